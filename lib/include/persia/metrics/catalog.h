@@ -1,0 +1,178 @@
+// The Persia metric tables, as ready instruments.
+//
+// The names are PersiaML's, to the letter, in group "persia", which adds no prefix when exported. This file is the one place
+// that knows the tables: dashboards, rules, documents and tests are checked against it.
+//
+//   auto misses = persia::metrics::catalog::IndexMissCount();
+//   misses.Increment(missing);
+//
+// A process exports those that it asks for; a counter or time cost starts at 0, a gauge is shown from its first value on.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "persia/metrics/family.h"
+#include "persia/metrics/instruments.h"
+
+namespace persia::metrics::catalog {
+
+inline constexpr std::string_view kGroup = "persia";
+
+enum class Table { kAccuracy, kEfficiency };
+enum class Type { kCounter, kGauge, kTimeCost };
+
+// One metric of the tables.
+struct Entry {
+  std::string_view name;
+  Table table;
+  Type type;
+  std::string_view unit;   // "" for a count
+  std::string_view label;  // "" for none
+  std::string_view help;
+};
+
+inline constexpr Entry kIndexMissCount{
+    "index_miss_count",
+    Table::kAccuracy,
+    Type::kCounter,
+    "",
+    "",
+    "Embedding ids that a look-up asked for and the embedding server did not hold yet, counted by the server."};
+inline constexpr Entry kIndexMissRatio{"index_miss_ratio",
+                                       Table::kAccuracy,
+                                       Type::kGauge,
+                                       "ratio",
+                                       "",
+                                       "Share of the last look-up's ids that the embedding server did not hold yet, 0 to 1."};
+inline constexpr Entry kGradientIdMissCount{
+    "gradient_id_miss_count",
+    Table::kAccuracy,
+    Type::kCounter,
+    "",
+    "",
+    "Embedding ids whose gradient arrived when the embedding server no longer held them, counted by the server."};
+inline constexpr Entry kEstimatedDistinctId{
+    "estimated_distinct_id",
+    Table::kAccuracy,
+    Type::kGauge,
+    "",
+    "feat",
+    "Estimated number of distinct ids of a feature that the embedding worker has seen since its start."};
+inline constexpr Entry kBatchUniqueIndicesRate{
+    "batch_unique_indices_rate",
+    Table::kAccuracy,
+    Type::kGauge,
+    "ratio",
+    "feat",
+    "Share of the ids of a feature in the embedding worker's last batch that remain after removing duplicates, 0 to 1."};
+inline constexpr Entry kStaleness{
+    "staleness",
+    Table::kAccuracy,
+    Type::kGauge,
+    "",
+    "",
+    "Batches whose embeddings were looked up and whose gradients have not come back yet, at the embedding worker."};
+inline constexpr Entry kNanCount{
+    "nan_count",    Table::kAccuracy,
+    Type::kCounter, "",
+    "feat",         "Values of a feature's gradients that were NaN or infinite, counted by the embedding worker."};
+inline constexpr Entry kNanGradSkipped{
+    "nan_grad_skipped",
+    Table::kAccuracy,
+    Type::kCounter,
+    "",
+    "feat",
+    "Gradients of a feature that the embedding worker did not apply because a value in them was NaN or infinite."};
+inline constexpr Entry kLookupMixedBatchTimeCost{
+    "lookup_mixed_batch_time_cost",
+    Table::kEfficiency,
+    Type::kTimeCost,
+    "seconds",
+    "",
+    "Time that an embedding server takes to look up one request's ids, which mix those of all features, in seconds."};
+inline constexpr Entry kNumPendingBatches{"num_pending_batches",
+                                          Table::kEfficiency,
+                                          Type::kGauge,
+                                          "",
+                                          "",
+                                          "Batches that wait at the embedding worker for their look-up by a trainer."};
+inline constexpr Entry kLookupCreateRequestsTimeCost{
+    "lookup_create_requests_time_cost",
+    Table::kEfficiency,
+    Type::kTimeCost,
+    "seconds",
+    "",
+    "Time that the embedding worker takes to remove duplicate ids and split a batch by server, in seconds."};
+inline constexpr Entry kLookupRpcTimeCost{
+    "lookup_rpc_time_cost",
+    Table::kEfficiency,
+    Type::kTimeCost,
+    "seconds",
+    "",
+    "Time that the embedding worker waits for all embedding servers to answer one batch's look-up, in seconds."};
+inline constexpr Entry kUpdateGradientTimeCost{
+    "update_gradient_time_cost",
+    Table::kEfficiency,
+    Type::kTimeCost,
+    "seconds",
+    "",
+    "Time from a batch's gradients reaching the embedding worker to all embedding servers having applied them, in seconds."};
+inline constexpr Entry kSummationTimeCost{
+    "summation_time_cost",
+    Table::kEfficiency,
+    Type::kTimeCost,
+    "seconds",
+    "",
+    "Time that the embedding worker takes to sum the looked-up embeddings of each sample of a batch, in seconds."};
+inline constexpr Entry kLookupBatchedTimeCost{
+    "lookup_batched_time_cost",
+    Table::kEfficiency,
+    Type::kTimeCost,
+    "seconds",
+    "",
+    "Time that the embedding worker takes for one whole batch's look-up: requests, servers, and summation, in seconds."};
+
+// All of them, in the tables' order.
+inline constexpr std::array<const Entry*, 15> kEntries = {
+    &kIndexMissCount,
+    &kIndexMissRatio,
+    &kGradientIdMissCount,
+    &kEstimatedDistinctId,
+    &kBatchUniqueIndicesRate,
+    &kStaleness,
+    &kNanCount,
+    &kNanGradSkipped,
+    &kLookupMixedBatchTimeCost,
+    &kNumPendingBatches,
+    &kLookupCreateRequestsTimeCost,
+    &kLookupRpcTimeCost,
+    &kUpdateGradientTimeCost,
+    &kSummationTimeCost,
+    &kLookupBatchedTimeCost,
+};
+
+// Makes an instrument of an entry. Instrument: Counter, Gauge, TimeCost, Family<Counter> or Family<Gauge>.
+template <class Instrument>
+Instrument Make(const Entry& entry) {
+  return Instrument(kGroup, entry.name, Description{.help = std::string(entry.help), .unit = std::string(entry.unit)});
+}
+
+inline Counter IndexMissCount() { return Make<Counter>(kIndexMissCount); }
+inline Gauge IndexMissRatio() { return Make<Gauge>(kIndexMissRatio); }
+inline Counter GradientIdMissCount() { return Make<Counter>(kGradientIdMissCount); }
+inline Family<Gauge> EstimatedDistinctId() { return Make<Family<Gauge>>(kEstimatedDistinctId); }
+inline Family<Gauge> BatchUniqueIndicesRate() { return Make<Family<Gauge>>(kBatchUniqueIndicesRate); }
+inline Gauge Staleness() { return Make<Gauge>(kStaleness); }
+inline Family<Counter> NanCount() { return Make<Family<Counter>>(kNanCount); }
+inline Family<Counter> NanGradSkipped() { return Make<Family<Counter>>(kNanGradSkipped); }
+inline TimeCost LookupMixedBatchTimeCost() { return Make<TimeCost>(kLookupMixedBatchTimeCost); }
+inline Gauge NumPendingBatches() { return Make<Gauge>(kNumPendingBatches); }
+inline TimeCost LookupCreateRequestsTimeCost() { return Make<TimeCost>(kLookupCreateRequestsTimeCost); }
+inline TimeCost LookupRpcTimeCost() { return Make<TimeCost>(kLookupRpcTimeCost); }
+inline TimeCost UpdateGradientTimeCost() { return Make<TimeCost>(kUpdateGradientTimeCost); }
+inline TimeCost SummationTimeCost() { return Make<TimeCost>(kSummationTimeCost); }
+inline TimeCost LookupBatchedTimeCost() { return Make<TimeCost>(kLookupBatchedTimeCost); }
+
+}  // namespace persia::metrics::catalog

@@ -1,0 +1,36 @@
+// Which bucket a value falls into. Not for users.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "persia/metrics/export.h"
+
+namespace persia::metrics::internal {
+
+// Up to this many pairs of bounds, comparing with all of them is faster than a search by halves.
+inline constexpr uint32_t kMaxPairsCompared = 16;
+
+// The search by halves, for many bounds.
+PERSIA_METRICS_API uint32_t BucketByHalves(const double* bounds, uint32_t pairs, double value) noexcept;
+
+// The number of bounds that are below `value`, which is the index of its bucket, since bounds are inclusive upper bounds.
+// REQUIRES: `bounds` holds 2 * `pairs` ascending numbers (an odd count is padded with +infinity), `value` is not a NaN,
+// which would pass every comparison into bucket 0.
+inline uint32_t BucketOf(const double* bounds, uint32_t pairs, double value) noexcept {
+  if (pairs > kMaxPairsCompared) [[unlikely]] {
+    return BucketByHalves(bounds, pairs, value);
+  }
+  // Two comparisons an instruction; a true lane is -1. Written with vectors since compilers turn the plain loop into
+  // unpredictable branches at -O2.
+  using Pair = double __attribute__((vector_size(16), aligned(8)));
+  using Mask = long long __attribute__((vector_size(16)));  // NOLINT(google-runtime-int): what comparing a Pair gives
+  const Pair values = {value, value};
+  Mask below = {0, 0};
+  for (uint32_t i = 0; i < pairs; ++i) {
+    below += reinterpret_cast<const Pair*>(bounds)[i] < values;
+  }
+  return static_cast<uint32_t>(-(below[0] + below[1]));
+}
+
+}  // namespace persia::metrics::internal

@@ -1,0 +1,14 @@
+// The whole library:
+//
+//   persia::metrics::Init({.job_name = "dlrm", .role = "trainer"});
+//   persia::metrics::Counter batches("my_app", "batches", {.help = "Batches trained."});
+//   batches.Increment();
+#pragma once
+
+#include "persia/metrics/catalog.h"
+#include "persia/metrics/events.h"
+#include "persia/metrics/family.h"
+#include "persia/metrics/init.h"
+#include "persia/metrics/instruments.h"
+#include "persia/metrics/labels.h"
+#include "persia/metrics/timer.h"

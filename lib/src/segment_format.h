@@ -1,0 +1,166 @@
+// The structs of a segment file, shared by its writer (the library) and its reader (the agent).
+//
+// ../segment_format.md describes them with a worked example; the two change together. All numbers are little-endian, as the
+// hosts are; a host that is not does not compile this.
+#pragma once
+
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace persia::metrics::segment {
+
+static_assert(std::endian::native == std::endian::little);
+static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<uint32_t>::is_always_lock_free);
+
+inline constexpr char kMagic[8] = {'P', 'R', 'S', 'M', 'S', 'E', 'G', '\n'};
+inline constexpr uint16_t kMajor = 1;
+inline constexpr uint16_t kMinor = 0;
+inline constexpr char kFileSuffix[] = ".seg";
+
+inline constexpr uint32_t kPageBytes = 4096;
+inline constexpr uint32_t kChunkBytes = 4096;
+inline constexpr uint32_t kCellsPerChunk = kChunkBytes / 8;
+
+// Why something was not recorded. Values are indexes into Header::dropped; new ones are added at the end.
+enum class Drop : uint32_t {
+  kBadValue = 0,        // a negative or non-finite increment, a NaN observation
+  kBadName = 1,         // an empty or too long name, a label twice
+  kBadBounds = 2,       // bounds that are not sorted, finite, at most 500
+  kTypeConflict = 3,    // a name asked for again with another type, policy or bounds
+  kSegmentFull = 4,     // the segment's size limit
+  kFilesystemFull = 5,  // the filesystem has no room, or less than a quarter of it free
+  kEventOverrun = 6,    // an event record whose slot another writer still held
+  kEventTruncated = 7,  // an event record that lost metadata entries
+  kCount = 8,
+};
+
+// The first page. Written whole before the file gets a name, but for the fields below "published", which grow.
+struct Header {
+  char magic[8];                  // 0
+  uint16_t major;                 // 8
+  uint16_t minor;                 // 10
+  uint32_t header_bytes;          // 12: sizeof(Header) of the writer
+  uint8_t segment_id[16];         // 16: random
+  uint64_t max_bytes;             // 32: the limit; no offset reaches beyond
+  uint32_t pid;                   // 40: in the writer's pid namespace
+  uint32_t reserved;              // 44
+  uint64_t pid_namespace;         // 48: inode of /proc/self/ns/pid
+  uint64_t start_ticks;           // 56: field 22 of /proc/self/stat, which tells a pid's owners apart
+  uint64_t birth_unix_ns;         // 64
+  uint64_t descriptors_offset;    // 72
+  uint64_t descriptors_capacity;  // 80: bytes
+  uint64_t directory_offset;      // 88: ChunkEntry[directory_capacity]
+  uint64_t directory_capacity;    // 96: entries
+  uint64_t ring_offset;           // 104: EventSlot[ring_slots]
+  uint64_t ring_slots;            // 112
+  uint64_t chunks_offset;         // 120: chunk i stands at chunks_offset + i * kChunkBytes
+  // Published: each is stored with release after what it counts, and loaded with acquire before that is read.
+  std::atomic<uint64_t> descriptors_used;  // 128: bytes of whole records
+  std::atomic<uint64_t> chunks_used;       // 136: entries of the directory
+  std::atomic<uint64_t> events_recorded;   // 144: tickets given out; 0 until the ring's memory exists
+  std::atomic<uint64_t> dropped[16];       // 152: by Drop
+};
+static_assert(sizeof(Header) == 280 && sizeof(Header) <= kPageBytes);
+static_assert(offsetof(Header, max_bytes) == 32 && offsetof(Header, start_ticks) == 56);
+static_assert(offsetof(Header, chunks_offset) == 120 && offsetof(Header, descriptors_used) == 128);
+static_assert(offsetof(Header, dropped) == 152);
+
+// Descriptors: append-only records, each a multiple of 8 bytes. A reader skips a type that it does not know by `bytes`.
+enum class RecordType : uint16_t {
+  kIdentity = 1,  // the newest one counts
+  kFamily = 2,    // families are numbered in the order of their records, from 0
+  kSeries = 3,
+};
+struct RecordHeader {
+  uint32_t bytes;  // of the whole record, this header included
+  uint16_t type;
+  uint16_t reserved;
+};
+static_assert(sizeof(RecordHeader) == 8);
+
+// Behind a RecordHeader. Strings are a uint32_t length and that many bytes, without padding between; the record is padded to 8.
+//
+// Identity: IdentityFixed, then strings: job, run_id, role, then `labels` times name, value.
+struct IdentityFixed {
+  int32_t replica;
+  uint32_t restart_count;
+  uint32_t labels;
+  uint32_t reserved;
+};
+// Family: FamilyFixed, then double[bounds], then strings: group, name, help, unit.
+struct FamilyFixed {
+  uint8_t kind;          // Kind
+  uint8_t gauge_policy;  // as GaugeMerge; 0 for other kinds
+  uint16_t reserved;
+  uint32_t bounds;
+};
+// Series: SeriesFixed, then `labels` times the strings name, value; sorted by name, no name twice.
+struct SeriesFixed {
+  uint32_t family;
+  uint32_t slot;  // of its first cell
+  uint32_t labels;
+  uint32_t reserved;
+};
+static_assert(sizeof(IdentityFixed) == 16 && sizeof(FamilyFixed) == 8 && sizeof(SeriesFixed) == 16);
+
+// What a family's series are, and the cells that each has from its slot on. "Lane" cells exist once a lane and are added up
+// over all chunks of their range; "common" cells count in the common lane only (ChunkEntry::lane 0).
+enum class Kind : uint8_t {
+  kCounter = 1,    // lane: whole increments (uint64), fractional ones (double)
+  kGauge = 2,      // common: the value (double), kUnset until first set
+  kHistogram = 3,  // lane: sum (double), then bounds + 1 buckets (uint64), not cumulative
+  kStream = 4,     // reserved: a stream of values
+  kEvent = 5,      // common: last timestamp in Unix milliseconds (uint64, 0 until the first); lane: count (uint64), sum of the
+                   // intervals in seconds (double), then bounds + 1 buckets of the intervals (uint64)
+};
+inline constexpr uint32_t kMaxBounds = 500;
+
+// The number of cells of a series, which all stand in one chunk. 0: a kind that this version does not know.
+constexpr uint32_t CellsOf(Kind kind, uint32_t bounds) {
+  switch (kind) {
+    case Kind::kCounter:
+      return 2;
+    case Kind::kGauge:
+      return 1;
+    case Kind::kHistogram:
+      return bounds + 2;
+    case Kind::kEvent:
+      return bounds + 4;
+    case Kind::kStream:
+      return 0;
+  }
+  return 0;
+}
+static_assert(CellsOf(Kind::kEvent, kMaxBounds) <= kCellsPerChunk);
+
+// A gauge that was never set: a signalling NaN, which no arithmetic makes.
+inline constexpr uint64_t kUnset = 0x7ff4'7065'7273'6961;
+
+// A chunk holds the cells of the slots [range * kCellsPerChunk, (range + 1) * kCellsPerChunk) of one lane.
+struct ChunkEntry {
+  uint32_t lane;   // 0: the common lane
+  uint32_t range;  // from 1 on; 0 belongs to no segment
+};
+static_assert(sizeof(ChunkEntry) == 8);
+
+// The event ring. Ticket t (from 0) is written to slot t % ring_slots. `sequence` is 0 at first, 2t + 1 while the record is
+// written, 2t + 2 once it is whole; a reader takes the bytes only if it sees 2t + 2 before and after reading them.
+// The record: EventFixed, then strings: type, name, then `entries` times: key (string), a MetadataType byte, and the value:
+// nothing for null; one byte for a boolean; 8 bytes for an integer or a float; a string for a string.
+inline constexpr uint32_t kEventSlotBytes = 1024;
+struct EventFixed {
+  uint64_t unix_ms;
+  uint32_t bytes;  // of the record, this struct included
+  uint16_t entries;
+  uint16_t left_out;  // entries that did not fit
+};
+struct EventSlot {
+  std::atomic<uint64_t> sequence;
+  std::atomic<uint64_t> words[(kEventSlotBytes - 8) / 8];
+};
+static_assert(sizeof(EventFixed) == 16 && sizeof(EventSlot) == kEventSlotBytes);
+enum class MetadataType : uint8_t { kNull = 0, kBool = 1, kInt = 2, kDouble = 3, kString = 4 };
+
+}  // namespace persia::metrics::segment

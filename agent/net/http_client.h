@@ -1,0 +1,68 @@
+// Sends HTTP requests and keeps the connection for the next one. The adapter of libcurl.
+//
+// Thread safety: Send from one thread at a time; Interrupt and Rearm from any thread.
+//
+//   HttpClient client(HttpClient::Options{});
+//   Result<HttpResponse> response = client.Send({.method = "PUT", .url = url, .headers = {}, .body = body});
+//   if (!response.ok()) log->warn(response.error());  // "127.0.0.1:9091: connection refused"
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "model/result.h"
+
+namespace persia::agent {
+
+struct HttpRequest {
+  std::string method;
+  std::string url;  // http or https
+  std::vector<std::pair<std::string, std::string>> headers;
+  std::string_view body;  // REQUIRES: stays until Send returns
+  // Of the whole request; 0 is Options::total_timeout. The smaller of both holds.
+  std::chrono::milliseconds timeout{0};
+};
+
+struct HttpResponse {
+  int status = 0;
+  std::string body;  // at most Options::max_response_bytes of it, the rest is read and dropped
+};
+
+class HttpClient {
+ public:
+  struct Options {
+    // To look up the name and connect.
+    std::chrono::milliseconds connect_timeout{3000};
+    // From the first look-up to the last byte of the answer.
+    std::chrono::milliseconds total_timeout{10000};
+    // How much of an answer is kept: a gateway's error names the offending series in it.
+    size_t max_response_bytes = 64 * 1024;
+    std::string user_agent = "persia-metrics-agent";
+    // A proxy's URL. The proxy variables of the environment are meant for the job and are not used.
+    std::string proxy;
+  };
+
+  explicit HttpClient(Options options);
+  ~HttpClient();
+  HttpClient(const HttpClient&) = delete;
+  HttpClient& operator=(const HttpClient&) = delete;
+
+  // Any answer with a status is a response; an error names host and port and says why none came.
+  Result<HttpResponse> Send(const HttpRequest& request);
+
+  // The request under way, and each later one, ends at once with an error, until Rearm.
+  void Interrupt();
+  void Rearm();
+  [[nodiscard]] bool interrupted() const;
+
+ private:
+  class Transfer;
+  std::unique_ptr<Transfer> transfer_;
+};
+
+}  // namespace persia::agent

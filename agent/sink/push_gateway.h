@@ -1,0 +1,116 @@
+// Pushes snapshots to a Prometheus PushGateway: one PUT per identity, which replaces that identity's group and no other.
+//
+// A request is tried again, after a pause that doubles and is jittered, on transport errors, 429 and 5xx; any other 4xx is
+// final, and its body, which names the offending series, is in the error. A group that fails does not stop the others. The time
+// budget bounds the whole push; a push that it cuts short begins the next time with the groups that it had not come to.
+//
+// Thread safety: Push and last_report from one thread; Interrupt and Rearm from any thread.
+//
+//   PushGateway gateway({.address = GatewayAddress::Parse("metrics_gateway:9091").value()});
+//   Status status = gateway.Push(*snapshot);
+//   own_metrics.PushDone(gateway.name(), ToString(gateway.last_report().result), ...);
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <random>
+#include <string>
+#include <string_view>
+
+#include "format/text_format.h"
+#include "net/gateway_address.h"
+#include "net/gzip.h"
+#include "net/http_client.h"
+#include "sink/sink.h"
+
+namespace persia::agent {
+
+// How a push, or one group of it, ended; the worst of its groups, in this order.
+enum class PushResult : uint8_t {
+  kSuccess,      // 200 or 202
+  kRejected,     // a 4xx: the gateway does not want this body, and never will
+  kServerError,  // 429 or 5xx to the last try
+  kUnreachable,  // no answer
+  kInterrupted,  // by Interrupt
+};
+// "success", "rejected", "server_error", "unreachable", "interrupted".
+std::string_view ToString(PushResult result);
+
+// What a push came to.
+struct PushReport {
+  PushResult result = PushResult::kSuccess;
+  size_t groups = 0;         // of the snapshot, those with a series to show
+  size_t groups_failed = 0;  // of them
+  size_t requests = 0;       // with the repeated ones
+  uint64_t bytes = 0;        // of bodies as sent, of all requests
+  std::chrono::duration<double> duration{0};
+  int http_status = 0;  // of the last answer, 0 if none came
+};
+
+class PushGateway : public Sink {
+ public:
+  enum class Gzip : uint8_t {
+    kOff,
+    kOn,
+    kAuto,  // a body of kGzipFromBytes or more to a peer that is not on this host: there the CPU costs more than the copy
+  };
+  static constexpr size_t kGzipFromBytes = 8 * 1024;
+
+  struct Options {
+    GatewayAddress address;
+    HttpClient::Options http;
+    Gzip gzip = Gzip::kAuto;
+    // For all groups and all tries together; a push interval is a good choice.
+    std::chrono::milliseconds time_budget{10000};
+    // The first pause, before jitter; it doubles up to the longest. A pause is drawn evenly from its upper half.
+    std::chrono::milliseconds first_pause{100};
+    std::chrono::milliseconds longest_pause{5000};
+    // How much of a refusal's body an error quotes.
+    size_t max_quoted_bytes = 500;
+    // Time, for tests. `sleep` gives false if it was interrupted; without one, Interrupt ends the pause.
+    std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
+    std::function<bool(std::chrono::milliseconds)> sleep;
+  };
+
+  explicit PushGateway(Options options);
+
+  // An error names the gateway, says how many groups failed, and quotes the first failure.
+  Status Push(const Snapshot& snapshot) override;
+  // Of the last Push.
+  [[nodiscard]] const PushReport& last_report() const { return report_; }
+  // "host:port".
+  [[nodiscard]] std::string name() const { return options_.address.HostAndPort(); }
+
+  // The push under way, and each later one, ends soon with an error, until Rearm: so a shutdown need not wait for a gateway
+  // that does not answer, and can still push what is left.
+  void Interrupt();
+  void Rearm();
+
+ private:
+  struct Attempt;
+
+  Attempt PushGroup(const Identity& identity);
+  Attempt SendOnce(const HttpRequest& request);
+  bool Sleep(std::chrono::milliseconds pause);
+  [[nodiscard]] std::chrono::milliseconds TimeLeft() const;
+
+  const Options options_;
+  HttpClient client_;
+  TextRenderer renderer_{TextRenderer::Mode::kPush};
+  GzipCompressor compressor_;
+  std::minstd_rand jitter_;
+  std::string text_;  // kept for their memory
+  std::string compressed_;
+  size_t first_group_ = 0;  // where the next push begins
+  std::chrono::steady_clock::time_point deadline_;
+  PushReport report_;
+
+  std::mutex mutex_;
+  std::condition_variable wake_;  // guarded by mutex_; the flag itself is the client's
+};
+
+}  // namespace persia::agent

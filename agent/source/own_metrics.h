@@ -1,0 +1,59 @@
+// The agent's metrics about itself, `persia_agent_*`, kept in a prometheus-cpp registry.
+//
+// Thread safety: Collect as Source; all other methods from any thread.
+//
+//   OwnMetrics own({.identity = agent, .version = "0.1.0"});
+//   own.AddGateway("metrics_gateway:9091");
+//   own.PushDone("metrics_gateway:9091", "success", 0.012, 48213);
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "source/source.h"
+
+namespace persia::agent {
+
+class OwnMetrics : public Source {
+ public:
+  struct Options {
+    Identity identity;
+    std::string version;
+    std::function<std::chrono::system_clock::time_point()> now = std::chrono::system_clock::now;
+  };
+
+  explicit OwnMetrics(Options options);
+  ~OwnMetrics() override;
+
+  Result<std::shared_ptr<const Snapshot>> Collect() override;
+
+  // Makes the gateway's series, at 0 for each result, so that they are there before the first push.
+  void AddGateway(std::string_view gateway);
+  // A push of all groups to a gateway is over. `result`: "success", "rejected", "server_error", "unreachable", "interrupted".
+  void PushDone(std::string_view gateway, std::string_view result, double seconds, uint64_t bytes);
+  // Ticks that were left out since the work before them took longer than the interval.
+  void TickSkipped(uint64_t ticks = 1);
+
+  // Reading and merging all sources took this long.
+  void CollectDone(double seconds);
+  // Writing the exposition text took this long.
+  void RenderDone(double seconds);
+  // Series of the last collection.
+  void SetSeries(uint64_t series);
+  // Segments that are read now.
+  void SetSegments(uint64_t segments);
+  // Segments in the directory that are not read, by reason ("version", "corrupt", ...).
+  void SetSegmentsRefused(std::string_view reason, uint64_t segments);
+  // Records of a kind that this agent does not know, found in segments of newer libraries.
+  void SegmentRecordsSkipped(uint64_t records);
+
+ private:
+  class Registry;
+  std::unique_ptr<Registry> registry_;
+};
+
+}  // namespace persia::agent

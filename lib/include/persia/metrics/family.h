@@ -25,20 +25,20 @@ struct FamilyNode;
 // `Description::labels` stand on every child. A child that was asked for starts at 0 (a gauge: unset).
 // Thread safety: any method, from any thread; looking up a child that exists takes no lock.
 template <class Instrument>
-class Family {
+class PERSIA_METRICS_API Family {
  public:
   // A family of counters, or of gauges that merge by kLast.
-  PERSIA_METRICS_API Family(std::string_view group, std::string_view name, const Description& about = {}) noexcept
+  Family(std::string_view group, std::string_view name, const Description& about = {}) noexcept
       requires(!std::same_as<Instrument, Histogram>);
   // A family of gauges that merge by `merge`.
-  PERSIA_METRICS_API Family(std::string_view group, std::string_view name, const Description& about,
-                            GaugeMerge merge) noexcept requires std::same_as<Instrument, Gauge>;
+  Family(std::string_view group, std::string_view name, const Description& about,
+         GaugeMerge merge) noexcept requires std::same_as<Instrument, Gauge>;
   // A family of histograms that share their bounds.
-  PERSIA_METRICS_API Family(std::string_view group, std::string_view name, std::span<const double> bounds,
-                            const Description& about = {}) noexcept requires std::same_as<Instrument, Histogram>;
+  Family(std::string_view group, std::string_view name, std::span<const double> bounds,
+         const Description& about = {}) noexcept requires std::same_as<Instrument, Histogram>;
 
   // The child with these labels.
-  PERSIA_METRICS_API Instrument With(LabelView labels) noexcept;
+  Instrument With(LabelView labels) noexcept;
   Instrument With(std::initializer_list<Label> labels) noexcept { return With(LabelView(labels.begin(), labels.size())); }
 
  private:

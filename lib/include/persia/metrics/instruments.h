@@ -53,8 +53,8 @@ class Counter {
     }
   }
   void Increment(double by) noexcept {
-    // A whole number within the range where doubles hold every integer; anything else, NaN too, compares false.
-    const auto whole = static_cast<int64_t>(by < kWholeLimit ? by : -1.0);
+    // Whole and in the range where doubles hold every integer? Anything else, NaN too, compares false.
+    const auto whole = static_cast<int64_t>(__builtin_fabs(by) < kWholeLimit ? by : -1.0);
     if (static_cast<double>(whole) == by && whole >= 0) [[likely]] {
       Increment(static_cast<uint64_t>(whole));
     } else {
@@ -134,8 +134,7 @@ class Histogram {
   void Observe(double value) noexcept {
     if (internal::Cell* chunk = internal::ChunkOf(internal::tls_lane, slot_); chunk != nullptr && value == value) [[likely]] {
       internal::Cell* cells = &internal::CellIn(chunk, slot_);
-      // The sum first, then the bucket: the count is the sum of the buckets, so no reader sees a count without its sum...
-      // beyond what is in flight.
+      // Two cells of one writer each: a reader may see the bucket of an observation in flight before its sum.
       const double sum = std::bit_cast<double>(cells[0].load(std::memory_order_relaxed));
       cells[0].store(std::bit_cast<uint64_t>(sum + value), std::memory_order_relaxed);
       internal::Cell& bucket = cells[1 + internal::BucketOf(bounds_, bound_pairs_, value)];

@@ -1,0 +1,180 @@
+// How threads come by their lanes, what becomes of a lane when its thread ends, and what a fork does to all of it.
+
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include <new>
+
+#include "registry.h"
+
+namespace persia::metrics {
+namespace internal {
+namespace {
+
+// Null chunks: every touch takes the slow path. A thread starts here, and one that has ended stands one place further, which is
+// how the two are told apart. Never written, but not const: that would be 128 KiB of zeros in the file.
+Table null_table[kMaxRanges + 1];
+// The common lane, but for range 0, which leads to a page that nobody reads.
+Table common_table[kMaxRanges];
+alignas(4096) Cell common_scratch[kChunkCells];
+
+Table* const kUnclaimed = null_table;
+Table* const kEnded = null_table + 1;
+
+pthread_key_t thread_end_key;
+
+}  // namespace
+
+constinit thread_local Table* tls_lane __attribute__((tls_model("initial-exec"))) = null_table;
+constinit std::atomic<Table*> common_lane = null_table;
+
+}  // namespace internal
+
+using internal::Cell;
+using internal::Table;
+
+Registry::Registry() noexcept : common_table_(internal::common_table), thread_ends_are_seen_(ListenForThreadEnds()) {
+  pthread_atfork(&BeforeFork, &AfterForkInParent, &AfterForkInChild);
+}
+
+// A key's destructor rather than a thread_local object's: it needs no static TLS, and it runs after the destructors of all
+// thread_local objects, so that what they count goes into the lane.
+bool Registry::ListenForThreadEnds() noexcept { return pthread_key_create(&internal::thread_end_key, &OnThreadEnd) == 0; }
+
+Cell* Registry::ClaimChunk(uint32_t slot) noexcept {
+  Table* table = internal::tls_lane;
+  if (table == internal::kEnded || !thread_ends_are_seen_) {
+    return nullptr;
+  }
+  if (chunks_refused_.load(std::memory_order_relaxed) > 0 &&
+      chunks_refused_.fetch_add(1, std::memory_order_relaxed) % kRetryEvery != 0) {
+    return nullptr;
+  }
+  MutexLock lock(mutex_);
+  if (table == internal::kUnclaimed) {
+    Lane* lane = AcquireLane();
+    if (lane == nullptr) {
+      return nullptr;
+    }
+    if (pthread_setspecific(internal::thread_end_key, lane) != 0) {
+      lane->next_free = free_lanes_;
+      free_lanes_ = lane;
+      return nullptr;
+    }
+    table = internal::tls_lane = lane->table;
+  }
+  if (Cell* chunk = internal::ChunkOf(table, slot)) {
+    return chunk;  // scratch, or claimed by the lane's former thread
+  }
+  const auto* lane = static_cast<const Lane*>(pthread_getspecific(internal::thread_end_key));
+  const uint32_t range = slot >> internal::kChunkBits;
+  // A forked child opens its segment at its first touch.
+  Cell* chunk = Open() ? writer_.AddChunk(lane->id, range) : internal::ChunkOf(table, internal::kScratchSlot);
+  if (chunk == nullptr) {
+    chunks_refused_.fetch_add(1, std::memory_order_relaxed);
+    return nullptr;
+  }
+  chunks_refused_.store(0, std::memory_order_relaxed);
+  table[range].store(chunk, std::memory_order_relaxed);
+  return chunk;
+}
+
+Cell* Registry::CommonChunk(uint32_t slot) noexcept {
+  if (Cell* chunk = internal::ChunkOf(internal::common_lane.load(std::memory_order_acquire), slot)) {
+    return chunk;
+  }
+  MutexLock lock(mutex_);
+  EnsureCommonChunk(0);
+  if (slot != internal::kScratchSlot) {
+    Open();
+  }
+  Cell* chunk = internal::ChunkOf(internal::common_table, slot);
+  // A forked child that could not make its segment whole: what it counts is not exported.
+  return chunk != nullptr ? chunk : internal::common_scratch;
+}
+
+bool Registry::EnsureCommonChunk(uint32_t range) {
+  Table* table = internal::common_table;
+  table[0].store(internal::common_scratch, std::memory_order_relaxed);
+  if (table[range].load(std::memory_order_relaxed) == nullptr) {
+    Cell* chunk = writer_.AddChunk(0, range);
+    if (chunk == nullptr) {
+      return false;
+    }
+    table[range].store(chunk, std::memory_order_relaxed);
+  }
+  // Pairs with the acquire in CommonChunk. Gauge::Set loads relaxed: it depends on the pointer, and its handle, which was
+  // given to it after this, is the older news.
+  internal::common_lane.store(table, std::memory_order_release);
+  return true;
+}
+
+Registry::Lane* Registry::AcquireLane() {
+  if (free_lanes_ != nullptr) {
+    Lane* lane = free_lanes_;
+    free_lanes_ = lane->next_free;
+    return lane;
+  }
+  // Touched are three pages of it: the table's first, the scratch page, and the one with the struct.
+  constexpr size_t kTableBytes = internal::kMaxRanges * sizeof(Table);
+  constexpr size_t kScratchBytes = internal::kChunkCells * sizeof(Cell);
+  void* memory = mmap(nullptr, kTableBytes + kScratchBytes + sizeof(Lane), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) {
+    return nullptr;
+  }
+  auto* bytes = static_cast<std::byte*>(memory);
+  auto* table = reinterpret_cast<Table*>(bytes);
+  table[0].store(reinterpret_cast<Cell*>(bytes + kTableBytes), std::memory_order_relaxed);
+  all_lanes_ = new (bytes + kTableBytes + kScratchBytes) Lane{table, next_lane_++, nullptr, all_lanes_};
+  return all_lanes_;
+}
+
+// The lane keeps its values, and the next thread goes on adding to them: sums commute, so there is nothing to fold.
+void Registry::ReleaseLane(Lane* lane) {
+  MutexLock lock(mutex_);
+  lane->next_free = free_lanes_;
+  free_lanes_ = lane;
+}
+
+void Registry::OnThreadEnd(void* lane) {
+  internal::tls_lane = internal::kEnded;
+  Get().ReleaseLane(static_cast<Lane*>(lane));
+}
+
+void Registry::BeforeFork() { Get().mutex_.Lock(); }
+
+void Registry::AfterForkInParent() { Get().mutex_.Unlock(); }
+
+void Registry::AfterForkInChild() {
+  Registry& registry = Get();
+  registry.ResetAfterFork();
+  registry.mutex_.Unlock();
+}
+
+// The child has one thread, no segment (the parent's is not mapped here), and the handles, which hold slots and not addresses.
+void Registry::ResetAfterFork() {
+  if (internal::tls_lane != internal::kEnded) {
+    internal::tls_lane = internal::kUnclaimed;
+    pthread_setspecific(internal::thread_end_key, nullptr);
+  }
+  internal::common_lane.store(internal::kUnclaimed, std::memory_order_relaxed);
+  for (uint32_t range = 0; range <= next_slot_ >> internal::kChunkBits && range < internal::kMaxRanges; ++range) {
+    internal::common_table[range].store(nullptr, std::memory_order_relaxed);
+  }
+  while (all_lanes_ != nullptr) {
+    Lane* lane = all_lanes_;
+    all_lanes_ = lane->next;
+    munmap(lane->table, reinterpret_cast<std::byte*>(lane + 1) - reinterpret_cast<std::byte*>(lane->table));
+  }
+  free_lanes_ = nullptr;
+  next_lane_ = 1;
+  writer_.ForgetAfterFork();
+  ring_.store(nullptr, std::memory_order_relaxed);
+  open_.store(false, std::memory_order_relaxed);
+  series_refused_.store(0, std::memory_order_relaxed);
+  chunks_refused_.store(0, std::memory_order_relaxed);
+  state_ = State::kUnopened;
+}
+
+}  // namespace persia::metrics

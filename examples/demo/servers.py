@@ -1,0 +1,236 @@
+"""Starts and stops the programs that a training job's metrics pass through: PushGateway, Prometheus, the agent.
+
+Used by `./run demo` and by the end-to-end tests. Standard library only. Each process runs in a session of its own, so that a
+Ctrl-C in the terminal reaches this program alone, which then ends the others in order; and each gets SIGTERM from the kernel
+should this program die without having done so. Not thread-safe; start processes from the main thread, which is the one whose
+death the kernel watches.
+"""
+
+import ctypes
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+_PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def free_port():
+    """A port on loopback that nobody listens on at the moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def find_program(name):
+    """The program's path: from PATH, else from where `./run` unpacks what it does not install."""
+    path = os.environ.get("PATH", os.defpath) + os.pathsep + str(ROOT / "build/tools/usr/bin")
+    found = shutil.which(name, path=path)
+    if found is None:
+        raise FileNotFoundError(f"no program {name}: ./run deps puts it in place")
+    return found
+
+
+def wait_until(condition, what, seconds=30.0, interval=0.05):
+    """Calls `condition` until it gives something true, which is returned.
+
+    An exception in it counts as not yet. After `seconds` a TimeoutError says what was waited for and what was seen last.
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            seen = condition()
+            if seen:
+                return seen
+        except Exception as error:  # not there yet
+            seen = error
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{what}: not within {seconds:g} s; last seen: {seen!r}")
+        time.sleep(interval)
+
+
+def fetch(url, method="GET", timeout=10):
+    """Status code and body as text."""
+    request = urllib.request.Request(url, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=timeout) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def _end_with_parent():
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+class Process:
+    """A running program, the leader of its own process group. A context manager that ends it."""
+
+    def __init__(self, command, log, env=None, cwd=None, show=False):
+        """Starts it. Its output goes to the file `log`, or to the terminal when `show` is set."""
+        self.name = Path(command[0]).name
+        self.log = Path(log)
+        output = None if show else open(self.log, "ab")
+        try:
+            self.popen = subprocess.Popen(
+                [str(word) for word in command],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=None if show else subprocess.STDOUT,
+                env=env,
+                cwd=cwd,
+                start_new_session=True,
+                preexec_fn=_end_with_parent,
+            )
+        finally:
+            if output is not None:
+                output.close()
+        self.pid = self.popen.pid
+
+    def running(self):
+        return self.popen.poll() is None
+
+    def output(self):
+        """What it has printed so far."""
+        return self.log.read_text(errors="replace") if self.log.exists() else ""
+
+    def signal(self, number):
+        if self.running():
+            self.popen.send_signal(number)
+
+    def wait(self, seconds=30.0):
+        """Its exit code, negative for a signal as subprocess has it."""
+        try:
+            return self.popen.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise TimeoutError(f"{self.name} (pid {self.pid}) still runs after {seconds:g} s:\n{self.output()[-4000:]}") from None
+
+    def kill(self):
+        """SIGKILL to the process alone, as the kernel's out-of-memory killer would."""
+        self.signal(signal.SIGKILL)
+        self.popen.wait()
+
+    def group_members(self):
+        """The pids of its process group that are alive, zombies left out."""
+        members = []
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                fields = stat.read_text().rpartition(")")[2].split()
+            except OSError:
+                continue  # ended meanwhile
+            if int(fields[2]) == self.pid and fields[0] not in "ZX":
+                members.append(int(stat.parent.name))
+        return members
+
+    def stop(self, seconds=10.0):
+        """SIGTERM, then SIGKILL for what is left of the group. Gives the exit code."""
+        self.signal(signal.SIGTERM)
+        try:
+            self.popen.wait(seconds)
+        except subprocess.TimeoutExpired:
+            pass
+        if self.group_members():
+            os.killpg(self.pid, signal.SIGKILL)
+            wait_until(lambda: not self.group_members(), f"the end of process group {self.pid}", 10)
+        return self.popen.wait()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+
+class Server(Process):
+    """A program that answers HTTP on `address`, a host:port of loopback."""
+
+    def __init__(self, command, log, address, ready_path):
+        super().__init__(command, log)
+        self.address = address
+        self.url = f"http://{address}"
+        try:
+            wait_until(lambda: self._ready(ready_path), f"{self.name} on {address}")
+        except Exception:
+            self.stop()
+            raise RuntimeError(f"{self.name} did not start:\n{self.output()[-2000:]}") from None
+
+    def _ready(self, path):
+        if not self.running():
+            raise RuntimeError("it ended")
+        return fetch(self.url + path, timeout=2)[0] == 200
+
+    @staticmethod
+    def assets(program, folder):
+        """The pages that belong to a program, installed or unpacked."""
+        return Path(program).resolve().parent.parent / "share/prometheus" / folder
+
+
+class Gateway(Server):
+    """A real PushGateway that keeps nothing on disk."""
+
+    def __init__(self, directory, port=None):
+        program = find_program("prometheus-pushgateway")
+        address = f"127.0.0.1:{port or free_port()}"
+        command = [program, f"--web.listen-address={address}", "--persistence.file=", "--log.level=warn"]
+        command.append(f"--web.local-assets={self.assets(program, 'pushgateway')}")
+        super().__init__(command, Path(directory) / "pushgateway.log", address, "/-/ready")
+
+    def metrics(self):
+        """Its /metrics, as text."""
+        return fetch(self.url + "/metrics")[1]
+
+    def groups(self):
+        """What it holds: a list of groups, each a dict from family name to {type, help, metrics}, with `labels` beside."""
+        status, body = fetch(self.url + "/api/v1/metrics")
+        if status != 200:
+            raise ConnectionError(f"{self.url}/api/v1/metrics answered {status}: {body[:300]}")
+        return json.loads(body)["data"]
+
+
+class Prometheus(Server):
+    """A real Prometheus that scrapes one target, with honor_labels, as every scrape of a gateway or an agent must."""
+
+    def __init__(self, directory, target, interval="1s"):
+        directory = Path(directory)
+        program = find_program("prometheus")
+        config = directory / "prometheus.yml"
+        config.write_text(
+            "global:\n"
+            f"  scrape_interval: {interval}\n"
+            f"  scrape_timeout: {interval}\n"
+            "scrape_configs:\n"
+            "  - job_name: persia\n"
+            "    honor_labels: true\n"
+            "    static_configs:\n"
+            f"      - targets: ['{target}']\n"
+        )
+        address = f"127.0.0.1:{free_port()}"
+        super().__init__(
+            [
+                program,
+                f"--config.file={config}",
+                f"--storage.tsdb.path={directory / 'tsdb'}",
+                f"--web.listen-address={address}",
+                f"--web.local-assets={self.assets(program, 'web')}",
+                "--log.level=warn",
+            ],
+            directory / "prometheus.log",
+            address,
+            "/-/ready",
+        )
+
+    def query(self, expression):
+        """The result of an instant query: a list of {metric, value}."""
+        status, body = fetch(f"{self.url}/api/v1/query?" + urllib.parse.urlencode({"query": expression}))
+        if status != 200:
+            raise ConnectionError(f"{expression}: {status}: {body[:300]}")
+        return json.loads(body)["data"]["result"]

@@ -27,11 +27,11 @@
 namespace persia::metrics {
 
 // A number that only goes up: batches trained, bytes sent. Starts at 0.
-class Counter {
+class PERSIA_METRICS_API Counter {
  public:
   // Counts nothing.
   Counter() noexcept = default;
-  PERSIA_METRICS_API Counter(std::string_view group, std::string_view name, const Description& about = {}) noexcept;
+  Counter(std::string_view group, std::string_view name, const Description& about = {}) noexcept;
 
   // Adds one.
   void Increment() noexcept { Increment(1U); }
@@ -67,9 +67,9 @@ class Counter {
   friend class Family;
   static constexpr double kWholeLimit = 9007199254740992.0;  // 2^53
 
-  PERSIA_METRICS_API static void AddSlow(uint32_t slot, uint64_t by) noexcept;
-  PERSIA_METRICS_API void AddFraction(double by) noexcept;
-  PERSIA_METRICS_API static void CountBadValue() noexcept;
+  static void AddSlow(uint32_t slot, uint64_t by) noexcept;
+  void AddFraction(double by) noexcept;
+  static void CountBadValue() noexcept;
 
   uint32_t slot_ = internal::kScratchSlot;
 };
@@ -85,12 +85,12 @@ enum class GaugeMerge : uint8_t {
 };
 
 // A number that goes up and down: staleness, pending batches. Not exported until it is first set.
-class Gauge {
+class PERSIA_METRICS_API Gauge {
  public:
   // Counts nothing.
   Gauge() noexcept = default;
-  PERSIA_METRICS_API Gauge(std::string_view group, std::string_view name, const Description& about = {},
-                           GaugeMerge merge = GaugeMerge::kLast) noexcept;
+  Gauge(std::string_view group, std::string_view name, const Description& about = {},
+        GaugeMerge merge = GaugeMerge::kLast) noexcept;
 
   // Any double, NaN and infinities too. The last of several concurrent calls wins.
   void Set(double value) noexcept {
@@ -103,13 +103,13 @@ class Gauge {
   }
 
   // Adds to the value; a gauge that was never set counts as 0. Exact under concurrent calls.
-  PERSIA_METRICS_API void Add(double by) noexcept;
+  void Add(double by) noexcept;
   void Subtract(double by) noexcept { Add(-by); }
 
  private:
   template <class Instrument>
   friend class Family;
-  PERSIA_METRICS_API void SetSlow(double value) noexcept;
+  void SetSlow(double value) noexcept;
 
   uint32_t slot_ = internal::kScratchSlot;
 };
@@ -122,13 +122,13 @@ PERSIA_METRICS_API std::vector<double> ExponentialBounds(double start, double fa
 PERSIA_METRICS_API std::span<const double> DefaultSecondsBounds() noexcept;
 
 // A distribution: how long, how large. Exported with its buckets, sum and count.
-class Histogram {
+class PERSIA_METRICS_API Histogram {
  public:
   // Counts nothing.
   Histogram() noexcept = default;
   // `bounds` are inclusive upper bounds, ascending, finite, at most 500; a bucket for what is above the last is added.
-  PERSIA_METRICS_API Histogram(std::string_view group, std::string_view name, std::span<const double> bounds,
-                               const Description& about = {}) noexcept;
+  Histogram(std::string_view group, std::string_view name, std::span<const double> bounds,
+            const Description& about = {}) noexcept;
 
   // Adds one observation. NaN is ignored and counted as dropped; an infinity counts, and makes the sum infinite.
   void Observe(double value) noexcept {
@@ -147,7 +147,7 @@ class Histogram {
  private:
   template <class Instrument>
   friend class Family;
-  PERSIA_METRICS_API void ObserveSlow(double value) noexcept;
+  void ObserveSlow(double value) noexcept;
 
   uint32_t slot_ = internal::kScratchSlot;
   uint32_t bound_pairs_ = 0;
@@ -156,12 +156,12 @@ class Histogram {
 
 // How long something takes, as PersiaML exports it: one instrument, two families. The histogram `<name>` in seconds, and the
 // gauge `<name>_sec`, the last batch's.
-class TimeCost {
+class PERSIA_METRICS_API TimeCost {
  public:
   // Counts nothing.
   TimeCost() noexcept = default;
-  PERSIA_METRICS_API TimeCost(std::string_view group, std::string_view name, const Description& about = {},
-                              std::span<const double> bounds = DefaultSecondsBounds()) noexcept;
+  TimeCost(std::string_view group, std::string_view name, const Description& about = {},
+           std::span<const double> bounds = DefaultSecondsBounds()) noexcept;
 
   void Observe(double seconds) noexcept {
     histogram_.Observe(seconds);

@@ -37,7 +37,7 @@ class SnapshotCombiner {
   std::shared_ptr<const Snapshot> Combine(const std::vector<std::shared_ptr<const Snapshot>>& parts);
 
  private:
-  void Rebuild(const std::vector<std::shared_ptr<const Snapshot>>& parts);
+  void Rebuild(const std::vector<const Snapshot*>& parts);
 
   const Report report_;
   std::vector<std::shared_ptr<const Layout>> inputs_;  // of which layout_ was made

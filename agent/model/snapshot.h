@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,23 @@ struct Identity {
 };
 
 enum class MetricType : uint8_t { kCounter, kGauge, kHistogram, kSummary, kUntyped };
+
+// As the exposition formats call it.
+[[nodiscard]] constexpr std::string_view TypeName(MetricType type) {
+  switch (type) {
+    case MetricType::kCounter:
+      return "counter";
+    case MetricType::kGauge:
+      return "gauge";
+    case MetricType::kHistogram:
+      return "histogram";
+    case MetricType::kSummary:
+      return "summary";
+    case MetricType::kUntyped:
+      break;
+  }
+  return "untyped";
+}
 
 // One series. Its values stand in the snapshot from `first_value` on: one number; of a histogram the sum, then the count of
 // each bucket, not cumulative, the one above the last bound at the end; of a summary the sum, the count, then one a quantile.

@@ -1,0 +1,41 @@
+// How a number is printed in an exposition text: the shortest form that reads back as the same number.
+#pragma once
+
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <system_error>
+
+namespace persia::agent {
+
+// "-2.2250738585072014e-308" is the longest.
+inline constexpr size_t kMaxNumberSize = 24;
+
+// Prints at `to`, gives the end.
+// REQUIRES: room for kMaxNumberSize.
+inline char* PrintNumber(char* to, double number) {
+  // Counts are whole: an integer prints several times faster. The comparison keeps -0 out, whose sign would be lost.
+  if (std::fabs(number) <= 0x1p53) {
+    const auto whole = static_cast<int64_t>(number);
+    if (std::bit_cast<uint64_t>(static_cast<double>(whole)) == std::bit_cast<uint64_t>(number)) {
+      return std::to_chars(to, to + kMaxNumberSize, whole).ptr;
+    }
+  } else if (!std::isfinite(number)) {
+    const char* name = std::isnan(number) ? "NaN" : number > 0 ? "+Inf" : "-Inf";
+    const size_t size = std::strlen(name);
+    std::memcpy(to, name, size);
+    return to + size;
+  }
+  return std::to_chars(to, to + kMaxNumberSize, number).ptr;
+}
+
+inline std::string NumberText(double number) {
+  char text[kMaxNumberSize];
+  return {text, PrintNumber(text, number)};
+}
+
+}  // namespace persia::agent

@@ -1,0 +1,60 @@
+#include "format/number.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <limits>
+#include <random>
+#include <string>
+
+namespace persia::agent {
+namespace {
+
+TEST(NumberTest, WholeNumbersArePrintedAsIntegers) {
+  EXPECT_EQ(NumberText(0), "0");
+  EXPECT_EQ(NumberText(1), "1");
+  EXPECT_EQ(NumberText(-42), "-42");
+  EXPECT_EQ(NumberText(1000000), "1000000");
+  EXPECT_EQ(NumberText(0x1p53), "9007199254740992");
+  EXPECT_EQ(NumberText(-0x1p53), "-9007199254740992");
+}
+
+TEST(NumberTest, FractionsArePrintedInTheirShortestForm) {
+  EXPECT_EQ(NumberText(0.1), "0.1");
+  EXPECT_EQ(NumberText(0.005), "0.005");
+  EXPECT_EQ(NumberText(-2.5), "-2.5");
+  EXPECT_EQ(NumberText(1.0 / 3), "0.3333333333333333");
+  EXPECT_EQ(NumberText(1e-9), "1e-09");
+}
+
+TEST(NumberTest, ZeroKeepsItsSign) { EXPECT_EQ(NumberText(-0.0), "-0"); }
+
+TEST(NumberTest, WhatIsNotANumberHasPrometheusNames) {
+  EXPECT_EQ(NumberText(std::numeric_limits<double>::quiet_NaN()), "NaN");
+  EXPECT_EQ(NumberText(-std::numeric_limits<double>::quiet_NaN()), "NaN");
+  EXPECT_EQ(NumberText(std::numeric_limits<double>::infinity()), "+Inf");
+  EXPECT_EQ(NumberText(-std::numeric_limits<double>::infinity()), "-Inf");
+}
+
+TEST(NumberTest, TheLongestNumberFits) {
+  EXPECT_EQ(NumberText(-std::numeric_limits<double>::min()).size(), kMaxNumberSize);
+  EXPECT_LE(NumberText(-std::numeric_limits<double>::max()).size(), kMaxNumberSize);
+}
+
+TEST(NumberTest, EveryNumberReadsBackAsItself) {
+  std::mt19937_64 random(20240607);
+  for (int i = 0; i < 200000; ++i) {
+    const auto number = std::bit_cast<double>(static_cast<uint64_t>(random()));
+    if (!std::isfinite(number)) continue;
+    const std::string text = NumberText(number);
+    ASSERT_EQ(std::bit_cast<uint64_t>(std::strtod(text.c_str(), nullptr)), std::bit_cast<uint64_t>(number)) << text;
+    const double near_whole = std::ldexp(static_cast<double>(static_cast<int64_t>(random())), -10);
+    ASSERT_EQ(std::strtod(NumberText(near_whole).c_str(), nullptr), near_whole);
+  }
+}
+
+}  // namespace
+}  // namespace persia::agent

@@ -17,7 +17,9 @@ InitResult Registry::Init(const Options& options) noexcept try {
     return {false,
             export_detail_.empty() ? "metrics are disabled, by PERSIA_METRICS_ENABLED or Options::enabled" : export_detail_};
   }
-  AdoptRunId(&wanted);
+  if (state_ == State::kExporting) {
+    AdoptRunId(&wanted);  // else the agent's word is not read yet
+  }
   const bool moved = wanted.metrics_dir != identity_.metrics_dir;
   const bool changed = wanted != identity_;
   identity_ = std::move(wanted);

@@ -1,0 +1,296 @@
+// What each instrument makes of what it is told.
+#include "persia/metrics/instruments.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "persia/metrics/catalog.h"
+#include "persia/metrics/family.h"
+#include "persia/metrics/timer.h"
+#include "segment_format.h"
+#include "worker.h"
+
+namespace persia::metrics::testing {
+namespace {
+
+using segment::Drop;
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+uint64_t DroppedFor(const SegmentView& segment, Drop why) { return segment.dropped.at(static_cast<size_t>(why)); }
+
+class InstrumentsTest : public WorkerTest {};
+
+TEST_F(InstrumentsTest, CounterKeepsWholeAndFractionalIncrementsApart) {
+  const auto segment = SegmentOf([] {
+    Counter counter("g", "c", {.help = "Help.", .unit = "bytes"});
+    counter.Increment();
+    counter.Increment(5);
+    counter.Increment(uint64_t{1} << 60);
+    counter.Increment(3.0);
+    counter.Increment(0.0);
+    counter.Increment(-0.0);
+    counter.Increment(0.25);
+    counter.Increment(1e17);
+  });
+  const SeriesView& series = segment.series.at("g/c");
+  EXPECT_EQ(series.whole, (uint64_t{1} << 60) + 9);
+  EXPECT_EQ(series.fraction, 0.25 + 1e17);
+  EXPECT_EQ(series.help, "Help.");
+  EXPECT_EQ(series.unit, "bytes");
+}
+
+TEST_F(InstrumentsTest, CounterIgnoresAndCountsBadIncrements) {
+  const auto segment = SegmentOf([] {
+    Counter counter("g", "c");
+    counter.Increment(-1);
+    counter.Increment(-0.5);
+    counter.Increment(-1e300);
+    counter.Increment(kNan);
+    counter.Increment(kInf);
+    counter.Increment(-kInf);
+    counter.Increment();
+  });
+  EXPECT_EQ(segment.series.at("g/c").whole, 1U);
+  EXPECT_EQ(segment.series.at("g/c").fraction, 0);
+  EXPECT_EQ(DroppedFor(segment, Drop::kBadValue), 6U);
+}
+
+TEST_F(InstrumentsTest, GaugeIsUnsetUntilItIsSet) {
+  const auto segment = SegmentOf([] {
+    Gauge unset("g", "unset", {}, GaugeMerge::kMax);
+    Gauge set("g", "set");
+    set.Set(-2.5);
+    Gauge added("g", "added");
+    added.Add(3);
+    added.Subtract(1);
+    Gauge infinite("g", "infinite");
+    infinite.Set(kInf);
+  });
+  EXPECT_FALSE(segment.series.at("g/unset").set);
+  EXPECT_EQ(segment.series.at("g/unset").gauge_policy, static_cast<int>(GaugeMerge::kMax));
+  EXPECT_EQ(segment.series.at("g/set").value, -2.5);
+  EXPECT_EQ(segment.series.at("g/added").value, 2);
+  EXPECT_EQ(segment.series.at("g/infinite").value, kInf);
+}
+
+TEST_F(InstrumentsTest, HistogramBoundsAreInclusive) {
+  const auto segment = SegmentOf([] {
+    const double bounds[] = {1, 2, 4};
+    Histogram histogram("g", "h", bounds);
+    for (const double value : {0.5, 1.0, 1.5, 2.0, 4.0, 4.5, -1.0}) {
+      histogram.Observe(value);
+    }
+    histogram.Observe(kNan);
+  });
+  EXPECT_EQ(segment.series.at("g/h").buckets, (std::vector<uint64_t>{3, 2, 1, 1}));
+  EXPECT_EQ(segment.series.at("g/h").fraction, 12.5);
+  EXPECT_EQ(DroppedFor(segment, Drop::kBadValue), 1U);
+}
+
+TEST_F(InstrumentsTest, HistogramTakesInfinities) {
+  const auto segment = SegmentOf([] {
+    Histogram histogram("g", "h", LinearBounds(0, 1, 2));
+    histogram.Observe(kInf);
+    histogram.Observe(-kInf);
+  });
+  EXPECT_EQ(segment.series.at("g/h").buckets, (std::vector<uint64_t>{1, 0, 1}));
+}
+
+// Both searches, by comparing with all and by halves, against counting one by one.
+TEST(BucketSearch, AgreesWithCountingForEveryNumberOfBounds) {
+  std::mt19937 random(1);
+  for (uint32_t count = 0; count <= segment::kMaxBounds; ++count) {
+    std::vector<double> bounds;
+    for (uint32_t i = 0; i < count; ++i) {
+      bounds.push_back(i * 2.0);
+    }
+    std::vector<double> padded = bounds;
+    if (padded.size() % 2 != 0) {
+      padded.push_back(kInf);
+    }
+    for (int i = 0; i < 20; ++i) {
+      const double value = static_cast<double>(random() % (2 * count + 3)) - 1;
+      const auto below = static_cast<uint32_t>(std::ranges::count_if(bounds, [&](double b) { return b < value; }));
+      ASSERT_EQ(internal::BucketOf(padded.data(), static_cast<uint32_t>(padded.size() / 2), value), below)
+          << count << " bounds, " << value;
+    }
+    ASSERT_EQ(internal::BucketOf(padded.data(), static_cast<uint32_t>(padded.size() / 2), kInf), count);
+  }
+}
+
+TEST_F(InstrumentsTest, TimeCostIsAHistogramAndTheLastValue) {
+  const auto segment = SegmentOf([] {
+    TimeCost cost("g", "cost", {.help = "Time.", .unit = "seconds"});
+    cost.Observe(0.25);
+    cost.Observe(0.0005);
+    ScopedTimer cancelled(cost);
+    cancelled.Cancel();
+  });
+  EXPECT_EQ(segment.series.at("g/cost").Count(), 2U);
+  EXPECT_EQ(segment.series.at("g/cost").fraction, 0.2505);
+  EXPECT_EQ(segment.series.at("g/cost_sec").value, 0.0005);
+}
+
+TEST_F(InstrumentsTest, ScopedTimerObservesSeconds) {
+  double at_least = 0;
+  const auto segment = SegmentOf([&] {
+    Histogram histogram("g", "h", DefaultSecondsBounds());
+    ScopedTimer timer(histogram);
+    while (timer.Seconds() < 0.002) {
+    }
+  });
+  at_least = segment.series.at("g/h").fraction;
+  EXPECT_GE(at_least, 0.002);
+  EXPECT_LT(at_least, 60);
+}
+
+TEST_F(InstrumentsTest, AskingTwiceGivesTheSameSeries) {
+  const auto segment = SegmentOf([] {
+    Counter("g", "c").Increment();
+    Counter("g", "c", {.help = "Another help is no conflict."}).Increment();
+    Family<Counter> family("g", "f");
+    family.With({{"b", "2"}, {"a", "1"}}).Increment();
+    family.With({{"a", "1"}, {"b", "2"}}).Increment();
+    Counter("g", "f", {.labels = {{"a", "1"}, {"b", "2"}}}).Increment();
+    Family<Counter>("g", "f", {.labels = {{"b", "2"}}}).With({{"a", "1"}}).Increment();
+  });
+  EXPECT_EQ(segment.series.at("g/c").whole, 2U);
+  EXPECT_EQ(segment.series.at("g/f{a=\"1\",b=\"2\"}").whole, 4U);
+  EXPECT_EQ(segment.series.size(), 2U);
+}
+
+TEST_F(InstrumentsTest, NamesAndValuesAreAnyText) {
+  const auto segment = SegmentOf([] {
+    Counter("grüppe/1", "名前 \"x\"", {.labels = {{"läbel", "a\nb\\"}}}).Increment();
+    Counter("", "no group").Increment();
+  });
+  EXPECT_EQ(segment.series.at("grüppe/1/名前 \"x\"{läbel=\"a\nb\\\"}").whole, 1U);
+  EXPECT_EQ(segment.series.at("/no group").whole, 1U);
+}
+
+TEST_F(InstrumentsTest, ConflictCountsNothingAndSaysSoOnce) {
+  const auto outcome = RunWorker([] {
+    Counter counter("g", "x");
+    for (int i = 0; i < 3; ++i) {
+      Gauge gauge("g", "x");
+      gauge.Set(7);
+      gauge.Add(1);
+    }
+    Histogram first("g", "h", LinearBounds(1, 1, 3));
+    Histogram second("g", "h", LinearBounds(1, 1, 4));
+    second.Observe(2);
+    second.Observe(100);
+    Family<Histogram>("g", "h", LinearBounds(1, 1, 2)).With({{"a", "b"}}).Observe(1);
+    counter.Increment();
+  });
+  const auto segment = OnlySegment();
+  EXPECT_EQ(segment.series.size(), 2U);
+  EXPECT_EQ(segment.series.at("g/x").whole, 1U);
+  EXPECT_EQ(segment.series.at("g/h").Count(), 0U);
+  EXPECT_EQ(DroppedFor(segment, Drop::kTypeConflict), 5U);
+  EXPECT_EQ(outcome.LinesOfErrorOutput(), 2) << outcome.error_output;
+  EXPECT_NE(outcome.error_output.find("metric \"x\" of group \"g\" was asked for again with another type"), std::string::npos);
+}
+
+TEST_F(InstrumentsTest, BadBoundsAreRefusedByName) {
+  const std::vector<std::pair<std::vector<double>, std::string>> cases = {
+      {{2, 1}, "bound 1 (1.000000) is not above the one before (2.000000)"},
+      {{1, 1}, "bound 1 (1.000000) is not above"},
+      {{1, kInf}, "bound 1 is not finite"},
+      {{kNan}, "bound 0 is not finite"},
+      {LinearBounds(0, 1, 501), "501 bounds; at most 500"},
+  };
+  for (const auto& [bounds, message] : cases) {
+    const auto outcome = RunWorker([&] {
+      Histogram histogram("my_group", "latency", bounds);
+      histogram.Observe(1);
+    });
+    EXPECT_EQ(outcome.wait_status, 0);
+    EXPECT_NE(outcome.error_output.find("metric \"latency\" of group \"my_group\" counts nothing: " + message),
+              std::string::npos)
+        << outcome.error_output;
+  }
+}
+
+TEST_F(InstrumentsTest, BadNamesAndLabelsAreRefused) {
+  const auto outcome = RunWorker([] {
+    Counter("g", "").Increment();
+    Counter("g", std::string(257, 'n')).Increment();
+    Counter(std::string(257, 'g'), "c").Increment();
+    Counter("g", "twice", {.labels = {{"a", "1"}, {"a", "2"}}}).Increment();
+    Counter("g", "nameless", {.labels = {{"", "1"}}}).Increment();
+    Counter("g", "long", {.labels = {{"a", std::string(4097, 'v')}}}).Increment();
+    Counter("g", "many", {.labels = LabelSet(33, {"a", "b"})}).Increment();
+    Counter("g", "good").Increment();
+  });
+  EXPECT_EQ(outcome.LinesOfErrorOutput(), 7) << outcome.error_output;
+  const auto segment = OnlySegment();
+  EXPECT_EQ(segment.series.size(), 1U);
+  EXPECT_EQ(DroppedFor(segment, Drop::kBadName), 7U);
+}
+
+TEST_F(InstrumentsTest, DefaultMadeHandlesCountNothing) {
+  const auto outcome = RunWorker([] {
+    Counter counter;
+    counter.Increment();
+    counter.Increment(0.5);
+    Gauge gauge;
+    gauge.Set(1);
+    gauge.Add(1);
+    Histogram histogram;
+    histogram.Observe(1);
+    TimeCost cost;
+    cost.Observe(1);
+  });
+  EXPECT_EQ(outcome.wait_status, 0);
+  EXPECT_TRUE(SegmentsIn(directory()).empty());
+}
+
+TEST_F(InstrumentsTest, CatalogMakesItsFifteenMetrics) {
+  const auto segment = SegmentOf([] {
+    catalog::IndexMissCount();
+    catalog::IndexMissRatio();
+    catalog::GradientIdMissCount();
+    catalog::EstimatedDistinctId().With({{"feat", "f"}});
+    catalog::BatchUniqueIndicesRate().With({{"feat", "f"}});
+    catalog::Staleness();
+    catalog::NanCount().With({{"feat", "f"}});
+    catalog::NanGradSkipped().With({{"feat", "f"}});
+    catalog::LookupMixedBatchTimeCost();
+    catalog::NumPendingBatches();
+    catalog::LookupCreateRequestsTimeCost();
+    catalog::LookupRpcTimeCost();
+    catalog::UpdateGradientTimeCost();
+    catalog::SummationTimeCost();
+    catalog::LookupBatchedTimeCost();
+  });
+  size_t expected = 0;
+  for (const catalog::Entry* entry : catalog::kEntries) {
+    const std::string labels = entry->label.empty() ? "" : "{" + std::string(entry->label) + "=\"f\"}";
+    const std::string name = "persia/" + std::string(entry->name);
+    ASSERT_TRUE(segment.series.contains(name + labels)) << name + labels;
+    EXPECT_EQ(segment.series.at(name + labels).help, entry->help);
+    EXPECT_EQ(segment.series.at(name + labels).unit, entry->unit);
+    ++expected;
+    if (entry->type == catalog::Type::kTimeCost) {
+      EXPECT_TRUE(segment.series.contains(name + "_sec"));
+      ++expected;
+    }
+  }
+  EXPECT_EQ(segment.series.size(), expected);
+}
+
+TEST(Bounds, HelpersGiveWhatTheySay) {
+  EXPECT_EQ(LinearBounds(1, 0.5, 3), (std::vector<double>{1, 1.5, 2}));
+  EXPECT_EQ(ExponentialBounds(1, 4, 3), (std::vector<double>{1, 4, 16}));
+  EXPECT_TRUE(LinearBounds(1, 1, 0).empty());
+}
+
+}  // namespace
+}  // namespace persia::metrics::testing

@@ -1,0 +1,376 @@
+// How a segment comes to be, grows, and ends: opting in, limits, full disks, directories that will not do.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <thread>
+
+#include "job_directory.h"
+#include "persia/metrics/metrics.h"
+#include "segment_format.h"
+#include "worker.h"
+
+namespace persia::metrics::testing {
+namespace {
+
+using segment::Drop;
+
+// What found no room, for either reason.
+uint64_t DroppedFor(const SegmentView& segment) {
+  return segment.dropped.at(static_cast<size_t>(Drop::kSegmentFull)) +
+         segment.dropped.at(static_cast<size_t>(Drop::kFilesystemFull));
+}
+
+class SegmentTest : public WorkerTest {
+ protected:
+  void WriteAgentConf(const std::string& text) const { std::ofstream(directory() + "/agent.conf") << text; }
+};
+
+TEST_F(SegmentTest, NoFileAppearsWithoutOptingIn) {
+  const std::string parent = std::filesystem::path(DefaultMetricsDir(geteuid(), "x")).parent_path();
+  const bool parent_was_there = std::filesystem::exists(parent);
+  const auto outcome = RunBareWorker([] { Counter("g", "c").Increment(); });
+  EXPECT_EQ(outcome.wait_status, 0);
+  EXPECT_EQ(outcome.error_output, "");
+  EXPECT_EQ(std::filesystem::exists(parent), parent_was_there);
+}
+
+TEST_F(SegmentTest, DirectoryInTheEnvironmentOptsIn) {
+  const auto segment = SegmentOf([] { Counter("g", "c").Increment(); });
+  EXPECT_EQ(segment.series.at("g/c").whole, 1U);
+  EXPECT_EQ(segment.role, "worker");
+}
+
+TEST_F(SegmentTest, JobNameInTheEnvironmentOptsInToTheDefaultDirectory) {
+  const std::string job = "job " + std::to_string(getpid());
+  const std::string expected = DefaultMetricsDir(geteuid(), job);
+  const auto outcome = RunBareWorker([&] {
+    setenv("PERSIA_JOB_NAME", job.c_str(), 1);
+    Counter("g", "c").Increment();
+  });
+  EXPECT_EQ(outcome.wait_status, 0) << outcome.error_output;
+  ASSERT_EQ(SegmentsIn(expected).size(), 1U);
+  EXPECT_EQ(ReadSegment(SegmentsIn(expected)[0]).job, job);
+  struct stat info {};
+  ASSERT_EQ(stat(expected.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777U, 0700U);
+  ASSERT_EQ(stat(SegmentsIn(expected)[0].c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777U, 0600U);
+  std::filesystem::remove_all(expected);
+}
+
+TEST_F(SegmentTest, WhatWasCountedBeforeInitCounts) {
+  const auto outcome = RunBareWorker([&] {
+    Counter counter("g", "c");
+    Gauge gauge("g", "g");
+    counter.Increment(41);
+    gauge.Set(5);
+    events::Record("before");
+    std::thread([&] { counter.Increment(0.5); }).join();
+    const InitResult result = Init({.job_name = "j", .role = "trainer", .replica = 3, .metrics_dir = directory()});
+    ASSERT_TRUE(result.exporting) << result.detail;
+    counter.Increment();
+    gauge.Add(1);
+    ASSERT_EQ(SegmentsIn(directory()), std::vector<std::string>{result.detail});
+  });
+  ASSERT_EQ(outcome.wait_status, 0) << outcome.error_output;
+  const auto segment = OnlySegment();
+  EXPECT_EQ(segment.series.at("g/c").whole, 42U);
+  EXPECT_EQ(segment.series.at("g/c").fraction, 0.5);
+  EXPECT_EQ(segment.series.at("g/g").value, 6);
+  EXPECT_EQ(segment.events.size(), 1U);
+  EXPECT_EQ(segment.job, "j");
+  EXPECT_EQ(segment.role, "trainer");
+  EXPECT_EQ(segment.replica, 3);
+}
+
+TEST_F(SegmentTest, ASecondInitRenewsTheIdentityAndAddsNothingIfItIsTheSame) {
+  const auto segment = SegmentOf([] {
+    Init({.role = "a", .labels = {{"x", "1"}}});
+    Init({.role = "b", .replica = 2, .labels = {{"y", "2"}}});
+    const auto size = std::filesystem::file_size(Init({.role = "b", .replica = 2, .labels = {{"y", "2"}}}).detail);
+    for (int i = 0; i < 10000; ++i) {
+      Init({.role = "b", .replica = 2, .labels = {{"y", "2"}}});
+    }
+    ASSERT_EQ(std::filesystem::file_size(Init({.role = "b", .replica = 2, .labels = {{"y", "2"}}}).detail), size);
+  });
+  EXPECT_EQ(segment.role, "b");
+  EXPECT_EQ(segment.replica, 2);
+  EXPECT_EQ(segment.labels, (std::map<std::string, std::string>{{"y", "2"}}));
+}
+
+TEST_F(SegmentTest, InitMovesToAnotherDirectoryAndLeavesNothingBehind) {
+  const std::string other = directory() + "/other";
+  const auto outcome = RunBareWorker([&] {
+    Counter counter("g", "c");
+    counter.Increment();
+    Init({.metrics_dir = directory()});
+    counter.Increment();
+    ASSERT_TRUE(Init({.metrics_dir = other}).exporting);
+    counter.Increment();
+  });
+  ASSERT_EQ(outcome.wait_status, 0) << outcome.error_output;
+  EXPECT_TRUE(SegmentsIn(directory()).empty());
+  ASSERT_EQ(SegmentsIn(other).size(), 1U);
+  EXPECT_EQ(ReadSegment(SegmentsIn(other)[0]).series.at("g/c").whole, 3U);
+}
+
+TEST_F(SegmentTest, NoReaderSeesHalfAFileOrAnUnlockedOne) {
+  for (int round = 0; round < 20; ++round) {
+    std::atomic<bool> seen = false;
+    std::atomic<bool> bad = false;
+    std::thread reader([&] {
+      while (!seen) {
+        for (const std::string& path : SegmentsIn(directory())) {
+          bad = !IsLocked(path) || ReadSegment(path).role != "worker";
+          seen = true;
+        }
+      }
+    });
+    Live worker(*this, [] { Counter("g", "c").Increment(); });
+    reader.join();
+    EXPECT_FALSE(bad);
+    worker.Finish();
+    std::filesystem::remove(SegmentsIn(directory()).at(0));
+  }
+}
+
+TEST_F(SegmentTest, TheLockEndsWithTheProcess) {
+  Live worker(*this, [] { Counter("g", "c").Increment(); });
+  const std::string path = SegmentsIn(directory()).at(0);
+  EXPECT_TRUE(IsLocked(path));
+  worker.Kill();
+  EXPECT_FALSE(IsLocked(path));
+  EXPECT_EQ(ReadSegment(path).series.at("g/c").whole, 1U);
+}
+
+TEST_F(SegmentTest, GrowsWithItsSeries) {
+  const auto segment = SegmentOf([] {
+    Family<Counter> family("g", "c");
+    for (int i = 0; i < 5000; ++i) {
+      family.With({{"i", std::to_string(i)}}).Increment(i);
+    }
+    for (int i = 0; i < 5000; ++i) {
+      family.With({{"i", std::to_string(i)}}).Increment();
+    }
+  });
+  ASSERT_EQ(segment.series.size(), 5000U);
+  for (int i = 0; i < 5000; ++i) {
+    ASSERT_EQ(segment.series.at("g/c{i=\"" + std::to_string(i) + "\"}").whole, static_cast<uint64_t>(i) + 1);
+  }
+}
+
+TEST_F(SegmentTest, AFullSegmentDropsNewSeriesAndKeepsTheOldOnes) {
+  const auto outcome = RunWorker([] {
+    setenv("PERSIA_METRICS_SEGMENT_BYTES", "262144", 1);
+    Counter old("g", "old");
+    Family<Counter> family("g", "c");
+    for (int i = 0; i < 20000; ++i) {
+      family.With({{"i", std::to_string(i)}}).Increment();
+      old.Increment();
+    }
+    Counter("g", "late").Increment();
+    Histogram("g", "late_too", LinearBounds(0, 1, 500)).Observe(1);
+  });
+  EXPECT_EQ(outcome.wait_status, 0);
+  EXPECT_EQ(outcome.LinesOfErrorOutput(), 1) << outcome.error_output;
+  EXPECT_NE(outcome.error_output.find("raise PERSIA_METRICS_SEGMENT_BYTES"), std::string::npos);
+  const auto segment = OnlySegment();
+  EXPECT_EQ(segment.series.at("g/old").whole, 20000U);
+  const uint64_t kept = segment.series.size() - 1;
+  EXPECT_GT(kept, 100U);
+  EXPECT_GE(DroppedFor(segment), 20000 - kept);
+  EXPECT_LE(std::filesystem::file_size(SegmentsIn(directory()).at(0)), 262144U);
+}
+
+TEST_F(SegmentTest, AThreadWithoutRoomForALaneCountsInTheCommonLane) {
+  constexpr int kThreads = 64;
+  const auto segment = SegmentOf([] {
+    setenv("PERSIA_METRICS_SEGMENT_BYTES", "262144", 1);  // about 40 chunks
+    Counter counter("g", "c");
+    Histogram histogram("g", "h", LinearBounds(0, 1, 10));
+    std::atomic<int> running = 0;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < kThreads; ++i) {
+      threads.emplace_back([&] {
+        ++running;
+        while (running < kThreads) {
+        }
+        for (int n = 0; n < 1000; ++n) {
+          counter.Increment();
+          counter.Increment(0.5);
+          histogram.Observe(3);
+        }
+      });
+    }
+    for (auto& thread : threads) {
+      thread.join();
+    }
+  });
+  EXPECT_EQ(segment.series.at("g/c").whole, 1000U * kThreads);
+  EXPECT_EQ(segment.series.at("g/c").fraction, 500.0 * kThreads);
+  EXPECT_EQ(segment.series.at("g/h").Count(), 1000U * kThreads);
+  EXPECT_EQ(segment.series.at("g/h").fraction, 3000.0 * kThreads);
+}
+
+TEST_F(SegmentTest, DisabledByTheEnvironmentNoFileAppearsAndHandlesWork) {
+  const auto outcome = RunWorker([] {
+    setenv("PERSIA_METRICS_ENABLED", "0", 1);
+    Counter counter("g", "c");
+    Gauge gauge("g", "g");
+    Histogram histogram("g", "h", LinearBounds(0, 1, 500));
+    for (int i = 0; i < 1000; ++i) {
+      counter.Increment();
+      counter.Increment(0.5);
+      gauge.Set(i);
+      gauge.Add(1);
+      histogram.Observe(i);
+    }
+    events::Record("e");
+    const InitResult result = Init({.role = "r"});
+    ASSERT_FALSE(result.exporting);
+    ASSERT_NE(result.detail.find("PERSIA_METRICS_ENABLED"), std::string::npos);
+    counter.Increment();
+  });
+  EXPECT_EQ(outcome.wait_status, 0) << outcome.error_output;
+  EXPECT_EQ(outcome.error_output, "");
+  EXPECT_TRUE(SegmentsIn(directory()).empty());
+}
+
+TEST_F(SegmentTest, DisabledByTheAgentsWordNoFileAppears) {
+  WriteAgentConf("enabled=0\nrun_id=r\n");
+  const auto outcome = RunWorker([&] {
+    Counter("g", "c").Increment();
+    ASSERT_FALSE(Init().exporting);
+    ASSERT_NE(Init().detail.find("disabled by the agent"), std::string::npos) << Init().detail;
+  });
+  EXPECT_EQ(outcome.wait_status, 0) << outcome.error_output;
+  EXPECT_TRUE(SegmentsIn(directory()).empty());
+}
+
+TEST_F(SegmentTest, TheEnvironmentWinsOverTheProgram) {
+  const auto segment = SegmentOf([] {
+    setenv("PERSIA_JOB_NAME", "env job", 1);
+    setenv("PERSIA_ROLE", "env role", 1);
+    setenv("RANK", "7", 1);
+    setenv("REPLICA_INDEX", "5", 1);
+    setenv("PERSIA_RUN_ID", "env run", 1);
+    setenv("TORCHELASTIC_RESTART_COUNT", "2", 1);
+    Init({.job_name = "j", .role = "r", .replica = 1, .labels = {{"zone", "a"}}, .metrics_dir = "/nonexistent/x"});
+  });
+  EXPECT_EQ(segment.job, "env job");
+  EXPECT_EQ(segment.role, "env role");
+  EXPECT_EQ(segment.replica, 5);
+  EXPECT_EQ(segment.run_id, "env run");
+  EXPECT_EQ(segment.restart_count, 2U);
+  EXPECT_EQ(segment.labels.at("zone"), "a");
+}
+
+TEST_F(SegmentTest, TheRunIsTheAgentsBeforeTorchruns) {
+  WriteAgentConf("later_key=1\nenabled=1\nrun_id=agent run\njob=j\n");
+  EXPECT_EQ(SegmentOf([] {
+              setenv("TORCHELASTIC_RUN_ID", "torch", 1);
+              Init();
+            }).run_id,
+            "agent run");
+  std::filesystem::remove(SegmentsIn(directory()).at(0));
+  WriteAgentConf("enabled=1\nrun_id=agent run\nended=1\n");
+  EXPECT_EQ(SegmentOf([] {
+              setenv("TORCHELASTIC_RUN_ID", "torch", 1);
+              Init();
+            }).run_id,
+            "torch");
+  std::filesystem::remove(SegmentsIn(directory()).at(0));
+  EXPECT_EQ(SegmentOf([] {
+              setenv("TORCHELASTIC_RUN_ID", "none", 1);  // torchrun's default, the same for every run
+              Init();
+            }).run_id,
+            "");
+}
+
+TEST_F(SegmentTest, BadValuesInTheEnvironmentAreQuotedAndIgnored) {
+  const auto outcome = RunWorker([] {
+    setenv("REPLICA_INDEX", "two", 1);
+    setenv("PERSIA_METRICS_SEGMENT_BYTES", "-5", 1);
+    setenv("PERSIA_METRICS_ENABLED", "maybe", 1);
+    Counter("g", "c").Increment();
+  });
+  EXPECT_EQ(outcome.wait_status, 0);
+  EXPECT_EQ(outcome.LinesOfErrorOutput(), 3) << outcome.error_output;
+  for (const char* quoted :
+       {"REPLICA_INDEX=\"two\"", "PERSIA_METRICS_SEGMENT_BYTES=\"-5\"", "PERSIA_METRICS_ENABLED=\"maybe\""}) {
+    EXPECT_NE(outcome.error_output.find(quoted), std::string::npos) << quoted;
+  }
+  EXPECT_EQ(OnlySegment().series.at("g/c").whole, 1U);
+}
+
+struct BadDirectory {
+  const char* name;
+  std::function<std::string(const std::string& scratch)> make;
+  const char* message;
+};
+
+class BadDirectoryTest : public WorkerTest, public ::testing::WithParamInterface<BadDirectory> {};
+
+TEST_P(BadDirectoryTest, IsRefusedInOneLineAndCountingGoesOn) {
+  const std::string bad = GetParam().make(directory());
+  const auto outcome = RunWorker([&] {
+    setenv("PERSIA_METRICS_DIR", bad.c_str(), 1);
+    Counter counter("g", "c");
+    counter.Increment();
+    const InitResult result = Init();
+    ASSERT_FALSE(result.exporting);
+    ASSERT_NE(result.detail.find(GetParam().message), std::string::npos) << result.detail;
+    counter.Increment();
+  });
+  EXPECT_EQ(outcome.wait_status, 0) << outcome.error_output;
+  EXPECT_EQ(outcome.LinesOfErrorOutput(), 1) << outcome.error_output;
+  EXPECT_NE(outcome.error_output.find(bad), std::string::npos) << outcome.error_output;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Each, BadDirectoryTest,
+    ::testing::Values(BadDirectory{"Link",
+                                   [](const std::string& scratch) {
+                                     std::filesystem::create_directory_symlink("/tmp", scratch + "/link");
+                                     return scratch + "/link";
+                                   },
+                                   "cannot open the directory"},
+                      BadDirectory{"File",
+                                   [](const std::string& scratch) {
+                                     std::ofstream(scratch + "/file") << "x";
+                                     return scratch + "/file";
+                                   },
+                                   "cannot open the directory"},
+                      BadDirectory{"WritableByOthers",
+                                   [](const std::string& scratch) {
+                                     std::filesystem::create_directory(scratch + "/open");
+                                     chmod((scratch + "/open").c_str(), 0777);
+                                     return scratch + "/open";
+                                   },
+                                   "mode 0777"},
+                      BadDirectory{"MissingParents", [](const std::string& scratch) { return scratch + "/a/b/c"; },
+                                   "cannot make the directory"},
+                      BadDirectory{"WithoutTmpfile", [](const std::string&) { return "/proc/" + std::to_string(getpid()); },
+                                   "O_TMPFILE"}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST_F(SegmentTest, ADirectorySharedWithAGroupGivesFilesToTheGroup) {
+  ASSERT_EQ(chmod(directory().c_str(), 02770), 0);
+  SegmentOf([] { Counter("g", "c").Increment(); });
+  struct stat info {};
+  ASSERT_EQ(stat(SegmentsIn(directory())[0].c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777U, 0660U);
+}
+
+}  // namespace
+}  // namespace persia::metrics::testing

@@ -1,0 +1,58 @@
+// Reads a segment as its format says, apart from the agent's reader: what the library's tests look at.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace persia::metrics::testing {
+
+struct SeriesView {
+  int kind = 0;
+  int gauge_policy = 0;
+  std::string help;
+  std::string unit;
+  std::vector<double> bounds;
+  uint64_t whole = 0;    // counter: increments; event: count
+  double fraction = 0;   // counter: fractional increments; histogram and event: sum
+  bool set = false;      // gauge
+  double value = 0;      // gauge
+  uint64_t last_ms = 0;  // event
+  std::vector<uint64_t> buckets;
+
+  [[nodiscard]] uint64_t Count() const;
+};
+
+struct EventView {
+  std::string type;
+  std::string name;
+  uint64_t unix_ms = 0;
+  uint32_t left_out = 0;
+  std::string metadata;  // `key=value;` in order, values by kind
+};
+
+struct SegmentView {
+  std::string job, run_id, role;
+  int replica = 0;
+  unsigned restart_count = 0;
+  std::map<std::string, std::string> labels;
+  uint32_t pid = 0;
+  std::map<std::string, SeriesView> series;  // by `group/name{label="value",...}`
+  std::vector<uint64_t> dropped;
+  uint64_t events_recorded = 0;
+  std::vector<EventView> events;  // whole records, oldest first
+  uint64_t chunks = 0;
+  uint64_t lanes = 0;  // the highest number of one
+};
+
+// Throws std::runtime_error where the file does not keep to the format.
+SegmentView ReadSegment(const std::string& path);
+
+// Whether the writer's process lives: it holds the file's lock.
+bool IsLocked(const std::string& path);
+
+// The paths of the segments in a directory, sorted.
+std::vector<std::string> SegmentsIn(const std::string& directory);
+
+}  // namespace persia::metrics::testing

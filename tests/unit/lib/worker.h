@@ -1,0 +1,63 @@
+// Runs a piece of a program as a worker process of its own, and lets the test look at what it left.
+//
+// The library's state is a process's, so each case runs in a forked child of a test that never touches a metric itself: that is
+// a fresh process to the library.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/types.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "segment_view.h"
+
+namespace persia::metrics::testing {
+
+class WorkerTest : public ::testing::Test {
+ protected:
+  WorkerTest();
+  ~WorkerTest() override;
+
+  // What a worker wrote to stderr, and how it ended: as waitpid tells it.
+  struct Outcome {
+    int wait_status = 0;
+    std::string error_output;
+    [[nodiscard]] int LinesOfErrorOutput() const;
+  };
+
+  // Runs `body` in a child with PERSIA_METRICS_DIR set to directory(), and waits for its end.
+  Outcome RunWorker(const std::function<void()>& body);
+  // The same without a word of metrics in the environment.
+  Outcome RunBareWorker(const std::function<void()>& body);
+  // Runs `body`, which must succeed, and reads the one segment that it left.
+  SegmentView SegmentOf(const std::function<void()>& body);
+
+  // A worker that the test meets while it lives: it runs `body`, says so, and waits for its end.
+  class Live {
+   public:
+    Live(
+        WorkerTest& test, const std::function<void()>& body, const std::function<void()>& at_end = [] {});
+    ~Live();
+    Live(const Live&) = delete;
+    Live& operator=(const Live&) = delete;
+    void Finish();  // lets it run `at_end` and exit, and waits
+    void Kill();    // SIGKILL, and waits
+    [[nodiscard]] pid_t pid() const { return pid_; }
+
+   private:
+    pid_t pid_ = -1;
+    int go_fd_ = -1;
+  };
+
+  [[nodiscard]] const std::string& directory() const { return directory_; }
+  // The only segment in the directory.
+  [[nodiscard]] SegmentView OnlySegment() const;
+
+ private:
+  Outcome Run(const std::function<void()>& body, bool opted_in);
+  std::string directory_;
+};
+
+}  // namespace persia::metrics::testing

@@ -21,9 +21,9 @@ namespace persia::agent {
 
 struct HttpRequest {
   std::string method;
-  std::string url;  // http or https
-  std::vector<std::pair<std::string, std::string>> headers;
-  std::string_view body;  // REQUIRES: stays until Send returns
+  std::string url{};  // http or https
+  std::vector<std::pair<std::string, std::string>> headers{};
+  std::string_view body{};  // REQUIRES: stays until Send returns
   // Of the whole request; 0 is Options::total_timeout. The smaller of both holds.
   std::chrono::milliseconds timeout{0};
 };
@@ -44,7 +44,7 @@ class HttpClient {
     size_t max_response_bytes = 64 * 1024;
     std::string user_agent = "persia-metrics-agent";
     // A proxy's URL. The proxy variables of the environment are meant for the job and are not used.
-    std::string proxy;
+    std::string proxy{};
   };
 
   explicit HttpClient(Options options);

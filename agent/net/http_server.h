@@ -40,8 +40,8 @@ struct ServerRequest {
 struct ServerResponse {
   int status = 200;
   std::string content_type = "text/plain; charset=utf-8";
-  std::string body;
-  std::vector<std::pair<std::string, std::string>> headers;
+  std::string body{};
+  std::vector<std::pair<std::string, std::string>> headers{};
 };
 
 // What answers one method on one exact path. A route for GET answers HEAD too. A path without a route gives 404, another
@@ -68,7 +68,7 @@ class HttpServer {
     // Above, 413.
     size_t max_body_bytes = 64 * 1024;
     // Called from any thread with what civetweb has to say.
-    std::function<void(const std::string& message)> log;
+    std::function<void(const std::string& message)> log{};
   };
 
   // An error quotes the address and says whether it is in use, not ours to bind, or not understood.

@@ -62,7 +62,7 @@ class PushGateway : public Sink {
 
   struct Options {
     GatewayAddress address;
-    HttpClient::Options http;
+    HttpClient::Options http{};
     Gzip gzip = Gzip::kAuto;
     // For all groups and all tries together; a push interval is a good choice.
     std::chrono::milliseconds time_budget{10000};
@@ -73,7 +73,7 @@ class PushGateway : public Sink {
     size_t max_quoted_bytes = 500;
     // Time, for tests. `sleep` gives false if it was interrupted; without one, Interrupt ends the pause.
     std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
-    std::function<bool(std::chrono::milliseconds)> sleep;
+    std::function<bool(std::chrono::milliseconds)> sleep{};
   };
 
   explicit PushGateway(Options options);

@@ -1,0 +1,193 @@
+#include "net/http_client.h"
+
+#include <curl/curl.h>
+#include <fcntl.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <mutex>
+#include <system_error>
+
+namespace persia::agent {
+namespace {
+
+// curl's options are read through a variadic call: the type must be exactly `long`.
+long Milliseconds(std::chrono::milliseconds time) { return static_cast<long>(time.count()); }
+
+std::string Seconds(std::chrono::milliseconds time) {
+  std::string text = std::to_string(static_cast<double>(time.count()) / 1000);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.ends_with('.')) text.pop_back();
+  return text + " s";
+}
+
+// "host:port" of an URL, for errors.
+std::string HostOf(std::string_view url) {
+  const size_t scheme = url.find("://");
+  if (scheme != std::string_view::npos) url.remove_prefix(scheme + 3);
+  return std::string(url.substr(0, url.find('/')));
+}
+
+}  // namespace
+
+class HttpClient::Transfer {
+ public:
+  explicit Transfer(Options options) : options_(std::move(options)) {
+    static std::once_flag once;
+    std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
+    multi_ = curl_multi_init();
+    easy_ = curl_easy_init();
+  }
+  ~Transfer() {
+    curl_easy_cleanup(easy_);
+    curl_multi_cleanup(multi_);
+  }
+  Transfer(const Transfer&) = delete;
+  Transfer& operator=(const Transfer&) = delete;
+
+  Result<HttpResponse> Send(const HttpRequest& request) {
+    if (multi_ == nullptr || easy_ == nullptr) return Error{"libcurl cannot start: no memory"};
+    response_ = {};
+    error_[0] = '\0';
+    timeout_ = options_.total_timeout;
+    if (request.timeout.count() > 0) timeout_ = std::min(timeout_, request.timeout);
+    curl_slist* headers = Headers(request);
+    Prepare(request, headers);
+    const CURLcode code = Run();
+    curl_slist_free_all(headers);
+    if (interrupted_) return Error{HostOf(request.url) + ": the request was interrupted"};
+    if (code != CURLE_OK) return Error{HostOf(request.url) + ": " + Cause(code)};
+    long status = 0;
+    curl_easy_getinfo(easy_, CURLINFO_RESPONSE_CODE, &status);
+    response_.status = static_cast<int>(status);
+    return std::move(response_);
+  }
+
+  void Interrupt() {
+    interrupted_ = true;
+    curl_multi_wakeup(multi_);
+  }
+  void Rearm() { interrupted_ = false; }
+  [[nodiscard]] bool interrupted() const { return interrupted_; }
+
+ private:
+  static curl_slist* Headers(const HttpRequest& request) {
+    // A pause for "100 Continue" would cost a large push up to a second.
+    curl_slist* headers = curl_slist_append(nullptr, "Expect:");
+    for (const auto& [name, value] : request.headers) headers = curl_slist_append(headers, (name + ": " + value).c_str());
+    return headers;
+  }
+
+  void Prepare(const HttpRequest& request, curl_slist* headers) {
+    curl_easy_reset(easy_);  // keeps the connections, which are the multi handle's
+    Set(CURLOPT_URL, request.url.c_str());
+    Set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
+    if (request.method == "HEAD") Set(CURLOPT_NOBODY, 1L);
+    if (!request.body.empty()) {
+      Set(CURLOPT_POSTFIELDS, request.body.data());
+      Set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
+    }
+    Set(CURLOPT_HTTPHEADER, headers);
+    Set(CURLOPT_USERAGENT, options_.user_agent.c_str());
+    Set(CURLOPT_PROTOCOLS_STR, "http,https");
+    Set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
+    Set(CURLOPT_PATH_AS_IS, 1L);
+    Set(CURLOPT_PROXY, options_.proxy.c_str());  // an empty one keeps curl from asking the environment
+    Set(CURLOPT_NOPROXY, "");
+    Set(CURLOPT_CONNECTTIMEOUT_MS, Milliseconds(std::min(options_.connect_timeout, timeout_)));
+    Set(CURLOPT_TIMEOUT_MS, Milliseconds(timeout_));
+    Set(CURLOPT_TCP_KEEPALIVE, 1L);
+    Set(CURLOPT_TCP_KEEPIDLE, 30L);
+    Set(CURLOPT_TCP_KEEPINTVL, 10L);
+    Set(CURLOPT_NOSIGNAL, 1L);
+    Set(CURLOPT_QUICK_EXIT, 1L);  // a name server that does not answer must not outlast our time limit
+    Set(CURLOPT_SOCKOPTFUNCTION, &CloseOnExec);
+    Set(CURLOPT_WRITEFUNCTION, &KeepBody);
+    Set(CURLOPT_WRITEDATA, this);
+    Set(CURLOPT_ERRORBUFFER, static_cast<char*>(error_));
+  }
+
+  template <class T>
+  void Set(CURLoption option, T value) {
+    curl_easy_setopt(easy_, option, value);
+  }
+
+  CURLcode Run() {
+    CURLcode code = CURLE_FAILED_INIT;
+    if (curl_multi_add_handle(multi_, easy_) != CURLM_OK) return code;
+    int running = 1;
+    while (!interrupted_ && curl_multi_perform(multi_, &running) == CURLM_OK && running > 0) {
+      // Wakes for the socket, for curl's own timers, and for Interrupt.
+      curl_multi_poll(multi_, nullptr, 0, 1000, nullptr);
+    }
+    int left = 0;
+    while (CURLMsg* message = curl_multi_info_read(multi_, &left)) {
+      if (message->msg == CURLMSG_DONE) code = message->data.result;
+    }
+    curl_multi_remove_handle(multi_, easy_);
+    return code;
+  }
+
+  std::string Cause(CURLcode code) {
+    long os_error = 0;
+    curl_easy_getinfo(easy_, CURLINFO_OS_ERRNO, &os_error);
+    const std::string system = os_error != 0 ? std::generic_category().message(static_cast<int>(os_error)) : "";
+    curl_off_t connected = 0;
+    switch (code) {
+      case CURLE_COULDNT_RESOLVE_HOST:
+        return "the name cannot be resolved; check the address and the name service";
+      case CURLE_COULDNT_CONNECT:
+        return "cannot connect: " + (system.empty() ? Words(code) : system);
+      case CURLE_OPERATION_TIMEDOUT:
+        curl_easy_getinfo(easy_, CURLINFO_PRETRANSFER_TIME_T, &connected);
+        return connected > 0 ? "no whole answer within " + Seconds(timeout_)
+                             : "no connection within " + Seconds(std::min(options_.connect_timeout, timeout_));
+      case CURLE_GOT_NOTHING:
+        return "the connection was closed without an answer";
+      case CURLE_PARTIAL_FILE:
+        return "the answer was cut off";
+      case CURLE_SEND_ERROR:
+      case CURLE_RECV_ERROR:
+        return "the connection broke: " + (system.empty() ? Words(code) : system);
+      case CURLE_UNSUPPORTED_PROTOCOL:
+      case CURLE_WEIRD_SERVER_REPLY:
+        return "the answer is not HTTP: " + Words(code);
+      default:
+        return Words(code);
+    }
+  }
+
+  std::string Words(CURLcode code) { return error_[0] != '\0' ? error_ : curl_easy_strerror(code); }
+
+  static size_t KeepBody(char* data, size_t /*always 1*/, size_t size, void* self) {
+    auto* transfer = static_cast<Transfer*>(self);
+    std::string& body = transfer->response_.body;
+    body.append(data, std::min(size, transfer->options_.max_response_bytes - body.size()));
+    return size;
+  }
+
+  // The agent starts other programs; they must not inherit the connection.
+  static int CloseOnExec(void* /*unused*/, curl_socket_t socket, curlsocktype /*purpose*/) {
+    fcntl(socket, F_SETFD, FD_CLOEXEC);
+    return CURL_SOCKOPT_OK;
+  }
+
+  const Options options_;
+  std::atomic<bool> interrupted_{false};
+  CURLM* multi_ = nullptr;
+  CURL* easy_ = nullptr;
+  std::chrono::milliseconds timeout_{0};
+  HttpResponse response_;
+  char error_[CURL_ERROR_SIZE] = {};
+};
+
+HttpClient::HttpClient(Options options) : transfer_(std::make_unique<Transfer>(std::move(options))) {}
+HttpClient::~HttpClient() = default;
+
+Result<HttpResponse> HttpClient::Send(const HttpRequest& request) { return transfer_->Send(request); }
+void HttpClient::Interrupt() { transfer_->Interrupt(); }
+void HttpClient::Rearm() { transfer_->Rearm(); }
+bool HttpClient::interrupted() const { return transfer_->interrupted(); }
+
+}  // namespace persia::agent

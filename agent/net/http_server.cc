@@ -1,0 +1,276 @@
+#include "net/http_server.h"
+
+#include <arpa/inet.h>
+#include <civetweb.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <system_error>
+#include <thread>
+
+namespace persia::agent {
+namespace {
+
+struct ListenAddress {
+  std::string ip;
+  uint16_t port = 0;
+
+  [[nodiscard]] std::string Text() const { return ip + ':' + std::to_string(port); }
+  [[nodiscard]] sockaddr_in Socket() const {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    inet_pton(AF_INET, ip.c_str(), &address.sin_addr);
+    return address;
+  }
+};
+
+Result<ListenAddress> ParseListenAddress(const std::string& text) {
+  const auto refuse = [&](const std::string& why) { return Error{"listen address \"" + text + "\": " + why}; };
+  const size_t colon = text.rfind(':');
+  if (colon == std::string::npos) return refuse("no port; give address:port, for example 127.0.0.1:9464");
+  ListenAddress address;
+  address.ip = text.substr(0, colon);
+  if (address.ip.find(':') != std::string::npos) {
+    return refuse("IPv6 is not supported by this system's civetweb; give an IPv4 address");
+  }
+  if (address.ip.empty()) address.ip = "0.0.0.0";
+  if (address.ip == "localhost") address.ip = "127.0.0.1";
+  in_addr ipv4;
+  if (inet_pton(AF_INET, address.ip.c_str(), &ipv4) != 1) return refuse("\"" + address.ip + "\" is not an IPv4 address");
+  const char* const end = text.data() + text.size();
+  const auto [parsed, error] = std::from_chars(text.data() + colon + 1, end, address.port);
+  if (error != std::errc() || parsed != end) {
+    return refuse("port \"" + text.substr(colon + 1) + "\" is not a number from 0 to 65535");
+  }
+  return address;
+}
+
+// Why an address cannot be bound, asked from the kernel itself since civetweb tells only that it failed; 0 if it can.
+int BindError(const ListenAddress& address) {
+  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (socket < 0) return errno;
+  const int yes = 1;
+  setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+  const sockaddr_in wanted = address.Socket();
+  const int error = bind(socket, reinterpret_cast<const sockaddr*>(&wanted), sizeof(wanted)) == 0 ? 0 : errno;
+  close(socket);
+  return error;
+}
+
+// Wakes a thread that waits for a connection.
+void Knock(const ListenAddress& address) {
+  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (socket < 0) return;
+  sockaddr_in to = address.Socket();
+  if (to.sin_addr.s_addr == htonl(INADDR_ANY)) to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  static_cast<void>(connect(socket, reinterpret_cast<const sockaddr*>(&to), sizeof(to)));
+  close(socket);
+}
+
+// All signals are the agent's own threads' to take, not civetweb's.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace
+
+std::string_view ServerRequest::Header(std::string_view name) const {
+  for (const auto& [key, value] : headers) {
+    if (key.size() == name.size() && strncasecmp(key.data(), name.data(), name.size()) == 0) return value;
+  }
+  return {};
+}
+
+// What civetweb's callbacks work on.
+class HttpServer::Civetweb {
+ public:
+  Civetweb(Options options, std::vector<Route> routes) : options_(std::move(options)), routes_(std::move(routes)) {}
+  ~Civetweb() { Stop(); }
+  Civetweb(const Civetweb&) = delete;
+  Civetweb& operator=(const Civetweb&) = delete;
+
+  // Gives the port, or none if civetweb could not start.
+  std::optional<uint16_t> Start(const ListenAddress& address) {
+    static std::once_flag once;
+    std::call_once(once, [] { mg_init_library(MG_FEATURES_DEFAULT); });
+    const std::string ports = address.Text();
+    const std::string threads = std::to_string(options_.threads);
+    const std::string timeout = std::to_string(options_.request_timeout.count());
+    const std::string header_bytes = std::to_string(options_.max_header_bytes);
+    const char* settings[] = {"listening_ports",
+                              ports.c_str(),  //
+                              "num_threads",
+                              threads.c_str(),  //
+                              "request_timeout_ms",
+                              timeout.c_str(),  //
+                              "max_request_size",
+                              header_bytes.c_str(),  //
+                              "enable_keep_alive",
+                              "no",  //
+                              nullptr};
+    mg_callbacks callbacks{};
+    callbacks.begin_request = [](mg_connection* connection) { return Self(connection)->Answer(connection); };
+    callbacks.http_error = [](mg_connection* connection, int status, const char* message) {
+      Self(connection)->Write(connection, {.status = status, .body = std::string(message) + '\n'}, true);
+      return 0;
+    };
+    callbacks.log_message = [](const mg_connection* connection, const char* message) {
+      Self(connection)->Log(message);
+      return 1;
+    };
+    {
+      const SignalsBlocked blocked;
+      context_ = mg_start(&callbacks, this, settings);
+    }
+    if (context_ == nullptr) return std::nullopt;
+    mg_server_port port{};
+    mg_get_server_ports(context_, 1, &port);
+    address_ = {address.ip, static_cast<uint16_t>(port.port)};
+    return address_.port;
+  }
+
+  [[nodiscard]] std::string last_message() const { return last_message_; }
+
+ private:
+  static Civetweb* Self(const mg_connection* connection) {
+    return static_cast<Civetweb*>(mg_get_user_data(mg_get_context(connection)));
+  }
+
+  void Stop() {
+    if (context_ == nullptr) return;
+    // civetweb looks at its stop flag when a connection comes, else every two seconds.
+    std::jthread knocker([this](const std::stop_token& stop) {
+      while (!stop.stop_requested()) {
+        Knock(address_);
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      }
+    });
+    mg_stop(context_);
+  }
+
+  int Answer(mg_connection* connection) {
+    const mg_request_info* info = mg_get_request_info(connection);
+    ServerRequest request{.method = info->request_method,
+                          .path = info->local_uri != nullptr ? info->local_uri : "",
+                          .query = info->query_string != nullptr ? info->query_string : "",
+                          .headers = {},
+                          .body = {}};
+    for (int i = 0; i < info->num_headers; ++i) {
+      request.headers.emplace_back(info->http_headers[i].name, info->http_headers[i].value);
+    }
+    const bool is_head = request.method == "HEAD";
+    const ServerResponse response = ReadBody(connection, request.body)
+                                        ? Dispatch(request)
+                                        : ServerResponse{.status = 413, .body = "The body is too large.\n"};
+    Write(connection, response, !is_head);
+    return response.status;
+  }
+
+  ServerResponse Dispatch(const ServerRequest& request) const {
+    std::string allowed;
+    for (const Route& route : routes_) {
+      if (route.path != request.path) continue;
+      if (route.method == request.method || (route.method == "GET" && request.method == "HEAD")) return Call(route, request);
+      allowed += (allowed.empty() ? "" : ", ") + route.method + (route.method == "GET" ? ", HEAD" : "");
+    }
+    if (allowed.empty()) return {.status = 404, .body = "There is nothing at this address.\n"};
+    return {.status = 405, .body = "Allowed here: " + allowed + ".\n", .headers = {{"Allow", allowed}}};
+  }
+
+  ServerResponse Call(const Route& route, const ServerRequest& request) const {
+    try {
+      return route.handler(request);
+    } catch (const std::exception& error) {
+      Log(request.method + " " + route.path + ": " + error.what());
+      return {.status = 500, .body = "The request failed; the agent's log says why.\n"};
+    }
+  }
+
+  // False if it is longer than allowed.
+  bool ReadBody(mg_connection* connection, std::string& body) const {
+    char buffer[4096];
+    for (;;) {
+      const int got = mg_read(connection, buffer, sizeof(buffer));
+      if (got <= 0) return true;
+      if (body.size() + static_cast<size_t>(got) > options_.max_body_bytes) return false;
+      body.append(buffer, static_cast<size_t>(got));
+    }
+  }
+
+  static void Write(mg_connection* connection, const ServerResponse& response, bool with_body) {
+    std::string head = "HTTP/1.1 " + std::to_string(response.status) + ' ' +
+                       mg_get_response_code_text(connection, response.status) + "\r\nContent-Type: " + response.content_type +
+                       "\r\nContent-Length: " + std::to_string(response.body.size()) + "\r\nConnection: close\r\n";
+    for (const auto& [name, value] : response.headers) head += name + ": " + value + "\r\n";
+    head += "\r\n";
+    if (mg_write(connection, head.data(), head.size()) > 0 && with_body) {
+      mg_write(connection, response.body.data(), response.body.size());
+    }
+  }
+
+  void Log(const std::string& message) const {
+    {
+      const std::lock_guard lock(mutex_);
+      last_message_ = message;
+    }
+    if (options_.log) options_.log(message);
+  }
+
+  const Options options_;
+  const std::vector<Route> routes_;
+  mg_context* context_ = nullptr;
+  ListenAddress address_;
+  mutable std::mutex mutex_;
+  mutable std::string last_message_;
+};
+
+Result<std::unique_ptr<HttpServer>> HttpServer::Start(Options options, std::vector<Route> routes) {
+  const std::string text = options.listen_address;
+  const bool may_fall_back = options.fall_back_to_free_port;
+  Result<ListenAddress> parsed = ParseListenAddress(text);
+  if (!parsed.ok()) return Error{parsed.error()};
+  ListenAddress address = parsed.value();
+
+  std::unique_ptr<HttpServer> server(new HttpServer);
+  server->civetweb_ = std::make_unique<Civetweb>(std::move(options), std::move(routes));
+  std::optional<uint16_t> port = server->civetweb_->Start(address);
+  if (!port && may_fall_back && BindError(address) == EADDRINUSE) {
+    address.port = 0;
+    port = server->civetweb_->Start(address);
+    server->fell_back_ = port.has_value();
+  }
+  if (!port) {
+    const int error = BindError(address);
+    if (error == EADDRINUSE) return Error{"listen address \"" + text + "\": in use by another process; choose another port"};
+    return Error{"listen address \"" + text + "\": cannot listen: " +
+                 (error != 0 ? std::generic_category().message(error) : server->civetweb_->last_message())};
+  }
+  server->port_ = *port;
+  server->address_ = address.ip + ':' + std::to_string(*port);
+  return server;
+}
+
+HttpServer::~HttpServer() = default;
+
+}  // namespace persia::agent

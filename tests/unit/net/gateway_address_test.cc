@@ -1,0 +1,100 @@
+#include "net/gateway_address.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace persia::agent {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(GatewayAddressTest, AcceptsWhatUsersWrite) {
+  const struct {
+    const char* text;
+    const char* url;
+  } kCases[] = {
+      {"metrics_gateway:9091", "http://metrics_gateway:9091"},
+      {"metrics_gateway", "http://metrics_gateway:9091"},
+      {"10.0.0.1:80", "http://10.0.0.1:80"},
+      {"host:9091/", "http://host:9091"},
+      {"host:9091/push/gw/", "http://host:9091/push/gw"},
+      {"host/push", "http://host:9091/push"},
+      {"[::1]:9091", "http://[::1]:9091"},
+      {"[2001:db8::7]", "http://[2001:db8::7]:9091"},
+      {"http://host:9091", "http://host:9091"},
+      {"http://host", "http://host:80"},
+      {"https://host", "https://host:443"},
+      {"HTTPS://gateway.example.com/a%20b/", "https://gateway.example.com:443/a%20b"},
+      {"https://[::1]:9443/x", "https://[::1]:9443/x"},
+      {"host:65535", "http://host:65535"},
+  };
+  for (const auto& [text, url] : kCases) {
+    const Result<GatewayAddress> address = GatewayAddress::Parse(text);
+    ASSERT_TRUE(address.ok()) << address.error();
+    EXPECT_EQ(address.value().Url(), url) << text;
+  }
+}
+
+TEST(GatewayAddressTest, RefusesTheRestAndSaysWhy) {
+  const struct {
+    const char* text;
+    const char* why;
+  } kCases[] = {
+      {"", "it is empty"},
+      {":9091", "the host is missing"},
+      {"http://", "the host is missing"},
+      {"host:", "port \"\" is not a number from 1 to 65535"},
+      {"host:0", "port \"0\""},
+      {"host:65536", "port \"65536\""},
+      {"host:9091x", "port \"9091x\""},
+      {"host:-1", "port \"-1\""},
+      {"host:9091 ", "port \"9091 \""},
+      {" host:9091", "\" host\" is not a host name"},
+      {"ho st:9091", "\"ho st\" is not a host name"},
+      {"::1", "an IPv6 address needs brackets"},
+      {"[::1", "not closed"},
+      {"[::g]:9091", "\"::g\" is not an IPv6 address"},
+      {"[::1]9091", "only :port may follow"},
+      {"ftp://host", "unknown scheme \"ftp\" (http, https)"},
+      {"://host", "unknown scheme \"\""},
+      {"http://host?x=1", "no query"},
+      {"http://host/a#b", "no fragment"},
+      {"http://host/a b", "percent-encoded"},
+      {"http://host/\n", "percent-encoded"},
+  };
+  for (const auto& [text, why] : kCases) {
+    const Result<GatewayAddress> address = GatewayAddress::Parse(text);
+    ASSERT_FALSE(address.ok()) << text;
+    EXPECT_THAT(address.error(), HasSubstr(why));
+    EXPECT_THAT(address.error(), HasSubstr("gateway address \"" + std::string(text) + "\""));
+  }
+}
+
+TEST(GatewayAddressTest, RefusesCredentialsWithoutRepeatingThem) {
+  for (const char* text : {"http://user:secret@host:9091", "user:secret@host", "http://user:sec/ret@host", "a@secret@host"}) {
+    const Result<GatewayAddress> address = GatewayAddress::Parse(text);
+    ASSERT_FALSE(address.ok()) << text;
+    EXPECT_THAT(address.error(), HasSubstr("user and password do not belong"));
+    EXPECT_THAT(address.error(), Not(HasSubstr("sec")));
+  }
+}
+
+TEST(GatewayAddressTest, KnowsWhoIsOnThisHost) {
+  for (const char* text : {"localhost:9091", "127.0.0.1:9091", "127.1.2.3", "[::1]:9091", "http://localhost/x"}) {
+    EXPECT_TRUE(GatewayAddress::Parse(text).value().IsLoopback()) << text;
+  }
+  for (const char* text : {"metrics_gateway:9091", "128.0.0.1", "127.example.com", "[::2]:9091"}) {
+    EXPECT_FALSE(GatewayAddress::Parse(text).value().IsLoopback()) << text;
+  }
+}
+
+TEST(GatewayAddressTest, NamesHostAndPort) {
+  EXPECT_EQ(GatewayAddress::Parse("https://host/x").value().HostAndPort(), "host:443");
+  EXPECT_EQ(GatewayAddress::Parse("[::1]").value().HostAndPort(), "[::1]:9091");
+}
+
+}  // namespace
+}  // namespace persia::agent

@@ -1,0 +1,175 @@
+#include "net/http_client.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "peers/scripted_peer.h"
+#include "peers/socket.h"
+
+namespace persia::agent {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+
+class HttpClientTest : public ::testing::Test {
+ protected:
+  static Result<HttpResponse> Put(HttpClient& client, const ScriptedPeer& peer, std::string_view body = "x 1\n") {
+    return client.Send({.method = "PUT",
+                        .url = "http://" + peer.address() + "/metrics/job/a%20b",
+                        .headers = {{"Content-Type", "text/plain"}},
+                        .body = body});
+  }
+  // The error of one PUT to a peer that answers so.
+  static std::string ErrorFrom(Reply reply, HttpClient::Options options = {}) {
+    ScriptedPeer peer({std::move(reply)});
+    HttpClient client(std::move(options));
+    const Result<HttpResponse> response = Put(client, peer);
+    if (response.ok()) return "status " + std::to_string(response.value().status);
+    EXPECT_THAT(response.error(), StartsWith(peer.address() + ": "));
+    return response.error();
+  }
+};
+
+TEST_F(HttpClientTest, SendsWhatItIsGivenAndReturnsTheAnswer) {
+  ScriptedPeer peer({Reply::Status(202, "taken")});
+  HttpClient client({.user_agent = "agent/1"});
+  const Result<HttpResponse> response = Put(client, peer);
+  ASSERT_TRUE(response.ok()) << response.error();
+  EXPECT_EQ(response.value().status, 202);
+  EXPECT_EQ(response.value().body, "taken");
+  EXPECT_THAT(peer.requests().at(0),
+              AllOf(StartsWith("PUT /metrics/job/a%20b HTTP/1.1\r\n"), HasSubstr("\r\nContent-Type: text/plain\r\n"),
+                    HasSubstr("\r\nUser-Agent: agent/1\r\n"), Not(HasSubstr("Expect:")), EndsWith("\r\n\r\nx 1\n")));
+}
+
+TEST_F(HttpClientTest, KeepsTheConnection) {
+  ScriptedPeer peer({Reply::Status(200)});
+  HttpClient client({});
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(Put(client, peer).ok());
+  EXPECT_THAT(peer.requests(), SizeIs(5));
+  EXPECT_EQ(peer.connections(), 1U);
+}
+
+TEST_F(HttpClientTest, ConnectsAgainWhenThePeerHasClosed) {
+  Reply then_closed = Reply::Status(200);
+  then_closed.then_close = true;
+  ScriptedPeer peer({then_closed});
+  HttpClient client({});
+  for (int i = 0; i < 3; ++i) {
+    const Result<HttpResponse> response = Put(client, peer);
+    ASSERT_TRUE(response.ok()) << response.error();
+  }
+  EXPECT_EQ(peer.connections(), 3U);
+}
+
+TEST_F(HttpClientTest, SendsALargeBodyWhole) {
+  ScriptedPeer peer({Reply::Status(200)});
+  HttpClient client({});
+  const std::string body(20'000'000, 'x');
+  ASSERT_TRUE(Put(client, peer, body).ok());
+  EXPECT_TRUE(peer.requests().at(0).ends_with("\r\n\r\n" + body));
+}
+
+TEST_F(HttpClientTest, WhateverHasAStatusIsAnAnswer) {
+  EXPECT_EQ(ErrorFrom(Reply::Status(400)), "status 400");
+  EXPECT_EQ(ErrorFrom(Reply::Status(503)), "status 503");
+  EXPECT_EQ(ErrorFrom(Reply::Raw("HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n")),
+            "status 302");
+}
+
+TEST_F(HttpClientTest, ErrorsSayWhatHappened) {
+  EXPECT_THAT(ErrorFrom(Reply::Silence(), {.total_timeout = 150ms}), EndsWith("no whole answer within 0.15 s"));
+  EXPECT_THAT(ErrorFrom(Reply::Raw("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf")), EndsWith("the answer was cut off"));
+  EXPECT_THAT(ErrorFrom(Reply::Raw("SSH-2.0-OpenSSH_9.2\r\n")), HasSubstr("the answer is not HTTP"));
+  EXPECT_THAT(ErrorFrom(Reply::Close()), HasSubstr("the connection was closed without an answer"));
+}
+
+TEST_F(HttpClientTest, ARefusedConnectionIsNamed) {
+  const uint16_t port = FreePort();
+  HttpClient client({});
+  const Result<HttpResponse> response = client.Send({.method = "GET", .url = "http://127.0.0.1:" + std::to_string(port) + "/"});
+  ASSERT_FALSE(response.ok());
+  EXPECT_EQ(response.error(), "127.0.0.1:" + std::to_string(port) + ": cannot connect: Connection refused");
+}
+
+TEST_F(HttpClientTest, ARequestMayHaveLessTimeThanTheClient) {
+  ScriptedPeer peer({Reply::Silence()});
+  HttpClient client({.total_timeout = 60s});
+  const Result<HttpResponse> response =
+      client.Send({.method = "GET", .url = "http://" + peer.address() + "/", .timeout = 100ms});
+  ASSERT_FALSE(response.ok());
+  EXPECT_THAT(response.error(), EndsWith("within 0.1 s"));
+}
+
+TEST_F(HttpClientTest, KeepsNoMoreOfABodyThanAllowed) {
+  ScriptedPeer peer({Reply::Status(400, std::string(1'000'000, 'e'))});
+  HttpClient client({.max_response_bytes = 1000});
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(Put(client, peer).value().body, std::string(1000, 'e'));
+  EXPECT_EQ(peer.connections(), 1U);
+}
+
+TEST_F(HttpClientTest, InterruptEndsTheRequestUnderWay) {
+  ScriptedPeer peer({Reply::Silence()});
+  HttpClient client({.total_timeout = 600s});
+  std::thread interrupter([&] {
+    peer.WaitForRequests(1);
+    client.Interrupt();
+  });
+  const Result<HttpResponse> response = Put(client, peer);
+  interrupter.join();
+  ASSERT_FALSE(response.ok());
+  EXPECT_THAT(response.error(), EndsWith("the request was interrupted"));
+}
+
+TEST_F(HttpClientTest, InterruptHoldsUntilRearm) {
+  ScriptedPeer peer({Reply::Status(200)});
+  HttpClient client({});
+  client.Interrupt();
+  EXPECT_TRUE(client.interrupted());
+  EXPECT_FALSE(Put(client, peer).ok());
+  EXPECT_THAT(peer.requests(), SizeIs(0));
+  client.Rearm();
+  EXPECT_TRUE(Put(client, peer).ok());
+}
+
+TEST_F(HttpClientTest, TheEnvironmentsProxyIsNotUsed) {
+  const std::string nobody = "http://127.0.0.1:" + std::to_string(FreePort());
+  setenv("http_proxy", nobody.c_str(), 1);
+  setenv("all_proxy", nobody.c_str(), 1);
+  ScriptedPeer peer({Reply::Status(200)});
+  HttpClient client({});
+  const Result<HttpResponse> response = Put(client, peer);
+  unsetenv("http_proxy");
+  unsetenv("all_proxy");
+  EXPECT_TRUE(response.ok()) << response.error();
+}
+
+TEST_F(HttpClientTest, AConfiguredProxyIsUsed) {
+  ScriptedPeer proxy({Reply::Status(200)});
+  HttpClient client({.proxy = "http://" + proxy.address()});
+  ASSERT_TRUE(client.Send({.method = "GET", .url = "http://metrics_gateway:9091/x"}).ok());
+  EXPECT_THAT(proxy.requests().at(0), StartsWith("GET http://metrics_gateway:9091/x HTTP/1.1\r\n"));
+}
+
+TEST_F(HttpClientTest, OtherProtocolsAreRefused) {
+  HttpClient client({});
+  const Result<HttpResponse> response = client.Send({.method = "GET", .url = "file:///etc/hostname"});
+  ASSERT_FALSE(response.ok());
+  EXPECT_THAT(response.error(), ContainsRegex("[Pp]rotocol"));
+}
+
+}  // namespace
+}  // namespace persia::agent

@@ -1,0 +1,224 @@
+#include "net/http_server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <latch>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "peers/socket.h"
+
+namespace persia::agent {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class HttpServerTest : public ::testing::Test {
+ protected:
+  void Serve(HttpServer::Options options = {}) {
+    Result<std::unique_ptr<HttpServer>> server = HttpServer::Start(std::move(options), routes_);
+    ASSERT_TRUE(server.ok()) << server.error();
+    server_ = std::move(server).value();
+  }
+  static std::string StartError(const std::string& listen_address) {
+    Result<std::unique_ptr<HttpServer>> server = HttpServer::Start({.listen_address = listen_address}, {});
+    return server.ok() ? "listens on " + server.value()->address() : server.error();
+  }
+  // The whole answer to these bytes.
+  [[nodiscard]] std::string Ask(const std::string& request) const {
+    const Socket connection = Socket::Connect(server_->port());
+    connection.Send(request);
+    return connection.ReadToEnd();
+  }
+  [[nodiscard]] std::string Get(const std::string& path) const { return Ask("GET " + path + " HTTP/1.1\r\nHost: a\r\n\r\n"); }
+
+  std::vector<Route> routes_{
+      {"GET", "/metrics", [](const ServerRequest&) { return ServerResponse{.content_type = "text/x", .body = "x 1\n"}; }},
+      {"POST", "/echo", [](const ServerRequest& request) { return ServerResponse{.body = request.body}; }},
+  };
+  std::unique_ptr<HttpServer> server_;
+};
+
+TEST_F(HttpServerTest, AnswersByPath) {
+  Serve();
+  EXPECT_THAT(Get("/metrics"), AllOf(StartsWith("HTTP/1.1 200 OK\r\n"), HasSubstr("\r\nContent-Type: text/x\r\n"),
+                                     HasSubstr("\r\nContent-Length: 4\r\n"), EndsWith("\r\n\r\nx 1\n")));
+}
+
+TEST_F(HttpServerTest, HeadIsGetWithoutTheBody) {
+  Serve();
+  EXPECT_THAT(Ask("HEAD /metrics HTTP/1.1\r\nHost: a\r\n\r\n"),
+              AllOf(StartsWith("HTTP/1.1 200 OK\r\n"), HasSubstr("\r\nContent-Length: 4\r\n"), EndsWith("\r\n\r\n")));
+}
+
+TEST_F(HttpServerTest, AnUnknownPathIsNotFound) {
+  Serve();
+  EXPECT_THAT(Get("/nothing"), AllOf(StartsWith("HTTP/1.1 404 Not Found\r\n"), HasSubstr("\r\nContent-Type: text/plain"),
+                                     EndsWith("\r\n\r\nThere is nothing at this address.\n")));
+  EXPECT_THAT(Get("/metrics/more"), StartsWith("HTTP/1.1 404 "));
+  EXPECT_THAT(Get("/../metrics/../../etc/hostname"), StartsWith("HTTP/1.1 404 "));
+}
+
+TEST_F(HttpServerTest, AnotherMethodIsNotAllowed) {
+  Serve();
+  EXPECT_THAT(Ask("DELETE /metrics HTTP/1.1\r\nHost: a\r\n\r\n"),
+              AllOf(StartsWith("HTTP/1.1 405 Method Not Allowed\r\n"), HasSubstr("\r\nAllow: GET, HEAD\r\n")));
+  EXPECT_THAT(Get("/echo"), AllOf(StartsWith("HTTP/1.1 405 "), HasSubstr("\r\nAllow: POST\r\n")));
+}
+
+TEST_F(HttpServerTest, TheHandlerSeesTheRequest) {
+  ServerRequest seen;
+  routes_ = {{"GET", "/a b", [&](const ServerRequest& request) {
+                seen = request;
+                return ServerResponse{.status = 204, .headers = {{"X-Mine", "yes"}}};
+              }}};
+  Serve();
+  EXPECT_THAT(Ask("GET /a%20b?x=1&y=%20 HTTP/1.1\r\nHost: a\r\naccept: text/html\r\n\r\n"),
+              AllOf(StartsWith("HTTP/1.1 204 "), HasSubstr("\r\nX-Mine: yes\r\n")));
+  EXPECT_EQ(seen.method, "GET");
+  EXPECT_EQ(seen.path, "/a b");
+  EXPECT_EQ(seen.query, "x=1&y=%20");
+  EXPECT_EQ(seen.Header("Accept"), "text/html");
+  EXPECT_EQ(seen.Header("Accept-Encoding"), "");
+}
+
+TEST_F(HttpServerTest, BodiesAreReadUpToTheLimit) {
+  Serve({.max_body_bytes = 8});
+  EXPECT_THAT(Ask("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\n12345678"), EndsWith("\r\n\r\n12345678"));
+  EXPECT_THAT(Ask("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n123456789"), StartsWith("HTTP/1.1 413 "));
+  EXPECT_THAT(Ask("POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"),
+              EndsWith("\r\n\r\nabcde"));
+}
+
+TEST_F(HttpServerTest, HeadersAreReadUpToTheLimit) {
+  Serve({.max_header_bytes = 2048});
+  EXPECT_THAT(Ask("GET /metrics HTTP/1.1\r\nHost: a\r\nX: " + std::string(4000, 'x') + "\r\n\r\n"), StartsWith("HTTP/1.1 4"));
+  EXPECT_THAT(Get("/metrics"), StartsWith("HTTP/1.1 200 "));
+}
+
+TEST_F(HttpServerTest, GarbageIsABadRequest) {
+  Serve();
+  EXPECT_THAT(Ask("\x16\x03\x01 hello\r\n\r\n"), AllOf(StartsWith("HTTP/1.1 400 "), HasSubstr("\r\nContent-Type: text/plain")));
+  EXPECT_THAT(Get("/metrics"), StartsWith("HTTP/1.1 200 "));
+}
+
+TEST_F(HttpServerTest, AHandlerThatThrowsCostsItsRequestOnly) {
+  std::vector<std::string> log;
+  routes_.push_back({"GET", "/throws", [](const ServerRequest&) -> ServerResponse { throw std::runtime_error("no luck"); }});
+  Serve({.log = [&](const std::string& message) { log.push_back(message); }});
+  EXPECT_THAT(Get("/throws"), StartsWith("HTTP/1.1 500 "));
+  EXPECT_THAT(Get("/metrics"), StartsWith("HTTP/1.1 200 "));
+  server_.reset();
+  EXPECT_THAT(log, ::testing::Contains("GET /throws: no luck"));
+}
+
+TEST_F(HttpServerTest, ALargeAnswerArrivesWhole) {
+  const std::string body(20'000'000, 'x');
+  routes_.push_back({"GET", "/large", [&](const ServerRequest&) { return ServerResponse{.body = body}; }});
+  Serve();
+  EXPECT_TRUE(Get("/large").ends_with("\r\n\r\n" + body));
+}
+
+TEST_F(HttpServerTest, RequestsAreAnsweredSideBySide) {
+  std::latch both(2);
+  routes_.push_back({"GET", "/meet", [&](const ServerRequest&) {
+                       both.arrive_and_wait();
+                       return ServerResponse{.body = "met"};
+                     }});
+  Serve({.threads = 2});
+  std::string other;
+  std::thread thread([&] { other = Get("/meet"); });
+  EXPECT_THAT(Get("/meet"), EndsWith("met"));
+  thread.join();
+  EXPECT_THAT(other, EndsWith("met"));
+}
+
+TEST_F(HttpServerTest, AStalledClientHoldsOneWorkerOnly) {
+  Serve({.threads = 2, .request_timeout = 600s});
+  const Socket stalled = Socket::Connect(server_->port());
+  stalled.Send("GET /metr");
+  for (int i = 0; i < 5; ++i) EXPECT_THAT(Get("/metrics"), StartsWith("HTTP/1.1 200 "));
+}
+
+TEST_F(HttpServerTest, StalledClientsLoseTheirWorkersInTime) {
+  Serve({.threads = 1, .request_timeout = 200ms});
+  const Socket first = Socket::Connect(server_->port());
+  first.Send("GET /metr");
+  const Socket second = Socket::Connect(server_->port());
+  EXPECT_THAT(Get("/metrics"), StartsWith("HTTP/1.1 200 "));
+}
+
+TEST_F(HttpServerTest, StopsWhileClientsStall) {
+  Serve({.threads = 1, .request_timeout = 600s});
+  const Socket stalled = Socket::Connect(server_->port());
+  stalled.Send("GET /metr");
+  const uint16_t port = server_->port();
+  server_.reset();
+  EXPECT_ANY_THROW(Socket::Connect(port));
+}
+
+TEST_F(HttpServerTest, PortZeroIsAFreePort) {
+  Serve({.listen_address = "localhost:0"});
+  EXPECT_NE(server_->port(), 0);
+  EXPECT_EQ(server_->address(), "127.0.0.1:" + std::to_string(server_->port()));
+  EXPECT_FALSE(server_->fell_back());
+}
+
+TEST_F(HttpServerTest, ABusyPortIsToldApart) {
+  const Socket other = Socket::Listen();
+  const std::string address = "127.0.0.1:" + std::to_string(other.port());
+  EXPECT_EQ(StartError(address), "listen address \"" + address + "\": in use by another process; choose another port");
+  Serve({.listen_address = address, .fall_back_to_free_port = true});
+  EXPECT_TRUE(server_->fell_back());
+  EXPECT_NE(server_->port(), other.port());
+  EXPECT_THAT(Get("/metrics"), StartsWith("HTTP/1.1 200 "));
+}
+
+TEST_F(HttpServerTest, AddressesThatCannotBeServedAreRefused) {
+  EXPECT_THAT(StartError("[::1]:9464"), HasSubstr("IPv6 is not supported by this system's civetweb"));
+  EXPECT_THAT(StartError("192.0.2.1:0"), EndsWith("cannot listen: Cannot assign requested address"));
+  EXPECT_THAT(StartError("127.0.0.1"), HasSubstr("no port"));
+  EXPECT_THAT(StartError("127.0.0.1:99999"), HasSubstr("port \"99999\" is not a number"));
+  EXPECT_THAT(StartError("127.0.0.1:"), HasSubstr("port \"\" is not a number"));
+  EXPECT_THAT(StartError("example.com:80"), HasSubstr("\"example.com\" is not an IPv4 address"));
+}
+
+TEST_F(HttpServerTest, SignalsAreLeftToTheProgram) {
+  struct sigaction before {};
+  sigaction(SIGCHLD, nullptr, &before);
+  Serve();
+  struct sigaction after {};
+  sigaction(SIGCHLD, nullptr, &after);
+  EXPECT_EQ(before.sa_handler, after.sa_handler);
+
+  int civetweb_threads = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream status(task.path() / "status");
+    bool is_civetweb = false;
+    for (std::string line; std::getline(status, line);) {
+      if (line.starts_with("Name:")) is_civetweb = line.find("civetweb") != std::string::npos;
+      if (!is_civetweb || !line.starts_with("SigBlk:")) continue;
+      ++civetweb_threads;
+      const unsigned long long blocked = std::stoull(line.substr(7), nullptr, 16);
+      EXPECT_TRUE((blocked >> (SIGTERM - 1)) & 1) << line;
+      EXPECT_TRUE((blocked >> (SIGCHLD - 1)) & 1) << line;
+    }
+  }
+  EXPECT_GE(civetweb_threads, 4);
+}
+
+}  // namespace
+}  // namespace persia::agent

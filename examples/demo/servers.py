@@ -6,6 +6,7 @@ should this program die without having done so. Not thread-safe; start processes
 death the kernel watches.
 """
 
+import contextlib
 import ctypes
 import json
 import os
@@ -75,15 +76,16 @@ def _end_with_parent():
 class Process:
     """A running program, the leader of its own process group. A context manager that ends it."""
 
-    def __init__(self, command, log, env=None, cwd=None, show=False):
-        """Starts it. Its output goes to the file `log`, or to the terminal when `show` is set."""
+    def __init__(self, command, log, env=None, cwd=None, show=False, stdin=subprocess.DEVNULL):
+        """Starts it. Its output goes to the file `log`, or to the terminal when `show` is set. A pipe to it takes text."""
         self.name = Path(command[0]).name
         self.log = Path(log)
         output = None if show else open(self.log, "ab")
         try:
             self.popen = subprocess.Popen(
                 [str(word) for word in command],
-                stdin=subprocess.DEVNULL,
+                stdin=stdin,
+                text=True,
                 stdout=output,
                 stderr=None if show else subprocess.STDOUT,
                 env=env,
@@ -141,6 +143,9 @@ class Process:
         if self.group_members():
             os.killpg(self.pid, signal.SIGKILL)
             wait_until(lambda: not self.group_members(), f"the end of process group {self.pid}", 10)
+        if self.popen.stdin:
+            with contextlib.suppress(BrokenPipeError):
+                self.popen.stdin.close()
         return self.popen.wait()
 
     def __enter__(self):

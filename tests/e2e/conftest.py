@@ -1,0 +1,216 @@
+"""Fixtures of the end-to-end tests: real servers, the built programs, and a directory of segments for each test.
+
+Everything listens on free ports of loopback. Every process is ended by its pid when the test is over, and its process group is
+checked to be empty.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples/demo"))
+
+from servers import ROOT, Gateway, Process, Prometheus, fetch, free_port, wait_until  # noqa: E402
+
+BUILD = Path(os.environ.get("PERSIA_BUILD_DIR", ROOT / "build/release"))
+AGENT = BUILD / "agent/app/persia-metrics-agent"
+WORKER = BUILD / "tests/e2e/worker/e2e_worker"
+EMBEDDING_JOB = BUILD / "examples/embedding_job/embedding_job"
+
+# Variables through which the tests' own surroundings could reach the programs under test.
+_FOREIGN = ("PERSIA_", "TORCHELASTIC_", "REPLICA_INDEX", "RANK")
+
+
+def environment(**extra):
+    """The environment, without anything that the library or the agent reads, and with `extra`."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
+    return {**clean, **extra}
+
+
+class Samples(dict):
+    """Samples of an exposition: value by (name, labels as a frozenset of pairs)."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.text = text
+        names = {re.split("[{ ]", line, maxsplit=1)[0] for line in text.splitlines() if not line.startswith("#")}
+        for family in text_string_to_metric_families(text):
+            for sample in family.samples:
+                # prometheus_client adds `_total` to a counter that lacks it.
+                name = sample.name if sample.name in names else sample.name.removesuffix("_total")
+                self[name, frozenset(sample.labels.items())] = sample.value
+
+    def one(self, name, **labels):
+        """The value of the only sample of this name that has these labels; None if there is none."""
+        found = [value for (other, have), value in self.items() if other == name and labels.items() <= dict(have).items()]
+        assert len(found) <= 1, f"{name}{labels}: {len(found)} samples"
+        return found[0] if found else None
+
+
+class Agent(Process):
+    """persia-metrics-agent, serving on `address`."""
+
+    def __init__(self, command, log, env, address, **options):
+        super().__init__([AGENT, *command], log, env=env, **options)
+        self.address = address
+        self.url = f"http://{address}"
+
+    def metrics(self):
+        return Samples(fetch(self.url + "/metrics")[1])
+
+
+class Worker(Process):
+    """The worker of worker/worker.cc. It, or the agent that runs it, reads what to do from our pipe."""
+
+    def tell(self, line):
+        """Has it done, and returns once it is."""
+        before = self.output().count(f"done {line}\n")
+        self.popen.stdin.write(line + "\n")
+        self.popen.stdin.flush()
+        wait_until(lambda: self.output().count(f"done {line}\n") > before, f"the worker's answer to {line!r}")
+
+    def leave(self):
+        """Ends its input, at which it ends; gives the exit code."""
+        self.popen.stdin.close()
+        return self.wait()
+
+
+class WorkerUnderAgent(Agent, Worker):
+    """An agent in exec mode and the worker that it runs."""
+
+
+@pytest.fixture
+def started():
+    """Register a process here: it is ended after the test, and nothing of its group may be left."""
+    processes = []
+    yield processes.append
+    left = []
+    for process in reversed(processes):
+        process.stop()
+        left += process.group_members()
+    assert not left, f"processes left behind: {left}"
+
+
+@pytest.fixture
+def segments():
+    """A directory for a job's segments, on the tmpfs that jobs use."""
+    directory = tempfile.mkdtemp(prefix="persia-e2e-", dir="/dev/shm")
+    yield Path(directory)
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+class GatewayHandle:
+    """A real PushGateway that can be killed and started again on its port."""
+
+    def __init__(self, directory, started):
+        self._directory, self._started = directory, started
+        self.port = free_port()
+        self.address = f"127.0.0.1:{self.port}"
+        self.start()
+
+    def start(self):
+        self.server = Gateway(self._directory, self.port)
+        self._started(self.server)
+
+    def kill(self):
+        self.server.kill()
+
+    def metrics(self):
+        return Samples(self.server.metrics())
+
+    def groups(self):
+        return self.server.groups()
+
+    def wait_for(self, name, value, seconds=30, **labels):
+        """Waits until the only sample of this name and labels has this value."""
+
+        def seen():
+            have = self.metrics().one(name, **labels)
+            if have != value:
+                raise ValueError(f"{name} is {have!r}, not {value!r}")
+            return True
+
+        wait_until(seen, f"{name}{labels} on the gateway", seconds)
+
+
+@pytest.fixture
+def gateway(tmp_path, started):
+    return GatewayHandle(tmp_path, started)
+
+
+@pytest.fixture
+def prometheus(tmp_path, started):
+    """Starts a Prometheus that scrapes the given target every second."""
+
+    def start(target):
+        directory = Path(tempfile.mkdtemp(dir=tmp_path))
+        server = Prometheus(directory, target)
+        started(server)
+        return server
+
+    return start
+
+
+class Job:
+    """One training job: starts its agents and workers with the same name, directory and gateway."""
+
+    def __init__(self, tmp_path, segments, gateway, started):
+        self.name = "job_under_test"
+        self.directory, self.segments, self._gateway, self._started = tmp_path, segments, gateway, started
+        self._count = 0
+
+    def _log(self, kind):
+        self._count += 1
+        return self.directory / f"{kind}-{self._count}.log"
+
+    def options(self, address, gateway_address=None):
+        return [
+            f"--job={self.name}",
+            f"--gateway={gateway_address or self._gateway.address}",
+            f"--metrics-dir={self.segments}",
+            f"--listen={address}",
+            "--push-interval=0.2",
+        ]
+
+    def agent(self, *more, command="run", env=None, **options):
+        """An agent beside the job."""
+        address = f"127.0.0.1:{free_port()}"
+        agent = Agent([command, *self.options(address, **options), *more], self._log("agent"), environment(**(env or {})), address)
+        self._started(agent)
+        return agent
+
+    def worker(self, role="trainer", replica=0):
+        """A worker that an agent did not start."""
+        env = environment(PERSIA_METRICS_DIR=str(self.segments), PERSIA_JOB_NAME=self.name, PERSIA_ROLE=role, REPLICA_INDEX=str(replica))
+        worker = Worker([WORKER], self._log("worker"), env=env, stdin=subprocess.PIPE)
+        self._started(worker)
+        return worker
+
+    def exec(self, *command, flags=(), env=None):
+        """Any command under an agent in exec mode."""
+        return self.agent(*flags, "--", *command, command="exec", env=env)
+
+    def exec_worker(self, *flags, env=None):
+        """A worker under an agent in exec mode."""
+        address = f"127.0.0.1:{free_port()}"
+        agent = WorkerUnderAgent(
+            ["exec", *self.options(address), *flags, "--", WORKER],
+            self._log("exec"),
+            environment(PERSIA_ROLE="trainer", **(env or {})),
+            address,
+            stdin=subprocess.PIPE,
+        )
+        self._started(agent)
+        return agent
+
+
+@pytest.fixture
+def job(tmp_path, segments, gateway, started):
+    return Job(tmp_path, segments, gateway, started)

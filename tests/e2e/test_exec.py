@@ -1,0 +1,141 @@
+"""`persia-metrics-agent exec`: nothing of the agent prevents, changes or ends the command; its last values are pushed."""
+
+import os
+import signal
+import socket
+
+import pytest
+from servers import fetch, wait_until
+
+
+@pytest.mark.parametrize("code", [0, 1, 7, 255])
+def test_exit_code_is_taken_over(job, code):
+    assert job.exec("sh", "-c", f"exit {code}").wait() == code
+
+
+def test_command_ended_by_a_signal_gives_128_plus_its_number(job):
+    assert job.exec("sh", "-c", "kill -KILL $$").wait() == 128 + signal.SIGKILL
+
+
+def test_unknown_command_gives_127_and_says_so(job):
+    agent = job.exec("/no/such/command")
+    assert agent.wait() == 127
+    assert "/no/such/command" in agent.output()
+
+
+def test_file_that_cannot_be_executed_gives_126(job, tmp_path):
+    file = tmp_path / "text"
+    file.write_text("no program")
+    assert job.exec(file).wait() == 126
+
+
+def test_last_values_are_pushed_before_the_end(job, gateway):
+    agent = job.exec_worker()
+    agent.tell("count my_app batches 5")
+    assert agent.leave() == 0
+    assert gateway.metrics().one("my_app_batches", role="trainer", instance="rep_0") == 5
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2])
+def test_signals_are_passed_on(job, number):
+    script = f"trap 'echo caught; exit 9' {number.name[3:]}; echo ready; while :; do sleep 0.05; done"
+    agent = job.exec("sh", "-c", script)
+    wait_until(lambda: "ready" in agent.output(), "the command to be ready")
+    agent.signal(number)
+    assert agent.wait() == 9
+    assert "caught" in agent.output()
+
+
+def test_ctrl_c_in_a_terminal_ends_the_whole_group_in_order(job, gateway):
+    agent = job.exec_worker()
+    agent.tell("count my_app batches 4")
+    os.killpg(agent.pid, signal.SIGINT)
+    assert agent.wait() == 128 + signal.SIGINT
+    assert gateway.metrics().one("my_app_batches") == 4
+    assert not agent.group_members()
+
+
+def test_disabled_metrics_run_the_job_and_export_nothing(job, gateway):
+    agent = job.exec_worker(env={"PERSIA_METRICS_ENABLED": "false"})
+    agent.tell("count my_app batches 5")
+    assert agent.leave() == 0
+    assert gateway.metrics().one("my_app_batches") is None
+    assert "private" in agent.output()
+
+
+def test_enable_metrics_false_in_the_file_does_the_same(job, gateway, tmp_path):
+    config = tmp_path / "global_config.yaml"
+    config.write_text("PersiaMetricsConfig:\n  enable_metrics: false\n  job_name: other\n")
+    agent = job.exec_worker(f"--config={config}")
+    agent.tell("count my_app batches 5")
+    assert agent.leave() == 0
+    assert gateway.metrics().one("my_app_batches") is None
+    assert "enable_metrics" in agent.output()
+
+
+def test_busy_port_does_not_keep_the_command_from_running(job, gateway):
+    with socket.socket() as busy:
+        busy.bind(("127.0.0.1", 0))
+        busy.listen()
+        agent = job.exec_worker(f"--listen=127.0.0.1:{busy.getsockname()[1]}")
+        agent.tell("count my_app batches 6")
+        assert agent.leave() == 0
+    assert gateway.metrics().one("my_app_batches") == 6
+
+
+def test_second_agent_of_a_job_steps_aside_and_runs_its_command(job, gateway):
+    first = job.exec_worker()
+    first.tell("count my_app batches 1")
+    second = job.exec_worker(env={"REPLICA_INDEX": "1"})
+    second.tell("count my_app batches 2")
+    assert second.leave() == 0
+    assert first.running()
+    gateway.wait_for("my_app_batches", 2, instance="rep_1")
+    assert first.leave() == 0
+    assert gateway.metrics().one("my_app_batches", instance="rep_0") == 1
+
+
+BROKEN = "PersiaMetricsConfig:\n  job_nam: dlrm\n"
+
+
+def test_broken_config_does_not_keep_the_command_from_running(job, tmp_path):
+    config = tmp_path / "broken.yaml"
+    config.write_text(BROKEN)
+    agent = job.exec("sh", "-c", "echo it ran; exit 5", flags=[f"--config={config}"])
+    assert agent.wait() == 5
+    assert "it ran" in agent.output()
+    assert f"{config}:2" in agent.output() and "job_nam" in agent.output() and "job_name" in agent.output()
+
+
+def test_broken_config_is_refused_before_the_command_with_strict(job, tmp_path):
+    config = tmp_path / "broken.yaml"
+    config.write_text(BROKEN)
+    agent = job.exec("sh", "-c", "echo it ran", flags=["--strict", f"--config={config}"])
+    assert agent.wait() not in (0, 128 + signal.SIGKILL)
+    assert "it ran" not in agent.output()
+    assert "job_nam" in agent.output()
+
+
+def test_unreachable_gateway_does_not_change_the_exit_code(job, gateway):
+    gateway.kill()
+    agent = job.exec_worker("--connect-timeout=0.2", "--push-timeout=0.5")
+    agent.tell("count my_app batches 1")
+    assert agent.leave() == 0
+
+
+def test_environment_reaches_the_command(job):
+    agent = job.exec("sh", "-c", 'echo "$HELLO $PERSIA_METRICS_DIR"', env={"HELLO": "hello"})
+    assert agent.wait() == 0
+    assert f"hello {job.segments}" in agent.output()
+
+
+def test_pages_are_served_while_the_command_runs(job):
+    agent = job.exec_worker()
+    agent.tell("count my_app batches 1")
+    wait_until(lambda: agent.metrics().one("my_app_batches") == 1, "the counter on the agent's /metrics")
+    assert fetch(agent.url + "/-/healthy")[0] == 200
+    wait_until(lambda: fetch(agent.url + "/-/ready")[0] == 200, "the agent to be ready")
+    status, page = fetch(agent.url + "/")
+    assert status == 200 and "/metrics" in page
+    assert fetch(agent.url + "/nothing")[0] == 404
+    assert agent.leave() == 0

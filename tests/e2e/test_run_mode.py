@@ -1,0 +1,83 @@
+"""An agent beside a job, and the commands that do one thing and end."""
+
+import signal
+import subprocess
+
+from conftest import AGENT, Samples, environment
+from servers import wait_until
+
+
+def call(*arguments, **env):
+    return subprocess.run([AGENT, *arguments], env=environment(**env), capture_output=True, text=True, timeout=30)
+
+
+def test_agent_that_comes_after_its_worker(job, gateway):
+    worker = job.worker()
+    worker.tell("count my_app batches 11")
+    job.agent()
+    gateway.wait_for("my_app_batches", 11, job=job.name, role="trainer", instance="rep_0")
+
+
+def test_agent_that_comes_before_its_worker(job, gateway):
+    agent = job.agent()
+    wait_until(lambda: agent.metrics(), "the agent's own metrics")
+    worker = job.worker("embedding_server", replica=2)
+    worker.tell("count_feat persia nan_count user_id 11")
+    gateway.wait_for("nan_count", 11, role="embedding_server", instance="rep_2", feat="user_id")
+
+
+def test_agent_stops_on_sigterm_with_a_last_push(job, gateway):
+    agent = job.agent("--push-interval=3600")
+    worker = job.worker()
+    worker.tell("count my_app batches 1")
+    wait_until(lambda: agent.metrics().one("my_app_batches") == 1, "the agent to have read the worker")
+    agent.signal(signal.SIGTERM)
+    assert agent.wait() == 0
+    assert gateway.metrics().one("my_app_batches") == 1
+
+
+def test_exit_when_idle_ends_after_the_last_worker(job, gateway):
+    agent = job.agent("--exit-when-idle=0.3s")
+    workers = [job.worker(replica=replica) for replica in (0, 1)]
+    for worker in workers:
+        worker.tell("count my_app batches 4")
+    wait_until(lambda: agent.metrics().one("my_app_batches", instance="rep_1") == 4, "the agent to have read both")
+    workers[0].leave()
+    assert agent.running()
+    workers[1].leave()
+    assert agent.wait() == 0
+    pushed = gateway.metrics()
+    assert [pushed.one("my_app_batches", instance=f"rep_{replica}") for replica in (0, 1)] == [4, 4]
+
+
+def test_once_prints_what_a_scrape_would_show(job):
+    worker = job.worker()
+    worker.tell("count my_app batches 12")
+    result = call("once", f"--job={job.name}", f"--metrics-dir={job.segments}")
+    assert result.returncode == 0, result.stderr
+    assert Samples(result.stdout).one("my_app_batches", job=job.name, role="trainer") == 12
+
+
+def test_check_config_accepts_a_good_file(tmp_path):
+    config = tmp_path / "global_config.yaml"
+    config.write_text("PersiaMetricsConfig:\n  enable_metrics: true\n  job_name: dlrm\n  push_interval_seconds: 5\n")
+    result = call("check-config", f"--config={config}")
+    assert result.returncode == 0, result.stderr
+
+
+def test_check_config_names_the_place_and_the_nearest_key(tmp_path):
+    config = tmp_path / "global_config.yaml"
+    config.write_text("PersiaMetricsConfig:\n  enable_metrics: true\n  job_nmae: dlrm\n")
+    result = call("check-config", f"--config={config}")
+    assert result.returncode != 0
+    message = result.stdout + result.stderr
+    assert f"{config}:3:3" in message and "job_nmae" in message and "job_name" in message
+
+
+def test_version_and_help():
+    version = call("--version")
+    assert version.returncode == 0 and "0.1.0" in version.stdout
+    help_text = call("--help")
+    assert help_text.returncode == 0
+    for command in ("run", "exec", "once", "check-config"):
+        assert command in help_text.stdout

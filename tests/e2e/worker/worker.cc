@@ -1,0 +1,69 @@
+// A worker of a job that does as it is told, a line of stdin at a time, and answers each line once it is done:
+//
+//   count GROUP NAME BY       set GROUP NAME VALUE      observe GROUP NAME SECONDS
+//   count_feat GROUP NAME FEAT BY                       exit CODE
+//
+// So a test knows what the job has counted without waiting for time to pass. It ends with code 0 at the end of stdin.
+#include <cstdlib>
+#include <iostream>
+#include <sstream>
+#include <string>
+
+#include "persia/metrics/metrics.h"
+
+namespace {
+
+using persia::metrics::Counter;
+using persia::metrics::Description;
+using persia::metrics::Family;
+using persia::metrics::Gauge;
+using persia::metrics::TimeCost;
+
+void Obey(const std::string& verb, std::istream& rest) {
+  if (verb == "exit") {
+    int code = 0;
+    rest >> code;
+    std::exit(code);
+  }
+  std::string group;
+  std::string name;
+  rest >> group >> name;
+  const Description about{.help = "Told by a test: " + name + "."};
+  if (verb == "count_feat") {
+    std::string feat;
+    uint64_t by = 0;
+    rest >> feat >> by;
+    Family<Counter>(group, name, about).With({{"feat", feat}}).Increment(by);
+    return;
+  }
+  double value = 0;
+  rest >> value;
+  if (verb == "count") {
+    Counter(group, name, about).Increment(value);
+  } else if (verb == "set") {
+    Gauge(group, name, about).Set(value);
+  } else if (verb == "observe") {
+    TimeCost(group, name, about).Observe(value);
+  } else {
+    std::cerr << "worker: no verb \"" << verb << "\"\n";
+    std::exit(64);
+  }
+}
+
+}  // namespace
+
+int main() {
+  const persia::metrics::InitResult result = persia::metrics::Init();
+  std::cout << (result.exporting ? "exporting " : "private ") << result.detail << std::endl;
+  for (std::string line; std::getline(std::cin, line);) {
+    std::istringstream words(line);
+    std::string verb;
+    words >> verb;
+    Obey(verb, words);
+    if (!words) {
+      std::cerr << "worker: cannot read \"" << line << "\"\n";
+      return 64;
+    }
+    std::cout << "done " << line << std::endl;
+  }
+}

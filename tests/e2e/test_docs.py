@@ -1,0 +1,77 @@
+"""What the documents say is what is there."""
+
+import re
+import subprocess
+
+import pytest
+from conftest import AGENT
+from servers import ROOT
+
+import catalog
+
+README = (ROOT / "README.md").read_text()
+
+
+def block(language, start):
+    """The README's code block of this language that begins with `start`."""
+    blocks = [body for body in re.findall(rf"```{language}\n(.*?)```", README, re.S) if body.startswith(start)]
+    assert len(blocks) == 1, f"{len(blocks)} blocks of {language} begin with {start!r}"
+    return blocks[0]
+
+
+def project_files(pattern):
+    """Files of the project, without what builds leave behind."""
+    left_out = {"build", ".git", "__pycache__", ".pytest_cache"}
+    return [path for path in ROOT.rglob(pattern) if not left_out & set(path.relative_to(ROOT).parts)]
+
+
+def test_quick_start_is_the_program_that_the_tests_build():
+    main = (ROOT / "examples/quickstart/main.cc").read_text()
+    assert block("cpp", "#include <persia/metrics/metrics.h>") == main
+    assert len(main.splitlines()) <= 15
+
+
+def test_quick_starts_cmake_file_is_the_one_that_the_tests_build():
+    assert block("cmake", "cmake_minimum_required") == (ROOT / "examples/quickstart/CMakeLists.txt").read_text()
+
+
+def test_table_of_metrics_is_the_catalog():
+    rows = re.findall(r"^\| `(\w+)` \| (counter|gauge|time cost) \| (?:`(\w+)`)? ?\| (.*) \|$", README, re.M)
+    assert rows == [(entry.name, entry.type.replace("_", " "), entry.label, entry.help) for entry in catalog.entries()]
+
+
+def test_table_of_settings_has_the_agents_flags_and_variables():
+    rows = re.findall(r"^\| (.*) \| `(--[\w-]+)` \| (.*) \| .* \|$", README, re.M)
+    assert rows
+    help_text = "".join(
+        subprocess.run([AGENT, command, "--help"], capture_output=True, text=True, timeout=10, check=True).stdout for command in ("run", "exec")
+    )
+    for _, flag, variables in rows:
+        assert re.search(rf"{flag}\b", help_text), f"{flag} is not in --help"
+        for variable in re.findall(r"`(\w+)`", variables):
+            assert variable in help_text, f"{variable} is not in --help"
+    own = {"--help", "--config", "--strict", "--exit-when-idle", "--version"}
+    documented = {flag for _, flag, _ in rows} | own
+    missing = set(re.findall(r"--[a-z][\w-]+", help_text)) - documented
+    assert not missing, f"the README does not know {sorted(missing)}"
+
+
+def test_config_of_the_readme_is_accepted(tmp_path):
+    config = tmp_path / "global_config.yaml"
+    config.write_text(block("yaml", "PersiaMetricsConfig:"))
+    result = subprocess.run([AGENT, "check-config", f"--config={config}"], capture_output=True, text=True, timeout=10)
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("document", project_files("*.md"), ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(document):
+    for target in re.findall(r"\]\(([^)#]+)\)", document.read_text()):
+        if "://" not in target:
+            assert (document.parent / target).exists(), f"{document.name} links to {target}"
+
+
+def test_every_folder_of_the_project_says_what_it_is():
+    folders = {path.parent for path in project_files("*") if path.is_file() and path.suffix in {".cc", ".h", ".py", ".yaml", ".json"}}
+    # Public headers stand in folders whose names are the include path; lib/README.md speaks for them.
+    silent = [folder for folder in folders if ROOT / "lib/include" not in folder.parents and not (folder / "README.md").exists()]
+    assert not silent, f"no README.md in {sorted(str(folder.relative_to(ROOT)) for folder in silent)}"

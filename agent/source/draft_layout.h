@@ -1,0 +1,73 @@
+// The families and series of a plan while it is made.
+//
+// Series are given in any order, a part at a time, and meet where identity and labels are the same. A series whose labels had
+// to be changed for Prometheus waits until all others have their places: it must not take the place of one that says what it
+// means, nor add to it. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "model/snapshot.h"
+#include "source/diagnostics.h"
+#include "source/merge_plan.h"
+
+namespace persia::agent {
+
+// Sets a label of ours; one of the user's by that name steps aside to `exported_<name>`.
+void SetLabel(Labels& labels, const std::string& name, std::string value);
+
+class DraftLayout {
+ public:
+  static constexpr char kSourceLabel[] = "source";
+
+  // Adds an empty family and gives its index. Families come in the order of their names.
+  size_t AddFamily(FamilyLayout layout, Fill fill, GaugePolicy policy);
+  [[nodiscard]] GaugePolicy policy(size_t family) const { return families_[family].policy; }
+
+  // Adds a part to the series with these labels, which say what the program said.
+  void AddPart(size_t family, uint32_t identity, Labels labels, Part part) {
+    TryAddPart(families_[family], identity, std::move(labels), {}, part);
+  }
+  // The same for labels that are not what the program said: `said` is, in one text, with the metric's name.
+  void AddChangedPart(size_t family, uint32_t identity, Labels labels, std::string said, Part part) {
+    changed_.push_back({family, std::move(said), identity, std::move(labels), part});
+  }
+
+  // Lays out what was added, families without series left out. The draft is empty then.
+  MergePlan Finish(std::vector<Identity> identities, Diagnostics& diagnostics);
+
+ private:
+  struct Series {
+    uint32_t identity;
+    Labels labels;
+    std::string said;  // empty: the labels themselves
+  };
+  struct Family {
+    FamilyLayout layout;
+    Fill fill = Fill::kCounter;
+    GaugePolicy policy = GaugePolicy::kLast;
+    std::vector<Series> series;
+    std::unordered_map<std::string, uint32_t> by_key;
+    std::vector<std::pair<uint32_t, Part>> parts;  // with the index of their series
+  };
+  struct ChangedPart {
+    size_t family;
+    std::string said;
+    uint32_t identity;
+    Labels labels;
+    Part part;
+  };
+
+  static bool TryAddPart(Family& family, uint32_t identity, Labels labels, const std::string& said, Part part);
+  void AddChanged(Diagnostics& diagnostics);
+  static void PlaceParts(const Family& family, const std::vector<uint32_t>& order, MergePlan& plan);
+
+  std::vector<Family> families_;
+  std::vector<ChangedPart> changed_;
+};
+
+}  // namespace persia::agent

@@ -1,0 +1,94 @@
+#include "source/guarded_copy.h"
+
+#include <csetjmp>
+#include <csignal>
+#include <mutex>
+
+// The loads below may fault in the middle; a sanitizer's wrapper around them would be left in the middle too.
+#define PERSIA_UNWATCHED __attribute__((noinline, no_sanitize("thread")))
+
+namespace persia::agent {
+namespace {
+
+// The copy that the calling thread is in.
+struct Guard {
+  sigjmp_buf back;
+  uintptr_t begin;
+  uintptr_t end;
+};
+
+// Read by the handler on the same thread; volatile keeps its stores on their side of the loads.
+thread_local Guard* volatile active_guard = nullptr;
+
+struct sigaction previous_action;
+
+void OnBusError(int signal, siginfo_t* info, void* /*context*/) {
+  Guard* guard = active_guard;
+  const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
+  // Sent by the kernel for a fault (si_code > 0), not by a kill.
+  if (guard != nullptr && info->si_code > 0 && address >= guard->begin && address < guard->end) {
+    active_guard = nullptr;
+    siglongjmp(guard->back, 1);
+  }
+  // Not ours. A fault comes again as soon as we return; a signal that was sent must be sent again.
+  sigaction(SIGBUS, &previous_action, nullptr);
+  if (info->si_code <= 0) {
+    raise(signal);
+  }
+}
+
+void InstallHandler() {
+  struct sigaction action {};
+  action.sa_sigaction = &OnBusError;
+  // SA_NODEFER: leaving by siglongjmp then needs no mask restored, which saves a system call per copy.
+  action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGBUS, &action, &previous_action);
+}
+
+void EnsureHandler() {
+  static std::once_flag once;
+  std::call_once(once, InstallHandler);
+}
+
+PERSIA_UNWATCHED bool CopyWords(const uint64_t* from, uint64_t* to, size_t words) {
+  Guard guard;
+  guard.begin = reinterpret_cast<uintptr_t>(from);
+  guard.end = guard.begin + words * sizeof(uint64_t);
+  if (sigsetjmp(guard.back, 0) != 0) {
+    return false;
+  }
+  active_guard = &guard;
+  for (size_t i = 0; i < words; ++i) {
+    to[i] = __atomic_load_n(from + i, __ATOMIC_RELAXED);
+  }
+  active_guard = nullptr;
+  return true;
+}
+
+PERSIA_UNWATCHED bool LoadAcquire(const uint64_t* from, uint64_t* to) {
+  Guard guard;
+  guard.begin = reinterpret_cast<uintptr_t>(from);
+  guard.end = guard.begin + sizeof(uint64_t);
+  if (sigsetjmp(guard.back, 0) != 0) {
+    return false;
+  }
+  active_guard = &guard;
+  *to = __atomic_load_n(from, __ATOMIC_ACQUIRE);
+  active_guard = nullptr;
+  return true;
+}
+
+}  // namespace
+
+bool GuardedCopy(const std::byte* from, std::span<uint64_t> to) {
+  EnsureHandler();
+  return CopyWords(reinterpret_cast<const uint64_t*>(from), to.data(), to.size());
+}
+
+bool GuardedLoadAcquire(const std::byte* from, uint64_t& to) {
+  EnsureHandler();
+  return LoadAcquire(reinterpret_cast<const uint64_t*>(from), &to);
+}
+
+}  // namespace persia::agent

@@ -1,0 +1,205 @@
+#include "source/merge.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+namespace persia::agent {
+namespace {
+
+constexpr uint32_t kNoPlace = SegmentSeries::kNoPlace;
+constexpr uint64_t kOrdinaryNaN = 0x7ff8'0000'0000'0001;
+constexpr size_t kNamedDrops = static_cast<size_t>(persia::metrics::segment::Drop::kCount);
+
+// What a worker puts into a gauge must pass neither for kAbsent nor for a stale marker, which are NaNs of certain bits.
+double Plain(double value) { return std::isnan(value) ? std::bit_cast<double>(kOrdinaryNaN) : value; }
+
+double Absent() { return std::bit_cast<double>(kAbsent); }
+
+bool SameLayout(const Layout& a, const Layout& b) {
+  const auto same_series = [](const SeriesLayout& x, const SeriesLayout& y) {
+    return x.identity == y.identity && x.first_value == y.first_value && x.labels == y.labels;
+  };
+  const auto same_family = [&](const FamilyLayout& x, const FamilyLayout& y) {
+    return x.name == y.name && x.type == y.type && x.help == y.help && x.unit == y.unit && x.bounds == y.bounds &&
+           std::equal(x.series.begin(), x.series.end(), y.series.begin(), y.series.end(), same_series);
+  };
+  return a.value_count == b.value_count && a.identities == b.identities &&
+         std::equal(a.families.begin(), a.families.end(), b.families.begin(), b.families.end(), same_family);
+}
+
+}  // namespace
+
+Merger::Merger(MergeIdentity identity, const Naming& naming, Diagnostics& diagnostics)
+    : identity_(std::move(identity)), naming_(naming), diagnostics_(diagnostics) {}
+
+std::shared_ptr<const Snapshot> Merger::Merge(std::span<const SegmentReader* const> segments,
+                                              std::chrono::system_clock::time_point now) {
+  Prepare(segments);
+  auto snapshot = std::make_shared<Snapshot>();
+  snapshot->layout = plan_.layout;
+  snapshot->collected_at = now;
+  snapshot->values.resize(plan_.layout->value_count);
+  for (const PlannedFamily& family : plan_.families) {
+    double* values = snapshot->values.data() + family.first_value;
+    switch (family.fill) {
+      case Fill::kCounter:
+        FillCounters(family, values);
+        break;
+      case Fill::kDistribution:
+        FillDistributions(family, values);
+        break;
+      case Fill::kGauge:
+        FillGauges(family, values);
+        break;
+      case Fill::kTimestamp:
+        FillTimestamps(family, values);
+        break;
+      case Fill::kDropped:
+        FillDropped(family, values);
+        break;
+    }
+  }
+  return snapshot;
+}
+
+void Merger::Prepare(std::span<const SegmentReader* const> segments) {
+  std::vector<Basis> basis;
+  views_.clear();
+  for (const SegmentReader* reader : segments) {
+    basis.push_back({reader->id(), reader->generation()});
+    views_.push_back({reader, &reader->values(), reader->changed_at().data()});
+  }
+  if (plan_.layout != nullptr && basis == basis_) {
+    return;
+  }
+  std::shared_ptr<const Layout> former = plan_.layout;
+  plan_ = BuildMergePlan(segments, identity_, naming_, ordinals_, diagnostics_);
+  basis_ = std::move(basis);
+  if (former != nullptr && SameLayout(*former, *plan_.layout)) {
+    plan_.layout = std::move(former);  // another process of the same series: who renders keeps what it made of the layout
+  }
+}
+
+double Merger::Total(uint64_t whole) { return ExactTotal(whole, terms_, sum_); }
+
+void Merger::FillCounters(const PlannedFamily& family, double* values) {
+  for (size_t i = 0; i < family.series; ++i) {
+    uint64_t whole = 0;
+    terms_.clear();
+    for (const Part& part : plan_.PartsOf(family.first_series + i)) {
+      const SegmentValues& from = *views_[part.segment].values;
+      whole += from.wholes[part.cell];
+      if (part.real != kNoPlace) {
+        from.AppendTerms(part.real, terms_);
+      }
+    }
+    values[i] = Plain(Total(whole));
+  }
+}
+
+void Merger::FillDistributions(const PlannedFamily& family, double* values) {
+  const size_t buckets = family.values_per_series - 1;
+  for (size_t i = 0; i < family.series; ++i, values += family.values_per_series) {
+    counts_.assign(buckets, 0);
+    terms_.clear();
+    for (const Part& part : plan_.PartsOf(family.first_series + i)) {
+      const SegmentValues& from = *views_[part.segment].values;
+      const uint64_t* cells = from.wholes.data() + part.cell;
+      for (size_t bucket = 0; bucket < buckets; ++bucket) {
+        counts_[bucket] += cells[bucket];
+      }
+      from.AppendTerms(part.real, terms_);
+    }
+    values[0] = Plain(Total(0));
+    std::copy(counts_.begin(), counts_.end(), values + 1);
+  }
+}
+
+void Merger::FillGauges(const PlannedFamily& family, double* values) {
+  for (size_t i = 0; i < family.series; ++i) {
+    values[i] = MergeGauge(family.policy, plan_.PartsOf(family.first_series + i));
+  }
+}
+
+// A process that never set the gauge takes no part. A NaN decides a sum and an average; of `min` and `max` it is left out,
+// unless there is nothing else.
+double Merger::MergeGauge(GaugePolicy policy, std::span<const Part> parts) {
+  terms_.clear();
+  const View* last = nullptr;
+  double last_value = 0;
+  uint64_t last_change = 0;
+  double least = std::numeric_limits<double>::quiet_NaN();
+  double most = least;
+  for (const Part& part : parts) {
+    const View& from = views_[part.segment];
+    const uint64_t bits = from.values->commons[part.cell];
+    if (bits == persia::metrics::segment::kUnset) {
+      continue;
+    }
+    const auto value = std::bit_cast<double>(bits);
+    terms_.push_back(value);
+    least = std::fmin(least, value);
+    most = std::fmax(most, value);
+    const uint64_t change = from.changed_at[part.cell];
+    if (last == nullptr || change > last_change || (change == last_change && Newer(from, *last))) {
+      last = &from;
+      last_value = value;
+      last_change = change;
+    }
+  }
+  if (last == nullptr) {
+    return Absent();
+  }
+  switch (policy) {
+    case GaugePolicy::kLast:
+    case GaugePolicy::kEach:
+      return Plain(last_value);
+    case GaugePolicy::kSum:
+      return Plain(Total(0));
+    case GaugePolicy::kMin:
+      return Plain(least);
+    case GaugePolicy::kMax:
+      return Plain(most);
+    case GaugePolicy::kAvg:
+      return Plain(Total(0) / static_cast<double>(terms_.size()));
+  }
+  return Absent();
+}
+
+bool Merger::Newer(const View& a, const View& b) {
+  const uint64_t birth_a = a.reader->header().birth_unix_ns;
+  const uint64_t birth_b = b.reader->header().birth_unix_ns;
+  return birth_a != birth_b ? birth_a > birth_b : a.reader->id() > b.reader->id();
+}
+
+void Merger::FillTimestamps(const PlannedFamily& family, double* values) {
+  for (size_t i = 0; i < family.series; ++i) {
+    uint64_t latest = 0;
+    for (const Part& part : plan_.PartsOf(family.first_series + i)) {
+      latest = std::max(latest, views_[part.segment].values->commons[part.cell]);
+    }
+    values[i] = latest == 0 ? Absent() : static_cast<double>(latest) / 1000;
+  }
+}
+
+void Merger::FillDropped(const PlannedFamily& family, double* values) {
+  for (size_t i = 0; i < family.series; ++i) {
+    uint64_t count = 0;
+    for (const Part& part : plan_.PartsOf(family.first_series + i)) {
+      const auto& dropped = views_[part.segment].values->dropped;
+      if (part.cell < kNamedDrops) {
+        count += dropped[part.cell];
+      } else {
+        for (size_t reason = kNamedDrops; reason < std::size(dropped); ++reason) {
+          count += dropped[reason];
+        }
+      }
+    }
+    values[i] = static_cast<double>(count);
+  }
+}
+
+}  // namespace persia::agent

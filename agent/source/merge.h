@@ -1,0 +1,77 @@
+// Merges the segments of a job's processes into what the job shows.
+//
+// Processes of one identity (role, replica) show together: counters, histograms and event counts add, exactly; gauges follow
+// their policy. The plan of what adds up to what is laid out when a series comes or goes; between, a merge only fills numbers
+// into the same layout.
+//
+// Where two names would meet in one exposed series they are told apart by a label `source`; where definitions of one exposed
+// name differ in type or bounds, the newest wins and the others are left out. Both are reported. Not thread-safe.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/naming.h"
+#include "model/snapshot.h"
+#include "source/diagnostics.h"
+#include "source/exact_sum.h"
+#include "source/merge_plan.h"
+#include "source/segment_reader.h"
+
+namespace persia::agent {
+
+class Merger {
+ public:
+  // REQUIRES: `naming` and `diagnostics` outlive this.
+  Merger(MergeIdentity identity, const Naming& naming, Diagnostics& diagnostics);
+
+  // The snapshot of these segments, as each was last read. The layout is the same object as last time if no series came or
+  // went.
+  std::shared_ptr<const Snapshot> Merge(std::span<const SegmentReader* const> segments,
+                                        std::chrono::system_clock::time_point now);
+
+ private:
+  // What the plan was made from.
+  struct Basis {
+    std::string segment_id;
+    uint64_t generation;
+
+    friend bool operator==(const Basis&, const Basis&) = default;
+  };
+
+  // A segment during a Merge.
+  struct View {
+    const SegmentReader* reader;
+    const SegmentValues* values;
+    const uint64_t* changed_at;
+  };
+
+  void Prepare(std::span<const SegmentReader* const> segments);
+  void FillCounters(const PlannedFamily& family, double* values);
+  void FillDistributions(const PlannedFamily& family, double* values);
+  void FillGauges(const PlannedFamily& family, double* values);
+  void FillTimestamps(const PlannedFamily& family, double* values);
+  void FillDropped(const PlannedFamily& family, double* values);
+  [[nodiscard]] double MergeGauge(GaugePolicy policy, std::span<const Part> parts);
+  // `whole` and the sum of terms_.
+  [[nodiscard]] double Total(uint64_t whole);
+  static bool Newer(const View& a, const View& b);
+
+  const MergeIdentity identity_;
+  const Naming& naming_;
+  Diagnostics& diagnostics_;
+  Ordinals ordinals_;
+  std::vector<Basis> basis_;
+  MergePlan plan_;
+  std::vector<View> views_;
+  // Kept from series to series for their memory.
+  std::vector<double> terms_;
+  std::vector<uint64_t> counts_;
+  ExactSum sum_;
+};
+
+}  // namespace persia::agent

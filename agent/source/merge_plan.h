@@ -1,0 +1,68 @@
+// The plan of a merge: which values of which segments make up each exposed value.
+//
+// Made when a series comes or goes. It holds the layout of the snapshots and, in the layout's order, the parts of each series
+// as places in the segments' flat arrays, so that filling a snapshot is a walk over arrays. Thread safety: a plan is immutable
+// once built; building is not thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/naming.h"
+#include "model/snapshot.h"
+#include "source/diagnostics.h"
+#include "source/ordinals.h"
+#include "source/segment_reader.h"
+
+namespace persia::agent {
+
+// What stands on every identity.
+struct MergeIdentity {
+  std::string job;
+  std::string ip_addr;  // may be empty: no such label
+};
+
+// How the values of a family's series come out of the segments.
+enum class Fill : uint8_t {
+  kCounter,       // whole cells and sums of doubles, added
+  kDistribution,  // a sum of doubles, and buckets of whole cells, added
+  kGauge,         // common cells, merged by the family's policy
+  kTimestamp,     // common cells, the latest, from milliseconds to seconds
+  kDropped,       // the header's dropped counts
+};
+
+// One segment's share in a series: places in the arrays of SegmentValues.
+struct Part {
+  uint32_t segment;  // index into the segments that the plan was made from
+  uint32_t cell;     // a whole or common cell, the first bucket, or the index of a dropped count
+  uint32_t real;     // kNoPlace: none
+};
+
+struct PlannedFamily {
+  Fill fill = Fill::kCounter;
+  GaugePolicy policy = GaugePolicy::kLast;
+  size_t first_value = 0;
+  size_t values_per_series = 1;
+  size_t first_series = 0;  // counted over all families
+  size_t series = 0;
+};
+
+struct MergePlan {
+  std::shared_ptr<const Layout> layout;
+  std::vector<PlannedFamily> families;
+  std::vector<size_t> first_part;  // by series, counted over all families; one more at the end
+  std::vector<Part> parts;
+
+  [[nodiscard]] std::span<const Part> PartsOf(size_t series) const {
+    return {parts.data() + first_part[series], first_part[series + 1] - first_part[series]};
+  }
+};
+
+MergePlan BuildMergePlan(std::span<const SegmentReader* const> segments, const MergeIdentity& identity, const Naming& naming,
+                         Ordinals& ordinals, Diagnostics& diagnostics);
+
+}  // namespace persia::agent

@@ -1,0 +1,166 @@
+// One process's segment: what it holds, and the values of it.
+//
+//   SegmentProblem problem;
+//   auto reader = SegmentReader::Open(directory_fd, "17-0123456789abcdef.seg", access, problem);
+//   if (reader == nullptr || !reader->Read(tick, problem)) ...
+//
+// A Read copies what is published into private memory and looks at that copy alone, so that nothing changes between a check and
+// a use: a segment is hostile input. Each offset, size and count is checked. Values are added up over a process's threads into
+// flat arrays; a series names its places in them. A Read that fails leaves everything as the last good one made it.
+// Not thread-safe.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "segment_format.h"
+#include "source/segment_file.h"
+#include "source/segment_records.h"
+
+namespace persia::agent {
+
+// A series' places in the arrays of SegmentValues. What a kind does not have is kNoPlace.
+struct SegmentSeries {
+  static constexpr uint32_t kNoPlace = UINT32_MAX;
+
+  SegmentSeriesRecord record;
+  uint32_t whole = kNoPlace;   // its first cell: of a counter the count; of a histogram the sum's, buckets behind it
+  uint32_t real = kNoPlace;    // a counter's fractions, the sum of a histogram or of intervals
+  uint32_t common = kNoPlace;  // a gauge's value, an event's last timestamp
+};
+
+// The values of a segment, added up over its lanes.
+struct SegmentValues {
+  // A sum of doubles that is not rounded yet: the first lane's that is not zero, and a chain of further ones.
+  struct Real {
+    double first = 0;
+    uint32_t more = 0;  // index + 1 into `terms`; 0: none
+  };
+  struct Term {
+    double value;
+    uint32_t more;
+  };
+
+  std::vector<uint64_t> wholes;  // by slot; only the cells that hold whole numbers mean anything
+  std::vector<Real> reals;
+  std::vector<Term> terms;
+  std::vector<uint64_t> commons;  // bits, as the common lane has them
+  uint64_t dropped[16] = {};
+
+  // Appends the terms of a sum to `out`.
+  void AppendTerms(uint32_t real, std::vector<double>& out) const {
+    const Real& sum = reals[real];
+    if (sum.first != 0) {
+      out.push_back(sum.first);
+    }
+    for (uint32_t at = sum.more; at != 0; at = terms[at - 1].more) {
+      out.push_back(terms[at - 1].value);
+    }
+  }
+};
+
+class SegmentReader {
+ public:
+  // Null: see `problem`.
+  static std::unique_ptr<SegmentReader> Open(int directory_fd, const char* name, const SegmentAccess& access,
+                                             SegmentProblem& problem);
+  static std::unique_ptr<SegmentReader> FromDescriptor(int fd, const SegmentAccess& access, SegmentProblem& problem);
+
+  // Reads what is new, and all values. `tick` is the caller's count of reads, from 1 on.
+  bool Read(uint64_t tick, SegmentProblem& problem);
+
+  // Whether the process that writes the segment has not ended. False after Release.
+  [[nodiscard]] bool WriterLives() const { return file_ != nullptr && file_->WriterLives(); }
+  // Lets go of the file; the values stay. For a segment whose writer has ended and that was read since.
+  void Release() { file_.reset(); }
+  [[nodiscard]] bool released() const { return file_ == nullptr; }
+
+  // As of the last good Read.
+  [[nodiscard]] const SegmentIdentity& identity() const { return identity_; }
+  [[nodiscard]] std::span<const SegmentFamily> families() const { return {families_.data(), shown_families_}; }
+  [[nodiscard]] std::span<const SegmentSeries> series() const { return {series_.data(), shown_series_}; }
+  [[nodiscard]] const SegmentValues& values() const { return values_; }
+  // By SegmentSeries::common: the tick of the Read that found the value changed.
+  [[nodiscard]] std::span<const uint64_t> changed_at() const { return changed_at_; }
+  // Records of unknown types, kinds and policies, and series of those.
+  [[nodiscard]] uint64_t records_skipped() const { return skipped_; }
+  // Rises when identity, families or series change.
+  [[nodiscard]] uint64_t generation() const { return generation_; }
+
+  template <class Visit>
+  void VisitLabels(const SegmentSeries& series, Visit visit) const {
+    persia::agent::VisitLabels(Records(), series.record, visit);
+  }
+
+  // The header's fixed part, which does not change.
+  [[nodiscard]] const persia::metrics::segment::Header& header() const { return *header_; }
+  // The segment's random id, as 32 hexadecimal digits.
+  [[nodiscard]] const std::string& id() const { return id_; }
+
+ private:
+  // A cell of a range, and where its value goes.
+  struct Place {
+    uint32_t cell;
+    uint32_t index;
+  };
+  // The slots [number * kCellsPerChunk, ...) that at least one series lies in.
+  struct Range {
+    std::vector<Place> reals;
+    std::vector<Place> commons;
+    std::vector<bool> taken;  // cells of series
+  };
+  struct Chunk {
+    uint32_t lane;
+    uint32_t range;  // the file's number
+  };
+
+  explicit SegmentReader(std::unique_ptr<SegmentFile> file);
+
+  bool ReadStructure(SegmentProblem& problem);
+  bool ReadDescriptors(uint64_t used, RecordBatch& batch, SegmentProblem& problem);
+  bool ReadDirectory(uint64_t used, SegmentProblem& problem);
+  bool PlaceSeries(const SegmentSeriesRecord& record, SegmentProblem& problem);
+  bool ReadValues(SegmentProblem& problem);
+  void AddReals(const uint64_t* cells, const Range& range);
+  void NoteChanges(uint64_t tick);
+  [[nodiscard]] std::span<const std::byte> Records() const { return std::as_bytes(std::span(records_)); }
+
+  const HeaderCopy header_;
+  const std::string id_;
+  std::unique_ptr<SegmentFile> file_;
+
+  // The structure as far as it was parsed. A contradiction in it is for ever, since nothing of it is rewritten; what was parsed
+  // after the last good Read is not shown.
+  std::optional<SegmentProblem> broken_;
+  std::vector<uint64_t> records_;  // the descriptors' private copy
+  std::vector<SegmentFamily> families_;
+  std::vector<SegmentSeries> series_;
+  std::vector<Chunk> chunks_;
+  std::unordered_set<uint64_t> chunk_keys_;               // lane and range, each pair once
+  std::unordered_set<uint32_t> common_ranges_;            // that have a chunk of the common lane
+  std::unordered_map<uint32_t, uint32_t> range_indexes_;  // by range: index into ranges_
+  std::vector<Range> ranges_;
+  uint32_t real_count_ = 0;
+  uint32_t common_count_ = 0;
+  SegmentIdentity parsed_identity_;
+  uint64_t parsed_skipped_ = 0;
+
+  SegmentIdentity identity_;
+  size_t shown_families_ = 0;
+  size_t shown_series_ = 0;
+  uint64_t skipped_ = 0;
+  uint64_t generation_ = 0;
+  SegmentValues values_;
+  SegmentValues next_;  // being filled; then the former values
+  std::vector<uint64_t> changed_at_;
+};
+
+}  // namespace persia::agent

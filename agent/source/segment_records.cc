@@ -1,0 +1,229 @@
+#include "source/segment_records.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+namespace persia::agent {
+namespace {
+
+namespace segment = persia::metrics::segment;
+using segment::Kind;
+using segment::RecordType;
+
+// Takes a record apart from front to back. After a failure every further take fails, and gives nothing.
+class Cursor {
+ public:
+  Cursor(std::span<const std::byte> all, size_t begin, size_t end) : all_(all), at_(begin), end_(end) {}
+
+  template <class T>
+  T Take() {
+    static_assert(std::is_trivially_copyable_v<T>);
+    T out{};
+    if (Has(sizeof(T))) {
+      std::memcpy(&out, all_.data() + at_, sizeof(T));
+      at_ += sizeof(T);
+    }
+    return out;
+  }
+  std::string_view String() {
+    const auto bytes = Take<uint32_t>();
+    if (!Has(bytes)) {
+      return {};
+    }
+    const std::string_view text(reinterpret_cast<const char*>(all_.data()) + at_, bytes);
+    at_ += bytes;
+    return text;
+  }
+  // Whether `count` things of at least `each` bytes can still come: a claim to check before memory is set aside for it.
+  bool CanHold(uint64_t count, size_t each) { return Has(0) && (count <= (end_ - at_) / each || Fail()); }
+
+  bool Fail() {
+    ok_ = false;
+    return false;
+  }
+  [[nodiscard]] bool ok() const { return ok_; }
+  [[nodiscard]] size_t at() const { return at_; }
+
+ private:
+  bool Has(size_t bytes) { return ok_ && (bytes <= end_ - at_ || Fail()); }
+
+  std::span<const std::byte> all_;
+  size_t at_;
+  size_t end_;
+  bool ok_ = true;
+};
+
+constexpr size_t kLeastLabelBytes = 2 * sizeof(uint32_t);
+
+const char* ParseIdentity(Cursor& in, RecordBatch& batch) {
+  const auto fixed = in.Take<segment::IdentityFixed>();
+  SegmentIdentity identity;
+  identity.replica = fixed.replica;
+  identity.restart_count = fixed.restart_count;
+  identity.job = in.String();
+  identity.run_id = in.String();
+  identity.role = in.String();
+  if (!in.CanHold(fixed.labels, kLeastLabelBytes)) {
+    return "an identity record is shorter than its contents";
+  }
+  for (uint32_t i = 0; i < fixed.labels && in.ok(); ++i) {
+    const std::string_view name = in.String();
+    const std::string_view value = in.String();
+    identity.labels.emplace_back(name, value);
+  }
+  if (!in.ok()) {
+    return "an identity record is shorter than its contents";
+  }
+  const auto by_name = [](const auto& a, const auto& b) { return a.first < b.first; };
+  std::stable_sort(identity.labels.begin(), identity.labels.end(), by_name);
+  const auto same_name = [](const auto& a, const auto& b) { return a.first == b.first; };
+  identity.labels.erase(std::unique(identity.labels.begin(), identity.labels.end(), same_name), identity.labels.end());
+  batch.identity = std::move(identity);
+  return nullptr;
+}
+
+bool KnownKind(uint8_t kind) {
+  switch (static_cast<Kind>(kind)) {
+    case Kind::kCounter:
+    case Kind::kGauge:
+    case Kind::kHistogram:
+    case Kind::kEvent:
+      return true;
+    case Kind::kStream:
+      return false;
+  }
+  return false;
+}
+
+bool GoodBounds(const std::vector<double>& bounds) {
+  return std::all_of(bounds.begin(), bounds.end(), [](double bound) { return std::isfinite(bound); }) &&
+         std::adjacent_find(bounds.begin(), bounds.end(), [](double a, double b) { return a >= b; }) == bounds.end();
+}
+
+const char* ParseFamily(Cursor& in, RecordBatch& batch) {
+  const auto fixed = in.Take<segment::FamilyFixed>();
+  SegmentFamily family;
+  if (!in.ok()) {
+    return "a family record is shorter than its contents";
+  }
+  if (!KnownKind(fixed.kind) || fixed.gauge_policy > static_cast<uint8_t>(GaugePolicy::kEach)) {
+    // What follows may be laid out otherwise; it is not looked at.
+    ++batch.skipped;
+    batch.families.push_back(std::move(family));
+    return nullptr;
+  }
+  family.known = true;
+  family.kind = static_cast<Kind>(fixed.kind);
+  family.policy = static_cast<GaugePolicy>(fixed.gauge_policy);
+  const bool has_bounds = family.kind == Kind::kHistogram || family.kind == Kind::kEvent;
+  if (fixed.bounds > (has_bounds ? segment::kMaxBounds : 0)) {
+    return "a family record has more bounds than its kind can have";
+  }
+  for (uint32_t i = 0; i < fixed.bounds; ++i) {
+    family.bounds.push_back(in.Take<double>());
+  }
+  family.group = in.String();
+  family.name = in.String();
+  family.help = in.String();
+  family.unit = in.String();
+  if (!in.ok()) {
+    return "a family record is shorter than its contents";
+  }
+  if (!GoodBounds(family.bounds)) {
+    return "a family record has bounds that are not finite and ascending";
+  }
+  batch.families.push_back(std::move(family));
+  return nullptr;
+}
+
+const char* ParseSeries(Cursor& in, std::span<const SegmentFamily> before, RecordBatch& batch) {
+  const auto fixed = in.Take<segment::SeriesFixed>();
+  if (!in.CanHold(fixed.labels, kLeastLabelBytes)) {
+    return "a series record is shorter than its contents";
+  }
+  if (fixed.family >= before.size() + batch.families.size()) {
+    return "a series record names a family that is not there";
+  }
+  const SegmentFamily& family =
+      fixed.family < before.size() ? before[fixed.family] : batch.families[fixed.family - before.size()];
+  if (!family.known) {
+    ++batch.skipped;
+    return nullptr;
+  }
+  SegmentSeriesRecord series;
+  series.family = fixed.family;
+  series.slot = fixed.slot;
+  series.cells = segment::CellsOf(family.kind, static_cast<uint32_t>(family.bounds.size()));
+  series.labels = fixed.labels;
+  series.labels_at = in.at();
+  std::string_view former;
+  for (uint32_t i = 0; i < fixed.labels; ++i) {
+    const std::string_view name = in.String();
+    in.String();
+    if (!in.ok()) {
+      return "a series record is shorter than its contents";
+    }
+    if (i > 0 && name <= former) {
+      return "a series record has labels that are not sorted by name, or one twice";
+    }
+    former = name;
+  }
+  // Range 0 belongs to no segment, and no series straddles two chunks.
+  if (series.slot < segment::kCellsPerChunk || series.slot % segment::kCellsPerChunk + series.cells > segment::kCellsPerChunk) {
+    return "a series record names a slot that no series can have";
+  }
+  batch.series.push_back(series);
+  return nullptr;
+}
+
+}  // namespace
+
+std::string_view CheckedString(std::span<const std::byte> all, size_t& at) {
+  uint32_t bytes = 0;
+  std::memcpy(&bytes, all.data() + at, sizeof bytes);
+  const std::string_view text(reinterpret_cast<const char*>(all.data()) + at + sizeof bytes, bytes);
+  at += sizeof bytes + bytes;
+  return text;
+}
+
+bool ParseRecords(std::span<const std::byte> all, size_t begin, std::span<const SegmentFamily> families, RecordBatch& batch,
+                  std::string& error) {
+  size_t at = begin;
+  while (at < all.size()) {
+    segment::RecordHeader record{};
+    const char* why = nullptr;
+    if (all.size() - at >= sizeof record) {
+      std::memcpy(&record, all.data() + at, sizeof record);
+    }
+    if (record.bytes < sizeof record || record.bytes % 8 != 0 || record.bytes > all.size() - at) {
+      why = "a record has an impossible length";
+    } else {
+      Cursor in(all, at + sizeof record, at + record.bytes);
+      switch (static_cast<RecordType>(record.type)) {
+        case RecordType::kIdentity:
+          why = ParseIdentity(in, batch);
+          break;
+        case RecordType::kFamily:
+          why = ParseFamily(in, batch);
+          break;
+        case RecordType::kSeries:
+          why = ParseSeries(in, families, batch);
+          break;
+        default:
+          ++batch.skipped;
+      }
+    }
+    if (why != nullptr) {
+      error = std::string(why) + ": byte " + std::to_string(at) + " of the descriptors, type " + std::to_string(record.type) +
+              ", " + std::to_string(record.bytes) + " bytes";
+      return false;
+    }
+    at += record.bytes;
+  }
+  return true;
+}
+
+}  // namespace persia::agent

@@ -1,0 +1,202 @@
+#include "source/segment_source.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <numeric>
+#include <set>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "segment_format.h"
+
+namespace persia::agent {
+namespace {
+
+struct CloseDirectory {
+  void operator()(DIR* directory) const { closedir(directory); }
+};
+
+}  // namespace
+
+SegmentSource::SegmentSource(SegmentSourceOptions options, std::shared_ptr<const Naming> naming)
+    : options_(std::move(options)), naming_(naming != nullptr ? std::move(naming) : std::make_shared<PlainNaming>()) {
+  merger_ = std::make_unique<Merger>(MergeIdentity{SanitizeText(options_.job), options_.ip_addr}, *naming_, diagnostics_);
+}
+
+SegmentSource::~SegmentSource() = default;
+
+Result<std::shared_ptr<const Snapshot>> SegmentSource::Collect() {
+  ++tick_;
+  Scan();
+  ReadAll();
+
+  stats_ = {};
+  std::vector<const SegmentReader*> ours;
+  for (const Known& known : known_) {
+    if (!OfOurRun(*known.reader)) {
+      ++stats_.other_run;
+      continue;
+    }
+    ours.push_back(known.reader.get());
+    ++(known.alive ? stats_.live : stats_.dead);
+    stats_.bad += known.problem ? 1 : 0;
+    stats_.records_skipped += known.reader->records_skipped();
+    const auto& dropped = known.reader->values().dropped;
+    stats_.dropped = std::accumulate(std::begin(dropped), std::end(dropped), stats_.dropped);
+  }
+  stats_.other_run += other_runs_.size();
+  for (const auto& [name, refused] : refused_) {
+    stats_.refused.push_back({PathOf(name), refused.problem});
+  }
+  auto snapshot = merger_->Merge(ours, std::chrono::system_clock::now());
+  for (const FamilyLayout& family : snapshot->layout->families) {
+    stats_.series += family.series.size();
+  }
+  return snapshot;
+}
+
+// Finds out which files are there. What is known is looked at by name and inode only.
+void SegmentSource::Scan() {
+  for (Known& known : known_) {
+    known.named = false;
+  }
+  const int fd = open(options_.directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  const std::unique_ptr<DIR, CloseDirectory> directory(fd < 0 ? nullptr : fdopendir(fd));
+  if (fd >= 0 && directory == nullptr) {
+    close(fd);
+  }
+  if (directory == nullptr) {
+    // An agent may come before its workers, and their directory; that it cannot be read is another matter.
+    if (errno != ENOENT) {
+      diagnostics_.Report("directory", "cannot read the directory " + options_.directory + ": " + std::strerror(errno) +
+                                           "; make it a directory of this user, or set PERSIA_METRICS_DIR to another");
+    }
+    return;
+  }
+  std::set<std::string> names;
+  while (const dirent* entry = readdir(directory.get())) {
+    if (std::string_view(entry->d_name).ends_with(persia::metrics::segment::kFileSuffix)) {
+      names.insert(entry->d_name);
+    }
+  }
+  const auto is_gone = [&](const auto& named) { return !names.contains(named.first); };
+  std::erase_if(refused_, is_gone);
+  std::erase_if(other_runs_, is_gone);
+  // All marks first: whether a known file has vanished must not depend on the order of the names.
+  std::vector<std::pair<std::string, FileId>> unknown;
+  for (const std::string& name : names) {
+    struct stat info {};
+    if (fstatat(dirfd(directory.get()), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
+      continue;  // vanished meanwhile
+    }
+    const FileId file{info.st_dev, info.st_ino, info.st_ctim};
+    const auto known = std::find_if(known_.begin(), known_.end(), [&](const Known& candidate) {
+      // While we hold the file its inode number cannot be given to another.
+      return candidate.reader->released() ? candidate.file.Same(file) : candidate.file.SameInode(file);
+    });
+    if (known != known_.end()) {
+      known->named = true;
+      known->name = name;
+      known->file = file;
+    } else {
+      unknown.emplace_back(name, file);
+    }
+  }
+  for (const auto& [name, file] : unknown) {
+    const auto refused = refused_.find(name);
+    const auto other_run = other_runs_.find(name);
+    if ((refused == refused_.end() || !refused->second.file.Same(file)) &&
+        (other_run == other_runs_.end() || !other_run->second.Same(file))) {
+      TryOpen(dirfd(directory.get()), name, file);
+    }
+  }
+}
+
+void SegmentSource::TryOpen(int directory_fd, const std::string& name, const FileId& file) {
+  const SegmentAccess access{geteuid(), options_.group, options_.max_segment_bytes};
+  SegmentProblem problem;
+  auto reader = SegmentReader::Open(directory_fd, name.c_str(), access, problem);
+  const bool alive = reader != nullptr && reader->WriterLives();
+  if (reader == nullptr || !reader->Read(tick_, problem)) {
+    Refuse(name, file, std::move(problem));
+    return;
+  }
+  Known opened;
+  opened.name = name;
+  opened.file = file;
+  opened.alive = alive;
+  opened.reader = std::move(reader);
+  const auto same_id =
+      std::find_if(known_.begin(), known_.end(), [&](const Known& known) { return known.reader->id() == opened.reader->id(); });
+  if (same_id == known_.end()) {
+    known_.push_back(std::move(opened));
+  } else if (Replaces(opened, *same_id)) {
+    *same_id = std::move(opened);
+  } else {
+    Refuse(name, file, {"duplicate", "it is a copy of " + PathOf(same_id->name) + ", whose counts would be taken twice"});
+    return;
+  }
+  refused_.erase(name);
+}
+
+// Whether a segment of the same id is the one to read. A process may move its segment to another file, and takes its values
+// along; the file that it left is no longer locked.
+bool SegmentSource::Replaces(const Known& newer, const Known& older) {
+  const bool older_alive = older.reader->WriterLives();
+  if (newer.alive != older_alive) {
+    return newer.alive;
+  }
+  const auto changed = [](const Known& known) { return std::pair(known.file.changed.tv_sec, known.file.changed.tv_nsec); };
+  return !older.named || (!newer.alive && changed(newer) > changed(older));
+}
+
+void SegmentSource::Refuse(const std::string& name, const FileId& file, SegmentProblem problem) {
+  diagnostics_.Report("refused", "the segment " + PathOf(name) + " is not read: " + problem.text);
+  refused_.insert_or_assign(name, Refused{file, std::move(problem)});
+}
+
+void SegmentSource::ReadAll() {
+  for (Known& known : known_) {
+    if (known.reader->released()) {
+      continue;
+    }
+    // Before the read: what a writer did before its end is in the values then.
+    known.alive = known.reader->WriterLives();
+    SegmentProblem problem;
+    if (known.reader->Read(tick_, problem)) {
+      known.problem.reset();
+    } else {
+      diagnostics_.Report("segment",
+                          "the segment " + PathOf(known.name) + " turned bad, its last good values stand: " + problem.text);
+      known.problem = std::move(problem);
+    }
+    if (!known.alive) {
+      known.reader->Release();  // nothing changes any more; its map and descriptor are not needed
+    }
+  }
+  // Those of other runs that nobody writes need not be kept.
+  std::erase_if(known_, [&](const Known& known) {
+    if (known.alive || OfOurRun(*known.reader)) {
+      return false;
+    }
+    if (known.named) {
+      other_runs_.insert_or_assign(known.name, known.file);
+    }
+    return true;
+  });
+}
+
+bool SegmentSource::OfOurRun(const SegmentReader& reader) const {
+  const std::string& run_id = reader.identity().run_id;
+  return options_.run_id.empty() || run_id.empty() || run_id == options_.run_id;
+}
+
+}  // namespace persia::agent

@@ -1,0 +1,123 @@
+// The metrics of a job's processes, read from their segments.
+//
+//   SegmentSource source({.directory = "/dev/shm/persia-metrics-0/dlrm", .job = "dlrm", .ip_addr = "10.0.0.7"});
+//   auto snapshot = source.Collect();
+//
+// Each Collect looks through the directory for `*.seg`, reads those of its run, and merges the processes of one identity (role,
+// replica). A segment whose writer has died goes on to count with its last values, also when its file is gone; so does one that
+// turned bad, with its last good ones. A file that cannot be read at first costs itself only, and is reported once.
+//
+// Not thread-safe: used by the collector thread alone.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <ctime>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/naming.h"
+#include "source/diagnostics.h"
+#include "source/merge.h"
+#include "source/segment_reader.h"
+#include "source/source.h"
+
+namespace persia::agent {
+
+struct SegmentSourceOptions {
+  // The job's directory. It may not exist yet.
+  std::string directory;
+  // Stands on each identity, whatever job a segment names: the directory is the job's.
+  std::string job;
+  // Label `ip_addr`; without one the label is left out.
+  std::string ip_addr;
+  // Segments of another run are left alone. Empty: every run is ours. A segment that knows no run is everyone's.
+  std::string run_id;
+  // Files of other users are taken if they belong to this group; without it only files of our own user are.
+  std::optional<gid_t> group;
+  // Larger segments are refused.
+  uint64_t max_segment_bytes = 1ULL << 30;
+};
+
+// A file that is not read, and why.
+struct RefusedSegment {
+  std::string path;
+  SegmentProblem problem;
+};
+
+struct SegmentSourceStats {
+  size_t live = 0;       // segments read whose writer lives
+  size_t dead = 0;       // segments read whose writer is gone
+  size_t other_run = 0;  // segments of other runs, left alone
+  size_t bad = 0;        // of those read: last values kept, since the newest could not be read
+  std::vector<RefusedSegment> refused;
+  uint64_t records_skipped = 0;  // of types, kinds or policies that this version does not know
+  size_t series = 0;             // that the last snapshot's layout holds
+  uint64_t dropped = 0;          // what the workers say they could not record, all reasons
+};
+
+class SegmentSource : public Source {
+ public:
+  // `naming`: how names are exposed; null: PlainNaming.
+  explicit SegmentSource(SegmentSourceOptions options, std::shared_ptr<const Naming> naming = nullptr);
+  ~SegmentSource() override;
+  SegmentSource(const SegmentSource&) = delete;
+  SegmentSource& operator=(const SegmentSource&) = delete;
+
+  // Never fails: what cannot be read is reported, and the rest is given.
+  Result<std::shared_ptr<const Snapshot>> Collect() override;
+
+  // As of the last Collect.
+  [[nodiscard]] const SegmentSourceStats& stats() const { return stats_; }
+  // What there is to log since the last call; each sentence comes once.
+  [[nodiscard]] std::vector<Diagnostic> TakeDiagnostics() { return diagnostics_.Take(); }
+
+ private:
+  // A file as fstatat saw it. `changed` tells a reused inode number apart from the file that had it before.
+  struct FileId {
+    dev_t device = 0;
+    ino_t inode = 0;
+    struct timespec changed {};
+
+    [[nodiscard]] bool SameInode(const FileId& other) const { return device == other.device && inode == other.inode; }
+    [[nodiscard]] bool Same(const FileId& other) const {
+      return SameInode(other) && changed.tv_sec == other.changed.tv_sec && changed.tv_nsec == other.changed.tv_nsec;
+    }
+  };
+  struct Known {
+    std::string name;
+    FileId file;
+    bool named = true;  // seen in the directory by the last scan
+    bool alive = true;  // its writer, as of the last read
+    std::unique_ptr<SegmentReader> reader;
+    std::optional<SegmentProblem> problem;  // of the last read
+  };
+  struct Refused {
+    FileId file;
+    SegmentProblem problem;
+  };
+
+  void Scan();
+  void TryOpen(int directory_fd, const std::string& name, const FileId& file);
+  static bool Replaces(const Known& newer, const Known& older);
+  void Refuse(const std::string& name, const FileId& file, SegmentProblem problem);
+  void ReadAll();
+  [[nodiscard]] bool OfOurRun(const SegmentReader& reader) const;
+  [[nodiscard]] std::string PathOf(const std::string& name) const { return options_.directory + "/" + name; }
+
+  const SegmentSourceOptions options_;
+  const std::shared_ptr<const Naming> naming_;
+  std::vector<Known> known_;
+  std::map<std::string, Refused> refused_;    // by name, as long as the name is there
+  std::map<std::string, FileId> other_runs_;  // dead segments of other runs, by name
+  uint64_t tick_ = 0;
+  Diagnostics diagnostics_;
+  std::unique_ptr<Merger> merger_;
+  SegmentSourceStats stats_;
+};
+
+}  // namespace persia::agent

@@ -58,11 +58,13 @@ std::optional<Batch> BatchMaker::Next() {
     return std::nullopt;
   }
   Batch batch;
-  batch.progress = {.batch = next_batch_++, .epoch = epoch_, .remaining_seconds = 0};
   while (next_passage_ < passages_.size() && batch.features[kCenter].rows() + passage_words_ <= options_.batch_words) {
     AddPassage(passages_[next_passage_++], batch);
   }
   AddNegatives(batch);
+  batch.progress.batch = next_batch_++;
+  batch.progress.epoch = epoch_;
+  batch.progress.ends_epoch = next_passage_ == passages_.size() ? 1 : 0;
   return batch;
 }
 
@@ -95,8 +97,8 @@ void BatchMaker::AddPassage(size_t begin, Batch& batch) {
   }
 }
 
-// One word is drawn for each centre, and all centres of the batch share what was drawn: a row that is looked up once serves many
-// pairs.
+// One word is drawn for each centre, and all centres of the batch share what was drawn: a row that is looked up once serves
+// many pairs.
 void BatchMaker::AddNegatives(Batch& batch) {
   Bags& contexts = batch.features[kContext];
   const auto drawn = static_cast<uint32_t>(contexts.rows());

@@ -1,8 +1,8 @@
 // Makes batches out of a corpus: skip-gram with negative sampling (Mikolov et al. 2013).
 //
-// An epoch goes once through the text, in passages that follow each other in random order. Each word of a passage is a centre; it meets
-// its neighbours, at most `window` words away (how far is drawn for each centre, so that near ones count more), and as many words that
-// were drawn at random as there are neighbours times `negatives`. Thread safety: one thread at a time.
+// An epoch goes once through the text, in passages that follow each other in random order. Each word of a passage is a centre;
+// it meets its neighbours, at most `window` words away (how far is drawn for each centre, so that near ones count more), and as
+// many words that were drawn at random as there are neighbours times `negatives`. Thread safety: one thread at a time.
 #pragma once
 
 #include <cstdint>

@@ -46,9 +46,8 @@ Vocabulary::Vocabulary(const std::unordered_map<std::string, uint64_t>& counts) 
     }
   }
   // The order of words that are equally frequent must not depend on the hash table's.
-  std::sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
-    return a.second != b.second ? a.second > b.second : a.first < b.first;
-  });
+  std::sort(ranked.begin(), ranked.end(),
+            [](const auto& a, const auto& b) { return a.second != b.second ? a.second > b.second : a.first < b.first; });
   words_.reserve(ranked.size());
   for (const auto& [word, count] : ranked) {
     words_.emplace_back(word);
@@ -88,7 +87,8 @@ std::vector<fs::path> DefaultTextFiles() {
   }
   if (files.empty()) {
     throw JobError(
-        "no text in /usr/share/common-licenses or /usr/share/doc/*/copyright: name a text file or a folder of them by --corpus PATH");
+        "no text in /usr/share/common-licenses or /usr/share/doc/*/copyright: name a text file or a folder of them by --corpus "
+        "PATH");
   }
   std::sort(files.begin(), files.end());
   return files;
@@ -142,9 +142,9 @@ Corpus ReadCorpus(const std::vector<fs::path>& files, uint64_t max_words) {
     });
   }
   if (corpus.words.size() < kFewestWords) {
-    throw JobError("only " + std::to_string(corpus.words.size()) + " words that occur twice in " + std::to_string(files.size()) +
-                   " files, \"" + files.front().string() + "\" first: too little to learn from; at least " +
-                   std::to_string(kFewestWords) + " are needed");
+    throw JobError("only " + std::to_string(corpus.words.size()) + " words that occur twice in " +
+                   std::to_string(files.size()) + " files, \"" + files.front().string() +
+                   "\" first: too little to learn from; at least " + std::to_string(kFewestWords) + " are needed");
   }
   return corpus;
 }

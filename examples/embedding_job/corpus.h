@@ -14,8 +14,9 @@
 
 namespace embedding_job {
 
-// Calls `sink(std::string_view word)` for each word of a text, in order: runs of letters, in lower case where they are ASCII; bytes
-// beyond ASCII are letters, so that UTF-8 stays whole. The view is valid during the call. Longer words than 40 bytes are no words.
+// Calls `sink(std::string_view word)` for each word of a text, in order: runs of letters, in lower case where they are ASCII;
+// bytes beyond ASCII are letters, so that UTF-8 stays whole. The view is valid during the call. Longer words than 40 bytes are
+// no words.
 template <class Sink>
 void ForEachWord(std::string_view text, Sink&& sink) {
   constexpr size_t kLongestWord = 40;
@@ -54,8 +55,8 @@ class Vocabulary {
 
   // The id of a word as a whole.
   [[nodiscard]] uint64_t id(uint32_t index) const { return part_ids_[part_offsets_[index]]; }
-  // The ids of what a word is made of: itself, and its character n-grams of 3 and 4 bytes, the word's ends marked. Rare words share
-  // these with frequent ones and learn from them, as in fastText.
+  // The ids of what a word is made of: itself, and its character n-grams of 3 and 4 bytes, the word's ends marked. Rare words
+  // share these with frequent ones and learn from them, as in fastText.
   [[nodiscard]] std::span<const uint64_t> parts(uint32_t index) const {
     return std::span(part_ids_).subspan(part_offsets_[index], part_offsets_[index + 1] - part_offsets_[index]);
   }
@@ -82,7 +83,8 @@ std::vector<std::filesystem::path> DefaultTextFiles();
 // The text files of a path: itself, or all below it, sorted. Throws JobError if there are none.
 std::vector<std::filesystem::path> TextFilesOf(const std::filesystem::path& path);
 
-// Reads files, each different text once, up to `max_words` words (0: all). Throws JobError if too little text is left to learn from.
+// Reads files, each different text once, up to `max_words` words (0: all). Throws JobError if too little text is left to learn
+// from.
 Corpus ReadCorpus(const std::vector<std::filesystem::path>& files, uint64_t max_words);
 
 }  // namespace embedding_job

@@ -3,8 +3,8 @@
 //   file   magic:"EMBTABL1" dimension:uint32 reserved:uint32 row*
 //   row    id:uint64 squares:float embedding:float[dimension]
 //
-// `squares` is Adagrad's state: the sum over all updates of the mean square of the gradient. The number of rows follows from the
-// file's size.
+// `squares` is Adagrad's state: the sum over all updates of the mean square of the gradient. The number of rows follows from
+// the file's size.
 #include "embedding_table.h"
 
 #include <fcntl.h>
@@ -74,20 +74,22 @@ void EmbeddingTable::ForEach(std::span<const uint64_t> ids, Visit&& visit) {
   }
 }
 
-uint64_t EmbeddingTable::Lookup(std::span<const uint64_t> ids, float* rows) {
-  uint64_t misses = 0;
+EmbeddingTable::LookedUp EmbeddingTable::Lookup(std::span<const uint64_t> ids, float* rows) {
+  LookedUp result;
   ForEach(ids, [&](TableShard& shard, size_t position) {
     uint32_t slot = shard.Find(ids[position]);
     if (slot == TableShard::kNoSlot) {
-      ++misses;
+      ++result.misses;
+      const uint64_t evictions_before = shard.evictions();
       slot = shard.Insert(ids[position]);
+      result.evictions += shard.evictions() - evictions_before;
       FillRow(ids[position], shard.row(slot));
     } else {
       shard.Touch(slot);
     }
     std::memcpy(rows + position * options_.dimension, shard.row(slot), options_.dimension * sizeof(float));
   });
-  return misses;
+  return result;
 }
 
 uint64_t EmbeddingTable::Update(std::span<const uint64_t> ids, const float* gradients) {
@@ -108,14 +110,13 @@ uint64_t EmbeddingTable::Update(std::span<const uint64_t> ids, const float* grad
   return gone;
 }
 
-EmbeddingTable::Counts EmbeddingTable::Count() const {
-  Counts counts;
+uint64_t EmbeddingTable::rows() const {
+  uint64_t rows = 0;
   for (const auto& shard : shards_) {
     const std::lock_guard lock(shard->mutex);
-    counts.rows += shard->rows.size();
-    counts.evictions += shard->rows.evictions();
+    rows += shard->rows.size();
   }
-  return counts;
+  return rows;
 }
 
 EmbeddingTable::Saved EmbeddingTable::Save(const std::filesystem::path& path) const {

@@ -1,7 +1,8 @@
 // The rows that one embedding server holds: embeddings by id, trained by Adagrad, of bounded number.
 //
-// Ids that are looked up for the first time get a row of small random numbers, which depend on the id and the seed alone. The table is
-// split into shards with a lock each, so that look-ups and updates go on side by side. Thread safety: any method, from any thread.
+// Ids that are looked up for the first time get a row of small random numbers, which depend on the id and the seed alone. The
+// table is split into shards with a lock each, so that look-ups and updates go on side by side. Thread safety: any method, from
+// any thread.
 #pragma once
 
 #include <cstddef>
@@ -27,20 +28,19 @@ class EmbeddingTable {
 
   explicit EmbeddingTable(const Options& options);
 
-  // Copies the row of each id to `rows`, one behind the other. Returns how many ids were not here; they are now, in place of those not
-  // looked up for the longest time if the table is full.
-  // REQUIRES: room for ids.size() * dimension.
-  uint64_t Lookup(std::span<const uint64_t> ids, float* rows);
+  struct LookedUp {
+    uint64_t misses = 0;     // ids that were not here; they are now
+    uint64_t evictions = 0;  // ids that made room for them: those not looked up for the longest time
+  };
+  // Copies the row of each id to `rows`, one behind the other. REQUIRES: room for ids.size() * dimension.
+  LookedUp Lookup(std::span<const uint64_t> ids, float* rows);
 
   // Moves the row of each id against its gradient. Returns how many ids were not here any more; they stay away.
   // REQUIRES: ids.size() * dimension gradients.
   uint64_t Update(std::span<const uint64_t> ids, const float* gradients);
 
-  struct Counts {
-    uint64_t rows = 0;
-    uint64_t evictions = 0;  // rows that made room
-  };
-  [[nodiscard]] Counts Count() const;
+  // How many rows are here.
+  [[nodiscard]] uint64_t rows() const;
 
   struct Saved {
     uint64_t rows = 0;

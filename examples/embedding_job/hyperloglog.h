@@ -1,8 +1,8 @@
 // Estimates how many distinct ids went by, in 16 KiB, whatever their number.
 //
-// HyperLogLog (Flajolet et al. 2007) with the estimator of Ertl (2017, arXiv:1702.01284), which needs no table of corrections and
-// is unbiased from 0 to beyond 2^50. The relative standard error is 1.04 / sqrt(registers): 0.8 % here.
-// Thread safety: one thread at a time.
+// HyperLogLog (Flajolet et al. 2007) with the estimator of Ertl (2017, arXiv:1702.01284), which needs no table of corrections
+// and is unbiased from 0 to beyond 2^50. The relative standard error is 1.04 / sqrt(registers): 0.8 % here. Thread safety: one
+// thread at a time.
 #pragma once
 
 #include <array>

@@ -2,11 +2,10 @@
 
 #include <utility>
 
-#include "report.h"
-
 namespace embedding_job {
 
 using persia::metrics::Counter;
+using persia::metrics::Description;
 using persia::metrics::Gauge;
 using persia::metrics::Histogram;
 using persia::metrics::TimeCost;
@@ -38,16 +37,16 @@ TalliedTimeCost Ledger::Add(const Entry& entry, TimeCost handle) {
   return {handle, NewTally(persia::metrics::catalog::kGroup, entry.name, "time_cost")};
 }
 
-TalliedCounter Ledger::Add(std::string_view group, std::string_view name, Counter handle) {
-  return {handle, NewTally(group, name, "counter")};
+TalliedCounter Ledger::NewCounter(std::string_view group, std::string_view name, const Description& about) {
+  return {Counter(group, name, about), NewTally(group, name, "counter")};
 }
 
-TalliedGauge Ledger::Add(std::string_view group, std::string_view name, Gauge handle) {
-  return {handle, NewTally(group, name, "gauge")};
+TalliedGauge Ledger::NewGauge(std::string_view group, std::string_view name, const Description& about) {
+  return {Gauge(group, name, about), NewTally(group, name, "gauge")};
 }
 
-TalliedHistogram Ledger::Add(std::string_view group, std::string_view name, Histogram handle) {
-  return {handle, NewTally(group, name, "histogram")};
+TalliedHistogram Ledger::NewHistogram(std::string_view group, std::string_view name, const Description& about) {
+  return {Histogram(group, name, persia::metrics::DefaultSecondsBounds(), about), NewTally(group, name, "histogram")};
 }
 
 Tally& Ledger::NewTally(std::string_view group, std::string_view name, std::string_view type, std::string_view label_name,
@@ -80,13 +79,13 @@ std::string Ledger::JsonOf(const Tally& tally) const {
   return json + "}";
 }
 
-void Ledger::WritePart(const std::filesystem::path& path, std::string_view job_fields) {
+ReportPart Ledger::Part(std::string job_fields) const {
   ReportPart part;
-  part.job_fields = job_fields;
+  part.job_fields = std::move(job_fields);
   for (const Tally& tally : tallies_) {
     (tally.group == persia::metrics::catalog::kGroup ? part.metrics : part.own_metrics).push_back(JsonOf(tally));
   }
-  WriteReportPart(path, part);
+  return part;
 }
 
 }  // namespace embedding_job

@@ -1,21 +1,21 @@
-// What this process counted, by its own arithmetic: a second book beside the metrics library, to check the exported numbers against.
+// What this process counted, by its own arithmetic: a second book beside the metrics library, to check the exported numbers
+// against.
 //
-// An instrument of the ledger does two things at once: it calls the library's handle as any program would, and adds to a plain number
-// of its own. At the end each process writes its numbers, and whoever started the job merges them into one report.
+// An instrument of the ledger does two things at once: it calls the library's handle as any program would, and adds to a plain
+// number of its own. At the end each process writes its numbers, and whoever started the job merges them into one report.
 //
 //   Ledger ledger("embedding_server", 0);
 //   TalliedCounter misses = ledger.Add(catalog::kIndexMissCount, catalog::IndexMissCount());
 //   misses.Increment(missing);
-//   ledger.WritePart(path, {});
+//   WriteReportPart(path, ledger.Part({}));
 //
-// Thread safety: instruments may be used from any thread, and copied; the numbers of one are changed together with the handle's, under
-// a lock, so that the last value of both is the same one. The ledger must outlive its instruments. Making instruments and writing: one
-// thread.
+// Thread safety: instruments may be used from any thread, and copied; the numbers of one are changed together with the
+// handle's, under a lock, so that the last value of both is the same one. The ledger must outlive its instruments. Making
+// instruments, and Part: one thread.
 #pragma once
 
 #include <cstdint>
 #include <deque>
-#include <filesystem>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -23,6 +23,7 @@
 
 #include "persia/metrics/catalog.h"
 #include "persia/metrics/instruments.h"
+#include "report.h"
 
 namespace embedding_job {
 
@@ -85,18 +86,20 @@ class Ledger {
   Ledger(std::string role, int replica);
 
   // An instrument of the Persia tables; `label_value` is that of the entry's label, if it has one.
-  TalliedCounter Add(const persia::metrics::catalog::Entry& entry, persia::metrics::Counter handle, std::string_view label_value = {});
-  TalliedGauge Add(const persia::metrics::catalog::Entry& entry, persia::metrics::Gauge handle, std::string_view label_value = {});
+  TalliedCounter Add(const persia::metrics::catalog::Entry& entry, persia::metrics::Counter handle,
+                     std::string_view label_value = {});
+  TalliedGauge Add(const persia::metrics::catalog::Entry& entry, persia::metrics::Gauge handle,
+                   std::string_view label_value = {});
   TalliedTimeCost Add(const persia::metrics::catalog::Entry& entry, persia::metrics::TimeCost handle);
 
-  // An instrument of another group.
-  TalliedCounter Add(std::string_view group, std::string_view name, persia::metrics::Counter handle);
-  TalliedGauge Add(std::string_view group, std::string_view name, persia::metrics::Gauge handle);
-  TalliedHistogram Add(std::string_view group, std::string_view name, persia::metrics::Histogram handle);
+  // New instruments of another group.
+  TalliedCounter NewCounter(std::string_view group, std::string_view name, const persia::metrics::Description& about);
+  TalliedGauge NewGauge(std::string_view group, std::string_view name, const persia::metrics::Description& about);
+  // With bounds for durations in seconds.
+  TalliedHistogram NewHistogram(std::string_view group, std::string_view name, const persia::metrics::Description& about);
 
-  // Writes all numbers to `path`, for MergeReport. `job_fields` are the fields of the report that are the job's, without braces: "" or
-  // "\"batches\":3,...". REQUIRES: nothing counts any more. Throws JobError.
-  void WritePart(const std::filesystem::path& path, std::string_view job_fields);
+  // All numbers, for the report. `job_fields`: see ReportPart. REQUIRES: nothing counts any more.
+  [[nodiscard]] ReportPart Part(std::string job_fields) const;
 
  private:
   Tally& NewTally(std::string_view group, std::string_view name, std::string_view type, std::string_view label_name = {},

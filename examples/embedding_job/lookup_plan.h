@@ -14,8 +14,8 @@ namespace embedding_job {
 
 class LookupPlan {
  public:
-  // Removes the duplicates of each feature and splits what remains by server. An id of one feature never meets the same id of another:
-  // its highest byte tells the feature.
+  // Removes the duplicates of each feature and splits what remains by server. An id of one feature never meets the same id of
+  // another: its highest byte tells the feature.
   LookupPlan(const std::array<Bags, kFeatures>& features, uint32_t servers, uint32_t dimension);
 
   // The ids to ask of each server: those of all features, each once.

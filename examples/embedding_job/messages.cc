@@ -9,6 +9,7 @@ namespace {
 void Write(PayloadWriter& writer, const Progress& progress) {
   writer.Number(progress.batch);
   writer.Number(progress.epoch);
+  writer.Number(progress.ends_epoch);
   writer.Number(progress.remaining_seconds);
 }
 
@@ -34,6 +35,7 @@ Progress ReadProgress(PayloadReader& reader) {
   Progress progress;
   progress.batch = reader.Number<uint64_t>();
   progress.epoch = reader.Number<uint32_t>();
+  progress.ends_epoch = reader.Number<uint8_t>();
   progress.remaining_seconds = reader.Number<float>();
   return progress;
 }
@@ -54,7 +56,8 @@ Pairs ReadPairs(PayloadReader& reader, size_t centers, size_t contexts) {
   pairs.first_negative = reader.Number<uint32_t>();
   CheckOffsets(pairs.offsets, pairs.contexts.size(), "pairs");
   if (pairs.offsets.size() != centers + 1) {
-    throw WireError("pairs for " + std::to_string(pairs.offsets.size() - 1) + " rows, but there are " + std::to_string(centers));
+    throw WireError("pairs for " + std::to_string(pairs.offsets.size() - 1) + " rows, but there are " +
+                    std::to_string(centers));
   }
   if (std::any_of(pairs.contexts.begin(), pairs.contexts.end(), [&](uint32_t row) { return row >= contexts; })) {
     throw WireError("a pair with a row beyond the " + std::to_string(contexts) + " of the context");
@@ -143,8 +146,8 @@ EmbeddingBatch Decode<EmbeddingBatch>(const Frame& frame) {
   for (std::vector<float>& rows : message.rows) {
     rows = ReadRows(reader, message.dimension);
   }
-  message.pairs = ReadPairs(reader, message.rows[kCenter].size() / message.dimension,
-                            message.rows[kContext].size() / message.dimension);
+  message.pairs =
+      ReadPairs(reader, message.rows[kCenter].size() / message.dimension, message.rows[kContext].size() / message.dimension);
   reader.End();
   return message;
 }

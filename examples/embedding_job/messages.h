@@ -15,14 +15,15 @@
 
 namespace embedding_job {
 
-// The sparse features of a sample: a word as the sum of its parts (itself and its character n-grams), and a word as a neighbour.
+// The sparse features of a sample: a word as the sum of its parts (itself and its character n-grams), and a word as a
+// neighbour.
 inline constexpr std::array<std::string_view, 2> kFeatureNames = {"center", "context"};
 inline constexpr size_t kFeatures = kFeatureNames.size();
 inline constexpr size_t kCenter = 0;
 inline constexpr size_t kContext = 1;
 
-// Connections that the embedding worker and the embedding server wait for: a job has one data loader, one trainer (which asks for
-// batches on one connection and returns gradients on the other), and one embedding worker (likewise).
+// Connections that the embedding worker and the embedding server wait for: a job has one data loader, one trainer (which asks
+// for batches on one connection and returns gradients on the other), and one embedding worker (likewise).
 inline constexpr int kConnectionsToWorker = 3;
 inline constexpr int kConnectionsToServer = 2;
 
@@ -46,6 +47,7 @@ struct Pairs {
 struct Progress {
   uint64_t batch = 0;  // numbered from 0
   uint32_t epoch = 0;  // from 0
+  uint8_t ends_epoch = 0;
   float remaining_seconds = 0;
 };
 

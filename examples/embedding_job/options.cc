@@ -90,7 +90,8 @@ auto Text(std::string Options::*field) {
 const std::vector<Spec>& Specs() {
   constexpr double kDay = 86400;
   static const std::vector<Spec> specs = {
-      {"--role", "ROLE", "all (default): the whole job on loopback; or data_loader, embedding_worker, embedding_server, trainer",
+      {"--role", "ROLE",
+       "all (default): the whole job on loopback; or data_loader, embedding_worker, embedding_server, trainer",
        [](Options& o, std::string_view n, std::string_view v) { o.role = ParseRole(n, v); }},
       {"--duration", "SECONDS", "how long to train (default 30, unless --epochs is given)",
        Number(&Options::duration, 0.001, 365 * kDay)},
@@ -110,7 +111,8 @@ const std::vector<Spec>& Specs() {
        }},
       {"--staleness", "N", "batches in flight between look-up and update (default 4)",
        Number<uint32_t>(&Options::staleness, 1, 1024)},
-      {"--pending", "N", "batches that may wait at the embedding worker (default 16)", Number<uint32_t>(&Options::pending, 1, 4096)},
+      {"--pending", "N", "batches that may wait at the embedding worker (default 16)",
+       Number<uint32_t>(&Options::pending, 1, 4096)},
       {"--server-replicas", "N", "embedding servers that --role all starts (default 2)",
        Number<uint32_t>(&Options::server_replicas, 1, 64)},
       {"--server-capacity", "ROWS", "rows that a server holds before it drops the least recently used (default 131072)",
@@ -164,7 +166,8 @@ std::string HelpText() {
     text += left + std::string(spec.help) + "\n";
   }
   return text +
-         "\nSIGINT or SIGTERM, to any role, ends the job as its last epoch would: all batches are trained, a checkpoint and the\n"
+         "\nSIGINT or SIGTERM, to any role, ends the job as its last epoch would: all batches are trained, a checkpoint and "
+         "the\n"
          "report are written, and the exit code is 0.\n";
 }
 

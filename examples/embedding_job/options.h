@@ -49,8 +49,8 @@ struct Options {
 // What --help prints.
 std::string HelpText();
 
-// Throws JobError, which quotes what is wrong. An option that is given twice counts as given last. Without --duration and --epochs,
-// duration is 30.
+// Throws JobError, which quotes what is wrong. An option that is given twice counts as given last. Without --duration and
+// --epochs, duration is 30.
 Options ParseOptions(const std::vector<std::string>& arguments);
 
 }  // namespace embedding_job

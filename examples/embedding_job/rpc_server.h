@@ -1,7 +1,7 @@
 // The side that answers: accepts connections and gives each a thread, which hands its requests to a handler one by one.
 //
-// It ends by itself, when the job does: as many connections have said goodbye as a job has. A peer that goes away without a goodbye
-// has failed, and the job with it.
+// It ends by itself, when the job does: as many connections have said goodbye as a job has. A peer that goes away without a
+// goodbye has failed, and the job with it.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ namespace embedding_job {
 class RequestHandler {
  public:
   virtual ~RequestHandler() = default;
-  // The answer to a request. What it throws is sent to the peer as a kError, and ends the job. Called from many threads at a time, but
-  // in order for one connection.
+  // The answer to a request. What it throws is sent to the peer as a kError, and ends the job. Called from many threads at a
+  // time, but in order for one connection.
   virtual Frame Handle(const Frame& request) = 0;
   // A stop is requested.
   virtual void StopRequested() {}

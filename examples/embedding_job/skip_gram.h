@@ -2,8 +2,8 @@
 //
 //   score(center, context) = (projection * center) . context + bias
 //
-// and the loss of a pair is the cross-entropy of sigmoid(score) with 1 for neighbours, 0 for words drawn at random. Thread safety: one
-// thread at a time.
+// and the loss of a pair is the cross-entropy of sigmoid(score) with 1 for neighbours, 0 for words drawn at random. Thread
+// safety: one thread at a time.
 #pragma once
 
 #include <array>

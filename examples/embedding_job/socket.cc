@@ -9,6 +9,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -31,7 +32,8 @@ AddressList Resolve(const Address& address, int flags) {
   const char* host = address.host.empty() ? nullptr : address.host.c_str();
   if (const int code = getaddrinfo(host, address.port.c_str(), &hints, &found); code != 0) {
     // Not final: the name of a service may appear only once it runs.
-    throw ConnectionLost("cannot resolve \"" + address.ToString() + "\": " + (code == EAI_SYSTEM ? ErrnoText() : gai_strerror(code)));
+    throw ConnectionLost("cannot resolve \"" + address.ToString() +
+                         "\": " + (code == EAI_SYSTEM ? ErrnoText() : gai_strerror(code)));
   }
   return {found, freeaddrinfo};
 }
@@ -80,7 +82,8 @@ Descriptor ListenOn(const std::string& where) {
     int listening = 0;
     socklen_t size = sizeof(listening);
     if (auto [rest, error] = std::from_chars(where.data() + 3, end, fd);
-        error != std::errc() || rest != end || getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) != 0 || listening == 0) {
+        error != std::errc() || rest != end || getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) != 0 ||
+        listening == 0) {
       throw JobError("\"" + where + "\" is no socket that listens");
     }
     fcntl(fd, F_SETFD, FD_CLOEXEC);
@@ -131,9 +134,7 @@ Address Address::Parse(std::string_view text) {
   return address;
 }
 
-std::string Address::ToString() const {
-  return (host.find(':') == std::string::npos ? host : "[" + host + "]") + ":" + port;
-}
+std::string Address::ToString() const { return (host.find(':') == std::string::npos ? host : "[" + host + "]") + ":" + port; }
 
 Listener::Listener(const std::string& where) : fd_(ListenOn(where)) {}
 

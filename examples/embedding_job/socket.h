@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "messages.h"
 #include "stop_signal.h"
@@ -56,14 +57,15 @@ class Listener {
   Descriptor fd_;
 };
 
-// A connection. Each frame that it sends tells the peer whether a stop is requested here, and each that it receives may request one.
+// A connection. Each frame that it sends tells the peer whether a stop is requested here, and each that it receives may request
+// one.
 class Connection {
  public:
   // `stop` must outlive it. `peer` is for error messages: "embedding_server at 127.0.0.1:7002".
   Connection(Descriptor fd, std::string peer, StopSignal& stop);
 
-  // Connects and says hello; tries again until it succeeds, since the services of a job start in any order. Throws JobError at the
-  // deadline, or when the peer refuses the hello; StoppedEarly when a stop is requested before.
+  // Connects and says hello; tries again until it succeeds, since the services of a job start in any order. Throws JobError at
+  // the deadline, or when the peer refuses the hello; StoppedEarly when a stop is requested before.
   static Connection Open(const Address& address, const std::string& peer_role, const Hello& hello,
                          std::chrono::steady_clock::time_point deadline, StopSignal& stop);
 

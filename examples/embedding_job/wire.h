@@ -1,8 +1,8 @@
 // Frames and their bytes.
 //
-// A frame is a header of 12 bytes and a payload. Numbers are little-endian; an array is its length as a uint32 and its elements.
-// What arrives is checked: a frame that does not keep the grammar, or a payload that is too short, too long or lies about the
-// length of an array, is a WireError, and nothing of it is used. Thread safety: one thread at a time.
+// A frame is a header of 12 bytes and a payload. Numbers are little-endian; an array is its length as a uint32 and its
+// elements. What arrives is checked: a frame that does not keep the grammar, or a payload that is too short, too long or lies
+// about the length of an array, is a WireError, and nothing of it is used. Thread safety: one thread at a time.
 #pragma once
 
 #include <array>
@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "job_error.h"

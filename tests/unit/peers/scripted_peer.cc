@@ -19,7 +19,7 @@ std::optional<std::string> TakeRequest(std::string& received) {
   if (head == std::string::npos) return std::nullopt;
   size_t size = head + 4;
   const size_t length = received.find("Content-Length: ");
-  if (length < head) size += std::stoul(received.substr(length + 16));
+  if (length < head) size += std::stoul(received.substr(length + 16, 20));
   if (received.size() < size) return std::nullopt;
   std::string request = received.substr(0, size);
   received.erase(0, size);

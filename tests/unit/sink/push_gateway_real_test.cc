@@ -1,0 +1,133 @@
+// Against Debian's prometheus-pushgateway.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "peers/real_gateway.h"
+#include "sink/push_gateway.h"
+#include "sink/snapshots.h"
+
+namespace persia::agent {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+const Identity kTrainer{"job", {{"instance", "rep_0"}, {"role", "trainer"}}};
+const Identity kServer{"job", {{"instance", "rep_1"}, {"role", "server"}}};
+
+class RealPushTest : public ::testing::Test {
+ protected:
+  [[nodiscard]] PushGateway::Options Options() const {
+    return {.address = GatewayAddress::Parse(peer_.address()).value(),
+            .time_budget = std::chrono::milliseconds(60000),
+            .first_pause = std::chrono::milliseconds(1)};
+  }
+  void Push(const Snapshot& snapshot) {
+    const Status status = sink_.Push(snapshot);
+    EXPECT_TRUE(status.ok()) << status.error();
+  }
+
+  RealGateway peer_;
+  PushGateway sink_{Options()};
+};
+
+TEST_F(RealPushTest, EachIdentityIsAGroup) {
+  Push(Snap({kTrainer, kServer}, {{"x", MetricType::kGauge, 1.5, 0, {{"feat", "a"}}}, {"x", MetricType::kGauge, 2, 1}}));
+  EXPECT_THAT(peer_.Lines("x{"), UnorderedElementsAre("x{feat=\"a\",instance=\"rep_0\",job=\"job\",role=\"trainer\"} 1.5",
+                                                      "x{instance=\"rep_1\",job=\"job\",role=\"server\"} 2"));
+  EXPECT_THAT(peer_.Lines("# HELP x"), ElementsAre("# HELP x Helps."));
+  EXPECT_THAT(peer_.Lines("# TYPE x"), ElementsAre("# TYPE x gauge"));
+  EXPECT_EQ(sink_.last_report().groups, 2U);
+  EXPECT_EQ(sink_.last_report().http_status, 200);
+}
+
+TEST_F(RealPushTest, APushReplacesItsGroupAndNoOther) {
+  Push(Snap({kTrainer, kServer}, {{"x", MetricType::kGauge, 1, 0}, {"x", MetricType::kGauge, 2, 1}}));
+  Push(Snap({kTrainer}, {{"y", MetricType::kCounter, 3, 0}}));
+  EXPECT_THAT(peer_.Lines("x{"), ElementsAre("x{instance=\"rep_1\",job=\"job\",role=\"server\"} 2"));
+  EXPECT_THAT(peer_.Lines("y{"), ElementsAre("y{instance=\"rep_0\",job=\"job\",role=\"trainer\"} 3"));
+}
+
+TEST_F(RealPushTest, OddIdentitiesArriveAsTheyAre) {
+  const std::vector<std::string> kOdd{"a b",  "a/b", "..",  ".",           "a//b/", "größe",
+                                      "100%", "%2F", "a+b", "a?b#c;d&e=f", "~._-",  "\"\\"};
+  for (const std::string& odd : kOdd) Push(Snap({{odd, {{"role", odd}}}}, {{"x", MetricType::kGauge, 1}}));
+  std::vector<std::string> lines;
+  for (const std::string& odd : kOdd) {
+    const std::string shown = odd == "\"\\" ? "\\\"\\\\" : odd;
+    lines.push_back("x{instance=\"\",job=\"" + shown + "\",role=\"" + shown + "\"} 1");
+  }
+  EXPECT_THAT(peer_.Lines("x{"), ::testing::UnorderedElementsAreArray(lines));
+}
+
+TEST_F(RealPushTest, AnEmptyLabelIsPartOfTheGroup) {
+  Push(Snap({{"job", {{"role", ""}}}}, {{"x", MetricType::kGauge, 1}}));
+  EXPECT_THAT(peer_.Lines("x{"), ElementsAre("x{instance=\"\",job=\"job\",role=\"\"} 1"));
+}
+
+TEST_F(RealPushTest, EscapedTextArrivesAsItWas) {
+  Push(Snap({kTrainer},
+            {{"x", MetricType::kGauge, 1, 0, {{"feat", "say \"a\\b\"\nend"}}, "Back\\slash, \"quote\"\nand line."}}));
+  EXPECT_THAT(peer_.Lines("x{"), ElementsAre(HasSubstr("feat=\"say \\\"a\\\\b\\\"\\nend\"")));
+  EXPECT_THAT(peer_.Lines("# HELP x"), ElementsAre("# HELP x Back\\\\slash, \"quote\"\\nand line."));
+}
+
+TEST_F(RealPushTest, CompressedTextArrives) {
+  PushGateway::Options options = Options();
+  options.gzip = PushGateway::Gzip::kOn;
+  PushGateway compressing(std::move(options));
+  std::vector<Sample> samples;
+  for (int i = 0; i < 1000; ++i) samples.push_back({"x", MetricType::kGauge, i + 0.5, 0, {{"n", std::to_string(i)}}});
+  const Status status = compressing.Push(Snap({kTrainer}, samples));
+  EXPECT_TRUE(status.ok()) << status.error();
+  EXPECT_EQ(peer_.Lines("x{").size(), 1000U);
+  EXPECT_LT(compressing.last_report().bytes, 1000U * 6);
+}
+
+TEST_F(RealPushTest, ARefusedGroupDoesNotStopTheOthers) {
+  Push(Snap({{"another_job", {}}}, {{"x", MetricType::kGauge, 1}}));
+  const Status status =
+      sink_.Push(Snap({kTrainer, kServer}, {{"x", MetricType::kCounter, 1, 0}, {"y", MetricType::kCounter, 2, 1}}));
+  ASSERT_FALSE(status.ok());
+  EXPECT_THAT(status.error(),
+              AllOf(HasSubstr(peer_.address() +
+                              ": 1 of 2 groups did not arrive; /metrics/job/job/instance/rep_0/role/trainer: status 400: "),
+                    HasSubstr("inconsistent"), HasSubstr("x")));
+  EXPECT_THAT(peer_.Lines("y{"), ElementsAre(HasSubstr("} 2")));
+  EXPECT_EQ(sink_.last_report().requests, 2U);
+  EXPECT_EQ(sink_.last_report().result, PushResult::kRejected);
+}
+
+TEST_F(RealPushTest, AGatewayThatStartsAgainIsCompleteAfterOnePush) {
+  const Snapshot snapshot = Snap({kTrainer, kServer}, {{"x", MetricType::kGauge, 1, 0}, {"x", MetricType::kGauge, 2, 1}});
+  Push(snapshot);
+  peer_.Kill();
+  peer_.Start();
+  EXPECT_THAT(peer_.Lines("x{"), IsEmpty());
+  Push(snapshot);
+  EXPECT_THAT(peer_.Lines("x{"), ::testing::SizeIs(2));
+}
+
+TEST_F(RealPushTest, AGatewayThatComesBackWithinTheBudgetGetsAll) {
+  peer_.Kill();
+  PushGateway::Options options = Options();
+  options.sleep = [this](std::chrono::milliseconds) {
+    peer_.Start();
+    return true;
+  };
+  PushGateway patient(std::move(options));
+  const Status status =
+      patient.Push(Snap({kTrainer, kServer}, {{"x", MetricType::kGauge, 1, 0}, {"x", MetricType::kGauge, 2, 1}}));
+  EXPECT_TRUE(status.ok()) << status.error();
+  EXPECT_THAT(peer_.Lines("x{"), ::testing::SizeIs(2));
+  EXPECT_EQ(patient.last_report().requests, 3U);
+}
+
+}  // namespace
+}  // namespace persia::agent

@@ -46,7 +46,8 @@ class RecordBuffer {
     for (size_t i = 0; i * 8 < at_; ++i) {
       uint64_t word;
       std::memcpy(&word, bytes_ + i * 8, 8);
-      slot->words[i].store(word, std::memory_order_relaxed);
+      // Release, with the reader's acquire: whoever sees a word of the new record sees the odd sequence when it looks again.
+      slot->words[i].store(word, std::memory_order_release);
     }
   }
 
@@ -105,8 +106,6 @@ void PutIntoRing(Registry& registry, RecordBuffer& record, const EventFixed& fix
   if (!free || !slot->sequence.compare_exchange_strong(sequence, 2 * ticket + 1, std::memory_order_relaxed)) {
     return registry.CountDropped(segment::Drop::kEventOverrun);
   }
-  // A reader that sees any word of the new record must see the odd sequence when it looks again.
-  std::atomic_thread_fence(std::memory_order_release);
   record.Store(fixed, slot);
   // Pairs with the reader's acquire.
   slot->sequence.store(2 * ticket + 2, std::memory_order_release);

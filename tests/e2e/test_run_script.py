@@ -1,0 +1,95 @@
+"""`./run`: works from anywhere, and its demo compares the books and leaves nothing behind, however it ends."""
+
+import os
+import signal
+import subprocess
+import uuid
+from pathlib import Path
+
+import pytest
+from servers import ROOT, Process, fetch, wait_until
+
+import catalog
+
+RUN = ROOT / "run"
+
+
+class Demo(Process):
+    """`./run demo`, whose processes, in whichever session they are, carry a mark in their environment."""
+
+    def __init__(self, directory, seconds):
+        self._mark = f"PERSIA_E2E_MARK={uuid.uuid4()}"
+        name, value = self._mark.split("=")
+        super().__init__([RUN, "demo", "--seconds", str(seconds)], directory / "demo.log", env={**os.environ, name: value}, cwd=directory)
+
+    def left(self):
+        """The command lines of what runs with the mark."""
+        found = []
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                if self._mark.encode() in (process / "environ").read_bytes().split(b"\0"):
+                    found.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+            except OSError:
+                continue  # ended meanwhile
+        return found
+
+    def wait_for_training(self):
+        wait_until(lambda: "batches/s" in self.output(), "the job's first line of progress", 60)
+
+
+@pytest.fixture
+def demo(tmp_path, started):
+    def start(seconds):
+        process = Demo(tmp_path, seconds)
+        started(process)
+        return process
+
+    return start
+
+
+def test_help_names_every_command(tmp_path):
+    result = subprocess.run([RUN, "help"], cwd=tmp_path, capture_output=True, text=True, timeout=10)
+    assert result.returncode == 0
+    for command in ("demo", "test", "build", "deps", "help"):
+        assert f"\n  {command}" in result.stdout
+
+
+@pytest.mark.parametrize("arguments", [["tset"], ["test", "--al"], ["deps", "everything"], ["demo", "--seconds", "none"]])
+def test_misspelt_word_is_refused_and_named(arguments, tmp_path):
+    result = subprocess.run([RUN, *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert result.returncode != 0
+    assert arguments[-1] in result.stderr
+
+
+def test_demo_compares_every_metric_and_leaves_nothing(demo):
+    process = demo(3)
+    assert process.wait(60) == 0, process.output()
+    for entry in catalog.entries():
+        assert f"\n{entry.name} " in process.output()
+    assert "to the last one" in process.output()
+    assert process.left() == []
+
+
+def test_demo_says_where_to_look(demo):
+    process = demo(60)
+    process.wait_for_training()
+    addresses = [word for word in process.output().split() if word.startswith("http://")]
+    assert len(addresses) == 3
+    for address in addresses:
+        assert fetch(address)[0] == 200, address
+
+
+def test_ctrl_c_ends_the_demo_in_order(demo):
+    process = demo(60)
+    process.wait_for_training()
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.wait(30) == 0, process.output()
+    assert "to the last one" in process.output()
+    assert process.left() == []
+
+
+def test_killed_demo_leaves_nothing(demo):
+    process = demo(60)
+    process.wait_for_training()
+    process.kill()
+    wait_until(lambda: not process.left(), "the end of all that the demo started")

@@ -55,8 +55,8 @@ def demo(tmp_path_factory):
         ):
             command = [AGENT, "exec", f"--job={JOB}", f"--gateway={gateway.address}", f"--metrics-dir={segments}"]
             command += [f"--listen={address}", "--push-interval=0.5", "--", EMBEDDING_JOB]
-            # NaNs are injected, so that the counters which should stay 0 in a healthy job are seen to count.
-            command += ["--duration=10", "--inject-nan=0.01", f"--report={report_file}"]
+            # NaNs, and a server that forgets, so that the counters which stay 0 in a healthy job are seen to count.
+            command += ["--duration=10", "--inject-nan=0.01", "--server-capacity=2000", f"--report={report_file}"]
             with Process(command, directory / "job.log", env=environment()) as job:
                 wait_until(lambda: all_there(through_agent) or not job.running(), "all metrics through the agent", 30)
                 result.from_agent = {name: through_agent.query(sample_name(name, kind)) for name, kind, _ in FAMILIES}
@@ -100,14 +100,13 @@ def test_counts_on_the_gateway_equal_the_jobs_own(demo):
     assert sum(row.must_agree for row in rows) >= len(ENTRIES) - 5
 
 
-def test_counters_did_count(demo):
-    """A table of zeros on both sides would agree as well."""
+def test_every_counter_did_count(demo):
+    """Zeros on both sides would agree as well."""
     pushed = Samples(demo.gateway_text)
     for entry in ENTRIES:
-        name = entry.name + "_count" if entry.type == "time_cost" else entry.name
-        values = [value for (other, _), value in pushed.items() if other == name]
-        if entry.name not in ("gradient_id_miss_count", "staleness", "num_pending_batches"):
-            assert max(values) > 0, f"{name} stayed 0 everywhere"
+        if entry.type != "gauge":
+            name = entry.name + "_count" if entry.type == "time_cost" else entry.name
+            assert max(value for (other, _), value in pushed.items() if other == name) > 0, f"{name} stayed 0"
 
 
 @pytest.mark.parametrize("name, kind, entry", FAMILIES, ids=IDS)

@@ -21,12 +21,12 @@ namespace persia::agent {
 
 // Who writes a segment: its newest identity record.
 struct SegmentIdentity {
-  std::string job;
-  std::string run_id;
-  std::string role;
+  std::string job = {};
+  std::string run_id = {};
+  std::string role = {};
   int32_t replica = 0;
   uint32_t restart_count = 0;
-  Labels labels;  // sorted by name, no name twice
+  Labels labels = {};  // sorted by name, no name twice
 
   friend bool operator==(const SegmentIdentity&, const SegmentIdentity&) = default;
 };

@@ -30,15 +30,15 @@ namespace persia::agent {
 
 struct SegmentSourceOptions {
   // The job's directory. It may not exist yet.
-  std::string directory;
+  std::string directory = {};
   // Stands on each identity, whatever job a segment names: the directory is the job's.
-  std::string job;
+  std::string job = {};
   // Label `ip_addr`; without one the label is left out.
-  std::string ip_addr;
+  std::string ip_addr = {};
   // Segments of another run are left alone. Empty: every run is ours. A segment that knows no run is everyone's.
-  std::string run_id;
+  std::string run_id = {};
   // Files of other users are taken if they belong to this group; without it only files of our own user are.
-  std::optional<gid_t> group;
+  std::optional<gid_t> group = {};
   // Larger segments are refused.
   uint64_t max_segment_bytes = 1ULL << 30;
 };

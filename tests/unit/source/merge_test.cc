@@ -1,0 +1,439 @@
+// What the processes of a job show together.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "job_directory_test.h"
+
+namespace persia::agent::testing {
+namespace {
+
+using segment::Kind;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::IsSupersetOf;
+using ::testing::Key;
+using ::testing::Not;
+using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
+
+using Flat = std::map<std::string, std::string>;
+
+class MergeTest : public JobDirectoryTest {
+ protected:
+  // A living process of the job: its segment, and the file that it is in.
+  struct Process {
+    explicit Process(const MergeTest& test, const SegmentIdentity& identity = {.role = "worker"})
+        : test_(test), name_(std::to_string(test.processes_++) + ".seg") {
+      segment.Identity(identity);
+    }
+    void Put() {
+      test_.JobDirectoryTest::Put(name_, segment);
+      if (!lock_) {
+        lock_.emplace(test_.PathOf(name_));
+      }
+    }
+
+    SegmentBuilder segment;
+
+   private:
+    const MergeTest& test_;
+    const std::string name_;
+    std::optional<WriterLock> lock_;
+  };
+
+  // Collects what these processes show.
+  Flat Merged(const std::vector<Process*>& processes) {
+    for (Process* process : processes) {
+      process->Put();
+    }
+    return CollectFlat();
+  }
+
+ private:
+  mutable int processes_ = 0;
+};
+
+TEST_F(MergeTest, NoProcessesMakeAnEmptySnapshot) {
+  const auto snapshot = Collect();
+  ASSERT_NE(snapshot, nullptr);
+  EXPECT_TRUE(snapshot->values.empty());
+  EXPECT_TRUE(snapshot->layout->families.empty());
+}
+
+TEST_F(MergeTest, CountersOfOneIdentityAdd) {
+  Process a(*this);
+  Process b(*this);
+  a.segment.Counter("my_app", "batches", {}, 3, 0.25);
+  b.segment.Counter("my_app", "batches", {}, 4, 0.5);
+  EXPECT_THAT(Merged({&a, &b}), ElementsAre(Pair("my_app_batches", "7.75")));
+}
+
+TEST_F(MergeTest, CountersOfDifferentIdentitiesStandApart) {
+  Process a(*this, {.role = "trainer"});
+  Process b(*this, {.role = "trainer", .replica = 1});
+  Process c(*this, {.role = "server", .replica = 1});
+  for (Process* process : {&a, &b, &c}) {
+    process->segment.Counter("persia", "nan_count", {{"feat", "x"}}, process == &b ? 2 : 1);
+  }
+  EXPECT_THAT(Merged({&a, &b, &c}),
+              ElementsAre(Pair(R"(nan_count{feat="x"}@rep_0/trainer)", "1"), Pair(R"(nan_count{feat="x"}@rep_1/server)", "1"),
+                          Pair(R"(nan_count{feat="x"}@rep_1/trainer)", "2")));
+}
+
+TEST_F(MergeTest, WholePartsAddAsIntegersAndTheTotalIsRoundedOnce) {
+  Process a(*this);
+  Process b(*this);
+  a.segment.Counter("a", "big", {}, (1ULL << 53) + 1);
+  b.segment.Counter("a", "big", {}, 1, 0);
+  a.segment.Counter("a", "mixed", {}, 1ULL << 53, 0.75);
+  b.segment.Counter("a", "mixed", {}, 1, 0.5);
+  EXPECT_THAT(Merged({&a, &b}), ElementsAre(Pair("a_big", "9007199254740994"), Pair("a_mixed", "9007199254740994")));
+}
+
+TEST_F(MergeTest, FractionsAddToTheSameTotalInAnyOrder) {
+  // Ten times 0.1 is 1, which plain addition misses.
+  std::vector<std::unique_ptr<Process>> processes;
+  std::vector<Process*> pointers;
+  for (int i = 0; i < 5; ++i) {
+    auto& process = *processes.emplace_back(std::make_unique<Process>(*this));
+    const uint32_t slot = process.segment.Counter("a", "c", {}, 0, 0.1);
+    process.segment.SetDouble(slot + 1, 0.1, 3);
+    pointers.push_back(&process);
+  }
+  EXPECT_THAT(Merged(pointers), ElementsAre(Pair("a_c", "1")));
+}
+
+TEST_F(MergeTest, HistogramsAdd) {
+  const double bounds[] = {1, 2};
+  const uint64_t first[] = {1, 2, 3};
+  const uint64_t second[] = {10, 20, 30};
+  Process a(*this);
+  Process b(*this);
+  a.segment.Histogram("a", "h", {}, bounds, 0.1, first);
+  b.segment.Histogram("a", "h", {}, bounds, 0.2, second);
+  EXPECT_THAT(Merged({&a, &b}), ElementsAre(Pair("a_h", "0.30000000000000004: 11 22 33")));
+  EXPECT_THAT(Collect()->layout->families[0].bounds, ElementsAre(1, 2));
+  EXPECT_EQ(Collect()->layout->families[0].type, MetricType::kHistogram);
+}
+
+TEST_F(MergeTest, GaugesFollowTheirPolicy) {
+  Process a(*this);
+  Process b(*this);
+  Process c(*this);  // sets none
+  const std::pair<const char*, GaugePolicy> policies[] = {{"last", GaugePolicy::kLast}, {"sum", GaugePolicy::kSum},
+                                                          {"min", GaugePolicy::kMin},   {"max", GaugePolicy::kMax},
+                                                          {"avg", GaugePolicy::kAvg},   {"each", GaugePolicy::kEach}};
+  for (const auto& [name, policy] : policies) {
+    a.segment.Gauge("g", name, {}, 1, policy);
+    b.segment.Gauge("g", name, {}, 4, policy);
+    c.segment.UnsetGauge("g", name, policy);
+  }
+  EXPECT_THAT(Merged({&a, &b, &c}),
+              ElementsAre(Pair("g_avg", "2.5"), Pair(R"(g_each{process="0"})", "1"), Pair(R"(g_each{process="1"})", "4"),
+                          Pair(R"(g_each{process="2"})", "absent"), Pair("g_last", "4"), Pair("g_max", "4"), Pair("g_min", "1"),
+                          Pair("g_sum", "5")));
+}
+
+TEST_F(MergeTest, AGaugeThatNobodySetIsNotShown) {
+  Process a(*this);
+  a.segment.UnsetGauge("g", "sum", GaugePolicy::kSum);
+  EXPECT_THAT(Merged({&a}), ElementsAre(Pair("g_sum", "absent")));
+}
+
+TEST_F(MergeTest, TheLastGaugeIsTheOneThatChangedLast) {
+  Process older(*this);
+  Process newer(*this);
+  const uint32_t slot = older.segment.Gauge("g", "x", {}, 1);
+  const uint32_t newer_slot = newer.segment.Gauge("g", "x", {}, 2);
+  EXPECT_THAT(Merged({&older, &newer}), ElementsAre(Pair("g_x", "2")));  // a tie: the newer process
+  older.segment.SetDouble(slot, 3);
+  EXPECT_THAT(Merged({&older, &newer}), ElementsAre(Pair("g_x", "3")));
+  EXPECT_THAT(CollectFlat(), ElementsAre(Pair("g_x", "3")));
+  newer.segment.SetDouble(newer_slot, 4);
+  EXPECT_THAT(Merged({&older, &newer}), ElementsAre(Pair("g_x", "4")));
+  older.segment.SetDouble(slot, 5);
+  newer.segment.SetDouble(newer_slot, 6);
+  EXPECT_THAT(Merged({&older, &newer}), ElementsAre(Pair("g_x", "6")));
+}
+
+TEST_F(MergeTest, EachProcessKeepsItsOrdinal) {
+  Process a(*this);
+  Process b(*this);
+  a.segment.Gauge("g", "x", {}, 1, GaugePolicy::kEach);
+  b.segment.Gauge("g", "x", {}, 2, GaugePolicy::kEach);
+  b.Put();
+  EXPECT_THAT(CollectFlat(), ElementsAre(Pair(R"(g_x{process="0"})", "2")));
+  a.Put();  // older, but it came later
+  EXPECT_THAT(CollectFlat(), ElementsAre(Pair(R"(g_x{process="0"})", "2"), Pair(R"(g_x{process="1"})", "1")));
+}
+
+TEST_F(MergeTest, NaNsOfAGaugeAreOrdinary) {
+  Process a(*this);
+  const uint32_t stale = a.segment.Gauge("g", "stale", {}, 0);
+  a.segment.Set(stale, 0x7ff0'0000'0000'0002);  // Prometheus's mark of a series that ended
+  const uint32_t absent = a.segment.Gauge("g", "absent", {}, 0);
+  a.segment.Set(absent, kAbsent);
+  a.Put();
+  for (const double value : Collect()->values) {
+    if (std::isnan(value)) {
+      EXPECT_EQ(std::bit_cast<uint64_t>(value), 0x7ff8'0000'0000'0001U);
+    }
+  }
+  EXPECT_THAT(CollectFlat(), ElementsAre(Pair("g_absent", "nan"), Pair("g_stale", "nan")));
+}
+
+TEST_F(MergeTest, ANaNDecidesSumAndAverageButNotMinAndMax) {
+  Process a(*this);
+  Process b(*this);
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const std::pair<const char*, GaugePolicy> policies[] = {
+      {"sum", GaugePolicy::kSum}, {"min", GaugePolicy::kMin}, {"max", GaugePolicy::kMax}, {"avg", GaugePolicy::kAvg}};
+  for (const auto& [name, policy] : policies) {
+    a.segment.Gauge("g", name, {}, nan, policy);
+    b.segment.Gauge("g", name, {}, 1, policy);
+  }
+  a.segment.Gauge("g", "only", {}, nan, GaugePolicy::kMin);
+  EXPECT_THAT(Merged({&a, &b}), ElementsAre(Pair("g_avg", "nan"), Pair("g_max", "1"), Pair("g_min", "1"), Pair("g_only", "nan"),
+                                            Pair("g_sum", "nan")));
+}
+
+TEST_F(MergeTest, EventsBecomeThreeFamilies) {
+  const double bounds[] = {1, 10};
+  const uint64_t first[] = {1, 1, 0};
+  const uint64_t second[] = {0, 0, 1};
+  Process a(*this);
+  Process b(*this);
+  a.segment.Event("torchelastic", "epoch", 5'000, 3, 4.5, bounds, first);
+  b.segment.Event("torchelastic", "epoch", 70'250, 2, 60, bounds, second);
+  b.segment.Event("mine", "never", 0, 0, 0, bounds, {});
+  EXPECT_THAT(Merged({&a, &b}),
+              ElementsAre(Pair(R"(persia_event_interval_seconds{event="epoch",type="torchelastic"})", "64.5: 1 1 1"),
+                          Pair(R"(persia_event_interval_seconds{event="never",type="mine"})", "0: 0 0 0"),
+                          Pair(R"(persia_event_last_timestamp_seconds{event="epoch",type="torchelastic"})", "70.25"),
+                          Pair(R"(persia_event_last_timestamp_seconds{event="never",type="mine"})", "absent"),
+                          Pair(R"(persia_events_total{event="epoch",type="torchelastic"})", "5"),
+                          Pair(R"(persia_events_total{event="never",type="mine"})", "0")));
+}
+
+TEST_F(MergeTest, DroppedCountsAreShownWithAllReasons) {
+  Process a(*this);
+  Process b(*this);
+  a.segment.header().dropped[0] = 1;
+  b.segment.header().dropped[0] = 2;
+  b.segment.header().dropped[3] = 5;
+  b.segment.header().dropped[8] = 1;   // a reason of a later version
+  b.segment.header().dropped[15] = 1;  // another one
+  EXPECT_THAT(Merged({&a, &b}), ElementsAre(Pair(R"(persia_metrics_dropped_total{reason="bad_value"})", "3"),
+                                            Pair(R"(persia_metrics_dropped_total{reason="other"})", "2"),
+                                            Pair(R"(persia_metrics_dropped_total{reason="type_conflict"})", "5")));
+  const FamilyLayout& family = Collect()->layout->families.at(0);
+  EXPECT_EQ(family.type, MetricType::kCounter);
+  std::vector<std::string> reasons;
+  for (const SeriesLayout& series : family.series) {
+    reasons.push_back(series.labels.at(0).second);
+  }
+  EXPECT_THAT(reasons, ElementsAre("bad_bounds", "bad_name", "bad_value", "event_overrun", "event_truncated", "filesystem_full",
+                                   "other", "segment_full", "type_conflict"));
+}
+
+TEST_F(MergeTest, LabelsOfAProcessStandOnItsSeriesUnlessTheyHaveTheirOwn) {
+  Process a(*this, {.role = "worker", .labels = {{"cluster", "c1"}, {"zone", "z1"}}});
+  a.segment.Counter("a", "plain", {}, 1);
+  a.segment.Counter("a", "own", {{"zone", "mine"}}, 2);
+  a.segment.Event("t", "e", 1000, 1, 0, {}, {});
+  EXPECT_THAT(Merged({&a}),
+              IsSupersetOf({Pair(R"(a_plain{cluster="c1",zone="z1"})", "1"), Pair(R"(a_own{cluster="c1",zone="mine"})", "2"),
+                            Pair(R"(persia_events_total{cluster="c1",event="e",type="t",zone="z1"})", "1")}));
+}
+
+TEST_F(MergeTest, IdentityLabelsAreThoseOfTheGroupingKey) {
+  Process a(*this, {.role = "tr\xff", .replica = 4});
+  UseOptions({.ip_addr = "10.0.0.7"});
+  a.Put();
+  const auto snapshot = Collect();
+  ASSERT_EQ(snapshot->layout->identities.size(), 1U);
+  EXPECT_EQ(snapshot->layout->identities[0],
+            (Identity{"dlrm", {{"instance", "rep_4"}, {"ip_addr", "10.0.0.7"}, {"role", "tr\xef\xbf\xbd"}}}));
+}
+
+TEST_F(MergeTest, HelpAndUnitAreThoseOfTheNewestProcess) {
+  Process older(*this);
+  Process newer(*this);
+  older.segment.Series(older.segment.Family(Kind::kCounter, "a", "c", {}, GaugePolicy::kLast, {"Old.", "x"}));
+  newer.segment.Series(newer.segment.Family(Kind::kCounter, "a", "c", {}, GaugePolicy::kLast, {"New \xff.", "seconds"}));
+  newer.Put();
+  older.Put();
+  const FamilyLayout& family = Collect()->layout->families.at(0);
+  EXPECT_EQ(family.help, "New \xef\xbf\xbd.");
+  EXPECT_EQ(family.unit, "seconds");
+}
+
+TEST_F(MergeTest, OfDefinitionsInConflictTheNewestCountsAndTheOthersAreReportedOnce) {
+  const double old_bounds[] = {1};
+  const double new_bounds[] = {1, 2};
+  const uint64_t buckets[] = {1, 1, 1};
+  Process older(*this);
+  Process newer(*this);
+  older.segment.Counter("a", "type", {}, 5);
+  newer.segment.Gauge("a", "type", {}, 6);
+  older.segment.Histogram("a", "bounds", {}, old_bounds, 1, std::span(buckets).first(2));
+  newer.segment.Histogram("a", "bounds", {}, new_bounds, 2, buckets);
+  older.segment.Counter("a", "fine", {}, 1);
+  EXPECT_THAT(Merged({&older, &newer}), ElementsAre(Pair("a_bounds", "2: 1 1 1"), Pair("a_fine", "1"), Pair("a_type", "6")));
+  EXPECT_THAT(Diagnosed(),
+              UnorderedElementsAre("conflict: metric (a, type) is left out as a counter: under the name a_type the newest "
+                                   "definition, metric (a, type), is a gauge; give one of them another name",
+                                   "conflict: metric (a, bounds) is left out as a histogram with 1 bounds (1): under the name "
+                                   "a_bounds the newest definition, metric (a, bounds), is a histogram with 2 bounds (1, 2); "
+                                   "give one of them another name"));
+  newer.segment.Counter("a", "another", {}, 1);  // a new plan
+  EXPECT_THAT(Merged({&older, &newer}), Contains(Pair("a_another", "1")));
+  EXPECT_THAT(Diagnosed(), IsEmpty());
+}
+
+TEST_F(MergeTest, MetricsThatAreExposedAlikeAreToldApart) {
+  Process a(*this);
+  a.segment.Counter("a_b", "c", {}, 2);
+  a.segment.Counter("a", "b_c", {}, 1);
+  a.segment.Counter("a", "b.c", {{"source", "mine"}}, 3);
+  const Flat expected = {{R"(a_b_c{exported_source="mine",source="a/b.c"})", "3"},
+                         {R"(a_b_c{source="a/b_c"})", "1"},
+                         {R"(a_b_c{source="a_b/c"})", "2"}};
+  Flat got = Merged({&a});
+  // The first of them, (a, b.c), shows plainly.
+  EXPECT_THAT(got, ElementsAre(Pair(R"(a_b_c{source="a/b_c"})", "1"), Pair(R"(a_b_c{source="a_b/c"})", "2"),
+                               Pair(R"(a_b_c{source="mine"})", "3")));
+  EXPECT_THAT(Diagnosed(), ElementsAre(HasSubstr("metric (a_b, c) is told apart by a label source"),
+                                       HasSubstr("metric (a, b_c) is told apart by a label source")));
+  // A fourth one, before all: the user's own label steps aside.
+  a.segment.Counter("A", "x", {}, 0);
+  a.segment.Counter("", "a_b_c", {}, 9);
+  got = Merged({&a});
+  for (const auto& series : expected) {
+    EXPECT_THAT(got, Contains(series));
+  }
+  EXPECT_THAT(got, Contains(Pair("a_b_c", "9")));
+}
+
+TEST_F(MergeTest, LabelsThatAreExposedAlikeAreToldApart) {
+  Process a(*this);
+  const uint32_t family = a.segment.Family(Kind::kCounter, "a", "c");
+  a.segment.Set(a.segment.Series(family, {{"x.y", "1"}}), 10);
+  a.segment.Set(a.segment.Series(family, {{"x_y", "1"}}), 20);
+  a.segment.Set(a.segment.Series(family, {{"x-y", "1"}}), 30);
+  a.segment.Set(a.segment.Series(family, {{"x_y", ""}}), 40);
+  a.segment.Set(a.segment.Series(family, {}), 50);
+  EXPECT_THAT(Merged({&a}), ElementsAre(Pair("a_c", "50"), Pair(R"x(a_c{source="a/c{x-y="1"}",x_y="1"})x", "30"),
+                                        Pair(R"x(a_c{source="a/c{x.y="1"}",x_y="1"})x", "10"),
+                                        Pair(R"x(a_c{source="a/c{x_y=""}"})x", "40"), Pair(R"(a_c{x_y="1"})", "20")));
+  EXPECT_EQ(Diagnosed().size(), 3U);
+}
+
+TEST_F(MergeTest, TheSameSanitisedSeriesOfTwoProcessesAddUp) {
+  Process a(*this);
+  Process b(*this);
+  a.segment.Counter("a", "c", {{"x.y", "1"}}, 1);
+  b.segment.Counter("a", "c", {{"x.y", "1"}}, 2);
+  EXPECT_THAT(Merged({&a, &b}), ElementsAre(Pair(R"(a_c{x_y="1"})", "3")));
+  EXPECT_THAT(Diagnosed(), IsEmpty());
+}
+
+TEST_F(MergeTest, LabelsWithAMeaningOfTheirOwnStepAside) {
+  Process a(*this);
+  a.segment.Counter("a", "c", {{"__name__", "n"}, {"instance", "i"}, {"job", "j"}, {"le", "1"}}, 1);
+  a.segment.Gauge("a", "g", {{"process", "mine"}}, 2, GaugePolicy::kEach);
+  EXPECT_THAT(Merged({&a}), ElementsAre(Pair(R"(a_c{_name__="n",exported_instance="i",exported_job="j",exported_le="1"})", "1"),
+                                        Pair(R"(a_g{exported_process="mine",process="0"})", "2")));
+}
+
+TEST_F(MergeTest, AMetricNamedLikeASampleOfAHistogramIsToldApart) {
+  const double bounds[] = {1};
+  const uint64_t buckets[] = {1, 1};
+  Process a(*this);
+  a.segment.Counter("a", "h_sum", {}, 1);
+  a.segment.Gauge("a", "h_count", {}, 2);
+  a.segment.Histogram("a", "h_bucket", {}, bounds, 3, buckets);
+  a.segment.Counter("a", "h_total", {}, 4);
+  EXPECT_THAT(Merged({&a}), Contains(Key("a_h_sum")));
+  EXPECT_THAT(Diagnosed(), IsEmpty());
+  a.segment.Histogram("a", "h", {}, bounds, 5, buckets);
+  EXPECT_THAT(Merged({&a}), ElementsAre(Pair("a_h", "5: 1 1"), Pair("a_h_bucket_histogram", "3: 1 1"),
+                                        Pair("a_h_count_gauge", "2"), Pair("a_h_sum_counter", "1"), Pair("a_h_total", "4")));
+  EXPECT_THAT(Diagnosed(), Contains(HasSubstr("metric (a, h_sum) is exposed as a_h_sum_counter, since a_h_sum is a sample of "
+                                              "the histogram a_h")));
+}
+
+TEST_F(MergeTest, TheAgentsOwnFamiliesAreNotTakenOver) {
+  Process a(*this);
+  a.segment.Gauge("", "persia_metrics_dropped_total", {}, 1);
+  a.segment.Counter("", "persia_events_total", {{"event", "e"}, {"type", "t"}}, 100);
+  a.segment.Event("t", "e", 1000, 1, 0, {}, {});
+  const Flat got = Merged({&a});
+  EXPECT_THAT(got, Not(Contains(Key("persia_metrics_dropped_total"))));
+  EXPECT_THAT(got, Contains(Pair(R"(persia_events_total{event="e",type="t"})", "1")));
+  EXPECT_THAT(got, Contains(Pair(R"(persia_events_total{event="e",source="/persia_events_total",type="t"})", "100")));
+  EXPECT_EQ(Diagnosed().size(), 2U);
+}
+
+TEST_F(MergeTest, TheLayoutIsTheSameObjectUntilASeriesComes) {
+  Process a(*this);
+  const uint32_t slot = a.segment.Counter("a", "c", {}, 1);
+  a.Put();
+  const auto first = Collect();
+  a.segment.Set(slot, 2);
+  a.Put();
+  const auto second = Collect();
+  EXPECT_EQ(first->layout, second->layout);
+  EXPECT_NE(first->values, second->values);
+  // A process with the same series changes nothing about them.
+  Process b(*this);
+  b.segment.Counter("a", "c", {}, 5);
+  b.Put();
+  const auto third = Collect();
+  EXPECT_EQ(third->layout, first->layout);
+  EXPECT_THAT(Flatten(*third), ElementsAre(Pair("a_c", "7")));
+  b.segment.Counter("a", "d", {}, 5);
+  b.Put();
+  EXPECT_NE(Collect()->layout, first->layout);
+  EXPECT_THAT(Flatten(*first), ElementsAre(Pair("a_c", "1")));  // what was given stays as it was
+}
+
+TEST_F(MergeTest, TheLayoutIsSortedAndItsValuesLieInOrder) {
+  Process a(*this, {.role = "b"});
+  Process b(*this, {.role = "a"});
+  const double bounds[] = {1, 2, 3};
+  for (Process* process : {&a, &b}) {
+    process->segment.Histogram("z", "h", {}, bounds, 0, {});
+    process->segment.Counter("y", "c", {{"l", "2"}}, 0);
+    process->segment.Series(1, {{"l", "1"}});
+    process->Put();
+  }
+  const auto layout = Collect()->layout;
+  size_t next = 0;
+  std::string name;
+  for (const FamilyLayout& family : layout->families) {
+    EXPECT_LT(name, family.name);
+    name = family.name;
+    const SeriesLayout* former = nullptr;
+    for (const SeriesLayout& series : family.series) {
+      EXPECT_EQ(series.first_value, next);
+      next += family.ValuesPerSeries();
+      if (former != nullptr) {
+        EXPECT_LT(std::tie(former->identity, former->labels), std::tie(series.identity, series.labels));
+      }
+      former = &series;
+    }
+  }
+  EXPECT_EQ(layout->value_count, next);
+  EXPECT_EQ(layout->identities.at(0).labels.back().second, "a");
+}
+
+}  // namespace
+}  // namespace persia::agent::testing

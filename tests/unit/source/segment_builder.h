@@ -1,0 +1,92 @@
+// Makes segments by hand: good ones, hostile ones, and those of versions that this library does not write.
+//
+//   SegmentBuilder segment;
+//   segment.Identity({.role = "trainer"});
+//   segment.Counter("my_app", "batches", {}, 7);
+//   segment.WriteTo(path);
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "model/snapshot.h"
+#include "segment_format.h"
+#include "source/segment_records.h"
+
+namespace persia::agent::testing {
+
+namespace segment = persia::metrics::segment;
+
+struct FamilyText {
+  std::string help = {};
+  std::string unit = {};
+};
+
+class SegmentBuilder {
+ public:
+  // A segment without records. Each one has an id of its own, and is one second younger than the one before.
+  SegmentBuilder();
+
+  void Identity(const SegmentIdentity& identity);
+  // Gives the family's number.
+  uint32_t Family(segment::Kind kind, std::string_view group, std::string_view name, std::span<const double> bounds = {},
+                  GaugePolicy policy = GaugePolicy::kLast, const FamilyText& text = {});
+  // Gives the series' slot. Its cells are 0, those of a gauge unset.
+  uint32_t Series(uint32_t family, const Labels& labels = {});
+
+  // A family of one series, with its values; gives the slot.
+  uint32_t Counter(std::string_view group, std::string_view name, const Labels& labels, uint64_t whole, double fraction = 0);
+  uint32_t Gauge(std::string_view group, std::string_view name, const Labels& labels, double value,
+                 GaugePolicy policy = GaugePolicy::kLast);
+  uint32_t UnsetGauge(std::string_view group, std::string_view name, GaugePolicy policy = GaugePolicy::kLast);
+  uint32_t Histogram(std::string_view group, std::string_view name, const Labels& labels, std::span<const double> bounds,
+                     double sum, std::span<const uint64_t> buckets);
+  uint32_t Event(std::string_view type, std::string_view name, uint64_t last_ms, uint64_t count, double interval_sum,
+                 std::span<const double> bounds, std::span<const uint64_t> buckets);
+
+  // A cell, in a lane whose chunk is made if need be.
+  void Set(uint32_t slot, uint64_t value, uint32_t lane = 0);
+  void SetDouble(uint32_t slot, double value, uint32_t lane = 0);
+
+  // Appends a record as it is, padded to 8 bytes.
+  void Record(uint16_t type, const std::string& body);
+  // A string as records hold it.
+  static std::string String(std::string_view text);
+  template <class T>
+  static std::string Plain(const T& value) {
+    return {reinterpret_cast<const char*>(&value), sizeof value};
+  }
+
+  // The header, to be changed at will.
+  segment::Header& header() { return *reinterpret_cast<segment::Header*>(image_.data()); }
+  // The whole file, to be changed at will.
+  [[nodiscard]] std::string& image() { return image_; }
+  [[nodiscard]] uint64_t descriptors_used() { return header().descriptors_used.load(); }
+
+  // Writes over the file's bytes, or makes it.
+  void WriteTo(const std::string& path) const;
+
+  static constexpr uint64_t kMaxBytes = 1 << 20;
+  static constexpr uint64_t kDescriptorsOffset = 4096;
+  static constexpr uint64_t kDescriptorsCapacity = 16384;
+  static constexpr uint64_t kDirectoryOffset = kDescriptorsOffset + kDescriptorsCapacity;
+  static constexpr uint64_t kDirectoryCapacity = 64;
+  static constexpr uint64_t kChunksOffset = kDirectoryOffset + 4096;
+
+ private:
+  // Where the chunk's bytes begin in the file.
+  size_t ChunkAt(uint32_t lane, uint32_t range);
+
+  std::string image_;
+  std::vector<std::pair<segment::Kind, size_t>> families_;  // with the number of bounds
+  std::map<std::pair<uint32_t, uint32_t>, size_t> chunks_;  // by lane and range: the chunk's number
+  uint32_t next_slot_ = segment::kCellsPerChunk;
+};
+
+}  // namespace persia::agent::testing

@@ -207,8 +207,8 @@ TEST_F(InstrumentsTest, BadBoundsAreRefusedByName) {
       {LinearBounds(0, 1, 501), "501 bounds; at most 500"},
   };
   for (const auto& [bounds, message] : cases) {
-    const auto outcome = RunWorker([&] {
-      Histogram histogram("my_group", "latency", bounds);
+    const auto outcome = RunWorker([&bad = bounds] {
+      Histogram histogram("my_group", "latency", bad);
       histogram.Observe(1);
     });
     EXPECT_EQ(outcome.wait_status, 0);

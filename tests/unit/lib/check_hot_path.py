@@ -1,0 +1,69 @@
+"""Holds the hot calls to what they promise, on the machine code and by counting instructions.
+
+usage: check_hot_path.py disassembly|instructions HOT_PATH_PROGRAM
+"""
+
+import re
+import subprocess
+import sys
+
+# The most instructions on the way to the return: what g++ 12 makes at -O2; clang 14 makes fewer. `Increment` has the slot, the
+# thread's table, the chunk and a test of it, the cell's place, and the addition.
+MOST_ON_FAST_PATH = {
+    "HotIncrement": 14,
+    "HotIncrementBy": 14,
+    "HotIncrementByDouble": 32,
+    "HotSet": 12,
+}
+# The most instructions one call may take, the call and return and the loop around it included; `HotObserve` has 11 bounds.
+MOST_PER_CALL = {
+    "HotIncrement": 20,
+    "HotIncrementBy": 21,
+    "HotIncrementByDouble": 38,
+    "HotSet": 20,
+    "HotObserve": 88,
+}
+
+
+def fast_path(program, function):
+    """The instructions from the function's entry to its first return, and those behind it."""
+    text = subprocess.run(
+        ["objdump", "-d", "--no-show-raw-insn", f"--disassemble={function}", program],
+        check=True, capture_output=True, text=True).stdout
+    code = [m.group(1).strip() for m in re.finditer(r"^\s+[0-9a-f]+:\t(.*)$", text, re.M)]
+    returns = [i for i, instruction in enumerate(code) if instruction.startswith("ret")]
+    assert returns, f"{function} is not in {program}, or never returns"
+    return code[:returns[0] + 1]
+
+
+def check_disassembly(program):
+    for function, most in MOST_ON_FAST_PATH.items():
+        code = fast_path(program, function)
+        listing = "\n  ".join(code)
+        assert not any(c.startswith("call") for c in code), f"{function} makes a call:\n  {listing}"
+        assert not any(c.startswith("lock") for c in code), f"{function} has a locked instruction:\n  {listing}"
+        assert len(code) <= most, f"{function} has {len(code)} instructions, more than {most}:\n  {listing}"
+        print(f"{function}: {len(code)} instructions to its return, none of them a call or locked")
+    code = fast_path(program, "HotIncrement")
+    branches = [c for c in code if re.match(r"j(?!mp)", c)]
+    assert len(branches) == 1, f"HotIncrement asks more than whether the thread has the chunk: {branches}"
+
+
+def instructions(program, function, times):
+    err = subprocess.run(
+        ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", program, function, str(times)],
+        check=True, capture_output=True, text=True).stderr
+    return int(re.search(r"Collected : (\d+)", err).group(1))
+
+
+def check_instructions(program):
+    times = 100_000
+    for function, most in MOST_PER_CALL.items():
+        per_call = (instructions(program, function, times) - instructions(program, function, 0)) / times
+        print(f"{function}: {per_call:.1f} instructions a call, loop included (at most {most})")
+        assert per_call <= most, f"{function} takes {per_call:.1f} instructions a call, more than {most}"
+        assert per_call >= 5, f"{function} was not called at all"
+
+
+if __name__ == "__main__":
+    {"disassembly": check_disassembly, "instructions": check_instructions}[sys.argv[1]](sys.argv[2])

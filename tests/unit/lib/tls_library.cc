@@ -1,0 +1,7 @@
+// One of many libraries that use thread-local storage; NUMBER tells them apart.
+#define JOIN2(a, b) a##b
+#define JOIN(a, b) JOIN2(a, b)
+
+static thread_local long counters[4] = {NUMBER};
+
+extern "C" long JOIN(Touch, NUMBER)() { return ++counters[0]; }

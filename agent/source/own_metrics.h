@@ -52,7 +52,7 @@ class OwnMetrics : public Source {
   void SegmentRecordsSkipped(uint64_t records);
 
  private:
-  class Registry;
+  struct Registry;
   std::unique_ptr<Registry> registry_;
 };
 

@@ -1,0 +1,148 @@
+#include "source/own_metrics.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+
+#include <map>
+#include <mutex>
+
+#include "source/registry_source.h"
+
+namespace persia::agent {
+namespace {
+
+using prometheus::BuildCounter;
+using prometheus::BuildGauge;
+using prometheus::BuildHistogram;
+using prometheus::Counter;
+using prometheus::Family;
+using prometheus::Gauge;
+using prometheus::Histogram;
+
+// A push goes over the network, through a gateway that may be busy.
+const Histogram::BucketBoundaries kPushSeconds{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30};
+// Collecting and rendering are the agent's own work.
+const Histogram::BucketBoundaries kWorkSeconds{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01,
+                                               0.025,  0.05,    0.1,    0.25,  1,      5};
+
+constexpr const char* kPushResults[] = {"success", "rejected", "server_error", "unreachable", "interrupted"};
+constexpr const char* kRefusals[] = {"access", "corrupt", "duplicate", "magic", "owner", "size", "type", "version"};
+
+template <class Builder>
+auto& Many(prometheus::Registry& registry, Builder builder, const char* name, const char* help) {
+  return builder.Name(name).Help(help).Register(registry);
+}
+template <class Builder>
+auto& One(prometheus::Registry& registry, Builder builder, const char* name, const char* help) {
+  return Many(registry, builder, name, help).Add({});
+}
+Histogram& Work(prometheus::Registry& registry, const char* name, const char* help) {
+  return Many(registry, BuildHistogram(), name, help).Add({}, kWorkSeconds);
+}
+
+}  // namespace
+
+// The registry and what is in it.
+struct OwnMetrics::Registry {
+  explicit Registry(Options options) : now(std::move(options.now)), source(registry, std::move(options.identity)) {
+    BuildGauge()
+        .Name("persia_agent_build_info")
+        .Help("1, with what the agent was built from in its labels.")
+        .Register(registry)
+        .Add({{"version", options.version}, {"compiler", __VERSION__}})
+        .Set(1);
+    for (const char* reason : kRefusals) SetSegmentsRefused(reason, 0);
+  }
+
+  struct Gateway {
+    Histogram& duration;
+    Counter& bytes;
+    Gauge& consecutive_failures;
+  };
+
+  Gateway& GatewayOf(const std::string& name) {
+    const std::lock_guard lock(mutex);
+    const auto known = gateways.find(name);
+    if (known != gateways.end()) return known->second;
+    for (const char* result : kPushResults) pushes.Add({{"gateway", name}, {"result", result}});
+    const prometheus::Labels labels{{"gateway", name}};
+    return gateways
+        .emplace(name,
+                 Gateway{push_duration.Add(labels, kPushSeconds), push_bytes.Add(labels), consecutive_failures.Add(labels)})
+        .first->second;
+  }
+
+  void PushDone(const std::string& gateway, const std::string& result, double seconds, uint64_t bytes) {
+    Gateway& series = GatewayOf(gateway);
+    pushes.Add({{"gateway", gateway}, {"result", result}}).Increment();
+    series.duration.Observe(seconds);
+    series.bytes.Increment(static_cast<double>(bytes));
+    if (result != kPushResults[0]) {
+      series.consecutive_failures.Increment();
+      return;
+    }
+    series.consecutive_failures.Set(0);
+    last_success.Add({{"gateway", gateway}}).Set(std::chrono::duration<double>(now().time_since_epoch()).count());
+  }
+
+  void SetSegmentsRefused(const std::string& reason, uint64_t segments) {
+    segments_refused.Add({{"reason", reason}}).Set(static_cast<double>(segments));
+  }
+
+  const std::function<std::chrono::system_clock::time_point()> now;
+  prometheus::Registry registry;
+  RegistrySource source;
+
+  Family<Counter>& pushes = Many(registry, BuildCounter(), "persia_agent_pushes_total",
+                                 "Pushes of all groups to a gateway, by how they ended: success, rejected (a 4xx), "
+                                 "server_error (429 or 5xx), unreachable, "
+                                 "or interrupted.");
+  Family<Histogram>& push_duration =
+      Many(registry, BuildHistogram(), "persia_agent_push_duration_seconds",
+           "Time from the first request of a push to the answer to its last, repeated ones and pauses included.");
+  Family<Counter>& push_bytes = Many(registry, BuildCounter(), "persia_agent_push_bytes_total",
+                                     "Bytes of request bodies sent to a gateway, after compression.");
+  Family<Gauge>& consecutive_failures = Many(registry, BuildGauge(), "persia_agent_push_consecutive_failures",
+                                             "Pushes to a gateway that failed since the last that did not.");
+  Family<Gauge>& last_success = Many(registry, BuildGauge(), "persia_agent_last_push_success_timestamp_seconds",
+                                     "When all groups last arrived at a gateway, in seconds since 1970.");
+  Family<Gauge>& segments_refused = Many(registry, BuildGauge(), "persia_agent_segments_refused",
+                                         "Segments in the job's directory that are not read now, by reason.");
+  Counter& ticks_skipped = One(registry, BuildCounter(), "persia_agent_ticks_skipped_total",
+                               "Push intervals left out, since the work before took longer than an interval.");
+  Histogram& collect_duration = Work(registry, "persia_agent_collect_duration_seconds", "Time to read and merge all sources.");
+  Histogram& render_duration =
+      Work(registry, "persia_agent_render_duration_seconds", "Time to write the exposition text for a scrape.");
+  Gauge& series = One(registry, BuildGauge(), "persia_agent_series", "Series of the last collection.");
+  Gauge& segments = One(registry, BuildGauge(), "persia_agent_segments", "Workers' segments that are read now.");
+  Counter& records_skipped =
+      One(registry, BuildCounter(), "persia_agent_segment_records_skipped_total",
+          "Records in workers' segments of a kind that this agent does not know: those workers use a newer library.");
+
+  std::mutex mutex;
+  std::map<std::string, Gateway> gateways;  // guarded by mutex
+};
+
+OwnMetrics::OwnMetrics(Options options) : registry_(std::make_unique<Registry>(std::move(options))) {}
+OwnMetrics::~OwnMetrics() = default;
+
+Result<std::shared_ptr<const Snapshot>> OwnMetrics::Collect() { return registry_->source.Collect(); }
+
+void OwnMetrics::AddGateway(std::string_view gateway) { registry_->GatewayOf(std::string(gateway)); }
+void OwnMetrics::PushDone(std::string_view gateway, std::string_view result, double seconds, uint64_t bytes) {
+  registry_->PushDone(std::string(gateway), std::string(result), seconds, bytes);
+}
+void OwnMetrics::TickSkipped(uint64_t ticks) { registry_->ticks_skipped.Increment(static_cast<double>(ticks)); }
+
+void OwnMetrics::CollectDone(double seconds) { registry_->collect_duration.Observe(seconds); }
+void OwnMetrics::RenderDone(double seconds) { registry_->render_duration.Observe(seconds); }
+void OwnMetrics::SetSeries(uint64_t series) { registry_->series.Set(static_cast<double>(series)); }
+void OwnMetrics::SetSegments(uint64_t segments) { registry_->segments.Set(static_cast<double>(segments)); }
+void OwnMetrics::SetSegmentsRefused(std::string_view reason, uint64_t segments) {
+  registry_->SetSegmentsRefused(std::string(reason), segments);
+}
+void OwnMetrics::SegmentRecordsSkipped(uint64_t records) { registry_->records_skipped.Increment(static_cast<double>(records)); }
+
+}  // namespace persia::agent

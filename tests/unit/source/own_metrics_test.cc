@@ -1,0 +1,111 @@
+#include "source/own_metrics.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace persia::agent {
+namespace {
+
+using ::testing::Each;
+using ::testing::Field;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+class OwnMetricsTest : public ::testing::Test {
+ protected:
+  // The first value of a series, by name and labels as `name{a="b"}`; not a number if it is not there.
+  double Value(const std::string& wanted) {
+    const auto snapshot = own_.Collect().value();
+    for (const FamilyLayout& family : snapshot->layout->families) {
+      for (const SeriesLayout& series : family.series) {
+        std::string name = family.name;
+        for (const auto& [label, value] : series.labels) {
+          name += (name.back() == '"' ? "," : "{") + label + "=\"" + value + "\"";
+        }
+        if (!series.labels.empty()) name += "}";
+        if (name == wanted) return snapshot->values.at(series.first_value);
+      }
+    }
+    return std::nan("");
+  }
+
+  std::chrono::system_clock::time_point now_{std::chrono::milliseconds(1700000000500)};
+  OwnMetrics own_{{.identity = {"job", {{"role", "agent"}}}, .version = "1.2.3", .now = [this] { return now_; }}};
+};
+
+TEST_F(OwnMetricsTest, EveryFamilyHasItsPrefixAndHelp) {
+  own_.AddGateway("gw:9091");
+  own_.PushDone("gw:9091", "success", 0.1, 10);
+  const auto snapshot = own_.Collect().value();
+  EXPECT_EQ(snapshot->layout->families.size(), 13U);
+  EXPECT_THAT(snapshot->layout->families, Each(Field(&FamilyLayout::name, StartsWith("persia_agent_"))));
+  EXPECT_THAT(snapshot->layout->families, Each(Field(&FamilyLayout::help, Not(IsEmpty()))));
+  EXPECT_EQ(snapshot->layout->identities.front(), (Identity{"job", {{"role", "agent"}}}));
+}
+
+TEST_F(OwnMetricsTest, KnownChildrenStartAtZero) {
+  own_.AddGateway("gw:9091");
+  for (const char* result : {"success", "rejected", "server_error", "unreachable", "interrupted"}) {
+    EXPECT_EQ(Value("persia_agent_pushes_total{gateway=\"gw:9091\",result=\"" + std::string(result) + "\"}"), 0);
+  }
+  EXPECT_EQ(Value("persia_agent_push_bytes_total{gateway=\"gw:9091\"}"), 0);
+  EXPECT_EQ(Value("persia_agent_push_consecutive_failures{gateway=\"gw:9091\"}"), 0);
+  EXPECT_EQ(Value("persia_agent_segments_refused{reason=\"corrupt\"}"), 0);
+  EXPECT_EQ(Value("persia_agent_ticks_skipped_total"), 0);
+  EXPECT_TRUE(std::isnan(Value("persia_agent_last_push_success_timestamp_seconds{gateway=\"gw:9091\"}")));
+}
+
+TEST_F(OwnMetricsTest, PushesAreCountedByResult) {
+  own_.PushDone("gw:9091", "unreachable", 10, 0);
+  own_.PushDone("gw:9091", "rejected", 0.5, 100);
+  EXPECT_EQ(Value("persia_agent_push_consecutive_failures{gateway=\"gw:9091\"}"), 2);
+  own_.PushDone("gw:9091", "success", 0.25, 100);
+  EXPECT_EQ(Value("persia_agent_push_consecutive_failures{gateway=\"gw:9091\"}"), 0);
+  EXPECT_EQ(Value("persia_agent_pushes_total{gateway=\"gw:9091\",result=\"success\"}"), 1);
+  EXPECT_EQ(Value("persia_agent_pushes_total{gateway=\"gw:9091\",result=\"rejected\"}"), 1);
+  EXPECT_EQ(Value("persia_agent_pushes_total{gateway=\"gw:9091\",result=\"unreachable\"}"), 1);
+  EXPECT_EQ(Value("persia_agent_push_bytes_total{gateway=\"gw:9091\"}"), 200);
+  EXPECT_EQ(Value("persia_agent_push_duration_seconds{gateway=\"gw:9091\"}"), 10.75);
+  EXPECT_EQ(Value("persia_agent_last_push_success_timestamp_seconds{gateway=\"gw:9091\"}"), 1700000000.5);
+}
+
+TEST_F(OwnMetricsTest, TheRestIsAsItWasTold) {
+  own_.CollectDone(0.25);
+  own_.RenderDone(0.5);
+  own_.SetSeries(1234);
+  own_.SetSegments(5);
+  own_.SetSegmentsRefused("version", 2);
+  own_.SegmentRecordsSkipped(3);
+  own_.SegmentRecordsSkipped(4);
+  own_.TickSkipped();
+  own_.TickSkipped(2);
+  EXPECT_EQ(Value("persia_agent_collect_duration_seconds"), 0.25);
+  EXPECT_EQ(Value("persia_agent_render_duration_seconds"), 0.5);
+  EXPECT_EQ(Value("persia_agent_series"), 1234);
+  EXPECT_EQ(Value("persia_agent_segments"), 5);
+  EXPECT_EQ(Value("persia_agent_segments_refused{reason=\"version\"}"), 2);
+  EXPECT_EQ(Value("persia_agent_segment_records_skipped_total"), 7);
+  EXPECT_EQ(Value("persia_agent_ticks_skipped_total"), 3);
+  EXPECT_EQ(Value("persia_agent_build_info{compiler=\"" __VERSION__ "\",version=\"1.2.3\"}"), 1);
+}
+
+TEST_F(OwnMetricsTest, TakesReportsWhileItIsCollected) {
+  std::thread reporter([&] {
+    for (int i = 0; i < 1000; ++i) own_.PushDone("gw:" + std::to_string(i % 10), "success", 0.1, 1);
+  });
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(own_.Collect().ok());
+  reporter.join();
+  EXPECT_EQ(Value("persia_agent_pushes_total{gateway=\"gw:3\",result=\"success\"}"), 100);
+}
+
+}  // namespace
+}  // namespace persia::agent

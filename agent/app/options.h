@@ -1,0 +1,59 @@
+// What the agent is told: one struct, filled by config.h from flags, environment and file.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "model/snapshot.h"
+
+namespace persia::agent {
+
+// What becomes of the job's groups on the gateway when the job ends.
+enum class OnJobEnd : uint8_t { kKeep, kDelete };
+
+// What becomes of an identity's group when it leaves while the job goes on.
+enum class OnInstanceEnd : uint8_t { kDelete, kKeep };
+
+enum class LogLevel : uint8_t { kDebug, kInfo, kWarning, kError, kOff };
+enum class LogFormat : uint8_t { kText, kJson };
+
+struct AgentOptions {
+  // False: the job runs, nothing is collected, and its workers keep their numbers to themselves.
+  bool enable_metrics = true;
+  // The training job, to tell it from others: the gateway's `job` label.
+  std::string job_name = "default";
+  // How often segments are read and pushed.
+  std::chrono::milliseconds push_interval{10'000};
+  // The PushGateway: host:port, or a URL with scheme and path prefix.
+  std::string gateway_address = "metrics_gateway:9091";
+  // Until a connection to the gateway stands.
+  std::chrono::milliseconds connect_timeout{3'000};
+  // Until a push has been answered, and the longest that the last push may hold up the end.
+  std::chrono::milliseconds push_timeout{10'000};
+  // Where the workers' segments are. Empty: /dev/shm/persia-metrics-<uid>/<job>.
+  std::string metrics_dir;
+  // A group whose members may share the directory; empty: this user alone.
+  std::string metrics_dir_group;
+  // Where the agent keeps what must outlive it. Empty: beside the segments.
+  std::string state_dir;
+  // Where /metrics is served, as IPv4:port; empty: nowhere.
+  std::string listen_address = "127.0.0.1:19091";
+  // True while nobody has asked for that address: only then may another port be taken when it is busy.
+  bool listen_address_is_default = true;
+  // Labels on each series of the job.
+  Labels labels;
+  OnJobEnd on_job_end = OnJobEnd::kKeep;
+  OnInstanceEnd on_instance_end = OnInstanceEnd::kDelete;
+  // The execution of the job, across restarts. Empty: the directory's unfinished run, else made up.
+  std::string run_id;
+  // Which of its kind this agent is: its own `instance` label is rep_<replica>.
+  int replica = 0;
+  // The `ip_addr` label. Empty: the address of the route to the gateway.
+  std::string ip_addr;
+  LogLevel log_level = LogLevel::kInfo;
+  LogFormat log_format = LogFormat::kText;
+};
+
+}  // namespace persia::agent

@@ -1,0 +1,33 @@
+// Every setting of the agent, in one table: how it is written in the file, in the environment and on the command line, what
+// is allowed, and where it goes. The loader, the command line and --help all read this table, so they cannot differ.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "app/options.h"
+#include "model/result.h"
+
+namespace persia::agent {
+
+// How a value is written in YAML. A quoted "true" is a text, not a boolean.
+enum class ValueKind : uint8_t { kBoolean, kNumber, kText, kLabels };
+
+struct Setting {
+  std::string_view key;    // in the file; empty: not in the file
+  std::string_view alias;  // another spelling of the key
+  std::string_view flag;   // on the command line
+  std::string_view environment;
+  std::string_view second_environment;  // read if the first is not set
+  std::string_view placeholder;         // names the value in --help
+  std::string_view help;
+  ValueKind kind;
+  // Takes the value as text; of kLabels one `name=value` a call. The error quotes the text and says what is allowed.
+  Status (*set)(std::string_view text, AgentOptions& options);
+};
+
+// In the order in which help and documentation show them.
+std::span<const Setting> Settings();
+
+}  // namespace persia::agent

@@ -145,8 +145,8 @@ class FileReader {
       return Fail(value, prefix + "expected " + std::string(wanted) + ", found the text " + Quoted(value.text) +
                              "; leave out the quotes");
     }
-    const Status status = setting.kind == ValueKind::kBoolean ? SetBoolean(setting, value.text)
-                                                              : setting.set(value.text, config_.options);
+    const Status status =
+        setting.kind == ValueKind::kBoolean ? SetBoolean(setting, value.text) : setting.set(value.text, config_.options);
     if (!status.ok()) {
       Fail(value, prefix + status.error());
     }

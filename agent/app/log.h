@@ -10,8 +10,10 @@
 
 #include <chrono>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "app/options.h"
 
@@ -25,30 +27,29 @@ void LogInfo(std::string_view event, std::string_view message);
 void LogWarning(std::string_view event, std::string_view message);
 void LogError(std::string_view event, std::string_view message);
 
-// One line as the JSON format writes it, without the end of line.
-std::string JsonLogLine(std::string_view time, std::string_view level, std::string_view event, std::string_view message);
-
 // Writes a line when something that is looked at again and again changes, and none while it stays as it is.
 //
 //   StateLog gateway("gateway");
-//   gateway.Good("pushing to " + address);             // first time: info
-//   gateway.Bad("cannot push to " + address + why);    // once, a warning, however often it is called
-//   gateway.Good("pushing again");                     // info, with how long it was away
+//   gateway.Good("pushing to " + address);                      // first time: info
+//   gateway.Bad("unreachable", "cannot push to " + address);    // once, a warning, however often it is called
+//   gateway.Good("pushing to " + address);                      // info, with how long it was not so
+//
+// Thread safety: any method, from any thread.
 class StateLog {
  public:
   explicit StateLog(std::string event) : event_(std::move(event)) {}
 
-  // Returns whether the state changed.
+  // Each returns whether the state changed. States of another `kind` are other states.
   bool Good(std::string_view message);
-  bool Bad(std::string_view message);
+  bool Bad(std::string_view kind, std::string_view message);
+  // Good, but worth a line only after Bad.
+  bool Recovered(std::string_view message);
 
  private:
-  enum class State { kUnknown, kGood, kBad };
-
   const std::string event_;
   std::mutex mutex_;
-  State state_ = State::kUnknown;
-  std::chrono::steady_clock::time_point since_;
+  std::optional<std::string> state_;  // empty: good
+  std::chrono::steady_clock::time_point bad_since_;
 };
 
 }  // namespace persia::agent

@@ -28,8 +28,8 @@ size_t Distance(std::string_view a, std::string_view b) {
         continue;
       }
       const bool same = Folded(a[i - 1]) == Folded(b[j - 1]);
-      best = std::min({table[(i - 1) * width + j] + 1, table[i * width + j - 1] + 1,
-                       table[(i - 1) * width + j - 1] + (same ? 0 : 1)});
+      best = std::min(
+          {table[(i - 1) * width + j] + 1, table[i * width + j - 1] + 1, table[(i - 1) * width + j - 1] + (same ? 0 : 1)});
       if (i > 1 && j > 1 && Folded(a[i - 1]) == Folded(b[j - 2]) && Folded(a[i - 2]) == Folded(b[j - 1])) {
         best = std::min(best, table[(i - 2) * width + j - 2] + 1);
       }

@@ -36,6 +36,8 @@ struct AgentOptions {
   std::string metrics_dir;
   // A group whose members may share the directory; empty: this user alone.
   std::string metrics_dir_group;
+  // A worker's segment larger than that is refused.
+  uint64_t max_segment_bytes = 1ULL << 30;
   // Where the agent keeps what must outlive it. Empty: beside the segments.
   std::string state_dir;
   // Where /metrics is served, as IPv4:port; empty: nowhere.

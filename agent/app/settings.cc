@@ -1,13 +1,15 @@
 #include "app/settings.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
-#include "../lib/src/job_directory.h"
-#include "app/address.h"
 #include "app/nearest.h"
 #include "app/text.h"
+#include "lib/src/job_directory.h"
+#include "net/gateway_address.h"
 
 namespace persia::agent {
 namespace {
@@ -75,8 +77,8 @@ Status SetPushTimeout(std::string_view text, AgentOptions& options) {
 }
 
 Status SetGatewayAddress(std::string_view text, AgentOptions& options) {
-  if (Status status = CheckGatewayAddress(text); !status.ok()) {
-    return status;
+  if (const auto address = GatewayAddress::Parse(text); !address.ok()) {
+    return Error{address.error()};
   }
   options.gateway_address = text;
   return Done{};
@@ -95,11 +97,39 @@ Status SetPath(std::string_view text, std::string& into) {
 Status SetMetricsDir(std::string_view text, AgentOptions& options) { return SetPath(text, options.metrics_dir); }
 Status SetStateDir(std::string_view text, AgentOptions& options) { return SetPath(text, options.state_dir); }
 
+Status SetMaxSegmentBytes(std::string_view text, AgentOptions& options) {
+  constexpr uint64_t kLeast = 1 << 16;
+  constexpr uint64_t kMost = 1ULL << 40;
+  uint64_t bytes = 0;
+  if (!ParseNumber(text, bytes) || bytes < kLeast || bytes > kMost) {
+    return Bad(text, "is not a number of bytes (65536 to 1099511627776)");
+  }
+  options.max_segment_bytes = bytes;
+  return Done{};
+}
+
 Status SetMetricsDirGroup(std::string_view text, AgentOptions& options) {
   if (Status status = CheckText(text, "a group"); !status.ok()) {
     return status;
   }
   options.metrics_dir_group = text;
+  return Done{};
+}
+
+// What is refused here is refused before anything has begun; the web server itself would only say so at its start.
+Status CheckListenAddress(std::string_view text) {
+  if (text.find('[') != std::string_view::npos || std::count(text.begin(), text.end(), ':') > 1) {
+    return Bad(text, "is an IPv6 address, which the web server of this build cannot serve (127.0.0.1:19091, :19091, off)");
+  }
+  const size_t colon = text.find(':');
+  const std::string host(text.substr(0, colon));
+  uint32_t port = 0;
+  in_addr parsed{};
+  if (colon == std::string_view::npos || !ParseNumber(text.substr(colon + 1), port) || port > 65535 ||
+      (!host.empty() && host != "localhost" && inet_pton(AF_INET, host.c_str(), &parsed) != 1)) {
+    return Bad(text,
+               "is not an IPv4 address and a port (127.0.0.1:19091; :19091 for all addresses; port 0 for any free one; off)");
+  }
   return Done{};
 }
 
@@ -121,7 +151,8 @@ Status AddLabel(std::string_view text, AgentOptions& options) {
   }
   const std::string name(text.substr(0, equals));
   const std::string_view value = text.substr(equals + 1);
-  if (name.empty() || IsDigit(name[0]) || !std::all_of(name.begin(), name.end(), [](char c) { return IsLetter(c) || IsDigit(c); })) {
+  if (name.empty() || IsDigit(name[0]) ||
+      !std::all_of(name.begin(), name.end(), [](char c) { return IsLetter(c) || IsDigit(c); })) {
     return Bad(name, "is not a label's name (letters, digits and '_', not beginning with a digit)");
   }
   static constexpr std::string_view kTaken[] = {"job", "instance", "ip_addr", "role", "le", "quantile"};
@@ -180,57 +211,86 @@ Status SetIpAddr(std::string_view text, AgentOptions& options) {
   return Done{};
 }
 
-Status SetLogLevel(std::string_view text, AgentOptions& options) {
-  static constexpr Word<LogLevel> kWords[] = {{"debug", LogLevel::kDebug},
-                                              {"info", LogLevel::kInfo},
-                                              {"warning", LogLevel::kWarning},
-                                              {"error", LogLevel::kError},
-                                              {"off", LogLevel::kOff}};
-  return SetWord(text, kWords, options.log_level);
-}
+// In the order of the enumeration.
+constexpr Word<LogLevel> kLogLevels[] = {{"debug", LogLevel::kDebug},
+                                         {"info", LogLevel::kInfo},
+                                         {"warning", LogLevel::kWarning},
+                                         {"error", LogLevel::kError},
+                                         {"off", LogLevel::kOff}};
+Status SetLogLevel(std::string_view text, AgentOptions& options) { return SetWord(text, kLogLevels, options.log_level); }
 Status SetLogFormat(std::string_view text, AgentOptions& options) {
   static constexpr Word<LogFormat> kWords[] = {{"text", LogFormat::kText}, {"json", LogFormat::kJson}};
   return SetWord(text, kWords, options.log_format);
 }
 
+std::string SecondsText(std::chrono::milliseconds duration) {
+  char text[32];
+  const auto end = std::to_chars(text, text + sizeof text, static_cast<double>(duration.count()) / 1000).ptr;
+  return {text, end};
+}
+
+std::string LabelsText(const Labels& labels) {
+  std::string text;
+  for (const auto& [name, value] : labels) {
+    text += (text.empty() ? "{" : ", ") + name + ": " + Quoted(value);
+  }
+  return text.empty() ? text : text + "}";
+}
+
 // clang-format off: a table.
 constexpr Setting kSettings[] = {
-    {"enable_metrics", "", "--enable-metrics", "PERSIA_METRICS_ENABLED", "", "BOOL",
-     "Whether metrics are collected at all", ValueKind::kBoolean, SetEnabled},
-    {"job_name", "", "--job", "PERSIA_JOB_NAME", "", "NAME",
-     "The training job, to tell it from others", ValueKind::kText, SetJobName},
+    {"enable_metrics", "", "--enable-metrics", "PERSIA_METRICS_ENABLED", "", "BOOL", "Whether metrics are collected at all",
+     "true", "Job", ValueKind::kBoolean, SetEnabled,
+     [](const AgentOptions& o) -> std::string { return o.enable_metrics ? "true" : "false"; }},
+    {"job_name", "", "--job", "PERSIA_JOB_NAME", "", "NAME", "The training job, to tell it from others", "default", "Job",
+     ValueKind::kText, SetJobName, [](const AgentOptions& o) -> std::string { return o.job_name; }},
     {"push_interval_seconds", "push_interval_sec", "--push-interval", "PERSIA_METRICS_PUSH_INTERVAL", "", "SECONDS",
-     "How often metrics are read and pushed", ValueKind::kNumber, SetPushInterval},
-    {"gateway_address", "", "--gateway", "PERSIA_METRICS_GATEWAY_ADDR", "", "ADDRESS",
-     "The PushGateway, as host:port or URL", ValueKind::kText, SetGatewayAddress},
-    {"connect_timeout_seconds", "", "--connect-timeout", "", "", "SECONDS",
-     "How long to wait for a connection to the gateway", ValueKind::kNumber, SetConnectTimeout},
-    {"push_timeout_seconds", "", "--push-timeout", "", "", "SECONDS",
-     "How long one push may take, the last one included", ValueKind::kNumber, SetPushTimeout},
-    {"metrics_dir", "", "--metrics-dir", "PERSIA_METRICS_DIR", "", "DIR",
-     "The job's directory of segments", ValueKind::kText, SetMetricsDir},
-    {"metrics_dir_group", "", "--metrics-dir-group", "", "", "GROUP",
-     "A group that shares the directory, by name or number", ValueKind::kText, SetMetricsDirGroup},
-    {"state_dir", "", "--state-dir", "", "", "DIR",
-     "Where the agent keeps its state", ValueKind::kText, SetStateDir},
+     "How often metrics are read and pushed", "10", "Gateway", ValueKind::kNumber, SetPushInterval,
+     [](const AgentOptions& o) -> std::string { return SecondsText(o.push_interval); }},
+    {"gateway_address", "", "--gateway", "PERSIA_METRICS_GATEWAY_ADDR", "", "ADDRESS", "The PushGateway, as host:port or URL",
+     "metrics_gateway:9091", "Gateway", ValueKind::kText, SetGatewayAddress,
+     [](const AgentOptions& o) -> std::string { return o.gateway_address; }},
+    {"connect_timeout_seconds", "", "--connect-timeout", "", "", "SECONDS", "How long to wait for a connection to the gateway",
+     "3", "Gateway", ValueKind::kNumber, SetConnectTimeout,
+     [](const AgentOptions& o) -> std::string { return SecondsText(o.connect_timeout); }},
+    {"push_timeout_seconds", "", "--push-timeout", "", "", "SECONDS", "How long one push may take, the last one included", "10",
+     "Gateway", ValueKind::kNumber, SetPushTimeout,
+     [](const AgentOptions& o) -> std::string { return SecondsText(o.push_timeout); }},
+    {"metrics_dir", "", "--metrics-dir", "PERSIA_METRICS_DIR", "", "DIR", "The job's directory of segments",
+     "/dev/shm/persia-metrics-<uid>/<job>", "Directory", ValueKind::kText, SetMetricsDir,
+     [](const AgentOptions& o) -> std::string { return o.metrics_dir; }},
+    {"metrics_dir_group", "", "--metrics-dir-group", "", "", "GROUP", "A group that shares the directory, by name or number",
+     "none", "Directory", ValueKind::kText, SetMetricsDirGroup,
+     [](const AgentOptions& o) -> std::string { return o.metrics_dir_group; }},
+    {"max_segment_bytes", "", "--max-segment-bytes", "", "", "BYTES", "A worker's segment larger than that is refused",
+     "1073741824", "Directory", ValueKind::kNumber, SetMaxSegmentBytes,
+     [](const AgentOptions& o) -> std::string { return std::to_string(o.max_segment_bytes); }},
+    {"state_dir", "", "--state-dir", "", "", "DIR", "Where the agent keeps its state", "beside the segments", "Directory",
+     ValueKind::kText, SetStateDir, [](const AgentOptions& o) -> std::string { return o.state_dir; }},
     {"listen_address", "", "--listen", "PERSIA_METRICS_LISTEN_ADDR", "", "ADDRESS",
-     "Where /metrics is served: IPv4:port, or off", ValueKind::kText, SetListenAddress},
-    {"labels", "", "--label", "", "", "NAME=VALUE",
-     "A label for each series; may be given several times", ValueKind::kLabels, AddLabel},
-    {"on_job_end", "", "--on-job-end", "", "", "keep|delete",
-     "What becomes of the job's groups when it ends", ValueKind::kText, SetOnJobEnd},
-    {"on_instance_end", "", "--on-instance-end", "", "", "delete|keep",
-     "What becomes of a group whose processes left", ValueKind::kText, SetOnInstanceEnd},
-    {"run_id", "", "--run-id", "PERSIA_RUN_ID", "TORCHELASTIC_RUN_ID", "ID",
-     "The run to begin or to go on with", ValueKind::kText, SetRunId},
-    {"", "", "--replica", "REPLICA_INDEX", "RANK", "N",
-     "The agent's own number: instance=\"rep_N\"", ValueKind::kNumber, SetReplica},
-    {"ip_addr", "", "--ip-addr", "PERSIA_IP_ADDR", "", "ADDRESS",
-     "The ip_addr label", ValueKind::kText, SetIpAddr},
-    {"log_level", "", "--log-level", "", "", "LEVEL",
-     "debug, info, warning, error or off", ValueKind::kText, SetLogLevel},
-    {"log_format", "", "--log-format", "", "", "text|json",
-     "How log lines are written to stderr", ValueKind::kText, SetLogFormat},
+     "Where /metrics is served: IPv4:port, or off", "127.0.0.1:19091", "Pages", ValueKind::kText, SetListenAddress,
+     [](const AgentOptions& o) -> std::string { return o.listen_address.empty() ? "off" : o.listen_address; }},
+    {"labels", "", "--label", "", "", "NAME=VALUE", "A label for each series; may be given several times", "none", "Labels",
+     ValueKind::kLabels, AddLabel, [](const AgentOptions& o) -> std::string { return LabelsText(o.labels); }},
+    {"on_job_end", "", "--on-job-end", "", "", "keep|delete", "What becomes of the job's groups when it ends", "keep",
+     "Gateway", ValueKind::kText, SetOnJobEnd,
+     [](const AgentOptions& o) -> std::string { return o.on_job_end == OnJobEnd::kKeep ? "keep" : "delete"; }},
+    {"on_instance_end", "", "--on-instance-end", "", "", "delete|keep", "What becomes of a group whose processes left",
+     "delete", "Gateway", ValueKind::kText, SetOnInstanceEnd,
+     [](const AgentOptions& o) -> std::string { return o.on_instance_end == OnInstanceEnd::kKeep ? "keep" : "delete"; }},
+    {"run_id", "", "--run-id", "PERSIA_RUN_ID", "TORCHELASTIC_RUN_ID", "ID", "The run to begin or to go on with",
+     "the unfinished run, else made up", "Job", ValueKind::kText, SetRunId,
+     [](const AgentOptions& o) -> std::string { return o.run_id; }},
+    {"", "", "--replica", "REPLICA_INDEX", "RANK", "N", "The agent's own number: instance=\"rep_N\"", "0", "Labels",
+     ValueKind::kNumber, SetReplica, [](const AgentOptions& o) -> std::string { return std::to_string(o.replica); }},
+    {"ip_addr", "", "--ip-addr", "PERSIA_IP_ADDR", "", "ADDRESS", "The ip_addr label", "the address towards the gateway",
+     "Labels", ValueKind::kText, SetIpAddr, [](const AgentOptions& o) -> std::string { return o.ip_addr; }},
+    {"log_level", "", "--log-level", "", "", "LEVEL", "debug, info, warning, error or off", "info", "Log", ValueKind::kText,
+     SetLogLevel,
+     [](const AgentOptions& o) -> std::string { return std::string(kLogLevels[static_cast<size_t>(o.log_level)].text); }},
+    {"log_format", "", "--log-format", "", "", "text|json", "How log lines are written to stderr", "text", "Log",
+     ValueKind::kText, SetLogFormat,
+     [](const AgentOptions& o) -> std::string { return o.log_format == LogFormat::kText ? "text" : "json"; }},
 };
 // clang-format on
 

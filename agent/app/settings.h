@@ -22,9 +22,13 @@ struct Setting {
   std::string_view second_environment;  // read if the first is not set
   std::string_view placeholder;         // names the value in --help
   std::string_view help;
+  std::string_view default_text;  // as documented
+  std::string_view group;         // of --help
   ValueKind kind;
   // Takes the value as text; of kLabels one `name=value` a call. The error quotes the text and says what is allowed.
   Status (*set)(std::string_view text, AgentOptions& options);
+  // What is set, as text; empty if it is left to the default that `default_text` tells.
+  std::string (*get)(const AgentOptions& options);
 };
 
 // In the order in which help and documentation show them.

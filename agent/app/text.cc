@@ -1,5 +1,6 @@
 #include "app/text.h"
 
+#include <algorithm>
 #include <cstdint>
 
 namespace persia::agent {
@@ -7,6 +8,7 @@ namespace {
 
 constexpr size_t kLongestText = 4096;
 constexpr size_t kLongestQuote = 80;
+constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
 
 // The length of the UTF-8 character at the front, 0 if there is none: overlong forms, surrogates and what is beyond
 // U+10FFFF are none.
@@ -31,17 +33,35 @@ size_t CharacterBytes(std::string_view text) {
   return 0;
 }
 
+bool IsControl(char c) { return static_cast<uint8_t>(c) < 0x20 || c == 0x7f; }
+
+void AppendHex(char c, std::string& out) {
+  constexpr char kHex[] = "0123456789abcdef";
+  out += kHex[static_cast<uint8_t>(c) >> 4];
+  out += kHex[static_cast<uint8_t>(c) & 15];
+}
+
+// Calls `take(character, valid)` for each character, and for each byte that belongs to none.
+template <class Take>
+void ForEachCharacter(std::string_view text, Take take) {
+  while (!text.empty()) {
+    const size_t bytes = CharacterBytes(text);
+    take(text.substr(0, std::max<size_t>(1, bytes)), bytes > 0);
+    text.remove_prefix(std::max<size_t>(1, bytes));
+  }
+}
+
 }  // namespace
 
 std::string Quoted(std::string_view text) {
-  constexpr char kHex[] = "0123456789abcdef";
   std::string out = "\"";
-  while (!text.empty()) {
-    if (out.size() > kLongestQuote) {
-      return out + "...\"";
+  bool cut = false;
+  ForEachCharacter(text, [&](std::string_view character, bool valid) {
+    const char c = character.front();
+    cut = cut || out.size() > kLongestQuote;
+    if (cut) {
+      return;
     }
-    const size_t bytes = CharacterBytes(text);
-    const char c = text.front();
     if (c == '\n') {
       out += "\\n";
     } else if (c == '\t') {
@@ -49,16 +69,76 @@ std::string Quoted(std::string_view text) {
     } else if (c == '"' || c == '\\') {
       out += '\\';
       out += c;
-    } else if (bytes == 0 || static_cast<uint8_t>(c) < 0x20 || c == 0x7f) {
+    } else if (!valid || IsControl(c)) {
       out += "\\x";
-      out += kHex[static_cast<uint8_t>(c) >> 4];
-      out += kHex[static_cast<uint8_t>(c) & 15];
+      AppendHex(c, out);
     } else {
-      out += text.substr(0, bytes);
+      out += character;
     }
-    text.remove_prefix(bytes == 0 ? 1 : bytes);
-  }
+  });
+  return out + (cut ? "...\"" : "\"");
+}
+
+std::string JsonString(std::string_view text) {
+  std::string out = "\"";
+  ForEachCharacter(text, [&](std::string_view character, bool valid) {
+    const char c = character.front();
+    if (!valid) {
+      out += kReplacement;
+    } else if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (IsControl(c)) {
+      out += "\\u00";
+      AppendHex(c, out);
+    } else {
+      out += character;
+    }
+  });
   return out + "\"";
+}
+
+std::string OneLine(std::string_view text) {
+  std::string out;
+  ForEachCharacter(text, [&](std::string_view character, bool valid) {
+    const char c = character.front();
+    if (c == '\n' || c == '\r' || c == '\t') {
+      out += ' ';
+    } else if (!valid || IsControl(c)) {
+      out += kReplacement;
+    } else {
+      out += character;
+    }
+  });
+  return out;
+}
+
+std::string HtmlText(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      case '\'':
+        out += "&#39;";
+        break;
+      default:
+        out += c;
+    }
+  }
+  return out;
 }
 
 Error Bad(std::string_view text, std::string_view why) { return Error{Quoted(text) + " " + std::string(why)}; }

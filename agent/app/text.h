@@ -15,6 +15,15 @@ constexpr bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 // `text` in double quotes, as it can stand in one line of a log: control characters escaped, shortened if it is long.
 std::string Quoted(std::string_view text);
 
+// `text` as a string of JSON, with its quotes; what is not valid UTF-8 becomes U+FFFD.
+std::string JsonString(std::string_view text);
+
+// `text` without control characters: line ends become spaces, others U+FFFD, as does what is not valid UTF-8.
+std::string OneLine(std::string_view text);
+
+// `text` as it can stand in HTML, between tags and in quoted attributes.
+std::string HtmlText(std::string_view text);
+
 // An error of the form: "<text>" <why>.
 Error Bad(std::string_view text, std::string_view why);
 

@@ -19,10 +19,10 @@ struct YamlNode {
   Kind kind = Kind::kNull;
   int line = 1;  // both from 1 on
   int column = 1;
-  int levels = 0;               // of nodes below it, through aliases too
-  std::string text;             // of a scalar, as written
-  bool quoted = false;          // a scalar in quotes or blocks is a text, whatever it looks like
-  std::vector<Entry> entries;   // of a map, in the order of the file, twice what stands there twice
+  int levels = 0;                                      // of nodes below it, through aliases too
+  std::string text;                                    // of a scalar, as written
+  bool quoted = false;                                 // a scalar in quotes or blocks is a text, whatever it looks like
+  std::vector<Entry> entries;                          // of a map, in the order of the file, twice what stands there twice
   std::vector<std::shared_ptr<const YamlNode>> items;  // of a sequence
 
   // "a list", "a map", ...: for errors.

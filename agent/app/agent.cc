@@ -1,0 +1,257 @@
+#include "app/agent.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "app/text.h"
+
+namespace persia::agent {
+namespace {
+
+// A scrape takes the newest collection if it is not older.
+constexpr std::chrono::milliseconds kScrapeAge{1000};
+// A collector that is silent for longer, and for three intervals, is stuck.
+constexpr std::chrono::milliseconds kStuckAfter{30'000};
+// After so many collections without a worker somebody is told where workers are looked for.
+constexpr uint64_t kTicksUntilHint = 3;
+
+Identity AgentIdentity(const Agent::Setup& setup) {
+  Identity identity{setup.options.job_name, {{"instance", "rep_" + std::to_string(setup.options.replica)}, {"role", "agent"}}};
+  if (!setup.ip_addr.empty()) {
+    identity.labels.insert(identity.labels.begin() + 1, {"ip_addr", setup.ip_addr});
+  }
+  return IdentityLabels(setup.options.labels).AddTo(std::move(identity));
+}
+
+SegmentSourceOptions SourceOptions(const Agent::Setup& setup) {
+  SegmentSourceOptions options;
+  options.directory = setup.directory;
+  options.job = setup.options.job_name;
+  options.ip_addr = setup.ip_addr;
+  options.run_id = setup.run_id;
+  options.group = setup.group;
+  options.max_segment_bytes = setup.options.max_segment_bytes;
+  return options;
+}
+
+double Seconds(std::chrono::nanoseconds duration) { return std::chrono::duration<double>(duration).count(); }
+
+size_t CountSeries(const Layout& layout) {
+  size_t series = 0;
+  for (const FamilyLayout& family : layout.families) {
+    series += family.series.size();
+  }
+  return series;
+}
+
+void LogConflict(const std::string& message) { LogWarning("metrics.left_out", message); }
+
+}  // namespace
+
+Agent::Agent(Setup setup, Clock& clock, PushTransport transport)
+    : setup_(std::move(setup)),
+      clock_(clock),
+      transport_(std::move(transport)),
+      self_(AgentIdentity(setup_)),
+      segments_(SourceOptions(setup_)),
+      own_({.identity = self_, .version = setup_.version}),
+      labels_(setup_.options.labels),
+      combiner_(LogConflict),
+      process_(self_),
+      scrape_combiner_(LogConflict),
+      collector_({.interval = setup_.options.push_interval,
+                  .clock = &clock_,
+                  .collect = [this] { return Collect(); },
+                  .on_tick = [this](const std::shared_ptr<const Snapshot>& snapshot) { OnTick(snapshot); },
+                  .on_skipped =
+                      [this](uint64_t ticks) {
+                        own_.TickSkipped(ticks);
+                        slow_log_.Bad("collect", "reading the metrics takes longer than the push interval; ticks are left out");
+                      }}),
+      pusher_({.push = [this](const Snapshot& snapshot) { return Push(snapshot); },
+               .interrupt = transport_.interrupt,
+               .rearm = transport_.rearm}) {
+  own_.AddGateway(transport_.name);
+}
+
+Agent::~Agent() = default;
+
+Status Agent::Listen() {
+  if (setup_.options.listen_address.empty()) {
+    return Done{};
+  }
+  HttpServer::Options options;
+  options.listen_address = setup_.options.listen_address;
+  options.fall_back_to_free_port = setup_.options.listen_address_is_default;
+  options.log = [](const std::string& message) { LogDebug("web", message); };
+  auto server = HttpServer::Start(std::move(options), Routes());
+  if (!server.ok()) {
+    return Error{server.error()};
+  }
+  server_ = std::move(server).value();
+  return Done{};
+}
+
+std::string Agent::listening_at() const { return server_ == nullptr ? "" : server_->address(); }
+
+void Agent::Start() {
+  pusher_.Start();
+  collector_.Start();
+}
+
+bool Agent::Finish() {
+  const std::shared_ptr<const Snapshot> last = collector_.Stop();
+  const bool arrived = pusher_.Finish(last);
+  server_.reset();
+  return arrived;
+}
+
+std::shared_ptr<const Snapshot> Agent::Collect() {
+  const auto began = std::chrono::steady_clock::now();
+  const auto workers = segments_.Collect();
+  ReportSegments();
+  WatchWorkers();
+  const auto own = own_.Collect();
+  auto all = combiner_.Combine({workers.ok() ? labels_.AddTo(workers.value()) : nullptr, own.ok() ? own.value() : nullptr});
+  const size_t series = CountSeries(*all->layout);
+  own_.SetSeries(series);
+  own_.CollectDone(Seconds(std::chrono::steady_clock::now() - began));
+  const std::lock_guard lock(seen_mutex_);
+  seen_ = {segments_.stats(), series};
+  return all;
+}
+
+// Says what the source has to say, and counts it.
+void Agent::ReportSegments() {
+  for (const Diagnostic& diagnostic : segments_.TakeDiagnostics()) {
+    LogWarning("segments." + diagnostic.kind, diagnostic.text);
+  }
+  const SegmentSourceStats& stats = segments_.stats();
+  own_.SetSegments(stats.live + stats.dead);
+  std::map<std::string, uint64_t> refused;
+  for (const std::string& reason : refused_reasons_) {
+    refused[reason] = 0;  // what is gone goes back to 0
+  }
+  for (const RefusedSegment& segment : stats.refused) {
+    ++refused[segment.problem.reason];
+  }
+  refused_reasons_.clear();
+  for (const auto& [reason, count] : refused) {
+    own_.SetSegmentsRefused(reason, count);
+    refused_reasons_.push_back(reason);
+  }
+  own_.SegmentRecordsSkipped(stats.records_skipped - std::min(stats.records_skipped, records_skipped_));
+  records_skipped_ = stats.records_skipped;
+}
+
+// Tells where workers are looked for if none comes, and when the last one has ended.
+void Agent::WatchWorkers() {
+  const SegmentSourceStats& stats = segments_.stats();
+  if (stats.live + stats.dead > 0) {
+    workers_seen_ = true;
+    workers_log_.Recovered("the first worker is there");
+  } else if (++ticks_without_workers_ == kTicksUntilHint) {
+    workers_log_.Bad("none", "no worker's metrics are in " + setup_.directory +
+                                 " yet; a worker that is not started by exec needs " +
+                                 "PERSIA_METRICS_DIR=" + setup_.directory + " in its environment");
+  }
+  if (stats.live > 0 || !workers_seen_) {
+    idle_since_.reset();
+    return;
+  }
+  const Clock::TimePoint now = clock_.Now();
+  idle_since_ = idle_since_.value_or(now);
+  if (setup_.idle_limit && !idle_told_ && now - *idle_since_ >= *setup_.idle_limit) {
+    idle_told_ = true;
+    setup_.on_idle();
+  }
+}
+
+void Agent::OnTick(const std::shared_ptr<const Snapshot>& snapshot) {
+  if (pusher_.Offer(snapshot)) {
+    slow_log_.Recovered("pushes keep up with the interval again");
+    return;
+  }
+  own_.TickSkipped();
+  slow_log_.Bad("push", "a push takes longer than the push interval; ticks are left out");
+}
+
+Status Agent::Push(const Snapshot& snapshot) {
+  const Status status = transport_.push(snapshot);
+  const PushReport report = transport_.report();
+  own_.PushDone(transport_.name, ToString(report.result), report.duration.count(), report.bytes);
+  if (status.ok()) {
+    gateway_log_.Good("pushing to " + transport_.name);
+  } else {
+    gateway_log_.Bad(ToString(report.result), status.error());
+  }
+  return status;
+}
+
+std::shared_ptr<const std::string> Agent::Exposition() {
+  const std::shared_ptr<const Snapshot> snapshot = collector_.NoOlderThan(kScrapeAge);
+  const std::lock_guard lock(scrape_mutex_);
+  if (snapshot == nullptr || snapshot == rendered_) {
+    return snapshot == nullptr ? nullptr : exposition_;
+  }
+  const auto process = process_.Collect();
+  const auto all = scrape_combiner_.Combine({snapshot, process.ok() ? process.value() : nullptr});
+  const auto began = std::chrono::steady_clock::now();
+  auto text = std::make_shared<std::string>();
+  renderer_.Render(*all, *text);
+  own_.RenderDone(Seconds(std::chrono::steady_clock::now() - began));
+  rendered_ = snapshot;
+  exposition_ = std::move(text);
+  return exposition_;
+}
+
+StatusPage Agent::Page() {
+  const Pusher::State state = pusher_.state();
+  StatusPage page;
+  page.version = setup_.version;
+  page.job = setup_.options.job_name;
+  page.run_id = setup_.run_id;
+  page.directory = setup_.directory;
+  page.gateway = transport_.name;
+  page.push_interval_seconds = Seconds(setup_.options.push_interval);
+  page.pushes = state.pushes;
+  page.pushes_failed = state.failed;
+  page.last_success = state.last_success;
+  page.last_error = state.last_error;
+  const std::lock_guard lock(seen_mutex_);
+  page.workers = seen_.segments.live;
+  page.workers_ended = seen_.segments.dead;
+  page.segments_refused = seen_.segments.refused.size();
+  page.series = seen_.series;
+  return page;
+}
+
+std::vector<Route> Agent::Routes() {
+  const auto metrics = [this](const ServerRequest&) {
+    const std::shared_ptr<const std::string> text = Exposition();
+    if (text == nullptr) {
+      return ServerResponse{.status = 503, .body = "Ending.\n"};
+    }
+    return ServerResponse{.content_type = std::string(TextRenderer::kContentType), .body = *text};
+  };
+  const auto healthy = [this](const ServerRequest&) {
+    return collector_.AliveWithin(std::max(kStuckAfter, 3 * setup_.options.push_interval))
+               ? ServerResponse{.body = "Healthy.\n"}
+               : ServerResponse{.status = 503, .body = "Not healthy: collecting does not come to its end.\n"};
+  };
+  const auto ready = [this](const ServerRequest&) {
+    return collector_.Newest() != nullptr ? ServerResponse{.body = "Ready.\n"}
+                                          : ServerResponse{.status = 503, .body = "Not ready: nothing is collected yet.\n"};
+  };
+  const auto page = [this](const ServerRequest&) {
+    return ServerResponse{.content_type = "text/html; charset=utf-8",
+                          .body = RenderStatusPage(Page(), std::chrono::system_clock::now()),
+                          .headers = {{"Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'"},
+                                      {"X-Content-Type-Options", "nosniff"},
+                                      {"Cache-Control", "no-store"}}};
+  };
+  return {{"GET", "/metrics", metrics}, {"GET", "/-/healthy", healthy}, {"GET", "/-/ready", ready}, {"GET", "/", page}};
+}
+
+}  // namespace persia::agent

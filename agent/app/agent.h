@@ -1,0 +1,128 @@
+// The agent at work: collects, pushes, serves, from Start to Finish.
+//
+//   Agent agent(std::move(setup), clock, transport);
+//   Status listening = agent.Listen();   // a failure costs the pages only
+//   agent.Start();
+//   ...
+//   agent.Finish();                      // one last collection and push, within the push time-out
+//
+// Three kinds of threads: the collector's, which alone reads sources; the push thread, so that a gateway that is slow or away
+// never delays collecting; and the web server's, which share the newest collection.
+// Thread safety: Interrupt: any thread; the rest: the thread that made it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+#include "app/clock.h"
+#include "app/collector.h"
+#include "app/identity_labels.h"
+#include "app/log.h"
+#include "app/options.h"
+#include "app/pusher.h"
+#include "app/status_page.h"
+#include "format/text_format.h"
+#include "model/combine.h"
+#include "net/http_server.h"
+#include "sink/push_gateway.h"
+#include "source/own_metrics.h"
+#include "source/segment_source.h"
+#include "source/self_process.h"
+
+namespace persia::agent {
+
+// What carries snapshots to a gateway: a PushGateway, or what a test puts in its place.
+struct PushTransport {
+  std::string name;  // "host:port"
+  std::function<Status(const Snapshot&)> push;
+  std::function<PushReport()> report;  // of the last push
+  std::function<void()> interrupt;
+  std::function<void()> rearm;
+};
+
+class Agent {
+ public:
+  struct Setup {
+    AgentOptions options;
+    std::string version;
+    std::string directory;
+    std::string run_id;
+    std::optional<gid_t> group;  // of a shared directory
+    std::string ip_addr;
+    // After so long without a living worker, once there was one, `on_idle` is called, once.
+    std::optional<std::chrono::milliseconds> idle_limit;
+    std::function<void()> on_idle;
+  };
+
+  Agent(Setup setup, Clock& clock, PushTransport transport);
+  ~Agent();
+
+  Status Listen();
+  // Where Listen took place; empty if nowhere.
+  [[nodiscard]] std::string listening_at() const;
+  void Start();
+  // True if the last values arrived. REQUIRES: started.
+  bool Finish();
+  // Nobody wants to wait for the gateway any longer.
+  void Interrupt() { pusher_.Interrupt(); }
+
+ private:
+  // What the pages show of the last collection.
+  struct Seen {
+    SegmentSourceStats segments;
+    size_t series = 0;
+  };
+
+  std::shared_ptr<const Snapshot> Collect();
+  void ReportSegments();
+  void WatchWorkers();
+  Status Push(const Snapshot& snapshot);
+  void OnTick(const std::shared_ptr<const Snapshot>& snapshot);
+  std::shared_ptr<const std::string> Exposition();
+  StatusPage Page();
+  std::vector<Route> Routes();
+
+  const Setup setup_;
+  Clock& clock_;
+  const PushTransport transport_;
+  const Identity self_;
+
+  // The collector thread's.
+  SegmentSource segments_;
+  OwnMetrics own_;
+  IdentityLabels labels_;
+  SnapshotCombiner combiner_;
+  uint64_t ticks_without_workers_ = 0;
+  uint64_t records_skipped_ = 0;
+  std::vector<std::string> refused_reasons_;
+  bool workers_seen_ = false;
+  std::optional<Clock::TimePoint> idle_since_;
+  bool idle_told_ = false;
+  StateLog workers_log_{"workers.none"};
+
+  // The push thread's.
+  StateLog gateway_log_{"push"};
+  StateLog slow_log_{"push.slow"};
+
+  std::mutex scrape_mutex_;  // guards what follows
+  SelfProcess process_;
+  SnapshotCombiner scrape_combiner_;
+  TextRenderer renderer_{TextRenderer::Mode::kScrape};
+  std::shared_ptr<const Snapshot> rendered_;
+  std::shared_ptr<const std::string> exposition_;
+
+  std::mutex seen_mutex_;
+  Seen seen_;
+
+  Collector collector_;
+  Pusher pusher_;
+  std::unique_ptr<HttpServer> server_;  // last: its threads use the rest
+};
+
+}  // namespace persia::agent

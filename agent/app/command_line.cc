@@ -1,0 +1,208 @@
+#include "app/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+#include "app/nearest.h"
+#include "app/settings.h"
+#include "app/text.h"
+#include "app/version.h"
+
+namespace persia::agent {
+namespace {
+
+constexpr std::string_view kVerbs[] = {"run", "exec", "once", "check-config"};
+constexpr char kExamples[] = R"(
+Examples:
+  # Run a training job with its metrics pushed to a gateway:
+  persia-metrics-agent exec --job dlrm --gateway metrics_gateway:9091 -- python3 train.py
+
+  # Stand beside workers that somebody else starts, until the last of them has ended:
+  persia-metrics-agent run --job dlrm --exit-when-idle 30
+
+  # See what would be pushed:
+  persia-metrics-agent once --job dlrm
+
+Settings are looked for in this order: flag, environment variable, file, default. The file is the one that --config
+names, else PERSIA_GLOBAL_CONFIG, else ./global_config.yaml if there is one; its section PersiaMetricsConfig is read.
+
+Exit codes:
+  exec: the command's own, 128+n if signal n ended it, 126 if it cannot be run, 127 if there is none; 125 if --strict
+  refused to start it. Others: 0 done, 1 failed, 2 not understood (command line, settings).)";
+constexpr char kExecFooter[] = R"(
+Nothing of the agent's keeps the command from starting or ends it: with settings that are refused, a directory that
+cannot be used or a gateway that is away, one line says so and the command runs. --strict turns that around for what is
+known before the start.)";
+
+// Flags that are no settings.
+constexpr char kConfigFlag[] = "--config";
+constexpr char kStrictFlag[] = "--strict";
+constexpr char kIdleFlag[] = "--exit-when-idle";
+
+// Where a verb's flags are written to.
+struct Typed {
+  std::vector<std::vector<std::string>> settings{Settings().size()};
+  std::string config_file;
+  bool strict = false;
+  std::string idle;
+};
+
+std::string Describe(const Setting& setting) {
+  std::string text = std::string(setting.help) + " [" + std::string(setting.default_text) + "]";
+  if (!setting.environment.empty()) {
+    text += "\n$" + std::string(setting.environment);
+    if (!setting.second_environment.empty()) {
+      text += ", $" + std::string(setting.second_environment);
+    }
+  }
+  return text;
+}
+
+void AddSettings(CLI::App& verb, Typed& typed) {
+  verb.add_option(kConfigFlag, typed.config_file, "The file of settings\n$PERSIA_GLOBAL_CONFIG")
+      ->type_name("FILE")
+      ->group("Job");
+  for (size_t i = 0; i < Settings().size(); ++i) {
+    const Setting& setting = Settings()[i];
+    verb.add_option(std::string(setting.flag), typed.settings[i], Describe(setting))
+        ->type_name(std::string(setting.placeholder))
+        ->group(std::string(setting.group))
+        ->allow_extra_args(false)
+        ->take_all();
+  }
+}
+
+CLI::App* AddVerb(CLI::App& app, std::string_view name, const std::string& description, Typed& typed) {
+  CLI::App* verb = app.add_subcommand(std::string(name), description);
+  verb->allow_extras();
+  verb->set_help_flag("-h,--help", "Print this help");
+  verb->get_formatter()->column_width(36);
+  AddSettings(*verb, typed);
+  return verb;
+}
+
+// Takes the job's command off the end of exec's arguments: what stands behind `--`, else from the first word on that is
+// neither a flag nor a flag's value.
+void TakeCommand(std::vector<std::string>& arguments, std::vector<std::string>& command) {
+  auto begin = arguments.begin() + 1;
+  for (; begin != arguments.end() && *begin != "--" && begin->starts_with("-"); ++begin) {
+    const bool has_value =
+        begin->find('=') == std::string::npos && *begin != kStrictFlag && *begin != "-h" && *begin != "--help";
+    if (has_value && begin + 1 != arguments.end() && *(begin + 1) != "--") {
+      ++begin;
+    }
+  }
+  const bool separator = begin != arguments.end() && *begin == "--";
+  command.assign(begin + (separator ? 1 : 0), arguments.end());
+  arguments.erase(begin, arguments.end());
+}
+
+std::string UnknownArgument(const std::string& argument, const CLI::App& verb) {
+  if (!argument.starts_with("-")) {
+    return "unexpected argument " + Quoted(argument);
+  }
+  const std::string name = argument.substr(0, argument.find('='));
+  std::vector<std::string> names;
+  for (const CLI::Option* option : verb.get_options()) {
+    names.push_back(option->get_name());
+  }
+  const std::vector<std::string_view> candidates(names.begin(), names.end());
+  return "unknown flag " + Quoted(name) + DidYouMean(name, candidates);
+}
+
+void FillIn(const Typed& typed, CommandLine& line) {
+  for (size_t i = 0; i < Settings().size(); ++i) {
+    const Setting& setting = Settings()[i];
+    if (typed.settings[i].size() > 1 && setting.kind != ValueKind::kLabels) {
+      line.errors.push_back(std::string(setting.flag) + ": given twice");
+    }
+    for (const std::string& value : typed.settings[i]) {
+      line.settings.emplace_back(setting.flag, value);
+    }
+  }
+  line.config_file = typed.config_file;
+  line.strict = typed.strict;
+  if (!typed.idle.empty()) {
+    double seconds = 0;
+    if (ParseNumber(typed.idle, seconds) && seconds >= 0 && seconds <= 86400) {
+      line.exit_when_idle = std::chrono::milliseconds(std::llround(seconds * 1000));
+    } else {
+      line.errors.push_back(std::string(kIdleFlag) + ": " + Quoted(typed.idle) + " is not a number of seconds (0 to 86400)");
+    }
+  }
+}
+
+CommandLine::Verb VerbOf(const std::string& name) {
+  static constexpr CommandLine::Verb kMeaning[] = {CommandLine::Verb::kRun, CommandLine::Verb::kExec, CommandLine::Verb::kOnce,
+                                                   CommandLine::Verb::kCheckConfig};
+  return kMeaning[std::find(std::begin(kVerbs), std::end(kVerbs), name) - std::begin(kVerbs)];
+}
+
+}  // namespace
+
+CommandLine ParseCommandLine(std::vector<std::string> arguments) {
+  CommandLine line;
+  if (!arguments.empty() && !arguments[0].starts_with("-") &&
+      std::find(std::begin(kVerbs), std::end(kVerbs), arguments[0]) == std::end(kVerbs)) {
+    line.errors.push_back("unknown command " + Quoted(arguments[0]) + " (run, exec, once, check-config)" +
+                          DidYouMean(arguments[0], kVerbs));
+    return line;
+  }
+
+  CLI::App app("Collects the metrics of a training job's processes and pushes them to a Prometheus PushGateway.",
+               "persia-metrics-agent");
+  app.set_help_flag("-h,--help", "Print this help; `COMMAND --help` lists the settings");
+  app.set_version_flag("--version", std::string("persia-metrics-agent ") + kVersion);
+  app.require_subcommand(0, 1);
+  app.footer(kExamples);
+  Typed typed;
+  AddVerb(app, "run", "Collect and push beside a job that is started elsewhere, until a signal", typed)
+      ->add_option(kIdleFlag, typed.idle, "End when no worker has been alive for so long; the run is then over [never]")
+      ->type_name("SECONDS")
+      ->group("Job");
+  CLI::App* exec =
+      AddVerb(app, "exec", "Run the job's command, collect and push while it runs, and end with its exit code", typed);
+  exec->add_flag(kStrictFlag, typed.strict, "Do not start the command if its metrics cannot be collected")->group("Job");
+  exec->usage("Usage: persia-metrics-agent exec [OPTIONS] -- COMMAND [ARGUMENT...]");
+  exec->footer(kExecFooter);
+  AddVerb(app, "once", "Print the job's metrics as text, once", typed);
+  AddVerb(app, "check-config", "Check flags, environment and file; print what is wrong, or what would be used", typed);
+
+  if (!arguments.empty() && arguments[0] == "exec") {
+    line.verb = CommandLine::Verb::kExec;
+    TakeCommand(arguments, line.command);
+    // Known even if the rest is not understood: it decides what that means.
+    typed.strict = std::find(arguments.begin(), arguments.end(), kStrictFlag) != arguments.end();
+  }
+  try {
+    std::reverse(arguments.begin(), arguments.end());  // as the library wants them
+    app.parse(arguments);
+    if (app.get_subcommands().empty()) {
+      line.verb = CommandLine::Verb::kNone;
+      line.errors.push_back("a command is missing (run, exec, once, check-config); --help tells more");
+      return line;
+    }
+    const CLI::App& verb = *app.get_subcommands().front();
+    line.verb = VerbOf(verb.get_name());
+    for (const std::string& extra : app.remaining(/*recurse=*/true)) {
+      line.errors.push_back(UnknownArgument(extra, verb));
+    }
+  } catch (const CLI::CallForHelp&) {
+    line.verb = CommandLine::Verb::kPrint;
+    line.text = (app.get_subcommands().empty() ? app.help() : app.get_subcommands().front()->help()) + "\n";
+  } catch (const CLI::CallForVersion& version) {
+    line.verb = CommandLine::Verb::kPrint;
+    line.text = std::string(version.what()) + "\n";
+  } catch (const CLI::ParseError& error) {
+    line.errors.emplace_back(error.what());
+    if (!app.get_subcommands().empty()) {
+      line.verb = VerbOf(app.get_subcommands().front()->get_name());
+    }
+  }
+  FillIn(typed, line);
+  return line;
+}
+
+}  // namespace persia::agent

@@ -1,0 +1,284 @@
+#include "app/commands.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <memory>
+#include <thread>
+
+#include "app/agent.h"
+#include "app/clock.h"
+#include "app/exec_command.h"
+#include "app/ip_address.h"
+#include "app/job_session.h"
+#include "app/log.h"
+#include "app/settings.h"
+#include "app/signals.h"
+#include "app/text.h"
+#include "app/version.h"
+
+namespace persia::agent {
+namespace {
+
+// What an agent at work needs, alive as long as it is.
+struct Works {
+  SystemClock clock;
+  std::unique_ptr<PushGateway> gateway;
+  std::unique_ptr<Agent> agent;
+};
+
+std::unique_ptr<Works> SetUpWorks(const AgentOptions& options, const JobSession& session) {
+  auto works = std::make_unique<Works>();
+  const GatewayAddress address = GatewayAddress::Parse(options.gateway_address).value();
+  PushGateway::Options push;
+  push.address = address;
+  push.http.connect_timeout = options.connect_timeout;
+  push.http.total_timeout = options.push_timeout;
+  push.http.user_agent = std::string("persia-metrics-agent/") + kVersion;
+  push.time_budget = options.push_timeout;
+  works->gateway = std::make_unique<PushGateway>(std::move(push));
+  PushGateway* const gateway = works->gateway.get();
+  PushTransport transport{.name = gateway->name(),
+                          .push = [gateway](const Snapshot& snapshot) { return gateway->Push(snapshot); },
+                          .report = [gateway] { return gateway->last_report(); },
+                          .interrupt = [gateway] { gateway->Interrupt(); },
+                          .rearm = [gateway] { gateway->Rearm(); }};
+  Agent::Setup setup;
+  setup.options = options;
+  setup.version = kVersion;
+  setup.directory = session.directory().path();
+  setup.run_id = session.run_id();
+  setup.group = session.directory().group();
+  setup.ip_addr = options.ip_addr.empty() ? AddressTowards(address.host(), address.port()) : options.ip_addr;
+  works->agent = std::make_unique<Agent>(std::move(setup), works->clock, std::move(transport));
+  return works;
+}
+
+void LogStart(const Agent& agent, const AgentOptions& options, const JobSession& session) {
+  const std::string pages = agent.listening_at();
+  LogInfo("agent.started", "job " + Quoted(options.job_name) + (session.continued() ? " goes on with run " : " begins run ") +
+                               session.run_id() + ", workers in " + session.directory().path() + ", gateway " +
+                               options.gateway_address + (pages.empty() ? "" : ", pages on http://" + pages + "/"));
+}
+
+// The last collection and push. A signal that asks to end means: at once.
+void Finish(Agent& agent, SignalReader& signals) {
+  std::atomic<bool> done = false;
+  std::thread ending([&] {
+    if (!agent.Finish()) {
+      LogWarning("push.last", "the last values did not reach the gateway");
+    }
+    done = true;
+    signals.Wake();
+  });
+  while (!done) {
+    const auto signal = signals.Next();
+    if (signal && (signal->number == SIGTERM || signal->number == SIGINT || signal->number == SIGQUIT)) {
+      agent.Interrupt();
+    }
+  }
+  ending.join();
+}
+
+void EndRun(JobSession& session) {
+  const auto removed = session.EndRun();
+  if (!removed.ok()) {
+    LogWarning("run.end", removed.error());
+    return;
+  }
+  LogInfo("run.ended", "run " + session.run_id() + " is over; " + std::to_string(removed.value()) + " segments removed");
+}
+
+std::string AsideLine(const JobSession& session) {
+  std::string line = "the agent with pid " + *session.other_agent() + " collects in " + session.directory().path();
+  if (session.other_run()) {
+    return line + " for another run; run " + session.run_id() +
+           " is not collected: give it a job name or a metrics_dir of its own";
+  }
+  return line + " already; this one stands aside";
+}
+
+// One line for all that is wrong.
+std::string Summary(const std::vector<std::string>& errors) {
+  return errors.front() +
+         (errors.size() > 1 ? " (and " + std::to_string(errors.size() - 1) + " more: check-config lists them)" : "");
+}
+
+void WarnOfWhatDoesNothing(const AgentOptions& options) {
+  if (options.on_job_end == OnJobEnd::kDelete) {
+    LogWarning("config", "on_job_end: delete has no effect in this version: groups stay on the gateway");
+  }
+  if (!options.state_dir.empty()) {
+    LogWarning("config", "state_dir has no effect in this version: nothing is kept but the segments themselves");
+  }
+}
+
+// How the command is to be run.
+struct Plan {
+  std::vector<std::pair<std::string, std::string>> environment{{"PERSIA_METRICS_ENABLED", "0"}};
+  std::optional<JobSession> session;  // whose metrics this agent collects
+  bool refused = false;
+};
+
+// Whatever fails here costs the metrics, not the command; each with one line.
+Plan MakePlan(const CommandLine& line, const Config& config) {
+  Plan plan;
+  if (!config.errors.empty()) {
+    plan.refused = line.strict;
+    LogError("config.refused", Summary(config.errors) + (line.strict ? "; the command is not started (--strict)"
+                                                                     : "; the command runs without metrics"));
+    return plan;
+  }
+  auto session = JobSession::Begin(config.options);
+  if (!session.ok()) {
+    plan.refused = line.strict && config.options.enable_metrics;
+    LogError("directory.refused", session.error() + (plan.refused ? "; the command is not started (--strict)"
+                                                                  : "; the command runs without metrics"));
+    return plan;
+  }
+  plan.environment = session.value().WorkerEnvironment();
+  if (!config.options.enable_metrics) {
+    LogInfo("metrics.disabled", "metrics are disabled (enable_metrics: false); the command runs, nothing is collected");
+  } else if (session.value().other_agent()) {
+    LogWarning("agent.aside", AsideLine(session.value()));
+  } else {
+    plan.session = std::move(session).value();
+  }
+  return plan;
+}
+
+}  // namespace
+
+int ExecuteCommand(const CommandLine& line, const Config& config) {
+  if (line.command.empty()) {
+    std::fputs("persia-metrics-agent exec: the command is missing: persia-metrics-agent exec [OPTIONS] -- COMMAND\n", stderr);
+    return kExitNotUnderstood;
+  }
+  Plan plan = MakePlan(line, config);
+  if (plan.refused) {
+    return kExitRefused;
+  }
+  SignalReader signals;
+  auto started = ExecCommand::Start(line.command, plan.environment, signals);
+  if (const auto* failure = std::get_if<ExecCommand::Failure>(&started)) {
+    LogError("command", failure->message);
+    return failure->exit_code;
+  }
+  ExecCommand& command = std::get<ExecCommand>(started);
+  if (!plan.session) {
+    return command.Wait(signals);
+  }
+  WarnOfWhatDoesNothing(config.options);
+  const std::unique_ptr<Works> works = SetUpWorks(config.options, *plan.session);
+  if (const Status listening = works->agent->Listen(); !listening.ok()) {
+    LogError("web", listening.error() + "; the pages are not served");
+  }
+  LogStart(*works->agent, config.options, *plan.session);
+  works->agent->Start();
+  const int exit_code = command.Wait(signals);
+  Finish(*works->agent, signals);
+  if (exit_code == 0) {
+    EndRun(*plan.session);
+  }
+  return exit_code;
+}
+
+int RunCommand(const CommandLine& line, const Config& config) {
+  if (!config.errors.empty()) {
+    for (const std::string& error : config.errors) {
+      LogError("config.refused", error);
+    }
+    return kExitNotUnderstood;
+  }
+  auto session = JobSession::Begin(config.options);
+  if (!session.ok() || session.value().other_agent()) {
+    LogError("directory.refused", session.ok() ? AsideLine(session.value()) : session.error());
+    return kExitFailed;
+  }
+  SignalReader signals;
+  const auto wait = [&] {
+    for (;;) {
+      const auto signal = signals.Next();
+      if (!signal) {
+        return true;  // woken: idle for long enough
+      }
+      // A hang-up that somebody sends is an old way to say "read your settings again", and no reason to end.
+      const bool ends = signal->number == SIGTERM || signal->number == SIGINT || signal->number == SIGQUIT ||
+                        (signal->number == SIGHUP && signal->from_terminal);
+      if (ends && !SignalReader::InheritedAsIgnored(signal->number)) {
+        return false;
+      }
+    }
+  };
+  if (!config.options.enable_metrics) {
+    LogInfo("metrics.disabled", "metrics are disabled (enable_metrics: false); nothing is collected");
+    // Whoever restarts what ends would only start it again.
+    if (!line.exit_when_idle) {
+      wait();
+    }
+    return kExitDone;
+  }
+  WarnOfWhatDoesNothing(config.options);
+  const std::unique_ptr<Works> works = SetUpWorks(config.options, session.value());
+  if (const Status listening = works->agent->Listen(); !listening.ok()) {
+    LogError("web", listening.error());
+    return kExitFailed;
+  }
+  LogStart(*works->agent, config.options, session.value());
+  works->agent->Start();
+  const bool idle = wait();
+  Finish(*works->agent, signals);
+  if (idle) {
+    EndRun(session.value());
+  }
+  return kExitDone;
+}
+
+int OnceCommand(const Config& config) {
+  if (!config.errors.empty()) {
+    for (const std::string& error : config.errors) {
+      LogError("config.refused", error);
+    }
+    return kExitNotUnderstood;
+  }
+  const AgentOptions& options = config.options;
+  SegmentSource source({.directory = MetricsDirOf(options),
+                        .job = options.job_name,
+                        .ip_addr = options.ip_addr,
+                        .run_id = options.run_id,
+                        .max_segment_bytes = options.max_segment_bytes});
+  const auto workers = source.Collect();
+  for (const Diagnostic& diagnostic : source.TakeDiagnostics()) {
+    LogWarning("segments." + diagnostic.kind, diagnostic.text);
+  }
+  if (source.stats().live + source.stats().dead == 0) {
+    LogWarning("workers.none", "no worker's metrics are in " + MetricsDirOf(options) +
+                                   "; workers need PERSIA_METRICS_DIR or PERSIA_JOB_NAME in their environment");
+  }
+  IdentityLabels labels(options.labels);
+  SnapshotCombiner combiner([](const std::string& message) { LogWarning("metrics.left_out", message); });
+  TextRenderer renderer(TextRenderer::Mode::kScrape);
+  std::string text;
+  renderer.Render(*combiner.Combine({workers.ok() ? labels.AddTo(workers.value()) : nullptr}), text);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return std::fflush(stdout) == 0 ? kExitDone : kExitFailed;
+}
+
+int CheckConfigCommand(const Config& config) {
+  for (const std::string& error : config.errors) {
+    std::fprintf(stderr, "%s\n", error.c_str());
+  }
+  if (!config.errors.empty()) {
+    return kExitNotUnderstood;
+  }
+  std::printf("# %s\n", config.file.empty() ? "no file; flags, environment and defaults" : (config.file + ": good").c_str());
+  for (const Setting& setting : Settings()) {
+    const std::string value = setting.get(config.options);
+    std::printf("%-24s %s\n", (std::string(setting.key.empty() ? setting.flag.substr(2) : setting.key) + ":").c_str(),
+                value.empty() ? ("(" + std::string(setting.default_text) + ")").c_str() : value.c_str());
+  }
+  return kExitDone;
+}
+
+}  // namespace persia::agent

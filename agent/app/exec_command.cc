@@ -1,0 +1,128 @@
+#include "app/exec_command.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+
+#include "app/text.h"
+
+namespace persia::agent {
+namespace {
+
+// Our environment, with `changes` in it.
+std::vector<std::string> MakeEnvironment(const std::vector<std::pair<std::string, std::string>>& changes) {
+  std::vector<std::string> result;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::string_view name = text.substr(0, text.find('='));
+    bool changed = false;
+    for (const auto& change : changes) {
+      changed = changed || change.first == name;
+    }
+    if (!changed) {
+      result.emplace_back(text);
+    }
+  }
+  for (const auto& [name, value] : changes) {
+    result.push_back(name + "=" + value);
+  }
+  return result;
+}
+
+std::vector<char*> Pointers(std::vector<std::string>& strings) {
+  std::vector<char*> pointers;
+  for (std::string& string : strings) {
+    pointers.push_back(string.data());
+  }
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+ExecCommand::Failure CannotRun(const std::string& command, int error) {
+  if (error == ENOENT) {
+    return {127, "cannot run " + Quoted(command) + ": there is no such command"};
+  }
+  return {126, "cannot run " + Quoted(command) + ": " + std::strerror(error)};
+}
+
+}  // namespace
+
+std::variant<ExecCommand, ExecCommand::Failure> ExecCommand::Start(
+    const std::vector<std::string>& arguments, const std::vector<std::pair<std::string, std::string>>& environment,
+    const SignalReader& signals) {
+  // What the command leaves behind comes to us, as it does anyway for pid 1; without it, orphans would be init's.
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  std::vector<std::string> argument_strings = arguments;
+  std::vector<std::string> environment_strings = MakeEnvironment(environment);
+  const std::vector<char*> argv = Pointers(argument_strings);
+  const std::vector<char*> envp = Pointers(environment_strings);
+  // Closed by a successful exec; else it brings the reason.
+  int report[2];
+  if (pipe2(report, O_CLOEXEC) != 0) {
+    return CannotRun(arguments[0], errno);
+  }
+  const pid_t pid = fork();
+  if (pid == 0) {
+    signals.RestoreInChild();
+    execvpe(argv[0], argv.data(), envp.data());
+    const int error = errno;
+    const ssize_t written = write(report[1], &error, sizeof error);
+    _exit(written == static_cast<ssize_t>(sizeof error) ? 127 : 126);
+  }
+  const int fork_error = errno;
+  close(report[1]);
+  int error = 0;
+  ssize_t size = 0;
+  if (pid > 0) {
+    do {
+      size = read(report[0], &error, sizeof error);
+    } while (size < 0 && errno == EINTR);
+  }
+  close(report[0]);
+  if (pid < 0) {
+    return CannotRun(arguments[0], fork_error);
+  }
+  if (size == static_cast<ssize_t>(sizeof error)) {
+    waitpid(pid, nullptr, 0);
+    return CannotRun(arguments[0], error);
+  }
+  return ExecCommand(pid);
+}
+
+int ExecCommand::Wait(SignalReader& signals) {
+  int exit_code = 0;
+  bool ended = false;
+  while (!ended) {
+    // Looked at before the first signal too: a SIGCHLD may have come before anyone was listening.
+    int status = 0;
+    for (pid_t pid = 0; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+      if (pid == pid_) {
+        ended = true;
+        exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+      }
+    }
+    if (!ended) {
+      if (const auto signal = signals.Next()) {
+        PassOn(*signal);
+      }
+    }
+  }
+  return exit_code;
+}
+
+void ExecCommand::PassOn(const ReceivedSignal& signal) const {
+  if (signal.number == SIGCHLD) {
+    return;
+  }
+  if (signal.from_terminal && getpgid(pid_) == getpgrp()) {
+    return;  // the command has got it from the terminal
+  }
+  kill(pid_, signal.number);
+}
+
+}  // namespace persia::agent

@@ -1,0 +1,275 @@
+#include "app/job_directory.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "app/text.h"
+#include "lib/src/job_directory.h"
+
+namespace persia::agent {
+namespace {
+
+constexpr char kLockName[] = "agent.lock";
+constexpr size_t kLargestConf = 65536;
+
+Error Because(const std::string& what) { return Error{what + ": " + std::strerror(errno)}; }
+
+Result<gid_t> FindGroup(const std::string& group) {
+  gid_t gid = 0;
+  if (ParseNumber(group, gid)) {
+    return gid;
+  }
+  std::vector<char> buffer(1 << 16);
+  struct group entry {};
+  struct group* found = nullptr;
+  if (getgrnam_r(group.c_str(), &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr) {
+    return Error{"metrics_dir_group: there is no group " + Quoted(group) + " on this host"};
+  }
+  return found->gr_gid;
+}
+
+std::vector<std::string> Components(const std::string& path) {
+  std::vector<std::string> components;
+  for (size_t begin = 0; begin < path.size();) {
+    const size_t end = std::min(path.find('/', begin), path.size());
+    if (end > begin) {
+      components.push_back(path.substr(begin, end - begin));
+    }
+    begin = end + 1;
+  }
+  return components;
+}
+
+// Opens `name` in `parent`, as a directory to pass through. A link counts only if root or this user made it: anybody can put
+// one into /tmp or /dev/shm.
+Result<OwnedFd> Step(int parent, const std::string& name, const std::string& so_far) {
+  OwnedFd next(openat(parent, name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  struct stat info {};
+  if (!next.valid() || fstat(next.get(), &info) != 0) {
+    return Because("cannot open " + so_far);
+  }
+  if (S_ISLNK(info.st_mode)) {
+    if (info.st_uid != 0 && info.st_uid != geteuid()) {
+      return Error{so_far + " is a link made by another user (" + std::to_string(info.st_uid) + "); it is not followed"};
+    }
+    next = OwnedFd(openat(parent, name.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!next.valid()) {
+      return Because("cannot open " + so_far);
+    }
+    return next;
+  }
+  if (!S_ISDIR(info.st_mode)) {
+    return Error{so_far + " is not a directory"};
+  }
+  return next;
+}
+
+std::string Mode(const struct stat& info) {
+  char text[8];
+  std::snprintf(text, sizeof text, "%04o", info.st_mode & 07777U);
+  return text;
+}
+
+// A file of the directory, for its owner, or for the group whatever the umask says.
+OwnedFd OpenFile(int directory, const char* name, int flags, bool shared) {
+  OwnedFd fd(openat(directory, name, flags | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, shared ? 0660 : 0600));
+  if (fd.valid() && shared) {
+    fchmod(fd.get(), 0660);  // refused for another user's file, which has its mode already
+  }
+  return fd;
+}
+
+// A directory that we just made, or that is ours, becomes the group's.
+Status ShareWith(int fd, gid_t group, const std::string& path) {
+  if (fchown(fd, static_cast<uid_t>(-1), group) != 0 || fchmod(fd, 02770) != 0) {
+    return Because("cannot give " + path + " to group " + std::to_string(group));
+  }
+  return Done{};
+}
+
+}  // namespace
+
+OwnedFd& OwnedFd::operator=(OwnedFd&& other) noexcept {
+  if (this != &other) {
+    if (fd_ >= 0) {
+      close(fd_);
+    }
+    fd_ = other.Release();
+  }
+  return *this;
+}
+
+OwnedFd::~OwnedFd() {
+  if (fd_ >= 0) {
+    close(fd_);
+  }
+}
+
+int OwnedFd::Release() { return std::exchange(fd_, -1); }
+
+Result<JobDirectory> JobDirectory::Open(const Options& options) {
+  JobDirectory directory;
+  directory.path_ = options.path;
+  if (!options.group.empty()) {
+    const auto group = FindGroup(options.group);
+    if (!group.ok()) {
+      return Error{group.error()};
+    }
+    directory.group_ = group.value();
+  }
+  const std::vector<std::string> components = Components(options.path);
+  if (components.empty()) {
+    return Error{"metrics_dir: " + Quoted(options.path) + " cannot be a job's directory"};
+  }
+  OwnedFd at(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  std::string so_far;
+  for (size_t i = 0; i < components.size(); ++i) {
+    const std::string& name = components[i];
+    so_far += "/" + name;
+    // The directory and its parent; no whole trees out of a typing error.
+    const bool may_make = i + 2 >= components.size();
+    if (may_make && mkdirat(at.get(), name.c_str(), 0700) != 0 && errno != EEXIST) {
+      return Because("cannot make the directory " + so_far);
+    }
+    if (i + 1 < components.size()) {
+      auto next = Step(at.get(), name, so_far);
+      if (!next.ok()) {
+        return Error{next.error()};
+      }
+      at = std::move(next).value();
+      struct stat info {};
+      if (options.private_parent && i + 2 == components.size() &&
+          (fstat(at.get(), &info) != 0 || info.st_uid != geteuid() || (info.st_mode & 0022) != 0)) {
+        return Error{"the directory " + so_far + " belongs to another user (" + std::to_string(info.st_uid) + ", mode " +
+                     Mode(info) + "); set metrics_dir to a directory of your own"};
+      }
+    } else {
+      directory.directory_ = OwnedFd(openat(at.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    }
+  }
+  struct stat info {};
+  if (!directory.directory_.valid() || fstat(directory.fd(), &info) != 0) {
+    return Because("cannot open the directory " + options.path);
+  }
+  if (directory.group_ && info.st_uid == geteuid() && (info.st_gid != *directory.group_ || (info.st_mode & 02770) != 02770)) {
+    if (Status shared = ShareWith(directory.fd(), *directory.group_, options.path); !shared.ok()) {
+      return Error{shared.error()};
+    }
+    if (fstat(directory.fd(), &info) != 0) {
+      return Because("cannot look at the directory " + options.path);
+    }
+  }
+  const bool shared = (info.st_mode & 02770) == 02770 && (info.st_mode & 0002) == 0;
+  const bool ours = info.st_uid == geteuid() && (info.st_mode & 0022) == 0;
+  if ((!ours && !shared) || (directory.group_ && info.st_gid != *directory.group_)) {
+    return Error{"the directory " + options.path + " (owner " + std::to_string(info.st_uid) + ", group " +
+                 std::to_string(info.st_gid) + ", mode " + Mode(info) + ") is neither this user's alone (owner " +
+                 std::to_string(geteuid()) +
+                 ", 0700) nor shared with a group (2770, metrics_dir_group); change that, or set metrics_dir to another"};
+  }
+  if (shared) {
+    directory.group_ = info.st_gid;
+  }
+  return directory;
+}
+
+Result<std::optional<std::string>> JobDirectory::Lock() {
+  OwnedFd fd = OpenFile(directory_.get(), kLockName, O_RDWR, group_.has_value());
+  if (!fd.valid()) {
+    return Because("cannot open " + path_ + "/" + kLockName);
+  }
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  if (fcntl(fd.get(), F_OFD_SETLK, &lock) != 0) {
+    if (errno != EAGAIN && errno != EACCES) {
+      return Because("cannot lock " + path_ + "/" + kLockName);
+    }
+    char holder[32];
+    const ssize_t size = pread(fd.get(), holder, sizeof holder, 0);
+    std::string pid;
+    for (ssize_t i = 0; i < size && IsDigit(holder[i]); ++i) {
+      pid += holder[i];
+    }
+    return std::optional<std::string>(pid.empty() ? "?" : pid);
+  }
+  const std::string pid = std::to_string(getpid()) + "\n";
+  if (ftruncate(fd.get(), 0) != 0 || pwrite(fd.get(), pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size())) {
+    return Because("cannot write " + path_ + "/" + kLockName);
+  }
+  lock_ = std::move(fd);
+  return std::optional<std::string>();
+}
+
+AgentConf JobDirectory::ReadConf() const {
+  AgentConf conf;
+  const OwnedFd fd(openat(directory_.get(), metrics::kAgentConfName, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  if (!fd.valid()) {
+    return conf;
+  }
+  std::string text(kLargestConf, '\0');
+  const ssize_t size = read(fd.get(), text.data(), text.size());
+  text.resize(size > 0 ? static_cast<size_t>(size) : 0);
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    if (line == "enabled=0") {
+      conf.enabled = false;
+    } else if (line == "ended=1") {
+      conf.ended = true;
+    } else if (line.starts_with("run_id=") && CheckText(line.substr(7), "").ok()) {
+      conf.run_id = line.substr(7);
+    } else if (line.starts_with("job=")) {
+      conf.job = line.substr(4);
+    }
+  }
+  return conf;
+}
+
+Status JobDirectory::WriteConf(const AgentConf& conf) {
+  const std::string text = std::string("enabled=") + (conf.enabled ? "1" : "0") + "\nrun_id=" + conf.run_id +
+                           "\njob=" + conf.job + (conf.ended ? "\nended=1\n" : "\n");
+  const std::string target = path_ + "/" + metrics::kAgentConfName;
+  const std::string draft = std::string(metrics::kAgentConfName) + "." + std::to_string(getpid()) + ".draft";
+  unlinkat(directory_.get(), draft.c_str(), 0);
+  const OwnedFd fd = OpenFile(directory_.get(), draft.c_str(), O_WRONLY | O_EXCL, group_.has_value());
+  if (!fd.valid()) {
+    return Because("cannot write " + target);
+  }
+  if (write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
+      renameat(directory_.get(), draft.c_str(), directory_.get(), metrics::kAgentConfName) != 0) {
+    const Error error = Because("cannot write " + target);
+    unlinkat(directory_.get(), draft.c_str(), 0);
+    return error;
+  }
+  return Done{};
+}
+
+std::string MakeRunId() {
+  unsigned char bytes[8] = {};
+  if (getrandom(bytes, sizeof bytes, 0) != static_cast<ssize_t>(sizeof bytes)) {
+    const int64_t now = std::chrono::system_clock::now().time_since_epoch().count() ^ getpid();
+    std::memcpy(bytes, &now, sizeof bytes);
+  }
+  std::string id;
+  for (const unsigned char byte : bytes) {
+    char digits[3];
+    std::snprintf(digits, sizeof digits, "%02x", byte);
+    id += digits;
+  }
+  return id;
+}
+
+}  // namespace persia::agent

@@ -1,0 +1,44 @@
+// persia-metrics-agent: the metrics of a training job, from its processes to a PushGateway.
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "app/command_line.h"
+#include "app/commands.h"
+#include "app/config.h"
+#include "app/log.h"
+
+namespace persia::agent {
+namespace {
+
+int Main(std::vector<std::string> arguments) {
+  const CommandLine line = ParseCommandLine(std::move(arguments));
+  if (line.verb == CommandLine::Verb::kPrint) {
+    std::fputs(line.text.c_str(), stdout);
+    return kExitDone;
+  }
+  if (line.verb == CommandLine::Verb::kNone) {
+    for (const std::string& error : line.errors) {
+      std::fprintf(stderr, "persia-metrics-agent: %s\n", error.c_str());
+    }
+    return kExitNotUnderstood;
+  }
+  Config config = LoadConfig({.flags = line.settings, .environment = ProcessEnvironment(), .file = line.config_file});
+  config.errors.insert(config.errors.begin(), line.errors.begin(), line.errors.end());
+  SetUpLog(config.options.log_level, config.options.log_format);
+  switch (line.verb) {
+    case CommandLine::Verb::kRun:
+      return RunCommand(line, config);
+    case CommandLine::Verb::kExec:
+      return ExecuteCommand(line, config);
+    case CommandLine::Verb::kOnce:
+      return OnceCommand(config);
+    default:
+      return CheckConfigCommand(config);
+  }
+}
+
+}  // namespace
+}  // namespace persia::agent
+
+int main(int argc, char** argv) { return persia::agent::Main({argv + 1, argv + argc}); }

@@ -1,0 +1,75 @@
+// The push thread: hands snapshots to the sink, one at a time, and never keeps anybody waiting for it.
+//
+// A snapshot that is offered while the one before is still on its way is not pushed: the next tick has newer numbers.
+//
+//   Pusher pusher({.push = [&](const Snapshot& s) { return gateway.Push(s); }, ...});
+//   pusher.Start();
+//   pusher.Offer(snapshot);                  // false: busy
+//   pusher.Finish(last);                     // pushes it, and ends
+//
+// Thread safety: Offer, Interrupt, state: any thread. Start and Finish: one thread.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "model/result.h"
+#include "model/snapshot.h"
+
+namespace persia::agent {
+
+class Pusher {
+ public:
+  struct Options {
+    // Called in the push thread alone.
+    std::function<Status(const Snapshot&)> push;
+    // Makes a push under way, and each later one, end soon; called from any thread.
+    std::function<void()> interrupt;
+    // Undoes that; called in the push thread.
+    std::function<void()> rearm;
+    // How long Finish lets a push under way go on, before it is given up for the last one.
+    std::chrono::milliseconds grace{1000};
+  };
+
+  // How pushing goes, for people.
+  struct State {
+    uint64_t pushes = 0;
+    uint64_t failed = 0;
+    std::optional<std::chrono::system_clock::time_point> last_success;
+    std::string last_error;  // of the last push; empty if it went well
+  };
+
+  explicit Pusher(Options options);
+  ~Pusher();
+
+  void Start();
+  bool Offer(std::shared_ptr<const Snapshot> snapshot);
+  // Pushes the last snapshot (null: nothing) and ends the thread. True if that push went well. REQUIRES: started.
+  bool Finish(std::shared_ptr<const Snapshot> last);
+  // Ends a push under way, and the last one too: nobody wants to wait any longer.
+  void Interrupt();
+  [[nodiscard]] State state();
+
+ private:
+  void Loop();
+  void PushOne(const Snapshot& snapshot);
+
+  const Options options_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::condition_variable idle_;
+  std::shared_ptr<const Snapshot> waiting_;
+  bool busy_ = false;
+  bool finishing_ = false;
+  bool given_up_ = false;
+  State state_;
+  std::thread thread_;
+};
+
+}  // namespace persia::agent

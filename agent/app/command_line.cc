@@ -41,6 +41,19 @@ constexpr char kConfigFlag[] = "--config";
 constexpr char kStrictFlag[] = "--strict";
 constexpr char kIdleFlag[] = "--exit-when-idle";
 
+// What stands behind exec's flags is not the library's, so it does not know of it.
+class Help : public CLI::Formatter {
+ public:
+  Help() { column_width(36); }
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    std::string usage = CLI::Formatter::make_usage(app, std::move(name));
+    if (app->get_name() == "exec") {
+      usage.insert(usage.find('\n'), " -- COMMAND [ARGUMENT...]");
+    }
+    return usage;
+  }
+};
+
 // Where a verb's flags are written to.
 struct Typed {
   std::vector<std::vector<std::string>> settings{Settings().size()};
@@ -78,7 +91,7 @@ CLI::App* AddVerb(CLI::App& app, std::string_view name, const std::string& descr
   CLI::App* verb = app.add_subcommand(std::string(name), description);
   verb->allow_extras();
   verb->set_help_flag("-h,--help", "Print this help");
-  verb->get_formatter()->column_width(36);
+  verb->formatter(std::make_shared<Help>());
   AddSettings(*verb, typed);
   return verb;
 }
@@ -112,6 +125,20 @@ std::string UnknownArgument(const std::string& argument, const CLI::App& verb) {
   return "unknown flag " + Quoted(name) + DidYouMean(name, candidates);
 }
 
+// A number of seconds, or of what the letter behind it says.
+std::optional<std::chrono::milliseconds> ParseDuration(std::string_view text) {
+  double unit = 1;
+  if (!text.empty() && !IsDigit(text.back())) {
+    unit = text.back() == 's' ? 1 : text.back() == 'm' ? 60 : text.back() == 'h' ? 3600 : -1;
+    text.remove_suffix(1);
+  }
+  double number = 0;
+  if (unit < 0 || !ParseNumber(text, number) || !(number >= 0 && number * unit <= 86400)) {
+    return std::nullopt;
+  }
+  return std::chrono::milliseconds(std::llround(number * unit * 1000));
+}
+
 void FillIn(const Typed& typed, CommandLine& line) {
   for (size_t i = 0; i < Settings().size(); ++i) {
     const Setting& setting = Settings()[i];
@@ -125,11 +152,10 @@ void FillIn(const Typed& typed, CommandLine& line) {
   line.config_file = typed.config_file;
   line.strict = typed.strict;
   if (!typed.idle.empty()) {
-    double seconds = 0;
-    if (ParseNumber(typed.idle, seconds) && seconds >= 0 && seconds <= 86400) {
-      line.exit_when_idle = std::chrono::milliseconds(std::llround(seconds * 1000));
-    } else {
-      line.errors.push_back(std::string(kIdleFlag) + ": " + Quoted(typed.idle) + " is not a number of seconds (0 to 86400)");
+    line.exit_when_idle = ParseDuration(typed.idle);
+    if (!line.exit_when_idle) {
+      line.errors.push_back(std::string(kIdleFlag) + ": " + Quoted(typed.idle) +
+                            " is not a duration up to a day (30, 30s, 5m, 1h)");
     }
   }
 }
@@ -159,13 +185,13 @@ CommandLine ParseCommandLine(std::vector<std::string> arguments) {
   app.footer(kExamples);
   Typed typed;
   AddVerb(app, "run", "Collect and push beside a job that is started elsewhere, until a signal", typed)
-      ->add_option(kIdleFlag, typed.idle, "End when no worker has been alive for so long; the run is then over [never]")
-      ->type_name("SECONDS")
+      ->add_option(kIdleFlag, typed.idle,
+                   "End, and the run with it, when no worker has been alive for so long: 30s, 5m [never]")
+      ->type_name("DURATION")
       ->group("Job");
   CLI::App* exec =
       AddVerb(app, "exec", "Run the job's command, collect and push while it runs, and end with its exit code", typed);
   exec->add_flag(kStrictFlag, typed.strict, "Do not start the command if its metrics cannot be collected")->group("Job");
-  exec->usage("Usage: persia-metrics-agent exec [OPTIONS] -- COMMAND [ARGUMENT...]");
   exec->footer(kExecFooter);
   AddVerb(app, "once", "Print the job's metrics as text, once", typed);
   AddVerb(app, "check-config", "Check flags, environment and file; print what is wrong, or what would be used", typed);

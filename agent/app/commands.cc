@@ -243,17 +243,19 @@ int OnceCommand(const Config& config) {
     return kExitNotUnderstood;
   }
   const AgentOptions& options = config.options;
-  SegmentSource source({.directory = MetricsDirOf(options),
+  const JobView job = LookAt(options);
+  SegmentSource source({.directory = job.directory,
                         .job = options.job_name,
                         .ip_addr = options.ip_addr,
-                        .run_id = options.run_id,
+                        .run_id = job.run_id,
+                        .group = job.group,
                         .max_segment_bytes = options.max_segment_bytes});
   const auto workers = source.Collect();
   for (const Diagnostic& diagnostic : source.TakeDiagnostics()) {
     LogWarning("segments." + diagnostic.kind, diagnostic.text);
   }
   if (source.stats().live + source.stats().dead == 0) {
-    LogWarning("workers.none", "no worker's metrics are in " + MetricsDirOf(options) +
+    LogWarning("workers.none", "no worker's metrics are in " + job.directory +
                                    "; workers need PERSIA_METRICS_DIR or PERSIA_JOB_NAME in their environment");
   }
   IdentityLabels labels(options.labels);

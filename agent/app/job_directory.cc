@@ -76,6 +76,14 @@ Result<OwnedFd> Step(int parent, const std::string& name, const std::string& so_
   return next;
 }
 
+// Asked after mkdir has failed, which has other reasons on a read-only filesystem. Keeps errno.
+bool Exists(int parent, const std::string& name) {
+  const int reason = errno;
+  const bool exists = faccessat(parent, name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+  errno = reason;
+  return exists;
+}
+
 std::string Mode(const struct stat& info) {
   char text[8];
   std::snprintf(text, sizeof text, "%04o", info.st_mode & 07777U);
@@ -139,8 +147,8 @@ Result<JobDirectory> JobDirectory::Open(const Options& options) {
     const std::string& name = components[i];
     so_far += "/" + name;
     // The directory and its parent; no whole trees out of a typing error.
-    const bool may_make = i + 2 >= components.size();
-    if (may_make && mkdirat(at.get(), name.c_str(), 0700) != 0 && errno != EEXIST) {
+    const bool may_make = options.make && i + 2 >= components.size();
+    if (may_make && mkdirat(at.get(), name.c_str(), 0700) != 0 && errno != EEXIST && !Exists(at.get(), name)) {
       return Because("cannot make the directory " + so_far);
     }
     if (i + 1 < components.size()) {
@@ -183,6 +191,10 @@ Result<JobDirectory> JobDirectory::Open(const Options& options) {
     directory.group_ = info.st_gid;
   }
   return directory;
+}
+
+Result<JobDirectory> JobDirectory::OpenExisting(const std::string& path) {
+  return Open({.path = path, .group = {}, .private_parent = false, .make = false});
 }
 
 Result<std::optional<std::string>> JobDirectory::Lock() {

@@ -51,11 +51,15 @@ class JobDirectory {
     std::string group;
     // The parent is made for this user alone as well, and must be.
     bool private_parent = false;
+    bool make = true;
   };
 
   // Makes the directory, and its parent, if they are missing. Links on the way are followed only where root or this user made
   // them. A directory that others could write to is refused.
   static Result<JobDirectory> Open(const Options& options);
+
+  // The same without making anything.
+  static Result<JobDirectory> OpenExisting(const std::string& path);
 
   // Becomes the directory's agent for as long as this object lives; or says which process is (its pid, as it wrote it).
   Result<std::optional<std::string>> Lock();

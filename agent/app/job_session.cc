@@ -29,6 +29,18 @@ std::string MetricsDirOf(const AgentOptions& options) {
   return options.metrics_dir.empty() ? metrics::DefaultMetricsDir(geteuid(), options.job_name) : options.metrics_dir;
 }
 
+JobView LookAt(const AgentOptions& options) {
+  JobView view{.directory = MetricsDirOf(options), .run_id = options.run_id, .group = std::nullopt};
+  const auto directory = JobDirectory::OpenExisting(view.directory);
+  if (directory.ok()) {
+    view.group = directory.value().group();
+    if (view.run_id.empty()) {
+      view.run_id = directory.value().ReadConf().run_id;
+    }
+  }
+  return view;
+}
+
 Result<JobSession> JobSession::Begin(const AgentOptions& options) {
   auto directory = JobDirectory::Open({.path = MetricsDirOf(options),
                                        .group = options.metrics_dir_group,

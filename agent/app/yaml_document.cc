@@ -10,6 +10,8 @@
 #include <stdexcept>
 #include <unordered_map>
 
+#include "app/text.h"
+
 namespace persia::agent {
 namespace {
 
@@ -149,7 +151,8 @@ std::string_view YamlNode::KindName() const {
 
 Result<std::shared_ptr<const YamlNode>> ParseYaml(const std::string& name, const std::string& text) {
   try {
-    std::istringstream stream(text);
+    // Without the line ends at the end: before them the library takes an open quote for a closed one.
+    std::istringstream stream(text.substr(0, text.find_last_not_of(" \t\r\n") + 1));
     YAML::Parser parser(stream);
     TreeBuilder first;
     parser.HandleNextDocument(first);
@@ -163,7 +166,7 @@ Result<std::shared_ptr<const YamlNode>> ParseYaml(const std::string& name, const
   } catch (const BadDocument& bad) {
     return At(name, bad.mark, std::string("not valid YAML: ") + bad.what());
   } catch (const YAML::Exception& bad) {
-    return At(name, bad.mark, "not valid YAML: " + bad.msg);
+    return At(name, bad.mark, "not valid YAML: " + OneLine(bad.msg));
   } catch (const std::exception& bad) {
     return Error{name + ": not valid YAML: " + bad.what()};
   }

@@ -193,9 +193,7 @@ Result<JobDirectory> JobDirectory::Open(const Options& options) {
   return directory;
 }
 
-Result<JobDirectory> JobDirectory::OpenExisting(const std::string& path) {
-  return Open({.path = path, .group = {}, .private_parent = false, .make = false});
-}
+Result<JobDirectory> JobDirectory::OpenExisting(const std::string& path) { return Open({.path = path, .make = false}); }
 
 Result<std::optional<std::string>> JobDirectory::Lock() {
   OwnedFd fd = OpenFile(directory_.get(), kLockName, O_RDWR, group_.has_value());

@@ -38,8 +38,8 @@ class OwnedFd {
 // What agent.conf says (job_directory.h of the library has its format).
 struct AgentConf {
   bool enabled = true;
-  std::string run_id;
-  std::string job;
+  std::string run_id = {};
+  std::string job = {};
   bool ended = false;  // the run is over: the next agent begins another one
 };
 
@@ -48,7 +48,7 @@ class JobDirectory {
   struct Options {
     std::string path;  // absolute
     // Members may share the directory (2770); empty: this user alone (0700).
-    std::string group;
+    std::string group = {};
     // The parent is made for this user alone as well, and must be.
     bool private_parent = false;
     bool make = true;

@@ -30,7 +30,7 @@ std::string MetricsDirOf(const AgentOptions& options) {
 }
 
 JobView LookAt(const AgentOptions& options) {
-  JobView view{.directory = MetricsDirOf(options), .run_id = options.run_id, .group = std::nullopt};
+  JobView view{.directory = MetricsDirOf(options), .run_id = options.run_id};
   const auto directory = JobDirectory::OpenExisting(view.directory);
   if (directory.ok()) {
     view.group = directory.value().group();

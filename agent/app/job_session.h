@@ -62,8 +62,8 @@ std::string MetricsDirOf(const AgentOptions& options);
 // A job as somebody sees it who only looks: nothing is made, locked or written.
 struct JobView {
   std::string directory;
-  std::string run_id;          // empty: no run is known
-  std::optional<gid_t> group;  // of a shared directory
+  std::string run_id = {};          // empty: no run is known
+  std::optional<gid_t> group = {};  // of a shared directory
 };
 JobView LookAt(const AgentOptions& options);
 

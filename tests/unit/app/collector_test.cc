@@ -1,0 +1,168 @@
+#include "app/collector.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <semaphore>
+#include <thread>
+#include <vector>
+
+#include "manual_clock.h"
+
+namespace persia::agent {
+namespace {
+
+using namespace std::chrono_literals;
+
+// A collector with a tick every 10 s, whose collections the test can hold up.
+class CollectorTest : public ::testing::Test {
+ protected:
+  Collector::Options Options() {
+    return {.interval = 10s,
+            .clock = &clock_,
+            .collect =
+                [this] {
+                  ++collections_;
+                  if (held_) {
+                    began_.release();
+                    go_on_.acquire();
+                  }
+                  return std::make_shared<const Snapshot>();
+                },
+            .on_tick =
+                [this](const std::shared_ptr<const Snapshot>&) {
+                  ++ticks_;
+                  ticked_.release();
+                },
+            .on_skipped = [this](uint64_t ticks) { skipped_ += ticks; }};
+  }
+
+  ManualClock clock_;
+  std::atomic<int> collections_ = 0;
+  std::atomic<int> ticks_ = 0;
+  std::atomic<uint64_t> skipped_ = 0;
+  std::atomic<bool> held_ = false;
+  std::counting_semaphore<> began_{0};
+  std::counting_semaphore<> go_on_{0};
+  std::counting_semaphore<> ticked_{0};
+  Collector collector_{Options()};
+};
+
+TEST_F(CollectorTest, FirstTickIsAtOnceAndTheNextAfterAnInterval) {
+  EXPECT_EQ(collector_.Newest(), nullptr);
+  collector_.Start();
+  ticked_.acquire();
+  clock_.AwaitWaits(1);
+  EXPECT_EQ(ticks_, 1);
+  EXPECT_NE(collector_.Newest(), nullptr);
+  clock_.Advance(9999ms);
+  clock_.AwaitWaits(2);
+  EXPECT_EQ(ticks_, 1);
+  clock_.Advance(1ms);
+  ticked_.acquire();
+  EXPECT_EQ(ticks_, 2);
+}
+
+TEST_F(CollectorTest, TicksDoNotDriftByWhatTheWorkTakes) {
+  held_ = true;
+  collector_.Start();
+  began_.acquire();
+  clock_.Advance(4s);  // the first collection takes so long
+  held_ = false;
+  go_on_.release();
+  ticked_.acquire();
+  clock_.AwaitWaits(1);
+  clock_.Advance(6s);  // 10 s after the start, not 14
+  ticked_.acquire();
+  EXPECT_EQ(skipped_, 0u);
+}
+
+TEST_F(CollectorTest, TicksThatTheWorkOverranAreLeftOutAndCounted) {
+  held_ = true;
+  collector_.Start();
+  began_.acquire();
+  clock_.Advance(35s);  // over the ticks at 10, 20 and 30 s
+  held_ = false;
+  go_on_.release();
+  ticked_.acquire();
+  ticked_.acquire();  // the one of 10 s, late; 20 and 30 are left out
+  clock_.AwaitWaits(1);
+  EXPECT_EQ(skipped_, 2u);
+  EXPECT_EQ(ticks_, 2);
+  clock_.Advance(5s);  // 40 s
+  ticked_.acquire();
+  EXPECT_EQ(skipped_, 2u);
+}
+
+TEST_F(CollectorTest, ScrapeTakesTheNewestIfItIsNewEnough) {
+  collector_.Start();
+  ticked_.acquire();
+  clock_.AwaitWaits(1);
+  clock_.Advance(1s);
+  EXPECT_NE(collector_.NoOlderThan(1s), nullptr);
+  EXPECT_EQ(collections_, 1);
+}
+
+TEST_F(CollectorTest, ScrapeOfSomethingOldCollectsWithoutATick) {
+  collector_.Start();
+  ticked_.acquire();
+  clock_.AwaitWaits(1);
+  clock_.Advance(1001ms);
+  const auto old = collector_.Newest();
+  EXPECT_NE(collector_.NoOlderThan(1s), old);
+  EXPECT_EQ(collections_, 2);
+  EXPECT_EQ(ticks_, 1);
+}
+
+TEST_F(CollectorTest, ScrapesAtOnceShareOneCollection) {
+  collector_.Start();
+  ticked_.acquire();
+  clock_.AwaitWaits(1);
+  clock_.Advance(5s);
+  held_ = true;
+  std::vector<std::thread> scrapes;
+  std::vector<std::shared_ptr<const Snapshot>> results(8);
+  for (auto& result : results) {
+    scrapes.emplace_back([&] { result = collector_.NoOlderThan(1s); });
+  }
+  began_.acquire();
+  held_ = false;
+  go_on_.release();
+  for (std::thread& scrape : scrapes) {
+    scrape.join();
+  }
+  EXPECT_EQ(collections_, 2);
+  for (const auto& result : results) {
+    EXPECT_EQ(result, results[0]);
+  }
+}
+
+TEST_F(CollectorTest, StopCollectsOnceMore) {
+  collector_.Start();
+  ticked_.acquire();
+  const auto before = collector_.Newest();
+  const auto last = collector_.Stop();
+  EXPECT_EQ(collections_, 2);
+  EXPECT_EQ(ticks_, 1);
+  EXPECT_NE(last, before);
+  EXPECT_EQ(collector_.NoOlderThan(0s), last);
+}
+
+TEST_F(CollectorTest, SilenceIsNoticed) {
+  held_ = true;
+  collector_.Start();
+  began_.acquire();
+  clock_.Advance(30s);
+  EXPECT_TRUE(collector_.AliveWithin(30s));
+  clock_.Advance(1ms);
+  EXPECT_FALSE(collector_.AliveWithin(30s));
+  held_ = false;
+  go_on_.release();
+  ticked_.acquire();
+  ticked_.acquire();
+  clock_.AwaitWaits(1);
+  EXPECT_TRUE(collector_.AliveWithin(30s));
+}
+
+}  // namespace
+}  // namespace persia::agent

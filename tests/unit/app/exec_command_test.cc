@@ -1,0 +1,200 @@
+// Real children: what a command sees, gets and leaves behind.
+#include "app/exec_command.h"
+
+#include <gtest/gtest.h>
+#include <pty.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+namespace persia::agent {
+namespace {
+
+class ExecCommandTest : public ::testing::Test {
+ protected:
+  ExecCommandTest() {
+    char name[] = "/tmp/persia-exec-XXXXXX";
+    directory_ = mkdtemp(name);
+    mkfifo(Path("ready").c_str(), 0600);
+  }
+  ~ExecCommandTest() override { std::filesystem::remove_all(directory_); }
+
+  std::string Path(const std::string& name) const { return directory_ / name; }
+  std::string Content(const std::string& name) const { return ReadAll(Path(name)); }
+  static std::string ReadAll(const std::string& path) {
+    std::stringstream text;
+    text << std::ifstream(path).rdbuf();
+    return text.str();
+  }
+
+  // Runs a command to its end; failures to start count as its exit code, as in the agent.
+  static int Run(const std::vector<std::string>& arguments,
+                 const std::vector<std::pair<std::string, std::string>>& environment = {}) {
+    SignalReader signals;
+    auto started = ExecCommand::Start(arguments, environment, signals);
+    if (const auto* failure = std::get_if<ExecCommand::Failure>(&started)) {
+      return failure->exit_code;
+    }
+    return std::get<ExecCommand>(started).Wait(signals);
+  }
+  // Scripts find our directory in $D; one that is ready for a signal writes into the pipe $D/ready.
+  int Shell(const std::string& script) { return Run({"/bin/sh", "-c", script}, {{"D", directory_}}); }
+
+  std::filesystem::path directory_;
+};
+
+TEST_F(ExecCommandTest, ExitCodeIsTakenOver) {
+  EXPECT_EQ(Run({"true"}), 0);
+  EXPECT_EQ(Run({"false"}), 1);
+  EXPECT_EQ(Shell("exit 255"), 255);
+}
+
+TEST_F(ExecCommandTest, DeathBySignalIs128PlusItsNumber) {
+  EXPECT_EQ(Shell("kill -KILL $$"), 128 + SIGKILL);
+  EXPECT_EQ(Shell("kill -SEGV $$"), 128 + SIGSEGV);
+}
+
+TEST_F(ExecCommandTest, CommandThatIsNotThereIs127) {
+  EXPECT_EQ(Run({"no-such-command-at-all"}), 127);
+  EXPECT_EQ(Run({"/no/such/command"}), 127);
+}
+
+TEST_F(ExecCommandTest, CommandThatCannotBeRunIs126) {
+  std::ofstream(Path("text")) << "no program";
+  EXPECT_EQ(Run({Path("text")}), 126);
+  EXPECT_EQ(Run({directory_}), 126);
+}
+
+TEST_F(ExecCommandTest, FailureNamesTheCommandAndTheReason) {
+  SignalReader signals;
+  auto started = ExecCommand::Start({"/no/such/command"}, {}, signals);
+  ASSERT_TRUE(std::holds_alternative<ExecCommand::Failure>(started));
+  EXPECT_EQ(std::get<ExecCommand::Failure>(started).message, "cannot run \"/no/such/command\": there is no such command");
+}
+
+TEST_F(ExecCommandTest, EnvironmentIsOursWithTheChanges) {
+  setenv("PERSIA_TEST_KEPT", "kept", 1);
+  setenv("PERSIA_TEST_CHANGED", "before", 1);
+  EXPECT_EQ(Run({"/bin/sh", "-c", R"([ "$PERSIA_TEST_KEPT $PERSIA_TEST_CHANGED $PERSIA_TEST_NEW" = "kept after new" ])"},
+                {{"PERSIA_TEST_CHANGED", "after"}, {"PERSIA_TEST_NEW", "new"}}),
+            0);
+}
+
+TEST_F(ExecCommandTest, CommandHasTheSignalMaskAndDispositionsThatWeHad) {
+  const auto signals_of = [](const std::string& status) {
+    const size_t at = status.find("SigBlk:");
+    return status.substr(at, status.find("SigCgt:") - at);
+  };
+  const std::string ours = signals_of(ReadAll("/proc/self/status"));
+  ASSERT_EQ(Run({"cp", "/proc/self/status", Path("status")}), 0);
+  EXPECT_EQ(signals_of(Content("status")), ours);
+}
+
+TEST_F(ExecCommandTest, CommandHasNoneOfOurDescriptors) { EXPECT_EQ(Shell("! ls -l /proc/self/fd | grep anon_inode"), 0); }
+
+TEST_F(ExecCommandTest, ChildrenIgnoredByOurParentStillHaveExitCodes) {
+  const auto former = signal(SIGCHLD, SIG_IGN);
+  EXPECT_EQ(Shell("exit 5"), 5);
+  signal(SIGCHLD, former);
+}
+
+class ExecCommandPassesOn : public ExecCommandTest, public ::testing::WithParamInterface<int> {};
+
+TEST_P(ExecCommandPassesOn, Signal) {
+  const int number = GetParam();
+  int exit_code = -1;
+  {
+    SignalReader signals;
+    auto started = ExecCommand::Start(
+        {"/bin/sh", "-c", "trap 'exit 42' " + std::to_string(number) + "; echo > $D/ready; while :; do sleep 0.01; done"},
+        {{"D", directory_}}, signals);
+    std::thread sender([&] {
+      ReadAll(Path("ready"));
+      kill(getpid(), number);
+    });
+    exit_code = std::get<ExecCommand>(started).Wait(signals);
+    sender.join();
+  }
+  EXPECT_EQ(exit_code, 42);
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, ExecCommandPassesOn, ::testing::Values(SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2));
+
+TEST_F(ExecCommandTest, SignalThatComesBeforeTheCommandIsNotLost) {
+  SignalReader signals;
+  kill(getpid(), SIGTERM);
+  auto started = ExecCommand::Start({"sleep", "600"}, {}, signals);
+  EXPECT_EQ(std::get<ExecCommand>(started).Wait(signals), 128 + SIGTERM);
+}
+
+TEST_F(ExecCommandTest, OrphansAreBuried) {
+  // The subshell leaves a sleep behind, which stays a zombie in /proc if nobody waits for it.
+  EXPECT_EQ(Shell(R"(
+    (sleep 0.01 & echo $! > $D/pid)
+    for i in $(seq 1000); do [ -e /proc/$(cat $D/pid) ] || exit 0; sleep 0.01; done
+    exit 1)"),
+            0);
+}
+
+// In a process of its own: what the agent's does there.
+int RunOnATerminal(const std::string& directory) {
+  SignalReader signals;
+  auto started = ExecCommand::Start({"/bin/sh", "-c",
+                                     "n=0; trap 'n=$((n+1)); echo got it' INT; trap 'exit $n' TERM; echo are you ready; "
+                                     "while :; do sleep 0.01; done"},
+                                    {{"D", directory}}, signals);
+  return std::get<ExecCommand>(started).Wait(signals);
+}
+
+// Reads from a terminal until a text comes.
+void Expect(int terminal, const std::string& wanted) {
+  std::string seen;
+  char c;
+  while (seen.find(wanted) == std::string::npos) {
+    ASSERT_EQ(read(terminal, &c, 1), 1) << "after: " << seen;
+    seen += c;
+  }
+}
+
+TEST_F(ExecCommandTest, ControlCReachesTheCommandOnce) {
+  int terminal = -1;
+  const pid_t pid = forkpty(&terminal, nullptr, nullptr, nullptr);
+  if (pid == 0) {
+    _exit(RunOnATerminal(directory_));
+  }
+  Expect(terminal, "are you ready");
+  ASSERT_EQ(write(terminal, "\x03", 1), 1);
+  Expect(terminal, "got it");
+  kill(pid, SIGTERM);  // handled after what came before: the exit code is the number of interrupts
+  int status = 0;
+  ASSERT_EQ(waitpid(pid, &status, 0), pid);
+  close(terminal);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 1);
+}
+
+TEST_F(ExecCommandTest, KilledAgentLeavesTheCommandRunning) {
+  const pid_t agent = fork();
+  if (agent == 0) {
+    SignalReader signals;
+    auto started = ExecCommand::Start(
+        {"/bin/sh", "-c", "trap 'echo > $D/ready; exit' USR1; echo $$ > $D/ready; while :; do sleep 0.01; done"},
+        {{"D", directory_}}, signals);
+    _exit(std::get<ExecCommand>(started).Wait(signals));
+  }
+  const pid_t command = std::atoi(Content("ready").c_str());
+  ASSERT_GT(command, 0);
+  kill(agent, SIGKILL);
+  ASSERT_EQ(waitpid(agent, nullptr, 0), agent);
+  ASSERT_EQ(kill(command, SIGUSR1), 0);
+  EXPECT_EQ(Content("ready"), "\n");  // it answers
+}
+
+}  // namespace
+}  // namespace persia::agent

@@ -1,0 +1,127 @@
+#include "app/pusher.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <semaphore>
+#include <vector>
+
+namespace persia::agent {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::shared_ptr<const Snapshot> Numbered(double number) {
+  auto snapshot = std::make_shared<Snapshot>();
+  snapshot->values = {number};
+  return snapshot;
+}
+
+// A sink that can be held up until it is interrupted, and that notes what it was given.
+class PusherTest : public ::testing::Test {
+ protected:
+  Pusher::Options Options(std::chrono::milliseconds grace) {
+    return {.push = [this](const Snapshot& snapshot) { return Push(snapshot); },
+            .interrupt =
+                [this] {
+                  interrupted_ = true;
+                  go_on_.release();
+                },
+            .rearm = [this] { interrupted_ = false; },
+            .grace = grace};
+  }
+  Status Push(const Snapshot& snapshot) {
+    if (held_) {
+      began_.release();
+      go_on_.acquire();
+    }
+    if (interrupted_) {
+      return Error{"interrupted"};
+    }
+    pushed_.push_back(snapshot.values[0]);
+    done_.release();
+    if (fails_) {
+      return Error{"refused"};
+    }
+    return Done{};
+  }
+
+  std::atomic<bool> held_ = false;
+  std::atomic<bool> interrupted_ = false;
+  std::atomic<bool> fails_ = false;
+  std::counting_semaphore<> began_{0};
+  std::counting_semaphore<> go_on_{0};
+  std::counting_semaphore<> done_{0};
+  std::vector<double> pushed_;  // the push thread's until it has ended
+};
+
+TEST_F(PusherTest, PushesWhatIsOffered) {
+  Pusher pusher(Options(1h));
+  pusher.Start();
+  EXPECT_TRUE(pusher.Offer(Numbered(1)));
+  done_.acquire();
+  EXPECT_TRUE(pusher.Finish(Numbered(2)));
+  EXPECT_EQ(pushed_, (std::vector<double>{1, 2}));
+  EXPECT_EQ(pusher.state().pushes, 2u);
+  EXPECT_EQ(pusher.state().failed, 0u);
+  EXPECT_TRUE(pusher.state().last_success);
+}
+
+TEST_F(PusherTest, SnapshotDuringAPushIsLeftOut) {
+  Pusher pusher(Options(1h));
+  held_ = true;
+  pusher.Start();
+  EXPECT_TRUE(pusher.Offer(Numbered(1)));
+  began_.acquire();
+  EXPECT_FALSE(pusher.Offer(Numbered(2)));
+  held_ = false;
+  go_on_.release();
+  EXPECT_TRUE(pusher.Finish(Numbered(3)));
+  EXPECT_EQ(pushed_, (std::vector<double>{1, 3}));
+}
+
+TEST_F(PusherTest, LastPushDoesNotWaitLongForTheOneBefore) {
+  Pusher pusher(Options(0ms));
+  held_ = true;
+  pusher.Start();
+  EXPECT_TRUE(pusher.Offer(Numbered(1)));
+  began_.acquire();
+  held_ = false;
+  EXPECT_TRUE(pusher.Finish(Numbered(2)));  // interrupts the first, which nobody lets go on
+  EXPECT_EQ(pushed_, (std::vector<double>{2}));
+}
+
+TEST_F(PusherTest, InterruptGivesTheLastPushUpToo) {
+  Pusher pusher(Options(1h));
+  held_ = true;
+  pusher.Start();
+  EXPECT_TRUE(pusher.Offer(Numbered(1)));
+  began_.acquire();
+  held_ = false;
+  pusher.Interrupt();
+  EXPECT_FALSE(pusher.Finish(Numbered(2)));
+  EXPECT_TRUE(pushed_.empty());
+  EXPECT_EQ(pusher.state().last_error, "interrupted");
+}
+
+TEST_F(PusherTest, FailureIsKeptUntilAPushGoesWell) {
+  Pusher pusher(Options(1h));
+  fails_ = true;
+  pusher.Start();
+  EXPECT_TRUE(pusher.Offer(Numbered(1)));
+  done_.acquire();
+  EXPECT_FALSE(pusher.Finish(Numbered(2)));
+  EXPECT_EQ(pusher.state().last_error, "refused");
+  EXPECT_EQ(pusher.state().failed, 2u);
+  EXPECT_FALSE(pusher.state().last_success);
+}
+
+TEST_F(PusherTest, EndsWithoutALastSnapshot) {
+  Pusher pusher(Options(1h));
+  pusher.Start();
+  EXPECT_FALSE(pusher.Finish(nullptr));
+  EXPECT_TRUE(pushed_.empty());
+}
+
+}  // namespace
+}  // namespace persia::agent

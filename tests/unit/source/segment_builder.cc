@@ -10,7 +10,7 @@ namespace persia::agent::testing {
 using segment::kCellsPerChunk;
 using segment::Kind;
 
-SegmentBuilder::SegmentBuilder() : image_(kChunksOffset, '\0') {
+SegmentBuilder::SegmentBuilder(const SegmentPlaces& places) : places_(places), image_(places.chunks_offset, '\0') {
   static uint64_t made = 0;
   ++made;
   segment::Header& header = this->header();
@@ -19,16 +19,16 @@ SegmentBuilder::SegmentBuilder() : image_(kChunksOffset, '\0') {
   header.minor = segment::kMinor;
   header.header_bytes = sizeof header;
   std::memcpy(header.segment_id, &made, sizeof made);
-  header.max_bytes = kMaxBytes;
+  header.max_bytes = places_.max_bytes;
   header.pid = 17;
   header.birth_unix_ns = 1'700'000'000'000'000'000 + made * 1'000'000'000;
-  header.descriptors_offset = kDescriptorsOffset;
-  header.descriptors_capacity = kDescriptorsCapacity;
-  header.directory_offset = kDirectoryOffset;
-  header.directory_capacity = kDirectoryCapacity;
-  header.ring_offset = kChunksOffset;
+  header.descriptors_offset = places_.descriptors_offset;
+  header.descriptors_capacity = places_.descriptors_capacity;
+  header.directory_offset = places_.directory_offset;
+  header.directory_capacity = places_.directory_capacity;
+  header.ring_offset = places_.chunks_offset;
   header.ring_slots = 0;
-  header.chunks_offset = kChunksOffset;
+  header.chunks_offset = places_.chunks_offset;
 }
 
 std::string SegmentBuilder::String(std::string_view text) {
@@ -39,10 +39,11 @@ void SegmentBuilder::Record(uint16_t type, const std::string& body) {
   std::string record = Plain(segment::RecordHeader{static_cast<uint32_t>((8 + body.size() + 7) / 8 * 8), type, 0}) + body;
   record.resize((record.size() + 7) / 8 * 8);
   const uint64_t used = descriptors_used();
-  if (used + record.size() > kDescriptorsCapacity) {
-    throw std::length_error("a segment of the builder holds " + std::to_string(kDescriptorsCapacity) + " bytes of descriptors");
+  if (used + record.size() > places_.descriptors_capacity) {
+    throw std::length_error("a segment of the builder holds " + std::to_string(places_.descriptors_capacity) +
+                            " bytes of descriptors");
   }
-  image_.replace(kDescriptorsOffset + used, record.size(), record);
+  image_.replace(places_.descriptors_offset + used, record.size(), record);
   header().descriptors_used = used + record.size();
 }
 
@@ -130,15 +131,15 @@ uint32_t SegmentBuilder::Event(std::string_view type, std::string_view name, uin
 size_t SegmentBuilder::ChunkAt(uint32_t lane, uint32_t range) {
   const auto [found, added] = chunks_.try_emplace({lane, range}, chunks_.size());
   if (added) {
-    if (found->second >= kDirectoryCapacity) {
-      throw std::length_error("a segment of the builder holds " + std::to_string(kDirectoryCapacity) + " chunks");
+    if (found->second >= places_.directory_capacity) {
+      throw std::length_error("a segment of the builder holds " + std::to_string(places_.directory_capacity) + " chunks");
     }
-    image_.resize(kChunksOffset + (found->second + 1) * segment::kChunkBytes);
+    image_.resize(places_.chunks_offset + (found->second + 1) * segment::kChunkBytes);
     const segment::ChunkEntry entry{lane, range};
-    std::memcpy(image_.data() + kDirectoryOffset + found->second * sizeof entry, &entry, sizeof entry);
+    std::memcpy(image_.data() + places_.directory_offset + found->second * sizeof entry, &entry, sizeof entry);
     header().chunks_used = found->second + 1;
   }
-  return kChunksOffset + found->second * segment::kChunkBytes;
+  return places_.chunks_offset + found->second * segment::kChunkBytes;
 }
 
 void SegmentBuilder::Set(uint32_t slot, uint64_t value, uint32_t lane) {

@@ -23,15 +23,26 @@ namespace persia::agent::testing {
 
 namespace segment = persia::metrics::segment;
 
+// What else a family record says.
 struct FamilyText {
   std::string help = {};
   std::string unit = {};
 };
 
+// Where the parts of a segment stand in its file.
+struct SegmentPlaces {
+  uint64_t max_bytes = 1 << 20;
+  uint64_t descriptors_offset = 4096;
+  uint64_t descriptors_capacity = 16384;
+  uint64_t directory_offset = 20480;
+  uint64_t directory_capacity = 64;
+  uint64_t chunks_offset = 24576;
+};
+
 class SegmentBuilder {
  public:
   // A segment without records. Each one has an id of its own, and is one second younger than the one before.
-  SegmentBuilder();
+  explicit SegmentBuilder(const SegmentPlaces& places = {});
 
   void Identity(const SegmentIdentity& identity);
   // Gives the family's number.
@@ -72,17 +83,13 @@ class SegmentBuilder {
   // Writes over the file's bytes, or makes it.
   void WriteTo(const std::string& path) const;
 
-  static constexpr uint64_t kMaxBytes = 1 << 20;
-  static constexpr uint64_t kDescriptorsOffset = 4096;
-  static constexpr uint64_t kDescriptorsCapacity = 16384;
-  static constexpr uint64_t kDirectoryOffset = kDescriptorsOffset + kDescriptorsCapacity;
-  static constexpr uint64_t kDirectoryCapacity = 64;
-  static constexpr uint64_t kChunksOffset = kDirectoryOffset + 4096;
+  [[nodiscard]] const SegmentPlaces& places() const { return places_; }
 
  private:
   // Where the chunk's bytes begin in the file.
   size_t ChunkAt(uint32_t lane, uint32_t range);
 
+  const SegmentPlaces places_;
   std::string image_;
   std::vector<std::pair<segment::Kind, size_t>> families_;  // with the number of bounds
   std::map<std::pair<uint32_t, uint32_t>, size_t> chunks_;  // by lane and range: the chunk's number

@@ -136,7 +136,7 @@ TEST_F(SegmentReaderTest, SeesSeriesAndLanesThatComeLater) {
   EXPECT_EQ(Whole(0), 3U);
   for (int i = 0; i < 600; ++i) {
     segment.Series(0, {{"i", std::to_string(i)}});  // three ranges
-    if (segment.descriptors_used() > SegmentBuilder::kDescriptorsCapacity - 100) {
+    if (segment.descriptors_used() > SegmentPlaces{}.descriptors_capacity - 100) {
       break;
     }
   }
@@ -218,7 +218,7 @@ TEST_F(SegmentReaderTest, ATruncatedFileLeavesTheLastGoodValues) {
   SegmentBuilder segment;
   segment.Counter("a", "c", {}, 3);
   ASSERT_NE(Open(segment), nullptr);
-  for (const uint64_t left : {SegmentBuilder::kChunksOffset, uint64_t{4096}, uint64_t{0}}) {
+  for (const uint64_t left : {SegmentPlaces{}.chunks_offset, uint64_t{4096}, uint64_t{0}}) {
     std::filesystem::resize_file(PathOf("a.seg"), left);
     EXPECT_FALSE(Read());
     EXPECT_EQ(problem_.reason, "corrupt");
@@ -270,7 +270,7 @@ TEST_F(SegmentReaderTest, ABrokenSegmentIsRefusedWithItsReason) {
   };
   const auto raw_length = [](uint32_t bytes) {
     return [=](SegmentBuilder& s) {
-      const uint64_t at = SegmentBuilder::kDescriptorsOffset + s.descriptors_used();
+      const uint64_t at = SegmentPlaces{}.descriptors_offset + s.descriptors_used();
       s.Record(99, "body");
       std::memcpy(s.image().data() + at, &bytes, sizeof bytes);
     };
@@ -278,7 +278,7 @@ TEST_F(SegmentReaderTest, ABrokenSegmentIsRefusedWithItsReason) {
   const auto entry = [](uint32_t lane, uint32_t range) {
     return [=](SegmentBuilder& s) {
       const segment::ChunkEntry bad{lane, range};
-      std::memcpy(s.image().data() + SegmentBuilder::kDirectoryOffset, &bad, sizeof bad);
+      std::memcpy(s.image().data() + SegmentPlaces{}.directory_offset, &bad, sizeof bad);
     };
   };
   const double nan = std::numeric_limits<double>::quiet_NaN();

@@ -1,0 +1,74 @@
+// Writes the first inputs of fuzz_segment into a directory: small segments that hold each kind, laid out as tightly as the
+// format allows, so that little of a fuzzer's work goes into padding.
+//
+//   write_segment_corpus tests/fuzz/corpus/fuzz_segment
+#include <cstdio>
+#include <fstream>
+#include <string>
+
+#include "segment_builder.h"
+
+namespace {
+
+using persia::agent::testing::SegmentBuilder;
+using persia::agent::testing::SegmentPlaces;
+namespace segment = persia::metrics::segment;
+
+constexpr SegmentPlaces kTight = {.max_bytes = 65536,
+                                  .descriptors_offset = 280,
+                                  .descriptors_capacity = 720,
+                                  .directory_offset = 1000,
+                                  .directory_capacity = 3,
+                                  .chunks_offset = 1024};
+
+// With the two bytes of the fuzz target in front: the file keeps its length, nothing changes.
+bool Write(const std::string& path, SegmentBuilder& made) {
+  std::ofstream file(path, std::ios::binary);
+  file.write("\xff\0", 2);
+  file << made.image();
+  return file.good();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: %s DIRECTORY\n", argv[0]);
+    return 2;
+  }
+  const std::string directory = std::string(argv[1]) + "/";
+  const double bounds[] = {0.5, 2};
+  const uint64_t buckets[] = {1, 2, 3};
+
+  SegmentBuilder kinds(kTight);
+  kinds.Identity({.job = "j", .run_id = "r", .role = "worker", .replica = 1, .labels = {{"zone", "a"}}});
+  const uint32_t counter = kinds.Counter("g", "c", {{"l", "v"}}, 3, 0.5);
+  kinds.Gauge("g", "x", {}, 2.5);
+  kinds.Histogram("g", "h", {}, bounds, 4, buckets);
+  kinds.Event("t", "e", 1000, 2, 0.5, bounds, buckets);
+
+  SegmentBuilder lanes(kTight);
+  const uint32_t lane_counter = lanes.Counter("g", "c", {}, 3, 0.5);
+  lanes.Set(lane_counter, 4, 1);
+  lanes.SetDouble(lane_counter + 1, 0.25, 1);
+
+  SegmentBuilder clashes(kTight);
+  clashes.Identity({.role = "worker"});
+  clashes.Counter("a", "b_c", {{"x.y", "1"}}, 1);
+  clashes.Series(0, {{"x_y", "1"}});
+  clashes.Counter("a_b", "c", {}, 2);
+  clashes.Gauge("a", "h_sum", {}, 3, persia::agent::GaugePolicy::kEach);
+  clashes.Histogram("a", "h", {}, bounds, 1, buckets);
+
+  SegmentBuilder unknown(kTight);
+  unknown.Record(9, "later");
+  unknown.Series(unknown.Family(segment::Kind::kStream, "g", "s"));
+  unknown.Set(counter, 1, 2);
+
+  const bool written = Write(directory + "kinds", kinds) && Write(directory + "lanes", lanes) &&
+                       Write(directory + "clashes", clashes) && Write(directory + "unknown", unknown);
+  if (!written) {
+    std::fprintf(stderr, "cannot write into %s; does it exist?\n", argv[1]);
+  }
+  return written ? 0 : 1;
+}

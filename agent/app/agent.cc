@@ -71,7 +71,9 @@ Agent::Agent(Setup setup, Clock& clock, PushTransport transport)
                       }}),
       pusher_({.push = [this](const Snapshot& snapshot) { return Push(snapshot); },
                .interrupt = transport_.interrupt,
-               .rearm = transport_.rearm}) {
+               .rearm = transport_.rearm,
+               .limit = setup_.options.push_timeout,
+               .limit_if_away = std::min(setup_.options.push_timeout, setup_.options.connect_timeout)}) {
   own_.AddGateway(transport_.name);
 }
 
@@ -100,9 +102,10 @@ void Agent::Start() {
   collector_.Start();
 }
 
-bool Agent::Finish() {
+Status Agent::Finish() {
   const std::shared_ptr<const Snapshot> last = collector_.Stop();
-  const bool arrived = pusher_.Finish(last);
+  finishing_ = true;
+  const Status arrived = pusher_.Finish(last);
   server_.reset();
   return arrived;
 }
@@ -181,10 +184,13 @@ Status Agent::Push(const Snapshot& snapshot) {
   const Status status = transport_.push(snapshot);
   const PushReport report = transport_.report();
   own_.PushDone(transport_.name, ToString(report.result), report.duration.count(), report.bytes);
+  if (finishing_) {
+    return status;  // whoever waits for the end says how it went
+  }
   if (status.ok()) {
     gateway_log_.Good("pushing to " + transport_.name);
   } else {
-    gateway_log_.Bad(ToString(report.result), status.error());
+    gateway_log_.Bad(ToString(report.result), "cannot push to " + status.error());
   }
   return status;
 }

@@ -13,6 +13,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -67,8 +68,8 @@ class Agent {
   // Where Listen took place; empty if nowhere.
   [[nodiscard]] std::string listening_at() const;
   void Start();
-  // True if the last values arrived. REQUIRES: started.
-  bool Finish();
+  // An error says why the last values did not arrive. REQUIRES: started.
+  Status Finish();
   // Nobody wants to wait for the gateway any longer.
   void Interrupt() { pusher_.Interrupt(); }
 
@@ -109,6 +110,7 @@ class Agent {
   // The push thread's.
   StateLog gateway_log_{"push"};
   StateLog slow_log_{"push.slow"};
+  std::atomic<bool> finishing_ = false;
 
   std::mutex scrape_mutex_;  // guards what follows
   SelfProcess process_;

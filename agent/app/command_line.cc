@@ -44,7 +44,10 @@ constexpr char kIdleFlag[] = "--exit-when-idle";
 // What stands behind exec's flags is not the library's, so it does not know of it.
 class Help : public CLI::Formatter {
  public:
-  Help() { column_width(36); }
+  Help() {
+    column_width(36);
+    label("SUBCOMMAND", "COMMAND");
+  }
   std::string make_usage(const CLI::App* app, std::string name) const override {
     std::string usage = CLI::Formatter::make_usage(app, std::move(name));
     if (app->get_name() == "exec") {
@@ -52,7 +55,19 @@ class Help : public CLI::Formatter {
     }
     return usage;
   }
+  std::string make_option_opts(const CLI::Option* option) const override {
+    return option->get_type_size() == 0 ? "" : " " + option->get_type_name();
+  }
 };
+
+// The library's help with single blank lines.
+std::string HelpOf(const CLI::App& app, const std::string& program) {
+  std::string text = app.help(program);
+  for (size_t at = 0; (at = text.find("\n\n\n")) != std::string::npos;) {
+    text.erase(at, 1);
+  }
+  return text;
+}
 
 // Where a verb's flags are written to.
 struct Typed {
@@ -89,6 +104,7 @@ void AddSettings(CLI::App& verb, Typed& typed) {
 
 CLI::App* AddVerb(CLI::App& app, std::string_view name, const std::string& description, Typed& typed) {
   CLI::App* verb = app.add_subcommand(std::string(name), description);
+  verb->group("Commands");
   verb->allow_extras();
   verb->set_help_flag("-h,--help", "Print this help");
   verb->formatter(std::make_shared<Help>());
@@ -180,7 +196,8 @@ CommandLine ParseCommandLine(std::vector<std::string> arguments) {
   CLI::App app("Collects the metrics of a training job's processes and pushes them to a Prometheus PushGateway.",
                "persia-metrics-agent");
   app.set_help_flag("-h,--help", "Print this help; `COMMAND --help` lists the settings");
-  app.set_version_flag("--version", std::string("persia-metrics-agent ") + kVersion);
+  app.set_version_flag("--version", std::string("persia-metrics-agent ") + kVersion, "Print the version");
+  app.formatter(std::make_shared<Help>());
   app.require_subcommand(0, 1);
   app.footer(kExamples);
   Typed typed;
@@ -212,12 +229,16 @@ CommandLine ParseCommandLine(std::vector<std::string> arguments) {
     }
     const CLI::App& verb = *app.get_subcommands().front();
     line.verb = VerbOf(verb.get_name());
+    bool after_flag = false;  // then it may be the flag's value
     for (const std::string& extra : app.remaining(/*recurse=*/true)) {
-      line.errors.push_back(UnknownArgument(extra, verb));
+      if (extra.starts_with("-") || !after_flag) {
+        line.errors.push_back(UnknownArgument(extra, verb));
+      }
+      after_flag = extra.starts_with("-");
     }
   } catch (const CLI::CallForHelp&) {
     line.verb = CommandLine::Verb::kPrint;
-    line.text = (app.get_subcommands().empty() ? app.help() : app.get_subcommands().front()->help()) + "\n";
+    line.text = app.get_subcommands().empty() ? HelpOf(app, "") : HelpOf(*app.get_subcommands().front(), app.get_name());
   } catch (const CLI::CallForVersion& version) {
     line.verb = CommandLine::Verb::kPrint;
     line.text = std::string(version.what()) + "\n";

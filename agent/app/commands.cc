@@ -66,8 +66,8 @@ void LogStart(const Agent& agent, const AgentOptions& options, const JobSession&
 void Finish(Agent& agent, SignalReader& signals) {
   std::atomic<bool> done = false;
   std::thread ending([&] {
-    if (!agent.Finish()) {
-      LogWarning("push.last", "the last values did not reach the gateway");
+    if (const Status arrived = agent.Finish(); !arrived.ok()) {
+      LogWarning("push.last", "the last values did not arrive at " + arrived.error());
     }
     done = true;
     signals.Wake();

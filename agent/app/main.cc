@@ -17,7 +17,8 @@ int Main(std::vector<std::string> arguments) {
     std::fputs(line.text.c_str(), stdout);
     return kExitDone;
   }
-  if (line.verb == CommandLine::Verb::kNone) {
+  // exec runs its command whatever else was typed.
+  if (line.verb == CommandLine::Verb::kNone || (!line.errors.empty() && line.verb != CommandLine::Verb::kExec)) {
     for (const std::string& error : line.errors) {
       std::fprintf(stderr, "persia-metrics-agent: %s\n", error.c_str());
     }

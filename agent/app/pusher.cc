@@ -9,7 +9,7 @@ Pusher::Pusher(Options options) : options_(std::move(options)) {}
 Pusher::~Pusher() {
   if (thread_.joinable()) {
     Interrupt();
-    Finish(nullptr);
+    static_cast<void>(Finish(std::make_shared<const Snapshot>()));
   }
 }
 
@@ -25,31 +25,36 @@ bool Pusher::Offer(std::shared_ptr<const Snapshot> snapshot) {
   return true;
 }
 
-bool Pusher::Finish(std::shared_ptr<const Snapshot> last) {
-  bool interrupted = false;
+Status Pusher::Finish(std::shared_ptr<const Snapshot> last) {
   {
     std::unique_lock lock(mutex_);
+    finishing_ = true;  // nothing more is taken from others
     waiting_ = nullptr;
-    if (!idle_.wait_for(lock, options_.grace, [&] { return !busy_ || given_up_; })) {
-      interrupted = true;
-    }
-  }
-  if (interrupted) {
-    options_.interrupt();
-  }
-  const bool anything = last != nullptr;
-  {
-    std::unique_lock lock(mutex_);
-    idle_.wait(lock, [&] { return !busy_; });
-    if (interrupted && !given_up_) {
+    const bool in_time = WaitIdle(lock, options_.grace);
+    if (!in_time && !given_up_) {
       options_.rearm();
     }
+    const bool away = !in_time || !state_.last_error.empty();
     waiting_ = std::move(last);
-    finishing_ = true;
+    ended_ = true;
     wake_.notify_one();
+    WaitIdle(lock, away ? options_.limit_if_away : options_.limit);
   }
   thread_.join();
-  return anything && state_.last_error.empty();
+  return state_.last_error.empty() ? Status(Done{}) : Status(Error{state_.last_error});
+}
+
+// Until nothing is waiting or under way; after `limit`, what is under way is interrupted, and false returned.
+bool Pusher::WaitIdle(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds limit) {
+  const auto idle = [&] { return !busy_ && waiting_ == nullptr; };
+  if (idle_.wait_for(lock, limit, [&] { return idle() || given_up_; }) && idle()) {
+    return true;
+  }
+  lock.unlock();
+  options_.interrupt();
+  lock.lock();
+  idle_.wait(lock, idle);
+  return false;
 }
 
 void Pusher::Interrupt() {
@@ -69,7 +74,7 @@ Pusher::State Pusher::state() {
 void Pusher::Loop() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    wake_.wait(lock, [&] { return waiting_ != nullptr || finishing_; });
+    wake_.wait(lock, [&] { return waiting_ != nullptr || ended_; });
     if (waiting_ != nullptr) {
       const std::shared_ptr<const Snapshot> snapshot = std::exchange(waiting_, nullptr);
       busy_ = true;

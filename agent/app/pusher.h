@@ -35,6 +35,10 @@ class Pusher {
     std::function<void()> rearm;
     // How long Finish lets a push under way go on, before it is given up for the last one.
     std::chrono::milliseconds grace{1000};
+    // How long the last push may take; and if the one before failed, or did not end within `grace`: the gateway is asked once
+    // more, but nobody waits long for it.
+    std::chrono::milliseconds limit{10'000};
+    std::chrono::milliseconds limit_if_away{3'000};
   };
 
   // How pushing goes, for people.
@@ -50,14 +54,15 @@ class Pusher {
 
   void Start();
   bool Offer(std::shared_ptr<const Snapshot> snapshot);
-  // Pushes the last snapshot (null: nothing) and ends the thread. True if that push went well. REQUIRES: started.
-  bool Finish(std::shared_ptr<const Snapshot> last);
+  // Pushes the last snapshot and ends the thread. REQUIRES: started.
+  Status Finish(std::shared_ptr<const Snapshot> last);
   // Ends a push under way, and the last one too: nobody wants to wait any longer.
   void Interrupt();
   [[nodiscard]] State state();
 
  private:
   void Loop();
+  bool WaitIdle(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds limit);
   void PushOne(const Snapshot& snapshot);
 
   const Options options_;
@@ -66,7 +71,8 @@ class Pusher {
   std::condition_variable idle_;
   std::shared_ptr<const Snapshot> waiting_;
   bool busy_ = false;
-  bool finishing_ = false;
+  bool finishing_ = false;  // Finish was called
+  bool ended_ = false;      // what is waiting is the last one
   bool given_up_ = false;
   State state_;
   std::thread thread_;

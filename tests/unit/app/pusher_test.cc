@@ -28,7 +28,9 @@ class PusherTest : public ::testing::Test {
                   go_on_.release();
                 },
             .rearm = [this] { interrupted_ = false; },
-            .grace = grace};
+            .grace = grace,
+            .limit = limit_,
+            .limit_if_away = limit_if_away_};
   }
   Status Push(const Snapshot& snapshot) {
     if (held_) {
@@ -46,6 +48,8 @@ class PusherTest : public ::testing::Test {
     return Done{};
   }
 
+  std::chrono::milliseconds limit_ = 1h;
+  std::chrono::milliseconds limit_if_away_ = 1h;
   std::atomic<bool> held_ = false;
   std::atomic<bool> interrupted_ = false;
   std::atomic<bool> fails_ = false;
@@ -60,7 +64,7 @@ TEST_F(PusherTest, PushesWhatIsOffered) {
   pusher.Start();
   EXPECT_TRUE(pusher.Offer(Numbered(1)));
   done_.acquire();
-  EXPECT_TRUE(pusher.Finish(Numbered(2)));
+  EXPECT_TRUE(pusher.Finish(Numbered(2)).ok());
   EXPECT_EQ(pushed_, (std::vector<double>{1, 2}));
   EXPECT_EQ(pusher.state().pushes, 2u);
   EXPECT_EQ(pusher.state().failed, 0u);
@@ -76,7 +80,7 @@ TEST_F(PusherTest, SnapshotDuringAPushIsLeftOut) {
   EXPECT_FALSE(pusher.Offer(Numbered(2)));
   held_ = false;
   go_on_.release();
-  EXPECT_TRUE(pusher.Finish(Numbered(3)));
+  EXPECT_TRUE(pusher.Finish(Numbered(3)).ok());
   EXPECT_EQ(pushed_, (std::vector<double>{1, 3}));
 }
 
@@ -87,7 +91,7 @@ TEST_F(PusherTest, LastPushDoesNotWaitLongForTheOneBefore) {
   EXPECT_TRUE(pusher.Offer(Numbered(1)));
   began_.acquire();
   held_ = false;
-  EXPECT_TRUE(pusher.Finish(Numbered(2)));  // interrupts the first, which nobody lets go on
+  EXPECT_TRUE(pusher.Finish(Numbered(2)).ok());  // interrupts the first, which nobody lets go on
   EXPECT_EQ(pushed_, (std::vector<double>{2}));
 }
 
@@ -99,7 +103,7 @@ TEST_F(PusherTest, InterruptGivesTheLastPushUpToo) {
   began_.acquire();
   held_ = false;
   pusher.Interrupt();
-  EXPECT_FALSE(pusher.Finish(Numbered(2)));
+  EXPECT_FALSE(pusher.Finish(Numbered(2)).ok());
   EXPECT_TRUE(pushed_.empty());
   EXPECT_EQ(pusher.state().last_error, "interrupted");
 }
@@ -110,17 +114,49 @@ TEST_F(PusherTest, FailureIsKeptUntilAPushGoesWell) {
   pusher.Start();
   EXPECT_TRUE(pusher.Offer(Numbered(1)));
   done_.acquire();
-  EXPECT_FALSE(pusher.Finish(Numbered(2)));
+  EXPECT_FALSE(pusher.Finish(Numbered(2)).ok());
   EXPECT_EQ(pusher.state().last_error, "refused");
   EXPECT_EQ(pusher.state().failed, 2u);
   EXPECT_FALSE(pusher.state().last_success);
 }
 
-TEST_F(PusherTest, EndsWithoutALastSnapshot) {
+TEST_F(PusherTest, LastPushHasALimit) {
+  limit_ = 1ms;
+  Pusher pusher(Options(1h));
+  held_ = true;
+  pusher.Start();
+  EXPECT_EQ(pusher.Finish(Numbered(1)).error(), "interrupted");  // nobody but the limit lets it go on
+  EXPECT_TRUE(pushed_.empty());
+}
+
+TEST_F(PusherTest, LastPushHasALowerLimitIfTheOneBeforeFailed) {
+  limit_if_away_ = 1ms;
+  Pusher pusher(Options(1h));
+  fails_ = true;
+  pusher.Start();
+  EXPECT_TRUE(pusher.Offer(Numbered(1)));
+  done_.acquire();
+  held_ = true;
+  EXPECT_EQ(pusher.Finish(Numbered(2)).error(), "interrupted");
+  EXPECT_EQ(pushed_, (std::vector<double>{1}));
+}
+
+TEST_F(PusherTest, LastPushHasALowerLimitIfTheOneBeforeDidNotEnd) {
+  limit_if_away_ = 1ms;
+  Pusher pusher(Options(1ms));
+  held_ = true;
+  pusher.Start();
+  EXPECT_TRUE(pusher.Offer(Numbered(1)));
+  began_.acquire();
+  EXPECT_EQ(pusher.Finish(Numbered(2)).error(), "interrupted");
+  EXPECT_TRUE(pushed_.empty());
+}
+
+TEST_F(PusherTest, NothingIsTakenAfterTheEnd) {
   Pusher pusher(Options(1h));
   pusher.Start();
-  EXPECT_FALSE(pusher.Finish(nullptr));
-  EXPECT_TRUE(pushed_.empty());
+  EXPECT_TRUE(pusher.Finish(Numbered(1)).ok());
+  EXPECT_FALSE(pusher.Offer(Numbered(2)));
 }
 
 }  // namespace

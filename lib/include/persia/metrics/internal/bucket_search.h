@@ -23,12 +23,14 @@ inline uint32_t BucketOf(const double* bounds, uint32_t pairs, double value) noe
   }
   // Two comparisons an instruction; a true lane is -1. Written with vectors since compilers turn the plain loop into
   // unpredictable branches at -O2.
-  using Pair = double __attribute__((vector_size(16), aligned(8)));
+  using Pair = double __attribute__((vector_size(16)));
   using Mask = long long __attribute__((vector_size(16)));  // NOLINT(google-runtime-int): what comparing a Pair gives
   const Pair values = {value, value};
   Mask below = {0, 0};
   for (uint32_t i = 0; i < pairs; ++i) {
-    below += reinterpret_cast<const Pair*>(bounds)[i] < values;
+    Pair pair;
+    __builtin_memcpy(&pair, bounds + 2 * i, sizeof pair);  // bounds are aligned to 8 only
+    below += pair < values;
   }
   return static_cast<uint32_t>(-(below[0] + below[1]));
 }

@@ -20,8 +20,8 @@ namespace embedding_job {
 class EmbeddingTable {
  public:
   struct Options {
-    uint32_t dimension = 32;     // a multiple of 4
-    uint64_t capacity = 131072;  // rows, spread evenly over the shards; at least one a shard
+    uint32_t dimension = 32;    // a multiple of 4
+    uint64_t capacity = 20000;  // rows, spread evenly over the shards; at least one a shard
     float learning_rate = 0.05F;
     uint64_t seed = 1;
   };

@@ -159,8 +159,8 @@ class EmbeddingWorker : public RequestHandler {
     return std::move(*plan);
   }
 
-  // One thread at a time: the trainer asks for batches on one connection.
   void Watch(size_t feature, const LookupPlan& plan) {
+    const std::lock_guard lock(seen_mutex_);
     HyperLogLog& seen = seen_[feature];
     for (const uint64_t id : plan.distinct_ids(feature)) {
       seen.Add(id);
@@ -221,7 +221,9 @@ class EmbeddingWorker : public RequestHandler {
   ServerGroup& updates_;
   WorkerMetrics metrics_;
   Channel<Batch> pending_;
-  std::array<HyperLogLog, kFeatures> seen_;
+
+  std::mutex seen_mutex_;
+  std::array<HyperLogLog, kFeatures> seen_;  // guarded by seen_mutex_
 
   std::mutex mutex_;
   bool data_began_ = false;                             // guarded by mutex_

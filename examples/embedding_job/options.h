@@ -29,13 +29,13 @@ struct Options {
   uint32_t epochs = 0;  // 0: no limit
 
   // What is trained.
-  std::string corpus;            // empty: the text that every Debian has
-  uint64_t max_words = 400'000;  // 0: all
-  uint32_t batch_size = 512;     // words
+  std::string corpus;         // empty: the text that every Debian has
+  uint64_t max_words = 0;     // 0: all
+  uint32_t batch_size = 512;  // words
   uint32_t dimension = 32;
   uint32_t staleness = 4;  // batches in flight
   uint32_t pending = 16;   // batches that wait at the embedding worker
-  uint64_t server_capacity = 131'072;
+  uint64_t server_capacity = 20'000;
   double learning_rate = 0.05;
   double inject_nan = 0;
   uint64_t seed = 1;

@@ -103,12 +103,18 @@ bool RpcServer::Converse(Connection& connection) {
     connection.Send(EncodeError(text));
     throw JobError(text);
   }
+  if (!Admit()) {
+    connection.Send(
+        EncodeError("this job has all the roles that it needs: one data loader, one embedding worker, one trainer"));
+    return false;
+  }
   connection.Send({MessageType::kAck});
   for (bool asked = false;; asked = true) {
     std::optional<Frame> request = connection.Receive();
     if (!request) {
       if (!asked) {
-        return false;  // it was stopped while it looked for the others
+        Dismiss();  // it was stopped while it looked for the others
+        return false;
       }
       throw ConnectionLost("the " + hello.role + " closed the connection before the job's end");
     }
@@ -124,6 +130,20 @@ bool RpcServer::Converse(Connection& connection) {
       throw;
     }
   }
+}
+
+bool RpcServer::Admit() {
+  const std::lock_guard lock(mutex_);
+  if (admitted_ == connections_) {
+    return false;
+  }
+  ++admitted_;
+  return true;
+}
+
+void RpcServer::Dismiss() {
+  const std::lock_guard lock(mutex_);
+  --admitted_;
 }
 
 void RpcServer::Fail(std::exception_ptr error) {

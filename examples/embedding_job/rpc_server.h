@@ -46,6 +46,9 @@ class RpcServer {
   void ServeClient(Connection& connection);
   // One connection, until its end. True: it said goodbye.
   bool Converse(Connection& connection);
+  // Whether one more is wanted.
+  bool Admit();
+  void Dismiss();
   void Fail(std::exception_ptr error);
   void Wake();
 
@@ -57,8 +60,10 @@ class RpcServer {
   const Descriptor wake_;  // an eventfd: something changed that the accepting thread looks at
 
   std::mutex mutex_;
+  // Guarded by mutex_:
   std::list<Client> clients_;  // grows only, until Run ends
   int open_ = 0;
+  int admitted_ = 0;
   int goodbyes_ = 0;
   std::exception_ptr failure_;
 };

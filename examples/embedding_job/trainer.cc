@@ -64,14 +64,14 @@ void WriteDense(const std::filesystem::path& path, const std::vector<float>& flo
 
 class Trainer {
  public:
-  Trainer(const RoleContext& context, TrainerLink& link)
+  Trainer(const RoleContext& context, Connection lookups, Connection updates)
       : options_(context.options),
-        link_(link),
         metrics_(context.ledger),
         model_(options_.dimension, static_cast<float>(options_.learning_rate)),
         random_(options_.seed),
         checkpoints_(options_.checkpoint_dir, "trainer.dense"),
-        progress_(stdout) {}
+        progress_(stdout),
+        link_(std::move(lookups), std::move(updates), options_.staleness) {}
 
   void Train() {
     ProgressLine::State state;
@@ -166,7 +166,6 @@ class Trainer {
   }
 
   const Options& options_;
-  TrainerLink& link_;
   TrainerMetrics metrics_;
   SkipGram model_;
   Random random_;
@@ -174,6 +173,7 @@ class Trainer {
   ProgressLine progress_;
   LossRecord losses_;
   double elapsed_seconds_ = 0;
+  TrainerLink link_;  // last: its threads use what stands above
 };
 
 }  // namespace
@@ -185,8 +185,7 @@ std::string RunTrainer(const RoleContext& context) {
   const auto open = [&] { return Connection::Open(worker, "embedding_worker", hello, deadline, context.stop); };
   Connection lookups = open();
   Connection updates = open();
-  TrainerLink link(std::move(lookups), std::move(updates), context.options.staleness);
-  Trainer trainer(context, link);
+  Trainer trainer(context, std::move(lookups), std::move(updates));
   trainer.Train();
   return trainer.JobFields();
 }

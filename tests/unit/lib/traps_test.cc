@@ -230,24 +230,27 @@ TEST_F(TrapsTest, AChildThatOutlivesItsParentDoesNotHoldTheParentsLock) {
 // A fork while other threads hold the registry's mutex: the child must not find it locked for ever, nor half a change.
 TEST_F(TrapsTest, ForkWithABusyRegistry) {
   constexpr int kForks = 40;
+  constexpr int kSeriesAFork = 100;
   const auto outcome = RunWorker([] {
     std::atomic<bool> stop = false;
     std::vector<std::thread> threads;
     // These threads allocate only while they hold the mutex, so that the case is about it and not about the sanitizers' own
     // allocators, which do not survive a fork.
     std::vector<std::string> values;
-    for (int i = 0; i < 20000; ++i) {
+    for (int i = 0; i < kForks * kSeriesAFork; ++i) {
       values.push_back(std::to_string(i));
     }
     Family<Counter> families[] = {{"g", "busy0"}, {"g", "busy1"}};
+    std::atomic<size_t> allowed = 0;  // each fork meets registrations under way
     for (auto& family : families) {
       threads.emplace_back([&] {
-        for (size_t i = 0; !stop; ++i) {
-          family.With({{"i", values[i % values.size()]}}).Increment();
+        for (size_t i = 0; !stop; i += i + 1 < allowed ? 1 : 0) {
+          family.With({{"i", values[i]}}).Increment();
         }
       });
     }
     for (int i = 0; i < kForks; ++i) {
+      allowed += kSeriesAFork;
       InForkedChild([] {
         alarm(60);  // a deadlock ends the child, and so the test
         Counter("g", "child").Increment();

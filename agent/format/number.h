@@ -33,9 +33,12 @@ inline char* PrintNumber(char* to, double number) {
   return std::to_chars(to, to + kMaxNumberSize, number).ptr;
 }
 
-inline std::string NumberText(double number) {
+// A number as the value of a label, `le` or `quantile`. A label is compared as text: this is how Go's clients and the gateway
+// print it (0.0001, 10000, 1e+06), so that a bucket is one series on whichever way it reaches Prometheus.
+inline std::string LabelText(double number) {
   char text[kMaxNumberSize];
-  return {text, PrintNumber(text, number)};
+  if (!std::isfinite(number)) return {text, PrintNumber(text, number)};
+  return {text, std::to_chars(text, text + kMaxNumberSize, number, std::chars_format::general).ptr};
 }
 
 }  // namespace persia::agent

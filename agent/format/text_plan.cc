@@ -97,13 +97,13 @@ void TextPlan::Add(const FamilyLayout& family, const SeriesLayout& series, const
   switch (family.type) {
     case MetricType::kHistogram:
       for (double bound : family.bounds) {
-        AddLine(family.name, "_bucket", series.labels, identity, "le", NumberText(bound));
+        AddLine(family.name, "_bucket", series.labels, identity, "le", LabelText(bound));
       }
       AddLine(family.name, "_bucket", series.labels, identity, "le", "+Inf");
       break;
     case MetricType::kSummary:
       for (double quantile : family.bounds) {
-        AddLine(family.name, "", series.labels, identity, "quantile", NumberText(quantile));
+        AddLine(family.name, "", series.labels, identity, "quantile", LabelText(quantile));
       }
       break;
     default:

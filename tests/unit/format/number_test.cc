@@ -13,6 +13,11 @@
 namespace persia::agent {
 namespace {
 
+std::string NumberText(double number) {
+  char text[kMaxNumberSize];
+  return {text, PrintNumber(text, number)};
+}
+
 TEST(NumberTest, WholeNumbersArePrintedAsIntegers) {
   EXPECT_EQ(NumberText(0), "0");
   EXPECT_EQ(NumberText(1), "1");
@@ -54,6 +59,28 @@ TEST(NumberTest, EveryNumberReadsBackAsItself) {
     const double near_whole = std::ldexp(static_cast<double>(static_cast<int64_t>(random())), -10);
     ASSERT_EQ(std::strtod(NumberText(near_whole).c_str(), nullptr), near_whole);
   }
+}
+
+TEST(LabelTextTest, IsWhatTheGatewayPrints) {
+  const struct {
+    double number;
+    const char* text;
+  } kCases[] = {{0, "0"},
+                {1, "1"},
+                {0.5, "0.5"},
+                {0.0001, "0.0001"},
+                {0.00025, "0.00025"},
+                {1e-05, "1e-05"},
+                {10000, "10000"},
+                {123456, "123456"},
+                {1e6, "1e+06"},
+                {1234567, "1.234567e+06"},
+                {-2.5, "-2.5"},
+                {1e21, "1e+21"},
+                {1.0 / 3, "0.3333333333333333"},
+                {0x1p53, "9.007199254740992e+15"},
+                {std::numeric_limits<double>::infinity(), "+Inf"}};
+  for (const auto& [number, text] : kCases) EXPECT_EQ(LabelText(number), text);
 }
 
 }  // namespace

@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -76,6 +79,40 @@ TEST_F(RealPushTest, EscapedTextArrivesAsItWas) {
             {{"x", MetricType::kGauge, 1, 0, {{"feat", "say \"a\\b\"\nend"}}, "Back\\slash, \"quote\"\nand line."}}));
   EXPECT_THAT(peer_.Lines("x{"), ElementsAre(HasSubstr("feat=\"say \\\"a\\\\b\\\"\\nend\"")));
   EXPECT_THAT(peer_.Lines("# HELP x"), ElementsAre("# HELP x Back\\\\slash, \"quote\"\\nand line."));
+}
+
+// The values of the label `le` in these lines, in order.
+std::vector<std::string> BoundsIn(const std::vector<std::string>& lines) {
+  std::vector<std::string> bounds;
+  for (const std::string& line : lines) {
+    const size_t begin = std::min(line.find("{le="), line.find(",le=")) + 5;
+    bounds.push_back(line.substr(begin, line.find('"', begin) - begin));
+  }
+  return bounds;
+}
+
+TEST_F(RealPushTest, ABucketHasTheSameLabelHereAndThere) {
+  auto layout = std::make_shared<Layout>();
+  layout->identities.push_back(kTrainer);
+  layout->families.push_back({.name = "h",
+                              .type = MetricType::kHistogram,
+                              .help = "",
+                              .unit = "",
+                              .bounds = {1e-7, 0.0001, 0.00025, 0.1, 1.0 / 3, 1, 10000, 123456.5, 1e6, 12345678, 1e21},
+                              .series = {{.identity = 0, .first_value = 0, .labels = {}}}});
+  layout->value_count = layout->families[0].ValuesPerSeries();
+  Snapshot snapshot{layout, std::vector<double>(layout->value_count, 1), {}};
+  Push(snapshot);
+  std::string ours;
+  TextRenderer(TextRenderer::Mode::kPush).RenderIdentity(snapshot, 0, ours);
+  std::istringstream text(ours);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(text, line);) {
+    if (line.starts_with("h_bucket{")) lines.push_back(line);
+  }
+  EXPECT_EQ(BoundsIn(lines), BoundsIn(peer_.Lines("h_bucket{")));
+  EXPECT_THAT(lines, ::testing::SizeIs(12));
+  EXPECT_THAT(peer_.Lines("h_count"), ElementsAre(HasSubstr("} 12")));
 }
 
 TEST_F(RealPushTest, CompressedTextArrives) {

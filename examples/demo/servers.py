@@ -8,6 +8,7 @@ death the kernel watches.
 
 import contextlib
 import ctypes
+import http.client
 import json
 import os
 import shutil
@@ -44,7 +45,8 @@ def find_program(name):
 def wait_until(condition, what, seconds=30.0, interval=0.05):
     """Calls `condition` until it gives something true, which is returned.
 
-    An exception in it counts as not yet. After `seconds` a TimeoutError says what was waited for and what was seen last.
+    A server that does not answer (OSError, HTTPException) or not yet as it should (ValueError) counts as not yet; any other
+    exception ends the wait. After `seconds` a TimeoutError says what was waited for and what was seen last.
     """
     deadline = time.monotonic() + seconds
     while True:
@@ -52,7 +54,7 @@ def wait_until(condition, what, seconds=30.0, interval=0.05):
             seen = condition()
             if seen:
                 return seen
-        except Exception as error:  # not there yet
+        except (OSError, http.client.HTTPException, ValueError) as error:
             seen = error
         if time.monotonic() > deadline:
             raise TimeoutError(f"{what}: not within {seconds:g} s; last seen: {seen!r}")

@@ -63,6 +63,8 @@ class Agent(Process):
         self.url = f"http://{address}"
 
     def metrics(self):
+        if not self.running():
+            raise RuntimeError(f"the agent ended with {self.popen.returncode}:\n{self.output()[-4000:]}")
         return Samples(fetch(self.url + "/metrics")[1])
 
 
@@ -170,19 +172,22 @@ class Job:
         self._count += 1
         return self.directory / f"{kind}-{self._count}.log"
 
-    def options(self, address, gateway_address=None):
-        return [
-            f"--job={self.name}",
-            f"--gateway={gateway_address or self._gateway.address}",
-            f"--metrics-dir={self.segments}",
-            f"--listen={address}",
-            "--push-interval=0.2",
-        ]
+    def flags(self, address, more):
+        """What each agent of the job is told, but for what `more` says otherwise."""
+        usual = {
+            "--job": self.name,
+            "--gateway": self._gateway.address,
+            "--metrics-dir": self.segments,
+            "--listen": address,
+            "--push-interval": "0.2",
+        }
+        told = {flag.split("=")[0] for flag in more}
+        return [f"{flag}={value}" for flag, value in usual.items() if flag not in told] + list(more)
 
-    def agent(self, *more, command="run", env=None, **options):
+    def agent(self, *flags):
         """An agent beside the job."""
         address = f"127.0.0.1:{free_port()}"
-        agent = Agent([command, *self.options(address, **options), *more], self._log("agent"), environment(**(env or {})), address)
+        agent = Agent(["run", *self.flags(address, flags)], self._log("agent"), environment(), address)
         self._started(agent)
         return agent
 
@@ -195,13 +200,17 @@ class Job:
 
     def exec(self, *command, flags=(), env=None):
         """Any command under an agent in exec mode."""
-        return self.agent(*flags, "--", *command, command="exec", env=env)
+        address = f"127.0.0.1:{free_port()}"
+        command = ["exec", *self.flags(address, flags), "--", *command]
+        agent = Agent(command, self._log("exec"), environment(**(env or {})), address)
+        self._started(agent)
+        return agent
 
     def exec_worker(self, *flags, env=None):
         """A worker under an agent in exec mode."""
         address = f"127.0.0.1:{free_port()}"
         agent = WorkerUnderAgent(
-            ["exec", *self.options(address), *flags, "--", WORKER],
+            ["exec", *self.flags(address, flags), "--", WORKER],
             self._log("exec"),
             environment(PERSIA_ROLE="trainer", **(env or {})),
             address,

@@ -3,8 +3,11 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "app/agent.h"
@@ -28,7 +31,13 @@ struct Works {
   std::unique_ptr<Agent> agent;
 };
 
-std::unique_ptr<Works> SetUpWorks(const AgentOptions& options, const JobSession& session) {
+// How `run` hears that it may end.
+struct IdleWatch {
+  std::optional<std::chrono::milliseconds> limit;
+  std::function<void()> passed;
+};
+
+std::unique_ptr<Works> SetUpWorks(const AgentOptions& options, const JobSession& session, IdleWatch idle = {}) {
   auto works = std::make_unique<Works>();
   const GatewayAddress address = GatewayAddress::Parse(options.gateway_address).value();
   PushGateway::Options push;
@@ -51,6 +60,8 @@ std::unique_ptr<Works> SetUpWorks(const AgentOptions& options, const JobSession&
   setup.run_id = session.run_id();
   setup.group = session.directory().group();
   setup.ip_addr = options.ip_addr.empty() ? AddressTowards(address.host(), address.port()) : options.ip_addr;
+  setup.idle_limit = idle.limit;
+  setup.on_idle = std::move(idle.passed);
   works->agent = std::make_unique<Agent>(std::move(setup), works->clock, std::move(transport));
   return works;
 }
@@ -220,7 +231,8 @@ int RunCommand(const CommandLine& line, const Config& config) {
     return kExitDone;
   }
   WarnOfWhatDoesNothing(config.options);
-  const std::unique_ptr<Works> works = SetUpWorks(config.options, session.value());
+  const std::unique_ptr<Works> works =
+      SetUpWorks(config.options, session.value(), {.limit = line.exit_when_idle, .passed = [&signals] { signals.Wake(); }});
   if (const Status listening = works->agent->Listen(); !listening.ok()) {
     LogError("web", listening.error());
     return kExitFailed;

@@ -32,6 +32,7 @@ class Cursor {
     const auto size = Take<uint32_t>();
     return {Bytes(size), size};
   }
+  void Skip(size_t n) { Bytes(n); }
   [[nodiscard]] size_t left() const { return size_; }
 
  private:
@@ -100,15 +101,18 @@ class Reader {
     for (const auto& count : header_->dropped) {
       view_.dropped.push_back(count);
     }
+    for (uint64_t i = 0; i < view_.chunks; ++i) {
+      const auto entry = At(header_->directory_offset + i * sizeof(ChunkEntry), sizeof(ChunkEntry)).Take<ChunkEntry>();
+      view_.lanes = std::max<uint64_t>(view_.lanes, entry.lane);
+      chunks_[entry.range].emplace_back(entry.lane, i);
+    }
     Cursor records = At(header_->descriptors_offset, header_->descriptors_used);
     size_t offset = header_->descriptors_offset;
     while (records.left() > 0) {
       const auto record = records.Take<RecordHeader>();
       Cursor body = At(offset + sizeof record, record.bytes - sizeof record);
       ReadRecord(static_cast<RecordType>(record.type), body);
-      for (size_t i = sizeof record; i < record.bytes; ++i) {
-        records.Take<char>();
-      }
+      records.Skip(record.bytes - sizeof record);
       offset += record.bytes;
     }
     ReadEvents();
@@ -174,11 +178,9 @@ class Reader {
   // The cell of a slot, summed over all lanes by `add`, or of the common lane alone.
   template <class Add>
   void ForEachCell(uint32_t slot, bool common_only, const Add& add) {
-    for (uint64_t i = 0; i < view_.chunks; ++i) {
-      const auto entry = At(header_->directory_offset + i * sizeof(ChunkEntry), sizeof(ChunkEntry)).Take<ChunkEntry>();
-      view_.lanes = std::max<uint64_t>(view_.lanes, entry.lane);
-      if (entry.range == slot / kCellsPerChunk && (!common_only || entry.lane == 0)) {
-        add(At(header_->chunks_offset + i * kChunkBytes + slot % kCellsPerChunk * 8, 8).Take<uint64_t>());
+    for (const auto& [lane, chunk] : chunks_[slot / kCellsPerChunk]) {
+      if (!common_only || lane == 0) {
+        add(At(header_->chunks_offset + chunk * kChunkBytes + slot % kCellsPerChunk * 8, 8).Take<uint64_t>());
       }
     }
   }
@@ -248,6 +250,7 @@ class Reader {
   std::string bytes_;
   const Header* header_;
   std::vector<FamilyView> families_;
+  std::map<uint32_t, std::vector<std::pair<uint32_t, uint64_t>>> chunks_;  // by range: lane, number
   SegmentView view_;
 };
 

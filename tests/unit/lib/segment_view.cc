@@ -175,23 +175,28 @@ class Reader {
     }
   }
 
-  // The cell of a slot, summed over all lanes by `add`, or of the common lane alone.
-  template <class Add>
-  void ForEachCell(uint32_t slot, bool common_only, const Add& add) {
+  // A slot's cell in each lane, or in the common lane alone.
+  std::vector<uint64_t> Cells(uint32_t slot, bool common_only) {
+    std::vector<uint64_t> cells;
     for (const auto& [lane, chunk] : chunks_[slot / kCellsPerChunk]) {
       if (!common_only || lane == 0) {
-        add(At(header_->chunks_offset + chunk * kChunkBytes + slot % kCellsPerChunk * 8, 8).Take<uint64_t>());
+        cells.push_back(At(header_->chunks_offset + chunk * kChunkBytes + slot % kCellsPerChunk * 8, 8).Take<uint64_t>());
       }
     }
+    return cells;
   }
   uint64_t Whole(uint32_t slot, bool common_only = false) {
     uint64_t sum = 0;
-    ForEachCell(slot, common_only, [&](uint64_t bits) { sum += bits; });
+    for (const uint64_t bits : Cells(slot, common_only)) {
+      sum += bits;
+    }
     return sum;
   }
   double Double(uint32_t slot) {
     double sum = 0;
-    ForEachCell(slot, false, [&](uint64_t bits) { sum += std::bit_cast<double>(bits); });
+    for (const uint64_t bits : Cells(slot, false)) {
+      sum += std::bit_cast<double>(bits);
+    }
     return sum;
   }
 
@@ -259,8 +264,14 @@ class Reader {
 uint64_t SeriesView::Count() const { return std::accumulate(buckets.begin(), buckets.end(), uint64_t{0}); }
 
 SegmentView ReadSegment(const std::string& path) {
+  // To the end, not to a size asked for before: a live file grows.
   std::ifstream file(path, std::ios::binary);
-  return Reader(std::string((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>())).Read();
+  std::string bytes;
+  std::string block(1 << 20, '\0');
+  while (file.read(block.data(), static_cast<std::streamsize>(block.size())) || file.gcount() > 0) {
+    bytes.append(block, 0, static_cast<size_t>(file.gcount()));
+  }
+  return Reader(std::move(bytes)).Read();
 }
 
 bool IsLocked(const std::string& path) {

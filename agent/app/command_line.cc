@@ -158,9 +158,6 @@ std::optional<std::chrono::milliseconds> ParseDuration(std::string_view text) {
 void FillIn(const Typed& typed, CommandLine& line) {
   for (size_t i = 0; i < Settings().size(); ++i) {
     const Setting& setting = Settings()[i];
-    if (typed.settings[i].size() > 1 && setting.kind != ValueKind::kLabels) {
-      line.errors.push_back(std::string(setting.flag) + ": given twice");
-    }
     for (const std::string& value : typed.settings[i]) {
       line.settings.emplace_back(setting.flag, value);
     }

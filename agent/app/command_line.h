@@ -20,7 +20,7 @@ struct CommandLine {
   // One line each: what was not understood, and what was probably meant. Of exec the command is known all the same.
   std::vector<std::string> errors;
 
-  // Settings, as flag and value.
+  // Settings, as flag and value, in the order of each flag; the last one counts, as for any Unix tool, but for lists.
   std::vector<std::pair<std::string, std::string>> settings;
   std::string config_file;
   bool strict = false;

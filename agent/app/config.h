@@ -24,7 +24,7 @@ using Environment = std::function<std::optional<std::string>(const char* name)>;
 Environment ProcessEnvironment();
 
 struct ConfigSources {
-  // Flag and value, in the order given; a flag that may stand several times stands here several times.
+  // Flag and value, in the order given: of one flag's values the last counts, but for lists.
   std::vector<std::pair<std::string, std::string>> flags;
   Environment environment;
   // From --config. Empty: PERSIA_GLOBAL_CONFIG, else ./global_config.yaml if there is one, else none.

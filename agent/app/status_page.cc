@@ -61,7 +61,8 @@ std::string LastPush(const StatusPage& page, std::chrono::system_clock::time_poi
 std::string RenderStatusPage(const StatusPage& page, std::chrono::system_clock::time_point now) {
   std::string out = kHead;
   out += "<h1>Persia Metrics agent</h1>\n<p class=\"version\">" + HtmlText(page.version) + "</p>\n";
-  out += "<nav><a href=\"metrics\">metrics</a><a href=\"-/healthy\">healthy</a><a href=\"-/ready\">ready</a></nav>\n<dl>\n";
+  out +=
+      "<nav><a href=\"metrics\">/metrics</a><a href=\"-/healthy\">/-/healthy</a><a href=\"-/ready\">/-/ready</a></nav>\n<dl>\n";
   AddRow(out, "Job", page.job);
   AddRow(out, "Run", page.run_id);
   AddRow(out, "Directory", page.directory);

@@ -181,7 +181,8 @@ TEST_F(MergeTest, NaNsOfAGaugeAreOrdinary) {
   const uint32_t absent = a.segment.Gauge("g", "absent", {}, 0);
   a.segment.Set(absent, kAbsent);
   a.Put();
-  for (const double value : Collect()->values) {
+  const auto snapshot = Collect();
+  for (const double value : snapshot->values) {
     if (std::isnan(value)) {
       EXPECT_EQ(std::bit_cast<uint64_t>(value), 0x7ff8'0000'0000'0001U);
     }
@@ -233,7 +234,7 @@ TEST_F(MergeTest, DroppedCountsAreShownWithAllReasons) {
   EXPECT_THAT(Merged({&a, &b}), ElementsAre(Pair(R"(persia_metrics_dropped_total{reason="bad_value"})", "3"),
                                             Pair(R"(persia_metrics_dropped_total{reason="other"})", "2"),
                                             Pair(R"(persia_metrics_dropped_total{reason="type_conflict"})", "5")));
-  const FamilyLayout& family = Collect()->layout->families.at(0);
+  const FamilyLayout family = Collect()->layout->families.at(0);
   EXPECT_EQ(family.type, MetricType::kCounter);
   std::vector<std::string> reasons;
   for (const SeriesLayout& series : family.series) {
@@ -270,7 +271,7 @@ TEST_F(MergeTest, HelpAndUnitAreThoseOfTheNewestProcess) {
   newer.segment.Series(newer.segment.Family(Kind::kCounter, "a", "c", {}, GaugePolicy::kLast, {"New \xff.", "seconds"}));
   newer.Put();
   older.Put();
-  const FamilyLayout& family = Collect()->layout->families.at(0);
+  const FamilyLayout family = Collect()->layout->families.at(0);
   EXPECT_EQ(family.help, "New \xef\xbf\xbd.");
   EXPECT_EQ(family.unit, "seconds");
 }

@@ -16,6 +16,7 @@ from servers import ROOT, Gateway, Process, Prometheus, free_port
 JOB = "embedding_demo"
 PUSH_INTERVAL = 1  # seconds
 BUILD = ROOT / "build/release"
+NAMES = [entry.name for entry in catalog.entries()]
 
 
 class Stopped(Exception):
@@ -69,14 +70,15 @@ def run(seconds, directory, segments):
         if not report_file.exists():
             sys.exit("demo: the job left no report to compare with")
         rows = table.rows(gateway.groups(), json.loads(report_file.read_text()), JOB)
+    rows.sort(key=lambda row: NAMES.index(row.name.removesuffix("_sec")))
     print("\n" + table.render(rows) + "\n")
-    wrong = table.problems(rows, [entry.name for entry in catalog.entries()])
+    wrong = table.problems(rows, NAMES)
     for problem in wrong:
         print(f"demo: {problem}", file=sys.stderr)
     if wrong or code != 0:
         return 1
     counts = sum(row.must_agree for row in rows)
-    print(f"All {len(catalog.entries())} Persia metrics arrived; all {counts} counts agree with the job's own, to the last one.")
+    print(f"All {len(NAMES)} Persia metrics arrived; all {counts} counts agree with the job's own, to the last one.")
     return 0
 
 

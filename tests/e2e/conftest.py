@@ -111,15 +111,14 @@ def segments():
 class GatewayHandle:
     """A real PushGateway that can be killed and started again on its port."""
 
-    def __init__(self, directory, started):
-        self._directory, self._started = directory, started
+    def __init__(self, directory):
+        self._directory = directory
         self.port = free_port()
         self.address = f"127.0.0.1:{self.port}"
         self.start()
 
     def start(self):
         self.server = Gateway(self._directory, self.port)
-        self._started(self.server)
 
     def kill(self):
         self.server.kill()
@@ -143,8 +142,10 @@ class GatewayHandle:
 
 
 @pytest.fixture
-def gateway(tmp_path, started):
-    return GatewayHandle(tmp_path, started)
+def gateway(tmp_path):
+    handle = GatewayHandle(tmp_path)
+    yield handle
+    handle.server.stop()
 
 
 @pytest.fixture

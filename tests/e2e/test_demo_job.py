@@ -111,11 +111,10 @@ def test_every_counter_did_count(demo):
 
 @pytest.mark.parametrize("name, kind, entry", FAMILIES, ids=IDS)
 def test_gateway_has_help_type_and_labels(demo, name, kind, entry):
-    # prometheus_client calls a counter's family by its name without _total; a name without it stays.
     family = families_of(demo.gateway_text)[name]
     lines = demo.gateway_text.splitlines()
     assert f"# TYPE {name} {kind}" in lines
-    assert family.documentation == entry.help
+    assert family.documentation == entry.help + (" The last one." if name.endswith("_sec") else "")
     assert family.samples
     for sample in family.samples:
         own = {"job", "instance", "ip_addr", "role"} | ({entry.label} if entry.label else set())

@@ -50,10 +50,10 @@ void RunDataLoader(const RoleContext& context) {
   const Corpus corpus = ReadText(options);
   context.Say("reads " + std::to_string(corpus.words.size()) + " words from " + std::to_string(corpus.files) +
               " files, with a vocabulary of " + std::to_string(corpus.vocabulary.size()));
-  TalliedCounter batches = context.ledger.NewCounter(kOwnGroup, "batches_sent",
+  TalliedCounter batches = context.ledger.NewCounter(kOwnGroup, "batches_sent_total",
                                                      {.help = "Batches that the data loader sent to the embedding worker."});
   TalliedCounter tokens =
-      context.ledger.NewCounter(kOwnGroup, "tokens", {.help = "Words of text in the batches that were sent."});
+      context.ledger.NewCounter(kOwnGroup, "tokens_total", {.help = "Words of text in the batches that were sent."});
   TalliedGauge vocabulary = context.ledger.NewGauge(kOwnGroup, "vocabulary", {.help = "Different words in the text."});
   vocabulary.Set(static_cast<double>(corpus.vocabulary.size()));
 

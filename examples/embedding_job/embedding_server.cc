@@ -20,7 +20,7 @@ struct ServerMetrics {
         gradient_id_miss_count(ledger.Add(catalog::kGradientIdMissCount, catalog::GradientIdMissCount())),
         lookup_mixed_batch_time_cost(ledger.Add(catalog::kLookupMixedBatchTimeCost, catalog::LookupMixedBatchTimeCost())),
         rows(ledger.NewGauge(kOwnGroup, "rows", {.help = "Embeddings that the server holds."})),
-        evictions(ledger.NewCounter(kOwnGroup, "evictions",
+        evictions(ledger.NewCounter(kOwnGroup, "evictions_total",
                                     {.help = "Embeddings that the server dropped to make room for others."})) {}
 
   TalliedCounter index_miss_count;

@@ -26,14 +26,14 @@ double SecondsSince(Clock::time_point start) { return std::chrono::duration<doub
 
 struct TrainerMetrics {
   explicit TrainerMetrics(Ledger& ledger)
-      : batches(ledger.NewCounter(kOwnGroup, "batches", {.help = "Batches that the trainer has trained on."})),
-        samples(ledger.NewCounter(kOwnGroup, "samples",
+      : batches(ledger.NewCounter(kOwnGroup, "batches_total", {.help = "Batches that the trainer has trained on."})),
+        samples(ledger.NewCounter(kOwnGroup, "samples_total",
                                   {.help = "Pairs of words, neighbours or drawn at random, that the trainer has trained on."})),
         loss(ledger.NewGauge(kOwnGroup, "loss", {.help = "Mean cross-entropy of the last batch's pairs, in nats."})),
         step_time(ledger.NewHistogram(
             kOwnGroup, "step_time",
             {.help = "Time that the trainer takes for the loss and gradients of one batch, in seconds.", .unit = "seconds"})),
-        broken_gradients(ledger.NewCounter(kOwnGroup, "broken_gradients",
+        broken_gradients(ledger.NewCounter(kOwnGroup, "broken_gradients_total",
                                            {.help = "Rows of gradients that the trainer broke on purpose, by --inject-nan."})),
         // The name that torchelastic's own metrics have for it.
         checkpoint_latency(

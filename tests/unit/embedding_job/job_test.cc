@@ -122,9 +122,9 @@ TEST_F(JobTest, BooksOfAllProcessesAgree) {
   const auto of = [&](const std::string& name, const std::string& field = "value") {
     return Sum(report, field, {"\"name\":\"" + name + "\""});
   };
-  const double batches = of("batches");
+  const double batches = of("batches_total");
   EXPECT_GT(batches, 100);
-  EXPECT_EQ(of("batches_sent"), batches);
+  EXPECT_EQ(of("batches_sent_total"), batches);
   EXPECT_EQ(of("step_time", "count"), batches);
   for (const char* name : {"lookup_create_requests_time_cost", "lookup_rpc_time_cost", "update_gradient_time_cost",
                            "summation_time_cost", "lookup_batched_time_cost"}) {
@@ -135,14 +135,14 @@ TEST_F(JobTest, BooksOfAllProcessesAgree) {
   // Each id is missed once, and none is dropped.
   EXPECT_EQ(of("index_miss_count"), of("rows"));
   EXPECT_GT(of("rows"), 0);
-  EXPECT_EQ(of("evictions"), 0);
+  EXPECT_EQ(of("evictions_total"), 0);
   EXPECT_EQ(of("gradient_id_miss_count"), 0);
   EXPECT_NEAR(of("estimated_distinct_id"), of("rows"), 0.04 * of("rows"));
   // What the trainer broke is what the worker left out.
-  EXPECT_GT(of("broken_gradients"), 0);
-  EXPECT_EQ(of("nan_grad_skipped"), of("broken_gradients"));
-  EXPECT_GE(of("nan_count"), of("broken_gradients"));
-  EXPECT_LE(of("nan_count"), 2 * of("broken_gradients"));
+  EXPECT_GT(of("broken_gradients_total"), 0);
+  EXPECT_EQ(of("nan_grad_skipped"), of("broken_gradients_total"));
+  EXPECT_GE(of("nan_count"), of("broken_gradients_total"));
+  EXPECT_LE(of("nan_count"), 2 * of("broken_gradients_total"));
   EXPECT_GT(of("batch_unique_indices_rate"), 0);
   EXPECT_LE(of("batch_unique_indices_rate"), 2);
   EXPECT_EQ(of("staleness"), 0);
@@ -165,7 +165,7 @@ TEST_F(JobTest, LossFalls) {
 TEST_F(JobTest, SmallServersMissGradients) {
   ASSERT_EQ(RunJob({"--epochs=5", "--server-capacity=16", "--staleness=8", "--batch-size=64"}), 0) << Read("log");
   const std::string report = Read("report.json");
-  EXPECT_GT(Sum(report, "value", {"\"evictions\""}), 0);
+  EXPECT_GT(Sum(report, "value", {"\"evictions_total\""}), 0);
   EXPECT_GT(Sum(report, "value", {"\"gradient_id_miss_count\""}), 0);
 }
 
@@ -192,10 +192,10 @@ TEST_F(JobTest, ASignalEndsItInOrder) {
     EXPECT_EQ(Wait(job), 0) << Read("log");
     EXPECT_TRUE(NobodyLeft());
     const std::string report = Read("report.json");
-    EXPECT_GT(Sum(report, "value", {"\"batches\""}), 0);
+    EXPECT_GT(Sum(report, "value", {"\"batches_total\""}), 0);
     // Nothing that was sent is lost.
-    EXPECT_EQ(Sum(report, "value", {"\"batches\""}), Sum(report, "value", {"\"batches_sent\""}));
-    EXPECT_EQ(Sum(report, "count", {"\"update_gradient_time_cost\""}), Sum(report, "value", {"\"batches_sent\""}));
+    EXPECT_EQ(Sum(report, "value", {"\"batches_total\""}), Sum(report, "value", {"\"batches_sent_total\""}));
+    EXPECT_EQ(Sum(report, "count", {"\"update_gradient_time_cost\""}), Sum(report, "value", {"\"batches_sent_total\""}));
     EXPECT_EQ(Sum(report, "value", {"\"staleness\""}), 0);
   }
 }
@@ -295,9 +295,9 @@ class LoneRoles : public JobTest {
 TEST_F(LoneRoles, FindEachOtherInAnyOrder) {
   StartAll({"--epochs=2"});
   ExpectAllEndWell();
-  const double sent = Sum(Read("data_loader.json"), "value", {"\"batches_sent\""});
+  const double sent = Sum(Read("data_loader.json"), "value", {"\"batches_sent_total\""});
   EXPECT_GT(sent, 0);
-  EXPECT_EQ(Sum(Read("trainer.json"), "value", {"\"batches\""}), sent);
+  EXPECT_EQ(Sum(Read("trainer.json"), "value", {"\"batches_total\""}), sent);
   EXPECT_EQ(Sum(Read("embedding_worker.json"), "count", {"\"lookup_rpc_time_cost\""}), sent);
 }
 

@@ -4,8 +4,9 @@
 // the number of workers is bounded, and so is what stalled clients can take. Connections are not kept after the answer, since
 // an idle one would hold a worker as well.
 //
-// Thread safety: handlers are called from several worker threads at once. The server itself: made, asked and destroyed by one
-// thread. The destructor returns once no handler is running any more; requests under way are cut off within two seconds.
+// Thread safety: handlers are called from several worker threads at once, on stacks of 100 KiB. The server itself: made, asked
+// and destroyed by one thread. The destructor returns once no handler is running any more; requests under way are cut off
+// within two seconds.
 //
 //   Result<std::unique_ptr<HttpServer>> server = HttpServer::Start(
 //       {.listen_address = "127.0.0.1:9464"},

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <latch>
+#include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -196,28 +197,38 @@ TEST_F(HttpServerTest, AddressesThatCannotBeServedAreRefused) {
   EXPECT_THAT(StartError("example.com:80"), HasSubstr("\"example.com\" is not an IPv4 address"));
 }
 
+// The signals that a thread of this process has blocked, by thread.
+std::map<std::string, unsigned long long> BlockedByThread() {
+  std::map<std::string, unsigned long long> blocked;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream status(task.path() / "status");
+    for (std::string line; std::getline(status, line);) {
+      if (line.starts_with("SigBlk:")) blocked[task.path().filename()] = std::stoull(line.substr(7), nullptr, 16);
+    }
+  }
+  return blocked;
+}
+
 TEST_F(HttpServerTest, SignalsAreLeftToTheProgram) {
   struct sigaction before {};
   sigaction(SIGCHLD, nullptr, &before);
-  Serve();
+  const auto threads_before = BlockedByThread();
+  Serve({.threads = 3});
   struct sigaction after {};
   sigaction(SIGCHLD, nullptr, &after);
   EXPECT_EQ(before.sa_handler, after.sa_handler);
 
-  int civetweb_threads = 0;
-  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
-    std::ifstream status(task.path() / "status");
-    bool is_civetweb = false;
-    for (std::string line; std::getline(status, line);) {
-      if (line.starts_with("Name:")) is_civetweb = line.find("civetweb") != std::string::npos;
-      if (!is_civetweb || !line.starts_with("SigBlk:")) continue;
-      ++civetweb_threads;
-      const unsigned long long blocked = std::stoull(line.substr(7), nullptr, 16);
-      EXPECT_TRUE((blocked >> (SIGTERM - 1)) & 1) << line;
-      EXPECT_TRUE((blocked >> (SIGCHLD - 1)) & 1) << line;
+  int threads = 0;
+  for (const auto& [thread, blocked] : BlockedByThread()) {
+    if (threads_before.contains(thread)) {
+      EXPECT_EQ(blocked, threads_before.at(thread));
+      continue;
     }
+    ++threads;
+    EXPECT_TRUE((blocked >> (SIGTERM - 1)) & 1);
+    EXPECT_TRUE((blocked >> (SIGCHLD - 1)) & 1);
   }
-  EXPECT_GE(civetweb_threads, 4);
+  EXPECT_GE(threads, 4);
 }
 
 }  // namespace

@@ -1,10 +1,13 @@
 """A program of its own that finds the installed library, statically and shared, and reaches the gateway by an agent."""
 
+import os
 import shutil
 import subprocess
+import uuid
+from pathlib import Path
 
 import pytest
-from conftest import BUILD, environment
+from conftest import AGENT, BUILD, environment
 from servers import ROOT, Process, wait_until
 
 QUICKSTART = ROOT / "examples/quickstart"
@@ -61,6 +64,21 @@ def test_agent_first_then_worker(quickstart, job, gateway, started, target):
     assert worker.wait() == 0
     gateway.wait_for("my_app_batches_total", BATCHES, job="quickstart", role="trainer")
     gateway.wait_for("my_app_step_time_cost_count", BATCHES)
+
+
+def test_worker_and_agent_find_each_other_by_the_jobs_name(quickstart, gateway, started, tmp_path):
+    """As the README has it: no directory is given, and the job's name decides where both look."""
+    job_name = f"quickstart-{uuid.uuid4().hex}"
+    env = environment(PERSIA_JOB_NAME=job_name, PERSIA_METRICS_GATEWAY_ADDR=gateway.address, PERSIA_METRICS_PUSH_INTERVAL="0.2")
+    try:
+        agent = Process([AGENT, "run", "--listen=off"], tmp_path / "agent.log", env=env)
+        started(agent)
+        worker = Process([quickstart["persia::metrics"]], tmp_path / "quickstart.log", env=env)
+        started(worker)
+        assert worker.wait() == 0
+        gateway.wait_for("my_app_batches_total", BATCHES, job=job_name, role="trainer")
+    finally:
+        shutil.rmtree(Path(f"/dev/shm/persia-metrics-{os.getuid()}") / job_name, ignore_errors=True)
 
 
 def test_shared_program_uses_the_shared_library(quickstart):

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 from conftest import AGENT
-from servers import ROOT
+from servers import ROOT, find_program
 
 import catalog
 
@@ -61,6 +61,14 @@ def test_config_of_the_readme_is_accepted(tmp_path):
     config.write_text(block("yaml", "PersiaMetricsConfig:"))
     result = subprocess.run([AGENT, "check-config", f"--config={config}"], capture_output=True, text=True, timeout=10)
     assert result.returncode == 0, result.stderr
+
+
+def test_scrape_config_of_the_readme_is_accepted_by_prometheus(tmp_path):
+    config = tmp_path / "prometheus.yml"
+    config.write_text(block("yaml", "scrape_configs:"))
+    result = subprocess.run([find_program("promtool"), "check", "config", config], capture_output=True, text=True, timeout=10)
+    assert result.returncode == 0, result.stderr
+    assert "honor_labels: true" in config.read_text()
 
 
 @pytest.mark.parametrize("document", project_files("*.md"), ids=lambda path: str(path.relative_to(ROOT)))

@@ -155,6 +155,23 @@ std::optional<std::chrono::milliseconds> ParseDuration(std::string_view text) {
   return std::chrono::milliseconds(std::llround(number * unit * 1000));
 }
 
+// What is wrong with the first argument, which must be a verb or ask for something to print.
+std::string CheckFirst(const std::vector<std::string>& arguments) {
+  constexpr std::string_view kPrinting[] = {"-h", "--help", "--version"};
+  if (arguments.empty()) {
+    return "a command is missing (run, exec, once, check-config); --help tells more";
+  }
+  const std::string& first = arguments[0];
+  if (!first.starts_with("-")) {
+    const bool known = std::find(std::begin(kVerbs), std::end(kVerbs), first) != std::end(kVerbs);
+    return known ? "" : "unknown command " + Quoted(first) + " (run, exec, once, check-config)" + DidYouMean(first, kVerbs);
+  }
+  if (std::find(std::begin(kPrinting), std::end(kPrinting), first) == std::end(kPrinting)) {
+    return "unexpected flag " + Quoted(first) + " before the command (run, exec, once, check-config); flags stand behind it";
+  }
+  return "";
+}
+
 void FillIn(const Typed& typed, CommandLine& line) {
   for (size_t i = 0; i < Settings().size(); ++i) {
     const Setting& setting = Settings()[i];
@@ -183,10 +200,8 @@ CommandLine::Verb VerbOf(const std::string& name) {
 
 CommandLine ParseCommandLine(std::vector<std::string> arguments) {
   CommandLine line;
-  if (!arguments.empty() && !arguments[0].starts_with("-") &&
-      std::find(std::begin(kVerbs), std::end(kVerbs), arguments[0]) == std::end(kVerbs)) {
-    line.errors.push_back("unknown command " + Quoted(arguments[0]) + " (run, exec, once, check-config)" +
-                          DidYouMean(arguments[0], kVerbs));
+  if (std::string error = CheckFirst(arguments); !error.empty()) {
+    line.errors.push_back(std::move(error));
     return line;
   }
 
@@ -210,7 +225,7 @@ CommandLine ParseCommandLine(std::vector<std::string> arguments) {
   AddVerb(app, "once", "Print the job's metrics as text, once", typed);
   AddVerb(app, "check-config", "Check flags, environment and file; print what is wrong, or what would be used", typed);
 
-  if (!arguments.empty() && arguments[0] == "exec") {
+  if (arguments[0] == "exec") {
     line.verb = CommandLine::Verb::kExec;
     TakeCommand(arguments, line.command);
     // Known even if the rest is not understood: it decides what that means.
@@ -219,11 +234,6 @@ CommandLine ParseCommandLine(std::vector<std::string> arguments) {
   try {
     std::reverse(arguments.begin(), arguments.end());  // as the library wants them
     app.parse(arguments);
-    if (app.get_subcommands().empty()) {
-      line.verb = CommandLine::Verb::kNone;
-      line.errors.push_back("a command is missing (run, exec, once, check-config); --help tells more");
-      return line;
-    }
     const CLI::App& verb = *app.get_subcommands().front();
     line.verb = VerbOf(verb.get_name());
     bool after_flag = false;  // then it may be the flag's value

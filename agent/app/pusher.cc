@@ -79,8 +79,9 @@ void Pusher::Loop() {
       const std::shared_ptr<const Snapshot> snapshot = std::exchange(waiting_, nullptr);
       busy_ = true;
       lock.unlock();
-      PushOne(*snapshot);
+      const Status status = options_.push(*snapshot);
       lock.lock();
+      Note(status);
       busy_ = false;
       idle_.notify_all();
     } else {
@@ -89,9 +90,7 @@ void Pusher::Loop() {
   }
 }
 
-void Pusher::PushOne(const Snapshot& snapshot) {
-  const Status status = options_.push(snapshot);
-  const std::lock_guard lock(mutex_);
+void Pusher::Note(const Status& status) {
   ++state_.pushes;
   if (status.ok()) {
     state_.last_success = std::chrono::system_clock::now();

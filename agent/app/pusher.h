@@ -63,7 +63,7 @@ class Pusher {
  private:
   void Loop();
   bool WaitIdle(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds limit);
-  void PushOne(const Snapshot& snapshot);
+  void Note(const Status& status);
 
   const Options options_;
   std::mutex mutex_;

@@ -1,0 +1,244 @@
+// The agent with real workers and real HTTP; the gateway is a list of what it was sent.
+#include "app/agent.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <mutex>
+
+#include "manual_clock.h"
+#include "net/http_client.h"
+#include "test_job.h"
+
+namespace persia::agent {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::Pair;
+using namespace std::chrono_literals;
+
+// What arrived, and what answer the next push gets.
+class ScriptedGateway {
+ public:
+  PushTransport Transport() {
+    return {.name = "gateway:9091",
+            .push = [this](const Snapshot& snapshot) { return Push(snapshot); },
+            .report = [this] { return report_; },
+            .interrupt = [] {},
+            .rearm = [] {}};
+  }
+  void SetGood(bool good) {
+    const std::lock_guard lock(mutex_);
+    good_ = good;
+  }
+  // Waits for push number `count`, the first is 1, and gives its text.
+  std::string Await(size_t count) {
+    std::unique_lock lock(mutex_);
+    arrived_.wait(lock, [&] { return texts_.size() >= count; });
+    return texts_[count - 1];
+  }
+
+ private:
+  Status Push(const Snapshot& snapshot) {
+    std::string text;
+    TextRenderer(TextRenderer::Mode::kScrape).Render(snapshot, text);
+    const std::lock_guard lock(mutex_);
+    texts_.push_back(text);
+    report_.result = good_ ? PushResult::kSuccess : PushResult::kUnreachable;
+    arrived_.notify_all();
+    return good_ ? Status(Done{}) : Status(Error{"gateway:9091: connection refused"});
+  }
+
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::vector<std::string> texts_;
+  bool good_ = true;
+  PushReport report_;  // the push thread's
+};
+
+class AgentTest : public ::testing::Test {
+ protected:
+  AgentTest() {
+    setup_.options.job_name = "a job";
+    setup_.options.listen_address = "127.0.0.1:0";
+    setup_.version = "1.2.3";
+    setup_.directory = job_.directory();
+    setup_.run_id = "run";
+    setup_.ip_addr = "10.0.0.7";
+    std::filesystem::create_directory(job_.directory());
+    std::filesystem::permissions(job_.directory(), std::filesystem::perms::owner_all);
+  }
+  ~AgentTest() override { SetUpLog(LogLevel::kInfo, LogFormat::kText); }
+
+  Agent& Make() {
+    agent_ = std::make_unique<Agent>(setup_, clock_, gateway_.Transport());
+    EXPECT_TRUE(agent_->Listen().ok());
+    return *agent_;
+  }
+  // Lets one more tick pass, once the push of the one before is over.
+  void Tick() {
+    clock_.AwaitWaits(++ticks_);
+    while (Get("/").body.find("<dt>Pushes</dt><dd>" + std::to_string(ticks_) + ",") == std::string::npos) {
+    }
+    clock_.Advance(10s);
+    gateway_.Await(static_cast<size_t>(ticks_) + 1);
+  }
+  HttpResponse Get(const std::string& path) {
+    HttpClient client({});
+    return client.Send({.method = "GET", .url = "http://" + agent_->listening_at() + path, .headers = {}, .body = {}}).value();
+  }
+
+  TestJob job_;
+  ManualClock clock_;
+  ScriptedGateway gateway_;
+  Agent::Setup setup_;
+  std::unique_ptr<Agent> agent_;
+  int ticks_ = 0;
+};
+
+TEST_F(AgentTest, PushesTheWorkersAndItselfAtOnce) {
+  const TestJob::Worker worker(job_, 7, "run");
+  Make().Start();
+  const std::string text = gateway_.Await(1);
+  EXPECT_THAT(text, HasSubstr("\nmy_app_batches{job=\"a job\",instance=\"rep_1\",ip_addr=\"10.0.0.7\",role=\"trainer\"} 7\n"));
+  EXPECT_THAT(text, HasSubstr("job=\"a job\",instance=\"rep_0\",ip_addr=\"10.0.0.7\",role=\"agent\""));
+  EXPECT_THAT(text, Not(HasSubstr("\nprocess_")));  // those are the gateway's own names
+  EXPECT_TRUE(agent_->Finish().ok());
+}
+
+TEST_F(AgentTest, LastPushHasTheLastValues) {
+  auto worker = std::make_unique<TestJob::Worker>(job_, 1, "run");
+  TestJob::Worker late(job_, 0, "run");
+  Make().Start();
+  gateway_.Await(1);
+  worker.reset();  // ended between two ticks: its values stay
+  EXPECT_TRUE(agent_->Finish().ok());
+  EXPECT_THAT(gateway_.Await(2), HasSubstr("role=\"trainer\"} 1\n"));
+}
+
+TEST_F(AgentTest, ConfiguredLabelsStandOnEachSeries) {
+  const TestJob::Worker worker(job_, 7, "run");
+  setup_.options.labels = {{"team", "ads"}};
+  Make().Start();
+  const std::string text = gateway_.Await(1);
+  EXPECT_THAT(text, HasSubstr("role=\"trainer\",team=\"ads\"} 7\n"));
+  EXPECT_THAT(text, HasSubstr("role=\"agent\",team=\"ads\""));
+  EXPECT_TRUE(agent_->Finish().ok());
+}
+
+TEST_F(AgentTest, PagesAreReadyAfterTheFirstCollection) {
+  const TestJob::Worker worker(job_, 7, "run");
+  Make();
+  EXPECT_EQ(Get("/-/ready").status, 503);
+  agent_->Start();
+  gateway_.Await(1);
+  clock_.AwaitWaits(1);
+  EXPECT_EQ(Get("/-/ready").status, 200);
+  EXPECT_EQ(Get("/-/healthy").status, 200);
+  const std::string metrics = Get("/metrics").body;
+  EXPECT_THAT(metrics, HasSubstr("role=\"trainer\"} 7\n"));
+  EXPECT_THAT(metrics, HasSubstr("\nprocess_resident_memory_bytes{"));
+  const std::string page = Get("/").body;
+  EXPECT_THAT(page, HasSubstr("a job"));
+  EXPECT_THAT(page, HasSubstr("gateway:9091"));
+  EXPECT_THAT(page, HasSubstr("1 alive, 0 ended"));
+  EXPECT_TRUE(agent_->Finish().ok());
+}
+
+TEST_F(AgentTest, ScrapeCollectsAnewWhatIsOlderThanASecond) {
+  TestJob::Worker worker(job_, 7, "run");
+  Make().Start();
+  gateway_.Await(1);
+  clock_.AwaitWaits(1);
+  worker.End();
+  EXPECT_THAT(Get("/").body, HasSubstr("1 alive, 0 ended"));
+  clock_.Advance(1001ms);
+  Get("/metrics");
+  EXPECT_THAT(Get("/").body, HasSubstr("0 alive, 1 ended"));
+  EXPECT_TRUE(agent_->Finish().ok());
+}
+
+TEST_F(AgentTest, IsUnhealthyWhenCollectingIsStuck) {
+  Make();
+  EXPECT_EQ(Get("/-/healthy").status, 503);  // it never began
+}
+
+TEST_F(AgentTest, GatewaysStateIsLoggedOncePerChange) {
+  ::testing::internal::CaptureStderr();
+  gateway_.SetGood(false);
+  Make().Start();
+  gateway_.Await(1);
+  Tick();
+  gateway_.SetGood(true);
+  Tick();
+  Tick();
+  EXPECT_TRUE(agent_->Finish().ok());
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  const auto count = [&](const std::string& line) {
+    int found = 0;
+    for (size_t at = 0; (at = log.find(line, at)) != std::string::npos; ++at) {
+      ++found;
+    }
+    return found;
+  };
+  EXPECT_EQ(count("warning: cannot push to gateway:9091: connection refused"), 1) << log;
+  EXPECT_EQ(count("info: pushing to gateway:9091"), 1) << log;
+}
+
+TEST_F(AgentTest, SaysWhereWorkersAreLookedForAfterThreeTicks) {
+  ::testing::internal::CaptureStderr();
+  Make().Start();
+  for (int tick = 1; tick <= 5; ++tick) {
+    Tick();
+  }
+  EXPECT_TRUE(agent_->Finish().ok());
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  const std::string line = "PERSIA_METRICS_DIR=" + job_.directory();
+  ASSERT_THAT(log, HasSubstr(line));
+  EXPECT_EQ(log.find(line), log.rfind(line));
+}
+
+TEST_F(AgentTest, IsIdleOnceTheLastWorkerHasEndedForLongEnough) {
+  std::atomic<int> idle = 0;
+  setup_.idle_limit = 20s;
+  setup_.on_idle = [&] { ++idle; };
+  TestJob::Worker worker(job_, 7, "run");
+  Make().Start();
+  gateway_.Await(1);
+  Tick();
+  worker.End();
+  Tick();  // notices the end
+  Tick();
+  EXPECT_EQ(idle, 0);
+  for (int tick = 0; tick < 3; ++tick) {
+    Tick();
+  }
+  EXPECT_EQ(idle, 1);
+  EXPECT_TRUE(agent_->Finish().ok());
+}
+
+TEST_F(AgentTest, AddressThatCannotBeHadIsAnError) {
+  Make();
+  setup_.options.listen_address = agent_->listening_at();
+  setup_.options.listen_address_is_default = false;
+  Agent second(setup_, clock_, gateway_.Transport());
+  const Status status = second.Listen();
+  ASSERT_FALSE(status.ok());
+  EXPECT_THAT(status.error(), HasSubstr(agent_->listening_at()));
+  setup_.options.listen_address_is_default = true;
+  Agent third(setup_, clock_, gateway_.Transport());
+  EXPECT_TRUE(third.Listen().ok());
+  EXPECT_NE(third.listening_at(), agent_->listening_at());
+}
+
+TEST_F(AgentTest, ServesNothingIfToldSo) {
+  setup_.options.listen_address = "";
+  Make();
+  EXPECT_EQ(agent_->listening_at(), "");
+}
+
+}  // namespace
+}  // namespace persia::agent

@@ -10,7 +10,8 @@
 namespace embedding_job {
 namespace {
 
-// Ertl's sigma and tau: what the registers that are still empty, and those that are full, stand for.
+// Ertl's sigma: what the registers that are still empty stand for. His tau, for those that are full, adds nothing before 2^50
+// ids.
 double Sigma(double x) {
   if (x == 1.0) {
     return std::numeric_limits<double>::infinity();
@@ -23,21 +24,6 @@ double Sigma(double x) {
     sum += x * power;
   }
   return sum;
-}
-
-double Tau(double x) {
-  if (x == 0.0 || x == 1.0) {
-    return 0;
-  }
-  double power = 1;
-  double sum = 1 - x;
-  for (double before = -1; sum != before;) {
-    before = sum;
-    x = std::sqrt(x);
-    power /= 2;
-    sum -= (1 - x) * (1 - x) * power;
-  }
-  return sum / 3;
 }
 
 }  // namespace
@@ -58,8 +44,8 @@ void HyperLogLog::Add(uint64_t id) {
 
 double HyperLogLog::Estimate() const {
   const double m = kRegisters;
-  double z = m * Tau(1 - registers_of_rank_[kMaxRank] / m);
-  for (int rank = kMaxRank - 1; rank >= 1; --rank) {
+  double z = 0;
+  for (int rank = kMaxRank; rank >= 1; --rank) {
     z = 0.5 * (z + registers_of_rank_[rank]);
   }
   z += m * Sigma(registers_of_rank_[0] / m);

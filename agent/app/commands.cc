@@ -66,11 +66,13 @@ std::unique_ptr<Works> SetUpWorks(const AgentOptions& options, const JobSession&
   return works;
 }
 
-void LogStart(const Agent& agent, const AgentOptions& options, const JobSession& session) {
+void LogStart(const Agent& agent, const Config& config, const JobSession& session) {
+  const AgentOptions& options = config.options;
   const std::string pages = agent.listening_at();
   LogInfo("agent.started", "job " + Quoted(options.job_name) + (session.continued() ? " goes on with run " : " begins run ") +
                                session.run_id() + ", workers in " + session.directory().path() + ", gateway " +
-                               options.gateway_address + (pages.empty() ? "" : ", pages on http://" + pages + "/"));
+                               options.gateway_address + (pages.empty() ? "" : ", pages on http://" + pages + "/") +
+                               (config.file.empty() ? "" : ", settings from " + config.file));
 }
 
 // The last collection and push. A signal that asks to end means: at once.
@@ -185,7 +187,7 @@ int ExecuteCommand(const CommandLine& line, const Config& config) {
   if (const Status listening = works->agent->Listen(); !listening.ok()) {
     LogError("web", listening.error() + "; the pages are not served");
   }
-  LogStart(*works->agent, config.options, *plan.session);
+  LogStart(*works->agent, config, *plan.session);
   works->agent->Start();
   const int exit_code = command.Wait(signals);
   Finish(*works->agent, signals);
@@ -237,7 +239,7 @@ int RunCommand(const CommandLine& line, const Config& config) {
     LogError("web", listening.error());
     return kExitFailed;
   }
-  LogStart(*works->agent, config.options, session.value());
+  LogStart(*works->agent, config, session.value());
   works->agent->Start();
   const bool idle = wait();
   Finish(*works->agent, signals);

@@ -9,6 +9,9 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <sstream>
+
+#include "app/settings.h"
 
 namespace persia::agent {
 namespace {
@@ -326,6 +329,33 @@ TEST_F(ConfigOrder, WhatIsNoSmallFileIsRefusedUnread) {
   EXPECT_THAT(Load().errors, ElementsAre(HasSubstr(": is not a regular file; expected a YAML file")));
   sources_.file = File(std::string((1 << 20) + 1, '#'));
   EXPECT_THAT(Load().errors, ElementsAre(HasSubstr(": is larger than 1 MiB")));
+}
+
+// The files that we ship.
+std::string Shipped(const std::string& name) {
+  std::stringstream text;
+  text << std::ifstream(std::string(PERSIA_CONFIG_DIR) + "/" + name).rdbuf();
+  return text.str();
+}
+
+TEST(ShippedConfig, IsAccepted) {
+  const Config config = Parse(Shipped("global_config.yaml"));
+  EXPECT_THAT(config.errors, IsEmpty());
+  EXPECT_EQ(config.options.job_name, "dlrm_v1.0");
+}
+
+TEST(ShippedConfig, TableOfSettingsIsTheAgents) {
+  const std::string readme = Shipped("README.md");
+  for (const Setting& setting : Settings()) {
+    const size_t at = readme.find("`" + std::string(setting.flag) + "`");
+    ASSERT_NE(at, std::string::npos) << setting.flag;
+    const size_t begin = readme.rfind('\n', at) + 1;
+    const std::string row = readme.substr(begin, readme.find('\n', at) - begin);
+    for (const std::string_view word : {setting.key, setting.alias, setting.environment, setting.second_environment}) {
+      EXPECT_THAT(row, HasSubstr(word.empty() ? "" : "`" + std::string(word) + "`"));
+    }
+    EXPECT_THAT(row, HasSubstr(std::string(setting.default_text)));
+  }
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace embedding_job {
 namespace {
 
 constexpr double kDefaultDuration = 30;
-constexpr size_t kHelpColumn = 28;
+constexpr size_t kHelpColumn = 29;
 
 constexpr std::array<std::pair<Role, std::string_view>, 5> kRoles = {{
     {Role::kAll, "all"},

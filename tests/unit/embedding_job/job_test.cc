@@ -150,15 +150,30 @@ TEST_F(JobTest, BooksOfAllProcessesAgree) {
   EXPECT_GT(of("checkpoint.write_latency_ms"), 0);
 }
 
+// From what an untrained model has, log 2, to less than who knows no more than that one pair in five is of neighbours: 0.5004.
+// How fast it falls depends on how stale the embeddings happen to be, where it ends does not.
 TEST_F(JobTest, LossFalls) {
   ASSERT_EQ(RunJob({"--epochs=10", "--batch-size=128"}), 0) << Read("log");
   const std::string report = Read("report.json");
   const double first = Sum(report, "first_loss", {"\"batches\":"});
   const double last = Sum(report, "last_loss", {"\"batches\":"});
-  EXPECT_GT(first, 0.5) << report;
+  EXPECT_GT(first, last);
   EXPECT_GT(last, 0);
-  EXPECT_LT(last, 0.8 * first);
+  EXPECT_LT(last, 0.47);
   EXPECT_THAT(Read("log"), HasSubstr(" at first, "));
+}
+
+// With one batch in flight nothing is left to chance but time.
+TEST_F(JobTest, ARunWithoutStalenessRepeats) {
+  std::set<std::string> losses;
+  for (int run = 0; run < 3; ++run) {
+    ASSERT_EQ(RunJob({"--epochs=2", "--batch-size=128", "--staleness=1"}), 0) << Read("log");
+    const std::string report = Read("report.json");
+    const size_t begin = report.find("\"first_loss\":");
+    ASSERT_NE(begin, std::string::npos);
+    losses.insert(report.substr(begin, report.find(",\"elapsed") - begin));
+  }
+  EXPECT_EQ(losses.size(), 1U) << *losses.begin();
 }
 
 // So few rows that an id is dropped while its batch is in flight.

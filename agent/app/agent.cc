@@ -67,7 +67,7 @@ Agent::Agent(Setup setup, Clock& clock, PushTransport transport)
                   .on_skipped =
                       [this](uint64_t ticks) {
                         own_.TickSkipped(ticks);
-                        slow_log_.Bad("collect", "reading the metrics takes longer than the push interval; ticks are left out");
+                        pace_log_.Bad("late", "collecting was held up for longer than the push interval; ticks are left out");
                       }}),
       pusher_({.push = [this](const Snapshot& snapshot) { return Push(snapshot); },
                .interrupt = transport_.interrupt,
@@ -119,7 +119,11 @@ std::shared_ptr<const Snapshot> Agent::Collect() {
   auto all = combiner_.Combine({workers.ok() ? labels_.AddTo(workers.value()) : nullptr, own.ok() ? own.value() : nullptr});
   const size_t series = CountSeries(*all->layout);
   own_.SetSeries(series);
-  own_.CollectDone(Seconds(std::chrono::steady_clock::now() - began));
+  const auto took = std::chrono::steady_clock::now() - began;
+  own_.CollectDone(Seconds(took));
+  if (took < setup_.options.push_interval) {
+    pace_log_.Recovered("collecting keeps up with the push interval again");
+  }
   const std::lock_guard lock(seen_mutex_);
   seen_ = {segments_.stats(), series};
   return all;
@@ -172,12 +176,10 @@ void Agent::WatchWorkers() {
 }
 
 void Agent::OnTick(const std::shared_ptr<const Snapshot>& snapshot) {
-  if (pusher_.Offer(snapshot)) {
-    slow_log_.Recovered("pushes keep up with the interval again");
-    return;
+  // Busy: whether the gateway is slow or away is known, and said, when the push under way has ended.
+  if (!pusher_.Offer(snapshot)) {
+    own_.TickSkipped();
   }
-  own_.TickSkipped();
-  slow_log_.Bad("push", "a push takes longer than the push interval; ticks are left out");
 }
 
 Status Agent::Push(const Snapshot& snapshot) {
@@ -187,10 +189,15 @@ Status Agent::Push(const Snapshot& snapshot) {
   if (finishing_) {
     return status;  // whoever waits for the end says how it went
   }
-  if (status.ok()) {
-    gateway_log_.Good("pushing to " + transport_.name);
-  } else {
+  if (!status.ok()) {
     gateway_log_.Bad(ToString(report.result), "cannot push to " + status.error());
+    return status;
+  }
+  gateway_log_.Good("pushing to " + transport_.name);
+  if (report.duration > setup_.options.push_interval) {
+    slow_log_.Bad("slow", "pushes to " + transport_.name + " take longer than the push interval; ticks are left out");
+  } else {
+    slow_log_.Recovered("pushes take less than the push interval again");
   }
   return status;
 }

@@ -106,6 +106,7 @@ class Agent {
   std::optional<Clock::TimePoint> idle_since_;
   bool idle_told_ = false;
   StateLog workers_log_{"workers.none"};
+  StateLog pace_log_{"collect.late"};
 
   // The push thread's.
   StateLog gateway_log_{"push"};

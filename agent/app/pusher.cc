@@ -34,11 +34,14 @@ Status Pusher::Finish(std::shared_ptr<const Snapshot> last) {
     if (!in_time && !given_up_) {
       options_.rearm();
     }
-    const bool away = !in_time || !state_.last_error.empty();
+    const std::string former = state_.last_error;
+    const bool away = !in_time || !former.empty();
     waiting_ = std::move(last);
     ended_ = true;
     wake_.notify_one();
-    WaitIdle(lock, away ? options_.limit_if_away : options_.limit);
+    if (!WaitIdle(lock, away ? options_.limit_if_away : options_.limit) && !former.empty()) {
+      state_.last_error = former;  // says more than that the last one was cut short
+    }
   }
   thread_.join();
   return state_.last_error.empty() ? Status(Done{}) : Status(Error{state_.last_error});

@@ -34,6 +34,11 @@ class ScriptedGateway {
     const std::lock_guard lock(mutex_);
     good_ = good;
   }
+  // As if each push took so long.
+  void SetDuration(std::chrono::duration<double> duration) {
+    const std::lock_guard lock(mutex_);
+    duration_ = duration;
+  }
   // Waits for push number `count`, the first is 1, and gives its text.
   std::string Await(size_t count) {
     std::unique_lock lock(mutex_);
@@ -47,6 +52,7 @@ class ScriptedGateway {
     TextRenderer(TextRenderer::Mode::kScrape).Render(snapshot, text);
     const std::lock_guard lock(mutex_);
     texts_.push_back(text);
+    report_.duration = duration_;
     report_.result = good_ ? PushResult::kSuccess : PushResult::kUnreachable;
     arrived_.notify_all();
     return good_ ? Status(Done{}) : Status(Error{"gateway:9091: connection refused"});
@@ -56,8 +62,17 @@ class ScriptedGateway {
   std::condition_variable arrived_;
   std::vector<std::string> texts_;
   bool good_ = true;
+  std::chrono::duration<double> duration_{0};
   PushReport report_;  // the push thread's
 };
+
+int Count(const std::string& text, const std::string& part) {
+  int found = 0;
+  for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; ++at) {
+    ++found;
+  }
+  return found;
+}
 
 class AgentTest : public ::testing::Test {
  protected:
@@ -177,15 +192,23 @@ TEST_F(AgentTest, GatewaysStateIsLoggedOncePerChange) {
   Tick();
   EXPECT_TRUE(agent_->Finish().ok());
   const std::string log = ::testing::internal::GetCapturedStderr();
-  const auto count = [&](const std::string& line) {
-    int found = 0;
-    for (size_t at = 0; (at = log.find(line, at)) != std::string::npos; ++at) {
-      ++found;
-    }
-    return found;
-  };
-  EXPECT_EQ(count("warning: cannot push to gateway:9091: connection refused"), 1) << log;
-  EXPECT_EQ(count("info: pushing to gateway:9091"), 1) << log;
+  EXPECT_EQ(Count(log, "warning: cannot push to gateway:9091: connection refused"), 1) << log;
+  EXPECT_EQ(Count(log, "info: pushing to gateway:9091"), 1) << log;
+}
+
+TEST_F(AgentTest, SlowPushesAreSaidOncePerChange) {
+  ::testing::internal::CaptureStderr();
+  gateway_.SetDuration(11s);
+  Make().Start();
+  gateway_.Await(1);
+  Tick();
+  gateway_.SetDuration(1s);
+  Tick();
+  Tick();
+  EXPECT_TRUE(agent_->Finish().ok());
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(Count(log, "take longer than the push interval"), 1) << log;
+  EXPECT_EQ(Count(log, "take less than the push interval again"), 1) << log;
 }
 
 TEST_F(AgentTest, SaysWhereWorkersAreLookedForAfterThreeTicks) {

@@ -137,7 +137,7 @@ TEST_F(PusherTest, LastPushHasALowerLimitIfTheOneBeforeFailed) {
   EXPECT_TRUE(pusher.Offer(Numbered(1)));
   done_.acquire();
   held_ = true;
-  EXPECT_EQ(pusher.Finish(Numbered(2)).error(), "interrupted");
+  EXPECT_EQ(pusher.Finish(Numbered(2)).error(), "refused");  // the reason that is known
   EXPECT_EQ(pushed_, (std::vector<double>{1}));
 }
 

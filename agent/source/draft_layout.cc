@@ -103,13 +103,14 @@ MergePlan DraftLayout::Finish(std::vector<Identity> identities, Diagnostics& dia
     PlannedFamily planned;
     planned.fill = family.fill;
     planned.policy = family.policy;
-    planned.first_value = layout.value_count;
     planned.values_per_series = family.layout.ValuesPerSeries();
     planned.first_series = plan.first_part.size();
     planned.series = order.size();
-    PlaceParts(family, order, plan);
+    PlaceParts(family, plan);
+    plan.first_value.resize(planned.first_series + order.size());
     family.layout.series.reserve(order.size());
     for (const uint32_t i : order) {
+      plan.first_value[planned.first_series + i] = layout.value_count;
       family.layout.series.push_back({family.series[i].identity, layout.value_count, std::move(family.series[i].labels)});
       layout.value_count += planned.values_per_series;
     }
@@ -123,23 +124,19 @@ MergePlan DraftLayout::Finish(std::vector<Identity> identities, Diagnostics& dia
   return plan;
 }
 
-// Appends the family's parts in the order of its series.
-void DraftLayout::PlaceParts(const Family& family, const std::vector<uint32_t>& order, MergePlan& plan) {
-  std::vector<uint32_t> rank(order.size());
-  for (uint32_t i = 0; i < order.size(); ++i) {
-    rank[order[i]] = i;
-  }
+// Appends the family's parts, those of a series together.
+void DraftLayout::PlaceParts(const Family& family, MergePlan& plan) {
   // A counting sort: how many parts each series has, where they begin, then each to its place.
-  std::vector<size_t> next(order.size() + 1);
+  std::vector<size_t> next(family.series.size() + 1);
   for (const auto& [series, part] : family.parts) {
-    ++next[rank[series] + 1];
+    ++next[series + 1];
   }
   next[0] = plan.parts.size();
   std::partial_sum(next.begin(), next.end(), next.begin());
   plan.first_part.insert(plan.first_part.end(), next.begin(), next.end() - 1);
   plan.parts.resize(next.back());
   for (const auto& [series, part] : family.parts) {
-    plan.parts[next[rank[series]]++] = part;
+    plan.parts[next[series]++] = part;
   }
 }
 

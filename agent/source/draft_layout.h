@@ -64,7 +64,7 @@ class DraftLayout {
 
   static bool TryAddPart(Family& family, uint32_t identity, Labels labels, const std::string& said, Part part);
   void AddChanged(Diagnostics& diagnostics);
-  static void PlaceParts(const Family& family, const std::vector<uint32_t>& order, MergePlan& plan);
+  static void PlaceParts(const Family& family, MergePlan& plan);
 
   std::vector<Family> families_;
   std::vector<ChangedPart> changed_;

@@ -43,7 +43,7 @@ std::shared_ptr<const Snapshot> Merger::Merge(std::span<const SegmentReader* con
   snapshot->collected_at = now;
   snapshot->values.resize(plan_.layout->value_count);
   for (const PlannedFamily& family : plan_.families) {
-    double* values = snapshot->values.data() + family.first_value;
+    double* values = snapshot->values.data();
     switch (family.fill) {
       case Fill::kCounter:
         FillCounters(family, values);
@@ -86,26 +86,26 @@ void Merger::Prepare(std::span<const SegmentReader* const> segments) {
 double Merger::Total(uint64_t whole) { return ExactTotal(whole, terms_, sum_); }
 
 void Merger::FillCounters(const PlannedFamily& family, double* values) {
-  for (size_t i = 0; i < family.series; ++i) {
+  for (size_t i = family.first_series; i < family.first_series + family.series; ++i) {
     uint64_t whole = 0;
     terms_.clear();
-    for (const Part& part : plan_.PartsOf(family.first_series + i)) {
+    for (const Part& part : plan_.PartsOf(i)) {
       const SegmentValues& from = *views_[part.segment].values;
       whole += from.wholes[part.cell];
       if (part.real != kNoPlace) {
         from.AppendTerms(part.real, terms_);
       }
     }
-    values[i] = Plain(Total(whole));
+    values[plan_.first_value[i]] = Plain(Total(whole));
   }
 }
 
 void Merger::FillDistributions(const PlannedFamily& family, double* values) {
   const size_t buckets = family.values_per_series - 1;
-  for (size_t i = 0; i < family.series; ++i, values += family.values_per_series) {
+  for (size_t i = family.first_series; i < family.first_series + family.series; ++i) {
     counts_.assign(buckets, 0);
     terms_.clear();
-    for (const Part& part : plan_.PartsOf(family.first_series + i)) {
+    for (const Part& part : plan_.PartsOf(i)) {
       const SegmentValues& from = *views_[part.segment].values;
       const uint64_t* cells = from.wholes.data() + part.cell;
       for (size_t bucket = 0; bucket < buckets; ++bucket) {
@@ -113,14 +113,15 @@ void Merger::FillDistributions(const PlannedFamily& family, double* values) {
       }
       from.AppendTerms(part.real, terms_);
     }
-    values[0] = Plain(Total(0));
-    std::copy(counts_.begin(), counts_.end(), values + 1);
+    double* out = values + plan_.first_value[i];
+    out[0] = Plain(Total(0));
+    std::copy(counts_.begin(), counts_.end(), out + 1);
   }
 }
 
 void Merger::FillGauges(const PlannedFamily& family, double* values) {
-  for (size_t i = 0; i < family.series; ++i) {
-    values[i] = MergeGauge(family.policy, plan_.PartsOf(family.first_series + i));
+  for (size_t i = family.first_series; i < family.first_series + family.series; ++i) {
+    values[plan_.first_value[i]] = MergeGauge(family.policy, plan_.PartsOf(i));
   }
 }
 
@@ -176,19 +177,19 @@ bool Merger::Newer(const View& a, const View& b) {
 }
 
 void Merger::FillTimestamps(const PlannedFamily& family, double* values) {
-  for (size_t i = 0; i < family.series; ++i) {
+  for (size_t i = family.first_series; i < family.first_series + family.series; ++i) {
     uint64_t latest = 0;
-    for (const Part& part : plan_.PartsOf(family.first_series + i)) {
+    for (const Part& part : plan_.PartsOf(i)) {
       latest = std::max(latest, views_[part.segment].values->commons[part.cell]);
     }
-    values[i] = latest == 0 ? Absent() : static_cast<double>(latest) / 1000;
+    values[plan_.first_value[i]] = latest == 0 ? Absent() : static_cast<double>(latest) / 1000;
   }
 }
 
 void Merger::FillDropped(const PlannedFamily& family, double* values) {
-  for (size_t i = 0; i < family.series; ++i) {
+  for (size_t i = family.first_series; i < family.first_series + family.series; ++i) {
     uint64_t count = 0;
-    for (const Part& part : plan_.PartsOf(family.first_series + i)) {
+    for (const Part& part : plan_.PartsOf(i)) {
       const auto& dropped = views_[part.segment].values->dropped;
       if (part.cell < kNamedDrops) {
         count += dropped[part.cell];
@@ -198,7 +199,7 @@ void Merger::FillDropped(const PlannedFamily& family, double* values) {
         }
       }
     }
-    values[i] = static_cast<double>(count);
+    values[plan_.first_value[i]] = static_cast<double>(count);
   }
 }
 

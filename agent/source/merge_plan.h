@@ -45,16 +45,16 @@ struct Part {
 struct PlannedFamily {
   Fill fill = Fill::kCounter;
   GaugePolicy policy = GaugePolicy::kLast;
-  size_t first_value = 0;
   size_t values_per_series = 1;
-  size_t first_series = 0;  // counted over all families
+  size_t first_series = 0;  // of the walk, counted over all families
   size_t series = 0;
 };
 
 struct MergePlan {
   std::shared_ptr<const Layout> layout;
   std::vector<PlannedFamily> families;
-  std::vector<size_t> first_part;  // by series, counted over all families; one more at the end
+  std::vector<size_t> first_value;  // by series of the walk: SeriesLayout::first_value
+  std::vector<size_t> first_part;   // by series of the walk; one more at the end
   std::vector<Part> parts;
 
   [[nodiscard]] std::span<const Part> PartsOf(size_t series) const {

@@ -84,6 +84,15 @@ TEST(ExactSumTest, APowerOfTwoBelowZeroKeepsItsSize) {
   }
 }
 
+TEST(ExactSumTest, ManyEqualTermsBelowZeroAreTheirProduct) {
+  // 8192 times -2^33 fills one digit to exactly -2^32, whose magnitude needs a digit more.
+  ExactSum sum;
+  for (int i = 0; i < 8192; ++i) {
+    sum.Add(-0x1p33);
+  }
+  EXPECT_EQ(sum.Round(), -0x1p46);
+}
+
 TEST(ExactSumTest, RoundingDoesNotEndASum) {
   ExactSum sum;
   sum.Add(-3);

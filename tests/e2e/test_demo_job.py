@@ -56,7 +56,9 @@ def demo(tmp_path_factory):
             command = [AGENT, "exec", f"--job={JOB}", f"--gateway={gateway.address}", f"--metrics-dir={segments}"]
             command += [f"--listen={address}", "--push-interval=0.5", "--", EMBEDDING_JOB]
             # NaNs, and a server that forgets, so that the counters which stay 0 in a healthy job are seen to count.
-            command += ["--duration=10", "--inject-nan=0.01", "--server-capacity=2000", f"--report={report_file}"]
+            # Little text, so that there are ends of epochs, and so checkpoints, on a slow machine too.
+            command += ["--duration=10", "--corpus=/usr/share/common-licenses", "--inject-nan=0.01", "--server-capacity=2000"]
+            command += [f"--report={report_file}"]
             with Process(command, directory / "job.log", env=environment()) as job:
                 wait_until(lambda: all_there(through_agent) or not job.running(), "all metrics through the agent", 30)
                 result.from_agent = {name: through_agent.query(sample_name(name, kind)) for name, kind, _ in FAMILIES}
@@ -76,7 +78,8 @@ def demo(tmp_path_factory):
 
 
 def all_there(prometheus):
-    return all(prometheus.query(sample_name(name, kind)) for name, kind, _ in FAMILIES)
+    names = [sample_name(name, kind) for name, kind, _ in FAMILIES]
+    return all(prometheus.query(name) for name in [*names, "torchelastic_checkpoint_write_latency_ms"])
 
 
 def agrees(prometheus, pushed):

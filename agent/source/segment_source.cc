@@ -90,6 +90,10 @@ void SegmentSource::Scan() {
   const auto is_gone = [&](const auto& named) { return !names.contains(named.first); };
   std::erase_if(refused_, is_gone);
   std::erase_if(other_runs_, is_gone);
+  std::multimap<std::pair<dev_t, ino_t>, Known*> by_inode;
+  for (Known& known : known_) {
+    by_inode.emplace(std::pair(known.file.device, known.file.inode), &known);
+  }
   // All marks first: whether a known file has vanished must not depend on the order of the names.
   std::vector<std::pair<std::string, FileId>> unknown;
   for (const std::string& name : names) {
@@ -98,11 +102,14 @@ void SegmentSource::Scan() {
       continue;  // vanished meanwhile
     }
     const FileId file{info.st_dev, info.st_ino, info.st_ctim};
-    const auto known = std::find_if(known_.begin(), known_.end(), [&](const Known& candidate) {
-      // While we hold the file its inode number cannot be given to another.
-      return candidate.reader->released() ? candidate.file.Same(file) : candidate.file.SameInode(file);
-    });
-    if (known != known_.end()) {
+    Known* known = nullptr;
+    for (auto [at, end] = by_inode.equal_range({file.device, file.inode}); at != end; ++at) {
+      // While we hold a file its inode number cannot be given to another.
+      if (!at->second->reader->released() || at->second->file.Same(file)) {
+        known = at->second;
+      }
+    }
+    if (known != nullptr) {
       known->named = true;
       known->name = name;
       known->file = file;

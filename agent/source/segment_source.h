@@ -83,9 +83,9 @@ class SegmentSource : public Source {
     ino_t inode = 0;
     struct timespec changed {};
 
-    [[nodiscard]] bool SameInode(const FileId& other) const { return device == other.device && inode == other.inode; }
     [[nodiscard]] bool Same(const FileId& other) const {
-      return SameInode(other) && changed.tv_sec == other.changed.tv_sec && changed.tv_nsec == other.changed.tv_nsec;
+      return device == other.device && inode == other.inode && changed.tv_sec == other.changed.tv_sec &&
+             changed.tv_nsec == other.changed.tv_nsec;
     }
   };
   struct Known {

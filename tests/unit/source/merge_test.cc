@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <optional>
 
@@ -335,6 +336,26 @@ TEST_F(MergeTest, LabelsThatAreExposedAlikeAreToldApart) {
                                         Pair(R"x(a_c{source="a/c{x.y="1"}",x_y="1"})x", "10"),
                                         Pair(R"x(a_c{source="a/c{x_y=""}"})x", "40"), Pair(R"(a_c{x_y="1"})", "20")));
   EXPECT_EQ(Diagnosed().size(), 3U);
+}
+
+TEST_F(MergeTest, WhichOfTwoChangedSeriesShowsPlainlyDoesNotDependOnWhoCameFirst) {
+  const auto shown = [&](const char* first, const char* second) {
+    Process a(*this);
+    const uint32_t family = a.segment.Family(Kind::kCounter, "a", "c");
+    a.segment.Series(family, {{first, "1"}});
+    a.segment.Series(family, {{second, "1"}});
+    a.segment.Set(segment::kCellsPerChunk, std::string(first) == "x-y" ? 1 : 2);
+    a.segment.Set(segment::kCellsPerChunk + 2, std::string(first) == "x-y" ? 2 : 1);
+    const Flat flat = Merged({&a});
+    UseOptions({});
+    for (const auto& file : std::filesystem::directory_iterator(directory())) {
+      std::filesystem::remove(file);
+    }
+    return flat;
+  };
+  const Flat expected = {{R"(a_c{x_y="1"})", "1"}, {R"x(a_c{source="a/c{x.y="1"}",x_y="1"})x", "2"}};
+  EXPECT_EQ(shown("x-y", "x.y"), expected);
+  EXPECT_EQ(shown("x.y", "x-y"), expected);
 }
 
 TEST_F(MergeTest, TheSameSanitisedSeriesOfTwoProcessesAddUp) {

@@ -6,6 +6,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <system_error>
 
 #include "job_directory_test.h"
 
@@ -84,6 +86,28 @@ TEST_F(SegmentSourceTest, ADeadProcessGoesOnToCount) {
   EXPECT_EQ(source().stats().live, 0U);
   EXPECT_EQ(source().stats().dead, 1U);
   EXPECT_EQ(Counted(), "2");
+}
+
+TEST_F(SegmentSourceTest, OfADeadProcessNeitherMapNorDescriptorIsKept) {
+  const auto held = [&] {
+    std::ifstream maps("/proc/self/maps");
+    const std::string text((std::istreambuf_iterator<char>(maps)), {});
+    size_t count = text.find(PathOf("a.seg")) != std::string::npos ? 1 : 0;
+    for (const auto& fd : std::filesystem::directory_iterator("/proc/self/fd")) {
+      std::error_code gone;
+      count += std::filesystem::read_symlink(fd, gone) == PathOf("a.seg") ? 1 : 0;
+    }
+    return count;
+  };
+  Put("a.seg", Counting(1));
+  {
+    const WriterLock lock(PathOf("a.seg"));
+    Collect();
+    EXPECT_EQ(held(), 3U);  // map and descriptor of the reader, and the lock's
+  }
+  Collect();
+  EXPECT_EQ(held(), 0U);
+  EXPECT_EQ(Counted(), "1");
 }
 
 TEST_F(SegmentSourceTest, AVanishedFileGoesOnToCountWhetherItsWriterLivesOrNot) {

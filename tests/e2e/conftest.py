@@ -7,6 +7,7 @@ checked to be empty.
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -23,6 +24,9 @@ BUILD = Path(os.environ.get("PERSIA_BUILD_DIR", ROOT / "build/release"))
 AGENT = BUILD / "agent/app/persia-metrics-agent"
 WORKER = BUILD / "tests/e2e/worker/e2e_worker"
 EMBEDDING_JOB = BUILD / "examples/embedding_job/embedding_job"
+
+# Under nohup the tests would hand an ignored SIGHUP down to the programs under test, and a shell cannot trap that.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # Variables through which the tests' own surroundings could reach the programs under test.
 _FOREIGN = ("PERSIA_", "TORCHELASTIC_", "REPLICA_INDEX", "RANK")

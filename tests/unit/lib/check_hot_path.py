@@ -21,7 +21,7 @@ MOST_PER_CALL = {
     "HotIncrementBy": 21,
     "HotIncrementByDouble": 38,
     "HotSet": 20,
-    "HotObserve": 88,
+    "HotObserve": 91,
 }
 
 

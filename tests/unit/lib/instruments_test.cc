@@ -8,6 +8,7 @@
 #include <limits>
 #include <random>
 
+#include "fast_math.h"
 #include "persia/metrics/catalog.h"
 #include "persia/metrics/family.h"
 #include "persia/metrics/timer.h"
@@ -100,6 +101,25 @@ TEST_F(InstrumentsTest, HistogramTakesInfinities) {
     histogram.Observe(-kInf);
   });
   EXPECT_EQ(segment.series.at("g/h").buckets, (std::vector<uint64_t>{1, 0, 1}));
+}
+
+// As training code is often compiled, with comparisons that take no NaN into account.
+TEST_F(InstrumentsTest, NansAreCaughtInCodeCompiledWithFastMath) {
+  const auto segment = SegmentOf([] {
+    Counter counter("g", "c");
+    Histogram histogram("g", "h", LinearBounds(0, 1, 3));
+    for (const double value : {1.0, kNan, -kNan, kInf}) {
+      IncrementWithFastMath(counter, value);
+      ObserveWithFastMath(histogram, value);
+    }
+    IncrementWithFastMath(counter, 0.5);
+    IncrementWithFastMath(counter, -1);
+  });
+  EXPECT_EQ(segment.series.at("g/c").whole, 1U);
+  EXPECT_EQ(segment.series.at("g/c").fraction, 0.5);
+  EXPECT_EQ(segment.series.at("g/h").buckets, (std::vector<uint64_t>{0, 1, 0, 1}));
+  EXPECT_EQ(segment.series.at("g/h").fraction, kInf);
+  EXPECT_EQ(DroppedFor(segment, Drop::kBadValue), 6U);
 }
 
 // Both searches, by comparing with all and by halves, against counting one by one.

@@ -132,7 +132,8 @@ class PERSIA_METRICS_API Histogram {
 
   // Adds one observation. NaN is ignored and counted as dropped; an infinity counts, and makes the sum infinite.
   void Observe(double value) noexcept {
-    if (internal::Cell* chunk = internal::ChunkOf(internal::tls_lane, slot_); chunk != nullptr && value == value) [[likely]] {
+    if (internal::Cell* chunk = internal::ChunkOf(internal::tls_lane, slot_); chunk != nullptr && !internal::IsNan(value))
+        [[likely]] {
       internal::Cell* cells = &internal::CellIn(chunk, slot_);
       // Two cells of one writer each: a reader may see the bucket of an observation in flight before its sum.
       const double sum = std::bit_cast<double>(cells[0].load(std::memory_order_relaxed));

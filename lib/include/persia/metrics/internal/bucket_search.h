@@ -8,6 +8,9 @@
 
 namespace persia::metrics::internal {
 
+// Asked of the bits: training code is often compiled with -ffast-math, which takes `value != value` for false.
+inline bool IsNan(double value) noexcept { return std::bit_cast<uint64_t>(value) << 1 > 0xffe0'0000'0000'0000; }
+
 // Up to this many pairs of bounds, comparing with all of them is faster than a search by halves.
 inline constexpr uint32_t kMaxPairsCompared = 16;
 

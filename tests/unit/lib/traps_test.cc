@@ -286,7 +286,9 @@ void MountSmallFilesystem(const std::string& at, const char* options) {
     std::ofstream("/proc/self/setgroups") << "deny";
     std::ofstream("/proc/self/uid_map") << uid << " " << uid << " 1";
   }
-  if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 || mount("tmpfs", at.c_str(), "tmpfs", 0, options) != 0) {
+  // Nobody outside is to see the mount. In a chroot the root is no mount point, but /dev/shm is.
+  const auto make_private = [](const char* path) { return mount("none", path, nullptr, MS_REC | MS_PRIVATE, nullptr) == 0; };
+  if ((!make_private("/") && !make_private("/dev/shm")) || mount("tmpfs", at.c_str(), "tmpfs", 0, options) != 0) {
     throw std::runtime_error("cannot mount a tmpfs at " + at);
   }
 }

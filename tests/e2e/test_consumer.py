@@ -32,7 +32,8 @@ def quickstart(tmp_path_factory):
         lists = source / "CMakeLists.txt"
         assert "PRIVATE persia::metrics)" in lists.read_text()
         lists.write_text(lists.read_text().replace("PRIVATE persia::metrics)", f"PRIVATE {target})"))
-        run("cmake", "-S", source, "-B", source / "build", f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Release")
+        options = ["-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Release"]
+        run("cmake", "-S", source, "-B", source / "build", *options)
         run("cmake", "--build", source / "build")
         programs[target] = source / "build/quickstart"
     return programs

@@ -77,6 +77,18 @@ TEST_F(CollectorTest, TicksDoNotDriftByWhatTheWorkTakes) {
   EXPECT_EQ(skipped_, 0u);
 }
 
+TEST_F(CollectorTest, TicksDoNotDriftAfterALateOne) {
+  collector_.Start();
+  ticked_.acquire();
+  clock_.AwaitWaits(1);
+  clock_.Advance(13s);
+  ticked_.acquire();
+  clock_.AwaitWaits(2);
+  clock_.Advance(7s);  // 20 s after the start, not 23
+  ticked_.acquire();
+  EXPECT_EQ(skipped_, 0u);
+}
+
 TEST_F(CollectorTest, TicksThatTheWorkOverranAreLeftOutAndCounted) {
   held_ = true;
   collector_.Start();

@@ -133,22 +133,26 @@ TEST_F(ExecCommandTest, SignalThatComesBeforeTheCommandIsNotLost) {
   EXPECT_EQ(std::get<ExecCommand>(started).Wait(signals), 128 + SIGTERM);
 }
 
-TEST_F(ExecCommandTest, OrphansAreBuried) {
-  // The subshell leaves a sleep behind, which stays a zombie in /proc if nobody waits for it.
-  EXPECT_EQ(Shell(R"(
-    (sleep 0.01 & echo $! > $D/pid)
-    for i in $(seq 1000); do [ -e /proc/$(cat $D/pid) ] || exit 0; sleep 0.01; done
-    exit 1)"),
+TEST_F(ExecCommandTest, OrphansAreOursAndBuried) {
+  // The subshell leaves a process behind, whose parent must become the command's own; then it ends, and stays a zombie in /proc
+  // if nobody waits for it.
+  EXPECT_EQ(Shell(R"sh(
+    (sleep 600 & echo $! > $D/pid)
+    orphan=$(cat $D/pid)
+    for i in $(seq 300); do [ "$(cut -d ' ' -f 4 /proc/$orphan/stat)" = $PPID ] && break; sleep 0.01; done
+    [ "$(cut -d ' ' -f 4 /proc/$orphan/stat)" = $PPID ] || {
+    kill $orphan;
+    exit 1; }
+    kill $orphan
+    for i in $(seq 300); do [ -e /proc/$orphan ] || exit 0; sleep 0.01; done
+    exit 2)sh"),
             0);
 }
 
 // In a process of its own: what the agent's does there.
-int RunOnATerminal(const std::string& directory) {
+int RunOnATerminal() {
   SignalReader signals;
-  auto started = ExecCommand::Start({"/bin/sh", "-c",
-                                     "n=0; trap 'n=$((n+1)); echo got it' INT; trap 'exit $n' TERM; echo are you ready; "
-                                     "while :; do sleep 0.01; done"},
-                                    {{"D", directory}}, signals);
+  auto started = ExecCommand::Start({PERSIA_COUNT_INTERRUPTS}, {}, signals);
   return std::get<ExecCommand>(started).Wait(signals);
 }
 
@@ -166,7 +170,7 @@ TEST_F(ExecCommandTest, ControlCReachesTheCommandOnce) {
   int terminal = -1;
   const pid_t pid = forkpty(&terminal, nullptr, nullptr, nullptr);
   if (pid == 0) {
-    _exit(RunOnATerminal(directory_));
+    _exit(RunOnATerminal());
   }
   Expect(terminal, "are you ready");
   ASSERT_EQ(write(terminal, "\x03", 1), 1);

@@ -179,6 +179,8 @@ INSTANTIATE_TEST_SUITE_P(
             Section("  metrics_dir: here\n"),
             "f.yaml:2:16: metrics_dir: \"here\" is not an absolute path: workers that start in other directories must find it "
             "too"},
+        Refusal{Section("  gateway_address: \"a:1\\nb\"\n"),
+                R"(f.yaml:2:20: gateway_address: gateway address "a:1 b": port "1 b" is not a number from 1 to 65535)"},
         Refusal{
             Section("  listen_address: '[::1]:9000'\n"),
             "f.yaml:2:19: listen_address: \"[::1]:9000\" is an IPv6 address, which the web server of this build cannot serve "

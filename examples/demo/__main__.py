@@ -88,8 +88,9 @@ def main():
     seconds = parser.parse_args().seconds
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, stop)
-    directory = Path(tempfile.mkdtemp(prefix="persia-demo-"))
-    segments = Path(tempfile.mkdtemp(prefix="persia-demo-", dir="/dev/shm"))
+    prefix = f"persia-demo-{os.getpid()}-"
+    directory = Path(tempfile.mkdtemp(prefix=prefix))
+    segments = Path(tempfile.mkdtemp(prefix=prefix, dir="/dev/shm"))
     try:
         return run(seconds, directory, segments)
     except Stopped as reason:

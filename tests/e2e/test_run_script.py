@@ -1,8 +1,10 @@
 """`./run`: works from anywhere, and its demo compares the books and leaves nothing behind, however it ends."""
 
 import os
+import shutil
 import signal
 import subprocess
+import tempfile
 import uuid
 from pathlib import Path
 
@@ -32,6 +34,10 @@ class Demo(Process):
             except OSError:
                 continue  # ended meanwhile
         return found
+
+    def directories(self):
+        """Its directories; `./run` becomes the demo, so the pid in their names is its own."""
+        return [path for base in (tempfile.gettempdir(), "/dev/shm") for path in Path(base).glob(f"persia-demo-{self.pid}-*")]
 
     def wait_for_training(self):
         wait_until(lambda: "batches/s" in self.output(), "the job's first line of progress", 60)
@@ -68,6 +74,7 @@ def test_demo_compares_every_metric_and_leaves_nothing(demo):
         assert f"\n{entry.name} " in process.output()
     assert "to the last one" in process.output()
     assert process.left() == []
+    assert process.directories() == []
 
 
 def test_demo_says_where_to_look(demo):
@@ -86,6 +93,7 @@ def test_ctrl_c_ends_the_demo_in_order(demo):
     assert process.wait(30) == 0, process.output()
     assert "to the last one" in process.output()
     assert process.left() == []
+    assert process.directories() == []
 
 
 def test_killed_demo_leaves_nothing(demo):
@@ -93,3 +101,6 @@ def test_killed_demo_leaves_nothing(demo):
     process.wait_for_training()
     process.kill()
     wait_until(lambda: not process.left(), "the end of all that the demo started")
+    assert process.directories(), "nobody was left to remove them"
+    for directory in process.directories():
+        shutil.rmtree(directory)

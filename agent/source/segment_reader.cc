@@ -72,6 +72,7 @@ bool SegmentReader::Read(uint64_t tick, SegmentProblem& problem) {
     shown_families_ = families_.size();
     shown_series_ = series_.size();
   }
+  writer_ = parsed_writer_;
   skipped_ = parsed_skipped_;
   return true;
 }
@@ -99,6 +100,9 @@ bool SegmentReader::ReadStructure(SegmentProblem& problem) {
   }
   if (batch.identity) {
     parsed_identity_ = *std::move(batch.identity);
+  }
+  if (batch.writer) {
+    parsed_writer_ = *std::move(batch.writer);
   }
   parsed_skipped_ += batch.skipped;
   return true;

@@ -85,6 +85,7 @@ class SegmentReader {
 
   // As of the last good Read.
   [[nodiscard]] const SegmentIdentity& identity() const { return identity_; }
+  [[nodiscard]] const SegmentWriterInfo& writer() const { return writer_; }
   [[nodiscard]] std::span<const SegmentFamily> families() const { return {families_.data(), shown_families_}; }
   [[nodiscard]] std::span<const SegmentSeries> series() const { return {series_.data(), shown_series_}; }
   [[nodiscard]] const SegmentValues& values() const { return values_; }
@@ -151,9 +152,11 @@ class SegmentReader {
   uint32_t real_count_ = 0;
   uint32_t common_count_ = 0;
   SegmentIdentity parsed_identity_;
+  SegmentWriterInfo parsed_writer_;
   uint64_t parsed_skipped_ = 0;
 
   SegmentIdentity identity_;
+  SegmentWriterInfo writer_;
   size_t shown_families_ = 0;
   size_t shown_series_ = 0;
   uint64_t skipped_ = 0;

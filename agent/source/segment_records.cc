@@ -78,6 +78,17 @@ const char* ParseIdentity(Cursor& in, RecordBatch& batch) {
   return nullptr;
 }
 
+const char* ParseWriter(Cursor& in, RecordBatch& batch) {
+  SegmentWriterInfo writer;
+  writer.language = in.String();
+  writer.library_version = in.String();
+  if (!in.ok()) {
+    return "a writer record is shorter than its contents";
+  }
+  batch.writer = std::move(writer);
+  return nullptr;
+}
+
 bool KnownKind(uint8_t kind) {
   switch (static_cast<Kind>(kind)) {
     case Kind::kCounter:
@@ -204,6 +215,9 @@ bool ParseRecords(std::span<const std::byte> all, size_t begin, std::span<const 
           break;
         case RecordType::kSeries:
           why = ParseSeries(in, families, batch);
+          break;
+        case RecordType::kWriter:
+          why = ParseWriter(in, batch);
           break;
         default:
           ++batch.skipped;

@@ -31,6 +31,14 @@ struct SegmentIdentity {
   friend bool operator==(const SegmentIdentity&, const SegmentIdentity&) = default;
 };
 
+// What writes a segment: its newest writer record. Libraries before 1.1 of the format do not say.
+struct SegmentWriterInfo {
+  std::string language = {};
+  std::string library_version = {};
+
+  friend bool operator==(const SegmentWriterInfo&, const SegmentWriterInfo&) = default;
+};
+
 // As persia::metrics::GaugeMerge.
 enum class GaugePolicy : uint8_t { kLast = 0, kSum = 1, kMin = 2, kMax = 3, kAvg = 4, kEach = 5 };
 
@@ -58,6 +66,7 @@ struct SegmentSeriesRecord {
 // What a run of records adds.
 struct RecordBatch {
   std::optional<SegmentIdentity> identity;
+  std::optional<SegmentWriterInfo> writer;
   std::vector<SegmentFamily> families;
   std::vector<SegmentSeriesRecord> series;
   uint64_t skipped = 0;

@@ -22,6 +22,8 @@ struct WorkerProcess {
   uint64_t start_ticks = 0;    // field 22 of /proc/<pid>/stat
   std::string run_id = {};
   uint32_t restart_count = 0;  // as the launcher said
+  // Of the library in it, SegmentReader::writer(); empty: it is too old to say.
+  std::string library_version = {};
   // When a value of it last changed, as far as the collector's reads tell: at most one interval late.
   std::chrono::system_clock::time_point last_change;
 };

@@ -16,7 +16,7 @@ static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<uint32_t
 
 inline constexpr char kMagic[8] = {'P', 'R', 'S', 'M', 'S', 'E', 'G', '\n'};
 inline constexpr uint16_t kMajor = 1;
-inline constexpr uint16_t kMinor = 0;
+inline constexpr uint16_t kMinor = 1;
 inline constexpr char kFileSuffix[] = ".seg";
 
 inline constexpr uint32_t kPageBytes = 4096;
@@ -72,6 +72,7 @@ enum class RecordType : uint16_t {
   kIdentity = 1,  // the newest one counts
   kFamily = 2,    // families are numbered in the order of their records, from 0
   kSeries = 3,
+  kWriter = 4,  // since 1.1; the newest one counts
 };
 struct RecordHeader {
   uint32_t bytes;  // of the whole record, this header included
@@ -89,6 +90,7 @@ struct IdentityFixed {
   uint32_t labels;
   uint32_t reserved;
 };
+// Writer: strings: language, version of the library in it.
 // Family: FamilyFixed, then double[bounds], then strings: group, name, help, unit.
 struct FamilyFixed {
   uint8_t kind;          // Kind

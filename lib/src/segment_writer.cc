@@ -22,6 +22,7 @@ using segment::Header;
 using segment::kChunkBytes;
 using segment::kPageBytes;
 
+constexpr std::string_view kLanguage = "c++";
 constexpr uint64_t kDefaultBytes = 16ULL << 20;
 constexpr uint64_t kLeastBytes = 256ULL << 10;
 constexpr uint64_t kMostBytes = 1ULL << 30;
@@ -123,7 +124,7 @@ bool SegmentWriter::Create(uint64_t requested_bytes) {
 
 bool SegmentWriter::Export(int directory_fd, const std::string& path, const Identity& identity, std::string* error) {
   // Before the file gets its name: no reader sees a segment of nobody.
-  if (!AddIdentity(identity)) {
+  if (!AddIdentity(identity) || !AddWriter()) {
     *error = "no room for this process's identity; raise PERSIA_METRICS_SEGMENT_BYTES";
     return false;
   }
@@ -184,6 +185,13 @@ bool SegmentWriter::AddIdentity(const Identity& identity) {
   AppendString(&body, identity.role);
   AppendLabels(&body, identity.labels);
   return AppendRecord(segment::RecordType::kIdentity, body);
+}
+
+bool SegmentWriter::AddWriter() {
+  std::string body;
+  AppendString(&body, kLanguage);
+  AppendString(&body, PERSIA_METRICS_VERSION);
+  return AppendRecord(segment::RecordType::kWriter, body);
 }
 
 bool SegmentWriter::AddFamily(const FamilyRecord& family) {

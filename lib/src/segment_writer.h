@@ -39,6 +39,7 @@ class SegmentWriter {
 
   // Appends a record. False: no room.
   bool AddIdentity(const Identity& identity);
+  bool AddWriter();
   bool AddFamily(const FamilyRecord& family);
   bool AddSeries(uint32_t family, uint32_t slot, const LabelSet& labels);
 

@@ -51,6 +51,12 @@ TEST_F(SegmentTest, DirectoryInTheEnvironmentOptsIn) {
   EXPECT_EQ(segment.role, "worker");
 }
 
+TEST_F(SegmentTest, SaysWhichLibraryWritesIt) {
+  const auto segment = SegmentOf([] { Counter("g", "c").Increment(); });
+  EXPECT_EQ(segment.language, "c++");
+  EXPECT_EQ(segment.library_version, PERSIA_METRICS_VERSION);
+}
+
 TEST_F(SegmentTest, JobNameInTheEnvironmentOptsInToTheDefaultDirectory) {
   const std::string job = "job " + std::to_string(getpid());
   const std::string expected = DefaultMetricsDir(geteuid(), job);

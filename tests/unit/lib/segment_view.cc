@@ -143,6 +143,10 @@ class Reader {
         }
         break;
       }
+      case RecordType::kWriter:
+        view_.language = body.String();
+        view_.library_version = body.String();
+        break;
       case RecordType::kFamily: {
         FamilyView family;
         const auto fixed = body.Take<FamilyFixed>();

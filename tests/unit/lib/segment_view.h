@@ -34,6 +34,7 @@ struct EventView {
 
 struct SegmentView {
   std::string job, run_id, role;
+  std::string language, library_version;
   int replica = 0;
   unsigned restart_count = 0;
   std::map<std::string, std::string> labels;

@@ -55,8 +55,8 @@ TEST_F(HostileSegmentTest, ABrokenSegmentIsRefusedWithItsReason) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const Broken cases[] = {
       {"magic", [](auto& s) { s.header().magic[3] = 'X'; }, "magic", R"(starts with "PRSXSEG\x0a")"},
-      {"newer major", [](auto& s) { s.header().major = 2; }, "version", "it has version 2.0, this agent reads version 1"},
-      {"no major", [](auto& s) { s.header().major = 0; }, "version", "it has version 0.0"},
+      {"newer major", [](auto& s) { s.header().major = 2; }, "version", "it has version 2.1, this agent reads version 1"},
+      {"no major", [](auto& s) { s.header().major = 0; }, "version", "it has version 0.1"},
       {"header too small", [](auto& s) { s.header().header_bytes = 279; }, "corrupt", "279 bytes"},
       {"header too large", [](auto& s) { s.header().header_bytes = 4097; }, "corrupt", "4097 bytes"},
       {"limit too large", [](auto& s) { s.header().max_bytes = (1ULL << 30) + 1; }, "size", "1073741825"},
@@ -92,6 +92,8 @@ TEST_F(HostileSegmentTest, ABrokenSegmentIsRefusedWithItsReason) {
       {"identity string cut", record(1, std::string(16, '\0') + u32(1000)), "corrupt", "identity record is shorter"},
       {"identity of many labels", record(1, u32(0) + u32(0) + u32(0xffff'ffff) + u32(0) + u32(0) + u32(0) + u32(0)), "corrupt",
        "identity record is shorter"},
+      {"writer cut", record(4, u32(3) + "c++"), "corrupt", "writer record is shorter"},
+      {"writer string cut", record(4, u32(3) + "c++" + u32(0xffff'ffff)), "corrupt", "writer record is shorter"},
       {"family cut", record(2, ""), "corrupt", "family record is shorter"},
       {"family string cut", record(2, SegmentBuilder::Plain(segment::FamilyFixed{1, 0, 0, 0}) + u32(0xffff'ffff)), "corrupt",
        "family record is shorter"},

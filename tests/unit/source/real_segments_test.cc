@@ -145,21 +145,28 @@ TEST_F(RealSegmentsTest, ManyProcessesOfOneIdentityAddUp) {
   EXPECT_EQ(source_.stats().live, 3U);
 }
 
-TEST_F(RealSegmentsTest, ReadsTheGoldenFileOfVersion1_0) {
-  std::filesystem::copy_file(PERSIA_TESTDATA "/segment-1.0.seg", directory() + "/golden.seg");
+class GoldenSegmentsTest : public RealSegmentsTest,
+                           public ::testing::WithParamInterface<std::pair<std::string, std::string>> {};
+
+TEST_P(GoldenSegmentsTest, AreReadForEver) {
+  const auto& [version, last_event] = GetParam();
+  std::filesystem::copy_file(PERSIA_TESTDATA "/segment-" + version + ".seg", directory() + "/golden.seg");
   Flat expected = ExpectedOfSample();
   expected[R"(persia_event_interval_seconds{event="checkpoint",type="my_app",zone="eu"}@rep_2/trainer)"] =
       "0: 1 0 0 0 0 0 0 0 0 0 0 0 0 0 0";
-  expected[R"(persia_event_last_timestamp_seconds{event="checkpoint",type="my_app",zone="eu"}@rep_2/trainer)"] =
-      "1795176864.503";
+  expected[R"(persia_event_last_timestamp_seconds{event="checkpoint",type="my_app",zone="eu"}@rep_2/trainer)"] = last_event;
   EXPECT_EQ(Collect(), expected);
   EXPECT_EQ(source_.stats().records_skipped, 0U);
   EXPECT_THAT(source_.stats().refused, IsEmpty());
 }
 
+INSTANTIATE_TEST_SUITE_P(OfVersion, GoldenSegmentsTest,
+                         ::testing::ValuesIn(std::vector<std::pair<std::string, std::string>>{{"1.0", "1795176864.503"},
+                                                                                              {"1.1", "1795265894.13"}}));
+
 // Damages a real segment in every way that chance finds: bits, words, whole ranges, its length; and once more under the reader.
 TEST_F(RealSegmentsTest, TenThousandDamagedCopiesAreReadOrRefused) {
-  const std::string whole = Bytes(PERSIA_TESTDATA "/segment-1.0.seg");
+  const std::string whole = Bytes(PERSIA_TESTDATA "/segment-1.1.seg");
   const char* given = std::getenv("PERSIA_TEST_SEED");
   const uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
   std::printf("PERSIA_TEST_SEED=%llu\n", static_cast<unsigned long long>(seed));

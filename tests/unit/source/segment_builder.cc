@@ -57,6 +57,10 @@ void SegmentBuilder::Identity(const SegmentIdentity& identity) {
   Record(static_cast<uint16_t>(segment::RecordType::kIdentity), body);
 }
 
+void SegmentBuilder::Writer(const SegmentWriterInfo& writer) {
+  Record(static_cast<uint16_t>(segment::RecordType::kWriter), String(writer.language) + String(writer.library_version));
+}
+
 uint32_t SegmentBuilder::Family(Kind kind, std::string_view group, std::string_view name, std::span<const double> bounds,
                                 GaugePolicy policy, const FamilyText& text) {
   std::string body = Plain(

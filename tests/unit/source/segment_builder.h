@@ -45,6 +45,7 @@ class SegmentBuilder {
   explicit SegmentBuilder(const SegmentPlaces& places = {});
 
   void Identity(const SegmentIdentity& identity);
+  void Writer(const SegmentWriterInfo& writer);
   // Gives the family's number.
   uint32_t Family(segment::Kind kind, std::string_view group, std::string_view name, std::span<const double> bounds = {},
                   GaugePolicy policy = GaugePolicy::kLast, const FamilyText& text = {});

@@ -45,6 +45,19 @@ TEST_F(SegmentReaderTest, TheNewestIdentityCounts) {
   EXPECT_GT(reader_->generation(), generation);
 }
 
+TEST_F(SegmentReaderTest, SaysWhichLibraryWrites) {
+  SegmentBuilder segment;
+  segment.Identity({.role = "trainer"});
+  ASSERT_NE(Open(segment), nullptr);
+  EXPECT_EQ(reader_->writer(), SegmentWriterInfo{}) << "version 1.0 did not say";
+  segment.Writer({"c++", "0.1.0"});
+  segment.Writer({"python", "0.2.0"});
+  Put("a.seg", segment);
+  ASSERT_TRUE(Read());
+  EXPECT_EQ(reader_->writer(), (SegmentWriterInfo{"python", "0.2.0"}));
+  EXPECT_EQ(reader_->records_skipped(), 0U);
+}
+
 TEST_F(SegmentReaderTest, AddsUpTheLanesOfAllThreads) {
   SegmentBuilder segment;
   const uint32_t counter = segment.Counter("a", "c", {}, 1, 0.5);

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "source/proc_reader.h"
 #include "source/source.h"
 
 namespace persia::agent {
@@ -21,7 +22,7 @@ class SelfProcess : public Source {
   Result<std::shared_ptr<const Snapshot>> Collect() override;
 
  private:
-  const std::filesystem::path proc_;
+  ProcReader proc_;
   std::shared_ptr<const Layout> layout_;
 };
 

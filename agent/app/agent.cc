@@ -56,6 +56,7 @@ Agent::Agent(Setup setup, Clock& clock, PushTransport transport)
       self_(AgentIdentity(setup_)),
       segments_(SourceOptions(setup_)),
       own_({.identity = self_, .version = setup_.version}),
+      exec_(setup_.exec == nullptr ? nullptr : std::make_unique<ExecMetrics>(self_, *setup_.exec)),
       labels_(setup_.options.labels),
       combiner_(LogConflict),
       process_(self_),
@@ -116,7 +117,8 @@ std::shared_ptr<const Snapshot> Agent::Collect() {
   ReportSegments();
   WatchWorkers();
   const auto own = own_.Collect();
-  auto all = combiner_.Combine({workers.ok() ? labels_.AddTo(workers.value()) : nullptr, own.ok() ? own.value() : nullptr});
+  auto all = combiner_.Combine({workers.ok() ? labels_.AddTo(workers.value()) : nullptr, own.ok() ? own.value() : nullptr,
+                                exec_ == nullptr ? nullptr : exec_->Collect().value()});
   const size_t series = CountSeries(*all->layout);
   own_.SetSeries(series);
   const auto took = std::chrono::steady_clock::now() - began;

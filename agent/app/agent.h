@@ -32,6 +32,7 @@
 #include "model/combine.h"
 #include "net/http_server.h"
 #include "sink/push_gateway.h"
+#include "source/exec_metrics.h"
 #include "source/own_metrics.h"
 #include "source/segment_source.h"
 #include "source/self_process.h"
@@ -59,6 +60,8 @@ class Agent {
     // After so long without a living worker, once there was one, `on_idle` is called, once.
     std::optional<std::chrono::milliseconds> idle_limit;
     std::function<void()> on_idle;
+    // What `exec` knows of its command; null if none is run. It outlives the agent.
+    const ExecRecord* exec = nullptr;
   };
 
   Agent(Setup setup, Clock& clock, PushTransport transport);
@@ -97,6 +100,7 @@ class Agent {
   // The collector thread's.
   SegmentSource segments_;
   OwnMetrics own_;
+  std::unique_ptr<ExecMetrics> exec_;  // null if no command is run
   IdentityLabels labels_;
   SnapshotCombiner combiner_;
   uint64_t ticks_without_workers_ = 0;

@@ -37,7 +37,8 @@ struct IdleWatch {
   std::function<void()> passed;
 };
 
-std::unique_ptr<Works> SetUpWorks(const AgentOptions& options, const JobSession& session, IdleWatch idle = {}) {
+std::unique_ptr<Works> SetUpWorks(const AgentOptions& options, const JobSession& session, IdleWatch idle = {},
+                                  const ExecRecord* exec = nullptr) {
   auto works = std::make_unique<Works>();
   const GatewayAddress address = GatewayAddress::Parse(options.gateway_address).value();
   PushGateway::Options push;
@@ -62,6 +63,7 @@ std::unique_ptr<Works> SetUpWorks(const AgentOptions& options, const JobSession&
   setup.ip_addr = options.ip_addr.empty() ? AddressTowards(address.host(), address.port()) : options.ip_addr;
   setup.idle_limit = idle.limit;
   setup.on_idle = std::move(idle.passed);
+  setup.exec = exec;
   works->agent = std::make_unique<Agent>(std::move(setup), works->clock, std::move(transport));
   return works;
 }
@@ -182,14 +184,18 @@ int ExecuteCommand(const CommandLine& line, const Config& config) {
   if (!plan.session) {
     return command.Wait(signals);
   }
+  ExecRecord record;
   WarnOfWhatDoesNothing(config.options);
-  const std::unique_ptr<Works> works = SetUpWorks(config.options, *plan.session);
+  const std::unique_ptr<Works> works = SetUpWorks(config.options, *plan.session, {}, &record);
   if (const Status listening = works->agent->Listen(); !listening.ok()) {
     LogError("web", listening.error() + "; the pages are not served");
   }
   LogStart(*works->agent, config, *plan.session);
   works->agent->Start();
-  const int exit_code = command.Wait(signals);
+  const int exit_code = command.Wait(signals, [&record](const EndedChild& child) {
+    record.ChildEnded(static_cast<uint32_t>(child.pid), child.start_ticks, child.wait_status);
+  });
+  record.CommandEnded(exit_code);
   Finish(*works->agent, signals);
   if (exit_code == 0) {
     EndRun(*plan.session);

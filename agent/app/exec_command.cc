@@ -7,9 +7,11 @@
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <string_view>
 
 #include "app/text.h"
+#include "source/proc_reader.h"
 
 namespace persia::agent {
 namespace {
@@ -48,6 +50,20 @@ ExecCommand::Failure CannotRun(const std::string& command, int error) {
     return {127, "cannot run " + Quoted(command) + ": there is no such command"};
   }
   return {126, "cannot run " + Quoted(command) + ": " + std::strerror(error)};
+}
+
+// Any child that has ended; none if there is none now.
+std::optional<EndedChild> Bury(ProcReader& proc) {
+  siginfo_t info{};
+  // Left as it is at first: what /proc tells of it goes with it.
+  if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) {
+    return std::nullopt;
+  }
+  EndedChild child{.pid = info.si_pid};
+  if (const auto stat = proc.Stat(std::to_string(child.pid))) {
+    child.start_ticks = stat->start_ticks;
+  }
+  return waitpid(child.pid, &child.wait_status, 0) == child.pid ? std::optional(child) : std::nullopt;
 }
 
 }  // namespace
@@ -94,16 +110,20 @@ std::variant<ExecCommand, ExecCommand::Failure> ExecCommand::Start(
   return ExecCommand(pid);
 }
 
-int ExecCommand::Wait(SignalReader& signals) {
+int ExecCommand::Wait(SignalReader& signals, const std::function<void(const EndedChild&)>& on_end) {
+  ProcReader proc;
   int exit_code = 0;
   bool ended = false;
   while (!ended) {
     // Looked at before the first signal too: a SIGCHLD may have come before anyone was listening.
-    int status = 0;
-    for (pid_t pid = 0; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
-      if (pid == pid_) {
+    while (const auto child = Bury(proc)) {
+      const int status = child->wait_status;
+      if (child->pid == pid_) {
         ended = true;
         exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+      }
+      if (on_end) {
+        on_end(*child);
       }
     }
     if (!ended) {

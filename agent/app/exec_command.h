@@ -14,6 +14,8 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -22,6 +24,13 @@
 #include "app/signals.h"
 
 namespace persia::agent {
+
+// A process that was buried.
+struct EndedChild {
+  pid_t pid = 0;
+  uint64_t start_ticks = 0;  // with the pid, tells it apart from all others; 0: not known
+  int wait_status = 0;       // as of waitpid(2)
+};
 
 class ExecCommand {
  public:
@@ -38,7 +47,8 @@ class ExecCommand {
 
   // Passes signals on until the command has ended, and buries the children of others that were left to us: all of them as
   // pid 1, else those that the command left behind. Returns its exit code, 128 + n if signal n ended it.
-  int Wait(SignalReader& signals);
+  // `on_end` is told of each of them.
+  int Wait(SignalReader& signals, const std::function<void(const EndedChild&)>& on_end = nullptr);
 
   [[nodiscard]] pid_t pid() const { return pid_; }
 

@@ -10,8 +10,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <thread>
+
+#include "source/proc_reader.h"
 
 namespace persia::agent {
 namespace {
@@ -58,6 +61,26 @@ TEST_F(ExecCommandTest, ExitCodeIsTakenOver) {
 TEST_F(ExecCommandTest, DeathBySignalIs128PlusItsNumber) {
   EXPECT_EQ(Shell("kill -KILL $$"), 128 + SIGKILL);
   EXPECT_EQ(Shell("kill -SEGV $$"), 128 + SIGSEGV);
+}
+
+TEST_F(ExecCommandTest, TellsOfEachChildThatItBuries) {
+  std::map<pid_t, EndedChild> ended;
+  SignalReader signals;
+  // Its child is left to us, and ends before it does.
+  const char script[] =
+      "(sh -c 'echo $$ > $D/orphan; kill -KILL $$' &); until [ -s $D/orphan ]; do sleep 0.01; done; "
+      "while kill -0 $(cat $D/orphan) 2> /dev/null; do sleep 0.01; done; exit 3";
+  auto started = ExecCommand::Start({"/bin/sh", "-c", script}, {{"D", directory_}}, signals);
+  ExecCommand& command = std::get<ExecCommand>(started);
+  const uint64_t start_ticks = ProcReader().Stat(std::to_string(command.pid())).value().start_ticks;
+  EXPECT_EQ(command.Wait(signals, [&](const EndedChild& child) { ended[child.pid] = child; }), 3);
+  ASSERT_TRUE(ended.contains(command.pid()));
+  EXPECT_EQ(ended[command.pid()].wait_status, 3 << 8);
+  EXPECT_EQ(ended[command.pid()].start_ticks, start_ticks);
+  const pid_t orphan = std::stoi(Content("orphan"));
+  ASSERT_TRUE(ended.contains(orphan));
+  EXPECT_EQ(ended[orphan].wait_status, SIGKILL);
+  EXPECT_GE(ended[orphan].start_ticks, start_ticks);
 }
 
 TEST_F(ExecCommandTest, CommandThatIsNotThereIs127) {

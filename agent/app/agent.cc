@@ -54,6 +54,7 @@ Agent::Agent(Setup setup, Clock& clock, PushTransport transport)
       clock_(clock),
       transport_(std::move(transport)),
       self_(AgentIdentity(setup_)),
+      log_limiter_(std::make_shared<LogLimiter>()),
       segments_(SourceOptions(setup_)),
       own_({.identity = self_, .version = setup_.version}),
       exec_(setup_.exec == nullptr ? nullptr : std::make_unique<ExecMetrics>(self_, *setup_.exec)),
@@ -78,7 +79,10 @@ Agent::Agent(Setup setup, Clock& clock, PushTransport transport)
   own_.AddGateway(transport_.name);
 }
 
-Agent::~Agent() = default;
+Agent::~Agent() {
+  LogAllFloods();
+  SetLogLimiter(nullptr);
+}
 
 Status Agent::Listen() {
   if (setup_.options.listen_address.empty()) {
@@ -99,6 +103,7 @@ Status Agent::Listen() {
 std::string Agent::listening_at() const { return server_ == nullptr ? "" : server_->address(); }
 
 void Agent::Start() {
+  SetLogLimiter(log_limiter_);
   pusher_.Start();
   collector_.Start();
 }
@@ -116,6 +121,8 @@ std::shared_ptr<const Snapshot> Agent::Collect() {
   const auto workers = segments_.Collect();
   ReportSegments();
   WatchWorkers();
+  LogEndedFloods();
+  own_.SetLogLinesSuppressed(log_limiter_->suppressed());
   const auto own = own_.Collect();
   auto all = combiner_.Combine({workers.ok() ? labels_.AddTo(workers.value()) : nullptr, own.ok() ? own.value() : nullptr,
                                 exec_ == nullptr ? nullptr : exec_->Collect().value()});
@@ -137,7 +144,10 @@ void Agent::ReportSegments() {
     LogWarning("segments." + diagnostic.kind, diagnostic.text);
   }
   const SegmentSourceStats& stats = segments_.stats();
-  own_.SetSegments(stats.live + stats.dead);
+  own_.SetSegments("live", stats.live);
+  own_.SetSegments("ended", stats.dead);
+  own_.SetSegments("other_run", stats.other_run);
+  own_.SetSegmentsBroken(stats.bad);
   std::map<std::string, uint64_t> refused;
   for (const std::string& reason : refused_reasons_) {
     refused[reason] = 0;  // what is gone goes back to 0
@@ -248,6 +258,7 @@ std::vector<Route> Agent::Routes() {
     if (text == nullptr) {
       return ServerResponse{.status = 503, .body = "Ending.\n"};
     }
+    own_.ScrapeDone();
     return ServerResponse{.content_type = std::string(TextRenderer::kContentType), .body = *text};
   };
   const auto healthy = [this](const ServerRequest&) {

@@ -97,6 +97,8 @@ class Agent {
   const PushTransport transport_;
   const Identity self_;
 
+  const std::shared_ptr<LogLimiter> log_limiter_;
+
   // The collector thread's.
   SegmentSource segments_;
   OwnMetrics own_;

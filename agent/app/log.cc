@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <memory>
+#include <vector>
 
 #include "app/text.h"
 
@@ -54,19 +55,43 @@ std::shared_ptr<const Output>& CurrentOutput() {
   return *output;
 }
 
-void Write(spdlog::level::level_enum level, std::string_view event, std::string_view message) {
-  std::shared_ptr<const Output> output;
-  {
-    const std::lock_guard lock(OutputMutex());
-    output = CurrentOutput();
+std::shared_ptr<LogLimiter>& CurrentLimiter() {
+  static auto* const limiter = new std::shared_ptr<LogLimiter>;
+  return *limiter;
+}
+
+std::pair<std::shared_ptr<const Output>, std::shared_ptr<LogLimiter>> Current() {
+  const std::lock_guard lock(OutputMutex());
+  return {CurrentOutput(), CurrentLimiter()};
+}
+
+void Put(const Output& output, spdlog::level::level_enum level, std::string_view event, std::string_view message) {
+  const std::string line = output.format == LogFormat::kJson
+                               ? "\"event\":" + JsonString(event) + ",\"message\":" + JsonString(message)
+                               : OneLine(message);
+  output.logger->log(level, spdlog::string_view_t(line.data(), line.size()));
+}
+
+void PutFloods(const Output& output, const std::vector<LogLimiter::Flood>& floods) {
+  for (const LogLimiter::Flood& flood : floods) {
+    Put(output, static_cast<spdlog::level::level_enum>(flood.severity), flood.event,
+        std::to_string(flood.lines) + " more lines of " + flood.event + " were left out in " +
+            std::to_string(flood.lasted.count()) + " s; the last said: " + flood.last);
   }
+}
+
+void Write(spdlog::level::level_enum level, std::string_view event, std::string_view message) {
+  const auto [output, limiter] = Current();
   if (!output->logger->should_log(level)) {
     return;
   }
-  const std::string line = output->format == LogFormat::kJson
-                               ? "\"event\":" + JsonString(event) + ",\"message\":" + JsonString(message)
-                               : OneLine(message);
-  output->logger->log(level, spdlog::string_view_t(line.data(), line.size()));
+  if (limiter != nullptr && level > spdlog::level::debug) {
+    PutFloods(*output, limiter->TakeEnded());
+    if (!limiter->Admit(event, level, message)) {
+      return;
+    }
+  }
+  Put(*output, level, event, message);
 }
 
 std::string Seconds(std::chrono::steady_clock::duration duration) {
@@ -79,6 +104,23 @@ void SetUpLog(LogLevel level, LogFormat format) {
   std::shared_ptr<const Output> output = MakeOutput(level, format);
   const std::lock_guard lock(OutputMutex());
   CurrentOutput() = std::move(output);
+}
+
+void SetLogLimiter(std::shared_ptr<LogLimiter> limiter) {
+  const std::lock_guard lock(OutputMutex());
+  CurrentLimiter() = std::move(limiter);
+}
+
+void LogEndedFloods() {
+  if (const auto [output, limiter] = Current(); limiter != nullptr) {
+    PutFloods(*output, limiter->TakeEnded());
+  }
+}
+
+void LogAllFloods() {
+  if (const auto [output, limiter] = Current(); limiter != nullptr) {
+    PutFloods(*output, limiter->TakeAll());
+  }
 }
 
 void LogDebug(std::string_view event, std::string_view message) { Write(spdlog::level::debug, event, message); }

@@ -9,18 +9,27 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "app/log_limiter.h"
 #include "app/options.h"
 
 namespace persia::agent {
 
 // Before it is called, lines of level info and above are written as text.
 void SetUpLog(LogLevel level, LogFormat format);
+
+// From now on no event writes more than the limiter lets through, but for lines of level debug, which somebody asked for. Null:
+// no limit, as before the first call, so that nothing that is wrong at the start is left out.
+void SetLogLimiter(std::shared_ptr<LogLimiter> limiter);
+// Writes the lines on what was left out: of floods that are over, as each line that is written does too, or of all.
+void LogEndedFloods();
+void LogAllFloods();
 
 void LogDebug(std::string_view event, std::string_view message);
 void LogInfo(std::string_view event, std::string_view message);

@@ -5,9 +5,12 @@
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 
+#include <algorithm>
 #include <map>
 #include <mutex>
+#include <utility>
 
+#include "segment_format.h"
 #include "source/registry_source.h"
 
 namespace persia::agent {
@@ -27,7 +30,16 @@ const Histogram::BucketBoundaries kPushSeconds{0.001, 0.0025, 0.005, 0.01, 0.025
 const Histogram::BucketBoundaries kWorkSeconds{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01,
                                                0.025,  0.05,    0.1,    0.25,  1,      5};
 
+#ifdef __clang__
+const std::string kCompiler = "clang " + std::to_string(__clang_major__) + "." + std::to_string(__clang_minor__);
+#else
+const std::string kCompiler = "gcc " __VERSION__;
+#endif
+const std::string kSegmentVersion =
+    std::to_string(persia::metrics::segment::kMajor) + "." + std::to_string(persia::metrics::segment::kMinor);
+
 constexpr const char* kPushResults[] = {"success", "rejected", "server_error", "unreachable", "interrupted"};
+constexpr const char* kStates[] = {"live", "ended", "other_run"};
 constexpr const char* kRefusals[] = {"access", "corrupt", "duplicate", "magic", "owner", "size", "type", "version"};
 
 template <class Builder>
@@ -42,6 +54,15 @@ Histogram& Work(prometheus::Registry& registry, const char* name, const char* he
   return Many(registry, BuildHistogram(), name, help).Add({}, kWorkSeconds);
 }
 
+// Sets the child with one label; it is made at the first call.
+void SetOf(Family<Gauge>& family, const char* label, std::string_view value, uint64_t to) {
+  family.Add({{label, std::string(value)}}).Set(static_cast<double>(to));
+}
+// Brings a counter to a total that is kept elsewhere. Called by one thread at a time.
+void RaiseTo(Counter& counter, uint64_t total) {
+  counter.Increment(std::max(0.0, static_cast<double>(total) - counter.Value()));
+}
+
 }  // namespace
 
 // The registry and what is in it.
@@ -51,9 +72,10 @@ struct OwnMetrics::Registry {
         .Name("persia_agent_build_info")
         .Help("1, with what the agent was built from in its labels.")
         .Register(registry)
-        .Add({{"version", options.version}, {"compiler", __VERSION__}})
+        .Add({{"version", options.version}, {"compiler", kCompiler}, {"segment_version", kSegmentVersion}})
         .Set(1);
-    for (const char* reason : kRefusals) SetSegmentsRefused(reason, 0);
+    for (const char* state : kStates) SetOf(segments, "state", state, 0);
+    for (const char* reason : kRefusals) SetOf(segments_refused, "reason", reason, 0);
   }
 
   struct Gateway {
@@ -87,10 +109,6 @@ struct OwnMetrics::Registry {
     last_success.Add({{"gateway", gateway}}).Set(std::chrono::duration<double>(now().time_since_epoch()).count());
   }
 
-  void SetSegmentsRefused(const std::string& reason, uint64_t segments) {
-    segments_refused.Add({{"reason", reason}}).Set(static_cast<double>(segments));
-  }
-
   const std::function<std::chrono::system_clock::time_point()> now;
   prometheus::Registry registry;
   RegistrySource source;
@@ -116,7 +134,22 @@ struct OwnMetrics::Registry {
   Histogram& render_duration =
       Work(registry, "persia_agent_render_duration_seconds", "Time to write the exposition text for a scrape.");
   Gauge& series = One(registry, BuildGauge(), "persia_agent_series", "Series of the last collection.");
-  Gauge& segments = One(registry, BuildGauge(), "persia_agent_segments", "Workers' segments that are read now.");
+  Family<Gauge>& segments =
+      Many(registry, BuildGauge(), "persia_agent_segments",
+           "Segments in the job's directory, by state: live, ended (the process has, and its values still "
+           "count from it), other_run (left alone).");
+  Gauge& segments_broken =
+      One(registry, BuildGauge(), "persia_agent_segments_broken",
+          "Segments of which the last good values stand, since the newest cannot be read: somebody damaged them.");
+  Counter& retired = One(registry, BuildCounter(), "persia_agent_retired_processes_total",
+                         "Processes of this run that have ended and whose values are in the agent's state.");
+  Family<Gauge>& dropped = Many(registry, BuildGauge(), "persia_agent_dropped_series",
+                                "Series that workers have and that are not shown now, by the limit that keeps them out.");
+  Family<Gauge>& quarantined = Many(registry, BuildGauge(), "persia_agent_quarantined_series",
+                                    "Series that are held back now since they would spoil a push, by reason.");
+  Counter& scrapes = One(registry, BuildCounter(), "persia_agent_scrapes_total", "Requests for /metrics that were answered.");
+  Counter& log_suppressed = One(registry, BuildCounter(), "persia_agent_log_lines_suppressed_total",
+                                "Lines left out of the log since their event had too many.");
   Counter& records_skipped =
       One(registry, BuildCounter(), "persia_agent_segment_records_skipped_total",
           "Records in workers' segments of a kind that this agent does not know: those workers use a newer library.");
@@ -139,10 +172,22 @@ void OwnMetrics::TickSkipped(uint64_t ticks) { registry_->ticks_skipped.Incremen
 void OwnMetrics::CollectDone(double seconds) { registry_->collect_duration.Observe(seconds); }
 void OwnMetrics::RenderDone(double seconds) { registry_->render_duration.Observe(seconds); }
 void OwnMetrics::SetSeries(uint64_t series) { registry_->series.Set(static_cast<double>(series)); }
-void OwnMetrics::SetSegments(uint64_t segments) { registry_->segments.Set(static_cast<double>(segments)); }
-void OwnMetrics::SetSegmentsRefused(std::string_view reason, uint64_t segments) {
-  registry_->SetSegmentsRefused(std::string(reason), segments);
+void OwnMetrics::SetSegments(std::string_view state, uint64_t segments) {
+  SetOf(registry_->segments, "state", state, segments);
 }
+void OwnMetrics::SetSegmentsBroken(uint64_t segments) { registry_->segments_broken.Set(static_cast<double>(segments)); }
+void OwnMetrics::SetSegmentsRefused(std::string_view reason, uint64_t segments) {
+  SetOf(registry_->segments_refused, "reason", reason, segments);
+}
+void OwnMetrics::SetRetiredProcesses(uint64_t processes) { RaiseTo(registry_->retired, processes); }
+void OwnMetrics::SetDroppedSeries(std::string_view reason, uint64_t series) {
+  SetOf(registry_->dropped, "reason", reason, series);
+}
+void OwnMetrics::SetQuarantinedSeries(std::string_view reason, uint64_t series) {
+  SetOf(registry_->quarantined, "reason", reason, series);
+}
+void OwnMetrics::ScrapeDone() { registry_->scrapes.Increment(); }
+void OwnMetrics::SetLogLinesSuppressed(uint64_t lines) { RaiseTo(registry_->log_suppressed, lines); }
 void OwnMetrics::SegmentRecordsSkipped(uint64_t records) { registry_->records_skipped.Increment(static_cast<double>(records)); }
 
 }  // namespace persia::agent

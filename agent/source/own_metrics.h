@@ -42,10 +42,23 @@ class OwnMetrics : public Source {
   void CollectDone(double seconds);
   // Writing the exposition text took this long.
   void RenderDone(double seconds);
+  // Somebody asked for /metrics.
+  void ScrapeDone();
   // Series of the last collection.
   void SetSeries(uint64_t series);
-  // Segments that are read now.
-  void SetSegments(uint64_t segments);
+  // Segments in the directory that are no trouble, by state: "live", "ended" (its process has, and its values still count from
+  // it), "other_run".
+  void SetSegments(std::string_view state, uint64_t segments);
+  // Segments of which the last good values stand, since the newest cannot be read.
+  void SetSegmentsBroken(uint64_t segments);
+  // Processes of this run that have ended and whose values are in the state; a total.
+  void SetRetiredProcesses(uint64_t processes);
+  // Series that the workers have and the agent does not show now, by the limit that keeps them out.
+  void SetDroppedSeries(std::string_view reason, uint64_t series);
+  // Series that are held back since they would spoil a push, by reason.
+  void SetQuarantinedSeries(std::string_view reason, uint64_t series);
+  // Lines that the log's limit left out; a total.
+  void SetLogLinesSuppressed(uint64_t lines);
   // Segments in the directory that are not read, by reason ("version", "corrupt", ...).
   void SetSegmentsRefused(std::string_view reason, uint64_t segments);
   // Records of a kind that this agent does not know, found in segments of newer libraries.

@@ -28,6 +28,6 @@ def test_run_time_grows_while_the_command_runs_and_there_is_no_exit_code(job, ga
 
 def test_an_agent_beside_a_job_runs_no_command(job, gateway):
     agent = job.agent()
-    gateway.wait_for("persia_agent_segments", 0)
+    gateway.wait_for("persia_agent_segments", 0, state="live")
     assert "persia_agent_" in agent.metrics().text
     assert "persia_exec_" not in agent.metrics().text

@@ -15,6 +15,7 @@ class LogTest : public ::testing::Test {
   ~LogTest() override {
     ::testing::internal::GetCapturedStderr();
     SetUpLog(LogLevel::kInfo, LogFormat::kText);
+    SetLogLimiter(nullptr);
   }
 
   static std::string Lines() {
@@ -50,6 +51,54 @@ TEST_F(LogTest, LowerLevelsAreLeftOut) {
   SetUpLog(LogLevel::kOff, LogFormat::kText);
   LogError("e", "error");
   EXPECT_EQ(Lines(), "");
+}
+
+TEST_F(LogTest, AFloodIsCutAndSaidInOneLine) {
+  LogLimiter::TimePoint now;
+  SetLogLimiter(std::make_shared<LogLimiter>(LogLimiter::Options{.now = [&] { return now; }}));
+  for (int i = 1; i <= 100; ++i) {
+    LogInfo("flood", "line " + std::to_string(i));
+  }
+  LogError("other", "heard");
+  EXPECT_THAT(Lines(),
+              ::testing::AllOf(HasSubstr("line 5\n"), ::testing::Not(HasSubstr("line 6")), HasSubstr("error: heard\n")));
+  now += std::chrono::seconds(61);
+  LogEndedFloods();
+  EXPECT_THAT(Lines(), ::testing::EndsWith("info: 95 more lines of flood were left out in 0 s; the last said: line 100\n"));
+  LogEndedFloods();
+  EXPECT_EQ(Lines(), "");
+  for (int i = 0; i < 6; ++i) {
+    LogWarning("flood", "again");
+  }
+  Lines();
+  LogAllFloods();
+  EXPECT_THAT(Lines(), HasSubstr("warning: 1 more lines of flood"));
+}
+
+TEST_F(LogTest, WhatWasAskedForIsNotCut) {
+  SetUpLog(LogLevel::kDebug, LogFormat::kText);
+  SetLogLimiter(std::make_shared<LogLimiter>());
+  for (int i = 1; i <= 100; ++i) {
+    LogDebug("web", "request " + std::to_string(i));
+  }
+  EXPECT_THAT(Lines(), HasSubstr("request 100\n"));
+  SetLogLimiter(nullptr);
+  for (int i = 1; i <= 100; ++i) {
+    LogError("config", "error " + std::to_string(i));
+  }
+  EXPECT_THAT(Lines(), HasSubstr("error 100\n")) << "at the start";
+}
+
+TEST_F(LogTest, LinesBelowTheLevelTakeNoRoom) {
+  SetUpLog(LogLevel::kWarning, LogFormat::kText);
+  const auto limiter = std::make_shared<LogLimiter>();
+  SetLogLimiter(limiter);
+  for (int i = 0; i < 100; ++i) {
+    LogInfo("push", "not written anyway");
+  }
+  LogWarning("push", "heard");
+  EXPECT_THAT(Lines(), HasSubstr("heard"));
+  EXPECT_EQ(limiter->suppressed(), 0U);
 }
 
 TEST_F(LogTest, StateIsLoggedWhenItChanges) {

@@ -38,6 +38,19 @@ class OwnMetricsTest : public ::testing::Test {
     return std::nan("");
   }
 
+  Labels BuildInfo() {
+    const auto snapshot = own_.Collect().value();
+    for (const FamilyLayout& family : snapshot->layout->families) {
+      if (family.name == "persia_agent_build_info") return family.series.at(0).labels;
+    }
+    return {};
+  }
+
+#ifdef __clang__
+  const std::string kCompiler = "clang " + std::to_string(__clang_major__) + "." + std::to_string(__clang_minor__);
+#else
+  const std::string kCompiler = std::string("gcc ") + __VERSION__;
+#endif
   std::chrono::system_clock::time_point now_{std::chrono::milliseconds(1700000000500)};
   OwnMetrics own_{{.identity = {"job", {{"role", "agent"}}}, .version = "1.2.3", .now = [this] { return now_; }}};
 };
@@ -46,7 +59,7 @@ TEST_F(OwnMetricsTest, EveryFamilyHasItsPrefixAndHelp) {
   own_.AddGateway("gw:9091");
   own_.PushDone("gw:9091", "success", 0.1, 10);
   const auto snapshot = own_.Collect().value();
-  EXPECT_EQ(snapshot->layout->families.size(), 13U);
+  EXPECT_EQ(snapshot->layout->families.size(), 17U);
   EXPECT_THAT(snapshot->layout->families, Each(Field(&FamilyLayout::name, StartsWith("persia_agent_"))));
   EXPECT_THAT(snapshot->layout->families, Each(Field(&FamilyLayout::help, Not(IsEmpty()))));
   EXPECT_EQ(snapshot->layout->identities.front(), (Identity{"job", {{"role", "agent"}}}));
@@ -82,7 +95,7 @@ TEST_F(OwnMetricsTest, TheRestIsAsItWasTold) {
   own_.CollectDone(0.25);
   own_.RenderDone(0.5);
   own_.SetSeries(1234);
-  own_.SetSegments(5);
+  own_.SetSegments("live", 5);
   own_.SetSegmentsRefused("version", 2);
   own_.SegmentRecordsSkipped(3);
   own_.SegmentRecordsSkipped(4);
@@ -91,11 +104,40 @@ TEST_F(OwnMetricsTest, TheRestIsAsItWasTold) {
   EXPECT_EQ(Value("persia_agent_collect_duration_seconds"), 0.25);
   EXPECT_EQ(Value("persia_agent_render_duration_seconds"), 0.5);
   EXPECT_EQ(Value("persia_agent_series"), 1234);
-  EXPECT_EQ(Value("persia_agent_segments"), 5);
+  EXPECT_EQ(Value("persia_agent_segments{state=\"live\"}"), 5);
   EXPECT_EQ(Value("persia_agent_segments_refused{reason=\"version\"}"), 2);
   EXPECT_EQ(Value("persia_agent_segment_records_skipped_total"), 7);
   EXPECT_EQ(Value("persia_agent_ticks_skipped_total"), 3);
-  EXPECT_EQ(Value("persia_agent_build_info{compiler=\"" __VERSION__ "\",version=\"1.2.3\"}"), 1);
+  EXPECT_EQ(BuildInfo(), (Labels{{"compiler", kCompiler}, {"segment_version", "1.1"}, {"version", "1.2.3"}}));
+}
+
+TEST_F(OwnMetricsTest, WhatIsHeldBackGoesBackToZero) {
+  EXPECT_TRUE(std::isnan(Value("persia_agent_dropped_series{reason=\"max_series\"}")));
+  own_.SetDroppedSeries("max_series", 7);
+  own_.SetQuarantinedSeries("rejected", 2);
+  EXPECT_EQ(Value("persia_agent_dropped_series{reason=\"max_series\"}"), 7);
+  EXPECT_EQ(Value("persia_agent_quarantined_series{reason=\"rejected\"}"), 2);
+  own_.SetDroppedSeries("max_series", 0);
+  own_.SetQuarantinedSeries("rejected", 0);
+  EXPECT_EQ(Value("persia_agent_dropped_series{reason=\"max_series\"}"), 0);
+  EXPECT_EQ(Value("persia_agent_quarantined_series{reason=\"rejected\"}"), 0);
+}
+
+TEST_F(OwnMetricsTest, TotalsThatAreKeptElsewhereNeverFall) {
+  for (const auto& [told, shown] : {std::pair(3, 3), std::pair(3, 3), std::pair(9, 9), std::pair(4, 9)}) {
+    own_.SetRetiredProcesses(told);
+    own_.SetLogLinesSuppressed(told);
+    EXPECT_EQ(Value("persia_agent_retired_processes_total"), shown);
+    EXPECT_EQ(Value("persia_agent_log_lines_suppressed_total"), shown);
+  }
+}
+
+TEST_F(OwnMetricsTest, CountsScrapesAndBrokenSegments) {
+  own_.ScrapeDone();
+  own_.ScrapeDone();
+  own_.SetSegmentsBroken(4);
+  EXPECT_EQ(Value("persia_agent_scrapes_total"), 2);
+  EXPECT_EQ(Value("persia_agent_segments_broken"), 4);
 }
 
 TEST_F(OwnMetricsTest, TakesReportsWhileItIsCollected) {

@@ -243,6 +243,8 @@ StatusPage Agent::Page() {
   page.pushes = state.pushes;
   page.pushes_failed = state.failed;
   page.last_success = state.last_success;
+  page.since_success =
+      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - state.last_success_steady);
   page.last_error = state.last_error;
   const std::lock_guard lock(seen_mutex_);
   page.workers = seen_.segments.live;
@@ -272,7 +274,7 @@ std::vector<Route> Agent::Routes() {
   };
   const auto page = [this](const ServerRequest&) {
     return ServerResponse{.content_type = "text/html; charset=utf-8",
-                          .body = RenderStatusPage(Page(), std::chrono::system_clock::now()),
+                          .body = RenderStatusPage(Page()),
                           .headers = {{"Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'"},
                                       {"X-Content-Type-Options", "nosniff"},
                                       {"Cache-Control", "no-store"}}};

@@ -97,6 +97,7 @@ void Pusher::Note(const Status& status) {
   ++state_.pushes;
   if (status.ok()) {
     state_.last_success = std::chrono::system_clock::now();
+    state_.last_success_steady = std::chrono::steady_clock::now();
     state_.last_error.clear();
   } else {
     ++state_.failed;

@@ -46,7 +46,8 @@ class Pusher {
     uint64_t pushes = 0;
     uint64_t failed = 0;
     std::optional<std::chrono::system_clock::time_point> last_success;
-    std::string last_error;  // of the last push; empty if it went well
+    std::chrono::steady_clock::time_point last_success_steady;  // the same moment, to reckon with: the other clock may be set
+    std::string last_error;                                     // of the last push; empty if it went well
   };
 
   explicit Pusher(Options options);

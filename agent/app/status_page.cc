@@ -48,17 +48,16 @@ void AddRow(std::string& out, std::string_view name, std::string_view value, boo
   out += "<dt>" + HtmlText(name) + "</dt><dd" + (bad ? " class=\"bad\"" : "") + ">" + HtmlText(value) + "</dd>\n";
 }
 
-std::string LastPush(const StatusPage& page, std::chrono::system_clock::time_point now) {
+std::string LastPush(const StatusPage& page) {
   if (!page.last_success) {
     return page.pushes == 0 ? "not yet" : "never arrived";
   }
-  const auto age = std::chrono::duration_cast<std::chrono::seconds>(now - *page.last_success).count();
-  return UtcTime(*page.last_success) + " (" + std::to_string(age) + " s ago)";
+  return UtcTime(*page.last_success) + " (" + std::to_string(page.since_success.count()) + " s ago)";
 }
 
 }  // namespace
 
-std::string RenderStatusPage(const StatusPage& page, std::chrono::system_clock::time_point now) {
+std::string RenderStatusPage(const StatusPage& page) {
   std::string out = kHead;
   out += "<h1>Persia Metrics agent</h1>\n<p class=\"version\">" + HtmlText(page.version) + "</p>\n";
   out +=
@@ -73,7 +72,7 @@ std::string RenderStatusPage(const StatusPage& page, std::chrono::system_clock::
   AddRow(out, "Series", std::to_string(page.series));
   AddRow(out, "Gateway", page.gateway + ", every " + Number(page.push_interval_seconds) + " s");
   AddRow(out, "Pushes", std::to_string(page.pushes) + ", " + std::to_string(page.pushes_failed) + " failed");
-  AddRow(out, "Last success", LastPush(page, now), !page.last_success && page.pushes > 0);
+  AddRow(out, "Last success", LastPush(page), !page.last_success && page.pushes > 0);
   if (!page.last_error.empty()) {
     AddRow(out, "Last error", page.last_error, true);
   }

@@ -17,7 +17,8 @@ struct StatusPage {
   uint64_t pushes = 0;
   uint64_t pushes_failed = 0;
   std::optional<std::chrono::system_clock::time_point> last_success;
-  std::string last_error;  // empty: the last push went well
+  std::chrono::seconds since_success{0};  // not the difference to the wall clock, which may be set meanwhile
+  std::string last_error;                 // empty: the last push went well
   size_t workers = 0;
   size_t workers_ended = 0;
   size_t segments_refused = 0;
@@ -25,6 +26,6 @@ struct StatusPage {
 };
 
 // Self-contained HTML; whatever stands in the fields is shown as text.
-std::string RenderStatusPage(const StatusPage& page, std::chrono::system_clock::time_point now);
+std::string RenderStatusPage(const StatusPage& page);
 
 }  // namespace persia::agent

@@ -1,0 +1,291 @@
+"""One job under chaos: its workers, its agent, its gateway, and what is done to them."""
+
+import contextlib
+import ctypes
+import os
+import random
+import select
+import signal
+import struct
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples/demo"))
+
+import ledger as books  # noqa: E402
+from servers import ROOT, Gateway, Process, free_port, wait_until  # noqa: E402
+
+BUILD = Path(os.environ.get("PERSIA_BUILD_DIR", ROOT / "build/release"))
+AGENT = BUILD / "agent/app/persia-metrics-agent"
+WORKER = BUILD / "tests/chaos/worker/chaos_worker"
+# Two roles of two replicas each; of two identities there are two processes at once.
+IDENTITIES = [("trainer", 0), ("trainer", 0), ("trainer", 1), ("server", 0), ("server", 0), ("server", 1)]
+EXEC_ROLE = "launched"
+PUSH_INTERVAL = 0.25
+_PR_SET_CHILD_SUBREAPER = 36
+_FOREIGN = ("PERSIA_", "TORCHELASTIC_", "REPLICA_INDEX", "RANK")
+
+
+class Broken(Exception):
+    """Something ended or failed that nobody had harmed."""
+
+
+class Job:
+    """Processes are started, harmed and ended from the main thread only."""
+
+    def __init__(self, directory, segments, seed):
+        self.directory, self.segments = directory, segments
+        self.ledgers = directory / "ledgers"
+        self.ledgers.mkdir()
+        self._control = self.ledgers / "control"
+        self._control.write_bytes(bytes(4))
+        self.totals = books.Totals(books.describe(WORKER))
+        self.kills = {"workers": 0, "agent": 0, "gateway": 0}
+        self.agent_address = f"127.0.0.1:{free_port()}"
+        self.gateway_port = free_port()
+        self.gateway_address = f"127.0.0.1:{self.gateway_port}"
+        self._seeds = random.Random(seed)  # the workers' own
+        self._clean = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
+        self._full = 0
+        self.agent = self.gateway = None
+        self.launched = False  # whether the agent runs in exec mode
+        self.workers = []
+        self._open = {}
+        # Children of killed workers come to us.
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+    # Starting.
+
+    def start(self):
+        self.start_gateway()
+        self.start_agent(launch=False)
+        self.workers = [self._start_worker(identity) for identity in IDENTITIES]
+
+    def start_gateway(self):
+        self.gateway = Gateway(self.directory, self.gateway_port)
+
+    def start_agent(self, launch):
+        """Beside the job, or as the parent of one more worker."""
+        flags = {
+            "--job": "chaos",
+            "--gateway": self.gateway_address,
+            "--metrics-dir": self.segments,
+            "--listen": self.agent_address,
+            "--push-interval": PUSH_INTERVAL,
+            "--connect-timeout": 1,
+            "--push-timeout": 5,
+        }
+        command = [AGENT, "exec" if launch else "run", *(f"{flag}={value}" for flag, value in flags.items())]
+        environment = self._clean
+        if launch:
+            self.end_launched()
+            command += ["--", WORKER, self.ledgers, self._seed()]
+            environment = {**self._clean, "PERSIA_ROLE": EXEC_ROLE, "REPLICA_INDEX": "0"}
+        self.agent = Process(command, self.directory / "agent.log", env=environment)
+        self.launched = launch
+        self._started_under_full = self._full % 2 == 1
+
+    def _start_worker(self, identity):
+        role, replica = identity
+        environment = {"PERSIA_METRICS_DIR": str(self.segments), "PERSIA_JOB_NAME": "chaos", "PERSIA_ROLE": role, "REPLICA_INDEX": str(replica)}
+        return Process([WORKER, self.ledgers, self._seed()], self.directory / "workers.log", env={**self._clean, **environment})
+
+    def _seed(self):
+        return str(self._seeds.randrange(1, 2**31))
+
+    # What is alive.
+
+    def living(self):
+        """The ledgers of processes that are alive, by pid. Those of the dead are added to the totals, once, and removed."""
+        for path in self.ledgers.glob("*.ledger"):
+            if int(path.stem) not in self._open:
+                self._open[int(path.stem)] = books.Ledger(path)
+        for pid, ledger in list(self._open.items()):
+            if not self._alive(pid):
+                self.totals.add(ledger)
+                ledger.close()
+                ledger.path.unlink()
+                del self._open[pid]
+        return dict(self._open)
+
+    def _alive(self, pid):
+        if not any(worker.pid == pid for worker in self.workers):
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)  # one that came to us
+        try:
+            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+        except OSError:
+            return False
+
+    def forked(self):
+        """The ledgers of living processes that we did not start, in the order of their pids."""
+        ours = {worker.pid for worker in self.workers}
+        return [ledger for pid, ledger in sorted(self.living().items()) if pid not in ours and ledger.role != EXEC_ROLE]
+
+    def launched_workers(self):
+        return [ledger for _, ledger in sorted(self.living().items()) if ledger.role == EXEC_ROLE]
+
+    # Harming.
+
+    def kill_worker(self, index):
+        """SIGKILL; another of the same identity takes its place at once."""
+        worker = self.workers[index]
+        if worker.popen.poll() is not None:
+            raise Broken(f"a worker ended by itself with {worker.popen.returncode}:\n{worker.output()[-2000:]}")
+        worker.kill()
+        self.kills["workers"] += worker.popen.returncode == -signal.SIGKILL
+        self.workers[index] = self._start_worker(IDENTITIES[index])
+
+    def kill_worker_at(self, index, state, after, seconds=1.0):
+        """As kill_worker, once the worker's ledger tells this state; or after `seconds`, if it does not come to it."""
+        path = self.ledgers / f"{self.workers[index].pid}.ledger"
+        deadline = time.monotonic() + seconds
+        ledger = None
+        while time.monotonic() < deadline:
+            if ledger is None and path.exists():
+                ledger = books.Ledger(path)
+            if ledger is not None and ledger.state == state:
+                break
+        if ledger is not None:
+            ledger.close()
+        spin_until = time.perf_counter() + after
+        while time.perf_counter() < spin_until:
+            pass
+        self.kill_worker(index)
+
+    def end_worker(self, index):
+        """An end in order; another takes its place."""
+        worker = self.workers[index]
+        ledger = self.living().get(worker.pid)
+        if ledger is None:
+            return  # not yet at work
+        ledger.ask_to_end()
+        if worker.wait() != 0:
+            raise Broken(f"a worker that was asked to end did so with {worker.popen.returncode}:\n{worker.output()[-2000:]}")
+        self.workers[index] = self._start_worker(IDENTITIES[index])
+
+    def kill_by_pid(self, ledger):
+        """SIGKILL to a process that is not our child; counts if it was alive."""
+        try:
+            descriptor = os.pidfd_open(ledger.pid)
+        except ProcessLookupError:
+            return
+        try:
+            poll = select.poll()
+            poll.register(descriptor, select.POLLIN)
+            if poll.poll(0) or os.readlink(f"/proc/{ledger.pid}/exe") != str(WORKER):
+                return
+            signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+            poll.poll(10_000)
+            self.kills["workers"] += ledger.state != books.ENDED
+        except (ProcessLookupError, FileNotFoundError):
+            pass  # it ended meanwhile
+        finally:
+            os.close(descriptor)
+
+    def kill_agent(self):
+        self.agent.kill()
+        self.kills["agent"] += self.agent.popen.returncode == -signal.SIGKILL
+
+    def kill_gateway(self):
+        self.gateway.kill()
+        self.kills["gateway"] += self.gateway.popen.returncode == -signal.SIGKILL
+
+    def end_launched(self):
+        """Workers that an agent in exec mode had started outlive it when it is killed."""
+        for ledger in self.launched_workers():
+            ledger.ask_to_end()
+        wait_until(lambda: not self.launched_workers(), "the end of the worker that the agent had started")
+
+    def mind_agent(self):
+        """Starts it again, as whatever runs agents would. It ends in exec mode when its worker was killed, and while the directory is
+        full it may find no room to start; anything else is a failure."""
+        if self.agent.running():
+            return
+        code = self.agent.popen.returncode
+        if code == -signal.SIGKILL:
+            pass
+        elif self.launched and code == 128 + signal.SIGKILL:
+            pass
+        elif not (self._started_under_full and code == 1):
+            raise Broken(f"the agent ended by itself with {code}:\n{self.agent.output()[-4000:]}")
+        self.start_agent(launch=False)
+
+    # The directory's filesystem.
+
+    def set_full(self, full):
+        """Tells the workers what is about to be, and waits until all have seen it."""
+        self._full += 1
+        assert self._full % 2 == full
+        with open(self._control, "r+b") as file:
+            file.write(struct.pack("<I", self._full))
+        wait_until(lambda: all(ledger.full_seen == self._full for ledger in self.living().values()), "the workers to see the control word", 10)
+
+    @contextlib.contextmanager
+    def full_directory(self, leave):
+        """For as long as it lasts all but `leave` bytes of the directory's filesystem are taken."""
+        self.set_full(True)
+        filler = self.segments / "filler"
+        with open(filler, "wb") as file:
+            self._take_all(file, leave)
+        try:
+            yield
+        finally:
+            filler.unlink()
+            self.set_full(False)
+
+    def _take_all(self, file, leave):
+        while True:
+            status = os.statvfs(self.segments)
+            wanted = status.f_bavail * status.f_bsize - leave
+            if wanted <= 0:
+                return
+            with contextlib.suppress(OSError):  # the workers took some of it meanwhile
+                os.posix_fallocate(file.fileno(), os.fstat(file.fileno()).st_size, wanted)
+
+    # Ending.
+
+    def finish(self):
+        """Workers, then the agent, end in order; the gateway stays, and shows the end."""
+        for ledger in self.living().values():
+            if ledger.role != EXEC_ROLE:
+                ledger.ask_to_end()
+        for worker in self.workers:
+            # One that had no ledger yet is asked when it has.
+            wait_until(lambda: self._ended(worker), "the end of the workers", 60)
+        self.workers = []
+        wait_until(lambda: not self.forked(), "the end of the forked workers", 60)
+        if self.launched:
+            for ledger in self.launched_workers():
+                ledger.ask_to_end()
+        else:
+            self.end_launched()
+            if os.environ.get("CHAOS_RETIRES"): wait_until(lambda: not self.segment_files(), f"files of dead processes to go from {self.segments}", 20)
+            self.agent.signal(signal.SIGTERM)
+        code = self.agent.wait(60)
+        if code != 0:
+            raise Broken(f"the agent ended with {code}:\n{self.agent.output()[-4000:]}")
+        wait_until(lambda: not self.living(), "the end of all workers", 20)
+        if os.environ.get("CHAOS_RETIRES") and self.segment_files():
+            raise Broken(f"files are left in {self.segments}: {self.segment_files()}")
+
+    def _ended(self, worker):
+        ledger = self.living().get(worker.pid)
+        if ledger is not None:
+            ledger.ask_to_end()
+        return not worker.running()
+
+    def segment_files(self):
+        return sorted(path.name for path in self.segments.glob("*.seg"))
+
+    def clear(self):
+        """Ends what is left, whatever has happened."""
+        for process in [*self.workers, self.agent, self.gateway]:
+            if process is not None:
+                process.signal(signal.SIGCONT)
+                process.signal(signal.SIGKILL)
+                process.popen.wait()
+        for ledger in self.living().values():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(ledger.pid, signal.SIGKILL)

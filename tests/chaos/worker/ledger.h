@@ -1,0 +1,116 @@
+// What one process of the chaos test writes down about its own counting: a file that outlives its SIGKILL.
+//
+//   Header                        4096 bytes
+//   for each slot: before[cells], after[cells]
+//
+// A cell is a quantity of the exposition: a counter, a bucket, a sum, a gauge. A slot has one writer at a time, a thread. Each
+// call of the library stands between an entry in `before` and the same in `after`, so that what the library holds lies between
+// the two whenever the process dies: equal, but for the call in which the thread was killed.
+//
+// The file is a shared mapping: what is stored is kept by the kernel, whatever becomes of the process.
+#pragma once
+
+#include <atomic>
+#include <bit>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+
+namespace chaos {
+
+// What the main thread is at; whoever kills may aim at it.
+enum class State : uint32_t {
+  kBorn = 0,
+  kGrowing = 1,
+  kCounting = 2,
+  kRegistering = 3,
+  kThreads = 4,
+  kForking = 5,
+  kBusy = 6,
+  kEnded = 7
+};
+// Whether an agent can see what is counted. kMaybe: while Init runs.
+enum class Exporting : uint32_t { kNo = 0, kMaybe = 1, kYes = 2 };
+
+struct LedgerHeader {
+  uint64_t magic;
+  uint32_t pid;
+  uint32_t slots;
+  uint32_t cells;
+  int32_t replica;
+  char role[32];
+  std::atomic<uint32_t> exporting;
+  std::atomic<uint32_t> state;
+  std::atomic<uint32_t> full_seen;  // the last Control::full that the main thread has seen
+  std::atomic<uint32_t> lossy;      // 1: born while the directory was full, where the library may drop what it cannot hold
+  std::atomic<uint32_t> stop;       // written by the orchestrator: end now
+};
+
+// One for all processes, written by the orchestrator.
+struct Control {
+  std::atomic<uint32_t> full;  // odd: the directory is full, or about to be
+};
+
+// One quantity and what a call adds to it.
+struct Entry {
+  enum class Kind { kUnits, kReal, kLast };
+  uint32_t cell = 0;
+  Kind kind = Kind::kUnits;
+  uint64_t units = 0;
+  double real = 0;
+
+  static Entry Units(uint32_t cell, uint64_t units) { return {cell, Kind::kUnits, units, 0}; }
+  // Added as the library adds to one cell of one thread: in doubles, in order.
+  static Entry Real(uint32_t cell, double by) { return {cell, Kind::kReal, 0, by}; }
+  static Entry Last(uint32_t cell, double value) { return {cell, Kind::kLast, 0, value}; }
+};
+
+// The columns of one thread.
+class Slot {
+ public:
+  using Cell = std::atomic<uint64_t>;
+  Slot(Cell* before, Cell* after) : before_(before), after_(after) {}
+
+  // Writes the entries down, calls, and writes them down again. A process is killed between two instructions, so that the
+  // order of the program is the order of the stores; the fences keep the compiler to it.
+  template <class Call>
+  void Around(std::initializer_list<Entry> entries, const Call& call) {
+    for (const Entry& entry : entries) Write(before_[entry.cell], entry);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    call();
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    for (const Entry& entry : entries) Write(after_[entry.cell], entry);
+  }
+
+ private:
+  static void Write(Cell& cell, const Entry& entry) {
+    const uint64_t old = cell.load(std::memory_order_relaxed);
+    uint64_t now = old + entry.units;
+    if (entry.kind == Entry::Kind::kReal) now = std::bit_cast<uint64_t>(std::bit_cast<double>(old) + entry.real);
+    if (entry.kind == Entry::Kind::kLast) now = std::bit_cast<uint64_t>(entry.real);
+    cell.store(now, std::memory_order_relaxed);
+  }
+
+  Cell* before_;
+  Cell* after_;
+};
+
+class Ledger {
+ public:
+  static constexpr uint32_t kSlots = 10;
+
+  // Makes "<directory>/<pid>.ledger"; it appears whole. Ends the process if that fails: without a ledger it must not count.
+  Ledger(const std::string& directory, const std::string& role, int replica, uint32_t cells);
+
+  [[nodiscard]] LedgerHeader& header() const { return *header_; }
+  [[nodiscard]] Slot SlotOf(uint32_t slot) const;
+  void Enter(State state) const { header_->state.store(static_cast<uint32_t>(state), std::memory_order_relaxed); }
+
+ private:
+  LedgerHeader* header_;
+};
+
+// The orchestrator's word, "<directory>/control".
+const Control& OpenControl(const std::string& directory);
+
+}  // namespace chaos

@@ -107,6 +107,9 @@ void WorkerMetrics::Enter(Place& place, const WorkerProcess& process) {
   if (other) {
     place.start_time.reset();
   }
+  if (other || !process.library_version.empty()) {
+    place.library_version = process.library_version;
+  }
 }
 
 // Returns whether how it ended is known since now.
@@ -125,21 +128,21 @@ bool WorkerMetrics::NoteEnd(Place& place) {
 
 void WorkerMetrics::Reshape() {
   Shape shape;
-  std::map<Identity, const WorkerProcess*> newest;
+  std::map<Identity, const Place*> newest;
   for (const Place* place : order_) {
     const WorkerProcess& process = place->process;
     shape.places.emplace_back(process.identity, process.ordinal);
     shape.last_exits.push_back(place->last_exit);
-    const WorkerProcess*& of_identity = newest[process.identity];
-    if (of_identity == nullptr || Newer(process, *of_identity)) {
-      of_identity = &process;
+    const Place*& of_identity = newest[process.identity];
+    if (of_identity == nullptr || Newer(process, of_identity->process)) {
+      of_identity = place;
     }
   }
-  for (const auto& [identity, process] : newest) {
+  for (const auto& [identity, place] : newest) {
     shape.infos[identity] = {{"agent_version", options_.agent_version},
-                             {"library_version", Text(process->library_version)},
-                             {"restart_count", std::to_string(process->restart_count)},
-                             {"run_id", Text(process->run_id)}};
+                             {"library_version", Text(place->library_version)},
+                             {"restart_count", std::to_string(place->process.restart_count)},
+                             {"run_id", Text(place->process.run_id)}};
   }
   if (layout_ != nullptr && shape == shape_) {
     return;

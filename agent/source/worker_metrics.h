@@ -72,7 +72,8 @@ class WorkerMetrics : public Source {
     std::string pid;        // in decimal, as /proc has it
     bool readable = false;  // /proc/<pid> is of the same pid namespace
     std::optional<double> start_time;
-    std::string last_exit;  // why the last process ended there; empty: not known
+    std::string library_version;  // stays known when the process has ended
+    std::string last_exit;        // why the last process ended there; empty: not known
   };
   // What the layout is made of.
   struct Shape {

@@ -258,6 +258,23 @@ TEST_F(WorkerMetricsTest, InfoIsOfTheNewestProcessOfEachIdentity) {
   EXPECT_NE(snapshot_->layout, layout);
 }
 
+TEST_F(WorkerMetricsTest, TheLibrarysVersionStaysKnownAfterTheEnd) {
+  const Child child;
+  processes_ = {child.Process()};
+  Shown();
+  const auto layout = snapshot_->layout;
+  processes_[0].alive = false;
+  processes_[0].library_version = "";
+  for (int i = 0; i < 3; ++i) {
+    Shown();
+    EXPECT_EQ(snapshot_->layout, layout);
+  }
+  const Child successor;
+  processes_[0] = successor.Process();
+  processes_[0].library_version = "";
+  EXPECT_EQ(Of("persia_job_info{trainer,agent_version=9.9,library_version=,restart_count=2,run_id=run-1}"), 1);
+}
+
 TEST_F(WorkerMetricsTest, WhatAWorkerSaysOfItselfIsCutAndMadeValid) {
   const Child child;
   processes_ = {child.Process()};

@@ -198,6 +198,11 @@ Status Agent::Push(const Snapshot& snapshot) {
   const Status status = transport_.push(snapshot);
   const PushReport report = transport_.report();
   own_.PushDone(transport_.name, ToString(report.result), report.duration.count(), report.bytes);
+  if (report.result == PushResult::kDeferred) {
+    return status;  // the sink has said so
+  }
+  own_.SetQuarantinedSeries("gateway", report.quarantined_series);
+  own_.SetDroppedSeries("push_bytes", report.dropped_series);
   if (finishing_) {
     return status;  // whoever waits for the end says how it went
   }

@@ -47,6 +47,9 @@ std::unique_ptr<Works> SetUpWorks(const AgentOptions& options, const JobSession&
   push.http.total_timeout = options.push_timeout;
   push.http.user_agent = std::string("persia-metrics-agent/") + kVersion;
   push.time_budget = options.push_timeout;
+  push.max_push_bytes = options.max_push_bytes;
+  push.log = {.note = [](std::string_view event, const std::string& message) { LogInfo(event, message); },
+              .warn = [](std::string_view event, const std::string& message) { LogWarning(event, message); }};
   works->gateway = std::make_unique<PushGateway>(std::move(push));
   PushGateway* const gateway = works->gateway.get();
   PushTransport transport{.name = gateway->name(),

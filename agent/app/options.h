@@ -32,6 +32,8 @@ struct AgentOptions {
   std::chrono::milliseconds connect_timeout{3'000};
   // Until a push has been answered, and the longest that the last push may hold up the end.
   std::chrono::milliseconds push_timeout{10'000};
+  // Of a group's text; whole families are left out of a larger one.
+  uint64_t max_push_bytes = 64 << 20;
   // Where the workers' segments are. Empty: /dev/shm/persia-metrics-<uid>/<job>.
   std::string metrics_dir;
   // A group whose members may share the directory; empty: this user alone.

@@ -108,6 +108,15 @@ Status SetMaxSegmentBytes(std::string_view text, AgentOptions& options) {
   return Done{};
 }
 
+Status SetMaxPushBytes(std::string_view text, AgentOptions& options) {
+  uint64_t bytes = 0;
+  if (!ParseNumber(text, bytes) || bytes < 65536 || bytes > (1ULL << 32)) {
+    return Bad(text, "is not a number of bytes (65536 to 4294967296)");
+  }
+  options.max_push_bytes = bytes;
+  return Done{};
+}
+
 Status SetMetricsDirGroup(std::string_view text, AgentOptions& options) {
   if (Status status = CheckText(text, "a group"); !status.ok()) {
     return status;
@@ -256,6 +265,9 @@ constexpr Setting kSettings[] = {
     {"push_timeout_seconds", "", "--push-timeout", "", "", "SECONDS", "How long one push may take, the last one included", "10",
      "Gateway", ValueKind::kNumber, SetPushTimeout,
      [](const AgentOptions& o) -> std::string { return SecondsText(o.push_timeout); }},
+    {"max_push_bytes", "", "--max-push-bytes", "", "", "BYTES", "Of a group with a larger text, whole families are left out",
+     "67108864", "Gateway", ValueKind::kNumber, SetMaxPushBytes,
+     [](const AgentOptions& o) -> std::string { return std::to_string(o.max_push_bytes); }},
     {"metrics_dir", "", "--metrics-dir", "PERSIA_METRICS_DIR", "", "DIR", "The job's directory of segments",
      "/dev/shm/persia-metrics-<uid>/<job>", "Directory", ValueKind::kText, SetMetricsDir,
      [](const AgentOptions& o) -> std::string { return o.metrics_dir; }},

@@ -7,9 +7,10 @@ void TextRenderer::Render(const Snapshot& snapshot, std::string& out) {
   plans_.front().Print(snapshot.values, out);
 }
 
-void TextRenderer::RenderIdentity(const Snapshot& snapshot, size_t identity, std::string& out) {
+void TextRenderer::RenderIdentity(const Snapshot& snapshot, size_t identity, std::string& out, const FamilyNames& leave_out,
+                                  std::vector<FamilyText>* families) {
   Prepare(snapshot);
-  plans_[identity].Print(snapshot.values, out);
+  plans_[identity].Print(snapshot.values, out, leave_out, families);
 }
 
 void TextRenderer::Prepare(const Snapshot& snapshot) {

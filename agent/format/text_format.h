@@ -38,9 +38,10 @@ class TextRenderer {
   // REQUIRES: Mode::kScrape.
   void Render(const Snapshot& snapshot, std::string& out);
 
-  // Replaces `out` by the text of the series of Layout::identities[identity]; empty if none is shown.
-  // REQUIRES: Mode::kPush.
-  void RenderIdentity(const Snapshot& snapshot, size_t identity, std::string& out);
+  // Replaces `out` by the text of the series of Layout::identities[identity], but for the families of `leave_out`; empty if
+  // none is shown. `families`, if not null, is told what each family in the text came to. REQUIRES: Mode::kPush.
+  void RenderIdentity(const Snapshot& snapshot, size_t identity, std::string& out, const FamilyNames& leave_out = {},
+                      std::vector<FamilyText>* families = nullptr);
 
  private:
   void Prepare(const Snapshot& snapshot);

@@ -50,6 +50,7 @@ class Printer {
     out_ = PrintNumber(out_, value);
     *out_++ = '\n';
   }
+  void Skip(size_t size) { text_ += size; }
   void SkipLines(size_t lines) {
     for (; lines > 0; --lines) text_ += *prefix_size_++;
   }
@@ -125,7 +126,8 @@ void TextPlan::BeginFamily(const FamilyLayout& family) {
   text_ += "# TYPE " + family.name + ' ';
   text_ += TypeName(family.type);
   text_ += '\n';
-  families_.push_back({.type = family.type,
+  families_.push_back({.layout = &family,
+                       .type = family.type,
                        .header_size = static_cast<uint32_t>(text_.size() - begin),
                        .series_count = 0,
                        .values_per_series = family.ValuesPerSeries()});
@@ -164,18 +166,28 @@ void TextPlan::Finish() {
   first_values_.shrink_to_fit();
 }
 
-void TextPlan::Print(const std::vector<double>& values, std::string& out) const {
+void TextPlan::Print(const std::vector<double>& values, std::string& out, const FamilyNames& leave_out,
+                     std::vector<FamilyText>* families) const {
+  if (families != nullptr) families->clear();
   // Room for the longest text there can be; the string keeps it for the next time.
   out.resize(text_.size() + prefix_sizes_.size() * (kMaxNumberSize + 1));
   Printer printer(text_.data(), prefix_sizes_.data(), out.data());
   const size_t* first_value = first_values_.data();
   for (const Family& family : families_) {
+    if (!leave_out.empty() && leave_out.contains(family.layout->name)) {
+      printer.Skip(family.header_size);
+      printer.SkipLines(family.series_count * LinesPerSeries(family.type, family.values_per_series));
+      first_value += family.series_count;
+      continue;
+    }
+    size_t series = family.series_count;
     char* const begin = printer.position();
     printer.Copy(family.header_size);
     char* const first_line = printer.position();
     for (size_t i = 0; i < family.series_count; ++i) {
       const double* value = values.data() + *first_value++;
       if (IsAbsent(*value)) {
+        --series;
         printer.SkipLines(LinesPerSeries(family.type, family.values_per_series));
       } else if (family.type == MetricType::kHistogram) {
         printer.Histogram(value, family.values_per_series - 1);
@@ -185,7 +197,11 @@ void TextPlan::Print(const std::vector<double>& values, std::string& out) const 
         printer.Line(*value);
       }
     }
-    if (printer.position() == first_line) printer.set_position(begin);
+    if (printer.position() == first_line) {
+      printer.set_position(begin);
+    } else if (families != nullptr) {
+      families->push_back({family.layout, static_cast<size_t>(printer.position() - begin), series});
+    }
   }
   out.resize(static_cast<size_t>(printer.position() - out.data()));
 }

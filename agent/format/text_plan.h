@@ -9,6 +9,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +18,15 @@
 #include "model/snapshot.h"
 
 namespace persia::agent {
+
+using FamilyNames = std::set<std::string, std::less<>>;
+
+// What one family came to in a text. A family of which nothing is shown has none.
+struct FamilyText {
+  const FamilyLayout* family = nullptr;  // lives as long as the layout
+  size_t bytes = 0;
+  size_t series = 0;
+};
 
 class TextPlan {
  public:
@@ -25,10 +36,13 @@ class TextPlan {
   void Finish();
 
   // Replaces `out` by the text for these values of the layout that the plan was made of.
-  void Print(const std::vector<double>& values, std::string& out) const;
+  // `leave_out`: families that are not to be in it; `families`, if not null, is told what those that are came to.
+  void Print(const std::vector<double>& values, std::string& out, const FamilyNames& leave_out = {},
+             std::vector<FamilyText>* families = nullptr) const;
 
  private:
   struct Family {
+    const FamilyLayout* layout;
     MetricType type;
     uint32_t header_size;  // of the HELP and TYPE lines, in text_
     size_t series_count;

@@ -49,6 +49,8 @@ class HttpClient::Transfer {
   Result<HttpResponse> Send(const HttpRequest& request) {
     if (multi_ == nullptr || easy_ == nullptr) return Error{"libcurl cannot start: no memory"};
     response_ = {};
+    receive_ = &request.receive;
+    enough_ = false;
     error_[0] = '\0';
     timeout_ = options_.total_timeout;
     if (request.timeout.count() > 0) timeout_ = std::min(timeout_, request.timeout);
@@ -57,10 +59,11 @@ class HttpClient::Transfer {
     const CURLcode code = Run();
     curl_slist_free_all(headers);
     if (interrupted_) return Error{HostOf(request.url) + ": the request was interrupted"};
-    if (code != CURLE_OK) return Error{HostOf(request.url) + ": " + Cause(code)};
-    long status = 0;
-    curl_easy_getinfo(easy_, CURLINFO_RESPONSE_CODE, &status);
-    response_.status = static_cast<int>(status);
+    if (code != CURLE_OK && !enough_) return Error{HostOf(request.url) + ": " + Cause(code)};
+    response_.status = StatusCode();
+    curl_off_t retry_after = 0;
+    curl_easy_getinfo(easy_, CURLINFO_RETRY_AFTER, &retry_after);
+    if (retry_after > 0) response_.retry_after = std::chrono::seconds(retry_after);
     return std::move(response_);
   }
 
@@ -129,6 +132,12 @@ class HttpClient::Transfer {
     return code;
   }
 
+  int StatusCode() {
+    long status = 0;
+    curl_easy_getinfo(easy_, CURLINFO_RESPONSE_CODE, &status);
+    return static_cast<int>(status);
+  }
+
   std::string Cause(CURLcode code) {
     long os_error = 0;
     curl_easy_getinfo(easy_, CURLINFO_OS_ERRNO, &os_error);
@@ -164,6 +173,10 @@ class HttpClient::Transfer {
     auto* transfer = static_cast<Transfer*>(self);
     std::string& body = transfer->response_.body;
     body.append(data, std::min(size, transfer->options_.max_response_bytes - body.size()));
+    if (*transfer->receive_ && !(*transfer->receive_)(transfer->StatusCode(), {data, size})) {
+      transfer->enough_ = true;
+      return 0;  // not what was given: curl ends the transfer
+    }
     return size;
   }
 
@@ -179,6 +192,8 @@ class HttpClient::Transfer {
   CURL* easy_ = nullptr;
   std::chrono::milliseconds timeout_{0};
   HttpResponse response_;
+  const std::function<bool(int, std::string_view)>* receive_ = nullptr;  // of the request under way
+  bool enough_ = false;                                                  // it wants no more
   char error_[CURL_ERROR_SIZE] = {};
 };
 

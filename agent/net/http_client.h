@@ -9,7 +9,9 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,11 +28,16 @@ struct HttpRequest {
   std::string_view body{};  // REQUIRES: stays until Send returns
   // Of the whole request; 0 is Options::total_timeout. The smaller of both holds.
   std::chrono::milliseconds timeout{0};
+  // Is given the answer's body piece by piece as it comes, for one that may be too large to keep; false: that was enough, and
+  // the rest is not waited for.
+  std::function<bool(int status, std::string_view piece)> receive{};
 };
 
 struct HttpResponse {
   int status = 0;
   std::string body;  // at most Options::max_response_bytes of it, the rest is read and dropped
+  // How long the peer asks to be left alone, whether it gave seconds or a date.
+  std::optional<std::chrono::seconds> retry_after{};
 };
 
 class HttpClient {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 #include <utility>
 
 #include "format/grouping_key.h"
@@ -10,6 +11,8 @@ namespace persia::agent {
 namespace {
 
 using std::chrono::milliseconds;
+
+const Attempt kNotTried{PushResult::kUnreachable, true, "not tried, the time for this push was used up"};
 
 bool MayPassLater(int status) { return status == 429 || status >= 500; }
 
@@ -40,31 +43,37 @@ std::string_view ToString(PushResult result) {
     case PushResult::kUnreachable:
       return "unreachable";
     case PushResult::kInterrupted:
+      return "interrupted";
+    case PushResult::kDeferred:
       break;
   }
-  return "interrupted";
+  return "deferred";
 }
-
-// One try of one group.
-struct PushGateway::Attempt {
-  PushResult result = PushResult::kSuccess;
-  bool may_pass_later = false;
-  std::string error;
-};
 
 // A group that has not arrived yet, and how its last try ended.
 struct PushGateway::Group {
   size_t identity = 0;
-  Attempt last{PushResult::kUnreachable, true, "not tried, the time for this push was used up"};
+  Attempt last = kNotTried;
 };
 
 PushGateway::PushGateway(Options options)
-    : options_(std::move(options)), client_(options_.http), jitter_(std::random_device()()) {}
+    : options_(std::move(options)),
+      client_(options_.http),
+      sender_({.max_push_bytes = options_.max_push_bytes,
+               .quarantine_retry = options_.quarantine_retry,
+               .send = [this](std::string_view method, const std::string& path, const std::string& text,
+                              Refusal& refusal) { return Send(method, path, text, refusal); },
+               .now = options_.now,
+               .log = options_.log}),
+      jitter_(std::random_device()()) {}
 
 Status PushGateway::Push(const Snapshot& snapshot) {
   const auto begin = options_.now();
   deadline_ = begin + options_.time_budget;
   report_ = {};
+
+  if (lift_quarantine_.exchange(false)) sender_.LiftQuarantine();
+  if (auto deferred = Deferred()) return *std::move(deferred);
 
   const size_t count = snapshot.layout->identities.size();
   std::deque<Group> pending;
@@ -72,55 +81,83 @@ Status PushGateway::Push(const Snapshot& snapshot) {
   std::string first_error;
   milliseconds pause = options_.first_pause;
   do {
-    PushRound(snapshot, pending, first_error);
-    if (pending.empty() || !Pause(pause)) break;
+    const std::optional<milliseconds> asked = PushRound(snapshot, pending, first_error);
+    if (pending.empty()) break;
+    if (asked) not_before_ = options_.now() + *asked;
+    if (asked && *asked >= TimeLeft()) {
+      options_.log.warn("push.deferred", name() + " asks to be left alone for " + std::to_string(asked->count() / 1000) +
+                                             " s (Retry-After): nothing is pushed until then");
+      break;
+    }
+    if (asked ? !Pause(*asked, std::max(*asked, pause)) : !Pause(pause / 2, pause)) break;
     pause = std::min(2 * pause, options_.longest_pause);
   } while (true);
 
   first_group_ = pending.empty() ? 0 : pending.front().identity;
+  // What went wrong says more than what was not tried after it.
+  std::stable_partition(pending.begin(), pending.end(), [](const Group& group) { return group.last.error != kNotTried.error; });
   for (Group& group : pending) {
     if (client_.interrupted()) group.last = {PushResult::kInterrupted, false, "the push was interrupted"};
     Count(group.last, GroupingKeyPath(snapshot.layout->identities[group.identity]), first_error);
   }
+  CountMissing(snapshot);
   report_.duration = options_.now() - begin;
   if (report_.groups_failed == 0) return Done{};
   return Error{name() + ": " + std::to_string(report_.groups_failed) + " of " + std::to_string(report_.groups) +
                " groups did not arrive; " + first_error};
 }
 
+std::optional<Error> PushGateway::Deferred() {
+  const auto left = std::chrono::ceil<milliseconds>(not_before_ - options_.now());
+  if (left.count() <= 0 || (left < options_.time_budget / 2 && Pause(left, left))) return std::nullopt;
+  report_.result = client_.interrupted() ? PushResult::kInterrupted : PushResult::kDeferred;
+  return Error{name() + ": nothing was pushed, the gateway asks to be left alone for another " +
+               std::to_string(left.count() / 1000 + 1) + " s (Retry-After)"};
+}
+
 // Tries each pending group once and leaves those that are to be tried again. Without an answer to one group there will be none
 // to the next: the round ends, and that group goes to the back of the queue, lest it be itself what the gateway stumbles over.
-void PushGateway::PushRound(const Snapshot& snapshot, std::deque<Group>& pending, std::string& first_error) {
+// It ends as well when the gateway asks to be left alone: returns for how long.
+std::optional<milliseconds> PushGateway::PushRound(const Snapshot& snapshot, std::deque<Group>& pending,
+                                                   std::string& first_error) {
   std::deque<Group> again;
-  while (!pending.empty() && TimeLeft().count() > 0 && !client_.interrupted()) {
+  std::optional<milliseconds> asked;
+  while (!pending.empty() && TimeLeft().count() > 0 && !client_.interrupted() && !asked) {
     Group group = std::move(pending.front());
     pending.pop_front();
-    const Identity& identity = snapshot.layout->identities[group.identity];
-    renderer_.RenderIdentity(snapshot, group.identity, text_);
-    if (text_.empty()) continue;
-    group.last = Send(identity);
+    const std::string path = GroupingKeyPath(snapshot.layout->identities[group.identity]);
+    std::optional<Attempt> attempt = sender_.Push(snapshot, group.identity, path);
+    if (!attempt) continue;
+    group.last = *std::move(attempt);
     if (group.last.may_pass_later) {
       const bool no_answer = group.last.result == PushResult::kUnreachable;
+      if (group.last.retry_after) asked = std::min(*group.last.retry_after, options_.longest_retry_after);
       again.push_back(std::move(group));
       if (no_answer) break;
     } else {
-      Count(group.last, GroupingKeyPath(identity), first_error);
+      Count(group.last, path, first_error);
     }
   }
+  if (asked) {
+    for (Group& group : pending) group.last = again.back().last;  // meant for them as well
+  }
   std::move(again.begin(), again.end(), std::back_inserter(pending));
+  return asked;
 }
 
-// Sends text_.
-PushGateway::Attempt PushGateway::Send(const Identity& identity) {
-  HttpRequest request{.method = "PUT",
-                      .url = options_.address.Url() + GroupingKeyPath(identity),
+Attempt PushGateway::Send(std::string_view method, const std::string& path, const std::string& text, Refusal& refusal) {
+  const milliseconds time_left = TimeLeft();
+  if (time_left.count() <= 0) return kNotTried;
+  HttpRequest request{.method = std::string(method),
+                      .url = options_.address.Url() + path,
                       .headers = {{"Content-Type", std::string(TextRenderer::kContentType)}},
-                      .body = text_,
-                      .timeout = TimeLeft()};
-  const bool pays = text_.size() >= kGzipFromBytes && !options_.address.IsLoopback();
+                      .body = text,
+                      .timeout = time_left,
+                      .receive = [&](int status, std::string_view piece) { return status != 400 || refusal.Add(piece); }};
+  const bool pays = text.size() >= kGzipFromBytes && !options_.address.IsLoopback();
   if (options_.gzip == Gzip::kOn || (options_.gzip == Gzip::kAuto && pays)) {
     // Without memory to compress, the text goes as it is.
-    if (compressor_.Compress(text_, compressed_).ok()) {
+    if (compressor_.Compress(text, compressed_).ok()) {
       request.body = compressed_;
       request.headers.emplace_back("Content-Encoding", "gzip");
     }
@@ -132,10 +169,12 @@ PushGateway::Attempt PushGateway::Send(const Identity& identity) {
   if (!response.ok()) return {PushResult::kUnreachable, true, response.error()};
   const int status = response.value().status;
   report_.http_status = status;
-  if (status == 200 || status == 202) return {};
+  if (status == 200 || status == 202) return {.status = status};
   const bool may_pass_later = MayPassLater(status);
-  return {may_pass_later ? PushResult::kServerError : PushResult::kRejected, may_pass_later,
-          "status " + std::to_string(status) + ": " + Quoted(response.value().body, options_.max_quoted_bytes)};
+  Attempt attempt{may_pass_later ? PushResult::kServerError : PushResult::kRejected, may_pass_later,
+                  "status " + std::to_string(status) + ": " + Quoted(response.value().body, options_.max_quoted_bytes), status};
+  if (status == 429 || status == 503) attempt.retry_after = response.value().retry_after;
+  return attempt;
 }
 
 // Takes down how a group ended.
@@ -147,8 +186,21 @@ void PushGateway::Count(const Attempt& attempt, const std::string& where, std::s
   if (first_error.empty()) first_error = where + ": " + attempt.error;
 }
 
-bool PushGateway::Pause(milliseconds longest) {
-  const milliseconds pause(std::uniform_int_distribution<milliseconds::rep>(longest.count() / 2, longest.count())(jitter_));
+void PushGateway::CountMissing(const Snapshot& snapshot) {
+  std::set<std::string> paths;
+  const std::vector<Identity>& identities = snapshot.layout->identities;
+  for (size_t i = 0; i < identities.size(); ++i) {
+    const std::string path = GroupingKeyPath(identities[i]);
+    const GroupSender::Missing missing = sender_.CountMissing(snapshot, i, path);
+    report_.quarantined_series += missing.quarantined;
+    report_.dropped_series += missing.dropped;
+    paths.insert(path);
+  }
+  sender_.KeepOnly(paths);
+}
+
+bool PushGateway::Pause(milliseconds least, milliseconds most) {
+  const milliseconds pause(std::uniform_int_distribution<milliseconds::rep>(least.count(), most.count())(jitter_));
   if (pause >= TimeLeft() || client_.interrupted()) return false;
   if (options_.sleep) return options_.sleep(pause);
   std::unique_lock lock(mutex_);

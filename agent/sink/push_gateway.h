@@ -1,9 +1,10 @@
 // Pushes snapshots to a Prometheus PushGateway: one PUT per identity, which replaces that identity's group and no other.
 //
 // Groups are tried in rounds. One that fails by a transport error, 429 or 5xx is tried again in the next round, after a pause
-// that doubles and is jittered; any other 4xx is final, and its body, which names the offending series, is in the error. So a
-// group that fails does not stop the others. The time budget bounds all rounds together; a push that it cuts short begins the
-// next time with the groups that it had not come to.
+// that doubles and is jittered; any other 4xx but 400 is final, and its body is in the error. So a group that fails does not
+// stop the others. The time budget bounds all rounds together; a push that it cuts short begins the next time with the groups
+// that it had not come to. A 400 costs the families that it names and no more (group_sender.h). A gateway that asks to be left
+// alone for a while (429 or 503 with Retry-After) is.
 //
 // Thread safety: Push and last_report from one thread; Interrupt and Rearm from any thread.
 //
@@ -12,6 +13,7 @@
 //   own_metrics.PushDone(gateway.name(), ToString(gateway.last_report().result), ...);
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -19,28 +21,20 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <string>
 #include <string_view>
 
-#include "format/text_format.h"
 #include "net/gateway_address.h"
 #include "net/gzip.h"
 #include "net/http_client.h"
+#include "sink/group_sender.h"
+#include "sink/push_result.h"
 #include "sink/sink.h"
+#include "sink/sink_log.h"
 
 namespace persia::agent {
-
-// How a push, or one group of it, ended; the worst of its groups, in this order.
-enum class PushResult : uint8_t {
-  kSuccess,      // 200 or 202
-  kRejected,     // a 4xx: the gateway does not want this body, and never will
-  kServerError,  // 429 or 5xx to the last try
-  kUnreachable,  // no answer, or none in time
-  kInterrupted,  // by Interrupt
-};
-// "success", "rejected", "server_error", "unreachable", "interrupted".
-std::string_view ToString(PushResult result);
 
 // What a push came to.
 struct PushReport {
@@ -50,7 +44,9 @@ struct PushReport {
   size_t requests = 0;       // with the repeated ones
   uint64_t bytes = 0;        // of bodies as sent, of all requests
   std::chrono::duration<double> duration{0};
-  int http_status = 0;  // of the last answer, 0 if none came
+  int http_status = 0;            // of the last answer, 0 if none came
+  size_t quarantined_series = 0;  // that the gateway refuses; they do not make a push a failure
+  size_t dropped_series = 0;      // left out since their group would be larger than max_push_bytes
 };
 
 class PushGateway : public Sink {
@@ -73,8 +69,15 @@ class PushGateway : public Sink {
     // The first pause, before jitter; it doubles up to the longest. A pause is drawn evenly from its upper half.
     std::chrono::milliseconds first_pause{100};
     std::chrono::milliseconds longest_pause{5000};
+    // Whoever asks to be left alone for longer is asked again after that.
+    std::chrono::seconds longest_retry_after = std::chrono::hours(1);
     // How much of a refusal's body an error quotes.
     size_t max_quoted_bytes = 500;
+    // Of a group's text; whole families are left out of a larger one.
+    size_t max_push_bytes = 64 << 20;
+    // After so long a family that the gateway refused is tried again.
+    std::chrono::milliseconds quarantine_retry = std::chrono::hours(1);
+    SinkLog log{};
     // Time, for tests. `sleep` gives false if it was interrupted; without one, Interrupt ends the pause.
     std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
     std::function<bool(std::chrono::milliseconds)> sleep{};
@@ -93,27 +96,33 @@ class PushGateway : public Sink {
   // that does not answer, and can still push what is left.
   void Interrupt();
   void Rearm();
+  // What the gateway refused is tried again with the next push. Any thread.
+  void LiftQuarantine() { lift_quarantine_ = true; }
 
  private:
-  struct Attempt;
   struct Group;
 
-  void PushRound(const Snapshot& snapshot, std::deque<Group>& pending, std::string& first_error);
-  Attempt Send(const Identity& identity);
+  // Waits if the gateway asked for that and there is time; else gives the error of a push that is not to be made.
+  std::optional<Error> Deferred();
+  std::optional<std::chrono::milliseconds> PushRound(const Snapshot& snapshot, std::deque<Group>& pending,
+                                                     std::string& first_error);
+  Attempt Send(std::string_view method, const std::string& path, const std::string& text, Refusal& refusal);
   void Count(const Attempt& attempt, const std::string& where, std::string& first_error);
-  // False if there is no time for the pause, or it was interrupted.
-  bool Pause(std::chrono::milliseconds longest);
+  void CountMissing(const Snapshot& snapshot);
+  // Waits `least` to `most`. False if there is no time for that, or it was interrupted.
+  bool Pause(std::chrono::milliseconds least, std::chrono::milliseconds most);
   [[nodiscard]] std::chrono::milliseconds TimeLeft() const;
 
   const Options options_;
   HttpClient client_;
-  TextRenderer renderer_{TextRenderer::Mode::kPush};
+  std::atomic<bool> lift_quarantine_ = false;
+  GroupSender sender_;
   GzipCompressor compressor_;
   std::minstd_rand jitter_;
-  std::string text_;  // kept for their memory
-  std::string compressed_;
+  std::string compressed_;  // kept for its memory
   size_t first_group_ = 0;  // where the next push begins
   std::chrono::steady_clock::time_point deadline_;
+  std::chrono::steady_clock::time_point not_before_{};  // the gateway asked for that
   PushReport report_;
 
   std::mutex mutex_;

@@ -38,7 +38,7 @@ const std::string kCompiler = "gcc " __VERSION__;
 const std::string kSegmentVersion =
     std::to_string(persia::metrics::segment::kMajor) + "." + std::to_string(persia::metrics::segment::kMinor);
 
-constexpr const char* kPushResults[] = {"success", "rejected", "server_error", "unreachable", "interrupted"};
+constexpr const char* kPushResults[] = {"success", "rejected", "server_error", "unreachable", "interrupted", "deferred"};
 constexpr const char* kStates[] = {"live", "ended", "other_run"};
 constexpr const char* kRefusals[] = {"access", "corrupt", "duplicate", "magic", "owner", "size", "type", "version"};
 
@@ -76,6 +76,8 @@ struct OwnMetrics::Registry {
         .Set(1);
     for (const char* state : kStates) SetOf(segments, "state", state, 0);
     for (const char* reason : kRefusals) SetOf(segments_refused, "reason", reason, 0);
+    SetOf(quarantined, "reason", "gateway", 0);
+    SetOf(dropped, "reason", "push_bytes", 0);
   }
 
   struct Gateway {
@@ -99,6 +101,7 @@ struct OwnMetrics::Registry {
   void PushDone(const std::string& gateway, const std::string& result, double seconds, uint64_t bytes) {
     Gateway& series = GatewayOf(gateway);
     pushes.Add({{"gateway", gateway}, {"result", result}}).Increment();
+    if (result == "deferred") return;  // neither a push nor a failure of one
     series.duration.Observe(seconds);
     series.bytes.Increment(static_cast<double>(bytes));
     if (result != kPushResults[0]) {
@@ -115,8 +118,8 @@ struct OwnMetrics::Registry {
 
   Family<Counter>& pushes = Many(registry, BuildCounter(), "persia_agent_pushes_total",
                                  "Pushes of all groups to a gateway, by how they ended: success, rejected (a 4xx), "
-                                 "server_error (429 or 5xx), unreachable, "
-                                 "or interrupted.");
+                                 "server_error (429 or 5xx), unreachable, interrupted, "
+                                 "or deferred (not made, since the gateway asked to be left alone).");
   Family<Histogram>& push_duration =
       Many(registry, BuildHistogram(), "persia_agent_push_duration_seconds",
            "Time from the first request of a push to the answer to its last, repeated ones and pauses included.");
@@ -128,6 +131,13 @@ struct OwnMetrics::Registry {
                                      "When all groups last arrived at a gateway, in seconds since 1970.");
   Family<Gauge>& segments_refused = Many(registry, BuildGauge(), "persia_agent_segments_refused",
                                          "Segments in the job's directory that are not read now, by reason.");
+  Gauge& groups = One(registry, BuildGauge(), "persia_agent_groups",
+                      "Groups that this agent may have made on a gateway and has not ended, as its ledger says.");
+  Counter& groups_deleted = One(registry, BuildCounter(), "persia_agent_groups_deleted_total",
+                                "Groups that this agent ended on a gateway, since nothing pushes them any more.");
+  Gauge& identity_conflicts = One(registry, BuildGauge(), "persia_agent_identity_conflicts",
+                                  "Identities of this agent that another agent pushed to the same gateway, when that was "
+                                  "last looked for.");
   Counter& ticks_skipped = One(registry, BuildCounter(), "persia_agent_ticks_skipped_total",
                                "Push intervals left out, since the work before took longer than an interval.");
   Histogram& collect_duration = Work(registry, "persia_agent_collect_duration_seconds", "Time to read and merge all sources.");
@@ -166,6 +176,11 @@ Result<std::shared_ptr<const Snapshot>> OwnMetrics::Collect() { return registry_
 void OwnMetrics::AddGateway(std::string_view gateway) { registry_->GatewayOf(std::string(gateway)); }
 void OwnMetrics::PushDone(std::string_view gateway, std::string_view result, double seconds, uint64_t bytes) {
   registry_->PushDone(std::string(gateway), std::string(result), seconds, bytes);
+}
+void OwnMetrics::SetGroups(uint64_t groups) { registry_->groups.Set(static_cast<double>(groups)); }
+void OwnMetrics::GroupsDeleted(uint64_t groups) { registry_->groups_deleted.Increment(static_cast<double>(groups)); }
+void OwnMetrics::SetIdentityConflicts(uint64_t identities) {
+  registry_->identity_conflicts.Set(static_cast<double>(identities));
 }
 void OwnMetrics::TickSkipped(uint64_t ticks) { registry_->ticks_skipped.Increment(static_cast<double>(ticks)); }
 

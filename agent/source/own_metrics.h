@@ -33,8 +33,14 @@ class OwnMetrics : public Source {
 
   // Makes the gateway's series, at 0 for each result, so that they are there before the first push.
   void AddGateway(std::string_view gateway);
-  // A push of all groups to a gateway is over. `result`: "success", "rejected", "server_error", "unreachable", "interrupted".
+  // A push of all groups to a gateway is over. `result`: "success", "rejected", "server_error", "unreachable", "interrupted",
+  // "deferred" (not made: the gateway asked for that).
   void PushDone(std::string_view gateway, std::string_view result, double seconds, uint64_t bytes);
+  // Groups on the gateway that this agent has made and not ended, and those that it has ended.
+  void SetGroups(uint64_t groups);
+  void GroupsDeleted(uint64_t groups);
+  // Identities that another agent pushes as well.
+  void SetIdentityConflicts(uint64_t identities);
   // Ticks that were left out since the work before them took longer than the interval.
   void TickSkipped(uint64_t ticks = 1);
 

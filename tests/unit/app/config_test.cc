@@ -123,7 +123,8 @@ INSTANTIATE_TEST_SUITE_P(
                 R"(f.yaml:2:3: unknown setting "push_interval_secodns"; did you mean "push_interval_seconds"?)"},
         Refusal{Section("  zzz: 1\n"),
                 "f.yaml:2:3: unknown setting \"zzz\" (enable_metrics, job_name, push_interval_seconds, gateway_address, "
-                "connect_timeout_seconds, push_timeout_seconds, metrics_dir, metrics_dir_group, max_segment_bytes, state_dir, "
+                "connect_timeout_seconds, push_timeout_seconds, max_push_bytes, metrics_dir, metrics_dir_group, "
+                "max_segment_bytes, state_dir, "
                 "listen_address, labels, on_job_end, on_instance_end, run_id, ip_addr, log_level, log_format)"},
         Refusal{Section("  ? [a]\n  : b\n"), "f.yaml:2:5: expected a setting's name, found a list"},
         Refusal{Section("  job_name: a\n  job_name: b\n"), R"(f.yaml:3:3: "job_name" is given twice: first in line 2)"},

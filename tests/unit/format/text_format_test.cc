@@ -150,6 +150,30 @@ TEST_F(TextFormatTest, AnotherLayoutIsSeen) {
   EXPECT_EQ(text, "# TYPE x gauge\nx 1\n# TYPE y gauge\ny 2\n");
 }
 
+TEST_F(TextFormatTest, FamiliesCanBeLeftOutAndTheOthersAreWrittenAsEver) {
+  Family("a", MetricType::kGauge, "Helps.");
+  Series({1});
+  Family("h", MetricType::kHistogram, "", {1, 2});
+  Series({4, 1, 2, 3});
+  Series({kNotShown, 1, 2, 3});
+  Family("z", MetricType::kCounter, "");
+  Series({5});
+  TextRenderer renderer(TextRenderer::Mode::kPush);
+  std::string text;
+  std::vector<FamilyText> families;
+  renderer.RenderIdentity(Taken(), 0, text, FamilyNames{"h", "no_such"}, &families);
+  EXPECT_EQ(text, "# HELP a Helps.\n# TYPE a gauge\na 1\n# TYPE z counter\nz 5\n");
+  ASSERT_EQ(families.size(), 2U);
+  EXPECT_EQ(families[0].family->name, "a");
+  EXPECT_EQ(families[0].bytes + families[1].bytes, text.size());
+  EXPECT_EQ(families[1].series, 1U);
+  renderer.RenderIdentity(Taken(), 0, text, FamilyNames{"a", "z"});
+  EXPECT_TRUE(text.starts_with("# TYPE h histogram\nh_bucket{le=\"1\"} 1\n")) << text;
+  renderer.RenderIdentity(Taken(), 0, text, FamilyNames{"a", "h", "z"}, &families);
+  EXPECT_EQ(text, "");
+  EXPECT_TRUE(families.empty());
+}
+
 TEST_F(TextFormatTest, AnIdentityWithoutSeriesIsAnEmptyText) {
   layout_.identities.push_back({"embedding", {{"role", "idle"}}});
   Family("x", MetricType::kGauge);

@@ -5,7 +5,9 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -53,6 +55,38 @@ TEST_F(HttpClientTest, SendsWhatItIsGivenAndReturnsTheAnswer) {
   EXPECT_THAT(peer.requests().at(0),
               AllOf(StartsWith("PUT /metrics/job/a%20b HTTP/1.1\r\n"), HasSubstr("\r\nContent-Type: text/plain\r\n"),
                     HasSubstr("\r\nUser-Agent: agent/1\r\n"), Not(HasSubstr("Expect:")), EndsWith("\r\n\r\nx 1\n")));
+}
+
+TEST_F(HttpClientTest, AnAnswerCanBeReadPieceByPiece) {
+  ScriptedPeer peer({Reply::Status(400, std::string(3 << 20, 'x'))});
+  HttpClient client({.max_response_bytes = 100});
+  size_t read = 0;
+  const auto response =
+      client.Send({.method = "GET", .url = "http://" + peer.address() + "/", .receive = [&](int status, auto piece) {
+                     EXPECT_EQ(status, 400);
+                     read += piece.size();
+                     return true;
+                   }});
+  ASSERT_TRUE(response.ok()) << response.error();
+  EXPECT_EQ(read, 3U << 20);
+  EXPECT_THAT(response.value().body, SizeIs(100));
+}
+
+TEST_F(HttpClientTest, WhoHasReadEnoughOfAnAnswerDoesNotWaitForTheRest) {
+  ScriptedPeer peer({{"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\nfirst", false}, Reply::Status(202)});
+  HttpClient client({});
+  const auto response = client.Send(
+      {.method = "GET", .url = "http://" + peer.address() + "/", .receive = [](int, std::string_view) { return false; }});
+  ASSERT_TRUE(response.ok()) << response.error();
+  EXPECT_EQ(response.value().status, 200);
+  EXPECT_EQ(Put(client, peer).value().status, 202);
+}
+
+TEST_F(HttpClientTest, KnowsHowLongAPeerAsksToBeLeftAlone) {
+  ScriptedPeer peer({Reply::Raw("HTTP/1.1 503 Busy\r\nRetry-After: 17\r\nContent-Length: 0\r\n\r\n"), Reply::Status(503)});
+  HttpClient client({});
+  EXPECT_EQ(Put(client, peer).value().retry_after, 17s);
+  EXPECT_EQ(Put(client, peer).value().retry_after, std::nullopt);
 }
 
 TEST_F(HttpClientTest, KeepsTheConnection) {

@@ -15,7 +15,6 @@
 namespace persia::agent {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -125,20 +124,6 @@ TEST_F(RealPushTest, CompressedTextArrives) {
   EXPECT_TRUE(status.ok()) << status.error();
   EXPECT_EQ(peer_.Lines("x{").size(), 1000U);
   EXPECT_LT(compressing.last_report().bytes, 1000U * 6);
-}
-
-TEST_F(RealPushTest, ARefusedGroupDoesNotStopTheOthers) {
-  Push(Snap({{"another_job", {}}}, {{"x", MetricType::kGauge, 1}}));
-  const Status status =
-      sink_.Push(Snap({kTrainer, kServer}, {{"x", MetricType::kCounter, 1, 0}, {"y", MetricType::kCounter, 2, 1}}));
-  ASSERT_FALSE(status.ok());
-  EXPECT_THAT(status.error(),
-              AllOf(HasSubstr(peer_.address() +
-                              ": 1 of 2 groups did not arrive; /metrics/job/job/instance/rep_0/role/trainer: status 400: "),
-                    HasSubstr("inconsistent"), HasSubstr("x")));
-  EXPECT_THAT(peer_.Lines("y{"), ElementsAre(HasSubstr("} 2")));
-  EXPECT_EQ(sink_.last_report().requests, 2U);
-  EXPECT_EQ(sink_.last_report().result, PushResult::kRejected);
 }
 
 TEST_F(RealPushTest, AGatewayThatStartsAgainIsCompleteAfterOnePush) {

@@ -134,7 +134,7 @@ TEST_F(PushGatewayTest, TheTimeBudgetEndsThePush) {
 }
 
 TEST_F(PushGatewayTest, ARefusalIsFinalAndQuoted) {
-  for (int refusal : {400, 404, 413}) {
+  for (int refusal : {403, 404, 413}) {
     ScriptedPeer peer({Reply::Status(refusal, "line one\nline two\n")});
     PushGateway sink(Options(peer.address()));
     const Status status = sink.Push(OneGroup());
@@ -146,10 +146,74 @@ TEST_F(PushGatewayTest, ARefusalIsFinalAndQuoted) {
   }
 }
 
+TEST_F(PushGatewayTest, WhoRefusesAGroupWithoutItsFamiliesDoesNotRefuseItForThem) {
+  ScriptedPeer peer({Reply::Status(400, "who are you?")});
+  PushGateway sink(Options(peer.address()));
+  const Status status = sink.Push(OneGroup());
+  ASSERT_FALSE(status.ok());
+  EXPECT_THAT(status.error(), EndsWith("status 400: who are you?"));
+  EXPECT_THAT(peer.requests(), ElementsAre(HasSubstr("PUT /"), HasSubstr("POST /")));
+  EXPECT_EQ(sink.last_report().quarantined_series, 0U);
+  EXPECT_EQ(sink.last_report().result, PushResult::kRejected);
+}
+
+// An answer that asks for a pause.
+Reply AskingToWait(int status, const std::string& retry_after) {
+  return Reply::Raw("HTTP/1.1 " + std::to_string(status) + " Busy\r\nRetry-After: " + retry_after +
+                    "\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+}
+
+TEST_F(PushGatewayTest, WhoAsksToBeLeftAloneIsIfThereIsTime) {
+  for (int status : {429, 503}) {
+    pauses_.clear();
+    ScriptedPeer peer({AskingToWait(status, "7"), Reply::Status(200)});
+    PushGateway sink(Options(peer.address()));
+    EXPECT_TRUE(sink.Push(ThreeGroups()).ok());
+    EXPECT_THAT(pauses_, ElementsAre(AllOf(Ge(7s), Le(8s))));
+    EXPECT_THAT(peer.requests(), SizeIs(4));  // the others were not tried before
+  }
+}
+
+TEST_F(PushGatewayTest, WhoAsksForLongerThanThePushMayTakeIsNotPushedToUntilThen) {
+  ScriptedPeer peer({AskingToWait(503, "60"), Reply::Status(200)});
+  std::vector<std::string> said;
+  PushGateway::Options options = Options(peer.address());
+  options.log.warn = [&](std::string_view, const std::string& message) { said.push_back(message); };
+  PushGateway sink(std::move(options));
+  EXPECT_FALSE(sink.Push(ThreeGroups()).ok());
+  EXPECT_EQ(sink.last_report().result, PushResult::kServerError);
+  now_ += 10s;
+  for (int i = 0; i < 3; ++i) {
+    const Status status = sink.Push(ThreeGroups());
+    ASSERT_FALSE(status.ok());
+    EXPECT_THAT(status.error(), HasSubstr("asks to be left alone for another 51 s"));
+    EXPECT_EQ(sink.last_report().result, PushResult::kDeferred);
+  }
+  EXPECT_THAT(peer.requests(), SizeIs(1));
+  EXPECT_THAT(said, ElementsAre(HasSubstr("asks to be left alone for 60 s")));
+  now_ += 47s;  // 3 s are left: that fits
+  EXPECT_TRUE(sink.Push(ThreeGroups()).ok());
+  EXPECT_THAT(pauses_, ElementsAre(3s));
+  EXPECT_THAT(peer.requests(), SizeIs(4));
+}
+
+TEST_F(PushGatewayTest, ADateIsAWayToAskToo) {
+  ScriptedPeer peer({AskingToWait(503, "Fri, 31 Dec 2099 23:59:59 GMT")});
+  PushGateway::Options options = Options(peer.address());
+  options.longest_retry_after = 600s;
+  PushGateway sink(std::move(options));
+  EXPECT_FALSE(sink.Push(OneGroup()).ok());
+  now_ += 590s;
+  EXPECT_THAT(sink.Push(OneGroup()).error(), HasSubstr("left alone"));
+  now_ += 11s;
+  EXPECT_THAT(sink.Push(OneGroup()).error(), Not(HasSubstr("nothing was pushed")));
+  EXPECT_THAT(peer.requests(), SizeIs(2));
+}
+
 TEST_F(PushGatewayTest, ALongRefusalIsShortenedBetweenCharacters) {
   std::string body = "x";
   for (int i = 0; i < 1000; ++i) body += "ü";
-  ScriptedPeer peer({Reply::Status(400, body)});
+  ScriptedPeer peer({Reply::Status(404, body)});
   PushGateway sink(Options(peer.address()));
   const Status status = sink.Push(OneGroup());
   ASSERT_FALSE(status.ok());
@@ -158,12 +222,12 @@ TEST_F(PushGatewayTest, ALongRefusalIsShortenedBetweenCharacters) {
 }
 
 TEST_F(PushGatewayTest, AGroupThatFailsDoesNotStopTheOthers) {
-  ScriptedPeer peer({Reply::Status(500), Reply::Status(200), Reply::Status(400), Reply::Status(200)});
+  ScriptedPeer peer({Reply::Status(500), Reply::Status(200), Reply::Status(413), Reply::Status(200)});
   PushGateway sink(Options(peer.address()));
   const Status status = sink.Push(ThreeGroups());
   ASSERT_FALSE(status.ok());
   EXPECT_THAT(Jobs(peer), ElementsAre("a", "b", "c", "a"));
-  EXPECT_THAT(status.error(), HasSubstr("1 of 3 groups did not arrive; /metrics/job/c: status 400"));
+  EXPECT_THAT(status.error(), HasSubstr("1 of 3 groups did not arrive; /metrics/job/c: status 413"));
 }
 
 TEST_F(PushGatewayTest, AGroupWithoutAnAnswerLetsTheOthersGoFirst) {
@@ -285,6 +349,7 @@ TEST(PushResultTest, HasANameForMetrics) {
   EXPECT_EQ(ToString(PushResult::kServerError), "server_error");
   EXPECT_EQ(ToString(PushResult::kUnreachable), "unreachable");
   EXPECT_EQ(ToString(PushResult::kInterrupted), "interrupted");
+  EXPECT_EQ(ToString(PushResult::kDeferred), "deferred");
 }
 
 }  // namespace

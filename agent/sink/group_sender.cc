@@ -1,0 +1,144 @@
+#include "sink/group_sender.h"
+
+#include <algorithm>
+
+namespace persia::agent {
+namespace {
+
+// PUTs of one group in one push. Each that is refused takes one family out at least; most take out all.
+constexpr int kMostPuts = 16;
+// Requests to find refused families by halves; what they did not find is left to the next push.
+constexpr int kMostProbes = 48;
+
+}  // namespace
+
+GroupSender::GroupSender(Options options)
+    : options_(std::move(options)), quarantine_(options_.quarantine_retry), size_limit_(options_.max_push_bytes) {}
+
+std::optional<Attempt> GroupSender::Push(const Snapshot& snapshot, size_t identity, const std::string& path) {
+  FamilyNames due;  // sent again, for the gateway may have changed its mind
+  FamilyNames held = quarantine_.HeldBack(path, options_.now(), due);
+  Attempt attempt;
+  for (int puts = 0; puts < kMostPuts; ++puts) {
+    if (!Render(snapshot, identity, path, held)) return std::nullopt;
+    Refusal refusal;
+    attempt = options_.send("PUT", path, text_, refusal);
+    if (attempt.status != 400) break;
+    Offenders offenders = Ours(refusal.Finish(), snapshot, identity, held);
+    if (offenders.empty() && !due.empty()) {
+      for (const std::string& family : due) offenders.emplace_back(family, attempt.error);
+    }
+    std::optional<Attempt> ended;
+    if (offenders.empty()) ended = FindByHalves(snapshot, identity, path, held, attempt, offenders);
+    HoldBack(path, offenders, held, due);
+    if (ended) return ended;
+  }
+  if (attempt.result == PushResult::kSuccess) {
+    for (const std::string& family : due) {
+      quarantine_.Lift(path, family);
+      options_.log.note("push.quarantine", "the gateway takes \"" + family + "\" of " + path + " again");
+    }
+  }
+  return attempt;
+}
+
+// Writes text_, and without the families that make it too large. False if there is nothing to send.
+bool GroupSender::Render(const Snapshot& snapshot, size_t identity, const std::string& path, const FamilyNames& held) {
+  renderer_.RenderIdentity(snapshot, identity, text_, held);
+  if (size_limit_.Concerns(path, text_.size())) {
+    renderer_.RenderIdentity(snapshot, identity, text_, held, &families_);
+    std::vector<FamilyText> added;
+    FamilyNames out = size_limit_.Choose(path, families_, added);
+    for (const FamilyText& family : added) {
+      options_.log.warn("push.too_large", "the text of " + path + " is larger than max_push_bytes, " +
+                                              std::to_string(size_limit_.most_bytes()) + ": its largest family, \"" +
+                                              family.family->name + "\" (" + std::to_string(family.series) + " series, " +
+                                              std::to_string(family.bytes) +
+                                              " bytes), is left out; give it fewer label values, or raise max_push_bytes");
+    }
+    out.insert(held.begin(), held.end());
+    renderer_.RenderIdentity(snapshot, identity, text_, out);
+    if (text_.empty() && trailer_.empty()) return false;
+  } else if (text_.empty() && (held.empty() || trailer_.empty())) {
+    return false;
+  }
+  text_ += trailer_;
+  return true;
+}
+
+// Which of the families that the gateway names are in this group's text.
+GroupSender::Offenders GroupSender::Ours(const std::vector<Refusal::Offence>& offences, const Snapshot& snapshot,
+                                         size_t identity, const FamilyNames& held) {
+  Offenders ours;
+  for (const Refusal::Offence& offence : offences) {
+    // Of a histogram and of a number with a name like one of its lines', the number goes: its name is the longer one.
+    std::vector<std::string> names = offence.families;
+    std::stable_sort(names.begin(), names.end(), [](const auto& a, const auto& b) { return a.size() > b.size(); });
+    const auto found = std::find_if(names.begin(), names.end(), [&](const std::string& name) {
+      return !held.contains(name) && CountShown(snapshot, identity, name) > 0;
+    });
+    if (found != names.end()) ours.emplace_back(*found, offence.reason);
+  }
+  return ours;
+}
+
+std::optional<Attempt> GroupSender::FindByHalves(const Snapshot& snapshot, size_t identity, const std::string& path,
+                                                 const FamilyNames& held, const Attempt& refused, Offenders& found) {
+  Refusal unread;
+  // Whoever refuses a group without our families does not refuse it for them.
+  const Attempt nothing = options_.send("POST", path, trailer_, unread);
+  if (nothing.result == PushResult::kRejected) return refused;
+  if (nothing.result != PushResult::kSuccess) return nothing;
+
+  renderer_.RenderIdentity(snapshot, identity, text_, held, &families_);
+  using Part = std::vector<std::string>;
+  Part all;
+  for (const FamilyText& family : families_) all.push_back(family.family->name);
+  const FamilyNames every_family(all.begin(), all.end());
+  std::vector<std::pair<Part, std::string>> refused_parts{{std::move(all), refused.error}};
+  int probes = 0;
+  while (!refused_parts.empty()) {
+    const auto [part, why] = std::move(refused_parts.back());
+    refused_parts.pop_back();
+    if (part.size() < 2) {
+      if (!part.empty()) found.emplace_back(part.front(), why);
+      continue;
+    }
+    const auto middle = part.begin() + static_cast<std::ptrdiff_t>(part.size() / 2);
+    for (Part half : {Part(part.begin(), middle), Part(middle, part.end())}) {
+      if (++probes > kMostProbes) return refused;
+      FamilyNames others = every_family;
+      for (const std::string& family : half) others.erase(family);
+      others.insert(held.begin(), held.end());
+      renderer_.RenderIdentity(snapshot, identity, text_, others);
+      const Attempt probe = options_.send("POST", path, text_, unread);
+      if (probe.status == 400) {
+        refused_parts.emplace_back(std::move(half), probe.error);
+      } else if (probe.result != PushResult::kSuccess) {
+        return probe;
+      }
+    }
+  }
+  return found.empty() ? std::optional(refused) : std::nullopt;
+}
+
+void GroupSender::HoldBack(const std::string& path, const Offenders& offenders, FamilyNames& held, FamilyNames& due) {
+  for (const auto& [family, reason] : offenders) {
+    held.insert(family);
+    due.erase(family);
+    if (quarantine_.Hold(path, family, options_.now())) {
+      options_.log.warn("push.quarantine", "the gateway refuses \"" + family + "\" of " + path + ": " + reason +
+                                               "; this metric is held back and all else is pushed: rename it, or delete the "
+                                               "group that holds its name (it is tried again hourly and at a reload)");
+    }
+  }
+}
+
+GroupSender::Missing GroupSender::CountMissing(const Snapshot& snapshot, size_t identity, const std::string& path) const {
+  Missing missing;
+  for (const std::string& family : quarantine_.Of(path)) missing.quarantined += CountShown(snapshot, identity, family);
+  for (const std::string& family : size_limit_.Of(path)) missing.dropped += CountShown(snapshot, identity, family);
+  return missing;
+}
+
+}  // namespace persia::agent

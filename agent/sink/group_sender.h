@@ -1,0 +1,86 @@
+// Brings one identity's group to the gateway: its text, what is left out of it, and what becomes of a refusal.
+//
+// A PushGateway refuses a group as a whole, whatever is wrong with one series of it. So the families that its answer names are
+// held back and the rest is sent at once; an answer that names none is followed up by halves. These go by POST, which replaces
+// families and not the group: what is accepted on the way is there, and what was there before does not disappear meanwhile.
+//
+// Thread safety: none, it belongs to the thread that pushes.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "format/text_format.h"
+#include "sink/push_result.h"
+#include "sink/quarantine.h"
+#include "sink/refusal.h"
+#include "sink/sink_log.h"
+#include "sink/size_limit.h"
+
+namespace persia::agent {
+
+class GroupSender {
+ public:
+  // Sends the text to a group; a refusal of status 400 is read into `refusal`.
+  using Send =
+      std::function<Attempt(std::string_view method, const std::string& path, const std::string& text, Refusal& refusal)>;
+
+  struct Options {
+    size_t max_push_bytes = 64 << 20;  // of a group's text
+    std::chrono::milliseconds quarantine_retry = std::chrono::hours(1);
+    Send send;
+    std::function<std::chrono::steady_clock::time_point()> now;
+    SinkLog log;
+  };
+
+  explicit GroupSender(Options options);
+
+  // Stands at the end of each group's text, if it is not empty.
+  void set_trailer(std::string trailer) { trailer_ = std::move(trailer); }
+
+  // Nothing if the identity shows no series now. Success may mean: but for what is held back.
+  std::optional<Attempt> Push(const Snapshot& snapshot, size_t identity, const std::string& path);
+  // Families held back are tried again with the next push.
+  void LiftQuarantine() { quarantine_.LiftAll(); }
+
+  // Series of the identity that do not reach the gateway: since it refuses them, and since the group is too large.
+  struct Missing {
+    size_t quarantined = 0;
+    size_t dropped = 0;
+  };
+  [[nodiscard]] Missing CountMissing(const Snapshot& snapshot, size_t identity, const std::string& path) const;
+  // Forgets groups that are not among these.
+  template <class Groups>
+  void KeepOnly(const Groups& groups) {
+    quarantine_.KeepOnly(groups);
+    size_limit_.KeepOnly(groups);
+  }
+
+ private:
+  // A refused family and the gateway's words.
+  using Offenders = std::vector<std::pair<std::string, std::string>>;
+
+  bool Render(const Snapshot& snapshot, size_t identity, const std::string& path, const FamilyNames& held);
+  static Offenders Ours(const std::vector<Refusal::Offence>& offences, const Snapshot& snapshot, size_t identity,
+                        const FamilyNames& held);
+  // Gives how it ended if that is not: found.
+  std::optional<Attempt> FindByHalves(const Snapshot& snapshot, size_t identity, const std::string& path,
+                                      const FamilyNames& held, const Attempt& refused, Offenders& found);
+  void HoldBack(const std::string& path, const Offenders& offenders, FamilyNames& held, FamilyNames& due);
+
+  const Options options_;
+  TextRenderer renderer_{TextRenderer::Mode::kPush};
+  std::string trailer_;
+  std::string text_;  // kept for its memory
+  std::vector<FamilyText> families_;
+  Quarantine quarantine_;
+  SizeLimit size_limit_;
+};
+
+}  // namespace persia::agent

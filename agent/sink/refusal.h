@@ -1,0 +1,43 @@
+// Finds in a gateway's answer of status 400 which families it refuses.
+//
+// An answer names one series a line, all that clash with what the gateway holds, and so may be far larger than what was pushed:
+// it is read piece by piece, and no more is kept of it than its families.
+//
+//   Refusal refusal;
+//   request.receive = [&](int status, std::string_view piece) { return refusal.Add(piece); };
+//   ...
+//   for (const Refusal::Offence& offence : refusal.Finish()) ...
+//
+// Thread safety: none.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace persia::agent {
+
+class Refusal {
+ public:
+  struct Offence {
+    // Which of them is ours is for the caller to find out. Two where one family's suffixed name is the other's.
+    std::vector<std::string> families;
+    std::string reason;  // the gateway's words about the first such series, not too long
+  };
+
+  // False: that was enough, no answer is so long.
+  bool Add(std::string_view piece);
+  // Each family, or pair of them, once, in the answer's order. Empty if the answer does not say.
+  std::vector<Offence> Finish();
+
+ private:
+  void EndLine();
+
+  size_t read_ = 0;
+  std::string line_;  // its beginning and its end, if it is long
+  bool shortened_ = false;
+  std::vector<Offence> offences_;
+};
+
+}  // namespace persia::agent

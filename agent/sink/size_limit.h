@@ -1,0 +1,43 @@
+// Keeps the text of a group below a limit by leaving out whole families, the largest first.
+//
+// A family that was left out stays so until the text has room to spare for it, so that none comes and goes from push to push.
+//
+// Thread safety: none, it belongs to the thread that pushes.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "format/text_plan.h"
+
+namespace persia::agent {
+
+class SizeLimit {
+ public:
+  explicit SizeLimit(size_t most_bytes) : most_bytes_(most_bytes) {}
+
+  // Whether Choose is to be asked about a group whose text came to `bytes`.
+  [[nodiscard]] bool Concerns(const std::string& group, size_t bytes) const {
+    return bytes > most_bytes_ || left_out_.contains(group);
+  }
+  // What to leave out of a group with these families. `added`: of them, those that were not left out last time.
+  const FamilyNames& Choose(const std::string& group, const std::vector<FamilyText>& families, std::vector<FamilyText>& added);
+  // What was left out of a group last time.
+  [[nodiscard]] FamilyNames Of(const std::string& group) const {
+    const auto known = left_out_.find(group);
+    return known == left_out_.end() ? FamilyNames() : known->second;
+  }
+  template <class Groups>
+  void KeepOnly(const Groups& groups) {
+    std::erase_if(left_out_, [&](const auto& group) { return !groups.contains(group.first); });
+  }
+  [[nodiscard]] size_t most_bytes() const { return most_bytes_; }
+
+ private:
+  const size_t most_bytes_;
+  std::map<std::string, FamilyNames> left_out_;  // by group
+};
+
+}  // namespace persia::agent

@@ -2,12 +2,14 @@
 //
 //   count GROUP NAME BY       set GROUP NAME VALUE      observe GROUP NAME SECONDS
 //   count_feat GROUP NAME FEAT BY                       exit CODE
+//   busy GROUP NAME           counts on and on, in a thread of its own
 //
 // So a test knows what the job has counted without waiting for time to pass. It ends with code 0 at the end of stdin.
 #include <cstdlib>
 #include <iostream>
 #include <sstream>
 #include <string>
+#include <thread>
 
 #include "persia/metrics/metrics.h"
 
@@ -34,6 +36,14 @@ void Obey(const std::string& verb, std::istream& rest) {
     uint64_t by = 0;
     rest >> feat >> by;
     Family<Counter>(group, name, about).With({{"feat", feat}}).Increment(by);
+    return;
+  }
+  if (verb == "busy") {
+    std::thread([counter = Counter(group, name, about)]() mutable {
+      for (;;) {
+        counter.Increment();
+      }
+    }).detach();
     return;
   }
   double value = 0;

@@ -41,6 +41,17 @@ constexpr char kConfigFlag[] = "--config";
 constexpr char kStrictFlag[] = "--strict";
 constexpr char kIdleFlag[] = "--exit-when-idle";
 
+// What has no flag, since everyone can see a process's flags.
+std::string SettingsWithoutFlag() {
+  std::string text = "\nSecrets have no flag, since everybody sees a program's flags:";
+  for (const Setting& setting : Settings()) {
+    if (setting.flag.empty()) {
+      text += "\n  $" + std::string(setting.environment) + ", in the file " + std::string(setting.key);
+    }
+  }
+  return text;
+}
+
 // What stands behind exec's flags is not the library's, so it does not know of it.
 class Help : public CLI::Formatter {
  public:
@@ -94,6 +105,9 @@ void AddSettings(CLI::App& verb, Typed& typed) {
       ->group("Job");
   for (size_t i = 0; i < Settings().size(); ++i) {
     const Setting& setting = Settings()[i];
+    if (setting.flag.empty()) {
+      continue;
+    }
     verb.add_option(std::string(setting.flag), typed.settings[i], Describe(setting))
         ->type_name(std::string(setting.placeholder))
         ->group(std::string(setting.group))
@@ -109,6 +123,7 @@ CLI::App* AddVerb(CLI::App& app, std::string_view name, const std::string& descr
   verb->set_help_flag("-h,--help", "Print this help");
   verb->formatter(std::make_shared<Help>());
   AddSettings(*verb, typed);
+  verb->footer(SettingsWithoutFlag());
   return verb;
 }
 
@@ -221,7 +236,7 @@ CommandLine ParseCommandLine(std::vector<std::string> arguments) {
   CLI::App* exec =
       AddVerb(app, "exec", "Run the job's command, collect and push while it runs, and end with its exit code", typed);
   exec->add_flag(kStrictFlag, typed.strict, "Do not start the command if its metrics cannot be collected")->group("Job");
-  exec->footer(kExecFooter);
+  exec->footer(SettingsWithoutFlag() + "\n" + kExecFooter);
   AddVerb(app, "once", "Print the job's metrics as text, once", typed);
   AddVerb(app, "check-config", "Check flags, environment and file; print what is wrong, or what would be used", typed);
 

@@ -45,6 +45,7 @@ std::unique_ptr<Works> SetUpWorks(const AgentOptions& options, const JobSession&
   push.address = address;
   push.http.connect_timeout = options.connect_timeout;
   push.http.total_timeout = options.push_timeout;
+  push.http.access = options.gateway_access;
   push.http.user_agent = std::string("persia-metrics-agent/") + kVersion;
   push.time_budget = options.push_timeout;
   push.max_push_bytes = options.max_push_bytes;

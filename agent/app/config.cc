@@ -9,7 +9,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <memory>
 
+#include "app/gateway_settings.h"
 #include "app/nearest.h"
 #include "app/settings.h"
 #include "app/text.h"
@@ -123,7 +125,11 @@ class FileReader {
       list += (list.empty() ? "" : ", ") + std::string(known);
     }
     const std::string meant = DidYouMean(key.text, keys);
-    Fail(key, "unknown setting " + Quoted(key.text) + (meant.empty() ? " (" + list + ")" : meant));
+    // Without its colon a setting is a key with its value in it, which may be a secret.
+    const size_t blank = key.text.find_first_of(" =\t\n");
+    const std::string shown =
+        Quoted(key.text.substr(0, blank)) + (blank == std::string::npos ? "" : " (up to its first blank)");
+    Fail(key, "unknown setting " + shown + (meant.empty() ? " (" + list + ")" : meant));
     return nullptr;
   }
 
@@ -299,11 +305,34 @@ Environment ProcessEnvironment() {
   };
 }
 
+Environment TakeEnvironment() {
+  const auto secrets = std::make_shared<std::map<std::string, std::string>>();
+  for (const Setting& setting : Settings()) {
+    const std::string name(setting.environment);
+    char* const value = setting.secret && !name.empty() ? std::getenv(name.c_str()) : nullptr;
+    if (value != nullptr) {
+      (*secrets)[name] = value;
+      std::memset(value, 'x', std::strlen(value));  // what `ps e` shows is this very memory
+      unsetenv(name.c_str());                       // and the job's command has no need of it
+    }
+  }
+  return [secrets, rest = ProcessEnvironment()](const char* name) -> std::optional<std::string> {
+    const auto secret = secrets->find(name);
+    if (secret == secrets->end()) {
+      return rest(name);
+    }
+    return secret->second.empty() ? std::nullopt : std::optional<std::string>(secret->second);
+  };
+}
+
 Config LoadConfig(const ConfigSources& sources) {
   Config config;
   ReadFile(sources, config);
   ReadEnvironment(sources, config);
   ReadFlags(sources, config);
+  for (std::string& error : CheckGatewayAccess(config.options)) {
+    config.errors.push_back(std::move(error));
+  }
   return config;
 }
 

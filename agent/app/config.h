@@ -22,6 +22,9 @@ namespace persia::agent {
 // The value of an environment variable; nullopt if it is not set or empty, as compose files and shells leave one out.
 using Environment = std::function<std::optional<std::string>(const char* name)>;
 Environment ProcessEnvironment();
+// The same, and what is secret is moved out of the process's environment, where `ps e` and the job's command would find it,
+// into what is returned. REQUIRES: one thread.
+Environment TakeEnvironment();
 
 struct ConfigSources {
   // Flag and value, in the order given: of one flag's values the last counts, but for lists.

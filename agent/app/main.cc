@@ -24,7 +24,7 @@ int Main(std::vector<std::string> arguments) {
     }
     return kExitNotUnderstood;
   }
-  Config config = LoadConfig({.flags = line.settings, .environment = ProcessEnvironment(), .file = line.config_file});
+  Config config = LoadConfig({.flags = line.settings, .environment = TakeEnvironment(), .file = line.config_file});
   config.errors.insert(config.errors.begin(), line.errors.begin(), line.errors.end());
   SetUpLog(config.options.log_level, config.options.log_format);
   switch (line.verb) {

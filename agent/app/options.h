@@ -7,6 +7,7 @@
 #include <string>
 
 #include "model/snapshot.h"
+#include "net/gateway_access.h"
 
 namespace persia::agent {
 
@@ -34,6 +35,8 @@ struct AgentOptions {
   std::chrono::milliseconds push_timeout{10'000};
   // Of a group's text; whole families are left out of a larger one.
   uint64_t max_push_bytes = 64 << 20;
+  // Credentials and TLS towards the gateway.
+  GatewayAccessOptions gateway_access;
   // Where the workers' segments are. Empty: /dev/shm/persia-metrics-<uid>/<job>.
   std::string metrics_dir;
   // A group whose members may share the directory; empty: this user alone.

@@ -17,7 +17,7 @@ enum class ValueKind : uint8_t { kBoolean, kNumber, kText, kLabels };
 struct Setting {
   std::string_view key;    // in the file; empty: not in the file
   std::string_view alias;  // another spelling of the key
-  std::string_view flag;   // on the command line
+  std::string_view flag;   // on the command line; empty: not there, as it would be in `ps`
   std::string_view environment;
   std::string_view second_environment;  // read if the first is not set
   std::string_view placeholder;         // names the value in --help
@@ -29,6 +29,10 @@ struct Setting {
   Status (*set)(std::string_view text, AgentOptions& options);
   // What is set, as text; empty if it is left to the default that `default_text` tells.
   std::string (*get)(const AgentOptions& options);
+  // Copies it, and it takes effect at a reload. Null: it stays as it was when the agent started.
+  void (*take_over)(const AgentOptions& from, AgentOptions& to) = nullptr;
+  // Nobody gets to see it: no error quotes it, no `get` tells it, and the environment is cleared of it.
+  bool secret = false;
 };
 
 // In the order in which help and documentation show them.

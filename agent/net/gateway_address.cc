@@ -37,7 +37,8 @@ Result<GatewayAddress> GatewayAddress::Parse(std::string_view text) {
   if (const size_t at = text.rfind('@'); at != std::string_view::npos) {
     return Error{
         "gateway address \"***" + std::string(text.substr(at)) +
-        "\": user and password do not belong into an address, which is shown in logs and process lists; give it without"};
+        "\": user and password do not belong into an address, which is shown in logs and process lists; give gateway_username "
+        "and gateway_password_file instead"};
   }
   const auto refuse = [text](const std::string& why) { return Error{"gateway address \"" + std::string(text) + "\": " + why}; };
   if (text.empty()) return refuse("it is empty; give host:port, for example metrics_gateway:9091");

@@ -33,7 +33,7 @@ std::string HostOf(std::string_view url) {
 
 class HttpClient::Transfer {
  public:
-  explicit Transfer(Options options) : options_(std::move(options)) {
+  explicit Transfer(Options options) : options_(std::move(options)), access_(options_.access) {
     static std::once_flag once;
     std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
     multi_ = curl_multi_init();
@@ -54,12 +54,22 @@ class HttpClient::Transfer {
     error_[0] = '\0';
     timeout_ = options_.total_timeout;
     if (request.timeout.count() > 0) timeout_ = std::min(timeout_, request.timeout);
-    curl_slist* headers = Headers(request);
+    const Result<GatewayAccess::Now> access = access_.Read();
+    if (!access.ok()) return Error{HostOf(request.url) + ": " + access.error()};
+    curl_slist* headers = Headers(request, access.value());
+    curl_slist* connect_to = nullptr;
     Prepare(request, headers);
+    SetUpTls(request, access.value(), headers, connect_to);
     const CURLcode code = Run();
     curl_slist_free_all(headers);
+    curl_slist_free_all(connect_to);
+    Redact();
     if (interrupted_) return Error{HostOf(request.url) + ": the request was interrupted"};
-    if (code != CURLE_OK && !enough_) return Error{HostOf(request.url) + ": " + Cause(code)};
+    if (code != CURLE_OK && !enough_) {
+      std::string cause = Cause(code);
+      access_.Redact(cause);
+      return Error{HostOf(request.url) + ": " + cause};
+    }
     response_.status = StatusCode();
     curl_off_t retry_after = 0;
     curl_easy_getinfo(easy_, CURLINFO_RETRY_AFTER, &retry_after);
@@ -75,11 +85,60 @@ class HttpClient::Transfer {
   [[nodiscard]] bool interrupted() const { return interrupted_; }
 
  private:
-  static curl_slist* Headers(const HttpRequest& request) {
+  static curl_slist* Headers(const HttpRequest& request, const GatewayAccess::Now& access) {
     // A pause for "100 Continue" would cost a large push up to a second.
     curl_slist* headers = curl_slist_append(nullptr, "Expect:");
     for (const auto& [name, value] : request.headers) headers = curl_slist_append(headers, (name + ": " + value).c_str());
+    if (!access.authorization.empty()) headers = curl_slist_append(headers, ("Authorization: " + access.authorization).c_str());
     return headers;
+  }
+
+  // Certificates go in as contents: libcurl compares them when it looks for a connection to use again, so that a file that was
+  // replaced is a new connection, and neither its own copy of the CA file nor a file that has just vanished matters.
+  void SetUpTls(const HttpRequest& request, const GatewayAccess::Now& access, curl_slist*& headers, curl_slist*& connect_to) {
+    const auto set_blob = [this](CURLoption option, const std::string& content) {
+      if (content.empty()) return;
+      // libcurl does not write to it; it is copied since its life would have to be the connection's.
+      curl_blob blob{const_cast<char*>(content.data()), content.size(), CURL_BLOB_COPY};
+      Set(option, &blob);
+    };
+    set_blob(CURLOPT_CAINFO_BLOB, access.ca);
+    set_blob(CURLOPT_SSLCERT_BLOB, access.cert);
+    set_blob(CURLOPT_SSLKEY_BLOB, access.key);
+    Set(CURLOPT_KEYPASSWD, "");  // else a key with a passphrase would ask for it on the terminal
+    const std::string& server_name = options_.access.server_name;
+    if (server_name.empty()) return;
+    // libcurl verifies, and tells the server, the name in the URL. So the URL gets the name of the certificate, the connection
+    // goes to the address all the same, and the server sees the host of the address as it would without.
+    CURLU* url = curl_url();
+    char* host = nullptr;
+    char* port = nullptr;
+    char* whole = nullptr;
+    if (curl_url_set(url, CURLUPART_URL, request.url.c_str(), CURLU_PATH_AS_IS) == CURLUE_OK &&
+        curl_url_get(url, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
+        curl_url_get(url, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) == CURLUE_OK &&
+        curl_url_set(url, CURLUPART_HOST, server_name.c_str(), 0) == CURLUE_OK &&
+        curl_url_get(url, CURLUPART_URL, &whole, 0) == CURLUE_OK) {
+      Set(CURLOPT_URL, whole);
+      connect_to = curl_slist_append(nullptr, ("::" + std::string(host) + ":" + port).c_str());
+      Set(CURLOPT_CONNECT_TO, connect_to);
+      headers = curl_slist_append(headers, ("Host: " + HostOf(request.url)).c_str());
+      Set(CURLOPT_HTTPHEADER, headers);
+    }
+    curl_free(host);
+    curl_free(port);
+    curl_free(whole);
+    curl_url_cleanup(url);
+  }
+
+  // What the peer sent back may hold what it was sent; cut short, it may end in the first half of a secret.
+  void Redact() {
+    std::string& body = response_.body;
+    if (access_.has_secrets() && body.size() == options_.max_response_bytes) {
+      const size_t line_end = body.find_last_of(" \t\r\n\"");
+      body.resize(line_end == std::string::npos ? 0 : line_end);
+    }
+    access_.Redact(body);
   }
 
   void Prepare(const HttpRequest& request, curl_slist* headers) {
@@ -158,13 +217,35 @@ class HttpClient::Transfer {
         return "the answer was cut off";
       case CURLE_SEND_ERROR:
       case CURLE_RECV_ERROR:
-        return "the connection broke: " + (system.empty() ? Words(code) : system);
+        return "the connection broke: " + TlsWords(code, system);
+      case CURLE_PEER_FAILED_VERIFICATION:
+        return "the gateway's certificate is refused: " + Words(code) + "; check the CA file and the server name";
+      case CURLE_SSL_CACERT_BADFILE:
+        return "the CA file \"" + options_.access.ca_file + "\" holds no certificate in PEM form";
+      case CURLE_SSL_CERTPROBLEM:
+        return "the client certificate \"" + options_.access.cert_file + "\" and its key \"" + options_.access.key_file +
+               "\" cannot be used: " + Words(code);
+      case CURLE_SSL_CONNECT_ERROR:
+        return "no TLS connection: " + TlsWords(code);
       case CURLE_UNSUPPORTED_PROTOCOL:
       case CURLE_WEIRD_SERVER_REPLY:
         return "the answer is not HTTP: " + Words(code);
       default:
         return Words(code);
     }
+  }
+
+  // With what to do about it where OpenSSL's words say only what happened.
+  std::string TlsWords(CURLcode code, const std::string& system = "") {
+    const std::string words = Words(code);
+    if (words.find("certificate required") != std::string::npos || words.find("handshake failure") != std::string::npos) {
+      return words + "; the gateway may want a client certificate";
+    }
+    if (words.find("unknown ca") != std::string::npos || words.find("bad certificate") != std::string::npos) {
+      return words + "; the gateway does not trust our client certificate";
+    }
+    if (words.find("wrong version number") != std::string::npos) return words + "; it may be a gateway without TLS (http://)";
+    return system.empty() ? words : system;
   }
 
   std::string Words(CURLcode code) { return error_[0] != '\0' ? error_ : curl_easy_strerror(code); }
@@ -187,6 +268,7 @@ class HttpClient::Transfer {
   }
 
   const Options options_;
+  GatewayAccess access_;
   std::atomic<bool> interrupted_{false};
   CURLM* multi_ = nullptr;
   CURL* easy_ = nullptr;

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "model/result.h"
+#include "net/gateway_access.h"
 
 namespace persia::agent {
 
@@ -52,6 +53,8 @@ class HttpClient {
     std::string user_agent = "persia-metrics-agent";
     // A proxy's URL. The proxy variables of the environment are meant for the job and are not used.
     std::string proxy{};
+    // Credentials and TLS. Their files are looked at before each request; one that cannot be used is that request's error.
+    GatewayAccessOptions access{};
   };
 
   explicit HttpClient(Options options);
@@ -59,7 +62,8 @@ class HttpClient {
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
 
-  // Any answer with a status is a response; an error names host and port and says why none came.
+  // Any answer with a status is a response; an error names host and port and says why none came. Neither holds a secret of
+  // Options::access, also not one that the peer sent back.
   Result<HttpResponse> Send(const HttpRequest& request);
 
   // The request under way, and each later one, ends at once with an error, until Rearm.

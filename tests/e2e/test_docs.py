@@ -41,8 +41,8 @@ def test_table_of_metrics_is_the_catalog():
 
 
 def test_table_of_settings_has_the_agents_flags_and_variables():
-    rows = re.findall(r"^\| (?:`.*`|) ?\| `(--[\w-]+)` \| (.*?) ?\| .* \|$", (ROOT / "config/README.md").read_text(), re.M)
-    documented = {flag for flag, _ in rows}
+    rows = re.findall(r"^\| (?:`[^|]*`|) ?\| (?:`(--[\w-]+)` )?\| ([^|]*?) ?\| .* \|$", (ROOT / "config/README.md").read_text(), re.M)
+    documented = {flag for flag, _ in rows} - {""}  # secrets have none
     help_text = "".join(
         subprocess.run([AGENT, command, "--help"], capture_output=True, text=True, timeout=10, check=True).stdout
         for command in ("run", "exec")

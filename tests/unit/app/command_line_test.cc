@@ -95,8 +95,12 @@ TEST(CommandLineTest, HelpOfACommandKnowsEverySetting) {
     const CommandLine line = ParseCommandLine({verb, "--help"});
     EXPECT_EQ(line.verb, Verb::kPrint);
     for (const Setting& setting : Settings()) {
-      EXPECT_THAT(line.text, HasSubstr(std::string(setting.flag) + " "));
       EXPECT_THAT(line.text, HasSubstr(std::string(setting.environment)));
+      if (setting.flag.empty()) {
+        EXPECT_THAT(line.text, HasSubstr("in the file " + std::string(setting.key)));
+        continue;
+      }
+      EXPECT_THAT(line.text, HasSubstr(std::string(setting.flag) + " "));
       EXPECT_THAT(line.text, HasSubstr("[" + std::string(setting.default_text) + "]"));
     }
   }
@@ -113,6 +117,25 @@ TEST(Settings, SayTheirDefaults) {
     const std::string value = setting.get(defaults);
     EXPECT_TRUE(value.empty() || value == setting.default_text) << setting.flag << ": " << value;
   }
+}
+
+TEST(Settings, WhatIsSecretHasNoFlagAndIsNotTold) {
+  size_t secrets = 0;
+  for (const Setting& setting : Settings()) {
+    if (!setting.secret) {
+      EXPECT_FALSE(setting.flag.empty()) << setting.key;
+      continue;
+    }
+    ++secrets;
+    EXPECT_EQ(setting.flag, "");
+    AgentOptions options;
+    EXPECT_TRUE(setting.set("hunter2", options).ok());
+    EXPECT_EQ(setting.get(options), "(set)");
+    const Status refused = setting.set("hunter2\n", options);
+    EXPECT_FALSE(refused.ok());
+    EXPECT_THAT(refused.error(), ::testing::Not(HasSubstr("hunter2")));
+  }
+  EXPECT_EQ(secrets, 2u);
 }
 
 TEST(Settings, TakeWhatTheyGive) {

@@ -110,6 +110,14 @@ struct Refusal {
   std::string error;
 };
 
+std::string KeysOfAllSettings() {
+  std::string keys;
+  for (const Setting& setting : Settings()) {
+    if (!setting.key.empty()) keys += (keys.empty() ? "" : ", ") + std::string(setting.key);
+  }
+  return keys;
+}
+
 class ConfigFileRefuses : public ::testing::TestWithParam<Refusal> {};
 
 TEST_P(ConfigFileRefuses, WithPlaceAndReason) { EXPECT_THAT(Parse(GetParam().text).errors, ElementsAre(GetParam().error)); }
@@ -121,11 +129,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{Section("  job-name: x\n"), R"(f.yaml:2:3: unknown setting "job-name"; did you mean "job_name"?)"},
         Refusal{Section("  push_interval_secodns: 3\n"),
                 R"(f.yaml:2:3: unknown setting "push_interval_secodns"; did you mean "push_interval_seconds"?)"},
-        Refusal{Section("  zzz: 1\n"),
-                "f.yaml:2:3: unknown setting \"zzz\" (enable_metrics, job_name, push_interval_seconds, gateway_address, "
-                "connect_timeout_seconds, push_timeout_seconds, max_push_bytes, metrics_dir, metrics_dir_group, "
-                "max_segment_bytes, state_dir, "
-                "listen_address, labels, on_job_end, on_instance_end, run_id, ip_addr, log_level, log_format)"},
+        Refusal{Section("  zzz: 1\n"), "f.yaml:2:3: unknown setting \"zzz\" (" + KeysOfAllSettings() + ")"},
         Refusal{Section("  ? [a]\n  : b\n"), "f.yaml:2:5: expected a setting's name, found a list"},
         Refusal{Section("  job_name: a\n  job_name: b\n"), R"(f.yaml:3:3: "job_name" is given twice: first in line 2)"},
         Refusal{Section("  push_interval_seconds: 1\n  push_interval_sec: 2\n"),
@@ -334,6 +338,53 @@ TEST_F(ConfigOrder, WhatIsNoSmallFileIsRefusedUnread) {
   EXPECT_THAT(Load().errors, ElementsAre(HasSubstr(": is larger than 1 MiB")));
 }
 
+std::vector<std::string> ErrorsOf(const std::string& settings) {
+  const std::string file = ::testing::TempDir() + "access-" + std::to_string(getpid()) + ".yaml";
+  std::ofstream(file) << "PersiaMetricsConfig:\n" << settings;
+  const Config config = LoadConfig({.flags = {}, .environment = [](const char*) { return std::nullopt; }, .file = file});
+  std::filesystem::remove(file);
+  return config.errors;
+}
+
+TEST(GatewayAccessSettings, ContradictionsAreRefused) {
+  struct {
+    const char* settings;
+    const char* error;  // empty: accepted
+  } const cases[] = {
+      {"  gateway_username: u\n  gateway_password: hunter2\n", ""},
+      {"  gateway_username: u\n  gateway_password_file: /f\n", ""},
+      {"  gateway_bearer_token_file: /f\n", ""},
+      {"  gateway_address: https://h\n  gateway_ca_file: /f\n  gateway_cert_file: /f\n  gateway_key_file: /f\n", ""},
+      {"  gateway_username: u\n", "neither gateway_password nor gateway_password_file is"},
+      {"  gateway_password: hunter2\n", "gateway_username is not"},
+      {"  gateway_username: u\n  gateway_password: hunter2\n  gateway_password_file: /f\n", "both set"},
+      {"  gateway_bearer_token: hunter2\n  gateway_bearer_token_file: /f\n", "both set"},
+      {"  gateway_bearer_token: hunter2\n  gateway_username: u\n  gateway_password_file: /f\n",
+       "both a bearer token and a user"},
+      {"  gateway_address: https://h\n  gateway_cert_file: /f\n", "gateway_key_file is not"},
+      {"  gateway_address: https://h\n  gateway_key_file: /f\n", "gateway_cert_file is not"},
+      {"  gateway_address: h:1\n  gateway_ca_file: /f\n", "\"h:1\" is one without TLS; give https://h:1"},
+      {"  gateway_address: http://h\n  gateway_server_name: g\n", "is one without TLS"},
+      {"  gateway_address: http://u:hunter2@h:1\n", "give gateway_username and gateway_password_file instead"},
+      {"  gateway_username: u:hunter2\n  gateway_password_file: /f\n", "has a colon"},
+      {"  gateway_password: [hunter2]\n", "found a list"},
+      {"  gateway_password hunter2:\n", "unknown setting \"gateway_password\""},
+      {"  gateway_pasword: hunter2\n", "did you mean \"gateway_password\""},
+  };
+  for (const auto& one : cases) {
+    const std::vector<std::string> errors = ErrorsOf(one.settings);
+    if (*one.error == '\0') {
+      EXPECT_THAT(errors, IsEmpty()) << one.settings;
+      continue;
+    }
+    ASSERT_FALSE(errors.empty()) << one.settings;
+    EXPECT_THAT(errors, ::testing::Contains(HasSubstr(one.error))) << one.settings;
+    for (const std::string& error : errors) {
+      EXPECT_THAT(error, ::testing::Not(HasSubstr("hunter2")));
+    }
+  }
+}
+
 // The files that we ship.
 std::string Shipped(const std::string& name) {
   std::stringstream text;
@@ -350,7 +401,7 @@ TEST(ShippedConfig, IsAccepted) {
 TEST(ShippedConfig, TableOfSettingsIsTheAgents) {
   const std::string readme = Shipped("README.md");
   for (const Setting& setting : Settings()) {
-    const size_t at = readme.find("`" + std::string(setting.flag) + "`");
+    const size_t at = readme.find("`" + std::string(setting.flag.empty() ? setting.key : setting.flag) + "`");
     ASSERT_NE(at, std::string::npos) << setting.flag;
     const size_t begin = readme.rfind('\n', at) + 1;
     const std::string row = readme.substr(begin, readme.find('\n', at) - begin);

@@ -24,6 +24,12 @@ Identity AgentIdentity(const Agent::Setup& setup) {
   return IdentityLabels(setup.options.labels).AddTo(std::move(identity));
 }
 
+SeriesLimits LimitsOf(const AgentOptions& options) {
+  return {.series = options.max_series,
+          .series_of_instance = options.max_series_per_instance,
+          .label_value_bytes = options.max_label_value_bytes};
+}
+
 SegmentSourceOptions SourceOptions(const Agent::Setup& setup) {
   SegmentSourceOptions options;
   options.directory = setup.directory;
@@ -32,6 +38,15 @@ SegmentSourceOptions SourceOptions(const Agent::Setup& setup) {
   options.run_id = setup.run_id;
   options.group = setup.group;
   options.max_segment_bytes = setup.options.max_segment_bytes;
+  options.limits = LimitsOf(setup.options);
+  options.retired.run_id = setup.run_id;
+  options.retired.begins = setup.run_begins;
+  options.retired.processes = {.gauge_ttl = setup.options.gauge_ttl,
+                               .hide_left = setup.options.on_instance_end == OnInstanceEnd::kDelete,
+                               .limits = options.limits};
+  if (setup.state.directory_fd >= 0) {
+    options.retired.file = RetiredStateFile(setup.state);
+  }
   return options;
 }
 
@@ -148,6 +163,12 @@ void Agent::ReportSegments() {
   own_.SetSegments("ended", stats.dead);
   own_.SetSegments("other_run", stats.other_run);
   own_.SetSegmentsBroken(stats.bad);
+  own_.SetRetiredProcesses(stats.retired);
+  own_.SetDroppedSeries("max_series", stats.left_out.agent_limit);
+  own_.SetDroppedSeries("max_series_per_instance", stats.left_out.instance_limit);
+  own_.SetDroppedSeries("max_label_value_bytes", stats.left_out.label_value_limit);
+  own_.SetQuarantinedSeries("definition", stats.left_out.definition);
+  own_.SetQuarantinedSeries("collision", stats.left_out.collision + combiner_.series_left_out());
   std::map<std::string, uint64_t> refused;
   for (const std::string& reason : refused_reasons_) {
     refused[reason] = 0;  // what is gone goes back to 0
@@ -167,7 +188,7 @@ void Agent::ReportSegments() {
 // Tells where workers are looked for if none comes, and when the last one has ended.
 void Agent::WatchWorkers() {
   const SegmentSourceStats& stats = segments_.stats();
-  if (stats.live + stats.dead > 0) {
+  if (stats.live + stats.dead + stats.retired > 0) {
     workers_seen_ = true;
     workers_log_.Recovered("the first worker is there");
   } else if (++ticks_without_workers_ == kTicksUntilHint) {

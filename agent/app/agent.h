@@ -24,6 +24,7 @@
 #include "app/clock.h"
 #include "app/collector.h"
 #include "app/identity_labels.h"
+#include "app/job_session.h"
 #include "app/log.h"
 #include "app/options.h"
 #include "app/pusher.h"
@@ -56,6 +57,8 @@ class Agent {
     std::string directory;
     std::string run_id;
     std::optional<gid_t> group;  // of a shared directory
+    StatePlace state;
+    bool run_begins = false;  // what the state holds is over
     std::string ip_addr;
     // After so long without a living worker, once there was one, `on_idle` is called, once.
     std::optional<std::chrono::milliseconds> idle_limit;

@@ -64,6 +64,8 @@ std::unique_ptr<Works> SetUpWorks(const AgentOptions& options, const JobSession&
   setup.directory = session.directory().path();
   setup.run_id = session.run_id();
   setup.group = session.directory().group();
+  setup.state = session.state_place();
+  setup.run_begins = !session.continued();
   setup.ip_addr = options.ip_addr.empty() ? AddressTowards(address.host(), address.port()) : options.ip_addr;
   setup.idle_limit = idle.limit;
   setup.on_idle = std::move(idle.passed);
@@ -127,9 +129,6 @@ std::string Summary(const std::vector<std::string>& errors) {
 void WarnOfWhatDoesNothing(const AgentOptions& options) {
   if (options.on_job_end == OnJobEnd::kDelete) {
     LogWarning("config", "on_job_end: delete has no effect in this version: groups stay on the gateway");
-  }
-  if (!options.state_dir.empty()) {
-    LogWarning("config", "state_dir has no effect in this version: nothing is kept but the segments themselves");
   }
 }
 
@@ -273,7 +272,8 @@ int OnceCommand(const Config& config) {
                         .ip_addr = options.ip_addr,
                         .run_id = job.run_id,
                         .group = job.group,
-                        .max_segment_bytes = options.max_segment_bytes});
+                        .max_segment_bytes = options.max_segment_bytes,
+                        .retired = {.file = job.state, .look_only = true, .run_id = job.run_id}});
   const auto workers = source.Collect();
   for (const Diagnostic& diagnostic : source.TakeDiagnostics()) {
     LogWarning("segments." + diagnostic.kind, diagnostic.text);

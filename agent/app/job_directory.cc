@@ -21,7 +21,6 @@
 namespace persia::agent {
 namespace {
 
-constexpr char kLockName[] = "agent.lock";
 constexpr size_t kLargestConf = 65536;
 
 Error Because(const std::string& what) { return Error{what + ": " + std::strerror(errno)}; }
@@ -195,17 +194,17 @@ Result<JobDirectory> JobDirectory::Open(const Options& options) {
 
 Result<JobDirectory> JobDirectory::OpenExisting(const std::string& path) { return Open({.path = path, .make = false}); }
 
-Result<std::optional<std::string>> JobDirectory::Lock() {
-  OwnedFd fd = OpenFile(directory_.get(), kLockName, O_RDWR, group_.has_value());
+Result<std::optional<std::string>> JobDirectory::Lock(const std::string& name) {
+  OwnedFd fd = OpenFile(directory_.get(), name.c_str(), O_RDWR, group_.has_value());
   if (!fd.valid()) {
-    return Because("cannot open " + path_ + "/" + kLockName);
+    return Because("cannot open " + path_ + "/" + name);
   }
   struct flock lock {};
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
   if (fcntl(fd.get(), F_OFD_SETLK, &lock) != 0) {
     if (errno != EAGAIN && errno != EACCES) {
-      return Because("cannot lock " + path_ + "/" + kLockName);
+      return Because("cannot lock " + path_ + "/" + name);
     }
     char holder[32];
     const ssize_t size = pread(fd.get(), holder, sizeof holder, 0);
@@ -217,7 +216,7 @@ Result<std::optional<std::string>> JobDirectory::Lock() {
   }
   const std::string pid = std::to_string(getpid()) + "\n";
   if (ftruncate(fd.get(), 0) != 0 || pwrite(fd.get(), pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size())) {
-    return Because("cannot write " + path_ + "/" + kLockName);
+    return Because("cannot write " + path_ + "/" + name);
   }
   lock_ = std::move(fd);
   return std::optional<std::string>();

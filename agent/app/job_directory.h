@@ -62,7 +62,7 @@ class JobDirectory {
   static Result<JobDirectory> OpenExisting(const std::string& path);
 
   // Becomes the directory's agent for as long as this object lives; or says which process is (its pid, as it wrote it).
-  Result<std::optional<std::string>> Lock();
+  Result<std::optional<std::string>> Lock(const std::string& name = "agent.lock");
 
   // A missing or unreadable file gives the defaults.
   [[nodiscard]] AgentConf ReadConf() const;

@@ -8,19 +8,33 @@
 #include <string_view>
 
 #include "lib/src/job_directory.h"
+#include "source/retired_codec.h"
 #include "source/segment_reader.h"
 
 namespace persia::agent {
 namespace {
 
-// Whether the file is a segment of the run, or of no run, whose writer has ended.
-bool IsLeftBehind(int directory, const char* name, const SegmentAccess& access, const std::string& run_id) {
+// The run of a segment whose writer has ended; nothing if it is none, or its writer lives.
+std::optional<std::string> RunOfDead(int directory, const char* name, const SegmentAccess& access) {
   SegmentProblem problem;
   const auto reader = SegmentReader::Open(directory, name, access, problem);
-  if (reader == nullptr || reader->WriterLives() || !reader->Read(1, problem)) {
-    return false;
+  if (reader == nullptr || reader->WriterLives() || !reader->Read(1, {}, problem)) {
+    return std::nullopt;
   }
-  return reader->identity().run_id.empty() || reader->identity().run_id == run_id;
+  return reader->identity().run_id;
+}
+
+// The run that a state is of; empty if there is none, or none that can be read: the collector says so.
+std::string RunIn(const StateFile::Options& file) {
+  std::string broken;
+  const auto payload = StateFile(file).Look(broken);
+  return payload.ok() && payload.value() ? RunOfRetired(*payload.value()) : "";
+}
+
+// Several jobs' agents, and several of one job, may share a state directory.
+std::string StatePrefix(const AgentOptions& options) {
+  return options.state_dir.empty() ? "agent"
+                                   : metrics::EncodeJobName(options.job_name) + ".rep_" + std::to_string(options.replica);
 }
 
 }  // namespace
@@ -29,13 +43,31 @@ std::string MetricsDirOf(const AgentOptions& options) {
   return options.metrics_dir.empty() ? metrics::DefaultMetricsDir(geteuid(), options.job_name) : options.metrics_dir;
 }
 
+StateFile::Options RetiredStateFile(const StatePlace& place) {
+  return {.directory_fd = place.directory_fd,
+          .directory = place.directory,
+          .name = place.Name("state"),
+          .magic = {'P', 'R', 'S', 'M', 'S', 'T', 'A', '\n'},
+          .version = kRetiredStateVersion,
+          .mode = place.mode};
+}
+
 JobView LookAt(const AgentOptions& options) {
   JobView view{.directory = MetricsDirOf(options), .run_id = options.run_id};
-  const auto directory = JobDirectory::OpenExisting(view.directory);
+  auto directory = JobDirectory::OpenExisting(view.directory);
   if (directory.ok()) {
     view.group = directory.value().group();
     if (view.run_id.empty()) {
       view.run_id = directory.value().ReadConf().run_id;
+    }
+  }
+  auto state = options.state_dir.empty() ? std::move(directory) : JobDirectory::OpenExisting(options.state_dir);
+  if (state.ok()) {
+    view.holds_state = std::make_shared<JobDirectory>(std::move(state).value());
+    view.state = RetiredStateFile(
+        {.directory_fd = view.holds_state->fd(), .directory = view.holds_state->path(), .prefix = StatePrefix(options)});
+    if (view.run_id.empty()) {
+      view.run_id = RunIn(*view.state);
     }
   }
   return view;
@@ -56,7 +88,15 @@ Result<JobSession> JobSession::Begin(const AgentOptions& options) {
     return Error{other.error()};
   }
   session.other_agent_ = other.value();
-  const AgentConf former = session.directory_.ReadConf();
+  if (!session.other_agent_) {
+    if (Status opened = session.OpenStateDirectory(options); !opened.ok()) {
+      return Error{opened.error()};
+    }
+  }
+  AgentConf former = session.directory_.ReadConf();
+  if (former.run_id.empty()) {
+    former.run_id = RunIn(RetiredStateFile(session.state_place()));
+  }
   const bool unfinished = !former.ended && !former.run_id.empty();
   if (!options.run_id.empty()) {
     session.run_id_ = options.run_id;
@@ -71,8 +111,41 @@ Result<JobSession> JobSession::Begin(const AgentOptions& options) {
     if (!written.ok()) {
       return Error{written.error()};
     }
+    if (!session.continued_) {
+      static_cast<void>(session.RemoveSegments(
+          [&](const std::string& run_id) { return !run_id.empty() && (run_id != session.run_id_ || former.ended); }));
+    }
   }
   return session;
+}
+
+Status JobSession::OpenStateDirectory(const AgentOptions& options) {
+  if (options.state_dir.empty()) {
+    return Done{};
+  }
+  auto opened = JobDirectory::Open({.path = options.state_dir, .group = options.metrics_dir_group});
+  if (!opened.ok()) {
+    return Error{"state_dir: " + opened.error()};
+  }
+  state_directory_ = std::move(opened).value();
+  state_prefix_ = StatePrefix(options);
+  const auto other = state_directory_->Lock(state_prefix_ + ".lock");
+  if (!other.ok()) {
+    return Error{"state_dir: " + other.error()};
+  }
+  if (other.value()) {
+    return Error{"state_dir: the agent with pid " + *other.value() + " has " + options.state_dir + "/" + state_prefix_ +
+                 ".state already; give this one another state_dir, or a replica of its own (REPLICA_INDEX)"};
+  }
+  return Done{};
+}
+
+StatePlace JobSession::state_place() const {
+  const JobDirectory& place = state_directory_ ? *state_directory_ : directory_;
+  return {.directory_fd = place.fd(),
+          .directory = place.path(),
+          .prefix = state_prefix_,
+          .mode = static_cast<mode_t>(place.group() ? 0660 : 0600)};
 }
 
 std::vector<std::pair<std::string, std::string>> JobSession::WorkerEnvironment() const {
@@ -87,6 +160,14 @@ Result<size_t> JobSession::EndRun() {
   if (!written.ok()) {
     return Error{written.error()};
   }
+  if (Status removed = StateFile(RetiredStateFile(state_place())).Remove(); !removed.ok()) {
+    return Error{removed.error()};
+  }
+  return RemoveSegments([this](const std::string& run_id) { return run_id.empty() || run_id == run_id_; });
+}
+
+// Of those whose writers have ended.
+Result<size_t> JobSession::RemoveSegments(const std::function<bool(const std::string& run_id)>& of_run) const {
   const int fd = openat(directory_.fd(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   const std::unique_ptr<DIR, int (*)(DIR*)> listing(fd < 0 ? nullptr : fdopendir(fd), &closedir);
   if (listing == nullptr) {
@@ -95,9 +176,11 @@ Result<size_t> JobSession::EndRun() {
   const SegmentAccess access{.owner = geteuid(), .group = directory_.group()};
   size_t removed = 0;
   while (const dirent* entry = readdir(listing.get())) {
-    const std::string_view name = entry->d_name;
-    if (name.ends_with(metrics::segment::kFileSuffix) && IsLeftBehind(directory_.fd(), entry->d_name, access, run_id_) &&
-        unlinkat(directory_.fd(), entry->d_name, 0) == 0) {
+    if (!std::string_view(entry->d_name).ends_with(metrics::segment::kFileSuffix)) {
+      continue;
+    }
+    const auto run_id = RunOfDead(directory_.fd(), entry->d_name, access);
+    if (run_id && of_run(*run_id) && unlinkat(directory_.fd(), entry->d_name, 0) == 0) {
       ++removed;
     }
   }

@@ -6,21 +6,41 @@
 //   session.value().EndRun();   // only if the job has done its work
 //
 // A run is one execution of the job across restarts, of the job and of the agent: what was counted in it goes on counting. Its
-// id is the configured one, else that of the run which agent.conf says is unfinished, else made up.
+// id is the configured one, else that of the run which agent.conf, or where that is lost the state, says is unfinished, else
+// made up. A run that begins removes what former runs left in the directory.
 // Thread safety: none.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "app/job_directory.h"
 #include "app/options.h"
 #include "model/result.h"
+#include "state/state_file.h"
 
 namespace persia::agent {
+
+// Where the agent keeps what must outlive it: files `<prefix>.state`, `<prefix>.groups`.
+struct StatePlace {
+  int directory_fd = -1;
+  std::string directory;
+  std::string prefix;
+  mode_t mode = 0600;
+
+  [[nodiscard]] std::string Name(std::string_view kind) const { return prefix + "." + std::string(kind); }
+};
+
+// The file of what ended processes counted.
+StateFile::Options RetiredStateFile(const StatePlace& place);
 
 class JobSession {
  public:
@@ -40,14 +60,22 @@ class JobSession {
   // What a worker of this job finds in its environment.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> WorkerEnvironment() const;
 
-  // The run is over: the next one starts at zero, and segments of this run whose writers have ended are removed. Returns how
-  // many were. REQUIRES: no other agent.
+  // As long as the session lives.
+  [[nodiscard]] StatePlace state_place() const;
+
+  // The run is over: the next one starts at zero; its state and the segments of this run whose writers have ended are removed.
+  // Returns how many segments were. REQUIRES: no other agent.
   Result<size_t> EndRun();
 
  private:
   explicit JobSession(JobDirectory directory) : directory_(std::move(directory)) {}
 
+  Status OpenStateDirectory(const AgentOptions& options);
+  Result<size_t> RemoveSegments(const std::function<bool(const std::string& run_id)>& of_run) const;
+
   JobDirectory directory_;
+  std::optional<JobDirectory> state_directory_;  // if it is another one
+  std::string state_prefix_ = "agent";
   std::string job_;
   std::string run_id_;
   bool enabled_ = true;
@@ -64,6 +92,9 @@ struct JobView {
   std::string directory;
   std::string run_id = {};          // empty: no run is known
   std::optional<gid_t> group = {};  // of a shared directory
+  // The state, if there is a directory for it; whose descriptor lives as long as this.
+  std::optional<StateFile::Options> state = {};
+  std::shared_ptr<JobDirectory> holds_state = {};
 };
 JobView LookAt(const AgentOptions& options);
 

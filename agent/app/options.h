@@ -43,6 +43,12 @@ struct AgentOptions {
   std::string metrics_dir_group;
   // A worker's segment larger than that is refused.
   uint64_t max_segment_bytes = 1ULL << 30;
+  // How long the gauges of processes that ended go on showing, and an instance of which no process is left.
+  std::chrono::milliseconds gauge_ttl{300'000};
+  // How many series are shown, of all and of one instance, and how long a label's value may be; what is beyond is left out.
+  uint64_t max_series = 200'000;
+  uint64_t max_series_per_instance = 50'000;
+  uint64_t max_label_value_bytes = 1024;
   // Where the agent keeps what must outlive it. Empty: beside the segments.
   std::string state_dir;
   // Where /metrics is served, as IPv4:port; empty: nowhere.

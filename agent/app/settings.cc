@@ -98,24 +98,35 @@ Status SetPath(std::string_view text, std::string& into) {
 Status SetMetricsDir(std::string_view text, AgentOptions& options) { return SetPath(text, options.metrics_dir); }
 Status SetStateDir(std::string_view text, AgentOptions& options) { return SetPath(text, options.state_dir); }
 
-Status SetMaxSegmentBytes(std::string_view text, AgentOptions& options) {
-  constexpr uint64_t kLeast = 1 << 16;
-  constexpr uint64_t kMost = 1ULL << 40;
-  uint64_t bytes = 0;
-  if (!ParseNumber(text, bytes) || bytes < kLeast || bytes > kMost) {
-    return Bad(text, "is not a number of bytes (65536 to 1099511627776)");
+Status SetCount(std::string_view text, uint64_t least, uint64_t most, std::string_view what, uint64_t& into) {
+  uint64_t count = 0;
+  if (!ParseNumber(text, count) || count < least || count > most) {
+    return Bad(text,
+               "is not a number of " + std::string(what) + " (" + std::to_string(least) + " to " + std::to_string(most) + ")");
   }
-  options.max_segment_bytes = bytes;
+  into = count;
   return Done{};
 }
 
 Status SetMaxPushBytes(std::string_view text, AgentOptions& options) {
-  uint64_t bytes = 0;
-  if (!ParseNumber(text, bytes) || bytes < 65536 || bytes > (1ULL << 32)) {
-    return Bad(text, "is not a number of bytes (65536 to 4294967296)");
-  }
-  options.max_push_bytes = bytes;
-  return Done{};
+  return SetCount(text, 65536, 1ULL << 32, "bytes", options.max_push_bytes);
+}
+Status SetMaxSegmentBytes(std::string_view text, AgentOptions& options) {
+  return SetCount(text, 1 << 16, 1ULL << 40, "bytes", options.max_segment_bytes);
+}
+
+Status SetGaugeTtl(std::string_view text, AgentOptions& options) {
+  return SetSeconds(text, 0, 31536000, "0 to 31536000", options.gauge_ttl);
+}
+
+Status SetMaxSeries(std::string_view text, AgentOptions& options) {
+  return SetCount(text, 1, 100'000'000, "series", options.max_series);
+}
+Status SetMaxSeriesPerInstance(std::string_view text, AgentOptions& options) {
+  return SetCount(text, 1, 100'000'000, "series", options.max_series_per_instance);
+}
+Status SetMaxLabelValueBytes(std::string_view text, AgentOptions& options) {
+  return SetCount(text, 16, 65536, "bytes", options.max_label_value_bytes);
 }
 
 Status SetMetricsDirGroup(std::string_view text, AgentOptions& options) {
@@ -324,6 +335,17 @@ constexpr Setting kSettings[] = {
      [](const AgentOptions& from, AgentOptions& to) { to.max_segment_bytes = from.max_segment_bytes; }},
     {"state_dir", "", "--state-dir", "", "", "DIR", "Where the agent keeps its state", "beside the segments", "Directory",
      ValueKind::kText, SetStateDir, [](const AgentOptions& o) -> std::string { return o.state_dir; }},
+    {"gauge_ttl_seconds", "", "--gauge-ttl", "", "", "SECONDS",
+     "How long gauges of ended processes, and instances that left, go on showing", "300", "Job", ValueKind::kNumber,
+     SetGaugeTtl, [](const AgentOptions& o) -> std::string { return SecondsText(o.gauge_ttl); }},
+    {"max_series", "", "--max-series", "", "", "N", "Series that are shown; further ones are left out", "200000", "Limits",
+     ValueKind::kNumber, SetMaxSeries, [](const AgentOptions& o) -> std::string { return std::to_string(o.max_series); }},
+    {"max_series_per_instance", "", "--max-series-per-instance", "", "", "N", "The same for one instance (role and replica)",
+     "50000", "Limits", ValueKind::kNumber, SetMaxSeriesPerInstance,
+     [](const AgentOptions& o) -> std::string { return std::to_string(o.max_series_per_instance); }},
+    {"max_label_value_bytes", "", "--max-label-value-bytes", "", "", "BYTES", "A series with a longer label value is left out",
+     "1024", "Limits", ValueKind::kNumber, SetMaxLabelValueBytes,
+     [](const AgentOptions& o) -> std::string { return std::to_string(o.max_label_value_bytes); }},
     {"listen_address", "", "--listen", "PERSIA_METRICS_LISTEN_ADDR", "", "ADDRESS",
      "Where /metrics is served: IPv4:port, or off", "127.0.0.1:19091", "Pages", ValueKind::kText, SetListenAddress,
      [](const AgentOptions& o) -> std::string { return o.listen_address.empty() ? "off" : o.listen_address; }},

@@ -44,6 +44,7 @@ class Builder {
 
   // A sentence for each family of which something was left out, by the family's name.
   std::map<std::string, std::string>& left_out() { return left_out_; }
+  [[nodiscard]] size_t series_left_out() const { return series_left_out_; }
 
  private:
   struct Family {
@@ -69,11 +70,14 @@ class Builder {
       to.type = from.type;
       to.bounds = from.bounds;
     } else if (to.type != from.type) {
-      LeaveOut(from.name, std::string("a ") + std::string(TypeName(from.type)) + " where another source has a " +
-                              std::string(TypeName(to.type)));
+      LeaveOut(from.name,
+               std::string("a ") + std::string(TypeName(from.type)) + " where another source has a " +
+                   std::string(TypeName(to.type)),
+               from.series.size());
       return;
     } else if (to.bounds != from.bounds) {
-      LeaveOut(from.name, "a " + std::string(TypeName(from.type)) + " with other bounds than another source's");
+      LeaveOut(from.name, "a " + std::string(TypeName(from.type)) + " with other bounds than another source's",
+               from.series.size());
       return;
     } else {
       ExpectRepeats(family);
@@ -88,7 +92,7 @@ class Builder {
     SeriesLayout series{.identity = identity, .first_value = layout_.value_count + from.first_value, .labels = from.labels};
     if (FitLabels(family.layout.type, layout_.identities[identity], series.labels)) ExpectRepeats(family);
     if (family.may_repeat && !family.seen.emplace(identity, series.labels).second) {
-      LeaveOut(family.layout.name, "the same series twice");
+      LeaveOut(family.layout.name, "the same series twice", 1);
       return;
     }
     family.layout.series.push_back(std::move(series));
@@ -129,14 +133,16 @@ class Builder {
       if (other == families_.end() || !other->second.kept) continue;
       const MetricType type = other->second.layout.type;
       if (type == MetricType::kHistogram || (type == MetricType::kSummary && suffix != "_bucket")) {
-        LeaveOut(name, "its name is that of a line of the " + std::string(TypeName(type)) + " \"" + other->first + '"');
+        LeaveOut(name, "its name is that of a line of the " + std::string(TypeName(type)) + " \"" + other->first + '"',
+                 families_.at(name).layout.series.size());
         return true;
       }
     }
     return false;
   }
 
-  void LeaveOut(const std::string& name, const std::string& why) {
+  void LeaveOut(const std::string& name, const std::string& why, size_t series) {
+    series_left_out_ += series;
     left_out_.try_emplace(name, "metric \"" + name + "\" is left out, in part or whole: " + why + "; rename one of them");
   }
 
@@ -144,6 +150,7 @@ class Builder {
   std::map<Identity, uint32_t> identity_index_;
   std::map<std::string, Family> families_;
   std::map<std::string, std::string> left_out_;
+  size_t series_left_out_ = 0;
 };
 
 }  // namespace
@@ -182,6 +189,7 @@ void SnapshotCombiner::Rebuild(const std::vector<const Snapshot*>& parts) {
     left_out.insert(name);
   }
   left_out_ = std::move(left_out);
+  series_left_out_ = builder.series_left_out();
 }
 
 }  // namespace persia::agent

@@ -36,6 +36,9 @@ class SnapshotCombiner {
   // Prometheus says "no such label". Never null; null parts (a source that failed) are passed over.
   std::shared_ptr<const Snapshot> Combine(const std::vector<std::shared_ptr<const Snapshot>>& parts);
 
+  // Series that are left out now.
+  [[nodiscard]] size_t series_left_out() const { return series_left_out_; }
+
  private:
   void Rebuild(const std::vector<const Snapshot*>& parts);
 
@@ -43,6 +46,7 @@ class SnapshotCombiner {
   std::vector<std::shared_ptr<const Layout>> inputs_;  // of which layout_ was made
   std::shared_ptr<const Layout> layout_;
   std::set<std::string> left_out_;  // families that were reported and are still left out
+  size_t series_left_out_ = 0;
 };
 
 }  // namespace persia::agent

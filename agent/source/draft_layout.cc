@@ -53,14 +53,71 @@ size_t DraftLayout::AddFamily(FamilyLayout layout, Fill fill, GaugePolicy policy
 
 // False: the series of these labels means another one.
 bool DraftLayout::TryAddPart(Family& family, uint32_t identity, Labels labels, const std::string& said, Part part) {
-  const auto [found, added] = family.by_key.try_emplace(Key(identity, labels), static_cast<uint32_t>(family.series.size()));
-  if (added) {
+  std::string key = Key(identity, labels);
+  auto found = family.by_key.find(key);
+  if (found == family.by_key.end()) {
+    if (family.refused.contains(key)) {
+      return true;
+    }
+    if (!Admit(family, identity, labels)) {
+      family.refused.insert(std::move(key));
+      return true;  // left out and counted
+    }
+    found = family.by_key.emplace(std::move(key), static_cast<uint32_t>(family.series.size())).first;
     family.series.push_back({identity, std::move(labels), said});
   } else if (family.series[found->second].said != said) {
     return false;
   }
   family.parts.emplace_back(found->second, part);
   return true;
+}
+
+// Whether there is room for one more series. The agent's own families always find some: they say what is left out.
+bool DraftLayout::Admit(const Family& family, uint32_t identity, const Labels& labels) {
+  if (family.fill == Fill::kDropped) {
+    return true;
+  }
+  for (const auto& [name, value] : labels) {
+    if (value.size() > limits_.label_value_bytes) {
+      ++left_out_.label_value_limit;
+      long_.try_emplace(family.layout.name, name);
+      return false;
+    }
+  }
+  if (identity >= series_of_.size()) {
+    series_of_.resize(identity + 1);
+  }
+  if (series_of_[identity] >= limits_.series_of_instance) {
+    ++left_out_.instance_limit;
+  } else if (series_ >= limits_.series) {
+    ++left_out_.agent_limit;
+  } else {
+    ++series_of_[identity];
+    ++series_;
+    return true;
+  }
+  over_.try_emplace(identity, family.layout.name);
+  return false;
+}
+
+void DraftLayout::ReportLimits(const std::vector<Identity>& identities, Diagnostics& diagnostics) const {
+  for (const auto& [name, label] : long_) {
+    diagnostics.Report("limit", "series of " + name + " are left out whose label " + label + " has more than " +
+                                    std::to_string(limits_.label_value_bytes) +
+                                    " bytes; shorten the values, or raise max_label_value_bytes");
+  }
+  for (const auto& [index, name] : over_) {
+    const bool of_instance = series_of_[index] >= limits_.series_of_instance;
+    std::string who;
+    for (const auto& [label, value] : identities[index].labels) {
+      who += (who.empty() ? "" : ", ") + label + " " + value;
+    }
+    diagnostics.Report("limit", "series of " + who + " are left out, the first of them of " + name + ": there are more than " +
+                                    (of_instance ? std::to_string(limits_.series_of_instance) + " of one instance"
+                                                 : std::to_string(limits_.series) + " in all") +
+                                    "; take away labels whose values never come again, or raise " +
+                                    (of_instance ? "max_series_per_instance" : "max_series"));
+  }
 }
 
 void DraftLayout::AddChanged(Diagnostics& diagnostics) {
@@ -79,6 +136,7 @@ void DraftLayout::AddChanged(Diagnostics& diagnostics) {
     SetLabel(changed.labels, kSourceLabel, said);
     if (!TryAddPart(family, changed.identity, changed.labels, changed.said, changed.part)) {
       // Texts that differ only in bytes that are not UTF-8.
+      ++left_out_.collision;
       diagnostics.Report("collision", "the series " + said + " is left out: nothing tells it from another one; rename a label");
     }
   }
@@ -87,7 +145,9 @@ void DraftLayout::AddChanged(Diagnostics& diagnostics) {
 
 MergePlan DraftLayout::Finish(std::vector<Identity> identities, Diagnostics& diagnostics) {
   AddChanged(diagnostics);
+  ReportLimits(identities, diagnostics);
   MergePlan plan;
+  plan.left_out = left_out_;
   Layout layout;
   layout.identities = std::move(identities);
   for (Family& family : families_) {

@@ -6,8 +6,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -24,6 +26,8 @@ class DraftLayout {
  public:
   static constexpr char kSourceLabel[] = "source";
 
+  explicit DraftLayout(const SeriesLimits& limits) : limits_(limits) {}
+
   // Adds an empty family and gives its index. Families come in the order of their names.
   size_t AddFamily(FamilyLayout layout, Fill fill, GaugePolicy policy);
   [[nodiscard]] GaugePolicy policy(size_t family) const { return families_[family].policy; }
@@ -32,6 +36,8 @@ class DraftLayout {
   void AddPart(size_t family, uint32_t identity, Labels labels, Part part) {
     TryAddPart(families_[family], identity, std::move(labels), {}, part);
   }
+  // A series was left out, since another definition of its name counts.
+  void CountByDefinition() { ++left_out_.definition; }
   // The same for labels that are not what the program said: `said` is, in one text, with the metric's name.
   void AddChangedPart(size_t family, uint32_t identity, Labels labels, std::string said, Part part) {
     changed_.push_back({family, std::move(said), identity, std::move(labels), part});
@@ -52,6 +58,7 @@ class DraftLayout {
     GaugePolicy policy = GaugePolicy::kLast;
     std::vector<Series> series;
     std::unordered_map<std::string, uint32_t> by_key;
+    std::unordered_set<std::string> refused;       // keys for which there was no room
     std::vector<std::pair<uint32_t, Part>> parts;  // with the index of their series
   };
   struct ChangedPart {
@@ -62,11 +69,19 @@ class DraftLayout {
     Part part;
   };
 
-  static bool TryAddPart(Family& family, uint32_t identity, Labels labels, const std::string& said, Part part);
+  bool TryAddPart(Family& family, uint32_t identity, Labels labels, const std::string& said, Part part);
   void AddChanged(Diagnostics& diagnostics);
+  bool Admit(const Family& family, uint32_t identity, const Labels& labels);
+  void ReportLimits(const std::vector<Identity>& identities, Diagnostics& diagnostics) const;
   static void PlaceParts(const Family& family, MergePlan& plan);
 
+  const SeriesLimits limits_;
   std::vector<Family> families_;
+  size_t series_ = 0;                        // admitted
+  std::vector<size_t> series_of_;            // by identity
+  std::map<uint32_t, std::string> over_;     // the first family that each identity had too much of
+  std::map<std::string, std::string> long_;  // by family: a label whose values are too long
+  SeriesLeftOut left_out_;
   std::vector<ChangedPart> changed_;
 };
 

@@ -135,6 +135,18 @@ double ExactSum::Round() {
   return std::bit_cast<double>(bits | (negative ? uint64_t{1} << 63 : 0));
 }
 
+void ExactSum::MoveTo(std::vector<double>& terms) {
+  // Each rounding leaves a rest of less than half a unit in its last place, so that at most 40 of them hold all bits.
+  for (double rounded = Round(); rounded != 0; rounded = Round()) {
+    terms.push_back(rounded);
+    if (!std::isfinite(rounded)) {
+      break;
+    }
+    Add(-rounded);
+  }
+  Clear();
+}
+
 void ExactSum::Clear() {
   if (low_ < high_) {
     std::fill(digits_.begin() + low_, digits_.begin() + high_, 0);

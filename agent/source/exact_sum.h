@@ -15,6 +15,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace persia::agent {
 
@@ -26,6 +27,9 @@ class ExactSum {
 
   // The sum, rounded to nearest, ties to even. Terms may be added afterwards.
   [[nodiscard]] double Round();
+
+  // Appends a few doubles whose exact sum this is, most often one or two; what is not finite is one double. The sum is cleared.
+  void MoveTo(std::vector<double>& terms);
 
   // Back to no terms.
   void Clear();

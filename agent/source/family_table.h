@@ -17,11 +17,11 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "model/snapshot.h"
 #include "source/diagnostics.h"
+#include "source/merge_input.h"
 #include "source/segment_records.h"
 
 namespace persia::agent {
@@ -37,8 +37,7 @@ struct Definition {
   std::vector<double> bounds;
   std::string help;
   std::string unit;
-  // Higher is newer: the birth of the process, its id, the place among its families.
-  std::tuple<uint64_t, std::string, size_t> age;
+  FamilyAge age;
 };
 
 // What became of a definition.

@@ -32,11 +32,17 @@ bool SameLayout(const Layout& a, const Layout& b) {
 
 }  // namespace
 
-Merger::Merger(MergeIdentity identity, const Naming& naming, Diagnostics& diagnostics)
-    : identity_(std::move(identity)), naming_(naming), diagnostics_(diagnostics) {}
+Merger::Merger(MergeIdentity identity, const Naming& naming, Diagnostics& diagnostics, SeriesLimits limits)
+    : identity_(std::move(identity)), naming_(naming), diagnostics_(diagnostics), limits_(limits) {}
 
-std::shared_ptr<const Snapshot> Merger::Merge(std::span<const SegmentReader* const> segments,
-                                              std::chrono::system_clock::time_point now) {
+void Merger::SetLimits(const SeriesLimits& limits) {
+  if (limits != limits_) {
+    limits_ = limits;
+    plan_.layout = nullptr;  // the next Merge plans anew
+  }
+}
+
+std::shared_ptr<const Snapshot> Merger::Merge(std::span<const MergeInput> segments, std::chrono::system_clock::time_point now) {
   Prepare(segments);
   auto snapshot = std::make_shared<Snapshot>();
   snapshot->layout = plan_.layout;
@@ -65,18 +71,17 @@ std::shared_ptr<const Snapshot> Merger::Merge(std::span<const SegmentReader* con
   return snapshot;
 }
 
-void Merger::Prepare(std::span<const SegmentReader* const> segments) {
+void Merger::Prepare(std::span<const MergeInput> segments) {
+  inputs_ = segments;
   std::vector<Basis> basis;
-  views_.clear();
-  for (const SegmentReader* reader : segments) {
-    basis.push_back({reader->id(), reader->generation()});
-    views_.push_back({reader, &reader->values(), reader->changed_at().data()});
+  for (const MergeInput& segment : segments) {
+    basis.push_back({std::string(segment.id), segment.generation, segment.ordinal});
   }
   if (plan_.layout != nullptr && basis == basis_) {
     return;
   }
-  std::shared_ptr<const Layout> former = plan_.layout;
-  plan_ = BuildMergePlan(segments, identity_, naming_, ordinals_, diagnostics_);
+  std::shared_ptr<const Layout> former = std::move(plan_.layout);
+  plan_ = BuildMergePlan(segments, identity_, naming_, limits_, diagnostics_);
   basis_ = std::move(basis);
   if (former != nullptr && SameLayout(*former, *plan_.layout)) {
     plan_.layout = std::move(former);  // another process of the same series: who renders keeps what it made of the layout
@@ -90,7 +95,7 @@ void Merger::FillCounters(const PlannedFamily& family, double* values) {
     uint64_t whole = 0;
     terms_.clear();
     for (const Part& part : plan_.PartsOf(i)) {
-      const SegmentValues& from = *views_[part.segment].values;
+      const SegmentValues& from = *inputs_[part.segment].values;
       whole += from.wholes[part.cell];
       if (part.real != kNoPlace) {
         from.AppendTerms(part.real, terms_);
@@ -106,7 +111,7 @@ void Merger::FillDistributions(const PlannedFamily& family, double* values) {
     counts_.assign(buckets, 0);
     terms_.clear();
     for (const Part& part : plan_.PartsOf(i)) {
-      const SegmentValues& from = *views_[part.segment].values;
+      const SegmentValues& from = *inputs_[part.segment].values;
       const uint64_t* cells = from.wholes.data() + part.cell;
       for (size_t bucket = 0; bucket < buckets; ++bucket) {
         counts_[bucket] += cells[bucket];
@@ -125,22 +130,26 @@ void Merger::FillGauges(const PlannedFamily& family, double* values) {
   }
 }
 
-// A process that never set the gauge takes no part. A NaN decides a sum and an average; of `min` and `max` it is left out,
-// unless there is nothing else.
+// A process that never set the gauge takes no part, nor does one that has ended where a living one has set it. A NaN decides a
+// sum and an average; of `min` and `max` it is left out, unless there is nothing else.
 double Merger::MergeGauge(GaugePolicy policy, std::span<const Part> parts) {
+  const auto set = [&](const Part& part) {
+    return inputs_[part.segment].values->commons[part.cell] != persia::metrics::segment::kUnset;
+  };
+  const bool living =
+      std::any_of(parts.begin(), parts.end(), [&](const Part& part) { return !inputs_[part.segment].ended && set(part); });
   terms_.clear();
-  const View* last = nullptr;
+  const MergeInput* last = nullptr;
   double last_value = 0;
   uint64_t last_change = 0;
   double least = std::numeric_limits<double>::quiet_NaN();
   double most = least;
   for (const Part& part : parts) {
-    const View& from = views_[part.segment];
-    const uint64_t bits = from.values->commons[part.cell];
-    if (bits == persia::metrics::segment::kUnset) {
+    const MergeInput& from = inputs_[part.segment];
+    if ((living && from.ended) || !set(part)) {
       continue;
     }
-    const auto value = std::bit_cast<double>(bits);
+    const auto value = std::bit_cast<double>(from.values->commons[part.cell]);
     terms_.push_back(value);
     least = std::fmin(least, value);
     most = std::fmax(most, value);
@@ -170,17 +179,15 @@ double Merger::MergeGauge(GaugePolicy policy, std::span<const Part> parts) {
   return Absent();
 }
 
-bool Merger::Newer(const View& a, const View& b) {
-  const uint64_t birth_a = a.reader->header().birth_unix_ns;
-  const uint64_t birth_b = b.reader->header().birth_unix_ns;
-  return birth_a != birth_b ? birth_a > birth_b : a.reader->id() > b.reader->id();
+bool Merger::Newer(const MergeInput& a, const MergeInput& b) {
+  return a.birth_unix_ns != b.birth_unix_ns ? a.birth_unix_ns > b.birth_unix_ns : a.id > b.id;
 }
 
 void Merger::FillTimestamps(const PlannedFamily& family, double* values) {
   for (size_t i = family.first_series; i < family.first_series + family.series; ++i) {
     uint64_t latest = 0;
     for (const Part& part : plan_.PartsOf(i)) {
-      latest = std::max(latest, views_[part.segment].values->commons[part.cell]);
+      latest = std::max(latest, inputs_[part.segment].values->commons[part.cell]);
     }
     values[plan_.first_value[i]] = latest == 0 ? Absent() : static_cast<double>(latest) / 1000;
   }
@@ -190,7 +197,7 @@ void Merger::FillDropped(const PlannedFamily& family, double* values) {
   for (size_t i = family.first_series; i < family.first_series + family.series; ++i) {
     uint64_t count = 0;
     for (const Part& part : plan_.PartsOf(i)) {
-      const auto& dropped = views_[part.segment].values->dropped;
+      const auto& dropped = inputs_[part.segment].values->dropped;
       if (part.cell < kNamedDrops) {
         count += dropped[part.cell];
       } else {

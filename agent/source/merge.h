@@ -1,4 +1,4 @@
-// Merges the segments of a job's processes into what the job shows.
+// Merges what a job's processes have measured, and those that ended, into what the job shows.
 //
 // Processes of one identity (role, replica) show together: counters, histograms and event counts add, exactly; gauges follow
 // their policy. The plan of what adds up to what is laid out when a series comes or goes; between, a merge only fills numbers
@@ -19,38 +19,35 @@
 #include "model/snapshot.h"
 #include "source/diagnostics.h"
 #include "source/exact_sum.h"
+#include "source/merge_input.h"
 #include "source/merge_plan.h"
-#include "source/segment_reader.h"
 
 namespace persia::agent {
 
 class Merger {
  public:
   // REQUIRES: `naming` and `diagnostics` outlive this.
-  Merger(MergeIdentity identity, const Naming& naming, Diagnostics& diagnostics);
+  Merger(MergeIdentity identity, const Naming& naming, Diagnostics& diagnostics, SeriesLimits limits = {});
 
-  // The snapshot of these segments, as each was last read. The layout is the same object as last time if no series came or
-  // went.
-  std::shared_ptr<const Snapshot> Merge(std::span<const SegmentReader* const> segments,
-                                        std::chrono::system_clock::time_point now);
+  // The snapshot of these inputs. The layout is the same object as last time if no series came or went.
+  std::shared_ptr<const Snapshot> Merge(std::span<const MergeInput> segments, std::chrono::system_clock::time_point now);
+  // From the next Merge on.
+  void SetLimits(const SeriesLimits& limits);
+  // Of the last Merge.
+  [[nodiscard]] const SeriesLeftOut& left_out() const { return plan_.left_out; }
+  [[nodiscard]] const MergeIdentity& identity() const { return identity_; }
 
  private:
   // What the plan was made from.
   struct Basis {
     std::string segment_id;
     uint64_t generation;
+    uint32_t ordinal;
 
     friend bool operator==(const Basis&, const Basis&) = default;
   };
 
-  // A segment during a Merge.
-  struct View {
-    const SegmentReader* reader;
-    const SegmentValues* values;
-    const uint64_t* changed_at;
-  };
-
-  void Prepare(std::span<const SegmentReader* const> segments);
+  void Prepare(std::span<const MergeInput> segments);
   void FillCounters(const PlannedFamily& family, double* values);
   void FillDistributions(const PlannedFamily& family, double* values);
   void FillGauges(const PlannedFamily& family, double* values);
@@ -59,15 +56,15 @@ class Merger {
   [[nodiscard]] double MergeGauge(GaugePolicy policy, std::span<const Part> parts);
   // `whole` and the sum of terms_.
   [[nodiscard]] double Total(uint64_t whole);
-  static bool Newer(const View& a, const View& b);
+  static bool Newer(const MergeInput& a, const MergeInput& b);
 
   const MergeIdentity identity_;
   const Naming& naming_;
   Diagnostics& diagnostics_;
-  Ordinals ordinals_;
+  SeriesLimits limits_;
   std::vector<Basis> basis_;
   MergePlan plan_;
-  std::vector<View> views_;
+  std::span<const MergeInput> inputs_;  // during a Merge
   // Kept from series to series for their memory.
   std::vector<double> terms_;
   std::vector<uint64_t> counts_;

@@ -87,17 +87,16 @@ std::string Braced(const Labels& labels) {
 
 class PlanBuilder {
  public:
-  PlanBuilder(std::span<const SegmentReader* const> segments, const MergeIdentity& identity, const Naming& naming,
-              Diagnostics& diagnostics)
-      : segments_(segments), identity_(identity), naming_(naming), diagnostics_(diagnostics) {}
+  PlanBuilder(std::span<const MergeInput> segments, const MergeIdentity& identity, const Naming& naming,
+              const SeriesLimits& limits, Diagnostics& diagnostics)
+      : segments_(segments), identity_(identity), naming_(naming), diagnostics_(diagnostics), draft_(limits) {}
 
-  MergePlan Build(Ordinals& ordinals) {
+  MergePlan Build() {
     FindIdentities();
-    ordinals.Assign(segments_, identity_keys_);
     Define();
     MakeFamilies();
     for (uint32_t i = 0; i < segments_.size(); ++i) {
-      AddSegment(i, std::to_string(ordinals.Of(segments_[i]->id())));
+      AddSegment(i);
     }
     return draft_.Finish(std::move(identities_), diagnostics_);
   }
@@ -105,17 +104,8 @@ class PlanBuilder {
  private:
   void FindIdentities() {
     std::vector<Identity> all;
-    for (const SegmentReader* reader : segments_) {
-      Identity identity{identity_.job, {}};
-      identity.labels.emplace_back("instance", "rep_" + std::to_string(reader->identity().replica));
-      if (!identity_.ip_addr.empty()) {
-        identity.labels.emplace_back("ip_addr", SanitizeText(identity_.ip_addr));
-      }
-      if (!reader->identity().role.empty()) {
-        identity.labels.emplace_back("role", SanitizeText(reader->identity().role));
-      }
-      identity_keys_.push_back(Braced(identity.labels));
-      all.push_back(std::move(identity));
+    for (const MergeInput& segment : segments_) {
+      all.push_back(ExposedIdentity(*segment.identity, identity_));
     }
     identities_ = all;
     std::sort(identities_.begin(), identities_.end());
@@ -127,16 +117,15 @@ class PlanBuilder {
   }
 
   void Define() {
-    for (const SegmentReader* reader : segments_) {
+    for (const MergeInput& segment : segments_) {
       first_definitions_.emplace_back();
-      const std::span<const SegmentFamily> families = reader->families();
-      for (size_t i = 0; i < families.size(); ++i) {
+      for (size_t i = 0; i < segment.families.size(); ++i) {
         first_definitions_.back().push_back(definitions_.size());
-        if (!families[i].known) {
+        if (!segment.families[i].known) {
           continue;
         }
-        for (const Show& show : ShowsOf(families[i].kind)) {
-          AddDefinition(show, families[i], {reader->header().birth_unix_ns, reader->id(), i});
+        for (const Show& show : ShowsOf(segment.families[i].kind)) {
+          AddDefinition(show, segment.families[i], segment.AgeOf(i));
         }
       }
     }
@@ -145,7 +134,7 @@ class PlanBuilder {
     }
   }
 
-  void AddDefinition(const Show& show, const SegmentFamily& family, std::tuple<uint64_t, std::string, size_t> age) {
+  void AddDefinition(const Show& show, const SegmentFamily& family, FamilyAge age) {
     Definition definition;
     definition.own = show.own_name != nullptr;
     definition.type = show.type;
@@ -183,20 +172,22 @@ class PlanBuilder {
     }
   }
 
-  void AddSegment(uint32_t index, const std::string& ordinal) {
-    const SegmentReader& reader = *segments_[index];
+  void AddSegment(uint32_t index) {
+    const MergeInput& segment = segments_[index];
     Labels raw;
-    for (const SegmentSeries& series : reader.series()) {
-      const SegmentFamily& family = reader.families()[series.record.family];
+    for (size_t number = 0; number < segment.series.size(); ++number) {
+      const SegmentSeries& series = segment.series[number];
+      const SegmentFamily& family = segment.families[series.record.family];
       raw.clear();
-      reader.VisitLabels(series, [&](std::string_view name, std::string_view value) { raw.emplace_back(name, value); });
+      VisitLabels(segment.records, series.record,
+                  [&](std::string_view name, std::string_view value) { raw.emplace_back(name, value); });
       if (family.kind == Kind::kEvent) {
         raw.insert(raw.end(), {{"event", family.name}, {"type", family.group}});
         std::sort(raw.begin(), raw.end());
       }
       // A series' own label wins over its process's.
       const size_t own = raw.size();
-      for (const auto& label : reader.identity().labels) {
+      for (const auto& label : segment.identity->labels) {
         const auto same = [&](const auto& other) { return other.first == label.first; };
         if (std::none_of(raw.begin(), raw.begin() + static_cast<ptrdiff_t>(own), same)) {
           raw.push_back(label);
@@ -206,7 +197,7 @@ class PlanBuilder {
       const std::span<const Show> shows = ShowsOf(family.kind);
       for (size_t i = 0; i < shows.size(); ++i) {
         const size_t definition = first_definitions_[index][series.record.family] + i;
-        AddSeries(definition, index, raw, ordinal, PartOf(shows[i].fill, family.kind, index, series));
+        AddSeries(definition, index, raw, segment.OrdinalOf(number), PartOf(shows[i].fill, family.kind, index, series));
       }
     }
     const Placement& dropped = placements_.back();
@@ -215,9 +206,10 @@ class PlanBuilder {
     }
   }
 
-  void AddSeries(size_t definition_index, uint32_t segment_index, const Labels& raw, const std::string& ordinal, Part part) {
+  void AddSeries(size_t definition_index, uint32_t segment_index, const Labels& raw, uint32_t ordinal, Part part) {
     const Placement& placement = placements_[definition_index];
     if (placement.family == Placement::kLeftOut) {
+      draft_.CountByDefinition();
       return;
     }
     const Definition& definition = definitions_[definition_index];
@@ -228,7 +220,7 @@ class PlanBuilder {
       SetLabel(labels, name, std::move(value));
     };
     if (fills_[definition_index] == Fill::kGauge && draft_.policy(placement.family) == GaugePolicy::kEach) {
-      set(kProcessLabel, ordinal);
+      set(kProcessLabel, std::to_string(ordinal));
     }
     const std::string source = definition.own ? definition.exposed : definition.group + "/" + definition.name;
     if (placement.source_label) {
@@ -242,13 +234,12 @@ class PlanBuilder {
     }
   }
 
-  const std::span<const SegmentReader* const> segments_;
+  const std::span<const MergeInput> segments_;
   const MergeIdentity& identity_;
   const Naming& naming_;
   Diagnostics& diagnostics_;
 
   std::vector<Identity> identities_;                    // sorted, none twice
-  std::vector<std::string> identity_keys_;              // by segment
   std::vector<uint32_t> identity_indexes_;              // by segment
   std::vector<Definition> definitions_;                 // the last one is of the dropped counts
   std::vector<Fill> fills_;                             // by definition
@@ -259,9 +250,21 @@ class PlanBuilder {
 
 }  // namespace
 
-MergePlan BuildMergePlan(std::span<const SegmentReader* const> segments, const MergeIdentity& identity, const Naming& naming,
-                         Ordinals& ordinals, Diagnostics& diagnostics) {
-  return PlanBuilder(segments, identity, naming, diagnostics).Build(ordinals);
+Identity ExposedIdentity(const SegmentIdentity& process, const MergeIdentity& identity) {
+  Identity exposed{identity.job, {}};
+  exposed.labels.emplace_back("instance", "rep_" + std::to_string(process.replica));
+  if (!identity.ip_addr.empty()) {
+    exposed.labels.emplace_back("ip_addr", SanitizeText(identity.ip_addr));
+  }
+  if (!process.role.empty()) {
+    exposed.labels.emplace_back("role", SanitizeText(process.role));
+  }
+  return exposed;
+}
+
+MergePlan BuildMergePlan(std::span<const MergeInput> segments, const MergeIdentity& identity, const Naming& naming,
+                         const SeriesLimits& limits, Diagnostics& diagnostics) {
+  return PlanBuilder(segments, identity, naming, limits, diagnostics).Build();
 }
 
 }  // namespace persia::agent

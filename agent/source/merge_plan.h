@@ -1,8 +1,8 @@
 // The plan of a merge: which values of which segments make up each exposed value.
 //
-// Made when a series comes or goes. It holds the layout of the snapshots and, in the layout's order, the parts of each series
-// as places in the segments' flat arrays, so that filling a snapshot is a walk over arrays. Thread safety: a plan is immutable
-// once built; building is not thread-safe.
+// Made when a series comes or goes. "Segment" means here: one input of the merge. The plan holds the layout of the snapshots
+// and, in the layout's order, the parts of each series as places in the segments' flat arrays, so that filling a snapshot is a
+// walk over arrays. Thread safety: a plan is immutable once built; building is not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@
 #include "model/naming.h"
 #include "model/snapshot.h"
 #include "source/diagnostics.h"
-#include "source/ordinals.h"
-#include "source/segment_reader.h"
+#include "source/merge_input.h"
+#include "source/segment_values.h"
 
 namespace persia::agent {
 
@@ -50,19 +50,41 @@ struct PlannedFamily {
   size_t series = 0;
 };
 
+// How many series may be exposed, and with which labels. What is beyond is left out, the latest first.
+struct SeriesLimits {
+  size_t series = 200'000;
+  size_t series_of_instance = 50'000;  // of one identity
+  size_t label_value_bytes = 1024;
+
+  friend bool operator==(const SeriesLimits&, const SeriesLimits&) = default;
+};
+
+// How many series are left out, and why.
+struct SeriesLeftOut {
+  size_t agent_limit = 0;
+  size_t instance_limit = 0;
+  size_t label_value_limit = 0;
+  size_t definition = 0;  // another definition of the name is newer
+  size_t collision = 0;   // nothing tells it from another one
+};
+
 struct MergePlan {
   std::shared_ptr<const Layout> layout;
   std::vector<PlannedFamily> families;
   std::vector<size_t> first_value;  // by series of the walk: SeriesLayout::first_value
   std::vector<size_t> first_part;   // by series of the walk; one more at the end
   std::vector<Part> parts;
+  SeriesLeftOut left_out;
 
   [[nodiscard]] std::span<const Part> PartsOf(size_t series) const {
     return {parts.data() + first_part[series], first_part[series + 1] - first_part[series]};
   }
 };
 
-MergePlan BuildMergePlan(std::span<const SegmentReader* const> segments, const MergeIdentity& identity, const Naming& naming,
-                         Ordinals& ordinals, Diagnostics& diagnostics);
+// The identity that series of such a process are exposed with.
+Identity ExposedIdentity(const SegmentIdentity& process, const MergeIdentity& identity);
+
+MergePlan BuildMergePlan(std::span<const MergeInput> segments, const MergeIdentity& identity, const Naming& naming,
+                         const SeriesLimits& limits, Diagnostics& diagnostics);
 
 }  // namespace persia::agent

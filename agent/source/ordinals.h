@@ -1,32 +1,40 @@
-// Numbers the processes of an identity, for gauges that show each of them.
+// Numbers the processes of an instance: 0, 1, ... A process keeps its number while it is there; a new one takes the lowest that
+// is free, so that who comes after another takes its place.
 //
 // Not thread-safe.
 #pragma once
 
 #include <cstdint>
 #include <map>
-#include <span>
+#include <set>
 #include <string>
-
-#include "source/segment_reader.h"
+#include <utility>
 
 namespace persia::agent {
 
-// 0, 1, ... in each identity. A process keeps its number while it is there; a new one takes the lowest that is free, the oldest
-// process first.
 class Ordinals {
  public:
-  // `identities`: each segment's identity, as a text that stays the same from call to call.
-  void Assign(std::span<const SegmentReader* const> segments, std::span<const std::string> identities);
-  // REQUIRES: the segment was among the last call's.
-  [[nodiscard]] uint32_t Of(const std::string& segment_id) const { return by_id_.at(segment_id).number; }
+  using Key = std::pair<std::string, int32_t>;  // role, replica
+
+  // The lowest free number of the instance, which is taken from now on.
+  uint32_t Take(const Key& instance) {
+    std::set<uint32_t>& taken = taken_[instance];
+    uint32_t number = 0;
+    for (auto at = taken.begin(); at != taken.end() && *at == number; ++at) {
+      ++number;
+    }
+    taken.insert(number);
+    return number;
+  }
+  void GiveBack(const Key& instance, uint32_t number) {
+    const auto found = taken_.find(instance);
+    if (found != taken_.end() && found->second.erase(number) > 0 && found->second.empty()) {
+      taken_.erase(found);
+    }
+  }
 
  private:
-  struct Entry {
-    std::string identity;
-    uint32_t number;
-  };
-  std::map<std::string, Entry> by_id_;
+  std::map<Key, std::set<uint32_t>> taken_;
 };
 
 }  // namespace persia::agent

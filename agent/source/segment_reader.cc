@@ -44,7 +44,7 @@ std::unique_ptr<SegmentReader> SegmentReader::FromDescriptor(int fd, const Segme
 SegmentReader::SegmentReader(std::unique_ptr<SegmentFile> file)
     : header_(file->header()), id_(Hex(header_->segment_id)), file_(std::move(file)) {}
 
-bool SegmentReader::Read(uint64_t tick, SegmentProblem& problem) {
+bool SegmentReader::Read(uint64_t tick, std::chrono::system_clock::time_point now, SegmentProblem& problem) {
   if (file_ == nullptr) {
     return true;
   }
@@ -64,7 +64,7 @@ bool SegmentReader::Read(uint64_t tick, SegmentProblem& problem) {
     return false;
   }
   std::swap(values_, next_);
-  NoteChanges(tick);
+  NoteChanges(tick, now);
   const bool same_identity = identity_ == parsed_identity_;
   if (generation_ == 0 || !same_identity || shown_families_ != families_.size() || shown_series_ != series_.size()) {
     ++generation_;
@@ -221,6 +221,18 @@ bool SegmentReader::PlaceSeries(const SegmentSeriesRecord& record, SegmentProble
   return true;
 }
 
+MergeInput SegmentReader::Input() const {
+  return {.id = id_,
+          .generation = generation_,
+          .identity = &identity_,
+          .birth_unix_ns = header_->birth_unix_ns,
+          .families = families(),
+          .series = series(),
+          .records = Records(),
+          .values = &values_,
+          .changed_at = changed_at_};
+}
+
 bool SegmentReader::ReadValues(SegmentProblem& problem) {
   constexpr size_t kDroppedWords = std::size(Header{}.dropped);
   static_assert(kDroppedWords == std::size(SegmentValues{}.dropped));
@@ -277,7 +289,11 @@ void SegmentReader::AddReals(const uint64_t* cells, const Range& range) {
   }
 }
 
-void SegmentReader::NoteChanges(uint64_t tick) {
+// After the swap: next_ is what was before.
+void SegmentReader::NoteChanges(uint64_t tick, std::chrono::system_clock::time_point now) {
+  if (!SameMeasured(values_, next_)) {
+    last_change_ = now;
+  }
   const size_t former = changed_at_.size();
   changed_at_.resize(values_.commons.size(), tick);
   for (size_t i = 0; i < former; ++i) {

@@ -2,7 +2,7 @@
 //
 //   SegmentProblem problem;
 //   auto reader = SegmentReader::Open(directory_fd, "17-0123456789abcdef.seg", access, problem);
-//   if (reader == nullptr || !reader->Read(tick, problem)) ...
+//   if (reader == nullptr || !reader->Read(tick, now, problem)) ...
 //
 // A Read copies what is published into private memory and looks at that copy alone, so that nothing changes between a check and
 // a use: a segment is hostile input. Each offset, size and count is checked. Values are added up over a process's threads into
@@ -10,7 +10,7 @@
 // Not thread-safe.
 #pragma once
 
-#include <bit>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -22,50 +22,12 @@
 #include <vector>
 
 #include "segment_format.h"
+#include "source/merge_input.h"
 #include "source/segment_file.h"
 #include "source/segment_records.h"
+#include "source/segment_values.h"
 
 namespace persia::agent {
-
-// A series' places in the arrays of SegmentValues. What a kind does not have is kNoPlace.
-struct SegmentSeries {
-  static constexpr uint32_t kNoPlace = UINT32_MAX;
-
-  SegmentSeriesRecord record;
-  uint32_t whole = kNoPlace;   // its first cell: of a counter the count; of a histogram the sum's, buckets behind it
-  uint32_t real = kNoPlace;    // a counter's fractions, the sum of a histogram or of intervals
-  uint32_t common = kNoPlace;  // a gauge's value, an event's last timestamp
-};
-
-// The values of a segment, added up over its lanes.
-struct SegmentValues {
-  // A sum of doubles that is not rounded yet: the first lane's that is not zero, and a chain of further ones.
-  struct Real {
-    double first = 0;
-    uint32_t more = 0;  // index + 1 into `terms`; 0: none
-  };
-  struct Term {
-    double value;
-    uint32_t more;
-  };
-
-  std::vector<uint64_t> wholes;  // by slot; only the cells that hold whole numbers mean anything
-  std::vector<Real> reals;
-  std::vector<Term> terms;
-  std::vector<uint64_t> commons;  // bits, as the common lane has them
-  uint64_t dropped[16] = {};
-
-  // Appends the terms of a sum to `out`.
-  void AppendTerms(uint32_t real, std::vector<double>& out) const {
-    const Real& sum = reals[real];
-    if (sum.first != 0) {
-      out.push_back(sum.first);
-    }
-    for (uint32_t at = sum.more; at != 0; at = terms[at - 1].more) {
-      out.push_back(terms[at - 1].value);
-    }
-  }
-};
 
 class SegmentReader {
  public:
@@ -74,8 +36,8 @@ class SegmentReader {
                                              SegmentProblem& problem);
   static std::unique_ptr<SegmentReader> FromDescriptor(int fd, const SegmentAccess& access, SegmentProblem& problem);
 
-  // Reads what is new, and all values. `tick` is the caller's count of reads, from 1 on.
-  bool Read(uint64_t tick, SegmentProblem& problem);
+  // Reads what is new, and all values. `tick` is the caller's count of reads, from 1 on, and `now` the time of this one.
+  bool Read(uint64_t tick, std::chrono::system_clock::time_point now, SegmentProblem& problem);
 
   // Whether the process that writes the segment has not ended. False after Release.
   [[nodiscard]] bool WriterLives() const { return file_ != nullptr && file_->WriterLives(); }
@@ -96,10 +58,10 @@ class SegmentReader {
   // Rises when identity, families or series change.
   [[nodiscard]] uint64_t generation() const { return generation_; }
 
-  template <class Visit>
-  void VisitLabels(const SegmentSeries& series, Visit visit) const {
-    persia::agent::VisitLabels(Records(), series.record, visit);
-  }
+  // For a merge; `ended` and `ordinal` are the caller's to set. Good until the next Read.
+  [[nodiscard]] MergeInput Input() const;
+  // When a value was last found changed: the time that was given to that Read.
+  [[nodiscard]] std::chrono::system_clock::time_point last_change() const { return last_change_; }
 
   // The header's fixed part, which does not change.
   [[nodiscard]] const persia::metrics::segment::Header& header() const { return *header_; }
@@ -131,7 +93,7 @@ class SegmentReader {
   bool PlaceSeries(const SegmentSeriesRecord& record, SegmentProblem& problem);
   bool ReadValues(SegmentProblem& problem);
   void AddReals(const uint64_t* cells, const Range& range);
-  void NoteChanges(uint64_t tick);
+  void NoteChanges(uint64_t tick, std::chrono::system_clock::time_point now);
   [[nodiscard]] std::span<const std::byte> Records() const { return std::as_bytes(std::span(records_)); }
 
   const HeaderCopy header_;
@@ -164,6 +126,7 @@ class SegmentReader {
   SegmentValues values_;
   SegmentValues next_;  // being filled; then the former values
   std::vector<uint64_t> changed_at_;
+  std::chrono::system_clock::time_point last_change_;
 };
 
 }  // namespace persia::agent

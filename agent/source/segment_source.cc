@@ -1,204 +1,180 @@
 #include "source/segment_source.h"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <numeric>
 #include <set>
-#include <string_view>
-#include <tuple>
 #include <utility>
 
-#include "segment_format.h"
-
 namespace persia::agent {
-namespace {
-
-struct CloseDirectory {
-  void operator()(DIR* directory) const { closedir(directory); }
-};
-
-}  // namespace
 
 SegmentSource::SegmentSource(SegmentSourceOptions options, std::shared_ptr<const Naming> naming)
-    : options_(std::move(options)), naming_(naming != nullptr ? std::move(naming) : std::make_shared<PlainNaming>()) {
-  merger_ = std::make_unique<Merger>(MergeIdentity{SanitizeText(options_.job), options_.ip_addr}, *naming_, diagnostics_);
+    : options_(std::move(options)),
+      naming_(naming != nullptr ? std::move(naming) : std::make_shared<PlainNaming>()),
+      retired_(options_.retired, diagnostics_) {
+  merger_ = std::make_unique<Merger>(MergeIdentity{SanitizeText(options_.job), options_.ip_addr}, *naming_, diagnostics_,
+                                     options_.limits);
 }
 
 SegmentSource::~SegmentSource() = default;
 
 Result<std::shared_ptr<const Snapshot>> SegmentSource::Collect() {
-  ++tick_;
+  now_ = {now_.tick + 1, options_.steady(), options_.wall()};
+  if (now_.tick == 1) {
+    retired_.Load(now_);
+  }
   Scan();
   ReadAll();
+  AssignPlaces();
+  Retire();
 
   stats_ = {};
-  std::vector<const SegmentReader*> ours;
+  std::vector<MergeInput> inputs = retired_.processes().Inputs(now_);
   for (const Known& known : known_) {
     if (!OfOurRun(*known.reader)) {
       ++stats_.other_run;
       continue;
     }
-    ours.push_back(known.reader.get());
+    MergeInput input = known.reader->Input();
+    input.ended = !known.alive;
+    input.ordinal = known.ordinal;
+    inputs.push_back(input);
     ++(known.alive ? stats_.live : stats_.dead);
     stats_.bad += known.problem ? 1 : 0;
     stats_.records_skipped += known.reader->records_skipped();
-    const auto& dropped = known.reader->values().dropped;
-    stats_.dropped = std::accumulate(std::begin(dropped), std::end(dropped), stats_.dropped);
   }
   stats_.other_run += other_runs_.size();
+  stats_.retired = retired_.processes().processes();
   for (const auto& [name, refused] : refused_) {
     stats_.refused.push_back({PathOf(name), refused.problem});
   }
-  auto snapshot = merger_->Merge(ours, std::chrono::system_clock::now());
+  for (const MergeInput& input : inputs) {
+    stats_.dropped = std::accumulate(std::begin(input.values->dropped), std::end(input.values->dropped), stats_.dropped);
+  }
+  auto snapshot = merger_->Merge(inputs, now_.wall);
   for (const FamilyLayout& family : snapshot->layout->families) {
     stats_.series += family.series.size();
   }
+  stats_.left_out = merger_->left_out();
+  stats_.left_out.instance_limit += retired_.processes().series_refused();
+  ListProcesses();
   return snapshot;
 }
 
-// Finds out which files are there. What is known is looked at by name and inode only.
-void SegmentSource::Scan() {
+// Gives each process of our run a number among those of its instance, the oldest first.
+void SegmentSource::AssignPlaces() {
+  std::vector<Known*> without;
   for (Known& known : known_) {
-    known.named = false;
-  }
-  const int fd = open(options_.directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  const std::unique_ptr<DIR, CloseDirectory> directory(fd < 0 ? nullptr : fdopendir(fd));
-  if (fd >= 0 && directory == nullptr) {
-    close(fd);
-  }
-  if (directory == nullptr) {
-    // An agent may come before its workers, and their directory; that it cannot be read is another matter.
-    if (errno != ENOENT) {
-      diagnostics_.Report("directory", "cannot read the directory " + options_.directory + ": " + std::strerror(errno) +
-                                           "; make it a directory of this user, or set PERSIA_METRICS_DIR to another");
-    }
-    return;
-  }
-  std::set<std::string> names;
-  while (const dirent* entry = readdir(directory.get())) {
-    if (std::string_view(entry->d_name).ends_with(persia::metrics::segment::kFileSuffix)) {
-      names.insert(entry->d_name);
-    }
-  }
-  const auto is_gone = [&](const auto& named) { return !names.contains(named.first); };
-  std::erase_if(refused_, is_gone);
-  std::erase_if(other_runs_, is_gone);
-  std::multimap<std::pair<dev_t, ino_t>, Known*> by_inode;
-  for (Known& known : known_) {
-    by_inode.emplace(std::pair(known.file.device, known.file.inode), &known);
-  }
-  // All marks first: whether a known file has vanished must not depend on the order of the names.
-  std::vector<std::pair<std::string, FileId>> unknown;
-  for (const std::string& name : names) {
-    struct stat info {};
-    if (fstatat(dirfd(directory.get()), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
-      continue;  // vanished meanwhile
-    }
-    const FileId file{info.st_dev, info.st_ino, info.st_ctim};
-    Known* known = nullptr;
-    for (auto [at, end] = by_inode.equal_range({file.device, file.inode}); at != end; ++at) {
-      // While we hold a file its inode number cannot be given to another.
-      if (!at->second->reader->released() || at->second->file.Same(file)) {
-        known = at->second;
-      }
-    }
-    if (known != nullptr) {
-      known->named = true;
-      known->name = name;
-      known->file = file;
-    } else {
-      unknown.emplace_back(name, file);
-    }
-  }
-  for (const auto& [name, file] : unknown) {
-    const auto refused = refused_.find(name);
-    const auto other_run = other_runs_.find(name);
-    if ((refused == refused_.end() || !refused->second.file.Same(file)) &&
-        (other_run == other_runs_.end() || !other_run->second.Same(file))) {
-      TryOpen(dirfd(directory.get()), name, file);
-    }
-  }
-}
-
-void SegmentSource::TryOpen(int directory_fd, const std::string& name, const FileId& file) {
-  const SegmentAccess access{geteuid(), options_.group, options_.max_segment_bytes};
-  SegmentProblem problem;
-  auto reader = SegmentReader::Open(directory_fd, name.c_str(), access, problem);
-  const bool alive = reader != nullptr && reader->WriterLives();
-  if (reader == nullptr || !reader->Read(tick_, problem)) {
-    Refuse(name, file, std::move(problem));
-    return;
-  }
-  Known opened;
-  opened.name = name;
-  opened.file = file;
-  opened.alive = alive;
-  opened.reader = std::move(reader);
-  const auto same_id =
-      std::find_if(known_.begin(), known_.end(), [&](const Known& known) { return known.reader->id() == opened.reader->id(); });
-  if (same_id == known_.end()) {
-    known_.push_back(std::move(opened));
-  } else if (Replaces(opened, *same_id)) {
-    *same_id = std::move(opened);
-  } else {
-    Refuse(name, file, {"duplicate", "it is a copy of " + PathOf(same_id->name) + ", whose counts would be taken twice"});
-    return;
-  }
-  refused_.erase(name);
-}
-
-// Whether a segment of the same id is the one to read. A process may move its segment to another file, and takes its values
-// along; the file that it left is no longer locked.
-bool SegmentSource::Replaces(const Known& newer, const Known& older) {
-  const bool older_alive = older.reader->WriterLives();
-  if (newer.alive != older_alive) {
-    return newer.alive;
-  }
-  const auto changed = [](const Known& known) { return std::pair(known.file.changed.tv_sec, known.file.changed.tv_nsec); };
-  return !older.named || (!newer.alive && changed(newer) > changed(older));
-}
-
-void SegmentSource::Refuse(const std::string& name, const FileId& file, SegmentProblem problem) {
-  diagnostics_.Report("refused", "the segment " + PathOf(name) + " is not read: " + problem.text);
-  refused_.insert_or_assign(name, Refused{file, std::move(problem)});
-}
-
-void SegmentSource::ReadAll() {
-  for (Known& known : known_) {
-    if (known.reader->released()) {
+    const SegmentIdentity& identity = known.reader->identity();
+    const bool has = known.instance && known.instance->first == identity.role && known.instance->second == identity.replica;
+    if (has || !OfOurRun(*known.reader)) {
       continue;
     }
-    // Before the read: what a writer did before its end is in the values then.
-    known.alive = known.reader->WriterLives();
-    SegmentProblem problem;
-    if (known.reader->Read(tick_, problem)) {
-      known.problem.reset();
-    } else {
-      diagnostics_.Report("segment",
-                          "the segment " + PathOf(known.name) + " turned bad, its last good values stand: " + problem.text);
-      known.problem = std::move(problem);
-    }
-    if (!known.alive) {
-      known.reader->Release();  // nothing changes any more; its map and descriptor are not needed
+    GiveBackPlace(known);
+    without.push_back(&known);
+  }
+  std::sort(without.begin(), without.end(), [](const Known* a, const Known* b) {
+    return std::pair(a->reader->header().birth_unix_ns, a->reader->id()) <
+           std::pair(b->reader->header().birth_unix_ns, b->reader->id());
+  });
+  for (Known* known : without) {
+    known->instance.emplace(known->reader->identity().role, known->reader->identity().replica);
+    known->ordinal = ordinals_.Take(*known->instance);
+  }
+}
+
+void SegmentSource::GiveBackPlace(Known& known) {
+  if (known.instance) {
+    ordinals_.GiveBack(*known.instance, known.ordinal);
+    known.instance.reset();
+  }
+}
+
+// What ended goes into the state, and its file away.
+void SegmentSource::Retire() {
+  for (const Known& known : known_) {
+    if (known.alive && known.instance) {
+      retired_.processes().Saw(*known.instance, now_);
     }
   }
-  // Those of other runs that nobody writes need not be kept.
-  std::erase_if(known_, [&](const Known& known) {
-    if (known.alive || OfOurRun(*known.reader)) {
+  if (!retired_.Retires()) {
+    return;
+  }
+  std::erase_if(known_, [&](Known& known) {
+    if (known.alive || !known.instance) {
       return false;
     }
-    if (known.named) {
-      other_runs_.insert_or_assign(known.name, known.file);
+    MergeInput input = known.reader->Input();
+    input.ended = true;
+    input.ordinal = known.ordinal;
+    const auto& header = known.reader->header();
+    if (!retired_.Holds(known.reader->id())) {
+      retired_.Fold(input,
+                    {.pid = header.pid,
+                     .pid_namespace = header.pid_namespace,
+                     .start_ticks = header.start_ticks,
+                     .restart_count = known.reader->identity().restart_count,
+                     .last_change = known.reader->last_change()},
+                    now_);
     }
+    if (known.named) {
+      retired_.Leaves(known.reader->id(), known.name, known.file);
+    }
+    GiveBackPlace(known);
     return true;
   });
+  retired_.SaveAndRemove(options_.directory, now_);
+}
+
+void SegmentSource::ListProcesses() {
+  processes_.clear();
+  std::set<std::pair<InstanceKey, uint32_t>> taken;
+  const RetiredProcesses& retired = retired_.processes();
+  for (const Known& known : known_) {
+    if (!known.instance) {
+      continue;
+    }
+    const SegmentIdentity& identity = known.reader->identity();
+    const auto& header = known.reader->header();
+    taken.emplace(*known.instance, known.ordinal);
+    processes_.push_back({.identity = ExposedIdentity(identity, merger_->identity()),
+                          .ordinal = known.ordinal,
+                          .predecessors = retired.EndedOn(*known.instance, known.ordinal),
+                          .alive = known.alive,
+                          .pid = header.pid,
+                          .pid_namespace = header.pid_namespace,
+                          .start_ticks = header.start_ticks,
+                          .run_id = identity.run_id,
+                          .restart_count = identity.restart_count,
+                          .last_change = known.reader->last_change()});
+  }
+  for (const auto& [key, instance] : retired.instances()) {
+    if (!retired.Shown(key, now_)) {
+      continue;
+    }
+    for (const auto& [ordinal, place] : instance.places) {
+      if (!taken.contains({key, ordinal})) {
+        const SegmentIdentity identity{.role = key.first, .replica = key.second};
+        processes_.push_back({.identity = ExposedIdentity(identity, merger_->identity()),
+                              .ordinal = ordinal,
+                              .predecessors = place.ended,
+                              .alive = false,
+                              .pid = place.pid,
+                              .pid_namespace = place.pid_namespace,
+                              .start_ticks = place.start_ticks,
+                              .run_id = options_.run_id,
+                              .restart_count = place.restart_count,
+                              .last_change = place.last_change});
+      }
+    }
+  }
+}
+
+void SegmentSource::SetLimits(const SeriesLimits& limits, uint64_t max_segment_bytes, std::chrono::milliseconds gauge_ttl,
+                              bool hide_left) {
+  options_.max_segment_bytes = max_segment_bytes;
+  merger_->SetLimits(limits);
+  retired_.processes().SetOptions({gauge_ttl, hide_left, limits});
 }
 
 bool SegmentSource::OfOurRun(const SegmentReader& reader) const {

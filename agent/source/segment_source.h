@@ -3,28 +3,35 @@
 //   SegmentSource source({.directory = "/dev/shm/persia-metrics-0/dlrm", .job = "dlrm", .ip_addr = "10.0.0.7"});
 //   auto snapshot = source.Collect();
 //
-// Each Collect looks through the directory for `*.seg`, reads those of its run, and merges the processes of one identity (role,
-// replica). A segment whose writer has died goes on to count with its last values, also when its file is gone; so does one that
-// turned bad, with its last good ones. A file that cannot be read at first costs itself only, and is reported once.
+// Each Collect looks through the directory for `*.seg`, reads those of its run, and merges the processes of one instance (role,
+// replica). A process that has ended is retired: its last values go into the state, and its file goes away (retired_store.h).
+// Without a state file, for who only looks, a dead segment goes on to count with its last values. So does, until its writer
+// ends, one whose file is gone or that turned bad, with its last good values. A file that cannot be read at first costs itself
+// only, and is reported once.
 //
 // Not thread-safe: used by the collector thread alone.
 #pragma once
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
-#include <ctime>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "model/naming.h"
 #include "source/diagnostics.h"
 #include "source/merge.h"
+#include "source/ordinals.h"
+#include "source/retired_store.h"
 #include "source/segment_reader.h"
 #include "source/source.h"
+#include "source/worker_process.h"
 
 namespace persia::agent {
 
@@ -41,6 +48,12 @@ struct SegmentSourceOptions {
   std::optional<gid_t> group = {};
   // Larger segments are refused.
   uint64_t max_segment_bytes = 1ULL << 30;
+  // What ended processes counted; without a file they are not retired.
+  RetiredStore::Options retired = {};
+  SeriesLimits limits = {};
+  // Time, for tests.
+  std::function<std::chrono::steady_clock::time_point()> steady = std::chrono::steady_clock::now;
+  std::function<std::chrono::system_clock::time_point()> wall = std::chrono::system_clock::now;
 };
 
 // A file that is not read, and why.
@@ -51,12 +64,14 @@ struct RefusedSegment {
 
 struct SegmentSourceStats {
   size_t live = 0;       // segments read whose writer lives
-  size_t dead = 0;       // segments read whose writer is gone
+  size_t dead = 0;       // segments read whose writer is gone, and which are not retired
+  uint64_t retired = 0;  // processes of this run that ended and were retired
   size_t other_run = 0;  // segments of other runs, left alone
   size_t bad = 0;        // of those read: last values kept, since the newest could not be read
   std::vector<RefusedSegment> refused;
   uint64_t records_skipped = 0;  // of types, kinds or policies that this version does not know
   size_t series = 0;             // that the last snapshot's layout holds
+  SeriesLeftOut left_out;        // series that are not shown
   uint64_t dropped = 0;          // what the workers say they could not record, all reasons
 };
 
@@ -73,26 +88,23 @@ class SegmentSource : public Source {
 
   // As of the last Collect.
   [[nodiscard]] const SegmentSourceStats& stats() const { return stats_; }
+  // The living processes, and those that ended last on places that are empty now, of the instances that show.
+  [[nodiscard]] std::span<const WorkerProcess> processes() const { return processes_; }
+  // From the next Collect on.
+  void SetLimits(const SeriesLimits& limits, uint64_t max_segment_bytes, std::chrono::milliseconds gauge_ttl, bool hide_left);
+  // The state's directory is another one than before: what was saved is gone.
+  void StateIsGone() { retired_.Unsaved(); }
   // What there is to log since the last call; each sentence comes once.
   [[nodiscard]] std::vector<Diagnostic> TakeDiagnostics() { return diagnostics_.Take(); }
 
  private:
-  // A file as fstatat saw it. `changed` tells a reused inode number apart from the file that had it before.
-  struct FileId {
-    dev_t device = 0;
-    ino_t inode = 0;
-    struct timespec changed {};
-
-    [[nodiscard]] bool Same(const FileId& other) const {
-      return device == other.device && inode == other.inode && changed.tv_sec == other.changed.tv_sec &&
-             changed.tv_nsec == other.changed.tv_nsec;
-    }
-  };
   struct Known {
     std::string name;
     FileId file;
-    bool named = true;  // seen in the directory by the last scan
-    bool alive = true;  // its writer, as of the last read
+    bool named = true;                    // seen in the directory by the last scan
+    bool alive = true;                    // its writer, as of the last read
+    std::optional<InstanceKey> instance;  // whose place it has
+    uint32_t ordinal = 0;
     std::unique_ptr<SegmentReader> reader;
     std::optional<SegmentProblem> problem;  // of the last read
   };
@@ -106,16 +118,24 @@ class SegmentSource : public Source {
   static bool Replaces(const Known& newer, const Known& older);
   void Refuse(const std::string& name, const FileId& file, SegmentProblem problem);
   void ReadAll();
+  void AssignPlaces();
+  void GiveBackPlace(Known& known);
+  void Retire();
+  void ListProcesses();
   [[nodiscard]] bool OfOurRun(const SegmentReader& reader) const;
   [[nodiscard]] std::string PathOf(const std::string& name) const { return options_.directory + "/" + name; }
 
-  const SegmentSourceOptions options_;
+  SegmentSourceOptions options_;
   const std::shared_ptr<const Naming> naming_;
   std::vector<Known> known_;
   std::map<std::string, Refused> refused_;    // by name, as long as the name is there
   std::map<std::string, FileId> other_runs_;  // dead segments of other runs, by name
-  uint64_t tick_ = 0;
+  Moment now_;
+  bool looked_through_ = false;  // the directory was read as a whole once
+  Ordinals ordinals_;
+  std::vector<WorkerProcess> processes_;
   Diagnostics diagnostics_;
+  RetiredStore retired_;
   std::unique_ptr<Merger> merger_;
   SegmentSourceStats stats_;
 };

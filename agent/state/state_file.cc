@@ -82,12 +82,22 @@ bool ReadAll(int fd, std::string& bytes) {
 
 Result<std::optional<std::string>> StateFile::Read(std::string& set_aside) {
   set_aside.clear();
+  std::string broken;
+  auto payload = Look(broken);
+  if (!broken.empty()) {
+    set_aside = SetAside(broken);
+  }
+  return payload;
+}
+
+Result<std::optional<std::string>> StateFile::Look(std::string& why_broken) const {
+  why_broken.clear();
   const Fd fd(openat(options_.directory_fd, options_.name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!fd.valid() && errno == ENOENT) {
     return std::optional<std::string>();
   }
   const auto broken = [&](std::string_view why) {
-    set_aside = SetAside(why);
+    why_broken = why;
     return std::optional<std::string>();
   };
   if (!fd.valid() && errno == ELOOP) {

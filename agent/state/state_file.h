@@ -40,6 +40,9 @@ class StateFile {
 
   explicit StateFile(Options options) : options_(std::move(options)) {}
 
+  // The payload as last written, and nothing changed; nullopt if there is none that can be understood: then `broken` says why,
+  // if there is a file at all. An error: it may be good, but cannot be read.
+  Result<std::optional<std::string>> Look(std::string& broken) const;
   // The payload as last written; nullopt if there is no file, or none that can be understood: then `set_aside` is a sentence
   // that says what was wrong and where the file is now. An error: it may be good, but cannot be read.
   Result<std::optional<std::string>> Read(std::string& set_aside);

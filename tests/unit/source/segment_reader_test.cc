@@ -26,7 +26,8 @@ TEST_F(SegmentReaderTest, ReadsIdentityFamiliesAndSeries) {
   EXPECT_EQ(reader_->families()[0].help + reader_->families()[0].unit, "Batches.batches");
   ASSERT_EQ(reader_->series().size(), 1U);
   Labels labels;
-  reader_->VisitLabels(series(0), [&](auto name, auto value) { labels.emplace_back(name, value); });
+  VisitLabels(reader_->Input().records, series(0).record,
+              [&](std::string_view name, std::string_view value) { labels.emplace_back(name, value); });
   EXPECT_EQ(labels, (Labels{{"feat", "user"}, {"side", "left"}}));
   EXPECT_EQ(Whole(0), 7U);
 }

@@ -1,0 +1,100 @@
+// Retires ended processes: their last values are folded into the state, the state is written, and only then their files are
+// removed. An id that stands in the state is never folded again. So whoever is killed at whatever instruction, each process
+// counts once.
+//
+//   RetiredStore store({.file = state_file_options, .run_id = "3f2a"}, diagnostics);
+//   store.Load(moment);
+//   if (!store.Holds(id)) store.Fold(input, place, moment);
+//   store.Leaves(id, name, file);         // the file that it left
+//   store.SaveAndRemove(directory, moment);
+//
+// As long as the state cannot be written, files stay, and totals are right all the same. Not thread-safe: used by the collector
+// thread alone.
+#pragma once
+
+#include <sys/types.h>
+
+#include <ctime>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "source/diagnostics.h"
+#include "source/retired.h"
+#include "source/retired_codec.h"
+#include "state/state_file.h"
+
+namespace persia::agent {
+
+// A file as fstatat saw it. `changed` tells a reused inode number apart from the file that had it before.
+struct FileId {
+  dev_t device = 0;
+  ino_t inode = 0;
+  struct timespec changed {};
+
+  [[nodiscard]] bool Same(const FileId& other) const {
+    return SameInode(other) && changed.tv_sec == other.changed.tv_sec && changed.tv_nsec == other.changed.tv_nsec;
+  }
+  [[nodiscard]] bool SameInode(const FileId& other) const { return device == other.device && inode == other.inode; }
+};
+
+class RetiredStore {
+ public:
+  struct Options {
+    // Without a file nothing is retired: who only looks.
+    std::optional<StateFile::Options> file = {};
+    // Reads what is there and changes nothing.
+    bool look_only = false;
+    std::string run_id = {};
+    // The run begins: what is there is of another one, or of one that is over.
+    bool begins = false;
+    RetiredProcesses::Options processes = {};
+    // Called after each step ("folded", those of the file, "removed"), for tests that end the process there.
+    std::function<void(std::string_view step)> after_step = {};
+  };
+
+  RetiredStore(Options options, Diagnostics& diagnostics);
+
+  // Reads the state. Called once, first.
+  void Load(const Moment& now);
+  // Whether ended processes are to be folded.
+  [[nodiscard]] bool Retires() const { return file_.has_value() && !options_.look_only; }
+  // Whether the segment of this id counts already.
+  [[nodiscard]] bool Holds(const std::string& id) const { return state_.folded.contains(id); }
+  void Fold(const MergeInput& ended, const RetiredPlace& about, const Moment& now);
+  // The file of a segment that counts already, to be removed once that is written.
+  void Leaves(const std::string& id, const std::string& name, const FileId& file);
+  // Whether this is such a file.
+  [[nodiscard]] bool IsLeft(const std::string& name, const FileId& file) const;
+  // All segments in the directory were looked at: ids of others need not be kept.
+  void ForgetOthers();
+  // Writes the state if it changed, and removes the files that are left.
+  void SaveAndRemove(const std::string& directory, const Moment& now);
+  // The file is gone, with its directory: it must be written again.
+  void Unsaved() { saved_ = false; }
+
+  [[nodiscard]] RetiredProcesses& processes() { return state_.processes; }
+  [[nodiscard]] const RetiredProcesses& processes() const { return state_.processes; }
+
+ private:
+  struct Left {
+    std::string id;
+    FileId file;
+  };
+
+  void Step(std::string_view step) const {
+    if (options_.after_step) {
+      options_.after_step(step);
+    }
+  }
+
+  const Options options_;
+  Diagnostics& diagnostics_;
+  std::optional<StateFile> file_;
+  RetiredState state_;
+  bool saved_ = true;
+  std::optional<std::string> failure_;  // of the last save
+  std::map<std::string, Left> left_;    // by name
+};
+
+}  // namespace persia::agent

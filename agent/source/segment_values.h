@@ -1,0 +1,66 @@
+// The series of a segment, and their values added up over the process's threads.
+//
+// Thread safety: plain data.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "source/segment_records.h"
+
+namespace persia::agent {
+
+// A series' places in the arrays of SegmentValues. What a kind does not have is kNoPlace.
+struct SegmentSeries {
+  static constexpr uint32_t kNoPlace = UINT32_MAX;
+
+  SegmentSeriesRecord record;
+  uint32_t whole = kNoPlace;   // its first cell: of a counter the count; of a histogram the sum's, buckets behind it
+  uint32_t real = kNoPlace;    // a counter's fractions, the sum of a histogram or of intervals
+  uint32_t common = kNoPlace;  // a gauge's value, an event's last timestamp
+};
+
+// The values of a segment, added up over its lanes.
+struct SegmentValues {
+  // A sum of doubles that is not rounded yet: the first lane's that is not zero, and a chain of further ones.
+  struct Real {
+    double first = 0;
+    uint32_t more = 0;  // index + 1 into `terms`; 0: none
+  };
+  struct Term {
+    double value;
+    uint32_t more;
+  };
+
+  std::vector<uint64_t> wholes;  // by slot; only the cells that hold whole numbers mean anything
+  std::vector<Real> reals;
+  std::vector<Term> terms;
+  std::vector<uint64_t> commons;  // bits, as the common lane has them
+  uint64_t dropped[16] = {};
+
+  // Whether nothing was measured between the two, read one after the other from one segment.
+  [[nodiscard]] friend bool SameMeasured(const SegmentValues& a, const SegmentValues& b) {
+    const auto same_real = [](const Real& x, const Real& y) { return Bits(x.first) == Bits(y.first) && x.more == y.more; };
+    const auto same_term = [](const Term& x, const Term& y) { return Bits(x.value) == Bits(y.value) && x.more == y.more; };
+    return a.wholes == b.wholes && a.commons == b.commons &&
+           std::equal(a.reals.begin(), a.reals.end(), b.reals.begin(), b.reals.end(), same_real) &&
+           std::equal(a.terms.begin(), a.terms.end(), b.terms.begin(), b.terms.end(), same_term);
+  }
+
+  static uint64_t Bits(double value) { return std::bit_cast<uint64_t>(value); }
+
+  // Appends the terms of a sum to `out`.
+  void AppendTerms(uint32_t real, std::vector<double>& out) const {
+    const Real& sum = reals[real];
+    if (sum.first != 0) {
+      out.push_back(sum.first);
+    }
+    for (uint32_t at = sum.more; at != 0; at = terms[at - 1].more) {
+      out.push_back(terms[at - 1].value);
+    }
+  }
+};
+
+}  // namespace persia::agent

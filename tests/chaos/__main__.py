@@ -15,7 +15,7 @@ from acts import Acts
 from job import AGENT, WORKER, Broken, Job
 
 # Of the directory's own filesystem, which an act fills.
-_FILESYSTEM_BYTES = 1024 * 1024 * 1024
+_FILESYSTEM_BYTES = 128 * 1024 * 1024
 _OWN_NAMESPACE = "PERSIA_CHAOS_NAMESPACE"
 
 

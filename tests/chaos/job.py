@@ -261,13 +261,13 @@ class Job:
                 ledger.ask_to_end()
         else:
             self.end_launched()
-            if os.environ.get("CHAOS_RETIRES"): wait_until(lambda: not self.segment_files(), f"files of dead processes to go from {self.segments}", 20)
+            wait_until(lambda: not self.segment_files(), f"files of dead processes to go from {self.segments}", 20)
             self.agent.signal(signal.SIGTERM)
         code = self.agent.wait(60)
         if code != 0:
             raise Broken(f"the agent ended with {code}:\n{self.agent.output()[-4000:]}")
         wait_until(lambda: not self.living(), "the end of all workers", 20)
-        if os.environ.get("CHAOS_RETIRES") and self.segment_files():
+        if self.segment_files():
             raise Broken(f"files are left in {self.segments}: {self.segment_files()}")
 
     def _ended(self, worker):

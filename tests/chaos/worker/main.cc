@@ -59,7 +59,7 @@ thread_local Farewell farewell;
 // One process's life; a forked child has one of its own, with the same instruments.
 class Life {
  public:
-  Life(const Self& self, Instruments& instruments, const Control& control, uint32_t seed)
+  Life(const Self& self, Instruments& instruments, const Control& control, uint32_t seed, bool lossy)
       : self_(self),
         instruments_(instruments),
         control_(control),
@@ -68,7 +68,8 @@ class Life {
         main_(ledger_.SlotOf(kMainSlot)) {
     // The ledger is there: whoever fills the directory from now on waits until we have seen it.
     const uint32_t full = control_.full.load();
-    ledger_.header().lossy = full % 2;
+    // Handles that found no room count nothing, and a child has the same.
+    ledger_.header().lossy = lossy || full % 2 != 0 ? 1 : 0;
     ledger_.header().full_seen = full;
   }
 
@@ -103,13 +104,14 @@ class Life {
   void Turn(bool may_fork) {
     const uint32_t full = control_.full.load();
     ledger_.header().full_seen = full;
+    met_full_ = met_full_ || full % 2 != 0;
     const auto choice = random_() % 16;
     if (full % 2 != 0 && choice < 4) {
       ledger_.Enter(State::kRegistering);
       instruments_.RegisterUnderFull(main_, random_);
     } else if (choice < 5) {
       ledger_.Enter(State::kRegistering);
-      for (int i = 0; full % 2 == 0 && i < 4; ++i) instruments_.RegisterNext(main_, random_);
+      for (int i = 0; !met_full_ && i < 4; ++i) instruments_.RegisterNext(main_, random_);
     } else if (choice < 8) {
       ledger_.Enter(State::kThreads);
       ShortThreads(1 + static_cast<uint32_t>(random_() % kShortThreads));
@@ -164,7 +166,8 @@ class Life {
     const auto seed = static_cast<uint32_t>(random_());
     const pid_t child = fork();
     if (child == 0) {
-      Life(self_, instruments_, control_, seed).Run(Clock::now() + milliseconds(200 + seed % 1500), false);
+      Life(self_, instruments_, control_, seed, ledger_.header().lossy != 0)
+          .Run(Clock::now() + milliseconds(200 + seed % 1500), false);
       _exit(0);
     }
     children_ += child > 0 ? 1 : 0;
@@ -182,6 +185,8 @@ class Life {
   Slot main_;
   int children_ = 0;
   uint64_t gauge_sets_ = 0;
+  // After a request found no room the library drops most of those for new series for a while, so we make none.
+  bool met_full_ = false;
 };
 
 std::string Environment(const char* name) {
@@ -223,5 +228,5 @@ int main(int argc, char** argv) {
   const auto seed = static_cast<uint32_t>(std::strtoul(argv[2], nullptr, 10));
   const chaos::Self self{argv[1], chaos::Environment("PERSIA_ROLE"), std::atoi(chaos::Environment("REPLICA_INDEX").c_str())};
   auto instruments = std::make_unique<chaos::Instruments>(seed);
-  chaos::Life(self, *instruments, chaos::OpenControl(self.directory), seed).Run(chaos::Clock::time_point::max(), true);
+  chaos::Life(self, *instruments, chaos::OpenControl(self.directory), seed, false).Run(chaos::Clock::time_point::max(), true);
 }

@@ -142,7 +142,7 @@ void WorkerMetrics::Reshape() {
     shape.infos[identity] = {{"agent_version", options_.agent_version},
                              {"library_version", Text(place->library_version)},
                              {"restart_count", std::to_string(place->process.restart_count)},
-                             {"run_id", Text(place->process.run_id)}};
+                             {"run_id", Text(place->process.run_id.empty() ? options_.run_id : place->process.run_id)}};
   }
   if (layout_ != nullptr && shape == shape_) {
     return;

@@ -35,6 +35,7 @@ class WorkerMetrics : public Source {
     // The processes now, each place (identity and ordinal) once. Called by Collect.
     std::function<std::span<const WorkerProcess>()> processes;
     std::string agent_version;
+    std::string run_id = {};  // of the agent; a process that knows none belongs to it
     std::filesystem::path proc = "/proc";
     // Of processes in the agent's pid namespace; null: nobody buries any. REQUIRES: outlives the source.
     const ProcessEnds* ends = nullptr;

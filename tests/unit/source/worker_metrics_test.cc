@@ -128,8 +128,10 @@ class WorkerMetricsTest : public ::testing::Test {
   std::vector<WorkerProcess> processes_;
   ProcessEnds ends_;
   std::shared_ptr<const Snapshot> snapshot_;
-  WorkerMetrics metrics_{
-      {.processes = [this] { return std::span<const WorkerProcess>(processes_); }, .agent_version = "9.9", .ends = &ends_}};
+  WorkerMetrics metrics_{{.processes = [this] { return std::span<const WorkerProcess>(processes_); },
+                          .agent_version = "9.9",
+                          .run_id = "agents-run",
+                          .ends = &ends_}};
 };
 
 TEST_F(WorkerMetricsTest, ShowsWhatTheKernelKnowsOfAProcess) {
@@ -247,11 +249,12 @@ TEST_F(WorkerMetricsTest, InfoIsOfTheNewestProcessOfEachIdentity) {
   processes_[2].alive = false;  // later, but gone
   processes_[3].identity = kServer;
   processes_[3].library_version = "";
+  processes_[3].run_id = "";
   const auto shown = Shown();
   EXPECT_THAT(shown, Contains(Pair(
                          "persia_job_info{trainer,agent_version=9.9,library_version=0.2.0,restart_count=2,run_id=run-1}", 1)));
-  EXPECT_THAT(shown,
-              Contains(Pair("persia_job_info{server,agent_version=9.9,library_version=,restart_count=2,run_id=run-1}", 1)));
+  EXPECT_THAT(
+      shown, Contains(Pair("persia_job_info{server,agent_version=9.9,library_version=,restart_count=2,run_id=agents-run}", 1)));
   const auto layout = snapshot_->layout;
   processes_[1].restart_count = 3;
   EXPECT_EQ(Of("persia_job_info{trainer,agent_version=9.9,library_version=0.2.0,restart_count=3,run_id=run-1}"), 1);

@@ -73,6 +73,11 @@ Agent::Agent(Setup setup, Clock& clock, PushTransport transport)
       segments_(SourceOptions(setup_)),
       own_({.identity = self_, .version = setup_.version}),
       exec_(setup_.exec == nullptr ? nullptr : std::make_unique<ExecMetrics>(self_, *setup_.exec)),
+      worker_metrics_({.processes = [this] { return segments_.processes(); },
+                       .agent_version = setup_.version,
+                       .run_id = setup_.run_id,
+                       .ends = setup_.exec == nullptr ? nullptr : &setup_.exec->ends()}),
+      worker_labels_(setup_.options.labels),
       labels_(setup_.options.labels),
       combiner_(LogConflict),
       process_(self_),
@@ -138,9 +143,11 @@ std::shared_ptr<const Snapshot> Agent::Collect() {
   WatchWorkers();
   LogEndedFloods();
   own_.SetLogLinesSuppressed(log_limiter_->suppressed());
+  const auto processes = worker_metrics_.Collect();
   const auto own = own_.Collect();
-  auto all = combiner_.Combine({workers.ok() ? labels_.AddTo(workers.value()) : nullptr, own.ok() ? own.value() : nullptr,
-                                exec_ == nullptr ? nullptr : exec_->Collect().value()});
+  auto all =
+      combiner_.Combine({workers.ok() ? labels_.AddTo(workers.value()) : nullptr, own.ok() ? own.value() : nullptr,
+                         worker_labels_.AddTo(processes.value()), exec_ == nullptr ? nullptr : exec_->Collect().value()});
   const size_t series = CountSeries(*all->layout);
   own_.SetSeries(series);
   const auto took = std::chrono::steady_clock::now() - began;

@@ -37,6 +37,7 @@
 #include "source/own_metrics.h"
 #include "source/segment_source.h"
 #include "source/self_process.h"
+#include "source/worker_metrics.h"
 
 namespace persia::agent {
 
@@ -106,6 +107,8 @@ class Agent {
   SegmentSource segments_;
   OwnMetrics own_;
   std::unique_ptr<ExecMetrics> exec_;  // null if no command is run
+  WorkerMetrics worker_metrics_;
+  IdentityLabels worker_labels_;
   IdentityLabels labels_;
   SnapshotCombiner combiner_;
   uint64_t ticks_without_workers_ = 0;

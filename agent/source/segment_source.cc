@@ -146,6 +146,7 @@ void SegmentSource::ListProcesses() {
                           .start_ticks = header.start_ticks,
                           .run_id = identity.run_id,
                           .restart_count = identity.restart_count,
+                          .library_version = known.reader->writer().library_version,
                           .last_change = known.reader->last_change()});
   }
   for (const auto& [key, instance] : retired.instances()) {

@@ -1,14 +1,119 @@
 """What the agent tells of the workers' processes and of the command that it runs, without a word from them."""
 
+import os
 import re
 import signal
 import time
 
 import pytest
-from conftest import BUILD
+from conftest import BUILD, WORKER
 from servers import fetch, wait_until
 
 WALL_CLOCK = BUILD / "tests/e2e/worker/libwall_clock.so"
+
+TRAINER = {"role": "trainer", "process": "0"}
+
+
+def pushes(gateway):
+    return gateway.metrics().one("persia_agent_pushes_total", result="success")
+
+
+def wait_for_ticks(gateway, ticks):
+    seen = pushes(gateway)
+    wait_until(lambda: pushes(gateway) >= seen + ticks, f"{ticks} ticks")
+
+
+def test_a_stopped_rank_shows_within_two_ticks_and_keeps_its_values(job, gateway):
+    job.agent()
+    worker = job.worker()
+    worker.tell("busy my_app steps")
+    moving = ("my_app_steps", "persia_process_last_change_timestamp_seconds", "persia_process_cpu_seconds")
+
+    def values():
+        shown = gateway.metrics()
+        return [shown.one(name, role="trainer") for name in moving]
+
+    wait_until(lambda: None not in values(), "the worker on the gateway")
+    first = values()
+    wait_until(lambda: all(now > before for now, before in zip(values(), first)), "the worker to get on")
+
+    worker.signal(signal.SIGSTOP)
+    stopped = time.time()
+    wait_for_ticks(gateway, 2)
+    still = values()
+    assert still[1] < stopped + 0.5
+    wait_for_ticks(gateway, 3)
+    assert values() == still
+    shown = gateway.metrics()
+    assert shown.one("persia_process_up", **TRAINER) == 1
+    assert shown.one("persia_process_resident_memory_bytes", **TRAINER) > 0
+    assert time.time() - shown.one("persia_process_last_change_timestamp_seconds", **TRAINER) > 0.5
+
+    worker.signal(signal.SIGCONT)
+    wait_until(lambda: all(now > before for now, before in zip(values(), still)), "the worker to go on")
+    worker.kill()
+
+
+def test_a_process_is_shown_as_the_kernel_has_it(job, gateway):
+    agent = job.agent()
+    worker = job.worker()
+    worker.tell("count my_app batches 1")
+    gateway.wait_for("persia_process_up", 1, **TRAINER)
+    shown = agent.metrics()
+    of = {name: shown.one(f"persia_process_{name}", **TRAINER) for name in ("threads", "open_fds", "start_time_seconds")}
+    assert of["threads"] == len(os.listdir(f"/proc/{worker.pid}/task"))
+    assert of["open_fds"] == len(os.listdir(f"/proc/{worker.pid}/fd"))
+    assert abs(of["start_time_seconds"] - time.time()) < 60
+    assert shown.one("persia_process_restarts_total", **TRAINER) == 0
+    info = next(dict(labels) for name, labels in shown if name == "persia_job_info" and ("role", "trainer") in labels)
+    version = dict(next(labels for name, labels in shown if name == "persia_agent_build_info"))["version"]
+    assert info["library_version"] == info["agent_version"] == version
+    assert info["restart_count"] == "0" and info["run_id"]
+
+
+def test_restarts_are_counted_by_place(job, gateway):
+    job.agent()
+    first = job.worker()
+    gateway.wait_for("persia_process_up", 1, **TRAINER)
+    other = job.worker()
+    gateway.wait_for("persia_process_up", 1, role="trainer", process="1")
+    first.kill()
+    gateway.wait_for("persia_process_up", 0, **TRAINER)
+    assert gateway.metrics().one("persia_process_restarts_total", **TRAINER) == 0, "nobody came after it yet"
+    assert gateway.metrics().one("persia_process_cpu_seconds", **TRAINER) is None
+    job.worker().tell("count my_app batches 1")
+    gateway.wait_for("persia_process_restarts_total", 1, **TRAINER)
+    gateway.wait_for("persia_process_up", 1, **TRAINER)
+    assert gateway.metrics().one("persia_process_restarts_total", role="trainer", process="1") == 0
+    assert other.running()
+
+
+def test_how_the_command_ended_is_told_of_its_place(job, gateway):
+    agent = job.exec_worker()
+    agent.tell("count my_app batches 1")
+    gateway.wait_for("persia_process_up", 1, **TRAINER)
+    agent.popen.stdin.write("exit 3\n")
+    agent.popen.stdin.flush()
+    assert agent.wait() == 3
+    shown = gateway.metrics()
+    assert shown.one("persia_process_last_exit_info", reason="exit_3", **TRAINER) == 1
+    assert shown.one("persia_process_up", **TRAINER) == 0
+    assert shown.one("persia_exec_exit_code", role="agent") == 3
+
+
+def test_how_an_orphan_ended_is_told_too(job, gateway, tmp_path):
+    # Its parent ends at once: the agent becomes its parent, and buries it.
+    for name in ("told", "hold"):
+        os.mkfifo(tmp_path / name)
+    script = f"({WORKER} < {tmp_path}/told & echo $! > {tmp_path}/pid); exec cat {tmp_path}/hold"
+    agent = job.exec("sh", "-c", script, env={"PERSIA_ROLE": "trainer"})
+    with open(tmp_path / "told", "w") as told, open(tmp_path / "hold", "w"):
+        told.write("count my_app batches 1\n")
+        told.flush()
+        gateway.wait_for("persia_process_up", 1, **TRAINER)
+        os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+        gateway.wait_for("persia_process_last_exit_info", 1, reason="SIGKILL", **TRAINER)
+    assert agent.wait() == 0
 
 
 @pytest.mark.parametrize("end, code", [("exit 0", 0), ("exit 3", 3), ("kill -KILL $$", 128 + signal.SIGKILL)])

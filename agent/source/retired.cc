@@ -12,7 +12,6 @@ namespace segment = persia::metrics::segment;
 using segment::Kind;
 using segment::kUnset;
 
-constexpr uint32_t kNoPlace = SegmentSeries::kNoPlace;
 // Fewer replaced sums than that are not worth the work of throwing them away.
 constexpr size_t kFewTerms = 1024;
 

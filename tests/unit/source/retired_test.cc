@@ -70,7 +70,7 @@ class RetiredTest : public JobDirectoryTest {
                                               .version = kRetiredStateVersion,
                                               .after_step = after_step};
     options.steady = [this] { return std::chrono::steady_clock::time_point(seconds(1000) + passed_); };
-    options.wall = [this] { return std::chrono::system_clock::time_point(seconds(1'800'000'000) + passed_); };
+    options.wall = [this] { return std::chrono::system_clock::time_point(seconds(1'800'000'000) + passed_ + wall_set_); };
     UseOptions(std::move(options));
   }
 
@@ -112,6 +112,7 @@ class RetiredTest : public JobDirectoryTest {
   bool hide_left_ = true;
   SeriesLimits limits_;
   seconds passed_{0};
+  seconds wall_set_{0};  // by how much somebody has set the wall clock
   const int directory_fd_;
 
  private:
@@ -391,6 +392,21 @@ TEST_F(RetiredTest, AWallClockThatIsSetBackEndsNothingEarly) {
   EXPECT_EQ(Batches(), "5");
   passed_ += seconds(299);
   EXPECT_EQ(Batches(), "5");
+}
+
+TEST_F(RetiredTest, AWallClockThatIsSetWhileTheAgentLivesChangesNothing) {
+  auto process = StartWithGauge(4);
+  EXPECT_EQ(Size(), "4");
+  process->End();
+  EXPECT_EQ(Size(), "4");
+  for (const seconds set : {seconds(1'000'000), seconds(-1'000'000), seconds(0)}) {
+    wall_set_ = set;
+    passed_ += seconds(99);
+    EXPECT_EQ(Size(), "4") << set.count();
+  }
+  wall_set_ = seconds(-1'000'000);
+  passed_ += seconds(3);
+  EXPECT_EQ(Size(), "") << "its time is over by the steady clock";
 }
 
 TEST_F(RetiredTest, AProcessThatMakesSeriesWithoutEndIsHeldToTheLimit) {

@@ -138,6 +138,7 @@ Status Agent::Finish() {
 
 std::shared_ptr<const Snapshot> Agent::Collect() {
   const auto began = std::chrono::steady_clock::now();
+  LookAfterDirectory();
   const auto workers = segments_.Collect();
   ReportSegments();
   WatchWorkers();
@@ -158,6 +159,25 @@ std::shared_ptr<const Snapshot> Agent::Collect() {
   const std::lock_guard lock(seen_mutex_);
   seen_ = {segments_.stats(), series};
   return all;
+}
+
+// A directory that somebody removed is made again, with the state in it, so that workers that come find it.
+void Agent::LookAfterDirectory() {
+  if (setup_.session == nullptr || !setup_.session->DirectoryIsGone()) {
+    return;
+  }
+  const Status renewed = setup_.session->RenewDirectory();
+  if (!renewed.ok()) {
+    directory_log_.Bad("gone", "the directory " + setup_.directory + " was removed or replaced, and cannot be made again: " +
+                                   renewed.error() + "; workers that run go on to be collected");
+    return;
+  }
+  segments_.StateIsGone();
+  if (!directory_log_.Recovered("the directory " + setup_.directory + " is there again")) {
+    LogWarning("directory.gone", "the directory " + setup_.directory +
+                                     " was removed or replaced; it is made again. Workers that run are collected on, but "
+                                     "cannot grow; whoever clears it should leave it alone while the job runs");
+  }
 }
 
 // Says what the source has to say, and counts it.

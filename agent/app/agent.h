@@ -59,6 +59,8 @@ class Agent {
     std::string run_id;
     std::optional<gid_t> group;  // of a shared directory
     StatePlace state;
+    // Null: nobody looks after the directory. Called by the collector thread; outlives the agent.
+    JobSession* session = nullptr;
     bool run_begins = false;  // what the state holds is over
     std::string ip_addr;
     // After so long without a living worker, once there was one, `on_idle` is called, once.
@@ -88,6 +90,7 @@ class Agent {
   };
 
   std::shared_ptr<const Snapshot> Collect();
+  void LookAfterDirectory();
   void ReportSegments();
   void WatchWorkers();
   Status Push(const Snapshot& snapshot);
@@ -118,6 +121,7 @@ class Agent {
   std::optional<Clock::TimePoint> idle_since_;
   bool idle_told_ = false;
   StateLog workers_log_{"workers.none"};
+  StateLog directory_log_{"directory.gone"};
   StateLog pace_log_{"collect.late"};
 
   // The push thread's.

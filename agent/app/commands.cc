@@ -37,7 +37,7 @@ struct IdleWatch {
   std::function<void()> passed;
 };
 
-std::unique_ptr<Works> SetUpWorks(const AgentOptions& options, const JobSession& session, IdleWatch idle = {},
+std::unique_ptr<Works> SetUpWorks(const AgentOptions& options, JobSession& session, IdleWatch idle = {},
                                   const ExecRecord* exec = nullptr) {
   auto works = std::make_unique<Works>();
   const GatewayAddress address = GatewayAddress::Parse(options.gateway_address).value();
@@ -65,6 +65,7 @@ std::unique_ptr<Works> SetUpWorks(const AgentOptions& options, const JobSession&
   setup.run_id = session.run_id();
   setup.group = session.directory().group();
   setup.state = session.state_place();
+  setup.session = &session;
   setup.run_begins = !session.continued();
   setup.ip_addr = options.ip_addr.empty() ? AddressTowards(address.host(), address.port()) : options.ip_addr;
   setup.idle_limit = idle.limit;

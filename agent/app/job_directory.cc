@@ -128,6 +128,7 @@ int OwnedFd::Release() { return std::exchange(fd_, -1); }
 
 Result<JobDirectory> JobDirectory::Open(const Options& options) {
   JobDirectory directory;
+  directory.options_ = options;
   directory.path_ = options.path;
   if (!options.group.empty()) {
     const auto group = FindGroup(options.group);
@@ -219,7 +220,36 @@ Result<std::optional<std::string>> JobDirectory::Lock(const std::string& name) {
     return Because("cannot write " + path_ + "/" + name);
   }
   lock_ = std::move(fd);
+  lock_name_ = name;
   return std::optional<std::string>();
+}
+
+bool JobDirectory::Gone() const {
+  struct stat ours {};
+  struct stat there {};
+  return stat(path_.c_str(), &there) != 0 || fstat(fd(), &ours) != 0 || there.st_dev != ours.st_dev ||
+         there.st_ino != ours.st_ino;
+}
+
+Status JobDirectory::Renew() {
+  auto opened = Open(options_);
+  if (!opened.ok()) {
+    return Error{opened.error()};
+  }
+  JobDirectory& now = opened.value();
+  const auto other = now.Lock(lock_name_);
+  if (!other.ok()) {
+    return Error{other.error()};
+  }
+  if (other.value()) {
+    return Error{"the agent with pid " + *other.value() + " has the directory " + path_ + " that is there now"};
+  }
+  if (dup3(now.fd(), fd(), O_CLOEXEC) < 0) {
+    return Because("cannot take over the directory " + path_);
+  }
+  lock_ = std::move(now.lock_);
+  group_ = now.group_;
+  return Done{};
 }
 
 AgentConf JobDirectory::ReadConf() const {

@@ -64,6 +64,12 @@ class JobDirectory {
   // Becomes the directory's agent for as long as this object lives; or says which process is (its pid, as it wrote it).
   Result<std::optional<std::string>> Lock(const std::string& name = "agent.lock");
 
+  // Whether somebody removed the directory, or put another one in its place.
+  [[nodiscard]] bool Gone() const;
+  // Makes and locks what is at the path now; fd() is of that from then on, with the same number, so that whoever uses it has
+  // it too. REQUIRES: locked before. Any thread, one at a time.
+  Status Renew();
+
   // A missing or unreadable file gives the defaults.
   [[nodiscard]] AgentConf ReadConf() const;
   // Replaces the file as a whole.
@@ -75,9 +81,11 @@ class JobDirectory {
   [[nodiscard]] std::optional<gid_t> group() const { return group_; }
 
  private:
+  Options options_;
   std::string path_;
   OwnedFd directory_;
   OwnedFd lock_;
+  std::string lock_name_;
   std::optional<gid_t> group_;
 };
 

@@ -155,6 +155,23 @@ std::vector<std::pair<std::string, std::string>> JobSession::WorkerEnvironment()
           {"PERSIA_METRICS_ENABLED", enabled_ ? "1" : "0"}};
 }
 
+bool JobSession::DirectoryIsGone() const { return directory_.Gone() || (state_directory_ && state_directory_->Gone()); }
+
+Status JobSession::RenewDirectory() {
+  if (state_directory_ && state_directory_->Gone()) {
+    if (Status renewed = state_directory_->Renew(); !renewed.ok()) {
+      return Error{"state_dir: " + renewed.error()};
+    }
+  }
+  if (!directory_.Gone()) {
+    return Done{};
+  }
+  if (Status renewed = directory_.Renew(); !renewed.ok()) {
+    return renewed;
+  }
+  return directory_.WriteConf({.enabled = enabled_, .run_id = run_id_, .job = job_});
+}
+
 Result<size_t> JobSession::EndRun() {
   const Status written = directory_.WriteConf({.enabled = enabled_, .run_id = run_id_, .job = job_, .ended = true});
   if (!written.ok()) {

@@ -63,6 +63,11 @@ class JobSession {
   // As long as the session lives.
   [[nodiscard]] StatePlace state_place() const;
 
+  // Whether a directory of ours was removed, or replaced, under way.
+  [[nodiscard]] bool DirectoryIsGone() const;
+  // Makes it again, with what stands in it but the state. Any thread, one at a time.
+  Status RenewDirectory();
+
   // The run is over: the next one starts at zero; its state and the segments of this run whose writers have ended are removed.
   // Returns how many segments were. REQUIRES: no other agent.
   Result<size_t> EndRun();

@@ -1,0 +1,156 @@
+"""What ended processes counted, over restarts of workers, agents and containers; and what a run is."""
+
+import shutil
+import stat
+
+from servers import wait_until
+
+
+def segment_files(segments):
+    return sorted(path.name for path in segments.glob("*.seg"))
+
+
+def wait_for_log(agent, text):
+    wait_until(lambda: text in agent.output(), f"{text!r} in the agent's log")
+
+
+def test_file_of_an_ended_worker_goes_and_its_counts_stay(job, gateway, segments):
+    agent = job.agent()
+    worker = job.worker()
+    worker.tell("count my_app batches 41")
+    gateway.wait_for("my_app_batches", 41)
+    worker.tell("count my_app batches 1.5")
+    worker.kill()
+    gateway.wait_for("my_app_batches", 42.5)
+    wait_until(lambda: segment_files(segments) == [], "the file of the killed worker to go")
+    gateway.wait_for("persia_agent_retired_processes_total", 1)
+    assert agent.metrics().one("my_app_batches") == 42.5
+
+
+def test_agent_that_is_killed_and_started_again_goes_on(job, gateway, segments):
+    agent = job.agent()
+    first, second = job.worker(), job.worker(replica=1)
+    first.tell("count my_app batches 10")
+    second.tell("count my_app batches 1")
+    gateway.wait_for("my_app_batches", 10, instance="rep_0")
+    first.kill()
+    wait_until(lambda: len(segment_files(segments)) == 1, "the first worker's file to go")
+    agent.kill()
+    second.tell("count my_app batches 1")
+    second.kill()
+    again = job.agent()
+    gateway.wait_for("my_app_batches", 2, instance="rep_1")
+    gateway.wait_for("my_app_batches", 10, instance="rep_0")
+    wait_until(lambda: segment_files(segments) == [], "the second worker's file to go")
+    assert "goes on with run" in again.output()
+
+
+def test_state_dir_outlives_the_segments(job, gateway, segments, tmp_path):
+    state = f"--state-dir={tmp_path / 'volume' / 'state'}"
+    agent = job.agent(state)
+    worker = job.worker()
+    worker.tell("count my_app batches 10")
+    gateway.wait_for("my_app_batches", 10)
+    worker.leave()
+    wait_until(lambda: segment_files(segments) == [], "the worker's file to go")
+    agent.kill()
+    for path in segments.iterdir():  # a container that starts again has an empty /dev/shm
+        path.unlink()
+
+    again = job.agent(state)
+    worker = job.worker()
+    worker.tell("count my_app batches 5")
+    gateway.wait_for("my_app_batches", 15)
+    assert "goes on with run" in again.output()
+    assert [path.name for path in (tmp_path / "volume/state").glob("*.state")] == ["job_under_test.rep_0.state"]
+    assert stat.S_IMODE((tmp_path / "volume/state").stat().st_mode) == 0o700
+
+
+def test_state_that_another_agent_has_is_refused(job, tmp_path):
+    state = f"--state-dir={tmp_path / 'state'}"
+    first = job.agent(state)
+    wait_for_log(first, "begins run")
+    second = job.agent(state, f"--metrics-dir={tmp_path / 'other'}")
+    assert second.wait() == 1
+    assert f"the agent with pid {first.popen.pid} has {tmp_path / 'state'}/job_under_test.rep_0.state" in second.output()
+
+
+def test_broken_state_is_set_aside_and_said(job, gateway, segments):
+    agent = job.agent()
+    worker = job.worker()
+    worker.tell("count my_app batches 10")
+    worker.leave()
+    gateway.wait_for("my_app_batches", 10)
+    wait_until(lambda: segment_files(segments) == [], "the worker's file to go")
+    agent.kill()
+    broken = (segments / "agent.state").read_bytes()[:-3]
+    (segments / "agent.state").write_bytes(broken)
+
+    again = job.agent()
+    worker = job.worker()
+    worker.tell("count my_app batches 1")
+    gateway.wait_for("my_app_batches", 1)
+    assert f"it is kept as {segments}/agent.state.broken-1" in again.output()
+    assert (segments / "agent.state.broken-1").read_bytes() == broken
+
+
+def test_run_goes_on_after_a_failure_and_ends_with_success(job, gateway, segments):
+    for total, code in (3, 1), (6, 0), (3, 0):
+        agent = job.exec_worker()
+        agent.tell("count my_app batches 3")
+        gateway.wait_for("my_app_batches", total)
+        agent.popen.stdin.write(f"exit {code}\n")
+        agent.popen.stdin.flush()
+        assert agent.wait() == code
+        assert gateway.metrics().one("my_app_batches") == total
+    assert segment_files(segments) == []
+    assert not (segments / "agent.state").exists()
+
+
+def test_instance_that_left_keeps_its_counts_if_asked_to(job, gateway):
+    agent = job.agent("--gauge-ttl=0.5", "--on-instance-end=keep")
+    worker = job.worker()
+    worker.tell("set my_app loss 0.5")
+    worker.tell("count my_app batches 3")
+    gateway.wait_for("my_app_loss", 0.5)
+    worker.kill()
+    gateway.wait_for("my_app_loss", None)
+    gateway.wait_for("my_app_batches", 3)
+    assert agent.metrics().one("my_app_batches") == 3
+
+
+def test_worker_that_makes_series_without_end_is_held_to_the_limit(job, gateway):
+    agent = job.agent("--max-series-per-instance=30")
+    runaway, good = job.worker(), job.worker("server")
+    good.tell("count my_app batches 7")
+    for step in range(100):
+        runaway.tell(f"count_feat my_app steps step_{step} 1")
+    gateway.wait_for("persia_agent_dropped_series", 70, reason="max_series_per_instance")
+    gateway.wait_for("my_app_batches", 7)
+    shown = [key for key in gateway.metrics() if key[0] == "my_app_steps"]
+    assert len(shown) == 30
+    lines = [line for line in agent.output().splitlines() if "max_series_per_instance" in line]
+    assert len(lines) == 1 and "my_app_steps" in lines[0], agent.output()
+
+
+def test_directory_that_is_removed_under_way_is_made_again(job, gateway, segments):
+    agent = job.agent()
+    old = job.worker()
+    old.tell("count my_app batches 10")
+    gateway.wait_for("my_app_batches", 10)
+    shutil.rmtree(segments)
+    wait_for_log(agent, "it is made again")
+    assert stat.S_IMODE(segments.stat().st_mode) == 0o700
+
+    old.tell("count my_app batches 1")
+    new = job.worker()
+    new.tell("count my_app batches 100")
+    gateway.wait_for("my_app_batches", 111)
+    old.kill()
+    new.kill()
+    wait_until(lambda: segment_files(segments) == [] and (segments / "agent.state").exists(), "the state in the new directory")
+    agent.kill()
+    job.agent()
+    worker = job.worker()
+    worker.tell("count my_app batches 1000")
+    gateway.wait_for("my_app_batches", 1111)

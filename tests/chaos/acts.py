@@ -54,6 +54,8 @@ class Acts:
     def kill_in_state(self, draw, index):
         """In the middle of its birth, growing, registering, of the ends of threads, of a fork, or of counting without a pause."""
         state = _STATES[int(draw() * len(_STATES))]
+        if state in (books.BORN, books.GROWING):
+            self._job.kill_worker(index)  # only a new one is in these
         self._job.kill_worker_at(index, state, after=draw() * 0.0004)
 
     def kill_newborn(self, draw, index):
@@ -155,4 +157,6 @@ class Acts:
             self._job.start_agent(launch=False)
             time.sleep(pause)
             self._job.mind_agent()
+        # What was born meanwhile may have dropped some; the fewer such counts there are, the closer the comparison.
+        self._job.kill_worker(index)
         self._job.mind_agent()

@@ -6,9 +6,12 @@ import threading
 import time
 from fractions import Fraction
 
-# What the workers count. Gauges among it are left out of the watch.
+# What the workers count.
 _WORKERS = ("chaos_", "persia_events_total", "persia_event_interval_seconds")
-_GAUGES = ("chaos_last{", "chaos_step_time_cost_sec{")
+# What agent and gateway count of themselves begins at zero with each of them.
+_THEIR_OWN = ("persia_agent_", "process_", "go_", "pushgateway_", "promhttp_", "prometheus_")
+# Counted by place, and after a restart of the agent the living processes may stand on other places.
+_BY_PLACE = ("persia_process_",)
 _SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 # Labels that the agent and the gateway add, and the ledgers do not know.
@@ -30,7 +33,7 @@ def scrape(address, timeout=5):
 
 
 class Watcher(threading.Thread):
-    """Scrapes all the time and notes each counter, bucket, count and sum that is below what it was.
+    """Scrapes all the time and notes each counter, bucket, count and sum of the job that is below what it was.
 
     A series that is absent did not fall: the gateway keeps nothing on disk. When it is back, it must not be below what it was.
     """
@@ -57,8 +60,14 @@ class Watcher(threading.Thread):
     def _look(self, body):
         self.scrapes += 1
         highest = self._highest
+        watched = False
         for line in body.splitlines():
-            if not line.startswith(_WORKERS) or line.startswith(_GAUGES):
+            if line.startswith("#"):
+                if line.startswith("# TYPE "):
+                    _, _, name, kind = line.split(" ")
+                    watched = kind in ("counter", "histogram") and not name.startswith(_THEIR_OWN + _BY_PLACE)
+                continue
+            if not watched:
                 continue
             series, _, text = line.rpartition(" ")
             value = float(text)

@@ -1,0 +1,37 @@
+"""One metric that contradicts another costs itself, not the rest."""
+
+from servers import wait_until
+
+
+def test_two_workers_that_give_one_name_two_types(job, gateway):
+    agent = job.agent()
+    older, newer = job.worker(), job.worker(replica=1)
+    older.tell("count my_app size 3")
+    older.tell("count my_app batches 1")
+    gateway.wait_for("my_app_size", 3)
+    newer.tell("set my_app size 0.5")
+    newer.tell("count my_app batches 2")
+    gateway.wait_for("my_app_size", 0.5)
+    gateway.wait_for("my_app_batches", 1, instance="rep_0")
+    gateway.wait_for("my_app_batches", 2, instance="rep_1")
+    gateway.wait_for("persia_agent_quarantined_series", 1, reason="definition")
+    lines = [line for line in agent.output().splitlines() if "my_app, size" in line]
+    assert len(lines) == 1 and "is left out as a counter" in lines[0], agent.output()
+
+    newer.kill()
+    older.tell("count my_app batches 10")
+    gateway.wait_for("my_app_batches", 11, instance="rep_0")
+    assert gateway.metrics().one("my_app_size") == 0.5, "the newest definition stays the newest when its process ends"
+
+
+def test_names_that_meet_once_they_fit_prometheus(job, gateway):
+    agent = job.agent()
+    worker = job.worker()
+    worker.tell("count my.app batches 1")
+    worker.tell("count my-app batches 2")
+    worker.tell("count good batches 4")
+    gateway.wait_for("good_batches", 4)
+    wait_until(lambda: "my.app/batches" in gateway.metrics().text, "the series with the label source")
+    seen = sorted(value for (name, _), value in gateway.metrics().items() if name == "my_app_batches")
+    assert seen == [1, 2], gateway.metrics().text
+    assert sum("is told apart by a label source" in line for line in agent.output().splitlines()) == 1

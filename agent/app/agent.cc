@@ -191,6 +191,7 @@ void Agent::ReportSegments() {
   own_.SetSegments("other_run", stats.other_run);
   own_.SetSegmentsBroken(stats.bad);
   own_.SetRetiredProcesses(stats.retired);
+  own_.SetRetiredSeriesDropped(stats.retired_series_refused);
   own_.SetDroppedSeries("max_series", stats.left_out.agent_limit);
   own_.SetDroppedSeries("max_series_per_instance", stats.left_out.instance_limit);
   own_.SetDroppedSeries("max_label_value_bytes", stats.left_out.label_value_limit);

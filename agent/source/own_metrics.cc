@@ -153,6 +153,9 @@ struct OwnMetrics::Registry {
           "Segments of which the last good values stand, since the newest cannot be read: somebody damaged them.");
   Counter& retired = One(registry, BuildCounter(), "persia_agent_retired_processes_total",
                          "Processes of this run that have ended and whose values are in the agent's state.");
+  Counter& retired_series_dropped =
+      One(registry, BuildCounter(), "persia_agent_retired_series_dropped_total",
+          "Series of ended processes whose values are not kept, since the limits on series leave no room for them.");
   Family<Gauge>& dropped = Many(registry, BuildGauge(), "persia_agent_dropped_series",
                                 "Series that workers have and that are not shown now, by the limit that keeps them out.");
   Family<Gauge>& quarantined = Many(registry, BuildGauge(), "persia_agent_quarantined_series",
@@ -195,6 +198,7 @@ void OwnMetrics::SetSegmentsRefused(std::string_view reason, uint64_t segments) 
   SetOf(registry_->segments_refused, "reason", reason, segments);
 }
 void OwnMetrics::SetRetiredProcesses(uint64_t processes) { RaiseTo(registry_->retired, processes); }
+void OwnMetrics::SetRetiredSeriesDropped(uint64_t series) { RaiseTo(registry_->retired_series_dropped, series); }
 void OwnMetrics::SetDroppedSeries(std::string_view reason, uint64_t series) {
   SetOf(registry_->dropped, "reason", reason, series);
 }

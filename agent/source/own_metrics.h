@@ -59,6 +59,8 @@ class OwnMetrics : public Source {
   void SetSegmentsBroken(uint64_t segments);
   // Processes of this run that have ended and whose values are in the state; a total.
   void SetRetiredProcesses(uint64_t processes);
+  // Series of ended processes for which the state had no room; a total.
+  void SetRetiredSeriesDropped(uint64_t series);
   // Series that the workers have and the agent does not show now, by the limit that keeps them out.
   void SetDroppedSeries(std::string_view reason, uint64_t series);
   // Series that are held back since they would spoil a push, by reason.

@@ -56,7 +56,7 @@ Result<std::shared_ptr<const Snapshot>> SegmentSource::Collect() {
     stats_.series += family.series.size();
   }
   stats_.left_out = merger_->left_out();
-  stats_.left_out.instance_limit += retired_.processes().series_refused();
+  stats_.retired_series_refused = retired_.processes().series_refused();
   ListProcesses();
   return snapshot;
 }

@@ -63,11 +63,12 @@ struct RefusedSegment {
 };
 
 struct SegmentSourceStats {
-  size_t live = 0;       // segments read whose writer lives
-  size_t dead = 0;       // segments read whose writer is gone, and which are not retired
-  uint64_t retired = 0;  // processes of this run that ended and were retired
-  size_t other_run = 0;  // segments of other runs, left alone
-  size_t bad = 0;        // of those read: last values kept, since the newest could not be read
+  size_t live = 0;                      // segments read whose writer lives
+  size_t dead = 0;                      // segments read whose writer is gone, and which are not retired
+  uint64_t retired_series_refused = 0;  // series of those for which there was no room
+  uint64_t retired = 0;                 // processes of this run that ended and were retired
+  size_t other_run = 0;                 // segments of other runs, left alone
+  size_t bad = 0;                       // of those read: last values kept, since the newest could not be read
   std::vector<RefusedSegment> refused;
   uint64_t records_skipped = 0;  // of types, kinds or policies that this version does not know
   size_t series = 0;             // that the last snapshot's layout holds

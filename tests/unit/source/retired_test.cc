@@ -443,6 +443,8 @@ TEST_F(RetiredTest, AProcessThatMakesSeriesWithoutEndIsHeldToTheLimit) {
   Collect();
   EXPECT_EQ(Shown("my_app_step_4"), "1") << "what was shown goes on to be";
   EXPECT_EQ(Shown("my_app_step_5"), "");
+  EXPECT_EQ(source().stats().left_out.instance_limit, 0U);
+  EXPECT_EQ(source().stats().retired_series_refused, 2U);
 }
 
 TEST(RetiredCodecTest, DamagedPayloadsAreRefusedOrRead) {

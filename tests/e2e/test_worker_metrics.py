@@ -3,10 +3,11 @@
 import os
 import re
 import signal
+import subprocess
 import time
 
 import pytest
-from conftest import BUILD, WORKER
+from conftest import BUILD, WORKER, Worker, environment
 from servers import fetch, wait_until
 
 WALL_CLOCK = BUILD / "tests/e2e/worker/libwall_clock.so"
@@ -69,6 +70,25 @@ def test_a_process_is_shown_as_the_kernel_has_it(job, gateway):
     version = dict(next(labels for name, labels in shown if name == "persia_agent_build_info"))["version"]
     assert info["library_version"] == info["agent_version"] == version
     assert info["restart_count"] == "0" and info["run_id"]
+
+
+def test_a_process_of_another_pid_namespace_has_no_values_of_a_process_of_ours(job, segments, started, tmp_path):
+    agent = job.agent()
+    env = environment(PERSIA_METRICS_DIR=str(segments), PERSIA_JOB_NAME=job.name, PERSIA_ROLE="trainer")
+    # Its pid is 1 there, which is somebody else's here.
+    user = [] if os.geteuid() == 0 else ["--map-root-user"]
+    inside = ["unshare", *user, "--pid", "--fork", "--kill-child", "--mount-proc", WORKER]
+    worker = Worker(inside, tmp_path / "inside.log", env=env, stdin=subprocess.PIPE)
+    started(worker)
+    worker.tell("count my_app batches 1")
+    wait_until(lambda: agent.metrics().one("persia_process_up", **TRAINER) == 1, "the worker to be seen")
+    shown = agent.metrics()
+    assert [path.name.split("-")[0] for path in segments.glob("*.seg")] == ["1"]
+    assert shown.one("my_app_batches", role="trainer") == 1
+    assert shown.one("persia_process_last_change_timestamp_seconds", **TRAINER) > 0
+    for name in ("cpu_seconds", "resident_memory_bytes", "threads", "open_fds", "start_time_seconds"):
+        assert shown.one(f"persia_process_{name}", **TRAINER) is None
+    worker.leave()
 
 
 def test_restarts_are_counted_by_place(job, gateway):

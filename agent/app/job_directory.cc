@@ -281,8 +281,8 @@ Status JobDirectory::WriteConf(const AgentConf& conf) {
   const std::string text = std::string("enabled=") + (conf.enabled ? "1" : "0") + "\nrun_id=" + conf.run_id +
                            "\njob=" + conf.job + (conf.ended ? "\nended=1\n" : "\n");
   const std::string target = path_ + "/" + metrics::kAgentConfName;
-  const std::string draft = std::string(metrics::kAgentConfName) + "." + std::to_string(getpid()) + ".draft";
-  unlinkat(directory_.get(), draft.c_str(), 0);
+  const std::string draft = std::string(metrics::kAgentConfName) + ".draft";
+  unlinkat(directory_.get(), draft.c_str(), 0);  // of an agent that was killed while it wrote; two never write at once
   const OwnedFd fd = OpenFile(directory_.get(), draft.c_str(), O_WRONLY | O_EXCL, group_.has_value());
   if (!fd.valid()) {
     return Because("cannot write " + target);

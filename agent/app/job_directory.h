@@ -41,6 +41,8 @@ struct AgentConf {
   std::string run_id = {};
   std::string job = {};
   bool ended = false;  // the run is over: the next agent begins another one
+
+  friend bool operator==(const AgentConf&, const AgentConf&) = default;
 };
 
 class JobDirectory {

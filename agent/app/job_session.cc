@@ -93,7 +93,8 @@ Result<JobSession> JobSession::Begin(const AgentOptions& options) {
       return Error{opened.error()};
     }
   }
-  AgentConf former = session.directory_.ReadConf();
+  const AgentConf standing = session.directory_.ReadConf();
+  AgentConf former = standing;
   if (former.run_id.empty()) {
     former.run_id = RunIn(RetiredStateFile(session.state_place()));
   }
@@ -106,8 +107,9 @@ Result<JobSession> JobSession::Begin(const AgentOptions& options) {
   session.continued_ = unfinished && former.run_id == session.run_id_;
   session.other_run_ = session.other_agent_ && unfinished && !session.continued_;
   if (!session.other_agent_) {
-    const Status written =
-        session.directory_.WriteConf({.enabled = session.enabled_, .run_id = session.run_id_, .job = session.job_});
+    const AgentConf wanted{.enabled = session.enabled_, .run_id = session.run_id_, .job = session.job_};
+    // What stands there already takes no room: an agent that comes back to a full directory goes on.
+    const Status written = wanted == standing ? Status(Done{}) : session.directory_.WriteConf(wanted);
     if (!written.ok()) {
       return Error{written.error()};
     }

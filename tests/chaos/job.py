@@ -23,6 +23,8 @@ WORKER = BUILD / "tests/chaos/worker/chaos_worker"
 IDENTITIES = [("trainer", 0), ("trainer", 0), ("trainer", 1), ("server", 0), ("server", 0), ("server", 1)]
 EXEC_ROLE = "launched"
 PUSH_INTERVAL = 0.25
+# What an agent leaves in the directory when it ends.
+_AGENTS_FILES = {"agent.conf", "agent.lock", "agent.state", "agent.groups"}
 _PR_SET_CHILD_SUBREAPER = 36
 _FOREIGN = ("PERSIA_", "TORCHELASTIC_", "REPLICA_INDEX", "RANK")
 
@@ -84,7 +86,6 @@ class Job:
             environment = {**self._clean, "PERSIA_ROLE": EXEC_ROLE, "REPLICA_INDEX": "0"}
         self.agent = Process(command, self.directory / "agent.log", env=environment)
         self.launched = launch
-        self._started_under_full = self._full % 2 == 1
 
     def _start_worker(self, identity):
         role, replica = identity
@@ -199,16 +200,11 @@ class Job:
         wait_until(lambda: not self.launched_workers(), "the end of the worker that the agent had started")
 
     def mind_agent(self):
-        """Starts it again, as whatever runs agents would. It ends in exec mode when its worker was killed, and while the directory is
-        full it may find no room to start; anything else is a failure."""
+        """Starts it again, as whatever runs agents would. In exec mode it ends when its worker was killed; anything else is a failure."""
         if self.agent.running():
             return
         code = self.agent.popen.returncode
-        if code == -signal.SIGKILL:
-            pass
-        elif self.launched and code == 128 + signal.SIGKILL:
-            pass
-        elif not (self._started_under_full and code == 1):
+        if code != -signal.SIGKILL and not (self.launched and code == 128 + signal.SIGKILL):
             raise Broken(f"the agent ended by itself with {code}:\n{self.agent.output()[-4000:]}")
         self.start_agent(launch=False)
 
@@ -267,14 +263,18 @@ class Job:
         if code != 0:
             raise Broken(f"the agent ended with {code}:\n{self.agent.output()[-4000:]}")
         wait_until(lambda: not self.living(), "the end of all workers", 20)
-        if self.segment_files():
-            raise Broken(f"files are left in {self.segments}: {self.segment_files()}")
+        if self.stray_files():
+            raise Broken(f"files are left in {self.segments}: {self.stray_files()}")
 
     def _ended(self, worker):
         ledger = self.living().get(worker.pid)
         if ledger is not None:
             ledger.ask_to_end()
         return not worker.running()
+
+    def stray_files(self):
+        """What is in the directory that an agent that ended should not leave there."""
+        return sorted(path.name for path in self.segments.iterdir() if path.name not in _AGENTS_FILES)
 
     def segment_files(self):
         return sorted(path.name for path in self.segments.glob("*.seg"))

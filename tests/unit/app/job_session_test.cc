@@ -1,7 +1,9 @@
 #include "app/job_session.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "test_job.h"
@@ -43,6 +45,22 @@ TEST_F(JobSessionTest, GoesOnWithARunThatDidNotEnd) {
   const auto next = Begin();
   EXPECT_EQ(next.value().run_id(), run);
   EXPECT_TRUE(next.value().continued());
+}
+
+TEST_F(JobSessionTest, GoesOnWithARunWithoutWritingWhatStandsThere) {
+  const auto inode = [this] {
+    struct stat info {};
+    EXPECT_EQ(stat((job_.directory() + "/agent.conf").c_str(), &info), 0);
+    return info.st_ino;
+  };
+  const std::string run = Begin().value().run_id();
+  const int kept = open((job_.directory() + "/agent.conf").c_str(), O_RDONLY | O_CLOEXEC);  // its number is not given away
+  const ino_t before = inode();
+  EXPECT_EQ(Begin().value().run_id(), run);
+  EXPECT_EQ(inode(), before);
+  ASSERT_TRUE(Begin("another").ok());
+  EXPECT_NE(inode(), before);
+  close(kept);
 }
 
 TEST_F(JobSessionTest, BeginsAnotherRunAfterOneThatEnded) {

@@ -21,7 +21,7 @@ Identity AgentIdentity(const Agent::Setup& setup) {
   if (!setup.ip_addr.empty()) {
     identity.labels.insert(identity.labels.begin() + 1, {"ip_addr", setup.ip_addr});
   }
-  return IdentityLabels(setup.options.labels).AddTo(std::move(identity));
+  return identity;
 }
 
 SeriesLimits LimitsOf(const AgentOptions& options) {
@@ -79,9 +79,13 @@ Agent::Agent(Setup setup, Clock& clock, PushTransport transport)
                        .ends = setup_.exec == nullptr ? nullptr : &setup_.exec->ends()}),
       worker_labels_(setup_.options.labels),
       labels_(setup_.options.labels),
+      own_labels_(setup_.options.labels),
+      exec_labels_(setup_.options.labels),
+      collecting_with_(std::make_shared<const AgentOptions>(setup_.options)),
       combiner_(LogConflict),
       process_(self_),
       scrape_combiner_(LogConflict),
+      scrape_labels_(setup_.options.labels),
       collector_({.interval = setup_.options.push_interval,
                   .clock = &clock_,
                   .collect = [this] { return Collect(); },
@@ -96,6 +100,8 @@ Agent::Agent(Setup setup, Clock& clock, PushTransport transport)
                .rearm = transport_.rearm,
                .limit = setup_.options.push_timeout,
                .limit_if_away = std::min(setup_.options.push_timeout, setup_.options.connect_timeout)}) {
+  options_ = pushing_with_ = scraping_with_ = collecting_with_;
+  gateway_name_ = pushing_to_ = transport_.name;
   own_.AddGateway(transport_.name);
 }
 
@@ -136,9 +142,15 @@ Status Agent::Finish() {
   return arrived;
 }
 
+void Agent::SetLimits(const AgentOptions& options) {
+  segments_.SetLimits(LimitsOf(options), options.max_segment_bytes, options.gauge_ttl,
+                      setup_.options.on_instance_end == OnInstanceEnd::kDelete);
+}
+
 std::shared_ptr<const Snapshot> Agent::Collect() {
   const auto began = std::chrono::steady_clock::now();
   LookAfterDirectory();
+  TakeOverForCollecting();
   const auto workers = segments_.Collect();
   ReportSegments();
   WatchWorkers();
@@ -146,14 +158,14 @@ std::shared_ptr<const Snapshot> Agent::Collect() {
   own_.SetLogLinesSuppressed(log_limiter_->suppressed());
   const auto processes = worker_metrics_.Collect();
   const auto own = own_.Collect();
-  auto all =
-      combiner_.Combine({workers.ok() ? labels_.AddTo(workers.value()) : nullptr, own.ok() ? own.value() : nullptr,
-                         worker_labels_.AddTo(processes.value()), exec_ == nullptr ? nullptr : exec_->Collect().value()});
+  auto all = combiner_.Combine({workers.ok() ? labels_.AddTo(workers.value()) : nullptr,
+                                own.ok() ? own_labels_.AddTo(own.value()) : nullptr, worker_labels_.AddTo(processes.value()),
+                                exec_ == nullptr ? nullptr : exec_labels_.AddTo(exec_->Collect().value())});
   const size_t series = CountSeries(*all->layout);
   own_.SetSeries(series);
   const auto took = std::chrono::steady_clock::now() - began;
   own_.CollectDone(Seconds(took));
-  if (took < setup_.options.push_interval) {
+  if (took < collecting_with_->push_interval) {
     pace_log_.Recovered("collecting keeps up with the push interval again");
   }
   const std::lock_guard lock(seen_mutex_);
@@ -237,6 +249,9 @@ void Agent::WatchWorkers() {
 }
 
 void Agent::OnTick(const std::shared_ptr<const Snapshot>& snapshot) {
+  if (std::exchange(push_next_tick_, false)) {
+    return pusher_.Insist(snapshot);
+  }
   // Busy: whether the gateway is slow or away is known, and said, when the push under way has ended.
   if (!pusher_.Offer(snapshot)) {
     own_.TickSkipped();
@@ -244,9 +259,10 @@ void Agent::OnTick(const std::shared_ptr<const Snapshot>& snapshot) {
 }
 
 Status Agent::Push(const Snapshot& snapshot) {
+  TakeOverForPushing();
   const Status status = transport_.push(snapshot);
   const PushReport report = transport_.report();
-  own_.PushDone(transport_.name, ToString(report.result), report.duration.count(), report.bytes);
+  own_.PushDone(pushing_to_, ToString(report.result), report.duration.count(), report.bytes);
   if (report.result == PushResult::kDeferred) {
     return status;  // the sink has said so
   }
@@ -255,13 +271,16 @@ Status Agent::Push(const Snapshot& snapshot) {
   if (finishing_) {
     return status;  // whoever waits for the end says how it went
   }
+  if (report.result == PushResult::kInterrupted && CurrentOptions() != pushing_with_) {
+    return status;  // cut short for another gateway
+  }
   if (!status.ok()) {
     gateway_log_.Bad(ToString(report.result), "cannot push to " + status.error());
     return status;
   }
-  gateway_log_.Good("pushing to " + transport_.name);
-  if (report.duration > setup_.options.push_interval) {
-    slow_log_.Bad("slow", "pushes to " + transport_.name + " take longer than the push interval; ticks are left out");
+  gateway_log_.Good("pushing to " + pushing_to_);
+  if (report.duration > pushing_with_->push_interval) {
+    slow_log_.Bad("slow", "pushes to " + pushing_to_ + " take longer than the push interval; ticks are left out");
   } else {
     slow_log_.Recovered("pushes take less than the push interval again");
   }
@@ -274,8 +293,9 @@ std::shared_ptr<const std::string> Agent::Exposition() {
   if (snapshot == nullptr || snapshot == rendered_) {
     return snapshot == nullptr ? nullptr : exposition_;
   }
+  TakeOverForScraping();
   const auto process = process_.Collect();
-  const auto all = scrape_combiner_.Combine({snapshot, process.ok() ? process.value() : nullptr});
+  const auto all = scrape_combiner_.Combine({snapshot, process.ok() ? scrape_labels_.AddTo(process.value()) : nullptr});
   const auto began = std::chrono::steady_clock::now();
   auto text = std::make_shared<std::string>();
   renderer_.Render(*all, *text);
@@ -292,14 +312,17 @@ StatusPage Agent::Page() {
   page.job = setup_.options.job_name;
   page.run_id = setup_.run_id;
   page.directory = setup_.directory;
-  page.gateway = transport_.name;
-  page.push_interval_seconds = Seconds(setup_.options.push_interval);
+  page.push_interval_seconds = Seconds(CurrentOptions()->push_interval);
   page.pushes = state.pushes;
   page.pushes_failed = state.failed;
   page.last_success = state.last_success;
   page.since_success =
       std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - state.last_success_steady);
   page.last_error = state.last_error;
+  {
+    const std::lock_guard lock(options_mutex_);
+    page.gateway = gateway_name_;
+  }
   const std::lock_guard lock(seen_mutex_);
   page.workers = seen_.segments.live;
   page.workers_ended = seen_.segments.dead;
@@ -318,7 +341,7 @@ std::vector<Route> Agent::Routes() {
     return ServerResponse{.content_type = std::string(TextRenderer::kContentType), .body = *text};
   };
   const auto healthy = [this](const ServerRequest&) {
-    return collector_.AliveWithin(std::max(kStuckAfter, 3 * setup_.options.push_interval))
+    return collector_.AliveWithin(std::max(kStuckAfter, 3 * CurrentOptions()->push_interval))
                ? ServerResponse{.body = "Healthy.\n"}
                : ServerResponse{.status = 503, .body = "Not healthy: collecting does not come to its end.\n"};
   };
@@ -333,7 +356,12 @@ std::vector<Route> Agent::Routes() {
                                       {"X-Content-Type-Options", "nosniff"},
                                       {"Cache-Control", "no-store"}}};
   };
-  return {{"GET", "/metrics", metrics}, {"GET", "/-/healthy", healthy}, {"GET", "/-/ready", ready}, {"GET", "/", page}};
+  const auto reload = [this](const ServerRequest&) { return ReloadByHttp(); };
+  return {{"POST", "/-/reload", reload},
+          {"GET", "/metrics", metrics},
+          {"GET", "/-/healthy", healthy},
+          {"GET", "/-/ready", ready},
+          {"GET", "/", page}};
 }
 
 }  // namespace persia::agent

@@ -48,6 +48,10 @@ struct PushTransport {
   std::function<PushReport()> report;  // of the last push
   std::function<void()> interrupt;
   std::function<void()> rearm;
+  // Leads the next push where these settings say, and gives the name of that place. In the push thread; may be none.
+  std::function<std::string(const AgentOptions&)> reconfigure{};
+  // Ends the push under way since the gateway is about to change; from any thread.
+  std::function<void()> cut_short{};
 };
 
 class Agent {
@@ -68,6 +72,8 @@ class Agent {
     std::function<void()> on_idle;
     // What `exec` knows of its command; null if none is run. It outlives the agent.
     const ExecRecord* exec = nullptr;
+    // What POST /-/reload calls, if it is enabled: gives what is wrong with the settings, one line each.
+    std::function<std::vector<std::string>()> reload{};
   };
 
   Agent(Setup setup, Clock& clock, PushTransport transport);
@@ -81,6 +87,11 @@ class Agent {
   Status Finish();
   // Nobody wants to wait for the gateway any longer.
   void Interrupt() { pusher_.Interrupt(); }
+  // Goes on with other settings: those that have a `take_over` in settings.cc. Each thread takes them over before what it does
+  // next, and a tick comes at once. REQUIRES: started. Any thread.
+  void Reconfigure(const AgentOptions& fresh);
+  // For persia_agent_config_*. Any thread.
+  void NoteReload(bool good) { own_.ConfigReloaded(good); }
 
  private:
   // What the pages show of the last collection.
@@ -93,6 +104,12 @@ class Agent {
   void LookAfterDirectory();
   void ReportSegments();
   void WatchWorkers();
+  std::shared_ptr<const AgentOptions> CurrentOptions();
+  void SetLimits(const AgentOptions& options);
+  void TakeOverForCollecting();
+  void TakeOverForPushing();
+  void TakeOverForScraping();
+  ServerResponse ReloadByHttp();
   Status Push(const Snapshot& snapshot);
   void OnTick(const std::shared_ptr<const Snapshot>& snapshot);
   std::shared_ptr<const std::string> Exposition();
@@ -113,6 +130,10 @@ class Agent {
   WorkerMetrics worker_metrics_;
   IdentityLabels worker_labels_;
   IdentityLabels labels_;
+  IdentityLabels own_labels_;
+  IdentityLabels exec_labels_;
+  std::shared_ptr<const AgentOptions> collecting_with_;
+  bool push_next_tick_ = false;  // whatever is under way
   SnapshotCombiner combiner_;
   uint64_t ticks_without_workers_ = 0;
   uint64_t records_skipped_ = 0;
@@ -125,13 +146,21 @@ class Agent {
   StateLog pace_log_{"collect.late"};
 
   // The push thread's.
+  std::shared_ptr<const AgentOptions> pushing_with_;
+  std::string pushing_to_;
   StateLog gateway_log_{"push"};
   StateLog slow_log_{"push.slow"};
   std::atomic<bool> finishing_ = false;
 
+  std::mutex options_mutex_;
+  std::shared_ptr<const AgentOptions> options_;  // guarded by options_mutex_
+  std::string gateway_name_;                     // guarded by options_mutex_
+
   std::mutex scrape_mutex_;  // guards what follows
   SelfProcess process_;
   SnapshotCombiner scrape_combiner_;
+  IdentityLabels scrape_labels_;
+  std::shared_ptr<const AgentOptions> scraping_with_;
   TextRenderer renderer_{TextRenderer::Mode::kScrape};
   std::shared_ptr<const Snapshot> rendered_;
   std::shared_ptr<const std::string> exposition_;

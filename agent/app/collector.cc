@@ -4,7 +4,7 @@
 
 namespace persia::agent {
 
-Collector::Collector(Options options) : options_(std::move(options)) {}
+Collector::Collector(Options options) : options_(std::move(options)), interval_(options_.interval) {}
 
 Collector::~Collector() {
   if (thread_.joinable()) {
@@ -43,6 +43,13 @@ std::shared_ptr<const Snapshot> Collector::NoOlderThan(std::chrono::milliseconds
   return newest_;
 }
 
+void Collector::SetInterval(std::chrono::milliseconds interval) {
+  const std::lock_guard lock(mutex_);
+  interval_ = interval;
+  interval_changed_ = true;
+  wake_.notify_one();
+}
+
 std::shared_ptr<const Snapshot> Collector::Stop() {
   {
     const std::lock_guard lock(mutex_);
@@ -57,17 +64,21 @@ void Collector::Loop() {
   std::unique_lock lock(mutex_);
   Clock::TimePoint next_tick = options_.clock->Now();
   for (;;) {
-    while (!stopping_ && !wanted_ && options_.clock->Now() < next_tick) {
+    while (!stopping_ && !wanted_ && !interval_changed_ && options_.clock->Now() < next_tick) {
       options_.clock->WaitUntil(lock, wake_, next_tick);
     }
     const Clock::TimePoint began = options_.clock->Now();
+    if (interval_changed_) {
+      interval_changed_ = false;
+      next_tick = began;
+    }
     const bool last = stopping_;
     const bool tick = !last && began >= next_tick;
     wanted_ = false;
     uint64_t skipped = 0;
     if (tick) {
-      skipped = static_cast<uint64_t>((began - next_tick) / options_.interval);
-      next_tick += options_.interval * (skipped + 1);
+      skipped = static_cast<uint64_t>((began - next_tick) / interval_);
+      next_tick += interval_ * (skipped + 1);
     }
     current_began_ = began;
     collecting_ = true;

@@ -46,6 +46,8 @@ class Collector {
   bool AliveWithin(std::chrono::milliseconds age);
   // One that is not older than `age`, which may be read for this call; null if the collector has been stopped before its first.
   std::shared_ptr<const Snapshot> NoOlderThan(std::chrono::milliseconds age);
+  // Ticks come so often from now on; the first of them at once.
+  void SetInterval(std::chrono::milliseconds interval);
   // Ends the thread after one last collection, which is returned and is no tick. REQUIRES: started, and not yet stopped.
   std::shared_ptr<const Snapshot> Stop();
 
@@ -56,6 +58,8 @@ class Collector {
   std::mutex mutex_;
   std::condition_variable wake_;  // of the collector's thread
   std::condition_variable done_;  // of those who wait for a collection
+  std::chrono::milliseconds interval_;
+  bool interval_changed_ = false;
   std::shared_ptr<const Snapshot> newest_;
   Clock::TimePoint newest_began_;
   Clock::TimePoint last_sign_;  // the thread's start, then each collection's end

@@ -13,9 +13,11 @@
 #include "app/agent.h"
 #include "app/clock.h"
 #include "app/exec_command.h"
+#include "app/gateway_link.h"
 #include "app/ip_address.h"
 #include "app/job_session.h"
 #include "app/log.h"
+#include "app/reload.h"
 #include "app/settings.h"
 #include "app/signals.h"
 #include "app/text.h"
@@ -27,7 +29,8 @@ namespace {
 // What an agent at work needs, alive as long as it is.
 struct Works {
   SystemClock clock;
-  std::unique_ptr<PushGateway> gateway;
+  std::unique_ptr<GatewayLink> gateway;
+  std::unique_ptr<Reloader> reloader;  // before the agent, whose pages call it
   std::unique_ptr<Agent> agent;
 };
 
@@ -37,12 +40,9 @@ struct IdleWatch {
   std::function<void()> passed;
 };
 
-std::unique_ptr<Works> SetUpWorks(const AgentOptions& options, JobSession& session, IdleWatch idle = {},
-                                  const ExecRecord* exec = nullptr) {
-  auto works = std::make_unique<Works>();
-  const GatewayAddress address = GatewayAddress::Parse(options.gateway_address).value();
+std::unique_ptr<PushGateway> MakeGateway(const AgentOptions& options) {
   PushGateway::Options push;
-  push.address = address;
+  push.address = GatewayAddress::Parse(options.gateway_address).value();
   push.http.connect_timeout = options.connect_timeout;
   push.http.total_timeout = options.push_timeout;
   push.http.access = options.gateway_access;
@@ -51,13 +51,14 @@ std::unique_ptr<Works> SetUpWorks(const AgentOptions& options, JobSession& sessi
   push.max_push_bytes = options.max_push_bytes;
   push.log = {.note = [](std::string_view event, const std::string& message) { LogInfo(event, message); },
               .warn = [](std::string_view event, const std::string& message) { LogWarning(event, message); }};
-  works->gateway = std::make_unique<PushGateway>(std::move(push));
-  PushGateway* const gateway = works->gateway.get();
-  PushTransport transport{.name = gateway->name(),
-                          .push = [gateway](const Snapshot& snapshot) { return gateway->Push(snapshot); },
-                          .report = [gateway] { return gateway->last_report(); },
-                          .interrupt = [gateway] { gateway->Interrupt(); },
-                          .rearm = [gateway] { gateway->Rearm(); }};
+  return std::make_unique<PushGateway>(std::move(push));
+}
+
+std::unique_ptr<Works> SetUpWorks(const AgentOptions& options, const ConfigSources& sources, JobSession& session,
+                                  IdleWatch idle = {}, const ExecRecord* exec = nullptr) {
+  auto works = std::make_unique<Works>();
+  const GatewayAddress address = GatewayAddress::Parse(options.gateway_address).value();
+  works->gateway = std::make_unique<GatewayLink>(options, MakeGateway);
   Agent::Setup setup;
   setup.options = options;
   setup.version = kVersion;
@@ -71,7 +72,13 @@ std::unique_ptr<Works> SetUpWorks(const AgentOptions& options, JobSession& sessi
   setup.idle_limit = idle.limit;
   setup.on_idle = std::move(idle.passed);
   setup.exec = exec;
-  works->agent = std::make_unique<Agent>(std::move(setup), works->clock, std::move(transport));
+  setup.reload = [reloading = works.get()] { return reloading->reloader->Reload(); };
+  works->agent = std::make_unique<Agent>(std::move(setup), works->clock, works->gateway->Transport());
+  works->reloader = std::make_unique<Reloader>(
+      Reloader::Options{.sources = sources,
+                        .current = options,
+                        .apply = [agent = works->agent.get()](const AgentOptions& fresh) { agent->Reconfigure(fresh); },
+                        .note = [agent = works->agent.get()](bool good) { agent->NoteReload(good); }});
   return works;
 }
 
@@ -169,7 +176,7 @@ Plan MakePlan(const CommandLine& line, const Config& config) {
 
 }  // namespace
 
-int ExecuteCommand(const CommandLine& line, const Config& config) {
+int ExecuteCommand(const CommandLine& line, const Config& config, const ConfigSources& sources) {
   if (line.command.empty()) {
     std::fputs("persia-metrics-agent exec: the command is missing: persia-metrics-agent exec [OPTIONS] -- COMMAND\n", stderr);
     return kExitNotUnderstood;
@@ -190,7 +197,7 @@ int ExecuteCommand(const CommandLine& line, const Config& config) {
   }
   ExecRecord record;
   WarnOfWhatDoesNothing(config.options);
-  const std::unique_ptr<Works> works = SetUpWorks(config.options, *plan.session, {}, &record);
+  const std::unique_ptr<Works> works = SetUpWorks(config.options, sources, *plan.session, {}, &record);
   if (const Status listening = works->agent->Listen(); !listening.ok()) {
     LogError("web", listening.error() + "; the pages are not served");
   }
@@ -207,7 +214,7 @@ int ExecuteCommand(const CommandLine& line, const Config& config) {
   return exit_code;
 }
 
-int RunCommand(const CommandLine& line, const Config& config) {
+int RunCommand(const CommandLine& line, const Config& config, const ConfigSources& sources) {
   if (!config.errors.empty()) {
     for (const std::string& error : config.errors) {
       LogError("config.refused", error);
@@ -220,13 +227,17 @@ int RunCommand(const CommandLine& line, const Config& config) {
     return kExitFailed;
   }
   SignalReader signals;
-  const auto wait = [&] {
+  const auto wait = [&](Reloader* reloader) {
     for (;;) {
       const auto signal = signals.Next();
       if (!signal) {
         return true;  // woken: idle for long enough
       }
-      // A hang-up that somebody sends is an old way to say "read your settings again", and no reason to end.
+      // A hang-up that somebody sends is the old way to say "read your settings again", and no reason to end.
+      if (signal->number == SIGHUP && !signal->from_terminal && reloader != nullptr) {
+        reloader->Reload();
+        continue;
+      }
       const bool ends = signal->number == SIGTERM || signal->number == SIGINT || signal->number == SIGQUIT ||
                         (signal->number == SIGHUP && signal->from_terminal);
       if (ends && !SignalReader::InheritedAsIgnored(signal->number)) {
@@ -238,20 +249,20 @@ int RunCommand(const CommandLine& line, const Config& config) {
     LogInfo("metrics.disabled", "metrics are disabled (enable_metrics: false); nothing is collected");
     // Whoever restarts what ends would only start it again.
     if (!line.exit_when_idle) {
-      wait();
+      wait(nullptr);
     }
     return kExitDone;
   }
   WarnOfWhatDoesNothing(config.options);
-  const std::unique_ptr<Works> works =
-      SetUpWorks(config.options, session.value(), {.limit = line.exit_when_idle, .passed = [&signals] { signals.Wake(); }});
+  const std::unique_ptr<Works> works = SetUpWorks(config.options, sources, session.value(),
+                                                  {.limit = line.exit_when_idle, .passed = [&signals] { signals.Wake(); }});
   if (const Status listening = works->agent->Listen(); !listening.ok()) {
     LogError("web", listening.error());
     return kExitFailed;
   }
   LogStart(*works->agent, config, session.value());
   works->agent->Start();
-  const bool idle = wait();
+  const bool idle = wait(works->reloader.get());
   Finish(*works->agent, signals);
   if (idle) {
     EndRun(session.value());

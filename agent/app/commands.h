@@ -13,9 +13,9 @@ inline constexpr int kExitNotUnderstood = 2;
 inline constexpr int kExitRefused = 125;
 
 // Collects and pushes beside a job, until a signal, or until its last worker has ended.
-int RunCommand(const CommandLine& line, const Config& config);
+int RunCommand(const CommandLine& line, const Config& config, const ConfigSources& sources);
 // Runs the job's command, collects and pushes while it runs.
-int ExecuteCommand(const CommandLine& line, const Config& config);
+int ExecuteCommand(const CommandLine& line, const Config& config, const ConfigSources& sources);
 // Prints the job's metrics.
 int OnceCommand(const Config& config);
 // Prints what is wrong, or which settings would be used.

@@ -12,6 +12,7 @@ namespace persia::agent {
 class IdentityLabels {
  public:
   explicit IdentityLabels(Labels labels) : labels_(std::move(labels)) {}
+  // Other labels: give it another one.
 
   // The same snapshot if there are no labels. The same layout gives the same layout.
   std::shared_ptr<const Snapshot> AddTo(const std::shared_ptr<const Snapshot>& snapshot);
@@ -19,7 +20,7 @@ class IdentityLabels {
   [[nodiscard]] Identity AddTo(Identity identity) const;
 
  private:
-  const Labels labels_;
+  Labels labels_;
   std::shared_ptr<const Layout> input_;  // of which output_ was made
   std::shared_ptr<const Layout> output_;
 };

@@ -24,14 +24,16 @@ int Main(std::vector<std::string> arguments) {
     }
     return kExitNotUnderstood;
   }
-  Config config = LoadConfig({.flags = line.settings, .environment = TakeEnvironment(), .file = line.config_file});
+  ConfigSources sources{.flags = line.settings, .environment = TakeEnvironment(), .file = line.config_file};
+  Config config = LoadConfig(sources);
+  sources.file = config.file;  // a reload reads this one, also if it was found and not named
   config.errors.insert(config.errors.begin(), line.errors.begin(), line.errors.end());
   SetUpLog(config.options.log_level, config.options.log_format);
   switch (line.verb) {
     case CommandLine::Verb::kRun:
-      return RunCommand(line, config);
+      return RunCommand(line, config, sources);
     case CommandLine::Verb::kExec:
-      return ExecuteCommand(line, config);
+      return ExecuteCommand(line, config, sources);
     case CommandLine::Verb::kOnce:
       return OnceCommand(config);
     default:

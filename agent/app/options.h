@@ -55,6 +55,8 @@ struct AgentOptions {
   std::string listen_address = "127.0.0.1:19091";
   // True while nobody has asked for that address: only then may another port be taken when it is busy.
   bool listen_address_is_default = true;
+  // Whether POST /-/reload reads the settings again.
+  bool enable_lifecycle = false;
   // Labels on each series of the job.
   Labels labels;
   OnJobEnd on_job_end = OnJobEnd::kKeep;

@@ -4,7 +4,8 @@
 
 namespace persia::agent {
 
-Pusher::Pusher(Options options) : options_(std::move(options)) {}
+Pusher::Pusher(Options options)
+    : options_(std::move(options)), limit_(options_.limit), limit_if_away_(options_.limit_if_away) {}
 
 Pusher::~Pusher() {
   if (thread_.joinable()) {
@@ -25,6 +26,20 @@ bool Pusher::Offer(std::shared_ptr<const Snapshot> snapshot) {
   return true;
 }
 
+void Pusher::Insist(std::shared_ptr<const Snapshot> snapshot) {
+  const std::lock_guard lock(mutex_);
+  if (!finishing_) {
+    waiting_ = std::move(snapshot);
+    wake_.notify_one();
+  }
+}
+
+void Pusher::SetLimits(std::chrono::milliseconds limit, std::chrono::milliseconds limit_if_away) {
+  const std::lock_guard lock(mutex_);
+  limit_ = limit;
+  limit_if_away_ = limit_if_away;
+}
+
 Status Pusher::Finish(std::shared_ptr<const Snapshot> last) {
   {
     std::unique_lock lock(mutex_);
@@ -39,7 +54,7 @@ Status Pusher::Finish(std::shared_ptr<const Snapshot> last) {
     waiting_ = std::move(last);
     ended_ = true;
     wake_.notify_one();
-    if (!WaitIdle(lock, away ? options_.limit_if_away : options_.limit) && !former.empty()) {
+    if (!WaitIdle(lock, away ? limit_if_away_ : limit_) && !former.empty()) {
       state_.last_error = former;  // says more than that the last one was cut short
     }
   }

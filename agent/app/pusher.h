@@ -55,11 +55,15 @@ class Pusher {
 
   void Start();
   bool Offer(std::shared_ptr<const Snapshot> snapshot);
+  // Pushes this one as soon as what is under way is over.
+  void Insist(std::shared_ptr<const Snapshot> snapshot);
   // Pushes the last snapshot and ends the thread. REQUIRES: started.
   Status Finish(std::shared_ptr<const Snapshot> last);
   // Ends a push under way, and the last one too: nobody wants to wait any longer.
   void Interrupt();
   [[nodiscard]] State state();
+  // In place of the options'. Any thread.
+  void SetLimits(std::chrono::milliseconds limit, std::chrono::milliseconds limit_if_away);
 
  private:
   void Loop();
@@ -76,6 +80,8 @@ class Pusher {
   bool ended_ = false;      // what is waiting is the last one
   bool given_up_ = false;
   State state_;
+  std::chrono::milliseconds limit_;
+  std::chrono::milliseconds limit_if_away_;
   std::thread thread_;
 };
 

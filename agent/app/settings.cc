@@ -50,11 +50,13 @@ Status SetSeconds(std::string_view text, double least, double most, std::string_
   return Done{};
 }
 
-Status SetEnabled(std::string_view text, AgentOptions& options) {
+Status SetBoolean(std::string_view text, bool& into) {
   static constexpr Word<bool> kWords[] = {{"true", true}, {"false", false}, {"1", true},  {"0", false},
                                           {"yes", true},  {"no", false},    {"on", true}, {"off", false}};
-  return SetWord(text, kWords, options.enable_metrics);
+  return SetWord(text, kWords, into);
 }
+Status SetEnabled(std::string_view text, AgentOptions& options) { return SetBoolean(text, options.enable_metrics); }
+Status SetEnableLifecycle(std::string_view text, AgentOptions& options) { return SetBoolean(text, options.enable_lifecycle); }
 
 Status SetJobName(std::string_view text, AgentOptions& options) {
   if (Status status = CheckText(text, "a job's name"); !status.ok()) {
@@ -337,18 +339,25 @@ constexpr Setting kSettings[] = {
      ValueKind::kText, SetStateDir, [](const AgentOptions& o) -> std::string { return o.state_dir; }},
     {"gauge_ttl_seconds", "", "--gauge-ttl", "", "", "SECONDS",
      "How long gauges of ended processes, and instances that left, go on showing", "300", "Job", ValueKind::kNumber,
-     SetGaugeTtl, [](const AgentOptions& o) -> std::string { return SecondsText(o.gauge_ttl); }},
+     SetGaugeTtl, [](const AgentOptions& o) -> std::string { return SecondsText(o.gauge_ttl); },
+     [](const AgentOptions& from, AgentOptions& to) { to.gauge_ttl = from.gauge_ttl; }},
     {"max_series", "", "--max-series", "", "", "N", "Series that are shown; further ones are left out", "200000", "Limits",
-     ValueKind::kNumber, SetMaxSeries, [](const AgentOptions& o) -> std::string { return std::to_string(o.max_series); }},
+     ValueKind::kNumber, SetMaxSeries, [](const AgentOptions& o) -> std::string { return std::to_string(o.max_series); },
+     [](const AgentOptions& from, AgentOptions& to) { to.max_series = from.max_series; }},
     {"max_series_per_instance", "", "--max-series-per-instance", "", "", "N", "The same for one instance (role and replica)",
      "50000", "Limits", ValueKind::kNumber, SetMaxSeriesPerInstance,
-     [](const AgentOptions& o) -> std::string { return std::to_string(o.max_series_per_instance); }},
+     [](const AgentOptions& o) -> std::string { return std::to_string(o.max_series_per_instance); },
+     [](const AgentOptions& from, AgentOptions& to) { to.max_series_per_instance = from.max_series_per_instance; }},
     {"max_label_value_bytes", "", "--max-label-value-bytes", "", "", "BYTES", "A series with a longer label value is left out",
      "1024", "Limits", ValueKind::kNumber, SetMaxLabelValueBytes,
-     [](const AgentOptions& o) -> std::string { return std::to_string(o.max_label_value_bytes); }},
+     [](const AgentOptions& o) -> std::string { return std::to_string(o.max_label_value_bytes); },
+     [](const AgentOptions& from, AgentOptions& to) { to.max_label_value_bytes = from.max_label_value_bytes; }},
     {"listen_address", "", "--listen", "PERSIA_METRICS_LISTEN_ADDR", "", "ADDRESS",
      "Where /metrics is served: IPv4:port, or off", "127.0.0.1:19091", "Pages", ValueKind::kText, SetListenAddress,
      [](const AgentOptions& o) -> std::string { return o.listen_address.empty() ? "off" : o.listen_address; }},
+    {"enable_lifecycle", "", "--web.enable-lifecycle", "", "", "BOOL", "Whether POST /-/reload reads the settings again",
+     "false", "Pages", ValueKind::kBoolean, SetEnableLifecycle,
+     [](const AgentOptions& o) -> std::string { return o.enable_lifecycle ? "true" : "false"; }},
     {"labels", "", "--label", "", "", "NAME=VALUE", "A label for each series; may be given several times", "none", "Labels",
      ValueKind::kLabels, AddLabel, [](const AgentOptions& o) -> std::string { return LabelsText(o.labels); },
      [](const AgentOptions& from, AgentOptions& to) { to.labels = from.labels; }},

@@ -134,7 +134,7 @@ class HttpClient::Transfer {
   // What the peer sent back may hold what it was sent; cut short, it may end in the first half of a secret.
   void Redact() {
     std::string& body = response_.body;
-    if (access_.has_secrets() && body.size() == options_.max_response_bytes) {
+    if (access_.has_secrets() && (enough_ || body.size() == options_.max_response_bytes)) {
       const size_t line_end = body.find_last_of(" \t\r\n\"");
       body.resize(line_end == std::string::npos ? 0 : line_end);
     }

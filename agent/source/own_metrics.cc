@@ -77,6 +77,8 @@ struct OwnMetrics::Registry {
     for (const char* state : kStates) SetOf(segments, "state", state, 0);
     for (const char* reason : kRefusals) SetOf(segments_refused, "reason", reason, 0);
     SetOf(quarantined, "reason", "gateway", 0);
+    for (const char* result : {"success", "failure"}) reloads.Add({{"result", result}});
+    SetReloaded(true);
     SetOf(dropped, "reason", "push_bytes", 0);
   }
 
@@ -98,6 +100,16 @@ struct OwnMetrics::Registry {
         .first->second;
   }
 
+  void ConfigReloaded(bool good) {
+    reloads.Add({{"result", good ? "success" : "failure"}}).Increment();
+    SetReloaded(good);
+  }
+  // Also for the settings of the start, which is no reload.
+  void SetReloaded(bool good) {
+    last_reload_successful.Set(good ? 1 : 0);
+    if (good) last_reload_success.Set(std::chrono::duration<double>(now().time_since_epoch()).count());
+  }
+
   void PushDone(const std::string& gateway, const std::string& result, double seconds, uint64_t bytes) {
     Gateway& series = GatewayOf(gateway);
     pushes.Add({{"gateway", gateway}, {"result", result}}).Increment();
@@ -116,6 +128,13 @@ struct OwnMetrics::Registry {
   prometheus::Registry registry;
   RegistrySource source;
 
+  Family<Counter>& reloads =
+      Many(registry, BuildCounter(), "persia_agent_config_reloads_total",
+           "Times that the settings were read again while the agent ran, by result: success or failure.");
+  Gauge& last_reload_successful = One(registry, BuildGauge(), "persia_agent_config_last_reload_successful",
+                                      "Whether the settings were good when they were last read: 1, or 0.");
+  Gauge& last_reload_success = One(registry, BuildGauge(), "persia_agent_config_last_reload_success_timestamp_seconds",
+                                   "When the settings in use were read, in seconds since 1970.");
   Family<Counter>& pushes = Many(registry, BuildCounter(), "persia_agent_pushes_total",
                                  "Pushes of all groups to a gateway, by how they ended: success, rejected (a 4xx), "
                                  "server_error (429 or 5xx), unreachable, interrupted, "
@@ -186,6 +205,8 @@ void OwnMetrics::SetIdentityConflicts(uint64_t identities) {
   registry_->identity_conflicts.Set(static_cast<double>(identities));
 }
 void OwnMetrics::TickSkipped(uint64_t ticks) { registry_->ticks_skipped.Increment(static_cast<double>(ticks)); }
+
+void OwnMetrics::ConfigReloaded(bool good) { registry_->ConfigReloaded(good); }
 
 void OwnMetrics::CollectDone(double seconds) { registry_->collect_duration.Observe(seconds); }
 void OwnMetrics::RenderDone(double seconds) { registry_->render_duration.Observe(seconds); }

@@ -44,6 +44,9 @@ class OwnMetrics : public Source {
   // Ticks that were left out since the work before them took longer than the interval.
   void TickSkipped(uint64_t ticks = 1);
 
+  // The settings were read again, and are in use or were refused. Until the first time they count as good.
+  void ConfigReloaded(bool good);
+
   // Reading and merging all sources took this long.
   void CollectDone(double seconds);
   // Writing the exposition text took this long.

@@ -41,13 +41,13 @@ def test_table_of_metrics_is_the_catalog():
 
 
 def test_table_of_settings_has_the_agents_flags_and_variables():
-    rows = re.findall(r"^\| (?:`[^|]*`|) ?\| (?:`(--[\w-]+)` )?\| ([^|]*?) ?\| .* \|$", (ROOT / "config/README.md").read_text(), re.M)
+    rows = re.findall(r"^\| (?:`[^|]*`|) ?\| (?:`(--[\w.-]+)` )?\| ([^|]*?) ?\| .* \|$", (ROOT / "config/README.md").read_text(), re.M)
     documented = {flag for flag, _ in rows} - {""}  # secrets have none
     help_text = "".join(
         subprocess.run([AGENT, command, "--help"], capture_output=True, text=True, timeout=10, check=True).stdout
         for command in ("run", "exec")
     )
-    offered = set(re.findall(r"^ +(--[a-z][\w-]+) ", help_text, re.M))
+    offered = set(re.findall(r"^ +(--[a-z][\w.-]+) ", help_text, re.M))
     assert documented == offered - {"--config", "--strict", "--exit-when-idle"}
     variables = {variable for _, cell in rows for variable in re.findall(r"`(\w+)`", cell)}
     assert variables == set(re.findall(r"\$(\w+)", help_text)) - {"PERSIA_GLOBAL_CONFIG"}

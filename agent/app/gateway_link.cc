@@ -1,0 +1,64 @@
+#include "app/gateway_link.h"
+
+#include <utility>
+
+namespace persia::agent {
+namespace {
+
+// Whether a push with these goes another way, or otherwise, than with those.
+bool SameGateway(const AgentOptions& a, const AgentOptions& b) {
+  return a.gateway_address == b.gateway_address && a.gateway_access == b.gateway_access &&
+         a.connect_timeout == b.connect_timeout && a.push_timeout == b.push_timeout && a.max_push_bytes == b.max_push_bytes;
+}
+
+}  // namespace
+
+GatewayLink::GatewayLink(const AgentOptions& options, Make make)
+    : make_(std::move(make)), options_(options), gateway_(make_(options)) {}
+
+PushTransport GatewayLink::Transport() {
+  return {.name = gateway_->name(),
+          .push = [this](const Snapshot& snapshot) { return gateway_->Push(snapshot); },
+          .report = [this] { return gateway_->last_report(); },
+          .interrupt = [this] { Interrupt(); },
+          .rearm = [this] { Rearm(); },
+          .reconfigure = [this](const AgentOptions& options) { return Reconfigure(options); },
+          .cut_short = [this] { CutShort(); }};
+}
+
+std::string GatewayLink::Reconfigure(const AgentOptions& options) {
+  const std::lock_guard lock(mutex_);
+  if (SameGateway(options, options_)) {
+    gateway_->LiftQuarantine();  // what a gateway refused may be right by now
+    if (!interrupted_) {
+      gateway_->Rearm();  // cut short for a change that was taken back since
+    }
+  } else {
+    gateway_.reset();
+    gateway_ = make_(options);
+    if (interrupted_) {
+      gateway_->Interrupt();
+    }
+  }
+  options_ = options;
+  return gateway_->name();
+}
+
+void GatewayLink::Interrupt() {
+  const std::lock_guard lock(mutex_);
+  interrupted_ = true;
+  gateway_->Interrupt();
+}
+
+void GatewayLink::CutShort() {
+  const std::lock_guard lock(mutex_);
+  gateway_->Interrupt();
+}
+
+void GatewayLink::Rearm() {
+  const std::lock_guard lock(mutex_);
+  interrupted_ = false;
+  gateway_->Rearm();
+}
+
+}  // namespace persia::agent

@@ -61,7 +61,9 @@ class HttpServer {
     std::string listen_address = "127.0.0.1:0";
     // If another process has the port: take a free one of the same address, which port() tells.
     bool fall_back_to_free_port = false;
-    int threads = 4;
+    // Each client that stalls holds one until its time is up, and each costs some 20 KiB: enough for several dozen of them at
+    // once.
+    int threads = 64;
     // To send a request and take the answer.
     std::chrono::milliseconds request_timeout{5000};
     // Request line and headers together; above, 413.

@@ -147,6 +147,17 @@ void Agent::SetLimits(const AgentOptions& options) {
                       setup_.options.on_instance_end == OnInstanceEnd::kDelete);
 }
 
+Status Agent::EndGroups() {
+  if (!transport_.end_groups) {
+    return Done{};
+  }
+  if (!given_up_) {
+    transport_.rearm();  // the last push may have been cut short
+  }
+  return transport_.end_groups(pusher_.state().last_error.empty() ? setup_.options.push_timeout
+                                                                  : setup_.options.connect_timeout);
+}
+
 std::shared_ptr<const Snapshot> Agent::Collect() {
   const auto began = std::chrono::steady_clock::now();
   LookAfterDirectory();
@@ -268,6 +279,9 @@ Status Agent::Push(const Snapshot& snapshot) {
   }
   own_.SetQuarantinedSeries("gateway", report.quarantined_series);
   own_.SetDroppedSeries("push_bytes", report.dropped_series);
+  own_.SetGroups(report.ledger_groups);
+  own_.GroupsDeleted(report.groups_deleted);
+  own_.SetIdentityConflicts(report.identity_conflicts);
   if (finishing_) {
     return status;  // whoever waits for the end says how it went
   }
@@ -295,7 +309,13 @@ std::shared_ptr<const std::string> Agent::Exposition() {
   }
   TakeOverForScraping();
   const auto process = process_.Collect();
-  const auto all = scrape_combiner_.Combine({snapshot, process.ok() ? scrape_labels_.AddTo(process.value()) : nullptr});
+  auto all = scrape_combiner_.Combine({snapshot, process.ok() ? scrape_labels_.AddTo(process.value()) : nullptr});
+  if (const std::string id = transport_.agent_label ? transport_.agent_label() : ""; !id.empty() && !agent_label_) {
+    agent_label_.emplace(Labels{{"agent", id}});
+  }
+  if (agent_label_) {
+    all = agent_label_->AddTo(all);
+  }
   const auto began = std::chrono::steady_clock::now();
   auto text = std::make_shared<std::string>();
   renderer_.Render(*all, *text);

@@ -52,6 +52,10 @@ struct PushTransport {
   std::function<std::string(const AgentOptions&)> reconfigure{};
   // Ends the push under way since the gateway is about to change; from any thread.
   std::function<void()> cut_short{};
+  // Ends all groups of the job; null if that cannot be.
+  std::function<Status(std::chrono::milliseconds limit)> end_groups{};
+  // The value of the label `agent` by which all series are told from another agent's; empty, or null: none.
+  std::function<std::string()> agent_label{};
 };
 
 class Agent {
@@ -85,8 +89,13 @@ class Agent {
   void Start();
   // An error says why the last values did not arrive. REQUIRES: started.
   Status Finish();
+  // Ends the job's groups on the gateway. REQUIRES: Finish is over.
+  Status EndGroups();
   // Nobody wants to wait for the gateway any longer.
-  void Interrupt() { pusher_.Interrupt(); }
+  void Interrupt() {
+    given_up_ = true;
+    pusher_.Interrupt();
+  }
   // Goes on with other settings: those that have a `take_over` in settings.cc. Each thread takes them over before what it does
   // next, and a tick comes at once. REQUIRES: started. Any thread.
   void Reconfigure(const AgentOptions& fresh);
@@ -151,6 +160,7 @@ class Agent {
   StateLog gateway_log_{"push"};
   StateLog slow_log_{"push.slow"};
   std::atomic<bool> finishing_ = false;
+  std::atomic<bool> given_up_ = false;
 
   std::mutex options_mutex_;
   std::shared_ptr<const AgentOptions> options_;  // guarded by options_mutex_
@@ -161,6 +171,7 @@ class Agent {
   SnapshotCombiner scrape_combiner_;
   IdentityLabels scrape_labels_;
   std::shared_ptr<const AgentOptions> scraping_with_;
+  std::optional<IdentityLabels> agent_label_;  // once another agent has the plain labels
   TextRenderer renderer_{TextRenderer::Mode::kScrape};
   std::shared_ptr<const Snapshot> rendered_;
   std::shared_ptr<const std::string> exposition_;

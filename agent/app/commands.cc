@@ -29,6 +29,7 @@ namespace {
 // What an agent at work needs, alive as long as it is.
 struct Works {
   SystemClock clock;
+  std::unique_ptr<GroupLedger> ledger;
   std::unique_ptr<GatewayLink> gateway;
   std::unique_ptr<Reloader> reloader;  // before the agent, whose pages call it
   std::unique_ptr<Agent> agent;
@@ -40,7 +41,10 @@ struct IdleWatch {
   std::function<void()> passed;
 };
 
-std::unique_ptr<PushGateway> MakeGateway(const AgentOptions& options) {
+const SinkLog kLog{.note = [](std::string_view event, const std::string& message) { LogInfo(event, message); },
+                   .warn = [](std::string_view event, const std::string& message) { LogWarning(event, message); }};
+
+std::unique_ptr<PushGateway> MakeGateway(const AgentOptions& options, GroupLedger& ledger) {
   PushGateway::Options push;
   push.address = GatewayAddress::Parse(options.gateway_address).value();
   push.http.connect_timeout = options.connect_timeout;
@@ -49,16 +53,32 @@ std::unique_ptr<PushGateway> MakeGateway(const AgentOptions& options) {
   push.http.user_agent = std::string("persia-metrics-agent/") + kVersion;
   push.time_budget = options.push_timeout;
   push.max_push_bytes = options.max_push_bytes;
-  push.log = {.note = [](std::string_view event, const std::string& message) { LogInfo(event, message); },
-              .warn = [](std::string_view event, const std::string& message) { LogWarning(event, message); }};
+  push.log = kLog;
+  push.ledger = &ledger;
+  push.end_absent_groups = options.on_instance_end == OnInstanceEnd::kDelete;
   return std::make_unique<PushGateway>(std::move(push));
+}
+
+std::unique_ptr<GroupLedger> OpenLedger(const JobSession& session) {
+  const StatePlace place = session.state_place();
+  return std::make_unique<GroupLedger>(GroupLedger::Options{.directory_fd = place.directory_fd,
+                                                            .directory = place.directory,
+                                                            .name = place.Name("groups"),
+                                                            .mode = place.mode,
+                                                            .run_id = session.run_id(),
+                                                            .log = kLog});
 }
 
 std::unique_ptr<Works> SetUpWorks(const AgentOptions& options, const ConfigSources& sources, JobSession& session,
                                   IdleWatch idle = {}, const ExecRecord* exec = nullptr) {
   auto works = std::make_unique<Works>();
   const GatewayAddress address = GatewayAddress::Parse(options.gateway_address).value();
-  works->gateway = std::make_unique<GatewayLink>(options, MakeGateway);
+  works->ledger = OpenLedger(session);
+  GroupLedger* const ledger = works->ledger.get();
+  works->gateway =
+      std::make_unique<GatewayLink>(options, [ledger](const AgentOptions& now) { return MakeGateway(now, *ledger); });
+  PushTransport transport = works->gateway->Transport();
+  transport.agent_label = [ledger] { return ledger->stands_aside() ? ledger->agent_id() : ""; };
   Agent::Setup setup;
   setup.options = options;
   setup.version = kVersion;
@@ -73,7 +93,7 @@ std::unique_ptr<Works> SetUpWorks(const AgentOptions& options, const ConfigSourc
   setup.on_idle = std::move(idle.passed);
   setup.exec = exec;
   setup.reload = [reloading = works.get()] { return reloading->reloader->Reload(); };
-  works->agent = std::make_unique<Agent>(std::move(setup), works->clock, works->gateway->Transport());
+  works->agent = std::make_unique<Agent>(std::move(setup), works->clock, std::move(transport));
   works->reloader = std::make_unique<Reloader>(
       Reloader::Options{.sources = sources,
                         .current = options,
@@ -91,12 +111,18 @@ void LogStart(const Agent& agent, const Config& config, const JobSession& sessio
                                (config.file.empty() ? "" : ", settings from " + config.file));
 }
 
-// The last collection and push. A signal that asks to end means: at once.
-void Finish(Agent& agent, SignalReader& signals) {
+// The last collection and push, and what becomes of the groups if the job has ended with it. A signal that asks to end means:
+// at once.
+void Finish(Agent& agent, SignalReader& signals, bool delete_groups) {
   std::atomic<bool> done = false;
   std::thread ending([&] {
     if (const Status arrived = agent.Finish(); !arrived.ok()) {
       LogWarning("push.last", "the last values did not arrive at " + arrived.error());
+    }
+    if (delete_groups) {
+      const Status ended = agent.EndGroups();
+      ended.ok() ? LogInfo("groups.end", "the job has ended, and with it its groups on the gateway")
+                 : LogWarning("groups.end", ended.error());
     }
     done = true;
     signals.Wake();
@@ -132,12 +158,6 @@ std::string AsideLine(const JobSession& session) {
 std::string Summary(const std::vector<std::string>& errors) {
   return errors.front() +
          (errors.size() > 1 ? " (and " + std::to_string(errors.size() - 1) + " more: check-config lists them)" : "");
-}
-
-void WarnOfWhatDoesNothing(const AgentOptions& options) {
-  if (options.on_job_end == OnJobEnd::kDelete) {
-    LogWarning("config", "on_job_end: delete has no effect in this version: groups stay on the gateway");
-  }
 }
 
 // How the command is to be run.
@@ -196,7 +216,6 @@ int ExecuteCommand(const CommandLine& line, const Config& config, const ConfigSo
     return command.Wait(signals);
   }
   ExecRecord record;
-  WarnOfWhatDoesNothing(config.options);
   const std::unique_ptr<Works> works = SetUpWorks(config.options, sources, *plan.session, {}, &record);
   if (const Status listening = works->agent->Listen(); !listening.ok()) {
     LogError("web", listening.error() + "; the pages are not served");
@@ -207,7 +226,7 @@ int ExecuteCommand(const CommandLine& line, const Config& config, const ConfigSo
     record.ChildEnded(static_cast<uint32_t>(child.pid), child.start_ticks, child.wait_status);
   });
   record.CommandEnded(exit_code);
-  Finish(*works->agent, signals);
+  Finish(*works->agent, signals, config.options.on_job_end == OnJobEnd::kDelete);
   if (exit_code == 0) {
     EndRun(*plan.session);
   }
@@ -253,7 +272,6 @@ int RunCommand(const CommandLine& line, const Config& config, const ConfigSource
     }
     return kExitDone;
   }
-  WarnOfWhatDoesNothing(config.options);
   const std::unique_ptr<Works> works = SetUpWorks(config.options, sources, session.value(),
                                                   {.limit = line.exit_when_idle, .passed = [&signals] { signals.Wake(); }});
   if (const Status listening = works->agent->Listen(); !listening.ok()) {
@@ -263,7 +281,7 @@ int RunCommand(const CommandLine& line, const Config& config, const ConfigSource
   LogStart(*works->agent, config, session.value());
   works->agent->Start();
   const bool idle = wait(works->reloader.get());
-  Finish(*works->agent, signals);
+  Finish(*works->agent, signals, idle && config.options.on_job_end == OnJobEnd::kDelete);
   if (idle) {
     EndRun(session.value());
   }

@@ -23,7 +23,8 @@ PushTransport GatewayLink::Transport() {
           .interrupt = [this] { Interrupt(); },
           .rearm = [this] { Rearm(); },
           .reconfigure = [this](const AgentOptions& options) { return Reconfigure(options); },
-          .cut_short = [this] { CutShort(); }};
+          .cut_short = [this] { CutShort(); },
+          .end_groups = [this](std::chrono::milliseconds limit) { return gateway_->EndGroups(options_.job_name, limit); }};
 }
 
 std::string GatewayLink::Reconfigure(const AgentOptions& options) {

@@ -178,9 +178,10 @@ Status AddLabel(std::string_view text, AgentOptions& options) {
       !std::all_of(name.begin(), name.end(), [](char c) { return IsLetter(c) || IsDigit(c); })) {
     return Bad(name, "is not a label's name (letters, digits and '_', not beginning with a digit)");
   }
-  static constexpr std::string_view kTaken[] = {"job", "instance", "ip_addr", "role", "le", "quantile"};
+  static constexpr std::string_view kTaken[] = {"job", "instance", "ip_addr", "role", "agent", "le", "quantile"};
   if (name.starts_with("__") || std::find(std::begin(kTaken), std::end(kTaken), name) != std::end(kTaken)) {
-    return Bad(name, "is a label of Prometheus or of the agent itself (not: job, instance, ip_addr, role, le, quantile, __*)");
+    return Bad(name,
+               "is a label of Prometheus or of the agent itself (not: job, instance, ip_addr, role, agent, le, quantile, __*)");
   }
   if (Status status = CheckText(value, "a label's value"); !status.ok()) {
     return status;

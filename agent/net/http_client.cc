@@ -54,8 +54,9 @@ class HttpClient::Transfer {
     error_[0] = '\0';
     timeout_ = options_.total_timeout;
     if (request.timeout.count() > 0) timeout_ = std::min(timeout_, request.timeout);
-    const Result<GatewayAccess::Now> access = access_.Read();
+    Result<GatewayAccess::Now> access = access_.Read();
     if (!access.ok()) return Error{HostOf(request.url) + ": " + access.error()};
+    if (request.anonymous) access = GatewayAccess::Now{.ca = access.value().ca, .cert = {}, .key = {}, .authorization = {}};
     curl_slist* headers = Headers(request, access.value());
     curl_slist* connect_to = nullptr;
     Prepare(request, headers);
@@ -63,7 +64,7 @@ class HttpClient::Transfer {
     const CURLcode code = Run();
     curl_slist_free_all(headers);
     curl_slist_free_all(connect_to);
-    Redact();
+    RedactBody();
     if (interrupted_) return Error{HostOf(request.url) + ": the request was interrupted"};
     if (code != CURLE_OK && !enough_) {
       std::string cause = Cause(code);
@@ -83,6 +84,7 @@ class HttpClient::Transfer {
   }
   void Rearm() { interrupted_ = false; }
   [[nodiscard]] bool interrupted() const { return interrupted_; }
+  void Redact(std::string& text) const { access_.Redact(text); }
 
  private:
   static curl_slist* Headers(const HttpRequest& request, const GatewayAccess::Now& access) {
@@ -132,7 +134,7 @@ class HttpClient::Transfer {
   }
 
   // What the peer sent back may hold what it was sent; cut short, it may end in the first half of a secret.
-  void Redact() {
+  void RedactBody() {
     std::string& body = response_.body;
     if (access_.has_secrets() && (enough_ || body.size() == options_.max_response_bytes)) {
       const size_t line_end = body.find_last_of(" \t\r\n\"");
@@ -283,6 +285,7 @@ HttpClient::HttpClient(Options options) : transfer_(std::make_unique<Transfer>(s
 HttpClient::~HttpClient() = default;
 
 Result<HttpResponse> HttpClient::Send(const HttpRequest& request) { return transfer_->Send(request); }
+void HttpClient::Redact(std::string& text) const { transfer_->Redact(text); }
 void HttpClient::Interrupt() { transfer_->Interrupt(); }
 void HttpClient::Rearm() { transfer_->Rearm(); }
 bool HttpClient::interrupted() const { return transfer_->interrupted(); }

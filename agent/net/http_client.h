@@ -29,6 +29,8 @@ struct HttpRequest {
   std::string_view body{};  // REQUIRES: stays until Send returns
   // Of the whole request; 0 is Options::total_timeout. The smaller of both holds.
   std::chrono::milliseconds timeout{0};
+  // Without our password, token and certificate: they are meant for one peer.
+  bool anonymous = false;
   // Is given the answer's body piece by piece as it comes, for one that may be too large to keep; false: that was enough, and
   // the rest is not waited for.
   std::function<bool(int status, std::string_view piece)> receive{};
@@ -65,6 +67,8 @@ class HttpClient {
   // Any answer with a status is a response; an error names host and port and says why none came. Neither holds a secret of
   // Options::access, also not one that the peer sent back.
   Result<HttpResponse> Send(const HttpRequest& request);
+  // Takes such a secret out of what a request's `receive` was given.
+  void Redact(std::string& text) const;
 
   // The request under way, and each later one, ends at once with an error, until Rearm.
   void Interrupt();

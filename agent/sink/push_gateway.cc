@@ -1,6 +1,8 @@
 #include "sink/push_gateway.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <iterator>
 #include <set>
 #include <utility>
@@ -28,6 +30,18 @@ std::string Quoted(std::string body, size_t max_bytes) {
     body += "...";
   }
   return body;
+}
+
+// The group of an agent that leaves the plain one to another.
+Identity WithAgent(Identity identity, const std::string& id) {
+  const auto place =
+      std::find_if(identity.labels.begin(), identity.labels.end(), [](const auto& label) { return label.first >= "agent"; });
+  if (place == identity.labels.end() || place->first != "agent") {
+    identity.labels.insert(place, {"agent", id});
+  } else {
+    place->second = id;
+  }
+  return identity;
 }
 
 }  // namespace
@@ -64,18 +78,60 @@ PushGateway::PushGateway(Options options)
                .send = [this](std::string_view method, const std::string& path, const std::string& text,
                               Refusal& refusal) { return Send(method, path, text, refusal); },
                .now = options_.now,
-               .log = options_.log}),
-      jitter_(std::random_device()()) {}
+               // It quotes the gateway, which may have quoted us.
+               .log = {.note = options_.log.note,
+                       .warn =
+                           [this](std::string_view event, std::string message) {
+                             client_.Redact(message);
+                             options_.log.warn(event, message);
+                           }}}),
+      jitter_(std::random_device()()) {
+  if (options_.ledger == nullptr) return;
+  sender_.set_trailer(OwnerText(options_.ledger->agent_id()));
+  const std::string gateway = options_.address.Url();
+  const auto read_owners = [this](const std::string& from, const std::string& job, milliseconds timeout, Owners& owners) {
+    return ReadOwners(from, job, timeout, owners);
+  };
+  endings_.emplace(GroupEndings::Options{
+      .ledger = options_.ledger,
+      .gateway = gateway,
+      .end_absent = options_.end_absent_groups,
+      .send_delete =
+          [this](const std::string& url, milliseconds timeout) {
+            return timeout.count() > 0 ? Ask({.method = "DELETE", .url = url, .timeout = timeout, .anonymous = !IsOurs(url)})
+                                       : kNotTried;
+          },
+      .read_owners = read_owners,
+      .now = options_.now,
+      .log = options_.log});
+  watch_.emplace(OwnerWatch::Options{
+      .ledger = options_.ledger,
+      .gateway = gateway,
+      .read_owners = [=, this](const std::string& job,
+                               Owners& owners) { return read_owners(gateway, job, options_.time_budget / 4, owners); },
+      .now = options_.now,
+      .log = options_.log});
+}
 
 Status PushGateway::Push(const Snapshot& snapshot) {
   const auto begin = options_.now();
   deadline_ = begin + options_.time_budget;
   report_ = {};
+  if (snapshot.layout == nullptr) return Done{};
 
   if (lift_quarantine_.exchange(false)) sender_.LiftQuarantine();
   if (auto deferred = Deferred()) return *std::move(deferred);
+  SetKeys(snapshot);
+  if (watch_) {
+    // What this agent has left is nobody's to quarrel about.
+    std::erase_if(arrived_, [&](const Identity& key) { return std::find(keys_.begin(), keys_.end(), key) == keys_.end(); });
+    watch_->Look(arrived_);
+    SetKeys(snapshot);  // it may stand aside now
+  }
+  arrived_.clear();
+  EnterGroups(snapshot);
 
-  const size_t count = snapshot.layout->identities.size();
+  const size_t count = keys_.size();
   std::deque<Group> pending;
   for (size_t i = 0; i < count; ++i) pending.push_back({.identity = (first_group_ + i) % count});
   std::string first_error;
@@ -98,9 +154,12 @@ Status PushGateway::Push(const Snapshot& snapshot) {
   std::stable_partition(pending.begin(), pending.end(), [](const Group& group) { return group.last.error != kNotTried.error; });
   for (Group& group : pending) {
     if (client_.interrupted()) group.last = {PushResult::kInterrupted, false, "the push was interrupted"};
-    Count(group.last, GroupingKeyPath(snapshot.layout->identities[group.identity]), first_error);
+    Count(group.last, GroupingKeyPath(keys_[group.identity]), first_error);
   }
   CountMissing(snapshot);
+  if (endings_ && report_.groups_failed == 0) report_.groups_deleted = endings_->EndLeft(arrived_, options_.ending_limit);
+  if (options_.ledger != nullptr) report_.ledger_groups = options_.ledger->groups().size();
+  if (watch_) report_.identity_conflicts = watch_->conflicts();
   report_.duration = options_.now() - begin;
   if (report_.groups_failed == 0) return Done{};
   return Error{name() + ": " + std::to_string(report_.groups_failed) + " of " + std::to_string(report_.groups) +
@@ -125,7 +184,7 @@ std::optional<milliseconds> PushGateway::PushRound(const Snapshot& snapshot, std
   while (!pending.empty() && TimeLeft().count() > 0 && !client_.interrupted() && !asked) {
     Group group = std::move(pending.front());
     pending.pop_front();
-    const std::string path = GroupingKeyPath(snapshot.layout->identities[group.identity]);
+    const std::string path = GroupingKeyPath(keys_[group.identity]);
     std::optional<Attempt> attempt = sender_.Push(snapshot, group.identity, path);
     if (!attempt) continue;
     group.last = *std::move(attempt);
@@ -135,6 +194,7 @@ std::optional<milliseconds> PushGateway::PushRound(const Snapshot& snapshot, std
       again.push_back(std::move(group));
       if (no_answer) break;
     } else {
+      if (group.last.result == PushResult::kSuccess) arrived_.insert(keys_[group.identity]);
       Count(group.last, path, first_error);
     }
   }
@@ -164,17 +224,72 @@ Attempt PushGateway::Send(std::string_view method, const std::string& path, cons
   }
   ++report_.requests;
   report_.bytes += request.body.size();
+  Attempt attempt = Ask(request);
+  if (attempt.status != 0) report_.http_status = attempt.status;
+  return attempt;
+}
+
+Attempt PushGateway::Ask(const HttpRequest& request) {
   const Result<HttpResponse> response = client_.Send(request);
   if (client_.interrupted()) return {PushResult::kInterrupted, false, "the push was interrupted"};
   if (!response.ok()) return {PushResult::kUnreachable, true, response.error()};
   const int status = response.value().status;
-  report_.http_status = status;
   if (status == 200 || status == 202) return {.status = status};
   const bool may_pass_later = MayPassLater(status);
   Attempt attempt{may_pass_later ? PushResult::kServerError : PushResult::kRejected, may_pass_later,
                   "status " + std::to_string(status) + ": " + Quoted(response.value().body, options_.max_quoted_bytes), status};
   if (status == 429 || status == 503) attempt.retry_after = response.value().retry_after;
   return attempt;
+}
+
+Attempt PushGateway::ReadOwners(const std::string& gateway, const std::string& job, milliseconds timeout, Owners& owners) {
+  if (timeout.count() <= 0) return kNotTried;
+  OwnerScan scan(job);
+  const Attempt attempt =
+      Ask({.method = "GET",
+           .url = gateway + "/metrics",
+           .timeout = timeout,
+           .anonymous = !IsOurs(gateway + "/metrics"),
+           .receive = [&](int status, std::string_view piece) { return status != 200 || scan.Add(piece); }});
+  owners = scan.owners();
+  return attempt;
+}
+
+void PushGateway::SetKeys(const Snapshot& snapshot) {
+  keys_ = snapshot.layout->identities;
+  if (options_.ledger == nullptr || !options_.ledger->stands_aside()) return;
+  for (Identity& key : keys_) key = WithAgent(std::move(key), options_.ledger->agent_id());
+}
+
+void PushGateway::EnterGroups(const Snapshot& snapshot) {
+  GroupLedger* const ledger = options_.ledger;
+  if (ledger == nullptr) return;
+  const std::string gateway = options_.address.Url();
+  std::vector<bool> is_new(keys_.size());
+  for (size_t i = 0; i < keys_.size(); ++i) is_new[i] = !ledger->groups().contains({gateway, keys_[i]});
+  if (std::find(is_new.begin(), is_new.end(), true) == is_new.end()) {
+    ledger->Flush();
+    return;
+  }
+  std::vector<bool> shown(keys_.size());  // the others are not pushed
+  for (const FamilyLayout& family : snapshot.layout->families) {
+    for (const SeriesLayout& series : family.series) {
+      if (std::bit_cast<uint64_t>(snapshot.values[series.first_value]) != kAbsent) shown[series.identity] = true;
+    }
+  }
+  std::vector<GroupLedger::Group> entries;
+  for (size_t i = 0; i < keys_.size(); ++i) {
+    if (is_new[i] && shown[i]) entries.push_back({gateway, keys_[i]});
+  }
+  ledger->Add(entries);
+}
+
+Status PushGateway::EndGroups(const std::string& job, milliseconds limit) {
+  report_.groups_deleted = 0;
+  if (!endings_) return Done{};
+  const Status ended = endings_->EndAll(job, limit, report_.groups_deleted);
+  report_.ledger_groups = options_.ledger->groups().size();
+  return ended;
 }
 
 // Takes down how a group ended.
@@ -188,9 +303,8 @@ void PushGateway::Count(const Attempt& attempt, const std::string& where, std::s
 
 void PushGateway::CountMissing(const Snapshot& snapshot) {
   std::set<std::string> paths;
-  const std::vector<Identity>& identities = snapshot.layout->identities;
-  for (size_t i = 0; i < identities.size(); ++i) {
-    const std::string path = GroupingKeyPath(identities[i]);
+  for (size_t i = 0; i < keys_.size(); ++i) {
+    const std::string path = GroupingKeyPath(keys_[i]);
     const GroupSender::Missing missing = sender_.CountMissing(snapshot, i, path);
     report_.quarantined_series += missing.quarantined;
     report_.dropped_series += missing.dropped;
@@ -198,6 +312,8 @@ void PushGateway::CountMissing(const Snapshot& snapshot) {
   }
   sender_.KeepOnly(paths);
 }
+
+bool PushGateway::IsOurs(const std::string& url) const { return url.starts_with(options_.address.Url() + "/metrics"); }
 
 bool PushGateway::Pause(milliseconds least, milliseconds most) {
   const milliseconds pause(std::uniform_int_distribution<milliseconds::rep>(least.count(), most.count())(jitter_));

@@ -23,13 +23,18 @@
 #include <mutex>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "net/gateway_address.h"
 #include "net/gzip.h"
 #include "net/http_client.h"
+#include "sink/group_endings.h"
+#include "sink/group_ledger.h"
 #include "sink/group_sender.h"
+#include "sink/owner_watch.h"
 #include "sink/push_result.h"
 #include "sink/sink.h"
 #include "sink/sink_log.h"
@@ -47,6 +52,9 @@ struct PushReport {
   int http_status = 0;            // of the last answer, 0 if none came
   size_t quarantined_series = 0;  // that the gateway refuses; they do not make a push a failure
   size_t dropped_series = 0;      // left out since their group would be larger than max_push_bytes
+  size_t ledger_groups = 0;       // that this agent may have made and has not ended, on all gateways
+  size_t groups_deleted = 0;      // that it ended with this push
+  size_t identity_conflicts = 0;  // identities that another agent pushes too
 };
 
 class PushGateway : public Sink {
@@ -77,6 +85,12 @@ class PushGateway : public Sink {
     size_t max_push_bytes = 64 << 20;
     // After so long a family that the gateway refused is tried again.
     std::chrono::milliseconds quarantine_retry = std::chrono::hours(1);
+    // What this agent has made, so that it can end it. Without one no group is ever ended, and nobody is told apart.
+    GroupLedger* ledger = nullptr;
+    // Whether the group of an identity that left the snapshot is ended.
+    bool end_absent_groups = true;
+    // How long ending groups may hold up the next push.
+    std::chrono::milliseconds ending_limit = std::chrono::seconds(2);
     SinkLog log{};
     // Time, for tests. `sleep` gives false if it was interrupted; without one, Interrupt ends the pause.
     std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
@@ -96,6 +110,9 @@ class PushGateway : public Sink {
   // that does not answer, and can still push what is left.
   void Interrupt();
   void Rearm();
+  // The job is over: ends all its groups on this gateway and on former ones. An error says how many are left. Counted in
+  // last_report. REQUIRES: no push is under way.
+  Status EndGroups(const std::string& job, std::chrono::milliseconds limit);
   // What the gateway refused is tried again with the next push. Any thread.
   void LiftQuarantine() { lift_quarantine_ = true; }
 
@@ -107,6 +124,14 @@ class PushGateway : public Sink {
   std::optional<std::chrono::milliseconds> PushRound(const Snapshot& snapshot, std::deque<Group>& pending,
                                                      std::string& first_error);
   Attempt Send(std::string_view method, const std::string& path, const std::string& text, Refusal& refusal);
+  // One request of any kind, as it ended.
+  Attempt Ask(const HttpRequest& request);
+  // Whether it is of the configured gateway; others, formerly configured, do not get its secrets.
+  [[nodiscard]] bool IsOurs(const std::string& url) const;
+  Attempt ReadOwners(const std::string& gateway, const std::string& job, std::chrono::milliseconds timeout, Owners& owners);
+  void SetKeys(const Snapshot& snapshot);
+  // Notes the groups of the snapshot that are new, before they are made.
+  void EnterGroups(const Snapshot& snapshot);
   void Count(const Attempt& attempt, const std::string& where, std::string& first_error);
   void CountMissing(const Snapshot& snapshot);
   // Waits `least` to `most`. False if there is no time for that, or it was interrupted.
@@ -117,6 +142,10 @@ class PushGateway : public Sink {
   HttpClient client_;
   std::atomic<bool> lift_quarantine_ = false;
   GroupSender sender_;
+  std::optional<GroupEndings> endings_;  // these two with a ledger only
+  std::optional<OwnerWatch> watch_;
+  std::vector<Identity> keys_;  // the grouping keys of the snapshot's identities
+  std::set<Identity> arrived_;  // with this push so far, or with the last
   GzipCompressor compressor_;
   std::minstd_rand jitter_;
   std::string compressed_;  // kept for its memory

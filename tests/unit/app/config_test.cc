@@ -195,10 +195,10 @@ INSTANTIATE_TEST_SUITE_P(
                 "addresses; port 0 for any free one; off)"},
         Refusal{Section("  labels: {9a: b}\n"),
                 R"(f.yaml:2:12: labels: "9a" is not a label's name (letters, digits and '_', not beginning with a digit))"},
-        Refusal{
-            Section("  labels: {job: b}\n"),
-            "f.yaml:2:12: labels: \"job\" is a label of Prometheus or of the agent itself (not: job, instance, ip_addr, role, "
-            "le, quantile, __*)"},
+        Refusal{Section("  labels: {job: b}\n"),
+                "f.yaml:2:12: labels: \"job\" is a label of Prometheus or of the agent itself (not: job, instance, ip_addr, "
+                "role, agent, "
+                "le, quantile, __*)"},
         Refusal{Section("  max_segment_bytes: 12\n"),
                 R"(f.yaml:2:22: max_segment_bytes: "12" is not a number of bytes (65536 to 1099511627776))"}));
 

@@ -1,0 +1,67 @@
+// Ends, by DELETE, the groups of the ledger that nothing pushes any more.
+//
+// Before it ends a group it looks who pushed it last: one that another agent has taken over is that agent's, and leaves the
+// ledger. A gateway that does not take a DELETE is asked again after pauses that grow, and given up after a day.
+//
+// Thread safety: none.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "sink/group_ledger.h"
+#include "sink/group_owners.h"
+#include "sink/push_result.h"
+#include "sink/sink_log.h"
+
+namespace persia::agent {
+
+class GroupEndings {
+ public:
+  using Group = GroupLedger::Group;
+
+  struct Options {
+    GroupLedger* ledger = nullptr;
+    std::string gateway;     // the base URL of the configured one
+    bool end_absent = true;  // groups of identities that left; others end whatever this says
+    std::function<Attempt(const std::string& url, std::chrono::milliseconds timeout)> send_delete;
+    // Who owns the groups of a job on a gateway; none if it does not say.
+    std::function<Attempt(const std::string& gateway, const std::string& job, std::chrono::milliseconds timeout,
+                          Owners& owners)>
+        read_owners;
+    std::function<std::chrono::steady_clock::time_point()> now;
+    SinkLog log;
+    std::chrono::milliseconds first_pause = std::chrono::seconds(5);
+    std::chrono::milliseconds longest_pause = std::chrono::minutes(10);
+    std::chrono::milliseconds give_up_after = std::chrono::hours(24);
+  };
+
+  explicit GroupEndings(Options options) : options_(std::move(options)) {}
+
+  // After a push in which all of `pushed`, a snapshot's identities, arrived: ends what is left of the same jobs, for at most
+  // `limit`. Returns how many groups.
+  size_t EndLeft(const std::set<Identity>& pushed, std::chrono::milliseconds limit);
+  // The job is over: ends all its groups. An error says how many are left, and why.
+  Status EndAll(const std::string& job, std::chrono::milliseconds limit, size_t& ended);
+
+ private:
+  struct Trouble {
+    std::chrono::steady_clock::time_point since;
+    std::chrono::steady_clock::time_point retry_at;
+    std::chrono::milliseconds pause{0};
+  };
+
+  size_t End(std::vector<Group> groups, std::chrono::milliseconds limit, std::string& error);
+  void Fail(const std::string& gateway, const std::vector<Group>& groups, const std::string& error);
+
+  const Options options_;
+  std::map<std::string, Trouble> troubles_;  // by gateway
+};
+
+}  // namespace persia::agent

@@ -1,0 +1,89 @@
+#include "sink/group_owners.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "format/grouping_key.h"
+
+namespace persia::agent {
+namespace {
+
+constexpr std::string_view kFamily = "persia_agent_owner_info";
+constexpr size_t kMostBytes = size_t{1} << 30;
+constexpr size_t kLongestLine = 1 << 16;
+
+// Reads `name="value"` and what separates it from the next; false at the end, or if it is something else.
+bool NextLabel(std::string_view& rest, std::string& name, std::string& value) {
+  const size_t equals = rest.find("=\"");
+  if (equals == std::string_view::npos) return false;
+  name = rest.substr(0, equals);
+  value.clear();
+  size_t i = equals + 2;
+  for (; i < rest.size() && rest[i] != '"'; ++i) {
+    if (rest[i] == '\\' && i + 1 < rest.size()) {
+      ++i;
+      value += rest[i] == 'n' ? '\n' : rest[i];
+    } else {
+      value += rest[i];
+    }
+  }
+  if (i >= rest.size()) return false;
+  rest.remove_prefix(i + 1);
+  if (rest.starts_with(',')) rest.remove_prefix(1);
+  return true;
+}
+
+}  // namespace
+
+std::string OwnerText(const std::string& agent_id) {
+  const std::string name(kFamily);
+  return "# HELP " + name + " 1, with the id of the agent that pushed this group last.\n# TYPE " + name + " gauge\n" + name +
+         "{agent_id=\"" + agent_id + "\"} 1\n";
+}
+
+std::string OwnerKey(const Identity& identity) {
+  Identity shown = identity;
+  std::erase_if(shown.labels, [](const auto& label) { return label.second.empty(); });
+  return GroupingKeyPath(shown);
+}
+
+bool OwnerScan::Add(std::string_view piece) {
+  read_ += piece.size();
+  while (!piece.empty()) {
+    const size_t end = piece.find('\n');
+    if (!passed_) {
+      line_ += piece.substr(0, end);
+      const size_t compared = std::min(line_.size(), kFamily.size());
+      passed_ = line_.compare(0, compared, kFamily, 0, compared) != 0 || line_.size() > kLongestLine;
+    }
+    if (end == std::string_view::npos) break;
+    EndLine();
+    piece.remove_prefix(end + 1);
+  }
+  return read_ < kMostBytes;
+}
+
+void OwnerScan::EndLine() {
+  if (!passed_ && line_.size() > kFamily.size() && line_[kFamily.size()] == '{') {
+    std::string_view rest = std::string_view(line_).substr(kFamily.size() + 1);
+    Identity identity;
+    std::string agent_id;
+    std::string name;
+    std::string value;
+    while (NextLabel(rest, name, value)) {
+      if (name == "job") {
+        identity.job = value;
+      } else if (name == "agent_id") {
+        agent_id = value;
+      } else {
+        identity.labels.emplace_back(name, value);
+      }
+    }
+    std::sort(identity.labels.begin(), identity.labels.end());
+    if (identity.job == job_ && !job_.empty()) owners_[OwnerKey(identity)] = std::move(agent_id);
+  }
+  line_.clear();
+  passed_ = false;
+}
+
+}  // namespace persia::agent

@@ -1,0 +1,70 @@
+#include "sink/owner_watch.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace persia::agent {
+namespace {
+
+std::string InWords(const Identity& identity) {
+  std::string text = "job=\"" + identity.job + '"';
+  for (const auto& [name, value] : identity.labels) text += ", " + name + "=\"" + value + '"';
+  return '{' + text + '}';
+}
+
+}  // namespace
+
+void OwnerWatch::Look(const std::set<Identity>& former) {
+  const auto now = options_.now();
+  if (former.empty() || (looks_ >= 2 && now < next_look_)) return;
+  ++looks_;
+  pause_ = std::clamp(2 * pause_, options_.first_pause, options_.longest_pause);
+  next_look_ = now + pause_;
+  Owners owners;
+  // A gateway that does not say keeps nobody from pushing to it.
+  if (options_.read_owners(former.begin()->job, owners).result == PushResult::kSuccess) Conclude(former, owners);
+}
+
+void OwnerWatch::Conclude(const std::set<Identity>& former, const Owners& owners) {
+  GroupLedger& ledger = *options_.ledger;
+  const auto other = [&](const Identity& identity) -> std::string {
+    const auto owner = owners.find(OwnerKey(identity));
+    return owner == owners.end() || owner->second == ledger.agent_id() ? "" : owner->second;
+  };
+  std::vector<Identity> shared;
+  std::string first_other;  // the smallest id: who has it stays
+  for (const Identity& identity : former) {
+    const std::string id = other(identity);
+    if (id.empty()) continue;
+    shared.push_back(identity);
+    if (first_other.empty() || id < first_other) first_other = id;
+  }
+  conflicts_ = shared.size();
+  if (shared.empty()) {
+    if (!told_.empty()) options_.log.note("groups.conflict", "no other agent pushes the groups of this one any more");
+    told_.clear();
+    return;
+  }
+  const bool aside = !ledger.stands_aside() && first_other < ledger.agent_id();
+  const std::string what = InWords(shared.front()) +
+                           (shared.size() > 1 ? " and " + std::to_string(shared.size() - 1) + " more" : "") +
+                           ": this one, whose id is " + ledger.agent_id() + ", and " + first_other;
+  if (told_ != what) {
+    options_.log.warn("groups.conflict",
+                      "two agents push " + what + ", and each replaces what the other counted; give them a REPLICA_INDEX, " +
+                          "an ip_addr or labels of their own. Until then " +
+                          (aside ? "this one adds the label agent=\"" + ledger.agent_id() + "\" to all that it exports"
+                                 : "the one with the larger id adds a label `agent` to all that it exports"));
+    told_ = what;
+  }
+  if (!aside) return;
+  // What has another owner is no longer ours to end.
+  std::vector<GroupLedger::Group> lost;
+  for (const GroupLedger::Group& group : ledger.groups()) {
+    if (group.gateway == options_.gateway && !other(group.identity).empty()) lost.push_back(group);
+  }
+  ledger.Remove(lost);
+  ledger.StandAside();
+}
+
+}  // namespace persia::agent

@@ -1,0 +1,114 @@
+"""Groups on the gateway end when what they are of ends, and no others do."""
+
+import re
+import signal
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from conftest import Job
+from servers import wait_until
+
+
+def keys(gateway):
+    """The grouping keys on the gateway, as (instance, role, ip_addr)."""
+    found = [group["labels"] for group in gateway.groups()]
+    return sorted(tuple(labels.get(name, "") for name in ("instance", "role", "ip_addr")) for labels in found)
+
+
+def wait_for_keys(gateway, wanted):
+    def seen():
+        have = keys(gateway)
+        if have != sorted(wanted):
+            raise ValueError(f"the gateway holds {have}, not {sorted(wanted)}")
+        return True
+
+    wait_until(seen, "the groups to be as they should")
+
+
+@pytest.fixture
+def other_job(tmp_path, segments, gateway, started):
+    """The same job on another host, as far as the gateway can tell: its agent has a directory of its own."""
+    directory = Path(tempfile.mkdtemp(dir=segments))
+    logs = tmp_path / "other"
+    logs.mkdir()
+    return Job(logs, directory, gateway, started)
+
+
+def test_an_agent_killed_and_started_again_under_a_new_address_ends_its_groups_and_no_others(job, other_job, gateway):
+    other = other_job.agent("--ip-addr=10.0.0.9")
+    other_job.worker(replica=7).tell("count my_app batches 3")
+    agent = job.agent("--ip-addr=10.0.0.1", "--on-instance-end=keep")
+    worker = job.worker()
+    worker.tell("count my_app batches 11")
+    others = [("rep_0", "agent", "10.0.0.9"), ("rep_7", "trainer", "10.0.0.9")]
+    wait_for_keys(gateway, [*others, ("rep_0", "agent", "10.0.0.1"), ("rep_0", "trainer", "10.0.0.1")])
+    agent.kill()
+    agent = job.agent("--ip-addr=10.0.0.2", "--on-instance-end=keep")
+    wait_for_keys(gateway, [*others, ("rep_0", "agent", "10.0.0.2"), ("rep_0", "trainer", "10.0.0.2")])
+    assert gateway.metrics().one("my_app_batches", ip_addr="10.0.0.2") == 11
+    gateway.wait_for("persia_agent_groups_deleted_total", 2, ip_addr="10.0.0.2")
+    assert agent.metrics().one("persia_agent_groups") == 2
+    assert other.metrics().one("persia_agent_groups_deleted_total") == 0
+
+
+def test_an_identity_that_left_is_ended_by_an_agent_that_was_killed(job, gateway):
+    agent = job.agent("--ip-addr=10.0.0.1", "--replica=3")
+    wait_for_keys(gateway, [("rep_3", "agent", "10.0.0.1")])
+    agent.kill()
+    job.agent("--ip-addr=10.0.0.1", "--replica=4")
+    wait_for_keys(gateway, [("rep_4", "agent", "10.0.0.1")])
+
+
+def test_on_job_end_delete_ends_the_jobs_groups_and_no_others_when_the_command_has_ended(job, other_job, gateway):
+    other_job.agent("--ip-addr=10.0.0.9")
+    agent = job.exec_worker("--ip-addr=10.0.0.1", "--on-job-end=delete")
+    agent.tell("count my_app batches 11")
+    gateway.wait_for("my_app_batches", 11)
+    assert agent.leave() == 0
+    wait_for_keys(gateway, [("rep_0", "agent", "10.0.0.9")])
+    assert "has no effect" not in agent.output()
+
+
+def test_on_job_end_delete_when_run_has_been_idle_but_not_when_it_is_told_to_end(job, gateway):
+    worker = job.worker()
+    worker.tell("count my_app batches 11")
+    flags = ("--ip-addr=10.0.0.1", "--on-job-end=delete")
+    agent = job.agent(*flags)
+    gateway.wait_for("my_app_batches", 11)
+    agent.signal(signal.SIGTERM)
+    assert agent.wait() == 0
+    assert ("rep_0", "trainer", "10.0.0.1") in keys(gateway)
+    agent = job.agent(*flags, "--exit-when-idle=0.2s")
+    wait_until(lambda: agent.metrics().one("my_app_batches") == 11, "the agent to have read the worker")
+    worker.leave()
+    assert agent.wait() == 0
+    wait_for_keys(gateway, [])
+
+
+def test_a_broken_ledger_is_set_aside_and_the_agent_goes_on(job, segments, gateway):
+    (segments / "agent.groups").write_bytes(b"no ledger at all")
+    agent = job.agent()
+    job.worker().tell("count my_app batches 11")
+    gateway.wait_for("my_app_batches", 11)
+    assert re.search(r"agent\.groups cannot be used.*agent\.groups\.broken-", agent.output())
+    assert [path.read_bytes() for path in segments.glob("agent.groups.broken-*")] == [b"no ledger at all"]
+
+
+def test_of_two_agents_that_claim_one_identity_one_stands_aside_and_both_are_seen(job, other_job, gateway):
+    agents = [one.agent("--ip-addr=10.0.0.1") for one in (job, other_job)]
+    for one, by in ((job, 11), (other_job, 22)):
+        one.worker().tell(f"count my_app batches {by}")
+
+    def both_seen():
+        found = {dict(labels).get("agent", ""): value for (name, labels), value in gateway.metrics().items() if name == "my_app_batches"}
+        return found if sorted(found.values()) == [11, 22] else None
+
+    found = wait_until(both_seen, "both workers' counters on the gateway", 60)
+    assert "" in found and len(found) == 2, found
+    (label,) = set(found) - {""}
+    for agent in agents:
+        agent_label = [dict(labels).get("agent", "") for name, labels in agent.metrics() if name == "my_app_batches"]
+        assert agent_label == [label if agent.metrics().one("my_app_batches") == found[label] else ""]
+    assert any("two agents push" in agent.output() and 'role="' in agent.output() for agent in agents)

@@ -1,0 +1,41 @@
+#include "sink/group_owners.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace persia::agent {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+
+TEST(OwnerScanTest, ReadsWhoPushedWhichGroupWhereverAPieceEnds) {
+  const std::string page =
+      "# HELP persia_agent_owner_info 1, with ...\n# TYPE persia_agent_owner_info gauge\n"
+      "persia_agent_owner_info{agent_id=\"aa\",instance=\"rep_0\",job=\"my \\\"job\\\"\\\\\\n\",role=\"\"} 1\n"
+      "persia_agent_owner_info{agent_id=\"bb\",instance=\"\",job=\"other\"} 1\n"
+      "persia_agent_owner_infos{agent_id=\"cc\",instance=\"rep_0\",job=\"my\"} 1\n"
+      "x{agent_id=\"dd\"} 1\npersia_agent_owner_info{agent_id=\"cut";
+  const std::string job = "my \"job\"\\\n";
+  const std::string key = OwnerKey({job, {{"instance", "rep_0"}, {"role", ""}}});
+  EXPECT_EQ(key, OwnerKey({job, {{"instance", "rep_0"}}}));
+  for (size_t piece = 1; piece < 60; ++piece) {
+    OwnerScan scan(job);
+    for (size_t i = 0; i < page.size(); i += piece) ASSERT_TRUE(scan.Add(std::string_view(page).substr(i, piece)));
+    EXPECT_THAT(scan.owners(), ElementsAre(Pair(key, "aa"))) << piece;
+  }
+}
+
+TEST(OwnerScanTest, AnEndlessPageIsEnoughAtSomeTime) {
+  OwnerScan scan("job");
+  const std::string piece = "persia_agent_owner_info{" + std::string(1 << 20, 'x');
+  int pieces = 0;
+  while (scan.Add(piece)) ASSERT_LT(++pieces, 3000);
+  EXPECT_THAT(scan.owners(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace persia::agent

@@ -1,0 +1,235 @@
+// Groups that end, and agents that claim the same ones, on Debian's prometheus-pushgateway.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "peers/real_gateway.h"
+#include "peers/scripted_peer.h"
+#include "sink/ledger_directory.h"
+#include "sink/push_gateway.h"
+#include "sink/snapshots.h"
+
+namespace persia::agent {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
+
+Identity Rank(int replica, const std::string& ip = "10.0.0.1") {
+  return {"job", {{"instance", "rep_" + std::to_string(replica)}, {"ip_addr", ip}, {"role", "trainer"}}};
+}
+// A gauge x = 1 for each identity.
+Snapshot Of(const std::vector<Identity>& identities, double value = 1) {
+  std::vector<Sample> samples;
+  for (uint32_t i = 0; i < identities.size(); ++i) samples.push_back({"x", MetricType::kGauge, value, i});
+  return Snap(identities, samples);
+}
+
+// One agent: its directory, its ledger, its sink.
+struct TestAgent {
+  explicit TestAgent(std::string gateway, bool end_absent = true) : gateway_(std::move(gateway)), end_absent_(end_absent) {
+    Start();
+  }
+
+  // As after SIGKILL: what is not on disk is lost.
+  void Start(std::string gateway = "") {
+    if (!gateway.empty()) gateway_ = gateway;
+    sink.reset();
+    ledger = std::make_unique<GroupLedger>(directory.Options());
+    sink = std::make_unique<PushGateway>(
+        PushGateway::Options{.address = GatewayAddress::Parse(gateway_).value(),
+                             .http = {.total_timeout = 2s},
+                             .ledger = ledger.get(),
+                             .end_absent_groups = end_absent_,
+                             .log = directory.Options().log,
+                             .now = [this] { return std::chrono::steady_clock::now() + passed; }});
+  }
+  void Push(const Snapshot& snapshot) {
+    const Status status = sink->Push(snapshot);
+    EXPECT_TRUE(status.ok()) << status.error();
+  }
+
+  LedgerDirectory directory;
+  std::chrono::seconds passed{0};
+  std::unique_ptr<GroupLedger> ledger;
+  std::unique_ptr<PushGateway> sink;
+
+ private:
+  std::string gateway_;
+  bool end_absent_;
+};
+
+class RealGroupsTest : public ::testing::Test {
+ protected:
+  // The lines of x, once there are so many: the gateway answers a DELETE before it has done it.
+  static std::vector<std::string> Lines(const RealGateway& gateway, size_t count) {
+    const auto deadline = std::chrono::steady_clock::now() + 10s;
+    std::vector<std::string> lines;
+    do {
+      lines = gateway.Lines("x{");
+    } while (lines.size() != count && std::chrono::steady_clock::now() < deadline);
+    return lines;
+  }
+  // Their instances, in the gateway's order.
+  static std::vector<std::string> Instances(const RealGateway& gateway, size_t count) {
+    std::vector<std::string> instances;
+    for (const std::string& line : Lines(gateway, count)) {
+      const size_t begin = line.find("instance=\"") + 10;
+      instances.push_back(line.substr(begin, line.find('"', begin) - begin));
+    }
+    return instances;
+  }
+
+  RealGateway gateway_;
+};
+
+TEST_F(RealGroupsTest, AGroupEndsWhenItsIdentityHasLeft) {
+  TestAgent agent(gateway_.address());
+  agent.Push(Of({Rank(0), Rank(1)}));
+  EXPECT_EQ(agent.sink->last_report().ledger_groups, 2U);
+  agent.Push(Of({Rank(0)}));
+  EXPECT_THAT(Instances(gateway_, 1), ElementsAre("rep_0"));
+  EXPECT_EQ(agent.sink->last_report().groups_deleted, 1U);
+  EXPECT_EQ(agent.sink->last_report().ledger_groups, 1U);
+  EXPECT_THAT(gateway_.Lines("push_time_seconds{"), SizeIs(1));
+}
+
+TEST_F(RealGroupsTest, AnAgentThatWasKilledKnowsItsGroups) {
+  TestAgent agent(gateway_.address());
+  agent.Push(Of({Rank(0), Rank(1)}));
+  agent.Start();
+  agent.Push(Of({Rank(0)}));
+  EXPECT_THAT(Instances(gateway_, 1), ElementsAre("rep_0"));
+}
+
+TEST_F(RealGroupsTest, TheLedgerIsWrittenBeforeTheFirstPut) {
+  ScriptedPeer silent({Reply::Close()});
+  TestAgent agent(silent.address());
+  agent.sink->Interrupt();  // not one request gets out
+  EXPECT_FALSE(agent.sink->Push(Of({Rank(0)})).ok());
+  EXPECT_THAT(GroupLedger(agent.directory.Options()).groups(), SizeIs(1));
+}
+
+TEST_F(RealGroupsTest, AnIdentityThatShowsNothingIsNotEntered) {
+  TestAgent agent(gateway_.address());
+  agent.Push(Snap({Rank(0), Rank(1)}, {{"x", MetricType::kGauge, 1, 0}}));
+  EXPECT_THAT(agent.ledger->groups(), SizeIs(1));
+}
+
+TEST_F(RealGroupsTest, OtherAgentsGroupsStay) {
+  TestAgent agent(gateway_.address());
+  TestAgent other(gateway_.address());
+  agent.Push(Of({Rank(0)}));
+  other.Push(Of({Rank(1)}));
+  agent.Push(Of({Rank(2)}));
+  EXPECT_THAT(Instances(gateway_, 2), UnorderedElementsAre("rep_1", "rep_2"));
+  EXPECT_TRUE(agent.sink->EndGroups("job", 5s).ok());
+  EXPECT_THAT(Instances(gateway_, 1), ElementsAre("rep_1"));
+}
+
+TEST_F(RealGroupsTest, AGroupThatAnotherAgentHasTakenOverIsNotEnded) {
+  TestAgent agent(gateway_.address());
+  agent.Push(Of({Rank(0), Rank(1)}));
+  TestAgent other(gateway_.address());
+  other.Push(Of({Rank(1)}, 7));
+  agent.Push(Of({Rank(0)}));
+  EXPECT_THAT(Instances(gateway_, 2), UnorderedElementsAre("rep_0", "rep_1"));
+  EXPECT_THAT(agent.ledger->groups(), SizeIs(1));
+}
+
+TEST_F(RealGroupsTest, KeepKeepsButNotUnderAnOldAddress) {
+  TestAgent agent(gateway_.address(), /*end_absent=*/false);
+  agent.Push(Of({Rank(0), Rank(1)}));
+  agent.Push(Of({Rank(0, "10.0.0.2")}));
+  EXPECT_THAT(Lines(gateway_, 2), UnorderedElementsAre(AllOf(HasSubstr("rep_0"), HasSubstr("10.0.0.2")), HasSubstr("rep_1")));
+}
+
+TEST_F(RealGroupsTest, AJobsFinalValuesStayWhenAnotherJobUsesItsDirectory) {
+  TestAgent agent(gateway_.address());
+  agent.Push(Of({Rank(0)}));
+  agent.Start();
+  agent.Push(Of({{"another_job", {{"instance", "rep_9"}}}}));
+  EXPECT_THAT(Instances(gateway_, 2), UnorderedElementsAre("rep_0", "rep_9"));
+}
+
+TEST_F(RealGroupsTest, GroupsOnAFormerGatewayEnd) {
+  RealGateway former;
+  TestAgent agent(former.address(), /*end_absent=*/false);
+  agent.Push(Of({Rank(0)}));
+  agent.Start(gateway_.address());
+  agent.Push(Of({Rank(0)}));
+  EXPECT_THAT(Instances(gateway_, 1), ElementsAre("rep_0"));
+  EXPECT_THAT(Instances(former, 0), IsEmpty());
+}
+
+TEST_F(RealGroupsTest, AFormerGatewayThatIsAwayIsAskedAgainAfterGrowingPausesAndFailsNothing) {
+  const std::string address = ScriptedPeer({Reply::Close()}).address();  // gone with this line
+  TestAgent agent(gateway_.address());
+  agent.ledger->Add({{"http://" + address, Rank(0)}});
+  for (int i = 0; i < 20; ++i) {
+    agent.Push(Of({Rank(0)}));
+    agent.passed += 1s;
+  }
+  EXPECT_THAT(agent.directory.warnings, ElementsAre(HasSubstr("cannot end 1 groups")));
+  EXPECT_THAT(agent.ledger->groups(), SizeIs(2));
+  agent.passed += 25h;
+  agent.Push(Of({Rank(0)}));
+  EXPECT_THAT(agent.directory.warnings, ElementsAre(HasSubstr("cannot end"), HasSubstr("given up ending 1 groups")));
+  EXPECT_THAT(agent.ledger->groups(), SizeIs(1));
+}
+
+TEST_F(RealGroupsTest, NothingEndsAfterAPushThatDidNotArrive) {
+  TestAgent agent(gateway_.address());
+  agent.Push(Of({Rank(0), Rank(1)}));
+  PushGateway other({.address = GatewayAddress::Parse(gateway_.address()).value()});
+  gateway_.Kill();
+  agent.passed += 1h;
+  agent.sink->Interrupt();
+  EXPECT_FALSE(agent.sink->Push(Of({Rank(0)})).ok());
+  agent.sink->Rearm();
+  EXPECT_THAT(agent.ledger->groups(), SizeIs(2));
+  EXPECT_EQ(agent.sink->last_report().groups_deleted, 0U);
+}
+
+TEST_F(RealGroupsTest, TheJobsEndSaysWhatItCouldNotEnd) {
+  TestAgent agent(gateway_.address());
+  agent.Push(Of({Rank(0), Rank(1)}));
+  gateway_.Kill();
+  EXPECT_THAT(agent.sink->EndGroups("job", 1s).error(), HasSubstr("2 groups of the job are still on the gateway"));
+  gateway_.Start();
+  EXPECT_TRUE(agent.sink->EndGroups("job", 1s).ok());
+}
+
+TEST_F(RealGroupsTest, OfTwoAgentsWithOneIdentityTheLargerIdStandsAside) {
+  TestAgent one(gateway_.address());
+  TestAgent two(gateway_.address());
+  TestAgent& stays = one.ledger->agent_id() < two.ledger->agent_id() ? one : two;
+  TestAgent& goes = &stays == &one ? two : one;
+  for (int i = 0; i < 3; ++i) {
+    stays.Push(Of({Rank(0)}, 10));
+    goes.Push(Of({Rank(0), Rank(5)}, 20));
+  }
+  EXPECT_TRUE(goes.ledger->stands_aside());
+  EXPECT_FALSE(stays.ledger->stands_aside());
+  const std::string label = "agent=\"" + goes.ledger->agent_id() + "\"";
+  EXPECT_THAT(Lines(gateway_, 3), UnorderedElementsAre(AllOf(HasSubstr("rep_0"), HasSubstr("} 10")),
+                                                       AllOf(HasSubstr("rep_0"), HasSubstr(label), HasSubstr("} 20")),
+                                                       AllOf(HasSubstr("rep_5"), HasSubstr(label))));
+  EXPECT_THAT(goes.directory.warnings, ElementsAre(AllOf(HasSubstr("rep_0"), HasSubstr(stays.ledger->agent_id()),
+                                                         HasSubstr("this one adds the label agent="))));
+  goes.Start();
+  goes.Push(Of({Rank(0), Rank(5)}, 21));
+  EXPECT_THAT(Lines(gateway_, 3), SizeIs(3));
+}
+
+}  // namespace
+}  // namespace persia::agent

@@ -1,0 +1,64 @@
+// A directory with a ledger in it, for as long as the object lives.
+#pragma once
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sink/group_ledger.h"
+
+namespace persia::agent {
+
+class LedgerDirectory {
+ public:
+  LedgerDirectory() {
+    std::string name = "/dev/shm/persia-ledger-XXXXXX";
+    path_ = mkdtemp(name.data());
+    fd_ = open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  }
+  ~LedgerDirectory() {
+    close(fd_);
+    std::filesystem::remove_all(path_);
+  }
+  LedgerDirectory(const LedgerDirectory&) = delete;
+  LedgerDirectory& operator=(const LedgerDirectory&) = delete;
+
+  GroupLedger::Options Options(std::string run_id = "run") {
+    return {.directory_fd = fd_,
+            .directory = path_,
+            .run_id = std::move(run_id),
+            .log = {.note = [this](std::string_view, const std::string& message) { notes.push_back(message); },
+                    .warn = [this](std::string_view, const std::string& message) { warnings.push_back(message); }}};
+  }
+  void WriteRaw(const std::string& name, const std::string& bytes) const { std::ofstream(path_ + '/' + name) << bytes; }
+  [[nodiscard]] std::string ReadRaw(const std::string& name) const {
+    std::ifstream file(path_ + '/' + name);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  // A file that is whole but for what stands in it.
+  void WritePayload(const std::string& name, const std::string& payload) const {
+    StateFile file({.directory_fd = fd_, .directory = path_, .name = name, .magic = {'P', 'R', 'S', 'M', 'G', 'R', 'P', '\n'}});
+    static_cast<void>(file.Write(payload));
+  }
+  // Not writable, also for root: something else stands behind the descriptor.
+  void SetWritable(bool writable) const {
+    const int other = open(writable ? path_.c_str() : "/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    dup3(other, fd_, O_CLOEXEC);
+    close(other);
+  }
+
+  std::vector<std::string> notes;
+  std::vector<std::string> warnings;
+
+ private:
+  std::string path_;
+  int fd_;
+};
+
+}  // namespace persia::agent

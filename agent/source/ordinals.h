@@ -26,6 +26,8 @@ class Ordinals {
     taken.insert(number);
     return number;
   }
+  // This number, if it is free; false: it is not.
+  bool TakeThis(const Key& instance, uint32_t number) { return taken_[instance].insert(number).second; }
   void GiveBack(const Key& instance, uint32_t number) {
     const auto found = taken_.find(instance);
     if (found != taken_.end() && found->second.erase(number) > 0 && found->second.empty()) {

@@ -1,7 +1,8 @@
 // The payload, in the terms of state/bytes.h. A list is its count (U32), then its entries; a time is milliseconds since 1970
 // (U64).
 //
-//   state     run id (String), folded: list of ids (String), processes folded in all (U64), list of instances, list of groups
+//   state     run id (String), folded: list of ids (String), living: list of (id (String), ordinal (U32)),
+//             processes folded in all (U64), list of instances, list of groups
 //   instance  role (String), replica (U32), last seen (time), list of places
 //   place     ordinal (U32), ended (U64), pid (U32), pid namespace (U64), start ticks (U64), restart count (U32),
 //             last change (time)
@@ -304,6 +305,11 @@ std::string EncodeRetired(const RetiredState& state, const Moment& now) {
   for (const std::string& id : state.folded) {
     writer.String(id);
   }
+  writer.U32(static_cast<uint32_t>(state.places.size()));
+  for (const auto& [id, ordinal] : state.places) {
+    writer.String(id);
+    writer.U32(ordinal);
+  }
   writer.U64(state.processes.processes());
   writer.U32(static_cast<uint32_t>(state.processes.instances().size()));
   for (const auto& [key, instance] : state.processes.instances()) {
@@ -322,6 +328,11 @@ Result<RetiredState> DecodeRetired(std::string_view payload, const RetiredProces
   state.run_id = reader.String();
   for (uint32_t left = reader.Count(4); left > 0 && reader.ok(); --left) {
     state.folded.emplace(reader.String());
+  }
+  constexpr size_t kPlaceOfLivingBytes = 8;
+  for (uint32_t left = reader.Count(kPlaceOfLivingBytes); left > 0 && reader.ok(); --left) {
+    std::string id(reader.String());
+    state.places.emplace(std::move(id), reader.U32());
   }
   const uint64_t processes = reader.U64();
   constexpr size_t kLeastInstance = 20;

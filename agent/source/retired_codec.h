@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -20,6 +21,8 @@ inline constexpr uint32_t kRetiredStateVersion = 1;
 struct RetiredState {
   std::string run_id = {};
   std::set<std::string> folded = {};  // ids of segments
+  // On which place of its instance each living process stood when this was written, by the id of its segment.
+  std::map<std::string, uint32_t> places = {};
   RetiredProcesses processes;
 };
 

@@ -54,6 +54,11 @@ void RetiredStore::Fold(const MergeInput& ended, const RetiredPlace& about, cons
   Step("folded");
 }
 
+std::optional<uint32_t> RetiredStore::PlaceOf(const std::string& id) const {
+  const auto found = state_.places.find(id);
+  return found == state_.places.end() ? std::nullopt : std::optional(found->second);
+}
+
 void RetiredStore::Leaves(const std::string& id, const std::string& name, const FileId& file) {
   left_.insert_or_assign(name, Left{id, file});
 }

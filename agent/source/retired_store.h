@@ -66,6 +66,11 @@ class RetiredStore {
   void Leaves(const std::string& id, const std::string& name, const FileId& file);
   // Whether this is such a file.
   [[nodiscard]] bool IsLeft(const std::string& name, const FileId& file) const;
+  // The place that a process had, by its segment's id, when the state was last written.
+  [[nodiscard]] std::optional<uint32_t> PlaceOf(const std::string& id) const;
+  // Whether the state waits to be written; it takes the places of the living then.
+  [[nodiscard]] bool Changed() const { return !saved_; }
+  void SetPlaces(std::map<std::string, uint32_t> places) { state_.places = std::move(places); }
   // All segments in the directory were looked at: ids of others need not be kept.
   void ForgetOthers();
   // Writes the state if it changed, and removes the files that are left.

@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <numeric>
+#include <optional>
 #include <set>
+#include <string>
+#include <tuple>
 #include <utility>
 
 namespace persia::agent {
@@ -61,7 +65,9 @@ Result<std::shared_ptr<const Snapshot>> SegmentSource::Collect() {
   return snapshot;
 }
 
-// Gives each process of our run a number among those of its instance, the oldest first.
+// Gives each process of our run a number among those of its instance: the one that it had under the former agent, as far as the
+// state knows; then the oldest first, as they came. So what is counted by place goes on where it was. Those that are in the
+// state already come last: their places are free since then.
 void SegmentSource::AssignPlaces() {
   std::vector<Known*> without;
   for (Known& known : known_) {
@@ -73,12 +79,20 @@ void SegmentSource::AssignPlaces() {
     GiveBackPlace(known);
     without.push_back(&known);
   }
-  std::sort(without.begin(), without.end(), [](const Known* a, const Known* b) {
-    return std::pair(a->reader->header().birth_unix_ns, a->reader->id()) <
-           std::pair(b->reader->header().birth_unix_ns, b->reader->id());
+  const auto order = [this](const Known* known) {
+    return std::tuple(retired_.Holds(known->reader->id()), known->reader->header().birth_unix_ns, known->reader->id());
+  };
+  std::sort(without.begin(), without.end(), [&](const Known* a, const Known* b) { return order(a) < order(b); });
+  std::erase_if(without, [&](Known* known) {
+    known->instance.emplace(known->reader->identity().role, known->reader->identity().replica);
+    const std::optional<uint32_t> former = retired_.PlaceOf(known->reader->id());
+    if (!former || !ordinals_.TakeThis(*known->instance, *former)) {
+      return false;
+    }
+    known->ordinal = *former;
+    return true;
   });
   for (Known* known : without) {
-    known->instance.emplace(known->reader->identity().role, known->reader->identity().replica);
     known->ordinal = ordinals_.Take(*known->instance);
   }
 }
@@ -123,6 +137,15 @@ void SegmentSource::Retire() {
     GiveBackPlace(known);
     return true;
   });
+  if (retired_.Changed()) {
+    std::map<std::string, uint32_t> places;
+    for (const Known& known : known_) {
+      if (known.instance) {
+        places.emplace(known.reader->id(), known.ordinal);
+      }
+    }
+    retired_.SetPlaces(std::move(places));
+  }
   retired_.SaveAndRemove(options_.directory, now_);
 }
 

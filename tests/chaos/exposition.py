@@ -10,8 +10,6 @@ from fractions import Fraction
 _WORKERS = ("chaos_", "persia_events_total", "persia_event_interval_seconds")
 # What agent and gateway count of themselves begins at zero with each of them.
 _THEIR_OWN = ("persia_agent_", "process_", "go_", "pushgateway_", "promhttp_", "prometheus_")
-# Counted by place, and after a restart of the agent the living processes may stand on other places.
-_BY_PLACE = ("persia_process_",)
 _SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 # Labels that the agent and the gateway add, and the ledgers do not know.
@@ -65,7 +63,7 @@ class Watcher(threading.Thread):
             if line.startswith("#"):
                 if line.startswith("# TYPE "):
                     _, _, name, kind = line.split(" ")
-                    watched = kind in ("counter", "histogram") and not name.startswith(_THEIR_OWN + _BY_PLACE)
+                    watched = kind in ("counter", "histogram") and not name.startswith(_THEIR_OWN)
                 continue
             if not watched:
                 continue

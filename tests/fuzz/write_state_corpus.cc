@@ -43,7 +43,8 @@ int main(int argc, char** argv) {
   }
   const double bounds[] = {0.5, 2};
   const uint64_t buckets[] = {1, 2, 3};
-  RetiredState kinds{.run_id = "r", .folded = {"0123456789abcdef"}, .processes = RetiredProcesses({})};
+  RetiredState kinds{
+      .run_id = "r", .folded = {"0123456789abcdef"}, .places = {{"fedcba9876543210", 1}}, .processes = RetiredProcesses({})};
   for (const int replica : {0, 1, 1}) {
     SegmentBuilder segment;
     segment.Identity({.job = "j", .run_id = "r", .role = "worker", .replica = replica, .labels = {{"zone", "a"}}});

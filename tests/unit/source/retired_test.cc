@@ -363,6 +363,38 @@ TEST_F(RetiredTest, AProcessTakesThePlaceOfOneThatEnded) {
   EXPECT_THAT(places, UnorderedElementsAre("0 alive after 1", "1 empty after 1"));
 }
 
+TEST_F(RetiredTest, EachProcessKeepsItsPlaceWhenTheAgentComesBack) {
+  const auto places = [this] {
+    Collect();
+    std::map<uint32_t, std::string> by_ordinal;
+    for (const WorkerProcess& process : source().processes()) {
+      by_ordinal[process.ordinal] = (process.alive ? "alive after " : "empty after ") + std::to_string(process.predecessors);
+    }
+    return by_ordinal;
+  };
+  auto a = StartWithGauge(1);
+  auto b = StartWithGauge(2);
+  auto c = StartWithGauge(3);
+  Collect();
+  b->End();
+  c->End();
+  Collect();
+  auto d = StartWithGauge(4);  // takes the place of b
+  auto e = StartWithGauge(5);  // takes the place of c
+  Collect();
+  a->End();
+  d->End();
+  const auto before = places();
+  EXPECT_THAT(before, ElementsAre(Pair(0U, "empty after 1"), Pair(1U, "empty after 2"), Pair(2U, "alive after 1")));
+  StartAgent();
+  EXPECT_EQ(places(), before);
+  auto f = StartWithGauge(6);  // not in the state: nothing has ended since
+  const auto with_f = places();
+  EXPECT_EQ(with_f.at(0), "alive after 1");
+  StartAgent();
+  EXPECT_EQ(places(), with_f);
+}
+
 TEST_F(RetiredTest, AnInstanceThatLeftIsHiddenAndComesBackWithItsCounts) {
   CountAndEnd(5);
   auto other = Start({.role = "server"});
@@ -449,7 +481,7 @@ TEST_F(RetiredTest, AProcessThatMakesSeriesWithoutEndIsHeldToTheLimit) {
 
 TEST(RetiredCodecTest, DamagedPayloadsAreRefusedOrRead) {
   SegmentIdentity identity{.run_id = "r", .role = "worker", .labels = {{"a", "b"}}};
-  RetiredState state{.run_id = "r", .folded = {"id"}, .processes = RetiredProcesses({})};
+  RetiredState state{.run_id = "r", .folded = {"id"}, .places = {{"of the living", 2}}, .processes = RetiredProcesses({})};
   RetiredGroup& group = state.processes.TakeGroup(identity);
   SegmentFamily family{.known = true,
                        .kind = segment::Kind::kHistogram,

@@ -61,6 +61,21 @@ def test_an_identity_that_left_is_ended_by_an_agent_that_was_killed(job, gateway
     wait_for_keys(gateway, [("rep_4", "agent", "10.0.0.1")])
 
 
+def test_the_group_of_a_worker_that_left_ends_also_when_the_agent_was_killed_meanwhile(job, gateway):
+    flags = ("--ip-addr=10.0.0.1", "--gauge-ttl=1")
+    agent = job.agent(*flags)
+    workers = [job.worker(replica=replica) for replica in (1, 2)]
+    for worker in workers:
+        worker.tell("count my_app batches 11")
+    stay = [("rep_0", "agent", "10.0.0.1"), ("rep_1", "trainer", "10.0.0.1")]
+    wait_for_keys(gateway, [*stay, ("rep_2", "trainer", "10.0.0.1")])
+    agent.kill()
+    workers[1].leave()
+    job.agent(*flags)
+    wait_for_keys(gateway, stay)
+    assert gateway.metrics().one("my_app_batches") == 11
+
+
 def test_on_job_end_delete_ends_the_jobs_groups_and_no_others_when_the_command_has_ended(job, other_job, gateway):
     other_job.agent("--ip-addr=10.0.0.9")
     agent = job.exec_worker("--ip-addr=10.0.0.1", "--on-job-end=delete")

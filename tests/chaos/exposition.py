@@ -10,6 +10,8 @@ from fractions import Fraction
 _WORKERS = ("chaos_", "persia_events_total", "persia_event_interval_seconds")
 # What agent and gateway count of themselves begins at zero with each of them.
 _THEIR_OWN = ("persia_agent_", "process_", "go_", "pushgateway_", "promhttp_", "prometheus_")
+# Counted by place. While the state cannot be written, an agent that comes back cannot know who stood where.
+_BY_PLACE = "persia_process_restarts_total"
 _SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 # Labels that the agent and the gateway add, and the ledgers do not know.
@@ -36,8 +38,10 @@ class Watcher(threading.Thread):
     A series that is absent did not fall: the gateway keeps nothing on disk. When it is back, it must not be below what it was.
     """
 
-    def __init__(self, name, address, interval=0.1):
+    def __init__(self, name, address, places_may_move, interval=0.1):
+        """`places_may_move` tells whether the directory is full, or just was."""
         super().__init__(name=name, daemon=True)
+        self._places_may_move = places_may_move
         self._address, self._interval = address, interval
         self._highest = {}
         self._end = threading.Event()
@@ -70,7 +74,7 @@ class Watcher(threading.Thread):
             series, _, text = line.rpartition(" ")
             value = float(text)
             before = highest.get(series)
-            if before is not None and value < before:
+            if before is not None and value < before and not (series.startswith(_BY_PLACE) and self._places_may_move()):
                 self.falls.append(f"{time.strftime('%H:%M:%S')} {self.name}: {series} fell from {before!r} to {value!r}")
             highest[series] = value
 

@@ -50,6 +50,7 @@ class Job:
         self._seeds = random.Random(seed)  # the workers' own
         self._clean = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
         self._full = 0
+        self._full_until = 0.0
         self.agent = self.gateway = None
         self.launched = False  # whether the agent runs in exec mode
         self.workers = []
@@ -222,6 +223,7 @@ class Job:
     def full_directory(self, leave):
         """For as long as it lasts all but `leave` bytes of the directory's filesystem are taken."""
         self.set_full(True)
+        self._full_until = float("inf")
         filler = self.segments / "filler"
         with open(filler, "wb") as file:
             self._take_all(file, leave)
@@ -230,6 +232,10 @@ class Job:
         finally:
             filler.unlink()
             self.set_full(False)
+            self._full_until = time.monotonic() + 3  # by then what was read last has been pushed
+
+    def full_lately(self):
+        return time.monotonic() < self._full_until
 
     def _take_all(self, file, leave):
         while True:

@@ -107,6 +107,27 @@ def test_run_goes_on_after_a_failure_and_ends_with_success(job, gateway, segment
     assert not (segments / "agent.state").exists()
 
 
+def test_gauges_of_the_dead_and_instances_that_left_end_everywhere(job, gateway):
+    agent = job.agent("--gauge-ttl=2")
+    leaving, staying = job.worker(), job.worker("server")
+    leaving.tell("set my_app loss 0.5")
+    leaving.tell("count my_app batches 3")
+    staying.tell("set my_app loss 0.25")
+    gateway.wait_for("my_app_loss", 0.5, role="trainer")
+    leaving.kill()
+    gateway.wait_for("my_app_loss", None, role="trainer")
+    gateway.wait_for("my_app_batches", None, role="trainer")
+    seen = agent.metrics()
+    assert seen.one("my_app_loss", role="trainer") is None
+    assert seen.one("my_app_batches", role="trainer") is None
+    assert seen.one("my_app_loss", role="server") == 0.25
+
+    back = job.worker()
+    back.tell("count my_app batches 1")
+    gateway.wait_for("my_app_batches", 4, role="trainer")
+    assert gateway.metrics().one("my_app_loss", role="trainer") is None
+
+
 def test_instance_that_left_keeps_its_counts_if_asked_to(job, gateway):
     agent = job.agent("--gauge-ttl=0.5", "--on-instance-end=keep")
     worker = job.worker()

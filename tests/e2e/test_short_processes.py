@@ -86,7 +86,7 @@ def test_two_thousand_short_processes_leave_their_counts_and_nothing_else(jobs, 
 
     # A round in which something else held one of them up is not theirs.
     ratios = []
-    while len(ratios) < 5 and min(ratios, default=9) > 1.2:
+    while len(ratios) < 10 and min(ratios, default=9) > 1.2:
         ratios.append(ratio_of_collect_times(*agents))
     print(f"collect time after {MANY} processes by that after {FEW}: {ratios}")
     assert min(ratios) <= 1.2

@@ -20,6 +20,10 @@
 namespace persia::agent {
 namespace {
 
+// An answer is written in pieces, and given up when it is taken by less than so many bytes a second beyond the time-out.
+constexpr size_t kPiece = 1 << 16;
+constexpr size_t kSlowestReader = 1 << 20;
+
 struct ListenAddress {
   std::string ip;
   uint16_t port = 0;
@@ -128,11 +132,15 @@ class HttpServer::Civetweb {
                               header_bytes.c_str(),  //
                               "enable_keep_alive",
                               "no",  //
+                              // Else a request with an absolute URI is one for a host "mydomain.com" only.
+                              "enable_auth_domain_check",
+                              "no",  //
                               nullptr};
     mg_callbacks callbacks{};
     callbacks.begin_request = [](mg_connection* connection) { return Self(connection)->Answer(connection); };
     callbacks.http_error = [](mg_connection* connection, int status, const char* message) {
       Self(connection)->Write(connection, {.status = status, .body = std::string(message) + '\n'}, true);
+      mg_disable_connection_keep_alive(connection);
       return 0;
     };
     callbacks.log_message = [](const mg_connection* connection, const char* message) {
@@ -180,10 +188,11 @@ class HttpServer::Civetweb {
       request.headers.emplace_back(info->http_headers[i].name, info->http_headers[i].value);
     }
     const bool is_head = request.method == "HEAD";
-    const ServerResponse response = ReadBody(connection, request.body)
-                                        ? Dispatch(request)
-                                        : ServerResponse{.status = 413, .body = "The body is too large.\n"};
+    std::optional<ServerResponse> refused = ReadBody(connection, info->content_length, request);
+    const ServerResponse response = refused ? *std::move(refused) : Dispatch(request);
     Write(connection, response, !is_head);
+    // Else civetweb would read what is left of the body before it closes, for as long as the client sends some.
+    mg_disable_connection_keep_alive(connection);
     return response.status;
   }
 
@@ -207,25 +216,40 @@ class HttpServer::Civetweb {
     }
   }
 
-  // False if it is longer than allowed.
-  bool ReadBody(mg_connection* connection, std::string& body) const {
-    char buffer[4096];
-    for (;;) {
-      const int got = mg_read(connection, buffer, sizeof(buffer));
-      if (got <= 0) return true;
-      if (body.size() + static_cast<size_t>(got) > options_.max_body_bytes) return false;
-      body.append(buffer, static_cast<size_t>(got));
+  // What is to be answered if the body cannot be had.
+  std::optional<ServerResponse> ReadBody(mg_connection* connection, long long length, ServerRequest& request) const {
+    // Chunks are civetweb's to read, and it reads a chunk's head for as long as somebody sends it.
+    if (!request.Header("Transfer-Encoding").empty()) {
+      return ServerResponse{.status = 411, .body = "A body needs a Content-Length here.\n"};
     }
+    if (length > 0 && static_cast<unsigned long long>(length) > options_.max_body_bytes) {
+      return ServerResponse{.status = 413, .body = "The body is too large.\n"};
+    }
+    // Byte for byte, since civetweb reads until all of what is asked for has come, with a time-out for each part of it.
+    const auto deadline = std::chrono::steady_clock::now() + options_.request_timeout;
+    for (long long left = length; left > 0; --left) {
+      char byte = 0;
+      if (mg_read(connection, &byte, 1) != 1 || std::chrono::steady_clock::now() > deadline) {
+        return ServerResponse{.status = 408, .body = "The body did not come whole in time.\n"};
+      }
+      request.body += byte;
+    }
+    return std::nullopt;
   }
 
-  static void Write(mg_connection* connection, const ServerResponse& response, bool with_body) {
+  void Write(mg_connection* connection, const ServerResponse& response, bool with_body) const {
     std::string head = "HTTP/1.1 " + std::to_string(response.status) + ' ' +
                        mg_get_response_code_text(connection, response.status) + "\r\nContent-Type: " + response.content_type +
                        "\r\nContent-Length: " + std::to_string(response.body.size()) + "\r\nConnection: close\r\n";
     for (const auto& [name, value] : response.headers) head += name + ": " + value + "\r\n";
     head += "\r\n";
-    if (mg_write(connection, head.data(), head.size()) > 0 && with_body) {
-      mg_write(connection, response.body.data(), response.body.size());
+    if (mg_write(connection, head.data(), head.size()) <= 0 || !with_body) return;
+    // civetweb's time-out begins anew whenever something is taken.
+    const auto deadline = std::chrono::steady_clock::now() + options_.request_timeout +
+                          std::chrono::milliseconds(response.body.size() * 1000 / kSlowestReader);
+    for (size_t at = 0; at < response.body.size() && std::chrono::steady_clock::now() < deadline; at += kPiece) {
+      const size_t size = std::min(kPiece, response.body.size() - at);
+      if (mg_write(connection, response.body.data() + at, size) != static_cast<int>(size)) return;
     }
   }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/socket.h>
 
 #include <chrono>
 #include <filesystem>
@@ -99,8 +100,42 @@ TEST_F(HttpServerTest, BodiesAreReadUpToTheLimit) {
   Serve({.max_body_bytes = 8});
   EXPECT_THAT(Ask("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\n12345678"), EndsWith("\r\n\r\n12345678"));
   EXPECT_THAT(Ask("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n123456789"), StartsWith("HTTP/1.1 413 "));
-  EXPECT_THAT(Ask("POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"),
-              EndsWith("\r\n\r\nabcde"));
+}
+
+TEST_F(HttpServerTest, ATooLargeBodyIsNotWaitedFor) {
+  Serve({.request_timeout = 600s});
+  EXPECT_THAT(Ask("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n" + std::string(1000, 'x')),
+              StartsWith("HTTP/1.1 413 "));
+}
+
+TEST_F(HttpServerTest, ABodyWithoutItsLengthIsRefusedUnread) {
+  Serve({.request_timeout = 600s});
+  EXPECT_THAT(Ask("POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nffffffff\r\nabc"),
+              StartsWith("HTTP/1.1 411 "));
+}
+
+TEST_F(HttpServerTest, ABodyThatTricklesIsGivenUp) {
+  Serve({.request_timeout = 200ms});
+  const Socket connection = Socket::Connect(server_->port());
+  connection.Send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n");
+  std::jthread trickle([fd = connection.fd()](const std::stop_token& stop) {
+    while (!stop.stop_requested() && send(fd, "x", 1, MSG_NOSIGNAL) == 1) std::this_thread::sleep_for(10ms);
+  });
+  EXPECT_THAT(connection.ReadToEnd(), StartsWith("HTTP/1.1 408 "));
+}
+
+TEST_F(HttpServerTest, AnAnswerThatNobodyTakesIsGivenUp) {
+  const std::string body(20'000'000, 'x');
+  routes_.push_back({"GET", "/large", [&](const ServerRequest&) { return ServerResponse{.body = body}; }});
+  Serve({.threads = 1, .request_timeout = 200ms});
+  const Socket never_reads = Socket::Connect(server_->port());
+  never_reads.Send("GET /large HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_THAT(Get("/metrics"), StartsWith("HTTP/1.1 200 "));  // by the one worker that there is
+}
+
+TEST_F(HttpServerTest, AnAbsoluteUriIsItsPath) {
+  Serve();
+  EXPECT_THAT(Get("http://somewhere:" + std::to_string(server_->port()) + "/metrics"), EndsWith("\r\n\r\nx 1\n"));
 }
 
 TEST_F(HttpServerTest, HeadersAreReadUpToTheLimit) {

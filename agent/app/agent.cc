@@ -118,6 +118,14 @@ Status Agent::Listen() {
   options.listen_address = setup_.options.listen_address;
   options.fall_back_to_free_port = setup_.options.listen_address_is_default;
   options.log = [](const std::string& message) { LogDebug("web", message); };
+  if (!setup_.options.web_config_file.empty()) {
+    web_access_ = std::make_unique<WebAccess>(setup_.options.web_config_file);
+    if (Status status = web_access_->Open(); !status.ok()) {
+      return status;
+    }
+    options.guard = [this](const ServerRequest& request) { return web_access_->Refuse(request); };
+    options.tls = web_access_->tls();
+  }
   auto server = HttpServer::Start(std::move(options), Routes());
   if (!server.ok()) {
     return Error{server.error()};

@@ -29,6 +29,7 @@
 #include "app/options.h"
 #include "app/pusher.h"
 #include "app/status_page.h"
+#include "app/web_access.h"
 #include "format/text_format.h"
 #include "model/combine.h"
 #include "net/http_server.h"
@@ -86,6 +87,7 @@ class Agent {
   Status Listen();
   // Where Listen took place; empty if nowhere.
   [[nodiscard]] std::string listening_at() const;
+  [[nodiscard]] bool listens_with_tls() const { return web_access_ != nullptr && web_access_->tls().has_value(); }
   void Start();
   // An error says why the last values did not arrive. REQUIRES: started.
   Status Finish();
@@ -181,7 +183,8 @@ class Agent {
 
   Collector collector_;
   Pusher pusher_;
-  std::unique_ptr<HttpServer> server_;  // last: its threads use the rest
+  std::unique_ptr<WebAccess> web_access_;  // null: everybody may read the pages
+  std::unique_ptr<HttpServer> server_;     // last: its threads use the rest
 };
 
 }  // namespace persia::agent

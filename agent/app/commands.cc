@@ -105,10 +105,11 @@ std::unique_ptr<Works> SetUpWorks(const AgentOptions& options, const ConfigSourc
 void LogStart(const Agent& agent, const Config& config, const JobSession& session) {
   const AgentOptions& options = config.options;
   const std::string pages = agent.listening_at();
-  LogInfo("agent.started", "job " + Quoted(options.job_name) + (session.continued() ? " goes on with run " : " begins run ") +
-                               session.run_id() + ", workers in " + session.directory().path() + ", gateway " +
-                               options.gateway_address + (pages.empty() ? "" : ", pages on http://" + pages + "/") +
-                               (config.file.empty() ? "" : ", settings from " + config.file));
+  LogInfo("agent.started",
+          "job " + Quoted(options.job_name) + (session.continued() ? " goes on with run " : " begins run ") + session.run_id() +
+              ", workers in " + session.directory().path() + ", gateway " + options.gateway_address +
+              (pages.empty() ? "" : (agent.listens_with_tls() ? ", pages on https://" : ", pages on http://") + pages + "/") +
+              (config.file.empty() ? "" : ", settings from " + config.file));
 }
 
 // The last collection and push, and what becomes of the groups if the job has ended with it. A signal that asks to end means:
@@ -176,6 +177,14 @@ Plan MakePlan(const CommandLine& line, const Config& config) {
                                                                      : "; the command runs without metrics"));
     return plan;
   }
+  if (!config.page_errors.empty() && !config.options.listen_address.empty()) {
+    LogError("web", Summary(config.page_errors) +
+                        (line.strict ? "; the command is not started (--strict)" : "; the pages are not served"));
+    if (line.strict) {
+      plan.refused = true;
+      return plan;
+    }
+  }
   auto session = JobSession::Begin(config.options);
   if (!session.ok()) {
     plan.refused = line.strict && config.options.enable_metrics;
@@ -217,7 +226,8 @@ int ExecuteCommand(const CommandLine& line, const Config& config, const ConfigSo
   }
   ExecRecord record;
   const std::unique_ptr<Works> works = SetUpWorks(config.options, sources, *plan.session, {}, &record);
-  if (const Status listening = works->agent->Listen(); !listening.ok()) {
+  // What the pages lack for is said already.
+  if (const Status listening = config.page_errors.empty() ? works->agent->Listen() : Status(Done{}); !listening.ok()) {
     LogError("web", listening.error() + "; the pages are not served");
   }
   LogStart(*works->agent, config, *plan.session);

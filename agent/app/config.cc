@@ -15,6 +15,7 @@
 #include "app/nearest.h"
 #include "app/settings.h"
 #include "app/text.h"
+#include "app/web_config.h"
 #include "app/yaml_document.h"
 
 namespace persia::agent {
@@ -332,6 +333,9 @@ Config LoadConfig(const ConfigSources& sources) {
   ReadFlags(sources, config);
   for (std::string& error : CheckGatewayAccess(config.options)) {
     config.errors.push_back(std::move(error));
+  }
+  if (!config.options.web_config_file.empty()) {
+    config.page_errors = ReadWebConfig(config.options.web_config_file).errors;
   }
   return config;
 }

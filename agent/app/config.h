@@ -41,8 +41,10 @@ struct Config {
   std::string file;
   // One line each: the place, the text found, what is allowed.
   std::vector<std::string> errors;
+  // The same, of what only the pages need.
+  std::vector<std::string> page_errors{};
 
-  [[nodiscard]] bool ok() const { return errors.empty(); }
+  [[nodiscard]] bool ok() const { return errors.empty() && page_errors.empty(); }
 };
 
 Config LoadConfig(const ConfigSources& sources);

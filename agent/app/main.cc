@@ -28,6 +28,9 @@ int Main(std::vector<std::string> arguments) {
   Config config = LoadConfig(sources);
   sources.file = config.file;  // a reload reads this one, also if it was found and not named
   config.errors.insert(config.errors.begin(), line.errors.begin(), line.errors.end());
+  if (line.verb == CommandLine::Verb::kRun || line.verb == CommandLine::Verb::kCheckConfig) {
+    config.errors.insert(config.errors.end(), config.page_errors.begin(), config.page_errors.end());
+  }
   SetUpLog(config.options.log_level, config.options.log_format);
   switch (line.verb) {
     case CommandLine::Verb::kRun:

@@ -57,6 +57,8 @@ struct AgentOptions {
   bool listen_address_is_default = true;
   // Whether POST /-/reload reads the settings again.
   bool enable_lifecycle = false;
+  // Who may read the pages, and TLS for them. Empty: everybody, without.
+  std::string web_config_file;
   // Labels on each series of the job.
   Labels labels;
   OnJobEnd on_job_end = OnJobEnd::kKeep;

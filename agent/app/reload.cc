@@ -16,8 +16,9 @@ void AddName(const Setting& setting, std::string& list) {
 
 std::vector<std::string> Reloader::Reload() {
   const std::lock_guard lock(mutex_);
-  const Config config = LoadConfig(options_.sources);
+  Config config = LoadConfig(options_.sources);
   options_.note(config.ok());
+  config.errors.insert(config.errors.end(), config.page_errors.begin(), config.page_errors.end());
   if (!config.ok()) {
     for (const std::string& error : config.errors) {
       LogError("config.refused", error);

@@ -167,6 +167,14 @@ Status SetListenAddress(std::string_view text, AgentOptions& options) {
   return Done{};
 }
 
+Status SetWebConfigFile(std::string_view text, AgentOptions& options) {
+  if (Status status = CheckText(text, "a file's name"); !status.ok()) {
+    return status;
+  }
+  options.web_config_file = text;
+  return Done{};
+}
+
 Status AddLabel(std::string_view text, AgentOptions& options) {
   const size_t equals = text.find('=');
   if (equals == std::string_view::npos) {
@@ -359,6 +367,9 @@ constexpr Setting kSettings[] = {
     {"enable_lifecycle", "", "--web.enable-lifecycle", "", "", "BOOL", "Whether POST /-/reload reads the settings again",
      "false", "Pages", ValueKind::kBoolean, SetEnableLifecycle,
      [](const AgentOptions& o) -> std::string { return o.enable_lifecycle ? "true" : "false"; }},
+    {"web_config_file", "", "--web.config.file", "PERSIA_METRICS_WEB_CONFIG_FILE", "", "FILE",
+     "Who may read the pages, and TLS for them, as Prometheus's exporters have it", "none", "Pages", ValueKind::kText,
+     SetWebConfigFile, [](const AgentOptions& o) -> std::string { return o.web_config_file; }},
     {"labels", "", "--label", "", "", "NAME=VALUE", "A label for each series; may be given several times", "none", "Labels",
      ValueKind::kLabels, AddLabel, [](const AgentOptions& o) -> std::string { return LabelsText(o.labels); },
      [](const AgentOptions& from, AgentOptions& to) { to.labels = from.labels; }},

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <civetweb.h>
 #include <strings.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -10,12 +11,15 @@
 #include <cerrno>
 #include <charconv>
 #include <csignal>
+#include <cstdio>
 #include <exception>
 #include <mutex>
 #include <optional>
 #include <stop_token>
 #include <system_error>
 #include <thread>
+
+#include "net/watched_file.h"
 
 namespace persia::agent {
 namespace {
@@ -81,6 +85,40 @@ void Knock(const ListenAddress& address) {
   close(socket);
 }
 
+// Certificate and key in one file, as civetweb wants them, which is in memory alone and gone when civetweb has read it.
+class PemPair {
+ public:
+  PemPair(const std::string& cert_file, const std::string& key_file)
+      : fd_(memfd_create("certificate and key", MFD_CLOEXEC)), path_("/proc/self/fd/" + std::to_string(fd_)) {
+    for (const std::string& file : {cert_file, key_file}) {
+      // What cannot be read is missing, and civetweb says so.
+      const std::string text = WatchedFile("PEM file", file).Read().ok() ? WatchedFile("PEM file", file).Read().value() : "";
+      static_cast<void>(!write(fd_, (text + '\n').data(), text.size() + 1));
+    }
+  }
+  ~PemPair() { close(fd_); }
+  PemPair(const PemPair&) = delete;
+  PemPair& operator=(const PemPair&) = delete;
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  const int fd_;
+  const std::string path_;
+};
+
+// The settings point into `tls` and `pem`.
+void AddTls(const ListenerTls& tls, const std::string& pem, std::vector<const char*>& settings) {
+  const auto add = [&](const char* name, const char* value) { settings.insert(settings.end(), {name, value}); };
+  add("ssl_certificate", pem.c_str());
+  add("ssl_protocol_version", tls.least == ListenerTls::Version::k13 ? "5" : "4");
+  // Else whoever the system trusts would be a good client.
+  add("ssl_default_verify_paths", "no");
+  if (tls.client_cert == ListenerTls::ClientCert::kIgnore) return;
+  add("ssl_verify_peer", tls.client_cert == ListenerTls::ClientCert::kRequire ? "yes" : "optional");
+  add("ssl_ca_file", tls.client_ca_file.c_str());
+}
+
 // All signals are the agent's own threads' to take, not civetweb's.
 class SignalsBlocked {
  public:
@@ -118,24 +156,28 @@ class HttpServer::Civetweb {
   std::optional<uint16_t> Start(const ListenAddress& address) {
     static std::once_flag once;
     std::call_once(once, [] { mg_init_library(MG_FEATURES_DEFAULT); });
-    const std::string ports = address.Text();
+    const std::string ports = address.Text() + (options_.tls ? "s" : "");
     const std::string threads = std::to_string(options_.threads);
     const std::string timeout = std::to_string(options_.request_timeout.count());
     const std::string header_bytes = std::to_string(options_.max_header_bytes);
-    const char* settings[] = {"listening_ports",
-                              ports.c_str(),  //
-                              "num_threads",
-                              threads.c_str(),  //
-                              "request_timeout_ms",
-                              timeout.c_str(),  //
-                              "max_request_size",
-                              header_bytes.c_str(),  //
-                              "enable_keep_alive",
-                              "no",  //
-                              // Else a request with an absolute URI is one for a host "mydomain.com" only.
-                              "enable_auth_domain_check",
-                              "no",  //
-                              nullptr};
+    std::vector<const char*> settings = {"listening_ports",
+                                         ports.c_str(),  //
+                                         "num_threads",
+                                         threads.c_str(),  //
+                                         "request_timeout_ms",
+                                         timeout.c_str(),  //
+                                         "max_request_size",
+                                         header_bytes.c_str(),  //
+                                         "enable_keep_alive",
+                                         "no",  //
+                                         // Else a request with an absolute URI is one for a host "mydomain.com" only.
+                                         "enable_auth_domain_check", "no"};
+    std::optional<PemPair> pem;
+    if (options_.tls) {
+      pem.emplace(options_.tls->cert_file, options_.tls->key_file);
+      AddTls(*options_.tls, pem->path(), settings);
+    }
+    settings.push_back(nullptr);
     mg_callbacks callbacks{};
     callbacks.begin_request = [](mg_connection* connection) { return Self(connection)->Answer(connection); };
     callbacks.http_error = [](mg_connection* connection, int status, const char* message) {
@@ -149,7 +191,7 @@ class HttpServer::Civetweb {
     };
     {
       const SignalsBlocked blocked;
-      context_ = mg_start(&callbacks, this, settings);
+      context_ = mg_start(&callbacks, this, settings.data());
     }
     if (context_ == nullptr) return std::nullopt;
     mg_server_port port{};
@@ -188,7 +230,8 @@ class HttpServer::Civetweb {
       request.headers.emplace_back(info->http_headers[i].name, info->http_headers[i].value);
     }
     const bool is_head = request.method == "HEAD";
-    std::optional<ServerResponse> refused = ReadBody(connection, info->content_length, request);
+    std::optional<ServerResponse> refused = options_.guard ? options_.guard(request) : std::nullopt;
+    if (!refused) refused = ReadBody(connection, info->content_length, request);
     const ServerResponse response = refused ? *std::move(refused) : Dispatch(request);
     Write(connection, response, !is_head);
     // Else civetweb would read what is left of the body before it closes, for as long as the client sends some.
@@ -268,6 +311,20 @@ class HttpServer::Civetweb {
   mutable std::mutex mutex_;
   mutable std::string last_message_;
 };
+
+std::string HttpServer::WhyNoTls() {
+  // The first call of a process tells whether the TLS library could be loaded; later ones say that it could, whatever happened.
+  // Before 1.16 civetweb knows OpenSSL up to 1.1 only, and with a newer one it crashes at the first request.
+  static const bool loaded = (mg_init_library(MG_FEATURES_TLS) & MG_FEATURES_TLS) != 0;
+  int major = 0;
+  int minor = 0;
+  const bool known = std::sscanf(mg_version(), "%d.%d", &major, &minor) == 2;
+  if (loaded && known && std::pair(major, minor) >= std::pair(1, 16)) return "";
+  return std::string("the web server library of this build, civetweb ") + mg_version() +
+         ", cannot serve TLS with this system's OpenSSL (it would crash at the first request); leave listen_address on "
+         "loopback "
+         "and put a proxy with TLS before it, or build with civetweb 1.16 or newer";
+}
 
 Result<std::unique_ptr<HttpServer>> HttpServer::Start(Options options, std::vector<Route> routes) {
   const std::string text = options.listen_address;

@@ -1,4 +1,4 @@
-// Serves the agent's pages: /metrics, /-/healthy, /. The adapter of civetweb; plain HTTP.
+// Serves the agent's pages: /metrics, /-/healthy, /. The adapter of civetweb.
 //
 // Every request holds a worker thread until it is answered, and a client that stalls holds one until the request's time is up;
 // the number of workers is bounded, and so is what stalled clients can take. More clients than there are workers, all stalling,
@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -54,6 +55,21 @@ struct Route {
   std::function<ServerResponse(const ServerRequest&)> handler;
 };
 
+// TLS for the listener. Its files are read at the start.
+struct ListenerTls {
+  enum class ClientCert { kIgnore, kVerifyIfGiven, kRequire };
+  enum class Version { k12, k13 };
+
+  std::string cert_file{};  // PEM, with its chain
+  std::string key_file{};   // PEM, without a passphrase
+  // PEM: whose certificates clients may show.
+  std::string client_ca_file{};
+  ClientCert client_cert = ClientCert::kIgnore;
+  Version least = Version::k12;
+
+  bool operator==(const ListenerTls&) const = default;
+};
+
 class HttpServer {
  public:
   struct Options {
@@ -72,9 +88,16 @@ class HttpServer {
     size_t max_header_bytes = 16 * 1024;
     // Above, 413. One without Content-Length is refused: 411.
     size_t max_body_bytes = 64 * 1024;
+    // Asked before each request's body is read, whatever its path: an answer of this one is the answer.
+    std::function<std::optional<ServerResponse>(const ServerRequest&)> guard{};
+    // REQUIRES: WhyNoTls() is empty.
+    std::optional<ListenerTls> tls{};
     // Called from any thread with what civetweb has to say.
     std::function<void(const std::string& message)> log{};
   };
+
+  // Why the civetweb at hand cannot do TLS, and what to do instead; empty: it can. Any thread.
+  static std::string WhyNoTls();
 
   // An error quotes the address and says whether it is in use, not ours to bind, or not understood.
   static Result<std::unique_ptr<HttpServer>> Start(Options options, std::vector<Route> routes);

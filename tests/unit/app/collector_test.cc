@@ -48,6 +48,23 @@ class CollectorTest : public ::testing::Test {
   Collector collector_{Options()};
 };
 
+TEST_F(CollectorTest, ANewIntervalTicksAtOnceAndHoldsFromThenOn) {
+  collector_.Start();
+  ticked_.acquire();
+  clock_.AwaitWaits(1);
+  collector_.SetInterval(2s);
+  ticked_.acquire();
+  clock_.AwaitWaits(2);
+  EXPECT_EQ(ticks_, 2);
+  clock_.Advance(1999ms);
+  clock_.AwaitWaits(3);
+  EXPECT_EQ(ticks_, 2);
+  clock_.Advance(1ms);
+  ticked_.acquire();
+  EXPECT_EQ(ticks_, 3);
+  EXPECT_EQ(skipped_, 0u);
+}
+
 TEST_F(CollectorTest, FirstTickIsAtOnceAndTheNextAfterAnInterval) {
   EXPECT_EQ(collector_.Newest(), nullptr);
   collector_.Start();

@@ -59,6 +59,24 @@ class PusherTest : public ::testing::Test {
   std::vector<double> pushed_;  // the push thread's until it has ended
 };
 
+TEST_F(PusherTest, WhatIsInsistedOnIsPushedAfterWhatIsUnderWay) {
+  held_ = true;
+  Pusher pusher(Options(1h));
+  pusher.Start();
+  EXPECT_TRUE(pusher.Offer(Numbered(1)));
+  began_.acquire();
+  EXPECT_FALSE(pusher.Offer(Numbered(2)));
+  pusher.Insist(Numbered(3));
+  pusher.Insist(Numbered(4));  // newer
+  held_ = false;
+  go_on_.release();
+  done_.acquire();
+  done_.acquire();
+  EXPECT_TRUE(pusher.Finish(Numbered(5)).ok());
+  pusher.Insist(Numbered(6));  // too late
+  EXPECT_EQ(pushed_, (std::vector<double>{1, 4, 5}));
+}
+
 TEST_F(PusherTest, PushesWhatIsOffered) {
   Pusher pusher(Options(1h));
   pusher.Start();

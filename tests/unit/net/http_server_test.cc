@@ -133,6 +133,17 @@ TEST_F(HttpServerTest, AnAnswerThatNobodyTakesIsGivenUp) {
   EXPECT_THAT(Get("/metrics"), StartsWith("HTTP/1.1 200 "));  // by the one worker that there is
 }
 
+TEST_F(HttpServerTest, TheGuardIsAskedFirstWhateverThePath) {
+  Serve({.request_timeout = 600s, .guard = [](const ServerRequest& request) -> std::optional<ServerResponse> {
+           if (request.Header("Authorization") == "me") return std::nullopt;
+           return ServerResponse{.status = 401, .body = "Who?\n"};
+         }});
+  EXPECT_THAT(Get("/metrics"), AllOf(StartsWith("HTTP/1.1 401 "), EndsWith("\r\n\r\nWho?\n")));
+  EXPECT_THAT(Get("/nothing"), StartsWith("HTTP/1.1 401 "));
+  EXPECT_THAT(Ask("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n"), StartsWith("HTTP/1.1 401 "));
+  EXPECT_THAT(Ask("GET /metrics HTTP/1.1\r\nHost: a\r\nAuthorization: me\r\n\r\n"), EndsWith("x 1\n"));
+}
+
 TEST_F(HttpServerTest, AnAbsoluteUriIsItsPath) {
   Serve();
   EXPECT_THAT(Get("http://somewhere:" + std::to_string(server_->port()) + "/metrics"), EndsWith("\r\n\r\nx 1\n"));

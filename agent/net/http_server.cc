@@ -92,8 +92,9 @@ class PemPair {
       : fd_(memfd_create("certificate and key", MFD_CLOEXEC)), path_("/proc/self/fd/" + std::to_string(fd_)) {
     for (const std::string& file : {cert_file, key_file}) {
       // What cannot be read is missing, and civetweb says so.
-      const std::string text = WatchedFile("PEM file", file).Read().ok() ? WatchedFile("PEM file", file).Read().value() : "";
-      static_cast<void>(!write(fd_, (text + '\n').data(), text.size() + 1));
+      const Result<std::string> read = WatchedFile("PEM file", file).Read();
+      const std::string text = (read.ok() ? read.value() : "") + '\n';
+      static_cast<void>(!write(fd_, text.data(), text.size()));
     }
   }
   ~PemPair() { close(fd_); }

@@ -2,9 +2,11 @@
 
 import base64
 import http.client
+import subprocess
 import time
 
 import pytest
+from conftest import AGENT
 from servers import wait_until
 from tls import bcrypt
 
@@ -121,6 +123,8 @@ def test_a_broken_file_at_the_start(job, path):
     agent = job.agent(flag)
     assert agent.wait() == 2
     assert all(place in agent.output() for place in places)
+    check = subprocess.run([AGENT, "check-config", flag], capture_output=True, text=True, timeout=30)
+    assert check.returncode == 2 and all(place in check.stderr for place in places)
     checked = job.exec("true", flags=[flag, "--strict"])
     assert checked.wait() == 125
     assert places[0] in checked.output()

@@ -56,6 +56,14 @@ TEST(PasswordCheck, APasswordThatWasRightIsCheapFromThenOn) {
   EXPECT_GT(TimeOf(check, "alice", "wrong") * 4, first);
 }
 
+TEST(PasswordCheck, LookingAtADearHashIsCheap) {
+  PasswordCheck check({{"alice", kDear}});
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_THAT(PasswordCheck::WhyUnusable(kDear), IsEmpty());
+  const auto took = std::chrono::steady_clock::now() - begin;
+  EXPECT_LT(took * 4, TimeOf(check, "alice", "wrong"));
+}
+
 TEST(PasswordCheck, AStrangerCostsAsMuchAsAUser) {
   PasswordCheck check({{"alice", kDear}});
   EXPECT_GT(TimeOf(check, "carol", "secret") * 4, TimeOf(check, "alice", "wrong"));

@@ -55,7 +55,7 @@ size_t GroupEndings::End(std::vector<Group> groups, milliseconds limit, std::str
   const auto deadline = options_.now() + limit;
   const auto time_left = [&] { return std::chrono::duration_cast<milliseconds>(deadline - options_.now()); };
   std::vector<Group> ended;
-  std::vector<Group> taken_over;
+  std::vector<Group> not_here;  // not ours to end under that address
   for (auto begin = groups.begin(); begin != groups.end();) {
     const auto end = std::find_if(begin, groups.end(), [&](const Group& group) {
       return group.gateway != begin->gateway || group.identity.job != begin->identity.job;
@@ -72,8 +72,12 @@ size_t GroupEndings::End(std::vector<Group> groups, milliseconds limit, std::str
     for (const Group& group : here) {
       if (attempt.result != PushResult::kSuccess) break;
       const auto owner = owners.find(OwnerKey(group.identity));
-      if (owner != owners.end() && owner->second != options_.ledger->agent_id()) {
-        taken_over.push_back(group);
+      const bool known = owner != owners.end();
+      const bool by_another = known && owner->second.agent_id != options_.ledger->agent_id();
+      // What was pushed to the present address and shows under a former one: both are one gateway, and the group is not over.
+      const bool by_us_elsewhere = known && gateway != options_.gateway && owner->second.gateway_hash == present_hash_;
+      if (by_another || by_us_elsewhere) {
+        not_here.push_back(group);
         continue;
       }
       attempt = options_.send_delete(gateway + GroupingKeyPath(group.identity), time_left());
@@ -86,8 +90,8 @@ size_t GroupEndings::End(std::vector<Group> groups, milliseconds limit, std::str
       Fail(gateway, here, error);
     }
   }
-  taken_over.insert(taken_over.end(), ended.begin(), ended.end());
-  options_.ledger->Remove(taken_over);
+  not_here.insert(not_here.end(), ended.begin(), ended.end());
+  options_.ledger->Remove(not_here);
   return ended.size();
 }
 

@@ -1,7 +1,8 @@
 // Ends, by DELETE, the groups of the ledger that nothing pushes any more.
 //
-// Before it ends a group it looks who pushed it last: one that another agent has taken over is that agent's, and leaves the
-// ledger. A gateway that does not take a DELETE is asked again after pauses that grow, and given up after a day.
+// Before it ends a group it looks who pushed it last, and to which address: one that another agent has taken over is that
+// agent's, and one that shows under a former address of the present gateway is not over; both leave the ledger. A gateway that
+// does not take a DELETE is asked again after pauses that grow, and given up after a day.
 //
 // Thread safety: none.
 #pragma once
@@ -42,7 +43,7 @@ class GroupEndings {
     std::chrono::milliseconds give_up_after = std::chrono::hours(24);
   };
 
-  explicit GroupEndings(Options options) : options_(std::move(options)) {}
+  explicit GroupEndings(Options options) : options_(std::move(options)), present_hash_(GatewayHash(options_.gateway)) {}
 
   // After a push in which all of `pushed`, a snapshot's identities, arrived: ends what is left of the same jobs, for at most
   // `limit`. Returns how many groups.
@@ -61,6 +62,7 @@ class GroupEndings {
   void Fail(const std::string& gateway, const std::vector<Group>& groups, const std::string& error);
 
   const Options options_;
+  const std::string present_hash_;           // of the configured gateway's URL
   std::map<std::string, Trouble> troubles_;  // by gateway
 };
 

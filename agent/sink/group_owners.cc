@@ -1,6 +1,9 @@
 #include "sink/group_owners.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdio>
 #include <utility>
 
 #include "format/grouping_key.h"
@@ -35,10 +38,19 @@ bool NextLabel(std::string_view& rest, std::string& name, std::string& value) {
 
 }  // namespace
 
-std::string OwnerText(const std::string& agent_id) {
+std::string OwnerText(const std::string& agent_id, const std::string& gateway) {
   const std::string name(kFamily);
   return "# HELP " + name + " 1, with the id of the agent that pushed this group last.\n# TYPE " + name + " gauge\n" + name +
-         "{agent_id=\"" + agent_id + "\"} 1\n";
+         "{agent_id=\"" + agent_id + "\",agent_gateway=\"" + GatewayHash(gateway) + "\"} 1\n";
+}
+
+// FNV-1a: it only has to differ where two addresses of one job differ.
+std::string GatewayHash(std::string_view url) {
+  uint32_t hash = 2166136261U;
+  for (const char c : url) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
+  std::array<char, 9> digits{};
+  std::snprintf(digits.data(), digits.size(), "%08x", hash);
+  return digits.data();
 }
 
 std::string OwnerKey(const Identity& identity) {
@@ -67,20 +79,22 @@ void OwnerScan::EndLine() {
   if (!passed_ && line_.size() > kFamily.size() && line_[kFamily.size()] == '{') {
     std::string_view rest = std::string_view(line_).substr(kFamily.size() + 1);
     Identity identity;
-    std::string agent_id;
+    Owner owner;
     std::string name;
     std::string value;
     while (NextLabel(rest, name, value)) {
       if (name == "job") {
         identity.job = value;
       } else if (name == "agent_id") {
-        agent_id = value;
+        owner.agent_id = value;
+      } else if (name == "agent_gateway") {
+        owner.gateway_hash = value;
       } else {
         identity.labels.emplace_back(name, value);
       }
     }
     std::sort(identity.labels.begin(), identity.labels.end());
-    if (identity.job == job_ && !job_.empty()) owners_[OwnerKey(identity)] = std::move(agent_id);
+    if (identity.job == job_ && !job_.empty()) owners_[OwnerKey(identity)] = std::move(owner);
   }
   line_.clear();
   passed_ = false;

@@ -1,7 +1,8 @@
 // Who pushed which group last, as the gateway's own page says.
 //
-// Each group that an agent pushes carries `persia_agent_owner_info{agent_id="..."} 1`. The page may be large: it is read piece
-// by piece, and only the lines of that family are looked at.
+// Each group that an agent pushes carries `persia_agent_owner_info{agent_id="...",agent_gateway="..."} 1`, with a hash of the
+// address that it was pushed to: one gateway may have several. The page may be large: it is read piece by piece, and only the
+// lines of that family are looked at.
 //
 //   OwnerScan scan("dlrm");
 //   request.receive = [&](int, std::string_view piece) { return scan.Add(piece); };
@@ -19,14 +20,24 @@
 
 namespace persia::agent {
 
-// The family's lines in the text of a group.
-std::string OwnerText(const std::string& agent_id);
+// The family's lines in the text of a group that is pushed to this base URL.
+std::string OwnerText(const std::string& agent_id, const std::string& gateway);
 
 // Tells groups apart as the page does, on which a label with an empty value is like none.
 std::string OwnerKey(const Identity& identity);
 
-// Agent ids by OwnerKey.
-using Owners = std::map<std::string, std::string>;
+// 8 hexadecimal digits that stand for a gateway's base URL, the same in each release.
+std::string GatewayHash(std::string_view url);
+
+struct Owner {
+  std::string agent_id;
+  std::string gateway_hash;  // of the URL that it was pushed to; empty if an older agent pushed it
+
+  friend bool operator==(const Owner&, const Owner&) = default;
+};
+
+// By OwnerKey.
+using Owners = std::map<std::string, Owner>;
 
 class OwnerScan {
  public:

@@ -29,7 +29,7 @@ void OwnerWatch::Conclude(const std::set<Identity>& former, const Owners& owners
   GroupLedger& ledger = *options_.ledger;
   const auto other = [&](const Identity& identity) -> std::string {
     const auto owner = owners.find(OwnerKey(identity));
-    return owner == owners.end() || owner->second == ledger.agent_id() ? "" : owner->second;
+    return owner == owners.end() || owner->second.agent_id == ledger.agent_id() ? "" : owner->second.agent_id;
   };
   std::vector<Identity> shared;
   std::string first_other;  // the smallest id: who has it stays

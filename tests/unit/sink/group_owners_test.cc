@@ -15,7 +15,8 @@ using ::testing::Pair;
 TEST(OwnerScanTest, ReadsWhoPushedWhichGroupWhereverAPieceEnds) {
   const std::string page =
       "# HELP persia_agent_owner_info 1, with ...\n# TYPE persia_agent_owner_info gauge\n"
-      "persia_agent_owner_info{agent_id=\"aa\",instance=\"rep_0\",job=\"my \\\"job\\\"\\\\\\n\",role=\"\"} 1\n"
+      "persia_agent_owner_info{agent_gateway=\"01234567\",agent_id=\"aa\",instance=\"rep_0\",job=\"my "
+      "\\\"job\\\"\\\\\\n\",role=\"\"} 1\n"
       "persia_agent_owner_info{agent_id=\"bb\",instance=\"\",job=\"other\"} 1\n"
       "persia_agent_owner_infos{agent_id=\"cc\",instance=\"rep_0\",job=\"my\"} 1\n"
       "x{agent_id=\"dd\"} 1\npersia_agent_owner_info{agent_id=\"cut";
@@ -25,8 +26,18 @@ TEST(OwnerScanTest, ReadsWhoPushedWhichGroupWhereverAPieceEnds) {
   for (size_t piece = 1; piece < 60; ++piece) {
     OwnerScan scan(job);
     for (size_t i = 0; i < page.size(); i += piece) ASSERT_TRUE(scan.Add(std::string_view(page).substr(i, piece)));
-    EXPECT_THAT(scan.owners(), ElementsAre(Pair(key, "aa"))) << piece;
+    EXPECT_THAT(scan.owners(), ElementsAre(Pair(key, Owner{"aa", "01234567"}))) << piece;
   }
+}
+
+TEST(OwnerScanTest, ReadsWhatOwnerTextSays) {
+  const std::string url = "http://gw:9091";
+  OwnerScan scan("job");
+  std::string page = OwnerText("aa", url);
+  scan.Add(page.insert(page.find("} 1"), ",job=\"job\""));
+  EXPECT_THAT(scan.owners(), ElementsAre(Pair(OwnerKey({"job", {}}), Owner{"aa", GatewayHash(url)})));
+  EXPECT_EQ(GatewayHash(url).size(), 8U);
+  EXPECT_NE(GatewayHash(url), GatewayHash("http://gw.local:9091"));
 }
 
 TEST(OwnerScanTest, AnEndlessPageIsEnoughAtSomeTime) {

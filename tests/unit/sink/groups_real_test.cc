@@ -171,6 +171,21 @@ TEST_F(RealGroupsTest, GroupsOnAFormerGatewayEnd) {
   EXPECT_THAT(Instances(former, 0), IsEmpty());
 }
 
+TEST_F(RealGroupsTest, AFormerAddressOfTheSameGatewayCostsNothingThatIsPushed) {
+  TestAgent agent(gateway_.address());
+  agent.Push(Of({Rank(0), Rank(1)}));
+  std::string other_name = gateway_.address();
+  agent.Start(other_name.replace(0, other_name.find(':'), "localhost"));
+  agent.Push(Of({Rank(0)}, 2));
+  EXPECT_EQ(agent.sink->last_report().groups_deleted, 1U);  // rep_1 has left, and was pushed to the former address
+  EXPECT_EQ(agent.sink->last_report().ledger_groups, 1U);
+  EXPECT_THAT(Lines(gateway_, 1), ElementsAre(AllOf(HasSubstr("rep_0"), HasSubstr("} 2"))));
+  agent.Push(Of({Rank(0)}, 3));  // whatever was asked of the gateway before, it has done when it answers this
+  EXPECT_THAT(Lines(gateway_, 1), ElementsAre(AllOf(HasSubstr("rep_0"), HasSubstr("} 3"))));
+  EXPECT_TRUE(agent.sink->EndGroups("job", 5s).ok());
+  EXPECT_THAT(Lines(gateway_, 0), IsEmpty());
+}
+
 TEST_F(RealGroupsTest, AFormerGatewayThatIsAwayIsAskedAgainAfterGrowingPausesAndFailsNothing) {
   const std::string address = ScriptedPeer({Reply::Close()}).address();  // gone with this line
   TestAgent agent(gateway_.address());

@@ -2,7 +2,8 @@
 //
 // Before it ends a group it looks who pushed it last, and to which address: one that another agent has taken over is that
 // agent's, and one that shows under a former address of the present gateway is not over; both leave the ledger. A gateway that
-// does not take a DELETE is asked again after pauses that grow, and given up after a day.
+// does not answer is asked again after pauses that grow; a group that it does not let go is tried again by itself, and keeps no
+// other. What could not be ended for a day is given up.
 //
 // Thread safety: none.
 #pragma once
@@ -45,25 +46,30 @@ class GroupEndings {
 
   explicit GroupEndings(Options options) : options_(std::move(options)), present_hash_(GatewayHash(options_.gateway)) {}
 
-  // After a push in which all of `pushed`, a snapshot's identities, arrived: ends what is left of the same jobs, for at most
-  // `limit`. Returns how many groups.
-  size_t EndLeft(const std::set<Identity>& pushed, std::chrono::milliseconds limit);
+  // After a push in which each of `present`, a snapshot's identities, has `arrived` or was refused: ends what is left of the
+  // same jobs, for at most `limit`. Returns how many groups.
+  size_t EndLeft(const std::set<Identity>& present, const std::set<Identity>& arrived, std::chrono::milliseconds limit);
   // The job is over: ends all its groups. An error says how many are left, and why.
   Status EndAll(const std::string& job, std::chrono::milliseconds limit, size_t& ended);
 
  private:
-  struct Trouble {
-    std::chrono::steady_clock::time_point since;
-    std::chrono::steady_clock::time_point retry_at;
+  struct Retry {
+    std::chrono::steady_clock::time_point at{};
     std::chrono::milliseconds pause{0};
   };
+  struct Trouble {
+    std::chrono::steady_clock::time_point since;
+    Retry retry{};  // of this group, that was refused
+  };
 
-  size_t End(std::vector<Group> groups, std::chrono::milliseconds limit, std::string& error);
-  void Fail(const std::string& gateway, const std::vector<Group>& groups, const std::string& error);
+  size_t End(const std::vector<Group>& groups, std::chrono::milliseconds limit, std::string& error);
+  [[nodiscard]] bool IsDue(const Group& group) const;
+  void Fail(const std::vector<Group>& groups, bool answers, const std::string& error);
 
   const Options options_;
-  const std::string present_hash_;           // of the configured gateway's URL
-  std::map<std::string, Trouble> troubles_;  // by gateway
+  const std::string present_hash_;       // of the configured gateway's URL
+  std::map<std::string, Retry> silent_;  // gateways
+  std::map<Group, Trouble> troubles_;    // groups that could not be ended when it was tried
 };
 
 }  // namespace persia::agent

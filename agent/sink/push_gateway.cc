@@ -129,6 +129,7 @@ Status PushGateway::Push(const Snapshot& snapshot) {
     SetKeys(snapshot);  // it may stand aside now
   }
   arrived_.clear();
+  present_.clear();
   EnterGroups(snapshot);
 
   const size_t count = keys_.size();
@@ -157,7 +158,10 @@ Status PushGateway::Push(const Snapshot& snapshot) {
     Count(group.last, GroupingKeyPath(keys_[group.identity]), first_error);
   }
   CountMissing(snapshot);
-  if (endings_ && report_.groups_failed == 0) report_.groups_deleted = endings_->EndLeft(arrived_, options_.ending_limit);
+  // One that is refused, perhaps for ever, is as present as the others, and keeps none of those that left.
+  if (endings_ && report_.result <= PushResult::kRejected) {
+    report_.groups_deleted = endings_->EndLeft(present_, arrived_, options_.ending_limit);
+  }
   if (options_.ledger != nullptr) report_.ledger_groups = options_.ledger->groups().size();
   if (watch_) report_.identity_conflicts = watch_->conflicts();
   report_.duration = options_.now() - begin;
@@ -187,6 +191,7 @@ std::optional<milliseconds> PushGateway::PushRound(const Snapshot& snapshot, std
     const std::string path = GroupingKeyPath(keys_[group.identity]);
     std::optional<Attempt> attempt = sender_.Push(snapshot, group.identity, path);
     if (!attempt) continue;
+    present_.insert(keys_[group.identity]);
     group.last = *std::move(attempt);
     if (group.last.may_pass_later) {
       const bool no_answer = group.last.result == PushResult::kUnreachable;

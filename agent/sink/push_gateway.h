@@ -145,6 +145,7 @@ class PushGateway : public Sink {
   std::optional<GroupEndings> endings_;  // these two with a ledger only
   std::optional<OwnerWatch> watch_;
   std::vector<Identity> keys_;  // the grouping keys of the snapshot's identities
+  std::set<Identity> present_;  // of them, those that this push has tried so far, as they show a series
   std::set<Identity> arrived_;  // with this push so far, or with the last
   GzipCompressor compressor_;
   std::minstd_rand jitter_;

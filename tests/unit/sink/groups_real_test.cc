@@ -215,6 +215,42 @@ TEST_F(RealGroupsTest, NothingEndsAfterAPushThatDidNotArrive) {
   EXPECT_EQ(agent.sink->last_report().groups_deleted, 0U);
 }
 
+TEST_F(RealGroupsTest, AGroupThatIsRefusedForEverKeepsNoOtherFromEnding) {
+  // The gateway takes neither a PUT nor a DELETE with such a label name.
+  const Identity refused{"job", {{"a-b", "1"}}};
+  TestAgent agent(gateway_.address());
+  EXPECT_FALSE(agent.sink->Push(Of({refused, Rank(0), Rank(1)})).ok());
+  EXPECT_THAT(agent.ledger->groups(), SizeIs(3));
+  EXPECT_FALSE(agent.sink->Push(Of({refused, Rank(0)})).ok());
+  EXPECT_EQ(agent.sink->last_report().groups_deleted, 1U);
+  EXPECT_THAT(Instances(gateway_, 1), ElementsAre("rep_0"));
+
+  agent.Push(Of({Rank(0), Rank(2)}));
+  EXPECT_THAT(agent.directory.warnings, ElementsAre(AllOf(HasSubstr("cannot end 1 groups"), HasSubstr("a-b"))));
+  agent.Push(Of({Rank(0)}));  // at once, whatever pause the refused one has
+  EXPECT_THAT(Instances(gateway_, 1), ElementsAre("rep_0"));
+  agent.passed += 1h;
+  agent.Push(Of({Rank(0), Rank(3)}));
+  agent.passed += 1h;
+  agent.Push(Of({Rank(0)}));  // the refused one comes first
+  EXPECT_EQ(agent.sink->last_report().groups_deleted, 1U);
+  EXPECT_THAT(agent.ledger->groups(), SizeIs(2));
+  agent.passed += 25h;
+  agent.Push(Of({Rank(0)}));
+  EXPECT_THAT(agent.directory.warnings, ElementsAre(HasSubstr("cannot end"), HasSubstr("given up ending 1 groups")));
+  EXPECT_THAT(agent.ledger->groups(), SizeIs(1));
+}
+
+TEST_F(RealGroupsTest, WhatANewGatewayRefusesStaysOnTheFormerOne) {
+  RealGateway former;
+  TestAgent agent(former.address());
+  agent.Push(Of({Rank(0), Rank(1)}));
+  ScriptedPeer refusing({Reply::Status(403)});
+  agent.Start(refusing.address());
+  EXPECT_FALSE(agent.sink->Push(Of({Rank(0)})).ok());
+  EXPECT_THAT(Instances(former, 1), ElementsAre("rep_0"));
+}
+
 TEST_F(RealGroupsTest, TheJobsEndSaysWhatItCouldNotEnd) {
   TestAgent agent(gateway_.address());
   agent.Push(Of({Rank(0), Rank(1)}));

@@ -46,6 +46,7 @@ SegmentSourceOptions SourceOptions(const Agent::Setup& setup) {
                                .limits = options.limits};
   if (setup.state.directory_fd >= 0) {
     options.retired.file = RetiredStateFile(setup.state);
+    options.retired.keeps_living = setup.state.directory != setup.directory;
   }
   return options;
 }

@@ -9,15 +9,17 @@ namespace persia::agent {
 void Agent::Reconfigure(const AgentOptions& fresh) {
   const auto options = std::make_shared<const AgentOptions>(fresh);
   const auto former = CurrentOptions();
-  {
-    const std::lock_guard lock(options_mutex_);
-    options_ = options;
-  }
   const bool other_gateway = former->gateway_address != fresh.gateway_address ||
                              !(former->gateway_access == fresh.gateway_access) ||
                              former->connect_timeout != fresh.connect_timeout || former->push_timeout != fresh.push_timeout;
-  if (other_gateway && transport_.cut_short) {
-    transport_.cut_short();  // what is under way goes to where nobody wants it any more
+  {
+    const std::lock_guard lock(options_mutex_);
+    if (other_gateway && transport_.cut_short) {
+      // What is under way goes to where nobody wants it any more. Before the new settings are there to be taken over: it must
+      // not be the new gateway that is cut short.
+      transport_.cut_short();
+    }
+    options_ = options;
   }
   pusher_.SetLimits(fresh.push_timeout, std::min(fresh.push_timeout, fresh.connect_timeout));
   collector_.SetInterval(fresh.push_interval);

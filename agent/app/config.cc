@@ -127,9 +127,9 @@ class FileReader {
     }
     const std::string meant = DidYouMean(key.text, keys);
     // Without its colon a setting is a key with its value in it, which may be a secret.
-    const size_t blank = key.text.find_first_of(" =\t\n");
+    const size_t blank = key.text.find_first_of(" :=\t\n");
     const std::string shown =
-        Quoted(key.text.substr(0, blank)) + (blank == std::string::npos ? "" : " (up to its first blank)");
+        Quoted(key.text.substr(0, blank)) + (blank == std::string::npos ? "" : " (the beginning of the key)");
     Fail(key, "unknown setting " + shown + (meant.empty() ? " (" + list + ")" : meant));
     return nullptr;
   }

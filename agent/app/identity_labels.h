@@ -12,7 +12,6 @@ namespace persia::agent {
 class IdentityLabels {
  public:
   explicit IdentityLabels(Labels labels) : labels_(std::move(labels)) {}
-  // Other labels: give it another one.
 
   // The same snapshot if there are no labels. The same layout gives the same layout.
   std::shared_ptr<const Snapshot> AddTo(const std::shared_ptr<const Snapshot>& snapshot);

@@ -24,11 +24,14 @@ std::optional<std::string> RunOfDead(int directory, const char* name, const Segm
   return reader->identity().run_id;
 }
 
-// The run that a state is of; empty if there is none, or none that can be read: the collector says so.
-std::string RunIn(const StateFile::Options& file) {
+// The run that a state is of; empty if there is none, or a broken one: the collector says so. An error: it cannot be read.
+Result<std::string> RunIn(const StateFile::Options& file) {
   std::string broken;
   const auto payload = StateFile(file).Look(broken);
-  return payload.ok() && payload.value() ? RunOfRetired(*payload.value()) : "";
+  if (!payload.ok()) {
+    return Error{payload.error()};
+  }
+  return payload.value() ? RunOfRetired(*payload.value()) : std::string();
 }
 
 // Several jobs' agents, and several of one job, may share a state directory.
@@ -67,7 +70,8 @@ JobView LookAt(const AgentOptions& options) {
     view.state = RetiredStateFile(
         {.directory_fd = view.holds_state->fd(), .directory = view.holds_state->path(), .prefix = StatePrefix(options)});
     if (view.run_id.empty()) {
-      view.run_id = RunIn(*view.state);
+      const auto run = RunIn(*view.state);
+      view.run_id = run.ok() ? run.value() : "";
     }
   }
   return view;
@@ -96,7 +100,11 @@ Result<JobSession> JobSession::Begin(const AgentOptions& options) {
   const AgentConf standing = session.directory_.ReadConf();
   AgentConf former = standing;
   if (former.run_id.empty()) {
-    former.run_id = RunIn(RetiredStateFile(session.state_place()));
+    const auto run = RunIn(RetiredStateFile(session.state_place()));
+    if (!run.ok()) {
+      return Error{run.error() + "; without it the run cannot go on: make it readable, or remove it to begin anew"};
+    }
+    former.run_id = run.value();
   }
   const bool unfinished = !former.ended && !former.run_id.empty();
   if (!options.run_id.empty()) {

@@ -25,7 +25,8 @@ class Diagnostics {
   // Keeps it for Take(), unless the same was reported before.
   void Report(std::string kind, std::string text) {
     // Hostile input could invent a new sentence each tick; the memory of what was said stays bounded.
-    if (said_.size() < kMaxRemembered && said_.insert(text).second) {
+    const bool ours = kind == "state" || kind == "directory";  // which no input can make up
+    if ((ours || said_.size() < kMaxRemembered) && said_.insert(text).second) {
       fresh_.push_back({std::move(kind), std::move(text)});
     }
   }

@@ -2,9 +2,8 @@
 //
 // Several definitions can ask for one exposed name: those of one metric in several processes, and those of different metrics
 // whose names are exposed alike. Rules, in this order:
-//   1. A family named `x_sum`, `x_count` or `x_bucket` beside a histogram `x` would have samples named like the histogram's. It
-//   is
-//      exposed under its name and its type: `x_sum_counter`.
+//   1. A family named `x_sum`, `x_count` or `x_bucket` beside a histogram `x` would have samples named like the histogram's.
+//      Its name gets its type behind it: `x_sum_counter`.
 //   2. Of definitions that differ in type, or histograms in bounds, the newest counts; the others are left out. The agent's own
 //      families are always the newest.
 //   3. Where several metrics remain under one name, the first, by group and name, shows plainly, and each other carries a label

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "state/bytes.h"
@@ -23,6 +24,12 @@ std::string GroupKey(const SegmentIdentity& identity) {
     key.String(value);
   }
   return std::move(key).Take();
+}
+
+bool LabelsFit(std::span<const std::byte> records, const SegmentSeriesRecord& record, size_t value_bytes) {
+  bool fit = true;
+  VisitLabels(records, record, [&](std::string_view, std::string_view value) { fit = fit && value.size() <= value_bytes; });
+  return fit;
 }
 
 uint64_t Combined(GaugePolicy policy, const RetiredGroup::Gauge& former, uint64_t former_bits, uint64_t bits, bool newer) {
@@ -59,14 +66,31 @@ RetiredGroup& RetiredProcesses::TakeGroup(const SegmentIdentity& identity) {
 void RetiredProcesses::Fold(const MergeInput& ended, RetiredPlace about, const Moment& now) {
   RetiredGroup& group = TakeGroup(*ended.identity);
   group.RenewIdentity(*ended.identity, ended.birth_unix_ns);
-  constexpr uint32_t kSkipped = UINT32_MAX;
-  std::vector<uint32_t> families;
+  series_ = 0;  // of what shows: an instance that left for good takes nobody's room
+  for (const RetiredGroup& other : groups_) {
+    series_ += Shown({other.identity().role, other.identity().replica}, now) ? other.series_count() : 0;
+  }
+  // Families that are known renew their age; others are added with their first series for which there is room.
+  std::vector<std::optional<uint32_t>> families(ended.families.size());
   for (size_t i = 0; i < ended.families.size(); ++i) {
-    families.push_back(ended.families[i].known ? group.TakeFamily(ended.families[i], ended.AgeOf(i)) : kSkipped);
+    if (ended.families[i].known && group.KnowsFamily(ended.families[i])) {
+      families[i] = group.TakeFamily(ended.families[i], ended.AgeOf(i));
+    }
   }
   for (size_t i = 0; i < ended.series.size(); ++i) {
-    if (const uint32_t family = families[ended.series[i].record.family]; family != kSkipped) {
-      FoldSeries(group, family, ended, i, now);
+    const uint32_t family = ended.series[i].record.family;
+    if (!ended.families[family].known) {
+      continue;
+    }
+    const bool room = group.series_count() < options_.limits.series_of_instance && series_ < options_.limits.series &&
+                      LabelsFit(ended.records, ended.series[i].record, options_.limits.label_value_bytes);
+    if (!families[family] && room) {
+      families[family] = group.TakeFamily(ended.families[family], ended.AgeOf(family));
+    }
+    if (families[family]) {
+      FoldSeries(group, *families[family], ended, i, room, now);
+    } else {
+      ++series_refused_;
     }
   }
   for (size_t reason = 0; reason < std::size(ended.values->dropped); ++reason) {
@@ -80,13 +104,12 @@ void RetiredProcesses::Fold(const MergeInput& ended, RetiredPlace about, const M
   ++processes_;
 }
 
-void RetiredProcesses::FoldSeries(RetiredGroup& group, uint32_t family, const MergeInput& ended, size_t number,
+void RetiredProcesses::FoldSeries(RetiredGroup& group, uint32_t family, const MergeInput& ended, size_t number, bool room,
                                   const Moment& now) {
   const SegmentSeries& from = ended.series[number];
   const Kind kind = group.family(family).kind;
   const bool each = kind == Kind::kGauge && group.family(family).policy == GaugePolicy::kEach;
   const size_t before = group.series_count();
-  const bool room = before < options_.limits.series_of_instance && series_ < options_.limits.series;
   const size_t to = group.TakeSeries(family, each ? ended.OrdinalOf(number) : 0, LabelBytes(ended.records, from.record),
                                      from.record.labels, room);
   if (to == SIZE_MAX) {

@@ -89,13 +89,10 @@ class RetiredProcesses {
   [[nodiscard]] const std::deque<RetiredGroup>& groups() const { return groups_; }
   RetiredGroup& TakeGroup(const SegmentIdentity& identity);
   void Restore(const InstanceKey& key, RetiredInstance instance) { instances_[key] = std::move(instance); }
-  void RestoreCounts(uint64_t processes, size_t series) {
-    processes_ = processes;
-    series_ = series;
-  }
+  void RestoreCount(uint64_t processes) { processes_ = processes; }
 
  private:
-  void FoldSeries(RetiredGroup& group, uint32_t family, const MergeInput& ended, size_t number, const Moment& now);
+  void FoldSeries(RetiredGroup& group, uint32_t family, const MergeInput& ended, size_t number, bool room, const Moment& now);
   void FoldGauge(RetiredGroup& group, size_t series, const MergeInput& ended, size_t number, const Moment& now);
 
   Options options_;
@@ -103,7 +100,7 @@ class RetiredProcesses {
   std::map<std::string, size_t> group_numbers_;
   std::map<InstanceKey, RetiredInstance> instances_;
   uint64_t processes_ = 0;
-  size_t series_ = 0;  // of all groups
+  size_t series_ = 0;  // of the groups that show
   uint64_t series_refused_ = 0;
   // Kept for their memory.
   std::vector<double> terms_;

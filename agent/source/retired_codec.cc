@@ -2,6 +2,7 @@
 // (U64).
 //
 //   state     run id (String), folded: list of ids (String), living: list of (id (String), ordinal (U32)),
+//             what the living had measured: list of (id (String), a state of that process alone (String)),
 //             processes folded in all (U64), list of instances, list of groups
 //   instance  role (String), replica (U32), last seen (time), list of places
 //   place     ordinal (U32), ended (U64), pid (U32), pid namespace (U64), start ticks (U64), restart count (U32),
@@ -265,8 +266,8 @@ void PutGroup(const RetiredGroup& group, const Moment& now, ByteWriter& writer) 
   }
 }
 
-// Empty, or what contradicts the grammar. Adds to `series`.
-std::string GetGroup(ByteReader& reader, RetiredProcesses& processes, size_t& series, const Moment& now) {
+// Empty, or what contradicts the grammar.
+std::string GetGroup(ByteReader& reader, RetiredProcesses& processes, const Moment& now) {
   const size_t groups = processes.groups().size();
   const SegmentIdentity identity = GetIdentity(reader);
   RetiredGroup& group = processes.TakeGroup(identity);
@@ -292,7 +293,6 @@ std::string GetGroup(ByteReader& reader, RetiredProcesses& processes, size_t& se
       return "a series of a group is none";
     }
   }
-  series += group.series_count();
   return "";
 }
 
@@ -309,6 +309,11 @@ std::string EncodeRetired(const RetiredState& state, const Moment& now) {
   for (const auto& [id, ordinal] : state.places) {
     writer.String(id);
     writer.U32(ordinal);
+  }
+  writer.U32(static_cast<uint32_t>(state.living.size()));
+  for (const auto& [id, alone] : state.living) {
+    writer.String(id);
+    writer.String(alone);
   }
   writer.U64(state.processes.processes());
   writer.U32(static_cast<uint32_t>(state.processes.instances().size()));
@@ -334,22 +339,25 @@ Result<RetiredState> DecodeRetired(std::string_view payload, const RetiredProces
     std::string id(reader.String());
     state.places.emplace(std::move(id), reader.U32());
   }
+  for (uint32_t left = reader.Count(2 * sizeof(uint32_t)); left > 0 && reader.ok(); --left) {
+    std::string id(reader.String());
+    state.living.emplace(std::move(id), reader.String());
+  }
   const uint64_t processes = reader.U64();
   constexpr size_t kLeastInstance = 20;
   for (uint32_t left = reader.Count(kLeastInstance); left > 0 && reader.ok(); --left) {
     GetInstance(reader, state.processes, now);
   }
-  size_t series = 0;
   constexpr size_t kLeastGroup = 168;
   for (uint32_t left = reader.Count(kLeastGroup); left > 0 && reader.ok(); --left) {
-    if (std::string wrong = GetGroup(reader, state.processes, series, now); !wrong.empty() && reader.ok()) {
+    if (std::string wrong = GetGroup(reader, state.processes, now); !wrong.empty() && reader.ok()) {
       return Error{std::move(wrong)};
     }
   }
   if (!reader.done()) {
     return Error{reader.ok() ? "there is more in it than it says" : "it ends too early, or counts more than it has"};
   }
-  state.processes.RestoreCounts(processes, series);
+  state.processes.RestoreCount(processes);
   return state;
 }
 

@@ -23,6 +23,8 @@ struct RetiredState {
   std::set<std::string> folded = {};  // ids of segments
   // On which place of its instance each living process stood when this was written, by the id of its segment.
   std::map<std::string, uint32_t> places = {};
+  // What each of them had measured then, as a state of it alone; where segments may be lost with their host's memory.
+  std::map<std::string, std::string> living = {};
   RetiredProcesses processes;
 };
 

@@ -86,6 +86,8 @@ void RetiredGroup::RenewIdentity(const SegmentIdentity& identity, uint64_t birth
   }
 }
 
+bool RetiredGroup::KnowsFamily(const SegmentFamily& family) const { return family_numbers_.contains(FamilyKey(family)); }
+
 uint32_t RetiredGroup::TakeFamily(const SegmentFamily& family, FamilyAge age) {
   const auto [found, added] = family_numbers_.try_emplace(FamilyKey(family), static_cast<uint32_t>(families_.size()));
   if (added) {
@@ -166,16 +168,57 @@ void RetiredGroup::EndGauges(std::chrono::steady_clock::time_point now) {
     return;
   }
   next_end_ = std::chrono::steady_clock::time_point::max();
+  size_t unset = 0;
   for (const SegmentSeries& series : series_) {
-    if (families_[series.record.family].kind != Kind::kGauge || values_.commons[series.common] == kUnset) {
+    if (families_[series.record.family].kind != Kind::kGauge) {
       continue;
     }
-    if (gauges_[series.common].ends <= now) {
-      values_.commons[series.common] = kUnset;
+    uint64_t& value = values_.commons[series.common];
+    if (value != kUnset && gauges_[series.common].ends <= now) {
+      value = kUnset;
+    }
+    if (value == kUnset) {
+      ++unset;
     } else {
       next_end_ = std::min(next_end_, gauges_[series.common].ends);
     }
   }
+  if (2 * unset > series_.size()) {
+    DropUnsetGauges();
+  }
+}
+
+// They would count against the limits on series for as long as the run lasts.
+void RetiredGroup::DropUnsetGauges() {
+  const std::vector<SegmentSeries> series = std::exchange(series_, {});
+  const std::vector<uint32_t> ordinals = std::exchange(ordinals_, {});
+  const std::vector<std::byte> labels = std::exchange(labels_, {});
+  const std::vector<uint64_t> changed_at = std::exchange(changed_at_, {});
+  const std::vector<Gauge> gauges = std::exchange(gauges_, {});
+  const SegmentValues values = std::exchange(values_, {});
+  series_numbers_.clear();
+  std::copy(std::begin(values.dropped), std::end(values.dropped), std::begin(values_.dropped));
+  std::vector<double> terms;
+  for (size_t i = 0; i < series.size(); ++i) {
+    const SegmentSeries& from = series[i];
+    const bool gauge = families_[from.record.family].kind == Kind::kGauge;
+    if (gauge && values.commons[from.common] == kUnset) {
+      continue;
+    }
+    const size_t to = TakeSeries(from.record.family, ordinals[i], LabelBytes(labels, from.record), from.record.labels, true);
+    if (from.common != SegmentSeries::kNoPlace) {
+      Common(to) = values.commons[from.common];
+      changed_at_[series_[to].common] = changed_at[from.common];
+      gauges_[series_[to].common] = gauges[from.common];
+    }
+    if (!gauge) {
+      std::copy_n(values.wholes.begin() + from.whole, from.record.cells, Cells(to));
+      terms.clear();
+      values.AppendTerms(from.real, terms);
+      SetReal(to, terms);
+    }
+  }
+  ++generation_;
 }
 
 void RetiredGroup::Compact() {

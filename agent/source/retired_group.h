@@ -46,6 +46,7 @@ class RetiredGroup {
   [[nodiscard]] const std::vector<Gauge>& gauges() const { return gauges_; }
 
   void RenewIdentity(const SegmentIdentity& identity, uint64_t birth_unix_ns);
+  [[nodiscard]] bool KnowsFamily(const SegmentFamily& family) const;
   // The family's number, added if it is not known; a newer definition renews what may differ (help, unit).
   uint32_t TakeFamily(const SegmentFamily& family, FamilyAge age);
   // The series' number; SIZE_MAX if it is not known and `may_add` is false. `labels`: as a record holds them.
@@ -64,13 +65,15 @@ class RetiredGroup {
   // The bytes of the series' labels.
   [[nodiscard]] std::string_view LabelsOf(size_t series) const;
 
-  // Hides the gauges whose time is over.
+  // Hides the gauges whose time is over, and takes them away once they are many.
   void EndGauges(std::chrono::steady_clock::time_point now);
   void SetGaugeEnd(size_t series, std::chrono::steady_clock::time_point ends);
   // Throws away sums that were replaced, once there are many.
   void Compact();
 
  private:
+  void DropUnsetGauges();
+
   SegmentIdentity identity_;
   const std::string id_;
   uint64_t birth_unix_ns_ = 0;

@@ -19,18 +19,22 @@ RetiredStore::RetiredStore(Options options, Diagnostics& diagnostics)
 }
 
 void RetiredStore::Load(const Moment& now) {
+  loaded_ = true;
   if (!file_) {
     return;
   }
+  constexpr char kMissing[] = "; what processes counted that ended before now is missing";
   std::string trouble;
   const auto payload = options_.look_only ? file_->Look(trouble) : file_->Read(trouble);
   if (!payload.ok()) {
-    trouble = payload.error();
+    diagnostics_.Report("state", payload.error() + kMissing + " until it can be read");
+    loaded_ = false;
+    return;
   }
   if (!trouble.empty()) {
-    diagnostics_.Report("state", trouble + "; what processes counted that ended before now is missing");
+    diagnostics_.Report("state", trouble + kMissing);
   }
-  if (!payload.ok() || !payload.value()) {
+  if (!payload.value()) {
     return;
   }
   if (options_.begins || RunOfRetired(*payload.value()) != options_.run_id) {
@@ -43,7 +47,40 @@ void RetiredStore::Load(const Moment& now) {
   if (state.ok()) {
     state_ = std::move(state).value();
   } else if (Retires()) {
-    diagnostics_.Report("state", file_->SetAside(state.error()) + "; what processes counted that ended before now is missing");
+    diagnostics_.Report("state", file_->SetAside(state.error()) + kMissing);
+  }
+}
+
+std::string RetiredStore::Alone(const MergeInput& living, const RetiredPlace& about, const Moment& now) {
+  RetiredState alone{.processes = RetiredProcesses({})};
+  alone.processes.Fold(living, about, now);
+  return EncodeRetired(alone, now);
+}
+
+void RetiredStore::SetLiving(std::map<std::string, std::string> living) {
+  if (living != state_.living) {
+    state_.living = std::move(living);
+    saved_ = false;
+  }
+}
+
+void RetiredStore::FoldLost(const std::function<bool(const std::string& id)>& is_there, const Moment& now) {
+  for (const auto& [id, alone] : std::exchange(state_.living, {})) {
+    if (is_there(id) || Holds(id)) {
+      continue;
+    }
+    const auto lost = DecodeRetired(alone, options_.processes, now);
+    if (!lost.ok() || lost.value().processes.groups().size() != 1 || lost.value().processes.instances().size() != 1) {
+      diagnostics_.Report("state",
+                          "the state of " + id + " in " + file_->path() + " cannot be used; what it counted is missing");
+      continue;
+    }
+    MergeInput input = lost.value().processes.groups().front().Input();
+    const auto& places = lost.value().processes.instances().begin()->second.places;
+    input.id = id;
+    input.ordinal = places.empty() ? 0 : places.begin()->first;
+    Fold(input, places.empty() ? RetiredPlace() : places.begin()->second, now);
+    state_.folded.erase(id);  // it has no file that could be found again
   }
 }
 
@@ -105,6 +142,9 @@ void RetiredStore::SaveAndRemove(const std::string& directory, const Moment& now
     const auto& [name, left] = entry;
     struct stat info {};
     const bool there = fstatat(fd, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0;
+    if (!there && errno != ENOENT) {
+      return false;  // it may be there
+    }
     const bool ours = there && left.file.SameInode({info.st_dev, info.st_ino, info.st_ctim});
     if (ours && unlinkat(fd, name.c_str(), 0) != 0) {
       return false;

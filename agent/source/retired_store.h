@@ -45,6 +45,8 @@ class RetiredStore {
     std::optional<StateFile::Options> file = {};
     // Reads what is there and changes nothing.
     bool look_only = false;
+    // The file outlives the segments: the memory that those are in may be lost with a container.
+    bool keeps_living = false;
     std::string run_id = {};
     // The run begins: what is there is of another one, or of one that is over.
     bool begins = false;
@@ -55,10 +57,19 @@ class RetiredStore {
 
   RetiredStore(Options options, Diagnostics& diagnostics);
 
-  // Reads the state. Called once, first.
+  // Reads the state. Called first, and until Loaded: as long as it cannot be read it is not written either.
   void Load(const Moment& now);
+  [[nodiscard]] bool Loaded() const { return loaded_; }
   // Whether ended processes are to be folded.
-  [[nodiscard]] bool Retires() const { return file_.has_value() && !options_.look_only; }
+  [[nodiscard]] bool Retires() const { return file_.has_value() && loaded_ && !options_.look_only; }
+  // Whether the state takes what the living have measured, too.
+  [[nodiscard]] bool KeepsLiving() const { return Retires() && options_.keeps_living; }
+  // What a living process has measured by now, for SetLiving.
+  [[nodiscard]] static std::string Alone(const MergeInput& living, const RetiredPlace& about, const Moment& now);
+  void SetLiving(std::map<std::string, std::string> living);
+  // Folds those that lived when the state was written, and whose segments are not there any more. Called once, after the
+  // directory was looked through.
+  void FoldLost(const std::function<bool(const std::string& id)>& is_there, const Moment& now);
   // Whether the segment of this id counts already.
   [[nodiscard]] bool Holds(const std::string& id) const { return state_.folded.contains(id); }
   void Fold(const MergeInput& ended, const RetiredPlace& about, const Moment& now);
@@ -97,6 +108,7 @@ class RetiredStore {
   Diagnostics& diagnostics_;
   std::optional<StateFile> file_;
   RetiredState state_;
+  bool loaded_ = false;
   bool saved_ = true;
   std::optional<std::string> failure_;  // of the last save
   std::map<std::string, Left> left_;    // by name

@@ -42,11 +42,13 @@ void SegmentSource::Scan() {
     return;
   }
   std::set<std::string> names;
+  errno = 0;
   while (const dirent* entry = readdir(directory.get())) {
     if (std::string_view(entry->d_name).ends_with(persia::metrics::segment::kFileSuffix)) {
       names.insert(entry->d_name);
     }
   }
+  bool complete = errno == 0;
   const auto is_gone = [&](const auto& named) { return !names.contains(named.first); };
   std::erase_if(refused_, is_gone);
   std::erase_if(other_runs_, is_gone);
@@ -59,7 +61,8 @@ void SegmentSource::Scan() {
   for (const std::string& name : names) {
     struct stat info {};
     if (fstatat(dirfd(directory.get()), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
-      continue;  // vanished meanwhile
+      complete = complete && errno == ENOENT;  // vanished meanwhile
+      continue;
     }
     const FileId file{info.st_dev, info.st_ino, info.st_ctim};
     Known* known = nullptr;
@@ -88,7 +91,7 @@ void SegmentSource::Scan() {
       TryOpen(dirfd(directory.get()), name, file);
     }
   }
-  if (!std::exchange(looked_through_, true) && refused_.empty()) {
+  if (complete && !std::exchange(looked_through_, true) && refused_.empty()) {
     retired_.ForgetOthers();
   }
 }

@@ -24,15 +24,17 @@ SegmentSource::~SegmentSource() = default;
 
 Result<std::shared_ptr<const Snapshot>> SegmentSource::Collect() {
   now_ = {now_.tick + 1, options_.steady(), options_.wall()};
-  if (now_.tick == 1) {
+  if (!retired_.Loaded()) {
     retired_.Load(now_);
   }
   Scan();
+  FoldLost();
   ReadAll();
   AssignPlaces();
   Retire();
 
   stats_ = {};
+  // The ended first: where there is not room for all series, what was shown goes on to be.
   std::vector<MergeInput> inputs = retired_.processes().Inputs(now_);
   for (const Known& known : known_) {
     if (!OfOurRun(*known.reader)) {
@@ -104,6 +106,42 @@ void SegmentSource::GiveBackPlace(Known& known) {
   }
 }
 
+RetiredPlace SegmentSource::PlaceOf(const SegmentReader& reader) {
+  const auto& header = reader.header();
+  return {.pid = header.pid,
+          .pid_namespace = header.pid_namespace,
+          .start_ticks = header.start_ticks,
+          .restart_count = reader.identity().restart_count,
+          .last_change = reader.last_change()};
+}
+
+// A container that is lost takes its segments along, also of processes that lived: what the state says of those counts then.
+void SegmentSource::FoldLost() {
+  if (looked_through_ && !lost_folded_ && retired_.Retires()) {
+    lost_folded_ = true;
+    retired_.FoldLost(
+        [this](const std::string& id) {
+          return std::any_of(known_.begin(), known_.end(), [&](const Known& known) { return known.reader->id() == id; });
+        },
+        now_);
+  }
+}
+
+void SegmentSource::KeepLiving() {
+  if (!retired_.KeepsLiving() || !lost_folded_) {
+    return;
+  }
+  std::map<std::string, std::string> living;
+  for (const Known& known : known_) {
+    if (known.instance) {
+      MergeInput input = known.reader->Input();
+      input.ordinal = known.ordinal;
+      living.emplace(known.reader->id(), RetiredStore::Alone(input, PlaceOf(*known.reader), now_));
+    }
+  }
+  retired_.SetLiving(std::move(living));
+}
+
 // What ended goes into the state, and its file away.
 void SegmentSource::Retire() {
   for (const Known& known : known_) {
@@ -121,15 +159,8 @@ void SegmentSource::Retire() {
     MergeInput input = known.reader->Input();
     input.ended = true;
     input.ordinal = known.ordinal;
-    const auto& header = known.reader->header();
     if (!retired_.Holds(known.reader->id())) {
-      retired_.Fold(input,
-                    {.pid = header.pid,
-                     .pid_namespace = header.pid_namespace,
-                     .start_ticks = header.start_ticks,
-                     .restart_count = known.reader->identity().restart_count,
-                     .last_change = known.reader->last_change()},
-                    now_);
+      retired_.Fold(input, PlaceOf(*known.reader), now_);
     }
     if (known.named) {
       retired_.Leaves(known.reader->id(), known.name, known.file);
@@ -137,6 +168,7 @@ void SegmentSource::Retire() {
     GiveBackPlace(known);
     return true;
   });
+  KeepLiving();
   if (retired_.Changed()) {
     std::map<std::string, uint32_t> places;
     for (const Known& known : known_) {

@@ -121,6 +121,9 @@ class SegmentSource : public Source {
   void ReadAll();
   void AssignPlaces();
   void GiveBackPlace(Known& known);
+  static RetiredPlace PlaceOf(const SegmentReader& reader);
+  void FoldLost();
+  void KeepLiving();
   void Retire();
   void ListProcesses();
   [[nodiscard]] bool OfOurRun(const SegmentReader& reader) const;
@@ -133,6 +136,7 @@ class SegmentSource : public Source {
   std::map<std::string, FileId> other_runs_;  // dead segments of other runs, by name
   Moment now_;
   bool looked_through_ = false;  // the directory was read as a whole once
+  bool lost_folded_ = false;     // those that the state says lived, and that are gone
   Ordinals ordinals_;
   std::vector<WorkerProcess> processes_;
   Diagnostics diagnostics_;

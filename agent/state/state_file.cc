@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "state/bytes.h"
 
@@ -86,6 +87,9 @@ Result<std::optional<std::string>> StateFile::Read(std::string& set_aside) {
   auto payload = Look(broken);
   if (!broken.empty()) {
     set_aside = SetAside(broken);
+    if (faccessat(options_.directory_fd, options_.name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
+      return Error{std::exchange(set_aside, {})};  // still there: the next Write would replace it
+    }
   }
   return payload;
 }
@@ -139,6 +143,9 @@ Result<std::optional<std::string>> StateFile::Look(std::string& why_broken) cons
 }
 
 Status StateFile::Write(std::string_view payload) {
+  if (payload.size() > kLargestFile - kHeaderBytes) {
+    return Error{"cannot write " + path() + ": " + std::to_string(payload.size()) + " bytes are more than a state may have"};
+  }
   const std::string draft = options_.name + ".draft";
   unlinkat(options_.directory_fd, draft.c_str(), 0);  // of an agent that was killed while it wrote
   const Fd fd(

@@ -44,7 +44,8 @@ class StateFile {
   // if there is a file at all. An error: it may be good, but cannot be read.
   Result<std::optional<std::string>> Look(std::string& broken) const;
   // The payload as last written; nullopt if there is no file, or none that can be understood: then `set_aside` is a sentence
-  // that says what was wrong and where the file is now. An error: it may be good, but cannot be read.
+  // that says what was wrong and where the file is now. An error: it may be good but cannot be read,
+  // or it is broken and cannot be renamed; whoever writes then loses it.
   Result<std::optional<std::string>> Read(std::string& set_aside);
   // On disk when it returns. An error leaves the former content.
   Status Write(std::string_view payload);

@@ -217,7 +217,7 @@ class Job:
         assert self._full % 2 == full
         with open(self._control, "r+b") as file:
             file.write(struct.pack("<I", self._full))
-        wait_until(lambda: all(ledger.full_seen == self._full for ledger in self.living().values()), "the workers to see the control word", 10)
+        wait_until(lambda: all(ledger.full_seen == self._full for ledger in self.living().values()), "the workers to see the control word", 60)
 
     @contextlib.contextmanager
     def full_directory(self, leave):

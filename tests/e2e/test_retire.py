@@ -66,6 +66,23 @@ def test_state_dir_outlives_the_segments(job, gateway, segments, tmp_path):
     assert stat.S_IMODE((tmp_path / "volume/state").stat().st_mode) == 0o700
 
 
+def test_state_dir_outlives_workers_that_are_lost_with_their_container(job, gateway, segments, tmp_path):
+    state = f"--state-dir={tmp_path / 'state'}"
+    agent = job.agent(state)
+    worker = job.worker()
+    worker.tell("count my_app batches 10.5")
+    gateway.wait_for("my_app_batches", 10.5)
+    agent.kill()
+    worker.kill()
+    for path in segments.iterdir():
+        path.unlink()
+
+    job.agent(state)
+    worker = job.worker()
+    worker.tell("count my_app batches 5")
+    gateway.wait_for("my_app_batches", 15.5)
+
+
 def test_state_that_another_agent_has_is_refused(job, tmp_path):
     state = f"--state-dir={tmp_path / 'state'}"
     first = job.agent(state)

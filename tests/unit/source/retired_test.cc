@@ -61,6 +61,7 @@ class RetiredTest : public JobDirectoryTest {
     options.limits = limits_;
     options.retired.run_id = run_id_;
     options.retired.begins = begins_;
+    options.retired.keeps_living = keeps_living_;
     options.retired.processes = {.gauge_ttl = seconds(300), .hide_left = hide_left_, .limits = limits_};
     options.retired.after_step = after_step;
     options.retired.file = StateFile::Options{.directory_fd = directory_fd_,
@@ -110,6 +111,7 @@ class RetiredTest : public JobDirectoryTest {
   std::string run_id_ = "run-1";
   bool begins_ = false;
   bool hide_left_ = true;
+  bool keeps_living_ = false;
   SeriesLimits limits_;
   seconds passed_{0};
   seconds wall_set_{0};  // by how much somebody has set the wall clock
@@ -299,7 +301,7 @@ TEST_F(RetiredTest, AGaugeOfTheDeadShowsForItsTime) {
   passed_ += seconds(99);
   EXPECT_EQ(Size(), "4");
   passed_ += seconds(1);
-  EXPECT_EQ(Size(), "absent") << "an agent that came between does not make it longer";
+  EXPECT_EQ(Size(), "") << "an agent that came between does not make it longer";
 }
 
 TEST_F(RetiredTest, AGaugeOfTheDeadStepsBackForOneOfTheLiving) {
@@ -479,9 +481,109 @@ TEST_F(RetiredTest, AProcessThatMakesSeriesWithoutEndIsHeldToTheLimit) {
   EXPECT_EQ(source().stats().retired_series_refused, 2U);
 }
 
+TEST_F(RetiredTest, WhatTheLivingCountedOutlivesTheirSegmentsIfTheStateDoes) {
+  keeps_living_ = true;
+  StartAgent();
+  auto process = Start({.role = "trainer", .replica = 1, .labels = {{"zone", "b"}}});
+  process->segment.Counter("my_app", "batches", {}, 7, 0.1);
+  process->segment.Gauge("my_app", "size", {}, 16);
+  const std::vector<uint64_t> buckets{1, 0, 2};
+  process->segment.Histogram("my_app", "sizes", {}, kBounds, 4.75, buckets);
+  process->Put();
+  const Flat living = CollectFlat();
+  StartAgent();
+  EXPECT_EQ(CollectFlat(), living) << "a segment that is there counts, and nothing beside it";
+  EXPECT_EQ(source().stats().retired, 0U);
+
+  Remove(process->name);
+  process->End();
+  StartAgent();
+  EXPECT_EQ(CollectFlat(), living) << "the host's memory is lost";
+  EXPECT_EQ(source().stats().retired, 1U);
+  StartAgent();
+  EXPECT_EQ(CollectFlat(), living) << "folded once";
+  EXPECT_EQ(source().stats().retired, 1U);
+  EXPECT_THAT(Diagnosed(), IsEmpty());
+}
+
+TEST_F(RetiredTest, AStateThatCannotBeSetAsideIsNotOverwritten) {
+  PutText("agent.state", "all that is left of a run");
+  for (int i = 1; i <= 1000; ++i) {
+    PutText("agent.state.broken-" + std::to_string(i), "");
+  }
+  CountAndEnd(5);
+  EXPECT_EQ(Batches(), "5");
+  EXPECT_EQ(Batches(), "5");
+  EXPECT_EQ(fs::file_size(PathOf("agent.state")), 25U);
+  EXPECT_TRUE(fs::exists(PathOf("0.seg")));
+  EXPECT_THAT(Diagnosed(), ElementsAre(HasSubstr("until it can be read")));
+  Remove("agent.state.broken-7");
+  EXPECT_EQ(Batches(), "5");
+  EXPECT_EQ(fs::file_size(PathOf("agent.state.broken-7")), 25U);
+  EXPECT_FALSE(fs::exists(PathOf("0.seg")));
+}
+
+TEST_F(RetiredTest, WhatShowsNoMoreTakesNobodysRoom) {
+  limits_ = {.series = 6, .series_of_instance = 4, .label_value_bytes = 8};
+  StartAgent();
+  auto gauges = Start();
+  for (int i = 0; i < 4; ++i) {
+    gauges->segment.Gauge("my_app", "g" + std::to_string(i), {}, 1);
+  }
+  gauges->Put();
+  gauges->End();
+  EXPECT_EQ(Shown("my_app_g3"), "1");
+  auto steady = Start();
+  steady->Put();
+  for (int i = 0; i < 4; ++i) {
+    passed_ += seconds(100);
+    Collect();
+  }
+  steady->End();
+  CountAndEnd(5);
+  EXPECT_EQ(Batches(), "5") << "gauges whose time is over";
+  for (const int replica : {1, 2, 3}) {
+    CountAndEnd(1, 0, {.role = "came and left", .replica = replica});
+    CountAndEnd(1, 0, {.role = "came and left", .replica = replica});
+    Collect();
+    passed_ += seconds(100);
+  }
+  passed_ += seconds(1000);
+  for (const int replica : {10, 11, 12, 13}) {
+    CountAndEnd(1, 0, {.role = "new", .replica = replica});
+  }
+  const Flat flat = CollectFlat();
+  EXPECT_TRUE(flat.contains("my_app_batches@rep_13/new")) << "instances that left";
+  EXPECT_EQ(source().stats().retired_series_refused, 0U);
+}
+
+TEST_F(RetiredTest, NamesWithoutEndDoNotMakeTheStateGrow) {
+  limits_ = {.series = 100, .series_of_instance = 3, .label_value_bytes = 8};
+  StartAgent();
+  const auto run = [&](int number) {
+    auto process = Start();
+    process->segment.Counter("my_app", "name_" + std::to_string(number), {}, 1);
+    process->segment.Counter("my_app", "labelled", {{"l", std::string(500, static_cast<char>('a' + number % 26))}}, 1);
+    process->Put().End();
+    Collect();
+    return fs::file_size(PathOf("agent.state"));
+  };
+  for (int i = 10; i < 13; ++i) {
+    run(i);
+  }
+  const auto full = run(13);
+  for (int i = 14; i < 40; ++i) {
+    EXPECT_LE(run(i), full);
+  }
+}
+
 TEST(RetiredCodecTest, DamagedPayloadsAreRefusedOrRead) {
   SegmentIdentity identity{.run_id = "r", .role = "worker", .labels = {{"a", "b"}}};
-  RetiredState state{.run_id = "r", .folded = {"id"}, .places = {{"of the living", 2}}, .processes = RetiredProcesses({})};
+  RetiredState state{.run_id = "r",
+                     .folded = {"id"},
+                     .places = {{"of the living", 2}},
+                     .living = {{"other", "alone"}},
+                     .processes = RetiredProcesses({})};
   RetiredGroup& group = state.processes.TakeGroup(identity);
   SegmentFamily family{.known = true,
                        .kind = segment::Kind::kHistogram,

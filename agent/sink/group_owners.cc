@@ -11,7 +11,6 @@
 namespace persia::agent {
 namespace {
 
-constexpr std::string_view kFamily = "persia_agent_owner_info";
 constexpr size_t kMostBytes = size_t{1} << 30;
 constexpr size_t kLongestLine = 1 << 16;
 
@@ -39,7 +38,7 @@ bool NextLabel(std::string_view& rest, std::string& name, std::string& value) {
 }  // namespace
 
 std::string OwnerText(const std::string& agent_id, const std::string& gateway) {
-  const std::string name(kFamily);
+  const std::string name(kOwnerFamily);
   return "# HELP " + name + " 1, with the id of the agent that pushed this group last.\n# TYPE " + name + " gauge\n" + name +
          "{agent_id=\"" + agent_id + "\",agent_gateway=\"" + GatewayHash(gateway) + "\"} 1\n";
 }
@@ -65,8 +64,8 @@ bool OwnerScan::Add(std::string_view piece) {
     const size_t end = piece.find('\n');
     if (!passed_) {
       line_ += piece.substr(0, end);
-      const size_t compared = std::min(line_.size(), kFamily.size());
-      passed_ = line_.compare(0, compared, kFamily, 0, compared) != 0 || line_.size() > kLongestLine;
+      const size_t compared = std::min(line_.size(), kOwnerFamily.size());
+      passed_ = line_.compare(0, compared, kOwnerFamily, 0, compared) != 0 || line_.size() > kLongestLine;
     }
     if (end == std::string_view::npos) break;
     EndLine();
@@ -76,8 +75,8 @@ bool OwnerScan::Add(std::string_view piece) {
 }
 
 void OwnerScan::EndLine() {
-  if (!passed_ && line_.size() > kFamily.size() && line_[kFamily.size()] == '{') {
-    std::string_view rest = std::string_view(line_).substr(kFamily.size() + 1);
+  if (!passed_ && line_.size() > kOwnerFamily.size() && line_[kOwnerFamily.size()] == '{') {
+    std::string_view rest = std::string_view(line_).substr(kOwnerFamily.size() + 1);
     Identity identity;
     Owner owner;
     std::string name;

@@ -20,6 +20,9 @@
 
 namespace persia::agent {
 
+// No other metric of a group that is pushed can have this name.
+inline constexpr std::string_view kOwnerFamily = "persia_agent_owner_info";
+
 // The family's lines in the text of a group that is pushed to this base URL.
 std::string OwnerText(const std::string& agent_id, const std::string& gateway);
 

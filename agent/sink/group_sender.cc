@@ -1,6 +1,7 @@
 #include "sink/group_sender.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace persia::agent {
 namespace {
@@ -18,13 +19,31 @@ GroupSender::GroupSender(Options options)
 std::optional<Attempt> GroupSender::Push(const Snapshot& snapshot, size_t identity, const std::string& path) {
   FamilyNames due;  // sent again, for the gateway may have changed its mind
   FamilyNames held = quarantine_.HeldBack(path, options_.now(), due);
+  if (!trailer_family_.empty() && CountShown(snapshot, identity, trailer_family_) > 0) {
+    held.insert(trailer_family_);
+    if (!std::exchange(family_taken_told_, true)) {
+      options_.log.warn("push.quarantine", "a metric of " + path + " is named \"" + trailer_family_ +
+                                               "\", as the agent's own in each group: it is not pushed, rename it");
+    }
+  }
+  if (!trailer_on_ && options_.now() >= trailer_retry_at_) trailer_on_ = true;
   Attempt attempt;
   for (int puts = 0; puts < kMostPuts; ++puts) {
     if (!Render(snapshot, identity, path, held)) return std::nullopt;
     Refusal refusal;
     attempt = options_.send("PUT", path, text_, refusal);
     if (attempt.status != 400) break;
-    Offenders offenders = Ours(refusal.Finish(), snapshot, identity, held);
+    const std::vector<Refusal::Offence> offences = refusal.Finish();
+    Offenders offenders = Ours(offences, snapshot, identity, held);
+    if (trailer_on_ && !trailer_family_.empty()) {
+      const auto named = std::find_if(offences.begin(), offences.end(), [&](const Refusal::Offence& offence) {
+        return std::find(offence.families.begin(), offence.families.end(), trailer_family_) != offence.families.end();
+      });
+      if (named != offences.end()) {
+        RefuseTrailer(named->reason);
+        if (offenders.empty()) continue;
+      }
+    }
     if (offenders.empty() && !due.empty()) {
       for (const std::string& family : due) offenders.emplace_back(family, attempt.error);
     }
@@ -34,6 +53,9 @@ std::optional<Attempt> GroupSender::Push(const Snapshot& snapshot, size_t identi
     if (ended) return ended;
   }
   if (attempt.result == PushResult::kSuccess) {
+    if (trailer_on_ && std::exchange(trailer_refusal_told_, false)) {
+      options_.log.note("push.quarantine", "the gateway takes \"" + trailer_family_ + "\" again");
+    }
     for (const std::string& family : due) {
       quarantine_.Lift(path, family);
       options_.log.note("push.quarantine", "the gateway takes \"" + family + "\" of " + path + " again");
@@ -44,6 +66,7 @@ std::optional<Attempt> GroupSender::Push(const Snapshot& snapshot, size_t identi
 
 // Writes text_, and without the families that make it too large. False if there is nothing to send.
 bool GroupSender::Render(const Snapshot& snapshot, size_t identity, const std::string& path, const FamilyNames& held) {
+  const std::string_view trailer = trailer_on_ ? std::string_view(trailer_) : std::string_view();
   renderer_.RenderIdentity(snapshot, identity, text_, held);
   if (size_limit_.Concerns(path, text_.size())) {
     renderer_.RenderIdentity(snapshot, identity, text_, held, &families_);
@@ -58,11 +81,11 @@ bool GroupSender::Render(const Snapshot& snapshot, size_t identity, const std::s
     }
     out.insert(held.begin(), held.end());
     renderer_.RenderIdentity(snapshot, identity, text_, out);
-    if (text_.empty() && trailer_.empty()) return false;
-  } else if (text_.empty() && (held.empty() || trailer_.empty())) {
+    if (text_.empty() && trailer.empty()) return false;
+  } else if (text_.empty() && (held.empty() || trailer.empty())) {
     return false;
   }
-  text_ += trailer_;
+  text_ += trailer;
   return true;
 }
 
@@ -86,7 +109,16 @@ std::optional<Attempt> GroupSender::FindByHalves(const Snapshot& snapshot, size_
                                                  const FamilyNames& held, const Attempt& refused, Offenders& found) {
   Refusal unread;
   // Whoever refuses a group without our families does not refuse it for them.
-  const Attempt nothing = options_.send("POST", path, trailer_, unread);
+  const bool with_trailer = trailer_on_ && !trailer_.empty();
+  Attempt nothing = options_.send("POST", path, with_trailer ? trailer_ : "", unread);
+  if (nothing.status == 400 && with_trailer) {
+    const std::string reason = nothing.error;
+    nothing = options_.send("POST", path, "", unread);
+    if (nothing.result == PushResult::kSuccess) {
+      RefuseTrailer(reason);
+      return std::nullopt;
+    }
+  }
   if (nothing.result == PushResult::kRejected) return refused;
   if (nothing.result != PushResult::kSuccess) return nothing;
 
@@ -122,6 +154,16 @@ std::optional<Attempt> GroupSender::FindByHalves(const Snapshot& snapshot, size_
   return found.empty() ? std::optional(refused) : std::nullopt;
 }
 
+// Whoever else pushes to the gateway may have the name with another type; our values do not depend on it.
+void GroupSender::RefuseTrailer(const std::string& reason) {
+  trailer_on_ = false;
+  trailer_retry_at_ = options_.now() + options_.quarantine_retry;
+  if (std::exchange(trailer_refusal_told_, true)) return;
+  options_.log.warn("push.quarantine", "the gateway refuses \"" + trailer_family_ + "\" of the agent itself: " + reason +
+                                           "; groups are pushed without it, and another agent that pushes the same ones is not "
+                                           "noticed: find who else pushes a metric of that name, and delete its group");
+}
+
 void GroupSender::HoldBack(const std::string& path, const Offenders& offenders, FamilyNames& held, FamilyNames& due) {
   for (const auto& [family, reason] : offenders) {
     held.insert(family);
@@ -137,6 +179,7 @@ void GroupSender::HoldBack(const std::string& path, const Offenders& offenders, 
 GroupSender::Missing GroupSender::CountMissing(const Snapshot& snapshot, size_t identity, const std::string& path) const {
   Missing missing;
   for (const std::string& family : quarantine_.Of(path)) missing.quarantined += CountShown(snapshot, identity, family);
+  if (!trailer_family_.empty()) missing.quarantined += CountShown(snapshot, identity, trailer_family_);
   for (const std::string& family : size_limit_.Of(path)) missing.dropped += CountShown(snapshot, identity, family);
   return missing;
 }

@@ -41,13 +41,20 @@ class GroupSender {
 
   explicit GroupSender(Options options);
 
-  // Stands at the end of each group's text, if it is not empty.
-  void set_trailer(std::string trailer) { trailer_ = std::move(trailer); }
+  // `text` stands at the end of each group, and `family`, of which it is, is held back of all snapshots. A gateway that refuses
+  // it gets the groups without, for a while.
+  void set_trailer(std::string family, std::string text) {
+    trailer_family_ = std::move(family);
+    trailer_ = std::move(text);
+  }
 
   // Nothing if the identity shows no series now. Success may mean: but for what is held back.
   std::optional<Attempt> Push(const Snapshot& snapshot, size_t identity, const std::string& path);
   // Families held back are tried again with the next push.
-  void LiftQuarantine() { quarantine_.LiftAll(); }
+  void LiftQuarantine() {
+    quarantine_.LiftAll();
+    trailer_on_ = true;
+  }
 
   // Series of the identity that do not reach the gateway: since it refuses them, and since the group is too large.
   struct Missing {
@@ -72,11 +79,17 @@ class GroupSender {
   // Gives how it ended if that is not: found.
   std::optional<Attempt> FindByHalves(const Snapshot& snapshot, size_t identity, const std::string& path,
                                       const FamilyNames& held, const Attempt& refused, Offenders& found);
+  void RefuseTrailer(const std::string& reason);
   void HoldBack(const std::string& path, const Offenders& offenders, FamilyNames& held, FamilyNames& due);
 
   const Options options_;
   TextRenderer renderer_{TextRenderer::Mode::kPush};
+  std::string trailer_family_;  // empty without a trailer
   std::string trailer_;
+  bool trailer_on_ = true;
+  bool trailer_refusal_told_ = false;
+  bool family_taken_told_ = false;  // that a program has a metric of the trailer's name
+  std::chrono::steady_clock::time_point trailer_retry_at_{};
   std::string text_;  // kept for its memory
   std::vector<FamilyText> families_;
   Quarantine quarantine_;

@@ -88,7 +88,7 @@ PushGateway::PushGateway(Options options)
       jitter_(std::random_device()()) {
   if (options_.ledger == nullptr) return;
   const std::string gateway = options_.address.Url();
-  sender_.set_trailer(OwnerText(options_.ledger->agent_id(), gateway));
+  sender_.set_trailer(std::string(kOwnerFamily), OwnerText(options_.ledger->agent_id(), gateway));
   const auto read_owners = [this](const std::string& from, const std::string& job, milliseconds timeout, Owners& owners) {
     return ReadOwners(from, job, timeout, owners);
   };

@@ -251,6 +251,48 @@ TEST_F(RealGroupsTest, WhatANewGatewayRefusesStaysOnTheFormerOne) {
   EXPECT_THAT(Instances(former, 1), ElementsAre("rep_0"));
 }
 
+TEST_F(RealGroupsTest, AProgramsMetricWithTheOwnersNameIsHeldBack) {
+  TestAgent agent(gateway_.address());
+  const Snapshot snapshot = Snap({Rank(0)}, {{"persia_agent_owner_info", MetricType::kCounter, 7, 0},
+                                             {"persia_agent_owner_info", MetricType::kCounter, 8, 0, {{"a", "b"}}},
+                                             {"x", MetricType::kGauge, 1, 0}});
+  for (int i = 0; i < 2; ++i) {
+    agent.Push(snapshot);
+    EXPECT_EQ(agent.sink->last_report().requests, 1U);
+    EXPECT_EQ(agent.sink->last_report().quarantined_series, 2U);
+  }
+  EXPECT_THAT(gateway_.Lines("x{"), SizeIs(1));
+  EXPECT_THAT(gateway_.Lines("persia_agent_owner_info{"), ElementsAre(HasSubstr(agent.ledger->agent_id())));
+  EXPECT_THAT(agent.directory.warnings, ElementsAre(HasSubstr("is named \"persia_agent_owner_info\"")));
+}
+
+TEST_F(RealGroupsTest, AnOwnersNameThatAnotherPusherHasCostsNoGroup) {
+  PushGateway other({.address = GatewayAddress::Parse(gateway_.address()).value()});
+  ASSERT_TRUE(other.Push(Snap({{"another_job", {}}}, {{"persia_agent_owner_info", MetricType::kCounter, 1}})).ok());
+  TestAgent agent(gateway_.address());
+  agent.Push(Of({Rank(0), Rank(1)}));
+  EXPECT_EQ(agent.sink->last_report().requests, 3U);
+  EXPECT_THAT(Lines(gateway_, 2), SizeIs(2));
+  EXPECT_THAT(agent.directory.warnings, ElementsAre(HasSubstr("refuses \"persia_agent_owner_info\" of the agent itself")));
+
+  gateway_.Kill();
+  gateway_.Start();
+  agent.passed += 1h;
+  agent.Push(Of({Rank(0), Rank(1)}));
+  EXPECT_THAT(gateway_.Lines("persia_agent_owner_info{"), SizeIs(2));
+  EXPECT_THAT(agent.directory.notes, ElementsAre(HasSubstr("again")));
+}
+
+TEST_F(RealGroupsTest, AnOwnersLinesThatAreRefusedWithoutAWordCostNoGroup) {
+  // Refused: the group, the owner's lines alone; not the empty text, nor the group without them.
+  ScriptedPeer peer({Reply::Status(400), Reply::Status(400), Reply::Status(200), Reply::Status(200)});
+  TestAgent agent(peer.address());
+  agent.Push(Of({Rank(0)}));
+  EXPECT_THAT(peer.requests(), SizeIs(testing::Ge(4U)));
+  EXPECT_THAT(peer.requests().at(0), HasSubstr("persia_agent_owner_info"));
+  EXPECT_THAT(peer.requests().at(3), AllOf(HasSubstr("\nx 1\n"), testing::Not(HasSubstr("persia_agent_owner_info"))));
+}
+
 TEST_F(RealGroupsTest, TheJobsEndSaysWhatItCouldNotEnd) {
   TestAgent agent(gateway_.address());
   agent.Push(Of({Rank(0), Rank(1)}));

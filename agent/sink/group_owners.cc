@@ -13,6 +13,11 @@ namespace {
 
 constexpr size_t kMostBytes = size_t{1} << 30;
 constexpr size_t kLongestLine = 1 << 16;
+constexpr size_t kMostOwners = 100'000;
+
+bool IsHex(std::string_view text, size_t digits) {
+  return text.size() == digits && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
 
 // Reads `name="value"` and what separates it from the next; false at the end, or if it is something else.
 bool NextLabel(std::string_view& rest, std::string& name, std::string& value) {
@@ -71,7 +76,8 @@ bool OwnerScan::Add(std::string_view piece) {
     EndLine();
     piece.remove_prefix(end + 1);
   }
-  return read_ < kMostBytes;
+  if (read_ >= kMostBytes || owners_.size() >= kMostOwners) cut_short_ = true;
+  return !cut_short_;
 }
 
 void OwnerScan::EndLine() {
@@ -93,7 +99,9 @@ void OwnerScan::EndLine() {
       }
     }
     std::sort(identity.labels.begin(), identity.labels.end());
-    if (identity.job == job_ && !job_.empty()) owners_[OwnerKey(identity)] = std::move(owner);
+    if (!IsHex(owner.gateway_hash, 8)) owner.gateway_hash.clear();
+    if (identity.job == job_ && !job_.empty() && IsHex(owner.agent_id, 16) && owners_.size() < kMostOwners)
+      owners_[OwnerKey(identity)] = std::move(owner);
   }
   line_.clear();
   passed_ = false;

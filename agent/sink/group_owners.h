@@ -32,8 +32,9 @@ std::string OwnerKey(const Identity& identity);
 // 8 hexadecimal digits that stand for a gateway's base URL, the same in each release.
 std::string GatewayHash(std::string_view url);
 
+// Of an owner's line with another id nothing is known: a page may say anything.
 struct Owner {
-  std::string agent_id;
+  std::string agent_id;      // 16 hexadecimal digits
   std::string gateway_hash;  // of the URL that it was pushed to; empty if an older agent pushed it
 
   friend bool operator==(const Owner&, const Owner&) = default;
@@ -49,6 +50,8 @@ class OwnerScan {
 
   // False: that was enough, no page is so long.
   bool Add(std::string_view piece);
+  // There may have been more owners: nothing is to be ended on the strength of this.
+  [[nodiscard]] bool cut_short() const { return cut_short_; }
   [[nodiscard]] const Owners& owners() const { return owners_; }
 
  private:
@@ -56,6 +59,7 @@ class OwnerScan {
 
   const std::string job_;
   size_t read_ = 0;
+  bool cut_short_ = false;
   std::string line_;     // as far as it may be one of the family
   bool passed_ = false;  // it is not
   Owners owners_;

@@ -30,7 +30,7 @@ std::optional<Attempt> GroupSender::Push(const Snapshot& snapshot, size_t identi
   Attempt attempt;
   for (int puts = 0; puts < kMostPuts; ++puts) {
     if (!Render(snapshot, identity, path, held)) return std::nullopt;
-    Refusal refusal;
+    Refusal refusal(options_.redact);
     attempt = options_.send("PUT", path, text_, refusal);
     if (attempt.status != 400) break;
     const std::vector<Refusal::Offence> offences = refusal.Finish();

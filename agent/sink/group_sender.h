@@ -35,6 +35,7 @@ class GroupSender {
     size_t max_push_bytes = 64 << 20;  // of a group's text
     std::chrono::milliseconds quarantine_retry = std::chrono::hours(1);
     Send send;
+    Refusal::Redact redact;
     std::function<std::chrono::steady_clock::time_point()> now;
     SinkLog log;
   };

@@ -77,6 +77,7 @@ PushGateway::PushGateway(Options options)
                .quarantine_retry = options_.quarantine_retry,
                .send = [this](std::string_view method, const std::string& path, const std::string& text,
                               Refusal& refusal) { return Send(method, path, text, refusal); },
+               .redact = [this](std::string& text) { client_.Redact(text); },
                .now = options_.now,
                // It quotes the gateway, which may have quoted us.
                .log = {.note = options_.log.note,
@@ -256,6 +257,9 @@ Attempt PushGateway::ReadOwners(const std::string& gateway, const std::string& j
            .timeout = timeout,
            .anonymous = !IsOurs(gateway + "/metrics"),
            .receive = [&](int status, std::string_view piece) { return status != 200 || scan.Add(piece); }});
+  if (attempt.result == PushResult::kSuccess && scan.cut_short()) {
+    return {PushResult::kServerError, true, "its page of metrics is too long to find out who pushed what", attempt.status};
+  }
   owners = scan.owners();
   return attempt;
 }

@@ -12,6 +12,7 @@
 #include "sink/refusal.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace persia::agent {
 namespace {
@@ -20,6 +21,10 @@ constexpr size_t kMostBytes = 256 << 20;
 // Of a line, so much of its beginning and of its end is kept.
 constexpr size_t kHead = 320;
 constexpr size_t kTail = 160;
+// While a line comes in, more is kept of its end: a secret of which a part is still to come must be whole to be found. Servers
+// take no longer header than this.
+constexpr size_t kSecret = 16 << 10;
+constexpr size_t kMostOffences = 10'000;
 
 std::string UpTo(std::string_view text, char end) { return std::string(text.substr(0, text.find(end))); }
 
@@ -49,18 +54,25 @@ bool Refusal::Add(std::string_view piece) {
   while (!piece.empty()) {
     const size_t end = piece.find('\n');
     line_ += piece.substr(0, end);
-    if (line_.size() > 8 * (kHead + kTail)) {
-      line_.erase(kHead, line_.size() - kHead - kTail);
+    if (line_.size() > kHead + 2 * kSecret) {
+      if (redact_) redact_(line_);
+      if (line_.size() > kHead + kSecret) line_.erase(kHead, line_.size() - kHead - kSecret);
       shortened_ = true;
     }
     if (end == std::string_view::npos) break;
     EndLine();
     piece.remove_prefix(end + 1);
   }
-  return read_ < kMostBytes;
+  return read_ < kMostBytes && offences_.size() < kMostOffences;
 }
 
 std::vector<Refusal::Offence> Refusal::Finish() {
+  // A line that was cut off may end in the first half of a secret.
+  if (redact_ && !line_.empty()) {
+    redact_(line_);
+    const size_t word = line_.find_last_of(" \"");
+    line_.resize(word == std::string::npos ? 0 : word);
+  }
   EndLine();
   return std::move(offences_);
 }
@@ -68,13 +80,13 @@ std::vector<Refusal::Offence> Refusal::Finish() {
 void Refusal::EndLine() {
   std::string line = std::move(line_);
   line_.clear();
-  if (shortened_ || line.size() > kHead + kTail) {
+  const bool shortened = std::exchange(shortened_, false);
+  std::vector<std::string> families = FamiliesIn(std::string_view(line).substr(0, kHead));
+  if (families.empty() || offences_.size() >= kMostOffences || !known_.insert(families).second) return;
+  if (redact_) redact_(line);
+  if ((shortened && line.size() > kTail) || line.size() > kHead + kTail) {
     line = line.substr(0, kHead) + " ... " + line.substr(line.size() - kTail);
   }
-  shortened_ = false;
-  std::vector<std::string> families = FamiliesIn(line);
-  const auto known = [&](const Offence& offence) { return offence.families == families; };
-  if (families.empty() || std::any_of(offences_.begin(), offences_.end(), known)) return;
   line.erase(0, std::min(line.find("collected "), line.find("gathered ")));
   offences_.push_back({.families = std::move(families), .reason = std::move(line)});
 }

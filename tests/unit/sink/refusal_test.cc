@@ -14,6 +14,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Le;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 const std::string kBegin = "pushed metrics are invalid or inconsistent with existing metrics: ";
@@ -80,6 +81,41 @@ TEST(RefusalTest, ALongLineIsShortenedInItsMiddle) {
   EXPECT_THAT(offences[0].families, ElementsAre("x"));
   EXPECT_THAT(offences[0].reason.size(), Le(600U));
   EXPECT_THAT(offences[0].reason, HasSubstr("} is not a GAUGE"));
+}
+
+TEST(RefusalTest, ASecretIsFoundWhereverALineIsCut) {
+  const std::string secret = "s3cr3t-t0k3n-0123456789";
+  const auto redact = [&](std::string& text) {
+    for (size_t at = 0; (at = text.find(secret, at)) != std::string::npos;) text.replace(at, secret.size(), "***");
+  };
+  for (const size_t length : {size_t{700}, size_t{100'000}}) {
+    for (size_t at = 0; at < 400; ++at) {
+      for (const bool from_end : {false, true}) {
+        std::string line =
+            "collected metric \"x\" { label:<name:\"a\" value:\"" + std::string(length, 'v') + "\" > } is not a GAUGE";
+        line.insert(from_end ? line.size() - at : 60 + at, secret);
+        // Once as a line that ends, once as one that is cut off, perhaps in the secret.
+        for (const std::string& answer : {line + '\n', line.substr(0, line.size() - at % 50)}) {
+          Refusal refusal(redact);
+          for (size_t i = 0; i < answer.size(); i += 1000) refusal.Add(std::string_view(answer).substr(i, 1000));
+          const auto offences = refusal.Finish();
+          ASSERT_THAT(offences, SizeIs(1));
+          ASSERT_THAT(offences[0].families, ElementsAre("x"));
+          ASSERT_THAT(offences[0].reason, Not(HasSubstr("s3cr"))) << at;
+          ASSERT_THAT(offences[0].reason, Not(HasSubstr("6789"))) << at;
+        }
+      }
+    }
+  }
+}
+
+TEST(RefusalTest, AnAnswerThatNamesEndlesslyManyIsEnoughAtSomeTime) {
+  Refusal refusal;
+  int lines = 0;
+  while (refusal.Add("gathered metric family f" + std::to_string(lines) + " has type COUNTER but should have GAUGE\n")) {
+    ASSERT_LT(++lines, 20'000);
+  }
+  EXPECT_THAT(refusal.Finish(), SizeIs(10'000));
 }
 
 TEST(RefusalTest, AnEndlessAnswerIsEnoughAtSomeTime) {

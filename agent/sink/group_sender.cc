@@ -10,6 +10,9 @@ namespace {
 constexpr int kMostPuts = 16;
 // Requests to find refused families by halves; what they did not find is left to the next push.
 constexpr int kMostProbes = 48;
+// Of a log line about several families: about so much of it, and of each reason its first and its last words.
+constexpr size_t kLongestList = 3000;
+constexpr size_t kReasonEnd = 60;
 
 }  // namespace
 
@@ -17,6 +20,13 @@ GroupSender::GroupSender(Options options)
     : options_(std::move(options)), quarantine_(options_.quarantine_retry), size_limit_(options_.max_push_bytes) {}
 
 std::optional<Attempt> GroupSender::Push(const Snapshot& snapshot, size_t identity, const std::string& path) {
+  newly_held_.clear();
+  std::optional<Attempt> attempt = PushWhatIsTaken(snapshot, identity, path);
+  TellNewlyHeld(path);
+  return attempt;
+}
+
+std::optional<Attempt> GroupSender::PushWhatIsTaken(const Snapshot& snapshot, size_t identity, const std::string& path) {
   FamilyNames due;  // sent again, for the gateway may have changed its mind
   FamilyNames held = quarantine_.HeldBack(path, options_.now(), due);
   if (!trailer_family_.empty() && CountShown(snapshot, identity, trailer_family_) > 0) {
@@ -168,12 +178,29 @@ void GroupSender::HoldBack(const std::string& path, const Offenders& offenders, 
   for (const auto& [family, reason] : offenders) {
     held.insert(family);
     due.erase(family);
-    if (quarantine_.Hold(path, family, options_.now())) {
-      options_.log.warn("push.quarantine", "the gateway refuses \"" + family + "\" of " + path + ": " + reason +
-                                               "; this metric is held back and all else is pushed: rename it, or delete the "
-                                               "group that holds its name (it is tried again hourly and at a reload)");
-    }
+    if (quarantine_.Hold(path, family, options_.now())) newly_held_.emplace_back(family, reason);
   }
+}
+
+// One line, however many there are: the log shows but a few of one kind.
+void GroupSender::TellNewlyHeld(const std::string& path) const {
+  if (newly_held_.empty()) return;
+  const size_t count = newly_held_.size();
+  std::string which = '"' + newly_held_.front().first + "\" of " + path + ": " + newly_held_.front().second;
+  if (count > 1) {
+    which = std::to_string(count) + " metrics of " + path + ": ";
+    size_t listed = 0;
+    for (; listed < count && which.size() < kLongestList; ++listed) {
+      const auto& [family, reason] = newly_held_[listed];
+      const bool is_long = reason.size() > 2 * kReasonEnd;
+      which += (listed > 0 ? ", \"" : "\"") + family + "\" (" +
+               (is_long ? reason.substr(0, kReasonEnd) + " ... " + reason.substr(reason.size() - kReasonEnd) : reason) + ')';
+    }
+    if (listed < count) which += " and " + std::to_string(count - listed) + " more";
+  }
+  options_.log.warn("push.quarantine", "the gateway refuses " + which + (count > 1 ? "; these are" : "; this metric is") +
+                                           " held back and all else is pushed: rename it, or delete the group that holds its "
+                                           "name (it is tried again hourly and at a reload)");
 }
 
 GroupSender::Missing GroupSender::CountMissing(const Snapshot& snapshot, size_t identity, const std::string& path) const {

@@ -81,6 +81,8 @@ class GroupSender {
   std::optional<Attempt> FindByHalves(const Snapshot& snapshot, size_t identity, const std::string& path,
                                       const FamilyNames& held, const Attempt& refused, Offenders& found);
   void RefuseTrailer(const std::string& reason);
+  std::optional<Attempt> PushWhatIsTaken(const Snapshot& snapshot, size_t identity, const std::string& path);
+  void TellNewlyHeld(const std::string& path) const;
   void HoldBack(const std::string& path, const Offenders& offenders, FamilyNames& held, FamilyNames& due);
 
   const Options options_;
@@ -94,6 +96,7 @@ class GroupSender {
   std::string text_;  // kept for its memory
   std::vector<FamilyText> families_;
   Quarantine quarantine_;
+  Offenders newly_held_;  // with this push of this group
   SizeLimit size_limit_;
 };
 

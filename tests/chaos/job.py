@@ -101,22 +101,34 @@ class Job:
     def living(self):
         """The ledgers of processes that are alive, by pid. Those of the dead are added to the totals, once, and removed."""
         for path in self.ledgers.glob("*.ledger"):
-            if int(path.stem) not in self._open:
-                self._open[int(path.stem)] = books.Ledger(path)
-        for pid, ledger in list(self._open.items()):
-            if not self._alive(pid):
+            inode = path.stat().st_ino
+            if inode not in self._open:
+                self._open[inode] = books.Ledger(path)
+        for inode, ledger in list(self._open.items()):
+            if not self._alive(ledger, inode):
                 self.totals.add(ledger)
                 ledger.close()
-                ledger.path.unlink()
-                del self._open[pid]
-        return dict(self._open)
+                if self._is_at(ledger.path, inode):
+                    ledger.path.unlink()
+                del self._open[inode]
+        return {ledger.pid: ledger for ledger in self._open.values()}
 
-    def _alive(self, pid):
-        if not any(worker.pid == pid for worker in self.workers):
+    def _alive(self, ledger, inode):
+        """Whether its process is; the number may be another's by now, or that of a thread: threads come and go by the hundred."""
+        if not any(worker.pid == ledger.pid for worker in self.workers):
             with contextlib.suppress(ChildProcessError):
-                os.waitpid(pid, os.WNOHANG)  # one that came to us
+                os.waitpid(ledger.pid, os.WNOHANG)  # one that came to us
         try:
-            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+            status = dict(line.split(":\t", 1) for line in Path(f"/proc/{ledger.pid}/status").read_text().splitlines() if ":\t" in line)
+            program = os.readlink(f"/proc/{ledger.pid}/exe")
+        except OSError:
+            return False
+        return status["State"][0] not in "ZX" and int(status["Tgid"]) == ledger.pid and program == str(WORKER) and self._is_at(ledger.path, inode)
+
+    @staticmethod
+    def _is_at(path, inode):
+        try:
+            return path.stat().st_ino == inode
         except OSError:
             return False
 

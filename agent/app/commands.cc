@@ -113,8 +113,8 @@ void LogStart(const Agent& agent, const Config& config, const JobSession& sessio
 }
 
 // The last collection and push, and what becomes of the groups if the job has ended with it. A signal that asks to end means:
-// at once.
-void Finish(Agent& agent, SignalReader& signals, bool delete_groups) {
+// at once; but for the first `expected`, which is known of already.
+void Finish(Agent& agent, SignalReader& signals, bool delete_groups, int expected = 0) {
   std::atomic<bool> done = false;
   std::thread ending([&] {
     if (const Status arrived = agent.Finish(); !arrived.ok()) {
@@ -130,7 +130,9 @@ void Finish(Agent& agent, SignalReader& signals, bool delete_groups) {
   });
   while (!done) {
     const auto signal = signals.Next();
-    if (signal && (signal->number == SIGTERM || signal->number == SIGINT || signal->number == SIGQUIT)) {
+    if (signal && signal->number == expected) {
+      expected = 0;
+    } else if (signal && (signal->number == SIGTERM || signal->number == SIGINT || signal->number == SIGQUIT)) {
       agent.Interrupt();
     }
   }
@@ -236,7 +238,7 @@ int ExecuteCommand(const CommandLine& line, const Config& config, const ConfigSo
     record.ChildEnded(static_cast<uint32_t>(child.pid), child.start_ticks, child.wait_status);
   });
   record.CommandEnded(exit_code);
-  Finish(*works->agent, signals, config.options.on_job_end == OnJobEnd::kDelete);
+  Finish(*works->agent, signals, config.options.on_job_end == OnJobEnd::kDelete, command.SignalOnItsWay(exit_code));
   if (exit_code == 0) {
     EndRun(*plan.session);
   }

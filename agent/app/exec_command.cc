@@ -135,7 +135,13 @@ int ExecCommand::Wait(SignalReader& signals, const std::function<void(const Ende
   return exit_code;
 }
 
-void ExecCommand::PassOn(const ReceivedSignal& signal) const {
+int ExecCommand::SignalOnItsWay(int exit_code) const {
+  const int signal = exit_code > 128 ? exit_code - 128 : 0;
+  return received_.contains(signal) ? 0 : signal;
+}
+
+void ExecCommand::PassOn(const ReceivedSignal& signal) {
+  received_.insert(signal.number);
   if (signal.number == SIGCHLD) {
     return;
   }

@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -51,12 +52,16 @@ class ExecCommand {
   int Wait(SignalReader& signals, const std::function<void(const EndedChild&)>& on_end = nullptr);
 
   [[nodiscard]] pid_t pid() const { return pid_; }
+  // The signal that ended the command, if it was sent to the whole group and has not come to us yet: a Ctrl-C may end the
+  // command before we hear of it, and is no second one then. 0: none. `exit_code`: what Wait returned.
+  [[nodiscard]] int SignalOnItsWay(int exit_code) const;
 
  private:
   explicit ExecCommand(pid_t pid) : pid_(pid) {}
-  void PassOn(const ReceivedSignal& signal) const;
+  void PassOn(const ReceivedSignal& signal);
 
   pid_t pid_;
+  std::set<int> received_;  // signals, while the command ran
 };
 
 }  // namespace persia::agent

@@ -40,6 +40,6 @@ def test_each_family_on_metrics_is_in_the_table(job, gateway):
 
 
 def test_the_table_has_what_the_agent_can_show_and_nothing_else():
-    sources = [path.read_text() for path in (ROOT / "agent").rglob("*.cc")]
+    sources = [path.read_text() for suffix in ("cc", "h") for path in (ROOT / "agent").rglob(f"*.{suffix}")]
     names = {name for text in sources for name in re.findall(rf'"({NAME})"', text)}
     assert set(table()) == names

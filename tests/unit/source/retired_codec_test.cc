@@ -1,0 +1,61 @@
+// How the state of ended processes is written down and read.
+#include "source/retired_codec.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "segment_format.h"
+
+namespace persia::agent::testing {
+namespace {
+
+using std::chrono::seconds;
+
+namespace segment = persia::metrics::segment;
+TEST(RetiredCodecTest, DamagedPayloadsAreRefusedOrRead) {
+  SegmentIdentity identity{.run_id = "r", .role = "worker", .labels = {{"a", "b"}}};
+  RetiredState state{.run_id = "r",
+                     .folded = {"id"},
+                     .places = {{"of the living", 2}},
+                     .living = {{"other", "alone"}},
+                     .processes = RetiredProcesses({})};
+  RetiredGroup& group = state.processes.TakeGroup(identity);
+  SegmentFamily family{.known = true,
+                       .kind = segment::Kind::kHistogram,
+                       .policy = {},
+                       .bounds = {1, 2},
+                       .group = "g",
+                       .name = "h",
+                       .help = "",
+                       .unit = ""};
+  const uint32_t number = group.TakeFamily(family, {1, "id", 0});
+  const size_t series = group.TakeSeries(number, 0, std::string("\1\0\0\0x\1\0\0\0y", 10), 1, true);
+  group.SetReal(series, std::vector<double>{1, 1e-30});
+  group.Cells(series)[1] = 3;
+  const Moment now{1, {}, std::chrono::system_clock::time_point(seconds(1))};
+  const std::string payload = EncodeRetired(state, now);
+
+  const auto whole = DecodeRetired(payload, {}, now);
+  ASSERT_TRUE(whole.ok()) << whole.error();
+  EXPECT_EQ(EncodeRetired(whole.value(), now), payload);
+  for (size_t size = 0; size < payload.size(); ++size) {
+    EXPECT_FALSE(DecodeRetired(payload.substr(0, size), {}, now).ok()) << size;
+  }
+  EXPECT_FALSE(DecodeRetired(payload + "x", {}, now).ok());
+  size_t read = 0;
+  for (size_t at = 0; at < payload.size(); ++at) {
+    for (const char bit : {1, 16, -128}) {
+      std::string damaged = payload;
+      damaged[at] = static_cast<char>(damaged[at] ^ bit);
+      read += DecodeRetired(damaged, {}, now).ok() ? 1 : 0;  // a value or a text may be anything
+    }
+  }
+  EXPECT_GT(read, 0U);
+  EXPECT_LT(read, 3 * payload.size());
+}
+
+}  // namespace
+}  // namespace persia::agent::testing

@@ -1,0 +1,159 @@
+// Whether a collection costs more after many processes have ended than after few.
+//
+//   bench_ended_processes build/release/tests/chaos/worker/chaos_worker
+//
+// Two jobs, each with a collector as the agent has it. In one 20 short processes start and end, one after another, in the other
+// 2,000; after that both have the same series. Then both collect in turns, in this one process: two processes of the same
+// program differ by a third in such short times, by where their memory happens to lie. Exits with 1 if the ratio of the medians
+// is above 1.2, or a file of an ended process is left.
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "source/process_ends.h"
+#include "source/segment_source.h"
+#include "source/worker_metrics.h"
+
+namespace persia::agent {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kFew = 20;
+constexpr int kMany = 2000;
+constexpr int kProcessesPerCollect = 10;
+constexpr int kRounds = 101;
+constexpr int kCollectsPerRound = 100;
+constexpr double kAllowed = 1.2;
+
+[[noreturn]] void Fail(const std::string& what) {
+  std::fprintf(stderr, "bench_ended_processes: %s\n", what.c_str());
+  std::exit(2);
+}
+
+// A job's directory, removed at the end, and its collector.
+class Job {
+ public:
+  explicit Job(std::string worker) : worker_(std::move(worker)) {
+    std::string name = "/dev/shm/persia-bench-XXXXXX";
+    if (mkdtemp(name.data()) == nullptr) {
+      Fail("cannot make a directory in /dev/shm");
+    }
+    directory_ = name;
+    descriptor_ = open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    SegmentSourceOptions options;
+    options.directory = name;
+    options.job = "bench";
+    options.run_id = options.retired.run_id = "bench";
+    options.retired.file = StateFile::Options{.directory_fd = descriptor_,
+                                              .directory = name,
+                                              .name = "agent.state",
+                                              .magic = {'P', 'R', 'S', 'M', 'S', 'T', 'A', '\n'},
+                                              .version = kRetiredStateVersion};
+    source_ = std::make_unique<SegmentSource>(std::move(options));
+  }
+  ~Job() {
+    close(descriptor_);
+    fs::remove_all(directory_);
+  }
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  // Starts and ends processes one after another, with a collection now and then, as an agent's ticks would come.
+  void Run(int processes) {
+    const std::string variable = "PERSIA_METRICS_DIR=" + directory_.string();
+    std::string run = "PERSIA_RUN_ID=bench";
+    std::string where = variable;
+    char flag[] = "--short";
+    char* const arguments[] = {worker_.data(), flag, nullptr};
+    char* const environment[] = {where.data(), run.data(), nullptr};
+    for (int i = 1; i <= processes; ++i) {
+      pid_t pid = 0;
+      int status = -1;
+      if (posix_spawn(&pid, worker_.c_str(), nullptr, nullptr, arguments, environment) != 0 ||
+          waitpid(pid, &status, 0) != pid || status != 0) {
+        Fail("cannot run " + worker_ + " --short");
+      }
+      if (i % kProcessesPerCollect == 0) {
+        Collect();
+      }
+    }
+    if (source_->stats().retired != static_cast<uint64_t>(processes)) {
+      Fail("retired " + std::to_string(source_->stats().retired) + " processes of " + std::to_string(processes));
+    }
+    for (const auto& entry : fs::directory_iterator(directory_)) {
+      if (entry.path().extension() == ".seg") {
+        Fail(entry.path().string() + " is left");
+      }
+    }
+  }
+  void Collect() {
+    if (!source_->Collect().ok() || !worker_metrics_.Collect().ok()) {
+      Fail("cannot collect");
+    }
+  }
+  // A collection's time in microseconds.
+  double Time() {
+    const auto began = std::chrono::steady_clock::now();
+    for (int i = 0; i < kCollectsPerRound; ++i) {
+      Collect();
+    }
+    return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - began).count() / kCollectsPerRound;
+  }
+  [[nodiscard]] size_t series() const { return source_->stats().series; }
+
+ private:
+  std::string worker_;
+  fs::path directory_;
+  int descriptor_ = -1;
+  std::unique_ptr<SegmentSource> source_;
+  ProcessEnds ends_;
+  WorkerMetrics worker_metrics_{
+      {.processes = [this] { return source_->processes(); }, .agent_version = "1", .run_id = "bench", .ends = &ends_}};
+};
+
+double Median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+int Compare(const std::string& worker) {
+  Job few(worker);
+  Job many(worker);
+  few.Run(kFew);
+  many.Run(kMany);
+  if (few.series() == 0 || few.series() != many.series()) {
+    Fail("the jobs have " + std::to_string(few.series()) + " and " + std::to_string(many.series()) + " series");
+  }
+  std::vector<double> after_few;
+  std::vector<double> after_many;
+  for (int round = 0; round < kRounds; ++round) {
+    after_few.push_back(few.Time());
+    after_many.push_back(many.Time());
+  }
+  const double ratio = Median(after_many) / Median(after_few);
+  std::printf("a collection of %zu series: %.1f us after %d ended processes, %.1f us after %d: ratio %.3f, allowed %.1f\n",
+              few.series(), Median(after_few), kFew, Median(after_many), kMany, ratio, kAllowed);
+  return ratio <= kAllowed ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace persia::agent
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fputs("usage: bench_ended_processes CHAOS_WORKER\n", stderr);
+    return 64;
+  }
+  return persia::agent::Compare(argv[1]);
+}

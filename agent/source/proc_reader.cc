@@ -1,4 +1,5 @@
 // /proc/<pid>/stat is "pid (comm) state ppid ...": comm may hold spaces and brackets, so fields are counted from the last ')'.
+// /proc/<pid>/statm is "virtual resident ...", in pages.
 // /proc/stat has a line "btime <seconds since 1970>".
 #include "source/proc_reader.h"
 
@@ -23,8 +24,6 @@ constexpr size_t kUserTime = 14;
 constexpr size_t kSystemTime = 15;
 constexpr size_t kThreads = 20;
 constexpr size_t kStarted = 22;
-constexpr size_t kVirtualBytes = 23;
-constexpr size_t kResidentPages = 24;
 // Behind ')': the state.
 constexpr size_t kFirstField = 3;
 
@@ -101,14 +100,14 @@ std::optional<ProcStat> ProcReader::Stat(std::string_view who) {
     return std::nullopt;
   }
   rest.remove_prefix(comm_end + 1);
-  uint64_t fields[kResidentPages + 1] = {};
-  for (size_t field = kFirstField; field <= kResidentPages; ++field) {
+  uint64_t fields[kStarted + 1] = {};
+  for (size_t field = kFirstField; field <= kStarted; ++field) {
     rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
     const std::string_view word = rest.substr(0, rest.find(' '));
     rest.remove_prefix(word.size());
     // The state is a letter, and some that are not looked at are negative.
     const auto number = Number(word);
-    const bool wanted = field == kUserTime || field == kSystemTime || field == kThreads || field >= kStarted;
+    const bool wanted = field == kUserTime || field == kSystemTime || field == kThreads || field == kStarted;
     if (word.empty() || (wanted && !number)) {
       return std::nullopt;
     }
@@ -118,9 +117,22 @@ std::optional<ProcStat> ProcReader::Stat(std::string_view who) {
       .cpu_seconds = static_cast<double>(fields[kUserTime] + fields[kSystemTime]) / TicksPerSecond(),
       .threads = fields[kThreads],
       .start_ticks = fields[kStarted],
-      .virtual_bytes = static_cast<double>(fields[kVirtualBytes]),
-      .resident_bytes = static_cast<double>(fields[kResidentPages]) * static_cast<double>(sysconf(_SC_PAGESIZE)),
   };
+}
+
+std::optional<ProcMemory> ProcReader::Memory(std::string_view who) {
+  static const auto page = static_cast<double>(sysconf(_SC_PAGESIZE));
+  const std::string_view text = Read(who, "/statm");
+  const size_t space = text.find(' ');
+  if (space == std::string_view::npos) {
+    return std::nullopt;
+  }
+  const auto virtual_pages = Number(text);
+  const auto resident_pages = Number(text.substr(space + 1));
+  if (!virtual_pages || !resident_pages) {
+    return std::nullopt;
+  }
+  return ProcMemory{static_cast<double>(*virtual_pages) * page, static_cast<double>(*resident_pages) * page};
 }
 
 std::optional<uint64_t> ProcReader::OpenFds(std::string_view who) {

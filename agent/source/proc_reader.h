@@ -21,6 +21,11 @@ struct ProcStat {
   double cpu_seconds = 0;  // user and system, of all its threads
   uint64_t threads = 0;
   uint64_t start_ticks = 0;  // after boot; tells a pid's owners apart
+};
+
+// Of /proc/<pid>/statm. /proc/<pid>/stat has the same numbers, but since Linux 6.2 its resident pages leave out what each
+// processor has not told of yet: up to a megabyte and more for each of many.
+struct ProcMemory {
   double virtual_bytes = 0;
   double resident_bytes = 0;
 };
@@ -32,6 +37,7 @@ class ProcReader {
 
   // `who`: a pid, or "self". What cannot be read, or is not as expected, is nothing.
   std::optional<ProcStat> Stat(std::string_view who);
+  std::optional<ProcMemory> Memory(std::string_view who);
   std::optional<uint64_t> OpenFds(std::string_view who);
   std::optional<uint64_t> PidNamespace(std::string_view who);
   // When a process started, in seconds since 1970, as the wall clock stands now.

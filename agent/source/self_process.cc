@@ -65,9 +65,11 @@ Result<std::shared_ptr<const Snapshot>> SelfProcess::Collect() {
 
   if (const auto stat = proc_.Stat("self")) {
     values[kCpu] = stat->cpu_seconds;
-    values[kVirtual] = stat->virtual_bytes;
-    values[kResident] = stat->resident_bytes;
     values[kStartTime] = proc_.UnixTime(stat->start_ticks).value_or(kUnknown);
+  }
+  if (const auto memory = proc_.Memory("self")) {
+    values[kVirtual] = memory->virtual_bytes;
+    values[kResident] = memory->resident_bytes;
   }
   if (const auto open_fds = proc_.OpenFds("self")) {
     values[kOpenFds] = static_cast<double>(*open_fds);

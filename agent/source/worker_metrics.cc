@@ -218,9 +218,11 @@ void WorkerMetrics::Fill(Place& place, double* values, size_t stride) {
     return;
   }
   set(kCpu, stat->cpu_seconds);
-  set(kResident, stat->resident_bytes);
-  set(kVirtual, stat->virtual_bytes);
   set(kThreads, static_cast<double>(stat->threads));
+  if (const auto memory = proc_.Memory(place.pid)) {
+    set(kResident, memory->resident_bytes);
+    set(kVirtual, memory->virtual_bytes);
+  }
   if (!place.start_time) {
     place.start_time = proc_.UnixTime(process.start_ticks);
   }

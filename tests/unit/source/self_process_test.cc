@@ -12,6 +12,8 @@
 #include <memory>
 #include <string>
 
+#include "temporary_directory.h"
+
 namespace persia::agent {
 namespace {
 
@@ -22,12 +24,6 @@ using ::testing::Pair;
 
 class SelfProcessTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/self_process_test.XXXXXX";
-    proc_ = mkdtemp(name);
-  }
-  void TearDown() override { fs::remove_all(proc_); }
-
   void Write(const std::string& name, const std::string& text) const {
     fs::create_directories((proc_ / name).parent_path());
     std::ofstream(proc_ / name) << text;
@@ -43,11 +39,13 @@ class SelfProcessTest : public ::testing::Test {
     return shown;
   }
 
-  fs::path proc_;
+  const TemporaryDirectory temporary_;
+  const fs::path proc_ = temporary_.path();
 };
 
 TEST_F(SelfProcessTest, ReadsWhatTheKernelWrites) {
   Write("self/stat", "42 (a) b (c) S 1 1 1 0 -1 0 0 0 0 0 250 150 0 0 20 0 4 0 1000 8192000 25 18446744073709551615\n");
+  Write("self/statm", "2000 26 20 1 0 9 0\n");
   Write("self/limits",
         "Limit                     Soft Limit           Hard Limit           Units\n"
         "Max processes             100                  100                  processes\n"
@@ -58,18 +56,18 @@ TEST_F(SelfProcessTest, ReadsWhatTheKernelWrites) {
   Write("stat", "cpu 1 2 3\nbtime 1700000000\nprocesses 9\n");
   SelfProcess source({"job", {}}, proc_);
   const auto ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
-  EXPECT_THAT(
-      Shown(source),
-      ElementsAre(Pair("process_cpu_seconds_total", 400 / ticks), Pair("process_max_fds", 1024), Pair("process_open_fds", 2),
-                  Pair("process_resident_memory_bytes", 25.0 * static_cast<double>(sysconf(_SC_PAGESIZE))),
-                  Pair("process_start_time_seconds", 1700000000 + 1000 / ticks),
-                  Pair("process_virtual_memory_bytes", 8192000)));
+  const auto page = static_cast<double>(sysconf(_SC_PAGESIZE));
+  EXPECT_THAT(Shown(source), ElementsAre(Pair("process_cpu_seconds_total", 400 / ticks), Pair("process_max_fds", 1024),
+                                         Pair("process_open_fds", 2), Pair("process_resident_memory_bytes", 26 * page),
+                                         Pair("process_start_time_seconds", 1700000000 + 1000 / ticks),
+                                         Pair("process_virtual_memory_bytes", 2000 * page)));
 }
 
 TEST_F(SelfProcessTest, LeavesOutWhatItCannotRead) {
   SelfProcess nothing({"job", {}}, proc_);
   EXPECT_THAT(Shown(nothing), IsEmpty());
   Write("self/stat", "garbage");
+  Write("self/statm", "2000");
   Write("self/limits", "Max open files            unlimited            unlimited            files\n");
   Write("stat", "cpu\n");
   EXPECT_THAT(Shown(nothing), IsEmpty());

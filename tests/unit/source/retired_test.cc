@@ -54,6 +54,16 @@ TEST_F(RetiredTest, ProcessesOneAfterAnotherAddUpExactly) {
   EXPECT_EQ(Batches(), "90071992547409936");
 }
 
+TEST_F(RetiredTest, FractionsOfProcessesOneAfterAnotherAddUpExactly) {
+  for (int i = 0; i < 10; ++i) {
+    CountAndEnd(0, 0.1);
+    Collect();
+  }
+  EXPECT_EQ(Batches(), "1") << "added one by one as doubles they are 0.9999999999999999";
+  StartAgent();
+  EXPECT_EQ(Batches(), "1");
+}
+
 TEST_F(RetiredTest, TheStateGrowsWithTheSeriesAndNotWithTheProcesses) {
   const auto size = [&] { return fs::file_size(PathOf("agent.state")); };
   CountAndEnd(1, 0.1);
@@ -118,6 +128,46 @@ INSTANTIATE_TEST_SUITE_P(Steps, RetiredFaultTest,
                            std::replace(name.begin(), name.end(), ' ', '_');
                            return name + "_" + std::to_string(info.param.time);
                          });
+
+// The files that a killed agent left are known by the state for as long as they are there, also when it is written again.
+TEST_F(RetiredTest, AgentsThatAreKilledOneAfterAnotherCountEachProcessOnce) {
+  for (const uint64_t batches : {1, 10, 100}) {
+    CountAndEnd(batches);
+    const pid_t pid = fork();
+    if (pid == 0) {
+      StartAgent([](std::string_view step) {
+        if (step == "renamed") {
+          raise(SIGKILL);
+        }
+      });
+      Collect();
+      _exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(pid, &status, 0), pid);
+    ASSERT_TRUE(WIFSIGNALED(status));
+  }
+  EXPECT_THAT(Files(), UnorderedElementsAre("0.seg", "1.seg", "2.seg"));
+  StartAgent();
+  EXPECT_EQ(Batches(), "111");
+  EXPECT_THAT(Files(), IsEmpty());
+  EXPECT_EQ(source().stats().retired, 3U);
+}
+
+TEST_F(RetiredTest, AFileThatTookTheNameOfOneToBeRemovedStays) {
+  fs::create_directories(PathOf("agent.state.draft/in/the/way"));
+  CountAndEnd(5);
+  EXPECT_EQ(Batches(), "5");
+  SegmentBuilder another;
+  another.Identity({.role = "worker"});
+  another.Counter("my_app", "batches", {}, 7);
+  Put("new", another);
+  fs::rename(PathOf("new"), PathOf("0.seg"));
+  const WriterLock lock(PathOf("0.seg"));
+  fs::remove_all(PathOf("agent.state.draft"));
+  EXPECT_EQ(Batches(), "12");
+  EXPECT_TRUE(fs::exists(PathOf("0.seg")));
+}
 
 TEST_F(RetiredTest, AFileWhoseStateCannotBeWrittenStaysAndCountsOnce) {
   fs::create_directories(PathOf("agent.state.draft/in/the/way"));

@@ -174,7 +174,7 @@ def test_exec_passes_sighup_on_and_reloads_by_post(job, gateway):
     wait_until(lambda: "hung up" in agent.output(), "the command to get its signal")
     assert reloads(agent, "success") == 0
     assert fetch(agent.url + "/-/reload", method="POST")[0] == 200
-    assert reloads(agent, "success") == 1
+    wait_until(lambda: reloads(agent, "success") == 1, "a scrape that shows the reload")
 
 
 def test_reloads_that_pile_up_lose_nothing(bare_job, settings, gateway, other_gateway):
@@ -188,4 +188,4 @@ def test_reloads_that_pile_up_lose_nothing(bare_job, settings, gateway, other_ga
         assert fetch(agent.url + "/-/reload", method="POST")[0] == 200
         worker.tell("count my_app batches 1")
     gateway.wait_for("my_app_batches", 21)
-    assert reloads(agent, "success") == 21
+    wait_until(lambda: reloads(agent, "success") == 21, "a scrape that shows the last reload")

@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "app/settings.h"
+#include "temporary_directory.h"
 
 namespace persia::agent {
 namespace {
@@ -243,12 +244,6 @@ TEST(ConfigFile, ChainOfAliasesIsAsDeepAsNestedLists) {
 // What stands where: files in a directory of their own, flags and variables as given.
 class ConfigOrder : public ::testing::Test {
  protected:
-  ConfigOrder() {
-    char name[] = "/tmp/persia-config-XXXXXX";
-    directory_ = mkdtemp(name);
-  }
-  ~ConfigOrder() override { std::filesystem::remove_all(directory_); }
-
   std::string File(const std::string& text) {
     const std::string path = directory_ / "global_config.yaml";
     std::ofstream(path) << text;
@@ -262,7 +257,8 @@ class ConfigOrder : public ::testing::Test {
     return LoadConfig(sources_);
   }
 
-  std::filesystem::path directory_;
+  const TemporaryDirectory temporary_;
+  const std::filesystem::path directory_ = temporary_.path();
   ConfigSources sources_;
   std::map<std::string, std::string> environment_;
 };
@@ -339,11 +335,10 @@ TEST_F(ConfigOrder, WhatIsNoSmallFileIsRefusedUnread) {
 }
 
 std::vector<std::string> ErrorsOf(const std::string& settings) {
-  const std::string file = ::testing::TempDir() + "access-" + std::to_string(getpid()) + ".yaml";
+  const TemporaryDirectory directory;
+  const std::string file = directory / "access.yaml";
   std::ofstream(file) << "PersiaMetricsConfig:\n" << settings;
-  const Config config = LoadConfig({.flags = {}, .environment = [](const char*) { return std::nullopt; }, .file = file});
-  std::filesystem::remove(file);
-  return config.errors;
+  return LoadConfig({.flags = {}, .environment = [](const char*) { return std::nullopt; }, .file = file}).errors;
 }
 
 TEST(GatewayAccessSettings, ContradictionsAreRefused) {

@@ -15,18 +15,14 @@
 #include <thread>
 
 #include "source/proc_reader.h"
+#include "temporary_directory.h"
 
 namespace persia::agent {
 namespace {
 
 class ExecCommandTest : public ::testing::Test {
  protected:
-  ExecCommandTest() {
-    char name[] = "/tmp/persia-exec-XXXXXX";
-    directory_ = mkdtemp(name);
-    mkfifo(Path("ready").c_str(), 0600);
-  }
-  ~ExecCommandTest() override { std::filesystem::remove_all(directory_); }
+  ExecCommandTest() { mkfifo(Path("ready").c_str(), 0600); }
 
   std::string Path(const std::string& name) const { return directory_ / name; }
   std::string Content(const std::string& name) const { return ReadAll(Path(name)); }
@@ -49,7 +45,8 @@ class ExecCommandTest : public ::testing::Test {
   // Scripts find our directory in $D; one that is ready for a signal writes into the pipe $D/ready.
   int Shell(const std::string& script) { return Run({"/bin/sh", "-c", script}, {{"D", directory_}}); }
 
-  std::filesystem::path directory_;
+  const TemporaryDirectory temporary_;
+  const std::filesystem::path directory_ = temporary_.path();
 };
 
 TEST_F(ExecCommandTest, ExitCodeIsTakenOver) {

@@ -10,6 +10,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "temporary_directory.h"
+
 namespace persia::agent {
 namespace {
 
@@ -17,12 +19,6 @@ using ::testing::HasSubstr;
 
 class JobDirectoryTest : public ::testing::Test {
  protected:
-  JobDirectoryTest() {
-    char name[] = "/tmp/persia-directory-XXXXXX";
-    root_ = mkdtemp(name);
-  }
-  ~JobDirectoryTest() override { std::filesystem::remove_all(root_); }
-
   std::string Path(const std::string& name) const { return root_ / name; }
   static mode_t ModeOf(const std::string& path) {
     struct stat info {};
@@ -37,7 +33,8 @@ class JobDirectoryTest : public ::testing::Test {
     return directory.ok() ? "" : directory.error();
   }
 
-  std::filesystem::path root_;
+  const TemporaryDirectory temporary_;
+  const std::filesystem::path root_ = temporary_.path();
 };
 
 TEST_F(JobDirectoryTest, IsMadeForThisUserAlone) {

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "temporary_directory.h"
+
 namespace persia::agent {
 namespace {
 
@@ -33,7 +35,8 @@ class ReloaderTest : public ::testing::Test {
                      .note = [this](bool good) { noted_.push_back(good); }});
   }
 
-  const std::string file_ = ::testing::TempDir() + "reload_test.yaml";
+  const TemporaryDirectory directory_;
+  const std::string file_ = directory_ / "config.yaml";
   ConfigSources sources_;
   AgentOptions current_;
   std::vector<AgentOptions> applied_;

@@ -10,13 +10,6 @@
 
 namespace persia::agent {
 
-TestJob::TestJob() {
-  char name[] = "/dev/shm/persia-app-test-XXXXXX";
-  root_ = mkdtemp(name);
-}
-
-TestJob::~TestJob() { std::filesystem::remove_all(root_); }
-
 int TestJob::Segments() const {
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator(directory())) {

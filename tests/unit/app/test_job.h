@@ -6,12 +6,13 @@
 #include <filesystem>
 #include <string>
 
+#include "temporary_directory.h"
+
 namespace persia::agent {
 
 class TestJob {
  public:
-  TestJob();
-  ~TestJob();
+  TestJob() = default;
   TestJob(const TestJob&) = delete;
   TestJob& operator=(const TestJob&) = delete;
 
@@ -38,7 +39,8 @@ class TestJob {
   [[nodiscard]] int Segments() const;
 
  private:
-  std::filesystem::path root_;
+  const TemporaryDirectory temporary_{"/dev/shm"};
+  const std::filesystem::path root_ = temporary_.path();
 };
 
 }  // namespace persia::agent

@@ -7,6 +7,8 @@
 #include <fstream>
 #include <string>
 
+#include "temporary_directory.h"
+
 namespace persia::agent {
 namespace {
 
@@ -31,8 +33,8 @@ TEST(WebConfig, NamesUsersAndTheirHashes) {
 }
 
 TEST(WebConfig, NamesTheFilesOfTlsRelativeToItself) {
-  const std::string directory = ::testing::TempDir() + "web_config_test";
-  std::filesystem::create_directories(directory);
+  const TemporaryDirectory temporary;
+  const std::string& directory = temporary.path();
   std::ofstream(directory + "/c.pem") << "-----BEGIN CERTIFICATE-----\n";
   const std::string text =
       "tls_server_config:\n  cert_file: c.pem\n  key_file: " + directory +
@@ -47,7 +49,6 @@ TEST(WebConfig, NamesTheFilesOfTlsRelativeToItself) {
                                       .least = ListenerTls::Version::k13}));
   EXPECT_THAT(ParseWebConfig(directory + "/w.yaml", text, [] { return "no luck"; }).errors,
               ElementsAre(directory + "/w.yaml:1:1: tls_server_config: no luck"));
-  std::filesystem::remove_all(directory);
 }
 
 TEST(WebConfig, WhatIsWrongHasItsPlace) {

@@ -55,13 +55,6 @@ std::string ReadAll(int fd) {
 
 }  // namespace
 
-WorkerTest::WorkerTest() {
-  std::string pattern = "/dev/shm/persia-metrics-test-XXXXXX";
-  directory_ = mkdtemp(pattern.data());
-}
-
-WorkerTest::~WorkerTest() { std::filesystem::remove_all(directory_); }
-
 int WorkerTest::Outcome::LinesOfErrorOutput() const { return static_cast<int>(std::ranges::count(error_output, '\n')); }
 
 WorkerTest::Outcome WorkerTest::Run(const std::function<void()>& body, bool opted_in) {
@@ -74,7 +67,7 @@ WorkerTest::Outcome WorkerTest::Run(const std::function<void()>& body, bool opte
     dup2(fds[1], STDERR_FILENO);
     close(fds[0]);
     close(fds[1]);
-    PrepareEnvironment(opted_in ? directory_ : "");
+    PrepareEnvironment(opted_in ? directory() : "");
     _exit(RunBody(body));
   }
   close(fds[1]);
@@ -89,9 +82,9 @@ WorkerTest::Outcome WorkerTest::RunWorker(const std::function<void()>& body) { r
 WorkerTest::Outcome WorkerTest::RunBareWorker(const std::function<void()>& body) { return Run(body, false); }
 
 SegmentView WorkerTest::OnlySegment() const {
-  const auto paths = SegmentsIn(directory_);
+  const auto paths = SegmentsIn(directory());
   if (paths.size() != 1) {
-    throw std::runtime_error(std::to_string(paths.size()) + " segments, not one, in " + directory_);
+    throw std::runtime_error(std::to_string(paths.size()) + " segments, not one, in " + directory());
   }
   return ReadSegment(paths[0]);
 }

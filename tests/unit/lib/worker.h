@@ -12,14 +12,12 @@
 #include <vector>
 
 #include "segment_view.h"
+#include "temporary_directory.h"
 
 namespace persia::metrics::testing {
 
 class WorkerTest : public ::testing::Test {
  protected:
-  WorkerTest();
-  ~WorkerTest() override;
-
   // What a worker wrote to stderr, and how it ended: as waitpid tells it.
   struct Outcome {
     int wait_status = 0;
@@ -51,13 +49,13 @@ class WorkerTest : public ::testing::Test {
     int go_fd_ = -1;
   };
 
-  [[nodiscard]] const std::string& directory() const { return directory_; }
+  [[nodiscard]] const std::string& directory() const { return directory_.path(); }
   // The only segment in the directory.
   [[nodiscard]] SegmentView OnlySegment() const;
 
  private:
   Outcome Run(const std::function<void()>& body, bool opted_in);
-  std::string directory_;
+  const TemporaryDirectory directory_{"/dev/shm"};
 };
 
 }  // namespace persia::metrics::testing

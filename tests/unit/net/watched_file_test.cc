@@ -7,6 +7,8 @@
 #include <fstream>
 #include <string>
 
+#include "temporary_directory.h"
+
 namespace persia::agent {
 namespace {
 
@@ -15,9 +17,6 @@ using ::testing::Not;
 
 class WatchedFileTest : public ::testing::Test {
  protected:
-  WatchedFileTest() { std::filesystem::create_directories(directory_); }
-  ~WatchedFileTest() override { std::filesystem::remove_all(directory_); }
-
   void Write(const std::string& text, const std::string& name = "token") const {
     std::ofstream(directory_ + "/" + name, std::ios::binary) << text;
   }
@@ -26,7 +25,8 @@ class WatchedFileTest : public ::testing::Test {
     return line.ok() ? line.value() : "error: " + line.error();
   }
 
-  const std::string directory_ = ::testing::TempDir() + "watched-" + std::to_string(getpid());
+  const TemporaryDirectory temporary_;
+  const std::string directory_ = temporary_.path();
   const std::string path_ = directory_ + "/token";
   WatchedFile file_{"token file", path_};
 };

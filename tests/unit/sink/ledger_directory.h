@@ -12,20 +12,14 @@
 #include <vector>
 
 #include "sink/group_ledger.h"
+#include "temporary_directory.h"
 
 namespace persia::agent {
 
 class LedgerDirectory {
  public:
-  LedgerDirectory() {
-    std::string name = "/dev/shm/persia-ledger-XXXXXX";
-    path_ = mkdtemp(name.data());
-    fd_ = open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  }
-  ~LedgerDirectory() {
-    close(fd_);
-    std::filesystem::remove_all(path_);
-  }
+  LedgerDirectory() : fd_(open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {}
+  ~LedgerDirectory() { close(fd_); }
   LedgerDirectory(const LedgerDirectory&) = delete;
   LedgerDirectory& operator=(const LedgerDirectory&) = delete;
 
@@ -57,8 +51,9 @@ class LedgerDirectory {
   std::vector<std::string> warnings;
 
  private:
-  std::string path_;
-  int fd_;
+  const TemporaryDirectory directory_{"/dev/shm"};
+  const std::string path_ = directory_.path();
+  const int fd_;
 };
 
 }  // namespace persia::agent

@@ -71,13 +71,6 @@ WriterLock::WriterLock(const std::string& path) : fd_(open(path.c_str(), O_RDWR 
 
 WriterLock::~WriterLock() { close(fd_); }
 
-JobDirectoryTest::JobDirectoryTest() {
-  std::string pattern = "/dev/shm/persia-metrics-test-XXXXXX";
-  directory_ = mkdtemp(pattern.data());
-}
-
-JobDirectoryTest::~JobDirectoryTest() { std::filesystem::remove_all(directory_); }
-
 void JobDirectoryTest::PutText(const std::string& name, const std::string& bytes) const {
   std::ofstream file(PathOf(name), std::ios::binary | std::ios::trunc);
   file << bytes;
@@ -93,7 +86,7 @@ SegmentSource& JobDirectoryTest::source() {
 }
 
 void JobDirectoryTest::UseOptions(SegmentSourceOptions options) {
-  options.directory = directory_;
+  options.directory = directory();
   options.job = "dlrm";
   source_ = std::make_unique<SegmentSource>(std::move(options));
 }

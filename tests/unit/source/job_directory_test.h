@@ -11,6 +11,7 @@
 
 #include "segment_builder.h"
 #include "source/segment_source.h"
+#include "temporary_directory.h"
 
 namespace persia::agent::testing {
 
@@ -33,11 +34,8 @@ class WriterLock {
 
 class JobDirectoryTest : public ::testing::Test {
  protected:
-  JobDirectoryTest();
-  ~JobDirectoryTest() override;
-
-  [[nodiscard]] const std::string& directory() const { return directory_; }
-  [[nodiscard]] std::string PathOf(const std::string& name) const { return directory_ + "/" + name; }
+  [[nodiscard]] const std::string& directory() const { return directory_.path(); }
+  [[nodiscard]] std::string PathOf(const std::string& name) const { return directory_ / name; }
 
   // Writes the segment, also over what is there.
   void Put(const std::string& name, const SegmentBuilder& segment) const { segment.WriteTo(PathOf(name)); }
@@ -53,7 +51,7 @@ class JobDirectoryTest : public ::testing::Test {
   std::vector<std::string> Diagnosed();
 
  private:
-  std::string directory_;
+  const TemporaryDirectory directory_{"/dev/shm"};
   std::unique_ptr<SegmentSource> source_;
 };
 

@@ -12,6 +12,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "temporary_directory.h"
+
 namespace persia::agent {
 namespace {
 
@@ -21,16 +23,10 @@ using ::testing::HasSubstr;
 class StateFileTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "persia-state-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    directory_ = name;
-    fd_ = open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    fd_ = open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     ASSERT_GE(fd_, 0);
   }
-  void TearDown() override {
-    close(fd_);
-    fs::remove_all(directory_);
-  }
+  void TearDown() override { close(fd_); }
 
   StateFile File(std::function<void(std::string_view)> after_step = {}) {
     return StateFile({.directory_fd = fd_,
@@ -54,7 +50,8 @@ class StateFileTest : public ::testing::Test {
   }
   void Put(const std::string& bytes) { std::ofstream(directory_ / "agent.state", std::ios::binary) << bytes; }
 
-  fs::path directory_;
+  const TemporaryDirectory temporary_;
+  const fs::path directory_ = temporary_.path();
   int fd_ = -1;
   std::string set_aside_;
 };

@@ -115,6 +115,7 @@ Status Agent::Listen() {
   options.listen_address = setup_.options.listen_address;
   options.fall_back_to_free_port = setup_.options.listen_address_is_default;
   options.log = [](const std::string& message) { LogDebug("web", message); };
+  options.warn = [](const std::string& message) { LogWarning("web.stalled", message); };
   if (!setup_.options.web_config_file.empty()) {
     web_access_ = std::make_unique<WebAccess>(setup_.options.web_config_file);
     if (Status status = web_access_->Open(); !status.ok()) {

@@ -19,10 +19,13 @@
 #include <system_error>
 #include <thread>
 
+#include "net/stalled_clients.h"
 #include "net/watched_file.h"
 
 namespace persia::agent {
 namespace {
+
+using Stage = StalledClients::Stage;
 
 // An answer is written in pieces, and given up when it is taken by less than so many bytes a second beyond the time-out.
 constexpr size_t kPiece = 1 << 16;
@@ -186,6 +189,13 @@ class HttpServer::Civetweb {
       mg_disable_connection_keep_alive(connection);
       return 0;
     };
+    // Only between these two a socket is closed.
+    callbacks.connection_close = [](const mg_connection* connection) {
+      if (const auto peer = PeerOf(connection)) Self(connection)->stalled_clients_.Note(*peer, Stage::kClosing);
+    };
+    callbacks.connection_closed = [](const mg_connection* connection) {
+      if (const auto peer = PeerOf(connection)) Self(connection)->stalled_clients_.Forget(*peer);
+    };
     callbacks.log_message = [](const mg_connection* connection, const char* message) {
       Self(connection)->Log(message);
       return 1;
@@ -198,6 +208,10 @@ class HttpServer::Civetweb {
     mg_server_port port{};
     mg_get_server_ports(context_, 1, &port);
     address_ = {address.ip, static_cast<uint16_t>(port.port)};
+    {
+      const SignalsBlocked blocked;
+      stalled_clients_.Watch(address_.port);
+    }
     return address_.port;
   }
 
@@ -208,8 +222,15 @@ class HttpServer::Civetweb {
     return static_cast<Civetweb*>(mg_get_user_data(mg_get_context(connection)));
   }
 
+  static std::optional<StalledClients::Peer> PeerOf(const mg_connection* connection) {
+    const mg_request_info* info = mg_get_request_info(connection);
+    if (info == nullptr) return std::nullopt;
+    return StalledClients::PeerOf(info->remote_addr, static_cast<uint16_t>(info->remote_port));
+  }
+
   void Stop() {
     if (context_ == nullptr) return;
+    stalled_clients_.Stop();
     // civetweb looks at its stop flag when a connection comes, else every two seconds.
     std::jthread knocker([this](const std::stop_token& stop) {
       while (!stop.stop_requested()) {
@@ -231,9 +252,16 @@ class HttpServer::Civetweb {
       request.headers.emplace_back(info->http_headers[i].name, info->http_headers[i].value);
     }
     const bool is_head = request.method == "HEAD";
+    const auto note = [this, peer = *PeerOf(connection)](Stage stage) { stalled_clients_.Note(peer, stage); };
+    note(Stage::kWorking);
     std::optional<ServerResponse> refused = options_.guard ? options_.guard(request) : std::nullopt;
-    if (!refused) refused = ReadBody(connection, info->content_length, request);
+    if (!refused) {
+      note(Stage::kReading);
+      refused = ReadBody(connection, info->content_length, request);
+      note(Stage::kWorking);
+    }
     const ServerResponse response = refused ? *std::move(refused) : Dispatch(request);
+    note(Stage::kWriting);
     Write(connection, response, !is_head);
     // Else civetweb would read what is left of the body before it closes, for as long as the client sends some.
     mg_disable_connection_keep_alive(connection);
@@ -309,6 +337,13 @@ class HttpServer::Civetweb {
   const std::vector<Route> routes_;
   mg_context* context_ = nullptr;
   ListenAddress address_;
+  StalledClients stalled_clients_{{.workers = static_cast<size_t>(options_.threads), .on_cut = [this](size_t clients) {
+                                     if (options_.warn) {
+                                       options_.warn("cut off " + std::to_string(clients) +
+                                                     " clients that stalled, to make room for others: as many as " +
+                                                     std::to_string(options_.threads) + " were connected to the pages");
+                                     }
+                                   }}};
   mutable std::mutex mutex_;
   mutable std::string last_message_;
 };

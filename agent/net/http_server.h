@@ -1,9 +1,9 @@
 // Serves the agent's pages: /metrics, /-/healthy, /. The adapter of civetweb.
 //
-// Every request holds a worker thread until it is answered, and a client that stalls holds one until the request's time is up;
-// the number of workers is bounded, and so is what stalled clients can take. More clients than there are workers, all stalling,
-// hold up every scrape until their time is up; pushes, which need no worker here, never. Connections are not kept after the
-// answer, since an idle one would hold a worker as well, and what is left of a body that was refused is not read.
+// Every request holds a worker thread until it is answered, and a client that stalls holds one until the request's time is up, or
+// until others find no worker: then it is cut off (stalled_clients.h). The number of workers is bounded, and so is what clients
+// can take. Connections are not kept after the answer, since an idle one would hold a worker as well, and what is left of a body
+// that was refused is not read.
 //
 // Thread safety: handlers are called from several worker threads at once, on stacks of 100 KiB. The server itself: made, asked
 // and destroyed by one thread. The destructor returns once no handler is running any more; requests under way are cut off
@@ -78,8 +78,8 @@ class HttpServer {
     std::string listen_address = "127.0.0.1:0";
     // If another process has the port: take a free one of the same address, which port() tells.
     bool fall_back_to_free_port = false;
-    // Each client that stalls holds one until its time is up: enough for several dozen of them at once. An idle one costs 17
-    // KiB of memory (measured: 64 of them 1080 KiB, 4 of them 92), one at work its buffer of `max_header_bytes` as well.
+    // So many clients may be slow, or stall, at once. An idle one costs 17 KiB of memory (measured: 64 of them 1080 KiB, 4 of
+    // them 92), one at work its buffer of `max_header_bytes` as well.
     int threads = 64;
     // For the header, then for the body (408), then for the answer, which may take a second more for each MiB. A client that
     // sends nothing more is seen within twice that.
@@ -94,6 +94,8 @@ class HttpServer {
     std::optional<ListenerTls> tls{};
     // Called from any thread with what civetweb has to say.
     std::function<void(const std::string& message)> log{};
+    // Called from any thread when clients had to be cut off.
+    std::function<void(const std::string& message)> warn{};
   };
 
   // Why the civetweb at hand cannot do TLS, and what to do instead; empty: it can. Any thread.

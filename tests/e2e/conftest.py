@@ -25,8 +25,10 @@ AGENT = BUILD / "agent/app/persia-metrics-agent"
 WORKER = BUILD / "tests/e2e/worker/e2e_worker"
 EMBEDDING_JOB = BUILD / "examples/embedding_job/embedding_job"
 
-# Under nohup the tests would hand an ignored SIGHUP down to the programs under test, and a shell cannot trap that.
+# Under nohup, or behind a shell's `&`, the tests would hand an ignored signal down to the programs under test, and a shell cannot
+# trap that.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Variables through which the tests' own surroundings could reach the programs under test.
 _FOREIGN = ("PERSIA_", "TORCHELASTIC_", "REPLICA_INDEX", "RANK")

@@ -57,6 +57,24 @@ def test_scrapes_go_on_while_fifty_clients_stall(agent, gateway, stall):
             connection.close()
 
 
+@pytest.mark.parametrize("stall", STALLS)
+def test_more_stalled_clients_than_workers_are_cut_off_for_a_scrape(agent, stall):
+    """The agent has 64 workers, and by its time-outs alone 400 such clients would hold them for half a minute."""
+    stalled = [connect(agent) for _ in range(400)]
+    try:
+        for connection in stalled:
+            try:
+                connection.sendall(STALLS[stall])
+            except ConnectionError:
+                pass  # cut off already
+        for _ in range(3):
+            assert fetch(agent.url + "/metrics", timeout=10)[0] == 200
+        wait_until(lambda: "clients that stalled" in agent.output(), "the log to say so")
+    finally:
+        for connection in stalled:
+            connection.close()
+
+
 HOST = b" HTTP/1.1\r\nHost: a\r\n"
 
 # What is sent, and with what status it is answered; None: the agent closes without an answer. PORT is the agent's.

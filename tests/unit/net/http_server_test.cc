@@ -23,8 +23,11 @@ namespace {
 
 using namespace std::chrono_literals;
 using ::testing::AllOf;
+using ::testing::Each;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 class HttpServerTest : public ::testing::Test {
@@ -205,6 +208,57 @@ TEST_F(HttpServerTest, StalledClientsLoseTheirWorkersInTime) {
   first.Send("GET /metr");
   const Socket second = Socket::Connect(server_->port());
   EXPECT_THAT(Get("/metrics"), StartsWith("HTTP/1.1 200 "));
+}
+
+// Many more than there are workers, and their time is up in ten minutes only.
+TEST_F(HttpServerTest, StalledClientsMakeRoomForOthers) {
+  routes_.push_back({"GET", "/large", [](const ServerRequest&) { return ServerResponse{.body = std::string(64 << 20, 'x')}; }});
+  Serve({.threads = 4, .request_timeout = 600s});
+  for (const std::string stall :
+       {"", "GET /metr", "GET /metrics HTTP/1.1\r\nX: ", "POST /echo HTTP/1.1\r\nContent-Length: 9\r\n\r\nhalf",
+        "GET /large HTTP/1.1\r\nHost: a\r\n\r\n"}) {
+    std::vector<Socket> stalled;
+    for (int i = 0; i < 40; ++i) {
+      stalled.push_back(Socket::Connect(server_->port()));
+      stalled.back().Send(stall);
+    }
+    for (int i = 0; i < 3; ++i) EXPECT_THAT(Get("/metrics"), StartsWith("HTTP/1.1 200 ")) << stall;
+  }
+}
+
+TEST_F(HttpServerTest, ARequestThatIsWorkedOnIsNotCutOff) {
+  std::latch others_are_gone(1);
+  routes_.push_back({"POST", "/wait", [&](const ServerRequest& request) {
+                       others_are_gone.wait();
+                       return ServerResponse{.body = request.body};
+                     }});
+  std::vector<std::string> warnings;
+  Serve({.threads = 2, .request_timeout = 600s, .warn = [&](const std::string& message) { warnings.push_back(message); }});
+  std::string answer;
+  std::thread thread([&] { answer = Ask("POST /wait HTTP/1.1\r\nContent-Length: 7\r\n\r\nat last"); });
+  std::vector<Socket> stalled;
+  for (int i = 0; i < 8; ++i) stalled.push_back(Socket::Connect(server_->port()));
+  for (const Socket& client : stalled) EXPECT_EQ(client.ReadToEnd(), "");
+  others_are_gone.count_down();
+  thread.join();
+  EXPECT_THAT(answer, EndsWith("at last"));
+  server_.reset();
+  EXPECT_THAT(warnings, Each(HasSubstr("clients that stalled, to make room for others: as many as 2 were connected")));
+  EXPECT_THAT(warnings, Not(IsEmpty()));
+}
+
+// A client may be slow, or may be one of many, as long as there is room.
+TEST_F(HttpServerTest, NobodyIsCutOffWhileThereAreWorkers) {
+  std::vector<std::string> warnings;
+  Serve({.threads = 4, .request_timeout = 600s, .warn = [&](const std::string& message) { warnings.push_back(message); }});
+  const Socket slow = Socket::Connect(server_->port());
+  slow.Send("POST /echo HTTP/1.1\r\nContent-Length: 4\r\n\r\nslo");
+  const auto begin = std::chrono::steady_clock::now();
+  while (std::chrono::steady_clock::now() - begin < 500ms) EXPECT_THAT(Get("/metrics"), StartsWith("HTTP/1.1 200 "));
+  slow.Send("w");
+  EXPECT_THAT(slow.ReadToEnd(), EndsWith("slow"));
+  server_.reset();
+  EXPECT_THAT(warnings, IsEmpty());
 }
 
 TEST_F(HttpServerTest, StopsWhileClientsStall) {

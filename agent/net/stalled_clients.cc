@@ -1,0 +1,199 @@
+#include "net/stalled_clients.h"
+
+#include <arpa/inet.h>
+#include <linux/tcp.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace persia::agent {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+// Between two looks, as long as there is no room.
+constexpr milliseconds kPause{50};
+// Within this a request has to begin.
+constexpr milliseconds kPatience{100};
+// Of an answer something has to be taken within this, and a mebibyte a second after a second.
+constexpr milliseconds kReaderPatience{250};
+constexpr milliseconds kSlowReaderPatience{1000};
+constexpr double kSlowestReader = 1 << 20;
+
+std::vector<int> OpenFiles() {
+  std::vector<int> files;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", error)) {
+    const std::string name = entry.path().filename().string();
+    int file = -1;
+    std::from_chars(name.data(), name.data() + name.size(), file);
+    files.push_back(file);
+  }
+  return files;
+}
+
+std::optional<sockaddr_in> Address(int socket, int (*ask)(int, sockaddr*, socklen_t*)) {
+  sockaddr_in address{};
+  socklen_t size = sizeof address;
+  if (ask(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0 || address.sin_family != AF_INET) {
+    return std::nullopt;
+  }
+  return address;
+}
+
+int Option(int socket, int option) {
+  int value = 0;
+  socklen_t size = sizeof value;
+  return getsockopt(socket, SOL_SOCKET, option, &value, &size) == 0 ? value : 0;
+}
+
+// A stream of this port, listening or not.
+bool IsOf(uint16_t port, int socket) {
+  const auto own = Address(socket, getsockname);
+  return own && ntohs(own->sin_port) == port && Option(socket, SO_TYPE) == SOCK_STREAM;
+}
+
+int FindListener(uint16_t port) {
+  for (const int file : OpenFiles()) {
+    if (IsOf(port, file) && Option(file, SO_ACCEPTCONN) != 0) {
+      return file;
+    }
+  }
+  return -1;
+}
+
+}  // namespace
+
+StalledClients::Peer StalledClients::PeerOf(const std::string& ip, uint16_t port) {
+  Peer peer{.port = port};
+  inet_pton(AF_INET, ip.c_str(), &peer.ip);
+  return peer;
+}
+
+void StalledClients::Watch(uint16_t port) {
+  port_ = port;
+  const int listener = FindListener(port);
+  stop_fd_ = eventfd(0, EFD_CLOEXEC);
+  if (listener >= 0 && stop_fd_ >= 0) {
+    thread_ = std::thread(&StalledClients::Run, this, listener);
+  }
+}
+
+void StalledClients::Stop() {
+  if (thread_.joinable()) {
+    eventfd_write(stop_fd_, 1);
+    thread_.join();
+  }
+  if (stop_fd_ >= 0) {
+    close(std::exchange(stop_fd_, -1));
+  }
+}
+
+void StalledClients::Note(Peer peer, Stage stage) {
+  const std::lock_guard lock(mutex_);
+  const auto now = steady_clock::now();
+  noted_[peer] = {.stage = stage, .since = now, .taken_at = now};
+}
+
+void StalledClients::Forget(Peer peer) {
+  const std::lock_guard lock(mutex_);
+  noted_.erase(peer);
+}
+
+void StalledClients::Run(int listener) {
+  const int epoll = epoll_create1(EPOLL_CLOEXEC);
+  // By its edge: what has come is the server's to take.
+  epoll_event connects{.events = EPOLLIN | EPOLLET, .data = {.fd = listener}};
+  epoll_event stops{.events = EPOLLIN, .data = {.fd = stop_fd_}};
+  epoll_ctl(epoll, EPOLL_CTL_ADD, listener, &connects);
+  epoll_ctl(epoll, EPOLL_CTL_ADD, stop_fd_, &stops);
+  const auto stopped = [&](milliseconds within) {
+    pollfd stop{.fd = stop_fd_, .events = POLLIN, .revents = 0};
+    return poll(&stop, 1, static_cast<int>(within.count())) > 0;
+  };
+  while (!stopped(milliseconds(0))) {
+    epoll_event event;
+    if (epoll_wait(epoll, &event, 1, -1) < 1) {
+      continue;
+    }
+    while (!stopped(kPause) && CutOff()) {
+    }
+  }
+  close(epoll);
+}
+
+// Returns whether there is no room.
+bool StalledClients::CutOff() {
+  const std::vector<int> files = OpenFiles();
+  size_t cut = 0;
+  bool full = false;
+  {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::pair<int, Peer>> connections;
+    for (const int file : files) {
+      const auto peer = IsOf(port_, file) ? Address(file, getpeername) : std::nullopt;
+      if (peer) {
+        connections.emplace_back(file, Peer{peer->sin_addr.s_addr, ntohs(peer->sin_port)});
+      }
+    }
+    full = connections.size() >= options_.workers;
+    std::set<Peer> stalled;
+    std::set<Peer> cut_off;
+    for (const auto& [socket, peer] : connections) {
+      if (cut_off_.contains(peer)) {
+        cut_off.insert(peer);
+      } else if (Stalls(socket, peer)) {
+        stalled.insert(peer);
+        if (full && stalled_.contains(peer) && shutdown(socket, SHUT_RDWR) == 0) {
+          cut_off.insert(peer);
+          ++cut;
+        }
+      }
+    }
+    stalled_ = std::move(stalled);
+    cut_off_ = std::move(cut_off);
+  }
+  if (cut > 0 && options_.on_cut) {
+    options_.on_cut(cut);
+  }
+  return full;
+}
+
+bool StalledClients::Stalls(int socket, Peer peer) {
+  const auto found = noted_.find(peer);
+  Noted unknown;
+  Noted& noted = found == noted_.end() ? unknown : found->second;
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  int unread = 0;
+  if (noted.stage == Stage::kWorking || noted.stage == Stage::kClosing ||
+      getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 || ioctl(socket, FIONREAD, &unread) != 0) {
+    return false;
+  }
+  if (noted.stage == Stage::kWriting) {
+    const auto now = steady_clock::now();
+    if (info.tcpi_bytes_acked > noted.taken) {
+      noted.taken = info.tcpi_bytes_acked;
+      noted.taken_at = now;
+    }
+    const std::chrono::duration<double> taking = now - noted.since - kSlowReaderPatience;
+    return now - noted.taken_at > kReaderPatience ||
+           (taking.count() > 0 && static_cast<double>(noted.taken) < taking.count() * kSlowestReader);
+  }
+  // What nobody has read yet waits for a worker. As long as nothing is sent this is the time since the connection was made,
+  // also while it was waiting in the kernel.
+  return unread == 0 && milliseconds(info.tcpi_last_data_sent) > kPatience;
+}
+
+}  // namespace persia::agent

@@ -150,7 +150,7 @@ class PlanBuilder {
     } else {
       definition.group = family.group;
       definition.name = family.name;
-      definition.exposed = naming_.FamilyName({family.group, family.name, show.type});
+      definition.exposed = naming_.Expose({family.group, family.name, show.type})->name;
       definition.help = SanitizeText(family.help);
       definition.unit = SanitizeText(family.unit);
     }

@@ -128,6 +128,13 @@ constexpr Setting kSettings[] = {
     {"labels", "", "--label", "", "", "NAME=VALUE", "A label for each series; may be given several times", "none", "Labels",
      ValueKind::kLabels, AddLabel, [](const AgentOptions& o) -> std::string { return LabelsText(o.labels); },
      [](const AgentOptions& from, AgentOptions& to) { to.labels = from.labels; }},
+    {"mapping_file", "", "--mapping-file", "PERSIA_METRICS_MAPPING_FILE", "", "FILE",
+     "Rules that give metrics names, labels and types; bundled, or none", "bundled", "Labels", ValueKind::kText, SetMappingFile,
+     [](const AgentOptions& o) -> std::string { return o.mapping_file; },
+     [](const AgentOptions& from, AgentOptions& to) {
+       to.mapping_file = from.mapping_file;
+       to.mapping = from.mapping;
+     }},
     {"on_job_end", "", "--on-job-end", "", "", "keep|delete", "What becomes of the job's groups when it ends", "keep",
      "Gateway", ValueKind::kText, SetOnJobEnd,
      [](const AgentOptions& o) -> std::string { return o.on_job_end == OnJobEnd::kKeep ? "keep" : "delete"; }},

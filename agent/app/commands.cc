@@ -245,8 +245,8 @@ int ExecuteCommand(const CommandLine& line, const Config& config, const ConfigSo
   if (!inlet.ok()) {
     LogError("fifo", inlet.error());
   }
-  const std::unique_ptr<Works> works = SetUpWorks(config.options, sources, *plan.session,
-                                                  inlet.ok() ? std::move(inlet).value() : nullptr, {}, &record);
+  const std::unique_ptr<Works> works =
+      SetUpWorks(config.options, sources, *plan.session, inlet.ok() ? std::move(inlet).value() : nullptr, {}, &record);
   // What the pages lack for is said already.
   if (const Status listening = config.page_errors.empty() ? works->agent->Listen() : Status(Done{}); !listening.ok()) {
     LogError("web", listening.error() + "; the pages are not served");

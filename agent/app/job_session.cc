@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "lib/src/job_directory.h"
+#include "source/proc_reader.h"
 #include "source/retired_codec.h"
 #include "source/segment_reader.h"
 

@@ -231,10 +231,11 @@ void OwnMetrics::ScrapeDone() { registry_->scrapes.Increment(); }
 void OwnMetrics::SetLogLinesSuppressed(uint64_t lines) { RaiseTo(registry_->log_suppressed, lines); }
 void OwnMetrics::SetFifoLines(uint64_t good, uint64_t bad) {
   if (registry_->fifo_lines == nullptr) {
-    registry_->fifo_lines = &BuildCounter()
-                                 .Name("persia_agent_fifo_lines_total")
-                                 .Help("Lines that came through the named pipe: good, or bad, of which a part could not be read.")
-                                 .Register(registry_->registry);
+    registry_->fifo_lines =
+        &BuildCounter()
+             .Name("persia_agent_fifo_lines_total")
+             .Help("Lines that came through the named pipe: good, or bad, of which a part could not be read.")
+             .Register(registry_->registry);
   }
   RaiseTo(registry_->fifo_lines->Add({{"result", "good"}}), good);
   RaiseTo(registry_->fifo_lines->Add({{"result", "bad"}}), bad);

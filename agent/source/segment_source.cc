@@ -1,5 +1,7 @@
 #include "source/segment_source.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <map>
@@ -9,6 +11,8 @@
 #include <string>
 #include <tuple>
 #include <utility>
+
+#include "source/proc_reader.h"
 
 namespace persia::agent {
 

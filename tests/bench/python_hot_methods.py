@@ -1,0 +1,105 @@
+"""What a measurement costs from Python, by what it costs to call a C extension's method at all, in one run.
+
+usage: /usr/bin/python3 tests/bench/python_hot_methods.py [BUILD_DIRECTORY]
+
+Each hot method may cost twice a bare method call. prometheus_client stands beside them, in a process for each of its modes.
+All are measured round by round, so that the machine's unrest meets all of them, and the quietest round of each counts.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import timeit
+from pathlib import Path
+
+ROUNDS = 300
+CALLS = 100  # in one statement, so that the loop around it does not count
+NUMBER = 50  # short enough to fall between two interruptions
+ALLOWED = 2.0
+PEER_ROUNDS = 50
+
+
+def timer_of(call, names):
+    """Gives the ns of a call each time it is called; warm, since the interpreter rewrites what runs often."""
+    timer = timeit.Timer("\n".join([call] * CALLS), globals=names)
+    timer.timeit(NUMBER)
+    return lambda: timer.timeit(NUMBER) / NUMBER / CALLS * 1e9
+
+
+def hot_methods():
+    """(label, call, the bare call to compare it with), and the names in them."""
+    import bare_method
+
+    import persia_metrics
+
+    names = {
+        "bare": bare_method.Bare(),
+        "counter": persia_metrics.Counter("batches", "Batches.", group="bench"),
+        "gauge": persia_metrics.Gauge("loss", "Loss.", group="bench"),
+        "histogram": persia_metrics.Histogram("seconds", "Seconds.", group="bench"),
+        "child": persia_metrics.Counter("by_feature", "By feature.", ["feat"], group="bench").labels("user_id"),
+    }
+    calls = [
+        ("Counter.inc()", "counter.inc()", "bare.call()"),
+        ("Counter.inc(3)", "counter.inc(3)", "bare.call_with(3)"),
+        ("Counter.inc(0.5)", "counter.inc(0.5)", "bare.call_with(0.5)"),
+        ("labelled Counter.inc()", "child.inc()", "bare.call()"),
+        ("Gauge.set(0.5)", "gauge.set(0.5)", "bare.call_with(0.5)"),
+        ("Gauge.inc()", "gauge.inc()", "bare.call()"),
+        ("Gauge.dec()", "gauge.dec()", "bare.call()"),
+        ("Histogram.observe(0.3)", "histogram.observe(0.3)", "bare.call_with(0.3)"),
+    ]
+    return calls, names
+
+
+def measure():
+    calls, names = hot_methods()
+    timers = [(timer_of(call, names), timer_of(floor, names)) for _, call, floor in calls]
+    rounds = [[(ours(), floor()) for ours, floor in timers] for _ in range(ROUNDS)]
+    worst = 0.0
+    for i, (label, _, _) in enumerate(calls):
+        ours, floor = (min(pairs[i][side] for pairs in rounds) for side in (0, 1))
+        print(f"{label:24} {ours:7.1f} ns, a bare call {floor:5.1f} ns: ratio {ours / floor:.2f}")
+        worst = max(worst, ours / floor)
+    return worst, min(pairs[0][1] for pairs in rounds)
+
+
+def measure_peer():
+    """In a process of its own: prometheus_client reads its mode when it is imported."""
+    import prometheus_client
+
+    registry = prometheus_client.CollectorRegistry()
+    names = {
+        "counter": prometheus_client.Counter("batches", "Batches.", registry=registry),
+        "histogram": prometheus_client.Histogram("seconds", "Seconds.", registry=registry),
+    }
+    for call in ("counter.inc()", "histogram.observe(0.3)"):
+        timer = timer_of(call, names)
+        print(min(timer() for _ in range(PEER_ROUNDS)))
+
+
+def main(build):
+    sys.path[:0] = [str(build / "lib/python"), str(build / "tests/bench")]
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
+        os.environ["PERSIA_METRICS_DIR"] = directory
+        worst, floor = measure()
+    for mode in ("single-process", "multiprocess"):
+        with tempfile.TemporaryDirectory() as directory:
+            env = {**os.environ, **({"PROMETHEUS_MULTIPROC_DIR": directory} if mode == "multiprocess" else {})}
+            answer = subprocess.run([sys.executable, __file__, "--peer"], env=env, check=True, capture_output=True, text=True)
+        counter, histogram = map(float, answer.stdout.split())
+        print(
+            f"prometheus_client, {mode}: Counter.inc() {counter:.0f} ns, Histogram.observe() {histogram:.0f} ns, "
+            f"{counter / floor:.0f} and {histogram / floor:.0f} bare calls"
+        )
+    print(f"the worst ratio is {worst:.2f}, allowed {ALLOWED:.1f}")
+    return 0 if worst <= ALLOWED else 1
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--peer"]:
+        measure_peer()
+    else:
+        root = Path(__file__).resolve().parents[2]
+        sys.exit(main(Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else root / "build/release"))

@@ -96,7 +96,7 @@ std::string SanitizeText(std::string_view text) {
   return out;
 }
 
-std::string PlainNaming::FamilyName(const SourceMetric& metric) const {
+std::string PlainName(const SourceMetric& metric) {
   if (metric.group.empty() || metric.group == kBareGroup) {
     return SanitizeMetricName(metric.name);
   }
@@ -104,6 +104,12 @@ std::string PlainNaming::FamilyName(const SourceMetric& metric) const {
   joined += '_';
   joined += metric.name;
   return SanitizeMetricName(joined);
+}
+
+std::shared_ptr<const Exposed> PlainNaming::Expose(const SourceMetric& metric) const {
+  Exposed exposed;
+  exposed.name = PlainName(metric);
+  return std::make_shared<const Exposed>(std::move(exposed));
 }
 
 Labels ExposedLabels(const Labels& labels) {

@@ -6,33 +6,55 @@
 // Thread safety: pure functions, any thread.
 #pragma once
 
+#include <chrono>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "model/snapshot.h"
 
 namespace persia::agent {
 
-// A metric as the program names it.
+// A metric as the program names it. Its type is kUntyped for a stream: what that is shown as is decided by the naming.
 struct SourceMetric {
   std::string_view group;
   std::string_view name;
   MetricType type = MetricType::kUntyped;
 };
 
-// Gives a metric its exposed name. What rules replace.
+// How a metric is exposed. Names and text are valid for Prometheus.
+struct Exposed {
+  std::string name;  // the family's
+  // Of a stream: counter (the sum), gauge (the last value), histogram or summary; none was asked for: a gauge.
+  std::optional<MetricType> type;
+  Labels labels;                  // that each of its series gets; a series' own label of the same name steps aside
+  bool labels_yield = false;      // instead, the series' own wins
+  std::string help;               // empty: the program's own
+  std::vector<double> bounds;     // of a stream's histogram, after `scale`; ascending, finite
+  std::vector<double> quantiles;  // of a stream's summary, in (0, 1), ascending
+  double scale = 1;               // that values are multiplied by; positive, finite
+  // Of a stream: its series go when no value has come for so long. None, or 0: they stay.
+  std::optional<std::chrono::milliseconds> ttl;
+  bool drop = false;  // not exposed at all
+};
+
+// Says how a metric is exposed. What rules replace.
 class Naming {
  public:
   virtual ~Naming() = default;
-  // The family's name, valid for Prometheus. Always the same for the same metric.
-  [[nodiscard]] virtual std::string FamilyName(const SourceMetric& metric) const = 0;
+  // Always the same for the same metric; never null.
+  [[nodiscard]] virtual std::shared_ptr<const Exposed> Expose(const SourceMetric& metric) const = 0;
 };
 
 // `<group>_<name>`, with `_` for each run of what Prometheus cannot take. Group `persia` and an empty group add no prefix.
 class PlainNaming : public Naming {
  public:
-  [[nodiscard]] std::string FamilyName(const SourceMetric& metric) const override;
+  [[nodiscard]] std::shared_ptr<const Exposed> Expose(const SourceMetric& metric) const override;
 };
+// The name that it gives.
+std::string PlainName(const SourceMetric& metric);
 
 // As a metric's name. Each byte or character that does not fit becomes `_`; a leading digit gets one before it.
 std::string SanitizeMetricName(std::string_view name);

@@ -81,7 +81,8 @@ void TellSampleNamesApart(std::span<const Definition> definitions, Groups& group
       }
     }
     if (histogram.empty()) {
-      if (definitions[Newest(definitions, at->second)].type == MetricType::kHistogram) {
+      const MetricType type = definitions[Newest(definitions, at->second)].type;
+      if (type == MetricType::kHistogram || type == MetricType::kSummary) {
         histograms.insert(name);
       }
       ++at;

@@ -32,6 +32,7 @@ struct Show {
 };
 constexpr Show kCounterShows[] = {{Fill::kCounter, MetricType::kCounter, nullptr, nullptr}};
 constexpr Show kGaugeShows[] = {{Fill::kGauge, MetricType::kGauge, nullptr, nullptr}};
+constexpr Show kStreamShows[] = {{Fill::kGauge, MetricType::kGauge, nullptr, nullptr}};
 constexpr Show kHistogramShows[] = {{Fill::kDistribution, MetricType::kHistogram, nullptr, nullptr}};
 constexpr Show kEventShows[] = {
     {Fill::kCounter, MetricType::kCounter, "persia_events_total", "Events that the job recorded."},
@@ -54,7 +55,7 @@ std::span<const Show> ShowsOf(Kind kind) {
     case Kind::kEvent:
       return kEventShows;
     case Kind::kStream:
-      break;
+      return kStreamShows;
   }
   return {};
 }
@@ -149,7 +150,7 @@ class PlanBuilder {
     } else {
       definition.group = family.group;
       definition.name = family.name;
-      definition.exposed = naming_.FamilyName({family.group, family.name, show.type});
+      definition.exposed = naming_.Expose({family.group, family.name, show.type})->name;
       definition.help = SanitizeText(family.help);
       definition.unit = SanitizeText(family.unit);
     }

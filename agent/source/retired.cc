@@ -117,8 +117,10 @@ void RetiredProcesses::FoldSeries(RetiredGroup& group, uint32_t family, const Me
     return;
   }
   series_ += group.series_count() - before;
-  if (kind == Kind::kGauge) {
+  if (HasGauge(kind)) {
     FoldGauge(group, to, ended, number, now);
+  }
+  if (kind == Kind::kGauge) {
     return;
   }
   uint64_t* cells = group.Cells(to);
@@ -130,19 +132,21 @@ void RetiredProcesses::FoldSeries(RetiredGroup& group, uint32_t family, const Me
   if (kind == Kind::kEvent) {
     group.Common(to) = std::max(group.Common(to), ended.values->commons[from.common]);
   }
-  terms_.clear();
-  ended.values->AppendTerms(from.real, terms_);
-  if (terms_.empty()) {
-    return;
+  for (uint32_t which = 0; which < RealsOf(kind); ++which) {
+    terms_.clear();
+    ended.values->AppendTerms(from.real + which, terms_);
+    if (terms_.empty()) {
+      continue;
+    }
+    group.values().AppendTerms(group.series(to).real + which, terms_);
+    sum_.Clear();
+    for (const double term : terms_) {
+      sum_.Add(term);
+    }
+    sum_terms_.clear();
+    sum_.MoveTo(sum_terms_);
+    group.SetReal(to, which, sum_terms_);
   }
-  group.values().AppendTerms(group.series(to).real, terms_);
-  sum_.Clear();
-  for (const double term : terms_) {
-    sum_.Add(term);
-  }
-  sum_terms_.clear();
-  sum_.MoveTo(sum_terms_);
-  group.SetReal(to, sum_terms_);
 }
 
 void RetiredProcesses::FoldGauge(RetiredGroup& group, size_t series, const MergeInput& ended, size_t number,

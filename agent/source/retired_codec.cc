@@ -12,9 +12,10 @@
 //   family    kind, policy (U8), list of bounds (F64), group, name, help, unit (String), age: birth (U64), id (String),
 //             number (U64)
 //   series    family (U32), ordinal (U32), number of labels (U32), labels as a segment's record has them (String); then
-//             of a gauge: bits (U64), when folded (time), count (U64); an unset one has no series
-//             of others: its whole cells (U64 each), the terms of its sum of doubles: list (F64), and of an event the last
-//             timestamp (U64)
+//             of a gauge, and of a stream its last value: bits (U64), when folded (time), count (U64); an unset gauge has no
+//             series
+//             of others: its whole cells (U64 each), the terms of its sum of doubles: list (F64), of a stream of two sums, and
+//             of an event the last timestamp (U64)
 #include "source/retired_codec.h"
 
 #include <algorithm>
@@ -143,8 +144,7 @@ std::optional<SegmentFamily> GetFamily(ByteReader& reader, FamilyAge& age) {
   age.birth_unix_ns = reader.U64();
   age.segment_id = reader.String();
   age.number = reader.U64();
-  const bool known_kind = family.kind == Kind::kCounter || family.kind == Kind::kGauge || family.kind == Kind::kHistogram ||
-                          family.kind == Kind::kEvent;
+  const bool known_kind = family.kind >= Kind::kCounter && family.kind <= Kind::kEvent;
   const bool distribution = family.kind == Kind::kHistogram || family.kind == Kind::kEvent;
   const bool finite =
       std::all_of(family.bounds.begin(), family.bounds.end(), [](double bound) { return std::isfinite(bound); });
@@ -173,10 +173,12 @@ void PutSeries(const RetiredGroup& group, size_t number, ByteWriter& writer) {
   writer.U32(input.OrdinalOf(number));
   writer.U32(series.record.labels);
   writer.String(group.LabelsOf(number));
-  if (kind == Kind::kGauge) {
+  if (HasGauge(kind)) {
     writer.U64(input.values->commons[series.common]);
     writer.U64(Milliseconds(group.gauges()[series.common].folded_wall));
     writer.U64(group.gauges()[series.common].count);
+  }
+  if (kind == Kind::kGauge) {
     return;
   }
   for (uint32_t cell = 0; cell < series.record.cells; ++cell) {
@@ -184,11 +186,13 @@ void PutSeries(const RetiredGroup& group, size_t number, ByteWriter& writer) {
       writer.U64(input.values->wholes[series.whole + cell]);
     }
   }
-  std::vector<double> terms;
-  input.values->AppendTerms(series.real, terms);
-  writer.U32(static_cast<uint32_t>(terms.size()));
-  for (const double term : terms) {
-    writer.F64(term);
+  for (uint32_t which = 0; which < RealsOf(kind); ++which) {
+    std::vector<double> terms;
+    input.values->AppendTerms(series.real + which, terms);
+    writer.U32(static_cast<uint32_t>(terms.size()));
+    for (const double term : terms) {
+      writer.F64(term);
+    }
   }
   if (kind == Kind::kEvent) {
     writer.U64(input.values->commons[series.common]);
@@ -219,12 +223,14 @@ bool GetSeries(ByteReader& reader, size_t families, RetiredGroup& group, millise
     return false;  // it stands there twice
   }
   const Kind kind = group.family(family).kind;
-  if (kind == Kind::kGauge) {
+  if (HasGauge(kind)) {
     group.Common(number) = reader.U64();
     const auto folded = WallTime(reader.U64());
     group.GaugeOf(number).folded_wall = folded;
     group.GaugeOf(number).count = reader.U64();
     group.SetGaugeEnd(number, SteadyTime(folded, now) + gauge_ttl);
+  }
+  if (kind == Kind::kGauge) {
     return reader.ok();
   }
   for (uint32_t cell = 0; cell < group.series(number).record.cells; ++cell) {
@@ -232,11 +238,13 @@ bool GetSeries(ByteReader& reader, size_t families, RetiredGroup& group, millise
       group.Cells(number)[cell] = reader.U64();
     }
   }
-  std::vector<double> terms;
-  for (uint32_t left = reader.Count(sizeof(double)); left > 0 && reader.ok(); --left) {
-    terms.push_back(reader.F64());
+  for (uint32_t which = 0; which < RealsOf(kind); ++which) {
+    std::vector<double> terms;
+    for (uint32_t left = reader.Count(sizeof(double)); left > 0 && reader.ok(); --left) {
+      terms.push_back(reader.F64());
+    }
+    group.SetReal(number, which, terms);
   }
-  group.SetReal(number, terms);
   if (kind == Kind::kEvent) {
     group.Common(number) = reader.U64();
   }

@@ -54,12 +54,17 @@ bool IsWholeCell(Kind kind, uint32_t cell) {
       return cell >= 1;
     case Kind::kEvent:
       return cell == 1 || cell >= 3;
-    case Kind::kGauge:
     case Kind::kStream:
+      return cell >= segment::kStreamNegatives;
+    case Kind::kGauge:
       break;
   }
   return false;
 }
+
+uint32_t RealsOf(Kind kind) { return kind == Kind::kGauge ? 0 : kind == Kind::kStream ? 2 : 1; }
+
+bool HasGauge(Kind kind) { return kind == Kind::kGauge || kind == Kind::kStream; }
 
 RetiredGroup::RetiredGroup(SegmentIdentity identity, size_t number)
     : identity_(std::move(identity)), id_("retired " + std::to_string(number)) {}
@@ -128,11 +133,11 @@ size_t RetiredGroup::TakeSeries(uint32_t family, uint32_t ordinal, std::string_v
     series.whole = static_cast<uint32_t>(values_.wholes.size());
     values_.wholes.resize(values_.wholes.size() + series.record.cells);
     series.real = static_cast<uint32_t>(values_.reals.size());
-    values_.reals.emplace_back();
+    values_.reals.resize(values_.reals.size() + RealsOf(kind));
   }
-  if (kind == Kind::kGauge || kind == Kind::kEvent) {
+  if (HasGauge(kind) || kind == Kind::kEvent) {
     series.common = static_cast<uint32_t>(values_.commons.size());
-    values_.commons.push_back(kind == Kind::kGauge ? kUnset : 0);
+    values_.commons.push_back(HasGauge(kind) ? kUnset : 0);
     changed_at_.push_back(0);
     gauges_.emplace_back();
   }
@@ -143,8 +148,8 @@ size_t RetiredGroup::TakeSeries(uint32_t family, uint32_t ordinal, std::string_v
   return series_.size() - 1;
 }
 
-void RetiredGroup::SetReal(size_t series, std::span<const double> terms) {
-  SegmentValues::Real& real = values_.reals[series_[series].real];
+void RetiredGroup::SetReal(size_t series, uint32_t which, std::span<const double> terms) {
+  SegmentValues::Real& real = values_.reals[series_[series].real + which];
   real = {};
   for (const double term : terms) {
     if (real.first == 0) {
@@ -170,7 +175,8 @@ void RetiredGroup::EndGauges(std::chrono::steady_clock::time_point now) {
   next_end_ = std::chrono::steady_clock::time_point::max();
   size_t unset = 0;
   for (const SegmentSeries& series : series_) {
-    if (families_[series.record.family].kind != Kind::kGauge) {
+    const Kind kind = families_[series.record.family].kind;
+    if (!HasGauge(kind)) {
       continue;
     }
     uint64_t& value = values_.commons[series.common];
@@ -178,7 +184,7 @@ void RetiredGroup::EndGauges(std::chrono::steady_clock::time_point now) {
       value = kUnset;
     }
     if (value == kUnset) {
-      ++unset;
+      unset += kind == Kind::kGauge ? 1 : 0;  // the counts of a stream stay
     } else {
       next_end_ = std::min(next_end_, gauges_[series.common].ends);
     }
@@ -213,9 +219,11 @@ void RetiredGroup::DropUnsetGauges() {
     }
     if (!gauge) {
       std::copy_n(values.wholes.begin() + from.whole, from.record.cells, Cells(to));
-      terms.clear();
-      values.AppendTerms(from.real, terms);
-      SetReal(to, terms);
+      for (uint32_t which = 0; which < RealsOf(families_[from.record.family].kind); ++which) {
+        terms.clear();
+        values.AppendTerms(from.real + which, terms);
+        SetReal(to, which, terms);
+      }
     }
   }
   ++generation_;

@@ -22,6 +22,10 @@ namespace persia::agent {
 // Which cells of a series of this kind hold whole numbers that add up: not the sums of doubles, nor what only the common lane
 // counts.
 [[nodiscard]] bool IsWholeCell(persia::metrics::segment::Kind kind, uint32_t cell);
+// How many sums of doubles a series of this kind has.
+[[nodiscard]] uint32_t RealsOf(persia::metrics::segment::Kind kind);
+// Whether it has a value that is shown as a gauge, and ends as one.
+[[nodiscard]] bool HasGauge(persia::metrics::segment::Kind kind);
 // The bytes of a series' labels, as a record has them.
 [[nodiscard]] std::string_view LabelBytes(std::span<const std::byte> records, const SegmentSeriesRecord& record);
 
@@ -61,7 +65,8 @@ class RetiredGroup {
   uint64_t* dropped() { return values_.dropped; }
   [[nodiscard]] SegmentValues& values() { return values_; }
   [[nodiscard]] std::vector<uint64_t>& changed_at() { return changed_at_; }
-  void SetReal(size_t series, std::span<const double> terms);
+  // `which` of its sums, from 0.
+  void SetReal(size_t series, uint32_t which, std::span<const double> terms);
   // The bytes of the series' labels.
   [[nodiscard]] std::string_view LabelsOf(size_t series) const;
 

@@ -215,7 +215,12 @@ bool SegmentReader::PlaceSeries(const SegmentSeriesRecord& record, SegmentProble
       place_real(2);
       break;
     case Kind::kStream:
-      break;  // not known: no series of it is given
+      place_common(0);
+      place_real(segment::kStreamPositiveSum);
+      place_real(segment::kStreamNegativeSum);
+      series.real -= 1;  // of the first one
+      series.whole = base;
+      break;
   }
   series_.push_back(series);
   return true;

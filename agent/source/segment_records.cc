@@ -94,10 +94,9 @@ bool KnownKind(uint8_t kind) {
     case Kind::kCounter:
     case Kind::kGauge:
     case Kind::kHistogram:
+    case Kind::kStream:
     case Kind::kEvent:
       return true;
-    case Kind::kStream:
-      return false;
   }
   return false;
 }

@@ -18,8 +18,8 @@ struct SegmentSeries {
 
   SegmentSeriesRecord record;
   uint32_t whole = kNoPlace;   // its first cell: of a counter the count; of a histogram the sum's, buckets behind it
-  uint32_t real = kNoPlace;    // a counter's fractions, the sum of a histogram or of intervals
-  uint32_t common = kNoPlace;  // a gauge's value, an event's last timestamp
+  uint32_t real = kNoPlace;    // a counter's fractions, the sum of a histogram or of intervals; of a stream the first of two
+  uint32_t common = kNoPlace;  // the value of a gauge, the last one of a stream, an event's last timestamp
 };
 
 // The values of a segment, added up over its lanes.

@@ -22,17 +22,6 @@ using segment::Kind;
 constexpr std::array<double, 16> kSecondsBounds = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025,
                                                    0.05,   0.1,     0.25,   0.5,   1,      2.5,   5,    10};
 
-uint32_t SeriesOf(FamilyNode* family, const LabelSet& labels) noexcept try {
-  std::vector<Label> views;
-  views.reserve(labels.size());
-  for (const auto& [name, value] : labels) {
-    views.push_back({name, value});
-  }
-  return Registry::Get().FindOrAddSeries(family, views);
-} catch (const std::exception&) {
-  return internal::kScratchSlot;
-}
-
 uint32_t PairsOf(const FamilyNode* family) { return family == nullptr ? 0 : static_cast<uint32_t>(family->bounds.size() / 2); }
 const double* BoundsOf(const FamilyNode* family) { return family == nullptr ? nullptr : family->bounds.data(); }
 
@@ -73,7 +62,8 @@ std::vector<double> ExponentialBounds(double start, double factor, int count) {
 std::span<const double> DefaultSecondsBounds() noexcept { return kSecondsBounds; }
 
 Counter::Counter(std::string_view group, std::string_view name, const Description& about) noexcept
-    : slot_(SeriesOf(Registry::Get().FindOrAddFamily({Kind::kCounter, group, name, about}), about.labels)) {}
+    : slot_(Registry::Get().FindOrAddChild(Registry::Get().FindOrAddFamily({Kind::kCounter, group, name, about}),
+                                           about.labels)) {}
 
 void Counter::AddSlow(uint32_t slot, uint64_t by) noexcept { AddWhole(slot, by); }
 
@@ -88,8 +78,8 @@ void Counter::AddFraction(double by) noexcept {
 void Counter::CountBadValue() noexcept { Registry::Get().CountDropped(Drop::kBadValue); }
 
 Gauge::Gauge(std::string_view group, std::string_view name, const Description& about, GaugeMerge merge) noexcept
-    : slot_(SeriesOf(Registry::Get().FindOrAddFamily({Kind::kGauge, group, name, about, static_cast<uint8_t>(merge)}),
-                     about.labels)) {}
+    : slot_(Registry::Get().FindOrAddChild(
+          Registry::Get().FindOrAddFamily({Kind::kGauge, group, name, about, static_cast<uint8_t>(merge)}), about.labels)) {}
 
 void Gauge::SetSlow(double value) noexcept {
   CommonCell(slot_).store(std::bit_cast<uint64_t>(value), std::memory_order_relaxed);
@@ -103,7 +93,7 @@ void Gauge::Add(double by) noexcept {
 Histogram::Histogram(std::string_view group, std::string_view name, std::span<const double> bounds,
                      const Description& about) noexcept {
   FamilyNode* family = Registry::Get().FindOrAddFamily({Kind::kHistogram, group, name, about, 0, bounds});
-  slot_ = SeriesOf(family, about.labels);
+  slot_ = Registry::Get().FindOrAddChild(family, about.labels);
   bound_pairs_ = PairsOf(family);
   bounds_ = BoundsOf(family);
 }

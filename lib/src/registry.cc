@@ -201,6 +201,17 @@ uint32_t Registry::FindOrAddSeries(FamilyNode* family, LabelView labels) noexcep
   return kScratchSlot;
 }
 
+uint32_t Registry::FindOrAddChild(FamilyNode* family, const LabelSet& labels) noexcept try {
+  std::vector<Label> views;
+  views.reserve(labels.size());
+  for (const auto& [name, value] : labels) {
+    views.push_back({name, value});
+  }
+  return FindOrAddSeries(family, views);
+} catch (const std::bad_alloc&) {
+  return kScratchSlot;
+}
+
 uint32_t Registry::AddSeries(FamilyNode* family, std::span<const Label> sorted, size_t hash) {
   if (!Open()) {
     return kScratchSlot;
@@ -230,7 +241,7 @@ bool Registry::Publish(const SeriesNode& node) {
     return false;
   }
   internal::Cell& first = internal::CellIn(internal::ChunkOf(common_table_, node.slot), node.slot);
-  if (node.family->kind == Kind::kGauge) {
+  if (node.family->kind == Kind::kGauge || node.family->kind == Kind::kStream) {
     first.store(segment::kUnset, std::memory_order_relaxed);
   }
   if (node.family->kind == Kind::kEvent) {

@@ -71,6 +71,7 @@ class Registry {
   internal::FamilyNode* FindOrAddFamily(const FamilyRequest& request) noexcept PERSIA_EXCLUDES(mutex_);
   // The slot of a series, made if it is new; kScratchSlot if it is refused, or metrics are disabled.
   uint32_t FindOrAddSeries(internal::FamilyNode* family, LabelView labels) noexcept PERSIA_EXCLUDES(mutex_);
+  uint32_t FindOrAddChild(internal::FamilyNode* family, const LabelSet& labels) noexcept PERSIA_EXCLUDES(mutex_);
 
   InitResult Init(const Options& options) noexcept PERSIA_EXCLUDES(mutex_);
   // Opens the segment if the environment asks for it.

@@ -16,7 +16,7 @@ static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<uint32_t
 
 inline constexpr char kMagic[8] = {'P', 'R', 'S', 'M', 'S', 'E', 'G', '\n'};
 inline constexpr uint16_t kMajor = 1;
-inline constexpr uint16_t kMinor = 1;
+inline constexpr uint16_t kMinor = 2;
 inline constexpr char kFileSuffix[] = ".seg";
 
 inline constexpr uint32_t kPageBytes = 4096;
@@ -113,11 +113,26 @@ enum class Kind : uint8_t {
   kCounter = 1,    // lane: whole increments (uint64), fractional ones (double)
   kGauge = 2,      // common: the value (double), kUnset until first set
   kHistogram = 3,  // lane: sum (double), then bounds + 1 buckets (uint64), not cumulative
-  kStream = 4,     // reserved: a stream of values
+  kStream = 4,     // common: the last value (double), kUnset until the first; lane: the sum of the positive values and that of
+                   // the negative ones (doubles), the count of the negative ones, that of zeros, then kStreamBuckets buckets of
+                   // the positive ones (uint64). Since 1.2
   kEvent = 5,      // common: last timestamp in Unix milliseconds (uint64, 0 until the first); lane: count (uint64), sum of the
                    // intervals in seconds (double), then bounds + 1 buckets of the intervals (uint64)
 };
 inline constexpr uint32_t kMaxBounds = 500;
+
+// A stream's buckets are bounded by 2^(k / 4) for k from kStreamLeast to kStreamMost, inclusive upper bounds, which are those
+// of a Prometheus native histogram of schema 2; the first bucket is for what is not above the first bound, the last one for
+// what is above the last.
+inline constexpr int kStreamLeast = -80;
+inline constexpr int kStreamMost = 80;
+inline constexpr uint32_t kStreamBuckets = kStreamMost - kStreamLeast + 2;
+// Behind the slot of a stream.
+inline constexpr uint32_t kStreamPositiveSum = 1;
+inline constexpr uint32_t kStreamNegativeSum = 2;
+inline constexpr uint32_t kStreamNegatives = 3;
+inline constexpr uint32_t kStreamZeros = 4;
+inline constexpr uint32_t kStreamFirstBucket = 5;
 
 // The number of cells of a series, which all stand in one chunk. 0: a kind that this version does not know.
 constexpr uint32_t CellsOf(Kind kind, uint32_t bounds) {
@@ -131,7 +146,7 @@ constexpr uint32_t CellsOf(Kind kind, uint32_t bounds) {
     case Kind::kEvent:
       return bounds + 4;
     case Kind::kStream:
-      return 0;
+      return kStreamFirstBucket + kStreamBuckets;
   }
   return 0;
 }

@@ -204,6 +204,12 @@ class Reader {
     return sum;
   }
 
+  void ReadGauge(uint32_t slot, SeriesView& series) {
+    const uint64_t bits = Whole(slot, true);
+    series.set = bits != kUnset;
+    series.value = std::bit_cast<double>(bits);
+  }
+
   SeriesView ReadSeries(const SeriesView& prototype, uint32_t slot) {
     SeriesView series = prototype;
     const auto kind = static_cast<Kind>(prototype.kind);
@@ -215,12 +221,17 @@ class Reader {
         series.whole = Whole(slot);
         series.fraction = Double(slot + 1);
         break;
-      case Kind::kGauge: {
-        const uint64_t bits = Whole(slot, true);
-        series.set = bits != kUnset;
-        series.value = std::bit_cast<double>(bits);
+      case Kind::kGauge:
+        ReadGauge(slot, series);
         break;
-      }
+      case Kind::kStream:
+        ReadGauge(slot, series);
+        series.fraction = Double(slot + 1);
+        series.negative = Double(slot + 2);
+        for (uint32_t i = 3; i < CellsOf(kind, 0); ++i) {
+          series.buckets.push_back(Whole(slot + i));
+        }
+        break;
       case Kind::kEvent:
         series.last_ms = Whole(slot, true);
         series.whole = Whole(slot + 1);

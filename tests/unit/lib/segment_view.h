@@ -14,12 +14,13 @@ struct SeriesView {
   std::string help;
   std::string unit;
   std::vector<double> bounds;
-  uint64_t whole = 0;    // counter: increments; event: count
-  double fraction = 0;   // counter: fractional increments; histogram and event: sum
-  bool set = false;      // gauge
-  double value = 0;      // gauge
-  uint64_t last_ms = 0;  // event
-  std::vector<uint64_t> buckets;
+  uint64_t whole = 0;             // counter: increments; event: count
+  double fraction = 0;            // counter: fractional increments; histogram and event: sum; stream: that of positive values
+  double negative = 0;            // stream: the sum of negative values
+  bool set = false;               // gauge, stream
+  double value = 0;               // gauge, stream: the last one
+  uint64_t last_ms = 0;           // event
+  std::vector<uint64_t> buckets;  // of a stream the counts of negative values and of zeros come first
 
   [[nodiscard]] uint64_t Count() const;
 };

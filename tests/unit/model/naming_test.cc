@@ -8,7 +8,7 @@ namespace {
 TEST(NamingTest, AGroupIsAPrefixButForTheBareOnes) {
   const PlainNaming naming;
   const auto name = [&](std::string_view group, std::string_view metric) {
-    return naming.FamilyName({group, metric, MetricType::kCounter});
+    return naming.Expose({group, metric, MetricType::kCounter})->name;
   };
   EXPECT_EQ(name("my_app", "batches"), "my_app_batches");
   EXPECT_EQ(name("persia", "staleness"), "staleness");

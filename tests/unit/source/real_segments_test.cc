@@ -152,6 +152,9 @@ TEST_P(GoldenSegmentsTest, AreReadForEver) {
   const auto& [version, last_event] = GetParam();
   std::filesystem::copy_file(PERSIA_TESTDATA "/segment-" + version + ".seg", directory() + "/golden.seg");
   Flat expected = ExpectedOfSample();
+  if (version < "1.2") {
+    expected.erase(R"(my_app_latency_ms{zone="eu"}@rep_2/trainer)");  // there were no streams yet
+  }
   expected[R"(persia_event_interval_seconds{event="checkpoint",type="my_app",zone="eu"}@rep_2/trainer)"] =
       "0: 1 0 0 0 0 0 0 0 0 0 0 0 0 0 0";
   expected[R"(persia_event_last_timestamp_seconds{event="checkpoint",type="my_app",zone="eu"}@rep_2/trainer)"] = last_event;
@@ -161,12 +164,12 @@ TEST_P(GoldenSegmentsTest, AreReadForEver) {
 }
 
 INSTANTIATE_TEST_SUITE_P(OfVersion, GoldenSegmentsTest,
-                         ::testing::ValuesIn(std::vector<std::pair<std::string, std::string>>{{"1.0", "1795176864.503"},
-                                                                                              {"1.1", "1795265894.13"}}));
+                         ::testing::ValuesIn(std::vector<std::pair<std::string, std::string>>{
+                             {"1.0", "1795176864.503"}, {"1.1", "1795265894.13"}, {"1.2", "1795279776.758"}}));
 
 // Damages a real segment in every way that chance finds: bits, words, whole ranges, its length; and once more under the reader.
 TEST_F(RealSegmentsTest, TenThousandDamagedCopiesAreReadOrRefused) {
-  const std::string whole = Bytes(PERSIA_TESTDATA "/segment-1.1.seg");
+  const std::string whole = Bytes(PERSIA_TESTDATA "/segment-1.2.seg");
   const char* given = std::getenv("PERSIA_TEST_SEED");
   const uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
   std::printf("PERSIA_TEST_SEED=%llu\n", static_cast<unsigned long long>(seed));

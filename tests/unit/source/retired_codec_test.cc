@@ -33,8 +33,15 @@ TEST(RetiredCodecTest, DamagedPayloadsAreRefusedOrRead) {
                        .unit = ""};
   const uint32_t number = group.TakeFamily(family, {1, "id", 0});
   const size_t series = group.TakeSeries(number, 0, std::string("\1\0\0\0x\1\0\0\0y", 10), 1, true);
-  group.SetReal(series, std::vector<double>{1, 1e-30});
+  group.SetReal(series, 0, std::vector<double>{1, 1e-30});
   group.Cells(series)[1] = 3;
+  family.kind = segment::Kind::kStream;
+  family.bounds.clear();
+  const size_t stream = group.TakeSeries(group.TakeFamily(family, {1, "id", 1}), 0, "", 0, true);
+  group.SetReal(stream, 0, std::vector<double>{2, 1e-30});
+  group.SetReal(stream, 1, std::vector<double>{-3});
+  group.Cells(stream)[segment::kStreamZeros] = 4;
+  group.Common(stream) = 5;
   const Moment now{1, {}, std::chrono::system_clock::time_point(seconds(1))};
   const std::string payload = EncodeRetired(state, now);
 

@@ -38,6 +38,9 @@ void RecordSample() {
   metrics::catalog::IndexMissRatio();  // never set
   metrics::Gauge("my_app", "world_size", {}, metrics::GaugeMerge::kSum).Add(4);
   metrics::catalog::LookupRpcTimeCost().Observe(0.0625);
+  metrics::Stream latency("my_app", "latency.ms", {.help = "Time of a call.", .unit = "ms"});
+  latency.Add(3);
+  latency.Add(12.5);
   metrics::events::Record("checkpoint", "my_app", {{"bytes", int64_t{1024}}, {"final", true}});
   metrics::events::Record("checkpoint", "my_app");
 }
@@ -49,6 +52,7 @@ std::map<std::string, std::string> ExpectedOfSample() {
       {R"(lookup_rpc_time_cost{zone="eu"}@rep_2/trainer)", "0.0625: 0 0 0 0 0 0 0 0 0 1 0 0 0 0 0 0 0"},
       {R"(my_app_batches{zone="eu"}@rep_2/trainer)", "43"},
       {R"(my_app_energy_joules{zone="eu"}@rep_2/trainer)", "2.75"},
+      {R"(my_app_latency_ms{zone="eu"}@rep_2/trainer)", "12.5"},
       {R"(my_app_sizes{side="left",zone="eu"}@rep_2/trainer)", "103.75: 1 1 1 1"},
       {R"(my_app_world_size{zone="eu"}@rep_2/trainer)", "4"},
       {"nan_count{feat=\"caf\xc3\xa9 \"x\"\\\n\",zone=\"eu\"}@rep_2/trainer", "0"},

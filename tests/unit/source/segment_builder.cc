@@ -82,7 +82,7 @@ uint32_t SegmentBuilder::Series(uint32_t family, const Labels& labels) {
   }
   const uint32_t slot = next_slot_;
   next_slot_ += cells;
-  Set(slot, kind == Kind::kGauge ? segment::kUnset : 0);
+  Set(slot, kind == Kind::kGauge || kind == Kind::kStream ? segment::kUnset : 0);
   std::string body = Plain(segment::SeriesFixed{family, slot, static_cast<uint32_t>(labels.size()), 0});
   for (const auto& [name, value] : labels) {
     body += String(name) + String(value);
@@ -116,6 +116,21 @@ uint32_t SegmentBuilder::Histogram(std::string_view group, std::string_view name
   SetDouble(slot, sum);
   for (uint32_t i = 0; i < buckets.size(); ++i) {
     Set(slot + 1 + i, buckets[i]);
+  }
+  return slot;
+}
+
+uint32_t SegmentBuilder::Stream(std::string_view group, std::string_view name, const Labels& labels, double last,
+                                const std::map<uint32_t, uint64_t>& buckets, double positive_sum, double negative_sum,
+                                uint64_t negatives, uint64_t zeros) {
+  const uint32_t slot = Series(Family(Kind::kStream, group, name), labels);
+  SetDouble(slot, last);
+  SetDouble(slot + segment::kStreamPositiveSum, positive_sum);
+  SetDouble(slot + segment::kStreamNegativeSum, negative_sum);
+  Set(slot + segment::kStreamNegatives, negatives);
+  Set(slot + segment::kStreamZeros, zeros);
+  for (const auto& [bucket, count] : buckets) {
+    Set(slot + segment::kStreamFirstBucket + bucket, count);
   }
   return slot;
 }

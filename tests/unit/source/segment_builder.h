@@ -59,6 +59,10 @@ class SegmentBuilder {
   uint32_t UnsetGauge(std::string_view group, std::string_view name, GaugePolicy policy = GaugePolicy::kLast);
   uint32_t Histogram(std::string_view group, std::string_view name, const Labels& labels, std::span<const double> bounds,
                      double sum, std::span<const uint64_t> buckets);
+  // `buckets`: of positive values, by number.
+  uint32_t Stream(std::string_view group, std::string_view name, const Labels& labels, double last,
+                  const std::map<uint32_t, uint64_t>& buckets = {}, double positive_sum = 0, double negative_sum = 0,
+                  uint64_t negatives = 0, uint64_t zeros = 0);
   uint32_t Event(std::string_view type, std::string_view name, uint64_t last_ms, uint64_t count, double interval_sum,
                  std::span<const double> bounds, std::span<const uint64_t> buckets);
 

@@ -11,4 +11,5 @@
 #include "persia/metrics/init.h"
 #include "persia/metrics/instruments.h"
 #include "persia/metrics/labels.h"
+#include "persia/metrics/stream.h"
 #include "persia/metrics/timer.h"

@@ -1,0 +1,31 @@
+// Which bucket of a stream a value falls into. Not for users.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+namespace persia::metrics::internal {
+
+// The number of bounds 2^(k / 4), k from -80 to 80, that are below `value`: the index of its bucket, from 0 to 161.
+// REQUIRES: `value` is positive, may be infinite, and is not a NaN.
+inline uint32_t StreamBucketOf(double value) noexcept {
+  // value = 2^exponent * (1 + mantissa / 2^52). The bounds within an octave are the doubles next to 2^(1/4), 2^(1/2), 2^(3/4),
+  // and scaling by powers of two is exact, so that comparing mantissas compares values.
+  constexpr uint64_t kQuarter = 0x3'06fe'0a31'b715;
+  constexpr uint64_t kHalf = 0x6'a09e'667f'3bcd;
+  constexpr uint64_t kThreeQuarters = 0xa'e89f'995a'd3ad;
+  const auto bits = std::bit_cast<uint64_t>(value);
+  const uint64_t mantissa = bits & 0xf'ffff'ffff'ffff;
+  const auto exponent = static_cast<int>(bits >> 52) - 1023;
+  if (exponent < -20) [[unlikely]] {
+    return 0;
+  }
+  if (exponent >= 20) [[unlikely]] {
+    return 160U + static_cast<uint32_t>(exponent > 20 || mantissa != 0);
+  }
+  return static_cast<uint32_t>(4 * (exponent + 20)) + static_cast<uint32_t>(mantissa > 0) +
+         static_cast<uint32_t>(mantissa > kQuarter) + static_cast<uint32_t>(mantissa > kHalf) +
+         static_cast<uint32_t>(mantissa > kThreeQuarters);
+}
+
+}  // namespace persia::metrics::internal

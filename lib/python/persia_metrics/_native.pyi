@@ -26,6 +26,11 @@ class Histogram:
     def observe(self, amount: _Number) -> None:
         """Adds one observation. NaN is ignored and counted as dropped."""
 
+class Stream:
+    def __new__(cls, group: str, name: str) -> Stream: ...
+    def add(self, value: _Number) -> None:
+        """Records a value. A NaN becomes the last value and has no part in sums and buckets."""
+
 def init(
     job_name: Optional[str],
     role: Optional[str],

@@ -8,6 +8,7 @@
 
 #include "native.h"
 #include "persia/metrics/instruments.h"
+#include "persia/metrics/stream.h"
 
 namespace persia::metrics::python {
 namespace {
@@ -78,6 +79,7 @@ constexpr auto kIncrement = [](Counter& counter, double by) { counter.Increment(
 constexpr auto kAdd = [](Gauge& gauge, double by) { gauge.Add(by); };
 constexpr auto kSubtract = [](Gauge& gauge, double by) { gauge.Subtract(by); };
 constexpr auto kSet = [](Gauge& gauge, double value) { gauge.Set(value); };
+constexpr auto kAddValue = [](Stream& stream, double value) { stream.Add(value); };
 constexpr auto kObserve = [](Histogram& histogram, double value) { histogram.Observe(value); };
 
 // What every constructor is told.
@@ -161,6 +163,17 @@ PyObject* NewHistogram(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return Make(type, naming.usable, naming.usable ? Histogram(naming.group, naming.name, numbers, naming.about) : Histogram());
 }
 
+PyObject* NewStream(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  static char* names[] = {kArguments[0], kArguments[1], nullptr};
+  PyObject *group, *name;
+  std::string_view group_text, name_text;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:Stream", names, &group, &name) || !TextOf(group, &group_text) ||
+      !TextOf(name, &name_text)) {
+    return nullptr;
+  }
+  return Make(type, true, Stream(group_text, name_text));
+}
+
 // Gives a class that is made of one of the types its own descriptors of the hot methods: the interpreter calls a method without
 // detours only where the descriptor is of the object's very class. A method that the class defines itself stays.
 template <PyMethodDef* kMethods>
@@ -216,6 +229,13 @@ PyMethodDef histogram_methods[] = {
     {"__init_subclass__", &InitSubclass<histogram_methods>, kOfClass, kInitSubclassDoc},
     {nullptr, nullptr, 0, nullptr}};
 
+extern PyMethodDef stream_methods[];
+PyMethodDef stream_methods[] = {
+    {"add", AsCFunction(&NumberMethod<Stream, kAddValue, kValue>), kFast,
+     "add($self, /, value)\n--\n\nRecords a value. A NaN becomes the last value and has no part in sums and buckets."},
+    {"__init_subclass__", &InitSubclass<stream_methods>, kOfClass, kInitSubclassDoc},
+    {nullptr, nullptr, 0, nullptr}};
+
 template <class Handle>
 bool AddType(PyObject* module, const char* name, newfunc make, PyMethodDef* methods, const char* doc) {
   PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(make)},
@@ -237,7 +257,9 @@ bool AddInstrumentTypes(PyObject* module) {
          AddType<Gauge>(module, "persia_metrics._native.Gauge", &Guarded<&NewGauge>, gauge_methods,
                         "A series of a gauge, or with labels=None a family of them.") &&
          AddType<Histogram>(module, "persia_metrics._native.Histogram", &Guarded<&NewHistogram>, histogram_methods,
-                            "A series of a histogram, or with labels=None a family of them.");
+                            "A series of a histogram, or with labels=None a family of them.") &&
+         AddType<Stream>(module, "persia_metrics._native.Stream", &Guarded<&NewStream>, stream_methods,
+                         "Values that were measured; how they are shown is a rule of the agent.");
 }
 
 }  // namespace persia::metrics::python

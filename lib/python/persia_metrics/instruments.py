@@ -29,7 +29,9 @@ class _Labelled:
     # What the constructor was told, for series and for pickles.
     _arguments: Tuple[Any, ...]
     _label_names: Tuple[str, ...]
+    _values: Optional[Tuple[str, ...]]
     _children: Optional[Dict[Tuple[object, ...], Any]]
+    _handle: Any  # the native type that the class is made of
 
     def labels(self: _Self, *labelvalues: object, **labelkwargs: object) -> _Self:
         """The series with these label values, given in the order of the names or by name; made when it is new, and kept.
@@ -77,7 +79,7 @@ def _series(kind: Any, arguments: Tuple[Any, ...], values: Optional[Tuple[str, .
     group, name, documentation, unit, label_names, *more = arguments
     family = bool(label_names) and values is None
     labels = None if family else tuple(zip(label_names, values or ()))
-    made = kind.__bases__[-1].__new__(kind, group, name, documentation, unit, labels, *more)
+    made = kind._handle.__new__(kind, group, name, documentation, unit, labels, *more)
     made._arguments = arguments
     made._label_names = label_names
     made._values = values
@@ -114,6 +116,7 @@ class Counter(_Labelled, _native.Counter):
     """
 
     __slots__ = ("_arguments", "_label_names", "_values", "_children")
+    _handle = _native.Counter
 
     def __new__(
         cls,
@@ -141,6 +144,7 @@ class Gauge(_Labelled, _native.Gauge):
     """
 
     __slots__ = ("_arguments", "_label_names", "_values", "_children")
+    _handle = _native.Gauge
 
     def __new__(
         cls,
@@ -186,6 +190,7 @@ class Histogram(_Labelled, _native.Histogram):
     """
 
     __slots__ = ("_arguments", "_label_names", "_values", "_children")
+    _handle = _native.Histogram
 
     DEFAULT_BUCKETS: Sequence[float] = (
         *(0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0),

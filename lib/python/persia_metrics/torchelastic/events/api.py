@@ -109,8 +109,9 @@ _handlers: Dict[str, EventHandler] = {}
 def _export(event: Event) -> None:
     try:
         _native.record_event(event.name, event.type, event.metadata)
-    except Exception as error:  # of some value's __str__, say: a handler of ours must not stop a training step
-        _log.warning("event %r is left out: %s", event.name, error)
+    except Exception as error:  # of some value's __str__, say: what we do unasked must not stop a training step
+        _log.warning("event %r counts, but its metadata are left out: %s", event.name, error)
+        _native.record_event(event.name, event.type, None)
 
 
 def configure(handler: EventHandler, event_type: str = "") -> None:

@@ -1,4 +1,5 @@
-#include "persia/metrics/events.h"
+// The segment's side of events: counts and the ring.
+#include "event_record.h"
 
 #include <array>
 #include <bit>
@@ -111,7 +112,7 @@ void PutIntoRing(Registry& registry, RecordBuffer& record, const EventFixed& fix
   slot->sequence.store(2 * ticket + 2, std::memory_order_release);
 }
 
-void CountEvent(uint32_t slot, uint64_t now_ms) {
+void AddToCounts(uint32_t slot, uint64_t now_ms) {
   const uint64_t before = CommonCell(slot).exchange(now_ms, std::memory_order_relaxed);
   AddWhole(slot + 1, 1);
   if (before != 0) {
@@ -125,20 +126,28 @@ static_assert(kIntervalBounds.size() % 2 == 0);
 
 }  // namespace
 
-void Record(std::string_view name, std::string_view type, std::span<const MetadataEntry> metadata) noexcept {
+uint64_t NowInMilliseconds() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
+}
+
+bool CountEvent(std::string_view name, std::string_view type, uint64_t unix_ms) noexcept {
   Registry& registry = Registry::Get();
   static const Description& about = *new Description;  // never destroyed: events happen after main
   const uint32_t slot =
       registry.FindOrAddSeries(registry.FindOrAddFamily({Kind::kEvent, type, name, about, 0, kIntervalBounds}), {});
   if (slot == internal::kScratchSlot) {
-    return;
+    return false;
   }
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const auto now_ms = static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
-  CountEvent(slot, now_ms);
+  AddToCounts(slot, unix_ms);
+  return true;
+}
 
+void KeepRecord(std::string_view name, std::string_view type, std::span<const MetadataEntry> metadata,
+                uint64_t unix_ms) noexcept {
+  Registry& registry = Registry::Get();
   RecordBuffer record;
-  EventFixed fixed{now_ms, 0, 0, 0};
+  EventFixed fixed{unix_ms, 0, 0, 0};
   // Names are at most 256 bytes each, or they would have no slot: they fit.
   record.AppendString(type);
   record.AppendString(name);

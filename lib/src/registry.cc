@@ -280,6 +280,14 @@ void Registry::CountDropped(Drop why) noexcept {
   }
 }
 
+bool Registry::disabled() noexcept {
+  if (!open_.load(std::memory_order_acquire) && !disabled_.load(std::memory_order_relaxed)) {
+    MutexLock lock(mutex_);
+    Open();
+  }
+  return disabled_.load(std::memory_order_relaxed);
+}
+
 segment::EventSlot* Registry::NextEventSlot(uint64_t* ticket) noexcept {
   // Pairs with the release in Publish.
   if (ring_.load(std::memory_order_acquire) == nullptr) {

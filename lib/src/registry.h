@@ -84,6 +84,9 @@ class Registry {
 
   void CountDropped(segment::Drop why) noexcept PERSIA_EXCLUDES(mutex_);
 
+  // Whether metrics are disabled, once and for all.
+  [[nodiscard]] bool disabled() noexcept PERSIA_EXCLUDES(mutex_);
+
   // The ring's slot for a new record, and its ticket; null if there is no ring.
   segment::EventSlot* NextEventSlot(uint64_t* ticket) noexcept;
 

@@ -6,10 +6,13 @@
 #pragma once
 
 #include "persia/metrics/catalog.h"
+#include "persia/metrics/emit.h"
 #include "persia/metrics/events.h"
 #include "persia/metrics/family.h"
 #include "persia/metrics/init.h"
 #include "persia/metrics/instruments.h"
 #include "persia/metrics/labels.h"
+#include "persia/metrics/metric_stream.h"
+#include "persia/metrics/prof.h"
 #include "persia/metrics/stream.h"
 #include "persia/metrics/timer.h"

@@ -1,0 +1,140 @@
+// Who takes an event, besides its counts.
+#include <atomic>
+#include <cstdio>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <typeinfo>
+#include <utility>
+
+#include "event_record.h"
+#include "fork_safe_mutex.h"
+#include "json.h"
+#include "log.h"
+#include "persia/metrics/events.h"
+
+namespace persia::metrics::events {
+namespace {
+
+using HandlerPointer = std::shared_ptr<EventHandler>;
+
+// Never destroyed: events happen after main.
+class Handlers {
+ public:
+  static Handlers& Get() {
+    static Handlers& handlers = *new Handlers;
+    return handlers;
+  }
+
+  // Nobody has configured anything yet.
+  [[nodiscard]] bool untouched() const { return !touched_.load(std::memory_order_relaxed); }
+
+  void Set(HandlerPointer handler, std::string_view type) {
+    touched_.store(true, std::memory_order_relaxed);
+    const std::lock_guard lock(mutex_);
+    if (handler == nullptr) {
+      types_.erase(std::string(type));
+    } else {
+      types_.insert_or_assign(std::string(type), std::move(handler));
+    }
+  }
+  // Null: the one that exports.
+  HandlerPointer Of(std::string_view type) {
+    const std::lock_guard lock(mutex_);
+    auto found = types_.find(type);
+    if (found == types_.end()) {
+      found = types_.find(std::string_view());
+    }
+    return found == types_.end() || typeid(*found->second) == typeid(ExportEventHandler) ? nullptr : found->second;
+  }
+
+ private:
+  std::atomic<bool> touched_ = false;
+  ForkSafeMutex<Handlers> mutex_;
+  std::map<std::string, HandlerPointer, std::less<>> types_;
+};
+
+std::vector<MetadataEntry> Views(const Event& event) {
+  std::vector<MetadataEntry> views;
+  for (const auto& [key, value] : event.metadata) {
+    views.emplace_back(key, std::visit([](const auto& held) { return MetadataValue(held); }, value));
+  }
+  return views;
+}
+
+Event Owned(std::string_view name, std::string_view type, std::span<const MetadataEntry> metadata, uint64_t unix_ms) {
+  Event event{.name = std::string(name), .type = std::string(type), .timestamp = static_cast<int64_t>(unix_ms)};
+  for (const auto& [key, value] : metadata) {
+    event.metadata.emplace_back(key, std::visit(
+                                         [](const auto& held) -> Event::Value {
+                                           if constexpr (std::is_same_v<decltype(held), const std::string_view&>) {
+                                             return std::string(held);
+                                           } else {
+                                             return held;
+                                           }
+                                         },
+                                         value));
+  }
+  return event;
+}
+
+void Hand(EventHandler& handler, const Event& event) try { handler.Record(event); } catch (...) {
+  static std::atomic<bool> said = false;
+  LogLineOnce(said, "an event handler threw, and the event is lost but for its count: \"" + event.name + "\" of type \"" +
+                        event.type + "\"");
+}
+
+}  // namespace
+
+void Record(std::string_view name, std::string_view type, std::span<const MetadataEntry> metadata) noexcept try {
+  const uint64_t now = NowInMilliseconds();
+  const bool counted = CountEvent(name, type, now);
+  const HandlerPointer handler = Handlers::Get().untouched() ? nullptr : Handlers::Get().Of(type);
+  if (handler != nullptr) {
+    Hand(*handler, Owned(name, type, metadata, now));
+  } else if (counted) {
+    KeepRecord(name, type, metadata, now);
+  }
+} catch (const std::exception& error) {
+  LogLine("an event was not recorded: " + std::string(error.what()));
+}
+
+void RecordEvent(const Event& event) noexcept try {
+  const uint64_t when = event.timestamp > 0 ? static_cast<uint64_t>(event.timestamp) : NowInMilliseconds();
+  const bool counted = CountEvent(event.name, event.type, when);
+  const HandlerPointer handler = Handlers::Get().Of(event.type);
+  if (handler == nullptr) {
+    if (counted) {
+      KeepRecord(event.name, event.type, Views(event), when);
+    }
+    return;
+  }
+  Event timed = event;
+  timed.timestamp = static_cast<int64_t>(when);
+  Hand(*handler, timed);
+} catch (const std::exception& error) {
+  LogLine("an event was not recorded: " + std::string(error.what()));
+}
+
+EventHandler::~EventHandler() = default;
+
+void NullEventHandler::Record(const Event& /*event*/) {}
+
+void ConsoleEventHandler::Record(const Event& event) {
+  // In one call, so that lines of several threads stay whole.
+  const std::string line = event.Serialize() + '\n';
+  std::fwrite(line.data(), 1, line.size(), stdout);
+  std::fflush(stdout);
+}
+
+void ExportEventHandler::Record(const Event& event) {
+  KeepRecord(event.name, event.type, Views(event), static_cast<uint64_t>(event.timestamp));
+}
+
+void Configure(std::shared_ptr<EventHandler> handler, std::string_view type) noexcept try {
+  Handlers::Get().Set(std::move(handler), type);
+} catch (const std::exception& error) {
+  LogLine("the handler of a type of events was not configured: " + std::string(error.what()));
+}
+
+}  // namespace persia::metrics::events

@@ -1,0 +1,129 @@
+#include "persia/metrics/metric_stream.h"
+
+#include <array>
+#include <atomic>
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <typeinfo>
+#include <utility>
+
+#include "fork_safe_mutex.h"
+#include "log.h"
+#include "persia/metrics/stream.h"
+#include "registry.h"
+
+namespace persia::metrics {
+namespace {
+
+using HandlerPointer = std::shared_ptr<MetricHandler>;
+
+// Whose handlers are whose. Never destroyed: values are added after main.
+class Handlers {
+ public:
+  static Handlers& Get() {
+    static Handlers& handlers = *new Handlers;
+    return handlers;
+  }
+
+  // Nobody has configured anything yet: all groups have the handler from the beginning.
+  [[nodiscard]] bool untouched() const { return !touched_.load(std::memory_order_relaxed); }
+
+  void SetGroup(HandlerPointer handler, std::string_view group) {
+    touched_.store(true, std::memory_order_relaxed);
+    const std::lock_guard lock(mutex_);
+    if (handler == nullptr) {
+      groups_.erase(std::string(group));
+    } else {
+      groups_.insert_or_assign(std::string(group), std::move(handler));
+    }
+  }
+  void SetDefault(HandlerPointer handler) {
+    touched_.store(true, std::memory_order_relaxed);
+    const std::lock_guard lock(mutex_);
+    default_ = std::move(handler);
+  }
+  HandlerPointer Of(std::string_view group) {
+    const std::lock_guard lock(mutex_);
+    const auto found = groups_.find(group);
+    if (found != groups_.end()) {
+      return found->second;
+    }
+    if (default_ != nullptr) {
+      return default_;
+    }
+    return Registry::Get().disabled() ? null_ : export_;
+  }
+
+ private:
+  std::atomic<bool> touched_ = false;
+  ForkSafeMutex<Handlers> mutex_;
+  std::map<std::string, HandlerPointer, std::less<>> groups_;
+  HandlerPointer default_;
+  const HandlerPointer null_ = std::make_shared<NullMetricHandler>();
+  const HandlerPointer export_ = std::make_shared<ExportMetricHandler>();
+};
+
+double Now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+
+std::string Number(double value) {
+  std::array<char, 32> text;
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
+}
+
+void Export(std::string_view group, std::string_view name, double value) noexcept { Stream(group, name).Add(value); }
+
+}  // namespace
+
+MetricHandler::~MetricHandler() = default;
+
+void NullMetricHandler::Emit(const MetricData& /*data*/) {}
+
+void ConsoleMetricHandler::Emit(const MetricData& data) {
+  // In one call, so that lines of several threads stay whole.
+  std::string line = "[" + Number(data.timestamp) + "][";
+  line.append(data.group_name).append("]: ").append(data.name).append("=").append(Number(data.value)).append("\n");
+  std::fwrite(line.data(), 1, line.size(), stdout);
+  std::fflush(stdout);
+}
+
+void ExportMetricHandler::Emit(const MetricData& data) { Export(data.group_name, data.name, data.value); }
+
+void Configure(std::shared_ptr<MetricHandler> handler, std::string_view group) noexcept try {
+  Handlers::Get().SetGroup(std::move(handler), group);
+} catch (const std::exception& error) {
+  LogLine("the handler of a group was not configured: " + std::string(error.what()));
+}
+
+void Configure(std::shared_ptr<MetricHandler> handler) noexcept { Handlers::Get().SetDefault(std::move(handler)); }
+
+MetricStream::MetricStream(std::string_view group, std::shared_ptr<MetricHandler> handler)
+    : group_(group), handler_(std::move(handler)), exports_(typeid(*handler_) == typeid(ExportMetricHandler)) {}
+
+void MetricStream::AddValue(std::string_view name, double value) noexcept {
+  if (exports_) {
+    return Export(group_, name, value);  // which needs no time
+  }
+  try {
+    handler_->Emit({Now(), group_, name, value});
+  } catch (...) {
+    static std::atomic<bool> said = false;
+    LogLineOnce(said, "a metric handler threw, and the value is lost: that of group \"" + group_ + "\"");
+  }
+}
+
+MetricStream GetStream(std::string_view group) { return {group, Handlers::Get().Of(group)}; }
+
+void PutMetric(std::string_view name, double value, std::string_view group) noexcept try {
+  if (Handlers::Get().untouched()) {
+    return Export(group, name, value);
+  }
+  GetStream(group).AddValue(name, value);
+} catch (const std::exception& error) {
+  LogLine("a metric was not recorded: " + std::string(error.what()));
+}
+
+}  // namespace persia::metrics

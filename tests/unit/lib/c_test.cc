@@ -1,0 +1,39 @@
+// The library as a program in C sees it.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "c_program.h"
+#include "worker.h"
+
+namespace persia::metrics::testing {
+namespace {
+
+class CTest : public WorkerTest {};
+
+TEST_F(CTest, RecordsWithEachInstrument) {
+  const SegmentView segment = SegmentOf([] {
+    setenv("BENCHMARK_AI", "segment", 1);
+    const int wrong = RecordInC();
+    EXPECT_EQ(wrong, 0);
+  });
+  EXPECT_EQ(segment.job, "c_job");
+  EXPECT_EQ(segment.role, "trainer");
+  EXPECT_EQ(segment.replica, 3);
+  const SeriesView& batches = segment.series.at(R"(c_app/batches{feat="user",zone="eu"})");
+  EXPECT_EQ(batches.whole, 2U);
+  EXPECT_EQ(batches.fraction, 0.5);
+  EXPECT_EQ(batches.help, "Batches.");
+  EXPECT_EQ(segment.series.at("c_app/staleness").value, 6.5);
+  EXPECT_EQ(segment.series.at("c_app/sizes").buckets, (std::vector<uint64_t>{0, 1, 0}));
+  EXPECT_EQ(segment.series.at("c_app/step").bounds.size(), 16U);
+  EXPECT_EQ(segment.series.at("c_app/latency").value, 12.5);
+  EXPECT_EQ(segment.series.at("benchmarkai/c.latency").value, 4);
+  ASSERT_EQ(segment.events.size(), 2U);
+  EXPECT_EQ(segment.events[0].type, "c_app");
+  EXPECT_EQ(segment.events[0].metadata, "path='/ckpt';reason=null;");
+  EXPECT_EQ(segment.events[1].type, "torchelastic");
+}
+
+}  // namespace
+}  // namespace persia::metrics::testing

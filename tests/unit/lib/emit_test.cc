@@ -1,0 +1,181 @@
+// Benchmark AI's emit, in each of its modes.
+#include "persia/metrics/emit.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cmath>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <limits>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "emit_lines.h"
+#include "temporary_directory.h"
+#include "worker.h"
+
+namespace persia::metrics::benchmarkai {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class EmitTest : public metrics::testing::WorkerTest {
+ protected:
+  // Runs in a child, since the mode is read once.
+  void InMode(const char* mode, const std::function<void()>& body) {
+    const Outcome outcome = RunBareWorker([&] {
+      setenv("BENCHMARK_AI", mode, 1);
+      setenv("BENCHMARK_AI_FIFO_FILEPATH", fifo_.c_str(), 1);
+      setenv("BENCHMARK_AI_FIFO_MAX_WAIT_TIME", "0.2", 1);
+      setenv("BENCHMARK_AI_FIFO_WAIT_TIME_STEP", "0.01", 1);
+      dup2(STDERR_FILENO, STDOUT_FILENO);
+      alarm(60);
+      body();
+    });
+    EXPECT_EQ(outcome.wait_status, 0) << outcome.error_output;
+    output_ = outcome.error_output;
+  }
+  void MakeFifo() const { ASSERT_EQ(mkfifo(fifo_.c_str(), 0600), 0); }
+  // The other end, which may come before a writer.
+  [[nodiscard]] int OpenReader() const { return open(fifo_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC); }
+
+  const TemporaryDirectory temporary_;
+  const std::string fifo_ = temporary_ / "fifo";
+  std::string output_;
+};
+
+TEST_F(EmitTest, PrintsALineOfJson) {
+  InMode("stdout", [] {
+    EXPECT_TRUE(Emit({{"alexnet.batchsize16.latency", 12.5}}).ok());
+    EXPECT_TRUE(Emit({{"a", 1}, {"b", std::nan("")}, {"c", -std::numeric_limits<double>::infinity()}}).ok());
+  });
+  EXPECT_EQ(output_, "{\"alexnet.batchsize16.latency\": 12.5}\n{\"a\": 1.0, \"b\": NaN, \"c\": -Infinity}\n");
+}
+
+TEST_F(EmitTest, AnEmptyMapAndAnUnknownModeAreErrors) {
+  InMode("stdout", [] { EXPECT_EQ(Emit({}).status, EmitStatus::kEmptyMap); });
+  EXPECT_EQ(output_, "");
+  InMode("carrier-pigeon", [] {
+    const EmitResult result = Emit({{"a", 1}});
+    EXPECT_EQ(result.status, EmitStatus::kUnknownMode);
+    EXPECT_THAT(result.error, HasSubstr("\"carrier-pigeon\""));
+  });
+}
+
+TEST_F(EmitTest, WritesIntoAPipeAndNotToStdout) {
+  MakeFifo();
+  const int reader = OpenReader();
+  InMode("fifo", [] {
+    EXPECT_TRUE(Emit({{"a", 1}}).ok());
+    EXPECT_TRUE(Emit({{"b", 2}}).ok());
+  });
+  char text[100];
+  const ssize_t size = read(reader, text, sizeof text);
+  close(reader);
+  EXPECT_EQ(std::string(text, static_cast<size_t>(size)), "{\"a\": 1.0}\n{\"b\": 2.0}\n");
+  EXPECT_EQ(output_, "");
+}
+
+TEST_F(EmitTest, WaitsForThePipeToAppear) {
+  InMode("fifo", [this] {
+    setenv("BENCHMARK_AI_FIFO_MAX_WAIT_TIME", "30", 1);
+    std::thread daemon([this] {
+      usleep(20'000);
+      MakeFifo();
+      const int reader = open(fifo_.c_str(), O_RDONLY | O_CLOEXEC);
+      char text[100];
+      EXPECT_EQ(read(reader, text, sizeof text), 11);
+      close(reader);
+    });
+    EXPECT_TRUE(Emit({{"a", 1}}).ok());
+    daemon.join();
+  });
+}
+
+TEST_F(EmitTest, GivesUpWhereNoPipeComesOrNobodyReadsIt) {
+  InMode("fifo", [this] {
+    const EmitResult missing = Emit({{"a", 1}});
+    EXPECT_EQ(missing.status, EmitStatus::kFifoNotCreatedInTime);
+    EXPECT_THAT(missing.error, HasSubstr(fifo_));
+    MakeFifo();
+    EXPECT_EQ(Emit({{"a", 1}}).status, EmitStatus::kFifoNotReadInTime);
+  });
+}
+
+TEST_F(EmitTest, WhatIsNoPipeIsRefused) {
+  std::ofstream(fifo_) << "precious";
+  InMode("fifo", [] { EXPECT_EQ(Emit({{"a", 1}}).status, EmitStatus::kFifoCannotBeWritten); });
+  std::string content;
+  std::getline(std::ifstream(fifo_), content);
+  EXPECT_EQ(content, "precious");
+}
+
+// SIGPIPE would end the process. The next call finds the next reader.
+TEST_F(EmitTest, AReaderThatGoesIsAnErrorOnce) {
+  MakeFifo();
+  InMode("fifo", [this] {
+    int reader = OpenReader();
+    EXPECT_TRUE(Emit({{"a", 1}}).ok());
+    close(reader);
+    const EmitResult gone = Emit({{"b", 2}});
+    EXPECT_EQ(gone.status, EmitStatus::kFifoCannotBeWritten);
+    EXPECT_THAT(gone.error, HasSubstr("its reader has gone"));
+    reader = OpenReader();
+    EXPECT_TRUE(Emit({{"c", 3}}).ok());
+    char text[100];
+    EXPECT_EQ(read(reader, text, sizeof text), 11);
+    close(reader);
+    sigset_t pending;
+    sigpending(&pending);
+    EXPECT_EQ(sigismember(&pending, SIGPIPE), 0);
+  });
+}
+
+TEST_F(EmitTest, ToTheSegmentTheyAreStreams) {
+  const auto segment = SegmentOf([] {
+    setenv("BENCHMARK_AI", "segment", 1);
+    EXPECT_TRUE(Emit({{"alexnet.latency", 2}, {"alexnet.loss", 0.5}}).ok());
+    EXPECT_TRUE(Emit({{"alexnet.latency", 3}}).ok());
+  });
+  EXPECT_EQ(segment.series.at("benchmarkai/alexnet.latency").value, 3);
+  EXPECT_EQ(segment.series.at("benchmarkai/alexnet.latency").fraction, 5);
+  EXPECT_EQ(segment.series.at("benchmarkai/alexnet.loss").value, 0.5);
+}
+
+TEST(EmitLines, ALargeMapIsSplitAndNothingIsLost) {
+  std::vector<std::string> names;
+  for (int i = 0; i < 1000; ++i) names.push_back("metric." + std::to_string(i) + std::string(static_cast<size_t>(i % 50), '"'));
+  std::vector<Metric> metrics;
+  for (const std::string& name : names) metrics.emplace_back(name, 0.25);
+  std::string too_long;
+  const std::vector<std::string> lines = EmitLines(metrics, PIPE_BUF, &too_long);
+  EXPECT_GT(lines.size(), 5U);
+  size_t entries = 0;
+  for (const std::string& line : lines) {
+    EXPECT_LE(line.size(), static_cast<size_t>(PIPE_BUF));
+    EXPECT_TRUE(line.starts_with("{\"") && line.ends_with("}\n"));
+    for (size_t at = 0; (at = line.find(": 0.25", at)) != std::string::npos; ++at) ++entries;
+  }
+  EXPECT_EQ(entries, metrics.size());
+  EXPECT_EQ(too_long, "");
+}
+
+TEST(EmitLines, ANameThatFitsIntoNoLineIsLeftOutAlone) {
+  const std::string long_name(PIPE_BUF, 'x');
+  const std::string longest(PIPE_BUF - 10, 'y');  // {"...": 1.0}\n
+  std::string too_long;
+  const auto lines = EmitLines(std::vector<Metric>{{"a", 1}, {long_name, 2}, {longest, 1}, {"b", 3}}, PIPE_BUF, &too_long);
+  EXPECT_THAT(lines, ElementsAre("{\"a\": 1.0}\n", "{\"" + longest + "\": 1.0}\n", "{\"b\": 3.0}\n"));
+  EXPECT_EQ(too_long, long_name);
+}
+
+}  // namespace
+}  // namespace persia::metrics::benchmarkai

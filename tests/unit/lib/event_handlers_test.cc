@@ -1,0 +1,147 @@
+// Who takes an event, and what an event is as JSON.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "persia/metrics/events.h"
+#include "worker.h"
+
+namespace persia::metrics::testing {
+namespace {
+
+using events::Event;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class Keeper : public events::EventHandler {
+ public:
+  void Record(const Event& event) override { kept.push_back(event); }
+  std::vector<Event> kept;
+};
+
+class Thrower : public events::EventHandler {
+ public:
+  void Record(const Event& /*event*/) override { throw std::runtime_error("no room"); }
+};
+
+class EventHandlersTest : public WorkerTest {};
+
+TEST_F(EventHandlersTest, ATypeHasItsHandlerAndItsEventsCountAllTheSame) {
+  const auto segment = SegmentOf([] {
+    const auto keeper = std::make_shared<Keeper>();
+    events::Configure(keeper, "foo");
+    events::RecordEvent({.name = "test_event", .type = "foo", .metadata = {{"key", "value"}}, .timestamp = 1234});
+    events::Record("other_event", "foo", {{"rank", int64_t{3}}, {"note", std::string_view("x")}});
+    events::Record("exported", "bar", {{"a", true}});
+    ASSERT_EQ(keeper->kept.size(), 2U);
+    EXPECT_EQ(keeper->kept[0], (Event{.name = "test_event", .type = "foo", .metadata = {{"key", "value"}}, .timestamp = 1234}));
+    EXPECT_THAT(keeper->kept[1].metadata, ElementsAre(std::pair<std::string, Event::Value>("rank", int64_t{3}),
+                                                      std::pair<std::string, Event::Value>("note", "x")));
+    EXPECT_GT(keeper->kept[1].timestamp, 1'700'000'000'000);
+  });
+  EXPECT_EQ(segment.series.at("foo/test_event").whole, 1U);
+  EXPECT_EQ(segment.series.at("foo/test_event").last_ms, 1234U);
+  EXPECT_EQ(segment.series.at("foo/other_event").whole, 1U);
+  ASSERT_EQ(segment.events.size(), 1U);
+  EXPECT_EQ(segment.events[0].name, "exported");
+}
+
+TEST_F(EventHandlersTest, TheTypeOfTheDefaultAndTheHandlerOfAllOthers) {
+  const auto outcome = RunBareWorker([] {
+    const auto torchelastic = std::make_shared<Keeper>();
+    const auto others = std::make_shared<Keeper>();
+    events::Configure(torchelastic);
+    events::Configure(others, "");
+    events::Record("a");
+    events::RecordEvent({.name = "b"});
+    events::Record("c", "console");
+    EXPECT_EQ(torchelastic->kept.size(), 2U);
+    EXPECT_EQ(others->kept.size(), 1U);
+    events::Configure(nullptr);
+    events::Record("d");
+    EXPECT_EQ(others->kept.size(), 2U);
+  });
+  EXPECT_EQ(outcome.wait_status, 0);
+}
+
+TEST_F(EventHandlersTest, AnExportedEventHasItsOwnTimeAndMetadata) {
+  const auto segment = SegmentOf([] {
+    events::RecordEvent({.name = "saved",
+                         .type = "my_app",
+                         .metadata = {{"none", {}}, {"final", true}, {"bytes", int64_t{7}}, {"s", 0.5}, {"path", "/c"}},
+                         .timestamp = 1'700'000'000'250});
+  });
+  ASSERT_EQ(segment.events.size(), 1U);
+  EXPECT_EQ(segment.events[0].unix_ms, 1'700'000'000'250U);
+  EXPECT_EQ(segment.events[0].metadata, "none=null;final=true;bytes=7;s=0.500000;path='/c';");
+}
+
+TEST_F(EventHandlersTest, AHandlerThatThrowsCostsItsEventButNotItsCount) {
+  const auto segment = SegmentOf([] {
+    events::Configure(std::make_shared<Thrower>(), "bad");
+    events::Record("a", "bad");
+    events::RecordEvent({.name = "a", .type = "bad"});
+  });
+  EXPECT_EQ(segment.series.at("bad/a").whole, 2U);
+}
+
+TEST_F(EventHandlersTest, TheConsoleHasALineForEachEvent) {
+  const auto outcome = RunBareWorker([] {
+    dup2(STDERR_FILENO, STDOUT_FILENO);
+    events::Configure(std::make_shared<events::ConsoleEventHandler>(), "foo");
+    events::RecordEvent({.name = "test_event", .type = "foo", .metadata = {{"k", "v"}}, .timestamp = 5});
+  });
+  EXPECT_EQ(outcome.error_output, R"({"name": "test_event", "type": "foo", "metadata": {"k": "v"}, "timestamp": 5})"
+                                  "\n");
+}
+
+TEST(EventJson, IsReadAsItWasWritten) {
+  const Event event{.name = "caf\xc3\xa9 \"x\"\\\n\x01",
+                    .type = "my_app",
+                    .metadata = {{"none", {}},
+                                 {"yes", true},
+                                 {"no", false},
+                                 {"least", std::numeric_limits<int64_t>::min()},
+                                 {"tenth", 0.1},
+                                 {"whole", 3.0},
+                                 {"large", 1e300},
+                                 {"endless", std::numeric_limits<double>::infinity()},
+                                 {"text", "{}"}},
+                    .timestamp = 1'700'000'000'250};
+  EXPECT_EQ(Event::Deserialize(event.Serialize()), event);
+  EXPECT_THAT(event.Serialize(), HasSubstr("\"whole\": 3.0"));
+  const auto nan = Event::Deserialize(Event{.name = "a", .metadata = {{"n", std::nan("")}}}.Serialize());
+  ASSERT_TRUE(nan);
+  EXPECT_TRUE(std::isnan(std::get<double>(nan->metadata[0].second)));
+}
+
+TEST(EventJson, TakesWhatPythonWrites) {
+  const auto event = Event::Deserialize(
+      R"({"name": "e", "event_type": "t", "source": "WORKER", "more": {"a": [1, {"b": null}]}, "metadata": null, "timestamp": 3})");
+  ASSERT_TRUE(event);
+  EXPECT_EQ(*event, (Event{.name = "e", .type = "t", .timestamp = 3}));
+  const auto escaped = Event::Deserialize(R"({"name": "\u00e9\ud83d\ude00\/\b"})");
+  ASSERT_TRUE(escaped);
+  EXPECT_EQ(escaped->name, "\xc3\xa9\xf0\x9f\x98\x80/\b");
+}
+
+TEST(EventJson, RefusesWhatIsNone) {
+  for (const char* text :
+       {"", "null", "[]", "{", "{}", R"({"name": 1})", R"({"name": "a"} x)", R"({"name": "a",})", R"({"name" "a"})",
+        R"({"name": "a", "timestamp": 1.5})", R"({"name": "a", "metadata": {"k": [1]}})", "{\"name\": \"a\nb\"}",
+        R"({"name": "\ud83d"})", R"({"name": "\x41"})", R"({"name": "a", "metadata": {"k": 01}})",
+        R"({"name": "a", "metadata": {"k": 1.}})", R"({"name": "a", "metadata": {"k": .5}})",
+        R"({"name": "a", "metadata": {"k": +1}})", R"({"name": "a", "metadata": {"k": nul}})"}) {
+    EXPECT_FALSE(Event::Deserialize(text)) << text;
+  }
+  EXPECT_FALSE(Event::Deserialize(R"({"name": "a", "x": )" + std::string(100'000, '[')));
+}
+
+}  // namespace
+}  // namespace persia::metrics::testing

@@ -136,14 +136,15 @@ except ValueError as error:
     print("ValueError")
 """
     assert run_python(program, **fifo.env) == "ValueError\n"
-    wait_until(lambda: any("xxx" in line for line in fifo.lines()), "the last line")
+    wait_until(lambda: '{"small": 1}' in fifo.lines(), "the last line")
     lines = fifo.lines()
     assert all(len(line) + 1 <= select.PIPE_BUF for line in lines)
     together = {}
-    for line in lines[:-1]:
+    assert json.loads(lines[-2]) == {"x" * 4080: 1}
+    for line in lines[:-2]:
         together.update(json.loads(line))
     assert together == {f"metric.number.{i}": i for i in range(2000)}
-    assert json.loads(lines[-1]) == {"x" * 4080: 1}  # and nothing of the refused map
+    assert json.loads(lines[-1]) == {"small": 1}  # what else was in the map of the refused name
 
 
 def test_lines_of_many_writers_do_not_mix(run_python, fifo):

@@ -91,8 +91,8 @@ record("mine", "stdout_events")
 """
     )
     foo, console, mine = told.splitlines()
-    assert foo == "[0][foo]: test_event {}"
-    assert re.fullmatch(r'\[\d{13}\]\[console\]: test {"key": "value"}', console)
+    assert foo == '{"name": "test_event", "type": "foo", "metadata": {}, "timestamp": 0}'
+    assert re.fullmatch(r'{"name": "test", "type": "console", "metadata": {"key": "value"}, "timestamp": \d{13}}', console)
     assert mine == "[stdout_events]: event_name: mine"
 
 
@@ -162,6 +162,19 @@ print(*(warning.category.__name__ for warning in caught))
         *("old deprecated.success 1", "old deprecated.duration.ms int", "old n 1"),
         "DeprecationWarning UserWarning",
     ]
+
+
+def test_events_in_json(run_python):
+    told = run_python(
+        """
+from persia_metrics.torchelastic.events import Event
+event = Event("n", "t", {"a": [1, None]}, 5)
+assert Event.deserialize(event.serialize()) == event == Event.deserialize(event) == Event("n", event_type="t", metadata={"a": [1, None]}, timestamp=5)
+event.event_type = "u"
+print(event, event.type)
+"""
+    )
+    assert told == '{"name": "n", "type": "u", "metadata": {"a": [1, null]}, "timestamp": 5} u\n'
 
 
 SIGNATURES = {

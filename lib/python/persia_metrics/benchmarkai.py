@@ -21,7 +21,7 @@ import select
 import threading
 import time
 from collections.abc import Mapping as _Mapping
-from typing import Any, Callable, Dict, Iterator, Mapping, Optional
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from . import _native
 
@@ -42,18 +42,29 @@ def _checked(metrics: Mapping[str, float]) -> Dict[str, float]:
     return metrics if isinstance(metrics, dict) else dict(metrics)
 
 
-def _lines(metrics: Dict[str, float]) -> Iterator[bytes]:
-    """JSON objects, a line each, which a pipe takes whole: longer writes of several processes would mix."""
-    line = json.dumps(metrics).encode() + b"\n"
-    if len(line) <= select.PIPE_BUF:
-        yield line
-    elif len(metrics) == 1:
-        raise ValueError(f"a value takes {len(line)} bytes of JSON, and a pipe {select.PIPE_BUF} at a time: {line[:60]!r}...")
-    else:
-        items = list(metrics.items())
-        half = len(items) // 2
-        yield from _lines(dict(items[:half]))
-        yield from _lines(dict(items[half:]))
+def _lines(metrics: Dict[str, float]) -> Tuple[List[bytes], Optional[str]]:
+    """JSON objects, a line each, which a pipe takes whole: longer writes of several processes would mix.
+
+    Beside them a name that is too long for any line.
+    """
+    whole = json.dumps(metrics).encode() + b"\n"
+    if len(whole) <= select.PIPE_BUF:
+        return [whole], None
+    lines: List[bytes] = []
+    too_long = None
+    line = b""
+    for name, value in metrics.items():
+        entry = json.dumps({name: value})[1:-1].encode()
+        if len(entry) + len(b"{}\n") > select.PIPE_BUF:
+            too_long = too_long or name
+        elif line and len(line) + len(entry) + len(b"{, }\n") > select.PIPE_BUF:
+            lines.append(b"{" + line + b"}\n")
+            line = entry
+        else:
+            line = line + b", " + entry if line else entry
+    if line:
+        lines.append(b"{" + line + b"}\n")
+    return lines, too_long
 
 
 class _Fifo:
@@ -69,9 +80,15 @@ class _Fifo:
         os.register_at_fork(after_in_child=self._renew_lock)
 
     def emit(self, metrics: Mapping[str, float]) -> None:
-        """Writes a map of metrics' names to values as JSON, in one line or, where it would be too long, in several."""
-        for line in list(_lines(_checked(metrics))):  # all of them made before one is written
+        """Writes a map of metrics' names to values as JSON, in one line or, where it would be too long, in several.
+
+        A name that is too long for a line raises ValueError when all others are written.
+        """
+        lines, too_long = _lines(_checked(metrics))
+        for line in lines:
             self._write(line)
+        if too_long is not None:
+            raise ValueError(f"a name does not fit into the {select.PIPE_BUF} bytes of a line: {too_long[:80]!r}...")
 
     def _renew_lock(self) -> None:
         self._opening = threading.Lock()

@@ -1,4 +1,4 @@
-// The module's functions: init, exporting, record_event; and how Python's values become the library's.
+// The module's functions: init, exporting, count_event, keep_event; and how Python's values become the library's.
 
 #include <optional>
 #include <string>
@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "event_record.h"
 #include "native.h"
 #include "persia/metrics/events.h"
 #include "persia/metrics/init.h"
@@ -104,46 +105,69 @@ bool ValueOf(PyObject* object, OwnedText* text, events::MetadataValue* value) {
   return true;
 }
 
-PyObject* RecordEvent(PyObject*, PyObject* args) {
-  PyObject *name_object, *type_object, *metadata;
-  if (!PyArg_ParseTuple(args, "OOO:record_event", &name_object, &type_object, &metadata)) {
-    return nullptr;
+// Milliseconds since 1970, as an event has them; what is no positive number is now.
+uint64_t TimeOf(PyObject* timestamp) {
+  double ms = 0;
+  if (!NumberOf(timestamp, &ms)) {
+    PyErr_Clear();
   }
+  constexpr double kMost = 9007199254740992.0;  // 2^53: whole as a double
+  return ms >= 1 && ms < kMost ? static_cast<uint64_t>(ms) : events::NowInMilliseconds();
+}
+
+PyObject* CountEvent(PyObject*, PyObject* args) {
+  PyObject *name_object, *type_object, *timestamp;
   OwnedText name;
   OwnedText type;
-  if (!name.Assign(name_object) || !type.Assign(type_object)) {
+  if (!PyArg_ParseTuple(args, "OOO:count_event", &name_object, &type_object, &timestamp) || !name.Assign(name_object) ||
+      !type.Assign(type_object)) {
     return nullptr;
   }
-  if (metadata != Py_None && !PyDict_Check(metadata)) {
-    PyErr_Format(PyExc_TypeError, "metadata must be a dict or None, not %s", Py_TYPE(metadata)->tp_name);
-    return nullptr;
-  }
-  // A copy: str() of a value may run code that changes the dict.
-  PyObject* items = metadata == Py_None ? PyList_New(0) : PyDict_Items(metadata);
-  if (items == nullptr) {
-    return nullptr;
-  }
+  return PyBool_FromLong(events::CountEvent(name.text, type.text, TimeOf(timestamp)) ? 1 : 0);
+}
+
+// The metadata of an event, and what owns their texts.
+struct Metadata {
   std::vector<OwnedText> texts;
   std::vector<events::MetadataEntry> entries;
+};
+
+bool ReadMetadata(PyObject* dict, Metadata* metadata) {
+  // A copy: str() of a value may run code that changes the dict.
+  PyObject* items = PyDict_Items(dict);
+  if (items == nullptr) {
+    return false;
+  }
   bool good = true;
-  for (Py_ssize_t i = 0; good && i < PyList_GET_SIZE(items) && entries.size() < kMostEntries; ++i) {
+  for (Py_ssize_t i = 0; good && i < PyList_GET_SIZE(items) && metadata->entries.size() < kMostEntries; ++i) {
     PyObject* pair = PyList_GET_ITEM(items, i);
     OwnedText key;
     OwnedText text;
     events::MetadataValue value;
     good = key.Assign(PyTuple_GET_ITEM(pair, 0)) && ValueOf(PyTuple_GET_ITEM(pair, 1), &text, &value);
     if (good) {
-      entries.emplace_back(key.text, value);
-      texts.push_back(std::move(key));
-      texts.push_back(std::move(text));
+      metadata->entries.emplace_back(key.text, value);
+      metadata->texts.push_back(std::move(key));
+      metadata->texts.push_back(std::move(text));
     }
   }
-  if (good) {
-    events::Record(name.text, type.text, entries);
-  }
   Py_DECREF(items);
-  if (!good) {
+  return good;
+}
+
+PyObject* KeepEvent(PyObject*, PyObject* args) {
+  PyObject *name_object, *type_object, *dict, *timestamp;
+  OwnedText name;
+  OwnedText type;
+  Metadata metadata;
+  if (!PyArg_ParseTuple(args, "OOO!O:keep_event", &name_object, &type_object, &PyDict_Type, &dict, &timestamp) ||
+      !name.Assign(name_object) || !type.Assign(type_object) || !ReadMetadata(dict, &metadata)) {
     return nullptr;
+  }
+  // Longer names are refused when they are counted, and have no record.
+  constexpr size_t kMostNameBytes = 256;
+  if (name.text.size() <= kMostNameBytes && type.text.size() <= kMostNameBytes) {
+    events::KeepRecord(name.text, type.text, metadata.entries, TimeOf(timestamp));
   }
   Py_RETURN_NONE;
 }
@@ -198,8 +222,10 @@ PyMethodDef functions[] = {
      "(whether they are, the segment's path or why not)."},
     {"exporting", &CallExporting, METH_NOARGS,
      "exporting()\n--\n\nWhether an agent can see this process's metrics, or could if there were one."},
-    {"record_event", &Guarded<&RecordEvent>, METH_VARARGS,
-     "record_event(name, type, metadata, /)\n--\n\nCounts an event, and puts its record where the agent reads it."},
+    {"count_event", &Guarded<&CountEvent>, METH_VARARGS,
+     "count_event(name, type, timestamp, /)\n--\n\nCounts an event; whether it has a place among the metrics."},
+    {"keep_event", &Guarded<&KeepEvent>, METH_VARARGS,
+     "keep_event(name, type, metadata, timestamp, /)\n--\n\nPuts the record of an event that was counted where the agent reads it."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

@@ -1,8 +1,8 @@
 """torchelastic's events API: things that happened, and the handlers that they go to, by type.
 
 The functions, classes and signatures are those of `torchelastic.events.api`
-(https://pytorch.org/elastic/0.2.1/events.html). Whatever handler its type has, an event counts, and its record goes to the job's
-agent, where metrics are on.
+(https://pytorch.org/elastic/0.2.1/events.html). Two things are others: whatever handler its type has, an event counts; and where
+metrics are on, the handler of types that nobody configured puts the records where the job's agent reads them.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ import abc
 import dataclasses
 import json
 import logging
-import threading
 import time
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Optional, Union
 
 from ... import _native
 
@@ -65,6 +64,18 @@ class Event:
     def event_type(self, value: str) -> None:
         self.type = value
 
+    def __str__(self) -> str:
+        return self.serialize()
+
+    def serialize(self) -> str:
+        """A JSON object with the keys name, type, metadata and timestamp; what JSON does not know is written as its str()."""
+        return json.dumps(dataclasses.asdict(self), default=str)
+
+    @staticmethod
+    def deserialize(data: Union[str, Event]) -> Event:
+        """The event that was serialized; an Event is given back as it is."""
+        return data if isinstance(data, Event) else Event(**json.loads(data))
+
 
 class EventHandler(abc.ABC):
     """Where events go. `record` runs in the caller's thread: what it raises, or how long it takes, meets that caller alone."""
@@ -75,10 +86,10 @@ class EventHandler(abc.ABC):
 
 
 class ConsoleEventHandler(EventHandler):
-    """Prints each event on stdout, as `[timestamp][type]: name metadata`, the metadata in JSON."""
+    """Prints each event on stdout, a line of JSON, as `serialize` has it."""
 
     def record(self, event: Event) -> None:
-        print(f"[{event.timestamp}][{event.type}]: {event.name} {json.dumps(event.metadata, default=str)}")
+        print(event.serialize())
 
 
 class NullEventHandler(EventHandler):
@@ -89,42 +100,31 @@ class NullEventHandler(EventHandler):
 
 
 class ExportingEventHandler(EventHandler):
-    """Counts events and puts their records where the agent reads them.
+    """Puts the records of events, with their metadata, where the job's agent reads them. May be part of other handlers.
 
-    `record_event` does that for each event by itself; so this adds nothing there, and may be part of other handlers.
+    A value that neither is a number nor can be written as text costs the record: this is the handler that a job has without
+    asking for it, so it must not stop a training step.
     """
 
     def record(self, event: Event) -> None:
-        if getattr(_under_way, "event", None) is not event:
-            _export(event)
+        try:
+            _native.keep_event(event.name, event.type, event.metadata, event.timestamp)
+        except Exception as error:
+            _log.warning("event %r counts, but its record is left out: %s", event.name, error)
 
 
-_under_way = threading.local()  # .event: the one that this thread's record_event has exported
 _exporting_handler = ExportingEventHandler()
 _null_handler = NullEventHandler()
-_default_handler: Optional[EventHandler] = None  # None: ours where metrics are on
 _handlers: Dict[str, EventHandler] = {}
 
 
-def _export(event: Event) -> None:
-    try:
-        _native.record_event(event.name, event.type, event.metadata)
-    except Exception as error:  # of some value's __str__, say: what we do unasked must not stop a training step
-        _log.warning("event %r counts, but its metadata are left out: %s", event.name, error)
-        _native.record_event(event.name, event.type, None)
-
-
 def configure(handler: EventHandler, event_type: str = "") -> None:
-    """Makes `handler` that of all events of a type; without one, of type "torchelastic" and of types that have none."""
-    global _default_handler
-    if event_type:
-        _handlers[event_type] = handler
-    else:
-        _default_handler = _handlers[_DEFAULT_TYPE] = handler
+    """Makes `handler` that of all events of a type; without one, of type "torchelastic"."""
+    _handlers[event_type or _DEFAULT_TYPE] = handler
 
 
 def _handler_of(event_type: str) -> EventHandler:
-    handler = _handlers.get(event_type, _default_handler)
+    handler = _handlers.get(event_type)
     if handler is None:
         handler = _exporting_handler if _native.exporting() else _null_handler
     return handler
@@ -132,16 +132,9 @@ def _handler_of(event_type: str) -> EventHandler:
 
 def record_event(event: Event) -> None:
     """Counts an event, and hands it to the handler of its type."""
-    _export(event)  # first, since a handler may raise, or never come back
-    handler = _handler_of(event.type)
-    if handler is _exporting_handler:
-        return
-    outer = getattr(_under_way, "event", None)
-    _under_way.event = event
-    try:
-        handler.record(event)
-    finally:
-        _under_way.event = outer
+    # First, since a handler may raise, or never come back.
+    _native.count_event(event.name, event.type, event.timestamp)
+    _handler_of(event.type).record(event)
 
 
 def record(event_name: str, event_type: str = _DEFAULT_TYPE, metadata: Optional[Dict[str, Any]] = None) -> None:

@@ -1,6 +1,10 @@
 """persia_metrics.Counter, Gauge and Histogram: called as prometheus_client's are, and exported by the agent."""
 
+import re
+
 import pytest
+from conftest import PYTHON, PYTHON_PACKAGE
+from servers import ROOT
 
 EVERY_METHOD = """
 import time
@@ -225,3 +229,14 @@ persia_metrics.Histogram("h").observe(1)
     )
     assert told == "False False\n"
     assert not list(segments.iterdir())
+
+
+@pytest.mark.parametrize("document", ["README.md", "lib/python/README.md"])
+def test_samples_of_the_documents_run(job, gateway, tmp_path, document):
+    (sample,) = re.findall(r"```python\n(.*?)```", (ROOT / document).read_text(), re.S)
+    script = tmp_path / "sample.py"
+    script.write_text(sample)
+    agent = job.exec(PYTHON, script, env={"PYTHONPATH": str(PYTHON_PACKAGE)})
+    assert agent.wait() == 0, agent.output()
+    name = "my_app_batches_total" if document == "README.md" else "my_app_batches"
+    gateway.wait_for(name, 300)

@@ -69,7 +69,8 @@ class Event:
 
     def serialize(self) -> str:
         """A JSON object with the keys name, type, metadata and timestamp; what JSON does not know is written as its str()."""
-        return json.dumps(dataclasses.asdict(self), default=str)
+        fields = {"name": self.name, "type": self.type, "metadata": self.metadata, "timestamp": self.timestamp}
+        return json.dumps(fields, default=str)
 
     @staticmethod
     def deserialize(data: Union[str, Event]) -> Event:

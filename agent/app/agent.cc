@@ -61,13 +61,20 @@ void LogConflict(const std::string& message) { LogWarning("metrics.left_out", me
 
 }  // namespace
 
+std::shared_ptr<const Naming> NamingOf(const AgentOptions& options) {
+  if (options.mapping == nullptr) {
+    return std::make_shared<PlainNaming>();
+  }
+  return options.mapping;
+}
+
 Agent::Agent(Setup setup, Clock& clock, PushTransport transport)
     : setup_(std::move(setup)),
       clock_(clock),
       transport_(std::move(transport)),
       self_(AgentIdentity(setup_)),
       log_limiter_(std::make_shared<LogLimiter>()),
-      segments_(SourceOptions(setup_)),
+      segments_(SourceOptions(setup_), NamingOf(setup_.options)),
       own_({.identity = self_, .version = setup_.version}),
       exec_(setup_.exec == nullptr ? nullptr : std::make_unique<ExecMetrics>(self_, *setup_.exec)),
       worker_metrics_({.processes = [this] { return segments_.processes(); },

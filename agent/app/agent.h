@@ -59,6 +59,9 @@ struct PushTransport {
   std::function<std::string()> agent_label{};
 };
 
+// How metrics are named by these settings. Never null.
+std::shared_ptr<const Naming> NamingOf(const AgentOptions& options);
+
 class Agent {
  public:
   struct Setup {

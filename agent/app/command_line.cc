@@ -13,7 +13,7 @@
 namespace persia::agent {
 namespace {
 
-constexpr std::string_view kVerbs[] = {"run", "exec", "once", "check-config"};
+constexpr std::string_view kVerbs[] = {"run", "exec", "once", "check-config", "explain"};
 constexpr char kExamples[] = R"(
 Examples:
   # Run a training job with its metrics pushed to a gateway:
@@ -24,6 +24,9 @@ Examples:
 
   # See what would be pushed:
   persia-metrics-agent once --job dlrm
+
+  # See how a metric is named, and by which rule:
+  persia-metrics-agent explain torchelastic/workers.trainer.flakiness
 
 Settings are looked for in this order: flag, environment variable, file, default. The file is the one that --config
 names, else PERSIA_GLOBAL_CONFIG, else ./global_config.yaml if there is one; its section PersiaMetricsConfig is read.
@@ -86,6 +89,8 @@ struct Typed {
   std::string config_file;
   bool strict = false;
   std::string idle;
+  std::vector<std::string> metrics;
+  std::string metric_type;
 };
 
 std::string Describe(const Setting& setting) {
@@ -174,15 +179,17 @@ std::optional<std::chrono::milliseconds> ParseDuration(std::string_view text) {
 std::string CheckFirst(const std::vector<std::string>& arguments) {
   constexpr std::string_view kPrinting[] = {"-h", "--help", "--version"};
   if (arguments.empty()) {
-    return "a command is missing (run, exec, once, check-config); --help tells more";
+    return "a command is missing (run, exec, once, check-config, explain); --help tells more";
   }
   const std::string& first = arguments[0];
   if (!first.starts_with("-")) {
     const bool known = std::find(std::begin(kVerbs), std::end(kVerbs), first) != std::end(kVerbs);
-    return known ? "" : "unknown command " + Quoted(first) + " (run, exec, once, check-config)" + DidYouMean(first, kVerbs);
+    return known ? ""
+                 : "unknown command " + Quoted(first) + " (run, exec, once, check-config, explain)" + DidYouMean(first, kVerbs);
   }
   if (std::find(std::begin(kPrinting), std::end(kPrinting), first) == std::end(kPrinting)) {
-    return "unexpected flag " + Quoted(first) + " before the command (run, exec, once, check-config); flags stand behind it";
+    return "unexpected flag " + Quoted(first) +
+           " before the command (run, exec, once, check-config, explain); flags stand behind it";
   }
   return "";
 }
@@ -196,6 +203,10 @@ void FillIn(const Typed& typed, CommandLine& line) {
   }
   line.config_file = typed.config_file;
   line.strict = typed.strict;
+  line.metrics = typed.metrics;
+  if (!typed.metric_type.empty()) {
+    line.metric_type = typed.metric_type;
+  }
   if (!typed.idle.empty()) {
     line.exit_when_idle = ParseDuration(typed.idle);
     if (!line.exit_when_idle) {
@@ -207,7 +218,7 @@ void FillIn(const Typed& typed, CommandLine& line) {
 
 CommandLine::Verb VerbOf(const std::string& name) {
   static constexpr CommandLine::Verb kMeaning[] = {CommandLine::Verb::kRun, CommandLine::Verb::kExec, CommandLine::Verb::kOnce,
-                                                   CommandLine::Verb::kCheckConfig};
+                                                   CommandLine::Verb::kCheckConfig, CommandLine::Verb::kExplain};
   return kMeaning[std::find(std::begin(kVerbs), std::end(kVerbs), name) - std::begin(kVerbs)];
 }
 
@@ -239,6 +250,11 @@ CommandLine ParseCommandLine(std::vector<std::string> arguments) {
   exec->footer(SettingsWithoutFlag() + "\n" + kExecFooter);
   AddVerb(app, "once", "Print the job's metrics as text, once", typed);
   AddVerb(app, "check-config", "Check flags, environment and file; print what is wrong, or what would be used", typed);
+  CLI::App* explain = AddVerb(app, "explain", "Print which rule names a metric, and what comes out", typed);
+  explain->add_option("metrics", typed.metrics, "Metrics as the program names them")->type_name("GROUP/NAME")->group("Labels");
+  explain->add_option("--type", typed.metric_type, "What the metrics are: stream, counter, gauge or histogram [stream]")
+      ->type_name("TYPE")
+      ->group("Labels");
 
   if (arguments[0] == "exec") {
     line.verb = CommandLine::Verb::kExec;

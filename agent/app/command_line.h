@@ -12,7 +12,7 @@
 namespace persia::agent {
 
 struct CommandLine {
-  enum class Verb { kRun, kExec, kOnce, kCheckConfig, kPrint, kNone };
+  enum class Verb { kRun, kExec, kOnce, kCheckConfig, kExplain, kPrint, kNone };
 
   // kPrint: `text` is what was asked for (help, version). kNone: not even the verb was understood.
   Verb verb = Verb::kNone;
@@ -26,6 +26,9 @@ struct CommandLine {
   bool strict = false;
   std::optional<std::chrono::milliseconds> exit_when_idle;
   std::vector<std::string> command;
+  // Of explain: GROUP/NAME each, and what kind of metrics they are.
+  std::vector<std::string> metrics;
+  std::string metric_type = "stream";
 };
 
 // `arguments` are without the program's name.

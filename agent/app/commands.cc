@@ -103,6 +103,9 @@ std::unique_ptr<Works> SetUpWorks(const AgentOptions& options, const ConfigSourc
 }
 
 void LogStart(const Agent& agent, const Config& config, const JobSession& session) {
+  for (const std::string& note : config.notes) {
+    LogWarning("config.note", note);
+  }
   const AgentOptions& options = config.options;
   const std::string pages = agent.listening_at();
   LogInfo("agent.started",
@@ -315,7 +318,8 @@ int OnceCommand(const Config& config) {
                         .run_id = job.run_id,
                         .group = job.group,
                         .max_segment_bytes = options.max_segment_bytes,
-                        .retired = {.file = job.state, .look_only = true, .run_id = job.run_id}});
+                        .retired = {.file = job.state, .look_only = true, .run_id = job.run_id}},
+                       NamingOf(options));
   const auto workers = source.Collect();
   for (const Diagnostic& diagnostic : source.TakeDiagnostics()) {
     LogWarning("segments." + diagnostic.kind, diagnostic.text);
@@ -339,6 +343,9 @@ int CheckConfigCommand(const Config& config) {
   }
   if (!config.errors.empty()) {
     return kExitNotUnderstood;
+  }
+  for (const std::string& note : config.notes) {
+    std::printf("# %s\n", note.c_str());
   }
   std::printf("# %s\n", config.file.empty() ? "no file; flags, environment and defaults" : (config.file + ": good").c_str());
   for (const Setting& setting : Settings()) {

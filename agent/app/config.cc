@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "app/gateway_settings.h"
+#include "app/mapping_file.h"
 #include "app/nearest.h"
 #include "app/settings.h"
 #include "app/text.h"
@@ -337,6 +338,10 @@ Config LoadConfig(const ConfigSources& sources) {
   if (!config.options.web_config_file.empty()) {
     config.page_errors = ReadWebConfig(config.options.web_config_file).errors;
   }
+  MappingFile mapping = ReadMapping(config.options.mapping_file);
+  config.options.mapping = std::move(mapping.rules);
+  config.errors.insert(config.errors.end(), mapping.errors.begin(), mapping.errors.end());
+  config.notes = std::move(mapping.notes);
   return config;
 }
 

@@ -43,6 +43,8 @@ struct Config {
   std::vector<std::string> errors;
   // The same, of what only the pages need.
   std::vector<std::string> page_errors{};
+  // The same, of what is read and has no effect.
+  std::vector<std::string> notes{};
 
   [[nodiscard]] bool ok() const { return errors.empty() && page_errors.empty(); }
 };

@@ -6,6 +6,7 @@
 #include "app/command_line.h"
 #include "app/commands.h"
 #include "app/config.h"
+#include "app/explain.h"
 #include "app/log.h"
 
 namespace persia::agent {
@@ -39,6 +40,8 @@ int Main(std::vector<std::string> arguments) {
       return ExecuteCommand(line, config, sources);
     case CommandLine::Verb::kOnce:
       return OnceCommand(config);
+    case CommandLine::Verb::kExplain:
+      return ExplainCommand(line, config);
     default:
       return CheckConfigCommand(config);
   }

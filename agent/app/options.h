@@ -3,9 +3,11 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
+#include "model/mapping_rules.h"
 #include "model/snapshot.h"
 #include "net/gateway_access.h"
 
@@ -61,6 +63,10 @@ struct AgentOptions {
   std::string web_config_file;
   // Labels on each series of the job.
   Labels labels;
+  // The rules by which metrics are named. Empty: the bundled ones; "none": none.
+  std::string mapping_file;
+  // What stands in it, read with the settings. Null: no rules.
+  std::shared_ptr<const MappingRules> mapping;
   OnJobEnd on_job_end = OnJobEnd::kKeep;
   OnInstanceEnd on_instance_end = OnInstanceEnd::kDelete;
   // The execution of the job, across restarts. Empty: the directory's unfinished run, else made up.

@@ -41,6 +41,9 @@ std::vector<std::string> Reloader::Reload() {
   options_.current = merged;
   SetUpLog(merged.log_level, merged.log_format);
   options_.apply(merged);
+  for (const std::string& note : config.notes) {
+    LogWarning("config.note", note);
+  }
   LogInfo("config.reloaded", "the settings are read again" + (config.file.empty() ? "" : ", from " + config.file) +
                                  (changed.empty() ? "" : "; changed: " + changed));
   if (!fixed.empty()) {

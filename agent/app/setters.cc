@@ -191,6 +191,14 @@ Status SetWebConfigFile(std::string_view text, AgentOptions& options) {
   return Done{};
 }
 
+Status SetMappingFile(std::string_view text, AgentOptions& options) {
+  if (Status status = CheckText(text, "a file's name"); !status.ok()) {
+    return status;
+  }
+  options.mapping_file = text == "bundled" ? "" : text;
+  return Done{};
+}
+
 Status AddLabel(std::string_view text, AgentOptions& options) {
   const size_t equals = text.find('=');
   if (equals == std::string_view::npos) {

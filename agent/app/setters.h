@@ -27,6 +27,7 @@ Status SetMaxLabelValueBytes(std::string_view text, AgentOptions& options);
 Status SetMetricsDirGroup(std::string_view text, AgentOptions& options);
 Status SetListenAddress(std::string_view text, AgentOptions& options);
 Status SetWebConfigFile(std::string_view text, AgentOptions& options);
+Status SetMappingFile(std::string_view text, AgentOptions& options);
 Status AddLabel(std::string_view text, AgentOptions& options);
 Status SetOnJobEnd(std::string_view text, AgentOptions& options);
 Status SetOnInstanceEnd(std::string_view text, AgentOptions& options);

@@ -128,6 +128,13 @@ constexpr Setting kSettings[] = {
     {"labels", "", "--label", "", "", "NAME=VALUE", "A label for each series; may be given several times", "none", "Labels",
      ValueKind::kLabels, AddLabel, [](const AgentOptions& o) -> std::string { return LabelsText(o.labels); },
      [](const AgentOptions& from, AgentOptions& to) { to.labels = from.labels; }},
+    {"mapping_file", "", "--mapping-file", "PERSIA_METRICS_MAPPING_FILE", "", "FILE",
+     "Rules that give metrics names, labels and types; bundled, or none", "bundled", "Labels", ValueKind::kText, SetMappingFile,
+     [](const AgentOptions& o) -> std::string { return o.mapping_file; },
+     [](const AgentOptions& from, AgentOptions& to) {
+       to.mapping_file = from.mapping_file;
+       to.mapping = from.mapping;
+     }},
     {"on_job_end", "", "--on-job-end", "", "", "keep|delete", "What becomes of the job's groups when it ends", "keep",
      "Gateway", ValueKind::kText, SetOnJobEnd,
      [](const AgentOptions& o) -> std::string { return o.on_job_end == OnJobEnd::kKeep ? "keep" : "delete"; }},
@@ -142,8 +149,7 @@ constexpr Setting kSettings[] = {
     {"ip_addr", "", "--ip-addr", "PERSIA_IP_ADDR", "", "ADDRESS", "The ip_addr label", "the address towards the gateway",
      "Labels", ValueKind::kText, SetIpAddr, [](const AgentOptions& o) -> std::string { return o.ip_addr; }},
     {"log_level", "", "--log-level", "", "", "LEVEL", "debug, info, warning, error or off", "info", "Log", ValueKind::kText,
-     SetLogLevel,
-     [](const AgentOptions& o) -> std::string { return std::string(NameOf(o.log_level)); },
+     SetLogLevel, [](const AgentOptions& o) -> std::string { return std::string(NameOf(o.log_level)); },
      [](const AgentOptions& from, AgentOptions& to) { to.log_level = from.log_level; }},
     {"log_format", "", "--log-format", "", "", "text|json", "How log lines are written to stderr", "text", "Log",
      ValueKind::kText, SetLogFormat,

@@ -24,12 +24,17 @@ struct SourceMetric {
   MetricType type = MetricType::kUntyped;
 };
 
+// Of all labels that the agent owns the one that a rule may set.
+inline constexpr char kRoleLabel[] = "role";
+
 // How a metric is exposed. Names and text are valid for Prometheus.
 struct Exposed {
   std::string name;  // the family's
   // Of a stream: counter (the sum), gauge (the last value), histogram or summary; none was asked for: a gauge.
   std::optional<MetricType> type;
-  Labels labels;                  // that each of its series gets; a series' own label of the same name steps aside
+  // That each of its series gets; a series' own label of the same name steps aside to `exported_<name>`. The label `role` takes
+  // the place of the process's role: the series belongs to the instance of that role.
+  Labels labels;
   bool labels_yield = false;      // instead, the series' own wins
   std::string help;               // empty: the program's own
   std::vector<double> bounds;     // of a stream's histogram, after `scale`; ascending, finite

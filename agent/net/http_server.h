@@ -1,9 +1,9 @@
 // Serves the agent's pages: /metrics, /-/healthy, /. The adapter of civetweb.
 //
-// Every request holds a worker thread until it is answered, and a client that stalls holds one until the request's time is up, or
-// until others find no worker: then it is cut off (stalled_clients.h). The number of workers is bounded, and so is what clients
-// can take. Connections are not kept after the answer, since an idle one would hold a worker as well, and what is left of a body
-// that was refused is not read.
+// Every request holds a worker thread until it is answered, and a client that stalls holds one until the request's time is up,
+// or until others find no worker: then it is cut off (stalled_clients.h). The number of workers is bounded, and so is what
+// clients can take. Connections are not kept after the answer, since an idle one would hold a worker as well, and what is left
+// of a body that was refused is not read.
 //
 // Thread safety: handlers are called from several worker threads at once, on stacks of 100 KiB. The server itself: made, asked
 // and destroyed by one thread. The destructor returns once no handler is running any more; requests under way are cut off

@@ -52,7 +52,8 @@ size_t DraftLayout::AddFamily(FamilyLayout layout, Fill fill, GaugePolicy policy
 }
 
 // False: the series of these labels means another one.
-bool DraftLayout::TryAddPart(Family& family, uint32_t identity, Labels labels, const std::string& said, Part part) {
+bool DraftLayout::TryAddPart(Family& family, uint32_t identity, Labels labels, const std::string& said, Part part,
+                             const Scale& scale) {
   std::string key = Key(identity, labels);
   auto found = family.by_key.find(key);
   if (found == family.by_key.end()) {
@@ -64,7 +65,7 @@ bool DraftLayout::TryAddPart(Family& family, uint32_t identity, Labels labels, c
       return true;  // left out and counted
     }
     found = family.by_key.emplace(std::move(key), static_cast<uint32_t>(family.series.size())).first;
-    family.series.push_back({identity, std::move(labels), said});
+    family.series.push_back({identity, std::move(labels), said, scale});
   } else if (family.series[found->second].said != said) {
     return false;
   }
@@ -127,14 +128,14 @@ void DraftLayout::AddChanged(Diagnostics& diagnostics) {
   });
   for (ChangedPart& changed : changed_) {
     Family& family = families_[changed.family];
-    if (TryAddPart(family, changed.identity, changed.labels, changed.said, changed.part)) {
+    if (TryAddPart(family, changed.identity, changed.labels, changed.said, changed.part, changed.scale)) {
       continue;
     }
     const std::string said = SanitizeText(changed.said);
     diagnostics.Report("collision", "the series " + said + " is told apart by a label source: another one of " +
                                         family.layout.name + " is exposed with the same labels; rename a label");
     SetLabel(changed.labels, kSourceLabel, said);
-    if (!TryAddPart(family, changed.identity, changed.labels, changed.said, changed.part)) {
+    if (!TryAddPart(family, changed.identity, changed.labels, changed.said, changed.part, changed.scale)) {
       // Texts that differ only in bytes that are not UTF-8.
       ++left_out_.collision;
       diagnostics.Report("collision", "the series " + said + " is left out: nothing tells it from another one; rename a label");
@@ -172,6 +173,7 @@ MergePlan DraftLayout::Finish(std::vector<Identity> identities, Diagnostics& dia
     for (const uint32_t i : order) {
       plan.first_value[planned.first_series + i] = layout.value_count;
       family.layout.series.push_back({family.series[i].identity, layout.value_count, std::move(family.series[i].labels)});
+      PlaceScale(family.layout, layout.value_count, family.series[i].scale, plan);
       layout.value_count += planned.values_per_series;
     }
     plan.families.push_back(planned);
@@ -182,6 +184,19 @@ MergePlan DraftLayout::Finish(std::vector<Identity> identities, Diagnostics& dia
   plan.first_part.push_back(plan.parts.size());
   plan.layout = std::make_shared<const Layout>(std::move(layout));
   return plan;
+}
+
+// Which of a series' values have a unit: all but counts.
+void DraftLayout::PlaceScale(const FamilyLayout& family, size_t first_value, const Scale& scale, MergePlan& plan) {
+  if (scale.is_one()) {
+    return;
+  }
+  plan.scaled.push_back({first_value, scale});
+  if (family.type == MetricType::kSummary) {
+    for (size_t quantile = 0; quantile < family.bounds.size(); ++quantile) {
+      plan.scaled.push_back({first_value + 2 + quantile, scale});
+    }
+  }
 }
 
 // Appends the family's parts, those of a series together.

@@ -32,15 +32,15 @@ class DraftLayout {
   size_t AddFamily(FamilyLayout layout, Fill fill, GaugePolicy policy);
   [[nodiscard]] GaugePolicy policy(size_t family) const { return families_[family].policy; }
 
-  // Adds a part to the series with these labels, which say what the program said.
-  void AddPart(size_t family, uint32_t identity, Labels labels, Part part) {
-    TryAddPart(families_[family], identity, std::move(labels), {}, part);
+  // Adds a part to the series with these labels, which say what the program said. All parts of a series have one scale.
+  void AddPart(size_t family, uint32_t identity, Labels labels, Part part, const Scale& scale = {}) {
+    TryAddPart(families_[family], identity, std::move(labels), {}, part, scale);
   }
   // A series was left out, since another definition of its name counts.
   void CountByDefinition() { ++left_out_.definition; }
   // The same for labels that are not what the program said: `said` is, in one text, with the metric's name.
-  void AddChangedPart(size_t family, uint32_t identity, Labels labels, std::string said, Part part) {
-    changed_.push_back({family, std::move(said), identity, std::move(labels), part});
+  void AddChangedPart(size_t family, uint32_t identity, Labels labels, std::string said, Part part, const Scale& scale = {}) {
+    changed_.push_back({family, std::move(said), identity, std::move(labels), part, scale});
   }
 
   // Lays out what was added, families without series left out. The draft is empty then.
@@ -51,6 +51,7 @@ class DraftLayout {
     uint32_t identity;
     Labels labels;
     std::string said;  // empty: the labels themselves
+    Scale scale;
   };
   struct Family {
     FamilyLayout layout;
@@ -67,13 +68,15 @@ class DraftLayout {
     uint32_t identity;
     Labels labels;
     Part part;
+    Scale scale;
   };
 
-  bool TryAddPart(Family& family, uint32_t identity, Labels labels, const std::string& said, Part part);
+  bool TryAddPart(Family& family, uint32_t identity, Labels labels, const std::string& said, Part part, const Scale& scale);
   void AddChanged(Diagnostics& diagnostics);
   bool Admit(const Family& family, uint32_t identity, const Labels& labels);
   void ReportLimits(const std::vector<Identity>& identities, Diagnostics& diagnostics) const;
   static void PlaceParts(const Family& family, MergePlan& plan);
+  static void PlaceScale(const FamilyLayout& family, size_t first_value, const Scale& scale, MergePlan& plan);
 
   const SeriesLimits limits_;
   std::vector<Family> families_;

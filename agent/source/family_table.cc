@@ -111,7 +111,7 @@ ExposedFamilies ResolveFamilies(std::span<const Definition> definitions, Diagnos
   out.placements.resize(definitions.size());
   for (const auto& [name, group] : groups) {
     const size_t newest = Newest(definitions, group);
-    std::set<std::pair<std::string_view, std::string_view>> sources;
+    std::map<Labels, std::set<std::pair<std::string_view, std::string_view>>> sources;  // by the naming's labels
     bool own = false;
     for (const size_t i : group) {
       const Definition& definition = definitions[i];
@@ -124,7 +124,7 @@ ExposedFamilies ResolveFamilies(std::span<const Definition> definitions, Diagnos
       out.placements[i].family = out.families.size();
       own |= definition.own;
       if (!definition.own) {
-        sources.emplace(definition.group, definition.name);
+        sources[definition.labels].emplace(definition.group, definition.name);
       }
     }
     for (const size_t i : group) {
@@ -132,7 +132,9 @@ ExposedFamilies ResolveFamilies(std::span<const Definition> definitions, Diagnos
       if (out.placements[i].family == Placement::kLeftOut || definition.own) {
         continue;
       }
-      if (own || *sources.begin() != std::pair<std::string_view, std::string_view>(definition.group, definition.name)) {
+      out.placements[i].shared = sources.size() > 1;
+      const auto& first = *sources.at(definition.labels).begin();
+      if (own || first != std::pair<std::string_view, std::string_view>(definition.group, definition.name)) {
         out.placements[i].source_label = true;
         diagnostics.Report("collision", Who(definition) + " is told apart by a label source: another one is exposed as " +
                                             name + " too; rename one of them");

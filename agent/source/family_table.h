@@ -6,8 +6,8 @@
 //      Its name gets its type behind it: `x_sum_counter`.
 //   2. Of definitions that differ in type, or histograms in bounds, the newest counts; the others are left out. The agent's own
 //      families are always the newest.
-//   3. Where several metrics remain under one name, the first, by group and name, shows plainly, and each other carries a label
-//      `source` with its group and name.
+//   3. Where several metrics remain under one name and with the same labels by the naming, the first, by group and name, shows
+//      plainly, and each other carries a label `source` with its group and name.
 // What happens by these rules is reported. The outcome depends on the set of definitions alone, not on the order of their
 // coming. Thread safety: a pure function but for the reports.
 #pragma once
@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "model/scale.h"
 #include "model/snapshot.h"
 #include "source/diagnostics.h"
 #include "source/merge_input.h"
@@ -30,12 +31,14 @@ struct Definition {
   std::string group;
   std::string name;
   std::string exposed;  // by the naming
+  Labels labels;        // by the naming
   bool own = false;     // of the agent: no metric of a program
   MetricType type = MetricType::kUntyped;
   GaugePolicy policy = GaugePolicy::kLast;
   std::vector<double> bounds;
   std::string help;
   std::string unit;
+  Scale scale;
   FamilyAge age;
 };
 
@@ -44,6 +47,7 @@ struct Placement {
   static constexpr size_t kLeftOut = SIZE_MAX;
   size_t family = kLeftOut;  // index into ExposedFamilies::families
   bool source_label = false;
+  bool shared = false;  // with other metrics, which labels tell apart
 };
 
 struct ExposedFamily {

@@ -33,7 +33,12 @@ bool SameLayout(const Layout& a, const Layout& b) {
 }  // namespace
 
 Merger::Merger(MergeIdentity identity, const Naming& naming, Diagnostics& diagnostics, SeriesLimits limits)
-    : identity_(std::move(identity)), naming_(naming), diagnostics_(diagnostics), limits_(limits) {}
+    : identity_(std::move(identity)), naming_(&naming), diagnostics_(diagnostics), limits_(limits) {}
+
+void Merger::SetNaming(const Naming& naming) {
+  naming_ = &naming;
+  plan_.layout = nullptr;  // the next Merge plans anew
+}
 
 void Merger::SetLimits(const SeriesLimits& limits) {
   if (limits != limits_) {
@@ -68,6 +73,12 @@ std::shared_ptr<const Snapshot> Merger::Merge(std::span<const MergeInput> segmen
         break;
     }
   }
+  for (const ScaledValue& scaled : plan_.scaled) {
+    double& value = snapshot->values[scaled.value];
+    if (std::bit_cast<uint64_t>(value) != kAbsent) {
+      value = Plain(scaled.scale.Apply(value));
+    }
+  }
   return snapshot;
 }
 
@@ -81,7 +92,7 @@ void Merger::Prepare(std::span<const MergeInput> segments) {
     return;
   }
   std::shared_ptr<const Layout> former = std::move(plan_.layout);
-  plan_ = BuildMergePlan(segments, identity_, naming_, limits_, diagnostics_);
+  plan_ = BuildMergePlan(segments, identity_, *naming_, limits_, diagnostics_);
   basis_ = std::move(basis);
   if (former != nullptr && SameLayout(*former, *plan_.layout)) {
     plan_.layout = std::move(former);  // another process of the same series: who renders keeps what it made of the layout

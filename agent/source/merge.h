@@ -33,6 +33,8 @@ class Merger {
   std::shared_ptr<const Snapshot> Merge(std::span<const MergeInput> segments, std::chrono::system_clock::time_point now);
   // From the next Merge on.
   void SetLimits(const SeriesLimits& limits);
+  // The same. REQUIRES: it outlives this, or the next call.
+  void SetNaming(const Naming& naming);
   // Of the last Merge.
   [[nodiscard]] const SeriesLeftOut& left_out() const { return plan_.left_out; }
   [[nodiscard]] const MergeIdentity& identity() const { return identity_; }
@@ -59,7 +61,7 @@ class Merger {
   static bool Newer(const MergeInput& a, const MergeInput& b);
 
   const MergeIdentity identity_;
-  const Naming& naming_;
+  const Naming* naming_;  // never null
   Diagnostics& diagnostics_;
   SeriesLimits limits_;
   std::vector<Basis> basis_;

@@ -1,8 +1,13 @@
 #include "source/merge_plan.h"
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <iterator>
+#include <map>
+#include <set>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
 #include "source/draft_layout.h"
@@ -93,8 +98,8 @@ class PlanBuilder {
       : segments_(segments), identity_(identity), naming_(naming), diagnostics_(diagnostics), draft_(limits) {}
 
   MergePlan Build() {
-    FindIdentities();
     Define();
+    FindIdentities();
     MakeFamilies();
     for (uint32_t i = 0; i < segments_.size(); ++i) {
       AddSegment(i);
@@ -103,23 +108,36 @@ class PlanBuilder {
   }
 
  private:
+  // The identities of the segments, and those to which the naming leads some of their families.
   void FindIdentities() {
-    std::vector<Identity> all;
-    for (const MergeInput& segment : segments_) {
-      all.push_back(ExposedIdentity(*segment.identity, identity_));
+    std::vector<std::map<std::string, Identity>> all;  // by segment and role; the segment's own under ""
+    for (size_t i = 0; i < segments_.size(); ++i) {
+      SegmentIdentity process = *segments_[i].identity;
+      auto& of_roles = all.emplace_back();
+      of_roles.emplace("", ExposedIdentity(process, identity_));
+      for (const std::string& role : roles_[i]) {
+        process.role = role;
+        of_roles.emplace(role, ExposedIdentity(process, identity_));
+      }
+      for (const auto& [role, identity] : of_roles) {
+        identities_.push_back(identity);
+      }
     }
-    identities_ = all;
     std::sort(identities_.begin(), identities_.end());
     identities_.erase(std::unique(identities_.begin(), identities_.end()), identities_.end());
-    for (const Identity& identity : all) {
-      const auto at = std::lower_bound(identities_.begin(), identities_.end(), identity);
-      identity_indexes_.push_back(static_cast<uint32_t>(at - identities_.begin()));
+    for (const auto& of_roles : all) {
+      auto& indexes = identity_indexes_.emplace_back();
+      for (const auto& [role, identity] : of_roles) {
+        const auto at = std::lower_bound(identities_.begin(), identities_.end(), identity);
+        indexes.emplace(role, static_cast<uint32_t>(at - identities_.begin()));
+      }
     }
   }
 
   void Define() {
     for (const MergeInput& segment : segments_) {
       first_definitions_.emplace_back();
+      roles_.emplace_back();
       for (size_t i = 0; i < segment.families.size(); ++i) {
         first_definitions_.back().push_back(definitions_.size());
         if (!segment.families[i].known) {
@@ -128,14 +146,39 @@ class PlanBuilder {
         for (const Show& show : ShowsOf(segment.families[i].kind)) {
           AddDefinition(show, segment.families[i], segment.AgeOf(i));
         }
+        if (definitions_.size() > first_definitions_.back().back()) {
+          AddRole(segment, first_definitions_.back().back());
+        }
       }
+      end_of_definitions_.push_back(definitions_.size());
     }
     if (!segments_.empty()) {
       AddDefinition(kDroppedShow, {}, {});
     }
   }
 
+  // Where the naming gives a role and the process's own does not stand, the family's series belong to that role.
+  void AddRole(const MergeInput& segment, size_t definition) {
+    const auto& exposed = exposed_[definition];
+    if (exposed == nullptr || (exposed->labels_yield && !segment.identity->role.empty())) {
+      return;
+    }
+    for (const auto& [name, value] : exposed->labels) {
+      if (name == kRoleLabel) {
+        roles_.back().insert(value);
+        role_of_[definition] = value;
+      }
+    }
+  }
+
   void AddDefinition(const Show& show, const SegmentFamily& family, FamilyAge age) {
+    std::shared_ptr<const Exposed> exposed;
+    if (show.own_name == nullptr) {
+      exposed = naming_.Expose({family.group, family.name, show.type});
+      if (exposed->drop) {
+        return;
+      }
+    }
     Definition definition;
     definition.own = show.own_name != nullptr;
     definition.type = show.type;
@@ -150,12 +193,33 @@ class PlanBuilder {
     } else {
       definition.group = family.group;
       definition.name = family.name;
-      definition.exposed = naming_.Expose({family.group, family.name, show.type})->name;
-      definition.help = SanitizeText(family.help);
-      definition.unit = SanitizeText(family.unit);
+      definition.exposed = exposed->name;
+      definition.labels = exposed->labels;
+      definition.help = exposed->help.empty() ? SanitizeText(family.help) : exposed->help;
+      definition.scale = Scale(exposed->scale);
+      definition.unit = definition.scale.is_one() ? SanitizeText(family.unit) : "";
+      ScaleBounds(definition);
     }
     definitions_.push_back(std::move(definition));
     fills_.push_back(show.fill);
+    exposed_.push_back(std::move(exposed));
+  }
+
+  void ScaleBounds(Definition& definition) {
+    std::vector<double> scaled = definition.bounds;
+    for (double& bound : scaled) {
+      bound = definition.scale.Apply(bound);
+    }
+    const bool good = std::adjacent_find(scaled.begin(), scaled.end(), std::greater_equal<>()) == scaled.end() &&
+                      std::all_of(scaled.begin(), scaled.end(), [](double bound) { return std::isfinite(bound); });
+    if (good) {
+      definition.bounds = std::move(scaled);
+      return;
+    }
+    definition.scale = Scale();
+    diagnostics_.Report("conflict",
+                        "the histogram " + definition.exposed +
+                            " is shown without the scale of its rule, by which bounds of it become one or infinite");
   }
 
   void MakeFamilies() {
@@ -198,13 +262,22 @@ class PlanBuilder {
       const std::span<const Show> shows = ShowsOf(family.kind);
       for (size_t i = 0; i < shows.size(); ++i) {
         const size_t definition = first_definitions_[index][series.record.family] + i;
+        if (Dropped(definition, index, series.record.family)) {
+          break;
+        }
         AddSeries(definition, index, raw, segment.OrdinalOf(number), PartOf(shows[i].fill, family.kind, index, series));
       }
     }
     const Placement& dropped = placements_.back();
     for (uint32_t i = 0; i < std::size(kDropReasons); ++i) {
-      draft_.AddPart(dropped.family, identity_indexes_[index], {{kReasonLabel, kDropReasons[i]}}, {index, i, kNoPlace});
+      draft_.AddPart(dropped.family, identity_indexes_[index].at(""), {{kReasonLabel, kDropReasons[i]}}, {index, i, kNoPlace});
     }
+  }
+
+  // Whether the naming has left out the family, so that there is no definition for it.
+  bool Dropped(size_t definition, uint32_t segment, size_t family) const {
+    const std::vector<size_t>& first = first_definitions_[segment];
+    return definition == (family + 1 < first.size() ? first[family + 1] : end_of_definitions_[segment]);
   }
 
   void AddSeries(size_t definition_index, uint32_t segment_index, const Labels& raw, uint32_t ordinal, Part part) {
@@ -215,11 +288,19 @@ class PlanBuilder {
     }
     const Definition& definition = definitions_[definition_index];
     Labels labels = ExposedLabels(raw);
-    bool changed = labels != raw;
+    // What the naming adds is not what the program said: beside other metrics of the name it might say the same as theirs.
+    bool changed = labels != raw || placement.shared;
     const auto set = [&](const char* name, std::string value) {
       changed |= std::any_of(labels.begin(), labels.end(), [&](const auto& label) { return label.first == name; });
       SetLabel(labels, name, std::move(value));
     };
+    for (const auto& [name, value] : definition.labels) {
+      const auto same = [&name = name](const auto& label) { return label.first == name; };
+      const bool yields = exposed_[definition_index]->labels_yield && std::any_of(labels.begin(), labels.end(), same);
+      if (name != kRoleLabel && !yields) {
+        set(name.c_str(), value);
+      }
+    }
     if (fills_[definition_index] == Fill::kGauge && draft_.policy(placement.family) == GaugePolicy::kEach) {
       set(kProcessLabel, std::to_string(ordinal));
     }
@@ -227,11 +308,12 @@ class PlanBuilder {
     if (placement.source_label) {
       set(DraftLayout::kSourceLabel, SanitizeText(source));
     }
-    const uint32_t identity = identity_indexes_[segment_index];
+    const auto role = role_of_.find(definition_index);
+    const uint32_t identity = identity_indexes_[segment_index].at(role == role_of_.end() ? "" : role->second);
     if (changed) {
-      draft_.AddChangedPart(placement.family, identity, std::move(labels), source + Braced(raw), part);
+      draft_.AddChangedPart(placement.family, identity, std::move(labels), source + Braced(raw), part, definition.scale);
     } else {
-      draft_.AddPart(placement.family, identity, std::move(labels), part);
+      draft_.AddPart(placement.family, identity, std::move(labels), part, definition.scale);
     }
   }
 
@@ -240,12 +322,16 @@ class PlanBuilder {
   const Naming& naming_;
   Diagnostics& diagnostics_;
 
-  std::vector<Identity> identities_;                    // sorted, none twice
-  std::vector<uint32_t> identity_indexes_;              // by segment
-  std::vector<Definition> definitions_;                 // the last one is of the dropped counts
-  std::vector<Fill> fills_;                             // by definition
-  std::vector<std::vector<size_t>> first_definitions_;  // by segment and family
-  std::vector<Placement> placements_;                   // by definition
+  std::vector<Identity> identities_;                               // sorted, none twice
+  std::vector<std::set<std::string>> roles_;                       // by segment: that the naming gives to families of it
+  std::vector<std::map<std::string, uint32_t>> identity_indexes_;  // by segment and such a role; "": the segment's own
+  std::vector<Definition> definitions_;                            // the last one is of the dropped counts
+  std::vector<Fill> fills_;                                        // by definition
+  std::vector<std::shared_ptr<const Exposed>> exposed_;            // by definition; null for the agent's own
+  std::unordered_map<size_t, std::string> role_of_;                // by definition, where the naming gives one
+  std::vector<std::vector<size_t>> first_definitions_;             // by segment and family
+  std::vector<size_t> end_of_definitions_;                         // by segment
+  std::vector<Placement> placements_;                              // by definition
   DraftLayout draft_;
 };
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "model/naming.h"
+#include "model/scale.h"
 #include "model/snapshot.h"
 #include "source/diagnostics.h"
 #include "source/merge_input.h"
@@ -68,12 +69,19 @@ struct SeriesLeftOut {
   size_t collision = 0;   // nothing tells it from another one
 };
 
+// A value of the snapshot that is multiplied once it is filled in.
+struct ScaledValue {
+  size_t value;  // its place
+  Scale scale;
+};
+
 struct MergePlan {
   std::shared_ptr<const Layout> layout;
   std::vector<PlannedFamily> families;
   std::vector<size_t> first_value;  // by series of the walk: SeriesLayout::first_value
   std::vector<size_t> first_part;   // by series of the walk; one more at the end
   std::vector<Part> parts;
+  std::vector<ScaledValue> scaled;
   SeriesLeftOut left_out;
 
   [[nodiscard]] std::span<const Part> PartsOf(size_t series) const {

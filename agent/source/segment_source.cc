@@ -233,6 +233,11 @@ void SegmentSource::SetLimits(const SeriesLimits& limits, uint64_t max_segment_b
   retired_.processes().SetOptions({gauge_ttl, hide_left, limits});
 }
 
+void SegmentSource::SetNaming(std::shared_ptr<const Naming> naming) {
+  merger_->SetNaming(*naming);
+  naming_ = std::move(naming);
+}
+
 bool SegmentSource::OfOurRun(const SegmentReader& reader) const {
   const std::string& run_id = reader.identity().run_id;
   return options_.run_id.empty() || run_id.empty() || run_id == options_.run_id;

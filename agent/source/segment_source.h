@@ -93,6 +93,8 @@ class SegmentSource : public Source {
   [[nodiscard]] std::span<const WorkerProcess> processes() const { return processes_; }
   // From the next Collect on.
   void SetLimits(const SeriesLimits& limits, uint64_t max_segment_bytes, std::chrono::milliseconds gauge_ttl, bool hide_left);
+  // How names are exposed from the next Collect on. REQUIRES: not null.
+  void SetNaming(std::shared_ptr<const Naming> naming);
   // The state's directory is another one than before: what was saved is gone.
   void StateIsGone() { retired_.Unsaved(); }
   // What there is to log since the last call; each sentence comes once.
@@ -130,7 +132,7 @@ class SegmentSource : public Source {
   [[nodiscard]] std::string PathOf(const std::string& name) const { return options_.directory + "/" + name; }
 
   SegmentSourceOptions options_;
-  const std::shared_ptr<const Naming> naming_;
+  std::shared_ptr<const Naming> naming_;  // never null
   std::vector<Known> known_;
   std::map<std::string, Refused> refused_;    // by name, as long as the name is there
   std::map<std::string, FileId> other_runs_;  // dead segments of other runs, by name

@@ -1,0 +1,205 @@
+#include "model/mapping_rules.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "model/scale.h"
+#include "model/stream_bounds.h"
+
+namespace persia::agent {
+namespace {
+
+constexpr size_t kMostCached = 100'000;
+constexpr double kUsualQuantiles[] = {0.5, 0.9, 0.99};
+
+// Names are text of any kind; NUL is in none that was sanitised.
+std::string CacheKey(const SourceMetric& metric) {
+  std::string key(1, static_cast<char>(metric.type));
+  key += metric.group;
+  key += '\0';
+  key += metric.name;
+  return key;
+}
+
+bool GroupMatches(const std::string& glob, std::string_view group) {
+  if (glob == "*" || glob == group) {
+    return true;
+  }
+  if (GlobTree::Wildcards(glob) == 0) {
+    return false;
+  }
+  GlobTree tree;
+  tree.Add(glob, 0);
+  std::vector<std::string_view> captures;
+  return tree.FindFirst(
+             group, [](size_t) { return true; }, captures) == 0;
+}
+
+void SetShape(const StreamShape& shape, const Scale& scale, Exposed& exposed) {
+  exposed.type = shape.type;
+  exposed.ttl = shape.ttl;
+  if (shape.type == MetricType::kHistogram) {
+    exposed.bounds = shape.bounds;
+    if (exposed.bounds.empty()) {
+      exposed.bounds = DefaultStreamBounds();
+      for (double& bound : exposed.bounds) {
+        bound = scale.Apply(bound);
+      }
+    }
+  } else if (shape.type == MetricType::kSummary) {
+    exposed.quantiles = shape.quantiles;
+    if (exposed.quantiles.empty()) {
+      exposed.quantiles.assign(std::begin(kUsualQuantiles), std::end(kUsualQuantiles));
+    }
+  }
+}
+
+// As a series' own labels are exposed, but `role`, which says whose the series is.
+Labels RuleLabels(Labels labels) {
+  std::string role;
+  std::erase_if(labels, [&](auto& label) {
+    const bool is_role = label.first == kRoleLabel;
+    if (is_role) {
+      role = SanitizeText(label.second);
+    }
+    return is_role;
+  });
+  std::sort(labels.begin(), labels.end());
+  Labels exposed = ExposedLabels(labels);
+  if (!role.empty()) {
+    exposed.emplace_back(kRoleLabel, std::move(role));
+    std::sort(exposed.begin(), exposed.end());
+  }
+  return exposed;
+}
+
+}  // namespace
+
+std::shared_ptr<const MappingRules> MappingRules::Compile(std::vector<MappingRule> rules, Options options,
+                                                          std::vector<RuleProblem>& problems) {
+  std::shared_ptr<MappingRules> out(new MappingRules);
+  out->rules_ = std::move(rules);
+  out->options_ = std::move(options);
+  const size_t before = problems.size();
+  for (size_t i = 0; i < out->rules_.size(); ++i) {
+    out->CompileRule(i, problems);
+  }
+  return problems.size() == before ? out : nullptr;
+}
+
+void MappingRules::CompileRule(size_t index, std::vector<RuleProblem>& problems) {
+  const MappingRule& rule = rules_[index];
+  Compiled& compiled = compiled_.emplace_back();
+  const auto fail = [&](std::string key, const std::string& value, std::string what) {
+    problems.push_back({index, std::move(key), value, std::move(what)});
+  };
+  if (std::string why = GlobTree::WhyBad(rule.group); !why.empty()) {
+    fail("group", rule.group, std::move(why));
+  }
+  int captures = 0;
+  if (rule.regex) {
+    Result<Pattern> pattern = Pattern::Compile(rule.match);
+    if (!pattern.ok()) {
+      return fail("match", rule.match, "is not a regular expression: " + pattern.error());
+    }
+    captures = pattern.value().groups();
+    compiled.pattern = std::move(pattern).value();
+    regexes_.push_back(index);
+  } else {
+    if (std::string why = GlobTree::WhyBad(rule.match); !why.empty()) {
+      return fail("match", rule.match, std::move(why));
+    }
+    captures = GlobTree::Wildcards(rule.match);
+    globs_.Add(rule.match, index);
+  }
+  if (auto name = NameTemplate::Parse(rule.name, captures); name.ok()) {
+    compiled.name = std::move(name).value();
+  } else {
+    fail("name", rule.name, name.error());
+  }
+  for (const auto& [name, value] : rule.labels) {
+    auto filled = NameTemplate::Parse(value, captures);
+    if (!filled.ok()) {
+      fail("labels." + name, value, filled.error());
+      continue;
+    }
+    compiled.labels.emplace_back(name, std::move(filled).value());
+  }
+}
+
+bool MappingRules::Accepts(size_t rule, const SourceMetric& metric) const {
+  const std::vector<MetricType>& types = rules_[rule].types;
+  return (types.empty() || std::find(types.begin(), types.end(), metric.type) != types.end()) &&
+         GroupMatches(rules_[rule].group, metric.group);
+}
+
+MappingRules::Match MappingRules::Find(const SourceMetric& metric) const {
+  Match match;
+  const auto accepts = [&](size_t rule) { return Accepts(rule, metric); };
+  match.rule = options_.most_specific ? globs_.FindMostSpecific(metric.name, accepts, match.captures)
+                                      : globs_.FindFirst(metric.name, accepts, match.captures);
+  if (match.rule != GlobTree::kNone) {
+    match.captures.insert(match.captures.begin(), metric.name);
+    return match;
+  }
+  for (const size_t rule : regexes_) {
+    if (Accepts(rule, metric) && compiled_[rule].pattern->Match(metric.name, match.captures)) {
+      match.rule = rule;
+      break;
+    }
+  }
+  return match;
+}
+
+Exposed MappingRules::Make(const SourceMetric& metric) const {
+  Exposed exposed;
+  const Match match = Find(metric);
+  if (match.rule == GlobTree::kNone) {
+    exposed.name = PlainName(metric);
+    SetShape(options_.unmatched, Scale(), exposed);
+    return exposed;
+  }
+  const MappingRule& rule = rules_[match.rule];
+  const Compiled& compiled = compiled_[match.rule];
+  exposed.name =
+      compiled.name.empty() ? PlainName(metric) : SanitizeMetricName(compiled.name.Fill(metric.group, match.captures));
+  Labels labels;
+  for (const auto& [name, value] : compiled.labels) {
+    labels.emplace_back(name, value.Fill(metric.group, match.captures));
+  }
+  exposed.labels = RuleLabels(std::move(labels));
+  exposed.labels_yield = rule.honor_labels;
+  exposed.help = SanitizeText(rule.help);
+  exposed.scale = rule.scale;
+  exposed.drop = rule.drop;
+  SetShape(rule.shape, Scale(rule.scale), exposed);
+  return exposed;
+}
+
+std::shared_ptr<const Exposed> MappingRules::Expose(const SourceMetric& metric) const {
+  const std::string group = SanitizeText(metric.group);
+  const std::string name = SanitizeText(metric.name);
+  const SourceMetric sane{group, name, metric.type};
+  std::string key = CacheKey(sane);
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = cache_.find(key); found != cache_.end()) {
+      return found->second;
+    }
+  }
+  auto exposed = std::make_shared<const Exposed>(Make(sane));
+  const std::lock_guard lock(mutex_);
+  if (cache_.size() >= kMostCached) {
+    cache_.clear();  // names without end: none of them comes again
+  }
+  return cache_.emplace(std::move(key), std::move(exposed)).first->second;
+}
+
+const MappingRule* MappingRules::RuleFor(const SourceMetric& metric) const {
+  const std::string group = SanitizeText(metric.group);
+  const std::string name = SanitizeText(metric.name);
+  const Match match = Find({group, name, metric.type});
+  return match.rule == GlobTree::kNone ? nullptr : &rules_[match.rule];
+}
+
+}  // namespace persia::agent

@@ -1,0 +1,61 @@
+#include "model/stream_bounds.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace persia::agent {
+namespace {
+
+// 2^0, 2^(1/4), 2^(1/2), 2^(3/4). Spelt out: what a math library returns for pow differs in the last place.
+constexpr double kQuarters[] = {1.0, 0x1.306fe0a31b715p+0, 0x1.6a09e667f3bcdp+0, 0x1.ae89f995ad3adp+0};
+
+int NearestBound(double value) {
+  if (!(value > StreamBound(kFirstStreamBound))) {
+    return kFirstStreamBound;
+  }
+  if (value >= StreamBound(kLastStreamBound)) {
+    return kLastStreamBound;
+  }
+  const int guess = static_cast<int>(std::lround(std::log2(value) * 4));
+  return std::clamp(guess, kFirstStreamBound, kLastStreamBound);
+}
+
+}  // namespace
+
+double StreamBound(int k) {
+  const int quarter = ((k % 4) + 4) % 4;
+  return std::ldexp(kQuarters[quarter], (k - quarter) / 4);
+}
+
+std::vector<double> SnapToStreamBounds(std::span<const double> bounds) {
+  std::vector<double> snapped;
+  snapped.reserve(bounds.size());
+  for (const double bound : bounds) {
+    snapped.push_back(StreamBound(NearestBound(bound)));
+  }
+  std::sort(snapped.begin(), snapped.end());
+  snapped.erase(std::unique(snapped.begin(), snapped.end()), snapped.end());
+  return snapped;
+}
+
+std::vector<double> SnapToStreamBounds(std::span<const double> bounds, const Scale& scale) {
+  std::vector<double> own(bounds.begin(), bounds.end());
+  for (double& bound : own) {
+    bound = scale.Undo(bound);
+  }
+  std::vector<double> snapped = SnapToStreamBounds(own);
+  for (double& bound : snapped) {
+    bound = scale.Apply(bound);
+  }
+  return snapped;
+}
+
+std::vector<double> DefaultStreamBounds() {
+  std::vector<double> bounds;
+  for (int power = -10; power <= 16; power += 2) {
+    bounds.push_back(std::ldexp(1.0, power));
+  }
+  return bounds;
+}
+
+}  // namespace persia::agent

@@ -41,7 +41,7 @@ setup(
     description="Metrics of machine-learning training jobs for Prometheus, kept in shared memory",
     long_description=(HERE / "README.md").read_text(),
     long_description_content_type="text/markdown",
-    python_requires=">=3.8",
+    python_requires=">=3.9",
     packages=[
         "persia_metrics",
         "persia_metrics.torchelastic",

@@ -20,6 +20,7 @@ ROUNDS = 100
 CALLS = 100  # in one statement, so that the loop around it does not count
 NUMBER = 50  # short enough to fall between two interruptions
 ALLOWED = 2.0
+JUDGED = 8  # the first ones
 PEER_ROUNDS = 20
 
 
@@ -35,8 +36,13 @@ def hot_methods():
     import bare_method
 
     import persia_metrics
+    from persia_metrics.benchmarkai import emit
+    from persia_metrics.torchelastic import metrics
 
     names = {
+        "emit": emit,
+        "put_metric": metrics.put_metric,
+        "stream": metrics.getStream("bench"),
         "bare": bare_method.Bare(),
         "counter": persia_metrics.Counter("batches", "Batches.", group="bench"),
         "gauge": persia_metrics.Gauge("loss", "Loss.", group="bench"),
@@ -52,6 +58,10 @@ def hot_methods():
         ("Gauge.inc()", "gauge.inc()", "bare.call()"),
         ("Gauge.dec()", "gauge.dec()", "bare.call()"),
         ("Histogram.observe(0.3)", "histogram.observe(0.3)", "bare.call_with(0.3)"),
+        # From here on functions in Python, which are not judged.
+        ("add_value('n', 0.3)", "stream.add_value('n', 0.3)", "bare.call_with(0.3)"),
+        ("put_metric('n', 0.3)", "put_metric('n', 0.3)", "bare.call_with(0.3)"),
+        ("emit({'n': 0.3}), segment", "emit({'n': 0.3})", "bare.call_with(0.3)"),
     ]
     return calls, names
 
@@ -80,7 +90,8 @@ def measure_peer():
 def in_process(what, build, variable):
     """What a process of its own prints. Its directory of metrics is told by `variable`."""
     with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
-        env = {**os.environ, "PYTHONPATH": f"{build / 'lib/python'}:{build / 'tests/bench'}", **({variable: directory} if variable else {})}
+        path = f"{build / 'lib/python'}:{build / 'tests/bench'}"
+        env = {**os.environ, "PYTHONPATH": path, "BENCHMARK_AI": "segment", **({variable: directory} if variable else {})}
         answer = subprocess.run([sys.executable, __file__, what], env=env, check=True, capture_output=True, text=True)
     return json.loads(answer.stdout)
 
@@ -89,7 +100,7 @@ def main(build):
     processes = [in_process("--ours", build, "PERSIA_METRICS_DIR") for _ in range(PROCESSES)]
     results = [(lines[0][0], *(min(line[side] for line in lines) for side in (1, 2))) for lines in zip(*processes)]
     for label, ours, floor in results:
-        print(f"{label:24} {ours:7.1f} ns, a bare call {floor:5.1f} ns: ratio {ours / floor:.2f}")
+        print(f"{label:26} {ours:7.1f} ns, a bare call {floor:5.1f} ns: ratio {ours / floor:.2f}")
     bare = results[0][2]
     for mode, variable in (("single-process", ""), ("multiprocess", "PROMETHEUS_MULTIPROC_DIR")):
         counter, histogram = in_process("--peer", build, variable)
@@ -97,7 +108,7 @@ def main(build):
             f"prometheus_client, {mode}: Counter.inc() {counter:.0f} ns, Histogram.observe() {histogram:.0f} ns: "
             f"{counter / bare:.0f} and {histogram / bare:.0f} bare calls"
         )
-    worst = max(ours / floor for _, ours, floor in results)
+    worst = max(ours / floor for _, ours, floor in results[:JUDGED])
     print(f"the worst ratio is {worst:.2f}, allowed {ALLOWED:.1f}")
     return 0 if worst <= ALLOWED else 1
 

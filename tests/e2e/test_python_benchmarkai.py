@@ -116,7 +116,8 @@ def test_wrong_arguments(run_python, fifo):
 
 
 def test_unknown_mode_is_refused_when_imported(run_python):
-    assert "BENCHMARK_AI must be stdout, fifo or segment, not 'fifi'" in run_python("import persia_metrics.benchmarkai", 1, BENCHMARK_AI="fifi")
+    told = run_python("import persia_metrics.benchmarkai", 1, BENCHMARK_AI="fifi")
+    assert "ValueError: BENCHMARK_AI must be stdout, fifo or segment, not 'fifi'" in told
 
 
 def test_mode_is_read_once(run_python):

@@ -8,7 +8,7 @@ import persia_metrics.torchelastic.metrics as metrics
 from persia_metrics.torchelastic.events import api as events
 print(type(metrics.getStream("my_app").handler).__name__, type(events._handler_of("torchelastic")).__name__)
 metrics.put_metric("n", 1)
-events.record("event")
+events.record("n")
 """
 
 
@@ -83,12 +83,27 @@ input()
     gateway.wait_for("persia_events_total", 1, event="last", type="torchelastic")
     gateway.wait_for("persia_events_total", 1, type="blocks")
     shown = gateway.metrics()
-    counts = {(dict(labels)["type"], dict(labels)["event"]): value for (name, labels), value in shown.items() if name == "persia_events_total"}
+    labels = [(dict(labels), value) for (name, labels), value in shown.items() if name == "persia_events_total"]
+    counts = {(have["type"], have["event"]): value for have, value in labels}
     assert counts == {
         **{("torchelastic", name): 1 for name in ("by_default", "large", "broken", "not_a_dict", "last", "lone surrogate \\udc80")},
         **{("null", "e"): 1, ("tee", "e"): 1, ("blocks", "e"): 1, ("raises", "e"): 3},
     }
     worker.succeed()
+
+
+def test_a_metric_and_an_event_of_one_name_are_two_things(job, gateway):
+    job.agent()
+    source = """
+import persia_metrics.torchelastic.metrics as metrics
+from persia_metrics.torchelastic.events import record
+metrics.put_metric("restart", 7)
+record("restart")
+"""
+    for count in (1, 2):  # the second beside what the first has left
+        job.python(source).succeed()
+        gateway.wait_for("persia_events_total", count, event="restart", type="torchelastic")
+        gateway.wait_for("torchelastic_restart", 7)
 
 
 def test_handlers_where_metrics_are_on(job):

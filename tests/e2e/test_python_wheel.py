@@ -41,7 +41,8 @@ def test_wheel_has_every_source_and_its_types(wheel):
     with zipfile.ZipFile(wheel) as archive:
         packed = {name for name in archive.namelist() if name.startswith("persia_metrics/")}
     package = ROOT / "lib/python"
-    sources = {str(path.relative_to(package)) for path in (package / "persia_metrics").rglob("*") if path.suffix in {".py", ".pyi", ".typed"}}
+    files = [path for path in (package / "persia_metrics").rglob("*") if path.suffix in {".py", ".pyi", ".typed"}]
+    sources = {str(path.relative_to(package)) for path in files}
     (native,) = packed - sources
     assert native.startswith("persia_metrics/_native.") and native.endswith(".so")
     assert packed - {native} == sources

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Any, Callable, Dict, Iterable, Optional, Sequence, Tuple, TypeVar
+from typing import Any, Callable, Dict, Iterable, Optional, Sequence, Tuple, Type, TypeVar
 
 from . import _native
 from .timing import ExceptionCounter, ExceptionTypes, InprogressTracker, Timer
@@ -41,7 +41,7 @@ class _Labelled:
         children = self._children
         if children is not None and not labelkwargs:
             try:
-                return children[labelvalues]
+                return children[labelvalues]  # type: ignore[no-any-return]
             except (KeyError, TypeError):  # new, or not hashable
                 pass
         return self._new_child(labelvalues, labelkwargs)
@@ -59,7 +59,7 @@ class _Labelled:
             raise ValueError(f"{len(self._label_names)} label values are needed ({', '.join(self._label_names)}), not {len(values)}")
         texts = tuple(map(str, values))
         # Two threads may both come here with one set of labels: both handles are of the same series.
-        child = self._children.get(texts)
+        child: Optional[_Self] = self._children.get(texts)
         if child is None:
             child = self._children.setdefault(texts, _series(type(self), self._arguments, texts))
         return child
@@ -74,12 +74,12 @@ class _Labelled:
         return f"<{type(self).__name__} {group + ' ' if group else ''}{name}{labels or ''}>"
 
 
-def _series(kind: Any, arguments: Tuple[Any, ...], values: Optional[Tuple[str, ...]]) -> Any:
+def _series(kind: Type[_Self], arguments: Tuple[Any, ...], values: Optional[Tuple[str, ...]]) -> _Self:
     """The object of a family (`values` None, while it has label names) or of a series."""
     group, name, documentation, unit, label_names, *more = arguments
     family = bool(label_names) and values is None
     labels = None if family else tuple(zip(label_names, values or ()))
-    made = kind._handle.__new__(kind, group, name, documentation, unit, labels, *more)
+    made: _Self = kind._handle.__new__(kind, group, name, documentation, unit, labels, *more)
     made._arguments = arguments
     made._label_names = label_names
     made._values = values

@@ -225,7 +225,8 @@ PyMethodDef functions[] = {
     {"count_event", &Guarded<&CountEvent>, METH_VARARGS,
      "count_event(name, type, timestamp, /)\n--\n\nCounts an event; whether it has a place among the metrics."},
     {"keep_event", &Guarded<&KeepEvent>, METH_VARARGS,
-     "keep_event(name, type, metadata, timestamp, /)\n--\n\nPuts the record of an event that was counted where the agent reads it."},
+     "keep_event(name, type, metadata, timestamp, /)\n--\n\nPuts the record of an event that was counted where the agent reads "
+     "it."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

@@ -1,7 +1,7 @@
 // The types Counter, Gauge, Histogram and Stream of the module: a C++ handle each, and the methods that run in training steps.
 //
-// What is called rarely (labels, timers, decorators) stands in Python, in persia_metrics/instruments.py, which makes its classes
-// of these.
+// What is called rarely (labels, timers, decorators) stands in Python, in persia_metrics/instruments.py, which makes its
+// classes of these.
 
 #include <new>
 #include <vector>
@@ -93,7 +93,8 @@ struct Naming {
 bool ReadNaming(PyObject* group, PyObject* name, PyObject* help, PyObject* unit, PyObject* labels, Naming* naming) {
   std::string_view help_text;
   std::string_view unit_text;
-  if (!TextOf(group, &naming->group) || !TextOf(name, &naming->name) || !TextOf(help, &help_text) || !TextOf(unit, &unit_text)) {
+  if (!TextOf(group, &naming->group) || !TextOf(name, &naming->name) || !TextOf(help, &help_text) ||
+      !TextOf(unit, &unit_text)) {
     return false;
   }
   naming->about.help = help_text;
@@ -145,12 +146,12 @@ PyObject* NewGauge(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
 }
 
 PyObject* NewHistogram(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-  static char* names[] = {kArguments[0], kArguments[1], kArguments[2], kArguments[3], kArguments[4], const_cast<char*>("bounds"),
-                          nullptr};
+  static char* names[] = {
+      kArguments[0], kArguments[1], kArguments[2], kArguments[3], kArguments[4], const_cast<char*>("bounds"), nullptr};
   PyObject *group, *name, *help, *unit, *labels, *bounds;
   Naming naming;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOO!:Histogram", names, &group, &name, &help, &unit, &labels, &PyTuple_Type,
-                                   &bounds) ||
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOO!:Histogram", names, &group, &name, &help, &unit, &labels,
+                                   &PyTuple_Type, &bounds) ||
       !ReadNaming(group, name, help, unit, labels, &naming)) {
     return nullptr;
   }
@@ -183,8 +184,8 @@ PyObject* InitSubclass(PyObject* type, PyObject*) {
     if (inherited == nullptr) {
       return nullptr;
     }
-    const bool ours = Py_IS_TYPE(inherited, &PyMethodDescr_Type) &&
-                      reinterpret_cast<PyMethodDescrObject*>(inherited)->d_method == method;
+    const bool ours =
+        Py_IS_TYPE(inherited, &PyMethodDescr_Type) && reinterpret_cast<PyMethodDescrObject*>(inherited)->d_method == method;
     Py_DECREF(inherited);
     if (ours) {
       PyObject* own = PyDescr_NewMethod(reinterpret_cast<PyTypeObject*>(type), method);
@@ -212,15 +213,14 @@ PyMethodDef counter_methods[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 extern PyMethodDef gauge_methods[];
-PyMethodDef gauge_methods[] = {
-    {"inc", AsCFunction(&NumberMethod<Gauge, kAdd, kAmount, true>), kFast,
-     "inc($self, /, amount=1)\n--\n\nAdds `amount`; a gauge that was never set counts as 0."},
-    {"dec", AsCFunction(&NumberMethod<Gauge, kSubtract, kAmount, true>), kFast,
-     "dec($self, /, amount=1)\n--\n\nTakes `amount` away; a gauge that was never set counts as 0."},
-    {"set", AsCFunction(&NumberMethod<Gauge, kSet, kValue>), kFast,
-     "set($self, /, value)\n--\n\nSets the value: any float, NaN and infinities too."},
-    {"__init_subclass__", &InitSubclass<gauge_methods>, kOfClass, kInitSubclassDoc},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef gauge_methods[] = {{"inc", AsCFunction(&NumberMethod<Gauge, kAdd, kAmount, true>), kFast,
+                                "inc($self, /, amount=1)\n--\n\nAdds `amount`; a gauge that was never set counts as 0."},
+                               {"dec", AsCFunction(&NumberMethod<Gauge, kSubtract, kAmount, true>), kFast,
+                                "dec($self, /, amount=1)\n--\n\nTakes `amount` away; a gauge that was never set counts as 0."},
+                               {"set", AsCFunction(&NumberMethod<Gauge, kSet, kValue>), kFast,
+                                "set($self, /, value)\n--\n\nSets the value: any float, NaN and infinities too."},
+                               {"__init_subclass__", &InitSubclass<gauge_methods>, kOfClass, kInitSubclassDoc},
+                               {nullptr, nullptr, 0, nullptr}};
 
 extern PyMethodDef histogram_methods[];
 PyMethodDef histogram_methods[] = {
@@ -238,10 +238,8 @@ PyMethodDef stream_methods[] = {
 
 template <class Handle>
 bool AddType(PyObject* module, const char* name, newfunc make, PyMethodDef* methods, const char* doc) {
-  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(make)},
-                         {Py_tp_methods, methods},
-                         {Py_tp_doc, const_cast<char*>(doc)},
-                         {0, nullptr}};
+  PyType_Slot slots[] = {
+      {Py_tp_new, reinterpret_cast<void*>(make)}, {Py_tp_methods, methods}, {Py_tp_doc, const_cast<char*>(doc)}, {0, nullptr}};
   PyType_Spec spec = {name, sizeof(Instrument<Handle>), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
   PyObject* type = PyType_FromModuleAndSpec(module, &spec, nullptr);
   const bool added = type != nullptr && PyModule_AddType(module, reinterpret_cast<PyTypeObject*>(type)) == 0;

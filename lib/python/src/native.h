@@ -20,7 +20,9 @@ namespace persia::metrics::python {
 using FastMethod = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
 
 // A method table holds functions of several types under one, as CPython prescribes.
-inline PyCFunction AsCFunction(FastMethod method) { return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(method)); }
+inline PyCFunction AsCFunction(FastMethod method) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(method));
+}
 
 // Lets no C++ exception into the interpreter.
 template <auto kFunction, class... Arguments>

@@ -21,7 +21,7 @@ ms = metrics.getStream(group="my_app")
 for value in (3, 5, 4):
     ms.add_value("calculate_latency", value)
 metrics.put_metric("checkpoint.write_latency_ms", 12)
-@metrics.prof
+@metrics.prof(group="my_app")
 def work():
     pass
 work()
@@ -35,8 +35,8 @@ input()
     gateway.wait_for("ungrouped", 6)
     shown = gateway.metrics()
     assert shown.one("my_app_calculate_latency", role="trainer") == 4
-    assert shown.one("torchelastic_checkpoint_write_latency_ms") == 12
-    assert shown.one("torchelastic___main___work_success") == 1
+    assert shown.one("torchelastic_checkpoint_write_latency_seconds") == 0.012  # by a rule that comes with the agent
+    assert shown.one("my_app___main___work_success") == 1
     assert shown.one("torchelastic_bad") == 2
     assert worker.succeed().count("is left out") == 1
 
@@ -227,13 +227,13 @@ import persia_metrics.torchelastic
 assert persia_metrics.torchelastic.install() and persia_metrics.torchelastic.install()
 import torch.distributed.elastic.metrics as metrics
 from torch.distributed.elastic import events
-metrics.put_metric("agent.rendezvous.duration.ms", 7)
+metrics.put_metric("of.torch", 7)
 events.record(events.Event("worker.started", events.EventSource.WORKER, 0, {"rank": 3}))
 events.record(events.Event("worker.started", events.EventSource.WORKER), "console")
 input()
 """,
         PYTHONPATH=":".join(paths),
     )
-    gateway.wait_for("torchelastic_agent_rendezvous_duration_ms", 7)
+    gateway.wait_for("torchelastic_of_torch", 7)
     gateway.wait_for("persia_events_total", 2, event="worker.started", type="torchelastic")
     worker.succeed()

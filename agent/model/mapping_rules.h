@@ -28,24 +28,24 @@ namespace persia::agent {
 
 // What a stream is shown as.
 struct StreamShape {
-  std::optional<MetricType> type;
-  std::vector<double> bounds;     // of a histogram; empty: DefaultStreamBounds
-  std::vector<double> quantiles;  // of a summary; empty: 0.5, 0.9, 0.99
-  std::optional<std::chrono::milliseconds> ttl;
+  std::optional<MetricType> type = {};
+  std::vector<double> bounds = {};     // of a histogram; empty: DefaultStreamBounds
+  std::vector<double> quantiles = {};  // of a summary; empty: 0.5, 0.9, 0.99
+  std::optional<std::chrono::milliseconds> ttl = {};
 };
 
 struct MappingRule {
-  std::string place;  // where it stands: "mapping.yaml:12"
-  std::string match;
+  std::string place = {};  // where it stands: "mapping.yaml:12"
+  std::string match = {};
   bool regex = false;       // `match` is a regular expression, to be found anywhere in the name; else a glob (glob_tree.h)
   std::string group = "*";  // a glob too; a bare * is any group
   // Of which types metrics must be; empty: of any. kUntyped: streams.
   std::vector<MetricType> types = {};
-  std::string name;                                         // a template (name_template.h); empty: PlainName
-  std::vector<std::pair<std::string, std::string>> labels;  // names, and templates of values
+  std::string name = {};                                         // a template (name_template.h); empty: PlainName
+  std::vector<std::pair<std::string, std::string>> labels = {};  // names, and templates of values
   bool honor_labels = false;
-  std::string help;
-  StreamShape shape;
+  std::string help = {};
+  StreamShape shape = {};
   double scale = 1;
   bool drop = false;
 };

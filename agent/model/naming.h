@@ -29,19 +29,19 @@ inline constexpr char kRoleLabel[] = "role";
 
 // How a metric is exposed. Names and text are valid for Prometheus.
 struct Exposed {
-  std::string name;  // the family's
+  std::string name = {};  // the family's
   // Of a stream: counter (the sum), gauge (the last value), histogram or summary; none was asked for: a gauge.
-  std::optional<MetricType> type;
+  std::optional<MetricType> type = {};
   // That each of its series gets; a series' own label of the same name steps aside to `exported_<name>`. The label `role` takes
   // the place of the process's role: the series belongs to the instance of that role.
-  Labels labels;
-  bool labels_yield = false;      // instead, the series' own wins
-  std::string help;               // empty: the program's own
-  std::vector<double> bounds;     // of a stream's histogram, after `scale`; ascending, finite
-  std::vector<double> quantiles;  // of a stream's summary, in (0, 1), ascending
-  double scale = 1;               // that values are multiplied by; positive, finite
+  Labels labels = {};
+  bool labels_yield = false;           // instead, the series' own wins
+  std::string help = {};               // empty: the program's own
+  std::vector<double> bounds = {};     // of a stream's histogram, after `scale`; ascending, finite
+  std::vector<double> quantiles = {};  // of a stream's summary, in (0, 1), ascending
+  double scale = 1;                    // that values are multiplied by; positive, finite
   // Of a stream: its series go when no value has come for so long. None, or 0: they stay.
-  std::optional<std::chrono::milliseconds> ttl;
+  std::optional<std::chrono::milliseconds> ttl = {};
   bool drop = false;  // not exposed at all
 };
 

@@ -1,6 +1,6 @@
 // What values are multiplied by between the program's unit and the exposed one: milliseconds to seconds is 0.001.
 //
-// A scale of 1/n divides by n, so that 300 ms become 0.3 s, the number nearest to it, and not 0.30000000000000004.
+// A scale of 1/n divides by n, so that 9 ms become 0.009 s, the number nearest to it, and not 0.009000000000000001.
 // Thread safety: a value.
 #pragma once
 

@@ -43,11 +43,14 @@ void SetLabel(Labels& labels, const std::string& name, std::string value) {
   std::sort(labels.begin(), labels.end());
 }
 
-size_t DraftLayout::AddFamily(FamilyLayout layout, Fill fill, GaugePolicy policy) {
+size_t DraftLayout::AddFamily(FamilyLayout layout, Fill fill, GaugePolicy policy, std::vector<uint32_t> cuts,
+                              std::optional<std::chrono::milliseconds> ttl) {
   Family& family = families_.emplace_back();
   family.layout = std::move(layout);
   family.fill = fill;
   family.policy = policy;
+  family.cuts = std::move(cuts);
+  family.ttl = ttl;
   return families_.size() - 1;
 }
 
@@ -164,6 +167,8 @@ MergePlan DraftLayout::Finish(std::vector<Identity> identities, Diagnostics& dia
     PlannedFamily planned;
     planned.fill = family.fill;
     planned.policy = family.policy;
+    planned.cuts = std::move(family.cuts);
+    planned.ttl = family.ttl;
     planned.values_per_series = family.layout.ValuesPerSeries();
     planned.first_series = plan.first_part.size();
     planned.series = order.size();
@@ -176,7 +181,7 @@ MergePlan DraftLayout::Finish(std::vector<Identity> identities, Diagnostics& dia
       PlaceScale(family.layout, layout.value_count, family.series[i].scale, plan);
       layout.value_count += planned.values_per_series;
     }
-    plan.families.push_back(planned);
+    plan.families.push_back(std::move(planned));
     layout.families.push_back(std::move(family.layout));
     family = {};  // a draft is larger than its layout
   }

@@ -29,7 +29,8 @@ class DraftLayout {
   explicit DraftLayout(const SeriesLimits& limits) : limits_(limits) {}
 
   // Adds an empty family and gives its index. Families come in the order of their names.
-  size_t AddFamily(FamilyLayout layout, Fill fill, GaugePolicy policy);
+  size_t AddFamily(FamilyLayout layout, Fill fill, GaugePolicy policy, std::vector<uint32_t> cuts = {},
+                   std::optional<std::chrono::milliseconds> ttl = {});
   [[nodiscard]] GaugePolicy policy(size_t family) const { return families_[family].policy; }
 
   // Adds a part to the series with these labels, which say what the program said. All parts of a series have one scale.
@@ -57,6 +58,8 @@ class DraftLayout {
     FamilyLayout layout;
     Fill fill = Fill::kCounter;
     GaugePolicy policy = GaugePolicy::kLast;
+    std::vector<uint32_t> cuts;
+    std::optional<std::chrono::milliseconds> ttl;
     std::vector<Series> series;
     std::unordered_map<std::string, uint32_t> by_key;
     std::unordered_set<std::string> refused;       // keys for which there was no room

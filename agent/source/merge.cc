@@ -6,6 +6,8 @@
 #include <limits>
 #include <utility>
 
+#include "source/stream_totals.h"
+
 namespace persia::agent {
 namespace {
 
@@ -47,7 +49,8 @@ void Merger::SetLimits(const SeriesLimits& limits) {
   }
 }
 
-std::shared_ptr<const Snapshot> Merger::Merge(std::span<const MergeInput> segments, std::chrono::system_clock::time_point now) {
+std::shared_ptr<const Snapshot> Merger::Merge(std::span<const MergeInput> segments, std::chrono::system_clock::time_point now,
+                                              std::chrono::steady_clock::time_point steady) {
   Prepare(segments);
   auto snapshot = std::make_shared<Snapshot>();
   snapshot->layout = plan_.layout;
@@ -68,11 +71,17 @@ std::shared_ptr<const Snapshot> Merger::Merge(std::span<const MergeInput> segmen
       case Fill::kTimestamp:
         FillTimestamps(family, values);
         break;
+      case Fill::kStreamSum:
+      case Fill::kStreamHistogram:
+      case Fill::kStreamSummary:
+        FillStreams(family, values);
+        break;
       case Fill::kDropped:
         FillDropped(family, values);
         break;
     }
   }
+  stream_ages_.HideOld(plan_, inputs_, steady, snapshot->values);
   for (const ScaledValue& scaled : plan_.scaled) {
     double& value = snapshot->values[scaled.value];
     if (std::bit_cast<uint64_t>(value) != kAbsent) {
@@ -94,6 +103,7 @@ void Merger::Prepare(std::span<const MergeInput> segments) {
   std::shared_ptr<const Layout> former = std::move(plan_.layout);
   plan_ = BuildMergePlan(segments, identity_, *naming_, limits_, diagnostics_);
   basis_ = std::move(basis);
+  stream_ages_.TakePlan(plan_);
   if (former != nullptr && SameLayout(*former, *plan_.layout)) {
     plan_.layout = std::move(former);  // another process of the same series: who renders keeps what it made of the layout
   }
@@ -201,6 +211,41 @@ void Merger::FillTimestamps(const PlannedFamily& family, double* values) {
       latest = std::max(latest, inputs_[part.segment].values->commons[part.cell]);
     }
     values[plan_.first_value[i]] = latest == 0 ? Absent() : static_cast<double>(latest) / 1000;
+  }
+}
+
+void Merger::FillStreams(const PlannedFamily& family, double* values) {
+  const bool histogram = family.fill == Fill::kStreamHistogram;
+  for (size_t i = family.first_series; i < family.first_series + family.series; ++i) {
+    StreamTotals totals;
+    terms_.clear();
+    for (const Part& part : plan_.PartsOf(i)) {
+      const SegmentValues& from = *inputs_[part.segment].values;
+      totals.Add(from.wholes.data() + part.cell);
+      from.AppendTerms(part.real, terms_);
+    }
+    double* out = values + plan_.first_value[i];
+    if (family.fill == Fill::kStreamSum) {
+      out[0] = Plain(Total(0));
+      continue;
+    }
+    negative_terms_.clear();
+    for (const Part& part : plan_.PartsOf(i)) {
+      inputs_[part.segment].values->AppendTerms(part.real + 1, negative_terms_);
+    }
+    std::swap(terms_, negative_terms_);
+    const double negative_sum = Total(0);
+    terms_.insert(terms_.end(), negative_terms_.begin(), negative_terms_.end());
+    out[0] = Plain(Total(0));
+    if (histogram) {
+      CountBetween(totals, family.cuts, out + 1);
+      continue;
+    }
+    out[1] = static_cast<double>(totals.Count());
+    const std::span<const double> quantiles = plan_.QuantilesOf(family);
+    for (size_t q = 0; q < quantiles.size(); ++q) {
+      out[2 + q] = Plain(StreamQuantile(totals, quantiles[q], negative_sum));
+    }
   }
 }
 

@@ -21,6 +21,7 @@
 #include "source/exact_sum.h"
 #include "source/merge_input.h"
 #include "source/merge_plan.h"
+#include "source/stream_ages.h"
 
 namespace persia::agent {
 
@@ -30,7 +31,8 @@ class Merger {
   Merger(MergeIdentity identity, const Naming& naming, Diagnostics& diagnostics, SeriesLimits limits = {});
 
   // The snapshot of these inputs. The layout is the same object as last time if no series came or went.
-  std::shared_ptr<const Snapshot> Merge(std::span<const MergeInput> segments, std::chrono::system_clock::time_point now);
+  std::shared_ptr<const Snapshot> Merge(std::span<const MergeInput> segments, std::chrono::system_clock::time_point now,
+                                        std::chrono::steady_clock::time_point steady = std::chrono::steady_clock::now());
   // From the next Merge on.
   void SetLimits(const SeriesLimits& limits);
   // The same. REQUIRES: it outlives this, or the next call.
@@ -54,6 +56,7 @@ class Merger {
   void FillDistributions(const PlannedFamily& family, double* values);
   void FillGauges(const PlannedFamily& family, double* values);
   void FillTimestamps(const PlannedFamily& family, double* values);
+  void FillStreams(const PlannedFamily& family, double* values);
   void FillDropped(const PlannedFamily& family, double* values);
   [[nodiscard]] double MergeGauge(GaugePolicy policy, std::span<const Part> parts);
   // `whole` and the sum of terms_.
@@ -69,8 +72,10 @@ class Merger {
   std::span<const MergeInput> inputs_;  // during a Merge
   // Kept from series to series for their memory.
   std::vector<double> terms_;
+  std::vector<double> negative_terms_;
   std::vector<uint64_t> counts_;
   ExactSum sum_;
+  StreamAges stream_ages_;
 };
 
 }  // namespace persia::agent

@@ -1,6 +1,8 @@
 #include "source/merge_plan.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cmath>
 #include <functional>
 #include <iterator>
@@ -10,8 +12,11 @@
 #include <unordered_map>
 #include <utility>
 
+#include "model/stream_bounds.h"
 #include "source/draft_layout.h"
 #include "source/family_table.h"
+#include "source/show.h"
+#include "source/stream_totals.h"
 
 namespace persia::agent {
 namespace {
@@ -28,60 +33,6 @@ constexpr const char* kDropReasons[] = {"bad_value",       "bad_name",      "bad
                                         "filesystem_full", "event_overrun", "event_truncated", "other"};
 static_assert(std::size(kDropReasons) == static_cast<size_t>(segment::Drop::kCount) + 1);
 
-// The families that a segment's family becomes.
-struct Show {
-  Fill fill;
-  MetricType type;
-  const char* own_name;  // null: named after the program's metric
-  const char* help;
-};
-constexpr Show kCounterShows[] = {{Fill::kCounter, MetricType::kCounter, nullptr, nullptr}};
-constexpr Show kGaugeShows[] = {{Fill::kGauge, MetricType::kGauge, nullptr, nullptr}};
-constexpr Show kStreamShows[] = {{Fill::kGauge, MetricType::kGauge, nullptr, nullptr}};
-constexpr Show kHistogramShows[] = {{Fill::kDistribution, MetricType::kHistogram, nullptr, nullptr}};
-constexpr Show kEventShows[] = {
-    {Fill::kCounter, MetricType::kCounter, "persia_events_total", "Events that the job recorded."},
-    {Fill::kTimestamp, MetricType::kGauge, "persia_event_last_timestamp_seconds",
-     "When the job last recorded the event, in seconds since 1970."},
-    {Fill::kDistribution, MetricType::kHistogram, "persia_event_interval_seconds",
-     "Time between two of the event in one process, in seconds."},
-};
-constexpr Show kDroppedShow = {Fill::kDropped, MetricType::kCounter, "persia_metrics_dropped_total",
-                               "What the job's processes could not record, by reason."};
-
-std::span<const Show> ShowsOf(Kind kind) {
-  switch (kind) {
-    case Kind::kCounter:
-      return kCounterShows;
-    case Kind::kGauge:
-      return kGaugeShows;
-    case Kind::kHistogram:
-      return kHistogramShows;
-    case Kind::kEvent:
-      return kEventShows;
-    case Kind::kStream:
-      return kStreamShows;
-  }
-  return {};
-}
-
-Part PartOf(Fill fill, Kind kind, uint32_t segment, const SegmentSeries& series) {
-  const bool event = kind == Kind::kEvent;
-  switch (fill) {
-    case Fill::kCounter:
-      // An event's count is whole, and stands behind its timestamp.
-      return event ? Part{segment, series.whole + 1, kNoPlace} : Part{segment, series.whole, series.real};
-    case Fill::kDistribution:
-      return {segment, series.whole + (event ? 3 : 1), series.real};
-    case Fill::kGauge:
-    case Fill::kTimestamp:
-      return {segment, series.common, kNoPlace};
-    case Fill::kDropped:
-      break;
-  }
-  return {segment, 0, kNoPlace};
-}
-
 // `{a="x",b="y"}`, for a label's value.
 std::string Braced(const Labels& labels) {
   std::string out = "{";
@@ -89,6 +40,17 @@ std::string Braced(const Labels& labels) {
     out += (out.size() > 1 ? "," : "") + name + "=\"" + value + "\"";
   }
   return out + "}";
+}
+
+// `0.5, 1, 2`
+std::string Listed(std::span<const double> numbers) {
+  std::string out;
+  for (const double number : numbers) {
+    std::array<char, 32> text;
+    const auto end = std::to_chars(text.data(), text.data() + text.size(), number).ptr;
+    out += (out.empty() ? "" : ", ") + std::string(text.data(), end);
+  }
+  return out;
 }
 
 class PlanBuilder {
@@ -153,7 +115,7 @@ class PlanBuilder {
       end_of_definitions_.push_back(definitions_.size());
     }
     if (!segments_.empty()) {
-      AddDefinition(kDroppedShow, {}, {});
+      AddDefinition(DroppedShow(), {}, {});
     }
   }
 
@@ -171,12 +133,15 @@ class PlanBuilder {
     }
   }
 
-  void AddDefinition(const Show& show, const SegmentFamily& family, FamilyAge age) {
+  void AddDefinition(Show show, const SegmentFamily& family, FamilyAge age) {
     std::shared_ptr<const Exposed> exposed;
     if (show.own_name == nullptr) {
       exposed = naming_.Expose({family.group, family.name, show.type});
       if (exposed->drop) {
         return;
+      }
+      if (family.kind == Kind::kStream) {
+        show = StreamShow(exposed->type);
       }
     }
     Definition definition;
@@ -184,7 +149,7 @@ class PlanBuilder {
     definition.type = show.type;
     definition.policy = family.policy;
     definition.age = std::move(age);
-    if (show.type == MetricType::kHistogram) {
+    if (show.fill == Fill::kDistribution) {
       definition.bounds = family.bounds;
     }
     if (definition.own) {
@@ -198,11 +163,28 @@ class PlanBuilder {
       definition.help = exposed->help.empty() ? SanitizeText(family.help) : exposed->help;
       definition.scale = Scale(exposed->scale);
       definition.unit = definition.scale.is_one() ? SanitizeText(family.unit) : "";
-      ScaleBounds(definition);
+      if (show.fill == Fill::kStreamHistogram) {
+        SnapBounds(definition, *exposed);
+      } else if (show.fill == Fill::kStreamSummary) {
+        definition.bounds = exposed->quantiles;
+      } else {
+        ScaleBounds(definition);
+      }
     }
     definitions_.push_back(std::move(definition));
     fills_.push_back(show.fill);
+    ttls_.push_back(family.kind == Kind::kStream ? exposed->ttl : std::nullopt);
     exposed_.push_back(std::move(exposed));
+  }
+
+  // To where the stream has counts.
+  void SnapBounds(Definition& definition, const Exposed& exposed) {
+    definition.bounds = SnapToStreamBounds(exposed.bounds, definition.scale);
+    if (definition.bounds != exposed.bounds) {
+      diagnostics_.Report("bounds", "the histogram " + definition.exposed + " has the bounds " + Listed(definition.bounds) +
+                                        " instead of " + Listed(exposed.bounds) +
+                                        ": they are where its stream counts, so that each count is exact");
+    }
   }
 
   void ScaleBounds(Definition& definition) {
@@ -233,7 +215,12 @@ class PlanBuilder {
       layout.help = definition.help;
       layout.unit = definition.unit;
       layout.bounds = definition.bounds;
-      draft_.AddFamily(std::move(layout), fills_[family.definition], definition.policy);
+      const Fill fill = fills_[family.definition];
+      std::vector<uint32_t> cuts;
+      if (fill == Fill::kStreamHistogram) {
+        cuts = StreamCuts(definition.bounds, definition.scale);
+      }
+      draft_.AddFamily(std::move(layout), fill, definition.policy, std::move(cuts), ttls_[family.definition]);
     }
   }
 
@@ -265,7 +252,7 @@ class PlanBuilder {
         if (Dropped(definition, index, series.record.family)) {
           break;
         }
-        AddSeries(definition, index, raw, segment.OrdinalOf(number), PartOf(shows[i].fill, family.kind, index, series));
+        AddSeries(definition, index, raw, segment.OrdinalOf(number), PartOf(fills_[definition], family.kind, index, series));
       }
     }
     const Placement& dropped = placements_.back();
@@ -327,6 +314,7 @@ class PlanBuilder {
   std::vector<std::map<std::string, uint32_t>> identity_indexes_;  // by segment and such a role; "": the segment's own
   std::vector<Definition> definitions_;                            // the last one is of the dropped counts
   std::vector<Fill> fills_;                                        // by definition
+  std::vector<std::optional<std::chrono::milliseconds>> ttls_;     // by definition; of streams alone
   std::vector<std::shared_ptr<const Exposed>> exposed_;            // by definition; null for the agent's own
   std::unordered_map<size_t, std::string> role_of_;                // by definition, where the naming gives one
   std::vector<std::vector<size_t>> first_definitions_;             // by segment and family

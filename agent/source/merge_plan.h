@@ -5,9 +5,11 @@
 // walk over arrays. Thread safety: a plan is immutable once built; building is not thread-safe.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,23 +31,28 @@ struct MergeIdentity {
 
 // How the values of a family's series come out of the segments.
 enum class Fill : uint8_t {
-  kCounter,       // whole cells and sums of doubles, added
-  kDistribution,  // a sum of doubles, and buckets of whole cells, added
-  kGauge,         // common cells, merged by the family's policy
-  kTimestamp,     // common cells, the latest, from milliseconds to seconds
-  kDropped,       // the header's dropped counts
+  kCounter,          // whole cells and sums of doubles, added
+  kDistribution,     // a sum of doubles, and buckets of whole cells, added
+  kGauge,            // common cells, merged by the family's policy
+  kTimestamp,        // common cells, the latest, from milliseconds to seconds
+  kStreamSum,        // of a stream: the sum of its positive values
+  kStreamHistogram,  // of a stream: the sum, and buckets between the family's cuts
+  kStreamSummary,    // of a stream: the sum, the count, and quantiles
+  kDropped,          // the header's dropped counts
 };
 
 // One segment's share in a series: places in the arrays of SegmentValues.
 struct Part {
   uint32_t segment;  // index into the segments that the plan was made from
   uint32_t cell;     // a whole or common cell, the first bucket, or the index of a dropped count
-  uint32_t real;     // kNoPlace: none
+  uint32_t real;     // kNoPlace: none; of a stream that is shown as a gauge its first cell instead
 };
 
 struct PlannedFamily {
   Fill fill = Fill::kCounter;
   GaugePolicy policy = GaugePolicy::kLast;
+  std::vector<uint32_t> cuts;                    // of a stream's histogram: see StreamCuts
+  std::optional<std::chrono::milliseconds> ttl;  // of a stream: its series go when no value has come for so long
   size_t values_per_series = 1;
   size_t first_series = 0;  // of the walk, counted over all families
   size_t series = 0;
@@ -84,6 +91,10 @@ struct MergePlan {
   std::vector<ScaledValue> scaled;
   SeriesLeftOut left_out;
 
+  // Of a summary.
+  [[nodiscard]] std::span<const double> QuantilesOf(const PlannedFamily& family) const {
+    return layout->families[static_cast<size_t>(&family - families.data())].bounds;
+  }
   [[nodiscard]] std::span<const Part> PartsOf(size_t series) const {
     return {parts.data() + first_part[series], first_part[series + 1] - first_part[series]};
   }

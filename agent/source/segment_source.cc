@@ -57,7 +57,7 @@ Result<std::shared_ptr<const Snapshot>> SegmentSource::Collect() {
   for (const MergeInput& input : inputs) {
     stats_.dropped = std::accumulate(std::begin(input.values->dropped), std::end(input.values->dropped), stats_.dropped);
   }
-  auto snapshot = merger_->Merge(inputs, now_.wall);
+  auto snapshot = merger_->Merge(inputs, now_.wall, now_.steady);
   for (const FamilyLayout& family : snapshot->layout->families) {
     stats_.series += family.series.size();
   }

@@ -88,7 +88,7 @@ SegmentSource& JobDirectoryTest::source() {
 void JobDirectoryTest::UseOptions(SegmentSourceOptions options) {
   options.directory = directory();
   options.job = "dlrm";
-  source_ = std::make_unique<SegmentSource>(std::move(options));
+  source_ = std::make_unique<SegmentSource>(std::move(options), naming_);
 }
 
 std::shared_ptr<const Snapshot> JobDirectoryTest::Collect() {

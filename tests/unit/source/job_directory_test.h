@@ -50,6 +50,8 @@ class JobDirectoryTest : public ::testing::Test {
   // What there is to log.
   std::vector<std::string> Diagnosed();
 
+  std::shared_ptr<const Naming> naming_;  // of the next UseOptions
+
  private:
   const TemporaryDirectory directory_{"/dev/shm"};
   std::unique_ptr<SegmentSource> source_;

@@ -1,0 +1,214 @@
+#include "app/mapping_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+
+#include "temporary_directory.h"
+
+namespace persia::agent {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+
+// The rules of a list of mappings, given as its lines.
+MappingFile Parse(const std::string& text) { return ParseMapping("m.yaml", text); }
+
+std::shared_ptr<const Exposed> ExposedBy(const std::string& text, std::string_view name, std::string_view group = "g") {
+  const MappingFile file = Parse(text);
+  EXPECT_THAT(file.errors, IsEmpty());
+  return file.rules == nullptr ? std::make_shared<const Exposed>() : file.rules->Expose({group, name, MetricType::kUntyped});
+}
+
+TEST(MappingFile, ARuleHasAllItsParts) {
+  const std::string text = R"(
+mappings:
+- match: a.*
+  group: g
+  name: ${1}_seconds
+  labels: {role: $1, stage: fit}
+  help: How long.
+  type: histogram
+  buckets: [.5, 1, 2e0]
+  scale: 0.001
+  ttl: 1m20s
+- match: ^b\d$
+  match_type: regex
+  type: summary
+  quantiles: [0.9, 0.5]
+- match: c
+  action: drop
+)";
+  const auto first = ExposedBy(text, "a.x");
+  EXPECT_EQ(first->name, "x_seconds");
+  EXPECT_THAT(first->labels, ElementsAre(Pair("role", "x"), Pair("stage", "fit")));
+  EXPECT_EQ(first->help, "How long.");
+  EXPECT_EQ(first->type, MetricType::kHistogram);
+  EXPECT_THAT(first->bounds, ElementsAre(0.5, 1, 2));
+  EXPECT_EQ(first->scale, 0.001);
+  EXPECT_EQ(first->ttl, std::chrono::seconds(80));
+  EXPECT_EQ(ExposedBy(text, "a.x", "other")->name, "other_a_x");
+  EXPECT_THAT(ExposedBy(text, "b7")->quantiles, ElementsAre(0.5, 0.9));
+  EXPECT_TRUE(ExposedBy(text, "c")->drop);
+  const MappingFile file = Parse(text);
+  EXPECT_EQ(file.rules->RuleFor({"g", "b7", MetricType::kUntyped})->place, "m.yaml:12");
+  EXPECT_THAT(file.notes, IsEmpty());
+}
+
+TEST(MappingFile, DefaultsHoldWhereARuleSaysNothing) {
+  const std::string text = R"(
+defaults: {match_type: regex, type: summary, quantiles: [0.5], ttl: 5m, group: g, glob_disable_ordering: true}
+mappings:
+- match: ^a
+- match: b.*
+  match_type: glob
+  type: counter
+  ttl: 0
+- match: b.c
+  match_type: glob
+  name: specific
+)";
+  EXPECT_EQ(ExposedBy(text, "abc")->type, MetricType::kSummary);
+  EXPECT_THAT(ExposedBy(text, "abc")->quantiles, ElementsAre(0.5));
+  EXPECT_EQ(ExposedBy(text, "abc")->ttl, std::chrono::minutes(5));
+  EXPECT_EQ(ExposedBy(text, "b.x")->type, MetricType::kCounter);
+  EXPECT_EQ(ExposedBy(text, "b.x")->ttl, std::chrono::minutes(0));
+  EXPECT_EQ(ExposedBy(text, "b.c")->name, "specific");
+  EXPECT_EQ(ExposedBy(text, "no rule")->type, MetricType::kSummary);
+}
+
+TEST(MappingFile, BucketsAloneAskForAHistogramAndQuantilesForASummary) {
+  const std::string text = "mappings:\n- {match: h, buckets: [1]}\n- {match: s, quantiles: [0.5]}\n- {match: g}\n";
+  EXPECT_EQ(ExposedBy(text, "h")->type, MetricType::kHistogram);
+  EXPECT_EQ(ExposedBy(text, "s")->type, MetricType::kSummary);
+  EXPECT_EQ(ExposedBy(text, "g")->type, std::nullopt);
+}
+
+TEST(MappingFile, WhatIsWrongHasItsPlace) {
+  const struct {
+    std::string text;
+    const char* error;
+  } cases[] = {
+      {"", "m.yaml:1:1: expected rules (mappings: ...), found nothing"},
+      {"[a]", "m.yaml:1:1: expected rules (mappings: ...), found a list"},
+      {"mapings: []", "m.yaml:1:1: unknown key \"mapings\"; did you mean \"mappings\"?"},
+      {"mappings: {}", "m.yaml:1:11: mappings: expected a list of rules (- match: ...), found a map"},
+      {"mappings: []\nmappings: []", "m.yaml:2:1: \"mappings\" is given twice: first in line 1"},
+      {"mappings:\n- a", "m.yaml:2:3: expected a rule (match: ...), found a value"},
+      {"mappings:\n- name: a", "m.yaml:2:3: a rule without match"},
+      {"mappings:\n- match: a\n  name:", "m.yaml:3:3: name: the value is missing"},
+      {"mappings:\n- match: a\n  nmae: b", "m.yaml:3:3: unknown key \"nmae\"; did you mean \"name\"?"},
+      {"mappings:\n- match: a\n  match: b", "m.yaml:3:3: \"match\" is given twice: first in line 2"},
+      {"mappings:\n- match: a\n  type: gague", "m.yaml:3:9: unknown type \"gague\" (gauge, counter, histogram, summary)"},
+      {"mappings:\n- match: a\n  match_type: globe",
+       "m.yaml:3:15: match_type: \"globe\" is not one of: glob, regex; did you mean \"glob\"?"},
+      {"mappings:\n- match: a\n  match_metric_type: timer",
+       "m.yaml:3:22: unknown type of metrics \"timer\" (counter, gauge, histogram, stream, observer)"},
+      {"mappings:\n- match: a\n  action: dorp",
+       "m.yaml:3:11: action: \"dorp\" is not one of: map, drop; did you mean \"drop\"?"},
+      {"mappings:\n- match: [a]", "m.yaml:2:10: match: expected a text, found a list"},
+      {"mappings:\n- match: a*",
+       "m.yaml:2:10: match: \"a*\" has a * that is not a whole component between dots; match_type: regex can say that"},
+      {"mappings:\n- match: a..b", "m.yaml:2:10: match: \"a..b\" has an empty component: two dots, or one at an end"},
+      {"mappings:\n- match: (\n  match_type: regex", "m.yaml:2:10: match: \"(\" is not a regular expression: missing ): ("},
+      {"mappings:\n- match: a\n  group: b*", "m.yaml:3:10: group: \"b*\" has a *"},
+      {"mappings:\n- match: a.*\n  name: $2", "m.yaml:3:9: name: \"$2\" $2 stands for nothing: the match captures $1"},
+      {"mappings:\n- match: a\n  name: a-b", "m.yaml:3:9: name: \"a-b\" is not a metric's name"},
+      {"mappings:\n- match: a\n  name: 1a", "m.yaml:3:9: name: \"1a\" is not a metric's name"},
+      {"mappings:\n- match: a\n  labels: x", "m.yaml:3:11: labels: expected a map (role: $1), found a value"},
+      {"mappings:\n- match: a\n  labels: {x: $1}",
+       "m.yaml:3:15: labels.x: \"$1\" $1 stands for nothing: the match captures nothing"},
+      {"mappings:\n- match: a\n  labels: {x-y: 1}", "m.yaml:3:12: labels: \"x-y\" is not a label's name"},
+      {"mappings:\n- match: a\n  labels: {__x: 1}", "m.yaml:3:12: labels: \"__x\" is not a label's name"},
+      {"mappings:\n- match: a\n  labels: {x: 1, x: 2}", "m.yaml:3:18: labels: \"x\" is given twice"},
+      {"mappings:\n- match: a\n  labels: {x: [1]}", "m.yaml:3:15: labels.x: expected a text, found a list"},
+      {"mappings:\n- match: a\n  scale: 0",
+       "m.yaml:3:10: \"0\" is not a number to multiply by (0.001: milliseconds to seconds)"},
+      {"mappings:\n- match: a\n  scale: -1", "m.yaml:3:10: \"-1\" is not a number to multiply by"},
+      {"mappings:\n- match: a\n  scale: ms", "m.yaml:3:10: \"ms\" is not a number to multiply by"},
+      {"mappings:\n- match: a\n  ttl: 5", "m.yaml:3:8: \"5\" is not a duration (30s, 5m, 1m20s; 0: for ever)"},
+      {"mappings:\n- match: a\n  ttl: -5s", "m.yaml:3:8: \"-5s\" is not a duration"},
+      {"mappings:\n- match: a\n  ttl: 1e9h", "m.yaml:3:8: \"1e9h\" is not a duration"},
+      {"mappings:\n- match: a\n  buckets: []", "m.yaml:3:12: buckets: expected a list of 1 to 500 upper bounds"},
+      {"mappings:\n- match: a\n  buckets: [1, x]", "m.yaml:3:16: buckets: \"x\" is not a number"},
+      {"mappings:\n- match: a\n  buckets: [1, .inf]",
+       "m.yaml:3:16: buckets: \".inf\" is not a number (the bucket up to +Inf is there by itself)"},
+      {"mappings:\n- match: a\n  buckets: [2, 1]", "m.yaml:3:16: buckets: \"1\" is not larger than the bound before it"},
+      {"mappings:\n- match: a\n  type: gauge\n  buckets: [1]", "m.yaml:4:12: buckets need type: histogram"},
+      {"mappings:\n- match: a\n  quantiles: [99]", "m.yaml:3:15: quantiles: \"99\" is not a number between 0 and 1"},
+      {"mappings:\n- match: a\n  type: histogram\n  quantiles: [0.5]", "m.yaml:4:14: quantiles need type: summary"},
+      {"mappings:\n- match: a\n  type: summary\n  observer_type: histogram",
+       "m.yaml:4:18: observer_type: says another type than type does"},
+      {"mappings:\n- match: a\n  summary_options: {quantiles: [{quantil: 1}]}",
+       "m.yaml:3:34: quantiles: unknown key \"quantil\" (quantile, error)"},
+      {"defaults: 5", "m.yaml:1:11: defaults: expected keys (match_type: ...), found a value"},
+      {"defaults: {name: x}", "m.yaml:1:12: defaults: unknown key \"name\""},
+      {"mappings: [", "m.yaml:"},
+  };
+  for (const auto& one : cases) {
+    const MappingFile file = Parse(one.text);
+    EXPECT_EQ(file.rules, nullptr) << one.text;
+    EXPECT_THAT(file.errors, Contains(HasSubstr(one.error))) << one.text;
+  }
+}
+
+TEST(MappingFile, EachErrorIsSaid) {
+  const MappingFile file = Parse("mappings:\n- match: a*\n  type: x\n- name: b\n- match: c\n  scale: y\n");
+  EXPECT_EQ(file.errors.size(), 4U);
+}
+
+TEST(MappingFile, WhatHasNoEffectIsNoted) {
+  const struct {
+    std::string text;
+    const char* note;
+  } cases[] = {
+      {"mappings:\n- match: a\n  labels: {job: x}",
+       "m.yaml:3:12: label job belongs to the agent or a format; it is shown as exported_job"},
+      {"mappings:\n- match: a\n  match_metric_type: counter\n  type: gauge", "m.yaml:4:3: type has no effect"},
+      {"mappings:\n- match: a\n- match: a", "m.yaml:3:3: this rule never matches: the one of line 2 takes all that it would"},
+      {"mappings:\n- match: a\n  summary_options: {max_age: 1m, quantiles: [0.5]}", "m.yaml:3:21: max_age has no effect"},
+  };
+  for (const auto& one : cases) {
+    const MappingFile file = Parse(one.text);
+    EXPECT_NE(file.rules, nullptr) << one.text;
+    EXPECT_THAT(file.notes, ElementsAre(HasSubstr(one.note))) << one.text;
+  }
+  EXPECT_THAT(Parse("mappings:\n- match: a\n  labels: {role: x}\n- match: a\n  group: g\n").notes, IsEmpty());
+}
+
+TEST(MappingFile, DurationsAreWrittenAsInGo) {
+  const auto ttl = [](const std::string& text) {
+    return ExposedBy("mappings:\n- {match: a, ttl: " + text + "}", "a")->ttl->count();
+  };
+  EXPECT_EQ(ttl("0"), 0);
+  EXPECT_EQ(ttl("0s"), 0);
+  EXPECT_EQ(ttl("1500ms"), 1500);
+  EXPECT_EQ(ttl("1.5h"), 5'400'000);
+  EXPECT_EQ(ttl("1h2m3s4ms"), 3'723'004);
+  EXPECT_EQ(ttl("1ns"), 1);  // and not for ever
+}
+
+TEST(MappingFile, TheSettingNamesAFileOrTheBundledRulesOrNone) {
+  const TemporaryDirectory directory;
+  std::ofstream(directory / "m.yaml") << "mappings:\n- match: a\n  name: from_file\n";
+  const MappingFile read = ReadMapping(directory / "m.yaml");
+  ASSERT_NE(read.rules, nullptr);
+  EXPECT_EQ(read.rules->Expose({"", "a"})->name, "from_file");
+  EXPECT_EQ(read.rules->rules()[0].place, directory / "m.yaml:2");
+  EXPECT_THAT(ReadMapping(directory / "no.yaml").errors, ElementsAre(HasSubstr("no.yaml")));
+  EXPECT_EQ(ReadMapping("none").rules, nullptr);
+  EXPECT_THAT(ReadMapping("none").errors, IsEmpty());
+  const MappingFile bundled = ReadMapping("");
+  EXPECT_THAT(bundled.errors, IsEmpty());
+  EXPECT_THAT(bundled.notes, IsEmpty());
+  EXPECT_FALSE(bundled.rules->rules().empty());
+}
+
+}  // namespace
+}  // namespace persia::agent

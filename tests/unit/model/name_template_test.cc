@@ -1,0 +1,49 @@
+#include "model/name_template.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace persia::agent {
+namespace {
+
+std::string Filled(std::string_view text) {
+  const std::vector<std::string_view> captures = {"whole", "one", "two"};
+  const auto parsed = NameTemplate::Parse(text, 2);
+  return parsed.ok() ? parsed.value().Fill("g", captures) : "error: " + parsed.error();
+}
+
+TEST(NameTemplate, ReferencesAreFilledIn) {
+  const struct {
+    const char* text;
+    const char* filled;
+  } cases[] = {
+      {"", ""},
+      {"plain", "plain"},
+      {"$1", "one"},
+      {"${2}_total", "two_total"},
+      {"$1_total", "one_total"},
+      {"a_$1$2_$0", "a_onetwo_whole"},
+      {"${group}_x", "g_x"},
+      {"5$$", "5$"},
+      {"$$1", "$1"},
+  };
+  for (const auto& one : cases) {
+    EXPECT_EQ(Filled(one.text), one.filled) << one.text;
+  }
+}
+
+TEST(NameTemplate, WhatStandsForNothingIsRefused) {
+  for (const char* text : {"$", "a$", "$x", "${", "${}", "${x}", "${1", "$-1", "${99999999999}"}) {
+    EXPECT_EQ(Filled(text), "error: a $ must be followed by what it stands for ($1, ${1}, ${group}); $$ is a dollar") << text;
+  }
+  EXPECT_EQ(Filled("$3"), "error: $3 stands for nothing: the match captures $1 to $2");
+  EXPECT_EQ(Filled("${12}"), "error: $12 stands for nothing: the match captures $1 to $2");
+  EXPECT_EQ(NameTemplate::Parse("$1", 0).error(),
+            "$1 stands for nothing: the match captures nothing ($0 is the whole of what matched)");
+}
+
+}  // namespace
+}  // namespace persia::agent

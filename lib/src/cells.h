@@ -19,7 +19,14 @@ inline internal::Cell* OwnCell(uint32_t slot) noexcept {
 }
 
 // The cell that the process shares.
-inline internal::Cell& CommonCell(uint32_t slot) noexcept { return internal::CellIn(Registry::Get().CommonChunk(slot), slot); }
+inline internal::Cell& CommonCell(uint32_t slot) noexcept {
+  // Acquire, with the release in EnsureCommonChunk: whoever sees the table sees the chunks in it.
+  internal::Cell* chunk = internal::ChunkOf(internal::common_lane.load(std::memory_order_acquire), slot);
+  if (chunk == nullptr) [[unlikely]] {
+    chunk = Registry::Get().CommonChunk(slot);
+  }
+  return internal::CellIn(chunk, slot);
+}
 
 // Replaces a shared double by `change(its bits)`.
 template <class Change>

@@ -159,4 +159,6 @@ template class Family<Histogram>;
 
 InitResult Init(const Options& options) noexcept { return Registry::Get().Init(options); }
 
+bool Exporting() noexcept { return Registry::Get().Exporting(); }
+
 }  // namespace persia::metrics

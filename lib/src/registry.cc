@@ -98,7 +98,11 @@ Registry& Registry::Get() noexcept {
 
 FamilyNode* Registry::FindOrAddFamily(const FamilyRequest& request) noexcept try {
   const size_t hash = Finish(Mix(Mix(0, request.group), request.name));
-  const auto matches = [&](const FamilyNode& node) { return node.group == request.group && node.name == request.name; };
+  // Events are counted under names of their own: torchelastic has metrics and events of one name.
+  const bool event = request.kind == segment::Kind::kEvent;
+  const auto matches = [&](const FamilyNode& node) {
+    return node.group == request.group && node.name == request.name && (node.kind == segment::Kind::kEvent) == event;
+  };
   FamilyNode* node = families_.Find(hash, matches);
   if (node == nullptr) {
     if (request.name.empty() || request.name.size() > kMaxNameBytes || request.group.size() > kMaxNameBytes) {

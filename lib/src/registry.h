@@ -74,6 +74,8 @@ class Registry {
   uint32_t FindOrAddChild(internal::FamilyNode* family, const LabelSet& labels) noexcept PERSIA_EXCLUDES(mutex_);
 
   InitResult Init(const Options& options) noexcept PERSIA_EXCLUDES(mutex_);
+  // Opens the segment if the environment asks for it.
+  bool Exporting() noexcept PERSIA_EXCLUDES(mutex_);
 
   // The calling thread's chunk for `slot`, claimed if need be. Null: there is none to be had, use CommonChunk.
   internal::Cell* ClaimChunk(uint32_t slot) noexcept PERSIA_EXCLUDES(mutex_);

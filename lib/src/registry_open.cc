@@ -37,6 +37,13 @@ InitResult Registry::Init(const Options& options) noexcept try {
   return {};
 }
 
+bool Registry::Exporting() noexcept try {
+  MutexLock lock(mutex_);
+  return Open() && state_ == State::kExporting;
+} catch (const std::exception&) {
+  return false;
+}
+
 bool Registry::Open() {
   if (state_ != State::kUnopened) {
     return true;

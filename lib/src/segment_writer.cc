@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -14,6 +15,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "persia/metrics/internal/language.h"
+
 namespace persia::metrics {
 namespace {
 
@@ -22,7 +25,8 @@ using segment::Header;
 using segment::kChunkBytes;
 using segment::kPageBytes;
 
-constexpr std::string_view kLanguage = "c++";
+// Relaxed: a binding sets it before there is a metric.
+constinit std::atomic<const char*> language = "c++";
 constexpr uint64_t kDefaultBytes = 16ULL << 20;
 constexpr uint64_t kLeastBytes = 256ULL << 10;
 constexpr uint64_t kMostBytes = 1ULL << 30;
@@ -91,6 +95,8 @@ std::string FileName(const Header& header) {
 }
 
 }  // namespace
+
+void internal::SetLanguage(const char* name) noexcept { language.store(name, std::memory_order_relaxed); }
 
 bool SegmentWriter::Create(uint64_t requested_bytes) {
   const uint64_t wanted = requested_bytes == 0 ? kDefaultBytes : requested_bytes;
@@ -189,7 +195,7 @@ bool SegmentWriter::AddIdentity(const Identity& identity) {
 
 bool SegmentWriter::AddWriter() {
   std::string body;
-  AppendString(&body, kLanguage);
+  AppendString(&body, language.load(std::memory_order_relaxed));
   AppendString(&body, PERSIA_METRICS_VERSION);
   return AppendRecord(segment::RecordType::kWriter, body);
 }

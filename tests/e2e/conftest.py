@@ -4,6 +4,7 @@ Everything listens on free ports of loopback. Every process is ended by its pid 
 checked to be empty.
 """
 
+import contextlib
 import os
 import re
 import shutil
@@ -23,6 +24,8 @@ from servers import ROOT, Gateway, Process, Prometheus, fetch, free_port, wait_u
 BUILD = Path(os.environ.get("PERSIA_BUILD_DIR", ROOT / "build/release"))
 AGENT = BUILD / "agent/app/persia-metrics-agent"
 WORKER = BUILD / "tests/e2e/worker/e2e_worker"
+PYTHON = "/usr/bin/python3"  # the one that the package is built for
+PYTHON_PACKAGE = BUILD / "lib/python"
 EMBEDDING_JOB = BUILD / "examples/embedding_job/embedding_job"
 
 # Under nohup, or behind a shell's `&`, the tests would hand an ignored signal down to the programs under test, and a shell cannot
@@ -31,7 +34,7 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Variables through which the tests' own surroundings could reach the programs under test.
-_FOREIGN = ("PERSIA_", "TORCHELASTIC_", "REPLICA_INDEX", "RANK")
+_FOREIGN = ("PERSIA_", "TORCHELASTIC_", "REPLICA_INDEX", "RANK", "BENCHMARK_AI", "PYTHON")
 
 
 def environment(**extra):
@@ -90,8 +93,60 @@ class Worker(Process):
         return self.wait()
 
 
+class PythonWorker(Process):
+    """A program in Python that imports persia_metrics. It may wait for `go()` or `succeed()` by reading a line."""
+
+    def wait_for(self, word):
+        """Waits until it has printed the word; fails at once if it ended without."""
+
+        def seen():
+            if word in self.output():
+                return True
+            if not self.running():
+                raise RuntimeError(f"it ended with {self.popen.returncode}:\n{self.output()[-4000:]}")
+            return False
+
+        wait_until(seen, f"the worker to print {word!r}")
+
+    def go(self):
+        self.popen.stdin.write("go\n")
+        self.popen.stdin.flush()
+
+    def succeed(self):
+        """Lets it go on to its end, and gives what it printed."""
+        with contextlib.suppress(BrokenPipeError):  # it has ended already
+            self.go()
+        with contextlib.suppress(BrokenPipeError):
+            self.popen.stdin.close()
+        code = self.wait()
+        assert code == 0, f"it ended with {code}:\n{self.output()[-4000:]}"
+        return self.output()
+
+
 class WorkerUnderAgent(Agent, Worker):
     """An agent in exec mode and the worker that it runs."""
+
+
+@pytest.fixture
+def run_python(tmp_path):
+    """Runs a Python program in which metrics are off, unless `env` says otherwise, and gives what it printed."""
+
+    def run(source, code=0, **env):
+        script = tmp_path / "program.py"
+        script.write_text(source)
+        result = subprocess.run(
+            [PYTHON, script],
+            env=environment(**{"PYTHONPATH": str(PYTHON_PACKAGE), **env}),
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=60,
+        )
+        assert result.returncode == code, result.stdout
+        return result.stdout
+
+    return run
 
 
 @pytest.fixture
@@ -202,6 +257,16 @@ class Job:
         """A worker that an agent did not start."""
         env = environment(PERSIA_METRICS_DIR=str(self.segments), PERSIA_JOB_NAME=self.name, PERSIA_ROLE=role, REPLICA_INDEX=str(replica))
         worker = Worker([WORKER], self._log("worker"), env=env, stdin=subprocess.PIPE)
+        self._started(worker)
+        return worker
+
+    def python(self, source, **env):
+        """A Python program that an agent did not start, from its text, which is a file: spawned processes read it again."""
+        script = self.directory / f"worker_{self._count}.py"
+        script.write_text(source)
+        who = {"PERSIA_METRICS_DIR": str(self.segments), "PERSIA_JOB_NAME": self.name, "PERSIA_ROLE": "trainer"}
+        env = environment(**{"PYTHONPATH": str(PYTHON_PACKAGE), "PYTHONUNBUFFERED": "1", **who, **env})
+        worker = PythonWorker([PYTHON, script], self._log("python"), env=env, stdin=subprocess.PIPE)
         self._started(worker)
         return worker
 

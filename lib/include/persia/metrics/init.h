@@ -44,4 +44,8 @@ struct InitResult {
 // Thread safety: any thread.
 PERSIA_METRICS_API InitResult Init(const Options& options = {}) noexcept;
 
+// Whether an agent can see this process's metrics: Init or the environment asked for it, and nobody forbade it. For those who
+// do something else with their values when metrics are off. Thread safety: any thread.
+PERSIA_METRICS_API bool Exporting() noexcept;
+
 }  // namespace persia::metrics

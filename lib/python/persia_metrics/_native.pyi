@@ -1,0 +1,45 @@
+"""The native module: the library's handles. Use what persia_metrics makes of them."""
+
+from typing import Any, Dict, Optional, Sequence, SupportsFloat, SupportsIndex, Tuple, Union
+
+__version__: str
+
+_Number = Union[float, SupportsFloat, SupportsIndex]
+_Labels = Optional[Sequence[Tuple[str, str]]]
+
+class Counter:
+    def __new__(cls, group: str, name: str, help: str, unit: str, labels: _Labels) -> Counter: ...
+    def inc(self, amount: _Number = 1) -> None:
+        """Adds `amount`. A negative or non-finite one is ignored and counted as dropped."""
+
+class Gauge:
+    def __new__(cls, group: str, name: str, help: str, unit: str, labels: _Labels, merge: int) -> Gauge: ...
+    def inc(self, amount: _Number = 1) -> None:
+        """Adds `amount`; a gauge that was never set counts as 0."""
+    def dec(self, amount: _Number = 1) -> None:
+        """Takes `amount` away; a gauge that was never set counts as 0."""
+    def set(self, value: _Number) -> None:
+        """Sets the value: any float, NaN and infinities too."""
+
+class Histogram:
+    def __new__(cls, group: str, name: str, help: str, unit: str, labels: _Labels, bounds: Tuple[float, ...]) -> Histogram: ...
+    def observe(self, amount: _Number) -> None:
+        """Adds one observation. NaN is ignored and counted as dropped."""
+
+class Stream:
+    def __new__(cls, group: str, name: str) -> Stream: ...
+    def add(self, value: _Number) -> None:
+        """Records a value. A NaN becomes the last value and has no part in sums and buckets."""
+
+def init(
+    job_name: Optional[str],
+    role: Optional[str],
+    replica: Optional[int],
+    labels: Sequence[Tuple[str, str]],
+    metrics_dir: Optional[str],
+    enabled: bool,
+    /,
+) -> Tuple[bool, str]: ...
+def exporting() -> bool: ...
+def count_event(name: object, type: object, timestamp: object, /) -> bool: ...
+def keep_event(name: object, type: object, metadata: Dict[Any, Any], timestamp: object, /) -> None: ...

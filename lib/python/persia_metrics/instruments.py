@@ -1,0 +1,224 @@
+"""Counter, Gauge and Histogram, called as prometheus_client's are, and kept in the segment that the job's agent reads.
+
+The methods that run in training steps (`inc`, `dec`, `set`, `observe`) are the native module's; what stands here is called
+rarely. A metric is named by (group, name); asking twice for one gives the same series. Thread safety: any method, any thread.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any, Callable, Dict, Iterable, Optional, Sequence, Tuple, Type, TypeVar
+
+from . import _native
+from .timing import ExceptionCounter, ExceptionTypes, InprogressTracker, Timer
+
+_Self = TypeVar("_Self", bound="_Labelled")
+
+# As the library numbers them (GaugeMerge in instruments.h), and what prometheus_client's multiprocess modes come to: the agent
+# keeps what ended processes set for a while, which is why the live* modes are not modes of their own.
+_MERGES = {"last": 0, "sum": 1, "min": 2, "max": 3, "avg": 4, "each": 5}
+_MULTIPROCESS_MODES = {"all": "each", "mostrecent": "last", "min": "min", "max": "max", "sum": "sum"}
+
+
+class _Labelled:
+    """A metric with label names is a family: `labels()` gives its series."""
+
+    __slots__ = ()
+
+    # What the constructor was told, for series and for pickles.
+    _arguments: Tuple[Any, ...]
+    _label_names: Tuple[str, ...]
+    _values: Optional[Tuple[str, ...]]
+    _children: Optional[Dict[Tuple[object, ...], Any]]
+    _handle: Any  # the native type that the class is made of
+
+    def labels(self: _Self, *labelvalues: object, **labelkwargs: object) -> _Self:
+        """The series with these label values, given in the order of the names or by name; made when it is new, and kept.
+
+        Keep the result where it is hot: it saves the look-up.
+        """
+        children = self._children
+        if children is not None and not labelkwargs:
+            try:
+                return children[labelvalues]  # type: ignore[no-any-return]
+            except (KeyError, TypeError):  # new, or not hashable
+                pass
+        return self._new_child(labelvalues, labelkwargs)
+
+    def _new_child(self: _Self, values: Tuple[object, ...], named: Dict[str, object]) -> _Self:
+        if self._children is None:
+            raise ValueError("this metric has no label names" if not self._label_names else "this series has its labels already")
+        if values and named:
+            raise ValueError("label values are given by position or by name, not both")
+        if named:
+            if sorted(named) != sorted(self._label_names):
+                raise ValueError(f"label names must be {sorted(self._label_names)}, not {sorted(named)}")
+            values = tuple(named[name] for name in self._label_names)
+        elif len(values) != len(self._label_names):
+            raise ValueError(f"{len(self._label_names)} label values are needed ({', '.join(self._label_names)}), not {len(values)}")
+        texts = tuple(map(str, values))
+        # Two threads may both come here with one set of labels: both handles are of the same series.
+        child: Optional[_Self] = self._children.get(texts)
+        if child is None:
+            child = self._children.setdefault(texts, _series(type(self), self._arguments, texts))
+        return child
+
+    def __reduce__(self) -> Tuple[Callable[..., Any], Tuple[Any, ...]]:
+        """A metric that is sent to another process is that process's series of the same name."""
+        return _unpickle, (type(self), self._arguments, self._values)
+
+    def __repr__(self) -> str:
+        group, name = self._arguments[:2]
+        labels = dict(zip(self._label_names, self._values or ()))
+        return f"<{type(self).__name__} {group + ' ' if group else ''}{name}{labels or ''}>"
+
+
+def _series(kind: Type[_Self], arguments: Tuple[Any, ...], values: Optional[Tuple[str, ...]]) -> _Self:
+    """The object of a family (`values` None, while it has label names) or of a series."""
+    group, name, documentation, unit, label_names, *more = arguments
+    family = bool(label_names) and values is None
+    labels = None if family else tuple(zip(label_names, values or ()))
+    made: _Self = kind._handle.__new__(kind, group, name, documentation, unit, labels, *more)
+    made._arguments = arguments
+    made._label_names = label_names
+    made._values = values
+    made._children = {} if family else None
+    return made
+
+
+def _unpickle(kind: Any, arguments: Tuple[Any, ...], values: Optional[Tuple[str, ...]]) -> Any:
+    return _series(kind, arguments, values)
+
+
+def _names(
+    name: str, documentation: str, labelnames: Iterable[str], namespace: str, subsystem: str, unit: str, group: str
+) -> Tuple[str, str, str, str, Tuple[str, ...]]:
+    if namespace and group:
+        raise ValueError("`namespace` is prometheus_client's word for `group`: give one of them")
+    if isinstance(labelnames, str):
+        raise TypeError(f"labelnames must be several names, not the one string {labelnames!r}")
+    if subsystem:
+        name = f"{subsystem}_{name}"
+    if unit and not name.endswith("_" + unit):
+        name += "_" + unit
+    label_names = tuple(labelnames)
+    if len(set(label_names)) != len(label_names):
+        raise ValueError(f"a label name stands twice in {label_names}")
+    return group or namespace, name, documentation, unit, label_names
+
+
+class Counter(_Labelled, _native.Counter):
+    """A number that only goes up: batches trained, bytes sent. Starts at 0.
+
+    Exported as `<group>_<name>`, or `<name>` without a group. `namespace` is another word for `group`; `subsystem` and `unit`
+    become part of the name, as in prometheus_client; `_total` does not.
+    """
+
+    __slots__ = ("_arguments", "_label_names", "_values", "_children")
+    _handle = _native.Counter
+
+    def __new__(
+        cls,
+        name: str,
+        documentation: str = "",
+        labelnames: Iterable[str] = (),
+        namespace: str = "",
+        subsystem: str = "",
+        unit: str = "",
+        *,
+        group: str = "",
+    ) -> Counter:
+        return _series(cls, _names(name, documentation, labelnames, namespace, subsystem, unit, group), None)
+
+    def count_exceptions(self, exception: ExceptionTypes = Exception) -> ExceptionCounter:
+        """Counts exceptions of these types in a `with` block, or as a decorator in a function."""
+        return ExceptionCounter(self, exception)
+
+
+class Gauge(_Labelled, _native.Gauge):
+    """A number that goes up and down: staleness, pending batches. Not exported until it is first set.
+
+    `merge` says what several processes of one job, role and replica show together: "last" (the most recently changed one), "sum",
+    "min", "max", "avg" or "each". `multiprocess_mode` is prometheus_client's word for it, and is taken too.
+    """
+
+    __slots__ = ("_arguments", "_label_names", "_values", "_children")
+    _handle = _native.Gauge
+
+    def __new__(
+        cls,
+        name: str,
+        documentation: str = "",
+        labelnames: Iterable[str] = (),
+        namespace: str = "",
+        subsystem: str = "",
+        unit: str = "",
+        *,
+        group: str = "",
+        merge: str = "last",
+        multiprocess_mode: Optional[str] = None,
+    ) -> Gauge:
+        if multiprocess_mode is not None:
+            mode = multiprocess_mode[4:] if multiprocess_mode.startswith("live") else multiprocess_mode
+            if mode not in _MULTIPROCESS_MODES:
+                raise ValueError(f"no multiprocess_mode {multiprocess_mode!r}")
+            merge = _MULTIPROCESS_MODES[mode]
+        if merge not in _MERGES:
+            raise ValueError(f"merge must be one of {', '.join(_MERGES)}, not {merge!r}")
+        names = _names(name, documentation, labelnames, namespace, subsystem, unit, group)
+        return _series(cls, (*names, _MERGES[merge]), None)
+
+    def set_to_current_time(self) -> None:
+        """Sets the gauge to the Unix time, in seconds."""
+        self.set(time.time())
+
+    def track_inprogress(self) -> InprogressTracker:
+        """Counts the calls of a function, or the passages of a `with` block, that are under way."""
+        return InprogressTracker(self)
+
+    def time(self) -> Timer:
+        """Sets the gauge to the time of a `with` block or, as a decorator, of each call, in seconds."""
+        return Timer(self, "set")
+
+
+class Histogram(_Labelled, _native.Histogram):
+    """A distribution: how long, how large. Exported with its buckets, sum and count.
+
+    `buckets` are inclusive upper bounds, ascending; the one at infinity may be left out. The default ones are prometheus_client's,
+    for seconds.
+    """
+
+    __slots__ = ("_arguments", "_label_names", "_values", "_children")
+    _handle = _native.Histogram
+
+    DEFAULT_BUCKETS: Sequence[float] = (
+        *(0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0),
+        math.inf,
+    )
+
+    def __new__(
+        cls,
+        name: str,
+        documentation: str = "",
+        labelnames: Iterable[str] = (),
+        namespace: str = "",
+        subsystem: str = "",
+        unit: str = "",
+        *,
+        group: str = "",
+        buckets: Iterable[float] = DEFAULT_BUCKETS,
+    ) -> Histogram:
+        bounds = tuple(map(float, buckets))
+        if bounds and bounds[-1] == math.inf:
+            bounds = bounds[:-1]
+        if not bounds or list(bounds) != sorted(set(bounds)) or not all(map(math.isfinite, bounds)):
+            raise ValueError(f"buckets must be ascending numbers, at least one of them finite: {bounds}")
+        names = _names(name, documentation, labelnames, namespace, subsystem, unit, group)
+        if "le" in names[-1]:
+            raise ValueError("a histogram's buckets have the label 'le' already")
+        return _series(cls, (*names, bounds), None)
+
+    def time(self) -> Timer:
+        """Observes the time of a `with` block or, as a decorator, of each call, in seconds."""
+        return Timer(self, "observe")

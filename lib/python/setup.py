@@ -1,0 +1,56 @@
+"""Builds the wheel from a clone of the repository: CMake compiles the native module, with the library in it.
+
+    pip wheel --no-build-isolation --no-deps lib/python        (or pip install)
+
+Needs CMake, a C++20 compiler and Python's headers; nothing is downloaded.
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+VERSION = re.search(r"project\(persia_metrics VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text()).group(1)
+
+# Beside what the presets build, so that the sources stay as they are.
+BUILD = ROOT / "build/wheel"
+BUILD.mkdir(parents=True, exist_ok=True)
+
+
+class CMakeBuild(build_ext):
+    """Has CMake make the one extension, for the interpreter that runs this."""
+
+    def build_extension(self, extension):
+        target = Path(self.get_ext_fullpath(extension.name)).resolve()
+        build = Path(self.build_temp).resolve()
+        configure = ["cmake", "-S", ROOT, "-B", build, "-DCMAKE_BUILD_TYPE=Release", "-DPERSIA_METRICS_BUILD_PYTHON=ON"]
+        configure += [f"-DPERSIA_METRICS_PYTHON={sys.executable}", f"-DPERSIA_METRICS_MODULE_DIRECTORY={target.parent}"]
+        configure += [f"-DPERSIA_METRICS_BUILD_{part}=OFF" for part in ("AGENT", "EXAMPLES", "TESTS")]
+        subprocess.run(configure, check=True)
+        subprocess.run(["cmake", "--build", build, "--target", "persia_metrics_python", "--parallel"], check=True)
+
+
+setup(
+    name="persia-metrics",
+    version=VERSION,
+    description="Metrics of machine-learning training jobs for Prometheus, kept in shared memory",
+    long_description=(HERE / "README.md").read_text(),
+    long_description_content_type="text/markdown",
+    python_requires=">=3.9",
+    packages=[
+        "persia_metrics",
+        "persia_metrics.torchelastic",
+        "persia_metrics.torchelastic.events",
+        "persia_metrics.torchelastic.metrics",
+    ],
+    package_data={"persia_metrics": ["py.typed", "*.pyi"]},
+    ext_modules=[Extension("persia_metrics._native", sources=[])],
+    cmdclass={"build_ext": CMakeBuild},
+    options={"build": {"build_base": str(BUILD)}, "egg_info": {"egg_base": str(BUILD)}},
+    zip_safe=False,
+)

@@ -1,0 +1,263 @@
+// The types Counter, Gauge, Histogram and Stream of the module: a C++ handle each, and the methods that run in training steps.
+//
+// What is called rarely (labels, timers, decorators) stands in Python, in persia_metrics/instruments.py, which makes its
+// classes of these.
+
+#include <new>
+#include <vector>
+
+#include "native.h"
+#include "persia/metrics/instruments.h"
+#include "persia/metrics/stream.h"
+
+namespace persia::metrics::python {
+namespace {
+
+template <class Handle>
+struct Instrument {
+  PyObject ob_base;
+  bool usable;  // false: a family with label names, whose children count
+  Handle handle;
+};
+
+// The object's handle; null, with an exception set, where only children count.
+template <class Handle>
+inline Handle* HandleOf(PyObject* self) {
+  auto* object = reinterpret_cast<Instrument<Handle>*>(self);
+  if (!object->usable) [[unlikely]] {
+    PyErr_Format(PyExc_ValueError, "%s has label names: ask labels() for a series of it", Py_TYPE(self)->tp_name);
+    return nullptr;
+  }
+  return &object->handle;
+}
+
+// The one number that a method takes, by position or as `keyword`. Kept out of the way of the usual call.
+[[gnu::noinline]] bool ReadNumber(const char* keyword, bool optional, PyObject* const* args, Py_ssize_t count, PyObject* names,
+                                  double* number) {
+  const Py_ssize_t named = names == nullptr ? 0 : PyTuple_GET_SIZE(names);
+  if (count + named > 1 || (count + named == 0 && !optional)) {
+    PyErr_Format(PyExc_TypeError, "takes one number, '%s', not %zd arguments", keyword, count + named);
+    return false;
+  }
+  if (named == 1 && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), keyword) != 0) {
+    PyErr_Format(PyExc_TypeError, "unexpected keyword argument '%U' (there is '%s')", PyTuple_GET_ITEM(names, 0), keyword);
+    return false;
+  }
+  return count + named == 0 || NumberOf(args[0], number);
+}
+
+// Leaves `*number` as it is where none is given.
+inline bool OneNumber(const char* keyword, bool optional, PyObject* const* args, Py_ssize_t count, PyObject* names,
+                      double* number) {
+  if (names == nullptr) [[likely]] {
+    if (count == 1) {
+      return NumberOf(args[0], number);
+    }
+    if (count == 0 && optional) {
+      return true;
+    }
+  }
+  return ReadNumber(keyword, optional, args, count, names, number);
+}
+
+// A method that does `kDo` with the handle and a number: the argument `kKeyword`, else 1 where `kOptional`.
+template <class Handle, auto kDo, const char* kKeyword, bool kOptional = false>
+PyObject* NumberMethod(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  double number = 1;
+  Handle* handle = HandleOf<Handle>(self);
+  if (handle == nullptr || !OneNumber(kKeyword, kOptional, args, count, names, &number)) {
+    return nullptr;
+  }
+  kDo(*handle, number);
+  Py_RETURN_NONE;
+}
+
+constexpr char kAmount[] = "amount";
+constexpr char kValue[] = "value";
+
+constexpr auto kIncrement = [](Counter& counter, double by) { counter.Increment(by); };
+constexpr auto kAdd = [](Gauge& gauge, double by) { gauge.Add(by); };
+constexpr auto kSubtract = [](Gauge& gauge, double by) { gauge.Subtract(by); };
+constexpr auto kSet = [](Gauge& gauge, double value) { gauge.Set(value); };
+constexpr auto kAddValue = [](Stream& stream, double value) { stream.Add(value); };
+constexpr auto kObserve = [](Histogram& histogram, double value) { histogram.Observe(value); };
+
+// What every constructor is told.
+struct Naming {
+  std::string_view group;
+  std::string_view name;
+  Description about;
+  bool usable = true;
+};
+
+bool ReadNaming(PyObject* group, PyObject* name, PyObject* help, PyObject* unit, PyObject* labels, Naming* naming) {
+  std::string_view help_text;
+  std::string_view unit_text;
+  if (!TextOf(group, &naming->group) || !TextOf(name, &naming->name) || !TextOf(help, &help_text) ||
+      !TextOf(unit, &unit_text)) {
+    return false;
+  }
+  naming->about.help = help_text;
+  naming->about.unit = unit_text;
+  naming->usable = labels != Py_None;
+  return !naming->usable || LabelsOf(labels, &naming->about.labels);
+}
+
+template <class Handle>
+PyObject* Make(PyTypeObject* type, bool usable, const Handle& handle) {
+  PyObject* self = type->tp_alloc(type, 0);
+  if (self != nullptr) {
+    auto* object = reinterpret_cast<Instrument<Handle>*>(self);
+    object->usable = usable;
+    new (&object->handle) Handle(handle);
+  }
+  return self;
+}
+
+char* kArguments[] = {const_cast<char*>("group"), const_cast<char*>("name"),   const_cast<char*>("help"),
+                      const_cast<char*>("unit"),  const_cast<char*>("labels"), nullptr};
+
+PyObject* NewCounter(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  PyObject *group, *name, *help, *unit, *labels;
+  Naming naming;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOO:Counter", kArguments, &group, &name, &help, &unit, &labels) ||
+      !ReadNaming(group, name, help, unit, labels, &naming)) {
+    return nullptr;
+  }
+  return Make(type, naming.usable, naming.usable ? Counter(naming.group, naming.name, naming.about) : Counter());
+}
+
+PyObject* NewGauge(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  static char* names[] = {kArguments[0], kArguments[1], kArguments[2], kArguments[3], kArguments[4], const_cast<char*>("merge"),
+                          nullptr};
+  PyObject *group, *name, *help, *unit, *labels;
+  unsigned char merge = 0;
+  Naming naming;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOb:Gauge", names, &group, &name, &help, &unit, &labels, &merge) ||
+      !ReadNaming(group, name, help, unit, labels, &naming)) {
+    return nullptr;
+  }
+  if (merge > static_cast<unsigned char>(GaugeMerge::kEach)) {
+    PyErr_Format(PyExc_ValueError, "no way to merge gauges has the number %d", merge);
+    return nullptr;
+  }
+  const auto how = static_cast<GaugeMerge>(merge);
+  return Make(type, naming.usable, naming.usable ? Gauge(naming.group, naming.name, naming.about, how) : Gauge());
+}
+
+PyObject* NewHistogram(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  static char* names[] = {
+      kArguments[0], kArguments[1], kArguments[2], kArguments[3], kArguments[4], const_cast<char*>("bounds"), nullptr};
+  PyObject *group, *name, *help, *unit, *labels, *bounds;
+  Naming naming;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOO!:Histogram", names, &group, &name, &help, &unit, &labels,
+                                   &PyTuple_Type, &bounds) ||
+      !ReadNaming(group, name, help, unit, labels, &naming)) {
+    return nullptr;
+  }
+  std::vector<double> numbers(static_cast<size_t>(PyTuple_GET_SIZE(bounds)));
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    if (!NumberOf(PyTuple_GET_ITEM(bounds, static_cast<Py_ssize_t>(i)), &numbers[i])) {
+      return nullptr;
+    }
+  }
+  return Make(type, naming.usable, naming.usable ? Histogram(naming.group, naming.name, numbers, naming.about) : Histogram());
+}
+
+PyObject* NewStream(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  static char* names[] = {kArguments[0], kArguments[1], nullptr};
+  PyObject *group, *name;
+  std::string_view group_text, name_text;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:Stream", names, &group, &name) || !TextOf(group, &group_text) ||
+      !TextOf(name, &name_text)) {
+    return nullptr;
+  }
+  return Make(type, true, Stream(group_text, name_text));
+}
+
+// Gives a class that is made of one of the types its own descriptors of the hot methods: the interpreter calls a method without
+// detours only where the descriptor is of the object's very class. A method that the class defines itself stays.
+template <PyMethodDef* kMethods>
+PyObject* InitSubclass(PyObject* type, PyObject*) {
+  for (PyMethodDef* method = kMethods; (method->ml_flags & METH_CLASS) == 0; ++method) {
+    PyObject* inherited = PyObject_GetAttrString(type, method->ml_name);
+    if (inherited == nullptr) {
+      return nullptr;
+    }
+    const bool ours =
+        Py_IS_TYPE(inherited, &PyMethodDescr_Type) && reinterpret_cast<PyMethodDescrObject*>(inherited)->d_method == method;
+    Py_DECREF(inherited);
+    if (ours) {
+      PyObject* own = PyDescr_NewMethod(reinterpret_cast<PyTypeObject*>(type), method);
+      const bool set = own != nullptr && PyObject_SetAttrString(type, method->ml_name, own) == 0;
+      Py_XDECREF(own);
+      if (!set) {
+        return nullptr;
+      }
+    }
+  }
+  Py_RETURN_NONE;
+}
+
+constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;
+constexpr int kOfClass = METH_NOARGS | METH_CLASS;
+constexpr char kInitSubclassDoc[] = "Gives a class its own descriptors of the methods, which the interpreter calls faster.";
+
+// Each table: the hot methods, and then what is of the class.
+
+extern PyMethodDef counter_methods[];
+PyMethodDef counter_methods[] = {
+    {"inc", AsCFunction(&NumberMethod<Counter, kIncrement, kAmount, true>), kFast,
+     "inc($self, /, amount=1)\n--\n\nAdds `amount`. A negative or non-finite one is ignored and counted as dropped."},
+    {"__init_subclass__", &InitSubclass<counter_methods>, kOfClass, kInitSubclassDoc},
+    {nullptr, nullptr, 0, nullptr}};
+
+extern PyMethodDef gauge_methods[];
+PyMethodDef gauge_methods[] = {{"inc", AsCFunction(&NumberMethod<Gauge, kAdd, kAmount, true>), kFast,
+                                "inc($self, /, amount=1)\n--\n\nAdds `amount`; a gauge that was never set counts as 0."},
+                               {"dec", AsCFunction(&NumberMethod<Gauge, kSubtract, kAmount, true>), kFast,
+                                "dec($self, /, amount=1)\n--\n\nTakes `amount` away; a gauge that was never set counts as 0."},
+                               {"set", AsCFunction(&NumberMethod<Gauge, kSet, kValue>), kFast,
+                                "set($self, /, value)\n--\n\nSets the value: any float, NaN and infinities too."},
+                               {"__init_subclass__", &InitSubclass<gauge_methods>, kOfClass, kInitSubclassDoc},
+                               {nullptr, nullptr, 0, nullptr}};
+
+extern PyMethodDef histogram_methods[];
+PyMethodDef histogram_methods[] = {
+    {"observe", AsCFunction(&NumberMethod<Histogram, kObserve, kAmount>), kFast,
+     "observe($self, /, amount)\n--\n\nAdds one observation. NaN is ignored and counted as dropped."},
+    {"__init_subclass__", &InitSubclass<histogram_methods>, kOfClass, kInitSubclassDoc},
+    {nullptr, nullptr, 0, nullptr}};
+
+extern PyMethodDef stream_methods[];
+PyMethodDef stream_methods[] = {
+    {"add", AsCFunction(&NumberMethod<Stream, kAddValue, kValue>), kFast,
+     "add($self, /, value)\n--\n\nRecords a value. A NaN becomes the last value and has no part in sums and buckets."},
+    {"__init_subclass__", &InitSubclass<stream_methods>, kOfClass, kInitSubclassDoc},
+    {nullptr, nullptr, 0, nullptr}};
+
+template <class Handle>
+bool AddType(PyObject* module, const char* name, newfunc make, PyMethodDef* methods, const char* doc) {
+  PyType_Slot slots[] = {
+      {Py_tp_new, reinterpret_cast<void*>(make)}, {Py_tp_methods, methods}, {Py_tp_doc, const_cast<char*>(doc)}, {0, nullptr}};
+  PyType_Spec spec = {name, sizeof(Instrument<Handle>), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+  PyObject* type = PyType_FromModuleAndSpec(module, &spec, nullptr);
+  const bool added = type != nullptr && PyModule_AddType(module, reinterpret_cast<PyTypeObject*>(type)) == 0;
+  Py_XDECREF(type);
+  return added;
+}
+
+}  // namespace
+
+bool AddInstrumentTypes(PyObject* module) {
+  return AddType<Counter>(module, "persia_metrics._native.Counter", &Guarded<&NewCounter>, counter_methods,
+                          "A series of a counter, or with labels=None a family of them.") &&
+         AddType<Gauge>(module, "persia_metrics._native.Gauge", &Guarded<&NewGauge>, gauge_methods,
+                        "A series of a gauge, or with labels=None a family of them.") &&
+         AddType<Histogram>(module, "persia_metrics._native.Histogram", &Guarded<&NewHistogram>, histogram_methods,
+                            "A series of a histogram, or with labels=None a family of them.") &&
+         AddType<Stream>(module, "persia_metrics._native.Stream", &Guarded<&NewStream>, stream_methods,
+                         "Values that were measured; how they are shown is a rule of the agent.");
+}
+
+}  // namespace persia::metrics::python

@@ -1,0 +1,250 @@
+"""persia_metrics.benchmarkai.emit in the modes of Benchmark AI's document: stdout and fifo."""
+
+import json
+import os
+import re
+import select
+import subprocess
+import threading
+
+import pytest
+from conftest import PYTHON, PYTHON_PACKAGE, environment
+from servers import wait_until
+
+DOCUMENT = """
+from persia_metrics.benchmarkai import emit
+
+def execute_training():
+    pass
+
+def my_fancy_benchmark():
+    import time
+    begin = time.time()
+    for epoch in range(100):
+        execute_training()
+    elapsed_time = time.time() - begin
+    emit({"alexnet.batchsize16.latency": elapsed_time})
+
+my_fancy_benchmark()
+"""
+
+WRONG = """
+from persia_metrics.benchmarkai import emit
+for wrong in ([1, 2], "string", None, {"set"}, 1, 1.5, {}, {"a": object()}):
+    try:
+        emit(wrong)
+    except Exception as error:
+        print(type(error).__name__)
+"""
+ERRORS = ["TypeError"] * 6 + ["ValueError", "TypeError"]
+
+
+@pytest.fixture
+def fifo(tmp_path):
+    """A named pipe that is read, as a daemon does, until the test is over; `lines()` is what came."""
+
+    class Fifo:
+        def __init__(self):
+            self.path = tmp_path / "fifo"
+            self.text = ""
+            self.env = {"BENCHMARK_AI": "fifo", "BENCHMARK_AI_FIFO_FILEPATH": str(self.path)}
+            self._stop, self._wake = os.pipe()
+            self._thread = None
+
+        def serve(self):
+            """Makes the pipe and reads it. It is read and written here, or the last writer's end would end it."""
+            if not self.path.exists():
+                os.mkfifo(self.path)
+            self._end = os.open(self.path, os.O_RDWR | os.O_NONBLOCK)
+            self._thread = threading.Thread(target=self._read, args=(self._end,))
+            self._thread.start()
+
+        def _read(self, end):
+            while self._stop not in select.select([end, self._stop], [], [])[0]:
+                self.text += os.read(end, 65536).decode()
+
+        def lines(self):
+            return self.text.splitlines()
+
+        def leave(self):
+            if self._thread:
+                os.write(self._wake, b"x")
+                self._thread.join()
+                os.read(self._stop, 1)
+                os.close(self._end)
+                self._thread = None
+
+    fifo = Fifo()
+    yield fifo
+    fifo.leave()
+
+
+@pytest.mark.parametrize("env", [{}, {"BENCHMARK_AI": "stdout"}, {"BENCHMARK_AI": "STDOUT"}])
+def test_document_stdout(run_python, env):
+    assert re.fullmatch(r'{"alexnet.batchsize16.latency": [\d.e-]+}\n', run_python(DOCUMENT, **env))
+
+
+def test_document_fifo(run_python, fifo):
+    fifo.serve()
+    assert run_python(DOCUMENT, **fifo.env) == ""  # nothing on stdout
+    wait_until(fifo.lines, "the line")
+    assert re.fullmatch(r'{"alexnet.batchsize16.latency": [\d.e-]+}\n', fifo.text)
+
+
+def test_lines_are_pythons_json(run_python, fifo):
+    fifo.serve()
+    program = """
+from types import MappingProxyType
+from persia_metrics.benchmarkai import emit
+emit({"nan": float("nan"), "inf": float("inf"), "minus": -float("inf")})
+emit({"s\\u00f6": 1, "b": 0.1})
+emit(MappingProxyType({"proxy": True}))
+"""
+    expected = ['{"nan": NaN, "inf": Infinity, "minus": -Infinity}', '{"s\\u00f6": 1, "b": 0.1}', '{"proxy": true}']
+    assert run_python(program).splitlines() == expected
+    run_python(program, **fifo.env)
+    wait_until(lambda: len(fifo.lines()) >= 3, "three lines")
+    assert fifo.lines() == expected
+
+
+def test_wrong_arguments(run_python, fifo):
+    fifo.serve()
+    assert run_python(WRONG).split() == ERRORS
+    assert run_python(WRONG, **fifo.env).split() == ERRORS
+    assert run_python(WRONG, BENCHMARK_AI="segment").split() == ERRORS
+    assert fifo.text == ""
+
+
+def test_unknown_mode_is_refused_when_imported(run_python):
+    told = run_python("import persia_metrics.benchmarkai", 1, BENCHMARK_AI="fifi")
+    assert "ValueError: BENCHMARK_AI must be stdout, fifo or segment, not 'fifi'" in told
+
+
+def test_mode_is_read_once(run_python):
+    program = 'import os\nfrom persia_metrics.benchmarkai import emit\nos.environ["BENCHMARK_AI"] = "fifo"\nemit({"a": 1})\n'
+    assert run_python(program) == '{"a": 1}\n'
+
+
+def test_large_maps_are_split_into_lines_that_a_pipe_takes_whole(run_python, fifo):
+    fifo.serve()
+    program = """
+from persia_metrics.benchmarkai import emit
+emit({f"metric.number.{i}": i for i in range(2000)})
+emit({"x" * 4080: 1})
+try:
+    emit({"small": 1, "x" * 5000: 1})
+except ValueError as error:
+    print("ValueError")
+"""
+    assert run_python(program, **fifo.env) == "ValueError\n"
+    wait_until(lambda: '{"small": 1}' in fifo.lines(), "the last line")
+    lines = fifo.lines()
+    assert all(len(line) + 1 <= select.PIPE_BUF for line in lines)
+    together = {}
+    assert json.loads(lines[-2]) == {"x" * 4080: 1}
+    for line in lines[:-2]:
+        together.update(json.loads(line))
+    assert together == {f"metric.number.{i}": i for i in range(2000)}
+    assert json.loads(lines[-1]) == {"small": 1}  # what else was in the map of the refused name
+
+
+def test_lines_of_many_writers_do_not_mix(run_python, fifo):
+    fifo.serve()
+    run_python(
+        """
+import os
+import threading
+from persia_metrics.benchmarkai import emit
+def work(n):
+    for i in range(200):
+        emit({f"writer.{n}.{'x' * (i % 40) * 50}": i})
+emit({"first": 0})  # children share the pipe that their parent opened
+children = []
+for n in range(3):
+    pid = os.fork()
+    if pid == 0:
+        threads = [threading.Thread(target=work, args=(n,)) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        os._exit(0)
+    children.append(pid)
+for pid in children:
+    assert os.waitpid(pid, 0)[1] == 0
+""",
+        **fifo.env,
+    )
+    wait_until(lambda: len(fifo.lines()) >= 1201, "all lines")
+    assert len(fifo.lines()) == 1201
+    assert all(len(json.loads(line)) == 1 for line in fifo.lines())
+
+
+def test_first_emit_waits_for_the_pipe(tmp_path, fifo):
+    program = tmp_path / "program.py"
+    program.write_text("from persia_metrics.benchmarkai import emit\nprint('ready', flush=True)\nemit({'a': 1})\nprint('done')\n")
+    env = environment(PYTHONPATH=str(PYTHON_PACKAGE), BENCHMARK_AI_FIFO_WAIT_TIME_STEP="0.02", **fifo.env)
+    process = subprocess.Popen([PYTHON, program], env=env, stdout=subprocess.PIPE, text=True)
+    with process:
+        assert process.stdout.readline() == "ready\n"
+        assert process.poll() is None
+        fifo.serve()
+        assert process.stdout.readline() == "done\n"
+    wait_until(lambda: fifo.text == '{"a": 1}\n', "the line")
+
+
+TOO_LATE = """
+import time
+from persia_metrics.benchmarkai import FifoNotCreatedInTimeError, emit
+begin = time.monotonic()
+try:
+    emit({"a": 1})
+except FifoNotCreatedInTimeError as error:
+    print(0.3 <= time.monotonic() - begin < 5, error)
+"""
+
+
+@pytest.mark.parametrize("there", [False, True], ids=["no_pipe", "no_reader"])
+def test_pipe_that_does_not_come_in_time(run_python, fifo, there):
+    if there:
+        os.mkfifo(fifo.path)
+    waits = {"BENCHMARK_AI_FIFO_MAX_WAIT_TIME": "0.3", "BENCHMARK_AI_FIFO_WAIT_TIME_STEP": "0.1"}
+    why = "has no reader" if there else "does not exist"
+    assert run_python(TOO_LATE, **fifo.env, **waits) == f"True {fifo.path} {why} after 0.3 s\n"
+
+
+def test_reader_that_comes_back_gets_what_is_emitted_then(tmp_path, fifo):
+    program = tmp_path / "program.py"
+    program.write_text(
+        """
+from persia_metrics.benchmarkai import emit
+while True:
+    try:
+        emit({input(): 1})
+        print("taken", flush=True)
+    except BrokenPipeError:
+        print("nobody", flush=True)
+    except EOFError:
+        break
+"""
+    )
+    env = environment(PYTHONPATH=str(PYTHON_PACKAGE), **fifo.env)
+    fifo.serve()
+    with subprocess.Popen([PYTHON, program], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+
+        def say(word):
+            process.stdin.write(word + "\n")
+            process.stdin.flush()
+            return process.stdout.readline()
+
+        assert say("before") == "taken\n"
+        wait_until(lambda: len(fifo.lines()) == 1, "the first line")
+        fifo.leave()
+        assert say("lost") == "nobody\n"
+        os.unlink(fifo.path)  # the daemon makes another one
+        assert say("lost too") == "nobody\n"
+        fifo.serve()
+        assert say("after") == "taken\n"
+        process.stdin.close()
+    wait_until(lambda: len(fifo.lines()) == 2, "the second line")
+    assert [list(json.loads(line)) for line in fifo.lines()] == [["before"], ["after"]]

@@ -1,0 +1,239 @@
+"""Where the values of torchelastic's and Benchmark AI's calls go by default: to the gateway, where metrics are on."""
+
+import pytest
+from conftest import PYTHON, PYTHON_PACKAGE
+
+HANDLERS = """
+import persia_metrics.torchelastic.metrics as metrics
+from persia_metrics.torchelastic.events import api as events
+print(type(metrics.getStream("my_app").handler).__name__, type(events._handler_of("torchelastic")).__name__)
+metrics.put_metric("n", 1)
+events.record("n")
+"""
+
+
+def test_values_added_to_streams_arrive(job, gateway):
+    job.agent()
+    worker = job.python(
+        """
+import persia_metrics.torchelastic.metrics as metrics
+ms = metrics.getStream(group="my_app")
+for value in (3, 5, 4):
+    ms.add_value("calculate_latency", value)
+metrics.put_metric("checkpoint.write_latency_ms", 12)
+@metrics.prof(group="my_app")
+def work():
+    pass
+work()
+metrics.put_metric("bad", "no number")
+metrics.put_metric("bad", object())
+metrics.put_metric("bad", 2)
+metrics.getStream(None).add_value("ungrouped", 6)
+input()
+"""
+    )
+    gateway.wait_for("ungrouped", 6)
+    shown = gateway.metrics()
+    assert shown.one("my_app_calculate_latency", role="trainer") == 4
+    assert shown.one("torchelastic_checkpoint_write_latency_seconds") == 0.012  # by a rule that comes with the agent
+    assert shown.one("my_app___main___work_success") == 1
+    assert shown.one("torchelastic_bad") == 2
+    assert worker.succeed().count("is left out") == 1
+
+
+def test_events_count_whatever_their_handler_does(job, gateway):
+    job.agent()
+    worker = job.python(
+        """
+import threading
+from persia_metrics.torchelastic.events import *
+class Raises(EventHandler):
+    def record(self, event):
+        raise OSError("its own")
+class Tee(EventHandler):
+    def record(self, event):
+        ExportingEventHandler().record(event)
+class Blocks(EventHandler):
+    def record(self, event):
+        threading.Event().wait()
+configure(NullEventHandler(), "null")
+configure(Raises(), "raises")
+configure(Tee(), "tee")
+configure(Blocks(), "blocks")
+record("by_default", metadata={"n": 1, "f": 0.5, "s": "x", "none": None, "b": True, "big": 2**80, "o": object(), 5: "key"})
+record("large", metadata={str(i): "x" * 100 for i in range(1000)})
+class Silent:
+    def __str__(self):
+        raise RuntimeError
+record("broken", metadata={"bad": Silent()})
+record("not_a_dict", metadata=["bad"])
+record("e", "null")
+record("e", "tee")
+threading.Thread(target=record, args=("e", "blocks"), daemon=True).start()
+for _ in range(3):
+    try:
+        record("e", "raises")
+    except OSError:
+        pass
+record_event(Event("lone surrogate \\udc80"))
+record("last")
+input()
+"""
+    )
+    gateway.wait_for("persia_events_total", 1, event="last", type="torchelastic")
+    gateway.wait_for("persia_events_total", 1, type="blocks")
+    shown = gateway.metrics()
+    labels = [(dict(labels), value) for (name, labels), value in shown.items() if name == "persia_events_total"]
+    counts = {(have["type"], have["event"]): value for have, value in labels}
+    assert counts == {
+        **{("torchelastic", name): 1 for name in ("by_default", "large", "broken", "not_a_dict", "last", "lone surrogate \\udc80")},
+        **{("null", "e"): 1, ("tee", "e"): 1, ("blocks", "e"): 1, ("raises", "e"): 3},
+    }
+    worker.succeed()
+
+
+def test_a_metric_and_an_event_of_one_name_are_two_things(job, gateway):
+    job.agent()
+    source = """
+import persia_metrics.torchelastic.metrics as metrics
+from persia_metrics.torchelastic.events import record
+metrics.put_metric("restart", 7)
+record("restart")
+"""
+    for count in (1, 2):  # the second beside what the first has left
+        job.python(source).succeed()
+        gateway.wait_for("persia_events_total", count, event="restart", type="torchelastic")
+        gateway.wait_for("torchelastic_restart", 7)
+
+
+def test_handlers_where_metrics_are_on(job):
+    assert job.python(HANDLERS).succeed() == "ExportingMetricHandler ExportingEventHandler\n"
+
+
+@pytest.mark.parametrize("env", [{}, {"PERSIA_METRICS_ENABLED": "0", "PERSIA_JOB_NAME": "off"}], ids=["not_asked_for", "disabled"])
+def test_handlers_where_metrics_are_off(run_python, env):
+    assert run_python(HANDLERS, **env) == "NullMetricHandler NullEventHandler\n"
+
+
+def test_handlers_where_the_jobs_config_turns_metrics_off(job, gateway, tmp_path):
+    config = tmp_path / "global_config.yaml"
+    config.write_text("PersiaMetricsConfig:\n  enable_metrics: false\n  job_name: other\n")
+    script = tmp_path / "train.py"
+    script.write_text(HANDLERS)
+    agent = job.exec(PYTHON, script, flags=[f"--config={config}"], env={"PYTHONPATH": str(PYTHON_PACKAGE)})
+    assert agent.wait() == 0
+    assert "NullMetricHandler NullEventHandler" in agent.output()
+
+
+def test_a_handler_that_is_configured_stays(job):
+    told = job.python(
+        """
+import persia_metrics.torchelastic.metrics as metrics
+metrics.configure(metrics.ConsoleMetricHandler(), "mine")
+metrics.put_metric("n", 1, "mine")
+print(type(metrics.getStream("other").handler).__name__)
+"""
+    ).succeed()
+    assert "][mine]: n=1\nExportingMetricHandler\n" in told
+
+
+def test_segment_mode_arrives(job, gateway):
+    job.agent()
+    worker = job.python(
+        """
+import os
+from persia_metrics.benchmarkai import emit
+emit({"alexnet.batchsize16.latency": 12.5, "nan": float("nan"), "inf": float("inf")})
+emit({"alexnet.batchsize16.latency": 11.5})
+for wrong, error in (([1, 2], TypeError), ("string", TypeError), (None, TypeError), ({"set"}, TypeError), ({}, ValueError)):
+    try:
+        emit(wrong)
+    except error:
+        continue
+    raise SystemExit(f"{wrong} was taken")
+if os.fork() == 0:
+    emit({"of_child": 3})
+    os._exit(0)
+os.wait()
+emit({"last": 1})
+input()
+""",
+        BENCHMARK_AI="segment",
+    )
+    gateway.wait_for("benchmarkai_last", 1)
+    gateway.wait_for("benchmarkai_of_child", 3)
+    shown = gateway.metrics()
+    assert shown.one("benchmarkai_alexnet_batchsize16_latency", role="trainer") == 11.5
+    assert shown.one("benchmarkai_inf") == float("inf")
+    assert str(shown.one("benchmarkai_nan")) == "nan"
+    worker.succeed()
+
+
+TORCH = {
+    "distributed/elastic/metrics/__init__.py": """
+import abc
+class MetricHandler(abc.ABC):
+    @abc.abstractmethod
+    def emit(self, metric_data): ...
+default = None
+def configure(handler, group=None):
+    global default
+    default = handler
+def put_metric(name, value, group="torchelastic"):
+    default.emit((0.0, group, name, value))
+""",
+    "distributed/elastic/events/handlers.py": """
+import logging
+_log_handlers = {"null": logging.NullHandler(), "console": logging.StreamHandler()}
+""",
+    "distributed/elastic/events/__init__.py": """
+import dataclasses, json, logging
+from .handlers import _log_handlers
+@dataclasses.dataclass
+class Event:
+    name: str
+    source: str
+    timestamp: int = 0
+    metadata: dict = dataclasses.field(default_factory=dict)
+class EventSource:
+    WORKER = "WORKER"
+def record(event, destination="null"):
+    logger = logging.getLogger("torchelastic-events-" + destination)
+    logger.setLevel("INFO")
+    logger.propagate = False
+    logger.addHandler(_log_handlers[destination])
+    logger.info(json.dumps(dataclasses.asdict(event)))
+""",
+}
+
+
+def test_install_without_torch_gives_false(run_python):
+    hide = "import sys\nsys.modules['torch'] = None\n"
+    assert run_python(hide + "import persia_metrics.torchelastic as t\nprint(t.install())\n") == "False\n"
+
+
+def test_install_takes_torchs_own_metrics_and_events(job, gateway, tmp_path):
+    """With the interfaces of torch.distributed.elastic 1.13, where /usr/bin/python3 has no torch of its own."""
+    paths = [str(PYTHON_PACKAGE)]
+    for file, text in TORCH.items():
+        path = tmp_path / "stand_in/torch" / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    paths.append(str(tmp_path / "stand_in"))
+    job.agent()
+    worker = job.python(
+        """
+import persia_metrics.torchelastic
+assert persia_metrics.torchelastic.install() and persia_metrics.torchelastic.install()
+import torch.distributed.elastic.metrics as metrics
+from torch.distributed.elastic import events
+metrics.put_metric("of.torch", 7)
+events.record(events.Event("worker.started", events.EventSource.WORKER, 0, {"rank": 3}))
+events.record(events.Event("worker.started", events.EventSource.WORKER), "console")
+input()
+""",
+        PYTHONPATH=":".join(paths),
+    )
+    gateway.wait_for("torchelastic_of_torch", 7)
+    gateway.wait_for("persia_events_total", 2, event="worker.started", type="torchelastic")
+    worker.succeed()

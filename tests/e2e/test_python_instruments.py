@@ -1,0 +1,242 @@
+"""persia_metrics.Counter, Gauge and Histogram: called as prometheus_client's are, and exported by the agent."""
+
+import re
+
+import pytest
+from conftest import PYTHON, PYTHON_PACKAGE
+from servers import ROOT
+
+EVERY_METHOD = """
+import time
+from persia_metrics import Counter, Gauge, Histogram
+
+batches = Counter("batches", "Batches trained.", group="my_app")
+batches.inc()
+batches.inc(2)
+batches.inc(amount=0.5)
+batches.inc(-1)  # left out
+pending = Gauge("pending", "Batches that wait.", group="my_app")
+pending.set(10)
+pending.inc()
+pending.dec(4)
+started = Gauge("started", "Unix time of the start.", group="my_app")
+started.set_to_current_time()
+latency = Histogram("latency", "How long it takes.", namespace="my_app", subsystem="rpc", unit="seconds", buckets=(0.1, 1))
+latency.observe(0.05)
+latency.observe(amount=0.5)
+latency.observe(30)
+
+seen = Counter("seen", "By feature.", ["feat", "kind"], group="my_app")
+seen.labels("user_id", 1).inc(3)
+seen.labels(kind="1", feat="user_id").inc(4)
+assert seen.labels("user_id", "1") is seen.labels(feat="user_id", kind=1)
+
+errors = Counter("errors", "Errors.", group="my_app")
+@errors.count_exceptions(ValueError)
+def fails(error):
+    raise error
+for error in (ValueError(), UnicodeError(), KeyError()):  # two of them ValueErrors
+    try:
+        fails(error)
+    except Exception as caught:
+        assert caught is error
+try:
+    with errors.count_exceptions():
+        raise OSError
+except OSError:
+    pass
+
+under_way = Gauge("under_way", "Calls under way.", group="my_app")
+deepest = Gauge("deepest", "Depth seen.", group="my_app")
+@under_way.track_inprogress()
+def recurse(depth):
+    "Says so."
+    if depth:
+        recurse(depth - 1)
+recurse(3)
+assert recurse.__name__ == "recurse" and recurse.__doc__ == "Says so."
+with under_way.track_inprogress():
+    print("inside")
+    input()
+
+timed = Histogram("timed", "Timed.", ["what"], group="my_app")
+last = Gauge("last", "Timed.", group="my_app")
+@timed.labels("call").time()
+@last.time()
+def work():
+    time.perf_counter()
+work(); work()
+with timed.time() as timer:
+    timer.labels("block")
+print("done")
+input()
+"""
+
+
+def test_every_method_arrives_on_the_gateway(job, gateway):
+    job.agent()
+    worker = job.python(EVERY_METHOD)
+    worker.wait_for("inside")
+    gateway.wait_for("my_app_under_way", 1)
+    worker.go()
+    worker.wait_for("done")
+    gateway.wait_for("my_app_under_way", 0)
+    gateway.wait_for("my_app_timed_count", 1, what="block")
+    shown = gateway.metrics()
+    assert shown.one("my_app_batches", role="trainer", instance="rep_0") == 3.5
+    assert shown.one("my_app_pending") == 7
+    assert shown.one("my_app_started") > 1.6e9
+    assert [shown.one("my_app_rpc_latency_seconds_bucket", le=le) for le in ("0.1", "1", "+Inf")] == [1, 2, 3]
+    assert shown.one("my_app_rpc_latency_seconds_sum") == pytest.approx(30.55)
+    assert shown.one("my_app_seen", feat="user_id", kind="1") == 7
+    assert shown.one("my_app_errors") == 3
+    assert shown.one("my_app_timed_count", what="call") == 2
+    assert shown.one("my_app_last") > 0
+    assert "# HELP my_app_batches Batches trained." in shown.text
+    assert shown.one("persia_metrics_dropped_total", reason="bad_value", role="trainer") == 1
+    worker.succeed()
+
+
+REFUSED = [
+    ("Counter('c').inc('x')", TypeError),
+    ("Counter('c').inc(None)", TypeError),
+    ("Counter('c').inc(1, 2)", TypeError),
+    ("Counter('c').inc(amuont=1)", TypeError),
+    ("Counter('c').inc(1, amount=1)", TypeError),
+    ("Gauge('g').set()", TypeError),
+    ("Gauge('g').set('1')", TypeError),
+    ("Histogram('h').observe()", TypeError),
+    ("Counter(5)", TypeError),
+    ("Counter('c', labelnames='feat')", TypeError),
+    ("Counter('c', 'doc', ['feat']).inc()", ValueError),
+    ("Gauge('g', 'doc', ['feat']).set(1)", ValueError),
+    ("Histogram('h', 'doc', ['feat']).observe(1)", ValueError),
+    ("Counter('c', 'doc', ['feat', 'feat'])", ValueError),
+    ("Counter('c', 'doc', ['feat']).labels()", ValueError),
+    ("Counter('c', 'doc', ['feat']).labels('a', 'b')", ValueError),
+    ("Counter('c', 'doc', ['feat']).labels(taef='a')", ValueError),
+    ("Counter('c', 'doc', ['feat']).labels('a', feat='a')", ValueError),
+    ("Counter('c', 'doc', ['feat']).labels('a').labels('b')", ValueError),
+    ("Counter('c').labels('a')", ValueError),
+    ("Counter('c', group='a', namespace='b')", ValueError),
+    ("Gauge('g', merge='median')", ValueError),
+    ("Gauge('g', multiprocess_mode='none')", ValueError),
+    ("Histogram('h', buckets=())", ValueError),
+    ("Histogram('h', buckets=(2, 1))", ValueError),
+    ("Histogram('h', buckets=(1, float('nan')))", ValueError),
+    ("Histogram('h', 'doc', ['le'])", ValueError),
+    ("Counter('c').value", AttributeError),
+]
+
+
+def test_wrong_calls_are_refused(run_python):
+    program = "from persia_metrics import Counter, Gauge, Histogram\nresults = []\n"
+    for call, _ in REFUSED:
+        program += f"try:\n    {call}\nexcept Exception as error:\n    results.append(type(error).__name__)\n"
+        program += "else:\n    results.append('accepted')\n"
+    program += "print(' '.join(results))\n"
+    told = run_python(program).split()
+    assert dict(zip((call for call, _ in REFUSED), told)) == {call: error.__name__ for call, error in REFUSED}
+
+
+def test_what_is_taken_for_a_number(run_python):
+    run_python(
+        """
+import decimal, fractions
+from persia_metrics import Counter, Gauge, Histogram
+class Tensor:
+    def __float__(self):
+        return 2.5
+class Index:
+    def __index__(self):
+        return 3
+for number in (True, 7, 2**70, 0.5, float("nan"), float("inf"), Tensor(), Index(), decimal.Decimal("1.5"), fractions.Fraction(1, 3)):
+    Counter("c").inc(number)
+    Gauge("g").set(number)
+    Histogram("h").observe(number)
+"""
+    )
+
+
+def test_a_class_made_of_ours_may_replace_a_method(run_python):
+    told = run_python(
+        """
+from persia_metrics import Counter
+class Loud(Counter):
+    def inc(self, amount=1):
+        print("inc", amount)
+        super().inc(amount)
+class Louder(Loud):
+    pass
+Loud("c").inc(2)
+Louder("c", "doc", ["a"]).labels("x").inc(3)
+"""
+    )
+    assert told.split("\n")[:2] == ["inc 2", "inc 3"]
+
+
+def test_gauges_of_several_processes_merge_as_they_are_told(job, gateway):
+    job.agent()
+    source = """
+import sys
+from persia_metrics import Gauge
+value = float(input())
+Gauge("sum", merge="sum", group="my_app").set(value)
+Gauge("max", multiprocess_mode="livemax", group="my_app").set(value)
+Gauge("min", multiprocess_mode="min", group="my_app").set(value)
+print("set")
+input()
+"""
+    for value in (2, 3, 5):
+        worker = job.python(source)
+        worker.popen.stdin.write(f"{value}\n")
+        worker.popen.stdin.flush()
+        worker.wait_for("set")
+    gateway.wait_for("my_app_sum", 10)
+    gateway.wait_for("my_app_max", 5)
+    gateway.wait_for("my_app_min", 2)
+
+
+def test_without_an_environment_nothing_is_exported_until_init(run_python, segments):
+    told = run_python(
+        f"""
+import glob
+import persia_metrics
+counter = persia_metrics.Counter("batches", group="my_app")
+counter.inc(5)
+print(persia_metrics.exporting(), glob.glob("{segments}/*.seg"))
+result = persia_metrics.init(job_name="j", role="trainer", replica=3, labels={{"zone": "a"}}, metrics_dir="{segments}")
+print(persia_metrics.exporting(), [result.detail] == glob.glob("{segments}/*.seg"))
+"""
+    )
+    assert told.split("\n")[:2] == ["False []", "True True"]
+    (segment,) = segments.glob("*.seg")
+    text = segment.read_bytes()
+    assert all(word in text for word in (b"\x06\0\0\0python", b"\x07\0\0\0trainer", b"zone", b"\x07\0\0\0batches"))
+
+
+def test_disabled_metrics_cost_nothing_and_say_nothing(run_python, segments):
+    told = run_python(
+        """
+import persia_metrics
+print(persia_metrics.exporting(), persia_metrics.init().exporting)
+persia_metrics.Counter("c").inc()
+persia_metrics.Gauge("g").set(1)
+persia_metrics.Histogram("h").observe(1)
+""",
+        PERSIA_METRICS_ENABLED="0",
+        PERSIA_METRICS_DIR=str(segments),
+    )
+    assert told == "False False\n"
+    assert not list(segments.iterdir())
+
+
+@pytest.mark.parametrize("document", ["README.md", "lib/python/README.md"])
+def test_samples_of_the_documents_run(job, gateway, tmp_path, document):
+    (sample,) = re.findall(r"```python\n(.*?)```", (ROOT / document).read_text(), re.S)
+    script = tmp_path / "sample.py"
+    script.write_text(sample)
+    agent = job.exec(PYTHON, script, env={"PYTHONPATH": str(PYTHON_PACKAGE)})
+    assert agent.wait() == 0, agent.output()
+    name = "my_app_batches_total" if document == "README.md" else "my_app_batches"
+    gateway.wait_for(name, 300)

@@ -1,0 +1,178 @@
+"""What a Python process counts survives threads, forks, the interpreter's end and SIGKILL, to the last one."""
+
+import mmap
+import struct
+
+import pytest
+from conftest import PYTHON, PYTHON_PACKAGE
+from servers import wait_until
+
+KILLED = """
+import mmap
+from persia_metrics import Counter, Histogram
+
+with open({ledger!r}, "r+b") as file:
+    ledger = memoryview(mmap.mmap(file.fileno(), 16)).cast("Q")
+counter = Counter("steps", group="my_app")
+half = Counter("halves", group="my_app")
+done = 0
+while True:
+    ledger[0] = done + 1  # about to
+    counter.inc()
+    half.inc(0.5)
+    done += 1
+    ledger[1] = done
+"""
+
+
+@pytest.mark.parametrize("steps", [1, 1000, 300_000])
+def test_sigkill_in_a_loop_of_inc_loses_nothing(job, gateway, tmp_path, steps):
+    job.agent()
+    path = tmp_path / "ledger"
+    path.write_bytes(bytes(16))
+    worker = job.python(KILLED.format(ledger=str(path)))
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 16, prot=mmap.PROT_READ) as ledger:
+        wait_until(lambda: struct.unpack("QQ", ledger[:])[1] >= steps, "the worker's steps", interval=0)
+        worker.kill()
+        begun, done = struct.unpack("QQ", ledger[:])
+    gateway.wait_for("persia_process_up", 0)
+    shown = gateway.metrics()
+    # The one that was under way may or may not be among them.
+    assert begun - done <= 1
+    assert done <= shown.one("my_app_steps") <= begun
+    assert done <= 2 * shown.one("my_app_halves") <= begun
+
+
+def test_threads_count_each_one(job, gateway):
+    job.agent()
+    worker = job.python(
+        """
+import threading
+from persia_metrics import Counter, Gauge, Histogram
+counter = Counter("steps", group="my_app")
+family = Counter("by_feature", "", ["feat"], group="my_app")
+gauge = Gauge("level", group="my_app")
+histogram = Histogram("sizes", group="my_app", buckets=(1, 2))
+def work():
+    for i in range(20_000):
+        counter.inc()
+        gauge.inc()
+        histogram.observe(1.5)
+        family.labels(i % 7).inc()
+threads = [threading.Thread(target=work) for _ in range(8)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
+    )
+    worker.succeed()
+    gateway.wait_for("my_app_steps", 160_000)
+    shown = gateway.metrics()
+    assert shown.one("my_app_level") == 160_000
+    assert shown.one("my_app_sizes_bucket", le="2") == shown.one("my_app_sizes_count") == 160_000
+    assert sum(value for (name, _), value in shown.items() if name == "my_app_by_feature") == 160_000
+
+
+def test_forked_children_count_on_from_nothing(job, gateway):
+    job.agent()
+    worker = job.python(
+        """
+import os
+import threading
+from persia_metrics import Counter, Gauge
+counter = Counter("steps", group="my_app")
+counter.inc(1000)
+stop = threading.Event()
+def busy():  # so that a fork meets a process at work
+    while not stop.is_set():
+        Counter("busy", "", ["n"], group="my_app").labels("x").inc()
+thread = threading.Thread(target=busy)
+thread.start()
+for _ in range(20):
+    pid = os.fork()
+    if pid == 0:
+        counter.inc()
+        Counter("of_child", group="my_app").inc(2)
+        os._exit(0)  # no handler of the interpreter runs
+    assert os.waitpid(pid, 0)[1] == 0
+stop.set()
+thread.join()
+counter.inc()
+"""
+    )
+    worker.succeed()
+    gateway.wait_for("my_app_steps", 1021)
+    gateway.wait_for("my_app_of_child", 40)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_multiprocessing(job, gateway, method):
+    job.agent()
+    worker = job.python(
+        f"""
+import multiprocessing
+from persia_metrics import Counter, Gauge, Histogram
+steps = Counter("steps", "Steps.", group="my_app")
+
+def work(counter, histogram, level, n):
+    steps.inc()
+    counter.inc(n)  # sent by pickle
+    histogram.observe(n)
+    level.set(n)
+
+if __name__ == "__main__":
+    steps.inc(100)
+    features = Counter("features", "By feature.", ["feat"], group="my_app")
+    sizes = Histogram("sizes", "Sizes.", group="my_app", buckets=(2, 4))
+    level = Gauge("level", "Level.", group="my_app", merge="max")
+    context = multiprocessing.get_context({method!r})
+    with context.Pool(3) as pool:
+        pool.starmap(work, [(features.labels("user_id"), sizes, level, n) for n in range(1, 6)])
+        pool.close()
+        pool.join()
+"""
+    )
+    worker.succeed()
+    gateway.wait_for("my_app_steps", 105)
+    gateway.wait_for("my_app_features", 15, feat="user_id")
+    gateway.wait_for("my_app_sizes_count", 5)
+    gateway.wait_for("my_app_level", 5)
+
+
+def test_what_is_counted_at_the_interpreters_end_arrives(job, gateway):
+    job.agent()
+    worker = job.python(
+        """
+import atexit
+import sys
+import threading
+from persia_metrics import Counter
+counter = Counter("steps", group="my_app")
+class Last:
+    def __init__(self):
+        self.inc = counter.inc
+    def __del__(self):
+        self.inc(100)
+sys.last_of_all = Last()  # goes with the modules
+atexit.register(counter.inc, 10)
+threading.Thread(target=lambda: (threading.main_thread().join(), counter.inc())).start()
+def generator():
+    try:
+        yield
+    finally:
+        counter.inc(1000)
+suspended = generator()
+next(suspended)
+"""
+    )
+    worker.succeed()
+    gateway.wait_for("my_app_steps", 1111)
+
+
+def test_under_exec_nothing_needs_to_be_set_up(job, gateway, tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text("from persia_metrics import Counter\nCounter('steps', group='my_app').inc(7)\n")
+    agent = job.exec(PYTHON, script, env={"PYTHONPATH": str(PYTHON_PACKAGE), "RANK": "2"})
+    assert agent.wait() == 0
+    gateway.wait_for("my_app_steps", 7, instance="rep_2")

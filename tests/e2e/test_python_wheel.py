@@ -1,0 +1,115 @@
+"""The wheel: built without a network, and installed into a virtual environment of its own."""
+
+import os
+import subprocess
+import zipfile
+
+import pytest
+from conftest import PYTHON, environment
+from servers import ROOT, Process
+
+
+def run(*command, **extra):
+    # Compiled once, as by `./run build`.
+    env = {**environment(), "CMAKE_CXX_COMPILER_LAUNCHER": "ccache", "CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1"}
+    result = subprocess.run([str(word) for word in command], env=env, capture_output=True, text=True, timeout=600, **extra)
+    assert result.returncode == 0, f"{command}:\n{result.stdout[-4000:]}\n{result.stderr[-4000:]}"
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("wheel")
+    builder = directory / "builder"
+    run(PYTHON, "-m", "venv", "--system-site-packages", builder)  # with Debian's setuptools and wheel
+    offline = ["--no-build-isolation", "--no-deps", "--no-index"]
+    run(builder / "bin/pip", "wheel", *offline, "-w", directory / "dist", ROOT / "lib/python", cwd=directory)
+    (built,) = (directory / "dist").glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    """The interpreter of an environment that has the wheel, and nothing else."""
+    environment_ = tmp_path_factory.mktemp("installed") / "venv"
+    run(PYTHON, "-m", "venv", environment_)
+    run(environment_ / "bin/pip", "install", "--no-index", wheel)
+    return environment_ / "bin/python"
+
+
+def test_wheel_has_every_source_and_its_types(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {name for name in archive.namelist() if name.startswith("persia_metrics/")}
+    package = ROOT / "lib/python"
+    files = [path for path in (package / "persia_metrics").rglob("*") if path.suffix in {".py", ".pyi", ".typed"}]
+    sources = {str(path.relative_to(package)) for path in files}
+    (native,) = packed - sources
+    assert native.startswith("persia_metrics/_native.") and native.endswith(".so")
+    assert packed - {native} == sources
+
+
+def test_building_it_leaves_the_sources_alone(wheel):
+    left = {path.name for path in (ROOT / "lib/python").iterdir()} - {"__pycache__"}
+    assert left == {"CMakeLists.txt", "README.md", "persia_metrics", "pyproject.toml", "setup.py", "src"}
+
+
+def test_installed_wheel_reaches_the_gateway(installed, job, gateway, tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(
+        """
+import sys
+import persia_metrics
+import persia_metrics.torchelastic.metrics as metrics
+from persia_metrics.benchmarkai import emit
+assert persia_metrics.__file__.startswith(sys.prefix)
+persia_metrics.Counter("steps", group="my_app").inc(3)
+metrics.put_metric("latency", 5, "my_app")
+emit({"from.benchmark": 7})
+"""
+    )
+    agent = job.exec(installed, script, env={"BENCHMARK_AI": "segment"})
+    assert agent.wait() == 0, agent.output()
+    gateway.wait_for("my_app_steps", 3)
+    gateway.wait_for("my_app_latency", 5)
+    gateway.wait_for("benchmarkai_from_benchmark", 7)
+
+
+def test_module_needs_nothing_and_shows_nothing(wheel, tmp_path):
+    with zipfile.ZipFile(wheel) as archive:
+        (native,) = (name for name in archive.namelist() if name.endswith(".so"))
+        archive.extract(native, tmp_path)
+    module = tmp_path / native
+    symbols = run("nm", "-D", "--defined-only", module).split("\n")
+    assert [line.split()[-1] for line in symbols if line] == ["PyInit__native"]
+    libraries = {line.split()[-1] for line in run("objdump", "-p", module).split("\n") if "NEEDED" in line}
+    assert libraries <= {"libstdc++.so.6", "libm.so.6", "libgcc_s.so.1", "libc.so.6", "ld-linux-x86-64.so.2", "libpthread.so.0"}
+    assert os.path.getsize(module) < 2_000_000
+
+
+def test_stubs_tell_of_what_is_there(installed, tmp_path):
+    script = tmp_path / "stubs.py"
+    script.write_text(
+        """
+import ast, inspect, pathlib
+import persia_metrics._native as native
+tree = ast.parse(pathlib.Path(native.__file__).parent.joinpath("_native.pyi").read_text())
+def parameters(node):
+    return [a.arg for a in node.args.posonlyargs + node.args.args]
+told = set()
+for node in tree.body:
+    if isinstance(node, ast.ClassDef):
+        kind = getattr(native, node.name)
+        methods = {m.name: m for m in node.body if isinstance(m, ast.FunctionDef) and m.name != "__new__"}
+        assert set(methods) == {n for n in vars(kind) if not n.startswith("_")}, node.name
+        for name, method in methods.items():
+            assert parameters(method) == list(inspect.signature(getattr(kind, name)).parameters), (node.name, name)
+    elif isinstance(node, ast.FunctionDef):
+        assert parameters(node) == list(inspect.signature(getattr(native, node.name)).parameters), node.name
+    else:
+        continue
+    told.add(node.name)
+assert told == {n for n in vars(native) if not n.startswith("_")}, told
+"""
+    )
+    with Process([installed, script], tmp_path / "stubs.log") as process:
+        assert process.wait() == 0, process.output()

@@ -1,0 +1,68 @@
+// What bindings to other languages need of the library, and programs in C++ seldom do.
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "persia/metrics/internal/language.h"
+#include "persia/metrics/metrics.h"
+#include "worker.h"
+
+namespace persia::metrics {
+namespace {
+
+using BindingTest = testing::WorkerTest;
+
+TEST_F(BindingTest, ItsLanguageStandsInTheSegment) {
+  const auto segment = SegmentOf([] {
+    internal::SetLanguage("python");
+    Counter("g", "c").Increment();
+  });
+  EXPECT_EQ(segment.language, "python");
+}
+
+TEST_F(BindingTest, AskingWhetherMetricsAreExportedOpensWhatTheEnvironmentAsksFor) {
+  const auto outcome = RunWorker([&] {
+    ASSERT_TRUE(Exporting());
+    ASSERT_EQ(OnlySegment().role, "worker");
+  });
+  EXPECT_EQ(outcome.wait_status, 0) << outcome.error_output;
+}
+
+TEST_F(BindingTest, NobodyIsExportedWithoutHavingAsked) {
+  const auto outcome = RunBareWorker([&] {
+    Counter("g", "c").Increment();
+    ASSERT_FALSE(Exporting());
+    ASSERT_TRUE(Init({.metrics_dir = directory()}).exporting);
+    ASSERT_TRUE(Exporting());
+  });
+  EXPECT_EQ(outcome.wait_status, 0) << outcome.error_output;
+}
+
+TEST_F(BindingTest, NobodyIsExportedWhereMetricsAreDisabled) {
+  const auto outcome = RunWorker([] {
+    setenv("PERSIA_METRICS_ENABLED", "0", 1);
+    ASSERT_FALSE(Exporting());
+  });
+  EXPECT_EQ(outcome.wait_status, 0) << outcome.error_output;
+  EXPECT_EQ(outcome.error_output, "");
+}
+
+TEST_F(BindingTest, AForkedChildIsExportedLikeItsParent) {
+  const auto outcome = RunWorker([] {
+    ASSERT_TRUE(Exporting());
+    const pid_t child = fork();
+    if (child == 0) {
+      _exit(Exporting() ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_EQ(status, 0);
+  });
+  EXPECT_EQ(outcome.wait_status, 0) << outcome.error_output;
+}
+
+}  // namespace
+}  // namespace persia::metrics

@@ -26,8 +26,9 @@ SeriesLimits LimitsOf(const AgentOptions& options) {
           .label_value_bytes = options.max_label_value_bytes};
 }
 
-SegmentSourceOptions SourceOptions(const Agent::Setup& setup) {
+SegmentSourceOptions SourceOptions(const Agent::Setup& setup, std::optional<EventPlaces>& event_places) {
   SegmentSourceOptions options;
+  options.reads_events = true;
   options.directory = setup.directory;
   options.job = setup.options.job_name;
   options.ip_addr = setup.ip_addr;
@@ -42,6 +43,10 @@ SegmentSourceOptions SourceOptions(const Agent::Setup& setup) {
                                .hide_left = setup.options.on_instance_end == OnInstanceEnd::kDelete,
                                .limits = options.limits};
   if (setup.state.directory_fd >= 0) {
+    event_places.emplace(setup.state);
+    if (!setup.run_begins) {
+      options.event_tickets = event_places->Load();
+    }
     options.retired.file = RetiredStateFile(setup.state);
     options.retired.keeps_living = setup.state.directory != setup.directory;
   }
@@ -75,7 +80,9 @@ Agent::Agent(Setup setup, Clock& clock, PushTransport transport)
       transport_(std::move(transport)),
       self_(AgentIdentity(setup_)),
       log_limiter_(std::make_shared<LogLimiter>()),
-      segments_(SourceOptions(setup_), NamingOf(setup_.options)),
+      event_log_(
+          {.file = setup_.options.events_file, .warn = [](const std::string& message) { LogWarning("events", message); }}),
+      segments_(SourceOptions(setup_, event_places_), NamingOf(setup_.options)),
       own_({.identity = self_, .version = setup_.version}),
       exec_(setup_.exec == nullptr ? nullptr : std::make_unique<ExecMetrics>(self_, *setup_.exec)),
       worker_metrics_({.processes = [this] { return segments_.processes(); },
@@ -177,6 +184,7 @@ std::shared_ptr<const Snapshot> Agent::Collect() {
   LookAfterDirectory();
   TakeOverForCollecting();
   const auto workers = segments_.Collect();
+  WriteEvents();
   ReportSegments();
   WatchWorkers();
   LogEndedFloods();
@@ -200,6 +208,15 @@ std::shared_ptr<const Snapshot> Agent::Collect() {
   const std::lock_guard lock(seen_mutex_);
   seen_ = {segments_.stats(), series};
   return all;
+}
+
+void Agent::WriteEvents() {
+  const std::vector<JobEvent> events = segments_.TakeEvents();
+  event_log_.Add(events);
+  own_.SetEventsLost(segments_.stats().events_lost);
+  if (event_places_ && !events.empty()) {
+    event_places_->Save(segments_.EventTickets());
+  }
 }
 
 // A directory that somebody removed is made again, with the state in it, so that workers that come find it.

@@ -23,6 +23,8 @@
 #include <vector>
 #include "app/clock.h"
 #include "app/collector.h"
+#include "app/event_log.h"
+#include "app/event_places.h"
 #include "app/identity_labels.h"
 #include "app/job_session.h"
 #include "app/log.h"
@@ -119,6 +121,7 @@ class Agent {
 
   std::shared_ptr<const Snapshot> Collect();
   void LookAfterDirectory();
+  void WriteEvents();
   void ReportSegments();
   void WatchWorkers();
   std::shared_ptr<const AgentOptions> CurrentOptions();
@@ -140,7 +143,10 @@ class Agent {
 
   const std::shared_ptr<LogLimiter> log_limiter_;
 
+  EventLog event_log_;
+
   // The collector thread's.
+  std::optional<EventPlaces> event_places_;  // none without a state
   SegmentSource segments_;
   OwnMetrics own_;
   std::unique_ptr<ExecMetrics> exec_;  // null if no command is run

@@ -92,11 +92,17 @@ std::vector<Route> Agent::Routes() {
                                       {"Cache-Control", "no-store"}}};
   };
   const auto reload = [this](const ServerRequest&) { return ReloadByHttp(); };
-  return {{"POST", "/-/reload", reload},
-          {"GET", "/metrics", metrics},
-          {"GET", "/-/healthy", healthy},
-          {"GET", "/-/ready", ready},
-          {"GET", "/", page}};
+  const auto events = [this](const ServerRequest& request) {
+    const auto query = EventLog::ParseQuery(request.query);
+    if (!query.ok()) {
+      return ServerResponse{.status = 400, .body = query.error() + "\n"};
+    }
+    return ServerResponse{.content_type = "application/json",
+                          .body = event_log_.Answer(query.value()),
+                          .headers = {{"X-Content-Type-Options", "nosniff"}, {"Cache-Control", "no-store"}}};
+  };
+  return {{"POST", "/-/reload", reload},  {"GET", "/api/v1/events", events}, {"GET", "/metrics", metrics},
+          {"GET", "/-/healthy", healthy}, {"GET", "/-/ready", ready},        {"GET", "/", page}};
 }
 
 }  // namespace persia::agent

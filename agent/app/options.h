@@ -63,6 +63,8 @@ struct AgentOptions {
   std::string web_config_file;
   // Where the named pipe for Benchmark AI's `emit` is, made if it is not there; empty: none.
   std::string fifo;
+  // Where event records are written, a line of JSON each; "-" is stdout; empty: nowhere.
+  std::string events_file;
   // Labels on each series of the job.
   Labels labels;
   // The rules by which metrics are named. Empty: the bundled ones; "none": none.

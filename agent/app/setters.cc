@@ -138,6 +138,13 @@ Status SetGatewayAddress(std::string_view text, AgentOptions& options) {
 }
 
 Status SetMetricsDir(std::string_view text, AgentOptions& options) { return SetPath(text, options.metrics_dir); }
+Status SetEventsFile(std::string_view text, AgentOptions& options) {
+  if (text == "-") {
+    options.events_file = text;
+    return Done{};
+  }
+  return SetPath(text, options.events_file);
+}
 Status SetFifo(std::string_view text, AgentOptions& options) { return SetPath(text, options.fifo); }
 Status SetStateDir(std::string_view text, AgentOptions& options) { return SetPath(text, options.state_dir); }
 

@@ -181,6 +181,8 @@ struct OwnMetrics::Registry {
                                     "Series that are held back now since they would spoil a push, by reason.");
   Counter& scrapes = One(registry, BuildCounter(), "persia_agent_scrapes_total", "Requests for /metrics that were answered.");
   prometheus::Family<Counter>* fifo_lines = nullptr;
+  Counter& events_lost = One(registry, BuildCounter(), "persia_agent_event_records_lost_total",
+                             "Event records that were overwritten before the agent read them; their counts are not lost.");
   Counter& log_suppressed = One(registry, BuildCounter(), "persia_agent_log_lines_suppressed_total",
                                 "Lines left out of the log since their event had too many.");
   Counter& records_skipped =
@@ -229,6 +231,7 @@ void OwnMetrics::SetQuarantinedSeries(std::string_view reason, uint64_t series) 
 }
 void OwnMetrics::ScrapeDone() { registry_->scrapes.Increment(); }
 void OwnMetrics::SetLogLinesSuppressed(uint64_t lines) { RaiseTo(registry_->log_suppressed, lines); }
+void OwnMetrics::SetEventsLost(uint64_t events) { RaiseTo(registry_->events_lost, events); }
 void OwnMetrics::SetFifoLines(uint64_t good, uint64_t bad) {
   if (registry_->fifo_lines == nullptr) {
     registry_->fifo_lines =

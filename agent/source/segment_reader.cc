@@ -226,6 +226,14 @@ bool SegmentReader::PlaceSeries(const SegmentSeriesRecord& record, SegmentProble
   return true;
 }
 
+void SegmentReader::ReadEvents(std::vector<JobEvent>& out) {
+  const size_t before = out.size();
+  events_.Read(*file_, out);
+  for (size_t i = before; i < out.size(); ++i) {
+    out[i].pid = header_->pid;
+  }
+}
+
 MergeInput SegmentReader::Input() const {
   return {.id = id_,
           .generation = generation_,

@@ -21,7 +21,9 @@
 #include <unordered_set>
 #include <vector>
 
+#include "model/job_event.h"
 #include "segment_format.h"
+#include "source/event_ring.h"
 #include "source/merge_input.h"
 #include "source/segment_file.h"
 #include "source/segment_records.h"
@@ -44,6 +46,11 @@ class SegmentReader {
   // Lets go of the file; the values stay. For a segment whose writer has ended and that was read since.
   void Release() { file_.reset(); }
   [[nodiscard]] bool released() const { return file_ == nullptr; }
+
+  // Appends what the process recorded since the last call, with whose it is but for the identity. REQUIRES: not released.
+  void ReadEvents(std::vector<JobEvent>& out);
+  [[nodiscard]] EventRing& events() { return events_; }
+  [[nodiscard]] const EventRing& events() const { return events_; }
 
   // As of the last good Read.
   [[nodiscard]] const SegmentIdentity& identity() const { return identity_; }
@@ -127,6 +134,7 @@ class SegmentReader {
   SegmentValues next_;  // being filled; then the former values
   std::vector<uint64_t> changed_at_;
   std::chrono::system_clock::time_point last_change_;
+  EventRing events_;
 };
 
 }  // namespace persia::agent

@@ -110,6 +110,9 @@ void SegmentSource::TryOpen(int directory_fd, const std::string& name, const Fil
     refused_.erase(name);
     return;
   }
+  if (const auto former = options_.event_tickets.find(reader->id()); former != options_.event_tickets.end()) {
+    reader->events().StartAt(former->second);
+  }
   Known opened;
   opened.name = name;
   opened.file = file;
@@ -144,6 +147,21 @@ void SegmentSource::Refuse(const std::string& name, const FileId& file, SegmentP
   refused_.insert_or_assign(name, Refused{file, std::move(problem)});
 }
 
+// What a process recorded before it ended is read by the read that follows its end.
+void SegmentSource::ReadEvents(Known& known) {
+  if (!options_.reads_events || !OfOurRun(*known.reader)) {
+    return;
+  }
+  const uint64_t lost = known.reader->events().lost();
+  const size_t before = events_.size();
+  known.reader->ReadEvents(events_);
+  events_lost_ += known.reader->events().lost() - lost;
+  const Identity identity = ExposedIdentity(known.reader->identity(), merger_->identity());
+  for (size_t i = before; i < events_.size(); ++i) {
+    events_[i].identity = identity;
+  }
+}
+
 void SegmentSource::ReadAll() {
   for (Known& known : known_) {
     if (known.reader->released()) {
@@ -159,6 +177,7 @@ void SegmentSource::ReadAll() {
                           "the segment " + PathOf(known.name) + " turned bad, its last good values stand: " + problem.text);
       known.problem = std::move(problem);
     }
+    ReadEvents(known);
     if (!known.alive) {
       known.reader->Release();  // nothing changes any more; its map and descriptor are not needed
     }

@@ -57,6 +57,7 @@ Result<std::shared_ptr<const Snapshot>> SegmentSource::Collect() {
   }
   stats_.other_run += other_runs_.size();
   stats_.retired = retired_.processes().processes();
+  stats_.events_lost = events_lost_;
   for (const auto& [name, refused] : refused_) {
     stats_.refused.push_back({PathOf(name), refused.problem});
   }
@@ -185,6 +186,16 @@ void SegmentSource::Retire() {
     retired_.SetPlaces(std::move(places));
   }
   retired_.SaveAndRemove(options_.directory, now_);
+}
+
+std::map<std::string, uint64_t> SegmentSource::EventTickets() const {
+  std::map<std::string, uint64_t> tickets;
+  for (const Known& known : known_) {
+    if (!known.reader->released() && known.reader->events().next() > 0) {
+      tickets.emplace(known.reader->id(), known.reader->events().next());
+    }
+  }
+  return tickets;
 }
 
 bool SegmentSource::IsOwn(const Known& known) const {

@@ -24,6 +24,7 @@
 #include <string>
 #include <vector>
 
+#include "model/job_event.h"
 #include "model/naming.h"
 #include "source/diagnostics.h"
 #include "source/merge.h"
@@ -53,6 +54,9 @@ struct SegmentSourceOptions {
   SeriesLimits limits = {};
   // A segment of this very process is shown and kept as others, but is no worker's: not counted as alive, not listed.
   bool own_process = false;
+  // Whether event records are read, and from which ticket on by the segment's id: where the agent before was.
+  bool reads_events = false;
+  std::map<std::string, uint64_t> event_tickets = {};
   // Time, for tests.
   std::function<std::chrono::steady_clock::time_point()> steady = std::chrono::steady_clock::now;
   std::function<std::chrono::system_clock::time_point()> wall = std::chrono::system_clock::now;
@@ -76,6 +80,7 @@ struct SegmentSourceStats {
   size_t series = 0;             // that the last snapshot's layout holds
   SeriesLeftOut left_out;        // series that are not shown
   uint64_t dropped = 0;          // what the workers say they could not record, all reasons
+  uint64_t events_lost = 0;      // event records that were overwritten before they were read; a total
 };
 
 class SegmentSource : public Source {
@@ -99,6 +104,10 @@ class SegmentSource : public Source {
   void SetNaming(std::shared_ptr<const Naming> naming);
   // The state's directory is another one than before: what was saved is gone.
   void StateIsGone() { retired_.Unsaved(); }
+  // The events that were read since the last call, those of one process in their order.
+  [[nodiscard]] std::vector<JobEvent> TakeEvents() { return std::exchange(events_, {}); }
+  // Where reading them goes on, for SegmentSourceOptions::event_tickets.
+  [[nodiscard]] std::map<std::string, uint64_t> EventTickets() const;
   // What there is to log since the last call; each sentence comes once.
   [[nodiscard]] std::vector<Diagnostic> TakeDiagnostics() { return diagnostics_.Take(); }
 
@@ -129,6 +138,7 @@ class SegmentSource : public Source {
   void FoldLost();
   void KeepLiving();
   void Retire();
+  void ReadEvents(Known& known);
   void ListProcesses();
   [[nodiscard]] bool IsOwn(const Known& known) const;
   [[nodiscard]] bool OfOurRun(const SegmentReader& reader) const;
@@ -144,6 +154,8 @@ class SegmentSource : public Source {
   bool lost_folded_ = false;     // those that the state says lived, and that are gone
   Ordinals ordinals_;
   std::vector<WorkerProcess> processes_;
+  std::vector<JobEvent> events_;
+  uint64_t events_lost_ = 0;
   Diagnostics diagnostics_;
   RetiredStore retired_;
   std::unique_ptr<Merger> merger_;

@@ -340,6 +340,7 @@ Config LoadConfig(const ConfigSources& sources) {
   }
   MappingFile mapping = ReadMapping(config.options.mapping_file);
   config.options.mapping = std::move(mapping.rules);
+  config.options.mapping_text = std::move(mapping.text);
   config.errors.insert(config.errors.end(), mapping.errors.begin(), mapping.errors.end());
   config.notes = std::move(mapping.notes);
   return config;

@@ -317,6 +317,7 @@ class MappingReader {
 
 MappingFile ParseMapping(const std::string& name, const std::string& text) {
   MappingFile file;
+  file.text = text;
   const auto document = ParseYaml(name, text);
   if (!document.ok()) {
     file.errors.push_back(document.error());
@@ -330,7 +331,7 @@ MappingFile ReadMapping(const std::string& setting) {
   if (setting == "none") return {};
   if (setting.empty()) return ParseMapping(kBundledName, kBundledMapping);
   const Result<std::string> text = WatchedFile("mapping_file", setting).Read();
-  if (!text.ok()) return {.rules = nullptr, .errors = {text.error()}, .notes = {}};
+  if (!text.ok()) return {.rules = nullptr, .text = "", .errors = {text.error()}, .notes = {}};
   return ParseMapping(setting, text.value());
 }
 

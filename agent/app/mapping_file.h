@@ -19,6 +19,7 @@ namespace persia::agent {
 struct MappingFile {
   // Null if there are errors, and for the file `none`.
   std::shared_ptr<const MappingRules> rules;
+  std::string text;
   // One line each, with its place.
   std::vector<std::string> errors;
   // The same, of what is read and has no effect.

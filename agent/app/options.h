@@ -69,7 +69,8 @@ struct AgentOptions {
   Labels labels;
   // The rules by which metrics are named. Empty: the bundled ones; "none": none.
   std::string mapping_file;
-  // What stands in it, read with the settings. Null: no rules.
+  // What stands in it, read with the settings, as text and as rules. Null: no rules.
+  std::string mapping_text;
   std::shared_ptr<const MappingRules> mapping;
   OnJobEnd on_job_end = OnJobEnd::kKeep;
   OnInstanceEnd on_instance_end = OnInstanceEnd::kDelete;

@@ -30,7 +30,8 @@ std::vector<std::string> Reloader::Reload() {
   std::string fixed;
   AgentOptions merged = options_.current;
   for (const Setting& setting : Settings()) {
-    const bool differs = setting.get(config.options) != setting.get(options_.current);
+    const bool differs = setting.get(config.options) != setting.get(options_.current) ||
+                         (setting.content != nullptr && setting.content(config.options) != setting.content(options_.current));
     if (setting.take_over != nullptr) {
       setting.take_over(config.options, merged);
     }

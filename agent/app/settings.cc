@@ -138,8 +138,10 @@ constexpr Setting kSettings[] = {
      [](const AgentOptions& o) -> std::string { return o.mapping_file; },
      [](const AgentOptions& from, AgentOptions& to) {
        to.mapping_file = from.mapping_file;
+       to.mapping_text = from.mapping_text;
        to.mapping = from.mapping;
-     }},
+     },
+     false, [](const AgentOptions& o) -> const std::string& { return o.mapping_text; }},
     {"on_job_end", "", "--on-job-end", "", "", "keep|delete", "What becomes of the job's groups when it ends", "keep",
      "Gateway", ValueKind::kText, SetOnJobEnd,
      [](const AgentOptions& o) -> std::string { return o.on_job_end == OnJobEnd::kKeep ? "keep" : "delete"; }},

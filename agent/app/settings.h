@@ -33,6 +33,8 @@ struct Setting {
   void (*take_over)(const AgentOptions& from, AgentOptions& to) = nullptr;
   // Nobody gets to see it: no error quotes it, no `get` tells it, and the environment is cleared of it.
   bool secret = false;
+  // What a file that it names has in it; null: nothing that is read with the settings. A reload says that it changed.
+  const std::string& (*content)(const AgentOptions& options) = nullptr;
 };
 
 // In the order in which help and documentation show them.

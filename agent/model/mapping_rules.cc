@@ -12,11 +12,14 @@ namespace {
 constexpr size_t kMostCached = 100'000;
 constexpr double kUsualQuantiles[] = {0.5, 0.9, 0.99};
 
-// Names are text of any kind; NUL is in none that was sanitised.
+// Names are bytes of any kind, so the group's size tells where it ends.
 std::string CacheKey(const SourceMetric& metric) {
-  std::string key(1, static_cast<char>(metric.type));
+  const size_t size = metric.group.size();
+  std::string key;
+  key.reserve(1 + sizeof size + size + metric.name.size());
+  key += static_cast<char>(metric.type);
+  key.append(reinterpret_cast<const char*>(&size), sizeof size);
   key += metric.group;
-  key += '\0';
   key += metric.name;
   return key;
 }
@@ -177,17 +180,16 @@ Exposed MappingRules::Make(const SourceMetric& metric) const {
 }
 
 std::shared_ptr<const Exposed> MappingRules::Expose(const SourceMetric& metric) const {
-  const std::string group = SanitizeText(metric.group);
-  const std::string name = SanitizeText(metric.name);
-  const SourceMetric sane{group, name, metric.type};
-  std::string key = CacheKey(sane);
+  std::string key = CacheKey(metric);
   {
     const std::lock_guard lock(mutex_);
     if (const auto found = cache_.find(key); found != cache_.end()) {
       return found->second;
     }
   }
-  auto exposed = std::make_shared<const Exposed>(Make(sane));
+  const std::string group = SanitizeText(metric.group);
+  const std::string name = SanitizeText(metric.name);
+  auto exposed = std::make_shared<const Exposed>(Make({group, name, metric.type}));
   const std::lock_guard lock(mutex_);
   if (cache_.size() >= kMostCached) {
     cache_.clear();  // names without end: none of them comes again

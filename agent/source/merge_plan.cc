@@ -6,8 +6,6 @@
 #include <cmath>
 #include <functional>
 #include <iterator>
-#include <map>
-#include <set>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -15,6 +13,7 @@
 #include "model/stream_bounds.h"
 #include "source/draft_layout.h"
 #include "source/family_table.h"
+#include "source/plan_identities.h"
 #include "source/show.h"
 #include "source/stream_totals.h"
 
@@ -61,45 +60,19 @@ class PlanBuilder {
 
   MergePlan Build() {
     Define();
-    FindIdentities();
+    identities_.Number(identity_);
     MakeFamilies();
     for (uint32_t i = 0; i < segments_.size(); ++i) {
       AddSegment(i);
     }
-    return draft_.Finish(std::move(identities_), diagnostics_);
+    return draft_.Finish(identities_.Take(), diagnostics_);
   }
 
  private:
-  // The identities of the segments, and those to which the naming leads some of their families.
-  void FindIdentities() {
-    std::vector<std::map<std::string, Identity>> all;  // by segment and role; the segment's own under ""
-    for (size_t i = 0; i < segments_.size(); ++i) {
-      SegmentIdentity process = *segments_[i].identity;
-      auto& of_roles = all.emplace_back();
-      of_roles.emplace("", ExposedIdentity(process, identity_));
-      for (const std::string& role : roles_[i]) {
-        process.role = role;
-        of_roles.emplace(role, ExposedIdentity(process, identity_));
-      }
-      for (const auto& [role, identity] : of_roles) {
-        identities_.push_back(identity);
-      }
-    }
-    std::sort(identities_.begin(), identities_.end());
-    identities_.erase(std::unique(identities_.begin(), identities_.end()), identities_.end());
-    for (const auto& of_roles : all) {
-      auto& indexes = identity_indexes_.emplace_back();
-      for (const auto& [role, identity] : of_roles) {
-        const auto at = std::lower_bound(identities_.begin(), identities_.end(), identity);
-        indexes.emplace(role, static_cast<uint32_t>(at - identities_.begin()));
-      }
-    }
-  }
-
   void Define() {
     for (const MergeInput& segment : segments_) {
       first_definitions_.emplace_back();
-      roles_.emplace_back();
+      identities_.AddSegment(*segment.identity);
       for (size_t i = 0; i < segment.families.size(); ++i) {
         first_definitions_.back().push_back(definitions_.size());
         if (!segment.families[i].known) {
@@ -127,7 +100,7 @@ class PlanBuilder {
     }
     for (const auto& [name, value] : exposed->labels) {
       if (name == kRoleLabel) {
-        roles_.back().insert(value);
+        identities_.AddRole(value);
         role_of_[definition] = value;
       }
     }
@@ -257,7 +230,7 @@ class PlanBuilder {
     }
     const Placement& dropped = placements_.back();
     for (uint32_t i = 0; i < std::size(kDropReasons); ++i) {
-      draft_.AddPart(dropped.family, identity_indexes_[index].at(""), {{kReasonLabel, kDropReasons[i]}}, {index, i, kNoPlace});
+      draft_.AddPart(dropped.family, identities_.IndexOf(index), {{kReasonLabel, kDropReasons[i]}}, {index, i, kNoPlace});
     }
   }
 
@@ -296,7 +269,7 @@ class PlanBuilder {
       set(DraftLayout::kSourceLabel, SanitizeText(source));
     }
     const auto role = role_of_.find(definition_index);
-    const uint32_t identity = identity_indexes_[segment_index].at(role == role_of_.end() ? "" : role->second);
+    const uint32_t identity = identities_.IndexOf(segment_index, role == role_of_.end() ? "" : role->second);
     if (changed) {
       draft_.AddChangedPart(placement.family, identity, std::move(labels), source + Braced(raw), part, definition.scale);
     } else {
@@ -309,33 +282,19 @@ class PlanBuilder {
   const Naming& naming_;
   Diagnostics& diagnostics_;
 
-  std::vector<Identity> identities_;                               // sorted, none twice
-  std::vector<std::set<std::string>> roles_;                       // by segment: that the naming gives to families of it
-  std::vector<std::map<std::string, uint32_t>> identity_indexes_;  // by segment and such a role; "": the segment's own
-  std::vector<Definition> definitions_;                            // the last one is of the dropped counts
-  std::vector<Fill> fills_;                                        // by definition
-  std::vector<std::optional<std::chrono::milliseconds>> ttls_;     // by definition; of streams alone
-  std::vector<std::shared_ptr<const Exposed>> exposed_;            // by definition; null for the agent's own
-  std::unordered_map<size_t, std::string> role_of_;                // by definition, where the naming gives one
-  std::vector<std::vector<size_t>> first_definitions_;             // by segment and family
-  std::vector<size_t> end_of_definitions_;                         // by segment
-  std::vector<Placement> placements_;                              // by definition
+  PlanIdentities identities_;
+  std::vector<Definition> definitions_;                         // the last one is of the dropped counts
+  std::vector<Fill> fills_;                                     // by definition
+  std::vector<std::optional<std::chrono::milliseconds>> ttls_;  // by definition; of streams alone
+  std::vector<std::shared_ptr<const Exposed>> exposed_;         // by definition; null for the agent's own
+  std::unordered_map<size_t, std::string> role_of_;             // by definition, where the naming gives one
+  std::vector<std::vector<size_t>> first_definitions_;          // by segment and family
+  std::vector<size_t> end_of_definitions_;                      // by segment
+  std::vector<Placement> placements_;                           // by definition
   DraftLayout draft_;
 };
 
 }  // namespace
-
-Identity ExposedIdentity(const SegmentIdentity& process, const MergeIdentity& identity) {
-  Identity exposed{identity.job, {}};
-  exposed.labels.emplace_back("instance", "rep_" + std::to_string(process.replica));
-  if (!identity.ip_addr.empty()) {
-    exposed.labels.emplace_back("ip_addr", SanitizeText(identity.ip_addr));
-  }
-  if (!process.role.empty()) {
-    exposed.labels.emplace_back("role", SanitizeText(process.role));
-  }
-  return exposed;
-}
 
 MergePlan BuildMergePlan(std::span<const MergeInput> segments, const MergeIdentity& identity, const Naming& naming,
                          const SeriesLimits& limits, Diagnostics& diagnostics) {

@@ -19,15 +19,10 @@
 #include "model/snapshot.h"
 #include "source/diagnostics.h"
 #include "source/merge_input.h"
+#include "source/plan_identities.h"
 #include "source/segment_values.h"
 
 namespace persia::agent {
-
-// What stands on every identity.
-struct MergeIdentity {
-  std::string job;
-  std::string ip_addr;  // may be empty: no such label
-};
 
 // How the values of a family's series come out of the segments.
 enum class Fill : uint8_t {
@@ -99,9 +94,6 @@ struct MergePlan {
     return {parts.data() + first_part[series], first_part[series + 1] - first_part[series]};
   }
 };
-
-// The identity that series of such a process are exposed with.
-Identity ExposedIdentity(const SegmentIdentity& process, const MergeIdentity& identity);
 
 MergePlan BuildMergePlan(std::span<const MergeInput> segments, const MergeIdentity& identity, const Naming& naming,
                          const SeriesLimits& limits, Diagnostics& diagnostics);

@@ -45,6 +45,7 @@ def test_a_changed_rule_shows_at_the_next_tick_and_the_worker_is_left_alone(job,
     assert reload(agent) == (200, "Reloaded.\n")
     gateway.wait_for("second_total", 1.5, part="train")
     assert gateway.metrics().one("first_total") is None
+    assert "changed: mapping_file" in agent.output()
     wait_until(lambda: "# HELP second_total By rule." in fetch(agent.url + "/metrics")[1], "the help on /metrics")
     worker.tell("count my_app steps.train 1")
     gateway.wait_for("second_total", 2, part="train")

@@ -20,7 +20,7 @@ import persia_metrics.torchelastic.metrics as metrics
 ms = metrics.getStream(group="my_app")
 for value in (3, 5, 4):
     ms.add_value("calculate_latency", value)
-metrics.put_metric("checkpoint.write_latency_ms", 12)
+metrics.put_metric("of.default.group", 12)
 @metrics.prof(group="my_app")
 def work():
     pass
@@ -35,7 +35,7 @@ input()
     gateway.wait_for("ungrouped", 6)
     shown = gateway.metrics()
     assert shown.one("my_app_calculate_latency", role="trainer") == 4
-    assert shown.one("torchelastic_checkpoint_write_latency_seconds") == 0.012  # by a rule that comes with the agent
+    assert shown.one("torchelastic_of_default_group") == 12
     assert shown.one("my_app___main___work_success") == 1
     assert shown.one("torchelastic_bad") == 2
     assert worker.succeed().count("is left out") == 1

@@ -35,6 +35,7 @@ SegmentSourceOptions SourceOptions(const Agent::Setup& setup) {
   options.group = setup.group;
   options.max_segment_bytes = setup.options.max_segment_bytes;
   options.limits = LimitsOf(setup.options);
+  options.own_process = true;
   options.retired.run_id = setup.run_id;
   options.retired.begins = setup.run_begins;
   options.retired.processes = {.gauge_ttl = setup.options.gauge_ttl,
@@ -180,6 +181,10 @@ std::shared_ptr<const Snapshot> Agent::Collect() {
   WatchWorkers();
   LogEndedFloods();
   own_.SetLogLinesSuppressed(log_limiter_->suppressed());
+  if (setup_.inlet != nullptr) {
+    const EmitInlet::Counts lines = setup_.inlet->counts();
+    own_.SetFifoLines(lines.good, lines.bad);
+  }
   const auto processes = worker_metrics_.Collect();
   const auto own = own_.Collect();
   auto all = combiner_.Combine({workers.ok() ? labels_.AddTo(workers.value()) : nullptr,

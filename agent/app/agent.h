@@ -31,6 +31,7 @@
 #include "app/status_page.h"
 #include "app/web_access.h"
 #include "format/text_format.h"
+#include "inlet/emit_inlet.h"
 #include "model/combine.h"
 #include "net/http_server.h"
 #include "sink/push_gateway.h"
@@ -80,6 +81,8 @@ class Agent {
     std::function<void()> on_idle;
     // What `exec` knows of its command; null if none is run. It outlives the agent.
     const ExecRecord* exec = nullptr;
+    // The named pipe's reader, for its counts; null if there is none. It outlives the agent.
+    const EmitInlet* inlet = nullptr;
     // What POST /-/reload calls, if it is enabled: gives what is wrong with the settings, one line each.
     std::function<std::vector<std::string>()> reload{};
   };

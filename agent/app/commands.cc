@@ -14,6 +14,7 @@
 #include "app/clock.h"
 #include "app/exec_command.h"
 #include "app/gateway_link.h"
+#include "app/inlet.h"
 #include "app/ip_address.h"
 #include "app/job_session.h"
 #include "app/log.h"
@@ -31,6 +32,7 @@ struct Works {
   SystemClock clock;
   std::unique_ptr<GroupLedger> ledger;
   std::unique_ptr<GatewayLink> gateway;
+  std::unique_ptr<EmitInlet> inlet;
   std::unique_ptr<Reloader> reloader;  // before the agent, whose pages call it
   std::unique_ptr<Agent> agent;
 };
@@ -70,8 +72,9 @@ std::unique_ptr<GroupLedger> OpenLedger(const JobSession& session) {
 }
 
 std::unique_ptr<Works> SetUpWorks(const AgentOptions& options, const ConfigSources& sources, JobSession& session,
-                                  IdleWatch idle = {}, const ExecRecord* exec = nullptr) {
+                                  std::unique_ptr<EmitInlet> inlet, IdleWatch idle = {}, const ExecRecord* exec = nullptr) {
   auto works = std::make_unique<Works>();
+  works->inlet = std::move(inlet);
   const GatewayAddress address = GatewayAddress::Parse(options.gateway_address).value();
   works->ledger = OpenLedger(session);
   GroupLedger* const ledger = works->ledger.get();
@@ -92,6 +95,7 @@ std::unique_ptr<Works> SetUpWorks(const AgentOptions& options, const ConfigSourc
   setup.idle_limit = idle.limit;
   setup.on_idle = std::move(idle.passed);
   setup.exec = exec;
+  setup.inlet = works->inlet.get();
   setup.reload = [reloading = works.get()] { return reloading->reloader->Reload(); };
   works->agent = std::make_unique<Agent>(std::move(setup), works->clock, std::move(transport));
   works->reloader = std::make_unique<Reloader>(
@@ -117,9 +121,13 @@ void LogStart(const Agent& agent, const Config& config, const JobSession& sessio
 
 // The last collection and push, and what becomes of the groups if the job has ended with it. A signal that asks to end means:
 // at once; but for the first `expected`, which is known of already.
-void Finish(Agent& agent, SignalReader& signals, bool delete_groups, int expected = 0) {
+void Finish(Works& works, SignalReader& signals, bool delete_groups, int expected = 0) {
+  Agent& agent = *works.agent;
   std::atomic<bool> done = false;
   std::thread ending([&] {
+    if (works.inlet != nullptr) {
+      works.inlet->Stop();  // what is left in the pipe belongs to the last collection
+    }
     if (const Status arrived = agent.Finish(); !arrived.ok()) {
       LogWarning("push.last", "the last values did not arrive at " + arrived.error());
     }
@@ -198,6 +206,9 @@ Plan MakePlan(const CommandLine& line, const Config& config) {
     return plan;
   }
   plan.environment = session.value().WorkerEnvironment();
+  for (auto& variable : InletEnvironment(config.options)) {
+    plan.environment.push_back(std::move(variable));
+  }
   if (!config.options.enable_metrics) {
     LogInfo("metrics.disabled", "metrics are disabled (enable_metrics: false); the command runs, nothing is collected");
   } else if (session.value().other_agent()) {
@@ -230,7 +241,12 @@ int ExecuteCommand(const CommandLine& line, const Config& config, const ConfigSo
     return command.Wait(signals);
   }
   ExecRecord record;
-  const std::unique_ptr<Works> works = SetUpWorks(config.options, sources, *plan.session, {}, &record);
+  auto inlet = OpenInlet(config.options, *plan.session);
+  if (!inlet.ok()) {
+    LogError("fifo", inlet.error());
+  }
+  const std::unique_ptr<Works> works =
+      SetUpWorks(config.options, sources, *plan.session, inlet.ok() ? std::move(inlet).value() : nullptr, {}, &record);
   // What the pages lack for is said already.
   if (const Status listening = config.page_errors.empty() ? works->agent->Listen() : Status(Done{}); !listening.ok()) {
     LogError("web", listening.error() + "; the pages are not served");
@@ -241,7 +257,7 @@ int ExecuteCommand(const CommandLine& line, const Config& config, const ConfigSo
     record.ChildEnded(static_cast<uint32_t>(child.pid), child.start_ticks, child.wait_status);
   });
   record.CommandEnded(exit_code);
-  Finish(*works->agent, signals, config.options.on_job_end == OnJobEnd::kDelete, command.SignalOnItsWay(exit_code));
+  Finish(*works, signals, config.options.on_job_end == OnJobEnd::kDelete, command.SignalOnItsWay(exit_code));
   if (exit_code == 0) {
     EndRun(*plan.session);
   }
@@ -287,7 +303,12 @@ int RunCommand(const CommandLine& line, const Config& config, const ConfigSource
     }
     return kExitDone;
   }
-  const std::unique_ptr<Works> works = SetUpWorks(config.options, sources, session.value(),
+  auto inlet = OpenInlet(config.options, session.value());
+  if (!inlet.ok()) {
+    LogError("fifo", inlet.error());
+    return kExitFailed;
+  }
+  const std::unique_ptr<Works> works = SetUpWorks(config.options, sources, session.value(), std::move(inlet).value(),
                                                   {.limit = line.exit_when_idle, .passed = [&signals] { signals.Wake(); }});
   if (const Status listening = works->agent->Listen(); !listening.ok()) {
     LogError("web", listening.error());
@@ -296,7 +317,7 @@ int RunCommand(const CommandLine& line, const Config& config, const ConfigSource
   LogStart(*works->agent, config, session.value());
   works->agent->Start();
   const bool idle = wait(works->reloader.get());
-  Finish(*works->agent, signals, idle && config.options.on_job_end == OnJobEnd::kDelete);
+  Finish(*works, signals, idle && config.options.on_job_end == OnJobEnd::kDelete);
   if (idle) {
     EndRun(session.value());
   }

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "lib/src/job_directory.h"
+#include "source/proc_reader.h"
 #include "source/retired_codec.h"
 #include "source/segment_reader.h"
 
@@ -18,7 +19,11 @@ namespace {
 std::optional<std::string> RunOfDead(int directory, const char* name, const SegmentAccess& access) {
   SegmentProblem problem;
   const auto reader = SegmentReader::Open(directory, name, access, problem);
-  if (reader == nullptr || reader->WriterLives() || !reader->Read(1, {}, problem)) {
+  static const uint64_t own_namespace = ProcReader().PidNamespace("self").value_or(0);
+  const auto own = [&] {
+    return reader->header().pid == static_cast<uint32_t>(getpid()) && reader->header().pid_namespace == own_namespace;
+  };
+  if (reader == nullptr || (reader->WriterLives() && !own()) || !reader->Read(1, {}, problem)) {
     return std::nullopt;
   }
   return reader->identity().run_id;
@@ -193,7 +198,7 @@ Result<size_t> JobSession::EndRun() {
   return RemoveSegments([this](const std::string& run_id) { return run_id.empty() || run_id == run_id_; });
 }
 
-// Of those whose writers have ended.
+// Of those whose writers have ended, and this process's own.
 Result<size_t> JobSession::RemoveSegments(const std::function<bool(const std::string& run_id)>& of_run) const {
   const int fd = openat(directory_.fd(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   const std::unique_ptr<DIR, int (*)(DIR*)> listing(fd < 0 ? nullptr : fdopendir(fd), &closedir);

@@ -61,6 +61,8 @@ struct AgentOptions {
   bool enable_lifecycle = false;
   // Who may read the pages, and TLS for them. Empty: everybody, without.
   std::string web_config_file;
+  // Where the named pipe for Benchmark AI's `emit` is, made if it is not there; empty: none.
+  std::string fifo;
   // Labels on each series of the job.
   Labels labels;
   // The rules by which metrics are named. Empty: the bundled ones; "none": none.

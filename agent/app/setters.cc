@@ -138,6 +138,7 @@ Status SetGatewayAddress(std::string_view text, AgentOptions& options) {
 }
 
 Status SetMetricsDir(std::string_view text, AgentOptions& options) { return SetPath(text, options.metrics_dir); }
+Status SetFifo(std::string_view text, AgentOptions& options) { return SetPath(text, options.fifo); }
 Status SetStateDir(std::string_view text, AgentOptions& options) { return SetPath(text, options.state_dir); }
 
 Status SetMaxPushBytes(std::string_view text, AgentOptions& options) {

@@ -17,6 +17,7 @@ Status SetConnectTimeout(std::string_view text, AgentOptions& options);
 Status SetPushTimeout(std::string_view text, AgentOptions& options);
 Status SetGatewayAddress(std::string_view text, AgentOptions& options);
 Status SetMetricsDir(std::string_view text, AgentOptions& options);
+Status SetFifo(std::string_view text, AgentOptions& options);
 Status SetStateDir(std::string_view text, AgentOptions& options);
 Status SetMaxPushBytes(std::string_view text, AgentOptions& options);
 Status SetMaxSegmentBytes(std::string_view text, AgentOptions& options);

@@ -125,6 +125,8 @@ constexpr Setting kSettings[] = {
     {"web_config_file", "", "--web.config.file", "PERSIA_METRICS_WEB_CONFIG_FILE", "", "FILE",
      "Who may read the pages, and TLS for them, as Prometheus's exporters have it", "none", "Pages", ValueKind::kText,
      SetWebConfigFile, [](const AgentOptions& o) -> std::string { return o.web_config_file; }},
+    {"fifo", "", "--fifo", "PERSIA_METRICS_FIFO", "", "FILE", "A named pipe in which Benchmark AI's emit may write", "none",
+     "Directory", ValueKind::kText, SetFifo, [](const AgentOptions& o) -> std::string { return o.fifo; }},
     {"labels", "", "--label", "", "", "NAME=VALUE", "A label for each series; may be given several times", "none", "Labels",
      ValueKind::kLabels, AddLabel, [](const AgentOptions& o) -> std::string { return LabelsText(o.labels); },
      [](const AgentOptions& from, AgentOptions& to) { to.labels = from.labels; }},

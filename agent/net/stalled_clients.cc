@@ -1,6 +1,7 @@
 #include "net/stalled_clients.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <linux/tcp.h>
 #include <poll.h>
 #include <sys/epoll.h>
@@ -83,10 +84,11 @@ StalledClients::Peer StalledClients::PeerOf(const std::string& ip, uint16_t port
 
 void StalledClients::Watch(uint16_t port) {
   port_ = port;
-  const int listener = FindListener(port);
+  // A descriptor of our own: the server closes its when it likes.
+  listener_fd_ = fcntl(FindListener(port), F_DUPFD_CLOEXEC, 0);
   stop_fd_ = eventfd(0, EFD_CLOEXEC);
-  if (listener >= 0 && stop_fd_ >= 0) {
-    thread_ = std::thread(&StalledClients::Run, this, listener);
+  if (listener_fd_ >= 0 && stop_fd_ >= 0) {
+    thread_ = std::thread(&StalledClients::Run, this);
   }
 }
 
@@ -95,8 +97,10 @@ void StalledClients::Stop() {
     eventfd_write(stop_fd_, 1);
     thread_.join();
   }
-  if (stop_fd_ >= 0) {
-    close(std::exchange(stop_fd_, -1));
+  for (int* fd : {&listener_fd_, &stop_fd_}) {
+    if (*fd >= 0) {
+      close(std::exchange(*fd, -1));
+    }
   }
 }
 
@@ -111,12 +115,12 @@ void StalledClients::Forget(Peer peer) {
   noted_.erase(peer);
 }
 
-void StalledClients::Run(int listener) {
+void StalledClients::Run() {
   const int epoll = epoll_create1(EPOLL_CLOEXEC);
   // By its edge: what has come is the server's to take.
-  epoll_event connects{.events = EPOLLIN | EPOLLET, .data = {.fd = listener}};
+  epoll_event connects{.events = EPOLLIN | EPOLLET, .data = {.fd = listener_fd_}};
   epoll_event stops{.events = EPOLLIN, .data = {.fd = stop_fd_}};
-  epoll_ctl(epoll, EPOLL_CTL_ADD, listener, &connects);
+  epoll_ctl(epoll, EPOLL_CTL_ADD, listener_fd_, &connects);
   epoll_ctl(epoll, EPOLL_CTL_ADD, stop_fd_, &stops);
   const auto stopped = [&](milliseconds within) {
     pollfd stop{.fd = stop_fd_, .events = POLLIN, .revents = 0};

@@ -68,7 +68,7 @@ class StalledClients {
     uint64_t taken = 0;  // of the answer, at the last look that saw more of it taken
     std::chrono::steady_clock::time_point taken_at;
   };
-  void Run(int listener);
+  void Run();
   bool CutOff();
   bool Stalls(int socket, Peer peer);
 
@@ -78,6 +78,7 @@ class StalledClients {
   std::map<Peer, Noted> noted_;
   std::set<Peer> stalled_;  // at the last look; whoever a worker has just begun to serve is not seen twice so
   std::set<Peer> cut_off_;  // and not closed yet
+  int listener_fd_ = -1;
   int stop_fd_ = -1;
   std::thread thread_;
 };

@@ -180,6 +180,7 @@ struct OwnMetrics::Registry {
   Family<Gauge>& quarantined = Many(registry, BuildGauge(), "persia_agent_quarantined_series",
                                     "Series that are held back now since they would spoil a push, by reason.");
   Counter& scrapes = One(registry, BuildCounter(), "persia_agent_scrapes_total", "Requests for /metrics that were answered.");
+  prometheus::Family<Counter>* fifo_lines = nullptr;
   Counter& log_suppressed = One(registry, BuildCounter(), "persia_agent_log_lines_suppressed_total",
                                 "Lines left out of the log since their event had too many.");
   Counter& records_skipped =
@@ -228,6 +229,17 @@ void OwnMetrics::SetQuarantinedSeries(std::string_view reason, uint64_t series) 
 }
 void OwnMetrics::ScrapeDone() { registry_->scrapes.Increment(); }
 void OwnMetrics::SetLogLinesSuppressed(uint64_t lines) { RaiseTo(registry_->log_suppressed, lines); }
+void OwnMetrics::SetFifoLines(uint64_t good, uint64_t bad) {
+  if (registry_->fifo_lines == nullptr) {
+    registry_->fifo_lines =
+        &BuildCounter()
+             .Name("persia_agent_fifo_lines_total")
+             .Help("Lines that came through the named pipe: good, or bad, of which a part could not be read.")
+             .Register(registry_->registry);
+  }
+  RaiseTo(registry_->fifo_lines->Add({{"result", "good"}}), good);
+  RaiseTo(registry_->fifo_lines->Add({{"result", "bad"}}), bad);
+}
 void OwnMetrics::SegmentRecordsSkipped(uint64_t records) { registry_->records_skipped.Increment(static_cast<double>(records)); }
 
 }  // namespace persia::agent

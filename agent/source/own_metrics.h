@@ -70,6 +70,8 @@ class OwnMetrics : public Source {
   void SetQuarantinedSeries(std::string_view reason, uint64_t series);
   // Lines that the log's limit left out; a total.
   void SetLogLinesSuppressed(uint64_t lines);
+  // Lines that came through the named pipe; totals. Before the first call there are no such series.
+  void SetFifoLines(uint64_t good, uint64_t bad);
   // Segments in the directory that are not read, by reason ("version", "corrupt", ...).
   void SetSegmentsRefused(std::string_view reason, uint64_t segments);
   // Records of a kind that this agent does not know, found in segments of newer libraries.

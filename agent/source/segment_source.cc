@@ -1,5 +1,7 @@
 #include "source/segment_source.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <map>
@@ -9,6 +11,8 @@
 #include <string>
 #include <tuple>
 #include <utility>
+
+#include "source/proc_reader.h"
 
 namespace persia::agent {
 
@@ -45,7 +49,9 @@ Result<std::shared_ptr<const Snapshot>> SegmentSource::Collect() {
     input.ended = !known.alive;
     input.ordinal = known.ordinal;
     inputs.push_back(input);
-    ++(known.alive ? stats_.live : stats_.dead);
+    if (!IsOwn(known)) {
+      ++(known.alive ? stats_.live : stats_.dead);
+    }
     stats_.bad += known.problem ? 1 : 0;
     stats_.records_skipped += known.reader->records_skipped();
   }
@@ -181,6 +187,12 @@ void SegmentSource::Retire() {
   retired_.SaveAndRemove(options_.directory, now_);
 }
 
+bool SegmentSource::IsOwn(const Known& known) const {
+  static const uint64_t own_namespace = ProcReader().PidNamespace("self").value_or(0);
+  return options_.own_process && known.alive && known.reader->header().pid == static_cast<uint32_t>(getpid()) &&
+         known.reader->header().pid_namespace == own_namespace;
+}
+
 void SegmentSource::ListProcesses() {
   processes_.clear();
   std::set<std::pair<InstanceKey, uint32_t>> taken;
@@ -192,6 +204,9 @@ void SegmentSource::ListProcesses() {
     const SegmentIdentity& identity = known.reader->identity();
     const auto& header = known.reader->header();
     taken.emplace(*known.instance, known.ordinal);
+    if (IsOwn(known)) {
+      continue;
+    }
     processes_.push_back({.identity = ExposedIdentity(identity, merger_->identity()),
                           .ordinal = known.ordinal,
                           .predecessors = retired.EndedOn(*known.instance, known.ordinal),

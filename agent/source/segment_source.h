@@ -51,6 +51,8 @@ struct SegmentSourceOptions {
   // What ended processes counted; without a file they are not retired.
   RetiredStore::Options retired = {};
   SeriesLimits limits = {};
+  // A segment of this very process is shown and kept as others, but is no worker's: not counted as alive, not listed.
+  bool own_process = false;
   // Time, for tests.
   std::function<std::chrono::steady_clock::time_point()> steady = std::chrono::steady_clock::now;
   std::function<std::chrono::system_clock::time_point()> wall = std::chrono::system_clock::now;
@@ -128,6 +130,7 @@ class SegmentSource : public Source {
   void KeepLiving();
   void Retire();
   void ListProcesses();
+  [[nodiscard]] bool IsOwn(const Known& known) const;
   [[nodiscard]] bool OfOurRun(const SegmentReader& reader) const;
   [[nodiscard]] std::string PathOf(const std::string& name) const { return options_.directory + "/" + name; }
 

@@ -63,7 +63,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (uint64_t tick = 1; reader != nullptr && tick <= 2; ++tick) {
     problem = {};
     Require(reader->Read(tick, {}, problem) || !problem.text.empty());
-    const MergeInput segments[] = {reader->Input()};
+    const persia::agent::MergeInput segments[] = {reader->Input()};
     Check(*merger.Merge(segments, {}));
     // Counts, records and cells change under the reader, and pages go.
     const uint8_t flipped[] = {static_cast<uint8_t>(data[size / 2] ^ change)};

@@ -2,6 +2,7 @@
 //
 //   count GROUP NAME BY       set GROUP NAME VALUE      observe GROUP NAME SECONDS
 //   count_feat GROUP NAME FEAT BY                       exit CODE
+//   emit NAME VALUE           as Benchmark AI's emit
 //   busy GROUP NAME           counts on and on, in a thread of its own
 //
 // So a test knows what the job has counted without waiting for time to pass. It ends with code 0 at the end of stdin.
@@ -26,6 +27,14 @@ void Obey(const std::string& verb, std::istream& rest) {
     int code = 0;
     rest >> code;
     std::exit(code);
+  }
+  if (verb == "emit") {
+    std::string name;
+    std::string number;
+    rest >> name >> number;  // a stream reads no "inf"
+    const auto result = persia::metrics::benchmarkai::Emit({{name, std::strtod(number.c_str(), nullptr)}});
+    std::cerr << result.error;
+    return;
   }
   std::string group;
   std::string name;

@@ -1,0 +1,136 @@
+"""The named pipe of Benchmark AI's emit: writers that come and go, bad lines, agents that are killed, and a job's last words."""
+
+import json
+import signal
+import stat
+import sys
+import threading
+
+import pytest
+from servers import wait_until
+
+@pytest.fixture
+def fifo(tmp_path):
+    return tmp_path / "benchmark-ai-fifo"
+
+
+def emit(fifo, *metrics):
+    """As Benchmark AI's client library does it: Python's json, a line a call."""
+    with open(fifo, "w") as pipe:
+        for line in metrics:
+            pipe.write(json.dumps(line) + "\n")
+            pipe.flush()
+
+
+def wait_for_pipe(agent, fifo):
+    wait_until(lambda: fifo.exists() and agent.metrics(), "the pipe and the agent's pages")
+
+
+def lines(agent, result):
+    return agent.metrics().one("persia_agent_fifo_lines_total", result=result)
+
+
+def test_what_clients_emit_arrives_as_its_last_values(job, gateway, fifo):
+    agent = job.agent(f"--fifo={fifo}")
+    wait_for_pipe(agent, fifo)
+    assert stat.S_ISFIFO(fifo.stat().st_mode)
+    emit(fifo, {"alexnet.batchsize16.latency": 12.5}, {"alexnet.batchsize16.latency": 11.25, "alexnet.loss": float("nan")})
+    emit(fifo, {"alexnet.power": 10.5, "labels": {"gpu": "a100"}})
+    gateway.wait_for("benchmarkai_alexnet_power", 10.5, gpu="a100")
+    seen = gateway.metrics()
+    assert seen.one("benchmarkai_alexnet_batchsize16_latency") == 11.25
+    assert str(seen.one("benchmarkai_alexnet_loss")) == "nan"
+    assert seen.one("benchmarkai_alexnet_loss", role="benchmarkai", instance="rep_0", job=job.name) is not None
+    assert agent.stop() == 0
+    assert not fifo.exists()
+
+
+def test_a_million_lines_of_ten_writers_with_bad_ones_among_them(job, fifo):
+    agent = job.agent(f"--fifo={fifo}", "--push-interval=1")
+    wait_for_pipe(agent, fifo)
+    writers, each, bad_every = 10, 100_000, 1000
+
+    def write(number):
+        good = f'{{"million.step": 1, "million.writer{number}": 2}}\n'.encode()
+        chunk = b"".join(b"no JSON at all\n" if i % bad_every == 0 else good for i in range(each // 100))
+        with open(fifo, "wb", buffering=0) as pipe:
+            for _ in range(100):
+                # No more at a time than a pipe takes as a whole, as emit does it.
+                for line in split(chunk):
+                    pipe.write(line)
+
+    def split(chunk):
+        begin = 0
+        while begin < len(chunk):
+            end = chunk.rfind(b"\n", begin, begin + 4096) + 1
+            yield chunk[begin:end]
+            begin = end
+
+    threads = [threading.Thread(target=write, args=(i,)) for i in range(writers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    bad = writers * 100 * (each // 100 // bad_every)
+    wait_until(lambda: lines(agent, "good") == writers * each - bad and lines(agent, "bad") == bad, "all lines to be counted", 60)
+    assert agent.output().count("is not a JSON object") == 1
+    assert '"no JSON at all"' in agent.output()
+
+
+def test_nothing_is_lost_when_the_agent_is_killed_between(job, gateway, fifo, tmp_path):
+    rules = tmp_path / "mapping.yaml"
+    rules.write_text("mappings:\n- match: steps\n  group: benchmarkai\n  name: steps_total\n  type: counter\n")
+    first = job.agent(f"--fifo={fifo}", f"--mapping-file={rules}")
+    wait_for_pipe(first, fifo)
+    emit(fifo, *[{"steps": 1}] * 30)
+    wait_until(lambda: lines(first, "good") == 30, "the lines to be read")
+    first.signal(signal.SIGKILL)
+    first.wait()
+    assert fifo.exists()
+    second = job.agent(f"--fifo={fifo}", f"--mapping-file={rules}")
+    wait_for_pipe(second, fifo)
+    emit(fifo, *[{"steps": 1}] * 12)
+    gateway.wait_for("steps_total", 42)
+
+
+def test_a_command_finds_the_pipe_and_its_last_words_arrive(job, gateway, fifo):
+    script = "import json, os\nassert os.environ['BENCHMARK_AI'] == 'fifo'\nopen(os.environ['BENCHMARK_AI_FIFO_FILEPATH'], 'w').write(json.dumps({'last.words': 7}) + '\\n')"
+    wait = f"until test -p {fifo}; do sleep 0.01; done; "
+    agent = job.exec("sh", "-c", wait + f'exec {sys.executable} -c "$0"', script, flags=[f"--fifo={fifo}", "--push-interval=3600"])
+    assert agent.wait() == 0, agent.output()
+    gateway.wait_for("benchmarkai_last_words", 7)
+    assert not list(job.segments.glob("*.seg"))
+    assert not fifo.exists()
+
+
+def test_an_agent_with_a_pipe_is_idle_when_its_workers_are(job, fifo):
+    agent = job.agent(f"--fifo={fifo}", "--exit-when-idle=0.5s")
+    wait_for_pipe(agent, fifo)
+    emit(fifo, {"a": 1})
+    worker = job.worker()
+    worker.tell("count my_app batches 1")
+    wait_until(lambda: agent.metrics().one("my_app_batches") == 1, "the worker to be seen")
+    assert agent.metrics().one("persia_agent_segments", state="live") == 1
+    assert agent.metrics().one("persia_process_up", role="benchmarkai") is None
+    worker.leave()
+    assert agent.wait() == 0
+
+
+def test_what_is_no_pipe_is_refused(job, fifo):
+    fifo.write_text("precious")
+    agent = job.agent(f"--fifo={fifo}")
+    assert agent.wait() == 1
+    assert f'named pipe "{fifo}": is there, and is not a named pipe' in agent.output()
+    assert fifo.read_text() == "precious"
+    command = job.exec("true", flags=[f"--fifo={fifo}"])
+    assert command.wait() == 0
+
+
+def test_the_library_writes_what_the_agent_reads(job, gateway, fifo):
+    """emit of the C++ library, in fifo mode, by a worker under the agent."""
+    worker = job.exec_worker(f"--fifo={fifo}", env={"BENCHMARK_AI_FIFO_MAX_WAIT_TIME": "30"})
+    worker.tell("emit cpp.latency 12.5")
+    worker.tell("emit cpp.endless inf")
+    gateway.wait_for("benchmarkai_cpp_latency", 12.5)
+    gateway.wait_for("benchmarkai_cpp_endless", float("inf"))
+    assert worker.leave() == 0

@@ -20,11 +20,7 @@ import persia_metrics.torchelastic.metrics as metrics
 ms = metrics.getStream(group="my_app")
 for value in (3, 5, 4):
     ms.add_value("calculate_latency", value)
-metrics.put_metric("checkpoint.write_latency_ms", 12)
-@metrics.prof(group="my_app")
-def work():
-    pass
-work()
+metrics.put_metric("of.default.group", 12)
 metrics.put_metric("bad", "no number")
 metrics.put_metric("bad", object())
 metrics.put_metric("bad", 2)
@@ -35,8 +31,7 @@ input()
     gateway.wait_for("ungrouped", 6)
     shown = gateway.metrics()
     assert shown.one("my_app_calculate_latency", role="trainer") == 4
-    assert shown.one("torchelastic_checkpoint_write_latency_seconds") == 0.012  # by a rule that comes with the agent
-    assert shown.one("my_app___main___work_success") == 1
+    assert shown.one("torchelastic_of_default_group") == 12
     assert shown.one("torchelastic_bad") == 2
     assert worker.succeed().count("is left out") == 1
 
@@ -167,6 +162,26 @@ input()
     assert shown.one("benchmarkai_inf") == float("inf")
     assert str(shown.one("benchmarkai_nan")) == "nan"
     worker.succeed()
+
+
+def test_fifo_mode_arrives_by_the_agents_pipe(job, gateway, tmp_path):
+    fifo = tmp_path / "fifo"
+    job.agent(f"--fifo={fifo}")
+    worker = job.python(
+        """
+from persia_metrics.benchmarkai import emit
+emit({"alexnet.batchsize16.latency": 12.5})
+emit({f"metric.{i}": i for i in range(1000)})
+""",
+        BENCHMARK_AI="fifo",
+        BENCHMARK_AI_FIFO_FILEPATH=str(fifo),
+        BENCHMARK_AI_FIFO_WAIT_TIME_STEP="0.02",
+    )
+    worker.succeed()
+    gateway.wait_for("benchmarkai_metric_999", 999)
+    shown = gateway.metrics()
+    assert shown.one("benchmarkai_alexnet_batchsize16_latency") == 12.5
+    assert [shown.one(f"benchmarkai_metric_{i}") for i in range(1000)] == list(range(1000))
 
 
 TORCH = {

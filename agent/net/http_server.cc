@@ -189,9 +189,16 @@ class HttpServer::Civetweb {
       mg_disable_connection_keep_alive(connection);
       return 0;
     };
+    callbacks.init_connection = [](const mg_connection* connection, void** mark) {
+      *mark = Self(connection);  // so that its end is told from that of a connection which never came so far
+      Self(connection)->stalled_clients_.WorkerTaken();
+      return 0;
+    };
     // Only between these two a socket is closed.
     callbacks.connection_close = [](const mg_connection* connection) {
-      if (const auto peer = PeerOf(connection)) Self(connection)->stalled_clients_.Note(*peer, Stage::kClosing);
+      StalledClients& clients = Self(connection)->stalled_clients_;
+      if (mg_get_user_connection_data(connection) != nullptr) clients.WorkerFree();
+      if (const auto peer = PeerOf(connection)) clients.Note(*peer, Stage::kClosing);
     };
     callbacks.connection_closed = [](const mg_connection* connection) {
       if (const auto peer = PeerOf(connection)) Self(connection)->stalled_clients_.Forget(*peer);
@@ -337,7 +344,9 @@ class HttpServer::Civetweb {
   const std::vector<Route> routes_;
   mg_context* context_ = nullptr;
   ListenAddress address_;
-  StalledClients stalled_clients_{{.workers = static_cast<size_t>(options_.threads), .on_cut = [this](size_t clients) {
+  StalledClients stalled_clients_{{.workers = static_cast<size_t>(options_.threads),
+                                   .looks_always = options_.tls.has_value(),
+                                   .on_cut = [this](size_t clients) {
                                      if (options_.warn) {
                                        options_.warn("cut off " + std::to_string(clients) +
                                                      " clients that stalled, to make room for others: as many as " +

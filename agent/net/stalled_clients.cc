@@ -1,14 +1,9 @@
 #include "net/stalled_clients.h"
 
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <linux/tcp.h>
-#include <poll.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <charconv>
 #include <filesystem>
@@ -25,6 +20,8 @@ using std::chrono::steady_clock;
 
 // Between two looks, as long as there is no room.
 constexpr milliseconds kPause{50};
+// Between two looks that nobody asked for.
+constexpr milliseconds kRarely{250};
 // Within this a request has to begin.
 constexpr milliseconds kPatience{100};
 // Of an answer something has to be taken within this, and a mebibyte a second after a second.
@@ -65,15 +62,6 @@ bool IsOf(uint16_t port, int socket) {
   return own && ntohs(own->sin_port) == port && Option(socket, SO_TYPE) == SOCK_STREAM;
 }
 
-int FindListener(uint16_t port) {
-  for (const int file : OpenFiles()) {
-    if (IsOf(port, file) && Option(file, SO_ACCEPTCONN) != 0) {
-      return file;
-    }
-  }
-  return -1;
-}
-
 }  // namespace
 
 StalledClients::Peer StalledClients::PeerOf(const std::string& ip, uint16_t port) {
@@ -84,24 +72,30 @@ StalledClients::Peer StalledClients::PeerOf(const std::string& ip, uint16_t port
 
 void StalledClients::Watch(uint16_t port) {
   port_ = port;
-  // A descriptor of our own: the server closes its when it likes.
-  listener_fd_ = fcntl(FindListener(port), F_DUPFD_CLOEXEC, 0);
-  stop_fd_ = eventfd(0, EFD_CLOEXEC);
-  if (listener_fd_ >= 0 && stop_fd_ >= 0) {
-    thread_ = std::thread(&StalledClients::Run, this);
-  }
+  thread_ = std::thread(&StalledClients::Run, this);
 }
 
 void StalledClients::Stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
   if (thread_.joinable()) {
-    eventfd_write(stop_fd_, 1);
     thread_.join();
   }
-  for (int* fd : {&listener_fd_, &stop_fd_}) {
-    if (*fd >= 0) {
-      close(std::exchange(*fd, -1));
-    }
+}
+
+void StalledClients::WorkerTaken() {
+  const std::lock_guard lock(mutex_);
+  if (++taken_ >= options_.workers) {
+    changed_.notify_all();
   }
+}
+
+void StalledClients::WorkerFree() {
+  const std::lock_guard lock(mutex_);
+  --taken_;
 }
 
 void StalledClients::Note(Peer peer, Stage stage) {
@@ -116,60 +110,50 @@ void StalledClients::Forget(Peer peer) {
 }
 
 void StalledClients::Run() {
-  const int epoll = epoll_create1(EPOLL_CLOEXEC);
-  // By its edge: what has come is the server's to take.
-  epoll_event connects{.events = EPOLLIN | EPOLLET, .data = {.fd = listener_fd_}};
-  epoll_event stops{.events = EPOLLIN, .data = {.fd = stop_fd_}};
-  epoll_ctl(epoll, EPOLL_CTL_ADD, listener_fd_, &connects);
-  epoll_ctl(epoll, EPOLL_CTL_ADD, stop_fd_, &stops);
-  const auto stopped = [&](milliseconds within) {
-    pollfd stop{.fd = stop_fd_, .events = POLLIN, .revents = 0};
-    return poll(&stop, 1, static_cast<int>(within.count())) > 0;
-  };
-  while (!stopped(milliseconds(0))) {
-    epoll_event event;
-    if (epoll_wait(epoll, &event, 1, -1) < 1) {
-      continue;
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    const auto wanted = [this] { return stopping_ || taken_ >= options_.workers; };
+    if (options_.looks_always) {
+      changed_.wait_for(lock, kRarely, wanted);
+    } else {
+      changed_.wait(lock, wanted);
     }
-    while (!stopped(kPause) && CutOff()) {
-    }
+    do {
+      changed_.wait_for(lock, kPause, [this] { return stopping_; });
+    } while (!stopping_ && CutOff(lock));
   }
-  close(epoll);
 }
 
 // Returns whether there is no room.
-bool StalledClients::CutOff() {
-  const std::vector<int> files = OpenFiles();
+bool StalledClients::CutOff(std::unique_lock<std::mutex>& lock) {
   size_t cut = 0;
-  bool full = false;
-  {
-    const std::lock_guard lock(mutex_);
-    std::vector<std::pair<int, Peer>> connections;
-    for (const int file : files) {
-      const auto peer = IsOf(port_, file) ? Address(file, getpeername) : std::nullopt;
-      if (peer) {
-        connections.emplace_back(file, Peer{peer->sin_addr.s_addr, ntohs(peer->sin_port)});
-      }
+  std::vector<std::pair<int, Peer>> connections;
+  for (const int file : OpenFiles()) {
+    const auto peer = IsOf(port_, file) ? Address(file, getpeername) : std::nullopt;
+    if (peer) {
+      connections.emplace_back(file, Peer{peer->sin_addr.s_addr, ntohs(peer->sin_port)});
     }
-    full = connections.size() >= options_.workers;
-    std::set<Peer> stalled;
-    std::set<Peer> cut_off;
-    for (const auto& [socket, peer] : connections) {
-      if (cut_off_.contains(peer)) {
-        cut_off.insert(peer);
-      } else if (Stalls(socket, peer)) {
-        stalled.insert(peer);
-        if (full && stalled_.contains(peer) && shutdown(socket, SHUT_RDWR) == 0) {
-          cut_off.insert(peer);
-          ++cut;
-        }
-      }
-    }
-    stalled_ = std::move(stalled);
-    cut_off_ = std::move(cut_off);
   }
+  const bool full = connections.size() >= options_.workers;
+  std::set<Peer> stalled;
+  std::set<Peer> cut_off;
+  for (const auto& [socket, peer] : connections) {
+    if (cut_off_.contains(peer)) {
+      cut_off.insert(peer);
+    } else if (Stalls(socket, peer)) {
+      stalled.insert(peer);
+      if (full && stalled_.contains(peer) && shutdown(socket, SHUT_RDWR) == 0) {
+        cut_off.insert(peer);
+        ++cut;
+      }
+    }
+  }
+  stalled_ = std::move(stalled);
+  cut_off_ = std::move(cut_off);
   if (cut > 0 && options_.on_cut) {
+    lock.unlock();
     options_.on_cut(cut);
+    lock.lock();
   }
   return full;
 }

@@ -2,18 +2,20 @@
 //
 //   StalledClients clients({.workers = 64});
 //   clients.Watch(port);                          // once the server listens
-//   clients.Note(peer, Stage::kWorking);          // by the server, as a connection goes on
+//   clients.WorkerTaken();                        // by the server, as its workers come and go,
+//   clients.Note(peer, Stage::kWorking);          // and as a connection goes on
 //
 // A connection stalls while the server waits for its client: for the rest of the request, or for the answer to be taken. That
 // is nobody's business while there are free workers. When as many connections are open as there are workers, those that have
 // stalled for some tenths of a second are shut down, and go on being so until there is room: a request that comes whole waits
 // behind others for about a second at most, however many stall. Requests that are being worked on are never cut off.
 //
-// What a connection does is asked from the kernel, by the sockets of this process; nothing runs while nobody connects.
-// Thread safety: Note and Forget from any thread; Watch and the destructor from one.
+// What a connection does is asked from the kernel, by the sockets of this process; nothing runs while there are free workers.
+// Thread safety: Watch, Stop and the destructor from one thread; the rest from any.
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -41,6 +43,8 @@ class StalledClients {
   };
   struct Options {
     size_t workers = 0;
+    // Also looks now and then: workers may be taken without a word of it, as by a TLS handshake.
+    bool looks_always = false;
     // Called with the number of clients that were cut off, after it happened.
     std::function<void(size_t)> on_cut = {};
   };
@@ -57,6 +61,8 @@ class StalledClients {
   void Watch(uint16_t port);
   void Stop();
 
+  void WorkerTaken();
+  void WorkerFree();
   void Note(Peer peer, Stage stage);
   // Its socket is closed.
   void Forget(Peer peer);
@@ -69,7 +75,7 @@ class StalledClients {
     std::chrono::steady_clock::time_point taken_at;
   };
   void Run();
-  bool CutOff();
+  bool CutOff(std::unique_lock<std::mutex>& lock);
   bool Stalls(int socket, Peer peer);
 
   const Options options_;
@@ -78,8 +84,9 @@ class StalledClients {
   std::map<Peer, Noted> noted_;
   std::set<Peer> stalled_;  // at the last look; whoever a worker has just begun to serve is not seen twice so
   std::set<Peer> cut_off_;  // and not closed yet
-  int listener_fd_ = -1;
-  int stop_fd_ = -1;
+  size_t taken_ = 0;        // workers
+  bool stopping_ = false;
+  std::condition_variable changed_;
   std::thread thread_;
 };
 

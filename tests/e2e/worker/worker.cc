@@ -2,7 +2,7 @@
 //
 //   count GROUP NAME BY       set GROUP NAME VALUE      observe GROUP NAME SECONDS
 //   count_feat GROUP NAME FEAT BY                       exit CODE
-//   emit NAME VALUE           as Benchmark AI's emit
+//   emit NAME VALUE           as Benchmark AI's emit    event TYPE NAME
 //   busy GROUP NAME           counts on and on, in a thread of its own
 //
 // So a test knows what the job has counted without waiting for time to pass. It ends with code 0 at the end of stdin.
@@ -53,6 +53,10 @@ void Obey(const std::string& verb, std::istream& rest) {
         counter.Increment();
       }
     }).detach();
+    return;
+  }
+  if (verb == "event") {
+    persia::metrics::events::Record(name, group, {{"told", true}});
     return;
   }
   double value = 0;

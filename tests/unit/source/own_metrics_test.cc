@@ -59,7 +59,7 @@ TEST_F(OwnMetricsTest, EveryFamilyHasItsPrefixAndHelp) {
   own_.AddGateway("gw:9091");
   own_.PushDone("gw:9091", "success", 0.1, 10);
   const auto snapshot = own_.Collect().value();
-  EXPECT_EQ(snapshot->layout->families.size(), 26U);
+  EXPECT_EQ(snapshot->layout->families.size(), 27U);
   EXPECT_THAT(snapshot->layout->families, Each(Field(&FamilyLayout::name, StartsWith("persia_agent_"))));
   EXPECT_THAT(snapshot->layout->families, Each(Field(&FamilyLayout::help, Not(IsEmpty()))));
   EXPECT_EQ(snapshot->layout->identities.front(), (Identity{"job", {{"role", "agent"}}}));
@@ -108,7 +108,7 @@ TEST_F(OwnMetricsTest, TheRestIsAsItWasTold) {
   EXPECT_EQ(Value("persia_agent_segments_refused{reason=\"version\"}"), 2);
   EXPECT_EQ(Value("persia_agent_segment_records_skipped_total"), 7);
   EXPECT_EQ(Value("persia_agent_ticks_skipped_total"), 3);
-  EXPECT_EQ(BuildInfo(), (Labels{{"compiler", kCompiler}, {"segment_version", "1.1"}, {"version", "1.2.3"}}));
+  EXPECT_EQ(BuildInfo(), (Labels{{"compiler", kCompiler}, {"segment_version", "1.2"}, {"version", "1.2.3"}}));
 }
 
 TEST_F(OwnMetricsTest, WhatIsHeldBackGoesBackToZero) {
@@ -127,8 +127,13 @@ TEST_F(OwnMetricsTest, TotalsThatAreKeptElsewhereNeverFall) {
   for (const auto& [told, shown] : {std::pair(3, 3), std::pair(3, 3), std::pair(9, 9), std::pair(4, 9)}) {
     own_.SetRetiredProcesses(told);
     own_.SetLogLinesSuppressed(told);
+    own_.SetEventsLost(told);
+    own_.SetFifoLines(told, told);
     EXPECT_EQ(Value("persia_agent_retired_processes_total"), shown);
     EXPECT_EQ(Value("persia_agent_log_lines_suppressed_total"), shown);
+    EXPECT_EQ(Value("persia_agent_event_records_lost_total"), shown);
+    EXPECT_EQ(Value("persia_agent_fifo_lines_total{result=\"good\"}"), shown);
+    EXPECT_EQ(Value("persia_agent_fifo_lines_total{result=\"bad\"}"), shown);
   }
 }
 

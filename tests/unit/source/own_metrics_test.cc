@@ -108,7 +108,7 @@ TEST_F(OwnMetricsTest, TheRestIsAsItWasTold) {
   EXPECT_EQ(Value("persia_agent_segments_refused{reason=\"version\"}"), 2);
   EXPECT_EQ(Value("persia_agent_segment_records_skipped_total"), 7);
   EXPECT_EQ(Value("persia_agent_ticks_skipped_total"), 3);
-  EXPECT_EQ(BuildInfo(), (Labels{{"compiler", kCompiler}, {"segment_version", "1.1"}, {"version", "1.2.3"}}));
+  EXPECT_EQ(BuildInfo(), (Labels{{"compiler", kCompiler}, {"segment_version", "1.2"}, {"version", "1.2.3"}}));
 }
 
 TEST_F(OwnMetricsTest, WhatIsHeldBackGoesBackToZero) {

@@ -132,6 +132,12 @@ Status PushGateway::Push(const Snapshot& snapshot) {
   arrived_.clear();
   present_.clear();
   EnterGroups(snapshot);
+  if (const auto without = types_.WithoutChanged(snapshot); without && keys_.size() > 1) {
+    for (size_t i = 0; i < keys_.size() && !client_.interrupted(); ++i) {
+      sender_.Push(*without, i, GroupingKeyPath(keys_[i]));  // how it ends is seen by the push that follows
+    }
+  }
+  types_.Take(snapshot);
 
   const size_t count = keys_.size();
   std::deque<Group> pending;

@@ -31,6 +31,7 @@
 #include "net/gateway_address.h"
 #include "net/gzip.h"
 #include "net/http_client.h"
+#include "sink/family_types.h"
 #include "sink/group_endings.h"
 #include "sink/group_ledger.h"
 #include "sink/group_sender.h"
@@ -141,6 +142,7 @@ class PushGateway : public Sink {
   const Options options_;
   HttpClient client_;
   std::atomic<bool> lift_quarantine_ = false;
+  FamilyTypes types_;
   GroupSender sender_;
   std::optional<GroupEndings> endings_;  // these two with a ledger only
   std::optional<OwnerWatch> watch_;

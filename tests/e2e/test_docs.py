@@ -1,10 +1,12 @@
 """What the documents say is what is there."""
 
+import os
 import re
+import shutil
 import subprocess
 
 import pytest
-from conftest import AGENT
+from conftest import AGENT, PYTHON, environment
 from servers import ROOT, find_program
 
 import catalog
@@ -33,6 +35,34 @@ def test_quick_start_is_the_program_that_the_tests_build():
 
 def test_quick_starts_cmake_file_is_the_one_that_the_tests_build():
     assert block("cmake", "cmake_minimum_required") == (ROOT / "examples/quickstart/CMakeLists.txt").read_text()
+
+
+def test_torchrun_lines_run_as_they_are_written(gateway, tmp_path):
+    """With a stand-in for torchrun that starts the ranks as it does, and pip told where to put the package."""
+    lines = block("sh", "pip install").splitlines()
+    assert len(lines) == 6
+    train = "\n".join(line.removeprefix("#   ") for line in lines if line.startswith("#   "))
+    (tmp_path / "train.py").write_text(train + "\nmetrics.getStream(group='my_app').add_value('calculate_latency', 3)\n")
+    (tmp_path / "bin").mkdir()
+    torchrun = tmp_path / "bin/torchrun"
+    torchrun.write_text(
+        "#!/bin/sh\nset -e\ntest $1 = --nproc-per-node\nfor rank in $(seq 0 $(($2 - 1))); do\n"
+        f"  RANK=$rank TORCHELASTIC_RUN_ID=none {PYTHON} $3 &\ndone\nfor rank in $(seq $2); do wait -n 2>/dev/null || wait; done\n"
+    )
+    torchrun.chmod(0o755)
+    pip = tmp_path / "bin/pip"
+    pip.write_text(f'#!/bin/sh\ncd {ROOT}\nexec {PYTHON} -m pip --quiet "$@" --target {tmp_path}/site --no-deps --root-user-action=ignore\n')
+    pip.chmod(0o755)
+    (tmp_path / "bin/persia-metrics-agent").symlink_to(AGENT)
+    env = environment(PATH=f"{tmp_path}/bin:{os.environ['PATH']}", PYTHONPATH=f"{tmp_path}/site", PERSIA_METRICS_DIR=f"/dev/shm/persia-docs-{os.getpid()}")
+    script = "set -e\n" + "\n".join(lines).replace("metrics_gateway:9091", gateway.address)
+    try:
+        done = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stdout + done.stderr
+        for rank in range(4):
+            gateway.wait_for("my_app_calculate_latency", 3, job="dlrm", instance=f"rep_{rank}")
+    finally:
+        shutil.rmtree(env["PERSIA_METRICS_DIR"], ignore_errors=True)
 
 
 def test_table_of_metrics_is_the_catalog():

@@ -162,6 +162,13 @@ uint32_t Registry::FindOrAddSeries(FamilyNode* family, LabelView labels) noexcep
   if (family == nullptr || disabled_.load(std::memory_order_relaxed)) {
     return kScratchSlot;
   }
+  if (labels.empty()) {
+    // Relaxed: a slot is a number; what it leads to is found in the lanes.
+    const uint32_t slot = family->plain_slot.load(std::memory_order_relaxed);
+    if (slot != kScratchSlot) {
+      return slot;
+    }
+  }
   Label sorted_storage[kMaxLabels];
   if (labels.size() > kMaxLabels) {
     LogLineOnce(family->conflict_said, Name(family->group, family->name) + " was asked for with " +
@@ -237,6 +244,9 @@ uint32_t Registry::AddSeries(FamilyNode* family, std::span<const Label> sorted, 
   series_refused_.store(0, std::memory_order_relaxed);
   next_slot_ = slot + cells;
   series_.Insert(node.get());
+  if (sorted.empty()) {
+    family->plain_slot.store(slot, std::memory_order_relaxed);
+  }
   return node.release()->slot;
 }
 

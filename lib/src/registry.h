@@ -26,7 +26,7 @@
 namespace persia::metrics {
 namespace internal {
 
-// One (group, name). Immutable, but for `conflict_said`.
+// One (group, name). Immutable, but for its atomics.
 struct FamilyNode {
   size_t hash;
   std::string group;
@@ -39,6 +39,8 @@ struct FamilyNode {
   std::vector<double> bounds;  // padded with +infinity to an even count
   uint32_t ordinal;
   std::atomic<bool> conflict_said = false;
+  // Of its series without labels, once there is one: it is what metrics by name are asked for.
+  std::atomic<uint32_t> plain_slot = kScratchSlot;
 
   [[nodiscard]] std::span<const double> real_bounds() const { return {bounds.data(), bound_count}; }
 };

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <vector>
 
 #include "model/naming.h"
 #include "source/merge.h"
@@ -28,6 +29,19 @@ void Require(bool holds) {
     std::abort();
   }
 }
+
+// Shows streams as each type in turn.
+class InTurn : public PlainNaming {
+ public:
+  [[nodiscard]] std::shared_ptr<const persia::agent::Exposed> Expose(const persia::agent::SourceMetric& metric) const override {
+    using persia::agent::MetricType;
+    constexpr MetricType kTypes[] = {MetricType::kGauge, MetricType::kCounter, MetricType::kHistogram, MetricType::kSummary};
+    persia::agent::Exposed exposed{
+        .name = PlainName(metric), .type = kTypes[turn % 4], .bounds = {0.25, 1, 4}, .quantiles = {0.5, 0.9}};
+    return std::make_shared<const persia::agent::Exposed>(exposed);
+  }
+  uint64_t turn = 0;
+};
 
 void Check(const Snapshot& snapshot) {
   size_t values = 0;
@@ -57,7 +71,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   // A low limit: what is within it is read; memory is not what is to be found out here.
   const auto reader = SegmentReader::FromDescriptor(dup(fd), {geteuid(), {}, 1 << 24}, problem);
   Require(reader != nullptr || !problem.text.empty());
-  const PlainNaming naming;
+  InTurn naming;
+  naming.turn = change;
   Diagnostics diagnostics;
   Merger merger({"job", "127.0.0.1"}, naming, diagnostics);
   for (uint64_t tick = 1; reader != nullptr && tick <= 2; ++tick) {
@@ -65,6 +80,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     Require(reader->Read(tick, {}, problem) || !problem.text.empty());
     const persia::agent::MergeInput segments[] = {reader->Input()};
     Check(*merger.Merge(segments, {}));
+    ++naming.turn;
+    merger.SetNaming(naming);
+    std::vector<persia::agent::JobEvent> events;
+    reader->ReadEvents(events);
     // Counts, records and cells change under the reader, and pages go.
     const uint8_t flipped[] = {static_cast<uint8_t>(data[size / 2] ^ change)};
     const size_t at = size * change / 256;

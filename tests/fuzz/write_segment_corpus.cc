@@ -47,6 +47,9 @@ int main(int argc, char** argv) {
   kinds.Histogram("g", "h", {}, bounds, 4, buckets);
   kinds.Event("t", "e", 1000, 2, 0.5, bounds, buckets);
 
+  SegmentBuilder streams(kTight);
+  streams.Stream("g", "s", {{"l", "v"}}, 2, {{0, 1}, {84, 2}, {161, 1}}, 5, -1, 1, 2);
+
   SegmentBuilder lanes(kTight);
   const uint32_t lane_counter = lanes.Counter("g", "c", {}, 3, 0.5);
   lanes.Set(lane_counter, 4, 1);
@@ -66,7 +69,8 @@ int main(int argc, char** argv) {
   unknown.Set(counter, 1, 2);
 
   const bool written = Write(directory + "kinds", kinds) && Write(directory + "lanes", lanes) &&
-                       Write(directory + "clashes", clashes) && Write(directory + "unknown", unknown);
+                       Write(directory + "clashes", clashes) && Write(directory + "streams", streams) &&
+                       Write(directory + "unknown", unknown);
   if (!written) {
     std::fprintf(stderr, "cannot write into %s; does it exist?\n", argv[1]);
   }

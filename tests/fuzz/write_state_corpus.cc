@@ -52,6 +52,7 @@ int main(int argc, char** argv) {
     segment.Gauge("g", "x", {}, 2.5, GaugePolicy::kEach);
     segment.Histogram("g", "h", {}, bounds, 4e-30, buckets);
     segment.Event("t", "e", 1000, 2, 0.5, bounds, buckets);
+    segment.Stream("g", "s", {}, 2, {{0, 1}, {84, 2}, {161, 1}}, 5, -1, 1, 2);
     Fold(segment, kinds.processes);
   }
   const RetiredState empty{.run_id = "r", .processes = RetiredProcesses({})};

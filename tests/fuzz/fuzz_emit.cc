@@ -1,0 +1,37 @@
+// Any bytes as a line of the named pipe: values and labels, or a reason why not.
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "inlet/emit_line.h"
+
+namespace {
+
+using persia::agent::EmitLine;
+using persia::agent::EmitLineReader;
+using persia::agent::EmitProblem;
+
+void Require(bool holds) {
+  if (!holds) {
+    std::abort();
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static EmitLineReader& reader = *new EmitLineReader;
+  static EmitLine& line = *new EmitLine;
+  std::string text(reinterpret_cast<const char*>(data), size);
+  text.resize(size + EmitLineReader::kPadding, '}');
+  const EmitProblem* problem = reader.Read(std::string_view(text).substr(0, size), line);
+  Require(problem != nullptr || line.count > 0);
+  Require(line.count <= line.values.size());
+  if (problem != nullptr) {
+    Require(!problem->reason.empty() && !problem->text.empty());
+  }
+  return 0;
+}

@@ -2,13 +2,11 @@
 #include <atomic>
 #include <cstdio>
 #include <exception>
-#include <map>
-#include <mutex>
 #include <typeinfo>
 #include <utility>
 
 #include "event_record.h"
-#include "fork_safe_mutex.h"
+#include "handler_table.h"
 #include "json.h"
 #include "log.h"
 #include "persia/metrics/events.h"
@@ -16,43 +14,13 @@
 namespace persia::metrics::events {
 namespace {
 
-using HandlerPointer = std::shared_ptr<EventHandler>;
+using Handlers = HandlerTable<EventHandler>;
 
-// Never destroyed: events happen after main.
-class Handlers {
- public:
-  static Handlers& Get() {
-    static Handlers& handlers = *new Handlers;
-    return handlers;
-  }
-
-  // Nobody has configured anything yet.
-  [[nodiscard]] bool untouched() const { return !touched_.load(std::memory_order_relaxed); }
-
-  void Set(HandlerPointer handler, std::string_view type) {
-    touched_.store(true, std::memory_order_relaxed);
-    const std::lock_guard lock(mutex_);
-    if (handler == nullptr) {
-      types_.erase(std::string(type));
-    } else {
-      types_.insert_or_assign(std::string(type), std::move(handler));
-    }
-  }
-  // Null: the one that exports.
-  HandlerPointer Of(std::string_view type) {
-    const std::lock_guard lock(mutex_);
-    auto found = types_.find(type);
-    if (found == types_.end()) {
-      found = types_.find(std::string_view());
-    }
-    return found == types_.end() || typeid(*found->second) == typeid(ExportEventHandler) ? nullptr : found->second;
-  }
-
- private:
-  std::atomic<bool> touched_ = false;
-  ForkSafeMutex<Handlers> mutex_;
-  std::map<std::string, HandlerPointer, std::less<>> types_;
-};
+// Null: the one that exports.
+std::shared_ptr<EventHandler> HandlerOf(std::string_view type) {
+  auto handler = Handlers::Get().Find(type);
+  return handler == nullptr || typeid(*handler) == typeid(ExportEventHandler) ? nullptr : handler;
+}
 
 std::vector<MetadataEntry> Views(const Event& event) {
   std::vector<MetadataEntry> views;
@@ -89,7 +57,7 @@ void Hand(EventHandler& handler, const Event& event) try { handler.Record(event)
 void Record(std::string_view name, std::string_view type, std::span<const MetadataEntry> metadata) noexcept try {
   const uint64_t now = NowInMilliseconds();
   const bool counted = CountEvent(name, type, now);
-  const HandlerPointer handler = Handlers::Get().untouched() ? nullptr : Handlers::Get().Of(type);
+  const auto handler = Handlers::Get().untouched() ? nullptr : HandlerOf(type);
   if (handler != nullptr) {
     Hand(*handler, Owned(name, type, metadata, now));
   } else if (counted) {
@@ -102,7 +70,7 @@ void Record(std::string_view name, std::string_view type, std::span<const Metada
 void RecordEvent(const Event& event) noexcept try {
   const uint64_t when = event.timestamp > 0 ? static_cast<uint64_t>(event.timestamp) : NowInMilliseconds();
   const bool counted = CountEvent(event.name, event.type, when);
-  const HandlerPointer handler = Handlers::Get().Of(event.type);
+  const auto handler = HandlerOf(event.type);
   if (handler == nullptr) {
     if (counted) {
       KeepRecord(event.name, event.type, Views(event), when);
@@ -132,7 +100,11 @@ void ExportEventHandler::Record(const Event& event) {
 }
 
 void Configure(std::shared_ptr<EventHandler> handler, std::string_view type) noexcept try {
-  Handlers::Get().Set(std::move(handler), type);
+  if (type.empty()) {
+    Handlers::Get().SetDefault(std::move(handler));
+  } else {
+    Handlers::Get().Set(std::move(handler), type);
+  }
 } catch (const std::exception& error) {
   LogLine("the handler of a type of events was not configured: " + std::string(error.what()));
 }

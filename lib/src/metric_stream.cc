@@ -6,12 +6,10 @@
 #include <chrono>
 #include <cstdio>
 #include <exception>
-#include <map>
-#include <mutex>
 #include <typeinfo>
 #include <utility>
 
-#include "fork_safe_mutex.h"
+#include "handler_table.h"
 #include "log.h"
 #include "persia/metrics/stream.h"
 #include "registry.h"
@@ -19,53 +17,14 @@
 namespace persia::metrics {
 namespace {
 
-using HandlerPointer = std::shared_ptr<MetricHandler>;
+using Handlers = HandlerTable<MetricHandler>;
 
-// Whose handlers are whose. Never destroyed: values are added after main.
-class Handlers {
- public:
-  static Handlers& Get() {
-    static Handlers& handlers = *new Handlers;
-    return handlers;
-  }
-
-  // Nobody has configured anything yet: all groups have the handler from the beginning.
-  [[nodiscard]] bool untouched() const { return !touched_.load(std::memory_order_relaxed); }
-
-  void SetGroup(HandlerPointer handler, std::string_view group) {
-    touched_.store(true, std::memory_order_relaxed);
-    const std::lock_guard lock(mutex_);
-    if (handler == nullptr) {
-      groups_.erase(std::string(group));
-    } else {
-      groups_.insert_or_assign(std::string(group), std::move(handler));
-    }
-  }
-  void SetDefault(HandlerPointer handler) {
-    touched_.store(true, std::memory_order_relaxed);
-    const std::lock_guard lock(mutex_);
-    default_ = std::move(handler);
-  }
-  HandlerPointer Of(std::string_view group) {
-    const std::lock_guard lock(mutex_);
-    const auto found = groups_.find(group);
-    if (found != groups_.end()) {
-      return found->second;
-    }
-    if (default_ != nullptr) {
-      return default_;
-    }
-    return Registry::Get().disabled() ? null_ : export_;
-  }
-
- private:
-  std::atomic<bool> touched_ = false;
-  ForkSafeMutex<Handlers> mutex_;
-  std::map<std::string, HandlerPointer, std::less<>> groups_;
-  HandlerPointer default_;
-  const HandlerPointer null_ = std::make_shared<NullMetricHandler>();
-  const HandlerPointer export_ = std::make_shared<ExportMetricHandler>();
-};
+std::shared_ptr<MetricHandler> HandlerOf(std::string_view group) {
+  static const auto& null = *new std::shared_ptr<MetricHandler>(std::make_shared<NullMetricHandler>());
+  static const auto& exporting = *new std::shared_ptr<MetricHandler>(std::make_shared<ExportMetricHandler>());
+  auto handler = Handlers::Get().Find(group);
+  return handler != nullptr ? handler : Registry::Get().disabled() ? null : exporting;
+}
 
 double Now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
@@ -93,7 +52,7 @@ void ConsoleMetricHandler::Emit(const MetricData& data) {
 void ExportMetricHandler::Emit(const MetricData& data) { Export(data.group_name, data.name, data.value); }
 
 void Configure(std::shared_ptr<MetricHandler> handler, std::string_view group) noexcept try {
-  Handlers::Get().SetGroup(std::move(handler), group);
+  Handlers::Get().Set(std::move(handler), group);
 } catch (const std::exception& error) {
   LogLine("the handler of a group was not configured: " + std::string(error.what()));
 }
@@ -115,7 +74,7 @@ void MetricStream::AddValue(std::string_view name, double value) noexcept {
   }
 }
 
-MetricStream GetStream(std::string_view group) { return {group, Handlers::Get().Of(group)}; }
+MetricStream GetStream(std::string_view group) { return {group, HandlerOf(group)}; }
 
 void PutMetric(std::string_view name, double value, std::string_view group) noexcept try {
   if (Handlers::Get().untouched()) {

@@ -26,6 +26,8 @@
 namespace persia::metrics {
 namespace internal {
 
+struct FamilyValues;
+
 // One (group, name). Immutable, but for its atomics.
 struct FamilyNode {
   size_t hash;
@@ -88,6 +90,9 @@ class Registry {
 
   // Whether metrics are disabled, once and for all.
   [[nodiscard]] bool disabled() noexcept PERSIA_EXCLUDES(mutex_);
+
+  // What all series stand at, in the order in which families and series were made; nothing if metrics are disabled.
+  [[nodiscard]] std::vector<internal::FamilyValues> Values() PERSIA_EXCLUDES(mutex_);
 
   // The ring's slot for a new record, and its ticket; null if there is no ring.
   segment::EventSlot* NextEventSlot(uint64_t* ticket) noexcept;

@@ -1,0 +1,61 @@
+// For bridges to other metric libraries: what this process's metrics stand at, and histograms that take whole buckets. Not for
+// users.
+//
+// Thread safety: any function, any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "persia/metrics/export.h"
+#include "persia/metrics/labels.h"
+
+namespace persia::metrics::internal {
+
+// As the segment numbers them.
+enum class ValueKind : uint8_t { kCounter = 1, kGauge = 2, kHistogram = 3, kStream = 4, kEvent = 5 };
+
+struct SeriesValues {
+  const LabelSet* labels;              // sorted by name
+  bool set = false;                    // gauge and stream: there is a value
+  double value = 0;                    // counter and event: the count; gauge and stream: the last value
+  double sum = 0;                      // histogram; may be ahead of or behind the buckets by the observations in flight
+  std::vector<uint64_t> buckets = {};  // histogram: one for each bound and one above the last; not cumulative
+};
+
+// Texts, bounds and labels stay for the life of the process.
+struct FamilyValues {
+  ValueKind kind;
+  std::string_view group;  // of an event: its type
+  std::string_view name;
+  std::string_view help;
+  std::span<const double> bounds;
+  std::vector<SeriesValues> series = {};
+};
+
+// All families in the order in which they were made; none if metrics are disabled. Throws std::bad_alloc only.
+[[nodiscard]] PERSIA_METRICS_API std::vector<FamilyValues> ReadValues();
+
+// A histogram, as Histogram, that is given whole buckets of observations.
+class PERSIA_METRICS_API BucketedHistogram {
+ public:
+  // Counts nothing.
+  BucketedHistogram() noexcept = default;
+  BucketedHistogram(std::string_view group, std::string_view name, std::span<const double> bounds,
+                    const Description& about) noexcept;
+
+  // Adds `counts` to the buckets, one for each bound and one above the last, and `sum` to the sum.
+  void Add(std::span<const uint64_t> counts, double sum) noexcept;
+
+ private:
+  uint32_t slot_ = 0;
+  uint32_t buckets_ = 0;
+};
+
+// Says one line on stderr, once for each `said`.
+PERSIA_METRICS_API void SayOnce(std::atomic<bool>& said, std::string_view text) noexcept;
+
+}  // namespace persia::metrics::internal

@@ -1,0 +1,185 @@
+// This process's metrics as a prometheus::Collectable.
+#include <prometheus/collectable.h>
+#include <prometheus/metric_family.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <exception>
+#include <limits>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "exposed_names.h"
+#include "persia/metrics/internal/bridge.h"
+#include "persia/metrics/prometheus_cpp.h"
+
+namespace persia::metrics {
+namespace {
+
+using internal::FamilyValues;
+using internal::SeriesValues;
+using internal::ValueKind;
+using prometheus::ClientMetric;
+using prometheus::MetricType;
+
+constexpr char kEventsName[] = "persia_events_total";
+constexpr char kEventsHelp[] = "Events that the job recorded.";
+constexpr char kSourceLabel[] = "source";
+
+MetricType TypeOf(ValueKind kind) {
+  switch (kind) {
+    case ValueKind::kCounter:
+    case ValueKind::kEvent:
+      return MetricType::Counter;
+    case ValueKind::kHistogram:
+      return MetricType::Histogram;
+    case ValueKind::kGauge:
+    case ValueKind::kStream:
+      break;
+  }
+  return MetricType::Gauge;
+}
+
+std::string_view TypeWord(MetricType type) {
+  return type == MetricType::Counter ? "counter" : type == MetricType::Histogram ? "histogram" : "gauge";
+}
+
+bool Shown(const FamilyValues& family, const SeriesValues& series) {
+  return series.set || (family.kind != ValueKind::kGauge && family.kind != ValueKind::kStream);
+}
+
+// prometheus-cpp 1.0.1 writes a help text as it is, where a line's end would end the comment and begin a sample.
+std::string EscapedHelp(std::string_view help) {
+  std::string out;
+  for (const char c : SanitizeText(help)) {
+    if (c == '\\' || c == '\n') {
+      out += '\\';
+    }
+    out += c == '\n' ? 'n' : c;
+  }
+  return out;
+}
+
+void Fill(const FamilyValues& family, const SeriesValues& series, ClientMetric* metric) {
+  switch (TypeOf(family.kind)) {
+    case MetricType::Counter:
+      metric->counter.value = series.value;
+      return;
+    case MetricType::Histogram: {
+      uint64_t count = 0;
+      for (size_t i = 0; i < series.buckets.size(); ++i) {
+        count += series.buckets[i];
+        const double bound = i < family.bounds.size() ? family.bounds[i] : std::numeric_limits<double>::infinity();
+        metric->histogram.bucket.push_back({count, bound});
+      }
+      metric->histogram.sample_count = count;
+      metric->histogram.sample_sum = series.sum;
+      return;
+    }
+    default:
+      metric->gauge.value = series.value;
+  }
+}
+
+class OwnMetrics : public prometheus::Collectable {
+ public:
+  // Throws std::bad_alloc never, since a scrape runs in a thread of somebody else: nothing is shown then.
+  [[nodiscard]] std::vector<prometheus::MetricFamily> Collect() const override try {
+    const std::vector<FamilyValues> values = internal::ReadValues();
+    const std::map<std::string, Sources> by_name = NamesOf(values);
+    std::vector<prometheus::MetricFamily> out;
+    for (const auto& [name, sources] : by_name) {
+      prometheus::MetricFamily family;
+      family.name = name;
+      family.type = TypeOf(sources.front()->kind);
+      const bool event = sources.front()->kind == ValueKind::kEvent;
+      family.help = event ? kEventsHelp : EscapedHelp(sources.front()->help);
+      std::set<ExposedLabelSet> seen;
+      for (const FamilyValues* source : sources) {
+        if (TypeOf(source->kind) == family.type) {
+          AddSeries(*source, &seen, &family);
+        } else {
+          internal::SayOnce(conflict_said_, "metrics of several types are called " + name +
+                                                " for Prometheus; a Collectable shows the first one's");
+        }
+      }
+      if (!family.metric.empty()) {
+        out.push_back(std::move(family));
+      }
+    }
+    return out;
+  } catch (const std::exception&) {
+    return {};
+  }
+
+ private:
+  using Sources = std::vector<const FamilyValues*>;  // in the order in which they were made
+
+  // By exposed name. One that is called as a sample of a histogram gets its type behind its name, as with the agent.
+  static std::map<std::string, Sources> NamesOf(const std::vector<FamilyValues>& values) {
+    std::map<std::string, Sources> by_name;
+    for (const FamilyValues& family : values) {
+      if (std::ranges::any_of(family.series, [&](const SeriesValues& series) { return Shown(family, series); })) {
+        by_name[family.kind == ValueKind::kEvent ? kEventsName : ExposedName(family.group, family.name)].push_back(&family);
+      }
+    }
+    for (const std::string_view suffix : {"_bucket", "_count", "_sum"}) {
+      for (auto at = by_name.begin(); at != by_name.end();) {
+        const std::string& name = at->first;
+        const auto histogram =
+            name.ends_with(suffix) ? by_name.find(name.substr(0, name.size() - suffix.size())) : by_name.end();
+        if (histogram == by_name.end() || histogram->second.front()->kind != ValueKind::kHistogram) {
+          ++at;
+          continue;
+        }
+        Sources& renamed = by_name[name + "_" + std::string(TypeWord(TypeOf(at->second.front()->kind)))];
+        renamed.insert(renamed.end(), at->second.begin(), at->second.end());
+        at = by_name.erase(at);
+      }
+    }
+    return by_name;
+  }
+
+  static void AddSeries(const FamilyValues& source, std::set<ExposedLabelSet>* seen, prometheus::MetricFamily* to) {
+    for (const SeriesValues& series : source.series) {
+      if (!Shown(source, series)) {
+        continue;
+      }
+      LabelSet own = *series.labels;
+      if (source.kind == ValueKind::kEvent) {
+        own.insert(own.end(), {{"event", std::string(source.name)}, {"type", std::string(source.group)}});
+      }
+      ExposedLabelSet labels = ExposedLabels(own);
+      if (!seen->insert(labels).second) {
+        own.emplace_back(kSourceLabel, std::string(source.group) + "/" + std::string(source.name));
+        labels = ExposedLabels(own);
+        if (!seen->insert(labels).second) {
+          continue;  // labels of one series that differ only in what Prometheus cannot take
+        }
+      }
+      ClientMetric metric;
+      for (auto& [name, value] : labels) {
+        metric.label.push_back({name, value});
+      }
+      Fill(source, series, &metric);
+      to->metric.push_back(std::move(metric));
+    }
+  }
+
+  mutable std::atomic<bool> conflict_said_ = false;
+};
+
+}  // namespace
+
+std::shared_ptr<prometheus::Collectable> AsCollectable() noexcept try {
+  // Never destroyed: an Exposer may be scraped while the program ends.
+  static const auto& own = *new std::shared_ptr<prometheus::Collectable>(std::make_shared<OwnMetrics>());
+  return own;
+} catch (const std::exception&) {
+  return nullptr;
+}
+
+}  // namespace persia::metrics

@@ -1,0 +1,224 @@
+// When a registry is copied: every interval in a thread, when asked, and a last time.
+#include <prometheus/collectable.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <exception>
+#include <mutex>
+#include <new>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "fork_safe_mutex.h"
+#include "persia/metrics/internal/bridge.h"
+#include "persia/metrics/prometheus_cpp.h"
+#include "series_copier.h"
+#include "thread_annotations.h"
+
+namespace persia::metrics {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kLeastInterval(10);
+constexpr milliseconds kMostInterval = std::chrono::hours(24);
+constexpr milliseconds kPatienceAtExit(2000);
+
+// A signal is for the program's own threads, which expect it.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
+}  // namespace
+
+class RegistryCopy::Copier {
+ public:
+  Copier(std::shared_ptr<prometheus::Collectable> registry, milliseconds interval)
+      : registry_(std::move(registry)), interval_(std::clamp(interval, kLeastInterval, kMostInterval)), pid_(getpid()) {}
+
+  // A forked child has no thread of it, and its locks may be held for ever.
+  [[nodiscard]] bool of_this_process() const { return getpid() == pid_; }
+
+  void Start() {
+    const SignalsBlocked blocked;
+    const std::lock_guard lock(state_mutex_);
+    try {
+      thread_ = std::thread(&Copier::Run, this);
+      started_ = running_ = true;
+    } catch (const std::system_error& error) {
+      internal::SayOnce(said_, std::string("no thread to copy a prometheus-cpp registry (") + error.what() +
+                                   "); it is copied at the end, and when CopyNow is called");
+    }
+  }
+
+  void Copy() noexcept PERSIA_EXCLUDES(copy_mutex_) try {
+    MutexLock lock(copy_mutex_);
+    copier_.Copy(registry_->Collect());
+  } catch (const std::exception& error) {
+    SayNotCopied(error.what());
+  } catch (...) {  // a Collectable may throw what it likes
+    SayNotCopied("it threw what is no std::exception");
+  }
+
+  // Ends the thread, or, if it takes too long, leaves it.
+  void EndWithin(milliseconds at_most) {
+    std::unique_lock lock(state_mutex_);
+    stop_ = true;
+    changed_.notify_all();
+    if (started_) {
+      changed_.wait_for(lock, at_most, [this] { return !running_; });
+    } else {
+      lock.unlock();
+      Copy();
+    }
+  }
+
+  // REQUIRES: the handle's destructor calls it, once.
+  void End() {
+    {
+      const std::lock_guard lock(state_mutex_);
+      stop_ = true;
+      changed_.notify_all();
+    }
+    if (thread_.joinable()) {
+      thread_.join();
+    }
+    Copy();  // the thread may have ended before, at exit
+  }
+
+ private:
+  void SayNotCopied(const char* why) noexcept try {
+    internal::SayOnce(said_, std::string("a prometheus-cpp registry was not copied, and will be tried again: ") + why);
+  } catch (const std::bad_alloc&) {
+  }
+
+  void Run() {
+    pthread_setname_np(pthread_self(), "persia-copy");
+    std::unique_lock lock(state_mutex_);
+    bool last = false;
+    do {
+      last = stop_;
+      lock.unlock();
+      Copy();
+      lock.lock();
+      changed_.wait_for(lock, interval_, [&] { return stop_; });
+    } while (!last);
+    running_ = false;
+    changed_.notify_all();
+  }
+
+  const std::shared_ptr<prometheus::Collectable> registry_;
+  const milliseconds interval_;
+  const pid_t pid_;
+  std::atomic<bool> said_ = false;
+
+  Mutex copy_mutex_;
+  SeriesCopier copier_ PERSIA_GUARDED_BY(copy_mutex_);
+
+  std::mutex state_mutex_;
+  std::condition_variable changed_;
+  std::thread thread_;    // joined by End() alone
+  bool started_ = false;  // guarded by state_mutex_
+  bool stop_ = false;     // guarded by state_mutex_
+  bool running_ = false;  // guarded by state_mutex_
+};
+
+namespace {
+
+// All copies that there are, for the last copy at exit. Never destroyed.
+class LiveCopies {
+ public:
+  using Pointer = std::shared_ptr<RegistryCopy::Copier>;
+
+  static LiveCopies& Get() {
+    static LiveCopies& copies = *new LiveCopies;
+    return copies;
+  }
+
+  void Add(const Pointer& copier) {
+    const std::lock_guard lock(mutex_);
+    copiers_.push_back(copier);
+  }
+  void Remove(const Pointer& copier) {
+    const std::lock_guard lock(mutex_);
+    std::erase(copiers_, copier);
+  }
+
+ private:
+  // A copy that is an object in static storage is destroyed before this is called: it was made after the handler was set.
+  LiveCopies() { std::atexit(&AtExit); }
+
+  static void AtExit() {
+    std::vector<Pointer> copiers;
+    {
+      const std::lock_guard lock(Get().mutex_);
+      copiers = Get().copiers_;
+    }
+    for (const Pointer& copier : copiers) {
+      if (copier->of_this_process()) {
+        copier->EndWithin(kPatienceAtExit);
+      }
+    }
+  }
+
+  ForkSafeMutex<LiveCopies> mutex_;
+  std::vector<Pointer> copiers_;
+};
+
+}  // namespace
+
+RegistryCopy::RegistryCopy(std::shared_ptr<prometheus::Collectable> registry, milliseconds interval) noexcept {
+  static std::atomic<bool> said = false;
+  if (registry == nullptr || registry == AsCollectable()) {
+    // Copying its own metrics would count them again each time.
+    internal::SayOnce(said, "RegistryCopy needs a prometheus-cpp registry, other than AsCollectable(); it copies nothing");
+    return;
+  }
+  try {
+    copier_ = std::make_shared<Copier>(std::move(registry), interval);
+    LiveCopies::Get().Add(copier_);
+    copier_->Start();
+  } catch (const std::exception& error) {
+    internal::SayOnce(said, std::string("a prometheus-cpp registry is not copied by itself: ") + error.what());
+  }
+}
+
+RegistryCopy::~RegistryCopy() {
+  if (copier_ == nullptr) {
+    return;
+  }
+  if (!copier_->of_this_process()) {
+    // Never destroyed: its thread is the parent's, and a condition variable waits for those who wait on it.
+    new std::shared_ptr<Copier>(std::move(copier_));
+    return;
+  }
+  LiveCopies::Get().Remove(copier_);
+  copier_->End();
+}
+
+void RegistryCopy::CopyNow() noexcept {
+  if (copier_ != nullptr && copier_->of_this_process()) {
+    copier_->Copy();
+  }
+}
+
+}  // namespace persia::metrics

@@ -1,0 +1,196 @@
+#include "series_copier.h"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <functional>
+#include <system_error>
+
+namespace persia::metrics {
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+
+// The finite bounds; that of the last bucket is understood.
+std::vector<double> BoundsOf(const ClientMetric::Histogram& histogram) {
+  std::vector<double> bounds;
+  for (const auto& bucket : histogram.bucket) {
+    if (!std::isinf(bucket.upper_bound)) {
+      bounds.push_back(bucket.upper_bound);
+    }
+  }
+  return bounds;
+}
+
+// Bit by bit, since a NaN is no other bound than it was.
+bool SameBounds(const std::vector<double>& a, const std::vector<double>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](double x, double y) { return std::bit_cast<uint64_t>(x) == std::bit_cast<uint64_t>(y); });
+}
+
+// One for each bound and one above the last, not cumulative.
+std::vector<uint64_t> BucketsOf(const ClientMetric::Histogram& histogram) {
+  std::vector<uint64_t> buckets;
+  uint64_t below = 0;
+  uint64_t most = histogram.sample_count;
+  for (const auto& bucket : histogram.bucket) {
+    most = std::max(most, bucket.cumulative_count);
+    if (!std::isinf(bucket.upper_bound)) {
+      buckets.push_back(std::max(bucket.cumulative_count, below) - below);
+      below += buckets.back();
+    }
+  }
+  buckets.push_back(most - below);
+  return buckets;
+}
+
+std::vector<double> QuantilesOf(const ClientMetric::Summary& summary) {
+  std::vector<double> quantiles;
+  for (const auto& quantile : summary.quantile) {
+    quantiles.push_back(quantile.quantile);
+  }
+  return quantiles;
+}
+
+std::string Text(double number) {
+  char text[32];
+  const auto [end, error] = std::to_chars(text, text + sizeof text, number);
+  return error == std::errc() ? std::string(text, end) : std::string();
+}
+
+Description About(const MetricFamily& family, const ClientMetric& metric) {
+  Description about{.help = family.help};
+  for (const auto& label : metric.label) {
+    about.labels.emplace_back(label.name, label.value);
+  }
+  return about;
+}
+
+// What came to a sum. Nothing, where it cannot be told: a NaN, or what follows an infinity.
+double Added(double last, double now) { return std::isfinite(last) && !std::isnan(now) ? now - last : 0; }
+
+// A type of a newer prometheus-cpp than this was written for.
+bool IsInfo(MetricType type) { return static_cast<int>(type) > static_cast<int>(MetricType::Histogram); }
+
+double GaugeValue(MetricType type, const ClientMetric& metric) {
+  return type == MetricType::Gauge ? metric.gauge.value : type == MetricType::Untyped ? metric.untyped.value : 1;
+}
+
+}  // namespace
+
+void SeriesCopier::CounterCopy::Update(double now) {
+  if (!std::isfinite(now) || now < 0) {
+    return;  // no counter's value; the next good one makes up for it
+  }
+  to.Increment(now >= last ? now - last : now);
+  last = now;
+}
+
+void SeriesCopier::HistogramCopy::Update(const std::vector<uint64_t>& now, double sum) {
+  // A bucket never falls but by beginning again from zero, and then all of them and the sum do.
+  if (now.size() != last.size() || !std::equal(now.begin(), now.end(), last.begin(), std::greater_equal<>())) {
+    last.assign(now.size(), 0);
+    last_sum = 0;
+  }
+  std::vector<uint64_t> added(now.size());
+  std::transform(now.begin(), now.end(), last.begin(), added.begin(), std::minus<>());
+  to.Add(added, Added(last_sum, sum));
+  last = now;
+  last_sum = std::isnan(sum) ? last_sum : sum;
+}
+
+void SeriesCopier::SummaryCopy::Update(uint64_t count_now, double sum_now) {
+  if (count_now < last_count) {
+    last_count = 0;
+    last_sum = 0;
+  }
+  count.Increment(count_now - last_count);
+  last_count = count_now;
+  // Negative observations let a sum fall, which a counter cannot: it waits until the sum is above what it was.
+  if (sum_now > last_sum && std::isfinite(sum_now)) {
+    sum.Increment(sum_now - last_sum);
+    last_sum = sum_now;
+  }
+}
+
+void SeriesCopier::Copy(const std::vector<MetricFamily>& families) {
+  ++round_;
+  for (const MetricFamily& family : families) {
+    for (const ClientMetric& metric : family.metric) {
+      Labels labels = metric.label;
+      std::sort(labels.begin(), labels.end());
+      CopySeries(family, metric, std::move(labels));
+    }
+  }
+}
+
+void SeriesCopier::CopySeries(const MetricFamily& family, const ClientMetric& metric, Labels labels) {
+  std::map<Labels, Series>& known = families_[{family.name, family.type}];
+  auto found = known.find(labels);
+  if (found == known.end()) {
+    found = known.emplace(std::move(labels), MakeSeries(family, metric)).first;
+  }
+  Series& series = found->second;
+  if (series.round == round_) {
+    return;  // its differences to itself would be counted at each copy
+  }
+  series.round = round_;
+  Update(family, metric, &series);
+}
+
+SeriesCopier::Series SeriesCopier::MakeSeries(const MetricFamily& family, const ClientMetric& metric) {
+  const Description about = About(family, metric);
+  switch (family.type) {
+    case MetricType::Counter:
+      return {CounterCopy{Counter("", family.name, about)}};
+    case MetricType::Histogram: {
+      std::vector<double> bounds = BoundsOf(metric.histogram);
+      const internal::BucketedHistogram to("", family.name, bounds, about);
+      return {HistogramCopy{.to = to, .bounds = std::move(bounds), .last = {}}};
+    }
+    case MetricType::Summary:
+      return {
+          SummaryCopy{.count = Counter("", family.name + "_count", about), .sum = Counter("", family.name + "_sum", about)}};
+    default:
+      return {GaugeCopy{Gauge("", IsInfo(family.type) ? family.name + "_info" : family.name, about)}};
+  }
+}
+
+void SeriesCopier::Update(const MetricFamily& family, const ClientMetric& metric, Series* series) {
+  if (auto* counter = std::get_if<CounterCopy>(&series->copy)) {
+    counter->Update(metric.counter.value);
+  } else if (auto* gauge = std::get_if<GaugeCopy>(&series->copy)) {
+    gauge->to.Set(GaugeValue(family.type, metric));
+  } else if (auto* histogram = std::get_if<HistogramCopy>(&series->copy)) {
+    if (!SameBounds(BoundsOf(metric.histogram), histogram->bounds)) {
+      return internal::SayOnce(bounds_said_, "histogram \"" + family.name +
+                                                 "\" of a prometheus-cpp registry came again with other bounds, and is not "
+                                                 "copied while it has them");
+    }
+    histogram->Update(BucketsOf(metric.histogram), metric.histogram.sample_sum);
+  } else if (auto* summary = std::get_if<SummaryCopy>(&series->copy)) {
+    UpdateSummary(family, metric, summary);
+  }
+}
+
+void SeriesCopier::UpdateSummary(const MetricFamily& family, const ClientMetric& metric, SummaryCopy* summary) {
+  summary->Update(metric.summary.sample_count, metric.summary.sample_sum);
+  std::vector<double> quantiles = QuantilesOf(metric.summary);
+  if (quantiles != summary->quantiles) {
+    summary->values.clear();
+    for (const double quantile : quantiles) {
+      Description about = About(family, metric);
+      about.labels.emplace_back("quantile", Text(quantile));
+      summary->values.emplace_back("", family.name, about);
+    }
+    summary->quantiles = std::move(quantiles);
+  }
+  for (size_t i = 0; i < summary->values.size(); ++i) {
+    summary->values[i].Set(metric.summary.quantile[i].value);
+  }
+}
+
+}  // namespace persia::metrics

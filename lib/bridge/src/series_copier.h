@@ -1,0 +1,71 @@
+// Adds to this process's metrics what a prometheus-cpp registry has counted since the last time.
+//
+// Not thread-safe: whoever copies holds a lock.
+#pragma once
+
+#include <prometheus/metric_family.h>
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "persia/metrics/instruments.h"
+#include "persia/metrics/internal/bridge.h"
+
+namespace persia::metrics {
+
+class SeriesCopier {
+ public:
+  // Copies what `families` say; a series that is there twice, only once.
+  void Copy(const std::vector<prometheus::MetricFamily>& families);
+
+ private:
+  using Labels = std::vector<prometheus::ClientMetric::Label>;
+
+  // Each: the series here, and what of it has been copied.
+  struct CounterCopy {
+    Counter to;
+    double last = 0;
+    void Update(double now);
+  };
+  struct GaugeCopy {
+    Gauge to;
+  };
+  struct HistogramCopy {
+    internal::BucketedHistogram to;
+    std::vector<double> bounds;
+    std::vector<uint64_t> last;  // not cumulative
+    double last_sum = 0;
+    void Update(const std::vector<uint64_t>& now, double sum);
+  };
+  struct SummaryCopy {
+    Counter count;
+    Counter sum;
+    uint64_t last_count = 0;
+    double last_sum = 0;
+    std::vector<double> quantiles = {};
+    std::vector<Gauge> values = {};  // of the quantiles
+    void Update(uint64_t count_now, double sum_now);
+  };
+  struct Series {
+    std::variant<CounterCopy, GaugeCopy, HistogramCopy, SummaryCopy> copy;
+    uint64_t round = 0;  // in which it was copied last
+  };
+
+  void CopySeries(const prometheus::MetricFamily& family, const prometheus::ClientMetric& metric, Labels labels);
+  static Series MakeSeries(const prometheus::MetricFamily& family, const prometheus::ClientMetric& metric);
+  void Update(const prometheus::MetricFamily& family, const prometheus::ClientMetric& metric, Series* series);
+  static void UpdateSummary(const prometheus::MetricFamily& family, const prometheus::ClientMetric& metric,
+                            SummaryCopy* summary);
+
+  // The type is part of the key: a family that comes again as another type is another one, which the library refuses by name.
+  std::map<std::pair<std::string, prometheus::MetricType>, std::map<Labels, Series>> families_;
+  uint64_t round_ = 0;
+  std::atomic<bool> bounds_said_ = false;
+};
+
+}  // namespace persia::metrics

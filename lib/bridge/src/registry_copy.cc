@@ -84,24 +84,21 @@ class RegistryCopy::Copier {
     std::unique_lock lock(state_mutex_);
     stop_ = true;
     changed_.notify_all();
-    if (started_) {
-      changed_.wait_for(lock, at_most, [this] { return !running_; });
-    } else {
+    if (!started_) {
       lock.unlock();
-      Copy();
+      return Copy();
+    }
+    if (changed_.wait_for(lock, at_most, [this] { return !running_; })) {
+      JoinThread(lock);
     }
   }
 
-  // REQUIRES: the handle's destructor calls it, once.
+  // Ends the thread, however long it takes.
   void End() {
-    {
-      const std::lock_guard lock(state_mutex_);
-      stop_ = true;
-      changed_.notify_all();
-    }
-    if (thread_.joinable()) {
-      thread_.join();
-    }
+    std::unique_lock lock(state_mutex_);
+    stop_ = true;
+    changed_.notify_all();
+    JoinThread(lock);
     Copy();  // the thread may have ended before, at exit
   }
 
@@ -109,6 +106,15 @@ class RegistryCopy::Copier {
   void SayNotCopied(const char* why) noexcept try {
     internal::SayOnce(said_, std::string("a prometheus-cpp registry was not copied, and will be tried again: ") + why);
   } catch (const std::bad_alloc&) {
+  }
+
+  // Whoever takes the thread joins it.
+  void JoinThread(std::unique_lock<std::mutex>& lock) {
+    std::thread taken = std::move(thread_);
+    lock.unlock();
+    if (taken.joinable()) {
+      taken.join();
+    }
   }
 
   void Run() {
@@ -134,12 +140,13 @@ class RegistryCopy::Copier {
   Mutex copy_mutex_;
   SeriesCopier copier_ PERSIA_GUARDED_BY(copy_mutex_);
 
+  // Guards what follows.
   std::mutex state_mutex_;
   std::condition_variable changed_;
-  std::thread thread_;    // joined by End() alone
-  bool started_ = false;  // guarded by state_mutex_
-  bool stop_ = false;     // guarded by state_mutex_
-  bool running_ = false;  // guarded by state_mutex_
+  std::thread thread_;
+  bool started_ = false;
+  bool stop_ = false;
+  bool running_ = false;
 };
 
 namespace {
@@ -207,9 +214,7 @@ RegistryCopy::~RegistryCopy() {
     return;
   }
   if (!copier_->of_this_process()) {
-    // Never destroyed: its thread is the parent's, and a condition variable waits for those who wait on it.
-    new std::shared_ptr<Copier>(std::move(copier_));
-    return;
+    return;  // it stays in the list: its thread is the parent's, and a condition variable waits for those who wait on it
   }
   LiveCopies::Get().Remove(copier_);
   copier_->End();

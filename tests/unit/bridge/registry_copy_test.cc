@@ -11,9 +11,12 @@
 #include <chrono>
 #include <cstdlib>
 #include <limits>
+#include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "persia/metrics/instruments.h"
@@ -34,8 +37,19 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 // Shows what a test says.
 class Said : public prometheus::Collectable {
  public:
-  [[nodiscard]] std::vector<MetricFamily> Collect() const override { return families; }
-  std::vector<MetricFamily> families;
+  explicit Said(std::vector<MetricFamily> families = {}) : families_(std::move(families)) {}
+  void Say(std::vector<MetricFamily> families) {
+    const std::lock_guard lock(mutex_);
+    families_ = std::move(families);
+  }
+  [[nodiscard]] std::vector<MetricFamily> Collect() const override {
+    const std::lock_guard lock(mutex_);
+    return families_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<MetricFamily> families_;
 };
 
 MetricFamily CounterFamily(const std::string& name, double value, std::vector<ClientMetric::Label> labels = {}) {
@@ -45,17 +59,23 @@ MetricFamily CounterFamily(const std::string& name, double value, std::vector<Cl
   return {name, "", MetricType::Counter, {metric}};
 }
 
+// A copy that is never destroyed; its pointer stays, so that nobody calls it a leak.
+void MakeForEver(std::shared_ptr<prometheus::Collectable> registry) {
+  static auto& copies = *new std::vector<RegistryCopy*>();
+  copies.push_back(new RegistryCopy(std::move(registry), kNever));
+}
+
 class RegistryCopyTest : public WorkerTest {
  protected:
   // The segment after copying what a counter shows, one value after another.
   SegmentView AfterCounts(const std::vector<double>& values) {
     return SegmentOf([&] {
       const auto said = std::make_shared<Said>();
-      said->families = {CounterFamily("c", values.front())};
+      said->Say({CounterFamily("c", values.front())});
       RegistryCopy copy(said, kNever);
       copy.CopyNow();
       for (const double value : values) {
-        said->families = {CounterFamily("c", value)};
+        said->Say({CounterFamily("c", value)});
         copy.CopyNow();
       }
     });
@@ -123,7 +143,7 @@ TEST_F(RegistryCopyTest, HistogramThatFellCountsFromZeroAgain) {
     const auto show = [&](std::vector<ClientMetric::Bucket> buckets, uint64_t count, double sum) {
       ClientMetric metric;
       metric.histogram = {count, sum, std::move(buckets)};
-      said->families = {{"h", "", MetricType::Histogram, {metric}}};
+      said->Say({{"h", "", MetricType::Histogram, {metric}}});
     };
     show({{2, 1}, {3, 2}, {4, kInf}}, 4, 8);
     RegistryCopy copy(said, kNever);
@@ -166,7 +186,7 @@ TEST_F(RegistryCopyTest, UntypedAndNewerTypesAreGauges) {
     const auto said = std::make_shared<Said>();
     ClientMetric metric;
     metric.untyped.value = -2;
-    said->families = {{"u", "", MetricType::Untyped, {metric}}, {"build", "", static_cast<MetricType>(5), {metric}}};
+    said->Say({{"u", "", MetricType::Untyped, {metric}}, {"build", "", static_cast<MetricType>(5), {metric}}});
     RegistryCopy copy(said, kNever);
   });
   EXPECT_EQ(segment.series.at("/u").value, -2);
@@ -218,7 +238,7 @@ TEST_F(RegistryCopyTest, LastCopyIsMadeAtExit) {
   const auto outcome = RunWorker([] {
     const auto registry = std::make_shared<prometheus::Registry>();
     auto& counter = prometheus::BuildCounter().Name("c").Register(*registry).Add({});
-    new RegistryCopy(registry, kNever);
+    MakeForEver(registry);
     counter.Increment(5);
     std::exit(0);
   });
@@ -237,7 +257,7 @@ TEST_F(RegistryCopyTest, RegistryThatBlocksHoldsUpAnExitForSecondsOnly) {
   };
   const auto outcome = RunWorker([] {
     Counter("g", "c").Increment();
-    new RegistryCopy(std::make_shared<Stuck>(), kNever);
+    MakeForEver(std::make_shared<Stuck>());
     std::exit(0);
   });
   EXPECT_EQ(outcome.wait_status, 0) << outcome.error_output;
@@ -253,17 +273,17 @@ TEST_F(RegistryCopyTest, HostileFamiliesCostThemselvesOnly) {
     for (int i = 0; i < 600; ++i) {
       wide.histogram.bucket.push_back({uint64_t(i), double(i)});
     }
-    said->families = {CounterFamily("", 1),
-                      CounterFamily(std::string(300, 'n'), 1),
-                      CounterFamily("twice", 1, {{"a", "1"}, {"a", "2"}}),
-                      CounterFamily("same", 4),
-                      CounterFamily("same", 9),
-                      {"backward", "", MetricType::Histogram, {histogram}},
-                      {"wide", "", MetricType::Histogram, {wide}},
-                      {"mixed", "", MetricType::Histogram, {ClientMetric{}}},
-                      {"mixed", "", MetricType::Gauge, {ClientMetric{}}},
-                      CounterFamily("ü\n\xff{}", 2, {{"\"", "\n"}}),
-                      CounterFamily("good", 3)};
+    said->Say({CounterFamily("", 1),
+               CounterFamily(std::string(300, 'n'), 1),
+               CounterFamily("twice", 1, {{"a", "1"}, {"a", "2"}}),
+               CounterFamily("same", 4),
+               CounterFamily("same", 9),
+               {"backward", "", MetricType::Histogram, {histogram}},
+               {"wide", "", MetricType::Histogram, {wide}},
+               {"mixed", "", MetricType::Histogram, {ClientMetric{}}},
+               {"mixed", "", MetricType::Gauge, {ClientMetric{}}},
+               CounterFamily("ü\n\xff{}", 2, {{"\"", "\n"}}),
+               CounterFamily("good", 3)});
     RegistryCopy copy(said, kNever);
     for (int i = 0; i < 3; ++i) {
       copy.CopyNow();

@@ -1,4 +1,4 @@
-"""A program of its own that finds the installed library, statically and shared, and reaches the gateway by an agent."""
+"""Programs that find the installed library, statically and shared, and reach the gateway by an agent."""
 
 import os
 import shutil
@@ -20,11 +20,17 @@ def run(*command):
 
 
 @pytest.fixture(scope="module")
-def quickstart(tmp_path_factory):
-    """The built program by target name, against a tree that is installed in a directory of its own."""
-    base = tmp_path_factory.mktemp("consumer")
-    prefix = base / "prefix"
+def prefix(tmp_path_factory):
+    """A directory that the project is installed in."""
+    prefix = tmp_path_factory.mktemp("prefix")
     run("cmake", "--install", BUILD, "--prefix", prefix)
+    return prefix
+
+
+@pytest.fixture(scope="module")
+def quickstart(tmp_path_factory, prefix):
+    """The built program by target name, against the tree that is installed."""
+    base = tmp_path_factory.mktemp("consumer")
     programs = {}
     for target in ("persia::metrics", "persia::metrics_shared"):
         source = base / target.replace("::", "_")
@@ -37,6 +43,37 @@ def quickstart(tmp_path_factory):
         run("cmake", "--build", source / "build")
         programs[target] = source / "build/quickstart"
     return programs
+
+
+# A job that has prometheus-cpp, with the two lines that bring it the agent. It says what an Exposer would show.
+LEGACY_JOB = """
+#include <persia/metrics/instruments.h>
+#include <persia/metrics/prometheus_cpp.h>
+#include <prometheus/counter.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+#include <cstdio>
+#include <memory>
+
+int main() {
+  const auto registry = std::make_shared<prometheus::Registry>();
+  auto& steps = prometheus::BuildCounter().Name("legacy_steps_total").Help("Steps.").Register(*registry).Add({{"phase", "warm"}});
+  persia::metrics::RegistryCopy copy(registry);
+  steps.Increment(41);
+  copy.CopyNow();
+  persia::metrics::Counter("my_app", "own_total").Increment(7);
+  std::puts(prometheus::TextSerializer().Serialize(persia::metrics::AsCollectable()->Collect()).c_str());
+  steps.Increment();
+}
+"""
+LEGACY_LISTS = """
+cmake_minimum_required(VERSION 3.16)
+project(legacy LANGUAGES C CXX)
+find_package(persia_metrics REQUIRED COMPONENTS prometheus_cpp)
+add_executable(legacy main.cc)
+target_link_libraries(legacy PRIVATE {target})
+"""
 
 
 def start(job, started, program):
@@ -88,3 +125,18 @@ def test_shared_program_uses_the_shared_library(quickstart):
 
     assert "libpersia_metrics.so.0" in needed("persia::metrics_shared")
     assert "libpersia_metrics" not in needed("persia::metrics")
+
+
+@pytest.mark.parametrize("target", ["persia::metrics_prometheus_cpp", "persia::metrics_shared_prometheus_cpp"])
+def test_job_with_prometheus_cpp_gains_the_agent_by_two_lines(prefix, job, gateway, started, tmp_path, target):
+    (tmp_path / "main.cc").write_text(LEGACY_JOB)
+    (tmp_path / "CMakeLists.txt").write_text(LEGACY_LISTS.format(target=target))
+    run("cmake", "-S", tmp_path, "-B", tmp_path / "build", "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}")
+    run("cmake", "--build", tmp_path / "build")
+    job.agent()
+    worker = start(job, started, tmp_path / "build/legacy")
+    assert worker.wait() == 0
+    # The copy and the program's own counter stand in one registry, whichever library it is in.
+    assert 'legacy_steps_total{phase="warm"} 41\n' in worker.output() and "my_app_own_total 7\n" in worker.output()
+    gateway.wait_for("legacy_steps_total", 42, phase="warm")
+    gateway.wait_for("my_app_own_total", 7)

@@ -1,69 +1,28 @@
 // What of a prometheus-cpp registry arrives in this process's segment.
 #include <gtest/gtest.h>
-#include <prometheus/collectable.h>
 #include <prometheus/counter.h>
 #include <prometheus/gauge.h>
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 #include <prometheus/summary.h>
 
-#include <atomic>
-#include <chrono>
-#include <cstdlib>
 #include <limits>
 #include <memory>
-#include <mutex>
-#include <stdexcept>
 #include <string>
-#include <thread>
-#include <utility>
 #include <vector>
 
-#include "persia/metrics/instruments.h"
 #include "persia/metrics/prometheus_cpp.h"
+#include "said.h"
 #include "worker.h"
 
 namespace persia::metrics::testing {
 namespace {
 
 using prometheus::ClientMetric;
-using prometheus::MetricFamily;
 using prometheus::MetricType;
 
-constexpr std::chrono::hours kNever(1);  // by itself: at once, and at its end
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
-// Shows what a test says.
-class Said : public prometheus::Collectable {
- public:
-  explicit Said(std::vector<MetricFamily> families = {}) : families_(std::move(families)) {}
-  void Say(std::vector<MetricFamily> families) {
-    const std::lock_guard lock(mutex_);
-    families_ = std::move(families);
-  }
-  [[nodiscard]] std::vector<MetricFamily> Collect() const override {
-    const std::lock_guard lock(mutex_);
-    return families_;
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::vector<MetricFamily> families_;
-};
-
-MetricFamily CounterFamily(const std::string& name, double value, std::vector<ClientMetric::Label> labels = {}) {
-  ClientMetric metric;
-  metric.label = std::move(labels);
-  metric.counter.value = value;
-  return {name, "", MetricType::Counter, {metric}};
-}
-
-// A copy that is never destroyed; its pointer stays, so that nobody calls it a leak.
-void MakeForEver(std::shared_ptr<prometheus::Collectable> registry) {
-  static auto& copies = *new std::vector<RegistryCopy*>();
-  copies.push_back(new RegistryCopy(std::move(registry), kNever));
-}
 
 class RegistryCopyTest : public WorkerTest {
  protected:
@@ -208,147 +167,6 @@ TEST_F(RegistryCopyTest, NewSeriesAreTakenUpAndVanishedOnesKeepTheirCount) {
   });
   EXPECT_EQ(segment.series.at("/c{n=\"1\"}").whole, 7U);
   EXPECT_EQ(segment.series.at("/c{n=\"2\"}").whole, 2U);
-}
-
-TEST_F(RegistryCopyTest, CopiesByItselfWhileOthersCount) {
-  const auto segment = SegmentOf([] {
-    const auto registry = std::make_shared<prometheus::Registry>();
-    auto& counter = prometheus::BuildCounter().Name("c").Register(*registry).Add({});
-    auto& gauge = prometheus::BuildGauge().Name("g").Register(*registry).Add({});
-    RegistryCopy copy(registry, std::chrono::milliseconds(0));
-    std::vector<std::thread> threads;
-    for (int i = 0; i < 3; ++i) {
-      threads.emplace_back([&] {
-        for (int round = 0; round < 20000; ++round) {
-          counter.Increment();
-          gauge.Set(round);
-        }
-        copy.CopyNow();
-      });
-    }
-    for (std::thread& thread : threads) {
-      thread.join();
-    }
-  });
-  EXPECT_EQ(segment.series.at("/c").whole, 60000U);
-  EXPECT_EQ(segment.series.at("/g").value, 19999);
-}
-
-TEST_F(RegistryCopyTest, LastCopyIsMadeAtExit) {
-  const auto outcome = RunWorker([] {
-    const auto registry = std::make_shared<prometheus::Registry>();
-    auto& counter = prometheus::BuildCounter().Name("c").Register(*registry).Add({});
-    MakeForEver(registry);
-    counter.Increment(5);
-    std::exit(0);
-  });
-  EXPECT_EQ(outcome.wait_status, 0) << outcome.error_output;
-  EXPECT_EQ(OnlySegment().series.at("/c").whole, 5U);
-}
-
-TEST_F(RegistryCopyTest, RegistryThatBlocksHoldsUpAnExitForSecondsOnly) {
-  class Stuck : public prometheus::Collectable {
-   public:
-    [[nodiscard]] std::vector<MetricFamily> Collect() const override {
-      for (;;) {
-        std::this_thread::sleep_for(std::chrono::seconds(1));
-      }
-    }
-  };
-  const auto outcome = RunWorker([] {
-    Counter("g", "c").Increment();
-    MakeForEver(std::make_shared<Stuck>());
-    std::exit(0);
-  });
-  EXPECT_EQ(outcome.wait_status, 0) << outcome.error_output;
-  EXPECT_EQ(OnlySegment().series.at("g/c").whole, 1U);
-}
-
-TEST_F(RegistryCopyTest, HostileFamiliesCostThemselvesOnly) {
-  const auto outcome = RunWorker([] {
-    const auto said = std::make_shared<Said>();
-    ClientMetric histogram;
-    histogram.histogram = {5, 1, {{9, 2}, {3, 1}, {5, kNan}}};
-    ClientMetric wide;
-    for (int i = 0; i < 600; ++i) {
-      wide.histogram.bucket.push_back({uint64_t(i), double(i)});
-    }
-    said->Say({CounterFamily("", 1),
-               CounterFamily(std::string(300, 'n'), 1),
-               CounterFamily("twice", 1, {{"a", "1"}, {"a", "2"}}),
-               CounterFamily("same", 4),
-               CounterFamily("same", 9),
-               {"backward", "", MetricType::Histogram, {histogram}},
-               {"wide", "", MetricType::Histogram, {wide}},
-               {"mixed", "", MetricType::Histogram, {ClientMetric{}}},
-               {"mixed", "", MetricType::Gauge, {ClientMetric{}}},
-               CounterFamily("ü\n\xff{}", 2, {{"\"", "\n"}}),
-               CounterFamily("good", 3)});
-    RegistryCopy copy(said, kNever);
-    for (int i = 0; i < 3; ++i) {
-      copy.CopyNow();
-    }
-  });
-  EXPECT_EQ(outcome.wait_status, 0);
-  EXPECT_EQ(outcome.LinesOfErrorOutput(), 6) << outcome.error_output;
-  const auto segment = OnlySegment();
-  EXPECT_EQ(segment.series.at("/same").whole, 4U);
-  EXPECT_EQ(segment.series.at("/good").whole, 3U);
-  EXPECT_EQ(segment.series.at("/ü\n\xff{}{\"=\"\n\"}").whole, 2U);
-  EXPECT_EQ(segment.series.size(), 4U);
-}
-
-TEST_F(RegistryCopyTest, RegistryThatThrowsIsTriedAgain) {
-  class Moody : public prometheus::Collectable {
-   public:
-    [[nodiscard]] std::vector<MetricFamily> Collect() const override {
-      if (!good) {
-        throw std::runtime_error("not now");
-      }
-      return {CounterFamily("c", 6)};
-    }
-    std::atomic<bool> good = false;
-  };
-  const auto outcome = RunWorker([] {
-    const auto moody = std::make_shared<Moody>();
-    RegistryCopy copy(moody, kNever);
-    copy.CopyNow();
-    copy.CopyNow();
-    moody->good = true;
-  });
-  EXPECT_EQ(outcome.error_output,
-            "persia-metrics: a prometheus-cpp registry was not copied, and will be tried again: not now\n");
-  EXPECT_EQ(OnlySegment().series.at("/c").whole, 6U);
-}
-
-TEST_F(RegistryCopyTest, OwnMetricsAreNotCopiedIntoThemselves) {
-  const auto outcome = RunWorker([] {
-    Counter("", "c").Increment();
-    RegistryCopy own(AsCollectable(), kNever);
-    RegistryCopy none(nullptr);
-    own.CopyNow();
-    none.CopyNow();
-  });
-  EXPECT_EQ(outcome.LinesOfErrorOutput(), 1) << outcome.error_output;
-  EXPECT_EQ(OnlySegment().series.at("/c").whole, 1U);
-}
-
-TEST_F(RegistryCopyTest, ForkedChildCopiesNothingAndEnds) {
-  const auto segment = SegmentOf([this] {
-    const auto registry = std::make_shared<prometheus::Registry>();
-    auto& counter = prometheus::BuildCounter().Name("c").Register(*registry).Add({});
-    counter.Increment(2);
-    auto copy = std::make_unique<RegistryCopy>(registry, kNever);
-    const auto child = RunBareWorker([&] {
-      counter.Increment();
-      copy->CopyNow();
-      copy.reset();
-      std::exit(0);
-    });
-    EXPECT_EQ(child.wait_status, 0) << child.error_output;
-    copy.reset();
-  });
-  EXPECT_EQ(segment.series.at("/c").whole, 2U);
 }
 
 }  // namespace

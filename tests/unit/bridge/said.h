@@ -1,0 +1,43 @@
+// A Collectable that shows what a test says.
+#pragma once
+
+#include <prometheus/collectable.h>
+#include <prometheus/metric_family.h>
+
+#include <chrono>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace persia::metrics::testing {
+
+constexpr std::chrono::hours kNever(1);  // by itself: at once, and at its end
+
+// Thread safety: any method, any thread.
+class Said : public prometheus::Collectable {
+ public:
+  explicit Said(std::vector<prometheus::MetricFamily> families = {}) : families_(std::move(families)) {}
+  void Say(std::vector<prometheus::MetricFamily> families) {
+    const std::lock_guard lock(mutex_);
+    families_ = std::move(families);
+  }
+  [[nodiscard]] std::vector<prometheus::MetricFamily> Collect() const override {
+    const std::lock_guard lock(mutex_);
+    return families_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<prometheus::MetricFamily> families_;
+};
+
+inline prometheus::MetricFamily CounterFamily(const std::string& name, double value,
+                                              std::vector<prometheus::ClientMetric::Label> labels = {}) {
+  prometheus::ClientMetric metric;
+  metric.label = std::move(labels);
+  metric.counter.value = value;
+  return {name, "", prometheus::MetricType::Counter, {metric}};
+}
+
+}  // namespace persia::metrics::testing

@@ -1,6 +1,7 @@
 #include "app/event_log.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -105,21 +106,20 @@ void EventLog::Add(std::span<const JobEvent> events) {
 }
 
 Status EventLog::OpenFile() {
-  if (options_.file == "-") {
-    fd_ = STDOUT_FILENO;
-    return Done{};
-  }
-  fd_ = open(options_.file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  // Without O_NONBLOCK opening a pipe would wait for its reader.
+  fd_ = options_.file == "-" ? STDOUT_FILENO
+                             : open(options_.file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0644);
   struct stat info {};
   if (fd_ < 0 || fstat(fd_, &info) != 0) {
     return Error{std::strerror(errno)};
   }
+  regular_ = S_ISREG(info.st_mode);
   file_bytes_ = static_cast<uint64_t>(info.st_size);
   return Done{};
 }
 
 Status EventLog::Write(const std::string& line) {
-  if (fd_ >= 0 && fd_ != STDOUT_FILENO && file_bytes_ + line.size() > options_.max_file_bytes) {
+  if (fd_ >= 0 && regular_ && fd_ != STDOUT_FILENO && file_bytes_ + line.size() > options_.max_file_bytes) {
     close(fd_);
     fd_ = -1;
     if (std::rename(options_.file.c_str(), (options_.file + ".1").c_str()) != 0 && errno != ENOENT) {
@@ -130,6 +130,11 @@ Status EventLog::Write(const std::string& line) {
     if (Status opened = OpenFile(); !opened.ok()) {
       return opened;
     }
+  }
+  // The collector writes: it must not wait for whoever reads a pipe or a terminal.
+  pollfd ready{.fd = fd_, .events = POLLOUT, .revents = 0};
+  if (!regular_ && (poll(&ready, 1, 0) != 1 || ready.revents != POLLOUT)) {
+    return Error{"whoever reads it does not keep up, or has gone"};
   }
   for (size_t at = 0; at < line.size();) {
     const ssize_t size = write(fd_, line.data() + at, line.size() - at);

@@ -59,6 +59,7 @@ class EventLog {
   std::mutex mutex_;
   std::deque<JobEvent> newest_;
   int fd_ = -1;
+  bool regular_ = false;
   uint64_t file_bytes_ = 0;
   bool complained_ = false;
 };

@@ -195,6 +195,7 @@ Result<size_t> JobSession::EndRun() {
   if (Status removed = StateFile(RetiredStateFile(state_place())).Remove(); !removed.ok()) {
     return Error{removed.error()};
   }
+  unlinkat(state_place().directory_fd, state_place().Name("events").c_str(), 0);  // which may not be there
   return RemoveSegments([this](const std::string& run_id) { return run_id.empty() || run_id == run_id_; });
 }
 

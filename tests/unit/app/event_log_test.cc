@@ -1,8 +1,12 @@
 #include "app/event_log.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -78,6 +82,21 @@ TEST_F(EventLogTest, WhatCannotBeWrittenIsSaidOnceAndTriedAgain) {
   log_->Add(std::vector{Event(3)});
   EXPECT_THAT(Lines(later + "/events.jsonl"), ElementsAre(EventJson(Event(3))));
   EXPECT_EQ(warnings_.size(), 1U);
+}
+
+// As stdout may be.
+TEST_F(EventLogTest, APipeThatNobodyReadsHoldsNobodyUp) {
+  ASSERT_EQ(mkfifo(file_.c_str(), 0600), 0);
+  const int reader = open(file_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  Open({.file = file_});
+  for (int i = 0; i < 100; ++i) log_->Add(std::vector<JobEvent>(100, Event(1)));
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("whoever reads it does not keep up")));
+  std::string text(1 << 20, '\0');
+  text.resize(static_cast<size_t>(std::max<ssize_t>(read(reader, text.data(), text.size()), 0)));
+  close(reader);
+  ASSERT_TRUE(text.ends_with("\n")) << "lines are whole";
+  EXPECT_EQ(text.substr(0, text.find('\n')), EventJson(Event(1)));
+  log_->Add(std::vector{Event(2)});  // SIGPIPE would end the test
 }
 
 TEST_F(EventLogTest, TheNewestAreToBeHadByTimeTypeAndNumber) {

@@ -19,7 +19,12 @@ using Handlers = HandlerTable<EventHandler>;
 // Null: the one that exports.
 std::shared_ptr<EventHandler> HandlerOf(std::string_view type) {
   auto handler = Handlers::Get().Find(type);
-  return handler == nullptr || typeid(*handler) == typeid(ExportEventHandler) ? nullptr : handler;
+  if (handler == nullptr) {
+    return nullptr;
+  }
+  // Not a class made of it, which may do otherwise.
+  const EventHandler& held = *handler;
+  return typeid(held) == typeid(ExportEventHandler) ? nullptr : handler;
 }
 
 std::vector<MetadataEntry> Views(const Event& event) {

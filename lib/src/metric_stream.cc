@@ -26,6 +26,9 @@ std::shared_ptr<MetricHandler> HandlerOf(std::string_view group) {
   return handler != nullptr ? handler : Registry::Get().disabled() ? null : exporting;
 }
 
+// Not a class made of it, which may do otherwise.
+bool IsExporting(const MetricHandler& handler) { return typeid(handler) == typeid(ExportMetricHandler); }
+
 double Now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
 std::string Number(double value) {
@@ -60,7 +63,7 @@ void Configure(std::shared_ptr<MetricHandler> handler, std::string_view group) n
 void Configure(std::shared_ptr<MetricHandler> handler) noexcept { Handlers::Get().SetDefault(std::move(handler)); }
 
 MetricStream::MetricStream(std::string_view group, std::shared_ptr<MetricHandler> handler)
-    : group_(group), handler_(std::move(handler)), exports_(typeid(*handler_) == typeid(ExportMetricHandler)) {}
+    : group_(group), handler_(std::move(handler)), exports_(IsExporting(*handler_)) {}
 
 void MetricStream::AddValue(std::string_view name, double value) noexcept {
   if (exports_) {

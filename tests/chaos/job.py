@@ -24,7 +24,7 @@ IDENTITIES = [("trainer", 0), ("trainer", 0), ("trainer", 1), ("server", 0), ("s
 EXEC_ROLE = "launched"
 PUSH_INTERVAL = 0.25
 # What an agent leaves in the directory when it ends.
-_AGENTS_FILES = {"agent.conf", "agent.lock", "agent.state", "agent.groups"}
+_AGENTS_FILES = {"agent.conf", "agent.lock", "agent.state", "agent.groups", "agent.events"}
 _PR_SET_CHILD_SUBREAPER = 36
 _FOREIGN = ("PERSIA_", "TORCHELASTIC_", "REPLICA_INDEX", "RANK")
 

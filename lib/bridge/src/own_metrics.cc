@@ -86,7 +86,7 @@ void Fill(const FamilyValues& family, const SeriesValues& series, ClientMetric* 
 
 class OwnMetrics : public prometheus::Collectable {
  public:
-  // Throws std::bad_alloc never, since a scrape runs in a thread of somebody else: nothing is shown then.
+  // Nothing where memory is out: an exception would end the thread of whoever serves the scrape.
   [[nodiscard]] std::vector<prometheus::MetricFamily> Collect() const override try {
     const std::vector<FamilyValues> values = internal::ReadValues();
     const std::map<std::string, Sources> by_name = NamesOf(values);

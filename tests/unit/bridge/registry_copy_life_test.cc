@@ -73,6 +73,24 @@ TEST_F(RegistryCopyLifeTest, LastCopyIsMadeAtExit) {
   EXPECT_EQ(OnlySegment().series.at("/c").whole, 5U);
 }
 
+TEST_F(RegistryCopyLifeTest, WhatDestructorsOfGlobalsCountIsCopiedByAGlobalThatOutlivesThem) {
+  struct CountsAtItsEnd {
+    ~CountsAtItsEnd() { counter->Increment(); }
+    prometheus::Counter* counter = nullptr;
+  };
+  const auto outcome = RunWorker([] {
+    static std::unique_ptr<RegistryCopy> copy;
+    static CountsAtItsEnd last;
+    const auto registry = std::make_shared<prometheus::Registry>();
+    last.counter = &prometheus::BuildCounter().Name("c").Register(*registry).Add({});
+    copy = std::make_unique<RegistryCopy>(registry, kNever);
+    last.counter->Increment(5);
+    std::exit(0);
+  });
+  EXPECT_EQ(outcome.wait_status, 0) << outcome.error_output;
+  EXPECT_EQ(OnlySegment().series.at("/c").whole, 6U);
+}
+
 TEST_F(RegistryCopyLifeTest, RegistryThatBlocksHoldsUpAnExitForSecondsOnly) {
   class Stuck : public prometheus::Collectable {
    public:
@@ -160,19 +178,31 @@ TEST_F(RegistryCopyLifeTest, OwnMetricsAreNotCopiedIntoThemselves) {
   EXPECT_EQ(OnlySegment().series.at("/c").whole, 1U);
 }
 
+// The fork comes while a copy is under way, whose locks the child inherits and nobody in it gives back.
 TEST_F(RegistryCopyLifeTest, ForkedChildCopiesNothingAndEnds) {
+  class Slow : public prometheus::Collectable {
+   public:
+    [[nodiscard]] std::vector<MetricFamily> Collect() const override {
+      entered = true;
+      entered.notify_all();
+      released.wait(false);
+      return {CounterFamily("c", 2)};
+    }
+    mutable std::atomic<bool> entered = false;
+    std::atomic<bool> released = false;
+  };
   const auto segment = SegmentOf([this] {
-    const auto registry = std::make_shared<prometheus::Registry>();
-    auto& counter = prometheus::BuildCounter().Name("c").Register(*registry).Add({});
-    counter.Increment(2);
-    auto copy = std::make_unique<RegistryCopy>(registry, kNever);
+    const auto slow = std::make_shared<Slow>();
+    auto copy = std::make_unique<RegistryCopy>(slow, kNever);
+    slow->entered.wait(false);
     const auto child = RunBareWorker([&] {
-      counter.Increment();
       copy->CopyNow();
       copy.reset();
       std::exit(0);
     });
     EXPECT_EQ(child.wait_status, 0) << child.error_output;
+    slow->released = true;
+    slow->released.notify_all();
     copy.reset();
   });
   EXPECT_EQ(segment.series.at("/c").whole, 2U);

@@ -1,6 +1,5 @@
 #include "net/http_server.h"
 
-#include <arpa/inet.h>
 #include <civetweb.h>
 #include <strings.h>
 #include <sys/mman.h>
@@ -9,7 +8,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -19,6 +17,7 @@
 #include <system_error>
 #include <thread>
 
+#include "net/listen_address.h"
 #include "net/stalled_clients.h"
 #include "net/watched_file.h"
 
@@ -30,63 +29,6 @@ using Stage = StalledClients::Stage;
 // An answer is written in pieces, and given up when it is taken by less than so many bytes a second beyond the time-out.
 constexpr size_t kPiece = 1 << 16;
 constexpr size_t kSlowestReader = 1 << 20;
-
-struct ListenAddress {
-  std::string ip;
-  uint16_t port = 0;
-
-  [[nodiscard]] std::string Text() const { return ip + ':' + std::to_string(port); }
-  [[nodiscard]] sockaddr_in Socket() const {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(port);
-    inet_pton(AF_INET, ip.c_str(), &address.sin_addr);
-    return address;
-  }
-};
-
-Result<ListenAddress> ParseListenAddress(const std::string& text) {
-  const auto refuse = [&](const std::string& why) { return Error{"listen address \"" + text + "\": " + why}; };
-  const size_t colon = text.rfind(':');
-  if (colon == std::string::npos) return refuse("no port; give address:port, for example 127.0.0.1:9464");
-  ListenAddress address;
-  address.ip = text.substr(0, colon);
-  if (address.ip.find(':') != std::string::npos) {
-    return refuse("IPv6 is not supported by this system's civetweb; give an IPv4 address");
-  }
-  if (address.ip.empty()) address.ip = "0.0.0.0";
-  if (address.ip == "localhost") address.ip = "127.0.0.1";
-  in_addr ipv4;
-  if (inet_pton(AF_INET, address.ip.c_str(), &ipv4) != 1) return refuse("\"" + address.ip + "\" is not an IPv4 address");
-  const char* const end = text.data() + text.size();
-  const auto [parsed, error] = std::from_chars(text.data() + colon + 1, end, address.port);
-  if (error != std::errc() || parsed != end) {
-    return refuse("port \"" + text.substr(colon + 1) + "\" is not a number from 0 to 65535");
-  }
-  return address;
-}
-
-// Why an address cannot be bound, asked from the kernel itself since civetweb tells only that it failed; 0 if it can.
-int BindError(const ListenAddress& address) {
-  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (socket < 0) return errno;
-  const int yes = 1;
-  setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-  const sockaddr_in wanted = address.Socket();
-  const int error = bind(socket, reinterpret_cast<const sockaddr*>(&wanted), sizeof(wanted)) == 0 ? 0 : errno;
-  close(socket);
-  return error;
-}
-
-// Wakes a thread that waits for a connection.
-void Knock(const ListenAddress& address) {
-  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (socket < 0) return;
-  sockaddr_in to = address.Socket();
-  if (to.sin_addr.s_addr == htonl(INADDR_ANY)) to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  static_cast<void>(connect(socket, reinterpret_cast<const sockaddr*>(&to), sizeof(to)));
-  close(socket);
-}
 
 // Certificate and key in one file, as civetweb wants them, which is in memory alone and gone when civetweb has read it.
 class PemPair {

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <regex>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -21,6 +20,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 
 // Keeps what it is given.
 class Keeper : public MetricHandler {
@@ -99,9 +99,8 @@ TEST_F(MetricStreamTest, TheConsoleHasALineForEachValue) {
     ConsoleMetricsHandler().Emit({1574213883.4182858, "my_app", "my_metric", 0.5});
   });
   EXPECT_EQ(outcome.wait_status, 0);
-  EXPECT_TRUE(std::regex_match(outcome.error_output, std::regex("\\[\\d+\\.\\d+\\]\\[my_app\\]: my_metric=42\n"
-                                                                "\\[1574213883\\.4182858\\]\\[my_app\\]: my_metric=0\\.5\n")))
-      << outcome.error_output;
+  EXPECT_THAT(outcome.error_output, MatchesRegex("\\[[0-9]+\\.[0-9]+\\]\\[my_app\\]: my_metric=42\n"
+                                                 "\\[1574213883\\.4182858\\]\\[my_app\\]: my_metric=0\\.5\n"));
 }
 
 TEST_F(MetricStreamTest, AHandlerThatThrowsHarmsItsCallersValueOnly) {

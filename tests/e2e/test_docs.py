@@ -51,7 +51,8 @@ def test_torchrun_lines_run_as_they_are_written(gateway, tmp_path):
     )
     torchrun.chmod(0o755)
     pip = tmp_path / "bin/pip"
-    pip.write_text(f'#!/bin/sh\ncd {ROOT}\nexec {PYTHON} -m pip --quiet "$@" --target {tmp_path}/site --no-deps --root-user-action=ignore\n')
+    pip.write_text(f'#!/bin/sh\ncd {ROOT}\nexec {tmp_path}/venv/bin/python -m pip --quiet "$@" --target {tmp_path}/site --no-deps\n')
+    subprocess.run([PYTHON, "-m", "venv", "--system-site-packages", tmp_path / "venv"], check=True, timeout=60)
     pip.chmod(0o755)
     (tmp_path / "bin/persia-metrics-agent").symlink_to(AGENT)
     env = environment(PATH=f"{tmp_path}/bin:{os.environ['PATH']}", PYTHONPATH=f"{tmp_path}/site", PERSIA_METRICS_DIR=f"/dev/shm/persia-docs-{os.getpid()}")

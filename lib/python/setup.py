@@ -6,6 +6,7 @@ Needs CMake, a C++20 compiler and Python's headers; nothing is downloaded.
 """
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -31,6 +32,9 @@ class CMakeBuild(build_ext):
         configure = ["cmake", "-S", ROOT, "-B", build, "-DCMAKE_BUILD_TYPE=Release", "-DPERSIA_METRICS_BUILD_PYTHON=ON"]
         configure += [f"-DPERSIA_METRICS_PYTHON={sys.executable}", f"-DPERSIA_METRICS_MODULE_DIRECTORY={target.parent}"]
         configure += [f"-DPERSIA_METRICS_BUILD_{part}=OFF" for part in ("AGENT", "EXAMPLES", "TESTS")]
+        # CMake's own choice is make, which need not be there; a tree that was begun goes on as it was.
+        if shutil.which("ninja") and not (build / "CMakeCache.txt").exists():
+            configure += ["-G", "Ninja"]
         subprocess.run(configure, check=True)
         subprocess.run(["cmake", "--build", build, "--target", "persia_metrics_python", "--parallel"], check=True)
 

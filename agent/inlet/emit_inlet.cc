@@ -5,9 +5,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 #include <utility>
+
+#include "lib/src/signals_blocked.h"
 
 namespace persia::agent {
 namespace {
@@ -33,6 +34,7 @@ Status EmitInlet::Start() {
   if (stop_fd_ < 0) {
     return Error{std::string("cannot make an eventfd: ") + std::strerror(errno)};
   }
+  const metrics::SignalsBlocked blocked;
   thread_ = std::thread(&EmitInlet::Run, this);
   return Done{};
 }
@@ -53,10 +55,6 @@ EmitInlet::Counts EmitInlet::counts() const {
 }
 
 void EmitInlet::Run() {
-  // Signals are for the agent's own threads.
-  sigset_t all;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, nullptr);
   const auto take = [this](std::string_view line) { Take(line); };
   pollfd wait[] = {{.fd = pipe_->fd(), .events = POLLIN, .revents = 0}, {.fd = stop_fd_, .events = POLLIN, .revents = 0}};
   while (wait[1].revents == 0) {

@@ -17,6 +17,7 @@
 #include <system_error>
 #include <thread>
 
+#include "lib/src/signals_blocked.h"
 #include "net/listen_address.h"
 #include "net/stalled_clients.h"
 #include "net/watched_file.h"
@@ -64,22 +65,6 @@ void AddTls(const ListenerTls& tls, const std::string& pem, std::vector<const ch
   add("ssl_verify_peer", tls.client_cert == ListenerTls::ClientCert::kRequire ? "yes" : "optional");
   add("ssl_ca_file", tls.client_ca_file.c_str());
 }
-
-// All signals are the agent's own threads' to take, not civetweb's.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_;
-};
 
 }  // namespace
 
@@ -150,7 +135,7 @@ class HttpServer::Civetweb {
       return 1;
     };
     {
-      const SignalsBlocked blocked;
+      const metrics::SignalsBlocked blocked;
       context_ = mg_start(&callbacks, this, settings.data());
     }
     if (context_ == nullptr) return std::nullopt;
@@ -158,7 +143,7 @@ class HttpServer::Civetweb {
     mg_get_server_ports(context_, 1, &port);
     address_ = {address.ip, static_cast<uint16_t>(port.port)};
     {
-      const SignalsBlocked blocked;
+      const metrics::SignalsBlocked blocked;
       stalled_clients_.Watch(address_.port);
     }
     return address_.port;

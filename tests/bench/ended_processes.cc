@@ -23,6 +23,7 @@
 #include "source/process_ends.h"
 #include "source/segment_source.h"
 #include "source/worker_metrics.h"
+#include "temporary_directory.h"
 
 namespace persia::agent {
 namespace {
@@ -41,16 +42,12 @@ constexpr double kAllowed = 1.2;
   std::exit(2);
 }
 
-// A job's directory, removed at the end, and its collector.
+// A job's directory and its collector.
 class Job {
  public:
-  explicit Job(std::string worker) : worker_(std::move(worker)) {
-    std::string name = "/dev/shm/persia-bench-XXXXXX";
-    if (mkdtemp(name.data()) == nullptr) {
-      Fail("cannot make a directory in /dev/shm");
-    }
-    directory_ = name;
-    descriptor_ = open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  explicit Job(std::string worker)
+      : worker_(std::move(worker)), descriptor_(open(directory_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    const std::string& name = directory_.path();
     SegmentSourceOptions options;
     options.directory = name;
     options.job = "bench";
@@ -62,16 +59,13 @@ class Job {
                                               .version = kRetiredStateVersion};
     source_ = std::make_unique<SegmentSource>(std::move(options));
   }
-  ~Job() {
-    close(descriptor_);
-    fs::remove_all(directory_);
-  }
+  ~Job() { close(descriptor_); }
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
   // Starts and ends processes one after another, with a collection now and then, as an agent's ticks would come.
   void Run(int processes) {
-    const std::string variable = "PERSIA_METRICS_DIR=" + directory_.string();
+    const std::string variable = "PERSIA_METRICS_DIR=" + directory_.path();
     std::string run = "PERSIA_RUN_ID=bench";
     std::string where = variable;
     char flag[] = "--short";
@@ -91,7 +85,7 @@ class Job {
     if (source_->stats().retired != static_cast<uint64_t>(processes)) {
       Fail("retired " + std::to_string(source_->stats().retired) + " processes of " + std::to_string(processes));
     }
-    for (const auto& entry : fs::directory_iterator(directory_)) {
+    for (const auto& entry : fs::directory_iterator(directory_.path())) {
       if (entry.path().extension() == ".seg") {
         Fail(entry.path().string() + " is left");
       }
@@ -113,9 +107,9 @@ class Job {
   [[nodiscard]] size_t series() const { return source_->stats().series; }
 
  private:
+  const TemporaryDirectory directory_{"/dev/shm"};
   std::string worker_;
-  fs::path directory_;
-  int descriptor_ = -1;
+  const int descriptor_;
   std::unique_ptr<SegmentSource> source_;
   ProcessEnds ends_;
   WorkerMetrics worker_metrics_{

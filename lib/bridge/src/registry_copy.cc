@@ -1,7 +1,6 @@
 // When a registry is copied: every interval in a thread, when asked, and a last time.
 #include <prometheus/collectable.h>
 #include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,6 +20,7 @@
 #include "persia/metrics/internal/bridge.h"
 #include "persia/metrics/prometheus_cpp.h"
 #include "series_copier.h"
+#include "signals_blocked.h"
 #include "thread_annotations.h"
 
 namespace persia::metrics {
@@ -31,22 +31,6 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLeastInterval(10);
 constexpr milliseconds kMostInterval = std::chrono::hours(24);
 constexpr milliseconds kPatienceAtExit(2000);
-
-// A signal is for the program's own threads, which expect it.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_{};
-};
 
 }  // namespace
 

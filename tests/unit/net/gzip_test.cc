@@ -9,6 +9,8 @@
 #include <random>
 #include <string>
 
+#include "temporary_directory.h"
+
 namespace persia::agent {
 namespace {
 
@@ -16,14 +18,13 @@ class GzipTest : public ::testing::Test {
  protected:
   // By the system's gzip, which checks the checksum.
   static std::string Unpacked(const std::string& packed) {
-    char path[] = "/tmp/gzip_test.XXXXXX";
-    close(mkstemp(path));
+    const TemporaryDirectory directory;
+    const std::string path = directory / "packed.gz";
     std::ofstream(path, std::ios::binary) << packed;
-    FILE* pipe = popen(("gzip -dc < " + std::string(path)).c_str(), "r");
+    FILE* pipe = popen(("gzip -dc < " + path).c_str(), "r");
     std::string text;
     for (int c = getc(pipe); c != EOF; c = getc(pipe)) text += static_cast<char>(c);
     EXPECT_EQ(pclose(pipe), 0);
-    unlink(path);
     return text;
   }
   std::string Packed(const std::string& text) {

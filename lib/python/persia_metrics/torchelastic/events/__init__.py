@@ -4,28 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from .api import (
-    ConsoleEventHandler,
-    Event,
-    EventHandler,
-    ExportingEventHandler,
-    NullEventHandler,
-    configure,
-    record,
-    record_event,
-)
+from . import api
+from .api import *  # noqa: F403 - what it has in __all__
 
-__all__ = [
-    "ConsoleEventHandler",
-    "Event",
-    "EventHandler",
-    "ExportingEventHandler",
-    "NullEventHandler",
-    "configure",
-    "event",
-    "record",
-    "record_event",
-]
+__all__ = [*api.__all__, "event"]
 
 # torchelastic's document calls this module `event` and does not say from where: `from ...events import event, record_event`.
 event = sys.modules[__name__]

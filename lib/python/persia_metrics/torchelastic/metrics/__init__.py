@@ -4,44 +4,11 @@ from __future__ import annotations
 
 from typing import Optional
 
-from .api import (
-    ConsoleMetricHandler,
-    ConsoleMetricsHandler,
-    ExportingMetricHandler,
-    MetricData,
-    MetricHandler,
-    MetricsConfig,
-    MetricStream,
-    NullMetricHandler,
-    NullMetricsHandler,
-    configure,
-    get_elapsed_time_ms,
-    getStream,
-    prof,
-    profile,
-    publish_metric,
-    put_metric,
-)
+from . import api
+from .api import *  # noqa: F403 - what it has in __all__
+from .api import MetricsConfig
 
-__all__ = [
-    "ConsoleMetricHandler",
-    "ConsoleMetricsHandler",
-    "ExportingMetricHandler",
-    "MetricData",
-    "MetricHandler",
-    "MetricStream",
-    "MetricsConfig",
-    "NullMetricHandler",
-    "NullMetricsHandler",
-    "configure",
-    "getStream",
-    "get_elapsed_time_ms",
-    "initialize_metrics",
-    "prof",
-    "profile",
-    "publish_metric",
-    "put_metric",
-]
+__all__ = [*api.__all__, "initialize_metrics"]
 
 
 def initialize_metrics(cfg: Optional[MetricsConfig] = None) -> None:

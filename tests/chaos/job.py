@@ -74,6 +74,7 @@ class Job:
             "--job": "chaos",
             "--gateway": self.gateway_address,
             "--metrics-dir": self.segments,
+            "--mapping-file": Path(__file__).with_name("mapping.yaml"),
             "--listen": self.agent_address,
             "--push-interval": PUSH_INTERVAL,
             "--connect-timeout": 1,

@@ -45,7 +45,9 @@ struct Instruments::Cells {
   uint32_t wide = shards + kShards;
   uint32_t wide_each = static_cast<uint32_t>(WideBounds().size()) + 2;
   uint32_t under_full = wide + kWideShards * wide_each;
-  uint32_t end = under_full + kUnderFullShards;
+  uint32_t summed = under_full + kUnderFullShards;
+  uint32_t spread = summed + 1;
+  uint32_t end = spread + kSizes.size() + 2;
 };
 
 const Instruments::Cells& Instruments::Layout() {
@@ -80,6 +82,8 @@ void Instruments::Describe() {
   for (uint32_t i = 0; i < kUnderFullShards; ++i) {
     line("droppable", "chaos_under_full_total", "shard=" + ShardName(i), "value");
   }
+  line("1024th", "chaos_summed_total", "", "value");
+  histogram("1024th", "chaos_spread", "", kSizes);
 }
 
 Instruments::Instruments(uint32_t seed)
@@ -90,6 +94,8 @@ Instruments::Instruments(uint32_t seed)
       sizes_("chaos", "sizes", kSizes, {.help = "Multiples of 1/1024."}),
       step_("chaos", "step_time_cost", {.help = "Times that no double holds exactly.", .unit = "seconds"}),
       last_("chaos", "last", {.help = "A number that no other process sets."}),
+      spread_("chaos", "spread"),
+      summed_("chaos", "summed_total"),
       shards_("chaos", "shard_total", {.help = "Whole increments, by a label that appears under way."}),
       wide_("chaos", "wide", WideBounds(), {.help = "Multiples of 1/1024, in many buckets."}),
       under_full_("chaos", "under_full_total", {.help = "Registered while the directory was full."}) {
@@ -124,6 +130,14 @@ void Instruments::RegisterUnderFull(Slot& slot, Random& random) {
   });
 }
 
+template <class Observe>
+void Instruments::CountValue(Slot& slot, uint32_t first_cell, std::span<const double> bounds, uint64_t units,
+                             const Observe& observe) {
+  const auto sum_cell = static_cast<uint32_t>(first_cell + bounds.size() + 1);
+  slot.Around({Entry::Units(first_cell + BucketOf(bounds, Value(units)), 1), Entry::Units(sum_cell, units)},
+              [&] { observe(Value(units)); });
+}
+
 void Instruments::CountOne(Slot& slot, Random& random) {
   const Cells& cells = Layout();
   const uint64_t kind = Below(random, 32);
@@ -135,12 +149,19 @@ void Instruments::CountOne(Slot& slot, Random& random) {
     slot.Around({Entry::Units(cells.binary, units)}, [&] { binary_.Increment(Value(units)); });
   } else if (kind < 18) {
     const uint64_t units = Below(random, 12 * 1024);
-    Observe(slot, sizes_, cells.sizes, kSizes, units);
+    const uint64_t which = Below(random, 3);
+    if (which == 0) {
+      CountValue(slot, cells.sizes, kSizes, units, [&](double value) { sizes_.Observe(value); });
+    } else if (which == 1) {
+      CountValue(slot, cells.spread, kSizes, units, [&](double value) { spread_.Add(value); });
+    } else {
+      slot.Around({Entry::Units(cells.summed, units)}, [&] { summed_.Add(Value(units)); });
+    }
   } else if (const uint32_t there = wide_shard_.there.load(std::memory_order_acquire); kind < 22 && there > 0) {
     static const std::vector<double>& bounds = *new std::vector<double>(WideBounds());
     const auto pick = static_cast<uint32_t>(Below(random, there));
-    Observe(slot, wide_shard_.handles[pick], cells.wide + wide_shard_.order[pick] * cells.wide_each, bounds,
-            Below(random, 17 * 1024));
+    CountValue(slot, cells.wide + wide_shard_.order[pick] * cells.wide_each, bounds, Below(random, 17 * 1024),
+               [&](double value) { wide_shard_.handles[pick].Observe(value); });
   } else if (kind == 22) {
     const auto which = static_cast<uint32_t>(Below(random, 2));
     slot.Around({Entry::Units(cells.events + which, 1)}, [&] {
@@ -151,13 +172,6 @@ void Instruments::CountOne(Slot& slot, Random& random) {
     const uint64_t by = 1 + Below(random, 3);
     slot.Around({Entry::Units(cells.shards + shard_.order[pick], by)}, [&] { shard_.handles[pick].Increment(by); });
   }
-}
-
-void Instruments::Observe(Slot& slot, persia::metrics::Histogram& histogram, uint32_t first_cell,
-                          std::span<const double> bounds, uint64_t units) {
-  const auto sum_cell = static_cast<uint32_t>(first_cell + bounds.size() + 1);
-  slot.Around({Entry::Units(first_cell + BucketOf(bounds, Value(units)), 1), Entry::Units(sum_cell, units)},
-              [&] { histogram.Observe(Value(units)); });
 }
 
 void Instruments::CountOneSteady(Slot& slot, Random& random) {

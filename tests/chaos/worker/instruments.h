@@ -49,8 +49,10 @@ class Instruments {
   static constexpr uint32_t kUnderFullShards = 32;
   struct Cells;
   static const Cells& Layout();
-  static void Observe(Slot& slot, persia::metrics::Histogram& histogram, uint32_t first_cell, std::span<const double> bounds,
-                      uint64_t units);
+  // `observe` is given the value that `units` stand for.
+  template <class Observe>
+  static void CountValue(Slot& slot, uint32_t first_cell, std::span<const double> bounds, uint64_t units,
+                         const Observe& observe);
 
   persia::metrics::Counter whole_;
   persia::metrics::Counter binary_;
@@ -59,6 +61,9 @@ class Instruments {
   persia::metrics::Histogram sizes_;
   persia::metrics::TimeCost step_;
   persia::metrics::Gauge last_;
+  // Streams, which the rules make a histogram and a counter.
+  persia::metrics::Stream spread_;
+  persia::metrics::Stream summed_;
   persia::metrics::Family<persia::metrics::Counter> shards_;
   persia::metrics::Family<persia::metrics::Histogram> wide_;
   persia::metrics::Family<persia::metrics::Counter> under_full_;

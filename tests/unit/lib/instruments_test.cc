@@ -185,6 +185,18 @@ TEST_F(InstrumentsTest, AskingTwiceGivesTheSameSeries) {
   EXPECT_EQ(segment.series.size(), 2U);
 }
 
+TEST_F(InstrumentsTest, TheSeriesWithoutLabelsIsApartFromThoseWithSome) {
+  const auto segment = SegmentOf([] {
+    Counter("g", "c", {.labels = {{"a", "1"}}}).Increment(1);
+    Counter("g", "c").Increment(10);
+    Counter("g", "c", {.labels = {{"a", "2"}}}).Increment(100);
+    Counter("g", "c").Increment(1000);
+  });
+  EXPECT_EQ(segment.series.at("g/c").whole, 1010U);
+  EXPECT_EQ(segment.series.at("g/c{a=\"1\"}").whole, 1U);
+  EXPECT_EQ(segment.series.at("g/c{a=\"2\"}").whole, 100U);
+}
+
 TEST_F(InstrumentsTest, NamesAndValuesAreAnyText) {
   const auto segment = SegmentOf([] {
     Counter("grüppe/1", "名前 \"x\"", {.labels = {{"läbel", "a\nb\\"}}}).Increment();

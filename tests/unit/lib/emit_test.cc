@@ -139,6 +139,25 @@ TEST_F(EmitTest, AReaderThatGoesIsAnErrorOnce) {
   });
 }
 
+// As an agent does it that is started again.
+TEST_F(EmitTest, APipeThatWasMadeAnewIsFound) {
+  MakeFifo();
+  InMode("fifo", [this] {
+    int reader = OpenReader();
+    EXPECT_TRUE(Emit({{"a", 1}}).ok());
+    close(reader);
+    unlink(fifo_.c_str());
+    MakeFifo();
+    reader = OpenReader();
+    EXPECT_EQ(Emit({{"b", 2}}).status, EmitStatus::kFifoCannotBeWritten);
+    const EmitResult found = Emit({{"c", 3}});
+    EXPECT_TRUE(found.ok()) << found.error;
+    char text[100];
+    EXPECT_EQ(read(reader, text, sizeof text), 11);
+    close(reader);
+  });
+}
+
 TEST_F(EmitTest, ToTheSegmentTheyAreStreams) {
   const auto segment = SegmentOf([] {
     setenv("BENCHMARK_AI", "segment", 1);

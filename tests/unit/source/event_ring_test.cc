@@ -1,15 +1,24 @@
-// The event records of real processes, as the agent reads them.
+// The event records of real processes, as the agent reads them, and of a ring that is written by hand.
 #include "source/event_ring.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <csignal>
 #include <cstring>
+#include <fstream>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "job_directory_test.h"
 #include "persia/metrics/metrics.h"
 #include "segment_format.h"
+#include "source/segment_file.h"
 #include "source/segment_source.h"
 #include "worker.h"
 
@@ -111,6 +120,115 @@ TEST_F(EventRingTest, OfTheMetadataThatDidNotFitItIsSaidHowMuch) {
   ASSERT_EQ(read.size(), 1U);
   EXPECT_EQ(read[0].left_out, 1U);
   EXPECT_EQ(read[0].metadata.size(), 1U);
+}
+
+// The test writes the ring itself, since no real writer can be stopped in the middle of a record.
+class WrittenRingTest : public JobDirectoryTest {
+ protected:
+  WrittenRingTest() {
+    segment_.header().ring_offset = kRingOffset;
+    segment_.header().ring_slots = kSlots;
+    Put("a.seg", segment_);
+    SegmentProblem problem;
+    file_ = SegmentFile::FromDescriptor(open(PathOf("a.seg").c_str(), O_RDONLY | O_CLOEXEC), {geteuid(), std::nullopt, 1 << 30},
+                                        problem);
+  }
+
+  // What the sequence says of a ticket's record.
+  static uint64_t BeingWritten(uint64_t ticket) { return 2 * ticket + 1; }
+  static uint64_t Whole(uint64_t ticket) { return 2 * ticket + 2; }
+  void Write(uint64_t ticket, uint64_t sequence, const std::string& name) {
+    const std::string text = SegmentBuilder::String("my_app") + SegmentBuilder::String(name);
+    const segment::EventFixed fixed{1, static_cast<uint32_t>(sizeof fixed + text.size()), 0, 0};
+    const std::string slot = SegmentBuilder::Plain(sequence) + SegmentBuilder::Plain(fixed) + text;
+    segment_.image().replace(kRingOffset + ticket % kSlots * segment::kEventSlotBytes, slot.size(), slot);
+    segment_.header().events_recorded = std::max(segment_.header().events_recorded.load(), ticket + 1);
+    Put("a.seg", segment_);
+  }
+  std::vector<std::string> Names() {
+    std::vector<JobEvent> events;
+    ring_.Read(*file_, events);
+    std::vector<std::string> names;
+    for (const JobEvent& event : events) {
+      names.push_back(event.name);
+    }
+    return names;
+  }
+
+  // Where the reader has the file.
+  std::byte* Map() const {
+    std::ifstream maps("/proc/self/maps");
+    std::string line;
+    while (std::getline(maps, line) && !line.ends_with(PathOf("a.seg"))) {
+    }
+    return reinterpret_cast<std::byte*>(std::stoull(line, nullptr, 16));
+  }
+
+  static constexpr uint64_t kSlots = 4;
+  // The first slot goes over into another page.
+  static constexpr uint64_t kNextPage = 28672;
+  static constexpr uint64_t kRingOffset = kNextPage - segment::kEventSlotBytes / 2;
+  SegmentBuilder segment_{{.chunks_offset = kNextPage + segment::kPageBytes}};
+  std::unique_ptr<SegmentFile> file_;
+  EventRing ring_;
+};
+
+TEST_F(WrittenRingTest, ARecordThatIsBeingWrittenIsWaitedForAndThoseBehindItToo) {
+  Write(0, BeingWritten(0), "");
+  Write(1, Whole(1), "second");
+  EXPECT_THAT(Names(), IsEmpty());
+  Write(0, Whole(0), "first");
+  EXPECT_THAT(Names(), ElementsAre("first", "second"));
+  EXPECT_EQ(ring_.lost(), 0U);
+}
+
+TEST_F(WrittenRingTest, ARecordWhoseWriterWasKilledIsWaitedForOnce) {
+  Write(0, BeingWritten(0), "");
+  Write(1, Whole(1), "second");
+  EXPECT_THAT(Names(), IsEmpty());
+  EXPECT_THAT(Names(), ElementsAre("second"));
+  EXPECT_EQ(ring_.lost(), 1U);
+}
+
+// Has another record begin in a slot once the reader comes to a page of its map.
+class Overtaking {
+ public:
+  Overtaking(const std::string& path, uint64_t slot_offset, uint64_t sequence, void* page)
+      : file_(open(path.c_str(), O_WRONLY | O_CLOEXEC)), slot_offset_(slot_offset), sequence_(sequence), page_(page) {
+    armed_ = this;
+    struct sigaction action {};
+    action.sa_handler = [](int) { armed_->Begin(); };
+    action.sa_flags = static_cast<int>(SA_RESETHAND);  // another fault ends the test
+    sigaction(SIGSEGV, &action, &before_);
+    mprotect(page_, segment::kPageBytes, PROT_NONE);
+  }
+  ~Overtaking() {
+    sigaction(SIGSEGV, &before_, nullptr);
+    close(file_);
+  }
+  Overtaking(const Overtaking&) = delete;
+  Overtaking& operator=(const Overtaking&) = delete;
+
+ private:
+  void Begin() const {
+    static_cast<void>(!pwrite(file_, &sequence_, sizeof sequence_, static_cast<off_t>(slot_offset_)));
+    mprotect(page_, segment::kPageBytes, PROT_READ);
+  }
+
+  static inline Overtaking* armed_ = nullptr;
+  const int file_;
+  const uint64_t slot_offset_;
+  const uint64_t sequence_;
+  void* const page_;
+  struct sigaction before_ {};
+};
+
+TEST_F(WrittenRingTest, ARecordThatIsOvertakenWhileItIsReadIsLost) {
+  Write(0, Whole(0), "first");
+  Write(1, Whole(1), "second");
+  const Overtaking writer(PathOf("a.seg"), kRingOffset, BeingWritten(kSlots), Map() + kNextPage);
+  EXPECT_THAT(Names(), ElementsAre("second"));
+  EXPECT_EQ(ring_.lost(), 1U);
 }
 
 // A record, changed in each of its words.

@@ -55,6 +55,18 @@ TEST_F(EmitInletTest, ValuesBecomeStreamsOfTheirGroup) {
   EXPECT_EQ(segment.series.at(R"(benchmarkai/a.latency{gpu="1"})").value, 2);
 }
 
+TEST_F(EmitInletTest, OtherLabelsAreOtherStreams) {
+  const auto segment = Taken(R"({"a": 1, "labels": {"gpu": "1"}}
+{"a": 2, "labels": {"gpu": "2"}}
+{"a": 3, "labels": {"cpu": "1"}}
+{"a": 4, "labels": {"gpu": "1"}}
+)");
+  EXPECT_EQ(segment.series.size(), 3U);
+  EXPECT_EQ(segment.series.at(R"(benchmarkai/a{gpu="1"})").fraction, 5);
+  EXPECT_EQ(segment.series.at(R"(benchmarkai/a{gpu="2"})").fraction, 2);
+  EXPECT_EQ(segment.series.at(R"(benchmarkai/a{cpu="1"})").fraction, 3);
+}
+
 TEST_F(EmitInletTest, BadLinesAreCountedAndTheFirstOfEachKindIsQuoted) {
   Taken("{\"a\": 1}\nbad\nworse\n{\"a\": \"x\", \"b\": 2}\n{}\n" + std::string(5000, 'x') + "\n{\"a\": 2}\n",
         [this](const EmitInlet& inlet) {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -55,6 +56,15 @@ TEST_F(NamedPipeTest, LinesComeWholeHoweverTheyWereWritten) {
   EXPECT_TRUE(pipe_->Read(keep_));
   EXPECT_THAT(lines_, ElementsAre("one", "two", "three"));
   EXPECT_FALSE(pipe_->Read(keep_)) << "a writer that has gone is no end";
+}
+
+TEST_F(NamedPipeTest, WhoeverWaitsForLinesSleepsOnWhenAWriterGoes) {
+  Open();
+  Write("one\n");
+  pollfd wait{.fd = pipe_->fd(), .events = POLLIN, .revents = 0};
+  EXPECT_EQ(poll(&wait, 1, 0), 1);
+  pipe_->Read(keep_);
+  EXPECT_EQ(poll(&wait, 1, 0), 0) << "events " << wait.revents;
 }
 
 TEST_F(NamedPipeTest, ALineWithoutEndIsGivenUpAndTheNextOneIsFine) {

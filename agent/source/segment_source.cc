@@ -34,8 +34,12 @@ Result<std::shared_ptr<const Snapshot>> SegmentSource::Collect() {
   Scan();
   FoldLost();
   ReadAll();
-  AssignPlaces();
-  Retire();
+  if (retired_.Retires()) {
+    AssignPlaces(Whose::kEnded);
+    FoldEnded();
+  }
+  AssignPlaces(Whose::kAll);
+  SaveState();
 
   stats_ = {};
   // The ended first: where there is not room for all series, what was shown goes on to be.
@@ -76,8 +80,9 @@ Result<std::shared_ptr<const Snapshot>> SegmentSource::Collect() {
 
 // Gives each process of our run a number among those of its instance: the one that it had under the former agent, as far as the
 // state knows; then the oldest first, as they came. So what is counted by place goes on where it was. Those that are in the
-// state already come last: their places are free since then.
-void SegmentSource::AssignPlaces() {
+// state already come last: their places are free since then. The ended come before all others, so that who was started in the
+// place of one that ended since the last look has its number.
+void SegmentSource::AssignPlaces(Whose whose) {
   std::vector<Known*> without;
   for (Known& known : known_) {
     const SegmentIdentity& identity = known.reader->identity();
@@ -102,7 +107,11 @@ void SegmentSource::AssignPlaces() {
     return true;
   });
   for (Known* known : without) {
-    known->ordinal = ordinals_.Take(*known->instance);
+    if (known->alive && whose == Whose::kEnded) {
+      known->instance.reset();
+    } else {
+      known->ordinal = ordinals_.Take(*known->instance);
+    }
   }
 }
 
@@ -149,16 +158,8 @@ void SegmentSource::KeepLiving() {
   retired_.SetLiving(std::move(living));
 }
 
-// What ended goes into the state, and its file away.
-void SegmentSource::Retire() {
-  for (const Known& known : known_) {
-    if (known.alive && known.instance) {
-      retired_.processes().Saw(*known.instance, now_);
-    }
-  }
-  if (!retired_.Retires()) {
-    return;
-  }
+// What ended goes into the state, and leaves its place.
+void SegmentSource::FoldEnded() {
   std::erase_if(known_, [&](Known& known) {
     if (known.alive || !known.instance) {
       return false;
@@ -175,6 +176,18 @@ void SegmentSource::Retire() {
     GiveBackPlace(known);
     return true;
   });
+}
+
+// Writes down what ended and who lives; then the files of the ended can go.
+void SegmentSource::SaveState() {
+  for (const Known& known : known_) {
+    if (known.alive && known.instance) {
+      retired_.processes().Saw(*known.instance, now_);
+    }
+  }
+  if (!retired_.Retires()) {
+    return;
+  }
   KeepLiving();
   if (retired_.Changed()) {
     std::map<std::string, uint32_t> places;

@@ -132,12 +132,14 @@ class SegmentSource : public Source {
   static bool Replaces(const Known& newer, const Known& older);
   void Refuse(const std::string& name, const FileId& file, SegmentProblem problem);
   void ReadAll();
-  void AssignPlaces();
+  enum class Whose { kEnded, kAll };
+  void AssignPlaces(Whose whose);
   void GiveBackPlace(Known& known);
   static RetiredPlace PlaceOf(const SegmentReader& reader);
   void FoldLost();
   void KeepLiving();
-  void Retire();
+  void FoldEnded();
+  void SaveState();
   void ReadEvents(Known& known);
   void ListProcesses();
   [[nodiscard]] bool IsOwn(const Known& known) const;

@@ -88,6 +88,20 @@ TEST_F(RetiredTest, AProcessTakesThePlaceOfOneThatEnded) {
   EXPECT_THAT(places, UnorderedElementsAre("0 alive after 1", "1 empty after 1"));
 }
 
+TEST_F(RetiredTest, WhoIsStartedBeforeTheNextLookHasThePlaceOfWhomItFollows) {
+  auto a = StartWithGauge(1, GaugePolicy::kEach);
+  auto b = StartWithGauge(2, GaugePolicy::kEach);
+  Collect();
+  b->End();
+  auto next = StartWithGauge(3, GaugePolicy::kEach);
+  EXPECT_THAT(CollectFlat(), ElementsAre(Pair(R"(my_app_size{process="0"})", "1"), Pair(R"(my_app_size{process="1"})", "3")));
+  std::map<uint32_t, uint64_t> predecessors;
+  for (const WorkerProcess& process : source().processes()) {
+    predecessors[process.ordinal] = process.predecessors;
+  }
+  EXPECT_THAT(predecessors, ElementsAre(Pair(0U, 0U), Pair(1U, 1U)));
+}
+
 TEST_F(RetiredTest, EachProcessKeepsItsPlaceWhenTheAgentComesBack) {
   const auto places = [this] {
     Collect();

@@ -1,4 +1,4 @@
-"""Starts and stops the programs that a training job's metrics pass through: PushGateway, Prometheus, the agent.
+"""Starts and stops the programs around a training job: PushGateway, Prometheus, etcd, the agent.
 
 Used by `./run demo` and by the end-to-end tests. Standard library only. Each process runs in a session of its own, so that a
 Ctrl-C in the terminal reaches this program alone, which then ends the others in order; and each gets SIGTERM from the kernel
@@ -22,6 +22,7 @@ import urllib.request
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+BUILD = Path(os.environ.get("PERSIA_BUILD_DIR", ROOT / "build/release"))
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -40,6 +41,14 @@ def find_program(name):
     if found is None:
         raise FileNotFoundError(f"no program {name}: ./run deps puts it in place")
     return found
+
+
+def find_built(name):
+    """A program of the release build."""
+    found = [path for path in BUILD.rglob(name) if path.is_file() and os.access(path, os.X_OK)]
+    if not found:
+        raise FileNotFoundError(f"{name} is not under {BUILD}: ./run build")
+    return found[0]
 
 
 def wait_until(condition, what, seconds=30.0, interval=0.05):
@@ -201,6 +210,17 @@ class Gateway(Server):
         if status != 200:
             raise ConnectionError(f"{self.url}/api/v1/metrics answered {status}: {body[:300]}")
         return json.loads(body)["data"]
+
+
+class Etcd(Server):
+    """A real etcd of one member, which need not survive a loss of power."""
+
+    def __init__(self, directory, port=None):
+        address = f"127.0.0.1:{port or free_port()}"
+        command = [find_program("etcd"), f"--data-dir={Path(directory) / 'etcd'}", "--log-level=error", "--unsafe-no-fsync"]
+        command += [f"--listen-client-urls=http://{address}", f"--advertise-client-urls=http://{address}"]
+        command += ["--listen-peer-urls=http://127.0.0.1:0"]
+        super().__init__(command, Path(directory) / "etcd.log", address, "/health")
 
 
 class Prometheus(Server):

@@ -1,0 +1,120 @@
+"""Workers of an elastic job that come, die and hang, on a real etcd; then what the gateway holds is compared with their ledgers."""
+
+import collections
+import os
+import signal
+import time
+
+from job import agent_command, print_pages, wait_for
+from servers import BUILD, ROOT, Etcd, Gateway, Process, Prometheus, wait_until
+
+JOB = "elastic_demo"
+PROGRAM = ROOT / "examples/elastic_job/main.py"
+PYTHON = "/usr/bin/python3"  # the one that the package is built for
+STEP_SECONDS = 0.05
+
+
+class ElasticJob:
+    """Launchers of workers, and what the workers wrote down. Main thread only."""
+
+    def __init__(self, directory, segments, etcd, least, most, steps, step_seconds=STEP_SECONDS, environment=os.environ):
+        """`etcd`: its address. `least` and `most`: how many workers may train."""
+        self.directory, self.ledgers, self.checkpoint = directory, directory / "ledgers", directory / "checkpoint.json"
+        self.ledgers.mkdir()
+        self._url = f"etcd://{etcd}/{JOB}?min_workers={least}&max_workers={most}"
+        self._options = [f"--steps={steps}", f"--step-seconds={step_seconds}", f"--checkpoint={self.checkpoint}", f"--ledger={self.ledgers}"]
+        metrics = {"PERSIA_METRICS_DIR": str(segments), "PERSIA_JOB_NAME": JOB, "PYTHONPATH": str(BUILD / "lib/python")}
+        self._environment = {**environment, **metrics}
+
+    def launch(self, workers, first_replica=0, show=False):
+        """A launcher as it would run on a machine of its own. `show`: on the terminal, not in its log."""
+        command = [PYTHON, PROGRAM, self._url, f"--workers={workers}", f"--first-replica={first_replica}", *self._options]
+        return Process(command, self.directory / f"launcher-{first_replica}.log", env=self._environment, show=show)
+
+    def trainers(self):
+        """The lines that each living worker has written down, by its pid."""
+        ledgers = {int(path.name.split("-")[1]): path for path in self.ledgers.glob("trainer-*")}
+        return {pid: path.read_text().splitlines() for pid, path in ledgers.items() if os.path.exists(f"/proc/{pid}")}
+
+    def training(self, world_size):
+        """The pids of the members of a round of so many, by rank, once all of them have made steps in it; else nothing."""
+        ranks = {}
+        for pid, lines in self.trainers().items():
+            round_begins = max((at for at, line in enumerate(lines) if line.startswith("rendezvous")), default=len(lines))
+            if lines[-1:] == ["step"] and lines[round_begins].endswith(f"of {world_size}"):
+                ranks[int(lines[round_begins].split()[3])] = pid
+        return [ranks[rank] for rank in sorted(ranks)] if len(ranks) == world_size else []
+
+    def counts(self):
+        """How often each thing was written down, by all processes together."""
+        return collections.Counter(line.split()[0] for path in self.ledgers.iterdir() for line in path.read_text().splitlines())
+
+
+def on_gateway(groups, job=JOB):
+    """The same counts as the gateway holds them, and all samples of the job: (name, labels) -> value."""
+    samples = {}
+    for group in groups:
+        for name, family in group.items():
+            if isinstance(family, dict) and "metrics" in family:
+                for metric in family["metrics"]:
+                    if metric["labels"].get("job") == job:
+                        labels = tuple(sorted((key, value) for key, value in metric["labels"].items() if key not in ("job", "ip_addr")))
+                        samples[name, labels] = float(metric["value"] if "value" in metric else metric["count"])
+
+    def total(wanted, **having):
+        return sum(value for (name, labels), value in samples.items() if name == wanted and having.items() <= dict(labels).items())
+
+    counts = {
+        "rendezvous": total("torchelastic_rendezvous_total", result="success"),
+        "restart": total("persia_process_restarts_total", role="trainer"),
+        "checkpoint": total("torchelastic_checkpoint_write_latency_seconds"),
+    }
+    return counts, samples
+
+
+def harm(job, launchers, workers):
+    """A worker is killed, one joins late, one is stopped and resumed; each time the others meet again and go on."""
+    victim = wait_until(lambda: job.training(workers), "the workers to train")[-1]
+    say(f"SIGKILL to worker {victim}; its launcher starts another")
+    os.kill(victim, signal.SIGKILL)
+    wait_until(lambda: victim not in job.trainers() and job.training(workers), "the workers to train again")
+    say("one more worker joins")
+    launchers.append(job.launch(1, workers))
+    stopped = wait_until(lambda: job.training(workers + 1), "the worker that joined to train")[0]
+    say(f"SIGSTOP to worker {stopped}, which is rank 0, as if it hung")
+    os.kill(stopped, signal.SIGSTOP)
+    wait_until(lambda: job.training(workers), "the others to train without it")
+    time.sleep(3)
+    say("SIGCONT to it: it comes back")
+    os.kill(stopped, signal.SIGCONT)
+
+
+def say(text):
+    print(f"demo: {time.strftime('%H:%M:%S')} {text}", flush=True)
+
+
+def run(workers, steps, kill, directory, segments):
+    with Etcd(directory) as etcd, Gateway(directory) as gateway, Prometheus(directory, gateway.address) as prometheus:
+        command, page = agent_command("run", JOB, gateway, segments)
+        print_pages(prometheus, "sum by (instance) (rate(torchelastic_train_step_duration_seconds_count[15s]))", gateway, page)
+        job = ElasticJob(directory, segments, etcd.address, max(1, workers - 1), workers + 1, steps)
+        codes = []
+        with Process(command, directory / "agent.log", show=True):
+            launchers = [job.launch(workers, show=True)]
+            try:
+                if kill:
+                    harm(job, launchers, workers)
+                codes = [wait_for(launcher) for launcher in launchers]
+            finally:
+                for launcher in launchers:
+                    launcher.stop()
+        held, samples = on_gateway(gateway.groups())
+    for (name, labels), value in sorted(samples.items()):
+        if name.startswith(("torchelastic_", "elastic_job_", "persia_events_total", "persia_process_restarts_total")):
+            print(f"  {name}{{{', '.join(f'{key}={text}' for key, text in labels)}}} {value:g}")
+    print(f"\n{'':12}{'on the gateway':>16}{'in the ledgers':>16}")
+    written = job.counts()
+    for what, value in held.items():
+        print(f"{what:12}{value:16g}{written[what]:16d}  {'=' if value == written[what] else 'differs'}")
+    agrees = all(value == written[what] for what, value in held.items())
+    return 0 if agrees and codes and not any(codes) else 1

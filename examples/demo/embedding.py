@@ -1,0 +1,37 @@
+"""Word embeddings trained for a minute with all metrics of the Persia tables; then the books are compared."""
+
+import json
+import sys
+
+import catalog
+import table
+from job import agent_command, print_pages, wait_for
+from servers import Gateway, Process, Prometheus, find_built
+
+JOB = "embedding_demo"
+NAMES = [entry.name for entry in catalog.entries()]
+
+
+def run(seconds, directory, segments):
+    with Gateway(directory) as gateway, Prometheus(directory, gateway.address) as prometheus:
+        report_file = directory / "report.json"
+        command, page = agent_command("exec", JOB, gateway, segments)
+        command += ["--", find_built("embedding_job"), f"--duration={seconds:g}", f"--report={report_file}"]
+        print_pages(prometheus, "rate(lookup_rpc_time_cost_count[15s])", gateway, page)
+        with Process(command, directory / "job.log", show=True) as job:
+            code = wait_for(job)
+        if code != 0:
+            print(f"demo: the job ended with exit code {code}", file=sys.stderr)
+        if not report_file.exists():
+            sys.exit("demo: the job left no report to compare with")
+        rows = table.rows(gateway.groups(), json.loads(report_file.read_text()), JOB)
+    rows.sort(key=lambda row: NAMES.index(row.name.removesuffix("_sec")))
+    print("\n" + table.render(rows) + "\n")
+    wrong = table.problems(rows, NAMES)
+    for problem in wrong:
+        print(f"demo: {problem}", file=sys.stderr)
+    if wrong or code != 0:
+        return 1
+    counts = sum(row.must_agree for row in rows)
+    print(f"All {len(NAMES)} Persia metrics arrived; all {counts} counts agree with the job's own, to the last one.")
+    return 0

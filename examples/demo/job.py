@@ -1,0 +1,50 @@
+"""What the demos have in common: the agent's command, the pages to open, and a job that can be interrupted."""
+
+import signal
+import subprocess
+
+from servers import find_built, free_port
+
+PUSH_INTERVAL = 1  # seconds
+
+
+class Stopped(Exception):
+    """Ctrl-C, or a request to end."""
+
+
+def stop_on_signals():
+    def stop(number, _frame):
+        raise Stopped(signal.Signals(number).name)
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, stop)
+
+
+def agent_command(mode, job, gateway, segments):
+    """The agent's command, exec or run, and the address of its pages."""
+    page = f"127.0.0.1:{free_port()}"
+    command = [find_built("persia-metrics-agent"), mode, f"--job={job}", f"--gateway={gateway.address}"]
+    return [*command, f"--push-interval={PUSH_INTERVAL}", f"--listen={page}", f"--metrics-dir={segments}", "--log-level=warning"], page
+
+
+def print_pages(prometheus, expression, gateway, page):
+    print("Open in a browser:")
+    print(f"  {prometheus.url}/graph?g0.expr={expression}&g0.tab=0&g0.range_input=2m   Prometheus")
+    print(f"  {gateway.url}/   the PushGateway")
+    print(f"  http://{page}/   the agent")
+    print("Ctrl-C ends it early, in order.\n", flush=True)
+
+
+def wait_for(job, seconds=None):
+    """Waits for the job's end; None if that has not come after `seconds`.
+
+    The first request to stop is passed on to it, so that it can end in order; the second is not waited for.
+    """
+    try:
+        return job.popen.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return None
+    except Stopped as reason:
+        print(f"\ndemo: {reason}: asking the job to end; once more to end it at once", flush=True)
+        job.signal(signal.SIGINT)
+        return job.popen.wait()

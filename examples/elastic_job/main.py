@@ -1,0 +1,80 @@
+"""An elastic job: data-parallel training whose workers may come, die and hang, with its metrics and events. README.md says more.
+
+    persia-metrics-agent exec --job moons -- python3 main.py --workers 3 'etcd://localhost:2379/1234?min_workers=2&max_workers=4'
+"""
+
+import argparse
+import os
+import signal
+import sys
+import time
+
+import persia_metrics
+from coordinator import URL, Coordinator
+from etcd import EtcdError
+from launcher import NOT_RETRYABLE, Launcher
+from process_group import GroupBroken
+from state import MyState, train_step
+from train_loop import train
+
+
+class Ledger:
+    """What a process did, a line each, in a file of its own that outlives SIGKILL: to compare its metrics with."""
+
+    def __init__(self, directory, role):
+        self._file = os.open(f"{directory}/{role}-{os.getpid()}", os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o644) if directory else None
+
+    def note(self, what):
+        if self._file is not None:
+            os.write(self._file, what.encode() + b"\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("url", help="etcd://host:port/run_id?min_workers=N&max_workers=M; &timeout=S: how long etcd may be silent")
+    parser.add_argument("--workers", type=int, default=1, metavar="N", help="how many to run on this machine")
+    parser.add_argument("--first-replica", type=int, default=0, metavar="N", help="the first one's number; machines have different ones")
+    parser.add_argument("--max-restarts", type=int, default=3, metavar="N", help="how often workers that fail are started again")
+    parser.add_argument("--steps", type=int, default=500, metavar="N", help="of the whole training")
+    parser.add_argument("--step-seconds", type=float, default=0, metavar="S", help="makes each step longer, as if the model were larger")
+    parser.add_argument("--checkpoint", metavar="FILE", help="one that all machines see (default: checkpoint-<run_id>.json, here)")
+    parser.add_argument("--ledger", metavar="DIR", help="where each process writes down what it did")
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if not URL.fullmatch(arguments.url):
+        parser.error(f"{arguments.url!r} is not of the form etcd://host:port/run_id?min_workers=N&max_workers=M[&timeout=SECONDS]")
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
+    try:
+        return work(arguments) if arguments.worker else launch(arguments)
+    except (EtcdError, GroupBroken) as error:
+        print(f"elastic_job: {error}", file=sys.stderr)
+        return NOT_RETRYABLE if isinstance(error, EtcdError) else 1
+
+
+def launch(arguments):
+    persia_metrics.init(role="launcher", replica=arguments.first_replica)
+    command = [sys.executable, *sys.argv, "--worker"]
+    replicas = range(arguments.first_replica, arguments.first_replica + arguments.workers)
+    launcher = Launcher(command, replicas, arguments.max_restarts, Ledger(arguments.ledger, "launcher"))
+    try:
+        return launcher.run()
+    finally:
+        launcher.stop()
+
+
+def work(arguments):
+    ledger, state, coordinator = Ledger(arguments.ledger, "trainer"), MyState(arguments.steps), Coordinator(arguments.url)
+    checkpoint = arguments.checkpoint or f"checkpoint-{coordinator.run_id}.json"
+
+    def step(state):
+        time.sleep(arguments.step_seconds)
+        train_step(state)
+
+    train(coordinator, step, state, checkpoint, ledger)
+    if coordinator.group.rank == 0:
+        print(f"elastic_job: {state.step} steps, loss {state.loss:.4f}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

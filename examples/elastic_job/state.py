@@ -1,0 +1,80 @@
+"""What is trained, a classifier that tells two half-moons of points apart, and the step that brings it further.
+
+A step's batch is cut into PARTS, whatever the number of workers: each takes its share, and the parts' gradients are averaged in
+their order. So the weights after a step are the same to the last bit, whoever was there.
+"""
+
+import contextlib
+import json
+import math
+import os
+import random
+
+PARTS, POINTS, RATE = 8, 64, 0.3
+FEATURES = [(i, j) for i in range(5) for j in range(5 - i)]  # powers of x and y
+
+
+class MyState:
+    """Thread safety: none; it belongs to the train loop."""
+
+    def __init__(self, steps):
+        """`steps`: how many make the training complete."""
+        self.steps, self.step, self.loss, self.group = steps, 0, math.nan, None
+        self.weights = [0.0] * len(FEATURES)
+
+    def capture_snapshot(self):
+        """What it takes to come back to this step."""
+        return {"step": self.step, "weights": list(self.weights)}
+
+    def apply_snapshot(self, snapshot):
+        self.step, self.weights = snapshot["step"], snapshot["weights"]
+
+    def sync(self, group):
+        """Called by all members of a round together: they go on from where the most advanced of them is."""
+        self.group = group
+        snapshots = group.gather(self.capture_snapshot())
+        self.apply_snapshot(group.broadcast(snapshots and max(snapshots, key=lambda snapshot: snapshot["step"])))
+
+    def save(self, path):
+        """Writes a checkpoint. Who reads meanwhile finds the one before, or none."""
+        with open(f"{path}.new", "w") as stream:
+            json.dump(self.capture_snapshot(), stream)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(f"{path}.new", path)
+
+    def load(self, path):
+        """Goes to the checkpoint, if there is one and it is further."""
+        with contextlib.suppress(FileNotFoundError), open(path) as stream:
+            self.apply_snapshot(max(json.load(stream), self.capture_snapshot(), key=lambda snapshot: snapshot["step"]))
+
+
+def train_step(state):
+    """One step of gradient descent, together with the other members. Raises StopIteration at the end of the data."""
+    if state.step == state.steps:
+        raise StopIteration
+    mine = range(state.group.rank, PARTS, state.group.world_size)
+    *slopes, state.loss = state.group.average({part: gradient(state.weights, points(state.step, part)) for part in mine})
+    state.weights = [weight - RATE * slope for weight, slope in zip(state.weights, slopes)]
+    state.step += 1
+
+
+def points(step, part):
+    """(x, y, label) of one part of a step's batch, with noise."""
+    draw = random.Random(f"{step}/{part}")
+    for _ in range(POINTS):
+        label, angle = draw.randrange(2), draw.uniform(0, math.pi)
+        x, y = (math.cos(angle), math.sin(angle)) if label else (1 - math.cos(angle), 0.5 - math.sin(angle))
+        yield x + draw.gauss(0, 0.1), y + draw.gauss(0, 0.1), label
+
+
+def gradient(weights, batch):
+    """The slope of the batch's mean cross-entropy by each weight, and behind them that cross-entropy itself."""
+    total = [0.0] * (len(weights) + 1)
+    for x, y, label in batch:
+        features = [x**i * y**j for i, j in FEATURES]
+        out = sum(map(float.__mul__, weights, features))
+        error = 1 / (1 + math.exp(-out)) - label
+        loss = max(out, 0) - out * label + math.log1p(math.exp(-abs(out)))
+        total = [a + b for a, b in zip(total, [*(error * feature for feature in features), loss])]
+    return [value / POINTS for value in total]

@@ -1,0 +1,67 @@
+"""The elastic train loop: an outer one in which the members meet, an inner one in which they train, and checkpoints on the way."""
+
+import contextlib
+import time
+
+from persia_metrics.torchelastic.metrics import getStream, put_metric
+from process_group import GroupBroken
+
+MAX_FAILURES = 100
+STEPS_OF_A_CHECKPOINT = 50
+
+
+def train(coordinator, train_step, state, checkpoint, ledger):
+    """Trains until the data ends, with whoever is there. `checkpoint`: the file's path.
+
+    Raises EtcdError if etcd falls silent, GroupBroken if MAX_FAILURES rounds on end came to no step.
+    """
+    failures = 0
+    while not coordinator.should_stop_training():
+        snapshot = state.capture_snapshot()
+        try:
+            with timed("outer_train_loop.duration.ms"):
+                place = coordinator.rendezvous_barrier()
+                if place is None:
+                    return
+                ledger.note("rendezvous as rank %d of %d" % place)
+                state.load(checkpoint)
+                with timed("state_sync.duration.ms"):
+                    state.sync(coordinator.group)
+            meet = False
+            while not meet and not coordinator.should_stop_training():
+                snapshot = state.capture_snapshot()
+                with timed("inner_train_loop.duration.ms"):
+                    with timed("train_step.duration.ms"):
+                        train_step(state)
+                    report(state, checkpoint, ledger)
+                    meet, failures = coordinator.should_rendezvous(), 0
+        except StopIteration:
+            coordinator.signal_training_done()
+        except GroupBroken as error:
+            state.apply_snapshot(snapshot)
+            coordinator.on_error(error)
+            failures += 1
+            if failures == MAX_FAILURES:
+                raise
+
+
+def report(state, checkpoint, ledger):
+    """What the job itself publishes after a step; and its checkpoint, now and then."""
+    ledger.note("step")
+    stream = getStream("elastic_job")
+    stream.add_value("world_size", state.group.world_size)
+    if state.group.rank == 0:
+        stream.add_value("loss", state.loss)
+        stream.add_value("step", state.step)
+        if state.step % STEPS_OF_A_CHECKPOINT == 0:
+            with timed("checkpoint.write_latency_ms"):
+                state.save(checkpoint)
+            ledger.note("checkpoint")
+
+
+@contextlib.contextmanager
+def timed(metric):
+    """Publishes how many milliseconds the body took, unless it raised."""
+    start = time.perf_counter()
+    yield
+    put_metric(metric, 1000 * (time.perf_counter() - start))

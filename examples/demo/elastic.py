@@ -33,7 +33,7 @@ class ElasticJob:
 
     def trainers(self):
         """The lines that each living worker has written down, by its pid."""
-        ledgers = {int(path.name.split("-")[1]): path for path in self.ledgers.glob("trainer-*")}
+        ledgers = {int(path.name.split("-")[2]): path for path in self.ledgers.glob("trainer-*")}
         return {pid: path.read_text().splitlines() for pid, path in ledgers.items() if os.path.exists(f"/proc/{pid}")}
 
     def training(self, world_size):

@@ -64,7 +64,8 @@ def launch(arguments):
 
 
 def work(arguments):
-    ledger, state, coordinator = Ledger(arguments.ledger, "trainer"), MyState(arguments.steps), Coordinator(arguments.url)
+    ledger = Ledger(arguments.ledger, f"trainer-{os.environ['REPLICA_INDEX']}")
+    state, coordinator = MyState(arguments.steps), Coordinator(arguments.url)
     checkpoint = arguments.checkpoint or f"checkpoint-{coordinator.run_id}.json"
 
     def step(state):

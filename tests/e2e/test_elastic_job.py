@@ -65,7 +65,7 @@ def run(tmp_path_factory):
                 job = ElasticJob(directory, segments, etcd.address, 2, 4, STEPS, 0.03, environment())
                 launchers.append(job.launch(3))
                 members = wait_until(lambda: job.training(3), "three workers to train")
-                result.killed = members[1]
+                result.killed, result.killed_replica = members[1], replica_of(members[1])
                 os.kill(result.killed, signal.SIGKILL)
                 wait_until(lambda: result.killed not in job.trainers() and job.training(3), "three workers to train again")
                 launchers.append(job.launch(1, 3))
@@ -124,14 +124,11 @@ def test_counts_on_the_gateway_equal_the_ledgers(run, what):
 
 def test_the_counts_of_the_dead_stay(run):
     """Its successor has its replica, so both are in one series."""
-    dead = run.ledgers[f"trainer-{run.killed}"]
-    met = run.on_gateway.one("torchelastic_rendezvous_total", role="trainer", instance="rep_1", result="success")
-    rounds_of_all = sum(line.startswith("rendezvous") for lines in run.ledgers.values() for line in lines)
-    others = sum(
-        run.on_gateway.one("torchelastic_rendezvous_total", role="trainer", instance=f"rep_{n}", result="success") for n in (0, 2, 3)
-    )
-    assert sum(line.startswith("rendezvous") for line in dead) == 1
-    assert met == rounds_of_all - others >= 2
+    number = run.killed_replica.removeprefix("rep_")
+    ledgers = {name: lines for name, lines in run.ledgers.items() if name.startswith(f"trainer-{number}-")}
+    assert set(ledgers) > {f"trainer-{number}-{run.killed}"}
+    met = run.on_gateway.one("torchelastic_rendezvous_total", role="trainer", instance=run.killed_replica, result="success")
+    assert met == sum(line.startswith("rendezvous") for lines in ledgers.values() for line in lines)
 
 
 def test_a_stopped_worker_shows_as_hung_within_two_ticks(run):
@@ -160,7 +157,7 @@ def test_each_change_of_state_is_an_event_with_its_reason(run):
     for event in run.events:
         by_name.setdefault(event["name"], []).append(event["metadata"])
     failed = by_name["worker.status.FAILED"]
-    assert [(one["replica"], one["reason"], one["restarts_left"]) for one in failed] == [(1, "SIGKILL", 3)]
+    assert [(one["replica"], one["reason"], one["restarts_left"]) for one in failed] == [(int(run.killed_replica[-1]), "SIGKILL", 3)]
     assert len(by_name["worker.status.HEALTHY"]) == run.written["rendezvous"]
     assert all({"rank", "world_size", "round", "reason", "worker"} <= set(one) for one in by_name["worker.status.HEALTHY"])
     assert {"start", "a worker came"} <= {one["reason"] for one in by_name["worker.status.RENDEZVOUS"]}
@@ -211,7 +208,7 @@ def test_no_more_than_the_most_train_and_a_spare_takes_the_place_of_the_dead(ela
     assert (launcher.wait(60), spare.wait(60)) == (0, 0)
     lines = [line for path in job.ledgers.iterdir() for line in path.read_text().splitlines()]
     assert {line.split()[-1] for line in lines if line.startswith("rendezvous")} <= {"1", "2"}
-    assert "step" in (job.ledgers / f"trainer-{third}").read_text()
+    assert "step" in (job.ledgers / f"trainer-2-{third}").read_text()
 
 
 @pytest.mark.parametrize("when", ["from the start", "under way"])

@@ -41,7 +41,8 @@ Result<std::unique_ptr<EmitInlet>> OpenInlet(const AgentOptions& options, const 
 
 std::vector<std::pair<std::string, std::string>> InletEnvironment(const AgentOptions& options) {
   std::vector<std::pair<std::string, std::string>> environment;
-  if (!options.fifo.empty() && std::getenv(kModeVariable) == nullptr) {
+  const char* mode = std::getenv(kModeVariable);
+  if (!options.fifo.empty() && (mode == nullptr || *mode == '\0')) {
     environment = {{kModeVariable, "fifo"}, {kPathVariable, options.fifo}};
   }
   return environment;

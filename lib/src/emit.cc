@@ -4,10 +4,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <climits>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -29,6 +31,7 @@ using std::chrono::steady_clock;
 
 constexpr char kDefaultPath[] = "/tmp/benchmark-ai-fifo";
 constexpr char kGroup[] = "benchmarkai";
+constexpr double kLongestWait = 365 * 86400.0;  // much more is none that a clock can tell
 
 // A write to a pipe without a reader raises SIGPIPE, which ends the process: here it is an error like others.
 class NoSigpipe {
@@ -69,7 +72,8 @@ duration<double> Seconds(const char* name, double otherwise) {
   const std::string text = Variable(name, "");
   double seconds = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  return duration<double>(error == std::errc() && end == text.data() + text.size() && seconds >= 0 ? seconds : otherwise);
+  const bool good = error == std::errc() && end == text.data() + text.size() && std::isfinite(seconds) && seconds >= 0;
+  return duration<double>(good ? std::min(seconds, kLongestWait) : otherwise);
 }
 
 struct Descriptor {

@@ -93,10 +93,12 @@ def test_nothing_is_lost_when_the_agent_is_killed_between(job, gateway, fifo, tm
     gateway.wait_for("steps_total", 42)
 
 
-def test_a_command_finds_the_pipe_and_its_last_words_arrive(job, gateway, fifo):
+@pytest.mark.parametrize("env", [{}, {"BENCHMARK_AI": ""}], ids=["not_set", "empty"])
+def test_a_command_finds_the_pipe_and_its_last_words_arrive(job, gateway, fifo, env):
     script = "import json, os\nassert os.environ['BENCHMARK_AI'] == 'fifo'\nopen(os.environ['BENCHMARK_AI_FIFO_FILEPATH'], 'w').write(json.dumps({'last.words': 7}) + '\\n')"
     wait = f"until test -p {fifo}; do sleep 0.01; done; "
-    agent = job.exec("sh", "-c", wait + f'exec {sys.executable} -c "$0"', script, flags=[f"--fifo={fifo}", "--push-interval=3600"])
+    flags = [f"--fifo={fifo}", "--push-interval=3600"]
+    agent = job.exec("sh", "-c", wait + f'exec {sys.executable} -c "$0"', script, flags=flags, env=env)
     assert agent.wait() == 0, agent.output()
     gateway.wait_for("benchmarkai_last_words", 7)
     assert not list(job.segments.glob("*.seg"))

@@ -120,6 +120,19 @@ def test_unknown_mode_is_refused_when_imported(run_python):
     assert "ValueError: BENCHMARK_AI must be stdout, fifo or segment, not 'fifi'" in told
 
 
+def test_variables_that_say_nothing_are_as_not_set(run_python, fifo):
+    fifo.serve()
+    program = "from persia_metrics.benchmarkai import emit\nemit({'a': 1})\n"
+    assert run_python(program, BENCHMARK_AI="") == '{"a": 1}\n'
+    for number in ("", "soon", "-1", "nan", "inf", "1e300"):
+        waits = {"BENCHMARK_AI_FIFO_MAX_WAIT_TIME": number, "BENCHMARK_AI_FIFO_WAIT_TIME_STEP": number}
+        assert run_python(program, **fifo.env, **waits) == ""
+    wait_until(lambda: len(fifo.lines()) == 6, "the lines")
+    show = "from persia_metrics.benchmarkai import emit\nfifo = emit.__self__\nprint(fifo._path, fifo._max_wait, fifo._step)\n"
+    nothing = dict.fromkeys((f"BENCHMARK_AI_FIFO_{name}" for name in ("FILEPATH", "MAX_WAIT_TIME", "WAIT_TIME_STEP")), "")
+    assert run_python(show, BENCHMARK_AI="fifo", **nothing) == "/tmp/benchmark-ai-fifo 10 0.5\n"
+
+
 def test_mode_is_read_once(run_python):
     program = 'import os\nfrom persia_metrics.benchmarkai import emit\nos.environ["BENCHMARK_AI"] = "fifo"\nemit({"a": 1})\n'
     assert run_python(program) == '{"a": 1}\n'
@@ -211,6 +224,79 @@ def test_pipe_that_does_not_come_in_time(run_python, fifo, there):
     waits = {"BENCHMARK_AI_FIFO_MAX_WAIT_TIME": "0.3", "BENCHMARK_AI_FIFO_WAIT_TIME_STEP": "0.1"}
     why = "has no reader" if there else "does not exist"
     assert run_python(TOO_LATE, **fifo.env, **waits) == f"True {fifo.path} {why} after 0.3 s\n"
+
+
+def test_threads_wait_beside_each_other(run_python, fifo):
+    told = run_python(
+        """
+import threading, time
+from persia_metrics.benchmarkai import FifoNotCreatedInTimeError, emit
+took = []
+def work():
+    begin = time.monotonic()
+    try:
+        emit({"a": 1})
+    except FifoNotCreatedInTimeError:
+        took.append(time.monotonic() - begin)
+threads = [threading.Thread(target=work) for _ in range(8)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(len(took), max(took) < 4)  # one after another, the last would take 8 s
+""",
+        **fifo.env,
+        BENCHMARK_AI_FIFO_MAX_WAIT_TIME="1",
+    )
+    assert told == "8 True\n"
+
+
+def test_a_signal_handler_emits_while_the_first_call_waits(run_python, fifo):
+    told = run_python(
+        """
+import os, signal
+from persia_metrics.benchmarkai import emit
+path = os.environ["BENCHMARK_AI_FIFO_FILEPATH"]
+def handler(number, frame):
+    global reader
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDWR)
+    emit({"nested": 1})
+signal.signal(signal.SIGALRM, handler)
+before = len(os.listdir("/proc/self/fd"))
+signal.setitimer(signal.ITIMER_REAL, 0.2)
+emit({"first": 1})
+print(os.read(reader, 1000).decode(), len(os.listdir("/proc/self/fd")) - before)
+""",
+        **fifo.env,
+    )
+    assert told == '{"nested": 1}\n{"first": 1}\n 2\n'
+
+
+def test_what_is_no_pipe_is_refused_and_left_alone(run_python, fifo):
+    fifo.path.write_text("precious")
+    told = run_python("from persia_metrics.benchmarkai import emit\nemit({'a': 1})\n", 1, **fifo.env)
+    assert "not a named pipe; BENCHMARK_AI_FIFO_FILEPATH has to name one" in told and str(fifo.path) in told
+    assert fifo.path.read_text() == "precious"
+
+
+def test_names_without_end_are_not_all_kept(run_python):
+    told = run_python(
+        """
+from persia_metrics.benchmarkai import emit
+from persia_metrics.torchelastic.metrics import ExportingMetricHandler
+handler = ExportingMetricHandler()
+for i in range(25_000):
+    emit({f"metric.{i}": i})
+    handler.add("g", f"metric.{i}", i)
+    handler.add("g", f"bad.{i % 2000}", None)
+print(len(emit.__self__._adders) <= 10_000, len(handler._adders) <= 10_000, len(handler._said))
+""",
+        BENCHMARK_AI="segment",
+        PERSIA_METRICS_ENABLED="0",
+    )
+    assert told.splitlines()[-1] == "True True 1000"
+    assert told.count("is left out") == 1000
 
 
 def test_reader_that_comes_back_gets_what_is_emitted_then(tmp_path, fifo):

@@ -9,16 +9,20 @@ How values leave the process is chosen by the environment variable BENCHMARK_AI 
 - `segment`: puts the values into streams of the group `benchmarkai`, in memory that persia-metrics-agent reads. The fastest,
   and the only one that never waits.
 
-The model is https://pypi.org/project/benchmarkai-client-lib. Thread safety: any thread, and after a fork.
+A variable that is empty, or a time that is no number of seconds from 0 on, counts as one that is not set.
+
+The model is https://pypi.org/project/benchmarkai-client-lib. Thread safety: any thread, after a fork, and in handlers of Python's
+`signal`.
 """
 
 from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import select
-import threading
+import stat
 import time
 from collections.abc import Mapping as _Mapping
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
@@ -28,6 +32,8 @@ from . import _native
 __all__ = ["FifoNotCreatedInTimeError", "emit"]
 
 _GROUP = "benchmarkai"
+_LONGEST_WAIT = 365 * 86400.0  # more than a clock takes would be an error
+_MOST_KEPT = 10_000  # streams; a segment of the usual size has no place for so many
 
 
 class FifoNotCreatedInTimeError(Exception):
@@ -67,17 +73,27 @@ def _lines(metrics: Dict[str, float]) -> Tuple[List[bytes], Optional[str]]:
     return lines, too_long
 
 
+def _seconds(text: Optional[str], otherwise: float) -> float:
+    try:
+        seconds = float(text or "")
+    except ValueError:
+        return otherwise
+    return min(seconds, _LONGEST_WAIT) if math.isfinite(seconds) and seconds >= 0 else otherwise
+
+
 class _Fifo:
-    """The pipe, opened at the first write, and again when its reader has gone."""
+    """The pipe, opened at the first write, and again when its reader has gone.
+
+    Each call waits for the pipe by itself, and without a lock: neither other threads, nor a signal handler, nor a forked child
+    shall wait with it.
+    """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        self._path = environment.get("BENCHMARK_AI_FIFO_FILEPATH", "/tmp/benchmark-ai-fifo")
-        self._max_wait = float(environment.get("BENCHMARK_AI_FIFO_MAX_WAIT_TIME", "10"))
-        self._step = float(environment.get("BENCHMARK_AI_FIFO_WAIT_TIME_STEP", "0.5"))
-        self._descriptor: Optional[int] = None
-        self._opening = threading.Lock()
-        # A child of a fork may have been made while another thread was opening.
-        os.register_at_fork(after_in_child=self._renew_lock)
+        self._path = environment.get("BENCHMARK_AI_FIFO_FILEPATH") or "/tmp/benchmark-ai-fifo"
+        self._max_wait = _seconds(environment.get("BENCHMARK_AI_FIFO_MAX_WAIT_TIME"), 10)
+        self._step = _seconds(environment.get("BENCHMARK_AI_FIFO_WAIT_TIME_STEP"), 0.5)
+        # By path the descriptor, once the pipe is open. A dict, since its setdefault is one step.
+        self._open_pipe: Dict[str, int] = {}
 
     def emit(self, metrics: Mapping[str, float]) -> None:
         """Writes a map of metrics' names to values as JSON, in one line or, where it would be too long, in several.
@@ -90,11 +106,8 @@ class _Fifo:
         if too_long is not None:
             raise ValueError(f"a name does not fit into the {select.PIPE_BUF} bytes of a line: {too_long[:80]!r}...")
 
-    def _renew_lock(self) -> None:
-        self._opening = threading.Lock()
-
     def _write(self, line: bytes) -> None:
-        descriptor = self._descriptor
+        descriptor = self._open_pipe.get(self._path)
         if descriptor is None:
             descriptor = self._first_open()
         try:
@@ -105,21 +118,24 @@ class _Fifo:
             os.write(descriptor, line)
 
     def _first_open(self) -> int:
-        """The open pipe, for which one thread waits, and others for that one."""
-        with self._opening:
-            deadline = time.monotonic() + self._max_wait
-            while self._descriptor is None:
-                try:
-                    self._descriptor = self._open()
-                except OSError as error:
-                    if error.errno not in (errno.ENOENT, errno.ENXIO):
-                        raise
-                    left = deadline - time.monotonic()
-                    if left <= 0:
-                        why = "does not exist" if error.errno == errno.ENOENT else "has no reader"
-                        raise FifoNotCreatedInTimeError(f"{self._path} {why} after {self._max_wait:g} s") from None
-                    time.sleep(min(self._step, left))
-            return self._descriptor
+        """The open pipe, waited for."""
+        deadline = time.monotonic() + self._max_wait
+        while True:
+            try:
+                fresh = self._open()
+            except OSError as error:
+                if error.errno not in (errno.ENOENT, errno.ENXIO):
+                    raise
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    why = "does not exist" if error.errno == errno.ENOENT else "has no reader"
+                    raise FifoNotCreatedInTimeError(f"{self._path} {why} after {self._max_wait:g} s") from None
+                time.sleep(min(self._step, left))
+            else:
+                kept = self._open_pipe.setdefault(self._path, fresh)
+                if kept != fresh:  # another thread, or a signal handler in between, was first
+                    os.close(fresh)
+                return kept
 
     def _reopen(self, broken: int) -> None:
         try:
@@ -134,7 +150,10 @@ class _Fifo:
 
     def _open(self) -> int:
         # To open a pipe that nobody reads would take for ever without O_NONBLOCK; with it, it is ENXIO.
-        descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        if not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise OSError(errno.EINVAL, "not a named pipe; BENCHMARK_AI_FIFO_FILEPATH has to name one", self._path)
         os.set_blocking(descriptor, True)
         return descriptor
 
@@ -146,14 +165,24 @@ class _Streams:
         self._adders: Dict[str, Callable[[Any], None]] = {}
 
     def emit(self, metrics: Mapping[str, float]) -> None:
-        """Adds each value to the stream of its name."""
+        """Adds each value to the stream of its name.
+
+        One that is no number raises an error when all others are added.
+        """
         adders = self._adders
+        first: Optional[Exception] = None
         for name, value in _checked(metrics).items():
             try:
-                add = adders[name]
-            except KeyError:
-                add = adders.setdefault(name, _native.Stream(_GROUP, name).add)
-            add(value)
+                (adders.get(name) or self._adder(name))(value)
+            except Exception as error:
+                first = error if first is None else first
+        if first is not None:
+            raise first
+
+    def _adder(self, name: str) -> Callable[[Any], None]:
+        if len(self._adders) >= _MOST_KEPT:
+            self._adders.clear()  # names without end: none of them comes again
+        return self._adders.setdefault(name, _native.Stream(_GROUP, name).add)
 
 
 def _print(metrics: Mapping[str, float]) -> None:
@@ -162,7 +191,7 @@ def _print(metrics: Mapping[str, float]) -> None:
 
 
 def _emitter(environment: Mapping[str, str]) -> Callable[[Mapping[str, float]], None]:
-    mode = environment.get("BENCHMARK_AI", "stdout").lower()
+    mode = (environment.get("BENCHMARK_AI") or "stdout").lower()
     if mode == "stdout":
         return _print
     if mode == "fifo":

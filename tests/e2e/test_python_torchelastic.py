@@ -164,6 +164,28 @@ print(*(warning.category.__name__ for warning in caught))
     ]
 
 
+def test_prof_of_what_has_no_name(run_python):
+    told = run_python(
+        """
+import functools
+import persia_metrics.torchelastic.metrics as metrics
+class Collect(metrics.MetricHandler):
+    def emit(self, data):
+        print(data.name)
+metrics.configure(Collect())
+class Model:
+    def __call__(self):
+        return "called"
+print(metrics.prof(functools.partial(functools.partial(len), "four"))())
+print(metrics.prof(Model())())
+print(metrics.profile()(functools.partial(len, "four"))())
+"""
+    )
+    names = [f"{name}.{what}" for name in ("builtins.len", "__main__.Model", "builtins.len") for what in ("success", "duration.ms")]
+    printed = [line for line in told.splitlines() if "Warning" not in line and "profile()" not in line]
+    assert printed == [*names[:2], "4", *names[2:4], "called", *names[4:], "4"]
+
+
 def test_events_in_json(run_python):
     told = run_python(
         """

@@ -35,6 +35,9 @@ __all__ = [
     "put_metric",
 ]
 
+_MOST_KEPT = 10_000  # streams; a segment of the usual size has no place for so many
+_MOST_SAID = 1000  # metrics whose values are left out
+
 _F = TypeVar("_F", bound=Callable[..., Any])
 _log = logging.getLogger("persia_metrics")
 
@@ -84,8 +87,8 @@ class NullMetricHandler(MetricHandler):
 class ExportingMetricHandler(MetricHandler):
     """Puts values into streams of the segment, from which the agent exports them as its rules say: the last value, a sum, ...
 
-    A value that is no number is left out, and the log says so once for each metric: this is the handler that a job has without
-    asking for it, so it must not stop a training step.
+    A value that is no number is left out, and the log says so once for each metric, of a thousand metrics at most: this is the
+    handler that a job has without asking for it, so it must not stop a training step.
     """
 
     def __init__(self) -> None:
@@ -101,12 +104,14 @@ class ExportingMetricHandler(MetricHandler):
             (self._adders.get((group, name)) or self._adder(group, name))(value)
         except Exception as error:
             metric = f"{name!r} in group {group!r}"
-            if metric not in self._said:
+            if metric not in self._said and len(self._said) < _MOST_SAID:
                 self._said.add(metric)
                 _log.warning("a value of %s is left out, as others of its kind will be: %s", metric, error)
 
     def _adder(self, group: str, name: str) -> Callable[[Any], None]:
         stream = _native.Stream("" if group is None else str(group), str(name))
+        if len(self._adders) >= _MOST_KEPT:
+            self._adders.clear()  # names without end: none of them comes again
         return self._adders.setdefault((group, name), stream.add)
 
 
@@ -168,29 +173,32 @@ def get_elapsed_time_ms(start_time_in_seconds: float) -> int:
     return int((time.time() - start_time_in_seconds) * 1000)
 
 
-def _profiled(function: _F, key: Callable[[], str], put: Callable[[str, float], None]) -> _F:
+def _profiled(function: _F, name: str, put: Callable[[str, float], None]) -> _F:
     @functools.wraps(function)
     def profiled(*args: Any, **kwargs: Any) -> Any:
         start = time.time()
         try:
             result = function(*args, **kwargs)
-            put(f"{key()}.success", 1)
+            put(f"{name}.success", 1)
         except Exception:
-            put(f"{key()}.failure", 1)
+            put(f"{name}.failure", 1)
             raise
         finally:
-            put(f"{key()}.duration.ms", get_elapsed_time_ms(start))
+            put(f"{name}.duration.ms", get_elapsed_time_ms(start))
         return result
 
     return profiled  # type: ignore[return-value]
 
 
 def _metric_name(function: Callable[..., Any]) -> str:
-    """`Class.method` for a method, `module.function` (without the module's packages) for a function."""
-    name = function.__qualname__
-    if "." in name or not function.__module__:
+    """`Class.method` or `module.function`, without the module's packages; whatever can be called has one."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    named = function if hasattr(function, "__qualname__") else type(function)
+    name, module = named.__qualname__, named.__module__
+    if "." in name or not module:
         return name
-    return f"{function.__module__.rpartition('.')[2]}.{name}"
+    return f"{module.rpartition('.')[2]}.{name}"
 
 
 @overload
@@ -200,11 +208,12 @@ def prof(fn: None = None, group: str = "torchelastic") -> Callable[[_F], _F]: ..
 def prof(fn: Optional[_F] = None, group: str = "torchelastic") -> Union[_F, Callable[[_F], _F]]:
     """Decorates a function so that each call adds to `<name>.success` or `<name>.failure`, and `<name>.duration.ms`.
 
-    With or without arguments: `@prof`, `@prof(group="agent")`.
+    With or without arguments: `@prof`, `@prof(group="agent")`. The name is `Class.method` or `module.function`; a partial has that of
+    its function, and an object that can be called that of its class.
     """
 
     def wrap(function: _F) -> _F:
-        return _profiled(function, lambda: _metric_name(function), lambda name, value: put_metric(name, value, group))
+        return _profiled(function, _metric_name(function), lambda name, value: put_metric(name, value, group))
 
     return wrap if fn is None else wrap(fn)
 
@@ -217,6 +226,6 @@ def profile(group: Optional[str] = None) -> Callable[[_F], _F]:
         def put(name: str, value: float) -> None:
             getStream(group).add_value(name, value)  # type: ignore[arg-type]
 
-        return _profiled(function, lambda: function.__name__, put)
+        return _profiled(function, getattr(function, "__name__", None) or _metric_name(function), put)
 
     return wrap

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.egg_info import egg_info
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -20,7 +21,6 @@ VERSION = re.search(r"project\(persia_metrics VERSION ([\d.]+)", (ROOT / "CMakeL
 
 # Beside what the presets build, so that the sources stay as they are.
 BUILD = ROOT / "build/wheel"
-BUILD.mkdir(parents=True, exist_ok=True)
 
 
 class CMakeBuild(build_ext):
@@ -39,6 +39,14 @@ class CMakeBuild(build_ext):
         subprocess.run(["cmake", "--build", build, "--target", "persia_metrics_python", "--parallel"], check=True)
 
 
+class EggInfo(egg_info):
+    """Makes the directory, which must be there: only when something is built, not when this file is read."""
+
+    def finalize_options(self):
+        BUILD.mkdir(parents=True, exist_ok=True)
+        super().finalize_options()
+
+
 setup(
     name="persia-metrics",
     version=VERSION,
@@ -54,7 +62,7 @@ setup(
     ],
     package_data={"persia_metrics": ["py.typed", "*.pyi"]},
     ext_modules=[Extension("persia_metrics._native", sources=[])],
-    cmdclass={"build_ext": CMakeBuild},
+    cmdclass={"build_ext": CMakeBuild, "egg_info": EggInfo},
     options={"build": {"build_base": str(BUILD)}, "egg_info": {"egg_base": str(BUILD)}},
     zip_safe=False,
 )

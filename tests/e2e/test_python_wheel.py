@@ -1,6 +1,8 @@
 """The wheel: built without a network, and installed into a virtual environment of its own."""
 
 import os
+import re
+import shutil
 import subprocess
 import zipfile
 
@@ -51,6 +53,15 @@ def test_wheel_has_every_source_and_its_types(wheel):
 def test_building_it_leaves_the_sources_alone(wheel):
     left = {path.name for path in (ROOT / "lib/python").iterdir()} - {"__pycache__"}
     assert left == {"CMakeLists.txt", "README.md", "persia_metrics", "pyproject.toml", "setup.py", "src"}
+
+
+def test_reading_its_version_makes_nothing(tmp_path):
+    for file in ("CMakeLists.txt", "lib/python/setup.py", "lib/python/README.md"):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / file, tmp_path / file)
+    before = set(tmp_path.rglob("*"))
+    assert re.fullmatch(r"[\d.]+\n", run(PYTHON, "setup.py", "--version", cwd=tmp_path / "lib/python"))
+    assert set(tmp_path.rglob("*")) == before
 
 
 def test_installed_wheel_reaches_the_gateway(installed, job, gateway, tmp_path):

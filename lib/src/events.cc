@@ -1,6 +1,7 @@
 // The segment's side of events: counts and the ring.
 #include "event_record.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <chrono>
@@ -143,8 +144,8 @@ bool CountEvent(std::string_view name, std::string_view type, uint64_t unix_ms) 
   return true;
 }
 
-void KeepRecord(std::string_view name, std::string_view type, std::span<const MetadataEntry> metadata,
-                uint64_t unix_ms) noexcept {
+void KeepRecord(std::string_view name, std::string_view type, std::span<const MetadataEntry> metadata, uint64_t unix_ms,
+                size_t more) noexcept {
   Registry& registry = Registry::Get();
   RecordBuffer record;
   EventFixed fixed{unix_ms, 0, 0, 0};
@@ -152,8 +153,13 @@ void KeepRecord(std::string_view name, std::string_view type, std::span<const Me
   record.AppendString(type);
   record.AppendString(name);
   for (const MetadataEntry& entry : metadata) {
-    ++(record.AppendEntry(entry) ? fixed.entries : fixed.left_out);
+    if (record.AppendEntry(entry)) {
+      ++fixed.entries;
+    } else {
+      ++more;
+    }
   }
+  fixed.left_out = static_cast<uint16_t>(std::min<size_t>(more, UINT16_MAX));
   if (fixed.left_out > 0) {
     registry.CountDropped(segment::Drop::kEventTruncated);
   }

@@ -141,6 +141,7 @@ def run_python(tmp_path):
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            errors="surrogateescape",  # paths may be any bytes
             timeout=60,
         )
         assert result.returncode == code, result.stdout

@@ -1,7 +1,10 @@
 """Where the values of torchelastic's and Benchmark AI's calls go by default: to the gateway, where metrics are on."""
 
+import json
+
 import pytest
 from conftest import PYTHON, PYTHON_PACKAGE
+from servers import wait_until
 
 HANDLERS = """
 import persia_metrics.torchelastic.metrics as metrics
@@ -87,6 +90,25 @@ input()
     worker.succeed()
 
 
+def test_what_is_left_out_of_a_record_is_all_counted(job, tmp_path):
+    file = tmp_path / "events.jsonl"
+    job.agent(f"--events-file={file}")
+    worker = job.python(
+        """
+from persia_metrics.torchelastic.events import record
+for count in (5, 1000, 100_000):
+    record(str(count), metadata={str(i): "x" * 50 for i in range(count)})
+input()
+"""
+    )
+    wait_until(lambda: file.exists() and len(file.read_text().splitlines()) == 3, "three records")
+    few, many, most = (json.loads(line) for line in file.read_text().splitlines())
+    assert len(few["metadata"]) == 5 and "metadata_left_out" not in few
+    assert len(many["metadata"]) + many["metadata_left_out"] == 1000
+    assert most["metadata_left_out"] == 65535  # as far as it counts
+    worker.succeed()
+
+
 def test_a_metric_and_an_event_of_one_name_are_two_things(job, gateway):
     job.agent()
     source = """
@@ -164,6 +186,24 @@ input()
     worker.succeed()
 
 
+def test_a_bad_value_costs_itself_only(job, gateway):
+    job.agent()
+    worker = job.python(
+        """
+from persia_metrics.benchmarkai import emit
+try:
+    emit({"good": 1, "bad": None, "worse": object(), "good.too": 2})
+except TypeError as error:
+    print(error)
+input()
+""",
+        BENCHMARK_AI="segment",
+    )
+    gateway.wait_for("benchmarkai_good_too", 2)
+    assert gateway.metrics().one("benchmarkai_good") == 1
+    assert "not NoneType" in worker.succeed()
+
+
 def test_fifo_mode_arrives_by_the_agents_pipe(job, gateway, tmp_path):
     fifo = tmp_path / "fifo"
     job.agent(f"--fifo={fifo}")
@@ -225,6 +265,38 @@ def record(event, destination="null"):
 def test_install_without_torch_gives_false(run_python):
     hide = "import sys\nsys.modules['torch'] = None\n"
     assert run_python(hide + "import persia_metrics.torchelastic as t\nprint(t.install())\n") == "False\n"
+
+
+def test_install_with_a_torch_that_cannot_be_loaded(run_python, tmp_path):
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch/__init__.py").write_text("raise OSError('libtorch.so: broken')\n")
+    told = run_python("import persia_metrics.torchelastic as t\nprint(t.install())\n")
+    assert told.splitlines() == [
+        "torch's own metrics and events are not exported, since torch cannot be loaded: libtorch.so: broken",
+        "False",
+    ]
+
+
+def test_a_torch_event_that_cannot_be_recorded_does_not_meet_torch(run_python):
+    told = run_python(
+        """
+import json, logging
+from persia_metrics.torchelastic import events
+from persia_metrics.torchelastic.install import _event_log_handler
+class Raises(events.EventHandler):
+    def record(self, event):
+        raise OSError("its own")
+events.configure(Raises())
+logger = logging.getLogger("torchelastic-events-null")
+logger.setLevel("INFO")
+logger.addHandler(_event_log_handler)
+logger.info(json.dumps({"name": "a"}))
+logger.info(json.dumps({"name": "b", "metadata": [1]}))
+print("went on")
+"""
+    )
+    assert told.splitlines()[-1] == "went on"
+    assert told.count("--- Logging error ---") == 2 and "OSError: its own" in told and "TypeError" in told
 
 
 def test_install_takes_torchs_own_metrics_and_events(job, gateway, tmp_path):

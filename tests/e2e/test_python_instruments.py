@@ -1,6 +1,8 @@
 """persia_metrics.Counter, Gauge and Histogram: called as prometheus_client's are, and exported by the agent."""
 
+import os
 import re
+import shutil
 
 import pytest
 from conftest import PYTHON, PYTHON_PACKAGE
@@ -126,7 +128,28 @@ REFUSED = [
     ("Histogram('h', buckets=(1, float('nan')))", ValueError),
     ("Histogram('h', 'doc', ['le'])", ValueError),
     ("Counter('c').value", AttributeError),
+    ("Counter('c', labelnames=[1])", TypeError),
+    ("Counter('c', labelnames=['\\ud800'])", UnicodeEncodeError),
 ]
+
+MESSAGES = {
+    "init(job_name=5)": "job_name must be str, not int",
+    "init(role=b'r')": "role must be str, not bytes",
+    "init(metrics_dir=5)": "metrics_dir must be str or os.PathLike, not int",
+    "init(replica='1')": "replica must be int, not str",
+    "init(replica=2**70)": f"replica must be from 0 to 2147483647, not {2**70}",
+    "init(labels={'zone': 1})": "the value of label 'zone' must be str, not int",
+    "init(labels={1: 'a'})": "a label's name must be str, not int",
+    "Counter(5)": "name must be str, not int",
+    "Gauge('g', None)": "documentation must be str, not NoneType",
+    "Histogram('h', unit=1)": "unit must be str, not int",
+    "Counter('c', group=1)": "group must be str, not int",
+    "Counter('c', '', [1])": "labelnames must be str, not int",
+    "Counter('c').inc(1, 2)": "inc() takes one number, 'amount', not 2 arguments",
+    "Gauge('g').dec(amuont=1)": "dec() got an unexpected keyword argument 'amuont' (there is 'amount')",
+    "Gauge('g').set()": "set() takes one number, 'value', not 0 arguments",
+    "Histogram('h').observe()": "observe() takes one number, 'amount', not 0 arguments",
+}
 
 
 def test_wrong_calls_are_refused(run_python):
@@ -137,6 +160,18 @@ def test_wrong_calls_are_refused(run_python):
     program += "print(' '.join(results))\n"
     told = run_python(program).split()
     assert dict(zip((call for call, _ in REFUSED), told)) == {call: error.__name__ for call, error in REFUSED}
+
+
+def test_messages_name_what_is_wrong(run_python):
+    program = f"""
+from persia_metrics import Counter, Gauge, Histogram, init
+for call in {list(MESSAGES)}:
+    try:
+        eval(call)
+    except Exception as error:
+        print(error)
+"""
+    assert run_python(program).splitlines() == list(MESSAGES.values())
 
 
 def test_what_is_taken_for_a_number(run_python):
@@ -173,6 +208,72 @@ Louder("c", "doc", ["a"]).labels("x").inc(3)
 """
     )
     assert told.split("\n")[:2] == ["inc 2", "inc 3"]
+
+
+def test_a_class_may_be_made_of_others_beside_ours(run_python):
+    told = run_python(
+        """
+from persia_metrics import Counter
+class Registered:
+    def __init_subclass__(cls, tag=None, **kwargs):
+        super().__init_subclass__(**kwargs)
+        print("made", cls.__name__, tag)
+class Tagged(Counter, Registered, tag="t"):
+    pass
+try:
+    class Wrong(Counter, unknown=1):
+        pass
+except TypeError as error:
+    print(error)
+Tagged("c").inc()
+"""
+    )
+    assert told.splitlines() == ["made Tagged t", "Wrong.__init_subclass__() takes no keyword arguments"]
+
+
+def test_a_series_is_that_of_the_values_str(run_python):
+    told = run_python(
+        """
+import enum
+from persia_metrics import Counter
+class Kind(str, enum.Enum):
+    A = "a"
+    def __str__(self):
+        return "kind a"
+family = Counter("c", "", ["kind"])
+family.labels("a")
+for value in (Kind.A, "a", "kind a", 1, 1.0, True, ["no", "hash"]):
+    print(family.labels(value))
+assert family.labels(Kind.A) is family.labels("kind a") is not family.labels("a")
+"""
+    )
+    values = ["kind a", "a", "kind a", "1", "1.0", "True", "['no', 'hash']"]
+    assert told.splitlines() == [f"<Counter c{ {'kind': value} }>" for value in values]
+
+
+def test_a_label_value_without_utf8_is_written_as_an_escape(job, gateway):
+    job.agent()
+    source = "from persia_metrics import Counter\nCounter('c', '', ['a']).labels('x\\ud800').inc(2)\ninput()\n"
+    worker = job.python(source)
+    gateway.wait_for("c", 2, a="x\\ud800")
+    worker.succeed()
+
+
+@pytest.mark.parametrize("parent", [b"/dev/shm", b"/proc"], ids=["good", "failing"])
+def test_a_directory_may_have_any_name(run_python, parent):
+    directory = os.fsdecode(parent + f"/persia-{os.getpid()}-".encode() + b"\xff")
+    program = f"""
+import os, persia_metrics
+{{}}
+print(result.exporting, result.detail.encode("utf-8", "surrogateescape").find(os.fsencode({directory!r})) >= 0)
+"""
+    expected = f"{parent == b'/dev/shm'} True"
+    try:
+        by_variable = run_python(program.format("result = persia_metrics.init()"), PERSIA_METRICS_DIR=directory)
+        by_argument = run_python(program.format(f"result = persia_metrics.init(metrics_dir={directory!r})"))
+        assert (by_variable.splitlines()[-1], by_argument.splitlines()[-1]) == (expected, expected)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def test_gauges_of_several_processes_merge_as_they_are_told(job, gateway):

@@ -15,7 +15,8 @@ its own, from 0, with the metrics that its parent had.
 
 from __future__ import annotations
 
-from typing import Mapping, NamedTuple, Optional
+import os
+from typing import Mapping, NamedTuple, Optional, Union
 
 from . import _native
 from .instruments import Counter, Gauge, Histogram
@@ -30,7 +31,7 @@ class InitResult(NamedTuple):
     exporting: bool
     """Whether an agent can see this process's metrics."""
     detail: str
-    """The segment's path; or why there is none, and what to do about it."""
+    """The segment's path; or why there is none, and what to do about it. What of a path is no text is as os.fsdecode has it."""
 
 
 def init(
@@ -38,7 +39,7 @@ def init(
     role: Optional[str] = None,
     replica: Optional[int] = None,
     labels: Optional[Mapping[str, str]] = None,
-    metrics_dir: Optional[str] = None,
+    metrics_dir: Union[str, "os.PathLike[str]", None] = None,
     enabled: bool = True,
 ) -> InitResult:
     """Makes this process's metrics visible to the job's agent, which may come before or after.

@@ -1,5 +1,6 @@
 """The native module: the library's handles. Use what persia_metrics makes of them."""
 
+import os
 from typing import Any, Dict, Optional, Sequence, SupportsFloat, SupportsIndex, Tuple, Union
 
 __version__: str
@@ -36,10 +37,13 @@ def init(
     role: Optional[str],
     replica: Optional[int],
     labels: Sequence[Tuple[str, str]],
-    metrics_dir: Optional[str],
+    metrics_dir: Union[str, "os.PathLike[str]", None],
     enabled: bool,
     /,
 ) -> Tuple[bool, str]: ...
 def exporting() -> bool: ...
+def find_series(series: Dict[Tuple[object, ...], Any], label_values: Tuple[object, ...], /) -> Any:
+    """What the dict has under these values; None if it has nothing, or not all are str."""
+
 def count_event(name: object, type: object, timestamp: object, /) -> bool: ...
 def keep_event(name: object, type: object, metadata: Dict[Any, Any], timestamp: object, /) -> None: ...

@@ -40,10 +40,9 @@ class _Labelled:
         """
         children = self._children
         if children is not None and not labelkwargs:
-            try:
-                return children[labelvalues]  # type: ignore[no-any-return]
-            except (KeyError, TypeError):  # new, or not hashable
-                pass
+            child = _native.find_series(children, labelvalues)
+            if child is not None:
+                return child  # type: ignore[no-any-return]
         return self._new_child(labelvalues, labelkwargs)
 
     def _new_child(self: _Self, values: Tuple[object, ...], named: Dict[str, object]) -> _Self:
@@ -94,6 +93,10 @@ def _unpickle(kind: Any, arguments: Tuple[Any, ...], values: Optional[Tuple[str,
 def _names(
     name: str, documentation: str, labelnames: Iterable[str], namespace: str, subsystem: str, unit: str, group: str
 ) -> Tuple[str, str, str, str, Tuple[str, ...]]:
+    texts = (("name", name), ("documentation", documentation), ("namespace", namespace), ("subsystem", subsystem))
+    for argument, text in (*texts, ("unit", unit), ("group", group)):
+        if not isinstance(text, str):
+            raise TypeError(f"{argument} must be str, not {type(text).__name__}")
     if namespace and group:
         raise ValueError("`namespace` is prometheus_client's word for `group`: give one of them")
     if isinstance(labelnames, str):
@@ -103,6 +106,10 @@ def _names(
     if unit and not name.endswith("_" + unit):
         name += "_" + unit
     label_names = tuple(labelnames)
+    for label in label_names:
+        if not isinstance(label, str):
+            raise TypeError(f"labelnames must be str, not {type(label).__name__}")
+        label.encode()  # a lone surrogate is an error here, not at the first labels()
     if len(set(label_names)) != len(label_names):
         raise ValueError(f"a label name stands twice in {label_names}")
     return group or namespace, name, documentation, unit, label_names

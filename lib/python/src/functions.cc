@@ -13,9 +13,9 @@
 
 namespace persia::metrics::python {
 
-bool TextOf(PyObject* object, std::string_view* text) {
+bool TextOf(PyObject* object, const char* argument, std::string_view* text) {
   if (!PyUnicode_Check(object)) {
-    PyErr_Format(PyExc_TypeError, "must be str, not %s", Py_TYPE(object)->tp_name);
+    PyErr_Format(PyExc_TypeError, "%s must be str, not %s", argument, Py_TYPE(object)->tp_name);
     return false;
   }
   Py_ssize_t size = 0;
@@ -27,32 +27,9 @@ bool TextOf(PyObject* object, std::string_view* text) {
   return true;
 }
 
-bool LabelsOf(PyObject* pairs, LabelSet* labels) {
-  PyObject* items = PySequence_Fast(pairs, "labels must be pairs of a name and a value");
-  if (items == nullptr) {
-    return false;
-  }
-  bool good = true;
-  for (Py_ssize_t i = 0; good && i < PySequence_Fast_GET_SIZE(items); ++i) {
-    PyObject* pair = PySequence_Fast_GET_ITEM(items, i);
-    std::string_view name;
-    std::string_view value;
-    if (!PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) != 2) {
-      PyErr_SetString(PyExc_TypeError, "labels must be pairs of a name and a value");
-      good = false;
-    } else if (TextOf(PyTuple_GET_ITEM(pair, 0), &name) && TextOf(PyTuple_GET_ITEM(pair, 1), &value)) {
-      labels->emplace_back(name, value);
-    } else {
-      good = false;
-    }
-  }
-  Py_DECREF(items);
-  return good;
-}
-
 namespace {
 
-// Text of an object, which keeps what the events' views refer to.
+// Text of an object, which keeps what views refer to.
 struct OwnedText {
   PyObject* object = nullptr;
   std::string_view text;
@@ -68,7 +45,7 @@ struct OwnedText {
     if (object == nullptr) {
       return false;
     }
-    if (TextOf(object, &text)) {
+    if (TextOf(object, "str()", &text)) {
       return true;
     }
     PyErr_Clear();
@@ -81,6 +58,46 @@ struct OwnedText {
     return true;
   }
 };
+
+bool LabelOf(PyObject* pair, LabelSet* labels) {
+  if (!PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) != 2) {
+    PyErr_SetString(PyExc_TypeError, "labels must be pairs of a name and a value");
+    return false;
+  }
+  PyObject* value = PyTuple_GET_ITEM(pair, 1);
+  std::string_view name;
+  OwnedText text;
+  if (!TextOf(PyTuple_GET_ITEM(pair, 0), "a label's name", &name)) {
+    return false;
+  }
+  if (!PyUnicode_Check(value)) {
+    PyErr_Format(PyExc_TypeError, "the value of label %R must be str, not %s", PyTuple_GET_ITEM(pair, 0),
+                 Py_TYPE(value)->tp_name);
+    return false;
+  }
+  if (!text.Assign(value)) {
+    return false;
+  }
+  labels->emplace_back(name, text.text);
+  return true;
+}
+
+}  // namespace
+
+bool LabelsOf(PyObject* pairs, LabelSet* labels) {
+  PyObject* items = PySequence_Fast(pairs, "labels must be pairs of a name and a value");
+  if (items == nullptr) {
+    return false;
+  }
+  bool good = true;
+  for (Py_ssize_t i = 0; good && i < PySequence_Fast_GET_SIZE(items); ++i) {
+    good = LabelOf(PySequence_Fast_GET_ITEM(items, i), labels);
+  }
+  Py_DECREF(items);
+  return good;
+}
+
+namespace {
 
 // Beyond this a record of the ring has long been full: the rest of the entries is only counted.
 constexpr size_t kMostEntries = 256;
@@ -130,6 +147,7 @@ PyObject* CountEvent(PyObject*, PyObject* args) {
 struct Metadata {
   std::vector<OwnedText> texts;
   std::vector<events::MetadataEntry> entries;
+  size_t more = 0;  // beyond kMostEntries
 };
 
 bool ReadMetadata(PyObject* dict, Metadata* metadata) {
@@ -151,6 +169,7 @@ bool ReadMetadata(PyObject* dict, Metadata* metadata) {
       metadata->texts.push_back(std::move(text));
     }
   }
+  metadata->more = static_cast<size_t>(PyList_GET_SIZE(items)) - metadata->entries.size();
   Py_DECREF(items);
   return good;
 }
@@ -167,21 +186,59 @@ PyObject* KeepEvent(PyObject*, PyObject* args) {
   // Longer names are refused when they are counted, and have no record.
   constexpr size_t kMostNameBytes = 256;
   if (name.text.size() <= kMostNameBytes && type.text.size() <= kMostNameBytes) {
-    events::KeepRecord(name.text, type.text, metadata.entries, TimeOf(timestamp));
+    events::KeepRecord(name.text, type.text, metadata.entries, TimeOf(timestamp), metadata.more);
   }
   Py_RETURN_NONE;
 }
 
 // None leaves the option as it is.
-bool OptionalText(PyObject* object, std::string* option) {
+bool OptionalText(PyObject* object, const char* argument, std::string* option) {
   std::string_view text;
   if (object == Py_None) {
     return true;
   }
-  if (!TextOf(object, &text)) {
+  if (!TextOf(object, argument, &text)) {
     return false;
   }
   *option = text;
+  return true;
+}
+
+// A path is bytes of any kind: what of them is no text, Python's str has as surrogates.
+bool OptionalPath(PyObject* object, const char* argument, std::string* option) {
+  if (object == Py_None) {
+    return true;
+  }
+  PyObject* bytes = nullptr;
+  if (PyUnicode_FSConverter(object, &bytes) == 0) {
+    if (PyErr_ExceptionMatches(PyExc_TypeError)) {
+      PyErr_Format(PyExc_TypeError, "%s must be str or os.PathLike, not %s", argument, Py_TYPE(object)->tp_name);
+    }
+    return false;
+  }
+  option->assign(PyBytes_AS_STRING(bytes), static_cast<size_t>(PyBytes_GET_SIZE(bytes)));
+  Py_DECREF(bytes);
+  return true;
+}
+
+bool OptionalReplica(PyObject* object, int* option) {
+  if (object == Py_None) {
+    return true;
+  }
+  if (!PyIndex_Check(object)) {
+    PyErr_Format(PyExc_TypeError, "replica must be int, not %s", Py_TYPE(object)->tp_name);
+    return false;
+  }
+  int overflow = 0;
+  const long number = PyLong_AsLongAndOverflow(object, &overflow);
+  if (number == -1 && PyErr_Occurred() != nullptr) {
+    return false;
+  }
+  if (overflow != 0 || number < 0 || number > INT32_MAX) {
+    PyErr_Format(PyExc_ValueError, "replica must be from 0 to %d, not %R", INT32_MAX, object);
+    return false;
+  }
+  *option = static_cast<int>(number);
   return true;
 }
 
@@ -190,28 +247,45 @@ PyObject* CallInit(PyObject*, PyObject* args) {
   int enabled = 1;
   Options options;
   if (!PyArg_ParseTuple(args, "OOOOOp:init", &job_name, &role, &replica, &labels, &metrics_dir, &enabled) ||
-      !OptionalText(job_name, &options.job_name) || !OptionalText(role, &options.role) ||
-      !OptionalText(metrics_dir, &options.metrics_dir) || !LabelsOf(labels, &options.labels)) {
+      !OptionalText(job_name, "job_name", &options.job_name) || !OptionalText(role, "role", &options.role) ||
+      !OptionalPath(metrics_dir, "metrics_dir", &options.metrics_dir) || !LabelsOf(labels, &options.labels)) {
+    return nullptr;
+  }
+  int number = 0;
+  if (!OptionalReplica(replica, &number)) {
     return nullptr;
   }
   if (replica != Py_None) {
-    const long number = PyLong_AsLong(replica);
-    if (number == -1 && PyErr_Occurred() != nullptr) {
-      return nullptr;
-    }
-    if (number < 0 || number > INT32_MAX) {
-      PyErr_Format(PyExc_ValueError, "replica must be from 0 to %d, not %ld", INT32_MAX, number);
-      return nullptr;
-    }
-    options.replica = static_cast<int>(number);
+    options.replica = number;
   }
   options.enabled = enabled != 0;
   InitResult result;
   Py_BEGIN_ALLOW_THREADS;
   result = Init(options);
   Py_END_ALLOW_THREADS;
-  return Py_BuildValue("Os#", result.exporting ? Py_True : Py_False, result.detail.data(),
-                       static_cast<Py_ssize_t>(result.detail.size()));
+  // Has a path in it.
+  PyObject* detail = PyUnicode_DecodeFSDefaultAndSize(result.detail.data(), static_cast<Py_ssize_t>(result.detail.size()));
+  return detail == nullptr ? nullptr : Py_BuildValue("ON", result.exporting ? Py_True : Py_False, detail);
+}
+
+// For labels(), which finds a series by this in the usual case. What is equal to a str without being one has another str(): it
+// is not looked for.
+PyObject* FindSeries(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  if (count != 2 || !PyDict_CheckExact(args[0]) || !PyTuple_CheckExact(args[1])) {
+    PyErr_SetString(PyExc_TypeError, "find_series() takes a dict and a tuple");
+    return nullptr;
+  }
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[1]); ++i) {
+    if (!PyUnicode_CheckExact(PyTuple_GET_ITEM(args[1], i))) {
+      Py_RETURN_NONE;
+    }
+  }
+  PyObject* found = PyDict_GetItemWithError(args[0], args[1]);
+  if (found == nullptr && PyErr_Occurred() == nullptr) {
+    Py_RETURN_NONE;
+  }
+  Py_XINCREF(found);
+  return found;
 }
 
 PyObject* CallExporting(PyObject*, PyObject*) { return PyBool_FromLong(Exporting() ? 1 : 0); }
@@ -222,6 +296,9 @@ PyMethodDef functions[] = {
      "(whether they are, the segment's path or why not)."},
     {"exporting", &CallExporting, METH_NOARGS,
      "exporting()\n--\n\nWhether an agent can see this process's metrics, or could if there were one."},
+    {"find_series", AsCFunction(&FindSeries), METH_FASTCALL,
+     "find_series(series, label_values, /)\n--\n\nWhat the dict has under these values; None if it has nothing, or not all are "
+     "str."},
     {"count_event", &Guarded<&CountEvent>, METH_VARARGS,
      "count_event(name, type, timestamp, /)\n--\n\nCounts an event; whether it has a place among the metrics."},
     {"keep_event", &Guarded<&KeepEvent>, METH_VARARGS,

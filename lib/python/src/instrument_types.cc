@@ -4,6 +4,7 @@
 // classes of these.
 
 #include <new>
+#include <type_traits>
 #include <vector>
 
 #include "native.h"
@@ -15,6 +16,8 @@ namespace {
 
 template <class Handle>
 struct Instrument {
+  static_assert(std::is_trivially_destructible_v<Handle>, "objects are freed without a call of a destructor");
+
   PyObject ob_base;
   bool usable;  // false: a family with label names, whose children count
   Handle handle;
@@ -31,49 +34,60 @@ inline Handle* HandleOf(PyObject* self) {
   return &object->handle;
 }
 
-// The one number that a method takes, by position or as `keyword`. Kept out of the way of the usual call.
-[[gnu::noinline]] bool ReadNumber(const char* keyword, bool optional, PyObject* const* args, Py_ssize_t count, PyObject* names,
+// What a method is told: one number, by position or as `keyword`.
+struct Parameter {
+  const char* method;
+  const char* keyword;
+  bool optional = false;
+};
+
+// Kept out of the way of the usual call.
+[[gnu::noinline]] bool ReadNumber(const Parameter& parameter, PyObject* const* args, Py_ssize_t count, PyObject* names,
                                   double* number) {
+  const auto& [method, keyword, optional] = parameter;
   const Py_ssize_t named = names == nullptr ? 0 : PyTuple_GET_SIZE(names);
   if (count + named > 1 || (count + named == 0 && !optional)) {
-    PyErr_Format(PyExc_TypeError, "takes one number, '%s', not %zd arguments", keyword, count + named);
+    PyErr_Format(PyExc_TypeError, "%s() takes one number, '%s', not %zd arguments", method, keyword, count + named);
     return false;
   }
   if (named == 1 && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), keyword) != 0) {
-    PyErr_Format(PyExc_TypeError, "unexpected keyword argument '%U' (there is '%s')", PyTuple_GET_ITEM(names, 0), keyword);
+    PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%U' (there is '%s')", method,
+                 PyTuple_GET_ITEM(names, 0), keyword);
     return false;
   }
   return count + named == 0 || NumberOf(args[0], number);
 }
 
 // Leaves `*number` as it is where none is given.
-inline bool OneNumber(const char* keyword, bool optional, PyObject* const* args, Py_ssize_t count, PyObject* names,
-                      double* number) {
+inline bool OneNumber(const Parameter& parameter, PyObject* const* args, Py_ssize_t count, PyObject* names, double* number) {
   if (names == nullptr) [[likely]] {
     if (count == 1) {
       return NumberOf(args[0], number);
     }
-    if (count == 0 && optional) {
+    if (count == 0 && parameter.optional) {
       return true;
     }
   }
-  return ReadNumber(keyword, optional, args, count, names, number);
+  return ReadNumber(parameter, args, count, names, number);
 }
 
-// A method that does `kDo` with the handle and a number: the argument `kKeyword`, else 1 where `kOptional`.
-template <class Handle, auto kDo, const char* kKeyword, bool kOptional = false>
+// A method that does `kDo` with the handle and a number: the argument, else 1 where it is optional.
+template <class Handle, auto kDo, const Parameter& kParameter>
 PyObject* NumberMethod(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   double number = 1;
   Handle* handle = HandleOf<Handle>(self);
-  if (handle == nullptr || !OneNumber(kKeyword, kOptional, args, count, names, &number)) {
+  if (handle == nullptr || !OneNumber(kParameter, args, count, names, &number)) {
     return nullptr;
   }
   kDo(*handle, number);
   Py_RETURN_NONE;
 }
 
-constexpr char kAmount[] = "amount";
-constexpr char kValue[] = "value";
+constexpr Parameter kInc = {"inc", "amount", true};
+constexpr Parameter kDec = {"dec", "amount", true};
+constexpr Parameter kSetTo = {"set", "value"};
+constexpr Parameter kObserveOne = {"observe", "amount"};
+constexpr Parameter kAddOne = {"add", "value"};
 
 constexpr auto kIncrement = [](Counter& counter, double by) { counter.Increment(by); };
 constexpr auto kAdd = [](Gauge& gauge, double by) { gauge.Add(by); };
@@ -93,8 +107,8 @@ struct Naming {
 bool ReadNaming(PyObject* group, PyObject* name, PyObject* help, PyObject* unit, PyObject* labels, Naming* naming) {
   std::string_view help_text;
   std::string_view unit_text;
-  if (!TextOf(group, &naming->group) || !TextOf(name, &naming->name) || !TextOf(help, &help_text) ||
-      !TextOf(unit, &unit_text)) {
+  if (!TextOf(group, "group", &naming->group) || !TextOf(name, "name", &naming->name) ||
+      !TextOf(help, "documentation", &help_text) || !TextOf(unit, "unit", &unit_text)) {
     return false;
   }
   naming->about.help = help_text;
@@ -168,17 +182,36 @@ PyObject* NewStream(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   static char* names[] = {kArguments[0], kArguments[1], nullptr};
   PyObject *group, *name;
   std::string_view group_text, name_text;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:Stream", names, &group, &name) || !TextOf(group, &group_text) ||
-      !TextOf(name, &name_text)) {
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:Stream", names, &group, &name) || !TextOf(group, "group", &group_text) ||
+      !TextOf(name, "name", &name_text)) {
     return nullptr;
   }
   return Make(type, true, Stream(group_text, name_text));
 }
 
+// super().__init_subclass__(**kwargs), for the type that has `methods`: a class may be made of others beside ours.
+PyObject* InitNextSubclass(PyMethodDef* methods, PyObject* type, PyObject* args, PyObject* kwargs) {
+  PyObject* ours = nullptr;
+  PyObject* mro = reinterpret_cast<PyTypeObject*>(type)->tp_mro;
+  for (Py_ssize_t i = 0; ours == nullptr && i < PyTuple_GET_SIZE(mro); ++i) {
+    PyObject* entry = PyTuple_GET_ITEM(mro, i);
+    ours = reinterpret_cast<PyTypeObject*>(entry)->tp_methods == methods ? entry : nullptr;
+  }
+  if (ours == nullptr) {
+    Py_RETURN_NONE;
+  }
+  PyObject* super = PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(&PySuper_Type), ours, type, nullptr);
+  PyObject* next = super == nullptr ? nullptr : PyObject_GetAttrString(super, "__init_subclass__");
+  PyObject* result = next == nullptr ? nullptr : PyObject_Call(next, args, kwargs);
+  Py_XDECREF(next);
+  Py_XDECREF(super);
+  return result;
+}
+
 // Gives a class that is made of one of the types its own descriptors of the hot methods: the interpreter calls a method without
 // detours only where the descriptor is of the object's very class. A method that the class defines itself stays.
 template <PyMethodDef* kMethods>
-PyObject* InitSubclass(PyObject* type, PyObject*) {
+PyObject* InitSubclass(PyObject* type, PyObject* args, PyObject* kwargs) {
   for (PyMethodDef* method = kMethods; (method->ml_flags & METH_CLASS) == 0; ++method) {
     PyObject* inherited = PyObject_GetAttrString(type, method->ml_name);
     if (inherited == nullptr) {
@@ -196,44 +229,44 @@ PyObject* InitSubclass(PyObject* type, PyObject*) {
       }
     }
   }
-  Py_RETURN_NONE;
+  return InitNextSubclass(kMethods, type, args, kwargs);
 }
 
 constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;
-constexpr int kOfClass = METH_NOARGS | METH_CLASS;
+constexpr int kOfClass = METH_VARARGS | METH_KEYWORDS | METH_CLASS;
 constexpr char kInitSubclassDoc[] = "Gives a class its own descriptors of the methods, which the interpreter calls faster.";
 
 // Each table: the hot methods, and then what is of the class.
 
 extern PyMethodDef counter_methods[];
 PyMethodDef counter_methods[] = {
-    {"inc", AsCFunction(&NumberMethod<Counter, kIncrement, kAmount, true>), kFast,
+    {"inc", AsCFunction(&NumberMethod<Counter, kIncrement, kInc>), kFast,
      "inc($self, /, amount=1)\n--\n\nAdds `amount`. A negative or non-finite one is ignored and counted as dropped."},
-    {"__init_subclass__", &InitSubclass<counter_methods>, kOfClass, kInitSubclassDoc},
+    {"__init_subclass__", AsCFunction(&InitSubclass<counter_methods>), kOfClass, kInitSubclassDoc},
     {nullptr, nullptr, 0, nullptr}};
 
 extern PyMethodDef gauge_methods[];
-PyMethodDef gauge_methods[] = {{"inc", AsCFunction(&NumberMethod<Gauge, kAdd, kAmount, true>), kFast,
+PyMethodDef gauge_methods[] = {{"inc", AsCFunction(&NumberMethod<Gauge, kAdd, kInc>), kFast,
                                 "inc($self, /, amount=1)\n--\n\nAdds `amount`; a gauge that was never set counts as 0."},
-                               {"dec", AsCFunction(&NumberMethod<Gauge, kSubtract, kAmount, true>), kFast,
+                               {"dec", AsCFunction(&NumberMethod<Gauge, kSubtract, kDec>), kFast,
                                 "dec($self, /, amount=1)\n--\n\nTakes `amount` away; a gauge that was never set counts as 0."},
-                               {"set", AsCFunction(&NumberMethod<Gauge, kSet, kValue>), kFast,
+                               {"set", AsCFunction(&NumberMethod<Gauge, kSet, kSetTo>), kFast,
                                 "set($self, /, value)\n--\n\nSets the value: any float, NaN and infinities too."},
-                               {"__init_subclass__", &InitSubclass<gauge_methods>, kOfClass, kInitSubclassDoc},
+                               {"__init_subclass__", AsCFunction(&InitSubclass<gauge_methods>), kOfClass, kInitSubclassDoc},
                                {nullptr, nullptr, 0, nullptr}};
 
 extern PyMethodDef histogram_methods[];
 PyMethodDef histogram_methods[] = {
-    {"observe", AsCFunction(&NumberMethod<Histogram, kObserve, kAmount>), kFast,
+    {"observe", AsCFunction(&NumberMethod<Histogram, kObserve, kObserveOne>), kFast,
      "observe($self, /, amount)\n--\n\nAdds one observation. NaN is ignored and counted as dropped."},
-    {"__init_subclass__", &InitSubclass<histogram_methods>, kOfClass, kInitSubclassDoc},
+    {"__init_subclass__", AsCFunction(&InitSubclass<histogram_methods>), kOfClass, kInitSubclassDoc},
     {nullptr, nullptr, 0, nullptr}};
 
 extern PyMethodDef stream_methods[];
 PyMethodDef stream_methods[] = {
-    {"add", AsCFunction(&NumberMethod<Stream, kAddValue, kValue>), kFast,
+    {"add", AsCFunction(&NumberMethod<Stream, kAddValue, kAddOne>), kFast,
      "add($self, /, value)\n--\n\nRecords a value. A NaN becomes the last value and has no part in sums and buckets."},
-    {"__init_subclass__", &InitSubclass<stream_methods>, kOfClass, kInitSubclassDoc},
+    {"__init_subclass__", AsCFunction(&InitSubclass<stream_methods>), kOfClass, kInitSubclassDoc},
     {nullptr, nullptr, 0, nullptr}};
 
 template <class Handle>

@@ -16,11 +16,9 @@
 
 namespace persia::metrics::python {
 
-// What Python calls with METH_FASTCALL | METH_KEYWORDS.
-using FastMethod = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
-
 // A method table holds functions of several types under one, as CPython prescribes.
-inline PyCFunction AsCFunction(FastMethod method) {
+template <class Method>
+PyCFunction AsCFunction(Method* method) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(method));
 }
 
@@ -38,11 +36,12 @@ PyObject* Guarded(Arguments... arguments) noexcept {
 bool AddInstrumentTypes(PyObject* module);
 bool AddFunctions(PyObject* module);
 
-// The text of a str, good for as long as the str is. False, with an exception set, for anything else. A lone surrogate, which
-// UTF-8 does not have, is an error here.
-bool TextOf(PyObject* object, std::string_view* text);
+// The text of a str, good for as long as the str is. False, with an exception set that names the `argument`, for anything else.
+// A lone surrogate, which UTF-8 does not have, is an error here.
+bool TextOf(PyObject* object, const char* argument, std::string_view* text);
 
-// Reads a sequence of (name, value) pairs of str. False: an exception is set.
+// Reads a sequence of (name, value) pairs of str. In a value, which comes in a training step, a lone surrogate is written as an
+// escape. False: an exception is set.
 bool LabelsOf(PyObject* pairs, LabelSet* labels);
 
 // The number that an object stands for: float, int, or what has __float__ (NumPy's, a tensor of one element).

@@ -42,16 +42,10 @@ class RegistryCopy::Copier {
   // A forked child has no thread of it, and its locks may be held for ever.
   [[nodiscard]] bool of_this_process() const { return getpid() == pid_; }
 
-  void Start() {
+  void Start() noexcept {
     const SignalsBlocked blocked;
     const std::lock_guard lock(state_mutex_);
-    try {
-      thread_ = std::thread(&Copier::Run, this);
-      started_ = running_ = true;
-    } catch (const std::system_error& error) {
-      internal::SayOnce(said_, std::string("no thread to copy a prometheus-cpp registry (") + error.what() +
-                                   "); it is copied at the end, and when CopyNow is called");
-    }
+    StartThread();
   }
 
   void Copy() noexcept PERSIA_EXCLUDES(copy_mutex_) try {
@@ -63,16 +57,20 @@ class RegistryCopy::Copier {
     SayNotCopied("it threw what is no std::exception");
   }
 
-  // Ends the thread, or, if it takes too long, leaves it.
-  void EndWithin(milliseconds at_most) {
-    std::unique_lock lock(state_mutex_);
+  // Has the thread make the last copy. False: there can be none.
+  bool BeginToEnd() noexcept {
+    const SignalsBlocked blocked;
+    const std::lock_guard lock(state_mutex_);
     stop_ = true;
     changed_.notify_all();
-    if (!started_) {
-      lock.unlock();
-      return Copy();
-    }
-    if (changed_.wait_for(lock, at_most, [this] { return !running_; })) {
+    StartThread();
+    return started_;
+  }
+
+  // Ends the thread, or, if it takes too long, leaves it. REQUIRES: BeginToEnd() was true.
+  void EndUntil(std::chrono::steady_clock::time_point deadline) {
+    std::unique_lock lock(state_mutex_);
+    if (changed_.wait_until(lock, deadline, [this] { return !running_; })) {
       JoinThread(lock);
     }
   }
@@ -87,6 +85,26 @@ class RegistryCopy::Copier {
   }
 
  private:
+  // Unless there was one, or there is no place for one. REQUIRES: state_mutex_ is held.
+  void StartThread() noexcept {
+    if (started_) {
+      return;
+    }
+    try {
+      thread_ = std::thread(&Copier::Run, this);
+      started_ = running_ = true;
+    } catch (const std::exception& error) {
+      SayNoThread(error.what());
+    }
+  }
+
+  // What is said where memory may be out is not worth an end of the program.
+  void SayNoThread(const char* why) noexcept try {
+    internal::SayOnce(said_, std::string("no thread to copy a prometheus-cpp registry (") + why +
+                                 "); it is copied at the end, and when CopyNow is called");
+  } catch (const std::bad_alloc&) {
+  }
+
   void SayNotCopied(const char* why) noexcept try {
     internal::SayOnce(said_, std::string("a prometheus-cpp registry was not copied, and will be tried again: ") + why);
   } catch (const std::bad_alloc&) {
@@ -158,17 +176,19 @@ class LiveCopies {
   // A copy that is an object in static storage is destroyed before this is called: it was made after the handler was set.
   LiveCopies() { std::atexit(&AtExit); }
 
-  static void AtExit() {
+  // One that blocks shall not take the time of the others: all are told before any is waited for.
+  static void AtExit() noexcept try {
     std::vector<Pointer> copiers;
     {
       const std::lock_guard lock(Get().mutex_);
       copiers = Get().copiers_;
     }
-    for (const Pointer& copier : copiers) {
-      if (copier->of_this_process()) {
-        copier->EndWithin(kPatienceAtExit);
-      }
-    }
+    std::erase_if(copiers, [](const Pointer& copier) { return !copier->of_this_process(); });
+    const auto deadline = std::chrono::steady_clock::now() + kPatienceAtExit;
+    const auto in_place = std::partition(copiers.begin(), copiers.end(), [](const Pointer& c) { return c->BeginToEnd(); });
+    std::for_each(copiers.begin(), in_place, [&](const Pointer& copier) { copier->EndUntil(deadline); });
+    std::for_each(in_place, copiers.end(), [](const Pointer& copier) { copier->Copy(); });
+  } catch (const std::exception&) {  // no memory: what was copied last stays
   }
 
   ForkSafeMutex<LiveCopies> mutex_;
@@ -188,8 +208,9 @@ RegistryCopy::RegistryCopy(std::shared_ptr<prometheus::Collectable> registry, mi
     copier_ = std::make_shared<Copier>(std::move(registry), interval);
     LiveCopies::Get().Add(copier_);
     copier_->Start();
-  } catch (const std::exception& error) {
-    internal::SayOnce(said, std::string("a prometheus-cpp registry is not copied by itself: ") + error.what());
+  } catch (const std::exception&) {
+    // The text is a constant, since it is memory that is out.
+    internal::SayOnce(said, "no memory to copy a prometheus-cpp registry; it is copied when CopyNow is called, if at all");
   }
 }
 

@@ -31,20 +31,18 @@ bool SameBounds(const std::vector<double>& a, const std::vector<double>& b) {
                     [](double x, double y) { return std::bit_cast<uint64_t>(x) == std::bit_cast<uint64_t>(y); });
 }
 
-// One for each bound and one above the last, not cumulative.
-std::vector<uint64_t> BucketsOf(const ClientMetric::Histogram& histogram) {
-  std::vector<uint64_t> buckets;
-  uint64_t below = 0;
+// Cumulative counts, one for each bound and one for all.
+std::vector<uint64_t> CountsOf(const ClientMetric::Histogram& histogram) {
+  std::vector<uint64_t> counts;
   uint64_t most = histogram.sample_count;
   for (const auto& bucket : histogram.bucket) {
     most = std::max(most, bucket.cumulative_count);
     if (!std::isinf(bucket.upper_bound)) {
-      buckets.push_back(std::max(bucket.cumulative_count, below) - below);
-      below += buckets.back();
+      counts.push_back(std::max(bucket.cumulative_count, counts.empty() ? 0 : counts.back()));
     }
   }
-  buckets.push_back(most - below);
-  return buckets;
+  counts.push_back(most);
+  return counts;
 }
 
 std::vector<double> QuantilesOf(const ClientMetric::Summary& summary) {
@@ -90,14 +88,24 @@ void SeriesCopier::CounterCopy::Update(double now) {
 }
 
 void SeriesCopier::HistogramCopy::Update(const std::vector<uint64_t>& now, double sum) {
-  // A bucket never falls but by beginning again from zero, and then all of them and the sum do.
+  // A cumulative count never falls but by beginning again from zero, and then all of them and the sum do.
   if (now.size() != last.size() || !std::equal(now.begin(), now.end(), last.begin(), std::greater_equal<>())) {
-    last.assign(now.size(), 0);
+    added.assign(now.size(), 0);
     last_sum = 0;
   }
-  std::vector<uint64_t> added(now.size());
-  std::transform(now.begin(), now.end(), last.begin(), added.begin(), std::minus<>());
-  to.Add(added, Added(last_sum, sum));
+  // A registry may be read while it counts, some bounds before an observation and some after. Added is what takes no count
+  // above the registry's, now or ever. What is not everywhere yet waits, or stands in a higher bucket until more comes.
+  std::vector<uint64_t> buckets(now.size());
+  uint64_t most = UINT64_MAX;  // that all up to here may grow by
+  for (size_t i = now.size(); i-- > 0;) {
+    most = std::min(most, now[i] - added[i]);
+    buckets[i] = most;
+  }
+  for (size_t i = now.size(); i-- > 0;) {
+    added[i] += buckets[i];
+    buckets[i] -= i > 0 ? buckets[i - 1] : 0;
+  }
+  to.Add(buckets, Added(last_sum, sum));
   last = now;
   last_sum = std::isnan(sum) ? last_sum : sum;
 }
@@ -149,7 +157,7 @@ SeriesCopier::Series SeriesCopier::MakeSeries(const MetricFamily& family, const 
     case MetricType::Histogram: {
       std::vector<double> bounds = BoundsOf(metric.histogram);
       const internal::BucketedHistogram to("", family.name, bounds, about);
-      return {HistogramCopy{.to = to, .bounds = std::move(bounds), .last = {}}};
+      return {HistogramCopy{.to = to, .bounds = std::move(bounds), .last = {}, .added = {}}};
     }
     case MetricType::Summary:
       return {
@@ -170,7 +178,7 @@ void SeriesCopier::Update(const MetricFamily& family, const ClientMetric& metric
                                                  "\" of a prometheus-cpp registry came again with other bounds, and is not "
                                                  "copied while it has them");
     }
-    histogram->Update(BucketsOf(metric.histogram), metric.histogram.sample_sum);
+    histogram->Update(CountsOf(metric.histogram), metric.histogram.sample_sum);
   } else if (auto* summary = std::get_if<SummaryCopy>(&series->copy)) {
     UpdateSummary(family, metric, summary);
   }

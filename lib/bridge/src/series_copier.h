@@ -38,7 +38,9 @@ class SeriesCopier {
   struct HistogramCopy {
     internal::BucketedHistogram to;
     std::vector<double> bounds;
-    std::vector<uint64_t> last;  // not cumulative
+    // Cumulative: what the registry showed, and what of it was added here.
+    std::vector<uint64_t> last;
+    std::vector<uint64_t> added;
     double last_sum = 0;
     void Update(const std::vector<uint64_t>& now, double sum);
   };

@@ -3,6 +3,7 @@
 #include <prometheus/counter.h>
 #include <prometheus/gauge.h>
 #include <prometheus/registry.h>
+#include <pthread.h>
 
 #include <atomic>
 #include <chrono>
@@ -15,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "out_of_memory.h"
 #include "persia/metrics/instruments.h"
 #include "persia/metrics/prometheus_cpp.h"
 #include "said.h"
@@ -28,6 +30,38 @@ using prometheus::MetricFamily;
 using prometheus::MetricType;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+// Threads cannot be made: no stack is so large.
+class NoThreads {
+ public:
+  NoThreads() {
+    pthread_attr_init(&before_);
+    pthread_getattr_default_np(&before_);
+    pthread_attr_t huge;
+    pthread_attr_init(&huge);
+    pthread_attr_setstacksize(&huge, size_t{1} << 46);
+    pthread_setattr_default_np(&huge);
+    pthread_attr_destroy(&huge);
+  }
+  ~NoThreads() {
+    pthread_setattr_default_np(&before_);
+    pthread_attr_destroy(&before_);
+  }
+  NoThreads(const NoThreads&) = delete;
+  NoThreads& operator=(const NoThreads&) = delete;
+
+ private:
+  pthread_attr_t before_;
+};
+
+class Stuck : public prometheus::Collectable {
+ public:
+  [[nodiscard]] std::vector<MetricFamily> Collect() const override {
+    for (;;) {
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+    }
+  }
+};
 
 // A copy that is never destroyed; its pointer stays, so that nobody calls it a leak.
 void MakeForEver(std::shared_ptr<prometheus::Collectable> registry) {
@@ -91,19 +125,52 @@ TEST_F(RegistryCopyLifeTest, WhatDestructorsOfGlobalsCountIsCopiedByAGlobalThatO
   EXPECT_EQ(OnlySegment().series.at("/c").whole, 6U);
 }
 
-TEST_F(RegistryCopyLifeTest, RegistryThatBlocksHoldsUpAnExitForSecondsOnly) {
-  class Stuck : public prometheus::Collectable {
-   public:
-    [[nodiscard]] std::vector<MetricFamily> Collect() const override {
-      for (;;) {
-        std::this_thread::sleep_for(std::chrono::seconds(1));
-      }
-    }
-  };
+TEST_F(RegistryCopyLifeTest, RegistriesThatBlockHoldUpAnExitForTwoSecondsTogether) {
+  const auto begin = std::chrono::steady_clock::now();
   const auto outcome = RunWorker([] {
-    Counter("g", "c").Increment();
-    MakeForEver(std::make_shared<Stuck>());
+    const auto said = std::make_shared<Said>();
+    for (int i = 0; i < 3; ++i) {
+      MakeForEver(std::make_shared<Stuck>());
+    }
+    MakeForEver(said);
+    {
+      const NoThreads no_threads;
+      MakeForEver(std::make_shared<Stuck>());
+    }
+    said->Say({CounterFamily("c", 5)});
     std::exit(0);
+  });
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(4));
+  EXPECT_EQ(outcome.wait_status, 0) << outcome.error_output;
+  EXPECT_EQ(OnlySegment().series.at("/c").whole, 5U);
+}
+
+TEST_F(RegistryCopyLifeTest, WithoutAThreadItIsCopiedWhenAskedAndAtTheEnd) {
+  const auto outcome = RunWorker([] {
+    const NoThreads no_threads;
+    const auto said = std::make_shared<Said>();
+    MakeForEver(said);
+    said->Say({CounterFamily("c", 5)});
+    std::exit(0);
+  });
+  EXPECT_EQ(outcome.wait_status, 0) << outcome.error_output;
+  EXPECT_EQ(outcome.LinesOfErrorOutput(), 1) << outcome.error_output;
+  EXPECT_EQ(OnlySegment().series.at("/c").whole, 5U);
+}
+
+TEST_F(RegistryCopyLifeTest, MemoryThatIsOutEndsNoProgram) {
+  const auto outcome = RunWorker([] {
+    const auto said = std::make_shared<Said>();
+    said->Say({CounterFamily("c", 5)});
+    for (int left = 0; left < 60; ++left) {
+      allocations_left = left;
+      {
+        RegistryCopy copy(said, kNever);
+        copy.CopyNow();
+      }
+      allocations_left = kAnyNumberOfAllocations;
+    }
+    Counter("g", "c").Increment();
   });
   EXPECT_EQ(outcome.wait_status, 0) << outcome.error_output;
   EXPECT_EQ(OnlySegment().series.at("g/c").whole, 1U);

@@ -6,6 +6,7 @@
 #include <prometheus/registry.h>
 #include <prometheus/summary.h>
 
+#include <filesystem>
 #include <limits>
 #include <memory>
 #include <string>
@@ -23,6 +24,16 @@ using prometheus::MetricType;
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+// With the bounds 1, 2, ... and infinity, and these cumulative counts.
+prometheus::MetricFamily HistogramFamily(const std::vector<uint64_t>& counts, double sum) {
+  ClientMetric metric;
+  metric.histogram = {counts.back(), sum, {}};
+  for (size_t i = 0; i < counts.size(); ++i) {
+    metric.histogram.bucket.push_back({counts[i], i + 1 < counts.size() ? static_cast<double>(i + 1) : kInf});
+  }
+  return {"h", "", MetricType::Histogram, {metric}};
+}
 
 class RegistryCopyTest : public WorkerTest {
  protected:
@@ -96,22 +107,71 @@ TEST_F(RegistryCopyTest, CounterThatIsNoneAddsNothing) {
   EXPECT_EQ(segment.dropped, std::vector<uint64_t>(segment.dropped.size(), 0));
 }
 
+TEST_F(RegistryCopyTest, HistogramThatIsReadWhileItCountsIsCountedOnce) {
+  const struct {
+    const char* what;
+    std::vector<std::vector<uint64_t>> shown;  // cumulative
+    std::vector<uint64_t> buckets;
+  } cases[] = {
+      {"the last bound late", {{100, 200, 300}, {101, 201, 300}, {101, 201, 301}}, {101, 100, 100}},
+      {"the first bound late", {{100, 200, 300}, {100, 200, 301}, {101, 201, 301}, {101, 201, 302}}, {101, 100, 101}},
+      {"the middle late", {{1, 2, 3}, {2, 2, 4}, {2, 3, 4}, {2, 3, 5}}, {2, 1, 2}},
+      {"never whole", {{1, 2, 3}, {2, 3, 3}, {4, 4, 4}, {4, 5, 6}}, {4, 1, 1}},
+  };
+  for (const auto& one : cases) {
+    const auto segment = SegmentOf([&] {
+      const auto said = std::make_shared<Said>();
+      said->Say({HistogramFamily(one.shown.front(), 0)});
+      RegistryCopy copy(said, kNever);
+      for (const auto& counts : one.shown) {
+        said->Say({HistogramFamily(counts, 0)});
+        copy.CopyNow();
+      }
+    });
+    EXPECT_EQ(segment.series.at("/h").buckets, one.buckets) << one.what;
+    std::filesystem::remove_all(directory());
+    std::filesystem::create_directory(directory());
+  }
+}
+
+TEST_F(RegistryCopyTest, SumOfASummaryStaysAtTheHighestThatItHasBeen) {
+  const auto segment = SegmentOf([] {
+    const auto said = std::make_shared<Said>();
+    const auto show = [&](const std::string& name, uint64_t count, double sum) {
+      ClientMetric metric;
+      metric.summary.sample_count = count;
+      metric.summary.sample_sum = sum;
+      said->Say({{name, "", MetricType::Summary, {metric}}});
+    };
+    show("falls", 1, 5);
+    RegistryCopy copy(said, kNever);
+    copy.CopyNow();
+    uint64_t count = 1;
+    for (const double sum : {3.0, 4.0, 6.0, -1.0}) {
+      show("falls", ++count, sum);
+      copy.CopyNow();
+    }
+    show("negative", 1, -2);
+    copy.CopyNow();
+  });
+  EXPECT_EQ(segment.series.at("/falls_count").whole, 5U);
+  EXPECT_EQ(segment.series.at("/falls_sum").whole, 6U);
+  EXPECT_EQ(segment.series.at("/negative_count").whole, 1U);
+  EXPECT_EQ(segment.series.at("/negative_sum").whole, 0U);
+}
+
 TEST_F(RegistryCopyTest, HistogramThatFellCountsFromZeroAgain) {
   const auto segment = SegmentOf([] {
     const auto said = std::make_shared<Said>();
-    const auto show = [&](std::vector<ClientMetric::Bucket> buckets, uint64_t count, double sum) {
-      ClientMetric metric;
-      metric.histogram = {count, sum, std::move(buckets)};
-      said->Say({{"h", "", MetricType::Histogram, {metric}}});
-    };
-    show({{2, 1}, {3, 2}, {4, kInf}}, 4, 8);
+    const auto show = [&](std::vector<uint64_t> counts, double sum) { said->Say({HistogramFamily(counts, sum)}); };
+    show({2, 3, 4}, 8);
     RegistryCopy copy(said, kNever);
     copy.CopyNow();
-    show({{3, 1}, {4, 2}, {5, kInf}}, 5, kNan);
+    show({3, 4, 5}, kNan);
     copy.CopyNow();
-    show({{3, 1}, {4, 2}, {5, kInf}}, 5, 9);
+    show({3, 4, 5}, 9);
     copy.CopyNow();
-    show({{1, 1}, {9, 2}, {9, kInf}}, 9, 10);
+    show({1, 9, 9}, 10);
     copy.CopyNow();
   });
   EXPECT_EQ(segment.series.at("/h").buckets, (std::vector<uint64_t>{4, 9, 1}));

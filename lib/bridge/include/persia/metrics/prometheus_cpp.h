@@ -40,16 +40,20 @@ PERSIA_METRICS_API std::shared_ptr<prometheus::Collectable> AsCollectable() noex
 // taken up; of one that goes, the last values stay.
 //   counters    by the difference to the last copy; one that fell has begun again from zero, and all of it is added
 //   gauges      as they are; untyped metrics too, and info metrics as a 1 named `<name>_info`
-//   histograms  by the differences of buckets and sum. The series of a family share their bounds, at most 500: one with others
-//               is refused with a line
+//   histograms  by the differences of buckets and sum; a cumulative count that fell has begun again. The series of a family
+//   share
+//               their bounds, at most 500: one with others is refused with a line
 //   summaries   as the counters `<name>_count` and `<name>_sum` and the gauges `<name>{quantile="0.5"}`; the agent owns that
-//               label and shows it as `exported_quantile`, unless a rule says otherwise
+//               label and shows it as `exported_quantile`, unless a rule says otherwise. A counter cannot fall: where
+//               observations are negative, `<name>_sum` stays at the highest that the sum has been, and at 0 below that
 //
 // One for each registry, for as long as the process counts: a second one would count all of it again. A forked child copies
 // nothing; what it counts on its own goes into a registry of its own. A registry that throws or blocks costs its copy only, but
-// for a destructor, which waits for the copy that is under way. At exit that is waited for two seconds at most.
+// for a destructor, which waits for the copy that is under way. At exit all copies together are waited for two seconds at most;
+// one for which there could be no thread, neither before nor then, is made in place, for as long as it takes.
 class PERSIA_METRICS_API RegistryCopy {
  public:
+  // An `interval` is from 10 ms to a day; one beyond is taken for the nearer of these.
   explicit RegistryCopy(std::shared_ptr<prometheus::Collectable> registry,
                         std::chrono::milliseconds interval = std::chrono::seconds(1)) noexcept;
   ~RegistryCopy();

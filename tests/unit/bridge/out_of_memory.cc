@@ -1,0 +1,26 @@
+#include "out_of_memory.h"
+
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+
+namespace persia::metrics::testing {
+
+thread_local int allocations_left = kAnyNumberOfAllocations;
+
+}  // namespace persia::metrics::testing
+
+void* operator new(size_t bytes) {
+  int& left = persia::metrics::testing::allocations_left;
+  if (left == 0) {
+    throw std::bad_alloc();
+  }
+  left -= left > 0 ? 1 : 0;
+  if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) {
+    return memory;
+  }
+  throw std::bad_alloc();
+}
+
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }

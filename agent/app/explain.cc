@@ -45,7 +45,7 @@ std::string RuleLine(const MappingRules* rules, const MappingRule* rule) {
   }
   std::string out = rule->place + ": " + (rule->regex ? "regex " : "") + rule->match;
   if (rule->group != "*") {
-    out += " in group " + rule->group;
+    out += rule->group.empty() ? " in the empty group" : " in group " + rule->group;
   }
   return out;
 }

@@ -64,7 +64,7 @@ int CheckConfigCommand(const Config& config) {
     std::printf("%-24s %s\n", (std::string(setting.key.empty() ? setting.flag.substr(2) : setting.key) + ":").c_str(),
                 value.empty() ? ("(" + std::string(setting.default_text) + ")").c_str() : value.c_str());
   }
-  return kExitDone;
+  return std::fflush(stdout) == 0 && std::ferror(stdout) == 0 ? kExitDone : kExitFailed;
 }
 
 }  // namespace persia::agent

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "app/bundled_mapping.h"
+#include "app/mapping_nodes.h"
 #include "app/mapping_values.h"
-#include "app/nearest.h"
 #include "app/text.h"
 #include "app/yaml_document.h"
 #include "model/naming.h"
@@ -37,6 +37,10 @@ constexpr std::string_view kRuleKeys[] = {"match",
                                           "summary_options",
                                           "action",
                                           "honor_labels"};
+// What says which metrics a rule is about; and what has a meaning for streams only.
+constexpr std::string_view kMatchKeys[] = {"match", "match_type", "match_metric_type", "group", "action"};
+constexpr std::string_view kStreamKeys[] = {
+    "type", "observer_type", "ttl", "buckets", "quantiles", "histogram_options", "summary_options"};
 constexpr std::string_view kDefaultKeys[] = {"match_type",
                                              "group",
                                              "type",
@@ -50,10 +54,14 @@ constexpr std::string_view kDefaultKeys[] = {"match_type",
 constexpr std::string_view kHistogramKeys[] = {"buckets", "native_histogram_bucket_factor", "native_histogram_max_buckets"};
 constexpr std::string_view kSummaryKeys[] = {"quantiles", "max_age", "age_buckets", "buf_cap"};
 
+bool IsOneOf(std::string_view word, std::span<const std::string_view> words) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
 // Walks one file's tree; errors and notes go to the MappingFile.
-class MappingReader {
+class MappingReader : NodeReader {
  public:
-  MappingReader(const std::string& name, MappingFile& file) : name_(name), file_(file) {}
+  MappingReader(const std::string& name, MappingFile& file) : NodeReader(name, file.errors, file.notes), file_(file) {}
 
   void Read(const YamlNode& root) {
     if (root.kind != YamlNode::Kind::kMap) {
@@ -84,74 +92,6 @@ class MappingReader {
   }
 
  private:
-  // By key, each once; the key's own node and the value's.
-  using Entries = std::map<std::string, std::pair<const YamlNode*, const YamlNode*>>;
-
-  static const YamlNode* Find(const Entries& entries, const std::string& key) {
-    const auto found = entries.find(key);
-    return found == entries.end() ? nullptr : found->second.second;
-  }
-
-  // A map's entries whose keys are known; keys that are not, or that stand twice, or without a value, are errors.
-  Entries EntriesOf(const YamlNode& map, std::span<const std::string_view> known, const std::string& prefix) {
-    Entries out;
-    for (const YamlNode::Entry& entry : map.entries) {
-      const std::string& key = entry.key->text;
-      if (entry.key->kind != YamlNode::Kind::kScalar || std::find(known.begin(), known.end(), key) == known.end()) {
-        std::string list;
-        for (const std::string_view word : known) list += (list.empty() ? "" : ", ") + std::string(word);
-        const std::string meant = DidYouMean(key, known);
-        Fail(*entry.key, prefix + "unknown key " + Quoted(key) + (meant.empty() ? " (" + list + ")" : meant));
-      } else if (const auto [first, is_new] = out.try_emplace(key, entry.key.get(), entry.value.get()); !is_new) {
-        Fail(*entry.key, prefix + Quoted(key) + " is given twice: first in line " + std::to_string(first->second.first->line));
-      } else if (entry.value->kind == YamlNode::Kind::kNull) {
-        Fail(*entry.key, prefix + key + ": the value is missing");
-        out.erase(first);
-      }
-    }
-    return out;
-  }
-
-  // The text under `key`, if there is one.
-  std::optional<std::string> Text(const Entries& entries, const std::string& key) {
-    const YamlNode* value = Find(entries, key);
-    if (value == nullptr) return std::nullopt;
-    if (value->kind != YamlNode::Kind::kScalar) {
-      Fail(*value, key + ": expected a text, found " + std::string(value->KindName()));
-      return std::nullopt;
-    }
-    return value->text;
-  }
-
-  // What `parse` makes of the text under `key`.
-  template <class T>
-  std::optional<T> Parsed(const Entries& entries, const std::string& key, Result<T> (*parse)(std::string_view)) {
-    const auto text = Text(entries, key);
-    if (!text) return std::nullopt;
-    Result<T> value = parse(*text);
-    if (!value.ok()) {
-      Fail(*Find(entries, key), value.error());
-      return std::nullopt;
-    }
-    return std::move(value).value();
-  }
-
-  std::optional<size_t> Word(const Entries& entries, const std::string& key, std::span<const std::string_view> words) {
-    const auto text = Text(entries, key);
-    if (!text) return std::nullopt;
-    const auto found = std::find(words.begin(), words.end(), *text);
-    if (found != words.end()) return static_cast<size_t>(found - words.begin());
-    std::string list;
-    for (const std::string_view word : words) list += (list.empty() ? "" : ", ") + std::string(word);
-    Fail(*Find(entries, key), key + ": " + Quoted(*text) + " is not one of: " + list + DidYouMean(*text, words));
-    return std::nullopt;
-  }
-
-  bool Boolean(const Entries& entries, const std::string& key) {
-    static constexpr std::string_view kWords[] = {"false", "true"};
-    return Word(entries, key, kWords) == 1;
-  }
-
   // What rule and defaults have in common. `shape` has the defaults already.
   void ReadCommon(const Entries& entries, MappingRule& rule) {
     static constexpr std::string_view kMatchTypes[] = {"glob", "regex"};
@@ -206,6 +146,10 @@ class MappingReader {
     const Entries entries = EntriesOf(node, kDefaultKeys, "defaults: ");
     ReadCommon(entries, defaults_);
     ReadType(entries, defaults_);
+    if (const std::string why = WhyNoGroup(defaults_.group); !why.empty()) {
+      Fail(*Find(entries, "group"), "defaults: group: " + Quoted(defaults_.group) + " " + why);
+      defaults_.group = "*";  // said once, and not for each rule
+    }
     most_specific_ = Boolean(entries, "glob_disable_ordering");
   }
 
@@ -215,16 +159,21 @@ class MappingReader {
     }
     const Entries entries = EntriesOf(node, kRuleKeys, "");
     MappingRule rule = defaults_;
-    rule.place = name_ + ":" + std::to_string(node.line);
+    rule.place = name() + ":" + std::to_string(node.line);
     const auto match = Text(entries, "match");
-    if (!match && !entries.contains("match")) {
+    const auto is_match = [](const YamlNode::Entry& entry) { return entry.key->text == "match"; };
+    if (std::none_of(node.entries.begin(), node.entries.end(), is_match)) {
       Fail(node, "a rule without match");
     }
     rule.match = match.value_or("x");  // what is wrong with it is said already
     ReadCommon(entries, rule);
     ReadRuleType(entries, rule);
     if (const auto types = Parsed(entries, "match_metric_type", ParseMatchedTypes)) rule.types = *types;
-    if (const auto scale = Parsed(entries, "scale", ParseScale)) rule.scale = *scale;
+    if (const YamlNode* scale = Find(entries, "scale")) {
+      std::vector<BadValue> bad;
+      rule.scale = ReadScale(*scale, bad);
+      for (const BadValue& value : bad) Fail(*value.at, value.what);
+    }
     rule.help = Text(entries, "help").value_or("");
     rule.honor_labels = Boolean(entries, "honor_labels");
     static constexpr std::string_view kActions[] = {"map", "drop"};
@@ -274,22 +223,39 @@ class MappingReader {
       } else if (!places.try_emplace(key, entry.value.get()).second) {
         Fail(*entry.key, "labels: " + Quoted(name) + " is given twice");
       } else {
-        if (const std::string shown = SanitizeLabelName(name); name != kRoleLabel && shown != name) {
-          Note(*entry.key, "label " + name + " belongs to the agent or a format; it is shown as " + shown);
-        }
         rule.labels.emplace_back(name, entry.value->text);
       }
     }
+    for (const YamlNode::Entry& entry : labels.entries) {
+      const std::string& name = entry.key->text;
+      const std::string shown = SanitizeLabelName(name);
+      if (shown != name && name != kRoleLabel && WhyNoLabelName(name).empty()) {
+        Note(*entry.key, "label " + name + " belongs to the agent or a format; it is shown as " + ShownAs(name, rule));
+      }
+    }
+  }
+
+  // With a number, where the rule has another label that is shown under the same name.
+  static std::string ShownAs(const std::string& name, const MappingRule& rule) {
+    Labels labels;
+    for (const auto& label : rule.labels) {
+      if (label.first != kRoleLabel) labels.emplace_back(label.first, label.first);
+    }
+    std::sort(labels.begin(), labels.end());
+    labels = ExposedLabels(labels);
+    const auto shown = std::find_if(labels.begin(), labels.end(), [&](const auto& label) { return label.second == name; });
+    return shown == labels.end() ? SanitizeLabelName(name) : shown->first;
   }
 
   void NoteWhatDoesNothing(const YamlNode& node, const Entries& entries, const MappingRule& rule) {
     const bool streams =
         rule.types.empty() || std::find(rule.types.begin(), rule.types.end(), MetricType::kUntyped) != rule.types.end();
-    for (const char* key : {"type", "observer_type", "ttl"}) {
-      if (!streams && entries.contains(key)) {
-        Note(*entries.at(key).first, std::string(key) + " has no effect: the rule matches no streams, and what is a " +
-                                         "counter, gauge or histogram in the program stays one");
-      }
+    if (rule.drop) {
+      NoteKeys(node, entries, "the rule drops what it matches",
+               [](const std::string& key) { return !IsOneOf(key, kMatchKeys); });
+    } else if (!streams) {
+      NoteKeys(node, entries, "the rule matches no streams, and what is a counter, gauge or histogram in the program stays one",
+               [](const std::string& key) { return IsOneOf(key, kStreamKeys); });
     }
     // Only what is the same to the letter: whether a regex shadows another nobody can say.
     const auto [first, is_new] = seen_.try_emplace(std::tuple(rule.regex, rule.match, rule.group, rule.types), node.line);
@@ -298,13 +264,20 @@ class MappingReader {
     }
   }
 
-  void Fail(const YamlNode& at, const std::string& what) { file_.errors.push_back(Line(at, what)); }
-  void Note(const YamlNode& at, const std::string& what) { file_.notes.push_back(Line(at, what)); }
-  [[nodiscard]] std::string Line(const YamlNode& at, const std::string& what) const {
-    return name_ + ":" + std::to_string(at.line) + ":" + std::to_string(at.column) + ": " + OneLine(what);
+  // One note for all keys that `useless` takes, at the first of them.
+  void NoteKeys(const YamlNode& rule, const Entries& entries, const std::string& why, bool (*useless)(const std::string&)) {
+    std::string list;
+    const YamlNode* first = nullptr;
+    int count = 0;
+    for (const YamlNode::Entry& entry : rule.entries) {
+      if (entries.contains(entry.key->text) && useless(entry.key->text)) {
+        list += (count++ == 0 ? "" : ", ") + entry.key->text;
+        first = first == nullptr ? entry.key.get() : first;
+      }
+    }
+    if (first != nullptr) Note(*first, list + (count == 1 ? " has" : " have") + " no effect: " + why);
   }
 
-  const std::string name_;
   MappingFile& file_;
   MappingRule defaults_;
   bool most_specific_ = false;

@@ -73,8 +73,8 @@ Result<std::vector<MetricType>> ParseMatchedTypes(std::string_view text) {
 
 Result<std::chrono::milliseconds> ParseTtl(std::string_view text) {
   static constexpr std::pair<std::string_view, double> kUnits[] = {
-      // In the order in which they are tried: "ms" before "m".
-      {"ns", 1e-9}, {"us", 1e-6}, {"µs", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"m", 60}, {"h", 3600}};
+      // In the order in which they are tried: "ms" before "m". Unicode has the micro sign twice, as Go does.
+      {"ns", 1e-9}, {"us", 1e-6}, {"\u00b5s", 1e-6}, {"\u03bcs", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"m", 60}, {"h", 3600}};
   const Error bad{Quoted(text) + " is not a duration (30s, 5m, 1m20s; 0: for ever)"};
   if (text == "0") {
     return std::chrono::milliseconds(0);
@@ -103,10 +103,12 @@ Result<std::chrono::milliseconds> ParseTtl(std::string_view text) {
   return std::chrono::milliseconds(static_cast<int64_t>(std::ceil(seconds * 1000)));
 }
 
-Result<double> ParseScale(std::string_view text) {
+double ReadScale(const YamlNode& value, std::vector<BadValue>& bad) {
   double scale = 0;
-  if (!ParseNumber(text, scale) || !(scale >= 1e-100 && scale <= 1e100)) {
-    return Error{Quoted(text) + " is not a number to multiply by (0.001: milliseconds to seconds)"};
+  if (!ReadNumber(value, scale) || !(scale >= 1e-100 && scale <= 1e100)) {
+    bad.push_back({&value, Found(value) + " is not a number to multiply by (0.001: milliseconds to seconds)" +
+                               (value.quoted ? "; leave out the quotes" : "")});
+    return 1;
   }
   return scale;
 }

@@ -18,13 +18,14 @@ Result<MetricType> ParseStreamType(std::string_view text);
 Result<std::vector<MetricType>> ParseMatchedTypes(std::string_view text);
 // As Go writes durations: 1m20s, 500ms, 1.5h; a bare 0 too.
 Result<std::chrono::milliseconds> ParseTtl(std::string_view text);
-Result<double> ParseScale(std::string_view text);
 
 // What is wrong with such a value, and where.
 struct BadValue {
   const YamlNode* at;
   std::string what;
 };
+// A bare number.
+double ReadScale(const YamlNode& value, std::vector<BadValue>& bad);
 // A list of numbers that ascend. Empty `bad`: it is good.
 std::vector<double> ReadBuckets(const YamlNode& list, std::vector<BadValue>& bad);
 // A list of numbers between 0 and 1, or of maps with one under `quantile`, as statsd_exporter has it. Given in ascending order.

@@ -37,7 +37,7 @@ struct GlobTree::Search {
       return;
     }
     if (depth == components.size()) {
-      const auto found = std::find_if(node.numbers.begin(), node.numbers.end(), accept);
+      const auto found = std::find_if(node.numbers.begin(), node.numbers.end(), std::ref(accept));
       if (found != node.numbers.end() && *found < best) {
         best = *found;
         best_captures = captures;

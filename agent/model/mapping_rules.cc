@@ -9,7 +9,8 @@
 namespace persia::agent {
 namespace {
 
-constexpr size_t kMostCached = 100'000;
+// More than the default of max_series, or a job within it would fill it over and over.
+constexpr size_t kMostCached = 250'000;
 constexpr double kUsualQuantiles[] = {0.5, 0.9, 0.99};
 
 // Names are bytes of any kind, so the group's size tells where it ends.
@@ -78,6 +79,8 @@ Labels RuleLabels(Labels labels) {
 
 }  // namespace
 
+std::string WhyNoGroup(std::string_view group) { return group.empty() ? "" : GlobTree::WhyBad(group); }
+
 std::shared_ptr<const MappingRules> MappingRules::Compile(std::vector<MappingRule> rules, Options options,
                                                           std::vector<RuleProblem>& problems) {
   std::shared_ptr<MappingRules> out(new MappingRules);
@@ -96,7 +99,7 @@ void MappingRules::CompileRule(size_t index, std::vector<RuleProblem>& problems)
   const auto fail = [&](std::string key, const std::string& value, std::string what) {
     problems.push_back({index, std::move(key), value, std::move(what)});
   };
-  if (std::string why = GlobTree::WhyBad(rule.group); !why.empty()) {
+  if (std::string why = WhyNoGroup(rule.group); !why.empty()) {
     fail("group", rule.group, std::move(why));
   }
   int captures = 0;

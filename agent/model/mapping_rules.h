@@ -38,7 +38,7 @@ struct MappingRule {
   std::string place = {};  // where it stands: "mapping.yaml:12"
   std::string match = {};
   bool regex = false;       // `match` is a regular expression, to be found anywhere in the name; else a glob (glob_tree.h)
-  std::string group = "*";  // a glob too; a bare * is any group
+  std::string group = "*";  // a glob too, a bare * is any group; or empty, which is the empty group
   // Of which types metrics must be; empty: of any. kUntyped: streams.
   std::vector<MetricType> types = {};
   std::string name = {};                                         // a template (name_template.h); empty: PlainName
@@ -57,6 +57,9 @@ struct RuleProblem {
   std::string value;  // as it stands there
   std::string what;
 };
+
+// What is wrong with a rule's group; empty if nothing is.
+std::string WhyNoGroup(std::string_view group);
 
 class MappingRules : public Naming {
  public:

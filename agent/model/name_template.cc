@@ -7,9 +7,6 @@
 namespace persia::agent {
 namespace {
 
-// Enough for any match, and small enough for an int.
-constexpr size_t kMostDigits = 4;
-
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 }  // namespace
@@ -43,14 +40,12 @@ Result<NameTemplate> NameTemplate::Parse(std::string_view text, int captures) {
       out.parts_.push_back({std::exchange(plain, {}), kGroup});
       continue;
     }
-    int number = 0;
-    const bool digits =
-        !reference.empty() && reference.size() <= kMostDigits && std::all_of(reference.begin(), reference.end(), IsDigit);
-    if (!digits) {
+    if (reference.empty() || !std::all_of(reference.begin(), reference.end(), IsDigit)) {
       return Error{"a $ must be followed by what it stands for ($1, ${1}, ${group}); $$ is a dollar"};
     }
-    std::from_chars(reference.data(), reference.data() + reference.size(), number);
-    if (number > captures) {
+    int number = 0;
+    const auto [end, error] = std::from_chars(reference.data(), reference.data() + reference.size(), number);
+    if (error != std::errc() || number > captures) {
       return Error{"$" + std::string(reference) + " stands for nothing: the match captures " +
                    (captures == 0 ? "nothing ($0 is the whole of what matched)"
                                   : "$1" + (captures > 1 ? " to $" + std::to_string(captures) : ""))};
@@ -65,8 +60,10 @@ Result<NameTemplate> NameTemplate::Parse(std::string_view text, int captures) {
 
 std::string NameTemplate::Fill(std::string_view group, std::span<const std::string_view> captures) const {
   std::string out;
+  bool of_no_group = false;
   for (const Part& part : parts_) {
-    out += part.text;
+    out += std::string_view(part.text).substr(of_no_group && part.text.starts_with('_') ? 1 : 0);
+    of_no_group = part.capture == kGroup && group.empty();
     if (part.capture == kGroup) {
       out += group;
     } else if (part.capture >= 0) {

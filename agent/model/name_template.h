@@ -1,4 +1,5 @@
-// A text with places for what a match has captured: `${1}_total`, `$0`, `${group}`; `$$` is a dollar.
+// A text with places for what a match has captured: `${1}_total`, `$0`, `${group}`; `$$` is a dollar. An empty group takes a
+// `_` behind its place away, as it does in a plain name.
 //
 // Thread safety: a value; Fill from any thread.
 #pragma once

@@ -137,6 +137,12 @@ def test_the_rules_of_the_document_do_what_it_says(rules):
     assert "0.016, 0.256, 4.096, +Inf" in shown and "asked for" not in shown
 
 
+def test_check_config_that_cannot_be_printed_fails():
+    with open("/dev/full", "w") as full:
+        result = subprocess.run([AGENT, "check-config"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=10)
+    assert result.returncode == 1
+
+
 def test_check_config_checks_rules(rules):
     rules("mappings:\n- {match: a, labels: {job: x}}\n- {match: a, name: b}\n")
     result = run("check-config", f"--mapping-file={rules.path}")

@@ -35,11 +35,14 @@ def test_what_clients_emit_arrives_as_its_last_values(job, gateway, fifo):
     wait_for_pipe(agent, fifo)
     assert stat.S_ISFIFO(fifo.stat().st_mode)
     emit(fifo, {"alexnet.batchsize16.latency": 12.5}, {"alexnet.batchsize16.latency": 11.25, "alexnet.loss": float("nan")})
+    emit(fifo, {"alexnet.success": 1}, {"alexnet.success": 1}, {"alexnet.duration.ms": 250})  # as @prof calls its own
     emit(fifo, {"alexnet.power": 10.5, "labels": {"gpu": "a100"}})
     gateway.wait_for("benchmarkai_alexnet_power", 10.5, gpu="a100")
     seen = gateway.metrics()
     assert seen.one("benchmarkai_alexnet_batchsize16_latency") == 11.25
     assert str(seen.one("benchmarkai_alexnet_loss")) == "nan"
+    assert seen.one("benchmarkai_alexnet_success") == 1
+    assert seen.one("benchmarkai_alexnet_duration_ms") == 250
     assert seen.one("benchmarkai_alexnet_loss", role="benchmarkai", instance="rep_0", job=job.name) is not None
     assert agent.stop() == 0
     assert not fifo.exists()

@@ -72,6 +72,7 @@ mappings:
 - {match: s, quantiles: [0.5, 0.99]}
 - {match: d, action: drop}
 - {match: c.*, type: counter, name: c_total, help: "Two\nlines"}
+- {match: e, group: ""}
 )");
   ASSERT_THAT(file.errors, IsEmpty());
   const auto explain = [&](const char* name, MetricType type = MetricType::kUntyped) {
@@ -103,10 +104,11 @@ mappings:
             "  help      Two lines\n");
   EXPECT_EQ(explain("other"),
             "g/other (stream)\n"
-            "  rule      none of 4 matches\n"
+            "  rule      none of 5 matches\n"
             "  name      g_other\n"
             "  type      gauge: the last value\n"
             "  help      the program's own\n");
+  EXPECT_THAT(Explain(file.rules.get(), {"", "e", MetricType::kUntyped}), HasSubstr("m.yaml:7: e in the empty group\n"));
   EXPECT_THAT(Explain(nullptr, {"g", "x", MetricType::kUntyped}), HasSubstr("none: there are no rules"));
 }
 

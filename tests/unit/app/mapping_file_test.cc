@@ -147,6 +147,9 @@ TEST(MappingFile, WhatIsWrongHasItsPlace) {
        "m.yaml:4:18: observer_type: says another type than type does"},
       {"mappings:\n- match: a\n  summary_options: {quantiles: [{quantil: 1}]}",
        "m.yaml:3:34: quantiles: unknown key \"quantil\" (quantile, error)"},
+      {"mappings:\n- match: a\n  scale: \"0.01\"",
+       "m.yaml:3:10: \"0.01\" is not a number to multiply by (0.001: milliseconds to seconds); leave out the quotes"},
+      {"defaults: {group: b*}\nmappings: []", "m.yaml:1:19: defaults: group: \"b*\" has a * that is not a whole component"},
       {"defaults: 5", "m.yaml:1:11: defaults: expected keys (match_type: ...), found a value"},
       {"defaults: {name: x}", "m.yaml:1:12: defaults: unknown key \"name\""},
       {"mappings: [", "m.yaml:"},
@@ -163,6 +166,19 @@ TEST(MappingFile, EachErrorIsSaid) {
   EXPECT_EQ(file.errors.size(), 4U);
 }
 
+TEST(MappingFile, EachErrorIsSaidOnce) {
+  EXPECT_THAT(Parse("mappings:\n- match:\n  name: a\n").errors, ElementsAre("m.yaml:2:3: match: the value is missing"));
+  const MappingFile file = Parse("defaults: {group: b*}\nmappings:\n- match: a\n- match: b\n- {match: c, group: d}\n");
+  EXPECT_THAT(file.errors, ElementsAre(HasSubstr("m.yaml:1:19: defaults: group: \"b*\"")));
+}
+
+TEST(MappingFile, AnEmptyGroupIsTheEmptyGroup) {
+  const std::string text = "mappings:\n- {match: a, group: \"\", name: bare}\n";
+  EXPECT_EQ(ExposedBy(text, "a", "")->name, "bare");
+  EXPECT_EQ(ExposedBy(text, "a", "g")->name, "g_a");
+  EXPECT_EQ(ExposedBy("defaults: {group: \"\"}\nmappings:\n- {match: a, name: bare}\n", "a", "g")->name, "g_a");
+}
+
 TEST(MappingFile, WhatHasNoEffectIsNoted) {
   const struct {
     std::string text;
@@ -170,7 +186,19 @@ TEST(MappingFile, WhatHasNoEffectIsNoted) {
   } cases[] = {
       {"mappings:\n- match: a\n  labels: {job: x}",
        "m.yaml:3:12: label job belongs to the agent or a format; it is shown as exported_job"},
-      {"mappings:\n- match: a\n  match_metric_type: counter\n  type: gauge", "m.yaml:4:3: type has no effect"},
+      {"mappings:\n- match: a\n  match_metric_type: counter\n  type: gauge",
+       "m.yaml:4:3: type has no effect: the rule matches no streams"},
+      {"mappings:\n- match: a\n  match_metric_type: counter\n  buckets: [1]\n  name: b\n  ttl: 5s",
+       "m.yaml:4:3: buckets, ttl have no effect: the rule matches no streams"},
+      {"mappings:\n- match: a\n  match_metric_type: gauge\n  histogram_options: {buckets: [1]}",
+       "m.yaml:4:3: histogram_options has no effect"},
+      {"mappings:\n- match: a\n  match_metric_type: gauge\n  quantiles: [0.5]", "m.yaml:4:3: quantiles has no effect"},
+      {"mappings:\n- match: a\n  match_metric_type: histogram\n  summary_options: {quantiles: [0.5]}",
+       "m.yaml:4:3: summary_options has no effect"},
+      {"mappings:\n- action: drop\n  match: a\n  name: b\n  match_metric_type: counter\n  scale: 2\n  type: gauge",
+       "m.yaml:4:3: name, scale, type have no effect: the rule drops what it matches"},
+      {"mappings:\n- match: a\n  labels: {exported_job: y, job: x}",
+       "m.yaml:3:29: label job belongs to the agent or a format; it is shown as exported_job_2"},
       {"mappings:\n- match: a\n- match: a", "m.yaml:3:3: this rule never matches: the one of line 2 takes all that it would"},
       {"mappings:\n- match: a\n  summary_options: {max_age: 1m, quantiles: [0.5]}", "m.yaml:3:21: max_age has no effect"},
   };
@@ -192,6 +220,9 @@ TEST(MappingFile, DurationsAreWrittenAsInGo) {
   EXPECT_EQ(ttl("1.5h"), 5'400'000);
   EXPECT_EQ(ttl("1h2m3s4ms"), 3'723'004);
   EXPECT_EQ(ttl("1ns"), 1);  // and not for ever
+  EXPECT_EQ(ttl("2000us"), 2);
+  EXPECT_EQ(ttl("2000\u00b5s"), 2);
+  EXPECT_EQ(ttl("2000\u03bcs"), 2);
 }
 
 TEST(MappingFile, TheSettingNamesAFileOrTheBundledRulesOrNone) {

@@ -54,7 +54,11 @@ TEST(MappingRules, AGroupNarrowsARule) {
   exact.group = "my_app";
   MappingRule part = Glob("m", "part");
   part.group = "bench.*";
-  const auto rules = Compiled({exact, part});
+  MappingRule none = Glob("n", "none");
+  none.group = "";
+  const auto rules = Compiled({exact, part, none});
+  EXPECT_EQ(NameOf(*rules, "", "n"), "none");
+  EXPECT_EQ(NameOf(*rules, "my_app", "n"), "my_app_n");
   EXPECT_EQ(NameOf(*rules, "my_app", "m"), "exact");
   EXPECT_EQ(NameOf(*rules, "bench.alexnet", "m"), "part");
   EXPECT_EQ(NameOf(*rules, "bench", "m"), "bench_m");
@@ -146,6 +150,15 @@ TEST(MappingRules, AMetricCostsOneLookUpOnce) {
   EXPECT_NE(rules->Expose({"g", "a.b"}), rules->Expose({"g", "a.c"}));
   EXPECT_NE(rules->Expose({"g", "a.b"}), rules->Expose({"g", "a.b", MetricType::kCounter}));
   EXPECT_NE(rules->Expose({"g", "a"}), rules->Expose({"ga", ""}));
+}
+
+TEST(MappingRules, AsManyMetricsAsAreShownByDefaultAreKept) {
+  const auto rules = Compiled({Glob("a.*", "x")});
+  const auto first = rules->Expose({"g", "first"});
+  for (int i = 1; i < 200'000; ++i) {
+    rules->Expose({"g", std::to_string(i)});
+  }
+  EXPECT_EQ(rules->Expose({"g", "first"}), first);
 }
 
 TEST(MappingRules, ANameMadeToBeSlowIsNot) {

@@ -35,12 +35,25 @@ TEST(NameTemplate, ReferencesAreFilledIn) {
   }
 }
 
+TEST(NameTemplate, AnEmptyGroupTakesTheUnderscoreBehindItAway) {
+  const auto filled = [](std::string_view text) {
+    return NameTemplate::Parse(text, 1).value().Fill("", std::vector<std::string_view>{"whole", "_one"});
+  };
+  EXPECT_EQ(filled("${group}_function_duration"), "function_duration");
+  EXPECT_EQ(filled("a_${group}_b"), "a_b");
+  EXPECT_EQ(filled("${group}x_"), "x_");
+  EXPECT_EQ(filled("${group}$1"), "_one");
+  EXPECT_EQ(filled("${group}"), "");
+}
+
 TEST(NameTemplate, WhatStandsForNothingIsRefused) {
-  for (const char* text : {"$", "a$", "$x", "${", "${}", "${x}", "${1", "$-1", "${99999999999}"}) {
+  for (const char* text : {"$", "a$", "$x", "${", "${}", "${x}", "${1", "$-1"}) {
     EXPECT_EQ(Filled(text), "error: a $ must be followed by what it stands for ($1, ${1}, ${group}); $$ is a dollar") << text;
   }
   EXPECT_EQ(Filled("$3"), "error: $3 stands for nothing: the match captures $1 to $2");
-  EXPECT_EQ(Filled("${12}"), "error: $12 stands for nothing: the match captures $1 to $2");
+  for (const std::string number : {"12", "12345", "99999999999"}) {
+    EXPECT_EQ(Filled("${" + number + "}"), "error: $" + number + " stands for nothing: the match captures $1 to $2");
+  }
   EXPECT_EQ(NameTemplate::Parse("$1", 0).error(),
             "$1 stands for nothing: the match captures nothing ($0 is the whole of what matched)");
 }

@@ -31,7 +31,7 @@ using prometheus::MetricType;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// Threads cannot be made: no stack is so large.
+// Threads cannot be made: a stack of theirs would be all of the address space.
 class NoThreads {
  public:
   NoThreads() {
@@ -39,7 +39,7 @@ class NoThreads {
     pthread_getattr_default_np(&before_);
     pthread_attr_t huge;
     pthread_attr_init(&huge);
-    pthread_attr_setstacksize(&huge, size_t{1} << 46);
+    pthread_attr_setstacksize(&huge, size_t{1} << 47);
     pthread_setattr_default_np(&huge);
     pthread_attr_destroy(&huge);
   }

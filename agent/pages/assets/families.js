@@ -1,0 +1,63 @@
+// Which families stand together, and in which order.
+
+const TABLES = [
+  ['accuracy', 'Accuracy'],
+  ['efficiency', 'Efficiency'],
+];
+// Groups of the agent's own, whose names would else be taken for one.
+const KNOWN = {
+  persia_process: 'Processes of the workers',
+  persia_event: 'Events of the job',
+  persia_exec: 'The command',
+  persia_agent: 'The agent',
+  process: "The agent's process",
+};
+const LAST = ['persia_agent', 'process'];
+
+function knownPrefix(name) {
+  if (name.startsWith('persia_events_')) return 'persia_event';
+  return Object.keys(KNOWN).find((prefix) => name.startsWith(`${prefix}_`));
+}
+
+// The longest run of words that all names begin with, a word less than the shortest name.
+function commonPrefix(names) {
+  const words = names.map((name) => name.split('_').slice(0, -1));
+  const first = words[0];
+  let length = 0;
+  while (length < first.length && words.every((each) => each[length] === first[length])) length++;
+  return first.slice(0, length).join('_');
+}
+
+// Sections in the order in which they are shown: [{id, title, prefix, folded, entries: [{family, last}]}].
+export function arrange(families) {
+  const byName = new Map(families.map((family) => [family.name, family]));
+  const sections = new Map();
+  const add = (id, section, entry) => {
+    if (!sections.has(id)) sections.set(id, { id, title: '', prefix: '', folded: false, entries: [], ...section });
+    sections.get(id).entries.push(entry);
+  };
+  const byWord = new Map();
+  for (const family of families) {
+    // A time cost's last value belongs to its histogram.
+    if (family.name.endsWith('_sec') && byName.get(family.name.slice(0, -4))?.type === 'histogram') continue;
+    const last = family.type === 'histogram' ? byName.get(`${family.name}_sec`) ?? null : null;
+    const entry = { family, last };
+    const table = TABLES.findIndex(([name]) => name === family.table);
+    const known = knownPrefix(family.name);
+    if (table >= 0) {
+      add(`0${table}`, { title: TABLES[table][1] }, entry);
+    } else if (known) {
+      const folded = LAST.includes(known);
+      add(`${folded ? 3 + LAST.indexOf(known) : 2} ${known}`, { title: KNOWN[known], prefix: `${known}_`, folded }, entry);
+    } else {
+      const word = family.name.split('_')[0];
+      byWord.set(word, [...(byWord.get(word) ?? []), entry]);
+    }
+  }
+  for (const [word, entries] of byWord) {
+    const prefix = commonPrefix(entries.map((entry) => entry.family.name));
+    const alone = prefix === '' || word === 'persia';
+    for (const entry of entries) add(alone ? '2' : `1 ${prefix}`, alone ? { title: 'Others' } : { prefix: `${prefix}_` }, entry);
+  }
+  return [...sections.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
+}

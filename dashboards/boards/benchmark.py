@@ -1,0 +1,50 @@
+"""The board of benchmark runs: whatever Benchmark AI's `emit` sends."""
+
+from .grafana import chart, query, repeated, stat, table, variable
+from .promql import age, increase, or_zero, over, rate, select, silence
+
+UID = "persia-benchmark"
+TITLE = "Benchmark runs"
+DESCRIPTION = (
+    "What benchmarks send through Benchmark AI's emit, by name. "
+    "Source: the group benchmarkai, which persia-metrics-agent reads from the named pipe (--fifo) or from the program's segment."
+)
+ABOUT = """What a benchmark sends by `emit({"alexnet.batchsize16.latency": 12.5})`: through the named pipe that `persia-metrics-agent --fifo` reads, \
+or without a pipe, with `BENCHMARK_AI=segment`. Each name is a gauge `benchmarkai_<name>`, its last value, with what Prometheus cannot take \
+replaced by `_`; units are the benchmark's own. A rule in `mapping_file` may say otherwise."""
+LISTED_BY = '{__name__=~"benchmarkai_.+"}'
+METRICS = '{__name__=~"benchmarkai_.+", job=~"$job", instance=~"$instance"}'
+VARIABLES = [variable("metric", "Metric", "__name__", METRICS, "benchmarkai_.+")]
+
+CHOSEN = select("", '__name__=~"$metric"')
+
+
+def stats():
+    names = over("count", "job", over("count", "job, __name__", CHOSEN))
+    series = over("count", "job", CHOSEN)
+    lines = or_zero(over("sum", "job", increase("persia_agent_fifo_lines_total", 'result="good"')))
+    bad = or_zero(over("sum", "job", increase("persia_agent_fifo_lines_total", 'result="bad"')))
+    silent = or_zero(over("min", "job", silence()))
+    pushed = over("min", "job", age("persia_agent_last_push_success_timestamp_seconds"))
+    red_from_1 = [(None, "green"), (1, "red")]
+    return [
+        stat("Names", "How many metrics were emitted, by name.", "short", query(names, "{{job}}")),
+        stat("Series", "The same, told apart by labels too.", "short", query(series, "{{job}}")),
+        stat("Lines", "Lines read from the pipe in the time shown; 0 where emit needs no pipe.", "short", query(lines, "{{job}}")),
+        stat("Bad lines", "Lines of which a part could not be read; the agent's log quotes the first.", "short", query(bad, "{{job}}"), red_from_1),
+        stat("Silence", "Since a process of the job last changed a metric; 0 once it has ended.", "s", query(silent, "{{job}}")),
+        stat("Push age", "Since the agent last brought everything to the gateway.", "s", query(pushed, "{{job}}")),
+    ]
+
+
+def rows():
+    lines = or_zero(over("sum", "job, result", rate("persia_agent_fifo_lines_total")))
+    every = ("lastNotNull", "min", "mean", "max")
+    values = [query(CHOSEN, "__auto")]
+    one = chart("$metric", "What was emitted under this name.", "short", values, legend_calcs=every, signed=True)
+    return {
+        "Overview": stats(),
+        "By name": [repeated(one, "metric", 3)],
+        "Last values": [table("Last values", "The last value of each name and its labels.", "short", {"value": CHOSEN}, {"__name__": "name", "ip_addr": None}, (16, 10))]
+        + [chart("Lines by result", "Lines read from the pipe per second.", "cps", [query(lines, "{{job}} {{result}}")], (8, 10))],
+    }

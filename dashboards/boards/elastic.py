@@ -1,0 +1,157 @@
+"""The board of elastic jobs: what torchelastic publishes, by the names of the bundled rules, and what the agent sees of the ranks."""
+
+from .grafana import chart, heatmap, query, stat, states, table
+from .promql import age, increase, mean, or_zero, over, quantile, rate, select, silence, total_rate
+
+UID = "persia-elastic"
+TITLE = "Elastic job"
+DESCRIPTION = (
+    "How an elastic training job meets, trains, fails and restarts, and which rank hangs or lags. "
+    "Source: the group torchelastic, named by the agent's bundled rules, and persia_process_* of persia-metrics-agent, through a PushGateway."
+)
+ABOUT = """What torchelastic publishes in group `torchelastic`, under the names of the agent's bundled rules (`config/mapping.yaml`), and what \
+`persia-metrics-agent` sees of the processes without their help (`persia_process_*`). Another `mapping_file` gives other names.
+
+**A job is slow**: does every rank train (step rate against the median)? Does it train most of the time (time spent meeting)? Are steps long, \
+or the time between them? All ranks of a round wait for the slowest, so it is the one that is busy while the others wait: see processor time. \
+A first failure or run shows in the rates from its second occurrence on: Prometheus sees no rise from a series that was not there; \
+the marks on the charts show it at once."""
+LISTED_BY = '{__name__=~"torchelastic_(rendezvous|worker_group|train_step).+"}'
+VARIABLES = []
+
+RANK, RANK_LEGEND = "job, instance, role", "{{job}} {{instance}} {{role}}"
+PROCESS_LEGEND = "{{job}} {{instance}} {{role}} {{process}}"
+STEP = "torchelastic_train_step_duration_seconds"
+RESULTS = "torchelastic_worker_group_run_results_total"
+HANGS = [(None, "green"), (60, "yellow"), (300, "red")]
+WINDOW = "$__rate_interval"
+
+
+def stats():
+    training = over("sum", "job", total_rate(RANK, STEP + "_count") + " > bool 0")
+    speed = "quantile by (job) (0.5, " + total_rate(RANK, STEP + "_count") + ")"
+    restarts = over("sum", "job", increase("persia_process_restarts_total"))
+    left = or_zero(over("min", "job", select("torchelastic_worker_group_remaining_restarts")))
+    flaky = or_zero(over("max", "job", select("torchelastic_worker_group_flakiness_ratio")))
+    silent = or_zero(over("max", "job", silence()))
+    few = [(None, "red"), (1, "yellow"), (2, "green")]
+    some = [(None, "green"), (0.01, "yellow"), (1, "red")]
+    return [
+        stat("Ranks that train", "Ranks that made a step lately.", "short", query(training, "{{job}}")),
+        stat("Steps", "Steps per second of the median rank.", "ops", query(speed, "{{job}}")),
+        stat("Restarts", "Processes that took the place of one that ended, in the time shown.", "short", query(restarts, "{{job}}"), some),
+        stat("Restarts left", "Before the run fails, at the worker group that has fewest.", "short", query(left, "{{job}}"), few),
+        stat("Flakiness", "How much of its restarts the last run needed; 100 % if it failed.", "percentunit", query(flaky, "{{job}}"), some),
+        stat("Longest silence", "Of a process that is up: since a metric of it changed.", "s", query(silent, "{{job}}"), HANGS),
+    ]
+
+
+def results(title, description, name, by, legend):
+    """Successes and failures in the window of a point; 0 failures where there were successes."""
+
+    def ended(result):
+        return over("sum", by, increase(name, f'result="{result}"', range=WINDOW))
+
+    failures = f"{ended('failure')} or 0 * {ended('success')}"
+    queries = [query(ended("success"), legend + " success"), query(failures, legend + " failure")]
+    return chart(title, description, "short", queries)
+
+
+def times(title, description, name, by="job", legend="{{job}}", size=(8, 8)):
+    queries = [query(mean(name, by), legend + " mean")]
+    queries += [query(quantile(q, name, by), f"{legend} {text}") for q, text in ((0.5, "p50"), (0.95, "p95"), (0.99, "p99"))]
+    return chart(title, description, "s", queries, size)
+
+
+def successes_and_failures():
+    restarts = over("sum", RANK, increase("persia_process_restarts_total", range=WINDOW))
+    left = over("min", "job, role", select("torchelastic_worker_group_remaining_restarts"))
+    flaky = or_zero(over("max", "job", select("torchelastic_worker_group_flakiness_ratio")))
+    meetings = "Rendezvous that ended, by result; each rank counts its own."
+    runs = "Runs of worker groups that ended, by result. A run counts when it ends; the last one's result is also in the flakiness."
+    calls = "Calls of functions under @prof, by result."
+    return [
+        results("Rendezvous", meetings, "torchelastic_rendezvous_total", "job", "{{job}}"),
+        results("Runs that ended", runs, RESULTS, "job, role", "{{job}} {{role}}"),
+        results("Function calls", calls, "torchelastic_function_calls_total", "job, function", "{{job}} {{function}}"),
+        chart("Restarts", "Processes that took the place of one that had ended, by rank.", "short", [query(restarts, RANK_LEGEND)]),
+        chart("Restarts left", "At 0, the next failure ends the run.", "short", [query(left, "{{job}} {{role}}")]),
+        chart("Flakiness", "How much of its restarts the last run needed; 1 if it failed; 0 before.", "percentunit", [query(flaky, "{{job}}")], max=1),
+    ]
+
+
+def rendezvous():
+    meeting = total_rate(RANK, "torchelastic_outer_train_loop_duration_seconds_sum")
+    duration = "torchelastic_rendezvous_duration_seconds"
+    return [
+        times("Rendezvous time", "How long ranks took to meet, waiting for others included.", duration),
+        times("State sync time", "Until all ranks had the state of the most advanced one.", "torchelastic_state_sync_duration_seconds"),
+        chart("Time spent meeting", "Share of the time in which a rank meets others and does not train.", "percentunit", [query(meeting, RANK_LEGEND)]),
+    ]
+
+
+def steps():
+    inner, write = "torchelastic_inner_train_loop_duration_seconds", "torchelastic_checkpoint_write_latency_seconds"
+    between = f"{mean(inner, RANK)} - {mean(STEP, RANK)}"
+    spread = total_rate("le", STEP + "_bucket")
+    runs = over("sum", "job", rate("torchelastic_worker_group_runs_total"))
+    called = total_rate("job, function", "torchelastic_function_entries_total")
+    functions = ("job, function", "{{job}} {{function}}")
+    return [
+        times("Step time", "A step: gradients, and waiting for those of the others.", STEP, size=(12, 8)),
+        heatmap("Step time, spread", "How many steps a second took how long.", spread),
+        chart("Time between steps", "Mean of the inner loop without the step: checkpoints and talk.", "s", [query(between, RANK_LEGEND)]),
+        times("Checkpoint write time", "How long a checkpoint took to be on disk.", write),
+        times("Train loop, inner part", "A step, the checkpoint and the look for newcomers after it.", inner),
+        times("Function time", "Calls of functions under @prof.", "torchelastic_function_duration_seconds", *functions),
+        chart("Function entries", "Calls that began, per second, where the program counts them.", "cps", [query(called, functions[1])]),
+        chart("Runs per second", "Worker groups whose run came to an end.", "cps", [query(runs, "{{job}}")]),
+    ]
+
+
+def workers():
+    found = total_rate("job, role, state", "torchelastic_worker_group_state_observations_total")
+    meaning = {1: ("up", "green"), 0: ("ended", "red")}
+    now = {
+        "silent for": silence(),
+        "up": select("persia_process_up"),
+        "restarts": increase("persia_process_restarts_total"),
+    }
+    ended = {"seen": select("persia_process_last_exit_info")}
+    columns = {"__name__": None, "ip_addr": None}
+    return [
+        states("Processes", "Whether a process is up on each place of each rank.", query(select("persia_process_up"), PROCESS_LEGEND), meaning),
+        chart("Worker group states", "How often a second a launcher found its worker group in a state.", "cps", [query(found, "{{job}} {{role}} {{state}}")], (12, 8)),
+        table("Processes now", "Silence in seconds, whether it is up, and restarts in the time shown.", "none", now, columns, (16, 8)),
+        table("How the last ones ended", "Exit code or signal, of the processes that the agent buried.", "none", ended, columns, (8, 8)),
+    ]
+
+
+def hangs_and_stragglers():
+    speed = total_rate(RANK, STEP + "_count")
+    against = f"{speed} / on (job) group_left () quantile by (job) (0.5, {speed})"
+    slowness = f"{mean(STEP, RANK)} / on (job) group_left () quantile by (job) (0.5, {mean(STEP, RANK)})"
+    busy = over("sum", RANK, f"clamp_min(deriv({select('persia_process_cpu_seconds')}[{WINDOW}]), 0)")
+    uptime = over("max", RANK, age("persia_process_start_time_seconds"))
+    lag = [(None, "red"), (0.8, "yellow"), (0.95, "green")]
+    slow = [(None, "green"), (1.1, "yellow"), (1.5, "red")]
+    silent = "Since a metric of a process last changed, by rank: of one that hangs it grows while that of the others does not."
+    waits = "The rank that is busy while the others wait is the one that they wait for."
+    return [
+        chart("Silence by rank", silent, "s", [query(silence(), PROCESS_LEGEND)], (12, 8), HANGS),
+        chart("Step rate against the median", "1: as fast as the job's median rank.", "percentunit", [query(against, RANK_LEGEND)], (12, 8), lag),
+        chart("Step time against the median", "1: as the job's median rank.", "percentunit", [query(slowness, RANK_LEGEND)], (8, 8), slow),
+        chart("Processor time by rank", "Cores in use. " + waits, "short", [query(busy, RANK_LEGEND)]),
+        chart("Age of processes", "Since the rank's oldest process started; it falls with a restart.", "s", [query(uptime, RANK_LEGEND)]),
+    ]
+
+
+def rows():
+    return {
+        "Overview": stats(),
+        "Hangs and stragglers": hangs_and_stragglers(),
+        "Successes and failures": successes_and_failures(),
+        "Worker state": workers(),
+        "Rendezvous": rendezvous(),
+        "Steps, checkpoints and functions": steps(),
+    }

@@ -1,0 +1,160 @@
+"""The board of the exporter itself: the agents, and what the gateway holds of them. agent/METRICS.md describes the metrics."""
+
+import re
+
+from .grafana import chart, query, stat, table
+from .promql import age, mean, or_zero, over, quantile, rate, select, total_rate
+
+UID = "persia-exporter"
+TITLE = "Exporter health"
+DESCRIPTION = (
+    "Whether metrics arrive, and what they cost: pushes, series, segments, and what was held back or lost. "
+    "Source: persia_agent_* and persia_process_* of persia-metrics-agent, and push_time_seconds of the PushGateway."
+)
+ABOUT = """What `persia-metrics-agent` says of itself (`persia_agent_*`, on role `agent`) and of the workers (`persia_process_*`), and what the PushGateway \
+says of each group (`push_time_seconds`, `push_failure_time_seconds`). The agent's `METRICS.md` has a table of them. A gateway keeps what it got: \
+the push age is what tells that an agent is gone, not missing data. Where Prometheus scrapes the agent itself, panels of the gateway are empty."""
+LISTED_BY = '{__name__=~"persia_agent_build_info|persia_process_up"}'
+VARIABLES = []
+
+AGENT, AGENT_LEGEND = "job, instance", "{{job}} {{instance}}"
+GATEWAY, GATEWAY_LEGEND = "job, instance, gateway", "{{job}} {{instance}} {{gateway}}"
+GROUP_LEGEND = "{{job}} {{instance}} {{role}}"
+OLD = [(None, "green"), (30, "yellow"), (120, "red")]
+RED_FROM_1 = [(None, "green"), (1, "red")]
+LAST_PUSH = "persia_agent_last_push_success_timestamp_seconds"
+
+
+def now(title, what, metric, legend=AGENT_LEGEND, by=AGENT, unit="short", thresholds=None, size=(8, 8)):
+    """A gauge."""
+    more = {"thresholds": thresholds} if thresholds else {}
+    return chart(title, what, unit, [query(over("sum", by, select(metric)), legend)], size, **more)
+
+
+def per_second(title, what, metrics, unit="cps", size=(8, 8)):
+    """Counters. `metrics`: what the legend says beside the agent, by name: words, or labels such as {{result}}."""
+    queries = []
+    for name, words in metrics.items():
+        by = ", ".join([AGENT, *re.findall(r"{{(\w+)}}", words)])
+        queries.append(query(total_rate(by, name), f"{AGENT_LEGEND} {words}".strip()))
+    return chart(title, what, unit, queries, size)
+
+
+def times(title, what, histogram, by=AGENT, legend=AGENT_LEGEND):
+    queries = [query(mean(histogram, by), legend + " mean")]
+    queries += [query(quantile(q, histogram, by), f"{legend} {text}") for q, text in ((0.5, "p50"), (0.95, "p95"), (0.99, "p99"))]
+    return chart(title, what, "s", queries)
+
+
+def stats():
+    oldest = query(over("max", "job", age(LAST_PUSH)), "{{job}}")
+    failing = query(over("max", "job", select("persia_agent_push_consecutive_failures")), "{{job}}")
+    group = query(over("max", "job", age("push_time_seconds")), "{{job}}")
+    series = query(over("sum", "job", select("persia_agent_series")), "{{job}}")
+    held = query(over("sum", "job", select("persia_agent_quarantined_series")), "{{job}}")
+    dropped = query(over("sum", "job", select("persia_agent_dropped_series")), "{{job}}")
+    return [
+        stat("Push age", "Since all groups last arrived, at the agent that is worst off.", "s", oldest, OLD),
+        stat("Failures in a row", "Pushes that failed since the last that did not.", "short", failing, RED_FROM_1),
+        stat("Oldest group", "Since the gateway was last given the group that is oldest; it may be of an instance that left.", "s", group, OLD),
+        stat("Series", "Series of the last collection.", "short", series),
+        stat("Quarantined", "Series held back since they would spoil a push; the agent's log names them.", "short", held, RED_FROM_1),
+        stat("Dropped", "Series not shown, for a limit.", "short", dropped, RED_FROM_1),
+    ]
+
+
+def pushes():
+    failed = f"{select('push_failure_time_seconds')} > bool {select('push_time_seconds')}"
+    bytes_sent = {"persia_agent_push_bytes_total": "{{gateway}}"}
+    duration = ("persia_agent_push_duration_seconds", GATEWAY, GATEWAY_LEGEND)
+    rows = "Since each group was last pushed, as the gateway has it. One that grows is of an agent, or an instance, that is gone."
+    results = {"persia_agent_pushes_total": "{{gateway}} {{result}}"}
+    return [
+        chart("Push age", "Since all groups last arrived.", "s", [query(over("max", GATEWAY, age(LAST_PUSH)), GATEWAY_LEGEND)], thresholds=OLD),
+        per_second("Pushes by result", "All groups together are one push.", results),
+        now("Failures in a row", "0 when the last push arrived.", "persia_agent_push_consecutive_failures", GATEWAY_LEGEND, GATEWAY, thresholds=RED_FROM_1),
+        times("Push duration", "From the first request to the last answer, repeated ones and pauses included.", *duration),
+        per_second("Bytes pushed", "Request bodies, after compression.", bytes_sent, "Bps"),
+        chart("Age of groups on the gateway", rows, "s", [query(age("push_time_seconds"), GROUP_LEGEND)]),
+        chart("Groups whose last push was refused", "By the gateway: 1 if it was.", "short", [query(failed, GROUP_LEGEND)], thresholds=RED_FROM_1),
+        now("Groups", "Groups that the agent may have made and has not ended.", "persia_agent_groups"),
+        per_second("Groups ended", "By the agent, since nothing pushes them any more.", {"persia_agent_groups_deleted_total": ""}),
+    ]
+
+
+def series():
+    lost = {"persia_metrics_dropped_total": "{{reason}}"}
+    retired = {"persia_agent_retired_processes_total": "processes", "persia_agent_retired_series_dropped_total": "series dropped"}
+    by_reason = (AGENT_LEGEND + " {{reason}}", AGENT + ", reason")
+    return [
+        now("Series", "Series of the last collection.", "persia_agent_series"),
+        now("Dropped series", "Not shown now, by the limit that keeps them out.", "persia_agent_dropped_series", *by_reason),
+        now("Quarantined series", "Held back now, by reason; tried again hourly.", "persia_agent_quarantined_series", *by_reason),
+        per_second("Measurements lost in workers", "What a library could not record, by reason.", lost),
+        per_second("Ended processes", "Taken over into the agent's state; and series left out for a limit.", retired),
+        now("Identity conflicts", "Identities that another agent pushes too.", "persia_agent_identity_conflicts", thresholds=RED_FROM_1),
+    ]
+
+
+def segments():
+    unknown = {"persia_agent_segment_records_skipped_total": "records", "persia_agent_event_records_lost_total": "events"}
+    lines = or_zero(over("sum", "job, instance, result", rate("persia_agent_fifo_lines_total")))
+    refused = ("persia_agent_segments_refused", AGENT_LEGEND + " {{reason}}", AGENT + ", reason")
+    state = ("persia_agent_segments", AGENT_LEGEND + " {{state}}", AGENT + ", state")
+    return [
+        now("Segments", "In the job's directory.", *state),
+        now("Broken segments", "Their last good values stand.", "persia_agent_segments_broken", thresholds=RED_FROM_1),
+        now("Refused segments", "Not read, by reason.", *refused),
+        per_second("Records not read", "Records of kinds that the agent does not know, and event records that came too fast.", unknown),
+        chart("Lines of emit", "Lines read from the named pipe, by result.", "cps", [query(lines, AGENT_LEGEND + " {{result}}")]),
+    ]
+
+
+def work():
+    parts = {"collect": "persia_agent_collect_duration_seconds", "render": "persia_agent_render_duration_seconds", "push": "persia_agent_push_duration_seconds"}
+    busy = [query(total_rate(AGENT, name + "_sum"), f"{AGENT_LEGEND} {word}") for word, name in parts.items()]
+    oddities = {"persia_agent_ticks_skipped_total": "ticks skipped", "persia_agent_log_lines_suppressed_total": "log lines left out"}
+    reload = over("min", AGENT, select("persia_agent_config_last_reload_successful"))
+    since = over("min", AGENT, age("persia_agent_config_last_reload_success_timestamp_seconds"))
+    bad = [(None, "red"), (1, "green")]
+    return [
+        times("Collect duration", "Time to read and merge all sources.", "persia_agent_collect_duration_seconds"),
+        chart("Time at work", "Share of the time that the agent collects, renders for scrapes, and pushes.", "percentunit", busy),
+        per_second("Scrapes", "Requests for /metrics answered: 0 where all goes through a gateway.", {"persia_agent_scrapes_total": ""}, "reqps"),
+        per_second("Left out", "Push intervals, since the work took longer; and log lines, since there were too many.", oddities),
+        per_second("Reloads of the settings", "By result.", {"persia_agent_config_reloads_total": "{{result}}"}),
+        chart("Settings good", "Whether they were when last read.", "short", [query(reload, AGENT_LEGEND)], thresholds=bad),
+        chart("Age of the settings", "Since those in use were read.", "s", [query(since, AGENT_LEGEND)]),
+    ]
+
+
+def jobs():
+    group = "job, instance, role"
+    cpu = over("sum", group, f"clamp_min(deriv({select('persia_process_cpu_seconds')}[$__rate_interval]), 0)")
+    memory = [query(over("sum", group, select(f"persia_process_{kind}_memory_bytes")), f"{GROUP_LEGEND} {kind}") for kind in ("resident", "virtual")]
+    between = quantile(0.5, "persia_event_interval_seconds", "job, event")
+    running = {"running": select("persia_exec_running"), "seconds": select("persia_exec_run_time_seconds"), "exit code": select("persia_exec_exit_code")}
+    hidden = {label: None for label in ("__name__", "ip_addr")}
+    owners = {**hidden, "agent_gateway": "gateway"}
+    return [
+        chart("Processor time of workers", "Cores in use.", "short", [query(cpu, GROUP_LEGEND)]),
+        chart("Memory of workers", "In RAM, and address space.", "bytes", memory),
+        now("Threads of workers", "As /proc has them.", "persia_process_threads", GROUP_LEGEND, group),
+        now("Open files of workers", "File descriptors, as /proc has them.", "persia_process_open_fds", GROUP_LEGEND, group),
+        chart("Time between events, median", "Of two events of a process.", "s", [query(between, "{{job}} {{event}}")], (16, 8)),
+        table("Commands", "What exec runs: 1 while it runs, for how long, and its exit code.", "none", running, hidden, (12, 7)),
+        table("Agents", "Version, compiler and segment format.", "none", {"up": select("persia_agent_build_info")}, hidden, (12, 7)),
+        table("Runs", "Run, versions and restarts of each identity's newest process.", "none", {"up": select("persia_job_info")}, hidden, (12, 7)),
+        table("Owners of groups", "Which agent pushed a group last.", "none", {"up": select("persia_agent_owner_info")}, owners, (12, 7)),
+    ]
+
+
+def rows():
+    return {
+        "Overview": stats(),
+        "Pushes and the gateway": pushes(),
+        "Series": series(),
+        "Segments, events and pipe": segments(),
+        "Work of the agent": work(),
+        "Jobs": jobs(),
+    }

@@ -1,0 +1,138 @@
+"""The board of the Persia tables. What is charted, and how, follows from each metric's entry in the catalog."""
+
+import catalog
+from .grafana import chart, heatmap, query, stat
+from .promql import increase, mean, or_zero, over, quantile, rate, select, silence, total_rate
+
+UID = "persia-training"
+TITLE = "Persia training"
+DESCRIPTION = (
+    "The two tables of PersiaML, accuracy and efficiency of a training job with embeddings. "
+    "Source: the group persia of the Persia metrics library, pushed by persia-metrics-agent to a PushGateway, or scraped from the agent."
+)
+ABOUT = """The metrics of group `persia`, as the catalog of the Persia metrics library (`catalog.h`) names and describes them. The workers count, \
+`persia-metrics-agent` pushes to the PushGateway, and Prometheus scrapes that, or the agent itself, with `honor_labels: true`.
+
+An unmodified PersiaML node that pushes to the same gateway shows here too, without `role`; percentiles come from its histograms, \
+which it had up to November 2021. Processor time, silence and restarts of the ranks: [Elastic job](/d/persia-elastic). Pushes that fail: \
+[Exporter health](/d/persia-exporter)."""
+LISTED_BY = '{__name__=~"staleness|index_miss_count"}'
+VARIABLES = []
+
+# Entries whose values ask for attention from some point on. The bound of staleness is the job's own setting: move these with it.
+THRESHOLDS = {
+    "staleness": [(None, "green"), (16, "yellow"), (64, "red")],
+    "num_pending_batches": [(None, "yellow"), (1, "green")],
+    "nan_count": [(None, "green"), (1e-9, "red")],
+    "nan_grad_skipped": [(None, "green"), (1e-9, "red")],
+    "gradient_id_miss_count": [(None, "green"), (1e-9, "yellow")],
+}
+HOW_TO_READ = {
+    "index_miss_count": "High at first, while rows are made; later a sign that rows are dropped, or of new ids.",
+    "gradient_id_miss_count": "Above 0, rows are dropped between look-up and update: the servers' capacity is too small.",
+    "staleness": "At the job's bound the trainer waits. Thresholds: 16 and 64; set them to the bound.",
+    "num_pending_batches": "At 0 the trainer waits for data: the data loader is the bottleneck.",
+    "nan_count": "Anything above 0 is worth a look.",
+    "nan_grad_skipped": "Anything above 0 is worth a look.",
+    "lookup_rpc_time_cost": "Compare with the servers' lookup_mixed_batch_time_cost: the difference is the network.",
+    "lookup_batched_time_cost": "The sum of making requests, waiting for servers, and summation.",
+}
+PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+
+
+def title(entry):
+    words = entry.name.removesuffix("_time_cost").replace("_", " ").replace("lookup", "look-up").replace("nan ", "NaN ").replace("rpc", "RPC")
+    return words[0].upper() + words[1:]
+
+
+def description(entry, what):
+    return " ".join([entry.help, what, HOW_TO_READ.get(entry.name, "")]).strip()
+
+
+def by_replica(entry):
+    """The labels that tell an entry's series apart, and the legend for them."""
+    labels = ["job", "instance", "role"] + ([entry.label] if entry.label else [])
+    return ", ".join(labels), " ".join("{{%s}}" % label for label in labels if label != "role")
+
+
+def counter(entry):
+    by, legend = by_replica(entry)
+    how = description(entry, "Per second, by replica" + (f" and {entry.label}." if entry.label else "."))
+    return chart(title(entry), how, "cps", [query(total_rate(by, entry.name), legend)], (6, 8), **thresholds(entry))
+
+
+def gauge(entry, size=(6, 8)):
+    by, legend = by_replica(entry)
+    queries = [query(over("max", by, select(entry.name)), legend)]
+    unit, limits = ("percentunit", {"max": 1}) if entry.unit == "ratio" else ("short", {})
+    return chart(title(entry), description(entry, ""), unit, queries, size, **limits, **thresholds(entry))
+
+
+def thresholds(entry):
+    return {"thresholds": THRESHOLDS[entry.name]} if entry.name in THRESHOLDS else {}
+
+
+def time_cost(entry, size):
+    queries = [query(mean(entry.name, "job"), "{{job}} mean")]
+    queries += [query(quantile(q, entry.name, "job"), "{{job}} " + name) for name, q in PERCENTILES.items()]
+    what = "Mean and percentiles of all chosen replicas together."
+    return chart(title(entry) + " time", description(entry, what), "s", queries, size)
+
+
+def time_cost_by_replica(entry):
+    by, legend = "job, instance, role", "{{job}} {{instance}} {{role}}"
+    last = over("max", by, select(entry.name + "_sec"))
+    queries = [query(mean(entry.name, by), legend + " mean"), query(last, legend + " last batch")]
+    return chart(title(entry) + " time by replica", description(entry, "Mean, and the last batch's."), "s", queries)
+
+
+def spread(entry):
+    expr = total_rate("le", entry.name + "_bucket")
+    return heatmap(title(entry) + " time, spread", description(entry, "How many look-ups a second took how long."), expr)
+
+
+def overview():
+    staleness, pending = THRESHOLDS["staleness"], THRESHOLDS["num_pending_batches"]
+    lookups = query(total_rate("job", "lookup_batched_time_cost_count"), "{{job}}")
+    slow = query(quantile(0.95, "lookup_batched_time_cost", "job"), "{{job}}")
+    misses = query(over("avg", "job", select("index_miss_ratio")), "{{job}}")
+    oldest = query(over("max", "job", select("staleness")), "{{job}}")
+    waiting = query(over("sum", "job", select("num_pending_batches")), "{{job}}")
+    skipped = query(or_zero(over("sum", "job", increase("nan_grad_skipped"))), "{{job}}")
+    red_from_1 = [(None, "green"), (1, "red")]
+    return [
+        stat("Look-ups", "Batches looked up per second: how fast the job trains.", "ops", lookups),
+        stat("Look-up time, p95", "19 of 20 batches are looked up within this time.", "s", slow),
+        stat("Index misses", "Share of ids that the servers did not hold yet, mean of the last look-ups.", "percentunit", misses),
+        stat("Staleness", "Batches in flight at the worker that has most of them.", "short", oldest, staleness),
+        stat("Pending batches", "Batches that wait for a trainer. 0: the data loader is the bottleneck.", "short", waiting, pending),
+        stat("Gradients skipped", "Gradients left out for a NaN or infinity, in the time shown.", "short", skipped, red_from_1),
+    ]
+
+
+def processes():
+    labels = "{{job}} {{instance}} {{role}} {{process}}"
+    hang = [(None, "green"), (60, "yellow"), (300, "red")]
+    what = "Seconds since a metric of the process last changed. It grows for a process that hangs, and for one that waits."
+    events = [query(over("sum", "job, type, event", rate("persia_events_total")), "{{job}} {{event}}")]
+    return [
+        chart("Silence of processes", what, "s", [query(silence(), labels)], (12, 8), hang),
+        chart("Events", "What the job recorded, per second; also the marks on the charts.", "cps", events, (12, 8)),
+    ]
+
+
+def rows():
+    entries = catalog.entries()
+    accuracy = [counter(entry) if entry.type == "counter" else gauge(entry) for entry in entries if entry.table == "accuracy"]
+    efficiency = [entry for entry in entries if entry.table == "efficiency"]
+    costs = [entry for entry in efficiency if entry.type == "time_cost"]
+    lookups = [entry for entry in costs if entry.name.startswith("lookup_")]
+    wide = [panel for entry in lookups for panel in (time_cost(entry, (12, 8)), spread(entry))]
+    narrow = [gauge(entry, (8, 8)) if entry.type == "gauge" else time_cost(entry, (8, 8)) for entry in efficiency if entry not in lookups]
+    return {
+        "Overview": overview(),
+        "Accuracy related": accuracy,
+        "Efficiency related": wide + narrow,
+        "Replicas side by side": [time_cost_by_replica(entry) for entry in costs],
+        "Processes and events": processes(),
+    }

@@ -1,0 +1,299 @@
+"""What every dashboard must be: the rules of grafana/dashboard-linter, and ours beyond them.
+
+A rule is a function from the board, as its JSON says it, to the problems that it finds, a sentence each. `RULES` has them all.
+"""
+
+import re
+
+SELECTOR = re.compile(r'([A-Za-z_:][\w:]*)?\{((?:[^{}"]|"[^"]*")*)\}(\[[^\]]*\])?')
+MATCHER = re.compile(r'(\w+)\s*(=~|!=|!~|=)\s*"([^"]*)"')
+WORD = re.compile(r'"[^"]*"|\[[^\]]*\]|[A-Za-z_][\w:]*|[0-9][\w.]*|\S')
+OPERATORS = {"and", "or", "unless", "bool", "by", "on", "ignoring", "without", "group_left", "group_right", "offset"}
+CLAUSES = {"by", "on", "ignoring", "without", "group_left", "group_right"}
+RATES = ("rate", "irate", "increase")
+UNITS = {"none", "short", "percentunit", "s", "bytes", "Bps", "cps", "ops", "reqps"}  # those of the linter's list that we use
+VARIABLES = {"job": "Job", "instance": "Instance"}
+GRAFANAS_OWN = {"__rate_interval", "__range", "__interval"}
+
+RULES = []
+
+
+def rule(function):
+    RULES.append(function)
+    return function
+
+
+def panels(board):
+    """Those that show data."""
+    return [panel for panel in board["panels"] if panel["type"] not in ("row", "text")]
+
+
+def targets(board):
+    """Each panel with each of its targets."""
+    return [(panel, target) for panel in panels(board) for target in panel.get("targets", [])]
+
+
+def expressions(board):
+    """All that is asked of Prometheus, with a name for it: panels, annotations and variables."""
+    asked = [(f"{panel['title']} {target['refId']}", target["expr"]) for panel, target in targets(board)]
+    return asked + [(one["name"], one["expr"]) for one in board["annotations"]["list"]]
+
+
+def selectors(expression):
+    """Name, matchers, range and the words before it, of each selector with braces."""
+    for found in SELECTOR.finditer(expression):
+        matchers = {label: (operator, value) for label, operator, value in MATCHER.findall(found[2])}
+        yield found[1] or "", matchers, found[3] or "", expression[: found.start()]
+
+
+def bare_names(expression):
+    """Metrics without braces, and so without any matcher."""
+    words = WORD.findall(SELECTOR.sub(" 0 ", expression))
+    inside_clause = False
+    for at, word in enumerate(words):
+        following = words[at + 1] if at + 1 < len(words) else ""
+        if word in CLAUSES and following == "(":
+            inside_clause = True
+        elif word == ")":
+            inside_clause = False
+        elif re.match("[A-Za-z_]", word) and word not in OPERATORS and following not in CLAUSES | {"("} and not inside_clause:
+            yield word
+
+
+def variables(board, kind="query"):
+    return {one["name"]: one for one in board["templating"]["list"] if one["type"] == kind}
+
+
+# --- the linter's
+
+
+@rule
+def has_a_variable_for_its_data_source(board):
+    found = variables(board, "datasource")
+    if list(found) != ["datasource"] or found["datasource"]["label"] != "Data source" or found["datasource"]["query"] != "prometheus":
+        yield f"its data source variables are {[(one['name'], one.get('label')) for one in found.values()]}"
+
+
+@rule
+def has_variables_for_job_and_instance(board):
+    found = variables(board)
+    for name, label in VARIABLES.items():
+        one = found.get(name, {})
+        if (one.get("label"), one.get("multi"), one.get("includeAll"), one.get("allValue")) != (label, True, True, ".+"):
+            yield f"variable {name}: {one}"
+
+
+@rule
+def reloads_variables_when_the_time_changes(board):
+    yield from (f"variable {name} has refresh {one['refresh']}" for name, one in variables(board).items() if one["refresh"] != 2)
+
+
+@rule
+def asks_for_variables_by_label_values(board):
+    for name, one in variables(board).items():
+        found = re.fullmatch(r"label_values\((.+), (\w+)\)", one["query"]["query"])
+        if not found or found[2] != {"metric": "__name__"}.get(name, name):
+            yield f"variable {name} asks {one['query']['query']!r}"
+        elif name != "job" and ["job" in matchers for _, matchers, _, _ in selectors(found[1])] != [True]:
+            yield f"variable {name} does not depend on the jobs that are chosen"
+
+
+@rule
+def uses_its_data_source_variable_everywhere(board):
+    users = [(one["name"], one) for one in [*variables(board).values(), *board["annotations"]["list"]]]
+    users += [(panel["title"], panel) for panel in board["panels"]]
+    users += [(f"{panel['title']} {target['refId']}", target) for panel, target in targets(board)]
+    for name, user in users:
+        if user.get("datasource") != {"type": "prometheus", "uid": "$datasource"}:
+            yield f"{name}: data source {user.get('datasource')}"
+
+
+@rule
+def has_titles_and_descriptions(board):
+    for panel in board["panels"]:
+        if not panel.get("title") or not (panel.get("description") or panel["type"] == "row"):
+            yield f"panel {panel['id']}: title {panel.get('title')!r}, description {panel.get('description')!r}"
+
+
+@rule
+def has_units(board):
+    for panel in panels(board):
+        if panel["fieldConfig"]["defaults"].get("unit") not in UNITS:
+            yield f"{panel['title']}: unit {panel['fieldConfig']['defaults'].get('unit')!r}"
+
+
+@rule
+def has_targets(board):
+    yield from (f"{panel['title']} asks nothing" for panel in panels(board) if not panel.get("targets"))
+
+
+@rule
+def filters_by_job(board):
+    yield from _filters_by(board, "job")
+
+
+@rule
+def filters_by_instance(board):
+    yield from _filters_by(board, "instance")
+
+
+def _filters_by(board, label):
+    for name, expression in expressions(board):
+        yield from (f"{name}: {bare} has no matchers" for bare in bare_names(expression))
+        for metric, matchers, _, _ in selectors(expression):
+            if matchers.get(label) != ("=~", f"${label}"):
+                yield f"{name}: {metric} is not filtered by ${label}"
+
+
+@rule
+def takes_rates_over_the_rate_interval(board):
+    for name, expression in expressions(board):
+        for metric, _, window, before in selectors(expression):
+            if window and window != "[$__rate_interval]" and re.search(r"\bi?rate\($", before):
+                yield f"{name}: rate of {metric} over {window}"
+
+
+@rule
+def shows_counters_as_rates(board):
+    for name, expression in expressions(board):
+        for metric, _, window, before in selectors(expression):
+            if re.search("_(total|bucket|sum|count)$", metric) and not (window and re.search(rf"\b({'|'.join(RATES)})\($", before)):
+                yield f"{name}: {metric} is a counter, and not directly in {', '.join(RATES)}"
+
+
+@rule
+def cannot_be_edited(board):
+    if board["editable"] is not False:
+        yield f"editable is {board['editable']}"
+
+
+# --- beyond the linter
+
+
+@rule
+def has_a_fixed_uid_and_no_id(board):
+    if not re.fullmatch("persia-[a-z]+", board["uid"]) or len(board["uid"]) > 40 or board["id"] is not None:
+        yield f"uid {board['uid']!r}, id {board['id']!r}"
+
+
+@rule
+def has_the_tag(board):
+    if "persia" not in board["tags"]:
+        yield f"tags {board['tags']}"
+
+
+@rule
+def can_be_provisioned(board):
+    """A board that is exported to be shared asks for its data source, which nobody answers when it is provisioned."""
+    if "__inputs" in board or "${DS_" in str(board):
+        yield "it has inputs"
+
+
+@rule
+def goes_from_general_to_special(board):
+    titles = [panel["title"] for panel in board["panels"] if panel["type"] == "row"]
+    if titles[0] != "Overview" or titles[-1] != "About this board" or board["panels"][0]["type"] != "row":
+        yield f"rows {titles}"
+    second_row = [panel["type"] for panel in board["panels"]].index("row", 1)
+    if {panel["type"] for panel in board["panels"][1:second_row]} != {"stat"}:
+        yield "the overview is not made of numbers"
+
+
+@rule
+def has_thresholds_that_rise(board):
+    for panel in panels(board):
+        steps = [step["value"] for step in panel["fieldConfig"]["defaults"].get("thresholds", {}).get("steps", [])]
+        if not steps or steps[0] is not None or steps[1:] != sorted(steps[1:]):
+            yield f"{panel['title']}: thresholds {steps}"
+
+
+@rule
+def names_its_source(board):
+    texts = [panel for panel in board["panels"] if panel["type"] == "text"]
+    if "Source: " not in board["description"] or not any("persia-metrics-agent" in panel["options"]["content"] for panel in texts):
+        yield "description or text do not say what feeds it"
+
+
+@rule
+def fits_phones_and_walls(board):
+    """Nothing to click open, nothing too narrow, legends below, and it goes on by itself."""
+    taken = {}
+    for panel in board["panels"]:
+        place = panel["gridPos"]
+        if panel.get("collapsed") or place["w"] < 4 or place["h"] < (1 if panel["type"] == "row" else 4) or place["x"] + place["w"] > 24:
+            yield f"{panel['title']}: place {place}, collapsed: {panel.get('collapsed')}"
+        for cell in [(x, y) for x in range(place["x"], place["x"] + place["w"]) for y in range(place["y"], place["y"] + place["h"])]:
+            if cell in taken:
+                yield f"{panel['title']} lies over {taken[cell]}"
+                break
+            taken[cell] = panel["title"]
+        if panel.get("options", {}).get("legend", {}).get("placement", "bottom") != "bottom":
+            yield f"{panel['title']}: legend beside"
+    if not board.get("refresh"):
+        yield "it does not refresh"
+
+
+@rule
+def tells_jobs_apart(board):
+    """With several jobs and instances, each line's name says whose it is."""
+    for panel, target in targets(board):
+        legend, shown = target["legendFormat"], set(re.findall(r"{{(\w+)}}", target["legendFormat"]))
+        if panel["type"] in ("table", "heatmap") or legend == "__auto":
+            continue
+        if "job" not in shown:
+            yield f"{panel['title']} {target['refId']}: legend {legend!r} has no job"
+        grouped = re.match(r"(?:\w+ by|histogram_quantile\([\d.]+, sum by) \(([^)]*)\)", target["expr"])
+        if grouped:
+            by = {label.strip() for label in grouped[1].split(",")} - {"le"}
+            if not shown <= by or by - shown - {"role", "type"}:
+                yield f"{panel['title']} {target['refId']}: legend {legend!r} of series by {sorted(by)}"
+
+
+@rule
+def gives_each_target_a_legend_of_its_own(board):
+    for panel in panels(board):
+        legends = [target["legendFormat"] for target in panel.get("targets", [])]
+        if panel["type"] != "table" and len(set(legends)) != len(legends):
+            yield f"{panel['title']}: legends {legends}"
+
+
+@rule
+def gives_panels_and_targets_ids_of_their_own(board):
+    ids = [panel["id"] for panel in board["panels"]]
+    if len(set(ids)) != len(ids):
+        yield f"panel ids {ids}"
+    for panel in panels(board):
+        refs = [target["refId"] for target in panel.get("targets", [])]
+        if len(set(refs)) != len(refs):
+            yield f"{panel['title']}: refIds {refs}"
+
+
+@rule
+def uses_variables_that_exist(board):
+    known = {one["name"] for one in board["templating"]["list"]} | GRAFANAS_OWN
+    for panel in board["panels"]:
+        for used in re.findall(r"\$\{?(\w+)", str({key: value for key, value in panel.items() if key != "datasource"})):
+            if used not in known:
+                yield f"{panel['title']}: no variable {used}"
+        if panel.get("repeat", "job") not in known:
+            yield f"{panel['title']}: no variable {panel['repeat']} to repeat by"
+
+
+@rule
+def marks_events(board):
+    if not any("persia_event_last_timestamp_seconds" in one["expr"] and one["enable"] for one in board["annotations"]["list"]):
+        yield "no annotation of events"
+
+
+def broken_links(boards):
+    """Links of all boards, those in texts too, that lead to none; and boards that a board has no link to."""
+    for uid, board in boards.items():
+        urls = [one["url"] for one in board["links"]]
+        in_texts = [url for panel in board["panels"] if panel["type"] == "text" for url in re.findall(r"\]\(([^)]*)\)", panel["options"]["content"])]
+        for url in urls + in_texts:
+            if url.removeprefix("/d/") not in boards:
+                yield f"{uid}: {url} leads nowhere"
+        missing = set(boards) - {uid} - {url.removeprefix("/d/") for url in urls}
+        if missing:
+            yield f"{uid}: no link to {sorted(missing)}"
+        yield from (f"{uid}: {one['title']} loses what is chosen" for one in board["links"] if not (one["keepTime"] and one["includeVars"]))

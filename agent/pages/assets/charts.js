@@ -366,17 +366,13 @@ export class ChartCard extends Card {
       this.shape = shape;
       const rows = (this.lines.length > 0 ? this.sets : []).map((set, i) => {
         const row = make('li', {});
-        if (many) {
-          const name = make('span.set', {}, names.each[i]);
-          name.title = names.each[i];
-          row.append(name);
-        }
+        if (many && this.quantiles) row.append(make('span.set', {}, names.each[i]));
         for (const line of set.lines) {
           const { color, dash, width } = this.style(line);
           const swatch = svg('svg', { viewBox: '0 0 18 4', class: 'swatch', 'aria-hidden': 'true' });
           swatch.append(svg('path', { d: 'M0 2h18', stroke: color, 'stroke-width': width + 0.6, 'stroke-dasharray': dash?.join(' ') ?? 'none' }));
           line.output = make('b');
-          row.append(make('span.line', {}, swatch, line.name, line.output));
+          row.append(make('span.line', {}, swatch, make('span', {}, line.name || (many ? names.each[i] : '')), line.output));
         }
         return row;
       });

@@ -1,7 +1,7 @@
 """The board of benchmark runs: whatever Benchmark AI's `emit` sends."""
 
 from .grafana import chart, query, repeated, stat, table, variable
-from .promql import age, increase, or_zero, over, rate, select, silence
+from .promql import age, increase, or_zero, over, select, silence, total_rate
 
 UID = "persia-benchmark"
 TITLE = "Benchmark runs"
@@ -16,14 +16,15 @@ LISTED_BY = '{__name__=~"benchmarkai_.+"}'
 METRICS = '{__name__=~"benchmarkai_.+", job=~"$job", instance=~"$instance"}'
 VARIABLES = [variable("metric", "Metric", "__name__", METRICS, "benchmarkai_.+")]
 
+LINES = {word: ("persia_agent_fifo_lines_total", f'result="{word}"') for word in ("good", "bad")}
 CHOSEN = select("", '__name__=~"$metric"')
 
 
 def stats():
     names = over("count", "job", over("count", "job, __name__", CHOSEN))
     series = over("count", "job", CHOSEN)
-    lines = or_zero(over("sum", "job", increase("persia_agent_fifo_lines_total", 'result="good"')))
-    bad = or_zero(over("sum", "job", increase("persia_agent_fifo_lines_total", 'result="bad"')))
+    lines = or_zero(over("sum", "job", increase(*LINES["good"])))
+    bad = or_zero(over("sum", "job", increase(*LINES["bad"])))
     silent = or_zero(over("min", "job", silence()))
     pushed = over("min", "job", age("persia_agent_last_push_success_timestamp_seconds"))
     red_from_1 = [(None, "green"), (1, "red")]
@@ -38,7 +39,7 @@ def stats():
 
 
 def rows():
-    lines = or_zero(over("sum", "job, result", rate("persia_agent_fifo_lines_total")))
+    lines = [query(or_zero(total_rate("job", *which)), "{{job}} " + word) for word, which in LINES.items()]
     every = ("lastNotNull", "min", "mean", "max")
     values = [query(CHOSEN, "__auto")]
     one = chart("$metric", "What was emitted under this name.", "short", values, legend_calcs=every, signed=True)
@@ -46,5 +47,5 @@ def rows():
         "Overview": stats(),
         "By name": [repeated(one, "metric", 3)],
         "Last values": [table("Last values", "The last value of each name and its labels.", "short", {"value": CHOSEN}, {"__name__": "name", "ip_addr": None}, (16, 10))]
-        + [chart("Lines by result", "Lines read from the pipe per second.", "cps", [query(lines, "{{job}} {{result}}")], (8, 10))],
+        + [chart("Lines by result", "Lines read from the pipe per second.", "cps", lines, (8, 10))],
     }

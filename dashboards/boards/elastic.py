@@ -2,6 +2,7 @@
 
 from .grafana import chart, heatmap, query, stat, states, table
 from .promql import age, increase, mean, or_zero, over, quantile, rate, select, silence, total_rate
+from .promql import mean_so_far, quantile_so_far
 
 UID = "persia-elastic"
 TITLE = "Elastic job"
@@ -25,6 +26,7 @@ STEP = "torchelastic_train_step_duration_seconds"
 RESULTS = "torchelastic_worker_group_run_results_total"
 HANGS = [(None, "green"), (60, "yellow"), (300, "red")]
 WINDOW = "$__rate_interval"
+PERCENTILES = ((0.5, "p50"), (0.95, "p95"), (0.99, "p99"))
 
 
 def stats():
@@ -59,8 +61,15 @@ def results(title, description, name, by, legend):
 
 def times(title, description, name, by="job", legend="{{job}}", size=(8, 8)):
     queries = [query(mean(name, by), legend + " mean")]
-    queries += [query(quantile(q, name, by), f"{legend} {text}") for q, text in ((0.5, "p50"), (0.95, "p95"), (0.99, "p99"))]
+    queries += [query(quantile(q, name, by), f"{legend} {text}") for q, text in PERCENTILES]
     return chart(title, description, "s", queries, size)
+
+
+def times_so_far(title, description, name):
+    """Of what happens too seldom for rates: all of the run."""
+    queries = [query(mean_so_far(name, "job"), "{{job}} mean")]
+    queries += [query(quantile_so_far(q, name, "job"), "{{job}} " + text) for q, text in PERCENTILES]
+    return chart(title, description + " Of the run so far.", "s", queries)
 
 
 def successes_and_failures():
@@ -84,8 +93,8 @@ def rendezvous():
     meeting = total_rate(RANK, "torchelastic_outer_train_loop_duration_seconds_sum")
     duration = "torchelastic_rendezvous_duration_seconds"
     return [
-        times("Rendezvous time", "How long ranks took to meet, waiting for others included.", duration),
-        times("State sync time", "Until all ranks had the state of the most advanced one.", "torchelastic_state_sync_duration_seconds"),
+        times_so_far("Rendezvous time", "How long ranks took to meet, waiting for others included.", duration),
+        times_so_far("State sync time", "Until all ranks had the state of the most advanced one.", "torchelastic_state_sync_duration_seconds"),
         chart("Time spent meeting", "Share of the time in which a rank meets others and does not train.", "percentunit", [query(meeting, RANK_LEGEND)]),
     ]
 
@@ -101,7 +110,7 @@ def steps():
         times("Step time", "A step: gradients, and waiting for those of the others.", STEP, size=(12, 8)),
         heatmap("Step time, spread", "How many steps a second took how long.", spread),
         chart("Time between steps", "Mean of the inner loop without the step: checkpoints and talk.", "s", [query(between, RANK_LEGEND)]),
-        times("Checkpoint write time", "How long a checkpoint took to be on disk.", write),
+        times_so_far("Checkpoint write time", "How long a checkpoint took to be on disk.", write),
         times("Train loop, inner part", "A step, the checkpoint and the look for newcomers after it.", inner),
         times("Function time", "Calls of functions under @prof.", "torchelastic_function_duration_seconds", *functions),
         chart("Function entries", "Calls that began, per second, where the program counts them.", "cps", [query(called, functions[1])]),

@@ -3,7 +3,7 @@
 import re
 
 from .grafana import chart, query, stat, table
-from .promql import age, mean, or_zero, over, quantile, rate, select, total_rate
+from .promql import age, mean, or_zero, over, quantile, select, total_rate
 
 UID = "persia-exporter"
 TITLE = "Exporter health"
@@ -22,6 +22,8 @@ GATEWAY, GATEWAY_LEGEND = "job, instance, gateway", "{{job}} {{instance}} {{gate
 GROUP_LEGEND = "{{job}} {{instance}} {{role}}"
 OLD = [(None, "green"), (30, "yellow"), (120, "red")]
 RED_FROM_1 = [(None, "green"), (1, "red")]
+PERCENTILES = ((0.5, "p50"), (0.95, "p95"), (0.99, "p99"))
+LINES = {word: ("persia_agent_fifo_lines_total", f'result="{word}"') for word in ("good", "bad")}
 LAST_PUSH = "persia_agent_last_push_success_timestamp_seconds"
 
 
@@ -42,7 +44,7 @@ def per_second(title, what, metrics, unit="cps", size=(8, 8)):
 
 def times(title, what, histogram, by=AGENT, legend=AGENT_LEGEND):
     queries = [query(mean(histogram, by), legend + " mean")]
-    queries += [query(quantile(q, histogram, by), f"{legend} {text}") for q, text in ((0.5, "p50"), (0.95, "p95"), (0.99, "p99"))]
+    queries += [query(quantile(q, histogram, by), f"{legend} {text}") for q, text in PERCENTILES]
     return chart(title, what, "s", queries)
 
 
@@ -98,7 +100,7 @@ def series():
 
 def segments():
     unknown = {"persia_agent_segment_records_skipped_total": "records", "persia_agent_event_records_lost_total": "events"}
-    lines = or_zero(over("sum", "job, instance, result", rate("persia_agent_fifo_lines_total")))
+    lines = [query(or_zero(total_rate(AGENT, *which), AGENT), f"{AGENT_LEGEND} {word}") for word, which in LINES.items()]
     refused = ("persia_agent_segments_refused", AGENT_LEGEND + " {{reason}}", AGENT + ", reason")
     state = ("persia_agent_segments", AGENT_LEGEND + " {{state}}", AGENT + ", state")
     return [
@@ -106,7 +108,7 @@ def segments():
         now("Broken segments", "Their last good values stand.", "persia_agent_segments_broken", thresholds=RED_FROM_1),
         now("Refused segments", "Not read, by reason.", *refused),
         per_second("Records not read", "Records of kinds that the agent does not know, and event records that came too fast.", unknown),
-        chart("Lines of emit", "Lines read from the named pipe, by result.", "cps", [query(lines, AGENT_LEGEND + " {{result}}")]),
+        chart("Lines of emit", "Lines read from the named pipe, by result.", "cps", lines),
     ]
 
 

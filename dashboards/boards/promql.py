@@ -40,6 +40,15 @@ def or_zero(expression, by="job"):
     return f"{expression} or on ({by}) {over('max', by, '0 * ' + select('persia_process_up'))}"
 
 
+def mean_so_far(histogram, by):
+    """Of the whole run: for what happens too seldom for rates."""
+    return f"{over('sum', by, select(histogram + '_sum'))} / {over('sum', by, select(histogram + '_count'))}"
+
+
+def quantile_so_far(q, histogram, by):
+    return f"histogram_quantile({q}, {over('sum', by + ', le', select(histogram + '_bucket'))})"
+
+
 def age(timestamp, *matchers):
     return f"time() - {select(timestamp, *matchers)}"
 

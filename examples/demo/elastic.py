@@ -24,12 +24,16 @@ class ElasticJob:
         self._url = f"etcd://{etcd}/{JOB}?min_workers={least}&max_workers={most}"
         self._options = [f"--steps={steps}", f"--step-seconds={step_seconds}", f"--checkpoint={self.checkpoint}", f"--ledger={self.ledgers}"]
         metrics = {"PERSIA_METRICS_DIR": str(segments), "PERSIA_JOB_NAME": JOB, "PYTHONPATH": str(BUILD / "lib/python")}
-        self._environment = {**environment, **metrics}
+        self.environment = {**environment, **metrics}
 
     def launch(self, workers, first_replica=0, show=False):
         """A launcher as it would run on a machine of its own. `show`: on the terminal, not in its log."""
-        command = [PYTHON, PROGRAM, self._url, f"--workers={workers}", f"--first-replica={first_replica}", *self._options]
-        return Process(command, self.directory / f"launcher-{first_replica}.log", env=self._environment, show=show)
+        command = self.command(workers, first_replica)
+        return Process(command, self.directory / f"launcher-{first_replica}.log", env=self.environment, show=show)
+
+    def command(self, workers, first_replica=0):
+        """A launcher's command, which runs in `environment`."""
+        return [PYTHON, PROGRAM, self._url, f"--workers={workers}", f"--first-replica={first_replica}", *self._options]
 
     def trainers(self):
         """The lines that each living worker has written down, by its pid."""

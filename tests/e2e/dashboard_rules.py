@@ -10,6 +10,8 @@ MATCHER = re.compile(r'(\w+)\s*(=~|!=|!~|=)\s*"([^"]*)"')
 WORD = re.compile(r'"[^"]*"|\[[^\]]*\]|[A-Za-z_][\w:]*|[0-9][\w.]*|\S')
 OPERATORS = {"and", "or", "unless", "bool", "by", "on", "ignoring", "without", "group_left", "group_right", "offset"}
 CLAUSES = {"by", "on", "ignoring", "without", "group_left", "group_right"}
+# What torchelastic's histograms count may also be shown of the whole run: it happens too seldom for rates.
+COUNTERS = re.compile("_total$|^(?!torchelastic_).*_(bucket|sum|count)$|^nan_grad_skipped$")
 RATES = ("rate", "irate", "increase")
 UNITS = {"none", "short", "percentunit", "s", "bytes", "Bps", "cps", "ops", "reqps"}  # those of the linter's list that we use
 VARIABLES = {"job": "Job", "instance": "Instance"}
@@ -157,7 +159,7 @@ def takes_rates_over_the_rate_interval(board):
 def shows_counters_as_rates(board):
     for name, expression in expressions(board):
         for metric, _, window, before in selectors(expression):
-            if re.search("_(total|bucket|sum|count)$", metric) and not (window and re.search(rf"\b({'|'.join(RATES)})\($", before)):
+            if COUNTERS.search(metric) and not (window and re.search(rf"\b({'|'.join(RATES)})\($", before)):
                 yield f"{name}: {metric} is a counter, and not directly in {', '.join(RATES)}"
 
 

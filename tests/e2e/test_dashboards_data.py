@@ -1,0 +1,196 @@
+"""Each expression of each dashboard gives data, on a real Prometheus that scrapes what real jobs pushed to a real PushGateway."""
+
+import contextlib
+import json
+import math
+import os
+import re
+import shutil
+import signal
+import tempfile
+import time
+import urllib.parse
+from pathlib import Path
+
+import dashboard_rules
+import elastic
+import pytest
+from conftest import AGENT, EMBEDDING_JOB, PYTHON, PYTHON_PACKAGE, Agent, environment
+from servers import ROOT, Etcd, Gateway, Process, Prometheus, fetch, free_port, wait_until
+
+BOARDS = {path.stem: json.loads(path.read_text()) for path in sorted((ROOT / "dashboards").glob("*.json"))}
+TRAINING_JOB = "embedding_demo"
+JOBS = {"persia-elastic": elastic.JOB}  # of other boards: TRAINING_JOB
+
+# A program beside the elastic job, on its instance rep_0: functions under @prof, entries counted as torchelastic's first releases did,
+# checkpoints, which otherwise only rank 0 writes, whichever instance that is; and it emits as Benchmark AI has it.
+TOOL = """
+import time
+from persia_metrics.benchmarkai import emit
+from persia_metrics.torchelastic.metrics import prof, put_metric
+
+@prof
+def evaluate(number):
+    time.sleep(0.01)
+    if number % 5 == 4:
+        raise ValueError(number)
+
+for number in range(30):
+    put_metric("evaluate.count", 1)
+    put_metric("checkpoint.write_latency_ms", 20 + number)
+    try:
+        evaluate(number)
+    except ValueError:
+        pass
+    emit({"alexnet.batchsize16.latency": 12.5 + number % 3, "alexnet.batchsize16.throughput": 800 + number})
+    time.sleep(0.2)
+"""
+
+
+class DataRun:
+    """What is known of the time in which the jobs ran."""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A training job and an elastic job of which a worker is killed, on one PushGateway; its Prometheus goes on. Read only."""
+    directory = tmp_path_factory.mktemp("dashboards")
+    segments = {job: Path(tempfile.mkdtemp(prefix="persia-e2e-", dir="/dev/shm")) for job in (TRAINING_JOB, elastic.JOB)}
+    fifo = directory / "fifo"
+    result = DataRun()
+
+    def agent(job, command, env, *flags):
+        address = f"127.0.0.1:{free_port()}"
+        usual = [f"--job={job}", f"--gateway={gateway.address}", f"--metrics-dir={segments[job]}", f"--listen={address}", "--push-interval=0.5"]
+        return Agent(["exec", *usual, *flags, "--", *command], directory / f"{job}.log", env, address)
+
+    try:
+        with Etcd(directory) as etcd, Gateway(directory) as gateway, Prometheus(directory, gateway.address) as result.prometheus:
+            result.start = time.time()
+            workers = elastic.ElasticJob(directory, segments[elastic.JOB], etcd.address, 2, 3, 250, 0.03, environment())
+            with agent(elastic.JOB, workers.command(3), workers.environment) as ranks:
+                ranked = wait_until(lambda: workers.training(3), "three workers to train")
+                wait_until(lambda: result.prometheus.query("torchelastic_rendezvous_total"), "their first rendezvous in Prometheus")
+                os.kill(ranked[1], signal.SIGKILL)
+                # Checkpoints are a gauge in the training job: the gateway takes the type that comes first.
+                wait_until(lambda: "torchelastic_checkpoint_write_latency_seconds histogram" in gateway.metrics(), "a checkpoint")
+                # As in test_demo_job.py: NaNs and a server that forgets, so that each counter counts.
+                job = [EMBEDDING_JOB, "--duration=8", "--corpus=/usr/share/common-licenses", "--inject-nan=0.01", "--server-capacity=2000"]
+                with agent(TRAINING_JOB, job, environment(), f"--fifo={fifo}") as training:
+                    beside = {**workers.environment, "PERSIA_ROLE": "tool", "REPLICA_INDEX": "0", "PYTHONPATH": str(PYTHON_PACKAGE)}
+                    beside |= {"BENCHMARK_AI": "fifo", "BENCHMARK_AI_FIFO_FILEPATH": str(fifo)}
+                    (directory / "tool.py").write_text(TOOL)
+                    with Process([PYTHON, directory / "tool.py"], directory / "tool.log", env=beside) as tool:
+                        while training.running():
+                            with contextlib.suppress(OSError):  # not there yet, or no more
+                                fetch(training.url + "/metrics")
+                            time.sleep(0.3)
+                        assert (tool.wait(), training.wait(), ranks.wait(60)) == (0, 0, 0), tool.output() + training.output() + ranks.output()
+            ended = time.time()
+            wait_until(lambda: scraped_after(result.prometheus, ended + 2), "two scrapes after the end")
+            result.end = time.time()
+            yield result
+    finally:
+        for path in segments.values():
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def scraped_after(prometheus, when):
+    return float(prometheus.query("timestamp(up)")[0]["value"][1]) > when
+
+
+# What Grafana puts in place of the variables: "All", one value, and several.
+CHOICES = {
+    "all": {"job": ".+", "instance": ".+", "metric": "benchmarkai_.+"},
+    "one": {"instance": "rep_0", "metric": "benchmarkai_alexnet_batchsize16_latency"},
+    "several": {
+        "job": f"({TRAINING_JOB}|{elastic.JOB})",
+        "instance": "(rep_0|rep_1)",
+        "metric": "(benchmarkai_alexnet_batchsize16_latency|benchmarkai_alexnet_batchsize16_throughput)",
+    },
+}
+
+
+def fill_in(expression, uid, choice):
+    values = {"job": JOBS.get(uid, TRAINING_JOB), "__rate_interval": "5s", "__interval": "1s", "__range": "30s", **CHOICES[choice]}
+    return re.sub(r"\$(\w+)", lambda found: values[found[1]], expression)
+
+
+def ask(run, expression):
+    """The series of the expression over the time of the jobs, without values that are no numbers; an empty one is left out."""
+    window = {"start": run.start, "end": run.end, "step": 1}
+    status, body = fetch(f"{run.prometheus.url}/api/v1/query_range?" + urllib.parse.urlencode({"query": expression, **window}))
+    assert status == 200, f"{expression}: {body}"
+    found = json.loads(body)["data"]["result"]
+    series = [(one["metric"], [float(value) for _, value in one["values"] if math.isfinite(float(value))]) for one in found]
+    return [(labels, values) for labels, values in series if values]
+
+
+EXPRESSIONS = [
+    pytest.param(uid, target["expr"], re.findall(r"{{(\w+)}}", target["legendFormat"]), id=f"{uid}-{panel['title']}-{target['refId']}")
+    for uid, board in BOARDS.items()
+    for panel, target in dashboard_rules.targets(board)
+]
+ANNOTATIONS = [
+    pytest.param(uid, one["expr"], re.findall(r"{{(\w+)}}", one["titleFormat"] + one["textFormat"]), id=f"{uid}-{one['name']}")
+    for uid, board in BOARDS.items()
+    for one in board["annotations"]["list"]
+]
+
+
+@pytest.mark.parametrize("uid, expression, legend", EXPRESSIONS + ANNOTATIONS)
+def test_expression_gives_data(run, uid, expression, legend):
+    for choice in CHOICES:
+        asked = fill_in(expression, uid, choice)
+        series = ask(run, asked)
+        assert series, f"{choice}: {asked}"
+        for labels, _ in series:
+            assert set(legend) <= set(labels), f"{choice}: {asked}"
+
+
+@pytest.mark.parametrize("uid", BOARDS)
+def test_variables_offer_what_there_is(run, uid):
+    offered = {}
+    for name, one in dashboard_rules.variables(BOARDS[uid]).items():
+        selector, label = re.fullmatch(r"label_values\((.+), (\w+)\)", one["query"]["query"]).groups()
+        query = urllib.parse.urlencode({"match[]": fill_in(selector, uid, "all"), "start": run.start, "end": run.end})
+        found = json.loads(fetch(f"{run.prometheus.url}/api/v1/series?{query}")[1])["data"]
+        offered[name] = {series[label] for series in found}
+    assert JOBS.get(uid, TRAINING_JOB) in offered.pop("job")
+    assert "rep_0" in offered.pop("instance")
+    names = {"benchmarkai_alexnet_batchsize16_latency", "benchmarkai_alexnet_batchsize16_throughput"}
+    assert offered == ({"metric": names} if uid == "persia-benchmark" else {})
+
+
+@pytest.mark.parametrize("uid", BOARDS)
+def test_marks_are_in_the_time_of_the_job(run, uid):
+    """They are what Grafana takes for milliseconds since 1970."""
+    (one,) = BOARDS[uid]["annotations"]["list"]
+    for _, values in ask(run, fill_in(one["expr"], uid, "all")):
+        assert all(1000 * run.start <= value <= 1000 * run.end for value in values)
+
+
+# What PersiaML's own first board asks, a panel each.
+TIME_COSTS = ["lookup_mixed_batch", "lookup_create_requests", "lookup_rpc", "update_gradient", "summation", "lookup_batched"]
+PERSIAML = ["staleness{}", "num_pending_batches{}", "batch_unique_indices_rate{}", "index_miss_ratio{}"]
+PERSIAML += ["rate(index_miss_count[1m])", "rate(gradient_id_miss_count[1m])", *(f"{name}_time_cost_sec{{}}" for name in TIME_COSTS)]
+
+
+@pytest.mark.parametrize("expression", PERSIAML)
+def test_the_panels_of_persiamls_own_board_find_data(run, expression):
+    assert len(PERSIAML) == 12 and ask(run, expression)
+
+
+def test_what_happened_shows(run):
+    """Not only data, but the right ones: the kill, the failures of the tool, the values that it emitted."""
+
+    def most(uid, title):
+        target = next(target for panel, target in dashboard_rules.targets(BOARDS[uid]) if panel["title"] == title)
+        return max(value for _, values in ask(run, fill_in(target["expr"], uid, "all")) for value in values)
+
+    assert most("persia-elastic", "Ranks that train") == 3
+    assert most("persia-elastic", "Restarts left") == 3
+    assert 0.9 < most("persia-elastic", "Flakiness") * 4 < 1.1, "one restart of three, as torchelastic counts"
+    assert most("persia-training", "Gradients skipped") > 0
+    assert most("persia-benchmark", "Names") == 2
+    assert most("persia-benchmark", "$metric") == 829

@@ -23,14 +23,16 @@ export const stage = {
   theme: 'light',
   window: null,
   events: [],
-  cursor: null,
+  cursor: null, // the time that is read, in ms, and the chart in which
+  source: null,
   visible: new Set(),
   zoomTo: () => {}, // (from, to) in ms, or nothing for all
   why: '', // there is no data at all, if so
 
   moveCursor(ms, source = null) {
     stage.cursor = ms;
-    for (const chart of stage.visible) chart.point(ms, chart === source);
+    stage.source = source;
+    for (const chart of stage.visible) chart.point();
   },
 };
 
@@ -102,7 +104,6 @@ class Card {
     return of(this.family) === of(family) && of(this.last) === of(last);
   }
 
-  point() {}
   draw() {}
 }
 
@@ -184,7 +185,7 @@ export class ChartCard extends Card {
 
   async refresh() {
     const { window } = stage;
-    if (!window || this.asking) return;
+    if (!window || this.asking || stage.why !== '') return;
     const key = `${window.start} ${window.end} ${window.step} ${this.limit}`;
     if (key === this.key) return;
     this.asking = true;
@@ -200,10 +201,10 @@ export class ChartCard extends Card {
       this.take(main, last);
     } catch (error) {
       // The page tells of an agent that does not answer; here the last answer stands.
-      if (error.status !== undefined) {
-        this.rows = [];
-        this.lines = [];
-      }
+      if (error.status === undefined) return;
+      this.key = key; // a family that went meanwhile
+      this.rows = [];
+      this.lines = [];
     } finally {
       this.asking = false;
     }
@@ -280,7 +281,7 @@ export class ChartCard extends Card {
     } else {
       this.create(options);
     }
-    this.point(stage.cursor, false);
+    this.point();
   }
 
   create({ file, ...options }) {
@@ -309,7 +310,7 @@ export class ChartCard extends Card {
       axes: {
         x: { drawGrid: false, pixelsPerLabel: 62, axisLabelWidth: 56 },
         y: {
-          axisLabelWidth: 58,
+          axisLabelWidth: 62,
           ticker: (low, high, pixels) => ticks(low, high, pixels / 34, this.unit, this.rate),
         },
       },
@@ -372,7 +373,8 @@ export class ChartCard extends Card {
           const swatch = svg('svg', { viewBox: '0 0 18 4', class: 'swatch', 'aria-hidden': 'true' });
           swatch.append(svg('path', { d: 'M0 2h18', stroke: color, 'stroke-width': width + 0.6, 'stroke-dasharray': dash?.join(' ') ?? 'none' }));
           line.output = make('b');
-          row.append(make('span.line', {}, swatch, make('span', {}, line.name || (many ? names.each[i] : '')), line.output));
+          const name = line.name || (many ? names.each[i] : '');
+          row.append(make('span.line', {}, swatch, ...(name ? [make('span', {}, name)] : []), line.output));
         }
         return row;
       });
@@ -396,12 +398,12 @@ export class ChartCard extends Card {
     }
   }
 
-  // Shows the values at a time, or the newest for null.
-  point(ms, isSource) {
+  // Shows the values at the cursor's time, or the newest.
+  point() {
     let row = -1;
-    if (ms !== null && this.rows.length > 0) {
+    if (stage.cursor !== null && this.rows.length > 0) {
       const step = this.rows.length > 1 ? this.rows[1][0] - this.rows[0][0] : 1;
-      row = Math.round((ms - this.rows[0][0]) / step);
+      row = Math.round((stage.cursor - this.rows[0][0]) / step);
     }
     const known = row >= 0 && row < this.rows.length;
     if (this.graph) {
@@ -414,7 +416,7 @@ export class ChartCard extends Card {
       const values = known ? [this.rows[row][i + 1]] : this.rows.slice(-4).map((each) => each[i + 1]);
       setText(output, number(values.findLast((value) => value !== null) ?? null, this.unit, this.rate));
     });
-    this.tip.hidden = !known || !isSource || !this.graph;
+    this.tip.hidden = !known || stage.source !== this || !this.graph;
     if (!this.tip.hidden) this.tell(this.rows[row][0]);
   }
 

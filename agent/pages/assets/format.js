@@ -73,8 +73,9 @@ export function ticks(low, high, count, unit, rate) {
   const found = [];
   for (let i = Math.ceil(from / step - 1e-9); i * step <= to * (1 + 1e-9) && found.length < 50; i++) {
     const value = i * step;
-    const label = i === 0 ? '0' : unit === 'time' ? clock(value * 1000) : value.toFixed(places) + suffix + (rate && suffix ? '/s' : '');
-    found.push({ v: value * factor, label });
+    const text = places > 6 ? value.toExponential(1) : value.toFixed(places);
+    const label = unit === 'time' ? clock(value * 1000) : text + suffix + (rate && suffix ? '/s' : '');
+    found.push({ v: value * factor, label: i === 0 ? '0' : label });
   }
   return found;
 }

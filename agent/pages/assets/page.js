@@ -118,11 +118,13 @@ function showFamilies(families) {
   wanted.forEach((each, place) => {
     if (!sections.has(each.id)) sections.set(each.id, makeSection(each));
     const section = sections.get(each.id);
-    if (byId('sections').children[place] !== section.element) {
-      byId('sections').insertBefore(section.element, byId('sections').children[place] ?? null);
-    }
+    putAt(byId('sections'), place, section.element);
     const names = new Set(each.entries.map((entry) => entry.family.name));
-    for (const [name, card] of section.cards) if (!names.has(name)) section.cards.delete(name), drop(card);
+    for (const [name, card] of section.cards) {
+      if (names.has(name)) continue;
+      section.cards.delete(name);
+      drop(card);
+    }
     each.entries.forEach(({ family, last }, i) => {
       let card = section.cards.get(family.name);
       if (card && !card.same(family, last)) {
@@ -134,11 +136,19 @@ function showFamilies(families) {
         section.cards.set(family.name, card);
         onScreen.observe(card.element);
       }
-      if (section.grid.children[i] !== card.element) section.grid.insertBefore(card.element, section.grid.children[i] ?? null);
+      putAt(section.grid, i, card.element);
     });
   });
-  byId('jump').replaceChildren(...wanted.map((each) => sections.get(each.id).link));
+  const links = wanted.map((each) => sections.get(each.id).link);
+  // Only when they are others: one of them may have the focus.
+  if (links.length !== byId('jump').children.length || links.some((link, i) => link !== byId('jump').children[i])) {
+    byId('jump').replaceChildren(...links);
+  }
   filter();
+}
+
+function putAt(parent, place, child) {
+  if (parent.children[place] !== child) parent.insertBefore(child, parent.children[place] ?? null);
 }
 
 function drop(card) {
@@ -237,9 +247,12 @@ async function beat() {
   // A new series may be of a new family.
   if (Date.now() - metadataAt > METADATA_EVERY || status.series !== series) {
     const { families } = await ask('metadata', {}, { first: true });
-    metadataAt = Date.now();
-    series = status.series;
-    showFamilies(families);
+    // An agent that has just started has not collected yet, and what is on the page will be there again.
+    if (families.length > 0 || sections.size === 0) {
+      metadataAt = Date.now();
+      series = status.series;
+      showFamilies(families);
+    }
   }
   if (paused) return;
   updateWindow();
@@ -250,7 +263,10 @@ async function beat() {
   refreshCharts();
 }
 
+let timer = null;
+
 async function go() {
+  timer = null;
   try {
     await beat();
   } catch (error) {
@@ -259,8 +275,14 @@ async function go() {
   }
   const wait = Math.min(Math.max(status?.history.step_seconds ?? 1, 1), 10) * 1000;
   // A page that nobody sees asks less; when it is seen again, at once.
-  setTimeout(go, downSince === null ? (document.hidden ? 10000 : wait) : 1000);
+  timer = setTimeout(go, downSince === null ? (document.hidden ? 10000 : wait) : 1000);
 }
+
+document.addEventListener('visibilitychange', () => {
+  if (document.hidden || timer === null) return;
+  clearTimeout(timer);
+  go();
+});
 
 // ---- buttons and keys ----
 

@@ -24,11 +24,11 @@ export function showTiles(status) {
     'push',
     'Last push',
     age === null ? (gateway.pushes > 0 ? 'never arrived' : 'not yet') : ago(age),
-    failing ? gateway.last_error : `to ${gateway.address}, every ${duration(status.push_interval_seconds)}`,
+    failing ? gateway.last_error : `to ${gateway.address}`,
     failing || late ? 'bad' : age === null ? '' : 'good',
   );
-  const failed = gateway.failed > 0 ? `${gateway.failed} failed` : 'none failed';
-  tile('pushes', 'Pushes', number(gateway.pushes), failing ? `${failed}, to ${gateway.address}` : failed, failing ? 'bad' : '');
+  const every = `${gateway.failed > 0 ? gateway.failed : 'none'} failed, one every ${number(status.push_interval_seconds, 'seconds')}`;
+  tile('pushes', 'Pushes', gateway.pushes.toLocaleString('en'), failing ? `${every}, to ${gateway.address}` : every, failing ? 'bad' : '');
   const up = workers.filter((worker) => worker.up).length;
   const hung = workers.filter((worker) => worker.hung).length;
   tile(
@@ -39,7 +39,7 @@ export function showTiles(status) {
     hung > 0 ? 'bad' : workers.length > 0 && up === workers.length ? 'good' : '',
   );
   const refused = segments.refused > 0 ? `, ${segments.refused} refused` : '';
-  tile('series', 'Series', number(status.series), `${segments.live} segments live, ${segments.ended} ended${refused}`, refused ? 'bad' : '');
+  tile('series', 'Series', status.series.toLocaleString('en'), `${segments.live} segments live, ${segments.ended} ended${refused}`, refused ? 'bad' : '');
   const kept = history.oldest_ms === null ? null : (status.now_ms - history.oldest_ms) / 1000;
   tile('history', 'History', kept === null ? 'none' : duration(kept), `${number(history.bytes, 'bytes')} in memory`, '');
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 #include <utility>
 
 #include "app/text.h"
@@ -63,6 +64,18 @@ size_t CountSeries(const Layout& layout) {
   return series;
 }
 
+std::map<WorkerPlace, uint32_t> PidsOf(std::span<const WorkerProcess> processes) {
+  std::map<WorkerPlace, uint32_t> pids;
+  for (const WorkerProcess& process : processes) {
+    const std::map<std::string, std::string> labels(process.identity.labels.begin(), process.identity.labels.end());
+    const auto label = [&](const char* name) { return labels.contains(name) ? labels.at(name) : ""; };
+    if (process.alive) {
+      pids.emplace(WorkerPlace(label("role"), label("instance"), std::to_string(process.ordinal)), process.pid);
+    }
+  }
+  return pids;
+}
+
 void LogConflict(const std::string& message) { LogWarning("metrics.left_out", message); }
 
 }  // namespace
@@ -82,6 +95,7 @@ Agent::Agent(Setup setup, Clock& clock, PushTransport transport)
       log_limiter_(std::make_shared<LogLimiter>()),
       event_log_(
           {.file = setup_.options.events_file, .warn = [](const std::string& message) { LogWarning("events", message); }}),
+      history_({setup_.options.history, setup_.options.history_max_bytes}),
       segments_(SourceOptions(setup_, event_places_), NamingOf(setup_.options)),
       own_({.identity = self_, .version = setup_.version}),
       exec_(setup_.exec == nullptr ? nullptr : std::make_unique<ExecMetrics>(self_, *setup_.exec)),
@@ -205,8 +219,9 @@ std::shared_ptr<const Snapshot> Agent::Collect() {
   if (took < collecting_with_->push_interval) {
     pace_log_.Recovered("collecting keeps up with the push interval again");
   }
+  std::map<WorkerPlace, uint32_t> pids = PidsOf(segments_.processes());
   const std::lock_guard lock(seen_mutex_);
-  seen_ = {segments_.stats(), series};
+  seen_ = {segments_.stats(), series, std::move(pids)};
   return all;
 }
 
@@ -295,6 +310,7 @@ void Agent::WatchWorkers() {
 }
 
 void Agent::OnTick(const std::shared_ptr<const Snapshot>& snapshot) {
+  history_.Add(snapshot, clock_.Now());
   if (std::exchange(push_next_tick_, false)) {
     return pusher_.Insist(snapshot);
   }

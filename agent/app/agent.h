@@ -16,6 +16,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -30,12 +31,13 @@
 #include "app/log.h"
 #include "app/options.h"
 #include "app/pusher.h"
-#include "app/status_page.h"
 #include "app/web_access.h"
 #include "format/text_format.h"
+#include "history/history.h"
 #include "inlet/emit_inlet.h"
 #include "model/combine.h"
 #include "net/http_server.h"
+#include "pages/look_api.h"
 #include "sink/push_gateway.h"
 #include "source/exec_metrics.h"
 #include "source/own_metrics.h"
@@ -117,6 +119,7 @@ class Agent {
   struct Seen {
     SegmentSourceStats segments;
     size_t series = 0;
+    std::map<WorkerPlace, uint32_t> pids;
   };
 
   std::shared_ptr<const Snapshot> Collect();
@@ -133,7 +136,8 @@ class Agent {
   Status Push(const Snapshot& snapshot);
   void OnTick(const std::shared_ptr<const Snapshot>& snapshot);
   std::shared_ptr<const std::string> Exposition();
-  StatusPage Page();
+  AgentStatus CurrentStatus();
+  std::vector<Route> ApiRoutes();
   std::vector<Route> Routes();
 
   const Setup setup_;
@@ -144,6 +148,7 @@ class Agent {
   const std::shared_ptr<LogLimiter> log_limiter_;
 
   EventLog event_log_;
+  History history_;
 
   // The collector thread's.
   std::optional<EventPlaces> event_places_;  // none without a state

@@ -1,8 +1,11 @@
 // What the agent serves: /metrics, whether it is well, and a page for people.
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "app/agent.h"
+#include "pages/assets.h"
+#include "pages/range_api.h"
 
 namespace persia::agent {
 namespace {
@@ -12,7 +15,33 @@ constexpr std::chrono::milliseconds kScrapeAge{1000};
 // A collector that is silent for longer, and for three intervals, is stuck.
 constexpr std::chrono::milliseconds kStuckAfter{30'000};
 
+// Everything that the page needs comes from the agent itself.
+constexpr char kPolicy[] =
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'";
+
 double Seconds(std::chrono::nanoseconds duration) { return std::chrono::duration<double>(duration).count(); }
+
+ServerResponse ForBrowsers(int status, std::string_view content_type, std::string body) {
+  return {.status = status,
+          .content_type = std::string(content_type),
+          .body = std::move(body),
+          .headers = {{"Content-Security-Policy", kPolicy},
+                      {"X-Content-Type-Options", "nosniff"},
+                      {"Referrer-Policy", "no-referrer"},
+                      {"Cache-Control", "no-store"}}};
+}
+
+std::vector<Route> AssetRoutes() {
+  std::vector<Route> routes;
+  for (const Asset& asset : Assets()) {
+    const bool page = asset.name == "index.html";
+    routes.push_back({"GET", page ? "/" : "/assets/" + std::string(asset.name), [&asset](const ServerRequest&) {
+                        return ForBrowsers(200, asset.content_type, std::string(asset.content));
+                      }});
+  }
+  return routes;
+}
 
 }  // namespace
 
@@ -40,30 +69,32 @@ std::shared_ptr<const std::string> Agent::Exposition() {
   return exposition_;
 }
 
-StatusPage Agent::Page() {
+AgentStatus Agent::CurrentStatus() {
   const Pusher::State state = pusher_.state();
-  StatusPage page;
-  page.version = setup_.version;
-  page.job = setup_.options.job_name;
-  page.run_id = setup_.run_id;
-  page.directory = setup_.directory;
-  page.push_interval_seconds = Seconds(CurrentOptions()->push_interval);
-  page.pushes = state.pushes;
-  page.pushes_failed = state.failed;
-  page.last_success = state.last_success;
-  page.since_success =
-      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - state.last_success_steady);
-  page.last_error = state.last_error;
+  AgentStatus status;
+  status.version = setup_.version;
+  status.job = setup_.options.job_name;
+  status.run_id = setup_.run_id;
+  status.directory = setup_.directory;
+  status.push_interval = CurrentOptions()->push_interval;
+  status.pushes = state.pushes;
+  status.pushes_failed = state.failed;
+  status.last_success = state.last_success;
+  status.since_success =
+      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - state.last_success_steady);
+  status.last_error = state.last_error;
+  status.history = history_.stats();
   {
     const std::lock_guard lock(options_mutex_);
-    page.gateway = gateway_name_;
+    status.gateway = gateway_name_;
   }
   const std::lock_guard lock(seen_mutex_);
-  page.workers = seen_.segments.live;
-  page.workers_ended = seen_.segments.dead;
-  page.segments_refused = seen_.segments.refused.size();
-  page.series = seen_.series;
-  return page;
+  status.workers = seen_.segments.live;
+  status.workers_ended = seen_.segments.dead;
+  status.segments_refused = seen_.segments.refused.size();
+  status.series = seen_.series;
+  status.pids = seen_.pids;
+  return status;
 }
 
 std::vector<Route> Agent::Routes() {
@@ -84,25 +115,37 @@ std::vector<Route> Agent::Routes() {
     return collector_.Newest() != nullptr ? ServerResponse{.body = "Ready.\n"}
                                           : ServerResponse{.status = 503, .body = "Not ready: nothing is collected yet.\n"};
   };
-  const auto page = [this](const ServerRequest&) {
-    return ServerResponse{.content_type = "text/html; charset=utf-8",
-                          .body = RenderStatusPage(Page()),
-                          .headers = {{"Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'"},
-                                      {"X-Content-Type-Options", "nosniff"},
-                                      {"Cache-Control", "no-store"}}};
-  };
   const auto reload = [this](const ServerRequest&) { return ReloadByHttp(); };
+  std::vector<Route> routes = {
+      {"POST", "/-/reload", reload}, {"GET", "/metrics", metrics}, {"GET", "/-/healthy", healthy}, {"GET", "/-/ready", ready}};
+  for (std::vector<Route> more : {ApiRoutes(), AssetRoutes()}) {
+    std::move(more.begin(), more.end(), std::back_inserter(routes));
+  }
+  return routes;
+}
+
+std::vector<Route> Agent::ApiRoutes() {
+  const auto answer = [](JsonAnswer json) { return ForBrowsers(json.status, "application/json", std::move(json.body)); };
   const auto events = [this](const ServerRequest& request) {
     const auto query = EventLog::ParseQuery(request.query);
-    if (!query.ok()) {
-      return ServerResponse{.status = 400, .body = query.error() + "\n"};
-    }
-    return ServerResponse{.content_type = "application/json",
-                          .body = event_log_.Answer(query.value()),
-                          .headers = {{"X-Content-Type-Options", "nosniff"}, {"Cache-Control", "no-store"}}};
+    return query.ok() ? ForBrowsers(200, "application/json", event_log_.Answer(query.value()))
+                      : ServerResponse{.status = 400, .body = query.error() + "\n"};
   };
-  return {{"POST", "/-/reload", reload},  {"GET", "/api/v1/events", events}, {"GET", "/metrics", metrics},
-          {"GET", "/-/healthy", healthy}, {"GET", "/-/ready", ready},        {"GET", "/", page}};
+  const auto status = [this, answer](const ServerRequest&) {
+    return answer(AnswerStatus(CurrentStatus(), collector_.Newest().get(), std::chrono::system_clock::now()));
+  };
+  const auto metadata = [this, answer](const ServerRequest&) { return answer(AnswerMetadata(collector_.Newest().get())); };
+  const auto series = [this, answer](const ServerRequest& request) {
+    return answer(AnswerSeries(request.query, collector_.Newest().get()));
+  };
+  const auto range = [this, answer](const ServerRequest& request) {
+    return answer(AnswerRange(request.query, history_.Entries()));
+  };
+  return {{"GET", "/api/v1/events", events},
+          {"GET", "/api/v1/status", status},
+          {"GET", "/api/v1/metadata", metadata},
+          {"GET", "/api/v1/series", series},
+          {"GET", "/api/v1/query_range", range}};
 }
 
 }  // namespace persia::agent

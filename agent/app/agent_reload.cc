@@ -43,6 +43,7 @@ void Agent::TakeOverForCollecting() {
     exec_labels_ = IdentityLabels(options->labels);
   }
   SetLimits(*options);
+  history_.SetOptions({options->history, options->history_max_bytes});
   segments_.SetNaming(NamingOf(*options));
   collecting_with_ = std::move(options);
   push_next_tick_ = true;

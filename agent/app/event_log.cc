@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "app/text.h"
+#include "pages/query_string.h"
 
 namespace persia::agent {
 namespace {
@@ -45,21 +46,6 @@ std::string ValueJson(const JobEvent::Value& value) {
     return Number(*number);
   }
   return "null";
-}
-
-// `%2F` and `+`, as browsers write them.
-std::string Decoded(std::string_view text) {
-  std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    unsigned code = 0;
-    if (text[i] == '%' && i + 2 < text.size() && std::from_chars(&text[i + 1], &text[i + 3], code, 16).ptr == &text[i + 3]) {
-      out += static_cast<char>(code);
-      i += 2;
-    } else {
-      out += text[i] == '+' ? ' ' : text[i];
-    }
-  }
-  return out;
 }
 
 }  // namespace
@@ -166,16 +152,7 @@ std::string EventLog::Answer(const Query& query) {
 
 Result<EventLog::Query> EventLog::ParseQuery(std::string_view query) {
   Query out;
-  while (!query.empty()) {
-    const size_t end = std::min(query.find('&'), query.size());
-    const std::string_view part = query.substr(0, end);
-    query.remove_prefix(std::min(end + 1, query.size()));
-    if (part.empty()) {
-      continue;
-    }
-    const size_t equals = std::min(part.find('='), part.size());
-    const std::string name = Decoded(part.substr(0, equals));
-    const std::string value = Decoded(part.substr(std::min(equals + 1, part.size())));
+  for (const auto& [name, value] : ParseParameters(query)) {
     if (name == "type") {
       out.type = value;
     } else if (name == "since") {

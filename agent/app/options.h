@@ -59,6 +59,9 @@ struct AgentOptions {
   bool listen_address_is_default = true;
   // Whether POST /-/reload reads the settings again.
   bool enable_lifecycle = false;
+  // How long, and in how much memory, what was collected is kept for the page's charts. 0: it is not.
+  std::chrono::milliseconds history{1'800'000};
+  uint64_t history_max_bytes = 64ULL << 20;
   // Who may read the pages, and TLS for them. Empty: everybody, without.
   std::string web_config_file;
   // Where the named pipe for Benchmark AI's `emit` is, made if it is not there; empty: none.

@@ -160,6 +160,14 @@ Status SetGaugeTtl(std::string_view text, AgentOptions& options) {
   return SetSeconds(text, 0, 31536000, "0 to 31536000", options.gauge_ttl);
 }
 
+Status SetHistory(std::string_view text, AgentOptions& options) {
+  return SetSeconds(text, 0, 604800, "0 to 604800", options.history);
+}
+
+Status SetHistoryMaxBytes(std::string_view text, AgentOptions& options) {
+  return SetCount(text, 1 << 20, 1ULL << 36, "bytes", options.history_max_bytes);
+}
+
 Status SetMaxSeries(std::string_view text, AgentOptions& options) {
   return SetCount(text, 1, 100'000'000, "series", options.max_series);
 }

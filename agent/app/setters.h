@@ -23,6 +23,8 @@ Status SetStateDir(std::string_view text, AgentOptions& options);
 Status SetMaxPushBytes(std::string_view text, AgentOptions& options);
 Status SetMaxSegmentBytes(std::string_view text, AgentOptions& options);
 Status SetGaugeTtl(std::string_view text, AgentOptions& options);
+Status SetHistory(std::string_view text, AgentOptions& options);
+Status SetHistoryMaxBytes(std::string_view text, AgentOptions& options);
 Status SetMaxSeries(std::string_view text, AgentOptions& options);
 Status SetMaxSeriesPerInstance(std::string_view text, AgentOptions& options);
 Status SetMaxLabelValueBytes(std::string_view text, AgentOptions& options);

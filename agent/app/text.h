@@ -21,9 +21,6 @@ std::string JsonString(std::string_view text);
 // `text` without control characters: line ends become spaces, others U+FFFD, as does what is not valid UTF-8.
 std::string OneLine(std::string_view text);
 
-// `text` as it can stand in HTML, between tags and in quoted attributes.
-std::string HtmlText(std::string_view text);
-
 // An error of the form: "<text>" <why>.
 Error Bad(std::string_view text, std::string_view why);
 

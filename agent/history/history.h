@@ -40,7 +40,7 @@ class History {
     std::chrono::milliseconds step{0};  // two collections that are kept are not nearer to each other
     size_t bytes = 0;
     size_t entries = 0;
-    std::optional<int64_t> oldest_unix_ms;
+    std::optional<int64_t> oldest_unix_ms = {};
   };
 
   // So many collections are kept at most.

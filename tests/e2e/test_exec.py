@@ -136,6 +136,6 @@ def test_pages_are_served_while_the_command_runs(job):
     assert fetch(agent.url + "/-/healthy")[0] == 200
     wait_until(lambda: fetch(agent.url + "/-/ready")[0] == 200, "the agent to be ready")
     status, page = fetch(agent.url + "/")
-    assert status == 200 and all(f'href="{page_name}"' in page for page_name in ("metrics", "-/healthy", "-/ready"))
+    assert status == 200 and "<!DOCTYPE html>" in page
     assert fetch(agent.url + "/nothing")[0] == 404
     assert agent.leave() == 0

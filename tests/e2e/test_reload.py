@@ -69,7 +69,7 @@ def test_sighup_leads_pushes_to_another_gateway_at_once(bare_job, settings, gate
     agent.signal(signal.SIGHUP)
     other_gateway.wait_for("my_app_batches", 3)
     assert agent.running() and reloads(agent, "success") == 1
-    assert other_gateway.address in fetch(agent.url + "/")[1]
+    assert other_gateway.address in fetch(agent.url + "/api/v1/status")[1]
     counted = {"gateway": other_gateway.address, "result": "success"}
     wait_until(lambda: agent.metrics().one("persia_agent_pushes_total", **counted) == 1, "the push to be counted")
 

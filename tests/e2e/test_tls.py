@@ -1,6 +1,6 @@
 """A gateway behind TLS and credentials: whom the agent trusts, how it is known, and that no secret is seen anywhere."""
 
-import html
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -35,10 +35,10 @@ def proxy(gateway):
 
 
 def said(agent, text):
-    """Waits for it in the log, or as the last error on the page: the log tells of a gateway that stays away only once."""
+    """Waits for it in the log, or as the last error of its status: the log tells of a gateway that stays away only once."""
 
     def all_of_it():
-        return agent.output() + html.unescape(fetch(agent.url + "/")[1])
+        return agent.output() + json.loads(fetch(agent.url + "/api/v1/status")[1])["gateway"]["last_error"]
 
     try:
         wait_until(lambda: text in all_of_it(), repr(text))
@@ -206,7 +206,7 @@ def test_secrets_are_seen_nowhere(job, proxy, tmp_path, way, log_format):
     seen = {
         "log": agent.output(),
         "check-config": checked.stdout + checked.stderr,
-        "/": fetch(agent.url + "/")[1],
+        "status": fetch(agent.url + "/api/v1/status")[1],
         "/metrics": agent.metrics().text,
         "ps": subprocess.run(["ps", "-ewwwo", "pid,args", "e"], capture_output=True, text=True, timeout=30, env={}).stdout,
         "environ": Path(f"/proc/{agent.pid}/environ").read_text(errors="replace"),

@@ -96,7 +96,7 @@ class AgentTest : public ::testing::Test {
   // Lets one more tick pass, once the push of the one before is over.
   void Tick() {
     clock_.AwaitWaits(++ticks_);
-    while (Get("/").body.find("<dt>Pushes</dt><dd>" + std::to_string(ticks_) + ",") == std::string::npos) {
+    while (Get("/api/v1/status").body.find("\"pushes\":" + std::to_string(ticks_) + ",") == std::string::npos) {
     }
     clock_.Advance(10s);
     gateway_.Await(static_cast<size_t>(ticks_) + 1);
@@ -156,10 +156,11 @@ TEST_F(AgentTest, PagesAreReadyAfterTheFirstCollection) {
   const std::string metrics = Get("/metrics").body;
   EXPECT_THAT(metrics, HasSubstr("role=\"trainer\"} 7\n"));
   EXPECT_THAT(metrics, HasSubstr("\nprocess_resident_memory_bytes{"));
-  const std::string page = Get("/").body;
-  EXPECT_THAT(page, HasSubstr("a job"));
-  EXPECT_THAT(page, HasSubstr("gateway:9091"));
-  EXPECT_THAT(page, HasSubstr("1 alive, 0 ended"));
+  const std::string status = Get("/api/v1/status").body;
+  EXPECT_THAT(status, HasSubstr("\"job\":\"a job\""));
+  EXPECT_THAT(status, HasSubstr("\"address\":\"gateway:9091\""));
+  EXPECT_THAT(status, HasSubstr("\"live\":1,\"ended\":0"));
+  EXPECT_THAT(Get("/").body, HasSubstr("<!DOCTYPE html>"));
   EXPECT_TRUE(agent_->Finish().ok());
 }
 
@@ -169,10 +170,10 @@ TEST_F(AgentTest, ScrapeCollectsAnewWhatIsOlderThanASecond) {
   gateway_.Await(1);
   clock_.AwaitWaits(1);
   worker.End();
-  EXPECT_THAT(Get("/").body, HasSubstr("1 alive, 0 ended"));
+  EXPECT_THAT(Get("/api/v1/status").body, HasSubstr("\"live\":1,\"ended\":0"));
   clock_.Advance(1001ms);
   Get("/metrics");
-  EXPECT_THAT(Get("/").body, HasSubstr("0 alive, 1 ended"));
+  EXPECT_THAT(Get("/api/v1/status").body, HasSubstr("\"live\":0,\"ended\":1"));
   EXPECT_TRUE(agent_->Finish().ok());
 }
 

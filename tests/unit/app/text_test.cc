@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "app/nearest.h"
-#include "app/status_page.h"
 
 namespace persia::agent {
 namespace {
@@ -33,8 +32,6 @@ TEST(JsonString, IsJsonWhateverComesIn) {
 
 TEST(OneLine, HasNoLineEnds) { EXPECT_EQ(OneLine("a\r\nb\x1b[31m"), "a  b\xef\xbf\xbd[31m"); }
 
-TEST(HtmlText, HasNoTags) { EXPECT_EQ(HtmlText(R"(<a href="x">&'</a>)"), "&lt;a href=&quot;x&quot;&gt;&amp;&#39;&lt;/a&gt;"); }
-
 TEST(CheckText, RefusesWhatCannotStandInALabel) {
   const auto error = [](std::string_view text) {
     const Status status = CheckText(text, "a name");
@@ -58,25 +55,6 @@ TEST(Nearest, FindsWhatWasMeant) {
   EXPECT_EQ(Nearest("interval", kWords), "");
   EXPECT_EQ(Nearest("", kWords), "");
   EXPECT_EQ(Nearest(std::string(100'000, 'x'), kWords), "");
-}
-
-TEST(StatusPage, ShowsTextAsText) {
-  StatusPage page;
-  page.job = "<script>alert(1)</script>";
-  page.last_error = "\"&\"";
-  page.pushes = 3;
-  const std::string html = RenderStatusPage(page);
-  EXPECT_EQ(html.find("<script"), std::string::npos);
-  EXPECT_NE(html.find("&lt;script&gt;alert(1)&lt;/script&gt;"), std::string::npos);
-  EXPECT_NE(html.find("&quot;&amp;&quot;"), std::string::npos);
-  EXPECT_NE(html.find("never arrived"), std::string::npos);
-}
-
-TEST(StatusPage, TellsTheAgeOfTheLastPush) {
-  StatusPage page;
-  page.last_success = std::chrono::system_clock::from_time_t(1'700'000'000);
-  page.since_success = std::chrono::seconds(7);
-  EXPECT_NE(RenderStatusPage(page).find("2023-11-14 22:13:20 UTC (7 s ago)"), std::string::npos);
 }
 
 }  // namespace

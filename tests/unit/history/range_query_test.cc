@@ -1,0 +1,198 @@
+#include "history/range_query.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "history/history_fixture.h"
+
+namespace persia::agent {
+namespace {
+
+using As = RangeQuery::As;
+using ::testing::DoubleNear;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::NanSensitiveDoubleEq;
+using ::testing::Pair;
+using ::testing::Pointwise;
+using ::testing::SizeIs;
+
+const double kNan = std::nan("");
+
+MATCHER(SameDouble, "") {
+  return std::isnan(std::get<1>(arg)) ? std::isnan(std::get<0>(arg)) : std::abs(std::get<0>(arg) - std::get<1>(arg)) < 1e-9;
+}
+
+// A family as it was seen each second from 0 on; each call of `at` gives its series then.
+std::vector<History::Entry> EachSecond(int many, const std::function<MadeFamily(int)>& at) {
+  std::vector<History::Entry> entries;
+  for (int i = 0; i < many; ++i) {
+    entries.push_back({i * 1000, MakeSnapshot({at(i)})});
+  }
+  return entries;
+}
+
+MadeFamily Counter(std::vector<MadeSeries> series) { return {"steps", MetricType::kCounter, {}, std::move(series)}; }
+
+TEST(RangeQueryTest, AGaugeIsItsLastValue) {
+  const auto entries = EachSecond(4, [](int i) { return MadeFamily{"size", MetricType::kGauge, {}, {{{}, {i * 10.0}}}}; });
+  const RangeResult result = Evaluate({.family = "size", .step_ms = 1000}, entries);
+  ASSERT_TRUE(result.known);
+  EXPECT_EQ(result.as, As::kValue);
+  EXPECT_EQ(result.start_ms, 0);
+  ASSERT_THAT(result.series, SizeIs(1));
+  EXPECT_THAT(result.series[0].values, ElementsAre(0, 10, 20, 30));
+  EXPECT_THAT(result.series[0].labels, ElementsAre(Pair("instance", "rep_0")));
+}
+
+TEST(RangeQueryTest, WhatIsNotShownIsAGap) {
+  const auto entries = EachSecond(3, [](int i) {
+    return MadeFamily{"size", MetricType::kGauge, {}, {{{}, {i == 1 ? kNotShown : 5.0}}}};
+  });
+  const RangeResult result = Evaluate({.family = "size", .step_ms = 1000}, entries);
+  EXPECT_THAT(result.series[0].values, Pointwise(SameDouble(), {5.0, kNan, 5.0}));
+}
+
+TEST(RangeQueryTest, NothingIsKnownBeforeTheFirstAndLongAfterTheLastCollection) {
+  const auto entries = EachSecond(3, [](int i) { return MadeFamily{"size", MetricType::kGauge, {}, {{{}, {i + 1.0}}}}; });
+  const RangeResult result = Evaluate({.family = "size", .start_ms = -2000, .end_ms = 7000, .step_ms = 1000}, entries);
+  EXPECT_THAT(result.series[0].values, Pointwise(SameDouble(), {kNan, kNan, 1.0, 2.0, 3.0, 3.0, 3.0, kNan, kNan, kNan}))
+      << "three collections are waited for";
+}
+
+TEST(RangeQueryTest, ACounterIsItsRateAndAResetIsNoFall) {
+  // 2 a second; after four seconds another process begins at 0.
+  const auto entries = EachSecond(9, [](int i) { return Counter({{{}, {i < 5 ? 100.0 + 2 * i : 2.0 * (i - 4)}}}); });
+  const RangeResult result = Evaluate({.family = "steps", .step_ms = 1000}, entries);
+  EXPECT_EQ(result.as, As::kRate);
+  EXPECT_THAT(result.series[0].values, Pointwise(SameDouble(), {kNan, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0}));
+}
+
+TEST(RangeQueryTest, ALongerStepIsOneWindow) {
+  const auto entries = EachSecond(11, [](int i) { return Counter({{{}, {i < 6 ? 0.0 : 10.0}}}); });
+  const RangeResult result = Evaluate({.family = "steps", .step_ms = 5000}, entries);
+  EXPECT_THAT(result.series[0].values, Pointwise(SameDouble(), {kNan, 0.0, 2.0}));
+}
+
+TEST(RangeQueryTest, ASeriesThatComesCountsFromWhereItBegan) {
+  const auto entries = EachSecond(6, [](int i) {
+    std::vector<MadeSeries> series = {{{{"feat", "a"}}, {1.0 * i}}};
+    if (i >= 3) {
+      series.push_back({{{"feat", "b"}}, {1000.0 + 4 * i}});
+    }
+    return Counter(series);
+  });
+  const RangeResult result = Evaluate({.family = "steps", .step_ms = 1000}, entries);
+  ASSERT_THAT(result.series, SizeIs(2));
+  EXPECT_THAT(result.series[1].labels, ElementsAre(Pair("feat", "b"), Pair("instance", "rep_0")));
+  EXPECT_THAT(result.series[1].values, Pointwise(SameDouble(), {kNan, kNan, kNan, kNan, 4.0, 4.0}));
+}
+
+TEST(RangeQueryTest, ASeriesThatWentIsThereAsLongAsItWas) {
+  const auto entries = EachSecond(8, [](int i) {
+    std::vector<MadeSeries> series = {{{{"feat", "a"}}, {1.0 * i}}};
+    if (i < 3) {
+      series.insert(series.begin(), {{{"feat", "0"}}, {2.0 * i}});
+    }
+    return Counter(series);
+  });
+  const RangeResult result = Evaluate({.family = "steps", .step_ms = 1000}, entries);
+  ASSERT_THAT(result.series, SizeIs(2));
+  EXPECT_THAT(result.series[0].values, Pointwise(SameDouble(), {kNan, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0}));
+  EXPECT_THAT(result.series[1].values, Pointwise(SameDouble(), {kNan, 2.0, 2.0, kNan, kNan, kNan, kNan, kNan}));
+}
+
+MadeFamily Latency(int i) {
+  // Each second 10 in the lowest bucket, 10 in the next; sum 15 ms each.
+  return {"latency", MetricType::kHistogram, {1, 2}, {{{}, {15.0 * i, 10.0 * i, 10.0 * i, 0}}}};
+}
+
+TEST(RangeQueryTest, AHistogramIsItsQuantiles) {
+  const RangeResult result =
+      Evaluate({.family = "latency", .quantiles = {0.25, 0.75}, .step_ms = 1000}, EachSecond(3, Latency));
+  ASSERT_THAT(result.series, SizeIs(2));
+  EXPECT_EQ(result.series[0].quantile, 0.25);
+  EXPECT_THAT(result.series[0].values, Pointwise(SameDouble(), {kNan, 0.5, 0.5}));
+  EXPECT_THAT(result.series[1].values, Pointwise(SameDouble(), {kNan, 1.5, 1.5}));
+}
+
+TEST(RangeQueryTest, AHistogramHasAMeanAndARate) {
+  const auto entries = EachSecond(3, Latency);
+  EXPECT_THAT(Evaluate({.family = "latency", .as = As::kMean, .step_ms = 1000}, entries).series[0].values,
+              Pointwise(SameDouble(), {kNan, 0.75, 0.75}));
+  EXPECT_THAT(Evaluate({.family = "latency", .as = As::kRate, .step_ms = 1000}, entries).series[0].values,
+              Pointwise(SameDouble(), {kNan, 20.0, 20.0}));
+}
+
+TEST(RangeQueryTest, WhereNothingWasObservedThereIsNoQuantile) {
+  const auto entries = EachSecond(3, [](int) { return Latency(1); });
+  EXPECT_THAT(Evaluate({.family = "latency", .quantiles = {0.5}, .step_ms = 1000}, entries).series[0].values,
+              Pointwise(SameDouble(), {kNan, kNan, kNan}));
+}
+
+TEST(RangeQueryTest, ASummaryHasTheQuantilesThatItHas) {
+  const auto entries = EachSecond(2, [](int i) {
+    return MadeFamily{"loss", MetricType::kSummary, {0.5, 0.9}, {{{}, {1.0 * i, 2.0 * i, 3.0 + i, 4.0 + i}}}};
+  });
+  const RangeResult result = Evaluate({.family = "loss", .step_ms = 1000}, entries);
+  ASSERT_THAT(result.series, SizeIs(2));
+  EXPECT_EQ(result.series[1].quantile, 0.9);
+  EXPECT_THAT(result.series[1].values, ElementsAre(4, 5));
+}
+
+TEST(RangeQueryTest, OnlyTheSeriesThatMatchAndNoMoreThanTheLimit) {
+  const auto entries = EachSecond(2, [](int) {
+    return MadeFamily{"size", MetricType::kGauge, {}, {{{{"feat", "a"}}, {1}}, {{{"feat", "b"}}, {2}}, {{{"feat", "c"}}, {3}}}};
+  });
+  EXPECT_THAT(Evaluate({.family = "size", .match = {{"feat", "b"}}}, entries).series, SizeIs(1));
+  EXPECT_THAT(Evaluate({.family = "size", .match = {{"feat", "b"}, {"instance", "rep_1"}}}, entries).series, IsEmpty());
+  EXPECT_THAT(Evaluate({.family = "size", .match = {{"job", "dlrm"}}}, entries).series, SizeIs(3));
+  EXPECT_THAT(Evaluate({.family = "size", .match = {{"job", "other"}}}, entries).series, IsEmpty());
+  const RangeResult few = Evaluate({.family = "size", .limit = 2}, entries);
+  EXPECT_THAT(few.series, SizeIs(2));
+  EXPECT_EQ(few.left_out, 1U);
+}
+
+TEST(RangeQueryTest, WithOtherBoundsItIsAnotherMetric) {
+  const auto entries = EachSecond(4, [](int i) {
+    MadeFamily family = Latency(i);
+    if (i < 2) {
+      family.bounds = {1, 3};
+    }
+    return family;
+  });
+  EXPECT_THAT(Evaluate({.family = "latency", .as = As::kRate, .step_ms = 1000}, entries).series[0].values,
+              Pointwise(SameDouble(), {kNan, kNan, kNan, 20.0}));
+}
+
+TEST(RangeQueryTest, WhatMakesNoSenseIsSaid) {
+  const auto counter = EachSecond(3, [](int i) { return Counter({{{}, {1.0 * i}}}); });
+  EXPECT_FALSE(Evaluate({.family = "nothing"}, counter).known);
+  EXPECT_FALSE(Evaluate({.family = "steps"}, {}).known);
+  EXPECT_THAT(Evaluate({.family = "steps", .as = As::kQuantile}, counter).problem, HasSubstr("no distribution"));
+  EXPECT_THAT(Evaluate({.family = "latency", .as = As::kValue}, EachSecond(2, Latency)).problem, HasSubstr("no single value"));
+  EXPECT_THAT(Evaluate({.family = "steps", .start_ms = 2000, .end_ms = 1000}, counter).problem, HasSubstr("before the start"));
+  EXPECT_THAT(Evaluate({.family = "steps", .start_ms = 0, .end_ms = 2'000'000, .step_ms = 1000}, counter).problem,
+              HasSubstr("more than 2000 points"));
+}
+
+TEST(BucketQuantile, IsThatOfPrometheus) {
+  const std::vector<double> bounds = {0.1, 0.5, 1};
+  const std::vector<double> counts = {10, 20, 10, 10};
+  EXPECT_DOUBLE_EQ(BucketQuantile(0.1, bounds, counts.data()), 0.05);
+  EXPECT_DOUBLE_EQ(BucketQuantile(0.4, bounds, counts.data()), 0.3);
+  EXPECT_DOUBLE_EQ(BucketQuantile(0.8, bounds, counts.data()), 1);
+  EXPECT_DOUBLE_EQ(BucketQuantile(0.99, bounds, counts.data()), 1) << "above the last bound nothing is known";
+  EXPECT_DOUBLE_EQ(BucketQuantile(0.1, {-1, 1}, std::vector<double>{5, 5, 0}.data()), -1);
+  EXPECT_TRUE(std::isnan(BucketQuantile(0.5, bounds, std::vector<double>{0, 0, 0, 0}.data())));
+  EXPECT_TRUE(std::isnan(BucketQuantile(0.5, {}, std::vector<double>{3}.data())));
+}
+
+}  // namespace
+}  // namespace persia::agent

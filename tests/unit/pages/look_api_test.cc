@@ -1,0 +1,136 @@
+#include "pages/look_api.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "history/history_fixture.h"
+#include "pages/assets.h"
+#include "pages/json.h"
+
+namespace persia::agent {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using std::chrono::system_clock;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+const system_clock::time_point kNow{seconds(1'000'000)};
+
+MadeFamily OfWorkers(const std::string& name, std::vector<double> values) {
+  MadeFamily family{"persia_process_" + name, MetricType::kGauge};
+  for (size_t i = 0; i < values.size(); ++i) {
+    family.series.push_back({{{"process", std::to_string(i)}}, {values[i]}});
+  }
+  return family;
+}
+
+AgentStatus Running() {
+  AgentStatus status;
+  status.version = "0.1.0";
+  status.job = "<script>";
+  status.push_interval = seconds(1);
+  status.gateway = "metrics_gateway:9091";
+  status.pushes = 3;
+  status.pids = {{{"", "rep_0", "0"}, 4711}};
+  return status;
+}
+
+TEST(AnswerStatus, TellsOfTheAgentItself) {
+  AgentStatus status = Running();
+  Json told = Json::parse(AnswerStatus(status, nullptr, kNow).body);
+  EXPECT_EQ(told["job"], "<script>");
+  EXPECT_EQ(told["now_ms"], 1'000'000'000);
+  EXPECT_EQ(
+      told["gateway"].dump(),
+      R"({"address":"metrics_gateway:9091","pushes":3,"failed":0,"last_success_ms":null,"last_success_age_seconds":null,"last_error":""})");
+  EXPECT_THAT(told["workers"], IsEmpty());
+  EXPECT_TRUE(told["history"]["oldest_ms"].is_null());
+  status.last_success = kNow - seconds(5);
+  status.since_success = milliseconds(3500);
+  status.last_error = "refused";
+  told = Json::parse(AnswerStatus(status, nullptr, kNow).body);
+  EXPECT_EQ(told["gateway"]["last_success_ms"], 999'995'000);
+  EXPECT_EQ(told["gateway"]["last_success_age_seconds"], 3.5);
+  EXPECT_EQ(told["gateway"]["last_error"], "refused");
+}
+
+TEST(AnswerStatus, MarksTheWorkersThatHang) {
+  const double now = 1'000'000;
+  const auto newest = MakeSnapshot(
+      {OfWorkers("cpu_seconds", {1.5, kNotShown, 2}),
+       {"persia_process_last_exit_info", MetricType::kGauge, {}, {{{{"process", "1"}, {"reason", "SIGKILL"}}, {1}}}},
+       OfWorkers("last_change_timestamp_seconds", {now - 9.5, now - 500, now - 10.5}),
+       OfWorkers("resident_memory_bytes", {4096, kNotShown, 8192}),
+       OfWorkers("restarts_total", {0, 2, 0}),
+       OfWorkers("up", {1, 0, 1})});
+  const Json workers = Json::parse(AnswerStatus(Running(), newest.get(), kNow).body)["workers"];
+  ASSERT_EQ(workers.size(), 3U);
+  EXPECT_EQ(
+      workers[0].dump(),
+      R"({"role":"","instance":"rep_0","process":"0","up":true,"pid":4711,"restarts":0,"start_time_ms":null,"cpu_seconds":1.5,)"
+      R"("resident_bytes":4096,"threads":null,"last_change_ms":999990500,"unchanged_seconds":9.5,"hung":false,"last_exit":""})");
+  EXPECT_EQ(workers[1]["up"], false);
+  EXPECT_EQ(workers[1]["hung"], false) << "it has ended";
+  EXPECT_EQ(workers[1]["last_exit"], "SIGKILL");
+  EXPECT_EQ(workers[1]["restarts"], 2);
+  EXPECT_TRUE(workers[1]["cpu_seconds"].is_null());
+  EXPECT_EQ(workers[2]["hung"], true) << "ten seconds, and more than three intervals";
+  AgentStatus slow = Running();
+  slow.push_interval = seconds(10);
+  EXPECT_EQ(Json::parse(AnswerStatus(slow, newest.get(), kNow).body)["workers"][2]["hung"], false);
+}
+
+TEST(AnswerMetadata, KnowsThePersiaTables) {
+  const auto newest = MakeSnapshot({{"index_miss_count", MetricType::kCounter, {}, {{{{"shard", "1"}}, {1}}}},
+                                    {"lookup_rpc_time_cost", MetricType::kHistogram, {1}, {{{}, {0, 0, 0}}}},
+                                    {"lookup_rpc_time_cost_sec", MetricType::kGauge, {}, {{{}, {0}}}},
+                                    {"my_app_sec", MetricType::kGauge, {}, {{{}, {0}}}},
+                                    {"staleness_sec", MetricType::kGauge, {}, {{{}, {0}}}}});
+  const Json families = Json::parse(AnswerMetadata(newest.get()).body)["families"];
+  EXPECT_EQ(families[0].dump(),
+            R"({"name":"index_miss_count","type":"counter","help":"","unit":"","table":"accuracy","series":1,)"
+            R"("labels":["instance","shard"]})");
+  EXPECT_EQ(families[1]["table"], "efficiency");
+  EXPECT_EQ(families[2]["table"], "efficiency");
+  EXPECT_EQ(families[3]["table"], "");
+  EXPECT_EQ(families[4]["table"], "") << "staleness is no time cost";
+  EXPECT_EQ(AnswerMetadata(nullptr).body, "{\"families\":[]}\n");
+}
+
+TEST(AnswerSeries, ListsLabelSetsUpToTheLimit) {
+  const auto newest = MakeSnapshot({{"size", MetricType::kGauge, {}, {{{{"feat", "a"}}, {1}}, {{{"feat", "b"}}, {1}}}}});
+  EXPECT_EQ(AnswerSeries("name=size", newest.get()).body,
+            "{\"name\":\"size\",\"left_out\":0,\"series\":[{\"instance\":\"rep_0\",\"feat\":\"a\"},{\"instance\":\"rep_0\","
+            "\"feat\":\"b\"}]}\n");
+  EXPECT_THAT(AnswerSeries("name=size&limit=1", newest.get()).body, HasSubstr("\"left_out\":1"));
+  EXPECT_EQ(AnswerSeries("name=other", newest.get()).status, 404);
+  EXPECT_EQ(AnswerSeries("name=size", nullptr).status, 404);
+  EXPECT_EQ(AnswerSeries("", newest.get()).status, 400);
+  EXPECT_THAT(AnswerSeries("name=size&limit=0", newest.get()).body,
+              HasSubstr(R"(limit: \"0\" is not a number from 1 to 10000)"));
+  EXPECT_THAT(AnswerSeries("size", newest.get()).body, HasSubstr(R"(unknown parameter \"size\")"));
+}
+
+TEST(Assets, AreThePageAndWhatItAsksFor) {
+  std::string all;
+  for (const Asset& asset : Assets()) {
+    EXPECT_THAT(asset.content_type, HasSubstr("; charset=utf-8"));
+    all += asset.content;
+  }
+  for (const Asset& asset : Assets()) {
+    if (asset.name != "index.html") {
+      EXPECT_THAT(all, HasSubstr("/" + std::string(asset.name) + "\"")) << "nobody asks for it";
+    }
+  }
+  EXPECT_THAT(all, HasSubstr("<!DOCTYPE html>"));
+}
+
+}  // namespace
+}  // namespace persia::agent

@@ -113,7 +113,6 @@ def variable(name, label, label_of, metric, all_value=".+"):
         "label": label,
         "type": "query",
         "datasource": DATASOURCE,
-        "definition": expression,
         "query": {"query": expression, "refId": f"Variable-{name}"},
         "multi": True,
         "includeAll": True,

@@ -13,7 +13,7 @@ const COLORS = {
 const DASHES = [null, [6, 3], [2, 2]];
 const MOST_LINES = 12;
 const MOST_SETS = 50;
-const EVENT_COLOR = { light: 'rgba(160, 60, 120, .55)', dark: 'rgba(230, 150, 200, .6)' };
+const EVENT_COLOR = '#cc79a7';
 
 // The legend and the labels of dygraphs write markup with inline styles, and need not be there at all.
 Dygraph.PLUGINS = [Dygraph.Plugins.Axes, Dygraph.Plugins.Grid];
@@ -334,25 +334,29 @@ export class ChartCard extends Card {
   }
 
   drawEvents(context, area, graph) {
-    context.strokeStyle = context.fillStyle = EVENT_COLOR[stage.theme];
+    context.strokeStyle = context.fillStyle = EVENT_COLOR;
     context.lineWidth = 1;
     let before = -1;
     for (const event of stage.events) {
       const x = Math.round(graph.toDomXCoord(event.timestamp)) + 0.5;
       if (x === before || x < area.x || x > area.x + area.w) continue; // those of one pixel would add up to a bar
       before = x;
+      context.globalAlpha = 0.45;
       context.beginPath();
       context.setLineDash([2, 2]);
       context.moveTo(x, area.y);
       context.lineTo(x, area.y + area.h);
       context.stroke();
-      context.setLineDash([]);
+      context.globalAlpha = 0.9;
       context.beginPath();
       context.moveTo(x - 4, area.y);
       context.lineTo(x + 4, area.y);
       context.lineTo(x, area.y + 6);
       context.fill();
     }
+    // The same context draws the lines.
+    context.setLineDash([]);
+    context.globalAlpha = 1;
   }
 
   // Writes the legend: a row for each label set, in it a value for each line.

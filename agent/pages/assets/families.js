@@ -13,19 +13,20 @@ const KNOWN = {
   process: "The agent's process",
 };
 const LAST = ['persia_agent', 'process'];
+const ONE_WORD = ['torchelastic', 'benchmarkai'];
 
 function knownPrefix(name) {
   if (name.startsWith('persia_events_')) return 'persia_event';
   return Object.keys(KNOWN).find((prefix) => name.startsWith(`${prefix}_`));
 }
 
-// The longest run of words that all names begin with, a word less than the shortest name.
+// The words that all names begin with, two at most: that is what a group is called by.
 function commonPrefix(names) {
   const words = names.map((name) => name.split('_').slice(0, -1));
-  const first = words[0];
+  const most = ONE_WORD.includes(words[0][0]) ? 1 : 2;
   let length = 0;
-  while (length < first.length && words.every((each) => each[length] === first[length])) length++;
-  return first.slice(0, length).join('_');
+  while (length < most && words.every((each) => each.length > length && each[length] === words[0][length])) length++;
+  return words[0].slice(0, length).join('_');
 }
 
 // Sections in the order in which they are shown: [{id, title, prefix, folded, entries: [{family, last}]}].

@@ -1,0 +1,93 @@
+"""A headless Chromium for the tests of the agent's page. It reaches loopback and nothing else.
+
+Not thread-safe. `Browser` is a context manager that ends the browser and its driver.
+"""
+
+import base64
+import shutil
+
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.action_chains import ActionChains
+from servers import wait_until
+
+_FLAGS = (
+    "--headless=new",
+    "--no-sandbox",  # root has none; the only pages are our own
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",  # containers have little of it
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+)
+
+# What a page does that its own policy forbids is told to it by an event.
+_WATCH = """
+window.violations = [];
+document.addEventListener('securitypolicyviolation', (event) => {
+  window.violations.push(`${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}:${event.lineNumber}`);
+});
+"""
+
+
+class Browser:
+    def __init__(self, width=1400, height=1200):
+        options = webdriver.ChromeOptions()
+        options.binary_location = shutil.which("chromium") or ""
+        for flag in _FLAGS:
+            options.add_argument(flag)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        self.driver = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
+        self.tell("Page.addScriptToEvaluateOnNewDocument", source=_WATCH)
+        self.resize(width, height)
+
+    def tell(self, command, **parameters):
+        """A command of the DevTools protocol."""
+        return self.driver.execute_cdp_cmd(command, parameters)
+
+    def resize(self, width, height):
+        """Sets the size of what is seen; below 500 it is a phone."""
+        self.tell("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 500)
+
+    def prefer(self, scheme):
+        """As if the system were dark or light."""
+        self.tell("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+
+    def open(self, url):
+        self.driver.get(url)
+
+    def run(self, script, *arguments):
+        """What the function body `script` returns, called with `arguments`."""
+        return self.driver.execute_script(script, *arguments)
+
+    def text(self, selector):
+        """The text that a reader sees there; None where there is no such element."""
+        return self.run("return document.querySelector(arguments[0])?.innerText ?? null", selector)
+
+    def wait_for(self, script, what, *arguments, seconds=30):
+        return wait_until(lambda: self.run(script, *arguments), what, seconds)
+
+    def press(self, *keys):
+        for key in keys:
+            ActionChains(self.driver).send_keys(key).perform()
+
+    def mouse(self):
+        return ActionChains(self.driver)
+
+    def find(self, selector):
+        return self.driver.find_element("css selector", selector)
+
+    def complaints(self):
+        """What the console had to say since the last call, and what the page's policy forbade."""
+        return [entry["message"] for entry in self.driver.get_log("browser")] + self.run("return window.violations")
+
+    def screenshot(self, path):
+        path.write_bytes(base64.b64decode(self.tell("Page.captureScreenshot")["data"]))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.driver.quit()

@@ -121,18 +121,15 @@ def steps():
 def workers():
     found = total_rate("job, role, state", "torchelastic_worker_group_state_observations_total")
     meaning = {1: ("up", "green"), 0: ("ended", "red")}
-    now = {
-        "silent for": silence(),
-        "up": select("persia_process_up"),
-        "restarts": increase("persia_process_restarts_total"),
-    }
-    ended = {"seen": select("persia_process_last_exit_info")}
-    columns = {"__name__": None, "ip_addr": None}
+    process = RANK + ", process"
+    now = {"silent for": silence(), "up": select("persia_process_up"), "restarts": increase("persia_process_restarts_total")}
+    now = {column: over("max", process, expression) for column, expression in now.items()}
+    ended = {"seen": over("max", process + ", reason", select("persia_process_last_exit_info"))}
     return [
         states("Processes", "Whether a process is up on each place of each rank.", query(select("persia_process_up"), PROCESS_LEGEND), meaning),
         chart("Worker group states", "How often a second a launcher found its worker group in a state.", "cps", [query(found, "{{job}} {{role}} {{state}}")], (12, 8)),
-        table("Processes now", "Silence in seconds, whether it is up, and restarts in the time shown.", "none", now, columns, (16, 8)),
-        table("How the last ones ended", "Exit code or signal, of the processes that the agent buried.", "none", ended, columns, (8, 8)),
+        table("Processes now", "Silence in seconds, whether it is up, and restarts in the time shown.", "none", now, size=(16, 8)),
+        table("How the last ones ended", "Exit code or signal, of the processes that the agent buried.", "none", ended, size=(8, 8)),
     ]
 
 

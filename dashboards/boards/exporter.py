@@ -135,7 +135,8 @@ def jobs():
     cpu = over("sum", group, f"clamp_min(deriv({select('persia_process_cpu_seconds')}[$__rate_interval]), 0)")
     memory = [query(over("sum", group, select(f"persia_process_{kind}_memory_bytes")), f"{GROUP_LEGEND} {kind}") for kind in ("resident", "virtual")]
     between = quantile(0.5, "persia_event_interval_seconds", "job, event")
-    running = {"running": select("persia_exec_running"), "seconds": select("persia_exec_run_time_seconds"), "exit code": select("persia_exec_exit_code")}
+    commands = {"running": "persia_exec_running", "seconds": "persia_exec_run_time_seconds", "exit code": "persia_exec_exit_code"}
+    commands = {column: over("max", AGENT, select(name)) for column, name in commands.items()}
     hidden = {label: None for label in ("__name__", "ip_addr")}
     owners = {**hidden, "agent_gateway": "gateway"}
     return [
@@ -144,7 +145,7 @@ def jobs():
         now("Threads of workers", "As /proc has them.", "persia_process_threads", GROUP_LEGEND, group),
         now("Open files of workers", "File descriptors, as /proc has them.", "persia_process_open_fds", GROUP_LEGEND, group),
         chart("Time between events, median", "Of two events of a process.", "s", [query(between, "{{job}} {{event}}")], (16, 8)),
-        table("Commands", "What exec runs: 1 while it runs, for how long, and its exit code.", "none", running, hidden, (12, 7)),
+        table("Commands", "What exec runs: 1 while it runs, for how long, and its exit code.", "none", commands, size=(12, 7)),
         table("Agents", "Version, compiler and segment format.", "none", {"up": select("persia_agent_build_info")}, hidden, (12, 7)),
         table("Runs", "Run, versions and restarts of each identity's newest process.", "none", {"up": select("persia_job_info")}, hidden, (12, 7)),
         table("Owners of groups", "Which agent pushed a group last.", "none", {"up": select("persia_agent_owner_info")}, owners, (12, 7)),

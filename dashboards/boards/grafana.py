@@ -79,11 +79,14 @@ def states(title, description, target, texts, size=(12, 8)):
     return _panel("state-timeline", title, description, "none", [target], size, GREEN, custom, options, mappings=mappings, color=color)
 
 
-def table(title, description, unit, queries, columns, size=(24, 8)):
-    """The newest values. `queries`: expressions by the column that each fills; `columns`: other names for labels, or None to hide one."""
+def table(title, description, unit, queries, columns=(), size=(24, 8)):
+    """The newest values, a row for each set of labels, which all expressions must have.
+
+    `queries`: expressions by the column that each fills; `columns`: other names for labels, or None to hide one.
+    """
     targets = [query(expr, "", instant=True, form="table") for expr in queries.values()]
     values = [f"Value #{chr(ord('A') + number)}" for number in range(len(targets))] if len(targets) > 1 else ["Value"]
-    columns = {"Time": None, **columns, **dict(zip(values, queries))}
+    columns = {"Time": None, **dict(columns), **dict(zip(values, queries))}
     hidden = {label: True for label, name in columns.items() if name is None}
     renamed = {label: name for label, name in columns.items() if name is not None}
     panel = _panel("table", title, description, unit, targets, size, custom={"align": "auto", "filterable": True}, options={"showHeader": True})

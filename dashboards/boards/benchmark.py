@@ -27,12 +27,12 @@ def stats():
     bad = or_zero(over("sum", "job", increase(*LINES["bad"])))
     silent = or_zero(over("min", "job", silence()))
     pushed = over("min", "job", age("persia_agent_last_push_success_timestamp_seconds"))
-    red_from_1 = [(None, "green"), (1, "red")]
+    any_red = [(None, "green"), (0.5, "red")]
     return [
         stat("Names", "How many metrics were emitted, by name.", "short", query(names, "{{job}}")),
         stat("Series", "The same, told apart by labels too.", "short", query(series, "{{job}}")),
-        stat("Lines", "Lines read from the pipe in the time shown; 0 where emit needs no pipe.", "short", query(lines, "{{job}}")),
-        stat("Bad lines", "Lines of which a part could not be read; the agent's log quotes the first.", "short", query(bad, "{{job}}"), red_from_1),
+        stat("Lines", "Lines read from the pipe in the time shown; 0 where emit needs no pipe.", "short", query(lines, "{{job}}"), decimals=0),
+        stat("Bad lines", "Lines of which a part could not be read; the agent's log quotes the first.", "short", query(bad, "{{job}}"), any_red, decimals=0),
         stat("Silence", "Since a process of the job last changed a metric; 0 once it has ended.", "s", query(silent, "{{job}}")),
         stat("Push age", "Since the agent last brought everything to the gateway.", "s", query(pushed, "{{job}}")),
     ]

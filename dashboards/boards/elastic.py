@@ -37,11 +37,11 @@ def stats():
     flaky = or_zero(over("max", "job", select("torchelastic_worker_group_flakiness_ratio")))
     silent = or_zero(over("max", "job", silence()))
     few = [(None, "red"), (1, "yellow"), (2, "green")]
-    some = [(None, "green"), (0.01, "yellow"), (1, "red")]
+    some, restarted = [(None, "green"), (0.01, "yellow"), (1, "red")], [(None, "green"), (0.5, "yellow")]
     return [
         stat("Ranks that train", "Ranks that made a step lately.", "short", query(training, "{{job}}")),
         stat("Steps", "Steps per second of the median rank.", "ops", query(speed, "{{job}}")),
-        stat("Restarts", "Processes that took the place of one that ended, in the time shown.", "short", query(restarts, "{{job}}"), some),
+        stat("Restarts", "Processes that took the place of one that ended, in the time shown.", "short", query(restarts, "{{job}}"), restarted, decimals=0),
         stat("Restarts left", "Before the run fails, at the worker group that has fewest.", "short", query(left, "{{job}}"), few),
         stat("Flakiness", "How much of its restarts the last run needed; 100 % if it failed.", "percentunit", query(flaky, "{{job}}"), some),
         stat("Longest silence", "Of a process that is up: since a metric of it changed.", "s", query(silent, "{{job}}"), HANGS),

@@ -64,8 +64,8 @@ def counter(entry):
 def gauge(entry, size=(6, 8)):
     by, legend = by_replica(entry)
     queries = [query(over("max", by, select(entry.name)), legend)]
-    unit, limits = ("percentunit", {"max": 1}) if entry.unit == "ratio" else ("short", {})
-    return chart(title(entry), description(entry, ""), unit, queries, size, **limits, **thresholds(entry))
+    unit = "percentunit" if entry.unit == "ratio" else "short"
+    return chart(title(entry), description(entry, ""), unit, queries, size, **thresholds(entry))
 
 
 def thresholds(entry):
@@ -99,14 +99,14 @@ def overview():
     oldest = query(over("max", "job", select("staleness")), "{{job}}")
     waiting = query(over("sum", "job", select("num_pending_batches")), "{{job}}")
     skipped = query(or_zero(over("sum", "job", increase("nan_grad_skipped"))), "{{job}}")
-    red_from_1 = [(None, "green"), (1, "red")]
+    any_red = [(None, "green"), (0.5, "red")]  # increase() guesses what was between scrapes, so a count is a fraction
     return [
         stat("Look-ups", "Batches looked up per second: how fast the job trains.", "ops", lookups),
         stat("Look-up time, p95", "19 of 20 batches are looked up within this time.", "s", slow),
         stat("Index misses", "Share of ids that the servers did not hold yet, mean of the last look-ups.", "percentunit", misses),
         stat("Staleness", "Batches in flight at the worker that has most of them.", "short", oldest, staleness),
         stat("Pending batches", "Batches that wait for a trainer. 0: the data loader is the bottleneck.", "short", waiting, pending),
-        stat("Gradients skipped", "Gradients left out for a NaN or infinity, in the time shown.", "short", skipped, red_from_1),
+        stat("Gradients skipped", "Gradients left out for a NaN or infinity, in the time shown.", "short", skipped, any_red, decimals=0),
     ]
 
 

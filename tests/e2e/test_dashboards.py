@@ -205,7 +205,9 @@ def test_grafana_finds_prometheus():
     (source,) = yaml.safe_load((PROVISIONING / "datasources/prometheus.yaml").read_text())["datasources"]
     assert (source["name"], source["type"], source["uid"]) == ("Prometheus", "prometheus", "prometheus")
     push = yaml.safe_load((ROOT / "config/global_config.yaml").read_text())["PersiaMetricsConfig"]["push_interval_seconds"]
-    assert float(source["jsonData"]["timeInterval"].removesuffix("s")) >= push, "the slower of push and scrape"
+    scrapes = [yaml.safe_load(path.read_text())["global"]["scrape_interval"] for path in (ROOT / "config/prometheus").glob("*.yml")]
+    slowest = max([float(push), *(float(text.removesuffix("s")) for text in scrapes)])
+    assert float(source["jsonData"]["timeInterval"].removesuffix("s")) == slowest
 
 
 def test_grafana_finds_the_boards():

@@ -2,11 +2,11 @@
 
 import contextlib
 import json
-import math
 import os
 import re
 import shutil
 import signal
+import sys
 import tempfile
 import time
 import urllib.parse
@@ -17,6 +17,9 @@ import elastic
 import pytest
 from conftest import AGENT, EMBEDDING_JOB, PYTHON, PYTHON_PACKAGE, Agent, environment
 from servers import ROOT, Etcd, Gateway, Process, Prometheus, fetch, free_port, wait_until
+
+sys.path.insert(0, str(ROOT / "dashboards"))
+import picture  # noqa: E402
 
 BOARDS = {path.stem: json.loads(path.read_text()) for path in sorted((ROOT / "dashboards").glob("*.json"))}
 TRAINING_JOB = "embedding_demo"
@@ -117,13 +120,8 @@ def fill_in(expression, uid, choice):
 
 
 def ask(run, expression):
-    """The series of the expression over the time of the jobs, without values that are no numbers; an empty one is left out."""
-    window = {"start": run.start, "end": run.end, "step": 1}
-    status, body = fetch(f"{run.prometheus.url}/api/v1/query_range?" + urllib.parse.urlencode({"query": expression, **window}))
-    assert status == 200, f"{expression}: {body}"
-    found = json.loads(body)["data"]["result"]
-    series = [(one["metric"], [float(value) for _, value in one["values"] if math.isfinite(float(value))]) for one in found]
-    return [(labels, values) for labels, values in series if values]
+    """The series of the expression over the time of the jobs: labels, and what has a number, by time."""
+    return picture.query_range(run.prometheus.url, expression, run.start, run.end)
 
 
 EXPRESSIONS = [
@@ -166,8 +164,17 @@ def test_variables_offer_what_there_is(run, uid):
 def test_marks_are_in_the_time_of_the_job(run, uid):
     """They are what Grafana takes for milliseconds since 1970."""
     (one,) = BOARDS[uid]["annotations"]["list"]
-    for _, values in ask(run, fill_in(one["expr"], uid, "all")):
-        assert all(1000 * run.start <= value <= 1000 * run.end for value in values)
+    for _, points in ask(run, fill_in(one["expr"], uid, "all")):
+        assert all(1000 * run.start <= value <= 1000 * run.end for _, value in points)
+
+
+@pytest.mark.parametrize("uid", BOARDS)
+def test_a_picture_has_something_in_each_panel(run, uid):
+    page = picture.draw(BOARDS[uid], lambda expression: ask(run, fill_in(expression, uid, "all")), (run.start, run.end))
+    drawn = re.findall(r'class="panel"><h3>(.*?)</h3>(?:<svg[^>]*>(.*?)</svg>)?</div>', page)
+    assert [title for title, _ in drawn] == [panel["title"] for panel in BOARDS[uid]["panels"] if panel["type"] != "row"]
+    for panel, (title, inside) in zip([panel for panel in BOARDS[uid]["panels"] if panel["type"] != "row"], drawn):
+        assert (panel["type"] in picture.KINDS) == ("<polyline" in inside or "<rect" in inside), title
 
 
 # What PersiaML's own first board asks, a panel each.
@@ -186,7 +193,7 @@ def test_what_happened_shows(run):
 
     def most(uid, title):
         target = next(target for panel, target in dashboard_rules.targets(BOARDS[uid]) if panel["title"] == title)
-        return max(value for _, values in ask(run, fill_in(target["expr"], uid, "all")) for value in values)
+        return max(value for _, points in ask(run, fill_in(target["expr"], uid, "all")) for _, value in points)
 
     assert most("persia-elastic", "Ranks that train") == 3
     assert most("persia-elastic", "Restarts left") == 3

@@ -79,7 +79,7 @@ void EventRing::Read(const SegmentFile& file, std::vector<JobEvent>& out) {
     const uint64_t offset = header.ring_offset + next_ % header.ring_slots * segment::kEventSlotBytes;
     const uint64_t whole = 2 * next_ + 2;
     uint64_t after = 0;
-    if (!file.Copy(offset, slot)) {
+    if (!file.CopyInOrder(offset, slot)) {
       return;
     }
     if (slot[0] < whole && waited_for_ != next_) {
@@ -87,7 +87,7 @@ void EventRing::Read(const SegmentFile& file, std::vector<JobEvent>& out) {
       return;
     }
     // A writer that began anew meanwhile has changed the sequence first.
-    const bool stayed = slot[0] == whole && file.Copy(offset, std::span(&after, 1)) && after == whole;
+    const bool stayed = slot[0] == whole && file.LoadAcquire(offset, after) && after == whole;
     auto event = stayed ? ParseEvent(std::span(slot).subspan(1)) : std::nullopt;
     if (event) {
       out.push_back(*std::move(event));

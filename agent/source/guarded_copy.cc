@@ -55,6 +55,7 @@ void EnsureHandler() {
   std::call_once(once, InstallHandler);
 }
 
+template <int order>
 PERSIA_UNWATCHED bool CopyWords(const uint64_t* from, uint64_t* to, size_t words) {
   Guard guard;
   guard.begin = reinterpret_cast<uintptr_t>(from);
@@ -64,35 +65,22 @@ PERSIA_UNWATCHED bool CopyWords(const uint64_t* from, uint64_t* to, size_t words
   }
   active_guard = &guard;
   for (size_t i = 0; i < words; ++i) {
-    to[i] = __atomic_load_n(from + i, __ATOMIC_RELAXED);
+    to[i] = __atomic_load_n(from + i, order);
   }
   active_guard = nullptr;
   return true;
 }
 
-PERSIA_UNWATCHED bool LoadAcquire(const uint64_t* from, uint64_t* to) {
-  Guard guard;
-  guard.begin = reinterpret_cast<uintptr_t>(from);
-  guard.end = guard.begin + sizeof(uint64_t);
-  if (sigsetjmp(guard.back, 0) != 0) {
-    return false;
-  }
-  active_guard = &guard;
-  *to = __atomic_load_n(from, __ATOMIC_ACQUIRE);
-  active_guard = nullptr;
-  return true;
+template <int order>
+bool Guarded(const std::byte* from, std::span<uint64_t> to) {
+  EnsureHandler();
+  return CopyWords<order>(reinterpret_cast<const uint64_t*>(from), to.data(), to.size());
 }
 
 }  // namespace
 
-bool GuardedCopy(const std::byte* from, std::span<uint64_t> to) {
-  EnsureHandler();
-  return CopyWords(reinterpret_cast<const uint64_t*>(from), to.data(), to.size());
-}
+bool GuardedCopy(const std::byte* from, std::span<uint64_t> to) { return Guarded<__ATOMIC_RELAXED>(from, to); }
 
-bool GuardedLoadAcquire(const std::byte* from, uint64_t& to) {
-  EnsureHandler();
-  return LoadAcquire(reinterpret_cast<const uint64_t*>(from), &to);
-}
+bool GuardedCopyInOrder(const std::byte* from, std::span<uint64_t> to) { return Guarded<__ATOMIC_ACQUIRE>(from, to); }
 
 }  // namespace persia::agent

@@ -15,8 +15,8 @@ namespace persia::agent {
 // is no order. False, with `to` in any state, if the memory is gone. REQUIRES: `from` is aligned to 8 bytes.
 [[nodiscard]] bool GuardedCopy(const std::byte* from, std::span<uint64_t> to);
 
-// Loads one word that counts what was published before it. Acquire: pairs with the writer's release store.
-// REQUIRES: `from` is aligned to 8 bytes.
-[[nodiscard]] bool GuardedLoadAcquire(const std::byte* from, uint64_t& to);
+// The same by acquire loads, one after another, each of which pairs with a release store of the writer. For a word that counts
+// what was published before it, and for words that are only good if one beside them stays as it is.
+[[nodiscard]] bool GuardedCopyInOrder(const std::byte* from, std::span<uint64_t> to);
 
 }  // namespace persia::agent

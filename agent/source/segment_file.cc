@@ -193,8 +193,8 @@ bool SegmentFile::Copy(uint64_t offset, std::span<uint64_t> to) const {
   return Within(offset, to.size(), sizeof(uint64_t), mapped_bytes_) && GuardedCopy(base_ + offset, to);
 }
 
-bool SegmentFile::LoadAcquire(uint64_t offset, uint64_t& to) const {
-  return Within(offset, 1, sizeof(uint64_t), mapped_bytes_) && GuardedLoadAcquire(base_ + offset, to);
+bool SegmentFile::CopyInOrder(uint64_t offset, std::span<uint64_t> to) const {
+  return Within(offset, to.size(), sizeof(uint64_t), mapped_bytes_) && GuardedCopyInOrder(base_ + offset, to);
 }
 
 bool SegmentFile::HeaderUnchanged() const {

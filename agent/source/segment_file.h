@@ -68,8 +68,9 @@ class SegmentFile {
   // Copies words from `offset` on. False: they are beyond max_bytes, or the file no longer holds them.
   // REQUIRES: `offset` is a multiple of 8.
   [[nodiscard]] bool Copy(uint64_t offset, std::span<uint64_t> to) const;
-  // Loads one word of the header's published part.
-  [[nodiscard]] bool LoadAcquire(uint64_t offset, uint64_t& to) const;
+  // The same with acquire, one after another: the header's published part, and the ring.
+  [[nodiscard]] bool CopyInOrder(uint64_t offset, std::span<uint64_t> to) const;
+  [[nodiscard]] bool LoadAcquire(uint64_t offset, uint64_t& to) const { return CopyInOrder(offset, std::span(&to, 1)); }
   // False: the fixed part of the header is not what it was, or gone.
   [[nodiscard]] bool HeaderUnchanged() const;
 

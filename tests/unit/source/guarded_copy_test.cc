@@ -41,7 +41,7 @@ TEST_F(GuardedCopyTest, CopiesWhatIsThere) {
   ASSERT_TRUE(GuardedCopy(base_, words));
   EXPECT_EQ(std::memcmp(words.data(), base_, 3 * kPage), 0);
   uint64_t word = 0;
-  ASSERT_TRUE(GuardedLoadAcquire(base_ + 80, word));
+  ASSERT_TRUE(GuardedCopyInOrder(base_ + 80, std::span(&word, 1)));
   EXPECT_EQ(word, 10U);
 }
 
@@ -51,11 +51,11 @@ TEST_F(GuardedCopyTest, SaysWhenThePagesAreGoneAndAgainWhenTheyAreBack) {
   EXPECT_FALSE(GuardedCopy(base_, words));  // the second page is gone
   EXPECT_FALSE(GuardedCopy(base_ + kPage, words));
   uint64_t word = 0;
-  EXPECT_FALSE(GuardedLoadAcquire(base_ + kPage, word));
+  EXPECT_FALSE(GuardedCopyInOrder(base_ + kPage, std::span(&word, 1)));
   EXPECT_TRUE(GuardedCopy(base_, std::span(words).first(kPage / 8)));
   Resize(3);
   EXPECT_TRUE(GuardedCopy(base_, words));
-  EXPECT_TRUE(GuardedLoadAcquire(base_ + kPage, word));
+  EXPECT_TRUE(GuardedCopyInOrder(base_ + kPage, std::span(&word, 1)));
 }
 
 TEST_F(GuardedCopyTest, ThreadsFaultApart) {

@@ -54,11 +54,12 @@ function nameSets(sets) {
   const enough = new Set(sets.map((labels) => describe(labels, short))).size === sets.length;
   return {
     each: sets.map((labels) => describe(labels, enough ? short : differ)),
+    by: (enough ? short : differ).join(', '),
     common: describe(sets[0] ?? {}, names.filter((name) => !differ.includes(name) && name !== 'ip_addr' && name !== 'process')),
   };
 }
 
-function rangeOf(rows, { from, to }, fromZero) {
+function rangeOf(rows, { from, to }, fromZero, isTime) {
   let low = Infinity;
   let high = -Infinity;
   for (const [time, ...values] of rows) {
@@ -70,6 +71,7 @@ function rangeOf(rows, { from, to }, fromZero) {
     }
   }
   if (low > high) return [0, 1];
+  if (isTime) return [low - 10, high + 10];
   if (low >= 0 && (fromZero || low < high / 2 || low === high)) return [0, high === 0 ? 1 : high * 1.12];
   const space = (high - low || Math.abs(high)) * 0.12;
   return [low - space, high + space];
@@ -85,7 +87,8 @@ class Card {
     this.element = make('article.card', { 'data-name': family.name });
     this.element.card = this;
     this.kind = make('span.kind');
-    const title = make('h3', {}, family.name);
+    // It may break behind its words.
+    const title = make('h3', {}, ...family.name.split(/(?<=_)/).flatMap((word) => [word, make('wbr')]));
     title.title = family.name;
     this.element.append(make('header', {}, title, this.kind));
     const help = make('p.help', {}, family.help || '');
@@ -112,7 +115,7 @@ export class InfoCard extends Card {
   constructor(family) {
     super(family, null);
     setText(this.kind, 'labels');
-    this.rows = make('div.info');
+    this.rows = make('div.info', { tabindex: '0', role: 'group', 'aria-label': `Labels of ${family.name}` });
     this.element.append(this.rows);
   }
 
@@ -274,7 +277,7 @@ export class ChartCard extends Card {
       series: Object.fromEntries(styles.map((style, i) => [`l${i}`, { strokePattern: style.dash, strokeWidth: style.width }])),
       fillGraph: this.lines.length === 1,
       dateWindow: [from, to],
-      valueRange: this.yRange ?? rangeOf(this.rows, stage.window, this.rate || this.quantiles),
+      valueRange: this.yRange ?? rangeOf(this.rows, stage.window, this.rate || this.quantiles, this.unit === 'time'),
     };
     if (this.graph) {
       this.graph.updateOptions(options);
@@ -337,11 +340,14 @@ export class ChartCard extends Card {
     context.strokeStyle = context.fillStyle = EVENT_COLOR;
     context.lineWidth = 1;
     let before = -1;
+    const { from, to } = stage.window;
+    // Many of them are a background to the lines, no more.
+    const many = stage.events.filter(({ timestamp }) => timestamp >= from && timestamp <= to).length > 20;
     for (const event of stage.events) {
       const x = Math.round(graph.toDomXCoord(event.timestamp)) + 0.5;
       if (x === before || x < area.x || x > area.x + area.w) continue; // those of one pixel would add up to a bar
       before = x;
-      context.globalAlpha = 0.45;
+      context.globalAlpha = many ? 0.22 : 0.45;
       context.beginPath();
       context.setLineDash([2, 2]);
       context.moveTo(x, area.y);
@@ -361,9 +367,9 @@ export class ChartCard extends Card {
 
   // Writes the legend: a row for each label set, in it a value for each line.
   label() {
-    const names = nameSets((this.sets ?? []).map((set) => set.labels));
-    const kind = this.rate ? 'per second' : '';
-    setText(this.kind, [kind, this.lines.length > 0 ? names.common : ''].filter(Boolean).join(' · '));
+    const names = nameSets(this.lines.length > 0 ? this.sets.map((set) => set.labels) : []);
+    const kind = [this.rate && 'per second', names.common, names.by && `by ${names.by}`];
+    setText(this.kind, kind.filter(Boolean).join(' · '));
     this.kind.title = this.kind.textContent;
     const many = this.sets?.length > 1;
     const shape = JSON.stringify([stage.theme, names.each, this.lines.map((line) => line.name)]);

@@ -100,15 +100,15 @@ def series():
 
 def segments():
     unknown = {"persia_agent_segment_records_skipped_total": "records", "persia_agent_event_records_lost_total": "events"}
-    lines = [query(or_zero(total_rate(AGENT, *which), AGENT), f"{AGENT_LEGEND} {word}") for word, which in LINES.items()]
+    lines = [query(or_zero(total_rate(AGENT, *which), AGENT, "persia_agent_series"), f"{AGENT_LEGEND} {word}") for word, which in LINES.items()]
     refused = ("persia_agent_segments_refused", AGENT_LEGEND + " {{reason}}", AGENT + ", reason")
     state = ("persia_agent_segments", AGENT_LEGEND + " {{state}}", AGENT + ", state")
     return [
         now("Segments", "In the job's directory.", *state),
         now("Broken segments", "Their last good values stand.", "persia_agent_segments_broken", thresholds=RED_FROM_1),
         now("Refused segments", "Not read, by reason.", *refused),
-        per_second("Records not read", "Records of kinds that the agent does not know, and event records that came too fast.", unknown),
-        chart("Lines of emit", "Lines read from the named pipe, by result.", "cps", lines),
+        per_second("Records not read", "Records of kinds that the agent does not know, and event records that came too fast.", unknown, size=(12, 8)),
+        chart("Lines of emit", "Lines read from the named pipe, by result.", "cps", lines, (12, 8)),
     ]
 
 
@@ -123,10 +123,10 @@ def work():
         times("Collect duration", "Time to read and merge all sources.", "persia_agent_collect_duration_seconds"),
         chart("Time at work", "Share of the time that the agent collects, renders for scrapes, and pushes.", "percentunit", busy),
         per_second("Scrapes", "Requests for /metrics answered: 0 where all goes through a gateway.", {"persia_agent_scrapes_total": ""}, "reqps"),
-        per_second("Left out", "Push intervals, since the work took longer; and log lines, since there were too many.", oddities),
-        per_second("Reloads of the settings", "By result.", {"persia_agent_config_reloads_total": "{{result}}"}),
-        chart("Settings good", "Whether they were when last read.", "short", [query(reload, AGENT_LEGEND)], thresholds=bad),
-        chart("Age of the settings", "Since those in use were read.", "s", [query(since, AGENT_LEGEND)]),
+        per_second("Left out", "Push intervals, since the work took longer; and log lines, since there were too many.", oddities, size=(6, 8)),
+        per_second("Reloads of the settings", "By result.", {"persia_agent_config_reloads_total": "{{result}}"}, size=(6, 8)),
+        chart("Settings good", "Whether they were when last read.", "short", [query(reload, AGENT_LEGEND)], (6, 8), bad),
+        chart("Age of the settings", "Since those in use were read.", "s", [query(since, AGENT_LEGEND)], (6, 8)),
     ]
 
 

@@ -35,9 +35,9 @@ def quantile(q, histogram, by):
     return f"histogram_quantile({q}, {total_rate(by + ', le', histogram + '_bucket')})"
 
 
-def or_zero(expression, by="job"):
-    """0 for each job that has processes, where the expression says nothing of it: what never happened has no series yet."""
-    return f"{expression} or on ({by}) {over('max', by, '0 * ' + select('persia_process_up'))}"
+def or_zero(expression, by="job", where="persia_process_up"):
+    """0 for each job, or instance, that has `where`, if the expression says nothing of it: what never happened has no series yet."""
+    return f"{expression} or on ({by}) {over('max', by, '0 * ' + select(where))}"
 
 
 def mean_so_far(histogram, by):

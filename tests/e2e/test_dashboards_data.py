@@ -15,7 +15,7 @@ from pathlib import Path
 import dashboard_rules
 import elastic
 import pytest
-from conftest import AGENT, EMBEDDING_JOB, PYTHON, PYTHON_PACKAGE, Agent, environment
+from conftest import EMBEDDING_JOB, PYTHON, PYTHON_PACKAGE, Agent, environment
 from servers import ROOT, Etcd, Gateway, Process, Prometheus, fetch, free_port, wait_until
 
 sys.path.insert(0, str(ROOT / "dashboards"))

@@ -73,7 +73,9 @@ Json WorkersJson(const AgentStatus& status, const Snapshot& snapshot, system_clo
   const double hung_after = Seconds(std::max(kHungAfter, kHungIntervals * status.push_interval));
   const double now_seconds = static_cast<double>(UnixMs(now)) / 1000;
   Json out = Json::array();
-  for (const auto& [place, worker] : WorkersIn(snapshot)) {
+  for (const auto& entry : WorkersIn(snapshot)) {
+    const WorkerPlace& place = entry.first;
+    const Worker& worker = entry.second;
     const auto number = [&](std::string_view name, double scale = 1) -> Json {
       const auto found = worker.numbers.find(name);
       return found == worker.numbers.end() ? Json() : Json(found->second * scale);

@@ -1,0 +1,45 @@
+"""A real Prometheus on a copy of config/prometheus, and what it says of its targets and alerts."""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples/demo"))
+
+from servers import ROOT, Prometheus, Server, fetch, find_program, free_port  # noqa: E402
+
+CONFIG = ROOT / "config/prometheus"
+
+
+class ShippedPrometheus(Prometheus):
+    """Runs one of the shipped files; `replace` has what a test must change in them: addresses and intervals, and nothing else."""
+
+    def __init__(self, directory, file, replace):
+        home = Path(directory) / "prometheus"
+        shutil.copytree(CONFIG, home)
+        address = f"127.0.0.1:{free_port()}"
+        for old, new in {"localhost:9090": address, **replace}.items():
+            found = [path for path in home.rglob("*.yml") if old in path.read_text()]
+            assert found, f"nothing says {old!r}"
+            for path in found:
+                path.write_text(path.read_text().replace(old, new))
+        program = find_program("prometheus")
+        command = [program, f"--config.file={home / file}", f"--storage.tsdb.path={home / 'tsdb'}"]
+        command += [f"--web.listen-address={address}", f"--web.local-assets={self.assets(program, 'web')}", "--log.level=warn"]
+        Server.__init__(self, command, home / "prometheus.log", address, "/-/ready")
+
+    def _api(self, path):
+        return json.loads(fetch(f"{self.url}/api/v1/{path}")[1])["data"]
+
+    def targets(self, job):
+        """Labels of each target of a scrape job, with `up` among them."""
+        active = self._api("targets?state=active")["activeTargets"]
+        return sorted(
+            ({**target["labels"], "url": target["scrapeUrl"], "up": target["health"]} for target in active if target["scrapePool"] == job),
+            key=lambda labels: labels["url"],
+        )
+
+    def alerts(self, state="firing"):
+        """Name and training job of each alert in this state."""
+        return {(alert["labels"]["alertname"], alert["labels"].get("job")) for alert in self._api("alerts")["alerts"] if alert["state"] == state}

@@ -1,0 +1,145 @@
+"""config/prometheus by itself: valid, consistent, and each alert with its cases and its section in the runbook."""
+
+import os
+import re
+import subprocess
+import tempfile
+
+import pytest
+import yaml
+from servers import ROOT, find_program
+from shipped_prometheus import CONFIG
+
+import catalog
+
+FILES = sorted(path.name for path in CONFIG.glob("*.yml"))
+RULES = {path.name: yaml.safe_load(path.read_text()) for path in (CONFIG / "rules").glob("*.yml")}
+ALERTS = [rule for group in RULES["alerts.yml"]["groups"] for rule in group["rules"] if "alert" in rule]
+CASES = sorted((CONFIG / "tests").glob("*.yml"))
+
+
+def promtool(*arguments):
+    # Each case has a database of its own: in memory that is much faster.
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
+        env = {**os.environ, "TMPDIR": directory}
+        return subprocess.run([find_program("promtool"), *arguments], capture_output=True, text=True, timeout=300, env=env)
+
+
+def scrapes(file):
+    return {scrape["job_name"]: scrape for scrape in yaml.safe_load((CONFIG / file).read_text())["scrape_configs"]}
+
+
+def test_every_way_to_deploy_has_its_file_and_its_row():
+    assert FILES == ["dns_sd.yml", "dockerswarm_sd.yml", "file_sd.yml", "kubernetes_sd.yml", "prometheus.yml", "static.yml"]
+    table = re.findall(r"^\| [^|]* \| `(\w+\.yml)`", (CONFIG / "README.md").read_text(), re.M)
+    assert sorted(table) == FILES
+
+
+@pytest.mark.parametrize("file", [file for file in FILES if file != "kubernetes_sd.yml"])
+def test_file_is_accepted(file):
+    result = promtool("check", "config", str(CONFIG / file))
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.count("rules found") == len(RULES), "it loads the rules"
+
+
+def test_file_for_kubernetes_is_the_same_but_for_the_discovery(tmp_path):
+    """Debian's Prometheus is built without Kubernetes: all else is checked with a static target in its place."""
+    config = yaml.safe_load((CONFIG / "kubernetes_sd.yml").read_text())
+    for scrape in config["scrape_configs"]:
+        if scrape["job_name"] == "prometheus":
+            continue
+        what = {"persia_gateways": "gateway", "persia_agents": "agent"}[scrape["job_name"]]
+        assert scrape.pop("kubernetes_sd_configs") == [{"role": "pod", "selectors": [{"role": "pod", "label": f"persia-metrics={what}"}]}]
+        first = scrape["relabel_configs"][0]
+        assert first == {"source_labels": ["__meta_kubernetes_pod_label_persia_metrics"], "regex": what, "action": "keep"}
+        assert {"source_labels": ["__meta_kubernetes_pod_phase"], "regex": "Running", "action": "keep"} in scrape["relabel_configs"]
+        known = {"label_persia_metrics", "phase", "ip", "annotation_persia_metrics_port", "name"}
+        used = {label for rule in scrape["relabel_configs"] for label in rule["source_labels"]}
+        assert used == {f"__meta_kubernetes_pod_{name}" for name in known} | {"__meta_kubernetes_namespace"}
+        scrape["static_configs"] = [{"targets": ["localhost:9091"]}]
+    (tmp_path / "prometheus.yml").write_text(yaml.safe_dump({**config, "rule_files": [str(CONFIG / "rules/*.yml")]}))
+    result = promtool("check", "config", str(tmp_path / "prometheus.yml"))
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_labels_are_the_jobs_and_a_job_comes_by_one_path(file):
+    jobs = scrapes(file)
+    assert set(jobs) == {"prometheus", "persia_gateways"} | ({"persia_agents"} if file != "prometheus.yml" else set())
+    path = {"source_labels": ["metrics_path"], "regex": "agent"}
+    for name, action in (("persia_gateways", "drop"), ("persia_agents", "keep")):
+        if name in jobs:
+            assert jobs[name]["honor_labels"] is True
+            assert jobs[name]["metric_relabel_configs"] == [{**path, "action": action}]
+
+
+@pytest.mark.parametrize("file", sorted(RULES))
+def test_rules_are_accepted_and_named_as_is_usual(file):
+    result = promtool("check", "rules", str(CONFIG / "rules" / file))
+    assert result.returncode == 0, result.stderr
+    for group in RULES[file]["groups"]:
+        for rule in group["rules"]:
+            if "record" in rule:
+                assert re.fullmatch(r"[a-z_]+:[a-z_]+:[a-z0-9_]+", rule["record"]), rule["record"]
+            else:
+                assert re.fullmatch(r"Persia([A-Z][a-z]+)+", rule["alert"]), rule["alert"]
+
+
+def test_time_costs_of_the_tables_all_have_rules():
+    recorded = {rule["record"] for rule in RULES["recording.yml"]["groups"][0]["rules"]}
+    wanted = {f"job:{entry.name}:{what}" for entry in catalog.entries() if entry.type == "time_cost" for what in ("mean5m", "p99_5m")}
+    assert len(wanted) == 12 and wanted <= recorded
+
+
+def test_rules_ask_for_metrics_that_there_are():
+    known = {entry.name for entry in catalog.entries()}
+    known |= set(re.findall(r"^\| `(\w+)` \|", (ROOT / "agent/METRICS.md").read_text(), re.M))
+    known |= {"push_time_seconds", "push_failure_time_seconds", "process_start_time_seconds", "up"}
+    known |= {"prometheus_sd_discovered_targets", "scrape_samples_post_metric_relabeling"}
+    words = {"unless", "and", "or", "on", "ignoring", "by", "without", "offset", "sum", "max", "avg", "count", "increase", "rate", "time"}
+    words |= {"avg_over_time", "min_over_time", "max_over_time", "histogram_quantile"}
+    for rules in RULES.values():
+        for rule in (rule for group in rules["groups"] for rule in group["rules"]):
+            # without selectors' labels, the labels that are grouped by, ranges, and recorded series
+            text = re.sub(r'\{[^}]*\}|\[\w+\]|(on|ignoring|by|without) \([^)]*\)|\b\w+(:\w+)+|"[^"]*"|\b\d[\w.]*', " ", rule["expr"])
+            for name in set(re.findall(r"[a-zA-Z_]\w*", text)) - words:
+                assert {name, re.sub("_(sum|count|bucket)$", "", name)} & known, f"{rule}: {name}"
+
+
+def test_every_alert_has_what_a_mixin_has():
+    assert len({alert["alert"] for alert in ALERTS}) == len(ALERTS) == 27
+    for alert in ALERTS:
+        assert alert["labels"]["severity"] in {"critical", "warning", "info"}
+        assert set(alert["annotations"]) == {"summary", "description", "runbook_url"}
+        assert all(text.endswith(".") for key, text in alert["annotations"].items() if key != "runbook_url")
+
+
+def test_every_runbook_section_is_there_and_no_other():
+    headings = re.findall(r"^### (\w+)$", (CONFIG / "README.md").read_text(), re.M)
+    anchors = [f"config/prometheus/README.md#{heading.lower()}" for heading in headings]
+    assert [alert["annotations"]["runbook_url"] for alert in ALERTS] == anchors, "in the order of the alerts"
+    assert headings == [alert["alert"] for alert in ALERTS]
+
+
+def test_every_alert_has_a_case_in_which_it_fires_and_one_in_which_it_does_not():
+    fires, quiet = set(), set()
+    for file in CASES:
+        for case in yaml.safe_load(file.read_text())["tests"]:
+            for check in case["alert_rule_test"]:
+                if check.get("exp_alerts"):
+                    fires.add(check["alertname"])
+                elif f"{check['alertname']} is quiet" in case["name"]:
+                    quiet.add(check["alertname"])
+    assert fires == quiet == {alert["alert"] for alert in ALERTS}
+
+
+def test_nothing_is_told_of_a_job_that_ended_well():
+    (case,) = yaml.safe_load((CONFIG / "tests/finished.yml").read_text())["tests"]
+    asked = [check["alertname"] for check in case["alert_rule_test"] if not check.get("exp_alerts")]
+    assert sorted(asked) == sorted(3 * [alert["alert"] for alert in ALERTS])
+
+
+@pytest.mark.parametrize("file", CASES, ids=lambda path: path.name)
+def test_cases_come_out_as_they_should(file):
+    result = promtool("test", "rules", str(file))
+    assert result.returncode == 0, result.stdout + result.stderr

@@ -1,0 +1,64 @@
+"""Two PushGateways under one name, a real dnsmasq, and a Prometheus with the shipped file that is named: prints what it finds, as JSON.
+
+For a network and mount namespace of its own, since Prometheus asks the server of /etc/resolv.conf, at port 53, and both gateways have
+port 9091: unshare -mn /usr/bin/python3 tests/e2e/dns_world.py DIRECTORY FILE NAME
+"""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+from shipped_prometheus import ShippedPrometheus  # first: it knows where servers is
+from servers import Process, Server, find_program, wait_until
+
+GATEWAYS = ("127.0.0.2", "127.0.0.3")
+
+os.environ["PATH"] += os.pathsep + "/usr/sbin"  # where dnsmasq is, and whoever is not root does not look
+
+
+def resolve_here(directory):
+    """Sends whoever resolves names in this namespace to 127.0.0.53."""
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    own = directory / "resolv.conf"
+    own.write_text("nameserver 127.0.0.53\n")
+    subprocess.run(["mount", "--bind", own, os.path.realpath("/etc/resolv.conf")], check=True)
+
+
+def dnsmasq(directory, name):
+    # --no-daemon: it stays the user that it is, since in a user namespace there is no other.
+    command = [find_program("dnsmasq"), "--no-daemon", "--conf-file=/dev/null", "--no-resolv", "--no-hosts"]
+    command += ["--listen-address=127.0.0.53", "--bind-interfaces"]
+    return Process(command + [f"--host-record={name},{address}" for address in GATEWAYS], directory / "dnsmasq.log")
+
+
+def gateway(directory, address):
+    program = find_program("prometheus-pushgateway")
+    command = [program, f"--web.listen-address={address}:9091", "--persistence.file=", "--log.level=warn"]
+    return Server(command, directory / f"{address}.log", f"{address}:9091", "/-/ready")
+
+
+def push(address):
+    """A group of a job whose name tells the gateway."""
+    url = f"http://{address}:9091/metrics/job/job_at_{address}/instance/rep_0"
+    urllib.request.urlopen(urllib.request.Request(url, data=b"staleness 3\n", method="PUT"), timeout=10).close()
+
+
+def main(directory, file, name):
+    resolve_here(directory)
+    with contextlib.ExitStack() as running:
+        running.enter_context(dnsmasq(directory, name))
+        for address in GATEWAYS:
+            running.enter_context(gateway(directory, address))
+            push(address)
+        faster = {"refresh_interval: 15s": "refresh_interval: 1s", "interval: 10s": "interval: 1s"}
+        prometheus = running.enter_context(ShippedPrometheus(directory, file, faster))
+        wait_until(lambda: len(prometheus.query("staleness")) == 2, "both gateways' series", 60)
+        series = [result["metric"] for result in prometheus.query("staleness")]
+        print(json.dumps({"targets": prometheus.targets("persia_gateways"), "series": series}))
+
+
+main(Path(sys.argv[1]), sys.argv[2], sys.argv[3])

@@ -34,19 +34,13 @@ struct TrainerMetrics {
             kOwnGroup, "step_time",
             {.help = "Time that the trainer takes for the loss and gradients of one batch, in seconds.", .unit = "seconds"})),
         broken_gradients(ledger.NewCounter(kOwnGroup, "broken_gradients_total",
-                                           {.help = "Rows of gradients that the trainer broke on purpose, by --inject-nan."})),
-        // The name that torchelastic's own metrics have for it.
-        checkpoint_latency(
-            ledger.NewGauge("torchelastic", "checkpoint.write_latency_ms",
-                            {.help = "Time that the last checkpoint of all embedding servers took, in milliseconds.",
-                             .unit = "milliseconds"})) {}
+                                           {.help = "Rows of gradients that the trainer broke on purpose, by --inject-nan."})) {}
 
   TalliedCounter batches;
   TalliedCounter samples;
   TalliedGauge loss;
   TalliedHistogram step_time;
   TalliedCounter broken_gradients;
-  TalliedGauge checkpoint_latency;
 };
 
 // The dense part's checkpoint: its floats, projection row by row, then the bias.
@@ -156,7 +150,8 @@ class Trainer {
     checkpoints_.Finish(name);
     link_.Save(name, [this, name, asked = Clock::now()](const CheckpointDone& done) {
       const double milliseconds = SecondsSince(asked) * 1000;
-      metrics_.checkpoint_latency.Set(milliseconds);
+      // As torchelastic publishes its own, of all embedding servers together.
+      persia::metrics::PutMetric("checkpoint.write_latency_ms", milliseconds);
       events::Record("checkpoint", kOwnGroup,
                      {{"name", std::string_view(name)},
                       {"rows", static_cast<int64_t>(done.rows)},

@@ -79,7 +79,7 @@ def demo(tmp_path_factory):
 
 def all_there(prometheus):
     names = [sample_name(name, kind) for name, kind, _ in FAMILIES]
-    return all(prometheus.query(name) for name in [*names, "torchelastic_checkpoint_write_latency_seconds"])
+    return all(prometheus.query(name) for name in [*names, "torchelastic_checkpoint_write_latency_seconds_count"])
 
 
 def agrees(prometheus, pushed):

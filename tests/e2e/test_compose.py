@@ -1,75 +1,186 @@
-"""docker-compose.yml: valid, consistent, and its commands work as plain processes."""
+"""The compose files: valid, consistent, and confined. What they start is run by test_compose_processes.py."""
 
 import json
+import re
 import shlex
 import subprocess
 
 import pytest
 import yaml
-from conftest import AGENT, EMBEDDING_JOB, environment
-from servers import ROOT, Process, free_port, wait_until
+from servers import ROOT
 
-COMPOSE = ROOT / "docker-compose.yml"
+FILES = ["docker-compose.yml", "docker-compose.swarm.yml"]
 JOB_SERVICES = ["data_compose", "trainer", "middleware", "server", "server_1"]
-PROGRAMS = {"embedding_job": EMBEDDING_JOB, "persia-metrics-agent": AGENT}
+
+
+def config(name, *flags):
+    """The file as docker-compose understands it."""
+    result = subprocess.run(["docker-compose", "-f", ROOT / name, "config", *flags], capture_output=True, text=True, timeout=60)
+    assert (result.returncode, result.stderr) == (0, "")
+    return yaml.safe_load(result.stdout) or {}
+
+
+@pytest.fixture(scope="module", params=FILES)
+def any_file(request):
+    return config(request.param)
 
 
 @pytest.fixture(scope="module")
 def compose():
-    """The file as docker-compose understands it."""
-    result = subprocess.run(["docker-compose", "-f", COMPOSE, "config"], capture_output=True, text=True, timeout=60)
-    assert result.returncode == 0, result.stderr
-    return yaml.safe_load(result.stdout)
+    return config("docker-compose.yml")
 
 
-def test_file_is_valid():
-    result = subprocess.run(["docker-compose", "-f", COMPOSE, "config", "-q"], capture_output=True, text=True, timeout=60)
+@pytest.fixture(scope="module")
+def swarm():
+    return config("docker-compose.swarm.yml")
+
+
+def mounts(service):
+    """Source by target of what is mounted into a service."""
+    found = {}
+    for volume in service.get("volumes", []):
+        if isinstance(volume, str):
+            source, target, *_ = volume.split(":")
+            found[target] = source
+        else:
+            found[volume["target"]] = volume.get("source")
+    return found
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("profiles", [[], ["persiaml"]])
+def test_file_is_valid(name, profiles):
+    words = [word for profile in profiles for word in ("--profile", profile)]
+    command = ["docker-compose", *words, "-f", ROOT / name, "config", "-q"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
+def test_services_are_the_job_and_what_watches_it(compose, swarm):
+    watching = {"metrics_gateway", "prometheus", "grafana"}
+    assert set(compose["services"]) == {*JOB_SERVICES, "agent", *watching, "persia_nats_service"}
+    assert [name for name, service in compose["services"].items() if "profiles" in service] == ["persia_nats_service"]
+    assert set(swarm["services"]) == {*JOB_SERVICES, "metrics_gateway"}
+
+
 def test_job_and_agent_share_one_directory_in_memory(compose):
-    assert set(compose["services"]) == {*JOB_SERVICES, "agent", "metrics_gateway"}
     assert compose["volumes"]["segments"]["driver_opts"]["type"] == "tmpfs"
     for name in [*JOB_SERVICES, "agent"]:
         service = compose["services"][name]
         assert service["environment"]["PERSIA_METRICS_DIR"] == "/persia-metrics"
-        assert [volume.split(":")[:2] for volume in service["volumes"]] == [["segments", "/persia-metrics"]]
+        assert mounts(service) == {"/persia-metrics": "segments"}
         assert service["environment"]["PERSIA_JOB_NAME"] == "embedding_job"
+    assert len({compose["services"][name]["user"] for name in [*JOB_SERVICES, "agent"]}) == 1, "a segment is its owner's alone"
 
 
-def test_identities_are_distinct(compose):
-    environments = [compose["services"][name]["environment"] for name in JOB_SERVICES]
+def test_in_swarm_each_service_has_an_agent_and_segments_of_its_own(compose, swarm):
+    states = set()
+    for name in JOB_SERVICES:
+        service = swarm["services"][name]
+        agent, command = (part.strip() for part in service["command"].split(" -- "))
+        assert command == compose["services"][name]["command"]
+        assert agent.startswith("persia-metrics-agent exec ")
+        states |= set(re.findall(r"--state-dir=(\S+)", agent))
+        memory = [volume["target"] for volume in service["volumes"] if volume["type"] == "tmpfs"]
+        assert service["environment"]["PERSIA_METRICS_DIR"].rpartition("/")[0] in memory
+        assert service["deploy"]["restart_policy"]["condition"] == "on-failure", "one that succeeds is done"
+    assert len(states) == len(JOB_SERVICES), "two agents on one host would share a state"
+
+
+def test_identities_are_distinct(any_file):
+    environments = [any_file["services"][name]["environment"] for name in JOB_SERVICES]
     identities = {(each["PERSIA_ROLE"], str(each["REPLICA_INDEX"])) for each in environments}
     assert len(identities) == len(JOB_SERVICES)
 
 
-def test_commands_work_as_plain_processes(compose, segments, gateway, started, tmp_path):
-    """Every service's command and environment, with loopback ports for the services' addresses."""
-    ports = {name: free_port() for name in ("middleware", "server", "server_1")}
-    processes = {}
+def test_services_may_do_no_more_than_they_must(any_file):
+    for name, service in any_file["services"].items():
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["read_only"] is True, name
+        assert int(service["user"].partition(":")[0]) > 0, name
+        assert "privileged" not in service and "network_mode" not in service and "cap_add" not in service, name
+    # Swarm has no such setting.
+    if any_file.get("version") != "3.8":
+        assert all(service["security_opt"] == ["no-new-privileges:true"] for service in any_file["services"].values())
 
-    def here(name, word):
-        word = PROGRAMS.get(word, word)
-        if isinstance(word, str):
-            if word.startswith(":"):
-                return f"127.0.0.1:{ports[name]}"
-            for host in ("middleware:7001", "server:7002", "server_1:7002"):
-                word = ",".join(f"127.0.0.1:{ports[host.split(':')[0]]}" if part == host else part for part in word.split(","))
-            if word == "600":
-                return "5"
-        return word
 
-    for name in ["agent", *JOB_SERVICES]:
-        service = compose["services"][name]
-        env = {**service["environment"], "PERSIA_METRICS_DIR": segments, "PERSIA_METRICS_GATEWAY_ADDR": gateway.address}
-        env |= {"PERSIA_METRICS_PUSH_INTERVAL": "0.2", "PERSIA_METRICS_LISTEN_ADDR": f"127.0.0.1:{free_port()}"}
-        env = environment(**{key: str(value) for key, value in env.items()})
-        command = [here(name, word) for word in shlex.split(service["command"])]
-        processes[name] = Process(command, tmp_path / f"{name}.log", env=env)
-        started(processes[name])
+def test_ports_are_open_on_loopback_only(any_file):
+    for name, service in any_file["services"].items():
+        for port in service.get("ports", []):
+            assert str(port).startswith("127.0.0.1:"), f"{name}: {port}"
 
+
+def test_images_are_pinned(any_file):
+    for name, service in any_file["services"].items():
+        tag = service["image"].rpartition(":")[2]
+        assert re.fullmatch(r"v?\d+\.\d+\.\d+(-\w+)?", tag), f"{name}: {service['image']}"
+
+
+def test_images_of_the_job_have_the_projects_version(any_file):
+    version = re.search(r"VERSION (\d+\.\d+\.\d+)", (ROOT / "CMakeLists.txt").read_text())[1]
     for name in JOB_SERVICES:
-        assert processes[name].wait(60) == 0, processes[name].output()
-    pushed = wait_until(lambda: (seen := gateway.metrics()).one("lookup_rpc_time_cost_count", role="middleware") and seen, "the middleware's metrics")
-    for replica in (0, 1):
-        assert pushed.one("index_miss_count", role="server", instance=f"rep_{replica}") > 0, json.dumps(sorted(map(str, pushed)))
+        assert any_file["services"][name]["image"].endswith(f"persia-metrics:{version}")
+
+
+def test_services_that_last_start_again_and_are_checked(compose):
+    for name in ("agent", "metrics_gateway", "prometheus", "grafana", "persia_nats_service"):
+        service = compose["services"][name]
+        assert service["restart"] == "unless-stopped"
+        assert "healthcheck" in service or name == "agent"  # whose image has its own
+    for name in JOB_SERVICES:
+        # Nothing of the agent is in these, so that the image's check would fail.
+        assert "healthcheck" in compose["services"][name]
+
+
+def test_health_checks_ask_for_the_port_that_is_served(compose):
+    for name in ("middleware", "server", "server_1"):
+        service = compose["services"][name]
+        port = int(re.search(r"--listen :(\d+)", service["command"])[1])
+        assert f":{port:04X} " in " ".join(service["healthcheck"]["test"])
+    for name in ("metrics_gateway", "prometheus", "grafana"):
+        service = compose["services"][name]
+        port = service["ports"][0].rpartition(":")[2].removesuffix("/tcp")
+        assert f"127.0.0.1:{port}/" in service["healthcheck"]["test"][-1]
+
+
+def test_what_is_mounted_is_there(any_file):
+    for name, service in any_file["services"].items():
+        for target, source in mounts(service).items():
+            if source is not None and source.startswith("/"):
+                found = ROOT / source
+                assert found.is_dir() and any(found.iterdir()), f"{name} mounts {source} at {target}"
+            elif source is not None:
+                assert source in any_file["volumes"]
+
+
+def test_prometheus_finds_its_config_and_its_gateway(compose):
+    service = compose["services"]["prometheus"]
+    file = re.search(r"--config.file=/etc/prometheus/(\S+)", " ".join(service["command"]))[1]
+    text = (ROOT / "config/prometheus" / file).read_text()
+    assert mounts(service)["/etc/prometheus"] == str(ROOT / "config/prometheus")
+    assert "metrics_gateway" in text and "9091" in text and "honor_labels: true" in text
+
+
+def test_grafana_finds_prometheus_and_its_boards(compose):
+    where = mounts(compose["services"]["grafana"])
+    provisioning = ROOT / "config/grafana/provisioning"
+    assert where["/etc/grafana/provisioning"] == str(provisioning)
+    for file in (provisioning / "dashboards").glob("*.yaml"):
+        for provider in yaml.safe_load(file.read_text())["providers"]:
+            folder = where[provider["options"]["path"]]
+            boards = sorted((ROOT / folder).glob("*.json"))
+            assert boards and all(json.loads(board.read_text())["uid"] for board in boards)
+    for file in (provisioning / "datasources").glob("*.yaml"):
+        for source in yaml.safe_load(file.read_text())["datasources"]:
+            host, port = re.fullmatch(r"http://(\w+):(\d+)", source["url"]).groups()
+            assert compose["services"][host]["ports"] == [f"127.0.0.1:{port}:{port}/tcp"]
+
+
+def test_addresses_name_services_that_listen_there(any_file):
+    for name in JOB_SERVICES:
+        words = shlex.split(any_file["services"][name]["command"])
+        for flag in ("--worker", "--servers"):
+            if flag in words:
+                for address in words[words.index(flag) + 1].split(","):
+                    host, port = address.split(":")
+                    assert f"--listen :{port}" in any_file["services"][host]["command"]

@@ -1,0 +1,244 @@
+"""Runs the services of a compose file as plain processes, in namespaces as a container engine would make them.
+
+A `Host` has a network with a bridge, a DNS server, a filesystem for named volumes, and a pid namespace in which all of it ends with it.
+Each `Container` has a network namespace with one address, a root of its own that may be read-only, its own pids, and the user and no more
+than the capabilities that its service has, and finds the others by their names. Works as root, and as a user who may make user
+namespaces; there everybody is the one user that such a namespace has, so that `user:` has no effect, and what needs an owner gets that
+one.
+
+Not an engine: images are the built programs and Debian's servers on this machine's /usr; limits of memory are not set.
+"""
+
+import itertools
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from servers import Process, wait_until
+
+_INIT = Path(__file__).with_name("container_init.py")
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_NETWORK = "10.89.7"
+
+
+def _children(pid):
+    """The pids of a process's children that are alive."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # ended meanwhile
+        if int(fields[1]) == pid and fields[0] not in "ZX":
+            found.append(int(stat.parent.name))
+    return found
+
+
+def _only_child(pid, what):
+    return wait_until(lambda: (found := _children(pid)) and found[0], what, 10)
+
+
+class Host(Process):
+    """Has the bridge and the volumes. It ends when its standard input does, so also when the tests are killed."""
+
+    def __init__(self, directory):
+        self.directory = Path(directory)
+        self.privileged = os.geteuid() == 0
+        self._names = {}
+        self._cables = itertools.count()
+        self._dns = None
+        script = (
+            "ip link set lo up && ip link add bridge type bridge && "
+            f"ip address add {_NETWORK}.1/24 dev bridge && ip link set bridge up && echo ready && exec cat"
+        )
+        user = [] if self.privileged else ["--user", "--map-root-user"]
+        command = ["unshare", *user, "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script]
+        super().__init__(command, self.directory / "host.log", env={**os.environ, "PATH": _PATH}, stdin=subprocess.PIPE)
+        try:
+            wait_until(self._ready, "the host's network")
+        except Exception:
+            self.stop()
+            raise
+        self._first = _only_child(self.pid, "the host's first process")
+
+    def _ready(self):
+        if not self.running():
+            raise RuntimeError(f"no namespaces can be made here:\n{self.output()}")
+        return "ready" in self.output()
+
+    def enter(self, pid=None, *more):
+        """The words before a command that runs in a process's namespaces; without one, in the host's."""
+        user = [] if self.privileged else ["--user", "--preserve-credentials"]
+        return ["nsenter", f"--target={pid or self._first}", *user, "--net", "--mount", "--pid", *more, "--"]
+
+    def run(self, words, pid=None, *more):
+        return subprocess.run(
+            self.enter(pid, *more) + [str(word) for word in words],
+            env={"PATH": _PATH},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=30,
+        )
+
+    def give_addresses(self, names):
+        """Gives each name an address, for good, and tells it to whoever asks."""
+        assert self._dns is None, "the names are given"
+        self._names = {name: f"{_NETWORK}.{number}" for number, name in enumerate(names, 10)}
+        hosts = self.directory / "hosts"
+        hosts.write_text("".join(f"{address} {name}\n" for name, address in self._names.items()))
+        # It may not become another user where there is only one, and does not try with --no-daemon.
+        words = ["dnsmasq", "--no-daemon", "--conf-file=/dev/null", "--no-resolv", "--no-hosts", f"--addn-hosts={hosts}"]
+        words += ["--bind-interfaces", f"--listen-address={_NETWORK}.1"]
+        self._dns = Process(self.enter() + words, self.directory / "dns.log", env={**os.environ, "PATH": _PATH})
+        wait_until(self._names_are_known, "the DNS server")
+
+    def _names_are_known(self):
+        if not self._dns.running():
+            raise RuntimeError(f"no DNS server:\n{self._dns.output()}")
+        return "started, version" in self._dns.output()
+
+    def address(self, name):
+        return self._names[name]
+
+    def new_cable(self):
+        """A name for a container's pair of interfaces, never the same one."""
+        return f"veth{next(self._cables)}"
+
+    def unplug(self, cable):
+        """Removes it at once, if it is there. The kernel takes its time with the network of a container that has ended, and
+        meanwhile that one would answer for the address of its successor."""
+        self.run(["ip", "link", "delete", cable])
+
+    def fetch(self, name, port_and_path):
+        """The body that a service answers with. It may not answer yet: OSError."""
+        script = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1], timeout=5).read().decode(), end='')"
+        result = self.run([sys.executable, "-c", script, f"http://{self.address(name)}:{port_and_path}"])
+        if result.returncode != 0:
+            raise OSError(result.stderr[-300:])
+        return result.stdout
+
+    def volume(self, name, description, owner):
+        """A named volume, in memory if the file says so, else a directory that belongs to who uses it first."""
+        path = self.directory / "volumes" / name
+        if not path.is_dir():
+            path.mkdir(parents=True)
+            options = (description or {}).get("driver_opts", {})
+            if options.get("type") == "tmpfs":
+                words = options["o"] if self.privileged else re.sub(r"\b([ug]id)=\d+", r"\1=0", options["o"])
+                result = self.run(["mount", "-t", "tmpfs", "-o", words, "tmpfs", path])
+                assert result.returncode == 0, result.stderr
+            elif self.privileged:
+                os.chown(path, *owner)
+        return path
+
+    def stop(self, seconds=10.0):
+        self.popen.stdin.close()
+        self.popen.wait(seconds)
+        if self._dns is not None:
+            self._dns.stop()
+        return super().stop(seconds)
+
+
+class Container(Process):
+    """One service, as the resolved compose file has it. `entrypoint`, `programs` and `health` are what its image has."""
+
+    def __init__(self, host, compose, name, *, entrypoint=(), programs=None, health=None):
+        service = compose["services"][name]
+        self._host, self._cable = host, host.new_cable()
+        self._environment = {key: str(value) for key, value in service.get("environment", {}).items()}
+        self._health = service.get("healthcheck", {}).get("test", ["CMD", *(health or [])])
+        uid, gid = (int(part) for part in service["user"].split(":"))
+        self._confine = ["setpriv"]
+        if host.privileged:
+            self._confine += [f"--reuid={uid}", f"--regid={gid}", "--clear-groups"]
+        if service.get("cap_drop") == ["ALL"]:
+            self._confine += ["--inh-caps=-all", "--bounding-set=-all"]
+        if "no-new-privileges:true" in service.get("security_opt", []):
+            self._confine += ["--no-new-privs"]
+        command = service.get("command", [])
+        root = host.directory / "roots" / name
+        root.mkdir(parents=True, exist_ok=True)  # it is there when the container starts again
+        tmpfs, volumes = {}, []
+        for each in service.get("tmpfs", []):
+            target, _, options = each.partition(":")
+            tmpfs[target] = options
+        for each in service.get("volumes", []):
+            if isinstance(each, str):
+                source, target, mode = each.split(":")
+                kind = "bind" if source.startswith("/") else "volume"
+                each = {"type": kind, "source": source, "target": target, "read_only": mode == "ro"}
+            if each["type"] == "tmpfs":
+                tmpfs[each["target"]] = f"size={each['tmpfs']['size']},mode=1777"
+                continue
+            source = each["source"]
+            if each["type"] == "volume":
+                source = host.volume(source, compose["volumes"][source], (uid, gid))
+            elif not Path(source).is_dir():
+                raise FileNotFoundError(f"{name} mounts {source}, which is not there")
+            volumes.append({"source": str(source), "target": each["target"], "read_only": each.get("read_only", False)})
+        spec = {
+            "cable": self._cable,
+            "address": host.address(name),
+            "root": str(root),
+            "programs": {key: str(path) for key, path in (programs or {}).items()},
+            "etc": {
+                "hosts": "127.0.0.1 localhost\n",
+                "nsswitch.conf": "hosts: files dns\n",
+                "resolv.conf": f"nameserver {_NETWORK}.1\n",
+                "passwd": "root:x:0:0::/root:/bin/sh\n",
+                "group": "root:x:0:\n",
+            },
+            "tmpfs": tmpfs,
+            "volumes": volumes,
+            "read_only": service.get("read_only", False),
+            "init": service.get("init", False),
+            "confine": self._confine,
+            "command": [*entrypoint, *(shlex.split(command) if isinstance(command, str) else command)],
+            "environment": {"PATH": _PATH, **self._environment},
+        }
+        words = [*host.enter(), "unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", sys.executable, _INIT, json.dumps(spec)]
+        super().__init__(words, host.directory / f"{name}.log", env={**os.environ, "PATH": _PATH})
+        self.name = name
+
+    def _first(self):
+        """Its first process: nsenter has a child in the host's pid namespace, which makes the one here, and has it as its child."""
+        return _only_child(_only_child(self.pid, f"{self.name}'s namespaces"), f"{self.name}'s first process")
+
+    def health(self):
+        """Exit code and output of its health check, as an engine would run it."""
+        kind, *words = self._health
+        assert kind == "CMD", kind
+        environment = [f"{key}={value}" for key, value in self._environment.items()]
+        result = self._host.run([*self._confine, "env", *environment, *words], self._first(), "--root", "--wd")
+        return result.returncode, result.stdout + result.stderr
+
+    def terminate(self):
+        """SIGTERM to the first process, as `docker stop` begins."""
+        os.kill(self._first(), signal.SIGTERM)
+
+    def kill(self):
+        """As `docker kill`: all of its processes end with the first one."""
+        os.kill(self._first(), signal.SIGKILL)
+        self.wait(10)
+
+    def wait(self, seconds=30.0):
+        """Its exit code. Its address is free then."""
+        code = super().wait(seconds)
+        self._host.unplug(self._cable)
+        return code
+
+    def stop(self, seconds=10.0):
+        """As `docker stop`: SIGTERM to the first process, which ends the others."""
+        if self.running():
+            self.terminate()
+            try:
+                self.popen.wait(seconds)
+            except subprocess.TimeoutExpired:
+                pass
+        return super().stop(0.1)

@@ -98,7 +98,8 @@ def test_both_stages_are_the_same_debian():
 
 def test_packages_of_the_image_are_those_that_the_programs_are_linked_to():
     """Each library that the programs name themselves is in the image, by its package or by one that every Debian has."""
-    installed = {package for step in dockerfile.parse(FILE.read_text())[-1].all("RUN") for package in re.findall(r"\blib[\w.+-]+", step.text)}
+    steps = dockerfile.parse(FILE.read_text())[-1].all("RUN")
+    installed = {package for step in steps for package in re.findall(r"\blib[\w.+-]+", step.text)}
     needed = set()
     for program in (AGENT, EMBEDDING_JOB):
         dynamic = subprocess.run(["objdump", "-p", program], capture_output=True, text=True, check=True).stdout
@@ -140,7 +141,10 @@ def test_health_check_of_an_agent_without_pages_passes():
     assert health(PERSIA_METRICS_LISTEN_ADDR="off") == 0
 
 
-@pytest.mark.parametrize(("answer", "healthy"), [("200 OK", True), ("401 Unauthorized", True), ("503 Service Unavailable", False), ("404 Not Found", False)])
+@pytest.mark.parametrize(
+    ("answer", "healthy"),
+    [("200 OK", True), ("401 Unauthorized", True), ("503 Service Unavailable", False), ("404 Not Found", False)],
+)
 def test_health_check_goes_by_the_status(answer, healthy):
     with socket.create_server(("127.0.0.1", free_port())) as server:
         address = "127.0.0.1:%d" % server.getsockname()[1]

@@ -43,7 +43,9 @@ class UniqueKeys(yaml.SafeLoader):
 
 
 DOCUMENTS = [
-    pytest.param(document, id=f"{file.stem}-{document['kind']}") for file in FILES for document in yaml.load_all(file.read_text(), UniqueKeys)
+    pytest.param(document, id=f"{file.stem}-{document['kind']}")
+    for file in FILES
+    for document in yaml.load_all(file.read_text(), UniqueKeys)
 ]
 PODS = [param for param in DOCUMENTS if param.values[0]["kind"] != "Service"]
 

@@ -34,7 +34,8 @@ struct TrainerMetrics {
             kOwnGroup, "step_time",
             {.help = "Time that the trainer takes for the loss and gradients of one batch, in seconds.", .unit = "seconds"})),
         broken_gradients(ledger.NewCounter(kOwnGroup, "broken_gradients_total",
-                                           {.help = "Rows of gradients that the trainer broke on purpose, by --inject-nan."})) {}
+                                           {.help = "Rows of gradients that the trainer broke on purpose, by --inject-nan."})) {
+  }
 
   TalliedCounter batches;
   TalliedCounter samples;

@@ -306,11 +306,17 @@ def test_what_a_job_says_is_text_and_no_more(evil):
     assert EVIL in browser.run(card, "my_app_gauge")
     assert browser.text("#job") == EVIL
     assert EVIL in browser.text("#workers-body")
-    # The event's marker tells of it too.
+    # The event's mark on a chart tells of it too.
     chart = browser.find('[data-name="my_app_gauge"] .surface')
-    x = browser.run(f"const {{card}} = {CARD}; return card.graph.toDomXCoord(card.rows.at(-1)[0]) - card.surface.clientWidth / 2", "my_app_gauge")
-    browser.mouse().move_to_element_with_offset(chart, int(x), 0).perform()
-    browser.wait_for(f"return {CARD}.querySelector('.tip').checkVisibility()", "the tooltip", "my_app_gauge")
+    happened = json.loads(fetch(browser.driver.current_url + "api/v1/events")[1])["events"][0]["timestamp"]
+    place = f"const {{ card }} = {CARD}; return card.graph.toDomXCoord(arguments[1]) - card.surface.clientWidth / 2"
+
+    def told():
+        x = browser.run(place, "my_app_gauge", happened)
+        browser.mouse().move_to_element_with_offset(chart, int(x), 0).perform()
+        return EVIL in browser.run(f"return {CARD}.querySelector('.tip').innerText", "my_app_gauge")
+
+    wait_until(told, "the tooltip")
     assert browser.run("return [...document.querySelectorAll('script, img, iframe, style, [onerror]')].map((each) => each.src)") == browser.run(
         "return ['theme.js', 'dygraph.min.js', 'page.js'].map((each) => new URL(`assets/${each}`, location).href)"
     )

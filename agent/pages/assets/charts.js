@@ -170,6 +170,15 @@ export class ChartCard extends Card {
     this.more = make('p.more', { hidden: '' });
     this.element.append(make('div.plot', {}, this.surface, this.cursor, this.none, this.tip), this.legend, this.more);
     this.element.addEventListener('keydown', (event) => this.pressed(event));
+    // Where the mouse is between two points; the chart tells only of points.
+    this.pointer = null;
+    this.surface.addEventListener('mousemove', (event) => {
+      this.pointer = event.clientX - this.surface.getBoundingClientRect().left;
+      this.point();
+    });
+    this.surface.addEventListener('mouseleave', () => {
+      this.pointer = null;
+    });
   }
 
   setShown(shown) {
@@ -432,10 +441,10 @@ export class ChartCard extends Card {
 
   // The tooltip: the time, and the events that are near.
   tell(ms) {
-    const x = this.graph.toDomXCoord(ms);
+    const x = this.pointer ?? this.graph.toDomXCoord(ms);
     const near = stage.events.filter((event) => Math.abs(this.graph.toDomXCoord(event.timestamp) - x) < 7);
     const lines = near.slice(-4).map((event) => {
-      const what = make('span', {}, make('b', {}, event.name), ` ${event.who}`);
+      const what = make('span', {}, `${clock(event.timestamp)} `, make('b', {}, event.name), ` ${event.who}`);
       if (event.more) what.append(make('small', {}, event.more));
       return what;
     });

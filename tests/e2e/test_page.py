@@ -269,6 +269,21 @@ def test_the_page_goes_on_after_a_restart_of_the_agent(job, browse):
     wait_for_points(browser, "my_app_steps_total", after=seen)
 
 
+def test_lines_that_are_left_out_are_told_and_to_be_had(job, browse):
+    agent = job.agent()
+    worker = job.worker()
+    for feat in range(15):
+        worker.tell(f"count_feat my_app ids_total feature_{feat} 1")
+    browser = browse(agent.url)
+    more = f"return {CARD}.querySelector('.more').innerText"
+    browser.wait_for(f"{more}.startsWith('12 of 15 shown')", "twelve of them", "my_app_ids_total")
+    lines = f"return {CARD}.querySelectorAll('.line').length"
+    assert browser.run(lines, "my_app_ids_total") == 12
+    browser.find('[data-name="my_app_ids_total"] .more button').click()
+    wait_until(lambda: browser.run(lines, "my_app_ids_total") == 15, "all of them")
+    assert not browser.find('[data-name="my_app_ids_total"] .more').is_displayed()
+
+
 EVIL_JOB = f"""
 import sys
 from persia_metrics import Counter, Gauge, Histogram

@@ -2,8 +2,11 @@
 //
 // A card asks the agent only while it is on the screen, and only when the stage's window has moved on.
 import { ask } from './agent.js';
+import { Card } from './cards.js';
 import { make, setText, svg } from './dom.js';
 import { clock, number, ticks, unitOf } from './format.js';
+import { nameSets } from './labels.js';
+import { stage } from './stage.js';
 
 // Okabe and Ito's colours, which all readers can tell apart; those that are hard to see on the background come last.
 const COLORS = {
@@ -17,47 +20,6 @@ const EVENT_COLOR = '#cc79a7';
 
 // The legend and the labels of dygraphs write markup with inline styles, and need not be there at all.
 Dygraph.PLUGINS = [Dygraph.Plugins.Axes, Dygraph.Plugins.Grid];
-
-// What all charts share. `window` is {start, end, step, from, to} in ms: what is asked for, and what is shown of it.
-export const stage = {
-  theme: 'light',
-  window: null,
-  events: [],
-  cursor: null, // the time that is read, in ms, and the chart in which
-  source: null,
-  visible: new Set(),
-  zoomTo: () => {}, // (from, to) in ms, or nothing for all
-  why: '', // there is no data at all, if so
-
-  moveCursor(ms, source = null) {
-    stage.cursor = ms;
-    stage.source = source;
-    for (const chart of stage.visible) chart.point();
-  },
-};
-
-const LABEL_ORDER = ['role', 'instance', 'process'];
-const SPEAK_FOR_THEMSELVES = ['role', 'instance', 'feat', 'event', 'type', 'reason'];
-const rank = (label) => (LABEL_ORDER.indexOf(label) + LABEL_ORDER.length + 1) % (LABEL_ORDER.length + 1);
-
-function describe(labels, names) {
-  return names.map((name) => (SPEAK_FOR_THEMSELVES.includes(name) ? labels[name] ?? '–' : `${name}=${labels[name] ?? ''}`)).join(' ');
-}
-
-// What tells label sets apart, and what they have in common.
-function nameSets(sets) {
-  const names = [...new Set(sets.flatMap((labels) => Object.keys(labels)))].filter((name) => name !== 'job');
-  names.sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1));
-  const differ = names.filter((name) => new Set(sets.map((labels) => labels[name])).size > 1);
-  // An address says nothing that role and instance do not say, but for an identity that moved.
-  const short = differ.filter((name) => name !== 'ip_addr');
-  const enough = new Set(sets.map((labels) => describe(labels, short))).size === sets.length;
-  return {
-    each: sets.map((labels) => describe(labels, enough ? short : differ)),
-    by: (enough ? short : differ).join(', '),
-    common: describe(sets[0] ?? {}, names.filter((name) => !differ.includes(name) && name !== 'ip_addr' && name !== 'process')),
-  };
-}
 
 function rangeOf(rows, { from, to }, fromZero, isTime) {
   let low = Infinity;
@@ -75,75 +37,6 @@ function rangeOf(rows, { from, to }, fromZero, isTime) {
   if (low >= 0 && (fromZero || low < high / 2 || low === high)) return [0, high === 0 ? 1 : high * 1.12];
   const space = (high - low || Math.abs(high)) * 0.12;
   return [low - space, high + space];
-}
-
-class Card {
-  constructor(family, last) {
-    this.family = family;
-    this.last = last;
-    this.key = '';
-    this.asking = false;
-    this.shown = false;
-    this.element = make('article.card', { 'data-name': family.name });
-    this.element.card = this;
-    this.kind = make('span.kind');
-    // It may break behind its words.
-    const title = make('h3', {}, ...family.name.split(/(?<=_)/).flatMap((word) => [word, make('wbr')]));
-    title.title = family.name;
-    this.element.append(make('header', {}, title, this.kind));
-    const help = make('p.help', {}, family.help || '');
-    help.title = family.help || '';
-    this.element.append(help);
-  }
-
-  matches(words) {
-    const text = `${this.family.name} ${this.last?.name ?? ''} ${this.family.help}`.toLowerCase();
-    return words.every((word) => text.includes(word));
-  }
-
-  // Whether this card can go on when the agent's newest metadata say so.
-  same(family, last) {
-    const of = (each) => `${each?.name} ${each?.type} ${each?.unit} ${each?.help}`;
-    return of(this.family) === of(family) && of(this.last) === of(last);
-  }
-
-  draw() {}
-}
-
-// What an `_info` metric says is in its labels; its value is always 1.
-export class InfoCard extends Card {
-  constructor(family) {
-    super(family, null);
-    setText(this.kind, 'labels');
-    this.rows = make('div.info', { tabindex: '0', role: 'group', 'aria-label': `Labels of ${family.name}` });
-    this.element.append(this.rows);
-  }
-
-  setShown(shown) {
-    this.shown = shown;
-    if (shown) this.refresh();
-  }
-
-  async refresh() {
-    const now = Date.now();
-    if (this.asking || now - this.asked < 10000) return;
-    this.asking = true;
-    try {
-      const answer = await ask('series', { name: this.family.name, limit: MOST_LINES }, { wanted: () => this.shown });
-      if (answer === null) return;
-      this.asked = now;
-      const rows = answer.series.map((labels) => {
-        const names = Object.keys(labels).sort((a, b) => rank(a) - rank(b));
-        return make('dl', {}, ...names.flatMap((name) => [make('dt', {}, name), make('dd', {}, labels[name])]));
-      });
-      if (answer.left_out > 0) rows.push(make('p.more', {}, `${rows.length} of ${rows.length + answer.left_out} shown`));
-      this.rows.replaceChildren(...rows);
-    } catch {
-      // The page tells of an agent that does not answer; here the last answer stands.
-    } finally {
-      this.asking = false;
-    }
-  }
 }
 
 export class ChartCard extends Card {

@@ -1,9 +1,11 @@
 // The page: asks the agent how it is, keeps the sections of cards up to date, and obeys keys and buttons.
 import { ask } from './agent.js';
-import { ChartCard, InfoCard, stage } from './charts.js';
+import { InfoCard } from './cards.js';
+import { ChartCard } from './charts.js';
 import { byId, make, setText } from './dom.js';
 import { arrange } from './families.js';
 import { clock, duration, number } from './format.js';
+import { stage } from './stage.js';
 import { showTiles, showWorkers } from './state.js';
 
 const RANGES = [

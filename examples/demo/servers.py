@@ -9,8 +9,10 @@ death the kernel watches.
 import contextlib
 import ctypes
 import http.client
+import itertools
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -27,11 +29,27 @@ _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
+def _ports():
+    """Ports below those that the kernel gives out by itself, so that no connection takes one between our look and its use.
+
+    Tests that run side by side have shares of their own; which one, pytest's worker says. Where to begin is drawn.
+    """
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 8
+    share = range(10_000 + worker * 2_750, 10_000 + (worker + 1) * 2_750)
+    begin = random.randrange(len(share))
+    return itertools.cycle([*share[begin:], *share[:begin]])
+
+
+_next_port = _ports().__next__
+
+
 def free_port():
-    """A port on loopback that nobody listens on at the moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port on loopback that nobody listens on at the moment. It is not given out again soon."""
+    while True:
+        port = _next_port()
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def find_program(name):

@@ -58,7 +58,7 @@ def test_torchrun_lines_run_as_they_are_written(gateway, tmp_path):
     env = environment(PATH=f"{tmp_path}/bin:{os.environ['PATH']}", PYTHONPATH=f"{tmp_path}/site", PERSIA_METRICS_DIR=f"/dev/shm/persia-docs-{os.getpid()}")
     script = "set -e\n" + "\n".join(lines).replace("metrics_gateway:9091", gateway.address)
     try:
-        done = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stdout + done.stderr
         for rank in range(4):
             gateway.wait_for("my_app_calculate_latency", 3, job="dlrm", instance=f"rep_{rank}")

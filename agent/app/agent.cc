@@ -128,7 +128,9 @@ Agent::Agent(Setup setup, Clock& clock, PushTransport transport)
                .limit_if_away = std::min(setup_.options.push_timeout, setup_.options.connect_timeout)}) {
   options_ = pushing_with_ = scraping_with_ = collecting_with_;
   gateway_name_ = pushing_to_ = transport_.name;
-  own_.AddGateway(transport_.name);
+  if (!transport_.name.empty()) {
+    own_.AddGateway(transport_.name);
+  }
 }
 
 Agent::~Agent() {
@@ -322,6 +324,9 @@ void Agent::OnTick(const std::shared_ptr<const Snapshot>& snapshot) {
 
 Status Agent::Push(const Snapshot& snapshot) {
   TakeOverForPushing();
+  if (pushing_to_.empty()) {
+    return Done{};
+  }
   const Status status = transport_.push(snapshot);
   const PushReport report = transport_.report();
   own_.PushDone(pushing_to_, ToString(report.result), report.duration.count(), report.bytes);

@@ -49,12 +49,12 @@ namespace persia::agent {
 
 // What carries snapshots to a gateway: a PushGateway, or what a test puts in its place.
 struct PushTransport {
-  std::string name;  // "host:port"
+  std::string name;  // "host:port"; empty: nothing is pushed
   std::function<Status(const Snapshot&)> push;
   std::function<PushReport()> report;  // of the last push
   std::function<void()> interrupt;
   std::function<void()> rearm;
-  // Leads the next push where these settings say, and gives the name of that place. In the push thread; may be none.
+  // Leads the next push where these settings say, and gives the name of that place, as above. In the push thread; may be none.
   std::function<std::string(const AgentOptions&)> reconfigure{};
   // Ends the push under way since the gateway is about to change; from any thread.
   std::function<void()> cut_short{};

@@ -88,6 +88,11 @@ AgentStatus Agent::CurrentStatus() {
     const std::lock_guard lock(options_mutex_);
     status.gateway = gateway_name_;
   }
+  if (status.gateway.empty()) {
+    status.gateway = "off";
+    status.pushes = status.pushes_failed = 0;
+    status.last_success.reset();
+  }
   const std::lock_guard lock(seen_mutex_);
   status.workers = seen_.segments.live;
   status.workers_ended = seen_.segments.dead;

@@ -57,7 +57,9 @@ void Agent::TakeOverForPushing() {
   }
   if (transport_.reconfigure) {
     pushing_to_ = transport_.reconfigure(*options);
-    own_.AddGateway(pushing_to_);
+    if (!pushing_to_.empty()) {
+      own_.AddGateway(pushing_to_);
+    }
     const std::lock_guard lock(options_mutex_);
     gateway_name_ = pushing_to_;
   }

@@ -46,6 +46,9 @@ const SinkLog kLog{.note = [](std::string_view event, const std::string& message
                    .warn = [](std::string_view event, const std::string& message) { LogWarning(event, message); }};
 
 std::unique_ptr<PushGateway> MakeGateway(const AgentOptions& options, GroupLedger& ledger) {
+  if (!options.Pushes()) {
+    return nullptr;
+  }
   PushGateway::Options push;
   push.address = GatewayAddress::Parse(options.gateway_address).value();
   push.http.connect_timeout = options.connect_timeout;
@@ -58,6 +61,12 @@ std::unique_ptr<PushGateway> MakeGateway(const AgentOptions& options, GroupLedge
   push.ledger = &ledger;
   push.end_absent_groups = options.on_instance_end == OnInstanceEnd::kDelete;
   return std::make_unique<PushGateway>(std::move(push));
+}
+
+std::string OwnAddress(const AgentOptions& options) {
+  // Without a gateway: the one by which this host reaches others, whoever they are (an address that documents use).
+  const auto gateway = GatewayAddress::Parse(options.Pushes() ? options.gateway_address : "192.0.2.1:9091");
+  return AddressTowards(gateway.value().host(), gateway.value().port());
 }
 
 std::unique_ptr<GroupLedger> OpenLedger(const JobSession& session) {
@@ -74,7 +83,6 @@ std::unique_ptr<Works> SetUpWorks(const AgentOptions& options, const ConfigSourc
                                   std::unique_ptr<EmitInlet> inlet, IdleWatch idle = {}, const ExecRecord* exec = nullptr) {
   auto works = std::make_unique<Works>();
   works->inlet = std::move(inlet);
-  const GatewayAddress address = GatewayAddress::Parse(options.gateway_address).value();
   works->ledger = OpenLedger(session);
   GroupLedger* const ledger = works->ledger.get();
   works->gateway =
@@ -90,7 +98,7 @@ std::unique_ptr<Works> SetUpWorks(const AgentOptions& options, const ConfigSourc
   setup.state = session.state_place();
   setup.session = &session;
   setup.run_begins = !session.continued();
-  setup.ip_addr = options.ip_addr.empty() ? AddressTowards(address.host(), address.port()) : options.ip_addr;
+  setup.ip_addr = options.ip_addr.empty() ? OwnAddress(options) : options.ip_addr;
   setup.idle_limit = idle.limit;
   setup.on_idle = std::move(idle.passed);
   setup.exec = exec;

@@ -20,13 +20,15 @@ namespace persia::agent {
 
 class GatewayLink {
  public:
-  // Makes the sink for these settings. Whatever it keeps on disk is free again: the one before is gone when it is called.
+  // Makes the sink for these settings; null: nothing is to be pushed. Whatever it keeps on disk is free again: the one before
+  // is gone when it is called.
   using Make = std::function<std::unique_ptr<PushGateway>(const AgentOptions&)>;
 
   GatewayLink(const AgentOptions& options, Make make);
   PushTransport Transport();
 
  private:
+  [[nodiscard]] std::string Name() const { return gateway_ == nullptr ? "" : gateway_->name(); }
   std::string Reconfigure(const AgentOptions& options);
   void Interrupt();
   void CutShort();

@@ -30,7 +30,9 @@ struct AgentOptions {
   // How often segments are read and pushed.
   std::chrono::milliseconds push_interval{10'000};
   // The PushGateway: host:port, or a URL with scheme and path prefix.
+  // "off": nothing is pushed.
   std::string gateway_address = "metrics_gateway:9091";
+  [[nodiscard]] bool Pushes() const { return gateway_address != "off"; }
   // Until a connection to the gateway stands.
   std::chrono::milliseconds connect_timeout{3'000};
   // Until a push has been answered, and the longest that the last push may hold up the end.

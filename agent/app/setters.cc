@@ -130,7 +130,7 @@ Status SetPushTimeout(std::string_view text, AgentOptions& options) {
 }
 
 Status SetGatewayAddress(std::string_view text, AgentOptions& options) {
-  if (const auto address = GatewayAddress::Parse(text); !address.ok()) {
+  if (const auto address = GatewayAddress::Parse(text); text != "off" && !address.ok()) {
     return Error{OneLine(address.error())};  // it repeats the text, which may have lines of its own
   }
   options.gateway_address = text;

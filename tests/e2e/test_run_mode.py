@@ -1,10 +1,11 @@
 """An agent beside a job, and the commands that do one thing and end."""
 
+import json
 import signal
 import subprocess
 
-from conftest import AGENT, Samples, environment
-from servers import wait_until
+from conftest import AGENT, Agent, Samples, environment
+from servers import fetch, free_port, wait_until
 
 
 def call(*arguments, **env):
@@ -81,3 +82,30 @@ def test_version_and_help():
     assert help_text.returncode == 0
     for command in ("run", "exec", "once", "check-config"):
         assert command in help_text.stdout
+
+
+def test_without_a_gateway_nothing_is_pushed_and_nothing_complains(job, gateway, tmp_path):
+    settings = tmp_path / "config.yaml"
+    settings.write_text("PersiaMetricsConfig:\n  gateway_address: off\n")
+    address = f"127.0.0.1:{free_port()}"
+    flags = [f"--config={settings}", f"--job={job.name}", f"--metrics-dir={job.segments}", f"--listen={address}", "--push-interval=0.2"]
+    agent = Agent(["run", *flags], tmp_path / "agent.log", environment(), address)
+    with agent:
+        worker = job.worker()
+        worker.tell("count my_app batches 3")
+        wait_until(lambda: agent.metrics().one("my_app_batches") == 3, "the counter on /metrics")
+        wait_until(lambda: agent.metrics().one("persia_agent_collect_duration_seconds_count") > 5, "some ticks")
+        status = json.loads(fetch(agent.url + "/api/v1/status")[1])["gateway"]
+        assert (status["address"], status["pushes"], status["last_success_ms"]) == ("off", 0, None)
+        assert "persia_agent_pushes_total" not in agent.metrics().text
+        assert "warning" not in agent.output()
+        settings.write_text(f"PersiaMetricsConfig:\n  gateway_address: {gateway.address}\n")
+        agent.signal(signal.SIGHUP)
+        gateway.wait_for("my_app_batches", 3)
+        settings.write_text("PersiaMetricsConfig:\n  gateway_address: off\n")
+        agent.signal(signal.SIGHUP)
+        wait_until(lambda: json.loads(fetch(agent.url + "/api/v1/status")[1])["gateway"]["address"] == "off", "the gateway to be off")
+        worker.tell("count my_app batches 1")
+        agent.signal(signal.SIGTERM)
+        assert agent.wait() == 0
+    assert gateway.metrics().one("my_app_batches") == 3

@@ -20,11 +20,12 @@ export function showTiles(status) {
   const age = gateway.last_success_age_seconds;
   const late = age === null ? gateway.pushes > 0 : age > 3 * status.push_interval_seconds + 5;
   const failing = gateway.last_error !== '';
+  const off = gateway.address === 'off';
   tile(
     'push',
     'Last push',
-    age === null ? (gateway.pushes > 0 ? 'never arrived' : 'not yet') : ago(age),
-    failing ? gateway.last_error : `to ${gateway.address}`,
+    off ? 'off' : age === null ? (gateway.pushes > 0 ? 'never arrived' : 'not yet') : ago(age),
+    off ? 'the agent is scraped' : failing ? gateway.last_error : `to ${gateway.address}`,
     failing || late ? 'bad' : age === null ? '' : 'good',
   );
   const every = `${gateway.failed > 0 ? gateway.failed : 'none'} failed, one every ${number(status.push_interval_seconds, 'seconds')}`;

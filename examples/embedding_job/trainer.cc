@@ -149,7 +149,7 @@ class Trainer {
     dense.push_back(model_.bias());
     WriteDense(checkpoints_.Begin(name), dense);
     checkpoints_.Finish(name);
-    link_.Save(name, [this, name, asked = Clock::now()](const CheckpointDone& done) {
+    link_.Save(name, [name, asked = Clock::now()](const CheckpointDone& done) {
       const double milliseconds = SecondsSince(asked) * 1000;
       // As torchelastic publishes its own, of all embedding servers together.
       persia::metrics::PutMetric("checkpoint.write_latency_ms", milliseconds);

@@ -22,5 +22,14 @@ void* operator new(size_t bytes) {
   throw std::bad_alloc();
 }
 
+// By itself, since a sanitizer has its own otherwise, whose memory is not free's to take.
+void* operator new(size_t bytes, const std::nothrow_t& /*tag*/) noexcept {
+  try {
+    return operator new(bytes);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, size_t) noexcept { std::free(memory); }

@@ -84,7 +84,7 @@ def test_a_push_under_way_does_not_hold_up_the_next_gateway(bare_job, settings, 
         wait_until(lambda: agent.metrics().one("my_app_batches") == 3, "the agent to have read the worker")
         settings.write(gateway_address=other_gateway.address, **common)
         agent.signal(signal.SIGHUP)
-        other_gateway.wait_for("my_app_batches", 3, seconds=10)
+        other_gateway.wait_for("my_app_batches", 3)
     finally:
         gateway.server.signal(signal.SIGCONT)
 

@@ -131,10 +131,9 @@ std::vector<Route> Agent::Routes() {
 
 std::vector<Route> Agent::ApiRoutes() {
   const auto answer = [](JsonAnswer json) { return ForBrowsers(json.status, "application/json", std::move(json.body)); };
-  const auto events = [this](const ServerRequest& request) {
+  const auto events = [this, answer](const ServerRequest& request) {
     const auto query = EventLog::ParseQuery(request.query);
-    return query.ok() ? ForBrowsers(200, "application/json", event_log_.Answer(query.value()))
-                      : ServerResponse{.status = 400, .body = query.error() + "\n"};
+    return answer(query.ok() ? JsonAnswer{.body = event_log_.Answer(query.value())} : RefuseWith(400, query.error()));
   };
   const auto status = [this, answer](const ServerRequest&) {
     return answer(AnswerStatus(CurrentStatus(), collector_.Newest().get(), std::chrono::system_clock::now()));

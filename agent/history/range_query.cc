@@ -164,6 +164,12 @@ size_t LastUpTo(const Entries& entries, int64_t time) {
   return after == entries.begin() ? kNowhere : static_cast<size_t>(after - entries.begin()) - 1;
 }
 
+// How many milliseconds lie between two entries, on average.
+int64_t Between(const Entries& entries) {
+  return entries.size() < 2 ? 1000
+                            : (entries.back().unix_ms - entries.front().unix_ms) / static_cast<int64_t>(entries.size() - 1);
+}
+
 As DefaultFor(MetricType type) {
   switch (type) {
     case MetricType::kCounter:
@@ -194,10 +200,7 @@ class Evaluation {
  public:
   Evaluation(const RangeQuery& query, const Entries& entries, const FamilyLayout& family, RangeResult& result)
       : query_(query), entries_(entries), family_(family), table_(query, entries, family), result_(result) {
-    const int64_t between = entries.size() < 2
-                                ? 1000
-                                : (entries.back().unix_ms - entries.front().unix_ms) / static_cast<int64_t>(entries.size() - 1);
-    window_ms_ = std::max(result.step_ms, kCollections * between);
+    window_ms_ = std::max(result.step_ms, kCollections * Between(entries));
     for (size_t i = 0; i < result.points; ++i) {
       const int64_t time = result.start_ms + static_cast<int64_t>(i) * result.step_ms;
       const size_t to = LastUpTo(entries, time);
@@ -208,6 +211,11 @@ class Evaluation {
   }
 
   void Run() {
+    if (table_.labels().size() * LinesEach() * windows_.size() > kMostNumbers) {
+      result_.problem =
+          "more than " + std::to_string(kMostNumbers) + " numbers: a longer step, a smaller limit, or fewer quantiles";
+      return;
+    }
     result_.left_out = table_.left_out();
     for (size_t number = 0; number < table_.labels().size(); ++number) {
       if (result_.as == As::kValue) {
@@ -223,6 +231,13 @@ class Evaluation {
   }
 
  private:
+  [[nodiscard]] size_t LinesEach() const {
+    if (result_.as != As::kQuantile) {
+      return 1;
+    }
+    return family_.type == MetricType::kSummary ? family_.bounds.size() : query_.quantiles.size();
+  }
+
   double At(size_t number, size_t entry, size_t value) const {
     const double* values = table_.ValuesOf(number, *entries_[entry].snapshot);
     return values == nullptr ? kNone : values[value];
@@ -317,9 +332,7 @@ RangeResult Evaluate(const RangeQuery& query, const std::vector<History::Entry>&
   const int64_t end_ms = query.end_ms.value_or(entries.back().unix_ms);
   result.start_ms = query.start_ms.value_or(entries.front().unix_ms);
   const int64_t span = end_ms - result.start_ms;
-  const int64_t between =
-      entries.size() < 2 ? 1000 : (entries.back().unix_ms - entries.front().unix_ms) / static_cast<int64_t>(entries.size() - 1);
-  result.step_ms = query.step_ms.value_or(std::max<int64_t>({span / 240, between, 1}));
+  result.step_ms = query.step_ms.value_or(std::max<int64_t>({span / 240, Between(entries), 1}));
   if (span < 0) {
     result.problem = "the end is before the start";
   } else if (span / result.step_ms >= static_cast<int64_t>(kMostPoints)) {

@@ -53,6 +53,8 @@ struct RangeResult {
 };
 
 inline constexpr size_t kMostPoints = 2000;
+// Of all lines of one result together, so that a question stays cheap for the job's machine: it is refused before the work.
+inline constexpr size_t kMostNumbers = 400'000;
 
 RangeResult Evaluate(const RangeQuery& query, const std::vector<History::Entry>& entries);
 

@@ -166,7 +166,7 @@ JsonAnswer AnswerStatus(const AgentStatus& status, const Snapshot* newest, syste
 JsonAnswer AnswerMetadata(const Snapshot* newest) {
   Json families = Json::array();
   for (const FamilyLayout& family : FamiliesOf(newest)) {
-    std::set<std::string> labels;
+    std::set<std::string_view> labels;
     for (const SeriesLayout& series : family.series) {
       for (const Labels* of : {&newest->layout->identities[series.identity].labels, &series.labels}) {
         for (const auto& [name, value] : *of) {

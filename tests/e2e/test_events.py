@@ -44,4 +44,5 @@ def test_the_newest_events_are_to_be_had(job):
     assert [event["name"] for event in ask("?type=my_app")] == ["first", "second"]
     assert [event["name"] for event in ask("?limit=1")] == ["third"]
     assert ask(f"?since={ask()[-1]['timestamp']}") == []
-    assert fetch(agent.url + "/api/v1/events?limit=many")[0] == 400
+    status, refusal = fetch(agent.url + "/api/v1/events?limit=many")
+    assert status == 400 and '"many" is not a number' in json.loads(refusal)["error"]

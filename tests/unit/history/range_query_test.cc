@@ -182,6 +182,21 @@ TEST(RangeQueryTest, WhatMakesNoSenseIsSaid) {
               HasSubstr("more than 2000 points"));
 }
 
+TEST(RangeQueryTest, MoreNumbersThanABrowserWantsAreRefusedBeforeTheWork) {
+  std::vector<MadeSeries> series;
+  for (int i = 0; i < 101; ++i) {
+    series.push_back({{{"n", std::to_string(i)}}, {0, 0, 0, 0}});
+  }
+  const auto entries = EachSecond(2, [&](int) { return MadeFamily{"latency", MetricType::kHistogram, {1, 2}, series}; });
+  RangeQuery query{
+      .family = "latency", .quantiles = {0.5, 0.9}, .start_ms = 0, .end_ms = 1'999'000, .step_ms = 1000, .limit = 100};
+  EXPECT_EQ(Evaluate(query, entries).problem, "") << "400,000";
+  query.limit = 101;
+  const RangeResult result = Evaluate(query, entries);
+  EXPECT_THAT(result.problem, HasSubstr("more than 400000 numbers"));
+  EXPECT_THAT(result.series, IsEmpty());
+}
+
 TEST(BucketQuantile, IsThatOfPrometheus) {
   const std::vector<double> bounds = {0.1, 0.5, 1};
   const std::vector<double> counts = {10, 20, 10, 10};

@@ -86,7 +86,7 @@ class RetiredStore {
   void ForgetOthers();
   // Writes the state if it changed, and removes the files that are left.
   void SaveAndRemove(const std::string& directory, const Moment& now);
-  // The file is gone, with its directory: it must be written again.
+  // The file is gone, with its directory, or a place is new: it must be written again.
   void Unsaved() { saved_ = false; }
 
   [[nodiscard]] RetiredProcesses& processes() { return state_.processes; }

@@ -82,6 +82,8 @@ Result<std::shared_ptr<const Snapshot>> SegmentSource::Collect() {
 // state knows; then the oldest first, as they came. So what is counted by place goes on where it was. Those that are in the
 // state already come last: their places are free since then. The ended come before all others, so that who was started in the
 // place of one that ended since the last look has its number.
+// A new place is written before it shows: an agent that comes after this one was killed could not tell it from those that live
+// then.
 void SegmentSource::AssignPlaces(Whose whose) {
   std::vector<Known*> without;
   for (Known& known : known_) {
@@ -111,6 +113,7 @@ void SegmentSource::AssignPlaces(Whose whose) {
       known->instance.reset();
     } else {
       known->ordinal = ordinals_.Take(*known->instance);
+      retired_.Unsaved();
     }
   }
 }

@@ -127,11 +127,22 @@ TEST_F(RetiredTest, EachProcessKeepsItsPlaceWhenTheAgentComesBack) {
   EXPECT_THAT(before, ElementsAre(Pair(0U, "empty after 1"), Pair(1U, "empty after 2"), Pair(2U, "alive after 1")));
   StartAgent();
   EXPECT_EQ(places(), before);
-  auto f = StartWithGauge(6);  // not in the state: nothing has ended since
+  auto f = StartWithGauge(6);
   const auto with_f = places();
   EXPECT_EQ(with_f.at(0), "alive after 1");
   StartAgent();
   EXPECT_EQ(places(), with_f);
+}
+
+TEST_F(RetiredTest, AProcessKeepsItsPlaceAlsoIfOneBelowItEndedWhileNoAgentWasThere) {
+  auto a = StartWithGauge(1, GaugePolicy::kEach);
+  Collect();
+  auto b = StartWithGauge(2, GaugePolicy::kEach);
+  const auto shown = CollectFlat();
+  EXPECT_THAT(shown, ElementsAre(Pair(R"(my_app_size{process="0"})", "1"), Pair(R"(my_app_size{process="1"})", "2")));
+  a->End();
+  StartAgent();
+  EXPECT_EQ(CollectFlat(), shown);
 }
 
 TEST_F(RetiredTest, AnInstanceThatLeftIsHiddenAndComesBackWithItsCounts) {

@@ -262,8 +262,7 @@ class Evaluation {
       });
     } else if (result_.as == As::kMean) {
       line({}, [&](const std::vector<double>& counted, double) {
-        const double count = Totals::CountOf(family_, counted.data());
-        return count > 0 ? counted[0] / count : kNone;
+        return counted[0] / Totals::CountOf(family_, counted.data());  // of nothing: NaN
       });
     } else {
       for (const double q : query_.quantiles) {

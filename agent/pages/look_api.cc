@@ -55,7 +55,7 @@ std::map<WorkerPlace, Worker> WorkersIn(const Snapshot& snapshot) {
       const Labels& identity = snapshot.layout->identities[series.identity].labels;
       const std::string process = LabelOf(series.labels, "process");
       if (process.empty()) {
-        continue;  // of the agent
+        continue;  // of no worker
       }
       Worker& worker = workers[{LabelOf(identity, "role"), LabelOf(identity, "instance"), process}];
       const std::string_view name = std::string_view(family.name).substr(kOfWorkers.size());

@@ -77,6 +77,25 @@ TEST(History, StaysWithinItsMemory) {
   EXPECT_EQ(Times(history).back(), Times(history).front() + static_cast<int64_t>(stats.entries - 1) * 1000);
 }
 
+TEST(History, ALayoutTakesMemoryAsLongAsASnapshotHasIt) {
+  const auto only = [](const std::shared_ptr<const Snapshot>& snapshot) {
+    History history({.span = seconds(72)});
+    history.Add(snapshot, TimePoint{seconds(1)});
+    return history.stats().bytes;
+  };
+  const auto first = Any();
+  const auto same = std::make_shared<Snapshot>(*first);
+  const auto other = MakeSnapshot({{"size", MetricType::kGauge, {}, {{{{"a label", "of another layout"}}, {1}}}}});
+  ASSERT_NE(only(first), only(other));
+  History history({.span = seconds(72)});
+  history.Add(first, TimePoint{seconds(1)});
+  history.Add(same, TimePoint{seconds(70)});
+  EXPECT_LT(history.stats().bytes, only(first) + only(same)) << "they share it";
+  history.Add(other, TimePoint{seconds(74)});
+  EXPECT_THAT(history.Entries(), SizeIs(2)) << "the first went, its layout did not";
+  EXPECT_EQ(history.stats().bytes, only(same) + only(other));
+}
+
 TEST(History, TenThousandCountersKeepHalfAnHour) {
   std::vector<MadeSeries> series(10'000, MadeSeries{{}, {1}});
   const auto layout = MakeSnapshot({{"size", MetricType::kCounter, {}, series}})->layout;

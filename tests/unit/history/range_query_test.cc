@@ -74,6 +74,19 @@ TEST(RangeQueryTest, ACounterIsItsRateAndAResetIsNoFall) {
   EXPECT_THAT(result.series[0].values, Pointwise(SameDouble(), {kNan, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0}));
 }
 
+TEST(RangeQueryTest, ACounterThatIsNotShownForAWhileGoesOn) {
+  const auto entries = EachSecond(8, [](int i) { return Counter({{{}, {i == 3 ? kNotShown : 2.0 * i}}}); });
+  const RangeResult result = Evaluate({.family = "steps", .step_ms = 1000}, entries);
+  EXPECT_THAT(result.series[0].values, Pointwise(SameDouble(), {kNan, 2.0, 2.0, kNan, 2.0, 2.0, 2.0, 2.0}));
+}
+
+TEST(RangeQueryTest, TheLastPointIsTheEndAlsoOfASpanThatIsNoMultipleOfTheStep) {
+  const auto entries = EachSecond(8, [](int i) { return MadeFamily{"size", MetricType::kGauge, {}, {{{}, {i + 0.0}}}}; });
+  const RangeResult result = Evaluate({.family = "size", .start_ms = 500, .end_ms = 7000, .step_ms = 3000}, entries);
+  EXPECT_EQ(result.start_ms, 1000);
+  EXPECT_THAT(result.series[0].values, ElementsAre(1, 4, 7));
+}
+
 TEST(RangeQueryTest, ALongerStepIsOneWindow) {
   const auto entries = EachSecond(11, [](int i) { return Counter({{{}, {i < 6 ? 0.0 : 10.0}}}); });
   const RangeResult result = Evaluate({.family = "steps", .step_ms = 5000}, entries);
@@ -130,8 +143,10 @@ TEST(RangeQueryTest, AHistogramHasAMeanAndARate) {
               Pointwise(SameDouble(), {kNan, 20.0, 20.0}));
 }
 
-TEST(RangeQueryTest, WhereNothingWasObservedThereIsNoQuantile) {
+TEST(RangeQueryTest, WhereNothingWasObservedThereIsNeitherMeanNorQuantile) {
   const auto entries = EachSecond(3, [](int) { return Latency(1); });
+  EXPECT_THAT(Evaluate({.family = "latency", .as = As::kMean, .step_ms = 1000}, entries).series[0].values,
+              Pointwise(SameDouble(), {kNan, kNan, kNan}));
   EXPECT_THAT(Evaluate({.family = "latency", .quantiles = {0.5}, .step_ms = 1000}, entries).series[0].values,
               Pointwise(SameDouble(), {kNan, kNan, kNan}));
 }
@@ -203,6 +218,7 @@ TEST(BucketQuantile, IsThatOfPrometheus) {
   EXPECT_DOUBLE_EQ(BucketQuantile(0.1, bounds, counts.data()), 0.05);
   EXPECT_DOUBLE_EQ(BucketQuantile(0.4, bounds, counts.data()), 0.3);
   EXPECT_DOUBLE_EQ(BucketQuantile(0.8, bounds, counts.data()), 1);
+  EXPECT_DOUBLE_EQ(BucketQuantile(0.5, {1, 2, 4}, std::vector<double>{2, 0, 2, 0}.data()), 1) << "the end of its bucket";
   EXPECT_DOUBLE_EQ(BucketQuantile(0.99, bounds, counts.data()), 1) << "above the last bound nothing is known";
   EXPECT_DOUBLE_EQ(BucketQuantile(0.1, {-1, 1}, std::vector<double>{5, 5, 0}.data()), -1);
   EXPECT_TRUE(std::isnan(BucketQuantile(0.5, bounds, std::vector<double>{0, 0, 0, 0}.data())));

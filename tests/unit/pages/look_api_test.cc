@@ -70,9 +70,11 @@ TEST(AnswerStatus, MarksTheWorkersThatHang) {
        OfWorkers("last_change_timestamp_seconds", {now - 9.5, now - 500, now - 10.5}),
        OfWorkers("resident_memory_bytes", {4096, kNotShown, 8192}),
        OfWorkers("restarts_total", {0, 2, 0}),
-       OfWorkers("up", {1, 0, 1})});
+       OfWorkers("threads", {kNotShown, kNotShown, 3}),
+       OfWorkers("up", {1, 0, 1}),
+       {"persia_process_without_a_place", MetricType::kGauge, {}, {{{}, {1}}}}});
   const Json workers = Json::parse(AnswerStatus(Running(), newest.get(), kNow).body)["workers"];
-  ASSERT_EQ(workers.size(), 3U);
+  ASSERT_EQ(workers.size(), 3U) << "each has a place";
   EXPECT_EQ(
       workers[0].dump(),
       R"({"role":"","instance":"rep_0","process":"0","up":true,"pid":4711,"restarts":0,"start_time_ms":null,"cpu_seconds":1.5,)"

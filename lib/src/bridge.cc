@@ -24,11 +24,11 @@ static_assert(static_cast<uint8_t>(ValueKind::kEvent) == static_cast<uint8_t>(Ki
 // The tables of all lanes; the common one comes first.
 class Lanes {
  public:
-  void Add(const Table* table) { tables_.push_back(table); }
+  void Add(Table* table) { tables_.push_back(table); }
 
   // The bits of the common lane's cell. Null chunks: a forked child that has not touched a metric yet.
   [[nodiscard]] uint64_t Common(uint32_t slot, uint64_t untouched) const {
-    Cell* chunk = ChunkOf(tables_.front(), slot);
+    Cell* chunk = ReadChunk(tables_.front(), slot, std::memory_order_acquire);
     // Relaxed: a cell orders nothing but itself.
     return chunk == nullptr ? untouched : CellIn(chunk, slot).load(std::memory_order_relaxed);
   }
@@ -46,14 +46,14 @@ class Lanes {
  private:
   template <class Take>
   void ForEach(uint32_t slot, const Take& take) const {
-    for (const Table* table : tables_) {
-      if (Cell* chunk = ChunkOf(table, slot)) {
+    for (Table* table : tables_) {
+      if (Cell* chunk = ReadChunk(table, slot, std::memory_order_acquire)) {
         take(CellIn(chunk, slot).load(std::memory_order_relaxed));
       }
     }
   }
 
-  std::vector<const Table*> tables_;
+  std::vector<Table*> tables_;
 };
 
 SeriesValues Read(const SeriesNode& node, const Lanes& lanes) {
@@ -117,7 +117,7 @@ std::vector<internal::FamilyValues> Registry::Values() {
     return out;
   }
   internal::Lanes lanes;
-  lanes.Add(common_table_);
+  lanes.Add(internal::common_lane);
   for (const Lane* lane = all_lanes_; lane != nullptr; lane = lane->next) {
     lanes.Add(lane->table);
   }

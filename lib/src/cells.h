@@ -20,8 +20,8 @@ inline internal::Cell* OwnCell(uint32_t slot) noexcept {
 
 // The cell that the process shares.
 inline internal::Cell& CommonCell(uint32_t slot) noexcept {
-  // Acquire, with the release in EnsureCommonChunk: whoever sees the table sees the chunks in it.
-  internal::Cell* chunk = internal::ChunkOf(internal::common_lane.load(std::memory_order_acquire), slot);
+  // Acquire, with the release in EnsureCommonChunk: whoever sees the chunk sees what is in it.
+  internal::Cell* chunk = internal::ReadChunk(internal::common_lane, slot, std::memory_order_acquire);
   if (chunk == nullptr) [[unlikely]] {
     chunk = Registry::Get().CommonChunk(slot);
   }
@@ -39,7 +39,7 @@ void UpdateShared(internal::Cell& cell, const Change& change) noexcept {
 
 inline void AddWhole(uint32_t slot, uint64_t by) noexcept {
   if (internal::Cell* cell = OwnCell(slot)) {
-    cell->store(cell->load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+    internal::AddTo(*cell, by);
   } else {
     CommonCell(slot).fetch_add(by, std::memory_order_relaxed);
   }

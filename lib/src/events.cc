@@ -120,10 +120,10 @@ void AddToCounts(uint32_t slot, uint64_t now_ms) {
     // A clock that was set back gives an interval of 0.
     const double seconds = now_ms > before ? static_cast<double>(now_ms - before) / 1000 : 0;
     AddDouble(slot + 2, seconds);
-    AddWhole(slot + 3 + internal::BucketOf(kIntervalBounds.data(), kIntervalBounds.size() / 2, seconds), 1);
+    const auto bucket = std::ranges::lower_bound(kIntervalBounds, seconds) - kIntervalBounds.begin();
+    AddWhole(slot + 3 + static_cast<uint32_t>(bucket), 1);
   }
 }
-static_assert(kIntervalBounds.size() % 2 == 0);
 
 }  // namespace
 

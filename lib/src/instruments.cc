@@ -22,26 +22,11 @@ using segment::Kind;
 constexpr std::array<double, 16> kSecondsBounds = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025,
                                                    0.05,   0.1,     0.25,   0.5,   1,      2.5,   5,    10};
 
-uint32_t PairsOf(const FamilyNode* family) { return family == nullptr ? 0 : static_cast<uint32_t>(family->bounds.size() / 2); }
-const double* BoundsOf(const FamilyNode* family) { return family == nullptr ? nullptr : family->bounds.data(); }
-
-}  // namespace
-
-namespace internal {
-
-uint32_t BucketByHalves(const double* bounds, uint32_t pairs, double value) noexcept {
-  const double* base = bounds;
-  uint64_t left = uint64_t{2} * pairs;
-  while (left > 1) {
-    const uint64_t half = left / 2;
-    // A mask, not `?:`, which g++ 12 turns into a branch that cannot be predicted.
-    base += half & -static_cast<uint64_t>(base[half - 1] < value);
-    left -= half;
-  }
-  return static_cast<uint32_t>(base - bounds) + static_cast<uint32_t>(*base < value);
+const internal::BucketIndex* BucketsOf(const FamilyNode* family) {
+  return family == nullptr ? &internal::kNoBounds : family->buckets.get();
 }
 
-}  // namespace internal
+}  // namespace
 
 std::vector<double> LinearBounds(double start, double width, int count) {
   std::vector<double> bounds;
@@ -94,8 +79,7 @@ Histogram::Histogram(std::string_view group, std::string_view name, std::span<co
                      const Description& about) noexcept {
   FamilyNode* family = Registry::Get().FindOrAddFamily({Kind::kHistogram, group, name, about, 0, bounds});
   slot_ = Registry::Get().FindOrAddChild(family, about.labels);
-  bound_pairs_ = PairsOf(family);
-  bounds_ = BoundsOf(family);
+  buckets_ = BucketsOf(family);
 }
 
 void Histogram::ObserveSlow(double value) noexcept {
@@ -103,7 +87,7 @@ void Histogram::ObserveSlow(double value) noexcept {
     return Registry::Get().CountDropped(Drop::kBadValue);
   }
   AddDouble(slot_, value);
-  AddWhole(slot_ + 1 + internal::BucketOf(bounds_, bound_pairs_, value), 1);
+  AddWhole(slot_ + 1 + internal::BucketOf(*buckets_, value), 1);
 }
 
 TimeCost::TimeCost(std::string_view group, std::string_view name, const Description& about,
@@ -145,8 +129,7 @@ Instrument Family<Instrument>::With(LabelView labels) noexcept try {
     child.slot_ = Registry::Get().FindOrAddSeries(node_, all);
   }
   if constexpr (std::same_as<Instrument, Histogram>) {
-    child.bound_pairs_ = PairsOf(node_);
-    child.bounds_ = BoundsOf(node_);
+    child.buckets_ = BucketsOf(node_);
   }
   return child;
 } catch (const std::exception&) {

@@ -36,7 +36,10 @@ std::string Number(double value) {
   return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
 }
 
-void Export(std::string_view group, std::string_view name, double value) noexcept { Stream(group, name).Add(value); }
+void Export(std::string_view group, std::string_view name, double value) noexcept {
+  static const Description& about = *new Description;  // never destroyed: values come after main
+  Stream(group, name, about).Add(value);
+}
 
 }  // namespace
 

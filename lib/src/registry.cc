@@ -3,12 +3,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <limits>
 #include <new>
 
+#include "bucket_index.h"
 #include "log.h"
+#include "text_hash.h"
 
 namespace persia::metrics {
 namespace {
@@ -19,15 +22,11 @@ using internal::SeriesNode;
 using segment::Drop;
 using segment::Kind;
 
+constexpr uint64_t kHashSeed = 0x243f'6a88'85a3'08d3;  // with a zero, zeros would stay zeros
 constexpr size_t kMaxNameBytes = 256;
 constexpr size_t kMaxHelpBytes = 4096;
 constexpr size_t kMaxLabels = 32;
 constexpr size_t kMaxLabelValueBytes = 4096;
-
-size_t Mix(size_t seed, size_t value) { return (seed ^ value) * 0x9e3779b97f4a7c15ULL; }
-size_t Mix(size_t seed, std::string_view text) { return Mix(seed, std::hash<std::string_view>()(text)); }
-// The multiplication leaves the low bits poor, and the index takes the low bits.
-size_t Finish(size_t hash) { return hash ^ (hash >> 32); }
 
 std::string Quoted(std::string_view text) {
   constexpr size_t kShown = 80;
@@ -97,7 +96,7 @@ Registry& Registry::Get() noexcept {
 }
 
 FamilyNode* Registry::FindOrAddFamily(const FamilyRequest& request) noexcept try {
-  const size_t hash = Finish(Mix(Mix(0, request.group), request.name));
+  const size_t hash = MixHash(MixHash(kHashSeed, request.group), request.name);
   // Events are counted under names of their own: torchelastic has metrics and events of one name.
   const bool event = request.kind == segment::Kind::kEvent;
   const auto matches = [&](const FamilyNode& node) {
@@ -145,8 +144,9 @@ FamilyNode* Registry::AddFamily(const FamilyRequest& request, size_t hash) {
   node->gauge_policy = request.gauge_policy;
   node->bound_count = static_cast<uint32_t>(request.bounds.size());
   node->bounds.assign(request.bounds.begin(), request.bounds.end());
-  if (node->bounds.size() % 2 != 0) {
-    node->bounds.push_back(std::numeric_limits<double>::infinity());
+  node->bounds.push_back(std::numeric_limits<double>::infinity());
+  if (node->kind == Kind::kHistogram) {
+    node->buckets = std::make_unique<const internal::BucketIndex>(MakeBucketIndex(node->real_bounds()));
   }
   node->ordinal = static_cast<uint32_t>(families_.nodes().size());
   if (Open() && !writer_.AddFamily(
@@ -169,7 +169,6 @@ uint32_t Registry::FindOrAddSeries(FamilyNode* family, LabelView labels) noexcep
       return slot;
     }
   }
-  Label sorted_storage[kMaxLabels];
   if (labels.size() > kMaxLabels) {
     LogLineOnce(family->conflict_said, Name(family->group, family->name) + " was asked for with " +
                                            std::to_string(labels.size()) + " labels; more than " + std::to_string(kMaxLabels) +
@@ -177,14 +176,24 @@ uint32_t Registry::FindOrAddSeries(FamilyNode* family, LabelView labels) noexcep
     CountDropped(Drop::kBadName);
     return kScratchSlot;
   }
-  std::copy(labels.begin(), labels.end(), sorted_storage);
-  const std::span<Label> sorted(sorted_storage, labels.size());
-  std::sort(sorted.begin(), sorted.end(), [](const Label& a, const Label& b) { return a.name < b.name; });
-  size_t hash = Mix(0, family->ordinal);
-  for (const Label& label : sorted) {
-    hash = Mix(Mix(hash, label.name), label.value);
+  const auto by_name = [](const Label& a, const Label& b) { return a.name < b.name; };
+  if (std::is_sorted(labels.begin(), labels.end(), by_name)) {
+    return FindOrAddSorted(family, labels);
   }
-  hash = Finish(hash);
+  std::array<Label, kMaxLabels> storage;
+  const std::span<Label> sorted(storage.data(), labels.size());
+  std::copy(labels.begin(), labels.end(), sorted.begin());
+  std::sort(sorted.begin(), sorted.end(), by_name);
+  return FindOrAddSorted(family, sorted);
+} catch (const std::bad_alloc&) {
+  return kScratchSlot;
+}
+
+uint32_t Registry::FindOrAddSorted(FamilyNode* family, LabelView sorted) {
+  size_t hash = MixHash(kHashSeed, family->ordinal);
+  for (const Label& label : sorted) {
+    hash = MixHash(MixHash(hash, label.name), label.value);
+  }
   const auto matches = [&](const SeriesNode& node) {
     return node.family == family && std::ranges::equal(node.labels, sorted, [](const auto& a, const Label& b) {
              return a.first == b.name && a.second == b.value;
@@ -208,8 +217,6 @@ uint32_t Registry::FindOrAddSeries(FamilyNode* family, LabelView labels) noexcep
     return node->slot;
   }
   return AddSeries(family, sorted, hash);
-} catch (const std::bad_alloc&) {
-  return kScratchSlot;
 }
 
 uint32_t Registry::FindOrAddChild(FamilyNode* family, const LabelSet& labels) noexcept try {
@@ -254,7 +261,7 @@ bool Registry::Publish(const SeriesNode& node) {
   if (!EnsureCommonChunk(node.slot / internal::kChunkCells)) {
     return false;
   }
-  internal::Cell& first = internal::CellIn(internal::ChunkOf(common_table_, node.slot), node.slot);
+  internal::Cell& first = internal::CellIn(internal::ChunkOf(internal::common_lane, node.slot), node.slot);
   if (node.family->kind == Kind::kGauge || node.family->kind == Kind::kStream) {
     first.store(segment::kUnset, std::memory_order_relaxed);
   }

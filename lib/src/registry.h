@@ -17,6 +17,7 @@
 #include "identity.h"
 #include "persia/metrics/init.h"
 #include "persia/metrics/instruments.h"
+#include "persia/metrics/internal/bucket_search.h"
 #include "persia/metrics/labels.h"
 #include "segment_format.h"
 #include "segment_writer.h"
@@ -38,7 +39,8 @@ struct FamilyNode {
   segment::Kind kind;
   uint8_t gauge_policy;
   uint32_t bound_count;
-  std::vector<double> bounds;  // padded with +infinity to an even count
+  std::vector<double> bounds;                  // and +infinity behind the last
+  std::unique_ptr<const BucketIndex> buckets;  // of a histogram
   uint32_t ordinal;
   std::atomic<bool> conflict_said = false;
   // Of its series without labels, once there is one: it is what metrics by name are asked for.
@@ -123,6 +125,8 @@ class Registry {
   // Writes all that is registered into the new segment of a forked child.
   void Rebuild() PERSIA_REQUIRES(mutex_);
   internal::FamilyNode* AddFamily(const FamilyRequest& request, size_t hash) PERSIA_REQUIRES(mutex_);
+  // REQUIRES: at most kMaxLabels, by name.
+  uint32_t FindOrAddSorted(internal::FamilyNode* family, LabelView sorted) PERSIA_EXCLUDES(mutex_);
   uint32_t AddSeries(internal::FamilyNode* family, std::span<const Label> sorted, size_t hash) PERSIA_REQUIRES(mutex_);
   // Makes the common-lane cells of a series exist, with their first values, and then publishes the series.
   bool Publish(const internal::SeriesNode& node) PERSIA_REQUIRES(mutex_);
@@ -137,7 +141,6 @@ class Registry {
   static void AfterForkInParent() PERSIA_THREAD_ATTRIBUTE(no_thread_safety_analysis);
   static void AfterForkInChild() PERSIA_THREAD_ATTRIBUTE(no_thread_safety_analysis);
 
-  internal::Table* const common_table_;
   const bool thread_ends_are_seen_;  // without, no thread gets a lane, since none would come back
 
   SeriesIndex<internal::FamilyNode> families_;  // read without the lock

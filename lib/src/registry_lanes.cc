@@ -14,8 +14,7 @@ namespace {
 // Null chunks: every touch takes the slow path. A thread starts here, and one that has ended stands one place further, which is
 // how the two are told apart. Never written, but not const: that would be 128 KiB of zeros in the file.
 Table null_table[kMaxRanges + 1];
-// The common lane, but for range 0, which leads to a page that nobody reads.
-Table common_table[kMaxRanges];
+// Range 0 of the common lane, which nobody reads.
 alignas(4096) Cell common_scratch[kChunkCells];
 
 Table* const kUnclaimed = null_table;
@@ -26,14 +25,24 @@ pthread_key_t thread_end_key;
 }  // namespace
 
 constinit thread_local Table* tls_lane __attribute__((tls_model("initial-exec"))) = null_table;
-constinit std::atomic<Table*> common_lane = null_table;
+Table common_lane[kMaxRanges];
 
 }  // namespace internal
 
 using internal::Cell;
 using internal::Table;
 
-Registry::Registry() noexcept : common_table_(internal::common_table), thread_ends_are_seen_(ListenForThreadEnds()) {
+namespace {
+
+// Release: pairs with the acquire of who reads another thread's lane, or the common one. Gauge::Set reads relaxed: its handle,
+// which was given to it after this, is the older news.
+void SetChunk(Table* table, uint32_t range, Cell* chunk) {
+  std::atomic_ref(table[range]).store(chunk, std::memory_order_release);
+}
+
+}  // namespace
+
+Registry::Registry() noexcept : thread_ends_are_seen_(ListenForThreadEnds()) {
   pthread_atfork(&BeforeFork, &AfterForkInParent, &AfterForkInChild);
 }
 
@@ -75,12 +84,12 @@ Cell* Registry::ClaimChunk(uint32_t slot) noexcept {
     return nullptr;
   }
   chunks_refused_.store(0, std::memory_order_relaxed);
-  table[range].store(chunk, std::memory_order_relaxed);
+  SetChunk(table, range, chunk);
   return chunk;
 }
 
 Cell* Registry::CommonChunk(uint32_t slot) noexcept {
-  if (Cell* chunk = internal::ChunkOf(internal::common_lane.load(std::memory_order_acquire), slot)) {
+  if (Cell* chunk = internal::ReadChunk(internal::common_lane, slot, std::memory_order_acquire)) {
     return chunk;
   }
   MutexLock lock(mutex_);
@@ -88,24 +97,20 @@ Cell* Registry::CommonChunk(uint32_t slot) noexcept {
   if (slot != internal::kScratchSlot) {
     Open();
   }
-  Cell* chunk = internal::ChunkOf(internal::common_table, slot);
+  Cell* chunk = internal::ChunkOf(internal::common_lane, slot);
   // A forked child that could not make its segment whole: what it counts is not exported.
   return chunk != nullptr ? chunk : internal::common_scratch;
 }
 
 bool Registry::EnsureCommonChunk(uint32_t range) {
-  Table* table = internal::common_table;
-  table[0].store(internal::common_scratch, std::memory_order_relaxed);
-  if (table[range].load(std::memory_order_relaxed) == nullptr) {
+  SetChunk(internal::common_lane, 0, internal::common_scratch);
+  if (internal::common_lane[range] == nullptr) {
     Cell* chunk = writer_.AddChunk(0, range);
     if (chunk == nullptr) {
       return false;
     }
-    table[range].store(chunk, std::memory_order_relaxed);
+    SetChunk(internal::common_lane, range, chunk);
   }
-  // Pairs with the acquire in CommonChunk. Gauge::Set loads relaxed: it depends on the pointer, and its handle, which was
-  // given to it after this, is the older news.
-  internal::common_lane.store(table, std::memory_order_release);
   return true;
 }
 
@@ -125,7 +130,7 @@ Registry::Lane* Registry::AcquireLane() {
   }
   auto* bytes = static_cast<std::byte*>(memory);
   auto* table = reinterpret_cast<Table*>(bytes);
-  table[0].store(reinterpret_cast<Cell*>(bytes + kTableBytes), std::memory_order_relaxed);
+  SetChunk(table, 0, reinterpret_cast<Cell*>(bytes + kTableBytes));
   all_lanes_ = new (bytes + kTableBytes + kScratchBytes) Lane{table, next_lane_++, nullptr, all_lanes_};
   return all_lanes_;
 }
@@ -158,9 +163,8 @@ void Registry::ResetAfterFork() {
     internal::tls_lane = internal::kUnclaimed;
     pthread_setspecific(internal::thread_end_key, nullptr);
   }
-  internal::common_lane.store(internal::kUnclaimed, std::memory_order_relaxed);
   for (uint32_t range = 0; range <= next_slot_ >> internal::kChunkBits && range < internal::kMaxRanges; ++range) {
-    internal::common_table[range].store(nullptr, std::memory_order_relaxed);
+    SetChunk(internal::common_lane, range, nullptr);
   }
   while (all_lanes_ != nullptr) {
     Lane* lane = all_lanes_;

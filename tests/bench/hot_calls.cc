@@ -1,111 +1,72 @@
-// The hot calls, as a training loop makes them. Built twice: with the static library, beside peer_calls.cc, and with the shared
-// one. Values vary, since a compiler and a processor treat a constant kindly. Each name is `what/who`.
-#include <benchmark/benchmark.h>
-
-#include <array>
+// The hot calls, as a training loop makes them. Built twice: with the static library and with the shared one. Names are
+// `what/who`.
 #include <cstdint>
 #include <string_view>
 
-#include "measured_values.h"
+#include "measured_calls.h"
 #include "persia/metrics/metrics.h"
 
 namespace {
 
 using namespace persia::metrics;
-using bench::kValues;
-using bench::ValueOf;
+using bench::Each;
+using bench::kFeatures;
+using bench::kSeconds;
+using bench::kWholeDoubles;
+using bench::kWholes;
+using benchmark::State;
 
-// So that nothing of a call is moved out of the loop: a user's step does other work in between.
-void Elsewhere() { benchmark::ClobberMemory(); }
-
-void CounterIncrement(benchmark::State& state) {
+void CounterIncrement(State& state) {
   static Counter counter("my_app", "batches", {.help = "Batches trained."});
-  for (auto _ : state) {
-    counter.Increment();
-    Elsewhere();
-  }
+  Each(state, kWholes, [](uint64_t) { counter.Increment(); });
 }
 
-void CounterIncrementBy(benchmark::State& state) {
+void CounterIncrementBy(State& state) {
   static Counter counter("my_app", "rows", {.help = "Rows read."});
-  uint64_t i = 0;
-  for (auto _ : state) {
-    counter.Increment(bench::kWholes[i++ % kValues]);
-    Elsewhere();
-  }
+  Each(state, kWholes, [](uint64_t by) { counter.Increment(by); });
 }
 
-void CounterIncrementByDouble(benchmark::State& state) {
+void CounterIncrementByDouble(State& state) {
   static Counter counter("my_app", "bytes", {.help = "Bytes sent."});
-  uint64_t i = 0;
-  for (auto _ : state) {
-    counter.Increment(static_cast<double>(bench::kWholes[i++ % kValues]));
-    Elsewhere();
-  }
+  Each(state, kWholeDoubles, [](double by) { counter.Increment(by); });
 }
 
-void GaugeSet(benchmark::State& state) {
+void GaugeSet(State& state) {
   static Gauge gauge("my_app", "loss", {.help = "Of the last batch."});
-  uint64_t i = 0;
-  for (auto _ : state) {
-    gauge.Set(ValueOf(i++));
-    Elsewhere();
-  }
+  Each(state, kSeconds, [](double value) { gauge.Set(value); });
 }
 
-void HistogramObserve(benchmark::State& state) {
+void HistogramObserve(State& state) {
   static Histogram small("my_app", "step_seconds", bench::Bounds(11), {.help = "A step."});
   static Histogram large("my_app", "lookup_seconds", bench::Bounds(20), {.help = "A look-up."});
   Histogram& histogram = state.range(0) == 11 ? small : large;
-  uint64_t i = 0;
-  for (auto _ : state) {
-    histogram.Observe(ValueOf(i++));
-    Elsewhere();
-  }
+  Each(state, kSeconds, [&](double value) { histogram.Observe(value); });
 }
 
-void StreamAdd(benchmark::State& state) {
+void StreamAdd(State& state) {
   static Stream stream("my_app", "calculate_latency");
-  uint64_t i = 0;
-  for (auto _ : state) {
-    stream.Add(ValueOf(i++));
-    Elsewhere();
-  }
+  Each(state, kSeconds, [](double value) { stream.Add(value); });
 }
 
-void StreamPutMetric(benchmark::State& state) {
-  uint64_t i = 0;
-  for (auto _ : state) {
-    PutMetric("calculate_latency", ValueOf(i++), "my_app");
-    Elsewhere();
-  }
+void StreamPutMetric(State& state) {
+  Each(state, kSeconds, [](double value) { PutMetric("calculate_latency", value, "my_app"); });
 }
 
-void StreamAddValue(benchmark::State& state) {
+void StreamAddValue(State& state) {
   MetricStream stream = GetStream("my_app");
-  uint64_t i = 0;
-  for (auto _ : state) {
-    stream.AddValue("calculate_latency", ValueOf(i++));
-    Elsewhere();
-  }
+  Each(state, kSeconds, [&](double value) { stream.AddValue("calculate_latency", value); });
 }
 
-void ChildLookup(benchmark::State& state) {
+void ChildLookup(State& state) {
   static Family<Counter> family("my_app", "nan_count", {.help = "NaN gradients, by feature."});
-  uint64_t i = 0;
-  for (auto _ : state) {
-    family.With({{"feat", bench::kFeatures[i++ % bench::kFeatures.size()]}}).Increment();
-    Elsewhere();
-  }
+  Each(state, kFeatures, [](std::string_view feature) { family.With({{"feat", feature}}).Increment(); });
 }
 
-void EventRecord(benchmark::State& state) {
-  int64_t i = 0;
-  for (auto _ : state) {
-    events::Record("checkpoint", "my_app",
-                   {{"step", ++i}, {"seconds", ValueOf(static_cast<uint64_t>(i))}, {"path", "/ckpt/last"}});
-    Elsewhere();
-  }
+void EventRecord(State& state) {
+  int64_t step = 0;
+  Each(state, kSeconds, [&](double seconds) {
+    events::Record("checkpoint", "my_app", {{"step", ++step}, {"seconds", seconds}, {"path", "/ckpt/last"}});
+  });
 }
 
 BENCHMARK(CounterIncrement)->Name("counter/ours")->Threads(1)->Threads(2);

@@ -1,5 +1,4 @@
 // What stands beside the hot calls: the floor, and prometheus-cpp, used as its own README shows.
-#include <benchmark/benchmark.h>
 #include <prometheus/counter.h>
 #include <prometheus/family.h>
 #include <prometheus/gauge.h>
@@ -9,30 +8,27 @@
 #include <atomic>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
-#include "measured_values.h"
+#include "measured_calls.h"
 
 namespace {
 
-using bench::kValues;
-using bench::ValueOf;
+using bench::Each;
+using bench::kFeatures;
+using bench::kSeconds;
+using bench::kWholeDoubles;
+using bench::kWholes;
+using benchmark::State;
 
-void Elsewhere() { benchmark::ClobberMemory(); }
-
-void VolatileIncrement(benchmark::State& state) {
+void VolatileIncrement(State& state) {
   static volatile uint64_t count = 0;
-  for (auto _ : state) {
-    count = count + 1;
-    Elsewhere();
-  }
+  Each(state, kWholes, [](uint64_t) { count = count + 1; });
 }
 
-void FetchAdd(benchmark::State& state) {
+void FetchAdd(State& state) {
   static std::atomic<uint64_t> count = 0;
-  for (auto _ : state) {
-    count.fetch_add(1, std::memory_order_relaxed);
-    Elsewhere();
-  }
+  Each(state, kWholes, [](uint64_t) { count.fetch_add(1, std::memory_order_relaxed); });
 }
 
 prometheus::Registry& Registry() {
@@ -40,55 +36,36 @@ prometheus::Registry& Registry() {
   return registry;
 }
 
-void CounterIncrement(benchmark::State& state) {
+void CounterIncrement(State& state) {
   static prometheus::Counter& counter =
       prometheus::BuildCounter().Name("my_app_batches").Help("Batches trained.").Register(Registry()).Add({});
-  for (auto _ : state) {
-    counter.Increment();
-    Elsewhere();
-  }
+  Each(state, kWholes, [](uint64_t) { counter.Increment(); });
 }
 
-void CounterIncrementBy(benchmark::State& state) {
+void CounterIncrementBy(State& state) {
   static prometheus::Counter& counter =
       prometheus::BuildCounter().Name("my_app_rows").Help("Rows read.").Register(Registry()).Add({});
-  uint64_t i = 0;
-  for (auto _ : state) {
-    counter.Increment(static_cast<double>(bench::kWholes[i++ % kValues]));
-    Elsewhere();
-  }
+  Each(state, kWholeDoubles, [](double by) { counter.Increment(by); });
 }
 
-void GaugeSet(benchmark::State& state) {
+void GaugeSet(State& state) {
   static prometheus::Gauge& gauge =
       prometheus::BuildGauge().Name("my_app_loss").Help("Of the last batch.").Register(Registry()).Add({});
-  uint64_t i = 0;
-  for (auto _ : state) {
-    gauge.Set(ValueOf(i++));
-    Elsewhere();
-  }
+  Each(state, kSeconds, [](double value) { gauge.Set(value); });
 }
 
-void HistogramObserve(benchmark::State& state) {
+void HistogramObserve(State& state) {
   static auto& family = prometheus::BuildHistogram().Name("my_app_step_seconds").Help("A step.").Register(Registry());
   static prometheus::Histogram& small = family.Add({{"bounds", "11"}}, bench::Bounds(11));
   static prometheus::Histogram& large = family.Add({{"bounds", "20"}}, bench::Bounds(20));
   prometheus::Histogram& histogram = state.range(0) == 11 ? small : large;
-  uint64_t i = 0;
-  for (auto _ : state) {
-    histogram.Observe(ValueOf(i++));
-    Elsewhere();
-  }
+  Each(state, kSeconds, [&](double value) { histogram.Observe(value); });
 }
 
-void ChildLookup(benchmark::State& state) {
+void ChildLookup(State& state) {
   static auto& family =
       prometheus::BuildCounter().Name("my_app_nan_count").Help("NaN gradients, by feature.").Register(Registry());
-  uint64_t i = 0;
-  for (auto _ : state) {
-    family.Add({{"feat", std::string(bench::kFeatures[i++ % bench::kFeatures.size()])}}).Increment();
-    Elsewhere();
-  }
+  Each(state, kFeatures, [](std::string_view feature) { family.Add({{"feat", std::string(feature)}}).Increment(); });
 }
 
 BENCHMARK(VolatileIncrement)->Name("counter/volatile ++")->Threads(1);

@@ -58,7 +58,7 @@ def hot_methods():
         ("Gauge.inc()", "gauge.inc()", "bare.call()"),
         ("Gauge.dec()", "gauge.dec()", "bare.call()"),
         ("Histogram.observe(0.3)", "histogram.observe(0.3)", "bare.call_with(0.3)"),
-        # From here on functions in Python, which are not judged.
+#From here on functions in Python, which are not judged.
         ("add_value('n', 0.3)", "stream.add_value('n', 0.3)", "bare.call_with(0.3)"),
         ("put_metric('n', 0.3)", "put_metric('n', 0.3)", "bare.call_with(0.3)"),
         ("emit({'n': 0.3}), segment", "emit({'n': 0.3})", "bare.call_with(0.3)"),
@@ -91,7 +91,9 @@ def in_process(what, build, variable):
     """What a process of its own prints. Its directory of metrics is told by `variable`."""
     with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
         path = f"{build / 'lib/python'}:{build / 'tests/bench'}"
-        env = {**os.environ, "PYTHONPATH": path, "BENCHMARK_AI": "segment", **({variable: directory} if variable else {})}
+        env = {**os.environ, "PYTHONPATH": path, "BENCHMARK_AI": "segment", **({
+variable:
+  directory} if variable else {})}
         answer = subprocess.run([sys.executable, __file__, what], env=env, check=True, capture_output=True, text=True)
     return json.loads(answer.stdout)
 

@@ -10,6 +10,7 @@
 using persia::metrics::Counter;
 using persia::metrics::Gauge;
 using persia::metrics::Histogram;
+using persia::metrics::Stream;
 
 // Not inlined, and of a plain name, so that each can be found.
 extern "C" {
@@ -18,6 +19,8 @@ extern "C" {
 [[gnu::noinline]] void HotIncrementByDouble(Counter& counter, double by) { counter.Increment(by); }
 [[gnu::noinline]] void HotSet(Gauge& gauge, double value) { gauge.Set(value); }
 [[gnu::noinline]] void HotObserve(Histogram& histogram, double value) { histogram.Observe(value); }
+[[gnu::noinline]] void HotAdd(Stream& stream, double value) { stream.Add(value); }
+[[gnu::noinline]] void HotPutMetric(double value) { persia::metrics::PutMetric("stream", value, "hot"); }
 }
 
 int main(int argc, char** argv) {
@@ -28,6 +31,7 @@ int main(int argc, char** argv) {
   const long times = std::atol(argv[2]);
   Counter counter("hot", "counter");
   Gauge gauge("hot", "gauge");
+  Stream stream("hot", "stream");
   Histogram histogram("hot", "histogram", persia::metrics::ExponentialBounds(0.001, 2, 11));
   const auto call = [&](const char* name, const auto& body) {
     if (std::strcmp(argv[1], name) == 0) {
@@ -41,5 +45,7 @@ int main(int argc, char** argv) {
   call("HotIncrementByDouble", [&](long i) { HotIncrementByDouble(counter, static_cast<double>(i)); });
   call("HotSet", [&](long i) { HotSet(gauge, static_cast<double>(i)); });
   call("HotObserve", [&](long i) { HotObserve(histogram, static_cast<double>(i % 8)); });
+  call("HotAdd", [&](long i) { HotAdd(stream, static_cast<double>(i % 8)); });
+  call("HotPutMetric", [&](long i) { HotPutMetric(static_cast<double>(i % 8)); });
   return 0;
 }

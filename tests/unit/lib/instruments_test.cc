@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <random>
 
+#include "bucket_index.h"
 #include "fast_math.h"
 #include "persia/metrics/catalog.h"
 #include "persia/metrics/family.h"
@@ -122,25 +122,50 @@ TEST_F(InstrumentsTest, NansAreCaughtInCodeCompiledWithFastMath) {
   EXPECT_EQ(DroppedFor(segment, Drop::kBadValue), 6U);
 }
 
-// Both searches, by comparing with all and by halves, against counting one by one.
-TEST(BucketSearch, AgreesWithCountingForEveryNumberOfBounds) {
-  std::mt19937 random(1);
-  for (uint32_t count = 0; count <= segment::kMaxBounds; ++count) {
-    std::vector<double> bounds;
-    for (uint32_t i = 0; i < count; ++i) {
-      bounds.push_back(i * 2.0);
+// Against counting one by one, at each bound, next to it, and in between. Returns whether cells fit.
+bool FindsBuckets(std::vector<double> bounds) {
+  const size_t count = bounds.size();
+  bounds.push_back(kInf);
+  const internal::BucketIndex index = MakeBucketIndex({bounds.data(), count});
+  std::vector<double> values = {0.0, -0.0, 5e-324, -5e-324, 1e-310, 1e308, -1e308, kInf, -kInf};
+  for (size_t i = 0; i < count; ++i) {
+    values.insert(values.end(), {bounds[i], std::nextafter(bounds[i], kInf), std::nextafter(bounds[i], -kInf)});
+    values.push_back(i == 0 ? bounds[0] / 2 : (bounds[i] + bounds[i - 1]) / 2);
+    values.push_back(-bounds[i]);
+  }
+  for (const double value : values) {
+    const auto below = std::count_if(bounds.begin(), bounds.end() - 1, [&](double bound) { return bound < value; });
+    EXPECT_EQ(internal::BucketOf(index, value), below) << count << " bounds from " << bounds[0] << ", " << value;
+    if (count > 0) {
+      EXPECT_EQ(internal::BucketBySearch(index, value), below) << count << " bounds from " << bounds[0] << ", " << value;
     }
-    std::vector<double> padded = bounds;
-    if (padded.size() % 2 != 0) {
-      padded.push_back(kInf);
-    }
-    for (int i = 0; i < 20; ++i) {
-      const double value = static_cast<double>(random() % (2 * count + 3)) - 1;
-      const auto below = static_cast<uint32_t>(std::ranges::count_if(bounds, [&](double b) { return b < value; }));
-      ASSERT_EQ(internal::BucketOf(padded.data(), static_cast<uint32_t>(padded.size() / 2), value), below)
-          << count << " bounds, " << value;
-    }
-    ASSERT_EQ(internal::BucketOf(padded.data(), static_cast<uint32_t>(padded.size() / 2), kInf), count);
+  }
+  return index.last >= 0;
+}
+
+TEST(BucketIndex, CellsFitTheBoundsThatPeopleUse) {
+  EXPECT_TRUE(FindsBuckets({}));
+  EXPECT_TRUE(FindsBuckets({1}));
+  EXPECT_TRUE(FindsBuckets({DefaultSecondsBounds().begin(), DefaultSecondsBounds().end()}));
+  EXPECT_TRUE(FindsBuckets(ExponentialBounds(1e-9, 2, 60)));
+  EXPECT_TRUE(FindsBuckets(ExponentialBounds(1, 1.1, 100)));
+  EXPECT_TRUE(FindsBuckets(ExponentialBounds(1e-60, 1e6, 20)));
+  EXPECT_TRUE(FindsBuckets({0, 1, 2, 3, 5, 8, 13, 21})) << "one that is not positive lies in the first cell";
+  EXPECT_TRUE(FindsBuckets({-1, 1}));
+  for (int count = 1; count <= 50; ++count) {
+    EXPECT_TRUE(FindsBuckets(LinearBounds(0.1, 0.1, count))) << count;
+    EXPECT_TRUE(FindsBuckets(LinearBounds(0, 5, count + 1))) << count;
+  }
+}
+
+TEST(BucketIndex, OthersAreSearched) {
+  EXPECT_FALSE(FindsBuckets(LinearBounds(-10, 1, 21)));
+  EXPECT_FALSE(FindsBuckets(LinearBounds(-10, 1, 11))) << "none is positive";
+  EXPECT_FALSE(FindsBuckets({1, std::nextafter(1.0, kInf), 1e300}));
+  EXPECT_FALSE(FindsBuckets({1, std::nextafter(1.0, kInf)}));
+  EXPECT_TRUE(FindsBuckets({1, std::nextafter(std::nextafter(1.0, kInf), kInf)})) << "however close, if there are few";
+  for (int count = 256; count <= static_cast<int>(segment::kMaxBounds); ++count) {
+    EXPECT_FALSE(FindsBuckets(ExponentialBounds(1, 1.01, count))) << count;
   }
 }
 

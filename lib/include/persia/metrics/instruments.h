@@ -21,6 +21,7 @@
 
 #include "persia/metrics/export.h"
 #include "persia/metrics/internal/bucket_search.h"
+#include "persia/metrics/internal/fast_math.h"
 #include "persia/metrics/internal/lane.h"
 #include "persia/metrics/labels.h"
 
@@ -36,7 +37,7 @@ class PERSIA_METRICS_API Counter {
   // Adds one.
   void Increment() noexcept { Increment(1U); }
 
-  // Adds `by`. Whole numbers below 2^53 are counted as integers, exactly, fractions as doubles. A negative or non-finite `by`
+  // Adds `by`. Whole numbers below 2^52 are counted as integers, exactly, fractions as doubles. A negative or non-finite `by`
   // is ignored and counted as dropped: a bad measurement must not stop a training step.
   template <std::integral T>
   void Increment(T by) noexcept {
@@ -46,17 +47,18 @@ class PERSIA_METRICS_API Counter {
       }
     }
     if (internal::Cell* chunk = internal::ChunkOf(internal::tls_lane, slot_)) [[likely]] {
-      internal::Cell& cell = internal::CellIn(chunk, slot_);
-      cell.store(cell.load(std::memory_order_relaxed) + static_cast<uint64_t>(by), std::memory_order_relaxed);
+      internal::AddTo(internal::CellIn(chunk, slot_), static_cast<uint64_t>(by));
     } else {
       AddSlow(slot_, static_cast<uint64_t>(by));
     }
   }
   void Increment(double by) noexcept {
-    // Whole and in the range where doubles hold every integer? Anything else, NaN too, compares false.
-    const auto whole = static_cast<int64_t>(__builtin_fabs(by) < kWholeLimit ? by : -1.0);
-    if (static_cast<double>(whole) == by && whole >= 0) [[likely]] {
-      Increment(static_cast<uint64_t>(whole));
+    // The sum of 2^52 and a whole number below it is a double whose lower 52 bits are that number. A fraction is rounded away,
+    // a negative number or a larger one changes the upper bits, and NaN equals nothing.
+    const double shifted = internal::Opaque(by + kWholeLimit);
+    const uint64_t whole = std::bit_cast<uint64_t>(shifted) - std::bit_cast<uint64_t>(kWholeLimit);
+    if (whole >> 52 == 0 && shifted - kWholeLimit == by) [[likely]] {
+      Increment(whole);
     } else {
       AddFraction(by);
     }
@@ -65,7 +67,7 @@ class PERSIA_METRICS_API Counter {
  private:
   template <class Instrument>
   friend class Family;
-  static constexpr double kWholeLimit = 9007199254740992.0;  // 2^53
+  static constexpr double kWholeLimit = 4503599627370496.0;  // 2^52
 
   static void AddSlow(uint32_t slot, uint64_t by) noexcept;
   void AddFraction(double by) noexcept;
@@ -94,8 +96,8 @@ class PERSIA_METRICS_API Gauge {
 
   // Any double, NaN and infinities too. The last of several concurrent calls wins.
   void Set(double value) noexcept {
-    if (internal::Cell* chunk = internal::ChunkOf(internal::common_lane.load(std::memory_order_relaxed), slot_)) [[likely]] {
-      // Relaxed: the value orders nothing but itself.
+    // Relaxed, both: the chunk was there before the handle, and the value orders nothing but itself.
+    if (internal::Cell* chunk = internal::ReadChunk(internal::common_lane, slot_, std::memory_order_relaxed)) [[likely]] {
       internal::CellIn(chunk, slot_).store(std::bit_cast<uint64_t>(value), std::memory_order_relaxed);
     } else {
       SetSlow(value);
@@ -138,8 +140,7 @@ class PERSIA_METRICS_API Histogram {
       // Two cells of one writer each: a reader may see the bucket of an observation in flight before its sum.
       const double sum = std::bit_cast<double>(cells[0].load(std::memory_order_relaxed));
       cells[0].store(std::bit_cast<uint64_t>(sum + value), std::memory_order_relaxed);
-      internal::Cell& bucket = cells[1 + internal::BucketOf(bounds_, bound_pairs_, value)];
-      bucket.store(bucket.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+      internal::AddTo(cells[1 + internal::BucketOf(*buckets_, value)], 1);
     } else {
       ObserveSlow(value);
     }
@@ -151,8 +152,7 @@ class PERSIA_METRICS_API Histogram {
   void ObserveSlow(double value) noexcept;
 
   uint32_t slot_ = internal::kScratchSlot;
-  uint32_t bound_pairs_ = 0;
-  const double* bounds_ = nullptr;  // of the registry, padded to pairs with +infinity; never freed
+  const internal::BucketIndex* buckets_ = &internal::kNoBounds;  // of the registry, never freed
 };
 
 // How long something takes, as PersiaML exports it: one instrument, two families. The histogram `<name>` in seconds, and the

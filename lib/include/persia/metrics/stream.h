@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "persia/metrics/export.h"
-#include "persia/metrics/internal/bucket_search.h"
+#include "persia/metrics/internal/fast_math.h"
 #include "persia/metrics/internal/lane.h"
 #include "persia/metrics/internal/stream_buckets.h"
 #include "persia/metrics/labels.h"
@@ -31,7 +31,7 @@ class PERSIA_METRICS_API Stream {
   // the last value. Thread safety: any thread, without a lock, a system call, an allocation or a look at the clock.
   void Add(double value) noexcept {
     internal::Cell* chunk = internal::ChunkOf(internal::tls_lane, slot_);
-    internal::Cell* common = internal::ChunkOf(internal::common_lane.load(std::memory_order_relaxed), slot_);
+    internal::Cell* common = internal::ReadChunk(internal::common_lane, slot_, std::memory_order_relaxed);
     if (chunk == nullptr || common == nullptr || internal::IsNan(value)) [[unlikely]] {
       return AddSlow(value);
     }
@@ -41,8 +41,7 @@ class PERSIA_METRICS_API Stream {
     internal::Cell& sum = cells[SumOf(value)];
     sum.store(std::bit_cast<uint64_t>(std::bit_cast<double>(sum.load(std::memory_order_relaxed)) + value),
               std::memory_order_relaxed);
-    internal::Cell& count = cells[CountOf(value)];
-    count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    internal::AddTo(cells[CountOf(value)], 1);
   }
 
  private:

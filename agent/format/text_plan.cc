@@ -170,7 +170,7 @@ void TextPlan::Print(const std::vector<double>& values, std::string& out, const 
                      std::vector<FamilyText>* families) const {
   if (families != nullptr) families->clear();
   // Room for the longest text there can be; the string keeps it for the next time.
-  out.resize(text_.size() + prefix_sizes_.size() * (kMaxNumberSize + 1));
+  out.resize(text_.size() + prefix_sizes_.size() * (kMaxNumberSize + 1) + kNumberRoom);
   Printer printer(text_.data(), prefix_sizes_.data(), out.data());
   const size_t* first_value = first_values_.data();
   for (const Family& family : families_) {

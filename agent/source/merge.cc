@@ -154,6 +154,10 @@ void Merger::FillGauges(const PlannedFamily& family, double* values) {
 // A process that never set the gauge takes no part, nor does one that has ended where a living one has set it. A NaN decides a
 // sum and an average; of `min` and `max` it is left out, unless there is nothing else.
 double Merger::MergeGauge(GaugePolicy policy, std::span<const Part> parts) {
+  if (parts.size() == 1) {  // of one process alone each policy is its value
+    const uint64_t bits = inputs_[parts[0].segment].values->commons[parts[0].cell];
+    return bits == persia::metrics::segment::kUnset ? Absent() : Plain(std::bit_cast<double>(bits));
+  }
   const auto set = [&](const Part& part) {
     return inputs_[part.segment].values->commons[part.cell] != persia::metrics::segment::kUnset;
   };

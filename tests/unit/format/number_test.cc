@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -14,7 +15,7 @@ namespace persia::agent {
 namespace {
 
 std::string NumberText(double number) {
-  char text[kMaxNumberSize];
+  char text[kNumberRoom];
   return {text, PrintNumber(text, number)};
 }
 
@@ -59,6 +60,23 @@ TEST(NumberTest, EveryNumberReadsBackAsItself) {
     const double near_whole = std::ldexp(static_cast<double>(static_cast<int64_t>(random())), -10);
     ASSERT_EQ(std::strtod(NumberText(near_whole).c_str(), nullptr), near_whole);
   }
+}
+
+TEST(NumberTest, FractionsLookAsTheStandardLibraryPrintsThem) {
+  std::mt19937_64 random(20261121);
+  const auto check = [](double number) {
+    char text[kMaxNumberSize];
+    ASSERT_EQ(NumberText(number), std::string(text, std::to_chars(text, text + kMaxNumberSize, number).ptr));
+  };
+  for (int i = 0; i < 200000; ++i) {
+    const auto number = std::bit_cast<double>(static_cast<uint64_t>(random()));
+    if (std::isfinite(number)) check(number);
+    // Few digits and many, on both sides of where the exponent makes a number shorter.
+    const auto digits = static_cast<double>(random() % (i % 2 == 0 ? 1000 : 1'000'000'000'000));
+    check((i % 3 == 0 ? -digits : digits) * std::pow(10, -static_cast<int>(random() % 25)));
+  }
+  check(std::numeric_limits<double>::denorm_min());
+  check(std::nextafter(0x1p53, 0) / 2);
 }
 
 TEST(LabelTextTest, IsWhatTheGatewayPrints) {

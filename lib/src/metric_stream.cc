@@ -27,7 +27,10 @@ std::shared_ptr<MetricHandler> HandlerOf(std::string_view group) {
 }
 
 // Not a class made of it, which may do otherwise.
-bool IsExporting(const MetricHandler& handler) { return typeid(handler) == typeid(ExportMetricHandler); }
+template <class Handler>
+bool IsA(const MetricHandler& handler) {
+  return typeid(handler) == typeid(Handler);
+}
 
 double Now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
@@ -38,7 +41,12 @@ std::string Number(double value) {
 
 void Export(std::string_view group, std::string_view name, double value) noexcept {
   static const Description& about = *new Description;  // never destroyed: values come after main
-  Stream(group, name, about).Add(value);
+  Registry& registry = Registry::Get();
+  if (registry.known_disabled()) {
+    return;
+  }
+  internal::FamilyNode* family = registry.FindOrAddFamily({segment::Kind::kStream, group, name, about});
+  Stream::AtSlot(registry.FindOrAddSeries(family, {})).Add(value);
 }
 
 }  // namespace
@@ -66,9 +74,15 @@ void Configure(std::shared_ptr<MetricHandler> handler, std::string_view group) n
 void Configure(std::shared_ptr<MetricHandler> handler) noexcept { Handlers::Get().SetDefault(std::move(handler)); }
 
 MetricStream::MetricStream(std::string_view group, std::shared_ptr<MetricHandler> handler)
-    : group_(group), handler_(std::move(handler)), exports_(IsExporting(*handler_)) {}
+    : group_(group),
+      handler_(std::move(handler)),
+      exports_(IsA<ExportMetricHandler>(*handler_)),
+      ignores_(IsA<NullMetricHandler>(*handler_)) {}
 
 void MetricStream::AddValue(std::string_view name, double value) noexcept {
+  if (ignores_) {
+    return;
+  }
   if (exports_) {
     return Export(group_, name, value);  // which needs no time
   }

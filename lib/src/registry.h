@@ -92,6 +92,8 @@ class Registry {
 
   // Whether metrics are disabled, once and for all.
   [[nodiscard]] bool disabled() noexcept PERSIA_EXCLUDES(mutex_);
+  // The same as far as it is known, without asking the environment.
+  [[nodiscard]] bool known_disabled() const noexcept { return disabled_.load(std::memory_order_relaxed); }
 
   // What all series stand at, in the order in which families and series were made; nothing if metrics are disabled.
   [[nodiscard]] std::vector<internal::FamilyValues> Values() PERSIA_EXCLUDES(mutex_);
@@ -106,6 +108,8 @@ class Registry {
     uint32_t id;
     Lane* next_free;
     Lane* next;  // of all
+    void* memory;
+    size_t bytes;
   };
   enum class State : uint8_t {
     kUnopened,   // no segment yet; again so in a forked child

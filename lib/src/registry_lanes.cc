@@ -25,7 +25,7 @@ pthread_key_t thread_end_key;
 }  // namespace
 
 constinit thread_local Table* tls_lane __attribute__((tls_model("initial-exec"))) = null_table;
-Table common_lane[kMaxRanges];
+alignas(4096) Table common_lane_page[kTableShift + kMaxRanges];
 
 }  // namespace internal
 
@@ -120,18 +120,19 @@ Registry::Lane* Registry::AcquireLane() {
     free_lanes_ = lane->next_free;
     return lane;
   }
-  // Touched are three pages of it: the table's first, the scratch page, and the one with the struct.
-  constexpr size_t kTableBytes = internal::kMaxRanges * sizeof(Table);
-  constexpr size_t kScratchBytes = internal::kChunkCells * sizeof(Cell);
-  void* memory = mmap(nullptr, kTableBytes + kScratchBytes + sizeof(Lane), PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  // Touched are three pages of it: the table's first, the one with the struct, and scratch.
+  constexpr size_t kTableAt = internal::kTableShift * sizeof(Table);
+  constexpr size_t kLaneAt = kTableAt + internal::kMaxRanges * sizeof(Table);
+  constexpr size_t kScratchAt = (kLaneAt + sizeof(Lane) + 4095) / 4096 * 4096;
+  constexpr size_t kBytes = kScratchAt + internal::kChunkCells * sizeof(Cell);
+  void* memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) {
     return nullptr;
   }
   auto* bytes = static_cast<std::byte*>(memory);
-  auto* table = reinterpret_cast<Table*>(bytes);
-  SetChunk(table, 0, reinterpret_cast<Cell*>(bytes + kTableBytes));
-  all_lanes_ = new (bytes + kTableBytes + kScratchBytes) Lane{table, next_lane_++, nullptr, all_lanes_};
+  auto* table = reinterpret_cast<Table*>(bytes + kTableAt);
+  SetChunk(table, 0, reinterpret_cast<Cell*>(bytes + kScratchAt));
+  all_lanes_ = new (bytes + kLaneAt) Lane{table, next_lane_++, nullptr, all_lanes_, memory, kBytes};
   return all_lanes_;
 }
 
@@ -169,7 +170,7 @@ void Registry::ResetAfterFork() {
   while (all_lanes_ != nullptr) {
     Lane* lane = all_lanes_;
     all_lanes_ = lane->next;
-    munmap(lane->table, reinterpret_cast<std::byte*>(lane + 1) - reinterpret_cast<std::byte*>(lane->table));
+    munmap(lane->memory, lane->bytes);
   }
   free_lanes_ = nullptr;
   next_lane_ = 1;

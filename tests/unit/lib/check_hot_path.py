@@ -23,7 +23,7 @@ MOST_PER_CALL = {
     "HotSet": 20,
     "HotObserve": 56,
     "HotAdd": 75,
-    "HotPutMetric": 460,
+    "HotPutMetric": 400,
 }
 
 

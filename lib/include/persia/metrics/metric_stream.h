@@ -77,6 +77,7 @@ class PERSIA_METRICS_API MetricStream {
   std::string group_;
   std::shared_ptr<MetricHandler> handler_;
   bool exports_;
+  bool ignores_;
 };
 
 PERSIA_METRICS_API MetricStream GetStream(std::string_view group);

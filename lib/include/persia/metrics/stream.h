@@ -26,6 +26,12 @@ class PERSIA_METRICS_API Stream {
   // Records nothing.
   Stream() noexcept = default;
   Stream(std::string_view group, std::string_view name, const Description& about = {}) noexcept;
+  // Not for users: the stream that has this slot.
+  static Stream AtSlot(uint32_t slot) noexcept {
+    Stream stream;
+    stream.slot_ = slot;
+    return stream;
+  }
 
   // Records a value. A NaN becomes the last value and has no part in sums and buckets. The last of several concurrent calls is
   // the last value. Thread safety: any thread, without a lock, a system call, an allocation or a look at the clock.

@@ -41,8 +41,14 @@ using Table = Cell*;  // one entry of a table, each of a chunk; null: not claime
 // One pointer and no more, since static TLS is scarce for a library that is loaded by dlopen.
 extern PERSIA_METRICS_API constinit thread_local Table* tls_lane __attribute__((tls_model("initial-exec")));
 
+// So far behind a page's begin a table begins. A processor takes a load for one of what was just stored if the lower 12 bits of
+// both addresses are the same, and waits (0.70 ns for 0.45 an increment, 9 for 3 a stream): so the entry of a chunk must not
+// stand in its page where a small job's hot cells stand in theirs.
+inline constexpr uint32_t kTableShift = 384;
+
 // The common lane's table. Gauges live there: a gauge has one cell per process.
-extern PERSIA_METRICS_API Table common_lane[kMaxRanges];
+extern PERSIA_METRICS_API Table common_lane_page[kTableShift + kMaxRanges];
+inline constexpr Table* common_lane = common_lane_page + kTableShift;
 
 // Of a lane of the calling thread's own.
 inline Cell* ChunkOf(const Table* table, uint32_t slot) noexcept { return table[slot >> kChunkBits]; }

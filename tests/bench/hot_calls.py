@@ -1,0 +1,42 @@
+"""The hot calls of the C++ library, with the static one, with the shared one, and with metrics disabled."""
+
+import json
+import os
+import subprocess
+import tempfile
+
+ROUNDS = 4
+REPETITIONS = 5
+SECONDS = 0.02
+
+
+def run(program, pattern="", **environment):
+    """{name: [ns of processor time]} of one run of a Google Benchmark program."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
+        command = [program, f"--benchmark_filter={pattern or '.'}", f"--benchmark_repetitions={REPETITIONS}", "--benchmark_format=json"]
+        command += [f"--benchmark_min_time={SECONDS}", "--benchmark_enable_random_interleaving=true"]
+        answer = subprocess.run(
+            command, env={**os.environ, "PERSIA_METRICS_DIR": directory, **environment}, check=True, capture_output=True, text=True
+        )
+    results = {}
+    for entry in json.loads(answer.stdout)["benchmarks"]:
+        if entry["run_type"] == "iteration":
+            # Processor time, since another program that takes the processor away is no part of a call.
+            results.setdefault(entry["name"].replace("/threads:", "/"), []).append(entry["cpu_time"])
+    return results
+
+
+def measure(build):
+    """Results by `static/counter/1/ours` and the like: how it is linked, what, how many threads, who."""
+    static, shared = build / "tests/bench/bench_hot_calls", build / "tests/bench/bench_hot_calls_shared"
+    results = {}
+    for _ in range(ROUNDS):
+        for how, found in (
+            ("static", run(static)),
+            ("shared", run(shared, "counter.*/(ours|fetch_add)")),
+            ("disabled", run(static, "ours", PERSIA_METRICS_ENABLED="0")),
+        ):
+            for name, values in found.items():
+                what, who, rest = name.split("/", 2)
+                results.setdefault(f"{how}/{what}/{rest}/{who}", []).extend(values)
+    return results

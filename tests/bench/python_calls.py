@@ -1,0 +1,115 @@
+"""What a measurement costs from Python, beside a bare method call of a C extension and beside prometheus_client.
+
+All that stand in one process are measured round by round, so that the machine's unrest meets all of them, and the quietest
+round of each counts: an interpreter's call takes as long as it takes, and what comes on top is not of the call. In several
+processes, since what lies where in memory, by chance of a process, can cost a call twice its time.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import timeit
+
+PROCESSES = 5
+ROUNDS = 60
+CALLS = 100  # in one statement, so that the loop around it does not count
+NUMBER = 50  # short enough to fall between two interruptions
+
+
+def timer_of(call, names):
+    """Gives the ns of a call each time it is called; warm, since the interpreter rewrites what runs often."""
+    timer = timeit.Timer("\n".join([call] * CALLS), globals=names)
+    timer.timeit(NUMBER)
+    return lambda: timer.timeit(NUMBER) / NUMBER / CALLS * 1e9
+
+
+def ours():
+    """{name: call}, and what the names in the calls are."""
+    import bare_method
+
+    import persia_metrics
+    from persia_metrics.benchmarkai import emit
+    from persia_metrics.torchelastic import metrics
+
+    names = {
+        "emit": emit,
+        "put_metric": metrics.put_metric,
+        "stream": metrics.getStream("bench"),
+        "bare": bare_method.Bare(),
+        "counter": persia_metrics.Counter("batches", "Batches.", group="bench"),
+        "gauge": persia_metrics.Gauge("loss", "Loss.", group="bench"),
+        "histogram": persia_metrics.Histogram("seconds", "Seconds.", group="bench"),
+        "child": persia_metrics.Counter("by_feature", "By feature.", ["feat"], group="bench").labels("user_id"),
+        "family": persia_metrics.Counter("by_user", "By user.", ["user"], group="bench"),
+    }
+    calls = {
+        "python/bare/call": "bare.call()",
+        "python/bare/call with": "bare.call_with(0.3)",
+        "python/inc/ours": "counter.inc()",
+        "python/inc 3/ours": "counter.inc(3)",
+        "python/inc 0.5/ours": "counter.inc(0.5)",
+        "python/labelled inc/ours": "child.inc()",
+        "python/set/ours": "gauge.set(0.5)",
+        "python/observe/ours": "histogram.observe(0.3)",
+        "python/labels/ours": "family.labels('a').inc()",
+        "python/add_value/ours": "stream.add_value('n', 0.3)",
+        "python/put_metric/ours": "put_metric('n', 0.3)",
+        "python/emit/ours": "emit({'n': 0.3})",
+    }
+    return calls, names
+
+
+def peer(mode):
+    """The same of prometheus_client, which reads its mode when it is imported."""
+    import prometheus_client
+
+    registry = prometheus_client.CollectorRegistry()
+    names = {
+        "counter": prometheus_client.Counter("batches", "Batches.", registry=registry),
+        "gauge": prometheus_client.Gauge("loss", "Loss.", registry=registry),
+        "histogram": prometheus_client.Histogram("seconds", "Seconds.", registry=registry),
+        "family": prometheus_client.Counter("by_user", "By user.", ["user"], registry=registry),
+    }
+    calls = {
+        f"python/inc/{mode}": "counter.inc()",
+        f"python/set/{mode}": "gauge.set(0.5)",
+        f"python/observe/{mode}": "histogram.observe(0.3)",
+        f"python/labels/{mode}": "family.labels('a').inc()",
+    }
+    return calls, names
+
+
+def time_all(calls, names):
+    """Prints {name: ns of the quietest round}."""
+    timers = {name: timer_of(call, names) for name, call in calls.items()}
+    rounds = [{name: timer() for name, timer in timers.items()} for _ in range(ROUNDS)]
+    print(json.dumps({name: min(each[name] for each in rounds) for name in timers}))
+
+
+def in_process(build, who, variable):
+    """What a process of its own measures. Its directory of metrics is told by `variable`."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
+        path = f"{build / 'lib/python'}:{build / 'tests/bench'}"
+        env = {**os.environ, "PYTHONPATH": path, "BENCHMARK_AI": "segment", **({variable: directory} if variable else {})}
+        answer = subprocess.run(["/usr/bin/python3", __file__, who], env=env, check=True, capture_output=True, text=True)
+    return json.loads(answer.stdout)
+
+
+def measure(build):
+    """ns by `python/inc/ours` and the like, a number a process."""
+    results = {}
+    for _ in range(PROCESSES):
+        for who, variable in (
+            ("ours", "PERSIA_METRICS_DIR"),
+            ("prometheus_client", ""),
+            ("prometheus_client multiprocess", "PROMETHEUS_MULTIPROC_DIR"),
+        ):
+            for name, ns in in_process(build, who, variable).items():
+                results.setdefault(name, []).append(ns)
+    return results
+
+
+if __name__ == "__main__":
+    time_all(*(ours() if sys.argv[1] == "ours" else peer(sys.argv[1])))

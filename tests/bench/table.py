@@ -1,0 +1,100 @@
+"""What is measured, beside what, what of it is demanded, and how it is shown."""
+
+import dataclasses
+import statistics
+
+
+@dataclasses.dataclass
+class Demand:
+    """One limit on a row.
+
+    kind: "at most" and "at least" hold the row's own median against the limit, "share of" its ratio to the peer's, and
+    "times" how often it goes into the peer's, or the peer into it where more is better. `aim`, if the limit is not what was
+    aimed at: that, and the README says why.
+    """
+
+    kind: str
+    limit: float
+    peer: str = ""
+    aim: float | None = None
+
+
+@dataclasses.dataclass
+class Row:
+    """A line of the table. `ours` and peers name measurements."""
+
+    name: str
+    what: str
+    ours: str
+    unit: str
+    demands: list
+    more_is_better: bool = False
+
+    def names(self):
+        return [self.ours, *(demand.peer for demand in self.demands if demand.peer)]
+
+
+def number(value):
+    """Three significant digits, without an exponent."""
+    if value == 0:
+        return "0"
+    magnitude = abs(value)
+    for digits, least in ((0, 100), (1, 10), (2, 1), (3, 0.1)):
+        if magnitude >= least:
+            return f"{value:,.{digits}f}"
+    return f"{value:.2g}"
+
+
+def spread(values):
+    """The median, and the least and the most."""
+    return f"{number(statistics.median(values))} ({number(min(values))} to {number(max(values))})"
+
+
+@dataclasses.dataclass
+class Verdict:
+    demand: Demand
+    reached: float
+
+    @property
+    def holds(self):
+        return self.reached >= self.demand.limit if self.demand.kind in ("at least", "times") else self.reached <= self.demand.limit
+
+    def text(self, unit):
+        demand = self.demand
+        label = demand.peer.rpartition("/")[2]
+        reached, limit = number(self.reached), number(demand.limit)
+        aim = f", aim {number(demand.aim)}" if demand.aim is not None else ""
+        text = {
+            "at most": f"at most {limit} {unit}{aim}",
+            "at least": f"at least {limit} {unit}{aim}",
+            "share of": f"**{reached}** of {label} (at most {limit}{aim})",
+            "times": f"**{reached} times** {label} (at least {limit}{aim})",
+        }[demand.kind]
+        return text if self.holds else f"{text} **MISSED**"
+
+
+def judge(row, results):
+    """A verdict on each demand of a row. `results`: lists of numbers by name."""
+    ours = statistics.median(results[row.ours])
+    verdicts = []
+    for demand in row.demands:
+        if demand.kind in ("at most", "at least"):
+            verdicts.append(Verdict(demand, ours))
+            continue
+        peer = statistics.median(results[demand.peer])
+        if demand.kind == "share of":
+            verdicts.append(Verdict(demand, ours / peer))
+        else:
+            verdicts.append(Verdict(demand, ours / peer if row.more_is_better else peer / ours))
+    return verdicts
+
+
+def lines(rows, results):
+    """The table in Markdown."""
+    yield "| what | ours | beside it | verdict |"
+    yield "|---|---|---|---|"
+    for row in rows:
+        peers = dict.fromkeys(demand.peer for demand in row.demands if demand.peer)
+        beside = "; ".join(f"{peer.rpartition('/')[2]}: {spread(results[peer])}" for peer in peers)
+        verdicts = "; ".join(verdict.text(row.unit) for verdict in judge(row, results))
+        yield f"| {row.what} | {spread(results[row.ours])} {row.unit} | {beside} | {verdicts} |"

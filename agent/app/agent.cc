@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "app/heap.h"
 #include "app/text.h"
 
 namespace persia::agent {
@@ -216,6 +217,14 @@ std::shared_ptr<const Snapshot> Agent::Collect() {
                                 exec_ == nullptr ? nullptr : exec_labels_.AddTo(exec_->Collect().value())});
   const size_t series = CountSeries(*all->layout);
   own_.SetSeries(series);
+  if (all->layout != collected_layout_) {
+    collected_layout_ = all->layout;
+    trims_due_ = 2;  // now, and once who pushes has made what it keeps of the layout
+  }
+  if (trims_due_ > 0) {
+    --trims_due_;
+    ReturnFreeMemory();
+  }
   const auto took = std::chrono::steady_clock::now() - began;
   own_.CollectDone(Seconds(took));
   if (took < collecting_with_->push_interval) {

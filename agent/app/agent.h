@@ -161,6 +161,8 @@ class Agent {
   IdentityLabels own_labels_;
   IdentityLabels exec_labels_;
   std::shared_ptr<const AgentOptions> collecting_with_;
+  std::shared_ptr<const Layout> collected_layout_;  // the last one
+  int trims_due_ = 0;
   bool push_next_tick_ = false;  // whatever is under way
   SnapshotCombiner combiner_;
   uint64_t ticks_without_workers_ = 0;

@@ -7,6 +7,7 @@
 #include "app/commands.h"
 #include "app/config.h"
 #include "app/explain.h"
+#include "app/heap.h"
 #include "app/log.h"
 
 namespace persia::agent {
@@ -50,4 +51,7 @@ int Main(std::vector<std::string> arguments) {
 }  // namespace
 }  // namespace persia::agent
 
-int main(int argc, char** argv) { return persia::agent::Main({argv + 1, argv + argc}); }
+int main(int argc, char** argv) {
+  persia::agent::SetUpHeap();
+  return persia::agent::Main({argv + 1, argv + argc});
+}

@@ -133,7 +133,7 @@ void TextPlan::BeginFamily(const FamilyLayout& family) {
                        .values_per_series = family.ValuesPerSeries()});
 }
 
-void TextPlan::AddLine(std::string_view name, std::string_view suffix, const Labels& labels, const Identity* identity,
+void TextPlan::AddLine(std::string_view name, std::string_view suffix, const SeriesLabels& labels, const Identity* identity,
                        std::string_view extra_name, std::string_view extra_value) {
   const size_t begin = text_.size();
   text_ += name;

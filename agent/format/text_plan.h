@@ -50,7 +50,7 @@ class TextPlan {
   };
 
   void BeginFamily(const FamilyLayout& family);
-  void AddLine(std::string_view name, std::string_view suffix, const Labels& labels, const Identity* identity,
+  void AddLine(std::string_view name, std::string_view suffix, const SeriesLabels& labels, const Identity* identity,
                std::string_view extra_name = {}, std::string_view extra_value = {});
 
   const FamilyLayout* current_ = nullptr;  // the family that is being filled

@@ -15,10 +15,7 @@ size_t BytesOf(const Layout& layout) {
   for (const FamilyLayout& family : layout.families) {
     bytes += sizeof(family) + text(family.name) + text(family.help) + family.bounds.size() * sizeof(double);
     for (const SeriesLayout& series : family.series) {
-      bytes += sizeof(series);
-      for (const auto& [name, value] : series.labels) {
-        bytes += text(name) + text(value);
-      }
+      bytes += sizeof(series) + series.labels.bytes();
     }
   }
   return bytes;

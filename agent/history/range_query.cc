@@ -25,7 +25,7 @@ const FamilyLayout* FindFamily(const Layout& layout, const std::string& name) {
 }
 
 Labels AllLabels(const Identity& identity, const SeriesLayout& series) {
-  Labels all = series.labels;
+  Labels all = series.labels.ToList();
   all.insert(all.end(), identity.labels.begin(), identity.labels.end());
   std::sort(all.begin(), all.end());
   return all;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -90,8 +91,11 @@ class Builder {
 
   void AddSeries(Family& family, const SeriesLayout& from, uint32_t identity) {
     SeriesLayout series{.identity = identity, .first_value = layout_.value_count + from.first_value, .labels = from.labels};
-    if (FitLabels(family.layout.type, layout_.identities[identity], series.labels)) ExpectRepeats(family);
-    if (family.may_repeat && !family.seen.emplace(identity, series.labels).second) {
+    if (auto fit = FitLabels(family.layout.type, layout_.identities[identity], from.labels)) {
+      series.labels = *fit;
+      ExpectRepeats(family);
+    }
+    if (family.may_repeat && !family.seen.emplace(identity, series.labels.ToList()).second) {
       LeaveOut(family.layout.name, "the same series twice", 1);
       return;
     }
@@ -101,17 +105,17 @@ class Builder {
   void ExpectRepeats(Family& family) {
     if (family.may_repeat) return;
     family.may_repeat = true;
-    for (const SeriesLayout& series : family.layout.series) family.seen.emplace(series.identity, series.labels);
+    for (const SeriesLayout& series : family.layout.series) family.seen.emplace(series.identity, series.labels.ToList());
   }
 
-  // Whether anything had to change.
-  static bool FitLabels(MetricType type, const Identity& identity, Labels& labels) {
+  // Nothing if they fit as they are.
+  static std::optional<Labels> FitLabels(MetricType type, const Identity& identity, const SeriesLabels& from) {
     const std::string_view reserved = ReservedLabel(type);
     const auto taken = [&](std::string_view name) { return name == "job" || name == reserved || Has(identity.labels, name); };
-    if (std::none_of(labels.begin(), labels.end(),
-                     [&](const auto& label) { return label.second.empty() || taken(label.first); })) {
-      return false;
+    if (std::none_of(from.begin(), from.end(), [&](const auto& label) { return label.second.empty() || taken(label.first); })) {
+      return std::nullopt;
     }
+    Labels labels = from.ToList();
     std::erase_if(labels, [](const auto& label) { return label.second.empty(); });
     for (auto& [name, value] : labels) {
       if (!taken(name)) continue;
@@ -120,7 +124,7 @@ class Builder {
       name = std::move(renamed);
     }
     std::sort(labels.begin(), labels.end());
-    return true;
+    return labels;
   }
 
   // A family `x_count` beside a histogram `x`: a reader of the text takes its lines for the histogram's and refuses all of it.

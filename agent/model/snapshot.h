@@ -14,10 +14,9 @@
 #include <utility>
 #include <vector>
 
-namespace persia::agent {
+#include "model/series_labels.h"
 
-// Sorted by name, no name twice.
-using Labels = std::vector<std::pair<std::string, std::string>>;
+namespace persia::agent {
 
 // Whose a series is. These labels, with `job`, are the gateway's grouping key, and stand on each series of a scrape.
 struct Identity {
@@ -52,7 +51,7 @@ enum class MetricType : uint8_t { kCounter, kGauge, kHistogram, kSummary, kUntyp
 struct SeriesLayout {
   uint32_t identity = 0;  // index into Layout::identities
   size_t first_value = 0;
-  Labels labels;  // without the identity's
+  SeriesLabels labels;  // without the identity's
 };
 
 // All series of one exposed name. Names and label names are valid for Prometheus, text is valid UTF-8.

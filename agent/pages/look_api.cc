@@ -30,9 +30,10 @@ int64_t UnixMs(system_clock::time_point time) { return duration_cast<millisecond
 
 double Seconds(milliseconds duration) { return static_cast<double>(duration.count()) / 1000; }
 
-std::string LabelOf(const Labels& labels, std::string_view name) {
+template <class AnyLabels>
+std::string LabelOf(const AnyLabels& labels, std::string_view name) {
   const auto found = std::find_if(labels.begin(), labels.end(), [&](const auto& label) { return label.first == name; });
-  return found == labels.end() ? "" : found->second;
+  return found == labels.end() ? "" : std::string(found->second);
 }
 
 // What persia_process_* says of one place.
@@ -168,10 +169,11 @@ JsonAnswer AnswerMetadata(const Snapshot* newest) {
   for (const FamilyLayout& family : FamiliesOf(newest)) {
     std::set<std::string_view> labels;
     for (const SeriesLayout& series : family.series) {
-      for (const Labels* of : {&newest->layout->identities[series.identity].labels, &series.labels}) {
-        for (const auto& [name, value] : *of) {
-          labels.insert(name);
-        }
+      for (const auto& [name, value] : newest->layout->identities[series.identity].labels) {
+        labels.insert(name);
+      }
+      for (const auto& [name, value] : series.labels) {
+        labels.insert(name);
       }
     }
     families.push_back({{"name", family.name},

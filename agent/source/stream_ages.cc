@@ -10,12 +10,14 @@ namespace {
 
 std::string Key(const FamilyLayout& family, const Layout& layout, const SeriesLayout& series) {
   std::string key = family.name;
-  for (const Labels* labels : {&layout.identities[series.identity].labels, &series.labels}) {
-    for (const auto& [name, value] : *labels) {
+  const auto append = [&key](const auto& labels) {
+    for (const auto& [name, value] : labels) {
       key.append(1, '\0').append(name).append(1, '\0').append(value);
     }
     key += '\0';
-  }
+  };
+  append(layout.identities[series.identity].labels);
+  append(series.labels);
   return key;
 }
 

@@ -74,7 +74,7 @@ class CombineTest : public ::testing::Test {
     std::vector<std::pair<Labels, double>> series;
     for (const auto& family : snapshot.layout->families) {
       if (family.name != name) continue;
-      for (const auto& one : family.series) series.emplace_back(one.labels, snapshot.values.at(one.first_value));
+      for (const auto& one : family.series) series.emplace_back(one.labels.ToList(), snapshot.values.at(one.first_value));
     }
     return series;
   }

@@ -39,7 +39,7 @@ std::map<std::string, std::string> Flatten(const Snapshot& snapshot) {
     for (const SeriesLayout& series : family.series) {
       std::string key = family.name;
       for (const auto& [name, value] : series.labels) {
-        key += (&name == &series.labels.front().first ? "{" : ",") + name + "=\"" + value + "\"";
+        key.append(key.ends_with('"') ? "," : "{").append(name).append("=\"").append(value).append("\"");
       }
       key += series.labels.empty() ? "" : "}";
       const Labels& identity = snapshot.layout->identities.at(series.identity).labels;

@@ -195,7 +195,7 @@ TEST_F(MergeTest, DroppedCountsAreShownWithAllReasons) {
   EXPECT_EQ(family.type, MetricType::kCounter);
   std::vector<std::string> reasons;
   for (const SeriesLayout& series : family.series) {
-    reasons.push_back(series.labels.at(0).second);
+    reasons.push_back(std::string(series.labels.begin()->second));
   }
   EXPECT_THAT(reasons, ElementsAre("bad_bounds", "bad_name", "bad_value", "event_overrun", "event_truncated", "filesystem_full",
                                    "other", "segment_full", "type_conflict"));
@@ -277,7 +277,7 @@ TEST_F(MergeTest, TheLayoutIsSortedAndItsValuesLieInOrder) {
       EXPECT_EQ(series.first_value, next);
       next += family.ValuesPerSeries();
       if (former != nullptr) {
-        EXPECT_LT(std::tie(former->identity, former->labels), std::tie(series.identity, series.labels));
+        EXPECT_LT(std::pair(former->identity, former->labels.ToList()), std::pair(series.identity, series.labels.ToList()));
       }
       former = &series;
     }

@@ -29,7 +29,7 @@ class OwnMetricsTest : public ::testing::Test {
       for (const SeriesLayout& series : family.series) {
         std::string name = family.name;
         for (const auto& [label, value] : series.labels) {
-          name += (name.back() == '"' ? "," : "{") + label + "=\"" + value + "\"";
+          name.append(name.back() == '"' ? "," : "{").append(label).append("=\"").append(value).append("\"");
         }
         if (!series.labels.empty()) name += "}";
         if (name == wanted) return snapshot->values.at(series.first_value);
@@ -41,7 +41,7 @@ class OwnMetricsTest : public ::testing::Test {
   Labels BuildInfo() {
     const auto snapshot = own_.Collect().value();
     for (const FamilyLayout& family : snapshot->layout->families) {
-      if (family.name == "persia_agent_build_info") return family.series.at(0).labels;
+      if (family.name == "persia_agent_build_info") return family.series.at(0).labels.ToList();
     }
     return {};
   }

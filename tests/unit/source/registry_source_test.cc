@@ -63,7 +63,8 @@ class RegistrySourceTest : public ::testing::Test {
     const FamilyLayout& family = Family(snapshot, name);
     for (const SeriesLayout& series : family.series) {
       const auto first = snapshot.values.begin() + static_cast<ptrdiff_t>(series.first_value);
-      all.emplace_back(series.labels, std::vector<double>(first, first + static_cast<ptrdiff_t>(family.ValuesPerSeries())));
+      all.emplace_back(series.labels.ToList(),
+                       std::vector<double>(first, first + static_cast<ptrdiff_t>(family.ValuesPerSeries())));
     }
     return all;
   }

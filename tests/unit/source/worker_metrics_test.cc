@@ -114,7 +114,7 @@ class WorkerMetricsTest : public ::testing::Test {
       for (const SeriesLayout& series : family.series) {
         std::string name = family.name + "{" + snapshot_->layout->identities.at(series.identity).labels.back().second;
         for (const auto& [label, value] : series.labels) {
-          name += "," + label + "=" + value;
+          name.append(",").append(label).append("=").append(value);
         }
         const double value = snapshot_->values.at(series.first_value);
         if (std::bit_cast<uint64_t>(value) != kAbsent) {
@@ -294,7 +294,7 @@ TEST_F(WorkerMetricsTest, WhatAWorkerSaysOfItselfIsCutAndMadeValid) {
   for (const auto& [name, value] : Shown()) {
     EXPECT_LT(name.size(), 400U);
   }
-  const Labels& labels = snapshot_->layout->families[0].series[0].labels;
+  const Labels labels = snapshot_->layout->families[0].series[0].labels.ToList();
   EXPECT_THAT(labels.back().second, StartsWith("\xef\xbf\xbdxxx"));
 }
 

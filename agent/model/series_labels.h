@@ -1,0 +1,79 @@
+// Labels: a list to work with, and the form in which those of a job's series are kept.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace persia::agent {
+
+// Sorted by name, no name twice.
+using Labels = std::vector<std::pair<std::string, std::string>>;
+
+// The labels of one series, in one piece of memory that copies share: a job may have 100,000 series, and the layouts of several
+// sources become one, which gets an identity's labels, which is pushed and scraped. Two labels take 80 bytes, once, where a
+// list of them takes 190 each time.
+//
+//   for (const auto& [name, value] : series.labels) ...     // views, good as long as any copy is there
+//
+// Thread safety: immutable.
+class SeriesLabels {
+ public:
+  using value_type = std::pair<std::string_view, std::string_view>;
+
+  class const_iterator {
+   public:
+    using iterator_category = std::input_iterator_tag;
+    using value_type = SeriesLabels::value_type;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const value_type*;
+    using reference = const value_type&;
+
+    const_iterator() = default;
+    const_iterator(const char* at, uint32_t left) : at_(at), left_(left) { Read(); }
+    reference operator*() const { return label_; }
+    pointer operator->() const { return &label_; }
+    const_iterator& operator++() {
+      --left_;
+      Read();
+      return *this;
+    }
+    const_iterator operator++(int) {
+      const_iterator before = *this;
+      ++*this;
+      return before;
+    }
+    friend bool operator==(const const_iterator& a, const const_iterator& b) { return a.left_ == b.left_; }
+
+   private:
+    void Read();
+
+    const char* at_ = nullptr;  // behind label_
+    uint32_t left_ = 0;         // labels from label_ on
+    value_type label_;
+  };
+  using iterator = const_iterator;
+
+  SeriesLabels() = default;
+  SeriesLabels(const Labels& labels);  // NOLINT(google-explicit-constructor): it is one, kept elsewhere
+
+  [[nodiscard]] const_iterator begin() const;
+  [[nodiscard]] const_iterator end() const { return {}; }
+  [[nodiscard]] bool empty() const { return packed_ == nullptr; }
+  [[nodiscard]] size_t size() const;
+  [[nodiscard]] Labels ToList() const;
+  // Of memory, which copies share.
+  [[nodiscard]] size_t bytes() const;
+
+  friend bool operator==(const SeriesLabels& a, const SeriesLabels& b);
+
+ private:
+  std::shared_ptr<const char[]> packed_;  // null: none
+};
+
+}  // namespace persia::agent

@@ -1,0 +1,150 @@
+"""What the agent costs: a push beside curl, a scrape beside the gateway's, memory, the pipe."""
+
+import http.server
+import os
+import subprocess
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from jobs import Agent, Workers, folders
+from servers import Gateway, wait_until
+
+SERIES = 100_000
+PROCESSES = 4
+PUSHES = 8
+SCRAPES = 7
+IDLE_SECONDS = 20
+PIPE_LINES = 900_000
+
+
+class _Keeper(http.server.ThreadingHTTPServer):
+    """A gateway that keeps what it is sent, to be sent once more."""
+
+    def __init__(self):
+        self.pushed = {}  # path: (headers, body)
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_PUT(self):
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                self.server.pushed[self.path] = (dict(self.headers), body)
+                self.answer()
+
+            def do_GET(self):
+                self.answer()
+
+            do_POST = do_PUT
+
+            def answer(self):
+                self.send_response(200)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        super().__init__(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+def push_as_sent(build, directory, segments):
+    """{path: (headers, body)} of one push of the job."""
+    keeper = _Keeper()
+    options = [f"--gateway=127.0.0.1:{keeper.server_port}", "--push-interval=1", "--history=0"]
+    try:
+        with Agent(build, directory, segments, *options) as agent:
+            wait_until(lambda: agent.pushes() >= 2, "two pushes", 60)
+        return keeper.pushed
+    finally:
+        keeper.shutdown()
+        keeper.server_close()
+
+
+def curl(*words):
+    """Seconds that curl says its requests took, one after another on one connection."""
+    answer = subprocess.run(["curl", "-sSf", *words], check=True, capture_output=True, text=True)
+    return sum(float(line) for line in answer.stdout.split())
+
+
+def push_by_curl(gateway, pushed, folder):
+    words = []
+    for number, (path, (headers, body)) in enumerate(pushed.items()):
+        file = Path(folder) / f"body_{number}"
+        if not file.exists():
+            file.write_bytes(body)
+        words += ["--next"] if words else []
+        words += ["-sSf", "-X", "PUT", "--data-binary", f"@{file}", "-o", "/dev/null", "-w", "%{time_total}\n", "-H", "Expect:"]
+        for name in ("Content-Type", "Content-Encoding"):
+            if name in headers:
+                words += ["-H", f"{name}: {headers[name]}"]
+        words.append(gateway.url + path)
+    return curl(*words)
+
+
+def scrape(url):
+    return curl("-o", "/dev/null", "-w", "%{time_total}", url)
+
+
+def pushes_and_scrapes(build, results):
+    with folders() as (directory, segments), Workers(build, segments, SERIES, PROCESSES) as workers:
+        pushed = push_as_sent(build, directory, segments)
+        lines = sum(not line.startswith(b"#") for _, body in pushed.values() for line in body.splitlines())
+        with Gateway(directory) as gateway, tempfile.TemporaryDirectory(dir="/dev/shm") as bodies:
+            options = [f"--gateway={gateway.address}", "--push-interval=2", "--history=0"]
+            with Agent(build, directory, segments, *options) as agent:
+                agent.await_push()
+                for _ in range(PUSHES):
+                    workers.change()
+                    spent, seconds = agent.processor_seconds(), agent.value("persia_agent_push_duration_seconds_sum")
+                    scraped = agent.processor_seconds() - spent  # looking costs a scrape
+                    agent.await_push()
+                    results["push/processor"].append((agent.processor_seconds() - spent - scraped) * 1e9 / lines)
+                    results["push/ours"].append((agent.value("persia_agent_push_duration_seconds_sum") - seconds) * 1000)
+                    results["push/curl"].append(push_by_curl(gateway, pushed, bodies) * 1000)
+                for _ in range(SCRAPES):
+                    workers.change()
+                    time.sleep(1.05)  # a scrape shares what was collected within a second
+                    results["scrape/ours"].append(lines / scrape(agent.url + "/metrics"))
+                    results["scrape/gateway"].append(lines / scrape(gateway.url + "/metrics"))
+                results["memory/large"].append(agent.anonymous_mib())
+
+
+def idle(build, results):
+    with folders() as (directory, segments), Workers(build, segments, 100, 1), Gateway(directory) as gateway:
+        with Agent(build, directory, segments, f"--gateway={gateway.address}") as agent:
+            agent.await_push()
+            spent = agent.processor_seconds()
+            time.sleep(IDLE_SECONDS)
+            results["idle/processor"].append((agent.processor_seconds() - spent) / IDLE_SECONDS * 100)
+            results["idle/memory"].append(agent.anonymous_mib())
+
+
+def pipe(build, results):
+    """Lines of `emit` as fast as they can be written, in writes that the kernel keeps whole."""
+    line = b'{"alexnet.batchsize16.latency": 12.5, "alexnet.batchsize16.throughput": 1280}\n'
+    chunk = line * (4096 // len(line))
+    with folders() as (directory, segments):
+        fifo = directory / "fifo"
+        with Agent(build, directory, segments, "--gateway=off", f"--fifo={fifo}") as agent:
+            for _ in range(3):
+                before = agent.value("persia_agent_fifo_lines_total")
+                written = 0
+                began = time.perf_counter()
+                with open(fifo, "wb", buffering=0) as writer:
+                    while written < PIPE_LINES // 3:
+                        writer.write(chunk)
+                        written += len(chunk) // len(line)
+                wait_until(lambda: agent.value("persia_agent_fifo_lines_total") - before >= written, "the lines", 30, 0.005)
+                results["pipe/rate"].append(written / (time.perf_counter() - began))
+                results["pipe/lost"].append(written - (agent.value("persia_agent_fifo_lines_total") - before))
+
+
+def start(build, results):
+    for _ in range(15):
+        with folders() as (_, segments):
+            env = {**os.environ, "PERSIA_METRICS_DIR": str(segments)}
+            answer = subprocess.run([build / "tests/bench/bench_start"], env=env, check=True, capture_output=True, text=True)
+            results["start/ours"].append(float(answer.stdout))

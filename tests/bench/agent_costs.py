@@ -1,5 +1,6 @@
 """What the agent costs: a push beside curl, a scrape beside the gateway's, memory, the pipe."""
 
+import collections
 import http.server
 import os
 import subprocess
@@ -13,7 +14,8 @@ from servers import Gateway, wait_until
 
 SERIES = 100_000
 PROCESSES = 4
-PUSHES = 8
+PUSHES = 6
+WINDOWS, WINDOW_SECONDS = 3, 6
 SCRAPES = 7
 IDLE_SECONDS = 20
 PIPE_LINES = 900_000
@@ -84,11 +86,9 @@ def push_by_curl(gateway, pushed, folder):
     return curl(*words)
 
 
-def scrape(url):
-    return curl("-o", "/dev/null", "-w", "%{time_total}", url)
-
-
-def pushes_and_scrapes(build, results):
+def push(build):
+    """Processor time and memory of an agent that does nothing but push, then pushes in turns with curl's."""
+    results = collections.defaultdict(list)
     with folders() as (directory, segments), Workers(build, segments, SERIES, PROCESSES) as workers:
         pushed = push_as_sent(build, directory, segments)
         lines = sum(not line.startswith(b"#") for _, body in pushed.values() for line in body.splitlines())
@@ -96,23 +96,44 @@ def pushes_and_scrapes(build, results):
             options = [f"--gateway={gateway.address}", "--push-interval=2", "--history=0"]
             with Agent(build, directory, segments, *options) as agent:
                 agent.await_push()
+                for _ in range(WINDOWS):
+                    spent, pushes = agent.processor_seconds(), agent.pushes()
+                    for _ in range(WINDOW_SECONDS):
+                        workers.change()
+                        time.sleep(1)
+                    pushes = agent.pushes() - pushes
+                    results["push/processor"].append((agent.processor_seconds() - spent) * 1e9 / lines / pushes)
+                results["memory/large"].append(agent.anonymous_mib())
+                seconds, count = push_durations(agent)
                 for _ in range(PUSHES):
                     workers.change()
-                    spent, seconds = agent.processor_seconds(), agent.value("persia_agent_push_duration_seconds_sum")
-                    scraped = agent.processor_seconds() - spent  # looking costs a scrape
                     agent.await_push()
-                    results["push/processor"].append((agent.processor_seconds() - spent - scraped) * 1e9 / lines)
-                    results["push/ours"].append((agent.value("persia_agent_push_duration_seconds_sum") - seconds) * 1000)
                     results["push/curl"].append(push_by_curl(gateway, pushed, bodies) * 1000)
-                for _ in range(SCRAPES):
-                    workers.change()
-                    time.sleep(1.05)  # a scrape shares what was collected within a second
-                    results["scrape/ours"].append(lines / scrape(agent.url + "/metrics"))
-                    results["scrape/gateway"].append(lines / scrape(gateway.url + "/metrics"))
-                results["memory/large"].append(agent.anonymous_mib())
+                time.sleep(3)  # the agent's own metrics are read at its next tick
+                seconds, count = (now - before for now, before in zip(push_durations(agent), (seconds, count)))
+                results["push/ours"].append(seconds / count * 1000)
+    return results
 
 
-def idle(build, results):
+def push_durations(agent):
+    return [agent.value(f"persia_agent_push_duration_seconds_{part}") for part in ("sum", "count")]
+
+
+def scrape(build):
+    results = collections.defaultdict(list)
+    with folders() as (directory, segments), Workers(build, segments, SERIES, PROCESSES) as workers, Gateway(directory) as gateway:
+        with Agent(build, directory, segments, f"--gateway={gateway.address}", "--push-interval=600", "--history=0") as agent:
+            agent.await_push()
+            for _ in range(SCRAPES):
+                workers.change()
+                time.sleep(1.05)  # a scrape shares what was collected within a second
+                for who, url in (("ours", agent.url), ("gateway", gateway.url)):
+                    results[f"scrape/{who}"].append(SERIES / curl("-o", "/dev/null", "-w", "%{time_total}", url + "/metrics"))
+    return results
+
+
+def idle(build):
+    results = collections.defaultdict(list)
     with folders() as (directory, segments), Workers(build, segments, 100, 1), Gateway(directory) as gateway:
         with Agent(build, directory, segments, f"--gateway={gateway.address}") as agent:
             agent.await_push()
@@ -120,11 +141,13 @@ def idle(build, results):
             time.sleep(IDLE_SECONDS)
             results["idle/processor"].append((agent.processor_seconds() - spent) / IDLE_SECONDS * 100)
             results["idle/memory"].append(agent.anonymous_mib())
+    return results
 
 
-def pipe(build, results):
+def pipe(build):
     """Lines of `emit` as fast as they can be written, in writes that the kernel keeps whole."""
-    line = b'{"alexnet.batchsize16.latency": 12.5, "alexnet.batchsize16.throughput": 1280}\n'
+    results = collections.defaultdict(list)
+    line = b'{"alexnet.batchsize16.latency": 12.5}\n'
     chunk = line * (4096 // len(line))
     with folders() as (directory, segments):
         fifo = directory / "fifo"
@@ -140,11 +163,14 @@ def pipe(build, results):
                 wait_until(lambda: agent.value("persia_agent_fifo_lines_total") - before >= written, "the lines", 30, 0.005)
                 results["pipe/rate"].append(written / (time.perf_counter() - began))
                 results["pipe/lost"].append(written - (agent.value("persia_agent_fifo_lines_total") - before))
+    return results
 
 
-def start(build, results):
+def start(build):
+    results = collections.defaultdict(list)
     for _ in range(15):
         with folders() as (_, segments):
             env = {**os.environ, "PERSIA_METRICS_DIR": str(segments)}
             answer = subprocess.run([build / "tests/bench/bench_start"], env=env, check=True, capture_output=True, text=True)
             results["start/ours"].append(float(answer.stdout))
+    return results

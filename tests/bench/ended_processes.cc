@@ -1,9 +1,9 @@
 // Whether a collection costs more after many processes have ended than after few.
 //
-//   bench_ended_processes build/release/tests/chaos/worker/chaos_worker
+//   bench_ended_processes build/release/tests/chaos/worker/chaos_worker FEW MANY [--json]
 //
-// Two jobs, each with a collector as the agent has it. In one 20 short processes start and end, one after another, in the other
-// 2,000; after that both have the same series. Then both collect in turns, in this one process: two processes of the same
+// Two jobs, each with a collector as the agent has it. In one FEW short processes start and end, one after another, in the
+// other MANY; after that both have the same series. Then both collect in turns, in this one process: two processes of the same
 // program differ by a third in such short times, by where their memory happens to lie. Exits with 1 if the ratio of the medians
 // is above 1.2, or a file of an ended process is left.
 #include <fcntl.h>
@@ -30,8 +30,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kFew = 20;
-constexpr int kMany = 2000;
 constexpr int kProcessesPerCollect = 10;
 constexpr int kRounds = 101;
 constexpr int kCollectsPerRound = 100;
@@ -78,7 +76,7 @@ class Job {
           waitpid(pid, &status, 0) != pid || status != 0) {
         Fail("cannot run " + worker_ + " --short");
       }
-      if (i % kProcessesPerCollect == 0) {
+      if (i % kProcessesPerCollect == 0 || i == processes) {
         Collect();
       }
     }
@@ -121,11 +119,23 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-int Compare(const std::string& worker) {
+// The microseconds of each round: [[after few], [after many]].
+void PrintJson(const std::vector<double>& after_few, const std::vector<double>& after_many) {
+  const auto list = [](const std::vector<double>& values) {
+    std::string text;
+    for (const double value : values) {
+      text += (text.empty() ? "" : ",") + std::to_string(value);
+    }
+    return "[" + text + "]";
+  };
+  std::printf("[%s,%s]\n", list(after_few).c_str(), list(after_many).c_str());
+}
+
+int Compare(const std::string& worker, int few_processes, int many_processes, bool json) {
   Job few(worker);
   Job many(worker);
-  few.Run(kFew);
-  many.Run(kMany);
+  few.Run(few_processes);
+  many.Run(many_processes);
   if (few.series() == 0 || few.series() != many.series()) {
     Fail("the jobs have " + std::to_string(few.series()) + " and " + std::to_string(many.series()) + " series");
   }
@@ -135,9 +145,13 @@ int Compare(const std::string& worker) {
     after_few.push_back(few.Time());
     after_many.push_back(many.Time());
   }
+  if (json) {
+    PrintJson(after_few, after_many);
+    return 0;
+  }
   const double ratio = Median(after_many) / Median(after_few);
   std::printf("a collection of %zu series: %.1f us after %d ended processes, %.1f us after %d: ratio %.3f, allowed %.1f\n",
-              few.series(), Median(after_few), kFew, Median(after_many), kMany, ratio, kAllowed);
+              few.series(), Median(after_few), few_processes, Median(after_many), many_processes, ratio, kAllowed);
   return ratio <= kAllowed ? 0 : 1;
 }
 
@@ -145,9 +159,11 @@ int Compare(const std::string& worker) {
 }  // namespace persia::agent
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fputs("usage: bench_ended_processes CHAOS_WORKER\n", stderr);
+  const int few = argc >= 4 ? std::atoi(argv[2]) : 0;
+  const int many = argc >= 4 ? std::atoi(argv[3]) : 0;
+  if (few <= 0 || many <= 0) {
+    std::fputs("usage: bench_ended_processes CHAOS_WORKER FEW MANY [--json]\n", stderr);
     return 64;
   }
-  return persia::agent::Compare(argv[1]);
+  return persia::agent::Compare(argv[1], few, many, argc == 5);
 }

@@ -1,32 +1,103 @@
-"""The table's rows. Those whose text is bold are for users; the others guard them."""
+"""The table's rows: what is measured, beside what, and what is demanded. Names in bold are for users; the others guard them.
 
-from table import Demand, Row
+Where a limit is not what was aimed at, `aim` says so, and README.md why.
+"""
 
-
-def hot(name, what, call, threads=1, how="static", peer_call=None, demands=()):
-    """A row of hot_calls.py. Peers in `demands` are given by their last words."""
-    full = [
-        Demand(kind, limit, f"static/{peer_call or call}/{threads}/{peer}" if peer else "", aim) for kind, limit, peer, aim in demands
-    ]
-    return Row(name, what, f"{how}/{call}/{threads}/ours", "ns", full)
-
+from bench_table import Demand, Row
 
 CPP = "prometheus-cpp"
-FETCH = "fetch_add"
+
+
+def at_most(limit, aim=None):
+    return Demand("at most", limit, aim=aim)
+
+
+def at_least(limit):
+    return Demand("at least", limit)
+
+
+def share_of(peer, limit, aim=None):
+    return Demand("share of", limit, peer, aim)
+
+
+def times(peer, limit, aim=None):
+    return Demand("times", limit, peer, aim)
+
+
+def hot(what, call, threads, demands, how="static"):
+    return Row(what, f"{how}/{call}/{threads}/ours", "ns", demands)
+
+
+def cpp(call, threads, limit, aim=None):
+    return times(f"static/{call}/{threads}/{CPP}", limit, aim)
 
 
 def hot_rows():
+    fetch_add = "static/counter/1/fetch_add"
+    yield hot("**`Counter::Increment()`**, 1 thread", "counter", 1, [share_of(fetch_add, 0.26, 0.15), cpp("counter", 1, 9, 10)])
+    whole = "counter by whole"
+    yield hot("**`Increment(x)`**, varying whole x", whole, 1, [share_of(fetch_add, 0.33, 0.15), cpp(whole, 1, 7.5, 10)])
+    yield hot("`Increment(x)`, a varying double", "counter by double", 1, [cpp("counter by double", 1, 3.5)])
     yield hot(
-        "counter", "**`Counter::Increment()`**", "counter", demands=[("share of", 0.25, FETCH, 0.15), ("times", 9, CPP, 10)]
+        "**`Increment()`**, 2 threads, one counter", "counter", 2, [cpp("counter", 2, 60), share_of("static/counter/1/ours", 1.15)]
     )
+    yield hot("`Increment()`, shared library", "counter", 1, [share_of("shared/counter/1/fetch_add", 0.5)], "shared")
+    for bounds in (11, 20):
+        call = f"histogram/{bounds}"
+        yield hot(f"**`Histogram::Observe`**, {bounds} bounds, 1 thread", call, 1, [cpp(call, 1, 3.7, 7)])
+        yield hot(f"the same, 2 threads, one histogram", call, 2, [cpp(call, 2, 35, 50)])
+    yield hot("**`Gauge::Set`**, 1 thread", "gauge", 1, [cpp("gauge", 1, 4, 7)])
+    yield hot("`Gauge::Set`, 2 threads, one gauge", "gauge", 2, [cpp("gauge", 2, 4)])
+    yield hot("**stream, `Add`** by handle", "stream", 1, [at_most(8)])
+    yield hot("stream, (group, name) at each call", "stream by names", 1, [at_most(25), times(f"static/child/1/{CPP}", 3)])
+    yield hot("child of a label set, looked up at each call", "child", 1, [cpp("child", 1, 3)])
+    yield hot("event with three metadata entries", "event", 1, [at_most(250)])
+    for call in ("counter", "gauge", "histogram/11", "stream", "stream by names", "child", "event"):
+        yield hot(f"disabled: {call}", call, 1, [share_of(f"static/{call}/1/ours", 1.15, 1.0)], "disabled")
+
+
+def python_rows():
+    for what, call, bare in (
+        ("**`Counter.inc()`**", "inc", "call"),
+        ("**`Gauge.set(x)`**", "set", "call with"),
+        ("**`Histogram.observe(x)`**", "observe", "call with"),
+    ):
+        peer = f"python/{call}/prometheus_client"
+        demands = [share_of(f"python/bare/{bare}", 2.05, 2.0), times(peer, 8), times(f"{peer} multiprocess", 20)]
+        yield Row(f"Python {what}", f"python/{call}/ours", "ns", demands)
+    yield Row("Python `labels('a').inc()`", "python/labels/ours", "ns", [times("python/labels/prometheus_client", 5)])
+    for call in ("add_value", "put_metric", "emit"):
+        yield Row(f"Python `{call}`", f"python/{call}/ours", "ns", [at_most({"add_value": 250}.get(call, 600))])
+
+
+def agent_rows():
     yield Row(
-        "counter by",
-        "**`Counter::Increment(x)`**, varying whole x",
-        "static/counter by whole/1/ours",
+        "**collect, merge, render**: 100,000 series of 4 processes, per line",
+        "render/100000/4/ours",
         "ns",
-        [
-            Demand("share of", 0.3, "static/counter/1/fetch_add", 0.15),
-            Demand("times", 8, "static/counter by whole/1/prometheus-cpp", 10),
-        ],
+        [at_most(60), times(f"render/100000/4/{CPP}", 15)],
     )
-    yield hot("counter by double", "`Counter::Increment(x)`, x a double", "counter by double", demands=[("times", 3.5, CPP, None)])
+    yield Row("the same, allocations of a collection in which all values changed", "allocations/100000/4/ours", "", [at_most(100)])
+    yield Row("**agent's processor time for a push** of 100,000 series, per line", "push/processor", "ns", [at_most(120, 80)])
+    yield Row("the same push by the clock", "push/ours", "ms", [share_of("push/curl", 1.2)])
+    scrape = Row("**scrape** of 100,000 series", "scrape/ours", "series/s", [times("scrape/gateway", 10)])
+    scrape.more_is_better = True
+    yield scrape
+    yield Row("**agent of an idle job**, 100 series every 10 s, RssAnon", "idle/memory", "MiB", [at_most(6)])
+    yield Row("the same, of one processor", "idle/processor", "%", [at_most(0.1)])
+    yield Row("agent of 100,000 series that pushes, RssAnon", "memory/large", "MiB", [at_most(64)])
+    yield Row("pipe of `emit`", "pipe/rate", "lines/s", [at_least(300_000)])
+    yield Row("the same, lines lost", "pipe/lost", "", [at_most(0)])
+    yield Row("growth with series, 1,000 to 1,000,000: exponent", "exponent/series", "", [at_most(1.1)])
+    yield Row("growth with processes, 1 to 100, of 100,000 series: exponent", "exponent/processes", "", [at_most(0.2)])
+    yield Row("after 10,000 ended processes, a collection", "ended/10000/ours", "us", [share_of("ended/10/ours", 1.2)])
+    yield Row("start of a worker: `Init` and 100 instruments", "start/ours", "ms", [at_most(2)])
+
+
+def demo_rows():
+    yield Row("**the demo job with metrics against without**, processor time", "demo/overhead", "%", [])
+    yield Row("the same, upper end of the mean's 95 % interval", "demo/upper", "%", [at_most(2)])
+
+
+# Each with the measurements it needs.
+SUITES = {"hot": hot_rows, "python": python_rows, "agent": agent_rows, "demo": demo_rows}

@@ -23,7 +23,6 @@ class Demand:
 class Row:
     """A line of the table. `ours` and peers name measurements."""
 
-    name: str
     what: str
     ours: str
     unit: str

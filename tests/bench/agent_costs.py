@@ -18,7 +18,7 @@ PUSHES = 6
 WINDOWS, WINDOW_SECONDS = 3, 6
 SCRAPES = 7
 IDLE_SECONDS = 20
-PIPE_LINES = 900_000
+PIPE_LINES = 4_500_000
 
 
 class _Keeper(http.server.ThreadingHTTPServer):

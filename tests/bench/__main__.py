@@ -103,6 +103,9 @@ def main():
     if not wanted:
         sys.exit(f"bench: no row has \"{options.filter}\" in its name, and no suite is called so ({', '.join(rows.SUITES)})")
     results = measure(wanted)
+    missing = sorted({name for row in wanted for name in row.names()} - results.keys())
+    if missing:
+        sys.exit(f"bench: nothing measured {', '.join(missing)}")
     text = "\n".join(bench_table.lines(wanted, results))
     print(f"{conditions()}\n\n{text}")
     missed = [row.what for row in wanted if not all(verdict.holds for verdict in bench_table.judge(row, results))]

@@ -7,14 +7,15 @@ import tempfile
 
 ROUNDS = 4
 REPETITIONS = 5
-SECONDS = 0.02
+SECONDS = 0.01
+SECONDS_OF_TWO = 0.05  # threads do not start at the same instant, and a part of it is each alone
 
 
-def run(program, pattern="", **environment):
+def run(program, pattern, seconds=SECONDS, **environment):
     """{name: [ns of processor time]} of one run of a Google Benchmark program."""
     with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
-        command = [program, f"--benchmark_filter={pattern or '.'}", f"--benchmark_repetitions={REPETITIONS}", "--benchmark_format=json"]
-        command += [f"--benchmark_min_time={SECONDS}", "--benchmark_enable_random_interleaving=true"]
+        command = [program, f"--benchmark_filter={pattern}", f"--benchmark_repetitions={REPETITIONS}", "--benchmark_format=json"]
+        command += [f"--benchmark_min_time={seconds}", "--benchmark_enable_random_interleaving=true"]
         answer = subprocess.run(
             command, env={**os.environ, "PERSIA_METRICS_DIR": directory, **environment}, check=True, capture_output=True, text=True
         )
@@ -32,9 +33,10 @@ def measure(build):
     results = {}
     for _ in range(ROUNDS):
         for how, found in (
-            ("static", run(static)),
-            ("shared", run(shared, "counter.*/(ours|fetch_add)")),
-            ("disabled", run(static, "ours", PERSIA_METRICS_ENABLED="0")),
+            ("static", run(static, "threads:1$")),
+            ("static", run(static, "threads:2$", SECONDS_OF_TWO)),
+            ("shared", run(shared, "counter/(ours|fetch_add)/threads:1$")),
+            ("disabled", run(static, "ours.*threads:1$", PERSIA_METRICS_ENABLED="0")),
         ):
             for name, values in found.items():
                 what, who, rest = name.split("/", 2)

@@ -37,7 +37,7 @@ def hot_rows():
     yield hot("**`Counter::Increment()`**, 1 thread", "counter", 1, [share_of(fetch_add, 0.26, 0.15), cpp("counter", 1, 9, 10)])
     whole = "counter by whole"
     yield hot("**`Increment(x)`**, varying whole x", whole, 1, [share_of(fetch_add, 0.33, 0.15), cpp(whole, 1, 7.5, 10)])
-    yield hot("`Increment(x)`, a varying double", "counter by double", 1, [cpp("counter by double", 1, 3.5)])
+    yield hot("`Increment(x)`, a varying double", "counter by double", 1, [cpp(whole, 1, 3.5)])
     yield hot(
         "**`Increment()`**, 2 threads, one counter", "counter", 2, [cpp("counter", 2, 60), share_of("static/counter/1/ours", 1.15)]
     )

@@ -88,10 +88,16 @@ std::shared_ptr<const Naming> NamingOf(const AgentOptions& options) {
   return options.mapping;
 }
 
-Agent::Agent(Setup setup, Clock& clock, PushTransport transport)
+PushLanes::Pace PaceOf(const AgentOptions& options) {
+  return {.interval = options.push_interval,
+          .limit = options.push_timeout,
+          .limit_if_away = std::min(options.push_timeout, options.connect_timeout)};
+}
+
+Agent::Agent(Setup setup, Clock& clock, PushRoutes routes)
     : setup_(std::move(setup)),
       clock_(clock),
-      transport_(std::move(transport)),
+      routes_(std::move(routes)),
       self_(AgentIdentity(setup_)),
       log_limiter_(std::make_shared<LogLimiter>()),
       event_log_(
@@ -122,16 +128,9 @@ Agent::Agent(Setup setup, Clock& clock, PushTransport transport)
                         own_.TickSkipped(ticks);
                         pace_log_.Bad("late", "collecting was held up for longer than the push interval; ticks are left out");
                       }}),
-      pusher_({.push = [this](const Snapshot& snapshot) { return Push(snapshot); },
-               .interrupt = transport_.interrupt,
-               .rearm = transport_.rearm,
-               .limit = setup_.options.push_timeout,
-               .limit_if_away = std::min(setup_.options.push_timeout, setup_.options.connect_timeout)}) {
-  options_ = pushing_with_ = scraping_with_ = collecting_with_;
-  gateway_name_ = pushing_to_ = transport_.name;
-  if (!transport_.name.empty()) {
-    own_.AddGateway(transport_.name);
-  }
+      lanes_(own_, PaceOf(setup_.options)) {
+  options_ = scraping_with_ = collecting_with_;
+  lanes_.Use([this] { return routes_.transports; });
 }
 
 Agent::~Agent() {
@@ -168,14 +167,13 @@ std::string Agent::listening_at() const { return server_ == nullptr ? "" : serve
 
 void Agent::Start() {
   SetLogLimiter(log_limiter_);
-  pusher_.Start();
+  lanes_.Start();
   collector_.Start();
 }
 
 Status Agent::Finish() {
   const std::shared_ptr<const Snapshot> last = collector_.Stop();
-  finishing_ = true;
-  const Status arrived = pusher_.Finish(last);
+  const Status arrived = lanes_.Finish(last);
   server_.reset();
   return arrived;
 }
@@ -183,17 +181,6 @@ Status Agent::Finish() {
 void Agent::SetLimits(const AgentOptions& options) {
   segments_.SetLimits(LimitsOf(options), options.max_segment_bytes, options.gauge_ttl,
                       setup_.options.on_instance_end == OnInstanceEnd::kDelete);
-}
-
-Status Agent::EndGroups() {
-  if (!transport_.end_groups) {
-    return Done{};
-  }
-  if (!given_up_) {
-    transport_.rearm();  // the last push may have been cut short
-  }
-  return transport_.end_groups(pusher_.state().last_error.empty() ? setup_.options.push_timeout
-                                                                  : setup_.options.connect_timeout);
 }
 
 std::shared_ptr<const Snapshot> Agent::Collect() {
@@ -323,47 +310,12 @@ void Agent::WatchWorkers() {
 void Agent::OnTick(const std::shared_ptr<const Snapshot>& snapshot) {
   history_.Add(snapshot, clock_.Now());
   if (std::exchange(push_next_tick_, false)) {
-    return pusher_.Insist(snapshot);
+    return lanes_.Insist(snapshot);
   }
-  // Busy: whether the gateway is slow or away is known, and said, when the push under way has ended.
-  if (!pusher_.Offer(snapshot)) {
+  // Busy: whether a gateway is slow or away is known, and said, when the push under way has ended.
+  if (!lanes_.Offer(snapshot)) {
     own_.TickSkipped();
   }
-}
-
-Status Agent::Push(const Snapshot& snapshot) {
-  TakeOverForPushing();
-  if (pushing_to_.empty()) {
-    return Done{};
-  }
-  const Status status = transport_.push(snapshot);
-  const PushReport report = transport_.report();
-  own_.PushDone(pushing_to_, ToString(report.result), report.duration.count(), report.bytes);
-  if (report.result == PushResult::kDeferred) {
-    return status;  // the sink has said so
-  }
-  own_.SetQuarantinedSeries("gateway", report.quarantined_series);
-  own_.SetDroppedSeries("push_bytes", report.dropped_series);
-  own_.SetGroups(report.ledger_groups);
-  own_.GroupsDeleted(report.groups_deleted);
-  own_.SetIdentityConflicts(report.identity_conflicts);
-  if (finishing_) {
-    return status;  // whoever waits for the end says how it went
-  }
-  if (report.result == PushResult::kInterrupted && CurrentOptions() != pushing_with_) {
-    return status;  // cut short for another gateway
-  }
-  if (!status.ok()) {
-    gateway_log_.Bad(ToString(report.result), "cannot push to " + status.error());
-    return status;
-  }
-  gateway_log_.Good("pushing to " + pushing_to_);
-  if (report.duration > pushing_with_->push_interval) {
-    slow_log_.Bad("slow", "pushes to " + pushing_to_ + " take longer than the push interval; ticks are left out");
-  } else {
-    slow_log_.Recovered("pushes take less than the push interval again");
-  }
-  return status;
 }
 
 }  // namespace persia::agent

@@ -6,8 +6,8 @@
 //   ...
 //   agent.Finish();                      // one last collection and push, within the push time-out
 //
-// Three kinds of threads: the collector's, which alone reads sources; the push thread, so that a gateway that is slow or away
-// never delays collecting; and the web server's, which share the newest collection.
+// Three kinds of threads: the collector's, which alone reads sources; the push threads, one for each gateway, so that one that
+// is slow or away delays neither collecting nor the others; and the web server's, which share the newest collection.
 // Thread safety: Interrupt: any thread; the rest: the thread that made it.
 #pragma once
 
@@ -30,7 +30,7 @@
 #include "app/job_session.h"
 #include "app/log.h"
 #include "app/options.h"
-#include "app/pusher.h"
+#include "app/push_lanes.h"
 #include "app/web_access.h"
 #include "format/text_format.h"
 #include "history/history.h"
@@ -38,7 +38,6 @@
 #include "model/combine.h"
 #include "net/http_server.h"
 #include "pages/look_api.h"
-#include "sink/push_gateway.h"
 #include "source/exec_metrics.h"
 #include "source/own_metrics.h"
 #include "source/segment_source.h"
@@ -47,22 +46,22 @@
 
 namespace persia::agent {
 
-// What carries snapshots to a gateway: a PushGateway, or what a test puts in its place.
-struct PushTransport {
-  std::string name;  // "host:port"; empty: nothing is pushed
-  std::function<Status(const Snapshot&)> push;
-  std::function<PushReport()> report;  // of the last push
-  std::function<void()> interrupt;
-  std::function<void()> rearm;
-  // Leads the next push where these settings say, and gives the name of that place, as above. In the push thread; may be none.
-  std::function<std::string(const AgentOptions&)> reconfigure{};
-  // Ends the push under way since the gateway is about to change; from any thread.
-  std::function<void()> cut_short{};
-  // Ends all groups of the job; null if that cannot be.
-  std::function<Status(std::chrono::milliseconds limit)> end_groups{};
+// Where the agent pushes, and how that changes.
+struct PushRoutes {
+  std::vector<PushTransport> transports{};  // at the start, one for each gateway; none: nothing is pushed
+  // Whether these settings lead elsewhere, or otherwise, than those before; null: never. This and the next are called by one
+  // thread at a time.
+  std::function<bool(const AgentOptions&)> changes{};
+  // Gives the transports for these settings. No push is under way when it is called.
+  std::function<std::vector<PushTransport>(const AgentOptions&)> take{};
+  // What the gateways refused is tried again with the next push; may be null.
+  std::function<void()> retry_refused{};
   // The value of the label `agent` by which all series are told from another agent's; empty, or null: none.
   std::function<std::string()> agent_label{};
 };
+
+// How long pushes may take by these settings.
+PushLanes::Pace PaceOf(const AgentOptions& options);
 
 // How metrics are named by these settings. Never null.
 std::shared_ptr<const Naming> NamingOf(const AgentOptions& options);
@@ -91,7 +90,7 @@ class Agent {
     std::function<std::vector<std::string>()> reload{};
   };
 
-  Agent(Setup setup, Clock& clock, PushTransport transport);
+  Agent(Setup setup, Clock& clock, PushRoutes routes);
   ~Agent();
 
   Status Listen();
@@ -102,12 +101,9 @@ class Agent {
   // An error says why the last values did not arrive. REQUIRES: started.
   Status Finish();
   // Ends the job's groups on the gateway. REQUIRES: Finish is over.
-  Status EndGroups();
+  Status EndGroups() { return lanes_.EndGroups(); }
   // Nobody wants to wait for the gateway any longer.
-  void Interrupt() {
-    given_up_ = true;
-    pusher_.Interrupt();
-  }
+  void Interrupt() { lanes_.Interrupt(); }
   // Goes on with other settings: those that have a `take_over` in settings.cc. Each thread takes them over before what it does
   // next, and a tick comes at once. REQUIRES: started. Any thread.
   void Reconfigure(const AgentOptions& fresh);
@@ -130,10 +126,8 @@ class Agent {
   std::shared_ptr<const AgentOptions> CurrentOptions();
   void SetLimits(const AgentOptions& options);
   void TakeOverForCollecting();
-  void TakeOverForPushing();
   void TakeOverForScraping();
   ServerResponse ReloadByHttp();
-  Status Push(const Snapshot& snapshot);
   void OnTick(const std::shared_ptr<const Snapshot>& snapshot);
   std::shared_ptr<const std::string> Exposition();
   AgentStatus CurrentStatus();
@@ -142,7 +136,7 @@ class Agent {
 
   const Setup setup_;
   Clock& clock_;
-  const PushTransport transport_;
+  const PushRoutes routes_;
   const Identity self_;
 
   const std::shared_ptr<LogLimiter> log_limiter_;
@@ -175,17 +169,9 @@ class Agent {
   StateLog directory_log_{"directory.gone"};
   StateLog pace_log_{"collect.late"};
 
-  // The push thread's.
-  std::shared_ptr<const AgentOptions> pushing_with_;
-  std::string pushing_to_;
-  StateLog gateway_log_{"push"};
-  StateLog slow_log_{"push.slow"};
-  std::atomic<bool> finishing_ = false;
-  std::atomic<bool> given_up_ = false;
-
+  std::mutex reconfiguring_;  // one at a time
   std::mutex options_mutex_;
   std::shared_ptr<const AgentOptions> options_;  // guarded by options_mutex_
-  std::string gateway_name_;                     // guarded by options_mutex_
 
   std::mutex scrape_mutex_;  // guards what follows
   SelfProcess process_;
@@ -201,7 +187,7 @@ class Agent {
   Seen seen_;
 
   Collector collector_;
-  Pusher pusher_;
+  PushLanes lanes_;
   std::unique_ptr<WebAccess> web_access_;  // null: everybody may read the pages
   std::unique_ptr<HttpServer> server_;     // last: its threads use the rest
 };

@@ -54,7 +54,7 @@ std::shared_ptr<const std::string> Agent::Exposition() {
   TakeOverForScraping();
   const auto process = process_.Collect();
   auto all = scrape_combiner_.Combine({snapshot, process.ok() ? scrape_labels_.AddTo(process.value()) : nullptr});
-  if (const std::string id = transport_.agent_label ? transport_.agent_label() : ""; !id.empty() && !agent_label_) {
+  if (const std::string id = routes_.agent_label ? routes_.agent_label() : ""; !id.empty() && !agent_label_) {
     agent_label_.emplace(Labels{{"agent", id}});
   }
   if (agent_label_) {
@@ -70,28 +70,24 @@ std::shared_ptr<const std::string> Agent::Exposition() {
 }
 
 AgentStatus Agent::CurrentStatus() {
-  const Pusher::State state = pusher_.state();
   AgentStatus status;
   status.version = setup_.version;
   status.job = setup_.options.job_name;
   status.run_id = setup_.run_id;
   status.directory = setup_.directory;
   status.push_interval = CurrentOptions()->push_interval;
-  status.pushes = state.pushes;
-  status.pushes_failed = state.failed;
-  status.last_success = state.last_success;
-  status.since_success =
-      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - state.last_success_steady);
-  status.last_error = state.last_error;
+  status.pushes = CurrentOptions()->Pushes();
   status.history = history_.stats();
-  {
-    const std::lock_guard lock(options_mutex_);
-    status.gateway = gateway_name_;
-  }
-  if (status.gateway.empty()) {
-    status.gateway = "off";
-    status.pushes = status.pushes_failed = 0;
-    status.last_success.reset();
+  const auto now = std::chrono::steady_clock::now();
+  for (PushLanes::Lane& lane : lanes_.lanes()) {
+    status.gateways.push_back(
+        {.address = std::move(lane.name),
+         .groups = lane.groups,
+         .pushes = lane.state.pushes,
+         .pushes_failed = lane.state.failed,
+         .last_success = lane.state.last_success,
+         .since_success = std::chrono::duration_cast<std::chrono::milliseconds>(now - lane.state.last_success_steady),
+         .last_error = std::move(lane.state.last_error)});
   }
   const std::lock_guard lock(seen_mutex_);
   status.workers = seen_.segments.live;

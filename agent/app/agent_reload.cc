@@ -7,21 +7,18 @@
 namespace persia::agent {
 
 void Agent::Reconfigure(const AgentOptions& fresh) {
-  const auto options = std::make_shared<const AgentOptions>(fresh);
-  const auto former = CurrentOptions();
-  const bool other_gateway = former->gateway_address != fresh.gateway_address ||
-                             !(former->gateway_access == fresh.gateway_access) ||
-                             former->connect_timeout != fresh.connect_timeout || former->push_timeout != fresh.push_timeout;
+  const std::lock_guard one(reconfiguring_);
+  lanes_.SetPace(PaceOf(fresh));
+  // Gateways first: the collection that follows goes to where these settings say.
+  if (routes_.changes && routes_.changes(fresh)) {
+    lanes_.Use([&] { return routes_.take(fresh); });
+  } else if (routes_.retry_refused) {
+    routes_.retry_refused();
+  }
   {
     const std::lock_guard lock(options_mutex_);
-    if (other_gateway && transport_.cut_short) {
-      // What is under way goes to where nobody wants it any more. Before the new settings are there to be taken over: it must
-      // not be the new gateway that is cut short.
-      transport_.cut_short();
-    }
-    options_ = options;
+    options_ = std::make_shared<const AgentOptions>(fresh);
   }
-  pusher_.SetLimits(fresh.push_timeout, std::min(fresh.push_timeout, fresh.connect_timeout));
   collector_.SetInterval(fresh.push_interval);
 }
 
@@ -47,23 +44,6 @@ void Agent::TakeOverForCollecting() {
   segments_.SetNaming(NamingOf(*options));
   collecting_with_ = std::move(options);
   push_next_tick_ = true;
-}
-
-// In the push thread, before it pushes.
-void Agent::TakeOverForPushing() {
-  auto options = CurrentOptions();
-  if (options == pushing_with_) {
-    return;
-  }
-  if (transport_.reconfigure) {
-    pushing_to_ = transport_.reconfigure(*options);
-    if (!pushing_to_.empty()) {
-      own_.AddGateway(pushing_to_);
-    }
-    const std::lock_guard lock(options_mutex_);
-    gateway_name_ = pushing_to_;
-  }
-  pushing_with_ = std::move(options);
 }
 
 // Under scrape_mutex_.

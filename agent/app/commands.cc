@@ -13,7 +13,7 @@
 #include "app/agent.h"
 #include "app/clock.h"
 #include "app/exec_command.h"
-#include "app/gateway_link.h"
+#include "app/gateway_routes.h"
 #include "app/inlet.h"
 #include "app/ip_address.h"
 #include "app/job_session.h"
@@ -22,6 +22,7 @@
 #include "app/signals.h"
 #include "app/text.h"
 #include "app/version.h"
+#include "net/gateway_list.h"
 
 namespace persia::agent {
 namespace {
@@ -30,7 +31,7 @@ namespace {
 struct Works {
   SystemClock clock;
   std::unique_ptr<GroupLedger> ledger;
-  std::unique_ptr<GatewayLink> gateway;
+  std::unique_ptr<GatewayRoutes> gateways;
   std::unique_ptr<EmitInlet> inlet;
   std::unique_ptr<Reloader> reloader;  // before the agent, whose pages call it
   std::unique_ptr<Agent> agent;
@@ -45,12 +46,11 @@ struct IdleWatch {
 const SinkLog kLog{.note = [](std::string_view event, const std::string& message) { LogInfo(event, message); },
                    .warn = [](std::string_view event, const std::string& message) { LogWarning(event, message); }};
 
-std::unique_ptr<PushGateway> MakeGateway(const AgentOptions& options, GroupLedger& ledger) {
-  if (!options.Pushes()) {
-    return nullptr;
-  }
+std::shared_ptr<PushGateway> MakeGateway(const AgentOptions& options, const GatewayPlace& place, GroupLedger& ledger) {
   PushGateway::Options push;
-  push.address = GatewayAddress::Parse(options.gateway_address).value();
+  push.address = place.address;
+  push.name = place.name;
+  push.pins = place.pins;
   push.http.connect_timeout = options.connect_timeout;
   push.http.total_timeout = options.push_timeout;
   push.http.access = options.gateway_access;
@@ -60,13 +60,13 @@ std::unique_ptr<PushGateway> MakeGateway(const AgentOptions& options, GroupLedge
   push.log = kLog;
   push.ledger = &ledger;
   push.end_absent_groups = options.on_instance_end == OnInstanceEnd::kDelete;
-  return std::make_unique<PushGateway>(std::move(push));
+  return std::make_shared<PushGateway>(std::move(push));
 }
 
 std::string OwnAddress(const AgentOptions& options) {
   // Without a gateway: the one by which this host reaches others, whoever they are (an address that documents use).
-  const auto gateway = GatewayAddress::Parse(options.Pushes() ? options.gateway_address : "192.0.2.1:9091");
-  return AddressTowards(gateway.value().host(), gateway.value().port());
+  const auto gateways = ParseGateways(options.Pushes() ? options.gateway_address : "192.0.2.1:9091");
+  return AddressTowards(gateways.value().front().host(), gateways.value().front().port());
 }
 
 std::unique_ptr<GroupLedger> OpenLedger(const JobSession& session) {
@@ -85,10 +85,10 @@ std::unique_ptr<Works> SetUpWorks(const AgentOptions& options, const ConfigSourc
   works->inlet = std::move(inlet);
   works->ledger = OpenLedger(session);
   GroupLedger* const ledger = works->ledger.get();
-  works->gateway =
-      std::make_unique<GatewayLink>(options, [ledger](const AgentOptions& now) { return MakeGateway(now, *ledger); });
-  PushTransport transport = works->gateway->Transport();
-  transport.agent_label = [ledger] { return ledger->stands_aside() ? ledger->agent_id() : ""; };
+  works->gateways = std::make_unique<GatewayRoutes>(
+      options, [ledger](const AgentOptions& now, const GatewayPlace& place) { return MakeGateway(now, place, *ledger); });
+  PushRoutes routes = works->gateways->Routes();
+  routes.agent_label = [ledger] { return ledger->stands_aside() ? ledger->agent_id() : ""; };
   Agent::Setup setup;
   setup.options = options;
   setup.version = kVersion;
@@ -104,7 +104,7 @@ std::unique_ptr<Works> SetUpWorks(const AgentOptions& options, const ConfigSourc
   setup.exec = exec;
   setup.inlet = works->inlet.get();
   setup.reload = [reloading = works.get()] { return reloading->reloader->Reload(); };
-  works->agent = std::make_unique<Agent>(std::move(setup), works->clock, std::move(transport));
+  works->agent = std::make_unique<Agent>(std::move(setup), works->clock, std::move(routes));
   works->reloader = std::make_unique<Reloader>(
       Reloader::Options{.sources = sources,
                         .current = options,

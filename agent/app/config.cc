@@ -142,14 +142,18 @@ class FileReader {
     }
     const std::string_view wanted = setting.kind == ValueKind::kBoolean  ? "true or false"
                                     : setting.kind == ValueKind::kNumber ? "a number"
+                                    : setting.kind == ValueKind::kTexts  ? "a text, or a list of texts"
                                                                          : "a text";
+    if (setting.kind == ValueKind::kTexts && value.kind == YamlNode::Kind::kSequence) {
+      return ReadTexts(setting, prefix, value);
+    }
     if (value.kind == YamlNode::Kind::kNull) {
       return Fail(key, prefix + "the value is missing; expected " + std::string(wanted));
     }
     if (value.kind != YamlNode::Kind::kScalar) {
       return Fail(value, prefix + "expected " + std::string(wanted) + ", found " + std::string(value.KindName()));
     }
-    if (value.quoted && setting.kind != ValueKind::kText) {
+    if (value.quoted && setting.kind != ValueKind::kText && setting.kind != ValueKind::kTexts) {
       return Fail(value, prefix + "expected " + std::string(wanted) + ", found the text " + Quoted(value.text) +
                              "; leave out the quotes");
     }
@@ -157,6 +161,26 @@ class FileReader {
         setting.kind == ValueKind::kBoolean ? SetBoolean(setting, value.text) : setting.set(value.text, config_.options);
     if (!status.ok()) {
       Fail(value, prefix + status.error());
+    }
+  }
+
+  void ReadTexts(const Setting& setting, const std::string& prefix, const YamlNode& list) {
+    if (list.items.empty()) {
+      return Fail(list, prefix + "the list is empty; expected a text, or a list of texts");
+    }
+    std::string all;
+    for (const auto& item : list.items) {
+      if (item->kind != YamlNode::Kind::kScalar) {
+        return Fail(*item, prefix + "expected a text, found " + std::string(item->KindName()));
+      }
+      AgentOptions scratch;  // what is wrong with this one is said of its line
+      if (const Status status = setting.set(item->text, scratch); !status.ok()) {
+        return Fail(*item, prefix + status.error());
+      }
+      all += (all.empty() ? "" : ",") + item->text;
+    }
+    if (const Status status = setting.set(all, config_.options); !status.ok()) {
+      Fail(list, prefix + status.error());
     }
   }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "app/text.h"
-#include "net/gateway_address.h"
+#include "net/gateway_list.h"
 
 namespace persia::agent {
 namespace {
@@ -99,12 +99,15 @@ std::vector<std::string> CheckGatewayAccess(const AgentOptions& options) {
   refuse(access.cert_file.empty() && !access.key_file.empty(), "gateway_key_file is set, but gateway_cert_file is not");
   const bool has_tls =
       !access.ca_file.empty() || !access.cert_file.empty() || !access.key_file.empty() || !access.server_name.empty();
-  if (const auto address = GatewayAddress::Parse(options.gateway_address);
-      has_tls && address.ok() && address.value().scheme() != "https") {
-    errors.push_back(
-        "gateway_ca_file, gateway_cert_file, gateway_key_file or gateway_server_name is set, but gateway_address " +
-        Quoted(options.gateway_address) + " is one without TLS; give https://" + address.value().HostAndPort() +
-        address.value().path_prefix());
+  const auto gateways = ParseGateways(options.gateway_address);
+  for (const GatewayAddress& gateway : gateways.ok() ? gateways.value() : std::vector<GatewayAddress>()) {
+    if (has_tls && gateway.scheme() != "https") {
+      errors.push_back(
+          "gateway_ca_file, gateway_cert_file, gateway_key_file or gateway_server_name is set, but gateway_address " +
+          Quoted(options.gateway_address) + (gateways.value().size() > 1 ? " has one without TLS" : " is one without TLS") +
+          "; give https://" + gateway.HostAndPort() + gateway.path_prefix());
+      break;
+    }
   }
   return errors;
 }

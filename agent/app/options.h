@@ -29,8 +29,8 @@ struct AgentOptions {
   std::string job_name = "default";
   // How often segments are read and pushed.
   std::chrono::milliseconds push_interval{10'000};
-  // The PushGateway: host:port, or a URL with scheme and path prefix.
-  // "off": nothing is pushed.
+  // The PushGateway: host:port, or a URL with scheme and path prefix. Several, separated by commas: each group has one of them
+  // for its own. "off": nothing is pushed.
   std::string gateway_address = "metrics_gateway:9091";
   [[nodiscard]] bool Pushes() const { return gateway_address != "off"; }
   // Until a connection to the gateway stands.

@@ -18,7 +18,7 @@ void Pusher::Start() { thread_ = std::thread(&Pusher::Loop, this); }
 
 bool Pusher::Offer(std::shared_ptr<const Snapshot> snapshot) {
   const std::lock_guard lock(mutex_);
-  if (busy_ || waiting_ != nullptr || finishing_) {
+  if (busy_ || waiting_ != nullptr || held_ || finishing_) {
     return false;
   }
   waiting_ = std::move(snapshot);
@@ -28,10 +28,22 @@ bool Pusher::Offer(std::shared_ptr<const Snapshot> snapshot) {
 
 void Pusher::Insist(std::shared_ptr<const Snapshot> snapshot) {
   const std::lock_guard lock(mutex_);
-  if (!finishing_) {
+  if (!held_ && !finishing_) {
     waiting_ = std::move(snapshot);
     wake_.notify_one();
   }
+}
+
+void Pusher::Hold() {
+  std::unique_lock lock(mutex_);
+  held_ = true;
+  waiting_ = nullptr;
+  idle_.wait(lock, [&] { return !busy_; });
+}
+
+void Pusher::Release() {
+  const std::lock_guard lock(mutex_);
+  held_ = false;
 }
 
 void Pusher::SetLimits(std::chrono::milliseconds limit, std::chrono::milliseconds limit_if_away) {

@@ -7,7 +7,7 @@
 //   pusher.Offer(snapshot);                  // false: busy
 //   pusher.Finish(last);                     // pushes it, and ends
 //
-// Thread safety: Offer, Interrupt, state: any thread. Start and Finish: one thread.
+// Thread safety: Offer, Insist, Interrupt, state: any thread. Start, Hold, Release and Finish: one at a time.
 #pragma once
 
 #include <chrono>
@@ -59,6 +59,10 @@ class Pusher {
   void Insist(std::shared_ptr<const Snapshot> snapshot);
   // Pushes the last snapshot and ends the thread. REQUIRES: started.
   Status Finish(std::shared_ptr<const Snapshot> last);
+  // Drops what waits and takes nothing more until Release; returns once nothing is under way. Whoever wants that soon
+  // interrupts the push first. REQUIRES: Finish has not been called.
+  void Hold();
+  void Release();
   // Ends a push under way, and the last one too: nobody wants to wait any longer.
   void Interrupt();
   [[nodiscard]] State state();
@@ -76,6 +80,7 @@ class Pusher {
   std::condition_variable idle_;
   std::shared_ptr<const Snapshot> waiting_;
   bool busy_ = false;
+  bool held_ = false;       // between Hold and Release
   bool finishing_ = false;  // Finish was called
   bool ended_ = false;      // what is waiting is the last one
   bool given_up_ = false;

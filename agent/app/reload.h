@@ -6,7 +6,7 @@
 //
 // Settings that are refused are refused as a whole: those in use stay. What may change is what has a `take_over` in the table
 // of settings.cc; what differs and has none is named in one warning. Whoever adds a setting that may change gives it a
-// `take_over`, and sets what depends on it in Agent::TakeOverForCollecting or in GatewayLink. Thread safety: any thread.
+// `take_over`, and sets what depends on it in Agent::TakeOverForCollecting or in GatewayRoutes. Thread safety: any thread.
 #pragma once
 
 #include <functional>

@@ -10,7 +10,7 @@
 #include "app/nearest.h"
 #include "app/text.h"
 #include "lib/src/job_directory.h"
-#include "net/gateway_address.h"
+#include "net/gateway_list.h"
 
 namespace persia::agent {
 namespace {
@@ -130,8 +130,8 @@ Status SetPushTimeout(std::string_view text, AgentOptions& options) {
 }
 
 Status SetGatewayAddress(std::string_view text, AgentOptions& options) {
-  if (const auto address = GatewayAddress::Parse(text); text != "off" && !address.ok()) {
-    return Error{OneLine(address.error())};  // it repeats the text, which may have lines of its own
+  if (const auto gateways = ParseGateways(text); text != "off" && !gateways.ok()) {
+    return Error{OneLine(gateways.error())};  // it repeats the text, which may have lines of its own
   }
   options.gateway_address = text;
   return Done{};

@@ -11,8 +11,9 @@
 
 namespace persia::agent {
 
-// How a value is written in YAML. A quoted "true" is a text, not a boolean.
-enum class ValueKind : uint8_t { kBoolean, kNumber, kText, kLabels };
+// How a value is written in YAML. A quoted "true" is a text, not a boolean. Of kTexts there may be a list, which is set as one
+// text with commas.
+enum class ValueKind : uint8_t { kBoolean, kNumber, kText, kTexts, kLabels };
 
 struct Setting {
   std::string_view key;    // in the file; empty: not in the file

@@ -134,6 +134,54 @@ Json LabelsJson(const Identity& identity, const SeriesLayout& series) {
   return labels;
 }
 
+// As if they were one: what is late or wrong with any is.
+GatewayStatus AllGateways(const AgentStatus& status) {
+  GatewayStatus all;
+  bool none_arrived = false;
+  for (const GatewayStatus& one : status.gateways) {
+    all.address += (all.address.empty() ? "" : ", ") + one.address;
+    all.groups += one.groups;
+    all.pushes += one.pushes;
+    all.pushes_failed += one.pushes_failed;
+    if (all.last_error.empty()) {
+      all.last_error = one.last_error;
+    }
+    if (status.gateways.size() > 1 && one.groups == 0) {
+      continue;  // nothing is to arrive there
+    }
+    none_arrived = none_arrived || !one.last_success;
+    if (!all.last_success || (one.last_success && one.since_success > all.since_success)) {
+      all.last_success = one.last_success;
+      all.since_success = one.since_success;
+    }
+  }
+  if (none_arrived) {
+    all.last_success.reset();
+  }
+  if (all.address.empty()) {
+    all.address = status.pushes ? "unknown" : "off";
+  }
+  return all;
+}
+
+Json GatewayJson(const GatewayStatus& gateway) {
+  return {{"address", gateway.address},
+          {"groups", gateway.groups},
+          {"pushes", gateway.pushes},
+          {"failed", gateway.pushes_failed},
+          {"last_success_ms", gateway.last_success ? Json(UnixMs(*gateway.last_success)) : Json()},
+          {"last_success_age_seconds", gateway.last_success ? Json(Seconds(gateway.since_success)) : Json()},
+          {"last_error", gateway.last_error}};
+}
+
+Json GatewaysJson(const AgentStatus& status) {
+  Json gateways = Json::array();
+  for (const GatewayStatus& gateway : status.gateways) {
+    gateways.push_back(GatewayJson(gateway));
+  }
+  return gateways;
+}
+
 }  // namespace
 
 JsonAnswer AnswerStatus(const AgentStatus& status, const Snapshot* newest, system_clock::time_point now) {
@@ -145,13 +193,8 @@ JsonAnswer AnswerStatus(const AgentStatus& status, const Snapshot* newest, syste
        {"directory", status.directory},
        {"now_ms", UnixMs(now)},
        {"push_interval_seconds", Seconds(status.push_interval)},
-       {"gateway",
-        {{"address", status.gateway},
-         {"pushes", status.pushes},
-         {"failed", status.pushes_failed},
-         {"last_success_ms", status.last_success ? Json(UnixMs(*status.last_success)) : Json()},
-         {"last_success_age_seconds", status.last_success ? Json(Seconds(status.since_success)) : Json()},
-         {"last_error", status.last_error}}},
+       {"gateway", GatewayJson(AllGateways(status))},
+       {"gateways", GatewaysJson(status)},
        {"series", status.series},
        {"segments", {{"live", status.workers}, {"ended", status.workers_ended}, {"refused", status.segments_refused}}},
        {"history",

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <vector>
 
 #include "history/history.h"
 #include "model/snapshot.h"
@@ -20,6 +21,17 @@ namespace persia::agent {
 // Role, instance, process, as the labels have them.
 using WorkerPlace = std::tuple<std::string, std::string, std::string>;
 
+// How pushing to one gateway goes.
+struct GatewayStatus {
+  std::string address;
+  size_t groups = 0;  // of the last push
+  uint64_t pushes = 0;
+  uint64_t pushes_failed = 0;
+  std::optional<std::chrono::system_clock::time_point> last_success{};
+  std::chrono::milliseconds since_success{0};  // not the difference to the wall clock, which may be set meanwhile
+  std::string last_error{};                    // empty: the last push went well
+};
+
 // What the agent knows of itself.
 struct AgentStatus {
   std::string version;
@@ -27,12 +39,8 @@ struct AgentStatus {
   std::string run_id;
   std::string directory;
   std::chrono::milliseconds push_interval{0};
-  std::string gateway;
-  uint64_t pushes = 0;
-  uint64_t pushes_failed = 0;
-  std::optional<std::chrono::system_clock::time_point> last_success;
-  std::chrono::milliseconds since_success{0};  // not the difference to the wall clock, which may be set meanwhile
-  std::string last_error;                      // empty: the last push went well
+  bool pushes = true;                   // false: the agent is scraped
+  std::vector<GatewayStatus> gateways;  // may be empty as long as nobody knows their addresses
   size_t workers = 0;
   size_t workers_ended = 0;
   size_t segments_refused = 0;

@@ -5,28 +5,22 @@
 #include <utility>
 
 #include "format/grouping_key.h"
+#include "sink/group_pins.h"
 
 namespace persia::agent {
 namespace {
 
 using std::chrono::milliseconds;
 
-// Who it is, wherever it runs: its address, and the label of an agent that stands aside, tell the same process apart.
-Identity Whoever(Identity identity) {
-  std::erase_if(identity.labels, [](const auto& label) { return label.first == "ip_addr" || label.first == "agent"; });
-  return identity;
-}
-
 }  // namespace
 
-size_t GroupEndings::EndLeft(const std::set<Identity>& present, const std::set<Identity>& arrived, milliseconds limit) {
-  std::set<std::string> jobs;
+size_t GroupEndings::EndLeft(const std::set<std::string>& jobs, const std::set<Identity>& present,
+                             const std::set<Identity>& arrived, milliseconds limit) {
   std::set<Identity> here;
-  for (const Identity& identity : present) jobs.insert(identity.job);
   for (const Identity& identity : arrived) here.insert(Whoever(identity));
   std::vector<Group> left;
   for (const Group& group : options_.ledger->groups()) {
-    if (!jobs.contains(group.identity.job)) continue;
+    if (!jobs.contains(group.identity.job) || !options_.takes(group.identity)) continue;
     const bool elsewhere = group.gateway != options_.gateway;
     // What has not arrived at the present gateway has its last values at the former one.
     if (present.contains(group.identity) && !(elsewhere && arrived.contains(group.identity))) continue;
@@ -43,14 +37,16 @@ size_t GroupEndings::EndLeft(const std::set<Identity>& present, const std::set<I
 Status GroupEndings::EndAll(const std::string& job, milliseconds limit, size_t& ended) {
   troubles_.clear();  // there is no later time
   silent_.clear();
-  std::vector<Group> groups;
-  for (const Group& group : options_.ledger->groups()) {
-    if (group.identity.job == job) groups.push_back(group);
-  }
+  const auto left = [&] {
+    std::vector<Group> groups;
+    for (const Group& group : options_.ledger->groups()) {
+      if (group.identity.job == job && options_.takes(group.identity)) groups.push_back(group);
+    }
+    return groups;
+  };
   std::string error;
-  ended = End(groups, limit, error);
-  const auto still = std::count_if(options_.ledger->groups().begin(), options_.ledger->groups().end(),
-                                   [&](const Group& group) { return group.identity.job == job; });
+  ended = End(left(), limit, error);
+  const size_t still = left().size();
   if (still == 0) return Done{};
   return Error{std::to_string(still) + " groups of the job are still on the gateway: " + error};
 }

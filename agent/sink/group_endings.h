@@ -32,6 +32,8 @@ class GroupEndings {
     GroupLedger* ledger = nullptr;
     std::string gateway;     // the base URL of the configured one
     bool end_absent = true;  // groups of identities that left; others end whatever this says
+    // Whether a group is this gateway's to look after, on whichever gateway it is: of several gateways one is its own.
+    std::function<bool(const Identity&)> takes;
     std::function<Attempt(const std::string& url, std::chrono::milliseconds timeout)> send_delete;
     // Who owns the groups of a job on a gateway; none if it does not say.
     std::function<Attempt(const std::string& gateway, const std::string& job, std::chrono::milliseconds timeout,
@@ -46,9 +48,10 @@ class GroupEndings {
 
   explicit GroupEndings(Options options) : options_(std::move(options)), present_hash_(GatewayHash(options_.gateway)) {}
 
-  // After a push in which each of `present`, a snapshot's identities, has `arrived` or was refused: ends what is left of the
-  // same jobs, for at most `limit`. Returns how many groups.
-  size_t EndLeft(const std::set<Identity>& present, const std::set<Identity>& arrived, std::chrono::milliseconds limit);
+  // After a push in which each of `present`, a snapshot's identities, has `arrived` or was refused: ends what is left of these
+  // jobs, for at most `limit`. Returns how many groups.
+  size_t EndLeft(const std::set<std::string>& jobs, const std::set<Identity>& present, const std::set<Identity>& arrived,
+                 std::chrono::milliseconds limit);
   // The job is over: ends all its groups. An error says how many are left, and why.
   Status EndAll(const std::string& job, std::chrono::milliseconds limit, size_t& ended);
 

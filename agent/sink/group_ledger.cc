@@ -76,24 +76,33 @@ bool GroupLedger::Parse(const std::string& payload) {
   return reader.done() && agent_id_.size() == kIdDigits;
 }
 
+std::set<GroupLedger::Group> GroupLedger::groups() const {
+  const std::lock_guard lock(mutex_);
+  return groups_;
+}
+
 void GroupLedger::StandAside() {
+  const std::lock_guard lock(mutex_);
   stands_aside_ = true;
   Save();
 }
 
 void GroupLedger::Add(const std::vector<Group>& groups) {
+  const std::lock_guard lock(mutex_);
   const size_t before = groups_.size();
   groups_.insert(groups.begin(), groups.end());
   if (groups_.size() != before || unsaved_) Save();
 }
 
 void GroupLedger::Remove(const std::vector<Group>& groups) {
+  const std::lock_guard lock(mutex_);
   const size_t before = groups_.size();
   for (const Group& group : groups) groups_.erase(group);
   if (groups_.size() != before || unsaved_) Save();
 }
 
 void GroupLedger::Flush() {
+  const std::lock_guard lock(mutex_);
   // Somebody may have cleared the directory.
   if (unsaved_ || faccessat(options_.directory_fd, options_.name.c_str(), F_OK, 0) != 0) Save();
 }

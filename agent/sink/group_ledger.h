@@ -4,12 +4,13 @@
 // instruction knows all its groups when it starts again. With them the agent's id, made up once, by which agents that claim one
 // identity are told apart, and whether this one stands aside for another.
 //
-// Thread safety: agent_id and stands_aside from any thread; the rest from one thread at a time.
+// Thread safety: all of it, from any thread: the agent's gateways share it, and each has a thread of its own.
 #pragma once
 
 #include <atomic>
 #include <compare>
 #include <cstddef>
+#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
@@ -48,7 +49,8 @@ class GroupLedger {
   [[nodiscard]] bool stands_aside() const { return stands_aside_; }
   void StandAside();
 
-  [[nodiscard]] const std::set<Group>& groups() const { return groups_; }
+  // As they are now.
+  [[nodiscard]] std::set<Group> groups() const;
   // On disk when it returns; if that fails, the log says so, and it is tried again with the next change or Flush.
   void Add(const std::vector<Group>& groups);
   void Remove(const std::vector<Group>& groups);
@@ -57,12 +59,13 @@ class GroupLedger {
 
  private:
   bool Parse(const std::string& payload);
-  void Save();
+  void Save();  // under mutex_
 
   const Options options_;
-  StateFile file_;
-  std::string agent_id_;
+  std::string agent_id_;  // as the constructor found or made it
   std::atomic<bool> stands_aside_ = false;
+  mutable std::mutex mutex_;  // guards what follows
+  StateFile file_;
   std::set<Group> groups_;
   bool unsaved_ = false;
   bool save_failed_ = false;  // and that was said

@@ -44,6 +44,11 @@ Identity WithAgent(Identity identity, const std::string& id) {
   return identity;
 }
 
+PushGateway::Options Named(PushGateway::Options options) {
+  if (options.name.empty()) options.name = options.address.HostAndPort();
+  return options;
+}
+
 }  // namespace
 
 std::string_view ToString(PushResult result) {
@@ -71,7 +76,7 @@ struct PushGateway::Group {
 };
 
 PushGateway::PushGateway(Options options)
-    : options_(std::move(options)),
+    : options_(Named(std::move(options))),
       client_(options_.http),
       sender_({.max_push_bytes = options_.max_push_bytes,
                .quarantine_retry = options_.quarantine_retry,
@@ -86,6 +91,7 @@ PushGateway::PushGateway(Options options)
                              client_.Redact(message);
                              options_.log.warn(event, message);
                            }}}),
+      pins_(options_.pins),
       jitter_(std::random_device()()) {
   if (options_.ledger == nullptr) return;
   const std::string gateway = options_.address.Url();
@@ -97,6 +103,7 @@ PushGateway::PushGateway(Options options)
       .ledger = options_.ledger,
       .gateway = gateway,
       .end_absent = options_.end_absent_groups,
+      .takes = [this](const Identity& identity) { return Takes(identity); },
       .send_delete =
           [this](const std::string& url, milliseconds timeout) {
             return timeout.count() > 0 ? Ask({.method = "DELETE", .url = url, .timeout = timeout, .anonymous = !IsOurs(url)})
@@ -125,7 +132,9 @@ Status PushGateway::Push(const Snapshot& snapshot) {
   SetKeys(snapshot);
   if (watch_) {
     // What this agent has left is nobody's to quarrel about.
-    std::erase_if(arrived_, [&](const Identity& key) { return std::find(keys_.begin(), keys_.end(), key) == keys_.end(); });
+    std::erase_if(arrived_, [&](const Identity& key) {
+      return std::none_of(taken_.begin(), taken_.end(), [&](size_t identity) { return keys_[identity] == key; });
+    });
     watch_->Look(arrived_);
     SetKeys(snapshot);  // it may stand aside now
   }
@@ -133,15 +142,16 @@ Status PushGateway::Push(const Snapshot& snapshot) {
   present_.clear();
   EnterGroups(snapshot);
   if (const auto without = types_.WithoutChanged(snapshot); without && keys_.size() > 1) {
-    for (size_t i = 0; i < keys_.size() && !client_.interrupted(); ++i) {
-      sender_.Push(*without, i, GroupingKeyPath(keys_[i]));  // how it ends is seen by the push that follows
+    for (size_t i = 0; i < taken_.size() && !client_.interrupted(); ++i) {
+      sender_.Push(*without, taken_[i], GroupingKeyPath(keys_[taken_[i]]));  // how it ends is seen by the push that follows
     }
   }
   types_.Take(snapshot);
 
-  const size_t count = keys_.size();
   std::deque<Group> pending;
-  for (size_t i = 0; i < count; ++i) pending.push_back({.identity = (first_group_ + i) % count});
+  for (const size_t identity : taken_) pending.push_back({.identity = identity});
+  const auto first = std::find_if(pending.begin(), pending.end(), [&](const Group& g) { return g.identity >= first_group_; });
+  std::rotate(pending.begin(), first, pending.end());
   std::string first_error;
   milliseconds pause = options_.first_pause;
   do {
@@ -167,7 +177,9 @@ Status PushGateway::Push(const Snapshot& snapshot) {
   CountMissing(snapshot);
   // One that is refused, perhaps for ever, is as present as the others, and keeps none of those that left.
   if (endings_ && report_.result <= PushResult::kRejected) {
-    report_.groups_deleted = endings_->EndLeft(present_, arrived_, options_.ending_limit);
+    std::set<std::string> jobs;  // also of groups that others take: this gateway may have none but those to end
+    for (const Identity& key : keys_) jobs.insert(key.job);
+    report_.groups_deleted = endings_->EndLeft(jobs, present_, arrived_, options_.ending_limit);
   }
   if (options_.ledger != nullptr) report_.ledger_groups = options_.ledger->groups().size();
   if (watch_) report_.identity_conflicts = watch_->conflicts();
@@ -272,6 +284,10 @@ Attempt PushGateway::ReadOwners(const std::string& gateway, const std::string& j
 
 void PushGateway::SetKeys(const Snapshot& snapshot) {
   keys_ = snapshot.layout->identities;
+  taken_.clear();
+  for (size_t i = 0; i < keys_.size(); ++i) {
+    if (Takes(keys_[i])) taken_.push_back(i);
+  }
   if (options_.ledger == nullptr || !options_.ledger->stands_aside()) return;
   for (Identity& key : keys_) key = WithAgent(std::move(key), options_.ledger->agent_id());
 }
@@ -280,8 +296,9 @@ void PushGateway::EnterGroups(const Snapshot& snapshot) {
   GroupLedger* const ledger = options_.ledger;
   if (ledger == nullptr) return;
   const std::string gateway = options_.address.Url();
+  const std::set<GroupLedger::Group> known = ledger->groups();
   std::vector<bool> is_new(keys_.size());
-  for (size_t i = 0; i < keys_.size(); ++i) is_new[i] = !ledger->groups().contains({gateway, keys_[i]});
+  for (const size_t i : taken_) is_new[i] = !known.contains({gateway, keys_[i]});
   if (std::find(is_new.begin(), is_new.end(), true) == is_new.end()) {
     ledger->Flush();
     return;
@@ -318,7 +335,7 @@ void PushGateway::Count(const Attempt& attempt, const std::string& where, std::s
 
 void PushGateway::CountMissing(const Snapshot& snapshot) {
   std::set<std::string> paths;
-  for (size_t i = 0; i < keys_.size(); ++i) {
+  for (const size_t i : taken_) {
     const std::string path = GroupingKeyPath(keys_[i]);
     const GroupSender::Missing missing = sender_.CountMissing(snapshot, i, path);
     report_.quarantined_series += missing.quarantined;
@@ -328,7 +345,15 @@ void PushGateway::CountMissing(const Snapshot& snapshot) {
   sender_.KeepOnly(paths);
 }
 
-bool PushGateway::IsOurs(const std::string& url) const { return url.starts_with(options_.address.Url() + "/metrics"); }
+bool PushGateway::Takes(const Identity& identity) const {
+  return pins_ == nullptr || pins_->Of(identity) == options_.address.Url();
+}
+
+bool PushGateway::IsOurs(const std::string& url) const {
+  const auto is_of = [&url](const std::string& gateway) { return url.starts_with(gateway + "/metrics"); };
+  return is_of(options_.address.Url()) ||
+         (pins_ != nullptr && std::any_of(pins_->gateways().begin(), pins_->gateways().end(), is_of));
+}
 
 bool PushGateway::Pause(milliseconds least, milliseconds most) {
   const milliseconds pause(std::uniform_int_distribution<milliseconds::rep>(least.count(), most.count())(jitter_));

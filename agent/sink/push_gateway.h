@@ -20,12 +20,14 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <random>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "net/gateway_address.h"
@@ -34,6 +36,7 @@
 #include "sink/family_types.h"
 #include "sink/group_endings.h"
 #include "sink/group_ledger.h"
+#include "sink/group_pins.h"
 #include "sink/group_sender.h"
 #include "sink/owner_watch.h"
 #include "sink/push_result.h"
@@ -71,6 +74,8 @@ class PushGateway : public Sink {
 
   struct Options {
     GatewayAddress address;
+    // How it is called in logs and errors, and in metrics; empty: host and port.
+    std::string name{};
     HttpClient::Options http{};
     Gzip gzip = Gzip::kAuto;
     // For all groups and all rounds together; a push interval is a good choice.
@@ -88,6 +93,8 @@ class PushGateway : public Sink {
     std::chrono::milliseconds quarantine_retry = std::chrono::hours(1);
     // What this agent has made, so that it can end it. Without one no group is ever ended, and nobody is told apart.
     GroupLedger* ledger = nullptr;
+    // Of several gateways each takes the groups that are pinned to it, and leaves the others alone. Null: it takes all.
+    std::shared_ptr<const GroupPins> pins{};
     // Whether the group of an identity that left the snapshot is ended.
     bool end_absent_groups = true;
     // How long ending groups may hold up the next push.
@@ -104,8 +111,12 @@ class PushGateway : public Sink {
   Status Push(const Snapshot& snapshot) override;
   // Of the last Push.
   [[nodiscard]] const PushReport& last_report() const { return report_; }
-  // "host:port".
-  [[nodiscard]] std::string name() const { return options_.address.HostAndPort(); }
+  [[nodiscard]] const std::string& name() const { return options_.name; }
+  [[nodiscard]] std::string url() const { return options_.address.Url(); }
+
+  // Other gateways share the groups with this one from now on. What moves to another one is that one's to push, and to end
+  // here. REQUIRES: no push is under way, on none of them.
+  void SetPins(std::shared_ptr<const GroupPins> pins) { pins_ = std::move(pins); }
 
   // The push under way, and each later one, ends soon with an error, until Rearm: so a shutdown need not wait for a gateway
   // that does not answer, and can still push what is left.
@@ -127,7 +138,8 @@ class PushGateway : public Sink {
   Attempt Send(std::string_view method, const std::string& path, const std::string& text, Refusal& refusal);
   // One request of any kind, as it ended.
   Attempt Ask(const HttpRequest& request);
-  // Whether it is of the configured gateway; others, formerly configured, do not get its secrets.
+  [[nodiscard]] bool Takes(const Identity& identity) const;
+  // Whether it is of a configured gateway; others, formerly configured, do not get its secrets.
   [[nodiscard]] bool IsOurs(const std::string& url) const;
   Attempt ReadOwners(const std::string& gateway, const std::string& job, std::chrono::milliseconds timeout, Owners& owners);
   void SetKeys(const Snapshot& snapshot);
@@ -146,7 +158,9 @@ class PushGateway : public Sink {
   GroupSender sender_;
   std::optional<GroupEndings> endings_;  // these two with a ledger only
   std::optional<OwnerWatch> watch_;
+  std::shared_ptr<const GroupPins> pins_;
   std::vector<Identity> keys_;  // the grouping keys of the snapshot's identities
+  std::vector<size_t> taken_;   // of them, those that this gateway takes
   std::set<Identity> present_;  // of them, those that this push has tried so far, as they show a series
   std::set<Identity> arrived_;  // with this push so far, or with the last
   GzipCompressor compressor_;

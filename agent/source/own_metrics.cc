@@ -100,6 +100,17 @@ struct OwnMetrics::Registry {
         .first->second;
   }
 
+  void Idle(const std::string& gateway) {
+    GatewayOf(gateway).consecutive_failures.Set(0);
+    last_success.Remove(&last_success.Add({{"gateway", gateway}}));
+  }
+  void Retire(const std::string& gateway) {
+    Idle(gateway);
+    consecutive_failures.Remove(&GatewayOf(gateway).consecutive_failures);
+    const std::lock_guard lock(mutex);
+    gateways.erase(gateway);
+  }
+
   void ConfigReloaded(bool good) {
     reloads.Add({{"result", good ? "success" : "failure"}}).Increment();
     SetReloaded(good);
@@ -199,6 +210,8 @@ OwnMetrics::~OwnMetrics() = default;
 Result<std::shared_ptr<const Snapshot>> OwnMetrics::Collect() { return registry_->source.Collect(); }
 
 void OwnMetrics::AddGateway(std::string_view gateway) { registry_->GatewayOf(std::string(gateway)); }
+void OwnMetrics::GatewayIdle(std::string_view gateway) { registry_->Idle(std::string(gateway)); }
+void OwnMetrics::RetireGateway(std::string_view gateway) { registry_->Retire(std::string(gateway)); }
 void OwnMetrics::PushDone(std::string_view gateway, std::string_view result, double seconds, uint64_t bytes) {
   registry_->PushDone(std::string(gateway), std::string(result), seconds, bytes);
 }

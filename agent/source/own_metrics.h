@@ -33,6 +33,10 @@ class OwnMetrics : public Source {
 
   // Makes the gateway's series, at 0 for each result, so that they are there before the first push.
   void AddGateway(std::string_view gateway);
+  // There is nothing to push to it now: when the last push arrived says nothing any more.
+  void GatewayIdle(std::string_view gateway);
+  // It is not pushed to any more. What was counted stays.
+  void RetireGateway(std::string_view gateway);
   // A push of all groups to a gateway is over. `result`: "success", "rejected", "server_error", "unreachable", "interrupted",
   // "deferred" (not made: the gateway asked for that).
   void PushDone(std::string_view gateway, std::string_view result, double seconds, uint64_t bytes);

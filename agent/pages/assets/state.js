@@ -15,8 +15,15 @@ function tile(id, name, value, detail, mood) {
   element.children[2].title = detail;
 }
 
+// Where pushes go: of several gateways, which of them are well.
+function gatewaysInWords(gateway, gateways) {
+  if (gateways.length < 2) return gateway.last_error !== '' ? gateway.last_error : `to ${gateway.address}`;
+  const failing = gateways.filter((one) => one.last_error !== '');
+  return failing.length > 0 ? `${failing.length} of ${gateways.length} gateways: ${failing[0].last_error}` : `to ${gateways.length} gateways: ${gateway.address}`;
+}
+
 export function showTiles(status) {
-  const { gateway, workers, segments, history } = status;
+  const { gateway, gateways, workers, segments, history } = status;
   const age = gateway.last_success_age_seconds;
   const late = age === null ? gateway.pushes > 0 : age > 3 * status.push_interval_seconds + 5;
   const failing = gateway.last_error !== '';
@@ -25,7 +32,7 @@ export function showTiles(status) {
     'push',
     'Last push',
     off ? 'off' : age === null ? (gateway.pushes > 0 ? 'never arrived' : 'not yet') : ago(age),
-    off ? 'the agent is scraped' : failing ? gateway.last_error : `to ${gateway.address}`,
+    off ? 'the agent is scraped' : gatewaysInWords(gateway, gateways),
     failing || late ? 'bad' : age === null ? '' : 'good',
   );
   const every = `${gateway.failed > 0 ? gateway.failed : 'none'} failed, one every ${number(status.push_interval_seconds, 'seconds')}`;

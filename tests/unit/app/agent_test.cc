@@ -89,7 +89,7 @@ class AgentTest : public ::testing::Test {
   ~AgentTest() override { SetUpLog(LogLevel::kInfo, LogFormat::kText); }
 
   Agent& Make() {
-    agent_ = std::make_unique<Agent>(setup_, clock_, gateway_.Transport());
+    agent_ = std::make_unique<Agent>(setup_, clock_, PushRoutes{.transports = {gateway_.Transport()}});
     EXPECT_TRUE(agent_->Listen().ok());
     return *agent_;
   }
@@ -248,12 +248,12 @@ TEST_F(AgentTest, AddressThatCannotBeHadIsAnError) {
   Make();
   setup_.options.listen_address = agent_->listening_at();
   setup_.options.listen_address_is_default = false;
-  Agent second(setup_, clock_, gateway_.Transport());
+  Agent second(setup_, clock_, PushRoutes{.transports = {gateway_.Transport()}});
   const Status status = second.Listen();
   ASSERT_FALSE(status.ok());
   EXPECT_THAT(status.error(), HasSubstr(agent_->listening_at()));
   setup_.options.listen_address_is_default = true;
-  Agent third(setup_, clock_, gateway_.Transport());
+  Agent third(setup_, clock_, PushRoutes{.transports = {gateway_.Transport()}});
   EXPECT_TRUE(third.Listen().ok());
   EXPECT_NE(third.listening_at(), agent_->listening_at());
 }

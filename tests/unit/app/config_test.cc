@@ -100,6 +100,12 @@ TEST(ConfigFile, TakesTextAsItIsWritten) {
   EXPECT_EQ(Parse(Section("  job_name: 'no'\n")).options.job_name, "no");
 }
 
+TEST(ConfigFile, TakesAListOfGateways) {
+  EXPECT_EQ(Parse(Section("  gateway_address: [gw-0:9091, 'gw-1:9091']\n")).options.gateway_address, "gw-0:9091,gw-1:9091");
+  EXPECT_EQ(Parse(Section("  gateway_address:\n    - gw-0\n")).options.gateway_address, "gw-0");
+  EXPECT_EQ(Parse(Section("  gateway_address: gw-0, gw-1\n")).options.gateway_address, "gw-0, gw-1");
+}
+
 TEST(ConfigFile, FollowsAliases) {
   const Config config = Parse("name: &name dlrm\nPersiaMetricsConfig:\n  job_name: *name\n");
   EXPECT_THAT(config.errors, IsEmpty());
@@ -185,6 +191,17 @@ INSTANTIATE_TEST_SUITE_P(
             Section("  metrics_dir: here\n"),
             "f.yaml:2:16: metrics_dir: \"here\" is not an absolute path: workers that start in other directories must find it "
             "too"},
+        Refusal{Section("  gateway_address:\n    - a:1\n    - b:0\n"),
+                R"(f.yaml:4:7: gateway_address: gateway address "b:0": port "0" is not a number from 1 to 65535)"},
+        Refusal{Section("  gateway_address: []\n"),
+                "f.yaml:2:20: gateway_address: the list is empty; expected a text, or a list of texts"},
+        Refusal{Section("  gateway_address: [a, [b]]\n"), "f.yaml:2:24: gateway_address: expected a text, found a list"},
+        Refusal{
+            Section("  gateway_address: [a, off]\n"),
+            "f.yaml:2:20: gateway_address: gateway address \"off\" stands alone: it means that nothing is pushed, and not one "
+            "gateway among several"},
+        Refusal{Section("  gateway_address: [a, a]\n"),
+                "f.yaml:2:20: gateway_address: gateway address \"a\" is given twice; leave one out"},
         Refusal{Section("  gateway_address: \"a:1\\nb\"\n"),
                 R"(f.yaml:2:20: gateway_address: gateway address "a:1 b": port "1 b" is not a number from 1 to 65535)"},
         Refusal{

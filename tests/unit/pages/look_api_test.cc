@@ -37,8 +37,7 @@ AgentStatus Running() {
   status.version = "0.1.0";
   status.job = "<script>";
   status.push_interval = seconds(1);
-  status.gateway = "metrics_gateway:9091";
-  status.pushes = 3;
+  status.gateways = {{.address = "metrics_gateway:9091", .groups = 2, .pushes = 3}};
   status.pids = {{{"", "rep_0", "0"}, 4711}};
   return status;
 }
@@ -50,16 +49,49 @@ TEST(AnswerStatus, TellsOfTheAgentItself) {
   EXPECT_EQ(told["now_ms"], 1'000'000'000);
   EXPECT_EQ(
       told["gateway"].dump(),
-      R"({"address":"metrics_gateway:9091","pushes":3,"failed":0,"last_success_ms":null,"last_success_age_seconds":null,"last_error":""})");
+      R"({"address":"metrics_gateway:9091","groups":2,"pushes":3,"failed":0,"last_success_ms":null,"last_success_age_seconds":null,"last_error":""})");
   EXPECT_THAT(told["workers"], IsEmpty());
   EXPECT_TRUE(told["history"]["oldest_ms"].is_null());
-  status.last_success = kNow - seconds(5);
-  status.since_success = milliseconds(3500);
-  status.last_error = "refused";
+  EXPECT_EQ(told["gateways"].dump(), "[" + told["gateway"].dump() + "]");
+  status.gateways[0].last_success = kNow - seconds(5);
+  status.gateways[0].since_success = milliseconds(3500);
+  status.gateways[0].last_error = "refused";
   told = Json::parse(AnswerStatus(status, nullptr, kNow).body);
   EXPECT_EQ(told["gateway"]["last_success_ms"], 999'995'000);
   EXPECT_EQ(told["gateway"]["last_success_age_seconds"], 3.5);
   EXPECT_EQ(told["gateway"]["last_error"], "refused");
+}
+
+TEST(AnswerStatus, SeveralGatewaysAreAsLateAsTheLatestThatHasGroups) {
+  AgentStatus status = Running();
+  status.gateways = {
+      {.address = "a:9091", .groups = 1, .pushes = 3, .last_success = kNow - seconds(2), .since_success = seconds(2)},
+      {.address = "b:9091",
+       .groups = 2,
+       .pushes = 3,
+       .pushes_failed = 2,
+       .last_success = kNow - seconds(30),
+       .since_success = seconds(30),
+       .last_error = "b:9091: connection refused"},
+      {.address = "c:9091"}};
+  Json told = Json::parse(AnswerStatus(status, nullptr, kNow).body);
+  EXPECT_EQ(told["gateway"]["address"], "a:9091, b:9091, c:9091");
+  EXPECT_EQ(told["gateway"]["last_success_age_seconds"], 30);
+  EXPECT_EQ(told["gateway"]["last_error"], "b:9091: connection refused");
+  EXPECT_EQ(told["gateway"]["pushes"], 6);
+  EXPECT_EQ(told["gateways"].size(), 3);
+  EXPECT_EQ(told["gateways"][1]["failed"], 2);
+  status.gateways[2].groups = 1;  // of which none has arrived
+  told = Json::parse(AnswerStatus(status, nullptr, kNow).body);
+  EXPECT_TRUE(told["gateway"]["last_success_ms"].is_null());
+}
+
+TEST(AnswerStatus, WithoutGatewaysItTellsWhy) {
+  AgentStatus status = Running();
+  status.gateways.clear();
+  EXPECT_EQ(Json::parse(AnswerStatus(status, nullptr, kNow).body)["gateway"]["address"], "unknown");
+  status.pushes = false;
+  EXPECT_EQ(Json::parse(AnswerStatus(status, nullptr, kNow).body)["gateway"]["address"], "off");
 }
 
 TEST(AnswerStatus, MarksTheWorkersThatHang) {

@@ -1,0 +1,57 @@
+#include "net/gateway_list.h"
+
+#include <algorithm>
+#include <map>
+
+namespace persia::agent {
+namespace {
+
+// Each has a thread of its own in each agent; nobody means more.
+constexpr size_t kMostGateways = 64;
+
+std::string_view Trimmed(std::string_view text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  return text;
+}
+
+}  // namespace
+
+Result<std::vector<GatewayAddress>> ParseGateways(std::string_view text) {
+  // A password may have commas; the refusal repeats nothing of it.
+  if (text.find('@') != std::string_view::npos) return Error{GatewayAddress::Parse(text).error()};
+  std::vector<GatewayAddress> gateways;
+  const bool several = text.find(',') != std::string_view::npos;
+  for (bool more = true; more;) {
+    const size_t comma = text.find(',');
+    more = comma != std::string_view::npos;
+    const std::string_view one = several ? Trimmed(text.substr(0, comma)) : text;
+    if (several && one == "off") {
+      return Error{"gateway address \"off\" stands alone: it means that nothing is pushed, and not one gateway among several"};
+    }
+    Result<GatewayAddress> address = GatewayAddress::Parse(one);
+    if (!address.ok()) return Error{address.error()};
+    const std::string url = address.value().Url();
+    if (std::any_of(gateways.begin(), gateways.end(), [&](const GatewayAddress& other) { return other.Url() == url; })) {
+      return Error{"gateway address \"" + std::string(one) + "\" is given twice; leave one out"};
+    }
+    gateways.push_back(std::move(address).value());
+    if (gateways.size() > kMostGateways) {
+      return Error{"gateway address: there are more than " + std::to_string(kMostGateways) + " gateways"};
+    }
+    if (more) text.remove_prefix(comma + 1);
+  }
+  return gateways;
+}
+
+std::vector<std::string> NamesOf(const std::vector<GatewayAddress>& gateways) {
+  std::map<std::string, size_t> sharing;
+  for (const GatewayAddress& gateway : gateways) ++sharing[gateway.HostAndPort()];
+  std::vector<std::string> names;
+  for (const GatewayAddress& gateway : gateways) {
+    names.push_back(sharing[gateway.HostAndPort()] > 1 ? gateway.Url() : gateway.HostAndPort());
+  }
+  return names;
+}
+
+}  // namespace persia::agent

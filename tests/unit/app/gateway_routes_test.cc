@@ -1,0 +1,93 @@
+#include "app/gateway_routes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "peers/scripted_peer.h"
+
+namespace persia::agent {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::SizeIs;
+
+// Two gateways, and routes that make their sinks for them.
+class GatewayRoutesTest : public ::testing::Test {
+ protected:
+  static AgentOptions At(const std::string& address) {
+    AgentOptions options;
+    options.gateway_address = address;
+    return options;
+  }
+  std::shared_ptr<PushGateway> Make(const GatewayPlace& place) {
+    made_.push_back(place.name);
+    return std::make_shared<PushGateway>(
+        PushGateway::Options{.address = place.address, .name = place.name, .pins = place.pins});
+  }
+  // One gauge of each of so many identities.
+  static Snapshot Groups(uint32_t count) {
+    auto layout = std::make_shared<Layout>();
+    layout->families = {{.name = "x", .type = MetricType::kGauge, .help = "", .unit = "", .bounds = {}, .series = {}}};
+    Snapshot snapshot;
+    for (uint32_t i = 0; i < count; ++i) {
+      layout->identities.push_back({"job", {{"instance", "rep_" + std::to_string(i)}}});
+      layout->families[0].series.push_back({.identity = i, .first_value = layout->value_count++, .labels = {}});
+      snapshot.values.push_back(1);
+    }
+    snapshot.layout = std::move(layout);
+    return snapshot;
+  }
+
+  std::vector<std::string> made_;
+  ScriptedPeer first_{{Reply::Status(200)}};
+  ScriptedPeer second_{{Reply::Status(200)}};
+  const std::string both_ = first_.address() + "," + second_.address();
+  GatewayRoutes gateways_{At(first_.address()), [this](const AgentOptions&, const GatewayPlace& place) { return Make(place); }};
+  PushRoutes routes_ = gateways_.Routes();
+};
+
+TEST_F(GatewayRoutesTest, LeadElsewhereWhereTheSettingsSaySo) {
+  ASSERT_THAT(routes_.transports, SizeIs(1));
+  EXPECT_TRUE(routes_.transports[0].push(Groups(1)).ok());
+  EXPECT_FALSE(routes_.changes(At(first_.address())));
+  EXPECT_TRUE(routes_.changes(At(second_.address())));
+  const auto transports = routes_.take(At(second_.address()));
+  ASSERT_THAT(transports, SizeIs(1));
+  EXPECT_EQ(transports[0].name, second_.address());
+  EXPECT_TRUE(transports[0].push(Groups(1)).ok());
+  EXPECT_THAT(first_.requests(), SizeIs(1));
+  EXPECT_THAT(second_.requests(), SizeIs(1));
+  EXPECT_TRUE(routes_.changes(At("off")));
+  EXPECT_THAT(routes_.take(At("off")), SizeIs(0));
+}
+
+TEST_F(GatewayRoutesTest, AGatewayThatStaysIsKeptAndSharesItsGroups) {
+  const auto both = routes_.take(At(both_));
+  ASSERT_THAT(both, SizeIs(2));
+  EXPECT_THAT(made_, ElementsAre(first_.address(), second_.address())) << "the first one once";
+  for (const PushTransport& transport : both) EXPECT_TRUE(transport.push(Groups(40)).ok());
+  EXPECT_EQ(first_.requests().size() + second_.requests().size(), 40U);
+  EXPECT_GT(first_.requests().size(), 5U);
+  EXPECT_GT(second_.requests().size(), 5U);
+  const auto alone = routes_.take(At(first_.address()));
+  EXPECT_THAT(made_, SizeIs(2));
+  const size_t before = first_.requests().size();
+  EXPECT_TRUE(alone[0].push(Groups(40)).ok());
+  EXPECT_EQ(first_.requests().size() - before, 40U) << "alone it takes all";
+}
+
+TEST_F(GatewayRoutesTest, OtherTimeoutsMakeThemAnew) {
+  AgentOptions slower = At(first_.address());
+  slower.push_timeout *= 2;
+  EXPECT_TRUE(routes_.changes(slower));
+  routes_.take(slower);
+  EXPECT_THAT(made_, SizeIs(2));
+  EXPECT_FALSE(routes_.changes(slower));
+}
+
+}  // namespace
+}  // namespace persia::agent

@@ -1,0 +1,205 @@
+#include "app/push_lanes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "format/text_format.h"
+
+namespace persia::agent {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::shared_ptr<const Snapshot> Numbered(double number) {
+  auto snapshot = std::make_shared<Snapshot>();
+  snapshot->layout = std::make_shared<Layout>();
+  snapshot->values = {number};
+  return snapshot;
+}
+
+// A gateway that can be held up until it is interrupted.
+class HeldGateway {
+ public:
+  explicit HeldGateway(std::string name) : name_(std::move(name)) {}
+
+  PushTransport Transport() {
+    return {.name = name_,
+            .push = [this](const Snapshot& snapshot) { return Push(snapshot.values[0]); },
+            .report =
+                [this] {
+                  return PushReport{.result = failed_ ? PushResult::kInterrupted : PushResult::kSuccess, .groups = groups};
+                },
+            .interrupt = [this] { Set(interrupted_, true); },
+            .rearm = [this] { Set(interrupted_, false); },
+            .end_groups = [this](std::chrono::milliseconds) { return Push(0); }};
+  }
+  void Hold(bool held) { Set(held_, held); }
+  // Waits until a push has begun, or ended well, with this number.
+  void AwaitBegun(double number) { Await(begun_, number); }
+  void AwaitDone(double number) { Await(done_, number); }
+  [[nodiscard]] bool busy() {
+    const std::lock_guard lock(mutex_);
+    return busy_;
+  }
+
+  size_t groups = 1;
+
+ private:
+  Status Push(double number) {
+    std::unique_lock lock(mutex_);
+    busy_ = true;
+    begun_ = number;
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return !held_ || interrupted_; });
+    busy_ = false;
+    failed_ = interrupted_;
+    if (failed_) {
+      return Error{name_ + ": interrupted"};
+    }
+    done_ = number;
+    changed_.notify_all();
+    return Done{};
+  }
+  void Set(bool& flag, bool value) {
+    const std::lock_guard lock(mutex_);
+    flag = value;
+    changed_.notify_all();
+  }
+  void Await(double& place, double number) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return place == number; });
+  }
+
+  const std::string name_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool held_ = false;
+  bool interrupted_ = false;
+  bool busy_ = false;
+  bool failed_ = false;
+  double begun_ = 0;
+  double done_ = 0;
+};
+
+class PushLanesTest : public ::testing::Test {
+ protected:
+  static std::vector<PushTransport> Transports(const std::vector<HeldGateway*>& gateways) {
+    std::vector<PushTransport> transports;
+    for (HeldGateway* gateway : gateways) transports.push_back(gateway->Transport());
+    return transports;
+  }
+  void Use(const std::vector<HeldGateway*>& gateways) {
+    lanes_.Use([&] { return Transports(gateways); });
+  }
+  std::string Own() {
+    std::string text;
+    TextRenderer(TextRenderer::Mode::kScrape).Render(*own_.Collect().value(), text);
+    return text;
+  }
+
+  OwnMetrics own_{{.identity = {"job", {}}, .version = "1"}};
+  HeldGateway a_{"a:9091"};
+  HeldGateway b_{"b:9091"};
+  PushLanes lanes_{own_, {.interval = 10s, .limit = 1h, .limit_if_away = 1ms}};
+};
+
+TEST_F(PushLanesTest, OneThatDoesNotAnswerHoldsUpNoOther) {
+  Use({&a_, &b_});
+  lanes_.Start();
+  a_.Hold(true);
+  EXPECT_TRUE(lanes_.Offer(Numbered(1)));
+  a_.AwaitBegun(1);
+  for (double number = 2; number < 5; ++number) {
+    b_.AwaitDone(number - 1);
+    while (lanes_.lanes()[1].state.pushes < number - 1) std::this_thread::yield();
+    EXPECT_FALSE(lanes_.Offer(Numbered(number))) << "the first is busy";
+  }
+  b_.AwaitDone(4);
+  a_.Hold(false);
+  a_.AwaitDone(1);
+  EXPECT_TRUE(lanes_.Finish(Numbered(9)).ok());
+  EXPECT_EQ(lanes_.lanes()[0].state.pushes, 2U);
+  EXPECT_EQ(lanes_.lanes()[1].state.pushes, 5U);
+}
+
+TEST_F(PushLanesTest, GatewaysChangeWhileNoPushIsUnderWay) {
+  Use({&a_, &b_});
+  lanes_.Start();
+  a_.Hold(true);
+  b_.Hold(true);
+  lanes_.Offer(Numbered(1));
+  a_.AwaitBegun(1);
+  b_.AwaitBegun(1);
+  lanes_.Use([&] {
+    EXPECT_FALSE(a_.busy());
+    EXPECT_FALSE(b_.busy());
+    EXPECT_FALSE(lanes_.Offer(Numbered(2)));
+    a_.Hold(false);
+    return Transports({&a_});
+  });
+  ASSERT_EQ(lanes_.lanes().size(), 1U);
+  lanes_.Insist(Numbered(3));
+  a_.AwaitDone(3);
+  EXPECT_TRUE(lanes_.Finish(Numbered(4)).ok());
+  EXPECT_EQ(lanes_.lanes()[0].state.pushes, 3U) << "its history stays";
+}
+
+TEST_F(PushLanesTest, WhoeverInterruptsMeansThoseThatComeToo) {
+  Use({&a_});
+  lanes_.Start();
+  lanes_.Interrupt();
+  b_.Hold(true);
+  Use({&a_, &b_});
+  EXPECT_THAT(lanes_.Finish(Numbered(1)).error(), HasSubstr("b:9091: interrupted"));
+}
+
+TEST_F(PushLanesTest, TheEndWaitsForAllAtOnce) {
+  Use({&a_, &b_});
+  lanes_.Start();
+  a_.Hold(true);
+  std::thread end([&] { EXPECT_TRUE(lanes_.Finish(Numbered(7)).ok()); });
+  b_.AwaitDone(7);  // though the first has not ended
+  a_.Hold(false);
+  end.join();
+  a_.Hold(true);
+  std::thread groups([&] { EXPECT_TRUE(lanes_.EndGroups().ok()); });
+  b_.AwaitDone(0);
+  a_.Hold(false);
+  groups.join();
+}
+
+TEST_F(PushLanesTest, AGatewayWithoutGroupsIsNotSaidToBeWell) {
+  a_.groups = 0;
+  Use({&a_, &b_});
+  lanes_.Start();
+  EXPECT_TRUE(lanes_.Finish(Numbered(1)).ok());
+  EXPECT_THAT(Own(), AllOf(HasSubstr("persia_agent_pushes_total{job=\"job\",gateway=\"a:9091\",result=\"success\"} 0"),
+                           HasSubstr("persia_agent_pushes_total{job=\"job\",gateway=\"b:9091\",result=\"success\"} 1"),
+                           HasSubstr("persia_agent_last_push_success_timestamp_seconds{job=\"job\",gateway=\"b:9091\"}"),
+                           Not(HasSubstr("persia_agent_last_push_success_timestamp_seconds{job=\"job\",gateway=\"a:9091\"}"))));
+}
+
+TEST_F(PushLanesTest, TheAgeOfTheLastPushEndsWithTheGateway) {
+  Use({&a_, &b_});
+  lanes_.Start();
+  lanes_.Insist(Numbered(1));
+  a_.AwaitDone(1);
+  b_.AwaitDone(1);
+  Use({&b_});
+  const std::string text = Own();
+  EXPECT_THAT(text, Not(HasSubstr("persia_agent_last_push_success_timestamp_seconds{job=\"job\",gateway=\"a:9091\"}")));
+  EXPECT_THAT(text, Not(HasSubstr("persia_agent_push_consecutive_failures{job=\"job\",gateway=\"a:9091\"}")));
+  EXPECT_THAT(text, HasSubstr("persia_agent_pushes_total{job=\"job\",gateway=\"a:9091\",result=\"success\"} 1"));
+  EXPECT_TRUE(lanes_.Finish(Numbered(2)).ok());
+}
+
+}  // namespace
+}  // namespace persia::agent

@@ -1,10 +1,30 @@
 #include "sink/owner_watch.h"
 
 #include <algorithm>
+#include <charconv>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace persia::agent {
 namespace {
+
+using std::chrono::milliseconds;
+
+// What costs less than this of the gateway's time is not worth a pause.
+constexpr milliseconds kWorthAWait = std::chrono::seconds(1);
+constexpr int64_t kMostAgents = 100'000;
+
+// Of instance="rep_7" 7, of any other 0.
+int64_t ReplicaOf(const Identity& identity) {
+  int64_t replica = 0;
+  for (const auto& [name, value] : identity.labels) {
+    if (name == "instance" && value.starts_with("rep_")) {
+      std::from_chars(value.data() + 4, value.data() + value.size(), replica);
+    }
+  }
+  return std::clamp<int64_t>(replica, 0, kMostAgents);
+}
 
 std::string InWords(const Identity& identity) {
   std::string text = "job=\"" + identity.job + '"';
@@ -16,13 +36,36 @@ std::string InWords(const Identity& identity) {
 
 void OwnerWatch::Look(const std::set<Identity>& former) {
   const auto now = options_.now();
-  if (former.empty() || (looks_ >= 2 && now < next_look_)) return;
+  if (former.empty()) return;
+  if (!std::exchange(spread_, true)) not_before_ = now + FirstWait(former);
+  if (now < not_before_ || (looks_ >= 2 && now < next_look_)) return;
   ++looks_;
   pause_ = std::clamp(2 * pause_, options_.first_pause, options_.longest_pause);
   next_look_ = now + pause_;
   Owners owners;
   // A gateway that does not say keeps nobody from pushing to it.
-  if (options_.read_owners(former.begin()->job, owners).result == PushResult::kSuccess) Conclude(former, owners);
+  const bool told = options_.read_owners(former.begin()->job, owners).result == PushResult::kSuccess;
+  if (told) {
+    std::set<std::string> agents{options_.ledger->agent_id()};
+    for (const auto& [group, owner] : owners) agents.insert(owner.agent_id);
+    agents_ = static_cast<int64_t>(agents.size());
+  } else {
+    agents_ = std::min(8 * agents_, kMostAgents);  // that may be why it does not
+  }
+  const auto took = std::chrono::duration_cast<milliseconds>(options_.now() - now);
+  const milliseconds wait = std::min(options_.share * agents_ * took, options_.longest_wait);
+  if (wait >= kWorthAWait) not_before_ = now + wait;
+  if (told) Conclude(former, owners);
+}
+
+milliseconds OwnerWatch::FirstWait(const std::set<Identity>& former) const {
+  int64_t replica = kMostAgents;
+  for (const Identity& identity : former) replica = std::min(replica, ReplicaOf(identity));
+  // The agent's id is as good as a die.
+  uint32_t die = 0;
+  const std::string& id = options_.ledger->agent_id();
+  std::from_chars(id.data(), id.data() + 4, die, 16);
+  return std::min(options_.spread * replica * replica * die / 0xffff, options_.longest_wait);
 }
 
 void OwnerWatch::Conclude(const std::set<Identity>& former, const Owners& owners) {

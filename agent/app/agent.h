@@ -107,6 +107,10 @@ class Agent {
   // Goes on with other settings: those that have a `take_over` in settings.cc. Each thread takes them over before what it does
   // next, and a tick comes at once. REQUIRES: started. Any thread.
   void Reconfigure(const AgentOptions& fresh);
+  // The names of gateways stand for other addresses than before: as Reconfigure, with the settings in use. Any thread.
+  void GatewaysMoved();
+  // The names of gateways were looked up, for persia_agent_gateway_lookups_total. Any thread.
+  void NoteLookup(bool good) { own_.GatewayLookedUp(good); }
   // For persia_agent_config_*. Any thread.
   void NoteReload(bool good) { own_.ConfigReloaded(good); }
 
@@ -125,6 +129,7 @@ class Agent {
   void WatchWorkers();
   std::shared_ptr<const AgentOptions> CurrentOptions();
   void SetLimits(const AgentOptions& options);
+  void TakeOver(const AgentOptions& fresh);
   void TakeOverForCollecting();
   void TakeOverForScraping();
   ServerResponse ReloadByHttp();

@@ -8,6 +8,16 @@ namespace persia::agent {
 
 void Agent::Reconfigure(const AgentOptions& fresh) {
   const std::lock_guard one(reconfiguring_);
+  TakeOver(fresh);
+}
+
+void Agent::GatewaysMoved() {
+  const std::lock_guard one(reconfiguring_);
+  TakeOver(*CurrentOptions());
+}
+
+// Under reconfiguring_.
+void Agent::TakeOver(const AgentOptions& fresh) {
   lanes_.SetPace(PaceOf(fresh));
   // Gateways first: the collection that follows goes to where these settings say.
   if (routes_.changes && routes_.changes(fresh)) {

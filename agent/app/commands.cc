@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -27,10 +28,14 @@
 namespace persia::agent {
 namespace {
 
+// How long the end waits for the addresses of gateways that were never known.
+constexpr std::chrono::seconds kFirstAnswer(3);
+
 // What an agent at work needs, alive as long as it is.
 struct Works {
   SystemClock clock;
   std::unique_ptr<GroupLedger> ledger;
+  std::unique_ptr<GatewayNames> names;
   std::unique_ptr<GatewayRoutes> gateways;
   std::unique_ptr<EmitInlet> inlet;
   std::unique_ptr<Reloader> reloader;  // before the agent, whose pages call it
@@ -54,6 +59,9 @@ std::shared_ptr<PushGateway> MakeGateway(const AgentOptions& options, const Gate
   push.http.connect_timeout = options.connect_timeout;
   push.http.total_timeout = options.push_timeout;
   push.http.access = options.gateway_access;
+  if (place.address.scheme() == "https" && push.http.access.server_name.empty()) {
+    push.http.access.server_name = place.host;  // a certificate has the name, and seldom what it was looked up to
+  }
   push.http.user_agent = std::string("persia-metrics-agent/") + kVersion;
   push.time_budget = options.push_timeout;
   push.max_push_bytes = options.max_push_bytes;
@@ -66,7 +74,8 @@ std::shared_ptr<PushGateway> MakeGateway(const AgentOptions& options, const Gate
 std::string OwnAddress(const AgentOptions& options) {
   // Without a gateway: the one by which this host reaches others, whoever they are (an address that documents use).
   const auto gateways = ParseGateways(options.Pushes() ? options.gateway_address : "192.0.2.1:9091");
-  return AddressTowards(gateways.value().front().host(), gateways.value().front().port());
+  const GatewayAddress& first = gateways.value().front().address;
+  return AddressTowards(first.host(), first.port());
 }
 
 std::unique_ptr<GroupLedger> OpenLedger(const JobSession& session) {
@@ -79,14 +88,33 @@ std::unique_ptr<GroupLedger> OpenLedger(const JobSession& session) {
                                                             .log = kLog});
 }
 
+// How names are looked up, and what is said of it. Until the first answer nothing is pushed.
+GatewayNames::Options LookUps(Works& works) {
+  GatewayNames::Options options;
+  options.told = [&works, log = std::make_shared<std::map<std::string, StateLog>>()](const std::string& name,
+                                                                                     const std::string& error, bool known) {
+    works.agent->NoteLookup(error.empty());
+    StateLog& of_name = log->try_emplace(name, "gateway.name").first->second;
+    if (error.empty()) {
+      of_name.Recovered("the gateways' name " + Quoted(name) + " is looked up again");
+    } else {
+      of_name.Bad(known ? "stays" : "unknown",
+                  error + (known ? "; its last known addresses stay" : "; nothing is pushed until it has one"));
+    }
+  };
+  return options;
+}
+
 std::unique_ptr<Works> SetUpWorks(const AgentOptions& options, const ConfigSources& sources, JobSession& session,
                                   std::unique_ptr<EmitInlet> inlet, IdleWatch idle = {}, const ExecRecord* exec = nullptr) {
   auto works = std::make_unique<Works>();
   works->inlet = std::move(inlet);
   works->ledger = OpenLedger(session);
   GroupLedger* const ledger = works->ledger.get();
+  works->names = std::make_unique<GatewayNames>(LookUps(*works));
   works->gateways = std::make_unique<GatewayRoutes>(
-      options, [ledger](const AgentOptions& now, const GatewayPlace& place) { return MakeGateway(now, place, *ledger); });
+      options, *works->names,
+      [ledger](const AgentOptions& now, const GatewayPlace& place) { return MakeGateway(now, place, *ledger); });
   PushRoutes routes = works->gateways->Routes();
   routes.agent_label = [ledger] { return ledger->stands_aside() ? ledger->agent_id() : ""; };
   Agent::Setup setup;
@@ -108,9 +136,18 @@ std::unique_ptr<Works> SetUpWorks(const AgentOptions& options, const ConfigSourc
   works->reloader = std::make_unique<Reloader>(
       Reloader::Options{.sources = sources,
                         .current = options,
-                        .apply = [agent = works->agent.get()](const AgentOptions& fresh) { agent->Reconfigure(fresh); },
+                        .apply =
+                            [agent = works->agent.get(), names = works->names.get()](const AgentOptions& fresh) {
+                              agent->Reconfigure(fresh);
+                              names->LookUpNow();
+                            },
                         .note = [agent = works->agent.get()](bool good) { agent->NoteReload(good); }});
   return works;
+}
+
+void StartWorks(Works& works) {
+  works.agent->Start();
+  works.names->Start([agent = works.agent.get()] { agent->GatewaysMoved(); });
 }
 
 void LogStart(const Agent& agent, const Config& config, const JobSession& session) {
@@ -132,6 +169,8 @@ void Finish(Works& works, SignalReader& signals, bool delete_groups, int expecte
   Agent& agent = *works.agent;
   std::atomic<bool> done = false;
   std::thread ending([&] {
+    works.names->AwaitFirst(kFirstAnswer);  // a short job's last values have nowhere to go before
+    works.names->Stop();
     if (works.inlet != nullptr) {
       works.inlet->Stop();  // what is left in the pipe belongs to the last collection
     }
@@ -259,7 +298,7 @@ int ExecuteCommand(const CommandLine& line, const Config& config, const ConfigSo
     LogError("web", listening.error() + "; the pages are not served");
   }
   LogStart(*works->agent, config, *plan.session);
-  works->agent->Start();
+  StartWorks(*works);
   const int exit_code = command.Wait(signals, [&record](const EndedChild& child) {
     record.ChildEnded(static_cast<uint32_t>(child.pid), child.start_ticks, child.wait_status);
   });
@@ -322,7 +361,7 @@ int RunCommand(const CommandLine& line, const Config& config, const ConfigSource
     return kExitFailed;
   }
   LogStart(*works->agent, config, session.value());
-  works->agent->Start();
+  StartWorks(*works);
   const bool idle = wait(works->reloader.get());
   Finish(*works, signals, idle && config.options.on_job_end == OnJobEnd::kDelete);
   if (idle) {

@@ -1,6 +1,8 @@
 #include "app/gateway_routes.h"
 
 #include <algorithm>
+#include <iterator>
+#include <set>
 #include <utility>
 
 #include "net/gateway_list.h"
@@ -14,13 +16,50 @@ bool SameManner(const AgentOptions& a, const AgentOptions& b) {
          a.max_push_bytes == b.max_push_bytes;
 }
 
-std::vector<GatewayAddress> AddressesOf(const AgentOptions& options) {
-  return options.Pushes() ? ParseGateways(options.gateway_address).value() : std::vector<GatewayAddress>();
+std::vector<GatewayEntry> EntriesOf(const AgentOptions& options) {
+  return options.Pushes() ? ParseGateways(options.gateway_address).value() : std::vector<GatewayEntry>();
+}
+
+std::set<std::string> HostsOf(const AgentOptions& options) {
+  std::set<std::string> hosts;
+  for (const auto& [address, by_name] : EntriesOf(options)) {
+    if (by_name) {
+      hosts.insert(address.host());
+    }
+  }
+  return hosts;
 }
 
 }  // namespace
 
-GatewayRoutes::GatewayRoutes(AgentOptions options, Make make) : make_(std::move(make)), options_(std::move(options)) {}
+GatewayRoutes::GatewayRoutes(AgentOptions options, GatewayNames& names, Make make)
+    : names_(names), make_(std::move(make)), options_(std::move(options)) {}
+
+// None as long as one of the names has no address: with a part of them groups would move, and soon move back.
+std::vector<GatewayPlace> GatewayRoutes::PlacesOf(const AgentOptions& options) const {
+  std::vector<GatewayPlace> places;
+  for (const auto& [address, by_name] : EntriesOf(options)) {
+    if (!by_name) {
+      places.push_back({address, "", "", nullptr});
+      continue;
+    }
+    const std::vector<std::string> ips = names_.Addresses(address.host());
+    if (ips.empty()) {
+      return {};
+    }
+    for (const std::string& ip : ips) {
+      places.push_back({address.WithHost(ip), "", address.host(), nullptr});
+    }
+  }
+  // An address may stand in the list and be one of a name's, too.
+  std::vector<GatewayPlace> once;
+  for (GatewayPlace& place : places) {
+    if (std::none_of(once.begin(), once.end(), [&](const auto& other) { return other.address.Url() == place.address.Url(); })) {
+      once.push_back(std::move(place));
+    }
+  }
+  return once;
+}
 
 PushRoutes GatewayRoutes::Routes() {
   return {.transports = Take(options_),
@@ -35,14 +74,17 @@ PushRoutes GatewayRoutes::Routes() {
 }
 
 bool GatewayRoutes::Changes(const AgentOptions& options) const {
-  const std::vector<GatewayAddress> addresses = AddressesOf(options);
-  return !SameManner(options, options_) ||
-         !std::equal(addresses.begin(), addresses.end(), gateways_.begin(), gateways_.end(),
-                     [](const GatewayAddress& address, const auto& gateway) { return address.Url() == gateway->url(); });
+  const std::vector<GatewayPlace> places = PlacesOf(options);
+  return !SameManner(options, options_) || HostsOf(options) != HostsOf(options_) ||
+         !std::equal(places.begin(), places.end(), gateways_.begin(), gateways_.end(),
+                     [](const GatewayPlace& place, const auto& gateway) { return place.address.Url() == gateway->url(); });
 }
 
 std::vector<PushTransport> GatewayRoutes::Take(const AgentOptions& options) {
-  const std::vector<GatewayAddress> addresses = AddressesOf(options);
+  names_.Want(HostsOf(options));
+  std::vector<GatewayPlace> places = PlacesOf(options);
+  std::vector<GatewayAddress> addresses;
+  std::transform(places.begin(), places.end(), std::back_inserter(addresses), [](const auto& place) { return place.address; });
   const std::vector<std::string> names = NamesOf(addresses);
   std::shared_ptr<const GroupPins> pins;
   if (addresses.size() > 1) {
@@ -52,7 +94,9 @@ std::vector<PushTransport> GatewayRoutes::Take(const AgentOptions& options) {
   }
   std::vector<std::shared_ptr<PushGateway>> taken;
   std::vector<PushTransport> transports;
-  for (size_t i = 0; i < addresses.size(); ++i) {
+  for (size_t i = 0; i < places.size(); ++i) {
+    places[i].name = names[i];
+    places[i].pins = pins;
     const auto same = std::find_if(gateways_.begin(), gateways_.end(), [&](const auto& gateway) {
       return gateway->url() == addresses[i].Url() && gateway->name() == names[i];
     });
@@ -61,7 +105,7 @@ std::vector<PushTransport> GatewayRoutes::Take(const AgentOptions& options) {
       (*same)->LiftQuarantine();  // what it refused may be right by now
       taken.push_back(*same);
     } else {
-      taken.push_back(make_(options, {addresses[i], names[i], pins}));
+      taken.push_back(make_(options, places[i]));
     }
     transports.push_back(TransportTo(taken.back()));
   }

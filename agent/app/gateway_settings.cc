@@ -100,12 +100,12 @@ std::vector<std::string> CheckGatewayAccess(const AgentOptions& options) {
   const bool has_tls =
       !access.ca_file.empty() || !access.cert_file.empty() || !access.key_file.empty() || !access.server_name.empty();
   const auto gateways = ParseGateways(options.gateway_address);
-  for (const GatewayAddress& gateway : gateways.ok() ? gateways.value() : std::vector<GatewayAddress>()) {
+  for (const auto& [gateway, by_name] : gateways.ok() ? gateways.value() : std::vector<GatewayEntry>()) {
     if (has_tls && gateway.scheme() != "https") {
       errors.push_back(
           "gateway_ca_file, gateway_cert_file, gateway_key_file or gateway_server_name is set, but gateway_address " +
           Quoted(options.gateway_address) + (gateways.value().size() > 1 ? " has one without TLS" : " is one without TLS") +
-          "; give https://" + gateway.HostAndPort() + gateway.path_prefix());
+          "; give " + (by_name ? "dns+https://" : "https://") + gateway.HostAndPort() + gateway.path_prefix());
       break;
     }
   }

@@ -30,7 +30,7 @@ struct AgentOptions {
   // How often segments are read and pushed.
   std::chrono::milliseconds push_interval{10'000};
   // The PushGateway: host:port, or a URL with scheme and path prefix. Several, separated by commas: each group has one of them
-  // for its own. "off": nothing is pushed.
+  // for its own; dns+host:port: one at each address of the host. "off": nothing is pushed.
   std::string gateway_address = "metrics_gateway:9091";
   [[nodiscard]] bool Pushes() const { return gateway_address != "off"; }
   // Until a connection to the gateway stands.

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <charconv>
 #include <system_error>
+#include <utility>
 
 namespace persia::agent {
 namespace {
@@ -94,6 +95,12 @@ Result<GatewayAddress> GatewayAddress::Parse(std::string_view text) {
     }
   }
   return address;
+}
+
+GatewayAddress GatewayAddress::WithHost(std::string address) const {
+  GatewayAddress other = *this;
+  other.host_ = std::move(address);
+  return other;
 }
 
 std::string GatewayAddress::Url() const { return scheme_ + "://" + HostAndPort() + path_prefix_; }

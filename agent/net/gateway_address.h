@@ -28,6 +28,9 @@ class GatewayAddress {
   // Empty, or "/prefix" without a slash at its end.
   [[nodiscard]] const std::string& path_prefix() const { return path_prefix_; }
 
+  // The same but for the host, which is an IPv4 or IPv6 address.
+  [[nodiscard]] GatewayAddress WithHost(std::string address) const;
+
   // "http://host:port/prefix": a gateway's path is appended to it.
   [[nodiscard]] std::string Url() const;
   // "host:port", for logs and for the label `gateway`.

@@ -1,5 +1,7 @@
 #include "net/gateway_list.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <map>
 
@@ -8,6 +10,7 @@ namespace {
 
 // Each has a thread of its own in each agent; nobody means more.
 constexpr size_t kMostGateways = 64;
+constexpr std::string_view kByName = "dns+";
 
 std::string_view Trimmed(std::string_view text) {
   while (text.starts_with(' ')) text.remove_prefix(1);
@@ -15,12 +18,28 @@ std::string_view Trimmed(std::string_view text) {
   return text;
 }
 
+bool IsNumeric(const std::string& host) {
+  in_addr ipv4;
+  return host.find(':') != std::string::npos || inet_pton(AF_INET, host.c_str(), &ipv4) == 1;
+}
+
+Result<GatewayEntry> ParseOne(std::string_view text) {
+  const bool by_name = text.starts_with(kByName);
+  Result<GatewayAddress> address = GatewayAddress::Parse(by_name ? text.substr(kByName.size()) : text);
+  if (!address.ok()) return Error{address.error()};
+  if (by_name && IsNumeric(address.value().host())) {
+    return Error{"gateway address \"" + std::string(text) + "\": dns+ looks a name up, and \"" + address.value().host() +
+                 "\" is an address; leave dns+ out"};
+  }
+  return GatewayEntry{std::move(address).value(), by_name};
+}
+
 }  // namespace
 
-Result<std::vector<GatewayAddress>> ParseGateways(std::string_view text) {
+Result<std::vector<GatewayEntry>> ParseGateways(std::string_view text) {
   // A password may have commas; the refusal repeats nothing of it.
   if (text.find('@') != std::string_view::npos) return Error{GatewayAddress::Parse(text).error()};
-  std::vector<GatewayAddress> gateways;
+  std::vector<GatewayEntry> gateways;
   const bool several = text.find(',') != std::string_view::npos;
   for (bool more = true; more;) {
     const size_t comma = text.find(',');
@@ -29,13 +48,12 @@ Result<std::vector<GatewayAddress>> ParseGateways(std::string_view text) {
     if (several && one == "off") {
       return Error{"gateway address \"off\" stands alone: it means that nothing is pushed, and not one gateway among several"};
     }
-    Result<GatewayAddress> address = GatewayAddress::Parse(one);
-    if (!address.ok()) return Error{address.error()};
-    const std::string url = address.value().Url();
-    if (std::any_of(gateways.begin(), gateways.end(), [&](const GatewayAddress& other) { return other.Url() == url; })) {
+    Result<GatewayEntry> entry = ParseOne(one);
+    if (!entry.ok()) return Error{entry.error()};
+    if (std::find(gateways.begin(), gateways.end(), entry.value()) != gateways.end()) {
       return Error{"gateway address \"" + std::string(one) + "\" is given twice; leave one out"};
     }
-    gateways.push_back(std::move(address).value());
+    gateways.push_back(std::move(entry).value());
     if (gateways.size() > kMostGateways) {
       return Error{"gateway address: there are more than " + std::to_string(kMostGateways) + " gateways"};
     }

@@ -1,6 +1,6 @@
 // The gateways of a job, as `gateway_address` gives them: one address, or several that are separated by commas.
 //
-//   Result<std::vector<GatewayAddress>> gateways = ParseGateways("gateway-0:9091, gateway-1:9091");
+//   Result<std::vector<GatewayEntry>> gateways = ParseGateways("gateway-0:9091, dns+gateways.example.com:9091");
 //
 // Thread safety: functions of their arguments.
 #pragma once
@@ -14,8 +14,18 @@
 
 namespace persia::agent {
 
+struct GatewayEntry {
+  GatewayAddress address;
+  // dns+host:port: the host is a name that stands for a gateway at each of its addresses.
+  bool by_name = false;
+
+  friend bool operator==(const GatewayEntry& a, const GatewayEntry& b) {
+    return a.by_name == b.by_name && a.address.Url() == b.address.Url();
+  }
+};
+
 // In the order of the text, at least one. An address that stands twice is refused: it would be no second gateway.
-Result<std::vector<GatewayAddress>> ParseGateways(std::string_view text);
+Result<std::vector<GatewayEntry>> ParseGateways(std::string_view text);
 
 // How to call each of them in logs and in the label `gateway`: host:port, or the whole URL of those that share one.
 std::vector<std::string> NamesOf(const std::vector<GatewayAddress>& gateways);

@@ -77,7 +77,10 @@ struct OwnMetrics::Registry {
     for (const char* state : kStates) SetOf(segments, "state", state, 0);
     for (const char* reason : kRefusals) SetOf(segments_refused, "reason", reason, 0);
     SetOf(quarantined, "reason", "gateway", 0);
-    for (const char* result : {"success", "failure"}) reloads.Add({{"result", result}});
+    for (const char* result : {"success", "failure"}) {
+      reloads.Add({{"result", result}});
+      lookups.Add({{"result", result}});
+    }
     SetReloaded(true);
     SetOf(dropped, "reason", "push_bytes", 0);
   }
@@ -142,6 +145,9 @@ struct OwnMetrics::Registry {
   Family<Counter>& reloads =
       Many(registry, BuildCounter(), "persia_agent_config_reloads_total",
            "Times that the settings were read again while the agent ran, by result: success or failure.");
+  Family<Counter>& lookups = Many(registry, BuildCounter(), "persia_agent_gateway_lookups_total",
+                                  "Times that a gateway's name (dns+name) was looked up, by result: success or failure, after "
+                                  "which its last known addresses stay.");
   Gauge& last_reload_successful = One(registry, BuildGauge(), "persia_agent_config_last_reload_successful",
                                       "Whether the settings were good when they were last read: 1, or 0.");
   Gauge& last_reload_success = One(registry, BuildGauge(), "persia_agent_config_last_reload_success_timestamp_seconds",
@@ -210,6 +216,7 @@ OwnMetrics::~OwnMetrics() = default;
 Result<std::shared_ptr<const Snapshot>> OwnMetrics::Collect() { return registry_->source.Collect(); }
 
 void OwnMetrics::AddGateway(std::string_view gateway) { registry_->GatewayOf(std::string(gateway)); }
+void OwnMetrics::GatewayLookedUp(bool good) { registry_->lookups.Add({{"result", good ? "success" : "failure"}}).Increment(); }
 void OwnMetrics::GatewayIdle(std::string_view gateway) { registry_->Idle(std::string(gateway)); }
 void OwnMetrics::RetireGateway(std::string_view gateway) { registry_->Retire(std::string(gateway)); }
 void OwnMetrics::PushDone(std::string_view gateway, std::string_view result, double seconds, uint64_t bytes) {

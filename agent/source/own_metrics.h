@@ -48,6 +48,8 @@ class OwnMetrics : public Source {
   // Ticks that were left out since the work before them took longer than the interval.
   void TickSkipped(uint64_t ticks = 1);
 
+  // A gateway's name was looked up.
+  void GatewayLookedUp(bool good);
   // The settings were read again, and are in use or were refused. Until the first time they count as good.
   void ConfigReloaded(bool good);
 

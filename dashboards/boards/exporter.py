@@ -71,6 +71,7 @@ def pushes():
     duration = ("persia_agent_push_duration_seconds", GATEWAY, GATEWAY_LEGEND)
     rows = "Since each group was last pushed, as the gateway has it. One that grows is of an agent, or an instance, that is gone."
     results = {"persia_agent_pushes_total": "{{gateway}} {{result}}"}
+    names = "Of those that stand for several gateways, by result. After a failure the last known addresses stay."
     return [
         chart("Push age", "Since all groups last arrived.", "s", [query(over("max", GATEWAY, age(LAST_PUSH)), GATEWAY_LEGEND)], thresholds=OLD),
         per_second("Pushes by result", "All groups together are one push.", results),
@@ -81,6 +82,7 @@ def pushes():
         chart("Groups whose last push was refused", "By the gateway: 1 if it was.", "short", [query(failed, GROUP_LEGEND)], thresholds=RED_FROM_1),
         now("Groups", "Groups that the agent may have made and has not ended.", "persia_agent_groups"),
         per_second("Groups ended", "By the agent, since nothing pushes them any more.", {"persia_agent_groups_deleted_total": ""}),
+        per_second("Look-ups of gateways' names", names, {"persia_agent_gateway_lookups_total": "{{result}}"}, size=(24, 6)),
     ]
 
 

@@ -61,4 +61,5 @@ def main(directory, file, name):
         print(json.dumps({"targets": prometheus.targets("persia_gateways"), "series": series}))
 
 
-main(Path(sys.argv[1]), sys.argv[2], sys.argv[3])
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3])

@@ -2,9 +2,12 @@
 
 import json
 import signal
+import subprocess
+import tempfile
+from pathlib import Path
 
 import pytest
-from conftest import GatewayHandle
+from conftest import PYTHON, GatewayHandle
 from servers import fetch, wait_until
 
 RANKS = range(8)
@@ -154,3 +157,24 @@ def test_the_jobs_end_reaches_all_that_the_variable_names(gateways, job):
     assert agent.leave() == 0
     assert [handle.groups() for handle in gateways] == [[], [], []]
     assert "the job has ended, and with it its groups" in agent.output()
+
+
+def test_a_name_stands_for_all_of_its_addresses_and_follows_them():
+    script = Path(__file__).with_name("gateway_names_world.py")
+    # Root of a container may not be root enough for the first way.
+    ways = ("-mn", "-Urnm")
+    way = next((way for way in ways if subprocess.run(["unshare", way, "true"], capture_output=True).returncode == 0), ways[-1])
+    with tempfile.TemporaryDirectory(prefix="persia-names-", dir="/dev/shm") as directory:
+        done = subprocess.run(["unshare", way, PYTHON, script, directory], capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr[-3000:]
+    seen = json.loads(done.stdout)
+    first, second, third = "127.0.0.2", "127.0.0.3", "[::1]"
+    assert seen["without_a_name"] == 0
+    assert seen["two"][third] == 0 and seen["two"][first] > 0 and seen["two"][second] > 0
+    assert all(0 < count for count in seen["three"].values())
+    assert seen["three"][first] <= seen["two"][first] and seen["three"][second] <= seen["two"][second], "only the new one gained"
+    assert seen["without_the_first"][first] == 0
+    assert all(seen["without_the_first"][one] >= seen["three"][one] for one in (second, third)), "only the one that left lost"
+    assert seen["without_a_server"] == seen["without_the_first"]
+    assert seen["failures"] > 1
+    assert 'cannot look up "gateways": ' in seen["log"] and "its last known addresses stay" in seen["log"]

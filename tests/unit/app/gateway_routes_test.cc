@@ -46,7 +46,10 @@ class GatewayRoutesTest : public ::testing::Test {
   ScriptedPeer first_{{Reply::Status(200)}};
   ScriptedPeer second_{{Reply::Status(200)}};
   const std::string both_ = first_.address() + "," + second_.address();
-  GatewayRoutes gateways_{At(first_.address()), [this](const AgentOptions&, const GatewayPlace& place) { return Make(place); }};
+  std::vector<std::string> ips_{"127.0.0.1"};  // what the name stands for
+  GatewayNames names_{{.look_up = [this](const std::string&) { return GatewayNames::Answer(ips_); }}};
+  GatewayRoutes gateways_{At(first_.address()), names_,
+                          [this](const AgentOptions&, const GatewayPlace& place) { return Make(place); }};
   PushRoutes routes_ = gateways_.Routes();
 };
 
@@ -87,6 +90,32 @@ TEST_F(GatewayRoutesTest, OtherTimeoutsMakeThemAnew) {
   routes_.take(slower);
   EXPECT_THAT(made_, SizeIs(2));
   EXPECT_FALSE(routes_.changes(slower));
+}
+
+TEST_F(GatewayRoutesTest, ANameStandsForAllOfItsAddressesOnceTheyAreKnown) {
+  const std::string port = std::to_string(first_.port());
+  const AgentOptions by_name = At("dns+http://gateways:" + port + "/x," + second_.address());
+  EXPECT_TRUE(routes_.changes(by_name));
+  EXPECT_THAT(routes_.take(by_name), SizeIs(0)) << "a part of the gateways would get groups that are another's";
+  EXPECT_FALSE(routes_.changes(by_name));
+  ips_ = {"127.0.0.1", "127.0.0.2"};
+  names_.Start([] {});
+  names_.AwaitFirst(std::chrono::hours(1));
+  EXPECT_TRUE(routes_.changes(by_name));
+  std::vector<std::string> names;
+  for (const PushTransport& transport : routes_.take(by_name)) names.push_back(transport.name);
+  EXPECT_THAT(names, ElementsAre("127.0.0.1:" + port, "127.0.0.2:" + port, second_.address()));
+  EXPECT_FALSE(routes_.changes(by_name));
+  names_.Stop();
+}
+
+TEST_F(GatewayRoutesTest, AnAddressThatIsAlsoOneOfANameIsOneGateway) {
+  const AgentOptions twice = At(first_.address() + ",dns+gateways:" + std::to_string(first_.port()));
+  routes_.take(twice);
+  names_.Start([] {});
+  names_.AwaitFirst(std::chrono::hours(1));
+  EXPECT_THAT(routes_.take(twice), SizeIs(1));
+  names_.Stop();
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ std::vector<std::string> Urls(const std::string& text) {
   const auto gateways = ParseGateways(text);
   EXPECT_TRUE(gateways.ok()) << gateways.error();
   std::vector<std::string> urls;
-  for (const GatewayAddress& gateway : gateways.value()) urls.push_back(gateway.Url());
+  for (const auto& [address, by_name] : gateways.value()) urls.push_back((by_name ? "all of " : "") + address.Url());
   return urls;
 }
 
@@ -26,6 +26,8 @@ TEST(GatewayListTest, TakesOneAndSeveral) {
   EXPECT_THAT(Urls("gw"), ElementsAre("http://gw:9091"));
   EXPECT_THAT(Urls("gw-1:9091,gw-0:9092"), ElementsAre("http://gw-1:9091", "http://gw-0:9092"));
   EXPECT_THAT(Urls("https://a/x, [::1]:80 ,b"), ElementsAre("https://a:443/x", "http://[::1]:80", "http://b:9091"));
+  EXPECT_THAT(Urls("dns+gw,gw"), ElementsAre("all of http://gw:9091", "http://gw:9091"));
+  EXPECT_THAT(Urls("dns+https://gw/x"), ElementsAre("all of https://gw:443/x"));
 }
 
 TEST(GatewayListTest, RefusesWhatIsNoList) {
@@ -39,6 +41,10 @@ TEST(GatewayListTest, RefusesWhatIsNoList) {
       {"a,off", "\"off\" stands alone"},
       {"a,b:9091,b", "gateway address \"b\" is given twice"},
       {"a,b:0", "port \"0\""},
+      {"dns+10.0.0.1", "\"10.0.0.1\" is an address; leave dns+ out"},
+      {"dns+http://[::1]:80", "\"::1\" is an address"},
+      {"dns+a,dns+a:9091", "is given twice"},
+      {"dns+", "it is empty"},
       {"a;b", "\"a;b\" is not a host name"},
   };
   for (const auto& [text, error] : kCases) {
@@ -58,8 +64,15 @@ TEST(GatewayListTest, NoSecretIsRepeated) {
 }
 
 TEST(GatewayListTest, ThoseThatShareAHostAreToldApart) {
-  EXPECT_THAT(NamesOf(ParseGateways("a,http://proxy/1,http://proxy/2").value()),
-              ElementsAre("a:9091", "http://proxy:80/1", "http://proxy:80/2"));
+  std::vector<GatewayAddress> addresses;
+  for (const char* text : {"a", "http://proxy/1", "http://proxy/2"}) addresses.push_back(GatewayAddress::Parse(text).value());
+  EXPECT_THAT(NamesOf(addresses), ElementsAre("a:9091", "http://proxy:80/1", "http://proxy:80/2"));
+}
+
+TEST(GatewayListTest, AHostMayBeReplacedByAnAddress) {
+  const GatewayAddress named = GatewayAddress::Parse("https://gateways/x").value();
+  EXPECT_EQ(named.WithHost("10.0.0.1").Url(), "https://10.0.0.1:443/x");
+  EXPECT_EQ(named.WithHost("fd00::1").Url(), "https://[fd00::1]:443/x");
 }
 
 }  // namespace

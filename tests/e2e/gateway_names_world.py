@@ -1,0 +1,123 @@
+"""An agent whose gateways are one name of a real dnsmasq, which changes and then fails: prints what was seen, as JSON.
+
+For a network and mount namespace of its own, as dns_world.py: unshare -mn /usr/bin/python3 tests/e2e/gateway_names_world.py DIRECTORY
+"""
+
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from conftest import WORKER, Agent, Samples, Worker, environment
+from dns_world import gateway, resolve_here
+from servers import Process, fetch, find_program, wait_until
+
+ADDRESSES = ("127.0.0.2", "127.0.0.3", "[::1]")
+RANKS = range(12)
+
+
+def groups(server):
+    return len(json.loads(fetch(server.url + "/api/v1/metrics")[1])["data"])
+
+
+class Names:
+    """A dnsmasq whose answers for `gateways` can be changed."""
+
+    def __init__(self, directory):
+        self._hosts = directory / "hosts"
+        self._hosts.write_text("")
+        command = [find_program("dnsmasq"), "--no-daemon", "--conf-file=/dev/null", "--no-resolv", "--no-hosts"]
+        command += ["--listen-address=127.0.0.53", "--bind-interfaces", f"--addn-hosts={self._hosts}", "--log-facility=-"]
+        self.process = Process(command, directory / "dnsmasq.log")
+        wait_until(lambda: f"read {self._hosts}" in self.process.output(), "dnsmasq to have begun")
+
+    def are(self, *addresses):
+        self._hosts.write_text("".join(f"{address.strip('[]')} gateways\n" for address in addresses))
+        before = self.process.output().count(f"read {self._hosts}")
+        self.process.signal(signal.SIGHUP)
+        wait_until(lambda: self.process.output().count(f"read {self._hosts}") > before, "dnsmasq to have read its names")
+
+
+class World:
+    def __init__(self, directory, running):
+        self.directory, self.running = directory, running
+        self.names = Names(directory)
+        running.enter_context(self.names.process)
+        self.gateways = {address: running.enter_context(gateway(directory, address)) for address in ADDRESSES}
+        self.segments = directory / "segments"
+        self.segments.mkdir(mode=0o700)
+        self.expected = 0
+
+    def start(self):
+        command = ["run", "--job=named", "--gateway=dns+gateways:9091", f"--metrics-dir={self.segments}"]
+        command += ["--push-interval=0.2", "--listen=127.0.0.1:19091", "--ip-addr=10.0.0.1"]
+        self.agent = Agent(command, self.directory / "agent.log", environment(), "127.0.0.1:19091")
+        self.running.enter_context(self.agent)
+        self.workers = []
+        for rank in RANKS:
+            env = environment(PERSIA_METRICS_DIR=str(self.segments), PERSIA_JOB_NAME="named", PERSIA_ROLE="trainer", REPLICA_INDEX=str(rank))
+            worker = Worker([WORKER], self.directory / f"worker-{rank}.log", env=env, stdin=subprocess.PIPE)
+            self.workers.append(self.running.enter_context(worker))
+
+    def count(self):
+        self.expected += 1
+        for worker in self.workers:
+            worker.tell("count my_app batches 1")
+
+    def shares(self):
+        """How many ranks each gateway has, once each rank is on one of them, with its newest value."""
+        shown = {}
+
+        def settled():
+            shown.clear()
+            for address, server in self.gateways.items():
+                values = [value for (name, _), value in Samples(fetch(server.url + "/metrics")[1]).items() if name == "my_app_batches"]
+                shown[address] = len(values)
+                if any(value != self.expected for value in values):
+                    return False
+            return sum(shown.values()) == len(RANKS)
+
+        wait_until(settled, "each rank on one gateway")
+        return shown
+
+    def reload(self):
+        lookups = self.lookups("success") + self.lookups("failure")
+        self.agent.signal(signal.SIGHUP)
+        wait_until(lambda: self.lookups("success") + self.lookups("failure") > lookups, "the name to be looked up again")
+
+    def lookups(self, result):
+        return self.agent.metrics().one("persia_agent_gateway_lookups_total", result=result)
+
+
+def main(directory):
+    resolve_here(directory)
+    seen = {}
+    with contextlib.ExitStack() as running:
+        world = World(directory, running)
+        world.start()
+        wait_until(lambda: "nothing is pushed until it has one" in world.agent.output(), "the agent to miss the name")
+        seen["without_a_name"] = sum(groups(server) for server in world.gateways.values())
+        world.count()
+        world.names.are(*ADDRESSES[:2])
+        world.reload()
+        seen["two"] = world.shares()
+        world.names.are(*ADDRESSES)
+        world.reload()
+        wait_until(lambda: world.shares()[ADDRESSES[2]] > 0, "the third gateway to have its share")
+        seen["three"] = world.shares()
+        world.names.are(*ADDRESSES[1:])
+        world.reload()
+        wait_until(lambda: groups(world.gateways[ADDRESSES[0]]) == 0, "the gateway that is gone to be left empty")
+        seen["without_the_first"] = world.shares()
+        world.names.process.stop()
+        world.reload()
+        world.count()
+        seen["without_a_server"] = world.shares()
+        seen["failures"] = world.lookups("failure")
+        seen["log"] = world.agent.output()
+    print(json.dumps(seen))
+
+
+main(Path(sys.argv[1]))

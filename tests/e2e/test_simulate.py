@@ -1,0 +1,36 @@
+"""The short form of ./run simulate: a few agents and a few seconds, so that what measures a thousand goes on working."""
+
+import json
+import os
+import subprocess
+
+import pytest
+from conftest import BUILD, PYTHON
+from servers import ROOT
+
+
+def simulate(*flags):
+    """The cases that were measured."""
+    command = [PYTHON, ROOT / "tests/simulate", "--json", "--interval=0.5", *flags]
+    done = subprocess.run(command, env={**os.environ, "PERSIA_BUILD_DIR": str(BUILD)}, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.mark.parametrize("check", ["on", "off"])
+def test_a_few_agents_push_all_that_they_should(check):
+    rows = simulate("--agents=4", "--only", "--series=50", "--gateways=1,2", "--seconds=1.5", f"--check={check}")
+    assert [(row["gateways"], row["agents"], row["check"]) for row in rows] == [(1, 4, check == "on"), (2, 4, check == "on")]
+    for row in rows:
+        assert row["verdict"] == "good", row
+        # Of each agent two groups an interval, whatever the gateways, and none of them by two.
+        assert abs(row["requests"] - 24) <= 8, row
+        assert row["failed"] == 0 and 0 < row["median"] <= row["p99"]
+        assert row["cpu"] > 0 and row["memory"] > 1e6 and row["page"] > 0
+
+
+def test_where_it_no_longer_holds_it_says_so_and_stops():
+    # Twenty such groups in a tenth of a second are more than a gateway can check.
+    rows = simulate("--agents=30", "--series=2500", "--gateways=1", "--interval=0.1", "--seconds=0.5", "--check=on")
+    assert [row["agents"] for row in rows] == [10]
+    assert "pushes are left out" in rows[0]["verdict"]

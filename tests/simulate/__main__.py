@@ -1,0 +1,165 @@
+"""How many agents a gateway takes: simulated agents on real gateways, by number of agents and of gateways, as a table."""
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "examples/demo"))
+
+from servers import Server, find_program, free_port  # noqa: E402
+
+SIMULATOR = Path(os.environ.get("PERSIA_BUILD_DIR", ROOT / "build/release")) / "tests/simulate/simulate_agents"
+LADDER = (10, 30, 100, 300, 1000, 3000, 10000)
+COLUMNS = ("agents", "gateways", "check", "pushes/s", "median", "p99", "late", "CPU", "busiest", "memory", "page", "verdict")
+
+
+class Gateway(Server):
+    """A PushGateway that keeps nothing on disk, with or without its consistency check."""
+
+    def __init__(self, directory, number, check):
+        program = find_program("prometheus-pushgateway")
+        address = f"127.0.0.1:{free_port()}"
+        command = [program, f"--web.listen-address={address}", "--persistence.file=", "--log.level=error"]
+        command.append(f"--web.local-assets={self.assets(program, 'pushgateway')}")
+        if not check:
+            command.append("--push.disable-consistency-check")
+        super().__init__(command, Path(directory) / f"gateway-{number}.log", address, "/-/ready")
+
+    def cpu_seconds(self):
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def resident_bytes(self):
+        return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def page(self):
+        """Seconds that its page of metrics takes, as Prometheus reads it, and its bytes; None if it takes longer than half a minute."""
+        began = time.monotonic()
+        request = urllib.request.Request(self.url + "/metrics", headers={"Accept-Encoding": "gzip"})
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                size = len(answer.read())
+        except OSError:
+            return None
+        return time.monotonic() - began, size
+
+
+def simulate(plan, agents, count, check, directory):
+    """Runs so many agents on so many gateways, and gives what was measured."""
+    gateways = []
+    try:
+        for number in range(count):
+            gateways.append(Gateway(directory, number, check))
+        addresses = ",".join(gateway.address for gateway in gateways)
+        command = [SIMULATOR, "--agents", agents, "--series", plan.series, "--gateways", addresses]
+        command += ["--interval", plan.interval, "--seconds", plan.seconds, "--state", tempfile.mkdtemp(dir=directory)]
+        with subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, text=True) as simulator:
+            try:
+                if simulator.stdout.readline() != "measuring\n":
+                    raise RuntimeError(f"the simulation ended with {simulator.wait()}")
+                began, before = time.monotonic(), [gateway.cpu_seconds() for gateway in gateways]
+                line = simulator.stdout.readline()
+                passed = time.monotonic() - began
+                cpu = [(gateway.cpu_seconds() - was) / passed for gateway, was in zip(gateways, before)]
+                if not line:
+                    raise RuntimeError(f"the simulation ended with {simulator.wait()}")
+                measured = json.loads(line)
+                pages = [gateway.page() for gateway in gateways]
+                simulator.wait(60)
+            finally:
+                simulator.kill()
+        return {
+            **measured,
+            "agents": agents,
+            "gateways": count,
+            "check": check,
+            "rate": measured["requests"] / passed,
+            "late": max(0.0, 1 - (measured["pushes"] - measured["failed"]) / measured["expected"]),
+            "cpu": sum(cpu),
+            "busiest": max(cpu),
+            "memory": max(gateway.resident_bytes() for gateway in gateways),
+            "page": None if None in pages else max(seconds for seconds, _ in pages),
+        }
+    finally:
+        for gateway in gateways:
+            gateway.stop()
+
+
+def verdict(plan, row):
+    """What no longer holds, or that it does. A few pushes end a moment before or after those that are counted."""
+    wrong = []
+    if row["late"] > 0.1:
+        wrong.append("pushes are left out")
+    if row["p99"] > plan.interval:
+        wrong.append("longer than the interval")
+    if row["page"] is None or row["page"] > plan.interval:
+        wrong.append("its page is longer than a scrape")
+    return ", ".join(wrong) or "good"
+
+
+def cells(plan, row):
+    page = "over 30 s" if row["page"] is None else f"{row['page']:.2f} s"
+    return (
+        f"{row['agents']}",
+        f"{row['gateways']}",
+        "on" if row["check"] else "off",
+        f"{row['rate']:.1f}",
+        f"{row['median'] * 1000:.1f} ms",
+        f"{row['p99'] * 1000:.1f} ms",
+        f"{row['late'] * 100:.0f} %",
+        f"{row['cpu']:.2f}",
+        f"{row['busiest']:.2f}",
+        f"{row['memory'] / 1e6:.0f} MB",
+        page,
+        row["verdict"],
+    )
+
+
+def numbers(text):
+    values = [int(word) for word in text.split(",")]
+    if min(values) < 1:
+        raise ValueError
+    return values
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="./run simulate", description=__doc__)
+    parser.add_argument("--agents", type=int, default=1000, help="the most, after 10, 30, 100, ... (default 1000)")
+    parser.add_argument("--only", action="store_true", help="that number of agents and no smaller one")
+    parser.add_argument("--series", type=int, default=500, help="of each agent's worker; its own 100 come on top (default 500)")
+    parser.add_argument("--gateways", type=numbers, default=[1, 2, 4], help="how many, separated by commas (default 1,2,4)")
+    parser.add_argument("--interval", type=float, default=10, help="of pushes, in seconds (default 10)")
+    parser.add_argument("--seconds", type=float, default=20, help="how long each case is measured (default 20)")
+    parser.add_argument("--check", choices=("on", "off", "both"), default="both", help="the gateways' consistency check (default both)")
+    parser.add_argument("--all", action="store_true", help="also what is larger than a case that no longer held")
+    parser.add_argument("--json", action="store_true", help="a line of JSON for each case, and no table")
+    plan = parser.parse_args()
+    if plan.agents < 1 or plan.series < 1 or plan.interval <= 0 or plan.seconds < plan.interval:
+        parser.error("numbers must be above 0, and --seconds not less than --interval")
+    # Each agent has a connection to each of its gateways, and the gateways inherit this.
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    ladder = [plan.agents] if plan.only else sorted({step for step in LADDER if step < plan.agents} | {plan.agents})
+    if not plan.json:
+        print("| " + " | ".join(COLUMNS) + " |\n|" + "---|" * len(COLUMNS), flush=True)
+    with tempfile.TemporaryDirectory(prefix="persia-simulate-", dir="/dev/shm") as directory:
+        for check in {"on": [True], "off": [False], "both": [True, False]}[plan.check]:
+            for count in plan.gateways:
+                for agents in ladder:
+                    row = simulate(plan, agents, count, check, directory)
+                    row["verdict"] = verdict(plan, row)
+                    print(json.dumps(row) if plan.json else "| " + " | ".join(cells(plan, row)) + " |", flush=True)
+                    if row["verdict"] != "good" and not plan.all:
+                        break
+
+
+if __name__ == "__main__":
+    sys.exit(main())

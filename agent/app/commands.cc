@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cstdio>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -15,15 +14,14 @@
 #include "app/clock.h"
 #include "app/exec_command.h"
 #include "app/gateway_routes.h"
+#include "app/gateway_setup.h"
 #include "app/inlet.h"
-#include "app/ip_address.h"
 #include "app/job_session.h"
 #include "app/log.h"
 #include "app/reload.h"
 #include "app/signals.h"
 #include "app/text.h"
 #include "app/version.h"
-#include "net/gateway_list.h"
 
 namespace persia::agent {
 namespace {
@@ -48,36 +46,6 @@ struct IdleWatch {
   std::function<void()> passed;
 };
 
-const SinkLog kLog{.note = [](std::string_view event, const std::string& message) { LogInfo(event, message); },
-                   .warn = [](std::string_view event, const std::string& message) { LogWarning(event, message); }};
-
-std::shared_ptr<PushGateway> MakeGateway(const AgentOptions& options, const GatewayPlace& place, GroupLedger& ledger) {
-  PushGateway::Options push;
-  push.address = place.address;
-  push.name = place.name;
-  push.pins = place.pins;
-  push.http.connect_timeout = options.connect_timeout;
-  push.http.total_timeout = options.push_timeout;
-  push.http.access = options.gateway_access;
-  if (place.address.scheme() == "https" && push.http.access.server_name.empty()) {
-    push.http.access.server_name = place.host;  // a certificate has the name, and seldom what it was looked up to
-  }
-  push.http.user_agent = std::string("persia-metrics-agent/") + kVersion;
-  push.time_budget = options.push_timeout;
-  push.max_push_bytes = options.max_push_bytes;
-  push.log = kLog;
-  push.ledger = &ledger;
-  push.end_absent_groups = options.on_instance_end == OnInstanceEnd::kDelete;
-  return std::make_shared<PushGateway>(std::move(push));
-}
-
-std::string OwnAddress(const AgentOptions& options) {
-  // Without a gateway: the one by which this host reaches others, whoever they are (an address that documents use).
-  const auto gateways = ParseGateways(options.Pushes() ? options.gateway_address : "192.0.2.1:9091");
-  const GatewayAddress& first = gateways.value().front().address;
-  return AddressTowards(first.host(), first.port());
-}
-
 std::unique_ptr<GroupLedger> OpenLedger(const JobSession& session) {
   const StatePlace place = session.state_place();
   return std::make_unique<GroupLedger>(GroupLedger::Options{.directory_fd = place.directory_fd,
@@ -85,24 +53,7 @@ std::unique_ptr<GroupLedger> OpenLedger(const JobSession& session) {
                                                             .name = place.Name("groups"),
                                                             .mode = place.mode,
                                                             .run_id = session.run_id(),
-                                                            .log = kLog});
-}
-
-// How names are looked up, and what is said of it. Until the first answer nothing is pushed.
-GatewayNames::Options LookUps(Works& works) {
-  GatewayNames::Options options;
-  options.told = [&works, log = std::make_shared<std::map<std::string, StateLog>>()](const std::string& name,
-                                                                                     const std::string& error, bool known) {
-    works.agent->NoteLookup(error.empty());
-    StateLog& of_name = log->try_emplace(name, "gateway.name").first->second;
-    if (error.empty()) {
-      of_name.Recovered("the gateways' name " + Quoted(name) + " is looked up again");
-    } else {
-      of_name.Bad(known ? "stays" : "unknown",
-                  error + (known ? "; its last known addresses stay" : "; nothing is pushed until it has one"));
-    }
-  };
-  return options;
+                                                            .log = SinkToLog()});
 }
 
 std::unique_ptr<Works> SetUpWorks(const AgentOptions& options, const ConfigSources& sources, JobSession& session,
@@ -111,7 +62,7 @@ std::unique_ptr<Works> SetUpWorks(const AgentOptions& options, const ConfigSourc
   works->inlet = std::move(inlet);
   works->ledger = OpenLedger(session);
   GroupLedger* const ledger = works->ledger.get();
-  works->names = std::make_unique<GatewayNames>(LookUps(*works));
+  works->names = std::make_unique<GatewayNames>(LookUps([made = works.get()](bool good) { made->agent->NoteLookup(good); }));
   works->gateways = std::make_unique<GatewayRoutes>(
       options, *works->names,
       [ledger](const AgentOptions& now, const GatewayPlace& place) { return MakeGateway(now, place, *ledger); });

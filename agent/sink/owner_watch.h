@@ -39,7 +39,7 @@ class OwnerWatch {
     // All agents of the job together take at most one part in so many of the gateway's time.
     int64_t share = 20;
     // The first look of replica n is made within n * n times this: what n agents, with pages of n groups, may take.
-    std::chrono::milliseconds spread = std::chrono::milliseconds(60);
+    std::chrono::milliseconds spread = std::chrono::milliseconds(250);
     std::chrono::milliseconds longest_wait = std::chrono::hours(24);
   };
 

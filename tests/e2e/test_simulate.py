@@ -19,7 +19,7 @@ def simulate(*flags):
 
 @pytest.mark.parametrize("check", ["on", "off"])
 def test_a_few_agents_push_all_that_they_should(check):
-    rows = simulate("--agents=4", "--only", "--series=50", "--gateways=1,2", "--seconds=1.5", f"--check={check}")
+    rows = simulate("--agents=4", "--only", "--series=50", "--gateways=1,2", "--seconds=1.5", f"--check={check}", *(["--start"] if check == "off" else []))
     assert [(row["gateways"], row["agents"], row["check"]) for row in rows] == [(1, 4, check == "on"), (2, 4, check == "on")]
     for row in rows:
         assert row["verdict"] == "good", row

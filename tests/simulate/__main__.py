@@ -61,6 +61,7 @@ def simulate(plan, agents, count, check, directory):
         addresses = ",".join(gateway.address for gateway in gateways)
         command = [SIMULATOR, "--agents", agents, "--series", plan.series, "--gateways", addresses]
         command += ["--interval", plan.interval, "--seconds", plan.seconds, "--state", tempfile.mkdtemp(dir=directory)]
+        command += ["--start", int(plan.start)]
         with subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, text=True) as simulator:
             try:
                 if simulator.stdout.readline() != "measuring\n":
@@ -139,6 +140,7 @@ def main():
     parser.add_argument("--interval", type=float, default=10, help="of pushes, in seconds (default 10)")
     parser.add_argument("--seconds", type=float, default=20, help="how long each case is measured (default 20)")
     parser.add_argument("--check", choices=("on", "off", "both"), default="both", help="the gateways' consistency check (default both)")
+    parser.add_argument("--start", action="store_true", help="as a job begins: agents look who owns their groups, which reads the page")
     parser.add_argument("--all", action="store_true", help="also what is larger than a case that no longer held")
     parser.add_argument("--json", action="store_true", help="a line of JSON for each case, and no table")
     plan = parser.parse_args()

@@ -3,10 +3,10 @@
 //   simulate_agents --agents 300 --series 500 --gateways 127.0.0.1:9091,127.0.0.1:9092 --interval 10 --seconds 30 --state DIR
 //
 // An agent has two groups, as a real one beside a worker: the worker's, of so many series, and its own, of 100. It begins at
-// its own moment of the first interval, pushes every interval, leaves out those for which it comes too late, and looks who owns
-// its groups, all as in app/push_lanes.h: a thread for each gateway on which it has groups. Once each has pushed twice, or
-// after three intervals, it prints "measuring", and after `seconds` one line of JSON with what became of the pushes that ended
-// meanwhile.
+// its own moment of the first interval, pushes every interval and leaves out those for which it comes too late, as in
+// app/push_lanes.h: in a thread for each gateway on which it has groups. With `--start 1` it also looks who owns its groups, as
+// agents do most often when they begin. Once each has pushed twice, or after three intervals, it prints "measuring", and after
+// `seconds` one line of JSON with what became of the pushes that ended meanwhile.
 #include <fcntl.h>
 
 #include <algorithm>
@@ -49,6 +49,7 @@ struct Plan {
   size_t series = 500;
   double interval = 10;
   double seconds = 30;
+  bool start = false;
   std::string state;
   std::vector<GatewayAddress> gateways;
   std::shared_ptr<const GroupPins> pins;
@@ -159,7 +160,7 @@ class Lane {
       }
       static_cast<void>(sink_.Push(snapshot));  // its report tells
       tally.Add(sink_.last_report());
-      if (pushes == 2) ++pushed;  // it has looked who owns its groups, too
+      if (pushes == 2) ++pushed;
       next_ += interval * (1 + std::max<Time::rep>(0, (Time::now() - next_) / interval));
     }
   }
@@ -169,7 +170,7 @@ class Lane {
   static PushGateway::Options Options(const Plan& plan, SimulatedAgent& agent, const GatewayAddress& gateway) {
     PushGateway::Options options;
     options.address = gateway;
-    options.ledger = &agent.ledger;
+    if (plan.start) options.ledger = &agent.ledger;
     options.pins = plan.pins;
     options.http.total_timeout = options.time_budget = milliseconds(static_cast<int64_t>(std::max(1.0, plan.interval) * 1000));
     return options;
@@ -241,6 +242,8 @@ Plan ReadPlan(const std::vector<std::string_view>& arguments) {
       plan.interval = Number<double>(flag, value);
     } else if (flag == "--seconds") {
       plan.seconds = Number<double>(flag, value);
+    } else if (flag == "--start") {
+      plan.start = value == "1";
     } else if (flag == "--state") {
       plan.state = value;
     } else if (flag == "--gateways") {

@@ -121,7 +121,7 @@ std::shared_ptr<const Layout> LayoutOf(size_t agent, size_t series) {
     made.help = "One of the metrics of a job that is simulated, in some unit.";
     for (size_t i = 0; i < kSeriesOfFamily && left[identity] > 0; ++i, --left[identity]) {
       made.series.push_back(
-          {.identity = identity, .first_value = layout->value_count++, .labels = {{"feat", "slot_" + std::to_string(i)}}});
+          {.identity = identity, .first_value = layout->value_count++, .labels = Labels{{"feat", "slot_" + std::to_string(i)}}});
     }
   }
   return layout;

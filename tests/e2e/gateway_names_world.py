@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from conftest import WORKER, Agent, Samples, Worker, environment
+from conftest import AGENT, WORKER, Agent, Samples, Worker, environment
 from dns_world import gateway, resolve_here
 from servers import Process, fetch, find_program, wait_until
 
@@ -18,8 +18,8 @@ ADDRESSES = ("127.0.0.2", "127.0.0.3", "[::1]")
 RANKS = range(12)
 
 
-def groups(server):
-    return len(json.loads(fetch(server.url + "/api/v1/metrics")[1])["data"])
+def groups(server, job="named"):
+    return sum(group["labels"]["job"] == job for group in json.loads(fetch(server.url + "/api/v1/metrics")[1])["data"])
 
 
 class Names:
@@ -82,6 +82,12 @@ class World:
         wait_until(settled, "each rank on one gateway")
         return shown
 
+    def run_a_short_job(self):
+        """Its groups on all gateways. It is over before its agent can know them."""
+        command = [AGENT, "exec", "--job=short", "--gateway=dns+gateways:9091", f"--metrics-dir={self.directory / 'short'}"]
+        subprocess.run([*command, "--listen=off", "--ip-addr=10.0.0.1", "--", "true"], env=environment(), check=True, timeout=30)
+        return sum(groups(server, "short") for server in self.gateways.values())
+
     def reload(self):
         lookups = self.lookups("success") + self.lookups("failure")
         self.agent.signal(signal.SIGHUP)
@@ -111,6 +117,7 @@ def main(directory):
         world.reload()
         wait_until(lambda: groups(world.gateways[ADDRESSES[0]]) == 0, "the gateway that is gone to be left empty")
         seen["without_the_first"] = world.shares()
+        seen["of_a_short_job"] = world.run_a_short_job()
         world.names.process.stop()
         world.reload()
         world.count()

@@ -176,5 +176,6 @@ def test_a_name_stands_for_all_of_its_addresses_and_follows_them():
     assert seen["without_the_first"][first] == 0
     assert all(seen["without_the_first"][one] >= seen["three"][one] for one in (second, third)), "only the one that left lost"
     assert seen["without_a_server"] == seen["without_the_first"]
+    assert seen["of_a_short_job"] == 1, "the agent's own group, whichever gateway has it"
     assert seen["failures"] > 1
     assert 'cannot look up "gateways": ' in seen["log"] and "its last known addresses stay" in seen["log"]

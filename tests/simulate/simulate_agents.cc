@@ -120,8 +120,9 @@ std::shared_ptr<const Layout> LayoutOf(size_t agent, size_t series) {
     made.type = family % 2 == 0 ? MetricType::kCounter : MetricType::kGauge;
     made.help = "One of the metrics of a job that is simulated, in some unit.";
     for (size_t i = 0; i < kSeriesOfFamily && left[identity] > 0; ++i, --left[identity]) {
-      made.series.push_back(
-          {.identity = identity, .first_value = layout->value_count++, .labels = Labels{{"feat", "slot_" + std::to_string(i)}}});
+      made.series.push_back({.identity = identity,
+                             .first_value = layout->value_count++,
+                             .labels = Labels{{"feat", "slot_" + std::to_string(i)}}});
     }
   }
   return layout;

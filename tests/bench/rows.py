@@ -63,7 +63,7 @@ def python_rows():
         ("**`Histogram.observe(x)`**", "observe", "call with"),
     ):
         peer = f"python/{call}/prometheus_client"
-        demands = [share_of(f"python/bare/{bare}", 2.05, 2.0), times(peer, 8), times(f"{peer} multiprocess", 20)]
+        demands = [share_of(f"python/bare/{bare}", 2.0), times(peer, 8), times(f"{peer} multiprocess", 20)]
         yield Row(f"Python {what}", f"python/{call}/ours", "ns", demands)
     yield Row("Python `labels('a').inc()`", "python/labels/ours", "ns", [times("python/labels/prometheus_client", 5)])
     for call in ("add_value", "put_metric", "emit"):

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -14,6 +13,7 @@
 #include <utility>
 
 #include "state/bytes.h"
+#include "state/checksum.h"
 
 namespace persia::agent {
 namespace {
@@ -40,10 +40,6 @@ class Fd {
 };
 
 Error Because(const std::string& what) { return Error{what + ": " + std::strerror(errno)}; }
-
-uint32_t Checksum(std::string_view payload) {
-  return static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(payload.data()), payload.size()));
-}
 
 bool WriteAll(int fd, std::string_view bytes) {
   while (!bytes.empty()) {

@@ -1,0 +1,106 @@
+#include "remote/series_plan.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <utility>
+
+#include "format/number.h"
+#include "remote/write_request.h"
+
+namespace persia::agent {
+namespace {
+
+constexpr char kName[] = "__name__";
+
+void Put(Labels& labels, std::string name, std::string value) {
+  const auto place = std::lower_bound(labels.begin(), labels.end(), name,
+                                      [](const auto& label, const auto& wanted) { return label.first < wanted; });
+  labels.emplace(place, std::move(name), std::move(value));
+}
+
+uint64_t BitsOf(double value) { return std::isnan(value) ? kNormalNan : std::bit_cast<uint64_t>(value); }
+bool IsAbsent(double value) { return std::bit_cast<uint64_t>(value) == kAbsent; }
+
+}  // namespace
+
+SeriesPlan::SeriesPlan(const Layout& layout, const RelabelRules& rules) : layout_(layout) {
+  for (const FamilyLayout& family : layout.families) {
+    for (const SeriesLayout& series : family.series) AddSeries(family, series, layout.identities[series.identity], rules);
+  }
+}
+
+void SeriesPlan::AddSeries(const FamilyLayout& family, const SeriesLayout& series, const Identity& identity,
+                           const RelabelRules& rules) {
+  Labels labels = series.labels.ToList();
+  labels.insert(labels.end(), identity.labels.begin(), identity.labels.end());
+  labels.emplace_back("job", identity.job);
+  std::erase_if(labels, [](const auto& label) { return label.second.empty(); });
+  std::sort(labels.begin(), labels.end());
+  const auto add = [&](const char* suffix, const char* extra = nullptr, const std::string& value = {}) {
+    Labels line = labels;
+    Put(line, kName, family.name + suffix);
+    if (extra != nullptr) Put(line, extra, value);
+    Add(std::move(line), rules);
+  };
+  switch (family.type) {
+    case MetricType::kHistogram:
+      for (const double bound : family.bounds) add("_bucket", "le", LabelText(bound));
+      add("_bucket", "le", "+Inf");
+      break;
+    case MetricType::kSummary:
+      for (const double quantile : family.bounds) add("", "quantile", LabelText(quantile));
+      break;
+    default:
+      return add("");
+  }
+  add("_sum");
+  add("_count");
+}
+
+void SeriesPlan::Add(Labels labels, const RelabelRules& rules) {
+  places_.push_back(kNowhere);
+  if (!Relabel(rules, labels)) {
+    ++dropped_;
+    return;
+  }
+  encoded_.clear();
+  for (const auto& [name, value] : labels) AppendLabel(encoded_, name, value);
+  const bool named = std::any_of(labels.begin(), labels.end(), [](const auto& label) { return label.first == kName; });
+  if (!named || !series_.Add(encoded_)) {
+    if (++without_place_ == 1) {
+      for (const auto& [name, value] : labels) example_ += (example_.empty() ? "" : ", ") + name + "=\"" + value + '"';
+    }
+    return;
+  }
+  places_.back() = static_cast<uint32_t>(series_.size() - 1);
+}
+
+void SeriesPlan::Values(const std::vector<double>& values, std::vector<uint64_t>& bits) const {
+  bits.resize(series_.size());
+  const uint32_t* place = places_.data();
+  const auto put = [&](uint64_t value) {
+    if (const uint32_t at = *place++; at != kNowhere) bits[at] = value;
+  };
+  for (const FamilyLayout& family : layout_.families) {
+    const size_t bounds = family.bounds.size();
+    for (const SeriesLayout& series : family.series) {
+      const double* value = values.data() + series.first_value;
+      const bool absent = IsAbsent(*value);
+      if (family.type == MetricType::kHistogram) {
+        double count = 0;
+        for (size_t i = 1; i <= bounds + 1; ++i) put(absent ? kAbsent : BitsOf(count += value[i]));
+        put(absent ? kAbsent : BitsOf(value[0]));
+        put(absent ? kAbsent : BitsOf(count));
+      } else if (family.type == MetricType::kSummary) {
+        for (size_t i = 0; i < bounds; ++i) put(absent || IsAbsent(value[2 + i]) ? kAbsent : BitsOf(value[2 + i]));
+        put(absent ? kAbsent : BitsOf(value[0]));
+        put(absent ? kAbsent : BitsOf(value[1]));
+      } else {
+        put(absent ? kAbsent : BitsOf(*value));
+      }
+    }
+  }
+}
+
+}  // namespace persia::agent

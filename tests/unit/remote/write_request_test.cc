@@ -1,0 +1,84 @@
+#include "remote/write_request.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <limits>
+#include <random>
+
+#include "remote/decoded.h"
+
+namespace persia::agent {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+
+std::string Encoded(const Labels& labels) {
+  std::string encoded;
+  for (const auto& [name, value] : labels) AppendLabel(encoded, name, value);
+  return encoded;
+}
+
+TEST(WriteRequestTest, ProtobufReadsWhatWasWritten) {
+  WriteRequest request;
+  request.Add(Encoded({{"__name__", "up"}, {"job", "dlrm"}}), std::bit_cast<uint64_t>(1.5), 1'700'000'000'123);
+  request.Add(Encoded({{"__name__", "down"}}), std::bit_cast<uint64_t>(0.0), 1'700'000'000'124);
+  EXPECT_EQ(request.samples(), 2U);
+  EXPECT_THAT(Lines(request.bytes()), ElementsAre("up{job=dlrm} 1.5 @1700000000123", "down{} 0 @1700000000124"));
+  request.Clear();
+  EXPECT_EQ(request.samples(), 0U);
+  EXPECT_THAT(Lines(request.bytes()), IsEmpty());
+}
+
+// Byte for byte as protobuf itself would write it, whatever the lengths are: a length of 128 takes two bytes.
+TEST(WriteRequestTest, TheBytesAreProtobufsOwn) {
+  std::minstd_rand random(7);
+  WriteRequest request;
+  persia_test::WriteRequest expected;
+  const int64_t times[] = {1, 127, 128, 1'700'000'000'000, std::numeric_limits<int64_t>::max(), -1};
+  for (int i = 0; i < 500; ++i) {
+    Labels labels;
+    auto* series = expected.add_timeseries();
+    for (size_t count = 1 + random() % 5; count > 0; --count) {
+      labels.emplace_back("label_" + std::to_string(9 - count), std::string(1 + random() % (i % 50 == 0 ? 70'000 : 300), 'v'));
+      series->add_labels()->set_name(labels.back().first);
+      series->mutable_labels()->rbegin()->set_value(labels.back().second);
+    }
+    auto* sample = series->add_samples();
+    sample->set_value(static_cast<double>(1 + random() % 1000) / 3);
+    sample->set_timestamp(times[random() % std::size(times)]);
+    request.Add(Encoded(labels), std::bit_cast<uint64_t>(sample->value()), sample->timestamp());
+    Labels read;
+    ASSERT_TRUE(ParseLabels(Encoded(labels), read));
+    EXPECT_EQ(read, labels);
+  }
+  EXPECT_EQ(request.bytes(), expected.SerializeAsString());
+}
+
+TEST(WriteRequestTest, AStaleMarkerKeepsItsBits) {
+  WriteRequest request;
+  request.Add(Encoded({{"__name__", "up"}}), kStaleMarker, 5);
+  request.Add(Encoded({{"__name__", "up"}}), kNormalNan, 6);
+  persia_test::WriteRequest read;
+  ASSERT_TRUE(read.ParseFromString(std::string(request.bytes())));
+  EXPECT_EQ(std::bit_cast<uint64_t>(read.timeseries(0).samples(0).value()), 0x7ff0000000000002);
+  EXPECT_EQ(std::bit_cast<uint64_t>(read.timeseries(1).samples(0).value()), 0x7ff8000000000001);
+}
+
+TEST(WriteRequestTest, BytesThatAreNoLabelsAreSeen) {
+  Labels labels;
+  const std::string good = Encoded({{"a", "b"}, {"c", "d"}});
+  EXPECT_TRUE(ParseLabels(good, labels));
+  EXPECT_THAT(labels, ElementsAre(Pair("a", "b"), Pair("c", "d")));
+  for (size_t size = 1; size < good.size(); ++size) {
+    EXPECT_EQ(ParseLabels(std::string_view(good).substr(0, size), labels), size == good.size() / 2) << size;
+  }
+  EXPECT_FALSE(ParseLabels("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f", labels));
+  EXPECT_FALSE(ParseLabels("\x12\x01x", labels));
+}
+
+}  // namespace
+}  // namespace persia::agent

@@ -139,7 +139,7 @@ bool RelabelRule::Apply(Labels& labels) const {
   std::vector<std::string_view> captures;
   if (config_.action == RelabelAction::kLabelDrop || config_.action == RelabelAction::kLabelKeep) {
     const bool drops = config_.action == RelabelAction::kLabelDrop;
-    std::erase_if(labels, [&](const auto& label) { return pattern_.Match(label.first, captures) == drops; });
+    std::erase_if(labels, [&](const auto& label) { return pattern_->Match(label.first, captures) == drops; });
     return true;
   }
   std::string text;
@@ -147,7 +147,7 @@ bool RelabelRule::Apply(Labels& labels) const {
     if (i > 0) text += config_.separator;
     text += ValueOf(labels, config_.source_labels[i]);
   }
-  const bool matches = pattern_.Match(text, captures);
+  const bool matches = pattern_->Match(text, captures);
   if (config_.action == RelabelAction::kKeep) return matches;
   if (config_.action == RelabelAction::kDrop) return !matches;
   if (!matches) return true;

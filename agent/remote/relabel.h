@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "model/pattern.h"
@@ -45,10 +46,11 @@ class RelabelRule {
   [[nodiscard]] const RelabelConfig& config() const { return config_; }
 
  private:
-  RelabelRule(RelabelConfig config, Pattern pattern) : config_(std::move(config)), pattern_(std::move(pattern)) {}
+  RelabelRule(RelabelConfig config, Pattern pattern)
+      : config_(std::move(config)), pattern_(std::make_shared<const Pattern>(std::move(pattern))) {}
 
   RelabelConfig config_;
-  Pattern pattern_;
+  std::shared_ptr<const Pattern> pattern_;  // rules are copied
 };
 
 using RelabelRules = std::vector<RelabelRule>;

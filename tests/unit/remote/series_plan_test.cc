@@ -14,8 +14,6 @@ namespace persia::agent {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::UnorderedElementsAre;
 
 const double kNotShown = std::bit_cast<double>(kAbsent);
 

@@ -1,0 +1,149 @@
+// A database that takes remote write, on a real server, and keeps what came. It refuses what a strict one refuses.
+//
+// Thread safety: any method, from any thread.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "net/http_server.h"
+#include "remote/decoded.h"
+
+namespace persia::agent {
+
+class Receiver {
+ public:
+  // What it answers to the request of this number, from 0 on; `status` 0: as a database would.
+  using Script = std::function<ServerResponse(size_t number)>;
+
+  explicit Receiver(Script script = [](size_t) { return ServerResponse{.status = 0}; }) : script_(std::move(script)) {
+    auto server =
+        HttpServer::Start({.max_body_bytes = 64 << 20},
+                          {{"POST", "/api/v1/write", [this](const ServerRequest& request) { return Take(request); }}});
+    if (!server.ok()) throw std::runtime_error(server.error());
+    server_ = std::move(server).value();
+  }
+
+  [[nodiscard]] std::string url() const { return "http://" + server_->address() + "/api/v1/write"; }
+  // Of each request that was accepted, its series.
+  std::vector<std::vector<std::string>> accepted() {
+    const std::lock_guard lock(mutex_);
+    return accepted_;
+  }
+  // The samples of one series, "value @timestamp" each; its name as Line() writes it.
+  std::vector<std::string> Of(const std::string& series) {
+    const std::lock_guard lock(mutex_);
+    const auto found = samples_.find(series);
+    return found == samples_.end() ? std::vector<std::string>() : found->second;
+  }
+  size_t samples() {
+    const std::lock_guard lock(mutex_);
+    size_t count = 0;
+    for (const auto& [series, samples] : samples_) count += samples.size();
+    return count;
+  }
+  // Bodies of all requests, refused ones too.
+  std::vector<std::string> bodies() {
+    const std::lock_guard lock(mutex_);
+    return bodies_;
+  }
+  // The most requests that were under way at once.
+  int most_at_once() {
+    const std::lock_guard lock(mutex_);
+    return most_at_once_;
+  }
+  std::map<std::string, std::string> last_headers() {
+    const std::lock_guard lock(mutex_);
+    return headers_;
+  }
+  template <class Condition>
+  [[nodiscard]] bool WaitFor(Condition condition) {
+    std::unique_lock lock(wait_mutex_);
+    return came_.wait_for(lock, std::chrono::seconds(20), condition);
+  }
+
+ private:
+  ServerResponse Take(const ServerRequest& request) {
+    size_t number = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      number = bodies_.size();
+      bodies_.push_back(request.body);
+      headers_.clear();
+      for (const auto& [name, value] : request.headers) headers_[name] = value;
+      most_at_once_ = std::max(most_at_once_, ++at_once_);
+    }
+    ServerResponse response = script_(number);
+    {
+      const std::lock_guard lock(mutex_);
+      if (response.status == 0) response = Store(request.body);
+      --at_once_;
+    }
+    const std::lock_guard lock(wait_mutex_);
+    came_.notify_all();
+    return response;
+  }
+
+  // All or nothing, as Prometheus does.
+  ServerResponse Store(const std::string& body) {
+    const auto message = SnappyUncompress(body, 64 << 20);
+    persia_test::WriteRequest request;
+    if (!message || !request.ParseFromString(*message)) return {.status = 400, .body = "no request"};
+    std::set<std::string> seen;
+    for (const auto& series : request.timeseries()) {
+      std::string before;
+      for (const auto& label : series.labels()) {
+        if (label.name() <= before || label.value().empty()) return {.status = 400, .body = "labels of " + Line(series)};
+        before = label.name();
+      }
+      const std::string name = Name(series);
+      if (!seen.insert(name).second) return {.status = 400, .body = "twice: " + name};
+      const auto last = last_.find(name);
+      if (last != last_.end() && series.samples(0).timestamp() < last->second.first) {
+        return {.status = 400, .body = "out of order sample: " + Line(series)};
+      }
+    }
+    std::vector<std::string> lines;
+    for (const auto& series : request.timeseries()) {
+      lines.push_back(Line(series));
+      const std::string name = Name(series);
+      const std::string sample = lines.back().substr(name.size() + 1);
+      auto& last = last_[name];
+      // A replay is no second sample.
+      if (last != std::pair(series.samples(0).timestamp(), sample)) samples_[name].push_back(sample);
+      last = {series.samples(0).timestamp(), sample};
+    }
+    accepted_.push_back(std::move(lines));
+    return {.status = 204};
+  }
+
+  static std::string Name(const persia_test::TimeSeries& series) {
+    const std::string line = Line(series);
+    return line.substr(0, line.rfind('}') + 1);
+  }
+
+  const Script script_;
+  std::mutex mutex_;  // guards what follows
+  std::vector<std::vector<std::string>> accepted_;
+  std::map<std::string, std::vector<std::string>> samples_;
+  std::map<std::string, std::pair<int64_t, std::string>> last_;
+  std::vector<std::string> bodies_;
+  std::map<std::string, std::string> headers_;
+  int at_once_ = 0;
+  int most_at_once_ = 0;
+
+  std::mutex wait_mutex_;
+  std::condition_variable came_;
+  std::unique_ptr<HttpServer> server_;  // last: its threads use the rest
+};
+
+}  // namespace persia::agent

@@ -1,0 +1,288 @@
+#include "remote/remote_write.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <set>
+
+#include "peers/scripted_peer.h"
+#include "remote/receiver.h"
+#include "sink/snapshots.h"
+#include "temporary_directory.h"
+
+namespace persia::agent {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr auto kGoesOn = RemoteWrite::Ending::kGoesOn;
+
+class RemoteWriteTest : public ::testing::Test {
+ protected:
+  void SetUp() override { fd_ = open(temporary_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }
+  void TearDown() override {
+    target_.reset();
+    close(fd_);
+  }
+
+  void StartAgent(const std::string& url) {
+    target_.reset();
+    options_.name = "db";
+    options_.url = url;
+    options_.directory_fd = fd_;
+    options_.directory = temporary_.path();
+    options_.file_name = "agent.remote";
+    options_.first_pause = milliseconds(1);
+    options_.longest_pause = milliseconds(20);
+    const auto say = [this](std::string_view, const std::string& message) {
+      const std::lock_guard lock(said_mutex_);
+      said_.push_back(message);
+    };
+    options_.log = {.note = say, .warn = say};
+    auto target = RemoteWrite::Open(options_);
+    ASSERT_TRUE(target.ok()) << target.error();
+    target_ = std::move(target).value();
+  }
+  // Gauges of one layout, a second after the last one.
+  std::shared_ptr<const Snapshot> Next(size_t series = 1) {
+    if (layout_ == nullptr || layout_->families.size() != series) {
+      std::vector<Sample> samples;
+      for (size_t i = 0; i < series; ++i) samples.push_back({"m" + std::to_string(100 + i), MetricType::kGauge, 0});
+      layout_ = Snap({{"dlrm", {}}}, samples).layout;
+    }
+    auto snapshot = std::make_shared<Snapshot>();
+    snapshot->layout = layout_;
+    snapshot->values.assign(series, ++count_);
+    snapshot->collected_at = begin_ + seconds(count_);
+    return snapshot;
+  }
+  static std::string At(int count) {
+    const auto at = std::chrono::time_point_cast<milliseconds>(begin_ + seconds(count));
+    return std::to_string(count) + " @" + std::to_string(at.time_since_epoch().count());
+  }
+  std::vector<std::string> said() {
+    const std::lock_guard lock(said_mutex_);
+    return said_;
+  }
+
+  static inline const auto begin_ = std::chrono::time_point_cast<seconds>(std::chrono::system_clock::now()) - seconds(500);
+  const TemporaryDirectory temporary_;
+  int fd_ = -1;
+  std::mutex said_mutex_;
+  std::vector<std::string> said_;
+  RemoteWrite::Options options_;
+  std::shared_ptr<const Layout> layout_;
+  int count_ = 0;
+  std::unique_ptr<RemoteWrite> target_;
+};
+
+constexpr char kSeries[] = "m100{job=dlrm}";
+
+TEST_F(RemoteWriteTest, SnapshotsArriveWithTheHeadersOfTheProtocol) {
+  Receiver receiver;
+  options_.headers = {{"X-Scope-OrgID", "team"}};
+  options_.http.user_agent = "persia/1";
+  StartAgent(receiver.url());
+  target_->Offer(Next());
+  EXPECT_TRUE(receiver.WaitFor([&] { return receiver.samples() == 1; }));
+  ASSERT_TRUE(target_->Finish(Next(), seconds(10), kGoesOn).ok());
+  EXPECT_THAT(receiver.Of(kSeries), ElementsAre(At(1), At(2)));
+  const auto headers = receiver.last_headers();
+  EXPECT_EQ(headers.at("Content-Type"), "application/x-protobuf");
+  EXPECT_EQ(headers.at("Content-Encoding"), "snappy");
+  EXPECT_EQ(headers.at("X-Prometheus-Remote-Write-Version"), "0.1.0");
+  EXPECT_EQ(headers.at("User-Agent"), "persia/1");
+  EXPECT_EQ(headers.at("X-Scope-OrgID"), "team");
+  const auto stats = target_->stats();
+  EXPECT_EQ(stats.sending.samples_sent, 2U);
+  EXPECT_GT(stats.sending.bytes, 50U);
+  EXPECT_EQ(stats.sending.highest_sent_ms,
+            std::chrono::duration_cast<milliseconds>((begin_ + seconds(2)).time_since_epoch()).count());
+  EXPECT_THAT(said(), IsEmpty());
+}
+
+struct Answer {
+  int status;
+  bool again;
+};
+
+class RemoteWriteAnswerTest : public RemoteWriteTest, public ::testing::WithParamInterface<Answer> {};
+
+TEST_P(RemoteWriteAnswerTest, DecidesWhetherARequestIsSentAgain) {
+  Receiver receiver([](size_t number) {
+    return number == 0 ? ServerResponse{.status = GetParam().status, .body = "why not\nmore"} : ServerResponse{.status = 0};
+  });
+  StartAgent(receiver.url());
+  target_->Offer(Next());
+  EXPECT_TRUE(receiver.WaitFor([&] { return receiver.bodies().size() == (GetParam().again ? 2U : 1U); }));
+  ASSERT_TRUE(target_->Finish(Next(), seconds(10), kGoesOn).ok());
+  const auto stats = target_->stats();
+  const std::string answer = "status " + std::to_string(GetParam().status) + ": why not more";
+  if (GetParam().again) {
+    EXPECT_THAT(receiver.Of(kSeries), ElementsAre(At(1), At(2)));
+    EXPECT_EQ(receiver.bodies()[0], receiver.bodies()[1]) << "byte for byte";
+    EXPECT_EQ(stats.sending.retries, 1U);
+    EXPECT_THAT(said(), ElementsAre(HasSubstr("cannot send to db: " + answer), HasSubstr("takes samples again")));
+  } else {
+    EXPECT_THAT(receiver.Of(kSeries), ElementsAre(At(2)));
+    EXPECT_EQ(stats.sending.samples_refused, 1U);
+    EXPECT_EQ(stats.sending.retries, 0U);
+    EXPECT_THAT(said(), ElementsAre(HasSubstr("refuses 1 samples, which are dropped: " + answer)));
+  }
+  EXPECT_EQ(stats.pending_samples, 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Statuses, RemoteWriteAnswerTest,
+                         ::testing::Values(Answer{400, false}, Answer{401, false}, Answer{404, false}, Answer{413, false},
+                                           Answer{422, false}, Answer{301, false}, Answer{408, false}, Answer{429, true},
+                                           Answer{500, true}, Answer{503, true}, Answer{599, true}),
+                         [](const auto& info) { return std::to_string(info.param.status); });
+
+TEST_F(RemoteWriteTest, ARefusalIsSaidOnceHoweverOftenItComes) {
+  Receiver receiver(
+      [](size_t number) { return ServerResponse{.status = 400, .body = "out of order, " + std::to_string(number)}; });
+  StartAgent(receiver.url());
+  for (int i = 0; i < 5; ++i) {
+    target_->Offer(Next());
+    EXPECT_TRUE(receiver.WaitFor([&] { return receiver.bodies().size() == static_cast<size_t>(i) + 1; }));
+  }
+  EXPECT_TRUE(target_->Finish(nullptr, seconds(10), kGoesOn).ok());
+  EXPECT_THAT(said(), SizeIs(1));
+  EXPECT_EQ(target_->stats().sending.requests_refused, 5U);
+}
+
+TEST_F(RemoteWriteTest, RetryAfterIsHonoured) {
+  Receiver receiver([](size_t number) {
+    return number == 0 ? ServerResponse{.status = 429, .headers = {{"Retry-After", "1"}}} : ServerResponse{.status = 0};
+  });
+  StartAgent(receiver.url());
+  const auto begin = std::chrono::steady_clock::now();
+  target_->Offer(Next());
+  EXPECT_TRUE(receiver.WaitFor([&] { return receiver.samples() == 1; }));
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, seconds(1));
+}
+
+// A connection that breaks, an answer that is none, silence: whatever it is, the next one of the same bytes gets through.
+TEST_F(RemoteWriteTest, TransportErrorsAreTriedAgain) {
+  options_.http.total_timeout = milliseconds(200);
+  options_.max_shards = 1;
+  ScriptedPeer peer({Reply::Close(), Reply::Raw("HTTP/1.1 2"), Reply::Raw("no HTTP\r\n\r\n"), Reply::Silence(), Reply::Close(),
+                     Reply::Status(200)});
+  StartAgent("http://" + peer.address() + "/write");
+  target_->Offer(Next());
+  peer.WaitForRequests(6);
+  ASSERT_TRUE(target_->Finish(nullptr, seconds(10), kGoesOn).ok());
+  const auto requests = peer.requests();
+  ASSERT_THAT(requests, SizeIs(6));
+  for (const std::string& request : requests) {
+    EXPECT_THAT(LinesOfBody(request.substr(request.find("\r\n\r\n") + 4)), ElementsAre(kSeries + (" " + At(1))));
+  }
+  EXPECT_EQ(target_->stats().sending.samples_sent, 1U);
+}
+
+TEST_F(RemoteWriteTest, WhatDoesNotArriveInTimeWaitsForTheNextAgent) {
+  const ScriptedPeer silent({Reply::Silence()});
+  StartAgent("http://" + silent.address() + "/write");
+  target_->Offer(Next());
+  const auto begin = std::chrono::steady_clock::now();
+  const Status left = target_->Finish(Next(), milliseconds(300), kGoesOn);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(5));
+  ASSERT_FALSE(left.ok());
+  EXPECT_THAT(left.error(), HasSubstr("2 samples wait in " + temporary_.path()));
+  Receiver receiver;
+  StartAgent(receiver.url());
+  EXPECT_EQ(target_->stats().pending_samples, 2U);
+  ASSERT_TRUE(target_->Finish(Next(), seconds(10), kGoesOn).ok());
+  EXPECT_THAT(receiver.Of(kSeries), ElementsAre(At(1), At(2), At(3)));
+}
+
+TEST_F(RemoteWriteTest, InterruptEndsTheWaiting) {
+  ScriptedPeer silent({Reply::Silence()});
+  StartAgent("http://" + silent.address() + "/write");
+  target_->Offer(Next());
+  silent.WaitForRequests(1);
+  std::thread impatient([this] { target_->Interrupt(); });
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_FALSE(target_->Finish(nullptr, seconds(60), kGoesOn).ok());
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(10));
+  impatient.join();
+}
+
+TEST_F(RemoteWriteTest, TheJobsEndIsSentWhenTheSeriesEnd) {
+  Receiver receiver;
+  StartAgent(receiver.url());
+  ASSERT_TRUE(target_->Finish(Next(), seconds(10), RemoteWrite::Ending::kEnds).ok());
+  EXPECT_THAT(receiver.Of(kSeries), ElementsAre(At(1), HasSubstr("stale")));
+}
+
+TEST_F(RemoteWriteTest, SnapshotsAreNotSentOftenerThanTold) {
+  options_.send_interval = seconds(3);
+  Receiver receiver;
+  StartAgent(receiver.url());
+  for (int i = 0; i < 7; ++i) {
+    target_->Offer(Next());
+    if (i % 3 == 0) {
+      EXPECT_TRUE(receiver.WaitFor([&] { return receiver.samples() == static_cast<size_t>(i / 3 + 1); })) << i;
+    }
+  }
+  EXPECT_TRUE(target_->Finish(nullptr, seconds(10), kGoesOn).ok());
+  EXPECT_THAT(receiver.Of(kSeries), ElementsAre(At(1), At(4), At(7)));
+}
+
+// The agent is killed, over and over, while it sends to a target that fails half of the time: each sample that was on disk
+// arrives, in order.
+TEST_F(RemoteWriteTest, KillsLoseNothingThatWasQueued) {
+  options_.max_shards = 3;
+  options_.series_per_shard = 10;
+  options_.max_samples = 7;
+  Receiver receiver(
+      [](size_t number) { return number % 2 == 0 ? ServerResponse{.status = 503} : ServerResponse{.status = 0}; });
+  std::set<std::string> queued;
+  for (int round = 0; round < 8; ++round) {
+    int pipe_of[2];
+    ASSERT_EQ(pipe(pipe_of), 0);
+    const int first = count_;
+    const pid_t pid = fork();
+    if (pid == 0) {
+      StartAgent(receiver.url());
+      for (int i = 0; i < 5; ++i) {
+        target_->Offer(Next(40));
+        while (target_->stats().series == 0) usleep(1000);
+        usleep(static_cast<useconds_t>(1000 * (round + 3)));
+        static_cast<void>(write(pipe_of[1], "x", 1));
+      }
+      raise(SIGKILL);
+    }
+    close(pipe_of[1]);
+    char c;
+    for (int i = 1; read(pipe_of[0], &c, 1) == 1; ++i) queued.insert(At(first + i));
+    close(pipe_of[0]);
+    int status = 0;
+    ASSERT_EQ(waitpid(pid, &status, 0), pid);
+    count_ = first + 5;
+  }
+  StartAgent(receiver.url());
+  const Status all = target_->Finish(Next(40), seconds(30), kGoesOn);
+  ASSERT_TRUE(all.ok()) << all.error();
+  EXPECT_EQ(target_->stats().sending.samples_refused, 0U) << "out of order";
+  for (int i = 100; i < 140; ++i) {
+    const auto samples = receiver.Of("m" + std::to_string(i) + "{job=dlrm}");
+    EXPECT_EQ(std::set<std::string>(samples.begin(), samples.end()).size(), samples.size()) << "none twice";
+    EXPECT_EQ(samples.size(), 41U);
+    for (const std::string& sample : queued) EXPECT_THAT(samples, Contains(sample));
+  }
+}
+
+}  // namespace
+}  // namespace persia::agent

@@ -1,0 +1,282 @@
+#include "remote/snapshot_writer.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <bit>
+#include <csignal>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "remote/decoded.h"
+#include "sink/snapshots.h"
+#include "temporary_directory.h"
+
+namespace persia::agent {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Le;
+using ::testing::SizeIs;
+
+const double kNotShown = std::bit_cast<double>(kAbsent);
+constexpr auto kGauge = MetricType::kGauge;
+
+class SnapshotWriterTest : public ::testing::Test {
+ protected:
+  void SetUp() override { fd_ = open(temporary_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }
+  void TearDown() override { close(fd_); }
+
+  void StartAgent(std::function<void(std::string_view)> after_step = {}) {
+    writer_.reset();
+    queue_ = WriteQueue::Open({.directory_fd = fd_,
+                               .directory = temporary_.path(),
+                               .name = "queue",
+                               .max_age = std::chrono::hours(24 * 365 * 50),
+                               .room = [this] { return room_; },
+                               .after_step = after_step})
+                 .value();
+    active_ = std::make_unique<ActiveSeries>(ActiveSeries::Options{
+        .file = {.directory_fd = fd_, .directory = temporary_.path(), .name = "series", .after_step = after_step},
+        .warn = [this](const std::string& message) { said_.push_back(message); }});
+    options_.queue = queue_.get();
+    options_.active = active_.get();
+    options_.warn = [this](const std::string& message) { said_.push_back(message); };
+    writer_ = std::make_unique<SnapshotWriter>(options_);
+  }
+  // A gauge each, of these values, collected at this time.
+  void Write(const std::vector<Sample>& samples, int64_t at_ms) {
+    auto snapshot = std::make_shared<Snapshot>(Snap({{"dlrm", {}}}, samples));
+    if (last_ != nullptr && SameLayout(*last_->layout, *snapshot->layout)) snapshot->layout = last_->layout;
+    snapshot->collected_at = std::chrono::system_clock::time_point(std::chrono::milliseconds(at_ms));
+    last_ = snapshot;
+    writer_->Write(last_);
+  }
+  static bool SameLayout(const Layout& a, const Layout& b) {
+    return a.families.size() == b.families.size() &&
+           std::equal(a.families.begin(), a.families.end(), b.families.begin(),
+                      [](const auto& x, const auto& y) { return x.name == y.name && x.series.size() == y.series.size(); });
+  }
+  // The series of each request in the queue, which is empty then.
+  std::vector<std::vector<std::string>> Requests() {
+    std::vector<std::vector<std::string>> requests;
+    shards_.clear();
+    while (queue_->stats().pending_records > 0) {
+      const auto claim = queue_->Next();
+      requests.push_back(LinesOfBody(claim->body));
+      for (const std::string& line : requests.back()) shards_[line.substr(0, line.find(' '))].insert(claim->record.shard);
+      EXPECT_EQ(requests.back().size(), claim->record.samples);
+      queue_->Finish(*claim, WriteQueue::Outcome::kSent);
+    }
+    return requests;
+  }
+  std::vector<std::string> Lines() {
+    std::vector<std::string> lines;
+    for (auto& request : Requests()) lines.insert(lines.end(), request.begin(), request.end());
+    return lines;
+  }
+
+  const TemporaryDirectory temporary_;
+  int fd_ = -1;
+  uint64_t room_ = 1 << 30;
+  SnapshotWriter::Options options_;
+  std::vector<std::string> said_;
+  std::shared_ptr<Snapshot> last_;
+  std::unique_ptr<WriteQueue> queue_;
+  std::unique_ptr<ActiveSeries> active_;
+  std::unique_ptr<SnapshotWriter> writer_;
+  std::map<std::string, std::set<uint32_t>> shards_;
+};
+
+TEST_F(SnapshotWriterTest, SamplesHaveTheTimeOfTheirCollection) {
+  StartAgent();
+  Write({{"a", kGauge, 1}, {"b", kGauge, 2}}, 1000);
+  Write({{"a", kGauge, 3}, {"b", kGauge, 2}}, 2000);
+  EXPECT_THAT(Requests(), ElementsAre(ElementsAre("a{job=dlrm} 1 @1000", "b{job=dlrm} 2 @1000"),
+                                      ElementsAre("a{job=dlrm} 3 @2000", "b{job=dlrm} 2 @2000")));
+}
+
+TEST_F(SnapshotWriterTest, ASeriesThatIsGoneOrNotShownIsEndedOnce) {
+  StartAgent();
+  Write({{"a", kGauge, 1}, {"b", kGauge, 2}, {"c", kGauge, kNotShown}}, 1000);
+  Lines();
+  Write({{"a", kGauge, 1}, {"c", kGauge, kNotShown}}, 2000);
+  EXPECT_THAT(Lines(), ElementsAre("a{job=dlrm} 1 @2000", "b{job=dlrm} stale @2000"));
+  Write({{"a", kGauge, kNotShown}, {"c", kGauge, kNotShown}}, 3000);
+  EXPECT_THAT(Lines(), ElementsAre("a{job=dlrm} stale @3000"));
+  Write({{"a", kGauge, kNotShown}, {"c", kGauge, kNotShown}}, 4000);
+  EXPECT_THAT(Lines(), IsEmpty());
+  Write({{"a", kGauge, 5}, {"c", kGauge, kNotShown}}, 5000);
+  EXPECT_THAT(Lines(), ElementsAre("a{job=dlrm} 5 @5000"));
+}
+
+TEST_F(SnapshotWriterTest, SeriesThatWentWhileNoAgentWasThereAreEnded) {
+  StartAgent();
+  Write({{"a", kGauge, 1}, {"b", kGauge, 2}}, 1000);
+  Write({{"b", kGauge, 2}, {"c", kGauge, 2}}, 2000);
+  Lines();
+  StartAgent();
+  Write({{"c", kGauge, 4}, {"d", kGauge, 4}}, 3000);
+  EXPECT_THAT(Lines(), ElementsAre("c{job=dlrm} 4 @3000", "d{job=dlrm} 4 @3000", "b{job=dlrm} stale @3000"));
+  StartAgent();
+  Write({{"c", kGauge, 4}, {"d", kGauge, 4}}, 4000);
+  EXPECT_THAT(Lines(), SizeIs(2)) << "an end is sent once";
+}
+
+TEST_F(SnapshotWriterTest, TheJobsEndEndsItsSeries) {
+  StartAgent();
+  Write({{"a", kGauge, 1}}, 1000);
+  writer_->EndSeries();
+  EXPECT_THAT(Lines(), ElementsAre("a{job=dlrm} 1 @1000", "a{job=dlrm} stale @1001"));
+  StartAgent();
+  Write({{"b", kGauge, 4}}, 3000);
+  EXPECT_THAT(Lines(), ElementsAre("b{job=dlrm} 4 @3000"));
+}
+
+TEST_F(SnapshotWriterTest, TimestampsRiseWhateverTheClockDoes) {
+  StartAgent();
+  Write({{"a", kGauge, 1}}, 100'000);
+  Write({{"a", kGauge, 2}}, 100'000);
+  EXPECT_THAT(said_, IsEmpty());
+  Write({{"a", kGauge, 3}}, 50'000);
+  EXPECT_THAT(said_, ElementsAre(HasSubstr("the clock is 50 s behind")));
+  EXPECT_THAT(Lines(), ElementsAre("a{job=dlrm} 1 @100000", "a{job=dlrm} 2 @100001", "a{job=dlrm} 3 @100002"));
+  queue_->Close();
+  StartAgent();
+  Write({{"a", kGauge, 4}}, 60'000);
+  Write({{"a", kGauge, 5}}, 200'000);
+  EXPECT_THAT(Lines(), ElementsAre("a{job=dlrm} 4 @100003", "a{job=dlrm} 5 @200000"));
+}
+
+TEST_F(SnapshotWriterTest, ASeriesKeepsItsShardAndRequestsTheirSize) {
+  options_.series_per_shard = 100;
+  options_.max_samples = 30;
+  options_.max_shards = 4;
+  StartAgent();
+  std::vector<Sample> samples;
+  for (int i = 0; i < 1000; ++i) samples.push_back({"m" + std::to_string(1000 + i), kGauge, 1});
+  Write(samples, 1000);
+  EXPECT_EQ(writer_->shards(), 4U);
+  samples.resize(500);
+  Write(samples, 2000);
+  const auto requests = Requests();
+  EXPECT_THAT(requests, Each(SizeIs(Le(30U))));
+  EXPECT_THAT(shards_, SizeIs(1000));
+  std::map<uint32_t, int> of_shard;
+  for (const auto& [series, shards] : shards_) {
+    ASSERT_THAT(shards, SizeIs(1)) << series;
+    ++of_shard[*shards.begin()];
+  }
+  for (uint32_t shard = 0; shard < 4; ++shard) EXPECT_NEAR(of_shard[shard], 250, 60);
+}
+
+TEST_F(SnapshotWriterTest, MoreSeriesBeginAGeneration) {
+  options_.series_per_shard = 2;
+  StartAgent();
+  Write({{"a", kGauge, 1}}, 1000);
+  EXPECT_EQ(writer_->shards(), 1U);
+  Write({{"a", kGauge, 1}, {"b", kGauge, 1}, {"c", kGauge, 1}}, 2000);
+  EXPECT_EQ(writer_->shards(), 2U);
+  const auto first = queue_->Next();
+  EXPECT_EQ(first->record.timestamp_ms, 1000);
+  queue_->Finish(*first, WriteQueue::Outcome::kSent);
+  EXPECT_EQ(queue_->Next()->record.generation, first->record.generation + 1);
+  Write({{"a", kGauge, 1}}, 3000);
+  EXPECT_EQ(writer_->shards(), 2U) << "fewer series stay where they are";
+}
+
+TEST_F(SnapshotWriterTest, AnEndForWhichThereIsNoRoomComesLater) {
+  StartAgent();
+  Write({{"a", kGauge, 1}, {"b", kGauge, 2}}, 1000);
+  room_ = 0;
+  Write({{"b", kGauge, 2}}, 2000);
+  EXPECT_THAT(Lines(), ElementsAre("a{job=dlrm} 1 @1000", "b{job=dlrm} 2 @1000"));
+  EXPECT_EQ(queue_->stats().dropped_samples.at("disk_full"), 2U);
+  room_ = 1 << 30;
+  Write({{"b", kGauge, 2}}, 3000);
+  EXPECT_THAT(Lines(), ElementsAre("b{job=dlrm} 2 @3000", "a{job=dlrm} stale @3000"));
+}
+
+TEST_F(SnapshotWriterTest, WhatRelabellingMakesEqualIsCountedAndSaidOnce) {
+  options_.rules.push_back(RelabelRule::Make({.action = RelabelAction::kLabelDrop, .regex = "feat"}).value());
+  StartAgent();
+  for (int64_t at : {1000, 2000}) {
+    Write({{"a", kGauge, 1, 0, {{"feat", "x"}}}, {"a", kGauge, 2, 0, {{"feat", "y"}}}}, at);
+  }
+  EXPECT_EQ(writer_->duplicates(), 2U);
+  EXPECT_THAT(said_, ElementsAre(HasSubstr("1 series are not sent")));
+  EXPECT_THAT(Lines(), ElementsAre("a{job=dlrm} 1 @1000", "a{job=dlrm} 1 @2000"));
+}
+
+TEST_F(SnapshotWriterTest, AListOfSeriesThatIsBrokenIsSetAside) {
+  StartAgent();
+  Write({{"a", kGauge, 1}}, 1000);
+  Lines();
+  const StateFile::Options file{.directory_fd = fd_,
+                                .directory = temporary_.path(),
+                                .name = "series",
+                                .magic = {'P', 'R', 'S', 'M', 'R', 'W', 'S', '\n'},
+                                .version = 1};
+  ASSERT_TRUE(StateFile(file).Write("no snappy").ok());
+  StartAgent();
+  EXPECT_THAT(said_, ElementsAre(HasSubstr("not a list of series")));
+  Write({{"b", kGauge, 1}}, 2000);
+  EXPECT_THAT(Lines(), ElementsAre("b{job=dlrm} 1 @2000"));
+}
+
+class SnapshotWriterFaultTest : public SnapshotWriterTest, public ::testing::WithParamInterface<const char*> {};
+
+// Whenever the agent is killed while series come and go, the next one ends all that it does not show itself.
+TEST_P(SnapshotWriterFaultTest, AfterAKillNoSeriesIsLeftOpen) {
+  for (int time = 1; time <= 6; ++time) {
+    for (const auto& entry : std::filesystem::directory_iterator(temporary_.path())) std::filesystem::remove_all(entry.path());
+    last_ = nullptr;
+    const pid_t pid = fork();
+    if (pid == 0) {
+      int times = 0;
+      StartAgent([&](std::string_view step) {
+        if (step == GetParam() && ++times == time) raise(SIGKILL);
+      });
+      Write({{"a", kGauge, 1}, {"b", kGauge, 1}}, 1000);
+      Write({{"b", kGauge, 1}, {"c", kGauge, 1}}, 2000);
+      Write({{"d", kGauge, 1}}, 3000);
+      _exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(pid, &status, 0), pid);
+    StartAgent();
+    Write({{"e", kGauge, 1}}, 4000);
+    std::map<std::string, std::string> last;
+    int64_t before = 0;
+    for (const std::string& line : Lines()) {
+      const int64_t at = std::stoll(line.substr(line.find('@') + 1));
+      EXPECT_GE(at, before);
+      before = at;
+      last[line.substr(0, line.find('{'))] = line.substr(line.find(' ') + 1, 1);
+    }
+    for (const auto& [name, value] : last) EXPECT_EQ(value, name == "e" ? "1" : "s") << name << ", killed at " << time;
+    if (WIFEXITED(status)) {
+      EXPECT_GT(time, 1) << "the step was not come to";
+      return;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Steps, SnapshotWriterFaultTest,
+                         ::testing::Values("segment made", "record written", "draft made", "draft written", "draft on disk",
+                                           "renamed"),
+                         [](const auto& info) {
+                           std::string name(info.param);
+                           std::replace(name.begin(), name.end(), ' ', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace persia::agent

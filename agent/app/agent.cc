@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <span>
+#include <thread>
 #include <utility>
 
 #include "app/heap.h"
@@ -77,6 +78,11 @@ std::map<WorkerPlace, uint32_t> PidsOf(std::span<const WorkerProcess> processes)
   return pids;
 }
 
+WriteQueue::Log RemoteLog() {
+  return {.note = [](std::string_view event, const std::string& message) { LogInfo(event, message); },
+          .warn = [](std::string_view event, const std::string& message) { LogWarning(event, message); }};
+}
+
 void LogConflict(const std::string& message) { LogWarning("metrics.left_out", message); }
 
 }  // namespace
@@ -115,6 +121,7 @@ Agent::Agent(Setup setup, Clock& clock, PushRoutes routes)
       own_labels_(setup_.options.labels),
       exec_labels_(setup_.options.labels),
       collecting_with_(std::make_shared<const AgentOptions>(setup_.options)),
+      remote_(setup_.state, "persia-metrics-agent/" + setup_.version, RemoteLog()),
       combiner_(LogConflict),
       process_(self_),
       scrape_combiner_(LogConflict),
@@ -167,13 +174,20 @@ std::string Agent::listening_at() const { return server_ == nullptr ? "" : serve
 
 void Agent::Start() {
   SetLogLimiter(log_limiter_);
+  remote_.Apply(setup_.options);
   lanes_.Start();
   collector_.Start();
 }
 
-Status Agent::Finish() {
+Status Agent::Finish(RemoteWrite::Ending series) {
   const std::shared_ptr<const Snapshot> last = collector_.Stop();
+  const auto options = CurrentOptions();
+  std::thread targets([&] {
+    const PushLanes::Pace pace = PaceOf(*options);
+    remote_.Finish(WithAgentLabel(last, remote_label_), pace.limit, pace.limit_if_away, series);
+  });
   const Status arrived = lanes_.Finish(last);
+  targets.join();
   server_.reset();
   return arrived;
 }
@@ -191,6 +205,7 @@ std::shared_ptr<const Snapshot> Agent::Collect() {
   WriteEvents();
   ReportSegments();
   WatchWorkers();
+  ReportRemoteWrite();
   LogEndedFloods();
   own_.SetLogLinesSuppressed(log_limiter_->suppressed());
   if (setup_.inlet != nullptr) {
@@ -221,6 +236,26 @@ std::shared_ptr<const Snapshot> Agent::Collect() {
   const std::lock_guard lock(seen_mutex_);
   seen_ = {segments_.stats(), series, std::move(pids)};
   return all;
+}
+
+void Agent::ReportRemoteWrite() {
+  const auto now = std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
+  for (const auto& [name, stats] : remote_.stats()) {
+    const int64_t sent = stats.sending.highest_sent_ms;
+    own_.SetRemoteWrite(
+        name, {.samples_sent = stats.sending.samples_sent,
+               .samples_refused = stats.sending.samples_refused,
+               .retries = stats.sending.retries,
+               .bytes = stats.sending.bytes,
+               .pending_samples = stats.pending_samples,
+               .pending_bytes = stats.pending_bytes,
+               .queue_bytes = stats.file_bytes,
+               .damaged_places = stats.corrupt_places,
+               .shards = stats.shards,
+               .highest_sent_ms = sent,
+               .oldest_pending_ms = stats.oldest_pending_ms.value_or(sent > 0 ? sent : now.time_since_epoch().count()),
+               .dropped_samples = stats.dropped_samples});
+  }
 }
 
 void Agent::WriteEvents() {
@@ -307,8 +342,18 @@ void Agent::WatchWorkers() {
   }
 }
 
+// Whose identity another agent claims as well is told apart wherever it is seen.
+std::shared_ptr<const Snapshot> Agent::WithAgentLabel(const std::shared_ptr<const Snapshot>& snapshot,
+                                                      std::optional<IdentityLabels>& label) const {
+  if (const std::string id = routes_.agent_label ? routes_.agent_label() : ""; !id.empty() && !label) {
+    label.emplace(Labels{{"agent", id}});
+  }
+  return label ? label->AddTo(snapshot) : snapshot;
+}
+
 void Agent::OnTick(const std::shared_ptr<const Snapshot>& snapshot) {
   history_.Add(snapshot, clock_.Now());
+  remote_.Offer(WithAgentLabel(snapshot, remote_label_));
   if (std::exchange(push_next_tick_, false)) {
     return lanes_.Insist(snapshot);
   }

@@ -6,8 +6,9 @@
 //   ...
 //   agent.Finish();                      // one last collection and push, within the push time-out
 //
-// Three kinds of threads: the collector's, which alone reads sources; the push threads, one for each gateway, so that one that
-// is slow or away delays neither collecting nor the others; and the web server's, which share the newest collection.
+// Four kinds of threads: the collector's, which alone reads sources; the push threads, one for each gateway, so that one that
+// is slow or away delays neither collecting nor the others; those of each target of remote write, for the same reason; and the
+// web server's, which share the newest collection.
 // Thread safety: Interrupt: any thread; the rest: the thread that made it.
 #pragma once
 
@@ -31,6 +32,7 @@
 #include "app/log.h"
 #include "app/options.h"
 #include "app/push_lanes.h"
+#include "app/remote_targets.h"
 #include "app/web_access.h"
 #include "format/text_format.h"
 #include "history/history.h"
@@ -98,12 +100,16 @@ class Agent {
   [[nodiscard]] std::string listening_at() const;
   [[nodiscard]] bool listens_with_tls() const { return web_access_ != nullptr && web_access_->tls().has_value(); }
   void Start();
-  // An error says why the last values did not arrive. REQUIRES: started.
-  Status Finish();
+  // An error says why the last values did not arrive at the gateway; what did not arrive elsewhere is in the log, and waits on
+  // disk. `series`: whether they end in databases, too. REQUIRES: started.
+  Status Finish(RemoteWrite::Ending series = RemoteWrite::Ending::kGoesOn);
   // Ends the job's groups on the gateway. REQUIRES: Finish is over.
   Status EndGroups() { return lanes_.EndGroups(); }
   // Nobody wants to wait for the gateway any longer.
-  void Interrupt() { lanes_.Interrupt(); }
+  void Interrupt() {
+    lanes_.Interrupt();
+    remote_.Interrupt();
+  }
   // Goes on with other settings: those that have a `take_over` in settings.cc. Each thread takes them over before what it does
   // next, and a tick comes at once. REQUIRES: started. Any thread.
   void Reconfigure(const AgentOptions& fresh);
@@ -127,12 +133,15 @@ class Agent {
   void WriteEvents();
   void ReportSegments();
   void WatchWorkers();
+  void ReportRemoteWrite();
   std::shared_ptr<const AgentOptions> CurrentOptions();
   void SetLimits(const AgentOptions& options);
   void TakeOver(const AgentOptions& fresh);
   void TakeOverForCollecting();
   void TakeOverForScraping();
   ServerResponse ReloadByHttp();
+  std::shared_ptr<const Snapshot> WithAgentLabel(const std::shared_ptr<const Snapshot>& snapshot,
+                                                 std::optional<IdentityLabels>& label) const;
   void OnTick(const std::shared_ptr<const Snapshot>& snapshot);
   std::shared_ptr<const std::string> Exposition();
   AgentStatus CurrentStatus();
@@ -163,6 +172,8 @@ class Agent {
   std::shared_ptr<const Layout> collected_layout_;  // the last one
   int trims_due_ = 0;
   bool push_next_tick_ = false;  // whatever is under way
+  RemoteTargets remote_;
+  std::optional<IdentityLabels> remote_label_;  // once another agent has the plain labels
   SnapshotCombiner combiner_;
   uint64_t ticks_without_workers_ = 0;
   uint64_t records_skipped_ = 0;

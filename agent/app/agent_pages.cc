@@ -54,12 +54,7 @@ std::shared_ptr<const std::string> Agent::Exposition() {
   TakeOverForScraping();
   const auto process = process_.Collect();
   auto all = scrape_combiner_.Combine({snapshot, process.ok() ? scrape_labels_.AddTo(process.value()) : nullptr});
-  if (const std::string id = routes_.agent_label ? routes_.agent_label() : ""; !id.empty() && !agent_label_) {
-    agent_label_.emplace(Labels{{"agent", id}});
-  }
-  if (agent_label_) {
-    all = agent_label_->AddTo(all);
-  }
+  all = WithAgentLabel(all, agent_label_);
   const auto began = std::chrono::steady_clock::now();
   auto text = std::make_shared<std::string>();
   renderer_.Render(*all, *text);

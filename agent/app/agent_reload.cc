@@ -52,6 +52,7 @@ void Agent::TakeOverForCollecting() {
   SetLimits(*options);
   history_.SetOptions({options->history, options->history_max_bytes});
   segments_.SetNaming(NamingOf(*options));
+  remote_.Apply(*options);
   collecting_with_ = std::move(options);
   push_next_tick_ = true;
 }

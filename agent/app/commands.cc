@@ -125,7 +125,8 @@ void Finish(Works& works, SignalReader& signals, bool delete_groups, int expecte
     if (works.inlet != nullptr) {
       works.inlet->Stop();  // what is left in the pipe belongs to the last collection
     }
-    if (const Status arrived = agent.Finish(); !arrived.ok()) {
+    const auto series = delete_groups ? RemoteWrite::Ending::kEnds : RemoteWrite::Ending::kGoesOn;
+    if (const Status arrived = agent.Finish(series); !arrived.ok()) {
       LogWarning("push.last", "the last values did not arrive at " + arrived.error());
     }
     if (delete_groups) {

@@ -13,7 +13,9 @@
 
 #include "app/gateway_settings.h"
 #include "app/mapping_file.h"
+#include "app/mapping_nodes.h"
 #include "app/nearest.h"
+#include "app/remote_write_settings.h"
 #include "app/settings.h"
 #include "app/text.h"
 #include "app/web_config.h"
@@ -139,6 +141,10 @@ class FileReader {
     const std::string prefix = std::string(key.text) + ": ";
     if (setting.kind == ValueKind::kLabels) {
       return ReadLabels(setting, prefix, value);
+    }
+    if (setting.kind == ValueKind::kTargets) {
+      NodeReader reader(name_, config_.errors, config_.notes);
+      return ReadRemoteWrite(value, reader, config_.options.remote_write);
     }
     const std::string_view wanted = setting.kind == ValueKind::kBoolean  ? "true or false"
                                     : setting.kind == ValueKind::kNumber ? "a number"
@@ -296,6 +302,9 @@ void ReadEnvironment(const ConfigSources& sources, Config& config) {
       if (!value) {
         continue;
       }
+      if (setting.kind == ValueKind::kTargets) {
+        config.options.remote_write.clear();
+      }
       if (Status status = setting.set(*value, config.options); !status.ok()) {
         config.errors.push_back(std::string(name) + ": " + status.error());
       }
@@ -313,6 +322,9 @@ void ReadFlags(const ConfigSources& sources, Config& config) {
       }
       if (first && setting.kind == ValueKind::kLabels) {
         config.options.labels.clear();  // a list is replaced as a whole, as any other value
+      }
+      if (first && setting.kind == ValueKind::kTargets) {
+        config.options.remote_write.clear();
       }
       first = false;
       if (Status status = setting.set(value, config.options); !status.ok()) {
@@ -357,6 +369,9 @@ Config LoadConfig(const ConfigSources& sources) {
   ReadEnvironment(sources, config);
   ReadFlags(sources, config);
   for (std::string& error : CheckGatewayAccess(config.options)) {
+    config.errors.push_back(std::move(error));
+  }
+  for (std::string& error : CheckRemoteWrite(config.options)) {
     config.errors.push_back(std::move(error));
   }
   if (!config.options.web_config_file.empty()) {

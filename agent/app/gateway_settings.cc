@@ -74,34 +74,45 @@ Status SetGatewayUsername(std::string_view text, AgentOptions& options) {
   return Done{};
 }
 
-std::vector<std::string> CheckGatewayAccess(const AgentOptions& options) {
-  const GatewayAccessOptions& access = options.gateway_access;
+std::vector<std::string> CheckAccess(const GatewayAccessOptions& access, const std::string& prefix, bool has_tls,
+                                     const std::string& url) {
   std::vector<std::string> errors;
-  const auto refuse = [&errors](bool wrong, const char* sentence) {
+  const auto refuse = [&errors](bool wrong, const std::string& sentence) {
     if (wrong) {
-      errors.emplace_back(sentence);
+      errors.push_back(sentence);
     }
   };
   const bool has_password = !access.password.empty() || !access.password_file.empty();
   const bool has_token = !access.bearer_token.empty() || !access.bearer_token_file.empty();
+  const std::string& p = prefix;
   refuse(!access.password.empty() && !access.password_file.empty(),
-         "gateway_password and gateway_password_file are both set; leave one out");
+         p + "password and " + p + "password_file are both set; leave one out");
   refuse(!access.bearer_token.empty() && !access.bearer_token_file.empty(),
-         "gateway_bearer_token and gateway_bearer_token_file are both set; leave one out");
+         p + "bearer_token and " + p + "bearer_token_file are both set; leave one out");
   refuse(has_token && (has_password || !access.username.empty()),
-         "the gateway is given both a bearer token and a user name or password (gateway_bearer_token*, gateway_username, "
-         "gateway_password*); a request has room for one of them");
+         "both a bearer token and a user name or password are given (" + p + "bearer_token*, " + p + "username, " + p +
+             "password*); a request has room for one of them");
   refuse(access.username.empty() && has_password,
-         "gateway_password or gateway_password_file is set, but gateway_username is not");
+         p + "password or " + p + "password_file is set, but " + p + "username is not");
   refuse(!access.username.empty() && !has_password,
-         "gateway_username is set, but neither gateway_password nor gateway_password_file is");
-  refuse(!access.cert_file.empty() && access.key_file.empty(), "gateway_cert_file is set, but gateway_key_file is not");
-  refuse(access.cert_file.empty() && !access.key_file.empty(), "gateway_key_file is set, but gateway_cert_file is not");
-  const bool has_tls =
+         p + "username is set, but neither " + p + "password nor " + p + "password_file is");
+  refuse(!access.cert_file.empty() && access.key_file.empty(), p + "cert_file is set, but " + p + "key_file is not");
+  refuse(access.cert_file.empty() && !access.key_file.empty(), p + "key_file is set, but " + p + "cert_file is not");
+  const bool wants_tls =
+      !access.ca_file.empty() || !access.cert_file.empty() || !access.key_file.empty() || !access.server_name.empty();
+  refuse(wants_tls && !has_tls, p + "ca_file, " + p + "cert_file, " + p + "key_file or " + p + "server_name is set, but " +
+                                    url + " is one without TLS; give one of https://");
+  return errors;
+}
+
+std::vector<std::string> CheckGatewayAccess(const AgentOptions& options) {
+  const GatewayAccessOptions& access = options.gateway_access;
+  std::vector<std::string> errors = CheckAccess(access, "gateway_", true, "");
+  const bool wants_tls =
       !access.ca_file.empty() || !access.cert_file.empty() || !access.key_file.empty() || !access.server_name.empty();
   const auto gateways = ParseGateways(options.gateway_address);
   for (const auto& [gateway, by_name] : gateways.ok() ? gateways.value() : std::vector<GatewayEntry>()) {
-    if (has_tls && gateway.scheme() != "https") {
+    if (wants_tls && gateway.scheme() != "https") {
       errors.push_back(
           "gateway_ca_file, gateway_cert_file, gateway_key_file or gateway_server_name is set, but gateway_address " +
           Quoted(options.gateway_address) + (gateways.value().size() > 1 ? " has one without TLS" : " is one without TLS") +

@@ -24,5 +24,9 @@ Status SetGatewayBearerTokenFile(std::string_view text, AgentOptions& options);
 
 // Contradictions, one line each. They may come from different places, so each names the settings and not a line of a file.
 std::vector<std::string> CheckGatewayAccess(const AgentOptions& options);
+// The same of any target's access, whose settings have names that begin with `prefix`. `url`: its address, the setting's name
+// first; `has_tls`: whether it is one of https.
+std::vector<std::string> CheckAccess(const GatewayAccessOptions& access, const std::string& prefix, bool has_tls,
+                                     const std::string& url);
 
 }  // namespace persia::agent

@@ -6,10 +6,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "model/mapping_rules.h"
 #include "model/snapshot.h"
 #include "net/gateway_access.h"
+#include "remote/relabel.h"
 
 namespace persia::agent {
 
@@ -21,6 +24,28 @@ enum class OnInstanceEnd : uint8_t { kDelete, kKeep };
 
 enum class LogLevel : uint8_t { kDebug, kInfo, kWarning, kError, kOff };
 enum class LogFormat : uint8_t { kText, kJson };
+
+// A database that takes remote write.
+struct RemoteWriteTarget {
+  std::string url;
+  // In logs, as the label `target`, and in the names of its files. By default the URL's host and port.
+  std::string name;
+  std::vector<std::pair<std::string, std::string>> headers{};
+  GatewayAccessOptions access{};
+  // Until a request has been answered.
+  std::chrono::milliseconds timeout{30'000};
+  // Collections are sent no oftener than that; 0: each.
+  std::chrono::milliseconds send_interval{0};
+  // What waits on disk, at most.
+  uint64_t queue_max_bytes = 256 << 20;
+  std::chrono::milliseconds queue_max_age = std::chrono::hours(24);
+  // Requests under way at once, at most, and how large one is.
+  uint32_t max_shards = 4;
+  uint32_t max_samples = 10'000;
+  std::vector<RelabelConfig> relabel{};
+
+  bool operator==(const RemoteWriteTarget&) const = default;
+};
 
 struct AgentOptions {
   // False: the job runs, nothing is collected, and its workers keep their numbers to themselves.
@@ -41,6 +66,8 @@ struct AgentOptions {
   uint64_t max_push_bytes = 64 << 20;
   // Credentials and TLS towards the gateway.
   GatewayAccessOptions gateway_access;
+  // Where samples are sent beside that, or instead; each name once.
+  std::vector<RemoteWriteTarget> remote_write;
   // Where the workers' segments are. Empty: /dev/shm/persia-metrics-<uid>/<job>.
   std::string metrics_dir;
   // A group whose members may share the directory; empty: this user alone.

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "app/gateway_settings.h"
+#include "app/remote_write_settings.h"
 #include "app/setters.h"
 #include "app/text.h"
 
@@ -22,6 +23,14 @@ std::string LabelsText(const Labels& labels) {
     text += (text.empty() ? "{" : ", ") + name + ": " + Quoted(value);
   }
   return text.empty() ? text : text + "}";
+}
+
+std::string TargetsText(const std::vector<RemoteWriteTarget>& targets) {
+  std::string text;
+  for (const RemoteWriteTarget& target : targets) {
+    text += (text.empty() ? "" : ", ") + target.name + " at " + target.url;
+  }
+  return text;
 }
 
 // clang-format off: a table.
@@ -89,6 +98,10 @@ constexpr Setting kSettings[] = {
      [](const AgentOptions& from, AgentOptions& to) {
        to.gateway_access.bearer_token_file = from.gateway_access.bearer_token_file;
      }},
+    {"remote_write", "", "--remote-write", "PERSIA_METRICS_REMOTE_WRITE_URL", "", "URL",
+     "A database to which samples are sent by remote write; may be given several times", "none", "Remote write",
+     ValueKind::kTargets, AddRemoteWrite, [](const AgentOptions& o) -> std::string { return TargetsText(o.remote_write); },
+     [](const AgentOptions& from, AgentOptions& to) { to.remote_write = from.remote_write; }},
     {"metrics_dir", "", "--metrics-dir", "PERSIA_METRICS_DIR", "", "DIR", "The job's directory of segments",
      "/dev/shm/persia-metrics-<uid>/<job>", "Directory", ValueKind::kText, SetMetricsDir,
      [](const AgentOptions& o) -> std::string { return o.metrics_dir; }},

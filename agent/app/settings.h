@@ -13,7 +13,7 @@ namespace persia::agent {
 
 // How a value is written in YAML. A quoted "true" is a text, not a boolean. Of kTexts there may be a list, which is set as one
 // text with commas.
-enum class ValueKind : uint8_t { kBoolean, kNumber, kText, kTexts, kLabels };
+enum class ValueKind : uint8_t { kBoolean, kNumber, kText, kTexts, kLabels, kTargets };
 
 struct Setting {
   std::string_view key;    // in the file; empty: not in the file
@@ -26,7 +26,8 @@ struct Setting {
   std::string_view default_text;  // as documented
   std::string_view group;         // of --help
   ValueKind kind;
-  // Takes the value as text; of kLabels one `name=value` a call. The error quotes the text and says what is allowed.
+  // Takes the value as text; of kLabels one `name=value` a call, of kTargets one URL. The error quotes the text and says what
+  // is allowed.
   Status (*set)(std::string_view text, AgentOptions& options);
   // What is set, as text; empty if it is left to the default that `default_text` tells.
   std::string (*get)(const AgentOptions& options);

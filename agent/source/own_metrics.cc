@@ -39,6 +39,7 @@ const std::string kSegmentVersion =
     std::to_string(persia::metrics::segment::kMajor) + "." + std::to_string(persia::metrics::segment::kMinor);
 
 constexpr const char* kPushResults[] = {"success", "rejected", "server_error", "unreachable", "interrupted", "deferred"};
+constexpr const char* kDropReasons[] = {"queue_bytes", "queue_age", "disk_full", "corrupt", "behind", "duplicate"};
 constexpr const char* kStates[] = {"live", "ended", "other_run"};
 constexpr const char* kRefusals[] = {"access", "corrupt", "duplicate", "magic", "owner", "size", "type", "version"};
 
@@ -210,6 +211,52 @@ struct OwnMetrics::Registry {
   std::map<std::string, Gateway> gateways;  // guarded by mutex
 };
 
+// Of all targets, made with the first.
+struct OwnMetrics::RemoteWriteFamilies {
+  explicit RemoteWriteFamilies(prometheus::Registry& registry)
+      : samples(Many(registry, BuildCounter(), "persia_agent_remote_write_samples_total",
+                     "Samples that a target has taken, stale markers among them.")),
+        failed(Many(registry, BuildCounter(), "persia_agent_remote_write_samples_failed_total",
+                    "Samples that a target has refused for good (a 4xx), and that were dropped for it.")),
+        dropped(
+            Many(registry, BuildCounter(), "persia_agent_remote_write_samples_dropped_total",
+                 "Samples that were dropped and not sent, by reason: queue_bytes and queue_age (the oldest of a full queue), "
+                 "disk_full, corrupt (damaged on disk), behind (the agent could not keep up), duplicate (after "
+                 "relabelling).")),
+        retries(Many(registry, BuildCounter(), "persia_agent_remote_write_retries_total",
+                     "Requests that were sent again, since the one before had no answer, 429 or 5xx.")),
+        bytes(Many(registry, BuildCounter(), "persia_agent_remote_write_bytes_total",
+                   "Bytes of request bodies sent to a target, after compression, repeated ones included.")),
+        damaged(Many(registry, BuildCounter(), "persia_agent_remote_write_queue_damaged_total",
+                     "Places in a target's queue on disk that were damaged and left out.")),
+        pending_samples(Many(registry, BuildGauge(), "persia_agent_remote_write_pending_samples",
+                             "Samples that wait on disk for a target.")),
+        pending_bytes(Many(registry, BuildGauge(), "persia_agent_remote_write_pending_bytes",
+                           "Bytes of the request bodies that wait on disk for a target.")),
+        queue_bytes(Many(registry, BuildGauge(), "persia_agent_remote_write_queue_bytes",
+                         "Bytes of a target's queue on disk, with what was sent and is not removed yet.")),
+        shards(Many(registry, BuildGauge(), "persia_agent_remote_write_shards",
+                    "Requests that may be under way to a target at once.")),
+        highest_sent(Many(registry, BuildGauge(), "persia_agent_remote_write_highest_sent_timestamp_seconds",
+                          "Time of the newest sample that a target has taken, in seconds since 1970; 0 before the first.")),
+        oldest_pending(Many(registry, BuildGauge(), "persia_agent_remote_write_oldest_pending_timestamp_seconds",
+                            "Time of the oldest sample that waits for a target, in seconds since 1970; of the newest that was "
+                            "sent while none waits.")) {}
+
+  Family<Counter>& samples;
+  Family<Counter>& failed;
+  Family<Counter>& dropped;
+  Family<Counter>& retries;
+  Family<Counter>& bytes;
+  Family<Counter>& damaged;
+  Family<Gauge>& pending_samples;
+  Family<Gauge>& pending_bytes;
+  Family<Gauge>& queue_bytes;
+  Family<Gauge>& shards;
+  Family<Gauge>& highest_sent;
+  Family<Gauge>& oldest_pending;
+};
+
 OwnMetrics::OwnMetrics(Options options) : registry_(std::make_unique<Registry>(std::move(options))) {}
 OwnMetrics::~OwnMetrics() = default;
 
@@ -262,6 +309,29 @@ void OwnMetrics::SetFifoLines(uint64_t good, uint64_t bad) {
   }
   RaiseTo(registry_->fifo_lines->Add({{"result", "good"}}), good);
   RaiseTo(registry_->fifo_lines->Add({{"result", "bad"}}), bad);
+}
+void OwnMetrics::SetRemoteWrite(const std::string& target, const RemoteWriteCounts& counts) {
+  if (remote_write_ == nullptr) remote_write_ = std::make_unique<RemoteWriteFamilies>(registry_->registry);
+  RemoteWriteFamilies& of = *remote_write_;
+  const prometheus::Labels labels{{"target", target}};
+  const auto set = [&](Family<Gauge>& family, double value) { family.Add(labels).Set(value); };
+  const auto raise = [&](Family<Counter>& family, uint64_t total) { RaiseTo(family.Add(labels), total); };
+  raise(of.samples, counts.samples_sent);
+  raise(of.failed, counts.samples_refused);
+  raise(of.retries, counts.retries);
+  raise(of.bytes, counts.bytes);
+  raise(of.damaged, counts.damaged_places);
+  set(of.pending_samples, static_cast<double>(counts.pending_samples));
+  set(of.pending_bytes, static_cast<double>(counts.pending_bytes));
+  set(of.queue_bytes, static_cast<double>(counts.queue_bytes));
+  set(of.shards, counts.shards);
+  set(of.highest_sent, static_cast<double>(counts.highest_sent_ms) / 1000);
+  set(of.oldest_pending, static_cast<double>(counts.oldest_pending_ms) / 1000);
+  for (const char* reason : kDropReasons) {
+    const auto dropped = counts.dropped_samples.find(reason);
+    RaiseTo(of.dropped.Add({{"target", target}, {"reason", reason}}),
+            dropped == counts.dropped_samples.end() ? 0 : dropped->second);
+  }
 }
 void OwnMetrics::SegmentRecordsSkipped(uint64_t records) { registry_->records_skipped.Increment(static_cast<double>(records)); }
 

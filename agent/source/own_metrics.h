@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -80,6 +81,22 @@ class OwnMetrics : public Source {
   void SetEventsLost(uint64_t events);
   // Lines that came through the named pipe; totals. Before the first call there are no such series.
   void SetFifoLines(uint64_t good, uint64_t bad);
+  // How remote write to a target goes; counts are totals. Before the first call there are no such series.
+  struct RemoteWriteCounts {
+    uint64_t samples_sent = 0;
+    uint64_t samples_refused = 0;
+    uint64_t retries = 0;
+    uint64_t bytes = 0;
+    uint64_t pending_samples = 0;
+    uint64_t pending_bytes = 0;
+    uint64_t queue_bytes = 0;
+    uint64_t damaged_places = 0;
+    uint32_t shards = 0;
+    int64_t highest_sent_ms = 0;
+    int64_t oldest_pending_ms = 0;
+    std::map<std::string, uint64_t> dropped_samples{};  // by reason
+  };
+  void SetRemoteWrite(const std::string& target, const RemoteWriteCounts& counts);
   // Segments in the directory that are not read, by reason ("version", "corrupt", ...).
   void SetSegmentsRefused(std::string_view reason, uint64_t segments);
   // Records of a kind that this agent does not know, found in segments of newer libraries.
@@ -87,7 +104,9 @@ class OwnMetrics : public Source {
 
  private:
   struct Registry;
+  struct RemoteWriteFamilies;
   std::unique_ptr<Registry> registry_;
+  std::unique_ptr<RemoteWriteFamilies> remote_write_;  // null until the first target; of the collector thread
 };
 
 }  // namespace persia::agent

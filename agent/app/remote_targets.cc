@@ -1,0 +1,162 @@
+#include "app/remote_targets.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <thread>
+
+#include "lib/src/job_directory.h"
+
+namespace persia::agent {
+namespace {
+
+constexpr std::string_view kQueueSuffix = ".queue";
+
+bool IsInMemory(int directory_fd) {
+  struct statfs info {};
+  return fstatfs(directory_fd, &info) == 0 && info.f_type == TMPFS_MAGIC;
+}
+
+RemoteWrite::Stats WithCountsOf(const RemoteWrite::Stats& before, RemoteWrite::Stats now) {
+  now.sending.samples_sent += before.sending.samples_sent;
+  now.sending.samples_refused += before.sending.samples_refused;
+  now.sending.requests_refused += before.sending.requests_refused;
+  now.sending.retries += before.sending.retries;
+  now.sending.bytes += before.sending.bytes;
+  now.sending.highest_sent_ms = std::max(now.sending.highest_sent_ms, before.sending.highest_sent_ms);
+  now.corrupt_places += before.corrupt_places;
+  for (const auto& [reason, samples] : before.dropped_samples) now.dropped_samples[reason] += samples;
+  return now;
+}
+
+}  // namespace
+
+std::string RemoteTargets::FileName(const RemoteWriteTarget& settings) const {
+  return place_.Name("remote." + metrics::EncodeJobName(settings.name));
+}
+
+void RemoteTargets::Apply(const AgentOptions& options) {
+  if (place_.directory_fd < 0) return;  // who has no state only looks
+  std::vector<Target> former = targets();
+  const bool same = std::equal(former.begin(), former.end(), options.remote_write.begin(), options.remote_write.end(),
+                               [](const Target& target, const RemoteWriteTarget& wanted) { return target.settings == wanted; });
+  if (same) return;
+  std::vector<Target> next;
+  for (const RemoteWriteTarget& settings : options.remote_write) {
+    const auto there = std::find_if(former.begin(), former.end(), [&](const Target& t) { return t.settings == settings; });
+    if (there != former.end()) next.push_back(std::move(*there));
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    targets_ = next;
+  }
+  // Those that are gone or changed are closed before their queues are opened again.
+  std::map<std::string, RemoteWrite::Stats> before;
+  for (const Target& target : former) {
+    if (target.sink != nullptr) before[target.settings.name] = WithCountsOf(target.before, target.sink->stats());
+  }
+  former.clear();
+  for (const RemoteWriteTarget& settings : options.remote_write) {
+    if (std::any_of(next.begin(), next.end(), [&](const Target& t) { return t.settings == settings; })) continue;
+    if (auto sink = Open(settings)) next.push_back({settings, std::move(sink), before[settings.name]});
+  }
+  TellOfOthers(options.remote_write);
+  const std::lock_guard lock(mutex_);
+  targets_ = std::move(next);
+  for (const Target& target : targets_) {
+    if (interrupted_) target.sink->Interrupt();
+  }
+}
+
+std::shared_ptr<RemoteWrite> RemoteTargets::Open(const RemoteWriteTarget& settings) {
+  RemoteWrite::Options options;
+  options.name = settings.name;
+  options.url = settings.url;
+  options.headers = settings.headers;
+  options.http.total_timeout = settings.timeout;
+  options.http.user_agent = user_agent_;
+  options.http.access = settings.access;
+  options.relabel = settings.relabel;
+  options.max_shards = settings.max_shards;
+  options.max_samples = settings.max_samples;
+  options.send_interval = settings.send_interval;
+  options.directory_fd = place_.directory_fd;
+  options.directory = place_.directory;
+  options.file_name = FileName(settings);
+  options.mode = place_.mode;
+  options.queue_max_bytes = settings.queue_max_bytes;
+  options.queue_max_age = settings.queue_max_age;
+  options.log = log_;
+  auto sink = RemoteWrite::Open(std::move(options));
+  if (!sink.ok()) {
+    log_.warn("remote.open", sink.error() + "; nothing is sent there until the agent is started again");
+    return nullptr;
+  }
+  const uint64_t waiting = sink.value()->stats().pending_samples;
+  log_.note("remote.open",
+            "samples are sent to " + settings.name + " at " + settings.url +
+                (waiting > 0 ? "; " + std::to_string(waiting) + " wait since an earlier agent" : "") +
+                (IsInMemory(place_.directory_fd) ? "; what cannot be sent waits in memory, as " + place_.directory +
+                                                       " is there: a state_dir on a disk holds more, and outlives the host"
+                                                 : ""));
+  return std::move(sink).value();
+}
+
+// A queue that nobody sends from takes room for ever.
+void RemoteTargets::TellOfOthers(const std::vector<RemoteWriteTarget>& wanted) const {
+  DIR* const directory = fdopendir(openat(place_.directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  while (const dirent* entry = directory == nullptr ? nullptr : readdir(directory)) {
+    const std::string_view name = entry->d_name;
+    if (!name.starts_with(place_.Name("remote.")) || !name.ends_with(kQueueSuffix)) continue;
+    const bool is_wanted = std::any_of(wanted.begin(), wanted.end(), [&](const RemoteWriteTarget& target) {
+      return name == FileName(target) + std::string(kQueueSuffix);
+    });
+    if (!is_wanted) {
+      log_.warn("remote.left", place_.directory + "/" + std::string(name) +
+                                   " holds samples for a target that the settings do not name; name it again, or remove "
+                                   "the directory");
+    }
+  }
+  if (directory != nullptr) closedir(directory);
+}
+
+void RemoteTargets::Offer(const std::shared_ptr<const Snapshot>& snapshot) {
+  for (const Target& target : targets()) target.sink->Offer(snapshot);
+}
+
+void RemoteTargets::Finish(const std::shared_ptr<const Snapshot>& last, std::chrono::milliseconds limit,
+                           std::chrono::milliseconds limit_if_away, RemoteWrite::Ending ending) {
+  std::vector<std::thread> threads;
+  for (const Target& target : targets()) {
+    threads.emplace_back([this, target, &last, limit, limit_if_away, ending] {
+      const Status sent = target.sink->Finish(last, target.sink->Failing() ? limit_if_away : limit, ending);
+      if (!sent.ok()) log_.warn("remote.last", sent.error());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+void RemoteTargets::Interrupt() {
+  const std::lock_guard lock(mutex_);
+  interrupted_ = true;
+  for (const Target& target : targets_) target.sink->Interrupt();
+}
+
+std::vector<std::pair<std::string, RemoteWrite::Stats>> RemoteTargets::stats() const {
+  std::vector<std::pair<std::string, RemoteWrite::Stats>> stats;
+  for (const Target& target : targets())
+    stats.emplace_back(target.settings.name, WithCountsOf(target.before, target.sink->stats()));
+  return stats;
+}
+
+std::vector<RemoteTargets::Target> RemoteTargets::targets() const {
+  const std::lock_guard lock(mutex_);
+  return targets_;
+}
+
+}  // namespace persia::agent

@@ -1,0 +1,315 @@
+"""Remote write: into a strict receiver that fails as told, and into a real Prometheus and a real VictoriaMetrics."""
+
+import json
+import signal
+import urllib.parse
+
+import pytest
+from remote_write_receiver import HALF_CLOSE, RESET, SILENCE, SLOW_READ, Receiver, status
+from servers import Server, fetch, find_program, free_port, wait_until
+from test_metrics_table import shown, table
+
+
+@pytest.fixture
+def receivers():
+    made = []
+
+    def make():
+        made.append(Receiver(free_port()))
+        return made[-1]
+
+    yield make
+    for receiver in made:
+        receiver.stop()
+
+
+@pytest.fixture
+def receiver(receivers):
+    return receivers().start()
+
+
+def settings(tmp_path, *targets, **others):
+    """A file with these targets, each a map."""
+    path = tmp_path / "remote.yaml"
+    # JSON is YAML.
+    draft = path.with_suffix(".draft")
+    draft.write_text(json.dumps({"PersiaMetricsConfig": {"remote_write": list(targets), **others}}))
+    draft.rename(path)
+    return f"--config={path}"
+
+
+def wait_for(receiver, name, value, seconds=30, **labels):
+    wait_until(lambda: receiver.last(name, **labels) == value or None, f"{name} {value} at the receiver", seconds)
+
+
+def sent(agent, family="samples_total", **labels):
+    return agent.metrics().one(f"persia_agent_remote_write_{family}", **labels)
+
+
+def test_names_labels_and_values_are_those_of_the_gateway(receiver, job, gateway):
+    agent = job.agent(f"--remote-write={receiver.url}", "--label=team=ads")
+    worker = job.worker(role="trainer", replica=3)
+    worker.tell("count my_app batches 7")
+    worker.tell("set my_app loss 0.25")
+    worker.tell("count_feat my_app misses user_id 3")
+    for seconds in (0.002, 0.3, 70):
+        worker.tell(f"observe my_app latency {seconds}")
+    wait_for(receiver, "my_app_latency_count", 3)
+    gateway.wait_for("my_app_latency_count", 3)
+    pushed = {(name, labels): value for (name, labels), value in gateway.metrics().items() if name.startswith("my_app_")}
+    assert len(pushed) > 10
+    arrived = {}
+    for labels in list(receiver.samples):
+        labels = dict(labels)
+        name = labels.pop("__name__")
+        if name.startswith("my_app_"):
+            arrived[name, frozenset(labels.items())] = receiver.last(name, **labels)
+    assert arrived == pushed
+    assert receiver.series("my_app_loss", instance="rep_3", role="trainer", team="ads", job=job.name)
+    times = [at for at, _ in receiver.series("persia_agent_series")]
+    assert times == sorted(set(times))
+    wait_until(lambda: sent(agent) > 100, "its own count")
+    assert receiver.errors == []
+
+
+def test_own_metrics_are_in_the_table(receiver, job):
+    agent = job.agent(f"--remote-write={receiver.url}")
+    wait_until(lambda: sent(agent) > 0, "samples that were sent")
+    families = {name: about for name, about in shown(agent.metrics().text).items() if "remote_write" in name}
+    rows = {name: about for name, about in table().items() if "remote_write" in name}
+    assert families == rows
+
+
+def test_series_that_end_get_a_marker_and_others_none(receiver, job, tmp_path):
+    job.agent(f"--remote-write={receiver.url}", "--gauge-ttl=0.5")
+    leaving, staying = job.worker(replica=0), job.worker(replica=1)
+    for worker in (leaving, staying):
+        worker.tell("set my_app loss 0.5")
+    wait_for(receiver, "my_app_loss", 0.5, instance="rep_0")
+    wait_for(receiver, "my_app_loss", 0.5, instance="rep_1")
+    assert leaving.leave() == 0
+    wait_until(lambda: receiver.series("my_app_loss", instance="rep_0")[-1][1] is None, "the end of the series")
+    staying.tell("set my_app loss 0.75")
+    wait_for(receiver, "my_app_loss", 0.75, instance="rep_1")
+    assert [value for _, value in receiver.series("my_app_loss", instance="rep_0")].count(None) == 1
+    assert None not in [value for _, value in receiver.series("my_app_loss", instance="rep_1")]
+    assert receiver.errors == []
+
+
+def test_series_that_went_while_no_agent_was_there_get_a_marker(receiver, job):
+    agent = job.agent(f"--remote-write={receiver.url}", "--label=version=1")
+    wait_until(lambda: receiver.series("persia_agent_series", version="1"), "a first sample")
+    agent.kill()
+    job.agent(f"--remote-write={receiver.url}", "--label=version=2")
+    wait_until(lambda: receiver.series("persia_agent_series", version="1")[-1][1] is None, "the end of the former series")
+    assert receiver.last("persia_agent_series", version="2") is not None
+    assert receiver.errors == []
+
+
+@pytest.mark.parametrize("end", ["keep", "delete"])
+def test_the_last_values_arrive_and_series_end_if_the_job_is_to_leave_nothing(receiver, job, end):
+    agent = job.exec_worker(f"--remote-write={receiver.url}", f"--on-job-end={end}", "--push-interval=60")
+    agent.tell("count my_app batches 41")
+    agent.tell("count my_app batches 1")
+    assert agent.leave() == 0
+    values = [value for _, value in receiver.series("my_app_batches")]
+    assert values[-2:] == [42.0, None] if end == "delete" else values[-1] == 42.0
+    assert receiver.series("persia_exec_exit_code")[-1 if end == "keep" else -2][1] == 0
+    assert receiver.errors == []
+
+
+FAULTS = [status(500), status(503), status(429, retry_after=1), HALF_CLOSE, RESET, SLOW_READ, SILENCE, status(599)]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
+def test_what_meets_a_fault_is_sent_again(receiver, job, tmp_path, fault):
+    receiver.faults.extend([fault, fault])
+    agent = job.agent(settings(tmp_path, {"url": receiver.url, "name": "db", "timeout_seconds": 1}))
+    worker = job.worker()
+    worker.tell("count my_app batches 5")
+    wait_for(receiver, "my_app_batches", 5)
+    wait_until(lambda: receiver.met == [fault, fault], "both faults")
+    wait_until(lambda: sent(agent, "retries_total", target="db") == (0 if fault == SLOW_READ else 2), "the retries")
+    assert sent(agent, "samples_failed_total") == 0
+    assert receiver.errors == []
+
+
+def test_a_request_that_is_refused_is_dropped_and_said_once(receiver, job, tmp_path):
+    receiver.faults.extend([status(400)] * 3)
+    agent = job.agent(settings(tmp_path, {"url": receiver.url, "name": "db"}))
+    wait_until(lambda: sent(agent, "samples_failed_total", target="db") > 0 and receiver.samples, "a request after those")
+    wait_until(lambda: sent(agent) > 0, "samples that were taken")
+    assert sent(agent, "retries_total") == 0
+    assert agent.output().count("status 400: a fault of the test") == 1
+    assert receiver.errors == []
+
+
+def test_relabelling_and_headers_are_as_told(receiver, job, tmp_path):
+    seen = {}
+    take = receiver._take
+    receiver._take = lambda headers, body: seen.update(headers) or take(headers, body)
+    rules = [
+        {"source_labels": ["__name__"], "regex": "my_app_.*", "action": "keep"},
+        {"source_labels": ["__name__", "le"], "regex": "my_app_latency_bucket;[^+]*", "action": "drop"},
+        {"source_labels": ["instance"], "regex": "rep_(.*)", "target_label": "replica", "replacement": "no-${1}"},
+        {"regex": "ip_addr|instance", "action": "labeldrop"},
+    ]
+    target = {"url": receiver.url, "headers": {"X-Scope-OrgID": "team"}, "bearer_token": "hunter2", "write_relabel_configs": rules}
+    agent = job.agent(settings(tmp_path, target))
+    worker = job.worker(replica=4)
+    worker.tell("observe my_app latency 0.5")
+    wait_for(receiver, "my_app_latency_count", 1)
+    have = {tuple(value for name, value in labels if name in ("__name__", "le", "replica")) for labels in receiver.samples}
+    names = {"my_app_latency_sum", "my_app_latency_count", "my_app_latency_sec"}
+    assert have == {("my_app_latency_bucket", "+Inf", "no-4")} | {(name, "no-4") for name in names}
+    assert {name for labels in receiver.samples for name, _ in labels} == {"__name__", "job", "le", "replica", "role"}
+    assert (seen["X-Scope-OrgID"], seen["Authorization"]) == ("team", "Bearer hunter2")
+    assert "hunter2" not in agent.output()
+
+
+def timestamps(receiver):
+    return [at for at, _ in receiver.series("persia_agent_series")]
+
+
+def test_an_outage_and_kills_lose_nothing(receivers, job, tmp_path):
+    """What a target misses while it is away is there afterwards, as at one that was never away, though the agent was killed."""
+    well, away = receivers().start(), receivers()
+    targets = [{"url": receiver.url, "name": name} for name, receiver in (("well", well), ("away", away))]
+    config = settings(tmp_path, *targets)
+    state = tmp_path / "state"
+    state.mkdir()
+    worker = job.worker()
+    kills = 3
+    for i in range(kills):
+        before = len(timestamps(well))
+        agent = job.agent(config, f"--state-dir={state}", "--push-interval=0.1")
+        worker.tell("busy my_app steps") if i == 0 else worker.tell("count my_app rounds 1")
+        wait_until(lambda before=before: len(timestamps(well)) > before + 8, "collections")
+        agent.kill()
+    assert away.samples == {}
+    away.faults.extend([status(500), SILENCE, status(503), RESET])  # it has its troubles when it comes back
+    away.start()
+    agent = job.agent(settings(tmp_path, targets[0], {**targets[1], "timeout_seconds": 1}), f"--state-dir={state}")
+    wait_until(lambda: timestamps(away)[-1:] == timestamps(well)[-1:] != [], "the target to catch up", 60)
+    agent.signal(signal.SIGTERM)
+    assert agent.wait() == 0
+    one, other = set(timestamps(well)), set(timestamps(away))
+    # A kill may come when one of them has the newest collection on disk and the other has not.
+    assert len(one ^ other) <= kills, (len(one), len(other))
+    assert len(one) > 9 * kills
+    for labels, samples in away.samples.items():
+        times = [at for at, _ in samples]
+        assert times == sorted(set(times)), labels
+        expected = [sample for sample in well.samples[labels] if sample[0] in other]
+        assert [sample for sample in samples if sample[0] in one] == expected, labels
+    assert (well.errors, away.errors) == ([], [])
+    assert "wait since an earlier agent" in agent.output()
+
+
+def test_a_reload_adds_changes_and_removes_targets(receivers, job, tmp_path):
+    first, second = receivers().start(), receivers().start()
+    config = settings(tmp_path, {"url": first.url, "name": "db"})
+    agent = job.agent(config)
+    wait_until(lambda: first.samples, "the first target")
+    settings(tmp_path, {"url": second.url, "name": "db"}, {"url": first.url, "name": "other", "send_interval_seconds": 60})
+    agent.signal(signal.SIGHUP)
+    wait_until(lambda: second.samples, "the second target")
+    wait_until(lambda: sent(agent, target="other") > 0, "the first one under its new name")
+    settings(tmp_path)
+    agent.signal(signal.SIGHUP)
+    wait_until(lambda: agent.output().count("the settings do not name") >= 2, "word of what is left")
+    requests = second.requests
+    worker = job.worker()
+    worker.tell("count my_app batches 1")
+    wait_until(lambda: agent.metrics().one("my_app_batches") == 1, "a collection")
+    assert second.requests == requests
+    settings(tmp_path, {"url": "db:1", "name": "db"})
+    agent.signal(signal.SIGHUP)
+    wait_until(lambda: 'url: "db:1" is not a URL' in agent.output(), "the refusal")
+    assert (first.errors, second.errors) == ([], [])
+
+
+class Database(Server):
+    """A real one, asked by Prometheus' API."""
+
+    def query(self, expression):
+        """Values by labels, without the name."""
+        code, body = fetch(f"{self.url}/api/v1/query?query={urllib.parse.quote(expression)}")
+        assert code == 200, body
+        return {
+            frozenset((name, value) for name, value in found["metric"].items() if name != "__name__"): float(found["value"][1])
+            for found in json.loads(body)["data"]["result"]
+        }
+
+
+@pytest.fixture
+def prometheus_receiver(tmp_path, started):
+    config = tmp_path / "prometheus.yml"
+    config.write_text("global: {scrape_interval: 1h}\n")
+    address = f"127.0.0.1:{free_port()}"
+    command = [find_program("prometheus"), f"--config.file={config}", f"--storage.tsdb.path={tmp_path / 'tsdb'}"]
+    command += [f"--web.listen-address={address}", "--web.enable-remote-write-receiver", "--log.level=warn"]
+    server = Database(command, tmp_path / "prometheus.log", address, "/-/ready")
+    started(server)
+    return server
+
+
+@pytest.fixture
+def victoria(tmp_path, started):
+    address = f"127.0.0.1:{free_port()}"
+    command = [find_program("victoria-metrics"), f"-storageDataPath={tmp_path / 'victoria'}", f"-httpListenAddr={address}"]
+    command += ["-search.latencyOffset=0s", "-dedup.minScrapeInterval=1ms", "-memory.allowedBytes=64MB", "-loggerLevel=WARN"]
+    server = Database(command, tmp_path / "victoria.log", address, "/health")
+    started(server)
+    return server
+
+
+def test_real_databases_show_what_metrics_shows(prometheus_receiver, victoria, job, tmp_path):
+    databases = {"prometheus": prometheus_receiver, "victoria": victoria}
+    config = settings(tmp_path, *({"url": db.url + "/api/v1/write", "name": name} for name, db in databases.items()))
+    agent = job.agent(config, "--gauge-ttl=0.5", "--push-interval=0.5")
+    worker, staying = job.worker(replica=0), job.worker(replica=1)
+    for told in ("count my_app batches 12345678901", "set my_app loss 0.1", "observe my_app latency 0.3", "count_feat my_app misses a 2"):
+        worker.tell(told)
+        staying.tell(told)
+    wait_until(lambda: len([1 for name, _ in agent.metrics() if name == "my_app_batches"]) == 2, "a collection of both")
+    metrics = agent.metrics()
+    for name in ("my_app_batches", "my_app_loss", "my_app_misses", "my_app_latency_bucket", "my_app_latency_sum", "persia_process_up"):
+        expected = {labels: value for (have, labels), value in metrics.items() if have == name}
+        assert expected
+        for db in databases.values():
+            wait_until(lambda db=db, name=name, expected=expected: db.query(name) == expected or None, f"{name} in {db.name}")
+    # Times are those of the collections, and not of their arrival.
+    for db in databases.values():
+        ages = db.query("time() - timestamp(my_app_loss)")
+        assert len(ages) == 2 and all(-1 < age < 10 for age in ages.values())
+    assert worker.leave() == 0
+    for db in databases.values():
+        wait_until(lambda db=db: [dict(labels)["instance"] for labels in db.query("my_app_loss")] == ["rep_1"], f"the end in {db.name}")
+    for name in databases:
+        assert sent(agent, "samples_failed_total", target=name) == 0
+        assert sent(agent, "retries_total", target=name) == 0
+
+
+def test_real_databases_keep_a_replay_once(prometheus_receiver, victoria, job, tmp_path):
+    """An agent that is killed over and over sends some of its requests twice; each sample is there once."""
+    databases = {"prometheus": prometheus_receiver, "victoria": victoria}
+    config = settings(tmp_path, *({"url": db.url + "/api/v1/write", "name": name} for name, db in databases.items()))
+    for _ in range(4):
+        agent = job.agent(config, "--push-interval=0.1")
+        wait_until(lambda agent=agent: sent(agent, "samples_total", target="prometheus"), "samples that were sent")
+        agent.kill()
+    agent = job.agent(config, "--push-interval=0.1")
+    wait_until(lambda: sent(agent, "samples_total", target="victoria"), "samples that were sent")
+    agent.signal(signal.SIGTERM)
+    assert agent.wait() == 0
+
+    def samples(db):
+        code, body = fetch(f"{db.url}/api/v1/query?query={urllib.parse.quote('persia_agent_series[10m]')}")
+        assert code == 200, body
+        result = json.loads(body)["data"]["result"]
+        return [at for at, _ in result[0]["values"]] if result else []
+
+    wait_until(lambda: samples(prometheus_receiver) == samples(victoria) or None, "the same samples in both")
+    assert len(samples(victoria)) > 8
+    assert "refuses" not in agent.output()

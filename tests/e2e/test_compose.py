@@ -9,7 +9,7 @@ import pytest
 import yaml
 from servers import ROOT
 
-FILES = ["docker-compose.yml", "docker-compose.swarm.yml"]
+FILES = ["docker-compose.yml", "docker-compose.swarm.yml", "docker-compose.victoria.yml"]
 JOB_SERVICES = ["data_compose", "trainer", "middleware", "server", "server_1"]
 
 
@@ -33,6 +33,11 @@ def compose():
 @pytest.fixture(scope="module")
 def swarm():
     return config("docker-compose.swarm.yml")
+
+
+@pytest.fixture(scope="module")
+def victoria():
+    return config("docker-compose.victoria.yml")
 
 
 def mounts(service):
@@ -61,6 +66,24 @@ def test_services_are_the_job_and_what_watches_it(compose, swarm):
     assert set(compose["services"]) == {*JOB_SERVICES, "agent", *watching, "persia_nats_service"}
     assert [name for name, service in compose["services"].items() if "profiles" in service] == ["persia_nats_service"]
     assert set(swarm["services"]) == {*JOB_SERVICES, "metrics_gateway"}
+
+
+def test_with_victoria_the_job_is_the_same_and_its_agent_writes_to_the_database(compose, victoria):
+    assert set(victoria["services"]) == {*JOB_SERVICES, "agent", "victoria", "grafana"}
+    for name in (*JOB_SERVICES, "grafana"):
+        one, other = victoria["services"][name], compose["services"][name]
+        assert mounts(one) == mounts(other)
+        assert {**one, "volumes": None} == {**other, "volumes": None}
+    assert victoria["volumes"]["segments"] == compose["volumes"]["segments"]
+    told = victoria["services"]["agent"]["environment"]
+    assert told["PERSIA_METRICS_GATEWAY_ADDR"] == "off"
+    host, port = re.fullmatch(r"http://(\w+):(\d+)/api/v1/write", told["PERSIA_METRICS_REMOTE_WRITE_URL"]).groups()
+    assert f"-httpListenAddr=:{port}" in victoria["services"][host]["command"]
+    directory = told["PERSIA_METRICS_STATE_DIR"].rpartition("/")[0]
+    assert mounts(victoria["services"]["agent"]) == {"/persia-metrics": "segments", directory: "state"}
+    # Grafana's data source is that of docker-compose.yml.
+    source = yaml.safe_load((ROOT / "config/grafana/provisioning/datasources/prometheus.yaml").read_text())["datasources"][0]
+    assert source["url"] == f"http://{victoria['services'][host]['networks']['default']['aliases'][0]}:{port}"
 
 
 def test_job_and_agent_share_one_directory_in_memory(compose):

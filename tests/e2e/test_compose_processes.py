@@ -31,6 +31,10 @@ IMAGES = {
         "programs": {"prometheus-pushgateway": find_program("prometheus-pushgateway"), **WGET},
     },
     "prom/prometheus": {"entrypoint": ["prometheus"], "programs": {"prometheus": find_program("prometheus"), **WGET}},
+    "victoriametrics/victoria-metrics": {
+        "entrypoint": ["victoria-metrics"],
+        "programs": {"victoria-metrics": find_program("victoria-metrics"), **WGET},
+    },
     "persia-metrics": {
         "health": IMAGE.last("HEALTHCHECK").command(),
         "programs": {
@@ -113,8 +117,8 @@ def end_job(containers):
         assert containers[name].wait(60) == 0, f"{name}:\n{containers[name].output()}"
 
 
-def query(host, expression):
-    answer = json.loads(host.fetch("prometheus", "9090/api/v1/query?" + urllib.parse.urlencode({"query": expression})))
+def query(host, expression, database="prometheus"):
+    answer = json.loads(host.fetch(database, "9090/api/v1/query?" + urllib.parse.urlencode({"query": expression})))
     return {tuple(sorted(each["metric"].items())): float(each["value"][1]) for each in answer["data"]["result"]}
 
 
@@ -135,6 +139,15 @@ def test_compose_file_brings_the_jobs_metrics_to_prometheus(host, start):
     assert not query(host, '{__name__=~".+", exported_job=~".+"}'), "Prometheus scrapes without honor_labels"
     # The page that is published on the host's loopback.
     assert "index_miss_count" in host.fetch("agent", "19091/metrics")
+    end_job(containers)
+
+
+def test_victoria_file_brings_the_jobs_metrics_to_the_database(host, start):
+    compose = resolved("docker-compose.victoria.yml")
+    containers = start(compose, [name for name in compose["services"] if name != "grafana"])
+    wait_for_health([containers[name] for name in ("victoria", "agent")])
+    expression = 'index_miss_count{job="embedding_job", role="server"} > 0'
+    wait_until(lambda: len(query(host, expression, "victoria")) == 2, "the servers' metrics in the database", 60)
     end_job(containers)
 
 

@@ -152,6 +152,7 @@ RemoteWrite::Stats RemoteWrite::stats() {
   stats.sending = progress_.counts();
   stats.shards = writer_.shards();
   stats.series = writer_.series();
+  stats.snapshots = writer_.snapshots();
   const std::lock_guard lock(mutex_);
   stats.pending_samples = queue_stats_.pending_samples;
   stats.pending_bytes = queue_stats_.pending_bytes;

@@ -74,6 +74,7 @@ class RemoteWrite {
     uint64_t corrupt_places = 0;
     uint32_t shards = 0;
     uint64_t series = 0;
+    uint64_t snapshots = 0;  // that are in the queue, or have been
   };
 
   static Result<std::unique_ptr<RemoteWrite>> Open(Options options);

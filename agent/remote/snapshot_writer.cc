@@ -58,6 +58,7 @@ void SnapshotWriter::Write(const std::shared_ptr<const Snapshot>& snapshot) {
   if (some_begin) Save(/*with_ended=*/true);
   AppendSamples(timestamp_ms);
   AppendEnds(timestamp_ms);
+  ++snapshots_;
 }
 
 void SnapshotWriter::EndSeries() {

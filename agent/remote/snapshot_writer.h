@@ -50,6 +50,8 @@ class SnapshotWriter {
   [[nodiscard]] uint32_t shards() const { return shards_; }
   // Of the last snapshot.
   [[nodiscard]] size_t series() const { return series_; }
+  // That are in the queue; a total.
+  [[nodiscard]] uint64_t snapshots() const { return snapshots_; }
   // Samples left out since relabelling gave two series the same labels; a total.
   [[nodiscard]] uint64_t duplicates() const { return duplicates_; }
 
@@ -77,6 +79,7 @@ class SnapshotWriter {
   bool clock_told_ = false;
   std::atomic<uint32_t> shards_ = 0;
   std::atomic<size_t> series_ = 0;
+  std::atomic<uint64_t> snapshots_ = 0;
   std::atomic<uint64_t> duplicates_ = 0;
 };
 

@@ -243,35 +243,46 @@ TEST_F(RemoteWriteTest, SnapshotsAreNotSentOftenerThanTold) {
 // The agent is killed, over and over, while it sends to a target that fails half of the time: each sample that was on disk
 // arrives, in order.
 TEST_F(RemoteWriteTest, KillsLoseNothingThatWasQueued) {
+  constexpr int kRounds = 8;
+  constexpr int kTicks = 5;
   options_.max_shards = 3;
   options_.series_per_shard = 10;
   options_.max_samples = 7;
-  Receiver receiver(
-      [](size_t number) { return number % 2 == 0 ? ServerResponse{.status = 503} : ServerResponse{.status = 0}; });
-  std::set<std::string> queued;
-  for (int round = 0; round < 8; ++round) {
-    int pipe_of[2];
-    ASSERT_EQ(pipe(pipe_of), 0);
-    const int first = count_;
-    const pid_t pid = fork();
-    if (pid == 0) {
-      StartAgent(receiver.url());
-      for (int i = 0; i < 5; ++i) {
+  // Made before any thread is: each waits for the URL, tells of its ticks, and is killed.
+  struct Agent {
+    pid_t pid = -1;
+    int to[2];
+    int from[2];
+  } agents[kRounds];
+  for (Agent& agent : agents) {
+    ASSERT_EQ(pipe2(agent.to, O_CLOEXEC) + pipe2(agent.from, O_CLOEXEC), 0);
+    agent.pid = fork();
+    if (agent.pid == 0) {
+      char url[100] = {};
+      if (read(agent.to[0], url, sizeof url - 1) <= 0) _exit(1);
+      count_ = static_cast<int>(&agent - agents) * kTicks;
+      StartAgent(url);
+      for (int i = 0; i < kTicks; ++i) {
         target_->Offer(Next(40));
-        while (target_->stats().series == 0) usleep(1000);
-        usleep(static_cast<useconds_t>(1000 * (round + 3)));
-        static_cast<void>(write(pipe_of[1], "x", 1));
+        while (target_->stats().snapshots <= static_cast<uint64_t>(i)) usleep(500);
+        static_cast<void>(!write(agent.from[1], "x", 1));
       }
       raise(SIGKILL);
     }
-    close(pipe_of[1]);
-    char c;
-    for (int i = 1; read(pipe_of[0], &c, 1) == 1; ++i) queued.insert(At(first + i));
-    close(pipe_of[0]);
-    int status = 0;
-    ASSERT_EQ(waitpid(pid, &status, 0), pid);
-    count_ = first + 5;
+    close(agent.from[1]);
   }
+  Receiver receiver([](size_t number) { return ServerResponse{.status = number % 2 == 0 ? 503 : 0}; });
+  std::set<std::string> queued;
+  for (Agent& agent : agents) {
+    ASSERT_GT(write(agent.to[1], receiver.url().data(), receiver.url().size()), 0);
+    char c;
+    while (read(agent.from[0], &c, 1) == 1) queued.insert(At(++count_));
+    int status = 0;
+    ASSERT_EQ(waitpid(agent.pid, &status, 0), agent.pid);
+    EXPECT_TRUE(WIFSIGNALED(status));
+    for (const int fd : {agent.to[0], agent.to[1], agent.from[0]}) close(fd);
+  }
+  EXPECT_THAT(queued, SizeIs(kRounds * kTicks));
   StartAgent(receiver.url());
   const Status all = target_->Finish(Next(40), seconds(30), kGoesOn);
   ASSERT_TRUE(all.ok()) << all.error();

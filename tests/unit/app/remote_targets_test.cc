@@ -1,0 +1,110 @@
+#include "app/remote_targets.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <map>
+
+#include "remote/receiver.h"
+#include "sink/snapshots.h"
+#include "temporary_directory.h"
+
+namespace persia::agent {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+
+class RemoteTargetsTest : public ::testing::Test {
+ protected:
+  RemoteTargetsTest() : fd_(open(temporary_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    const auto say = [this](std::string_view event, const std::string& message) { said_.emplace_back(event, message); };
+    targets_ = std::make_unique<RemoteTargets>(StatePlace{fd_, temporary_.path(), "agent", 0600}, "test/1",
+                                               WriteQueue::Log{.note = say, .warn = say});
+  }
+  ~RemoteTargetsTest() override {
+    targets_.reset();
+    close(fd_);
+  }
+
+  void Apply(const std::map<std::string, std::string>& url_of, uint32_t max_shards = 1) {
+    AgentOptions options;
+    for (const auto& [name, url] : url_of) {
+      options.remote_write.emplace_back();
+      options.remote_write.back().name = name;
+      options.remote_write.back().url = url;
+      options.remote_write.back().max_shards = max_shards;
+    }
+    targets_->Apply(options);
+  }
+  void Offer() {
+    auto snapshot = std::make_shared<Snapshot>(Snap({{"dlrm", {}}}, {{"m", MetricType::kGauge, 1}}));
+    snapshot->collected_at = std::chrono::system_clock::now();
+    targets_->Offer(snapshot);
+  }
+  uint64_t Sent(const std::string& name) {
+    for (const auto& [of, stats] : targets_->stats()) {
+      if (of == name) return stats.sending.samples_sent;
+    }
+    return 0;
+  }
+
+  const TemporaryDirectory temporary_;
+  const int fd_;
+  std::vector<std::pair<std::string, std::string>> said_;  // before anything is offered
+  std::unique_ptr<RemoteTargets> targets_;
+};
+
+TEST_F(RemoteTargetsTest, EachGetsWhatIsOffered) {
+  Receiver one;
+  Receiver other;
+  Apply({{"one", one.url()}, {"other", other.url()}});
+  Offer();
+  EXPECT_TRUE(one.WaitFor([&] { return one.samples() == 1; }));
+  EXPECT_TRUE(other.WaitFor([&] { return other.samples() == 1; }));
+}
+
+TEST_F(RemoteTargetsTest, CountsGoOnWhenATargetChanges) {
+  Receiver receiver;
+  Apply({{"db", receiver.url()}});
+  Offer();
+  EXPECT_TRUE(receiver.WaitFor([&] { return receiver.samples() == 1; }));
+  while (Sent("db") == 0) usleep(1000);  // the answer is on its way
+  Apply({{"db", receiver.url()}}, 2);
+  EXPECT_EQ(Sent("db"), 1U);
+  Offer();
+  EXPECT_TRUE(receiver.WaitFor([&] { return receiver.samples() == 2; }));
+  while (Sent("db") != 2) usleep(1000);
+}
+
+TEST_F(RemoteTargetsTest, WhatIsTheSameIsLeftAlone) {
+  Receiver receiver;
+  Apply({{"db", receiver.url()}});
+  const size_t said = said_.size();
+  Apply({{"db", receiver.url()}});
+  EXPECT_EQ(said_.size(), said);
+}
+
+TEST_F(RemoteTargetsTest, WhatWaitsForATargetThatIsGoneIsTold) {
+  Receiver receiver;
+  Apply({{"db:1/x", receiver.url()}});
+  Apply({});
+  EXPECT_THAT(targets_->stats(), IsEmpty());
+  EXPECT_THAT(said_, Contains(Pair("remote.left", HasSubstr("agent.remote.db"))));
+}
+
+TEST_F(RemoteTargetsTest, OneThatCannotBeOpenedCostsItselfOnly) {
+  Receiver receiver;
+  ASSERT_GE(open((temporary_ / "agent.remote.bad.queue").c_str(), O_CREAT | O_CLOEXEC, 0600), 0);  // in the directory's place
+  Apply({{"bad", receiver.url()}, {"good", receiver.url()}});
+  EXPECT_THAT(said_, Contains(Pair("remote.open", HasSubstr("remote_write bad: cannot open"))));
+  Offer();
+  EXPECT_TRUE(receiver.WaitFor([&] { return receiver.samples() == 1; }));
+}
+
+}  // namespace
+}  // namespace persia::agent

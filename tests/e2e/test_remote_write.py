@@ -272,8 +272,12 @@ def test_real_databases_show_what_metrics_shows(prometheus_receiver, victoria, j
     for told in ("count my_app batches 12345678901", "set my_app loss 0.1", "observe my_app latency 0.3", "count_feat my_app misses a 2"):
         worker.tell(told)
         staying.tell(told)
-    wait_until(lambda: len([1 for name, _ in agent.metrics() if name == "my_app_batches"]) == 2, "a collection of both")
-    metrics = agent.metrics()
+
+    def both_are_collected():
+        collected = agent.metrics()
+        return collected if len([1 for name, _ in collected if name == "my_app_misses"]) == 2 else None
+
+    metrics = wait_until(both_are_collected, "a collection of both")
     for name in ("my_app_batches", "my_app_loss", "my_app_misses", "my_app_latency_bucket", "my_app_latency_sum", "persia_process_up"):
         expected = {labels: value for (have, labels), value in metrics.items() if have == name}
         assert expected

@@ -39,7 +39,7 @@ class SnapshotWriterTest : public ::testing::Test {
     queue_ = WriteQueue::Open({.directory_fd = fd_,
                                .directory = temporary_.path(),
                                .name = "queue",
-                               .max_age = std::chrono::hours(24 * 365 * 50),
+                               .max_age = std::chrono::hours(24 * 365 * 200),
                                .room = [this] { return room_; },
                                .after_step = after_step})
                  .value();

@@ -86,6 +86,38 @@ def pushes():
     ]
 
 
+def remote_write():
+    by, legend = AGENT + ", target", AGENT_LEGEND + " {{target}}"
+
+    def panel(title, what, unit, expressions, size=(8, 8), thresholds=None):
+        queries = [query(or_zero(expression, AGENT, "persia_agent_series", "target"), f"{legend} {word}".strip()) for word, expression in expressions.items()]
+        more = {"thresholds": thresholds} if thresholds else {}
+        return chart(title, what + " 0 where nothing is written remotely.", unit, queries, size, **more)
+
+    def total(name):
+        return total_rate(by, f"persia_agent_remote_write_{name}_total")
+
+    def gauge(name):
+        return over("sum", by, select(f"persia_agent_remote_write_{name}"))
+
+    def behind(name):
+        return over("max", by, age(f"persia_agent_remote_write_{name}_timestamp_seconds"))
+
+    lost = {"refused": total("samples_failed"), "dropped": total("samples_dropped"), "damaged places": total("queue_damaged")}
+    behinds = {"oldest that waits": behind("oldest_pending"), "newest that was taken": behind("highest_sent")}
+    queue = {"waits": gauge("pending_bytes"), "on disk": gauge("queue_bytes")}
+    return [
+        panel("Samples written remotely", "Samples that the target has taken.", "cps", {"": total("samples")}),
+        panel("Samples lost on the way", "Refused by the target, dropped here, or damaged on disk.", "cps", lost, thresholds=RED_FROM_1),
+        panel("Behind", "Age of the oldest sample that waits, and of the newest that the target has.", "s", behinds, thresholds=OLD),
+        panel("Samples that wait", "On disk, without what was collected last.", "short", {"": gauge("pending_samples")}),
+        panel("Queue on disk", "Requests that wait, and all files of the queue.", "bytes", queue),
+        panel("Bytes written remotely", "Request bodies, after compression.", "Bps", {"": total("bytes")}),
+        panel("Requests sent again", "Since the one before had no answer, 429 or 5xx.", "reqps", {"": total("retries")}, (12, 6)),
+        panel("Shards", "Requests that may be under way at once.", "short", {"": gauge("shards")}, (12, 6)),
+    ]
+
+
 def series():
     lost = {"persia_metrics_dropped_total": "{{reason}}"}
     retired = {"persia_agent_retired_processes_total": "processes", "persia_agent_retired_series_dropped_total": "series dropped"}
@@ -158,6 +190,7 @@ def rows():
     return {
         "Overview": stats(),
         "Pushes and the gateway": pushes(),
+        "Remote write": remote_write(),
         "Series": series(),
         "Segments, events and pipe": segments(),
         "Work of the agent": work(),

@@ -35,9 +35,13 @@ def quantile(q, histogram, by):
     return f"histogram_quantile({q}, {total_rate(by + ', le', histogram + '_bucket')})"
 
 
-def or_zero(expression, by="job", where="persia_process_up"):
-    """0 for each job, or instance, that has `where`, if the expression says nothing of it: what never happened has no series yet."""
-    return f"{expression} or on ({by}) {over('max', by, '0 * ' + select(where))}"
+def or_zero(expression, by="job", where="persia_process_up", label=None):
+    """0 for each job, or instance, that has `where`, if the expression says nothing of it: what never happened has no series yet.
+
+    `label`: one that the expression has besides; "none" on the zero.
+    """
+    zero = over("max", by, "0 * " + select(where))
+    return f"{expression} or on ({by}) " + (f'label_replace({zero}, "{label}", "none", "", "")' if label else zero)
 
 
 def mean_so_far(histogram, by):

@@ -1,6 +1,6 @@
 """usage: ./run bench [--check] [--filter NAME] [--json FILE] [--readme]
 
-Measures, and prints the table. NAME: a suite (hot, python, agent, demo) or a part of a row's name. With --check it exits with 1
+Measures, and prints the table. NAME: a suite (hot, python, agent, remote, demo) or a part of a row's name. With --check it exits with 1
 where a demand is missed. --json writes every single measurement. --readme puts the table into tests/bench/README.md.
 """
 
@@ -23,6 +23,7 @@ import demo_overhead  # noqa: E402
 import ended_processes  # noqa: E402
 import hot_calls  # noqa: E402
 import python_calls  # noqa: E402
+import remote_costs  # noqa: E402
 import render  # noqa: E402
 import rows  # noqa: E402
 import bench_table  # noqa: E402
@@ -47,6 +48,7 @@ MEASURES = {
     "pipe/": agent_costs.pipe,
     "start/": agent_costs.start,
     "ended/": ended_processes.measure,
+    "remote/": remote_costs.measure,
     "demo/": demo_overhead.measure,
 }
 
@@ -95,7 +97,7 @@ def conditions():
 def main():
     parser = argparse.ArgumentParser(prog="./run bench", description="measures, beside the peers, and prints the table")
     parser.add_argument("--check", action="store_true", help="exit with 1 where a demand is missed")
-    parser.add_argument("--filter", metavar="NAME", help="a suite (hot, python, agent, demo), or a part of a row's name")
+    parser.add_argument("--filter", metavar="NAME", help="a suite (hot, python, agent, remote, demo), or a part of a row's name")
     parser.add_argument("--json", metavar="FILE", help="write every single measurement")
     parser.add_argument("--readme", action="store_true", help="put the table into tests/bench/README.md")
     options = parser.parse_args()

@@ -147,7 +147,7 @@ def test_victoria_file_brings_the_jobs_metrics_to_the_database(host, start):
     containers = start(compose, [name for name in compose["services"] if name != "grafana"])
     wait_for_health([containers[name] for name in ("victoria", "agent")])
     expression = 'index_miss_count{job="embedding_job", role="server"} > 0'
-    wait_until(lambda: len(query(host, expression, "victoria")) == 2, "the servers' metrics in the database", 60)
+    wait_until(lambda: len(query(host, expression, "victoria")) == 2, "the servers' metrics in the database", 150)
     end_job(containers)
 
 

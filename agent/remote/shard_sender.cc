@@ -2,28 +2,11 @@
 
 #include <algorithm>
 
+#include "net/refused.h"
+
 namespace persia::agent {
-namespace {
 
 using std::chrono::milliseconds;
-
-bool MayPassLater(int status) { return status == 429 || status >= 500; }
-
-// A body for a log line: one line, not too long.
-std::string OneLine(std::string body, size_t max_bytes) {
-  while (!body.empty() && static_cast<unsigned char>(body.back()) <= ' ') body.pop_back();
-  std::replace_if(
-      body.begin(), body.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
-  if (body.size() > max_bytes) {
-    // Not in the middle of a character: UTF-8 goes on with 10xxxxxx.
-    while (max_bytes > 0 && (static_cast<unsigned char>(body[max_bytes]) & 0xc0) == 0x80) --max_bytes;
-    body.resize(max_bytes);
-    body += "...";
-  }
-  return body;
-}
-
-}  // namespace
 
 ShardSender::ShardSender(Options options)
     : options_(std::move(options)), client_(options_.http), jitter_(std::random_device()()) {}
@@ -57,7 +40,7 @@ WriteQueue::Outcome ShardSender::Send(const WriteQueue::Claim& claim) {
       options_.progress->Sent(claim.record);
       return WriteQueue::Outcome::kSent;
     } else {
-      error = "status " + std::to_string(status) + ": " + OneLine(response.value().body, options_.max_quoted_bytes);
+      error = "status " + std::to_string(status) + ": " + QuotedBody(response.value().body, options_.max_quoted_bytes);
       if (!MayPassLater(status)) {
         options_.progress->Refused(claim.record, error);
         return WriteQueue::Outcome::kRefused;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "format/grouping_key.h"
+#include "net/refused.h"
 
 namespace persia::agent {
 namespace {
@@ -15,22 +16,6 @@ namespace {
 using std::chrono::milliseconds;
 
 const Attempt kNotTried{PushResult::kUnreachable, true, "not tried, the time for this push was used up"};
-
-bool MayPassLater(int status) { return status == 429 || status >= 500; }
-
-// A body for a log line: one line, not too long.
-std::string Quoted(std::string body, size_t max_bytes) {
-  while (!body.empty() && static_cast<unsigned char>(body.back()) <= ' ') body.pop_back();
-  std::replace_if(
-      body.begin(), body.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
-  if (body.size() > max_bytes) {
-    // Not in the middle of a character: UTF-8 goes on with 10xxxxxx.
-    while (max_bytes > 0 && (static_cast<unsigned char>(body[max_bytes]) & 0xc0) == 0x80) --max_bytes;
-    body.resize(max_bytes);
-    body += "...";
-  }
-  return body;
-}
 
 // The group of an agent that leaves the plain one to another.
 Identity WithAgent(Identity identity, const std::string& id) {
@@ -261,7 +246,8 @@ Attempt PushGateway::Ask(const HttpRequest& request) {
   if (status == 200 || status == 202) return {.status = status};
   const bool may_pass_later = MayPassLater(status);
   Attempt attempt{may_pass_later ? PushResult::kServerError : PushResult::kRejected, may_pass_later,
-                  "status " + std::to_string(status) + ": " + Quoted(response.value().body, options_.max_quoted_bytes), status};
+                  "status " + std::to_string(status) + ": " + QuotedBody(response.value().body, options_.max_quoted_bytes),
+                  status};
   if (status == 429 || status == 503) attempt.retry_after = response.value().retry_after;
   return attempt;
 }

@@ -1,0 +1,22 @@
+#include "net/refused.h"
+
+#include <algorithm>
+
+namespace persia::agent {
+
+bool MayPassLater(int status) { return status == 429 || status >= 500; }
+
+std::string QuotedBody(std::string body, size_t max_bytes) {
+  while (!body.empty() && static_cast<unsigned char>(body.back()) <= ' ') body.pop_back();
+  std::replace_if(
+      body.begin(), body.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
+  if (body.size() > max_bytes) {
+    // Not in the middle of a character: UTF-8 goes on with 10xxxxxx.
+    while (max_bytes > 0 && (static_cast<unsigned char>(body[max_bytes]) & 0xc0) == 0x80) --max_bytes;
+    body.resize(max_bytes);
+    body += "...";
+  }
+  return body;
+}
+
+}  // namespace persia::agent

@@ -11,7 +11,7 @@ from jobs import clean_environment, free_port
 from servers import Gateway, find_built
 
 PAIRS = 15
-EPOCHS = 2
+EPOCHS = 1
 # The 97.5 % quantile of Student's t for 14 degrees of freedom: of the 95 % interval of a mean of 15.
 STUDENT_T = 2.145
 

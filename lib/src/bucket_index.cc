@@ -42,6 +42,9 @@ BucketIndex MakeBucketIndex(std::span<const double> bounds) noexcept {
       return index;
     }
   }
+  if (not_positive > 0 && CellOf(positive.front(), index.shift) == 0) {
+    return index;  // +0, which is not above the one that is not positive, would share a cell with it
+  }
   index.first = CellOf(positive.front(), index.shift) - 1;
   index.last = CellOf(positive.back(), index.shift) + 1 - index.first;
   size_t below = not_positive;

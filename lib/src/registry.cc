@@ -163,8 +163,8 @@ uint32_t Registry::FindOrAddSeries(FamilyNode* family, LabelView labels) noexcep
     return kScratchSlot;
   }
   if (labels.empty()) {
-    // Relaxed: a slot is a number; what it leads to is found in the lanes.
-    const uint32_t slot = family->plain_slot.load(std::memory_order_relaxed);
+    // Acquire, with the release in AddSeries: who has the slot sees the first values of its cells.
+    const uint32_t slot = family->plain_slot.load(std::memory_order_acquire);
     if (slot != kScratchSlot) {
       return slot;
     }
@@ -252,7 +252,7 @@ uint32_t Registry::AddSeries(FamilyNode* family, std::span<const Label> sorted, 
   next_slot_ = slot + cells;
   series_.Insert(node.get());
   if (sorted.empty()) {
-    family->plain_slot.store(slot, std::memory_order_relaxed);
+    family->plain_slot.store(slot, std::memory_order_release);
   }
   return node.release()->slot;
 }

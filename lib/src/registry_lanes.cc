@@ -36,9 +36,7 @@ namespace {
 
 // Release: pairs with the acquire of who reads another thread's lane, or the common one. Gauge::Set reads relaxed: its handle,
 // which was given to it after this, is the older news.
-void SetChunk(Table* table, uint32_t range, Cell* chunk) {
-  std::atomic_ref(table[range]).store(chunk, std::memory_order_release);
-}
+void SetChunk(Table* table, uint32_t range, Cell* chunk) { __atomic_store_n(&table[range], chunk, __ATOMIC_RELEASE); }
 
 }  // namespace
 

@@ -123,7 +123,7 @@ def test_shared_program_uses_the_shared_library(quickstart):
     def needed(target):
         return subprocess.run(["objdump", "-p", quickstart[target]], capture_output=True, text=True, check=True).stdout
 
-    assert "libpersia_metrics.so.0" in needed("persia::metrics_shared")
+    assert "libpersia_metrics.so.0.1" in needed("persia::metrics_shared")
     assert "libpersia_metrics" not in needed("persia::metrics")
 
 

@@ -122,6 +122,16 @@ TEST_F(InstrumentsTest, NansAreCaughtInCodeCompiledWithFastMath) {
   EXPECT_EQ(DroppedFor(segment, Drop::kBadValue), 6U);
 }
 
+TEST_F(InstrumentsTest, FractionsThatAreConstantsAreFractionsInCodeCompiledWithFastMath) {
+  const auto segment = SegmentOf([] {
+    Counter counter("g", "c");
+    IncrementByConstantsWithFastMath(counter);
+  });
+  EXPECT_EQ(segment.series.at("g/c").whole, 3U);
+  EXPECT_EQ(segment.series.at("g/c").fraction, 2.0);
+  EXPECT_EQ(DroppedFor(segment, Drop::kBadValue), 1U);
+}
+
 // Against counting one by one, at each bound, next to it, and in between. Returns whether cells fit.
 bool FindsBuckets(std::vector<double> bounds) {
   const size_t count = bounds.size();
@@ -152,6 +162,7 @@ TEST(BucketIndex, CellsFitTheBoundsThatPeopleUse) {
   EXPECT_TRUE(FindsBuckets(ExponentialBounds(1e-60, 1e6, 20)));
   EXPECT_TRUE(FindsBuckets({0, 1, 2, 3, 5, 8, 13, 21})) << "one that is not positive lies in the first cell";
   EXPECT_TRUE(FindsBuckets({-1, 1}));
+  EXPECT_FALSE(FindsBuckets({0, 1e-310})) << "0 would be in the same cell";
   for (int count = 1; count <= 50; ++count) {
     EXPECT_TRUE(FindsBuckets(LinearBounds(0.1, 0.1, count))) << count;
     EXPECT_TRUE(FindsBuckets(LinearBounds(0, 5, count + 1))) << count;

@@ -57,7 +57,7 @@ class PERSIA_METRICS_API Counter {
     // a negative number or a larger one changes the upper bits, and NaN equals nothing.
     const double shifted = internal::Opaque(by + kWholeLimit);
     const uint64_t whole = std::bit_cast<uint64_t>(shifted) - std::bit_cast<uint64_t>(kWholeLimit);
-    if (whole >> 52 == 0 && shifted - kWholeLimit == by) [[likely]] {
+    if (whole >> 52 == 0 && internal::Opaque(shifted - kWholeLimit) == by) [[likely]] {
       Increment(whole);
     } else {
       AddFraction(by);

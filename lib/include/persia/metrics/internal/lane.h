@@ -24,6 +24,14 @@
 
 #include "persia/metrics/export.h"
 
+#if defined(__SANITIZE_THREAD__)
+#define PERSIA_METRICS_UNDER_TSAN
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define PERSIA_METRICS_UNDER_TSAN
+#endif
+#endif
+
 namespace persia::metrics::internal {
 
 inline constexpr unsigned kChunkBits = 9;
@@ -53,16 +61,17 @@ inline constexpr Table* common_lane = common_lane_page + kTableShift;
 // Of a lane of the calling thread's own.
 inline Cell* ChunkOf(const Table* table, uint32_t slot) noexcept { return table[slot >> kChunkBits]; }
 
-// Of any lane, the common one too.
+// Of any lane, the common one too. `order`: relaxed or acquire. Built-ins, since an owner's plain read beside a
+// std::atomic_ref is not allowed.
 inline Cell* ReadChunk(Table* table, uint32_t slot, std::memory_order order) noexcept {
-  return std::atomic_ref(table[slot >> kChunkBits]).load(order);
+  return __atomic_load_n(&table[slot >> kChunkBits], order == std::memory_order_relaxed ? __ATOMIC_RELAXED : __ATOMIC_ACQUIRE);
 }
 
 inline Cell& CellIn(Cell* chunk, uint32_t slot) noexcept { return chunk[slot & (kChunkCells - 1)]; }
 
 // Adds to a cell. REQUIRES: no other thread writes to it.
 inline void AddTo(Cell& cell, uint64_t by) noexcept {
-#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+#if defined(__x86_64__) && !defined(PERSIA_METRICS_UNDER_TSAN)
   // One instruction, for the four that compilers make of the load and the store. It does not lock: see invariant 1.
   asm("addq %1, %0" : "+m"(cell) : "er"(by) : "cc");
 #else

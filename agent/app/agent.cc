@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <span>
 #include <thread>
 #include <utility>
 
+#include "app/beside.h"
 #include "app/heap.h"
 #include "app/text.h"
 
@@ -182,12 +184,13 @@ void Agent::Start() {
 Status Agent::Finish(RemoteWrite::Ending series) {
   const std::shared_ptr<const Snapshot> last = collector_.Stop();
   const auto options = CurrentOptions();
-  std::thread targets([&] {
+  Beside targets;
+  targets.Run([&] {
     const PushLanes::Pace pace = PaceOf(*options);
     remote_.Finish(WithAgentLabel(last, remote_label_), pace.limit, pace.limit_if_away, series);
   });
   const Status arrived = lanes_.Finish(last);
-  targets.join();
+  targets.Join();
   server_.reset();
   return arrived;
 }
@@ -240,22 +243,23 @@ std::shared_ptr<const Snapshot> Agent::Collect() {
 
 void Agent::ReportRemoteWrite() {
   const auto now = std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
+  std::set<std::string> targets;
   for (const auto& [name, stats] : remote_.stats()) {
-    const int64_t sent = stats.sending.highest_sent_ms;
-    own_.SetRemoteWrite(
-        name, {.samples_sent = stats.sending.samples_sent,
-               .samples_refused = stats.sending.samples_refused,
-               .retries = stats.sending.retries,
-               .bytes = stats.sending.bytes,
-               .pending_samples = stats.pending_samples,
-               .pending_bytes = stats.pending_bytes,
-               .queue_bytes = stats.file_bytes,
-               .damaged_places = stats.corrupt_places,
-               .shards = stats.shards,
-               .highest_sent_ms = sent,
-               .oldest_pending_ms = stats.oldest_pending_ms.value_or(sent > 0 ? sent : now.time_since_epoch().count()),
-               .dropped_samples = stats.dropped_samples});
+    targets.insert(name);
+    own_.SetRemoteWrite(name, {.samples_sent = stats.sending.samples_sent,
+                               .samples_refused = stats.sending.samples_refused,
+                               .retries = stats.sending.retries,
+                               .bytes = stats.sending.bytes,
+                               .pending_samples = stats.pending_samples,
+                               .pending_bytes = stats.pending_bytes,
+                               .queue_bytes = stats.file_bytes,
+                               .damaged_places = stats.corrupt_places,
+                               .shards = stats.shards,
+                               .highest_sent_ms = stats.sending.highest_sent_ms,
+                               .oldest_pending_ms = stats.oldest_pending_ms.value_or(now.time_since_epoch().count()),
+                               .dropped_samples = stats.dropped_samples});
   }
+  own_.KeepRemoteWrite(targets);
 }
 
 void Agent::WriteEvents() {

@@ -1,4 +1,5 @@
 #include "app/commands.h"
+#include "app/beside.h"
 
 #include <unistd.h>
 
@@ -8,7 +9,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <thread>
 
 #include "app/agent.h"
 #include "app/clock.h"
@@ -119,7 +119,8 @@ void LogStart(const Agent& agent, const Config& config, const JobSession& sessio
 void Finish(Works& works, SignalReader& signals, bool delete_groups, int expected = 0) {
   Agent& agent = *works.agent;
   std::atomic<bool> done = false;
-  std::thread ending([&] {
+  Beside ending;
+  ending.Run([&] {
     works.names->AwaitFirst(kFirstAnswer);  // a short job's last values have nowhere to go before
     works.names->Stop();
     if (works.inlet != nullptr) {
@@ -145,7 +146,7 @@ void Finish(Works& works, SignalReader& signals, bool delete_groups, int expecte
       agent.Interrupt();
     }
   }
-  ending.join();
+  ending.Join();
 }
 
 void EndRun(JobSession& session) {

@@ -67,12 +67,16 @@ void GatewayNames::Ask(const std::string& name) {
   if (std::exchange(known.asking, true)) {
     return;
   }
-  std::thread([name, mail = mail_, look_up = options_.look_up] {
-    Answer answer = look_up(name);
-    const std::lock_guard lock(mail->mutex);
-    mail->answers.emplace_back(name, std::move(answer));
-    mail->wake.notify_all();
-  }).detach();
+  try {
+    std::thread([name, mail = mail_, look_up = options_.look_up] {
+      Answer answer = look_up(name);
+      const std::lock_guard lock(mail->mutex);
+      mail->answers.emplace_back(name, std::move(answer));
+      mail->wake.notify_all();
+    }).detach();
+  } catch (const std::system_error& error) {
+    mail_->answers.emplace_back(name, Error{"no thread to look " + name + " up: " + error.what()});
+  }
 }
 
 // Whether other addresses hold now.

@@ -1,8 +1,9 @@
 #include "app/push_lanes.h"
 
 #include <algorithm>
-#include <thread>
 #include <utility>
+
+#include "app/beside.h"
 
 namespace persia::agent {
 
@@ -115,16 +116,14 @@ void PushLanes::Insist(const std::shared_ptr<const Snapshot>& snapshot) {
 Status PushLanes::AtOnce(const std::function<Status(Way&)>& what) {
   const std::vector<Way*> ways = Ways();
   std::vector<Status> came(ways.size(), Status(Done{}));
-  std::vector<std::thread> threads;
+  Beside others;
   for (size_t i = 1; i < ways.size(); ++i) {
-    threads.emplace_back([&, i] { came[i] = what(*ways[i]); });
+    others.Run([&, i] { came[i] = what(*ways[i]); });
   }
   if (!ways.empty()) {
     came[0] = what(*ways[0]);
   }
-  for (std::thread& thread : threads) {
-    thread.join();
-  }
+  others.Join();
   std::string errors;
   for (const Status& status : came) {
     if (!status.ok()) {

@@ -8,8 +8,9 @@
 #include <algorithm>
 #include <map>
 #include <string_view>
-#include <thread>
 
+#include "app/beside.h"
+#include "app/remote_write_settings.h"
 #include "lib/src/job_directory.h"
 
 namespace persia::agent {
@@ -99,7 +100,7 @@ std::shared_ptr<RemoteWrite> RemoteTargets::Open(const RemoteWriteTarget& settin
   }
   const uint64_t waiting = sink.value()->stats().pending_samples;
   log_.note("remote.open",
-            "samples are sent to " + settings.name + " at " + settings.url +
+            "samples are sent to " + settings.name + " at " + ShownUrl(settings.url) +
                 (waiting > 0 ? "; " + std::to_string(waiting) + " wait since an earlier agent" : "") +
                 (IsInMemory(place_.directory_fd) ? "; what cannot be sent waits in memory, as " + place_.directory +
                                                        " is there: a state_dir on a disk holds more, and outlives the host"
@@ -131,14 +132,14 @@ void RemoteTargets::Offer(const std::shared_ptr<const Snapshot>& snapshot) {
 
 void RemoteTargets::Finish(const std::shared_ptr<const Snapshot>& last, std::chrono::milliseconds limit,
                            std::chrono::milliseconds limit_if_away, RemoteWrite::Ending ending) {
-  std::vector<std::thread> threads;
+  Beside beside;
   for (const Target& target : targets()) {
-    threads.emplace_back([this, target, &last, limit, limit_if_away, ending] {
+    beside.Run([this, target, &last, limit, limit_if_away, ending] {
       const Status sent = target.sink->Finish(last, target.sink->Failing() ? limit_if_away : limit, ending);
       if (!sent.ok()) log_.warn("remote.last", sent.error());
     });
   }
-  for (std::thread& thread : threads) thread.join();
+  beside.Join();
 }
 
 void RemoteTargets::Interrupt() {

@@ -96,7 +96,7 @@ Result<GatewayAddress> ParseUrl(std::string_view url) {
     return Error{"a URL with user and password is not taken, since URLs are shown in logs; give username and password_file"};
   }
   auto address = GatewayAddress::Parse(url.substr(0, url.find('?')));
-  if (!address.ok()) return Bad(url, "is not a URL to write to: " + address.error());
+  if (!address.ok()) return Bad(ShownUrl(url), "is not a URL to write to: " + address.error());
   return std::move(address).value();
 }
 
@@ -215,6 +215,11 @@ void ReadTarget(const YamlNode& map, NodeReader& reader, std::vector<RemoteWrite
 
 }  // namespace
 
+std::string ShownUrl(std::string_view url) {
+  const size_t query = url.find('?');
+  return query == std::string_view::npos ? std::string(url) : std::string(url.substr(0, query)) + "?...";
+}
+
 Status AddRemoteWrite(std::string_view url, AgentOptions& options) {
   RemoteWriteTarget target;
   if (Status status = SetUrl(url, target); !status.ok()) return status;
@@ -238,8 +243,8 @@ std::vector<std::string> CheckRemoteWrite(const AgentOptions& options) {
     if (!names.insert(target.name).second) {
       errors.push_back(which + "there are two targets of this name; give each a name of its own");
     }
-    for (const std::string& error :
-         CheckAccess(target.access, "", target.url.starts_with("https:") || target.url.empty(), "url " + Quoted(target.url))) {
+    for (const std::string& error : CheckAccess(target.access, "", target.url.starts_with("https:") || target.url.empty(),
+                                                "url " + Quoted(ShownUrl(target.url)))) {
       errors.push_back(which + error);
     }
   }

@@ -15,6 +15,9 @@
 
 namespace persia::agent {
 
+// A target's URL without the values of its query: some databases take a password there.
+std::string ShownUrl(std::string_view url);
+
 // A target of this URL, and with defaults for the rest.
 Status AddRemoteWrite(std::string_view url, AgentOptions& options);
 

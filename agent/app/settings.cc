@@ -28,7 +28,7 @@ std::string LabelsText(const Labels& labels) {
 std::string TargetsText(const std::vector<RemoteWriteTarget>& targets) {
   std::string text;
   for (const RemoteWriteTarget& target : targets) {
-    text += (text.empty() ? "" : ", ") + target.name + " at " + target.url;
+    text += (text.empty() ? "" : ", ") + target.name + " at " + ShownUrl(target.url);
   }
   return text;
 }

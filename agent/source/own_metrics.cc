@@ -240,8 +240,8 @@ struct OwnMetrics::RemoteWriteFamilies {
         highest_sent(Many(registry, BuildGauge(), "persia_agent_remote_write_highest_sent_timestamp_seconds",
                           "Time of the newest sample that a target has taken, in seconds since 1970; 0 before the first.")),
         oldest_pending(Many(registry, BuildGauge(), "persia_agent_remote_write_oldest_pending_timestamp_seconds",
-                            "Time of the oldest sample that waits for a target, in seconds since 1970; of the newest that was "
-                            "sent while none waits.")) {}
+                            "Time of the oldest sample that waits for a target, in seconds since 1970; now, while none "
+                            "waits.")) {}
 
   Family<Counter>& samples;
   Family<Counter>& failed;
@@ -255,6 +255,7 @@ struct OwnMetrics::RemoteWriteFamilies {
   Family<Gauge>& shards;
   Family<Gauge>& highest_sent;
   Family<Gauge>& oldest_pending;
+  std::set<std::string> shown;  // targets that have gauges
 };
 
 OwnMetrics::OwnMetrics(Options options) : registry_(std::make_unique<Registry>(std::move(options))) {}
@@ -313,6 +314,7 @@ void OwnMetrics::SetFifoLines(uint64_t good, uint64_t bad) {
 void OwnMetrics::SetRemoteWrite(const std::string& target, const RemoteWriteCounts& counts) {
   if (remote_write_ == nullptr) remote_write_ = std::make_unique<RemoteWriteFamilies>(registry_->registry);
   RemoteWriteFamilies& of = *remote_write_;
+  of.shown.insert(target);
   const prometheus::Labels labels{{"target", target}};
   const auto set = [&](Family<Gauge>& family, double value) { family.Add(labels).Set(value); };
   const auto raise = [&](Family<Counter>& family, uint64_t total) { RaiseTo(family.Add(labels), total); };
@@ -332,6 +334,18 @@ void OwnMetrics::SetRemoteWrite(const std::string& target, const RemoteWriteCoun
     RaiseTo(of.dropped.Add({{"target", target}, {"reason", reason}}),
             dropped == counts.dropped_samples.end() ? 0 : dropped->second);
   }
+}
+void OwnMetrics::KeepRemoteWrite(const std::set<std::string>& targets) {
+  if (remote_write_ == nullptr) return;
+  RemoteWriteFamilies& of = *remote_write_;
+  std::erase_if(of.shown, [&](const std::string& target) {
+    if (targets.contains(target)) return false;
+    for (Family<Gauge>* family :
+         {&of.pending_samples, &of.pending_bytes, &of.queue_bytes, &of.shards, &of.highest_sent, &of.oldest_pending}) {
+      family->Remove(&family->Add({{"target", target}}));
+    }
+    return true;
+  });
 }
 void OwnMetrics::SegmentRecordsSkipped(uint64_t records) { registry_->records_skipped.Increment(static_cast<double>(records)); }
 

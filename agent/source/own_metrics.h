@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -97,6 +98,8 @@ class OwnMetrics : public Source {
     std::map<std::string, uint64_t> dropped_samples{};  // by reason
   };
   void SetRemoteWrite(const std::string& target, const RemoteWriteCounts& counts);
+  // Those of other targets, which a reload took away, show no gauges any more.
+  void KeepRemoteWrite(const std::set<std::string>& targets);
   // Segments in the directory that are not read, by reason ("version", "corrupt", ...).
   void SetSegmentsRefused(std::string_view reason, uint64_t segments);
   // Records of a kind that this agent does not know, found in segments of newer libraries.

@@ -54,9 +54,11 @@ MEASURES = {
 
 
 def wanted_rows(pattern):
+    if pattern in rows.SUITES:
+        return list(rows.SUITES[pattern]())
     wanted = []
-    for suite, make in rows.SUITES.items():
-        wanted += [row for row in make() if pattern in (None, suite) or pattern.lower() in row.what.lower()]
+    for make in rows.SUITES.values():
+        wanted += [row for row in make() if pattern is None or pattern.lower() in row.what.lower()]
     return wanted
 
 
@@ -101,6 +103,8 @@ def main():
     parser.add_argument("--json", metavar="FILE", help="write every single measurement")
     parser.add_argument("--readme", action="store_true", help="put the table into tests/bench/README.md")
     options = parser.parse_args()
+    if options.readme and options.filter:
+        parser.error("--readme takes the whole table")
     wanted = wanted_rows(options.filter)
     if not wanted:
         sys.exit(f"bench: no row has \"{options.filter}\" in its name, and no suite is called so ({', '.join(rows.SUITES)})")

@@ -9,6 +9,7 @@
 namespace {
 
 using namespace persia::metrics;
+using bench::Between;
 using bench::Each;
 using bench::kFeatures;
 using bench::kSeconds;
@@ -19,6 +20,21 @@ using benchmark::State;
 void CounterIncrement(State& state) {
   static Counter counter("my_app", "batches", {.help = "Batches trained."});
   Each(state, kWholes, [](uint64_t) { counter.Increment(); });
+}
+
+void CounterIncrementAmidWork(State& state) {
+  static Counter counter("my_app", "steps", {.help = "Steps trained."});
+  Each<Between::kOtherWork>(state, kWholes, [](uint64_t) { counter.Increment(); });
+}
+
+void GaugeSetAmidWork(State& state) {
+  static Gauge gauge("my_app", "accuracy", {.help = "Of the last batch."});
+  Each<Between::kOtherWork>(state, kSeconds, [](double value) { gauge.Set(value); });
+}
+
+void HistogramObserveAmidWork(State& state) {
+  static Histogram histogram("my_app", "batch_seconds", bench::Bounds(11), {.help = "A batch."});
+  Each<Between::kOtherWork>(state, kSeconds, [](double value) { histogram.Observe(value); });
 }
 
 void CounterIncrementBy(State& state) {
@@ -49,7 +65,7 @@ void StreamAdd(State& state) {
 }
 
 void StreamPutMetric(State& state) {
-  Each(state, kSeconds, [](double value) { PutMetric("calculate_latency", value, "my_app"); });
+  Each(state, kFeatures, [](std::string_view name) { PutMetric(name, 0.5, "my_app"); });
 }
 
 void StreamAddValue(State& state) {
@@ -70,6 +86,9 @@ void EventRecord(State& state) {
 }
 
 BENCHMARK(CounterIncrement)->Name("counter/ours")->Threads(1)->Threads(2);
+BENCHMARK(CounterIncrementAmidWork)->Name("counter amid work/ours")->Threads(1);
+BENCHMARK(GaugeSetAmidWork)->Name("gauge amid work/ours")->Threads(1);
+BENCHMARK(HistogramObserveAmidWork)->Name("histogram amid work/ours")->Threads(1);
 BENCHMARK(CounterIncrementBy)->Name("counter by whole/ours")->Threads(1)->Threads(2);
 BENCHMARK(CounterIncrementByDouble)->Name("counter by double/ours")->Threads(1)->Threads(2);
 BENCHMARK(GaugeSet)->Name("gauge/ours")->Threads(1)->Threads(2);

@@ -1,9 +1,10 @@
 """The hot calls of the C++ library, with the static one, with the shared one, and with metrics disabled."""
 
 import json
-import os
 import subprocess
 import tempfile
+
+from jobs import clean_environment
 
 ROUNDS = 4
 REPETITIONS = 5
@@ -17,7 +18,7 @@ def run(program, pattern, seconds=SECONDS, **environment):
         command = [program, f"--benchmark_filter={pattern}", f"--benchmark_repetitions={REPETITIONS}", "--benchmark_format=json"]
         command += [f"--benchmark_min_time={seconds}", "--benchmark_enable_random_interleaving=true"]
         answer = subprocess.run(
-            command, env={**os.environ, "PERSIA_METRICS_DIR": directory, **environment}, check=True, capture_output=True, text=True
+            command, env=clean_environment(PERSIA_METRICS_DIR=directory, **environment), check=True, capture_output=True, text=True
         )
     results = {}
     for entry in json.loads(answer.stdout)["benchmarks"]:

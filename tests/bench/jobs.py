@@ -75,7 +75,7 @@ class Agent(Process):
         wait_until(lambda: self.pushes() > before, "a push", 60, 0.01)
 
     def processor_seconds(self):
-        """Of all its threads, so far."""
+        """Of the threads that it has now, so far; those that do its work are there from its start to its end."""
         tasks = Path(f"/proc/{self.pid}/task").glob("*/schedstat")
         return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
 
@@ -84,10 +84,10 @@ class Agent(Process):
         status = Path(f"/proc/{self.pid}/status").read_text()
         return int(status.split("RssAnon:")[1].split()[0]) / 1024
 
-    def value(self, name):
-        """The sum of a family's samples on /metrics."""
+    def value(self, name, label=""):
+        """The sum of a family's samples on /metrics, of those that have the label."""
         lines = fetch(self.url + "/metrics")[1].splitlines()
-        return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith((name + "{", name + " ")))
+        return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith((name + "{", name + " ")) and label in line)
 
 
 @contextlib.contextmanager

@@ -61,16 +61,23 @@ inline std::vector<double> Bounds(int64_t count) {
   return bounds;
 }
 
-// Measures `call(value)`. Values vary, since a compiler and a processor treat a constant kindly; nothing of a call is moved out
-// of the loop, since a training step does other work between two calls. Eight calls stand in a round of the loop: else its own
-// jump, of one processor cycle or two as it happens to lie in memory, would be half of what a short call costs.
-template <class Values, class Call>
+// What a compiler may keep in registers from one call to the next.
+enum class Between {
+  kNothing,    // all that it can: calls that follow one another. Only calls that are inlined gain from it, which ours are.
+  kOtherWork,  // nothing: between two calls of a training step there is code that could change any memory
+};
+
+// Measures `call(value)`. Values vary, since a compiler and a processor treat a constant kindly. Eight calls stand in a round
+// of the loop: else its own jump, of one processor cycle or two as it happens to lie in memory, would be half of a short call.
+template <Between between = Between::kNothing, class Values, class Call>
 void Each(benchmark::State& state, const Values& values, const Call& call) {
   while (state.KeepRunningBatch(kValues)) {
     for (uint64_t i = 0; i < kValues; i += 8) {
       const auto one = [&](uint64_t at) {
         call(values[i + at]);
-        // benchmark::ClobberMemory();
+        if constexpr (between == Between::kOtherWork) {
+          benchmark::ClobberMemory();
+        }
       };
       one(0), one(1), one(2), one(3), one(4), one(5), one(6), one(7);
     }

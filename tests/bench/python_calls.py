@@ -6,7 +6,6 @@ processes, since what lies where in memory, by chance of a process, can cost a c
 """
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -90,9 +89,11 @@ def time_all(calls, names):
 
 def in_process(build, who, variable):
     """What a process of its own measures. Its directory of metrics is told by `variable`."""
+    from jobs import clean_environment  # not for that process, which is this file, too
+
     with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
         path = f"{build / 'lib/python'}:{build / 'tests/bench'}"
-        env = {**os.environ, "PYTHONPATH": path, "BENCHMARK_AI": "segment", **({variable: directory} if variable else {})}
+        env = {**clean_environment(), "PYTHONPATH": path, "BENCHMARK_AI": "segment", **({variable: directory} if variable else {})}
         answer = subprocess.run(["/usr/bin/python3", __file__, who], env=env, check=True, capture_output=True, text=True)
     return json.loads(answer.stdout)
 

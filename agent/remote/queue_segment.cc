@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "state/bytes.h"
@@ -42,13 +43,14 @@ std::string FileHeader() {
   return std::move(writer).Take();
 }
 
-// How many bytes came.
-size_t ReadAt(int fd, uint64_t at, char* to, size_t size) {
+// How many bytes came: fewer than `size` only at the file's end. Nothing: the system failed, and errno says why.
+std::optional<size_t> ReadAt(int fd, uint64_t at, char* to, size_t size) {
   size_t have = 0;
   while (have < size) {
     const ssize_t n = pread(fd, to + have, size - have, static_cast<off_t>(at + have));
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) break;
+    if (n < 0) return std::nullopt;
+    if (n == 0) break;
     have += static_cast<size_t>(n);
   }
   return have;
@@ -106,24 +108,33 @@ Result<std::shared_ptr<QueueSegment>> QueueSegment::Create(const Place& place, m
   return std::shared_ptr<QueueSegment>(new QueueSegment(fd, place.path(), kFileHeaderBytes));
 }
 
-Result<std::shared_ptr<QueueSegment>> QueueSegment::Open(const Place& place) {
+Result<std::shared_ptr<QueueSegment>> QueueSegment::Open(const Place& place, Found& found) {
   const int fd = openat(place.directory_fd, place.name.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   struct stat info {};
   if (fd < 0 || fstat(fd, &info) != 0) {
+    // Gone; or a link, a directory, a socket: so is no file of a queue.
+    const bool no_file = errno == ENOENT || errno == ELOOP || errno == EISDIR || errno == ENXIO;
+    found = no_file ? Found::kNo : Found::kNotNow;
     const Error error = Because("cannot read " + place.path());
     if (fd >= 0) close(fd);
     return error;
   }
   const auto size = static_cast<uint64_t>(info.st_size);
   std::shared_ptr<QueueSegment> segment(new QueueSegment(fd, place.path(), std::max(size, kFileHeaderBytes)));
+  found = Found::kNo;
   if (!S_ISREG(info.st_mode)) return Error{place.path() + " is not a regular file"};
   char header[kFileHeaderBytes] = {};
-  const size_t have = ReadAt(fd, 0, header, sizeof header);
+  const auto have = ReadAt(fd, 0, header, sizeof header);
+  if (!have) {
+    found = Found::kNotNow;
+    return Because("cannot read " + place.path());
+  }
   const std::string expected = FileHeader();
   // Whoever wrote may have been killed before the header was whole: then there is nothing in it.
-  if (std::string_view(header, have) != std::string_view(expected).substr(0, have)) {
+  if (std::string_view(header, *have) != std::string_view(expected).substr(0, *have)) {
     return Error{place.path() + " does not begin as a queue of this version does"};
   }
+  found = Found::kYes;
   return segment;
 }
 
@@ -145,15 +156,15 @@ Status QueueSegment::Append(QueueRecord& record, std::string_view body) {
   return Done{};
 }
 
-bool QueueSegment::ReadHeader(uint64_t at, uint64_t end, QueueRecord& record) const {
+QueueSegment::Found QueueSegment::ReadHeader(uint64_t at, uint64_t end, QueueRecord& record) const {
   char bytes[kRecordHeaderBytes];
-  if (at + sizeof bytes > end || ReadAt(fd_, at, bytes, sizeof bytes) != sizeof bytes ||
-      std::string_view(bytes, kMarker.size()) != kMarker) {
-    return false;
-  }
+  if (at + sizeof bytes > end) return Found::kNo;
+  const auto have = ReadAt(fd_, at, bytes, sizeof bytes);
+  if (!have) return Found::kNotNow;
+  if (*have != sizeof bytes || std::string_view(bytes, kMarker.size()) != kMarker) return Found::kNo;
   const std::string_view header(bytes, sizeof bytes);
   ByteReader reader(header.substr(kMarker.size()));
-  if (reader.U32() != Checksum(header.substr(kCheckedFrom, kCheckedBytes))) return false;
+  if (reader.U32() != Checksum(header.substr(kCheckedFrom, kCheckedBytes))) return Found::kNo;
   record.at = at;
   record.body_size = reader.U32();
   record.body_checksum = reader.U32();
@@ -163,36 +174,43 @@ bool QueueSegment::ReadHeader(uint64_t at, uint64_t end, QueueRecord& record) co
   reader.U32();
   record.timestamp_ms = static_cast<int64_t>(reader.U64());
   record.done = reader.U8() != 0;
-  return record.end() <= end;
+  return record.end() <= end ? Found::kYes : Found::kNo;
 }
 
-bool QueueSegment::Next(uint64_t from, uint64_t end, QueueRecord& record, uint64_t& skipped) const {
+QueueSegment::Found QueueSegment::Next(uint64_t from, uint64_t end, QueueRecord& record, uint64_t& skipped) const {
   skipped = 0;
-  if (ReadHeader(from, end, record)) return true;
+  if (const Found found = ReadHeader(from, end, record); found != Found::kNo) return found;
   // Byte by byte for the next marker whose header is whole.
   std::string bytes;
   for (uint64_t at = from + 1; at + kRecordHeaderBytes <= end;) {
     bytes.resize(std::min<uint64_t>(kScanBytes, end - at));
-    bytes.resize(ReadAt(fd_, at, bytes.data(), bytes.size()));
-    for (size_t found = bytes.find(kMarker); found != std::string::npos; found = bytes.find(kMarker, found + 1)) {
-      if (!ReadHeader(at + found, end, record)) continue;
-      skipped = at + found - from;
-      return true;
+    const auto have = ReadAt(fd_, at, bytes.data(), bytes.size());
+    if (!have) return Found::kNotNow;
+    bytes.resize(*have);
+    for (size_t marker = bytes.find(kMarker); marker != std::string::npos; marker = bytes.find(kMarker, marker + 1)) {
+      const Found found = ReadHeader(at + marker, end, record);
+      if (found == Found::kNo) continue;
+      skipped = at + marker - from;
+      return found;
     }
     if (bytes.size() < kMarker.size()) break;
     at += bytes.size() - kMarker.size() + 1;
   }
-  return false;
+  return Found::kNo;
 }
 
-Result<std::string> QueueSegment::Body(const QueueRecord& record) const {
+Result<std::string> QueueSegment::Body(const QueueRecord& record, Found& found) const {
   std::string body(record.body_size, '\0');
-  if (ReadAt(fd_, record.at + kRecordHeaderBytes, body.data(), body.size()) != body.size()) {
+  const auto have = ReadAt(fd_, record.at + kRecordHeaderBytes, body.data(), body.size());
+  found = have ? Found::kNo : Found::kNotNow;
+  if (!have) return Because("cannot read " + path_);
+  if (*have != body.size()) {
     return Error{path_ + ": the record at " + std::to_string(record.at) + " cannot be read"};
   }
   if (Checksum(body) != record.body_checksum) {
     return Error{path_ + ": the record at " + std::to_string(record.at) + " does not match its checksum"};
   }
+  found = Found::kYes;
   return body;
 }
 
@@ -202,7 +220,7 @@ void QueueSegment::MarkDone(const QueueRecord& record) const {
 
 bool QueueSegment::HasDamagedHeaderAt(uint64_t at) const {
   QueueRecord record;
-  return at + kRecordHeaderBytes <= size_ && !ReadHeader(at, UINT64_MAX, record);
+  return at + kRecordHeaderBytes <= size_ && ReadHeader(at, UINT64_MAX, record) == Found::kNo;
 }
 
 void QueueSegment::CutAt(uint64_t end) {

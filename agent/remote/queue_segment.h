@@ -38,6 +38,10 @@ class QueueSegment {
   static constexpr uint64_t kRecordHeaderBytes = 48;
   static constexpr uint64_t kMostBodyBytes = 1 << 30;
 
+  // Whether what was asked for is there. kNotNow: the system could not tell, for want of descriptors or memory, or since the
+  // disk failed; it may later, and nothing is known to be damaged.
+  enum class Found : uint8_t { kYes, kNo, kNotNow };
+
   // Where it is: a descriptor that outlives the call, and a path for messages.
   struct Place {
     int directory_fd = -1;
@@ -49,7 +53,8 @@ class QueueSegment {
 
   // Replaces what may have the name.
   static Result<std::shared_ptr<QueueSegment>> Create(const Place& place, mode_t mode);
-  static Result<std::shared_ptr<QueueSegment>> Open(const Place& place);
+  // After an error `found` says whether it may be one that passes.
+  static Result<std::shared_ptr<QueueSegment>> Open(const Place& place, Found& found);
   ~QueueSegment();
   QueueSegment(const QueueSegment&) = delete;
   QueueSegment& operator=(const QueueSegment&) = delete;
@@ -59,11 +64,11 @@ class QueueSegment {
 
   // Sets `record.at` and what is known from the body. After an error nothing is there, and it may be tried again.
   Status Append(QueueRecord& record, std::string_view body);
-  // The first whole record at `from` or later; false: there is none. `skipped`: how many bytes before it are no record's.
-  // `end`: where the file's records end for this reader.
-  bool Next(uint64_t from, uint64_t end, QueueRecord& record, uint64_t& skipped) const;
-  // An error: the body is not what was written, or cannot be read.
-  [[nodiscard]] Result<std::string> Body(const QueueRecord& record) const;
+  // The first whole record at `from` or later. `skipped`: how many bytes before it are no record's. `end`: where the file's
+  // records end for this reader.
+  [[nodiscard]] Found Next(uint64_t from, uint64_t end, QueueRecord& record, uint64_t& skipped) const;
+  // An error: the body is not what was written, or cannot be read; `found` says which.
+  [[nodiscard]] Result<std::string> Body(const QueueRecord& record, Found& found) const;
   // Holds also for those who open the file later. One byte: never half done.
   void MarkDone(const QueueRecord& record) const;
   // Whether a header stands there with all of its bytes, and damaged: more than that the writer was killed under way.
@@ -73,7 +78,7 @@ class QueueSegment {
 
  private:
   QueueSegment(int fd, std::string path, uint64_t size) : fd_(fd), path_(std::move(path)), size_(size) {}
-  bool ReadHeader(uint64_t at, uint64_t end, QueueRecord& record) const;
+  [[nodiscard]] Found ReadHeader(uint64_t at, uint64_t end, QueueRecord& record) const;
 
   const int fd_;
   const std::string path_;

@@ -49,7 +49,7 @@ Result<std::unique_ptr<WriteQueue>> WriteQueue::Open(Options options) {
   if (!options.now_ms) options.now_ms = SystemNow;
   std::unique_ptr<WriteQueue> queue(new WriteQueue(std::move(options)));
   if (Status status = queue->OpenDirectory(); !status.ok()) return Error{status.error()};
-  queue->ReadDirectory();
+  if (Status status = queue->ReadDirectory(); !status.ok()) return Error{status.error()};
   return queue;
 }
 
@@ -67,24 +67,34 @@ Status WriteQueue::OpenDirectory() {
   return Done{};
 }
 
-void WriteQueue::ReadDirectory() {
+// A list with gaps would be worse than none: a new file replaces what has its name.
+Status WriteQueue::ReadDirectory() {
   std::vector<uint64_t> numbers;
   DIR* const directory = fdopendir(openat(fd_, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  errno = directory == nullptr ? errno : 0;
   while (const dirent* entry = directory == nullptr ? nullptr : readdir(directory)) {
     if (const auto number = NumberOf(entry->d_name)) numbers.push_back(*number);
   }
+  const int error = errno;
   if (directory != nullptr) closedir(directory);
+  if (error != 0) return Error{"cannot list " + options_.directory + "/" + options_.name + ": " + std::strerror(error)};
   std::sort(numbers.begin(), numbers.end());
   for (const uint64_t number : numbers) {
     next_number_ = number + 1;
     Scan(number);
   }
   RemoveDone();
+  return Done{};
 }
 
 // Takes down what is pending in a file that an agent before this one has left.
 void WriteQueue::Scan(uint64_t number) {
-  auto opened = QueueSegment::Open(PlaceOf(number));
+  const auto leave = [this](const std::string& why) {
+    options_.log.warn("remote.queue", why + "; it is left as it is for an agent later on, and the rest goes on");
+  };
+  QueueSegment::Found found{};
+  auto opened = QueueSegment::Open(PlaceOf(number), found);
+  if (!opened.ok() && found == QueueSegment::Found::kNotNow) return leave(opened.error());
   if (!opened.ok()) {
     const QueueSegment::Place place = PlaceOf(number);
     const std::string aside = place.name + ".broken";
@@ -99,7 +109,7 @@ void WriteQueue::Scan(uint64_t number) {
   QueueRecord record;
   uint64_t skipped = 0;
   bool any = false;
-  while (file.Next(at, file.size(), record, skipped)) {
+  while ((found = file.Next(at, file.size(), record, skipped)) == QueueSegment::Found::kYes) {
     any = true;
     at = record.end();
     generation_ = std::max(generation_, record.generation);
@@ -110,6 +120,8 @@ void WriteQueue::Scan(uint64_t number) {
     segment.pending_samples += record.samples;
     segment.pending_bytes += record.body_size;
   }
+  if (found == QueueSegment::Found::kNotNow)
+    return leave("cannot read " + PlaceOf(number).path() + ": " + std::strerror(errno));
   if (at < file.size()) {
     if (file.HasDamagedHeaderAt(at)) CountCorrupt(PlaceOf(number).path() + ": its last record is damaged");
     file.CutAt(at);
@@ -237,6 +249,7 @@ void WriteQueue::Drop(size_t index, const char* reason) {
   }
   std::erase_if(window_, [&](const Entry& entry) { return entry.segment == segment.number && !entry.claimed; });
   Count(reason, samples);
+  wake_.notify_all();  // that may have been all
   if (samples > 0) {
     options_.log.warn("remote.dropped",
                       std::to_string(samples) + " samples, the oldest that waited in " + options_.directory + "/" +

@@ -80,7 +80,8 @@ class WriteQueue {
     uint64_t corrupt_places = 0;
   };
 
-  // An error: there is no directory to be had. What is damaged in it is said to the log, and the rest goes on.
+  // An error: there is no directory to be had. What is damaged in it is said to the log, and the rest goes on. What the system
+  // cannot read now keeps its name, for an agent later on.
   static Result<std::unique_ptr<WriteQueue>> Open(Options options);
   ~WriteQueue();
   WriteQueue(const WriteQueue&) = delete;
@@ -93,7 +94,8 @@ class WriteQueue {
   // `record`: shard, samples, timestamp_ms. An error: it is not there, and counted as dropped.
   Status Append(QueueRecord record, std::string_view body);
 
-  // Waits for the next one that may be sent; nothing after Stop. It is the caller's until Finish.
+  // Waits for the next one that may be sent, also while the system cannot read it; nothing after Stop. It is the caller's until
+  // Finish.
   std::optional<Claim> Next();
   // False: it was dropped, or is too old now; Finish it without sending it again.
   bool StillWanted(const Claim& claim);
@@ -128,16 +130,19 @@ class WriteQueue {
 
   explicit WriteQueue(Options options);
   Status OpenDirectory();
-  void ReadDirectory();
+  Status ReadDirectory();
   void Scan(uint64_t number);
   Status MakeSegment();
   void FillWindow();
   bool OpenAtCursor();
+  void NotNow(const std::string& what, bool& told);
+  void ReadAgain(bool& told);
   void MoveCursorTo(uint64_t segment) {
     cursor_segment_ = segment;
     cursor_at_ = QueueSegment::kFileHeaderBytes;
   }
   Entry* FirstFree();
+  bool GiveBack(const Claim& claim);
   void RemoveDone();
   void DropOld();
   void Drop(size_t segment, const char* reason);
@@ -170,7 +175,9 @@ class WriteQueue {
   uint32_t generation_ = 0;
   std::optional<int64_t> last_timestamp_ms_;
   bool stopped_ = false;
-  bool full_ = false;  // and that was said
+  bool full_ = false;           // and that was said
+  bool cursor_waits_ = false;   // what is there cannot be read now, and that was said
+  bool request_waits_ = false;  // the same of one in the window
   std::map<std::string, uint64_t> dropped_samples_;
   uint64_t corrupt_places_ = 0;
 };

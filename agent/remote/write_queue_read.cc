@@ -1,6 +1,8 @@
 // How requests leave a queue: a cursor walks over its files, and the headers of the next ones that are pending stand in a
 // window.
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -12,9 +14,12 @@ namespace {
 // Enough for each of many shards to find its next request; a header each.
 constexpr size_t kWindow = 512;
 
+// What cannot be read now is tried again.
+constexpr auto kPause = std::chrono::seconds(1);
+
 }  // namespace
 
-// Moves the cursor to the next file that is there, and opens it. False: there is none.
+// Moves the cursor to the next file that is there, and opens it. False: there is none, or it cannot be read now.
 bool WriteQueue::OpenAtCursor() {
   for (;;) {
     const auto segment = std::find_if(segments_.begin(), segments_.end(),
@@ -22,15 +27,30 @@ bool WriteQueue::OpenAtCursor() {
     if (segment == segments_.end()) return false;
     if (segment->number != cursor_segment_) MoveCursorTo(segment->number);
     if (segment->file != nullptr) return true;
-    auto opened = QueueSegment::Open(PlaceOf(segment->number));
+    QueueSegment::Found found{};
+    auto opened = QueueSegment::Open(PlaceOf(segment->number), found);
     if (opened.ok()) {
       segment->file = std::move(opened).value();
       return true;
+    }
+    if (found == QueueSegment::Found::kNotNow) {
+      NotNow(opened.error(), cursor_waits_);
+      return false;
     }
     CountCorrupt(opened.error());
     MoveCursorTo(segment->number + 1);
     LeaveSegment(*segment);
   }
+}
+
+// Nothing is given up for it: the cursor stays.
+void WriteQueue::NotNow(const std::string& what, bool& told) {
+  if (std::exchange(told, true)) return;
+  options_.log.warn("remote.queue_read", what + "; it is tried again each second, and what is behind it waits");
+}
+
+void WriteQueue::ReadAgain(bool& told) {
+  if (std::exchange(told, false)) options_.log.note("remote.queue_read", "the queue can be read again");
 }
 
 void WriteQueue::FillWindow() {
@@ -39,7 +59,15 @@ void WriteQueue::FillWindow() {
                                       [this](const Segment& candidate) { return candidate.number == cursor_segment_; });
     QueueRecord record;
     uint64_t skipped = 0;
-    if (cursor_at_ < segment->bytes && segment->file->Next(cursor_at_, segment->bytes, record, skipped)) {
+    const QueueSegment::Found found = cursor_at_ < segment->bytes
+                                          ? segment->file->Next(cursor_at_, segment->bytes, record, skipped)
+                                          : QueueSegment::Found::kNo;
+    if (found == QueueSegment::Found::kNotNow) {
+      NotNow("cannot read " + PlaceOf(segment->number).path() + ": " + std::strerror(errno), cursor_waits_);
+      break;
+    }
+    ReadAgain(cursor_waits_);
+    if (found == QueueSegment::Found::kYes) {
       if (skipped > 0) {
         CountCorrupt(PlaceOf(segment->number).path() + ": " + std::to_string(skipped) + " bytes at " +
                      std::to_string(cursor_at_) + " are damaged");
@@ -78,6 +106,7 @@ void WriteQueue::LeaveSegment(Segment& segment) {
   segment.pending_records = records;
   segment.pending_samples = samples;
   segment.pending_bytes = bytes;
+  wake_.notify_all();    // that may have been all
   segment.file.reset();  // the window has it as long as it is needed
 }
 
@@ -102,25 +131,45 @@ std::optional<WriteQueue::Claim> WriteQueue::Next() {
     FillWindow();
     Entry* const free = FirstFree();
     if (free == nullptr) {
-      wake_.wait(lock);
+      if (cursor_waits_) {
+        wake_.wait_for(lock, kPause);
+      } else {
+        wake_.wait(lock);
+      }
       continue;
     }
     free->claimed = true;
     Claim claim{.record = free->record, .body = {}, .id = free->id};
     const std::shared_ptr<QueueSegment> file = free->file;
     lock.unlock();
-    auto body = file->Body(claim.record);
+    QueueSegment::Found found{};
+    auto body = file->Body(claim.record, found);
     if (body.ok()) {
       claim.body = std::move(body).value();
+      lock.lock();
+      ReadAgain(request_waits_);
       return claim;
     }
     lock.lock();
+    if (found == QueueSegment::Found::kNotNow && GiveBack(claim)) {
+      NotNow(body.error(), request_waits_);
+      wake_.wait_for(lock, kPause);
+      continue;
+    }
     CountCorrupt(body.error());
     Count("corrupt", claim.record.samples);
     lock.unlock();
     Finish(claim, Outcome::kSent);  // it is counted already
     lock.lock();
   }
+}
+
+// False: it was dropped meanwhile.
+bool WriteQueue::GiveBack(const Claim& claim) {
+  const auto entry = std::find_if(window_.begin(), window_.end(), [&](const Entry& e) { return e.id == claim.id; });
+  if (entry == window_.end() || entry->dropped) return false;
+  entry->claimed = false;
+  return true;
 }
 
 bool WriteQueue::StillWanted(const Claim& claim) {

@@ -256,6 +256,125 @@ TEST_F(WriteQueueTest, AFileThatIsNoQueueIsSetAside) {
   EXPECT_THAT(SendAll(), ElementsAre("a"));
 }
 
+// As many descriptors as are open; the next one fails.
+void AllowNoMoreFiles() {
+  const int next = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(next, 0);
+  close(next);
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  limit.rlim_cur = static_cast<rlim_t>(next);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+void AllowMoreFiles() {
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, 1024);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+// The descriptor through which this process has a file is opened again, in another way.
+void Reopen(const fs::path& path, int flags) {
+  for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
+    std::error_code error;
+    if (fs::read_symlink(entry, error) != path) continue;
+    const int fd = open(path.c_str(), flags | O_CLOEXEC);
+    ASSERT_GE(dup3(fd, std::stoi(entry.path().filename()), O_CLOEXEC), 0);
+    close(fd);
+    return;
+  }
+  FAIL() << path << " is not open";
+}
+
+TEST_F(WriteQueueTest, AFileThatCannotBeOpenedNowIsSentLater) {
+  options_.max_bytes = 1 << 20;
+  StartAgent();
+  for (const char letter : {'a', 'b', 'c'}) ASSERT_TRUE(Append(std::string(60'000, letter)).ok());
+  StartAgent();
+  ASSERT_TRUE(Append("live").ok());
+  AllowNoMoreFiles();
+  EXPECT_FALSE(queue_->stats().oldest_pending_ms);
+  EXPECT_FALSE(queue_->stats().oldest_pending_ms);
+  AllowMoreFiles();
+  EXPECT_THAT(said_, ElementsAre(HasSubstr("Too many open files; it is tried again")));
+  EXPECT_THAT(SendAll(), SizeIs(4));
+  EXPECT_EQ(queue_->stats().corrupt_places, 0U);
+}
+
+TEST_F(WriteQueueTest, NextWaitsForWhatCannotBeReadNow) {
+  StartAgent();
+  ASSERT_TRUE(Append("a").ok());
+  Reopen(Files().front(), O_WRONLY);
+  EXPECT_EQ(queue_->stats().pending_records, 1U);
+  auto waiting = std::async(std::launch::async, [this] { return Take(); });
+  EXPECT_EQ(waiting.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  Reopen(Files().front(), O_RDWR);
+  EXPECT_EQ(waiting.get().body, "a");
+  EXPECT_THAT(said_, ElementsAre(HasSubstr("000000000001.queue: Bad file descriptor")));
+}
+
+TEST_F(WriteQueueTest, ABodyThatCannotBeReadNowIsReadLater) {
+  StartAgent();
+  ASSERT_TRUE(Append("a").ok());
+  EXPECT_TRUE(queue_->stats().oldest_pending_ms);  // its header is read
+  Reopen(Files().front(), O_WRONLY);
+  auto waiting = std::async(std::launch::async, [this] { return Take(); });
+  EXPECT_EQ(waiting.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  Reopen(Files().front(), O_RDWR);
+  EXPECT_EQ(waiting.get().body, "a");
+  EXPECT_EQ(queue_->stats().corrupt_places, 0U);
+  EXPECT_THAT(said_, ElementsAre(HasSubstr("000000000001.queue: Bad file descriptor")));
+}
+
+TEST_F(WriteQueueTest, AFileThatCannotBeReadAtTheStartKeepsItsName) {
+  StartAgent();
+  ASSERT_TRUE(Append("a").ok());
+  queue_.reset();
+  fs::rename(temporary_ / "queue/000000000001.queue", temporary_ / "queue/000000000002.queue");
+  Write(temporary_ / "queue/000000000001.queue", "no queue");
+  options_.log.warn = [this](std::string_view, const std::string& message) {
+    if (said_.empty()) AllowNoMoreFiles();  // in the midst of the start
+    said_.push_back(message);
+  };
+  auto queue = WriteQueue::Open(options_);
+  AllowMoreFiles();
+  ASSERT_TRUE(queue.ok());
+  EXPECT_THAT(said_,
+              ElementsAre(HasSubstr("does not begin as a queue"), HasSubstr("Too many open files; it is left as it is")));
+  EXPECT_TRUE(fs::exists(temporary_ / "queue/000000000002.queue"));
+  queue.value().reset();
+  StartAgent();
+  EXPECT_THAT(SendAll(), ElementsAre("a"));
+}
+
+TEST_F(WriteQueueTest, ADirectoryThatCannotBeListedIsAnError) {
+  StartAgent();
+  queue_.reset();
+  const int last = open("/dev/null", O_RDONLY | O_CLOEXEC);  // that descriptor is the directory's
+  AllowNoMoreFiles();
+  close(last);
+  const auto queue = WriteQueue::Open(options_);
+  AllowMoreFiles();
+  ASSERT_FALSE(queue.ok());
+  EXPECT_THAT(queue.error(), HasSubstr("cannot list"));
+}
+
+TEST_F(WriteQueueTest, ADropOfAllEndsWaiting) {
+  options_.max_age = std::chrono::minutes(10);
+  StartAgent();
+  ASSERT_TRUE(Append("old").ok());
+  StartAgent();
+  ASSERT_TRUE(queue_->Append({.shard = 0, .samples = 0, .timestamp_ms = now_ms_}, "").ok());  // a newer file, nothing to send
+  auto empty = std::async(std::launch::async,
+                          [this] { return queue_->WaitEmpty(std::chrono::steady_clock::now() + std::chrono::seconds(20)); });
+  EXPECT_EQ(empty.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  now_ms_ += 11 * 60'000;
+  EXPECT_FALSE(queue_->StillWanted({}));
+  EXPECT_EQ(empty.wait_for(std::chrono::seconds(5)), std::future_status::ready);
+  EXPECT_TRUE(empty.get());
+}
+
 TEST_F(WriteQueueTest, ADirectoryThatIsRemovedIsMadeAgain) {
   StartAgent();
   ASSERT_TRUE(Append("a").ok());

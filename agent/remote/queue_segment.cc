@@ -123,6 +123,7 @@ Result<std::shared_ptr<QueueSegment>> QueueSegment::Open(const Place& place, Fou
   std::shared_ptr<QueueSegment> segment(new QueueSegment(fd, place.path(), std::max(size, kFileHeaderBytes)));
   found = Found::kNo;
   if (!S_ISREG(info.st_mode)) return Error{place.path() + " is not a regular file"};
+  if (size > kMostFileBytes) return Error{place.path() + " has " + std::to_string(size) + " bytes, more than a queue writes"};
   char header[kFileHeaderBytes] = {};
   const auto have = ReadAt(fd, 0, header, sizeof header);
   if (!have) {
@@ -174,7 +175,7 @@ QueueSegment::Found QueueSegment::ReadHeader(uint64_t at, uint64_t end, QueueRec
   reader.U32();
   record.timestamp_ms = static_cast<int64_t>(reader.U64());
   record.done = reader.U8() != 0;
-  return record.end() <= end ? Found::kYes : Found::kNo;
+  return record.body_size <= kMostBodyBytes && record.end() <= end ? Found::kYes : Found::kNo;
 }
 
 QueueSegment::Found QueueSegment::Next(uint64_t from, uint64_t end, QueueRecord& record, uint64_t& skipped) const {

@@ -36,7 +36,10 @@ class QueueSegment {
  public:
   static constexpr uint64_t kFileHeaderBytes = 16;
   static constexpr uint64_t kRecordHeaderBytes = 48;
-  static constexpr uint64_t kMostBodyBytes = 1 << 30;
+  static constexpr uint64_t kMostBodyBytes = 64 << 20;
+  // From which on a queue begins another file.
+  static constexpr uint64_t kMostSegmentBytes = 16 << 20;
+  static constexpr uint64_t kMostFileBytes = kMostSegmentBytes + kMostBodyBytes;
 
   // Whether what was asked for is there. kNotNow: the system could not tell, for want of descriptors or memory, or since the
   // disk failed; it may later, and nothing is known to be damaged.

@@ -20,14 +20,19 @@ namespace {
 
 constexpr std::string_view kSuffix = ".queue";
 constexpr uint64_t kLeastSegmentBytes = 64 * 1024;
-constexpr uint64_t kMostSegmentBytes = 16 << 20;
+constexpr uint64_t kMostNumber = 1'000'000'000'000;
 
+std::string NameOf(uint64_t number) {
+  std::string digits = std::to_string(number);
+  if (digits.size() < 12) digits.insert(0, 12 - digits.size(), '0');
+  return digits + std::string(kSuffix);
+}
+
+// Of a name that this number gives, and no other.
 std::optional<uint64_t> NumberOf(std::string_view name) {
-  if (!name.ends_with(kSuffix)) return std::nullopt;
-  name.remove_suffix(kSuffix.size());
   uint64_t number = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-  if (error != std::errc() || end != name.data() + name.size() || number == 0) return std::nullopt;
+  if (error != std::errc() || number == 0 || number > kMostNumber || NameOf(number) != name) return std::nullopt;
   return number;
 }
 
@@ -39,7 +44,7 @@ int64_t SystemNow() {
 
 WriteQueue::WriteQueue(Options options)
     : options_(std::move(options)),
-      segment_bytes_(std::clamp(options_.max_bytes / 16, kLeastSegmentBytes, kMostSegmentBytes)) {}
+      segment_bytes_(std::clamp(options_.max_bytes / 16, kLeastSegmentBytes, QueueSegment::kMostSegmentBytes)) {}
 
 WriteQueue::~WriteQueue() {
   if (fd_ >= 0) close(fd_);
@@ -73,7 +78,13 @@ Status WriteQueue::ReadDirectory() {
   DIR* const directory = fdopendir(openat(fd_, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   errno = directory == nullptr ? errno : 0;
   while (const dirent* entry = directory == nullptr ? nullptr : readdir(directory)) {
-    if (const auto number = NumberOf(entry->d_name)) numbers.push_back(*number);
+    if (const auto number = NumberOf(entry->d_name)) {
+      numbers.push_back(*number);
+    } else if (std::string_view(entry->d_name).ends_with(kSuffix)) {
+      options_.log.warn("remote.queue", options_.directory + "/" + options_.name + "/" + entry->d_name +
+                                            " is not a name that a queue gives; it is left alone");
+    }
+    errno = 0;  // which is not the log's
   }
   const int error = errno;
   if (directory != nullptr) closedir(directory);
@@ -292,9 +303,7 @@ uint64_t WriteQueue::Room() const {
 }
 
 QueueSegment::Place WriteQueue::PlaceOf(uint64_t number) const {
-  std::string digits = std::to_string(number);
-  if (digits.size() < 12) digits.insert(0, 12 - digits.size(), '0');
-  return {.directory_fd = fd_, .directory = options_.directory + "/" + options_.name, .name = digits + std::string(kSuffix)};
+  return {.directory_fd = fd_, .directory = options_.directory + "/" + options_.name, .name = NameOf(number)};
 }
 
 void WriteQueue::CountCorrupt(const std::string& what) {

@@ -1,6 +1,7 @@
 #include "remote/snappy_block.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 namespace persia::agent {
 namespace {
@@ -18,6 +19,18 @@ TEST(SnappyBlockTest, ItIsTheBlockFormatAndNotTheFramedOne) {
   std::string block;
   SnappyCompress("x", block);
   EXPECT_EQ(block, std::string("\x01\x00x", 3)) << "the length, then a literal";
+}
+
+TEST(SnappyBlockTest, AnEnormousLengthTakesNoMemory) {
+  const std::string block("\xff\xff\xff\xff\x01\x00x", 7);  // 512 MiB, it says
+  const auto most_kib = [] {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
+  };
+  const auto before = most_kib();
+  EXPECT_FALSE(SnappyUncompress(block, 1ULL << 30));
+  EXPECT_LT(most_kib() - before, 100 << 10);
 }
 
 TEST(SnappyBlockTest, WhatIsNoBlockOrTooMuchIsNothing) {

@@ -256,6 +256,40 @@ TEST_F(WriteQueueTest, AFileThatIsNoQueueIsSetAside) {
   EXPECT_THAT(SendAll(), ElementsAre("a"));
 }
 
+TEST_F(WriteQueueTest, OnlyNamesThatAQueueGivesAreItsFiles) {
+  StartAgent();
+  ASSERT_TRUE(Append("a").ok());
+  queue_.reset();
+  const std::string bytes = Read(Files().front());
+  for (const char* name : {"1.queue", "+00000000001.queue", "0000000000001.queue", "18446744073709551615.queue"}) {
+    Write((temporary_ / "queue/") + name, bytes);
+  }
+  StartAgent();
+  EXPECT_THAT(said_, SizeIs(4));
+  EXPECT_THAT(said_, Contains(HasSubstr("/18446744073709551615.queue is not a name that a queue gives")));
+  ASSERT_TRUE(Append("live").ok());
+  EXPECT_THAT(Files(), Contains(temporary_ / "queue/000000000002.queue"));
+  EXPECT_THAT(SendAll(), ElementsAre("a", "live"));
+  EXPECT_TRUE(fs::exists(temporary_ / "queue/1.queue"));
+}
+
+TEST_F(WriteQueueTest, AFileThatIsTooLargeIsSetAside) {
+  StartAgent();
+  ASSERT_TRUE(Append("a").ok());
+  queue_.reset();
+  fs::resize_file(Files().front(), QueueSegment::kMostFileBytes + 1);  // a hole, not read
+  StartAgent();
+  EXPECT_THAT(said_, ElementsAre(HasSubstr("000000000001.queue has 83886081 bytes, more than a queue writes; it is kept")));
+}
+
+TEST_F(WriteQueueTest, ABodyThatIsTooLargeIsRefused) {
+  options_.max_bytes = 1 << 30;
+  StartAgent();
+  ASSERT_TRUE(Append("a").ok());
+  EXPECT_THAT(Append(std::string(QueueSegment::kMostBodyBytes + 1, 'x')).error(), HasSubstr("too many for a record"));
+  EXPECT_THAT(SendAll(), ElementsAre("a"));
+}
+
 // As many descriptors as are open; the next one fails.
 void AllowNoMoreFiles() {
   const int next = open("/dev/null", O_RDONLY | O_CLOEXEC);

@@ -162,6 +162,7 @@ RemoteWrite::Stats RemoteWrite::stats() {
   stats.dropped_samples = queue_stats_.dropped_samples;
   stats.dropped_samples["behind"] = dropped_behind_;
   stats.dropped_samples["duplicate"] = writer_.duplicates();
+  stats.dropped_samples["ends"] = writer_.ends_given_up();
   return stats;
 }
 

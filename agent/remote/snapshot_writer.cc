@@ -12,11 +12,15 @@ namespace {
 // A clock that is this far behind is not only two collections in one millisecond.
 constexpr int64_t kToldBehindMs = 1000;
 
+int64_t SystemNow() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
 uint32_t ShardOf(uint64_t hash, uint32_t shards) { return static_cast<uint32_t>((hash >> 32) * shards >> 32); }
 
 }  // namespace
 
-SnapshotWriter::SnapshotWriter(Options options) : options_(std::move(options)) {
+SnapshotWriter::SnapshotWriter(Options options) : options_(std::move(options)), last_ms_(options_.queue->last_timestamp_ms()) {
   const SeriesTable left = options_.active->Load();
   for (size_t i = 0; i < left.size(); ++i) ended_.emplace_back(left.labels(i));
 }
@@ -62,24 +66,40 @@ void SnapshotWriter::Write(const std::shared_ptr<const Snapshot>& snapshot) {
 }
 
 void SnapshotWriter::EndSeries() {
-  if (plan_ == nullptr) return;
   for (size_t i = 0; i < active_.size(); ++i) {
     if (active_[i]) ended_.emplace_back(plan_->series().labels(i));
   }
   active_.assign(active_.size(), false);
-  AppendEnds(NextTimestamp(0));
+  if (ended_.empty()) return;
+  if (shards_ == 0) options_.queue->BeginGeneration();  // who was there before may have had more
+  const int64_t now = options_.now_ms ? options_.now_ms() : SystemNow();
+  ForgetTimeAhead(now);
+  AppendEnds(last_ms_ ? NextTimestamp(*last_ms_ + 1) : NextTimestamp(now));
 }
 
-int64_t SnapshotWriter::NextTimestamp(int64_t wanted_ms) {
-  const int64_t last = options_.queue->last_timestamp_ms().value_or(wanted_ms - 1);
-  const int64_t behind = last - wanted_ms;
-  if (wanted_ms > 0 && behind >= kToldBehindMs && !std::exchange(clock_told_, true)) {
-    options_.warn("the clock is " + std::to_string(behind / 1000) +
+// A clock that was far ahead once would else take the place of the right one until that has caught up, in years perhaps.
+void SnapshotWriter::ForgetTimeAhead(int64_t now_ms) {
+  if (!last_ms_ || *last_ms_ <= now_ms + WriteQueue::kMostAheadMs) return;
+  options_.warn(
+      "the newest sample that was sent has the time " + std::to_string(*last_ms_) + " ms, and the clock says " +
+      std::to_string(now_ms) +
+      " ms: one of them was wrong by more than an hour; samples have the clock's time from now on, and a database may "
+      "refuse them for series that it has later samples of");
+  options_.queue->BeginGeneration();
+  last_ms_.reset();
+}
+
+int64_t SnapshotWriter::NextTimestamp(int64_t collected_ms) {
+  ForgetTimeAhead(collected_ms);
+  const int64_t last = last_ms_.value_or(collected_ms - 1);
+  if (last >= collected_ms + kToldBehindMs && !std::exchange(clock_told_, true)) {
+    options_.warn("the clock is " + std::to_string((last - collected_ms) / 1000) +
                   " s behind the newest sample that was sent: until it has caught up, samples are a millisecond apart, since a "
                   "database refuses what goes back");
   }
-  if (behind < 0) clock_told_ = false;
-  return std::max(wanted_ms, last + 1);
+  if (last < collected_ms) clock_told_ = false;
+  last_ms_ = std::max(collected_ms, last + 1);
+  return *last_ms_;
 }
 
 void SnapshotWriter::TakeLayout(const std::shared_ptr<const Layout>& layout) {
@@ -138,7 +158,7 @@ void SnapshotWriter::AppendSamples(int64_t timestamp_ms) {
   }
 }
 
-// Those for which there is no room are tried again with the next snapshot.
+// Those for which there is no room are tried again with the next snapshot, up to a bound. The list on disk names them already.
 void SnapshotWriter::AppendEnds(int64_t timestamp_ms) {
   if (ended_.empty()) return;
   const uint32_t shards = std::max(1U, shards_.load());
@@ -161,8 +181,13 @@ void SnapshotWriter::AppendEnds(int64_t timestamp_ms) {
     flush();
   }
   size_t i = 0;
-  std::erase_if(ended_, [&](const std::string&) { return appended[i++]; });
-  Save(/*with_ended=*/true);
+  const size_t gone = std::erase_if(ended_, [&](const std::string&) { return appended[i++]; });
+  if (ended_.size() > options_.most_ends) {
+    const size_t too_many = ended_.size() - options_.most_ends;
+    ended_.erase(ended_.begin(), ended_.begin() + static_cast<std::ptrdiff_t>(too_many));
+    ends_given_up_ += too_many;
+  }
+  if (gone > 0) Save(/*with_ended=*/true);
 }
 
 bool SnapshotWriter::Append(uint32_t shard, int64_t timestamp_ms) {

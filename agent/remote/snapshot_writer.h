@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,9 @@ class SnapshotWriter {
     size_t max_bytes = 4 << 20;  // before compression
     // One shard more for so many.
     size_t series_per_shard = 50'000;
+    // Ends that wait for room, since the disk is full; the oldest are given up.
+    size_t most_ends = 1'000'000;
+    std::function<int64_t()> now_ms{};  // by default the system's clock
     std::function<void(const std::string& message)> warn = [](const auto&) {};
   };
 
@@ -44,7 +48,7 @@ class SnapshotWriter {
   explicit SnapshotWriter(Options options);
 
   void Write(const std::shared_ptr<const Snapshot>& snapshot);
-  // Ends all series, a moment after their last sample.
+  // Ends all series, a moment after their last sample; also those of an agent before this one.
   void EndSeries();
 
   [[nodiscard]] uint32_t shards() const { return shards_; }
@@ -54,9 +58,12 @@ class SnapshotWriter {
   [[nodiscard]] uint64_t snapshots() const { return snapshots_; }
   // Samples left out since relabelling gave two series the same labels; a total.
   [[nodiscard]] uint64_t duplicates() const { return duplicates_; }
+  // Ends that were given up; a total.
+  [[nodiscard]] uint64_t ends_given_up() const { return ends_given_up_; }
 
  private:
-  int64_t NextTimestamp(int64_t wanted_ms);
+  int64_t NextTimestamp(int64_t collected_ms);
+  void ForgetTimeAhead(int64_t now_ms);
   void TakeLayout(const std::shared_ptr<const Layout>& layout);
   void Spread();
   void Save(bool with_ended);
@@ -75,12 +82,14 @@ class SnapshotWriter {
   std::vector<std::vector<uint32_t>> series_of_shard_;
   std::vector<uint64_t> bits_;  // the values of this time
   WriteRequest request_;
-  std::string body_;  // kept for its memory
+  std::string body_;                // kept for its memory
+  std::optional<int64_t> last_ms_;  // the newest timestamp that was given
   bool clock_told_ = false;
   std::atomic<uint32_t> shards_ = 0;
   std::atomic<size_t> series_ = 0;
   std::atomic<uint64_t> snapshots_ = 0;
   std::atomic<uint64_t> duplicates_ = 0;
+  std::atomic<uint64_t> ends_given_up_ = 0;
 };
 
 }  // namespace persia::agent

@@ -120,11 +120,12 @@ void WriteQueue::Scan(uint64_t number) {
   QueueRecord record;
   uint64_t skipped = 0;
   bool any = false;
+  const int64_t most_ms = options_.now_ms() + kMostAheadMs;
   while ((found = file.Next(at, file.size(), record, skipped)) == QueueSegment::Found::kYes) {
     any = true;
     at = record.end();
     generation_ = std::max(generation_, record.generation);
-    last_timestamp_ms_ = std::max(last_timestamp_ms_.value_or(record.timestamp_ms), record.timestamp_ms);
+    if (record.timestamp_ms <= most_ms) NoteTimestamp(record.timestamp_ms);
     segment.newest_ms = std::max(segment.newest_ms, record.timestamp_ms);
     if (record.done) continue;
     ++segment.pending_records;
@@ -185,7 +186,7 @@ Status WriteQueue::Append(QueueRecord record, std::string_view body) {
   Step("record written");
   segment.bytes = segment.file->size();
   segment.newest_ms = std::max(segment.newest_ms, record.timestamp_ms);
-  last_timestamp_ms_ = std::max(last_timestamp_ms_.value_or(record.timestamp_ms), record.timestamp_ms);
+  NoteTimestamp(record.timestamp_ms);
   if (!record.done) {
     ++segment.pending_records;
     segment.pending_samples += record.samples;
@@ -275,6 +276,13 @@ void WriteQueue::Drop(size_t index, const char* reason) {
 void WriteQueue::Remove(const Segment& segment) {
   unlinkat(fd_, PlaceOf(segment.number).name.c_str(), 0);
   Step("segment removed");
+}
+
+// Compared without a difference: a record may say anything.
+void WriteQueue::NoteTimestamp(int64_t timestamp_ms) {
+  const bool was_ahead =
+      last_timestamp_ms_ && timestamp_ms<INT64_MAX - kMostAheadMs&& * last_timestamp_ms_> timestamp_ms + kMostAheadMs;
+  if (!last_timestamp_ms_ || timestamp_ms > *last_timestamp_ms_ || was_ahead) last_timestamp_ms_ = timestamp_ms;
 }
 
 bool WriteQueue::TooOld(int64_t timestamp_ms) const { return timestamp_ms < options_.now_ms() - options_.max_age.count(); }

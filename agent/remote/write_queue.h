@@ -62,6 +62,9 @@ class WriteQueue {
     std::function<void(std::string_view step)> after_step{};
   };
 
+  // A time so far beyond now was given by a clock that was ahead: what comes after need not be later.
+  static constexpr int64_t kMostAheadMs = 3'600'000;
+
   enum class Outcome : uint8_t { kSent, kRefused, kDropped };
 
   struct Claim {
@@ -87,11 +90,12 @@ class WriteQueue {
   WriteQueue(const WriteQueue&) = delete;
   WriteQueue& operator=(const WriteQueue&) = delete;
 
-  // The newest timestamp that was ever appended, whoever did; nothing if none is known.
+  // The newest timestamp that was appended, whoever did, since the clock was last ahead; nothing if none is known.
   [[nodiscard]] std::optional<int64_t> last_timestamp_ms() const;
   // Series may have other shards from now on. Called before the first Append, too.
   void BeginGeneration();
-  // `record`: shard, samples, timestamp_ms. An error: it is not there, and counted as dropped.
+  // `record`: shard, samples, timestamp_ms; one that is far before the last begins anew. An error: it is not there, and counted
+  // as dropped.
   Status Append(QueueRecord record, std::string_view body);
 
   // Waits for the next one that may be sent, also while the system cannot read it; nothing after Stop. It is the caller's until
@@ -147,6 +151,7 @@ class WriteQueue {
   void DropOld();
   void Drop(size_t segment, const char* reason);
   void LeaveSegment(Segment& segment);
+  void NoteTimestamp(int64_t timestamp_ms);
   [[nodiscard]] bool TooOld(int64_t timestamp_ms) const;
   [[nodiscard]] uint64_t FileBytes() const;
   [[nodiscard]] uint64_t Pending() const;

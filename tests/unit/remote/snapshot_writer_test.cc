@@ -59,6 +59,7 @@ class SnapshotWriterTest : public ::testing::Test {
     last_ = snapshot;
     writer_->Write(last_);
   }
+  static int64_t Now() { return std::chrono::system_clock::now().time_since_epoch() / std::chrono::milliseconds(1); }
   static bool SameLayout(const Layout& a, const Layout& b) {
     return a.families.size() == b.families.size() &&
            std::equal(a.families.begin(), a.families.end(), b.families.begin(),
@@ -153,6 +154,81 @@ TEST_F(SnapshotWriterTest, TimestampsRiseWhateverTheClockDoes) {
   Write({{"a", kGauge, 4}}, 60'000);
   Write({{"a", kGauge, 5}}, 200'000);
   EXPECT_THAT(Lines(), ElementsAre("a{job=dlrm} 4 @100003", "a{job=dlrm} 5 @200000"));
+}
+
+// Whatever the queue has kept: a year, a damaged record, or the last number that there is.
+TEST_F(SnapshotWriterTest, AClockThatWasAheadOnceIsForgotten) {
+  constexpr int64_t kYearMs = 365LL * 24 * 3'600'000;
+  const int64_t now = Now();
+  StartAgent();
+  Write({{"a", kGauge, 1}}, now + kYearMs);
+  Write({{"a", kGauge, 2}}, now);
+  Write({{"a", kGauge, 3}}, now + 1);
+  EXPECT_THAT(said_, ElementsAre(HasSubstr("wrong by more than an hour")));
+  const auto first = queue_->Next();
+  queue_->Finish(*first, WriteQueue::Outcome::kSent);
+  EXPECT_EQ(queue_->Next()->record.generation, first->record.generation + 1);
+  int64_t newest = now + 1;
+  for (const int64_t ahead : {now + kYearMs, INT64_MAX}) {
+    StartAgent();
+    ASSERT_TRUE(queue_->Append({.shard = 0, .samples = 0, .timestamp_ms = ahead}, "").ok());
+    StartAgent();
+    EXPECT_LE(queue_->last_timestamp_ms().value_or(0), newest);
+    Write({{"a", kGauge, 4}}, ++newest);
+    EXPECT_EQ(Lines().back(), "a{job=dlrm} 4 @" + std::to_string(newest));
+  }
+  EXPECT_THAT(said_, SizeIs(1));
+}
+
+TEST_F(SnapshotWriterTest, AnAgentsOwnQueueMaySayAnyTime) {
+  for (const int64_t last : {INT64_MAX, INT64_MIN}) {
+    StartAgent();
+    ASSERT_TRUE(queue_->Append({.shard = 0, .samples = 0, .timestamp_ms = last}, "").ok());
+    writer_ = std::make_unique<SnapshotWriter>(options_);
+    Write({{"a", kGauge, 2}}, Now());
+    EXPECT_EQ(queue_->Next()->record.timestamp_ms, last_->collected_at.time_since_epoch() / std::chrono::milliseconds(1));
+    for (const auto& entry : std::filesystem::directory_iterator(temporary_.path())) std::filesystem::remove_all(entry.path());
+  }
+}
+
+TEST_F(SnapshotWriterTest, EndsForWhichThereIsNoRoomAreBoundedAndNotSavedAgain) {
+  options_.most_ends = 2;
+  int saved = 0;
+  StartAgent([&saved](std::string_view step) { saved += step == "renamed" ? 1 : 0; });
+  Write({{"a", kGauge, 1}, {"b", kGauge, 1}, {"c", kGauge, 1}, {"d", kGauge, 1}}, 1000);
+  Lines();
+  room_ = 0;
+  const int before = saved;
+  for (int64_t at : {2000, 3000}) Write({{"d", kGauge, 1}}, at);
+  EXPECT_EQ(saved, before);
+  EXPECT_EQ(writer_->ends_given_up(), 1U);
+  room_ = 1 << 30;
+  Write({{"d", kGauge, 1}}, 4000);
+  EXPECT_THAT(Lines(), ElementsAre("d{job=dlrm} 1 @4000", "b{job=dlrm} stale @4000", "c{job=dlrm} stale @4000"));
+  EXPECT_EQ(saved, before + 1);
+}
+
+TEST_F(SnapshotWriterTest, AnAgentThatSawNoSnapshotEndsTheSeriesOfTheOneBefore) {
+  StartAgent();
+  Write({{"a", kGauge, 1}}, 1000);
+  const auto first = queue_->Next();
+  queue_->Finish(*first, WriteQueue::Outcome::kSent);
+  StartAgent();
+  writer_->EndSeries();
+  const auto end = queue_->Next();
+  EXPECT_EQ(LinesOfBody(end->body).front(), "a{job=dlrm} stale @1001");
+  EXPECT_EQ(end->record.generation, first->record.generation + 1);
+}
+
+TEST_F(SnapshotWriterTest, AnEndWithoutAHistoryHasTheClocksTime) {
+  StartAgent();
+  Write({{"a", kGauge, 1}}, 1000);
+  queue_.reset();
+  std::filesystem::remove_all(temporary_ / "queue");
+  options_.now_ms = [] { return int64_t{5000}; };
+  StartAgent();
+  writer_->EndSeries();
+  EXPECT_THAT(Lines(), ElementsAre("a{job=dlrm} stale @5000"));
 }
 
 TEST_F(SnapshotWriterTest, ASeriesKeepsItsShardAndRequestsTheirSize) {

@@ -59,7 +59,10 @@ void RemoteTargets::Apply(const AgentOptions& options) {
   // Those that are gone or changed are closed before their queues are opened again.
   std::map<std::string, RemoteWrite::Stats> before;
   for (const Target& target : former) {
-    if (target.sink != nullptr) before[target.settings.name] = WithCountsOf(target.before, target.sink->stats());
+    if (target.sink == nullptr) continue;
+    // Snapshots that wait go into the queue; what is not sent from there is by who opens it next.
+    static_cast<void>(target.sink->Finish(nullptr, std::chrono::milliseconds(0), RemoteWrite::Ending::kGoesOn));
+    before[target.settings.name] = WithCountsOf(target.before, target.sink->stats());
   }
   former.clear();
   for (const RemoteWriteTarget& settings : options.remote_write) {

@@ -81,6 +81,21 @@ TEST_F(RemoteTargetsTest, CountsGoOnWhenATargetChanges) {
   while (Sent("db") != 2) usleep(1000);
 }
 
+TEST_F(RemoteTargetsTest, SnapshotsThatWaitWhenATargetChangesAreSent) {
+  Receiver receiver;
+  Apply({{"db", "http://127.0.0.1:1/api/v1/write"}});
+  std::vector<Sample> samples;
+  for (int i = 0; i < 20'000; ++i) samples.push_back({"m" + std::to_string(i), MetricType::kGauge, 1});  // takes a while
+  const auto now = std::chrono::system_clock::now();
+  for (int i = 0; i < 2; ++i) {
+    auto snapshot = std::make_shared<Snapshot>(Snap({{"dlrm", {}}}, samples));
+    snapshot->collected_at = now + i * std::chrono::minutes(1);
+    targets_->Offer(snapshot);
+  }
+  Apply({{"db", receiver.url()}});
+  EXPECT_TRUE(receiver.WaitFor([&] { return receiver.samples() == 2 * samples.size(); })) << receiver.samples();
+}
+
 TEST_F(RemoteTargetsTest, WhatIsTheSameIsLeftAlone) {
   Receiver receiver;
   Apply({{"db", receiver.url()}});

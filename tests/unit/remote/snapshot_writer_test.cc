@@ -189,6 +189,7 @@ TEST_F(SnapshotWriterTest, AnAgentsOwnQueueMaySayAnyTime) {
     EXPECT_EQ(queue_->Next()->record.timestamp_ms, last_->collected_at.time_since_epoch() / std::chrono::milliseconds(1));
     for (const auto& entry : std::filesystem::directory_iterator(temporary_.path())) std::filesystem::remove_all(entry.path());
   }
+  EXPECT_THAT(said_, SizeIs(1)) << "of the time ahead";
 }
 
 TEST_F(SnapshotWriterTest, EndsForWhichThereIsNoRoomAreBoundedAndNotSavedAgain) {

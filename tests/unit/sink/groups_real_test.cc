@@ -11,6 +11,7 @@
 #include "peers/scripted_peer.h"
 #include "sink/ledger_directory.h"
 #include "sink/push_gateway.h"
+#include "sink/real_groups.h"
 #include "sink/snapshots.h"
 
 namespace persia::agent {
@@ -19,21 +20,10 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
-using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using ::testing::UnorderedElementsAre;
-
-Identity Rank(int replica, const std::string& ip = "10.0.0.1") {
-  return {"job", {{"instance", "rep_" + std::to_string(replica)}, {"ip_addr", ip}, {"role", "trainer"}}};
-}
-// A gauge x = 1 for each identity.
-Snapshot Of(const std::vector<Identity>& identities, double value = 1) {
-  std::vector<Sample> samples;
-  for (uint32_t i = 0; i < identities.size(); ++i) samples.push_back({"x", MetricType::kGauge, value, i});
-  return Snap(identities, samples);
-}
 
 // One agent: its directory, its ledger, its sink.
 struct TestAgent {
@@ -67,30 +57,6 @@ struct TestAgent {
  private:
   std::string gateway_;
   bool end_absent_;
-};
-
-class RealGroupsTest : public ::testing::Test {
- protected:
-  // The lines of x, once there are so many: the gateway answers a DELETE before it has done it.
-  static std::vector<std::string> Lines(const RealGateway& gateway, size_t count) {
-    const auto deadline = std::chrono::steady_clock::now() + 10s;
-    std::vector<std::string> lines;
-    do {
-      lines = gateway.Lines("x{");
-    } while (lines.size() != count && std::chrono::steady_clock::now() < deadline);
-    return lines;
-  }
-  // Their instances, in the gateway's order.
-  static std::vector<std::string> Instances(const RealGateway& gateway, size_t count) {
-    std::vector<std::string> instances;
-    for (const std::string& line : Lines(gateway, count)) {
-      const size_t begin = line.find("instance=\"") + 10;
-      instances.push_back(line.substr(begin, line.find('"', begin) - begin));
-    }
-    return instances;
-  }
-
-  RealGateway gateway_;
 };
 
 TEST_F(RealGroupsTest, AGroupEndsWhenItsIdentityHasLeft) {
@@ -323,87 +289,6 @@ TEST_F(RealGroupsTest, OfTwoAgentsWithOneIdentityTheLargerIdStandsAside) {
   goes.Start();
   goes.Push(Of({Rank(0), Rank(5)}, 21));
   EXPECT_THAT(Lines(gateway_, 3), SizeIs(3));
-}
-
-// Two gateways and one agent that shares its groups between them.
-class SharedGroupsTest : public RealGroupsTest {
- protected:
-  using Sinks = std::vector<std::unique_ptr<PushGateway>>;
-
-  std::unique_ptr<PushGateway> Make(const RealGateway& gateway) {
-    return std::make_unique<PushGateway>(PushGateway::Options{
-        .address = GatewayAddress::Parse(gateway.address()).value(), .http = {.total_timeout = 2s}, .ledger = &ledger_});
-  }
-  static void Push(PushGateway& sink, const Snapshot& snapshot) {
-    const Status status = sink.Push(snapshot);
-    EXPECT_TRUE(status.ok()) << status.error();
-  }
-  // The ranks of 0 to 9 that belong to this sink, as instances.
-  std::vector<std::string> Of(const PushGateway& sink) const {
-    std::vector<std::string> instances;
-    for (int rank = 0; rank < 10; ++rank) {
-      if (pins_->Of(Rank(rank)) == sink.url()) instances.push_back("rep_" + std::to_string(rank));
-    }
-    return instances;
-  }
-  static Snapshot Ten() {
-    std::vector<Identity> ranks;
-    for (int rank = 0; rank < 10; ++rank) ranks.push_back(Rank(rank));
-    return agent::Of(ranks);
-  }
-
-  RealGateway other_;
-  LedgerDirectory directory_;
-  GroupLedger ledger_{directory_.Options()};
-  std::unique_ptr<PushGateway> first_ = Make(gateway_);
-  std::unique_ptr<PushGateway> second_ = Make(other_);
-  std::shared_ptr<const GroupPins> pins_ =
-      std::make_shared<const GroupPins>(std::vector<std::string>{first_->url(), second_->url()});
-};
-
-TEST_F(SharedGroupsTest, WhatMovesIsEndedWhereItWas) {
-  Push(*first_, Ten());
-  EXPECT_THAT(Lines(gateway_, 10), SizeIs(10));
-  first_->SetPins(pins_);
-  second_->SetPins(pins_);
-  Push(*first_, Ten());
-  EXPECT_EQ(first_->last_report().groups_deleted, 0U) << "what has not arrived elsewhere has its last values here";
-  EXPECT_THAT(Lines(gateway_, 10), SizeIs(10));
-  Push(*second_, Ten());
-  EXPECT_EQ(second_->last_report().groups_deleted, Of(*second_).size());
-  EXPECT_THAT(Instances(other_, Of(*second_).size()), ElementsAreArray(Of(*second_)));
-  EXPECT_THAT(Instances(gateway_, Of(*first_).size()), ElementsAreArray(Of(*first_)));
-  Push(*first_, Ten());
-  EXPECT_EQ(first_->last_report().groups_deleted, 0U) << "what is on the other gateway is the other's";
-  EXPECT_THAT(Lines(other_, Of(*second_).size()), SizeIs(Of(*second_).size()));
-}
-
-TEST_F(SharedGroupsTest, AGatewayThatIsLeftWithNothingEndsWhatItHad) {
-  first_->SetPins(pins_);
-  second_->SetPins(pins_);
-  Push(*first_, Ten());
-  Push(*second_, Ten());
-  std::vector<Identity> firsts;
-  for (int rank = 0; rank < 10; ++rank) {
-    if (pins_->Of(Rank(rank)) == first_->url()) firsts.push_back(Rank(rank));
-  }
-  Push(*second_, agent::Of(firsts));
-  EXPECT_EQ(second_->last_report().groups, 0U);
-  EXPECT_THAT(Lines(other_, 0), IsEmpty());
-  EXPECT_THAT(ledger_.groups(), SizeIs(firsts.size()));
-}
-
-TEST_F(SharedGroupsTest, AtTheJobsEndEachEndsItsOwn) {
-  first_->SetPins(pins_);
-  second_->SetPins(pins_);
-  Push(*first_, Ten());
-  Push(*second_, Ten());
-  EXPECT_TRUE(first_->EndGroups("job", 2s).ok());
-  EXPECT_THAT(Lines(gateway_, 0), IsEmpty());
-  EXPECT_THAT(Lines(other_, Of(*second_).size()), SizeIs(Of(*second_).size()));
-  EXPECT_TRUE(second_->EndGroups("job", 2s).ok());
-  EXPECT_THAT(Lines(other_, 0), IsEmpty());
-  EXPECT_THAT(ledger_.groups(), IsEmpty());
 }
 
 }  // namespace

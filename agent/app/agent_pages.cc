@@ -134,7 +134,7 @@ std::vector<Route> Agent::ApiRoutes() {
     return answer(AnswerSeries(request.query, collector_.Newest().get()));
   };
   const auto range = [this, answer](const ServerRequest& request) {
-    return answer(AnswerRange(request.query, history_.Entries()));
+    return answer(AnswerRange(request.query, history_.Entries(), collector_.Newest().get()));
   };
   return {{"GET", "/api/v1/events", events},
           {"GET", "/api/v1/status", status},

@@ -315,11 +315,15 @@ double BucketQuantile(double q, const std::vector<double>& bounds, const double*
   return counts[bucket] > 0 ? lower + (bounds[bucket] - lower) * (rank - below) / counts[bucket] : lower;
 }
 
-RangeResult Evaluate(const RangeQuery& query, const std::vector<History::Entry>& entries) {
+RangeResult Evaluate(const RangeQuery& query, const std::vector<History::Entry>& entries, const Snapshot* newest) {
   RangeResult result;
   const FamilyLayout* family = nullptr;
   for (auto entry = entries.rbegin(); entry != entries.rend() && family == nullptr; ++entry) {
     family = FindFamily(*entry->snapshot->layout, query.family);
+  }
+  const bool has_lines = family != nullptr;
+  if (family == nullptr && newest != nullptr) {
+    family = FindFamily(*newest->layout, query.family);
   }
   if (family == nullptr) {
     return result;
@@ -328,8 +332,8 @@ RangeResult Evaluate(const RangeQuery& query, const std::vector<History::Entry>&
   result.type = family->type;
   result.as = query.as.value_or(DefaultFor(family->type));
   result.problem = WhyNot(result.as, family->type);
-  const int64_t end_ms = query.end_ms.value_or(entries.back().unix_ms);
-  result.start_ms = query.start_ms.value_or(entries.front().unix_ms);
+  const int64_t end_ms = query.end_ms.value_or(entries.empty() ? 0 : entries.back().unix_ms);
+  result.start_ms = query.start_ms.value_or(entries.empty() ? end_ms : entries.front().unix_ms);
   const int64_t span = end_ms - result.start_ms;
   result.step_ms = query.step_ms.value_or(std::max<int64_t>({span / 240, Between(entries), 1}));
   if (span < 0) {
@@ -343,7 +347,9 @@ RangeResult Evaluate(const RangeQuery& query, const std::vector<History::Entry>&
   // The last point is the end itself, which the start follows.
   result.points = static_cast<size_t>(span / result.step_ms) + 1;
   result.start_ms = end_ms - static_cast<int64_t>(result.points - 1) * result.step_ms;
-  Evaluation(query, entries, *family, result).Run();
+  if (has_lines) {
+    Evaluation(query, entries, *family, result).Run();
+  }
   return result;
 }
 

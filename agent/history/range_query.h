@@ -56,7 +56,8 @@ inline constexpr size_t kMostPoints = 2000;
 // Of all lines of one result together, so that a question stays cheap for the job's machine: it is refused before the work.
 inline constexpr size_t kMostNumbers = 400'000;
 
-RangeResult Evaluate(const RangeQuery& query, const std::vector<History::Entry>& entries);
+// A family that only `newest` has (it may be null) is known, and has no lines yet.
+RangeResult Evaluate(const RangeQuery& query, const std::vector<History::Entry>& entries, const Snapshot* newest = nullptr);
 
 // The quantile `q` of a histogram by the counts of its buckets, the one above the last bound at the end; linear within a
 // bucket. NaN if nothing was counted. As Prometheus's histogram_quantile: the lowest bucket begins at 0 if its bound is above,

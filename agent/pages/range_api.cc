@@ -91,7 +91,7 @@ std::string_view NameOf(As as) {
 
 }  // namespace
 
-JsonAnswer AnswerRange(std::string_view text, const std::vector<History::Entry>& entries) {
+JsonAnswer AnswerRange(std::string_view text, const std::vector<History::Entry>& entries, const Snapshot* newest) {
   RangeQuery query;
   for (const auto& [name, value] : ParseParameters(text)) {
     if (const Status status = Set(query, name, value); !status.ok()) {
@@ -101,9 +101,9 @@ JsonAnswer AnswerRange(std::string_view text, const std::vector<History::Entry>&
   if (query.family.empty()) {
     return RefuseWith(400, "name: of which family? /api/v1/metadata lists them");
   }
-  const RangeResult result = Evaluate(query, entries);
+  const RangeResult result = Evaluate(query, entries, newest);
   if (!result.known) {
-    return RefuseWith(404, "name: no family \"" + query.family.substr(0, 200) + "\" is in the history");
+    return RefuseWith(404, "name: there is no family \"" + query.family.substr(0, 200) + "\", neither now nor in the history");
   }
   if (!result.problem.empty()) {
     return RefuseWith(400, "\"" + query.family + "\": " + result.problem);

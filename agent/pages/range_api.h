@@ -7,10 +7,12 @@
 #include <vector>
 
 #include "history/history.h"
+#include "model/snapshot.h"
 #include "pages/json_answer.h"
 
 namespace persia::agent {
 
-JsonAnswer AnswerRange(std::string_view query, const std::vector<History::Entry>& entries);
+// `newest`: the newest collection, which the history need not have yet; may be null.
+JsonAnswer AnswerRange(std::string_view query, const std::vector<History::Entry>& entries, const Snapshot* newest);
 
 }  // namespace persia::agent

@@ -51,7 +51,7 @@ void Check(const JsonAnswer& answer) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const auto& entries = *new std::vector<History::Entry>(MakeEntries());
   const std::string_view query(reinterpret_cast<const char*>(data), size);
-  Check(AnswerRange(query, entries));
+  Check(AnswerRange(query, entries, entries.back().snapshot.get()));
   Check(AnswerSeries(query, entries.back().snapshot.get()));
   return 0;
 }

@@ -22,7 +22,7 @@ using ::testing::StartsWith;
 
 class RangeApiTest : public ::testing::Test {
  protected:
-  JsonAnswer Ask(const std::string& query) const { return AnswerRange(query, entries_); }
+  JsonAnswer Ask(const std::string& query) const { return AnswerRange(query, entries_, nullptr); }
   Json Read(const std::string& query) const {
     const JsonAnswer answer = Ask(query);
     EXPECT_EQ(answer.status, 200) << answer.body;
@@ -49,6 +49,19 @@ TEST_F(RangeApiTest, NamesAndLabelsAreTextAndWhatIsNotFiniteIsNull) {
   const Json size = Read("name=%3Cb%3Esize&step=1");
   EXPECT_EQ(size["series"][0]["labels"]["feat"], "a\xef\xbf\xbd\"<");
   EXPECT_EQ(size["series"][0]["values"].dump(), "[7.0,null]");
+}
+
+TEST_F(RangeApiTest, AFamilyTooYoungForTheHistoryHasNoSeriesYet) {
+  const auto newest = MakeSnapshot({{"young", MetricType::kHistogram, {1}, {{{}, {1, 0, 1}}}}});
+  for (const auto& entries : {entries_, {}}) {
+    const JsonAnswer answer = AnswerRange("name=young&start=1000&end=2000&step=0.5", entries, newest.get());
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    EXPECT_EQ(Json::parse(answer.body).dump(),
+              R"({"name":"young","type":"histogram","as":"quantile","start_ms":1000,"step_ms":500,"points":3,"series":[],)"
+              R"("left_out":0})");
+    EXPECT_EQ(AnswerRange("name=young", entries, newest.get()).status, 200);
+    EXPECT_EQ(AnswerRange("name=none", entries, newest.get()).status, 404);
+  }
 }
 
 TEST_F(RangeApiTest, TakesTimesLimitAndLabels) {

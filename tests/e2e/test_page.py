@@ -199,6 +199,17 @@ def test_drag_zooms_all_charts_and_double_click_resets(demo, browse):
     assert not browser.find("#unzoom").is_displayed()
 
 
+def test_double_click_on_a_time_without_data_resets(evil):
+    """The job is young, and a chart shows a minute at least: there is nothing yet in its left half."""
+    browser = evil(1400, 5000)
+    wait_for_points(browser, "my_app_gauge")
+    chart = browser.find('[data-name="my_app_gauge"] .surface')
+    browser.mouse().move_to_element_with_offset(chart, -120, -10).click_and_hold().move_by_offset(30, 1).release().perform()
+    browser.wait_for(f"return !{CARD}.querySelector('.none').hidden", "no data in this time", "my_app_gauge")
+    browser.mouse().double_click(chart).perform()
+    browser.wait_for(f"return document.querySelector('#unzoom').hidden && {CARD}.querySelector('.none').hidden", "all of it", "my_app_gauge")
+
+
 def test_dark_and_light(demo, browse):
     browser = browse(demo, scheme="light")
     wait_for_points(browser, "batch_unique_indices_rate")

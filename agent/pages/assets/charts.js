@@ -61,7 +61,10 @@ export class ChartCard extends Card {
     this.tip = make('div.tip', { hidden: '' });
     this.legend = make('ul.legend');
     this.more = make('p.more', { hidden: '' });
-    this.element.append(make('div.plot', {}, this.surface, this.cursor, this.none, this.tip), this.legend, this.more);
+    const plot = make('div.plot', {}, this.surface, this.cursor, this.none, this.tip);
+    // Not the graph's, which a time without data does not show.
+    plot.addEventListener('dblclick', () => this.unzoom());
+    this.element.append(plot, this.legend, this.more);
     this.element.addEventListener('keydown', (event) => this.pressed(event));
     // Where the mouse is between two points; the chart tells only of points.
     this.pointer = null;
@@ -194,11 +197,7 @@ export class ChartCard extends Card {
     this.graph = new Dygraph(this.surface, file, {
       ...options,
       // No touch: on a phone the finger scrolls the page, and a tap reads values.
-      interactionModel: {
-        mousedown,
-        willDestroyContextMyself,
-        dblclick: () => this.unzoom(),
-      },
+      interactionModel: { mousedown, willDestroyContextMyself },
       zoomCallback: (low, high, [range]) => this.zoomed(low, high, range),
       highlightCallback: (_, ms) => stage.moveCursor(ms, this),
       unhighlightCallback: () => stage.moveCursor(null),

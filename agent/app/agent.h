@@ -34,6 +34,7 @@
 #include "app/push_lanes.h"
 #include "app/remote_targets.h"
 #include "app/web_access.h"
+#include "format/spare_text.h"
 #include "format/text_format.h"
 #include "history/history.h"
 #include "inlet/emit_inlet.h"
@@ -198,6 +199,7 @@ class Agent {
   TextRenderer renderer_{TextRenderer::Mode::kScrape};
   std::shared_ptr<const Snapshot> rendered_;
   std::shared_ptr<const std::string> exposition_;
+  SpareText spare_exposition_;
 
   std::mutex seen_mutex_;
   Seen seen_;

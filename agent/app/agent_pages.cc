@@ -56,11 +56,13 @@ std::shared_ptr<const std::string> Agent::Exposition() {
   auto all = scrape_combiner_.Combine({snapshot, process.ok() ? scrape_labels_.AddTo(process.value()) : nullptr});
   all = WithAgentLabel(all, agent_label_);
   const auto began = std::chrono::steady_clock::now();
-  auto text = std::make_shared<std::string>();
+  rendered_ = nullptr;
+  exposition_ = nullptr;  // so that its memory is used again, if nobody is being sent it
+  const std::shared_ptr<std::string> text = spare_exposition_.Take();
   renderer_.Render(*all, *text);
   own_.RenderDone(Seconds(std::chrono::steady_clock::now() - began));
   rendered_ = snapshot;
-  exposition_ = std::move(text);
+  exposition_ = text;
   return exposition_;
 }
 
@@ -100,7 +102,7 @@ std::vector<Route> Agent::Routes() {
       return ServerResponse{.status = 503, .body = "Ending.\n"};
     }
     own_.ScrapeDone();
-    return ServerResponse{.content_type = std::string(TextRenderer::kContentType), .body = *text};
+    return ServerResponse{.content_type = std::string(TextRenderer::kContentType), .shared_body = text};
   };
   const auto healthy = [this](const ServerRequest&) {
     return collector_.AliveWithin(std::max(kStuckAfter, 3 * CurrentOptions()->push_interval))

@@ -244,18 +244,19 @@ class HttpServer::Civetweb {
   }
 
   void Write(mg_connection* connection, const ServerResponse& response, bool with_body) const {
+    const std::string& body = response.shared_body != nullptr ? *response.shared_body : response.body;
     std::string head = "HTTP/1.1 " + std::to_string(response.status) + ' ' +
                        mg_get_response_code_text(connection, response.status) + "\r\nContent-Type: " + response.content_type +
-                       "\r\nContent-Length: " + std::to_string(response.body.size()) + "\r\nConnection: close\r\n";
+                       "\r\nContent-Length: " + std::to_string(body.size()) + "\r\nConnection: close\r\n";
     for (const auto& [name, value] : response.headers) head += name + ": " + value + "\r\n";
     head += "\r\n";
     if (mg_write(connection, head.data(), head.size()) <= 0 || !with_body) return;
     // civetweb's time-out begins anew whenever something is taken.
     const auto deadline = std::chrono::steady_clock::now() + options_.request_timeout +
-                          std::chrono::milliseconds(response.body.size() * 1000 / kSlowestReader);
-    for (size_t at = 0; at < response.body.size() && std::chrono::steady_clock::now() < deadline; at += kPiece) {
-      const size_t size = std::min(kPiece, response.body.size() - at);
-      if (mg_write(connection, response.body.data() + at, size) != static_cast<int>(size)) return;
+                          std::chrono::milliseconds(body.size() * 1000 / kSlowestReader);
+    for (size_t at = 0; at < body.size() && std::chrono::steady_clock::now() < deadline; at += kPiece) {
+      const size_t size = std::min(kPiece, body.size() - at);
+      if (mg_write(connection, body.data() + at, size) != static_cast<int>(size)) return;
     }
   }
 

@@ -45,6 +45,8 @@ struct ServerResponse {
   std::string content_type = "text/plain; charset=utf-8";
   std::string body{};
   std::vector<std::pair<std::string, std::string>> headers{};
+  // Instead of `body`, if not null: a text that others have too.
+  std::shared_ptr<const std::string> shared_body{};
 };
 
 // What answers one method on one exact path. A route for GET answers HEAD too. A path without a route gives 404, another

@@ -84,6 +84,7 @@ AgentStatus Agent::CurrentStatus() {
          .pushes_failed = lane.state.failed,
          .last_success = lane.state.last_success,
          .since_success = std::chrono::duration_cast<std::chrono::milliseconds>(now - lane.state.last_success_steady),
+         .last_took = std::chrono::duration_cast<std::chrono::microseconds>(lane.state.last_took),
          .last_error = std::move(lane.state.last_error)});
   }
   const std::lock_guard lock(seen_mutex_);

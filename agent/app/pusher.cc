@@ -109,9 +109,11 @@ void Pusher::Loop() {
       const std::shared_ptr<const Snapshot> snapshot = std::exchange(waiting_, nullptr);
       busy_ = true;
       lock.unlock();
+      const auto began = std::chrono::steady_clock::now();
       const Status status = options_.push(*snapshot);
+      const auto took = std::chrono::steady_clock::now() - began;
       lock.lock();
-      Note(status);
+      Note(status, took);
       busy_ = false;
       idle_.notify_all();
     } else {
@@ -120,8 +122,9 @@ void Pusher::Loop() {
   }
 }
 
-void Pusher::Note(const Status& status) {
+void Pusher::Note(const Status& status, std::chrono::steady_clock::duration took) {
   ++state_.pushes;
+  state_.last_took = took;
   if (status.ok()) {
     state_.last_success = std::chrono::system_clock::now();
     state_.last_success_steady = std::chrono::steady_clock::now();

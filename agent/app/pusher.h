@@ -47,6 +47,7 @@ class Pusher {
     uint64_t failed = 0;
     std::optional<std::chrono::system_clock::time_point> last_success;
     std::chrono::steady_clock::time_point last_success_steady;  // the same moment, to reckon with: the other clock may be set
+    std::chrono::steady_clock::duration last_took{0};           // the last push, whether or not it went well
     std::string last_error;                                     // of the last push; empty if it went well
   };
 
@@ -72,7 +73,7 @@ class Pusher {
  private:
   void Loop();
   bool WaitIdle(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds limit);
-  void Note(const Status& status);
+  void Note(const Status& status, std::chrono::steady_clock::duration took);
 
   const Options options_;
   std::mutex mutex_;

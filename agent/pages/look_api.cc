@@ -28,7 +28,7 @@ constexpr std::string_view kOfWorkers = "persia_process_";
 
 int64_t UnixMs(system_clock::time_point time) { return duration_cast<milliseconds>(time.time_since_epoch()).count(); }
 
-double Seconds(milliseconds duration) { return static_cast<double>(duration.count()) / 1000; }
+double Seconds(std::chrono::duration<double> duration) { return duration.count(); }
 
 template <class AnyLabels>
 std::string LabelOf(const AnyLabels& labels, std::string_view name) {
@@ -143,6 +143,7 @@ GatewayStatus AllGateways(const AgentStatus& status) {
     all.groups += one.groups;
     all.pushes += one.pushes;
     all.pushes_failed += one.pushes_failed;
+    all.last_took = std::max(all.last_took, one.last_took);
     if (all.last_error.empty()) {
       all.last_error = one.last_error;
     }
@@ -171,6 +172,7 @@ Json GatewayJson(const GatewayStatus& gateway) {
           {"failed", gateway.pushes_failed},
           {"last_success_ms", gateway.last_success ? Json(UnixMs(*gateway.last_success)) : Json()},
           {"last_success_age_seconds", gateway.last_success ? Json(Seconds(gateway.since_success)) : Json()},
+          {"last_push_seconds", gateway.pushes > 0 ? Json(Seconds(gateway.last_took)) : Json()},
           {"last_error", gateway.last_error}};
 }
 

@@ -29,6 +29,7 @@ struct GatewayStatus {
   uint64_t pushes_failed = 0;
   std::optional<std::chrono::system_clock::time_point> last_success{};
   std::chrono::milliseconds since_success{0};  // not the difference to the wall clock, which may be set meanwhile
+  std::chrono::microseconds last_took{0};      // the last push, whether or not it went well
   std::string last_error{};                    // empty: the last push went well
 };
 

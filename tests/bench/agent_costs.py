@@ -2,6 +2,7 @@
 
 import collections
 import http.server
+import resource
 import subprocess
 import tempfile
 import threading
@@ -13,9 +14,10 @@ from servers import Gateway, wait_until
 
 SERIES = 100_000
 PROCESSES = 4
-PUSHES = 6
-WINDOWS, WINDOW_SECONDS = 3, 6
-SCRAPES = 7
+PUSHES = 20
+PUSH_SECONDS = 4  # from one to the next: curl's comes between them
+FIRST_PUSHES = 3  # in which buffers find their sizes
+SCRAPES = 15
 IDLE_SECONDS = 20
 PIPE_LINES = 4_500_000
 
@@ -70,6 +72,12 @@ def curl(*words):
     return sum(float(line) for line in answer.stdout.split())
 
 
+def children_seconds():
+    """Processor time of those that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
 def push_by_curl(gateway, pushed, folder):
     words = []
     for number, (path, (headers, body)) in enumerate(pushed.items()):
@@ -85,37 +93,44 @@ def push_by_curl(gateway, pushed, folder):
     return curl(*words)
 
 
+class Pushed:
+    """What an agent has pushed so far, and what that took."""
+
+    def __init__(self, agent):
+        gateway = agent.status()["gateway"]
+        self.count = gateway["pushes"]
+        self.seconds = gateway["last_push_seconds"]
+        self.processor = agent.processor_seconds()
+
+
 def push(build):
-    """Processor time and memory of an agent that does nothing but push, then pushes in turns with curl's."""
+    """Pushes of an agent that does nothing else, in turns with curl's, and its memory."""
     results = collections.defaultdict(list)
     with folders() as (directory, segments), Workers(build, segments, SERIES, PROCESSES) as workers:
         pushed = push_as_sent(build, directory, segments)
         lines = sum(not line.startswith(b"#") for _, body in pushed.values() for line in body.splitlines())
         with Gateway(directory) as gateway, tempfile.TemporaryDirectory(dir="/dev/shm") as bodies:
-            options = [f"--gateway={gateway.address}", "--push-interval=2", "--history=0"]
+            options = [f"--gateway={gateway.address}", f"--push-interval={PUSH_SECONDS}", "--history=0"]
             with Agent(build, directory, segments, *options) as agent:
-                agent.await_push()
-                for _ in range(WINDOWS):
-                    spent, pushes = agent.processor_seconds(), agent.pushes()
-                    for _ in range(WINDOW_SECONDS):
-                        workers.change()
-                        time.sleep(1)
-                    pushes = agent.pushes() - pushes
-                    results["push/processor"].append((agent.processor_seconds() - spent) * 1e9 / lines / pushes)
-                results["memory/large"].append(agent.anonymous_mib())
-                seconds, count = push_durations(agent)
-                for _ in range(PUSHES):
-                    workers.change()
+                for _ in range(FIRST_PUSHES):
                     agent.await_push()
+                ended = time.monotonic()
+                before = Pushed(agent)
+                for number in range(1, PUSHES + 1):
+                    workers.change()
+                    # Asking is work for the agent too: it is not asked while it pushes.
+                    time.sleep(max(0, ended + number * PUSH_SECONDS + 0.5 - time.monotonic()))
+                    wait_until(lambda: agent.pushes() > before.count, "a push", 60, 0.25)
+                    now = Pushed(agent)
+                    spent = (now.processor - before.processor) / (now.count - before.count)
+                    results["push/processor"].append(spent * 1e9 / lines)
+                    results["push/ours"].append(now.seconds * 1000)
+                    spent = children_seconds()
                     results["push/curl"].append(push_by_curl(gateway, pushed, bodies) * 1000)
-                time.sleep(3)  # the agent's own metrics are read at its next tick
-                seconds, count = (now - before for now, before in zip(push_durations(agent), (seconds, count)))
-                results["push/ours"].append(seconds / count * 1000)
+                    results["push/curl processor"].append((children_seconds() - spent) * 1e9 / lines)
+                    before = now
+                results["memory/large"].append(agent.anonymous_mib())
     return results
-
-
-def push_durations(agent):
-    return [agent.value(f"persia_agent_push_duration_seconds_{part}") for part in ("sum", "count")]
 
 
 def scrape(build):

@@ -82,7 +82,12 @@ def agent_rows():
         [at_most(60), times(f"render/100000/4/{CPP}", 15)],
     )
     yield Row("the same, allocations of a collection in which all values changed", "allocations/100000/4/ours", "", [at_most(100)])
-    yield Row("**agent's processor time for a push** of 100,000 series, per line", "push/processor", "ns", [at_most(120, 80)])
+    yield Row(
+        "**agent's processor time for a push** of 100,000 series, per line",
+        "push/processor",
+        "ns",
+        [at_most(140, 80), share_of("push/curl processor", 0.7)],
+    )
     yield Row("the same push by the clock", "push/ours", "ms", [share_of("push/curl", 1.2)])
     scrape = Row("**scrape** of 100,000 series", "scrape/ours", "series/s", [times("scrape/gateway", 10)])
     scrape.more_is_better = True

@@ -14,6 +14,7 @@
 namespace persia::agent {
 namespace {
 
+using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using std::chrono::system_clock;
@@ -37,7 +38,7 @@ AgentStatus Running() {
   status.version = "0.1.0";
   status.job = "<script>";
   status.push_interval = seconds(1);
-  status.gateways = {{.address = "metrics_gateway:9091", .groups = 2, .pushes = 3}};
+  status.gateways = {{.address = "metrics_gateway:9091", .groups = 2, .pushes = 3, .last_took = microseconds(12'500)}};
   status.pids = {{{"", "rep_0", "0"}, 4711}};
   return status;
 }
@@ -49,7 +50,7 @@ TEST(AnswerStatus, TellsOfTheAgentItself) {
   EXPECT_EQ(told["now_ms"], 1'000'000'000);
   EXPECT_EQ(
       told["gateway"].dump(),
-      R"({"address":"metrics_gateway:9091","groups":2,"pushes":3,"failed":0,"last_success_ms":null,"last_success_age_seconds":null,"last_error":""})");
+      R"({"address":"metrics_gateway:9091","groups":2,"pushes":3,"failed":0,"last_success_ms":null,"last_success_age_seconds":null,"last_push_seconds":0.0125,"last_error":""})");
   EXPECT_THAT(told["workers"], IsEmpty());
   EXPECT_TRUE(told["history"]["oldest_ms"].is_null());
   EXPECT_EQ(told["gateways"].dump(), "[" + told["gateway"].dump() + "]");
@@ -72,6 +73,7 @@ TEST(AnswerStatus, SeveralGatewaysAreAsLateAsTheLatestThatHasGroups) {
        .pushes_failed = 2,
        .last_success = kNow - seconds(30),
        .since_success = seconds(30),
+       .last_took = microseconds(7),
        .last_error = "b:9091: connection refused"},
       {.address = "c:9091"}};
   Json told = Json::parse(AnswerStatus(status, nullptr, kNow).body);
@@ -79,6 +81,8 @@ TEST(AnswerStatus, SeveralGatewaysAreAsLateAsTheLatestThatHasGroups) {
   EXPECT_EQ(told["gateway"]["last_success_age_seconds"], 30);
   EXPECT_EQ(told["gateway"]["last_error"], "b:9091: connection refused");
   EXPECT_EQ(told["gateway"]["pushes"], 6);
+  EXPECT_EQ(told["gateway"]["last_push_seconds"], 7e-6) << "the longest";
+  EXPECT_TRUE(told["gateways"][2]["last_push_seconds"].is_null()) << "no push yet";
   EXPECT_EQ(told["gateways"].size(), 3);
   EXPECT_EQ(told["gateways"][1]["failed"], 2);
   status.gateways[2].groups = 1;  // of which none has arrived

@@ -169,8 +169,10 @@ void TextPlan::Finish() {
 void TextPlan::Print(const std::vector<double>& values, std::string& out, const FamilyNames& leave_out,
                      std::vector<FamilyText>* families) const {
   if (families != nullptr) families->clear();
-  // Room for the longest text there can be; the string keeps it for the next time.
-  out.resize(text_.size() + prefix_sizes_.size() * (kMaxNumberSize + 1) + kNumberRoom);
+  // Room for the longest text there can be; the string keeps it for the next time. What it has is not copied to a larger one.
+  const size_t most = text_.size() + prefix_sizes_.size() * (kMaxNumberSize + 1) + kNumberRoom;
+  if (out.capacity() < most) out = std::string();
+  out.resize(most);
   Printer printer(text_.data(), prefix_sizes_.data(), out.data());
   const size_t* first_value = first_values_.data();
   for (const Family& family : families_) {

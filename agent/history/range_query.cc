@@ -332,7 +332,7 @@ RangeResult Evaluate(const RangeQuery& query, const std::vector<History::Entry>&
   result.type = family->type;
   result.as = query.as.value_or(DefaultFor(family->type));
   result.problem = WhyNot(result.as, family->type);
-  const int64_t end_ms = query.end_ms.value_or(entries.empty() ? 0 : entries.back().unix_ms);
+  const int64_t end_ms = query.end_ms.value_or(entries.empty() ? query.start_ms.value_or(0) : entries.back().unix_ms);
   result.start_ms = query.start_ms.value_or(entries.empty() ? end_ms : entries.front().unix_ms);
   const int64_t span = end_ms - result.start_ms;
   result.step_ms = query.step_ms.value_or(std::max<int64_t>({span / 240, Between(entries), 1}));

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from jobs import Agent, Workers, clean_environment, folders
-from servers import Gateway, wait_until
+from servers import Gateway, fetch, wait_until
 
 SERIES = 100_000
 PROCESSES = 4
@@ -100,6 +100,7 @@ class Pushed:
         gateway = agent.status()["gateway"]
         self.count = gateway["pushes"]
         self.seconds = gateway["last_push_seconds"]
+        self.error = gateway["last_error"]
         self.processor = agent.processor_seconds()
 
 
@@ -122,14 +123,23 @@ def push(build):
                     time.sleep(max(0, ended + number * PUSH_SECONDS + 0.5 - time.monotonic()))
                     wait_until(lambda: agent.pushes() > before.count, "a push", 60, 0.25)
                     now = Pushed(agent)
+                    assert not now.error, f"a push failed: {now.error}"
                     spent = (now.processor - before.processor) / (now.count - before.count)
                     results["push/processor"].append(spent * 1e9 / lines)
                     results["push/ours"].append(now.seconds * 1000)
                     spent = children_seconds()
+                    curl("-o", "/dev/null", "-w", "%{time_total}", "file:///dev/null")
+                    start = children_seconds() - spent
                     results["push/curl"].append(push_by_curl(gateway, pushed, bodies) * 1000)
-                    results["push/curl processor"].append((children_seconds() - spent) * 1e9 / lines)
+                    # Without what it takes to start.
+                    results["push/curl processor"].append((children_seconds() - spent - 2 * start) * 1e9 / lines)
                     before = now
-                results["memory/large"].append(agent.anonymous_mib())
+                results["memory/pushing"].append(agent.anonymous_mib())
+                for _ in range(3):
+                    workers.change()
+                    agent.await_push()
+                    curl("-o", "/dev/null", "-w", "%{time_total}", agent.url + "/metrics")
+                results["memory/scraped"].append(agent.anonymous_mib())
     return results
 
 
@@ -137,7 +147,10 @@ def scrape(build):
     results = collections.defaultdict(list)
     with folders() as (directory, segments), Workers(build, segments, SERIES, PROCESSES) as workers, Gateway(directory) as gateway:
         with Agent(build, directory, segments, f"--gateway={gateway.address}", "--push-interval=600", "--history=0") as agent:
-            agent.await_push()
+            wait_until(lambda: agent.pushes() > 0, "the first push", 60)
+            for who, url in (("the agent", agent.url), ("the gateway", gateway.url)):
+                shown = sum(not line.startswith("#") for line in fetch(url + "/metrics", timeout=60)[1].splitlines())
+                assert SERIES <= shown < 1.02 * SERIES, f"{who} shows {shown} series"
             for _ in range(SCRAPES):
                 workers.change()
                 time.sleep(1.05)  # a scrape shares what was collected within a second
@@ -170,6 +183,7 @@ def pipe(build):
     with folders() as (directory, segments):
         fifo = directory / "fifo"
         with Agent(build, directory, segments, "--gateway=off", f"--fifo={fifo}") as agent:
+            lost = 0
             for _ in range(3):
                 before = good_lines(agent)
                 written = 0
@@ -186,7 +200,8 @@ def pipe(build):
                         read, changed = now, time.perf_counter()
                     time.sleep(0.01)
                 results["pipe/rate"].append(read / (changed - began))
-                results["pipe/lost"].append(written - read)
+                lost += written - read
+    results["pipe/lost"].append(lost)
     return results
 
 

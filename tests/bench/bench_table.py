@@ -21,16 +21,20 @@ class Demand:
 
 @dataclasses.dataclass
 class Row:
-    """A line of the table. `ours` and peers name measurements."""
+    """A line of the table. `ours`, `beside` and peers name measurements."""
 
     what: str
     ours: str
     unit: str
     demands: list
     more_is_better: bool = False
+    beside: tuple = ()  # peers that are shown, and of which nothing is demanded
+
+    def peers(self):
+        return list(dict.fromkeys([*self.beside, *(demand.peer for demand in self.demands if demand.peer)]))
 
     def names(self):
-        return [self.ours, *(demand.peer for demand in self.demands if demand.peer)]
+        return [self.ours, *self.peers()]
 
 
 def number(value):
@@ -93,7 +97,6 @@ def lines(rows, results):
     yield "| what | ours | beside it | verdict |"
     yield "|---|---|---|---|"
     for row in rows:
-        peers = dict.fromkeys(demand.peer for demand in row.demands if demand.peer)
-        beside = "; ".join(f"{peer.rpartition('/')[2]}: {spread(results[peer])}" for peer in peers)
+        beside = "; ".join(f"{peer.rpartition('/')[2]}: {spread(results[peer])}" for peer in row.peers())
         verdicts = "; ".join(verdict.text(row.unit) for verdict in judge(row, results))
         yield f"| {row.what} | {spread(results[row.ours])} {row.unit} | {beside} | {verdicts} |"

@@ -65,7 +65,8 @@ void StreamAdd(State& state) {
 }
 
 void StreamPutMetric(State& state) {
-  Each(state, kFeatures, [](std::string_view name) { PutMetric(name, 0.5, "my_app"); });
+  double value = 0;
+  Each(state, kFeatures, [&](std::string_view name) { PutMetric(name, value += 0.25, "my_app"); });
 }
 
 void StreamAddValue(State& state) {

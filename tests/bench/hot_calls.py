@@ -6,8 +6,8 @@ import tempfile
 
 from jobs import clean_environment
 
-ROUNDS = 4
-REPETITIONS = 5
+ROUNDS = 10
+REPETITIONS = 2
 SECONDS = 0.01
 SECONDS_OF_TWO = 0.05  # threads do not start at the same instant, and a part of it is each alone
 
@@ -36,7 +36,7 @@ def measure(build):
         for how, found in (
             ("static", run(static, "threads:1$")),
             ("static", run(static, "threads:2$", SECONDS_OF_TWO)),
-            ("shared", run(shared, "counter/(ours|fetch_add)/threads:1$")),
+            ("shared", run(shared, "(counter|counter by whole)/(ours|fetch_add)/threads:1$")),
             ("disabled", run(static, "ours.*threads:1$", PERSIA_METRICS_ENABLED="0")),
         ):
             for name, values in found.items():

@@ -14,12 +14,18 @@ import timeit
 PROCESSES = 5
 ROUNDS = 60
 CALLS = 100  # in one statement, so that the loop around it does not count
+FEATURES = ("user_id", "item_id", "category", "brand")
 NUMBER = 50  # short enough to fall between two interruptions
+
+
+def varied(call, i):
+    """The call number `i`, whose value and names are not those of the one before."""
+    return call.format(value=0.003 + i / 37, feature=FEATURES[i % len(FEATURES)])
 
 
 def timer_of(call, names):
     """Gives the ns of a call each time it is called; warm, since the interpreter rewrites what runs often."""
-    timer = timeit.Timer("\n".join([call] * CALLS), globals=names)
+    timer = timeit.Timer("\n".join(varied(call, i) for i in range(CALLS)), globals=names)
     timer.timeit(NUMBER)
     return lambda: timer.timeit(NUMBER) / NUMBER / CALLS * 1e9
 
@@ -45,17 +51,17 @@ def ours():
     }
     calls = {
         "python/bare/call": "bare.call()",
-        "python/bare/call with": "bare.call_with(0.3)",
+        "python/bare/call with": "bare.call_with({value})",
         "python/inc/ours": "counter.inc()",
         "python/inc 3/ours": "counter.inc(3)",
         "python/inc 0.5/ours": "counter.inc(0.5)",
         "python/labelled inc/ours": "child.inc()",
-        "python/set/ours": "gauge.set(0.5)",
-        "python/observe/ours": "histogram.observe(0.3)",
-        "python/labels/ours": "family.labels('a').inc()",
-        "python/add_value/ours": "stream.add_value('n', 0.3)",
-        "python/put_metric/ours": "put_metric('n', 0.3)",
-        "python/emit/ours": "emit({'n': 0.3})",
+        "python/set/ours": "gauge.set({value})",
+        "python/observe/ours": "histogram.observe({value})",
+        "python/labels/ours": "family.labels('{feature}').inc()",
+        "python/add_value/ours": "stream.add_value('{feature}', {value})",
+        "python/put_metric/ours": "put_metric('{feature}', {value})",
+        "python/emit/ours": "emit({{'{feature}': {value}}})",
     }
     return calls, names
 
@@ -73,9 +79,9 @@ def peer(mode):
     }
     calls = {
         f"python/inc/{mode}": "counter.inc()",
-        f"python/set/{mode}": "gauge.set(0.5)",
-        f"python/observe/{mode}": "histogram.observe(0.3)",
-        f"python/labels/{mode}": "family.labels('a').inc()",
+        f"python/set/{mode}": "gauge.set({value})",
+        f"python/observe/{mode}": "histogram.observe({value})",
+        f"python/labels/{mode}": "family.labels('{feature}').inc()",
     }
     return calls, names
 

@@ -24,8 +24,8 @@ def times(peer, limit, aim=None):
     return Demand("times", limit, peer, aim)
 
 
-def hot(what, call, threads, demands, how="static"):
-    return Row(what, f"{how}/{call}/{threads}/ours", "ns", demands)
+def hot(what, call, threads, demands, how="static", beside=()):
+    return Row(what, f"{how}/{call}/{threads}/ours", "ns", demands, beside=beside)
 
 
 def cpp(call, threads, limit, aim=None):
@@ -34,7 +34,9 @@ def cpp(call, threads, limit, aim=None):
 
 def hot_rows():
     fetch_add = "static/counter/1/fetch_add"
-    yield hot("**`Counter::Increment()`**, 1 thread", "counter", 1, [share_of(fetch_add, 0.26, 0.15), cpp("counter", 1, 9, 10)])
+    floor = ("static/counter/1/volatile ++",)
+    once = [share_of(fetch_add, 0.26, 0.15), cpp("counter", 1, 9, 10)]
+    yield hot("**`Counter::Increment()`**, 1 thread", "counter", 1, once, beside=floor)
     amid = "`Increment()` amid other work, nothing stays in registers"
     yield hot(amid, "counter amid work", 1, [share_of(fetch_add, 0.36), cpp("counter", 1, 6.5)])
     whole = "counter by whole"
@@ -43,7 +45,10 @@ def hot_rows():
     yield hot(
         "**`Increment()`**, 2 threads, one counter", "counter", 2, [cpp("counter", 2, 60), share_of("static/counter/1/ours", 1.15)]
     )
-    yield hot("`Increment()`, shared library", "counter", 1, [share_of("shared/counter/1/fetch_add", 0.5)], "shared")
+    both = [cpp(whole, 2, 45, 60), share_of(f"static/{whole}/1/ours", 1.15)]
+    yield hot("`Increment(x)`, varying whole x, 2 threads, one counter", whole, 2, both)
+    for what, call in (("`Increment()`", "counter"), ("`Increment(x)`, varying whole x", whole)):
+        yield hot(f"{what}, shared library", call, 1, [share_of("shared/counter/1/fetch_add", 0.5)], "shared")
     for bounds in (11, 20):
         call = f"histogram/{bounds}"
         yield hot(f"**`Histogram::Observe`**, {bounds} bounds, 1 thread", call, 1, [cpp(call, 1, 3.7, 7)])
@@ -53,10 +58,11 @@ def hot_rows():
     yield hot("`Gauge::Set` amid other work", "gauge amid work", 1, [cpp("gauge", 1, 2.8)])
     yield hot("`Gauge::Set`, 2 threads, one gauge", "gauge", 2, [cpp("gauge", 2, 4)])
     yield hot("**stream, `Add`** by handle", "stream", 1, [at_most(8)])
+    yield hot("`MetricStream::AddValue`, name at each call", "stream by name", 1, [at_most(25)])
     yield hot("stream, (group, name) at each call; peer: a child looked up", "stream by names", 1, [at_most(25), times(f"static/child/1/{CPP}", 3)])
     yield hot("child of a label set, looked up at each call", "child", 1, [cpp("child", 1, 3)])
     yield hot("event with three metadata entries", "event", 1, [at_most(250)])
-    for call in ("counter", "gauge", "histogram/11", "stream", "stream by names", "child", "event"):
+    for call in ("counter", whole, "gauge", "histogram/11", "histogram/20", "stream", "stream by name", "stream by names", "child", "event"):
         yield hot(f"disabled: {call}", call, 1, [share_of(f"static/{call}/1/ours", 1.15)], "disabled")
 
 
@@ -88,13 +94,14 @@ def agent_rows():
         "ns",
         [at_most(140, 80), share_of("push/curl processor", 0.7)],
     )
-    yield Row("the same push by the clock", "push/ours", "ms", [share_of("push/curl", 1.2)])
+    yield Row("the same push by the clock, from rendering to the last answer", "push/ours", "ms", [share_of("push/curl", 1.2)])
     scrape = Row("**scrape** of 100,000 series", "scrape/ours", "series/s", [times("scrape/gateway", 10)])
     scrape.more_is_better = True
     yield scrape
     yield Row("**agent of an idle job**, 100 series every 10 s, RssAnon", "idle/memory", "MiB", [at_most(6)])
     yield Row("the same, of one processor", "idle/processor", "%", [at_most(0.1)])
-    yield Row("agent of 100,000 series that pushes, RssAnon", "memory/large", "MiB", [at_most(64)])
+    yield Row("agent of 100,000 series that pushes, RssAnon", "memory/pushing", "MiB", [at_most(64)])
+    yield Row("the same once it is scraped, too", "memory/scraped", "MiB", [at_most(96)])
     yield Row("pipe of `emit`", "pipe/rate", "lines/s", [at_least(300_000)])
     yield Row("the same, lines lost", "pipe/lost", "", [at_most(0)])
     yield Row("growth with series, 1,000 to 1,000,000: exponent", "exponent/series", "", [at_most(1.1)])
@@ -105,13 +112,14 @@ def agent_rows():
 
 def remote_rows():
     yield Row(
-        "**samples by remote write in 10 s**: 1,000,000 series of ten processes, VictoriaMetrics beside it",
+        "**samples by remote write in 10 s**, the least of four times: 1,000,000 series of ten processes, VictoriaMetrics beside it",
         "remote/samples",
         "",
         [at_least(1_000_000)],
     )
     yield Row("the same, dropped", "remote/dropped", "", [at_most(0)])
     yield Row("the same, processor time of the agent", "remote/processor", "s", [at_most(5)])
+    yield Row("the same, processor time of VictoriaMetrics", "remote/database", "s", [])
     yield Row("the same, bytes a sample", "remote/bytes", "", [at_most(30)])
     yield Row("the same, RssAnon of the agent", "remote/memory", "MiB", [at_most(1024)])
 

@@ -50,8 +50,10 @@ void Check(const JsonAnswer& answer) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const auto& entries = *new std::vector<History::Entry>(MakeEntries());
+  static const auto& newest = *new auto(MakeSnapshot({{"young", MetricType::kGauge, {}, {{{}, {1}}}}}));
   const std::string_view query(reinterpret_cast<const char*>(data), size);
-  Check(AnswerRange(query, entries, entries.back().snapshot.get()));
+  Check(AnswerRange(query, entries, newest.get()));
+  Check(AnswerRange(query, {}, newest.get()));
   Check(AnswerSeries(query, entries.back().snapshot.get()));
   return 0;
 }

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <semaphore>
+#include <thread>
 #include <vector>
 
 namespace persia::agent {
@@ -136,6 +137,25 @@ TEST_F(PusherTest, FailureIsKeptUntilAPushGoesWell) {
   EXPECT_EQ(pusher.state().last_error, "refused");
   EXPECT_EQ(pusher.state().failed, 2u);
   EXPECT_FALSE(pusher.state().last_success);
+}
+
+TEST_F(PusherTest, TellsHowLongTheLastPushTook) {
+  held_ = true;
+  Pusher pusher(Options(1h));
+  pusher.Start();
+  EXPECT_EQ(pusher.state().last_took, 0s);
+  const auto offered = std::chrono::steady_clock::now();
+  pusher.Offer(Numbered(1));
+  began_.acquire();
+  const auto enough = std::chrono::steady_clock::now() + 2ms;
+  while (std::chrono::steady_clock::now() < enough) std::this_thread::yield();
+  held_ = false;
+  go_on_.release();
+  pusher.Hold();
+  EXPECT_GE(pusher.state().last_took, 2ms);
+  EXPECT_LE(pusher.state().last_took, std::chrono::steady_clock::now() - offered);
+  pusher.Release();
+  EXPECT_TRUE(pusher.Finish(Numbered(2)).ok());
 }
 
 TEST_F(PusherTest, LastPushHasALimit) {

@@ -69,6 +69,20 @@ TEST_F(HttpServerTest, HeadIsGetWithoutTheBody) {
               AllOf(StartsWith("HTTP/1.1 200 OK\r\n"), HasSubstr("\r\nContent-Length: 4\r\n"), EndsWith("\r\n\r\n")));
 }
 
+TEST_F(HttpServerTest, ATextThatOthersHaveIsABodyToo) {
+  const auto text = std::make_shared<const std::string>("shared\n");
+  for (const auto& [path, shared] : {std::pair("/shared", text), {"/empty", std::make_shared<const std::string>()}}) {
+    routes_.push_back({"GET", path, [shared = shared](const ServerRequest&) {
+                         return ServerResponse{.body = "not this", .shared_body = shared};
+                       }});
+  }
+  Serve();
+  EXPECT_THAT(Get("/shared"), AllOf(HasSubstr("\r\nContent-Length: 7\r\n"), EndsWith("\r\n\r\nshared\n")));
+  EXPECT_THAT(Ask("HEAD /shared HTTP/1.1\r\nHost: a\r\n\r\n"),
+              AllOf(HasSubstr("\r\nContent-Length: 7\r\n"), EndsWith("\r\n\r\n")));
+  EXPECT_THAT(Get("/empty"), AllOf(HasSubstr("\r\nContent-Length: 0\r\n"), EndsWith("\r\n\r\n")));
+}
+
 TEST_F(HttpServerTest, AnUnknownPathIsNotFound) {
   Serve();
   EXPECT_THAT(Get("/nothing"), AllOf(StartsWith("HTTP/1.1 404 Not Found\r\n"), HasSubstr("\r\nContent-Type: text/plain"),

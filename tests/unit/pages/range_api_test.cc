@@ -59,7 +59,9 @@ TEST_F(RangeApiTest, AFamilyTooYoungForTheHistoryHasNoSeriesYet) {
     EXPECT_EQ(Json::parse(answer.body).dump(),
               R"({"name":"young","type":"histogram","as":"quantile","start_ms":1000,"step_ms":500,"points":3,"series":[],)"
               R"("left_out":0})");
-    EXPECT_EQ(AnswerRange("name=young", entries, newest.get()).status, 200);
+    for (const char* query : {"name=young", "name=young&start=1500", "name=young&end=1500"}) {
+      EXPECT_EQ(AnswerRange(query, entries, newest.get()).status, 200) << query;
+    }
     EXPECT_EQ(AnswerRange("name=none", entries, newest.get()).status, 404);
   }
 }

@@ -8,7 +8,7 @@ import statistics
 class Demand:
     """One limit on a row.
 
-    kind: "at most" and "at least" hold the row's own median against the limit, "share of" its ratio to the peer's, and
+    kind: "at most" and "at least" hold the row's own number against the limit, "share of" its ratio to the peer's, and
     "times" how often it goes into the peer's, or the peer into it where more is better. `aim`, if the limit is not what was
     aimed at: that, and the README says why.
     """
@@ -21,7 +21,11 @@ class Demand:
 
 @dataclasses.dataclass
 class Row:
-    """A line of the table. `ours`, `beside` and peers name measurements."""
+    """A line of the table. `ours`, `beside` and peers name measurements.
+
+    What is demanded is demanded of medians, or of the least if `quietest`: for work that takes what it takes, of which a
+    neighbour on the host's processor can only make more.
+    """
 
     what: str
     ours: str
@@ -29,6 +33,7 @@ class Row:
     demands: list
     more_is_better: bool = False
     beside: tuple = ()  # peers that are shown, and of which nothing is demanded
+    quietest: bool = False
 
     def peers(self):
         return list(dict.fromkeys([*self.beside, *(demand.peer for demand in self.demands if demand.peer)]))
@@ -78,13 +83,14 @@ class Verdict:
 
 def judge(row, results):
     """A verdict on each demand of a row. `results`: lists of numbers by name."""
-    ours = statistics.median(results[row.ours])
+    of = min if row.quietest else statistics.median
+    ours = of(results[row.ours])
     verdicts = []
     for demand in row.demands:
         if demand.kind in ("at most", "at least"):
             verdicts.append(Verdict(demand, ours))
             continue
-        peer = statistics.median(results[demand.peer])
+        peer = of(results[demand.peer])
         if demand.kind == "share of":
             verdicts.append(Verdict(demand, ours / peer))
         else:

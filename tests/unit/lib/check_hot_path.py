@@ -15,6 +15,8 @@ MOST_ON_FAST_PATH = {
     "HotIncrementByDouble": 26,
     "HotSet": 12,
 }
+# No locked instruction at all, on no path of theirs.
+NEVER_LOCKED = ("HotObserve", "HotAdd")
 # The most instructions one call may take, the call and return and the loop around it included; `HotObserve` has 11 bounds.
 MOST_PER_CALL = {
     "HotIncrement": 18,
@@ -24,6 +26,8 @@ MOST_PER_CALL = {
     "HotObserve": 56,
     "HotAdd": 75,
     "HotPutMetric": 400,
+    "HotChild": 360,
+    "HotRecord": 1300,
 }
 
 
@@ -31,14 +35,21 @@ MOST_PER_CALL = {
 LOCKED = re.compile(r"lock|xchg.*\(")
 
 
-def fast_path(program, function):
-    """The instructions from the function's entry to its first return, and those behind it."""
+def machine_code(program, function):
+    """The function's instructions."""
     text = subprocess.run(
         ["objdump", "-d", "--no-show-raw-insn", f"--disassemble={function}", program],
         check=True, capture_output=True, text=True).stdout
     code = [m.group(1).strip() for m in re.finditer(r"^\s+[0-9a-f]+:\t(.*)$", text, re.M)]
+    assert code, f"{function} is not in {program}"
+    return code
+
+
+def fast_path(program, function):
+    """Those up to its first return."""
+    code = machine_code(program, function)
     returns = [i for i, instruction in enumerate(code) if instruction.startswith("ret")]
-    assert returns, f"{function} is not in {program}, or never returns"
+    assert returns, f"{function} never returns"
     return code[:returns[0] + 1]
 
 
@@ -50,6 +61,9 @@ def check_disassembly(program):
         assert not any(LOCKED.match(c) for c in code), f"{function} has a locked instruction:\n  {listing}"
         assert len(code) <= most, f"{function} has {len(code)} instructions, more than {most}:\n  {listing}"
         print(f"{function}: {len(code)} instructions to its return, none of them a call or locked")
+    for function in NEVER_LOCKED:
+        locked = [c for c in machine_code(program, function) if LOCKED.match(c)]
+        assert not locked, f"{function} has locked instructions: {locked}"
     code = fast_path(program, "HotIncrement")
     branches = [c for c in code if re.match(r"j(?!mp)", c)]
     assert len(branches) == 1, f"HotIncrement asks more than whether the thread has the chunk: {branches}"

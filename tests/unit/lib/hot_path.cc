@@ -20,6 +20,10 @@ extern "C" {
 [[gnu::noinline]] void HotSet(Gauge& gauge, double value) { gauge.Set(value); }
 [[gnu::noinline]] void HotObserve(Histogram& histogram, double value) { histogram.Observe(value); }
 [[gnu::noinline]] void HotAdd(Stream& stream, double value) { stream.Add(value); }
+[[gnu::noinline]] void HotChild(persia::metrics::Family<Counter>& family) { family.With({{"feat", "user_id"}}).Increment(); }
+[[gnu::noinline]] void HotRecord(double value) {
+  persia::metrics::events::Record("checkpoint", "hot", {{"step", int64_t{1}}, {"seconds", value}, {"path", "/ckpt/last"}});
+}
 [[gnu::noinline]] void HotPutMetric(double value) { persia::metrics::PutMetric("stream", value, "hot"); }
 }
 
@@ -33,6 +37,7 @@ int main(int argc, char** argv) {
   Gauge gauge("hot", "gauge");
   Stream stream("hot", "stream");
   Histogram histogram("hot", "histogram", persia::metrics::ExponentialBounds(0.001, 2, 11));
+  persia::metrics::Family<Counter> family("hot", "family");
   const auto call = [&](const char* name, const auto& body) {
     if (std::strcmp(argv[1], name) == 0) {
       for (long i = 0; i < times; ++i) {
@@ -46,6 +51,8 @@ int main(int argc, char** argv) {
   call("HotSet", [&](long i) { HotSet(gauge, static_cast<double>(i)); });
   call("HotObserve", [&](long i) { HotObserve(histogram, static_cast<double>(i % 8)); });
   call("HotAdd", [&](long i) { HotAdd(stream, static_cast<double>(i % 8)); });
+  call("HotChild", [&](long) { HotChild(family); });
+  call("HotRecord", [&](long i) { HotRecord(static_cast<double>(i % 8)); });
   call("HotPutMetric", [&](long i) { HotPutMetric(static_cast<double>(i % 8)); });
   return 0;
 }

@@ -39,7 +39,8 @@ const std::string kSegmentVersion =
     std::to_string(persia::metrics::segment::kMajor) + "." + std::to_string(persia::metrics::segment::kMinor);
 
 constexpr const char* kPushResults[] = {"success", "rejected", "server_error", "unreachable", "interrupted", "deferred"};
-constexpr const char* kDropReasons[] = {"queue_bytes", "queue_age", "disk_full", "corrupt", "behind", "duplicate"};
+constexpr const char* kDropReasons[] = {"queue_bytes", "queue_age", "disk_full", "corrupt",
+                                        "behind",      "duplicate", "ends",      "not_open"};
 constexpr const char* kStates[] = {"live", "ended", "other_run"};
 constexpr const char* kRefusals[] = {"access", "corrupt", "duplicate", "magic", "owner", "size", "type", "version"};
 
@@ -222,7 +223,8 @@ struct OwnMetrics::RemoteWriteFamilies {
             Many(registry, BuildCounter(), "persia_agent_remote_write_samples_dropped_total",
                  "Samples that were dropped and not sent, by reason: queue_bytes and queue_age (the oldest of a full queue), "
                  "disk_full, corrupt (damaged on disk), behind (the agent could not keep up), duplicate (after "
-                 "relabelling).")),
+                 "relabelling), ends (markers of series that ended, too many for a disk that is full), not_open (the "
+                 "target's queue cannot be had).")),
         retries(Many(registry, BuildCounter(), "persia_agent_remote_write_retries_total",
                      "Requests that were sent again, since the one before had no answer, 429 or 5xx.")),
         bytes(Many(registry, BuildCounter(), "persia_agent_remote_write_bytes_total",

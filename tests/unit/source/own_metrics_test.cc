@@ -77,6 +77,17 @@ TEST_F(OwnMetricsTest, KnownChildrenStartAtZero) {
   EXPECT_TRUE(std::isnan(Value("persia_agent_last_push_success_timestamp_seconds{gateway=\"gw:9091\"}")));
 }
 
+TEST_F(OwnMetricsTest, SamplesOfRemoteWriteAreCountedByReason) {
+  const char* const reasons[] = {"queue_bytes", "queue_age", "disk_full", "corrupt", "behind", "duplicate", "ends", "not_open"};
+  OwnMetrics::RemoteWriteCounts counts;
+  for (const char* reason : reasons) counts.dropped_samples[reason] = 3;
+  own_.SetRemoteWrite("db", counts);
+  for (const char* reason : reasons) {
+    EXPECT_EQ(Value("persia_agent_remote_write_samples_dropped_total{reason=\"" + std::string(reason) + "\",target=\"db\"}"), 3)
+        << reason;
+  }
+}
+
 TEST_F(OwnMetricsTest, PushesAreCountedByResult) {
   own_.PushDone("gw:9091", "unreachable", 10, 0);
   own_.PushDone("gw:9091", "rejected", 0.5, 100);

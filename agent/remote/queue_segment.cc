@@ -108,7 +108,7 @@ Result<std::shared_ptr<QueueSegment>> QueueSegment::Create(const Place& place, m
   return std::shared_ptr<QueueSegment>(new QueueSegment(fd, place.path(), kFileHeaderBytes));
 }
 
-Result<std::shared_ptr<QueueSegment>> QueueSegment::Open(const Place& place, Found& found) {
+Result<std::shared_ptr<QueueSegment>> QueueSegment::Open(const Place& place, Found& found, Beginning wanted) {
   const int fd = openat(place.directory_fd, place.name.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   struct stat info {};
   if (fd < 0 || fstat(fd, &info) != 0) {
@@ -132,7 +132,7 @@ Result<std::shared_ptr<QueueSegment>> QueueSegment::Open(const Place& place, Fou
   }
   const std::string expected = FileHeader();
   // Whoever wrote may have been killed before the header was whole: then there is nothing in it.
-  if (std::string_view(header, *have) != std::string_view(expected).substr(0, *have)) {
+  if (wanted == Beginning::kOurs && std::string_view(header, *have) != std::string_view(expected).substr(0, *have)) {
     return Error{place.path() + " does not begin as a queue of this version does"};
   }
   found = Found::kYes;

@@ -44,6 +44,8 @@ class QueueSegment {
   // Whether what was asked for is there. kNotNow: the system could not tell, for want of descriptors or memory, or since the
   // disk failed; it may later, and nothing is known to be damaged.
   enum class Found : uint8_t { kYes, kNo, kNotNow };
+  // Whether a file must begin as those of this version do; kAny: also a damaged one, whose records are looked for.
+  enum class Beginning : uint8_t { kOurs, kAny };
 
   // Where it is: a descriptor that outlives the call, and a path for messages.
   struct Place {
@@ -57,7 +59,7 @@ class QueueSegment {
   // Replaces what may have the name.
   static Result<std::shared_ptr<QueueSegment>> Create(const Place& place, mode_t mode);
   // After an error `found` says whether it may be one that passes.
-  static Result<std::shared_ptr<QueueSegment>> Open(const Place& place, Found& found);
+  static Result<std::shared_ptr<QueueSegment>> Open(const Place& place, Found& found, Beginning wanted = Beginning::kOurs);
   ~QueueSegment();
   QueueSegment(const QueueSegment&) = delete;
   QueueSegment& operator=(const QueueSegment&) = delete;

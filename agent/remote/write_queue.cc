@@ -1,44 +1,16 @@
-// A queue is a directory of files `<number>.queue`, in the order of their numbers; queue_segment.cc has their grammar.
 #include "remote/write_queue.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <linux/magic.h>
-#include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <charconv>
-#include <cstring>
 #include <utility>
-#include <vector>
 
 namespace persia::agent {
 namespace {
 
-constexpr std::string_view kSuffix = ".queue";
 constexpr uint64_t kLeastSegmentBytes = 64 * 1024;
-constexpr uint64_t kMostNumber = 1'000'000'000'000;
-
-std::string NameOf(uint64_t number) {
-  std::string digits = std::to_string(number);
-  if (digits.size() < 12) digits.insert(0, 12 - digits.size(), '0');
-  return digits + std::string(kSuffix);
-}
-
-// Of a name that this number gives, and no other.
-std::optional<uint64_t> NumberOf(std::string_view name) {
-  uint64_t number = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-  if (error != std::errc() || number == 0 || number > kMostNumber || NameOf(number) != name) return std::nullopt;
-  return number;
-}
-
-int64_t SystemNow() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 }  // namespace
 
@@ -48,102 +20,6 @@ WriteQueue::WriteQueue(Options options)
 
 WriteQueue::~WriteQueue() {
   if (fd_ >= 0) close(fd_);
-}
-
-Result<std::unique_ptr<WriteQueue>> WriteQueue::Open(Options options) {
-  if (!options.now_ms) options.now_ms = SystemNow;
-  std::unique_ptr<WriteQueue> queue(new WriteQueue(std::move(options)));
-  if (Status status = queue->OpenDirectory(); !status.ok()) return Error{status.error()};
-  if (Status status = queue->ReadDirectory(); !status.ok()) return Error{status.error()};
-  return queue;
-}
-
-Status WriteQueue::OpenDirectory() {
-  const std::string path = options_.directory + "/" + options_.name;
-  // Whoever may write the files may also make some.
-  const mode_t mode = options_.mode | (options_.mode >> 2 & 0111);
-  if (mkdirat(options_.directory_fd, options_.name.c_str(), mode) != 0 && errno != EEXIST) {
-    return Error{"cannot make " + path + ": " + std::strerror(errno)};
-  }
-  const int fd = openat(options_.directory_fd, options_.name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (fd < 0) return Error{"cannot open " + path + ": " + std::strerror(errno)};
-  if (fd_ >= 0) close(fd_);
-  fd_ = fd;
-  return Done{};
-}
-
-// A list with gaps would be worse than none: a new file replaces what has its name.
-Status WriteQueue::ReadDirectory() {
-  std::vector<uint64_t> numbers;
-  DIR* const directory = fdopendir(openat(fd_, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  errno = directory == nullptr ? errno : 0;
-  while (const dirent* entry = directory == nullptr ? nullptr : readdir(directory)) {
-    if (const auto number = NumberOf(entry->d_name)) {
-      numbers.push_back(*number);
-    } else if (std::string_view(entry->d_name).ends_with(kSuffix)) {
-      options_.log.warn("remote.queue", options_.directory + "/" + options_.name + "/" + entry->d_name +
-                                            " is not a name that a queue gives; it is left alone");
-    }
-    errno = 0;  // which is not the log's
-  }
-  const int error = errno;
-  if (directory != nullptr) closedir(directory);
-  if (error != 0) return Error{"cannot list " + options_.directory + "/" + options_.name + ": " + std::strerror(error)};
-  std::sort(numbers.begin(), numbers.end());
-  for (const uint64_t number : numbers) {
-    next_number_ = number + 1;
-    Scan(number);
-  }
-  RemoveDone();
-  return Done{};
-}
-
-// Takes down what is pending in a file that an agent before this one has left.
-void WriteQueue::Scan(uint64_t number) {
-  const auto leave = [this](const std::string& why) {
-    options_.log.warn("remote.queue", why + "; it is left as it is for an agent later on, and the rest goes on");
-  };
-  QueueSegment::Found found{};
-  auto opened = QueueSegment::Open(PlaceOf(number), found);
-  if (!opened.ok() && found == QueueSegment::Found::kNotNow) return leave(opened.error());
-  if (!opened.ok()) {
-    const QueueSegment::Place place = PlaceOf(number);
-    const std::string aside = place.name + ".broken";
-    const bool moved = renameat(fd_, place.name.c_str(), fd_, aside.c_str()) == 0;
-    ++corrupt_places_;
-    options_.log.warn("remote.queue", opened.error() + (moved ? "; it is kept as " + aside : "") + ", and the rest goes on");
-    return;
-  }
-  QueueSegment& file = *opened.value();
-  Segment segment{.number = number};
-  uint64_t at = QueueSegment::kFileHeaderBytes;
-  QueueRecord record;
-  uint64_t skipped = 0;
-  bool any = false;
-  const int64_t most_ms = options_.now_ms() + kMostAheadMs;
-  while ((found = file.Next(at, file.size(), record, skipped)) == QueueSegment::Found::kYes) {
-    any = true;
-    at = record.end();
-    generation_ = std::max(generation_, record.generation);
-    if (record.timestamp_ms <= most_ms) NoteTimestamp(record.timestamp_ms);
-    segment.newest_ms = std::max(segment.newest_ms, record.timestamp_ms);
-    if (record.done) continue;
-    ++segment.pending_records;
-    segment.pending_samples += record.samples;
-    segment.pending_bytes += record.body_size;
-  }
-  if (found == QueueSegment::Found::kNotNow)
-    return leave("cannot read " + PlaceOf(number).path() + ": " + std::strerror(errno));
-  if (at < file.size()) {
-    if (file.HasDamagedHeaderAt(at)) CountCorrupt(PlaceOf(number).path() + ": its last record is damaged");
-    file.CutAt(at);
-  }
-  if (!any) {
-    unlinkat(fd_, PlaceOf(number).name.c_str(), 0);
-    return;
-  }
-  segment.bytes = file.size();
-  segments_.push_back(std::move(segment));
 }
 
 std::optional<int64_t> WriteQueue::last_timestamp_ms() const {
@@ -166,23 +42,35 @@ Status WriteQueue::Append(QueueRecord record, std::string_view body) {
     return Error{std::move(why)};
   };
   DropOld();
+  NoteTick(record.timestamp_ms, body.size());
   const uint64_t need = QueueSegment::kRecordHeaderBytes + body.size();
+  if (body.size() > QueueSegment::kMostBodyBytes) {
+    return refuse("queue_bytes", "a request of " + std::to_string(body.size()) + " bytes, which are too many for a record");
+  }
   if (need + QueueSegment::kFileHeaderBytes > options_.max_bytes) {
     return refuse("queue_bytes", "a request of " + std::to_string(body.size()) + " bytes is larger than queue_max_bytes, " +
                                      std::to_string(options_.max_bytes));
   }
-  if (const uint64_t room = Room(); room < need) {
+  const bool is_short_of_room = Room() < need;
+  if (is_short_of_room && !IsLittle(body.size())) {
     return refuse("disk_full", "cannot write " + options_.directory + "/" + options_.name +
                                    ": the filesystem is full, but for " + "what others need");
   }
-  if (!appending_ || segments_.back().file->size() + need > std::max(segment_bytes_, need + QueueSegment::kFileHeaderBytes)) {
-    if (Status status = MakeSegment(); !status.ok()) return refuse("disk_full", status.error());
+  bool begins =
+      !appending_ || segments_.back().file->size() + need > std::max(segment_bytes_, need + QueueSegment::kFileHeaderBytes);
+  const bool holds_room = !begins && is_short_of_room && Pending() == 0 && segments_.back().bytes > kLeastSegmentBytes;
+  if (begins || holds_room) {
+    const Status made = MakeSegment();
+    if (!made.ok() && begins) return refuse("disk_full", made.error());
+    begins = made.ok();
   }
-  while (segments_.size() > 1 && FileBytes() + need > options_.max_bytes) Drop(0, "queue_bytes");
   Segment& segment = segments_.back();
   record.generation = generation_;
   record.done = record.samples == 0;
-  if (Status status = segment.file->Append(record, body); !status.ok()) return refuse("disk_full", status.error());
+  if (Status status = segment.file->Append(record, body); !status.ok()) {
+    if (begins) RemoveNewest();  // what it follows remembers the last timestamp
+    return refuse("disk_full", status.error());
+  }
   Step("record written");
   segment.bytes = segment.file->size();
   segment.newest_ms = std::max(segment.newest_ms, record.timestamp_ms);
@@ -193,6 +81,7 @@ Status WriteQueue::Append(QueueRecord record, std::string_view body) {
     segment.pending_bytes += record.body_size;
   }
   if (std::exchange(full_, false)) options_.log.note("remote.queue_full", "the queue takes samples again");
+  while (segments_.size() > 1 && FileBytes() > options_.max_bytes) Drop(0, "queue_bytes");
   RemoveDone();
   wake_.notify_all();
   return Done{};
@@ -214,12 +103,11 @@ Status WriteQueue::MakeSegment() {
 
 void WriteQueue::Close() {
   const std::lock_guard lock(mutex_);
-  if (Pending() > 0 || !last_timestamp_ms_ || segments_.back().bytes <= kLeastSegmentBytes || !MakeSegment().ok()) return;
+  if (Pending() > 0 || !last_timestamp_ms_ || segments_.empty() || segments_.back().bytes <= kLeastSegmentBytes) return;
+  if (!MakeSegment().ok()) return;
   QueueRecord record{.generation = generation_, .timestamp_ms = *last_timestamp_ms_, .done = true};
   if (segments_.back().file->Append(record, "").ok()) return RemoveDone();
-  Remove(segments_.back());
-  segments_.pop_back();
-  appending_ = false;
+  RemoveNewest();
 }
 
 void WriteQueue::Stop() {
@@ -234,10 +122,16 @@ bool WriteQueue::WaitEmpty(std::chrono::steady_clock::time_point deadline) {
   return Pending() == 0 && window_.empty();
 }
 
+void WriteQueue::RemoveNewest() {
+  Remove(segments_.back());
+  segments_.pop_back();
+  appending_ = false;
+}
+
 // The newest stays: its records tell which timestamps were given away.
 void WriteQueue::RemoveDone() {
   for (size_t i = 0; i + 1 < segments_.size();) {
-    if (segments_[i].pending_records > 0) {
+    if (segments_[i].unread || segments_[i].pending_records > 0) {
       ++i;
       continue;
     }
@@ -253,6 +147,7 @@ void WriteQueue::DropOld() {
 
 void WriteQueue::Drop(size_t index, const char* reason) {
   const Segment& segment = segments_[index];
+  if (segment.unread) CountCorrupt(PlaceOf(segment.number).path() + " could not be read, and may stay no longer");
   uint64_t samples = segment.pending_samples;
   for (Entry& entry : window_) {
     if (entry.segment != segment.number || !entry.claimed) continue;
@@ -295,8 +190,21 @@ uint64_t WriteQueue::FileBytes() const {
 
 uint64_t WriteQueue::Pending() const {
   uint64_t records = 0;
-  for (const Segment& segment : segments_) records += segment.pending_records;
+  for (const Segment& segment : segments_) records += segment.unread ? 1 : segment.pending_records;
   return records;
+}
+
+void WriteQueue::NoteTick(int64_t timestamp_ms, uint64_t bytes) {
+  if (timestamp_ms != tick_ms_) former_tick_bytes_ = std::exchange(tick_bytes_, 0);
+  tick_ms_ = timestamp_ms;
+  tick_bytes_ += bytes;
+}
+
+// Whether with so many bytes more no backlog waits, but what a target that is well takes in a moment. All goes through the
+// queue: want of room must not stop that.
+bool WriteQueue::IsLittle(uint64_t bytes) const {
+  for (const Segment& segment : segments_) bytes += segment.unread ? segment.bytes : segment.pending_bytes;
+  return bytes <= std::max(options_.little_bytes, former_tick_bytes_ + tick_bytes_);
 }
 
 // A filesystem in memory is the workers' as well, who stop growing where a quarter is free: half of it stays theirs.
@@ -308,10 +216,6 @@ uint64_t WriteQueue::Room() const {
   const uint64_t reserve = info.f_blocks / (info.f_type == TMPFS_MAGIC ? 2 : 50) * block;
   const uint64_t free = info.f_bavail * block;
   return info.f_blocks == 0 ? UINT64_MAX : free - std::min(free, reserve);
-}
-
-QueueSegment::Place WriteQueue::PlaceOf(uint64_t number) const {
-  return {.directory_fd = fd_, .directory = options_.directory + "/" + options_.name, .name = NameOf(number)};
 }
 
 void WriteQueue::CountCorrupt(const std::string& what) {

@@ -54,6 +54,9 @@ class WriteQueue {
     uint64_t max_bytes = 256 << 20;
     std::chrono::milliseconds max_age = std::chrono::hours(24);
     std::function<int64_t()> now_ms{};  // by default the system's clock
+    // So much is a backlog to nobody, nor is what was collected in the last two ticks, if that is more: it is written whatever
+    // the room is, as long as the filesystem takes it.
+    uint64_t little_bytes = 1 << 20;
     // How many bytes there is room for, beside what must stay free; by default as the filesystem says.
     std::function<uint64_t()> room{};
     Log log{};
@@ -83,8 +86,8 @@ class WriteQueue {
     uint64_t corrupt_places = 0;
   };
 
-  // An error: there is no directory to be had. What is damaged in it is said to the log, and the rest goes on. What the system
-  // cannot read now keeps its name, for an agent later on.
+  // An error: there is no directory to be had. What is damaged in it is said to the log, and the rest goes on. A file that the
+  // system cannot read now is read later, and what is behind it waits.
   static Result<std::unique_ptr<WriteQueue>> Open(Options options);
   ~WriteQueue();
   WriteQueue(const WriteQueue&) = delete;
@@ -116,6 +119,7 @@ class WriteQueue {
  private:
   struct Segment {
     uint64_t number = 0;
+    bool unread = false;  // an agent before this one has left it, and it cannot be read now: what is pending is not known
     std::shared_ptr<QueueSegment> file{};  // null: not open, since nobody reads it now
     uint64_t bytes = 0;
     uint64_t pending_records = 0;
@@ -135,7 +139,9 @@ class WriteQueue {
   explicit WriteQueue(Options options);
   Status OpenDirectory();
   Status ReadDirectory();
-  void Scan(uint64_t number);
+  QueueSegment::Found Scan(Segment& segment, std::string& why);
+  void ReadLater(Segment& segment);
+  [[nodiscard]] uint64_t SamplesWithoutHeader(uint64_t number) const;
   Status MakeSegment();
   void FillWindow();
   bool OpenAtCursor();
@@ -147,11 +153,14 @@ class WriteQueue {
   }
   Entry* FirstFree();
   bool GiveBack(const Claim& claim);
+  void RemoveNewest();
   void RemoveDone();
   void DropOld();
   void Drop(size_t segment, const char* reason);
   void LeaveSegment(Segment& segment);
   void NoteTimestamp(int64_t timestamp_ms);
+  void NoteTick(int64_t timestamp_ms, uint64_t bytes);
+  [[nodiscard]] bool IsLittle(uint64_t bytes) const;
   [[nodiscard]] bool TooOld(int64_t timestamp_ms) const;
   [[nodiscard]] uint64_t FileBytes() const;
   [[nodiscard]] uint64_t Pending() const;
@@ -179,6 +188,9 @@ class WriteQueue {
   uint64_t next_id_ = 1;
   uint32_t generation_ = 0;
   std::optional<int64_t> last_timestamp_ms_;
+  int64_t tick_ms_ = 0;  // the timestamp that Append was given last, and how many bytes with it and with the one before
+  uint64_t tick_bytes_ = 0;
+  uint64_t former_tick_bytes_ = 0;
   bool stopped_ = false;
   bool full_ = false;           // and that was said
   bool cursor_waits_ = false;   // what is there cannot be read now, and that was said

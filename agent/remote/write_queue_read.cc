@@ -26,6 +26,19 @@ bool WriteQueue::OpenAtCursor() {
                                       [this](const Segment& candidate) { return candidate.number >= cursor_segment_; });
     if (segment == segments_.end()) return false;
     if (segment->number != cursor_segment_) MoveCursorTo(segment->number);
+    if (segment->unread) {
+      std::string why;
+      const QueueSegment::Found found = Scan(*segment, why);
+      if (found == QueueSegment::Found::kNotNow) {
+        NotNow(why, cursor_waits_);
+        return false;
+      }
+      if (found == QueueSegment::Found::kNo) {
+        segments_.erase(segment);
+        wake_.notify_all();  // that may have been all
+        continue;
+      }
+    }
     if (segment->file != nullptr) return true;
     QueueSegment::Found found{};
     auto opened = QueueSegment::Open(PlaceOf(segment->number), found);

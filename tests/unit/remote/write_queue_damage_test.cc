@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <future>
+#include <memory>
+#include <utility>
 
 #include "remote/write_queue.h"
 #include "remote/write_queue_fixture.h"
@@ -112,17 +114,33 @@ TEST_F(WriteQueueDamageTest, ABodyThatIsTooLargeIsRefused) {
   StartAgent();
   ASSERT_TRUE(Append("a").ok());
   EXPECT_THAT(Append(std::string(QueueSegment::kMostBodyBytes + 1, 'x')).error(), HasSubstr("too many for a record"));
+  EXPECT_EQ(queue_->stats().dropped_samples.count("disk_full"), 0U);
+  EXPECT_EQ(queue_->stats().dropped_samples.at("queue_bytes"), QueueSegment::kMostBodyBytes + 1);
   EXPECT_THAT(SendAll(), ElementsAre("a"));
 }
 
-// As many descriptors as are open; the next one fails.
-void AllowNoMoreFiles() {
+// Of a file with a damaged header nothing is sent, but what is lost is counted.
+TEST_F(WriteQueueDamageTest, ADamagedHeaderCostsWhatIsCounted) {
+  StartAgent();
+  for (const char* body : {"sent", "second", "third"}) ASSERT_TRUE(Append(body).ok());
+  Finish(Take());
+  queue_.reset();
+  std::string bytes = Read(Files().front());
+  bytes[3] = 'x';
+  Write(Files().front(), bytes);
+  StartAgent();
+  EXPECT_EQ(queue_->stats().dropped_samples.at("corrupt"), 6U + 5U);
+  EXPECT_THAT(said_, ElementsAre(HasSubstr("does not begin as a queue of this version does, and 11 samples in it are lost")));
+}
+
+// As many descriptors as are open, and so many more, or fewer; the next one fails.
+void AllowNoMoreFiles(int spare = 0) {
   const int next = open("/dev/null", O_RDONLY | O_CLOEXEC);
   ASSERT_GE(next, 0);
   close(next);
   rlimit limit{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
-  limit.rlim_cur = static_cast<rlim_t>(next);
+  limit.rlim_cur = static_cast<rlim_t>(next + spare);
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
@@ -186,25 +204,89 @@ TEST_F(WriteQueueDamageTest, ABodyThatCannotBeReadNowIsReadLater) {
   EXPECT_THAT(said_, ElementsAre(HasSubstr("000000000001.queue: Bad file descriptor")));
 }
 
-TEST_F(WriteQueueDamageTest, AFileThatCannotBeReadAtTheStartKeepsItsName) {
-  StartAgent();
-  ASSERT_TRUE(Append("a").ok());
-  queue_.reset();
-  fs::rename(temporary_ / "queue/000000000001.queue", temporary_ / "queue/000000000002.queue");
-  Write(temporary_ / "queue/000000000001.queue", "no queue");
-  options_.log.warn = [this](std::string_view, const std::string& message) {
-    if (said_.empty()) AllowNoMoreFiles();  // in the midst of the start
-    said_.push_back(message);
-  };
-  auto queue = WriteQueue::Open(options_);
+// An agent starts that cannot read the second of two files, with a request in each.
+class WriteQueueUnreadTest : public WriteQueueFixture {
+ protected:
+  void StartAgentThatCannotReadTheSecond() {
+    StartAgent();
+    ASSERT_TRUE(Append("first").ok());
+    StartAgent();
+    ASSERT_TRUE(Append("second").ok());
+    queue_.reset();
+    WriteQueue::Options options = options_;
+    options.now_ms = [this, started = std::make_shared<bool>(false)] {
+      if (!std::exchange(*started, true)) AllowNoMoreFiles(-1);  // the first is open, for a while
+      return now_ms_;
+    };
+    auto queue = WriteQueue::Open(options);
+    AllowMoreFiles();
+    ASSERT_TRUE(queue.ok()) << queue.error();
+    queue_ = std::move(queue).value();
+    queue_->BeginGeneration();
+  }
+  // And the second cannot be read yet.
+  void SendTheFirst() {
+    AllowNoMoreFiles(1);
+    const auto first = Take();
+    EXPECT_EQ(first.body, "first");
+    Finish(first);
+    AllowNoMoreFiles();
+  }
+};
+
+// Whatever is younger waits, or its series would be sent out of order.
+TEST_F(WriteQueueUnreadTest, AFileThatCannotBeReadAtTheStartIsSentInItsTurn) {
+  StartAgentThatCannotReadTheSecond();
+  ASSERT_TRUE(Append("live").ok());
+  AllowNoMoreFiles();
+  EXPECT_FALSE(queue_->stats().oldest_pending_ms) << "not even the first can be opened";
+  EXPECT_FALSE(queue_->WaitEmpty(std::chrono::steady_clock::now()));
   AllowMoreFiles();
-  ASSERT_TRUE(queue.ok());
-  EXPECT_THAT(said_,
-              ElementsAre(HasSubstr("does not begin as a queue"), HasSubstr("Too many open files; it is left as it is")));
-  EXPECT_TRUE(fs::exists(temporary_ / "queue/000000000002.queue"));
-  queue.value().reset();
-  StartAgent();
-  EXPECT_THAT(SendAll(), ElementsAre("a"));
+  const auto first = Take();
+  EXPECT_EQ(first.body, "first");
+  Finish(first);
+  const auto second = Take();
+  EXPECT_EQ(second.body, "second");
+  Finish(second);
+  const auto live = Take();
+  EXPECT_EQ(live.body, "live");
+  EXPECT_GT(live.record.generation, second.record.generation + 1000) << "the next agent tells them apart as well";
+  EXPECT_EQ(queue_->stats().corrupt_places, 0U);
+}
+
+TEST_F(WriteQueueUnreadTest, WhatIsBehindItWaits) {
+  StartAgentThatCannotReadTheSecond();
+  ASSERT_TRUE(Append("live").ok());
+  SendTheFirst();
+  auto waiting = std::async(std::launch::async, [this] { return Take(); });
+  EXPECT_EQ(waiting.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  AllowMoreFiles();
+  EXPECT_EQ(waiting.get().body, "second");
+  EXPECT_THAT(said_, ElementsAre(HasSubstr("000000000002.queue: Too many open files; it is tried again each second")));
+}
+
+TEST_F(WriteQueueUnreadTest, ItIsGivenUpAtItsAge) {
+  StartAgentThatCannotReadTheSecond();
+  ASSERT_TRUE(Append("live").ok());
+  SendTheFirst();
+  now_ms_ = std::chrono::system_clock::now().time_since_epoch() / std::chrono::milliseconds(1) + 25 * 3'600'000;
+  ASSERT_TRUE(Append("more").ok());
+  AllowMoreFiles();
+  EXPECT_EQ(queue_->stats().corrupt_places, 1U);
+  EXPECT_THAT(said_, ElementsAre(HasSubstr("Too many open files"),
+                                 HasSubstr("000000000002.queue could not be read, and may stay no longer")));
+  EXPECT_THAT(SendAll(), ElementsAre("live", "more"));
+}
+
+TEST_F(WriteQueueUnreadTest, CloseMayFindNoFileAtAll) {
+  StartAgentThatCannotReadTheSecond();
+  SendTheFirst();
+  AllowMoreFiles();
+  Write(temporary_ / "queue/000000000002.queue", "something else");
+  EXPECT_FALSE(queue_->stats().oldest_pending_ms);
+  EXPECT_TRUE(queue_->WaitEmpty(std::chrono::steady_clock::now()));
+  queue_->Close();
+  EXPECT_EQ(queue_->stats().file_bytes, 0U);
 }
 
 TEST_F(WriteQueueDamageTest, ADirectoryThatCannotBeListedIsAnError) {

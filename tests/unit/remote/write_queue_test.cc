@@ -1,7 +1,6 @@
 #include "remote/write_queue.h"
 
 #include <gmock/gmock.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -158,43 +157,6 @@ TEST_F(WriteQueueTest, WhatIsTooOldIsDropped) {
   EXPECT_TRUE(queue_->StillWanted(young));
   Finish(young);
   EXPECT_THAT(queue_->stats().dropped_samples, ElementsAre(Pair("queue_age", 8U + 3U)));
-}
-
-TEST_F(WriteQueueTest, AFullDiskIsSaidOnceAndCostsLiveSamples) {
-  uint64_t room = 1000;
-  options_.room = [&room] { return room; };
-  StartAgent();
-  ASSERT_TRUE(Append("before").ok());
-  room = 10;
-  EXPECT_THAT(Append("lost").error(), HasSubstr("full"));
-  EXPECT_FALSE(Append("lost too").ok());
-  EXPECT_THAT(said_, SizeIs(1));
-  EXPECT_EQ(queue_->stats().dropped_samples.at("disk_full"), 4U + 8U);
-  room = 1000;
-  ASSERT_TRUE(Append("after").ok());
-  EXPECT_THAT(SendAll(), ElementsAre("before", "after"));
-}
-
-// The kernel says so in the midst of a record.
-TEST_F(WriteQueueTest, AWriteThatFailsLeavesNoHalfRecord) {
-  const pid_t pid = fork();
-  if (pid == 0) {
-    StartAgent();
-    signal(SIGXFSZ, SIG_IGN);
-    bool good = Append("before").ok();
-    const rlimit limit{1000, 1000};
-    good = setrlimit(RLIMIT_FSIZE, &limit) == 0 && good;
-    good = !Append(std::string(5000, 'x')).ok() && good;
-    good = Append("after").ok() && good;
-    good = said_.size() == 1 && said_[0].find("File too large") != std::string::npos && good;
-    _exit(good ? 0 : 1);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(pid, &status, 0), pid);
-  EXPECT_EQ(status, 0);
-  StartAgent();
-  EXPECT_THAT(SendAll(), ElementsAre("before", "after"));
-  EXPECT_EQ(queue_->stats().corrupt_places, 0U);
 }
 
 TEST_F(WriteQueueTest, ADropOfAllEndsWaiting) {

@@ -1,0 +1,96 @@
+// A writer with a queue and a list of series in a directory of its own, with small verbs.
+#pragma once
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "remote/decoded.h"
+#include "remote/snapshot_writer.h"
+#include "sink/snapshots.h"
+#include "temporary_directory.h"
+
+namespace persia::agent {
+
+inline const double kNotShown = std::bit_cast<double>(kAbsent);
+inline constexpr auto kGauge = MetricType::kGauge;
+
+class SnapshotWriterFixture : public ::testing::Test {
+ protected:
+  void SetUp() override { fd_ = open(temporary_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }
+  void TearDown() override { close(fd_); }
+
+  void StartAgent(std::function<void(std::string_view)> after_step = {}) {
+    writer_.reset();
+    queue_ = WriteQueue::Open({.directory_fd = fd_,
+                               .directory = temporary_.path(),
+                               .name = "queue",
+                               .max_age = std::chrono::hours(24 * 365 * 200),
+                               .little_bytes = 0,
+                               .room = [this] { return room_; },
+                               .after_step = after_step})
+                 .value();
+    active_ = std::make_unique<ActiveSeries>(ActiveSeries::Options{
+        .file = {.directory_fd = fd_, .directory = temporary_.path(), .name = "series", .after_step = after_step},
+        .warn = [this](const std::string& message) { said_.push_back(message); }});
+    options_.queue = queue_.get();
+    options_.active = active_.get();
+    options_.warn = [this](const std::string& message) { said_.push_back(message); };
+    writer_ = std::make_unique<SnapshotWriter>(options_);
+  }
+  // A gauge each, of these values, collected at this time.
+  void Write(const std::vector<Sample>& samples, int64_t at_ms) {
+    auto snapshot = std::make_shared<Snapshot>(Snap({{"dlrm", {}}}, samples));
+    if (last_ != nullptr && SameLayout(*last_->layout, *snapshot->layout)) snapshot->layout = last_->layout;
+    snapshot->collected_at = std::chrono::system_clock::time_point(std::chrono::milliseconds(at_ms));
+    last_ = snapshot;
+    writer_->Write(last_);
+  }
+  static int64_t Now() { return std::chrono::system_clock::now().time_since_epoch() / std::chrono::milliseconds(1); }
+  static bool SameLayout(const Layout& a, const Layout& b) {
+    return a.families.size() == b.families.size() &&
+           std::equal(a.families.begin(), a.families.end(), b.families.begin(),
+                      [](const auto& x, const auto& y) { return x.name == y.name && x.series.size() == y.series.size(); });
+  }
+  // The series of each request in the queue, which is empty then.
+  std::vector<std::vector<std::string>> Requests() {
+    std::vector<std::vector<std::string>> requests;
+    shards_.clear();
+    while (queue_->stats().pending_records > 0) {
+      const auto claim = queue_->Next();
+      requests.push_back(LinesOfBody(claim->body));
+      for (const std::string& line : requests.back()) shards_[line.substr(0, line.find(' '))].insert(claim->record.shard);
+      EXPECT_EQ(requests.back().size(), claim->record.samples);
+      queue_->Finish(*claim, WriteQueue::Outcome::kSent);
+    }
+    return requests;
+  }
+  std::vector<std::string> Lines() {
+    std::vector<std::string> lines;
+    for (auto& request : Requests()) lines.insert(lines.end(), request.begin(), request.end());
+    return lines;
+  }
+
+  const TemporaryDirectory temporary_;
+  int fd_ = -1;
+  uint64_t room_ = 1 << 30;
+  SnapshotWriter::Options options_;
+  std::vector<std::string> said_;
+  std::shared_ptr<Snapshot> last_;
+  std::unique_ptr<WriteQueue> queue_;
+  std::unique_ptr<ActiveSeries> active_;
+  std::unique_ptr<SnapshotWriter> writer_;
+  std::map<std::string, std::set<uint32_t>> shards_;
+};
+
+}  // namespace persia::agent

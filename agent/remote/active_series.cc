@@ -29,8 +29,13 @@ SeriesTable ActiveSeries::Load() {
   const auto payload = file_.Read(set_aside);
   SeriesTable series;
   if (!payload.ok()) {
-    options_.warn(payload.error() + kCost);
-  } else if (payload.value()) {
+    if (!std::exchange(unread_told_, true)) {
+      options_.warn(payload.error() + "; it is tried again with each collection, and left as it is until then");
+    }
+    return series;
+  }
+  loaded_ = true;
+  if (payload.value()) {
     const auto bytes = SnappyUncompress(*payload.value(), kMostBytes);
     ByteReader reader(bytes ? std::string_view(*bytes) : std::string_view());
     Labels labels;
@@ -50,16 +55,21 @@ SeriesTable ActiveSeries::Load() {
 }
 
 void ActiveSeries::Save(const std::vector<std::string_view>& labels) {
+  unsaved_ = true;
+  if (!loaded_) return;
   ByteWriter writer;
   writer.U32(static_cast<uint32_t>(labels.size()));
   for (const std::string_view series : labels) writer.String(series);
   std::string block;
   SnappyCompress(std::move(writer).Take(), block);
   const Status written = file_.Write(block);
-  if (!written.ok() && !failed_) {
-    options_.warn(written.error() + "; series that end while no agent is there will not be marked as ended");
+  unsaved_ = !written.ok();
+  if (unsaved_ && !unsaved_told_) {
+    options_.warn(written.error() +
+                  "; it is tried again with each collection, and until then series that end while no agent is "
+                  "there will not be marked as ended");
   }
-  failed_ = !written.ok();
+  unsaved_told_ = unsaved_;
 }
 
 }  // namespace persia::agent

@@ -24,15 +24,23 @@ class ActiveSeries {
 
   explicit ActiveSeries(Options options);
 
-  // What the agent before has left; of a file that cannot be understood nothing, with a word in the log.
+  // What the agent before has left, once; of a file that cannot be understood nothing, with a word in the log. Of one that
+  // cannot be read now nothing either: then it is to be called again.
   SeriesTable Load();
-  // On disk when it returns; if that fails, the log says so, once.
+  [[nodiscard]] bool loaded() const { return loaded_; }
+  // On disk when it returns; if that fails, the log says so, once. It fails as long as there is no Load: what the agent before
+  // has left is not replaced.
   void Save(const std::vector<std::string_view>& labels);
+  // Whether the last Save failed.
+  [[nodiscard]] bool unsaved() const { return unsaved_; }
 
  private:
   const Options options_;
   StateFile file_;
-  bool failed_ = false;  // and that was said
+  bool loaded_ = false;
+  bool unread_told_ = false;
+  bool unsaved_ = false;
+  bool unsaved_told_ = false;
 };
 
 }  // namespace persia::agent

@@ -21,12 +21,19 @@ uint32_t ShardOf(uint64_t hash, uint32_t shards) { return static_cast<uint32_t>(
 }  // namespace
 
 SnapshotWriter::SnapshotWriter(Options options) : options_(std::move(options)), last_ms_(options_.queue->last_timestamp_ms()) {
+  TakeLeft();
+}
+
+// Those of an agent before this one have ended, until a snapshot shows them.
+void SnapshotWriter::TakeLeft() {
+  if (options_.active->loaded()) return;
   const SeriesTable left = options_.active->Load();
   for (size_t i = 0; i < left.size(); ++i) ended_.emplace_back(left.labels(i));
 }
 
 void SnapshotWriter::Write(const std::shared_ptr<const Snapshot>& snapshot) {
   if (snapshot == nullptr || snapshot->layout == nullptr) return;
+  TakeLeft();
   const auto collected = std::chrono::time_point_cast<std::chrono::milliseconds>(snapshot->collected_at);
   const int64_t timestamp_ms = NextTimestamp(collected.time_since_epoch().count());
   TakeLayout(snapshot->layout);
@@ -59,13 +66,14 @@ void SnapshotWriter::Write(const std::shared_ptr<const Snapshot>& snapshot) {
     series_of_shard_.clear();
   }
   if (series_of_shard_.empty()) Spread();
-  if (some_begin) Save(/*with_ended=*/true);
+  if (some_begin || options_.active->unsaved()) Save(/*with_ended=*/true);
   AppendSamples(timestamp_ms);
   AppendEnds(timestamp_ms);
   ++snapshots_;
 }
 
 void SnapshotWriter::EndSeries() {
+  TakeLeft();
   for (size_t i = 0; i < active_.size(); ++i) {
     if (active_[i]) ended_.emplace_back(plan_->series().labels(i));
   }

@@ -62,6 +62,7 @@ class SnapshotWriter {
   [[nodiscard]] uint64_t ends_given_up() const { return ends_given_up_; }
 
  private:
+  void TakeLeft();
   int64_t NextTimestamp(int64_t collected_ms);
   void ForgetTimeAhead(int64_t now_ms);
   void TakeLayout(const std::shared_ptr<const Layout>& layout);

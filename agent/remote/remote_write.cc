@@ -1,5 +1,8 @@
 #include "remote/remote_write.h"
 
+#include <algorithm>
+#include <bit>
+#include <system_error>
 #include <utility>
 
 namespace persia::agent {
@@ -32,7 +35,9 @@ Result<std::unique_ptr<RemoteWrite>> RemoteWrite::Open(Options options) {
                                  .max_age = options.queue_max_age,
                                  .log = options.log});
   if (!queue.ok()) return Error{"remote_write " + options.name + ": " + queue.error()};
-  return std::unique_ptr<RemoteWrite>(new RemoteWrite(std::move(options), std::move(rules), std::move(queue).value()));
+  std::unique_ptr<RemoteWrite> opened(new RemoteWrite(std::move(options), std::move(rules), std::move(queue).value()));
+  if (Status started = opened->StartThreads(); !started.ok()) return Error{started.error()};
+  return opened;
 }
 
 RemoteWrite::RemoteWrite(Options options, RelabelRules rules, std::unique_ptr<WriteQueue> queue)
@@ -48,7 +53,17 @@ RemoteWrite::RemoteWrite(Options options, RelabelRules rules, std::unique_ptr<Wr
                .series_per_shard = options_.series_per_shard,
                .warn = [log = options_.log](const std::string& message) { log.warn("remote.write", message); }}) {
   NoteQueue();
-  writing_ = std::thread(&RemoteWrite::WriteSnapshots, this);
+}
+
+// Whoever sends takes whichever shard is next: fewer of them are slower, and leave nothing out.
+Status RemoteWrite::StartThreads() {
+  const std::string no_thread = "remote_write " + options_.name + ": no thread to be had: ";
+  options_.thread_begins(0);
+  try {
+    writing_ = std::thread(&RemoteWrite::WriteSnapshots, this);
+  } catch (const std::system_error& error) {
+    return Error{no_thread + error.what()};
+  }
   for (uint32_t i = 0; i < options_.max_shards; ++i) {
     senders_.push_back(std::make_unique<ShardSender>(ShardSender::Options{.url = options_.url,
                                                                           .headers = options_.headers,
@@ -57,8 +72,18 @@ RemoteWrite::RemoteWrite(Options options, RelabelRules rules, std::unique_ptr<Wr
                                                                           .progress = &progress_,
                                                                           .first_pause = options_.first_pause,
                                                                           .longest_pause = options_.longest_pause}));
-    sending_.emplace_back(&ShardSender::Run, senders_.back().get());
+    options_.thread_begins(i + 1);
+    try {
+      sending_.emplace_back(&ShardSender::Run, senders_.back().get());
+    } catch (const std::system_error& error) {
+      senders_.pop_back();
+      if (sending_.empty()) return Error{no_thread + error.what()};
+      options_.log.warn("remote.threads", no_thread + error.what() + "; " + std::to_string(sending_.size()) + " of " +
+                                              std::to_string(options_.max_shards) + " send");
+      break;
+    }
   }
+  return Done{};
 }
 
 RemoteWrite::~RemoteWrite() {
@@ -82,12 +107,25 @@ void RemoteWrite::Offer(std::shared_ptr<const Snapshot> snapshot) {
     return;
   }
   if (waiting_.size() >= kMostWaiting) {
-    dropped_behind_ += writer_.series();
+    dropped_behind_ += writer_.snapshots() > 0 ? writer_.series() : SamplesOf(*snapshot);
     return;
   }
   last_taken_ = snapshot->collected_at;
   waiting_.push_back(std::move(snapshot));
   wake_.notify_all();
+}
+
+uint64_t RemoteWrite::SamplesOf(const Snapshot& snapshot) {
+  uint64_t samples = 0;
+  if (snapshot.layout == nullptr) return samples;
+  for (const FamilyLayout& family : snapshot.layout->families) {
+    const auto shown = std::count_if(family.series.begin(), family.series.end(), [&](const SeriesLayout& series) {
+      return std::bit_cast<uint64_t>(snapshot.values[series.first_value]) != kAbsent;
+    });
+    // A histogram has a count of all as well.
+    samples += static_cast<uint64_t>(shown) * (family.ValuesPerSeries() + (family.type == MetricType::kHistogram ? 1 : 0));
+  }
+  return samples;
 }
 
 void RemoteWrite::WriteSnapshots() {
@@ -150,7 +188,7 @@ void RemoteWrite::StopSending() {
 RemoteWrite::Stats RemoteWrite::stats() {
   Stats stats;
   stats.sending = progress_.counts();
-  stats.shards = writer_.shards();
+  stats.shards = std::min(writer_.shards(), static_cast<uint32_t>(senders_.size()));
   stats.series = writer_.series();
   stats.snapshots = writer_.snapshots();
   const std::lock_guard lock(mutex_);

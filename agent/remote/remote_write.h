@@ -15,6 +15,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -59,6 +60,7 @@ class RemoteWrite {
     std::chrono::milliseconds first_pause{100};
     std::chrono::milliseconds longest_pause{5000};
     size_t series_per_shard = 50'000;
+    std::function<void(size_t number)> thread_begins = [](size_t) {};  // before each
   };
 
   // What becomes of the series at the end: they go on with the next agent, or they end with the job.
@@ -77,6 +79,8 @@ class RemoteWrite {
     uint64_t snapshots = 0;  // that are in the queue, or have been
   };
 
+  // An error: it has no queue, or the machine no threads for it; later there may be. With fewer threads than shards it goes on,
+  // and the log says so.
   static Result<std::unique_ptr<RemoteWrite>> Open(Options options);
   // Ends at once; what waits is sent by the next agent.
   ~RemoteWrite();
@@ -93,11 +97,14 @@ class RemoteWrite {
   // As of the last snapshot that was written, but for what was sent.
   Stats stats();
   [[nodiscard]] const std::string& name() const { return options_.name; }
+  // How many samples a snapshot has for a target, as far as that is known without relabelling.
+  static uint64_t SamplesOf(const Snapshot& snapshot);
   // Whether the last request failed.
   [[nodiscard]] bool Failing() const { return !progress_.counts().last_error.empty(); }
 
  private:
   RemoteWrite(Options options, RelabelRules rules, std::unique_ptr<WriteQueue> queue);
+  Status StartThreads();
   void WriteSnapshots();
   void StopSending();
   void NoteQueue();

@@ -1,0 +1,141 @@
+// How a target begins: with as many threads as there are, and with snapshots that come before the first is written.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <bit>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "remote/receiver.h"
+#include "remote/remote_write.h"
+#include "remote/series_plan.h"
+#include "sink/snapshots.h"
+#include "temporary_directory.h"
+
+namespace persia::agent {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Threads cannot be made: a stack of theirs would be all of the address space.
+class NoThreads {
+ public:
+  NoThreads() {
+    pthread_attr_init(&before_);
+    pthread_getattr_default_np(&before_);
+    pthread_attr_t huge;
+    pthread_attr_init(&huge);
+    pthread_attr_setstacksize(&huge, size_t{1} << 47);
+    pthread_setattr_default_np(&huge);
+    pthread_attr_destroy(&huge);
+  }
+  ~NoThreads() {
+    pthread_setattr_default_np(&before_);
+    pthread_attr_destroy(&before_);
+  }
+  NoThreads(const NoThreads&) = delete;
+  NoThreads& operator=(const NoThreads&) = delete;
+
+ private:
+  pthread_attr_t before_;
+};
+
+class RemoteWriteStartTest : public ::testing::Test {
+ protected:
+  RemoteWriteStartTest() : fd_(open(temporary_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    options_.name = "db";
+    options_.directory_fd = fd_;
+    options_.directory = temporary_.path();
+    options_.file_name = "agent.remote";
+  }
+  ~RemoteWriteStartTest() override { close(fd_); }
+
+  const TemporaryDirectory temporary_;
+  const int fd_;
+  RemoteWrite::Options options_;
+};
+
+TEST_F(RemoteWriteStartTest, WithoutThreadsItIsAnErrorAndEndsNobody) {
+  Receiver receiver;
+  options_.url = receiver.url();
+  {
+    const NoThreads none;
+    const auto target = RemoteWrite::Open(options_);
+    ASSERT_FALSE(target.ok());
+    EXPECT_THAT(target.error(), HasSubstr("remote_write db: no thread to be had: "));
+  }
+  EXPECT_TRUE(RemoteWrite::Open(options_).ok());
+}
+
+TEST_F(RemoteWriteStartTest, OneSenderIsEnough) {
+  Receiver receiver;
+  options_.url = receiver.url();
+  options_.max_shards = 3;
+  options_.series_per_shard = 2;
+  std::optional<NoThreads> none;
+  std::vector<std::string> said;
+  options_.log.warn = [&said](std::string_view, const std::string& message) { said.push_back(message); };
+  options_.thread_begins = [&none](size_t number) {
+    if (number == 2) none.emplace();  // whoever writes and the first who sends have theirs
+  };
+  auto opened = RemoteWrite::Open(options_);
+  none.reset();
+  ASSERT_TRUE(opened.ok()) << opened.error();
+  EXPECT_THAT(said, ElementsAre(HasSubstr("1 of 3 send")));
+  std::vector<Sample> samples;
+  for (int i = 0; i < 20; ++i) samples.push_back({"m" + std::to_string(100 + i), MetricType::kGauge, 1});
+  auto snapshot = std::make_shared<Snapshot>(Snap({{"dlrm", {}}}, samples));
+  snapshot->collected_at = std::chrono::system_clock::now();
+  ASSERT_TRUE(opened.value()->Finish(snapshot, seconds(20), RemoteWrite::Ending::kGoesOn).ok());
+  EXPECT_EQ(receiver.samples(), 20U) << "of all shards";
+}
+
+TEST_F(RemoteWriteStartTest, WhatIsDroppedBeforeTheFirstIsWrittenIsCounted) {
+  options_.url = "http://127.0.0.1:1/";
+  options_.relabel.push_back({.action = RelabelAction::kLabelDrop, .regex = "feat"});
+  std::promise<void> writes;
+  std::promise<void> goes_on;
+  // Of the two series with the same labels, while the first snapshot is written.
+  options_.log.warn = [&](std::string_view event, const std::string&) {
+    if (event != "remote.write") return;
+    writes.set_value();
+    goes_on.get_future().wait();
+  };
+  auto opened = RemoteWrite::Open(options_);
+  ASSERT_TRUE(opened.ok()) << opened.error();
+  auto snapshot = std::make_shared<Snapshot>(Snap({{"dlrm", {}}}, {{"a", MetricType::kGauge, 1, 0, {{"feat", "x"}}},
+                                                                   {"a", MetricType::kGauge, 1, 0, {{"feat", "y"}}},
+                                                                   {"b", MetricType::kGauge, std::bit_cast<double>(kAbsent)}}));
+  snapshot->collected_at = std::chrono::system_clock::now();
+  opened.value()->Offer(snapshot);
+  writes.get_future().wait();
+  for (int i = 0; i < 4; ++i) opened.value()->Offer(snapshot);
+  EXPECT_EQ(opened.value()->stats().dropped_samples.at("behind"), 2U * 2) << "two wait";
+  goes_on.set_value();
+}
+
+TEST_F(RemoteWriteStartTest, SamplesOfASnapshotAreItsLines) {
+  Layout layout;
+  layout.identities = {{"dlrm", {}}};
+  layout.families.push_back(
+      {.name = "h", .type = MetricType::kHistogram, .help = "", .unit = "", .bounds = {1, 2}, .series = {}});
+  layout.families.back().series.push_back({.identity = 0, .first_value = 0, .labels = {}});
+  layout.families.push_back({.name = "s", .type = MetricType::kSummary, .help = "", .unit = "", .bounds = {0.5}, .series = {}});
+  layout.families.back().series.push_back({.identity = 0, .first_value = 4, .labels = {}});
+  layout.value_count = 7;
+  Snapshot snapshot;
+  snapshot.layout = std::make_shared<Layout>(layout);
+  snapshot.values.assign(layout.value_count, 1);
+  EXPECT_EQ(RemoteWrite::SamplesOf(snapshot), SeriesPlan(layout, {}).series().size());
+}
+
+}  // namespace
+}  // namespace persia::agent

@@ -44,13 +44,17 @@ std::string RemoteTargets::FileName(const RemoteWriteTarget& settings) const {
 void RemoteTargets::Apply(const AgentOptions& options) {
   if (place_.directory_fd < 0) return;  // who has no state only looks
   std::vector<Target> former = targets();
-  const bool same = std::equal(former.begin(), former.end(), options.remote_write.begin(), options.remote_write.end(),
-                               [](const Target& target, const RemoteWriteTarget& wanted) { return target.settings == wanted; });
+  const auto is = [&options](const Target& target, const RemoteWriteTarget& wanted) {
+    return target.settings == wanted && target.connect_timeout == options.connect_timeout;
+  };
+  const bool same = std::equal(former.begin(), former.end(), options.remote_write.begin(), options.remote_write.end(), is);
   if (same) return;
   std::vector<Target> next;
   for (const RemoteWriteTarget& settings : options.remote_write) {
-    const auto there = std::find_if(former.begin(), former.end(), [&](const Target& t) { return t.settings == settings; });
-    if (there != former.end()) next.push_back(std::move(*there));
+    const auto there = std::find_if(former.begin(), former.end(), [&](const Target& t) { return is(t, settings); });
+    if (there == former.end()) continue;
+    next.push_back(std::move(*there));
+    former.erase(there);
   }
   {
     const std::lock_guard lock(mutex_);
@@ -59,29 +63,34 @@ void RemoteTargets::Apply(const AgentOptions& options) {
   // Those that are gone or changed are closed before their queues are opened again.
   std::map<std::string, RemoteWrite::Stats> before;
   for (const Target& target : former) {
-    if (target.sink == nullptr) continue;
     // Snapshots that wait go into the queue; what is not sent from there is by who opens it next.
-    static_cast<void>(target.sink->Finish(nullptr, std::chrono::milliseconds(0), RemoteWrite::Ending::kGoesOn));
-    before[target.settings.name] = WithCountsOf(target.before, target.sink->stats());
+    if (target.sink != nullptr) {
+      static_cast<void>(target.sink->Finish(nullptr, std::chrono::milliseconds(0), RemoteWrite::Ending::kGoesOn));
+    }
+    before[target.settings.name] = StatsOf(target);
   }
   former.clear();
   for (const RemoteWriteTarget& settings : options.remote_write) {
-    if (std::any_of(next.begin(), next.end(), [&](const Target& t) { return t.settings == settings; })) continue;
-    if (auto sink = Open(settings)) next.push_back({settings, std::move(sink), before[settings.name]});
+    if (std::any_of(next.begin(), next.end(), [&](const Target& t) { return is(t, settings); })) continue;
+    Target target{.settings = settings, .connect_timeout = options.connect_timeout, .before = before[settings.name]};
+    target.sink = Open(target, /*again=*/false);
+    next.push_back(std::move(target));
   }
   TellOfOthers(options.remote_write);
   const std::lock_guard lock(mutex_);
   targets_ = std::move(next);
   for (const Target& target : targets_) {
-    if (interrupted_) target.sink->Interrupt();
+    if (interrupted_ && target.sink != nullptr) target.sink->Interrupt();
   }
 }
 
-std::shared_ptr<RemoteWrite> RemoteTargets::Open(const RemoteWriteTarget& settings) {
+std::shared_ptr<RemoteWrite> RemoteTargets::Open(const Target& target, bool again) {
+  const RemoteWriteTarget& settings = target.settings;
   RemoteWrite::Options options;
   options.name = settings.name;
   options.url = settings.url;
   options.headers = settings.headers;
+  options.http.connect_timeout = target.connect_timeout;
   options.http.total_timeout = settings.timeout;
   options.http.user_agent = user_agent_;
   options.http.access = settings.access;
@@ -98,7 +107,8 @@ std::shared_ptr<RemoteWrite> RemoteTargets::Open(const RemoteWriteTarget& settin
   options.log = log_;
   auto sink = RemoteWrite::Open(std::move(options));
   if (!sink.ok()) {
-    log_.warn("remote.open", sink.error() + "; nothing is sent there until the agent is started again");
+    if (!again)
+      log_.warn("remote.open", sink.error() + "; it is tried again with each collection, and gets nothing until then");
     return nullptr;
   }
   const uint64_t waiting = sink.value()->stats().pending_samples;
@@ -130,13 +140,36 @@ void RemoteTargets::TellOfOthers(const std::vector<RemoteWriteTarget>& wanted) c
 }
 
 void RemoteTargets::Offer(const std::shared_ptr<const Snapshot>& snapshot) {
-  for (const Target& target : targets()) target.sink->Offer(snapshot);
+  if (snapshot == nullptr) return;
+  OpenAgain(*snapshot);
+  for (const Target& target : targets()) {
+    if (target.sink != nullptr) target.sink->Offer(snapshot);
+  }
+}
+
+void RemoteTargets::OpenAgain(const Snapshot& snapshot) {
+  for (size_t i = 0; i < targets_.size(); ++i) {
+    Target target = targets_[i];
+    if (target.sink != nullptr) continue;
+    target.sink = Open(target, /*again=*/true);
+    if (target.sink != nullptr) {
+      target.before.oldest_pending_ms.reset();
+    } else {
+      target.before.dropped_samples["not_open"] += RemoteWrite::SamplesOf(snapshot);
+      const auto collected = std::chrono::time_point_cast<std::chrono::milliseconds>(snapshot.collected_at);
+      if (!target.before.oldest_pending_ms) target.before.oldest_pending_ms = collected.time_since_epoch().count();
+    }
+    const std::lock_guard lock(mutex_);
+    if (interrupted_ && target.sink != nullptr) target.sink->Interrupt();
+    targets_[i] = std::move(target);
+  }
 }
 
 void RemoteTargets::Finish(const std::shared_ptr<const Snapshot>& last, std::chrono::milliseconds limit,
                            std::chrono::milliseconds limit_if_away, RemoteWrite::Ending ending) {
   Beside beside;
   for (const Target& target : targets()) {
+    if (target.sink == nullptr) continue;
     beside.Run([this, target, &last, limit, limit_if_away, ending] {
       const Status sent = target.sink->Finish(last, target.sink->Failing() ? limit_if_away : limit, ending);
       if (!sent.ok()) log_.warn("remote.last", sent.error());
@@ -148,13 +181,23 @@ void RemoteTargets::Finish(const std::shared_ptr<const Snapshot>& last, std::chr
 void RemoteTargets::Interrupt() {
   const std::lock_guard lock(mutex_);
   interrupted_ = true;
-  for (const Target& target : targets_) target.sink->Interrupt();
+  for (const Target& target : targets_) {
+    if (target.sink != nullptr) target.sink->Interrupt();
+  }
 }
 
 std::vector<std::pair<std::string, RemoteWrite::Stats>> RemoteTargets::stats() const {
   std::vector<std::pair<std::string, RemoteWrite::Stats>> stats;
-  for (const Target& target : targets())
-    stats.emplace_back(target.settings.name, WithCountsOf(target.before, target.sink->stats()));
+  for (const Target& target : targets()) {
+    stats.emplace_back(target.settings.name, StatsOf(target));
+  }
+  return stats;
+}
+
+RemoteWrite::Stats RemoteTargets::StatsOf(const Target& target) {
+  if (target.sink != nullptr) return WithCountsOf(target.before, target.sink->stats());
+  RemoteWrite::Stats stats = target.before;
+  stats.shards = 0;
   return stats;
 }
 

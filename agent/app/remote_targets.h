@@ -27,24 +27,31 @@ class RemoteTargets {
   RemoteTargets(StatePlace place, std::string user_agent, WriteQueue::Log log)
       : place_(std::move(place)), user_agent_(std::move(user_agent)), log_(std::move(log)) {}
 
-  // What is new or changed is opened, what is gone is closed; what waits for it stays on disk.
+  // What is new or changed is opened, what is gone is closed; what waits for it stays on disk. One that cannot be opened is
+  // off, and the log says so, once.
   void Apply(const AgentOptions& options);
+  // One that is off is tried again first; if it stays so, the samples are counted as dropped.
   void Offer(const std::shared_ptr<const Snapshot>& snapshot);
   // All at once. `limit_if_away`: for a target that failed last. Says to the log what is left.
   void Finish(const std::shared_ptr<const Snapshot>& last, std::chrono::milliseconds limit,
               std::chrono::milliseconds limit_if_away, RemoteWrite::Ending ending);
   void Interrupt();
-  // By name. Counts are totals over reloads.
+  // By name. Counts are totals over reloads. Of one that is off, the oldest sample that it did not get is the oldest that
+  // waits.
   [[nodiscard]] std::vector<std::pair<std::string, RemoteWrite::Stats>> stats() const;
 
  private:
   struct Target {
     RemoteWriteTarget settings;
-    std::shared_ptr<RemoteWrite> sink;
-    RemoteWrite::Stats before{};  // what others of this name counted, before a reload changed them
+    std::chrono::milliseconds connect_timeout{};
+    std::shared_ptr<RemoteWrite> sink{};  // null: it is off
+    RemoteWrite::Stats before{};          // what others of this name counted, before a reload changed them
   };
 
-  std::shared_ptr<RemoteWrite> Open(const RemoteWriteTarget& settings);
+  static RemoteWrite::Stats StatsOf(const Target& target);
+  // Null: it cannot be had now. `again`: that was said already.
+  std::shared_ptr<RemoteWrite> Open(const Target& target, bool again);
+  void OpenAgain(const Snapshot& snapshot);
   [[nodiscard]] std::string FileName(const RemoteWriteTarget& settings) const;
   void TellOfOthers(const std::vector<RemoteWriteTarget>& wanted) const;
   [[nodiscard]] std::vector<Target> targets() const;

@@ -3,8 +3,12 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
 #include <map>
 
 #include "remote/receiver.h"
@@ -15,9 +19,11 @@ namespace persia::agent {
 namespace {
 
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
+using ::testing::SizeIs;
 
 class RemoteTargetsTest : public ::testing::Test {
  protected:
@@ -119,6 +125,68 @@ TEST_F(RemoteTargetsTest, OneThatCannotBeOpenedCostsItselfOnly) {
   EXPECT_THAT(said_, Contains(Pair("remote.open", HasSubstr("remote_write bad: cannot open"))));
   Offer();
   EXPECT_TRUE(receiver.WaitFor([&] { return receiver.samples() == 1; }));
+}
+
+TEST_F(RemoteTargetsTest, OneThatCannotBeOpenedIsSeenAndTriedAgain) {
+  Receiver receiver;
+  const std::string in_its_place = temporary_ / "agent.remote.db.queue";
+  std::ofstream(in_its_place) << "no directory";
+  Apply({{"db", receiver.url()}});
+  const int64_t before = std::chrono::system_clock::now().time_since_epoch() / std::chrono::milliseconds(1);
+  for (int i = 0; i < 3; ++i) Offer();
+  EXPECT_THAT(said_, ElementsAre(Pair("remote.open", HasSubstr("it is tried again with each collection"))));
+  const auto off = targets_->stats();
+  ASSERT_THAT(off, SizeIs(1));
+  EXPECT_EQ(off[0].second.dropped_samples.at("not_open"), 3U);
+  EXPECT_GE(off[0].second.oldest_pending_ms.value_or(0), before) << "it is seen to be behind";
+  EXPECT_LE(*off[0].second.oldest_pending_ms, before + 60'000);
+  std::filesystem::remove(in_its_place);
+  Offer();
+  EXPECT_TRUE(receiver.WaitFor([&] { return receiver.samples() == 1; }));
+  EXPECT_EQ(targets_->stats()[0].second.dropped_samples.at("not_open"), 3U);
+  Apply({{"db", receiver.url()}});
+  EXPECT_EQ(targets_->stats()[0].second.dropped_samples.at("not_open"), 3U);
+}
+
+TEST_F(RemoteTargetsTest, OneThatIsOffMayBeInterruptedAndFinished) {
+  std::ofstream(temporary_ / "agent.remote.db.queue") << "no directory";
+  Apply({{"db", "http://127.0.0.1:1/api/v1/write"}});
+  Apply({{"db", "http://127.0.0.1:2/api/v1/write"}});
+  Offer();
+  targets_->Interrupt();
+  targets_->Finish(nullptr, std::chrono::milliseconds(0), std::chrono::milliseconds(0), RemoteWrite::Ending::kEnds);
+  EXPECT_EQ(targets_->stats()[0].second.dropped_samples.at("not_open"), 1U);
+}
+
+// The kernel answers nobody where two connections wait already.
+TEST_F(RemoteTargetsTest, AConnectionMayTakeAsLongAsTheSettingsSay) {
+  const int deaf = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
+  socklen_t size = sizeof address;
+  auto* const generic = reinterpret_cast<sockaddr*>(&address);
+  ASSERT_EQ(bind(deaf, generic, size), 0);
+  ASSERT_EQ(listen(deaf, 0), 0);
+  ASSERT_EQ(getsockname(deaf, generic, &size), 0);
+  std::vector<int> waiting;
+  for (int i = 0; i < 3; ++i) {
+    waiting.push_back(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    static_cast<void>(connect(waiting.back(), generic, size));
+  }
+  const std::string url = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port)) + "/api/v1/write";
+  for (const auto limit : {std::chrono::milliseconds(100), std::chrono::milliseconds(200)}) {
+    AgentOptions options;
+    options.connect_timeout = limit;
+    options.remote_write.emplace_back();
+    options.remote_write.back().name = "db";
+    options.remote_write.back().url = url;
+    targets_->Apply(options);
+    Offer();
+    const auto error = [this] { return targets_->stats()[0].second.sending.last_error; };
+    while (error().empty()) usleep(1000);
+    EXPECT_THAT(error(), HasSubstr(limit.count() == 100 ? "no connection within 0.1 s" : "no connection within 0.2 s"));
+  }
+  for (const int fd : waiting) close(fd);
+  close(deaf);
 }
 
 }  // namespace

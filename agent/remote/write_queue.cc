@@ -103,7 +103,8 @@ Status WriteQueue::MakeSegment() {
 
 void WriteQueue::Close() {
   const std::lock_guard lock(mutex_);
-  if (Pending() > 0 || !last_timestamp_ms_ || segments_.empty() || segments_.back().bytes <= kLeastSegmentBytes) return;
+  if (Pending() > 0 || !last_timestamp_ms_) return;
+  if (!segments_.empty() && segments_.back().bytes <= kLeastSegmentBytes) return;
   if (!MakeSegment().ok()) return;
   QueueRecord record{.generation = generation_, .timestamp_ms = *last_timestamp_ms_, .done = true};
   if (segments_.back().file->Append(record, "").ok()) return RemoveDone();

@@ -95,6 +95,7 @@ void WithFilesUpTo(rlim_t bytes, const std::function<void()>& before, const std:
 
 // The kernel says so in the midst of a record.
 TEST_F(WriteQueueRoomTest, AWriteThatFailsLeavesNoHalfRecord) {
+  room_ = 1 << 30;
   WithFilesUpTo(
       1000,
       [this] {
@@ -111,6 +112,7 @@ TEST_F(WriteQueueRoomTest, AWriteThatFailsLeavesNoHalfRecord) {
 }
 
 TEST_F(WriteQueueRoomTest, AWriteThatFailsCostsNothingThatWaits) {
+  room_ = 1 << 30;
   options_.max_bytes = 1 << 20;
   WithFilesUpTo(
       1000,

@@ -296,3 +296,24 @@ class Job:
 @pytest.fixture
 def job(tmp_path, segments, gateway, started):
     return Job(tmp_path, segments, gateway, started)
+
+
+@pytest.fixture
+def receivers():
+    """Makes databases that take remote write, which do not listen yet."""
+    from remote_write_receiver import Receiver  # protoc runs for it
+
+    made = []
+
+    def make(**options):
+        made.append(Receiver(free_port(), **options))
+        return made[-1]
+
+    yield make
+    for receiver in made:
+        receiver.stop()
+
+
+@pytest.fixture
+def receiver(receivers):
+    return receivers().start()

@@ -3,93 +3,77 @@
 What breaks the protocol is answered with 400, and kept in `errors`. A sample that a series has already, with the same time and
 value, is a replay; one before its last is out of order, and the whole request is refused, as Prometheus does.
 
-Faults are given in advance, one a request: `status(500)`, `status(429, retry_after=1)`, `SILENCE` (no answer), `HALF_CLOSE` (the end
-of the answer's direction before an answer), `RESET`, `SLOW_READ` (the body is read a few bytes at a time).
+Faults are given in advance, one a request:
+
+- `status(500)`, `status(429, retry_after=1)`: another answer than 204. What is asked may be a function, called at the time.
+- `SlowRead(seconds)`: the body is read evenly over that time, and then taken. Needs a body that no buffer holds.
+- `SILENCE`: no answer. `RESET`: the connection is reset.
+- `HALF_CLOSE`: the request is read and not taken, and the answer's direction ends before an answer.
+- `CUT_STATUS`, `CUT_ANSWER`: the request is taken, and the answer's direction ends within the status line, or the body.
+- `IDLE_HALF_CLOSE`: the request is taken and answered, and then the answer's direction ends.
+
+Whoever half-closes stays there until the agent has closed its side.
 """
 
+import contextlib
+import dataclasses
 import http.server
-import importlib
 import socket
 import struct
-import subprocess
-import sys
-import tempfile
 import threading
 import time
 from collections import defaultdict, deque
 
-import snappy
-from servers import ROOT
+from remote_write_request import BadRequest, decode, require
 
 STALE = 0x7FF0000000000002
-SILENCE, HALF_CLOSE, RESET, SLOW_READ = "silence", "half-close", "reset", "slow read"
+SILENCE, RESET = "silence", "reset"
+HALF_CLOSE, CUT_STATUS, CUT_ANSWER, IDLE_HALF_CLOSE = "half-close", "cut status", "cut answer", "idle half-close"
+CUT = {CUT_STATUS: b"HTTP/1.1 20", CUT_ANSWER: b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf"}
 
 
 def status(code, retry_after=None):
     return code, retry_after
 
 
-def _messages():
-    """The classes that protoc makes of the protocol's messages."""
-    with tempfile.TemporaryDirectory() as directory:
-        source = ROOT / "tests/unit/remote"
-        subprocess.run(["protoc", f"--proto_path={source}", f"--python_out={directory}", "remote_write.proto"], check=True, timeout=60)
-        sys.path.insert(0, directory)
-        try:
-            return importlib.import_module("remote_write_pb2")
-        finally:
-            sys.path.remove(directory)
+def _value(bits):
+    return None if bits == STALE else struct.unpack("<d", struct.pack("<Q", bits))[0]
 
 
-MESSAGES = _messages()
+@dataclasses.dataclass(frozen=True)
+class SlowRead:
+    seconds: float
 
 
-class BadRequest(Exception):
-    pass
+@dataclasses.dataclass
+class Visit:
+    """A request, as the receiver saw it. Times are of the steady clock; None: that did not happen."""
 
-
-def _require(holds, why):
-    if not holds:
-        raise BadRequest(why)
-
-
-def decode(headers, body):
-    """The series of a request: (labels, [(timestamp, bits of the value)]) each."""
-    expected = {
-        "Content-Type": "application/x-protobuf",
-        "Content-Encoding": "snappy",
-        "X-Prometheus-Remote-Write-Version": "0.1.0",
-    }
-    for name, value in expected.items():
-        _require(headers.get(name) == value, f"header {name}: {headers.get(name)!r}")
-    _require(headers.get("User-Agent", "").startswith("persia-metrics-agent/"), f"User-Agent {headers.get('User-Agent')!r}")
-    try:
-        request = MESSAGES.WriteRequest.FromString(snappy.uncompress(body))
-    except Exception as error:
-        raise BadRequest(f"not a request: {error}") from error
-    found = []
-    for series in request.timeseries:
-        labels = tuple((label.name, label.value) for label in series.labels)
-        names = [name for name, _ in labels]
-        _require(names == sorted(set(names)), f"labels are not sorted, or one is twice: {labels}")
-        _require(all(value for _, value in labels), f"an empty value: {labels}")
-        _require("__name__" in names, f"no name: {labels}")
-        _require(series.samples, f"no samples: {labels}")
-        found.append((labels, [(sample.timestamp, struct.unpack("<Q", struct.pack("<d", sample.value))[0]) for sample in series.samples]))
-    _require(len({labels for labels, _ in found}) == len(found), "a series is twice in one request")
-    return found
+    fault: object
+    arrived: float
+    arrived_at: float  # of the wall clock
+    size: int
+    whole: bool = None  # whether all of the body came
+    answering: float = None  # just before the answer
+    asked: str = None  # by Retry-After
+    late: int = None  # bytes that came after a half-close, up to the end of the agent's side
 
 
 class Receiver:
     """Listens from `start` to `stop`, as often as wanted, and keeps what it got over that."""
 
-    def __init__(self, port):
+    PATH = "/api/v1/write"
+
+    def __init__(self, port, small_buffers=False):
+        """With small buffers a connection holds little of a body that is not read, on either side."""
         self.port = port
-        self.url = f"http://127.0.0.1:{port}/api/v1/write"
+        self.url = f"http://127.0.0.1:{port}{self.PATH}"
         self.samples = defaultdict(list)  # by labels: (timestamp, bits), in the order in which they came, replays left out
-        self.errors, self.requests, self.replays = [], 0, 0
+        self.errors, self.replays, self.connections = [], 0, 0
+        self.visits = []
+        self.headers = {}  # of the last request
         self.faults = deque()
-        self.met = []  # the faults that were met
+        self._small_buffers = small_buffers
         self._lock = threading.Lock()
         self._server = None
         self._stopping = threading.Event()
@@ -109,6 +93,18 @@ class Receiver:
         class Server(http.server.ThreadingHTTPServer):
             request_queue_size = 32
 
+            def server_bind(self):
+                # Connections inherit it; set later, it comes after the window was told to the peer.
+                if receiver._small_buffers:
+                    self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+                    # As in a real network; with loopback's segments of 64 KiB the kernel takes megabytes from the agent at once.
+                    self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 1400)
+                super().server_bind()
+
+            def process_request(self, *arguments):
+                receiver.connections += 1
+                super().process_request(*arguments)
+
             def handle_error(self, *_):
                 pass  # a client that has hung up
 
@@ -124,17 +120,25 @@ class Receiver:
             self._server.server_close()
             self._server = None
 
+    @property
+    def met(self):
+        """The faults that were met."""
+        return [visit.fault for visit in list(self.visits) if visit.fault is not None]
+
+    def all(self):
+        """All samples by labels, which are a frozenset: (timestamp in ms, value; None for the end)."""
+        return self._with({})
+
     def series(self, name, **labels):
-        """The samples of the only series of this name that has these labels: (timestamp in ms, value; None for the end)."""
+        """The samples of the only series of this name that has these labels, as `all` has them."""
+        found = list(self._with({"__name__": name, **labels}).values())
+        assert len(found) <= 1, f"{name}{labels}: {len(found)} series"
+        return found[0] if found else []
+
+    def _with(self, wanted):
         with self._lock:
-            found = [
-                samples
-                for have, samples in self.samples.items()
-                if dict(have)["__name__"] == name and labels.items() <= dict(have).items()
-            ]
-            assert len(found) <= 1, f"{name}{labels}: {len(found)} series"
-            bits = list(found[0]) if found else []
-        return [(at, None if value == STALE else struct.unpack("<d", struct.pack("<Q", value))[0]) for at, value in bits]
+            found = {frozenset(have): list(samples) for have, samples in self.samples.items() if wanted.items() <= set(have) and samples}
+        return {labels: [(at, _value(bits)) for at, bits in samples] for labels, samples in found.items()}
 
     def last(self, name, **labels):
         """The newest value; None if there is none, or if the series has ended."""
@@ -142,40 +146,62 @@ class Receiver:
         return samples[-1][1] if samples else None
 
     def _serve(self, handler):
-        fault = None
+        visit = Visit(None, time.monotonic(), time.time(), int(handler.headers["Content-Length"]))
         with self._lock:
-            self.requests += 1
-            if self.faults:
-                fault = self.faults.popleft()
-                self.met.append(fault)
-        size = int(handler.headers["Content-Length"])
-        if fault == SLOW_READ:
-            handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
-            body = b""
-            while len(body) < size:
-                body += handler.rfile.read(min(256, size - len(body)))
-                time.sleep(0.005)
-        else:
-            body = handler.rfile.read(size)
-        if fault == SILENCE:
+            self.headers = dict(handler.headers)
+            visit.fault = fault = self.faults.popleft() if self.faults else None
+            self.visits.append(visit)
+        body = self._read(handler, visit)
+        visit.whole = len(body) == visit.size
+        if not visit.whole:
+            handler.close_connection = True  # the agent has given up
+        elif fault == SILENCE:
             self._stopping.wait(30)
-            handler.close_connection = True
-        elif fault == HALF_CLOSE:
-            handler.connection.shutdown(socket.SHUT_WR)
             handler.close_connection = True
         elif fault == RESET:
             handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             handler.connection.close()
             handler.close_connection = True
+        elif fault == HALF_CLOSE:
+            self._half_close(handler, visit)
+        elif fault in (CUT_STATUS, CUT_ANSWER):
+            self._take(handler, body)
+            handler.wfile.write(CUT[fault])
+            self._half_close(handler, visit)
         elif isinstance(fault, tuple):
-            self._answer(handler, fault[0], "a fault of the test", fault[1])
+            code, visit.asked = fault[0], fault[1]() if callable(fault[1]) else fault[1]
+            self._answer(handler, visit, code, "a fault of the test")
         else:
-            self._answer(handler, *self._take(handler.headers, body))
+            self._answer(handler, visit, *self._take(handler, body))
+            if fault == IDLE_HALF_CLOSE:
+                self._half_close(handler, visit)
 
-    def _take(self, headers, body):
+    def _read(self, handler, visit):
+        if not isinstance(visit.fault, SlowRead):
+            return handler.rfile.read(visit.size)
+        body = bytearray()
+        begun = time.monotonic()
+        with contextlib.suppress(ConnectionError):
+            while len(body) < visit.size:
+                piece = handler.rfile.read(min(1 << 16, visit.size - len(body)))
+                if not piece:
+                    break
+                body += piece
+                self._stopping.wait(max(0, begun + visit.fault.seconds * len(body) / visit.size - time.monotonic()))
+        return bytes(body)
+
+    @staticmethod
+    def _half_close(handler, visit):
+        handler.close_connection = True
+        handler.connection.shutdown(socket.SHUT_WR)
+        handler.connection.settimeout(60)
+        visit.late = len(handler.rfile.read())
+
+    def _take(self, handler, body):
         try:
+            require(handler.path == self.PATH, f"path {handler.path}")
             with self._lock:
-                return self._store(decode(headers, body))
+                return self._store(decode(handler.headers, body))
         except BadRequest as error:
             self.errors.append(str(error))
             return 400, str(error)
@@ -188,7 +214,7 @@ class Receiver:
                 if sample == last:
                     self.replays += 1
                     continue
-                _require(sample[0] > last[0], f"out of order: {labels} {sample} after {last}")
+                require(sample[0] > last[0], f"out of order: {labels} {sample} after {last}")
                 new.append((labels, sample))
                 last = sample
         for labels, sample in new:
@@ -196,11 +222,12 @@ class Receiver:
         return 204, ""
 
     @staticmethod
-    def _answer(handler, code, text, retry_after=None):
+    def _answer(handler, visit, code, text):
+        body = text.encode()
+        visit.answering = time.monotonic()
         handler.send_response(code)
-        if retry_after is not None:
-            handler.send_header("Retry-After", str(retry_after))
-        handler.send_header("Content-Length", str(len(text)) if code != 204 else "0")
+        if visit.asked is not None:
+            handler.send_header("Retry-After", str(visit.asked))
+        handler.send_header("Content-Length", str(len(body)))
         handler.end_headers()
-        if code != 204:
-            handler.wfile.write(text.encode())
+        handler.wfile.write(body)

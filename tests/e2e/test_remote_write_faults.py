@@ -1,0 +1,166 @@
+"""Remote write into a strict receiver that fails as told: no sample is lost, and none is sent again without need."""
+
+import email.utils
+import math
+import signal
+import time
+
+import pytest
+from remote_write_receiver import CUT_ANSWER, CUT_STATUS, HALF_CLOSE, IDLE_HALF_CLOSE, RESET, SILENCE, SlowRead, status
+from servers import wait_until
+from test_remote_write import sent, settings, wait_for
+
+FAULTS = [status(500), status(503), status(429), status(599), HALF_CLOSE, CUT_STATUS, CUT_ANSWER, RESET, SILENCE]
+
+
+def end(agent):
+    """What waits is sent before."""
+    agent.signal(signal.SIGTERM)
+    assert agent.wait() == 0, agent.output()[-4000:]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
+def test_what_meets_a_fault_is_sent_again(receivers, job, tmp_path, fault):
+    well, receiver = receivers().start(), receivers().start()
+    receiver.faults.extend([fault, fault])
+    targets = [{"url": well.url, "name": "well"}, {"url": receiver.url, "name": "db", "timeout_seconds": 1 if fault == SILENCE else 30}]
+    agent = job.agent(settings(tmp_path, *targets))
+    worker = job.worker()
+    worker.tell("count my_app batches 5")
+    wait_for(receiver, "my_app_batches", 5)
+    wait_until(lambda: receiver.met == [fault, fault], "both faults")
+    wait_until(lambda: sent(agent, "retries_total", target="db") >= 2, "the retries to be shown")
+    if fault != SILENCE:  # with its short time-out, a machine that is busy has more
+        assert sent(agent, "retries_total", target="db") == 2
+    assert sent(agent, "samples_failed_total", target="db") == 0
+    end(agent)
+    assert receiver.all() == well.all()
+    if fault != SILENCE:
+        assert (receiver.replays > 0) == (fault in (CUT_STATUS, CUT_ANSWER)), "what was taken comes again, and nothing else"
+    if fault in (HALF_CLOSE, CUT_STATUS, CUT_ANSWER):
+        # The receiver waits for the agent, and the agent for nobody.
+        wait_until(lambda: [visit.late for visit in receiver.visits[:2]] == [0, 0] or None, "the agent to close its side")
+    assert (receiver.errors, well.errors) == ([], [])
+
+
+def test_a_kept_connection_that_is_half_closed_costs_nothing(receivers, job, tmp_path):
+    """Between two requests: neither is lost, and none is sent twice, since the one before was answered and the next not read."""
+    well, receiver = receivers().start(), receivers().start()
+    times = 5
+    receiver.faults.extend([None, IDLE_HALF_CLOSE] * times)
+    # One shard has one connection, and wants the same again.
+    targets = [{"url": well.url, "name": "well"}, {"url": receiver.url, "name": "db", "max_shards": 1}]
+    agent = job.agent(settings(tmp_path, *targets))
+    job.worker().tell("busy my_app steps")
+    wait_until(lambda: len(receiver.visits) > 2 * times + 3, "requests after those")
+    assert receiver.met == [IDLE_HALF_CLOSE] * times
+    wait_until(lambda: sent(agent, "highest_sent_timestamp_seconds", target="db") > 0, "its own count")
+    assert sent(agent, "retries_total", target="db") == 0
+    end(agent)
+    assert receiver.all() == well.all()
+    assert (receiver.replays, receiver.errors) == (0, [])
+    # Each of them took its connection with it, and no more than that.
+    assert receiver.connections == times + 1
+
+
+@pytest.mark.parametrize("code, form", [(429, "seconds"), (503, "seconds"), (429, "date"), (503, "date")])
+def test_a_target_that_asks_to_be_left_alone_is(receiver, job, tmp_path, code, form):
+    ask = 3
+    asked_until = []
+
+    def date():
+        asked_until.append(math.ceil(time.time()) + ask)
+        return email.utils.formatdate(asked_until[0], usegmt=True)
+
+    receiver.faults.append(status(code, retry_after=ask if form == "seconds" else date))
+    agent = job.agent(settings(tmp_path, {"url": receiver.url, "name": "db"}))
+    job.worker().tell("count my_app batches 5")
+    wait_for(receiver, "my_app_batches", 5)
+    first, second = receiver.visits[:2]
+    assert first.fault is not None and second.fault is None
+    if form == "seconds":
+        assert second.arrived - first.answering >= ask
+    else:
+        assert second.arrived_at >= asked_until[0]
+    wait_until(lambda: sent(agent, "retries_total", target="db") == 1 or None, "the retry to be shown")
+    assert receiver.errors == []
+
+
+# Labels that do not compress: two requests, and the first is as large as they get, 4 MiB before compression.
+SERIES = 10_000
+WIDE = f"""
+import base64
+import os
+import sys
+from persia_metrics import Gauge
+wide = Gauge("rows", "Wide ones.", ["key"], group="wide")
+for i in range({SERIES}):
+    wide.labels(base64.b64encode(os.urandom(360)).decode()).set(i)
+print("ready", flush=True)
+sys.stdin.readline()
+"""
+LEAST = 3_000_000  # bytes, of the first request's body
+
+
+@pytest.fixture
+def wide(receivers, job, tmp_path):
+    """Starts an agent with such requests to a receiver of small buffers; gives agent, receiver, and one that has times and counts."""
+    well, receiver = receivers().start(), receivers(small_buffers=True).start()
+
+    def start(*faults, timeout):
+        receiver.faults.extend(faults)
+        state = tmp_path / "state"
+        state.mkdir()
+        few = [{"source_labels": ["__name__"], "regex": "persia_agent_(series|remote_write_.*)", "action": "keep"}]
+        targets = [
+            {"url": well.url, "name": "well", "write_relabel_configs": few},
+            {"url": receiver.url, "name": "db", "timeout_seconds": timeout, "max_samples_per_send": 100_000},
+        ]
+        worker = job.python(WIDE, PERSIA_METRICS_SEGMENT_BYTES=str(1 << 26))
+        worker.wait_for("ready")
+        flags = ["--gateway=off", "--push-interval=2", "--push-timeout=60", "--history=0", f"--state-dir={state}"]
+        return job.agent(settings(tmp_path, *targets), *flags), receiver, well
+
+    return start
+
+
+def counted(well, family):
+    """What the agent has counted for the slow one, as it was at the last collection; 0 before the first."""
+    return well.last("persia_agent_remote_write_" + family, target="db") or 0
+
+
+def check_nothing_is_lost(agent, receiver, well):
+    """Every collection is there, with all of its series."""
+    end(agent)
+    times = [at for at, _ in well.series("persia_agent_series")]
+    rows = [samples for labels, samples in receiver.all().items() if ("__name__", "wide_rows") in labels]
+    assert len(rows) == SERIES
+    assert {value for samples in rows for _, value in samples} == set(range(SERIES))
+    assert all([at for at, _ in samples] == times for samples in rows)
+    assert counted(well, "samples_failed_total") == 0
+    assert receiver.errors == []
+
+
+def test_a_body_that_is_read_too_slowly_is_sent_again(wide):
+    timeout = 4
+    agent, receiver, well = wide(SlowRead(3 * timeout), timeout=timeout)
+    wait_until(lambda: counted(well, "samples_total") > SERIES, "samples after that", 60)
+    slow, second = receiver.visits[:2]
+    assert slow.size > LEAST
+    wait_until(lambda: slow.whole is not None, "the end of what came of the body")
+    assert not slow.whole, "the agent was to give up in the middle of the body, and not while it waits for the answer"
+    assert second.fault is None
+    assert counted(well, "retries_total") >= 1
+    check_nothing_is_lost(agent, receiver, well)
+
+
+def test_a_body_that_is_read_slowly_but_in_time_is_sent_once(wide):
+    seconds = 3
+    agent, receiver, well = wide(SlowRead(seconds), timeout=60)
+    wait_until(lambda: counted(well, "samples_total") > SERIES, "samples after that", 60)
+    slow = receiver.visits[0]
+    assert slow.whole and slow.size > LEAST
+    assert slow.answering - slow.arrived >= seconds
+    check_nothing_is_lost(agent, receiver, well)
+    assert counted(well, "retries_total") == 0
+    assert receiver.replays == 0

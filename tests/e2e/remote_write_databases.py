@@ -18,7 +18,7 @@ class Database:
 
     name = ready_path = None
     shows_ends = False  # whether `samples` has stale markers, as None
-    digits = 17  # of a value, that are kept
+    digits = 17  # of a value, that it keeps
 
     def __init__(self, started):
         self.port = free_port()

@@ -63,6 +63,21 @@ def test_a_kept_connection_that_is_half_closed_costs_nothing(receivers, job, tmp
     assert receiver.connections == times + 1
 
 
+@pytest.mark.parametrize("fault", [HALF_CLOSE, CUT_STATUS, CUT_ANSWER, RESET], ids=str)
+def test_a_fault_on_a_connection_that_was_used_loses_nothing(receivers, job, tmp_path, fault):
+    """There libcurl may send again by itself."""
+    well, receiver = receivers().start(), receivers().start()
+    receiver.faults.extend([None, None, fault, None, fault])
+    targets = [{"url": well.url, "name": "well"}, {"url": receiver.url, "name": "db", "max_shards": 1}]
+    agent = job.agent(settings(tmp_path, *targets))
+    wait_until(lambda: len(receiver.visits) > 8, "requests after those")
+    assert receiver.met == [fault, fault]
+    end(agent)
+    assert receiver.all() == well.all()
+    assert (receiver.replays > 0) == (fault in (CUT_STATUS, CUT_ANSWER)), "what was taken comes again, and nothing else"
+    assert receiver.errors == []
+
+
 @pytest.mark.parametrize("code, form", [(429, "seconds"), (503, "seconds"), (429, "date"), (503, "date")])
 def test_a_target_that_asks_to_be_left_alone_is(receiver, job, tmp_path, code, form):
     ask = 3

@@ -12,10 +12,6 @@ namespace {
 // A clock that is this far behind is not only two collections in one millisecond.
 constexpr int64_t kToldBehindMs = 1000;
 
-int64_t SystemNow() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 uint32_t ShardOf(uint64_t hash, uint32_t shards) { return static_cast<uint32_t>((hash >> 32) * shards >> 32); }
 
 }  // namespace
@@ -80,7 +76,7 @@ void SnapshotWriter::EndSeries() {
   active_.assign(active_.size(), false);
   if (ended_.empty()) return;
   if (shards_ == 0) options_.queue->BeginGeneration();  // who was there before may have had more
-  const int64_t now = options_.now_ms ? options_.now_ms() : SystemNow();
+  const int64_t now = options_.queue->now_ms();
   ForgetTimeAhead(now);
   AppendEnds(last_ms_ ? NextTimestamp(*last_ms_ + 1) : NextTimestamp(now));
 }

@@ -40,7 +40,6 @@ class SnapshotWriter {
     size_t series_per_shard = 50'000;
     // Ends that wait for room, since the disk is full; the oldest are given up.
     size_t most_ends = 1'000'000;
-    std::function<int64_t()> now_ms{};  // by default the system's clock
     std::function<void(const std::string& message)> warn = [](const auto&) {};
   };
 

@@ -95,6 +95,8 @@ class WriteQueue {
 
   // The newest timestamp that was appended, whoever did, since the clock was last ahead; nothing if none is known.
   [[nodiscard]] std::optional<int64_t> last_timestamp_ms() const;
+  // By the clock of its options.
+  [[nodiscard]] int64_t now_ms() const { return options_.now_ms(); }
   // Series may have other shards from now on. Called before the first Append, too.
   void BeginGeneration();
   // `record`: shard, samples, timestamp_ms; one that is far before the last begins anew. An error: it is not there, and counted

@@ -3,7 +3,6 @@
 #include <prometheus/counter.h>
 #include <prometheus/gauge.h>
 #include <prometheus/registry.h>
-#include <pthread.h>
 
 #include <atomic>
 #include <chrono>
@@ -16,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "no_threads.h"
 #include "out_of_memory.h"
 #include "persia/metrics/instruments.h"
 #include "persia/metrics/prometheus_cpp.h"
@@ -30,29 +30,6 @@ using prometheus::MetricFamily;
 using prometheus::MetricType;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
-// Threads cannot be made: a stack of theirs would be all of the address space.
-class NoThreads {
- public:
-  NoThreads() {
-    pthread_attr_init(&before_);
-    pthread_getattr_default_np(&before_);
-    pthread_attr_t huge;
-    pthread_attr_init(&huge);
-    pthread_attr_setstacksize(&huge, size_t{1} << 47);
-    pthread_setattr_default_np(&huge);
-    pthread_attr_destroy(&huge);
-  }
-  ~NoThreads() {
-    pthread_setattr_default_np(&before_);
-    pthread_attr_destroy(&before_);
-  }
-  NoThreads(const NoThreads&) = delete;
-  NoThreads& operator=(const NoThreads&) = delete;
-
- private:
-  pthread_attr_t before_;
-};
 
 class Stuck : public prometheus::Collectable {
  public:

@@ -2,7 +2,6 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <pthread.h>
 #include <unistd.h>
 
 #include <bit>
@@ -12,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "no_threads.h"
 #include "remote/receiver.h"
 #include "remote/remote_write.h"
 #include "remote/series_plan.h"
@@ -24,29 +24,6 @@ namespace {
 using std::chrono::seconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-// Threads cannot be made: a stack of theirs would be all of the address space.
-class NoThreads {
- public:
-  NoThreads() {
-    pthread_attr_init(&before_);
-    pthread_getattr_default_np(&before_);
-    pthread_attr_t huge;
-    pthread_attr_init(&huge);
-    pthread_attr_setstacksize(&huge, size_t{1} << 47);
-    pthread_setattr_default_np(&huge);
-    pthread_attr_destroy(&huge);
-  }
-  ~NoThreads() {
-    pthread_setattr_default_np(&before_);
-    pthread_attr_destroy(&before_);
-  }
-  NoThreads(const NoThreads&) = delete;
-  NoThreads& operator=(const NoThreads&) = delete;
-
- private:
-  pthread_attr_t before_;
-};
 
 class RemoteWriteStartTest : public ::testing::Test {
  protected:

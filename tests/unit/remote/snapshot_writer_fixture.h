@@ -36,6 +36,7 @@ class SnapshotWriterFixture : public ::testing::Test {
                                .directory = temporary_.path(),
                                .name = "queue",
                                .max_age = std::chrono::hours(24 * 365 * 200),
+                               .now_ms = now_ms_,
                                .little_bytes = 0,
                                .room = [this] { return room_; },
                                .after_step = after_step})
@@ -83,6 +84,7 @@ class SnapshotWriterFixture : public ::testing::Test {
 
   const TemporaryDirectory temporary_;
   int fd_ = -1;
+  std::function<int64_t()> now_ms_{};  // the system's clock, if nothing else is set before the agent starts
   uint64_t room_ = 1 << 30;
   SnapshotWriter::Options options_;
   std::vector<std::string> said_;

@@ -154,7 +154,7 @@ TEST_F(SnapshotWriterTest, AnEndWithoutAHistoryHasTheClocksTime) {
   Write({{"a", kGauge, 1}}, 1000);
   queue_.reset();
   std::filesystem::remove_all(temporary_ / "queue");
-  options_.now_ms = [] { return int64_t{5000}; };
+  now_ms_ = [] { return int64_t{5000}; };
   StartAgent();
   writer_->EndSeries();
   EXPECT_THAT(Lines(), ElementsAre("a{job=dlrm} stale @5000"));

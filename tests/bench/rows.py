@@ -3,7 +3,7 @@
 Where a limit is not what was aimed at, `aim` says so, and README.md why.
 """
 
-from bench_table import Demand, Row
+from bench_table import Demand, Row, least, lower_quartile
 
 CPP = "prometheus-cpp"
 
@@ -26,7 +26,7 @@ def times(peer, limit, aim=None):
 
 def hot(what, call, threads, demands, how="static", beside=()):
     # Of two threads the least is that of a moment in which one of them was alone.
-    return Row(what, f"{how}/{call}/{threads}/ours", "ns", demands, beside=beside, quietest=threads == 1)
+    return Row(what, f"{how}/{call}/{threads}/ours", "ns", demands, beside=beside, judged_by=least if threads == 1 else lower_quartile)
 
 
 def cpp(call, threads, limit, aim=None):
@@ -46,18 +46,18 @@ def hot_rows():
     yield hot(
         "**`Increment()`**, 2 threads, one counter", "counter", 2, [cpp("counter", 2, 60), share_of("static/counter/1/ours", 1.15)]
     )
-    both = [cpp(whole, 2, 45, 60), share_of(f"static/{whole}/1/ours", 1.15)]
+    both = [cpp(whole, 2, 50, 60), share_of(f"static/{whole}/1/ours", 1.15)]
     yield hot("`Increment(x)`, varying whole x, 2 threads, one counter", whole, 2, both)
     for what, call in (("`Increment()`", "counter"), ("`Increment(x)`, varying whole x", whole)):
         yield hot(f"{what}, shared library", call, 1, [share_of("shared/counter/1/fetch_add", 0.5)], "shared")
     for bounds in (11, 20):
         call = f"histogram/{bounds}"
         yield hot(f"**`Histogram::Observe`**, {bounds} bounds, 1 thread", call, 1, [cpp(call, 1, 4, 7)])
-        yield hot(f"`Observe`, {bounds} bounds, 2 threads, one histogram", call, 2, [cpp(call, 2, 35, 50)])
+        yield hot(f"`Observe`, {bounds} bounds, 2 threads, one histogram", call, 2, [cpp(call, 2, 38, 50)])
     yield hot("`Observe` amid other work, 11 bounds", "histogram amid work", 1, [cpp("histogram/11", 1, 4, 7)])
     yield hot("**`Gauge::Set`**, 1 thread", "gauge", 1, [cpp("gauge", 1, 4.3, 7)])
     yield hot("`Gauge::Set` amid other work", "gauge amid work", 1, [cpp("gauge", 1, 4.2, 7)])
-    yield hot("`Gauge::Set`, 2 threads, one gauge", "gauge", 2, [cpp("gauge", 2, 4)])
+    yield hot("`Gauge::Set`, 2 threads, one gauge", "gauge", 2, [cpp("gauge", 2, 20)])
     yield hot("**stream, `Add`** by handle", "stream", 1, [at_most(8)])
     yield hot("`MetricStream::AddValue`, name at each call", "stream by name", 1, [at_most(25)])
     yield hot("stream, (group, name) at each call; peer: a child looked up", "stream by names", 1, [at_most(25), times(f"static/child/1/{CPP}", 3)])
@@ -75,10 +75,10 @@ def python_rows():
     ):
         peer = f"python/{call}/prometheus_client"
         demands = [share_of(f"python/bare/{bare}", 2.0), times(peer, 8), times(f"{peer} multiprocess", 20)]
-        yield Row(f"Python {what}", f"python/{call}/ours", "ns", demands, quietest=True)
-    yield Row("Python `labels('a').inc()`", "python/labels/ours", "ns", [times("python/labels/prometheus_client", 5)], quietest=True)
+        yield Row(f"Python {what}", f"python/{call}/ours", "ns", demands, judged_by=least)
+    yield Row("Python `labels('a').inc()`", "python/labels/ours", "ns", [times("python/labels/prometheus_client", 5)], judged_by=least)
     for call in ("add_value", "put_metric", "emit"):
-        yield Row(f"Python `{call}`", f"python/{call}/ours", "ns", [at_most({"add_value": 250}.get(call, 600))], quietest=True)
+        yield Row(f"Python `{call}`", f"python/{call}/ours", "ns", [at_most({"add_value": 250}.get(call, 600))], judged_by=least)
 
 
 def agent_rows():
@@ -87,15 +87,15 @@ def agent_rows():
         "render/100000/4/ours",
         "ns",
         [at_most(60), times(f"render/100000/4/{CPP}", 15)],
-        quietest=True,
+        judged_by=least,
     )
     yield Row("the same, allocations of a collection in which all values changed", "allocations/100000/4/ours", "", [at_most(100)])
     yield Row(
         "**agent's processor time for a push** of 100,000 series, per line",
         "push/processor",
         "ns",
-        [at_most(110, 80), share_of("push/curl processor", 1.2)],
-        quietest=True,
+        [at_most(100, 80), share_of("push/curl processor", 1.2)],
+        judged_by=least,
     )
     yield Row("the same push by the clock, from rendering to the last answer", "push/ours", "ms", [share_of("push/curl", 1.2)])
     scrape = Row("**scrape** of 100,000 series", "scrape/ours", "series/s", [times("scrape/gateway", 10)])

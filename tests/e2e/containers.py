@@ -9,6 +9,7 @@ one.
 Not an engine: images are the built programs and Debian's servers on this machine's /usr; limits of memory are not set.
 """
 
+import contextlib
 import itertools
 import json
 import os
@@ -139,7 +140,8 @@ class Host(Process):
 
     def stop(self, seconds=10.0):
         self.popen.stdin.close()
-        self.popen.wait(seconds)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.popen.wait(seconds)
         if self._dns is not None:
             self._dns.stop()
         return super().stop(seconds)
@@ -235,10 +237,8 @@ class Container(Process):
 
     def stop(self, seconds=10.0):
         """As `docker stop`: SIGTERM to the first process, which ends the others."""
-        if self.running():
-            self.terminate()
-            try:
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):  # it may end by itself meanwhile
+            if self.running():
+                self.terminate()
                 self.popen.wait(seconds)
-            except subprocess.TimeoutExpired:
-                pass
         return super().stop(0.1)

@@ -56,9 +56,14 @@ def main(directory, file, name):
             push(address)
         faster = {"refresh_interval: 15s": "refresh_interval: 1s", "interval: 10s": "interval: 1s"}
         prometheus = running.enter_context(ShippedPrometheus(directory, file, faster))
-        wait_until(lambda: len(prometheus.query("staleness")) == 2, "both gateways' series", 60)
-        series = [result["metric"] for result in prometheus.query("staleness")]
-        print(json.dumps({"targets": prometheus.targets("persia_gateways"), "series": series}))
+
+        def found():
+            series = [result["metric"] for result in prometheus.query("staleness")]
+            targets = prometheus.targets("persia_gateways")
+            there = len(series) == 2 and all(target["up"] == "up" for target in targets)
+            return {"targets": targets, "series": series} if there else None
+
+        print(json.dumps(wait_until(found, "both gateways' series", 60)))
 
 
 if __name__ == "__main__":

@@ -5,10 +5,11 @@ from servers import wait_until
 
 def test_two_workers_that_give_one_name_two_types(job, gateway):
     agent = job.agent()
-    older, newer = job.worker(), job.worker(replica=1)
+    older = job.worker()
     older.tell("count my_app size 3")
     older.tell("count my_app batches 1")
     gateway.wait_for("my_app_size", 3)
+    newer = job.worker(replica=1)  # born after the first definition
     newer.tell("set my_app size 0.5")
     newer.tell("count my_app batches 2")
     gateway.wait_for("my_app_size", 0.5)

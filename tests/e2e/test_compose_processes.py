@@ -96,7 +96,7 @@ def wait_for_health(containers):
                 raise ValueError(f"{code}: {output}\n{container.output()[-1000:]}")
             return True
 
-        wait_until(healthy, f"{container.name} to be healthy", 20)
+        wait_until(healthy, f"{container.name} to be healthy", 60)
 
 
 def wait_for_training(containers):
@@ -134,11 +134,11 @@ def test_compose_file_brings_the_jobs_metrics_to_prometheus(host, start):
         return set(replicas) == {"rep_0", "rep_1"} and all(value > 0 for value in replicas.values())
 
     wait_until(arrived, "the servers' metrics in Prometheus", 60)
-    batches = query(host, 'lookup_rpc_time_cost_count{job="embedding_job", role="middleware"} > 0')
-    assert len(batches) == 1
+    middleware = 'lookup_rpc_time_cost_count{job="embedding_job", role="middleware"} > 0'
+    wait_until(lambda: len(query(host, middleware)) == 1, "the middleware's metrics in Prometheus", 60)
     assert not query(host, '{__name__=~".+", exported_job=~".+"}'), "Prometheus scrapes without honor_labels"
     # The page that is published on the host's loopback.
-    assert "index_miss_count" in host.fetch("agent", "19091/metrics")
+    wait_until(lambda: "index_miss_count" in host.fetch("agent", "19091/metrics"), "the agent's page")
     end_job(containers)
 
 

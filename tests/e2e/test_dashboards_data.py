@@ -1,6 +1,7 @@
 """Each expression of each dashboard gives data, on a real Prometheus that scrapes what real jobs pushed to a real PushGateway."""
 
 import contextlib
+import http.client
 import json
 import os
 import re
@@ -70,7 +71,7 @@ def run(tmp_path_factory):
     try:
         with Etcd(directory) as etcd, Gateway(directory) as gateway, Prometheus(directory, gateway.address) as result.prometheus:
             result.start = time.time()
-            workers = elastic.ElasticJob(directory, segments[elastic.JOB], etcd.address, 2, 3, 250, 0.03, environment())
+            workers = elastic.ElasticJob(directory, segments[elastic.JOB], etcd.address, 2, 3, 400, 0.03, environment())
             with agent(elastic.JOB, workers.command(3), workers.environment) as ranks:
                 ranked = wait_until(lambda: workers.training(3), "three workers to train")
                 wait_until(lambda: result.prometheus.query("torchelastic_rendezvous_total"), "their first rendezvous in Prometheus")
@@ -78,14 +79,14 @@ def run(tmp_path_factory):
                 # Checkpoints are a gauge in the training job: the gateway takes the type that comes first.
                 wait_until(lambda: "torchelastic_checkpoint_write_latency_seconds histogram" in gateway.metrics(), "a checkpoint")
                 # As in test_demo_job.py: NaNs and a server that forgets, so that each counter counts.
-                job = [EMBEDDING_JOB, "--duration=8", "--corpus=/usr/share/common-licenses", "--inject-nan=0.01", "--server-capacity=2000"]
+                job = [EMBEDDING_JOB, "--duration=15", "--corpus=/usr/share/common-licenses", "--inject-nan=0.01", "--server-capacity=2000"]
                 with agent(TRAINING_JOB, job, environment(), f"--fifo={fifo}") as training:
                     beside = {**workers.environment, "PERSIA_ROLE": "tool", "REPLICA_INDEX": "0", "PYTHONPATH": str(PYTHON_PACKAGE)}
                     beside |= {"BENCHMARK_AI": "fifo", "BENCHMARK_AI_FIFO_FILEPATH": str(fifo)}
                     (directory / "tool.py").write_text(TOOL)
                     with Process([PYTHON, directory / "tool.py"], directory / "tool.log", env=beside) as tool:
                         while training.running():
-                            with contextlib.suppress(OSError):  # not there yet, or no more
+                            with contextlib.suppress(OSError, http.client.HTTPException):  # not there yet, or no more
                                 fetch(training.url + "/metrics")
                             time.sleep(0.3)
                         assert (tool.wait(), training.wait(), ranks.wait(60)) == (0, 0, 0), tool.output() + training.output() + ranks.output()

@@ -57,36 +57,37 @@ def demo(tmp_path_factory):
             command += [f"--listen={address}", "--push-interval=0.5", "--", EMBEDDING_JOB]
             # NaNs, and a server that forgets, so that the counters which stay 0 in a healthy job are seen to count.
             # Little text, so that there are ends of epochs, and so checkpoints, on a slow machine too.
-            command += ["--duration=10", "--corpus=/usr/share/common-licenses", "--inject-nan=0.01", "--server-capacity=2000"]
+            command += ["--duration=15", "--corpus=/usr/share/common-licenses", "--inject-nan=0.01", "--server-capacity=2000"]
             command += [f"--report={report_file}"]
             with Process(command, directory / "job.log", env=environment()) as job:
-                wait_until(lambda: all_there(through_agent) or not job.running(), "all metrics through the agent", 30)
-                result.from_agent = {name: through_agent.query(sample_name(name, kind)) for name, kind, _ in FAMILIES}
-                result.agent_text = fetch(f"http://{address}/metrics")[1]
+
+                def all_there():
+                    """Asked once: a scrape that takes too long takes the series away until the next one."""
+                    found = {name: through_agent.query(sample_name(name, kind)) for name, kind, _ in FAMILIES}
+                    there = all(found.values()) and through_agent.query("torchelastic_checkpoint_write_latency_seconds_count")
+                    return (found, fetch(f"http://{address}/metrics")[1]) if there else None
+
+                result.from_agent, result.agent_text = wait_until(all_there, "all metrics through the agent", 40)
                 result.code = job.wait(60)
             result.output = job.output()
             result.report = json.loads(report_file.read_text())
             result.gateway_text = gateway.metrics()
             result.groups = gateway.groups()
             pushed = Samples(result.gateway_text)
-            wait_until(lambda: agrees(through_gateway, pushed), "Prometheus to have scraped the last push", 30)
-            result.from_gateway = {name: through_gateway.query(sample_name(name, kind)) for name, kind, _ in FAMILIES}
+            result.from_gateway = wait_until(lambda: agreed(through_gateway, pushed), "Prometheus to have scraped the last push", 30)
             assert not job.group_members()
         yield result
     finally:
         shutil.rmtree(segments, ignore_errors=True)
 
 
-def all_there(prometheus):
-    names = [sample_name(name, kind) for name, kind, _ in FAMILIES]
-    return all(prometheus.query(name) for name in [*names, "torchelastic_checkpoint_write_latency_seconds_count"])
-
-
-def agrees(prometheus, pushed):
-    """Whether Prometheus shows the gateway's counts of today."""
-    seen = {frozenset(item["metric"].items()): float(item["value"][1]) for item in prometheus.query("index_miss_count")}
-    want = {labels | {("__name__", name)}: value for (name, labels), value in pushed.items() if name == "index_miss_count"}
-    return seen == want
+def agreed(prometheus, pushed):
+    """What Prometheus shows, by family, once it is what the gateway shows now; else None."""
+    found = {name: prometheus.query(sample_name(name, kind)) for name, kind, _ in FAMILIES}
+    seen = {frozenset(item["metric"].items()): float(item["value"][1]) for items in found.values() for item in items}
+    names = {sample_name(name, kind) for name, kind, _ in FAMILIES}
+    want = {labels | {("__name__", name)}: value for (name, labels), value in pushed.items() if name in names}
+    return found if seen == want else None
 
 
 def families_of(text):

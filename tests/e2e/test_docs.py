@@ -51,14 +51,14 @@ def test_torchrun_lines_run_as_they_are_written(gateway, tmp_path):
     )
     torchrun.chmod(0o755)
     pip = tmp_path / "bin/pip"
-    pip.write_text(f'#!/bin/sh\ncd {ROOT}\nexec {tmp_path}/venv/bin/python -m pip --quiet "$@" --target {tmp_path}/site --no-deps\n')
+    pip.write_text(f'#!/bin/sh\ncd {ROOT}\nexec flock {ROOT}/build/wheel.lock {tmp_path}/venv/bin/python -m pip --quiet "$@" --target {tmp_path}/site --no-deps\n')
     subprocess.run([PYTHON, "-m", "venv", "--system-site-packages", tmp_path / "venv"], check=True, timeout=60)
     pip.chmod(0o755)
     (tmp_path / "bin/persia-metrics-agent").symlink_to(AGENT)
     env = environment(PATH=f"{tmp_path}/bin:{os.environ['PATH']}", PYTHONPATH=f"{tmp_path}/site", PERSIA_METRICS_DIR=f"/dev/shm/persia-docs-{os.getpid()}")
     script = "set -e\n" + "\n".join(lines).replace("metrics_gateway:9091", gateway.address)
     try:
-        done = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300)
+        done = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=600)
         assert done.returncode == 0, done.stdout + done.stderr
         for rank in range(4):
             gateway.wait_for("my_app_calculate_latency", 3, job="dlrm", instance=f"rep_{rank}")
@@ -75,7 +75,7 @@ def test_table_of_settings_has_the_agents_flags_and_variables():
     rows = re.findall(r"^\| (?:`[^|]*`|) ?\| (?:`(--[\w.-]+)` )?\| ([^|]*?) ?\| .* \|$", (ROOT / "config/README.md").read_text(), re.M)
     documented = {flag for flag, _ in rows} - {""}  # secrets have none
     help_text = "".join(
-        subprocess.run([AGENT, command, "--help"], capture_output=True, text=True, timeout=10, check=True).stdout
+        subprocess.run([AGENT, command, "--help"], capture_output=True, text=True, timeout=60, check=True).stdout
         for command in ("run", "exec")
     )
     offered = set(re.findall(r"^ +(--[a-z][\w.-]+) ", help_text, re.M))
@@ -89,14 +89,14 @@ def test_config_is_accepted(file, tmp_path):
     config = ROOT / file if file else tmp_path / "global_config.yaml"
     if not file:
         config.write_text(block("yaml", "PersiaMetricsConfig:"))
-    result = subprocess.run([AGENT, "check-config", f"--config={config}"], capture_output=True, text=True, timeout=10)
+    result = subprocess.run([AGENT, "check-config", f"--config={config}"], capture_output=True, text=True, timeout=60)
     assert result.returncode == 0, result.stderr
 
 
 def test_scrape_config_of_the_readme_is_accepted_by_prometheus(tmp_path):
     config = tmp_path / "prometheus.yml"
     config.write_text(block("yaml", "scrape_configs:"))
-    result = subprocess.run([find_program("promtool"), "check", "config", config], capture_output=True, text=True, timeout=10)
+    result = subprocess.run([find_program("promtool"), "check", "config", config], capture_output=True, text=True, timeout=60)
     assert result.returncode == 0, result.stderr
     assert "honor_labels: true" in config.read_text()
 

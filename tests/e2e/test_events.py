@@ -15,6 +15,8 @@ def test_events_are_written_once_over_restarts_of_the_agent(job, gateway, tmp_pa
     worker = job.worker(replica=2)
     worker.tell("event my_app started")
     wait_until(lambda: names(file) == ["started"], "the first event")
+    worker.tell("count my_app steps 1")
+    gateway.wait_for("my_app_steps", 1)  # by then the agent has noted how far it is
     agent.kill()
     worker.tell("event my_app saved")
     agent = job.agent(f"--events-file={file}")

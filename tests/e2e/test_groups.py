@@ -120,7 +120,7 @@ def test_of_two_agents_that_claim_one_identity_one_stands_aside_and_both_are_see
         found = {dict(labels).get("agent", ""): value for (name, labels), value in gateway.metrics().items() if name == "my_app_batches"}
         return found if sorted(found.values()) == [11, 22] else None
 
-    found = wait_until(both_seen, "both workers' counters on the gateway", 60)
+    found = wait_until(both_seen, "both workers' counters on the gateway", 150)  # the fourth look at owners is after a minute
     assert "" in found and len(found) == 2, found
     (label,) = set(found) - {""}
     for agent in agents:

@@ -44,7 +44,8 @@ def test_what_clients_emit_arrives_as_its_last_values(job, gateway, fifo):
     assert seen.one("benchmarkai_alexnet_success") == 1
     assert seen.one("benchmarkai_alexnet_duration_ms") == 250
     assert seen.one("benchmarkai_alexnet_loss", role="benchmarkai", instance="rep_0", job=job.name) is not None
-    assert agent.stop() == 0
+    agent.signal(signal.SIGTERM)
+    assert agent.wait() == 0
     assert not fifo.exists()
 
 

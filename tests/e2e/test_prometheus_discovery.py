@@ -36,13 +36,19 @@ def assert_one_path(prometheus):
 
     wait_until(lambda: jobs("my_app_batches") == ["by_agent", "by_gateway"], "the series of both jobs")
     wait_until(lambda: jobs("push_time_seconds") == ["by_gateway"] * 2, "the push times")
-    for result in prometheus.query("my_app_batches"):
+    # A scrape that takes too long takes the series away until the next one.
+    both = wait_until(lambda: len(found := prometheus.query("my_app_batches")) == 2 and found, "both jobs")
+    for result in both:
         labels, (_, value) = result["metric"], result["value"]
         assert (labels["instance"], labels["role"], labels["ip_addr"], value) == ("rep_0", "trainer", "127.0.0.1", "7")
     assert prometheus.query('{__name__=~".+", exported_job!=""} or {__name__=~".+", exported_instance!=""}') == []
-    assert jobs("persia_agent_owner_info") == ["by_gateway"] * 2, "it is on gateways only"
-    assert jobs('process_start_time_seconds{role="agent"}') == ["by_agent"], "it is on agents' pages only"
-    assert jobs("persia_process_up") == ["by_agent", "by_gateway"]
+    wait_until(lambda: jobs("persia_agent_owner_info") == ["by_gateway"] * 2, "the owners, which are on gateways only")
+    wait_until(lambda: jobs('process_start_time_seconds{role="agent"}') == ["by_agent"], "the start, which is on agents' pages only")
+    wait_until(lambda: jobs("persia_process_up") == ["by_agent", "by_gateway"], "the processes of both jobs")
+
+
+def label_values(prometheus, label):
+    return {result["metric"][label] for result in prometheus.query("my_app_batches")}
 
 
 @pytest.mark.parametrize("file", ["file_sd.yml", "static.yml"])
@@ -56,7 +62,7 @@ def test_targets_by_files_and_by_name(file, gateway, two_jobs, tmp_path, started
     assert [target["url"] for target in prometheus.targets("persia_gateways")] == [f"http://{gateway.address}/metrics"]
     assert [target["url"] for target in prometheus.targets("persia_agents")] == sorted(f"http://{address}/metrics" for address in two_jobs.values())
     if file == "file_sd.yml":
-        assert {result["metric"]["cluster"] for result in prometheus.query("my_app_batches")} == {"training"}
+        wait_until(lambda: label_values(prometheus, "cluster") == {"training"}, "the label of the files")
 
 
 def test_tasks_of_a_swarm_by_the_labels_of_their_services(gateway, two_jobs, tmp_path, started):
@@ -94,7 +100,7 @@ def test_tasks_of_a_swarm_by_the_labels_of_their_services(gateway, two_jobs, tmp
             for name, of in (("by_agent", "training_agent"), ("by_gateway", "second_agent"))
         )
         assert docker.asked == {f"/v1.41/{what}" for what in ("services", "tasks", "networks", "nodes")}
-    assert {result["metric"]["stack"] for result in prometheus.query("my_app_batches")} == {"training"}
+        wait_until(lambda: label_values(prometheus, "stack") == {"training"}, "the stack's label")
 
 
 @pytest.mark.parametrize("file, name", [("prometheus.yml", "metrics_gateway"), ("dns_sd.yml", "tasks.metrics_gateway")])

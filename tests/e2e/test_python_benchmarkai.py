@@ -213,7 +213,7 @@ begin = time.monotonic()
 try:
     emit({"a": 1})
 except FifoNotCreatedInTimeError as error:
-    print(0.3 <= time.monotonic() - begin < 5, error)
+    print(0.3 <= time.monotonic() - begin < 30, error)
 """
 
 
@@ -243,10 +243,10 @@ for thread in threads:
     thread.start()
 for thread in threads:
     thread.join()
-print(len(took), max(took) < 4)  # one after another, the last would take 8 s
+print(len(took), max(took) < 12)  # one after another, the last would take 16 s
 """,
         **fifo.env,
-        BENCHMARK_AI_FIFO_MAX_WAIT_TIME="1",
+        BENCHMARK_AI_FIFO_MAX_WAIT_TIME="2",
     )
     assert told == "8 True\n"
 

@@ -67,11 +67,13 @@ for thread in threads:
 """
     )
     worker.succeed()
-    gateway.wait_for("my_app_steps", 160_000)
+    def by_feature():
+        return sum(value for (name, _), value in gateway.metrics().items() if name == "my_app_by_feature")
+
+    wait_until(lambda: by_feature() == 160_000, "what each thread counts last")
     shown = gateway.metrics()
-    assert shown.one("my_app_level") == 160_000
+    assert shown.one("my_app_steps") == shown.one("my_app_level") == 160_000
     assert shown.one("my_app_sizes_bucket", le="2") == shown.one("my_app_sizes_count") == 160_000
-    assert sum(value for (name, _), value in shown.items() if name == "my_app_by_feature") == 160_000
 
 
 def test_forked_children_count_on_from_nothing(job, gateway):

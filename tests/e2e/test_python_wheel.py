@@ -25,7 +25,8 @@ def wheel(tmp_path_factory):
     builder = directory / "builder"
     run(PYTHON, "-m", "venv", "--system-site-packages", builder)  # with Debian's setuptools and wheel
     offline = ["--no-build-isolation", "--no-deps", "--no-index"]
-    run(builder / "bin/pip", "wheel", *offline, "-w", directory / "dist", ROOT / "lib/python", cwd=directory)
+    # Who builds one at the same time has the same folder.
+    run("flock", ROOT / "build/wheel.lock", builder / "bin/pip", "wheel", *offline, "-w", directory / "dist", ROOT / "lib/python", cwd=directory)
     (built,) = (directory / "dist").glob("*.whl")
     return built
 

@@ -68,7 +68,7 @@ def test_sighup_leads_pushes_to_another_gateway_at_once(bare_job, settings, gate
     settings.write(gateway_address=other_gateway.address, **common)
     agent.signal(signal.SIGHUP)
     other_gateway.wait_for("my_app_batches", 3)
-    assert agent.running() and reloads(agent, "success") == 1
+    wait_until(lambda: reloads(agent, "success") == 1, "a scrape that shows the reload")
     assert other_gateway.address in fetch(agent.url + "/api/v1/status")[1]
     counted = {"gateway": other_gateway.address, "result": "success"}
     wait_until(lambda: agent.metrics().one("persia_agent_pushes_total", **counted) == 1, "the push to be counted")
@@ -98,12 +98,13 @@ def test_interval_labels_and_log_take_effect(bare_job, settings, gateway):
     agent.signal(signal.SIGHUP)
     worker.tell("count my_app batches 3")
     gateway.wait_for("my_app_batches", 3, team="search")
+    wait_until(lambda: agent.metrics().one("my_app_batches", team="search") == 3, "the same on the agent's page")
     shown = agent.metrics()
-    assert shown.one("my_app_batches", team="search") == 3
     assert shown.one("persia_agent_series", team="search") and not shown.one("persia_agent_series", team="ads")
     assert shown.one("process_start_time_seconds", team="search")
+    changes = "changed: push_interval_seconds, labels, log_level, log_format"
+    wait_until(lambda: changes in agent.output(), "the line, which comes after the change")
     assert '"event":"config.reloaded"' in agent.output()
-    assert "changed: push_interval_seconds, labels, log_level, log_format" in agent.output()
 
 
 def test_bad_file_is_refused_as_a_whole(bare_job, settings, gateway):
@@ -117,7 +118,7 @@ def test_bad_file_is_refused_as_a_whole(bare_job, settings, gateway):
     agent.signal(signal.SIGHUP)
     wait_until(lambda: reloads(agent, "failure") == 1, "the refusal to be counted")
     place = f"{settings.path}:4:26: push_interval_seconds: "
-    assert place in agent.output() and 'did you mean "gateway_address"' in agent.output()
+    wait_until(lambda: place in agent.output() and 'did you mean "gateway_address"' in agent.output(), "the refusal in the log")
     status, body = fetch(agent.url + "/-/reload", method="POST")
     assert status == 500 and place in body and "gateway_adress" in body
     wait_until(lambda: agent.metrics().one("persia_agent_config_last_reload_successful") == 0, "the refusal on /metrics")
@@ -167,9 +168,10 @@ def test_post_without_enable_lifecycle_is_forbidden(job, gateway):
 
 
 def test_exec_passes_sighup_on_and_reloads_by_post(job, gateway):
-    script = "trap 'echo hung up' HUP; while :; do sleep 0.1; done"
+    script = "trap 'echo hung up' HUP; echo ready; while :; do sleep 0.1; done"
     agent = job.exec("sh", "-c", script, flags=["--web.enable-lifecycle=true"])
     wait_until(agent.metrics, "the agent's pages")
+    wait_until(lambda: "ready" in agent.output(), "the command's trap")
     agent.signal(signal.SIGHUP)
     wait_until(lambda: "hung up" in agent.output(), "the command to get its signal")
     assert reloads(agent, "success") == 0

@@ -4,6 +4,7 @@ import json
 import signal
 
 import pytest
+from remote_write_databases import now_ms
 from remote_write_receiver import RESET, SILENCE, status
 from servers import wait_until
 from test_metrics_table import shown, table
@@ -144,14 +145,14 @@ def test_an_outage_and_kills_lose_nothing(receivers, job, tmp_path):
     kills = 3
     for i in range(kills):
         before = len(timestamps(well))
-        agent = job.agent(config, f"--state-dir={state}", "--push-interval=0.1")
+        agent = job.agent(config, f"--state-dir={state}", "--push-interval=0.3")
         worker.tell("busy my_app steps") if i == 0 else worker.tell("count my_app rounds 1")
         wait_until(lambda before=before: len(timestamps(well)) > before + 8, "collections")
         agent.kill()
     assert away.samples == {}
     away.faults.extend([status(500), SILENCE, status(503), RESET])  # it has its troubles when it comes back
     away.start()
-    agent = job.agent(settings(tmp_path, targets[0], {**targets[1], "timeout_seconds": 1}), f"--state-dir={state}")
+    agent = job.agent(settings(tmp_path, targets[0], {**targets[1], "timeout_seconds": 3}), f"--state-dir={state}")
     wait_until(lambda: timestamps(away)[-1:] == timestamps(well)[-1:] != [], "the target to catch up", 60)
     agent.signal(signal.SIGTERM)
     assert agent.wait() == 0
@@ -176,15 +177,15 @@ def test_a_reload_adds_changes_and_removes_targets(receivers, job, tmp_path):
     settings(tmp_path, {"url": second.url, "name": "db"}, {"url": first.url, "name": "other", "send_interval_seconds": 60})
     agent.signal(signal.SIGHUP)
     wait_until(lambda: second.samples, "the second target")
-    wait_until(lambda: sent(agent, target="other") > 0, "the first one under its new name")
+    wait_until(lambda: (sent(agent, target="other") or 0) > 0, "the first one under its new name")
     settings(tmp_path)
     agent.signal(signal.SIGHUP)
     wait_until(lambda: agent.output().count("the settings do not name") >= 2, "word of what is left")
-    requests = len(second.visits)
+    left = now_ms()
     worker = job.worker()
     worker.tell("count my_app batches 1")
     wait_until(lambda: agent.metrics().one("my_app_batches") == 1, "a collection")
-    assert len(second.visits) == requests
+    assert max(timestamps(second)) <= left  # what was on its way may come later
     settings(tmp_path, {"url": "db:1", "name": "db"})
     agent.signal(signal.SIGHUP)
     wait_until(lambda: 'url: "db:1" is not a URL' in agent.output(), "the refusal")

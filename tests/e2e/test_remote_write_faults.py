@@ -16,14 +16,14 @@ FAULTS = [status(500), status(503), status(429), status(599), HALF_CLOSE, CUT_ST
 def end(agent):
     """What waits is sent before."""
     agent.signal(signal.SIGTERM)
-    assert agent.wait() == 0, agent.output()[-4000:]
+    assert agent.wait(90) == 0, agent.output()[-4000:]
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 def test_what_meets_a_fault_is_sent_again(receivers, job, tmp_path, fault):
     well, receiver = receivers().start(), receivers().start()
     receiver.faults.extend([fault, fault])
-    targets = [{"url": well.url, "name": "well"}, {"url": receiver.url, "name": "db", "timeout_seconds": 1 if fault == SILENCE else 30}]
+    targets = [{"url": well.url, "name": "well"}, {"url": receiver.url, "name": "db", "timeout_seconds": 3 if fault == SILENCE else 30}]
     agent = job.agent(settings(tmp_path, *targets))
     worker = job.worker()
     worker.tell("count my_app batches 5")

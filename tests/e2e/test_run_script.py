@@ -54,7 +54,7 @@ def demo(tmp_path, started):
 
 
 def test_help_names_every_command(tmp_path):
-    result = subprocess.run([RUN, "help"], cwd=tmp_path, capture_output=True, text=True, timeout=10)
+    result = subprocess.run([RUN, "help"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert result.returncode == 0
     for command in ("demo", "test", "build", "deps", "help"):
         assert f"\n  {command}" in result.stdout
@@ -69,7 +69,7 @@ def test_misspelt_word_is_refused_and_named(arguments, tmp_path):
 
 def test_demo_compares_every_metric_and_leaves_nothing(demo):
     process = demo(3)
-    assert process.wait(60) == 0, process.output()
+    assert process.wait(120) == 0, process.output()
     for entry in catalog.entries():
         assert f"\n{entry.name} " in process.output()
     assert "to the last one" in process.output()
@@ -90,7 +90,7 @@ def test_ctrl_c_ends_the_demo_in_order(demo):
     process = demo(60)
     process.wait_for_training()
     os.killpg(process.pid, signal.SIGINT)
-    assert process.wait(30) == 0, process.output()
+    assert process.wait(120) == 0, process.output()
     assert "to the last one" in process.output()
     assert process.left() == []
     assert process.directories() == []

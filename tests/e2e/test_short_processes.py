@@ -12,21 +12,22 @@ COUNT = 2000
 
 
 def test_two_thousand_short_processes_leave_their_counts_and_nothing_else(job, gateway):
-    job.agent("--push-interval=0.1")
+    agent = job.agent("--push-interval=0.1")
+    wait_until(agent.metrics, "the agent, before hundreds of them wait for it")
     env = environment(PERSIA_METRICS_DIR=str(job.segments), PERSIA_JOB_NAME=job.name, PERSIA_ROLE="short", REPLICA_INDEX="0")
     for _ in range(COUNT):
         pid = os.posix_spawn(SHORT_WORKER, [SHORT_WORKER, "--short"], env, setsigdef=[signal.SIGPIPE])
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    gateway.wait_for("chaos_short_processes_total", COUNT)
+    gateway.wait_for("persia_events_total", COUNT, event="short")  # which each does last
     wait_until(lambda: not list(job.segments.glob("*.seg")), "the files of dead processes to go")
 
     seen = gateway.metrics()
+    assert seen.one("chaos_short_processes_total") == COUNT
     assert seen.one("chaos_short_tenths_total") == float(COUNT * Fraction(0.1))
     assert seen.one("chaos_short_step_time_cost_sum") == COUNT * 0.25
     assert seen.one("chaos_short_step_time_cost_count") == COUNT
     assert seen.one("chaos_short_step_time_cost_bucket", le="0.25") == COUNT
     assert seen.one("chaos_short_step_time_cost_bucket", le="0.1") == 0
     assert [seen.one("chaos_short_parts_total", part=part) for part in "abc"] == [2 * COUNT] * 3
-    assert seen.one("persia_events_total", event="short") == COUNT
     # The state names those of the last tick, by 32 letters each, and has the places of as many as were there at once.
     assert (job.segments / "agent.state").stat().st_size < COUNT * 32 / 4

@@ -3,7 +3,7 @@
 import base64
 import http.client
 import subprocess
-import time
+from pathlib import Path
 
 import pytest
 from conftest import AGENT
@@ -82,13 +82,18 @@ def test_every_page_asks_who_it_is(job, path):
 
 def test_a_scrape_does_not_cost_a_bcrypt(job, path):
     locked = Locked(job, path, alice=bcrypt("secret", "$2y$12$" + "abcdefghijklmnopqrstuu"))
-    begin = time.monotonic()
+
+    def spent():
+        """Of the processor, by the agent, in ticks."""
+        return sum(map(int, Path(f"/proc/{locked.agent.pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
+
+    before = spent()
     assert locked.status("/-/healthy", "alice", "secret") == 200
-    first = time.monotonic() - begin
-    begin = time.monotonic()
+    first = spent() - before
+    before = spent()
     for _ in range(10):
         assert locked.status("/-/healthy", "alice", "secret") == 200
-    assert time.monotonic() - begin < 5 * first
+    assert spent() - before < 5 * first
 
 
 def test_a_new_file_counts_at_once_and_a_broken_one_changes_nothing(job, path):

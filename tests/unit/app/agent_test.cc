@@ -102,7 +102,7 @@ class AgentTest : public ::testing::Test {
     gateway_.Await(static_cast<size_t>(ticks_) + 1);
   }
   HttpResponse Get(const std::string& path) {
-    HttpClient client({});
+    HttpClient client({.connect_timeout = std::chrono::seconds(100), .total_timeout = std::chrono::seconds(100)});
     return client.Send({.method = "GET", .url = "http://" + agent_->listening_at() + path, .headers = {}, .body = {}}).value();
   }
 

@@ -108,7 +108,7 @@ class PushLanesTest : public ::testing::Test {
   OwnMetrics own_{{.identity = {"job", {}}, .version = "1"}};
   HeldGateway a_{"a:9091"};
   HeldGateway b_{"b:9091"};
-  PushLanes lanes_{own_, {.interval = 10s, .limit = 1h, .limit_if_away = 1ms}};
+  PushLanes lanes_{own_, {.interval = 10s, .limit = 1h, .limit_if_away = 1h}};
 };
 
 TEST_F(PushLanesTest, OneThatDoesNotAnswerHoldsUpNoOther) {

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <ctime>
 #include <string>
 #include <thread>
 #include <vector>
@@ -22,10 +23,17 @@ constexpr char kSalted[] = "$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP
 const std::string kCheap = std::string("$2y") + kSalted;
 const std::string kDear = "$2y$12$abcdefghijklmnopqrstuuT1Iwu6o8Wx7BoOyIMHfgVJq6JO/IJhW";
 
+// Of the processor, by this thread: others may hold it up at any time.
+std::chrono::duration<double> Spent() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+}
+
 std::chrono::duration<double> TimeOf(PasswordCheck& check, const std::string& user, const std::string& password) {
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = Spent();
   check.Check(user, password);
-  return std::chrono::steady_clock::now() - begin;
+  return Spent() - begin;
 }
 
 TEST(PasswordCheck, LetsInWhoHasThePassword) {
@@ -58,9 +66,9 @@ TEST(PasswordCheck, APasswordThatWasRightIsCheapFromThenOn) {
 
 TEST(PasswordCheck, LookingAtADearHashIsCheap) {
   PasswordCheck check({{"alice", kDear}});
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = Spent();
   EXPECT_THAT(PasswordCheck::WhyUnusable(kDear), IsEmpty());
-  const auto took = std::chrono::steady_clock::now() - begin;
+  const auto took = Spent() - begin;
   EXPECT_LT(took * 4, TimeOf(check, "alice", "wrong"));
 }
 
@@ -74,14 +82,14 @@ TEST(PasswordCheck, AFloodIsTurnedAwayAndHoldsUpNobodyWhoCameBefore) {
   const auto first = TimeOf(check, "alice", "secret");
   std::atomic<int> busy = 0;
   std::vector<std::jthread> flood;
-  for (int i = 0; i < 16; ++i) {
+  for (int i = 0; i < 40; ++i) {
     flood.emplace_back([&] { busy += check.Check("carol", "wrong") == Verdict::kBusy ? 1 : 0; });
   }
   while (busy == 0) std::this_thread::yield();
-  EXPECT_LT(TimeOf(check, "alice", "secret"), first);
+  EXPECT_LT(TimeOf(check, "alice", "secret") * 4, first);  // who has to wait computes as well
   EXPECT_EQ(check.Check("alice", "secret"), Verdict::kRight);
   flood.clear();
-  EXPECT_GE(busy, 16 - 10);  // two at work, eight waiting
+  EXPECT_GE(busy, 6);  // two at work, eight waiting, and some that come when one has left
 }
 
 TEST(PasswordCheck, HashesThatCannotBeUsedAreToldApartAndNotRepeated) {

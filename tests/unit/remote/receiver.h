@@ -68,7 +68,7 @@ class Receiver {
   template <class Condition>
   [[nodiscard]] bool WaitFor(Condition condition) {
     std::unique_lock lock(wait_mutex_);
-    return came_.wait_for(lock, std::chrono::seconds(20), condition);
+    return came_.wait_for(lock, std::chrono::seconds(100), condition);
   }
 
  private:

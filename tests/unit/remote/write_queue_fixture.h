@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -37,7 +38,10 @@ class WriteQueueFixture : public ::testing::Test {
     options_.directory = temporary_.path();
     options_.name = "queue";
     options_.now_ms = [this] { return now_ms_; };
-    options_.log.warn = [this](std::string_view, const std::string& message) { said_.push_back(message); };
+    options_.log.warn = [this](std::string_view, const std::string& message) {
+      said_.push_back(message);
+      ++lines_said_;
+    };
     options_.after_step = std::move(after_step);
     auto queue = WriteQueue::Open(options_);
     ASSERT_TRUE(queue.ok()) << queue.error();
@@ -84,6 +88,7 @@ class WriteQueueFixture : public ::testing::Test {
   int64_t now_ms_ = 1'700'000'000'000;
   WriteQueue::Options options_;
   std::vector<std::string> said_;
+  std::atomic<size_t> lines_said_ = 0;  // to be waited for
   std::unique_ptr<WriteQueue> queue_;
 };
 

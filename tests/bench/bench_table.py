@@ -8,10 +8,6 @@ median = statistics.median
 least = min
 
 
-def lower_quartile(values):
-    return statistics.quantiles(values, n=4, method="inclusive")[0]
-
-
 @dataclasses.dataclass
 class Demand:
     """One limit on a row.

@@ -14,11 +14,12 @@ from pathlib import Path
 from jobs import clean_environment, free_port
 from servers import Gateway, Process, find_built
 
-PAIRS = 15
+LEAST_PAIRS = 15
+# More are measured until half of the mean's 95 % interval is no wider than this, whatever the mean is.
+HALF_WIDTH = 1.5
+MOST_PAIRS = 60
 # Some seven seconds for one job alone: starting the agent is no large part of it.
 EPOCHS = 3
-# The 97.5 % quantile of Student's t for 14 degrees of freedom: of the 95 % interval of a mean of 15.
-STUDENT_T = 2.145
 
 
 def measure_pair(build, gateway, directory, first):
@@ -42,12 +43,22 @@ def measure_pair(build, gateway, directory, first):
     return seconds
 
 
+def half_width(values):
+    """Of the 95 % interval of the mean, by Student's t, whose quantile comes from the normal one's (Cornish-Fisher)."""
+    z = statistics.NormalDist().inv_cdf(0.975)
+    freedom = len(values) - 1
+    t = z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
+    return t * statistics.stdev(values) / math.sqrt(len(values))
+
+
 def measure(build):
     """Percent of processor time that come on top, a number a pair, and the upper end of the mean's 95 % interval."""
+    pairs, overhead = [], []
     with tempfile.TemporaryDirectory() as directory, Gateway(directory) as gateway:
         measure_pair(build, gateway, Path(directory), "without")  # files come from the disk once
-        pairs = [measure_pair(build, gateway, Path(directory), ("with", "without")[pair % 2]) for pair in range(PAIRS)]
-    overhead = [(pair["with"] - pair["without"]) / pair["without"] * 100 for pair in pairs]
-    upper = statistics.mean(overhead) + STUDENT_T * statistics.stdev(overhead) / math.sqrt(len(overhead))
+        while len(pairs) < LEAST_PAIRS or (half_width(overhead) > HALF_WIDTH and len(pairs) < MOST_PAIRS):
+            pairs.append(measure_pair(build, gateway, Path(directory), ("with", "without")[len(pairs) % 2]))
+            overhead.append((pairs[-1]["with"] - pairs[-1]["without"]) / pairs[-1]["without"] * 100)
+    upper = statistics.mean(overhead) + half_width(overhead)
     seconds = {f"demo/{how}": [pair[how] for pair in pairs] for how in ("with", "without")}
     return {"demo/overhead": overhead, "demo/upper": [upper], **seconds}

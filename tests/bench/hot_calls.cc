@@ -1,5 +1,7 @@
 // The hot calls, as a training loop makes them. Built twice: with the static library and with the shared one. Names are
 // `what/who`.
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -37,9 +39,24 @@ void HistogramObserveAmidWork(State& state) {
   Each<Between::kOtherWork>(state, kSeconds, [](double value) { histogram.Observe(value); });
 }
 
+// Threads that have nothing to do with each other.
+void CounterIncrementApart(State& state) {
+  static std::array<Counter, 2> counters = {Counter("my_app", "evens", {.help = "Even batches trained."}),
+                                            Counter("my_app", "odds", {.help = "Odd batches trained."})};
+  Counter& counter = counters[static_cast<size_t>(state.thread_index())];
+  Each(state, kWholes, [&](uint64_t) { counter.Increment(); });
+}
+
 void CounterIncrementBy(State& state) {
   static Counter counter("my_app", "rows", {.help = "Rows read."});
   Each(state, kWholes, [](uint64_t by) { counter.Increment(by); });
+}
+
+void CounterIncrementByApart(State& state) {
+  static std::array<Counter, 2> counters = {Counter("my_app", "even_rows", {.help = "Rows of even batches."}),
+                                            Counter("my_app", "odd_rows", {.help = "Rows of odd batches."})};
+  Counter& counter = counters[static_cast<size_t>(state.thread_index())];
+  Each(state, kWholes, [&](uint64_t by) { counter.Increment(by); });
 }
 
 void CounterIncrementByDouble(State& state) {
@@ -87,10 +104,12 @@ void EventRecord(State& state) {
 }
 
 BENCHMARK(CounterIncrement)->Name("counter/ours")->Threads(1)->Threads(2);
+BENCHMARK(CounterIncrementApart)->Name("counter/apart")->Threads(2);
 BENCHMARK(CounterIncrementAmidWork)->Name("counter amid work/ours")->Threads(1);
 BENCHMARK(GaugeSetAmidWork)->Name("gauge amid work/ours")->Threads(1);
 BENCHMARK(HistogramObserveAmidWork)->Name("histogram amid work/ours")->Threads(1);
 BENCHMARK(CounterIncrementBy)->Name("counter by whole/ours")->Threads(1)->Threads(2);
+BENCHMARK(CounterIncrementByApart)->Name("counter by whole/apart")->Threads(2);
 BENCHMARK(CounterIncrementByDouble)->Name("counter by double/ours")->Threads(1)->Threads(2);
 BENCHMARK(GaugeSet)->Name("gauge/ours")->Threads(1)->Threads(2);
 BENCHMARK(HistogramObserve)->Name("histogram/ours")->Arg(11)->Arg(20)->Threads(1)->Threads(2);

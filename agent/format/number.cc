@@ -158,7 +158,7 @@ char* PrintFraction(char* to, double number) {
   // The shorter form; of two that are as long, the fixed one.
   const int whole = digits.whole();
   const int more_if_fixed = whole > 0 ? 1 : 2 - whole;
-  const int more_if_scientific = (digits.count() > 1 ? 1 : 0) + (whole <= -99 ? 5 : 4);
+  const int more_if_scientific = (digits.count() > 1 ? 1 : 0) + 4;  // with a longer exponent the fixed one is longer still
   return more_if_fixed <= more_if_scientific ? PrintFixed(to, digits) : PrintScientific(to, digits);
 }
 

@@ -26,7 +26,7 @@ char* PrintFraction(char* to, double number);
 // Prints at `to`, gives the end.
 // REQUIRES: kNumberRoom.
 inline char* PrintNumber(char* to, double number) {
-  // Counts are whole: an integer prints four times faster. The comparison keeps -0 out, whose sign would be lost.
+  // Counts are whole: an integer prints in less than half the time. The comparison keeps -0 out, whose sign would be lost.
   if (std::fabs(number) <= 0x1p53) {
     const auto whole = static_cast<int64_t>(number);
     if (std::bit_cast<uint64_t>(static_cast<double>(whole)) == std::bit_cast<uint64_t>(number)) {

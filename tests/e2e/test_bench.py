@@ -1,5 +1,6 @@
 """What `./run bench` judges by: that a missed demand is seen, and that --check says so."""
 
+import statistics
 import subprocess
 import sys
 
@@ -9,6 +10,8 @@ from conftest import ROOT
 sys.path.insert(0, str(ROOT / "tests/bench"))
 
 import bench_table  # noqa: E402
+import demo_overhead  # noqa: E402
+import hot_calls  # noqa: E402
 from bench_table import Demand, Row, least, median  # noqa: E402
 
 RESULTS = {"ours": [3.0, 1.0, 2.0], "peer": [30.0, 10.0, 40.0]}
@@ -43,6 +46,19 @@ def test_a_demand_is_held_to_its_limit(demand, judged_by, more_is_better, holds)
 def test_one_of_several_demands_that_is_missed_is_missed():
     row = Row("what", "ours", "ns", [Demand("at most", 9), Demand("times", 16, "peer")])
     assert [verdict.holds for verdict in bench_table.judge(row, RESULTS)] == [True, False]
+
+
+@pytest.mark.parametrize("count, quantile", [(15, 2.1448), (16, 2.1314), (31, 2.0423), (60, 2.0010)])
+def test_the_interval_of_a_mean_is_students(count, quantile):
+    values = [float(i) for i in range(count)]
+    expected = quantile * statistics.stdev(values) / count**0.5
+    assert demo_overhead.half_width(values) == pytest.approx(expected, rel=1e-3)
+
+
+def test_rounds_of_two_threads_are_those_in_which_neither_was_held_up():
+    rounds = [{"counter/apart/2": [0.44, apart]} for apart in (0.9, 0.45, 0.44, 0.7, 0.46, 0.45, 0.47, 0.45)]
+    kept = hot_calls.two_threads("not run, since there are enough", rounds, 0.44)
+    assert sorted(found["counter/apart/2"][1] for found in kept) == [0.44, 0.45, 0.45, 0.45, 0.46, 0.47]
 
 
 CHECK = """

@@ -196,7 +196,7 @@ class Agent {
   IdentityLabels scrape_labels_;
   std::shared_ptr<const AgentOptions> scraping_with_;
   std::optional<IdentityLabels> agent_label_;  // once another agent has the plain labels
-  TextRenderer renderer_{TextRenderer::Mode::kScrape};
+  TextRenderer renderer_;
   std::shared_ptr<const Snapshot> rendered_;
   std::shared_ptr<const std::string> exposition_;
   SpareText spare_exposition_;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "app/agent.h"
+#include "format/group_format.h"
 #include "pages/assets.h"
 #include "pages/range_api.h"
 
@@ -80,6 +81,7 @@ AgentStatus Agent::CurrentStatus() {
     status.gateways.push_back(
         {.address = std::move(lane.name),
          .groups = lane.groups,
+         .format = std::string(lane.state.pushes > 0 ? ToString(lane.format) : ""),
          .pushes = lane.state.pushes,
          .pushes_failed = lane.state.failed,
          .last_success = lane.state.last_success,
@@ -103,7 +105,7 @@ std::vector<Route> Agent::Routes() {
       return ServerResponse{.status = 503, .body = "Ending.\n"};
     }
     own_.ScrapeDone();
-    return ServerResponse{.content_type = std::string(TextRenderer::kContentType), .shared_body = text};
+    return ServerResponse{.content_type = std::string(kTextContentType), .shared_body = text};
   };
   const auto healthy = [this](const ServerRequest&) {
     return collector_.AliveWithin(std::max(kStuckAfter, 3 * CurrentOptions()->push_interval))

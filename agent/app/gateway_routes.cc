@@ -13,7 +13,7 @@ namespace {
 // Whether a push with these goes otherwise than with those, wherever it goes.
 bool SameManner(const AgentOptions& a, const AgentOptions& b) {
   return a.gateway_access == b.gateway_access && a.connect_timeout == b.connect_timeout && a.push_timeout == b.push_timeout &&
-         a.max_push_bytes == b.max_push_bytes;
+         a.push_format == b.push_format && a.max_push_bytes == b.max_push_bytes;
 }
 
 std::vector<GatewayEntry> EntriesOf(const AgentOptions& options) {

@@ -30,6 +30,7 @@ std::shared_ptr<PushGateway> MakeGateway(const AgentOptions& options, const Gate
   }
   push.http.user_agent = std::string("persia-metrics-agent/") + kVersion;
   push.time_budget = options.push_timeout;
+  push.format = options.push_format;
   push.max_push_bytes = options.max_push_bytes;
   push.log = SinkToLog();
   push.ledger = &ledger;

@@ -41,7 +41,7 @@ int OnceCommand(const Config& config) {
   }
   IdentityLabels labels(options.labels);
   SnapshotCombiner combiner([](const std::string& message) { LogWarning("metrics.left_out", message); });
-  TextRenderer renderer(TextRenderer::Mode::kScrape);
+  TextRenderer renderer;
   std::string text;
   renderer.Render(*combiner.Combine({workers.ok() ? labels.AddTo(workers.value()) : nullptr}), text);
   std::fwrite(text.data(), 1, text.size(), stdout);

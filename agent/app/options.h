@@ -13,6 +13,7 @@
 #include "model/snapshot.h"
 #include "net/gateway_access.h"
 #include "remote/relabel.h"
+#include "sink/push_format.h"
 
 namespace persia::agent {
 
@@ -62,7 +63,9 @@ struct AgentOptions {
   std::chrono::milliseconds connect_timeout{3'000};
   // Until a push has been answered, and the longest that the last push may hold up the end.
   std::chrono::milliseconds push_timeout{10'000};
-  // Of a group's text; whole families are left out of a larger one.
+  // In which format groups are pushed.
+  PushFormat::Choice push_format = PushFormat::Choice::kAuto;
+  // Of a group as it is pushed; whole families are left out of a larger one.
   uint64_t max_push_bytes = 64 << 20;
   // Credentials and TLS towards the gateway.
   GatewayAccessOptions gateway_access;

@@ -179,7 +179,7 @@ std::vector<PushLanes::Lane> PushLanes::lanes() {
   const std::lock_guard lock(mutex_);
   std::vector<Lane> lanes;
   for (const auto& way : ways_) {
-    lanes.push_back({way->transport.name, way->last.groups, way->pusher->state()});
+    lanes.push_back({way->transport.name, way->last.groups, way->last.format, way->pusher->state()});
   }
   return lanes;
 }

@@ -22,6 +22,7 @@
 
 #include "app/log.h"
 #include "app/pusher.h"
+#include "format/group_format.h"
 #include "sink/push_gateway.h"
 #include "source/own_metrics.h"
 
@@ -48,7 +49,8 @@ class PushLanes {
   // How pushing to one gateway goes, for people.
   struct Lane {
     std::string name;
-    size_t groups = 0;  // of the last push; a gateway that has none is not asked for anything
+    size_t groups = 0;                        // of the last push; a gateway that has none is not asked for anything
+    GroupFormat format = GroupFormat::kText;  // of the next push
     Pusher::State state;
   };
 

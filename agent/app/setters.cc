@@ -148,6 +148,12 @@ Status SetEventsFile(std::string_view text, AgentOptions& options) {
 Status SetFifo(std::string_view text, AgentOptions& options) { return SetPath(text, options.fifo); }
 Status SetStateDir(std::string_view text, AgentOptions& options) { return SetPath(text, options.state_dir); }
 
+Status SetPushFormat(std::string_view text, AgentOptions& options) {
+  using Choice = PushFormat::Choice;
+  static constexpr Word<Choice> kWords[] = {{"auto", Choice::kAuto}, {"text", Choice::kText}, {"protobuf", Choice::kProtobuf}};
+  return SetWord(text, kWords, options.push_format);
+}
+
 Status SetMaxPushBytes(std::string_view text, AgentOptions& options) {
   return SetCount(text, 65536, 1ULL << 32, "bytes", options.max_push_bytes);
 }

@@ -20,6 +20,7 @@ Status SetMetricsDir(std::string_view text, AgentOptions& options);
 Status SetEventsFile(std::string_view text, AgentOptions& options);
 Status SetFifo(std::string_view text, AgentOptions& options);
 Status SetStateDir(std::string_view text, AgentOptions& options);
+Status SetPushFormat(std::string_view text, AgentOptions& options);
 Status SetMaxPushBytes(std::string_view text, AgentOptions& options);
 Status SetMaxSegmentBytes(std::string_view text, AgentOptions& options);
 Status SetGaugeTtl(std::string_view text, AgentOptions& options);

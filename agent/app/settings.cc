@@ -25,6 +25,13 @@ std::string LabelsText(const Labels& labels) {
   return text.empty() ? text : text + "}";
 }
 
+std::string PushFormatText(const AgentOptions& options) {
+  if (options.push_format == PushFormat::Choice::kAuto) {
+    return "auto";
+  }
+  return options.push_format == PushFormat::Choice::kText ? "text" : "protobuf";
+}
+
 std::string TargetsText(const std::vector<RemoteWriteTarget>& targets) {
   std::string text;
   for (const RemoteWriteTarget& target : targets) {
@@ -56,8 +63,11 @@ constexpr Setting kSettings[] = {
      "Gateway", ValueKind::kNumber, SetPushTimeout,
      [](const AgentOptions& o) -> std::string { return SecondsText(o.push_timeout); },
      [](const AgentOptions& from, AgentOptions& to) { to.push_timeout = from.push_timeout; }},
-    {"max_push_bytes", "", "--max-push-bytes", "", "", "BYTES", "Of a group with a larger text, whole families are left out",
-     "67108864", "Gateway", ValueKind::kNumber, SetMaxPushBytes,
+    {"push_format", "", "--push-format", "", "", "auto|text|protobuf",
+     "How groups are written; auto: as the gateway reads them", "auto", "Gateway", ValueKind::kText, SetPushFormat,
+     PushFormatText, [](const AgentOptions& from, AgentOptions& to) { to.push_format = from.push_format; }},
+    {"max_push_bytes", "", "--max-push-bytes", "", "", "BYTES", "Of a larger group, whole families are left out", "67108864",
+     "Gateway", ValueKind::kNumber, SetMaxPushBytes,
      [](const AgentOptions& o) -> std::string { return std::to_string(o.max_push_bytes); },
      [](const AgentOptions& from, AgentOptions& to) { to.max_push_bytes = from.max_push_bytes; }},
     {"gateway_ca_file", "", "--gateway-ca-file", "PERSIA_METRICS_GATEWAY_CA_FILE", "", "FILE",

@@ -5,7 +5,9 @@
 // alone. Thread safety: both are immutable once shared.
 #pragma once
 
+#include <bit>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -88,7 +90,12 @@ struct Snapshot {
   std::chrono::system_clock::time_point collected_at;
 };
 
+// The NaN that is a value, whatever the bits of the one that a program wrote: others mean something to Prometheus.
+inline constexpr uint64_t kNormalNan = 0x7ff8'0000'0000'0001;
+[[nodiscard]] inline uint64_t BitsOf(double value) { return std::isnan(value) ? kNormalNan : std::bit_cast<uint64_t>(value); }
+
 // Marks a value that is not shown.
 inline constexpr uint64_t kAbsent = 0x7ff4'6162'7365'6e74;
+[[nodiscard]] inline bool IsAbsent(double value) { return std::bit_cast<uint64_t>(value) == kAbsent; }
 
 }  // namespace persia::agent

@@ -75,6 +75,9 @@ class HttpClient::Transfer {
     curl_off_t retry_after = 0;
     curl_easy_getinfo(easy_, CURLINFO_RETRY_AFTER, &retry_after);
     if (retry_after > 0) response_.retry_after = std::chrono::seconds(retry_after);
+    long connections = 0;
+    curl_easy_getinfo(easy_, CURLINFO_NUM_CONNECTS, &connections);
+    response_.new_connection = connections > 0;
     return std::move(response_);
   }
 

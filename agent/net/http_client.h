@@ -41,6 +41,8 @@ struct HttpResponse {
   std::string body;  // at most Options::max_response_bytes of it, the rest is read and dropped
   // How long the peer asks to be left alone, whether it gave seconds or a date.
   std::optional<std::chrono::seconds> retry_after{};
+  // Whether a connection was opened for it.
+  bool new_connection = false;
 };
 
 class HttpClient {

@@ -150,6 +150,7 @@ GatewayStatus AllGateways(const AgentStatus& status) {
     if (status.gateways.size() > 1 && one.groups == 0) {
       continue;  // nothing is to arrive there
     }
+    all.format = all.format.empty() || all.format == one.format ? one.format : "mixed";
     none_arrived = none_arrived || !one.last_success;
     if (!all.last_success || (one.last_success && one.since_success > all.since_success)) {
       all.last_success = one.last_success;
@@ -168,6 +169,7 @@ GatewayStatus AllGateways(const AgentStatus& status) {
 Json GatewayJson(const GatewayStatus& gateway) {
   return {{"address", gateway.address},
           {"groups", gateway.groups},
+          {"format", gateway.format},
           {"pushes", gateway.pushes},
           {"failed", gateway.pushes_failed},
           {"last_success_ms", gateway.last_success ? Json(UnixMs(*gateway.last_success)) : Json()},

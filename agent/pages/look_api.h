@@ -24,7 +24,8 @@ using WorkerPlace = std::tuple<std::string, std::string, std::string>;
 // How pushing to one gateway goes.
 struct GatewayStatus {
   std::string address;
-  size_t groups = 0;  // of the last push
+  size_t groups = 0;     // of the last push
+  std::string format{};  // of the next, "text" or "protobuf"; of several "mixed" if they differ; "" before the first
   uint64_t pushes = 0;
   uint64_t pushes_failed = 0;
   std::optional<std::chrono::system_clock::time_point> last_success{};

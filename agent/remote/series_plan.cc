@@ -19,9 +19,6 @@ void Put(Labels& labels, std::string name, std::string value) {
   labels.emplace(place, std::move(name), std::move(value));
 }
 
-uint64_t BitsOf(double value) { return std::isnan(value) ? kNormalNan : std::bit_cast<uint64_t>(value); }
-bool IsAbsent(double value) { return std::bit_cast<uint64_t>(value) == kAbsent; }
-
 }  // namespace
 
 SeriesPlan::SeriesPlan(const Layout& layout, const RelabelRules& rules) : layout_(layout) {

@@ -1,7 +1,7 @@
 // What a layout comes to as series of remote write, and how a snapshot's values are laid out on them.
 //
 // A histogram becomes `_bucket` with `le`, `_sum` and `_count`, a summary its quantiles, `_sum` and `_count`, under the names
-// and labels that a scrape of the pushed text would give. Relabelling happens here: once per layout, and not per tick.
+// and labels that a scrape of what is pushed would give. Relabelling happens here: once per layout, and not per tick.
 //
 // Thread safety: immutable once made.
 //

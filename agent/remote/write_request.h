@@ -24,8 +24,6 @@ namespace persia::agent {
 
 // Ends a series: Prometheus shows it no longer. Not the bits of any NaN that is a value.
 inline constexpr uint64_t kStaleMarker = 0x7ff0'0000'0000'0002;
-// The NaN that is a value.
-inline constexpr uint64_t kNormalNan = 0x7ff8'0000'0000'0001;
 
 void AppendLabel(std::string& encoded, std::string_view name, std::string_view value);
 // What AppendLabel made, taken apart again. False: it made no such bytes.

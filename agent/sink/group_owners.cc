@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <cstdio>
+#include <memory>
 #include <utility>
 
 #include "format/grouping_key.h"
@@ -42,10 +43,19 @@ bool NextLabel(std::string_view& rest, std::string& name, std::string& value) {
 
 }  // namespace
 
-std::string OwnerText(const std::string& agent_id, const std::string& gateway) {
-  const std::string name(kOwnerFamily);
-  return "# HELP " + name + " 1, with the id of the agent that pushed this group last.\n# TYPE " + name + " gauge\n" + name +
-         "{agent_id=\"" + agent_id + "\",agent_gateway=\"" + GatewayHash(gateway) + "\"} 1\n";
+Snapshot OwnerSnapshot(const std::string& agent_id, const std::string& gateway) {
+  auto layout = std::make_shared<Layout>();
+  layout->identities.emplace_back();
+  layout->families.push_back({.name = std::string(kOwnerFamily),
+                              .type = MetricType::kGauge,
+                              .help = "1, with the id of the agent that pushed this group last.",
+                              .unit = "",
+                              .bounds = {},
+                              .series = {{.identity = 0,
+                                          .first_value = 0,
+                                          .labels = Labels{{"agent_gateway", GatewayHash(gateway)}, {"agent_id", agent_id}}}}});
+  layout->value_count = 1;
+  return {.layout = std::move(layout), .values = {1}, .collected_at = {}};
 }
 
 // FNV-1a: it only has to differ where two addresses of one job differ.

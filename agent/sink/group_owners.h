@@ -23,8 +23,8 @@ namespace persia::agent {
 // No other metric of a group that is pushed can have this name.
 inline constexpr std::string_view kOwnerFamily = "persia_agent_owner_info";
 
-// The family's lines in the text of a group that is pushed to this base URL.
-std::string OwnerText(const std::string& agent_id, const std::string& gateway);
+// The family, as it stands in a group that is pushed to this base URL.
+Snapshot OwnerSnapshot(const std::string& agent_id, const std::string& gateway);
 
 // Tells groups apart as the page does, on which a label with an empty value is like none.
 std::string OwnerKey(const Identity& identity);

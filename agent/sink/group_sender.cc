@@ -13,11 +13,54 @@ constexpr int kMostProbes = 48;
 // Of a log line about several families: about so much of it, and of each reason its first and its last words.
 constexpr size_t kLongestList = 3000;
 constexpr size_t kReasonEnd = 60;
+// Go's reader of delimited protobuf takes messages up to this size unless it is told otherwise.
+constexpr size_t kLargestMessage = 4 << 20;
 
 }  // namespace
 
 GroupSender::GroupSender(Options options)
-    : options_(std::move(options)), quarantine_(options_.quarantine_retry), size_limit_(options_.max_push_bytes) {}
+    : options_(std::move(options)),
+      format_(options_.format, options_.quarantine_retry),
+      renderer_(format_.current()),
+      quarantine_(options_.quarantine_retry),
+      size_limit_(options_.max_push_bytes) {}
+
+void GroupSender::set_trailer(Snapshot trailer) {
+  trailer_snapshot_ = std::move(trailer);
+  trailer_family_ = trailer_snapshot_.layout->families.front().name;
+  GroupRenderer(renderer_.format()).Render(trailer_snapshot_, 0, trailer_);
+}
+
+void GroupSender::TakeFormat() {
+  if (renderer_.format() == format_.current()) return;
+  renderer_.set_format(format_.current());
+  if (trailer_snapshot_.layout != nullptr) set_trailer(std::move(trailer_snapshot_));
+}
+
+void GroupSender::LearnFormat() {
+  if (format_.ask(options_.now())) format_.Answered(options_.is_push_gateway(), options_.now());
+}
+
+// What became of protobuf that was put to a trial. True: the same is to be sent as text, now.
+bool GroupSender::IsToBeSentAsText(const Attempt& attempt) {
+  if (attempt.result == PushResult::kUnreachable) format_.Lost();
+  if (!format_.on_trial()) return false;
+  switch (attempt.result) {
+    case PushResult::kSuccess:
+      if (!attempt.new_connection) return false;
+      format_.Answered(options_.is_push_gateway(), options_.now());
+      return !format_.on_trial();
+    case PushResult::kRejected:
+      // A 400 is about a family, as a rule. Who is not let in is not let in with text.
+      return attempt.status != 400 && attempt.status != 401 && attempt.status != 403 && format_.GiveUpProtobuf(options_.now());
+    case PushResult::kServerError:
+      // Something on the way may not know what to do with it. Of the others a gateway says what it says of text.
+      if (attempt.status != 429 && attempt.status != 503) format_.GiveUpProtobuf(options_.now());
+      return false;
+    default:
+      return false;
+  }
+}
 
 std::optional<Attempt> GroupSender::Push(const Snapshot& snapshot, size_t identity, const std::string& path) {
   newly_held_.clear();
@@ -41,7 +84,8 @@ std::optional<Attempt> GroupSender::PushWhatIsTaken(const Snapshot& snapshot, si
   for (int puts = 0; puts < kMostPuts; ++puts) {
     if (!Render(snapshot, identity, path, held)) return std::nullopt;
     Refusal refusal(options_.redact);
-    attempt = options_.send("PUT", path, text_, refusal);
+    attempt = options_.send("PUT", path, renderer_.format(), body_, refusal);
+    if (IsToBeSentAsText(attempt)) continue;
     if (attempt.status != 400) break;
     const std::vector<Refusal::Offence> offences = refusal.Finish();
     Offenders offenders = Ours(offences, snapshot, identity, held);
@@ -54,6 +98,7 @@ std::optional<Attempt> GroupSender::PushWhatIsTaken(const Snapshot& snapshot, si
         if (offenders.empty()) continue;
       }
     }
+    if (offenders.empty() && format_.GiveUpProtobuf(options_.now())) continue;
     if (offenders.empty() && !due.empty()) {
       for (const std::string& family : due) offenders.emplace_back(family, attempt.error);
     }
@@ -74,32 +119,36 @@ std::optional<Attempt> GroupSender::PushWhatIsTaken(const Snapshot& snapshot, si
   return attempt;
 }
 
-// Writes text_, and without the families that make it too large. False if there is nothing to send.
+// Writes body_, in the format of the hour, and without the families that make it too large. False if there is nothing to send.
 bool GroupSender::Render(const Snapshot& snapshot, size_t identity, const std::string& path, const FamilyNames& held) {
+  TakeFormat();
+  renderer_.Render(snapshot, identity, body_, held, &families_);
   const std::string_view trailer = trailer_on_ ? std::string_view(trailer_) : std::string_view();
-  renderer_.RenderIdentity(snapshot, identity, text_, held);
-  if (size_limit_.Concerns(path, text_.size())) {
-    renderer_.RenderIdentity(snapshot, identity, text_, held, &families_);
-    std::vector<FamilyText> added;
+  if (size_limit_.Concerns(path, body_.size())) {
+    std::vector<FamilySize> added;
     FamilyNames out = size_limit_.Choose(path, families_, added);
-    for (const FamilyText& family : added) {
-      options_.log.warn("push.too_large", "the text of " + path + " is larger than max_push_bytes, " +
+    for (const FamilySize& family : added) {
+      options_.log.warn("push.too_large", "what is pushed to " + path + " is larger than max_push_bytes, " +
                                               std::to_string(size_limit_.most_bytes()) + ": its largest family, \"" +
                                               family.family->name + "\" (" + std::to_string(family.series) + " series, " +
                                               std::to_string(family.bytes) +
                                               " bytes), is left out; give it fewer label values, or raise max_push_bytes");
     }
     out.insert(held.begin(), held.end());
-    renderer_.RenderIdentity(snapshot, identity, text_, out);
-    if (text_.empty() && trailer.empty()) return false;
-  } else if (text_.empty() && (held.empty() || trailer.empty())) {
+    renderer_.Render(snapshot, identity, body_, out, &families_);
+    if (body_.empty() && trailer.empty()) return false;
+  } else if (body_.empty() && (held.empty() || trailer.empty())) {
     return false;
   }
-  text_ += trailer;
+  const auto too_large = [](const FamilySize& family) { return family.bytes > kLargestMessage; };
+  if (std::any_of(families_.begin(), families_.end(), too_large) && format_.GiveUpProtobuf(options_.now())) {
+    return Render(snapshot, identity, path, held);
+  }
+  body_ += trailer;
   return true;
 }
 
-// Which of the families that the gateway names are in this group's text.
+// Which of the families that the gateway names are in this group.
 GroupSender::Offenders GroupSender::Ours(const std::vector<Refusal::Offence>& offences, const Snapshot& snapshot,
                                          size_t identity, const FamilyNames& held) {
   Offenders ours;
@@ -120,10 +169,10 @@ std::optional<Attempt> GroupSender::FindByHalves(const Snapshot& snapshot, size_
   Refusal unread;
   // Whoever refuses a group without our families does not refuse it for them.
   const bool with_trailer = trailer_on_ && !trailer_.empty();
-  Attempt nothing = options_.send("POST", path, with_trailer ? trailer_ : "", unread);
+  Attempt nothing = options_.send("POST", path, renderer_.format(), with_trailer ? trailer_ : "", unread);
   if (nothing.status == 400 && with_trailer) {
     const std::string reason = nothing.error;
-    nothing = options_.send("POST", path, "", unread);
+    nothing = options_.send("POST", path, renderer_.format(), "", unread);
     if (nothing.result == PushResult::kSuccess) {
       RefuseTrailer(reason);
       return std::nullopt;
@@ -132,10 +181,10 @@ std::optional<Attempt> GroupSender::FindByHalves(const Snapshot& snapshot, size_
   if (nothing.result == PushResult::kRejected) return refused;
   if (nothing.result != PushResult::kSuccess) return nothing;
 
-  renderer_.RenderIdentity(snapshot, identity, text_, held, &families_);
+  renderer_.Render(snapshot, identity, body_, held, &families_);
   using Part = std::vector<std::string>;
   Part all;
-  for (const FamilyText& family : families_) all.push_back(family.family->name);
+  for (const FamilySize& family : families_) all.push_back(family.family->name);
   const FamilyNames every_family(all.begin(), all.end());
   std::vector<std::pair<Part, std::string>> refused_parts{{std::move(all), refused.error}};
   int probes = 0;
@@ -152,8 +201,8 @@ std::optional<Attempt> GroupSender::FindByHalves(const Snapshot& snapshot, size_
       FamilyNames others = every_family;
       for (const std::string& family : half) others.erase(family);
       others.insert(held.begin(), held.end());
-      renderer_.RenderIdentity(snapshot, identity, text_, others);
-      const Attempt probe = options_.send("POST", path, text_, unread);
+      renderer_.Render(snapshot, identity, body_, others);
+      const Attempt probe = options_.send("POST", path, renderer_.format(), body_, unread);
       if (probe.status == 400) {
         refused_parts.emplace_back(std::move(half), probe.error);
       } else if (probe.result != PushResult::kSuccess) {

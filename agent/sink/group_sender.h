@@ -1,4 +1,4 @@
-// Brings one identity's group to the gateway: its text, what is left out of it, and what becomes of a refusal.
+// Brings one identity's group to the gateway: what is written of it, what is left out, and what becomes of a refusal.
 //
 // A PushGateway refuses a group as a whole, whatever is wrong with one series of it. So the families that its answer names are
 // held back and the rest is sent at once; an answer that names none is followed up by halves. These go by POST, which replaces
@@ -16,7 +16,10 @@
 #include <utility>
 #include <vector>
 
-#include "format/text_format.h"
+#include "format/exposition_plan.h"
+#include "format/group_renderer.h"
+#include "model/snapshot.h"
+#include "sink/push_format.h"
 #include "sink/push_result.h"
 #include "sink/quarantine.h"
 #include "sink/refusal.h"
@@ -27,12 +30,15 @@ namespace persia::agent {
 
 class GroupSender {
  public:
-  // Sends the text to a group; a refusal of status 400 is read into `refusal`.
-  using Send =
-      std::function<Attempt(std::string_view method, const std::string& path, const std::string& text, Refusal& refusal)>;
+  // Sends a body of this format to a group; a refusal of status 400 is read into `refusal`.
+  using Send = std::function<Attempt(std::string_view method, const std::string& path, GroupFormat format,
+                                     const std::string& body, Refusal& refusal)>;
 
   struct Options {
-    size_t max_push_bytes = 64 << 20;  // of a group's text
+    PushFormat::Choice format = PushFormat::Choice::kText;
+    // Asks whoever is behind the connection of the last request whether it is a PushGateway.
+    std::function<bool()> is_push_gateway;
+    size_t max_push_bytes = 64 << 20;  // of a group
     std::chrono::milliseconds quarantine_retry = std::chrono::hours(1);
     Send send;
     Refusal::Redact redact;
@@ -42,18 +48,20 @@ class GroupSender {
 
   explicit GroupSender(Options options);
 
-  // `text` stands at the end of each group, and `family`, of which it is, is held back of all snapshots. A gateway that refuses
-  // it gets the groups without, for a while.
-  void set_trailer(std::string family, std::string text) {
-    trailer_family_ = std::move(family);
-    trailer_ = std::move(text);
-  }
+  // The one family of the first identity of `trailer` stands at the end of each group, and is held back of all snapshots. A
+  // gateway that refuses it gets the groups without, for a while.
+  void set_trailer(Snapshot trailer);
+  // Asks a gateway that takes what it gets whether it reads protobuf, if that is not known.
+  void LearnFormat();
+  // Of the next push.
+  [[nodiscard]] GroupFormat format() const { return format_.current(); }
 
   // Nothing if the identity shows no series now. Success may mean: but for what is held back.
   std::optional<Attempt> Push(const Snapshot& snapshot, size_t identity, const std::string& path);
   // Families held back are tried again with the next push.
   void LiftQuarantine() {
     quarantine_.LiftAll();
+    format_.Lift();
     trailer_on_ = true;
   }
 
@@ -74,6 +82,8 @@ class GroupSender {
   // A refused family and the gateway's words.
   using Offenders = std::vector<std::pair<std::string, std::string>>;
 
+  void TakeFormat();
+  bool IsToBeSentAsText(const Attempt& attempt);
   bool Render(const Snapshot& snapshot, size_t identity, const std::string& path, const FamilyNames& held);
   static Offenders Ours(const std::vector<Refusal::Offence>& offences, const Snapshot& snapshot, size_t identity,
                         const FamilyNames& held);
@@ -86,15 +96,17 @@ class GroupSender {
   void HoldBack(const std::string& path, const Offenders& offenders, FamilyNames& held, FamilyNames& due);
 
   const Options options_;
-  TextRenderer renderer_{TextRenderer::Mode::kPush};
+  PushFormat format_;
+  GroupRenderer renderer_;      // in that format, as trailer_ is
   std::string trailer_family_;  // empty without a trailer
+  Snapshot trailer_snapshot_;
   std::string trailer_;
   bool trailer_on_ = true;
   bool trailer_refusal_told_ = false;
   bool family_taken_told_ = false;  // that a program has a metric of the trailer's name
   std::chrono::steady_clock::time_point trailer_retry_at_{};
-  std::string text_;  // kept for its memory
-  std::vector<FamilyText> families_;
+  std::string body_;  // kept for its memory
+  std::vector<FamilySize> families_;
   Quarantine quarantine_;
   Offenders newly_held_;  // with this push of this group
   SizeLimit size_limit_;

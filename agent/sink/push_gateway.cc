@@ -15,6 +15,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
+// How long a gateway that takes pushes may think about what it is.
+constexpr milliseconds kAskingLimit = std::chrono::seconds(1);
+
 const Attempt kNotTried{PushResult::kUnreachable, true, "not tried, the time for this push was used up"};
 
 // The group of an agent that leaves the plain one to another.
@@ -63,10 +66,12 @@ struct PushGateway::Group {
 PushGateway::PushGateway(Options options)
     : options_(Named(std::move(options))),
       client_(options_.http),
-      sender_({.max_push_bytes = options_.max_push_bytes,
+      sender_({.format = options_.format,
+               .is_push_gateway = [this] { return IsPushGatewayThere(); },
+               .max_push_bytes = options_.max_push_bytes,
                .quarantine_retry = options_.quarantine_retry,
-               .send = [this](std::string_view method, const std::string& path, const std::string& text,
-                              Refusal& refusal) { return Send(method, path, text, refusal); },
+               .send = [this](std::string_view method, const std::string& path, GroupFormat format, const std::string& body,
+                              Refusal& refusal) { return Send(method, path, format, body, refusal); },
                .redact = [this](std::string& text) { client_.Redact(text); },
                .now = options_.now,
                // It quotes the gateway, which may have quoted us.
@@ -80,7 +85,7 @@ PushGateway::PushGateway(Options options)
       jitter_(std::random_device()()) {
   if (options_.ledger == nullptr) return;
   const std::string gateway = options_.address.Url();
-  sender_.set_trailer(std::string(kOwnerFamily), OwnerText(options_.ledger->agent_id(), gateway));
+  sender_.set_trailer(OwnerSnapshot(options_.ledger->agent_id(), gateway));
   const auto read_owners = [this](const std::string& from, const std::string& job, milliseconds timeout, Owners& owners) {
     return ReadOwners(from, job, timeout, owners);
   };
@@ -168,6 +173,8 @@ Status PushGateway::Push(const Snapshot& snapshot) {
   }
   if (options_.ledger != nullptr) report_.ledger_groups = options_.ledger->groups().size();
   if (watch_) report_.identity_conflicts = watch_->conflicts();
+  if (!arrived_.empty()) sender_.LearnFormat();
+  report_.format = sender_.format();
   report_.duration = options_.now() - begin;
   if (report_.groups_failed == 0) return Done{};
   return Error{name() + ": " + std::to_string(report_.groups_failed) + " of " + std::to_string(report_.groups) +
@@ -214,19 +221,20 @@ std::optional<milliseconds> PushGateway::PushRound(const Snapshot& snapshot, std
   return asked;
 }
 
-Attempt PushGateway::Send(std::string_view method, const std::string& path, const std::string& text, Refusal& refusal) {
+Attempt PushGateway::Send(std::string_view method, const std::string& path, GroupFormat format, const std::string& body,
+                          Refusal& refusal) {
   const milliseconds time_left = TimeLeft();
   if (time_left.count() <= 0) return kNotTried;
   HttpRequest request{.method = std::string(method),
                       .url = options_.address.Url() + path,
-                      .headers = {{"Content-Type", std::string(TextRenderer::kContentType)}},
-                      .body = text,
+                      .headers = {{"Content-Type", std::string(ContentType(format))}},
+                      .body = body,
                       .timeout = time_left,
                       .receive = [&](int status, std::string_view piece) { return status != 400 || refusal.Add(piece); }};
-  const bool pays = text.size() >= kGzipFromBytes && !options_.address.IsLoopback();
+  const bool pays = body.size() >= kGzipFromBytes && !options_.address.IsLoopback();
   if (options_.gzip == Gzip::kOn || (options_.gzip == Gzip::kAuto && pays)) {
-    // Without memory to compress, the text goes as it is.
-    if (compressor_.Compress(text, compressed_).ok()) {
+    // Without memory to compress, it goes as it is.
+    if (compressor_.Compress(body, compressed_).ok()) {
       request.body = compressed_;
       request.headers.emplace_back("Content-Encoding", "gzip");
     }
@@ -238,16 +246,29 @@ Attempt PushGateway::Send(std::string_view method, const std::string& path, cons
   return attempt;
 }
 
+// An answer over another connection says nothing of the one over which the last push went.
+bool PushGateway::IsPushGatewayThere() {
+  const milliseconds limit = std::min(kAskingLimit, TimeLeft() / 2);
+  if (limit.count() <= 0) return false;
+  const Result<HttpResponse> answer =
+      client_.Send({.method = "GET", .url = options_.address.Url() + std::string(kGatewayStatusPath), .timeout = limit});
+  return answer.ok() && !answer.value().new_connection && IsPushGateway(answer.value().status, answer.value().body);
+}
+
 Attempt PushGateway::Ask(const HttpRequest& request) {
   const Result<HttpResponse> response = client_.Send(request);
   if (client_.interrupted()) return {PushResult::kInterrupted, false, "the push was interrupted"};
   if (!response.ok()) return {PushResult::kUnreachable, true, response.error()};
   const int status = response.value().status;
-  if (status == 200 || status == 202) return {.status = status};
+  const bool new_connection = response.value().new_connection;
+  if (status == 200 || status == 202) return {.status = status, .new_connection = new_connection};
   const bool may_pass_later = MayPassLater(status);
-  Attempt attempt{may_pass_later ? PushResult::kServerError : PushResult::kRejected, may_pass_later,
+  Attempt attempt{may_pass_later ? PushResult::kServerError : PushResult::kRejected,
+                  may_pass_later,
                   "status " + std::to_string(status) + ": " + QuotedBody(response.value().body, options_.max_quoted_bytes),
-                  status};
+                  status,
+                  std::nullopt,
+                  new_connection};
   if (status == 429 || status == 503) attempt.retry_after = response.value().retry_after;
   return attempt;
 }

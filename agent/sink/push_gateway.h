@@ -4,7 +4,7 @@
 // that doubles and is jittered; any other 4xx but 400 is final, and its body is in the error. So a group that fails does not
 // stop the others. The time budget bounds all rounds together; a push that it cuts short begins the next time with the groups
 // that it had not come to. A 400 costs the families that it names and no more (group_sender.h). A gateway that asks to be left
-// alone for a while (429 or 503 with Retry-After) is.
+// alone for a while (429 or 503 with Retry-After) is. One that takes a push is asked now and then what it is (push_format.h).
 //
 // Thread safety: Push and last_report from one thread; Interrupt and Rearm from any thread.
 //
@@ -39,6 +39,7 @@
 #include "sink/group_pins.h"
 #include "sink/group_sender.h"
 #include "sink/owner_watch.h"
+#include "sink/push_format.h"
 #include "sink/push_result.h"
 #include "sink/sink.h"
 #include "sink/sink_log.h"
@@ -53,12 +54,13 @@ struct PushReport {
   size_t requests = 0;       // with the repeated ones
   uint64_t bytes = 0;        // of bodies as sent, of all requests
   std::chrono::duration<double> duration{0};
-  int http_status = 0;            // of the last answer, 0 if none came
-  size_t quarantined_series = 0;  // that the gateway refuses; they do not make a push a failure
-  size_t dropped_series = 0;      // left out since their group would be larger than max_push_bytes
-  size_t ledger_groups = 0;       // that this agent may have made and has not ended, on all gateways
-  size_t groups_deleted = 0;      // that it ended with this push
-  size_t identity_conflicts = 0;  // identities that another agent pushes too
+  int http_status = 0;                      // of the last answer, 0 if none came
+  size_t quarantined_series = 0;            // that the gateway refuses; they do not make a push a failure
+  size_t dropped_series = 0;                // left out since their group would be larger than max_push_bytes
+  size_t ledger_groups = 0;                 // that this agent may have made and has not ended, on all gateways
+  size_t groups_deleted = 0;                // that it ended with this push
+  size_t identity_conflicts = 0;            // identities that another agent pushes too
+  GroupFormat format = GroupFormat::kText;  // of the next push
 };
 
 class PushGateway : public Sink {
@@ -78,6 +80,7 @@ class PushGateway : public Sink {
     std::string name{};
     HttpClient::Options http{};
     Gzip gzip = Gzip::kAuto;
+    PushFormat::Choice format = PushFormat::Choice::kText;
     // For all groups and all rounds together; a push interval is a good choice.
     std::chrono::milliseconds time_budget{10000};
     // The first pause, before jitter; it doubles up to the longest. A pause is drawn evenly from its upper half.
@@ -87,7 +90,7 @@ class PushGateway : public Sink {
     std::chrono::seconds longest_retry_after = std::chrono::hours(1);
     // How much of a refusal's body an error quotes.
     size_t max_quoted_bytes = 500;
-    // Of a group's text; whole families are left out of a larger one.
+    // Of a group; whole families are left out of a larger one.
     size_t max_push_bytes = 64 << 20;
     // After so long a family that the gateway refused is tried again.
     std::chrono::milliseconds quarantine_retry = std::chrono::hours(1);
@@ -135,7 +138,8 @@ class PushGateway : public Sink {
   std::optional<Error> Deferred();
   std::optional<std::chrono::milliseconds> PushRound(const Snapshot& snapshot, std::deque<Group>& pending,
                                                      std::string& first_error);
-  Attempt Send(std::string_view method, const std::string& path, const std::string& text, Refusal& refusal);
+  Attempt Send(std::string_view method, const std::string& path, GroupFormat format, const std::string& body, Refusal& refusal);
+  bool IsPushGatewayThere();
   // One request of any kind, as it ended.
   Attempt Ask(const HttpRequest& request);
   [[nodiscard]] bool Takes(const Identity& identity) const;

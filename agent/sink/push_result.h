@@ -28,6 +28,7 @@ struct Attempt {
   std::string error{};
   int status = 0;  // 0: no answer
   std::optional<std::chrono::seconds> retry_after{};
+  bool new_connection = false;  // it was opened for this request
 };
 
 }  // namespace persia::agent

@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "format/text_plan.h"
+#include "format/exposition_plan.h"
 #include "model/snapshot.h"
 
 namespace persia::agent {
@@ -23,7 +23,7 @@ class Quarantine {
 
   explicit Quarantine(std::chrono::milliseconds retry) : retry_(retry) {}
 
-  // What to leave out of the group's text now. Families whose time has come are not among them but in `due`.
+  // What to leave out of the group now. Families whose time has come are not among them but in `due`.
   FamilyNames HeldBack(const std::string& group, TimePoint now, FamilyNames& due) const;
   // All that is held back of a group, due or not.
   [[nodiscard]] FamilyNames Of(const std::string& group) const;

@@ -4,20 +4,20 @@
 
 namespace persia::agent {
 
-const FamilyNames& SizeLimit::Choose(const std::string& group, const std::vector<FamilyText>& families,
-                                     std::vector<FamilyText>& added) {
+const FamilyNames& SizeLimit::Choose(const std::string& group, const std::vector<FamilySize>& families,
+                                     std::vector<FamilySize>& added) {
   static const FamilyNames kNone;
   added.clear();
   FamilyNames& former = left_out_[group];
-  std::vector<FamilyText> in;
-  std::vector<FamilyText> out;
+  std::vector<FamilySize> in;
+  std::vector<FamilySize> out;
   size_t bytes = 0;
-  for (const FamilyText& family : families) {
+  for (const FamilySize& family : families) {
     const bool left_out = former.contains(family.family->name);
     (left_out ? out : in).push_back(family);
     if (!left_out) bytes += family.bytes;
   }
-  const auto smaller = [](const FamilyText& a, const FamilyText& b) { return a.bytes < b.bytes; };
+  const auto smaller = [](const FamilySize& a, const FamilySize& b) { return a.bytes < b.bytes; };
   std::stable_sort(in.begin(), in.end(), smaller);
   for (; bytes > most_bytes_ && !in.empty(); in.pop_back()) {
     bytes -= in.back().bytes;
@@ -36,7 +36,7 @@ const FamilyNames& SizeLimit::Choose(const std::string& group, const std::vector
     return kNone;
   }
   former.clear();
-  for (const FamilyText& family : out) former.insert(family.family->name);
+  for (const FamilySize& family : out) former.insert(family.family->name);
   return former;
 }
 

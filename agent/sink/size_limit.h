@@ -1,6 +1,6 @@
-// Keeps the text of a group below a limit by leaving out whole families, the largest first.
+// Keeps what is pushed of a group below a limit by leaving out whole families, the largest first.
 //
-// A family that was left out stays so until the text has room to spare for it, so that none comes and goes from push to push.
+// A family that was left out stays so until there is room to spare for it, so that none comes and goes from push to push.
 //
 // Thread safety: none, it belongs to the thread that pushes.
 #pragma once
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "format/text_plan.h"
+#include "format/exposition_plan.h"
 
 namespace persia::agent {
 
@@ -18,12 +18,12 @@ class SizeLimit {
  public:
   explicit SizeLimit(size_t most_bytes) : most_bytes_(most_bytes) {}
 
-  // Whether Choose is to be asked about a group whose text came to `bytes`.
+  // Whether Choose is to be asked about a group that came to `bytes`.
   [[nodiscard]] bool Concerns(const std::string& group, size_t bytes) const {
     return bytes > most_bytes_ || left_out_.contains(group);
   }
   // What to leave out of a group with these families. `added`: of them, those that were not left out last time.
-  const FamilyNames& Choose(const std::string& group, const std::vector<FamilyText>& families, std::vector<FamilyText>& added);
+  const FamilyNames& Choose(const std::string& group, const std::vector<FamilySize>& families, std::vector<FamilySize>& added);
   // What was left out of a group last time.
   [[nodiscard]] FamilyNames Of(const std::string& group) const {
     const auto known = left_out_.find(group);

@@ -131,7 +131,7 @@ void Ours(benchmark::State& state) {
   options.job = "bench";
   options.limits = {.series = 2'000'000, .series_of_instance = 2'000'000, .label_value_bytes = 1024};
   SegmentSource source(std::move(options));
-  TextRenderer renderer(TextRenderer::Mode::kScrape);
+  TextRenderer renderer;
   std::string text;
   const auto collect = [&] { renderer.Render(*source.Collect().value(), text); };
   collect();  // the layout is made

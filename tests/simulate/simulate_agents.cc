@@ -171,6 +171,7 @@ class Lane {
   static PushGateway::Options Options(const Plan& plan, SimulatedAgent& agent, const GatewayAddress& gateway) {
     PushGateway::Options options;
     options.address = gateway;
+    options.format = PushFormat::Choice::kAuto;
     if (plan.start) options.ledger = &agent.ledger;
     options.pins = plan.pins;
     options.http.total_timeout = options.time_budget = milliseconds(static_cast<int64_t>(std::max(1.0, plan.interval) * 1000));

@@ -49,7 +49,7 @@ class ScriptedGateway {
  private:
   Status Push(const Snapshot& snapshot) {
     std::string text;
-    TextRenderer(TextRenderer::Mode::kScrape).Render(snapshot, text);
+    TextRenderer().Render(snapshot, text);
     const std::lock_guard lock(mutex_);
     texts_.push_back(text);
     report_.duration = duration_;

@@ -101,7 +101,7 @@ class PushLanesTest : public ::testing::Test {
   }
   std::string Own() {
     std::string text;
-    TextRenderer(TextRenderer::Mode::kScrape).Render(*own_.Collect().value(), text);
+    TextRenderer().Render(*own_.Collect().value(), text);
     return text;
   }
 

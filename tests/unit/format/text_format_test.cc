@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "format/group_renderer.h"
+
 namespace persia::agent {
 namespace {
 
@@ -40,15 +42,13 @@ class TextFormatTest : public ::testing::Test {
   Snapshot Taken() const { return {std::make_shared<const Layout>(layout_), values_, {}}; }
 
   std::string Scrape() const {
-    TextRenderer renderer(TextRenderer::Mode::kScrape);
     std::string text;
-    renderer.Render(Taken(), text);
+    TextRenderer().Render(Taken(), text);
     return text;
   }
   std::string Pushed(size_t identity = 0) const {
-    TextRenderer renderer(TextRenderer::Mode::kPush);
     std::string text;
-    renderer.RenderIdentity(Taken(), identity, text);
+    GroupRenderer().Render(Taken(), identity, text);
     return text;
   }
   static std::string Golden(const std::string& name) {
@@ -128,7 +128,7 @@ TEST_F(TextFormatTest, NewValuesOfTheSameLayoutReplaceTheOld) {
   Series({1});
   Family("y", MetricType::kGauge, "");
   Series({kNotShown});
-  TextRenderer renderer(TextRenderer::Mode::kScrape);
+  TextRenderer renderer;
   std::string text = "left from before";
   Snapshot snapshot = Taken();
   renderer.Render(snapshot, text);
@@ -141,12 +141,12 @@ TEST_F(TextFormatTest, NewValuesOfTheSameLayoutReplaceTheOld) {
 TEST_F(TextFormatTest, AnotherLayoutIsSeen) {
   Family("x", MetricType::kGauge, "");
   Series({1});
-  TextRenderer renderer(TextRenderer::Mode::kPush);
+  GroupRenderer renderer;
   std::string text;
-  renderer.RenderIdentity(Taken(), 0, text);
+  renderer.Render(Taken(), 0, text);
   Family("y", MetricType::kGauge, "");
   Series({2});
-  renderer.RenderIdentity(Taken(), 0, text);
+  renderer.Render(Taken(), 0, text);
   EXPECT_EQ(text, "# TYPE x gauge\nx 1\n# TYPE y gauge\ny 2\n");
 }
 
@@ -158,18 +158,18 @@ TEST_F(TextFormatTest, FamiliesCanBeLeftOutAndTheOthersAreWrittenAsEver) {
   Series({kNotShown, 1, 2, 3});
   Family("z", MetricType::kCounter, "");
   Series({5});
-  TextRenderer renderer(TextRenderer::Mode::kPush);
+  GroupRenderer renderer;
   std::string text;
-  std::vector<FamilyText> families;
-  renderer.RenderIdentity(Taken(), 0, text, FamilyNames{"h", "no_such"}, &families);
+  std::vector<FamilySize> families;
+  renderer.Render(Taken(), 0, text, FamilyNames{"h", "no_such"}, &families);
   EXPECT_EQ(text, "# HELP a Helps.\n# TYPE a gauge\na 1\n# TYPE z counter\nz 5\n");
   ASSERT_EQ(families.size(), 2U);
   EXPECT_EQ(families[0].family->name, "a");
   EXPECT_EQ(families[0].bytes + families[1].bytes, text.size());
   EXPECT_EQ(families[1].series, 1U);
-  renderer.RenderIdentity(Taken(), 0, text, FamilyNames{"a", "z"});
+  renderer.Render(Taken(), 0, text, FamilyNames{"a", "z"});
   EXPECT_TRUE(text.starts_with("# TYPE h histogram\nh_bucket{le=\"1\"} 1\n")) << text;
-  renderer.RenderIdentity(Taken(), 0, text, FamilyNames{"a", "h", "z"}, &families);
+  renderer.Render(Taken(), 0, text, FamilyNames{"a", "h", "z"}, &families);
   EXPECT_EQ(text, "");
   EXPECT_TRUE(families.empty());
 }

@@ -92,7 +92,11 @@ TEST_F(HttpClientTest, KnowsHowLongAPeerAsksToBeLeftAlone) {
 TEST_F(HttpClientTest, KeepsTheConnection) {
   ScriptedPeer peer({Reply::Status(200)});
   HttpClient client({});
-  for (int i = 0; i < 5; ++i) ASSERT_TRUE(Put(client, peer).ok());
+  for (int i = 0; i < 5; ++i) {
+    const Result<HttpResponse> response = Put(client, peer);
+    ASSERT_TRUE(response.ok()) << response.error();
+    EXPECT_EQ(response.value().new_connection, i == 0);
+  }
   EXPECT_THAT(peer.requests(), SizeIs(5));
   EXPECT_EQ(peer.connections(), 1U);
 }
@@ -105,6 +109,7 @@ TEST_F(HttpClientTest, ConnectsAgainWhenThePeerHasClosed) {
   for (int i = 0; i < 3; ++i) {
     const Result<HttpResponse> response = Put(client, peer);
     ASSERT_TRUE(response.ok()) << response.error();
+    EXPECT_TRUE(response.value().new_connection);
   }
   EXPECT_EQ(peer.connections(), 3U);
 }

@@ -38,7 +38,8 @@ AgentStatus Running() {
   status.version = "0.1.0";
   status.job = "<script>";
   status.push_interval = seconds(1);
-  status.gateways = {{.address = "metrics_gateway:9091", .groups = 2, .pushes = 3, .last_took = microseconds(12'500)}};
+  status.gateways = {
+      {.address = "metrics_gateway:9091", .groups = 2, .format = "text", .pushes = 3, .last_took = microseconds(12'500)}};
   status.pids = {{{"", "rep_0", "0"}, 4711}};
   return status;
 }
@@ -50,7 +51,7 @@ TEST(AnswerStatus, TellsOfTheAgentItself) {
   EXPECT_EQ(told["now_ms"], 1'000'000'000);
   EXPECT_EQ(
       told["gateway"].dump(),
-      R"({"address":"metrics_gateway:9091","groups":2,"pushes":3,"failed":0,"last_success_ms":null,"last_success_age_seconds":null,"last_push_seconds":0.0125,"last_error":""})");
+      R"({"address":"metrics_gateway:9091","groups":2,"format":"text","pushes":3,"failed":0,"last_success_ms":null,"last_success_age_seconds":null,"last_push_seconds":0.0125,"last_error":""})");
   EXPECT_THAT(told["workers"], IsEmpty());
   EXPECT_TRUE(told["history"]["oldest_ms"].is_null());
   EXPECT_EQ(told["gateways"].dump(), "[" + told["gateway"].dump() + "]");
@@ -65,18 +66,24 @@ TEST(AnswerStatus, TellsOfTheAgentItself) {
 
 TEST(AnswerStatus, SeveralGatewaysAreAsLateAsTheLatestThatHasGroups) {
   AgentStatus status = Running();
-  status.gateways = {
-      {.address = "a:9091", .groups = 1, .pushes = 3, .last_success = kNow - seconds(2), .since_success = seconds(2)},
-      {.address = "b:9091",
-       .groups = 2,
-       .pushes = 3,
-       .pushes_failed = 2,
-       .last_success = kNow - seconds(30),
-       .since_success = seconds(30),
-       .last_took = microseconds(7),
-       .last_error = "b:9091: connection refused"},
-      {.address = "c:9091"}};
+  status.gateways = {{.address = "a:9091",
+                      .groups = 1,
+                      .format = "protobuf",
+                      .pushes = 3,
+                      .last_success = kNow - seconds(2),
+                      .since_success = seconds(2)},
+                     {.address = "b:9091",
+                      .groups = 2,
+                      .format = "protobuf",
+                      .pushes = 3,
+                      .pushes_failed = 2,
+                      .last_success = kNow - seconds(30),
+                      .since_success = seconds(30),
+                      .last_took = microseconds(7),
+                      .last_error = "b:9091: connection refused"},
+                     {.address = "c:9091", .format = "text"}};
   Json told = Json::parse(AnswerStatus(status, nullptr, kNow).body);
+  EXPECT_EQ(told["gateway"]["format"], "protobuf") << "nothing goes to c";
   EXPECT_EQ(told["gateway"]["address"], "a:9091, b:9091, c:9091");
   EXPECT_EQ(told["gateway"]["last_success_age_seconds"], 30);
   EXPECT_EQ(told["gateway"]["last_error"], "b:9091: connection refused");
@@ -87,6 +94,7 @@ TEST(AnswerStatus, SeveralGatewaysAreAsLateAsTheLatestThatHasGroups) {
   EXPECT_EQ(told["gateways"][1]["failed"], 2);
   status.gateways[2].groups = 1;  // of which none has arrived
   told = Json::parse(AnswerStatus(status, nullptr, kNow).body);
+  EXPECT_EQ(told["gateway"]["format"], "mixed");
   EXPECT_TRUE(told["gateway"]["last_success_ms"].is_null());
 }
 

@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "format/group_renderer.h"
+
 namespace persia::agent {
 namespace {
 
@@ -30,10 +32,11 @@ TEST(OwnerScanTest, ReadsWhoPushedWhichGroupWhereverAPieceEnds) {
   }
 }
 
-TEST(OwnerScanTest, ReadsWhatOwnerTextSays) {
+TEST(OwnerScanTest, ReadsWhatAGroupCarries) {
   const std::string url = "http://gw:9091";
   OwnerScan scan("job");
-  std::string page = OwnerText("aaaaaaaaaaaaaaaa", url);
+  std::string page;
+  GroupRenderer().Render(OwnerSnapshot("aaaaaaaaaaaaaaaa", url), 0, page);
   scan.Add(page.insert(page.find("} 1"), ",job=\"job\""));
   EXPECT_THAT(scan.owners(), ElementsAre(Pair(OwnerKey({"job", {}}), Owner{"aaaaaaaaaaaaaaaa", GatewayHash(url)})));
   EXPECT_EQ(GatewayHash(url).size(), 8U);

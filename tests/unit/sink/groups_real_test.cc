@@ -39,6 +39,7 @@ struct TestAgent {
     sink = std::make_unique<PushGateway>(
         PushGateway::Options{.address = GatewayAddress::Parse(gateway_).value(),
                              .http = {.total_timeout = 2s},
+                             .format = PushFormat::Choice::kAuto,
                              .ledger = ledger.get(),
                              .end_absent_groups = end_absent_,
                              .log = directory.Options().log,

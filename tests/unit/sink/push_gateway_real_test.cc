@@ -23,10 +23,11 @@ using ::testing::UnorderedElementsAre;
 const Identity kTrainer{"job", {{"instance", "rep_0"}, {"role", "trainer"}}};
 const Identity kServer{"job", {{"instance", "rep_1"}, {"role", "server"}}};
 
-class RealPushTest : public ::testing::Test {
+class RealPushTest : public ::testing::TestWithParam<PushFormat::Choice> {
  protected:
   [[nodiscard]] PushGateway::Options Options() const {
     return {.address = GatewayAddress::Parse(peer_.address()).value(),
+            .format = GetParam(),
             .time_budget = std::chrono::milliseconds(60000),
             .first_pause = std::chrono::milliseconds(1)};
   }
@@ -39,7 +40,7 @@ class RealPushTest : public ::testing::Test {
   PushGateway sink_{Options()};
 };
 
-TEST_F(RealPushTest, EachIdentityIsAGroup) {
+TEST_P(RealPushTest, EachIdentityIsAGroup) {
   Push(Snap({kTrainer, kServer}, {{"x", MetricType::kGauge, 1.5, 0, {{"feat", "a"}}}, {"x", MetricType::kGauge, 2, 1}}));
   EXPECT_THAT(peer_.Lines("x{"), UnorderedElementsAre("x{feat=\"a\",instance=\"rep_0\",job=\"job\",role=\"trainer\"} 1.5",
                                                       "x{instance=\"rep_1\",job=\"job\",role=\"server\"} 2"));
@@ -49,14 +50,14 @@ TEST_F(RealPushTest, EachIdentityIsAGroup) {
   EXPECT_EQ(sink_.last_report().http_status, 200);
 }
 
-TEST_F(RealPushTest, APushReplacesItsGroupAndNoOther) {
+TEST_P(RealPushTest, APushReplacesItsGroupAndNoOther) {
   Push(Snap({kTrainer, kServer}, {{"x", MetricType::kGauge, 1, 0}, {"x", MetricType::kGauge, 2, 1}}));
   Push(Snap({kTrainer}, {{"y", MetricType::kCounter, 3, 0}}));
   EXPECT_THAT(peer_.Lines("x{"), ElementsAre("x{instance=\"rep_1\",job=\"job\",role=\"server\"} 2"));
   EXPECT_THAT(peer_.Lines("y{"), ElementsAre("y{instance=\"rep_0\",job=\"job\",role=\"trainer\"} 3"));
 }
 
-TEST_F(RealPushTest, OddIdentitiesArriveAsTheyAre) {
+TEST_P(RealPushTest, OddIdentitiesArriveAsTheyAre) {
   const std::vector<std::string> kOdd{"a b",  "a/b", "..",  ".",           "a//b/", "größe",
                                       "100%", "%2F", "a+b", "a?b#c;d&e=f", "~._-",  "\"\\"};
   for (const std::string& odd : kOdd) Push(Snap({{odd, {{"role", odd}}}}, {{"x", MetricType::kGauge, 1}}));
@@ -68,12 +69,12 @@ TEST_F(RealPushTest, OddIdentitiesArriveAsTheyAre) {
   EXPECT_THAT(peer_.Lines("x{"), ::testing::UnorderedElementsAreArray(lines));
 }
 
-TEST_F(RealPushTest, AnEmptyLabelIsPartOfTheGroup) {
+TEST_P(RealPushTest, AnEmptyLabelIsPartOfTheGroup) {
   Push(Snap({{"job", {{"role", ""}}}}, {{"x", MetricType::kGauge, 1}}));
   EXPECT_THAT(peer_.Lines("x{"), ElementsAre("x{instance=\"\",job=\"job\",role=\"\"} 1"));
 }
 
-TEST_F(RealPushTest, EscapedTextArrivesAsItWas) {
+TEST_P(RealPushTest, EscapedTextArrivesAsItWas) {
   Push(Snap({kTrainer},
             {{"x", MetricType::kGauge, 1, 0, {{"feat", "say \"a\\b\"\nend"}}, "Back\\slash, \"quote\"\nand line."}}));
   EXPECT_THAT(peer_.Lines("x{"), ElementsAre(HasSubstr("feat=\"say \\\"a\\\\b\\\"\\nend\"")));
@@ -90,7 +91,7 @@ std::vector<std::string> BoundsIn(const std::vector<std::string>& lines) {
   return bounds;
 }
 
-TEST_F(RealPushTest, ABucketHasTheSameLabelHereAndThere) {
+TEST_P(RealPushTest, ABucketHasTheSameLabelHereAndThere) {
   auto layout = std::make_shared<Layout>();
   layout->identities.push_back(kTrainer);
   layout->families.push_back({.name = "h",
@@ -103,7 +104,7 @@ TEST_F(RealPushTest, ABucketHasTheSameLabelHereAndThere) {
   Snapshot snapshot{layout, std::vector<double>(layout->value_count, 1), {}};
   Push(snapshot);
   std::string ours;
-  TextRenderer(TextRenderer::Mode::kPush).RenderIdentity(snapshot, 0, ours);
+  GroupRenderer().Render(snapshot, 0, ours);
   std::istringstream text(ours);
   std::vector<std::string> lines;
   for (std::string line; std::getline(text, line);) {
@@ -114,7 +115,7 @@ TEST_F(RealPushTest, ABucketHasTheSameLabelHereAndThere) {
   EXPECT_THAT(peer_.Lines("h_count"), ElementsAre(HasSubstr("} 12")));
 }
 
-TEST_F(RealPushTest, CompressedTextArrives) {
+TEST_P(RealPushTest, CompressedTextArrives) {
   PushGateway::Options options = Options();
   options.gzip = PushGateway::Gzip::kOn;
   PushGateway compressing(std::move(options));
@@ -126,7 +127,7 @@ TEST_F(RealPushTest, CompressedTextArrives) {
   EXPECT_LT(compressing.last_report().bytes, 1000U * 6);
 }
 
-TEST_F(RealPushTest, AGatewayThatStartsAgainIsCompleteAfterOnePush) {
+TEST_P(RealPushTest, AGatewayThatStartsAgainIsCompleteAfterOnePush) {
   const Snapshot snapshot = Snap({kTrainer, kServer}, {{"x", MetricType::kGauge, 1, 0}, {"x", MetricType::kGauge, 2, 1}});
   Push(snapshot);
   peer_.Kill();
@@ -136,7 +137,7 @@ TEST_F(RealPushTest, AGatewayThatStartsAgainIsCompleteAfterOnePush) {
   EXPECT_THAT(peer_.Lines("x{"), ::testing::SizeIs(2));
 }
 
-TEST_F(RealPushTest, AGatewayThatComesBackWithinTheBudgetGetsAll) {
+TEST_P(RealPushTest, AGatewayThatComesBackWithinTheBudgetGetsAll) {
   peer_.Kill();
   PushGateway::Options options = Options();
   options.sleep = [this](std::chrono::milliseconds) {
@@ -150,6 +151,9 @@ TEST_F(RealPushTest, AGatewayThatComesBackWithinTheBudgetGetsAll) {
   EXPECT_THAT(peer_.Lines("x{"), ::testing::SizeIs(2));
   EXPECT_EQ(patient.last_report().requests, 3U);
 }
+
+INSTANTIATE_TEST_SUITE_P(Formats, RealPushTest, ::testing::Values(PushFormat::Choice::kText, PushFormat::Choice::kProtobuf),
+                         [](const auto& test) { return test.param == PushFormat::Choice::kText ? "Text" : "Protobuf"; });
 
 }  // namespace
 }  // namespace persia::agent

@@ -23,10 +23,11 @@ using ::testing::SizeIs;
 const Identity kTrainer{"job", {{"instance", "rep_0"}, {"role", "trainer"}}};
 const Identity kServer{"job", {{"instance", "rep_1"}, {"role", "server"}}};
 
-class RealQuarantineTest : public ::testing::Test {
+class RealQuarantineTest : public ::testing::TestWithParam<PushFormat::Choice> {
  protected:
   PushGateway::Options Options() {
     return {.address = GatewayAddress::Parse(peer_.address()).value(),
+            .format = GetParam(),
             .time_budget = 60s,
             .log = {.note = [this](std::string_view, const std::string& message) { notes_.push_back(message); },
                     .warn = [this](std::string_view, const std::string& message) { warnings_.push_back(message); }},
@@ -49,7 +50,7 @@ class RealQuarantineTest : public ::testing::Test {
   PushGateway sink_{Options()};
 };
 
-TEST_F(RealQuarantineTest, SeveralOffendersAreHeldBackAndTheRestArrivesInTheSamePush) {
+TEST_P(RealQuarantineTest, SeveralOffendersAreHeldBackAndTheRestArrivesInTheSamePush) {
   Foreign({{"x", MetricType::kGauge, 1}, {"y", MetricType::kGauge, 1}});
   const Snapshot snapshot = Snap({kTrainer, kServer}, {{"go_goroutines", MetricType::kCounter, 1, 0},
                                                        {"good", MetricType::kCounter, 1, 0},
@@ -73,7 +74,7 @@ TEST_F(RealQuarantineTest, SeveralOffendersAreHeldBackAndTheRestArrivesInTheSame
   EXPECT_THAT(warnings_, SizeIs(1));
 }
 
-TEST_F(RealQuarantineTest, HoweverManyAreRefusedAtOnceAreOneLineOfBoundedLength) {
+TEST_P(RealQuarantineTest, HoweverManyAreRefusedAtOnceAreOneLineOfBoundedLength) {
   std::vector<Sample> foreign;
   std::vector<Sample> ours;
   for (int i = 100; i < 300; ++i) {
@@ -87,14 +88,14 @@ TEST_F(RealQuarantineTest, HoweverManyAreRefusedAtOnceAreOneLineOfBoundedLength)
   EXPECT_LT(warnings_.front().size(), 4000U);
 }
 
-TEST_F(RealQuarantineTest, TwoSeriesThatAreOneOnTheGatewayCostTheirFamily) {
+TEST_P(RealQuarantineTest, TwoSeriesThatAreOneOnTheGatewayCostTheirFamily) {
   Push(Snap({kTrainer}, {{"good", MetricType::kCounter, 1}, {"x", MetricType::kGauge, 1}, {"x", MetricType::kGauge, 2}}));
   EXPECT_THAT(peer_.Lines("good{"), SizeIs(1));
   EXPECT_EQ(sink_.last_report().quarantined_series, 2U);
   EXPECT_THAT(warnings_, ElementsAre(HasSubstr("collected before")));
 }
 
-TEST_F(RealQuarantineTest, OfAHistogramAndItsShadowTheShadowGoes) {
+TEST_P(RealQuarantineTest, OfAHistogramAndItsShadowTheShadowGoes) {
   auto layout = std::make_shared<Layout>();
   layout->identities.push_back(kTrainer);
   layout->families.push_back({"h", MetricType::kHistogram, "", "", {1}, {{.identity = 0, .first_value = 0, .labels = {}}}});
@@ -105,7 +106,7 @@ TEST_F(RealQuarantineTest, OfAHistogramAndItsShadowTheShadowGoes) {
   EXPECT_EQ(sink_.last_report().quarantined_series, 1U);
 }
 
-TEST_F(RealQuarantineTest, AnOffenderIsTriedAgainHourlyAndTheRestArrivesAllTheSame) {
+TEST_P(RealQuarantineTest, AnOffenderIsTriedAgainHourlyAndTheRestArrivesAllTheSame) {
   Foreign({{"x", MetricType::kGauge, 1}});
   Push(Snap({kTrainer}, {{"good", MetricType::kCounter, 1}, {"x", MetricType::kCounter, 1}}));
   passed_ = 3599s;
@@ -130,7 +131,7 @@ TEST_F(RealQuarantineTest, AnOffenderIsTriedAgainHourlyAndTheRestArrivesAllTheSa
   EXPECT_THAT(notes_, ElementsAre(HasSubstr("takes \"x\"")));
 }
 
-TEST_F(RealQuarantineTest, AReloadLiftsIt) {
+TEST_P(RealQuarantineTest, AReloadLiftsIt) {
   Foreign({{"x", MetricType::kGauge, 1}});
   const Snapshot snapshot = Snap({kTrainer}, {{"good", MetricType::kCounter, 1}, {"x", MetricType::kCounter, 1}});
   Push(snapshot);
@@ -142,8 +143,10 @@ TEST_F(RealQuarantineTest, AReloadLiftsIt) {
   EXPECT_EQ(sink_.last_report().quarantined_series, 0U);
 }
 
-TEST_F(RealQuarantineTest, AnAnswerThatNamesNobodyIsFollowedUpByHalves) {
-  // No name in a text of ours is bad; here one stands for whatever a gateway may refuse without naming it.
+class RealTextQuarantineTest : public RealQuarantineTest {};
+
+TEST_P(RealTextQuarantineTest, AnAnswerThatNamesNobodyIsFollowedUpByHalves) {
+  // No name of ours is bad; here one stands for whatever a gateway may refuse without naming it. Of protobuf it reads any name.
   std::vector<Sample> samples;
   for (int i = 100; i < 120; ++i) samples.push_back({"m" + std::to_string(i), MetricType::kGauge, 1});
   samples[13].name = "m113-bad";
@@ -155,7 +158,7 @@ TEST_F(RealQuarantineTest, AnAnswerThatNamesNobodyIsFollowedUpByHalves) {
   EXPECT_THAT(warnings_, ElementsAre(AllOf(HasSubstr("refuses \"m113-bad\""), HasSubstr("text format parsing error"))));
 }
 
-TEST_F(RealQuarantineTest, AHugeAnswerNamesAllItsOffendersAtOnce) {
+TEST_P(RealQuarantineTest, AHugeAnswerNamesAllItsOffendersAtOnce) {
   Foreign({{"x", MetricType::kGauge, 1}, {"y", MetricType::kGauge, 1}});
   std::vector<Sample> samples{{"good", MetricType::kCounter, 1}};
   for (const char* name : {"x", "y"}) {
@@ -166,7 +169,7 @@ TEST_F(RealQuarantineTest, AHugeAnswerNamesAllItsOffendersAtOnce) {
   EXPECT_EQ(sink_.last_report().quarantined_series, 4000U);
 }
 
-TEST_F(RealQuarantineTest, AGroupThatIsTooLargeArrivesWithoutItsLargestFamily) {
+TEST_P(RealQuarantineTest, AGroupThatIsTooLargeArrivesWithoutItsLargestFamily) {
   PushGateway::Options options = Options();
   options.max_push_bytes = 2000;
   PushGateway sink(std::move(options));
@@ -180,6 +183,11 @@ TEST_F(RealQuarantineTest, AGroupThatIsTooLargeArrivesWithoutItsLargestFamily) {
   }
   EXPECT_THAT(warnings_, ElementsAre(AllOf(HasSubstr("\"steps\" (200 series"), HasSubstr("max_push_bytes, 2000"))));
 }
+
+INSTANTIATE_TEST_SUITE_P(Text, RealTextQuarantineTest, ::testing::Values(PushFormat::Choice::kText));
+INSTANTIATE_TEST_SUITE_P(Formats, RealQuarantineTest,
+                         ::testing::Values(PushFormat::Choice::kText, PushFormat::Choice::kProtobuf),
+                         [](const auto& test) { return test.param == PushFormat::Choice::kText ? "Text" : "Protobuf"; });
 
 }  // namespace
 }  // namespace persia::agent

@@ -18,7 +18,7 @@ class SizeLimitTest : public ::testing::Test {
  protected:
   // What is left out of families of these sizes.
   FamilyNames Choose(const std::vector<std::pair<std::string, size_t>>& sizes) {
-    std::vector<FamilyText> families;
+    std::vector<FamilySize> families;
     for (const auto& [name, bytes] : sizes) {
       FamilyLayout& layout = layouts_.emplace_back();
       layout.name = name;
@@ -28,13 +28,13 @@ class SizeLimitTest : public ::testing::Test {
   }
   std::vector<std::string> Added() const {
     std::vector<std::string> names;
-    for (const FamilyText& family : added_) names.push_back(family.family->name);
+    for (const FamilySize& family : added_) names.push_back(family.family->name);
     return names;
   }
 
   SizeLimit limit_{800};
   std::deque<FamilyLayout> layouts_;
-  std::vector<FamilyText> added_;
+  std::vector<FamilySize> added_;
 };
 
 TEST_F(SizeLimitTest, TheLargestFamiliesGoFirst) {

@@ -1,0 +1,144 @@
+// Prometheus' client model, the part that is written here; a number behind a field's name is the field's:
+//
+//   stream       := ( size MetricFamily )*
+//   MetricFamily := name 1, help 2, type 3, Metric 4 *
+//   Metric       := Label 1 *, and one of Gauge 2, Counter 3, Summary 4, Untyped 5, Histogram 7
+//   Label        := name 1, value 2
+//   Gauge, Counter, Untyped := value 1: double
+//   Histogram    := count 1: varint, sum 2: double, Bucket 3 *
+//   Bucket       := cumulative count 1: varint, upper bound 2: double
+//   Summary      := count 1: varint, sum 2: double, Quantile 3 *
+//   Quantile     := quantile 1: double, value 2: double
+//
+// The size before a family takes five bytes, however small it is: a varint may have zeros at its end.
+#include "format/metric_messages.h"
+
+#include <limits>
+
+namespace persia::agent {
+namespace {
+
+constexpr char kMetricKey = BytesKey(4);
+constexpr size_t kFixedField = 1 + sizeof(uint64_t);
+
+struct TypeCode {
+  char type;   // in a family
+  char value;  // the key of the message with the value, in a metric
+};
+
+TypeCode CodeOf(MetricType type) {
+  switch (type) {
+    case MetricType::kCounter:
+      return {0, BytesKey(3)};
+    case MetricType::kGauge:
+      return {1, BytesKey(2)};
+    case MetricType::kSummary:
+      return {2, BytesKey(4)};
+    case MetricType::kHistogram:
+      return {4, BytesKey(7)};
+    case MetricType::kUntyped:
+      break;
+  }
+  return {3, BytesKey(5)};
+}
+
+// A count that is not whole or not one at all is cut to one, as a reader of the text cuts it.
+uint64_t WholeCount(double count) {
+  if (!(count > 0)) return 0;
+  return count < 0x1p64 ? static_cast<uint64_t>(count) : std::numeric_limits<uint64_t>::max();
+}
+
+size_t BucketSize(uint64_t count) { return 1 + VarintSize(count) + kFixedField; }
+
+char* PutFixedField(char* to, int field, double value) {
+  *to++ = FixedKey(field);
+  return PutFixed(to, BitsOf(value));
+}
+char* PutVarintField(char* to, int field, uint64_t value) {
+  *to++ = VarintKey(field);
+  return PutVarint(to, value);
+}
+
+// A metric as far as its histogram's or summary's count and sum; `size` bytes follow these.
+char* BeginMetric(PartWriter& writer, MetricType type, uint64_t count, double sum, size_t size) {
+  size += 1 + VarintSize(count) + kFixedField;
+  char* to = writer.position();
+  *to++ = kMetricKey;
+  to = PutVarint(to, writer.next_part_size() + 1 + VarintSize(size) + size);
+  writer.set_position(to);
+  writer.CopyPart();
+  to = writer.position();
+  *to++ = CodeOf(type).value;
+  to = PutVarint(to, size);
+  to = PutVarintField(to, 1, count);
+  return PutFixedField(to, 2, sum);
+}
+
+}  // namespace
+
+void MetricMessages::AppendHeader(const FamilyLayout& family, std::string& out) {
+  AppendBytes(out, BytesKey(1), family.name);
+  if (!family.help.empty()) AppendBytes(out, BytesKey(2), family.help);
+  out += VarintKey(3);
+  out += CodeOf(family.type).type;
+}
+
+void MetricMessages::AppendSeries(const FamilyLayout& family, const SeriesLayout& series, const Identity* identity,
+                                  FixedParts& parts) {
+  std::string labels;
+  ForEachLabel(series.labels, identity,
+               [&](std::string_view name, std::string_view value) { AppendLabelPair(labels, BytesKey(1), name, value); });
+  const size_t begin = parts.bytes.size();
+  if (family.type == MetricType::kHistogram || family.type == MetricType::kSummary) {
+    parts.bytes += labels;
+  } else {
+    parts.bytes += kMetricKey;
+    AppendVarint(parts.bytes, labels.size() + 2 + kFixedField);
+    parts.bytes += labels;
+    parts.bytes += CodeOf(family.type).value;
+    parts.bytes += static_cast<char>(kFixedField);
+    parts.bytes += FixedKey(1);
+  }
+  parts.EndPart(begin);
+}
+
+void MetricMessages::EndFamily(const PartWriter& writer, char* begin) {
+  auto size = static_cast<uint64_t>(writer.position() - begin) - kFamilyBytes;
+  for (size_t i = 0; i + 1 < kFamilyBytes; ++i, size >>= 7) begin[i] = static_cast<char>(size | 0x80);
+  begin[kFamilyBytes - 1] = static_cast<char>(size);
+}
+
+// `values`: the sum, then the count of each bucket.
+void MetricMessages::WriteHistogram(PartWriter& writer, const FamilyLayout& family, const double* values) {
+  const size_t bounds = family.bounds.size();
+  double count = 0;
+  size_t size = 0;
+  for (size_t i = 0; i <= bounds; ++i) size += 2 + BucketSize(WholeCount(count += values[1 + i]));
+  char* to = BeginMetric(writer, family.type, WholeCount(count), values[0], size);
+  count = 0;
+  for (size_t i = 0; i <= bounds; ++i) {
+    const uint64_t whole = WholeCount(count += values[1 + i]);
+    *to++ = BytesKey(3);
+    *to++ = static_cast<char>(BucketSize(whole));  // below 0x80
+    to = PutVarintField(to, 1, whole);
+    to = PutFixedField(to, 2, i < bounds ? family.bounds[i] : std::numeric_limits<double>::infinity());
+  }
+  writer.set_position(to);
+}
+
+// `values`: the sum, the count, then one a quantile.
+void MetricMessages::WriteSummary(PartWriter& writer, const FamilyLayout& family, const double* values) {
+  size_t shown = 0;
+  for (size_t i = 0; i < family.bounds.size(); ++i) shown += IsAbsent(values[2 + i]) ? 0 : 1;
+  char* to = BeginMetric(writer, family.type, WholeCount(values[1]), values[0], shown * (2 + 2 * kFixedField));
+  for (size_t i = 0; i < family.bounds.size(); ++i) {
+    if (IsAbsent(values[2 + i])) continue;
+    *to++ = BytesKey(3);
+    *to++ = static_cast<char>(2 * kFixedField);
+    to = PutFixedField(to, 1, family.bounds[i]);
+    to = PutFixedField(to, 2, values[2 + i]);
+  }
+  writer.set_position(to);
+}
+
+}  // namespace persia::agent

@@ -37,14 +37,15 @@ class _Keeper(http.server.ThreadingHTTPServer):
                 self.answer()
 
             def do_GET(self):
-                self.answer()
+                self.answer(b'{"status": "success", "data": {"build_information": {}}}' if "status" in self.path else b"")
 
             do_POST = do_PUT
 
-            def answer(self):
+            def answer(self, body=b""):
                 self.send_response(200)
-                self.send_header("Content-Length", "0")
+                self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
+                self.wfile.write(body)
 
             def log_message(self, *_):
                 pass
@@ -53,13 +54,15 @@ class _Keeper(http.server.ThreadingHTTPServer):
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
 
-def push_as_sent(build, directory, segments):
+def push_as_sent(build, directory, segments, push_format):
     """{path: (headers, body)} of one push of the job."""
     keeper = _Keeper()
-    options = [f"--gateway=127.0.0.1:{keeper.server_port}", "--push-interval=1", "--history=0"]
+    options = [f"--gateway=127.0.0.1:{keeper.server_port}", "--push-interval=1", "--history=0", f"--push-format={push_format}"]
     try:
         with Agent(build, directory, segments, *options) as agent:
             wait_until(lambda: agent.pushes() >= 2, "two pushes", 60)
+        content_types = {headers["Content-Type"].partition(";")[0] for headers, _ in keeper.pushed.values()}
+        assert content_types == {"text/plain" if push_format == "text" else "application/vnd.google.protobuf"}, content_types
         return keeper.pushed
     finally:
         keeper.shutdown()
@@ -108,8 +111,9 @@ def push(build):
     """Pushes of an agent that does nothing else, in turns with curl's, and its memory."""
     results = collections.defaultdict(list)
     with folders() as (directory, segments), Workers(build, segments, SERIES, PROCESSES) as workers:
-        pushed = push_as_sent(build, directory, segments)
-        lines = sum(not line.startswith(b"#") for _, body in pushed.values() for line in body.splitlines())
+        texts = push_as_sent(build, directory, segments, "text")
+        lines = sum(not line.startswith(b"#") for _, body in texts.values() for line in body.splitlines())
+        pushed = push_as_sent(build, directory, segments, "auto")
         with Gateway(directory) as gateway, tempfile.TemporaryDirectory(dir="/dev/shm") as bodies:
             options = [f"--gateway={gateway.address}", f"--push-interval={PUSH_SECONDS}", "--history=0"]
             with Agent(build, directory, segments, *options) as agent:

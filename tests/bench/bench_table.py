@@ -15,12 +15,26 @@ class Demand:
     kind: "at most" and "at least" hold the row's own number against the limit, "share of" its ratio to the peer's, and
     "times" how often it goes into the peer's, or the peer into it where more is better. `aim`, if the limit is not what was
     aimed at: that, and the README says why.
+
+    undisturbed: what two threads share, alone and apart, as measurements: what one thread takes for the same, and what two take
+    that share nothing. Neighbours on the host's processor hold up two threads that share something as they hold up two that do
+    not: the row's own number is taken to be the least of what one takes, times what sharing makes of it, shared by apart.
     """
 
     kind: str
     limit: float
     peer: str = ""
     aim: float | None = None
+    undisturbed: tuple = ()
+
+    def of(self, row, results):
+        """The row's own number, and the peer's or None."""
+        peer = row.judged_by(results[self.peer]) if self.peer else None
+        if not self.undisturbed:
+            return row.judged_by(results[row.ours]), peer
+        alone, apart = self.undisturbed
+        once = least(results[alone])
+        return once * median(results[row.ours]) / median(results[apart]), once if self.peer == alone else peer
 
 
 @dataclasses.dataclass
@@ -40,7 +54,8 @@ class Row:
     judged_by: collections.abc.Callable = median
 
     def peers(self):
-        return list(dict.fromkeys([*self.beside, *(demand.peer for demand in self.demands if demand.peer)]))
+        demanded = (name for demand in self.demands for name in (demand.peer, *demand.undisturbed) if name)
+        return list(dict.fromkeys([*self.beside, *demanded]))
 
     def names(self):
         return [self.ours, *self.peers()]
@@ -87,15 +102,12 @@ class Verdict:
 
 def judge(row, results):
     """A verdict on each demand of a row. `results`: lists of numbers by name."""
-    of = row.judged_by
-    ours = of(results[row.ours])
     verdicts = []
     for demand in row.demands:
-        if demand.kind in ("at most", "at least"):
+        ours, peer = demand.of(row, results)
+        if peer is None:
             verdicts.append(Verdict(demand, ours))
-            continue
-        peer = of(results[demand.peer])
-        if demand.kind == "share of":
+        elif demand.kind == "share of":
             verdicts.append(Verdict(demand, ours / peer))
         else:
             verdicts.append(Verdict(demand, ours / peer if row.more_is_better else peer / ours))

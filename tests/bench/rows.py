@@ -44,8 +44,10 @@ def hot_rows():
     yield hot("**`Increment(x)`**, varying whole x", whole, 1, [share_of(fetch_add, 0.31, 0.15), cpp(whole, 1, 7.8, 10)])
     yield hot("`Increment(x)`, a varying double", "counter by double", 1, [cpp(whole, 1, 3.9)])
     for what, call, limits in (("**`Increment()`**", "counter", (60,)), ("`Increment(x)`, varying whole x", whole, (50, 60))):
-        # As much as one thread takes, and as two threads do that have a counter each.
-        together = [cpp(call, 2, *limits), share_of(f"static/{call}/1/ours", 1.15), share_of(f"static/{call}/2/apart", 1.15)]
+        alone = f"static/{call}/1/ours"
+        together = [cpp(call, 2, *limits), share_of(alone, 1.15)]
+        for demand in together:
+            demand.undisturbed = (alone, f"static/{call}/2/apart")
         yield hot(f"{what}, 2 threads, one counter", call, 2, together)
     for what, call in (("`Increment()`", "counter"), ("`Increment(x)`, varying whole x", whole)):
         yield hot(f"{what}, shared library", call, 1, [share_of("shared/counter/1/fetch_add", 0.5)], "shared")
@@ -56,7 +58,7 @@ def hot_rows():
     yield hot("`Observe` amid other work, 11 bounds", "histogram amid work", 1, [cpp("histogram/11", 1, 4, 7)])
     yield hot("**`Gauge::Set`**, 1 thread", "gauge", 1, [cpp("gauge", 1, 4.3, 7)])
     yield hot("`Gauge::Set` amid other work", "gauge amid work", 1, [cpp("gauge", 1, 4.2, 7)])
-    yield hot("`Gauge::Set`, 2 threads, one gauge", "gauge", 2, [cpp("gauge", 2, 20)])
+    yield hot("`Gauge::Set`, 2 threads, one gauge", "gauge", 2, [cpp("gauge", 2, 20), share_of("static/gauge/1/ours", 1.15)])
     yield hot("**stream, `Add`** by handle", "stream", 1, [at_most(8)])
     yield hot("`MetricStream::AddValue`, name at each call", "stream by name", 1, [at_most(25)])
     yield hot("stream, (group, name) at each call; peer: a child looked up", "stream by names", 1, [at_most(25), times(f"static/child/1/{CPP}", 3)])

@@ -11,7 +11,6 @@ sys.path.insert(0, str(ROOT / "tests/bench"))
 
 import bench_table  # noqa: E402
 import demo_overhead  # noqa: E402
-import hot_calls  # noqa: E402
 from bench_table import Demand, Row, least, median  # noqa: E402
 
 RESULTS = {"ours": [3.0, 1.0, 2.0], "peer": [30.0, 10.0, 40.0]}
@@ -55,10 +54,17 @@ def test_the_interval_of_a_mean_is_students(count, quantile):
     assert demo_overhead.half_width(values) == pytest.approx(expected, rel=1e-3)
 
 
-def test_rounds_of_two_threads_are_those_in_which_neither_was_held_up():
-    rounds = [{"counter/apart/2": [0.44, apart]} for apart in (0.9, 0.45, 0.44, 0.7, 0.46, 0.45, 0.47, 0.45)]
-    kept = hot_calls.two_threads("not run, since there are enough", rounds, 0.44)
-    assert sorted(found["counter/apart/2"][1] for found in kept) == [0.44, 0.45, 0.45, 0.45, 0.46, 0.47]
+@pytest.mark.parametrize(
+    "kind, peer, limit, holds",
+    [("times", "peer", 60, True), ("times", "peer", 61, False), ("share of", "alone", 1.21, True), ("share of", "alone", 1.19, False)],
+)
+def test_neighbours_hold_up_what_is_shared_and_what_is_not(kind, peer, limit, holds):
+    """Two threads take 1.2 where two apart take 1.0, and one takes 0.5 undisturbed: 0.6 is what sharing comes to."""
+    results = {"ours": [0.7, 1.2, 1.9], "apart": [0.9, 1.0, 1.4], "alone": [0.5, 0.9, 1.1], "peer": [20.0, 36.3, 50.0]}
+    row = Row("what", "ours", "ns", [Demand(kind, limit, peer, undisturbed=("alone", "apart"))])
+    (verdict,) = bench_table.judge(row, results)
+    assert verdict.holds == holds
+    assert set(row.names()) == {"ours", "apart", "alone"} | {peer}
 
 
 CHECK = """

@@ -16,9 +16,10 @@ class Demand:
     "times" how often it goes into the peer's, or the peer into it where more is better. `aim`, if the limit is not what was
     aimed at: that, and the README says why.
 
-    undisturbed: what two threads share, alone and apart, as measurements: what one thread takes for the same, and what two take
-    that share nothing. Neighbours on the host's processor hold up two threads that share something as they hold up two that do
-    not: the row's own number is taken to be the least of what one takes, times what sharing makes of it, shared by apart.
+    undisturbed, of what two threads share: two measurements, what one thread takes for a call, and what two take that share
+    nothing. Neighbours on the host's processor hold up those that share something as they hold up those: by so much as that is
+    more than the least of what one takes, the row's own number is taken to be too large.
+    peer_by: by what the peer is judged, if not as the row is.
     """
 
     kind: str
@@ -26,15 +27,15 @@ class Demand:
     peer: str = ""
     aim: float | None = None
     undisturbed: tuple = ()
+    peer_by: collections.abc.Callable | None = None
 
     def of(self, row, results):
         """The row's own number, and the peer's or None."""
-        peer = row.judged_by(results[self.peer]) if self.peer else None
-        if not self.undisturbed:
-            return row.judged_by(results[row.ours]), peer
-        alone, apart = self.undisturbed
-        once = least(results[alone])
-        return once * median(results[row.ours]) / median(results[apart]), once if self.peer == alone else peer
+        ours = row.judged_by(results[row.ours])
+        if self.undisturbed:
+            alone, apart = self.undisturbed
+            ours *= least(results[alone]) / median(results[apart])
+        return ours, (self.peer_by or row.judged_by)(results[self.peer]) if self.peer else None
 
 
 @dataclasses.dataclass

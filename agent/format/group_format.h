@@ -1,5 +1,5 @@
-// The formats in which a PushGateway reads a group: the text exposition format 0.0.4, which whatever takes its place reads too, and
-// delimited protobuf, which is shorter, and less work to write and to read.
+// The formats in which a PushGateway reads a group: the text exposition format 0.0.4, which whatever takes its place reads too,
+// and delimited protobuf, which is shorter, and less work to write and to read.
 #pragma once
 
 #include <cstdint>

@@ -54,6 +54,9 @@ def hot_rows():
     yield hot("`Increment(x)`, a varying double", "counter by double", 1, [cpp(whole, 1, 3.9)])
     for what, call, limits in (("**`Increment()`**", "counter", (60,)), ("`Increment(x)`, varying whole x", whole, (50, 60))):
         yield hot(f"{what}, 2 threads, one counter", call, 2, of_two(call, call, *limits))
+        # What the row above is judged beside: lanes that touch each other would slow both.
+        apart = f"static/{call}/2/apart"
+        yield Row(f"{what}, 2 threads, a counter each", apart, "ns", [share_of(f"static/{call}/1/ours", 1.15)], judged_by=least)
     for what, call in (("`Increment()`", "counter"), ("`Increment(x)`, varying whole x", whole)):
         yield hot(f"{what}, shared library", call, 1, [share_of("shared/counter/1/fetch_add", 0.5)], "shared")
     for bounds in (11, 20):

@@ -1,7 +1,6 @@
 #include "history/range_query.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -57,7 +56,7 @@ class Table {
       return nullptr;
     }
     const double* values = &snapshot.values[found->second[number]];
-    return std::bit_cast<uint64_t>(*values) == kAbsent ? nullptr : values;
+    return IsAbsent(*values) ? nullptr : values;
   }
 
  private:

@@ -1,7 +1,6 @@
 #include "pages/look_api.h"
 
 #include <algorithm>
-#include <bit>
 #include <charconv>
 #include <map>
 #include <set>
@@ -50,7 +49,7 @@ std::map<WorkerPlace, Worker> WorkersIn(const Snapshot& snapshot) {
     }
     for (const SeriesLayout& series : family.series) {
       const double value = snapshot.values[series.first_value];
-      if (std::bit_cast<uint64_t>(value) == kAbsent) {
+      if (IsAbsent(value)) {
         continue;
       }
       const Labels& identity = snapshot.layout->identities[series.identity].labels;

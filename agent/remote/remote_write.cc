@@ -1,7 +1,6 @@
 #include "remote/remote_write.h"
 
 #include <algorithm>
-#include <bit>
 #include <system_error>
 #include <utility>
 
@@ -120,7 +119,7 @@ uint64_t RemoteWrite::SamplesOf(const Snapshot& snapshot) {
   if (snapshot.layout == nullptr) return samples;
   for (const FamilyLayout& family : snapshot.layout->families) {
     const auto shown = std::count_if(family.series.begin(), family.series.end(), [&](const SeriesLayout& series) {
-      return std::bit_cast<uint64_t>(snapshot.values[series.first_value]) != kAbsent;
+      return !IsAbsent(snapshot.values[series.first_value]);
     });
     // A histogram has a count of all as well.
     samples += static_cast<uint64_t>(shown) * (family.ValuesPerSeries() + (family.type == MetricType::kHistogram ? 1 : 0));

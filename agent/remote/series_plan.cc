@@ -1,7 +1,6 @@
 #include "remote/series_plan.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <utility>
 

@@ -1,7 +1,6 @@
 #include "sink/push_gateway.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <iterator>
 #include <set>
@@ -313,7 +312,7 @@ void PushGateway::EnterGroups(const Snapshot& snapshot) {
   std::vector<bool> shown(keys_.size());  // the others are not pushed
   for (const FamilyLayout& family : snapshot.layout->families) {
     for (const SeriesLayout& series : family.series) {
-      if (std::bit_cast<uint64_t>(snapshot.values[series.first_value]) != kAbsent) shown[series.identity] = true;
+      if (!IsAbsent(snapshot.values[series.first_value])) shown[series.identity] = true;
     }
   }
   std::vector<GroupLedger::Group> entries;

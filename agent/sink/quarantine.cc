@@ -1,7 +1,6 @@
 #include "sink/quarantine.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 
 namespace persia::agent {
@@ -40,7 +39,7 @@ size_t CountShown(const Snapshot& snapshot, size_t identity, std::string_view fa
                                       [](const FamilyLayout& one, std::string_view name) { return one.name < name; });
   if (found == families.end() || found->name != family) return 0;
   return static_cast<size_t>(std::count_if(found->series.begin(), found->series.end(), [&](const SeriesLayout& series) {
-    return series.identity == identity && std::bit_cast<uint64_t>(snapshot.values[series.first_value]) != kAbsent;
+    return series.identity == identity && !IsAbsent(snapshot.values[series.first_value]);
   }));
 }
 

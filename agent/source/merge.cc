@@ -84,7 +84,7 @@ std::shared_ptr<const Snapshot> Merger::Merge(std::span<const MergeInput> segmen
   stream_ages_.HideOld(plan_, inputs_, steady, snapshot->values);
   for (const ScaledValue& scaled : plan_.scaled) {
     double& value = snapshot->values[scaled.value];
-    if (std::bit_cast<uint64_t>(value) != kAbsent) {
+    if (!IsAbsent(value)) {
       value = Plain(scaled.scale.Apply(value));
     }
   }

@@ -58,8 +58,6 @@ SegmentSourceOptions SourceOptions(const Agent::Setup& setup, std::optional<Even
   return options;
 }
 
-double Seconds(std::chrono::nanoseconds duration) { return std::chrono::duration<double>(duration).count(); }
-
 size_t CountSeries(const Layout& layout) {
   size_t series = 0;
   for (const FamilyLayout& family : layout.families) {

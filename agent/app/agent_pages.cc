@@ -21,8 +21,6 @@ constexpr char kPolicy[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'";
 
-double Seconds(std::chrono::nanoseconds duration) { return std::chrono::duration<double>(duration).count(); }
-
 ServerResponse ForBrowsers(int status, std::string_view content_type, std::string body) {
   return {.status = status,
           .content_type = std::string(content_type),

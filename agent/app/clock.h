@@ -7,6 +7,10 @@
 
 namespace persia::agent {
 
+[[nodiscard]] inline double Seconds(std::chrono::nanoseconds duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
 // Thread safety: any method, from any thread.
 class Clock {
  public:

@@ -73,7 +73,7 @@ std::string BoundsLines(const Exposed& exposed) {
   return out;
 }
 
-std::string Seconds(std::chrono::milliseconds duration) {
+std::string TtlText(std::chrono::milliseconds duration) {
   return LabelText(static_cast<double>(duration.count()) / 1000) + " s without a value";
 }
 
@@ -107,7 +107,7 @@ std::string Explain(const MappingRules* rules, const SourceMetric& metric) {
     out += LineOf("quantiles", NumberList(exposed->quantiles));
   }
   if (stream && exposed->ttl && exposed->ttl->count() > 0) {
-    out += LineOf("ttl", Seconds(*exposed->ttl));
+    out += LineOf("ttl", TtlText(*exposed->ttl));
   }
   return out + LineOf("help", exposed->help.empty() ? "the program's own" : OneLine(exposed->help));
 }

@@ -94,7 +94,7 @@ void Write(spdlog::level::level_enum level, std::string_view event, std::string_
   Put(*output, level, event, message);
 }
 
-std::string Seconds(std::chrono::steady_clock::duration duration) {
+std::string WholeSeconds(std::chrono::steady_clock::duration duration) {
   return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(duration).count()) + " s";
 }
 
@@ -133,7 +133,7 @@ bool StateLog::Good(std::string_view message) {
   if (state_ && state_->empty()) {
     return false;
   }
-  const std::string after = state_ ? ", after " + Seconds(std::chrono::steady_clock::now() - bad_since_) : "";
+  const std::string after = state_ ? ", after " + WholeSeconds(std::chrono::steady_clock::now() - bad_since_) : "";
   state_ = "";
   LogInfo(event_, std::string(message) + after);
   return true;

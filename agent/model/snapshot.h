@@ -96,6 +96,7 @@ inline constexpr uint64_t kNormalNan = 0x7ff8'0000'0000'0001;
 
 // Marks a value that is not shown.
 inline constexpr uint64_t kAbsent = 0x7ff4'6162'7365'6e74;
+inline const double kAbsentValue = std::bit_cast<double>(kAbsent);
 [[nodiscard]] inline bool IsAbsent(double value) { return std::bit_cast<uint64_t>(value) == kAbsent; }
 
 }  // namespace persia::agent

@@ -27,9 +27,8 @@ namespace {
 
 using Stage = StalledClients::Stage;
 
-// An answer is written in pieces, and given up when it is taken by less than so many bytes a second beyond the time-out.
+// An answer is written in pieces, and given up when its client is slower than kSlowestReader beyond the time-out.
 constexpr size_t kPiece = 1 << 16;
-constexpr size_t kSlowestReader = 1 << 20;
 
 // Certificate and key in one file, as civetweb wants them, which is in memory alone and gone when civetweb has read it.
 class PemPair {

@@ -24,10 +24,9 @@ constexpr milliseconds kPause{50};
 constexpr milliseconds kRarely{250};
 // Within this a request has to begin.
 constexpr milliseconds kPatience{100};
-// Of an answer something has to be taken within this, and a mebibyte a second after a second.
+// A client must take a part of the answer within kReaderPatience, and after a second kSlowestReader bytes a second.
 constexpr milliseconds kReaderPatience{250};
 constexpr milliseconds kSlowReaderPatience{1000};
-constexpr double kSlowestReader = 1 << 20;
 
 std::vector<int> OpenFiles() {
   std::vector<int> files;
@@ -177,7 +176,7 @@ bool StalledClients::Stalls(int socket, Peer peer) {
     }
     const std::chrono::duration<double> taking = now - noted.since - kSlowReaderPatience;
     return now - noted.taken_at > kReaderPatience ||
-           (taking.count() > 0 && static_cast<double>(noted.taken) < taking.count() * kSlowestReader);
+           (taking.count() > 0 && static_cast<double>(noted.taken) < taking.count() * static_cast<double>(kSlowestReader));
   }
   // What nobody has read yet waits for a worker. As long as nothing is sent this is the time since the connection was made,
   // also while it was waiting in the kernel.

@@ -27,6 +27,9 @@
 
 namespace persia::agent {
 
+// A client that takes less of an answer than so many bytes a second is cut off.
+inline constexpr size_t kSlowestReader = 1 << 20;
+
 class StalledClients {
  public:
   // A client's end of its connection.

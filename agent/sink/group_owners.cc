@@ -12,7 +12,7 @@
 namespace persia::agent {
 namespace {
 
-constexpr size_t kMostBytes = size_t{1} << 30;
+constexpr size_t kMostPageBytes = size_t{1} << 30;
 constexpr size_t kLongestLine = 1 << 16;
 constexpr size_t kMostOwners = 100'000;
 
@@ -86,7 +86,7 @@ bool OwnerScan::Add(std::string_view piece) {
     EndLine();
     piece.remove_prefix(end + 1);
   }
-  if (read_ >= kMostBytes || owners_.size() >= kMostOwners) cut_short_ = true;
+  if (read_ >= kMostPageBytes || owners_.size() >= kMostOwners) cut_short_ = true;
   return !cut_short_;
 }
 

@@ -17,7 +17,7 @@
 namespace persia::agent {
 namespace {
 
-constexpr size_t kMostBytes = 256 << 20;
+constexpr size_t kMostAnswerBytes = 256 << 20;
 // Of a line, so much of its beginning and of its end is kept.
 constexpr size_t kHead = 320;
 constexpr size_t kTail = 160;
@@ -63,7 +63,7 @@ bool Refusal::Add(std::string_view piece) {
     EndLine();
     piece.remove_prefix(end + 1);
   }
-  return read_ < kMostBytes && offences_.size() < kMostOffences;
+  return read_ < kMostAnswerBytes && offences_.size() < kMostOffences;
 }
 
 std::vector<Refusal::Offence> Refusal::Finish() {

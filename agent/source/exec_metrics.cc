@@ -47,8 +47,7 @@ Result<std::shared_ptr<const Snapshot>> ExecMetrics::Collect() {
   auto snapshot = std::make_shared<Snapshot>();
   snapshot->layout = layout_;
   snapshot->collected_at = std::chrono::system_clock::now();
-  snapshot->values = {state.exit_code ? *state.exit_code : std::bit_cast<double>(kAbsent), state.run_time_seconds,
-                      state.exit_code ? 0.0 : 1.0};
+  snapshot->values = {state.exit_code ? *state.exit_code : kAbsentValue, state.run_time_seconds, state.exit_code ? 0.0 : 1.0};
   return std::shared_ptr<const Snapshot>(std::move(snapshot));
 }
 

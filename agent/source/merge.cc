@@ -11,14 +11,11 @@
 namespace persia::agent {
 namespace {
 
-constexpr uint32_t kNoPlace = SegmentSeries::kNoPlace;
 constexpr uint64_t kOrdinaryNaN = 0x7ff8'0000'0000'0001;
 constexpr size_t kNamedDrops = static_cast<size_t>(persia::metrics::segment::Drop::kCount);
 
 // What a worker puts into a gauge must pass neither for kAbsent nor for a stale marker, which are NaNs of certain bits.
 double Plain(double value) { return std::isnan(value) ? std::bit_cast<double>(kOrdinaryNaN) : value; }
-
-double Absent() { return std::bit_cast<double>(kAbsent); }
 
 bool SameLayout(const Layout& a, const Layout& b) {
   const auto same_series = [](const SeriesLayout& x, const SeriesLayout& y) {
@@ -156,7 +153,7 @@ void Merger::FillGauges(const PlannedFamily& family, double* values) {
 double Merger::MergeGauge(GaugePolicy policy, std::span<const Part> parts) {
   if (parts.size() == 1) {  // of one process alone each policy is its value
     const uint64_t bits = inputs_[parts[0].segment].values->commons[parts[0].cell];
-    return bits == persia::metrics::segment::kUnset ? Absent() : Plain(std::bit_cast<double>(bits));
+    return bits == persia::metrics::segment::kUnset ? kAbsentValue : Plain(std::bit_cast<double>(bits));
   }
   const auto set = [&](const Part& part) {
     return inputs_[part.segment].values->commons[part.cell] != persia::metrics::segment::kUnset;
@@ -186,7 +183,7 @@ double Merger::MergeGauge(GaugePolicy policy, std::span<const Part> parts) {
     }
   }
   if (last == nullptr) {
-    return Absent();
+    return kAbsentValue;
   }
   switch (policy) {
     case GaugePolicy::kLast:
@@ -201,7 +198,7 @@ double Merger::MergeGauge(GaugePolicy policy, std::span<const Part> parts) {
     case GaugePolicy::kAvg:
       return Plain(Total(0) / static_cast<double>(terms_.size()));
   }
-  return Absent();
+  return kAbsentValue;
 }
 
 bool Merger::Newer(const MergeInput& a, const MergeInput& b) {
@@ -214,7 +211,7 @@ void Merger::FillTimestamps(const PlannedFamily& family, double* values) {
     for (const Part& part : plan_.PartsOf(i)) {
       latest = std::max(latest, inputs_[part.segment].values->commons[part.cell]);
     }
-    values[plan_.first_value[i]] = latest == 0 ? Absent() : static_cast<double>(latest) / 1000;
+    values[plan_.first_value[i]] = latest == 0 ? kAbsentValue : static_cast<double>(latest) / 1000;
   }
 }
 

@@ -25,7 +25,6 @@ using segment::Kind;
 
 constexpr char kProcessLabel[] = "process";
 constexpr char kReasonLabel[] = "reason";
-constexpr uint32_t kNoPlace = SegmentSeries::kNoPlace;
 
 // By segment::Drop; what a newer library counts beyond them goes to the last one.
 constexpr const char* kDropReasons[] = {"bad_value",       "bad_name",      "bad_bounds",      "type_conflict", "segment_full",

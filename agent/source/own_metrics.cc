@@ -39,8 +39,8 @@ const std::string kSegmentVersion =
     std::to_string(persia::metrics::segment::kMajor) + "." + std::to_string(persia::metrics::segment::kMinor);
 
 constexpr const char* kPushResults[] = {"success", "rejected", "server_error", "unreachable", "interrupted", "deferred"};
-constexpr const char* kDropReasons[] = {"queue_bytes", "queue_age", "disk_full", "corrupt",
-                                        "behind",      "duplicate", "ends",      "not_open"};
+constexpr const char* kRemoteWriteDropReasons[] = {"queue_bytes", "queue_age", "disk_full", "corrupt",
+                                                   "behind",      "duplicate", "ends",      "not_open"};
 constexpr const char* kStates[] = {"live", "ended", "other_run"};
 constexpr const char* kRefusals[] = {"access", "corrupt", "duplicate", "magic", "owner", "size", "type", "version"};
 
@@ -331,7 +331,7 @@ void OwnMetrics::SetRemoteWrite(const std::string& target, const RemoteWriteCoun
   set(of.shards, counts.shards);
   set(of.highest_sent, static_cast<double>(counts.highest_sent_ms) / 1000);
   set(of.oldest_pending, static_cast<double>(counts.oldest_pending_ms) / 1000);
-  for (const char* reason : kDropReasons) {
+  for (const char* reason : kRemoteWriteDropReasons) {
     const auto dropped = counts.dropped_samples.find(reason);
     RaiseTo(of.dropped.Add({{"target", target}, {"reason", reason}}),
             dropped == counts.dropped_samples.end() ? 0 : dropped->second);

@@ -65,7 +65,7 @@ bool SameFamily(const prometheus::MetricFamily& a, const prometheus::MetricFamil
 }
 
 // Writes a series' values in the order that SeriesLayout says.
-void Fill(prometheus::MetricType type, const prometheus::ClientMetric& metric, double* to) {
+void FillValues(prometheus::MetricType type, const prometheus::ClientMetric& metric, double* to) {
   switch (type) {
     case prometheus::MetricType::Counter:
       *to = metric.counter.value;
@@ -130,7 +130,7 @@ class RegistrySource::Shape {
     auto place = places_.begin();
     for (const prometheus::MetricFamily& family : families) {
       for (const prometheus::ClientMetric& metric : family.metric) {
-        if (place->has_value()) Fill(family.type, metric, snapshot->values.data() + **place);
+        if (place->has_value()) FillValues(family.type, metric, snapshot->values.data() + **place);
         ++place;
       }
     }

@@ -212,7 +212,7 @@ void RetiredGroup::DropUnsetGauges() {
       continue;
     }
     const size_t to = TakeSeries(from.record.family, ordinals[i], LabelBytes(labels, from.record), from.record.labels, true);
-    if (from.common != SegmentSeries::kNoPlace) {
+    if (from.common != kNoPlace) {
       Common(to) = values.commons[from.common];
       changed_at_[series_[to].common] = changed_at[from.common];
       gauges_[series_[to].common] = gauges[from.common];

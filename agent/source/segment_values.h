@@ -12,10 +12,11 @@
 
 namespace persia::agent {
 
-// A series' places in the arrays of SegmentValues. What a kind does not have is kNoPlace.
-struct SegmentSeries {
-  static constexpr uint32_t kNoPlace = UINT32_MAX;
+// The place of what a kind of series does not have.
+inline constexpr uint32_t kNoPlace = UINT32_MAX;
 
+// A series' places in the arrays of SegmentValues.
+struct SegmentSeries {
   SegmentSeriesRecord record;
   uint32_t whole = kNoPlace;   // its first cell: of a counter the count; of a histogram the sum's, buckets behind it
   uint32_t real = kNoPlace;    // a counter's fractions, the sum of a histogram or of intervals; of a stream the first of two

@@ -12,8 +12,6 @@
 namespace persia::agent {
 namespace {
 
-const double kUnknown = std::bit_cast<double>(kAbsent);
-
 // In the order of their names: a layout's families are sorted.
 enum Place : size_t { kCpu, kMaxFds, kOpenFds, kResident, kStartTime, kVirtual, kPlaces };
 
@@ -22,7 +20,7 @@ struct About {
   MetricType type;
   const char* help;
 };
-constexpr About kFamilies[kPlaces] = {
+constexpr About kSelfFamilies[kPlaces] = {
     {"process_cpu_seconds_total", MetricType::kCounter, "Processor time of the agent, user and system."},
     {"process_max_fds", MetricType::kGauge, "File descriptors that the agent may have open."},
     {"process_open_fds", MetricType::kGauge, "File descriptors that the agent has open."},
@@ -35,7 +33,7 @@ constexpr About kFamilies[kPlaces] = {
 double MaxFds(std::string_view limits) {
   std::string_view words = ProcLine(limits, "Max open files");
   words.remove_prefix(std::min(words.find_first_not_of(' '), words.size()));
-  double number = kUnknown;
+  double number = kAbsentValue;
   std::from_chars(words.data(), words.data() + words.size(), number);
   return number;
 }
@@ -45,7 +43,7 @@ double MaxFds(std::string_view limits) {
 SelfProcess::SelfProcess(Identity identity, std::filesystem::path proc) : proc_(std::move(proc)) {
   auto layout = std::make_shared<Layout>();
   layout->identities.push_back(std::move(identity));
-  for (const About& about : kFamilies) {
+  for (const About& about : kSelfFamilies) {
     layout->families.push_back({.name = about.name,
                                 .type = about.type,
                                 .help = about.help,
@@ -59,13 +57,13 @@ SelfProcess::SelfProcess(Identity identity, std::filesystem::path proc) : proc_(
 Result<std::shared_ptr<const Snapshot>> SelfProcess::Collect() {
   auto snapshot = std::make_shared<Snapshot>();
   snapshot->layout = layout_;
-  snapshot->values.assign(kPlaces, kUnknown);
+  snapshot->values.assign(kPlaces, kAbsentValue);
   snapshot->collected_at = std::chrono::system_clock::now();
   std::vector<double>& values = snapshot->values;
 
   if (const auto stat = proc_.Stat("self")) {
     values[kCpu] = stat->cpu_seconds;
-    values[kStartTime] = proc_.UnixTime(stat->start_ticks).value_or(kUnknown);
+    values[kStartTime] = proc_.UnixTime(stat->start_ticks).value_or(kAbsentValue);
   }
   if (const auto memory = proc_.Memory("self")) {
     values[kVirtual] = memory->virtual_bytes;

@@ -5,8 +5,6 @@ namespace {
 
 using persia::metrics::segment::Kind;
 
-constexpr uint32_t kNoPlace = SegmentSeries::kNoPlace;
-
 constexpr Show kCounterShows[] = {{.fill = Fill::kCounter, .type = MetricType::kCounter}};
 constexpr Show kGaugeShows[] = {{.fill = Fill::kGauge, .type = MetricType::kGauge}};
 constexpr Show kStreamShows[] = {{.fill = Fill::kGauge, .type = MetricType::kUntyped}};

@@ -54,7 +54,7 @@ void StreamAges::HideOld(const MergePlan& plan, std::span<const MergeInput> inpu
     bool streams_alone = true;  // a gauge of the program may share the name; it has no count to look at
     for (const Part& part : plan.PartsOf(watched.series)) {
       const SegmentValues& from = *inputs[part.segment].values;
-      streams_alone = streams_alone && part.real != SegmentSeries::kNoPlace;
+      streams_alone = streams_alone && part.real != kNoPlace;
       if (!streams_alone) {
         break;
       }
@@ -72,7 +72,7 @@ void StreamAges::HideOld(const MergePlan& plan, std::span<const MergeInput> inpu
     if (!age.seen || age.count != count || age.last != last) {
       age = {.count = count, .last = last, .since = now, .seen = true, .planned = true};
     } else if (now - age.since >= watched.ttl) {
-      values[plan.first_value[watched.series]] = std::bit_cast<double>(kAbsent);
+      values[plan.first_value[watched.series]] = kAbsentValue;
     }
   }
 }

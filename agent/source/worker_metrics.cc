@@ -12,8 +12,6 @@
 namespace persia::agent {
 namespace {
 
-const double kUnknown = std::bit_cast<double>(kAbsent);
-
 // What a worker says about itself may be of any length.
 constexpr size_t kMaxTextBytes = 128;
 
@@ -201,7 +199,7 @@ void WorkerMetrics::Reshape() {
 void WorkerMetrics::Fill(Place& place, double* values, size_t stride) {
   const auto set = [&](Value value, double to) { values[value * stride] = to; };
   for (size_t value = 0; value < kValues; ++value) {
-    set(static_cast<Value>(value), kUnknown);
+    set(static_cast<Value>(value), kAbsentValue);
   }
   const WorkerProcess& process = place.process;
   set(kUp, process.alive ? 1 : 0);
@@ -226,7 +224,7 @@ void WorkerMetrics::Fill(Place& place, double* values, size_t stride) {
   if (!place.start_time) {
     place.start_time = proc_.UnixTime(process.start_ticks);
   }
-  set(kStartTime, place.start_time.value_or(kUnknown));
+  set(kStartTime, place.start_time.value_or(kAbsentValue));
   if (const auto open_fds = proc_.OpenFds(place.pid)) {
     set(kOpenFds, static_cast<double>(*open_fds));
   }

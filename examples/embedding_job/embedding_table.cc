@@ -17,6 +17,7 @@
 #include <cstring>
 #include <string>
 
+#include "adagrad.h"
 #include "hashing.h"
 #include "job_error.h"
 #include "random.h"
@@ -26,7 +27,6 @@ namespace embedding_job {
 namespace {
 
 constexpr char kMagic[8] = {'E', 'M', 'B', 'T', 'A', 'B', 'L', '1'};
-constexpr float kTiny = 1e-8F;
 
 // Bits that neither ServerOf nor TableShard looks at, for tables up to 16 million rows a shard.
 size_t ShardOf(uint64_t id, size_t shards) { return (MixBits(id) >> 24) % shards; }
@@ -105,7 +105,7 @@ uint64_t EmbeddingTable::Update(std::span<const uint64_t> ids, const float* grad
     float* row = shard.row(slot);
     float& squares = row[dimension];
     squares += Dot(gradient, gradient, dimension) / static_cast<float>(dimension);
-    AddScaled(row, -options_.learning_rate / (std::sqrt(squares) + kTiny), gradient, dimension);
+    AddScaled(row, -options_.learning_rate / (std::sqrt(squares) + kAdagradEpsilon), gradient, dimension);
   });
   return gone;
 }

@@ -3,16 +3,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "adagrad.h"
 #include "vector_ops.h"
 
 namespace embedding_job {
 namespace {
 
-constexpr float kTiny = 1e-8F;
-
 void Adagrad(float& value, float& squares, float gradient, float learning_rate) {
   squares += gradient * gradient;
-  value -= learning_rate * gradient / (std::sqrt(squares) + kTiny);
+  value -= learning_rate * gradient / (std::sqrt(squares) + kAdagradEpsilon);
 }
 
 // The losses of many pairs: log(1 + exp(-|s|)) of each is gathered as a product, and one logarithm serves a few hundred.

@@ -18,10 +18,10 @@ using ::testing::IsEmpty;
 using ::testing::Pair;
 
 // The rules of a list of mappings, given as its lines.
-MappingFile Parse(const std::string& text) { return ParseMapping("m.yaml", text); }
+MappingFile ParseRules(const std::string& text) { return ParseMapping("m.yaml", text); }
 
 std::shared_ptr<const Exposed> ExposedBy(const std::string& text, std::string_view name, std::string_view group = "g") {
-  const MappingFile file = Parse(text);
+  const MappingFile file = ParseRules(text);
   EXPECT_THAT(file.errors, IsEmpty());
   return file.rules == nullptr ? std::make_shared<const Exposed>() : file.rules->Expose({group, name, MetricType::kUntyped});
 }
@@ -56,7 +56,7 @@ mappings:
   EXPECT_EQ(ExposedBy(text, "a.x", "other")->name, "other_a_x");
   EXPECT_THAT(ExposedBy(text, "b7")->quantiles, ElementsAre(0.5, 0.9));
   EXPECT_TRUE(ExposedBy(text, "c")->drop);
-  const MappingFile file = Parse(text);
+  const MappingFile file = ParseRules(text);
   EXPECT_EQ(file.rules->RuleFor({"g", "b7", MetricType::kUntyped})->place, "m.yaml:12");
   EXPECT_THAT(file.notes, IsEmpty());
 }
@@ -155,20 +155,20 @@ TEST(MappingFile, WhatIsWrongHasItsPlace) {
       {"mappings: [", "m.yaml:"},
   };
   for (const auto& one : cases) {
-    const MappingFile file = Parse(one.text);
+    const MappingFile file = ParseRules(one.text);
     EXPECT_EQ(file.rules, nullptr) << one.text;
     EXPECT_THAT(file.errors, Contains(HasSubstr(one.error))) << one.text;
   }
 }
 
 TEST(MappingFile, EachErrorIsSaid) {
-  const MappingFile file = Parse("mappings:\n- match: a*\n  type: x\n- name: b\n- match: c\n  scale: y\n");
+  const MappingFile file = ParseRules("mappings:\n- match: a*\n  type: x\n- name: b\n- match: c\n  scale: y\n");
   EXPECT_EQ(file.errors.size(), 4U);
 }
 
 TEST(MappingFile, EachErrorIsSaidOnce) {
-  EXPECT_THAT(Parse("mappings:\n- match:\n  name: a\n").errors, ElementsAre("m.yaml:2:3: match: the value is missing"));
-  const MappingFile file = Parse("defaults: {group: b*}\nmappings:\n- match: a\n- match: b\n- {match: c, group: d}\n");
+  EXPECT_THAT(ParseRules("mappings:\n- match:\n  name: a\n").errors, ElementsAre("m.yaml:2:3: match: the value is missing"));
+  const MappingFile file = ParseRules("defaults: {group: b*}\nmappings:\n- match: a\n- match: b\n- {match: c, group: d}\n");
   EXPECT_THAT(file.errors, ElementsAre(HasSubstr("m.yaml:1:19: defaults: group: \"b*\"")));
 }
 
@@ -203,11 +203,11 @@ TEST(MappingFile, WhatHasNoEffectIsNoted) {
       {"mappings:\n- match: a\n  summary_options: {max_age: 1m, quantiles: [0.5]}", "m.yaml:3:21: max_age has no effect"},
   };
   for (const auto& one : cases) {
-    const MappingFile file = Parse(one.text);
+    const MappingFile file = ParseRules(one.text);
     EXPECT_NE(file.rules, nullptr) << one.text;
     EXPECT_THAT(file.notes, ElementsAre(HasSubstr(one.note))) << one.text;
   }
-  EXPECT_THAT(Parse("mappings:\n- match: a\n  labels: {role: x}\n- match: a\n  group: g\n").notes, IsEmpty());
+  EXPECT_THAT(ParseRules("mappings:\n- match: a\n  labels: {role: x}\n- match: a\n  group: g\n").notes, IsEmpty());
 }
 
 TEST(MappingFile, DurationsAreWrittenAsInGo) {

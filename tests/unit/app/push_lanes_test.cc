@@ -9,6 +9,7 @@
 #include <string>
 
 #include "format/text_format.h"
+#include "numbered_snapshot.h"
 
 namespace persia::agent {
 namespace {
@@ -17,13 +18,6 @@ using namespace std::chrono_literals;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-std::shared_ptr<const Snapshot> Numbered(double number) {
-  auto snapshot = std::make_shared<Snapshot>();
-  snapshot->layout = std::make_shared<Layout>();
-  snapshot->values = {number};
-  return snapshot;
-}
 
 // A gateway that can be held up until it is interrupted.
 class HeldGateway {

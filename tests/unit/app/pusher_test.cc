@@ -7,16 +7,12 @@
 #include <thread>
 #include <vector>
 
+#include "numbered_snapshot.h"
+
 namespace persia::agent {
 namespace {
 
 using namespace std::chrono_literals;
-
-std::shared_ptr<const Snapshot> Numbered(double number) {
-  auto snapshot = std::make_shared<Snapshot>();
-  snapshot->values = {number};
-  return snapshot;
-}
 
 // A sink that can be held up until it is interrupted, and that notes what it was given.
 class PusherTest : public ::testing::Test {

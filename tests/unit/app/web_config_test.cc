@@ -23,10 +23,10 @@ constexpr char kHash[] = "$2y$05$abcdefghijklmnopqrstuuOQiyCxlgf/oeuTqixKmWdcYUh
 
 std::string TlsIsThere() { return ""; }
 
-WebConfig Parse(const std::string& text) { return ParseWebConfig("w.yaml", text, TlsIsThere); }
+WebConfig ParseWeb(const std::string& text) { return ParseWebConfig("w.yaml", text, TlsIsThere); }
 
 TEST(WebConfig, NamesUsersAndTheirHashes) {
-  const WebConfig config = Parse(std::string("basic_auth_users:\n  alice: ") + kHash + "\n  \"bob b\": '" + kHash + "'\n");
+  const WebConfig config = ParseWeb(std::string("basic_auth_users:\n  alice: ") + kHash + "\n  \"bob b\": '" + kHash + "'\n");
   EXPECT_THAT(config.errors, IsEmpty());
   EXPECT_THAT(config.users, ElementsAre(std::pair("alice", kHash), std::pair("bob b", kHash)));
   EXPECT_FALSE(config.tls);
@@ -79,9 +79,9 @@ TEST(WebConfig, WhatIsWrongHasItsPlace) {
       {"a: [", "w.yaml:"},
   };
   for (const auto& [text, error] : cases) {
-    EXPECT_THAT(Parse(text).errors, Contains(StartsWith(error))) << text;
-    EXPECT_THAT(Parse(text).errors, Not(Contains(HasSubstr("abcdefghij"))));
-    EXPECT_THAT(Parse(text).errors, Not(Contains(HasSubstr("plain"))));
+    EXPECT_THAT(ParseWeb(text).errors, Contains(StartsWith(error))) << text;
+    EXPECT_THAT(ParseWeb(text).errors, Not(Contains(HasSubstr("abcdefghij"))));
+    EXPECT_THAT(ParseWeb(text).errors, Not(Contains(HasSubstr("plain"))));
   }
 }
 

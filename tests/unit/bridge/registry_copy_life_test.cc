@@ -29,8 +29,6 @@ using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
 class Stuck : public prometheus::Collectable {
  public:
   [[nodiscard]] std::vector<MetricFamily> Collect() const override {
@@ -157,7 +155,7 @@ TEST_F(RegistryCopyLifeTest, HostileFamiliesCostThemselvesOnly) {
   const auto outcome = RunWorker([] {
     const auto said = std::make_shared<Said>();
     ClientMetric histogram;
-    histogram.histogram = {5, 1, {{9, 2}, {3, 1}, {5, kNan}}};
+    histogram.histogram = {5, 1, {{9, 2}, {3, 1}, {5, std::numeric_limits<double>::quiet_NaN()}}};
     ClientMetric wide;
     for (int i = 0; i < 600; ++i) {
       wide.histogram.bucket.push_back({uint64_t(i), double(i)});

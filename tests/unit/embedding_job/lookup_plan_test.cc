@@ -11,7 +11,7 @@
 namespace embedding_job {
 namespace {
 
-constexpr uint32_t kDimension = 4;
+constexpr uint32_t kPlanDimension = 4;
 
 class LookupPlanTest : public testing::Test {
  protected:
@@ -49,7 +49,7 @@ class LookupPlanTest : public testing::Test {
 };
 
 TEST_F(LookupPlanTest, AsksForEachIdOnce) {
-  const LookupPlan plan(RandomFeatures(1), 3, kDimension);
+  const LookupPlan plan(RandomFeatures(1), 3, kPlanDimension);
   std::set<uint64_t> asked;
   size_t count = 0;
   for (const std::vector<uint64_t>& ids : plan.ids_of_server()) {
@@ -67,7 +67,7 @@ TEST_F(LookupPlanTest, KeepsFeaturesApart) {
     bags.ids = {5};
     bags.offsets = {0, 1};
   }
-  const LookupPlan plan(features, 1, kDimension);
+  const LookupPlan plan(features, 1, kPlanDimension);
   ASSERT_EQ(plan.ids_of_server()[0].size(), 2U);
   EXPECT_NE(plan.ids_of_server()[0][0], plan.ids_of_server()[0][1]);
   EXPECT_NE(plan.distinct_ids(kCenter), plan.distinct_ids(kContext));
@@ -75,7 +75,7 @@ TEST_F(LookupPlanTest, KeepsFeaturesApart) {
 
 TEST_F(LookupPlanTest, CountsIdsWithAndWithoutDuplicates) {
   const auto features = RandomFeatures(2);
-  const LookupPlan plan(features, 2, kDimension);
+  const LookupPlan plan(features, 2, kPlanDimension);
   for (size_t f = 0; f < kFeatures; ++f) {
     EXPECT_EQ(plan.id_count(f), features[f].ids.size());
     EXPECT_EQ(plan.distinct_count(f), std::set<uint64_t>(features[f].ids.begin(), features[f].ids.end()).size());
@@ -86,7 +86,7 @@ TEST_F(LookupPlanTest, CountsIdsWithAndWithoutDuplicates) {
 TEST_F(LookupPlanTest, AnIdGoesToTheSameServerInEveryBatch) {
   std::map<uint64_t, size_t> server_of;
   for (uint64_t seed = 0; seed < 5; ++seed) {
-    const LookupPlan plan(RandomFeatures(seed), 3, kDimension);
+    const LookupPlan plan(RandomFeatures(seed), 3, kPlanDimension);
     for (size_t server = 0; server < 3; ++server) {
       for (const uint64_t id : plan.ids_of_server()[server]) {
         EXPECT_EQ(server_of.emplace(id, server).first->second, server);
@@ -97,18 +97,18 @@ TEST_F(LookupPlanTest, AnIdGoesToTheSameServerInEveryBatch) {
 
 TEST_F(LookupPlanTest, SumsEachBag) {
   const auto features = RandomFeatures(3);
-  const LookupPlan plan(features, 3, kDimension);
+  const LookupPlan plan(features, 3, kPlanDimension);
   for (size_t f = 0; f < kFeatures; ++f) {
     const std::vector<float> sums = plan.Sum(f, Answer(plan));
-    ASSERT_EQ(sums.size(), features[f].rows() * kDimension);
+    ASSERT_EQ(sums.size(), features[f].rows() * kPlanDimension);
     for (size_t row = 0; row < features[f].rows(); ++row) {
-      std::vector<float> expected(kDimension);
+      std::vector<float> expected(kPlanDimension);
       for (uint32_t at = features[f].offsets[row]; at < features[f].offsets[row + 1]; ++at) {
-        for (size_t i = 0; i < kDimension; ++i) {
+        for (size_t i = 0; i < kPlanDimension; ++i) {
           expected[i] += RowOf(features[f].ids[at])[i];
         }
       }
-      EXPECT_EQ(std::vector<float>(&sums[row * kDimension], &sums[row * kDimension] + kDimension), expected);
+      EXPECT_EQ(std::vector<float>(&sums[row * kPlanDimension], &sums[row * kPlanDimension] + kPlanDimension), expected);
     }
   }
 }
@@ -116,12 +116,12 @@ TEST_F(LookupPlanTest, SumsEachBag) {
 // The gradient of a sum goes to each of its parts, as often as it is in there.
 TEST_F(LookupPlanTest, ScattersGradientsToAllIdsOfABag) {
   const auto features = RandomFeatures(4);
-  const LookupPlan plan(features, 2, kDimension);
+  const LookupPlan plan(features, 2, kPlanDimension);
   auto gradients = plan.EmptyGradients();
   std::map<uint64_t, float> expected;
   std::vector<float> rows;
   for (size_t row = 0; row < features[kCenter].rows(); ++row) {
-    rows.insert(rows.end(), kDimension, static_cast<float>(row));
+    rows.insert(rows.end(), kPlanDimension, static_cast<float>(row));
     for (uint32_t at = features[kCenter].offsets[row]; at < features[kCenter].offsets[row + 1]; ++at) {
       expected[features[kCenter].ids[at]] += static_cast<float>(row);
     }
@@ -134,7 +134,7 @@ TEST_F(LookupPlanTest, ScattersGradientsToAllIdsOfABag) {
   for (size_t server = 0; server < 2; ++server) {
     for (size_t i = 0; i < plan.ids_of_server()[server].size(); ++i) {
       const uint64_t id = plan.ids_of_server()[server][i];
-      EXPECT_EQ(gradients[server][i * kDimension + 3], centers.contains(id) ? expected[id & 0xffffffff] : 0);
+      EXPECT_EQ(gradients[server][i * kPlanDimension + 3], centers.contains(id) ? expected[id & 0xffffffff] : 0);
     }
   }
 }
@@ -145,7 +145,7 @@ TEST_F(LookupPlanTest, LeavesOutGradientsWithNanOrInfinity) {
   std::array<Bags, kFeatures> features;
   features[kCenter].ids = {1, 1, 1, 1};
   features[kCenter].offsets = {0, 1, 2, 3, 4};
-  const LookupPlan plan(features, 1, kDimension);
+  const LookupPlan plan(features, 1, kPlanDimension);
   auto gradients = plan.EmptyGradients();
   const LookupPlan::Rejected rejected = plan.Scatter(kCenter,
                                                      {1, 1, 1, 1,                                  //
@@ -159,7 +159,7 @@ TEST_F(LookupPlanTest, LeavesOutGradientsWithNanOrInfinity) {
 }
 
 TEST_F(LookupPlanTest, AnEmptyBatchAsksForNothing) {
-  const LookupPlan plan({}, 2, kDimension);
+  const LookupPlan plan({}, 2, kPlanDimension);
   EXPECT_EQ(plan.ids_of_server(), std::vector<std::vector<uint64_t>>(2));
   EXPECT_TRUE(plan.Sum(kCenter, Answer(plan)).empty());
 }

@@ -17,7 +17,7 @@ FrameHeader GoodHeader() {
   return {.magic = kFrameMagic, .type = static_cast<uint16_t>(MessageType::kBatch), .flags = 0, .payload_bytes = 10};
 }
 
-std::string Refusal(const std::function<void()>& call) {
+std::string WireRefusal(const std::function<void()>& call) {
   try {
     call();
   } catch (const WireError& error) {
@@ -27,20 +27,20 @@ std::string Refusal(const std::function<void()>& call) {
 }
 
 TEST(FrameHeader, AcceptsOurs) {
-  EXPECT_EQ(Refusal([] { CheckHeader(GoodHeader()); }), "accepted");
+  EXPECT_EQ(WireRefusal([] { CheckHeader(GoodHeader()); }), "accepted");
 }
 
 TEST(FrameHeader, RefusesAnotherProtocol) {
   FrameHeader header = GoodHeader();
   header.magic = 0x20544547;  // "GET "
-  EXPECT_THAT(Refusal([&] { CheckHeader(header); }), HasSubstr("0x20544547"));
+  EXPECT_THAT(WireRefusal([&] { CheckHeader(header); }), HasSubstr("0x20544547"));
 }
 
 TEST(FrameHeader, RefusesUnknownTypes) {
   for (const uint16_t type : {uint16_t{0}, uint16_t{kLastMessageType + 1}, uint16_t{0xffff}}) {
     FrameHeader header = GoodHeader();
     header.type = type;
-    EXPECT_THAT(Refusal([&] { CheckHeader(header); }), HasSubstr("unknown type " + std::to_string(type)));
+    EXPECT_THAT(WireRefusal([&] { CheckHeader(header); }), HasSubstr("unknown type " + std::to_string(type)));
   }
 }
 
@@ -48,7 +48,7 @@ TEST(FrameHeader, RefusesGarbageLengths) {
   for (const uint32_t length : {kMaxPayloadBytes + 1, 0xffffffffU}) {
     FrameHeader header = GoodHeader();
     header.payload_bytes = length;
-    EXPECT_THAT(Refusal([&] { CheckHeader(header); }), HasSubstr(std::to_string(length)));
+    EXPECT_THAT(WireRefusal([&] { CheckHeader(header); }), HasSubstr(std::to_string(length)));
   }
 }
 
@@ -99,7 +99,7 @@ TEST(Messages, OthersArriveToo) {
 }
 
 TEST(Messages, RefusesAFrameOfAnotherType) {
-  EXPECT_THAT(Refusal([] { Decode<Rows>(Encode(Hello{"x", 4})); }), HasSubstr("was expected"));
+  EXPECT_THAT(WireRefusal([] { Decode<Rows>(Encode(Hello{"x", 4})); }), HasSubstr("was expected"));
 }
 
 TEST(Messages, AnErrorFrameBecomesAnError) {
@@ -138,23 +138,24 @@ TEST(Messages, RefusesInconsistentBatches) {
   for (const auto& c : cases) {
     Batch batch = SmallBatch();
     c.damage(batch);
-    EXPECT_THAT(Refusal([&] { Decode<Batch>(Encode(batch)); }), HasSubstr(c.error)) << c.what;
+    EXPECT_THAT(WireRefusal([&] { Decode<Batch>(Encode(batch)); }), HasSubstr(c.error)) << c.what;
   }
 }
 
 TEST(Messages, RefusesInconsistentRows) {
-  EXPECT_THAT(Refusal([] { Decode<Lookup>(Encode(Lookup{3, {}})); }), HasSubstr("multiple of 4"));
-  EXPECT_THAT(Refusal([] { Decode<Lookup>(Encode(Lookup{0, {}})); }), HasSubstr("multiple of 4"));
-  EXPECT_THAT(Refusal([] {
+  EXPECT_THAT(WireRefusal([] { Decode<Lookup>(Encode(Lookup{3, {}})); }), HasSubstr("multiple of 4"));
+  EXPECT_THAT(WireRefusal([] { Decode<Lookup>(Encode(Lookup{0, {}})); }), HasSubstr("multiple of 4"));
+  EXPECT_THAT(WireRefusal([] {
                 Decode<GradientBatch>(Encode(GradientBatch{0, 4, {std::vector<float>(5), {}}}));
               }),
               HasSubstr("do not make rows"));
-  EXPECT_THAT(Refusal([] { Decode<Update>(Encode(Update{4, {1, 2}, {1, 2, 3, 4}})); }), HasSubstr("no gradients of 2 ids"));
+  EXPECT_THAT(WireRefusal([] { Decode<Update>(Encode(Update{4, {1, 2}, {1, 2, 3, 4}})); }), HasSubstr("no gradients of 2 ids"));
 }
 
 TEST(Messages, RefusesCheckpointsThatLeaveTheirFolder) {
   for (const char* name : {"", ".", "..", "../x", "a/b", ".hidden"}) {
-    EXPECT_THAT(Refusal([&] { Decode<Checkpoint>(Encode(Checkpoint{name})); }), HasSubstr("no name of a checkpoint")) << name;
+    EXPECT_THAT(WireRefusal([&] { Decode<Checkpoint>(Encode(Checkpoint{name})); }), HasSubstr("no name of a checkpoint"))
+        << name;
   }
 }
 
@@ -163,16 +164,16 @@ TEST(Messages, RefusesEveryTruncation) {
   for (size_t size = 0; size < whole.payload.size(); ++size) {
     Frame cut = whole;
     cut.payload.resize(size);
-    EXPECT_NE(Refusal([&] { Decode<Batch>(cut); }), "accepted") << size;
+    EXPECT_NE(WireRefusal([&] { Decode<Batch>(cut); }), "accepted") << size;
   }
   Frame longer = whole;
   longer.payload.push_back(std::byte{0});
-  EXPECT_THAT(Refusal([&] { Decode<Batch>(longer); }), HasSubstr("behind the end"));
+  EXPECT_THAT(WireRefusal([&] { Decode<Batch>(longer); }), HasSubstr("behind the end"));
 }
 
 TEST(Messages, AnArrayThatLiesAboutItsLengthAsksForNoMemory) {
   Frame frame{MessageType::kRows, {std::byte{0xff}, std::byte{0xff}, std::byte{0xff}, std::byte{0xff}}};
-  EXPECT_THAT(Refusal([&] { Decode<Rows>(frame); }), HasSubstr("ends early"));
+  EXPECT_THAT(WireRefusal([&] { Decode<Rows>(frame); }), HasSubstr("ends early"));
 }
 
 // Whatever stands in it, a frame is either refused or consistent.

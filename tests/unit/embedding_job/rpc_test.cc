@@ -19,7 +19,7 @@ using std::chrono::steady_clock;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr uint32_t kDimension = 4;
+constexpr uint32_t kRpcDimension = 4;
 
 // Answers a look-up with as many rows, and fails on an update.
 class EchoHandler : public RequestHandler {
@@ -38,10 +38,11 @@ class EchoHandler : public RequestHandler {
 class RpcTest : public testing::Test {
  protected:
   void Serve(int connections) {
-    ended_ = std::async(std::launch::async,
-                        [this, connections] { RpcServer(listener_, handler_, server_stop_, connections, kDimension).Run(); });
+    ended_ = std::async(std::launch::async, [this, connections] {
+      RpcServer(listener_, handler_, server_stop_, connections, kRpcDimension).Run();
+    });
   }
-  Connection Connect(uint32_t dimension = kDimension) {
+  Connection Connect(uint32_t dimension = kRpcDimension) {
     return Connection::Open(Address::Parse(listener_.address()), "server", {.role = "tester", .dimension = dimension},
                             steady_clock::now() + std::chrono::minutes(1), client_stop_);
   }
@@ -60,7 +61,7 @@ class RpcTest : public testing::Test {
     }
   }
   static size_t Look(Connection& connection, size_t ids) {
-    return Decode<Rows>(connection.Call(Encode(Lookup{kDimension, std::vector<uint64_t>(ids)}))).values.size();
+    return Decode<Rows>(connection.Call(Encode(Lookup{kRpcDimension, std::vector<uint64_t>(ids)}))).values.size();
   }
   // "" if the server ended in order.
   std::string End() {
@@ -106,7 +107,7 @@ TEST_F(RpcTest, AFailedRequestIsAnsweredAndFailsTheJob) {
   Serve(1);
   Connection connection = Connect();
   try {
-    Expect(connection.Call(Encode(Update{kDimension, {}, {}})), MessageType::kAck);
+    Expect(connection.Call(Encode(Update{kRpcDimension, {}, {}})), MessageType::kAck);
     FAIL();
   } catch (const JobError& error) {
     EXPECT_THAT(error.what(), HasSubstr("updates do not work here"));
@@ -171,12 +172,12 @@ TEST_F(RpcTest, AGroupAsksAllServers) {
   Listener other_listener("127.0.0.1:0");
   EchoHandler other_handler;
   auto other =
-      std::async(std::launch::async, [&] { RpcServer(other_listener, other_handler, server_stop_, 1, kDimension).Run(); });
+      std::async(std::launch::async, [&] { RpcServer(other_listener, other_handler, server_stop_, 1, kRpcDimension).Run(); });
   Serve(1);
-  ServerGroup group({listener_.address(), other_listener.address()}, {.role = "tester", .dimension = kDimension},
+  ServerGroup group({listener_.address(), other_listener.address()}, {.role = "tester", .dimension = kRpcDimension},
                     steady_clock::now() + std::chrono::minutes(1), client_stop_);
   std::vector<size_t> sizes;
-  for (const Frame& answer : group.CallAll({Encode(Lookup{kDimension, {1}}), Encode(Lookup{kDimension, {1, 2}})})) {
+  for (const Frame& answer : group.CallAll({Encode(Lookup{kRpcDimension, {1}}), Encode(Lookup{kRpcDimension, {1, 2}})})) {
     sizes.push_back(Decode<Rows>(answer).values.size());
   }
   EXPECT_THAT(sizes, ElementsAre(1, 2));

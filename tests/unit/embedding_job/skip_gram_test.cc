@@ -13,11 +13,11 @@
 namespace embedding_job {
 namespace {
 
-constexpr uint32_t kDimension = 8;
+constexpr uint32_t kSkipGramDimension = 8;
 
 class SkipGramTest : public testing::Test {
  protected:
-  SkipGramTest() : model_(kDimension, 0.1F) {
+  SkipGramTest() : model_(kSkipGramDimension, 0.1F) {
     Random random(3);
     const auto fill = [&](std::vector<float>& values) {
       for (float& value : values) {
@@ -26,9 +26,9 @@ class SkipGramTest : public testing::Test {
     };
     fill(model_.projection());
     model_.bias() = 0.3F;
-    batch_.dimension = kDimension;
-    batch_.rows[kCenter].resize(3 * kDimension);
-    batch_.rows[kContext].resize(5 * kDimension);
+    batch_.dimension = kSkipGramDimension;
+    batch_.rows[kCenter].resize(3 * kSkipGramDimension);
+    batch_.rows[kContext].resize(5 * kSkipGramDimension);
     fill(batch_.rows[kCenter]);
     fill(batch_.rows[kContext]);
     batch_.pairs = {.offsets = {0, 3, 3, 7}, .contexts = {0, 1, 4, 2, 3, 3, 1}, .first_negative = 3};
@@ -56,10 +56,10 @@ TEST_F(SkipGramTest, LossIsTheCrossEntropyOfAllPairs) {
     for (uint32_t pair = batch_.pairs.offsets[row]; pair < batch_.pairs.offsets[row + 1]; ++pair) {
       const uint32_t context = batch_.pairs.contexts[pair];
       double score = model_.bias();
-      for (size_t i = 0; i < kDimension; ++i) {
-        for (size_t j = 0; j < kDimension; ++j) {
-          score += double{model_.projection()[i * kDimension + j]} * batch_.rows[kCenter][row * kDimension + j] *
-                   batch_.rows[kContext][context * kDimension + i];
+      for (size_t i = 0; i < kSkipGramDimension; ++i) {
+        for (size_t j = 0; j < kSkipGramDimension; ++j) {
+          score += double{model_.projection()[i * kSkipGramDimension + j]} *
+                   batch_.rows[kCenter][row * kSkipGramDimension + j] * batch_.rows[kContext][context * kSkipGramDimension + i];
         }
       }
       expected += std::log1p(std::exp(context < 3 ? -score : score));

@@ -27,8 +27,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::SizeIs;
 
-const double kNotShown = std::bit_cast<double>(kAbsent);
-const double kInfinity = std::numeric_limits<double>::infinity();
+const double kInf = std::numeric_limits<double>::infinity();
 
 std::vector<persia_test::MetricFamily> Parse(const std::string& body) {
   google::protobuf::io::ArrayInputStream stream(body.data(), static_cast<int>(body.size()));
@@ -142,17 +141,16 @@ class RandomSnapshot {
   void AddValues(const FamilyLayout& family) {
     std::vector<double>& values = snapshot_.values;
     const bool absent = Below(8) == 0;
-    values.push_back(absent ? kNotShown : AnyNumber());
+    values.push_back(absent ? kAbsentValue : AnyNumber());
     for (size_t i = 1; i < family.ValuesPerSeries(); ++i) {
       const bool is_count = family.type == MetricType::kHistogram || i == 1;
       values.push_back(is_count ? std::floor(std::ldexp(1.0, static_cast<int>(Below(40)))) - 1
-                                : (Below(4) == 0 ? kNotShown : AnyNumber()));
+                                : (Below(4) == 0 ? kAbsentValue : AnyNumber()));
     }
   }
 
   double AnyNumber() {
-    static const double kOdd[] = {
-        0, -0.0, kInfinity, -kInfinity, std::nan(""), 5e-324, 1.7976931348623157e308, 9007199254740994};
+    static const double kOdd[] = {0, -0.0, kInf, -kInf, std::nan(""), 5e-324, 1.7976931348623157e308, 9007199254740994};
     if (Below(4) == 0) return kOdd[Below(8)];
     return std::normal_distribution<double>(0, 1e6)(random_);
   }

@@ -18,7 +18,6 @@
 namespace persia::agent {
 namespace {
 
-const double kNotShown = std::bit_cast<double>(kAbsent);
 const double kInfinity = std::numeric_limits<double>::infinity();
 
 class TextFormatTest : public ::testing::Test {
@@ -101,15 +100,15 @@ TEST_F(TextFormatTest, TextIsEscaped) {
 
 TEST_F(TextFormatTest, AbsentValuesAreNotShown) {
   Family("a", MetricType::kGauge);
-  Series({kNotShown}, {{"n", "1"}});
+  Series({kAbsentValue}, {{"n", "1"}});
   Series({2}, {{"n", "2"}});
   Family("b", MetricType::kGauge);
-  Series({kNotShown});
+  Series({kAbsentValue});
   Family("h", MetricType::kHistogram, "", {1});
-  Series({kNotShown, 1, 1}, {{"n", "1"}});
+  Series({kAbsentValue, 1, 1}, {{"n", "1"}});
   Series({3, 1, 1}, {{"n", "2"}});
   Family("s", MetricType::kSummary, "", {0.5, 0.9});
-  Series({1, 2, kNotShown, 4});
+  Series({1, 2, kAbsentValue, 4});
   EXPECT_EQ(Pushed(),
             "# HELP a Helps.\n# TYPE a gauge\na{n=\"2\"} 2\n"
             "# TYPE h histogram\nh_bucket{n=\"2\",le=\"1\"} 1\nh_bucket{n=\"2\",le=\"+Inf\"} 2\nh_sum{n=\"2\"} "
@@ -127,13 +126,13 @@ TEST_F(TextFormatTest, NewValuesOfTheSameLayoutReplaceTheOld) {
   Family("x", MetricType::kGauge, "");
   Series({1});
   Family("y", MetricType::kGauge, "");
-  Series({kNotShown});
+  Series({kAbsentValue});
   TextRenderer renderer;
   std::string text = "left from before";
   Snapshot snapshot = Taken();
   renderer.Render(snapshot, text);
   EXPECT_EQ(text, "# TYPE x gauge\nx{job=\"embedding\",instance=\"rep_0\",role=\"trainer\"} 1\n");
-  snapshot.values = {kNotShown, 1234.5};
+  snapshot.values = {kAbsentValue, 1234.5};
   renderer.Render(snapshot, text);
   EXPECT_EQ(text, "# TYPE y gauge\ny{job=\"embedding\",instance=\"rep_0\",role=\"trainer\"} 1234.5\n");
 }
@@ -155,7 +154,7 @@ TEST_F(TextFormatTest, FamiliesCanBeLeftOutAndTheOthersAreWrittenAsEver) {
   Series({1});
   Family("h", MetricType::kHistogram, "", {1, 2});
   Series({4, 1, 2, 3});
-  Series({kNotShown, 1, 2, 3});
+  Series({kAbsentValue, 1, 2, 3});
   Family("z", MetricType::kCounter, "");
   Series({5});
   GroupRenderer renderer;

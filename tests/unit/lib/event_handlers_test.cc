@@ -19,13 +19,13 @@ using events::Event;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-class Keeper : public events::EventHandler {
+class EventKeeper : public events::EventHandler {
  public:
   void Record(const Event& event) override { kept.push_back(event); }
   std::vector<Event> kept;
 };
 
-class Thrower : public events::EventHandler {
+class EventThrower : public events::EventHandler {
  public:
   void Record(const Event& /*event*/) override { throw std::runtime_error("no room"); }
 };
@@ -34,7 +34,7 @@ class EventHandlersTest : public WorkerTest {};
 
 TEST_F(EventHandlersTest, ATypeHasItsHandlerAndItsEventsCountAllTheSame) {
   const auto segment = SegmentOf([] {
-    const auto keeper = std::make_shared<Keeper>();
+    const auto keeper = std::make_shared<EventKeeper>();
     events::Configure(keeper, "foo");
     events::RecordEvent({.name = "test_event", .type = "foo", .metadata = {{"key", "value"}}, .timestamp = 1234});
     events::Record("other_event", "foo", {{"rank", int64_t{3}}, {"note", std::string_view("x")}});
@@ -54,8 +54,8 @@ TEST_F(EventHandlersTest, ATypeHasItsHandlerAndItsEventsCountAllTheSame) {
 
 TEST_F(EventHandlersTest, TheTypeOfTheDefaultAndTheHandlerOfAllOthers) {
   const auto outcome = RunBareWorker([] {
-    const auto torchelastic = std::make_shared<Keeper>();
-    const auto others = std::make_shared<Keeper>();
+    const auto torchelastic = std::make_shared<EventKeeper>();
+    const auto others = std::make_shared<EventKeeper>();
     events::Configure(torchelastic);
     events::Configure(others, "");
     events::Record("a");
@@ -84,7 +84,7 @@ TEST_F(EventHandlersTest, AnExportedEventHasItsOwnTimeAndMetadata) {
 
 TEST_F(EventHandlersTest, AHandlerThatThrowsCostsItsEventButNotItsCount) {
   const auto segment = SegmentOf([] {
-    events::Configure(std::make_shared<Thrower>(), "bad");
+    events::Configure(std::make_shared<EventThrower>(), "bad");
     events::Record("a", "bad");
     events::RecordEvent({.name = "a", .type = "bad"});
   });

@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 
 // Keeps what it is given.
-class Keeper : public MetricHandler {
+class MetricKeeper : public MetricHandler {
  public:
   void Emit(const MetricData& data) override {
     kept.push_back(std::string(data.group_name) + "/" + std::string(data.name) + "=" + std::to_string(data.value));
@@ -33,7 +33,7 @@ class Keeper : public MetricHandler {
   double last_time = 0;
 };
 
-class Thrower : public MetricHandler {
+class MetricThrower : public MetricHandler {
  public:
   void Emit(const MetricData& /*data*/) override { throw std::runtime_error("no room"); }
 };
@@ -56,8 +56,8 @@ TEST_F(MetricStreamTest, ExportsWhereNobodyConfiguredAnything) {
 
 TEST_F(MetricStreamTest, AGroupHasItsHandlerAndOthersTheDefault) {
   const auto segment = SegmentOf([] {
-    const auto mine = std::make_shared<Keeper>();
-    const auto others = std::make_shared<Keeper>();
+    const auto mine = std::make_shared<MetricKeeper>();
+    const auto others = std::make_shared<MetricKeeper>();
     const double before = static_cast<double>(time(nullptr));
     Configure(mine, "my_app");
     Configure(others);
@@ -79,8 +79,8 @@ TEST_F(MetricStreamTest, AGroupHasItsHandlerAndOthersTheDefault) {
 
 TEST_F(MetricStreamTest, AStreamKeepsTheHandlerOfWhenItWasAskedFor) {
   const auto outcome = RunBareWorker([] {
-    const auto first = std::make_shared<Keeper>();
-    const auto second = std::make_shared<Keeper>();
+    const auto first = std::make_shared<MetricKeeper>();
+    const auto second = std::make_shared<MetricKeeper>();
     Configure(first, "my_app");
     MetricStream stream = GetStream("my_app");
     Configure(second, "my_app");
@@ -105,8 +105,8 @@ TEST_F(MetricStreamTest, TheConsoleHasALineForEachValue) {
 
 TEST_F(MetricStreamTest, AHandlerThatThrowsHarmsItsCallersValueOnly) {
   const auto outcome = RunBareWorker([] {
-    Configure(std::make_shared<Thrower>(), "bad");
-    const auto good = std::make_shared<Keeper>();
+    Configure(std::make_shared<MetricThrower>(), "bad");
+    const auto good = std::make_shared<MetricKeeper>();
     Configure(good, "good");
     for (int i = 0; i < 3; ++i) {
       GetStream("bad").AddValue("a", 1);

@@ -16,7 +16,7 @@
 namespace persia::metrics::testing {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr uint32_t kBuckets = segment::kStreamBuckets;
 
 class StreamTest : public WorkerTest {
@@ -83,7 +83,7 @@ TEST(StreamBucket, BoundsAreInclusiveUpperBounds) {
     const double bound = std::ldexp(std::exp2((k - 4 * octave) / 4.0), octave);
     const auto index = static_cast<uint32_t>(k - segment::kStreamLeast);
     EXPECT_EQ(internal::StreamBucketOf(bound), index) << k;
-    EXPECT_EQ(internal::StreamBucketOf(std::nextafter(bound, kInf)), index + 1) << k;
+    EXPECT_EQ(internal::StreamBucketOf(std::nextafter(bound, kInfinity)), index + 1) << k;
     EXPECT_EQ(internal::StreamBucketOf(std::nextafter(bound, 0)), index) << k;
   }
 }
@@ -92,7 +92,7 @@ TEST(StreamBucket, WhatIsTooSmallOrTooLargeHasABucketToo) {
   for (const double small : {std::numeric_limits<double>::denorm_min(), 1e-300, 0x1p-21, 0x1p-20}) {
     EXPECT_EQ(internal::StreamBucketOf(small), 0U) << small;
   }
-  for (const double large : {std::nextafter(0x1p20, kInf), 0x1p21, std::numeric_limits<double>::max(), kInf}) {
+  for (const double large : {std::nextafter(0x1p20, kInfinity), 0x1p21, std::numeric_limits<double>::max(), kInfinity}) {
     EXPECT_EQ(internal::StreamBucketOf(large), kBuckets - 1) << large;
   }
 }

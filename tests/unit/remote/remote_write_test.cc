@@ -87,7 +87,7 @@ class RemoteWriteTest : public ::testing::Test {
   std::unique_ptr<RemoteWrite> target_;
 };
 
-constexpr char kSeries[] = "m100{job=dlrm}";
+constexpr char kWrittenSeries[] = "m100{job=dlrm}";
 
 TEST_F(RemoteWriteTest, SnapshotsArriveWithTheHeadersOfTheProtocol) {
   Receiver receiver;
@@ -97,7 +97,7 @@ TEST_F(RemoteWriteTest, SnapshotsArriveWithTheHeadersOfTheProtocol) {
   target_->Offer(Next());
   EXPECT_TRUE(receiver.WaitFor([&] { return receiver.samples() == 1; }));
   ASSERT_TRUE(target_->Finish(Next(), seconds(10), kGoesOn).ok());
-  EXPECT_THAT(receiver.Of(kSeries), ElementsAre(At(1), At(2)));
+  EXPECT_THAT(receiver.Of(kWrittenSeries), ElementsAre(At(1), At(2)));
   const auto headers = receiver.last_headers();
   EXPECT_EQ(headers.at("Content-Type"), "application/x-protobuf");
   EXPECT_EQ(headers.at("Content-Encoding"), "snappy");
@@ -130,12 +130,12 @@ TEST_P(RemoteWriteAnswerTest, DecidesWhetherARequestIsSentAgain) {
   const auto stats = target_->stats();
   const std::string answer = "status " + std::to_string(GetParam().status) + ": why not more";
   if (GetParam().again) {
-    EXPECT_THAT(receiver.Of(kSeries), ElementsAre(At(1), At(2)));
+    EXPECT_THAT(receiver.Of(kWrittenSeries), ElementsAre(At(1), At(2)));
     EXPECT_EQ(receiver.bodies()[0], receiver.bodies()[1]) << "byte for byte";
     EXPECT_EQ(stats.sending.retries, 1U);
     EXPECT_THAT(said(), ElementsAre(HasSubstr("cannot send to db: " + answer), HasSubstr("takes samples again")));
   } else {
-    EXPECT_THAT(receiver.Of(kSeries), ElementsAre(At(2)));
+    EXPECT_THAT(receiver.Of(kWrittenSeries), ElementsAre(At(2)));
     EXPECT_EQ(stats.sending.samples_refused, 1U);
     EXPECT_EQ(stats.sending.retries, 0U);
     EXPECT_THAT(said(), ElementsAre(HasSubstr("refuses 1 samples, which are dropped: " + answer)));
@@ -186,7 +186,7 @@ TEST_F(RemoteWriteTest, TransportErrorsAreTriedAgain) {
   const auto requests = peer.requests();
   ASSERT_THAT(requests, SizeIs(::testing::Ge(6U)));  // the last one again, if its answer takes too long
   for (const std::string& request : requests) {
-    EXPECT_THAT(LinesOfBody(request.substr(request.find("\r\n\r\n") + 4)), ElementsAre(kSeries + (" " + At(1))));
+    EXPECT_THAT(LinesOfBody(request.substr(request.find("\r\n\r\n") + 4)), ElementsAre(kWrittenSeries + (" " + At(1))));
   }
   EXPECT_EQ(target_->stats().sending.samples_sent, 1U);
 }
@@ -205,7 +205,7 @@ TEST_F(RemoteWriteTest, WhatDoesNotArriveInTimeWaitsForTheNextAgent) {
   StartAgent(receiver.url());
   EXPECT_EQ(target_->stats().pending_samples, 2U);
   ASSERT_TRUE(target_->Finish(Next(), seconds(10), kGoesOn).ok());
-  EXPECT_THAT(receiver.Of(kSeries), ElementsAre(At(1), At(2), At(3)));
+  EXPECT_THAT(receiver.Of(kWrittenSeries), ElementsAre(At(1), At(2), At(3)));
 }
 
 TEST_F(RemoteWriteTest, InterruptEndsTheWaiting) {
@@ -224,7 +224,7 @@ TEST_F(RemoteWriteTest, TheJobsEndIsSentWhenTheSeriesEnd) {
   Receiver receiver;
   StartAgent(receiver.url());
   ASSERT_TRUE(target_->Finish(Next(), seconds(10), RemoteWrite::Ending::kEnds).ok());
-  EXPECT_THAT(receiver.Of(kSeries), ElementsAre(At(1), HasSubstr("stale")));
+  EXPECT_THAT(receiver.Of(kWrittenSeries), ElementsAre(At(1), HasSubstr("stale")));
 }
 
 TEST_F(RemoteWriteTest, SnapshotsAreNotSentOftenerThanTold) {
@@ -238,7 +238,7 @@ TEST_F(RemoteWriteTest, SnapshotsAreNotSentOftenerThanTold) {
     }
   }
   EXPECT_TRUE(target_->Finish(nullptr, seconds(10), kGoesOn).ok());
-  EXPECT_THAT(receiver.Of(kSeries), ElementsAre(At(1), At(4), At(7)));
+  EXPECT_THAT(receiver.Of(kWrittenSeries), ElementsAre(At(1), At(4), At(7)));
 }
 
 // The agent is killed, over and over, while it sends to a target that fails half of the time: each sample that was on disk

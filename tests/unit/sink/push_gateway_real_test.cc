@@ -20,9 +20,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
-const Identity kTrainer{"job", {{"instance", "rep_0"}, {"role", "trainer"}}};
-const Identity kServer{"job", {{"instance", "rep_1"}, {"role", "server"}}};
-
 class RealPushTest : public ::testing::TestWithParam<PushFormat::Choice> {
  protected:
   [[nodiscard]] PushGateway::Options Options() const {

@@ -20,9 +20,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-const Identity kTrainer{"job", {{"instance", "rep_0"}, {"role", "trainer"}}};
-const Identity kServer{"job", {{"instance", "rep_1"}, {"role", "server"}}};
-
 class RealQuarantineTest : public ::testing::TestWithParam<PushFormat::Choice> {
  protected:
   PushGateway::Options Options() {

@@ -10,6 +10,9 @@
 
 namespace persia::agent {
 
+inline const Identity kTrainer{"job", {{"instance", "rep_0"}, {"role", "trainer"}}};
+inline const Identity kServer{"job", {{"instance", "rep_1"}, {"role", "server"}}};
+
 struct Sample {
   std::string name;
   MetricType type;

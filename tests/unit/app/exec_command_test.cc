@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -22,7 +23,11 @@ namespace {
 
 class ExecCommandTest : public ::testing::Test {
  protected:
-  ExecCommandTest() { mkfifo(Path("ready").c_str(), 0600); }
+  ExecCommandTest() {
+    // Under nohup, or behind a shell's `&`, they are ignored, and a command would inherit that.
+    for (const int number : {SIGHUP, SIGINT, SIGQUIT}) signal(number, SIG_DFL);
+    mkfifo(Path("ready").c_str(), 0600);
+  }
 
   std::string Path(const std::string& name) const { return directory_ / name; }
   std::string Content(const std::string& name) const { return ReadAll(Path(name)); }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr char kName[] = "__name__";
 
-void Put(Labels& labels, std::string name, std::string value) {
+void InsertLabel(Labels& labels, std::string name, std::string value) {
   const auto place = std::lower_bound(labels.begin(), labels.end(), name,
                                       [](const auto& label, const auto& wanted) { return label.first < wanted; });
   labels.emplace(place, std::move(name), std::move(value));
@@ -35,8 +35,8 @@ void SeriesPlan::AddSeries(const FamilyLayout& family, const SeriesLayout& serie
   std::sort(labels.begin(), labels.end());
   const auto add = [&](const char* suffix, const char* extra = nullptr, const std::string& value = {}) {
     Labels line = labels;
-    Put(line, kName, family.name + suffix);
-    if (extra != nullptr) Put(line, extra, value);
+    InsertLabel(line, kName, family.name + suffix);
+    if (extra != nullptr) InsertLabel(line, extra, value);
     Add(std::move(line), rules);
   };
   switch (family.type) {

@@ -33,7 +33,7 @@ std::string_view TypeWord(MetricType type) {
   return "untyped";
 }
 
-std::string Number(double value) {
+std::string BoundText(double value) {
   std::array<char, 32> buffer;
   const auto result = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
   return {buffer.data(), result.ptr};
@@ -47,7 +47,7 @@ std::string Shape(const Definition& definition) {
     constexpr size_t kShown = 8;
     out += " with " + std::to_string(definition.bounds.size()) + " bounds (";
     for (size_t i = 0; i < definition.bounds.size() && i < kShown; ++i) {
-      out += (i > 0 ? ", " : "") + Number(definition.bounds[i]);
+      out += (i > 0 ? ", " : "") + BoundText(definition.bounds[i]);
     }
     out += definition.bounds.size() > kShown ? ", ...)" : ")";
   }

@@ -28,7 +28,7 @@ namespace {
 using segment::Drop;
 
 // What found no room, for either reason.
-uint64_t DroppedFor(const SegmentView& segment) {
+uint64_t DroppedForSpace(const SegmentView& segment) {
   return segment.dropped.at(static_cast<size_t>(Drop::kSegmentFull)) +
          segment.dropped.at(static_cast<size_t>(Drop::kFilesystemFull));
 }
@@ -204,7 +204,7 @@ TEST_F(SegmentTest, AFullSegmentDropsNewSeriesAndKeepsTheOldOnes) {
   EXPECT_EQ(segment.series.at("g/old").whole, 20000U);
   const uint64_t kept = segment.series.size() - 1;
   EXPECT_GT(kept, 100U);
-  EXPECT_GE(DroppedFor(segment), 20000 - kept);
+  EXPECT_GE(DroppedForSpace(segment), 20000 - kept);
   EXPECT_LE(std::filesystem::file_size(SegmentsIn(directory()).at(0)), 262144U);
 }
 

@@ -15,8 +15,6 @@ namespace {
 
 using ::testing::ElementsAre;
 
-const double kNotShown = std::bit_cast<double>(kAbsent);
-
 class SeriesPlanTest : public ::testing::Test {
  protected:
   SeriesPlanTest() {
@@ -74,7 +72,7 @@ TEST_F(SeriesPlanTest, LabelsOfIdentityAndJobStandOnEachSeries) {
 
 TEST_F(SeriesPlanTest, HistogramsAndSummariesAreTheirLines) {
   Family("seconds", MetricType::kHistogram, {0.5, 10}, {12.5, 3, 4, 1}, {}, 1);
-  Family("size", MetricType::kSummary, {0.5, 0.99}, {100, 9, 11, kNotShown}, {}, 1);
+  Family("size", MetricType::kSummary, {0.5, 0.99}, {100, 9, 11, kAbsentValue}, {}, 1);
   EXPECT_THAT(Sent(),
               ElementsAre("seconds_bucket{job=dlrm,le=0.5} 3 @1", "seconds_bucket{job=dlrm,le=10} 7 @1",
                           "seconds_bucket{job=dlrm,le=+Inf} 8 @1", "seconds_sum{job=dlrm} 12.5 @1",
@@ -83,8 +81,8 @@ TEST_F(SeriesPlanTest, HistogramsAndSummariesAreTheirLines) {
 }
 
 TEST_F(SeriesPlanTest, WhatIsNotShownIsAbsentAsAWhole) {
-  Family("seconds", MetricType::kHistogram, {1}, {kNotShown, 0, 0}, {}, 1);
-  Family("unset", MetricType::kGauge, {}, {kNotShown}, {}, 1);
+  Family("seconds", MetricType::kHistogram, {1}, {kAbsentValue, 0, 0}, {}, 1);
+  Family("unset", MetricType::kGauge, {}, {kAbsentValue}, {}, 1);
   EXPECT_THAT(Sent(), ElementsAre("seconds_bucket{job=dlrm,le=1} absent", "seconds_bucket{job=dlrm,le=+Inf} absent",
                                   "seconds_sum{job=dlrm} absent", "seconds_count{job=dlrm} absent", "unset{job=dlrm} absent"));
 }

@@ -22,7 +22,6 @@
 
 namespace persia::agent {
 
-inline const double kNotShown = std::bit_cast<double>(kAbsent);
 inline constexpr auto kGauge = MetricType::kGauge;
 
 class SnapshotWriterFixture : public ::testing::Test {

@@ -33,15 +33,15 @@ TEST_F(SnapshotWriterTest, SamplesHaveTheTimeOfTheirCollection) {
 
 TEST_F(SnapshotWriterTest, ASeriesThatIsGoneOrNotShownIsEndedOnce) {
   StartAgent();
-  Write({{"a", kGauge, 1}, {"b", kGauge, 2}, {"c", kGauge, kNotShown}}, 1000);
+  Write({{"a", kGauge, 1}, {"b", kGauge, 2}, {"c", kGauge, kAbsentValue}}, 1000);
   Lines();
-  Write({{"a", kGauge, 1}, {"c", kGauge, kNotShown}}, 2000);
+  Write({{"a", kGauge, 1}, {"c", kGauge, kAbsentValue}}, 2000);
   EXPECT_THAT(Lines(), ElementsAre("a{job=dlrm} 1 @2000", "b{job=dlrm} stale @2000"));
-  Write({{"a", kGauge, kNotShown}, {"c", kGauge, kNotShown}}, 3000);
+  Write({{"a", kGauge, kAbsentValue}, {"c", kGauge, kAbsentValue}}, 3000);
   EXPECT_THAT(Lines(), ElementsAre("a{job=dlrm} stale @3000"));
-  Write({{"a", kGauge, kNotShown}, {"c", kGauge, kNotShown}}, 4000);
+  Write({{"a", kGauge, kAbsentValue}, {"c", kGauge, kAbsentValue}}, 4000);
   EXPECT_THAT(Lines(), IsEmpty());
-  Write({{"a", kGauge, 5}, {"c", kGauge, kNotShown}}, 5000);
+  Write({{"a", kGauge, 5}, {"c", kGauge, kAbsentValue}}, 5000);
   EXPECT_THAT(Lines(), ElementsAre("a{job=dlrm} 5 @5000"));
 }
 

@@ -9,7 +9,7 @@
 namespace persia::agent {
 namespace {
 
-Identity Rank(int rank, const std::string& job = "dlrm", const std::string& ip = "10.0.0.1") {
+Identity IdentityOf(int rank, const std::string& job = "dlrm", const std::string& ip = "10.0.0.1") {
   return {job, {{"instance", "rep_" + std::to_string(rank)}, {"ip_addr", ip}, {"role", "trainer"}}};
 }
 std::string Gateway(int number) { return "http://gateway-" + std::to_string(number) + ":9091"; }
@@ -24,13 +24,13 @@ constexpr int kGroups = 2000;
 TEST(GroupPinsTest, TheOrderOfTheListDoesNotMatter) {
   const GroupPins forth({Gateway(0), Gateway(1), Gateway(2)});
   const GroupPins back({Gateway(2), Gateway(0), Gateway(1)});
-  for (int rank = 0; rank < kGroups; ++rank) EXPECT_EQ(forth.Of(Rank(rank)), back.Of(Rank(rank)));
+  for (int rank = 0; rank < kGroups; ++rank) EXPECT_EQ(forth.Of(IdentityOf(rank)), back.Of(IdentityOf(rank)));
 }
 
 TEST(GroupPinsTest, EachGatewayHasItsShare) {
   const GroupPins pins = Pins(4);
   std::map<std::string, int> groups;
-  for (int rank = 0; rank < kGroups; ++rank) ++groups[pins.Of(Rank(rank))];
+  for (int rank = 0; rank < kGroups; ++rank) ++groups[pins.Of(IdentityOf(rank))];
   for (int i = 0; i < 4; ++i) EXPECT_NEAR(groups[Gateway(i)], kGroups / 4, kGroups / 20) << i;
 }
 
@@ -39,8 +39,8 @@ TEST(GroupPinsTest, AGatewayThatComesTakesFromAllAndNothingElseMoves) {
   const GroupPins after = Pins(4);
   std::map<std::string, int> moved;
   for (int rank = 0; rank < kGroups; ++rank) {
-    const std::string& from = before.Of(Rank(rank));
-    const std::string& to = after.Of(Rank(rank));
+    const std::string& from = before.Of(IdentityOf(rank));
+    const std::string& to = after.Of(IdentityOf(rank));
     if (from == to) continue;
     EXPECT_EQ(to, Gateway(3));
     ++moved[from];
@@ -52,7 +52,7 @@ TEST(GroupPinsTest, AGatewayThatComesTakesFromAllAndNothingElseMoves) {
 TEST(GroupPinsTest, IsTheSameInEachRelease) {
   const GroupPins pins = Pins(4);
   std::string places;
-  for (int rank = 0; rank < 16; ++rank) places += pins.Of(Rank(rank)).substr(15, 1);
+  for (int rank = 0; rank < 16; ++rank) places += pins.Of(IdentityOf(rank)).substr(15, 1);
   EXPECT_EQ(places, "0013110332033203");
   EXPECT_EQ(pins.Of({"", {}}), Gateway(2));
 }
@@ -60,10 +60,10 @@ TEST(GroupPinsTest, IsTheSameInEachRelease) {
 TEST(GroupPinsTest, WhoComesBackUnderAnotherAddressStays) {
   const GroupPins pins = Pins(4);
   for (int rank = 0; rank < 32; ++rank) {
-    EXPECT_EQ(pins.Of(Rank(rank)), pins.Of(Rank(rank, "dlrm", "10.0.0.99")));
-    Identity aside = Rank(rank);
+    EXPECT_EQ(pins.Of(IdentityOf(rank)), pins.Of(IdentityOf(rank, "dlrm", "10.0.0.99")));
+    Identity aside = IdentityOf(rank);
     aside.labels.insert(aside.labels.begin(), {"agent", "0123456789abcdef"});
-    EXPECT_EQ(pins.Of(aside), pins.Of(Rank(rank)));
+    EXPECT_EQ(pins.Of(aside), pins.Of(IdentityOf(rank)));
   }
 }
 

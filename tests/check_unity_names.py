@@ -1,0 +1,74 @@
+"""Finds names in anonymous namespaces by which a unity build would differ from an ordinary one.
+
+A unity build compiles the sources of a target together. There a function of an anonymous namespace becomes an overload of another source's,
+and hides a function of that name from a header: a call may silently mean another function. So a name may be declared in the anonymous
+namespace of one source of a unit only, and in no header. Aliases may repeat, if they are the same.
+
+Usage: check_unity_names.py BUILD, a finished build with unity sources (build/test). Prints what it finds; exits with 1 if that is anything.
+"""
+
+import collections
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+NAMESPACE = re.compile(r"^(?:inline )?namespace(?: ([\w:]+))? \{")
+NAMESPACE_END = re.compile(r"^\}\s+// namespace")
+ALIAS = re.compile(r"^(?:using|namespace) (\w+) =")
+TYPE = re.compile(r"^(?:template <.*> )?(?:class|struct|enum(?: class)?|union) (\w+)")
+# The word before a parenthesis, brace, bracket, `=` or semicolon, in a declaration that begins in the first column.
+VALUE = re.compile(r"^[\w:<>,*&\[\] ]+?[ *&](\w+)(?:\(|\{|\[| = |;)")
+
+
+def declarations(path):
+    """(name, namespace, whether it is in an anonymous namespace of that one, line) of what a file, formatted as in this project, declares."""
+    scopes = []
+    for line in path.read_text().splitlines():
+        if opened := NAMESPACE.match(line):
+            scopes.append(opened[1])
+        elif NAMESPACE_END.match(line):
+            scopes.pop()
+        elif scopes and line[:1].isalpha() and not line.startswith(("using namespace", "using ::")):
+            if found := ALIAS.match(line) or TYPE.match(line) or VALUE.match(line):
+                yield found[1], "::".join(scope for scope in scopes if scope), None in scopes, line
+
+
+def units(build):
+    """The sources and our headers of each unity source."""
+    for command in json.loads((build / "compile_commands.json").read_text()):
+        unity = Path(command["directory"], command["file"])
+        if "/Unity/" not in str(unity):
+            continue
+        sources = {Path(source) for source in re.findall(r'^#include "(.*)"$', unity.read_text(), re.MULTILINE)}
+        deps = subprocess.run(["ninja", "-C", build, "-t", "deps", re.search(r" -o (\S+)", command["command"])[1]], capture_output=True, text=True, check=True)
+        files = {Path(build, line.strip()) for line in deps.stdout.splitlines()[1:] if line.strip()}
+        yield sources, {file for file in files if file.suffix == ".h" and file.is_relative_to(ROOT)}
+
+
+def complaints(build):
+    for sources, headers in units(build):
+        shared = collections.defaultdict(set)
+        for header in headers:
+            for name, scope, _, _ in declarations(header):
+                shared[name].add(scope)
+        owners = collections.defaultdict(dict)
+        for source in sources:
+            for name, scope, anonymous, line in declarations(source):
+                if anonymous:
+                    owners[name, scope].setdefault(source, line)
+        for (name, scope), lines in owners.items():
+            places = " and ".join(sorted(os.path.relpath(source, ROOT) for source in lines))
+            alias = all(map(ALIAS.match, lines.values())) and len(set(lines.values())) == 1
+            if len(lines) > 1 and not alias:
+                yield f"{name}: in the anonymous namespaces of {places}"
+            if not alias and any(scope == outer or scope.startswith(outer + "::") for outer in shared[name]):
+                yield f"{name}: in an anonymous namespace of {places}, and in a header that is compiled with it"
+
+
+found = sorted(set(complaints(Path(sys.argv[1]).resolve())))
+print("\n".join(found))
+sys.exit(bool(found))

@@ -1,5 +1,6 @@
 """What every dashboard must be: the rules of grafana/dashboard-linter, and ours beyond them.
 
+CI also runs the linter itself (.ci/dashboards); the rules here need neither Go nor a network, and also cover annotations, tables and heatmaps.
 A rule is a function from the board, as its JSON says it, to the problems that it finds, a sentence each. `RULES` has them all.
 """
 

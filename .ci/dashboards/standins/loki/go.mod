@@ -1,0 +1,3 @@
+module github.com/grafana/loki/v3
+
+go 1.26.3

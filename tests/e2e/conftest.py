@@ -14,6 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import needs
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -317,3 +318,8 @@ def receivers():
 @pytest.fixture
 def receiver(receivers):
     return receivers().start()
+
+
+def pytest_configure(config):
+    config.option.strict_markers = True
+    config.pluginmanager.register(needs)

@@ -320,6 +320,30 @@ def receiver(receivers):
     return receivers().start()
 
 
+@pytest.fixture(scope="module")
+def browser_of_module():
+    """A browser that starts when the module's first test opens a page."""
+    from browser import Browser  # selenium, which few modules need
+
+    browser = Browser()
+    yield browser
+    browser.stop()
+
+
+@pytest.fixture
+def browse(browser_of_module):
+    """Opens an agent's page in a new tab, with nothing left of earlier tests."""
+
+    def start(agent_url, width=1400, height=1200, scheme="light"):
+        browser_of_module.new_tab(width, height, scheme)
+        browser_of_module.open(agent_url)
+        browser_of_module.wait_for("return document.querySelectorAll('.card').length > 0", "the first chart")
+        return browser_of_module
+
+    yield start
+    browser_of_module.leave()
+
+
 def pytest_configure(config):
     config.option.strict_markers = True
     config.pluginmanager.register(needs)

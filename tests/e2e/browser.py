@@ -6,14 +6,16 @@ One browser serves the tests of a module, one after another, and each test begin
 import base64
 import contextlib
 import shutil
+import subprocess
 from urllib.parse import urlsplit
 
+import urllib3
 from selenium import webdriver
 from selenium.common.exceptions import WebDriverException
-from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.chromium.remote_connection import ChromiumRemoteConnection
 from selenium.webdriver.common.actions.action_builder import ActionBuilder
 from selenium.webdriver.common.action_chains import ActionChains
-from servers import wait_until
+from servers import Process, fetch, find_program, free_port, wait_until
 
 _FLAGS = (
     "--headless=new",
@@ -35,16 +37,23 @@ document.addEventListener('securitypolicyviolation', (event) => {
 });
 """
 
+# The driver and its browsers, a process group, end with their standard input, also when the tests are killed.
+_DRIVER = 'trap : TERM; "$0" "$1" & cat >/dev/null; kill -KILL 0'
+
+_GONE = (WebDriverException, urllib3.exceptions.HTTPError)
+
 
 class Browser:
-    def __init__(self):
-        self.driver = None
+    def __init__(self, log):
+        """`log`: a file for what the driver prints."""
+        self.driver = self._process = None
+        self._log = log
 
     def new_tab(self, width=1400, height=1200, scheme="light"):
         """Replaces the tabs that are open by an empty one. Starts the browser if it does not run or no longer answers."""
         try:
             self._replace_tabs()
-        except WebDriverException:  # it crashed in an earlier test
+        except _GONE:  # it crashed in an earlier test
             self.stop()
             self._start()
         # A tab has its own script, size and colour scheme.
@@ -58,7 +67,12 @@ class Browser:
         for flag in _FLAGS:
             options.add_argument(flag)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        self.driver = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
+        port = free_port()
+        command = ["sh", "-c", _DRIVER, find_program("chromedriver"), f"--port={port}"]
+        self._process = Process(command, self._log, stdin=subprocess.PIPE)
+        url = f"http://127.0.0.1:{port}"
+        wait_until(lambda: fetch(f"{url}/status")[0] == 200, "the browser's driver")
+        self.driver = webdriver.Remote(ChromiumRemoteConnection(url, "goog", "chrome"), options=options)
         self.driver.set_page_load_timeout(60)
         self.driver.set_script_timeout(30)
 
@@ -79,19 +93,23 @@ class Browser:
     def leave(self):
         """Ends what the page does, so that it asks nothing of an agent that is gone."""
         if self.driver is not None:
-            with contextlib.suppress(WebDriverException):
+            with contextlib.suppress(*_GONE):
                 self.driver.get("about:blank")
 
     def stop(self):
         """Ends the browser and its driver."""
         if self.driver is not None:
-            with contextlib.suppress(WebDriverException):
+            with contextlib.suppress(*_GONE):
                 self.driver.quit()
             self.driver = None
+        if self._process is not None:
+            self._process.popen.stdin.close()
+            self._process.stop()
+            self._process = None
 
     def tell(self, command, **parameters):
         """A command of the DevTools protocol."""
-        return self.driver.execute_cdp_cmd(command, parameters)
+        return self.driver.execute("executeCdpCommand", {"cmd": command, "params": parameters})["value"]
 
     def resize(self, width, height):
         """Sets the size of what is seen; below 500 it is a phone."""

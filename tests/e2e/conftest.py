@@ -321,11 +321,11 @@ def receiver(receivers):
 
 
 @pytest.fixture(scope="module")
-def browser_of_module():
+def browser_of_module(tmp_path_factory):
     """A browser that starts when the module's first test opens a page."""
     from browser import Browser  # selenium, which few modules need
 
-    browser = Browser()
+    browser = Browser(tmp_path_factory.mktemp("browser") / "driver.log")
     yield browser
     browser.stop()
 

@@ -28,7 +28,10 @@ DRAWN = f"""
 const card = {CARD}.card;
 const wanted = card.lines.map((line) => card.style(line).color.match(/\\w\\w/g).map((each) => parseInt(each, 16)));
 return [...card.surface.querySelectorAll('canvas')].some((canvas) => {{
-  const {{ data }} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+  // Of a copy: the console complains of a canvas that is drawn by the GPU and read more than once.
+  const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext('2d', {{ willReadFrequently: true }});
+  copy.drawImage(canvas, 0, 0);
+  const {{ data }} = copy.getImageData(0, 0, canvas.width, canvas.height);
   for (let i = 0; i < data.length; i += 4) {{
     if (data[i + 3] > 90 && wanted.some((color) => color.every((part, k) => Math.abs(part - data[i + k]) < 12))) return true;
   }}

@@ -299,6 +299,15 @@ def job(tmp_path, segments, gateway, started):
     return Job(tmp_path, segments, gateway, started)
 
 
+@pytest.fixture(scope="session")
+def built_wheel(tmp_path_factory):
+    """The wheel, which all workers of xdist share."""
+    from wheel import Wheel
+
+    own = tmp_path_factory.getbasetemp()
+    return Wheel(own.parent if "PYTEST_XDIST_WORKER" in os.environ else own)
+
+
 @pytest.fixture
 def receivers():
     """Makes databases that take remote write, which do not listen yet."""

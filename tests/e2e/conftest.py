@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 
 import needs
+import order
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -355,4 +356,5 @@ def browse(browser_of_module):
 
 def pytest_configure(config):
     config.option.strict_markers = True
-    config.pluginmanager.register(needs)
+    for plugin in (needs, order):
+        config.pluginmanager.register(plugin)

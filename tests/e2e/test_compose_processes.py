@@ -21,7 +21,7 @@ from servers import ROOT, find_program, wait_until
 sys.path.insert(0, str(ROOT / "tests/image"))
 import dockerfile  # noqa: E402
 
-pytestmark = pytest.mark.needs("containers")
+pytestmark = [pytest.mark.long, pytest.mark.needs("containers")]
 
 JOB_SERVICES = ["data_compose", "trainer", "middleware", "server", "server_1"]
 IMAGE = dockerfile.parse((ROOT / "agent/Dockerfile").read_text())[-1]

@@ -12,6 +12,8 @@ from wheel import build_environment
 
 import catalog
 
+pytestmark = pytest.mark.long
+
 README = (ROOT / "README.md").read_text()
 
 

@@ -15,6 +15,8 @@ from conftest import BUILD, Agent, Samples, environment
 from elastic import JOB, ElasticJob, on_gateway
 from servers import ROOT, Etcd, Gateway, Process, fetch, free_port, wait_until
 
+pytestmark = pytest.mark.long
+
 
 STEPS = 500
 TICK = 0.5  # seconds between two looks of the agent

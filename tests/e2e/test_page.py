@@ -9,6 +9,8 @@ from servers import wait_until
 
 import catalog
 
+pytestmark = pytest.mark.long
+
 ENTRIES = catalog.entries()
 
 

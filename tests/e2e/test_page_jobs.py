@@ -3,8 +3,11 @@
 import re
 import signal
 
+import pytest
 from page import CARD, newest, wait_for_points
 from servers import wait_until
+
+pytestmark = pytest.mark.long
 
 
 def test_a_stopped_worker_is_marked_as_hung_and_no_other(job, browse):

@@ -9,6 +9,8 @@ from remote_write_receiver import RESET, SILENCE, status
 from servers import wait_until
 from test_metrics_table import shown, table
 
+pytestmark = pytest.mark.long
+
 
 def settings(tmp_path, *targets, **others):
     """A file with these targets, each a map."""

@@ -5,8 +5,10 @@ One browser serves the tests of a module, one after another, and each test begin
 
 import base64
 import contextlib
+import os
 import shutil
 import subprocess
+import tempfile
 from urllib.parse import urlsplit
 
 import urllib3
@@ -69,7 +71,8 @@ class Browser:
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         port = free_port()
         command = ["sh", "-c", _DRIVER, find_program("chromedriver"), f"--port={port}"]
-        self._process = Process(command, self._log, stdin=subprocess.PIPE)
+        self._files = tempfile.TemporaryDirectory(prefix="persia-e2e-browser-", ignore_cleanup_errors=True)
+        self._process = Process(command, self._log, env={**os.environ, "TMPDIR": self._files.name}, stdin=subprocess.PIPE)
         url = f"http://127.0.0.1:{port}"
         wait_until(lambda: fetch(f"{url}/status")[0] == 200, "the browser's driver")
         self.driver = webdriver.Remote(ChromiumRemoteConnection(url, "goog", "chrome"), options=options)
@@ -106,6 +109,7 @@ class Browser:
             self._process.popen.stdin.close()
             self._process.stop()
             self._process = None
+            self._files.cleanup()
 
     def tell(self, command, **parameters):
         """A command of the DevTools protocol."""

@@ -109,7 +109,8 @@ def wait_for_training(containers):
             raise ValueError({name: containers[name].output() for name in JOB_SERVICES})
         return True
 
-    wait_until(trains, "the job to train", 60)
+    # A role that connects to one that is just ending may wait for its whole connect timeout, 60 s.
+    wait_until(trains, "the job to train", 120)
 
 
 def end_job(containers):

@@ -1,15 +1,23 @@
 """A headless Chromium for the tests of the agent's page. It reaches loopback and nothing else.
 
-Not thread-safe. `Browser` is a context manager that ends the browser and its driver.
+One browser serves the tests of a module, one after another, and each test begins with a tab of its own. Not thread-safe.
 """
 
 import base64
+import contextlib
+import os
 import shutil
+import subprocess
+import tempfile
+from urllib.parse import urlsplit
 
+import urllib3
 from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
+from selenium.common.exceptions import WebDriverException
+from selenium.webdriver.chromium.remote_connection import ChromiumRemoteConnection
+from selenium.webdriver.common.actions.action_builder import ActionBuilder
 from selenium.webdriver.common.action_chains import ActionChains
-from servers import wait_until
+from servers import Process, fetch, find_program, free_port, wait_until
 
 _FLAGS = (
     "--headless=new",
@@ -31,21 +39,81 @@ document.addEventListener('securitypolicyviolation', (event) => {
 });
 """
 
+# The driver and its browsers, a process group, end with their standard input, also when the tests are killed.
+_DRIVER = 'trap : TERM; "$0" "$1" & cat >/dev/null; kill -KILL 0'
+
+_GONE = (WebDriverException, urllib3.exceptions.HTTPError)
+
 
 class Browser:
-    def __init__(self, width=1400, height=1200):
+    def __init__(self, log):
+        """`log`: a file for what the driver prints."""
+        self.driver = self._process = None
+        self._log = log
+
+    def new_tab(self, width=1400, height=1200, scheme="light"):
+        """Replaces the tabs that are open by an empty one. Starts the browser if it does not run or no longer answers."""
+        try:
+            self._replace_tabs()
+        except _GONE:  # it crashed in an earlier test
+            self.stop()
+            self._start()
+        # A tab has its own script, size and colour scheme.
+        self.tell("Page.addScriptToEvaluateOnNewDocument", source=_WATCH)
+        self.resize(width, height)
+        self.prefer(scheme)
+
+    def _start(self):
         options = webdriver.ChromeOptions()
         options.binary_location = shutil.which("chromium") or ""
         for flag in _FLAGS:
             options.add_argument(flag)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        self.driver = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
-        self.tell("Page.addScriptToEvaluateOnNewDocument", source=_WATCH)
-        self.resize(width, height)
+        port = free_port()
+        command = ["sh", "-c", _DRIVER, find_program("chromedriver"), f"--port={port}"]
+        self._files = tempfile.TemporaryDirectory(prefix="persia-e2e-browser-", ignore_cleanup_errors=True)
+        self._process = Process(command, self._log, env={**os.environ, "TMPDIR": self._files.name}, stdin=subprocess.PIPE)
+        url = f"http://127.0.0.1:{port}"
+        wait_until(lambda: fetch(f"{url}/status")[0] == 200, "the browser's driver")
+        self.driver = webdriver.Remote(ChromiumRemoteConnection(url, "goog", "chrome"), options=options)
+        self.driver.set_page_load_timeout(60)
+        self.driver.set_script_timeout(30)
+
+    def _replace_tabs(self):
+        if self.driver is None:
+            self._start()
+            return
+        ActionBuilder(self.driver).clear_actions()
+        earlier = self.driver.window_handles
+        self.driver.switch_to.new_window("tab")
+        latest = self.driver.current_window_handle
+        for handle in earlier:
+            self.driver.switch_to.window(handle)
+            self.driver.close()
+        self.driver.switch_to.window(latest)
+        self.driver.get_log("browser")
+
+    def leave(self):
+        """Ends what the page does, so that it asks nothing of an agent that is gone."""
+        if self.driver is not None:
+            with contextlib.suppress(*_GONE):
+                self.driver.get("about:blank")
+
+    def stop(self):
+        """Ends the browser and its driver."""
+        if self.driver is not None:
+            with contextlib.suppress(*_GONE):
+                self.driver.quit()
+            self.driver = None
+        if self._process is not None:
+            self._process.popen.stdin.close()
+            self._process.stop()
+            self._process = None
+            self._files.cleanup()
 
     def tell(self, command, **parameters):
         """A command of the DevTools protocol."""
-        return self.driver.execute_cdp_cmd(command, parameters)
+        return self.driver.execute("executeCdpCommand", {"cmd": command, "params": parameters})["value"]
 
     def resize(self, width, height):
         """Sets the size of what is seen; below 500 it is a phone."""
@@ -56,6 +124,9 @@ class Browser:
         self.tell("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
     def open(self, url):
+        """Opens a page that finds nothing stored by an earlier test."""
+        parts = urlsplit(url)
+        self.tell("Storage.clearDataForOrigin", origin=f"{parts.scheme}://{parts.netloc}", storageTypes="all")
         self.driver.get(url)
 
     def run(self, script, *arguments):
@@ -85,9 +156,3 @@ class Browser:
 
     def screenshot(self, path):
         path.write_bytes(base64.b64decode(self.tell("Page.captureScreenshot")["data"]))
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.driver.quit()

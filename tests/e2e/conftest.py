@@ -14,6 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import needs
+import order
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -298,6 +300,15 @@ def job(tmp_path, segments, gateway, started):
     return Job(tmp_path, segments, gateway, started)
 
 
+@pytest.fixture(scope="session")
+def built_wheel(tmp_path_factory):
+    """The wheel, which all workers of xdist share."""
+    from wheel import Wheel
+
+    own = tmp_path_factory.getbasetemp()
+    return Wheel(own.parent if "PYTEST_XDIST_WORKER" in os.environ else own)
+
+
 @pytest.fixture
 def receivers():
     """Makes databases that take remote write, which do not listen yet."""
@@ -317,3 +328,33 @@ def receivers():
 @pytest.fixture
 def receiver(receivers):
     return receivers().start()
+
+
+@pytest.fixture(scope="module")
+def browser_of_module(tmp_path_factory):
+    """A browser that starts when the module's first test opens a page."""
+    from browser import Browser  # selenium, which few modules need
+
+    browser = Browser(tmp_path_factory.mktemp("browser") / "driver.log")
+    yield browser
+    browser.stop()
+
+
+@pytest.fixture
+def browse(browser_of_module):
+    """Opens an agent's page in a new tab, with nothing left of earlier tests."""
+
+    def start(agent_url, width=1400, height=1200, scheme="light"):
+        browser_of_module.new_tab(width, height, scheme)
+        browser_of_module.open(agent_url)
+        browser_of_module.wait_for("return document.querySelectorAll('.card').length > 0", "the first chart")
+        return browser_of_module
+
+    yield start
+    browser_of_module.leave()
+
+
+def pytest_configure(config):
+    config.option.strict_markers = True
+    for plugin in (needs, order):
+        config.pluginmanager.register(plugin)

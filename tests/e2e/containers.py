@@ -18,8 +18,10 @@ import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
+import needs
 from servers import Process, wait_until
 
 _INIT = Path(__file__).with_name("container_init.py")
@@ -49,7 +51,7 @@ class Host(Process):
 
     def __init__(self, directory):
         self.directory = Path(directory)
-        self.privileged = os.geteuid() == 0
+        self.privileged = not needs.user_namespace()
         self._names = {}
         self._cables = itertools.count()
         self._dns = None
@@ -57,9 +59,7 @@ class Host(Process):
             "ip link set lo up && ip link add bridge type bridge && "
             f"ip address add {_NETWORK}.1/24 dev bridge && ip link set bridge up && echo ready && exec cat"
         )
-        user = [] if self.privileged else ["--user", "--map-root-user"]
-        command = ["unshare", *user, "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script]
-        super().__init__(command, self.directory / "host.log", env={**os.environ, "PATH": _PATH}, stdin=subprocess.PIPE)
+        super().__init__(needs.in_namespaces("sh", "-c", script), self.directory / "host.log", env={**os.environ, "PATH": _PATH}, stdin=subprocess.PIPE)
         try:
             wait_until(self._ready, "the host's network")
         except Exception:
@@ -90,7 +90,7 @@ class Host(Process):
     def give_addresses(self, names):
         """Gives each name an address, for good, and tells it to whoever asks."""
         assert self._dns is None, "the names are given"
-        self._names = {name: f"{_NETWORK}.{number}" for number, name in enumerate(names, 10)}
+        self._number(names)
         hosts = self.directory / "hosts"
         hosts.write_text("".join(f"{address} {name}\n" for name, address in self._names.items()))
         # It may not become another user where there is only one, and does not try with --no-daemon.
@@ -98,6 +98,9 @@ class Host(Process):
         words += ["--bind-interfaces", f"--listen-address={_NETWORK}.1"]
         self._dns = Process(self.enter() + words, self.directory / "dns.log", env={**os.environ, "PATH": _PATH})
         wait_until(self._names_are_known, "the DNS server")
+
+    def _number(self, names):
+        self._names = {name: f"{_NETWORK}.{number}" for number, name in enumerate(names, 10)}
 
     def _names_are_known(self):
         if not self._dns.running():
@@ -242,3 +245,23 @@ class Container(Process):
                 self.terminate()
                 self.popen.wait(seconds)
         return super().stop(0.1)
+
+
+def why_not():
+    """Makes a host with one container. Gives the reason why that is not possible here, or "" if it is."""
+    service = {"user": "10001:10001", "command": "true", "cap_drop": ["ALL"], "read_only": True, "tmpfs": ["/tmp:mode=1777"]}
+    with tempfile.TemporaryDirectory(prefix="persia-e2e-probe-") as directory:
+        os.chmod(directory, 0o755)
+        try:
+            with Host(directory) as host:
+                host._number(["probe"])
+                with Container(host, {"services": {"probe": service}}, "probe") as container:
+                    if container.wait(30) == 0:
+                        return ""
+                    return _last_line(container.output())
+        except (RuntimeError, TimeoutError) as error:
+            return _last_line(str(error))
+
+
+def _last_line(text):
+    return (text.strip().splitlines() or ["no output"])[-1]

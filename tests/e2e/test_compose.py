@@ -1,5 +1,6 @@
 """The compose files: valid, consistent, and confined. What they start is run by test_compose_processes.py."""
 
+import functools
 import json
 import re
 import shlex
@@ -13,11 +14,16 @@ FILES = ["docker-compose.yml", "docker-compose.swarm.yml", "docker-compose.victo
 JOB_SERVICES = ["data_compose", "trainer", "middleware", "server", "server_1"]
 
 
-def config(name, *flags):
-    """The file as docker-compose understands it."""
-    result = subprocess.run(["docker-compose", "-f", ROOT / name, "config", *flags], capture_output=True, text=True, timeout=60)
+@functools.cache
+def resolved(name):
+    """The file's text as docker-compose understands it, which takes it more than a second."""
+    result = subprocess.run(["docker-compose", "-f", ROOT / name, "config"], capture_output=True, text=True, timeout=60)
     assert (result.returncode, result.stderr) == (0, "")
-    return yaml.safe_load(result.stdout) or {}
+    return result.stdout
+
+
+def config(name):
+    return yaml.safe_load(resolved(name))
 
 
 @pytest.fixture(scope="module", params=FILES)

@@ -10,6 +10,8 @@ import pytest
 from conftest import AGENT, BUILD, environment
 from servers import ROOT, Process, wait_until
 
+pytestmark = pytest.mark.long
+
 QUICKSTART = ROOT / "examples/quickstart"
 BATCHES = 300  # as main.cc has it
 

@@ -6,10 +6,13 @@ import shutil
 import subprocess
 
 import pytest
-from conftest import AGENT, PYTHON, environment
+from conftest import AGENT, PYTHON
 from servers import ROOT, find_program
+from wheel import build_environment
 
 import catalog
+
+pytestmark = pytest.mark.long
 
 README = (ROOT / "README.md").read_text()
 
@@ -37,7 +40,7 @@ def test_quick_starts_cmake_file_is_the_one_that_the_tests_build():
     assert block("cmake", "cmake_minimum_required") == (ROOT / "examples/quickstart/CMakeLists.txt").read_text()
 
 
-def test_torchrun_lines_run_as_they_are_written(gateway, tmp_path):
+def test_torchrun_lines_run_as_they_are_written(gateway, tmp_path, built_wheel):
     """With a stand-in for torchrun that starts the ranks as it does, and pip told where to put the package."""
     lines = block("sh", "pip install").splitlines()
     assert len(lines) == 6
@@ -51,11 +54,10 @@ def test_torchrun_lines_run_as_they_are_written(gateway, tmp_path):
     )
     torchrun.chmod(0o755)
     pip = tmp_path / "bin/pip"
-    pip.write_text(f'#!/bin/sh\ncd {ROOT}\nexec flock {ROOT}/build/wheel.lock {tmp_path}/venv/bin/python -m pip --quiet "$@" --target {tmp_path}/site --no-deps\n')
-    subprocess.run([PYTHON, "-m", "venv", "--system-site-packages", tmp_path / "venv"], check=True, timeout=60)
+    pip.write_text(f'#!/bin/sh\ncd {ROOT}\nexec flock {ROOT}/build/wheel.lock {built_wheel.python} -m pip --quiet "$@" --target {tmp_path}/site --no-deps\n')
     pip.chmod(0o755)
     (tmp_path / "bin/persia-metrics-agent").symlink_to(AGENT)
-    env = environment(PATH=f"{tmp_path}/bin:{os.environ['PATH']}", PYTHONPATH=f"{tmp_path}/site", PERSIA_METRICS_DIR=f"/dev/shm/persia-docs-{os.getpid()}")
+    env = build_environment(PATH=f"{tmp_path}/bin:{os.environ['PATH']}", PYTHONPATH=f"{tmp_path}/site", PERSIA_METRICS_DIR=f"/dev/shm/persia-docs-{os.getpid()}")
     script = "set -e\n" + "\n".join(lines).replace("metrics_gateway:9091", gateway.address)
     try:
         done = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=600)

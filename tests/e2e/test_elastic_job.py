@@ -11,9 +11,11 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from conftest import Agent, Samples, environment
+from conftest import BUILD, Agent, Samples, environment
 from elastic import JOB, ElasticJob, on_gateway
 from servers import ROOT, Etcd, Gateway, Process, fetch, free_port, wait_until
+
+pytestmark = pytest.mark.long
 
 
 STEPS = 500
@@ -255,7 +257,7 @@ def test_a_wrong_url_is_refused(elastic_job):
 
 
 def test_the_demo_compares_the_ledgers(tmp_path, started):
-    demo = Process(["/usr/bin/python3", ROOT / "examples/demo", "elastic", "--workers=2", "--steps=60"], tmp_path / "demo.log", env=environment())
+    demo = Process(["/usr/bin/python3", ROOT / "examples/demo", "elastic", "--workers=2", "--steps=60"], tmp_path / "demo.log", env=environment(PERSIA_BUILD_DIR=str(BUILD)))
     started(demo)
     assert demo.wait(60) == 0, demo.output()
     assert "rendezvous" in demo.output() and "differs" not in demo.output()

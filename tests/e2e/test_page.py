@@ -1,98 +1,24 @@
-"""The agent's page in a real browser: what people see, and that nothing a job says can do more than be seen."""
+"""The charts of a training job in a real browser: what they show, and the keys and the mouse that work on them."""
 
-import json
 import re
-import shutil
-import signal
-import tempfile
-from pathlib import Path
 
 import pytest
-from browser import Browser
-from conftest import AGENT, EMBEDDING_JOB, environment
+from page import CARD, DRAWN, demo_job, newest, wait_for_points
 from selenium.webdriver.common.keys import Keys
-from servers import Gateway, Process, fetch, free_port, wait_until
+from servers import wait_until
 
 import catalog
 
+pytestmark = pytest.mark.long
+
 ENTRIES = catalog.entries()
-CARD = "document.querySelector(`[data-name=\"${arguments[0]}\"]`)"
-
-# A chart's newest time with a value in each line of it that has any; 0 before there is one.
-NEWEST = f"""
-const card = {CARD}?.card;
-if (!card || !card.graph) return 0;
-return card.rows.reduce((newest, [time, ...values]) => (values.some((value) => value !== null) ? time : newest), 0);
-"""
-
-# Whether a pixel of one of the lines' colours is on the canvas.
-DRAWN = f"""
-const card = {CARD}.card;
-const wanted = card.lines.map((line) => card.style(line).color.match(/\\w\\w/g).map((each) => parseInt(each, 16)));
-return [...card.surface.querySelectorAll('canvas')].some((canvas) => {{
-  const {{ data }} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
-  for (let i = 0; i < data.length; i += 4) {{
-    if (data[i + 3] > 90 && wanted.some((color) => color.every((part, k) => Math.abs(part - data[i + k]) < 12))) return true;
-  }}
-  return false;
-}});
-"""
-
-EVIL = "<script>window.pwned=1</script><img src=x onerror=window.pwned=2>"
-LONG = "a_name_that_goes_on_and_on_" * 6
-
-
-@pytest.fixture
-def browse():
-    """Opens an agent's page in a browser of its own."""
-    open_ones = []
-
-    def start(agent_url, width=1400, height=1200, scheme="light"):
-        browser = Browser(width, height)
-        open_ones.append(browser)
-        browser.prefer(scheme)
-        browser.open(agent_url)
-        browser.wait_for("return document.querySelectorAll('.card').length > 0", "the first chart")
-        return browser
-
-    yield start
-    for browser in open_ones:
-        browser.driver.quit()
 
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
-    """The demo job under an agent, running. Gives the agent's address."""
-    directory = tmp_path_factory.mktemp("page")
-    segments = Path(tempfile.mkdtemp(prefix="persia-e2e-", dir="/dev/shm"))
-    address = f"127.0.0.1:{free_port()}"
-    try:
-        with Gateway(directory) as gateway:
-            command = [AGENT, "exec", "--job=embedding_demo", f"--gateway={gateway.address}", f"--metrics-dir={segments}"]
-            command += [f"--listen={address}", "--push-interval=0.5", "--"]
-            # At leisure, so that the browser gets on beside it.
-            command += ["nice", "-n19", EMBEDDING_JOB, "--duration=600"]
-            command += ["--corpus=/usr/share/common-licenses", "--inject-nan=0.01", "--server-capacity=2000"]
-            with Process(command, directory / "job.log", env=environment()) as job:
-                wait_until(lambda: fetch(f"http://{address}/-/ready")[0] == 200, "the agent")
-                names = {entry.name for entry in ENTRIES}
-                wait_until(lambda: names <= families(address), "all metrics of the tables", 120)
-                yield f"http://{address}"
-                assert job.running(), job.output()[-4000:]
-    finally:
-        shutil.rmtree(segments, ignore_errors=True)
-
-
-def families(address):
-    return {family["name"] for family in json.loads(fetch(f"http://{address}/api/v1/metadata")[1])["families"]}
-
-
-def newest(browser, name):
-    return browser.run(NEWEST, name)
-
-
-def wait_for_points(browser, name, after=0):
-    return wait_until(lambda: max(0, newest(browser, name) - after), f"points of {name} after {after}")
+    """The address of the page of a job that trains."""
+    with demo_job(tmp_path_factory.mktemp("page")) as address:
+        yield f"http://{address}"
 
 
 def test_every_metric_of_the_tables_moves(demo, browse):
@@ -218,21 +144,6 @@ def test_drag_zooms_all_charts_and_double_click_resets(demo, browse):
     assert not browser.find("#unzoom").is_displayed()
 
 
-def test_double_click_on_a_time_without_data_resets(evil):
-    """The job is young, and a chart shows a minute at least: there is nothing yet in its left half."""
-    browser = evil(1400, 5000)
-    wait_for_points(browser, "my_app_gauge")
-    chart = browser.find('[data-name="my_app_gauge"] .surface')
-    browser.mouse().move_to_element_with_offset(chart, -120, -10).click_and_hold().move_by_offset(30, 1).release().perform()
-    browser.wait_for(f"return !{CARD}.querySelector('.none').hidden", "no data in this time", "my_app_gauge")
-
-    def reset():
-        browser.mouse().double_click(chart).perform()
-        return browser.run(f"return document.querySelector('#unzoom').hidden && {CARD}.querySelector('.none').hidden", "my_app_gauge")
-
-    wait_until(reset, "all of it")
-
-
 def test_dark_and_light(demo, browse):
     browser = browse(demo, scheme="light")
     wait_for_points(browser, "batch_unique_indices_rate")
@@ -268,117 +179,3 @@ def test_texts_can_be_read(demo, browse, scheme):
         return contrast < 4.5 ? [`${element.tagName}.${element.className} ${element.textContent.slice(0, 30)}: ${contrast}`] : [];
       });""")
     assert poor == []
-
-
-def test_a_stopped_worker_is_marked_as_hung_and_no_other(job, browse):
-    agent = job.agent()
-    stopped, other = job.worker(replica=0), job.worker(replica=1)
-    for worker in (stopped, other):
-        worker.tell("busy my_app steps_total")
-    browser = browse(agent.url)
-    mood = "return [...document.querySelectorAll('#workers-body tr')].map((row) => row.className)"
-    wait_until(lambda: browser.run(mood) == ["up", "up"], "both")
-    stopped.signal(signal.SIGSTOP)
-    wait_until(lambda: browser.run(mood) == ["hung", "up"], "the mark")
-    assert "hung" in browser.text("#workers-body tr:first-child .badge")
-    assert browser.text("#tile-workers .detail") == "1 hung"
-    stopped.signal(signal.SIGCONT)
-    wait_until(lambda: browser.run(mood) == ["up", "up"], "the mark to go")
-    other.kill()
-    wait_until(lambda: browser.run(mood) == ["up", "ended"], "the end of the other")
-
-
-def test_the_page_goes_on_after_a_restart_of_the_agent(job, browse):
-    agent = job.agent()
-    job.worker().tell("busy my_app steps_total")
-    browser = browse(agent.url)
-    wait_for_points(browser, "my_app_steps_total")
-    seen = newest(browser, "my_app_steps_total")
-    agent.kill()
-    browser.wait_for("return document.querySelector('#banner').checkVisibility()", "the banner")
-    assert re.match(r"The agent does not answer since \d\d:\d\d:\d\d", browser.text("#banner"))
-    assert "my_app_steps_total" in browser.text("#sections"), "what was there stays"
-    job.agent(f"--listen={agent.address}")
-    browser.wait_for("return document.querySelector('#banner').hidden", "the page to go on")
-    wait_for_points(browser, "my_app_steps_total", after=seen)
-
-
-def test_lines_that_are_left_out_are_told_and_to_be_had(job, browse):
-    agent = job.agent()
-    worker = job.worker()
-    for feat in range(15):
-        worker.tell(f"count_feat my_app ids_total feature_{feat} 1")
-    browser = browse(agent.url)
-    wait_for_points(browser, "my_app_ids_total")
-    more = f"return {CARD}.querySelector('.more').innerText"
-    browser.wait_for(f"{more}.startsWith('12 of 15 shown')", "twelve of them", "my_app_ids_total")
-    lines = f"return {CARD}.querySelectorAll('.line').length"
-    assert browser.run(lines, "my_app_ids_total") == 12
-    browser.find('[data-name="my_app_ids_total"] .more button').click()
-    wait_until(lambda: browser.run(lines, "my_app_ids_total") == 15, "all of them")
-    assert not browser.find('[data-name="my_app_ids_total"] .more').is_displayed()
-
-
-EVIL_JOB = f"""
-import sys
-from persia_metrics import Counter, Gauge, Histogram
-from persia_metrics.torchelastic.events import Event, record_event
-evil, long = {EVIL!r}, {LONG!r}
-Counter(evil, evil, group="my_app").inc()
-Gauge("unit", evil, group="my_app", unit=evil).set(1)
-gauge = Gauge("gauge", evil, ["feat", evil], group="my_app")
-gauge.labels(evil, evil).set(1)
-gauge.labels(long, evil).set(2)
-Gauge(long + "info", long, ["feat"], group="my_app").labels(evil + long).set(1)
-histogram = Histogram(long, long, ["feat"], group="my_app")
-for value in (evil, long):
-    histogram.labels(value).observe(1)
-record_event(Event(name=evil, type=evil, metadata={{"key": evil, "long": long}}))
-print("ready", flush=True)
-sys.stdin.readline()
-"""
-
-
-@pytest.fixture
-def evil(job, browse):
-    agent = job.agent(f"--job={EVIL}")
-    worker = job.python(EVIL_JOB, PERSIA_ROLE=EVIL + LONG, PERSIA_JOB_NAME=EVIL)
-    worker.wait_for("ready")
-    return lambda *size: browse(agent.url, *size)
-
-
-def test_what_a_job_says_is_text_and_no_more(evil):
-    browser = evil(1400, 5000)
-    wait_for_points(browser, "my_app_gauge")
-    browser.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
-    browser.wait_for("return document.querySelector('#events-list').innerText.includes(arguments[0])", "the event", EVIL)
-    card = f"return {CARD}.innerText"
-    assert EVIL in browser.run(card, "my_app_gauge")
-    assert browser.text("#job") == EVIL
-    assert EVIL in browser.text("#workers-body")
-    # The event's mark on a chart tells of it too.
-    chart = browser.find('[data-name="my_app_gauge"] .surface')
-    happened = json.loads(fetch(browser.driver.current_url + "api/v1/events")[1])["events"][0]["timestamp"]
-    place = f"const {{ card }} = {CARD}; return card.graph.toDomXCoord(arguments[1]) - card.surface.clientWidth / 2"
-
-    def told():
-        x = browser.run(place, "my_app_gauge", happened)
-        browser.mouse().move_to_element_with_offset(chart, int(x), 0).perform()
-        return EVIL in browser.run(f"return {CARD}.querySelector('.tip').innerText", "my_app_gauge")
-
-    wait_until(told, "the tooltip")
-    assert browser.run("return [...document.querySelectorAll('script, img, iframe, style, [onerror]')].map((each) => each.src)") == browser.run(
-        "return ['theme.js', 'dygraph.min.js', 'page.js'].map((each) => new URL(`assets/${each}`, location).href)"
-    )
-    assert browser.run("return window.pwned ?? null") is None
-    assert browser.complaints() == []
-
-
-@pytest.mark.parametrize("width", [360, 700, 1400])
-def test_nothing_is_wider_than_the_screen(evil, width):
-    browser = evil(width, 5000)
-    wait_for_points(browser, "my_app_gauge")
-    browser.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
-    browser.wait_for("return document.querySelectorAll('.info dd').length > 0", "the labels of an info metric")
-    browser.wait_for("return document.querySelectorAll('#events-list li').length > 0", "the event")
-    assert browser.run("return document.scrollingElement.scrollWidth") <= width

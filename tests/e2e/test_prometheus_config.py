@@ -12,6 +12,8 @@ from shipped_prometheus import CONFIG
 
 import catalog
 
+pytestmark = pytest.mark.long
+
 FILES = sorted(path.name for path in CONFIG.glob("*.yml"))
 RULES = {path.name: yaml.safe_load(path.read_text()) for path in (CONFIG / "rules").glob("*.yml")}
 ALERTS = [rule for group in RULES["alerts.yml"]["groups"] for rule in group["rules"] if "alert" in rule]

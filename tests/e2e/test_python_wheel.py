@@ -3,41 +3,27 @@
 import os
 import re
 import shutil
-import subprocess
 import zipfile
 
 import pytest
-from conftest import PYTHON, environment
+from conftest import PYTHON
 from servers import ROOT, Process
+from wheel import run
 
 
-def run(*command, **extra):
-    # Compiled once, as by `./run build`.
-    env = {**environment(), "CMAKE_CXX_COMPILER_LAUNCHER": "ccache", "CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1"}
-    result = subprocess.run([str(word) for word in command], env=env, capture_output=True, text=True, timeout=600, **extra)
-    assert result.returncode == 0, f"{command}:\n{result.stdout[-4000:]}\n{result.stderr[-4000:]}"
-    return result.stdout
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    directory = tmp_path_factory.mktemp("wheel")
-    builder = directory / "builder"
-    run(PYTHON, "-m", "venv", "--system-site-packages", builder)  # with Debian's setuptools and wheel
-    offline = ["--no-build-isolation", "--no-deps", "--no-index"]
-    # Who builds one at the same time has the same folder.
-    run("flock", ROOT / "build/wheel.lock", builder / "bin/pip", "wheel", *offline, "-w", directory / "dist", ROOT / "lib/python", cwd=directory)
-    (built,) = (directory / "dist").glob("*.whl")
-    return built
+@pytest.fixture
+def wheel(built_wheel):
+    return built_wheel.file
 
 
 @pytest.fixture(scope="module")
-def installed(wheel, tmp_path_factory):
+def installed(built_wheel, tmp_path_factory):
     """The interpreter of an environment that has the wheel, and nothing else."""
     environment_ = tmp_path_factory.mktemp("installed") / "venv"
-    run(PYTHON, "-m", "venv", environment_)
-    run(environment_ / "bin/pip", "install", "--no-index", wheel)
-    return environment_ / "bin/python"
+    run(PYTHON, "-m", "venv", "--without-pip", environment_)
+    python = environment_ / "bin/python"
+    run(built_wheel.python, "-m", "pip", "--python", python, "install", "--no-index", built_wheel.file)
+    return python
 
 
 def test_wheel_has_every_source_and_its_types(wheel):

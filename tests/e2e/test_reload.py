@@ -30,6 +30,7 @@ def settings(tmp_path):
 
 @pytest.fixture
 def other_gateway(tmp_path):
+    """Tests name it first: it ends last, and an agent that ends has a last push for it."""
     handle = GatewayHandle(Path(tempfile.mkdtemp(dir=tmp_path)))
     yield handle
     handle.server.stop()
@@ -60,7 +61,7 @@ def reloads(agent, result):
     return agent.metrics().one("persia_agent_config_reloads_total", result=result)
 
 
-def test_sighup_leads_pushes_to_another_gateway_at_once(bare_job, settings, gateway, other_gateway):
+def test_sighup_leads_pushes_to_another_gateway_at_once(other_gateway, bare_job, settings, gateway):
     common = {"job_name": bare_job.name, "push_interval_seconds": 3600}
     agent = start(bare_job, settings, gateway_address=gateway.address, **common)
     worker = bare_job.worker()
@@ -75,7 +76,7 @@ def test_sighup_leads_pushes_to_another_gateway_at_once(bare_job, settings, gate
     wait_until(lambda: agent.metrics().one("persia_agent_pushes_total", **counted) == 1, "the push to be counted")
 
 
-def test_a_push_under_way_does_not_hold_up_the_next_gateway(bare_job, settings, gateway, other_gateway):
+def test_a_push_under_way_does_not_hold_up_the_next_gateway(other_gateway, bare_job, settings, gateway):
     common = {"job_name": bare_job.name, "push_interval_seconds": 3600, "push_timeout_seconds": 60}
     gateway.server.signal(signal.SIGSTOP)
     try:
@@ -149,7 +150,7 @@ def test_what_cannot_change_is_named_once_and_stays(bare_job, settings, gateway)
     gateway.wait_for("my_app_batches", 3, job=bare_job.name)
 
 
-def test_flags_and_environment_of_the_start_still_win(bare_job, settings, gateway, other_gateway):
+def test_flags_and_environment_of_the_start_still_win(other_gateway, bare_job, settings, gateway):
     agent = start(bare_job, settings, "--push-interval=0.2", job_name=bare_job.name, gateway_address=gateway.address)
     settings.write(job_name=bare_job.name, gateway_address=other_gateway.address, push_interval_seconds=3600)
     agent.signal(signal.SIGHUP)
@@ -180,7 +181,7 @@ def test_exec_passes_sighup_on_and_reloads_by_post(job, gateway):
     wait_until(lambda: reloads(agent, "success") == 1, "a scrape that shows the reload")
 
 
-def test_reloads_that_pile_up_lose_nothing(bare_job, settings, gateway, other_gateway):
+def test_reloads_that_pile_up_lose_nothing(other_gateway, bare_job, settings, gateway):
     """Back and forth between two gateways while a worker counts: the last one has it all."""
     common = {"job_name": bare_job.name, "push_interval_seconds": 0.2}
     agent = start(bare_job, settings, "--web.enable-lifecycle=true", gateway_address=gateway.address, **common)

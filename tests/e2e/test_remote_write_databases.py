@@ -4,12 +4,15 @@ import contextlib
 import os
 import signal
 
+import pytest
 from conftest import EMBEDDING_JOB
 from remote_write_databases import AnswerThief, PrometheusReceiver, VictoriaMetrics, check_samples, now_ms
 from servers import wait_until
 from test_remote_write import sent, settings, timestamps
 
 import catalog
+
+pytestmark = pytest.mark.long
 
 # For how many collections the databases are away, before the agent is killed and after it; each takes 0.4 seconds.
 AWAY = int(os.environ.get("PERSIA_TEST_COLLECTIONS_AWAY", "8"))

@@ -10,6 +10,8 @@ from remote_write_receiver import CUT_ANSWER, CUT_STATUS, HALF_CLOSE, IDLE_HALF_
 from servers import wait_until
 from test_remote_write import sent, settings, wait_for
 
+pytestmark = pytest.mark.long
+
 FAULTS = [status(500), status(503), status(429), status(599), HALF_CLOSE, CUT_STATUS, CUT_ANSWER, RESET, SILENCE]
 
 

@@ -8,6 +8,7 @@ import time
 
 import pytest
 from conftest import BUILD, WORKER, Worker, environment
+from needs import in_namespaces
 from servers import fetch, wait_until
 
 WALL_CLOCK = BUILD / "tests/e2e/worker/libwall_clock.so"
@@ -70,13 +71,12 @@ def test_a_process_is_shown_as_the_kernel_has_it(job, gateway):
     assert info["restart_count"] == "0" and info["run_id"]
 
 
+@pytest.mark.needs("namespaces")
 def test_a_process_of_another_pid_namespace_has_no_values_of_a_process_of_ours(job, segments, started, tmp_path):
     agent = job.agent()
     env = environment(PERSIA_METRICS_DIR=str(segments), PERSIA_JOB_NAME=job.name, PERSIA_ROLE="trainer")
     # Its pid is 1 there, which is somebody else's here.
-    user = [] if os.geteuid() == 0 else ["--map-root-user"]
-    inside = ["unshare", *user, "--pid", "--fork", "--kill-child", "--mount-proc", WORKER]
-    worker = Worker(inside, tmp_path / "inside.log", env=env, stdin=subprocess.PIPE)
+    worker = Worker(in_namespaces(WORKER), tmp_path / "inside.log", env=env, stdin=subprocess.PIPE)
     started(worker)
     worker.tell("count my_app batches 1")
     wait_until(lambda: agent.metrics().one("my_app_batches", role="trainer") == 1, "the worker to be seen")

@@ -1,0 +1,99 @@
+"""What some tests need of the machine: `@pytest.mark.needs("namespaces")`.
+
+A test whose machine lacks a need is skipped before its fixtures are made. Its message begins with `needs `, by which
+`tests/sum_junit.py` counts it as not run; any other skip counts as failed. Each probe runs once a process and gives the reason
+why the need is not met, or "" if it is met.
+"""
+
+import collections
+import functools
+import os
+import subprocess
+
+import pytest
+
+# Each world of processes gets all three, so that the probe is what the tests do. With --kill-child nothing of it survives `unshare`.
+_UNSHARE = ("--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+# Root of a container may lack the right to make namespaces and still be allowed to make a user namespace.
+_USERS = ((), ("--user", "--map-root-user")) if os.geteuid() == 0 else (("--user", "--map-root-user"),)
+# What the worlds do in them: bring up loopback and replace a file of /etc.
+_IN_NAMESPACES = 'ip link set lo up && mount --bind /dev/null "$(realpath /etc/resolv.conf)"'
+
+
+@functools.cache
+def _attempt(users):
+    """Makes namespaces. Gives "" or what failed."""
+    command = ["unshare", *users, *_UNSHARE, "sh", "-c", _IN_NAMESPACES]
+    env = {**os.environ, "PATH": os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"}
+    try:
+        done = subprocess.run(command, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    if done.returncode == 0:
+        return ""
+    lines = done.stderr.strip().splitlines()
+    return lines[-1] if lines else f"{' '.join(command)}: exit status {done.returncode}"
+
+
+@functools.cache
+def _users():
+    """The options of a user namespace; none if the namespaces can be made without one."""
+    return next((users for users in _USERS if not _attempt(users)), _USERS[0])
+
+
+def user_namespace():
+    """Whether new namespaces need a user namespace, which has one user, of its own."""
+    return bool(_users())
+
+
+def in_namespaces(*command):
+    """The words that run a command as the first process of network, mount and pid namespaces of its own."""
+    return ["unshare", *_users(), *_UNSHARE, *command]
+
+
+def _namespaces():
+    return _attempt(_users())
+
+
+@functools.cache
+def _containers():
+    import containers
+
+    return _namespaces() or containers.why_not()
+
+
+_PROBES = {"namespaces": _namespaces, "containers": _containers}
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", f"needs(name, ...): what the machine must allow, or the test is not run: {', '.join(_PROBES)}")
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        for mark in item.iter_markers("needs"):
+            unknown = sorted(set(mark.args) - set(_PROBES))
+            if unknown or not mark.args:
+                raise pytest.UsageError(f"{item.nodeid}: needs {', '.join(unknown) or 'nothing'}: known needs are {', '.join(_PROBES)}")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    for mark in item.iter_markers("needs"):
+        for name in mark.args:
+            reason = _PROBES[name]()
+            if reason:
+                pytest.skip(f"needs {name}: {reason}")
+
+
+def pytest_terminal_summary(terminalreporter):
+    counts = collections.Counter(_message(report) for report in terminalreporter.stats.get("skipped", []))
+    for message, count in sorted(counts.items()):
+        if message.startswith("needs "):
+            verb = "test needs" if count == 1 else "tests need"
+            terminalreporter.write_line(f"not run: {count} {verb} {message.removeprefix('needs ')}")
+
+
+def _message(skipped):
+    """Why a report's test was skipped."""
+    return skipped.longrepr[2].removeprefix("Skipped: ") if isinstance(skipped.longrepr, (tuple, list)) else ""

@@ -2,10 +2,12 @@
 
     pip wheel --no-build-isolation --no-deps lib/python        (or pip install)
 
-Needs CMake, a C++20 compiler and Python's headers; nothing is downloaded.
+Needs CMake, a C++20 compiler and Python's headers; nothing is downloaded. CMake gets the options in CMAKE_ARGS, too.
 """
 
+import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -32,6 +34,7 @@ class CMakeBuild(build_ext):
         configure = ["cmake", "-S", ROOT, "-B", build, "-DCMAKE_BUILD_TYPE=Release", "-DPERSIA_METRICS_BUILD_PYTHON=ON"]
         configure += [f"-DPERSIA_METRICS_PYTHON={sys.executable}", f"-DPERSIA_METRICS_MODULE_DIRECTORY={target.parent}"]
         configure += [f"-DPERSIA_METRICS_BUILD_{part}=OFF" for part in ("AGENT", "EXAMPLES", "TESTS")]
+        configure += shlex.split(os.environ.get("CMAKE_ARGS", ""))
         # CMake's own choice is make, which need not be there; a tree that was begun goes on as it was.
         if shutil.which("ninja") and not (build / "CMakeCache.txt").exists():
             configure += ["-G", "Ninja"]

@@ -67,6 +67,17 @@ def test_misspelt_word_is_refused_and_named(arguments, tmp_path):
     assert arguments[-1] in result.stderr
 
 
+def test_a_failed_build_ends_the_tests(tmp_path):
+    for name in ("run", "CMakePresets.json"):
+        shutil.copy(ROOT / name, tmp_path)
+    (tmp_path / "CMakeLists.txt").write_text('message(FATAL_ERROR "broken on purpose")\n')
+    result = subprocess.run([tmp_path / "run", "test"], capture_output=True, text=True, timeout=120)
+    assert result.returncode == 1
+    assert "broken on purpose" in result.stderr
+    assert "unit tests" not in result.stdout
+    assert result.stdout.splitlines()[-1] == "0 passed, 1 failed"
+
+
 def test_demo_compares_every_metric_and_leaves_nothing(demo):
     process = demo(3)
     assert process.wait(120) == 0, process.output()

@@ -6,7 +6,6 @@ One browser serves the tests of a module, one after another, and each test begin
 import base64
 import contextlib
 import os
-import shutil
 import subprocess
 import tempfile
 from urllib.parse import urlsplit
@@ -39,8 +38,8 @@ document.addEventListener('securitypolicyviolation', (event) => {
 });
 """
 
-# The driver and its browsers, a process group, end with their standard input, also when the tests are killed.
-_DRIVER = 'trap : TERM; "$0" "$1" & cat >/dev/null; kill -KILL 0'
+# The driver and the browser, a process group, end with their standard input, also when the tests are killed.
+_BOTH = 'trap : TERM; "$0" "$1" & shift; "$@" & cat >/dev/null; kill -KILL 0'
 
 _GONE = (WebDriverException, urllib3.exceptions.HTTPError)
 
@@ -64,17 +63,18 @@ class Browser:
         self.prefer(scheme)
 
     def _start(self):
-        options = webdriver.ChromeOptions()
-        options.binary_location = shutil.which("chromium") or ""
-        for flag in _FLAGS:
-            options.add_argument(flag)
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        port = free_port()
-        command = ["sh", "-c", _DRIVER, find_program("chromedriver"), f"--port={port}"]
+        # A browser that the driver starts by itself is reached by the name localhost, which a bare system does not know.
+        address, driver_port = f"127.0.0.1:{free_port()}", free_port()
         self._files = tempfile.TemporaryDirectory(prefix="persia-e2e-browser-", ignore_cleanup_errors=True)
+        command = ["sh", "-c", _BOTH, find_program("chromedriver"), f"--port={driver_port}", find_program("chromium"), *_FLAGS]
+        command += [f"--remote-debugging-port={address.split(':')[1]}", f"--user-data-dir={self._files.name}/profile"]
         self._process = Process(command, self._log, env={**os.environ, "TMPDIR": self._files.name}, stdin=subprocess.PIPE)
-        url = f"http://127.0.0.1:{port}"
+        url = f"http://127.0.0.1:{driver_port}"
         wait_until(lambda: fetch(f"{url}/status")[0] == 200, "the browser's driver")
+        wait_until(lambda: fetch(f"http://{address}/json/version")[0] == 200, "the browser")
+        options = webdriver.ChromeOptions()
+        options.debugger_address = address
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         self.driver = webdriver.Remote(ChromiumRemoteConnection(url, "goog", "chrome"), options=options)
         self.driver.set_page_load_timeout(60)
         self.driver.set_script_timeout(30)

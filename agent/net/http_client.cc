@@ -62,6 +62,7 @@ class HttpClient::Transfer {
     Prepare(request, headers);
     SetUpTls(request, access.value(), headers, connect_to);
     const CURLcode code = Run();
+    closed_without_answer_ = code == CURLE_GOT_NOTHING;
     curl_slist_free_all(headers);
     curl_slist_free_all(connect_to);
     RedactBody();
@@ -87,6 +88,7 @@ class HttpClient::Transfer {
   }
   void Rearm() { interrupted_ = false; }
   [[nodiscard]] bool interrupted() const { return interrupted_; }
+  [[nodiscard]] bool closed_without_answer() const { return closed_without_answer_; }
   void Redact(std::string& text) const { access_.Redact(text); }
 
  private:
@@ -275,6 +277,7 @@ class HttpClient::Transfer {
   const Options options_;
   GatewayAccess access_;
   std::atomic<bool> interrupted_{false};
+  bool closed_without_answer_ = false;
   CURLM* multi_ = nullptr;
   CURL* easy_ = nullptr;
   std::chrono::milliseconds timeout_{0};
@@ -291,6 +294,7 @@ Result<HttpResponse> HttpClient::Send(const HttpRequest& request) { return trans
 void HttpClient::Redact(std::string& text) const { transfer_->Redact(text); }
 void HttpClient::Interrupt() { transfer_->Interrupt(); }
 void HttpClient::Rearm() { transfer_->Rearm(); }
+bool HttpClient::closed_without_answer() const { return transfer_->closed_without_answer(); }
 bool HttpClient::interrupted() const { return transfer_->interrupted(); }
 
 }  // namespace persia::agent

@@ -86,7 +86,7 @@ std::optional<Attempt> GroupSender::PushWhatIsTaken(const Snapshot& snapshot, si
     Refusal refusal(options_.redact);
     attempt = options_.send("PUT", path, renderer_.format(), body_, refusal);
     if (IsToBeSentAsText(attempt)) continue;
-    if (attempt.status != 400) break;
+    if (!attempt.is_refusal()) break;
     const std::vector<Refusal::Offence> offences = refusal.Finish();
     Offenders offenders = Ours(offences, snapshot, identity, held);
     if (trailer_on_ && !trailer_family_.empty()) {
@@ -170,7 +170,7 @@ std::optional<Attempt> GroupSender::FindByHalves(const Snapshot& snapshot, size_
   // Whoever refuses a group without our families does not refuse it for them.
   const bool with_trailer = trailer_on_ && !trailer_.empty();
   Attempt nothing = options_.send("POST", path, renderer_.format(), with_trailer ? trailer_ : "", unread);
-  if (nothing.status == 400 && with_trailer) {
+  if (nothing.is_refusal() && with_trailer) {
     const std::string reason = nothing.error;
     nothing = options_.send("POST", path, renderer_.format(), "", unread);
     if (nothing.result == PushResult::kSuccess) {
@@ -186,27 +186,39 @@ std::optional<Attempt> GroupSender::FindByHalves(const Snapshot& snapshot, size_
   Part all;
   for (const FamilySize& family : families_) all.push_back(family.family->name);
   const FamilyNames every_family(all.begin(), all.end());
-  std::vector<std::pair<Part, std::string>> refused_parts{{std::move(all), refused.error}};
+  const auto probe = [&](const Part& part) {
+    FamilyNames others = every_family;
+    for (const std::string& family : part) others.erase(family);
+    others.insert(held.begin(), held.end());
+    renderer_.Render(snapshot, identity, body_, others);
+    return options_.send("POST", path, renderer_.format(), body_, unread);
+  };
+  std::vector<std::pair<Part, Attempt>> refused_parts{{std::move(all), refused}};
   int probes = 0;
   while (!refused_parts.empty()) {
-    const auto [part, why] = std::move(refused_parts.back());
+    const auto [part, refusal] = std::move(refused_parts.back());
     refused_parts.pop_back();
-    if (part.size() < 2) {
-      if (!part.empty()) found.emplace_back(part.front(), why);
+    if (part.empty()) continue;
+    if (part.size() == 1) {
+      if (refusal.closed_without_answer) {
+        // A gateway that is killed closes connections, too: it must be alive and close this one again.
+        const Attempt alive = options_.send("POST", path, renderer_.format(), "", unread);
+        if (alive.result != PushResult::kSuccess) return alive;
+        const Attempt again = probe(part);
+        if (again.result == PushResult::kSuccess) continue;
+        if (!again.is_refusal()) return again;
+      }
+      found.emplace_back(part.front(), refusal.error);
       continue;
     }
     const auto middle = part.begin() + static_cast<std::ptrdiff_t>(part.size() / 2);
     for (Part half : {Part(part.begin(), middle), Part(middle, part.end())}) {
       if (++probes > kMostProbes) return refused;
-      FamilyNames others = every_family;
-      for (const std::string& family : half) others.erase(family);
-      others.insert(held.begin(), held.end());
-      renderer_.Render(snapshot, identity, body_, others);
-      const Attempt probe = options_.send("POST", path, renderer_.format(), body_, unread);
-      if (probe.status == 400) {
-        refused_parts.emplace_back(std::move(half), probe.error);
-      } else if (probe.result != PushResult::kSuccess) {
-        return probe;
+      const Attempt attempt = probe(half);
+      if (attempt.is_refusal()) {
+        refused_parts.emplace_back(std::move(half), attempt);
+      } else if (attempt.result != PushResult::kSuccess) {
+        return attempt;
       }
     }
   }

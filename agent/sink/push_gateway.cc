@@ -257,7 +257,12 @@ bool PushGateway::IsPushGatewayThere() {
 Attempt PushGateway::Ask(const HttpRequest& request) {
   const Result<HttpResponse> response = client_.Send(request);
   if (client_.interrupted()) return {PushResult::kInterrupted, false, "the push was interrupted"};
-  if (!response.ok()) return {PushResult::kUnreachable, true, response.error()};
+  if (!response.ok()) {
+    return {.result = PushResult::kUnreachable,
+            .may_pass_later = true,
+            .error = response.error(),
+            .closed_without_answer = client_.closed_without_answer()};
+  }
   const int status = response.value().status;
   const bool new_connection = response.value().new_connection;
   if (status == 200 || status == 202) return {.status = status, .new_connection = new_connection};

@@ -29,6 +29,11 @@ struct Attempt {
   int status = 0;  // 0: no answer
   std::optional<std::chrono::seconds> retry_after{};
   bool new_connection = false;  // it was opened for this request
+  // The gateway took the request and closed the connection, as PushGateway 1.11.0 does where others answer 400.
+  bool closed_without_answer = false;
+
+  // Whether a family of the request may be the reason.
+  [[nodiscard]] bool is_refusal() const { return status == 400 || closed_without_answer; }
 };
 
 }  // namespace persia::agent

@@ -231,14 +231,14 @@ TEST_F(PushGatewayTest, AGroupThatFailsDoesNotStopTheOthers) {
 }
 
 TEST_F(PushGatewayTest, AGroupWithoutAnAnswerLetsTheOthersGoFirst) {
-  ScriptedPeer peer({Reply::Close(), Reply::Status(200)});
+  ScriptedPeer peer({Reply::Raw("not HTTP\r\n"), Reply::Status(200)});
   PushGateway sink(Options(peer.address()));
   EXPECT_TRUE(sink.Push(ThreeGroups()).ok());
   EXPECT_THAT(Jobs(peer), ElementsAre("a", "b", "c", "a"));
 }
 
 TEST_F(PushGatewayTest, APushBeginsWithTheGroupsThatTheLastOneDidNotComeTo) {
-  ScriptedPeer peer({Reply::Close(), Reply::Status(200)});
+  ScriptedPeer peer({Reply::Raw("not HTTP\r\n"), Reply::Status(200)});
   PushGateway::Options options = Options(peer.address());
   options.first_pause = options.longest_pause = 60s;  // longer than the budget: one round
   PushGateway sink(std::move(options));

@@ -1,4 +1,4 @@
-// Against a peer that refuses without a word about what.
+// Against a peer that does not tell which family it refuses.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,6 +38,31 @@ TEST(QuarantineTest, HalvesGoByPostSoThatNothingDisappearsMeanwhile) {
   EXPECT_THAT(peer.requests().at(3), AllOf(HasSubstr("m101 1"), Not(HasSubstr("m100 1"))));
   EXPECT_THAT(peer.requests().at(4), AllOf(HasSubstr("m101 1"), Not(HasSubstr("m100 1"))));
   EXPECT_EQ(sink.last_report().quarantined_series, 1U);
+}
+
+// As PushGateway 1.11.0 refuses. On a connection that was used before, libcurl sends again by itself.
+TEST(QuarantineTest, AFamilyAtWhichTheGatewayClosesTheConnectionIsHeldBack) {
+  const Reply ok = Reply::Status(200);
+  const Reply closed = Reply::Close();
+  ScriptedPeer peer({closed, ok, closed, closed, ok, ok, closed, closed, ok});
+  std::vector<std::string> warnings;
+  PushGateway sink({.address = GatewayAddress::Parse(peer.address()).value(),
+                    .log = {.warn = [&](std::string_view, const std::string& message) { warnings.push_back(message); }}});
+  EXPECT_TRUE(sink.Push(Families(2)).ok());
+  EXPECT_THAT(peer.requests(), SizeIs(9));
+  EXPECT_THAT(peer.requests().back(), AllOf(HasSubstr("PUT "), HasSubstr("m101 1"), Not(HasSubstr("m100 1"))));
+  EXPECT_EQ(sink.last_report().quarantined_series, 1U);
+  EXPECT_THAT(warnings, ElementsAre(AllOf(HasSubstr("refuses \"m100\""), HasSubstr("closed without an answer"))));
+}
+
+TEST(QuarantineTest, AGatewayThatWasKilledCostsNoFamily) {
+  for (const int families : {1, 2}) {
+    ScriptedPeer peer({Reply::Close(), Reply::Status(200)});
+    PushGateway sink({.address = GatewayAddress::Parse(peer.address()).value(), .first_pause = std::chrono::milliseconds(1)});
+    EXPECT_TRUE(sink.Push(Families(families)).ok());
+    EXPECT_EQ(MethodOf(peer.requests().back()), "PUT");
+    EXPECT_EQ(sink.last_report().quarantined_series, 0U);
+  }
 }
 
 TEST(QuarantineTest, TheSearchIsBounded) {

@@ -67,7 +67,9 @@ class HttpClient::Transfer {
     curl_slist_free_all(connect_to);
     RedactBody();
     if (interrupted_) return Error{HostOf(request.url) + ": the request was interrupted"};
-    if (code != CURLE_OK && !enough_) {
+    // A refusal is one also if its text is cut off.
+    const bool refused = code == CURLE_PARTIAL_FILE && StatusCode() >= 400;
+    if (code != CURLE_OK && !enough_ && !refused) {
       std::string cause = Cause(code);
       access_.Redact(cause);
       return Error{HostOf(request.url) + ": " + cause};

@@ -9,6 +9,8 @@
 //   gathered metric family NAME has help "..." but should have "..."
 //
 // Values of labels are quoted, with their own quotes and line ends escaped, and stand behind the first brace.
+// PushGateway 1.11.0 closes the connection instead, after the first part of the answer if it is long
+// (prometheus/pushgateway#766).
 #include "sink/refusal.h"
 
 #include <algorithm>
@@ -26,7 +28,12 @@ constexpr size_t kTail = 160;
 constexpr size_t kSecret = 16 << 10;
 constexpr size_t kMostOffences = 10'000;
 
-std::string UpTo(std::string_view text, char end) { return std::string(text.substr(0, text.find(end))); }
+// The name that ends before `end`; nothing if the line was cut off within it.
+std::vector<std::string> NameUpTo(std::string_view text, char end) {
+  const size_t size = text.find(end);
+  if (size == std::string_view::npos) return {};
+  return {std::string(text.substr(0, size))};
+}
 
 std::vector<std::string> FamiliesIn(std::string_view line) {
   static constexpr std::string_view kGathered = "gathered metric family ";
@@ -34,15 +41,15 @@ std::vector<std::string> FamiliesIn(std::string_view line) {
   static constexpr std::string_view kNamed = " named \"";
   const std::string_view said = line.substr(0, line.find('{'));
   if (const size_t at = said.find(kGathered); at != std::string_view::npos) {
-    return {UpTo(said.substr(at + kGathered.size()), ' ')};
+    return NameUpTo(said.substr(at + kGathered.size()), ' ');
   }
   if (const size_t at = said.find(kCollected); at != std::string_view::npos) {
-    return {UpTo(said.substr(at + kCollected.size()), '"')};
+    return NameUpTo(said.substr(at + kCollected.size()), '"');
   }
   std::vector<std::string> families;
   if (said.find("collected ") == std::string_view::npos) return families;
   for (size_t at = said.find(kNamed); at != std::string_view::npos; at = said.find(kNamed, at + 1)) {
-    families.push_back(UpTo(said.substr(at + kNamed.size()), '"'));
+    for (std::string& name : NameUpTo(said.substr(at + kNamed.size()), '"')) families.push_back(std::move(name));
   }
   return families;
 }

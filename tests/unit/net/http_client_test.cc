@@ -136,6 +136,15 @@ TEST_F(HttpClientTest, ErrorsSayWhatHappened) {
   EXPECT_THAT(ErrorFrom(Reply::Close()), HasSubstr("the connection was closed without an answer"));
 }
 
+TEST_F(HttpClientTest, ARefusalIsOneAlsoIfItsTextIsCutOff) {
+  ScriptedPeer peer({Reply::Raw("HTTP/1.1 400 Bad Request\r\nContent-Length: 9\r\n\r\nhalf")});
+  HttpClient client({});
+  const Result<HttpResponse> response = Put(client, peer);
+  ASSERT_TRUE(response.ok()) << response.error();
+  EXPECT_EQ(response.value().status, 400);
+  EXPECT_EQ(response.value().body, "half");
+}
+
 TEST_F(HttpClientTest, ARefusedConnectionIsNamed) {
   const uint16_t port = FreePort();
   HttpClient client({});

@@ -58,6 +58,14 @@ void RealGateway::Kill() {
   pid_ = -1;
 }
 
+bool RealGateway::NamesOffenders() const {
+  const std::string same_twice = "offender 1\noffender 2\n";
+  const Socket connection = Socket::Connect(port_);
+  connection.Send("PUT /metrics/job/probe HTTP/1.0\r\nContent-Length: " + std::to_string(same_twice.size()) + "\r\n\r\n" +
+                  same_twice);
+  return connection.ReadToEnd().find("\"offender\"") != std::string::npos;
+}
+
 std::string RealGateway::Metrics() const {
   const Socket connection = Socket::Connect(port_);
   connection.Send("GET /metrics HTTP/1.0\r\n\r\n");

@@ -26,6 +26,9 @@ class RealGateway {
   void Kill();
   void Start();
 
+  // Whether it answers a refused push and names the offender; 1.11.0 closes the connection instead.
+  [[nodiscard]] bool NamesOffenders() const;
+
   // Its whole /metrics.
   [[nodiscard]] std::string Metrics() const;
   // The lines of its /metrics that begin with this text, which are the samples of one family.

@@ -1,4 +1,5 @@
-// What Debian's prometheus-pushgateway refuses costs what it refuses.
+// What Debian's prometheus-pushgateway refuses costs what it refuses, whether it names the offenders (1.5.1 does) or not
+// (1.11.0).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,6 +35,10 @@ class RealQuarantineTest : public ::testing::TestWithParam<PushFormat::Choice> {
     const Status status = sink_.Push(snapshot);
     EXPECT_TRUE(status.ok()) << status.error();
   }
+  // What the log quotes of the gateway.
+  [[nodiscard]] auto Quotes(const std::string& words) const { return HasSubstr(names_ ? words : "closed without an answer"); }
+  // A gateway that names offenders takes so few requests; else they are found by halves.
+  [[nodiscard]] size_t AtMost(size_t requests) const { return names_ ? requests : 64; }
   // Another job's group, which a page of ours must not take down with it.
   void Foreign(const std::vector<Sample>& samples) {
     PushGateway other({.address = GatewayAddress::Parse(peer_.address()).value()});
@@ -41,6 +46,7 @@ class RealQuarantineTest : public ::testing::TestWithParam<PushFormat::Choice> {
   }
 
   RealGateway peer_;
+  const bool names_ = peer_.NamesOffenders();
   std::chrono::seconds passed_{0};
   std::vector<std::string> notes_;
   std::vector<std::string> warnings_;
@@ -61,9 +67,9 @@ TEST_P(RealQuarantineTest, SeveralOffendersAreHeldBackAndTheRestArrivesInTheSame
   EXPECT_THAT(peer_.Lines("z{"), SizeIs(1));
   EXPECT_EQ(sink_.last_report().result, PushResult::kSuccess);
   EXPECT_EQ(sink_.last_report().quarantined_series, 4U);
-  EXPECT_LE(sink_.last_report().requests, 4U);  // one for the server, two or three for the trainer
+  EXPECT_LE(sink_.last_report().requests, AtMost(4));  // one for the server, two or three for the trainer
   EXPECT_THAT(warnings_, ElementsAre(AllOf(HasSubstr("refuses 3 metrics of /metrics/job/job/instance/rep_0/role/trainer"),
-                                           HasSubstr("collected metric \"x\""), HasSubstr("is not a "), HasSubstr("\"y\" ("),
+                                           Quotes("collected metric \"x\""), Quotes("is not a "), HasSubstr("\"y\" ("),
                                            HasSubstr("\"go_goroutines\" ("))));
   Push(snapshot);
   EXPECT_EQ(sink_.last_report().requests, 2U);
@@ -89,7 +95,7 @@ TEST_P(RealQuarantineTest, TwoSeriesThatAreOneOnTheGatewayCostTheirFamily) {
   Push(Snap({kTrainer}, {{"good", MetricType::kCounter, 1}, {"x", MetricType::kGauge, 1}, {"x", MetricType::kGauge, 2}}));
   EXPECT_THAT(peer_.Lines("good{"), SizeIs(1));
   EXPECT_EQ(sink_.last_report().quarantined_series, 2U);
-  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("collected before")));
+  EXPECT_THAT(warnings_, ElementsAre(Quotes("collected before")));
 }
 
 TEST_P(RealQuarantineTest, OfAHistogramAndItsShadowTheShadowGoes) {
@@ -111,7 +117,7 @@ TEST_P(RealQuarantineTest, AnOffenderIsTriedAgainHourlyAndTheRestArrivesAllTheSa
   EXPECT_EQ(sink_.last_report().requests, 1U);
   passed_ = 3602s;
   Push(Snap({kTrainer}, {{"good", MetricType::kCounter, 3}, {"x", MetricType::kCounter, 1}}));
-  EXPECT_EQ(sink_.last_report().requests, 2U);
+  EXPECT_LE(sink_.last_report().requests, AtMost(2));
   EXPECT_EQ(sink_.last_report().quarantined_series, 1U);
   EXPECT_THAT(peer_.Lines("good{"), ElementsAre(HasSubstr("} 3")));
   passed_ = 3605s;

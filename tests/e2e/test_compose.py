@@ -1,11 +1,10 @@
 """The compose files: valid, consistent, and confined. What they start is run by test_compose_processes.py."""
 
-import functools
 import json
 import re
-import shlex
 import subprocess
 
+import compose_file
 import pytest
 import yaml
 from servers import ROOT
@@ -14,48 +13,34 @@ FILES = ["docker-compose.yml", "docker-compose.swarm.yml", "docker-compose.victo
 JOB_SERVICES = ["data_compose", "trainer", "middleware", "server", "server_1"]
 
 
-@functools.cache
-def resolved(name):
-    """The file's text as docker-compose understands it, which takes it more than a second."""
-    result = subprocess.run(["docker-compose", "-f", ROOT / name, "config"], capture_output=True, text=True, timeout=60)
-    assert (result.returncode, result.stderr) == (0, "")
-    return result.stdout
-
-
-def config(name):
-    return yaml.safe_load(resolved(name))
-
-
 @pytest.fixture(scope="module", params=FILES)
 def any_file(request):
-    return config(request.param)
+    return compose_file.load(request.param)
 
 
 @pytest.fixture(scope="module")
 def compose():
-    return config("docker-compose.yml")
+    return compose_file.load("docker-compose.yml")
 
 
 @pytest.fixture(scope="module")
 def swarm():
-    return config("docker-compose.swarm.yml")
+    return compose_file.load("docker-compose.swarm.yml")
 
 
 @pytest.fixture(scope="module")
 def victoria():
-    return config("docker-compose.victoria.yml")
+    return compose_file.load("docker-compose.victoria.yml")
 
 
 def mounts(service):
     """Source by target of what is mounted into a service."""
-    found = {}
-    for volume in service.get("volumes", []):
-        if isinstance(volume, str):
-            source, target, *_ = volume.split(":")
-            found[target] = source
-        else:
-            found[volume["target"]] = volume.get("source")
-    return found
+    return {volume["target"]: volume.get("source") for volume in service.get("volumes", [])}
+
+
+def published(port):
+    """A port that is open on loopback only, under its own number."""
+    return {"mode": "ingress", "host_ip": "127.0.0.1", "published": port, "target": port, "protocol": "tcp"}
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -64,7 +49,60 @@ def test_file_is_valid(name, profiles):
     words = [word for profile in profiles for word in ("--profile", profile)]
     command = ["docker-compose", *words, "-f", ROOT / name, "config", "-q"]
     result = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+    assert (result.returncode, result.stdout, compose_file.unexpected_warnings(name, result.stderr)) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("docker-compose.swarm.yml", "docker-compose.yml"),
+        ("`version` is obsolete", "`versions` is obsolete"),
+        ("level=warning", "level=error"),
+        ("\n", "\nanother warning\n"),
+    ],
+)
+def test_one_warning_is_expected_and_no_other(wrong, right):
+    obsolete = "the attribute `version` is obsolete, it will be ignored, please remove it to avoid potential confusion"
+    warning = f'time="2024-01-01T00:00:00Z" level=warning msg="{ROOT}/docker-compose.swarm.yml: {obsolete}"\n'
+    assert compose_file.unexpected_warnings("docker-compose.swarm.yml", warning) == ""
+    assert compose_file.unexpected_warnings("docker-compose.yml", warning) == warning
+    other = warning.replace(wrong, right)
+    assert compose_file.unexpected_warnings("docker-compose.swarm.yml", other) == other
+
+
+SHORT = {
+    "command": "run --listen ':1'",
+    "environment": {"A": 5},
+    "healthcheck": {"test": ["NONE"], "start_period": "1m"},
+    "mem_limit": "256m",
+    "ports": ["127.0.0.1:9091:9091/tcp", "8080:80", "81"],
+    "volumes": ["/etc:/x:ro", "state:/y:rw", {"type": "tmpfs", "target": "/z", "tmpfs": {"size": 64}}],
+}
+LONG = {
+    "command": ["run", "--listen", ":1"],
+    "environment": {"A": "5"},
+    "healthcheck": {"disable": True, "start_period": "1m0s"},
+    "mem_limit": "268435456",
+    "networks": {"default": None},
+    "ports": [
+        {"mode": "ingress", "host_ip": "127.0.0.1", "target": 9091, "published": "9091", "protocol": "tcp"},
+        {"mode": "ingress", "target": 80, "published": "8080", "protocol": "tcp"},
+        {"mode": "ingress", "target": 81, "protocol": "tcp"},
+    ],
+    "volumes": [
+        {"type": "bind", "source": "/etc", "target": "/x", "read_only": True, "bind": {"create_host_path": True}},
+        {"type": "volume", "source": "state", "target": "/y", "volume": {}},
+        {"type": "tmpfs", "target": "/z", "tmpfs": {"size": "64"}},
+    ],
+}
+
+
+def test_short_and_long_syntax_are_read_as_one():
+    short = compose_file.normalised({"services": {"one": SHORT}, "volumes": {"state": {}}})
+    long = compose_file.normalised({"name": "here", "services": {"one": LONG}, "volumes": {"state": {"name": "here_state"}}})
+    assert short == long
+    assert [port["host_ip"] for port in short["services"]["one"]["ports"]] == ["127.0.0.1", "", ""]
+    assert short["services"]["one"]["command"] == LONG["command"]
 
 
 def test_services_are_the_job_and_what_watches_it(compose, swarm):
@@ -106,10 +144,11 @@ def test_in_swarm_each_service_has_an_agent_and_segments_of_its_own(compose, swa
     states = set()
     for name in JOB_SERVICES:
         service = swarm["services"][name]
-        agent, command = (part.strip() for part in service["command"].split(" -- "))
+        words = service["command"]
+        agent, command = words[: words.index("--")], words[words.index("--") + 1 :]
         assert command == compose["services"][name]["command"]
-        assert agent.startswith("persia-metrics-agent exec ")
-        states |= set(re.findall(r"--state-dir=(\S+)", agent))
+        assert agent[:2] == ["persia-metrics-agent", "exec"]
+        states |= {word.removeprefix("--state-dir=") for word in agent if word.startswith("--state-dir=")}
         memory = [volume["target"] for volume in service["volumes"] if volume["type"] == "tmpfs"]
         assert service["environment"]["PERSIA_METRICS_DIR"].rpartition("/")[0] in memory
         assert service["deploy"]["restart_policy"]["condition"] == "on-failure", "one that succeeds is done"
@@ -122,21 +161,26 @@ def test_identities_are_distinct(any_file):
     assert len(identities) == len(JOB_SERVICES)
 
 
-def test_services_may_do_no_more_than_they_must(any_file):
+def test_docker_stack_deploy_is_told_the_version():
+    """Without one, Docker Engine 20.10 takes the file for version 1, which it refuses."""
+    assert yaml.safe_load((ROOT / "docker-compose.swarm.yml").read_text())["version"] == "3.8"
+
+
+def test_services_may_do_no_more_than_they_must(any_file, swarm):
     for name, service in any_file["services"].items():
         assert service["cap_drop"] == ["ALL"], name
         assert service["read_only"] is True, name
         assert int(service["user"].partition(":")[0]) > 0, name
         assert "privileged" not in service and "network_mode" not in service and "cap_add" not in service, name
     # Swarm has no such setting.
-    if any_file.get("version") != "3.8":
+    if any_file != swarm:
         assert all(service["security_opt"] == ["no-new-privileges:true"] for service in any_file["services"].values())
 
 
 def test_ports_are_open_on_loopback_only(any_file):
     for name, service in any_file["services"].items():
         for port in service.get("ports", []):
-            assert str(port).startswith("127.0.0.1:"), f"{name}: {port}"
+            assert port["host_ip"] == "127.0.0.1", f"{name}: {port}"
 
 
 def test_images_are_pinned(any_file):
@@ -164,11 +208,11 @@ def test_services_that_last_start_again_and_are_checked(compose):
 def test_health_checks_ask_for_the_port_that_is_served(compose):
     for name in ("middleware", "server", "server_1"):
         service = compose["services"][name]
-        port = int(re.search(r"--listen :(\d+)", service["command"])[1])
+        port = int(re.search(r"--listen :(\d+)", " ".join(service["command"]))[1])
         assert f":{port:04X} " in " ".join(service["healthcheck"]["test"])
     for name in ("metrics_gateway", "prometheus", "grafana"):
         service = compose["services"][name]
-        port = service["ports"][0].rpartition(":")[2].removesuffix("/tcp")
+        port = service["ports"][0]["target"]
         assert f"127.0.0.1:{port}/" in service["healthcheck"]["test"][-1]
 
 
@@ -202,14 +246,14 @@ def test_grafana_finds_prometheus_and_its_boards(compose):
     for file in (provisioning / "datasources").glob("*.yaml"):
         for source in yaml.safe_load(file.read_text())["datasources"]:
             host, port = re.fullmatch(r"http://(\w+):(\d+)", source["url"]).groups()
-            assert compose["services"][host]["ports"] == [f"127.0.0.1:{port}:{port}/tcp"]
+            assert compose["services"][host]["ports"] == [published(int(port))]
 
 
 def test_addresses_name_services_that_listen_there(any_file):
     for name in JOB_SERVICES:
-        words = shlex.split(any_file["services"][name]["command"])
+        words = any_file["services"][name]["command"]
         for flag in ("--worker", "--servers"):
             if flag in words:
                 for address in words[words.index(flag) + 1].split(","):
                     host, port = address.split(":")
-                    assert f"--listen :{port}" in any_file["services"][host]["command"]
+                    assert f"--listen :{port}" in " ".join(any_file["services"][host]["command"])

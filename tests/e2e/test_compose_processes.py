@@ -6,14 +6,13 @@ Not run: grafana, which Debian does not have, and the build of the image, which 
 
 import json
 import shutil
-import subprocess
 import sys
 import tempfile
 import urllib.parse
 from pathlib import Path
 
+import compose_file
 import pytest
-import yaml
 from conftest import AGENT, EMBEDDING_JOB, Samples
 from containers import Container, Host
 from servers import ROOT, find_program, wait_until
@@ -50,9 +49,7 @@ IMAGES = {
 
 def resolved(name):
     """The file as docker-compose understands it, with pushes each second."""
-    result = subprocess.run(["docker-compose", "-f", ROOT / name, "config"], capture_output=True, text=True, timeout=60)
-    assert result.returncode == 0, result.stderr
-    compose = yaml.safe_load(result.stdout)
+    compose = compose_file.load(name)
     for service in compose["services"].values():
         if "PERSIA_METRICS_PUSH_INTERVAL" in service.get("environment", {}):
             service["environment"]["PERSIA_METRICS_PUSH_INTERVAL"] = "1"

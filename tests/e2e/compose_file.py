@@ -1,0 +1,125 @@
+"""Reads a compose file as docker-compose resolves it, in one form whichever version of docker-compose is installed.
+
+Compose 1.29 (Debian 12) prints commands, ports and volumes as the file has them, and Compose 2 (Debian 13) prints them in the long
+syntax. The form here: commands and health checks are lists of words, ports and volumes are mappings, sizes are bytes, and values of
+the environment are text. Services of every profile are included.
+"""
+
+import copy
+import functools
+import re
+import shlex
+import subprocess
+
+import yaml
+from servers import ROOT
+
+_UNITS = {"": 1, "b": 1, "k": 2**10, "m": 2**20, "g": 2**30}
+
+
+def unexpected_warnings(name, stderr):
+    """What docker-compose wrote to stderr, without the one warning that a file of ours must cause: docker-compose.swarm.yml needs
+    `version` for `docker stack deploy`, and Compose 2 calls it obsolete."""
+    if name != "docker-compose.swarm.yml":
+        return stderr
+    obsolete = (
+        r'time="[^"]*" level=warning msg="' + re.escape(str(ROOT / name)) + r": the attribute `version` is obsolete, it will be ignored, "
+        r'please remove it to avoid potential confusion"\n'
+    )
+    return re.sub(rf"\A{obsolete}\Z", "", stderr)
+
+
+@functools.cache
+def _resolved(name):
+    """docker-compose takes more than a second."""
+    # Without a profile, Compose 2 leaves the services of profiles out.
+    command = ["docker-compose", "--profile", "*", "-f", ROOT / name, "config"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (result.returncode, unexpected_warnings(name, result.stderr)) == (0, "")
+    return normalised(yaml.safe_load(result.stdout))
+
+
+def load(name):
+    """The services and volumes of a compose file of ours. The caller may change them."""
+    return copy.deepcopy(_resolved(name))
+
+
+def normalised(compose):
+    volumes = {name: dict(volume or {}) for name, volume in compose.get("volumes", {}).items()}
+    for name, volume in volumes.items():
+        if volume.get("name") == f"{compose.get('name')}_{name}":
+            del volume["name"]  # the default, which only Compose 2 prints
+    return {"services": {name: _service(service) for name, service in compose["services"].items()}, "volumes": volumes}
+
+
+def _service(service):
+    service = dict(service)
+    if "command" in service:
+        service["command"] = _words(service["command"])
+    if "environment" in service:
+        service["environment"] = {key: value if value is None else str(value) for key, value in service["environment"].items()}
+    if "healthcheck" in service:
+        service["healthcheck"] = _health_check(service["healthcheck"])
+    if "mem_limit" in service:
+        service["mem_limit"] = _bytes(service["mem_limit"])
+    if "ports" in service:
+        service["ports"] = [_port(port) for port in service["ports"]]
+    if "volumes" in service:
+        service["volumes"] = [_mount(volume) for volume in service["volumes"]]
+    if "network_mode" not in service:
+        service.setdefault("networks", {"default": None})
+    return service
+
+
+def _words(command):
+    return shlex.split(command) if isinstance(command, str) else command
+
+
+def _health_check(check):
+    check = dict(check)
+    if check.pop("disable", False):
+        check["test"] = ["NONE"]
+    for key in {"interval", "timeout", "start_period"} & set(check):
+        check[key] = _seconds(check[key])
+    return check
+
+
+def _port(port):
+    """`host_ip` is "" if the port is open on all addresses, and `published` is None if the engine chooses a port."""
+    if isinstance(port, str):
+        rest, _, protocol = port.partition("/")
+        *before, target = rest.rsplit(":", 2)
+        port = {"host_ip": before[0] if len(before) == 2 else "", "published": before[-1] if before else None, "target": target}
+        port["protocol"] = protocol or "tcp"
+    published = port.get("published")
+    return {
+        "mode": port.get("mode", "ingress"),
+        "host_ip": port.get("host_ip", ""),
+        "published": None if published is None else int(published),
+        "target": int(port["target"]),
+        "protocol": port.get("protocol", "tcp"),
+    }
+
+
+def _mount(volume):
+    if isinstance(volume, str):
+        source, target, mode = volume.split(":")
+        volume = {"type": "bind" if source.startswith("/") else "volume", "source": source, "target": target, "read_only": mode == "ro"}
+    mount = {"read_only": False, **volume}
+    # What the short syntax means, as Compose 2 spells it out.
+    for key, default in (("bind", {"create_host_path": True}), ("volume", {})):
+        if mount.get(key) == default:
+            del mount[key]
+    if "size" in mount.get("tmpfs", {}):
+        mount["tmpfs"] = {**mount["tmpfs"], "size": _bytes(mount["tmpfs"]["size"])}
+    return mount
+
+
+def _bytes(size):
+    number, unit = re.fullmatch(r"(\d+)([bkmg]?)b?", str(size).lower()).groups()
+    return int(number) * _UNITS[unit]
+
+
+def _seconds(duration):
+    hours, minutes, seconds = re.fullmatch(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", duration).groups(default="0")
+    return int(hours) * 3600 + int(minutes) * 60 + int(seconds)

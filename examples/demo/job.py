@@ -29,7 +29,7 @@ def agent_command(mode, job, gateway, segments):
 
 def print_pages(prometheus, expression, gateway, page):
     print("Open in a browser:")
-    print(f"  {prometheus.url}/graph?g0.expr={expression}&g0.tab=0&g0.range_input=2m   Prometheus")
+    print(f"  {prometheus.page()}?g0.expr={expression}&g0.tab=0&g0.range_input=2m   Prometheus")
     print(f"  {gateway.url}/   the PushGateway")
     print(f"  http://{page}/   the agent")
     print("Ctrl-C ends it early, in order.\n", flush=True)

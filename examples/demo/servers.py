@@ -273,6 +273,14 @@ class Prometheus(Server):
             "/-/ready",
         )
 
+    def page(self):
+        """The address of its page for queries, to which it redirects `/`: the path differs between versions and between packages."""
+        try:
+            with urllib.request.urlopen(self.url + "/", timeout=10) as answer:
+                return answer.url
+        except urllib.error.HTTPError as error:  # a build without pages
+            return error.url
+
     def query(self, expression):
         """The result of an instant query: a list of {metric, value}."""
         status, body = fetch(f"{self.url}/api/v1/query?" + urllib.parse.urlencode({"query": expression}))

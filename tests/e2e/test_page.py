@@ -124,6 +124,31 @@ def test_keys(demo, browse):
     assert browser.complaints() == []
 
 
+def test_zoomed_lines_stay_within_the_chart(demo, browse):
+    """A zoomed chart draws lines to the next point outside, however much higher that is."""
+    browser = browse(demo)
+    name = "index_miss_count"
+    browser.wait_for(f"return {CARD}?.card.rows.length > 8", "nine points", name)
+    zoomed = browser.run(
+        f"""
+        const {{ card }} = {CARD};
+        const press = (key) => card.element.dispatchEvent(new KeyboardEvent('keydown', {{ key }}));
+        card.rows = card.rows.map(([time], i) => [time, ...card.lines.map(() => 2 ** -i)]);
+        for (let i = 0; i < 8; i++) press('+');
+        const [from] = card.graph.xAxisRange();
+        const [, high] = card.graph.yAxisRange();
+        const inside = card.rows.findIndex(([time]) => time >= from);
+        press('ArrowLeft');
+        return {{ inside, high, selected: card.graph.getSelection() + card.firstDrawn, last: card.rows.length - 1 }};
+        """,
+        name,
+    )
+    assert zoomed["inside"] > 0
+    assert zoomed["high"] > 2.0 ** (1 - zoomed["inside"])
+    assert zoomed["selected"] == zoomed["last"] - 1
+    assert browser.complaints() == []
+
+
 def test_drag_zooms_all_charts_and_double_click_resets(demo, browse):
     browser = browse(demo)
     for name in ("batch_unique_indices_rate", "estimated_distinct_id"):

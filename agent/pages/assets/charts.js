@@ -21,11 +21,16 @@ const EVENT_COLOR = '#cc79a7';
 // The legend and the labels of dygraphs write markup with inline styles, and need not be there at all.
 Dygraph.PLUGINS = [Dygraph.Plugins.Axes, Dygraph.Plugins.Grid];
 
-function rangeOf(rows, { from, to }, fromZero, isTime) {
+// The rows that a chart of the window draws, as `slice` takes them: its lines lead to the next row on either side of the window.
+function drawnRows(rows, { from, to }) {
+  const inside = rows.findIndex(([time]) => time >= from);
+  return [Math.max((inside < 0 ? rows.length : inside) - 1, 0), rows.findLastIndex(([time]) => time <= to) + 2];
+}
+
+function rangeOf(rows, fromZero, isTime) {
   let low = Infinity;
   let high = -Infinity;
-  for (const [time, ...values] of rows) {
-    if (time < from || time > to) continue;
+  for (const [, ...values] of rows) {
     for (const value of values) {
       if (value === null) continue;
       if (value < low) low = value;
@@ -49,6 +54,7 @@ export class ChartCard extends Card {
     this.colors = new Map();
     this.lines = [];
     this.rows = [];
+    this.firstDrawn = 0; // the index in `rows` of the graph's first row
     this.yRange = null;
     this.graph = null;
 
@@ -174,15 +180,18 @@ export class ChartCard extends Card {
       return;
     }
     const { from, to } = stage.window;
+    const [first, end] = drawnRows(this.rows, stage.window);
+    const drawn = this.rows.slice(first, end);
+    this.firstDrawn = first;
     const styles = this.lines.map((line) => this.style(line));
     const options = {
-      file: this.rows.map(([time, ...values]) => [new Date(time), ...values]),
+      file: drawn.map(([time, ...values]) => [new Date(time), ...values]),
       labels: ['time', ...this.lines.map((_, i) => `l${i}`)],
       colors: styles.map((style) => style.color),
       series: Object.fromEntries(styles.map((style, i) => [`l${i}`, { strokePattern: style.dash, strokeWidth: style.width }])),
       fillGraph: this.lines.length === 1,
       dateWindow: [from, to],
-      valueRange: this.yRange ?? rangeOf(this.rows, stage.window, this.rate || this.quantiles, this.unit === 'time'),
+      valueRange: this.yRange ?? rangeOf(drawn, this.rate || this.quantiles, this.unit === 'time'),
     };
     if (this.graph) {
       this.graph.updateOptions(options);
@@ -318,7 +327,7 @@ export class ChartCard extends Card {
     }
     const known = row >= 0 && row < this.rows.length;
     if (this.graph) {
-      if (known) this.graph.setSelection(row);
+      if (known) this.graph.setSelection(row - this.firstDrawn);
       else this.graph.clearSelection();
     }
     this.cursor.hidden = !known || !this.graph;

@@ -2,7 +2,8 @@
 
 A unity build compiles the sources of a target together. There a function of an anonymous namespace becomes an overload of another source's,
 and hides a function of that name from a header: a call may silently mean another function. So a name may be declared in the anonymous
-namespace of one source of a unit only, and in no header. Aliases may repeat, if they are the same.
+namespace of one source of a unit only, and in no header that is compiled with it. Aliases may repeat, if they are the same. It reads lines that
+begin a declaration, and takes no notice of macros, enumerators and names of system headers.
 
 Usage: check_unity_names.py BUILD, a finished build with unity sources (build/test). Prints what it finds; exits with 1 if that is anything.
 """
@@ -18,16 +19,20 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 NAMESPACE = re.compile(r"^(?:inline )?namespace(?: ([\w:]+))? \{")
 NAMESPACE_END = re.compile(r"^\}\s+// namespace")
+# A namespace of one line, which ends without a comment.
+FORWARD = re.compile(r"^namespace [\w:]+ \{\n.*\n\}\n", re.MULTILINE)
+ATTRIBUTES = re.compile(r"^(?:\[\[.*?\]\] |alignas\(.*?\) )+")
 ALIAS = re.compile(r"^(?:using|namespace) (\w+) =")
 TYPE = re.compile(r"^(?:template <.*> )?(?:class|struct|enum(?: class)?|union) (\w+)")
 # The word before a parenthesis, brace, bracket, `=` or semicolon, in a declaration that begins in the first column.
-VALUE = re.compile(r"^[\w:<>,*&\[\] ]+?[ *&](\w+)(?:\(|\{|\[| = |;)")
+VALUE = re.compile(r"^[\w:<>,*&\[\](). ]+?[ *&](\w+)(?:\(|\{|\[| =|;)")
 
 
 def declarations(path):
     """(name, namespace, whether it is in an anonymous namespace of that one, line) of what a file, formatted as in this project, declares."""
     scopes = []
-    for line in path.read_text().splitlines():
+    for line in FORWARD.sub("", path.read_text()).splitlines():
+        line = ATTRIBUTES.sub("", line)
         if opened := NAMESPACE.match(line):
             scopes.append(opened[1])
         elif NAMESPACE_END.match(line):
@@ -44,7 +49,8 @@ def units(build):
         if "/Unity/" not in str(unity):
             continue
         sources = {Path(source) for source in re.findall(r'^#include "(.*)"$', unity.read_text(), re.MULTILINE)}
-        deps = subprocess.run(["ninja", "-C", build, "-t", "deps", re.search(r" -o (\S+)", command["command"])[1]], capture_output=True, text=True, check=True)
+        output = re.search(r" -o (\S+)", command["command"])[1]
+        deps = subprocess.run(["ninja", "-C", build, "-t", "deps", output], capture_output=True, text=True, check=True)
         files = {Path(build, line.strip()) for line in deps.stdout.splitlines()[1:] if line.strip()}
         yield sources, {file for file in files if file.suffix == ".h" and file.is_relative_to(ROOT)}
 
@@ -69,6 +75,9 @@ def complaints(build):
                 yield f"{name}: in an anonymous namespace of {places}, and in a header that is compiled with it"
 
 
-found = sorted(set(complaints(Path(sys.argv[1]).resolve())))
+build = Path(sys.argv[1]).resolve()
+if not (build / "compile_commands.json").exists() or not any(headers for _, headers in units(build)):
+    sys.exit(f"{build}: no finished build with unity sources: ./run build test")
+found = sorted(set(complaints(build)))
 print("\n".join(found))
 sys.exit(bool(found))

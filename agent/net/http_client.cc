@@ -47,6 +47,7 @@ class HttpClient::Transfer {
   Transfer& operator=(const Transfer&) = delete;
 
   Result<HttpResponse> Send(const HttpRequest& request) {
+    closed_without_answer_ = false;
     if (multi_ == nullptr || easy_ == nullptr) return Error{"libcurl cannot start: no memory"};
     response_ = {};
     receive_ = &request.receive;

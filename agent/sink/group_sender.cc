@@ -87,6 +87,7 @@ std::optional<Attempt> GroupSender::PushWhatIsTaken(const Snapshot& snapshot, si
     attempt = options_.send("PUT", path, renderer_.format(), body_, refusal);
     if (IsToBeSentAsText(attempt)) continue;
     if (!attempt.is_refusal()) break;
+    if (renderer_.format() != format_.current()) continue;  // protobuf at which the connection was closed
     const std::vector<Refusal::Offence> offences = refusal.Finish();
     Offenders offenders = Ours(offences, snapshot, identity, held);
     if (trailer_on_ && !trailer_family_.empty()) {
@@ -99,7 +100,7 @@ std::optional<Attempt> GroupSender::PushWhatIsTaken(const Snapshot& snapshot, si
       }
     }
     if (offenders.empty() && format_.GiveUpProtobuf(options_.now())) continue;
-    if (offenders.empty() && !due.empty()) {
+    if (offenders.empty() && !due.empty() && !attempt.closed_without_answer) {
       for (const std::string& family : due) offenders.emplace_back(family, attempt.error);
     }
     std::optional<Attempt> ended;
@@ -171,10 +172,14 @@ std::optional<Attempt> GroupSender::FindByHalves(const Snapshot& snapshot, size_
   const bool with_trailer = trailer_on_ && !trailer_.empty();
   Attempt nothing = options_.send("POST", path, renderer_.format(), with_trailer ? trailer_ : "", unread);
   if (nothing.is_refusal() && with_trailer) {
-    const std::string reason = nothing.error;
+    const Attempt trailer = nothing;
     nothing = options_.send("POST", path, renderer_.format(), "", unread);
     if (nothing.result == PushResult::kSuccess) {
-      RefuseTrailer(reason);
+      // A gateway that was killed closes connections, too.
+      const bool again = !trailer.closed_without_answer ||
+                         options_.send("POST", path, renderer_.format(), trailer_, unread).closed_without_answer;
+      if (!again) return refused;
+      RefuseTrailer(trailer.error);
       return std::nullopt;
     }
   }
@@ -201,6 +206,7 @@ std::optional<Attempt> GroupSender::FindByHalves(const Snapshot& snapshot, size_
     if (part.empty()) continue;
     if (part.size() == 1) {
       if (refusal.closed_without_answer) {
+        probes += 2;
         // A gateway that is killed closes connections, too: it must be alive and close this one again.
         const Attempt alive = options_.send("POST", path, renderer_.format(), "", unread);
         if (alive.result != PushResult::kSuccess) return alive;
@@ -213,7 +219,7 @@ std::optional<Attempt> GroupSender::FindByHalves(const Snapshot& snapshot, size_
     }
     const auto middle = part.begin() + static_cast<std::ptrdiff_t>(part.size() / 2);
     for (Part half : {Part(part.begin(), middle), Part(middle, part.end())}) {
-      if (++probes > kMostProbes) return refused;
+      if (++probes > kMostProbes) return Attempt{PushResult::kRejected, false, refused.error, refused.status};
       const Attempt attempt = probe(half);
       if (attempt.is_refusal()) {
         refused_parts.emplace_back(std::move(half), attempt);

@@ -1,8 +1,9 @@
 // Brings one identity's group to the gateway: what is written of it, what is left out, and what becomes of a refusal.
 //
 // A PushGateway refuses a group as a whole, whatever is wrong with one series of it. So the families that its answer names are
-// held back and the rest is sent at once; an answer that names none is followed up by halves. These go by POST, which replaces
-// families and not the group: what is accepted on the way is there, and what was there before does not disappear meanwhile.
+// held back and the rest is sent at once; an answer that names none is followed up by halves, and so is a connection that the
+// gateway closes without an answer although it takes an empty group. These go by POST, which replaces families and not the
+// group: what is accepted on the way is there, and what was there before does not disappear meanwhile.
 //
 // Thread safety: none, it belongs to the thread that pushes.
 #pragma once

@@ -3,7 +3,8 @@
 // Groups are tried in rounds. One that fails by a transport error, 429 or 5xx is tried again in the next round, after a pause
 // that doubles and is jittered; any other 4xx but 400 is final, and its body is in the error. So a group that fails does not
 // stop the others. The time budget bounds all rounds together; a push that it cuts short begins the next time with the groups
-// that it had not come to. A 400 costs the families that it names and no more (group_sender.h). A gateway that asks to be left
+// that it had not come to. A 400, or a connection that is closed without an answer, costs the
+// families that are the reason and no more (group_sender.h). A gateway that asks to be left
 // alone for a while (429 or 503 with Retry-After) is. One that takes a push is asked now and then what it is (push_format.h).
 //
 // Thread safety: Push and last_report from one thread; Interrupt and Rearm from any thread.

@@ -253,7 +253,7 @@ def why_not():
                     if container.wait(30) == 0:
                         return ""
                     return _last_line(container.output())
-        except (RuntimeError, TimeoutError) as error:
+        except RuntimeError as error:
             return _last_line(str(error))
 
 

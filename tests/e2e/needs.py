@@ -2,7 +2,8 @@
 
 A test whose machine lacks a need is skipped before its fixtures are made. Its message begins with `needs `, by which
 `tests/sum_junit.py` counts it as not run; any other skip counts as failed. Each probe runs once a process and gives the reason
-why the need is not met, or "" if it is met.
+why the need is not met, or "" if it is met; a probe that takes too long is an error. With PERSIA_TEST_EVERY_NEED in the environment, as in
+CI, a need that is not met is a failure.
 """
 
 import collections
@@ -28,7 +29,7 @@ def _attempt(users):
     env = {**os.environ, "PATH": os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"}
     try:
         done = subprocess.run(command, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30)
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except OSError as error:
         return str(error)
     if done.returncode == 0:
         return ""
@@ -95,6 +96,8 @@ def pytest_runtest_setup(item):
     for mark in item.iter_markers("needs"):
         for name in mark.args:
             reason = _PROBES[name]()
+            if reason and os.environ.get("PERSIA_TEST_EVERY_NEED"):
+                pytest.fail(f"every need is to be met here, and {name} is not: {reason}", pytrace=False)
             if reason:
                 pytest.skip(f"needs {name}: {reason}")
 

@@ -97,7 +97,7 @@ def demo_job(directory):
             names = {entry.name for entry in catalog.entries()}
             wait_until(lambda: names <= families(address), "all metrics of the tables", 120)
             # The others wait for batches, and leave the processors to the browser.
-            running.enter_context(_slowed(_data_loader(segments)))
+            running.enter_context(_slowed(wait_until(lambda: _data_loader(segments), "the data loader's segment")))
             yield address
             assert job.running(), job.output()[-4000:]
     finally:

@@ -56,10 +56,10 @@ set_tests_properties(is_skipped PROPERTIES SKIP_REGULAR_EXPRESSION "needs")
 """
 
 
-def session(directory, text):
+def session(directory, text, **extra):
     """Runs pytest on this text. Gives its exit code and what it printed."""
     (directory / "test_session.py").write_text(text)
-    env = environment(PYTHONPATH=str(Path(needs.__file__).parent))
+    env = environment(PYTHONPATH=str(Path(needs.__file__).parent), **extra)
     command = [PYTHON, "-m", "pytest", "-q", "-p", "needs", "-p", "no:cacheprovider", "--junitxml=session.xml", "test_session.py"]
     done = subprocess.run(command, cwd=directory, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
     return done.returncode, done.stdout + done.stderr
@@ -75,6 +75,13 @@ def test_a_need_that_is_not_met_is_told_at_the_end_and_counted(tmp_path):
     assert code == 1
     assert "\nnot run: 2 tests need moon: no rocket\n" in output
     assert sums(tmp_path / "session.xml") == "1 3 2\n"
+
+
+def test_where_every_need_is_to_be_met_an_unmet_one_is_a_failure(tmp_path):
+    code, output = session(tmp_path, SESSION, PERSIA_TEST_EVERY_NEED="1")
+    assert code == 1
+    assert "every need is to be met here, and moon is not: no rocket" in output
+    assert sums(tmp_path / "session.xml") == "1 5 0\n"
 
 
 @pytest.mark.parametrize("mark, said", [('needs("mon")', "needs mon: known needs are namespaces, "), ("needs()", "needs nothing: ")])

@@ -43,7 +43,7 @@ def test_the_page_goes_on_after_a_restart_of_the_agent(job, browse):
     wait_for_points(browser, "my_app_steps_total", after=seen)
 
 
-def test_lines_that_are_left_out_are_told_and_to_be_had(job, browse):
+def test_lines_that_are_left_out_are_counted_and_can_be_shown(job, browse):
     agent = job.agent()
     worker = job.worker()
     for feat in range(15):

@@ -2,14 +2,15 @@
 
 import os
 import json
+import shlex
 import signal
 import subprocess
 import time
 
 import pytest
-from conftest import BUILD, WORKER, Worker, environment
+from conftest import AGENT, BUILD, WORKER, Worker, environment
 from needs import in_namespaces
-from servers import fetch, wait_until
+from servers import fetch, free_port, wait_until
 
 WALL_CLOCK = BUILD / "tests/e2e/worker/libwall_clock.so"
 
@@ -197,3 +198,14 @@ def test_the_age_of_the_last_push_is_not_the_clocks(job, gateway, tmp_path):
         shift.write_text(str(seconds))
         assert 0 <= json.loads(fetch(agent.url + "/api/v1/status")[1])["gateway"]["last_success_age_seconds"] < 60
     agent.leave()
+
+
+@pytest.mark.needs("namespaces")
+def test_a_host_without_dns_and_default_route_has_the_address_of_its_interface(segments, tmp_path):
+    address = f"127.0.0.1:{free_port()}"
+    command = [AGENT, "exec", "--job=apart", "--gateway=metrics_gateway:9091", f"--metrics-dir={segments}", f"--listen={address}", "--"]
+    command += ["curl", "--silent", "--retry", "20", "--retry-delay", "1", "--retry-connrefused", f"http://{address}/metrics"]
+    network = "ip link set lo up && ip link add eth0 type veth peer name other && ip address add 10.89.8.5/24 dev eth0 && ip link set eth0 up"
+    script = f"{network} && mount --bind /dev/null \"$(realpath /etc/resolv.conf)\" && {shlex.join(map(str, command))}"
+    done = subprocess.run(in_namespaces("sh", "-c", script), env=environment(), capture_output=True, text=True, timeout=60)
+    assert 'persia_agent_build_info{job="apart",instance="rep_0",ip_addr="10.89.8.5",' in done.stdout, done.stderr

@@ -239,7 +239,7 @@ TEST_F(RealGroupsTest, AnOwnersNameThatAnotherPusherHasCostsNoGroup) {
   ASSERT_TRUE(other.Push(Snap({{"another_job", {}}}, {{"persia_agent_owner_info", MetricType::kCounter, 1}})).ok());
   TestAgent agent(gateway_.address());
   agent.Push(Of({Rank(0), Rank(1)}));
-  EXPECT_EQ(agent.sink->last_report().requests, gateway_.NamesOffenders() ? 3U : 5U);
+  EXPECT_EQ(agent.sink->last_report().requests, gateway_.NamesOffenders() ? 3U : 6U);
   EXPECT_THAT(Lines(gateway_, 2), SizeIs(2));
   EXPECT_THAT(agent.directory.warnings, ElementsAre(HasSubstr("refuses \"persia_agent_owner_info\" of the agent itself")));
 

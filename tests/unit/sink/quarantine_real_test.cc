@@ -1,5 +1,5 @@
-// Debian's prometheus-pushgateway refuses some families, and all others arrive, whether it names the offenders (1.5.1 does) or not
-// (1.11.0).
+// Debian's prometheus-pushgateway refuses some families, and all others arrive, whether it names the offenders (1.5.1 does) or
+// not (1.11.0).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

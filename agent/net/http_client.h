@@ -72,7 +72,8 @@ class HttpClient {
   // Takes such a secret out of what a request's `receive` was given.
   void Redact(std::string& text) const;
 
-  // Whether the peer took the last request and then closed the connection without an answer, as a server does whose handler fails.
+  // Whether the peer took the last request and then closed the connection without an answer, as a server does whose handler
+  // fails.
   [[nodiscard]] bool closed_without_answer() const;
 
   // The request under way, and each later one, ends at once with an error, until Rearm.

@@ -261,6 +261,19 @@ TEST_F(RealGroupsTest, AnOwnersLinesThatAreRefusedWithoutAWordCostNoGroup) {
   EXPECT_THAT(peer.requests().at(3), AllOf(HasSubstr("\nx 1\n"), testing::Not(HasSubstr("persia_agent_owner_info"))));
 }
 
+TEST_F(RealGroupsTest, AGatewayThatWasKilledDoesNotRefuseTheOwnersLines) {
+  // Closed: the group, the owner's lines alone; then the gateway is back.
+  ScriptedPeer peer({Reply::Close(), Reply::Close(), Reply::Status(200)});
+  TestAgent agent(peer.address());
+  agent.Push(Of({Rank(0)}));
+  std::string last_put;
+  for (const std::string& request : peer.requests()) {
+    if (request.starts_with("PUT")) last_put = request;
+  }
+  EXPECT_THAT(last_put, AllOf(HasSubstr("\nx 1\n"), HasSubstr("persia_agent_owner_info")));
+  EXPECT_THAT(agent.directory.warnings, IsEmpty());
+}
+
 TEST_F(RealGroupsTest, TheJobsEndSaysWhatItCouldNotEnd) {
   TestAgent agent(gateway_.address());
   agent.Push(Of({Rank(0), Rank(1)}));

@@ -65,6 +65,22 @@ TEST(QuarantineTest, AGatewayThatWasKilledCostsNoFamily) {
   }
 }
 
+TEST(QuarantineTest, AGatewayThatIsKilledAtTheHourlyRetryHoldsNothingBack) {
+  const Reply ok = Reply::Status(200);
+  const Reply refused = Reply::Status(400, "collected metric \"m100\" { gauge:<value:1 > } is not a COUNTER\n");
+  // The second push is closed twice, since libcurl sends again on a connection that was used before.
+  ScriptedPeer peer({refused, ok, Reply::Close(), Reply::Close(), ok});
+  auto now = std::chrono::steady_clock::now();
+  PushGateway sink({.address = GatewayAddress::Parse(peer.address()).value(),
+                    .now = [&] { return now; },
+                    .sleep = [](std::chrono::milliseconds) { return true; }});
+  EXPECT_TRUE(sink.Push(Families(2)).ok());
+  EXPECT_EQ(sink.last_report().quarantined_series, 1U);
+  now += std::chrono::hours(2);
+  EXPECT_TRUE(sink.Push(Families(2)).ok());
+  EXPECT_EQ(sink.last_report().quarantined_series, 0U);
+}
+
 TEST(QuarantineTest, TheSearchIsBounded) {
   // Refuses all but a group without families.
   ScriptedPeer peer({Reply::Status(400), Reply::Status(200), Reply::Status(400)});

@@ -151,13 +151,13 @@ size_t RetiredGroup::TakeSeries(uint32_t family, uint32_t ordinal, std::string_v
 void RetiredGroup::SetReal(size_t series, uint32_t which, std::span<const double> terms) {
   SegmentValues::Real& real = values_.reals[series_[series].real + which];
   real = {};
-  for (const double term : terms) {
-    if (real.first == 0) {
-      real.first = term;
-    } else {
-      values_.terms.push_back({term, real.more});
-      real.more = static_cast<uint32_t>(values_.terms.size());
-    }
+  const auto first = std::find_if(terms.begin(), terms.end(), [](double term) { return term != 0; });
+  if (first == terms.end()) return;
+  real.first = *first;
+  // A chain begins with what was added last. From the end on, so that a state is read in the order in which it was written.
+  for (auto at = terms.end(); at != first + 1;) {
+    values_.terms.push_back({*--at, real.more});
+    real.more = static_cast<uint32_t>(values_.terms.size());
   }
 }
 

@@ -33,7 +33,7 @@ TEST(RetiredCodecTest, DamagedPayloadsAreRefusedOrRead) {
                        .unit = ""};
   const uint32_t number = group.TakeFamily(family, {1, "id", 0});
   const size_t series = group.TakeSeries(number, 0, std::string("\1\0\0\0x\1\0\0\0y", 10), 1, true);
-  group.SetReal(series, 0, std::vector<double>{1, 1e-30});
+  group.SetReal(series, 0, std::vector<double>{1, 1e-30, 1e-60});
   group.Cells(series)[1] = 3;
   family.kind = segment::Kind::kStream;
   family.bounds.clear();

@@ -68,7 +68,7 @@ class HttpClient::Transfer {
     curl_slist_free_all(connect_to);
     RedactBody();
     if (interrupted_) return Error{HostOf(request.url) + ": the request was interrupted"};
-    // A refusal is one also if its text is cut off.
+    // A status of 400 or more is an answer even if its text is cut off.
     const bool refused = code == CURLE_PARTIAL_FILE && StatusCode() >= 400;
     if (code != CURLE_OK && !enough_ && !refused) {
       std::string cause = Cause(code);

@@ -1,6 +1,6 @@
 """A headless Chromium for the tests of the agent's page. It reaches loopback and nothing else.
 
-One browser serves the tests of a module, one after another, and each test begins with a tab of its own. Not thread-safe.
+The tests of a module share one browser, and each test begins in a new tab. Not thread-safe.
 """
 
 import base64
@@ -63,7 +63,7 @@ class Browser:
         self.prefer(scheme)
 
     def _start(self):
-        # A browser that the driver starts by itself is reached by the name localhost, which a bare system does not know.
+        # If the driver starts the browser, it connects to it by the name localhost, which a system without /etc/hosts cannot resolve.
         address, driver_port = f"127.0.0.1:{free_port()}", free_port()
         self._files = tempfile.TemporaryDirectory(prefix="persia-e2e-browser-", ignore_cleanup_errors=True)
         command = ["sh", "-c", _BOTH, find_program("chromedriver"), f"--port={driver_port}", find_program("chromium"), *_FLAGS]

@@ -44,12 +44,12 @@ def _users():
 
 
 def user_namespace():
-    """Whether new namespaces need a user namespace, which has one user, of its own."""
+    """Whether new namespaces need a new user namespace, in which there is only one user."""
     return bool(_users())
 
 
 def in_namespaces(*command):
-    """The words that run a command as the first process of network, mount and pid namespaces of its own."""
+    """The words that run a command as the first process in new network, mount and pid namespaces."""
     return ["unshare", *_users(), *_UNSHARE, *command]
 
 

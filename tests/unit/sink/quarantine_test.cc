@@ -40,7 +40,7 @@ TEST(QuarantineTest, HalvesGoByPostSoThatNothingDisappearsMeanwhile) {
   EXPECT_EQ(sink.last_report().quarantined_series, 1U);
 }
 
-// As PushGateway 1.11.0 refuses. On a connection that was used before, libcurl sends again by itself.
+// PushGateway 1.11.0 refuses in this way. libcurl repeats a request on a reused connection, so the peer closes two of them.
 TEST(QuarantineTest, AFamilyAtWhichTheGatewayClosesTheConnectionIsHeldBack) {
   const Reply ok = Reply::Status(200);
   const Reply closed = Reply::Close();

@@ -1,10 +1,14 @@
 #!/bin/bash
-# Says by its exit code whether the agent in this container is healthy. The image has no HTTP client, and bash can do it.
-set -euo pipefail
-listens_on=${PERSIA_METRICS_LISTEN_ADDR:-127.0.0.1:19091}
-if [[ $listens_on == off ]]; then exit 0; fi  # nobody can be asked
-exec 3<>"/dev/tcp/127.0.0.1/${listens_on##*:}"
-printf 'GET /-/healthy HTTP/1.0\r\nHost: localhost\r\n\r\n' >&3
-read -r _ status _ <&3
-# 401: the pages are behind a password, which is not known here; that it answers must do.
-[[ $status == 200 || $status == 401 ]]
+# Says by its exit code whether the container does its work: whether `persia-metrics-agent exec` or `run` is running. It does not ask the
+# agent, so that no orchestrator stops a training job, or restarts an agent for ever, because metrics are disabled or a port is in
+# use. The agent's own health is at /-/healthy.
+set -uo pipefail
+shopt -s nullglob
+for words in /proc/[0-9]*/cmdline; do
+  command=()
+  mapfile -d '' -t command 2>/dev/null <"$words" || continue  # it has just ended
+  [[ ${command[0]-} == persia-metrics-agent || ${command[0]-} == */persia-metrics-agent ]] || continue
+  [[ ${command[1]-} == exec || ${command[1]-} == run ]] && exit 0
+done
+echo "persia-metrics-agent exec or run is not running in this container" >&2
+exit 1

@@ -11,7 +11,7 @@ from boards import generate  # noqa: E402
 
 
 def files():
-    """What the files should hold, by path."""
+    """The expected content of each file, by path."""
     return {FOLDER / f"{uid}.json": json.dumps(board, indent=2) + "\n" for uid, board in generate().items()}
 
 

@@ -1,4 +1,4 @@
-"""Draws a board with what a Prometheus holds, laid out as Grafana does, as a page to look at or to take a picture of.
+"""Draws a board with the data of a Prometheus, in Grafana's layout, as an HTML page.
 
     python3 dashboards/picture.py persia-training http://localhost:9090 --minutes 2 > board.html
     chromium --headless --hide-scrollbars --window-size=1400,1701 --screenshot=board.png board.html
@@ -23,7 +23,7 @@ h2 { font-size: 15px; margin: 4px 6px } h3 { font-size: 12px; font-weight: 600; 
 
 
 def query_range(prometheus, expression, start, end):
-    """Labels and (time, value) pairs of each series, without values that are no numbers."""
+    """Labels and (time, value) pairs of each series, without NaN and infinite values."""
     step = max(1, round((end - start) / 240))
     body = urllib.parse.urlencode({"query": expression, "start": start, "end": end, "step": step})
     with urllib.request.urlopen(f"{prometheus}/api/v1/query_range?{body}", timeout=30) as answer:
@@ -114,7 +114,7 @@ KINDS = {"timeseries": timeseries, "stat": stat, "heatmap": heatmap}
 
 
 def draw(board, ask, window):
-    """The page. `ask`: gives the series of an expression."""
+    """The page. `ask` returns the series of an expression."""
     column, page, bottom = (WIDTH - GAP) / 24, [], 0
     for panel in board["panels"]:
         place = panel["gridPos"]

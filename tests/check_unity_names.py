@@ -3,9 +3,9 @@
 A unity build compiles the sources of a target together. There a function of an anonymous namespace becomes an overload of another source's,
 and hides a function of that name from a header: a call may silently mean another function. So a name may be declared in the anonymous
 namespace of one source of a unit only, and in no header that is compiled with it. Aliases may repeat, if they are the same. It reads lines that
-begin a declaration, and takes no notice of macros, enumerators and names of system headers.
+begin a declaration, and ignores macros, enumerators and names of system headers.
 
-Usage: check_unity_names.py BUILD, a finished build with unity sources (build/test). Prints what it finds; exits with 1 if that is anything.
+Usage: check_unity_names.py BUILD, a finished build with unity sources (build/test). Prints such names, and exits with 1 if there are any.
 """
 
 import collections
@@ -51,7 +51,7 @@ def units(build):
         sources = {Path(source) for source in re.findall(r'^#include "(.*)"$', unity.read_text(), re.MULTILINE)}
         output = re.search(r" -o (\S+)", command["command"])[1]
         deps = subprocess.run(["ninja", "-C", build, "-t", "deps", output], capture_output=True, text=True, check=True)
-        files = {Path(build, line.strip()) for line in deps.stdout.splitlines()[1:] if line.strip()}
+        files = {Path(build, line.strip()).resolve() for line in deps.stdout.splitlines()[1:] if line.strip()}
         yield sources, {file for file in files if file.suffix == ".h" and file.is_relative_to(ROOT)}
 
 

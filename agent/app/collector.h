@@ -1,7 +1,7 @@
-// The collector thread: reads all sources at each tick, and for a scrape that wants newer numbers.
+// The collector thread: reads all sources at each tick, and when a scrape needs newer values.
 //
-// Ticks stand at start + n * interval, so that they do not drift by what the work takes; one that comes too late is left out.
-// Scrapes share the newest collection, or one fresh one: however many ask at once, the sources are read once.
+// Ticks are at start + n * interval, so that they do not drift. A tick that is due before the last one has finished is skipped.
+// Concurrent scrapes share one collection.
 //
 //   Collector collector({.interval = 10s, .clock = &clock, .collect = ..., .on_tick = ...});
 //   collector.Start();
@@ -18,7 +18,8 @@
 #include <memory>
 #include <thread>
 
-#include "app/clock.h"
+#include "base/clock.h"
+#include "base/mutex.h"
 #include "model/snapshot.h"
 
 namespace persia::agent {
@@ -29,46 +30,56 @@ class Collector {
     std::chrono::milliseconds interval{10'000};
     Clock* clock = nullptr;
     std::function<std::shared_ptr<const Snapshot>()> collect;
-    // After each collection of a tick, not of a scrape.
+    // Called after the collection of a tick, not of a scrape.
     std::function<void(std::shared_ptr<const Snapshot>)> on_tick;
-    // So many ticks were left out, since the work before them took too long.
+    // Called when ticks were skipped.
     std::function<void(uint64_t ticks)> on_skipped;
   };
 
   explicit Collector(Options options);
   ~Collector();
 
-  // The first tick is now.
+  // The first tick is at once.
   void Start();
   // The newest collection; null before the first.
   std::shared_ptr<const Snapshot> Newest();
-  // Whether collecting goes on: the last one is at most `age` old, or has yet to come so soon after Start.
+  // Whether the last collection has finished, or the thread has started, within `age`.
   bool AliveWithin(std::chrono::milliseconds age);
-  // One that is not older than `age`, which may be read for this call; null if the collector has been stopped before its first.
+  // A collection that is at most `age` old, made for this call if necessary; null if the collector has stopped before its
+  // first.
   std::shared_ptr<const Snapshot> NoOlderThan(std::chrono::milliseconds age);
-  // Ticks come so often from now on; the first of them at once.
+  // Changes the interval; the next tick is at once.
   void SetInterval(std::chrono::milliseconds interval);
-  // Ends the thread after one last collection, which is returned and is no tick. REQUIRES: started, and not yet stopped.
+  // Ends the thread after a last collection, which is returned and is not a tick. REQUIRES: started and not stopped.
   std::shared_ptr<const Snapshot> Stop();
 
  private:
+  struct Task {
+    Clock::TimePoint began;
+    uint64_t skipped_ticks = 0;
+    bool is_tick = false;
+    bool is_last = false;
+  };
+
   void Loop();
+  // Waits for the next tick, scrape or stop.
+  Task AwaitTask(Clock::TimePoint& next_tick);
 
   const Options options_;
-  std::mutex mutex_;
-  std::condition_variable wake_;  // of the collector's thread
-  std::condition_variable done_;  // of those who wait for a collection
-  std::chrono::milliseconds interval_;
-  bool interval_changed_ = false;
-  std::shared_ptr<const Snapshot> newest_;
-  Clock::TimePoint newest_began_;
-  Clock::TimePoint last_sign_;  // the thread's start, then each collection's end
-  uint64_t finished_ = 0;       // collections so far
-  Clock::TimePoint current_began_;
-  bool collecting_ = false;
-  bool wanted_ = false;  // by a scrape
-  bool stopping_ = false;
-  bool stopped_ = false;
+  Mutex mutex_;
+  CondVar wake_;  // the collector's thread waits
+  CondVar done_;  // NoOlderThan waits for a collection
+  std::chrono::milliseconds interval_ PERSIA_GUARDED_BY(mutex_);
+  bool interval_changed_ PERSIA_GUARDED_BY(mutex_) = false;
+  std::shared_ptr<const Snapshot> newest_ PERSIA_GUARDED_BY(mutex_);
+  Clock::TimePoint newest_began_ PERSIA_GUARDED_BY(mutex_);
+  Clock::TimePoint last_sign_ PERSIA_GUARDED_BY(mutex_);  // the thread's start, then the end of each collection
+  uint64_t finished_ PERSIA_GUARDED_BY(mutex_) = 0;       // collections
+  Clock::TimePoint current_began_ PERSIA_GUARDED_BY(mutex_);
+  bool collecting_ PERSIA_GUARDED_BY(mutex_) = false;
+  bool wanted_ PERSIA_GUARDED_BY(mutex_) = false;  // by a scrape
+  bool stopping_ PERSIA_GUARDED_BY(mutex_) = false;
+  bool stopped_ PERSIA_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

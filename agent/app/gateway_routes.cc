@@ -5,13 +5,13 @@
 #include <set>
 #include <utility>
 
-#include "net/gateway_list.h"
+#include "gateways/gateway_list.h"
 
 namespace persia::agent {
 namespace {
 
-// Whether a push with these goes otherwise than with those, wherever it goes.
-bool SameManner(const AgentOptions& a, const AgentOptions& b) {
+// Whether pushes are made in the same way with both, wherever they go.
+bool SamePushOptions(const AgentOptions& a, const AgentOptions& b) {
   return a.gateway_access == b.gateway_access && a.connect_timeout == b.connect_timeout && a.push_timeout == b.push_timeout &&
          a.push_format == b.push_format && a.max_push_bytes == b.max_push_bytes;
 }
@@ -35,7 +35,7 @@ std::set<std::string> HostsOf(const AgentOptions& options) {
 GatewayRoutes::GatewayRoutes(AgentOptions options, GatewayNames& names, Make make)
     : names_(names), make_(std::move(make)), options_(std::move(options)) {}
 
-// None as long as one of the names has no address: with a part of them groups would move, and soon move back.
+// None while one of the names has no address: with only some of the gateways groups would move, and soon move back.
 std::vector<GatewayPlace> GatewayRoutes::PlacesOf(const AgentOptions& options) const {
   std::vector<GatewayPlace> places;
   for (const auto& [address, by_name] : EntriesOf(options)) {
@@ -51,7 +51,7 @@ std::vector<GatewayPlace> GatewayRoutes::PlacesOf(const AgentOptions& options) c
       places.push_back({address.WithHost(ip), "", address.host(), nullptr});
     }
   }
-  // An address may stand in the list and be one of a name's, too.
+  // An address can be in the list and also be one of a name's.
   std::vector<GatewayPlace> once;
   for (GatewayPlace& place : places) {
     if (std::none_of(once.begin(), once.end(), [&](const auto& other) { return other.address.Url() == place.address.Url(); })) {
@@ -62,7 +62,7 @@ std::vector<GatewayPlace> GatewayRoutes::PlacesOf(const AgentOptions& options) c
 }
 
 PushRoutes GatewayRoutes::Routes() {
-  return {.transports = Take(options_),
+  return {.sinks = Take(options_),
           .changes = [this](const AgentOptions& options) { return Changes(options); },
           .take = [this](const AgentOptions& options) { return Take(options); },
           .retry_refused =
@@ -75,13 +75,13 @@ PushRoutes GatewayRoutes::Routes() {
 
 bool GatewayRoutes::Changes(const AgentOptions& options) const {
   const std::vector<GatewayPlace> places = PlacesOf(options);
-  return !SameManner(options, options_) || HostsOf(options) != HostsOf(options_) ||
+  return !SamePushOptions(options, options_) || HostsOf(options) != HostsOf(options_) ||
          !std::equal(places.begin(), places.end(), gateways_.begin(), gateways_.end(),
                      [](const GatewayPlace& place, const auto& gateway) { return place.address.Url() == gateway->url(); });
 }
 
-std::vector<PushTransport> GatewayRoutes::Take(const AgentOptions& options) {
-  names_.Want(HostsOf(options));
+PushLanes::Sinks GatewayRoutes::Take(const AgentOptions& options) {
+  names_.SetNames(HostsOf(options));
   std::vector<GatewayPlace> places = PlacesOf(options);
   std::vector<GatewayAddress> addresses;
   std::transform(places.begin(), places.end(), std::back_inserter(addresses), [](const auto& place) { return place.address; });
@@ -93,35 +93,23 @@ std::vector<PushTransport> GatewayRoutes::Take(const AgentOptions& options) {
     pins = std::make_shared<const GroupPins>(std::move(urls));
   }
   std::vector<std::shared_ptr<PushGateway>> taken;
-  std::vector<PushTransport> transports;
   for (size_t i = 0; i < places.size(); ++i) {
     places[i].name = names[i];
     places[i].pins = pins;
     const auto same = std::find_if(gateways_.begin(), gateways_.end(), [&](const auto& gateway) {
       return gateway->url() == addresses[i].Url() && gateway->name() == names[i];
     });
-    if (same != gateways_.end() && SameManner(options, options_)) {
+    if (same != gateways_.end() && SamePushOptions(options, options_)) {
       (*same)->SetPins(pins);
       (*same)->LiftQuarantine();  // what it refused may be right by now
       taken.push_back(*same);
     } else {
       taken.push_back(make_(options, places[i]));
     }
-    transports.push_back(TransportTo(taken.back()));
   }
   gateways_ = std::move(taken);
   options_ = options;
-  return transports;
-}
-
-PushTransport GatewayRoutes::TransportTo(const std::shared_ptr<PushGateway>& gateway) const {
-  return {.name = gateway->name(),
-          .push = [gateway](const Snapshot& snapshot) { return gateway->Push(snapshot); },
-          .report = [gateway] { return gateway->last_report(); },
-          .interrupt = [gateway] { gateway->Interrupt(); },
-          .rearm = [gateway] { gateway->Rearm(); },
-          .end_groups = [gateway,
-                         job = options_.job_name](std::chrono::milliseconds limit) { return gateway->EndGroups(job, limit); }};
+  return {gateways_.begin(), gateways_.end()};
 }
 
 }  // namespace persia::agent

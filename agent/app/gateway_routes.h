@@ -1,9 +1,9 @@
-// The ways from the agent to its gateways, which a reload may lead elsewhere.
+// The gateways that the agent pushes to, which a reload or a look-up may change.
 //
 //   GatewayRoutes routes(options, names, [](const AgentOptions& options, const GatewayPlace& place) { ... });
 //   Agent agent(setup, clock, routes.Routes());
 //
-// Thread safety: whoever asks for changes and makes them is one thread at a time, as Agent::Reconfigure is.
+// Thread safety: one thread at a time, as Agent::Reconfigure guarantees.
 #pragma once
 
 #include <functional>
@@ -11,16 +11,16 @@
 #include <string>
 #include <vector>
 
-#include "app/agent.h"
-#include "app/gateway_names.h"
-#include "app/options.h"
+#include "app/agent_setup.h"
+#include "config/options.h"
+#include "gateways/gateway_names.h"
 #include "net/gateway_address.h"
-#include "sink/group_pins.h"
-#include "sink/push_gateway.h"
+#include "push/group_pins.h"
+#include "push/push_gateway.h"
 
 namespace persia::agent {
 
-// One of the gateways among the others.
+// One gateway among all of the job's.
 struct GatewayPlace {
   GatewayAddress address;
   std::string name;                       // in logs and metrics
@@ -39,13 +39,12 @@ class GatewayRoutes {
  private:
   [[nodiscard]] std::vector<GatewayPlace> PlacesOf(const AgentOptions& options) const;
   [[nodiscard]] bool Changes(const AgentOptions& options) const;
-  std::vector<PushTransport> Take(const AgentOptions& options);
-  PushTransport TransportTo(const std::shared_ptr<PushGateway>& gateway) const;
+  PushLanes::Sinks Take(const AgentOptions& options);
 
   GatewayNames& names_;
   const Make make_;
   AgentOptions options_;
-  std::vector<std::shared_ptr<PushGateway>> gateways_;  // each lives as long as somebody may push to it
+  std::vector<std::shared_ptr<PushGateway>> gateways_;  // shared with the push threads
 };
 
 }  // namespace persia::agent

@@ -1,4 +1,4 @@
-// Makes the parts of the way to the gateways out of settings.
+// Makes gateways and name look-ups from the settings.
 //
 // Thread safety: any thread.
 #pragma once
@@ -7,24 +7,20 @@
 #include <memory>
 #include <string>
 
-#include "app/gateway_names.h"
 #include "app/gateway_routes.h"
-#include "app/options.h"
-#include "sink/group_ledger.h"
-#include "sink/push_gateway.h"
-#include "sink/sink_log.h"
+#include "config/options.h"
+#include "gateways/gateway_names.h"
+#include "push/group_ledger.h"
+#include "push/push_gateway.h"
 
 namespace persia::agent {
 
-// What sinks say goes to the log.
-SinkLog SinkToLog();
-
 std::shared_ptr<PushGateway> MakeGateway(const AgentOptions& options, const GatewayPlace& place, GroupLedger& ledger);
 
-// How names are looked up, and what is said of it. `note`: one was, with or without an answer.
-GatewayNames::Options LookUps(std::function<void(bool good)> note);
+// Options that log the outcome of each look-up, and call `note` with whether it had an answer.
+GatewayNames::Options LookUpOptions(std::function<void(bool good)> note);
 
-// This host's address towards the first of the gateways: a name is looked up, which can take a while.
+// The address of this host on the route to the first gateway. Looks the gateway's name up, which may take seconds.
 std::string OwnAddress(const AgentOptions& options);
 
 }  // namespace persia::agent

@@ -9,9 +9,10 @@
 #include <map>
 #include <string_view>
 
-#include "app/beside.h"
-#include "app/remote_write_settings.h"
-#include "lib/src/job_directory.h"
+#include "base/log.h"
+#include "base/task_threads.h"
+#include "config/remote_write_settings.h"
+#include "lib/src/segment_format/job_directory.h"
 
 namespace persia::agent {
 namespace {
@@ -38,11 +39,11 @@ RemoteWrite::Stats WithCountsOf(const RemoteWrite::Stats& before, RemoteWrite::S
 }  // namespace
 
 std::string RemoteTargets::FileName(const RemoteWriteTarget& settings) const {
-  return place_.Name("remote." + metrics::EncodeJobName(settings.name));
+  return state_.FileName("remote." + metrics::EncodeJobName(settings.name));
 }
 
 void RemoteTargets::Apply(const AgentOptions& options) {
-  if (place_.directory_fd < 0) return;  // who has no state only looks
+  if (state_.directory_fd < 0) return;  // without a state there is no queue
   std::vector<Target> former = targets();
   const auto is = [&options](const Target& target, const RemoteWriteTarget& wanted) {
     return target.settings == wanted && target.connect_timeout == options.connect_timeout;
@@ -56,14 +57,11 @@ void RemoteTargets::Apply(const AgentOptions& options) {
     next.push_back(std::move(*there));
     former.erase(there);
   }
-  {
-    const std::lock_guard lock(mutex_);
-    targets_ = next;
-  }
-  // Those that are gone or changed are closed before their queues are opened again.
+  Use(next);
+  // Targets that are gone or changed are closed before their queues are opened again.
   std::map<std::string, RemoteWrite::Stats> before;
   for (const Target& target : former) {
-    // Snapshots that wait go into the queue; what is not sent from there is by who opens it next.
+    // Pending snapshots go into the queue, and are sent by the next target that opens it.
     if (target.sink != nullptr) {
       static_cast<void>(target.sink->Finish(nullptr, std::chrono::milliseconds(0), RemoteWrite::Ending::kGoesOn));
     }
@@ -73,18 +71,22 @@ void RemoteTargets::Apply(const AgentOptions& options) {
   for (const RemoteWriteTarget& settings : options.remote_write) {
     if (std::any_of(next.begin(), next.end(), [&](const Target& t) { return is(t, settings); })) continue;
     Target target{.settings = settings, .connect_timeout = options.connect_timeout, .before = before[settings.name]};
-    target.sink = Open(target, /*again=*/false);
+    target.sink = Open(target, /*log_failure=*/true);
     next.push_back(std::move(target));
   }
-  TellOfOthers(options.remote_write);
-  const std::lock_guard lock(mutex_);
-  targets_ = std::move(next);
+  WarnOfUnusedQueues(options.remote_write);
+  Use(std::move(next));
+}
+
+void RemoteTargets::Use(std::vector<Target> targets) {
+  const MutexLock lock(mutex_);
+  targets_ = std::move(targets);
   for (const Target& target : targets_) {
     if (interrupted_ && target.sink != nullptr) target.sink->Interrupt();
   }
 }
 
-std::shared_ptr<RemoteWrite> RemoteTargets::Open(const Target& target, bool again) {
+std::shared_ptr<RemoteWrite> RemoteTargets::Open(const Target& target, bool log_failure) {
   const RemoteWriteTarget& settings = target.settings;
   RemoteWrite::Options options;
   options.name = settings.name;
@@ -98,42 +100,41 @@ std::shared_ptr<RemoteWrite> RemoteTargets::Open(const Target& target, bool agai
   options.max_shards = settings.max_shards;
   options.max_samples = settings.max_samples;
   options.send_interval = settings.send_interval;
-  options.directory_fd = place_.directory_fd;
-  options.directory = place_.directory;
+  options.directory_fd = state_.directory_fd;
+  options.directory = state_.directory;
   options.file_name = FileName(settings);
-  options.mode = place_.mode;
+  options.mode = state_.mode;
   options.queue_max_bytes = settings.queue_max_bytes;
   options.queue_max_age = settings.queue_max_age;
-  options.log = log_;
   auto sink = RemoteWrite::Open(std::move(options));
   if (!sink.ok()) {
-    if (!again)
-      log_.warn("remote.open", sink.error() + "; it is tried again with each collection, and gets nothing until then");
+    if (log_failure)
+      LogWarning("remote.open", sink.error() + "; it is tried again with each collection, and gets nothing until then");
     return nullptr;
   }
   const uint64_t waiting = sink.value()->stats().pending_samples;
-  log_.note("remote.open",
-            "samples are sent to " + settings.name + " at " + ShownUrl(settings.url) +
-                (waiting > 0 ? "; " + std::to_string(waiting) + " wait since an earlier agent" : "") +
-                (IsInMemory(place_.directory_fd) ? "; what cannot be sent waits in memory, as " + place_.directory +
-                                                       " is there: a state_dir on a disk holds more, and outlives the host"
-                                                 : ""));
+  LogInfo("remote.open",
+          "samples are sent to " + settings.name + " at " + ShownUrl(settings.url) +
+              (waiting > 0 ? "; " + std::to_string(waiting) + " wait since an earlier agent" : "") +
+              (IsInMemory(state_.directory_fd) ? "; what cannot be sent waits in memory, as " + state_.directory +
+                                                     " is there: a state_dir on a disk holds more, and outlives the host"
+                                               : ""));
   return std::move(sink).value();
 }
 
-// A queue that nobody sends from takes room for ever.
-void RemoteTargets::TellOfOthers(const std::vector<RemoteWriteTarget>& wanted) const {
-  DIR* const directory = fdopendir(openat(place_.directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+// A queue without a target stays on disk forever.
+void RemoteTargets::WarnOfUnusedQueues(const std::vector<RemoteWriteTarget>& wanted) const {
+  DIR* const directory = fdopendir(openat(state_.directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   while (const dirent* entry = directory == nullptr ? nullptr : readdir(directory)) {
     const std::string_view name = entry->d_name;
-    if (!name.starts_with(place_.Name("remote.")) || !name.ends_with(kQueueSuffix)) continue;
+    if (!name.starts_with(state_.FileName("remote.")) || !name.ends_with(kQueueSuffix)) continue;
     const bool is_wanted = std::any_of(wanted.begin(), wanted.end(), [&](const RemoteWriteTarget& target) {
       return name == FileName(target) + std::string(kQueueSuffix);
     });
     if (!is_wanted) {
-      log_.warn("remote.left", place_.directory + "/" + std::string(name) +
-                                   " holds samples for a target that the settings do not name; name it again, or remove "
-                                   "the directory");
+      LogWarning("remote.left", state_.directory + "/" + std::string(name) +
+                                    " holds samples for a target that the settings do not name, or name with an error; "
+                                    "name it, correct it, or remove the directory");
     }
   }
   if (directory != nullptr) closedir(directory);
@@ -141,17 +142,19 @@ void RemoteTargets::TellOfOthers(const std::vector<RemoteWriteTarget>& wanted) c
 
 void RemoteTargets::Offer(const std::shared_ptr<const Snapshot>& snapshot) {
   if (snapshot == nullptr) return;
-  OpenAgain(*snapshot);
-  for (const Target& target : targets()) {
+  std::vector<Target> now = targets();
+  RetryOpen(now, *snapshot);
+  for (const Target& target : now) {
     if (target.sink != nullptr) target.sink->Offer(snapshot);
   }
 }
 
-void RemoteTargets::OpenAgain(const Snapshot& snapshot) {
-  for (size_t i = 0; i < targets_.size(); ++i) {
-    Target target = targets_[i];
+void RemoteTargets::RetryOpen(std::vector<Target>& targets, const Snapshot& snapshot) {
+  bool tried = false;
+  for (Target& target : targets) {
     if (target.sink != nullptr) continue;
-    target.sink = Open(target, /*again=*/true);
+    tried = true;
+    target.sink = Open(target, /*log_failure=*/false);
     if (target.sink != nullptr) {
       target.before.oldest_pending_ms.reset();
     } else {
@@ -159,27 +162,25 @@ void RemoteTargets::OpenAgain(const Snapshot& snapshot) {
       const auto collected = std::chrono::time_point_cast<std::chrono::milliseconds>(snapshot.collected_at);
       if (!target.before.oldest_pending_ms) target.before.oldest_pending_ms = collected.time_since_epoch().count();
     }
-    const std::lock_guard lock(mutex_);
-    if (interrupted_ && target.sink != nullptr) target.sink->Interrupt();
-    targets_[i] = std::move(target);
   }
+  if (tried) Use(targets);
 }
 
 void RemoteTargets::Finish(const std::shared_ptr<const Snapshot>& last, std::chrono::milliseconds limit,
                            std::chrono::milliseconds limit_if_away, RemoteWrite::Ending ending) {
-  Beside beside;
+  TaskThreads threads("remote finish");
   for (const Target& target : targets()) {
     if (target.sink == nullptr) continue;
-    beside.Run([this, target, &last, limit, limit_if_away, ending] {
+    threads.Run([target, &last, limit, limit_if_away, ending] {
       const Status sent = target.sink->Finish(last, target.sink->Failing() ? limit_if_away : limit, ending);
-      if (!sent.ok()) log_.warn("remote.last", sent.error());
+      if (!sent.ok()) LogWarning("remote.last", sent.error());
     });
   }
-  beside.Join();
+  threads.Join();
 }
 
 void RemoteTargets::Interrupt() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   interrupted_ = true;
   for (const Target& target : targets_) {
     if (target.sink != nullptr) target.sink->Interrupt();
@@ -202,7 +203,7 @@ RemoteWrite::Stats RemoteTargets::StatsOf(const Target& target) {
 }
 
 std::vector<RemoteTargets::Target> RemoteTargets::targets() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return targets_;
 }
 

@@ -1,11 +1,11 @@
-// Writes the same series again and again: what the layout alone decides is made once, and a render copies that and fills the
-// values in, walking memory forwards, without an allocation per series.
+// Renders the same series repeatedly. The bytes that depend on the layout alone are made once: a header for each family, and
+// for each series one or more fixed parts, which precede its values. They are kept in one string, in the order of the output,
+// so that a render copies them, fills in the values, and allocates nothing per series.
 //
-// How bytes look is the Format's to know (text_lines.h, metric_messages.h). Of each series it makes one or more fixed parts,
-// the bytes that stand before a value; of each family a header. All of them stand in one string, in the order in which they are
-// written. Used by the renderers (text_format.h, group_renderer.h) alone.
+// The Format decides how bytes look (text_format.h, metric_messages.h). Only the renderers (text_renderer.h, group_renderer.h)
+// use this header.
 //
-// Thread safety: immutable once filled.
+// Thread safety: immutable after Finish().
 #pragma once
 
 #include <cstddef>
@@ -23,23 +23,22 @@ namespace persia::agent {
 
 using FamilyNames = std::set<std::string, std::less<>>;
 
-// What one family came to in what was written. A family of which nothing is shown has none.
+// The size of one rendered family. Families without a present value are not listed.
 struct FamilySize {
-  const FamilyLayout* family = nullptr;  // lives as long as the layout
+  const FamilyLayout* family = nullptr;  // valid while the layout exists
   size_t bytes = 0;
   size_t series = 0;
 };
 
-// Headers, and what stands before each value.
 struct FixedParts {
-  std::string bytes;
+  std::string bytes;            // headers and parts
   std::vector<uint32_t> sizes;  // of the parts, without the headers
 
-  // What was appended to `bytes` since it had this size is a part.
+  // Makes a part of the bytes from `begin` to the end.
   void EndPart(size_t begin) { sizes.push_back(static_cast<uint32_t>(bytes.size() - begin)); }
 };
 
-// Calls with the name and the value of each label: the identity's first, if it is not null.
+// Calls `each(name, value)` for the labels of the identity, if it is not null, then for the labels of the series.
 template <class Each>
 void ForEachLabel(const SeriesLabels& labels, const Identity* identity, const Each& each) {
   if (identity != nullptr) {
@@ -49,7 +48,7 @@ void ForEachLabel(const SeriesLabels& labels, const Identity* identity, const Ea
   for (const auto& [name, value] : labels) each(name, value);
 }
 
-// Where parts are read and where they go.
+// Copies headers and parts, in their order, to the output.
 class PartWriter {
  public:
   PartWriter(const FixedParts& parts, char* out) : fixed_(parts.bytes.data()), size_(parts.sizes.data()), out_(out) {}
@@ -78,34 +77,26 @@ class PartWriter {
 // Format has these static members:
 //
 //   void AppendHeader(const FamilyLayout& family, std::string& out);
-//
 //   void AppendSeries(const FamilyLayout& family, const SeriesLayout& series, const Identity* identity, FixedParts& parts);
-//
 //   size_t PartsPerSeries(const FamilyLayout& family);
-//
-//   size_t MostBytes(const FamilyLayout& family);           // that the values of a series may come to
-//
-//   size_t kFamilyBytes;                                    // of a family, beside its header and series
-//
-//   size_t kRoom;                                           // that is wanted behind the end
-//
-//   char* BeginFamily(PartWriter& writer);                  // gives where it begins
-//
+//   size_t MaxValueBytes(const FamilyLayout& family);  // an upper bound for the values of one series
+//   size_t kFamilyBytes;                               // of a family, in addition to its header and series
+//   bool kOneHeaderPerName;                            // consecutive families of one name share a header
+//   char* BeginFamily(PartWriter& writer);             // returns where the family begins
 //   void EndFamily(PartWriter& writer, char* begin);
-//
 //   void WriteSeries(PartWriter& writer, const FamilyLayout& family, const double* values);
 template <class Format>
 class ExpositionPlan {
  public:
-  // Adds a series. All series of a family come one after another. `identity` stands on each series if it is not null.
+  // Adds a series, with the labels of `identity` if it is not null. REQUIRES: the series of a family are added consecutively.
   void Add(const FamilyLayout& family, const SeriesLayout& series, const Identity* identity) {
     if (current_ != &family) BeginFamily(family);
     ++families_.back().series_count;
     first_values_.push_back(series.first_value);
-    most_bytes_ += Format::MostBytes(family);
+    max_other_bytes_ += Format::MaxValueBytes(family);
     Format::AppendSeries(family, series, identity, parts_);
   }
-  // Gives back what filling took too much.
+  // Call after the last Add.
   void Finish() {
     current_ = nullptr;
     families_.shrink_to_fit();
@@ -114,17 +105,17 @@ class ExpositionPlan {
     first_values_.shrink_to_fit();
   }
 
-  // Replaces `out` by what these values of the layout come to of which the plan was made.
-  // `leave_out`: families that are not to be in it; `families`, if not null, is told what those that are came to.
+  // Replaces `out` by the families, with `values` of the same layout, except those named in `leave_out`. `families`, if not
+  // null, receives the size of each.
   void Write(const std::vector<double>& values, std::string& out, const FamilyNames& leave_out = {},
              std::vector<FamilySize>* families = nullptr) const {
     if (families != nullptr) families->clear();
-    // Room for the most there can be; the string keeps it for the next time. What it has is not copied to a larger one.
-    const size_t most = parts_.bytes.size() + most_bytes_ + Format::kRoom;
-    if (out.capacity() < most) out = std::string();
-    out.resize(most);
+    const size_t max_size = parts_.bytes.size() + max_other_bytes_;
+    if (out.capacity() < max_size) out = std::string();  // else the old content would be copied
+    out.resize(max_size);
     PartWriter writer(parts_, out.data());
     const size_t* first_value = first_values_.data();
+    std::string_view last_name;  // of the families written
     for (const Family& family : families_) {
       const size_t parts_per_series = Format::PartsPerSeries(*family.layout);
       if (!leave_out.empty() && leave_out.contains(family.layout->name)) {
@@ -135,7 +126,8 @@ class ExpositionPlan {
       }
       size_t shown = 0;
       char* const begin = Format::BeginFamily(writer);
-      writer.CopyHeader(family.header_size);
+      const bool same_header = Format::kOneHeaderPerName && family.layout->name == last_name;
+      same_header ? writer.SkipHeader(family.header_size) : writer.CopyHeader(family.header_size);
       for (size_t i = 0; i < family.series_count; ++i) {
         const double* value = values.data() + *first_value++;
         if (IsAbsent(*value)) {
@@ -150,6 +142,7 @@ class ExpositionPlan {
         continue;
       }
       Format::EndFamily(writer, begin);
+      last_name = family.layout->name;
       if (families != nullptr) {
         families->push_back({family.layout, static_cast<size_t>(writer.position() - begin), shown});
       }
@@ -168,16 +161,16 @@ class ExpositionPlan {
     current_ = &family;
     const size_t begin = parts_.bytes.size();
     Format::AppendHeader(family, parts_.bytes);
-    most_bytes_ += Format::kFamilyBytes;
+    max_other_bytes_ += Format::kFamilyBytes;
     families_.push_back(
         {.layout = &family, .header_size = static_cast<uint32_t>(parts_.bytes.size() - begin), .series_count = 0});
   }
 
-  const FamilyLayout* current_ = nullptr;  // the family that is being filled
+  const FamilyLayout* current_ = nullptr;  // the family of the last Add
   std::vector<Family> families_;
   FixedParts parts_;
   std::vector<size_t> first_values_;  // of each series
-  size_t most_bytes_ = 0;             // of all that is not in parts_
+  size_t max_other_bytes_ = 0;        // an upper bound for all that is not in parts_
 };
 
 }  // namespace persia::agent

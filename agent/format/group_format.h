@@ -1,5 +1,5 @@
-// The formats in which a PushGateway reads a group: the text exposition format 0.0.4, which whatever takes its place reads too,
-// and delimited protobuf, which is shorter, and less work to write and to read.
+// The formats of a push. Every push target reads the text exposition format 0.0.4. PushGateways also read delimited protobuf,
+// which is shorter and takes less processor time on both sides.
 #pragma once
 
 #include <cstdint>

@@ -5,7 +5,7 @@ namespace persia::agent {
 void GroupRenderer::set_format(GroupFormat format) {
   layout_ = nullptr;
   if (format == GroupFormat::kText) {
-    plans_.emplace<Plans<TextLines>>();
+    plans_.emplace<Plans<TextFormat>>();
   } else {
     plans_.emplace<Plans<MetricMessages>>();
   }

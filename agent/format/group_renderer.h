@@ -1,6 +1,6 @@
-// What is pushed of one identity: the body of a request for its group, without the identity's labels, which stand in the URL.
+// Renders the series of one identity as the body of a push. The identity's labels are left out: the URL has them.
 //
-// What depends on the layout alone is made once and kept while the layout is the same object.
+// The plan of the bytes (exposition_plan.h) is kept while the snapshot's layout is the same object.
 //
 // Thread safety: none.
 //
@@ -17,7 +17,7 @@
 #include "format/exposition_plan.h"
 #include "format/group_format.h"
 #include "format/metric_messages.h"
-#include "format/text_lines.h"
+#include "format/text_format.h"
 #include "model/snapshot.h"
 
 namespace persia::agent {
@@ -27,12 +27,12 @@ class GroupRenderer {
   explicit GroupRenderer(GroupFormat format = GroupFormat::kText) { set_format(format); }
 
   [[nodiscard]] GroupFormat format() const {
-    return std::holds_alternative<Plans<TextLines>>(plans_) ? GroupFormat::kText : GroupFormat::kProtobuf;
+    return std::holds_alternative<Plans<TextFormat>>(plans_) ? GroupFormat::kText : GroupFormat::kProtobuf;
   }
   void set_format(GroupFormat format);
 
-  // Replaces `out` by the series of Layout::identities[identity], but for the families of `leave_out`; empty if none is shown.
-  // `families`, if not null, is told what each family that is in it came to. Give the same string again: it keeps its memory.
+  // Replaces `out` by the series of Layout::identities[identity], without the families of `leave_out`; empty if there are none.
+  // `families`, if not null, receives the size of each family. Pass the same string again: its memory is reused.
   void Render(const Snapshot& snapshot, size_t identity, std::string& out, const FamilyNames& leave_out = {},
               std::vector<FamilySize>* families = nullptr);
 
@@ -40,8 +40,8 @@ class GroupRenderer {
   template <class Format>
   using Plans = std::vector<ExpositionPlan<Format>>;  // one per identity
 
-  std::shared_ptr<const Layout> layout_;  // of which plans_ were made
-  std::variant<Plans<TextLines>, Plans<MetricMessages>> plans_;
+  std::shared_ptr<const Layout> layout_;  // of plans_
+  std::variant<Plans<TextFormat>, Plans<MetricMessages>> plans_;
 };
 
 }  // namespace persia::agent

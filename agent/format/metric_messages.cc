@@ -1,4 +1,4 @@
-// Prometheus' client model, the part that is written here; a number behind a field's name is the field's:
+// The part of Prometheus' client model that is written here. The number after a field's name is the field's number:
 //
 //   stream       := ( size MetricFamily )*
 //   MetricFamily := name 1, help 2, type 3, Metric 4 *
@@ -10,7 +10,7 @@
 //   Summary      := count 1: varint, sum 2: double, Quantile 3 *
 //   Quantile     := quantile 1: double, value 2: double
 //
-// The size before a family takes five bytes, however small it is: a varint may have zeros at its end.
+// The size of a family always takes five bytes: a varint may end in zeros.
 #include "format/metric_messages.h"
 
 #include <limits>
@@ -42,7 +42,7 @@ TypeCode CodeOf(MetricType type) {
   return {3, BytesKey(5)};
 }
 
-// A count that is not whole or not one at all is cut to one, as a reader of the text cuts it.
+// Rounds down to an unsigned integer, as a parser of the text does; negative counts and NaN become 0.
 uint64_t WholeCount(double count) {
   if (!(count > 0)) return 0;
   return count < 0x1p64 ? static_cast<uint64_t>(count) : std::numeric_limits<uint64_t>::max();
@@ -59,7 +59,7 @@ char* PutVarintField(char* to, int field, uint64_t value) {
   return PutVarint(to, value);
 }
 
-// A metric as far as its histogram's or summary's count and sum; `size` bytes follow these.
+// Writes a metric up to and including the count and the sum of its histogram or summary. `size` more bytes must follow.
 char* BeginMetric(PartWriter& writer, MetricType type, uint64_t count, double sum, size_t size) {
   size += 1 + VarintSize(count) + kFixedField;
   char* to = writer.position();
@@ -126,7 +126,7 @@ void MetricMessages::WriteHistogram(PartWriter& writer, const FamilyLayout& fami
   writer.set_position(to);
 }
 
-// `values`: the sum, the count, then one a quantile.
+// `values`: the sum, the count, then the value of each quantile.
 void MetricMessages::WriteSummary(PartWriter& writer, const FamilyLayout& family, const double* values) {
   size_t shown = 0;
   for (size_t i = 0; i < family.bounds.size(); ++i) shown += IsAbsent(values[2 + i]) ? 0 : 1;

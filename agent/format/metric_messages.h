@@ -1,7 +1,5 @@
-// Families as delimited protobuf, messages MetricFamily of Prometheus' client model: what ExpositionPlan asks of a format. A
-// part is all of a Metric that stands before the value of a counter, a gauge or an untyped one, and its labels of the others.
-//
-// Numbers go as they are, eight bytes each, where a text has up to 24 digits of them, to be found here and read there.
+// A Format of ExpositionPlan: delimited protobuf messages MetricFamily of Prometheus' client model. The part of a counter,
+// gauge or untyped series is its Metric up to the value; the part of a histogram or summary is its labels.
 //
 // Thread safety: no state.
 #pragma once
@@ -21,12 +19,13 @@ struct MetricMessages {
   static void AppendHeader(const FamilyLayout& family, std::string& out);
   static void AppendSeries(const FamilyLayout& family, const SeriesLayout& series, const Identity* identity, FixedParts& parts);
   [[nodiscard]] static size_t PartsPerSeries(const FamilyLayout& /*family*/) { return 1; }
-  [[nodiscard]] static size_t MostBytes(const FamilyLayout& family) {
+  [[nodiscard]] static size_t MaxValueBytes(const FamilyLayout& family) {
     if (family.type != MetricType::kHistogram && family.type != MetricType::kSummary) return sizeof(double);
-    return kMostBytesPerSeries + family.ValuesPerSeries() * kMostBytesPerValue;
+    return kMaxBytesPerSeries + family.ValuesPerSeries() * kMaxBytesPerValue;
   }
-  static constexpr size_t kFamilyBytes = 5;  // its size stands before it and is known behind it: the widest one fits in
-  static constexpr size_t kRoom = 0;
+  // The family's size, as a varint of fixed width: it precedes the family but is known only after it.
+  static constexpr size_t kFamilyBytes = 5;
+  static constexpr bool kOneHeaderPerName = false;
 
   static char* BeginFamily(PartWriter& writer) {
     char* const begin = writer.position();
@@ -47,9 +46,9 @@ struct MetricMessages {
 
  private:
   // The keys and sizes of a Metric and of its Histogram or Summary.
-  static constexpr size_t kMostBytesPerSeries = 2 * (1 + kLongestVarint);
+  static constexpr size_t kMaxBytesPerSeries = 2 * (1 + kMaxVarintSize);
   // A bucket: key, size, key, count, key, bound. A quantile, a sum and a count are shorter.
-  static constexpr size_t kMostBytesPerValue = 1 + 1 + 1 + kLongestVarint + 1 + 8;
+  static constexpr size_t kMaxBytesPerValue = 1 + 1 + 1 + kMaxVarintSize + 1 + 8;
 
   static void WriteHistogram(PartWriter& writer, const FamilyLayout& family, const double* values);
   static void WriteSummary(PartWriter& writer, const FamilyLayout& family, const double* values);

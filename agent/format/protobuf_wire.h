@@ -1,5 +1,6 @@
-// What a protobuf message consists of: fields, each a key, its number times eight plus the kind of what follows, and that.
-// Numbers are varints: 7 bits a byte, the lowest first, the highest bit set on all but the last.
+// The wire format of protobuf. A message is a sequence of fields: a key (the field's number times eight plus its wire type),
+// then the value. A varint has 7 bits of its number in each byte, the lowest first; the highest bit is set in all bytes but the
+// last.
 #pragma once
 
 #include <bit>
@@ -11,16 +12,16 @@
 
 namespace persia::agent {
 
-inline constexpr size_t kLongestVarint = 10;
+inline constexpr size_t kMaxVarintSize = 10;
 
-// The keys of the field of this number, at most 15: of a varint, of eight bytes, and of bytes behind their count.
+// Keys of a field with a varint, with eight bytes, and with bytes that follow their count. REQUIRES: field <= 15.
 [[nodiscard]] constexpr char VarintKey(int field) { return static_cast<char>(field << 3); }
 [[nodiscard]] constexpr char FixedKey(int field) { return static_cast<char>(field << 3 | 1); }
 [[nodiscard]] constexpr char BytesKey(int field) { return static_cast<char>(field << 3 | 2); }
 
 [[nodiscard]] constexpr size_t VarintSize(uint64_t number) { return (static_cast<size_t>(std::bit_width(number | 1)) + 6) / 7; }
 
-// These write at `to` and give the end. REQUIRES: room for what is written.
+// Each writes at `to` and returns the end.
 inline char* PutVarint(char* to, uint64_t number) {
   while (number >= 0x80) {
     *to++ = static_cast<char>(number | 0x80);
@@ -36,7 +37,7 @@ inline char* PutFixed(char* to, uint64_t bits) {
 }
 
 inline void AppendVarint(std::string& to, uint64_t number) {
-  char bytes[kLongestVarint];
+  char bytes[kMaxVarintSize];
   to.append(bytes, static_cast<size_t>(PutVarint(bytes, number) - bytes));
 }
 inline void AppendBytes(std::string& to, char key, std::string_view bytes) {
@@ -45,7 +46,7 @@ inline void AppendBytes(std::string& to, char key, std::string_view bytes) {
   to += bytes;
 }
 
-// A message of a name, field 1, and a value, field 2: as a label is written in each of Prometheus' messages.
+// A label as in all of Prometheus' messages: a message with the name in field 1 and the value in field 2.
 inline void AppendLabelPair(std::string& to, char key, std::string_view name, std::string_view value) {
   to += key;
   AppendVarint(to, 2 + VarintSize(name.size()) + name.size() + VarintSize(value.size()) + value.size());

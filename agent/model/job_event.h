@@ -18,7 +18,7 @@ struct JobEvent {
   std::string type;
   std::string name;
   std::vector<std::pair<std::string, Value>> metadata;
-  uint32_t left_out = 0;  // entries of the metadata that did not fit into the record
+  uint32_t left_out = 0;  // metadata entries that did not fit into the record
   Identity identity;      // of the process: instance, ip_addr, role
   uint32_t pid = 0;       // in the process's own pid namespace
 

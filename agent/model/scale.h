@@ -1,6 +1,6 @@
-// What values are multiplied by between the program's unit and the exposed one: milliseconds to seconds is 0.001.
+// The factor from the program's unit to the exposed unit: from milliseconds to seconds it is 0.001.
 //
-// A scale of 1/n divides by n, so that 9 ms become 0.009 s, the number nearest to it, and not 0.009000000000000001.
+// A scale of 1/n divides by n, so that 9 ms become 0.009 s and not 0.009000000000000001.
 // Thread safety: a value.
 #pragma once
 
@@ -21,9 +21,9 @@ class Scale {
   }
 
   [[nodiscard]] bool is_one() const { return multiplier_ == 1 && divisor_ == 1; }
-  // From the program's unit to the exposed one. Keeps the order of values, but may make two of them one.
+  // From the program's unit to the exposed unit. Keeps the order of values; different values may become equal.
   [[nodiscard]] double Apply(double value) const { return value * multiplier_ / divisor_; }
-  // And back.
+  // From the exposed unit to the program's unit.
   [[nodiscard]] double Undo(double value) const { return value * divisor_ / multiplier_; }
 
   friend bool operator==(const Scale&, const Scale&) = default;

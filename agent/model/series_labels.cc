@@ -1,5 +1,5 @@
 // packed:  bytes uint32, labels uint32, then for each label: name size uint32, value size uint32, name, value
-// bytes:   of all of it
+// bytes:   the size of the whole
 #include "model/series_labels.h"
 
 #include <cstring>
@@ -29,9 +29,7 @@ constexpr size_t kHeadBytes = 2 * sizeof(uint32_t);
 }  // namespace
 
 SeriesLabels::SeriesLabels(const Labels& labels) {
-  if (labels.empty()) {
-    return;
-  }
+  if (labels.empty()) return;
   size_t bytes = kHeadBytes;
   for (const auto& [name, value] : labels) {
     bytes += kHeadBytes + name.size() + value.size();
@@ -46,9 +44,7 @@ SeriesLabels::SeriesLabels(const Labels& labels) {
 }
 
 void SeriesLabels::const_iterator::Read() {
-  if (left_ == 0) {
-    return;
-  }
+  if (left_ == 0) return;
   const size_t name = ReadNumber(at_);
   const size_t value = ReadNumber(at_ + sizeof(uint32_t));
   at_ += kHeadBytes;
@@ -74,9 +70,7 @@ Labels SeriesLabels::ToList() const {
 size_t SeriesLabels::bytes() const { return packed_ == nullptr ? 0 : ReadNumber(packed_.get()); }
 
 bool operator==(const SeriesLabels& a, const SeriesLabels& b) {
-  if (a.packed_ == b.packed_ || a.packed_ == nullptr || b.packed_ == nullptr) {
-    return a.packed_ == b.packed_;
-  }
+  if (a.packed_ == b.packed_ || a.packed_ == nullptr || b.packed_ == nullptr) return a.packed_ == b.packed_;
   const uint32_t bytes = ReadNumber(a.packed_.get());
   return bytes == ReadNumber(b.packed_.get()) && std::memcmp(a.packed_.get(), b.packed_.get(), bytes) == 0;
 }

@@ -1,4 +1,4 @@
-// Labels: a list to work with, and the form in which those of a job's series are kept.
+// Labels as a list, for changes, and packed, for storage in layouts.
 #pragma once
 
 #include <cstddef>
@@ -15,11 +15,10 @@ namespace persia::agent {
 // Sorted by name, no name twice.
 using Labels = std::vector<std::pair<std::string, std::string>>;
 
-// The labels of one series, in one piece of memory that copies share: a job may have 100,000 series, and the layouts of several
-// sources become one, which gets an identity's labels, which is pushed and scraped. Two labels take 80 bytes, once, where a
-// list of them takes 190 each time.
+// The labels of one series, in one allocation that copies share: a job may have 100,000 series, in the layouts of the sources
+// and in the merged one. Two labels take 80 bytes once; as a list, they take 190 bytes per copy.
 //
-//   for (const auto& [name, value] : series.labels) ...     // views, good as long as any copy is there
+//   for (const auto& [name, value] : series.labels) ...     // views, valid as long as any copy exists
 //
 // Thread safety: immutable.
 class SeriesLabels {
@@ -53,27 +52,27 @@ class SeriesLabels {
    private:
     void Read();
 
-    const char* at_ = nullptr;  // behind label_
+    const char* at_ = nullptr;  // the end of label_
     uint32_t left_ = 0;         // labels from label_ on
     value_type label_;
   };
   using iterator = const_iterator;
 
   SeriesLabels() = default;
-  SeriesLabels(const Labels& labels);  // NOLINT(google-explicit-constructor): it is one, kept elsewhere
+  SeriesLabels(const Labels& labels);  // NOLINT(google-explicit-constructor): the same value, packed
 
   [[nodiscard]] const_iterator begin() const;
   [[nodiscard]] const_iterator end() const { return {}; }
   [[nodiscard]] bool empty() const { return packed_ == nullptr; }
   [[nodiscard]] size_t size() const;
   [[nodiscard]] Labels ToList() const;
-  // Of memory, which copies share.
+  // The size of the allocation that copies share.
   [[nodiscard]] size_t bytes() const;
 
   friend bool operator==(const SeriesLabels& a, const SeriesLabels& b);
 
  private:
-  std::shared_ptr<const char[]> packed_;  // null: none
+  std::shared_ptr<const char[]> packed_;  // null: no labels
 };
 
 }  // namespace persia::agent

@@ -1,16 +1,18 @@
-// What the agent knows at one moment: the values of all series, apart from what the series are.
+// The values of all series at one time, separate from the layout, which describes the series.
 //
-// The layout (names, labels, bounds) changes only when a series comes or goes; the values change at each tick. So a layout is
-// made once and shared, a snapshot is an array of numbers beside it, and whoever renders can keep what depends on the layout
-// alone. Thread safety: both are immutable once shared.
+// The layout (names, labels, bounds) changes only when a series is added or removed; the values change at each tick. Snapshots
+// share a layout, and a renderer can cache everything that depends on the layout alone.
+// Thread safety: both are immutable once shared.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,7 +22,7 @@
 
 namespace persia::agent {
 
-// Whose a series is. These labels, with `job`, are the gateway's grouping key, and stand on each series of a scrape.
+// The owner of a series. These labels, with `job`, are the grouping key on a PushGateway, and are on each series of a scrape.
 struct Identity {
   std::string job;
   Labels labels;  // instance, ip_addr, role
@@ -29,9 +31,17 @@ struct Identity {
   friend auto operator<=>(const Identity&, const Identity&) = default;
 };
 
+// `identity` with the label `agent`, by which one agent's series are told from another's that claims the same identities.
+[[nodiscard]] inline Identity WithAgentLabel(Identity identity, const std::string& agent_id) {
+  std::erase_if(identity.labels, [](const auto& label) { return label.first == "agent"; });
+  identity.labels.emplace_back("agent", agent_id);
+  std::sort(identity.labels.begin(), identity.labels.end());
+  return identity;
+}
+
 enum class MetricType : uint8_t { kCounter, kGauge, kHistogram, kSummary, kUntyped };
 
-// As the exposition formats call it.
+// The type's name in the exposition formats.
 [[nodiscard]] constexpr std::string_view TypeName(MetricType type) {
   switch (type) {
     case MetricType::kCounter:
@@ -48,15 +58,16 @@ enum class MetricType : uint8_t { kCounter, kGauge, kHistogram, kSummary, kUntyp
   return "untyped";
 }
 
-// One series. Its values stand in the snapshot from `first_value` on: one number; of a histogram the sum, then the count of
-// each bucket, not cumulative, the one above the last bound at the end; of a summary the sum, the count, then one a quantile.
+// One series. Its values in the snapshot begin at `first_value`. A histogram has the sum, then the count of each bucket (not
+// cumulative), the +Inf bucket last. A summary has the sum, the count, then a value per quantile. Other types have one value.
 struct SeriesLayout {
   uint32_t identity = 0;  // index into Layout::identities
   size_t first_value = 0;
-  SeriesLabels labels;  // without the identity's
+  SeriesLabels labels;  // without those of the identity
 };
 
-// All series of one exposed name. Names and label names are valid for Prometheus, text is valid UTF-8.
+// The series of one exposed name; for histograms and summaries, of one name and one set of bounds. Metric and label names are
+// valid for Prometheus, text is valid UTF-8.
 struct FamilyLayout {
   std::string name;
   MetricType type = MetricType::kUntyped;
@@ -65,7 +76,6 @@ struct FamilyLayout {
   std::vector<double> bounds;  // a histogram's upper bounds, without +Inf; a summary's quantiles
   std::vector<SeriesLayout> series;
 
-  // How many values each of its series has.
   [[nodiscard]] size_t ValuesPerSeries() const {
     switch (type) {
       case MetricType::kHistogram:
@@ -79,22 +89,41 @@ struct FamilyLayout {
 
 struct Layout {
   std::vector<Identity> identities;
-  std::vector<FamilyLayout> families;  // sorted by name, no name twice
+  // Sorted by name. A name occurs more than once only for histograms and summaries whose identities have different bounds.
+  // Families of one name have the same type, help and unit.
+  std::vector<FamilyLayout> families;
   size_t value_count = 0;
 };
 
+[[nodiscard]] inline std::span<const FamilyLayout> FamiliesNamed(const Layout& layout, std::string_view name) {
+  const auto first = std::ranges::lower_bound(layout.families, name, {}, &FamilyLayout::name);
+  auto last = first;
+  while (last != layout.families.end() && last->name == name) ++last;
+  return {first, last};
+}
+
+[[nodiscard]] inline size_t CountSeries(const Layout& layout) {
+  size_t series = 0;
+  for (const FamilyLayout& family : layout.families) series += family.series.size();
+  return series;
+}
+
 struct Snapshot {
   std::shared_ptr<const Layout> layout;
-  // Not-a-number with the bits of kAbsent: the series is not shown now (a gauge that was never set).
+  // A value with the bits of kAbsent is not exposed (for example a gauge that was never set).
   std::vector<double> values;
   std::chrono::system_clock::time_point collected_at;
 };
 
-// The NaN that is a value, whatever the bits of the one that a program wrote: others mean something to Prometheus.
+// The bits of a NaN that is an ordinary value. Prometheus gives other NaNs a meaning, such as the stale marker.
 inline constexpr uint64_t kNormalNan = 0x7ff8'0000'0000'0001;
-[[nodiscard]] inline uint64_t BitsOf(double value) { return std::isnan(value) ? kNormalNan : std::bit_cast<uint64_t>(value); }
+// Replaces any NaN by this one.
+[[nodiscard]] inline double WithNormalNan(double value) {
+  return std::isnan(value) ? std::bit_cast<double>(kNormalNan) : value;
+}
+[[nodiscard]] inline uint64_t BitsOf(double value) { return std::bit_cast<uint64_t>(WithNormalNan(value)); }
 
-// Marks a value that is not shown.
+// Marks a value that is not exposed.
 inline constexpr uint64_t kAbsent = 0x7ff4'6162'7365'6e74;
 inline const double kAbsentValue = std::bit_cast<double>(kAbsent);
 [[nodiscard]] inline bool IsAbsent(double value) { return std::bit_cast<uint64_t>(value) == kAbsent; }

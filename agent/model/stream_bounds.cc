@@ -6,16 +6,12 @@
 namespace persia::agent {
 namespace {
 
-// 2^0, 2^(1/4), 2^(1/2), 2^(3/4). Spelt out: what a math library returns for pow differs in the last place.
+// 2^0, 2^(1/4), 2^(1/2), 2^(3/4). Literals, since math libraries differ in the last bit of pow.
 constexpr double kQuarters[] = {1.0, 0x1.306fe0a31b715p+0, 0x1.6a09e667f3bcdp+0, 0x1.ae89f995ad3adp+0};
 
 int NearestBound(double value) {
-  if (!(value > StreamBound(kFirstStreamBound))) {
-    return kFirstStreamBound;
-  }
-  if (value >= StreamBound(kLastStreamBound)) {
-    return kLastStreamBound;
-  }
+  if (!(value > StreamBound(kFirstStreamBound))) return kFirstStreamBound;
+  if (value >= StreamBound(kLastStreamBound)) return kLastStreamBound;
   const int guess = static_cast<int>(std::lround(std::log2(value) * 4));
   return std::clamp(guess, kFirstStreamBound, kLastStreamBound);
 }
@@ -39,15 +35,25 @@ std::vector<double> SnapToStreamBounds(std::span<const double> bounds) {
 }
 
 std::vector<double> SnapToStreamBounds(std::span<const double> bounds, const Scale& scale) {
-  std::vector<double> own(bounds.begin(), bounds.end());
-  for (double& bound : own) {
+  std::vector<double> unscaled(bounds.begin(), bounds.end());
+  for (double& bound : unscaled) {
     bound = scale.Undo(bound);
   }
-  std::vector<double> snapped = SnapToStreamBounds(own);
+  std::vector<double> snapped = SnapToStreamBounds(unscaled);
   for (double& bound : snapped) {
     bound = scale.Apply(bound);
   }
   return snapped;
+}
+
+std::vector<uint32_t> StreamCuts(std::span<const double> bounds, const Scale& scale) {
+  std::vector<uint32_t> cuts;
+  for (const double bound : bounds) {
+    const double unscaled = std::max(scale.Undo(bound), StreamBound(kFirstStreamBound));
+    const long nearest = std::lround(std::log2(unscaled) * 4);
+    cuts.push_back(static_cast<uint32_t>(std::clamp<long>(nearest, kFirstStreamBound, kLastStreamBound) - kFirstStreamBound));
+  }
+  return cuts;
 }
 
 std::vector<double> DefaultStreamBounds() {

@@ -1,9 +1,10 @@
-// The boundaries at which a stream counts its values: 2^(k/4) for k from -80 to 80, in the program's unit.
+// The boundaries of a stream's buckets: 2^(k/4) for k from -80 to 80, in the program's unit.
 //
-// A histogram of a stream can only have bounds that are among them: there every count is exact, elsewhere it would be a guess.
-// Thread safety: pure functions, any thread.
+// A histogram of a stream can only have these boundaries as bounds: its counts are exact there, and would be estimates
+// elsewhere. Thread safety: pure functions, any thread.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -17,13 +18,17 @@ inline constexpr int kLastStreamBound = 80;    // 2^20
 // 2^(k/4), the nearest double. REQUIRES: kFirstStreamBound <= k <= kLastStreamBound.
 double StreamBound(int k);
 
-// For each bound the boundary that is nearest to it by ratio; each once, ascending. What is not positive becomes the first,
-// what is above all of them the last. REQUIRES: no bound is a NaN.
+// For each bound, the boundary nearest to it by ratio; ascending, without duplicates. A bound that is not positive becomes the
+// first boundary, one above all boundaries the last. REQUIRES: no bound is a NaN.
 std::vector<double> SnapToStreamBounds(std::span<const double> bounds);
-// The same of bounds in the exposed unit, to which `scale` leads.
+// As above, for bounds in the exposed unit, which is `scale` times the program's.
 std::vector<double> SnapToStreamBounds(std::span<const double> bounds, const Scale& scale);
 
-// Bounds for whoever names none: the powers of four from 2^-10 to 2^16.
+// For each bound of a histogram, the index of the stream's last bucket below it. REQUIRES: the bounds are boundaries of a
+// stream, scaled by `scale`.
+std::vector<uint32_t> StreamCuts(std::span<const double> bounds, const Scale& scale);
+
+// The bounds of a rule that has none: the powers of four from 2^-10 to 2^16.
 std::vector<double> DefaultStreamBounds();
 
 }  // namespace persia::agent

@@ -1,4 +1,4 @@
-// Reads the header by which a client says who it is: `Authorization: Basic dXNlcjpwYXNzd29yZA==` (RFC 7617).
+// Parses the header `Authorization: Basic dXNlcjpwYXNzd29yZA==` (RFC 7617).
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@ struct BasicAuthorization {
   std::string password;
 };
 
-// Nothing if the header's value is not of that kind, or not well formed.
+// Null if the header's value has another scheme or is malformed.
 std::optional<BasicAuthorization> ParseBasicAuthorization(std::string_view value);
 
 }  // namespace persia::agent

@@ -1,46 +1,25 @@
 #include "net/gateway_access.h"
 
 #include <algorithm>
-#include <cstdint>
-#include <cstdio>
 #include <string_view>
+
+#include "base/encoding.h"
 
 namespace persia::agent {
 namespace {
 
-// A peer may give back the secret before the last one, when a file has just changed; older ones are no use to anybody.
+// A peer may return the secret from before a file changed; older ones have expired.
 constexpr size_t kSecretsKept = 32;
 
-std::string Base64(std::string_view bytes) {
-  static constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    uint32_t group = 0;
-    for (size_t j = 0; j < 3; ++j) {
-      group = group << 8 | (i + j < bytes.size() ? static_cast<unsigned char>(bytes[i + j]) : 0U);
-    }
-    for (size_t j = 0; j < 4; ++j) {
-      text += i + j > bytes.size() ? '=' : kDigits[group >> (18 - 6 * j) & 63];
-    }
-  }
-  return text;
-}
-
-// How the text may stand in JSON, in HTML, and in an URL: what a proxy's error page makes of a header.
+// The secret as is, in JSON, in HTML, and in a URL: a proxy's error page may quote a header in any of them.
 std::vector<std::string> Forms(const std::string& secret) {
   std::string json;
   std::string html;
-  std::string url;
   for (const char c : secret) {
     json += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
     html += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '"' ? "&quot;" : std::string(1, c);
-    const bool plain = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '-' || c == '.' ||
-                       c == '_' || c == '~';
-    char hex[4];
-    std::snprintf(hex, sizeof hex, "%%%02X", static_cast<unsigned char>(c));
-    url += plain ? std::string(1, c) : hex;
   }
-  return {secret, json, html, url};
+  return {secret, json, html, PercentEncode(secret)};
 }
 
 std::optional<WatchedFile> Watch(const char* what, const std::string& path) {
@@ -48,13 +27,9 @@ std::optional<WatchedFile> Watch(const char* what, const std::string& path) {
 }
 
 Status ReadInto(std::optional<WatchedFile>& file, std::string& into) {
-  if (!file) {
-    return Done{};
-  }
+  if (!file) return Done{};
   Result<std::string> content = file->Read();
-  if (!content.ok()) {
-    return Error{content.error()};
-  }
+  if (!content.ok()) return Error{content.error()};
   into = std::move(content).value();
   return Done{};
 }
@@ -69,37 +44,31 @@ GatewayAccess::GatewayAccess(GatewayAccessOptions options)
       password_(Watch("password file", options_.password_file)),
       token_(Watch("bearer token file", options_.bearer_token_file)) {}
 
-Result<GatewayAccess::Now> GatewayAccess::Read() {
-  Now now;
+Result<GatewayAccess::Credentials> GatewayAccess::Read() {
+  Credentials now;
   for (Status status : {ReadInto(ca_, now.ca), ReadInto(cert_, now.cert), ReadInto(key_, now.key)}) {
-    if (!status.ok()) {
-      return Error{status.error()};
-    }
+    if (!status.ok()) return Error{status.error()};
   }
   if (now.key.find("ENCRYPTED") != std::string::npos) {
     return Error{"client key \"" + options_.key_file + "\": is encrypted; give one without a passphrase"};
   }
-  if (Status status = ReadAuthorization(now); !status.ok()) {
-    return Error{status.error()};
-  }
+  if (Status status = ReadAuthorization(now); !status.ok()) return Error{status.error()};
   return now;
 }
 
-Status GatewayAccess::ReadAuthorization(Now& now) {
+Status GatewayAccess::ReadAuthorization(Credentials& now) {
   const bool bearer = token_ || !options_.bearer_token.empty();
   std::string secret = bearer ? options_.bearer_token : options_.password;
   std::optional<WatchedFile>& file = bearer ? token_ : password_;
   if (file) {
     Result<std::string> line = file->ReadLine();
-    if (!line.ok()) {
-      return Error{line.error()};
-    }
+    if (!line.ok()) return Error{line.error()};
     secret = std::move(line).value();
   }
   if (bearer) {
     now.authorization = "Bearer " + secret;
   } else if (!options_.username.empty()) {
-    const std::string pair = Base64(options_.username + ":" + secret);
+    const std::string pair = Base64Encode(options_.username + ":" + secret);
     now.authorization = "Basic " + pair;
     Remember(pair);
   }

@@ -1,9 +1,9 @@
-// How a gateway knows us, and how we know it: credentials and TLS, as the settings give them and as one request needs them.
+// The credentials and TLS files of a gateway, from the settings and as a request needs them.
 //
 //   GatewayAccess access(options);
-//   Result<GatewayAccess::Now> now = access.Read();   // before each request: files are read again when they have changed
+//   Result<GatewayAccess::Credentials> now = access.Read();   // before each request: changed files are read again
 //   now.value().authorization, now.value().ca ...
-//   access.Redact(body);                              // what a peer sends back may hold what we sent
+//   access.Redact(body);                                      // a response may contain what was sent
 //
 // Thread safety: none; one per sender.
 #pragma once
@@ -13,17 +13,17 @@
 #include <utility>
 #include <vector>
 
-#include "model/result.h"
-#include "net/watched_file.h"
+#include "base/result.h"
+#include "files/watched_file.h"
 
 namespace persia::agent {
 
-// As the settings have it; empty is not set. What contradicts itself is refused where settings are read.
+// Empty: not set. REQUIRES: no contradictions; they are refused where settings are read.
 struct GatewayAccessOptions {
-  std::string ca_file{};    // PEM; empty: the system's
-  std::string cert_file{};  // PEM, ours, with its chain
+  std::string ca_file{};    // PEM; empty: the system's CAs
+  std::string cert_file{};  // PEM, the client certificate with its chain
   std::string key_file{};   // PEM, without a passphrase
-  // The name in the gateway's certificate, if it is not the one in the address.
+  // The name in the gateway's certificate, if it differs from the host in the address.
   std::string server_name{};
   std::string username{};
   std::string password{};
@@ -36,8 +36,8 @@ struct GatewayAccessOptions {
 
 class GatewayAccess {
  public:
-  // Contents, not names: a file that is replaced makes another one of these, and so another connection.
-  struct Now {
+  // The contents of the files, not their names: libcurl makes a new connection when they change.
+  struct Credentials {
     std::string ca;
     std::string cert;
     std::string key;
@@ -46,15 +46,15 @@ class GatewayAccess {
 
   explicit GatewayAccess(GatewayAccessOptions options);
 
-  // An error names the file that cannot be used, and never what stands in it.
-  Result<Now> Read();
-  // Replaces what is secret in `text`, in each form in which a peer may give it back, by ***.
+  // An error names the file that cannot be used, and never quotes its content.
+  Result<Credentials> Read();
+  // Replaces secrets in `text` by ***, in every form in which a peer may return them.
   void Redact(std::string& text) const;
   [[nodiscard]] bool has_secrets() const { return !secrets_.empty(); }
   [[nodiscard]] const GatewayAccessOptions& options() const { return options_; }
 
  private:
-  Status ReadAuthorization(Now& now);
+  Status ReadAuthorization(Credentials& now);
   void Remember(const std::string& secret);
 
   const GatewayAccessOptions options_;
@@ -63,7 +63,7 @@ class GatewayAccess {
   std::optional<WatchedFile> key_;
   std::optional<WatchedFile> password_;
   std::optional<WatchedFile> token_;
-  // Each secret sent lately, in each of its forms, longest first.
+  // The secrets sent recently, in all forms, newest first.
   std::vector<std::string> secrets_;
 };
 

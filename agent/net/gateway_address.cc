@@ -16,7 +16,7 @@ constexpr uint16_t kGatewayPort = 9091;
 bool IsAlnum(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
 bool IsHostName(std::string_view text) {
-  // An underscore is not for host names by the book, but `metrics_gateway` is what compose files call it.
+  // Host names have no underscore by their RFC, but compose files name a service `metrics_gateway`.
   return !text.empty() &&
          std::all_of(text.begin(), text.end(), [](char c) { return IsAlnum(c) || c == '-' || c == '.' || c == '_'; });
 }
@@ -34,11 +34,11 @@ bool IsPath(std::string_view text) {
 }  // namespace
 
 Result<GatewayAddress> GatewayAddress::Parse(std::string_view text) {
-  // Whatever stands before an `@` may be a password: it is not repeated.
+  // The text before an `@` may be a password and must not be in the error.
   if (const size_t at = text.rfind('@'); at != std::string_view::npos) {
     return Error{
         "gateway address \"***" + std::string(text.substr(at)) +
-        "\": user and password do not belong into an address, which is shown in logs and process lists; give gateway_username "
+        "\": must not contain a user and password, since an address is shown in logs and process lists; give gateway_username "
         "and gateway_password_file instead"};
   }
   const auto refuse = [text](const std::string& why) { return Error{"gateway address \"" + std::string(text) + "\": " + why}; };
@@ -58,8 +58,7 @@ Result<GatewayAddress> GatewayAddress::Parse(std::string_view text) {
     address.port_ = address.scheme_ == "http" ? 80 : 443;
     rest = text.substr(colon + 3);
   }
-  if (rest.find_first_of("?#") != std::string_view::npos)
-    return refuse("a gateway has no query and no fragment; end it before");
+  if (rest.find_first_of("?#") != std::string_view::npos) return refuse("must not have a query or fragment");
 
   const std::string_view authority = rest.substr(0, rest.find('/'));
   std::string_view path = rest.substr(authority.size());

@@ -1,4 +1,4 @@
-// Where a PushGateway listens, as PERSIA_METRICS_GATEWAY_ADDR and the config give it.
+// The address of a PushGateway, from PERSIA_METRICS_GATEWAY_ADDR or the config.
 //
 // Thread safety: a value.
 //
@@ -10,15 +10,15 @@
 #include <string>
 #include <string_view>
 
-#include "model/result.h"
+#include "base/result.h"
 
 namespace persia::agent {
 
 class GatewayAddress {
  public:
-  // Takes `host`, `host:port`, `[ipv6]:port`, each also with a path prefix, or a URL of scheme http or https. A missing port is
-  // the gateway's own 9091 without a scheme; a URL means what it means everywhere, 80 or 443. User and password are refused: an
-  // address ends up in logs, in labels and in `ps`.
+  // Accepts `host`, `host:port` and `[ipv6]:port`, each with or without a path prefix, and http and https URLs. Without a
+  // scheme the default port is the gateway's own 9091; with one it is 80 or 443. User and password are refused, since an
+  // address is shown in logs, labels and `ps`.
   static Result<GatewayAddress> Parse(std::string_view text);
 
   [[nodiscard]] const std::string& scheme() const { return scheme_; }
@@ -28,14 +28,14 @@ class GatewayAddress {
   // Empty, or "/prefix" without a slash at its end.
   [[nodiscard]] const std::string& path_prefix() const { return path_prefix_; }
 
-  // The same but for the host, which is an IPv4 or IPv6 address.
+  // The same with another host, an IPv4 or IPv6 address.
   [[nodiscard]] GatewayAddress WithHost(std::string address) const;
 
-  // "http://host:port/prefix": a gateway's path is appended to it.
+  // "http://host:port/prefix", to which paths are appended.
   [[nodiscard]] std::string Url() const;
   // "host:port", for logs and for the label `gateway`.
   [[nodiscard]] std::string HostAndPort() const;
-  // Whether the name says that the peer is on this host: localhost, 127.0.0.0/8, ::1.
+  // Whether the host is localhost, in 127.0.0.0/8, or ::1.
   [[nodiscard]] bool IsLoopback() const;
 
  private:

@@ -18,12 +18,12 @@ class GzipCompressor::Stream {
   Stream& operator=(const Stream&) = delete;
 
   Status Compress(std::string_view data, std::string& out) {
-    if (!ready_ || deflateReset(&stream_) != Z_OK) return Error{"gzip: no memory for the compressor"};
+    if (!ready_ || deflateReset(&stream_) != Z_OK) return Error{"gzip: out of memory"};
     if (data.size() > std::numeric_limits<uInt>::max()) {
-      return Error{"gzip: " + std::to_string(data.size()) + " bytes are too many for one push"};
+      return Error{"gzip: " + std::to_string(data.size()) + " bytes are too many to compress at once"};
     }
     out.resize(deflateBound(&stream_, data.size()));
-    // zlib does not write to its input; its interface is older than const.
+    // zlib does not write to its input, although the pointer is not const.
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(data.data()));
     stream_.avail_in = static_cast<uInt>(data.size());
     stream_.next_out = reinterpret_cast<Bytef*>(out.data());

@@ -1,4 +1,4 @@
-// Compresses the bodies of pushes. The adapter of zlib.
+// Compresses request bodies. The adapter of zlib's deflate.
 //
 // Thread safety: none; one per sender.
 #pragma once
@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "model/result.h"
+#include "base/result.h"
 
 namespace persia::agent {
 
@@ -19,7 +19,7 @@ class GzipCompressor {
   GzipCompressor(const GzipCompressor&) = delete;
   GzipCompressor& operator=(const GzipCompressor&) = delete;
 
-  // Replaces `out` by one gzip member that holds `data`. Give the same string again: it keeps its memory.
+  // Replaces `out` by `data` as one gzip member. Pass the same string again: its memory is reused.
   Status Compress(std::string_view data, std::string& out);
 
  private:

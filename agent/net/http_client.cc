@@ -12,7 +12,7 @@
 namespace persia::agent {
 namespace {
 
-// curl's options are read through a variadic call: the type must be exactly `long`.
+// curl_easy_setopt is variadic: the type must be exactly `long`.
 long Milliseconds(std::chrono::milliseconds time) { return static_cast<long>(time.count()); }
 
 std::string Seconds(std::chrono::milliseconds time) {
@@ -22,7 +22,7 @@ std::string Seconds(std::chrono::milliseconds time) {
   return text + " s";
 }
 
-// "host:port" of an URL, for errors.
+// "host:port" of a URL, for errors.
 std::string HostOf(std::string_view url) {
   const size_t scheme = url.find("://");
   if (scheme != std::string_view::npos) url.remove_prefix(scheme + 3);
@@ -55,9 +55,10 @@ class HttpClient::Transfer {
     error_[0] = '\0';
     timeout_ = options_.total_timeout;
     if (request.timeout.count() > 0) timeout_ = std::min(timeout_, request.timeout);
-    Result<GatewayAccess::Now> access = access_.Read();
+    Result<GatewayAccess::Credentials> access = access_.Read();
     if (!access.ok()) return Error{HostOf(request.url) + ": " + access.error()};
-    if (request.anonymous) access = GatewayAccess::Now{.ca = access.value().ca, .cert = {}, .key = {}, .authorization = {}};
+    if (request.anonymous)
+      access = GatewayAccess::Credentials{.ca = access.value().ca, .cert = {}, .key = {}, .authorization = {}};
     curl_slist* headers = Headers(request, access.value());
     curl_slist* connect_to = nullptr;
     Prepare(request, headers);
@@ -68,7 +69,7 @@ class HttpClient::Transfer {
     curl_slist_free_all(connect_to);
     RedactBody();
     if (interrupted_) return Error{HostOf(request.url) + ": the request was interrupted"};
-    // A status of 400 or more is an answer even if its text is cut off.
+    // A status of 400 or more is an answer even if the body is cut off.
     const bool refused = code == CURLE_PARTIAL_FILE && StatusCode() >= 400;
     if (code != CURLE_OK && !enough_ && !refused) {
       std::string cause = Cause(code);
@@ -95,31 +96,32 @@ class HttpClient::Transfer {
   void Redact(std::string& text) const { access_.Redact(text); }
 
  private:
-  static curl_slist* Headers(const HttpRequest& request, const GatewayAccess::Now& access) {
-    // A pause for "100 Continue" would cost a large push up to a second.
+  static curl_slist* Headers(const HttpRequest& request, const GatewayAccess::Credentials& access) {
+    // Waiting for "100 Continue" would delay a large push by up to a second.
     curl_slist* headers = curl_slist_append(nullptr, "Expect:");
     for (const auto& [name, value] : request.headers) headers = curl_slist_append(headers, (name + ": " + value).c_str());
     if (!access.authorization.empty()) headers = curl_slist_append(headers, ("Authorization: " + access.authorization).c_str());
     return headers;
   }
 
-  // Certificates go in as contents: libcurl compares them when it looks for a connection to use again, so that a file that was
-  // replaced is a new connection, and neither its own copy of the CA file nor a file that has just vanished matters.
-  void SetUpTls(const HttpRequest& request, const GatewayAccess::Now& access, curl_slist*& headers, curl_slist*& connect_to) {
+  // libcurl gets the contents of certificates, not the names of their files. It compares them when it looks for a connection to
+  // reuse, so that replaced files lead to a new connection.
+  void SetUpTls(const HttpRequest& request, const GatewayAccess::Credentials& access, curl_slist*& headers,
+                curl_slist*& connect_to) {
     const auto set_blob = [this](CURLoption option, const std::string& content) {
       if (content.empty()) return;
-      // libcurl does not write to it; it is copied since its life would have to be the connection's.
+      // libcurl does not write to the blob. It copies it, since the blob would have to outlive the connection.
       curl_blob blob{const_cast<char*>(content.data()), content.size(), CURL_BLOB_COPY};
       Set(option, &blob);
     };
     set_blob(CURLOPT_CAINFO_BLOB, access.ca);
     set_blob(CURLOPT_SSLCERT_BLOB, access.cert);
     set_blob(CURLOPT_SSLKEY_BLOB, access.key);
-    Set(CURLOPT_KEYPASSWD, "");  // else a key with a passphrase would ask for it on the terminal
+    Set(CURLOPT_KEYPASSWD, "");  // otherwise a key with a passphrase would ask for it on the terminal
     const std::string& server_name = options_.access.server_name;
     if (server_name.empty()) return;
-    // libcurl verifies, and tells the server, the name in the URL. So the URL gets the name of the certificate, the connection
-    // goes to the address all the same, and the server sees the host of the address as it would without.
+    // libcurl verifies, and sends as SNI, the host of the URL. So the URL gets the name in the certificate, CONNECT_TO the
+    // address, and the header Host the original host.
     CURLU* url = curl_url();
     char* host = nullptr;
     char* port = nullptr;
@@ -141,7 +143,7 @@ class HttpClient::Transfer {
     curl_url_cleanup(url);
   }
 
-  // What the peer sent back may hold what it was sent; cut short, it may end in the first half of a secret.
+  // The peer may return a secret, and a shortened body may end in the first half of one.
   void RedactBody() {
     std::string& body = response_.body;
     if (access_.has_secrets() && (enough_ || body.size() == options_.max_response_bytes)) {
@@ -152,7 +154,7 @@ class HttpClient::Transfer {
   }
 
   void Prepare(const HttpRequest& request, curl_slist* headers) {
-    curl_easy_reset(easy_);  // keeps the connections, which are the multi handle's
+    curl_easy_reset(easy_);  // keeps the connections: the multi handle owns them
     Set(CURLOPT_URL, request.url.c_str());
     Set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
     if (request.method == "HEAD") Set(CURLOPT_NOBODY, 1L);
@@ -165,7 +167,7 @@ class HttpClient::Transfer {
     Set(CURLOPT_PROTOCOLS_STR, "http,https");
     Set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
     Set(CURLOPT_PATH_AS_IS, 1L);
-    Set(CURLOPT_PROXY, options_.proxy.c_str());  // an empty one keeps curl from asking the environment
+    Set(CURLOPT_PROXY, options_.proxy.c_str());  // empty: libcurl ignores the environment
     Set(CURLOPT_NOPROXY, "");
     Set(CURLOPT_CONNECTTIMEOUT_MS, Milliseconds(std::min(options_.connect_timeout, timeout_)));
     Set(CURLOPT_TIMEOUT_MS, Milliseconds(timeout_));
@@ -173,7 +175,7 @@ class HttpClient::Transfer {
     Set(CURLOPT_TCP_KEEPIDLE, 30L);
     Set(CURLOPT_TCP_KEEPINTVL, 10L);
     Set(CURLOPT_NOSIGNAL, 1L);
-    Set(CURLOPT_QUICK_EXIT, 1L);  // a name server that does not answer must not outlast our time limit
+    Set(CURLOPT_QUICK_EXIT, 1L);  // a hanging name lookup must not outlast the timeout
     Set(CURLOPT_SOCKOPTFUNCTION, &CloseOnExec);
     Set(CURLOPT_WRITEFUNCTION, &KeepBody);
     Set(CURLOPT_WRITEDATA, this);
@@ -190,7 +192,7 @@ class HttpClient::Transfer {
     if (curl_multi_add_handle(multi_, easy_) != CURLM_OK) return code;
     int running = 1;
     while (!interrupted_ && curl_multi_perform(multi_, &running) == CURLM_OK && running > 0) {
-      // Wakes for the socket, for curl's own timers, and for Interrupt.
+      // Returns for the socket, for libcurl's timers, and for Interrupt.
       curl_multi_poll(multi_, nullptr, 0, 1000, nullptr);
     }
     int left = 0;
@@ -216,7 +218,7 @@ class HttpClient::Transfer {
       case CURLE_COULDNT_RESOLVE_HOST:
         return "the name cannot be resolved; check the address and the name service";
       case CURLE_COULDNT_CONNECT:
-        return "cannot connect: " + (system.empty() ? Words(code) : system);
+        return "cannot connect: " + (system.empty() ? Message(code) : system);
       case CURLE_OPERATION_TIMEDOUT:
         curl_easy_getinfo(easy_, CURLINFO_PRETRANSFER_TIME_T, &connected);
         return connected > 0 ? "no whole answer within " + Seconds(timeout_)
@@ -227,38 +229,39 @@ class HttpClient::Transfer {
         return "the answer was cut off";
       case CURLE_SEND_ERROR:
       case CURLE_RECV_ERROR:
-        return "the connection broke: " + TlsWords(code, system);
+        return "the connection broke: " + TlsMessage(code, system);
       case CURLE_PEER_FAILED_VERIFICATION:
-        return "the gateway's certificate is refused: " + Words(code) + "; check the CA file and the server name";
+        return "the gateway's certificate is refused: " + Message(code) + "; check the CA file and the server name";
       case CURLE_SSL_CACERT_BADFILE:
         return "the CA file \"" + options_.access.ca_file + "\" holds no certificate in PEM form";
       case CURLE_SSL_CERTPROBLEM:
         return "the client certificate \"" + options_.access.cert_file + "\" and its key \"" + options_.access.key_file +
-               "\" cannot be used: " + Words(code);
+               "\" cannot be used: " + Message(code);
       case CURLE_SSL_CONNECT_ERROR:
-        return "no TLS connection: " + TlsWords(code);
+        return "no TLS connection: " + TlsMessage(code);
       case CURLE_UNSUPPORTED_PROTOCOL:
       case CURLE_WEIRD_SERVER_REPLY:
-        return "the answer is not HTTP: " + Words(code);
+        return "the answer is not HTTP: " + Message(code);
       default:
-        return Words(code);
+        return Message(code);
     }
   }
 
-  // With what to do about it where OpenSSL's words say only what happened.
-  std::string TlsWords(CURLcode code, const std::string& system = "") {
-    const std::string words = Words(code);
-    if (words.find("certificate required") != std::string::npos || words.find("handshake failure") != std::string::npos) {
-      return words + "; the gateway may want a client certificate";
+  // Adds the probable cause to OpenSSL's message.
+  std::string TlsMessage(CURLcode code, const std::string& system = "") {
+    const std::string message = Message(code);
+    if (message.find("certificate required") != std::string::npos || message.find("handshake failure") != std::string::npos) {
+      return message + "; the gateway may want a client certificate";
     }
-    if (words.find("unknown ca") != std::string::npos || words.find("bad certificate") != std::string::npos) {
-      return words + "; the gateway does not trust our client certificate";
+    if (message.find("unknown ca") != std::string::npos || message.find("bad certificate") != std::string::npos) {
+      return message + "; the gateway does not trust our client certificate";
     }
-    if (words.find("wrong version number") != std::string::npos) return words + "; it may be a gateway without TLS (http://)";
-    return system.empty() ? words : system;
+    if (message.find("wrong version number") != std::string::npos)
+      return message + "; it may be a gateway without TLS (http://)";
+    return system.empty() ? message : system;
   }
 
-  std::string Words(CURLcode code) { return error_[0] != '\0' ? error_ : curl_easy_strerror(code); }
+  std::string Message(CURLcode code) { return error_[0] != '\0' ? error_ : curl_easy_strerror(code); }
 
   static size_t KeepBody(char* data, size_t /*always 1*/, size_t size, void* self) {
     auto* transfer = static_cast<Transfer*>(self);
@@ -266,12 +269,12 @@ class HttpClient::Transfer {
     body.append(data, std::min(size, transfer->options_.max_response_bytes - body.size()));
     if (*transfer->receive_ && !(*transfer->receive_)(transfer->StatusCode(), {data, size})) {
       transfer->enough_ = true;
-      return 0;  // not what was given: curl ends the transfer
+      return 0;  // another count than `size` ends the transfer
     }
     return size;
   }
 
-  // The agent starts other programs; they must not inherit the connection.
+  // The job's command must not inherit the connection.
   static int CloseOnExec(void* /*unused*/, curl_socket_t socket, curlsocktype /*purpose*/) {
     fcntl(socket, F_SETFD, FD_CLOEXEC);
     return CURL_SOCKOPT_OK;
@@ -285,8 +288,8 @@ class HttpClient::Transfer {
   CURL* easy_ = nullptr;
   std::chrono::milliseconds timeout_{0};
   HttpResponse response_;
-  const std::function<bool(int, std::string_view)>* receive_ = nullptr;  // of the request under way
-  bool enough_ = false;                                                  // it wants no more
+  const std::function<bool(int, std::string_view)>* receive_ = nullptr;  // of the current request
+  bool enough_ = false;                                                  // `receive` returned false
   char error_[CURL_ERROR_SIZE] = {};
 };
 

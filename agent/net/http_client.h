@@ -1,10 +1,10 @@
-// Sends HTTP requests and keeps the connection for the next one. The adapter of libcurl.
+// Sends HTTP requests over a connection that is kept for the next request. The adapter of libcurl.
 //
 // Thread safety: Send from one thread at a time; Interrupt and Rearm from any thread.
 //
 //   HttpClient client(HttpClient::Options{});
 //   Result<HttpResponse> response = client.Send({.method = "PUT", .url = url, .headers = {}, .body = body});
-//   if (!response.ok()) log->warn(response.error());  // "127.0.0.1:9091: connection refused"
+//   if (!response.ok()) LogWarning("push", response.error());  // "127.0.0.1:9091: cannot connect: Connection refused"
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/result.h"
+#include "base/result.h"
 #include "net/gateway_access.h"
 
 namespace persia::agent {
@@ -26,38 +26,38 @@ struct HttpRequest {
   std::string method;
   std::string url{};  // http or https
   std::vector<std::pair<std::string, std::string>> headers{};
-  std::string_view body{};  // REQUIRES: stays until Send returns
-  // Of the whole request; 0 is Options::total_timeout. The smaller of both holds.
+  std::string_view body{};  // REQUIRES: valid until Send returns
+  // A limit for the whole request, in addition to Options::total_timeout; 0: none.
   std::chrono::milliseconds timeout{0};
-  // Without our password, token and certificate: they are meant for one peer.
+  // Sends no password, token or client certificate: for another peer than the one of Options::access.
   bool anonymous = false;
-  // Is given the answer's body piece by piece as it comes, for one that may be too large to keep; false: that was enough, and
-  // the rest is not waited for.
+  // Receives the response body in pieces, for one that may be too large to keep. Returning false ends the transfer; that is not
+  // an error.
   std::function<bool(int status, std::string_view piece)> receive{};
 };
 
 struct HttpResponse {
   int status = 0;
-  std::string body;  // at most Options::max_response_bytes of it, the rest is read and dropped
-  // How long the peer asks to be left alone, whether it gave seconds or a date.
+  std::string body;  // at most Options::max_response_bytes; the rest is discarded
+  // From Retry-After, in seconds or as a date.
   std::optional<std::chrono::seconds> retry_after{};
-  // Whether a connection was opened for it.
+  // Whether a new connection was opened.
   bool new_connection = false;
 };
 
 class HttpClient {
  public:
   struct Options {
-    // To look up the name and connect.
+    // For the name lookup and the connection.
     std::chrono::milliseconds connect_timeout{3000};
-    // From the first look-up to the last byte of the answer.
+    // From the name lookup to the last byte of the response.
     std::chrono::milliseconds total_timeout{10000};
-    // How much of an answer is kept: a gateway's error names the offending series in it.
+    // A gateway's error response names the offending series.
     size_t max_response_bytes = 64 * 1024;
     std::string user_agent = "persia-metrics-agent";
-    // A proxy's URL. The proxy variables of the environment are meant for the job and are not used.
+    // A URL. The proxy variables of the environment are meant for the job and are ignored.
     std::string proxy{};
-    // Credentials and TLS. Their files are looked at before each request; one that cannot be used is that request's error.
+    // Credentials and TLS. Changed files are read again before each request; a file that cannot be used fails the request.
     GatewayAccessOptions access{};
   };
 
@@ -66,17 +66,16 @@ class HttpClient {
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
 
-  // Any answer with a status is a response; an error names host and port and says why none came. Neither holds a secret of
-  // Options::access, also not one that the peer sent back.
+  // Any answer with a status is a response. An error names host and port, and the cause. Neither contains a secret of
+  // Options::access, even if the peer returned it.
   Result<HttpResponse> Send(const HttpRequest& request);
-  // Takes such a secret out of what a request's `receive` was given.
+  // Removes such secrets from text that HttpRequest::receive got.
   void Redact(std::string& text) const;
 
-  // Whether the peer took the last request and then closed the connection without an answer, as a server does whose handler
-  // fails.
+  // Whether the peer closed the connection of the last request without an answer, as a server does when its handler fails.
   [[nodiscard]] bool closed_without_answer() const;
 
-  // The request under way, and each later one, ends at once with an error, until Rearm.
+  // The current request and all later ones fail at once, until Rearm.
   void Interrupt();
   void Rearm();
   [[nodiscard]] bool interrupted() const;

@@ -14,29 +14,30 @@
 #include <mutex>
 #include <optional>
 #include <stop_token>
-#include <system_error>
 #include <thread>
 
-#include "lib/src/signals_blocked.h"
+#include "base/mutex.h"
+#include "base/thread.h"
+#include "files/watched_file.h"
+#include "lib/src/platform/signals_blocked.h"
 #include "net/listen_address.h"
-#include "net/stalled_clients.h"
-#include "net/watched_file.h"
+#include "net/stall_watchdog.h"
 
 namespace persia::agent {
 namespace {
 
-using Stage = StalledClients::Stage;
+using Stage = StallWatchdog::Stage;
+using Settings = std::vector<std::pair<const char*, std::string>>;
 
-// An answer is written in pieces, and given up when its client is slower than kSlowestReader beyond the time-out.
-constexpr size_t kPiece = 1 << 16;
+constexpr size_t kWriteBytes = 1 << 16;
 
-// Certificate and key in one file, as civetweb wants them, which is in memory alone and gone when civetweb has read it.
+// Certificate and key in one file, as civetweb needs them, in memory only.
 class PemPair {
  public:
   PemPair(const std::string& cert_file, const std::string& key_file)
       : fd_(memfd_create("certificate and key", MFD_CLOEXEC)), path_("/proc/self/fd/" + std::to_string(fd_)) {
     for (const std::string& file : {cert_file, key_file}) {
-      // What cannot be read is missing, and civetweb says so.
+      // If a file cannot be read, civetweb reports the missing part.
       const Result<std::string> read = WatchedFile("PEM file", file).Read();
       const std::string text = (read.ok() ? read.value() : "") + '\n';
       static_cast<void>(!write(fd_, text.data(), text.size()));
@@ -53,16 +54,14 @@ class PemPair {
   const std::string path_;
 };
 
-// The settings point into `tls` and `pem`.
-void AddTls(const ListenerTls& tls, const std::string& pem, std::vector<const char*>& settings) {
-  const auto add = [&](const char* name, const char* value) { settings.insert(settings.end(), {name, value}); };
-  add("ssl_certificate", pem.c_str());
-  add("ssl_protocol_version", tls.least == ListenerTls::Version::k13 ? "5" : "4");
-  // Else whoever the system trusts would be a good client.
-  add("ssl_default_verify_paths", "no");
+void AddTls(const ListenerTls& tls, const std::string& pem, Settings& settings) {
+  settings.emplace_back("ssl_certificate", pem);
+  settings.emplace_back("ssl_protocol_version", tls.min_version == ListenerTls::Version::k13 ? "5" : "4");
+  // The default would accept client certificates of every CA that the system trusts.
+  settings.emplace_back("ssl_default_verify_paths", "no");
   if (tls.client_cert == ListenerTls::ClientCert::kIgnore) return;
-  add("ssl_verify_peer", tls.client_cert == ListenerTls::ClientCert::kRequire ? "yes" : "optional");
-  add("ssl_ca_file", tls.client_ca_file.c_str());
+  settings.emplace_back("ssl_verify_peer", tls.client_cert == ListenerTls::ClientCert::kRequire ? "yes" : "optional");
+  settings.emplace_back("ssl_ca_file", tls.client_ca_file);
 }
 
 }  // namespace
@@ -74,7 +73,6 @@ std::string_view ServerRequest::Header(std::string_view name) const {
   return {};
 }
 
-// What civetweb's callbacks work on.
 class HttpServer::Civetweb {
  public:
   Civetweb(Options options, std::vector<Route> routes) : options_(std::move(options)), routes_(std::move(routes)) {}
@@ -82,32 +80,43 @@ class HttpServer::Civetweb {
   Civetweb(const Civetweb&) = delete;
   Civetweb& operator=(const Civetweb&) = delete;
 
-  // Gives the port, or none if civetweb could not start.
+  // Returns the port; null if civetweb cannot start.
   std::optional<uint16_t> Start(const ListenAddress& address) {
     static std::once_flag once;
     std::call_once(once, [] { mg_init_library(MG_FEATURES_DEFAULT); });
-    const std::string ports = address.Text() + (options_.tls ? "s" : "");
-    const std::string threads = std::to_string(options_.threads);
-    const std::string timeout = std::to_string(options_.request_timeout.count());
-    const std::string header_bytes = std::to_string(options_.max_header_bytes);
-    std::vector<const char*> settings = {"listening_ports",
-                                         ports.c_str(),  //
-                                         "num_threads",
-                                         threads.c_str(),  //
-                                         "request_timeout_ms",
-                                         timeout.c_str(),  //
-                                         "max_request_size",
-                                         header_bytes.c_str(),  //
-                                         "enable_keep_alive",
-                                         "no",  //
-                                         // Else a request with an absolute URI is one for a host "mydomain.com" only.
-                                         "enable_auth_domain_check", "no"};
+    Settings settings = {{"listening_ports", address.Text() + (options_.tls ? "s" : "")},
+                         {"num_threads", std::to_string(options_.threads)},
+                         {"request_timeout_ms", std::to_string(options_.request_timeout.count())},
+                         {"max_request_size", std::to_string(options_.max_header_bytes)},
+                         {"enable_keep_alive", "no"},
+                         // Otherwise civetweb accepts absolute URIs of the host "mydomain.com" only.
+                         {"enable_auth_domain_check", "no"}};
     std::optional<PemPair> pem;
     if (options_.tls) {
       pem.emplace(options_.tls->cert_file, options_.tls->key_file);
       AddTls(*options_.tls, pem->path(), settings);
     }
-    settings.push_back(nullptr);
+    std::vector<const char*> pointers;
+    for (const auto& [name, value] : settings) pointers.insert(pointers.end(), {name, value.c_str()});
+    pointers.push_back(nullptr);
+    const mg_callbacks callbacks = Callbacks();
+    const metrics::SignalsBlocked blocked;
+    context_ = mg_start(&callbacks, this, pointers.data());
+    if (context_ == nullptr) return std::nullopt;
+    mg_server_port port{};
+    mg_get_server_ports(context_, 1, &port);
+    address_ = {address.ip, static_cast<uint16_t>(port.port)};
+    watchdog_.Start(address_.port);
+    return address_.port;
+  }
+
+  [[nodiscard]] std::string last_message() const {
+    const MutexLock lock(mutex_);
+    return last_message_;
+  }
+
+ private:
+  static mg_callbacks Callbacks() {
     mg_callbacks callbacks{};
     callbacks.begin_request = [](mg_connection* connection) { return Self(connection)->Answer(connection); };
     callbacks.http_error = [](mg_connection* connection, int status, const char* message) {
@@ -115,59 +124,45 @@ class HttpServer::Civetweb {
       mg_disable_connection_keep_alive(connection);
       return 0;
     };
-    callbacks.init_connection = [](const mg_connection* connection, void** mark) {
-      *mark = Self(connection);  // so that its end is told from that of a connection which never came so far
-      Self(connection)->stalled_clients_.WorkerTaken();
+    callbacks.init_connection = [](const mg_connection* connection, void** data) {
+      *data = Self(connection);  // connection_close is also called for connections that were never initialized
+      Self(connection)->watchdog_.WorkerBusy();
       return 0;
     };
-    // Only between these two a socket is closed.
+    // civetweb closes a socket only between these two callbacks.
     callbacks.connection_close = [](const mg_connection* connection) {
-      StalledClients& clients = Self(connection)->stalled_clients_;
-      if (mg_get_user_connection_data(connection) != nullptr) clients.WorkerFree();
-      if (const auto peer = PeerOf(connection)) clients.Note(*peer, Stage::kClosing);
+      StallWatchdog& watchdog = Self(connection)->watchdog_;
+      if (mg_get_user_connection_data(connection) != nullptr) watchdog.WorkerFree();
+      if (const auto peer = PeerOf(connection)) watchdog.SetStage(*peer, Stage::kClosing);
     };
     callbacks.connection_closed = [](const mg_connection* connection) {
-      if (const auto peer = PeerOf(connection)) Self(connection)->stalled_clients_.Forget(*peer);
+      if (const auto peer = PeerOf(connection)) Self(connection)->watchdog_.Forget(*peer);
     };
     callbacks.log_message = [](const mg_connection* connection, const char* message) {
       Self(connection)->Log(message);
       return 1;
     };
-    {
-      const metrics::SignalsBlocked blocked;
-      context_ = mg_start(&callbacks, this, settings.data());
-    }
-    if (context_ == nullptr) return std::nullopt;
-    mg_server_port port{};
-    mg_get_server_ports(context_, 1, &port);
-    address_ = {address.ip, static_cast<uint16_t>(port.port)};
-    {
-      const metrics::SignalsBlocked blocked;
-      stalled_clients_.Watch(address_.port);
-    }
-    return address_.port;
+    return callbacks;
   }
 
-  [[nodiscard]] std::string last_message() const { return last_message_; }
-
- private:
   static Civetweb* Self(const mg_connection* connection) {
     return static_cast<Civetweb*>(mg_get_user_data(mg_get_context(connection)));
   }
 
-  static std::optional<StalledClients::Peer> PeerOf(const mg_connection* connection) {
+  static std::optional<StallWatchdog::Peer> PeerOf(const mg_connection* connection) {
     const mg_request_info* info = mg_get_request_info(connection);
     if (info == nullptr) return std::nullopt;
-    return StalledClients::PeerOf(info->remote_addr, static_cast<uint16_t>(info->remote_port));
+    return StallWatchdog::PeerOf(info->remote_addr, static_cast<uint16_t>(info->remote_port));
   }
 
   void Stop() {
     if (context_ == nullptr) return;
-    stalled_clients_.Stop();
-    // civetweb looks at its stop flag when a connection comes, else every two seconds.
-    std::jthread knocker([this](const std::stop_token& stop) {
+    watchdog_.Stop();
+    // civetweb checks its stop flag every two seconds, and at each connection.
+    std::jthread waker([this](const std::stop_token& stop) {
+      NameThread("web stop");
       while (!stop.stop_requested()) {
-        Knock(address_);
+        WakeListener(address_);
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
       }
     });
@@ -185,18 +180,18 @@ class HttpServer::Civetweb {
       request.headers.emplace_back(info->http_headers[i].name, info->http_headers[i].value);
     }
     const bool is_head = request.method == "HEAD";
-    const auto note = [this, peer = *PeerOf(connection)](Stage stage) { stalled_clients_.Note(peer, stage); };
-    note(Stage::kWorking);
+    const auto set_stage = [this, peer = *PeerOf(connection)](Stage stage) { watchdog_.SetStage(peer, stage); };
+    set_stage(Stage::kWorking);
     std::optional<ServerResponse> refused = options_.guard ? options_.guard(request) : std::nullopt;
     if (!refused) {
-      note(Stage::kReading);
+      set_stage(Stage::kReading);
       refused = ReadBody(connection, info->content_length, request);
-      note(Stage::kWorking);
+      set_stage(Stage::kWorking);
     }
     const ServerResponse response = refused ? *std::move(refused) : Dispatch(request);
-    note(Stage::kWriting);
+    set_stage(Stage::kWriting);
     Write(connection, response, !is_head);
-    // Else civetweb would read what is left of the body before it closes, for as long as the client sends some.
+    // Otherwise civetweb would read the rest of the body, for as long as the client sends.
     mg_disable_connection_keep_alive(connection);
     return response.status;
   }
@@ -208,8 +203,8 @@ class HttpServer::Civetweb {
       if (route.method == request.method || (route.method == "GET" && request.method == "HEAD")) return Call(route, request);
       allowed += (allowed.empty() ? "" : ", ") + route.method + (route.method == "GET" ? ", HEAD" : "");
     }
-    if (allowed.empty()) return {.status = 404, .body = "There is nothing at this address.\n"};
-    return {.status = 405, .body = "Allowed here: " + allowed + ".\n", .headers = {{"Allow", allowed}}};
+    if (allowed.empty()) return {.status = 404, .body = "Not found.\n"};
+    return {.status = 405, .body = "Method not allowed; allowed: " + allowed + ".\n", .headers = {{"Allow", allowed}}};
   }
 
   ServerResponse Call(const Route& route, const ServerRequest& request) const {
@@ -217,25 +212,25 @@ class HttpServer::Civetweb {
       return route.handler(request);
     } catch (const std::exception& error) {
       Log(request.method + " " + route.path + ": " + error.what());
-      return {.status = 500, .body = "The request failed; the agent's log says why.\n"};
+      return {.status = 500, .body = "The request failed; see the agent's log.\n"};
     }
   }
 
-  // What is to be answered if the body cannot be had.
+  // Returns the response if the body cannot be read.
   std::optional<ServerResponse> ReadBody(mg_connection* connection, long long length, ServerRequest& request) const {
-    // Chunks are civetweb's to read, and it reads a chunk's head for as long as somebody sends it.
+    // civetweb would read the header of a chunk for as long as the client sends.
     if (!request.Header("Transfer-Encoding").empty()) {
-      return ServerResponse{.status = 411, .body = "A body needs a Content-Length here.\n"};
+      return ServerResponse{.status = 411, .body = "A body needs a Content-Length.\n"};
     }
     if (length > 0 && static_cast<unsigned long long>(length) > options_.max_body_bytes) {
       return ServerResponse{.status = 413, .body = "The body is too large.\n"};
     }
-    // Byte for byte, since civetweb reads until all of what is asked for has come, with a time-out for each part of it.
+    // One byte at a time: mg_read waits until it has all requested bytes, and its timeout restarts with each part.
     const auto deadline = std::chrono::steady_clock::now() + options_.request_timeout;
     for (long long left = length; left > 0; --left) {
       char byte = 0;
       if (mg_read(connection, &byte, 1) != 1 || std::chrono::steady_clock::now() > deadline) {
-        return ServerResponse{.status = 408, .body = "The body did not come whole in time.\n"};
+        return ServerResponse{.status = 408, .body = "The body did not arrive in time.\n"};
       }
       request.body += byte;
     }
@@ -250,52 +245,52 @@ class HttpServer::Civetweb {
     for (const auto& [name, value] : response.headers) head += name + ": " + value + "\r\n";
     head += "\r\n";
     if (mg_write(connection, head.data(), head.size()) <= 0 || !with_body) return;
-    // civetweb's time-out begins anew whenever something is taken.
+    // civetweb's timeout restarts whenever the client receives something.
     const auto deadline = std::chrono::steady_clock::now() + options_.request_timeout +
-                          std::chrono::milliseconds(body.size() * 1000 / kSlowestReader);
-    for (size_t at = 0; at < body.size() && std::chrono::steady_clock::now() < deadline; at += kPiece) {
-      const size_t size = std::min(kPiece, body.size() - at);
+                          std::chrono::milliseconds(body.size() * 1000 / kMinReceiveRate);
+    for (size_t at = 0; at < body.size() && std::chrono::steady_clock::now() < deadline; at += kWriteBytes) {
+      const size_t size = std::min(kWriteBytes, body.size() - at);
       if (mg_write(connection, body.data() + at, size) != static_cast<int>(size)) return;
     }
   }
 
   void Log(const std::string& message) const {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       last_message_ = message;
     }
     if (options_.log) options_.log(message);
+  }
+
+  void WarnOfStalls(size_t clients) const {
+    if (!options_.warn) return;
+    options_.warn("disconnected " + std::to_string(clients) +
+                  " stalled clients: as many clients were connected as the server has workers (" +
+                  std::to_string(options_.threads) + ")");
   }
 
   const Options options_;
   const std::vector<Route> routes_;
   mg_context* context_ = nullptr;
   ListenAddress address_;
-  StalledClients stalled_clients_{{.workers = static_cast<size_t>(options_.threads),
-                                   .looks_always = options_.tls.has_value(),
-                                   .on_cut = [this](size_t clients) {
-                                     if (options_.warn) {
-                                       options_.warn("cut off " + std::to_string(clients) +
-                                                     " clients that stalled, to make room for others: as many as " +
-                                                     std::to_string(options_.threads) + " were connected to the pages");
-                                     }
-                                   }}};
-  mutable std::mutex mutex_;
-  mutable std::string last_message_;
+  StallWatchdog watchdog_{{.workers = static_cast<size_t>(options_.threads),
+                           .check_periodically = options_.tls.has_value(),
+                           .on_disconnect = [this](size_t clients) { WarnOfStalls(clients); }}};
+  mutable Mutex mutex_;
+  mutable std::string last_message_ PERSIA_GUARDED_BY(mutex_);
 };
 
 std::string HttpServer::WhyNoTls() {
-  // The first call of a process tells whether the TLS library could be loaded; later ones say that it could, whatever happened.
-  // Before 1.16 civetweb knows OpenSSL up to 1.1 only, and with a newer one it crashes at the first request.
+  // Only the first call of mg_init_library in a process reports whether it loaded the TLS library. Before 1.16 civetweb knows
+  // OpenSSL up to 1.1 and crashes at the first request with a newer one.
   static const bool loaded = (mg_init_library(MG_FEATURES_TLS) & MG_FEATURES_TLS) != 0;
   int major = 0;
   int minor = 0;
-  const bool known = std::sscanf(mg_version(), "%d.%d", &major, &minor) == 2;
-  if (loaded && known && std::pair(major, minor) >= std::pair(1, 16)) return "";
+  const bool parsed = std::sscanf(mg_version(), "%d.%d", &major, &minor) == 2;
+  if (loaded && parsed && std::pair(major, minor) >= std::pair(1, 16)) return "";
   return std::string("the web server library of this build, civetweb ") + mg_version() +
          ", cannot serve TLS with this system's OpenSSL (it would crash at the first request); leave listen_address on "
-         "loopback "
-         "and put a proxy with TLS before it, or build with civetweb 1.16 or newer";
+         "loopback and put a proxy with TLS before it, or build with civetweb 1.16 or newer";
 }
 
 Result<std::unique_ptr<HttpServer>> HttpServer::Start(Options options, std::vector<Route> routes) {
@@ -316,8 +311,8 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Start(Options options, std::vect
   if (!port) {
     const int error = BindError(address);
     if (error == EADDRINUSE) return Error{"listen address \"" + text + "\": in use by another process; choose another port"};
-    return Error{"listen address \"" + text + "\": cannot listen: " +
-                 (error != 0 ? std::generic_category().message(error) : server->civetweb_->last_message())};
+    const std::string what = "listen address \"" + text + "\": cannot listen";
+    return error != 0 ? SystemError(what, error) : Error{what + ": " + server->civetweb_->last_message()};
   }
   server->port_ = *port;
   server->address_ = address.ip + ':' + std::to_string(*port);

@@ -1,12 +1,11 @@
 // Serves the agent's pages: /metrics, /-/healthy, /. The adapter of civetweb.
 //
-// Every request holds a worker thread until it is answered, and a client that stalls holds one until the request's time is up,
-// or until others find no worker: then it is cut off (stalled_clients.h). The number of workers is bounded, and so is what
-// clients can take. Connections are not kept after the answer, since an idle one would hold a worker as well, and what is left
-// of a body that was refused is not read.
+// Every request holds one of a fixed number of worker threads until it is answered. A stalled client holds one until the
+// request times out, or until other clients find no free worker: then it is disconnected (stall_watchdog.h). Connections are
+// closed after the response, since an idle one would hold a worker too. The rest of a refused body is not read.
 //
-// Thread safety: handlers are called from several worker threads at once, on stacks of 100 KiB. The server itself: made, asked
-// and destroyed by one thread. The destructor returns once no handler is running any more; requests under way are cut off
+// Thread safety: handlers are called from several worker threads at once, on stacks of 100 KiB. Create, query and destroy the
+// server in one thread. The destructor returns when no handler is running; it closes the connections of unfinished requests
 // within two seconds.
 //
 //   Result<std::unique_ptr<HttpServer>> server = HttpServer::Start(
@@ -25,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/result.h"
+#include "base/result.h"
 
 namespace persia::agent {
 
@@ -36,7 +35,7 @@ struct ServerRequest {
   std::vector<std::pair<std::string, std::string>> headers;
   std::string body;
 
-  // The first header of this name, in any case; empty if there is none.
+  // The first header of this name, ignoring case; empty if there is none.
   [[nodiscard]] std::string_view Header(std::string_view name) const;
 };
 
@@ -45,29 +44,29 @@ struct ServerResponse {
   std::string content_type = "text/plain; charset=utf-8";
   std::string body{};
   std::vector<std::pair<std::string, std::string>> headers{};
-  // Instead of `body`, if not null: a text that others have too.
+  // Sent instead of `body` if not null.
   std::shared_ptr<const std::string> shared_body{};
 };
 
-// What answers one method on one exact path. A route for GET answers HEAD too. A path without a route gives 404, another
-// method on a known path 405, a handler that throws 500.
+// Handles one method on one exact path. A route for GET handles HEAD too. An unknown path gives 404, another method on a known
+// path 405, a handler that throws 500.
 struct Route {
   std::string method;
   std::string path;
   std::function<ServerResponse(const ServerRequest&)> handler;
 };
 
-// TLS for the listener. Its files are read at the start.
+// TLS of the listener. The files are read by Start.
 struct ListenerTls {
   enum class ClientCert { kIgnore, kVerifyIfGiven, kRequire };
   enum class Version { k12, k13 };
 
   std::string cert_file{};  // PEM, with its chain
   std::string key_file{};   // PEM, without a passphrase
-  // PEM: whose certificates clients may show.
+  // PEM: the CAs of client certificates.
   std::string client_ca_file{};
   ClientCert client_cert = ClientCert::kIgnore;
-  Version least = Version::k12;
+  Version min_version = Version::k12;
 
   bool operator==(const ListenerTls&) const = default;
 };
@@ -75,44 +74,43 @@ struct ListenerTls {
 class HttpServer {
  public:
   struct Options {
-    // "IPv4:port", "localhost:port", or ":port" for all IPv4 addresses. Port 0 takes a free one. IPv6 is refused: civetweb
-    // here is built without it.
+    // "IPv4:port", "localhost:port", or ":port" for all IPv4 addresses. Port 0 takes a free port. IPv6 is refused: Debian's
+    // civetweb is built without it.
     std::string listen_address = "127.0.0.1:0";
-    // If another process has the port: take a free one of the same address, which port() tells.
+    // If another process uses the port, take a free one of the same address. See port().
     bool fall_back_to_free_port = false;
-    // So many clients may be slow, or stall, at once. An idle one costs 17 KiB of memory (measured: 64 of them 1080 KiB, 4 of
-    // them 92), one at work its buffer of `max_header_bytes` as well.
+    // Worker threads. An idle one costs 17 KiB of memory, a busy one also a buffer of `max_header_bytes`.
     int threads = 64;
-    // For the header, then for the body (408), then for the answer, which may take a second more for each MiB. A client that
-    // sends nothing more is seen within twice that.
+    // For the header, for the body (408), and for the response, which may take a second more per MiB. A client that stops
+    // sending is noticed within twice this time.
     std::chrono::milliseconds request_timeout{5000};
-    // Request line and headers together; above, 400.
+    // Request line and headers; larger ones give 400.
     size_t max_header_bytes = 16 * 1024;
-    // Above, 413. One without Content-Length is refused: 411.
+    // A larger body gives 413, one without Content-Length 411.
     size_t max_body_bytes = 64 * 1024;
-    // Asked before each request's body is read, whatever its path: an answer of this one is the answer.
+    // Called before each request's body is read, on every path. If it returns a response, that is the response.
     std::function<std::optional<ServerResponse>(const ServerRequest&)> guard{};
     // REQUIRES: WhyNoTls() is empty.
     std::optional<ListenerTls> tls{};
-    // Called from any thread with what civetweb has to say.
+    // Called from any thread with civetweb's messages.
     std::function<void(const std::string& message)> log{};
-    // Called from any thread when clients had to be cut off.
+    // Called from any thread when stalled clients were disconnected.
     std::function<void(const std::string& message)> warn{};
   };
 
-  // Why the civetweb at hand cannot do TLS, and what to do instead; empty: it can. Any thread.
+  // Why this build cannot serve TLS, and what to do instead; empty if it can. Any thread.
   static std::string WhyNoTls();
 
-  // An error quotes the address and says whether it is in use, not ours to bind, or not understood.
+  // An error quotes the address and says why the server cannot listen there.
   static Result<std::unique_ptr<HttpServer>> Start(Options options, std::vector<Route> routes);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  // "127.0.0.1:34567", with the port that was taken.
+  // "127.0.0.1:34567", with the actual port.
   [[nodiscard]] const std::string& address() const { return address_; }
   [[nodiscard]] uint16_t port() const { return port_; }
-  // Whether the port is another one than asked for.
+  // Whether fall_back_to_free_port took another port.
   [[nodiscard]] bool fell_back() const { return fell_back_; }
 
  private:

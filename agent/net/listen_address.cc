@@ -2,11 +2,12 @@
 
 #include <arpa/inet.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <charconv>
 #include <system_error>
+
+#include "base/owned_fd.h"
 
 namespace persia::agent {
 
@@ -40,23 +41,19 @@ Result<ListenAddress> ParseListenAddress(const std::string& text) {
 }
 
 int BindError(const ListenAddress& address) {
-  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (socket < 0) return errno;
+  const OwnedFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int yes = 1;
-  setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
   const sockaddr_in wanted = address.Socket();
-  const int error = bind(socket, reinterpret_cast<const sockaddr*>(&wanted), sizeof(wanted)) == 0 ? 0 : errno;
-  close(socket);
-  return error;
+  const bool bound = fd.valid() && setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
+                     bind(fd.get(), reinterpret_cast<const sockaddr*>(&wanted), sizeof wanted) == 0;
+  return bound ? 0 : errno;
 }
 
-void Knock(const ListenAddress& address) {
-  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (socket < 0) return;
+void WakeListener(const ListenAddress& address) {
+  const OwnedFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   sockaddr_in to = address.Socket();
   if (to.sin_addr.s_addr == htonl(INADDR_ANY)) to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  static_cast<void>(connect(socket, reinterpret_cast<const sockaddr*>(&to), sizeof(to)));
-  close(socket);
+  if (fd.valid()) static_cast<void>(connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to));
 }
 
 }  // namespace persia::agent

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-#include "model/result.h"
+#include "base/result.h"
 
 namespace persia::agent {
 
@@ -22,9 +22,9 @@ struct ListenAddress {
 
 // "IPv4:port", "localhost:port", or ":port" for all addresses. An error quotes the text.
 Result<ListenAddress> ParseListenAddress(const std::string& text);
-// Why it cannot be bound, asked from the kernel itself since civetweb tells only that it failed; 0 if it can.
+// Tries to bind the address; the error number, or 0. civetweb reports only that it failed.
 int BindError(const ListenAddress& address);
-// Wakes a thread that waits for a connection.
-void Knock(const ListenAddress& address);
+// Wakes a thread that waits in accept(): connects and disconnects.
+void WakeListener(const ListenAddress& address);
 
 }  // namespace persia::agent

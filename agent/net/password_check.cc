@@ -8,18 +8,26 @@
 #include <memory>
 #include <utility>
 
+#include "base/text.h"
+
 namespace persia::agent {
 namespace {
 
-// SHA-256 in the fewest rounds that there are: less than a millisecond.
+// SHA-256 with the fewest rounds that libcrypt allows: less than a millisecond.
 constexpr char kCheapKind[] = "$5$";
 constexpr unsigned long kCheapRounds = 1000;
 constexpr size_t kHashSize = 60;  // $2y$10$, 22 digits of salt, 31 of hash
-constexpr std::chrono::seconds kLongestWait{2};
+constexpr std::chrono::seconds kMaxWait{2};
 
 int CostOf(std::string_view hash) { return (hash[4] - '0') * 10 + (hash[5] - '0'); }
 
-// `setting` is a hash or what begins one. Empty if it cannot be computed.
+unsigned long HighestCost(const std::map<std::string, std::string>& hashes) {
+  int cost = 4;
+  for (const auto& [user, hash] : hashes) cost = std::max(cost, CostOf(hash));
+  return static_cast<unsigned long>(cost);
+}
+
+// `setting` is a hash or its salt. Empty if libcrypt does not accept it.
 std::string Crypt(const std::string& password, const std::string& setting) {
   const auto data = std::make_unique<crypt_data>();  // too large for a small stack
   const char* const hash = crypt_r(password.c_str(), setting.c_str(), data.get());
@@ -33,7 +41,7 @@ std::string Salt(const char* kind, unsigned long count) {
   return crypt_gensalt_rn(kind, count, nullptr, 0, setting, sizeof setting) == nullptr ? "" : setting;
 }
 
-// Takes as long wherever they differ.
+// In constant time for texts of one size.
 bool Same(const std::string& a, const std::string& b) {
   if (a.empty() || a.size() != b.size()) return false;
   volatile unsigned char differs = 0;
@@ -41,18 +49,12 @@ bool Same(const std::string& a, const std::string& b) {
   return differs == 0;
 }
 
-int DearestOf(const std::map<std::string, std::string>& hashes) {
-  int cost = 4;
-  for (const auto& [user, hash] : hashes) cost = std::max(cost, CostOf(hash));
-  return cost;
-}
-
-class Cleared {
- public:
-  explicit Cleared(std::string_view secret) : text(secret) {}
-  ~Cleared() { explicit_bzero(text.data(), text.size()); }
-  Cleared(const Cleared&) = delete;
-  Cleared& operator=(const Cleared&) = delete;
+// Clears its text when it is destroyed.
+struct SecretText {
+  explicit SecretText(std::string_view secret) : text(secret) {}
+  ~SecretText() { explicit_bzero(text.data(), text.size()); }
+  SecretText(const SecretText&) = delete;
+  SecretText& operator=(const SecretText&) = delete;
 
   std::string text;
 };
@@ -60,75 +62,74 @@ class Cleared {
 }  // namespace
 
 std::string PasswordCheck::WhyUnusable(std::string_view hash) {
-  const bool known = hash.starts_with("$2y$") || hash.starts_with("$2a$") || hash.starts_with("$2b$");
-  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
-  const auto salt_digit = [&](char c) {
-    return digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '/';
-  };
-  if (!known || hash.size() != kHashSize || !digit(hash[4]) || !digit(hash[5]) || hash[6] != '$' || CostOf(hash) < 4 ||
-      !std::all_of(hash.begin() + 7, hash.end(), salt_digit)) {
+  const bool is_bcrypt = hash.starts_with("$2y$") || hash.starts_with("$2a$") || hash.starts_with("$2b$");
+  const auto is_hash_digit = [](char c) { return IsDigit(c) || (IsLetter(c) && c != '_') || c == '.' || c == '/'; };
+  if (!is_bcrypt || hash.size() != kHashSize || !IsDigit(hash[4]) || !IsDigit(hash[5]) || hash[6] != '$' || CostOf(hash) < 4 ||
+      !std::all_of(hash.begin() + 7, hash.end(), is_hash_digit)) {
     return "is not a bcrypt hash ($2y$, $2a$ or $2b$, 60 characters; it is not repeated here); `htpasswd -nBC 10 USER` makes "
            "one";
   }
-  if (CostOf(hash) > kDearest) {
+  if (CostOf(hash) > kMaxCost) {
     return "is a bcrypt hash of cost " + std::to_string(CostOf(hash)) +
-           ", of which each login would take seconds; make one of " + std::to_string(kDearest) + " at most";
+           ", with which each login takes seconds; use a cost of " + std::to_string(kMaxCost) + " at most";
   }
-  // Not each of the 22 digits of a salt can have every value. Asked at the least cost: a job's command may wait for us.
+  // libcrypt does not accept every salt. This tries it at the lowest cost, since startup must not take seconds.
   if (Crypt("", std::string(hash).replace(4, 2, "04")).empty()) {
-    return "is not a bcrypt hash that this system's libcrypt takes (it is not repeated here)";
+    return "is not a bcrypt hash that this system's libcrypt accepts (it is not repeated here)";
   }
   return "";
 }
 
 PasswordCheck::PasswordCheck(std::map<std::string, std::string> hashes)
-    : stranger_hash_(Salt("$2y$", static_cast<unsigned long>(DearestOf(hashes)))),
-      stranger_last_(Salt(kCheapKind, kCheapRounds)) {
-  for (auto& [user, hash] : hashes) users_[user].hash = std::move(hash);
+    : hashes_(std::move(hashes)),
+      unknown_user_hash_(Salt("$2y$", HighestCost(hashes_))),
+      unknown_user_cached_hash_(Salt(kCheapKind, kCheapRounds)) {}
+
+std::string PasswordCheck::CachedHash(const std::string& user) {
+  const MutexLock lock(mutex_);
+  const auto found = cached_hashes_.find(user);
+  return found == cached_hashes_.end() ? "" : found->second;
 }
 
 PasswordCheck::Verdict PasswordCheck::Check(const std::string& user, std::string_view password) {
-  if (password.size() > kLongestPassword || password.find('\0') != std::string_view::npos) return Verdict::kWrong;
-  const Cleared given(password);
-  const auto known = users_.find(user);
-  const bool stranger = known == users_.end();
-  std::string last_good;
-  if (!stranger) {
-    const std::lock_guard lock(mutex_);
-    last_good = known->second.last_good;
-  }
-  if (Same(last_good, Crypt(given.text, last_good.empty() ? stranger_last_ : last_good))) return Verdict::kRight;
+  if (password.size() > kMaxPasswordSize || password.find('\0') != std::string_view::npos) return Verdict::kWrong;
+  const SecretText secret(password);
+  const std::string cached = CachedHash(user);
+  if (Same(cached, Crypt(secret.text, cached.empty() ? unknown_user_cached_hash_ : cached))) return Verdict::kRight;
 
-  if (!Enter()) return Verdict::kBusy;
-  const std::string& hash = stranger ? stranger_hash_ : known->second.hash;
-  const bool right = Same(hash, Crypt(given.text, hash)) && !stranger;
-  Leave();
+  if (!AcquirePermit()) return Verdict::kBusy;
+  const auto found = hashes_.find(user);
+  const bool is_known = found != hashes_.end();
+  const std::string& hash = is_known ? found->second : unknown_user_hash_;
+  const bool right = Same(hash, Crypt(secret.text, hash)) && is_known;
+  ReleasePermit();
   if (!right) return Verdict::kWrong;
-  std::string fresh = Crypt(given.text, Salt(kCheapKind, kCheapRounds));
-  const std::lock_guard lock(mutex_);
-  known->second.last_good = std::move(fresh);
+  std::string fresh = Crypt(secret.text, Salt(kCheapKind, kCheapRounds));
+  const MutexLock lock(mutex_);
+  cached_hashes_[user] = std::move(fresh);
   return Verdict::kRight;
 }
 
-bool PasswordCheck::Enter() {
-  std::unique_lock lock(mutex_);
-  if (inside_ >= kAtOnce) {
-    if (waiting_ >= kMayWait) return false;
+bool PasswordCheck::AcquirePermit() {
+  const MutexLock lock(mutex_);
+  if (computing_ >= kMaxComputing) {
+    if (waiting_ >= kMaxWaiting) return false;
     ++waiting_;
-    const bool in_time = left_.wait_for(lock, kLongestWait, [this] { return inside_ < kAtOnce; });
+    const auto deadline = std::chrono::steady_clock::now() + kMaxWait;
+    while (computing_ >= kMaxComputing && std::chrono::steady_clock::now() < deadline) released_.WaitUntil(mutex_, deadline);
     --waiting_;
-    if (!in_time) return false;
+    if (computing_ >= kMaxComputing) return false;
   }
-  ++inside_;
+  ++computing_;
   return true;
 }
 
-void PasswordCheck::Leave() {
+void PasswordCheck::ReleasePermit() {
   {
-    const std::lock_guard lock(mutex_);
-    --inside_;
+    const MutexLock lock(mutex_);
+    --computing_;
   }
-  left_.notify_one();
+  released_.NotifyOne();
 }
 
 }  // namespace persia::agent

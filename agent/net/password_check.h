@@ -1,22 +1,20 @@
-// Tells whether a password belongs to a user, by the user's bcrypt hash. The adapter of libcrypt.
+// Checks passwords against bcrypt hashes. The adapter of libcrypt.
 //
 //   PasswordCheck check({{"prometheus", "$2y$10$..."}});   // REQUIRES: WhyUnusable is empty for each hash
 //   check.Check(user, password) == PasswordCheck::Verdict::kRight
 //
-// bcrypt is slow by intent, so what it may cost is bounded. The password that was right last is kept for each user as a cheap
-// salted hash, so that a scrape does not cost a bcrypt; a few are computed at once and a few may wait, beyond that there is
-// kBusy, and none of it holds up those who came before. An unknown user costs as much as the dearest known one. Passwords are
-// not kept, and what they were computed in is cleared.
-// Thread safety: any method, from any thread.
+// bcrypt is slow by design, so its use is bounded. The last right password of each user is kept as a cheap salted hash, so that
+// a scrape does not compute bcrypt. A few bcrypt hashes are computed at once, a few more callers wait, and others get kBusy. An
+// unknown user costs as much as the highest-cost known one. Passwords are not kept, and the memory of the computation is
+// cleared. Thread safety: any method, from any thread.
 #pragma once
 
-#include <condition_variable>
 #include <map>
-#include <mutex>
 #include <string>
 #include <string_view>
 
-#include "model/result.h"
+#include "base/mutex.h"
+#include "base/result.h"
 
 namespace persia::agent {
 
@@ -24,10 +22,10 @@ class PasswordCheck {
  public:
   enum class Verdict { kRight, kWrong, kBusy };
 
-  static constexpr int kDearest = 14;  // as 2^14 rounds: more than a second
-  static constexpr size_t kLongestPassword = 512;
+  static constexpr int kMaxCost = 14;  // 2^14 rounds take more than a second
+  static constexpr size_t kMaxPasswordSize = 512;
 
-  // Why a hash cannot be used, without repeating it; empty: it can.
+  // Why a hash cannot be used, without repeating it; empty if it can.
   static std::string WhyUnusable(std::string_view hash);
 
   explicit PasswordCheck(std::map<std::string, std::string> hashes);
@@ -35,24 +33,22 @@ class PasswordCheck {
   Verdict Check(const std::string& user, std::string_view password);
 
  private:
-  static constexpr int kAtOnce = 2;
-  static constexpr int kMayWait = 8;
+  static constexpr int kMaxComputing = 2;
+  static constexpr int kMaxWaiting = 8;
 
-  struct User {
-    std::string hash;
-    std::string last_good;  // salted, of the cheap kind; empty: none yet. Guarded by mutex_
-  };
+  // A permit to compute bcrypt. False if there are too many callers, or none becomes free in time.
+  bool AcquirePermit();
+  void ReleasePermit();
+  std::string CachedHash(const std::string& user);
 
-  bool Enter();
-  void Leave();
-
-  const std::string stranger_hash_;  // as dear as the dearest
-  const std::string stranger_last_;
-  std::mutex mutex_;
-  std::condition_variable left_;
-  std::map<std::string, User> users_;  // its keys and hashes stay as they are
-  int inside_ = 0;                     // guarded by mutex_
-  int waiting_ = 0;                    // guarded by mutex_
+  const std::map<std::string, std::string> hashes_;  // by user
+  const std::string unknown_user_hash_;              // of the highest cost in hashes_
+  const std::string unknown_user_cached_hash_;
+  Mutex mutex_;
+  CondVar released_;
+  std::map<std::string, std::string> cached_hashes_ PERSIA_GUARDED_BY(mutex_);  // by user, of the last right password
+  int computing_ PERSIA_GUARDED_BY(mutex_) = 0;
+  int waiting_ PERSIA_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace persia::agent

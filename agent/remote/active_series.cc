@@ -1,19 +1,19 @@
-// The payload of the file, version 1: a snappy block of  count:U32  labels:String{count}, as in state/bytes.h; labels are
-// encoded as in write_request.cc.
+// The file's payload, version 1: a snappy block of  count:U32  labels:String{count}, as in files/bytes.h; labels are encoded as
+// in write_request.cc.
 #include "remote/active_series.h"
 
 #include <utility>
 
+#include "base/log.h"
+#include "files/bytes.h"
 #include "remote/snappy_block.h"
-#include "remote/write_request.h"
-#include "state/bytes.h"
 
 namespace persia::agent {
 namespace {
 
-constexpr size_t kMostBytes = 4ULL << 30;
+constexpr size_t kMaxBytes = 4ULL << 30;
 
-StateFile::Options FileOptions(StateFile::Options options) {
+StateFile::Options WithFormat(StateFile::Options options) {
   options.magic = {'P', 'R', 'S', 'M', 'R', 'W', 'S', '\n'};
   options.version = 1;
   return options;
@@ -21,36 +21,30 @@ StateFile::Options FileOptions(StateFile::Options options) {
 
 }  // namespace
 
-ActiveSeries::ActiveSeries(Options options) : options_(std::move(options)), file_(FileOptions(options_.file)) {}
+ActiveSeries::ActiveSeries(StateFile::Options file) : file_(WithFormat(std::move(file))) {}
 
 SeriesTable ActiveSeries::Load() {
-  constexpr char kCost[] = "; series that ended since are not marked as ended";
-  std::string set_aside;
-  const auto payload = file_.Read(set_aside);
   SeriesTable series;
+  std::string broken;
+  const auto payload = file_.Read(broken);
   if (!payload.ok()) {
-    if (!std::exchange(unread_told_, true)) {
-      options_.warn(payload.error() + "; it is tried again with each collection, and left as it is until then");
+    if (!std::exchange(is_load_reported_, true)) {
+      LogWarning("remote.series",
+                 payload.error() + "; the agent tries again at each collection, and does not replace the file until then");
     }
     return series;
   }
   loaded_ = true;
   if (payload.value()) {
-    const auto bytes = SnappyUncompress(*payload.value(), kMostBytes);
+    const auto bytes = SnappyUncompress(*payload.value(), kMaxBytes);
     ByteReader reader(bytes ? std::string_view(*bytes) : std::string_view());
-    Labels labels;
-    bool good = true;
-    for (uint32_t left = reader.Count(4); left > 0 && good; --left) {
-      const std::string_view encoded = reader.String();
-      good = reader.ok() && !encoded.empty() && ParseLabels(encoded, labels);
-      if (good) series.Add(encoded);
-    }
-    if (!good || !reader.done()) {
-      set_aside = file_.SetAside("its content is not a list of series");
+    for (uint32_t left = reader.Count(4); left > 0 && reader.ok(); --left) series.Add(reader.String());
+    if (!reader.done()) {
+      broken = file_.SetAside("its content is not a list of series");
       series = {};
     }
   }
-  if (!set_aside.empty()) options_.warn(set_aside + kCost);
+  if (!broken.empty()) LogWarning("remote.series", broken + "; series that ended since then get no stale marker");
   return series;
 }
 
@@ -64,12 +58,12 @@ void ActiveSeries::Save(const std::vector<std::string_view>& labels) {
   SnappyCompress(std::move(writer).Take(), block);
   const Status written = file_.Write(block);
   unsaved_ = !written.ok();
-  if (unsaved_ && !unsaved_told_) {
-    options_.warn(written.error() +
-                  "; it is tried again with each collection, and until then series that end while no agent is "
-                  "there will not be marked as ended");
+  if (unsaved_ && !is_save_reported_) {
+    LogWarning("remote.series", written.error() +
+                                    "; the agent tries again at each collection, and until then series that end while no agent "
+                                    "runs get no stale marker");
   }
-  unsaved_told_ = unsaved_;
+  is_save_reported_ = unsaved_;
 }
 
 }  // namespace persia::agent

@@ -1,46 +1,40 @@
-// Which series a target was sent samples of and no end: kept in a file, so that an agent can end those that went while none was
-// there.
+// The active series of a target: sent, and without a stale marker yet. A file keeps them, so that the next agent can write the
+// stale markers of series that end while no agent runs.
 //
-// The file holds them before their first sample is in the queue, and until their end is: whoever is killed at whatever
-// instruction, it may hold more than it should, and never less. Thread safety: none.
+// A series is in the file before its first sample is in the queue, and until its stale marker is: after a kill, the file may
+// list too many series, never too few. Thread safety: none.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "files/state_file.h"
 #include "remote/series_table.h"
-#include "state/state_file.h"
 
 namespace persia::agent {
 
 class ActiveSeries {
  public:
-  struct Options {
-    StateFile::Options file;  // magic and version are set here
-    std::function<void(const std::string& message)> warn = [](const auto&) {};
-  };
+  // The magic and version of `file` are set here.
+  explicit ActiveSeries(StateFile::Options file);
 
-  explicit ActiveSeries(Options options);
-
-  // What the agent before has left, once; of a file that cannot be understood nothing, with a word in the log. Of one that
-  // cannot be read now nothing either: then it is to be called again.
+  // The series of the former agent. If the file cannot be read now, the result is empty, and loaded() stays false: call it
+  // again.
   SeriesTable Load();
   [[nodiscard]] bool loaded() const { return loaded_; }
-  // On disk when it returns; if that fails, the log says so, once. It fails as long as there is no Load: what the agent before
-  // has left is not replaced.
+  // Returns when the file is on disk, or logs, once, that it cannot be written. It is not written before the former agent's is
+  // read.
   void Save(const std::vector<std::string_view>& labels);
   // Whether the last Save failed.
   [[nodiscard]] bool unsaved() const { return unsaved_; }
 
  private:
-  const Options options_;
   StateFile file_;
   bool loaded_ = false;
-  bool unread_told_ = false;
   bool unsaved_ = false;
-  bool unsaved_told_ = false;
+  bool is_load_reported_ = false;
+  bool is_save_reported_ = false;
 };
 
 }  // namespace persia::agent

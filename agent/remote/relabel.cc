@@ -4,19 +4,19 @@
 #include <optional>
 #include <utility>
 
+#include "base/text.h"
+
 namespace persia::agent {
 namespace {
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-bool IsNameStart(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool IsWord(char c) { return IsNameStart(c) || IsDigit(c); }
+bool IsWord(char c) { return IsLetter(c) || IsDigit(c); }
 
 bool IsLabelName(std::string_view name) {
-  return !name.empty() && IsNameStart(name.front()) && std::all_of(name.begin(), name.end(), IsWord);
+  return !name.empty() && IsLetter(name.front()) && std::all_of(name.begin(), name.end(), IsWord);
 }
 
-// A reference at the front of `rest`, which begins with `$`, taken off it, as Go's regexp expands templates: the longest run of
-// letters, digits and underscores, in braces or not. Nothing: the `$` is only itself.
+// Takes a reference off the front of `rest`, which begins with `$`, as Go's regexp does: the longest run of letters, digits and
+// underscores, in braces or not. Nothing: the `$` stands for itself.
 std::optional<std::string_view> TakeReference(std::string_view& rest) {
   std::string_view after = rest.substr(1);
   const bool braces = after.starts_with('{');
@@ -28,42 +28,32 @@ std::optional<std::string_view> TakeReference(std::string_view& rest) {
   return name;
 }
 
-// `of_group` is given each reference's name. What Go leaves out for want of a reference ("$" before what is no name) is left
-// out.
-template <class OfGroup>
-std::string Expand(std::string_view text, OfGroup of_group) {
+// Replaces each reference by what `group` returns for its name, and `$$` by `$`.
+template <class Group>
+std::string Expand(std::string_view text, Group group) {
   std::string out;
-  while (!text.empty()) {
+  for (;;) {
     const size_t dollar = std::min(text.find('$'), text.size());
     out += text.substr(0, dollar);
     text.remove_prefix(dollar);
-    if (text.starts_with("$$")) {
+    if (text.empty()) return out;
+    if (const auto name = TakeReference(text)) {
+      out += group(*name);
+    } else {
       out += '$';
-      text.remove_prefix(2);
-    } else if (!text.empty()) {
-      if (const auto name = TakeReference(text)) {
-        out += of_group(*name);
-      } else {
-        out += '$';  // malformed: as it stands
-        text.remove_prefix(1);
-      }
+      text.remove_prefix(text.starts_with("$$") ? 2 : 1);
     }
   }
-  return out;
 }
 
 std::string Expand(std::string_view text, const std::vector<std::string_view>& captures) {
-  return Expand(text, [&captures](std::string_view name) -> std::string_view {
+  return Expand(text, [&captures](std::string_view name) {
     size_t number = 0;
-    for (const char c : name) {
-      if (!IsDigit(c) || number > captures.size()) return {};
-      number = 10 * number + static_cast<size_t>(c - '0');
-    }
-    return number < captures.size() ? captures[number] : std::string_view();
+    return ParseNumber(name, number) && number < captures.size() ? captures[number] : std::string_view();
   });
 }
 
-// The first reference that is not a number; empty if there is none.
+// The first reference that is not a number, or empty.
 std::string NamedReference(std::string_view text) {
   std::string found;
   Expand(text, [&found](std::string_view name) {
@@ -73,50 +63,37 @@ std::string NamedReference(std::string_view text) {
   return found;
 }
 
-auto Place(Labels& labels, std::string_view name) {
-  return std::lower_bound(labels.begin(), labels.end(), name,
-                          [](const auto& label, auto wanted) { return label.first < wanted; });
-}
-
-std::string_view ValueOf(const Labels& labels, std::string_view name) {
-  const auto found = std::find_if(labels.begin(), labels.end(), [name](const auto& label) { return label.first == name; });
-  return found == labels.end() ? std::string_view() : found->second;
-}
-
 void SetLabel(Labels& labels, const std::string& name, std::string value) {
-  const auto place = Place(labels, name);
-  const bool there = place != labels.end() && place->first == name;
+  const auto place = std::lower_bound(labels.begin(), labels.end(), name,
+                                      [](const auto& label, const auto& wanted) { return label.first < wanted; });
+  const bool exists = place != labels.end() && place->first == name;
   if (value.empty()) {
-    if (there) labels.erase(place);
-  } else if (there) {
+    if (exists) labels.erase(place);
+  } else if (exists) {
     place->second = std::move(value);
   } else {
     labels.emplace(place, name, std::move(value));
   }
 }
 
-std::string Quote(std::string_view text) { return '"' + std::string(text) + '"'; }
-
 }  // namespace
 
 Result<RelabelRule> RelabelRule::Make(RelabelConfig config) {
   for (const std::string& name : config.source_labels) {
-    if (!IsLabelName(name)) return Error{"source_labels: " + Quote(name) + " is not a label's name"};
+    if (!IsLabelName(name)) return Error{"source_labels: " + Quoted(name) + " is not a label's name"};
   }
-  // By itself first: a parenthesis too many must not close ours.
-  if (const auto alone = Pattern::Compile(config.regex); !alone.ok()) {
-    return Error{"regex: " + Quote(config.regex) + ": " + alone.error()};
-  }
-  auto pattern = Pattern::Compile("^(?s:" + config.regex + ")$");
-  if (!pattern.ok()) return Error{"regex: " + Quote(config.regex) + ": " + pattern.error()};
+  // First without the group: an unmatched parenthesis must not close it.
+  auto pattern = Pattern::Compile(config.regex);
+  if (pattern.ok()) pattern = Pattern::Compile("^(?s:" + config.regex + ")$");
+  if (!pattern.ok()) return Error{"regex: " + Quoted(config.regex) + ": " + pattern.error()};
   switch (config.action) {
     case RelabelAction::kReplace: {
       if (config.target_label.empty()) return Error{"target_label: the action replace needs one"};
       const std::string example = Expand(config.target_label, [](std::string_view) { return std::string_view("x"); });
-      if (!IsLabelName(example)) return Error{"target_label: " + Quote(config.target_label) + " is not a label's name"};
+      if (!IsLabelName(example)) return Error{"target_label: " + Quoted(config.target_label) + " is not a label's name"};
       for (const std::string& text : {config.target_label, config.replacement}) {
         if (const std::string name = NamedReference(text); !name.empty()) {
-          return Error{Quote(text) + " refers to a group " + Quote(name) +
+          return Error{Quoted(text) + " refers to a group " + Quoted(name) +
                        "; groups have numbers here: $1, or ${1} before a letter"};
         }
       }
@@ -145,7 +122,9 @@ bool RelabelRule::Apply(Labels& labels) const {
   std::string text;
   for (size_t i = 0; i < config_.source_labels.size(); ++i) {
     if (i > 0) text += config_.separator;
-    text += ValueOf(labels, config_.source_labels[i]);
+    const auto label = std::find_if(labels.begin(), labels.end(),
+                                    [&](const auto& candidate) { return candidate.first == config_.source_labels[i]; });
+    if (label != labels.end()) text += label->second;
   }
   const bool matches = pattern_->Match(text, captures);
   if (config_.action == RelabelAction::kKeep) return matches;

@@ -1,7 +1,7 @@
-// Changes or drops series on their way to a target, as Prometheus' `write_relabel_configs` do.
+// Changes or drops series before they are sent, as Prometheus' `write_relabel_configs` do.
 //
-// The steps are taken in order on all labels of a series, its name among them as `__name__`. A regular expression must match
-// all of a text. An empty value takes the label away.
+// Rules apply in order to all labels of a series, with its name as `__name__`. A regular expression must match the whole text.
+// An empty value removes the label.
 //
 // Thread safety: Apply from any thread.
 //
@@ -16,15 +16,15 @@
 #include <utility>
 #include <vector>
 
-#include "model/pattern.h"
-#include "model/result.h"
+#include "base/result.h"
 #include "model/snapshot.h"
+#include "naming/pattern.h"
 
 namespace persia::agent {
 
 enum class RelabelAction : uint8_t { kReplace, kKeep, kDrop, kLabelDrop, kLabelKeep };
 
-// As Prometheus has it, with its defaults.
+// With Prometheus' names and defaults.
 struct RelabelConfig {
   RelabelAction action = RelabelAction::kReplace;
   std::vector<std::string> source_labels{};
@@ -38,19 +38,18 @@ struct RelabelConfig {
 
 class RelabelRule {
  public:
-  // The error names the field and quotes what is wrong in it.
+  // The error names the field and quotes the bad input.
   static Result<RelabelRule> Make(RelabelConfig config);
 
   // False: the series is dropped. `labels` are sorted, and stay so.
   [[nodiscard]] bool Apply(Labels& labels) const;
-  [[nodiscard]] const RelabelConfig& config() const { return config_; }
 
  private:
   RelabelRule(RelabelConfig config, Pattern pattern)
       : config_(std::move(config)), pattern_(std::make_shared<const Pattern>(std::move(pattern))) {}
 
   RelabelConfig config_;
-  std::shared_ptr<const Pattern> pattern_;  // rules are copied
+  std::shared_ptr<const Pattern> pattern_;  // shared, as rules are copied
 };
 
 using RelabelRules = std::vector<RelabelRule>;

@@ -1,8 +1,8 @@
-// Sends snapshots to one target by Prometheus' remote write 1.0, through a queue on disk.
+// Sends snapshots to one target by Prometheus' remote write 1.0, through a disk queue.
 //
-// A thread of its own lays a snapshot out as requests and appends them to the queue; one thread a shard sends what is in it. So
-// neither the collector nor the push to a gateway ever waits for a target, and a target that is away costs disk and not memory.
-// What was appended arrives at least once: after a kill what was under way is sent again, byte for byte.
+// One thread encodes snapshots as requests and appends them to the queue; as many threads as there may be shards send them. So
+// the collector and the pushes to gateways never wait for a target, and an outage of the target uses disk space, not memory.
+// What is in the queue arrives at least once: after a kill, requests that were in flight are sent again, byte for byte.
 //
 // Thread safety: Offer, Interrupt, stats from any thread; Finish from one.
 //
@@ -12,27 +12,25 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "model/result.h"
+#include "base/mutex.h"
+#include "base/result.h"
 #include "model/snapshot.h"
 #include "remote/active_series.h"
+#include "remote/disk_queue.h"
+#include "remote/queue_sender.h"
 #include "remote/relabel.h"
-#include "remote/send_progress.h"
-#include "remote/shard_sender.h"
 #include "remote/snapshot_writer.h"
-#include "remote/write_queue.h"
 
 namespace persia::agent {
 
@@ -46,87 +44,77 @@ class RemoteWrite {
     std::vector<RelabelConfig> relabel{};
     uint32_t max_shards = 4;
     uint32_t max_samples = 10'000;  // of a request
-    // No oftener than that, roughly; 0: each snapshot.
+    // Snapshots that come earlier after the last one are skipped; 0: none is.
     std::chrono::milliseconds send_interval{0};
-    // Where what outlives the agent is kept: the directory `<file_name>.queue`, and the file `<file_name>.series`.
+    // Where state is kept: the directory `<file_name>.queue`, and the file `<file_name>.series`.
     int directory_fd = -1;  // stays open as long as this lives
     std::string directory;
     std::string file_name;
     mode_t mode = 0600;
     uint64_t queue_max_bytes = 256 << 20;
     std::chrono::milliseconds queue_max_age = std::chrono::hours(24);
-    WriteQueue::Log log{};
     // For tests.
-    std::chrono::milliseconds first_pause{100};
-    std::chrono::milliseconds longest_pause{5000};
+    std::chrono::milliseconds min_backoff{100};
+    std::chrono::milliseconds max_backoff{5000};
     size_t series_per_shard = 50'000;
-    std::function<void(size_t number)> thread_begins = [](size_t) {};  // before each
+    std::function<void(size_t number)> before_thread = [](size_t) {};
+    std::function<void(std::string_view step)> after_step{};  // of the queue
   };
 
-  // What becomes of the series at the end: they go on with the next agent, or they end with the job.
+  // At the end, the series go on with the next agent, or end with the job.
   enum class Ending : uint8_t { kGoesOn, kEnds };
 
-  struct Stats {
-    SendProgress::Counts sending;
-    uint64_t pending_samples = 0;
-    uint64_t pending_bytes = 0;
-    uint64_t file_bytes = 0;
-    std::optional<int64_t> oldest_pending_ms{};
-    std::map<std::string, uint64_t> dropped_samples{};  // by reason
-    uint64_t corrupt_places = 0;
+  struct Stats : DiskQueue::Stats {
+    QueueSender::Counts sending{};
     uint32_t shards = 0;
     uint64_t series = 0;
-    uint64_t snapshots = 0;  // that are in the queue, or have been
+    uint64_t snapshots = 0;  // written to the queue
   };
 
-  // An error: it has no queue, or the machine no threads for it; later there may be. With fewer threads than shards it goes on,
-  // and the log says so.
+  // An error: the queue or the threads cannot be created now. With fewer threads than shards it works, and logs that.
   static Result<std::unique_ptr<RemoteWrite>> Open(Options options);
-  // Ends at once; what waits is sent by the next agent.
+  // Ends at once; the next agent sends what waits.
   ~RemoteWrite();
   RemoteWrite(const RemoteWrite&) = delete;
   RemoteWrite& operator=(const RemoteWrite&) = delete;
 
-  // Takes it, and returns; a snapshot that comes while two are waiting is dropped, and counted.
+  // Does not block. While two snapshots wait, further ones are dropped and counted.
   void Offer(std::shared_ptr<const Snapshot> snapshot);
-  // Writes the last snapshot (null: there is none), and sends what waits within the limit. An error says how much is left for
-  // the next agent.
+  // Writes the last snapshot (null: none), and sends what waits within the limit. The error says how much is left for the next
+  // agent.
   Status Finish(std::shared_ptr<const Snapshot> last, std::chrono::milliseconds limit, Ending ending);
-  // Ends Finish: nobody wants to wait any longer.
-  void Interrupt();
-  // As of the last snapshot that was written, but for what was sent.
+  // Ends the wait in Finish.
+  void Interrupt() { sender_.Stop(); }
+  // Of the queue: before the last snapshot was written.
   Stats stats();
   [[nodiscard]] const std::string& name() const { return options_.name; }
-  // How many samples a snapshot has for a target, as far as that is known without relabelling.
+  // How many samples a snapshot has, before relabelling.
   static uint64_t SamplesOf(const Snapshot& snapshot);
   // Whether the last request failed.
-  [[nodiscard]] bool Failing() const { return !progress_.counts().last_error.empty(); }
+  [[nodiscard]] bool Failing() const { return !sender_.counts().last_error.empty(); }
 
  private:
-  RemoteWrite(Options options, RelabelRules rules, std::unique_ptr<WriteQueue> queue);
+  RemoteWrite(Options options, RelabelRules rules, std::unique_ptr<DiskQueue> queue);
   Status StartThreads();
   void WriteSnapshots();
-  void StopSending();
-  void NoteQueue();
+  void UpdateQueueStats();
+  [[nodiscard]] std::shared_ptr<const Snapshot> NextSnapshot();
 
   const Options options_;
-  const std::unique_ptr<WriteQueue> queue_;
-  SendProgress progress_;
+  const std::unique_ptr<DiskQueue> queue_;
   ActiveSeries active_;
-  SnapshotWriter writer_;  // of the writing thread
-  std::vector<std::unique_ptr<ShardSender>> senders_;
+  SnapshotWriter writer_;  // of the writing thread, and of Finish after it
+  QueueSender sender_;
 
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable wake_;
-  std::deque<std::shared_ptr<const Snapshot>> waiting_;
-  bool finishing_ = false;  // the writing thread ends when nothing is waiting
-  Ending ending_ = Ending::kGoesOn;
-  std::optional<std::chrono::system_clock::time_point> last_taken_;
-  uint64_t dropped_behind_ = 0;
-  WriteQueue::Stats queue_stats_;
+  Mutex mutex_;
+  CondVar changed_;
+  std::deque<std::shared_ptr<const Snapshot>> waiting_ PERSIA_GUARDED_BY(mutex_);
+  bool finishing_ PERSIA_GUARDED_BY(mutex_) = false;  // the writing thread ends when nothing waits
+  std::optional<std::chrono::system_clock::time_point> last_taken_ PERSIA_GUARDED_BY(mutex_);
+  uint64_t dropped_behind_ PERSIA_GUARDED_BY(mutex_) = 0;
+  DiskQueue::Stats queue_stats_ PERSIA_GUARDED_BY(mutex_);
 
   std::thread writing_;
-  std::vector<std::thread> sending_;
 };
 
 }  // namespace persia::agent

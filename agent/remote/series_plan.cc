@@ -1,7 +1,6 @@
 #include "remote/series_plan.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "format/number.h"
@@ -55,45 +54,42 @@ void SeriesPlan::AddSeries(const FamilyLayout& family, const SeriesLayout& serie
 }
 
 void SeriesPlan::Add(Labels labels, const RelabelRules& rules) {
-  places_.push_back(kNowhere);
-  if (!Relabel(rules, labels)) {
-    ++dropped_;
-    return;
-  }
+  targets_.push_back(kNone);
+  if (!Relabel(rules, labels)) return;
   encoded_.clear();
   for (const auto& [name, value] : labels) AppendLabel(encoded_, name, value);
   const bool named = std::any_of(labels.begin(), labels.end(), [](const auto& label) { return label.first == kName; });
   if (!named || !series_.Add(encoded_)) {
-    if (++without_place_ == 1) {
+    if (++conflicting_ == 1) {
       for (const auto& [name, value] : labels) example_ += (example_.empty() ? "" : ", ") + name + "=\"" + value + '"';
     }
     return;
   }
-  places_.back() = static_cast<uint32_t>(series_.size() - 1);
+  targets_.back() = static_cast<uint32_t>(series_.size() - 1);
 }
 
 void SeriesPlan::Values(const std::vector<double>& values, std::vector<uint64_t>& bits) const {
   bits.resize(series_.size());
-  const uint32_t* place = places_.data();
-  const auto put = [&](uint64_t value) {
-    if (const uint32_t at = *place++; at != kNowhere) bits[at] = value;
-  };
+  const uint32_t* target = targets_.data();
   for (const FamilyLayout& family : layout_.families) {
     const size_t bounds = family.bounds.size();
     for (const SeriesLayout& series : family.series) {
       const double* value = values.data() + series.first_value;
-      const bool absent = IsAbsent(*value);
+      const bool is_absent = IsAbsent(*value);
+      const auto put = [&](double number) {
+        if (const uint32_t at = *target++; at != kNone) bits[at] = is_absent || IsAbsent(number) ? kAbsent : BitsOf(number);
+      };
       if (family.type == MetricType::kHistogram) {
         double count = 0;
-        for (size_t i = 1; i <= bounds + 1; ++i) put(absent ? kAbsent : BitsOf(count += value[i]));
-        put(absent ? kAbsent : BitsOf(value[0]));
-        put(absent ? kAbsent : BitsOf(count));
+        for (size_t i = 1; i <= bounds + 1; ++i) put(count += value[i]);
+        put(value[0]);
+        put(count);
       } else if (family.type == MetricType::kSummary) {
-        for (size_t i = 0; i < bounds; ++i) put(absent || IsAbsent(value[2 + i]) ? kAbsent : BitsOf(value[2 + i]));
-        put(absent ? kAbsent : BitsOf(value[0]));
-        put(absent ? kAbsent : BitsOf(value[1]));
+        for (size_t i = 0; i < bounds; ++i) put(value[2 + i]);
+        put(value[0]);
+        put(value[1]);
       } else {
-        put(absent ? kAbsent : BitsOf(*value));
+        put(*value);
       }
     }
   }

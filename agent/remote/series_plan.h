@@ -1,9 +1,9 @@
-// What a layout comes to as series of remote write, and how a snapshot's values are laid out on them.
+// The series that a layout has in remote write, and how a snapshot's values map to them.
 //
-// A histogram becomes `_bucket` with `le`, `_sum` and `_count`, a summary its quantiles, `_sum` and `_count`, under the names
-// and labels that a scrape of what is pushed would give. Relabelling happens here: once per layout, and not per tick.
+// A histogram becomes `_bucket` with `le`, `_sum` and `_count`, a summary its quantiles, `_sum` and `_count`, with the names
+// and labels that a scrape gives. Relabelling happens here, once per layout.
 //
-// Thread safety: immutable once made.
+// Thread safety: immutable once constructed.
 //
 //   SeriesPlan plan(*snapshot.layout, rules);
 //   plan.Values(snapshot.values, bits);   // bits[i] is the value of plan.series().labels(i); kAbsent: not shown now
@@ -26,28 +26,26 @@ class SeriesPlan {
   SeriesPlan(const Layout& layout, const RelabelRules& rules);
 
   [[nodiscard]] const SeriesTable& series() const { return series_; }
-  // By relabelling: dropped, and left out since another series has the same labels now, or since no name is left.
-  [[nodiscard]] size_t dropped() const { return dropped_; }
-  [[nodiscard]] size_t without_place() const { return without_place_; }
-  // One that is left out, for the log.
+  // Series that are not sent, since relabelling left them no name or the labels of another series.
+  [[nodiscard]] size_t conflicting() const { return conflicting_; }
+  // One of those, for the log.
   [[nodiscard]] const std::string& example() const { return example_; }
 
-  // Replaces `bits`. `values`: of a snapshot of the layout.
+  // Replaces `bits`. `values`: of a snapshot with this layout.
   void Values(const std::vector<double>& values, std::vector<uint64_t>& bits) const;
 
  private:
-  static constexpr uint32_t kNowhere = 0xffff'ffff;
+  static constexpr uint32_t kNone = 0xffff'ffff;
 
   void AddSeries(const FamilyLayout& family, const SeriesLayout& series, const Identity& identity, const RelabelRules& rules);
   void Add(Labels labels, const RelabelRules& rules);
 
   const Layout& layout_;
   SeriesTable series_;
-  std::vector<uint32_t> places_;  // of each line of the text, in its order: which series it is, or kNowhere
-  size_t dropped_ = 0;
-  size_t without_place_ = 0;
+  std::vector<uint32_t> targets_;  // the series of each exposed line, in order, or kNone
+  size_t conflicting_ = 0;
   std::string example_;
-  std::string encoded_;  // kept for its memory
+  std::string encoded_;  // reused
 };
 
 }  // namespace persia::agent

@@ -1,7 +1,7 @@
-// Series by their encoded labels: each once, numbered as they come.
+// Numbers series by their encoded labels, each once, in the order in which they are added.
 //
-// All labels stand in one string, so that a million series are a few allocations, and that writing them out walks memory
-// forwards. Thread safety: none.
+// All labels are in one string, so that a million series are a few allocations, and writing them out reads memory in order.
+// Thread safety: none.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace persia::agent {
 
 class SeriesTable {
  public:
-  // False, and nothing is added, if it is there already.
+  // False, and nothing is added, if the series exists.
   bool Add(std::string_view labels);
   [[nodiscard]] std::optional<uint32_t> Find(std::string_view labels) const;
   [[nodiscard]] size_t size() const { return hashes_.size(); }
@@ -26,14 +26,15 @@ class SeriesTable {
   [[nodiscard]] uint64_t hash(size_t series) const { return hashes_[series]; }
 
  private:
-  static constexpr uint32_t kEmpty = 0xffff'ffff;
+  static constexpr uint32_t kFree = 0xffff'ffff;
 
-  void Grow();
+  [[nodiscard]] size_t SlotOf(std::string_view labels, uint64_t hash) const;
 
   std::string text_;
-  std::vector<uint64_t> ends_{0};  // of each series in text_, after the beginning of the first
+  std::vector<uint64_t> ends_{0};  // ends_[i + 1] is where series i ends in text_
   std::vector<uint64_t> hashes_;
-  std::vector<uint32_t> slots_;  // a power of two of them, at most half of them used; by hash, then the next that is free
+  // A hash table with linear probing. Its size is a power of two, at least twice the number of series.
+  std::vector<uint32_t> slots_ = std::vector<uint32_t>(64, kFree);
 };
 
 }  // namespace persia::agent

@@ -1,4 +1,4 @@
-// Snappy's block format, which remote write asks for (not the framed one). The adapter of libsnappy.
+// Snappy's block format, which remote write requires (not the framed one). The adapter of libsnappy.
 //
 // Thread safety: any thread.
 #pragma once
@@ -10,9 +10,9 @@
 
 namespace persia::agent {
 
-// Replaces `out` by the block. Give the same string again: it keeps its memory.
+// Replaces `out` by the compressed block, and reuses its memory.
 void SnappyCompress(std::string_view data, std::string& out);
-// Nothing if it is no block, or one that comes to more than `most` bytes.
-[[nodiscard]] std::optional<std::string> SnappyUncompress(std::string_view block, size_t most);
+// Nothing if it is no block, or has more than `max_bytes` of data.
+[[nodiscard]] std::optional<std::string> SnappyUncompress(std::string_view block, size_t max_bytes);
 
 }  // namespace persia::agent

@@ -1,7 +1,7 @@
-// Prometheus' remote write 1.0, the body of a request before compression: a protobuf message, written by hand.
+// The body of a remote write 1.0 request before compression: a protobuf message, encoded by hand.
 //
-// A series' labels are encoded once and kept; of a sample only its value is written anew. A value is given by its bits, since a
-// stale marker is a signalling NaN, which may not survive being passed as a double.
+// The labels of a series are encoded once and kept; only its value and time are encoded for each sample. A value is passed as
+// its bits: a stale marker is a signalling NaN, which a double may not preserve.
 //
 // Thread safety: none.
 //
@@ -13,36 +13,30 @@
 //   request.bytes()
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
-#include "model/snapshot.h"
-
 namespace persia::agent {
 
-// Ends a series: Prometheus shows it no longer. Not the bits of any NaN that is a value.
+// Ends a series in Prometheus. No value has these bits.
 inline constexpr uint64_t kStaleMarker = 0x7ff0'0000'0000'0002;
 
 void AppendLabel(std::string& encoded, std::string_view name, std::string_view value);
-// What AppendLabel made, taken apart again. False: it made no such bytes.
-[[nodiscard]] bool ParseLabels(std::string_view encoded, Labels& labels);
 
 class WriteRequest {
  public:
-  // One series of one sample. `labels`: as AppendLabel made them.
+  // Adds one sample of one series. `labels`: from AppendLabel.
   void Add(std::string_view labels, uint64_t value_bits, int64_t timestamp_ms);
   void Clear();
 
   [[nodiscard]] uint32_t samples() const { return samples_; }
-  [[nodiscard]] std::string_view bytes() const { return {buffer_.data(), size_}; }
+  [[nodiscard]] const std::string& bytes() const { return bytes_; }
 
  private:
-  std::string buffer_;  // longer than what is in it, and never cleared: room is made rarely
-  size_t size_ = 0;
+  std::string bytes_;
   uint32_t samples_ = 0;
-  std::string timestamp_;  // the field as it is written, for the next sample of the same time
+  std::string timestamp_;  // the encoded field, kept for the next sample of the same time
   int64_t timestamp_of_ = -1;
 };
 

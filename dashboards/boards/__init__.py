@@ -1,4 +1,4 @@
-"""Which boards there are, and what they have in common."""
+"""All boards, and what they have in common."""
 
 from . import benchmark, elastic, exporter, training
 from .grafana import annotation, board, link, text, variable
@@ -25,6 +25,6 @@ def _generate(module):
     job = variable("job", "Job", "job", module.LISTED_BY)
     instance = variable("instance", "Instance", "instance", module.LISTED_BY.replace("{", '{job=~"$job", ', 1))
     links = [link(other.UID, other.TITLE) for other in BOARDS if other is not module]
-    about = text("Where this comes from", f"What feeds the board {module.TITLE}.", module.ABOUT)
+    about = text("Where this comes from", f"The sources of the board {module.TITLE}.", module.ABOUT)
     rows = {**module.rows(), "About this board": [about]}
     return board(module.UID, module.TITLE, module.DESCRIPTION, rows, [job, instance, *module.VARIABLES], [EVENTS], links)

@@ -1,4 +1,4 @@
-"""The board of benchmark runs: whatever Benchmark AI's `emit` sends."""
+"""The board of benchmark runs: the metrics sent by Benchmark AI's `emit`."""
 
 from .grafana import chart, query, repeated, stat, table, variable
 from .promql import age, increase, or_zero, over, select, silence, total_rate
@@ -6,12 +6,12 @@ from .promql import age, increase, or_zero, over, select, silence, total_rate
 UID = "persia-benchmark"
 TITLE = "Benchmark runs"
 DESCRIPTION = (
-    "What benchmarks send through Benchmark AI's emit, by name. "
+    "Metrics that benchmarks send with Benchmark AI's emit, by name. "
     "Source: the group benchmarkai, which persia-metrics-agent reads from the named pipe (--fifo) or from the program's segment."
 )
-ABOUT = """What a benchmark sends by `emit({"alexnet.batchsize16.latency": 12.5})`: through the named pipe that `persia-metrics-agent --fifo` reads, \
-or without a pipe, with `BENCHMARK_AI=segment`. Each name is a gauge `benchmarkai_<name>`, its last value, with what Prometheus cannot take \
-replaced by `_`; units are the benchmark's own. A rule in `mapping_file` may say otherwise."""
+ABOUT = """Metrics that a benchmark sends with `emit({"alexnet.batchsize16.latency": 12.5})`: through the named pipe that `persia-metrics-agent --fifo` reads, \
+or without a pipe, with `BENCHMARK_AI=segment`. Each name is a gauge `benchmarkai_<name>` with the last value; characters that Prometheus does not \
+allow are replaced by `_`, and units are the benchmark's own. A rule in `mapping_file` may change this."""
 LISTED_BY = '{__name__=~"benchmarkai_.+"}'
 METRICS = '{__name__=~"benchmarkai_.+", job=~"$job", instance=~"$instance"}'
 VARIABLES = [variable("metric", "Metric", "__name__", METRICS, "benchmarkai_.+")]
@@ -29,12 +29,12 @@ def stats():
     pushed = over("min", "job", age("persia_agent_last_push_success_timestamp_seconds"))
     any_red = [(None, "green"), (0.5, "red")]
     return [
-        stat("Names", "How many metrics were emitted, by name.", "short", query(names, "{{job}}")),
-        stat("Series", "The same, told apart by labels too.", "short", query(series, "{{job}}")),
-        stat("Lines", "Lines read from the pipe in the time shown; 0 where emit needs no pipe.", "short", query(lines, "{{job}}"), decimals=0),
-        stat("Bad lines", "Lines of which a part could not be read; the agent's log quotes the first.", "short", query(bad, "{{job}}"), any_red, decimals=0),
-        stat("Silence", "Since a process of the job last changed a metric; 0 once it has ended.", "s", query(silent, "{{job}}")),
-        stat("Push age", "Since the agent last brought everything to the gateway.", "s", query(pushed, "{{job}}")),
+        stat("Names", "Number of metrics, by name.", "short", query(names, "{{job}}")),
+        stat("Series", "Number of metrics, by name and labels.", "short", query(series, "{{job}}")),
+        stat("Lines", "Lines read from the pipe in the time range; 0 if emit uses no pipe.", "short", query(lines, "{{job}}"), decimals=0),
+        stat("Bad lines", "Lines of which a part could not be parsed; the agent's log quotes the first.", "short", query(bad, "{{job}}"), any_red, decimals=0),
+        stat("Silence", "Time since a process of the job last changed a metric; 0 once it has ended.", "s", query(silent, "{{job}}")),
+        stat("Push age", "Time since the agent last pushed all groups successfully.", "s", query(pushed, "{{job}}")),
     ]
 
 
@@ -42,7 +42,7 @@ def rows():
     lines = [query(or_zero(total_rate("job", *which)), "{{job}} " + word) for word, which in LINES.items()]
     every = ("lastNotNull", "min", "mean", "max")
     values = [query(CHOSEN, "__auto")]
-    one = chart("$metric", "What was emitted under this name.", "short", values, legend_calcs=every, signed=True)
+    one = chart("$metric", "Values emitted under this name.", "short", values, legend_calcs=every, signed=True)
     return {
         "Overview": stats(),
         "By name": [repeated(one, "metric", 3)],

@@ -1,4 +1,4 @@
-"""The board of elastic jobs: what torchelastic publishes, by the names of the bundled rules, and what the agent sees of the ranks."""
+"""The board of elastic jobs: torchelastic's metrics under the names of the bundled rules, and the agent's metrics of the ranks."""
 
 from .grafana import chart, heatmap, query, stat, states, table
 from .promql import age, increase, mean, or_zero, over, quantile, rate, select, silence, total_rate
@@ -7,15 +7,15 @@ from .promql import mean_so_far, quantile_so_far
 UID = "persia-elastic"
 TITLE = "Elastic job"
 DESCRIPTION = (
-    "How an elastic training job meets, trains, fails and restarts, and which rank hangs or lags. "
+    "Rendezvous, steps, failures and restarts of an elastic training job, and which rank hangs or lags. "
     "Source: the group torchelastic, named by the agent's bundled rules, and persia_process_* of persia-metrics-agent, through a PushGateway."
 )
-ABOUT = """What torchelastic publishes in group `torchelastic`, under the names of the agent's bundled rules (`config/mapping.yaml`), and what \
-`persia-metrics-agent` sees of the processes without their help (`persia_process_*`). Another `mapping_file` gives other names.
+ABOUT = """Torchelastic's metrics in group `torchelastic`, under the names of the agent's bundled rules (`config/mapping.yaml`), and \
+the metrics of `persia-metrics-agent` about the processes (`persia_process_*`). Another `mapping_file` gives other names.
 
-**A job is slow**: does every rank train (step rate against the median)? Does it train most of the time (time spent meeting)? Are steps long, \
-or the time between them? All ranks of a round wait for the slowest, so it is the one that is busy while the others wait: see processor time. \
-A first failure or run shows in the rates from its second occurrence on: Prometheus sees no rise from a series that was not there; \
+**If a job is slow**: does every rank train (step rate against the median)? Does it train most of the time (time spent meeting)? Are the steps long, \
+or the time between them? All ranks of a round wait for the slowest, which is busy while the others wait: see processor time. \
+Rates show a failure or a run from its second occurrence on, since Prometheus sees no increase from a series that did not exist; \
 the marks on the charts show it at once."""
 LISTED_BY = '{__name__=~"torchelastic_(rendezvous|worker_group|train_step).+"}'
 VARIABLES = []
@@ -39,17 +39,17 @@ def stats():
     few = [(None, "red"), (1, "yellow"), (2, "green")]
     some, restarted = [(None, "green"), (0.01, "yellow"), (1, "red")], [(None, "green"), (0.5, "yellow")]
     return [
-        stat("Ranks that train", "Ranks that made a step lately.", "short", query(training, "{{job}}")),
+        stat("Ranks that train", "Ranks that completed a step recently.", "short", query(training, "{{job}}")),
         stat("Steps", "Steps per second of the median rank.", "ops", query(speed, "{{job}}")),
-        stat("Restarts", "Processes that took the place of one that ended, in the time shown.", "short", query(restarts, "{{job}}"), restarted, decimals=0),
-        stat("Restarts left", "Before the run fails, at the worker group that has fewest.", "short", query(left, "{{job}}"), few),
-        stat("Flakiness", "How much of its restarts the last run needed; 100 % if it failed.", "percentunit", query(flaky, "{{job}}"), some),
-        stat("Longest silence", "Of a process that is up: since a metric of it changed.", "s", query(silent, "{{job}}"), HANGS),
+        stat("Restarts", "Processes that replaced an ended one, in the time range.", "short", query(restarts, "{{job}}"), restarted, decimals=0),
+        stat("Restarts left", "Restarts before the run fails, of the worker group with the fewest.", "short", query(left, "{{job}}"), few),
+        stat("Flakiness", "Share of its restarts that the last run used; 100 % if it failed.", "percentunit", query(flaky, "{{job}}"), some),
+        stat("Longest silence", "Longest time since a metric of a running process changed.", "s", query(silent, "{{job}}"), HANGS),
     ]
 
 
 def results(title, description, name, by, legend):
-    """Successes and failures in the window of a point; 0 failures where there were successes."""
+    """Successes and failures in the window of a point; 0 failures if there were successes only."""
 
     def ended(result):
         return over("sum", by, increase(name, f'result="{result}"', range=WINDOW))
@@ -66,10 +66,10 @@ def times(title, description, name, by="job", legend="{{job}}", size=(8, 8)):
 
 
 def times_so_far(title, description, name):
-    """Of what happens too seldom for rates: all of the run."""
+    """Over the whole run: for durations that are too rare for rates."""
     queries = [query(mean_so_far(name, "job"), "{{job}} mean")]
     queries += [query(quantile_so_far(q, name, "job"), "{{job}} " + text) for q, text in PERCENTILES]
-    return chart(title, description + " Of the run so far.", "s", queries)
+    return chart(title, description + " Over the run so far.", "s", queries)
 
 
 def successes_and_failures():
@@ -83,9 +83,9 @@ def successes_and_failures():
         results("Rendezvous", meetings, "torchelastic_rendezvous_total", "job", "{{job}}"),
         results("Runs that ended", runs, RESULTS, "job, role", "{{job}} {{role}}"),
         results("Function calls", calls, "torchelastic_function_calls_total", "job, function", "{{job}} {{function}}"),
-        chart("Restarts", "Processes that took the place of one that had ended, by rank.", "short", [query(restarts, RANK_LEGEND)]),
+        chart("Restarts", "Processes that replaced an ended one, by rank.", "short", [query(restarts, RANK_LEGEND)]),
         chart("Restarts left", "At 0, the next failure ends the run.", "short", [query(left, "{{job}} {{role}}")]),
-        chart("Flakiness", "How much of its restarts the last run needed; 1 if it failed; 0 before.", "percentunit", [query(flaky, "{{job}}")], max=1),
+        chart("Flakiness", "Share of its restarts that the last run used; 1 if it failed; 0 before it ended.", "percentunit", [query(flaky, "{{job}}")], max=1),
     ]
 
 
@@ -93,9 +93,9 @@ def rendezvous():
     meeting = total_rate(RANK, "torchelastic_outer_train_loop_duration_seconds_sum")
     duration = "torchelastic_rendezvous_duration_seconds"
     return [
-        times_so_far("Rendezvous time", "How long ranks took to meet, waiting for others included.", duration),
-        times_so_far("State sync time", "Until all ranks had the state of the most advanced one.", "torchelastic_state_sync_duration_seconds"),
-        chart("Time spent meeting", "Share of the time in which a rank meets others and does not train.", "percentunit", [query(meeting, RANK_LEGEND)]),
+        times_so_far("Rendezvous time", "Duration of a rendezvous, with the wait for other ranks.", duration),
+        times_so_far("State sync time", "Time until all ranks had the state of the most advanced one.", "torchelastic_state_sync_duration_seconds"),
+        chart("Time spent meeting", "Share of time that a rank spends in rendezvous and does not train.", "percentunit", [query(meeting, RANK_LEGEND)]),
     ]
 
 
@@ -107,14 +107,14 @@ def steps():
     called = total_rate("job, function", "torchelastic_function_entries_total")
     functions = ("job, function", "{{job}} {{function}}")
     return [
-        times("Step time", "A step: gradients, and waiting for those of the others.", STEP, size=(12, 8)),
-        heatmap("Step time, spread", "How many steps a second took how long.", spread),
-        chart("Time between steps", "Mean of the inner loop without the step: checkpoints and talk.", "s", [query(between, RANK_LEGEND)]),
-        times_so_far("Checkpoint write time", "How long a checkpoint took to be on disk.", write),
-        times("Train loop, inner part", "A step, the checkpoint and the look for newcomers after it.", inner),
+        times("Step time", "Duration of a step: computing gradients, and waiting for those of other ranks.", STEP, size=(12, 8)),
+        heatmap("Step time, spread", "Steps per second by duration.", spread),
+        chart("Time between steps", "Mean of the inner loop without the step: checkpoints and communication.", "s", [query(between, RANK_LEGEND)]),
+        times_so_far("Checkpoint write time", "Time to write a checkpoint to disk.", write),
+        times("Train loop, inner part", "A step, its checkpoint, and the check for new ranks after it.", inner),
         times("Function time", "Calls of functions under @prof.", "torchelastic_function_duration_seconds", *functions),
-        chart("Function entries", "Calls that began, per second, where the program counts them.", "cps", [query(called, functions[1])]),
-        chart("Runs per second", "Worker groups whose run came to an end.", "cps", [query(runs, "{{job}}")]),
+        chart("Function entries", "Calls started per second, if the program counts them.", "cps", [query(called, functions[1])]),
+        chart("Runs per second", "Runs of worker groups that ended.", "cps", [query(runs, "{{job}}")]),
     ]
 
 
@@ -126,10 +126,10 @@ def workers():
     now = {column: over("max", process, expression) for column, expression in now.items()}
     ended = {"seen": over("max", process + ", reason", select("persia_process_last_exit_info"))}
     return [
-        states("Processes", "Whether a process is up on each place of each rank.", query(select("persia_process_up"), PROCESS_LEGEND), meaning),
-        chart("Worker group states", "How often a second a launcher found its worker group in a state.", "cps", [query(found, "{{job}} {{role}} {{state}}")], (12, 8)),
-        table("Processes now", "Silence in seconds, whether it is up, and restarts in the time shown.", "none", now, size=(16, 8)),
-        table("How the last ones ended", "Exit code or signal, of the processes that the agent buried.", "none", ended, size=(8, 8)),
+        states("Processes", "Whether each process of each rank is up.", query(select("persia_process_up"), PROCESS_LEGEND), meaning),
+        chart("Worker group states", "Observations per second of a worker group's state by its launcher.", "cps", [query(found, "{{job}} {{role}} {{state}}")], (12, 8)),
+        table("Processes now", "Seconds since the last change, whether it is up, and restarts in the time range.", "none", now, size=(16, 8)),
+        table("How the last ones ended", "Exit code or signal of processes that the agent reaped.", "none", ended, size=(8, 8)),
     ]
 
 
@@ -141,14 +141,14 @@ def hangs_and_stragglers():
     uptime = over("max", RANK, age("persia_process_start_time_seconds"))
     lag = [(None, "red"), (0.8, "yellow"), (0.95, "green")]
     slow = [(None, "green"), (1.1, "yellow"), (1.5, "red")]
-    silent = "Since a metric of a process last changed, by rank: of one that hangs it grows while that of the others does not."
-    waits = "The rank that is busy while the others wait is the one that they wait for."
+    silent = "Time since a metric of a process last changed, by rank. It grows for a rank that hangs, and not for the others."
+    waits = "The rank that is busy while the others wait is the slowest."
     return [
         chart("Silence by rank", silent, "s", [query(silence(), PROCESS_LEGEND)], (12, 8), HANGS),
-        chart("Step rate against the median", "1: as fast as the job's median rank.", "percentunit", [query(against, RANK_LEGEND)], (12, 8), lag),
-        chart("Step time against the median", "1: as the job's median rank.", "percentunit", [query(slowness, RANK_LEGEND)], (8, 8), slow),
+        chart("Step rate against the median", "1 is the rate of the job's median rank.", "percentunit", [query(against, RANK_LEGEND)], (12, 8), lag),
+        chart("Step time against the median", "1 is the time of the job's median rank.", "percentunit", [query(slowness, RANK_LEGEND)], (8, 8), slow),
         chart("Processor time by rank", "Cores in use. " + waits, "short", [query(busy, RANK_LEGEND)]),
-        chart("Age of processes", "Since the rank's oldest process started; it falls with a restart.", "s", [query(uptime, RANK_LEGEND)]),
+        chart("Age of processes", "Time since the rank's oldest process started. A restart resets it.", "s", [query(uptime, RANK_LEGEND)]),
     ]
 
 

@@ -8,12 +8,12 @@ from .promql import age, mean, or_zero, over, quantile, select, total_rate
 UID = "persia-exporter"
 TITLE = "Exporter health"
 DESCRIPTION = (
-    "Whether metrics arrive, and what they cost: pushes, series, segments, and what was held back or lost. "
+    "Whether metrics arrive, and what they cost: pushes, series, segments, quarantined and lost data. "
     "Source: persia_agent_* and persia_process_* of persia-metrics-agent, and push_time_seconds of the PushGateway."
 )
-ABOUT = """What `persia-metrics-agent` says of itself (`persia_agent_*`, on role `agent`) and of the workers (`persia_process_*`), and what the PushGateway \
-says of each group (`push_time_seconds`, `push_failure_time_seconds`). The agent's `METRICS.md` has a table of them. A gateway keeps what it got: \
-the push age is what tells that an agent is gone, not missing data. Where Prometheus scrapes the agent itself, panels of the gateway are empty."""
+ABOUT = """The metrics of `persia-metrics-agent` about itself (`persia_agent_*`, role `agent`) and about the workers (`persia_process_*`), and those of the \
+PushGateway about each group (`push_time_seconds`, `push_failure_time_seconds`). The agent's `METRICS.md` describes them. A gateway keeps the last values of a group: \
+if an agent is gone, its push age grows, and no data is missing. If Prometheus scrapes the agent directly, the gateway's panels are empty."""
 LISTED_BY = '{__name__=~"persia_agent_build_info|persia_process_up"}'
 VARIABLES = []
 
@@ -34,7 +34,7 @@ def now(title, what, metric, legend=AGENT_LEGEND, by=AGENT, unit="short", thresh
 
 
 def per_second(title, what, metrics, unit="cps", size=(8, 8)):
-    """Counters. `metrics`: what the legend says beside the agent, by name: words, or labels such as {{result}}."""
+    """Counters. `metrics`: the words or labels, such as {{result}}, that follow the agent in the legend, by metric."""
     queries = []
     for name, words in metrics.items():
         by = ", ".join([AGENT, *re.findall(r"{{(\w+)}}", words)])
@@ -56,12 +56,12 @@ def stats():
     held = query(over("sum", "job", select("persia_agent_quarantined_series")), "{{job}}")
     dropped = query(over("sum", "job", select("persia_agent_dropped_series")), "{{job}}")
     return [
-        stat("Push age", "Since all groups last arrived, at the agent that is worst off.", "s", oldest, OLD),
-        stat("Failures in a row", "Pushes that failed since the last that did not.", "short", failing, RED_FROM_1),
-        stat("Oldest group", "Since the gateway was last given the group that is oldest; it may be of an instance that left.", "s", group, OLD),
+        stat("Push age", "Time since all groups were last pushed successfully, at the agent where it is longest.", "s", oldest, OLD),
+        stat("Failures in a row", "Failed pushes since the last successful one.", "short", failing, RED_FROM_1),
+        stat("Oldest group", "Time since the oldest group was last pushed; it may be of an instance that has ended.", "s", group, OLD),
         stat("Series", "Series of the last collection.", "short", series),
-        stat("Quarantined", "Series held back since they would spoil a push; the agent's log names them.", "short", held, RED_FROM_1),
-        stat("Dropped", "Series not shown, for a limit.", "short", dropped, RED_FROM_1),
+        stat("Quarantined", "Series that are not pushed because the gateway would refuse them; the agent's log names them.", "short", held, RED_FROM_1),
+        stat("Dropped", "Series that are not exposed because of a limit.", "short", dropped, RED_FROM_1),
     ]
 
 
@@ -69,19 +69,19 @@ def pushes():
     failed = f"{select('push_failure_time_seconds')} > bool {select('push_time_seconds')}"
     bytes_sent = {"persia_agent_push_bytes_total": "{{gateway}}"}
     duration = ("persia_agent_push_duration_seconds", GATEWAY, GATEWAY_LEGEND)
-    rows = "Since each group was last pushed, as the gateway has it. One that grows is of an agent, or an instance, that is gone."
+    rows = "Time since each group was last pushed, by the gateway. It grows if the agent or the instance is gone."
     results = {"persia_agent_pushes_total": "{{gateway}} {{result}}"}
-    names = "Of those that stand for several gateways, by result. After a failure the last known addresses stay."
+    names = "DNS lookups of dns+name, by result. After a failure the last known addresses stay in use."
     return [
-        chart("Push age", "Since all groups last arrived.", "s", [query(over("max", GATEWAY, age(LAST_PUSH)), GATEWAY_LEGEND)], thresholds=OLD),
-        per_second("Pushes by result", "All groups together are one push.", results),
-        now("Failures in a row", "0 when the last push arrived.", "persia_agent_push_consecutive_failures", GATEWAY_LEGEND, GATEWAY, thresholds=RED_FROM_1),
-        times("Push duration", "From the first request to the last answer, repeated ones and pauses included.", *duration),
+        chart("Push age", "Time since all groups were last pushed successfully.", "s", [query(over("max", GATEWAY, age(LAST_PUSH)), GATEWAY_LEGEND)], thresholds=OLD),
+        per_second("Pushes by result", "One push is all groups together.", results),
+        now("Failures in a row", "0 if the last push succeeded.", "persia_agent_push_consecutive_failures", GATEWAY_LEGEND, GATEWAY, thresholds=RED_FROM_1),
+        times("Push duration", "From the first request to the last response, with retries and waits.", *duration),
         per_second("Bytes pushed", "Request bodies, after compression.", bytes_sent, "Bps"),
         chart("Age of groups on the gateway", rows, "s", [query(age("push_time_seconds"), GROUP_LEGEND)]),
-        chart("Groups whose last push was refused", "By the gateway: 1 if it was.", "short", [query(failed, GROUP_LEGEND)], thresholds=RED_FROM_1),
-        now("Groups", "Groups that the agent may have made and has not ended.", "persia_agent_groups"),
-        per_second("Groups ended", "By the agent, since nothing pushes them any more.", {"persia_agent_groups_deleted_total": ""}),
+        chart("Groups whose last push was refused", "1 if the gateway refused it.", "short", [query(failed, GROUP_LEGEND)], thresholds=RED_FROM_1),
+        now("Groups", "Groups that the agent may have created and has not deleted.", "persia_agent_groups"),
+        per_second("Groups ended", "Groups that the agent deleted because nothing pushes them any more.", {"persia_agent_groups_deleted_total": ""}),
         per_second("Look-ups of gateways' names", names, {"persia_agent_gateway_lookups_total": "{{result}}"}, size=(24, 6)),
     ]
 
@@ -92,7 +92,7 @@ def remote_write():
     def panel(title, what, unit, expressions, size=(8, 8), thresholds=None):
         queries = [query(or_zero(expression, AGENT, "persia_agent_series", "target"), f"{legend} {word}".strip()) for word, expression in expressions.items()]
         more = {"thresholds": thresholds} if thresholds else {}
-        return chart(title, what + " 0 where nothing is written remotely.", unit, queries, size, **more)
+        return chart(title, what + " 0 without remote write.", unit, queries, size, **more)
 
     def total(name):
         return total_rate(by, f"persia_agent_remote_write_{name}_total")
@@ -107,14 +107,14 @@ def remote_write():
     behinds = {"oldest that waits": behind("oldest_pending"), "newest that was taken": behind("highest_sent")}
     queue = {"waits": gauge("pending_bytes"), "on disk": gauge("queue_bytes")}
     return [
-        panel("Samples written remotely", "Samples that the target has taken.", "cps", {"": total("samples")}),
-        panel("Samples lost on the way", "Refused by the target, dropped here, or damaged on disk.", "cps", lost, thresholds=RED_FROM_1),
-        panel("Behind", "Age of the oldest sample that waits, and of the newest that the target has.", "s", behinds, thresholds=OLD),
-        panel("Samples that wait", "On disk, without what was collected last.", "short", {"": gauge("pending_samples")}),
-        panel("Queue on disk", "Requests that wait, and all files of the queue.", "bytes", queue),
+        panel("Samples written remotely", "Samples that the target accepted.", "cps", {"": total("samples")}),
+        panel("Samples lost on the way", "Rejected by the target, dropped by the agent, or damaged on disk.", "cps", lost, thresholds=RED_FROM_1),
+        panel("Behind", "Age of the oldest sample that waits, and of the newest that the target accepted.", "s", behinds, thresholds=OLD),
+        panel("Samples that wait", "In the disk queue, without those of the newest collection.", "short", {"": gauge("pending_samples")}),
+        panel("Queue on disk", "Requests that are not sent yet, and all files of the queue.", "bytes", queue),
         panel("Bytes written remotely", "Request bodies, after compression.", "Bps", {"": total("bytes")}),
-        panel("Requests sent again", "Since the one before had no answer, 429 or 5xx.", "reqps", {"": total("retries")}, (12, 6)),
-        panel("Shards", "Requests that may be under way at once.", "short", {"": gauge("shards")}, (12, 6)),
+        panel("Requests sent again", "Requests sent again after no response, 429 or 5xx.", "reqps", {"": total("retries")}, (12, 6)),
+        panel("Shards", "Upper bound of concurrent requests.", "short", {"": gauge("shards")}, (12, 6)),
     ]
 
 
@@ -124,11 +124,11 @@ def series():
     by_reason = (AGENT_LEGEND + " {{reason}}", AGENT + ", reason")
     return [
         now("Series", "Series of the last collection.", "persia_agent_series"),
-        now("Dropped series", "Not shown now, by the limit that keeps them out.", "persia_agent_dropped_series", *by_reason),
-        now("Quarantined series", "Held back now, by reason; tried again hourly.", "persia_agent_quarantined_series", *by_reason),
-        per_second("Measurements lost in workers", "What a library could not record, by reason.", lost),
-        per_second("Ended processes", "Taken over into the agent's state; and series left out for a limit.", retired),
-        now("Identity conflicts", "Identities that another agent pushes too.", "persia_agent_identity_conflicts", thresholds=RED_FROM_1),
+        now("Dropped series", "Not exposed now, by the limit that they exceed.", "persia_agent_dropped_series", *by_reason),
+        now("Quarantined series", "Not pushed now, by reason; tried again hourly.", "persia_agent_quarantined_series", *by_reason),
+        per_second("Measurements lost in workers", "Measurements that a library could not record, by reason.", lost),
+        per_second("Ended processes", "Processes whose values are in the agent's state, and series dropped because of a limit.", retired),
+        now("Identity conflicts", "Identities that another agent pushes, too.", "persia_agent_identity_conflicts", thresholds=RED_FROM_1),
     ]
 
 
@@ -139,9 +139,9 @@ def segments():
     state = ("persia_agent_segments", AGENT_LEGEND + " {{state}}", AGENT + ", state")
     return [
         now("Segments", "In the job's directory.", *state),
-        now("Broken segments", "Their last good values stand.", "persia_agent_segments_broken", thresholds=RED_FROM_1),
+        now("Broken segments", "Unreadable now: their last good values are exposed.", "persia_agent_segments_broken", thresholds=RED_FROM_1),
         now("Refused segments", "Not read, by reason.", *refused),
-        per_second("Records not read", "Records of kinds that the agent does not know, and event records that came too fast.", unknown, size=(12, 8)),
+        per_second("Records not read", "Records of kinds that the agent does not know, and event records overwritten before they were read.", unknown, size=(12, 8)),
         chart("Lines of emit", "Lines read from the named pipe, by result.", "cps", lines, (12, 8)),
     ]
 
@@ -149,18 +149,21 @@ def segments():
 def work():
     parts = {"collect": "persia_agent_collect_duration_seconds", "render": "persia_agent_render_duration_seconds", "push": "persia_agent_push_duration_seconds"}
     busy = [query(total_rate(AGENT, name + "_sum"), f"{AGENT_LEGEND} {word}") for word, name in parts.items()]
-    oddities = {"persia_agent_ticks_skipped_total": "ticks skipped", "persia_agent_log_lines_suppressed_total": "log lines left out"}
+    oddities = {"persia_agent_ticks_skipped_total": "ticks skipped", "persia_agent_log_lines_suppressed_total": "log lines left out",
+                "persia_agent_restarts_total": "restarts of the agent"}
     reload = over("min", AGENT, select("persia_agent_config_last_reload_successful"))
+    errors = over("max", AGENT, select("persia_agent_config_errors"))
     since = over("min", AGENT, age("persia_agent_config_last_reload_success_timestamp_seconds"))
     bad = [(None, "red"), (1, "green")]
     return [
         times("Collect duration", "Time to read and merge all sources.", "persia_agent_collect_duration_seconds"),
-        chart("Time at work", "Share of the time that the agent collects, renders for scrapes, and pushes.", "percentunit", busy),
-        per_second("Scrapes", "Requests for /metrics answered: 0 where all goes through a gateway.", {"persia_agent_scrapes_total": ""}, "reqps"),
-        per_second("Left out", "Push intervals, since the work took longer; and log lines, since there were too many.", oddities, size=(6, 8)),
+        chart("Time at work", "Share of time in which the agent collects, renders for scrapes, and pushes.", "percentunit", busy),
+        per_second("Scrapes", "Requests for /metrics that were answered; 0 if Prometheus scrapes only the gateway.", {"persia_agent_scrapes_total": ""}, "reqps"),
+        per_second("Left out", "Push intervals skipped because a collection took longer, log lines suppressed by the limit, and restarts of the agent under exec.", oddities, size=(6, 8)),
         per_second("Reloads of the settings", "By result.", {"persia_agent_config_reloads_total": "{{result}}"}, size=(6, 8)),
-        chart("Settings good", "Whether they were when last read.", "short", [query(reload, AGENT_LEGEND)], (6, 8), bad),
-        chart("Age of the settings", "Since those in use were read.", "s", [query(since, AGENT_LEGEND)], (6, 8)),
+        chart("Settings good", "1 if the last reload of the settings succeeded; errors in the settings in use.", "short",
+              [query(reload, AGENT_LEGEND), query(errors, AGENT_LEGEND + " errors")], (6, 8), bad),
+        chart("Age of the settings", "Time since the settings in use were read.", "s", [query(since, AGENT_LEGEND)], (6, 8)),
     ]
 
 
@@ -175,14 +178,14 @@ def jobs():
     owners = {**hidden, "agent_gateway": "gateway"}
     return [
         chart("Processor time of workers", "Cores in use.", "short", [query(cpu, GROUP_LEGEND)]),
-        chart("Memory of workers", "In RAM, and address space.", "bytes", memory),
-        now("Threads of workers", "As /proc has them.", "persia_process_threads", GROUP_LEGEND, group),
-        now("Open files of workers", "File descriptors, as /proc has them.", "persia_process_open_fds", GROUP_LEGEND, group),
-        chart("Time between events, median", "Of two events of a process.", "s", [query(between, "{{job}} {{event}}")], (16, 8)),
-        table("Commands", "What exec runs: 1 while it runs, for how long, and its exit code.", "none", commands, size=(12, 7)),
+        chart("Memory of workers", "Resident and virtual.", "bytes", memory),
+        now("Threads of workers", "From /proc.", "persia_process_threads", GROUP_LEGEND, group),
+        now("Open files of workers", "Open file descriptors, from /proc.", "persia_process_open_fds", GROUP_LEGEND, group),
+        chart("Time between events, median", "Median time between two events of a process.", "s", [query(between, "{{job}} {{event}}")], (16, 8)),
+        table("Commands", "Commands of exec: 1 while running, run time, exit code.", "none", commands, size=(12, 7)),
         table("Agents", "Version, compiler and segment format.", "none", {"up": select("persia_agent_build_info")}, hidden, (12, 7)),
         table("Runs", "Run, versions and restarts of each identity's newest process.", "none", {"up": select("persia_job_info")}, hidden, (12, 7)),
-        table("Owners of groups", "Which agent pushed a group last.", "none", {"up": select("persia_agent_owner_info")}, owners, (12, 7)),
+        table("Owners of groups", "The agent that last pushed each group.", "none", {"up": select("persia_agent_owner_info")}, owners, (12, 7)),
     ]
 
 

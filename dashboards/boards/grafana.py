@@ -1,16 +1,15 @@
-"""Grafana's dashboard model, as far as the boards use it: panels, rows of them, and a board around the rows.
+"""Grafana's dashboard model, as far as the boards use it: panels, rows, boards.
 
-A panel is a dict that lacks its id and its place; `board` gives it both. Panels flow from left to right, and the next line begins
-where 24 columns are full. On a phone Grafana shows one below the other.
+A panel is a dict without id and place, which `board` adds. Panels flow from left to right in lines of 24 columns.
 """
 
 DATASOURCE = {"type": "prometheus", "uid": "$datasource"}
 COLUMNS = 24
-GREEN = [(None, "green")]  # nothing to warn of
+GREEN = [(None, "green")]  # no warnings
 
 
 def query(expr, legend, instant=False, form="time_series"):
-    """What a panel shows. `instant`: the newest value only. `form`: time_series, heatmap or table."""
+    """A target of a panel. `instant`: the newest value only. `form`: time_series, heatmap or table."""
     target = {"datasource": DATASOURCE, "editorMode": "code", "expr": expr, "format": form, "legendFormat": legend}
     return {**target, "instant": instant, "range": not instant}
 
@@ -34,7 +33,7 @@ def _panel(kind, title, description, unit, queries, size, thresholds=GREEN, cust
 
 
 def stat(title, description, unit, target, thresholds=GREEN, **defaults):
-    """The newest value as a number, a number for each job."""
+    """The newest value of each job as a number."""
     options = {"colorMode": "value", "graphMode": "area", "justifyMode": "auto", "orientation": "auto", "textMode": "auto"}
     options["reduceOptions"] = {"calcs": ["lastNotNull"], "fields": "", "values": False}
     color = {"mode": "thresholds"}
@@ -42,7 +41,7 @@ def stat(title, description, unit, target, thresholds=GREEN, **defaults):
 
 
 def chart(title, description, unit, queries, size=(8, 8), thresholds=GREEN, legend_calcs=("lastNotNull",), signed=False, **defaults):
-    """Lines over time from 0 up, or `signed`, and the thresholds, if there are any, as dashed ones."""
+    """Lines over time from 0 up, or `signed`; thresholds as dashed lines."""
     custom = {"drawStyle": "line", "fillOpacity": 0, "lineInterpolation": "linear", "lineWidth": 1, "showPoints": "auto", "spanNulls": False}
     custom["thresholdsStyle"] = {"mode": "off" if thresholds is GREEN else "dashed"}
     legend = {"calcs": list(legend_calcs), "displayMode": "table", "placement": "bottom", "showLegend": True}
@@ -68,7 +67,7 @@ def heatmap(title, description, expr, size=(12, 8)):
 
 
 def states(title, description, target, texts, size=(12, 8)):
-    """A band for each series, coloured by its value. `texts`: what a value means, as {value: (text, color)}."""
+    """A band for each series, coloured by its value. `texts`: the meaning of values, as {value: (text, color)}."""
     mapping = {str(value): {"color": color, "index": at, "text": text} for at, (value, (text, color)) in enumerate(texts.items())}
     custom = {"fillOpacity": 70, "lineWidth": 0}
     options = {"alignValue": "left", "mergeValues": True, "rowHeight": 0.9, "showValue": "never"}
@@ -104,12 +103,12 @@ def text(title, description, markdown, size=(24, 5)):
 
 
 def repeated(panel, variable, most):
-    """The panel once for each value of a variable, at most so many beside each other."""
+    """The panel once for each value of a variable, at most `most` in a row."""
     return {**panel, "repeat": variable, "repeatDirection": "h", "maxPerRow": most}
 
 
 def variable(name, label, label_of, metric, all_value=".+"):
-    """A choice among the values that a label has; `metric`: the selector that lists them."""
+    """A choice among the values of a label; `metric`: the selector that lists them."""
     expression = f"label_values({metric}, {label_of})"
     return {
         "name": name,
@@ -137,19 +136,19 @@ def _datasource_variable():
 
 
 def annotation(name, expr, title, body, tags, color):
-    """Marks on all charts. `expr` gives, as values, when something happened, in milliseconds."""
+    """Marks on all charts. The values of `expr` are times in milliseconds."""
     what = {"name": name, "datasource": DATASOURCE, "enable": True, "hide": False, "iconColor": color, "expr": expr, "step": "10s"}
     return {**what, "useValueForTime": True, "titleFormat": title, "textFormat": body, "tagKeys": tags}
 
 
 def link(uid, title):
-    """To another board, with the jobs, instances and time that are chosen here."""
+    """To another board, with the same jobs, instances and time range."""
     how = {"asDropdown": False, "includeVars": True, "keepTime": True, "targetBlank": False, "tags": []}
     return {"type": "link", "title": title, "url": f"/d/{uid}", "icon": "dashboard", "tooltip": f"{title}, of the same jobs and time", **how}
 
 
 def _place(panels, top):
-    """Gives the panels their places below `top`, and says where they end."""
+    """Places the panels below `top`. Returns where they end."""
     x, bottom = 0, top
     for panel in panels:
         place = panel["gridPos"]

@@ -1,20 +1,20 @@
-"""The expressions of the boards, in small pieces. Every selector has the board's job and instance."""
+"""Building blocks of the boards' expressions. Every selector has the board's job and instance."""
 
 RATE = "$__rate_interval"
 
 
 def select(name, *matchers):
-    """A metric of the chosen jobs and instances; more matchers, such as 'result="failure"'. No name: one of them is on __name__."""
+    """A metric of the selected jobs and instances, and more matchers, such as 'result="failure"'. Without a name, one is on __name__."""
     return name + "{" + ", ".join([*matchers, 'job=~"$job"', 'instance=~"$instance"']) + "}"
 
 
 def rate(name, *matchers):
-    """What a counter, or a histogram's sum or count, adds in a second."""
+    """Increase per second of a counter, or of a histogram's sum or count."""
     return f"rate({select(name, *matchers)}[{RATE}])"
 
 
 def increase(name, *matchers, range="$__range"):
-    """What a counter has added in the time that the board shows."""
+    """Increase of a counter in the board's time range."""
     return f"increase({select(name, *matchers)}[{range}])"
 
 
@@ -36,16 +36,16 @@ def quantile(q, histogram, by):
 
 
 def or_zero(expression, by="job", where="persia_process_up", label=None):
-    """0 for each job, or instance, that has `where`, if the expression says nothing of it: what never happened has no series yet.
+    """The expression, and 0 for each job or instance that has `where` and no series in it: a counter has none before its first event.
 
-    `label`: one that the expression has besides; "none" on the zero.
+    `label`: an additional label of the expression; it is "none" on the zero.
     """
     zero = over("max", by, "0 * " + select(where))
     return f"{expression} or on ({by}) " + (f'label_replace({zero}, "{label}", "none", "", "")' if label else zero)
 
 
 def mean_so_far(histogram, by):
-    """Of the whole run: for what happens too seldom for rates."""
+    """Over the whole run: for events that are too rare for rates."""
     return f"{over('sum', by, select(histogram + '_sum'))} / {over('sum', by, select(histogram + '_count'))}"
 
 
@@ -58,5 +58,5 @@ def age(timestamp, *matchers):
 
 
 def silence():
-    """Seconds since a metric of a process last changed, for each process that is up."""
+    """Seconds since a metric of a process last changed, for each running process."""
     return f"({age('persia_process_last_change_timestamp_seconds')}) and {select('persia_process_up')} == 1"

@@ -1,4 +1,4 @@
-"""The board of the Persia tables. What is charted, and how, follows from each metric's entry in the catalog."""
+"""The board of the Persia tables. Each metric's entry in the catalog decides its panels."""
 
 import catalog
 from .grafana import chart, heatmap, query, stat
@@ -10,16 +10,16 @@ DESCRIPTION = (
     "The two tables of PersiaML, accuracy and efficiency of a training job with embeddings. "
     "Source: the group persia of the Persia metrics library, pushed by persia-metrics-agent to a PushGateway, or scraped from the agent."
 )
-ABOUT = """The metrics of group `persia`, as the catalog of the Persia metrics library (`catalog.h`) names and describes them. The workers count, \
-`persia-metrics-agent` pushes to the PushGateway, and Prometheus scrapes that, or the agent itself, with `honor_labels: true`.
+ABOUT = """The metrics of group `persia`, as named and described by the catalog of the Persia metrics library (`catalog.h`). The workers count, \
+`persia-metrics-agent` pushes to the PushGateway, and Prometheus scrapes the gateway, or the agent itself, with `honor_labels: true`.
 
-An unmodified PersiaML node that pushes to the same gateway shows here too, without `role`; percentiles come from its histograms, \
-which it had up to November 2021. Processor time, silence and restarts of the ranks: [Elastic job](/d/persia-elastic). Pushes that fail: \
+An unmodified PersiaML node that pushes to the same gateway is shown, too, without `role`. Its percentiles need histograms, \
+which PersiaML had until November 2021. Processor time, silence and restarts of the ranks: [Elastic job](/d/persia-elastic). Pushes that fail: \
 [Exporter health](/d/persia-exporter)."""
 LISTED_BY = '{__name__=~"staleness|index_miss_count"}'
 VARIABLES = []
 
-# Entries whose values ask for attention from some point on. The bound of staleness is the job's own setting: move these with it.
+# The bound of staleness is a setting of the job: adapt these thresholds to it.
 THRESHOLDS = {
     "staleness": [(None, "green"), (16, "yellow"), (64, "red")],
     "num_pending_batches": [(None, "yellow"), (1, "green")],
@@ -28,12 +28,12 @@ THRESHOLDS = {
     "gradient_id_miss_count": [(None, "green"), (1e-9, "yellow")],
 }
 HOW_TO_READ = {
-    "index_miss_count": "High at first, while rows are made; later a sign that rows are dropped, or of new ids.",
-    "gradient_id_miss_count": "Above 0, rows are dropped between look-up and update: the servers' capacity is too small.",
+    "index_miss_count": "High at first, while rows are created; later it means that rows are evicted, or that ids are new.",
+    "gradient_id_miss_count": "Above 0, rows are evicted between look-up and update: the servers' capacity is too small.",
     "staleness": "At the job's bound the trainer waits. Thresholds: 16 and 64; set them to the bound.",
     "num_pending_batches": "At 0 the trainer waits for data: the data loader is the bottleneck.",
-    "nan_count": "Anything above 0 is worth a look.",
-    "nan_grad_skipped": "Anything above 0 is worth a look.",
+    "nan_count": "Investigate any value above 0.",
+    "nan_grad_skipped": "Investigate any value above 0.",
     "lookup_rpc_time_cost": "Compare with the servers' lookup_mixed_batch_time_cost: the difference is the network.",
     "lookup_batched_time_cost": "The sum of making requests, waiting for servers, and summation.",
 }
@@ -50,7 +50,7 @@ def description(entry, what):
 
 
 def by_replica(entry):
-    """The labels that tell an entry's series apart, and the legend for them."""
+    """The labels that distinguish an entry's series, and the legend for them."""
     labels = ["job", "instance", "role"] + ([entry.label] if entry.label else [])
     return ", ".join(labels), " ".join("{{%s}}" % label for label in labels if label != "role")
 
@@ -75,7 +75,7 @@ def thresholds(entry):
 def time_cost(entry, size):
     queries = [query(mean(entry.name, "job"), "{{job}} mean")]
     queries += [query(quantile(q, entry.name, "job"), "{{job}} " + name) for name, q in PERCENTILES.items()]
-    what = "Mean and percentiles of all chosen replicas together."
+    what = "Mean and percentiles over all selected replicas."
     return chart(title(entry) + " time", description(entry, what), "s", queries, size)
 
 
@@ -83,12 +83,12 @@ def time_cost_by_replica(entry):
     by, legend = "job, instance, role", "{{job}} {{instance}} {{role}}"
     last = over("max", by, select(entry.name + "_sec"))
     queries = [query(mean(entry.name, by), legend + " mean"), query(last, legend + " last batch")]
-    return chart(title(entry) + " time by replica", description(entry, "Mean, and the last batch's."), "s", queries)
+    return chart(title(entry) + " time by replica", description(entry, "The mean, and the value of the last batch."), "s", queries)
 
 
 def spread(entry):
     expr = total_rate("le", entry.name + "_bucket")
-    return heatmap(title(entry) + " time, spread", description(entry, "How many look-ups a second took how long."), expr)
+    return heatmap(title(entry) + " time, spread", description(entry, "Look-ups per second by duration."), expr)
 
 
 def overview():
@@ -99,25 +99,25 @@ def overview():
     oldest = query(over("max", "job", select("staleness")), "{{job}}")
     waiting = query(over("sum", "job", select("num_pending_batches")), "{{job}}")
     skipped = query(or_zero(over("sum", "job", increase("nan_grad_skipped"))), "{{job}}")
-    any_red = [(None, "green"), (0.5, "red")]  # increase() guesses what was between scrapes, so a count is a fraction
+    any_red = [(None, "green"), (0.5, "red")]  # increase() extrapolates, so a count is a fraction
     return [
         stat("Look-ups", "Batches looked up per second: how fast the job trains.", "ops", lookups),
         stat("Look-up time, p95", "19 of 20 batches are looked up within this time.", "s", slow),
-        stat("Index misses", "Share of ids that the servers did not hold yet, mean of the last look-ups.", "percentunit", misses),
-        stat("Staleness", "Batches in flight at the worker that has most of them.", "short", oldest, staleness),
+        stat("Index misses", "Share of ids that the servers did not have, mean of the last look-ups.", "percentunit", misses),
+        stat("Staleness", "Batches in flight at the worker with the most.", "short", oldest, staleness),
         stat("Pending batches", "Batches that wait for a trainer. 0: the data loader is the bottleneck.", "short", waiting, pending),
-        stat("Gradients skipped", "Gradients left out for a NaN or infinity, in the time shown.", "short", skipped, any_red, decimals=0),
+        stat("Gradients skipped", "Gradients skipped because of a NaN or infinity, in the time range.", "short", skipped, any_red, decimals=0),
     ]
 
 
 def processes():
     labels = "{{job}} {{instance}} {{role}} {{process}}"
     hang = [(None, "green"), (60, "yellow"), (300, "red")]
-    what = "Seconds since a metric of the process last changed. It grows for a process that hangs, and for one that waits."
+    what = "Seconds since a metric of the process last changed. It grows if the process hangs or waits."
     events = [query(over("sum", "job, type, event", rate("persia_events_total")), "{{job}} {{event}}")]
     return [
         chart("Silence of processes", what, "s", [query(silence(), labels)], (12, 8), hang),
-        chart("Events", "What the job recorded, per second; also the marks on the charts.", "cps", events, (12, 8)),
+        chart("Events", "Events that the job recorded, per second; the marks on the charts are the same events.", "cps", events, (12, 8)),
     ]
 
 

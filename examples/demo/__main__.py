@@ -1,4 +1,4 @@
-"""A training job, its agent, a PushGateway and a Prometheus on this machine; then the books are compared."""
+"""Runs a training job, its agent, a PushGateway and a Prometheus, then compares the gateway's values with the job's own counts."""
 
 import argparse
 import os
@@ -32,10 +32,11 @@ def main():
     parser = argparse.ArgumentParser(prog="./run demo", description=__doc__)
     parser.add_argument("--seconds", type=positive, default=60, metavar="N", help="how long the job trains (default: 60)")
     other = parser.add_subparsers(dest="demo", metavar="elastic", help="an elastic job on a real etcd instead")
-    elastic_parser = other.add_parser("elastic", help="workers that come, die and hang", description=elastic.__doc__)
-    elastic_parser.add_argument("--workers", type=number_of("workers", 64), default=3, metavar="N", help="how many train at first (default: 3)")
-    elastic_parser.add_argument("--steps", type=number_of("steps", 10**6), default=600, metavar="N", help="how long (default: 600)")
-    elastic_parser.add_argument("--kill", action="store_true", help="kill a worker, let one join, and stop one for a while")
+    elastic_parser = other.add_parser("elastic", help="workers that join, die and hang", description=elastic.__doc__)
+    add = elastic_parser.add_argument
+    add("--workers", type=number_of("workers", 64), default=3, metavar="N", help="number of workers at the start (default: 3)")
+    add("--steps", type=number_of("steps", 10**6), default=600, metavar="N", help="steps of the training (default: 600)")
+    add("--kill", action="store_true", help="kill a worker, start another, and stop one for a while")
     arguments = parser.parse_args()
     stop_on_signals()
     prefix = f"persia-demo-{os.getpid()}-"

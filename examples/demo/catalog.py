@@ -1,4 +1,4 @@
-"""The Persia tables, read from the library's catalog.h, the one place that knows them."""
+"""The Persia tables, read from the library's catalog.h."""
 
 import re
 from collections import namedtuple

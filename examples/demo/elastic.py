@@ -1,4 +1,4 @@
-"""Workers of an elastic job that come, die and hang, on a real etcd; then what the gateway holds is compared with their ledgers."""
+"""Runs an elastic job on a real etcd, whose workers join, die and hang, then compares the gateway's values with the workers' ledgers."""
 
 import collections
 import os
@@ -10,38 +10,39 @@ from servers import BUILD, ROOT, Etcd, Gateway, Process, Prometheus, wait_until
 
 JOB = "elastic_demo"
 PROGRAM = ROOT / "examples/elastic_job/main.py"
-PYTHON = "/usr/bin/python3"  # the one that the package is built for
+PYTHON = "/usr/bin/python3"  # the interpreter that the package is built for
 STEP_SECONDS = 0.05
 
 
 class ElasticJob:
-    """Launchers of workers, and what the workers wrote down. Main thread only."""
+    """Launchers of workers, and the workers' ledgers. Main thread only."""
 
     def __init__(self, directory, segments, etcd, least, most, steps, step_seconds=STEP_SECONDS, environment=os.environ):
-        """`etcd`: its address. `least` and `most`: how many workers may train."""
+        """`etcd`: its address. `least` and `most`: limits of the number of workers."""
         self.directory, self.ledgers, self.checkpoint = directory, directory / "ledgers", directory / "checkpoint.json"
         self.ledgers.mkdir()
         self._url = f"etcd://{etcd}/{JOB}?min_workers={least}&max_workers={most}"
-        self._options = [f"--steps={steps}", f"--step-seconds={step_seconds}", f"--checkpoint={self.checkpoint}", f"--ledger={self.ledgers}"]
+        self._options = [f"--steps={steps}", f"--step-seconds={step_seconds}"]
+        self._options += [f"--checkpoint={self.checkpoint}", f"--ledger={self.ledgers}"]
         metrics = {"PERSIA_METRICS_DIR": str(segments), "PERSIA_JOB_NAME": JOB, "PYTHONPATH": str(BUILD / "lib/python")}
         self.environment = {**environment, **metrics}
 
     def launch(self, workers, first_replica=0, show=False):
-        """A launcher as it would run on a machine of its own. `show`: on the terminal, not in its log."""
+        """Starts a launcher, as each machine of a job would. `show`: its output goes to the terminal, not to its log."""
         command = self.command(workers, first_replica)
         return Process(command, self.directory / f"launcher-{first_replica}.log", env=self.environment, show=show)
 
     def command(self, workers, first_replica=0):
-        """A launcher's command, which runs in `environment`."""
+        """A launcher's command, to be run in `environment`."""
         return [PYTHON, PROGRAM, self._url, f"--workers={workers}", f"--first-replica={first_replica}", *self._options]
 
     def trainers(self):
-        """The lines that each living worker has written down, by its pid."""
+        """The lines of each live worker's ledger, by its pid."""
         ledgers = {int(path.name.split("-")[2]): path for path in self.ledgers.glob("trainer-*")}
         return {pid: path.read_text().splitlines() for pid, path in ledgers.items() if os.path.exists(f"/proc/{pid}")}
 
     def training(self, world_size):
-        """The pids of the members of a round of so many, by rank, once all of them have made steps in it; else nothing."""
+        """The pids by rank of a round with `world_size` members, once all of them have made steps; else an empty list."""
         ranks = {}
         for pid, lines in self.trainers().items():
             round_begins = max((at for at, line in enumerate(lines) if line.startswith("rendezvous")), default=len(lines))
@@ -50,12 +51,12 @@ class ElasticJob:
         return [ranks[rank] for rank in sorted(ranks)] if len(ranks) == world_size else []
 
     def counts(self):
-        """How often each thing was written down, by all processes together."""
+        """The number of entries of each kind in all ledgers."""
         return collections.Counter(line.split()[0] for path in self.ledgers.iterdir() for line in path.read_text().splitlines())
 
 
 def on_gateway(groups, job=JOB):
-    """The same counts as the gateway holds them, and all samples of the job: (name, labels) -> value."""
+    """The same counts on the gateway, and all samples of the job: (name, labels) -> value."""
     samples = {}
     for group in groups:
         for name, family in group.items():
@@ -77,7 +78,7 @@ def on_gateway(groups, job=JOB):
 
 
 def harm(job, launchers, workers):
-    """A worker is killed, one joins late, one is stopped and resumed; each time the others meet again and go on."""
+    """Kills a worker, starts another, stops and resumes one. Each time the others meet again and continue."""
     victim = wait_until(lambda: job.training(workers), "the workers to train")[-1]
     say(f"SIGKILL to worker {victim}; its launcher starts another")
     os.kill(victim, signal.SIGKILL)
@@ -85,11 +86,11 @@ def harm(job, launchers, workers):
     say("one more worker joins")
     launchers.append(job.launch(1, workers))
     stopped = wait_until(lambda: job.training(workers + 1), "the worker that joined to train")[0]
-    say(f"SIGSTOP to worker {stopped}, which is rank 0, as if it hung")
+    say(f"SIGSTOP to worker {stopped}, rank 0, which simulates a hang")
     os.kill(stopped, signal.SIGSTOP)
     wait_until(lambda: job.training(workers), "the others to train without it")
     time.sleep(3)
-    say("SIGCONT to it: it comes back")
+    say(f"SIGCONT to worker {stopped}, which rejoins")
     os.kill(stopped, signal.SIGCONT)
 
 

@@ -1,4 +1,4 @@
-"""Word embeddings trained for a minute with all metrics of the Persia tables; then the books are compared."""
+"""Trains word embeddings with all metrics of the Persia tables, then compares the gateway's values with the job's own counts."""
 
 import json
 import sys
@@ -23,7 +23,7 @@ def run(seconds, directory, segments):
         if code != 0:
             print(f"demo: the job ended with exit code {code}", file=sys.stderr)
         if not report_file.exists():
-            sys.exit("demo: the job left no report to compare with")
+            sys.exit("demo: the job wrote no report to compare with")
         rows = table.rows(gateway.groups(), json.loads(report_file.read_text()), JOB)
     rows.sort(key=lambda row: NAMES.index(row.name.removesuffix("_sec")))
     print("\n" + table.render(rows) + "\n")

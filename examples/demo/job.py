@@ -1,4 +1,4 @@
-"""What the demos have in common: the agent's command, the pages to open, and a job that can be interrupted."""
+"""Shared by the demos: the agent's command, the pages to open, and a job that can be interrupted."""
 
 import signal
 import subprocess
@@ -9,7 +9,7 @@ PUSH_INTERVAL = 1  # seconds
 
 
 class Stopped(Exception):
-    """Ctrl-C, or a request to end."""
+    """A signal asked the demo to end."""
 
 
 def stop_on_signals():
@@ -32,19 +32,19 @@ def print_pages(prometheus, expression, gateway, page):
     print(f"  {prometheus.page()}?g0.expr={expression}&g0.tab=0&g0.range_input=2m   Prometheus")
     print(f"  {gateway.url}/   the PushGateway")
     print(f"  http://{page}/   the agent")
-    print("Ctrl-C ends it early, in order.\n", flush=True)
+    print("Ctrl-C ends the job early, in order.\n", flush=True)
 
 
 def wait_for(job, seconds=None):
-    """Waits for the job's end; None if that has not come after `seconds`.
+    """Waits for the job and returns its exit code, or None if it still runs after `seconds`.
 
-    The first request to stop is passed on to it, so that it can end in order; the second is not waited for.
+    The first signal is forwarded to the job, so that it can end in order. A second one ends the wait.
     """
     try:
         return job.popen.wait(seconds)
     except subprocess.TimeoutExpired:
         return None
     except Stopped as reason:
-        print(f"\ndemo: {reason}: asking the job to end; once more to end it at once", flush=True)
+        print(f"\ndemo: {reason}: waiting for the job to end; a second signal ends it at once", flush=True)
         job.signal(signal.SIGINT)
         return job.popen.wait()

@@ -1,9 +1,8 @@
 """Starts and stops the programs around a training job: PushGateway, Prometheus, etcd, the agent.
 
-Used by `./run demo` and by the end-to-end tests. Standard library only. Each process runs in a session of its own, so that a
-Ctrl-C in the terminal reaches this program alone, which then ends the others in order; and each gets SIGTERM from the kernel
-should this program die without having done so. Not thread-safe; start processes from the main thread, which is the one whose
-death the kernel watches.
+Used by `./run demo` and by the end-to-end tests. Standard library only. Each process runs in its own session: a Ctrl-C in the
+terminal reaches only this program, which then ends the others in order. If this program dies first, the kernel sends each
+process SIGTERM. Not thread-safe. Start processes from the main thread, because the kernel watches the death of the starting thread.
 """
 
 import contextlib
@@ -30,9 +29,9 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def _ports():
-    """Ports below those that the kernel gives out by itself, so that no connection takes one between our look and its use.
+    """Ports below the kernel's ephemeral range, so that no outgoing connection takes one between our check and its use.
 
-    Tests that run side by side have shares of their own; which one, pytest's worker says. Where to begin is drawn.
+    Each pytest worker has its own range, and begins at a random port of it.
     """
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 8
     share = range(10_000 + worker * 2_750, 10_000 + (worker + 1) * 2_750)
@@ -44,7 +43,7 @@ _next_port = _ports().__next__
 
 
 def free_port():
-    """A port on loopback that nobody listens on at the moment. It is not given out again soon."""
+    """A free port on loopback, which is not returned again soon."""
     while True:
         port = _next_port()
         with socket.socket() as probe, contextlib.suppress(OSError):
@@ -53,11 +52,11 @@ def free_port():
 
 
 def find_program(name):
-    """The program's path: from PATH, else from where `./run` unpacks what it does not install."""
+    """The program's path: from PATH, else from build/tools."""
     path = os.environ.get("PATH", os.defpath) + os.pathsep + str(ROOT / "build/tools/usr/bin")
     found = shutil.which(name, path=path)
     if found is None:
-        raise FileNotFoundError(f"no program {name}: ./run deps puts it in place")
+        raise FileNotFoundError(f"program {name} not found; ./run deps installs it")
     return found
 
 
@@ -65,15 +64,15 @@ def find_built(name):
     """A program of the release build."""
     found = [path for path in BUILD.rglob(name) if path.is_file() and os.access(path, os.X_OK)]
     if not found:
-        raise FileNotFoundError(f"{name} is not under {BUILD}: ./run build")
+        raise FileNotFoundError(f"{name} not found under {BUILD}; run ./run build")
     return found[0]
 
 
 def wait_until(condition, what, seconds=30.0, interval=0.05):
-    """Calls `condition` until it gives something true, which is returned.
+    """Calls `condition` until its result is true, and returns the result.
 
-    A server that does not answer (OSError, HTTPException) or not yet as it should (ValueError) counts as not yet; any other
-    exception ends the wait. After `seconds` a TimeoutError says what was waited for and what was seen last.
+    OSError, HTTPException and ValueError, from a server that is not ready, continue the wait; any other exception ends it. After
+    `seconds` a TimeoutError has `what` and the last result.
     """
     deadline = time.monotonic() + seconds
     while True:
@@ -103,10 +102,10 @@ def _end_with_parent():
 
 
 class Process:
-    """A running program, the leader of its own process group. A context manager that ends it."""
+    """A running program, the leader of its own process group. A context manager that stops it."""
 
     def __init__(self, command, log, env=None, cwd=None, show=False, stdin=subprocess.DEVNULL):
-        """Starts it. Its output goes to the file `log`, or to the terminal when `show` is set. A pipe to it takes text."""
+        """Starts the program. Its output goes to the file `log` or, with `show`, to the terminal. A pipe as `stdin` takes text."""
         self.name = Path(command[0]).name
         self.log = Path(log)
         output = None if show else open(self.log, "ab")
@@ -131,7 +130,7 @@ class Process:
         return self.popen.poll() is None
 
     def output(self):
-        """What it has printed so far."""
+        """Its output so far."""
         return self.log.read_text(errors="replace") if self.log.exists() else ""
 
     def signal(self, number):
@@ -139,7 +138,7 @@ class Process:
             self.popen.send_signal(number)
 
     def wait(self, seconds=30.0):
-        """Its exit code, negative for a signal as subprocess has it."""
+        """Waits for its exit code, negative for a signal as in subprocess."""
         try:
             return self.popen.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -151,19 +150,19 @@ class Process:
         self.popen.wait()
 
     def group_members(self):
-        """The pids of its process group that are alive, zombies left out."""
+        """The live pids of its process group, without zombies."""
         members = []
         for stat in Path("/proc").glob("[0-9]*/stat"):
             try:
                 fields = stat.read_text().rpartition(")")[2].split()
             except OSError:
-                continue  # ended meanwhile
+                continue  # the process has ended
             if int(fields[2]) == self.pid and fields[0] not in "ZX":
                 members.append(int(stat.parent.name))
         return members
 
     def stop(self, seconds=10.0):
-        """SIGTERM, then SIGKILL for what is left of the group. Gives the exit code."""
+        """Sends SIGTERM, then SIGKILL to the rest of the group. Returns the exit code."""
         self.signal(signal.SIGTERM)
         try:
             self.popen.wait(seconds)
@@ -185,7 +184,7 @@ class Process:
 
 
 class Server(Process):
-    """A program that answers HTTP on `address`, a host:port of loopback."""
+    """An HTTP server on `address`, a host:port of loopback."""
 
     def __init__(self, command, log, address, ready_path):
         super().__init__(command, log)
@@ -204,12 +203,12 @@ class Server(Process):
 
     @staticmethod
     def assets(program, folder):
-        """The pages that belong to a program, installed or unpacked."""
+        """The folder of a program's web pages, installed or unpacked."""
         return Path(program).resolve().parent.parent / "share/prometheus" / folder
 
 
 class Gateway(Server):
-    """A real PushGateway that keeps nothing on disk."""
+    """A real PushGateway without persistence."""
 
     def __init__(self, directory, port=None):
         program = find_program("prometheus-pushgateway")
@@ -223,7 +222,7 @@ class Gateway(Server):
         return fetch(self.url + "/metrics")[1]
 
     def groups(self):
-        """What it holds: a list of groups, each a dict from family name to {type, help, metrics}, with `labels` beside."""
+        """Its groups: a list of dicts from family name to {type, help, metrics}, each with the grouping key in `labels`."""
         status, body = fetch(self.url + "/api/v1/metrics")
         if status != 200:
             raise ConnectionError(f"{self.url}/api/v1/metrics answered {status}: {body[:300]}")
@@ -231,7 +230,7 @@ class Gateway(Server):
 
 
 class Etcd(Server):
-    """A real etcd of one member, which need not survive a loss of power."""
+    """A real etcd of one member, without fsync."""
 
     def __init__(self, directory, port=None):
         address = f"127.0.0.1:{port or free_port()}"
@@ -274,7 +273,7 @@ class Prometheus(Server):
         )
 
     def page(self):
-        """The address of its page for queries, to which it redirects `/`: the path differs between versions and between packages."""
+        """The URL of its query page, to which it redirects `/`. The path differs between versions and packages."""
         try:
             with urllib.request.urlopen(self.url + "/", timeout=10) as answer:
                 return answer.url

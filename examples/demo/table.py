@@ -1,4 +1,4 @@
-"""Compares what a gateway holds with what the job counted itself.
+"""Compares a gateway's values with the job's own counts.
 
 The job's report is JSON: {"metrics": [{"role", "replica", "name", "type", "labels", ...}]} with "value" for a counter or a gauge,
 and "count", "sum" and "last" for a time cost.
@@ -6,7 +6,7 @@ and "count", "sum" and "last" for a time cost.
 
 from collections import namedtuple
 
-# One number in both places; None where it is missing. `must_agree`: the number is a count, which is exact or wrong.
+# A number on the gateway and in the report; None if it is missing. `must_agree`: it is a count, which must be equal.
 Row = namedtuple("Row", "name what gateway job must_agree")
 
 
@@ -56,7 +56,7 @@ def rows(groups, report, job_name):
 
 
 def problems(table, names):
-    """What is wrong, a sentence each: a count that differs, a number that did not arrive, a name that nobody reported."""
+    """Problems, one sentence each: a count that differs, a number that is not on the gateway, a metric that the job did not report."""
     found = []
     for row in table:
         if row.gateway is None and row.job is not None:
@@ -75,7 +75,7 @@ def _number(value):
 
 
 def render(table):
-    """The rows as text, numbers to the right."""
+    """The rows as text, numbers right-aligned."""
     lines = [("metric", "of", "on the gateway", "counted by the job", "")]
     lines += [
         (row.name, row.what, _number(row.gateway), _number(row.job), "=" if row.gateway == row.job else "differs") for row in table

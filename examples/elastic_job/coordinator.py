@@ -1,13 +1,13 @@
-"""Agrees through etcd on who trains together: rounds of between min_workers and max_workers members.
+"""Forms rounds of workers that train together, through etcd: between min_workers and max_workers members each.
 
-What a run keeps there, under /elastic_job/<run_id>/:
+The keys of a run, under /elastic_job/<run_id>/:
 
-    workers/<name>   {"address": ..., "wants": n}       a living worker and the round that it wants or is in; ends with its lease
-    round            {"number": n, "members": [...]}    the last round; a member's rank is its place in the list
+    workers/<name>   {"address": ..., "wants": n}       a live worker, and the round that it wants or is in; expires with its lease
+    round            {"number": n, "members": [...]}    the last round; a member's rank is its index in the list
     done             true                               the training is complete
 
-Who needs a round wants the one after the last. Once every living worker does, and nobody came for a moment, the one who has been
-there longest writes the round down. Who died or was stopped does not renew its lease, and is no longer waited for.
+A worker that needs a round wants the one after the last. When every live worker wants it, and none has joined for LAST_CALL_SECONDS,
+the oldest worker writes the round. A worker that died or is stopped does not renew its lease, so its key expires.
 """
 
 import os
@@ -29,14 +29,14 @@ URL = re.compile(r"etcd://([^/?]+):(\d+)/([\w.-]+)\?min_workers=(\d+)&max_worker
 
 class Coordinator:
     def __init__(self, init_method, process_group_timeout=60000):
-        """`init_method`: as URL has it; timeout: seconds that etcd may be silent.
+        """`init_method`: matches URL; its timeout is the time in seconds that etcd may not answer.
 
-        `process_group_timeout`: milliseconds that a member may take to answer. Raises EtcdError if etcd does not answer.
+        `process_group_timeout`: the milliseconds that a member may take to answer. Raises EtcdError if etcd does not answer.
         """
         host, port, self.run_id, *numbers = URL.fullmatch(init_method).groups("10")
         self._min, self._max, timeout = map(int, numbers)
         self._etcd, self._prefix = Etcd(f"{host}:{port}", timeout), f"/elastic_job/{self.run_id}/"
-        self._look()  # is it there?
+        self._look()  # raises if etcd does not answer
         with socket.create_connection((host, port), timeout) as towards_etcd:
             self.group = ProcessGroup(towards_etcd.getsockname()[0], process_group_timeout / 1000)
         self.name = f"{socket.gethostname()}-{os.getpid()}"
@@ -49,7 +49,7 @@ class Coordinator:
 
     @metrics.prof
     def rendezvous_barrier(self):
-        """Waits for a round with this worker in it. Gives its rank and the world's size; None if the training is complete."""
+        """Waits for a round with this worker. Returns its rank and the world size, or None if the training is complete."""
         self.group.close()
         self._round = 0
         self._enter("RENDEZVOUS")
@@ -75,7 +75,7 @@ class Coordinator:
         return rank, world_size
 
     def should_rendezvous(self):
-        """Whether all members should meet again, since rank 0 knows of somebody who came, and of room for them."""
+        """Whether all members should meet again, because a worker wants to join and there are fewer than max_workers."""
         self._check()
         meet = self.group.broadcast(self._newcomers)
         self._reason = "a worker came" if meet else self._reason
@@ -90,7 +90,7 @@ class Coordinator:
         self._enter("SUCCEEDED")
 
     def on_error(self, error):
-        """After GroupBroken: the reason why the members meet next."""
+        """Called after GroupBroken. Sets the reason of the next rendezvous."""
         self._reason = str(error)
 
     def _check(self):
@@ -106,7 +106,7 @@ class Coordinator:
             self._lease = self._etcd.lease(LEASE_SECONDS)
 
     def _look(self):
-        """What etcd holds of the run."""
+        """The run's state in etcd."""
         keys, revision = self._etcd.get(self._prefix)
         view = SimpleNamespace(workers={}, number=0, members=[], modified=0, done=False, revision=revision)
         for name, value, modified in keys:
@@ -120,7 +120,7 @@ class Coordinator:
         return view
 
     def _write_round(self, view):
-        """If it is this worker's part, and time to."""
+        """Writes the next round, if it is due and this worker is the oldest."""
         if view.waiting != self._waiting:
             self._waiting, self._since = view.waiting, time.monotonic()
         complete = self._min <= len(view.waiting) == len(view.workers) and time.monotonic() - self._since >= LAST_CALL_SECONDS
@@ -129,7 +129,7 @@ class Coordinator:
             self._etcd.put_if(self._prefix + "round", value, view.modified, self._key)
 
     def _is_broken(self, view):
-        """Whether the round that this worker is in cannot go on."""
+        """Whether this worker's round cannot continue."""
         gone = set(view.members) - set(view.workers) | set(view.members) & set(view.waiting)
         return self._round > 0 and (view.number != self._round or bool(gone))
 
@@ -144,7 +144,7 @@ class Coordinator:
 
     def _keep_alive(self):
         lease = self._lease
-        if lease and not self._etcd.keep_alive(lease):  # this process was stopped, say, and the others went on without it
+        if lease and not self._etcd.keep_alive(lease):  # this process was stopped, for example, and the others continued
             self.group.abort()
         time.sleep(LEASE_SECONDS / 4)
 

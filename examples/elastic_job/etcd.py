@@ -1,6 +1,6 @@
 """A client of etcd 3.4 and later, over the JSON form of its API: keys, leases, compare-and-put, watches.
 
-Standard library only. Thread safety: any method from any thread; each call has a connection of its own.
+Standard library only. Thread safety: any method from any thread; each call opens a connection.
 """
 
 import base64
@@ -14,26 +14,26 @@ _open = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
 
 
 class EtcdError(Exception):
-    """It does not answer, or not as it should."""
+    """etcd does not answer, or gives an unexpected answer."""
 
 
 class Etcd:
     def __init__(self, address, timeout):
-        """`address`: host:port. `timeout`: for how many seconds a call tries again before it raises EtcdError."""
+        """`address`: host:port. `timeout`: the seconds for which a call is retried before it raises EtcdError."""
         self.address, self._timeout = address, timeout
 
     def get(self, prefix):
-        """(name, value, revision of the last change) of the keys under a prefix, the oldest first; and the revision of it all."""
+        """(name, value, revision of the last change) of the keys under a prefix, the oldest first; and the store's revision."""
         answer = self._call("kv/range", {**_range(prefix), "sort_target": "CREATE"})
         keys = answer.get("kvs", [])
         return [(_text(kv["key"]), json.loads(_text(kv["value"])), kv["mod_revision"]) for kv in keys], int(answer["header"]["revision"])
 
     def put(self, key, value, lease):
-        """Sets a key that ends with its lease. False: the lease has ended."""
+        """Sets a key that expires with its lease. False: the lease has expired."""
         return self._call("kv/put", {**_pair(key, value), "lease": lease}, "lease not found") is not None
 
     def put_if(self, key, value, unchanged_since, while_there):
-        """Sets a key if its last change was at that revision (0: it is not there) and the key `while_there` exists."""
+        """Sets a key if its last change was at that revision (0: it does not exist) and the key `while_there` exists."""
         compare = [
             {"key": _bytes(key), "target": "MOD", "mod_revision": unchanged_since},
             {"key": _bytes(while_there), "target": "VERSION", "result": "GREATER", "version": 0},
@@ -44,11 +44,11 @@ class Etcd:
         return self._call("lease/grant", {"TTL": seconds})["ID"]
 
     def keep_alive(self, lease):
-        """Renews a lease. False: it has ended."""
+        """Renews a lease. False: it has expired."""
         return "TTL" in self._call("lease/keepalive", {"ID": lease})["result"]
 
     def changes(self, prefix, revision):
-        """Yields at each change under the prefix from that revision on; ends with the connection, or when all was quiet for long."""
+        """Yields at each change under the prefix from that revision on. Ends with the connection, or after a long time without a change."""
         request = {"create_request": {**_range(prefix), "start_revision": revision}}
         try:
             with _open(f"http://{self.address}/v3/watch", json.dumps(request).encode(), timeout=self._timeout) as answer:
@@ -69,7 +69,7 @@ class Etcd:
             except (OSError, http.client.HTTPException, ValueError) as error:
                 reason = getattr(error, "reason", error)
             if time.monotonic() >= deadline:
-                hint = "is it running, and is this where it serves its clients?"
+                hint = "check that it runs, and that this is its client address"
                 raise EtcdError(f"etcd at {self.address} has not answered {path} for {self._timeout:g} s ({reason}): {hint}")
             time.sleep(0.2)
 

@@ -1,4 +1,4 @@
-"""Keeps this machine's workers running, as torchelastic's agent does, and publishes what that publishes of them."""
+"""Keeps this machine's workers running, and publishes their metrics and events, as torchelastic's agent does."""
 
 import ctypes
 import os
@@ -10,18 +10,18 @@ import persia_metrics.torchelastic.events as events
 from persia_metrics.torchelastic.metrics import put_metric
 
 ROLE = "trainer"
-NOT_RETRYABLE = 69  # the exit code of a worker that another try would not help
+NOT_RETRYABLE = 69  # exit code of a worker that a restart would not help
 _PR_SET_PDEATHSIG = 1
 
 
 class Launcher:
     def __init__(self, command, replicas, max_restarts, ledger):
-        """`command`: starts a worker. `max_restarts`: of all of this launcher's workers together."""
+        """`command`: starts a worker. `max_restarts`: limit for all of this launcher's workers together."""
         self._command, self._left, self._max, self._ledger = command, max_restarts, max_restarts, ledger
         self._workers = {replica: self._start(replica) for replica in replicas}
 
     def run(self):
-        """Until all workers have succeeded, or one has failed for good. Gives the exit code."""
+        """Runs until all workers have succeeded, or one cannot be restarted. Returns the exit code."""
         code = 0
         while self._workers and code == 0:
             state = "healthy"
@@ -47,7 +47,7 @@ class Launcher:
         return subprocess.Popen(self._command, env=environment, preexec_fn=end_with_parent)
 
     def _failed(self, replica, code):
-        """Starts another in its place. Gives the exit code of the whole if that is not allowed or would not help, else 0."""
+        """Restarts a worker and returns 0. If a restart is not allowed or would not help, returns the job's exit code."""
         reason = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         events.record("worker.status.FAILED", metadata={"replica": replica, "reason": reason, "restarts_left": self._left})
         if self._left == 0 or code == NOT_RETRYABLE:

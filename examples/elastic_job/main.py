@@ -1,4 +1,4 @@
-"""An elastic job: data-parallel training whose workers may come, die and hang, with its metrics and events. README.md says more.
+"""An elastic job: data-parallel training whose workers may join, die and hang, with its metrics and events. See README.md.
 
     persia-metrics-agent exec --job moons -- python3 main.py --workers 3 'etcd://localhost:2379/1234?min_workers=2&max_workers=4'
 """
@@ -19,7 +19,7 @@ from train_loop import train
 
 
 class Ledger:
-    """What a process did, a line each, in a file of its own that outlives SIGKILL: to compare its metrics with."""
+    """A process's actions, one per line, in a file that survives SIGKILL, to compare with its metrics."""
 
     def __init__(self, directory, role):
         self._file = os.open(f"{directory}/{role}-{os.getpid()}", os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o644) if directory else None
@@ -31,14 +31,14 @@ class Ledger:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("url", help="etcd://host:port/run_id?min_workers=N&max_workers=M; &timeout=S: how long etcd may be silent")
-    parser.add_argument("--workers", type=int, default=1, metavar="N", help="how many to run on this machine")
-    parser.add_argument("--first-replica", type=int, default=0, metavar="N", help="the first one's number; machines have different ones")
-    parser.add_argument("--max-restarts", type=int, default=3, metavar="N", help="how often workers that fail are started again")
-    parser.add_argument("--steps", type=int, default=500, metavar="N", help="of the whole training")
-    parser.add_argument("--step-seconds", type=float, default=0, metavar="S", help="makes each step longer, as if the model were larger")
-    parser.add_argument("--checkpoint", metavar="FILE", help="one that all machines see (default: checkpoint-<run_id>.json, here)")
-    parser.add_argument("--ledger", metavar="DIR", help="where each process writes down what it did")
+    parser.add_argument("url", help="etcd://host:port/run_id?min_workers=N&max_workers=M; &timeout=S: how long etcd may not answer")
+    parser.add_argument("--workers", type=int, default=1, metavar="N", help="number of workers on this machine")
+    parser.add_argument("--first-replica", type=int, default=0, metavar="N", help="number of the first worker; different on each machine")
+    parser.add_argument("--max-restarts", type=int, default=3, metavar="N", help="how often failed workers are restarted")
+    parser.add_argument("--steps", type=int, default=500, metavar="N", help="steps of the whole training")
+    parser.add_argument("--step-seconds", type=float, default=0, metavar="S", help="extra time of each step, to simulate a larger model")
+    parser.add_argument("--checkpoint", metavar="FILE", help="shared by all machines (default: ./checkpoint-<run_id>.json)")
+    parser.add_argument("--ledger", metavar="DIR", help="folder in which each process logs its actions")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if not URL.fullmatch(arguments.url):

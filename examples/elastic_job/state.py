@@ -1,7 +1,7 @@
-"""What is trained, a classifier that tells two half-moons of points apart, and the step that brings it further.
+"""The model, a classifier of points in two half-moons, and the training step.
 
-A step's batch is cut into PARTS, whatever the number of workers: each takes its share, and the parts' gradients are averaged in
-their order. So the weights after a step are the same to the last bit, whoever was there.
+A step's batch is divided into PARTS, whatever the number of workers. Each worker takes its share, and the parts' gradients are
+averaged in their order. So the weights after a step are the same to the last bit, whichever workers took part.
 """
 
 import contextlib
@@ -18,25 +18,25 @@ class MyState:
     """Thread safety: none; it belongs to the train loop."""
 
     def __init__(self, steps):
-        """`steps`: how many make the training complete."""
+        """`steps`: the length of the whole training."""
         self.steps, self.step, self.loss, self.group = steps, 0, math.nan, None
         self.weights = [0.0] * len(FEATURES)
 
     def capture_snapshot(self):
-        """What it takes to come back to this step."""
+        """What is needed to return to this step."""
         return {"step": self.step, "weights": list(self.weights)}
 
     def apply_snapshot(self, snapshot):
         self.step, self.weights = snapshot["step"], snapshot["weights"]
 
     def sync(self, group):
-        """Called by all members of a round together: they go on from where the most advanced of them is."""
+        """Called by all members of a round together: all take the state of the most advanced one."""
         self.group = group
         snapshots = group.gather(self.capture_snapshot())
         self.apply_snapshot(group.broadcast(snapshots and max(snapshots, key=lambda snapshot: snapshot["step"])))
 
     def save(self, path):
-        """Writes a checkpoint. Who reads meanwhile finds the one before, or none."""
+        """Writes a checkpoint. A concurrent reader finds the previous one, or none."""
         with open(f"{path}.new", "w") as stream:
             json.dump(self.capture_snapshot(), stream)
             stream.flush()
@@ -44,13 +44,13 @@ class MyState:
         os.replace(f"{path}.new", path)
 
     def load(self, path):
-        """Goes to the checkpoint, if there is one and it is further."""
+        """Loads the checkpoint, if it exists and is more advanced."""
         with contextlib.suppress(FileNotFoundError), open(path) as stream:
             self.apply_snapshot(max(json.load(stream), self.capture_snapshot(), key=lambda snapshot: snapshot["step"]))
 
 
 def train_step(state):
-    """One step of gradient descent, together with the other members. Raises StopIteration at the end of the data."""
+    """Makes one step of gradient descent, together with the other members. Raises StopIteration at the end of the data."""
     if state.step == state.steps:
         raise StopIteration
     mine = range(state.group.rank, PARTS, state.group.world_size)
@@ -69,7 +69,7 @@ def points(step, part):
 
 
 def gradient(weights, batch):
-    """The slope of the batch's mean cross-entropy by each weight, and behind them that cross-entropy itself."""
+    """The gradient of the batch's mean cross-entropy, followed by the cross-entropy itself."""
     total = [0.0] * (len(weights) + 1)
     for x, y, label in batch:
         features = [x**i * y**j for i, j in FEATURES]

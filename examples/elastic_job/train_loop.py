@@ -1,4 +1,4 @@
-"""The elastic train loop: an outer one in which the members meet, an inner one in which they train, and checkpoints on the way."""
+"""The elastic train loop: the members meet in an outer loop, and train and write checkpoints in an inner one."""
 
 import contextlib
 import time
@@ -11,9 +11,9 @@ STEPS_OF_A_CHECKPOINT = 50
 
 
 def train(coordinator, train_step, state, checkpoint, ledger):
-    """Trains until the data ends, with whoever is there. `checkpoint`: the file's path.
+    """Trains until the data ends, with the workers that are there. `checkpoint`: the file's path.
 
-    Raises EtcdError if etcd falls silent, GroupBroken if MAX_FAILURES rounds on end came to no step.
+    Raises EtcdError if etcd does not answer, and GroupBroken if MAX_FAILURES rounds in a row made no step.
     """
     failures = 0
     while not coordinator.should_stop_training():
@@ -46,7 +46,7 @@ def train(coordinator, train_step, state, checkpoint, ledger):
 
 
 def report(state, checkpoint, ledger):
-    """What the job itself publishes after a step; and its checkpoint, now and then."""
+    """Publishes the job's own metrics after a step, and writes a checkpoint every STEPS_OF_A_CHECKPOINT steps."""
     ledger.note("step")
     stream = getStream("elastic_job")
     stream.add_value("world_size", state.group.world_size)
@@ -61,7 +61,7 @@ def report(state, checkpoint, ledger):
 
 @contextlib.contextmanager
 def timed(metric):
-    """Publishes how many milliseconds the body took, unless it raised."""
+    """Publishes the duration of the body in milliseconds, unless it raises."""
     start = time.perf_counter()
     yield
     put_metric(metric, 1000 * (time.perf_counter() - start))

@@ -1,4 +1,4 @@
-// Adagrad: a step is the learning rate, divided by the root of the sum of the squared gradients so far.
+// Adagrad: a step is the learning rate divided by the root of the sum of all squared gradients.
 #pragma once
 
 namespace embedding_job {

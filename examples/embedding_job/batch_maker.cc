@@ -9,7 +9,7 @@ namespace {
 constexpr uint32_t kPassageWords = 64;
 constexpr size_t kNegativeTableSize = size_t{1} << 20;
 
-// Frequent words are drawn often, but not as often as they occur: by their count to the power of 3/4.
+// Words are drawn in proportion to their count to the power of 3/4, so less often than they occur.
 std::vector<uint32_t> MakeNegativeTable(const Vocabulary& vocabulary) {
   std::vector<double> shares(vocabulary.size());
   double sum = 0;
@@ -97,7 +97,7 @@ void BatchMaker::AddPassage(size_t begin, Batch& batch) {
   }
 }
 
-// One word is drawn for each centre, and all centres of the batch share what was drawn: a row that is looked up once serves
+// Draws one word for each centre. All centres of the batch share the drawn words, so that a row that is looked up once serves
 // many pairs.
 void BatchMaker::AddNegatives(Batch& batch) {
   Bags& contexts = batch.features[kContext];

@@ -16,7 +16,7 @@ namespace embedding_job {
 template <class T>
 class Channel {
  public:
-  // `on_size` is told the number of waiting items after each change, in the order of the changes.
+  // `on_size` is called with the number of waiting items after each change, in the order of the changes.
   explicit Channel(size_t capacity, std::function<void(size_t)> on_size = {})
       : capacity_(capacity), on_size_(std::move(on_size)) {}
 
@@ -32,7 +32,7 @@ class Channel {
     return true;
   }
 
-  // Waits while the channel is empty. None: it is closed, and all that was in it has been taken.
+  // Waits while the channel is empty. None: it is closed and empty.
   std::optional<T> Pop() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return closed_ || !items_.empty(); });
@@ -45,7 +45,7 @@ class Channel {
     return item;
   }
 
-  // Takes nothing in any more. What is inside can still be taken out.
+  // Accepts no more items. The waiting ones can still be taken.
   void Close() {
     const std::lock_guard lock(mutex_);
     closed_ = true;

@@ -44,7 +44,7 @@ void CheckpointFolder::Finish(const std::string& checkpoint) {
     kept_.pop_front();
     std::error_code ignored;
     fs::remove(oldest / file_name_, ignored);
-    // Works for whichever process is the last one in it.
+    // Succeeds for the last process that uses it.
     fs::remove(oldest, ignored);
   }
 }

@@ -1,7 +1,7 @@
 // Where one process keeps its part of the checkpoints: <folder>/<checkpoint>/<its file>.
 //
-// The newest two checkpoints of this run are kept, so that a crash while one is written leaves one. Thread safety: one thread
-// at a time.
+// The newest two checkpoints of this run are kept, so that a crash during a write leaves one. Thread safety: one thread at a
+// time.
 #pragma once
 
 #include <deque>
@@ -12,7 +12,7 @@ namespace embedding_job {
 
 class CheckpointFolder {
  public:
-  // An empty `folder` means a fresh one, which is removed with all that is in it at the end. Throws JobError.
+  // If `folder` is empty, a temporary one is used and removed at the end. Throws JobError.
   CheckpointFolder(const std::string& folder, std::string file_name);
   ~CheckpointFolder();
   CheckpointFolder(const CheckpointFolder&) = delete;
@@ -20,7 +20,7 @@ class CheckpointFolder {
 
   // The file to write for a checkpoint; its folder exists. Throws JobError.
   std::filesystem::path Begin(const std::string& checkpoint);
-  // The file has been written: an older one may go.
+  // The file has been written. Deletes the oldest one, if there are more than two.
   void Finish(const std::string& checkpoint);
 
  private:
@@ -30,7 +30,7 @@ class CheckpointFolder {
   std::deque<std::string> kept_;
 };
 
-// A new folder below the system's one for temporary files. Throws JobError.
+// Creates a folder in the system's folder for temporary files. Throws JobError.
 std::filesystem::path MakeTemporaryFolder();
 
 }  // namespace embedding_job

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 constexpr uint64_t kFewestWords = 100;
 constexpr uint64_t kFewestOccurrences = 2;
 
-// The regular files below a folder. Links are left out: they lead to a file that is there anyway, or out of the folder.
+// Adds the regular files below a folder. Links are skipped: their targets are in the folder anyway, or outside of it.
 void AddFilesBelow(const fs::path& folder, std::vector<fs::path>& files) {
   std::error_code error;
   fs::recursive_directory_iterator entry(folder, fs::directory_options::skip_permission_denied, error);
@@ -28,7 +28,7 @@ void AddFilesBelow(const fs::path& folder, std::vector<fs::path>& files) {
   }
 }
 
-// Empty for what cannot be read or is no text.
+// Empty if the file cannot be read or is not text.
 std::string ReadText(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
@@ -45,7 +45,7 @@ Vocabulary::Vocabulary(const std::unordered_map<std::string, uint64_t>& counts) 
       ranked.emplace_back(word, count);
     }
   }
-  // The order of words that are equally frequent must not depend on the hash table's.
+  // The order of equally frequent words must not depend on the hash table.
   std::sort(ranked.begin(), ranked.end(),
             [](const auto& a, const auto& b) { return a.second != b.second ? a.second > b.second : a.first < b.first; });
   words_.reserve(ranked.size());
@@ -63,11 +63,11 @@ uint32_t Vocabulary::Find(std::string_view word) const {
 }
 
 void Vocabulary::AddParts(const std::string& word) {
-  // "=" cannot stand in a word, so no n-gram is taken for a word.
+  // "=" is not in any word, so an n-gram never equals a word.
   part_ids_.push_back(HashText("=" + word));
   const std::string marked = "<" + word + ">";
   for (const size_t length : {3U, 4U}) {
-    // An n-gram as long as the marked word would say the same as the word.
+    // An n-gram as long as the marked word would duplicate the word.
     for (size_t at = 0; length < marked.size() && at + length <= marked.size(); ++at) {
       part_ids_.push_back(HashText(std::string_view(marked).substr(at, length)));
     }
@@ -98,7 +98,7 @@ std::vector<fs::path> TextFilesOf(const fs::path& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) {
-    throw JobError("--corpus \"" + path.string() + "\": there is no such file or folder");
+    throw JobError("--corpus \"" + path.string() + "\": no such file or folder");
   }
   std::vector<fs::path> files;
   if (fs::is_directory(status)) {
@@ -108,7 +108,7 @@ std::vector<fs::path> TextFilesOf(const fs::path& path) {
     files.push_back(path);
   }
   if (files.empty()) {
-    throw JobError("--corpus \"" + path.string() + "\": there is no file in this folder");
+    throw JobError("--corpus \"" + path.string() + "\": no file in this folder");
   }
   return files;
 }

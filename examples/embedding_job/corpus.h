@@ -1,4 +1,4 @@
-// Text, as numbers: the words of a corpus, and what each is made of.
+// Text as numbers: the words of a corpus, and the parts of each word.
 //
 // Thread safety: values.
 #pragma once
@@ -15,8 +15,8 @@
 namespace embedding_job {
 
 // Calls `sink(std::string_view word)` for each word of a text, in order: runs of letters, in lower case where they are ASCII;
-// bytes beyond ASCII are letters, so that UTF-8 stays whole. The view is valid during the call. Longer words than 40 bytes are
-// no words.
+// bytes beyond ASCII are letters, so that UTF-8 stays whole. The view is valid during the call. Words longer than 40 bytes are
+// skipped.
 template <class Sink>
 void ForEachWord(std::string_view text, Sink&& sink) {
   constexpr size_t kLongestWord = 40;
@@ -50,13 +50,13 @@ class Vocabulary {
   [[nodiscard]] size_t size() const { return words_.size(); }
   [[nodiscard]] const std::string& word(uint32_t index) const { return words_[index]; }
   [[nodiscard]] uint64_t count(uint32_t index) const { return counts_[index]; }
-  // The index of a word; size() for one that is not here.
+  // The index of a word; size() if the vocabulary does not have it.
   [[nodiscard]] uint32_t Find(std::string_view word) const;
 
   // The id of a word as a whole.
   [[nodiscard]] uint64_t id(uint32_t index) const { return part_ids_[part_offsets_[index]]; }
-  // The ids of what a word is made of: itself, and its character n-grams of 3 and 4 bytes, the word's ends marked. Rare words
-  // share these with frequent ones and learn from them, as in fastText.
+  // The ids of a word's parts: itself, and its character n-grams of 3 and 4 bytes, with the word's ends marked. Rare words
+  // share n-grams with frequent ones and learn from them, as in fastText.
   [[nodiscard]] std::span<const uint64_t> parts(uint32_t index) const {
     return std::span(part_ids_).subspan(part_offsets_[index], part_offsets_[index + 1] - part_offsets_[index]);
   }
@@ -77,14 +77,13 @@ struct Corpus {
   size_t files = 0;
 };
 
-// Where text is found on any Debian: licences and the copyright files of packages.
+// The text files that every Debian has: licences and the copyright files of packages.
 std::vector<std::filesystem::path> DefaultTextFiles();
 
 // The text files of a path: itself, or all below it, sorted. Throws JobError if there are none.
 std::vector<std::filesystem::path> TextFilesOf(const std::filesystem::path& path);
 
-// Reads files, each different text once, up to `max_words` words (0: all). Throws JobError if too little text is left to learn
-// from.
+// Reads files, duplicates once, up to `max_words` words (0: all). Throws JobError if there is too little text to learn from.
 Corpus ReadCorpus(const std::vector<std::filesystem::path>& files, uint64_t max_words);
 
 }  // namespace embedding_job

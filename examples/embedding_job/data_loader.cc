@@ -1,4 +1,4 @@
-// The role that reads the text and makes batches of it.
+// The role that reads the text and makes batches.
 #include <algorithm>
 #include <chrono>
 #include <limits>
@@ -16,7 +16,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// When to stop making batches, and how long that is from now.
+// The time at which no more batches are made.
 class Schedule {
  public:
   Schedule(double duration, uint32_t epochs)
@@ -70,7 +70,7 @@ void RunDataLoader(const RoleContext& context) {
     }
     batch->progress.remaining_seconds = static_cast<float>(schedule.RemainingSeconds(maker));
     const Frame frame = Encode(*batch);
-    // The next batch was made while the worker found room for this one's predecessor.
+    // This batch was made while the worker still had no space for the previous one.
     if (answer_due) {
       Expect(worker.Answer(), MessageType::kAck);
     }

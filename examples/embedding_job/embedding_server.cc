@@ -1,4 +1,4 @@
-// The role that holds the embeddings: one shard of all ids, looked up and updated on the embedding worker's behalf.
+// The role that holds the embeddings: a share of all ids, which the embedding worker looks up and updates.
 #include <mutex>
 #include <string>
 
@@ -20,8 +20,7 @@ struct ServerMetrics {
         gradient_id_miss_count(ledger.Add(catalog::kGradientIdMissCount, catalog::GradientIdMissCount())),
         lookup_mixed_batch_time_cost(ledger.Add(catalog::kLookupMixedBatchTimeCost, catalog::LookupMixedBatchTimeCost())),
         rows(ledger.NewGauge(kOwnGroup, "rows", {.help = "Embeddings that the server holds."})),
-        evictions(ledger.NewCounter(kOwnGroup, "evictions_total",
-                                    {.help = "Embeddings that the server dropped to make room for others."})) {}
+        evictions(ledger.NewCounter(kOwnGroup, "evictions_total", {.help = "Embeddings that the server evicted."})) {}
 
   TalliedCounter index_miss_count;
   TalliedGauge index_miss_ratio;

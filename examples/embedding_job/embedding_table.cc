@@ -28,7 +28,7 @@ namespace {
 
 constexpr char kMagic[8] = {'E', 'M', 'B', 'T', 'A', 'B', 'L', '1'};
 
-// Bits that neither ServerOf nor TableShard looks at, for tables up to 16 million rows a shard.
+// Bits that neither ServerOf nor TableShard uses, for tables up to 16 million rows a shard.
 size_t ShardOf(uint64_t id, size_t shards) { return (MixBits(id) >> 24) % shards; }
 
 void WriteAll(int fd, const void* from, size_t count, const std::filesystem::path& path) {
@@ -48,7 +48,7 @@ void WriteAll(int fd, const void* from, size_t count, const std::filesystem::pat
 
 }  // namespace
 
-// A row is followed by Adagrad's state, alone in four floats, so that rows stay aligned.
+// Adagrad's state follows each row, padded to four floats, so that rows stay aligned.
 EmbeddingTable::EmbeddingTable(const Options& options) : options_(options) {
   const uint64_t each = std::clamp<uint64_t>((options.capacity + kShards - 1) / kShards, 1, (uint64_t{1} << 31) - 1);
   for (size_t i = 0; i < kShards; ++i) {
@@ -58,7 +58,7 @@ EmbeddingTable::EmbeddingTable(const Options& options) : options_(options) {
 
 template <class Visit>
 void EmbeddingTable::ForEach(std::span<const uint64_t> ids, Visit&& visit) {
-  // The positions of each shard's ids, so that a lock is taken once a shard and not once an id.
+  // The positions of each shard's ids, so that each shard's lock is taken once.
   std::array<std::vector<uint32_t>, kShards> positions;
   for (std::vector<uint32_t>& of_shard : positions) {
     of_shard.reserve(ids.size() / kShards * 2);

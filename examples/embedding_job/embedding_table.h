@@ -1,8 +1,7 @@
-// The rows that one embedding server holds: embeddings by id, trained by Adagrad, of bounded number.
+// The rows of one embedding server: a bounded number of embeddings by id, trained by Adagrad.
 //
-// Ids that are looked up for the first time get a row of small random numbers, which depend on the id and the seed alone. The
-// table is split into shards with a lock each, so that look-ups and updates go on side by side. Thread safety: any method, from
-// any thread.
+// An id that is looked up for the first time gets a row of small random numbers, which depend only on the id and the seed. The
+// table has shards with a lock each, so that look-ups and updates run concurrently. Thread safety: any method, from any thread.
 #pragma once
 
 #include <cstddef>
@@ -29,25 +28,25 @@ class EmbeddingTable {
   explicit EmbeddingTable(const Options& options);
 
   struct LookedUp {
-    uint64_t misses = 0;     // ids that were not here; they are now
-    uint64_t evictions = 0;  // ids that made room for them: those not looked up for the longest time
+    uint64_t misses = 0;     // new ids
+    uint64_t evictions = 0;  // ids that were evicted for them, the least recently looked up
   };
-  // Copies the row of each id to `rows`, one behind the other. REQUIRES: room for ids.size() * dimension.
+  // Copies the row of each id to `rows`, in order. REQUIRES: space for ids.size() * dimension floats.
   LookedUp Lookup(std::span<const uint64_t> ids, float* rows);
 
-  // Moves the row of each id against its gradient. Returns how many ids were not here any more; they stay away.
+  // Moves the row of each id against its gradient. Returns the number of ids that had been evicted; they are not added again.
   // REQUIRES: ids.size() * dimension gradients.
   uint64_t Update(std::span<const uint64_t> ids, const float* gradients);
 
-  // How many rows are here.
+  // The number of rows.
   [[nodiscard]] uint64_t rows() const;
 
   struct Saved {
     uint64_t rows = 0;
     uint64_t bytes = 0;
   };
-  // Writes all rows to a file, and only then gives it its name. Shards are copied one after another while others go on. Throws
-  // JobError. The grammar is in the .cc.
+  // Writes all rows to a temporary file, then renames it. Shards are copied one after another, while the others are in use.
+  // Throws JobError. The grammar is in the .cc.
   Saved Save(const std::filesystem::path& path) const;
 
  private:

@@ -1,5 +1,5 @@
-// The role in the middle: takes batches of ids from the data loader, gives batches of embeddings to the trainer, and brings the
-// gradients back to the servers.
+// The role in the middle: takes batches of ids from the data loader, sends batches of embeddings to the trainer, and returns
+// the gradients to the servers.
 #include <array>
 #include <mutex>
 #include <string>
@@ -19,7 +19,7 @@ namespace {
 namespace catalog = persia::metrics::catalog;
 using persia::metrics::ScopedTimer;
 
-// The series of one feature. Made at the start: a count of 0 is an answer, too.
+// The series of one feature, created at the start so that a count of 0 is exported too.
 struct FeatureMetrics {
   FeatureMetrics(Ledger& ledger, std::string_view feature)
       : estimated_distinct_id(
@@ -87,7 +87,7 @@ class EmbeddingWorker : public RequestHandler {
     }
   }
 
-  // A data loader that sends batches learns of the stop by the next answer, and ends the data; one that has not begun must not
+  // A data loader that sends batches learns of the stop by the next answer, and ends the data. One that has not begun must not
   // be waited for.
   void StopRequested() override {
     const std::lock_guard lock(mutex_);
@@ -99,7 +99,7 @@ class EmbeddingWorker : public RequestHandler {
   void Abort() override { pending_.Close(); }
 
  private:
-  // Does not answer before there is room: so the data loader does not run ahead.
+  // Answers when there is space, so that the data loader does not run ahead.
   Frame TakeBatch(const Frame& request) {
     auto batch = Decode<Batch>(request);
     {

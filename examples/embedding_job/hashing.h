@@ -1,4 +1,4 @@
-// Hashes that all roles agree on.
+// Hashes shared by all roles.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace embedding_job {
 
-// Spreads the bits of a number over all 64 (the finaliser of SplitMix64): a bijection, so that no two ids meet in it.
+// Spreads the bits of a number over all 64 (the finaliser of SplitMix64). A bijection, so no two ids collide.
 constexpr uint64_t MixBits(uint64_t x) {
   x += 0x9e3779b97f4a7c15U;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
@@ -14,7 +14,7 @@ constexpr uint64_t MixBits(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// FNV-1a of a text, well mixed.
+// FNV-1a of a text, then mixed.
 constexpr uint64_t HashText(std::string_view text) {
   uint64_t hash = 0xcbf29ce484222325U;
   for (const char c : text) {
@@ -23,7 +23,8 @@ constexpr uint64_t HashText(std::string_view text) {
   return MixBits(hash);
 }
 
-// Which of `servers` holds an id. The remainder comes from the high half: the tables inside a server use the low one.
+// The server, of `servers`, that holds an id. It depends on the hash's high half, because the tables inside a server use the
+// low half.
 constexpr uint32_t ServerOf(uint64_t id, uint32_t servers) {
   return static_cast<uint32_t>(((MixBits(id) >> 32) * servers) >> 32);
 }

@@ -10,8 +10,7 @@
 namespace embedding_job {
 namespace {
 
-// Ertl's sigma: what the registers that are still empty stand for. His tau, for those that are full, adds nothing before 2^50
-// ids.
+// Ertl's sigma, the correction for empty registers. His tau, for full ones, adds nothing below 2^50 ids.
 double Sigma(double x) {
   if (x == 1.0) {
     return std::numeric_limits<double>::infinity();
@@ -33,7 +32,7 @@ HyperLogLog::HyperLogLog() : registers_(kRegisters, 0) { registers_of_rank_[0] =
 void HyperLogLog::Add(uint64_t id) {
   const uint64_t hash = MixBits(id);
   uint8_t& reg = registers_[hash >> (64 - kIndexBits)];
-  // The position of the first one among the other bits; the bit set below them ends the search.
+  // The position of the first set bit among the others; a bit set below them ends the search.
   const auto rank = static_cast<uint8_t>(1 + std::countl_zero((hash << kIndexBits) | (uint64_t{1} << (kIndexBits - 1))));
   if (rank > reg) {
     --registers_of_rank_[reg];

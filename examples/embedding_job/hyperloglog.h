@@ -1,4 +1,4 @@
-// Estimates how many distinct ids went by, in 16 KiB, whatever their number.
+// Estimates the number of distinct ids, in 16 KiB whatever their number.
 //
 // HyperLogLog (Flajolet et al. 2007) with the estimator of Ertl (2017, arXiv:1702.01284), which needs no table of corrections
 // and is unbiased from 0 to beyond 2^50. The relative standard error is 1.04 / sqrt(registers): 0.8 % here. Thread safety: one
@@ -15,9 +15,9 @@ class HyperLogLog {
  public:
   HyperLogLog();
 
-  // Any id: its bits are mixed here.
+  // Mixes the bits of the id, so any distribution of ids will do.
   void Add(uint64_t id);
-  // In time that does not depend on the number of registers.
+  // Takes constant time.
   [[nodiscard]] double Estimate() const;
 
  private:
@@ -26,7 +26,7 @@ class HyperLogLog {
   static constexpr int kMaxRank = 64 - kIndexBits + 1;
 
   std::vector<uint8_t> registers_;
-  std::array<int, kMaxRank + 1> registers_of_rank_{};  // how many registers hold each value
+  std::array<int, kMaxRank + 1> registers_of_rank_{};  // the number of registers with each value
 };
 
 }  // namespace embedding_job

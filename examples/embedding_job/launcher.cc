@@ -27,10 +27,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kLoopback[] = "127.0.0.1:0";
-// How long the others have to end once one has failed. They notice by their connections; this is for one that hangs.
+// The time that the others have to end after a failure. They notice it by their connections; this limits one that hangs.
 constexpr timespec kPatience = {.tv_sec = 10, .tv_nsec = 0};
 
-// Removed with all that is in it.
+// Removes the folder and its contents.
 struct TemporaryFolder {
   fs::path path = MakeTemporaryFolder();
   ~TemporaryFolder() {
@@ -50,7 +50,7 @@ class Launcher {
  public:
   Launcher(const Options& options, std::vector<std::string> arguments)
       : options_(options), arguments_(std::move(arguments)), parent_(getpid()) {
-    // From here on signals wait until Watch takes them; a child unblocks them once it can act on them.
+    // From here on signals are pending until Watch takes them. A child unblocks them once it can handle them.
     sigemptyset(&signals_);
     for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) {
       sigaddset(&signals_, number);
@@ -83,7 +83,7 @@ class Launcher {
   }
 
  private:
-  // In the order in which a stop should reach them: those who ask before those who answer.
+  // In the order in which a stop should reach them: clients before servers.
   void StartAll() {
     const Listener worker(kLoopback);
     std::vector<std::unique_ptr<Listener>> servers;
@@ -98,7 +98,7 @@ class Launcher {
     for (uint32_t i = 0; i < options_.server_replicas; ++i) {
       Start(Role::kEmbeddingServer, i, servers[i]->fd(), {});
     }
-    // The listeners close here: a port stays open as long as its child lives, and no longer.
+    // The listeners are closed here, so that a port is open only as long as its child lives.
   }
 
   // The child inherits `listen_fd`, if it is not -1, and no other socket.
@@ -108,7 +108,7 @@ class Launcher {
     Child child{.name = name + " " + number, .part = scratch_.path / (name + "." + number)};
     std::vector<std::string> words = {"embedding_job"};
     words.insert(words.end(), arguments_.begin(), arguments_.end());
-    // Given last, so these count.
+    // Last, because the last of duplicate options counts.
     const std::vector<std::string> own = {"--role", name, "--report", child.part.string(), "--report-part"};
     words.insert(words.end(), own.begin(), own.end());
     if (options_.checkpoint_dir.empty()) {
@@ -123,7 +123,7 @@ class Launcher {
       argv.push_back(word.data());
     }
     argv.push_back(nullptr);
-    // Of this process too, but it exports nothing; after fork a child may not touch its environment.
+    // Set here, because a child must not change its environment after fork. This process exports nothing.
     setenv("PERSIA_ROLE", name.c_str(), 1);
     setenv("REPLICA_INDEX", number.c_str(), 1);
     child.pid = fork();
@@ -138,7 +138,7 @@ class Launcher {
 
   // In the child. Only calls that are safe after a fork.
   [[noreturn]] void Become(char* const* argv, int listen_fd) const {
-    // The child ends in order if this process dies, even before this line.
+    // The child gets a SIGTERM if this process dies, even before this line.
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent_) {
       _exit(1);
@@ -152,7 +152,7 @@ class Launcher {
     _exit(127);
   }
 
-  // Until all children have ended.
+  // Returns when all children have ended.
   void Watch() {
     bool impatient = false;
     while (AnyRunning()) {

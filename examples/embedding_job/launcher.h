@@ -8,8 +8,8 @@
 
 namespace embedding_job {
 
-// Starts all roles as children, with the options that were given, passes SIGINT, SIGTERM and SIGHUP on to them, and waits until
-// all have ended. Returns the exit code: 0 if all ended well. When one fails the others are ended, too. Throws JobError.
+// Starts all roles as children, with the given options, forwards SIGINT, SIGTERM and SIGHUP to them, and waits until all have
+// ended. If one fails, ends the others. Returns 0 if all succeeded. Throws JobError.
 //
 // REQUIRES: this process has one thread.
 int RunAll(const Options& options, const std::vector<std::string>& arguments);

@@ -1,17 +1,15 @@
-// What this process counted, by its own arithmetic: a second book beside the metrics library, to check the exported numbers
-// against.
+// This process's own counts, made without the metrics library, to compare with the exported numbers.
 //
-// An instrument of the ledger does two things at once: it calls the library's handle as any program would, and adds to a plain
-// number of its own. At the end each process writes its numbers, and whoever started the job merges them into one report.
+// An instrument of the ledger calls the library's handle, as any program would, and also adds to a plain number. At the end
+// each process writes its numbers, and the process that started the job merges them into one report.
 //
 //   Ledger ledger("embedding_server", 0);
 //   TalliedCounter misses = ledger.Add(catalog::kIndexMissCount, catalog::IndexMissCount());
 //   misses.Increment(missing);
 //   WriteReportPart(path, ledger.Part({}));
 //
-// Thread safety: instruments may be used from any thread, and copied; the numbers of one are changed together with the
-// handle's, under a lock, so that the last value of both is the same one. The ledger must outlive its instruments. Making
-// instruments, and Part: one thread.
+// Thread safety: instruments may be used from any thread, and copied. The plain number and the handle change together under a
+// lock, so that both have the same last value. The ledger must outlive its instruments. Add and Part: one thread.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +25,7 @@
 
 namespace embedding_job {
 
-// One line of the ledger.
+// One instrument's numbers.
 struct Tally {
   std::string group;
   std::string name;
@@ -85,7 +83,7 @@ class Ledger {
  public:
   Ledger(std::string role, int replica);
 
-  // An instrument of the Persia tables; `label_value` is that of the entry's label, if it has one.
+  // An instrument of the Persia tables; `label_value` is the value of the entry's label, if it has one.
   TalliedCounter Add(const persia::metrics::catalog::Entry& entry, persia::metrics::Counter handle,
                      std::string_view label_value = {});
   TalliedGauge Add(const persia::metrics::catalog::Entry& entry, persia::metrics::Gauge handle,
@@ -95,10 +93,10 @@ class Ledger {
   // New instruments of another group.
   TalliedCounter NewCounter(std::string_view group, std::string_view name, const persia::metrics::Description& about);
   TalliedGauge NewGauge(std::string_view group, std::string_view name, const persia::metrics::Description& about);
-  // With bounds for durations in seconds.
+  // Its bounds are for durations in seconds.
   TalliedHistogram NewHistogram(std::string_view group, std::string_view name, const persia::metrics::Description& about);
 
-  // All numbers, for the report. `job_fields`: see ReportPart. REQUIRES: nothing counts any more.
+  // All numbers, for the report. `job_fields`: see ReportPart. REQUIRES: no instrument is in use.
   [[nodiscard]] ReportPart Part(std::string job_fields) const;
 
  private:
@@ -108,7 +106,7 @@ class Ledger {
 
   const std::string role_;
   const int replica_;
-  std::deque<Tally> tallies_;  // their addresses stay
+  std::deque<Tally> tallies_;  // a deque, so that addresses stay valid
 };
 
 }  // namespace embedding_job

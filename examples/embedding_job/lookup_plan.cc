@@ -16,7 +16,7 @@ uint64_t WithFeature(uint64_t id, size_t feature) {
   return (id & ((uint64_t{1} << kFeatureShift) - 1)) | (uint64_t{feature + 1} << kFeatureShift);
 }
 
-// How many of the numbers are NaN or infinite: those whose exponent has all bits set.
+// The number of NaNs and infinities: numbers whose exponent has all bits set.
 uint64_t CountBroken(const float* values, size_t count) {
   constexpr uint32_t kExponent = 0x7f800000;
   uint64_t broken = 0;
@@ -26,12 +26,12 @@ uint64_t CountBroken(const float* values, size_t count) {
   return broken;
 }
 
-// The distinct ids of one feature, by open addressing: what a batch needs, and no more.
+// The distinct ids of one feature in a batch, by open addressing.
 class IdTable {
  public:
   explicit IdTable(size_t ids) : entries_(std::bit_ceil(2 * ids + 1), Entry{0, 0}) {}
 
-  // A number that the caller set for this id, or 0 if it is new.
+  // The number that the caller stored for this id, or 0 if it is new.
   uint32_t& operator[](uint64_t id) {
     size_t at = MixBits(id) & (entries_.size() - 1);
     while (entries_[at].number != 0 && entries_[at].id != id) {

@@ -1,4 +1,4 @@
-// How the loss went: its mean over the first batches, and over the last.
+// The mean loss of the first batches, and of the last.
 //
 // Thread safety: one thread at a time.
 #pragma once
@@ -23,7 +23,7 @@ class LossRecord {
   }
 
   [[nodiscard]] uint64_t batches() const { return batches_; }
-  // Means over up to 20 batches; 0 before the first.
+  // Means of up to 20 batches; 0 before the first batch.
   [[nodiscard]] double First() const { return batches_ == 0 ? 0 : first_sum_ / static_cast<double>(InWindow()); }
   [[nodiscard]] double Last() const {
     const auto end = newest_.begin() + static_cast<ptrdiff_t>(InWindow());

@@ -79,7 +79,7 @@ void RunOne(const Options& options) {
 
 void RoleContext::Say(std::string_view text) const {
   const std::string line = std::string(NameOf(options.role)) + " " + std::to_string(replica) + ": " + std::string(text) + "\n";
-  // In one call, so that lines of several processes do not mix.
+  // In one call, so that lines of several processes do not interleave.
   std::fputs(line.c_str(), stderr);
 }
 

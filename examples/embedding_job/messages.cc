@@ -1,4 +1,4 @@
-// Payloads, field by field in the order of the structs; a Progress, Bags or Pairs in place.
+// Payloads: the fields in the order of the structs; a Progress, Bags or Pairs is embedded.
 #include "messages.h"
 
 #include <algorithm>
@@ -228,7 +228,7 @@ Update Decode<Update>(const Frame& frame) {
   message.gradients = reader.Array<float>();
   reader.End();
   if (message.gradients.size() != message.ids.size() * message.dimension) {
-    throw WireError(std::to_string(message.gradients.size()) + " numbers are no gradients of " +
+    throw WireError(std::to_string(message.gradients.size()) + " numbers are not gradients of " +
                     std::to_string(message.ids.size()) + " ids");
   }
   return message;
@@ -247,9 +247,9 @@ Checkpoint Decode<Checkpoint>(const Frame& frame) {
   Checkpoint message;
   message.name = reader.Text();
   reader.End();
-  // It becomes part of a path.
+  // The name becomes part of a path.
   if (message.name.empty() || message.name.find('/') != std::string::npos || message.name.front() == '.') {
-    throw WireError("\"" + message.name + "\" is no name of a checkpoint");
+    throw WireError("\"" + message.name + "\" is not the name of a checkpoint");
   }
   return message;
 }

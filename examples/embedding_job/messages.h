@@ -1,7 +1,7 @@
-// What the roles say to each other.
+// The messages between the roles.
 //
-// Each struct has Encode, which gives a frame, and Decode, which takes one and throws WireError unless all in it is consistent:
-// after Decode, every index is within what it indexes. Thread safety: values.
+// Each struct has Encode, which returns a frame, and Decode, which reads one and throws WireError if it is inconsistent: after
+// Decode, every index is within bounds. Thread safety: values.
 #pragma once
 
 #include <array>
@@ -35,15 +35,15 @@ struct Bags {
   [[nodiscard]] size_t rows() const { return offsets.size() - 1; }
 };
 
-// Which rows meet: centre row r with the context rows contexts[offsets[r]] up to contexts[offsets[r + 1]]. A context row from
-// `first_negative` on was drawn at random; one before it stood near the centre in the text.
+// The pairs: centre row r with the context rows contexts[offsets[r]] up to contexts[offsets[r + 1]]. Context rows from
+// `first_negative` on were drawn at random; those before it are neighbours in the text.
 struct Pairs {
   std::vector<uint32_t> offsets = {0};
   std::vector<uint32_t> contexts;
   uint32_t first_negative = 0;
 };
 
-// Where a batch stands in the job.
+// The position of a batch in the job.
 struct Progress {
   uint64_t batch = 0;  // numbered from 0
   uint32_t epoch = 0;  // from 0
@@ -54,7 +54,7 @@ struct Progress {
 // The first frame on a connection; answered by kAck, or kError if the two were started with different options.
 struct Hello {
   std::string role;
-  uint32_t dimension = 0;  // 0: the sender does not care
+  uint32_t dimension = 0;  // 0: any
 };
 
 struct Batch {
@@ -63,7 +63,7 @@ struct Batch {
   Pairs pairs;
 };
 
-// A batch with its embeddings in place of its ids: a row of `dimension` numbers a row of the feature, its bag summed.
+// A batch with embeddings in place of ids: `dimension` numbers for each row of a feature, the sum of its bag.
 struct EmbeddingBatch {
   Progress progress;
   uint32_t dimension = 0;
@@ -78,7 +78,7 @@ struct GradientBatch {
   std::array<std::vector<float>, kFeatures> rows;
 };
 
-// Ids of all features, each one once.
+// Ids of all features, each once.
 struct Lookup {
   uint32_t dimension = 0;
   std::vector<uint64_t> ids;
@@ -96,7 +96,7 @@ struct Update {
 };
 
 struct Checkpoint {
-  std::string name;  // of the folder within the checkpoint directory
+  std::string name;  // of the folder in the checkpoint directory
 };
 
 struct CheckpointDone {

@@ -66,7 +66,7 @@ std::vector<std::string> ParseList(std::string_view name, std::string_view text)
 struct Spec {
   std::string_view name;
   std::string_view argument;  // empty: none
-  std::string_view help;      // empty: not for users
+  std::string_view help;      // empty: not shown in --help
   std::function<void(Options&, std::string_view name, std::string_view value)> set;
 };
 

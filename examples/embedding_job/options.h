@@ -10,25 +10,25 @@ namespace embedding_job {
 
 enum class Role { kAll, kDataLoader, kEmbeddingWorker, kEmbeddingServer, kTrainer };
 
-// As metrics and the command line call it: "data_loader".
+// Its name in metrics and on the command line: "data_loader".
 std::string_view NameOf(Role role);
 
 struct Options {
   Role role = Role::kAll;
   bool help = false;
 
-  // Where the roles find each other.
+  // Addresses of the roles.
   std::string listen;                // embedding_worker, embedding_server
   std::vector<std::string> servers;  // embedding_worker
   std::string worker;                // data_loader, trainer
   double connect_timeout = 60;       // seconds
   uint32_t server_replicas = 2;      // all
 
-  // How long.
+  // Length of the training.
   double duration = 0;  // seconds; 0: no limit
   uint32_t epochs = 0;  // 0: no limit
 
-  // What is trained.
+  // Data and model.
   std::string corpus;         // empty: the text that every Debian has
   uint64_t max_words = 0;     // 0: all
   uint32_t batch_size = 512;  // words
@@ -40,17 +40,17 @@ struct Options {
   double inject_nan = 0;
   uint64_t seed = 1;
 
-  // What is left behind.
-  std::string checkpoint_dir;  // empty: a fresh one, removed at the end
+  // Output.
+  std::string checkpoint_dir;  // empty: a temporary one, removed at the end
   std::string report;
-  bool report_part = false;  // write a part, for another process to merge
+  bool report_part = false;  // write a part, which another process merges
 };
 
-// What --help prints.
+// The text of --help.
 std::string HelpText();
 
-// Throws JobError, which quotes what is wrong. An option that is given twice counts as given last. Without --duration and
-// --epochs, duration is 30.
+// Throws JobError, which quotes the bad argument. Of duplicate options the last counts. Without --duration and --epochs,
+// duration is 30.
 Options ParseOptions(const std::vector<std::string>& arguments);
 
 }  // namespace embedding_job

@@ -1,6 +1,6 @@
-// Shows a person how training goes, about once a second.
+// Prints the progress of the training, about once a second.
 //
-// On a terminal one line is rewritten; elsewhere, a line is added each time. Thread safety: one thread at a time.
+// On a terminal it rewrites one line; elsewhere it prints a new line each time. Thread safety: one thread at a time.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@ namespace embedding_job {
 
 class ProgressLine {
  public:
-  // What has been done so far.
+  // Totals so far.
   struct State {
     uint64_t batches = 0;
     uint64_t pairs = 0;
@@ -25,7 +25,7 @@ class ProgressLine {
   // `out` must outlive it.
   explicit ProgressLine(std::FILE* out);
 
-  // Shows the state if a second has passed since it was last shown. The first call starts the clock.
+  // Prints the state if a second has passed since the last time. The first call starts the clock.
   void Show(const State& state);
   // Ends the line that is rewritten.
   void End();
@@ -40,7 +40,7 @@ class ProgressLine {
   bool open_ = false;
 };
 
-// 1234567 as "1.2M", to be read at a glance.
+// 1234567 as "1.2M".
 std::string ShortNumber(double value);
 
 }  // namespace embedding_job

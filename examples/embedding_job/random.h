@@ -1,6 +1,4 @@
-// A small, fast generator whose numbers are the same with every compiler.
-//
-// It counts, and mixes the count (SplitMix64). Thread safety: one thread at a time.
+// A small, fast generator, SplitMix64, with the same numbers on every compiler. Thread safety: one thread at a time.
 #pragma once
 
 #include <cstdint>

@@ -89,10 +89,10 @@ ReportPart ReadReportPart(const std::filesystem::path& path) {
     } else if (line == kEnd) {
       return part;
     } else {
-      throw JobError("the part of a report \"" + path.string() + "\" has a line that is none of ours: \"" + line + "\"");
+      throw JobError("the part of a report \"" + path.string() + "\" has an unknown line: \"" + line + "\"");
     }
   }
-  throw JobError("the part of a report \"" + path.string() + "\" is missing or not whole: its process ended too early");
+  throw JobError("the part of a report \"" + path.string() + "\" is missing or incomplete: its process ended too early");
 }
 
 void WriteReport(const std::filesystem::path& path, const std::vector<ReportPart>& parts) {

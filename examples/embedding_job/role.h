@@ -1,4 +1,4 @@
-// What each role is given, and gives back.
+// The functions that run the roles.
 #pragma once
 
 #include <chrono>
@@ -20,20 +20,20 @@ struct RoleContext {
   Ledger& ledger;
   int replica = 0;
 
-  // Until when to look for the other roles.
+  // Deadline for connecting to the other roles.
   [[nodiscard]] std::chrono::steady_clock::time_point ConnectDeadline() const {
     return std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
                                                   std::chrono::duration<double>(options.connect_timeout));
   }
-  // Tells a person what this role does, on standard error.
+  // Prints a message of this role on standard error.
   void Say(std::string_view text) const;
 };
 
-// Each runs one role until the job ends. Throws JobError, or StoppedEarly.
+// Each function runs one role until the job ends. Throws JobError or StoppedEarly.
 void RunDataLoader(const RoleContext& context);
 void RunEmbeddingWorker(const RoleContext& context);
 void RunEmbeddingServer(const RoleContext& context);
-// Returns what the report says of the job as a whole, as JSON fields.
+// Returns the report's fields about the whole job, as JSON.
 std::string RunTrainer(const RoleContext& context);
 
 }  // namespace embedding_job

@@ -33,7 +33,7 @@ void RpcServer::Run() {
       uint64_t count = 0;
       [[maybe_unused]] const ssize_t got = read(wake_.get(), &count, sizeof(count));
     }
-    // Before a stop is looked at: who stands in the queue of the listener has connected in time.
+    // Before the stop is checked: a peer in the listener's queue has connected in time.
     if (waited[0].revents != 0) {
       Accept();
     }
@@ -46,7 +46,7 @@ void RpcServer::Run() {
       break;
     }
   }
-  // Nobody but this thread changes the list.
+  // Only this thread changes the list.
   for (Client& client : clients_) {
     client.thread.join();
   }
@@ -59,7 +59,7 @@ void RpcServer::Run() {
 void RpcServer::Accept() {
   Descriptor fd(accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC));
   if (fd.get() < 0) {
-    // The peer may be gone again; all else shows at the next call.
+    // The peer may have closed the connection; any other error shows at the next call.
     return;
   }
   const std::lock_guard lock(mutex_);
@@ -81,7 +81,7 @@ void RpcServer::ServeClient(Connection& connection) {
   const std::lock_guard lock(mutex_);
   --open_;
   goodbyes_ += goodbye ? 1 : 0;
-  // The peer learns of the end now, not when the last connection ends.
+  // So that the peer sees the end now, not when the last connection ends.
   connection.Shutdown();
   Wake();
 }
@@ -91,11 +91,11 @@ bool RpcServer::Converse(Connection& connection) {
   try {
     std::optional<Frame> first = connection.Receive();
     if (!first) {
-      return false;  // somebody looked whether the port is open
+      return false;  // a port check
     }
     hello = Decode<Hello>(*first);
   } catch (const JobError&) {
-    return false;  // a stranger: no reason to end the job
+    return false;  // not one of our roles: no reason to end the job
   }
   if (hello.dimension != 0 && hello.dimension != dimension_) {
     const std::string text = "--dimension differs: " + std::to_string(hello.dimension) + " at the " + hello.role + ", " +
@@ -113,7 +113,7 @@ bool RpcServer::Converse(Connection& connection) {
     std::optional<Frame> request = connection.Receive();
     if (!request) {
       if (!asked) {
-        Dismiss();  // it was stopped while it looked for the others
+        Dismiss();  // the peer was stopped while it connected to the others
         return false;
       }
       throw ConnectionLost("the " + hello.role + " closed the connection before the job's end");
@@ -150,7 +150,7 @@ void RpcServer::Fail(std::exception_ptr error) {
   {
     const std::lock_guard lock(mutex_);
     if (failure_) {
-      return;  // what follows from the first failure explains nothing
+      return;  // later failures follow from the first one
     }
     failure_ = std::move(error);
     for (Client& client : clients_) {

@@ -1,7 +1,7 @@
-// The side that answers: accepts connections and gives each a thread, which hands its requests to a handler one by one.
+// A server: accepts connections, and gives each a thread, which passes its requests to a handler one by one.
 //
-// It ends by itself, when the job does: as many connections have said goodbye as a job has. A peer that goes away without a
-// goodbye has failed, and the job with it.
+// It ends with the job, when all of the job's connections have said goodbye. A peer that closes its connection without a
+// goodbye has failed, and so has the job.
 #pragma once
 
 #include <cstdint>
@@ -19,21 +19,22 @@ namespace embedding_job {
 class RequestHandler {
  public:
   virtual ~RequestHandler() = default;
-  // The answer to a request. What it throws is sent to the peer as a kError, and ends the job. Called from many threads at a
-  // time, but in order for one connection.
+  // The answer to a request. An exception is sent to the peer as a kError, and ends the job. Called from several threads
+  // concurrently, but in order for each connection.
   virtual Frame Handle(const Frame& request) = 0;
   // A stop is requested.
   virtual void StopRequested() {}
-  // The job has failed: whoever waits inside Handle must come back.
+  // The job has failed: threads that wait inside Handle must return.
   virtual void Abort() {}
 };
 
 class RpcServer {
  public:
-  // `connections`: how many must say goodbye. `dimension`: what a peer's hello must say. All references must outlive it.
+  // `connections`: the number that must say goodbye. `dimension`: the value that a peer's hello must have. All references must
+  // outlive it.
   RpcServer(Listener& listener, RequestHandler& handler, StopSignal& stop, int connections, uint32_t dimension);
 
-  // Serves until the end of the job, or until a stop is requested while nobody is connected. Throws what went wrong first.
+  // Serves until the job ends, or a stop is requested while there is no connection. Throws the first failure.
   void Run();
 
  private:
@@ -44,9 +45,9 @@ class RpcServer {
 
   void Accept();
   void ServeClient(Connection& connection);
-  // One connection, until its end. True: it said goodbye.
+  // Serves one connection until it ends. True: it said goodbye.
   bool Converse(Connection& connection);
-  // Whether one more is wanted.
+  // Whether one more connection is expected.
   bool Admit();
   void Dismiss();
   void Fail(std::exception_ptr error);
@@ -57,7 +58,7 @@ class RpcServer {
   StopSignal& stop_;
   const int connections_;
   const uint32_t dimension_;
-  const Descriptor wake_;  // an eventfd: something changed that the accepting thread looks at
+  const Descriptor wake_;  // an eventfd that wakes the accepting thread
 
   std::mutex mutex_;
   // Guarded by mutex_:

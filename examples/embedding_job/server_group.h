@@ -1,6 +1,6 @@
-// All embedding servers, as the embedding worker asks them: at the same time.
+// The embedding worker's connections to all embedding servers, which it queries concurrently.
 //
-// Thread safety: calls from several threads wait for each other.
+// Thread safety: concurrent calls are serialized.
 #pragma once
 
 #include <chrono>
@@ -21,10 +21,10 @@ class ServerGroup {
   ServerGroup(const std::vector<std::string>& addresses, const Hello& hello, std::chrono::steady_clock::time_point deadline,
               StopSignal& stop);
 
-  // Sends request s to server s, all before the first answer is awaited, so that the servers work side by side. REQUIRES: as
-  // many requests as servers. Throws when one of them answers with an error, or not at all.
+  // Sends request s to server s, all before it waits for the first answer, so that the servers work concurrently. REQUIRES: as
+  // many requests as servers. Throws if a server answers with an error, or not at all.
   std::vector<Frame> CallAll(const std::vector<Frame>& requests);
-  // The job is over.
+  // Says goodbye to all servers.
   void Goodbye();
 
   [[nodiscard]] uint32_t size() const { return static_cast<uint32_t>(connections_.size()); }

@@ -14,7 +14,7 @@ void Adagrad(float& value, float& squares, float gradient, float learning_rate) 
   value -= learning_rate * gradient / (std::sqrt(squares) + kAdagradEpsilon);
 }
 
-// The losses of many pairs: log(1 + exp(-|s|)) of each is gathered as a product, and one logarithm serves a few hundred.
+// Sums the losses of many pairs: multiplies 1 + exp(-|s|) of a few hundred pairs, and takes one logarithm of the product.
 class LossSum {
  public:
   // `small` is exp(-|score|). REQUIRES: 0 <= small <= 1.

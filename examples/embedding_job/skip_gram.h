@@ -1,9 +1,9 @@
-// The dense part of the model, which the trainer holds: a projection of the centre word and a bias.
+// The dense part of the model, in the trainer: a projection of the centre word and a bias.
 //
 //   score(center, context) = (projection * center) . context + bias
 //
-// and the loss of a pair is the cross-entropy of sigmoid(score) with 1 for neighbours, 0 for words drawn at random. Thread
-// safety: one thread at a time.
+// The loss of a pair is the cross-entropy of sigmoid(score) with 1 for neighbours and 0 for random words. Thread safety: one
+// thread at a time.
 #pragma once
 
 #include <array>

@@ -31,14 +31,14 @@ AddressList Resolve(const Address& address, int flags) {
   addrinfo* found = nullptr;
   const char* host = address.host.empty() ? nullptr : address.host.c_str();
   if (const int code = getaddrinfo(host, address.port.c_str(), &hints, &found); code != 0) {
-    // Not final: the name of a service may appear only once it runs.
+    // Retried: the name of a service may exist only once it runs.
     throw ConnectionLost("cannot resolve \"" + address.ToString() +
                          "\": " + (code == EAI_SYSTEM ? ErrnoText() : gai_strerror(code)));
   }
   return {found, freeaddrinfo};
 }
 
-// Connects, or gives up when a stop is requested or the deadline comes. -1 with errno if not.
+// Connects, until the deadline or a requested stop. Returns -1 with errno on failure.
 Descriptor ConnectOnce(const addrinfo& to, std::chrono::steady_clock::time_point deadline, const StopSignal& stop) {
   Descriptor fd(socket(to.ai_family, to.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, to.ai_protocol));
   if (fd.get() < 0) {
@@ -84,7 +84,7 @@ Descriptor ListenOn(const std::string& where) {
     if (auto [rest, error] = std::from_chars(where.data() + 3, end, fd);
         error != std::errc() || rest != end || getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) != 0 ||
         listening == 0) {
-      throw JobError("\"" + where + "\" is no socket that listens");
+      throw JobError("\"" + where + "\" is not a listening socket");
     }
     fcntl(fd, F_SETFD, FD_CLOEXEC);
     return Descriptor(fd);
@@ -124,12 +124,12 @@ Address Address::Parse(std::string_view text) {
     if (host.starts_with('[') && host.ends_with(']')) {
       host = host.substr(1, host.size() - 2);
     } else if (host.find(':') != std::string_view::npos) {
-      throw JobError("\"" + std::string(text) + "\" is no address: write an IPv6 one as [::1]:7001");
+      throw JobError("\"" + std::string(text) + "\" is not an address; write an IPv6 address as [::1]:7001");
     }
     address = {std::string(host), std::string(text.substr(colon + 1))};
   }
   if (address.port.empty()) {
-    throw JobError("\"" + std::string(text) + "\" is no address: write it as host:port");
+    throw JobError("\"" + std::string(text) + "\" is not an address; write it as host:port");
   }
   return address;
 }
@@ -153,7 +153,7 @@ std::string Listener::address() const {
 
 Connection::Connection(Descriptor fd, std::string peer, StopSignal& stop)
     : fd_(std::move(fd)), peer_(std::move(peer)), stop_(&stop) {
-  // Frames are answered one by one: waiting for more to send would only add latency.
+  // Each frame is answered before the next, so Nagle's algorithm would only add latency.
   const int yes = 1;
   setsockopt(fd_.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
 }
@@ -170,7 +170,7 @@ Connection Connection::Open(const Address& address, const std::string& peer_role
     try {
       Connection connection(ConnectToAny(address, deadline, stop), peer, stop);
       connection.Send(Encode(hello));
-      // A peer that ends just now closes the connection before it answers; the next try tells.
+      // A peer that is ending closes the connection before it answers; the next attempt shows it.
       if (std::optional<Frame> answer = connection.Receive()) {
         Expect(*answer, MessageType::kAck);
         return connection;

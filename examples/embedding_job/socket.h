@@ -1,6 +1,6 @@
 // TCP: addresses, listeners, and connections that carry frames.
 //
-// Thread safety: a Connection serves one thread at a time, but for Shutdown; the rest are values or used by one thread.
+// Thread safety: one thread at a time uses a Connection, except for Shutdown. The others are values or used by one thread.
 #pragma once
 
 #include <chrono>
@@ -24,7 +24,7 @@ class Descriptor {
   ~Descriptor();
 
   [[nodiscard]] int get() const { return fd_; }
-  // Gives it away.
+  // Releases ownership.
   int Release() { return std::exchange(fd_, -1); }
 
  private:
@@ -36,7 +36,7 @@ struct Address {
   std::string host;
   std::string port;
 
-  // Throws JobError for what is no address.
+  // Throws JobError if the text is not an address.
   static Address Parse(std::string_view text);
   [[nodiscard]] std::string ToString() const;
 };
@@ -44,11 +44,11 @@ struct Address {
 // A socket that listens.
 class Listener {
  public:
-  // On an address, whose port may be 0; or on "fd:N", a socket that whoever started this process made for it.
+  // Listens on an address, whose port may be 0, or on "fd:N", a listening socket that the parent process passed.
   explicit Listener(const std::string& where);
 
   [[nodiscard]] int fd() const { return fd_.get(); }
-  // Gives the descriptor away.
+  // Releases ownership of the descriptor.
   int Release() { return fd_.Release(); }
   // The address in use, with the port that the system chose.
   [[nodiscard]] std::string address() const;
@@ -57,15 +57,14 @@ class Listener {
   Descriptor fd_;
 };
 
-// A connection. Each frame that it sends tells the peer whether a stop is requested here, and each that it receives may request
-// one.
+// A connection. Each sent frame tells the peer whether a stop is requested here; each received frame may request a stop.
 class Connection {
  public:
   // `stop` must outlive it. `peer` is for error messages: "embedding_server at 127.0.0.1:7002".
   Connection(Descriptor fd, std::string peer, StopSignal& stop);
 
-  // Connects and says hello; tries again until it succeeds, since the services of a job start in any order. Throws JobError at
-  // the deadline, or when the peer refuses the hello; StoppedEarly when a stop is requested before.
+  // Connects and says hello. Retries, because the services of a job start in any order. Throws JobError at the deadline, or if
+  // the peer refuses the hello; StoppedEarly if a stop is requested before.
   static Connection Open(const Address& address, const std::string& peer_role, const Hello& hello,
                          std::chrono::steady_clock::time_point deadline, StopSignal& stop);
 
@@ -74,9 +73,9 @@ class Connection {
   std::optional<Frame> Receive();
   // Sends a request and waits for its answer.
   Frame Call(const Frame& request);
-  // The answer to a request that was sent.
+  // Waits for the answer to a request that was sent.
   Frame Answer();
-  // Wakes whoever waits in Send or Receive, which then fail. Thread safe.
+  // Makes a waiting Send or Receive fail. Thread-safe.
   void Shutdown();
 
   [[nodiscard]] int fd() const { return fd_.get(); }

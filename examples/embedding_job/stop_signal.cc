@@ -50,7 +50,7 @@ void StopSignal::CatchSignals() {
 void StopSignal::Request() noexcept {
   requested_.store(true, std::memory_order_relaxed);
   const uint64_t one = 1;
-  // Nobody reads it, so it stays readable; a full eventfd is readable too.
+  // It is never read, so it stays readable. A full eventfd is readable too.
   [[maybe_unused]] const ssize_t written = write(fd_, &one, sizeof(one));
 }
 

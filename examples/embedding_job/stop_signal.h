@@ -1,8 +1,7 @@
-// The wish to end, from a signal or from a peer.
+// A request to end, from a signal or from a peer.
 //
-// A stop does not cut anything off. Each role that learns of it says so in its next frame to each peer; once the data loader
-// knows, it makes no more batches, and the job ends as it would at its last epoch: with everything drained. Thread safety: any
-// method, from any thread.
+// A stop is orderly. Each role that receives it forwards it in its next frame to each peer. The data loader then makes no more
+// batches, and the job ends as after its last epoch, with everything drained. Thread safety: any method, from any thread.
 #pragma once
 
 #include <atomic>
@@ -16,15 +15,15 @@ class StopSignal {
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;
 
-  // From now on SIGINT, SIGTERM and SIGHUP request a stop of this object. They are unblocked: whoever started this process may
-  // have blocked them until it was ready. REQUIRES: one object a process does this, and outlives the signals.
+  // Makes SIGINT, SIGTERM and SIGHUP request a stop of this object, and unblocks them: the parent process may have blocked them
+  // until this one is ready. REQUIRES: called for one object in the process, which outlives the signals.
   void CatchSignals();
 
   void Request() noexcept;
   [[nodiscard]] bool Requested() const noexcept { return requested_.load(std::memory_order_relaxed); }
-  // Readable, for poll, from the request on.
+  // A descriptor for poll, readable after the request.
   [[nodiscard]] int fd() const noexcept { return fd_; }
-  // Waits at most this long for a stop. True: it is requested.
+  // Waits at most this long for a stop. True: a stop is requested.
   [[nodiscard]] bool WaitFor(int milliseconds) const;
 
  private:

@@ -60,7 +60,7 @@ void TableShard::Place(uint64_t id, uint32_t slot) {
   buckets_[at] = slot;
 }
 
-// Without tombstones: what stands behind the gap moves into it, unless that is before its home.
+// No tombstones: an entry behind the gap moves into it, unless the gap is before the entry's home position.
 void TableShard::Remove(uint64_t id) {
   const size_t mask = buckets_.size() - 1;
   size_t gap = Home(id);

@@ -1,7 +1,7 @@
-// Rows by id, of which the least recently looked up one makes room when the shard is full.
+// Rows by id. If the shard is full, it evicts the least recently looked up row.
 //
-// A hash table with open addressing leads from an id to a slot; the slots are threaded into a list, the most recently looked up
-// first. Thread safety: one thread at a time.
+// A hash table with open addressing maps an id to a slot. The slots form a list, the most recently looked up first. Thread
+// safety: one thread at a time.
 #pragma once
 
 #include <cstddef>

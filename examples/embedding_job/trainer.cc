@@ -1,4 +1,4 @@
-// The role that trains: it holds the dense part of the model, and returns the gradients of the embeddings.
+// The role that trains: it has the dense part of the model, and returns the gradients of the embeddings.
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -44,7 +44,7 @@ struct TrainerMetrics {
   TalliedCounter broken_gradients;
 };
 
-// The dense part's checkpoint: its floats, projection row by row, then the bias.
+// The dense part's checkpoint: the projection row by row, then the bias, as floats.
 void WriteDense(const std::filesystem::path& path, const std::vector<float>& floats) {
   const std::filesystem::path unfinished = path.string() + ".unfinished";
   std::ofstream file(unfinished, std::ios::binary | std::ios::trunc);
@@ -125,7 +125,7 @@ class Trainer {
     link_.Return({.batch = batch.progress.batch, .dimension = batch.dimension, .rows = std::move(gradients.rows)});
   }
 
-  // Breaks one row, as an overflow in a step would.
+  // Puts NaNs into one row, as an overflow in a step would.
   void MaybeBreak(std::vector<float>& rows) {
     if (rows.empty() || random_.Share() >= options_.inject_nan) {
       return;
@@ -151,7 +151,7 @@ class Trainer {
     checkpoints_.Finish(name);
     link_.Save(name, [name, asked = Clock::now()](const CheckpointDone& done) {
       const double milliseconds = SecondsSince(asked) * 1000;
-      // As torchelastic publishes its own, of all embedding servers together.
+      // Under torchelastic's name, for all embedding servers together.
       persia::metrics::PutMetric("checkpoint.write_latency_ms", milliseconds);
       events::Record("checkpoint", kOwnGroup,
                      {{"name", std::string_view(name)},
@@ -169,7 +169,7 @@ class Trainer {
   ProgressLine progress_;
   LossRecord losses_;
   double elapsed_seconds_ = 0;
-  TrainerLink link_;  // last: its threads use what stands above
+  TrainerLink link_;  // last: its threads use the members above
 };
 
 }  // namespace

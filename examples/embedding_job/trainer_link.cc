@@ -4,7 +4,7 @@
 
 namespace embedding_job {
 
-// No channel is smaller than what can be in it, so that none of the threads waits for another without need.
+// Each channel has space for all items that can be in flight, so that no thread waits for another without need.
 TrainerLink::TrainerLink(Connection lookups, Connection updates, uint32_t staleness)
     : lookups_(std::move(lookups)),
       updates_(std::move(updates)),
@@ -88,7 +88,7 @@ void TrainerLink::Fail(std::exception_ptr error) {
   {
     const std::lock_guard lock(mutex_);
     if (failure_) {
-      return;  // what follows from the first failure explains nothing
+      return;  // later failures follow from the first one
     }
     failure_ = std::move(error);
   }

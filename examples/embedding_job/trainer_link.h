@@ -1,8 +1,9 @@
-// The trainer's connection with the embedding worker: several batches in flight, so that training does not wait for look-ups.
+// The trainer's connection to the embedding worker, with several batches in flight, so that training does not wait for
+// look-ups.
 //
-// One thread asks for batches ahead, as long as fewer than `staleness` are in flight; another returns gradients and asks for
-// checkpoints, in the order in which they were handed over. A batch is in flight from before its look-up until the servers have
-// applied its gradients. Thread safety: the public methods are for one thread.
+// One thread requests batches ahead, while fewer than `staleness` are in flight. Another returns gradients and requests
+// checkpoints, in the order of the calls. A batch is in flight from before its look-up until the servers have applied its
+// gradients. Thread safety: one thread calls the public methods.
 #pragma once
 
 #include <exception>
@@ -24,17 +25,16 @@ class TrainerLink {
   using CheckpointSaved = std::function<void(const CheckpointDone&)>;
 
   TrainerLink(Connection lookups, Connection updates, uint32_t staleness);
-  // Ends at once what Finish has not ended in order.
+  // Ends the connection at once, unless Finish has ended it in order.
   ~TrainerLink();
 
-  // The next batch; none at the end of the data. Throws what went wrong in the background.
+  // The next batch; none at the end of the data. Throws a failure of the background threads.
   std::optional<EmbeddingBatch> Next();
   // Returns a batch's gradients.
   void Return(GradientBatch gradients);
-  // Asks the servers for a checkpoint, once all gradients returned before are applied; `saved` is then called, by another
-  // thread.
+  // Requests a checkpoint from the servers, after all gradients returned so far are applied. Then another thread calls `saved`.
   void Save(const std::string& name, CheckpointSaved saved);
-  // Waits until all that was handed over is done, and says goodbye. REQUIRES: Next gave none.
+  // Waits until all earlier calls are done, and says goodbye. REQUIRES: Next has returned none.
   void Finish();
 
  private:
@@ -51,7 +51,7 @@ class TrainerLink {
 
   Connection lookups_;
   Connection updates_;
-  Channel<Permit> permits_;  // one for each batch that may still be asked for
+  Channel<Permit> permits_;  // one for each batch that may still be requested
   Channel<EmbeddingBatch> ready_;
   Channel<std::variant<GradientBatch, SaveRequest>> outgoing_;
 

@@ -1,4 +1,4 @@
-// The inner loops, four lanes at a time: a compiler may not reorder a floating sum by itself.
+// The inner loops, four lanes at a time, because a compiler may not reorder a floating-point sum.
 //
 // REQUIRES in all: n is a multiple of 4.
 #pragma once

@@ -46,7 +46,7 @@ const std::byte* PayloadReader::Need(size_t count) {
 
 void PayloadReader::End() const {
   if (!rest_.empty()) {
-    throw WireError(std::to_string(rest_.size()) + " bytes behind the end of a payload");
+    throw WireError(std::to_string(rest_.size()) + " bytes after the end of a payload");
   }
 }
 

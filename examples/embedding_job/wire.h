@@ -1,8 +1,8 @@
 // Frames and their bytes.
 //
 // A frame is a header of 12 bytes and a payload. Numbers are little-endian; an array is its length as a uint32 and its
-// elements. What arrives is checked: a frame that does not keep the grammar, or a payload that is too short, too long or lies
-// about the length of an array, is a WireError, and nothing of it is used. Thread safety: one thread at a time.
+// elements. A frame that breaks the grammar, or whose payload is too short, too long, or has a wrong array length, is a
+// WireError, and nothing of it is used. Thread safety: one thread at a time.
 #pragma once
 
 #include <array>
@@ -28,11 +28,11 @@ class WireError : public JobError {
   using JobError::JobError;
 };
 
-// What a frame asks for, or answers. The payloads are in messages.h.
+// The type of a request or an answer. The payloads are in messages.h.
 enum class MessageType : uint16_t {
   kHello = 1,
   kAck,
-  kError,           // the text says what was wrong with the request
+  kError,           // the text is the error
   kBatch,           // data loader -> embedding worker
   kEndOfData,       // data loader -> embedding worker; the answer to kNextBatch when there is none
   kNextBatch,       // trainer -> embedding worker
@@ -63,7 +63,7 @@ struct Frame {
   std::vector<std::byte> payload = {};
 };
 
-// Throws WireError for what is no header of ours.
+// Throws WireError if the bytes are not a header of this protocol.
 void CheckHeader(const FrameHeader& header);
 
 // Builds a payload.
@@ -115,7 +115,7 @@ class PayloadReader {
   std::vector<T> Array() {
     static_assert(std::is_arithmetic_v<T>);
     const size_t count = Number<uint32_t>();
-    // Before any memory is asked for.
+    // Checked before any memory is allocated.
     const std::byte* bytes = Need(count * sizeof(T));
     std::vector<T> values(count);
     if (count != 0) {
@@ -127,7 +127,7 @@ class PayloadReader {
     const std::vector<char> chars = Array<char>();
     return {chars.begin(), chars.end()};
   }
-  // Throws WireError if something is left.
+  // Throws WireError if bytes are left.
   void End() const;
 
  private:

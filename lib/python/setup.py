@@ -1,8 +1,8 @@
-"""Builds the wheel from a clone of the repository: CMake compiles the native module, with the library in it.
+"""Builds the wheel from a clone of the repository: CMake compiles the native module, which contains the library.
 
     pip wheel --no-build-isolation --no-deps lib/python        (or pip install)
 
-Needs CMake, a C++20 compiler and Python's headers; nothing is downloaded. CMake gets the options in CMAKE_ARGS, too.
+Needs CMake, a C++20 compiler and Python's headers; downloads nothing. CMAKE_ARGS has further options for CMake.
 """
 
 import os
@@ -21,12 +21,12 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 VERSION = re.search(r"project\(persia_metrics VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text()).group(1)
 
-# Beside what the presets build, so that the sources stay as they are.
+# Outside the source folder, which stays unchanged.
 BUILD = ROOT / "build/wheel"
 
 
 class CMakeBuild(build_ext):
-    """Has CMake make the one extension, for the interpreter that runs this."""
+    """Builds the one extension by CMake, for the running interpreter."""
 
     def build_extension(self, extension):
         target = Path(self.get_ext_fullpath(extension.name)).resolve()
@@ -35,7 +35,7 @@ class CMakeBuild(build_ext):
         configure += [f"-DPERSIA_METRICS_PYTHON={sys.executable}", f"-DPERSIA_METRICS_MODULE_DIRECTORY={target.parent}"]
         configure += [f"-DPERSIA_METRICS_BUILD_{part}=OFF" for part in ("AGENT", "EXAMPLES", "TESTS")]
         configure += shlex.split(os.environ.get("CMAKE_ARGS", ""))
-        # CMake's own choice is make, which need not be there; a tree that was begun goes on as it was.
+        # CMake's default is make, which may be missing. An existing build tree keeps its generator.
         if shutil.which("ninja") and not (build / "CMakeCache.txt").exists():
             configure += ["-G", "Ninja"]
         subprocess.run(configure, check=True)
@@ -43,7 +43,7 @@ class CMakeBuild(build_ext):
 
 
 class EggInfo(egg_info):
-    """Makes the directory, which must be there: only when something is built, not when this file is read."""
+    """Creates the directory that egg_info requires, only when something is built."""
 
     def finalize_options(self):
         BUILD.mkdir(parents=True, exist_ok=True)

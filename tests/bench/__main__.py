@@ -1,7 +1,8 @@
 """usage: ./run bench [--check] [--filter NAME] [--json FILE] [--readme]
 
-Measures, and prints the table. NAME: a suite (hot, python, agent, remote, demo) or a part of a row's name. With --check it exits with 1
-where a demand is missed, also when that was measured again, twice. --json writes every single measurement. --readme puts the table into tests/bench/README.md.
+Measures, and prints the table. NAME: a suite (hot, python, agent, remote, demo) or a part of a row's name. --check exits with 1 if a
+limit is still missed after measuring again, twice. --json writes every measurement. --readme writes the table into
+tests/bench/README.md.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""What the agent costs: a push beside curl, a scrape beside the gateway's, memory, the pipe."""
+"""The agent's costs: a push and curl's, a scrape and the gateway's, memory, the pipe."""
 
 import collections
 import http.server
@@ -15,15 +15,15 @@ from servers import Gateway, fetch, wait_until
 SERIES = 100_000
 PROCESSES = 4
 PUSHES = 20
-PUSH_SECONDS = 4  # from one to the next: curl's comes between them
-FIRST_PUSHES = 3  # in which buffers find their sizes
+PUSH_SECONDS = 4  # between two pushes, in which curl's comes
+FIRST_PUSHES = 3  # in which buffers reach their sizes
 SCRAPES = 15
 IDLE_SECONDS = 20
 PIPE_LINES = 4_500_000
 
 
 class _Keeper(http.server.ThreadingHTTPServer):
-    """A gateway that keeps what it is sent, to be sent once more."""
+    """A gateway that records pushes, to repeat them."""
 
     def __init__(self):
         self.pushed = {}  # path: (headers, body)
@@ -70,13 +70,13 @@ def push_as_sent(build, directory, segments, push_format):
 
 
 def curl(*words):
-    """Seconds that curl says its requests took, one after another on one connection."""
+    """curl's times in seconds for its requests, one after another on one connection."""
     answer = subprocess.run(["curl", "-sSf", *words], check=True, capture_output=True, text=True)
     return sum(float(line) for line in answer.stdout.split())
 
 
 def children_seconds():
-    """Processor time of those that have ended."""
+    """Processor time of ended children."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 
@@ -97,7 +97,7 @@ def push_by_curl(gateway, pushed, folder):
 
 
 class Pushed:
-    """What an agent has pushed so far, and what that took."""
+    """An agent's pushes so far, and their costs."""
 
     def __init__(self, agent):
         gateway = agent.status()["gateway"]
@@ -108,7 +108,7 @@ class Pushed:
 
 
 def push(build):
-    """Pushes of an agent that does nothing else, in turns with curl's, and its memory."""
+    """Measures pushes of an otherwise idle agent, in turns with curl's, and its memory."""
     results = collections.defaultdict(list)
     with folders() as (directory, segments), Workers(build, segments, SERIES, PROCESSES) as workers:
         texts = push_as_sent(build, directory, segments, "text")
@@ -123,7 +123,7 @@ def push(build):
                 before = Pushed(agent)
                 for number in range(1, PUSHES + 1):
                     workers.change()
-                    # Asking is work for the agent too: it is not asked while it pushes.
+                    # A query is work for the agent too, so none is made while it pushes.
                     time.sleep(max(0, ended + number * PUSH_SECONDS + 0.5 - time.monotonic()))
                     wait_until(lambda: agent.pushes() > before.count, "a push", 60, 0.25)
                     now = Pushed(agent)
@@ -135,7 +135,7 @@ def push(build):
                     curl("-o", "/dev/null", "-w", "%{time_total}", "file:///dev/null")
                     start = children_seconds() - spent
                     results["push/curl"].append(push_by_curl(gateway, pushed, bodies) * 1000)
-                    # Without what it takes to start.
+                    # Without the costs of the start.
                     results["push/curl processor"].append((children_seconds() - spent - 2 * start) * 1e9 / lines)
                     before = now
                 results["memory/pushing"].append(agent.anonymous_mib())
@@ -157,7 +157,7 @@ def scrape(build):
                 assert SERIES <= shown < 1.02 * SERIES, f"{who} shows {shown} series"
             for _ in range(SCRAPES):
                 workers.change()
-                time.sleep(1.05)  # a scrape shares what was collected within a second
+                time.sleep(1.05)  # scrapes within a second share a collection
                 for who, url in (("ours", agent.url), ("gateway", gateway.url)):
                     results[f"scrape/{who}"].append(SERIES / curl("-o", "/dev/null", "-w", "%{time_total}", url + "/metrics"))
     return results
@@ -180,7 +180,7 @@ def good_lines(agent):
 
 
 def pipe(build):
-    """Lines of `emit` as fast as they can be written, in writes that the kernel keeps whole."""
+    """Writes lines of `emit` as fast as possible, in writes that the kernel keeps whole."""
     results = collections.defaultdict(list)
     line = b'{"alexnet.batchsize16.latency": 12.5}\n'
     chunk = line * (4096 // len(line))
@@ -197,7 +197,7 @@ def pipe(build):
                         writer.write(chunk)
                         written += len(chunk) // len(line)
                 read = 0
-                # What /metrics shows is up to a second old: none came if it stands still for longer.
+                # /metrics is up to a second old: if it does not change for longer, no line has arrived.
                 while read < written and time.perf_counter() - changed < 5:
                     now = good_lines(agent) - before
                     if now != read:

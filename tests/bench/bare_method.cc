@@ -1,4 +1,4 @@
-// The floor of tests/bench/python_calls.py: a method of a C extension that does nothing but be called.
+// The floor of tests/bench/python_calls.py: a method of a C extension that does nothing.
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

@@ -1,4 +1,4 @@
-"""What is measured, beside what, what of it is demanded, and how it is shown."""
+"""The table's measurements, peers, limits and output."""
 
 import collections.abc
 import dataclasses
@@ -12,14 +12,13 @@ least = min
 class Demand:
     """One limit on a row.
 
-    kind: "at most" and "at least" hold the row's own number against the limit, "share of" its ratio to the peer's, and
-    "times" how often it goes into the peer's, or the peer into it where more is better. `aim`, if the limit is not what was
-    aimed at: that, and the README says why.
+    kind: "at most" and "at least" apply to the row's own number, "share of" to its ratio to the peer's, and "times" to the inverse
+    ratio, or to the ratio if more is better. `aim`: a stricter limit that is not reached; the README gives the reason.
 
-    undisturbed, of what two threads share: two measurements, what one thread takes for a call, and what two take that share
-    nothing. Neighbours on the host's processor hold up those that share something as they hold up those: by so much as that is
-    more than the least of what one takes, the row's own number is taken to be too large.
-    peer_by: by what the peer is judged, if not as the row is.
+    undisturbed, for rows of two threads that share a metric: two measurements, of one thread, and of two threads that share nothing.
+    Other virtual machines on the host's processor slow both kinds of two threads alike. So the row's own number is corrected by the
+    ratio of one thread's minimum to the median of two threads that share nothing.
+    peer_by: the statistic of the peer, if it is not the row's.
     """
 
     kind: str
@@ -42,8 +41,8 @@ class Demand:
 class Row:
     """A line of the table. `ours`, `beside` and peers name measurements.
 
-    What is demanded is demanded of what `judged_by` gives, of ours and of the peer's alike: the least for work that takes what
-    it takes, of which a neighbour on the host's processor can only make more.
+    Limits apply to the statistic `judged_by`, of ours and of the peer's alike. It is the minimum for work of constant duration, which
+    other virtual machines on the host's processor can only lengthen.
     """
 
     what: str
@@ -51,7 +50,7 @@ class Row:
     unit: str
     demands: list
     more_is_better: bool = False
-    beside: tuple = ()  # peers that are shown, and of which nothing is demanded
+    beside: tuple = ()  # peers that are shown without a limit
     judged_by: collections.abc.Callable = median
 
     def peers(self):

@@ -1,8 +1,8 @@
-"""What the metrics cost a job that has something to do: the demo job with them, and without.
+"""The overhead of metrics in a real job: the demo job with metrics, and without.
 
-Both jobs of a pair run at once and share one processor, slice by slice: what else goes on in the machine, and a neighbour on
-the host's processor above all, meets both. From pair to pair their difference varies by 0.7 % so, by 5 % where both have
-both processors, and by 8 % one after the other. Each processor has a pair of its own.
+Both jobs of a pair run at the same time and share one processor. So other load on the machine or the host affects both alike. The
+difference then varies by 0.7 % from pair to pair; it varies by 5 % if both have both processors, and by 8 % one after the other. Each
+processor has its own pair.
 """
 
 import concurrent.futures
@@ -18,10 +18,10 @@ from jobs import clean_environment, free_port
 from servers import Gateway, Process, find_built
 
 LEAST_PAIRS = 15
-# More are measured until half of the mean's 95 % interval is no wider than this, whatever the mean is.
+# More pairs are measured until half of the mean's 95 % interval is at most this wide.
 HALF_WIDTH = 1.0
 MOST_PAIRS = 60
-# Some seven seconds for one job alone: starting the agent is no large part of it.
+# Some seven seconds for one job alone, so that the agent's start is a small part.
 EPOCHS = 3
 
 
@@ -31,7 +31,7 @@ def measure_pair(build, gateway, directory, processor, first):
     directory = directory / str(processor)
     directory.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir="/dev/shm") as segments, contextlib.ExitStack() as jobs:
-        agent = [build / "agent/app/persia-metrics-agent", "exec", "--job=bench", f"--gateway={gateway.address}"]
+        agent = [build / "agent/cli/persia-metrics-agent", "exec", "--job=bench", f"--gateway={gateway.address}"]
         agent += [f"--metrics-dir={segments}", f"--listen=127.0.0.1:{free_port()}", "--"]
         ways = {"with": (agent, clean_environment()), "without": ([], clean_environment(PERSIA_METRICS_ENABLED="0"))}
         running = {}
@@ -69,7 +69,7 @@ def measure(build):
         def measure_pairs(first):
             return list(pool.map(lambda processor: measure_pair(build, gateway, Path(directory), processor, first), processors))
 
-        measure_pairs("without")  # files come from the disk once
+        measure_pairs("without")  # reads files into the page cache
         turns = itertools.cycle(("with", "without"))
         while len(pairs) < LEAST_PAIRS or (half_width(overhead) > HALF_WIDTH and len(pairs) < MOST_PAIRS):
             pairs += measure_pairs(next(turns))

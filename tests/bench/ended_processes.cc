@@ -2,10 +2,10 @@
 //
 //   bench_ended_processes build/release/tests/chaos/worker/chaos_worker FEW MANY [--json]
 //
-// Two jobs, each with a collector as the agent has it. In one FEW short processes start and end, one after another, in the
-// other MANY; after that both have the same series. Then both collect in turns, in this one process: two processes of the same
-// program differ by a third in such short times, by where their memory happens to lie. Exits with 1 if the ratio of the medians
-// is above 1.2, or a file of an ended process is left.
+// Two jobs, each with the agent's collector. In one FEW short processes start and end, one after another, in the other MANY;
+// after that both have the same series. Then both collect in turns, in one process: two processes of the same program differ by
+// a third in such short times, because of their memory layout. Exits with 1 if the ratio of the medians is above 1.2, or a file
+// of an ended process is left.
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -20,10 +20,10 @@
 #include <string>
 #include <vector>
 
-#include "source/process_ends.h"
-#include "source/segment_source.h"
-#include "source/worker_metrics.h"
 #include "temporary_directory.h"
+#include "workers/exit_reasons.h"
+#include "workers/segment_source.h"
+#include "workers/worker_metrics.h"
 
 namespace persia::agent {
 namespace {
@@ -61,7 +61,7 @@ class Job {
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  // Starts and ends processes one after another, with a collection now and then, as an agent's ticks would come.
+  // Starts and ends processes one after another, with collections in between, as from an agent's ticks.
   void Run(int processes) {
     const std::string variable = "PERSIA_METRICS_DIR=" + directory_.path();
     std::string run = "PERSIA_RUN_ID=bench";
@@ -90,9 +90,8 @@ class Job {
     }
   }
   void Collect() {
-    if (!source_->Collect().ok() || !worker_metrics_.Collect().ok()) {
-      Fail("cannot collect");
-    }
+    series_ = CountSeries(*source_->Collect()->layout);
+    worker_metrics_.Collect();
   }
   // A collection's time in microseconds.
   double Time() {
@@ -102,14 +101,15 @@ class Job {
     }
     return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - began).count() / kCollectsPerRound;
   }
-  [[nodiscard]] size_t series() const { return source_->stats().series; }
+  [[nodiscard]] size_t series() const { return series_; }
 
  private:
   const TemporaryDirectory directory_{"/dev/shm"};
   std::string worker_;
   const int descriptor_;
   std::unique_ptr<SegmentSource> source_;
-  ProcessEnds ends_;
+  size_t series_ = 0;
+  ExitReasons ends_;
   WorkerMetrics worker_metrics_{
       {.processes = [this] { return source_->processes(); }, .agent_version = "1", .run_id = "bench", .ends = &ends_}};
 };

@@ -58,7 +58,7 @@ class Agent(Process):
     def __init__(self, build, directory, segments, *options):
         self.address = f"127.0.0.1:{free_port()}"
         self.url = f"http://{self.address}"
-        command = [build / "agent/app/persia-metrics-agent", "run", "--job=bench", f"--metrics-dir={segments}"]
+        command = [build / "agent/cli/persia-metrics-agent", "run", "--job=bench", f"--metrics-dir={segments}"]
         command += [f"--listen={self.address}", "--log-level=warning", *options]
         super().__init__(command, Path(directory) / "agent.log", env=clean_environment())
         wait_until(lambda: fetch(self.url + "/-/healthy")[0] == 200, "the agent")

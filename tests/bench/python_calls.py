@@ -94,7 +94,7 @@ def time_all(calls, names):
 
 
 def in_process(build, who, variable):
-    """What a process of its own measures. Its directory of metrics is told by `variable`."""
+    """The measurements of a separate process. `variable` names its directory of metrics."""
     from jobs import clean_environment  # not for that process, which is this file, too
 
     with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:

@@ -45,7 +45,7 @@ class VictoriaMetrics(Server):
         wait_until(stands_still, "the end of a tick's samples", 60, 1)
 
     def newest(self, expression):
-        """The sum of what an expression gives now."""
+        """The sum of an expression's current values."""
         answer = json.loads(fetch(f"{self.url}/api/v1/query?query={urllib.parse.quote(expression)}", timeout=60)[1])
         assert answer["data"]["result"], f"nothing is there of {expression}"
         return sum(float(series["value"][1]) for series in answer["data"]["result"])

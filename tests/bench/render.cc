@@ -25,9 +25,9 @@
 #include <utility>
 #include <vector>
 
-#include "format/text_format.h"
-#include "source/segment_source.h"
+#include "format/text_renderer.h"
 #include "temporary_directory.h"
+#include "workers/segment_source.h"
 
 namespace {
 
@@ -133,7 +133,7 @@ void Ours(benchmark::State& state) {
   SegmentSource source(std::move(options));
   TextRenderer renderer;
   std::string text;
-  const auto collect = [&] { renderer.Render(*source.Collect().value(), text); };
+  const auto collect = [&] { renderer.Render(*source.Collect(), text); };
   collect();  // the layout is made
   collect();
   const auto lines = Lines(text);

@@ -1,4 +1,4 @@
-"""A whole collection, from the workers' memory to text, beside prometheus-cpp's; and how it grows."""
+"""A whole collection, from the workers' memory to text, compared with prometheus-cpp's, and its growth."""
 
 import json
 import math
@@ -31,5 +31,5 @@ def measure(build):
 
 
 def slope(points):
-    """Of the straight line that fits best: the exponent of growth, of logarithms."""
+    """The exponent of growth: the slope of the best straight line through the logarithms."""
     return statistics.linear_regression([x for x, _ in points], [y for _, y in points]).slope

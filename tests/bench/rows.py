@@ -1,6 +1,6 @@
-"""The table's rows: what is measured, beside what, and what is demanded. Names in bold are for users; the others guard them.
+"""The table's rows: measurements, peers and limits. Bold rows are for users; the others guard them.
 
-Where a limit is not what was aimed at, `aim` says so, and README.md why.
+`aim` is a stricter limit that is not reached; README.md gives the reason.
 """
 
 from bench_table import Demand, Row, least, median
@@ -25,7 +25,7 @@ def times(peer, limit, aim=None):
 
 
 def hot(what, call, threads, demands, how="static", beside=()):
-    # Of two threads the least may be that of a moment in which one of them was alone.
+    # The minimum of two threads may be from a moment in which one of them ran alone.
     return Row(what, f"{how}/{call}/{threads}/ours", "ns", demands, beside=beside, judged_by=least if threads == 1 else median)
 
 
@@ -54,7 +54,7 @@ def hot_rows():
     yield hot("`Increment(x)`, a varying double", "counter by double", 1, [cpp(whole, 1, 3.9)])
     for what, call, limits in (("**`Increment()`**", "counter", (60,)), ("`Increment(x)`, varying whole x", whole, (50, 60))):
         yield hot(f"{what}, 2 threads, one counter", call, 2, of_two(call, call, *limits))
-        # What the row above is judged beside: lanes that touch each other would slow both.
+        # For comparison with the row above: lanes that share a cache line would slow both.
         apart = f"static/{call}/2/apart"
         yield Row(f"{what}, 2 threads, a counter each", apart, "ns", [share_of(f"static/{call}/1/ours", 1.15)], judged_by=least)
     for what, call in (("`Increment()`", "counter"), ("`Increment(x)`, varying whole x", whole)):

@@ -1,4 +1,4 @@
-// What a worker's start costs: prints the milliseconds that Init and 100 instruments take, in a process of its own as a worker
+// The cost of a worker's start: prints the milliseconds that Init and 100 instruments take, in a separate process as a worker
 // is. PERSIA_METRICS_DIR names the job's directory.
 #include <chrono>
 #include <cstdio>

@@ -1,8 +1,8 @@
-// A worker of a large job: it has that many series, and changes all of them whenever it is told to.
+// A worker of a large job: has SERIES series, and changes all of them on request.
 //
 //   bench_worker SERIES      answers each line of stdin with a line, once all values are others; ends at the end of stdin
 //
-// Half of them are gauges, half counters, of 50 names, told apart by two labels; all values are doubles of many digits.
+// Half of them are gauges, half counters, with 50 names and two labels; all values are doubles with many digits.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

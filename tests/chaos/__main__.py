@@ -1,4 +1,4 @@
-"""Kills a job's processes, hundreds of times, and then compares the gateway with what the workers themselves wrote down."""
+"""Kills a job's processes, hundreds of times, then compares the gateway's values with the workers' ledgers."""
 
 import argparse
 import os
@@ -14,13 +14,13 @@ import exposition
 from acts import Acts
 from job import AGENT, WORKER, Broken, Job
 
-# Of the directory's own filesystem, which an act fills.
+# Size of the directory's own filesystem, which an act fills.
 _FILESYSTEM_BYTES = 128 * 1024 * 1024
 _OWN_NAMESPACE = "PERSIA_CHAOS_NAMESPACE"
 
 
 def enter_namespace():
-    """Starts this program again where it may mount, if there is a way; says whether it is there."""
+    """Restarts this program in a namespace where it may mount, if possible. Returns whether it runs in one."""
     if os.environ.get(_OWN_NAMESPACE):
         return True
     for way in (["unshare", "--mount"], ["unshare", "--user", "--map-root-user", "--mount"]):
@@ -60,18 +60,18 @@ def run(job, kills, seed, can_fill):
     lost, doubled, wrong = exposition.compare(body, job.totals)
     wrong += [watcher.broken for watcher in watchers if watcher.broken]
     if job.totals.calls_of_one_thread > 3:
-        wrong.append(f"a ledger has {job.totals.calls_of_one_thread} entries of one thread under way; one call has at most 3")
+        wrong.append(f"a ledger has {job.totals.calls_of_one_thread} entries of one thread in progress; one call has at most 3")
     totals = job.totals
     print(
-        f"chaos: {totals.processes} worker processes, {len(totals.expected())} series compared, {totals.unfinished_calls} calls under way "
-        f"when killed, {watchers[0].scrapes} scrapes of the agent and {watchers[1].scrapes} of the gateway"
+        f"chaos: {totals.processes} worker processes, {len(totals.expected())} series compared, {totals.unfinished_calls} calls "
+        f"in progress when killed, {watchers[0].scrapes} scrapes of the agent and {watchers[1].scrapes} of the gateway"
     )
     print("chaos: " + ", ".join(f"{name} {count}" for name, count in sorted(acts.done.items())))
     return {"lost": lost, "doubled": doubled, "falls": sum((watcher.falls for watcher in watchers), []), "wrong": wrong}
 
 
 def keep(directory, segments):
-    """What is needed to find out what went wrong, past the end of the mount."""
+    """Keeps the files for the analysis of a failure after the mount has ended."""
     subprocess.run(["cp", "-a", "--sparse=always", segments, directory / "kept-segments"], check=False)
     return directory
 
@@ -92,7 +92,7 @@ def main():
     if can_fill:
         subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={_FILESYSTEM_BYTES},mode=0700", "chaos", segments], check=True)
     else:
-        print("chaos: no filesystem of its own can be mounted here: the act that fills it is left out")
+        print("chaos: no filesystem can be mounted here: the act that fills it is left out")
     print(f"chaos: {arguments.kills} kills, seed {seed} (again: ./run chaos --kills {arguments.kills} --seed {seed})", flush=True)
     started = time.monotonic()
     job = Job(directory, segments, seed)
@@ -115,7 +115,7 @@ def main():
         shutil.rmtree(directory, ignore_errors=True)
     print(
         f"chaos: {sum(job.kills.values())} kills survived (workers {job.kills['workers']}, agent {job.kills['agent']}, "
-        f"gateway {job.kills['gateway']}), lost {len(problems['lost'])}, doubled {len(problems['doubled'])}, "
+        f"supervised agent {job.kills['supervised agent']}, gateway {job.kills['gateway']}), lost {len(problems['lost'])}, doubled {len(problems['doubled'])}, "
         f"falls {len(problems['falls'])}, seed {seed}, {time.monotonic() - started:.0f} s"
     )
     return 1 if failed else 0

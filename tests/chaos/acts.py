@@ -1,13 +1,13 @@
-"""What is done to a job: acts, drawn one after another from a seed. The same seed draws the same acts with the same pauses; how
-far each process has come when it is hit is the machine's own."""
+"""The faults of the chaos test: acts drawn from a seed. The same seed draws the same acts with the same pauses; the state of each
+process at that moment depends on the machine."""
 
 import signal
 import time
 
-import ledger as books
+import ledger as ledgers
 from job import IDENTITIES, PUSH_INTERVAL
 
-_STATES = (books.BORN, books.GROWING, books.REGISTERING, books.THREADS, books.FORKING, books.BUSY)
+_STATES = (ledgers.BORN, ledgers.GROWING, ledgers.REGISTERING, ledgers.THREADS, ledgers.FORKING, ledgers.BUSY)
 
 
 class Acts:
@@ -15,7 +15,7 @@ class Acts:
 
     def __init__(self, job, rng, can_fill):
         self._job, self._rng = job, rng
-        # An act, and how often it comes.
+        # An act, and its weight.
         self._acts = [
             (self.kill_one, 8),
             (self.kill_in_state, 8),
@@ -29,6 +29,7 @@ class Acts:
             (self.kill_worker_then_agent, 3),
             (self.kill_agent_again_and_again, 1),
             (self.stop_agent, 1),
+            (self.kill_supervised_agent, 2),
             (self.kill_gateway, 2),
             (self.kill_gateway_and_agent, 1),
             (self.stop_gateway, 1),
@@ -38,10 +39,10 @@ class Acts:
         self.done = {}
 
     def next(self):
-        """Performs one. All draws of an act are made before it, so that what it meets does not change the next."""
+        """Performs one act. It makes all draws first, so that its course does not change the next act."""
         acts, weights = zip(*self._acts)
         act = self._rng.choices(acts, weights)[0]
-        # Never interrupted: an act leaves the job whole.
+        # Never interrupted, because an act leaves the job complete.
         act(self._rng.random, self._rng.randrange(len(IDENTITIES)))
         self.done[act.__name__] = self.done.get(act.__name__, 0) + 1
         time.sleep(self._rng.uniform(0.02, 0.3))
@@ -52,14 +53,14 @@ class Acts:
         self._job.kill_worker(index)
 
     def kill_in_state(self, draw, index):
-        """In the middle of its birth, growing, registering, of the ends of threads, of a fork, or of counting without a pause."""
+        """Kills a worker while it starts, grows its segment, registers, ends threads, forks, or counts without a pause."""
         state = _STATES[int(draw() * len(_STATES))]
-        if state in (books.BORN, books.GROWING):
-            self._job.kill_worker(index)  # only a new one is in these
+        if state in (ledgers.BORN, ledgers.GROWING):
+            self._job.kill_worker(index)  # only a new worker has these states
         self._job.kill_worker_at(index, state, after=draw() * 0.0004)
 
     def kill_newborn(self, draw, index):
-        """Two in a row, the second while it starts."""
+        """Kills the agent twice, the second time while it starts."""
         pause = draw() * 0.012
         self._job.kill_worker(index)
         time.sleep(pause)
@@ -100,8 +101,20 @@ class Acts:
         time.sleep(away)
         self._job.start_agent(launch)
 
+    def kill_supervised_agent(self, draw, index):
+        """Kills the agent under its supervisor every 50 ms, and a worker meanwhile."""
+        seconds = draw() * 1.5
+        if not self._job.launched:
+            self._job.kill_agent()
+            self._job.start_agent(launch=True)
+        end = time.monotonic() + seconds
+        self._job.kill_worker(index)
+        while time.monotonic() < end and self._job.agent.running():
+            self._job.kill_supervised_agent()
+            time.sleep(0.05)
+
     def kill_worker_then_agent(self, draw, index):
-        """The agent is about to take over what a dead worker left, or just has."""
+        """Kills the agent shortly before or after it takes over a dead worker's counts."""
         pause, launch = draw() * 1.5 * PUSH_INTERVAL, draw() < 0.2
         self._job.kill_worker(index)
         time.sleep(pause)
@@ -139,7 +152,7 @@ class Acts:
         self._job.start_gateway()
 
     def stop_gateway(self, draw, index):
-        """Shorter than a push may take: a gateway that takes a push after its sender gave up is not the agent's to mend."""
+        """Stops the gateway for less time than a push may take: the agent cannot correct a push that is handled after it gave up."""
         seconds = draw() * 0.8
         self._job.gateway.signal(signal.SIGSTOP)
         self._job.kill_worker(index)
@@ -147,7 +160,7 @@ class Acts:
         self._job.gateway.signal(signal.SIGCONT)
 
     def fill(self, draw, index):
-        """The directory's filesystem is full for a second, in which a worker and the agent are killed."""
+        """Fills the directory's filesystem for a second, and kills a worker and the agent meanwhile."""
         leave, pause = int(draw() * 3) * 16384, 0.2 + draw() * 0.6
         with self._job.full_directory(leave):
             time.sleep(pause)
@@ -157,6 +170,6 @@ class Acts:
             self._job.start_agent(launch=False)
             time.sleep(pause)
             self._job.mind_agent()
-        # What was born meanwhile may have dropped some; the fewer such counts there are, the closer the comparison.
+        # Processes started meanwhile may have dropped counts; the fewer of them, the stricter the comparison.
         self._job.kill_worker(index)
         self._job.mind_agent()

@@ -1,4 +1,4 @@
-"""Reads expositions: to watch that no counter falls, and to compare the last one with the ledgers."""
+"""Reads expositions: checks that no counter falls, and compares the last one with the ledgers."""
 
 import http.client
 import re
@@ -6,20 +6,20 @@ import threading
 import time
 from fractions import Fraction
 
-# What the workers count.
+# The workers' metrics.
 _WORKERS = ("chaos_", "persia_events_total", "persia_event_interval_seconds")
-# What agent and gateway count of themselves begins at zero with each of them.
+# The agent's and the gateway's own counts begin at zero when they start.
 _THEIR_OWN = ("persia_agent_", "process_", "go_", "pushgateway_", "promhttp_", "prometheus_")
-# Counted by place. While the state cannot be written, an agent that comes back cannot know who stood where.
+# Counted by the process's number. If the state could not be written, a restarted agent does not know these numbers.
 _BY_PLACE = "persia_process_restarts_total"
 _SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
-# Labels that the agent and the gateway add, and the ledgers do not know.
+# Labels that the agent and the gateway add; the ledgers do not have them.
 _ADDED = {"job", "ip_addr"}
 
 
 def scrape(address, timeout=5):
-    """The body of /metrics; None if there is no whole answer, which is no news about any counter."""
+    """The body of /metrics, or None if there is no complete answer."""
     connection = http.client.HTTPConnection(address, timeout=timeout)
     try:
         connection.request("GET", "/metrics")
@@ -39,7 +39,7 @@ class Watcher(threading.Thread):
     """
 
     def __init__(self, name, address, places_may_move, interval=0.1):
-        """`places_may_move` tells whether the directory is full, or just was."""
+        """`places_may_move`: whether the directory is full, or just was."""
         super().__init__(name=name, daemon=True)
         self._places_may_move = places_may_move
         self._address, self._interval = address, interval
@@ -55,7 +55,7 @@ class Watcher(threading.Thread):
             try:
                 if body is not None:
                     self._look(body)
-            except Exception as error:  # what cannot be read is a failure of the test, and ends it
+            except Exception as error:  # a parse error is a failure of the test, and ends it
                 self.broken = f"{self.name}: {error!r}"
                 return
 
@@ -96,12 +96,12 @@ def parse(body):
 
 
 def compare(body, totals):
-    """What the exposition lacks, what it has twice, and what else is wrong with it: three lists of lines."""
+    """The samples that are missing, that are doubled, and other problems: three lists of lines."""
     found = parse(body)
     lost, doubled, wrong = [], [], []
     for at, (least, most) in sorted(totals.expected().items(), key=str):
         value = found.pop(at, None)
-        # Each double is exact; a total is rounded once.
+        # Each double is exact; the total is rounded once.
         low, high = float(Fraction(least)), float(Fraction(most))
         line = f"{_name(at)}: expected {low!r}" + (f" to {high!r}" if high != low else "") + f", found {value!r}"
         if value is None:
@@ -117,7 +117,7 @@ def compare(body, totals):
             wrong.append(f"{_name(at)} is {value!r}, which no process of that identity had set last")
     for at, value in found.items():
         if not at[0].startswith("persia_event_interval_seconds") and value != 0:
-            wrong.append(f"{_name(at)} is {value!r}, which nobody counted")
+            wrong.append(f"{_name(at)} is {value!r}, which no worker counted")
     return lost, doubled, wrong
 
 

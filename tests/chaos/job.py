@@ -1,4 +1,4 @@
-"""One job under chaos: its workers, its agent, its gateway, and what is done to them."""
+"""One job of the chaos test: its workers, its agent, its gateway, and the faults."""
 
 import contextlib
 import ctypes
@@ -13,28 +13,28 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples/demo"))
 
-import ledger as books  # noqa: E402
+import ledger as ledgers  # noqa: E402
 from servers import ROOT, Gateway, Process, free_port, wait_until  # noqa: E402
 
 BUILD = Path(os.environ.get("PERSIA_BUILD_DIR", ROOT / "build/release"))
-AGENT = BUILD / "agent/app/persia-metrics-agent"
+AGENT = BUILD / "agent/cli/persia-metrics-agent"
 WORKER = BUILD / "tests/chaos/worker/chaos_worker"
-# Two roles of two replicas each; of two identities there are two processes at once.
+# Two roles of two replicas each; two identities have two processes at a time.
 IDENTITIES = [("trainer", 0), ("trainer", 0), ("trainer", 1), ("server", 0), ("server", 0), ("server", 1)]
 EXEC_ROLE = "launched"
 PUSH_INTERVAL = 0.25
-# What an agent leaves in the directory when it ends.
+# Files that an agent leaves in the directory when it ends.
 _AGENTS_FILES = {"agent.conf", "agent.lock", "agent.state", "agent.groups", "agent.events"}
 _PR_SET_CHILD_SUBREAPER = 36
 _FOREIGN = ("PERSIA_", "TORCHELASTIC_", "REPLICA_INDEX", "RANK")
 
 
 class Broken(Exception):
-    """Something ended or failed that nobody had harmed."""
+    """A process ended or failed without a fault."""
 
 
 class Job:
-    """Processes are started, harmed and ended from the main thread only."""
+    """Processes are started, killed and stopped from the main thread only."""
 
     def __init__(self, directory, segments, seed):
         self.directory, self.segments = directory, segments
@@ -42,8 +42,8 @@ class Job:
         self.ledgers.mkdir()
         self._control = self.ledgers / "control"
         self._control.write_bytes(bytes(4))
-        self.totals = books.Totals(books.describe(WORKER))
-        self.kills = {"workers": 0, "agent": 0, "gateway": 0}
+        self.totals = ledgers.Totals(ledgers.describe(WORKER))
+        self.kills = {"workers": 0, "agent": 0, "supervised agent": 0, "gateway": 0}
         self.agent_address = f"127.0.0.1:{free_port()}"
         self.gateway_port = free_port()
         self.gateway_address = f"127.0.0.1:{self.gateway_port}"
@@ -55,7 +55,7 @@ class Job:
         self.launched = False  # whether the agent runs in exec mode
         self.workers = []
         self._open = {}
-        # Children of killed workers come to us.
+        # This process becomes the parent of killed workers' children.
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
     # Starting.
@@ -69,7 +69,7 @@ class Job:
         self.gateway = Gateway(self.directory, self.gateway_port)
 
     def start_agent(self, launch):
-        """Beside the job, or as the parent of one more worker."""
+        """Starts the agent beside the job, or as the parent of one more worker."""
         flags = {
             "--job": "chaos",
             "--gateway": self.gateway_address,
@@ -97,14 +97,14 @@ class Job:
     def _seed(self):
         return str(self._seeds.randrange(1, 2**31))
 
-    # What is alive.
+    # Live processes.
 
     def living(self):
-        """The ledgers of processes that are alive, by pid. Those of the dead are added to the totals, once, and removed."""
+        """The ledgers of live processes, by pid. Those of dead processes are added to the totals once, and removed."""
         for path in self.ledgers.glob("*.ledger"):
             inode = path.stat().st_ino
             if inode not in self._open:
-                self._open[inode] = books.Ledger(path)
+                self._open[inode] = ledgers.Ledger(path)
         for inode, ledger in list(self._open.items()):
             if not self._alive(ledger, inode):
                 self.totals.add(ledger)
@@ -115,10 +115,10 @@ class Job:
         return {ledger.pid: ledger for ledger in self._open.values()}
 
     def _alive(self, ledger, inode):
-        """Whether its process is; the number may be another's by now, or that of a thread: threads come and go by the hundred."""
+        """Whether the ledger's process is alive. The pid may have been reused by another process or thread."""
         if not any(worker.pid == ledger.pid for worker in self.workers):
             with contextlib.suppress(ChildProcessError):
-                os.waitpid(ledger.pid, os.WNOHANG)  # one that came to us
+                os.waitpid(ledger.pid, os.WNOHANG)  # a child that was adopted
         try:
             status = dict(line.split(":\t", 1) for line in Path(f"/proc/{ledger.pid}/status").read_text().splitlines() if ":\t" in line)
             program = os.readlink(f"/proc/{ledger.pid}/exe")
@@ -134,17 +134,17 @@ class Job:
             return False
 
     def forked(self):
-        """The ledgers of living processes that we did not start, in the order of their pids."""
+        """The ledgers of live processes that this one did not start, in the order of their pids."""
         ours = {worker.pid for worker in self.workers}
         return [ledger for pid, ledger in sorted(self.living().items()) if pid not in ours and ledger.role != EXEC_ROLE]
 
     def launched_workers(self):
         return [ledger for _, ledger in sorted(self.living().items()) if ledger.role == EXEC_ROLE]
 
-    # Harming.
+    # Faults.
 
     def kill_worker(self, index):
-        """SIGKILL; another of the same identity takes its place at once."""
+        """Sends SIGKILL, and starts another worker of the same identity at once."""
         worker = self.workers[index]
         if worker.popen.poll() is not None:
             raise Broken(f"a worker ended by itself with {worker.popen.returncode}:\n{worker.output()[-2000:]}")
@@ -153,13 +153,13 @@ class Job:
         self.workers[index] = self._start_worker(IDENTITIES[index])
 
     def kill_worker_at(self, index, state, after, seconds=1.0):
-        """As kill_worker, once the worker's ledger tells this state; or after `seconds`, if it does not come to it."""
+        """As kill_worker, when the worker's ledger has this state, or after `seconds`."""
         path = self.ledgers / f"{self.workers[index].pid}.ledger"
         deadline = time.monotonic() + seconds
         ledger = None
         while time.monotonic() < deadline:
             if ledger is None and path.exists():
-                ledger = books.Ledger(path)
+                ledger = ledgers.Ledger(path)
             if ledger is not None and ledger.state == state:
                 break
         if ledger is not None:
@@ -170,7 +170,7 @@ class Job:
         self.kill_worker(index)
 
     def end_worker(self, index):
-        """An end in order; another takes its place."""
+        """Ends a worker in order, and starts another."""
         worker = self.workers[index]
         ledger = self.living().get(worker.pid)
         if ledger is None:
@@ -181,7 +181,7 @@ class Job:
         self.workers[index] = self._start_worker(IDENTITIES[index])
 
     def kill_by_pid(self, ledger):
-        """SIGKILL to a process that is not our child; counts if it was alive."""
+        """Sends SIGKILL to a process that is not a child; counts if it was alive."""
         try:
             descriptor = os.pidfd_open(ledger.pid)
         except ProcessLookupError:
@@ -193,9 +193,9 @@ class Job:
                 return
             signal.pidfd_send_signal(descriptor, signal.SIGKILL)
             poll.poll(10_000)
-            self.kills["workers"] += ledger.state != books.ENDED
+            self.kills["workers"] += ledger.state != ledgers.ENDED
         except (ProcessLookupError, FileNotFoundError):
-            pass  # it ended meanwhile
+            pass  # it has ended
         finally:
             os.close(descriptor)
 
@@ -203,18 +203,29 @@ class Job:
         self.agent.kill()
         self.kills["agent"] += self.agent.popen.returncode == -signal.SIGKILL
 
+    def kill_supervised_agent(self):
+        """In exec mode: kills the agent, which its supervisor starts again. False: there is none at the moment."""
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(OSError):
+                of_supervisor = int(stat.read_text().rpartition(")")[2].split()[1]) == self.agent.pid
+                if of_supervisor and b"exec-collect" in stat.with_name("cmdline").read_bytes():
+                    os.kill(int(stat.parent.name), signal.SIGKILL)
+                    self.kills["supervised agent"] += 1
+                    return True
+        return False
+
     def kill_gateway(self):
         self.gateway.kill()
         self.kills["gateway"] += self.gateway.popen.returncode == -signal.SIGKILL
 
     def end_launched(self):
-        """Workers that an agent in exec mode had started outlive it when it is killed."""
+        """Workers of an agent in exec mode survive when it is killed."""
         for ledger in self.launched_workers():
             ledger.ask_to_end()
         wait_until(lambda: not self.launched_workers(), "the end of the worker that the agent had started")
 
     def mind_agent(self):
-        """Starts it again, as whatever runs agents would. In exec mode it ends when its worker was killed; anything else is a failure."""
+        """Restarts the agent if it has ended. In exec mode it ends when its worker was killed; any other end is a failure."""
         if self.agent.running():
             return
         code = self.agent.popen.returncode
@@ -225,7 +236,7 @@ class Job:
     # The directory's filesystem.
 
     def set_full(self, full):
-        """Tells the workers what is about to be, and waits until all have seen it."""
+        """Announces the state of the directory to the workers, and waits until all have seen it."""
         self._full += 1
         assert self._full % 2 == full
         with open(self._control, "r+b") as file:
@@ -234,7 +245,7 @@ class Job:
 
     @contextlib.contextmanager
     def full_directory(self, leave):
-        """For as long as it lasts all but `leave` bytes of the directory's filesystem are taken."""
+        """Fills all but `leave` bytes of the directory's filesystem for the duration of the block."""
         self.set_full(True)
         self._full_until = float("inf")
         filler = self.segments / "filler"
@@ -245,7 +256,7 @@ class Job:
         finally:
             filler.unlink()
             self.set_full(False)
-            self._full_until = time.monotonic() + 3  # by then what was read last has been pushed
+            self._full_until = time.monotonic() + 3  # the last values have been pushed by then
 
     def full_lately(self):
         return time.monotonic() < self._full_until
@@ -256,18 +267,18 @@ class Job:
             wanted = status.f_bavail * status.f_bsize - leave
             if wanted <= 0:
                 return
-            with contextlib.suppress(OSError):  # the workers took some of it meanwhile
+            with contextlib.suppress(OSError):  # the workers have used some of it
                 os.posix_fallocate(file.fileno(), os.fstat(file.fileno()).st_size, wanted)
 
     # Ending.
 
     def finish(self):
-        """Workers, then the agent, end in order; the gateway stays, and shows the end."""
+        """Ends the workers, then the agent, in order. The gateway keeps the final values."""
         for ledger in self.living().values():
             if ledger.role != EXEC_ROLE:
                 ledger.ask_to_end()
         for worker in self.workers:
-            # One that had no ledger yet is asked when it has.
+            # A process without a ledger is asked when it has one.
             wait_until(lambda: self._ended(worker), "the end of the workers", 60)
         self.workers = []
         wait_until(lambda: not self.forked(), "the end of the forked workers", 60)
@@ -292,14 +303,14 @@ class Job:
         return not worker.running()
 
     def stray_files(self):
-        """What is in the directory that an agent that ended should not leave there."""
+        """Files in the directory that an ended agent should not leave there."""
         return sorted(path.name for path in self.segments.iterdir() if path.name not in _AGENTS_FILES)
 
     def segment_files(self):
         return sorted(path.name for path in self.segments.glob("*.seg"))
 
     def clear(self):
-        """Ends what is left, whatever has happened."""
+        """Ends all remaining processes."""
         for process in [*self.workers, self.agent, self.gateway]:
             if process is not None:
                 process.signal(signal.SIGCONT)

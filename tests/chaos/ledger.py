@@ -1,4 +1,4 @@
-"""What the workers wrote down, and what the gateway must show for it. The files' grammar stands in worker/ledger.h."""
+"""The workers' ledgers, and the samples that the gateway must have. The files' grammar is in worker/ledger.h."""
 
 import array
 import mmap
@@ -13,12 +13,12 @@ _HEADER = struct.Struct("<8sIIIi32sIIIII")
 _HEADER_BYTES = 4096
 _STATE_AT, _FULL_SEEN_AT, _LOSSY_AT, _STOP_AT = (_HEADER.size - 4 * back for back in (4, 3, 2, 1))
 
-# A cell of the ledgers. `part`: "value", "sum" or "bucket <bound>"; `kind`: how it is counted.
+# A cell of the ledgers. `part`: "value", "sum" or "bucket <bound>".
 Cell = namedtuple("Cell", "kind metric labels part")
 
 
 def describe(worker):
-    """The cells, in order, as the worker itself tells them."""
+    """The cells, in order, as the worker lists them."""
     lines = subprocess.run([worker, "--describe"], capture_output=True, text=True, check=True).stdout.splitlines()
     cells = []
     for line in lines:
@@ -63,7 +63,7 @@ class Ledger:
         struct.pack_into("<I", self._map, _STOP_AT, 1)
 
     def columns(self):
-        """For each thread's slot that was used: what stood before and what after the calls, as arrays of integers."""
+        """For each used slot of a thread: its columns `before` and `after`, as arrays of integers."""
         words = array.array("Q", self._map[_HEADER_BYTES:])
         for start in range(0, len(words), 2 * self.cells):
             before, after = words[start : start + self.cells], words[start + self.cells : start + 2 * self.cells]
@@ -79,7 +79,7 @@ def _double(bits):
 
 
 class Totals:
-    """The sum of all ledgers, for each identity and cell: what the gateway must show at least, and at most."""
+    """The sum of all ledgers, for each identity and cell: the least and the most that the gateway may have."""
 
     def __init__(self, cells):
         self._cells = cells
@@ -91,10 +91,10 @@ class Totals:
         self._free = [i for i, cell in enumerate(cells) if cell.kind == "droppable"]
         self.processes = 0
         self.unfinished_calls = 0
-        self.calls_of_one_thread = 0  # the most cells that differ in one slot: those of one call
+        self.calls_of_one_thread = 0  # the cells that differ in one slot are those of one call
 
     def add(self, ledger):
-        """Of a process that is dead: once."""
+        """Adds the ledger of a dead process, once."""
         self.processes += 1
         if ledger.exporting == _NOT_EXPORTING:
             return
@@ -132,7 +132,7 @@ class Totals:
         return bounds
 
     def _samples(self, values):
-        """From the cells' values to the exposition's samples: buckets add up from the lowest, the last one is the count."""
+        """Converts the cells' values to samples: buckets are cumulative, and the last one is the count."""
         below = (0, 0)
         for cell, both in zip(self._cells, values):
             if cell.part == "value" and cell.kind != "last":
@@ -148,7 +148,7 @@ class Totals:
                     below = (0, 0)
 
     def gauges(self):
-        """(metric, labels) -> the values that any process of the identity had set last."""
+        """(metric, labels) -> the last value of each process of the identity."""
         for (identity, cell), values in self._last.items():
             role, replica = identity
             labels = self._cells[cell].labels | {("role", role), ("instance", f"rep_{replica}")}

@@ -1,6 +1,6 @@
-"""A headless Chromium for the tests of the agent's page. It reaches loopback and nothing else.
+"""A headless Chromium for the tests of the agent's page. It can only connect to loopback.
 
-The tests of a module share one browser, and each test begins in a new tab. Not thread-safe.
+The tests of a module share one browser, and each test starts in a new tab. Not thread-safe.
 """
 
 import base64
@@ -20,17 +20,17 @@ from servers import Process, fetch, find_program, free_port, wait_until
 
 _FLAGS = (
     "--headless=new",
-    "--no-sandbox",  # root has none; the only pages are our own
+    "--no-sandbox",  # root cannot use the sandbox; the only pages are our own
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
     "--no-first-run",
     "--disable-gpu",
-    "--disable-dev-shm-usage",  # containers have little of it
+    "--disable-dev-shm-usage",  # containers limit /dev/shm
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )
 
-# What a page does that its own policy forbids is told to it by an event.
+# The browser reports violations of the page's security policy as events.
 _WATCH = """
 window.violations = [];
 document.addEventListener('securitypolicyviolation', (event) => {
@@ -38,7 +38,7 @@ document.addEventListener('securitypolicyviolation', (event) => {
 });
 """
 
-# The driver and the browser, a process group, end with their standard input, also when the tests are killed.
+# The driver and the browser are a process group, which ends when its standard input closes, even if the tests are killed.
 _BOTH = 'trap : TERM; "$0" "$1" & shift; "$@" & cat >/dev/null; kill -KILL 0'
 
 _GONE = (WebDriverException, urllib3.exceptions.HTTPError)
@@ -46,24 +46,24 @@ _GONE = (WebDriverException, urllib3.exceptions.HTTPError)
 
 class Browser:
     def __init__(self, log):
-        """`log`: a file for what the driver prints."""
+        """`log`: a file for the output of the driver."""
         self.driver = self._process = None
         self._log = log
 
     def new_tab(self, width=1400, height=1200, scheme="light"):
-        """Replaces the tabs that are open by an empty one. Starts the browser if it does not run or no longer answers."""
+        """Replaces all tabs by an empty one. Starts the browser if it is not running or does not answer."""
         try:
             self._replace_tabs()
         except _GONE:  # it crashed in an earlier test
             self.stop()
             self._start()
-        # A tab has its own script, size and colour scheme.
+        # Script, size and colour scheme belong to a tab.
         self.tell("Page.addScriptToEvaluateOnNewDocument", source=_WATCH)
         self.resize(width, height)
         self.prefer(scheme)
 
     def _start(self):
-        # If the driver starts the browser, it connects to it by the name localhost, which a system without /etc/hosts cannot resolve.
+        # The browser is started here: the driver would connect to the name localhost, which a system without /etc/hosts cannot resolve.
         address, driver_port = f"127.0.0.1:{free_port()}", free_port()
         self._files = tempfile.TemporaryDirectory(prefix="persia-e2e-browser-", ignore_cleanup_errors=True)
         command = ["sh", "-c", _BOTH, find_program("chromedriver"), f"--port={driver_port}", find_program("chromium"), *_FLAGS]
@@ -94,7 +94,7 @@ class Browser:
         self.driver.get_log("browser")
 
     def leave(self):
-        """Ends what the page does, so that it asks nothing of an agent that is gone."""
+        """Stops the page, so that it does not poll an agent that is gone."""
         if self.driver is not None:
             with contextlib.suppress(*_GONE):
                 self.driver.get("about:blank")
@@ -116,25 +116,25 @@ class Browser:
         return self.driver.execute("executeCdpCommand", {"cmd": command, "params": parameters})["value"]
 
     def resize(self, width, height):
-        """Sets the size of what is seen; below 500 it is a phone."""
+        """Sets the size of the viewport; a width below 500 is a phone."""
         self.tell("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 500)
 
     def prefer(self, scheme):
-        """As if the system were dark or light."""
+        """Emulates the system's colour scheme, dark or light."""
         self.tell("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
     def open(self, url):
-        """Opens a page that finds nothing stored by an earlier test."""
+        """Opens a page with empty storage."""
         parts = urlsplit(url)
         self.tell("Storage.clearDataForOrigin", origin=f"{parts.scheme}://{parts.netloc}", storageTypes="all")
         self.driver.get(url)
 
     def run(self, script, *arguments):
-        """What the function body `script` returns, called with `arguments`."""
+        """Returns the result of the function body `script`, called with `arguments`."""
         return self.driver.execute_script(script, *arguments)
 
     def text(self, selector):
-        """The text that a reader sees there; None where there is no such element."""
+        """The visible text of an element; None if there is no such element."""
         return self.run("return document.querySelector(arguments[0])?.innerText ?? null", selector)
 
     def wait_for(self, script, what, *arguments, seconds=30):
@@ -151,7 +151,7 @@ class Browser:
         return self.driver.find_element("css selector", selector)
 
     def complaints(self):
-        """What the console had to say since the last call, and what the page's policy forbade."""
+        """Console messages since the last call, and violations of the page's policy."""
         return [entry["message"] for entry in self.driver.get_log("browser")] + self.run("return window.violations")
 
     def screenshot(self, path):

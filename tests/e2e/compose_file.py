@@ -1,4 +1,4 @@
-"""Reads a compose file as docker-compose resolves it, in one form whichever version of docker-compose is installed.
+"""Reads a compose file as docker-compose resolves it, in one form for all versions of docker-compose.
 
 Compose 1.29 (Debian 12) prints commands, ports and volumes as the file has them, and Compose 2 (Debian 13) prints them in the long
 syntax. The form here: commands and health checks are lists of words, ports and volumes are mappings, sizes are bytes, and values of
@@ -18,7 +18,7 @@ _UNITS = {"": 1, "b": 1, "k": 2**10, "m": 2**20, "g": 2**30}
 
 
 def unexpected_warnings(name, stderr):
-    """What docker-compose wrote to stderr, without the one warning that a file of ours must cause: docker-compose.swarm.yml needs
+    """docker-compose's stderr, without the one warning that our files must cause: docker-compose.swarm.yml needs
     `version` for `docker stack deploy`, and Compose 2 calls it obsolete."""
     if name != "docker-compose.swarm.yml":
         return stderr
@@ -40,7 +40,7 @@ def _resolved(name):
 
 
 def load(name):
-    """The services and volumes of a compose file of ours. The caller may change them."""
+    """The services and volumes of one of our compose files. The caller may change them."""
     return copy.deepcopy(_resolved(name))
 
 
@@ -106,7 +106,7 @@ def _mount(volume):
         source, target, mode = volume.split(":")
         volume = {"type": "bind" if source.startswith("/") else "volume", "source": source, "target": target, "read_only": mode == "ro"}
     mount = {"read_only": False, **volume}
-    # What the short syntax means, as Compose 2 spells it out.
+    # The meaning of the short syntax, in Compose 2's long form.
     for key, default in (("bind", {"create_host_path": True}), ("volume", {})):
         if mount.get(key) == default:
             del mount[key]

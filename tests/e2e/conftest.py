@@ -24,9 +24,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples/demo"))
 from servers import ROOT, Gateway, Process, Prometheus, fetch, free_port, wait_until  # noqa: E402
 
 BUILD = Path(os.environ.get("PERSIA_BUILD_DIR", ROOT / "build/release"))
-AGENT = BUILD / "agent/app/persia-metrics-agent"
+AGENT = BUILD / "agent/cli/persia-metrics-agent"
 WORKER = BUILD / "tests/e2e/worker/e2e_worker"
-PYTHON = "/usr/bin/python3"  # the one that the package is built for
+PYTHON = "/usr/bin/python3"  # the interpreter that the package is built for
 PYTHON_PACKAGE = BUILD / "lib/python"
 EMBEDDING_JOB = BUILD / "examples/embedding_job/embedding_job"
 
@@ -35,12 +35,12 @@ EMBEDDING_JOB = BUILD / "examples/embedding_job/embedding_job"
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Variables through which the tests' own surroundings could reach the programs under test.
+# Variables of the tests' own environment that could influence the programs under test.
 _FOREIGN = ("PERSIA_", "TORCHELASTIC_", "REPLICA_INDEX", "RANK", "BENCHMARK_AI", "PYTHON")
 
 
 def environment(**extra):
-    """The environment, without anything that the library or the agent reads, and with `extra`."""
+    """The environment without variables that the library or the agent reads, and with `extra`."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
     return {**clean, **extra}
 
@@ -59,7 +59,7 @@ class Samples(dict):
                 self[name, frozenset(sample.labels.items())] = sample.value
 
     def one(self, name, **labels):
-        """The value of the only sample of this name that has these labels; None if there is none."""
+        """The value of the only sample with this name and labels, or None."""
         found = [value for (other, have), value in self.items() if other == name and labels.items() <= dict(have).items()]
         assert len(found) <= 1, f"{name}{labels}: {len(found)} samples"
         return found[0] if found else None
@@ -80,17 +80,17 @@ class Agent(Process):
 
 
 class Worker(Process):
-    """The worker of worker/worker.cc. It, or the agent that runs it, reads what to do from our pipe."""
+    """The worker of worker/worker.cc. It, or the agent that runs it, reads commands from our pipe."""
 
     def tell(self, line):
-        """Has it done, and returns once it is."""
+        """Sends a command, and waits until it is done."""
         before = self.output().count(f"done {line}\n")
         self.popen.stdin.write(line + "\n")
         self.popen.stdin.flush()
         wait_until(lambda: self.output().count(f"done {line}\n") > before, f"the worker's answer to {line!r}")
 
     def leave(self):
-        """Ends its input, at which it ends; gives the exit code."""
+        """Closes its input, which ends it. Returns the exit code."""
         self.popen.stdin.close()
         return self.wait()
 
@@ -99,7 +99,7 @@ class PythonWorker(Process):
     """A program in Python that imports persia_metrics. It may wait for `go()` or `succeed()` by reading a line."""
 
     def wait_for(self, word):
-        """Waits until it has printed the word; fails at once if it ended without."""
+        """Waits until it has printed the word; fails at once if it has ended without."""
 
         def seen():
             if word in self.output():
@@ -115,8 +115,8 @@ class PythonWorker(Process):
         self.popen.stdin.flush()
 
     def succeed(self):
-        """Lets it go on to its end, and gives what it printed."""
-        with contextlib.suppress(BrokenPipeError):  # it has ended already
+        """Lets it run to its end, and returns its output."""
+        with contextlib.suppress(BrokenPipeError):  # it has ended
             self.go()
         with contextlib.suppress(BrokenPipeError):
             self.popen.stdin.close()
@@ -131,7 +131,7 @@ class WorkerUnderAgent(Agent, Worker):
 
 @pytest.fixture
 def run_python(tmp_path):
-    """Runs a Python program in which metrics are off, unless `env` says otherwise, and gives what it printed."""
+    """Runs a Python program, with metrics disabled unless `env` enables them, and returns its output."""
 
     def run(source, code=0, **env):
         script = tmp_path / "program.py"
@@ -154,7 +154,7 @@ def run_python(tmp_path):
 
 @pytest.fixture
 def started():
-    """Register a process here: it is ended after the test, and nothing of its group may be left."""
+    """Registers a process. After the test it is stopped, and no process of its group may be left."""
     processes = []
     yield processes.append
     left = []
@@ -173,7 +173,7 @@ def segments():
 
 
 class GatewayHandle:
-    """A real PushGateway that can be killed and started again on its port."""
+    """A real PushGateway that can be killed and restarted on its port."""
 
     def __init__(self, directory):
         self._directory = directory
@@ -194,7 +194,7 @@ class GatewayHandle:
         return self.server.groups()
 
     def wait_for(self, name, value, seconds=30, **labels):
-        """Waits until the only sample of this name and labels has this value."""
+        """Waits until the only sample with this name and labels has this value."""
 
         def seen():
             have = self.metrics().one(name, **labels)
@@ -238,7 +238,7 @@ class Job:
         return self.directory / f"{kind}-{self._count}.log"
 
     def flags(self, address, more):
-        """What each agent of the job is told, but for what `more` says otherwise."""
+        """The flags of each agent of the job; `more` overrides them."""
         usual = {
             "--job": self.name,
             "--gateway": self._gateway.address,
@@ -264,7 +264,7 @@ class Job:
         return worker
 
     def python(self, source, **env):
-        """A Python program that an agent did not start, from its text, which is a file: spawned processes read it again."""
+        """A Python program that an agent did not start. Its text is written to a file, because spawned processes read it again."""
         script = self.directory / f"worker_{self._count}.py"
         script.write_text(source)
         who = {"PERSIA_METRICS_DIR": str(self.segments), "PERSIA_JOB_NAME": self.name, "PERSIA_ROLE": "trainer"}
@@ -311,7 +311,7 @@ def built_wheel(tmp_path_factory):
 
 @pytest.fixture
 def receivers():
-    """Makes databases that take remote write, which do not listen yet."""
+    """Creates remote write receivers, which do not listen yet."""
     from remote_write_receiver import Receiver  # protoc runs for it
 
     made = []
@@ -333,7 +333,7 @@ def receiver(receivers):
 @pytest.fixture(scope="module")
 def browser_of_module(tmp_path_factory):
     """A browser that starts when the module's first test opens a page."""
-    from browser import Browser  # selenium, which few modules need
+    from browser import Browser  # imports selenium, which few modules need
 
     browser = Browser(tmp_path_factory.mktemp("browser") / "driver.log")
     yield browser
@@ -342,7 +342,7 @@ def browser_of_module(tmp_path_factory):
 
 @pytest.fixture
 def browse(browser_of_module):
-    """Opens an agent's page in a new tab, with nothing left of earlier tests."""
+    """Opens an agent's page in a new tab, without data of earlier tests."""
 
     def start(agent_url, width=1400, height=1200, scheme="light"):
         browser_of_module.new_tab(width, height, scheme)

@@ -1,4 +1,4 @@
-"""Makes the root of one container of containers.py, and becomes its program. Runs as root of fresh network, mount and pid namespaces."""
+"""Creates the root of one container of containers.py, and executes its program. Runs as root of new network, mount and pid namespaces."""
 
 import json
 import os
@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 _PRIVATE_DEVICES = ("null", "zero", "full", "random", "urandom")
-# In the mounts that it starts with, /proc is the host's, whose first process stands for the host.
+# Initially /proc is the host's; its first process represents the host.
 _HOST_NETWORK = "/proc/1/ns/net"
 
 
@@ -21,7 +21,7 @@ def mount(*words):
 
 
 def join_network(spec):
-    """Its end of a cable is eth0, the other one is plugged into the host's bridge."""
+    """Creates a pair of interfaces: eth0, and one on the host's bridge."""
     run("ip", "link", "add", "eth0", "type", "veth", "peer", "name", spec["cable"], "netns", _HOST_NETWORK)
     run("nsenter", f"--net={_HOST_NETWORK}", "ip", "link", "set", spec["cable"], "master", "bridge", "up")
     run("ip", "address", "add", f"{spec['address']}/24", "dev", "eth0")
@@ -42,7 +42,7 @@ def bind(source, target, read_only=False):
 
 
 def make_root(spec):
-    """This machine's /usr, what the image adds to it, and nothing else of this machine."""
+    """This machine's /usr and the image's additions, and nothing else of this machine."""
     root = Path(spec["root"])
     mount("-t", "tmpfs", "-o", "mode=0755", "root", root)
     bind("/usr", root / "usr", read_only=True)
@@ -64,7 +64,7 @@ def make_root(spec):
         place = root / target.lstrip("/")
         place.mkdir(parents=True, exist_ok=True)
         mount("-t", "tmpfs", "-o", options, "tmpfs", place)
-    # A volume may stand inside another one.
+    # A volume may be inside another one.
     for volume in sorted(spec["volumes"], key=lambda each: each["target"]):
         bind(volume["source"], root / volume["target"].lstrip("/"), volume["read_only"])
     if spec["read_only"]:
@@ -73,7 +73,7 @@ def make_root(spec):
 
 
 def as_init(command):
-    """What Docker's init does: starts the command, passes signals on, and ends with its exit code."""
+    """Acts as Docker's init: starts the command, forwards signals, and exits with its exit code."""
     child = os.fork()
     if child == 0:
         os.execvpe(command[0], command, os.environ)

@@ -1,12 +1,11 @@
 """Runs the services of a compose file as plain processes, in namespaces as a container engine would make them.
 
-A `Host` has a network with a bridge, a DNS server, a filesystem for named volumes, and a pid namespace in which all of it ends with it.
-Each `Container` has a network namespace with one address, a root of its own that may be read-only, its own pids, and the user and no more
-than the capabilities that its service has, and finds the others by their names. Works as root, and as a user who may make user
-namespaces; there everybody is the one user that such a namespace has, so that `user:` has no effect, and what needs an owner gets that
-one.
+A `Host` has a network with a bridge, a DNS server, a filesystem for named volumes, and a pid namespace, with which all of it ends.
+Each `Container` has a network namespace with one address, its own root, which may be read-only, its own pids, and only the user and the
+capabilities of its service. It finds the others by their names. This works as root, and as a user who may create user namespaces. Such a
+namespace has only one user, so `user:` has no effect there.
 
-Not an engine: images are the built programs and Debian's servers on this machine's /usr; limits of memory are not set.
+Not an engine: images are the built programs and Debian's servers on this machine's /usr. Memory limits are not set.
 """
 
 import contextlib
@@ -35,7 +34,7 @@ def _children(pid):
         try:
             fields = stat.read_text().rpartition(")")[2].split()
         except OSError:
-            continue  # ended meanwhile
+            continue  # the process has ended
         if int(fields[1]) == pid and fields[0] not in "ZX":
             found.append(int(stat.parent.name))
     return found
@@ -46,7 +45,7 @@ def _only_child(pid, what):
 
 
 class Host(Process):
-    """Has the bridge and the volumes. It ends when its standard input does, so also when the tests are killed."""
+    """The bridge and the volumes. It ends with its standard input, so also when the tests are killed."""
 
     def __init__(self, directory):
         self.directory = Path(directory)
@@ -87,7 +86,7 @@ class Host(Process):
         )
 
     def give_addresses(self, names):
-        """Gives each name an address, for good, and tells it to whoever asks."""
+        """A DNS server that gives each name a permanent address."""
         assert self._dns is None, "the names are given"
         self._number(names)
         hosts = self.directory / "hosts"
@@ -110,16 +109,16 @@ class Host(Process):
         return self._names[name]
 
     def new_cable(self):
-        """A name for a container's pair of interfaces, never the same one."""
+        """A unique name for a container's pair of interfaces."""
         return f"veth{next(self._cables)}"
 
     def unplug(self, cable):
-        """Removes it at once, if it is there. The kernel takes its time with the network of a container that has ended, and
-        meanwhile that one would answer for the address of its successor."""
+        """Removes the interfaces at once. The kernel is slow to remove the network of an ended container, which would meanwhile answer
+        for the address of its successor."""
         self.run(["ip", "link", "delete", cable])
 
     def fetch(self, name, port_and_path):
-        """The body that a service answers with. It may not answer yet: OSError."""
+        """The body of a service's answer. OSError if it does not answer yet."""
         script = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1], timeout=5).read().decode(), end='')"
         result = self.run([sys.executable, "-c", script, f"http://{self.address(name)}:{port_and_path}"])
         if result.returncode != 0:
@@ -127,7 +126,7 @@ class Host(Process):
         return result.stdout
 
     def volume(self, name, description, owner):
-        """A named volume, in memory if the file says so, else a directory that belongs to who uses it first."""
+        """A named volume: in memory if the file says so, else a directory that belongs to its first user."""
         path = self.directory / "volumes" / name
         if not path.is_dir():
             path.mkdir(parents=True)
@@ -166,7 +165,7 @@ class Container(Process):
         if "no-new-privileges:true" in service.get("security_opt", []):
             self._confine += ["--no-new-privs"]
         root = host.directory / "roots" / name
-        root.mkdir(parents=True, exist_ok=True)  # it is there when the container starts again
+        root.mkdir(parents=True, exist_ok=True)  # it exists if the container is restarted
         tmpfs, volumes = {}, []
         for each in service.get("tmpfs", []):
             target, _, options = each.partition(":")
@@ -210,7 +209,7 @@ class Container(Process):
         return _only_child(_only_child(self.pid, f"{self.name}'s namespaces"), f"{self.name}'s first process")
 
     def health(self):
-        """Exit code and output of its health check, as an engine would run it."""
+        """Runs its health check as an engine would; returns exit code and output."""
         kind, *words = self._health
         assert kind == "CMD", kind
         environment = [f"{key}={value}" for key, value in self._environment.items()]
@@ -218,23 +217,23 @@ class Container(Process):
         return result.returncode, result.stdout + result.stderr
 
     def terminate(self):
-        """SIGTERM to the first process, as `docker stop` begins."""
+        """Sends SIGTERM to the first process, as `docker stop` does first."""
         os.kill(self._first(), signal.SIGTERM)
 
     def kill(self):
-        """As `docker kill`: all of its processes end with the first one."""
+        """As `docker kill`: all its processes end with the first one."""
         os.kill(self._first(), signal.SIGKILL)
         self.wait(10)
 
     def wait(self, seconds=30.0):
-        """Its exit code. Its address is free then."""
+        """Waits for its exit code. Its address is free then."""
         code = super().wait(seconds)
         self._host.unplug(self._cable)
         return code
 
     def stop(self, seconds=10.0):
         """As `docker stop`: SIGTERM to the first process, which ends the others."""
-        with contextlib.suppress(OSError, subprocess.TimeoutExpired):  # it may end by itself meanwhile
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):  # it may end by itself
             if self.running():
                 self.terminate()
                 self.popen.wait(seconds)
@@ -242,7 +241,7 @@ class Container(Process):
 
 
 def why_not():
-    """Makes a host with one container. Gives the reason why that is not possible here, or "" if it is."""
+    """Creates a host with one container. Returns the reason if this is not possible here, else ""."""
     service = {"user": "10001:10001", "command": ["true"], "cap_drop": ["ALL"], "read_only": True, "tmpfs": ["/tmp:mode=1777"]}
     with tempfile.TemporaryDirectory(prefix="persia-e2e-probe-") as directory:
         os.chmod(directory, 0o755)

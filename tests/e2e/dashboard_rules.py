@@ -1,7 +1,7 @@
-"""What every dashboard must be: the rules of grafana/dashboard-linter, and ours beyond them.
+"""Rules for every dashboard: those of grafana/dashboard-linter, and more.
 
 CI also runs the linter itself (.ci/dashboards); the rules here need neither Go nor a network, and also cover annotations, tables and heatmaps.
-A rule is a function from the board, as its JSON says it, to the problems that it finds, a sentence each. `RULES` has them all.
+A rule is a function from a board, as JSON, to the problems that it finds, one sentence each. `RULES` has all rules.
 """
 
 import re
@@ -11,10 +11,10 @@ MATCHER = re.compile(r'(\w+)\s*(=~|!=|!~|=)\s*"([^"]*)"')
 WORD = re.compile(r'"[^"]*"|\[[^\]]*\]|[A-Za-z_][\w:]*|[0-9][\w.]*|\S')
 OPERATORS = {"and", "or", "unless", "bool", "by", "on", "ignoring", "without", "group_left", "group_right", "offset"}
 CLAUSES = {"by", "on", "ignoring", "without", "group_left", "group_right"}
-# What torchelastic's histograms count may also be shown of the whole run: it happens too seldom for rates.
+# Torchelastic's histograms may be shown over the whole run: their events are too rare for rates.
 COUNTERS = re.compile("_total$|^(?!torchelastic_).*_(bucket|sum|count)$|^nan_grad_skipped$")
 RATES = ("rate", "irate", "increase")
-UNITS = {"none", "short", "percentunit", "s", "bytes", "Bps", "cps", "ops", "reqps"}  # those of the linter's list that we use
+UNITS = {"none", "short", "percentunit", "s", "bytes", "Bps", "cps", "ops", "reqps"}  # the units of the linter's list that the boards use
 VARIABLES = {"job": "Job", "instance": "Instance"}
 GRAFANAS_OWN = {"__rate_interval", "__range", "__interval"}
 
@@ -27,7 +27,7 @@ def rule(function):
 
 
 def panels(board):
-    """Those that show data."""
+    """Panels that show data."""
     return [panel for panel in board["panels"] if panel["type"] not in ("row", "text")]
 
 
@@ -37,20 +37,20 @@ def targets(board):
 
 
 def expressions(board):
-    """All that is asked of Prometheus, with a name for it: panels, annotations and variables."""
+    """All queries of panels and annotations, each with a name."""
     asked = [(f"{panel['title']} {target['refId']}", target["expr"]) for panel, target in targets(board)]
     return asked + [(one["name"], one["expr"]) for one in board["annotations"]["list"]]
 
 
 def selectors(expression):
-    """Name, matchers, range and the words before it, of each selector with braces."""
+    """Name, matchers, range and preceding words of each selector with braces."""
     for found in SELECTOR.finditer(expression):
         matchers = {label: (operator, value) for label, operator, value in MATCHER.findall(found[2])}
         yield found[1] or "", matchers, found[3] or "", expression[: found.start()]
 
 
 def bare_names(expression):
-    """Metrics without braces, and so without any matcher."""
+    """Metrics without matchers."""
     words = WORD.findall(SELECTOR.sub(" 0 ", expression))
     inside_clause = False
     for at, word in enumerate(words):
@@ -187,7 +187,7 @@ def has_the_tag(board):
 
 @rule
 def can_be_provisioned(board):
-    """A board that is exported to be shared asks for its data source, which nobody answers when it is provisioned."""
+    """A board exported for sharing asks for its data source, which provisioning cannot answer."""
     if "__inputs" in board or "${DS_" in str(board):
         yield "it has inputs"
 
@@ -219,7 +219,7 @@ def names_its_source(board):
 
 @rule
 def fits_phones_and_walls(board):
-    """Nothing to click open, nothing too narrow, legends below, and it goes on by itself."""
+    """No collapsed rows, no narrow or overlapping panels, legends below, automatic refresh."""
     taken = {}
     for panel in board["panels"]:
         place = panel["gridPos"]
@@ -238,7 +238,7 @@ def fits_phones_and_walls(board):
 
 @rule
 def tells_jobs_apart(board):
-    """With several jobs and instances, each line's name says whose it is."""
+    """Each legend has the job and the labels by which its query groups."""
     for panel, target in targets(board):
         legend, shown = target["legendFormat"], set(re.findall(r"{{(\w+)}}", target["legendFormat"]))
         if panel["type"] in ("table", "heatmap") or legend == "__auto":
@@ -289,7 +289,7 @@ def marks_events(board):
 
 
 def broken_links(boards):
-    """Links of all boards, those in texts too, that lead to none; and boards that a board has no link to."""
+    """Broken links between boards, also in texts, and boards without a link from another board."""
     for uid, board in boards.items():
         urls = [one["url"] for one in board["links"]]
         in_texts = [url for panel in board["panels"] if panel["type"] == "text" for url in re.findall(r"\]\(([^)]*)\)", panel["options"]["content"])]

@@ -1,6 +1,6 @@
-"""Two PushGateways under one name, a real dnsmasq, and a Prometheus with the shipped file that is named: prints what it finds, as JSON.
+"""Two PushGateways under one name, a real dnsmasq, and a Prometheus with the given shipped file: prints its targets as JSON.
 
-For a network and mount namespace of its own, since Prometheus asks the server of /etc/resolv.conf, at port 53, and both gateways have
+Runs in a new network and mount namespace, since Prometheus asks the server of /etc/resolv.conf, at port 53, and both gateways have
 port 9091: unshare -mn /usr/bin/python3 tests/e2e/dns_world.py DIRECTORY FILE NAME
 """
 
@@ -12,16 +12,16 @@ import sys
 import urllib.request
 from pathlib import Path
 
-from shipped_prometheus import ShippedPrometheus  # first: it knows where servers is
+from shipped_prometheus import ShippedPrometheus  # first, because it sets the path of servers
 from servers import Process, Server, find_program, wait_until
 
 GATEWAYS = ("127.0.0.2", "127.0.0.3")
 
-os.environ["PATH"] += os.pathsep + "/usr/sbin"  # where dnsmasq is, and whoever is not root does not look
+os.environ["PATH"] += os.pathsep + "/usr/sbin"  # dnsmasq's folder, which is not in the PATH of other users than root
 
 
 def resolve_here(directory):
-    """Sends whoever resolves names in this namespace to 127.0.0.53."""
+    """Makes 127.0.0.53 the resolver of this namespace."""
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     own = directory / "resolv.conf"
     own.write_text("nameserver 127.0.0.53\n")
@@ -29,7 +29,7 @@ def resolve_here(directory):
 
 
 def dnsmasq(directory, name):
-    # --no-daemon: it stays the user that it is, since in a user namespace there is no other.
+    # --no-daemon keeps the user; a user namespace has no other.
     command = [find_program("dnsmasq"), "--no-daemon", "--conf-file=/dev/null", "--no-resolv", "--no-hosts"]
     command += ["--listen-address=127.0.0.53", "--bind-interfaces"]
     return Process(command + [f"--host-record={name},{address}" for address in GATEWAYS], directory / "dnsmasq.log")
@@ -42,7 +42,7 @@ def gateway(directory, address):
 
 
 def push(address):
-    """A group of a job whose name tells the gateway."""
+    """Pushes a group of a job with the gateway's name."""
     url = f"http://{address}:9091/metrics/job/job_at_{address}/instance/rep_0"
     urllib.request.urlopen(urllib.request.Request(url, data=b"staleness 3\n", method="PUT"), timeout=10).close()
 

@@ -1,4 +1,4 @@
-"""A server that answers what Prometheus asks the Docker API of a swarm manager: /services, /tasks, /networks and /nodes."""
+"""A server with the part of a swarm manager's Docker API that Prometheus queries: /services, /tasks, /networks and /nodes."""
 
 import json
 import threading
@@ -21,7 +21,7 @@ NODES = [
 
 
 def service(name, labels, published=None):
-    """A service; `published` is a port of it that the swarm publishes."""
+    """A service; `published` is a port that the swarm publishes."""
     ports = [{"Protocol": "tcp", "TargetPort": published, "PublishedPort": published, "PublishMode": "ingress"}] if published else []
     mode = {"Global": {}} if "agent" in name else {"Replicated": {"Replicas": 1}}
     labels = {"com.docker.stack.namespace": "training", **labels}
@@ -44,7 +44,7 @@ def task(of, address, slot=1, desired="running", state="running"):
 
 
 class DockerApi:
-    """A context manager. `asked` has the paths that were asked for."""
+    """A context manager. `asked` has the requested paths."""
 
     def __init__(self, services, tasks):
         self.asked = set()

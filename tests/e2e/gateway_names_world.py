@@ -1,6 +1,6 @@
-"""An agent whose gateways are one name of a real dnsmasq, which changes and then fails: prints what was seen, as JSON.
+"""An agent whose gateways are one DNS name. A real dnsmasq changes the name's addresses and then fails. Prints the results as JSON.
 
-For a network and mount namespace of its own, as dns_world.py: unshare -mn /usr/bin/python3 tests/e2e/gateway_names_world.py DIRECTORY
+Runs in a new network and mount namespace, as dns_world.py: unshare -mn /usr/bin/python3 tests/e2e/gateway_names_world.py DIRECTORY
 """
 
 import contextlib
@@ -67,7 +67,7 @@ class World:
             worker.tell("count my_app batches 1")
 
     def shares(self):
-        """How many ranks each gateway has, once each rank is on one of them, with its newest value."""
+        """The number of ranks of each gateway, once each rank is on one of them with its newest value."""
         shown = {}
 
         def settled():
@@ -83,7 +83,7 @@ class World:
         return shown
 
     def run_a_short_job(self):
-        """Its groups on all gateways. It is over before its agent can know them."""
+        """The job's groups on all gateways. The job ends before its agent can know them."""
         command = [AGENT, "exec", "--job=short", "--gateway=dns+gateways:9091", f"--metrics-dir={self.directory / 'short'}"]
         subprocess.run([*command, "--listen=off", "--ip-addr=10.0.0.1", "--", "true"], env=environment(), check=True, timeout=30)
         return sum(groups(server, "short") for server in self.gateways.values())

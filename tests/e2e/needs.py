@@ -1,4 +1,4 @@
-"""What some tests need of the machine: `@pytest.mark.needs("namespaces")`.
+"""Requirements of tests on the machine: `@pytest.mark.needs("namespaces")`.
 
 A test whose machine lacks a need is skipped before its fixtures are made. Its message begins with `needs `, by which
 `tests/sum_junit.py` counts it as not run; any other skip counts as failed. Each probe runs once a process and gives the reason
@@ -16,15 +16,15 @@ import pytest
 
 # Each world of processes gets all three, so that the probe is what the tests do. With --kill-child nothing of it survives `unshare`.
 _UNSHARE = ("--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
-# Root of a container may lack the right to make namespaces and still be allowed to make a user namespace.
+# Root of a container may lack the right to create namespaces but be allowed to create a user namespace.
 _USERS = ((), ("--user", "--map-root-user")) if os.geteuid() == 0 else (("--user", "--map-root-user"),)
-# What the worlds do in them: bring up loopback and replace a file of /etc.
+# The tests bring up loopback in them, and replace a file of /etc.
 _IN_NAMESPACES = 'ip link set lo up && mount --bind /dev/null "$(realpath /etc/resolv.conf)"'
 
 
 @functools.cache
 def _attempt(users):
-    """Makes namespaces. Gives "" or what failed."""
+    """Creates namespaces. Returns "", or what failed."""
     command = ["unshare", *users, *_UNSHARE, "sh", "-c", _IN_NAMESPACES]
     env = {**os.environ, "PATH": os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"}
     try:
@@ -39,7 +39,7 @@ def _attempt(users):
 
 @functools.cache
 def _users():
-    """The options of a user namespace; none if the namespaces can be made without one."""
+    """The options of a user namespace, if the namespaces cannot be created without one."""
     return next((users for users in _USERS if not _attempt(users)), _USERS[0])
 
 
@@ -66,7 +66,7 @@ def _containers():
 
 @functools.cache
 def _debian_12():
-    """The image's Debian, of which some tests compare package names."""
+    """Checks for the image's Debian, because some tests compare package names."""
     try:
         system = platform.freedesktop_os_release()
     except OSError as error:
@@ -76,7 +76,23 @@ def _debian_12():
     return f"this system is {system.get('PRETTY_NAME', 'unknown')}"
 
 
-_PROBES = {"namespaces": _namespaces, "containers": _containers, "debian-12": _debian_12}
+@functools.cache
+def _ptrace():
+    done = subprocess.run(["strace", "--output=/dev/null", "true"], capture_output=True, text=True, timeout=30, check=False)
+    return "" if done.returncode == 0 else done.stderr.strip()
+
+
+def _other_users():
+    return "" if os.geteuid() == 0 else "only root can start processes of other users"
+
+
+_PROBES = {
+    "namespaces": _namespaces,
+    "other-users": _other_users,
+    "containers": _containers,
+    "debian-12": _debian_12,
+    "ptrace": _ptrace,
+}
 
 
 def pytest_configure(config):

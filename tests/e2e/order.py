@@ -1,6 +1,6 @@
 """The order of modules: those marked `long` start first, so that the end of a run does not wait for one of them.
 
-A run of the whole suite says at its end which modules should have the mark and which should not.
+A run of the whole suite prints at its end which modules should have the mark and which should not.
 """
 
 import collections

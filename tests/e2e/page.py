@@ -1,4 +1,4 @@
-"""For tests of the agent's page: scripts that take the name of a metric, waits for its chart, and the demo job beside it."""
+"""Scripts and waits for tests of the agent's page, and the demo job under an agent. The scripts take the name of a metric."""
 
 import contextlib
 import json
@@ -16,19 +16,19 @@ import catalog
 
 CARD = "document.querySelector(`[data-name=\"${arguments[0]}\"]`)"
 
-# A chart's newest time with a value in each line of it that has any; 0 before there is one.
+# The newest time at which a chart has a value; 0 before there is one.
 NEWEST = f"""
 const card = {CARD}?.card;
 if (!card || !card.graph) return 0;
 return card.rows.reduce((newest, [time, ...values]) => (values.some((value) => value !== null) ? time : newest), 0);
 """
 
-# Whether a pixel of one of the lines' colours is on the canvas.
+# Whether the canvas has a pixel in the colour of one of the lines.
 DRAWN = f"""
 const card = {CARD}.card;
 const wanted = card.lines.map((line) => card.style(line).color.match(/\\w\\w/g).map((each) => parseInt(each, 16)));
 return [...card.surface.querySelectorAll('canvas')].some((canvas) => {{
-  // Of a copy: the console complains of a canvas that is drawn by the GPU and read more than once.
+  // From a copy: the browser warns of repeated reads of a canvas that the GPU draws.
   const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext('2d', {{ willReadFrequently: true }});
   copy.drawImage(canvas, 0, 0);
   const {{ data }} = copy.getImageData(0, 0, canvas.width, canvas.height);
@@ -53,7 +53,7 @@ def families(address):
 
 
 def _data_loader(segments):
-    """The pid of the job's data loader, from the segments of the job's processes, whose names begin with their pids."""
+    """The pid of the job's data loader. The names of segments begin with the pid of their process."""
     for path in segments.glob("*.seg"):
         pid = int(path.name.split("-")[0])
         if b"\0data_loader\0" in Path(f"/proc/{pid}/cmdline").read_bytes():
@@ -63,7 +63,7 @@ def _data_loader(segments):
 
 @contextlib.contextmanager
 def _slowed(pid):
-    """Lets a process run for 20 ms of each 0.4 s."""
+    """Lets a process run for 20 ms in every 0.4 s."""
     over = threading.Event()
 
     def alternate():
@@ -83,7 +83,7 @@ def _slowed(pid):
 
 @contextlib.contextmanager
 def demo_job(directory):
-    """The demo job under an agent, running, once it has all metrics of the catalog. Gives the agent's address."""
+    """Runs the demo job under an agent. Yields the agent's address once the job has all metrics of the catalog."""
     segments = Path(tempfile.mkdtemp(prefix="persia-e2e-", dir="/dev/shm"))
     address = f"127.0.0.1:{free_port()}"
     try:
@@ -96,7 +96,7 @@ def demo_job(directory):
             wait_until(lambda: fetch(f"http://{address}/-/ready")[0] == 200, "the agent")
             names = {entry.name for entry in catalog.entries()}
             wait_until(lambda: names <= families(address), "all metrics of the tables", 120)
-            # The others wait for batches, and leave the processors to the browser.
+            # The other processes wait for batches, which leaves the processors to the browser.
             running.enter_context(_slowed(wait_until(lambda: _data_loader(segments), "the data loader's segment")))
             yield address
             assert job.running(), job.output()[-4000:]

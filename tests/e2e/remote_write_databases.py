@@ -1,4 +1,4 @@
-"""Real databases that take remote write, the exact samples that are in them, and a proxy that keeps answers from the agent."""
+"""Real databases with remote write, access to their exact samples, and a proxy that drops answers."""
 
 import contextlib
 import itertools
@@ -14,11 +14,11 @@ from servers import Server, fetch, find_program, free_port
 
 
 class Database:
-    """May be killed, and started again on the same port and storage. Every process of it is given to `started`."""
+    """May be killed, and restarted on the same port and storage. Registers each process with `started`."""
 
     name = ready_path = None
     shows_ends = False  # whether `samples` has stale markers, as None
-    digits = 17  # of a value, that it keeps
+    digits = 17  # of a value that it keeps
 
     def __init__(self, started):
         self.port = free_port()
@@ -34,7 +34,7 @@ class Database:
         self.process.kill()
 
     def query(self, expression):
-        """Values by labels, without the name."""
+        """Values by labels without the name."""
         return {
             frozenset((name, value) for name, value in found["metric"].items() if name != "__name__"): float(found["value"][1])
             for found in self.ask(expression)
@@ -65,7 +65,7 @@ class PrometheusReceiver(Database):
         return [*command, "--web.enable-remote-write-receiver", "--log.level=warn"]
 
     def samples(self, selector):
-        """(timestamp in ms, value) by labels, the name among them."""
+        """(timestamp in ms, value) by labels including the name."""
         return {
             frozenset(found["metric"].items()): [(round(at * 1000), float(value)) for at, value in found["values"]]
             for found in self.ask(selector + "[10m]")
@@ -90,7 +90,7 @@ class VictoriaMetrics(Database):
         return [*command, "-loggerLevel=WARN", *self._flags]
 
     def samples(self, selector):
-        """(timestamp in ms, value; None for the end) by labels, the name among them."""
+        """(timestamp in ms, value; None for a stale marker) by labels including the name."""
         found = {}
         for line in self.get("/api/v1/export?match[]=" + urllib.parse.quote(selector)).splitlines():
             series = json.loads(line)
@@ -100,7 +100,7 @@ class VictoriaMetrics(Database):
 
 
 def check_samples(database, selector, expected, times=None):
-    """ValueError unless the database has the samples of `expected`, in order and none twice, of those whose time is in `times`."""
+    """Raises ValueError unless the database has exactly those samples of `expected` whose time is in `times`, in order."""
 
     def wanted(samples):
         return [
@@ -124,13 +124,13 @@ def now_ms():
 
 
 class AnswerThief:
-    """A TCP proxy that passes all bytes on, but hangs up in place of some of the server's good answers. A context manager.
+    """A TCP proxy that forwards all bytes, but closes the connection instead of some of the server's success answers.
 
-    So the server has taken what the agent must send again. `stolen` counts.
+    So the agent must send data again that the server has accepted. `stolen` counts them. A context manager.
     """
 
     def __init__(self, to_port, which):
-        """`which` are numbers of answers, the first of all is 0."""
+        """`which`: indexes of the answers to drop, from 0."""
         thief = self
         self.stolen = 0
         self._answers = itertools.count()
@@ -142,7 +142,7 @@ class AnswerThief:
                     threading.Thread(target=_pass_on, args=(agent, server), daemon=True).start()
                     with contextlib.suppress(OSError):
                         while answer := server.recv(1 << 16):
-                            # An answer without a body, to one request at a time, comes in one piece.
+                            # An answer without a body, to one request at a time, arrives in one piece.
                             if answer.startswith(b"HTTP/1.1 2") and next(thief._answers) in which:
                                 thief.stolen += 1
                                 break
@@ -153,7 +153,7 @@ class AnswerThief:
             daemon_threads = True
 
             def handle_error(self, *_):
-                pass  # a server that is away
+                pass  # the server is down
 
         self._proxy = Proxy(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._proxy.server_address[1]}/api/v1/write"

@@ -1,18 +1,18 @@
-"""A database that takes remote write 1.0, on a real socket, as strict as the specification and as unkind as a test wants it.
+"""A receiver of remote write 1.0 on a real socket, as strict as the specification, with the faults that a test requests.
 
-What breaks the protocol is answered with 400, and kept in `errors`. A sample that a series has already, with the same time and
-value, is a replay; one before its last is out of order, and the whole request is refused, as Prometheus does.
+A violation of the protocol is answered with 400, and kept in `errors`. A sample that a series has already, with the same time and
+value, is a replay. A sample before the series' last one is out of order: the whole request is refused, as Prometheus does.
 
-Faults are given in advance, one a request:
+Faults are set in advance, one per request:
 
-- `status(500)`, `status(429, retry_after=1)`: another answer than 204. What is asked may be a function, called at the time.
-- `SlowRead(seconds)`: the body is read evenly over that time, and then taken. Needs a body that no buffer holds.
-- `SILENCE`: no answer. `RESET`: the connection is reset.
-- `HALF_CLOSE`: the request is read and not taken, and the answer's direction ends before an answer.
-- `CUT_STATUS`, `CUT_ANSWER`: the request is taken, and the answer's direction ends within the status line, or the body.
-- `IDLE_HALF_CLOSE`: the request is taken and answered, and then the answer's direction ends.
+- `status(500)`, `status(429, retry_after=1)`: another answer than 204. The value may be a function, which is called then.
+- `SlowRead(seconds)`: reads the body evenly over that time, and accepts it. Needs a body larger than all buffers.
+- `SILENCE`: sends no answer. `RESET`: resets the connection.
+- `HALF_CLOSE`: reads the request, does not accept it, and closes the sending side without an answer.
+- `CUT_STATUS`, `CUT_ANSWER`: accepts the request, and closes the sending side within the status line, or the body.
+- `IDLE_HALF_CLOSE`: accepts and answers the request, then closes the sending side.
 
-Whoever half-closes stays there until the agent has closed its side.
+After a half-close the connection stays until the agent has closed its side.
 """
 
 import contextlib
@@ -47,28 +47,28 @@ class SlowRead:
 
 @dataclasses.dataclass
 class Visit:
-    """A request, as the receiver saw it. Times are of the steady clock; None: that did not happen."""
+    """A request as received. Times are of the monotonic clock; None: it did not happen."""
 
     fault: object
     arrived: float
     arrived_at: float  # of the wall clock
     size: int
-    whole: bool = None  # whether all of the body came
+    whole: bool = None  # whether the whole body arrived
     answering: float = None  # just before the answer
     asked: str = None  # by Retry-After
-    late: int = None  # bytes that came after a half-close, up to the end of the agent's side
+    late: int = None  # bytes received after a half-close
 
 
 class Receiver:
-    """Listens from `start` to `stop`, as often as wanted, and keeps what it got over that."""
+    """Listens from `start` to `stop`, repeatedly, and keeps its data."""
 
     PATH = "/api/v1/write"
 
     def __init__(self, port, small_buffers=False):
-        """With small buffers a connection holds little of a body that is not read, on either side."""
+        """With small buffers a connection buffers little of an unread body, on either side."""
         self.port = port
         self.url = f"http://127.0.0.1:{port}{self.PATH}"
-        self.samples = defaultdict(list)  # by labels: (timestamp, bits), in the order in which they came, replays left out
+        self.samples = defaultdict(list)  # by labels: (timestamp, bits), in the order of arrival, without replays
         self.errors, self.replays, self.connections = [], 0, 0
         self.visits = []
         self.headers = {}  # of the last request
@@ -94,10 +94,10 @@ class Receiver:
             request_queue_size = 32
 
             def server_bind(self):
-                # Connections inherit it; set later, it comes after the window was told to the peer.
+                # Connections inherit it. Later would be after the window was announced to the peer.
                 if receiver._small_buffers:
                     self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
-                    # As in a real network; with loopback's segments of 64 KiB the kernel takes megabytes from the agent at once.
+                    # As in a real network: with loopback's segments of 64 KiB the kernel accepts megabytes from the agent at once.
                     self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 1400)
                 super().server_bind()
 
@@ -106,7 +106,7 @@ class Receiver:
                 super().process_request(*arguments)
 
             def handle_error(self, *_):
-                pass  # a client that has hung up
+                pass  # the client has closed the connection
 
         self._stopping.clear()
         self._server = Server(("127.0.0.1", self.port), Handler)
@@ -122,15 +122,15 @@ class Receiver:
 
     @property
     def met(self):
-        """The faults that were met."""
+        """The faults that happened."""
         return [visit.fault for visit in list(self.visits) if visit.fault is not None]
 
     def all(self):
-        """All samples by labels, which are a frozenset: (timestamp in ms, value; None for the end)."""
+        """All samples by labels, a frozenset: (timestamp in ms, value; None for a stale marker)."""
         return self._with({})
 
     def series(self, name, **labels):
-        """The samples of the only series of this name that has these labels, as `all` has them."""
+        """The samples of the only series with this name and labels, in the form of `all`."""
         found = list(self._with({"__name__": name, **labels}).values())
         assert len(found) <= 1, f"{name}{labels}: {len(found)} series"
         return found[0] if found else []
@@ -141,7 +141,7 @@ class Receiver:
         return {labels: [(at, _value(bits)) for at, bits in samples] for labels, samples in found.items()}
 
     def last(self, name, **labels):
-        """The newest value; None if there is none, or if the series has ended."""
+        """The newest value, or None if there is none or the series has ended."""
         samples = self.series(name, **labels)
         return samples[-1][1] if samples else None
 

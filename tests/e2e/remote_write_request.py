@@ -1,4 +1,4 @@
-"""A request of remote write 1.0, read as strictly as the specification allows: what breaks it is a BadRequest."""
+"""Parses requests of remote write 1.0 as strictly as the specification allows. A violation raises BadRequest."""
 
 import importlib
 import re
@@ -20,7 +20,7 @@ HEADERS = {
 
 
 def _messages():
-    """The classes that protoc makes of the protocol's messages."""
+    """The classes that protoc generates for the protocol's messages."""
     with tempfile.TemporaryDirectory() as directory:
         source = ROOT / "tests/unit/remote"
         subprocess.run(["protoc", f"--proto_path={source}", f"--python_out={directory}", "remote_write.proto"], check=True, timeout=60)

@@ -1,4 +1,4 @@
-"""A real Prometheus on a copy of config/prometheus, and what it says of its targets and alerts."""
+"""A real Prometheus on a copy of config/prometheus, with its targets and alerts."""
 
 import json
 import shutil
@@ -13,7 +13,7 @@ CONFIG = ROOT / "config/prometheus"
 
 
 class ShippedPrometheus(Prometheus):
-    """Runs one of the shipped files; `replace` has what a test must change in them: addresses and intervals, and nothing else."""
+    """Runs one of the shipped files. `replace` has a test's changes: only addresses and intervals."""
 
     def __init__(self, directory, file, replace):
         home = Path(directory) / "prometheus"

@@ -1,4 +1,4 @@
-"""One metric that contradicts another costs itself, not the rest."""
+"""A metric that contradicts another is dropped; all others are exported."""
 
 from servers import wait_until
 
@@ -9,7 +9,7 @@ def test_two_workers_that_give_one_name_two_types(job, gateway):
     older.tell("count my_app size 3")
     older.tell("count my_app batches 1")
     gateway.wait_for("my_app_size", 3)
-    newer = job.worker(replica=1)  # born after the first definition
+    newer = job.worker(replica=1)  # created after the first definition
     newer.tell("set my_app size 0.5")
     newer.tell("count my_app batches 2")
     gateway.wait_for("my_app_size", 0.5)
@@ -35,4 +35,4 @@ def test_names_that_meet_once_they_fit_prometheus(job, gateway):
     wait_until(lambda: "my.app/batches" in gateway.metrics().text, "the series with the label source")
     seen = sorted(value for (name, _), value in gateway.metrics().items() if name == "my_app_batches")
     assert seen == [1, 2], gateway.metrics().text
-    assert sum("is told apart by a label source" in line for line in agent.output().splitlines()) == 1
+    assert sum("gets a label source" in line for line in agent.output().splitlines()) == 1

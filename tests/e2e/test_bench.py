@@ -1,4 +1,4 @@
-"""What `./run bench` judges by: that a missed demand is seen, and that --check says so."""
+"""The checks of `./run bench`: a missed limit is found, and --check reports it."""
 
 import statistics
 import subprocess
@@ -59,7 +59,7 @@ def test_the_interval_of_a_mean_is_students(count, quantile):
     [("times", "peer", 60, True), ("times", "peer", 61, False), ("share of", "alone", 1.21, True), ("share of", "alone", 1.19, False)],
 )
 def test_neighbours_hold_up_what_is_shared_and_what_is_not(kind, peer, limit, holds):
-    """Two threads take 1.2 where two apart take 1.0, and one takes 0.5 undisturbed: 0.6 is what sharing comes to."""
+    """Two threads take 1.2 on one counter and 1.0 on a counter each, and one undisturbed thread takes 0.5: sharing costs 0.6."""
     results = {"ours": [0.7, 1.2, 1.9], "apart": [0.9, 1.0, 1.4], "alone": [0.5, 0.9, 1.1], "peer": [20.0, 36.3, 50.0]}
     row = Row("what", "ours", "ns", [Demand(kind, limit, peer, undisturbed=("alone", "apart"), peer_by=median if peer == "peer" else least)])
     (verdict,) = bench_table.judge(row, results)
@@ -82,7 +82,7 @@ sys.exit(bench.main())
 
 @pytest.mark.parametrize("limit, code, measured", [("0.000001", 1, 3), ("60000", 0, 1)])
 def test_check_measures_again_and_then_fails(limit, code, measured):
-    """A worker's start, which is measured in an instant, held to what nothing takes and to a minute."""
+    """Checks a worker's start, which is quick to measure, against limits of zero and of a minute."""
     answer = subprocess.run(
         [sys.executable, "-c", CHECK.replace("LIMIT", repr(limit))], cwd=ROOT, capture_output=True, text=True, timeout=120
     )

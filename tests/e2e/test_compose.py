@@ -1,4 +1,4 @@
-"""The compose files: valid, consistent, and confined. What they start is run by test_compose_processes.py."""
+"""The compose files: valid, consistent, and confined. test_compose_processes.py runs their services."""
 
 import json
 import re
@@ -34,12 +34,12 @@ def victoria():
 
 
 def mounts(service):
-    """Source by target of what is mounted into a service."""
+    """Source by target of a service's mounts."""
     return {volume["target"]: volume.get("source") for volume in service.get("volumes", [])}
 
 
 def published(port):
-    """A port that is open on loopback only, under its own number."""
+    """A port that is published on loopback only, under its own number."""
     return {"mode": "ingress", "host_ip": "127.0.0.1", "published": port, "target": port, "protocol": "tcp"}
 
 
@@ -162,7 +162,7 @@ def test_identities_are_distinct(any_file):
 
 
 def test_docker_stack_deploy_is_told_the_version():
-    """Without one, Docker Engine 20.10 takes the file for version 1, which it refuses."""
+    """Without a version, Docker Engine 20.10 takes the file for version 1, which it refuses."""
     assert yaml.safe_load((ROOT / "docker-compose.swarm.yml").read_text())["version"] == "3.8"
 
 
@@ -201,7 +201,7 @@ def test_services_that_last_start_again_and_are_checked(compose):
         assert service["restart"] == "unless-stopped"
         assert "healthcheck" in service or name == "agent"  # whose image has its own
     for name in JOB_SERVICES:
-        # Nothing of the agent is in these, so that the image's check would fail.
+        # They run no agent, so the image's check would fail.
         assert "healthcheck" in compose["services"][name]
 
 

@@ -1,5 +1,5 @@
-"""The compose files' services as plain processes, each in namespaces of its own that find each other by name: what the files say of
-commands, environments, volumes, users, capabilities, read-only roots and health checks holds, and the metrics arrive.
+"""The compose files' services as plain processes, each in its own namespaces, which find each other by name. The files'
+commands, environments, volumes, users, capabilities, read-only roots and health checks work, and the metrics arrive.
 
 Not run: grafana, which Debian does not have, and the build of the image, which `./run image-check` does.
 """
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.long, pytest.mark.needs("containers")]
 
 JOB_SERVICES = ["data_compose", "trainer", "middleware", "server", "server_1"]
 IMAGE = dockerfile.parse((ROOT / "agent/Dockerfile").read_text())[-1]
-# The health checks of the servers' images call busybox's wget, which is theirs.
+# The health checks of the servers' images call the images' busybox wget.
 WGET = {"wget": shutil.which("busybox") or "busybox"}
 IMAGES = {
     "prom/pushgateway": {
@@ -41,6 +41,7 @@ IMAGES = {
         "programs": {
             "embedding_job": EMBEDDING_JOB,
             "persia-metrics-agent": AGENT,
+            "persia-metrics-agentd": AGENT.with_name("persia-metrics-agentd"),
             "persia-metrics-healthcheck": ROOT / "agent/healthcheck.sh",
         },
     },
@@ -48,7 +49,7 @@ IMAGES = {
 
 
 def resolved(name):
-    """The file as docker-compose understands it, with pushes each second."""
+    """The file as docker-compose reads it, with a push each second."""
     compose = compose_file.load(name)
     for service in compose["services"].values():
         if "PERSIA_METRICS_PUSH_INTERVAL" in service.get("environment", {}):
@@ -106,12 +107,12 @@ def wait_for_training(containers):
             raise ValueError({name: containers[name].output() for name in JOB_SERVICES})
         return True
 
-    # A role that connects to one that is just ending may wait for its whole connect timeout, 60 s.
+    # A role that connects to an ending one may wait for its whole connect timeout, 60 s.
     wait_until(trains, "the job to train", 120)
 
 
 def end_job(containers):
-    """Asks one role to end, which ends the job as the end of its time would."""
+    """Asks one role to end, which ends the job as at the end of its time."""
     containers["data_compose"].terminate()
     for name in JOB_SERVICES:
         assert containers[name].wait(60) == 0, f"{name}:\n{containers[name].output()}"
@@ -133,6 +134,7 @@ def test_compose_file_brings_the_jobs_metrics_to_prometheus(host, start):
         replicas = {dict(labels)["instance"]: value for labels, value in seen.items()}
         return set(replicas) == {"rep_0", "rep_1"} and all(value > 0 for value in replicas.values())
 
+    wait_for_training(containers)
     wait_until(arrived, "the servers' metrics in Prometheus", 60)
     middleware = 'lookup_rpc_time_cost_count{job="embedding_job", role="middleware"} > 0'
     wait_until(lambda: len(query(host, middleware)) == 1, "the middleware's metrics in Prometheus", 60)
@@ -175,7 +177,7 @@ def test_swarm_file_gives_each_service_an_agent_of_its_own(host, start):
 
 
 def test_a_role_that_is_lost_ends_the_others_and_all_begin_again(host, start):
-    """What the files' restart policies, on failure, build on."""
+    """The files' restart policies, on failure, rely on this."""
     compose = resolved("docker-compose.yml")
     assert {compose["services"][name]["restart"] for name in JOB_SERVICES} == {"on-failure:3"}
     containers = start(compose, JOB_SERVICES)

@@ -1,4 +1,4 @@
-"""Programs that find the installed library, statically and shared, and reach the gateway by an agent."""
+"""Programs that use the installed library, static and shared, and reach the gateway through an agent."""
 
 import os
 import shutil
@@ -23,7 +23,7 @@ def run(*command):
 
 @pytest.fixture(scope="module")
 def prefix(tmp_path_factory):
-    """A directory that the project is installed in."""
+    """A directory with the installed project."""
     prefix = tmp_path_factory.mktemp("prefix")
     run("cmake", "--install", BUILD, "--prefix", prefix)
     return prefix
@@ -31,7 +31,7 @@ def prefix(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def quickstart(tmp_path_factory, prefix):
-    """The built program by target name, against the tree that is installed."""
+    """The programs by target name, built against the installed tree."""
     base = tmp_path_factory.mktemp("consumer")
     programs = {}
     for target in ("persia::metrics", "persia::metrics_shared"):
@@ -47,7 +47,7 @@ def quickstart(tmp_path_factory, prefix):
     return programs
 
 
-# A job that has prometheus-cpp, with the two lines that bring it the agent. It says what an Exposer would show.
+# A job with prometheus-cpp, and the two lines that connect it to the agent. It prints the page of an Exposer.
 LEGACY_JOB = """
 #include <persia/metrics/instruments.h>
 #include <persia/metrics/prometheus_cpp.h>
@@ -107,7 +107,7 @@ def test_agent_first_then_worker(quickstart, job, gateway, started, target):
 
 
 def test_worker_and_agent_find_each_other_by_the_jobs_name(quickstart, gateway, started, tmp_path):
-    """As the README has it: no directory is given, and the job's name decides where both look."""
+    """As in the README: no directory is given, and the job's name decides the directory of both."""
     job_name = f"quickstart-{uuid.uuid4().hex}"
     env = environment(PERSIA_JOB_NAME=job_name, PERSIA_METRICS_GATEWAY_ADDR=gateway.address, PERSIA_METRICS_PUSH_INTERVAL="0.2")
     try:
@@ -138,7 +138,7 @@ def test_job_with_prometheus_cpp_gains_the_agent_by_two_lines(prefix, job, gatew
     job.agent()
     worker = start(job, started, tmp_path / "build/legacy")
     assert worker.wait() == 0
-    # The copy and the program's own counter stand in one registry, whichever library it is in.
+    # The copy and the program's own counter are in one registry, whichever library has it.
     assert 'legacy_steps_total{phase="warm"} 41\n' in worker.output() and "my_app_own_total 7\n" in worker.output()
     gateway.wait_for("legacy_steps_total", 42, phase="warm")
     gateway.wait_for("my_app_own_total", 7)

@@ -1,4 +1,4 @@
-"""The dashboards: made from the catalog, by the rules of dashboard_rules.py."""
+"""The dashboards: generated from the catalog, and valid by the rules of dashboard_rules.py."""
 
 import copy
 import json
@@ -57,7 +57,7 @@ def set_expression(expression):
 
 
 def change(path, value):
-    """An act that sets what stands at the path of keys, in the board or in its first panel of a type."""
+    """A change that sets the value at a path of keys, in the board or in its first panel of a type."""
 
     def act(board):
         *way, last = path
@@ -146,7 +146,7 @@ def test_broken_links_are_found(damage):
 
 
 def charted(pattern):
-    """Panels of the training board with a target that matches, the overview's left out."""
+    """Panels of the training board with a target that matches, without those of the overview."""
     return [
         (panel, target)
         for panel, target in dashboard_rules.targets(BOARDS["persia-training"])

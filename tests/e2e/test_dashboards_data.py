@@ -1,4 +1,4 @@
-"""Each expression of each dashboard gives data, on a real Prometheus that scrapes what real jobs pushed to a real PushGateway."""
+"""Each expression of each dashboard returns data from a real Prometheus, a real PushGateway and real jobs."""
 
 import contextlib
 import http.client
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.long
 
 BOARDS = {path.stem: json.loads(path.read_text()) for path in sorted((ROOT / "dashboards").glob("*.json"))}
 TRAINING_JOB = "embedding_demo"
-JOBS = {"persia-elastic": elastic.JOB}  # of other boards: TRAINING_JOB
+JOBS = {"persia-elastic": elastic.JOB}  # other dashboards: TRAINING_JOB
 
 # A program beside the elastic job, on its instance rep_0: functions under @prof, entries counted as torchelastic's first releases did,
 # checkpoints, which otherwise only rank 0 writes, whichever instance that is; and it emits as Benchmark AI has it.
@@ -54,12 +54,12 @@ for number in range(30):
 
 
 class DataRun:
-    """What is known of the time in which the jobs ran."""
+    """The jobs' data."""
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """A training job and an elastic job of which a worker is killed, on one PushGateway; its Prometheus goes on. Read only."""
+    """A training job, and an elastic job with a killed worker, on one PushGateway. Prometheus keeps running. Read only."""
     directory = tmp_path_factory.mktemp("dashboards")
     segments = {job: Path(tempfile.mkdtemp(prefix="persia-e2e-", dir="/dev/shm")) for job in (TRAINING_JOB, elastic.JOB)}
     fifo = directory / "fifo"
@@ -88,7 +88,7 @@ def run(tmp_path_factory):
                     (directory / "tool.py").write_text(TOOL)
                     with Process([PYTHON, directory / "tool.py"], directory / "tool.log", env=beside) as tool:
                         while training.running():
-                            with contextlib.suppress(OSError, http.client.HTTPException):  # not there yet, or no more
+                            with contextlib.suppress(OSError, http.client.HTTPException):  # not there yet, or gone
                                 fetch(training.url + "/metrics")
                             time.sleep(0.3)
                         assert (tool.wait(), training.wait(), ranks.wait(60)) == (0, 0, 0), tool.output() + training.output() + ranks.output()
@@ -105,7 +105,7 @@ def scraped_after(prometheus, when):
     return float(prometheus.query("timestamp(up)")[0]["value"][1]) > when
 
 
-# What Grafana puts in place of the variables: "All", one value, and several.
+# The variables' values in Grafana: "All", one value, and several.
 CHOICES = {
     "all": {"job": ".+", "instance": ".+", "metric": "benchmarkai_.+"},
     "one": {"instance": "rep_0", "metric": "benchmarkai_alexnet_batchsize16_latency"},
@@ -123,7 +123,7 @@ def fill_in(expression, uid, choice):
 
 
 def ask(run, expression):
-    """The series of the expression over the time of the jobs: labels, and what has a number, by time."""
+    """The expression's series during the jobs: labels, and the numbers by time."""
     return picture.query_range(run.prometheus.url, expression, run.start, run.end)
 
 
@@ -165,7 +165,7 @@ def test_variables_offer_what_there_is(run, uid):
 
 @pytest.mark.parametrize("uid", BOARDS)
 def test_marks_are_in_the_time_of_the_job(run, uid):
-    """They are what Grafana takes for milliseconds since 1970."""
+    """They are milliseconds since 1970, as Grafana expects."""
     (one,) = BOARDS[uid]["annotations"]["list"]
     for _, points in ask(run, fill_in(one["expr"], uid, "all")):
         assert all(1000 * run.start <= value <= 1000 * run.end for _, value in points)
@@ -180,7 +180,7 @@ def test_a_picture_has_something_in_each_panel(run, uid):
         assert (panel["type"] in picture.KINDS) == ("<polyline" in inside or "<rect" in inside), title
 
 
-# What PersiaML's own first board asks, a panel each.
+# The queries of PersiaML's own first dashboard, one per panel.
 TIME_COSTS = ["lookup_mixed_batch", "lookup_create_requests", "lookup_rpc", "update_gradient", "summation", "lookup_batched"]
 PERSIAML = ["staleness{}", "num_pending_batches{}", "batch_unique_indices_rate{}", "index_miss_ratio{}"]
 PERSIAML += ["rate(index_miss_count[1m])", "rate(gradient_id_miss_count[1m])", *(f"{name}_time_cost_sec{{}}" for name in TIME_COSTS)]
@@ -192,7 +192,7 @@ def test_the_panels_of_persiamls_own_board_find_data(run, expression):
 
 
 def test_what_happened_shows(run):
-    """Not only data, but the right ones: the kill, the failures of the tool, the values that it emitted."""
+    """The values are correct too: the kill, the failures of the tool, the values that it emitted."""
 
     def most(uid, title):
         target = next(target for panel, target in dashboard_rules.targets(BOARDS[uid]) if panel["title"] == title)

@@ -34,7 +34,7 @@ def sample_name(name, kind):
 
 
 class DemoRun:
-    """What is known after the job has run once."""
+    """The results of one run of the job."""
 
 
 @pytest.fixture(scope="module")
@@ -55,8 +55,8 @@ def demo(tmp_path_factory):
         ):
             command = [AGENT, "exec", f"--job={JOB}", f"--gateway={gateway.address}", f"--metrics-dir={segments}"]
             command += [f"--listen={address}", "--push-interval=0.5", "--", EMBEDDING_JOB]
-            # NaNs, and a server that forgets, so that the counters which stay 0 in a healthy job are seen to count.
-            # Little text, so that there are ends of epochs, and so checkpoints, on a slow machine too.
+            # NaNs and evictions, so that counters that stay 0 in a healthy job also count.
+            # Little text, so that epochs end, and checkpoints are written, on a slow machine too.
             command += ["--duration=15", "--corpus=/usr/share/common-licenses", "--inject-nan=0.01", "--server-capacity=2000"]
             command += [f"--report={report_file}"]
             with Process(command, directory / "job.log", env=environment()) as job:
@@ -82,7 +82,7 @@ def demo(tmp_path_factory):
 
 
 def agreed(prometheus, pushed):
-    """What Prometheus shows, by family, once it is what the gateway shows now; else None."""
+    """Prometheus's values by family, once they equal the gateway's; else None."""
     found = {name: prometheus.query(sample_name(name, kind)) for name, kind, _ in FAMILIES}
     seen = {frozenset(item["metric"].items()): float(item["value"][1]) for items in found.values() for item in items}
     names = {sample_name(name, kind) for name, kind, _ in FAMILIES}
@@ -105,7 +105,7 @@ def test_counts_on_the_gateway_equal_the_jobs_own(demo):
 
 
 def test_every_counter_did_count(demo):
-    """Zeros on both sides would agree as well."""
+    """Checks that the counts are not zero, because zeros on both sides would agree too."""
     pushed = Samples(demo.gateway_text)
     for entry in ENTRIES:
         if entry.type != "gauge":

@@ -1,4 +1,4 @@
-"""What the documents say is what is there."""
+"""The documents match the programs."""
 
 import os
 import re
@@ -25,7 +25,7 @@ def block(language, start):
 
 
 def project_files(pattern):
-    """Files of the project, without what builds leave behind."""
+    """Files of the project, without build outputs."""
     left_out = {"build", ".git", "__pycache__", ".pytest_cache"}
     return [path for path in ROOT.rglob(pattern) if not left_out & set(path.relative_to(ROOT).parts)]
 
@@ -41,7 +41,7 @@ def test_quick_starts_cmake_file_is_the_one_that_the_tests_build():
 
 
 def test_torchrun_lines_run_as_they_are_written(gateway, tmp_path, built_wheel):
-    """With a stand-in for torchrun that starts the ranks as it does, and pip told where to put the package."""
+    """With a stand-in for torchrun that starts the ranks as it does, and a pip that installs into a folder of the test."""
     lines = block("sh", "pip install").splitlines()
     assert len(lines) == 6
     train = "\n".join(line.removeprefix("#   ") for line in lines if line.startswith("#   "))

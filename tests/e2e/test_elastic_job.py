@@ -1,4 +1,4 @@
-"""The elastic example on a real etcd: workers die, come and hang, and the metrics say what the workers' own ledgers say."""
+"""The elastic example on a real etcd: workers die, join and hang, and the metrics equal the workers' own ledgers."""
 
 import base64
 import json
@@ -19,11 +19,11 @@ pytestmark = pytest.mark.long
 
 
 STEPS = 500
-TICK = 0.5  # seconds between two looks of the agent
+TICK = 0.5  # seconds between two collections
 
 
 class ElasticRun:
-    """What is known after the job has run once, with everything that can happen to it."""
+    """The results of one run of the job with all faults."""
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def etcd(tmp_path, started):
 
 @pytest.fixture
 def elastic_job(tmp_path, segments, etcd, started):
-    """Makes an elastic job of so many workers; what it launches is ended after the test."""
+    """Creates an elastic job of so many workers; its processes are stopped after the test."""
 
     def make(least, most, steps=60, step_seconds=0.0, directory=tmp_path / "job", address=etcd.address):
         directory.mkdir()
@@ -97,13 +97,13 @@ def run(tmp_path_factory):
 
 
 def all_events(address, last, times):
-    """The job's event records, once the last one is there so often; else None."""
+    """The job's event records, once there are so many of the last one; else None."""
     events = json.loads(fetch(f"http://{address}/api/v1/events?limit=1000")[1])["events"]
     return events if sum(event["name"] == last for event in events) == times else None
 
 
 def last_changes(agent, all_but):
-    """When the trainers' metrics last changed, those of one replica left out."""
+    """When the trainers' metrics last changed, without those of one replica."""
     return [
         value
         for (name, labels), value in agent.metrics().items()
@@ -112,7 +112,7 @@ def last_changes(agent, all_but):
 
 
 def replica_of(pid):
-    """The label `instance` of a living worker."""
+    """The label `instance` of a live worker."""
     variables = dict(pair.split("=", 1) for pair in Path(f"/proc/{pid}/environ").read_text().split("\0") if pair)
     return "rep_" + variables["REPLICA_INDEX"]
 
@@ -139,7 +139,7 @@ def test_a_stopped_worker_shows_as_hung_within_two_ticks(run):
     def last_change(shown):
         return shown.one("persia_process_last_change_timestamp_seconds", role="trainer", instance=run.stopped_replica)
 
-    # The first look after the stop still finds what it did before, and none finds more.
+    # The first collection after the stop still finds earlier changes; later ones find none.
     assert last_change(run.while_stopped) == last_change(run.just_stopped)
     assert run.while_stopped.one("persia_process_up", role="trainer", instance=run.stopped_replica, process="0") == 1
 
@@ -187,7 +187,7 @@ def test_fewer_than_the_least_wait(elastic_job, etcd):
     first = job.launch(1)
     wait_until(lambda: job.trainers(), "the first worker's ledger")
     wait_until(lambda: keys_in(etcd, "/elastic_job/") == 1, "the first worker in etcd")
-    time.sleep(1)  # three times as long as it takes to close a round of those who are there
+    time.sleep(1)  # three times as long as the members of a round wait for others
     assert first.running() and job.counts()["rendezvous"] == 0
     second = job.launch(1, 1)
     assert (first.wait(60), second.wait(60)) == (0, 0)
@@ -197,7 +197,7 @@ def test_fewer_than_the_least_wait(elastic_job, etcd):
 
 
 def keys_in(etcd, prefix):
-    """How many keys begin so."""
+    """The number of keys with this prefix."""
     end = prefix[:-1] + chr(ord(prefix[-1]) + 1)
     first, last = (base64.b64encode(text.encode()).decode() for text in (prefix, end))
     request = json.dumps({"key": first, "range_end": last, "count_only": True}).encode()

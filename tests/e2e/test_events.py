@@ -1,4 +1,4 @@
-"""The job's event records: in a file of JSON lines, at /api/v1/events, each once, whoever is killed."""
+"""The job's event records are in a file of JSON lines and at /api/v1/events, each once, whichever process is killed."""
 
 import json
 
@@ -16,7 +16,7 @@ def test_events_are_written_once_over_restarts_of_the_agent(job, gateway, tmp_pa
     worker.tell("event my_app started")
     wait_until(lambda: names(file) == ["started"], "the first event")
     worker.tell("count my_app steps 1")
-    gateway.wait_for("my_app_steps", 1)  # by then the agent has noted how far it is
+    gateway.wait_for("my_app_steps", 1)  # by then the agent has saved its position
     agent.kill()
     worker.tell("event my_app saved")
     agent = job.agent(f"--events-file={file}")

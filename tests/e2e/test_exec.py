@@ -5,7 +5,8 @@ import signal
 import socket
 
 import pytest
-from servers import fetch, wait_until
+from conftest import Agent, environment
+from servers import fetch, free_port, wait_until
 
 
 @pytest.mark.parametrize("code", [0, 1, 7, 255])
@@ -114,6 +115,71 @@ def test_broken_config_is_refused_before_the_command_with_strict(job, tmp_path):
     assert agent.wait() not in (0, 128 + signal.SIGKILL)
     assert "it ran" not in agent.output()
     assert "job_nam" in agent.output()
+
+
+COUNTED = "until test -e {0}; do sleep 0.01; done"
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [["--log-level", "warn"], ["--push-interval", "10s"], ["--web.enable-lifecycle"], ["--max-push-bytes", "64MiB", "--gauge-ttl", "1m30s"]],
+    ids=["level", "duration", "switch", "size"],
+)
+def test_what_people_write_costs_no_metrics_and_the_command_needs_no_separator(job, started, tmp_path, flags):
+    address = f"127.0.0.1:{free_port()}"
+    command = ["sh", "-c", f"echo it ran; {COUNTED.format(tmp_path / 'end')}; exit 5"]
+    agent = Agent(["exec", *job.flags(address, ["--push-interval=0.2"]), *flags, *command], tmp_path / "exec.log", environment(), address)
+    started(agent)
+    wait_until(lambda: agent.metrics().one("persia_exec_running") == 1, "the agent's pages")
+    assert agent.metrics().one("persia_agent_config_errors") == 0
+    (tmp_path / "end").touch()
+    assert agent.wait() == 5
+    assert "it ran" in agent.output() and " error: " not in agent.output()
+
+
+@pytest.mark.parametrize(
+    "flags, said",
+    [
+        (["--log-level=wran"], '--log-level: "wran" is not one of: debug, info, warning, warn, error, off; did you mean "warn"? the default is used: info'),
+        (["--max-series=many"], '--max-series: "many" is not a number from 1 to 100000000; the default is used: 200000'),
+        (["--jbo=dlrm"], 'unknown flag "--jbo"; did you mean "--job"? it is ignored'),
+        (["--state-dir="], "--state-dir: the value is missing; the default is used: beside the segments"),
+        (["--remote-write=victoria"], '--remote-write: "victoria" is not a URL'),
+    ],
+    ids=["level", "number", "unknown", "missing", "target"],
+)
+def test_a_wrong_setting_costs_itself_and_is_counted(job, gateway, flags, said):
+    agent = job.exec_worker(*flags)
+    agent.tell("count my_app batches 3")
+    wait_until(lambda: agent.metrics().one("my_app_batches") == 3, "the counter on the agent's /metrics")
+    assert agent.metrics().one("persia_agent_config_errors") == 1
+    assert said in agent.output()
+    assert agent.leave() == 0
+    assert gateway.metrics().one("my_app_batches") == 3
+
+
+def test_settings_that_may_lead_to_the_wrong_gateway_stop_pushes_alone(job, gateway, tmp_path):
+    config = tmp_path / "config.yaml"
+    config.write_text("PersiaMetricsConfig:\n  gateway_pasword: hunter2\n  push_interval_seconds: often\n")
+    agent = job.exec_worker(f"--config={config}", "--gateway=127.0.0.1:0")
+    agent.tell("count my_app batches 3")
+    wait_until(lambda: agent.metrics().one("my_app_batches") == 3, "the counter on the agent's /metrics")
+    assert agent.metrics().one("persia_agent_config_errors") == 3
+    assert agent.leave() == 0
+    output = agent.output()
+    assert output.count("nothing is pushed to a gateway") == 2 and "hunter2" not in output
+    assert f"{config}:3:26: push_interval_seconds:" in output
+    assert "cannot push" not in output and "gateway off" in output
+
+
+def test_a_file_that_is_not_yaml_costs_its_settings(job, gateway, tmp_path):
+    config = tmp_path / "config.yaml"
+    config.write_text("PersiaMetricsConfig:\n\tjob_name: dlrm\n")
+    agent = job.exec_worker(f"--config={config}")
+    agent.tell("count my_app batches 3")
+    assert agent.leave() == 0
+    assert gateway.metrics().one("my_app_batches") == 3
+    assert f"{config}:2:10: not valid YAML" in agent.output() and "its settings are not used" in agent.output()
 
 
 def test_unreachable_gateway_does_not_change_the_exit_code(job, gateway):

@@ -1,4 +1,4 @@
-"""Groups on the gateway end when what they are of ends, and no others do."""
+"""The agent deletes the groups of identities that ended, and no others."""
 
 import re
 import signal
@@ -29,7 +29,7 @@ def wait_for_keys(gateway, wanted):
 
 @pytest.fixture
 def other_job(tmp_path, segments, gateway, started):
-    """The same job on another host, as far as the gateway can tell: its agent has a directory of its own."""
+    """The same job on another host, as far as the gateway can tell: its agent has another directory."""
     directory = Path(tempfile.mkdtemp(dir=segments))
     logs = tmp_path / "other"
     logs.mkdir()
@@ -111,7 +111,7 @@ def test_a_broken_ledger_is_set_aside_and_the_agent_goes_on(job, segments, gatew
     assert [path.read_bytes() for path in segments.glob("agent.groups.broken-*")] == [b"no ledger at all"]
 
 
-def test_of_two_agents_that_claim_one_identity_one_stands_aside_and_both_are_seen(job, other_job, gateway):
+def test_of_two_agents_that_claim_one_identity_one_adds_a_label_and_both_are_seen(job, other_job, gateway):
     agents = [one.agent("--ip-addr=10.0.0.1") for one in (job, other_job)]
     for one, by in ((job, 11), (other_job, 22)):
         one.worker().tell(f"count my_app batches {by}")
@@ -120,10 +120,14 @@ def test_of_two_agents_that_claim_one_identity_one_stands_aside_and_both_are_see
         found = {dict(labels).get("agent", ""): value for (name, labels), value in gateway.metrics().items() if name == "my_app_batches"}
         return found if sorted(found.values()) == [11, 22] else None
 
-    found = wait_until(both_seen, "both workers' counters on the gateway", 150)  # the fourth look at owners is after a minute
+    found = wait_until(both_seen, "both workers' counters on the gateway", 150)  # the fourth check of the owners is after a minute
     assert "" in found and len(found) == 2, found
     (label,) = set(found) - {""}
     for agent in agents:
-        agent_label = [dict(labels).get("agent", "") for name, labels in agent.metrics() if name == "my_app_batches"]
-        assert agent_label == [label if agent.metrics().one("my_app_batches") == found[label] else ""]
+        expected = [label if agent.metrics().one("my_app_batches") == found[label] else ""]
+
+        def has_label(agent=agent, expected=expected):
+            return [dict(labels).get("agent", "") for name, labels in agent.metrics() if name == "my_app_batches"] == expected
+
+        wait_until(has_label, "the same label on the agent's own page")
     assert any("two agents push" in agent.output() and 'role="' in agent.output() for agent in agents)

@@ -1,4 +1,4 @@
-"""The agent's pages under clients that stall, or send what nobody should: others are served all the same."""
+"""Clients that stall or send malformed requests do not affect the agent's other clients."""
 
 import socket
 import time
@@ -13,7 +13,7 @@ def connect(agent):
 
 
 def ask(agent, request):
-    """All that comes back until the agent closes."""
+    """All bytes until the agent closes the connection."""
     with connect(agent) as connection:
         connection.sendall(request)
         answer = b""
@@ -21,7 +21,7 @@ def ask(agent, request):
             while part := connection.recv(65536):
                 answer += part
         except ConnectionError:
-            pass  # closed before it had read all that was sent
+            pass  # the agent closed the connection before it had read everything
         return answer
 
 
@@ -70,7 +70,7 @@ def test_more_stalled_clients_than_workers_are_cut_off_for_a_scrape(agent, stall
         for _ in range(3):
             # Asked again if it was cut off itself: on a busy machine it may look as one that stalls.
             wait_until(lambda: fetch(agent.url + "/metrics", timeout=10)[0] == 200, "a scrape", 20)
-        wait_until(lambda: "clients that stalled" in agent.output(), "the log to say so")
+        wait_until(lambda: "stalled clients: " in agent.output(), "the log to say so")
     finally:
         for connection in stalled:
             connection.close()
@@ -78,7 +78,7 @@ def test_more_stalled_clients_than_workers_are_cut_off_for_a_scrape(agent, stall
 
 HOST = b" HTTP/1.1\r\nHost: a\r\n"
 
-# What is sent, and with what status it is answered; None: the agent closes without an answer. PORT is the agent's.
+# Requests and the status of their answers; None: the agent closes without an answer. PORT is the agent's.
 REQUESTS = {
     "100 kB of header": (b"GET /metrics" + HOST + b"X: " + b"x" * 100_000 + b"\r\n\r\n", 400),
     "a body of chunks": (b"POST /metrics" + HOST + b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", 411),

@@ -1,15 +1,14 @@
-"""agent/Dockerfile, as far as that shows without building it: rules that it must keep, each seen to catch a file that breaks it; and
-the health check of the image against real agents. `./run image-check` takes the file's steps."""
+"""agent/Dockerfile, as far as that shows without building it: rules that it must keep, each seen to catch a file that breaks it.
+`./run image-check` takes the file's steps."""
 
 import re
 import shlex
-import socket
 import subprocess
 import sys
 
 import pytest
-from conftest import AGENT, EMBEDDING_JOB, environment
-from servers import ROOT, free_port, wait_until
+from conftest import AGENT, EMBEDDING_JOB
+from servers import ROOT
 
 sys.path.insert(0, str(ROOT / "tests/image"))
 import dockerfile  # noqa: E402
@@ -19,7 +18,7 @@ HEALTH = ROOT / "agent/healthcheck.sh"
 
 
 def problems(text, root=ROOT):
-    """What is wrong with a Dockerfile, a line each."""
+    """The problems of a Dockerfile, one per line."""
     stages = dockerfile.parse(text)
     final, names = stages[-1], {stage.name for stage in stages}
     ignored = dockerfile.ignored((root / ".dockerignore").read_text())
@@ -103,7 +102,7 @@ def test_packages_of_the_image_are_those_that_the_programs_are_linked_to():
     steps = dockerfile.parse(FILE.read_text())[-1].all("RUN")
     installed = {package for step in steps for package in re.findall(r"\blib[\w.+-]+", step.text)}
     needed = set()
-    for program in (AGENT, EMBEDDING_JOB):
+    for program in (AGENT.with_name("persia-metrics-agentd"), EMBEDDING_JOB):
         dynamic = subprocess.run(["objdump", "-p", program], capture_output=True, text=True, check=True).stdout
         names = re.findall(r"NEEDED\s+(\S+)", dynamic)
         libraries = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
@@ -124,41 +123,6 @@ def owner(path):
     resolved = subprocess.run(["readlink", "-f", path], capture_output=True, text=True).stdout.strip()
     assert resolved != path, f"no package has {path}"
     return owner(resolved)
-
-
-def health(**env):
-    return subprocess.run([HEALTH], env=environment(**env), capture_output=True, text=True, timeout=10).returncode
-
-
-def test_health_check_passes_while_the_agent_runs_and_fails_before_and_after(job):
-    agent = job.agent()
-    address = agent.address
-    wait_until(lambda: health(PERSIA_METRICS_LISTEN_ADDR=address) == 0, "the agent to be healthy")
-    assert health(PERSIA_METRICS_LISTEN_ADDR=":" + address.rpartition(":")[2]) == 0
-    agent.stop()
-    assert health(PERSIA_METRICS_LISTEN_ADDR=address) != 0
-
-
-def test_health_check_of_an_agent_without_pages_passes():
-    assert health(PERSIA_METRICS_LISTEN_ADDR="off") == 0
-
-
-@pytest.mark.parametrize(
-    ("answer", "healthy"),
-    [("200 OK", True), ("401 Unauthorized", True), ("503 Service Unavailable", False), ("404 Not Found", False)],
-)
-def test_health_check_goes_by_the_status(answer, healthy):
-    with socket.create_server(("127.0.0.1", free_port())) as server:
-        address = "127.0.0.1:%d" % server.getsockname()[1]
-        with subprocess.Popen([HEALTH], env=environment(PERSIA_METRICS_LISTEN_ADDR=address), stderr=subprocess.DEVNULL) as check:
-            connection, _ = server.accept()
-            with connection:
-                request = ""
-                while not request.endswith("\r\n\r\n"):
-                    request += connection.recv(1000).decode()
-                connection.sendall(f"HTTP/1.1 {answer}\r\nContent-Length: 0\r\n\r\n".encode())
-            assert (check.wait(10) == 0) is healthy
-        assert request.startswith("GET /-/healthy HTTP/1.0\r\n")
 
 
 def test_health_check_is_run_as_it_stands_in_the_image():

@@ -188,8 +188,7 @@ def test_probes_reach_the_pages_and_stop_no_training(container):
     listen = plain_environment(container)["PERSIA_METRICS_LISTEN_ADDR"]
     assert [f":{port['containerPort']}" for port in container["ports"]] == [listen], "the kubelet asks the pod's address"
     assert "startupProbe" not in container
-    if "exec" in container["command"]:
-        assert "livenessProbe" not in container
+    assert "livenessProbe" not in container
 
 
 def test_sidecar_is_a_native_one_and_shares_segments_with_the_trainer():

@@ -1,4 +1,4 @@
-"""Rules of naming: what they make of a job's metrics, changed while it runs, and explained."""
+"""Mapping rules: their effect on a job's metrics, changes at run time, and `explain`."""
 
 import subprocess
 
@@ -66,7 +66,7 @@ def test_bad_rules_are_refused_and_the_old_ones_stay(job, gateway, rules):
     gateway.wait_for("steps_total", 3)
     rules("mappings:\n- match: steps\n  name: other_total\n  type: gague\n")
     status, body = reload(agent)
-    place = f'{rules.path}:4:9: unknown type "gague" (gauge, counter, histogram, summary)'
+    place = f'{rules.path}:4:9: type: "gague" is not one of: gauge, counter, histogram, summary'
     assert status == 500 and place in body
     assert place in agent.output()
     worker.tell("count my_app steps 1")
@@ -96,12 +96,36 @@ def test_rules_hold_for_once_and_for_exec(job, rules, tmp_path):
     result = run("exec", f"--job={job.name}", f"--metrics-dir={tmp_path / 'other'}", f"--mapping-file={rules.path}", "--", "echo", "ran")
     assert result.returncode == 0 and result.stdout == "ran\n"
     assert f"{rules.path}:1:11: mappings: expected a list of rules" in result.stderr
+    assert "the rest of the file applies" in result.stderr
     result = run("exec", "--strict", f"--mapping-file={rules.path}", "--", "echo", "ran")
     assert result.returncode == 125 and result.stdout == ""
 
 
+@pytest.mark.parametrize("mode", ["exec", "run"])
+@pytest.mark.parametrize(
+    "text, said, name",
+    [
+        ("mappings:\n- {match: steps.*, name: $3}\n- {match: steps.*, name: second_total}\n", ':2:26: name: "$3": $3 stands for nothing', "second_total"),
+        ("", '": is empty; no rule applies', "my_app_steps_train"),
+        ("# nothing\n", ":1:1: expected rules (mappings: ...), found nothing; no rule applies", "my_app_steps_train"),
+        ("mappings: [\n", ":1:1: not valid YAML", "my_app_steps_train"),
+    ],
+    ids=["reference", "empty", "comment", "broken"],
+)
+def test_a_wrong_rule_costs_that_rule(job, gateway, rules, mode, text, said, name):
+    rules(text)
+    flag = f"--mapping-file={rules.path}"
+    agent = job.exec_worker(flag) if mode == "exec" else job.agent(flag)
+    worker = agent if mode == "exec" else job.worker()
+    worker.tell("count my_app steps.train 3")
+    gateway.wait_for(name, 3)
+    wait_until(lambda: agent.metrics().one(name) == 3, "the same on the agent's page")
+    assert agent.metrics().one("persia_agent_config_errors") == 1
+    assert said in agent.output().split(str(rules.path), 1)[1]
+
+
 def test_explain_says_which_rule_matches_and_what_comes_out(rules):
-    golden = (ROOT / "tests/unit/app/testdata/explain_bundled.txt").read_text()
+    golden = (ROOT / "tests/unit/cli/testdata/explain_bundled.txt").read_text()
     metrics = [line.removesuffix(" (stream)") for line in golden.splitlines() if line.endswith(" (stream)")]
     result = run("explain", *metrics)
     assert (result.returncode, result.stdout) == (0, golden)
@@ -148,7 +172,7 @@ def test_check_config_checks_rules(rules):
     result = run("check-config", f"--mapping-file={rules.path}")
     assert result.returncode == 0 and f"mapping_file:            {rules.path}" in result.stdout
     assert f"# {rules.path}:2:23: label job belongs to the agent" in result.stdout
-    assert f"# {rules.path}:3:3: this rule never matches" in result.stdout
+    assert f"# {rules.path}:3:3: this rule never applies" in result.stdout
     rules("mappings:\n- {match: a, nmae: b}\n")
     result = run("check-config", f"--mapping-file={rules.path}")
     assert result.returncode == 2 and f'{rules.path}:2:14: unknown key "nmae"; did you mean "name"?' in result.stderr

@@ -1,4 +1,4 @@
-"""agent/METRICS.md says of each metric that the agent makes up itself what it is, and of no other."""
+"""agent/METRICS.md describes all metrics of the agent itself, and no others."""
 
 import re
 
@@ -13,7 +13,7 @@ IDENTITY = {"job", "instance", "ip_addr", "role"}
 def table():
     text = (ROOT / "agent/METRICS.md").read_text()
     rows = {name: (kind, frozenset(re.findall(r"\w+", labels))) for name, kind, labels, _ in ROW.findall(text)}
-    assert len(rows) == len(re.findall(r"^\| `persia_", text, re.M)), "a row that is not as the others, or twice"
+    assert len(rows) == len(re.findall(r"^\| `persia_", text, re.M)), "a malformed or repeated row"
     return rows
 
 

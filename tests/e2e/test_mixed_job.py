@@ -1,4 +1,4 @@
-"""One job of Python and C++ processes under one agent, whose rules change while it runs: every sum is exact."""
+"""One job of Python and C++ processes under one agent, whose rules change at run time: every sum is exact."""
 
 import os
 

@@ -57,7 +57,7 @@ set_tests_properties(is_skipped PROPERTIES SKIP_REGULAR_EXPRESSION "needs")
 
 
 def session(directory, text, **extra):
-    """Runs pytest on this text. Gives its exit code and what it printed."""
+    """Runs pytest on this text. Returns its exit code and output."""
     (directory / "test_session.py").write_text(text)
     env = environment(PYTHONPATH=str(Path(needs.__file__).parent), **extra)
     command = [PYTHON, "-m", "pytest", "-q", "-p", "needs", "-p", "no:cacheprovider", "--junitxml=session.xml", "test_session.py"]

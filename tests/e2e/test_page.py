@@ -1,4 +1,4 @@
-"""The charts of a training job in a real browser: what they show, and the keys and the mouse that work on them."""
+"""The charts of a training job in a real browser: their content, and keys and mouse."""
 
 import re
 
@@ -16,13 +16,13 @@ ENTRIES = catalog.entries()
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
-    """The address of the page of a job that trains."""
+    """The address of the page of a training job."""
     with demo_job(tmp_path_factory.mktemp("page")) as address:
         yield f"http://{address}"
 
 
 def test_every_metric_of_the_tables_moves(demo, browse):
-    browser = browse(demo, height=5000)  # so that all of them are on the screen
+    browser = browse(demo, height=5000)  # all charts are on the screen
     first = {}
     for entry in ENTRIES:
         wait_for_points(browser, entry.name)
@@ -32,7 +32,7 @@ def test_every_metric_of_the_tables_moves(demo, browse):
         browser.wait_for(DRAWN, f"a line of {entry.name}", entry.name)
 
         def wait_for_lines(pattern, name=entry.name, most=None):
-            """A line shows no value while the job is held up for some seconds."""
+            """Waits, since a line has no value while the job is delayed for some seconds."""
             shown = f"return [...{CARD}.querySelectorAll('.line')].map((line) => line.innerText)"
 
             def matching():
@@ -59,8 +59,8 @@ def test_only_charts_on_the_screen_ask(demo, browse):
     browser = browse(demo, height=700)
     asked = "return performance.getEntriesByType('resource').filter((each) => each.name.includes(`name=${arguments[0]}&`)).length"
     wait_for_points(browser, "batch_unique_indices_rate")
-    browser.run("performance.setResourceTimingBufferSize(100000)")  # or it stops counting at 250
-    # Questions are asked in turn: when this one is asked again, all others have been asked once.
+    browser.run("performance.setResourceTimingBufferSize(100000)")  # the default is 250
+    # Requests are sent in turn: when this one is repeated, all others have been sent once.
     wait_for_points(browser, "batch_unique_indices_rate", after=newest(browser, "batch_unique_indices_rate"))
     last = "update_gradient_time_cost"
     assert browser.run(asked, last) == 0
@@ -80,7 +80,7 @@ def test_keys(demo, browse):
     browser.press(*"miss_count")
     shown = "return [...document.querySelectorAll('.card')].filter((card) => card.checkVisibility()).map((card) => card.dataset.name)"
     assert browser.run(shown) == ["gradient_id_miss_count", "index_miss_count"]
-    # From there on by Tab alone.
+    # From here on with Tab only.
     reached = []
     while not reached or reached[-1] != "index_miss_count":
         browser.press(Keys.TAB)
@@ -93,7 +93,7 @@ def test_keys(demo, browse):
     browser.press(Keys.ARROW_LEFT)
     assert re.match(r"\d\d:\d\d:\d\d", browser.run(tip, "index_miss_count"))
 
-    # The others are zoomed with it.
+    # All charts zoom together.
     browser.press("+")
     ranges = "return [...document.querySelectorAll('.card')].map((each) => each.card.graph?.xAxisRange()).filter(Boolean)"
     assert browser.find("#unzoom").is_displayed()
@@ -112,9 +112,9 @@ def test_keys(demo, browse):
             before = pushes()
             wait_until(lambda: pushes() > before, "a push")
 
-    wait_for_pushes(2)  # what was asked for before may still have been on its way
+    wait_for_pushes(2)  # an earlier request may still be pending
     seen = newest(browser, "index_miss_count")
-    wait_for_pushes(3)  # the state goes on, and with it the charts would have
+    wait_for_pushes(3)  # the status is still updated, the charts are not
     assert newest(browser, "index_miss_count") == seen
     browser.press(" ")
     wait_for_points(browser, "index_miss_count", after=seen)
@@ -125,7 +125,7 @@ def test_keys(demo, browse):
 
 
 def test_zoomed_lines_stay_within_the_chart(demo, browse):
-    """A zoomed chart draws lines to the next point outside, however much higher that is."""
+    """A zoomed chart draws lines to the next point outside, whatever its value."""
     browser = browse(demo)
     name = "index_miss_count"
     browser.wait_for(f"return {CARD}?.card.rows.length > 8", "nine points", name)
@@ -162,7 +162,7 @@ def test_drag_zooms_all_charts_and_double_click_resets(demo, browse):
     assert browser.run(span, "estimated_distinct_id") == zoomed
 
     def reset():
-        browser.mouse().double_click(chart).perform()  # again: on a busy machine it may have been two clicks
+        browser.mouse().double_click(chart).perform()  # repeated: on a busy machine it may be taken for two clicks
         return browser.run(span, "estimated_distinct_id") > 2 * zoomed
 
     wait_until(reset, "all of it")
@@ -185,7 +185,7 @@ def test_dark_and_light(demo, browse):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_texts_can_be_read(demo, browse, scheme):
-    """A contrast of 4.5 at least, as WCAG has it for text."""
+    """Text has a contrast of at least 4.5, as WCAG demands."""
     browser = browse(demo, scheme=scheme)
     wait_for_points(browser, "batch_unique_indices_rate")
     poor = browser.run("""

@@ -1,4 +1,4 @@
-"""The page beside jobs that hang, end, restart or have many series, in a real browser."""
+"""The page of jobs that hang, end, restart or have many series, in a real browser."""
 
 import re
 import signal
@@ -36,8 +36,8 @@ def test_the_page_goes_on_after_a_restart_of_the_agent(job, browse):
     seen = newest(browser, "my_app_steps_total")
     agent.kill()
     browser.wait_for("return document.querySelector('#banner').checkVisibility()", "the banner")
-    assert re.match(r"The agent does not answer since \d\d:\d\d:\d\d", browser.text("#banner"))
-    assert "my_app_steps_total" in browser.text("#sections"), "what was there stays"
+    assert re.match(r"The agent has not answered since \d\d:\d\d:\d\d", browser.text("#banner"))
+    assert "my_app_steps_total" in browser.text("#sections"), "the old content stays"
     job.agent(f"--listen={agent.address}")
     browser.wait_for("return document.querySelector('#banner').hidden", "the page to go on")
     wait_for_points(browser, "my_app_steps_total", after=seen)

@@ -48,7 +48,7 @@ def test_what_a_job_says_is_text_and_no_more(evil):
     assert EVIL in browser.run(card, "my_app_gauge")
     assert browser.text("#job") == EVIL
     assert EVIL in browser.text("#workers-body")
-    # The event's mark on a chart tells of it too.
+    # The tooltip of a chart has the event, too.
     chart = browser.find('[data-name="my_app_gauge"] .surface')
     happened = json.loads(fetch(browser.driver.current_url + "api/v1/events")[1])["events"][0]["timestamp"]
     place = f"const {{ card }} = {CARD}; return card.graph.toDomXCoord(arguments[1]) - card.surface.clientWidth / 2"
@@ -77,7 +77,7 @@ def test_nothing_is_wider_than_the_screen(evil, width):
 
 
 def test_double_click_on_a_time_without_data_resets(evil):
-    """The job is young, and a chart shows a minute at least: there is nothing yet in its left half."""
+    """The job is new, and a chart shows at least a minute: its left half is still empty."""
     browser = evil(1400, 5000)
     wait_for_points(browser, "my_app_gauge")
     chart = browser.find('[data-name="my_app_gauge"] .surface')

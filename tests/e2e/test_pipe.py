@@ -1,4 +1,4 @@
-"""The named pipe of Benchmark AI's emit: writers that come and go, bad lines, agents that are killed, and a job's last words."""
+"""The named pipe of Benchmark AI's emit: changing writers, bad lines, killed agents, and a job's last values."""
 
 import json
 import signal
@@ -7,6 +7,7 @@ import sys
 import threading
 
 import pytest
+from conftest import PYTHON, PYTHON_PACKAGE
 from servers import wait_until
 
 @pytest.fixture
@@ -15,7 +16,7 @@ def fifo(tmp_path):
 
 
 def emit(fifo, *metrics):
-    """As Benchmark AI's client library does it: Python's json, a line a call."""
+    """As Benchmark AI's client library: Python's json, one line per call."""
     with open(fifo, "w") as pipe:
         for line in metrics:
             pipe.write(json.dumps(line) + "\n")
@@ -59,7 +60,7 @@ def test_a_million_lines_of_ten_writers_with_bad_ones_among_them(job, fifo):
         chunk = b"".join(b"no JSON at all\n" if i % bad_every == 0 else good for i in range(each // 100))
         with open(fifo, "wb", buffering=0) as pipe:
             for _ in range(100):
-                # No more at a time than a pipe takes as a whole, as emit does it.
+                # At most PIPE_BUF bytes at a time, as emit does.
                 for line in split(chunk):
                     pipe.write(line)
 
@@ -99,10 +100,10 @@ def test_nothing_is_lost_when_the_agent_is_killed_between(job, gateway, fifo, tm
 
 @pytest.mark.parametrize("env", [{}, {"BENCHMARK_AI": ""}], ids=["not_set", "empty"])
 def test_a_command_finds_the_pipe_and_its_last_words_arrive(job, gateway, fifo, env):
+    """The pipe is there when the command starts."""
     script = "import json, os\nassert os.environ['BENCHMARK_AI'] == 'fifo'\nopen(os.environ['BENCHMARK_AI_FIFO_FILEPATH'], 'w').write(json.dumps({'last.words': 7}) + '\\n')"
-    wait = f"until test -p {fifo}; do sleep 0.01; done; "
     flags = [f"--fifo={fifo}", "--push-interval=3600"]
-    agent = job.exec("sh", "-c", wait + f'exec {sys.executable} -c "$0"', script, flags=flags, env=env)
+    agent = job.exec(sys.executable, "-c", script, flags=flags, env=env)
     assert agent.wait() == 0, agent.output()
     gateway.wait_for("benchmarkai_last_words", 7)
     assert not list(job.segments.glob("*.seg"))
@@ -122,14 +123,65 @@ def test_an_agent_with_a_pipe_is_idle_when_its_workers_are(job, fifo):
     assert agent.wait() == 0
 
 
-def test_what_is_no_pipe_is_refused(job, fifo):
+SHOW = 'echo "mode=$BENCHMARK_AI path=$BENCHMARK_AI_FIFO_FILEPATH"'
+
+
+def test_what_is_no_pipe_stays_and_costs_the_pipe_alone(job, fifo):
     fifo.write_text("precious")
+    said = f'named pipe "{fifo}": exists and is not a named pipe'
+    strict = job.agent(f"--fifo={fifo}", "--strict")
+    assert strict.wait() == 1
     agent = job.agent(f"--fifo={fifo}")
-    assert agent.wait() == 1
-    assert f'named pipe "{fifo}": is there, and is not a named pipe' in agent.output()
-    assert fifo.read_text() == "precious"
-    command = job.exec("true", flags=[f"--fifo={fifo}"])
+    wait_until(lambda: agent.metrics().one("persia_agent_config_errors") == 1, "the error on /metrics")
+    agent.signal(signal.SIGTERM)
+    assert agent.wait() == 0
+    command = job.exec("sh", "-c", SHOW, flags=[f"--fifo={fifo}"])
     assert command.wait() == 0
+    assert "mode= path=\n" in command.output()
+    for process in (strict, agent, command):
+        assert said in process.output()
+    assert fifo.read_text() == "precious"
+
+
+def test_a_job_whose_pipe_cannot_be_made_prints_as_without_us(job, tmp_path):
+    missing = tmp_path / "missing/fifo"
+    client = f"from persia_metrics import benchmarkai; benchmarkai.emit({{'loss': 0.5}})"
+    command = job.exec(PYTHON, "-c", client, flags=[f"--fifo={missing}"], env={"PYTHONPATH": str(PYTHON_PACKAGE)})
+    assert command.wait() == 0
+    assert '{"loss": 0.5}' in command.output()
+    assert f'named pipe "{missing}": cannot be created: No such file or directory' in command.output()
+    assert not missing.parent.exists()
+
+
+@pytest.mark.parametrize(
+    "env, shown",
+    [
+        ({"BENCHMARK_AI": "fifo"}, "mode=fifo path={fifo}"),
+        ({"BENCHMARK_AI": "fifo", "BENCHMARK_AI_FIFO_FILEPATH": "/the/jobs/own"}, "mode=fifo path=/the/jobs/own"),
+        ({"BENCHMARK_AI": "stdout"}, "mode=stdout path="),
+    ],
+    ids=["mode", "mode_and_path", "stdout"],
+)
+def test_what_the_job_sets_itself_stays_and_is_completed(job, fifo, env, shown):
+    command = job.exec("sh", "-c", SHOW, flags=[f"--fifo={fifo}"], env=env)
+    assert command.wait() == 0
+    assert shown.format(fifo=fifo) + "\n" in command.output()
+    assert ("the agent reads" in command.output()) == ("/the/jobs/own" in shown)
+
+
+def test_without_metrics_nobody_is_told_of_the_pipe(job, fifo):
+    command = job.exec("sh", "-c", SHOW, flags=[f"--fifo={fifo}", "--enable-metrics=false"])
+    assert command.wait() == 0
+    assert "mode= path=\n" in command.output() and not fifo.exists()
+
+
+def test_the_pipe_of_another_agent_is_found_if_it_is_read(job, fifo):
+    first = job.agent(f"--fifo={fifo}")
+    wait_for_pipe(first, fifo)
+    second = job.exec("sh", "-c", SHOW, flags=[f"--fifo={fifo}"])
+    assert second.wait() == 0 and f"mode=fifo path={fifo}\n" in second.output()
+    unread = job.exec("sh", "-c", SHOW, flags=[f"--fifo={fifo}-2"])
+    assert unread.wait() == 0 and "mode= path=\n" in unread.output()
 
 
 def test_the_library_writes_what_the_agent_reads(job, gateway, fifo):

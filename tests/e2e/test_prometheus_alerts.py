@@ -16,7 +16,7 @@ SECONDS = {
 
 
 def test_a_rank_that_hangs_gradients_that_are_nan_and_an_agent_that_is_gone(job, gateway, tmp_path, started):
-    # What a job that ended well has left on the gateway is there all the time.
+    # The values of a job that ended well are on the gateway all the time.
     job.name = "over"
     over = job.exec_worker()
     over.tell("count_feat persia nan_count user_id 5")

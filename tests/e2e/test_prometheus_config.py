@@ -21,7 +21,7 @@ CASES = sorted((CONFIG / "tests").glob("*.yml"))
 
 
 def promtool(*arguments):
-    # Each case has a database of its own: in memory that is much faster.
+    # Each case has a database: in memory that is much faster.
     with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
         env = {**os.environ, "TMPDIR": directory}
         return subprocess.run([find_program("promtool"), *arguments], capture_output=True, text=True, timeout=300, env=env)
@@ -124,15 +124,15 @@ def test_every_runbook_section_is_there_and_no_other():
 
 
 def test_every_alert_has_a_case_in_which_it_fires_and_one_in_which_it_does_not():
-    fires, quiet = set(), set()
+    fires, does_not_fire = set(), set()
     for file in CASES:
         for case in yaml.safe_load(file.read_text())["tests"]:
             for check in case["alert_rule_test"]:
                 if check.get("exp_alerts"):
                     fires.add(check["alertname"])
-                elif f"{check['alertname']} is quiet" in case["name"]:
-                    quiet.add(check["alertname"])
-    assert fires == quiet == {alert["alert"] for alert in ALERTS}
+                elif f"{check['alertname']} does not fire" in case["name"]:
+                    does_not_fire.add(check["alertname"])
+    assert fires == does_not_fire == {alert["alert"] for alert in ALERTS}
 
 
 def test_nothing_is_told_of_a_job_that_ended_well():

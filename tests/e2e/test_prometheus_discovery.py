@@ -32,14 +32,14 @@ def two_jobs(tmp_path, segments, gateway, started):
 
 
 def assert_one_path(prometheus):
-    """Of each job all series are there, with its own labels, and none of those that only the other path has."""
+    """Each job has all series, with its own labels, and none of the other path's."""
 
     def jobs(selector):
         return sorted(result["metric"]["job"] for result in prometheus.query(selector))
 
     wait_until(lambda: jobs("my_app_batches") == ["by_agent", "by_gateway"], "the series of both jobs")
     wait_until(lambda: jobs("push_time_seconds") == ["by_gateway"] * 2, "the push times")
-    # A scrape that takes too long takes the series away until the next one.
+    # A scrape that times out makes the series absent until the next one.
     both = wait_until(lambda: len(found := prometheus.query("my_app_batches")) == 2 and found, "both jobs")
     for result in both:
         labels, (_, value) = result["metric"], result["value"]

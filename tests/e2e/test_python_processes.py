@@ -1,4 +1,4 @@
-"""What a Python process counts survives threads, forks, the interpreter's end and SIGKILL, to the last one."""
+"""A Python process's counts survive threads, forks, the interpreter's exit and SIGKILL, exactly."""
 
 import mmap
 import struct
@@ -37,7 +37,7 @@ def test_sigkill_in_a_loop_of_inc_loses_nothing(job, gateway, tmp_path, steps):
         begun, done = struct.unpack("QQ", ledger[:])
     gateway.wait_for("persia_process_up", 0)
     shown = gateway.metrics()
-    # The one that was under way may or may not be among them.
+    # The count in progress may or may not be included.
     assert begun - done <= 1
     assert done <= shown.one("my_app_steps") <= begun
     assert done <= 2 * shown.one("my_app_halves") <= begun

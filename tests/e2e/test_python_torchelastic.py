@@ -1,4 +1,4 @@
-"""persia_metrics.torchelastic: torchelastic's documents as they stand but for the import line, and what is ours."""
+"""persia_metrics.torchelastic: the samples of torchelastic's documents with another import line, and our additions."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The wheel: built without a network, and installed into a virtual environment of its own."""
+"""The wheel, built without a network, and installed into a virtual environment."""
 
 import os
 import re
@@ -18,7 +18,7 @@ def wheel(built_wheel):
 
 @pytest.fixture(scope="module")
 def installed(built_wheel, tmp_path_factory):
-    """The interpreter of an environment that has the wheel, and nothing else."""
+    """The interpreter of a virtual environment that has only the wheel."""
     environment_ = tmp_path_factory.mktemp("installed") / "venv"
     run(PYTHON, "-m", "venv", "--without-pip", environment_)
     python = environment_ / "bin/python"

@@ -1,4 +1,4 @@
-"""What the gateway refuses costs what it refuses, and nothing else."""
+"""Metrics that the gateway refuses are quarantined; all others are pushed."""
 
 import urllib.request
 

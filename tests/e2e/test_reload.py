@@ -1,4 +1,4 @@
-"""Settings that change while an agent runs: by SIGHUP and by POST, for the better and for the worse."""
+"""Settings that change while an agent runs, by SIGHUP and by POST: valid and invalid ones."""
 
 import json
 import signal
@@ -11,7 +11,7 @@ from servers import fetch, wait_until
 
 
 class Settings:
-    """The job's file of settings."""
+    """The job's config file."""
 
     def __init__(self, path):
         self.path = path
@@ -30,14 +30,14 @@ def settings(tmp_path):
 
 @pytest.fixture
 def other_gateway(tmp_path):
-    """Tests name it first: it ends last, and an agent that ends has a last push for it."""
+    """Named first by tests, so that it is stopped last, after the agents' last pushes."""
     handle = GatewayHandle(Path(tempfile.mkdtemp(dir=tmp_path)))
     yield handle
     handle.server.stop()
 
 
 def start(job, settings, *more, **values):
-    """An agent to which the file says what flags say elsewhere, but for directory and address of the pages."""
+    """An agent whose settings, except the directory and the address of the pages, come from the file instead of flags."""
     settings.write(**values)
     agent = job.agent(f"--config={settings.path}", *more)
     wait_until(agent.metrics, "the agent's pages")
@@ -46,7 +46,7 @@ def start(job, settings, *more, **values):
 
 @pytest.fixture
 def bare_job(job):
-    """A job whose agents are told by flag only where things are."""
+    """A job whose agents get only paths and addresses by flag."""
     usual = job.flags
 
     def flags(address, more):
@@ -132,9 +132,29 @@ def test_bad_file_is_refused_as_a_whole(bare_job, settings, gateway):
     assert fetch(agent.url + "/-/reload", method="POST")[0] == 500
     settings.write(**good)
     assert fetch(agent.url + "/-/reload", method="POST") == (200, "Reloaded.\n")
-    # A scrape may show a collection of up to a second ago.
+    # A scrape may show a collection that is up to a second old.
     wait_until(lambda: agent.metrics().one("persia_agent_config_last_reload_successful") == 1, "the reload on /metrics")
     assert agent.metrics().one("persia_agent_config_last_reload_success_timestamp_seconds") > before
+
+
+def test_a_file_with_an_error_at_the_start_is_corrected_by_a_reload(bare_job, settings, gateway):
+    """The agent starts without its gateway; the wrong variable and flag, which no reload can correct, do not refuse the reload."""
+    agent = start(bare_job, settings, "--push-timeout=soon", job_name=bare_job.name, gateway_adress=gateway.address, push_interval_seconds="often")
+    worker = bare_job.worker()
+    worker.tell("count my_app batches 3")
+    wait_until(lambda: agent.metrics().one("my_app_batches") == 3, "the agent to have read the worker")
+    assert agent.metrics().one("persia_agent_config_errors") == 3
+    settings.write(job_name=bare_job.name, gateway_address=gateway.address, push_interval_seconds="200ms")
+    agent.signal(signal.SIGHUP)
+    gateway.wait_for("my_app_batches", 3)
+    wait_until(lambda: reloads(agent, "success") == 1 and agent.metrics().one("persia_agent_config_errors") == 1, "the flag's error alone")
+
+
+def test_a_pipe_changes_no_setting_that_a_reload_compares(job, tmp_path):
+    agent = job.agent(f"--fifo={tmp_path / 'fifo'}", "--web.enable-lifecycle")
+    wait_until(agent.metrics, "the agent's pages")
+    assert fetch(agent.url + "/-/reload", method="POST") == (200, "Reloaded.\n")
+    assert "read at the start only" not in agent.output()
 
 
 def test_what_cannot_change_is_named_once_and_stays(bare_job, settings, gateway):
@@ -182,7 +202,7 @@ def test_exec_passes_sighup_on_and_reloads_by_post(job, gateway):
 
 
 def test_reloads_that_pile_up_lose_nothing(other_gateway, bare_job, settings, gateway):
-    """Back and forth between two gateways while a worker counts: the last one has it all."""
+    """Switches between two gateways while a worker counts: the last one has all counts."""
     common = {"job_name": bare_job.name, "push_interval_seconds": 0.2}
     agent = start(bare_job, settings, "--web.enable-lifecycle=true", gateway_address=gateway.address, **common)
     worker = bare_job.worker()
@@ -196,7 +216,7 @@ def test_reloads_that_pile_up_lose_nothing(other_gateway, bare_job, settings, ga
 
 
 def of_the_trainer(gateway):
-    """What the gateway shows of the worker that the test tells what to do, without what the agent measures of it."""
+    """The gateway's series of the test's worker, without the agent's own measurements of it."""
     shown = gateway.metrics().items()
     return {(name, labels): value for (name, labels), value in shown if ("role", "trainer") in labels and name.startswith("my_app_")}
 

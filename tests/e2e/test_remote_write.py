@@ -1,4 +1,4 @@
-"""Remote write into a strict receiver: what arrives, through outages, kills and reloads."""
+"""Remote write to a strict receiver: the samples that arrive, through outages, kills and reloads."""
 
 import json
 import signal
@@ -137,7 +137,7 @@ def timestamps(receiver):
 
 
 def test_an_outage_and_kills_lose_nothing(receivers, job, tmp_path):
-    """What a target misses while it is away is there afterwards, as at one that was never away, though the agent was killed."""
+    """After an outage a target gets the same samples as one without an outage, even if the agent was killed."""
     well, away = receivers().start(), receivers()
     targets = [{"url": receiver.url, "name": name} for name, receiver in (("well", well), ("away", away))]
     config = settings(tmp_path, *targets)
@@ -152,10 +152,10 @@ def test_an_outage_and_kills_lose_nothing(receivers, job, tmp_path):
         wait_until(lambda before=before: len(timestamps(well)) > before + 8, "collections")
         agent.kill()
     assert away.samples == {}
-    away.faults.extend([status(500), SILENCE, status(503), RESET])  # it has its troubles when it comes back
+    away.faults.extend([status(500), SILENCE, status(503), RESET])  # it fails at first when it returns
     away.start()
     agent = job.agent(settings(tmp_path, targets[0], {**targets[1], "timeout_seconds": 3}), f"--state-dir={state}")
-    # What the other one has now; that one goes on meanwhile.
+    # The other target's samples now; it receives more meanwhile.
     newest = wait_until(lambda: timestamps(well)[-1], "the newest collection")
     wait_until(lambda: timestamps(away)[-1:] >= [newest], "the target to catch up", 60)
     agent.signal(signal.SIGTERM)
@@ -189,7 +189,7 @@ def test_a_reload_adds_changes_and_removes_targets(receivers, job, tmp_path):
     worker = job.worker()
     worker.tell("count my_app batches 1")
     wait_until(lambda: agent.metrics().one("my_app_batches") == 1, "a collection")
-    assert max(timestamps(second)) <= left  # what was on its way may come later
+    assert max(timestamps(second)) <= left  # samples in flight may arrive later
     settings(tmp_path, {"url": "db:1", "name": "db"})
     agent.signal(signal.SIGHUP)
     wait_until(lambda: 'url: "db:1" is not a URL' in agent.output(), "the refusal")

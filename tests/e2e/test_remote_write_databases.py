@@ -1,4 +1,4 @@
-"""Remote write into a real Prometheus and a real VictoriaMetrics, beside the strict receiver, whose samples are the truth."""
+"""Remote write to a real Prometheus and a real VictoriaMetrics, compared with the strict receiver's samples."""
 
 import contextlib
 import os
@@ -14,7 +14,7 @@ import catalog
 
 pytestmark = pytest.mark.long
 
-# For how many collections the databases are away, before the agent is killed and after it; each takes 0.4 seconds.
+# The number of collections for which the databases are down, before and after the agent is killed; each takes 0.4 seconds.
 AWAY = int(os.environ.get("PERSIA_TEST_COLLECTIONS_AWAY", "8"))
 OF_THE_JOB = '{job="job_under_test"}'
 
@@ -29,7 +29,7 @@ def targets(*databases, **urls):
 
 
 def end(agent):
-    """What waits is sent before."""
+    """Waits until the backlog is sent."""
     agent.signal(signal.SIGTERM)
     assert agent.wait() == 0, agent.output()[-4000:]
 
@@ -56,7 +56,7 @@ def test_real_databases_show_what_metrics_shows(job, tmp_path, started):
         assert expected
         for db in databases:
             wait_until(lambda db=db, name=name, expected=expected: db.query(name) == expected or None, f"{name} in {db.name}")
-    # Times are those of the collections, and not of their arrival.
+    # Times are those of the collections, not of the arrival.
     for db in databases:
         ages = db.query("time() - timestamp(my_app_loss)")
         assert len(ages) == 2 and all(-1 < age < 60 for age in ages.values())
@@ -69,14 +69,14 @@ def test_real_databases_show_what_metrics_shows(job, tmp_path, started):
 
 
 def test_an_outage_of_databases_and_kills_of_all_lose_nothing(receiver, job, tmp_path, started):
-    """The databases are killed, the agent is killed while they are away, and they come back on the same port and storage."""
+    """Kills the databases, kills the agent while they are down, and restarts them on the same port and storage."""
     databases = both(tmp_path, started)
     state = tmp_path / "state"
     state.mkdir()
     flags = [settings(tmp_path, *targets(*databases, strict=receiver.url)), f"--state-dir={state}", "--push-interval=0.4"]
 
     def wait_for_collections(since):
-        """One that was made before may arrive later."""
+        """An earlier collection may arrive later."""
         wait_until(lambda: len([at for at in timestamps(receiver) if at > since]) >= AWAY, f"{AWAY} collections", 30 + AWAY)
 
     worker = job.worker()
@@ -108,7 +108,7 @@ def test_an_outage_of_databases_and_kills_of_all_lose_nothing(receiver, job, tmp
     times = set(timestamps(receiver))
     assert len([at for at in times if away < at < back]) >= 2 * AWAY
     for db in databases:
-        # VictoriaMetrics keeps some seconds in memory alone, and answers for them; its own kill costs them.
+        # VictoriaMetrics acknowledges samples that it has only in memory for some seconds; its own kill loses them.
         since = {"prometheus": 0, "victoria": away}[db.name]
         wanted = {at for at in times if at >= since}
 
@@ -124,9 +124,9 @@ def test_an_outage_of_databases_and_kills_of_all_lose_nothing(receiver, job, tmp
 
 
 def test_real_databases_keep_a_replay_once(receiver, job, tmp_path, started):
-    """Answers are kept from the agent, which then sends again what the database has already."""
+    """Answers are dropped, so that the agent sends again what the database already has."""
     prometheus, victoria = both(tmp_path, started)
-    # Not told to: it keeps each replay, which shows that there were some.
+    # Without the flag it keeps each replay, which proves that there were some.
     control = VictoriaMetrics(tmp_path, started, "control", flags=[])
     ports = {"strict": receiver.port, **{db.name: db.port for db in (prometheus, victoria, control)}}
     stolen = {0, 1, 4, 7, 8, 12}
@@ -169,7 +169,7 @@ def test_the_demo_job_arrives_and_ends(receiver, job, tmp_path, started):
     assert all(samples[-1][1] is None for samples in truth.values()), "a series without an end"
     for db in databases:
         wait_for_samples(db, truth)
-        # Prometheus looks back for five minutes, but for such ends.
+        # Prometheus looks back for five minutes, except at stale markers.
         wait_until(lambda db=db: db.query(OF_THE_JOB) == {} or None, f"the end of all series in {db.name}")
 
 
@@ -205,7 +205,7 @@ def test_many_series_each_second_leave_nothing_waiting(job, tmp_path, started):
         return {at: value for samples in found.values() for at, value in samples}
 
     def ticks_without_a_wait():
-        """As many ticks as wanted in a row, a second apart, before each of which all was sent."""
+        """So many consecutive ticks, a second apart; before each of them everything was sent."""
         pending, skipped = by_time("persia_agent_remote_write_pending_samples"), by_time("persia_agent_ticks_skipped_total")
         row = []
         for at in sorted(pending.keys() & skipped.keys()):

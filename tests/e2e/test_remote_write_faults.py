@@ -1,4 +1,4 @@
-"""Remote write into a strict receiver that fails as told: no sample is lost, and none is sent again without need."""
+"""Remote write to a strict receiver with faults: no sample is lost, and none is sent again without need."""
 
 import email.utils
 import math
@@ -16,7 +16,7 @@ FAULTS = [status(500), status(503), status(429), status(599), HALF_CLOSE, CUT_ST
 
 
 def end(agent):
-    """What waits is sent before."""
+    """Waits until the backlog is sent."""
     agent.signal(signal.SIGTERM)
     assert agent.wait(90) == 0, agent.output()[-4000:]
 
@@ -32,7 +32,7 @@ def test_what_meets_a_fault_is_sent_again(receivers, job, tmp_path, fault):
     wait_for(receiver, "my_app_batches", 5)
     wait_until(lambda: receiver.met == [fault, fault], "both faults")
     wait_until(lambda: sent(agent, "retries_total", target="db") >= 2, "the retries to be shown")
-    if fault != SILENCE:  # with its short time-out, a machine that is busy has more
+    if fault != SILENCE:  # with the short timeout, a busy machine has more
         assert sent(agent, "retries_total", target="db") == 2
     assert sent(agent, "samples_failed_total", target="db") == 0
     end(agent)
@@ -40,17 +40,17 @@ def test_what_meets_a_fault_is_sent_again(receivers, job, tmp_path, fault):
     if fault != SILENCE:
         assert (receiver.replays > 0) == (fault in (CUT_STATUS, CUT_ANSWER)), "what was taken comes again, and nothing else"
     if fault in (HALF_CLOSE, CUT_STATUS, CUT_ANSWER):
-        # The receiver waits for the agent, and the agent for nobody.
+        # The receiver waits for the agent, but the agent does not wait.
         wait_until(lambda: [visit.late for visit in receiver.visits[:2]] == [0, 0] or None, "the agent to close its side")
     assert (receiver.errors, well.errors) == ([], [])
 
 
 def test_a_kept_connection_that_is_half_closed_costs_nothing(receivers, job, tmp_path):
-    """Between two requests: neither is lost, and none is sent twice, since the one before was answered and the next not read."""
+    """A fault between two requests: none is lost or sent twice, because the first was answered and the second not read."""
     well, receiver = receivers().start(), receivers().start()
     times = 5
     receiver.faults.extend([None, IDLE_HALF_CLOSE] * times)
-    # One shard has one connection, and wants the same again.
+    # One shard has one connection, and reuses it.
     targets = [{"url": well.url, "name": "well"}, {"url": receiver.url, "name": "db", "max_shards": 1}]
     agent = job.agent(settings(tmp_path, *targets))
     job.worker().tell("busy my_app steps")
@@ -61,13 +61,13 @@ def test_a_kept_connection_that_is_half_closed_costs_nothing(receivers, job, tmp
     end(agent)
     assert receiver.all() == well.all()
     assert (receiver.replays, receiver.errors) == (0, [])
-    # Each of them took its connection with it, and no more than that.
+    # Each fault ended one connection, and nothing else.
     assert receiver.connections == times + 1
 
 
 @pytest.mark.parametrize("fault", [HALF_CLOSE, CUT_STATUS, CUT_ANSWER, RESET], ids=str)
 def test_a_fault_on_a_connection_that_was_used_loses_nothing(receivers, job, tmp_path, fault):
-    """There libcurl may send again by itself."""
+    """In these cases libcurl itself may retry."""
     well, receiver = receivers().start(), receivers().start()
     receiver.faults.extend([None, None, fault, None, fault])
     targets = [{"url": well.url, "name": "well"}, {"url": receiver.url, "name": "db", "max_shards": 1}]
@@ -121,7 +121,7 @@ LEAST = 3_000_000  # bytes, of the first request's body
 
 @pytest.fixture
 def wide(receivers, job, tmp_path):
-    """Starts an agent with such requests to a receiver of small buffers; gives agent, receiver, and one that has times and counts."""
+    """Starts an agent with such requests to a receiver with small buffers; returns agent, receiver, and one with times and counts."""
     well, receiver = receivers().start(), receivers(small_buffers=True).start()
 
     def start(*faults, timeout):
@@ -142,12 +142,12 @@ def wide(receivers, job, tmp_path):
 
 
 def counted(well, family):
-    """What the agent has counted for the slow one, as it was at the last collection; 0 before the first."""
+    """The agent's count for the slow target at the last collection; 0 before the first."""
     return well.last("persia_agent_remote_write_" + family, target="db") or 0
 
 
 def check_nothing_is_lost(agent, receiver, well):
-    """Every collection is there, with all of its series."""
+    """Every collection has arrived, with all its series."""
     end(agent)
     times = [at for at, _ in well.series("persia_agent_series")]
     rows = [samples for labels, samples in receiver.all().items() if ("__name__", "wide_rows") in labels]

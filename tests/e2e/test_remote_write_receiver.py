@@ -1,4 +1,4 @@
-"""The receiver that the tests of remote write judge by: it takes what the protocol allows, and refuses each thing that it does not."""
+"""The receiver of the remote write tests accepts what the protocol allows, and refuses each violation."""
 
 import http.client
 import struct
@@ -13,7 +13,7 @@ UNKNOWN = b"\x3a\x01x"  # field 7, one byte
 
 
 def field(number, content):
-    """A field of bytes, as protobuf writes it."""
+    """A bytes field in protobuf encoding."""
     assert number < 16 and len(content) < 128
     return bytes([number << 3 | 2, len(content)]) + content
 

@@ -1,4 +1,4 @@
-"""What ended processes counted, over restarts of workers, agents and containers; and what a run is."""
+"""Counts of ended processes over restarts of workers, agents and containers, and the limits of a run."""
 
 import shutil
 import stat
@@ -42,7 +42,7 @@ def test_agent_that_is_killed_and_started_again_goes_on(job, gateway, segments):
     gateway.wait_for("my_app_batches", 2, instance="rep_1")
     gateway.wait_for("my_app_batches", 10, instance="rep_0")
     wait_until(lambda: segment_files(segments) == [], "the second worker's file to go")
-    assert "goes on with run" in again.output()
+    assert "continues run" in again.output()
 
 
 def test_state_dir_outlives_the_segments(job, gateway, segments, tmp_path):
@@ -54,14 +54,14 @@ def test_state_dir_outlives_the_segments(job, gateway, segments, tmp_path):
     worker.leave()
     wait_until(lambda: segment_files(segments) == [], "the worker's file to go")
     agent.kill()
-    for path in segments.iterdir():  # a container that starts again has an empty /dev/shm
+    for path in segments.iterdir():  # a restarted container has an empty /dev/shm
         path.unlink()
 
     again = job.agent(state)
     worker = job.worker()
     worker.tell("count my_app batches 5")
     gateway.wait_for("my_app_batches", 15)
-    assert "goes on with run" in again.output()
+    assert "continues run" in again.output()
     assert [path.name for path in (tmp_path / "volume/state").glob("*.state")] == ["job_under_test.rep_0.state"]
     assert stat.S_IMODE((tmp_path / "volume/state").stat().st_mode) == 0o700
 
@@ -83,13 +83,26 @@ def test_state_dir_outlives_workers_that_are_lost_with_their_container(job, gate
     gateway.wait_for("my_app_batches", 15.5)
 
 
+def test_a_state_dir_that_cannot_be_opened_costs_no_metrics(job, gateway, tmp_path):
+    (tmp_path / "file").write_text("text")
+    flag = f"--state-dir={tmp_path / 'file' / 'state'}"
+    agent = job.exec_worker(flag)
+    agent.tell("count my_app batches 3")
+    gateway.wait_for("my_app_batches", 3)
+    wait_until(lambda: agent.metrics().one("persia_agent_config_errors") == 1, "the error on /metrics")
+    assert "the state is kept beside the segments" in agent.output()
+    assert agent.leave() == 0
+    for strict, code in ((job.agent(flag, "--strict"), 1), (job.exec("true", flags=[flag, "--strict"]), 125)):
+        assert strict.wait() == code
+
+
 def test_state_that_another_agent_has_is_refused(job, tmp_path):
     state = f"--state-dir={tmp_path / 'state'}"
     first = job.agent(state)
-    wait_for_log(first, "begins run")
+    wait_for_log(first, "starts run")
     second = job.agent(state, f"--metrics-dir={tmp_path / 'other'}")
     assert second.wait() == 1
-    assert f"the agent with pid {first.popen.pid} has {tmp_path / 'state'}/job_under_test.rep_0.state" in second.output()
+    assert f"the agent with pid {first.popen.pid} uses {tmp_path / 'state'}/job_under_test.rep_0.state" in second.output()
 
 
 def test_broken_state_is_set_aside_and_said(job, gateway, segments):
@@ -177,7 +190,7 @@ def test_directory_that_is_removed_under_way_is_made_again(job, gateway, segment
     old.tell("count my_app batches 10")
     gateway.wait_for("my_app_batches", 10)
     shutil.rmtree(segments)
-    wait_for_log(agent, "it is made again")
+    wait_for_log(agent, "is made again")
     assert stat.S_IMODE(segments.stat().st_mode) == 0o700
 
     old.tell("count my_app batches 1")

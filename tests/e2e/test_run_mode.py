@@ -1,7 +1,8 @@
-"""An agent beside a job, and the commands that do one thing and end."""
+"""An agent in run mode, and the one-shot commands."""
 
 import json
 import signal
+import socket
 import subprocess
 
 from conftest import AGENT, Agent, Samples, environment
@@ -49,6 +50,36 @@ def test_exit_when_idle_ends_after_the_last_worker(job, gateway):
     assert agent.wait() == 0
     pushed = gateway.metrics()
     assert [pushed.one("my_app_batches", instance=f"rep_{replica}") for replica in (0, 1)] == [4, 4]
+
+
+def test_a_wrong_setting_does_not_end_the_agent(job, gateway):
+    agent = job.agent("--push-timeout=soon", "--lable=team=ads", "--exit-when-idle=later")
+    worker = job.worker()
+    worker.tell("count my_app batches 2")
+    gateway.wait_for("my_app_batches", 2)
+    wait_until(lambda: agent.metrics().one("persia_agent_config_errors") == 3, "the errors on /metrics")
+    for said in ("the default is used: 10", 'did you mean "--label"? it is ignored', "the agent runs until a signal"):
+        assert said in agent.output()
+
+
+def test_a_busy_port_does_not_end_the_agent(job, gateway):
+    with socket.socket() as busy:
+        busy.bind(("127.0.0.1", 0))
+        busy.listen()
+        flag = f"--listen=127.0.0.1:{busy.getsockname()[1]}"
+        strict = job.agent(flag, "--strict")
+        assert strict.wait() == 1
+        agent = job.agent(flag)
+        worker = job.worker()
+        worker.tell("count my_app batches 2")
+        gateway.wait_for("my_app_batches", 2)
+        assert agent.running() and "the pages are not served" in agent.output()
+
+
+def test_strict_refuses_wrong_settings(job):
+    agent = job.agent("--push-timeout=soon", "--lable=team=ads", "--strict")
+    assert agent.wait() == 2
+    assert "(and 1 more: check-config lists them); the agent ends (--strict)" in agent.output()
 
 
 def test_once_prints_what_a_scrape_would_show(job):

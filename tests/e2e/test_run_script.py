@@ -1,4 +1,4 @@
-"""`./run`: works from anywhere, and its demo compares the books and leaves nothing behind, however it ends."""
+"""`./run` works from any folder. Its demo compares the counts and leaves nothing behind, however it ends."""
 
 import os
 import shutil
@@ -17,7 +17,7 @@ RUN = ROOT / "run"
 
 
 class Demo(Process):
-    """`./run demo`, whose processes, in whichever session they are, carry a mark in their environment."""
+    """`./run demo`. A variable in the environment marks its processes, in whichever session they are."""
 
     def __init__(self, directory, seconds):
         self._mark = f"PERSIA_E2E_MARK={uuid.uuid4()}"
@@ -25,18 +25,18 @@ class Demo(Process):
         super().__init__([RUN, "demo", "--seconds", str(seconds)], directory / "demo.log", env={**os.environ, name: value}, cwd=directory)
 
     def left(self):
-        """The command lines of what runs with the mark."""
+        """The command lines of live processes with the mark."""
         found = []
         for process in Path("/proc").glob("[0-9]*"):
             try:
                 if self._mark.encode() in (process / "environ").read_bytes().split(b"\0"):
                     found.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode())
             except OSError:
-                continue  # ended meanwhile
+                continue  # the process has ended
         return found
 
     def directories(self):
-        """Its directories; `./run` becomes the demo, so the pid in their names is its own."""
+        """Its directories. `./run` executes the demo, so the pid in their names is its own."""
         return [path for base in (tempfile.gettempdir(), "/dev/shm") for path in Path(base).glob(f"persia-demo-{self.pid}-*")]
 
     def wait_for_training(self):

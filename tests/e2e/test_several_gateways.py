@@ -1,4 +1,4 @@
-"""Several gateways: each group has one of them for its own, and one that is away costs its own groups only."""
+"""Several gateways: each group belongs to one of them, and a gateway that is down affects only its own groups."""
 
 import json
 import signal
@@ -16,7 +16,7 @@ RANKS = range(16)
 
 @pytest.fixture
 def gateways(tmp_path):
-    """Three of them. Asked for before the job, so that they end after its agents, whose last push goes there."""
+    """Three gateways, requested before the job, so that they end after its agents' last push."""
     handles = []
     for number in range(3):
         directory = tmp_path / f"gateway-{number}"
@@ -32,7 +32,7 @@ def addresses(gateways):
 
 
 def batches(handle):
-    """What a gateway shows of the ranks: value by instance."""
+    """A gateway's values of the ranks, by instance."""
     return {dict(labels)["instance"]: value for (name, labels), value in handle.metrics().items() if name == "my_app_batches"}
 
 
@@ -130,7 +130,7 @@ def test_groups_move_with_the_list_and_end_where_they_were(gateways, job, tmp_pa
     wait_until(lambda: batches(gateways[0]) == everything, "the only gateway to have all")
 
     def settled(used):
-        """Asks each gateway once: a group on its way is on two of them for a moment."""
+        """Queries each gateway once: a group that moves is on two of them for a moment."""
         shown = [batches(handle) for handle in used]
         once = sum(map(len, shown)) == len(RANKS) and {rank: one[rank] for one in shown for rank in one} == everything
         return shown if once and sum(map(bool, shown)) >= 2 else None
@@ -156,7 +156,7 @@ def test_the_jobs_end_reaches_all_that_the_variable_names(gateways, job):
         worker.leave()
     assert agent.leave() == 0
     wait_until(lambda: [handle.groups() for handle in gateways] == [[], [], []], "the groups to be gone")
-    assert "the job has ended, and with it its groups" in agent.output()
+    assert "the job has ended; its groups" in agent.output()
 
 
 @pytest.mark.needs("namespaces")

@@ -1,4 +1,4 @@
-"""A job may start thousands of short processes: what they counted stays, and they cost nothing once they are gone."""
+"""A job may start thousands of short processes: their counts stay, and ended ones cost nothing."""
 
 import os
 import signal

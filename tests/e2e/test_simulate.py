@@ -1,4 +1,4 @@
-"""The short form of ./run simulate: a few agents and a few seconds, so that what measures a thousand goes on working."""
+"""A short form of ./run simulate, with a few agents for a few seconds, so that it keeps working."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from servers import ROOT
 
 
 def simulate(*flags):
-    """The cases that were measured."""
+    """The measured cases."""
     command = [PYTHON, ROOT / "tests/simulate", "--json", "--interval=0.5", *flags]
     done = subprocess.run(command, env={**os.environ, "PERSIA_BUILD_DIR": str(BUILD)}, capture_output=True, text=True, timeout=180)
     assert done.returncode == 0, done.stderr[-3000:]
@@ -18,14 +18,14 @@ def simulate(*flags):
 
 
 def as_it_should(row):
-    # Of each agent two groups an interval, whatever the gateways, and none of them by two.
+    # Each agent pushes two groups an interval, whatever the number of gateways, and each of them once.
     return row["verdict"] == "good" and row["failed"] == 0 and abs(row["requests"] - 24) <= 8
 
 
 @pytest.mark.parametrize("check", ["on", "off"])
 def test_a_few_agents_push_all_that_they_should(check):
     start = ["--start"] if check == "off" else []
-    for _ in range(3):  # a busy machine may hold up some pushes
+    for _ in range(3):  # a busy machine may delay some pushes
         rows = simulate("--agents=4", "--only", "--series=50", "--gateways=1,2", "--seconds=1.5", f"--check={check}", *start)
         if all(map(as_it_should, rows)):
             break

@@ -1,10 +1,10 @@
-"""What is killed leaves its last values, and what comes back is complete again."""
+"""Killed processes leave their last values, and restarted gateways become complete again."""
 
 import signal
 
 from servers import wait_until
 
-# A push to a gateway that is away is over before the test is.
+# A push to a gateway that is down ends before the test does.
 GIVES_UP_SOON = "--push-timeout=0.5"
 
 

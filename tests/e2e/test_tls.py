@@ -1,4 +1,4 @@
-"""A gateway behind TLS and credentials: whom the agent trusts, how it is known, and that no secret is seen anywhere."""
+"""A gateway behind TLS and credentials: trust, authentication, and that no secret is printed."""
 
 import json
 import os
@@ -10,8 +10,8 @@ from conftest import AGENT, environment
 from servers import Process, fetch, find_program, free_port, wait_until
 from tls import Authority, Proxy, bcrypt
 
-SECRET = "s3cr3t&w0rd"  # with a character that HTML writes otherwise
-QUICK = "--push-timeout=0.5"  # a push that fails is tried again until its time is up
+SECRET = "s3cr3t&w0rd"  # with a character that HTML escapes
+QUICK = "--push-timeout=0.5"  # a failed push is retried until its timeout
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def proxy(gateway):
 
 
 def said(agent, text):
-    """Waits for it in the log, or as the last error of its status: the log tells of a gateway that stays away only once."""
+    """Waits for it in the log, or as the last error of its status, because the log reports an outage only once."""
 
     def all_of_it():
         return agent.output() + json.loads(fetch(agent.url + "/api/v1/status")[1])["gateway"]["last_error"]
@@ -47,7 +47,7 @@ def said(agent, text):
 
 
 def test_gateway_with_tls_and_basic_auth_of_its_own(job, tmp_path, authority, started):
-    """Debian's gateway itself demands TLS, a password and a client certificate."""
+    """Debian's gateway itself requires TLS, a password and a client certificate."""
     server = authority.issue("server", "IP:127.0.0.1")
     client = authority.issue("client", "DNS:client")
     hashed = bcrypt(SECRET)
@@ -107,7 +107,7 @@ def test_right_authority_passes_and_wrong_one_is_refused(job, gateway, authority
     trusted.write_bytes(authority.file.read_bytes())
     said(agent, f"pushing to 127.0.0.1:{server.port}")
     assert gateway.metrics().one("my_app_batches") == 3
-    # An open connection does not outlive the trust that it was made on.
+    # An open connection ends when its certificate authority is no longer trusted.
     trusted.write_bytes(other.file.read_bytes())
 
     def refused():
@@ -190,7 +190,7 @@ WAYS = {
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("log_format", ["text", "json"])
 def test_secrets_are_seen_nowhere(job, proxy, tmp_path, way, log_format):
-    """The gateway refuses, and sends back what it was sent."""
+    """The gateway refuses, and echoes the request."""
     env, settings = WAYS[way]
     (tmp_path / "secret").write_text(SECRET)
     config = tmp_path / "config.yaml"

@@ -1,7 +1,8 @@
-"""The agent's pages behind passwords: the file of web_config_file, with a real agent."""
+"""The agent's pages behind passwords, by web_config_file."""
 
 import base64
 import http.client
+import socket
 import subprocess
 from pathlib import Path
 
@@ -14,7 +15,7 @@ PATHS = ["/", "/metrics", "/-/healthy", "/-/ready", "/nothing"]
 
 
 class Locked:
-    """An agent whose pages ask for a password, and its file."""
+    """An agent whose pages require a password, and its file."""
 
     def __init__(self, job, path, *flags, **users):
         self.path = path
@@ -84,7 +85,7 @@ def test_a_scrape_does_not_cost_a_bcrypt(job, path):
     locked = Locked(job, path, alice=bcrypt("secret", "$2y$12$" + "abcdefghijklmnopqrstuu"))
 
     def spent():
-        """Of the processor, by the agent, in ticks."""
+        """The agent's processor time, in ticks."""
         return sum(map(int, Path(f"/proc/{locked.agent.pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
 
     before = spent()
@@ -103,7 +104,7 @@ def test_a_new_file_counts_at_once_and_a_broken_one_changes_nothing(job, path):
     assert locked.status("/-/healthy", "alice", "secret") == 401
     assert locked.status("/-/healthy", "bob", "other") == 200
     broken = {
-        "web.yaml:2:8: basic_auth_users: what the user": f"basic_auth_users:\n  bob: {bcrypt('third')[:-1]}\n",
+        "web.yaml:2:8: basic_auth_users: the value of": f"basic_auth_users:\n  bob: {bcrypt('third')[:-1]}\n",
         "is empty": "",
         "names no users any more": "# nobody\n",
     }
@@ -123,13 +124,21 @@ def test_a_new_file_counts_at_once_and_a_broken_one_changes_nothing(job, path):
 
 def test_a_broken_file_at_the_start(job, path):
     path.write_text("basic_auth_users:\n  alice: secret\nbasic_auth: {}\n")
-    places = [f"{path}:2:10: basic_auth_users: what the user", f"{path}:3:1: unknown key"]
+    places = [f"{path}:2:10: basic_auth_users: the value of", f"{path}:3:1: unknown key"]
     flag = f"--web.config.file={path}"
+    strict = job.agent(flag, "--strict")
+    assert strict.wait() == 2 and places[0] in strict.output()
     agent = job.agent(flag)
-    assert agent.wait() == 2
+    wait_until(lambda: " starts run " in agent.output(), "the agent to start")
+    assert agent.running() and "pages on http" not in agent.output()
     assert all(place in agent.output() for place in places)
+    with pytest.raises(OSError):
+        socket.create_connection(tuple(agent.address.split(":")), timeout=5)
+    agent.stop()
     check = subprocess.run([AGENT, "check-config", flag], capture_output=True, text=True, timeout=30)
     assert check.returncode == 2 and all(place in check.stderr for place in places)
+    once = subprocess.run([AGENT, "once", flag, f"--metrics-dir={job.segments}"], capture_output=True, text=True, timeout=30)
+    assert once.returncode == 0, "it serves no pages"
     checked = job.exec("true", flags=[flag, "--strict"])
     assert checked.wait() == 125
     assert places[0] in checked.output()
@@ -142,7 +151,7 @@ def test_a_broken_file_at_the_start(job, path):
 def test_tls_that_would_crash_is_refused_with_what_to_do(job, path, tmp_path):
     path.write_text("tls_server_config:\n  cert_file: c.pem\n  key_file: c.pem\n")
     (tmp_path / "c.pem").write_text("-----BEGIN CERTIFICATE-----\n")
-    agent = job.agent(f"--web.config.file={path}")
+    agent = job.agent(f"--web.config.file={path}", "--strict")
     assert agent.wait() == 2
     assert f"{path}:1:1: tls_server_config: the web server library of this build" in agent.output()
     assert "put a proxy with TLS before it, or build with civetweb 1.16" in agent.output()

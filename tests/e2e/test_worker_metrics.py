@@ -1,4 +1,4 @@
-"""What the agent tells of the workers' processes and of the command that it runs, without a word from them."""
+"""The agent's metrics of the workers' processes and of its command, without their cooperation."""
 
 import os
 import json
@@ -76,7 +76,7 @@ def test_a_process_is_shown_as_the_kernel_has_it(job, gateway):
 def test_a_process_of_another_pid_namespace_has_no_values_of_a_process_of_ours(job, segments, started, tmp_path):
     agent = job.agent()
     env = environment(PERSIA_METRICS_DIR=str(segments), PERSIA_JOB_NAME=job.name, PERSIA_ROLE="trainer")
-    # Its pid is 1 there, which is somebody else's here.
+    # Its pid is 1 there; here that is another process.
     worker = Worker(in_namespaces(WORKER), tmp_path / "inside.log", env=env, stdin=subprocess.PIPE)
     started(worker)
     worker.tell("count my_app batches 1")
@@ -122,7 +122,7 @@ def test_how_the_command_ended_is_told_of_its_place(job, gateway):
 
 
 def test_how_an_orphan_ended_is_told_too(job, gateway, tmp_path):
-    # Its parent ends at once: the agent becomes its parent, and buries it.
+    # Its parent ends at once: the agent becomes its parent, and reaps it.
     for name in ("told", "hold"):
         os.mkfifo(tmp_path / name)
     script = f"({WORKER} < {tmp_path}/told & echo $! > {tmp_path}/pid); exec cat {tmp_path}/hold"
@@ -174,7 +174,7 @@ def test_a_clock_that_is_set_disturbs_nothing(job, gateway, tmp_path):
         shift.write_text(str(seconds))
         agent.tell("count my_app batches 1")
         gateway.wait_for("my_app_batches", count)
-        # A push tells when the one before it succeeded, which may have been before the clock was set.
+        # A push has the time of the previous success, which may be before the clock was set.
         wait_until(
             lambda: abs((gateway.metrics().one("persia_agent_last_push_success_timestamp_seconds") or 0) - time.time() - seconds) < 60,
             "the wall clock to be shown",

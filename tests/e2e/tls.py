@@ -1,4 +1,4 @@
-"""Certificates made by openssl, and a TLS proxy in front of a real gateway that shows what arrives."""
+"""Certificates made by openssl, and a recording TLS proxy in front of a real gateway."""
 
 import ctypes
 import http.client
@@ -13,14 +13,14 @@ def _openssl(*arguments, cwd):
 
 
 def bcrypt(password, salt="$2y$05$" + "abcdefghijklmnopqrstuu"):
-    """What htpasswd -B makes of it. Python's own `crypt` is about to leave."""
+    """The bcrypt hash, as from htpasswd -B. Python's own `crypt` is deprecated."""
     crypt = ctypes.CDLL("libcrypt.so.1").crypt
     crypt.restype = ctypes.c_char_p
     return crypt(password.encode(), salt.encode()).decode()
 
 
 class Authority:
-    """A certificate authority in `directory`, which exists."""
+    """A certificate authority in the existing folder `directory`."""
 
     def __init__(self, directory, name="test CA"):
         self.directory = directory
@@ -39,9 +39,9 @@ class Authority:
 
 
 class Proxy:
-    """Hands each request on to `gateway`, a real one on loopback, unless `refuse` gives a body for a 401.
+    """Forwards each request to `gateway`, a real one on loopback, unless `refuse` returns a body for a 401.
 
-    `authorizations` and `server_names` are what came; `client_ca` demands a certificate of the client.
+    `authorizations` and `server_names` record the requests; with `client_ca` a client certificate is required.
     """
 
     def __init__(self, gateway_port, certificate=None, client_ca=None):
@@ -78,7 +78,7 @@ class Proxy:
             daemon_threads = True
 
             def finish_request(self, request, address):
-                # The handshake in the connection's own thread, so that one that stalls holds up nobody.
+                # The handshake is in the connection's own thread, so that a stalled one does not delay others.
                 if proxy._context is not None:
                     try:
                         request = proxy._context.wrap_socket(request, server_side=True)

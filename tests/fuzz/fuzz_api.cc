@@ -1,4 +1,5 @@
-// Any bytes as the query of /api/v1/query_range and /api/v1/series: an answer of JSON, bounded, and 200, 400 or 404.
+// Any bytes as the query of /api/v1/query_range and /api/v1/series: a response in JSON, of bounded size, with status 200, 400
+// or 404.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -8,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "history/history_fixture.h"
-#include "pages/look_api.h"
-#include "pages/range_api.h"
+#include "web/history_fixture.h"
+#include "web/range_api.h"
+#include "web/series_api.h"
 
 namespace {
 
@@ -22,18 +23,18 @@ void Require(bool holds) {
   }
 }
 
-// A family of each type, whose series come and go, fall, and are not numbers.
+// A family of each type, with series that appear, disappear, fall, and are NaN.
 std::vector<History::Entry> MakeEntries() {
   std::vector<History::Entry> entries;
   for (int i = 0; i < 12; ++i) {
     const double value = i == 5 ? std::numeric_limits<double>::quiet_NaN() : i == 8 ? -3.0 : i * 1.5;
-    std::vector<MadeSeries> counters = {{{{"feat", "a"}}, {i < 7 ? value : i * 0.5}}};
+    std::vector<TestSeries> counters = {{{{"feat", "a"}}, {i < 7 ? value : i * 0.5}}};
     if (i % 4 != 3) {
       counters.push_back({{{"feat", "b\xff"}}, {value}});
     }
     const double count = i < 6 ? i : i - 6;
     entries.push_back({i * 1000, MakeSnapshot({{"c", MetricType::kCounter, {}, counters},
-                                               {"g", MetricType::kGauge, {}, {{{}, {i == 2 ? kNotShown : value}}}},
+                                               {"g", MetricType::kGauge, {}, {{{}, {i == 2 ? kAbsentValue : value}}}},
                                                {"h", MetricType::kHistogram, {0, 1}, {{{}, {value, count, 2 * count, 0}}}},
                                                {"s", MetricType::kSummary, {0.5}, {{{}, {value, count, value}}}}})});
   }

@@ -4,12 +4,12 @@
 #include <cstdlib>
 #include <string>
 
-#include "app/config.h"
+#include "config/config.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   const persia::agent::Config config = persia::agent::ParseConfig("f.yaml", text);
-  for (const std::string& error : config.errors) {
+  for (const std::string& error : config.ErrorTexts()) {
     if (!error.starts_with("f.yaml:") || error.find('\n') != std::string::npos) {
       std::abort();
     }

@@ -6,12 +6,12 @@
 #include <string>
 #include <string_view>
 
-#include "inlet/emit_line.h"
+#include "job/emit_line.h"
 
 namespace {
 
 using persia::agent::EmitLine;
-using persia::agent::EmitLineReader;
+using persia::agent::EmitLineParser;
 using persia::agent::EmitProblem;
 
 void Require(bool holds) {
@@ -23,11 +23,11 @@ void Require(bool holds) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static EmitLineReader& reader = *new EmitLineReader;
+  static EmitLineParser& parser = *new EmitLineParser;
   static EmitLine& line = *new EmitLine;
   std::string text(reinterpret_cast<const char*>(data), size);
-  text.resize(size + EmitLineReader::kPadding, '}');
-  const EmitProblem* problem = reader.Read(std::string_view(text).substr(0, size), line);
+  text.resize(size + EmitLineParser::kPadding, '}');
+  const EmitProblem* problem = parser.Parse(std::string_view(text).substr(0, size), line);
   Require(problem != nullptr || line.count > 0);
   Require(line.count <= line.values.size());
   if (problem != nullptr) {

@@ -1,6 +1,6 @@
 // Any bytes, sent to the agent's own web server: it answers as HTTP or closes, and goes on answering others.
 //
-// One server with the agent's routes serves all inputs. An input is sent over a connection of its own, which is then closed for
+// One server with the agent's routes serves all inputs. An input is sent over a new connection, which is then closed for
 // sending, and what comes back is read to its end.
 #include <arpa/inet.h>
 #include <netinet/in.h>

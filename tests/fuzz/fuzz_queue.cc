@@ -1,8 +1,8 @@
-// A file of a queue of any bytes is read: what is whole in it comes out, what is not is left out, and what is appended
-// afterwards comes last.
+// Reads a file of the disk queue that holds any bytes: whole records come out, other bytes are skipped, and a record that is
+// appended afterwards comes last.
 //
-// The input is what follows a file's header. Its first byte says how many of its records are made whole: a fuzzer alone would
-// never come past the checksums.
+// The input is written over the file. Its first byte says where, and how many whole records the file has: a fuzzer alone would
+// not find their checksums.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -14,7 +14,8 @@
 #include <string>
 #include <utility>
 
-#include "remote/write_queue.h"
+#include "base/log.h"
+#include "remote/disk_queue.h"
 
 namespace {
 
@@ -33,8 +34,8 @@ const std::string& Directory() {
   return directory;
 }
 
-std::unique_ptr<WriteQueue> Open(int fd) {
-  auto queue = WriteQueue::Open({.directory_fd = fd, .directory = Directory(), .name = "queue", .now_ms = [] { return 0; }});
+std::unique_ptr<DiskQueue> Open(int fd) {
+  auto queue = DiskQueue::Open({.directory_fd = fd, .directory = Directory(), .name = "queue", .now_ms = [] { return 0; }});
   Require(queue.ok());
   queue.value()->BeginGeneration();
   return std::move(queue).value();
@@ -43,7 +44,10 @@ std::unique_ptr<WriteQueue> Open(int fd) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static const int fd = open(Directory().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  static const int fd = [] {
+    SetUpLog(LogLevel::kOff, LogFormat::kText);
+    return open(Directory().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  }();
   if (size == 0) return 0;
   const std::string name = Directory() + "/queue/000000000001.queue";
   {
@@ -54,7 +58,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   {
     // Somewhere in it, or at its end.
     std::fstream file(name, std::ios::binary | std::ios::in | std::ios::out);
-    file.seekp(static_cast<std::streamoff>(QueueSegment::kFileHeaderBytes + data[0]));
+    file.seekp(static_cast<std::streamoff>(QueueFile::kFileHeaderBytes + data[0]));
     file.write(reinterpret_cast<const char*>(data + 1), static_cast<std::streamsize>(size - 1));
   }
   auto queue = Open(fd);
@@ -64,7 +68,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto claim = queue->Next();
     Require(claim.has_value());
     last = claim->body;
-    queue->Finish(*claim, WriteQueue::Outcome::kSent);
+    queue->Finish(*claim, DiskQueue::Outcome::kSent);
   }
   Require(last == "live");
   Require(queue->stats().pending_samples == 0 && queue->stats().pending_bytes == 0);

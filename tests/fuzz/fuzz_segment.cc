@@ -11,9 +11,9 @@
 #include <memory>
 #include <vector>
 
-#include "model/naming.h"
-#include "source/merge.h"
-#include "source/segment_reader.h"
+#include "merge/merge.h"
+#include "naming/naming.h"
+#include "segment/segment_reader.h"
 
 namespace {
 
@@ -74,12 +74,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   InTurn naming;
   naming.turn = change;
   Diagnostics diagnostics;
-  Merger merger({"job", "127.0.0.1"}, naming, diagnostics);
+  Merger merger({.job = "job", .ip_addr = "127.0.0.1"}, naming, diagnostics);
   for (uint64_t tick = 1; reader != nullptr && tick <= 2; ++tick) {
     problem = {};
     Require(reader->Read(tick, {}, problem) || !problem.text.empty());
-    const persia::agent::MergeInput segments[] = {reader->Input()};
-    Check(*merger.Merge(segments, {}));
+    const persia::agent::Measurements segments[] = {MeasurementsOf(*reader)};
+    Check(*merger.Merge(segments, {}, {}));
     ++naming.turn;
     merger.SetNaming(naming);
     std::vector<persia::agent::JobEvent> events;

@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
-#include "model/naming.h"
-#include "source/merge.h"
-#include "source/retired_codec.h"
+#include "ledger/retired_codec.h"
+#include "merge/merge.h"
+#include "naming/naming.h"
 
 namespace {
 
@@ -25,10 +25,10 @@ void Require(bool holds) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view payload(reinterpret_cast<const char*>(data), size);
-  const Moment now{1, std::chrono::steady_clock::time_point(std::chrono::hours(1)),
-                   std::chrono::system_clock::time_point(std::chrono::hours(500'000))};
+  const CollectTime now{1, std::chrono::steady_clock::time_point(std::chrono::hours(1)),
+                        std::chrono::system_clock::time_point(std::chrono::hours(500'000))};
   // Nothing ends meanwhile, so that all that is read is written again.
-  const RetiredProcesses::Options options{.gauge_ttl = std::chrono::hours(600'000), .hide_left = false};
+  const RetiredProcesses::Options options{.gauge_ttl = std::chrono::hours(600'000), .hide_ended = false};
   auto state = DecodeRetired(payload, options, now);
   if (!state.ok()) {
     Require(!state.error().empty());
@@ -40,8 +40,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
 
   const PlainNaming naming;
   Diagnostics diagnostics;
-  Merger merger({"job", "127.0.0.1"}, naming, diagnostics);
-  const auto snapshot = merger.Merge(state.value().processes.Inputs(now), now.wall);
+  Merger merger({.job = "job", .ip_addr = "127.0.0.1"}, naming, diagnostics);
+  const auto snapshot = merger.Merge(state.value().processes.Inputs(now), {}, now.wall);
   size_t values = 0;
   for (const auto& family : snapshot->layout->families) {
     for (const auto& series : family.series) {

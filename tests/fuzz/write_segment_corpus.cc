@@ -6,7 +6,7 @@
 #include <fstream>
 #include <string>
 
-#include "segment_builder.h"
+#include "segment/segment_builder.h"
 
 namespace {
 

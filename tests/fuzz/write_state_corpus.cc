@@ -8,17 +8,17 @@
 #include <fstream>
 #include <string>
 
-#include "segment_builder.h"
-#include "source/retired_codec.h"
-#include "source/segment_reader.h"
+#include "ledger/retired_codec.h"
+#include "segment/segment_builder.h"
+#include "segment/segment_reader.h"
 
 namespace {
 
 using namespace persia::agent;
 using persia::agent::testing::SegmentBuilder;
 
-const Moment kNow{1, std::chrono::steady_clock::time_point(std::chrono::hours(1)),
-                  std::chrono::system_clock::time_point(std::chrono::hours(500'000))};
+const CollectTime kNow{1, std::chrono::steady_clock::time_point(std::chrono::hours(1)),
+                       std::chrono::system_clock::time_point(std::chrono::hours(500'000))};
 
 void Fold(SegmentBuilder& segment, RetiredProcesses& processes) {
   const int fd = memfd_create("segment", MFD_CLOEXEC);
@@ -31,7 +31,7 @@ void Fold(SegmentBuilder& segment, RetiredProcesses& processes) {
     std::fprintf(stderr, "%s\n", problem.text.c_str());
     return;
   }
-  processes.Fold(reader->Input(), {.pid = 7, .start_ticks = 9}, kNow);
+  processes.Fold(MeasurementsOf(*reader), {.pid = 7, .start_ticks = 9}, kNow);
 }
 
 }  // namespace
@@ -44,7 +44,7 @@ int main(int argc, char** argv) {
   const double bounds[] = {0.5, 2};
   const uint64_t buckets[] = {1, 2, 3};
   RetiredState kinds{
-      .run_id = "r", .folded = {"0123456789abcdef"}, .places = {{"fedcba9876543210", 1}}, .processes = RetiredProcesses({})};
+      .run_id = "r", .folded = {"0123456789abcdef"}, .ordinals = {{"fedcba9876543210", 1}}, .processes = RetiredProcesses({})};
   for (const int replica : {0, 1, 1}) {
     SegmentBuilder segment;
     segment.Identity({.job = "j", .run_id = "r", .role = "worker", .replica = replica, .labels = {{"zone", "a"}}});

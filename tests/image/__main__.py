@@ -1,4 +1,4 @@
-"""Takes each step of agent/Dockerfile in a plain Debian, and then runs what the image would run. Without Docker, as root.
+"""Executes each step of agent/Dockerfile in a plain Debian, then runs the image's programs. Without Docker, as root.
 
 The base images are debootstraps of the same Debian. What they lack of Docker's: its layers, its exclusion of manuals and
 translations from the slim image, and the point release, since a mirror has the newest only.
@@ -22,7 +22,7 @@ DOCKERFILE = ROOT / "agent/Dockerfile"
 
 
 def copy(step, context, stages, root, directory):
-    """COPY, from the project's folder or another stage, into the root at `directory` or where it says."""
+    """COPY, from the repository or another stage, into the root at `directory`."""
     options, words = step.options()
     unknown = set(options) - {"from"}
     if unknown:
@@ -48,7 +48,7 @@ def copy(step, context, stages, root, directory):
 
 
 def build(stages, directory):
-    """All stages, one after another; the last one's root and its settings."""
+    """Builds all stages; returns the last one's root and settings."""
     base = Debian.bootstrap(directory / "base", stages[0].base)
     roots, took = {}, {}
     for stage in stages:
@@ -75,7 +75,7 @@ def build(stages, directory):
 
 
 def check(root, stage, settings):
-    """What a container of the image would do, in a root that cannot be written to."""
+    """Runs the programs as a container of the image would, in a read-only root."""
     checks = 0
 
     def says(words, expected, code=0):
@@ -95,7 +95,7 @@ def check(root, stage, settings):
     says(["persia-metrics-agent", "check-config", "--config=/tmp/global_config.yaml"], "dlrm_v1.0")
     says(["persia-metrics-agent", "explain", "torchelastic/workers.trainer.flakiness"], "torchelastic_worker_group_flakiness_ratio")
     says(["embedding_job", "--help"], "embedding_job")
-    for program in ("persia-metrics-agent", "embedding_job"):
+    for program in ("persia-metrics-agentd", "embedding_job"):
         output = root.run(["ldd", f"/usr/local/bin/{program}"], **settings)
         if "not found" in output:
             raise AssertionError(f"{program} lacks libraries:\n{output}")
@@ -103,7 +103,7 @@ def check(root, stage, settings):
     health = stage.last("HEALTHCHECK").command()
     root.run(health, code=1, **settings)  # nobody is there
     checks += 1
-    # A whole job under the agent, which is healthy meanwhile.
+    # A whole job under the agent, whose health check succeeds meanwhile.
     job = ["persia-metrics-agent", "exec", "--job=image", "--gateway=127.0.0.1:9", "--connect-timeout=0.2", "--push-timeout=0.5", "--"]
     ask = "for _ in $(seq 50); do sleep 0.2; " + " ".join(health) + " && echo healthy && break; done"
     says([*job, "sh", "-c", f"embedding_job --duration 3 & {ask}; wait $!"], "healthy")
@@ -134,7 +134,7 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     directory = Path(tempfile.mkdtemp(prefix="persia-image-"))
     try:
-        # Mounts and processes end with the namespaces, however this ends, before the directory is removed.
+        # Mounts and processes always end with the namespaces, before the directory is removed.
         words = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", sys.executable, __file__, "--inside", directory]
         with subprocess.Popen(words, stdin=subprocess.DEVNULL) as process:
             try:

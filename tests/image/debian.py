@@ -1,4 +1,4 @@
-"""A Debian in a directory, in which commands run as in a container of its own."""
+"""A Debian in a directory, in which commands run as in a container."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ _SUITES = {"12": "bookworm"}
 
 
 def _mirror(suite):
-    """Where this machine gets the suite from, so that its mirror serves here too."""
+    """The mirror from which this machine gets the suite."""
     targets = subprocess.run(["apt-get", "indextargets", "--format", "$(CODENAME) $(REPO_URI)"], capture_output=True, text=True)
     found = [line.split()[1] for line in targets.stdout.splitlines() if line.split()[0] == suite]
     return found[0] if found else "http://deb.debian.org/debian" + ("-security" if suite.endswith("-security") else "")
@@ -35,7 +35,7 @@ class Debian:
         print(f"==> debootstrap {suite} from {mirror}", flush=True)
         _quietly(["debootstrap", "--variant=minbase", suite, path, mirror])
         made = cls(path, suite)
-        # As the official images have them.
+        # As in the official images.
         sources = [f"deb {_mirror(part)} {part} main\n" for part in (suite, f"{suite}-updates", f"{suite}-security")]
         (path / "etc/apt/sources.list").write_text("".join(sources))
         settings = subprocess.run(["apt-config", "dump"], capture_output=True, text=True, check=True).stdout
@@ -45,7 +45,7 @@ class Debian:
         return made
 
     def copy(self, path):
-        """Another one like this, which is not entered yet."""
+        """A copy of this Debian, which is not entered yet."""
         _quietly(["cp", "-a", self.path, path])
         made = Debian(path, self.suite_name)
         made._enter()
@@ -71,8 +71,8 @@ class Debian:
             _mount("-t", "tmpfs", "-o", "mode=1777", "tmpfs", self.path / place.lstrip("/"))
 
     def run(self, words, directory="/", user="0:0", environment=None, code=0):
-        """Runs a command in it, without any capability if not as root, and gives what it printed."""
-        # Only what an image's steps have, and the compiler's cache, which changes how long they take and not what they make.
+        """Runs a command in it, without any capability if not as root, and returns its output."""
+        # Only the environment of an image's steps, and the compiler cache, which changes their duration but not their result.
         env = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", **(environment or {})}
         if (self.path / "ccache").is_dir():
             env |= {"CCACHE_DIR": "/ccache", "CCACHE_BASEDIR": "/src", "CCACHE_NOHASHDIR": "1", "CMAKE_CXX_COMPILER_LAUNCHER": "ccache"}

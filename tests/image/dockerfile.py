@@ -1,6 +1,6 @@
 """Reads the Dockerfile: its stages and steps, as far as this project uses the language.
 
-What it does not know is an error, so that no step is left out in silence.
+Unknown syntax is an error, so that no step is skipped silently.
 """
 
 import json
@@ -14,11 +14,11 @@ _KNOWN = ("FROM", "WORKDIR", "COPY", "RUN", "USER", "ENV", "HEALTHCHECK", "CMD")
 @dataclass
 class Step:
     instruction: str
-    text: str  # what stands behind the instruction, in one line
+    text: str  # the rest of the instruction, in one line
     line: int
 
     def options(self):
-        """`--name=value` words at its beginning, and the words behind them."""
+        """`--name=value` words at its beginning, and the words after them."""
         words = shlex.split(self.text)
         options = {}
         while words and words[0].startswith("--"):
@@ -27,7 +27,7 @@ class Step:
         return options, words
 
     def command(self):
-        """The words that are started. The shell form is a command of the shell."""
+        """The command's words. The shell form is a command of the shell."""
         text = re.sub(r"^(--\S+\s+)*(CMD\s+)?", "", self.text) if self.instruction == "HEALTHCHECK" else self.text
         return json.loads(text) if text.startswith("[") else ["/bin/sh", "-c", text]
 
@@ -39,7 +39,7 @@ class Stage:
     steps: list = field(default_factory=list)
 
     def last(self, instruction):
-        """The last step of this kind, which is the one that counts; None if there is none."""
+        """The last step of this kind, which overrides earlier ones, or None."""
         return next((step for step in reversed(self.steps) if step.instruction == instruction), None)
 
     def all(self, instruction):
@@ -47,7 +47,7 @@ class Stage:
 
 
 def _logical_lines(text):
-    """(line number, line) with continuations joined and comments left out."""
+    """(line number, line) with continuations joined and without comments."""
     joined, first = "", 0
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
@@ -82,7 +82,7 @@ def parse(text):
 
 
 def ignored(text):
-    """The names at the top of the project that .dockerignore keeps out. Other patterns are not known."""
+    """The names at the root of the repository that .dockerignore excludes. Other patterns are an error."""
     names = [line for line in text.splitlines() if line and not line.startswith("#")]
     for name in names:
         if not re.fullmatch(r"/[\w.-]+/?", name):

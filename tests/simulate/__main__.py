@@ -1,4 +1,4 @@
-"""How many agents a gateway takes: simulated agents on real gateways, by number of agents and of gateways, as a table."""
+"""How many agents a gateway can serve: a table of simulated agents on real gateways."""
 
 import argparse
 import json
@@ -22,7 +22,7 @@ COLUMNS = ("agents", "gateways", "check", "pushes/s", "median", "p99", "late", "
 
 
 class Gateway(Server):
-    """A PushGateway that keeps nothing on disk, with or without its consistency check."""
+    """A PushGateway without persistence, with or without its consistency check."""
 
     def __init__(self, directory, number, check):
         program = find_program("prometheus-pushgateway")
@@ -41,7 +41,7 @@ class Gateway(Server):
         return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
     def page(self):
-        """Seconds that its page of metrics takes, as Prometheus reads it, and its bytes; None if it takes longer than half a minute."""
+        """Seconds to read its /metrics as Prometheus does, and the bytes; None if it takes longer than half a minute."""
         began = time.monotonic()
         request = urllib.request.Request(self.url + "/metrics", headers={"Accept-Encoding": "gzip"})
         try:
@@ -53,7 +53,7 @@ class Gateway(Server):
 
 
 def simulate(plan, agents, count, check, directory):
-    """Runs so many agents on so many gateways, and gives what was measured."""
+    """Runs `agents` agents on `count` gateways and returns the measurements."""
     gateways = []
     try:
         for number in range(count):
@@ -95,7 +95,7 @@ def simulate(plan, agents, count, check, directory):
 
 
 def verdict(plan, row):
-    """What no longer holds, or that it does. A few pushes end a moment before or after those that are counted."""
+    """The limits that were exceeded, or "good". A few pushes end just before or after the measurement."""
     wrong = []
     if row["late"] > 0.1:
         wrong.append("pushes are left out")
@@ -133,15 +133,15 @@ def numbers(text):
 
 def main():
     parser = argparse.ArgumentParser(prog="./run simulate", description=__doc__)
-    parser.add_argument("--agents", type=int, default=1000, help="the most, after 10, 30, 100, ... (default 1000)")
-    parser.add_argument("--only", action="store_true", help="that number of agents and no smaller one")
-    parser.add_argument("--series", type=int, default=500, help="of each agent's worker; its own 100 come on top (default 500)")
-    parser.add_argument("--gateways", type=numbers, default=[1, 2, 4], help="how many, separated by commas (default 1,2,4)")
+    parser.add_argument("--agents", type=int, default=1000, help="the largest number, after 10, 30, 100, ... (default 1000)")
+    parser.add_argument("--only", action="store_true", help="only that number of agents")
+    parser.add_argument("--series", type=int, default=500, help="of each agent's worker, beside 100 of the agent itself (default 500)")
+    parser.add_argument("--gateways", type=numbers, default=[1, 2, 4], help="numbers of gateways, separated by commas (default 1,2,4)")
     parser.add_argument("--interval", type=float, default=10, help="of pushes, in seconds (default 10)")
     parser.add_argument("--seconds", type=float, default=20, help="how long each case is measured (default 20)")
     parser.add_argument("--check", choices=("on", "off", "both"), default="both", help="the gateways' consistency check (default both)")
-    parser.add_argument("--start", action="store_true", help="as a job begins: agents look who owns their groups, which reads the page")
-    parser.add_argument("--all", action="store_true", help="also what is larger than a case that no longer held")
+    parser.add_argument("--start", action="store_true", help="agents also read the owners of their groups from the page, as at the start of a job")
+    parser.add_argument("--all", action="store_true", help="also cases larger than one that exceeded a limit")
     parser.add_argument("--json", action="store_true", help="a line of JSON for each case, and no table")
     plan = parser.parse_args()
     if plan.agents < 1 or plan.series < 1 or plan.interval <= 0 or plan.seconds < plan.interval:

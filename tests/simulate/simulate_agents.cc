@@ -1,12 +1,12 @@
-// Many agents in one process, as far as gateways can tell: each pushes its groups by the real sink, on connections of its own.
+// Many agents in one process: to gateways each is an agent that pushes its groups through agent/push, on its own connections.
 //
 //   simulate_agents --agents 300 --series 500 --gateways 127.0.0.1:9091,127.0.0.1:9092 --interval 10 --seconds 30 --state DIR
 //
 // An agent has two groups, as a real one beside a worker: the worker's, of so many series, and its own, of 100. It begins at
 // its own moment of the first interval, pushes every interval and leaves out those for which it comes too late, as in
-// app/push_lanes.h: in a thread for each gateway on which it has groups. With `--start 1` it also looks who owns its groups, as
-// agents do most often when they begin. Once each has pushed twice, or after three intervals, it prints "measuring", and after
-// `seconds` one line of JSON with what became of the pushes that ended meanwhile.
+// gateways/push_lanes.h: in a thread for each gateway on which it has groups. With `--start 1` it also looks who owns its
+// groups, as agents do most often when they begin. Once each has pushed twice, or after three intervals, it prints "measuring",
+// and after `seconds` one line of JSON with what became of the pushes that ended meanwhile.
 #include <fcntl.h>
 
 #include <algorithm>
@@ -24,10 +24,11 @@
 #include <thread>
 #include <vector>
 
-#include "net/gateway_list.h"
-#include "sink/group_ledger.h"
-#include "sink/group_pins.h"
-#include "sink/push_gateway.h"
+#include "base/log.h"
+#include "gateways/gateway_list.h"
+#include "push/group_ledger.h"
+#include "push/group_pins.h"
+#include "push/push_gateway.h"
 
 namespace persia::agent {
 namespace {
@@ -55,7 +56,7 @@ struct Plan {
   std::shared_ptr<const GroupPins> pins;
 };
 
-// What became of the pushes of all agents, while somebody counts.
+// The outcome of the pushes of all agents, from Begin to Print.
 class Tally {
  public:
   void Add(const PushReport& report) {
@@ -104,7 +105,7 @@ std::string Padded(size_t number) {
   return std::string(6 - std::min<size_t>(6, digits.size()), '0') + digits;
 }
 
-// Half counters and half gauges, ten of a name, of both identities. Names are longer than most, as users' are.
+// Half counters and half gauges, ten of a name, for both identities. Names are long, as users' names are.
 std::shared_ptr<const Layout> LayoutOf(size_t agent, size_t series) {
   auto layout = std::make_shared<Layout>();
   const std::string instance = "rep_" + std::to_string(agent);
@@ -128,15 +129,14 @@ std::shared_ptr<const Layout> LayoutOf(size_t agent, size_t series) {
   return layout;
 }
 
-// One agent: what it has in common for its gateways.
+// One agent: the part shared by its gateways.
 struct SimulatedAgent {
   SimulatedAgent(const Plan& plan, size_t number, int directory)
       : layout(LayoutOf(number, plan.series)),
         ledger({.directory_fd = directory,
                 .directory = plan.state,
                 .name = "groups." + std::to_string(number),
-                .run_id = "simulated",
-                .log = {}}) {}
+                .run_id = "simulated"}) {}
 
   const std::shared_ptr<const Layout> layout;
   GroupLedger ledger;
@@ -197,7 +197,7 @@ void Simulate(const Plan& plan) {
     for (const GatewayAddress& gateway : plan.gateways) {
       const auto& identities = agent.layout->identities;
       if (plan.pins == nullptr || std::any_of(identities.begin(), identities.end(), [&](const Identity& identity) {
-            return plan.pins->Of(identity) == gateway.Url();
+            return plan.pins->GatewayOf(identity) == gateway.Url();
           })) {
         lanes.push_back(std::make_unique<Lane>(
             plan, agent, gateway, begin + interval * static_cast<Time::rep>(i) / static_cast<Time::rep>(plan.agents)));
@@ -269,6 +269,7 @@ Plan ReadPlan(const std::vector<std::string_view>& arguments) {
 }  // namespace persia::agent
 
 int main(int count, char** arguments) {
+  persia::agent::SetUpLog(persia::agent::LogLevel::kOff, persia::agent::LogFormat::kText);
   persia::agent::Simulate(persia::agent::ReadPlan({arguments + 1, arguments + count}));
   return 0;
 }

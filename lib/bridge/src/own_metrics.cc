@@ -47,11 +47,11 @@ std::string_view TypeWord(MetricType type) {
   return type == MetricType::Counter ? "counter" : type == MetricType::Histogram ? "histogram" : "gauge";
 }
 
-bool Shown(const FamilyValues& family, const SeriesValues& series) {
+bool HasValue(const FamilyValues& family, const SeriesValues& series) {
   return series.set || (family.kind != ValueKind::kGauge && family.kind != ValueKind::kStream);
 }
 
-// prometheus-cpp 1.0.1 writes a help text as it is, where a line's end would end the comment and begin a sample.
+// prometheus-cpp 1.0.1 does not escape help texts: the text after a newline would be read as a sample.
 std::string EscapedHelp(std::string_view help) {
   std::string out;
   for (const char c : SanitizeText(help)) {
@@ -63,7 +63,7 @@ std::string EscapedHelp(std::string_view help) {
   return out;
 }
 
-void Fill(const FamilyValues& family, const SeriesValues& series, ClientMetric* metric) {
+void FillValue(const FamilyValues& family, const SeriesValues& series, ClientMetric* metric) {
   switch (TypeOf(family.kind)) {
     case MetricType::Counter:
       metric->counter.value = series.value;
@@ -86,7 +86,7 @@ void Fill(const FamilyValues& family, const SeriesValues& series, ClientMetric* 
 
 class OwnMetrics : public prometheus::Collectable {
  public:
-  // Nothing where memory is out: an exception would end the thread of whoever serves the scrape.
+  // Returns nothing if memory runs out: an exception would end the thread that serves the scrape.
   [[nodiscard]] std::vector<prometheus::MetricFamily> Collect() const override try {
     const std::vector<FamilyValues> values = internal::ReadValues();
     const std::map<std::string, Sources> by_name = NamesOf(values);
@@ -102,8 +102,8 @@ class OwnMetrics : public prometheus::Collectable {
         if (TypeOf(source->kind) == family.type) {
           AddSeries(*source, &seen, &family);
         } else {
-          internal::SayOnce(conflict_said_, "metrics of several types are called " + name +
-                                                " for Prometheus; a Collectable shows the first one's");
+          internal::LogOnce(conflict_logged_, "metrics of different types have the exposed name " + name +
+                                                  "; the Collectable exposes those of the first one's type");
         }
       }
       if (!family.metric.empty()) {
@@ -116,13 +116,13 @@ class OwnMetrics : public prometheus::Collectable {
   }
 
  private:
-  using Sources = std::vector<const FamilyValues*>;  // in the order in which they were made
+  using Sources = std::vector<const FamilyValues*>;  // in the order of their creation
 
-  // By exposed name. One that is called as a sample of a histogram gets its type behind its name, as with the agent.
+  // Families by exposed name. If a name is that of a histogram's sample, the family's type is appended, as in the agent.
   static std::map<std::string, Sources> NamesOf(const std::vector<FamilyValues>& values) {
     std::map<std::string, Sources> by_name;
     for (const FamilyValues& family : values) {
-      if (std::ranges::any_of(family.series, [&](const SeriesValues& series) { return Shown(family, series); })) {
+      if (std::ranges::any_of(family.series, [&](const SeriesValues& series) { return HasValue(family, series); })) {
         by_name[family.kind == ValueKind::kEvent ? kEventsName : ExposedName(family.group, family.name)].push_back(&family);
       }
     }
@@ -145,9 +145,7 @@ class OwnMetrics : public prometheus::Collectable {
 
   static void AddSeries(const FamilyValues& source, std::set<ExposedLabelSet>* seen, prometheus::MetricFamily* to) {
     for (const SeriesValues& series : source.series) {
-      if (!Shown(source, series)) {
-        continue;
-      }
+      if (!HasValue(source, series)) continue;
       LabelSet own = *series.labels;
       if (source.kind == ValueKind::kEvent) {
         own.insert(own.end(), {{"event", std::string(source.name)}, {"type", std::string(source.group)}});
@@ -157,19 +155,19 @@ class OwnMetrics : public prometheus::Collectable {
         own.emplace_back(kSourceLabel, std::string(source.group) + "/" + std::string(source.name));
         labels = ExposedLabels(own);
         if (!seen->insert(labels).second) {
-          continue;  // labels of one series that differ only in what Prometheus cannot take
+          continue;  // two series of one family whose labels differ only in characters that Prometheus does not allow
         }
       }
       ClientMetric metric;
       for (auto& [name, value] : labels) {
         metric.label.push_back({name, value});
       }
-      Fill(source, series, &metric);
+      FillValue(source, series, &metric);
       to->metric.push_back(std::move(metric));
     }
   }
 
-  mutable std::atomic<bool> conflict_said_ = false;
+  mutable std::atomic<bool> conflict_logged_ = false;
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// When a registry is copied: every interval in a thread, when asked, and a last time.
+// Schedules the copies of a registry: every interval in a thread, at CopyNow, and at the end.
 #include <prometheus/collectable.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -6,11 +6,12 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <cstddef>
+#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <mutex>
 #include <new>
-#include <string>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -28,18 +29,18 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kLeastInterval(10);
-constexpr milliseconds kMostInterval = std::chrono::hours(24);
-constexpr milliseconds kPatienceAtExit(2000);
+constexpr milliseconds kMinInterval(10);
+constexpr milliseconds kMaxInterval = std::chrono::hours(24);
+constexpr milliseconds kExitTimeout(2000);
 
 }  // namespace
 
 class RegistryCopy::Copier {
  public:
   Copier(std::shared_ptr<prometheus::Collectable> registry, milliseconds interval)
-      : registry_(std::move(registry)), interval_(std::clamp(interval, kLeastInterval, kMostInterval)), pid_(getpid()) {}
+      : registry_(std::move(registry)), interval_(std::clamp(interval, kMinInterval, kMaxInterval)), pid_(getpid()) {}
 
-  // A forked child has no thread of it, and its locks may be held for ever.
+  // A forked child has no copying thread, and the locks may be held forever.
   [[nodiscard]] bool of_this_process() const { return getpid() == pid_; }
 
   void Start() noexcept {
@@ -52,13 +53,13 @@ class RegistryCopy::Copier {
     MutexLock lock(copy_mutex_);
     copier_.Copy(registry_->Collect());
   } catch (const std::exception& error) {
-    SayNotCopied(error.what());
-  } catch (...) {  // a Collectable may throw what it likes
-    SayNotCopied("it threw what is no std::exception");
+    LogNotCopied(error.what());
+  } catch (...) {  // a user's Collectable
+    LogNotCopied("it threw an object that is not a std::exception");
   }
 
-  // Has the thread make the last copy. False: there can be none.
-  bool BeginToEnd() noexcept {
+  // Makes the thread do the last copy. False: there is no thread, and none can be started.
+  bool BeginShutdown() noexcept {
     const SignalsBlocked blocked;
     const std::lock_guard lock(state_mutex_);
     stop_ = true;
@@ -67,50 +68,52 @@ class RegistryCopy::Copier {
     return started_;
   }
 
-  // Ends the thread, or, if it takes too long, leaves it. REQUIRES: BeginToEnd() was true.
-  void EndUntil(std::chrono::steady_clock::time_point deadline) {
+  // Joins the thread if it ends by `deadline`, else leaves it running. REQUIRES: BeginShutdown() returned true.
+  void JoinUntil(std::chrono::steady_clock::time_point deadline) {
     std::unique_lock lock(state_mutex_);
     if (changed_.wait_until(lock, deadline, [this] { return !running_; })) {
       JoinThread(lock);
     }
   }
 
-  // Ends the thread, however long it takes.
-  void End() {
+  // Joins the thread, without a time limit, and makes the last copy.
+  void Shutdown() {
     std::unique_lock lock(state_mutex_);
     stop_ = true;
     changed_.notify_all();
     JoinThread(lock);
-    Copy();  // the thread may have ended before, at exit
+    Copy();  // the thread may have ended earlier, at exit
   }
 
  private:
-  // Unless there was one, or there is no place for one. REQUIRES: state_mutex_ is held.
+  // Does nothing if the thread was started. REQUIRES: state_mutex_ is held.
   void StartThread() noexcept {
-    if (started_) {
-      return;
-    }
+    if (started_) return;
     try {
       thread_ = std::thread(&Copier::Run, this);
       started_ = running_ = true;
     } catch (const std::exception& error) {
-      SayNoThread(error.what());
+      LogNoThread(error.what());
     }
   }
 
-  // What is said where memory may be out is not worth an end of the program.
-  void SayNoThread(const char* why) noexcept try {
-    internal::SayOnce(said_, std::string("no thread to copy a prometheus-cpp registry (") + why +
-                                 "); it is copied at the end, and when CopyNow is called");
-  } catch (const std::bad_alloc&) {
+  void LogNoThread(const char* error) noexcept {
+    Log("cannot start the thread that copies a prometheus-cpp registry (%s); it is copied only by CopyNow and at the end",
+        error);
   }
 
-  void SayNotCopied(const char* why) noexcept try {
-    internal::SayOnce(said_, std::string("a prometheus-cpp registry was not copied, and will be tried again: ") + why);
-  } catch (const std::bad_alloc&) {
+  void LogNotCopied(const char* error) noexcept {
+    Log("a prometheus-cpp registry was not copied; the next copy tries again: %s", error);
   }
 
-  // Whoever takes the thread joins it.
+  // Needs no memory, since a lack of it is one of the errors.
+  __attribute__((format(printf, 2, 0))) void Log(const char* format, const char* error) noexcept {
+    char line[512];
+    std::snprintf(line, sizeof line, format, error);
+    internal::LogOnce(logged_, line);
+  }
+
+  // Takes the thread under the lock, so that only one caller joins it.
   void JoinThread(std::unique_lock<std::mutex>& lock) {
     std::thread taken = std::move(thread_);
     lock.unlock();
@@ -137,12 +140,12 @@ class RegistryCopy::Copier {
   const std::shared_ptr<prometheus::Collectable> registry_;
   const milliseconds interval_;
   const pid_t pid_;
-  std::atomic<bool> said_ = false;
+  std::atomic<bool> logged_ = false;
 
   Mutex copy_mutex_;
   SeriesCopier copier_ PERSIA_GUARDED_BY(copy_mutex_);
 
-  // Guards what follows.
+  // Guards the members below.
   std::mutex state_mutex_;
   std::condition_variable changed_;
   std::thread thread_;
@@ -153,13 +156,14 @@ class RegistryCopy::Copier {
 
 namespace {
 
-// All copies that there are, for the last copy at exit. Never destroyed.
+// All copiers of the process, for their last copy at exit. In static storage, so that it needs no memory, and never destroyed.
 class LiveCopies {
  public:
   using Pointer = std::shared_ptr<RegistryCopy::Copier>;
 
-  static LiveCopies& Get() {
-    static LiveCopies& copies = *new LiveCopies;
+  static LiveCopies& Get() noexcept {
+    alignas(LiveCopies) static std::byte storage[sizeof(LiveCopies)];
+    static LiveCopies& copies = *new (storage) LiveCopies;
     return copies;
   }
 
@@ -173,10 +177,10 @@ class LiveCopies {
   }
 
  private:
-  // A copy that is an object in static storage is destroyed before this is called: it was made after the handler was set.
+  // A RegistryCopy in static storage is destroyed before AtExit runs, since it was made after the registration of AtExit.
   LiveCopies() { std::atexit(&AtExit); }
 
-  // One that blocks shall not take the time of the others: all are told before any is waited for.
+  // Starts all last copies before it waits for any, so that one that blocks does not use the time of the others.
   static void AtExit() noexcept try {
     std::vector<Pointer> copiers;
     {
@@ -184,11 +188,12 @@ class LiveCopies {
       copiers = Get().copiers_;
     }
     std::erase_if(copiers, [](const Pointer& copier) { return !copier->of_this_process(); });
-    const auto deadline = std::chrono::steady_clock::now() + kPatienceAtExit;
-    const auto in_place = std::partition(copiers.begin(), copiers.end(), [](const Pointer& c) { return c->BeginToEnd(); });
-    std::for_each(copiers.begin(), in_place, [&](const Pointer& copier) { copier->EndUntil(deadline); });
-    std::for_each(in_place, copiers.end(), [](const Pointer& copier) { copier->Copy(); });
-  } catch (const std::exception&) {  // no memory: what was copied last stays
+    const auto deadline = std::chrono::steady_clock::now() + kExitTimeout;
+    const auto without_thread =
+        std::partition(copiers.begin(), copiers.end(), [](const Pointer& c) { return c->BeginShutdown(); });
+    std::for_each(copiers.begin(), without_thread, [&](const Pointer& copier) { copier->JoinUntil(deadline); });
+    std::for_each(without_thread, copiers.end(), [](const Pointer& copier) { copier->Copy(); });
+  } catch (const std::exception&) {  // out of memory: the last copy is not made
   }
 
   ForkSafeMutex<LiveCopies> mutex_;
@@ -198,10 +203,11 @@ class LiveCopies {
 }  // namespace
 
 RegistryCopy::RegistryCopy(std::shared_ptr<prometheus::Collectable> registry, milliseconds interval) noexcept {
-  static std::atomic<bool> said = false;
+  static std::atomic<bool> logged = false;
   if (registry == nullptr || registry == AsCollectable()) {
-    // Copying its own metrics would count them again each time.
-    internal::SayOnce(said, "RegistryCopy needs a prometheus-cpp registry, other than AsCollectable(); it copies nothing");
+    // AsCollectable() would add the process's own metrics to themselves at each copy.
+    internal::LogOnce(logged,
+                      "RegistryCopy got no registry, or AsCollectable(); it copies nothing. Give it a prometheus-cpp registry");
     return;
   }
   try {
@@ -209,20 +215,18 @@ RegistryCopy::RegistryCopy(std::shared_ptr<prometheus::Collectable> registry, mi
     LiveCopies::Get().Add(copier_);
     copier_->Start();
   } catch (const std::exception&) {
-    // The text is a constant, since it is memory that is out.
-    internal::SayOnce(said, "no memory to copy a prometheus-cpp registry; it is copied when CopyNow is called, if at all");
+    // A constant text, which needs no memory.
+    internal::LogOnce(logged, "no memory to copy a prometheus-cpp registry; it is copied by CopyNow at most");
   }
 }
 
 RegistryCopy::~RegistryCopy() {
-  if (copier_ == nullptr) {
-    return;
-  }
+  if (copier_ == nullptr) return;
   if (!copier_->of_this_process()) {
-    return;  // it stays in the list: its thread is the parent's, and a condition variable waits for those who wait on it
+    return;  // it stays in the list: its destructor would wait for the parent's thread
   }
   LiveCopies::Get().Remove(copier_);
-  copier_->End();
+  copier_->Shutdown();
 }
 
 void RegistryCopy::CopyNow() noexcept {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <system_error>
+#include <utility>
 
 namespace persia::metrics {
 namespace {
@@ -14,7 +15,7 @@ using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 
-// The finite bounds; that of the last bucket is understood.
+// The finite bounds, without that of the last bucket.
 std::vector<double> BoundsOf(const ClientMetric::Histogram& histogram) {
   std::vector<double> bounds;
   for (const auto& bucket : histogram.bucket) {
@@ -25,23 +26,23 @@ std::vector<double> BoundsOf(const ClientMetric::Histogram& histogram) {
   return bounds;
 }
 
-// Bit by bit, since a NaN is no other bound than it was.
+// Compares bits, so that a NaN equals itself.
 bool SameBounds(const std::vector<double>& a, const std::vector<double>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                     [](double x, double y) { return std::bit_cast<uint64_t>(x) == std::bit_cast<uint64_t>(y); });
 }
 
-// Cumulative counts, one for each bound and one for all.
+// Cumulative counts, one for each bound and one for +Inf.
 std::vector<uint64_t> CountsOf(const ClientMetric::Histogram& histogram) {
   std::vector<uint64_t> counts;
-  uint64_t most = histogram.sample_count;
+  uint64_t total = histogram.sample_count;
   for (const auto& bucket : histogram.bucket) {
-    most = std::max(most, bucket.cumulative_count);
+    total = std::max(total, bucket.cumulative_count);
     if (!std::isinf(bucket.upper_bound)) {
       counts.push_back(std::max(bucket.cumulative_count, counts.empty() ? 0 : counts.back()));
     }
   }
-  counts.push_back(most);
+  counts.push_back(total);
   return counts;
 }
 
@@ -67,10 +68,10 @@ Description About(const MetricFamily& family, const ClientMetric& metric) {
   return about;
 }
 
-// What came to a sum. Nothing, where it cannot be told: a NaN, or what follows an infinity.
-double Added(double last, double now) { return std::isfinite(last) && !std::isnan(now) ? now - last : 0; }
+// The increase of a sum; 0 if it is unknown, for a NaN or after an infinity.
+double Increase(double last, double now) { return std::isfinite(last) && !std::isnan(now) ? now - last : 0; }
 
-// A type of a newer prometheus-cpp than this was written for.
+// prometheus-cpp 1.0 has no MetricType::Info; in newer versions it follows Histogram.
 bool IsInfo(MetricType type) { return static_cast<int>(type) > static_cast<int>(MetricType::Histogram); }
 
 double GaugeValue(MetricType type, const ClientMetric& metric) {
@@ -81,32 +82,33 @@ double GaugeValue(MetricType type, const ClientMetric& metric) {
 
 void SeriesCopier::CounterCopy::Update(double now) {
   if (!std::isfinite(now) || now < 0) {
-    return;  // no counter's value; the next good one makes up for it
+    return;  // not a counter's value; the next copy includes it
   }
   to.Increment(now >= last ? now - last : now);
   last = now;
 }
 
-void SeriesCopier::HistogramCopy::Update(const std::vector<uint64_t>& now, double sum) {
-  // A cumulative count never falls but by beginning again from zero, and then all of them and the sum do.
+void SeriesCopier::HistogramCopy::Update(std::vector<uint64_t> now, double sum) {
+  // A cumulative count falls only by a reset, which sets all counts and the sum to zero.
   if (now.size() != last.size() || !std::equal(now.begin(), now.end(), last.begin(), std::greater_equal<>())) {
     added.assign(now.size(), 0);
     last_sum = 0;
   }
-  // A registry may be read while it counts, some bounds before an observation and some after. Added is what takes no count
-  // above the registry's, now or ever. What is not everywhere yet waits, or stands in a higher bucket until more comes.
+  // The registry may be read in the middle of an observation, which is then missing in some of the cumulative counts. So a
+  // cumulative count grows by no more than any count above it allows. The missing observation is added by a later copy.
   std::vector<uint64_t> buckets(now.size());
-  uint64_t most = UINT64_MAX;  // that all up to here may grow by
+  uint64_t growth = UINT64_MAX;  // the most that this count and those below may grow
   for (size_t i = now.size(); i-- > 0;) {
-    most = std::min(most, now[i] - added[i]);
-    buckets[i] = most;
+    growth = std::min(growth, now[i] - added[i]);
+    buckets[i] = growth;
   }
   for (size_t i = now.size(); i-- > 0;) {
     added[i] += buckets[i];
     buckets[i] -= i > 0 ? buckets[i - 1] : 0;
   }
-  to.Add(buckets, Added(last_sum, sum));
-  last = now;
+  // From here nothing throws: what was added without being noted would be added again.
+  to.Add(buckets, Increase(last_sum, sum));
+  last = std::move(now);
   last_sum = std::isnan(sum) ? last_sum : sum;
 }
 
@@ -117,7 +119,7 @@ void SeriesCopier::SummaryCopy::Update(uint64_t count_now, double sum_now) {
   }
   count.Increment(count_now - last_count);
   last_count = count_now;
-  // Negative observations let a sum fall, which a counter cannot: it waits until the sum is above what it was.
+  // Negative observations make a sum fall, which a counter cannot: it stays until the sum exceeds its former maximum.
   if (sum_now > last_sum && std::isfinite(sum_now)) {
     sum.Increment(sum_now - last_sum);
     last_sum = sum_now;
@@ -143,7 +145,7 @@ void SeriesCopier::CopySeries(const MetricFamily& family, const ClientMetric& me
   }
   Series& series = found->second;
   if (series.round == round_) {
-    return;  // its differences to itself would be counted at each copy
+    return;  // a duplicate, whose difference to the first one would be added at each copy
   }
   series.round = round_;
   Update(family, metric, &series);
@@ -174,9 +176,9 @@ void SeriesCopier::Update(const MetricFamily& family, const ClientMetric& metric
     gauge->to.Set(GaugeValue(family.type, metric));
   } else if (auto* histogram = std::get_if<HistogramCopy>(&series->copy)) {
     if (!SameBounds(BoundsOf(metric.histogram), histogram->bounds)) {
-      return internal::SayOnce(bounds_said_, "histogram \"" + family.name +
-                                                 "\" of a prometheus-cpp registry came again with other bounds, and is not "
-                                                 "copied while it has them");
+      return internal::LogOnce(bounds_logged_, "histogram \"" + family.name +
+                                                   "\" of a prometheus-cpp registry has changed its bounds; it is not copied "
+                                                   "until it has the former ones");
     }
     histogram->Update(CountsOf(metric.histogram), metric.histogram.sample_sum);
   } else if (auto* summary = std::get_if<SummaryCopy>(&series->copy)) {
@@ -188,12 +190,13 @@ void SeriesCopier::UpdateSummary(const MetricFamily& family, const ClientMetric&
   summary->Update(metric.summary.sample_count, metric.summary.sample_sum);
   std::vector<double> quantiles = QuantilesOf(metric.summary);
   if (quantiles != summary->quantiles) {
-    summary->values.clear();
+    std::vector<Gauge> values;
     for (const double quantile : quantiles) {
       Description about = About(family, metric);
       about.labels.emplace_back("quantile", Text(quantile));
-      summary->values.emplace_back("", family.name, about);
+      values.emplace_back("", family.name, about);
     }
+    summary->values = std::move(values);
     summary->quantiles = std::move(quantiles);
   }
   for (size_t i = 0; i < summary->values.size(); ++i) {

@@ -1,6 +1,6 @@
-// Adds to this process's metrics what a prometheus-cpp registry has counted since the last time.
+// Adds to this process's metrics what a prometheus-cpp registry has counted since the last copy.
 //
-// Not thread-safe: whoever copies holds a lock.
+// Not thread-safe: the caller holds a lock.
 #pragma once
 
 #include <prometheus/metric_family.h>
@@ -20,13 +20,13 @@ namespace persia::metrics {
 
 class SeriesCopier {
  public:
-  // Copies what `families` say; a series that is there twice, only once.
+  // Copies `families`. If a series occurs twice, the first one is copied.
   void Copy(const std::vector<prometheus::MetricFamily>& families);
 
  private:
   using Labels = std::vector<prometheus::ClientMetric::Label>;
 
-  // Each: the series here, and what of it has been copied.
+  // Each has the series in this process's metrics, and the values that were copied last.
   struct CounterCopy {
     Counter to;
     double last = 0;
@@ -38,11 +38,11 @@ class SeriesCopier {
   struct HistogramCopy {
     internal::BucketedHistogram to;
     std::vector<double> bounds;
-    // Cumulative: what the registry showed, and what of it was added here.
+    // Cumulative counts: those of the registry, and those that were added here.
     std::vector<uint64_t> last;
     std::vector<uint64_t> added;
     double last_sum = 0;
-    void Update(const std::vector<uint64_t>& now, double sum);
+    void Update(std::vector<uint64_t> now, double sum);
   };
   struct SummaryCopy {
     Counter count;
@@ -55,7 +55,7 @@ class SeriesCopier {
   };
   struct Series {
     std::variant<CounterCopy, GaugeCopy, HistogramCopy, SummaryCopy> copy;
-    uint64_t round = 0;  // in which it was copied last
+    uint64_t round = 0;  // of its last copy
   };
 
   void CopySeries(const prometheus::MetricFamily& family, const prometheus::ClientMetric& metric, Labels labels);
@@ -64,10 +64,10 @@ class SeriesCopier {
   static void UpdateSummary(const prometheus::MetricFamily& family, const prometheus::ClientMetric& metric,
                             SummaryCopy* summary);
 
-  // The type is part of the key: a family that comes again as another type is another one, which the library refuses by name.
+  // The type is part of the key: a family whose type changes becomes a second one, which the registry refuses for its name.
   std::map<std::pair<std::string, prometheus::MetricType>, std::map<Labels, Series>> families_;
   uint64_t round_ = 0;
-  std::atomic<bool> bounds_said_ = false;
+  std::atomic<bool> bounds_logged_ = false;
 };
 
 }  // namespace persia::metrics

@@ -1,4 +1,4 @@
-"""The native module: the library's handles. Use what persia_metrics makes of them."""
+"""The native module: the library's handles. Programs use persia_metrics instead."""
 
 import os
 from typing import Any, Dict, Optional, Sequence, SupportsFloat, SupportsIndex, Tuple, Union
@@ -16,11 +16,11 @@ class Counter:
 class Gauge:
     def __new__(cls, group: str, name: str, help: str, unit: str, labels: _Labels, merge: int) -> Gauge: ...
     def inc(self, amount: _Number = 1) -> None:
-        """Adds `amount`; a gauge that was never set counts as 0."""
+        """Adds `amount`; a gauge that was never set starts at 0."""
     def dec(self, amount: _Number = 1) -> None:
-        """Takes `amount` away; a gauge that was never set counts as 0."""
+        """Subtracts `amount`; a gauge that was never set starts at 0."""
     def set(self, value: _Number) -> None:
-        """Sets the value: any float, NaN and infinities too."""
+        """Sets the value to any float, including NaN and infinities."""
 
 class Histogram:
     def __new__(cls, group: str, name: str, help: str, unit: str, labels: _Labels, bounds: Tuple[float, ...]) -> Histogram: ...
@@ -30,7 +30,7 @@ class Histogram:
 class Stream:
     def __new__(cls, group: str, name: str) -> Stream: ...
     def add(self, value: _Number) -> None:
-        """Records a value. A NaN becomes the last value and has no part in sums and buckets."""
+        """Records a value. NaN becomes the last value, but enters neither sums nor buckets."""
 
 def init(
     job_name: Optional[str],
@@ -43,7 +43,10 @@ def init(
 ) -> Tuple[bool, str]: ...
 def exporting() -> bool: ...
 def find_series(series: Dict[Tuple[object, ...], Any], label_values: Tuple[object, ...], /) -> Any:
-    """What the dict has under these values; None if it has nothing, or not all are str."""
+    """The dict's value for these label values. None if there is none, or if a label value is not a str."""
+
+def own_methods(type: type, /) -> None:
+    """Gives a class its own descriptors of the native methods that it inherits: calls of them are faster."""
 
 def count_event(name: object, type: object, timestamp: object, /) -> bool: ...
 def keep_event(name: object, type: object, metadata: Dict[Any, Any], timestamp: object, /) -> None: ...

@@ -1,15 +1,15 @@
 """Benchmark AI's client library: `emit({"alexnet.batchsize16.latency": 12.5})`.
 
-How values leave the process is chosen by the environment variable BENCHMARK_AI when this module is imported:
+The environment variable BENCHMARK_AI selects the mode when this module is imported:
 
 - `stdout` (the default): prints each map as a line of JSON.
-- `fifo`: writes it into the named pipe BENCHMARK_AI_FIFO_FILEPATH (/tmp/benchmark-ai-fifo), which a daemon makes and reads, for
-  example persia-metrics-agent. The first call waits for it, looking every BENCHMARK_AI_FIFO_WAIT_TIME_STEP seconds (0.5), for
-  at most BENCHMARK_AI_FIFO_MAX_WAIT_TIME seconds (10); a call waits while the pipe is full.
-- `segment`: puts the values into streams of the group `benchmarkai`, in memory that persia-metrics-agent reads. The fastest,
-  and the only one that never waits.
+- `fifo`: writes it into the named pipe BENCHMARK_AI_FIFO_FILEPATH (/tmp/benchmark-ai-fifo). A daemon, for example
+  persia-metrics-agent, creates and reads the pipe. The first call waits for it at most BENCHMARK_AI_FIFO_MAX_WAIT_TIME seconds (10),
+  and checks every BENCHMARK_AI_FIFO_WAIT_TIME_STEP seconds (0.5). Each call waits while the pipe is full.
+- `segment`: puts the values into streams of the group `benchmarkai`, in memory that persia-metrics-agent reads. It is the fastest
+  mode, and the only one that never waits.
 
-A variable that is empty, or a time that is no number of seconds from 0 on, counts as one that is not set.
+An empty variable, or a time that is negative or not a number, counts as not set.
 
 The model is https://pypi.org/project/benchmarkai-client-lib. Thread safety: any thread, after a fork, and in handlers of Python's
 `signal`.
@@ -32,12 +32,12 @@ from . import _native
 __all__ = ["FifoNotCreatedInTimeError", "emit"]
 
 _GROUP = "benchmarkai"
-_LONGEST_WAIT = 365 * 86400.0  # more than a clock takes would be an error
-_MOST_KEPT = 10_000  # streams; a segment of the usual size has no place for so many
+_MAX_WAIT = 365 * 86400.0  # time.sleep raises for very large values
+_MAX_STREAMS = 10_000  # more than fit into a segment of the default size
 
 
 class FifoNotCreatedInTimeError(Exception):
-    """There is no named pipe, or nobody who reads it, and the time to wait for it is over."""
+    """The named pipe does not exist, or has no reader, and the time to wait for it is over."""
 
 
 def _checked(metrics: Mapping[str, float]) -> Dict[str, float]:
@@ -49,9 +49,9 @@ def _checked(metrics: Mapping[str, float]) -> Dict[str, float]:
 
 
 def _lines(metrics: Dict[str, float]) -> Tuple[List[bytes], Optional[str]]:
-    """JSON objects, a line each, which a pipe takes whole: longer writes of several processes would mix.
+    """The metrics as lines of JSON, and a name that is too long for any line, if there is one.
 
-    Beside them a name that is too long for any line.
+    No line is longer than PIPE_BUF: longer writes of several processes could interleave.
     """
     whole = json.dumps(metrics).encode() + b"\n"
     if len(whole) <= select.PIPE_BUF:
@@ -73,38 +73,37 @@ def _lines(metrics: Dict[str, float]) -> Tuple[List[bytes], Optional[str]]:
     return lines, too_long
 
 
-def _seconds(text: Optional[str], otherwise: float) -> float:
+def _seconds(text: Optional[str], default: float) -> float:
     try:
         seconds = float(text or "")
     except ValueError:
-        return otherwise
-    return min(seconds, _LONGEST_WAIT) if math.isfinite(seconds) and seconds >= 0 else otherwise
+        return default
+    return min(seconds, _MAX_WAIT) if math.isfinite(seconds) and seconds >= 0 else default
 
 
 class _Fifo:
-    """The pipe, opened at the first write, and again when its reader has gone.
+    """The pipe, opened at the first write, and reopened when its reader has closed it.
 
-    Each call waits for the pipe by itself, and without a lock: neither other threads, nor a signal handler, nor a forked child
-    shall wait with it.
+    A call that waits for the pipe holds no lock, so that other threads, signal handlers and forked children do not wait for it.
     """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._path = environment.get("BENCHMARK_AI_FIFO_FILEPATH") or "/tmp/benchmark-ai-fifo"
         self._max_wait = _seconds(environment.get("BENCHMARK_AI_FIFO_MAX_WAIT_TIME"), 10)
         self._step = _seconds(environment.get("BENCHMARK_AI_FIFO_WAIT_TIME_STEP"), 0.5)
-        # By path the descriptor, once the pipe is open. A dict, since its setdefault is one step.
+        # The open pipe's descriptor by path. A dict, because its setdefault is atomic.
         self._open_pipe: Dict[str, int] = {}
 
     def emit(self, metrics: Mapping[str, float]) -> None:
-        """Writes a map of metrics' names to values as JSON, in one line or, where it would be too long, in several.
+        """Writes a map of names to values as JSON, in several lines if one would be too long.
 
-        A name that is too long for a line raises ValueError when all others are written.
+        If a name is too long for a line, all others are written, then ValueError is raised.
         """
         lines, too_long = _lines(_checked(metrics))
         for line in lines:
             self._write(line)
         if too_long is not None:
-            raise ValueError(f"a name does not fit into the {select.PIPE_BUF} bytes of a line: {too_long[:80]!r}...")
+            raise ValueError(f"a name does not fit into a line of {select.PIPE_BUF} bytes: {too_long[:80]!r}...")
 
     def _write(self, line: bytes) -> None:
         descriptor = self._open_pipe.get(self._path)
@@ -113,12 +112,12 @@ class _Fifo:
         try:
             os.write(descriptor, line)
         except BrokenPipeError:
-            # The reader has gone. If another one has come, it gets the line; if not, nobody waits for one.
+            # The reader has closed the pipe. A new reader gets the line; without one, this raises at once.
             self._reopen(descriptor)
             os.write(descriptor, line)
 
     def _first_open(self) -> int:
-        """The open pipe, waited for."""
+        """Waits for the pipe and opens it."""
         deadline = time.monotonic() + self._max_wait
         while True:
             try:
@@ -133,7 +132,7 @@ class _Fifo:
                 time.sleep(min(self._step, left))
             else:
                 kept = self._open_pipe.setdefault(self._path, fresh)
-                if kept != fresh:  # another thread, or a signal handler in between, was first
+                if kept != fresh:  # another thread or a signal handler opened it first
                     os.close(fresh)
                 return kept
 
@@ -142,24 +141,24 @@ class _Fifo:
             fresh = self._open()
         except OSError as error:
             if error.errno in (errno.ENOENT, errno.ENXIO):
-                raise BrokenPipeError(errno.EPIPE, "nobody reads the pipe any more", self._path) from None
+                raise BrokenPipeError(errno.EPIPE, "the named pipe has no reader any more", self._path) from None
             raise
-        # Onto the same number: another thread may be about to write to it.
+        # The same number, because another thread may be about to write to it.
         os.dup2(fresh, broken, inheritable=False)
         os.close(fresh)
 
     def _open(self) -> int:
-        # To open a pipe that nobody reads would take for ever without O_NONBLOCK; with it, it is ENXIO.
+        # Without O_NONBLOCK, opening a pipe without a reader blocks; with it, it fails with ENXIO.
         descriptor = os.open(self._path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         if not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
             os.close(descriptor)
-            raise OSError(errno.EINVAL, "not a named pipe; BENCHMARK_AI_FIFO_FILEPATH has to name one", self._path)
+            raise OSError(errno.EINVAL, "not a named pipe; BENCHMARK_AI_FIFO_FILEPATH must name one", self._path)
         os.set_blocking(descriptor, True)
         return descriptor
 
 
 class _Streams:
-    """A stream of the segment for each name."""
+    """One stream of the segment for each name."""
 
     def __init__(self) -> None:
         self._adders: Dict[str, Callable[[Any], None]] = {}
@@ -167,7 +166,7 @@ class _Streams:
     def emit(self, metrics: Mapping[str, float]) -> None:
         """Adds each value to the stream of its name.
 
-        One that is no number raises an error when all others are added.
+        If a value is not a number, all others are added, then the error is raised.
         """
         adders = self._adders
         first: Optional[Exception] = None
@@ -180,13 +179,13 @@ class _Streams:
             raise first
 
     def _adder(self, name: str) -> Callable[[Any], None]:
-        if len(self._adders) >= _MOST_KEPT:
-            self._adders.clear()  # names without end: none of them comes again
+        if len(self._adders) >= _MAX_STREAMS:
+            self._adders.clear()  # a program with an unbounded set of names does not repeat them
         return self._adders.setdefault(name, _native.Stream(_GROUP, name).add)
 
 
 def _print(metrics: Mapping[str, float]) -> None:
-    """Prints a map of metrics' names to values as a line of JSON."""
+    """Prints a map of names to values as a line of JSON."""
     print(json.dumps(_checked(metrics)))
 
 
@@ -201,5 +200,5 @@ def _emitter(environment: Mapping[str, str]) -> Callable[[Mapping[str, float]], 
     raise ValueError(f"BENCHMARK_AI must be stdout, fifo or segment, not {mode!r}")
 
 
-# Once: a call of emit() then pays for no look at the environment.
+# Chosen once, so that a call of emit() does not read the environment.
 emit: Callable[[Mapping[str, float]], None] = _emitter(os.environ)

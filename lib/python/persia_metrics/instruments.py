@@ -1,7 +1,7 @@
-"""Counter, Gauge and Histogram, called as prometheus_client's are, and kept in the segment that the job's agent reads.
+"""Counter, Gauge and Histogram with prometheus_client's interface, stored in the segment that the job's agent reads.
 
-The methods that run in training steps (`inc`, `dec`, `set`, `observe`) are the native module's; what stands here is called
-rarely. A metric is named by (group, name); asking twice for one gives the same series. Thread safety: any method, any thread.
+The native module has the methods that run in training steps: `inc`, `dec`, `set`, `observe`. A metric is identified by (group, name);
+creating it twice gives the same series. Thread safety: any method, any thread.
 """
 
 from __future__ import annotations
@@ -15,28 +15,32 @@ from .timing import ExceptionCounter, ExceptionTypes, InprogressTracker, Timer
 
 _Self = TypeVar("_Self", bound="_Labelled")
 
-# As the library numbers them (GaugeMerge in instruments.h), and what prometheus_client's multiprocess modes come to: the agent
-# keeps what ended processes set for a while, which is why the live* modes are not modes of their own.
+# The numbers of GaugeMerge in instruments.h.
 _MERGES = {"last": 0, "sum": 1, "min": 2, "max": 3, "avg": 4, "each": 5}
+# prometheus_client's live* modes are the same without `live`: the agent exports the gauges of ended processes for a while only.
 _MULTIPROCESS_MODES = {"all": "each", "mostrecent": "last", "min": "min", "max": "max", "sum": "sum"}
 
 
 class _Labelled:
-    """A metric with label names is a family: `labels()` gives its series."""
+    """A metric with label names is a family; `labels()` returns its series."""
 
     __slots__ = ()
 
-    # What the constructor was told, for series and for pickles.
+    # The constructor's arguments, for series and pickles.
     _arguments: Tuple[Any, ...]
     _label_names: Tuple[str, ...]
     _values: Optional[Tuple[str, ...]]
     _children: Optional[Dict[Tuple[object, ...], Any]]
-    _handle: Any  # the native type that the class is made of
+    _handle: Any  # the native base class
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        _native.own_methods(cls)  # a call of an inherited native method takes 1.5 times as long
 
     def labels(self: _Self, *labelvalues: object, **labelkwargs: object) -> _Self:
-        """The series with these label values, given in the order of the names or by name; made when it is new, and kept.
+        """Returns the series with these label values, given in the order of the names or by name. Creates it if it is new.
 
-        Keep the result where it is hot: it saves the look-up.
+        In a hot loop keep the result, which saves the look-up.
         """
         children = self._children
         if children is not None and not labelkwargs:
@@ -47,9 +51,9 @@ class _Labelled:
 
     def _new_child(self: _Self, values: Tuple[object, ...], named: Dict[str, object]) -> _Self:
         if self._children is None:
-            raise ValueError("this metric has no label names" if not self._label_names else "this series has its labels already")
+            raise ValueError("this metric has no label names" if not self._label_names else "this series already has its labels")
         if values and named:
-            raise ValueError("label values are given by position or by name, not both")
+            raise ValueError("give the label values by position or by name, not both")
         if named:
             if sorted(named) != sorted(self._label_names):
                 raise ValueError(f"label names must be {sorted(self._label_names)}, not {sorted(named)}")
@@ -57,14 +61,14 @@ class _Labelled:
         elif len(values) != len(self._label_names):
             raise ValueError(f"{len(self._label_names)} label values are needed ({', '.join(self._label_names)}), not {len(values)}")
         texts = tuple(map(str, values))
-        # Two threads may both come here with one set of labels: both handles are of the same series.
+        # Two threads may both create one; their handles are of the same series.
         child: Optional[_Self] = self._children.get(texts)
         if child is None:
             child = self._children.setdefault(texts, _series(type(self), self._arguments, texts))
         return child
 
     def __reduce__(self) -> Tuple[Callable[..., Any], Tuple[Any, ...]]:
-        """A metric that is sent to another process is that process's series of the same name."""
+        """A metric that is unpickled in another process is that process's series of the same name."""
         return _unpickle, (type(self), self._arguments, self._values)
 
     def __repr__(self) -> str:
@@ -74,7 +78,7 @@ class _Labelled:
 
 
 def _series(kind: Type[_Self], arguments: Tuple[Any, ...], values: Optional[Tuple[str, ...]]) -> _Self:
-    """The object of a family (`values` None, while it has label names) or of a series."""
+    """Creates a family (label names, but `values` is None) or a series."""
     group, name, documentation, unit, label_names, *more = arguments
     family = bool(label_names) and values is None
     labels = None if family else tuple(zip(label_names, values or ()))
@@ -98,9 +102,9 @@ def _names(
         if not isinstance(text, str):
             raise TypeError(f"{argument} must be str, not {type(text).__name__}")
     if namespace and group:
-        raise ValueError("`namespace` is prometheus_client's word for `group`: give one of them")
+        raise ValueError("`namespace` is another word for `group`: give one of them")
     if isinstance(labelnames, str):
-        raise TypeError(f"labelnames must be several names, not the one string {labelnames!r}")
+        raise TypeError(f"labelnames must be an iterable of names, not the string {labelnames!r}")
     if subsystem:
         name = f"{subsystem}_{name}"
     if unit and not name.endswith("_" + unit):
@@ -109,67 +113,52 @@ def _names(
     for label in label_names:
         if not isinstance(label, str):
             raise TypeError(f"labelnames must be str, not {type(label).__name__}")
-        label.encode()  # a lone surrogate is an error here, not at the first labels()
+        label.encode()  # a lone surrogate raises here, not at the first labels()
     if len(set(label_names)) != len(label_names):
-        raise ValueError(f"a label name stands twice in {label_names}")
+        raise ValueError(f"labelnames has a duplicate: {label_names}")
     return group or namespace, name, documentation, unit, label_names
 
 
 class Counter(_Labelled, _native.Counter):
     """A number that only goes up: batches trained, bytes sent. Starts at 0.
 
-    Exported as `<group>_<name>`, or `<name>` without a group. `namespace` is another word for `group`; `subsystem` and `unit`
-    become part of the name, as in prometheus_client; `_total` does not.
+    Exported as `<group>_<name>`, or `<name>` without a group. `namespace` is another word for `group`. As in prometheus_client,
+    `subsystem` and `unit` become part of the name; unlike there, `_total` is not appended.
     """
 
     __slots__ = ("_arguments", "_label_names", "_values", "_children")
     _handle = _native.Counter
 
     def __new__(
-        cls,
-        name: str,
-        documentation: str = "",
-        labelnames: Iterable[str] = (),
-        namespace: str = "",
-        subsystem: str = "",
-        unit: str = "",
-        *,
-        group: str = "",
+        cls, name: str, documentation: str = "", labelnames: Iterable[str] = (),
+        namespace: str = "", subsystem: str = "", unit: str = "", *, group: str = "",
     ) -> Counter:
         return _series(cls, _names(name, documentation, labelnames, namespace, subsystem, unit, group), None)
 
     def count_exceptions(self, exception: ExceptionTypes = Exception) -> ExceptionCounter:
-        """Counts exceptions of these types in a `with` block, or as a decorator in a function."""
+        """Counts exceptions of these types that leave a `with` block or, as a decorator, a function."""
         return ExceptionCounter(self, exception)
 
 
 class Gauge(_Labelled, _native.Gauge):
     """A number that goes up and down: staleness, pending batches. Not exported until it is first set.
 
-    `merge` says what several processes of one job, role and replica show together: "last" (the most recently changed one), "sum",
-    "min", "max", "avg" or "each". `multiprocess_mode` is prometheus_client's word for it, and is taken too.
+    `merge` combines the values of several processes of one job, role and replica: "last" (the most recently changed one), "sum",
+    "min", "max", "avg" or "each" (no combination). prometheus_client's `multiprocess_mode` is accepted too.
     """
 
     __slots__ = ("_arguments", "_label_names", "_values", "_children")
     _handle = _native.Gauge
 
     def __new__(
-        cls,
-        name: str,
-        documentation: str = "",
-        labelnames: Iterable[str] = (),
-        namespace: str = "",
-        subsystem: str = "",
-        unit: str = "",
-        *,
-        group: str = "",
-        merge: str = "last",
-        multiprocess_mode: Optional[str] = None,
+        cls, name: str, documentation: str = "", labelnames: Iterable[str] = (),
+        namespace: str = "", subsystem: str = "", unit: str = "", *, group: str = "",
+        merge: str = "last", multiprocess_mode: Optional[str] = None,
     ) -> Gauge:
         if multiprocess_mode is not None:
             mode = multiprocess_mode[4:] if multiprocess_mode.startswith("live") else multiprocess_mode
             if mode not in _MULTIPROCESS_MODES:
-                raise ValueError(f"no multiprocess_mode {multiprocess_mode!r}")
+                raise ValueError(f"unknown multiprocess_mode {multiprocess_mode!r}")
             merge = _MULTIPROCESS_MODES[mode]
         if merge not in _MERGES:
             raise ValueError(f"merge must be one of {', '.join(_MERGES)}, not {merge!r}")
@@ -181,19 +170,18 @@ class Gauge(_Labelled, _native.Gauge):
         self.set(time.time())
 
     def track_inprogress(self) -> InprogressTracker:
-        """Counts the calls of a function, or the passages of a `with` block, that are under way."""
+        """Counts the `with` blocks or, as a decorator, the calls in progress."""
         return InprogressTracker(self)
 
     def time(self) -> Timer:
-        """Sets the gauge to the time of a `with` block or, as a decorator, of each call, in seconds."""
+        """Sets the gauge to the duration of a `with` block or, as a decorator, of each call, in seconds."""
         return Timer(self, "set")
 
 
 class Histogram(_Labelled, _native.Histogram):
-    """A distribution: how long, how large. Exported with its buckets, sum and count.
+    """A distribution, of durations or sizes. Exported with its buckets, sum and count.
 
-    `buckets` are inclusive upper bounds, ascending; the one at infinity may be left out. The default ones are prometheus_client's,
-    for seconds.
+    `buckets` are inclusive upper bounds in ascending order; infinity may be omitted. The defaults are prometheus_client's, in seconds.
     """
 
     __slots__ = ("_arguments", "_label_names", "_values", "_children")
@@ -205,27 +193,20 @@ class Histogram(_Labelled, _native.Histogram):
     )
 
     def __new__(
-        cls,
-        name: str,
-        documentation: str = "",
-        labelnames: Iterable[str] = (),
-        namespace: str = "",
-        subsystem: str = "",
-        unit: str = "",
-        *,
-        group: str = "",
+        cls, name: str, documentation: str = "", labelnames: Iterable[str] = (),
+        namespace: str = "", subsystem: str = "", unit: str = "", *, group: str = "",
         buckets: Iterable[float] = DEFAULT_BUCKETS,
     ) -> Histogram:
         bounds = tuple(map(float, buckets))
         if bounds and bounds[-1] == math.inf:
             bounds = bounds[:-1]
         if not bounds or list(bounds) != sorted(set(bounds)) or not all(map(math.isfinite, bounds)):
-            raise ValueError(f"buckets must be ascending numbers, at least one of them finite: {bounds}")
+            raise ValueError(f"buckets must be ascending numbers, at least one of them finite, not {bounds}")
         names = _names(name, documentation, labelnames, namespace, subsystem, unit, group)
         if "le" in names[-1]:
-            raise ValueError("a histogram's buckets have the label 'le' already")
+            raise ValueError("a histogram cannot have the label 'le': its buckets use it")
         return _series(cls, (*names, bounds), None)
 
     def time(self) -> Timer:
-        """Observes the time of a `with` block or, as a decorator, of each call, in seconds."""
+        """Observes the duration of a `with` block or, as a decorator, of each call, in seconds."""
         return Timer(self, "observe")

@@ -1,4 +1,4 @@
-"""What `time()`, `track_inprogress()` and `count_exceptions()` give: context managers that are decorators as well."""
+"""The results of `time()`, `track_inprogress()` and `count_exceptions()`: context managers that are also decorators."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 ExceptionTypes = Union[Type[BaseException], Tuple[Type[BaseException], ...]]
 
 
-class _Around:
-    """Wraps a function in the context manager, a new one for each call, so that calls may overlap and nest."""
+class _ContextDecorator:
+    """Makes a context manager a decorator. Each call gets its own, so that calls may overlap and nest."""
 
     def __call__(self, function: _F) -> _F:
         @functools.wraps(function)
-        def around(*args: Any, **kwargs: Any) -> Any:
-            with self._again():
+        def decorated(*args: Any, **kwargs: Any) -> Any:
+            with self._for_call():
                 return function(*args, **kwargs)
 
-        return around  # type: ignore[return-value]
+        return decorated  # type: ignore[return-value]
 
-    def _again(self) -> Any:
+    def _for_call(self) -> Any:
         return self
 
 
-class Timer(_Around):
-    """Calls a method of a metric with the time that a block or a call took, in seconds of the monotonic clock."""
+class Timer(_ContextDecorator):
+    """Calls a metric's method with the duration of a block or a call, in seconds of the monotonic clock."""
 
     def __init__(self, metric: Any, method: str) -> None:
         self._metric = metric
         self._method = method
         self._start = 0.0
 
-    def _again(self) -> Timer:
+    def _for_call(self) -> Timer:
         return Timer(self._metric, self._method)
 
     def labels(self, *values: object, **named: object) -> None:
-        """Chooses the series while the time is running: for labels that are known only at the end."""
+        """Chooses the series inside the block, for labels that are known only at its end."""
         self._metric = self._metric.labels(*values, **named)
 
     def __enter__(self) -> Timer:
@@ -51,8 +51,8 @@ class Timer(_Around):
         getattr(self._metric, self._method)(time.perf_counter() - self._start)
 
 
-class InprogressTracker(_Around):
-    """Adds one to a gauge while a block or a call is under way."""
+class InprogressTracker(_ContextDecorator):
+    """Adds one to a gauge during a block or a call."""
 
     def __init__(self, gauge: Any) -> None:
         self._gauge = gauge
@@ -66,8 +66,8 @@ class InprogressTracker(_Around):
         self._gauge.dec()
 
 
-class ExceptionCounter(_Around):
-    """Counts the exceptions of some types that leave a block or a call, and lets them go on."""
+class ExceptionCounter(_ContextDecorator):
+    """Counts the exceptions of given types that leave a block or a call, and does not suppress them."""
 
     def __init__(self, counter: Any, exception: ExceptionTypes) -> None:
         self._counter = counter

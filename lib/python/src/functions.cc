@@ -1,4 +1,4 @@
-// The module's functions: init, exporting, count_event, keep_event; and how Python's values become the library's.
+// The module's functions, and the conversion of Python's values to the library's.
 
 #include <optional>
 #include <string>
@@ -20,16 +20,14 @@ bool TextOf(PyObject* object, const char* argument, std::string_view* text) {
   }
   Py_ssize_t size = 0;
   const char* utf8 = PyUnicode_AsUTF8AndSize(object, &size);
-  if (utf8 == nullptr) {
-    return false;
-  }
+  if (utf8 == nullptr) return false;
   *text = {utf8, static_cast<size_t>(size)};
   return true;
 }
 
 namespace {
 
-// Text of an object, which keeps what views refer to.
+// The text of an object, with a reference to the object that owns it.
 struct OwnedText {
   PyObject* object = nullptr;
   std::string_view text;
@@ -39,20 +37,14 @@ struct OwnedText {
   OwnedText(OwnedText&& other) noexcept : object(std::exchange(other.object, nullptr)), text(other.text) {}
   ~OwnedText() { Py_XDECREF(object); }
 
-  // The str itself, or str() of anything else; what UTF-8 does not have is written as an escape.
+  // Takes str() of the object. A lone surrogate is escaped. False: an exception is set.
   bool Assign(PyObject* from) {
     object = PyObject_Str(from);
-    if (object == nullptr) {
-      return false;
-    }
-    if (TextOf(object, "str()", &text)) {
-      return true;
-    }
+    if (object == nullptr) return false;
+    if (TextOf(object, "str()", &text)) return true;
     PyErr_Clear();
     PyObject* bytes = PyUnicode_AsEncodedString(object, "utf-8", "backslashreplace");
-    if (bytes == nullptr) {
-      return false;
-    }
+    if (bytes == nullptr) return false;
     Py_SETREF(object, bytes);
     text = {PyBytes_AS_STRING(bytes), static_cast<size_t>(PyBytes_GET_SIZE(bytes))};
     return true;
@@ -67,17 +59,13 @@ bool LabelOf(PyObject* pair, LabelSet* labels) {
   PyObject* value = PyTuple_GET_ITEM(pair, 1);
   std::string_view name;
   OwnedText text;
-  if (!TextOf(PyTuple_GET_ITEM(pair, 0), "a label's name", &name)) {
-    return false;
-  }
+  if (!TextOf(PyTuple_GET_ITEM(pair, 0), "a label's name", &name)) return false;
   if (!PyUnicode_Check(value)) {
     PyErr_Format(PyExc_TypeError, "the value of label %R must be str, not %s", PyTuple_GET_ITEM(pair, 0),
                  Py_TYPE(value)->tp_name);
     return false;
   }
-  if (!text.Assign(value)) {
-    return false;
-  }
+  if (!text.Assign(value)) return false;
   labels->emplace_back(name, text.text);
   return true;
 }
@@ -86,9 +74,7 @@ bool LabelOf(PyObject* pair, LabelSet* labels) {
 
 bool LabelsOf(PyObject* pairs, LabelSet* labels) {
   PyObject* items = PySequence_Fast(pairs, "labels must be pairs of a name and a value");
-  if (items == nullptr) {
-    return false;
-  }
+  if (items == nullptr) return false;
   bool good = true;
   for (Py_ssize_t i = 0; good && i < PySequence_Fast_GET_SIZE(items); ++i) {
     good = LabelOf(PySequence_Fast_GET_ITEM(items, i), labels);
@@ -99,8 +85,8 @@ bool LabelsOf(PyObject* pairs, LabelSet* labels) {
 
 namespace {
 
-// Beyond this a record of the ring has long been full: the rest of the entries is only counted.
-constexpr size_t kMostEntries = 256;
+// More entries than a record of the ring can hold. The rest is only counted.
+constexpr size_t kMaxEntries = 256;
 
 bool ValueOf(PyObject* object, OwnedText* text, events::MetadataValue* value) {
   if (object == Py_None) {
@@ -122,14 +108,14 @@ bool ValueOf(PyObject* object, OwnedText* text, events::MetadataValue* value) {
   return true;
 }
 
-// Milliseconds since 1970, as an event has them; what is no positive number is now.
+// The timestamp in milliseconds since 1970; the current time if it is not a positive number.
 uint64_t TimeOf(PyObject* timestamp) {
   double ms = 0;
   if (!NumberOf(timestamp, &ms)) {
     PyErr_Clear();
   }
-  constexpr double kMost = 9007199254740992.0;  // 2^53: whole as a double
-  return ms >= 1 && ms < kMost ? static_cast<uint64_t>(ms) : events::NowInMilliseconds();
+  constexpr double kLimit = 9007199254740992.0;  // 2^53
+  return ms >= 1 && ms < kLimit ? static_cast<uint64_t>(ms) : events::NowInMilliseconds();
 }
 
 PyObject* CountEvent(PyObject*, PyObject* args) {
@@ -143,21 +129,19 @@ PyObject* CountEvent(PyObject*, PyObject* args) {
   return PyBool_FromLong(events::CountEvent(name.text, type.text, TimeOf(timestamp)) ? 1 : 0);
 }
 
-// The metadata of an event, and what owns their texts.
+// The metadata of an event, with the owners of its texts.
 struct Metadata {
   std::vector<OwnedText> texts;
   std::vector<events::MetadataEntry> entries;
-  size_t more = 0;  // beyond kMostEntries
+  size_t more = 0;  // entries beyond kMaxEntries
 };
 
 bool ReadMetadata(PyObject* dict, Metadata* metadata) {
-  // A copy: str() of a value may run code that changes the dict.
+  // A copy, since str() of a value may run code that changes the dict.
   PyObject* items = PyDict_Items(dict);
-  if (items == nullptr) {
-    return false;
-  }
+  if (items == nullptr) return false;
   bool good = true;
-  for (Py_ssize_t i = 0; good && i < PyList_GET_SIZE(items) && metadata->entries.size() < kMostEntries; ++i) {
+  for (Py_ssize_t i = 0; good && i < PyList_GET_SIZE(items) && metadata->entries.size() < kMaxEntries; ++i) {
     PyObject* pair = PyList_GET_ITEM(items, i);
     OwnedText key;
     OwnedText text;
@@ -183,32 +167,26 @@ PyObject* KeepEvent(PyObject*, PyObject* args) {
       !name.Assign(name_object) || !type.Assign(type_object) || !ReadMetadata(dict, &metadata)) {
     return nullptr;
   }
-  // Longer names are refused when they are counted, and have no record.
-  constexpr size_t kMostNameBytes = 256;
-  if (name.text.size() <= kMostNameBytes && type.text.size() <= kMostNameBytes) {
-    events::KeepRecord(name.text, type.text, metadata.entries, TimeOf(timestamp), metadata.more);
+  // CountEvent refuses longer names, and an event that is not counted gets no record.
+  constexpr size_t kMaxNameBytes = 256;
+  if (name.text.size() <= kMaxNameBytes && type.text.size() <= kMaxNameBytes) {
+    events::AppendToRing(name.text, type.text, metadata.entries, TimeOf(timestamp), metadata.more);
   }
   Py_RETURN_NONE;
 }
 
-// None leaves the option as it is.
+// None leaves the option unchanged.
 bool OptionalText(PyObject* object, const char* argument, std::string* option) {
   std::string_view text;
-  if (object == Py_None) {
-    return true;
-  }
-  if (!TextOf(object, argument, &text)) {
-    return false;
-  }
+  if (object == Py_None) return true;
+  if (!TextOf(object, argument, &text)) return false;
   *option = text;
   return true;
 }
 
-// A path is bytes of any kind: what of them is no text, Python's str has as surrogates.
+// A path may have bytes that are not UTF-8, which a str holds as surrogates.
 bool OptionalPath(PyObject* object, const char* argument, std::string* option) {
-  if (object == Py_None) {
-    return true;
-  }
+  if (object == Py_None) return true;
   PyObject* bytes = nullptr;
   if (PyUnicode_FSConverter(object, &bytes) == 0) {
     if (PyErr_ExceptionMatches(PyExc_TypeError)) {
@@ -222,18 +200,14 @@ bool OptionalPath(PyObject* object, const char* argument, std::string* option) {
 }
 
 bool OptionalReplica(PyObject* object, int* option) {
-  if (object == Py_None) {
-    return true;
-  }
+  if (object == Py_None) return true;
   if (!PyIndex_Check(object)) {
     PyErr_Format(PyExc_TypeError, "replica must be int, not %s", Py_TYPE(object)->tp_name);
     return false;
   }
   int overflow = 0;
   const long number = PyLong_AsLongAndOverflow(object, &overflow);
-  if (number == -1 && PyErr_Occurred() != nullptr) {
-    return false;
-  }
+  if (number == -1 && PyErr_Occurred() != nullptr) return false;
   if (overflow != 0 || number < 0 || number > INT32_MAX) {
     PyErr_Format(PyExc_ValueError, "replica must be from 0 to %d, not %R", INT32_MAX, object);
     return false;
@@ -252,9 +226,7 @@ PyObject* CallInit(PyObject*, PyObject* args) {
     return nullptr;
   }
   int number = 0;
-  if (!OptionalReplica(replica, &number)) {
-    return nullptr;
-  }
+  if (!OptionalReplica(replica, &number)) return nullptr;
   if (replica != Py_None) {
     options.replica = number;
   }
@@ -263,13 +235,13 @@ PyObject* CallInit(PyObject*, PyObject* args) {
   Py_BEGIN_ALLOW_THREADS;
   result = Init(options);
   Py_END_ALLOW_THREADS;
-  // Has a path in it.
+  // It may contain a path.
   PyObject* detail = PyUnicode_DecodeFSDefaultAndSize(result.detail.data(), static_cast<Py_ssize_t>(result.detail.size()));
   return detail == nullptr ? nullptr : Py_BuildValue("ON", result.exporting ? Py_True : Py_False, detail);
 }
 
-// For labels(), which finds a series by this in the usual case. What is equal to a str without being one has another str(): it
-// is not looked for.
+// The fast path of labels(): looks up a series by its label values. Only values that are str: an object that equals a str may
+// have another str().
 PyObject* FindSeries(PyObject*, PyObject* const* args, Py_ssize_t count) {
   if (count != 2 || !PyDict_CheckExact(args[0]) || !PyTuple_CheckExact(args[1])) {
     PyErr_SetString(PyExc_TypeError, "find_series() takes a dict and a tuple");
@@ -292,18 +264,22 @@ PyObject* CallExporting(PyObject*, PyObject*) { return PyBool_FromLong(Exporting
 
 PyMethodDef functions[] = {
     {"init", &Guarded<&CallInit>, METH_VARARGS,
-     "init(job_name, role, replica, labels, metrics_dir, enabled, /)\n--\n\nMakes this process's metrics visible to the agent: "
-     "(whether they are, the segment's path or why not)."},
+     "init(job_name, role, replica, labels, metrics_dir, enabled, /)\n--\n\nMakes this process's metrics visible to the agent. "
+     "Returns whether they are, and the segment's path or the reason why not."},
     {"exporting", &CallExporting, METH_NOARGS,
-     "exporting()\n--\n\nWhether an agent can see this process's metrics, or could if there were one."},
+     "exporting()\n--\n\nWhether this process's metrics are visible to an agent, if one runs."},
     {"find_series", AsCFunction(&FindSeries), METH_FASTCALL,
-     "find_series(series, label_values, /)\n--\n\nWhat the dict has under these values; None if it has nothing, or not all are "
-     "str."},
+     "find_series(series, label_values, /)\n--\n\nThe dict's value for these label values. None if there is none, or if a "
+     "label "
+     "value is not a str."},
+    {"own_methods", &OwnMethods, METH_O,
+     "own_methods(type, /)\n--\n\nGives a class its own descriptors of the native methods that it inherits, which are called "
+     "faster."},
     {"count_event", &Guarded<&CountEvent>, METH_VARARGS,
-     "count_event(name, type, timestamp, /)\n--\n\nCounts an event; whether it has a place among the metrics."},
+     "count_event(name, type, timestamp, /)\n--\n\nCounts an event. Returns False if its series was refused."},
     {"keep_event", &Guarded<&KeepEvent>, METH_VARARGS,
-     "keep_event(name, type, metadata, timestamp, /)\n--\n\nPuts the record of an event that was counted where the agent reads "
-     "it."},
+     "keep_event(name, type, metadata, timestamp, /)\n--\n\nWrites the record of a counted event to the ring, from which the "
+     "agent reads it."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

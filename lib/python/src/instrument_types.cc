@@ -1,7 +1,7 @@
-// The types Counter, Gauge, Histogram and Stream of the module: a C++ handle each, and the methods that run in training steps.
+// The module's types Counter, Gauge, Histogram and Stream: each holds a C++ handle, and has the methods that run in training
+// steps.
 //
-// What is called rarely (labels, timers, decorators) stands in Python, in persia_metrics/instruments.py, which makes its
-// classes of these.
+// Calls that are rare (labels, timers, decorators) are in persia_metrics/instruments.py, whose classes derive from these.
 
 #include <new>
 #include <type_traits>
@@ -16,32 +16,32 @@ namespace {
 
 template <class Handle>
 struct Instrument {
-  static_assert(std::is_trivially_destructible_v<Handle>, "objects are freed without a call of a destructor");
+  static_assert(std::is_trivially_destructible_v<Handle>, "objects are freed without a destructor call");
 
   PyObject ob_base;
-  bool usable;  // false: a family with label names, whose children count
+  bool usable;  // false: a family with label names; only its series record
   Handle handle;
 };
 
-// The object's handle; null, with an exception set, where only children count.
+// The object's handle. Null: it is a family, and an exception is set.
 template <class Handle>
 inline Handle* HandleOf(PyObject* self) {
   auto* object = reinterpret_cast<Instrument<Handle>*>(self);
   if (!object->usable) [[unlikely]] {
-    PyErr_Format(PyExc_ValueError, "%s has label names: ask labels() for a series of it", Py_TYPE(self)->tp_name);
+    PyErr_Format(PyExc_ValueError, "%s has label names: call labels() to get a series of it", Py_TYPE(self)->tp_name);
     return nullptr;
   }
   return &object->handle;
 }
 
-// What a method is told: one number, by position or as `keyword`.
+// A method's parameter: one number, by position or as `keyword`.
 struct Parameter {
   const char* method;
   const char* keyword;
   bool optional = false;
 };
 
-// Kept out of the way of the usual call.
+// Not inlined, to keep the usual call short.
 [[gnu::noinline]] bool ReadNumber(const Parameter& parameter, PyObject* const* args, Py_ssize_t count, PyObject* names,
                                   double* number) {
   const auto& [method, keyword, optional] = parameter;
@@ -58,27 +58,21 @@ struct Parameter {
   return count + named == 0 || NumberOf(args[0], number);
 }
 
-// Leaves `*number` as it is where none is given.
+// Reads the argument. If it is optional and not given, leaves `*number` unchanged.
 inline bool OneNumber(const Parameter& parameter, PyObject* const* args, Py_ssize_t count, PyObject* names, double* number) {
   if (names == nullptr) [[likely]] {
-    if (count == 1) {
-      return NumberOf(args[0], number);
-    }
-    if (count == 0 && parameter.optional) {
-      return true;
-    }
+    if (count == 1) return NumberOf(args[0], number);
+    if (count == 0 && parameter.optional) return true;
   }
   return ReadNumber(parameter, args, count, names, number);
 }
 
-// A method that does `kDo` with the handle and a number: the argument, else 1 where it is optional.
+// A method that calls `kDo` with the handle and the argument, or with 1 if an optional argument is not given.
 template <class Handle, auto kDo, const Parameter& kParameter>
 PyObject* NumberMethod(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   double number = 1;
   Handle* handle = HandleOf<Handle>(self);
-  if (handle == nullptr || !OneNumber(kParameter, args, count, names, &number)) {
-    return nullptr;
-  }
+  if (handle == nullptr || !OneNumber(kParameter, args, count, names, &number)) return nullptr;
   kDo(*handle, number);
   Py_RETURN_NONE;
 }
@@ -96,7 +90,7 @@ constexpr auto kSet = [](Gauge& gauge, double value) { gauge.Set(value); };
 constexpr auto kAddValue = [](Stream& stream, double value) { stream.Add(value); };
 constexpr auto kObserve = [](Histogram& histogram, double value) { histogram.Observe(value); };
 
-// What every constructor is told.
+// The arguments of every constructor.
 struct Naming {
   std::string_view group;
   std::string_view name;
@@ -152,7 +146,7 @@ PyObject* NewGauge(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     return nullptr;
   }
   if (merge > static_cast<unsigned char>(GaugeMerge::kEach)) {
-    PyErr_Format(PyExc_ValueError, "no way to merge gauges has the number %d", merge);
+    PyErr_Format(PyExc_ValueError, "%d is not a number of a merge policy", merge);
     return nullptr;
   }
   const auto how = static_cast<GaugeMerge>(merge);
@@ -171,9 +165,7 @@ PyObject* NewHistogram(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   }
   std::vector<double> numbers(static_cast<size_t>(PyTuple_GET_SIZE(bounds)));
   for (size_t i = 0; i < numbers.size(); ++i) {
-    if (!NumberOf(PyTuple_GET_ITEM(bounds, static_cast<Py_ssize_t>(i)), &numbers[i])) {
-      return nullptr;
-    }
+    if (!NumberOf(PyTuple_GET_ITEM(bounds, static_cast<Py_ssize_t>(i)), &numbers[i])) return nullptr;
   }
   return Make(type, naming.usable, naming.usable ? Histogram(naming.group, naming.name, numbers, naming.about) : Histogram());
 }
@@ -189,84 +181,29 @@ PyObject* NewStream(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return Make(type, true, Stream(group_text, name_text));
 }
 
-// super().__init_subclass__(**kwargs), for the type that has `methods`: a class may be made of others beside ours.
-PyObject* InitNextSubclass(PyMethodDef* methods, PyObject* type, PyObject* args, PyObject* kwargs) {
-  PyObject* ours = nullptr;
-  PyObject* mro = reinterpret_cast<PyTypeObject*>(type)->tp_mro;
-  for (Py_ssize_t i = 0; ours == nullptr && i < PyTuple_GET_SIZE(mro); ++i) {
-    PyObject* entry = PyTuple_GET_ITEM(mro, i);
-    ours = reinterpret_cast<PyTypeObject*>(entry)->tp_methods == methods ? entry : nullptr;
-  }
-  if (ours == nullptr) {
-    Py_RETURN_NONE;
-  }
-  PyObject* super = PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(&PySuper_Type), ours, type, nullptr);
-  PyObject* next = super == nullptr ? nullptr : PyObject_GetAttrString(super, "__init_subclass__");
-  PyObject* result = next == nullptr ? nullptr : PyObject_Call(next, args, kwargs);
-  Py_XDECREF(next);
-  Py_XDECREF(super);
-  return result;
-}
-
-// Gives a class that is made of one of the types its own descriptors of the hot methods: the interpreter calls a method without
-// detours only where the descriptor is of the object's very class. A method that the class defines itself stays.
-template <PyMethodDef* kMethods>
-PyObject* InitSubclass(PyObject* type, PyObject* args, PyObject* kwargs) {
-  for (PyMethodDef* method = kMethods; (method->ml_flags & METH_CLASS) == 0; ++method) {
-    PyObject* inherited = PyObject_GetAttrString(type, method->ml_name);
-    if (inherited == nullptr) {
-      return nullptr;
-    }
-    const bool ours =
-        Py_IS_TYPE(inherited, &PyMethodDescr_Type) && reinterpret_cast<PyMethodDescrObject*>(inherited)->d_method == method;
-    Py_DECREF(inherited);
-    if (ours) {
-      PyObject* own = PyDescr_NewMethod(reinterpret_cast<PyTypeObject*>(type), method);
-      const bool set = own != nullptr && PyObject_SetAttrString(type, method->ml_name, own) == 0;
-      Py_XDECREF(own);
-      if (!set) {
-        return nullptr;
-      }
-    }
-  }
-  return InitNextSubclass(kMethods, type, args, kwargs);
-}
-
 constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;
-constexpr int kOfClass = METH_VARARGS | METH_KEYWORDS | METH_CLASS;
-constexpr char kInitSubclassDoc[] = "Gives a class its own descriptors of the methods, which the interpreter calls faster.";
 
-// Each table: the hot methods, and then what is of the class.
-
-extern PyMethodDef counter_methods[];
 PyMethodDef counter_methods[] = {
     {"inc", AsCFunction(&NumberMethod<Counter, kIncrement, kInc>), kFast,
      "inc($self, /, amount=1)\n--\n\nAdds `amount`. A negative or non-finite one is ignored and counted as dropped."},
-    {"__init_subclass__", AsCFunction(&InitSubclass<counter_methods>), kOfClass, kInitSubclassDoc},
     {nullptr, nullptr, 0, nullptr}};
 
-extern PyMethodDef gauge_methods[];
 PyMethodDef gauge_methods[] = {{"inc", AsCFunction(&NumberMethod<Gauge, kAdd, kInc>), kFast,
                                 "inc($self, /, amount=1)\n--\n\nAdds `amount`; a gauge that was never set counts as 0."},
                                {"dec", AsCFunction(&NumberMethod<Gauge, kSubtract, kDec>), kFast,
                                 "dec($self, /, amount=1)\n--\n\nTakes `amount` away; a gauge that was never set counts as 0."},
                                {"set", AsCFunction(&NumberMethod<Gauge, kSet, kSetTo>), kFast,
                                 "set($self, /, value)\n--\n\nSets the value: any float, NaN and infinities too."},
-                               {"__init_subclass__", AsCFunction(&InitSubclass<gauge_methods>), kOfClass, kInitSubclassDoc},
                                {nullptr, nullptr, 0, nullptr}};
 
-extern PyMethodDef histogram_methods[];
 PyMethodDef histogram_methods[] = {
     {"observe", AsCFunction(&NumberMethod<Histogram, kObserve, kObserveOne>), kFast,
      "observe($self, /, amount)\n--\n\nAdds one observation. NaN is ignored and counted as dropped."},
-    {"__init_subclass__", AsCFunction(&InitSubclass<histogram_methods>), kOfClass, kInitSubclassDoc},
     {nullptr, nullptr, 0, nullptr}};
 
-extern PyMethodDef stream_methods[];
 PyMethodDef stream_methods[] = {
     {"add", AsCFunction(&NumberMethod<Stream, kAddValue, kAddOne>), kFast,
      "add($self, /, value)\n--\n\nRecords a value. A NaN becomes the last value and has no part in sums and buckets."},
-    {"__init_subclass__", AsCFunction(&InitSubclass<stream_methods>), kOfClass, kInitSubclassDoc},
     {nullptr, nullptr, 0, nullptr}};
 
 template <class Handle>
@@ -280,7 +217,39 @@ bool AddType(PyObject* module, const char* name, newfunc make, PyMethodDef* meth
   return added;
 }
 
+// Whether the class inherits this very method. False with an exception set: looking it up raised one.
+bool Inherits(PyObject* type, const PyMethodDef* method) {
+  PyObject* found = PyObject_GetAttrString(type, method->ml_name);
+  if (found == nullptr && PyErr_ExceptionMatches(PyExc_AttributeError)) {
+    PyErr_Clear();
+  }
+  const bool same = found != nullptr && Py_IS_TYPE(found, &PyMethodDescr_Type) &&
+                    reinterpret_cast<PyMethodDescrObject*>(found)->d_method == method;
+  Py_XDECREF(found);
+  return same;
+}
+
 }  // namespace
+
+PyObject* OwnMethods(PyObject*, PyObject* type) {
+  if (!PyType_Check(type)) {
+    PyErr_SetString(PyExc_TypeError, "own_methods() takes a class");
+    return nullptr;
+  }
+  for (PyMethodDef* methods : {counter_methods, gauge_methods, histogram_methods, stream_methods}) {
+    for (PyMethodDef* method = methods; method->ml_name != nullptr; ++method) {
+      if (Inherits(type, method)) {
+        PyObject* own = PyDescr_NewMethod(reinterpret_cast<PyTypeObject*>(type), method);
+        if (own != nullptr) {
+          PyObject_SetAttrString(type, method->ml_name, own);
+        }
+        Py_XDECREF(own);
+      }
+      if (PyErr_Occurred() != nullptr) return nullptr;
+    }
+  }
+  Py_RETURN_NONE;
+}
 
 bool AddInstrumentTypes(PyObject* module) {
   return AddType<Counter>(module, "persia_metrics._native.Counter", &Guarded<&NewCounter>, counter_methods,

@@ -1,7 +1,7 @@
 // The extension module `persia_metrics._native`.
 //
-// It brings the library with it, linked statically and invisible to others: a process that also uses the C++ library has two
-// segments, which the agent merges like those of two processes of one identity.
+// The library is linked into it statically, with hidden symbols. So a process that also uses the C++ library has two segments,
+// which the agent merges like those of two processes of one identity.
 
 #include "native.h"
 #include "persia/metrics/internal/language.h"
@@ -21,7 +21,7 @@ PyModuleDef_Slot slots[] = {{Py_mod_exec, reinterpret_cast<void*>(&Execute)}, {0
 
 PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                           "persia_metrics._native",
-                          "The library's handles, for persia_metrics; not for use by others.",
+                          "The library's handles, for use by persia_metrics only.",
                           0,
                           nullptr,
                           slots,

@@ -16,7 +16,7 @@ constexpr std::array<double, 6> kSizes = {0.25, 0.5, 1, 2, 4, 8};
 // 30 bounds: the cells of sixteen such histograms fill a chunk.
 std::vector<double> WideBounds() { return persia::metrics::LinearBounds(0.5, 0.5, 30); }
 
-// Long, so that descriptors take room and the segment grows.
+// Long, so that descriptors take space and the segment grows.
 std::string ShardName(uint32_t shard) { return std::to_string(shard) + std::string(60, '-'); }
 
 uint32_t BucketOf(std::span<const double> bounds, double value) {
@@ -30,7 +30,7 @@ double Value(uint64_t units) { return static_cast<double>(units) * kUnit; }
 
 }  // namespace
 
-// Where each quantity stands. A histogram: its buckets from the lowest, then its sum.
+// The cell of each quantity. A histogram: its buckets from the lowest, then its sum.
 struct Instruments::Cells {
   uint32_t whole = 0;
   uint32_t binary = 1;
@@ -96,7 +96,7 @@ Instruments::Instruments(uint32_t seed)
       last_("chaos", "last", {.help = "A number that no other process sets."}),
       spread_("chaos", "spread"),
       summed_("chaos", "summed_total"),
-      shards_("chaos", "shard_total", {.help = "Whole increments, by a label that appears under way."}),
+      shards_("chaos", "shard_total", {.help = "Whole increments, by a label that appears during the run."}),
       wide_("chaos", "wide", WideBounds(), {.help = "Multiples of 1/1024, in many buckets."}),
       under_full_("chaos", "under_full_total", {.help = "Registered while the directory was full."}) {
   Random random(seed);

@@ -1,4 +1,4 @@
-// What a worker of the chaos test counts, and which cells of its ledger tell of it.
+// The metrics of a worker of the chaos test, and their cells in its ledger.
 //
 // Exact by construction: what many threads add to is whole, or a multiple of 1/1024, so that any order of additions gives the
 // same double. Tenths, whose sums depend on the order, are added only by threads that live as long as their process, each to
@@ -23,22 +23,22 @@ class Instruments {
  public:
   // Cells of the ledger.
   static uint32_t CellCount();
-  // Tells the orchestrator about them: a line each, "<kind>\t<metric>\t<labels>\t<part>".
+  // Prints the cells for the orchestrator, one per line: "<kind>\t<metric>\t<labels>\t<part>".
   static void Describe();
 
-  // Registers what has no labels. `seed`: of the order in which label sets are registered.
+  // Registers the metrics without labels. `seed`: of the order in which label sets are registered.
   explicit Instruments(uint32_t seed);
 
-  // Registers a label set that is not there yet, if any is left, and counts in it. Main thread only.
+  // Registers the next label set, if any is left, and counts in it. Main thread only.
   void RegisterNext(Slot& slot, Random& random);
-  // The same for series that a full directory may refuse: what is counted there may be dropped, but not doubled.
+  // The same for series that a full directory may refuse: their counts may be dropped, but not doubled.
   void RegisterUnderFull(Slot& slot, Random& random);
 
   // Counts one thing. Any thread with its own slot.
   void CountOne(Slot& slot, Random& random);
-  // Counts one thing that needs a thread for as long as the process lives.
+  // Counts one thing that needs a thread that lives as long as the process.
   void CountOneSteady(Slot& slot, Random& random);
-  // Sets the gauge to a number that tells this process from others. Main thread only.
+  // Sets the gauge to a number that identifies this process. Main thread only.
   void SetLast(Slot& slot, double value);
   // Called while a thread ends.
   void CountFarewell(Slot& slot);
@@ -49,7 +49,7 @@ class Instruments {
   static constexpr uint32_t kUnderFullShards = 32;
   struct Cells;
   static const Cells& Layout();
-  // `observe` is given the value that `units` stand for.
+  // Calls `observe` with the value of `units`.
   template <class Observe>
   static void CountValue(Slot& slot, uint32_t first_cell, std::span<const double> bounds, uint64_t units,
                          const Observe& observe);
@@ -68,7 +68,7 @@ class Instruments {
   persia::metrics::Family<persia::metrics::Histogram> wide_;
   persia::metrics::Family<persia::metrics::Counter> under_full_;
 
-  // Of a family's label sets, the handles of those registered so far; `there` is stored with release after them.
+  // The handles of a family's label sets registered so far; `there` is stored with release after them.
   template <class Instrument, uint32_t kMost>
   struct Registered {
     std::array<uint32_t, kMost> order;  // numbers of the label sets

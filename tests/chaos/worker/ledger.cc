@@ -33,7 +33,7 @@ Ledger::Ledger(const std::string& directory, const std::string& role, int replic
   const size_t bytes = kHeaderBytes + size_t{kSlots} * 2 * cells * sizeof(Slot::Cell);
   const int fd = open(draft.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd >= 0 && posix_fallocate(fd, 0, static_cast<off_t>(bytes)) != 0) {
-    std::fprintf(stderr, "chaos worker: no room for %s\n", draft.c_str());
+    std::fprintf(stderr, "chaos worker: no space for %s\n", draft.c_str());
     std::_Exit(70);
   }
   header_ = static_cast<LedgerHeader*>(MapOrDie(fd, bytes, PROT_READ | PROT_WRITE, draft));

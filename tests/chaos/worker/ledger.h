@@ -1,4 +1,4 @@
-// What one process of the chaos test writes down about its own counting: a file that outlives its SIGKILL.
+// One process's record of its own counting in the chaos test: a file that survives SIGKILL.
 //
 //   Header                        4096 bytes
 //   for each slot: before[cells], after[cells]
@@ -7,7 +7,7 @@
 // call of the library stands between an entry in `before` and the same in `after`, so that what the library holds lies between
 // the two whenever the process dies: equal, but for the call in which the thread was killed.
 //
-// The file is a shared mapping: what is stored is kept by the kernel, whatever becomes of the process.
+// The file is a shared mapping: the kernel keeps all stores when the process dies.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@
 
 namespace chaos {
 
-// What the main thread is at; whoever kills may aim at it.
+// The main thread's state, at which a kill may be aimed.
 enum class State : uint32_t {
   kBorn = 0,
   kGrowing = 1,
@@ -42,8 +42,8 @@ struct LedgerHeader {
   std::atomic<uint32_t> exporting;
   std::atomic<uint32_t> state;
   std::atomic<uint32_t> full_seen;  // the last Control::full that the main thread has seen
-  std::atomic<uint32_t> lossy;      // 1: born while the directory was full, where the library may drop what it cannot hold
-  std::atomic<uint32_t> stop;       // written by the orchestrator: end now
+  std::atomic<uint32_t> lossy;      // 1: started while the directory was full, so the library may drop counts
+  std::atomic<uint32_t> stop;       // set by the orchestrator: end now
 };
 
 // One for all processes, written by the orchestrator.
@@ -99,7 +99,7 @@ class Ledger {
  public:
   static constexpr uint32_t kSlots = 10;
 
-  // Makes "<directory>/<pid>.ledger"; it appears whole. Ends the process if that fails: without a ledger it must not count.
+  // Creates "<directory>/<pid>.ledger" atomically. Ends the process on failure: without a ledger it must not count.
   Ledger(const std::string& directory, const std::string& role, int replica, uint32_t cells);
 
   [[nodiscard]] LedgerHeader& header() const { return *header_; }
@@ -110,7 +110,7 @@ class Ledger {
   LedgerHeader* header_;
 };
 
-// The orchestrator's word, "<directory>/control".
+// The orchestrator's settings, "<directory>/control".
 const Control& OpenControl(const std::string& directory);
 
 }  // namespace chaos

@@ -1,5 +1,5 @@
-// A worker of the chaos test: counts all the time, in threads that come and go and in forked children, registers label sets
-// under way, and keeps a ledger of it, until it is told to end or killed.
+// A worker of the chaos test: counts without end, in short-lived threads and in forked children, registers label sets
+// meanwhile, and keeps a ledger, until it is stopped or killed.
 //
 //   chaos_worker --describe
 //   chaos_worker DIRECTORY SEED      DIRECTORY: of the ledgers. Role, replica and job come from the environment
@@ -36,7 +36,7 @@ struct Self {
   int replica = 0;
 };
 
-// Counts when its thread ends: a later destructor than most.
+// Counts when its thread ends, in a later destructor than most.
 class Farewell {
  public:
   Farewell() = default;
@@ -56,7 +56,7 @@ class Farewell {
 };
 thread_local Farewell farewell;
 
-// One process's life; a forked child has one of its own, with the same instruments.
+// One process's activity; a forked child has its own, with the same instruments.
 class Life {
  public:
   Life(const Self& self, Instruments& instruments, const Control& control, uint32_t seed, bool lossy)
@@ -66,14 +66,14 @@ class Life {
         random_(seed),
         ledger_(self.directory, self.role, self.replica, Instruments::CellCount()),
         main_(ledger_.SlotOf(kMainSlot)) {
-    // The ledger is there: whoever fills the directory from now on waits until we have seen it.
+    // The ledger exists: from now on the orchestrator waits until this process has seen that the directory is full.
     const uint32_t full = control_.full.load();
-    // Handles that found no room count nothing, and a child has the same.
+    // Handles without space count nothing, also in a child.
     ledger_.header().lossy = lossy || full % 2 != 0 ? 1 : 0;
     ledger_.header().full_seen = full;
   }
 
-  // `until`: when to end by itself.
+  // `until`: the time at which it ends by itself.
   void Run(Clock::time_point until, bool may_fork) {
     Export();
     ledger_.Enter(State::kGrowing);
@@ -96,7 +96,7 @@ class Life {
  private:
   void Export() {
     ledger_.header().exporting = static_cast<uint32_t>(Exporting::kMaybe);
-    if (random_() % 2 == 0) Count(20);  // the first touch may be what makes the segment
+    if (random_() % 2 == 0) Count(20);  // the first use may create the segment
     const bool exporting = persia::metrics::Init().exporting;
     ledger_.header().exporting = static_cast<uint32_t>(exporting ? Exporting::kYes : Exporting::kNo);
   }
@@ -158,7 +158,7 @@ class Life {
         for (uint64_t i = 8 + random() % 32; i > 0; --i) instruments_.CountOne(slot, random);
       });
     }
-    // Joined before their slots go.
+    // Joined before their slots are destroyed.
     threads.clear();
   }
 
@@ -185,7 +185,7 @@ class Life {
   Slot main_;
   int children_ = 0;
   uint64_t gauge_sets_ = 0;
-  // After a request found no room the library drops most of those for new series for a while, so we make none.
+  // After a request without space the library drops most requests for new series for a while, so none is made.
   bool met_full_ = false;
 };
 

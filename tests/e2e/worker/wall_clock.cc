@@ -1,5 +1,5 @@
 // Preloaded into a program, moves its wall clock: by as many seconds as the file in $WALL_CLOCK_SHIFT says now, so that a test
-// can set the clock under the program's feet. The steady clock is left alone, as when a real clock is set.
+// can set the clock while the program runs. The monotonic clock does not change, as when a real clock is set.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/time.h>

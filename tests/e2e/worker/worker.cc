@@ -1,11 +1,11 @@
-// A worker of a job that does as it is told, a line of stdin at a time, and answers each line once it is done:
+// A worker of a job that reads commands from stdin, one per line, and answers each line when it is done:
 //
 //   count GROUP NAME BY       set GROUP NAME VALUE      observe GROUP NAME SECONDS
 //   count_feat GROUP NAME FEAT BY                       exit CODE
 //   emit NAME VALUE           as Benchmark AI's emit    event TYPE NAME
-//   busy GROUP NAME           counts on and on, in a thread of its own
+//   busy GROUP NAME           counts without end, in a separate thread
 //
-// So a test knows what the job has counted without waiting for time to pass. It ends with code 0 at the end of stdin.
+// So a test knows the job's counts without waiting for time to pass. The worker ends with code 0 at the end of stdin.
 #include <cstdlib>
 #include <iostream>
 #include <sstream>

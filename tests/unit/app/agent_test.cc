@@ -7,9 +7,9 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "manual_clock.h"
+#include "base/manual_clock.h"
+#include "job/test_job.h"
 #include "net/http_client.h"
-#include "test_job.h"
 
 namespace persia::agent {
 namespace {
@@ -21,15 +21,13 @@ using ::testing::Pair;
 using namespace std::chrono_literals;
 
 // What arrived, and what answer the next push gets.
-class ScriptedGateway {
+class ScriptedGateway : public PushSink {
  public:
-  PushTransport Transport() {
-    return {.name = "gateway:9091",
-            .push = [this](const Snapshot& snapshot) { return Push(snapshot); },
-            .report = [this] { return report_; },
-            .interrupt = [] {},
-            .rearm = [] {}};
-  }
+  [[nodiscard]] const std::string& name() const override { return name_; }
+  [[nodiscard]] const PushReport& last_report() const override { return report_; }
+  void Interrupt() override {}
+  void Rearm() override {}
+  Status DeleteGroups(const std::string&, std::chrono::milliseconds) override { return Done{}; }
   void SetGood(bool good) {
     const std::lock_guard lock(mutex_);
     good_ = good;
@@ -46,8 +44,7 @@ class ScriptedGateway {
     return texts_[count - 1];
   }
 
- private:
-  Status Push(const Snapshot& snapshot) {
+  Status Push(const Snapshot& snapshot) override {
     std::string text;
     TextRenderer().Render(snapshot, text);
     const std::lock_guard lock(mutex_);
@@ -58,6 +55,8 @@ class ScriptedGateway {
     return good_ ? Status(Done{}) : Status(Error{"gateway:9091: connection refused"});
   }
 
+ private:
+  const std::string name_ = "gateway:9091";
   std::mutex mutex_;
   std::condition_variable arrived_;
   std::vector<std::string> texts_;
@@ -89,7 +88,7 @@ class AgentTest : public ::testing::Test {
   ~AgentTest() override { SetUpLog(LogLevel::kInfo, LogFormat::kText); }
 
   Agent& Make() {
-    agent_ = std::make_unique<Agent>(setup_, clock_, PushRoutes{.transports = {gateway_.Transport()}});
+    agent_ = std::make_unique<Agent>(setup_, clock_, PushRoutes{.sinks = {gateway_}});
     EXPECT_TRUE(agent_->Listen().ok());
     return *agent_;
   }
@@ -99,7 +98,7 @@ class AgentTest : public ::testing::Test {
     while (Get("/api/v1/status").body.find("\"pushes\":" + std::to_string(ticks_) + ",") == std::string::npos) {
     }
     clock_.Advance(10s);
-    gateway_.Await(static_cast<size_t>(ticks_) + 1);
+    gateway_->Await(static_cast<size_t>(ticks_) + 1);
   }
   HttpResponse Get(const std::string& path) {
     HttpClient client({.connect_timeout = std::chrono::seconds(100), .total_timeout = std::chrono::seconds(100)});
@@ -108,7 +107,7 @@ class AgentTest : public ::testing::Test {
 
   TestJob job_;
   ManualClock clock_;
-  ScriptedGateway gateway_;
+  const std::shared_ptr<ScriptedGateway> gateway_ = std::make_shared<ScriptedGateway>();
   Agent::Setup setup_;
   std::unique_ptr<Agent> agent_;
   int ticks_ = 0;
@@ -117,7 +116,7 @@ class AgentTest : public ::testing::Test {
 TEST_F(AgentTest, PushesTheWorkersAndItselfAtOnce) {
   const TestJob::Worker worker(job_, 7, "run");
   Make().Start();
-  const std::string text = gateway_.Await(1);
+  const std::string text = gateway_->Await(1);
   EXPECT_THAT(text, HasSubstr("\nmy_app_batches{job=\"a job\",instance=\"rep_1\",ip_addr=\"10.0.0.7\",role=\"trainer\"} 7\n"));
   EXPECT_THAT(text, HasSubstr("job=\"a job\",instance=\"rep_0\",ip_addr=\"10.0.0.7\",role=\"agent\""));
   EXPECT_THAT(text, Not(HasSubstr("\nprocess_")));  // those are the gateway's own names
@@ -128,17 +127,17 @@ TEST_F(AgentTest, LastPushHasTheLastValues) {
   auto worker = std::make_unique<TestJob::Worker>(job_, 1, "run");
   TestJob::Worker late(job_, 0, "run");
   Make().Start();
-  gateway_.Await(1);
+  gateway_->Await(1);
   worker.reset();  // ended between two ticks: its values stay
   EXPECT_TRUE(agent_->Finish().ok());
-  EXPECT_THAT(gateway_.Await(2), HasSubstr("role=\"trainer\"} 1\n"));
+  EXPECT_THAT(gateway_->Await(2), HasSubstr("role=\"trainer\"} 1\n"));
 }
 
 TEST_F(AgentTest, ConfiguredLabelsStandOnEachSeries) {
   const TestJob::Worker worker(job_, 7, "run");
   setup_.options.labels = {{"team", "ads"}};
   Make().Start();
-  const std::string text = gateway_.Await(1);
+  const std::string text = gateway_->Await(1);
   EXPECT_THAT(text, HasSubstr("role=\"trainer\",team=\"ads\"} 7\n"));
   EXPECT_THAT(text, HasSubstr("role=\"agent\",team=\"ads\""));
   EXPECT_TRUE(agent_->Finish().ok());
@@ -149,7 +148,7 @@ TEST_F(AgentTest, PagesAreReadyAfterTheFirstCollection) {
   Make();
   EXPECT_EQ(Get("/-/ready").status, 503);
   agent_->Start();
-  gateway_.Await(1);
+  gateway_->Await(1);
   clock_.AwaitWaits(1);
   EXPECT_EQ(Get("/-/ready").status, 200);
   EXPECT_EQ(Get("/-/healthy").status, 200);
@@ -167,7 +166,7 @@ TEST_F(AgentTest, PagesAreReadyAfterTheFirstCollection) {
 TEST_F(AgentTest, ScrapeCollectsAnewWhatIsOlderThanASecond) {
   TestJob::Worker worker(job_, 7, "run");
   Make().Start();
-  gateway_.Await(1);
+  gateway_->Await(1);
   clock_.AwaitWaits(1);
   worker.End();
   EXPECT_THAT(Get("/api/v1/status").body, HasSubstr("\"live\":1,\"ended\":0"));
@@ -184,11 +183,11 @@ TEST_F(AgentTest, IsUnhealthyWhenCollectingIsStuck) {
 
 TEST_F(AgentTest, GatewaysStateIsLoggedOncePerChange) {
   ::testing::internal::CaptureStderr();
-  gateway_.SetGood(false);
+  gateway_->SetGood(false);
   Make().Start();
-  gateway_.Await(1);
+  gateway_->Await(1);
   Tick();
-  gateway_.SetGood(true);
+  gateway_->SetGood(true);
   Tick();
   Tick();
   EXPECT_TRUE(agent_->Finish().ok());
@@ -199,11 +198,11 @@ TEST_F(AgentTest, GatewaysStateIsLoggedOncePerChange) {
 
 TEST_F(AgentTest, SlowPushesAreSaidOncePerChange) {
   ::testing::internal::CaptureStderr();
-  gateway_.SetDuration(11s);
+  gateway_->SetDuration(11s);
   Make().Start();
-  gateway_.Await(1);
+  gateway_->Await(1);
   Tick();
-  gateway_.SetDuration(1s);
+  gateway_->SetDuration(1s);
   Tick();
   Tick();
   EXPECT_TRUE(agent_->Finish().ok());
@@ -231,7 +230,7 @@ TEST_F(AgentTest, IsIdleOnceTheLastWorkerHasEndedForLongEnough) {
   setup_.on_idle = [&] { ++idle; };
   TestJob::Worker worker(job_, 7, "run");
   Make().Start();
-  gateway_.Await(1);
+  gateway_->Await(1);
   Tick();
   worker.End();
   Tick();  // notices the end
@@ -248,12 +247,12 @@ TEST_F(AgentTest, AddressThatCannotBeHadIsAnError) {
   Make();
   setup_.options.listen_address = agent_->listening_at();
   setup_.options.listen_address_is_default = false;
-  Agent second(setup_, clock_, PushRoutes{.transports = {gateway_.Transport()}});
+  Agent second(setup_, clock_, PushRoutes{.sinks = {gateway_}});
   const Status status = second.Listen();
   ASSERT_FALSE(status.ok());
   EXPECT_THAT(status.error(), HasSubstr(agent_->listening_at()));
   setup_.options.listen_address_is_default = true;
-  Agent third(setup_, clock_, PushRoutes{.transports = {gateway_.Transport()}});
+  Agent third(setup_, clock_, PushRoutes{.sinks = {gateway_}});
   EXPECT_TRUE(third.Listen().ok());
   EXPECT_NE(third.listening_at(), agent_->listening_at());
 }

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "manual_clock.h"
+#include "base/manual_clock.h"
 
 namespace persia::agent {
 namespace {

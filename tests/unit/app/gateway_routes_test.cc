@@ -54,14 +54,14 @@ class GatewayRoutesTest : public ::testing::Test {
 };
 
 TEST_F(GatewayRoutesTest, LeadElsewhereWhereTheSettingsSaySo) {
-  ASSERT_THAT(routes_.transports, SizeIs(1));
-  EXPECT_TRUE(routes_.transports[0].push(Groups(1)).ok());
+  ASSERT_THAT(routes_.sinks, SizeIs(1));
+  EXPECT_TRUE(routes_.sinks[0]->Push(Groups(1)).ok());
   EXPECT_FALSE(routes_.changes(At(first_.address())));
   EXPECT_TRUE(routes_.changes(At(second_.address())));
-  const auto transports = routes_.take(At(second_.address()));
-  ASSERT_THAT(transports, SizeIs(1));
-  EXPECT_EQ(transports[0].name, second_.address());
-  EXPECT_TRUE(transports[0].push(Groups(1)).ok());
+  const auto sinks = routes_.take(At(second_.address()));
+  ASSERT_THAT(sinks, SizeIs(1));
+  EXPECT_EQ(sinks[0]->name(), second_.address());
+  EXPECT_TRUE(sinks[0]->Push(Groups(1)).ok());
   EXPECT_THAT(first_.requests(), SizeIs(1));
   EXPECT_THAT(second_.requests(), SizeIs(1));
   EXPECT_TRUE(routes_.changes(At("off")));
@@ -72,14 +72,14 @@ TEST_F(GatewayRoutesTest, AGatewayThatStaysIsKeptAndSharesItsGroups) {
   const auto both = routes_.take(At(both_));
   ASSERT_THAT(both, SizeIs(2));
   EXPECT_THAT(made_, ElementsAre(first_.address(), second_.address())) << "the first one once";
-  for (const PushTransport& transport : both) EXPECT_TRUE(transport.push(Groups(40)).ok());
+  for (const auto& sink : both) EXPECT_TRUE(sink->Push(Groups(40)).ok());
   EXPECT_EQ(first_.requests().size() + second_.requests().size(), 40U);
   EXPECT_GT(first_.requests().size(), 5U);
   EXPECT_GT(second_.requests().size(), 5U);
   const auto alone = routes_.take(At(first_.address()));
   EXPECT_THAT(made_, SizeIs(2));
   const size_t before = first_.requests().size();
-  EXPECT_TRUE(alone[0].push(Groups(40)).ok());
+  EXPECT_TRUE(alone[0]->Push(Groups(40)).ok());
   EXPECT_EQ(first_.requests().size() - before, 40U) << "alone it takes all";
 }
 
@@ -103,7 +103,7 @@ TEST_F(GatewayRoutesTest, ANameStandsForAllOfItsAddressesOnceTheyAreKnown) {
   names_.AwaitFirst(std::chrono::hours(1));
   EXPECT_TRUE(routes_.changes(by_name));
   std::vector<std::string> names;
-  for (const PushTransport& transport : routes_.take(by_name)) names.push_back(transport.name);
+  for (const auto& sink : routes_.take(by_name)) names.push_back(sink->name());
   EXPECT_THAT(names, ElementsAre("127.0.0.1:" + port, "127.0.0.2:" + port, second_.address()));
   EXPECT_FALSE(routes_.changes(by_name));
   names_.Stop();

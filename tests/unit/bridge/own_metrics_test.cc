@@ -139,7 +139,8 @@ TEST_F(OwnMetricsTest, WhatMeetsInOneNameIsToldApart) {
     Exposed();
   });
   EXPECT_EQ(error_output_,
-            "persia-metrics: metrics of several types are called a_b_c for Prometheus; a Collectable shows the first one's\n");
+            "persia-metrics: metrics of different types have the exposed name a_b_c; the Collectable exposes those of the "
+            "first one's type\n");
 }
 
 TEST_F(OwnMetricsTest, IsOneObjectForTheLifeOfTheProcess) {

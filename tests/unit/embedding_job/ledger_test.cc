@@ -123,7 +123,7 @@ TEST_F(ReportFiles, ReportsHoldAllParts) {
 }
 
 TEST_F(ReportFiles, APartThatIsNotWholeIsRefused) {
-  EXPECT_THAT(Refusal(), HasSubstr("missing or not whole"));
+  EXPECT_THAT(Refusal(), HasSubstr("missing or incomplete"));
   WriteReportPart(path_, {.metrics = {"{1}"}, .own_metrics = {}, .job_fields = ""});
   std::filesystem::resize_file(path_, std::filesystem::file_size(path_) - 2);
   EXPECT_NE(Refusal(), "accepted");

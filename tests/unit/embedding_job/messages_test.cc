@@ -149,12 +149,15 @@ TEST(Messages, RefusesInconsistentRows) {
                 Decode<GradientBatch>(Encode(GradientBatch{0, 4, {std::vector<float>(5), {}}}));
               }),
               HasSubstr("do not make rows"));
-  EXPECT_THAT(WireRefusal([] { Decode<Update>(Encode(Update{4, {1, 2}, {1, 2, 3, 4}})); }), HasSubstr("no gradients of 2 ids"));
+  EXPECT_THAT(WireRefusal([] {
+                Decode<Update>(Encode(Update{4, {1, 2}, {1, 2, 3, 4}}));
+              }),
+              HasSubstr("not gradients of 2 ids"));
 }
 
 TEST(Messages, RefusesCheckpointsThatLeaveTheirFolder) {
   for (const char* name : {"", ".", "..", "../x", "a/b", ".hidden"}) {
-    EXPECT_THAT(WireRefusal([&] { Decode<Checkpoint>(Encode(Checkpoint{name})); }), HasSubstr("no name of a checkpoint"))
+    EXPECT_THAT(WireRefusal([&] { Decode<Checkpoint>(Encode(Checkpoint{name})); }), HasSubstr("not the name of a checkpoint"))
         << name;
   }
 }
@@ -168,7 +171,7 @@ TEST(Messages, RefusesEveryTruncation) {
   }
   Frame longer = whole;
   longer.payload.push_back(std::byte{0});
-  EXPECT_THAT(WireRefusal([&] { Decode<Batch>(longer); }), HasSubstr("behind the end"));
+  EXPECT_THAT(WireRefusal([&] { Decode<Batch>(longer); }), HasSubstr("after the end"));
 }
 
 TEST(Messages, AnArrayThatLiesAboutItsLengthAsksForNoMemory) {

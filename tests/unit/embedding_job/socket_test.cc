@@ -42,7 +42,7 @@ TEST(Address, ReadsWhatItWrites) {
 
 TEST(Address, RefusesWhatIsNone) {
   for (const char* text : {"", "host", "host:", "::1:80"}) {
-    EXPECT_THAT(Refusal([&] { Address::Parse(text); }), HasSubstr("\"" + std::string(text) + "\" is no address")) << text;
+    EXPECT_THAT(Refusal([&] { Address::Parse(text); }), HasSubstr("\"" + std::string(text) + "\" is not an address")) << text;
   }
 }
 

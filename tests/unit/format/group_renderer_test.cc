@@ -46,7 +46,7 @@ std::vector<persia_test::MetricFamily> Parse(const std::string& body) {
 }
 
 std::string Number(double value) {
-  char text[kNumberRoom];
+  char text[kMaxNumberSize];
   return {text, PrintNumber(text, value)};
 }
 
@@ -220,6 +220,19 @@ TEST(GroupRendererTest, ACountThatIsNoneIsCut) {
   EXPECT_THAT(CountsOf({0, -1, 0}), ElementsAre(0U, 0U, 0U));
   EXPECT_THAT(CountsOf({0, std::nan(""), 1}), ElementsAre(0U, 0U, 0U));
   EXPECT_THAT(CountsOf({0, 1, 1e30}), ElementsAre(1U, UINT64_MAX, UINT64_MAX));
+}
+
+// Text has one header for families of one name; a message without its name would be refused.
+TEST(GroupRendererTest, EachMessageHasTheNameOfItsFamily) {
+  Layout layout = *OneHistogram({}).layout;
+  layout.families.push_back(layout.families.front());
+  layout.families.back().series.front().first_value = layout.value_count;
+  layout.value_count *= 2;
+  std::string body;
+  GroupRenderer(GroupFormat::kProtobuf).Render({std::make_shared<const Layout>(layout), {0, 1, 1, 0, 2, 2}, {}}, 0, body);
+  const std::vector<persia_test::MetricFamily> families = Parse(body);
+  ASSERT_THAT(families, SizeIs(2));
+  for (const persia_test::MetricFamily& family : families) EXPECT_EQ(family.name(), "h");
 }
 
 // The most that any series comes to, in a string without room to spare: what writes past it is AddressSanitizer's to see.

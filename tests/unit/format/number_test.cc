@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <bit>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -11,13 +10,11 @@
 #include <random>
 #include <string>
 
-#include "format/shortest_digits.h"
-
 namespace persia::agent {
 namespace {
 
 std::string NumberText(double number) {
-  char text[kNumberRoom];
+  char text[kMaxNumberSize];
   return {text, PrintNumber(text, number)};
 }
 
@@ -30,7 +27,7 @@ TEST(NumberTest, WholeNumbersArePrintedAsIntegers) {
   EXPECT_EQ(NumberText(-0x1p53), "-9007199254740992");
 }
 
-TEST(NumberTest, WholeNumbersOfAnySizeLookAsTheStandardLibraryPrintsThem) {
+TEST(NumberTest, WholeNumbersOfAnySizeArePrintedAsIntegers) {
   std::mt19937_64 random(20261122);
   for (int i = 0; i < 200000; ++i) {
     const auto number = static_cast<int64_t>(static_cast<uint64_t>(random()) >> (11 + i % 53)) * (i % 3 == 0 ? -1 : 1);
@@ -74,45 +71,6 @@ TEST(NumberTest, EveryNumberReadsBackAsItself) {
     ASSERT_EQ(std::bit_cast<uint64_t>(std::strtod(text.c_str(), nullptr)), std::bit_cast<uint64_t>(number)) << text;
     const double near_whole = std::ldexp(static_cast<double>(static_cast<int64_t>(random())), -10);
     ASSERT_EQ(std::strtod(NumberText(near_whole).c_str(), nullptr), near_whole);
-  }
-}
-
-TEST(NumberTest, FractionsLookAsTheStandardLibraryPrintsThem) {
-  std::mt19937_64 random(20261121);
-  const auto check = [](double number) {
-    char text[kMaxNumberSize];
-    if (number == std::floor(number) && std::fabs(number) <= 0x1p53) return;  // printed as an integer
-    ASSERT_EQ(NumberText(number), std::string(text, std::to_chars(text, text + kMaxNumberSize, number).ptr));
-  };
-  for (int i = 0; i < 200000; ++i) {
-    const auto number = std::bit_cast<double>(static_cast<uint64_t>(random()));
-    if (std::isfinite(number)) check(number);
-    // Few digits and many, on both sides of where the exponent makes a number shorter.
-    const auto digits = static_cast<double>(random() % (i % 2 == 0 ? 1000 : 1'000'000'000'000));
-    check((i % 3 == 0 ? -digits : digits) * std::pow(10, -static_cast<int>(random() % 25)));
-  }
-  check(std::numeric_limits<double>::denorm_min());
-  check(std::numeric_limits<double>::min());
-  check(std::nextafter(std::numeric_limits<double>::min(), 1));
-  for (int exponent = -1074; exponent < 53; ++exponent) {  // where the next number below is closer than the next above
-    const double power = std::ldexp(1, exponent);
-    for (const double number : {power, std::nextafter(power, 0), std::nextafter(power, 1e300), 3 * power, 5 * power})
-      check(number);
-  }
-  for (int i = 0; i < 1000; ++i) {  // right between two decimals
-    check(std::ldexp(static_cast<double>((random() >> 11) | 1), -1 - i % 4));
-  }
-  check(std::nextafter(0x1p53, 0) / 2);
-}
-
-TEST(ShortestDigitsTest, AreKnownOfWhatIsMeasured) {
-  std::mt19937_64 random(20261122);
-  Decimal decimal;
-  for (int i = 0; i < 200000; ++i) {
-    const double share = static_cast<double>((random() >> 11) | 1) * 0x1p-53;
-    ASSERT_TRUE(ShortestDigits(share, decimal)) << share;
-    const double seconds = static_cast<double>(10 * (random() % 100'000'000) + 1) / 1000;
-    ASSERT_TRUE(ShortestDigits(seconds, decimal)) << seconds;
   }
 }
 

@@ -17,6 +17,6 @@ assert not strangers, "exported, but not of the API: " + "; ".join(strangers)
 for wanted in ("Init(", "Counter::Counter(", "Family<persia::metrics::Gauge>::With(", "events::Record(", "internal::tls_lane"):
     assert any(s.startswith("persia::metrics::" + wanted) for s in symbols), f"{wanted} is not exported"
 assert "persia_metrics_counter_add" in symbols and "vtable for persia::metrics::MetricHandler" in symbols
-for hidden in ("Registry", "SegmentWriter", "SegmentMemory"):
+for hidden in ("Registry", "SegmentWriter", "SegmentFile"):
     assert not any(hidden in s for s in symbols), f"{hidden} is exported"
 print(f"{len(symbols)} symbols, all of the API")

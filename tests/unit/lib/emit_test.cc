@@ -127,7 +127,7 @@ TEST_F(EmitTest, AReaderThatGoesIsAnErrorOnce) {
     close(reader);
     const EmitResult gone = Emit({{"b", 2}});
     EXPECT_EQ(gone.status, EmitStatus::kFifoCannotBeWritten);
-    EXPECT_THAT(gone.error, HasSubstr("its reader has gone"));
+    EXPECT_THAT(gone.error, HasSubstr("its reader has closed it"));
     reader = OpenReader();
     EXPECT_TRUE(Emit({{"c", 3}}).ok());
     char text[100];

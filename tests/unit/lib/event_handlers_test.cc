@@ -101,7 +101,7 @@ TEST_F(EventHandlersTest, TheConsoleHasALineForEachEvent) {
                                   "\n");
 }
 
-TEST(EventJson, IsReadAsItWasWritten) {
+TEST(EventJson, IsOneLineThatKeepsTypesApart) {
   const Event event{.name = "caf\xc3\xa9 \"x\"\\\n\x01",
                     .type = "my_app",
                     .metadata = {{"none", {}},
@@ -112,35 +112,13 @@ TEST(EventJson, IsReadAsItWasWritten) {
                                  {"whole", 3.0},
                                  {"large", 1e300},
                                  {"endless", std::numeric_limits<double>::infinity()},
+                                 {"nan", std::nan("")},
                                  {"text", "{}"}},
                     .timestamp = 1'700'000'000'250};
-  EXPECT_EQ(Event::Deserialize(event.Serialize()), event);
-  EXPECT_THAT(event.Serialize(), HasSubstr("\"whole\": 3.0"));
-  const auto nan = Event::Deserialize(Event{.name = "a", .metadata = {{"n", std::nan("")}}}.Serialize());
-  ASSERT_TRUE(nan);
-  EXPECT_TRUE(std::isnan(std::get<double>(nan->metadata[0].second)));
-}
-
-TEST(EventJson, TakesWhatPythonWrites) {
-  const auto event = Event::Deserialize(
-      R"({"name": "e", "event_type": "t", "source": "WORKER", "more": {"a": [1, {"b": null}]}, "metadata": null, "timestamp": 3})");
-  ASSERT_TRUE(event);
-  EXPECT_EQ(*event, (Event{.name = "e", .type = "t", .timestamp = 3}));
-  const auto escaped = Event::Deserialize(R"({"name": "\u00e9\ud83d\ude00\/\b"})");
-  ASSERT_TRUE(escaped);
-  EXPECT_EQ(escaped->name, "\xc3\xa9\xf0\x9f\x98\x80/\b");
-}
-
-TEST(EventJson, RefusesWhatIsNone) {
-  for (const char* text :
-       {"", "null", "[]", "{", "{}", R"({"name": 1})", R"({"name": "a"} x)", R"({"name": "a",})", R"({"name" "a"})",
-        R"({"name": "a", "timestamp": 1.5})", R"({"name": "a", "metadata": {"k": [1]}})", "{\"name\": \"a\nb\"}",
-        R"({"name": "\ud83d"})", R"({"name": "\x41"})", R"({"name": "a", "metadata": {"k": 01}})",
-        R"({"name": "a", "metadata": {"k": 1.}})", R"({"name": "a", "metadata": {"k": .5}})",
-        R"({"name": "a", "metadata": {"k": +1}})", R"({"name": "a", "metadata": {"k": nul}})"}) {
-    EXPECT_FALSE(Event::Deserialize(text)) << text;
-  }
-  EXPECT_FALSE(Event::Deserialize(R"({"name": "a", "x": )" + std::string(100'000, '[')));
+  EXPECT_EQ(event.Serialize(),
+            "{\"name\": \"caf\xc3\xa9 \\\"x\\\"\\\\\\n\\u0001\", \"type\": \"my_app\", \"metadata\": "
+            R"({"none": null, "yes": true, "no": false, "least": -9223372036854775808, "tenth": 0.1, "whole": 3.0, )"
+            R"("large": 1e+300, "endless": Infinity, "nan": NaN, "text": "{}"}, "timestamp": 1700000000250})");
 }
 
 }  // namespace

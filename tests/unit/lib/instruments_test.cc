@@ -263,12 +263,12 @@ TEST_F(InstrumentsTest, ConflictCountsNothingAndSaysSoOnce) {
   EXPECT_EQ(segment.series.at("g/h").Count(), 0U);
   EXPECT_EQ(DroppedFor(segment, Drop::kTypeConflict), 5U);
   EXPECT_EQ(outcome.LinesOfErrorOutput(), 2) << outcome.error_output;
-  EXPECT_NE(outcome.error_output.find("metric \"x\" of group \"g\" was asked for again with another type"), std::string::npos);
+  EXPECT_NE(outcome.error_output.find("metric \"x\" of group \"g\" was requested again with another type"), std::string::npos);
 }
 
 TEST_F(InstrumentsTest, BadBoundsAreRefusedByName) {
   const std::vector<std::pair<std::vector<double>, std::string>> cases = {
-      {{2, 1}, "bound 1 (1.000000) is not above the one before (2.000000)"},
+      {{2, 1}, "bound 1 (1.000000) is not above the previous one (2.000000)"},
       {{1, 1}, "bound 1 (1.000000) is not above"},
       {{1, kInf}, "bound 1 is not finite"},
       {{kNan}, "bound 0 is not finite"},
@@ -297,7 +297,7 @@ TEST_F(InstrumentsTest, BadNamesAndLabelsAreRefused) {
     Counter("g", "many", {.labels = LabelSet(33, {"a", "b"})}).Increment();
     Counter("g", "good").Increment();
   });
-  EXPECT_EQ(outcome.LinesOfErrorOutput(), 7) << outcome.error_output;
+  EXPECT_EQ(outcome.LinesOfErrorOutput(), 5) << "one for all bad names, and one for each family\n" << outcome.error_output;
   const auto segment = OnlySegment();
   EXPECT_EQ(segment.series.size(), 1U);
   EXPECT_EQ(DroppedFor(segment, Drop::kBadName), 7U);

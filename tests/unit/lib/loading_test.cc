@@ -6,10 +6,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <fstream>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 #include "worker.h"
 
@@ -27,17 +29,20 @@ class LoadingTest : public WorkerTest {
   }
 };
 
+// Runs a program, which must succeed.
+void RunProgram(const char* program) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    execl(program, program, nullptr);
+    _exit(127);
+  }
+  int status = 0;
+  waitpid(pid, &status, 0);
+  ASSERT_EQ(status, 0);
+}
+
 TEST_F(LoadingTest, CountsBeforeAndAfterMain) {
-  const auto segment = SegmentOf([] {
-    const pid_t pid = fork();
-    if (pid == 0) {
-      execl(LIFETIME_PROGRAM, LIFETIME_PROGRAM, nullptr);
-      _exit(127);
-    }
-    int status = 0;
-    waitpid(pid, &status, 0);
-    ASSERT_EQ(status, 0);
-  });
+  const auto segment = SegmentOf([] { RunProgram(LIFETIME_PROGRAM); });
   EXPECT_EQ(segment.role, "lifetime");
   EXPECT_EQ(segment.series.at("lifetime/before main").whole, 4U);
   EXPECT_EQ(segment.series.at("lifetime/after main").whole, 2U);
@@ -45,6 +50,12 @@ TEST_F(LoadingTest, CountsBeforeAndAfterMain) {
   EXPECT_EQ(segment.series.at("lifetime/gauge").value, 2);
   EXPECT_EQ(segment.events.at(0).metadata, "text='after main';");
 }
+
+#ifdef STATIC_PROGRAM
+TEST_F(LoadingTest, CountsInAProgramWithoutSharedLibraries) {
+  EXPECT_EQ(SegmentOf([] { RunProgram(STATIC_PROGRAM); }).series.at("static/calls").whole, 1U);
+}
+#endif
 
 // Static TLS is scarce for a library that comes by dlopen: a table in it made this fail.
 TEST_F(LoadingTest, LoadsAfterFiftyLibrariesThatUseTls) {
@@ -64,6 +75,30 @@ TEST_F(LoadingTest, LoadsAfterFiftyLibrariesThatUseTls) {
     ASSERT_NE(dlopen(SHARED_LIBRARY, RTLD_NOW | RTLD_NOLOAD), nullptr);
   });
   EXPECT_EQ(segment.series.at("plugin/calls").whole, 2000U);
+}
+
+std::atomic<bool> plugin_is_closed = false;
+
+// Threads hold pointers into the library, also into a static one in a plugin.
+TEST_F(LoadingTest, APluginWithTheStaticLibraryStaysLoaded) {
+  const auto segment = SegmentOf([] {
+    void* plugin = Open(STATIC_PLUGIN);
+    auto* count = reinterpret_cast<std::thread* (*)(void (*)())>(dlsym(plugin, "CountInStaticPlugin"));
+    ASSERT_NE(count, nullptr);
+    std::thread* thread = count([] { plugin_is_closed.wait(false); });
+    dlclose(plugin);
+    plugin_is_closed = true;
+    plugin_is_closed.notify_one();
+    thread->join();
+    const pid_t child = fork();
+    if (child == 0) {
+      _exit(0);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    ASSERT_EQ(status, 0);
+  });
+  EXPECT_EQ(segment.series.at("plugin/calls").whole, 2U);
 }
 
 TEST_F(LoadingTest, TheSharedLibraryTakesOnePointerOfStaticTls) {

@@ -121,20 +121,38 @@ TEST_F(SegmentTest, ASecondInitRenewsTheIdentityAndAddsNothingIfItIsTheSame) {
   EXPECT_EQ(segment.labels, (std::map<std::string, std::string>{{"y", "2"}}));
 }
 
-TEST_F(SegmentTest, InitMovesToAnotherDirectoryAndLeavesNothingBehind) {
+TEST_F(SegmentTest, ASecondInitOfALibraryLeavesTheJobAndTheIdentityAlone) {
   const std::string other = directory() + "/other";
   const auto outcome = RunBareWorker([&] {
     Counter counter("g", "c");
+    Init({.job_name = "dlrm", .role = "trainer", .replica = 2, .labels = {{"zone", "a"}}, .metrics_dir = directory()});
     counter.Increment();
-    Init({.metrics_dir = directory()});
-    counter.Increment();
-    ASSERT_TRUE(Init({.metrics_dir = other}).exporting);
+    for (int i = 0; i < 3; ++i) {
+      ASSERT_TRUE(Init().exporting);
+      ASSERT_TRUE(Init({.job_name = "another", .metrics_dir = other}).exporting);
+    }
     counter.Increment();
   });
   ASSERT_EQ(outcome.wait_status, 0) << outcome.error_output;
-  EXPECT_TRUE(SegmentsIn(directory()).empty());
-  ASSERT_EQ(SegmentsIn(other).size(), 1U);
-  EXPECT_EQ(ReadSegment(SegmentsIn(other)[0]).series.at("g/c").whole, 3U);
+  EXPECT_EQ(outcome.LinesOfErrorOutput(), 1) << outcome.error_output;
+  EXPECT_NE(outcome.error_output.find("already belong to job \"dlrm\""), std::string::npos) << outcome.error_output;
+  EXPECT_FALSE(std::filesystem::exists(other));
+  const auto segment = OnlySegment();
+  EXPECT_EQ(segment.series.at("g/c").whole, 2U);
+  EXPECT_EQ(segment.job, "dlrm");
+  EXPECT_EQ(segment.role, "trainer");
+  EXPECT_EQ(segment.replica, 2);
+  EXPECT_EQ(segment.labels, (std::map<std::string, std::string>{{"zone", "a"}}));
+}
+
+// A static handle is made before main, so the environment opens the segment before the program says its job.
+TEST_F(SegmentTest, TheFirstInitNamesTheJobOfASegmentThatTheEnvironmentOpened) {
+  const auto segment = SegmentOf([] {
+    Counter("g", "c").Increment();
+    Init({.job_name = "dlrm", .role = "trainer"});
+  });
+  EXPECT_EQ(segment.job, "dlrm");
+  EXPECT_EQ(segment.role, "trainer");
 }
 
 TEST_F(SegmentTest, NoReaderSeesHalfAFileOrAnUnlockedOne) {
@@ -326,57 +344,6 @@ TEST_F(SegmentTest, BadValuesInTheEnvironmentAreQuotedAndIgnored) {
   }
   EXPECT_EQ(OnlySegment().series.at("g/c").whole, 1U);
 }
-
-struct BadDirectory {
-  const char* name;
-  std::function<std::string(const std::string& scratch)> make;
-  const char* message;
-};
-
-class BadDirectoryTest : public WorkerTest, public ::testing::WithParamInterface<BadDirectory> {};
-
-TEST_P(BadDirectoryTest, IsRefusedInOneLineAndCountingGoesOn) {
-  const std::string bad = GetParam().make(directory());
-  const auto outcome = RunWorker([&] {
-    setenv("PERSIA_METRICS_DIR", bad.c_str(), 1);
-    Counter counter("g", "c");
-    counter.Increment();
-    const InitResult result = Init();
-    ASSERT_FALSE(result.exporting);
-    ASSERT_NE(result.detail.find(GetParam().message), std::string::npos) << result.detail;
-    counter.Increment();
-  });
-  EXPECT_EQ(outcome.wait_status, 0) << outcome.error_output;
-  EXPECT_EQ(outcome.LinesOfErrorOutput(), 1) << outcome.error_output;
-  EXPECT_NE(outcome.error_output.find(bad), std::string::npos) << outcome.error_output;
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Each, BadDirectoryTest,
-    ::testing::Values(BadDirectory{"Link",
-                                   [](const std::string& scratch) {
-                                     std::filesystem::create_directory_symlink("/tmp", scratch + "/link");
-                                     return scratch + "/link";
-                                   },
-                                   "cannot open the directory"},
-                      BadDirectory{"File",
-                                   [](const std::string& scratch) {
-                                     std::ofstream(scratch + "/file") << "x";
-                                     return scratch + "/file";
-                                   },
-                                   "cannot open the directory"},
-                      BadDirectory{"WritableByOthers",
-                                   [](const std::string& scratch) {
-                                     std::filesystem::create_directory(scratch + "/open");
-                                     chmod((scratch + "/open").c_str(), 0777);
-                                     return scratch + "/open";
-                                   },
-                                   "mode 0777"},
-                      BadDirectory{"MissingParents", [](const std::string& scratch) { return scratch + "/a/b/c"; },
-                                   "cannot make the directory"},
-                      BadDirectory{"WithoutTmpfile", [](const std::string&) { return std::string("/proc"); },
-                                   geteuid() == 0 ? "O_TMPFILE" : "neither ours alone"}),
-    [](const auto& info) { return std::string(info.param.name); });
 
 TEST_F(SegmentTest, ADirectorySharedWithAGroupGivesFilesToTheGroup) {
   ASSERT_EQ(chmod(directory().c_str(), 02770), 0);

@@ -2,9 +2,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
-#include <sched.h>
 #include <sys/mman.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,6 +17,7 @@
 
 #include "persia/metrics/metrics.h"
 #include "segment_format.h"
+#include "small_filesystem.h"
 #include "worker.h"
 
 namespace persia::metrics::testing {
@@ -276,30 +275,6 @@ TEST_F(TrapsTest, ForkWithABusyRegistry) {
   EXPECT_EQ(children, kForks);
 }
 
-// A tmpfs of its own for the process and its children, in a mount namespace that ends with them.
-void MountSmallFilesystem(const std::string& at, const char* options) {
-  const uid_t uid = geteuid();
-  if (unshare(CLONE_NEWNS) != 0) {
-    if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) {
-      throw std::runtime_error("no right to make a mount namespace: run as root, or where user namespaces are allowed");
-    }
-    std::ofstream("/proc/self/setgroups") << "deny";
-    std::ofstream("/proc/self/uid_map") << uid << " " << uid << " 1";
-  }
-  // Nobody outside is to see the mount. In a chroot the root is no mount point, but /dev/shm is.
-  const auto make_private = [](const char* path) { return mount("none", path, nullptr, MS_REC | MS_PRIVATE, nullptr) == 0; };
-  if ((!make_private("/") && !make_private("/dev/shm")) || mount("tmpfs", at.c_str(), "tmpfs", 0, options) != 0) {
-    throw std::runtime_error("cannot mount a tmpfs at " + at);
-  }
-}
-
-void FillUp(const std::string& directory) {
-  std::ofstream file(directory + "/filler", std::ios::binary);
-  const std::string block(4096, 'x');
-  while (file.write(block.data(), 4096).flush()) {
-  }
-}
-
 // The first block is already one too many.
 TEST_F(TrapsTest, NewbornOnAFullDiskCountsPrivatelyAndSaysWhy) {
   const auto outcome = RunWorker([&] {
@@ -309,7 +284,7 @@ TEST_F(TrapsTest, NewbornOnAFullDiskCountsPrivatelyAndSaysWhy) {
     counter.Increment();
     const InitResult result = Init();
     ASSERT_FALSE(result.exporting);
-    ASSERT_NE(result.detail.find("no room for metrics"), std::string::npos) << result.detail;
+    ASSERT_NE(result.detail.find("no space for metrics"), std::string::npos) << result.detail;
     counter.Increment();
     ASSERT_TRUE(SegmentsIn(directory()).empty());
     std::filesystem::remove(directory() + "/filler");
@@ -322,13 +297,14 @@ TEST_F(TrapsTest, NewbornOnAFullDiskCountsPrivatelyAndSaysWhy) {
 
 // A hole in a full tmpfs is a SIGBUS at its first touch, in a training step.
 TEST_F(TrapsTest, ADiskThatFillsUpUnderWayEndsNoProcess) {
+  constexpr int kSeries = 20000;
   const auto outcome = RunWorker([&] {
-    MountSmallFilesystem(directory(), "size=2m,mode=0700");
+    MountSmallFilesystem(directory(), "size=8m,mode=0700");
     Counter old("g", "old");
     Family<Counter> family("g", "c");
     family.With({{"i", "first"}}).Increment();
     FillUp(directory());
-    for (int i = 0; i < 20000; ++i) {
+    for (int i = 0; i < kSeries; ++i) {
       family.With({{"i", std::to_string(i)}}).Increment();
       old.Increment();
     }
@@ -339,13 +315,17 @@ TEST_F(TrapsTest, ADiskThatFillsUpUnderWayEndsNoProcess) {
       }
     }).join();
     const auto full = OnlySegment();
-    ASSERT_EQ(full.series.at("g/old").whole, 21000U);
+    ASSERT_EQ(full.series.at("g/old").whole, kSeries + 1000U);
     ASSERT_GT(full.dropped.at(static_cast<size_t>(segment::Drop::kFilesystemFull)), 0U);
+    ASSERT_LT(full.series.size(), kSeries / 2U);
     std::filesystem::remove(directory() + "/filler");
-    for (int i = 0; i < 5000; ++i) {
-      family.With({{"i", "again " + std::to_string(i)}}).Increment();
+    while (OnlySegment().series.size() < kSeries + 3U) {  // "old", "first" and the event
+      family.With({{"i", std::to_string(kSeries - 1)}}).Increment();
     }
-    ASSERT_GT(OnlySegment().series.size(), full.series.size()) << "room that came back is used again";
+    const auto recovered = OnlySegment();
+    for (int i = 0; i < kSeries - 1; ++i) {
+      ASSERT_EQ(recovered.series.at("g/c{i=\"" + std::to_string(i) + "\"}").whole, 1U);
+    }
   });
   EXPECT_EQ(outcome.wait_status, 0) << outcome.error_output;
   EXPECT_EQ(outcome.LinesOfErrorOutput(), 1) << outcome.error_output;

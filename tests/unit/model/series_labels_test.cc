@@ -12,7 +12,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
-TEST(SeriesLabels, GivesBackWhatWasPutIn) {
+TEST(SeriesLabels, ReturnsTheLabelsInOrder) {
   const Labels list = {{"feat", "user_id"}, {"long", std::string(5000, 'x')}, {"none", ""}, {"nul", std::string("a\0b", 3)}};
   const SeriesLabels labels = list;
   EXPECT_EQ(labels.ToList(), list);
@@ -21,7 +21,7 @@ TEST(SeriesLabels, GivesBackWhatWasPutIn) {
   EXPECT_THAT(SeriesLabels(Labels{{"feat", "a"}, {"table", "b"}}), ElementsAre(Pair("feat", "a"), Pair("table", "b")));
 }
 
-TEST(SeriesLabels, OfNoneIsEmpty) {
+TEST(SeriesLabels, WithoutLabelsIsEmpty) {
   EXPECT_THAT(SeriesLabels(), IsEmpty());
   EXPECT_THAT(SeriesLabels(Labels()), IsEmpty());
   EXPECT_EQ(SeriesLabels(), SeriesLabels(Labels()));
@@ -29,7 +29,7 @@ TEST(SeriesLabels, OfNoneIsEmpty) {
   EXPECT_THAT(SeriesLabels().ToList(), IsEmpty());
 }
 
-TEST(SeriesLabels, AreEqualByTheirTexts) {
+TEST(SeriesLabels, AreEqualIfTheirTextsAre) {
   const SeriesLabels a = Labels{{"feat", "a"}};
   const SeriesLabels copy = a;
   EXPECT_EQ(copy, a);

@@ -25,7 +25,7 @@ TEST(StreamBounds, AreTheQuarterPowersOfTwo) {
   }
 }
 
-TEST(StreamBounds, ABoundGoesToTheNearestByRatioAndEachComesOnce) {
+TEST(StreamBounds, SnapToTheNearestByRatioWithoutDuplicates) {
   const double wanted[] = {0.1, 0.25, 1, 1.01, 10};
   EXPECT_THAT(SnapToStreamBounds(wanted), ElementsAre(StreamBound(-13), 0.25, 1, StreamBound(13)));
   for (int k = kFirstStreamBound; k <= kLastStreamBound; ++k) {
@@ -36,28 +36,28 @@ TEST(StreamBounds, ABoundGoesToTheNearestByRatioAndEachComesOnce) {
   }
 }
 
-TEST(StreamBounds, WhatIsBeyondThemGoesToTheirEnds) {
+TEST(StreamBounds, BoundsBeyondThemSnapToTheEnds) {
   const double infinity = std::numeric_limits<double>::infinity();
   const double wanted[] = {-infinity, -1, 0, 1e-300, 1e300, infinity};
   EXPECT_THAT(SnapToStreamBounds(wanted), ElementsAre(0x1p-20, 0x1p20));
   EXPECT_TRUE(SnapToStreamBounds({}).empty());
 }
 
-TEST(StreamBounds, InTheExposedUnitAreExactWhereTheStreamCounts) {
+TEST(StreamBounds, InTheExposedUnitAreScaledBoundaries) {
   const double seconds[] = {0.001, 0.016, 0.256, 65.536, 1048.576};
   EXPECT_THAT(SnapToStreamBounds(seconds, Scale(0.001)), ElementsAre(0.001, 0.016, 0.256, 65.536, 1048.576));
   const double rough[] = {0.1};
   EXPECT_THAT(SnapToStreamBounds(rough, Scale(0.001)), ElementsAre(StreamBound(27) / 1000));
 }
 
-TEST(StreamBounds, OfWhoNamesNoneAscendAmongThem) {
+TEST(StreamBounds, DefaultsAscendAndAreBoundaries) {
   const std::vector<double> usual = DefaultStreamBounds();
   EXPECT_EQ(SnapToStreamBounds(usual), usual);
   EXPECT_EQ(usual.front(), 0x1p-10);
   EXPECT_EQ(usual.back(), 0x1p16);
 }
 
-TEST(Scale, OfAFractionGivesTheNumberThatAPersonWouldWrite) {
+TEST(Scale, OfAFractionGivesTheNearestDecimal) {
   const Scale milli(0.001);
   EXPECT_EQ(milli.Apply(9), 0.009);
   EXPECT_NE(9 * 0.001, 0.009);
@@ -67,7 +67,7 @@ TEST(Scale, OfAFractionGivesTheNumberThatAPersonWouldWrite) {
   EXPECT_EQ(Scale(0.3).Apply(2), 0.6);
 }
 
-TEST(Scale, LeadsBack) {
+TEST(Scale, UndoReversesApply) {
   for (const double factor : {1.0, 0.001, 1e-9, 1000.0, 0.3, 7.0}) {
     const Scale scale(factor);
     EXPECT_EQ(scale.is_one(), factor == 1);

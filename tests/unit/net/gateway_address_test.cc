@@ -60,8 +60,8 @@ TEST(GatewayAddressTest, RefusesTheRestAndSaysWhy) {
       {"[::1]9091", "only :port may follow"},
       {"ftp://host", "unknown scheme \"ftp\" (http, https)"},
       {"://host", "unknown scheme \"\""},
-      {"http://host?x=1", "no query"},
-      {"http://host/a#b", "no fragment"},
+      {"http://host?x=1", "must not have a query"},
+      {"http://host/a#b", "must not have a query or fragment"},
       {"http://host/a b", "percent-encoded"},
       {"http://host/\n", "percent-encoded"},
   };
@@ -77,7 +77,7 @@ TEST(GatewayAddressTest, RefusesCredentialsWithoutRepeatingThem) {
   for (const char* text : {"http://user:secret@host:9091", "user:secret@host", "http://user:sec/ret@host", "a@secret@host"}) {
     const Result<GatewayAddress> address = GatewayAddress::Parse(text);
     ASSERT_FALSE(address.ok()) << text;
-    EXPECT_THAT(address.error(), HasSubstr("user and password do not belong"));
+    EXPECT_THAT(address.error(), HasSubstr("must not contain a user and password"));
     EXPECT_THAT(address.error(), Not(HasSubstr("sec")));
   }
 }

@@ -49,7 +49,7 @@ class HttpServerTest : public ::testing::Test {
     return connection.ReadToEnd();
   }
   [[nodiscard]] std::string Get(const std::string& path) const { return Ask("GET " + path + " HTTP/1.1\r\nHost: a\r\n\r\n"); }
-  // Asks again when it was cut off: on a busy machine a client that is held up looks as one that stalls.
+  // Asks again when it was disconnected: on a busy machine a delayed client looks stalled.
   [[nodiscard]] std::string GetInTheEnd(const std::string& path) const {
     std::string answer;
     for (int i = 0; i < 10 && answer.empty(); ++i) answer = Get(path);
@@ -92,7 +92,7 @@ TEST_F(HttpServerTest, ATextThatOthersHaveIsABodyToo) {
 TEST_F(HttpServerTest, AnUnknownPathIsNotFound) {
   Serve();
   EXPECT_THAT(Get("/nothing"), AllOf(StartsWith("HTTP/1.1 404 Not Found\r\n"), HasSubstr("\r\nContent-Type: text/plain"),
-                                     EndsWith("\r\n\r\nThere is nothing at this address.\n")));
+                                     EndsWith("\r\n\r\nNot found.\n")));
   EXPECT_THAT(Get("/metrics/more"), StartsWith("HTTP/1.1 404 "));
   EXPECT_THAT(Get("/../metrics/../../etc/hostname"), StartsWith("HTTP/1.1 404 "));
 }
@@ -232,7 +232,7 @@ TEST_F(HttpServerTest, StalledClientsLoseTheirWorkersInTime) {
 }
 
 // Many more than there are workers, and their time is up in ten minutes only.
-TEST_F(HttpServerTest, StalledClientsMakeRoomForOthers) {
+TEST_F(HttpServerTest, StalledClientsAreDisconnectedForOthers) {
   routes_.push_back({"GET", "/large", [](const ServerRequest&) { return ServerResponse{.body = std::string(64 << 20, 'x')}; }});
   Serve({.threads = 4, .request_timeout = 600s});
   for (const std::string stall :
@@ -247,7 +247,7 @@ TEST_F(HttpServerTest, StalledClientsMakeRoomForOthers) {
   }
 }
 
-TEST_F(HttpServerTest, ARequestThatIsWorkedOnIsNotCutOff) {
+TEST_F(HttpServerTest, ARequestThatIsBeingHandledIsNotDisconnected) {
   std::latch begun(1);
   std::latch others_are_gone(1);
   routes_.push_back({"POST", "/wait", [&](const ServerRequest& request) {
@@ -267,12 +267,12 @@ TEST_F(HttpServerTest, ARequestThatIsWorkedOnIsNotCutOff) {
   thread.join();
   EXPECT_THAT(answer, EndsWith("at last"));
   server_.reset();
-  EXPECT_THAT(warnings, Each(HasSubstr("clients that stalled, to make room for others: as many as 2 were connected")));
+  EXPECT_THAT(warnings, Each(HasSubstr("stalled clients: as many clients were connected as the server has workers (2)")));
   EXPECT_THAT(warnings, Not(IsEmpty()));
 }
 
-// A client may be slow, or may be one of many, as long as there is room; also where there was none before.
-TEST_F(HttpServerTest, NobodyIsCutOffWhileThereAreWorkers) {
+// A client may be slow, or one of many, while there are free workers, also after there were none.
+TEST_F(HttpServerTest, NobodyIsDisconnectedWhileThereAreWorkers) {
   std::latch crowded(3);
   std::latch one_is_cut_off(1);
   routes_.push_back({"GET", "/wait", [&](const ServerRequest&) {
@@ -296,7 +296,7 @@ TEST_F(HttpServerTest, NobodyIsCutOffWhileThereAreWorkers) {
   slow.Send("w");
   EXPECT_THAT(slow.ReadToEnd(), EndsWith("slow"));
   server_.reset();
-  EXPECT_THAT(warnings, ElementsAre(StartsWith("cut off 1 clients")));
+  EXPECT_THAT(warnings, ElementsAre(StartsWith("disconnected 1 stalled clients")));
 }
 
 TEST_F(HttpServerTest, StopsWhileClientsStall) {

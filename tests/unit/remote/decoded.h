@@ -1,4 +1,4 @@
-// Requests of remote write as protobuf's own code reads them, one line a series: name{labels} value @timestamp.
+// Decodes remote write requests with protobuf's own code into one line a series: name{labels} value @timestamp.
 #pragma once
 
 #include <bit>

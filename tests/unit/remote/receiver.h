@@ -1,4 +1,4 @@
-// A database that takes remote write, on a real server, and keeps what came. It refuses what a strict one refuses.
+// A remote write receiver on a real server. It keeps what it gets, and refuses what a strict database refuses.
 //
 // Thread safety: any method, from any thread.
 #pragma once
@@ -22,7 +22,7 @@ namespace persia::agent {
 
 class Receiver {
  public:
-  // What it answers to the request of this number, from 0 on; `status` 0: as a database would.
+  // The answer to request `number`, from 0 on; `status` 0: as a database would.
   using Script = std::function<ServerResponse(size_t number)>;
 
   explicit Receiver(Script script = [](size_t) { return ServerResponse{.status = 0}; }) : script_(std::move(script)) {
@@ -34,12 +34,7 @@ class Receiver {
   }
 
   [[nodiscard]] std::string url() const { return "http://" + server_->address() + "/api/v1/write"; }
-  // Of each request that was accepted, its series.
-  std::vector<std::vector<std::string>> accepted() {
-    const std::lock_guard lock(mutex_);
-    return accepted_;
-  }
-  // The samples of one series, "value @timestamp" each; its name as Line() writes it.
+  // The samples of one series, "value @timestamp" each. `series` is as Line() writes it.
   std::vector<std::string> Of(const std::string& series) {
     const std::lock_guard lock(mutex_);
     const auto found = samples_.find(series);
@@ -51,15 +46,10 @@ class Receiver {
     for (const auto& [series, samples] : samples_) count += samples.size();
     return count;
   }
-  // Bodies of all requests, refused ones too.
+  // Bodies of all requests, also of refused ones.
   std::vector<std::string> bodies() {
     const std::lock_guard lock(mutex_);
     return bodies_;
-  }
-  // The most requests that were under way at once.
-  int most_at_once() {
-    const std::lock_guard lock(mutex_);
-    return most_at_once_;
   }
   std::map<std::string, std::string> last_headers() {
     const std::lock_guard lock(mutex_);
@@ -80,13 +70,11 @@ class Receiver {
       bodies_.push_back(request.body);
       headers_.clear();
       for (const auto& [name, value] : request.headers) headers_[name] = value;
-      most_at_once_ = std::max(most_at_once_, ++at_once_);
     }
     ServerResponse response = script_(number);
     {
       const std::lock_guard lock(mutex_);
       if (response.status == 0) response = Store(request.body);
-      --at_once_;
     }
     const std::lock_guard lock(wait_mutex_);
     came_.notify_all();
@@ -112,17 +100,14 @@ class Receiver {
         return {.status = 400, .body = "out of order sample: " + Line(series)};
       }
     }
-    std::vector<std::string> lines;
     for (const auto& series : request.timeseries()) {
-      lines.push_back(Line(series));
       const std::string name = Name(series);
-      const std::string sample = lines.back().substr(name.size() + 1);
+      const std::string sample = Line(series).substr(name.size() + 1);
       auto& last = last_[name];
-      // A replay is no second sample.
+      // A repeated sample is ignored.
       if (last != std::pair(series.samples(0).timestamp(), sample)) samples_[name].push_back(sample);
       last = {series.samples(0).timestamp(), sample};
     }
-    accepted_.push_back(std::move(lines));
     return {.status = 204};
   }
 
@@ -133,13 +118,10 @@ class Receiver {
 
   const Script script_;
   std::mutex mutex_;  // guards what follows
-  std::vector<std::vector<std::string>> accepted_;
   std::map<std::string, std::vector<std::string>> samples_;
   std::map<std::string, std::pair<int64_t, std::string>> last_;
   std::vector<std::string> bodies_;
   std::map<std::string, std::string> headers_;
-  int at_once_ = 0;
-  int most_at_once_ = 0;
 
   std::mutex wait_mutex_;
   std::condition_variable came_;

@@ -12,7 +12,7 @@ using A = RelabelAction;
 
 const Labels kSeries{{"__name__", "loss"}, {"instance", "rep_1"}, {"job", "dlrm"}, {"role", "trainer"}};
 
-// What becomes of kSeries: "name{labels}", or "(dropped)".
+// kSeries after relabelling, or "(dropped)".
 std::string After(const std::vector<RelabelConfig>& configs, Labels labels = kSeries) {
   RelabelRules rules;
   for (const RelabelConfig& config : configs) {
@@ -83,7 +83,7 @@ TEST(RelabelTest, ActsAsPrometheusDoes) {
   for (const Case& c : cases) EXPECT_EQ(After({c.config}), c.result) << c.what;
 }
 
-TEST(RelabelTest, StepsAreTakenInOrder) {
+TEST(RelabelTest, RulesApplyInOrder) {
   EXPECT_EQ(After({{.target_label = "tmp", .replacement = "x"}, {.action = A::kDrop, .source_labels = {"tmp"}, .regex = "x"}}),
             kDropped);
   EXPECT_EQ(After({{.action = A::kDrop, .source_labels = {"tmp"}, .regex = "x"},
@@ -96,7 +96,7 @@ TEST(RelabelTest, ADotMatchesALineEndToo) {
   EXPECT_EQ(After({{.action = A::kDrop, .source_labels = {"a"}, .regex = "x.y"}}, {{"a", "x\ny"}}), kDropped);
 }
 
-TEST(RelabelTest, WhatCannotBeMeantIsRefused) {
+TEST(RelabelTest, InvalidRulesAreRefused) {
   struct Case {
     RelabelConfig config;
     const char* error;

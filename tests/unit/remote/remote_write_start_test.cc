@@ -1,4 +1,4 @@
-// How a target begins: with as many threads as there are, and with snapshots that come before the first is written.
+// How a target starts: without enough threads, and with snapshots that come before the first is written.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,11 +11,12 @@
 #include <string>
 #include <vector>
 
+#include "captured_log.h"
 #include "no_threads.h"
+#include "push/snapshots.h"
 #include "remote/receiver.h"
 #include "remote/remote_write.h"
 #include "remote/series_plan.h"
-#include "sink/snapshots.h"
 #include "temporary_directory.h"
 
 namespace persia::agent {
@@ -40,14 +41,14 @@ class RemoteWriteStartTest : public ::testing::Test {
   RemoteWrite::Options options_;
 };
 
-TEST_F(RemoteWriteStartTest, WithoutThreadsItIsAnErrorAndEndsNobody) {
+TEST_F(RemoteWriteStartTest, OpenFailsWithoutThreads) {
   Receiver receiver;
   options_.url = receiver.url();
   {
     const NoThreads none;
     const auto target = RemoteWrite::Open(options_);
     ASSERT_FALSE(target.ok());
-    EXPECT_THAT(target.error(), HasSubstr("remote_write db: no thread to be had: "));
+    EXPECT_THAT(target.error(), HasSubstr("remote_write db: cannot start a thread: "));
   }
   EXPECT_TRUE(RemoteWrite::Open(options_).ok());
 }
@@ -58,15 +59,14 @@ TEST_F(RemoteWriteStartTest, OneSenderIsEnough) {
   options_.max_shards = 3;
   options_.series_per_shard = 2;
   std::optional<NoThreads> none;
-  std::vector<std::string> said;
-  options_.log.warn = [&said](std::string_view, const std::string& message) { said.push_back(message); };
-  options_.thread_begins = [&none](size_t number) {
-    if (number == 2) none.emplace();  // whoever writes and the first who sends have theirs
+  CapturedLog log;
+  options_.before_thread = [&none](size_t number) {
+    if (number == 2) none.emplace();  // the writing thread and the first sender have started
   };
   auto opened = RemoteWrite::Open(options_);
   none.reset();
   ASSERT_TRUE(opened.ok()) << opened.error();
-  EXPECT_THAT(said, ElementsAre(HasSubstr("1 of 3 send")));
+  EXPECT_THAT(log.Messages(), ElementsAre(HasSubstr("1 of 3 senders")));
   std::vector<Sample> samples;
   for (int i = 0; i < 20; ++i) samples.push_back({"m" + std::to_string(100 + i), MetricType::kGauge, 1});
   auto snapshot = std::make_shared<Snapshot>(Snap({{"dlrm", {}}}, samples));
@@ -75,15 +75,14 @@ TEST_F(RemoteWriteStartTest, OneSenderIsEnough) {
   EXPECT_EQ(receiver.samples(), 20U) << "of all shards";
 }
 
-TEST_F(RemoteWriteStartTest, WhatIsDroppedBeforeTheFirstIsWrittenIsCounted) {
+TEST_F(RemoteWriteStartTest, SnapshotsDroppedBeforeTheFirstIsWrittenAreCounted) {
   options_.url = "http://127.0.0.1:1/";
   options_.relabel.push_back({.action = RelabelAction::kLabelDrop, .regex = "feat"});
   std::promise<void> writes;
   std::promise<void> goes_on;
-  // Of the two series with the same labels, while the first snapshot is written.
-  options_.log.warn = [&](std::string_view event, const std::string&) {
-    if (event != "remote.write") return;
-    writes.set_value();
+  options_.after_step = [&](std::string_view step) {
+    if (step != "file created") return;
+    writes.set_value();  // the first snapshot
     goes_on.get_future().wait();
   };
   auto opened = RemoteWrite::Open(options_);

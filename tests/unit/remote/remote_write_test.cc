@@ -10,9 +10,10 @@
 #include <filesystem>
 #include <set>
 
+#include "captured_log.h"
 #include "peers/scripted_peer.h"
+#include "push/snapshots.h"
 #include "remote/receiver.h"
-#include "sink/snapshots.h"
 #include "temporary_directory.h"
 
 namespace persia::agent {
@@ -43,13 +44,8 @@ class RemoteWriteTest : public ::testing::Test {
     options_.directory_fd = fd_;
     options_.directory = temporary_.path();
     options_.file_name = "agent.remote";
-    options_.first_pause = milliseconds(1);
-    options_.longest_pause = milliseconds(20);
-    const auto say = [this](std::string_view, const std::string& message) {
-      const std::lock_guard lock(said_mutex_);
-      said_.push_back(message);
-    };
-    options_.log = {.note = say, .warn = say};
+    options_.min_backoff = milliseconds(1);
+    options_.max_backoff = milliseconds(20);
     auto target = RemoteWrite::Open(options_);
     ASSERT_TRUE(target.ok()) << target.error();
     target_ = std::move(target).value();
@@ -71,16 +67,11 @@ class RemoteWriteTest : public ::testing::Test {
     const auto at = std::chrono::time_point_cast<milliseconds>(begin_ + seconds(count));
     return std::to_string(count) + " @" + std::to_string(at.time_since_epoch().count());
   }
-  std::vector<std::string> said() {
-    const std::lock_guard lock(said_mutex_);
-    return said_;
-  }
 
   static inline const auto begin_ = std::chrono::time_point_cast<seconds>(std::chrono::system_clock::now()) - seconds(500);
   const TemporaryDirectory temporary_;
   int fd_ = -1;
-  std::mutex said_mutex_;
-  std::vector<std::string> said_;
+  CapturedLog log_;
   RemoteWrite::Options options_;
   std::shared_ptr<const Layout> layout_;
   int count_ = 0;
@@ -109,7 +100,7 @@ TEST_F(RemoteWriteTest, SnapshotsArriveWithTheHeadersOfTheProtocol) {
   EXPECT_GT(stats.sending.bytes, 50U);
   EXPECT_EQ(stats.sending.highest_sent_ms,
             std::chrono::duration_cast<milliseconds>((begin_ + seconds(2)).time_since_epoch()).count());
-  EXPECT_THAT(said(), IsEmpty());
+  EXPECT_THAT(log_.Messages(), IsEmpty());
 }
 
 struct Answer {
@@ -133,12 +124,12 @@ TEST_P(RemoteWriteAnswerTest, DecidesWhetherARequestIsSentAgain) {
     EXPECT_THAT(receiver.Of(kWrittenSeries), ElementsAre(At(1), At(2)));
     EXPECT_EQ(receiver.bodies()[0], receiver.bodies()[1]) << "byte for byte";
     EXPECT_EQ(stats.sending.retries, 1U);
-    EXPECT_THAT(said(), ElementsAre(HasSubstr("cannot send to db: " + answer), HasSubstr("takes samples again")));
+    EXPECT_THAT(log_.Messages(), ElementsAre(HasSubstr("cannot send to db: " + answer), HasSubstr("takes samples again")));
   } else {
     EXPECT_THAT(receiver.Of(kWrittenSeries), ElementsAre(At(2)));
     EXPECT_EQ(stats.sending.samples_refused, 1U);
     EXPECT_EQ(stats.sending.retries, 0U);
-    EXPECT_THAT(said(), ElementsAre(HasSubstr("refuses 1 samples, which are dropped: " + answer)));
+    EXPECT_THAT(log_.Messages(), ElementsAre(HasSubstr("refuses 1 samples, which are dropped: " + answer)));
   }
   EXPECT_EQ(stats.pending_samples, 0U);
 }
@@ -149,7 +140,7 @@ INSTANTIATE_TEST_SUITE_P(Statuses, RemoteWriteAnswerTest,
                                            Answer{500, true}, Answer{503, true}, Answer{599, true}),
                          [](const auto& info) { return std::to_string(info.param.status); });
 
-TEST_F(RemoteWriteTest, ARefusalIsSaidOnceHoweverOftenItComes) {
+TEST_F(RemoteWriteTest, ARepeatedRefusalIsLoggedOnce) {
   Receiver receiver(
       [](size_t number) { return ServerResponse{.status = 400, .body = "out of order, " + std::to_string(number)}; });
   StartAgent(receiver.url());
@@ -158,7 +149,7 @@ TEST_F(RemoteWriteTest, ARefusalIsSaidOnceHoweverOftenItComes) {
     EXPECT_TRUE(receiver.WaitFor([&] { return receiver.bodies().size() == static_cast<size_t>(i) + 1; }));
   }
   EXPECT_TRUE(target_->Finish(nullptr, seconds(10), kGoesOn).ok());
-  EXPECT_THAT(said(), SizeIs(1));
+  EXPECT_THAT(log_.Messages(), SizeIs(1));
   EXPECT_EQ(target_->stats().sending.requests_refused, 5U);
 }
 
@@ -173,8 +164,8 @@ TEST_F(RemoteWriteTest, RetryAfterIsHonoured) {
   EXPECT_GE(std::chrono::steady_clock::now() - begin, seconds(1));
 }
 
-// A connection that breaks, an answer that is none, silence: whatever it is, the next one of the same bytes gets through.
-TEST_F(RemoteWriteTest, TransportErrorsAreTriedAgain) {
+// After a broken connection, an invalid answer or a timeout, the same bytes are sent again.
+TEST_F(RemoteWriteTest, TransportErrorsAreRetried) {
   options_.http.total_timeout = milliseconds(200);
   options_.max_shards = 1;
   ScriptedPeer peer({Reply::Close(), Reply::Raw("HTTP/1.1 2"), Reply::Raw("no HTTP\r\n\r\n"), Reply::Silence(), Reply::Close(),
@@ -184,14 +175,14 @@ TEST_F(RemoteWriteTest, TransportErrorsAreTriedAgain) {
   peer.WaitForRequests(6);
   ASSERT_TRUE(target_->Finish(nullptr, seconds(10), kGoesOn).ok());
   const auto requests = peer.requests();
-  ASSERT_THAT(requests, SizeIs(::testing::Ge(6U)));  // the last one again, if its answer takes too long
+  ASSERT_THAT(requests, SizeIs(::testing::Ge(6U)));  // the last one twice, if its answer takes too long
   for (const std::string& request : requests) {
     EXPECT_THAT(LinesOfBody(request.substr(request.find("\r\n\r\n") + 4)), ElementsAre(kWrittenSeries + (" " + At(1))));
   }
   EXPECT_EQ(target_->stats().sending.samples_sent, 1U);
 }
 
-TEST_F(RemoteWriteTest, WhatDoesNotArriveInTimeWaitsForTheNextAgent) {
+TEST_F(RemoteWriteTest, SamplesNotSentInTimeWaitForTheNextAgent) {
   const ScriptedPeer silent({Reply::Silence()});
   options_.http.total_timeout = seconds(600);
   StartAgent("http://" + silent.address() + "/write");
@@ -208,7 +199,7 @@ TEST_F(RemoteWriteTest, WhatDoesNotArriveInTimeWaitsForTheNextAgent) {
   EXPECT_THAT(receiver.Of(kWrittenSeries), ElementsAre(At(1), At(2), At(3)));
 }
 
-TEST_F(RemoteWriteTest, InterruptEndsTheWaiting) {
+TEST_F(RemoteWriteTest, InterruptEndsFinish) {
   ScriptedPeer silent({Reply::Silence()});
   StartAgent("http://" + silent.address() + "/write");
   target_->Offer(Next());
@@ -220,14 +211,14 @@ TEST_F(RemoteWriteTest, InterruptEndsTheWaiting) {
   impatient.join();
 }
 
-TEST_F(RemoteWriteTest, TheJobsEndIsSentWhenTheSeriesEnd) {
+TEST_F(RemoteWriteTest, StaleMarkersAreSentAtTheEndOfTheJob) {
   Receiver receiver;
   StartAgent(receiver.url());
   ASSERT_TRUE(target_->Finish(Next(), seconds(10), RemoteWrite::Ending::kEnds).ok());
   EXPECT_THAT(receiver.Of(kWrittenSeries), ElementsAre(At(1), HasSubstr("stale")));
 }
 
-TEST_F(RemoteWriteTest, SnapshotsAreNotSentOftenerThanTold) {
+TEST_F(RemoteWriteTest, TheSendIntervalSkipsSnapshots) {
   options_.send_interval = seconds(3);
   Receiver receiver;
   StartAgent(receiver.url());
@@ -241,15 +232,15 @@ TEST_F(RemoteWriteTest, SnapshotsAreNotSentOftenerThanTold) {
   EXPECT_THAT(receiver.Of(kWrittenSeries), ElementsAre(At(1), At(4), At(7)));
 }
 
-// The agent is killed, over and over, while it sends to a target that fails half of the time: each sample that was on disk
-// arrives, in order.
+// The agent is killed repeatedly while it sends to a target that fails half of the requests: each sample on disk arrives, in
+// order.
 TEST_F(RemoteWriteTest, KillsLoseNothingThatWasQueued) {
   constexpr int kRounds = 8;
   constexpr int kTicks = 5;
   options_.max_shards = 3;
   options_.series_per_shard = 10;
   options_.max_samples = 7;
-  // Made before any thread is: each waits for the URL, tells of its ticks, and is killed.
+  // Forked before any thread starts. Each waits for the URL, reports its snapshots, and is killed.
   struct Agent {
     pid_t pid = -1;
     int to[2];

@@ -32,11 +32,10 @@ class SeriesPlanTest : public ::testing::Test {
     values_.insert(values_.end(), values.begin(), values.end());
   }
 
-  // What is sent, one line a series; "absent" for one that is not shown.
+  // What is sent, one line a series; "absent" if it is not shown.
   std::vector<std::string> Sent(const RelabelRules& rules = {}) {
     const SeriesPlan plan(layout_, rules);
-    dropped_ = plan.dropped();
-    without_place_ = plan.without_place();
+    conflicting_ = plan.conflicting();
     example_ = plan.example();
     std::vector<uint64_t> bits;
     plan.Values(values_, bits);
@@ -52,8 +51,7 @@ class SeriesPlanTest : public ::testing::Test {
 
   Layout layout_;
   std::vector<double> values_;
-  size_t dropped_ = 0;
-  size_t without_place_ = 0;
+  size_t conflicting_ = 0;
   std::string example_;
 };
 
@@ -63,14 +61,14 @@ RelabelRules Rules(RelabelConfig config) {
   return rules;
 }
 
-TEST_F(SeriesPlanTest, LabelsOfIdentityAndJobStandOnEachSeries) {
+TEST_F(SeriesPlanTest, EachSeriesHasTheLabelsOfItsIdentityAndJob) {
   Family("batches", MetricType::kCounter, {}, {7}, {{"feat", "user"}, {"zone", "eu"}});
   Family("loss", MetricType::kGauge, {}, {0.25}, {}, 1);
   EXPECT_THAT(Sent(), ElementsAre("batches{feat=user,instance=rep_0,ip_addr=10.0.0.1,job=dlrm,role=trainer,zone=eu} 7 @1",
                                   "loss{job=dlrm} 0.25 @1"));
 }
 
-TEST_F(SeriesPlanTest, HistogramsAndSummariesAreTheirLines) {
+TEST_F(SeriesPlanTest, HistogramsAndSummariesBecomeTheirExposedLines) {
   Family("seconds", MetricType::kHistogram, {0.5, 10}, {12.5, 3, 4, 1}, {}, 1);
   Family("size", MetricType::kSummary, {0.5, 0.99}, {100, 9, 11, kAbsentValue}, {}, 1);
   EXPECT_THAT(Sent(),
@@ -80,15 +78,15 @@ TEST_F(SeriesPlanTest, HistogramsAndSummariesAreTheirLines) {
                           "size{job=dlrm,quantile=0.99} absent", "size_sum{job=dlrm} 100 @1", "size_count{job=dlrm} 9 @1"));
 }
 
-TEST_F(SeriesPlanTest, WhatIsNotShownIsAbsentAsAWhole) {
+TEST_F(SeriesPlanTest, AnAbsentHistogramHasNoLines) {
   Family("seconds", MetricType::kHistogram, {1}, {kAbsentValue, 0, 0}, {}, 1);
   Family("unset", MetricType::kGauge, {}, {kAbsentValue}, {}, 1);
   EXPECT_THAT(Sent(), ElementsAre("seconds_bucket{job=dlrm,le=1} absent", "seconds_bucket{job=dlrm,le=+Inf} absent",
                                   "seconds_sum{job=dlrm} absent", "seconds_count{job=dlrm} absent", "unset{job=dlrm} absent"));
 }
 
-// Whatever bits a worker's NaN has, it must not end the series.
-TEST_F(SeriesPlanTest, ANanIsAValueAndNoStaleMarker) {
+// A worker's NaN must not end the series.
+TEST_F(SeriesPlanTest, ANanIsNoStaleMarker) {
   Family("a", MetricType::kGauge, {}, {std::bit_cast<double>(kStaleMarker)}, {}, 1);
   Family("b", MetricType::kGauge, {}, {-std::nan("")}, {}, 1);
   Family("c", MetricType::kGauge, {}, {-std::numeric_limits<double>::infinity()}, {}, 1);
@@ -104,22 +102,22 @@ TEST_F(SeriesPlanTest, LinesOfAHistogramAreRelabelledOneByOne) {
   EXPECT_THAT(Sent(Rules({.action = RelabelAction::kDrop, .source_labels = {"le"}, .regex = "0.5|10"})),
               ElementsAre("seconds_bucket{job=dlrm,le=+Inf} 8 @1", "seconds_sum{job=dlrm} 12.5 @1",
                           "seconds_count{job=dlrm} 8 @1", "total{job=dlrm} 6 @1"));
-  EXPECT_EQ(dropped_, 2U);
+  EXPECT_EQ(conflicting_, 0U);
 }
 
-// A request with one series twice is refused, or one of them is out of order.
+// A request with one series twice would be refused.
 TEST_F(SeriesPlanTest, SeriesThatRelabellingMakesEqualAreSentOnce) {
   Family("loss", MetricType::kGauge, {}, {1}, {{"feat", "a"}}, 1);
   Family("loss", MetricType::kGauge, {}, {2}, {{"feat", "b"}}, 1);
   EXPECT_THAT(Sent(Rules({.action = RelabelAction::kLabelDrop, .regex = "feat"})), ElementsAre("loss{job=dlrm} 1 @1"));
-  EXPECT_EQ(without_place_, 1U);
+  EXPECT_EQ(conflicting_, 1U);
   EXPECT_EQ(example_, "__name__=\"loss\", job=\"dlrm\"");
 }
 
 TEST_F(SeriesPlanTest, ASeriesWithoutANameIsNotSent) {
   Family("loss", MetricType::kGauge, {}, {1}, {}, 1);
   EXPECT_THAT(Sent(Rules({.action = RelabelAction::kLabelKeep, .regex = "job"})), ElementsAre());
-  EXPECT_EQ(without_place_, 1U);
+  EXPECT_EQ(conflicting_, 1U);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 namespace persia::agent {
 namespace {
 
-TEST(SeriesTableTest, EachIsKeptOnceAndFoundAgain) {
+TEST(SeriesTableTest, EachSeriesIsKeptOnceAndFound) {
   SeriesTable table;
   EXPECT_FALSE(table.Find("none"));
   for (int i = 0; i < 10'000; ++i) EXPECT_TRUE(table.Add("series " + std::to_string(i)));

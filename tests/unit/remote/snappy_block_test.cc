@@ -6,7 +6,7 @@
 namespace persia::agent {
 namespace {
 
-TEST(SnappyBlockTest, WhatWasCompressedComesBack) {
+TEST(SnappyBlockTest, UncompressReversesCompress) {
   std::string block;
   for (const std::string& data : {std::string(), std::string("x"), std::string(1 << 20, 'x')}) {
     SnappyCompress(data, block);
@@ -22,7 +22,7 @@ TEST(SnappyBlockTest, ItIsTheBlockFormatAndNotTheFramedOne) {
 }
 
 TEST(SnappyBlockTest, AnEnormousLengthTakesNoMemory) {
-  const std::string block("\xff\xff\xff\xff\x01\x00x", 7);  // 512 MiB, it says
+  const std::string block("\xff\xff\xff\xff\x01\x00x", 7);  // claims 512 MiB
   const auto most_kib = [] {
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);
@@ -33,7 +33,7 @@ TEST(SnappyBlockTest, AnEnormousLengthTakesNoMemory) {
   EXPECT_LT(most_kib() - before, 100 << 10);
 }
 
-TEST(SnappyBlockTest, WhatIsNoBlockOrTooMuchIsNothing) {
+TEST(SnappyBlockTest, InvalidAndTooLargeBlocksAreRejected) {
   std::string block;
   SnappyCompress(std::string(1000, 'x'), block);
   EXPECT_FALSE(SnappyUncompress(block, 999));

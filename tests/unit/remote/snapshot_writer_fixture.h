@@ -1,4 +1,4 @@
-// A writer with a queue and a list of series in a directory of its own, with small verbs.
+// A writer with a queue and a file of active series in a temporary directory, with small verbs.
 #pragma once
 
 #include <fcntl.h>
@@ -15,9 +15,10 @@
 #include <string>
 #include <vector>
 
+#include "captured_log.h"
+#include "push/snapshots.h"
 #include "remote/decoded.h"
 #include "remote/snapshot_writer.h"
-#include "sink/snapshots.h"
 #include "temporary_directory.h"
 
 namespace persia::agent {
@@ -31,24 +32,22 @@ class SnapshotWriterFixture : public ::testing::Test {
 
   void StartAgent(std::function<void(std::string_view)> after_step = {}) {
     writer_.reset();
-    queue_ = WriteQueue::Open({.directory_fd = fd_,
-                               .directory = temporary_.path(),
-                               .name = "queue",
-                               .max_age = std::chrono::hours(24 * 365 * 200),
-                               .now_ms = now_ms_,
-                               .little_bytes = 0,
-                               .room = [this] { return room_; },
-                               .after_step = after_step})
+    queue_ = DiskQueue::Open({.directory_fd = fd_,
+                              .directory = temporary_.path(),
+                              .name = "queue",
+                              .max_age = std::chrono::hours(24 * 365 * 200),
+                              .now_ms = now_ms_,
+                              .min_backlog_bytes = 0,
+                              .free_bytes = [this] { return free_bytes_; },
+                              .after_step = after_step})
                  .value();
-    active_ = std::make_unique<ActiveSeries>(ActiveSeries::Options{
-        .file = {.directory_fd = fd_, .directory = temporary_.path(), .name = "series", .after_step = after_step},
-        .warn = [this](const std::string& message) { said_.push_back(message); }});
+    active_ = std::make_unique<ActiveSeries>(
+        StateFile::Options{.directory_fd = fd_, .directory = temporary_.path(), .name = "series", .after_step = after_step});
     options_.queue = queue_.get();
     options_.active = active_.get();
-    options_.warn = [this](const std::string& message) { said_.push_back(message); };
     writer_ = std::make_unique<SnapshotWriter>(options_);
   }
-  // A gauge each, of these values, collected at this time.
+  // Writes these gauges, collected at this time.
   void Write(const std::vector<Sample>& samples, int64_t at_ms) {
     auto snapshot = std::make_shared<Snapshot>(Snap({{"dlrm", {}}}, samples));
     if (last_ != nullptr && SameLayout(*last_->layout, *snapshot->layout)) snapshot->layout = last_->layout;
@@ -62,7 +61,7 @@ class SnapshotWriterFixture : public ::testing::Test {
            std::equal(a.families.begin(), a.families.end(), b.families.begin(),
                       [](const auto& x, const auto& y) { return x.name == y.name && x.series.size() == y.series.size(); });
   }
-  // The series of each request in the queue, which is empty then.
+  // Sends all requests in the queue, and returns the series of each.
   std::vector<std::vector<std::string>> Requests() {
     std::vector<std::vector<std::string>> requests;
     shards_.clear();
@@ -71,7 +70,7 @@ class SnapshotWriterFixture : public ::testing::Test {
       requests.push_back(LinesOfBody(claim->body));
       for (const std::string& line : requests.back()) shards_[line.substr(0, line.find(' '))].insert(claim->record.shard);
       EXPECT_EQ(requests.back().size(), claim->record.samples);
-      queue_->Finish(*claim, WriteQueue::Outcome::kSent);
+      queue_->Finish(*claim, DiskQueue::Outcome::kSent);
     }
     return requests;
   }
@@ -83,12 +82,12 @@ class SnapshotWriterFixture : public ::testing::Test {
 
   const TemporaryDirectory temporary_;
   int fd_ = -1;
-  std::function<int64_t()> now_ms_{};  // the system's clock, if nothing else is set before the agent starts
-  uint64_t room_ = 1 << 30;
+  std::function<int64_t()> now_ms_ = Now;  // set before StartAgent
+  uint64_t free_bytes_ = 1 << 30;
   SnapshotWriter::Options options_;
-  std::vector<std::string> said_;
+  CapturedLog log_;
   std::shared_ptr<Snapshot> last_;
-  std::unique_ptr<WriteQueue> queue_;
+  std::unique_ptr<DiskQueue> queue_;
   std::unique_ptr<ActiveSeries> active_;
   std::unique_ptr<SnapshotWriter> writer_;
   std::map<std::string, std::set<uint32_t>> shards_;

@@ -31,7 +31,7 @@ TEST_F(SnapshotWriterTest, SamplesHaveTheTimeOfTheirCollection) {
                                       ElementsAre("a{job=dlrm} 3 @2000", "b{job=dlrm} 2 @2000")));
 }
 
-TEST_F(SnapshotWriterTest, ASeriesThatIsGoneOrNotShownIsEndedOnce) {
+TEST_F(SnapshotWriterTest, ASeriesThatIsNotShownGetsOneStaleMarker) {
   StartAgent();
   Write({{"a", kGauge, 1}, {"b", kGauge, 2}, {"c", kGauge, kAbsentValue}}, 1000);
   Lines();
@@ -45,7 +45,7 @@ TEST_F(SnapshotWriterTest, ASeriesThatIsGoneOrNotShownIsEndedOnce) {
   EXPECT_THAT(Lines(), ElementsAre("a{job=dlrm} 5 @5000"));
 }
 
-TEST_F(SnapshotWriterTest, SeriesThatWentWhileNoAgentWasThereAreEnded) {
+TEST_F(SnapshotWriterTest, SeriesThatEndedWithoutAnAgentGetStaleMarkers) {
   StartAgent();
   Write({{"a", kGauge, 1}, {"b", kGauge, 2}}, 1000);
   Write({{"b", kGauge, 2}, {"c", kGauge, 2}}, 2000);
@@ -58,7 +58,7 @@ TEST_F(SnapshotWriterTest, SeriesThatWentWhileNoAgentWasThereAreEnded) {
   EXPECT_THAT(Lines(), SizeIs(2)) << "an end is sent once";
 }
 
-TEST_F(SnapshotWriterTest, TheJobsEndEndsItsSeries) {
+TEST_F(SnapshotWriterTest, EndSeriesWritesStaleMarkers) {
   StartAgent();
   Write({{"a", kGauge, 1}}, 1000);
   writer_->EndSeries();
@@ -68,13 +68,13 @@ TEST_F(SnapshotWriterTest, TheJobsEndEndsItsSeries) {
   EXPECT_THAT(Lines(), ElementsAre("b{job=dlrm} 4 @3000"));
 }
 
-TEST_F(SnapshotWriterTest, TimestampsRiseWhateverTheClockDoes) {
+TEST_F(SnapshotWriterTest, TimestampsIncreaseWhenTheClockIsSetBack) {
   StartAgent();
   Write({{"a", kGauge, 1}}, 100'000);
   Write({{"a", kGauge, 2}}, 100'000);
-  EXPECT_THAT(said_, IsEmpty());
+  EXPECT_THAT(log_.Warnings(), IsEmpty());
   Write({{"a", kGauge, 3}}, 50'000);
-  EXPECT_THAT(said_, ElementsAre(HasSubstr("the clock is 50 s behind")));
+  EXPECT_THAT(log_.Warnings(), ElementsAre(HasSubstr("the clock is 50 s behind")));
   EXPECT_THAT(Lines(), ElementsAre("a{job=dlrm} 1 @100000", "a{job=dlrm} 2 @100001", "a{job=dlrm} 3 @100002"));
   queue_->Close();
   StartAgent();
@@ -83,7 +83,7 @@ TEST_F(SnapshotWriterTest, TimestampsRiseWhateverTheClockDoes) {
   EXPECT_THAT(Lines(), ElementsAre("a{job=dlrm} 4 @100003", "a{job=dlrm} 5 @200000"));
 }
 
-// Whatever the queue has kept: a year, a damaged record, or the last number that there is.
+// The queue may have kept a time one year ahead, or the largest number.
 TEST_F(SnapshotWriterTest, AClockThatWasAheadOnceIsForgotten) {
   constexpr int64_t kYearMs = 365LL * 24 * 3'600'000;
   const int64_t now = Now();
@@ -91,9 +91,9 @@ TEST_F(SnapshotWriterTest, AClockThatWasAheadOnceIsForgotten) {
   Write({{"a", kGauge, 1}}, now + kYearMs);
   Write({{"a", kGauge, 2}}, now);
   Write({{"a", kGauge, 3}}, now + 1);
-  EXPECT_THAT(said_, ElementsAre(HasSubstr("wrong by more than an hour")));
+  EXPECT_THAT(log_.Warnings(), ElementsAre(HasSubstr("wrong by more than an hour")));
   const auto first = queue_->Next();
-  queue_->Finish(*first, WriteQueue::Outcome::kSent);
+  queue_->Finish(*first, DiskQueue::Outcome::kSent);
   EXPECT_EQ(queue_->Next()->record.generation, first->record.generation + 1);
   int64_t newest = now + 1;
   for (const int64_t ahead : {now + kYearMs, INT64_MAX}) {
@@ -104,10 +104,10 @@ TEST_F(SnapshotWriterTest, AClockThatWasAheadOnceIsForgotten) {
     Write({{"a", kGauge, 4}}, ++newest);
     EXPECT_EQ(Lines().back(), "a{job=dlrm} 4 @" + std::to_string(newest));
   }
-  EXPECT_THAT(said_, SizeIs(1));
+  EXPECT_THAT(log_.Warnings(), SizeIs(1));
 }
 
-TEST_F(SnapshotWriterTest, AnAgentsOwnQueueMaySayAnyTime) {
+TEST_F(SnapshotWriterTest, TheQueueMayHoldAnyTimestamp) {
   for (const int64_t last : {INT64_MAX, INT64_MIN}) {
     StartAgent();
     ASSERT_TRUE(queue_->Append({.shard = 0, .samples = 0, .timestamp_ms = last}, "").ok());
@@ -116,32 +116,32 @@ TEST_F(SnapshotWriterTest, AnAgentsOwnQueueMaySayAnyTime) {
     EXPECT_EQ(queue_->Next()->record.timestamp_ms, last_->collected_at.time_since_epoch() / std::chrono::milliseconds(1));
     for (const auto& entry : std::filesystem::directory_iterator(temporary_.path())) std::filesystem::remove_all(entry.path());
   }
-  EXPECT_THAT(said_, SizeIs(1)) << "of the time ahead";
+  EXPECT_THAT(log_.Warnings(), SizeIs(1)) << "of the time ahead";
 }
 
-TEST_F(SnapshotWriterTest, EndsForWhichThereIsNoRoomAreBoundedAndNotSavedAgain) {
-  options_.most_ends = 2;
+TEST_F(SnapshotWriterTest, RefusedStaleMarkersAreBoundedAndNotSavedAgain) {
+  options_.max_waiting_markers = 2;
   int saved = 0;
   StartAgent([&saved](std::string_view step) { saved += step == "renamed" ? 1 : 0; });
-  // As much waits as may in any case.
+  // Fills the backlog that is always allowed.
   for (int64_t at : {996, 997, 998, 999}) Write({{"a", kGauge, 1}, {"b", kGauge, 1}, {"c", kGauge, 1}, {"d", kGauge, 1}}, at);
-  room_ = 0;
+  free_bytes_ = 0;
   const int before = saved;
   for (int64_t at : {2000, 3000}) Write({{"d", kGauge, 1}}, at);
   EXPECT_EQ(saved, before);
   EXPECT_EQ(writer_->ends_given_up(), 1U);
   Lines();
-  room_ = 1 << 30;
+  free_bytes_ = 1 << 30;
   Write({{"d", kGauge, 1}}, 4000);
   EXPECT_THAT(Lines(), ElementsAre("d{job=dlrm} 1 @4000", "b{job=dlrm} stale @4000", "c{job=dlrm} stale @4000"));
   EXPECT_EQ(saved, before + 1);
 }
 
-TEST_F(SnapshotWriterTest, AnAgentThatSawNoSnapshotEndsTheSeriesOfTheOneBefore) {
+TEST_F(SnapshotWriterTest, EndSeriesWithoutASnapshotEndsTheFormerAgentsSeries) {
   StartAgent();
   Write({{"a", kGauge, 1}}, 1000);
   const auto first = queue_->Next();
-  queue_->Finish(*first, WriteQueue::Outcome::kSent);
+  queue_->Finish(*first, DiskQueue::Outcome::kSent);
   StartAgent();
   writer_->EndSeries();
   const auto end = queue_->Next();
@@ -149,7 +149,7 @@ TEST_F(SnapshotWriterTest, AnAgentThatSawNoSnapshotEndsTheSeriesOfTheOneBefore) 
   EXPECT_EQ(end->record.generation, first->record.generation + 1);
 }
 
-TEST_F(SnapshotWriterTest, AnEndWithoutAHistoryHasTheClocksTime) {
+TEST_F(SnapshotWriterTest, AStaleMarkerWithoutALastTimestampHasTheClocksTime) {
   StartAgent();
   Write({{"a", kGauge, 1}}, 1000);
   queue_.reset();
@@ -191,36 +191,36 @@ TEST_F(SnapshotWriterTest, MoreSeriesBeginAGeneration) {
   EXPECT_EQ(writer_->shards(), 2U);
   const auto first = queue_->Next();
   EXPECT_EQ(first->record.timestamp_ms, 1000);
-  queue_->Finish(*first, WriteQueue::Outcome::kSent);
+  queue_->Finish(*first, DiskQueue::Outcome::kSent);
   EXPECT_EQ(queue_->Next()->record.generation, first->record.generation + 1);
   Write({{"a", kGauge, 1}}, 3000);
   EXPECT_EQ(writer_->shards(), 2U) << "fewer series stay where they are";
 }
 
-TEST_F(SnapshotWriterTest, AnEndForWhichThereIsNoRoomComesLater) {
+TEST_F(SnapshotWriterTest, ARefusedStaleMarkerIsWrittenLater) {
   StartAgent();
-  for (int64_t at : {999, 1000}) Write({{"a", kGauge, 1}, {"b", kGauge, 2}}, at);  // as much as may wait in any case
-  room_ = 0;
+  for (int64_t at : {999, 1000}) Write({{"a", kGauge, 1}, {"b", kGauge, 2}}, at);  // the backlog that is always allowed
+  free_bytes_ = 0;
   Write({{"b", kGauge, 2}}, 2000);
   EXPECT_THAT(Lines(), ElementsAre("a{job=dlrm} 1 @999", "b{job=dlrm} 2 @999", "a{job=dlrm} 1 @1000", "b{job=dlrm} 2 @1000"));
   EXPECT_EQ(queue_->stats().dropped_samples.at("disk_full"), 2U);
-  room_ = 1 << 30;
+  free_bytes_ = 1 << 30;
   Write({{"b", kGauge, 2}}, 3000);
   EXPECT_THAT(Lines(), ElementsAre("b{job=dlrm} 2 @3000", "a{job=dlrm} stale @3000"));
 }
 
-TEST_F(SnapshotWriterTest, WhatRelabellingMakesEqualIsCountedAndSaidOnce) {
+TEST_F(SnapshotWriterTest, SeriesThatRelabellingMakesEqualAreCountedAndLoggedOnce) {
   options_.rules.push_back(RelabelRule::Make({.action = RelabelAction::kLabelDrop, .regex = "feat"}).value());
   StartAgent();
   for (int64_t at : {1000, 2000}) {
     Write({{"a", kGauge, 1, 0, {{"feat", "x"}}}, {"a", kGauge, 2, 0, {{"feat", "y"}}}}, at);
   }
   EXPECT_EQ(writer_->duplicates(), 2U);
-  EXPECT_THAT(said_, ElementsAre(HasSubstr("1 series are not sent")));
+  EXPECT_THAT(log_.Warnings(), ElementsAre(HasSubstr("1 series are not sent")));
   EXPECT_THAT(Lines(), ElementsAre("a{job=dlrm} 1 @1000", "a{job=dlrm} 1 @2000"));
 }
 
-TEST_F(SnapshotWriterTest, AListOfSeriesThatIsBrokenIsSetAside) {
+TEST_F(SnapshotWriterTest, ABrokenFileOfActiveSeriesIsSetAside) {
   StartAgent();
   Write({{"a", kGauge, 1}}, 1000);
   Lines();
@@ -231,15 +231,15 @@ TEST_F(SnapshotWriterTest, AListOfSeriesThatIsBrokenIsSetAside) {
                                 .version = 1};
   ASSERT_TRUE(StateFile(file).Write("no snappy").ok());
   StartAgent();
-  EXPECT_THAT(said_, ElementsAre(HasSubstr("not a list of series")));
+  EXPECT_THAT(log_.Warnings(), ElementsAre(HasSubstr("not a list of series")));
   Write({{"b", kGauge, 1}}, 2000);
   EXPECT_THAT(Lines(), ElementsAre("b{job=dlrm} 1 @2000"));
 }
 
 class SnapshotWriterFaultTest : public SnapshotWriterTest, public ::testing::WithParamInterface<const char*> {};
 
-// Whenever the agent is killed while series come and go, the next one ends all that it does not show itself.
-TEST_P(SnapshotWriterFaultTest, AfterAKillNoSeriesIsLeftOpen) {
+// After a kill at any step, the next agent writes a stale marker for each series that it does not show.
+TEST_P(SnapshotWriterFaultTest, AfterAKillEachSeriesGetsItsStaleMarker) {
   for (int time = 1; time <= 6; ++time) {
     for (const auto& entry : std::filesystem::directory_iterator(temporary_.path())) std::filesystem::remove_all(entry.path());
     last_ = nullptr;
@@ -268,14 +268,14 @@ TEST_P(SnapshotWriterFaultTest, AfterAKillNoSeriesIsLeftOpen) {
     }
     for (const auto& [name, value] : last) EXPECT_EQ(value, name == "e" ? "1" : "s") << name << ", killed at " << time;
     if (WIFEXITED(status)) {
-      EXPECT_GT(time, 1) << "the step was not come to";
+      EXPECT_GT(time, 1) << "the step was not reached";
       return;
     }
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Steps, SnapshotWriterFaultTest,
-                         ::testing::Values("segment made", "record written", "draft made", "draft written", "draft on disk",
+                         ::testing::Values("file created", "record written", "draft made", "draft written", "draft on disk",
                                            "renamed"),
                          [](const auto& info) {
                            std::string name(info.param);

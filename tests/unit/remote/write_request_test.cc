@@ -7,6 +7,7 @@
 #include <limits>
 #include <random>
 
+#include "model/snapshot.h"
 #include "remote/decoded.h"
 
 namespace persia::agent {
@@ -14,7 +15,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using ::testing::Pair;
 
 std::string Encoded(const Labels& labels) {
   std::string encoded;
@@ -33,7 +33,7 @@ TEST(WriteRequestTest, ProtobufReadsWhatWasWritten) {
   EXPECT_THAT(Lines(request.bytes()), IsEmpty());
 }
 
-// Byte for byte as protobuf itself would write it, whatever the lengths are: a length of 128 takes two bytes.
+// Lengths from 128 on take two bytes.
 TEST(WriteRequestTest, TheBytesAreProtobufsOwn) {
   std::minstd_rand random(7);
   WriteRequest request;
@@ -51,9 +51,6 @@ TEST(WriteRequestTest, TheBytesAreProtobufsOwn) {
     sample->set_value(static_cast<double>(1 + random() % 1000) / 3);
     sample->set_timestamp(times[random() % std::size(times)]);
     request.Add(Encoded(labels), std::bit_cast<uint64_t>(sample->value()), sample->timestamp());
-    Labels read;
-    ASSERT_TRUE(ParseLabels(Encoded(labels), read));
-    EXPECT_EQ(read, labels);
   }
   EXPECT_EQ(request.bytes(), expected.SerializeAsString());
 }
@@ -66,18 +63,6 @@ TEST(WriteRequestTest, AStaleMarkerKeepsItsBits) {
   ASSERT_TRUE(read.ParseFromString(std::string(request.bytes())));
   EXPECT_EQ(std::bit_cast<uint64_t>(read.timeseries(0).samples(0).value()), 0x7ff0000000000002);
   EXPECT_EQ(std::bit_cast<uint64_t>(read.timeseries(1).samples(0).value()), 0x7ff8000000000001);
-}
-
-TEST(WriteRequestTest, BytesThatAreNoLabelsAreSeen) {
-  Labels labels;
-  const std::string good = Encoded({{"a", "b"}, {"c", "d"}});
-  EXPECT_TRUE(ParseLabels(good, labels));
-  EXPECT_THAT(labels, ElementsAre(Pair("a", "b"), Pair("c", "d")));
-  for (size_t size = 1; size < good.size(); ++size) {
-    EXPECT_EQ(ParseLabels(std::string_view(good).substr(0, size), labels), size == good.size() / 2) << size;
-  }
-  EXPECT_FALSE(ParseLabels("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f", labels));
-  EXPECT_FALSE(ParseLabels("\x12\x01x", labels));
 }
 
 }  // namespace

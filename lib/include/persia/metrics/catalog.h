@@ -1,12 +1,13 @@
 // The Persia metric tables, as ready instruments.
 //
-// The names are PersiaML's, to the letter, in group "persia", which adds no prefix when exported. This file is the one place
-// that knows the tables: dashboards, rules, documents and tests are checked against it.
+// The names are exactly PersiaML's. Their group is "persia", which adds no prefix to the exported name. Dashboards, rules,
+// documents and tests are checked against this file.
 //
 //   auto misses = persia::metrics::catalog::IndexMissCount();
 //   misses.Increment(missing);
 //
-// A process exports those that it asks for; a counter or time cost starts at 0, a gauge is shown from its first value on.
+// A process exports only the metrics that it makes. A counter or a time cost starts at 0; a gauge is exported after its first
+// value.
 #pragma once
 
 #include <array>
@@ -134,7 +135,7 @@ inline constexpr Entry kLookupBatchedTimeCost{
     "",
     "Time that the embedding worker takes for one whole batch's look-up: requests, servers, and summation, in seconds."};
 
-// All of them, in the tables' order.
+// All metrics, in the order of the tables.
 inline constexpr std::array<const Entry*, 15> kEntries = {
     &kIndexMissCount,
     &kIndexMissRatio,
@@ -153,7 +154,7 @@ inline constexpr std::array<const Entry*, 15> kEntries = {
     &kLookupBatchedTimeCost,
 };
 
-// Makes an instrument of an entry. Instrument: Counter, Gauge, TimeCost, Family<Counter> or Family<Gauge>.
+// Makes the instrument of an entry. `Instrument` is Counter, Gauge, TimeCost, Family<Counter> or Family<Gauge>.
 template <class Instrument>
 Instrument Make(const Entry& entry) {
   return Instrument(kGroup, entry.name, Description{.help = std::string(entry.help), .unit = std::string(entry.unit)});

@@ -1,19 +1,21 @@
-// Benchmark AI's `emit`: named numbers, handed to whoever runs the benchmark.
+// Benchmark AI's `emit`: sends named numbers to the program that runs the benchmark.
 //
 //   persia::metrics::benchmarkai::Emit({{"alexnet.batchsize16.latency", 12.5}});
 //
-// BENCHMARK_AI says where they go; it is read once, at the first call:
+// The environment variable BENCHMARK_AI selects the destination. It is read once, at the first call.
 //   stdout   (the default) a line of JSON on stdout
-//   fifo     a line of JSON into the named pipe BENCHMARK_AI_FIFO_FILEPATH (default /tmp/benchmark-ai-fifo), which somebody
-//   else
-//            makes and reads: the agent, for one. A first call waits until it is there and is read, for at most
-//            BENCHMARK_AI_FIFO_MAX_WAIT_TIME seconds (default 10), looking every BENCHMARK_AI_FIFO_WAIT_TIME_STEP (default 0.5)
-//   segment  streams of group `benchmarkai` in this process's segment: the fastest, since it neither waits nor writes JSON
+//   fifo     a line of JSON into the named pipe BENCHMARK_AI_FIFO_FILEPATH (default /tmp/benchmark-ai-fifo)
+//   segment  streams of group `benchmarkai` in this process's segment; the fastest, since it neither waits nor writes JSON
 //
-// A line never exceeds what a pipe takes as a whole (PIPE_BUF, 4096 bytes): a larger map becomes several lines, so that lines
-// of several processes do not mix. Numbers that are not finite are written as Python's json does: NaN, Infinity, -Infinity.
+// Another process, for example the agent, makes the named pipe and reads it. The first call waits until the pipe exists and has
+// a reader, at most BENCHMARK_AI_FIFO_MAX_WAIT_TIME seconds (default 10). It checks every BENCHMARK_AI_FIFO_WAIT_TIME_STEP
+// seconds (default 0.5). A full pipe blocks the caller.
+//
+// A line has at most PIPE_BUF (4096) bytes, which a pipe takes as a whole, so lines of several processes do not mix. A map that
+// does not fit becomes several lines. Numbers that are not finite are written as by Python's json: NaN, Infinity, -Infinity.
+//
 // Source: https://pypi.org/project/benchmarkai-client-lib/
-// Thread safety: any function, any thread. In fifo mode a full pipe holds up the caller: that is its contract.
+// Thread safety: any function, from any thread.
 #pragma once
 
 #include <initializer_list>
@@ -28,25 +30,26 @@ namespace persia::metrics::benchmarkai {
 
 enum class EmitStatus {
   kDone,
-  kEmptyMap,              // there was nothing to emit
-  kNameTooLong,           // a name does not fit into a line; the others were emitted
+  kEmptyMap,              // no metrics were given
+  kNameTooLong,           // a name does not fit into a line; the other metrics were emitted
   kUnknownMode,           // BENCHMARK_AI is none of the above
-  kFifoNotCreatedInTime,  // no named pipe in time: Benchmark AI's FifoNotCreatedInTimeError
-  kFifoNotReadInTime,     // a named pipe, which nobody opened for reading in time
-  kFifoCannotBeWritten,   // not a named pipe, not ours to write, or its reader went away
+  kFifoNotCreatedInTime,  // the named pipe did not appear in time: Benchmark AI's FifoNotCreatedInTimeError
+  kFifoNotReadInTime,     // the named pipe exists, but no process opened it for reading in time
+  kFifoCannotBeWritten,   // the path is not a named pipe, may not be written, or the pipe's reader closed it
+  kOutOfMemory,           // some of the metrics were not emitted
 };
 
 struct EmitResult {
   EmitStatus status = EmitStatus::kDone;
-  std::string error = {};  // what is wrong and what to do; empty if nothing is
+  std::string error = {};  // what failed and what to do; empty on success
 
   [[nodiscard]] bool ok() const { return status == EmitStatus::kDone; }
 };
 
 using Metric = std::pair<std::string_view, double>;
 
-PERSIA_METRICS_API EmitResult Emit(std::span<const Metric> metrics);
-inline EmitResult Emit(std::initializer_list<Metric> metrics) {
+PERSIA_METRICS_API EmitResult Emit(std::span<const Metric> metrics) noexcept;
+inline EmitResult Emit(std::initializer_list<Metric> metrics) noexcept {
   return Emit(std::span<const Metric>(metrics.begin(), metrics.size()));
 }
 

@@ -1,4 +1,4 @@
-// Marks what the shared library exports; everything else in it stays hidden.
+// Marks the symbols that the shared library exports. All others are hidden.
 #pragma once
 
 #define PERSIA_METRICS_API __attribute__((visibility("default")))

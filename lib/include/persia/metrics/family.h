@@ -1,7 +1,8 @@
-// Series of one name that differ by labels.
+// Series of one metric that differ by their labels.
 #pragma once
 
 #include <initializer_list>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,21 +17,21 @@ namespace internal {
 struct FamilyNode;
 }
 
-// The series of one (group, name), made on first use of a label set:
+// The series of one (group, name). A series is made when its label set is first used:
 //
 //   Family<Counter> nans("persia", "nan_count", {.help = "..."});
-//   Counter user = nans.With({{"feat", "user_id"}});   // keep the handle where it is hot
-//   nans.With({{"feat", "item_id"}}).Increment();      // or look it up each time
+//   Counter user = nans.With({{"feat", "user_id"}});   // fastest: keep the handle
+//   nans.With({{"feat", "item_id"}}).Increment();      // or look the series up each time
 //
-// `Description::labels` stand on every child. A child that was asked for starts at 0 (a gauge: unset).
-// Thread safety: any method, from any thread; looking up a child that exists takes no lock.
+// Every child has the labels of `Description::labels` too. A new child starts at 0; a new gauge is unset.
+// Thread safety: any method, from any thread. Looking up a child that exists takes no lock.
 template <class Instrument>
 class PERSIA_METRICS_API Family {
  public:
-  // A family of counters, or of gauges that merge by kLast.
+  // A family of counters, or of gauges with merge policy kLast.
   Family(std::string_view group, std::string_view name, const Description& about = {}) noexcept
       requires(!std::same_as<Instrument, Histogram>);
-  // A family of gauges that merge by `merge`.
+  // A family of gauges with merge policy `merge`.
   Family(std::string_view group, std::string_view name, const Description& about,
          GaugeMerge merge) noexcept requires std::same_as<Instrument, Gauge>;
   // A family of histograms that share their bounds.
@@ -42,8 +43,9 @@ class PERSIA_METRICS_API Family {
   Instrument With(std::initializer_list<Label> labels) noexcept { return With(LabelView(labels.begin(), labels.size())); }
 
  private:
-  internal::FamilyNode* node_;  // of the registry, never freed; null: refused, its children count nothing
-  LabelSet const_labels_;
+  internal::FamilyNode*
+      node_;  // owned by the registry, never freed; null: the family was refused, and its children count nothing
+  std::shared_ptr<const LabelSet> const_labels_;  // null if there are none
 };
 
 extern template class Family<Counter>;

@@ -1,4 +1,4 @@
-// Who this process is, and where its metrics go.
+// Identifies this process, and makes its metrics visible to an agent.
 #pragma once
 
 #include <optional>
@@ -9,17 +9,17 @@
 
 namespace persia::metrics {
 
-// What a program knows of itself. Where the environment says otherwise, the environment wins, so that whoever deploys a
-// program decides: PERSIA_METRICS_ENABLED, PERSIA_METRICS_DIR, PERSIA_JOB_NAME, PERSIA_ROLE, REPLICA_INDEX (else RANK),
-// PERSIA_RUN_ID (else TORCHELASTIC_RUN_ID), TORCHELASTIC_RESTART_COUNT, PERSIA_METRICS_SEGMENT_BYTES.
+// What a program says about itself. The environment overrides it, so the person who deploys a program decides:
+// PERSIA_METRICS_ENABLED, PERSIA_METRICS_DIR, PERSIA_JOB_NAME, PERSIA_ROLE, REPLICA_INDEX (else RANK), PERSIA_RUN_ID (else
+// TORCHELASTIC_RUN_ID), TORCHELASTIC_RESTART_COUNT, PERSIA_METRICS_SEGMENT_BYTES.
 struct Options {
-  // The training job, to tell it from others: "dlrm_v1.0". Default: "default".
+  // The name of the training job: "dlrm_v1.0". Default: "default".
   std::string job_name = {};
   // What this process does in the job: "trainer", "embedding_server". Default: "worker".
   std::string role = {};
-  // Which of the processes of its role this is. Default: 0.
+  // The number of this process among those of its role, from 0. Default: 0.
   std::optional<int> replica = {};
-  // Labels that stand on every series of this process.
+  // Labels that every series of this process gets.
   LabelSet labels = {};
   // The job's directory of segments. Default: /dev/shm/persia-metrics-<uid>/<job name>.
   std::string metrics_dir = {};
@@ -27,25 +27,29 @@ struct Options {
   bool enabled = true;
 };
 
-// What became of it.
+// The outcome of Init.
 struct InitResult {
   // Whether an agent can see this process's metrics.
   bool exporting = false;
-  // The segment's path; or why there is none, and what to do about it.
+  // The path of the segment file; if there is none, the reason and what to do about it.
   std::string detail = {};
 };
 
-// Makes this process's metrics visible to the job's agent: an agent may come before or after. What was counted before this
-// call counts. Without it, PERSIA_METRICS_DIR or PERSIA_JOB_NAME in the environment do the same at the first metric. A failure
-// is logged in one line and changes nothing for the handles; a second call only renews role, replica and labels.
+// Makes this process's metrics visible to the job's agent, which may start before or after this call. Values recorded before
+// the call are kept. If PERSIA_METRICS_DIR or PERSIA_JOB_NAME is in the environment, the first metric has the same effect. A
+// failure is logged in one line. Handles go on working, and their next uses try again, once a second; nothing is lost.
 //
-// Call it before threads start to count: when the metrics made before it must move to another place, what other threads count
-// during the move (microseconds) may be lost.
+// A second call, of a library for example, only renews the role, replica and labels that it gives. Another job name or
+// directory is logged in one line and has no effect.
+//
+// Call it before other threads record. If metrics exist already, a value that another thread records at the moment of the first
+// call may be lost.
 // Thread safety: any thread.
 PERSIA_METRICS_API InitResult Init(const Options& options = {}) noexcept;
 
-// Whether an agent can see this process's metrics: Init or the environment asked for it, and nobody forbade it. For those who
-// do something else with their values when metrics are off. Thread safety: any thread.
+// Whether Init or the environment requested that an agent sees this process's metrics, and metrics are not disabled. True also
+// while an export that failed is tried again; Init returns whether it has succeeded.
+// Thread safety: any thread.
 PERSIA_METRICS_API bool Exporting() noexcept;
 
 }  // namespace persia::metrics

@@ -1,14 +1,16 @@
 // Handles through which a program records its measurements.
 //
-// A handle names a slot in this process's segment. It is small and trivial to copy and destroy; copies share the series, and
-// asking twice for one (group, name, labels) gives the same series. Handles may be made before Init and before main, in any
-// thread, and be used after main has returned and after a fork.
+// A handle names a slot in this process's segment. It is small, and trivial to copy and destroy. Copies share the series, and
+// two requests for one (group, name, labels) give the same series. A handle can be made before Init and before main, in any
+// thread, and used after main has returned and after a fork.
 //
-// Asking for a name that exists with another type or other bounds, or with bounds that are not sorted and finite, gives a
-// handle that counts nothing, logs one line, and adds to the dropped counts that the agent exports.
+// A request is refused if the name exists with another type or other bounds, if the bounds are not sorted and finite, if the
+// segment is full, or if memory runs out. A refused handle counts nothing; the library logs one line and increments a count of
+// refusals, which the agent exports. If the series only cannot be exported now (a full filesystem, a limit of the process), it
+// counts, and is exported later.
 //
-// Thread safety: any method, from any thread, without a lock, a system call, an allocation or a look at the clock. The first
-// touch of a metric by a thread may claim memory. Not for use inside signal handlers.
+// Thread safety: any method, from any thread. Methods take no lock, make no system call, allocate nothing and do not read the
+// clock, except that a thread's first use of a metric may claim memory. Not for use inside signal handlers.
 #pragma once
 
 #include <bit>
@@ -37,8 +39,8 @@ class PERSIA_METRICS_API Counter {
   // Adds one.
   void Increment() noexcept { Increment(1U); }
 
-  // Adds `by`. Whole numbers below 2^52 are counted as integers, exactly, fractions as doubles. A negative or non-finite `by`
-  // is ignored and counted as dropped: a bad measurement must not stop a training step.
+  // Adds `by`. Whole numbers below 2^52 are added exactly, as integers; other numbers are added as doubles. A negative or
+  // non-finite `by` is ignored and counted as dropped: a bad measurement must not stop a training step.
   template <std::integral T>
   void Increment(T by) noexcept {
     if constexpr (std::is_signed_v<T>) {
@@ -53,8 +55,8 @@ class PERSIA_METRICS_API Counter {
     }
   }
   void Increment(double by) noexcept {
-    // The sum of 2^52 and a whole number below it is a double whose lower 52 bits are that number. A fraction is rounded away,
-    // a negative number or a larger one changes the upper bits, and NaN equals nothing.
+    // 2^52 plus a whole number below 2^52 is a double whose lower 52 bits are that number. The two tests below detect the rest:
+    // a negative or larger number changes the upper bits, a fraction is rounded, and a NaN is equal to nothing.
     const double shifted = internal::Opaque(by + kWholeLimit);
     const uint64_t whole = std::bit_cast<uint64_t>(shifted) - std::bit_cast<uint64_t>(kWholeLimit);
     if (whole >> 52 == 0 && internal::Opaque(shifted - kWholeLimit) == by) [[likely]] {
@@ -76,14 +78,14 @@ class PERSIA_METRICS_API Counter {
   uint32_t slot_ = internal::kScratchSlot;
 };
 
-// What several processes of one identity (job, role, replica) show together.
+// How the agent merges the gauges of several processes that have one identity (job, role, replica).
 enum class GaugeMerge : uint8_t {
-  kLast = 0,  // the most recently changed one
+  kLast = 0,  // the gauge that changed last
   kSum = 1,
   kMin = 2,
   kMax = 3,
   kAvg = 4,
-  kEach = 5,  // each its own series, told apart by an ordinal label
+  kEach = 5,  // a series for each process, with an ordinal label
 };
 
 // A number that goes up and down: staleness, pending batches. Not exported until it is first set.
@@ -94,9 +96,9 @@ class PERSIA_METRICS_API Gauge {
   Gauge(std::string_view group, std::string_view name, const Description& about = {},
         GaugeMerge merge = GaugeMerge::kLast) noexcept;
 
-  // Any double, NaN and infinities too. The last of several concurrent calls wins.
+  // Sets the value: any double, including NaN and infinities. The last of several concurrent calls wins.
   void Set(double value) noexcept {
-    // Relaxed, both: the chunk was there before the handle, and the value orders nothing but itself.
+    // Both relaxed: the chunk existed before the handle, and no other memory is ordered by the value.
     if (internal::Cell* chunk = internal::ReadChunk(internal::common_lane, slot_, std::memory_order_relaxed)) [[likely]] {
       internal::CellIn(chunk, slot_).store(std::bit_cast<uint64_t>(value), std::memory_order_relaxed);
     } else {
@@ -104,7 +106,7 @@ class PERSIA_METRICS_API Gauge {
     }
   }
 
-  // Adds to the value; a gauge that was never set counts as 0. Exact under concurrent calls.
+  // Adds to the value. A gauge that was never set starts from 0. Concurrent calls lose nothing.
   void Add(double by) noexcept;
   void Subtract(double by) noexcept { Add(-by); }
 
@@ -116,28 +118,29 @@ class PERSIA_METRICS_API Gauge {
   uint32_t slot_ = internal::kScratchSlot;
 };
 
-// Bounds for a histogram: `count` of them, `width` apart, from `start`.
-PERSIA_METRICS_API std::vector<double> LinearBounds(double start, double width, int count);
-// Bounds for a histogram: `count` of them from `start`, each `factor` times the one before.
-PERSIA_METRICS_API std::vector<double> ExponentialBounds(double start, double factor, int count);
-// 100 microseconds to 10 seconds in 16 steps: look-ups, RPCs, training steps. Contains Prometheus's default bounds.
+// `count` histogram bounds from `start`, `width` apart. None if memory runs out.
+PERSIA_METRICS_API std::vector<double> LinearBounds(double start, double width, int count) noexcept;
+// `count` histogram bounds from `start`, each `factor` times the previous one.
+PERSIA_METRICS_API std::vector<double> ExponentialBounds(double start, double factor, int count) noexcept;
+// 16 bounds from 100 microseconds to 10 seconds, for look-ups, RPCs and training steps. They include Prometheus's default
+// bounds.
 PERSIA_METRICS_API std::span<const double> DefaultSecondsBounds() noexcept;
 
-// A distribution: how long, how large. Exported with its buckets, sum and count.
+// A distribution of durations or sizes. Exported with its buckets, sum and count.
 class PERSIA_METRICS_API Histogram {
  public:
   // Counts nothing.
   Histogram() noexcept = default;
-  // `bounds` are inclusive upper bounds, ascending, finite, at most 500; a bucket for what is above the last is added.
+  // `bounds` are inclusive upper bounds: ascending, finite, at most 500. The bucket up to +Inf is added.
   Histogram(std::string_view group, std::string_view name, std::span<const double> bounds,
             const Description& about = {}) noexcept;
 
-  // Adds one observation. NaN is ignored and counted as dropped; an infinity counts, and makes the sum infinite.
+  // Adds one observation. A NaN is ignored and counted as dropped. An infinity is counted, and makes the sum infinite.
   void Observe(double value) noexcept {
     if (internal::Cell* chunk = internal::ChunkOf(internal::tls_lane, slot_); chunk != nullptr && !internal::IsNan(value))
         [[likely]] {
       internal::Cell* cells = &internal::CellIn(chunk, slot_);
-      // Two cells of one writer each: a reader may see the bucket of an observation in flight before its sum.
+      // A reader may see the bucket before the sum of an observation in flight.
       const double sum = std::bit_cast<double>(cells[0].load(std::memory_order_relaxed));
       cells[0].store(std::bit_cast<uint64_t>(sum + value), std::memory_order_relaxed);
       internal::AddTo(cells[1 + internal::BucketOf(*buckets_, value)], 1);
@@ -152,11 +155,10 @@ class PERSIA_METRICS_API Histogram {
   void ObserveSlow(double value) noexcept;
 
   uint32_t slot_ = internal::kScratchSlot;
-  const internal::BucketIndex* buckets_ = &internal::kNoBounds;  // of the registry, never freed
+  const internal::BucketIndex* buckets_ = &internal::kNoBounds;  // owned by the registry, never freed
 };
 
-// How long something takes, as PersiaML exports it: one instrument, two families. The histogram `<name>` in seconds, and the
-// gauge `<name>_sec`, the last batch's.
+// A duration, exported as PersiaML does: the histogram `<name>` in seconds, and the gauge `<name>_sec` with the last duration.
 class PERSIA_METRICS_API TimeCost {
  public:
   // Counts nothing.

@@ -1,6 +1,6 @@
-// Names of things: label sets and the words that describe a metric.
+// Label sets, and the description of a metric.
 //
-// All text is UTF-8, of any characters; what Prometheus cannot take in a name is replaced when the agent exports it.
+// All text is UTF-8. A name may have any characters: the agent replaces those that Prometheus does not allow.
 #pragma once
 
 #include <initializer_list>
@@ -12,25 +12,25 @@
 
 namespace persia::metrics {
 
-// One label, not owned: `{"feat", "user_id"}`.
+// One label: `{"feat", "user_id"}`. The texts are not owned.
 struct Label {
   std::string_view name;
   std::string_view value;
 };
 
-// A list of labels, not owned. Their order does not matter; a name stands in it once.
+// A list of labels, not owned, in any order. Each name occurs once.
 using LabelView = std::span<const Label>;
 
-// A list of labels, owned.
+// A list of labels that owns its texts.
 using LabelSet = std::vector<std::pair<std::string, std::string>>;
 
-// What a reader of the exported metric is told about it.
+// What describes a metric in the exposition.
 struct Description {
   // One sentence: what is counted, where, and in which unit.
   std::string help = {};
-  // The base unit in the plural, as Prometheus and OpenMetrics have it: "seconds", "bytes", "ratio". May be empty.
+  // The base unit in the plural, as in Prometheus and OpenMetrics: "seconds", "bytes", "ratio". May be empty.
   std::string unit = {};
-  // Labels of this one series. For a family of several series, see Family.
+  // Labels of this series. For several series of one metric, see Family.
   LabelSet labels = {};
 };
 

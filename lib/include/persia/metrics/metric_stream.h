@@ -1,16 +1,19 @@
-// torchelastic's metrics API: values are added to the streams of a group, and a handler takes each of them somewhere.
+// torchelastic's metrics API: a program adds values to the metric stream of a group, and the group's handler receives each
+// value.
 //
 //   persia::metrics::MetricStream stream = persia::metrics::GetStream("my_app");
 //   stream.AddValue("calculate_latency", 12.5);
 //
-// A group has the handler that Configure gave it, else the default one. That is at first the one that exports: the agent then
-// shows each (group, name) as its rules say, without one as a gauge of the last value. Where metrics are disabled it is the
-// null handler. For a metric that is added to in an inner loop, a Stream (stream.h) saves looking up the name.
+// Configure sets a group's handler and the default handler of the other groups. Without Configure the default is
+// ExportMetricHandler, or NullMetricHandler if metrics are disabled. The agent exports each (group, name) as its rules say;
+// without a rule, as a gauge of the last value. In an inner loop use a Stream (stream.h), which saves the look-up of the name.
 //
-// As in torchelastic a stream keeps the handler that its group had when it was asked for; Configure changes those asked for
-// later. A handler that throws costs the value that it was given, and one line in the log; one that blocks holds up its own
-// caller only. Source: https://pytorch.org/docs/stable/elastic/metrics.html Thread safety: any function, any thread. Handlers
-// are called by the threads that add values, several at once.
+// As in torchelastic, a MetricStream keeps the handler that its group had when GetStream was called; a later Configure does not
+// change it. If a handler throws, its value is lost, and the first such failure is logged. A handler that blocks delays only
+// the thread that called it.
+//
+// Source: https://pytorch.org/docs/stable/elastic/metrics.html
+// Thread safety: any function, from any thread. A handler runs in the threads that add values, several at once.
 #pragma once
 
 #include <memory>
@@ -21,7 +24,7 @@
 
 namespace persia::metrics {
 
-// The group of what torchelastic measures itself, and the default of PutMetric.
+// The group of torchelastic's own metrics, and the default group of PutMetric.
 inline constexpr std::string_view kTorchelasticGroup = "torchelastic";
 
 struct MetricData {
@@ -31,7 +34,7 @@ struct MetricData {
   double value = 0;
 };
 
-// Takes values somewhere. What `data` points to is good during the call.
+// Receives the values of the groups that it is configured for. The texts of `data` are valid during the call only.
 class PERSIA_METRICS_API MetricHandler {
  public:
   MetricHandler() = default;
@@ -41,34 +44,35 @@ class PERSIA_METRICS_API MetricHandler {
   virtual void Emit(const MetricData& data) = 0;
 };
 
-// Takes them nowhere.
+// Drops values.
 class PERSIA_METRICS_API NullMetricHandler : public MetricHandler {
  public:
   void Emit(const MetricData& data) override;
 };
 
-// Prints a line for each to stdout: `[1574213883.4182858][my_app]: my_metric=<value>`.
+// Prints a line for each value to stdout: `[1574213883.4182858][my_app]: my_metric=<value>`.
 class PERSIA_METRICS_API ConsoleMetricHandler : public MetricHandler {
  public:
   void Emit(const MetricData& data) override;
 };
-using ConsoleMetricsHandler = ConsoleMetricHandler;  // torchelastic's documents have both names
+using ConsoleMetricsHandler = ConsoleMetricHandler;  // torchelastic's documents use both names
 
-// Keeps them in this process's segment, from which the agent exports them.
+// Records values in this process's segment, from which the agent exports them.
 class PERSIA_METRICS_API ExportMetricHandler : public MetricHandler {
  public:
   void Emit(const MetricData& data) override;
 };
 
-// The handler of one group, from now on. A null pointer gives the group back to the default one.
+// Sets the handler of `group`. A null `handler` returns the group to the default handler.
 PERSIA_METRICS_API void Configure(std::shared_ptr<MetricHandler> handler, std::string_view group) noexcept;
-// The handler of all groups that have none of their own. A null pointer: the one from the beginning.
+// Sets the default handler, for groups that have none of their own. A null `handler` restores the initial one.
 PERSIA_METRICS_API void Configure(std::shared_ptr<MetricHandler> handler) noexcept;
 
-// A group's values, and the handler that takes them.
+// Passes values to the handler of a group.
 class PERSIA_METRICS_API MetricStream {
  public:
-  MetricStream(std::string_view group, std::shared_ptr<MetricHandler> handler);
+  // A null `handler` exports the values.
+  MetricStream(std::string_view group, std::shared_ptr<MetricHandler> handler) noexcept;
 
   void AddValue(std::string_view name, double value) noexcept;
   [[nodiscard]] const std::string& group_name() const { return group_; }
@@ -80,10 +84,11 @@ class PERSIA_METRICS_API MetricStream {
   bool ignores_;
 };
 
-PERSIA_METRICS_API MetricStream GetStream(std::string_view group);
-inline MetricStream getStream(std::string_view group) { return GetStream(group); }  // as torchelastic spells it
+// The metric stream of `group`, with the handler that the group has now.
+PERSIA_METRICS_API MetricStream GetStream(std::string_view group) noexcept;
+inline MetricStream getStream(std::string_view group) noexcept { return GetStream(group); }  // torchelastic's spelling
 
-// Adds one value, as `GetStream(group).AddValue(name, value)` does.
+// The same as `GetStream(group).AddValue(name, value)`.
 PERSIA_METRICS_API void PutMetric(std::string_view name, double value, std::string_view group = kTorchelasticGroup) noexcept;
 
 }  // namespace persia::metrics

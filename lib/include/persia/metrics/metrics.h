@@ -1,4 +1,4 @@
-// The whole library:
+// Includes the whole C++ API.
 //
 //   persia::metrics::Init({.job_name = "dlrm", .role = "trainer"});
 //   persia::metrics::Counter batches("my_app", "batches", {.help = "Batches trained."});

@@ -1,17 +1,19 @@
-// torchelastic's `prof`: how often something succeeds and fails, and how long it takes.
+// torchelastic's `prof`: counts how often a scope or a function succeeds and fails, and measures how long it takes.
 //
 //   {
 //     persia::metrics::Prof prof("train_step", "my_app");
-//     TrainStep();                                 // leaving it by an exception is a failure
+//     TrainStep();                                 // an exception counts as a failure
 //   }
 //   auto step = persia::metrics::Profiled("train_step", TrainStep);
 //
-// At its end the group is given `<key>.success` or `<key>.failure` (1 each), and `<key>.duration.ms`, in whole milliseconds.
+// At the end of the scope, the value 1 is added to `<key>.success` or `<key>.failure` of the group, and the duration in whole
+// milliseconds to `<key>.duration.ms`.
 // Thread safety: an object belongs to one thread.
 #pragma once
 
 #include <chrono>
 #include <exception>
+#include <new>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,28 +22,42 @@
 
 namespace persia::metrics {
 
+namespace internal {
+PERSIA_METRICS_API void PutProf(std::string_view key, std::string_view group, bool failed, double milliseconds) noexcept;
+// Counts a measurement as dropped.
+PERSIA_METRICS_API void CountOutOfMemory() noexcept;
+}  // namespace internal
+
 class Prof {
  public:
-  explicit Prof(std::string_view key, std::string_view group = kTorchelasticGroup)
-      : key_(key), group_(group), exceptions_(std::uncaught_exceptions()), began_(std::chrono::steady_clock::now()) {}
+  explicit Prof(std::string_view key, std::string_view group = kTorchelasticGroup) noexcept {
+    try {
+      key_ = key;
+      group_ = group;
+    } catch (const std::bad_alloc&) {
+      measures_ = false;
+      internal::CountOutOfMemory();
+    }
+  }
   ~Prof() {
-    const bool failed = std::uncaught_exceptions() > exceptions_;
-    const auto took = std::chrono::steady_clock::now() - began_;
-    PutMetric(key_ + (failed ? ".failure" : ".success"), 1, group_);
-    PutMetric(key_ + ".duration.ms", static_cast<double>(std::chrono::duration_cast<std::chrono::milliseconds>(took).count()),
-              group_);
+    using std::chrono::milliseconds;
+    if (measures_) {
+      const auto took = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - began_);
+      internal::PutProf(key_, group_, std::uncaught_exceptions() > exceptions_, static_cast<double>(took.count()));
+    }
   }
   Prof(const Prof&) = delete;
   Prof& operator=(const Prof&) = delete;
 
  private:
-  const std::string key_;
-  const std::string group_;
-  const int exceptions_;
-  const std::chrono::steady_clock::time_point began_;
+  std::string key_;
+  std::string group_;
+  bool measures_ = true;  // false: memory ran out
+  const int exceptions_ = std::uncaught_exceptions();
+  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 };
 
-// `call`, of which each run is such a scope.
+// Wraps `call` so that each run is measured by a Prof.
 template <class Call>
 auto Profiled(std::string key, Call call, std::string group = std::string(kTorchelasticGroup)) {
   return

@@ -1,11 +1,11 @@
-// Streams: values of which a program says no more than that they were measured now. The model is torchelastic's `add_value`.
+// Streams: measured values whose metric type the program does not fix. The model is torchelastic's `add_value`.
 //
 //   persia::metrics::Stream latency("my_app", "calculate_latency");
 //   latency.Add(12.5);
 //
-// What a stream is shown as - its last value (the default), its sum, the distribution of its values, or quantiles of it - is a
-// rule of the agent, which can be changed while the job runs. So a stream keeps what each of them needs: the last value, the
-// sums, and exponential buckets, four an octave, from 2^-20 to 2^20.
+// A rule of the agent decides how a stream is exported: as its last value (the default), its sum, the distribution of its
+// values, or quantiles. The rule can change while the job runs, so a stream keeps the data for all of them: the last value, the
+// sums, and exponential buckets from 2^-20 to 2^20, four per octave.
 #pragma once
 
 #include <bit>
@@ -20,28 +20,28 @@
 
 namespace persia::metrics {
 
-// A handle, as those in instruments.h: small, copies share the stream, made and used whenever and in whatever thread.
+// A handle like those in instruments.h: small, its copies share the stream, and any thread can make and use it at any time.
 class PERSIA_METRICS_API Stream {
  public:
   // Records nothing.
   Stream() noexcept = default;
   Stream(std::string_view group, std::string_view name, const Description& about = {}) noexcept;
-  // Not for users: the stream that has this slot.
+  // Not for users: the stream at `slot`.
   static Stream AtSlot(uint32_t slot) noexcept {
     Stream stream;
     stream.slot_ = slot;
     return stream;
   }
 
-  // Records a value. A NaN becomes the last value and has no part in sums and buckets. The last of several concurrent calls is
-  // the last value. Thread safety: any thread, without a lock, a system call, an allocation or a look at the clock.
+  // Records a value. A NaN becomes the last value, but is not added to sums and buckets. The last of several concurrent
+  // calls sets the last value. Thread safety: as in instruments.h.
   void Add(double value) noexcept {
     internal::Cell* chunk = internal::ChunkOf(internal::tls_lane, slot_);
     internal::Cell* common = internal::ReadChunk(internal::common_lane, slot_, std::memory_order_relaxed);
     if (chunk == nullptr || common == nullptr || internal::IsNan(value)) [[unlikely]] {
       return AddSlow(value);
     }
-    // Relaxed: a cell orders nothing but itself.
+    // Relaxed: no other memory is ordered by a cell.
     internal::CellIn(common, slot_).store(std::bit_cast<uint64_t>(value), std::memory_order_relaxed);
     internal::Cell* cells = &internal::CellIn(chunk, slot_);
     internal::Cell& sum = cells[SumOf(value)];
@@ -51,8 +51,8 @@ class PERSIA_METRICS_API Stream {
   }
 
  private:
-  // Cells behind the slot, as the segment's format has them: the sums of positive and of negative values, the counts of
-  // negative values and of zeros, the buckets of positive ones.
+  // Offsets from the slot, as in segment_format.md: sums of positive and negative values, counts of negative values and zeros,
+  // and the buckets of positive values.
   static uint32_t SumOf(double value) noexcept { return value < 0 ? 2 : 1; }
   static uint32_t CountOf(double value) noexcept {
     if (value > 0) [[likely]] {

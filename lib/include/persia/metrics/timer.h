@@ -1,15 +1,15 @@
-// Measures a scope.
+// Measures the duration of a scope.
 #pragma once
 
 #include <chrono>
 
 namespace persia::metrics {
 
-// Observes the time from its making to its end, in seconds, in a Histogram or a TimeCost:
+// Observes the seconds from its construction to its destruction in a Histogram or a TimeCost:
 //
 //   ScopedTimer timer(lookup_cost);
 //
-// Reads the monotonic clock twice; use it around what takes microseconds, not nanoseconds.
+// It reads the monotonic clock twice, so it suits scopes of microseconds, not of nanoseconds.
 template <class Instrument>
 class ScopedTimer {
  public:
@@ -25,7 +25,7 @@ class ScopedTimer {
   // The time so far, in seconds.
   [[nodiscard]] double Seconds() const noexcept { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
-  // Observes nothing at the end: the scope was left for another reason than the one measured.
+  // Cancels the observation, for a scope that is left for another reason than the measured one.
   void Cancel() noexcept { armed_ = false; }
 
  private:

@@ -1,4 +1,4 @@
-"""torchelastic's metrics and events, exported: `metrics`, `events`, and `install()` for those of torch itself."""
+"""Exports torchelastic's metrics and events: `metrics`, `events`, and `install()` for those of torch itself."""
 
 from __future__ import annotations
 

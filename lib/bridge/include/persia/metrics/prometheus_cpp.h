@@ -1,17 +1,18 @@
-// The bridge between this process's metrics and prometheus-cpp, in both directions. Link persia::metrics_prometheus_cpp (with
-// persia::metrics_shared: persia::metrics_shared_prometheus_cpp).
+// The bridge between this process's metrics and prometheus-cpp, in both directions. Link persia::metrics_prometheus_cpp, or
+// persia::metrics_shared_prometheus_cpp with the shared library.
 //
-// A job that is instrumented with prometheus-cpp gains the agent by two lines:
+// With two lines, the agent exports the metrics of a program that is instrumented with prometheus-cpp:
 //
 //   #include <persia/metrics/prometheus_cpp.h>
-//   persia::metrics::RegistryCopy copy(registry);  // the std::shared_ptr<prometheus::Registry> that it has
+//   persia::metrics::RegistryCopy copy(registry);  // a std::shared_ptr<prometheus::Registry>
 //
-// and a job that has an Exposer, or a Gateway, shows the metrics of this library there, too, by one:
+// With one line, an Exposer or a Gateway of the program exports the metrics of this library:
 //
 //   exposer.RegisterCollectable(persia::metrics::AsCollectable());
 //
-// Who does both shows what is copied twice where one Exposer has the registry as well: give it one of the two.
-// Thread safety: any function, any thread. No exception comes out of them.
+// Do not register both AsCollectable() and a copied registry with one Exposer: it would export the copied metrics twice.
+//
+// Thread safety: any function, from any thread. Functions throw nothing.
 #pragma once
 
 #include <chrono>
@@ -26,41 +27,42 @@ class Collectable;
 namespace persia::metrics {
 
 // This process's metrics: counters, gauges that were set, histograms, the last value of each stream as a gauge, and the counts
-// of events as `persia_events_total` with the labels `event` and `type`. Names and labels are those that the agent gives
-// without rules: `<group>_<name>`, `_` for what Prometheus cannot take; what would meet in one series is told apart by a label
-// `source`. The values are those of now. Nothing, if metrics are disabled.
+// of events as `persia_events_total` with the labels `event` and `type`. Names and labels are the agent's without rules:
+// `<group>_<name>`, with `_` for characters that Prometheus does not allow. If two series would become one, the second gets a
+// label `source`. Each collection reads the current values. It returns nothing if metrics are disabled.
 //
-// Always the same object, which lives as long as the process: an Exposer or a Gateway does not keep what it is given.
+// Returns the same object at each call. The object lives as long as the process, since an Exposer or a Gateway does not own it.
 PERSIA_METRICS_API std::shared_ptr<prometheus::Collectable> AsCollectable() noexcept;
 
-// Copies a prometheus-cpp registry, or any other Collectable, into this process's segment: at once, then every `interval`, and
-// a last time when it is destroyed or the program exits. An agent shows it as if it were counted here, to the last value.
+// Copies a prometheus-cpp registry, or any other Collectable, to this process's segment: immediately, then every `interval`,
+// and a last time when this object is destroyed or the program exits. The agent exports the copied metrics like the process's
+// own.
 //
-// Names stay as they are (group ""), with labels and help. What was counted before the first copy counts. Series that come are
-// taken up; of one that goes, the last values stay.
-//   counters    by the difference to the last copy; one that fell has begun again from zero, and all of it is added
-//   gauges      as they are; untyped metrics too, and info metrics as a 1 named `<name>_info`
-//   histograms  by the differences of buckets and sum; a cumulative count that fell has begun again. The series of a family
-//   share
-//               their bounds, at most 500: one with others is refused with a line
-//   summaries   as the counters `<name>_count` and `<name>_sum` and the gauges `<name>{quantile="0.5"}`; the agent owns that
-//               label and shows it as `exported_quantile`, unless a rule says otherwise. A counter cannot fall: where
-//               observations are negative, `<name>_sum` stays at the highest that the sum has been, and at 0 below that
+// Names (with group ""), labels and help stay as they are. Values from before the first copy are included. New series are
+// copied too; a series that disappears keeps its last values.
+//   counters    The increase since the last copy is added. If a counter fell, it was reset, and its whole value is added.
+//   gauges      The value is copied. Untyped metrics are copied as gauges, info metrics as a gauge `<name>_info` of value 1.
+//   histograms  The increase of buckets and sum is added. If a cumulative count fell, the histogram was reset. The bounds of
+//   all
+//               series of a family must be equal, at most 500; a series with others is refused, which is logged.
+//   summaries   Becomes the counters `<name>_count` and `<name>_sum` and the gauges `<name>{quantile="0.5"}`. The label
+//               `quantile` is reserved, so without a rule the agent exports it as `exported_quantile`. A counter cannot fall:
+//               with negative observations, `<name>_sum` stays at the highest value of the sum, and never falls below 0.
 //
-// One for each registry, for as long as the process counts: a second one would count all of it again. A forked child copies
-// nothing; what it counts on its own goes into a registry of its own. A registry that throws or blocks costs its copy only, but
-// for a destructor, which waits for the copy that is under way. At exit all copies together are waited for two seconds at most;
-// one for which there could be no thread, neither before nor then, is made in place, for as long as it takes.
+// Make one object for each registry, and keep it as long as the process records: a second one would add all values again. A
+// forked child copies nothing; it needs a registry and a RegistryCopy of its own. A registry that throws or blocks affects its
+// own copy only, except that the destructor waits for a copy in progress. At exit, all last copies together get two seconds. A
+// copy for which no thread can be started is made in the exiting thread, without a time limit.
 class PERSIA_METRICS_API RegistryCopy {
  public:
-  // An `interval` is from 10 ms to a day; one beyond is taken for the nearer of these.
+  // `interval` is clamped to 10 ms and a day.
   explicit RegistryCopy(std::shared_ptr<prometheus::Collectable> registry,
                         std::chrono::milliseconds interval = std::chrono::seconds(1)) noexcept;
   ~RegistryCopy();
   RegistryCopy(const RegistryCopy&) = delete;
   RegistryCopy& operator=(const RegistryCopy&) = delete;
 
-  // Copies what is there now. In any thread; waits for a copy that is under way.
+  // Copies the registry now, after any copy in progress.
   void CopyNow() noexcept;
 
   class Copier;

@@ -1,7 +1,6 @@
-// For bridges to other metric libraries: what this process's metrics stand at, and histograms that take whole buckets. Not for
-// users.
+// For bridges to other metric libraries: reads this process's metrics, and adds whole buckets to histograms. Not for users.
 //
-// Thread safety: any function, any thread.
+// Thread safety: any function, from any thread.
 #pragma once
 
 #include <atomic>
@@ -15,18 +14,18 @@
 
 namespace persia::metrics::internal {
 
-// As the segment numbers them.
+// Numbered as segment::Kind.
 enum class ValueKind : uint8_t { kCounter = 1, kGauge = 2, kHistogram = 3, kStream = 4, kEvent = 5 };
 
 struct SeriesValues {
   const LabelSet* labels;              // sorted by name
-  bool set = false;                    // gauge and stream: there is a value
+  bool set = false;                    // gauge and stream: whether there is a value
   double value = 0;                    // counter and event: the count; gauge and stream: the last value
-  double sum = 0;                      // histogram; may be ahead of or behind the buckets by the observations in flight
-  std::vector<uint64_t> buckets = {};  // histogram: one for each bound and one above the last; not cumulative
+  double sum = 0;                      // histogram; differs from the buckets by the observations in flight
+  std::vector<uint64_t> buckets = {};  // histogram: one for each bound and one for +Inf; not cumulative
 };
 
-// Texts, bounds and labels stay for the life of the process.
+// Texts, bounds and labels are valid for the life of the process.
 struct FamilyValues {
   ValueKind kind;
   std::string_view group;  // of an event: its type
@@ -36,10 +35,10 @@ struct FamilyValues {
   std::vector<SeriesValues> series = {};
 };
 
-// All families in the order in which they were made; none if metrics are disabled. Throws std::bad_alloc only.
+// All families in the order of their creation; none if metrics are disabled. Throws std::bad_alloc only.
 [[nodiscard]] PERSIA_METRICS_API std::vector<FamilyValues> ReadValues();
 
-// A histogram, as Histogram, that is given whole buckets of observations.
+// A Histogram that receives whole buckets of observations.
 class PERSIA_METRICS_API BucketedHistogram {
  public:
   // Counts nothing.
@@ -47,7 +46,7 @@ class PERSIA_METRICS_API BucketedHistogram {
   BucketedHistogram(std::string_view group, std::string_view name, std::span<const double> bounds,
                     const Description& about) noexcept;
 
-  // Adds `counts` to the buckets, one for each bound and one above the last, and `sum` to the sum.
+  // Adds `counts` to the buckets, one for each bound and one for +Inf, and `sum` to the sum.
   void Add(std::span<const uint64_t> counts, double sum) noexcept;
 
  private:
@@ -55,7 +54,7 @@ class PERSIA_METRICS_API BucketedHistogram {
   uint32_t buckets_ = 0;
 };
 
-// Says one line on stderr, once for each `said`.
-PERSIA_METRICS_API void SayOnce(std::atomic<bool>& said, std::string_view text) noexcept;
+// Writes one line to stderr if `logged` is not set, and sets it.
+PERSIA_METRICS_API void LogOnce(std::atomic<bool>& logged, std::string_view text) noexcept;
 
 }  // namespace persia::metrics::internal

@@ -1,4 +1,4 @@
-// What must hold also where the including code is compiled with -ffast-math, as training code often is. Not for users.
+// Arithmetic that stays correct if the including code is compiled with -ffast-math, as training code often is. Not for users.
 #pragma once
 
 #include <bit>
@@ -6,10 +6,10 @@
 
 namespace persia::metrics::internal {
 
-// Asked of the bits: the compiler may take `value != value` for false.
+// Tests the bits: with -ffast-math the compiler may assume that `value != value` is false.
 inline bool IsNan(double value) noexcept { return std::bit_cast<uint64_t>(value) << 1 > 0xffe0'0000'0000'0000; }
 
-// The same value, of which the compiler knows nothing: (a + b) - b is not a, and a - b == c is not a == b + c.
+// Returns `value`, and hides from the compiler how it was computed, so that (a + b) - b is not simplified to a.
 inline double Opaque(double value) noexcept {
 #if defined(__x86_64__)
   asm("" : "+x"(value));

@@ -5,8 +5,8 @@
 
 namespace persia::metrics::internal {
 
-// What the segment's writer record says of who writes it, "c++" unless a binding says otherwise. `language` must outlive the
-// process's metrics. REQUIRES: no metric of this copy of the library was made yet.
+// Sets the language in the segment's writer record; the default is "c++". `language` must stay valid until the process ends.
+// REQUIRES: no metric was made yet.
 PERSIA_METRICS_API void SetLanguage(const char* language) noexcept;
 
 }  // namespace persia::metrics::internal

@@ -1,4 +1,4 @@
-// Which bucket of a stream a value falls into. Not for users.
+// Finds a value's bucket in a stream. Not for users.
 #pragma once
 
 #include <bit>
@@ -6,11 +6,11 @@
 
 namespace persia::metrics::internal {
 
-// The number of bounds 2^(k / 4), k from -80 to 80, that are below `value`: the index of its bucket, from 0 to 161.
-// REQUIRES: `value` is positive, may be infinite, and is not a NaN.
+// The index of `value`'s bucket, 0 to 161: the number of bounds 2^(k / 4), k from -80 to 80, below `value`.
+// REQUIRES: `value` is positive (may be infinite) and not a NaN.
 inline uint32_t StreamBucketOf(double value) noexcept {
-  // value = 2^exponent * (1 + mantissa / 2^52). The bounds within an octave are the doubles next to 2^(1/4), 2^(1/2), 2^(3/4),
-  // and scaling by powers of two is exact, so that comparing mantissas compares values.
+  // value = 2^exponent * (1 + mantissa / 2^52). Scaling by a power of two is exact, so within an octave the mantissa is
+  // compared with those of 2^(1/4), 2^(1/2) and 2^(3/4).
   constexpr uint64_t kQuarter = 0x3'06fe'0a31'b715;
   constexpr uint64_t kHalf = 0x6'a09e'667f'3bcd;
   constexpr uint64_t kThreeQuarters = 0xa'e89f'995a'd3ad;

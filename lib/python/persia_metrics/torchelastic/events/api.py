@@ -1,8 +1,8 @@
-"""torchelastic's events API: things that happened, and the handlers that they go to, by type.
+"""torchelastic's events API: events, and a handler for each type of them.
 
-The functions, classes and signatures are those of `torchelastic.events.api`
-(https://pytorch.org/elastic/0.2.1/events.html). Two things are others: whatever handler its type has, an event counts; and where
-metrics are on, the handler of types that nobody configured puts the records where the job's agent reads them.
+The functions, classes and signatures are those of `torchelastic.events.api` (https://pytorch.org/elastic/0.2.1/events.html), with two
+differences. Every event is counted, whichever handler its type has. If metrics are enabled, a type without a configured handler gets
+one that writes the records where the job's agent reads them.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _log = logging.getLogger("persia_metrics")
 
 @dataclasses.dataclass(init=False)
 class Event:
-    """Something that happened, with what is known about it."""
+    """Something that happened, with metadata."""
 
     name: str
     type: str
-    """Decides which handler it goes to. `event_type` is another name for it."""
+    """Selects the handler. `event_type` is another name for it."""
     metadata: Dict[str, Any]
     timestamp: int
-    """When, in milliseconds of Unix time; 0 where nobody said."""
+    """Unix time in milliseconds; 0 if unknown."""
 
     def __init__(
         self,
@@ -68,50 +68,49 @@ class Event:
         return self.serialize()
 
     def serialize(self) -> str:
-        """A JSON object with the keys name, type, metadata and timestamp; what JSON does not know is written as its str()."""
+        """A JSON object with the keys name, type, metadata and timestamp. Values that JSON does not have are written as their str()."""
         fields = {"name": self.name, "type": self.type, "metadata": self.metadata, "timestamp": self.timestamp}
         return json.dumps(fields, default=str)
 
     @staticmethod
     def deserialize(data: Union[str, Event]) -> Event:
-        """The event that was serialized; an Event is given back as it is."""
+        """The event that was serialized. An Event is returned unchanged."""
         return data if isinstance(data, Event) else Event(**json.loads(data))
 
 
 class EventHandler(abc.ABC):
-    """Where events go. `record` runs in the caller's thread: what it raises, or how long it takes, meets that caller alone."""
+    """Receives events. `record` runs in the caller's thread: its exceptions and its duration affect that caller only."""
 
     @abc.abstractmethod
     def record(self, event: Event) -> None:
-        """Takes one event."""
+        """Handles one event."""
 
 
 class ConsoleEventHandler(EventHandler):
-    """Prints each event on stdout, a line of JSON, as `serialize` has it."""
+    """Prints each event on stdout, as the line of JSON that `serialize` returns."""
 
     def record(self, event: Event) -> None:
         print(event.serialize())
 
 
 class NullEventHandler(EventHandler):
-    """Takes events, and does nothing with them."""
+    """Ignores events."""
 
     def record(self, event: Event) -> None:
         pass
 
 
 class ExportingEventHandler(EventHandler):
-    """Puts the records of events, with their metadata, where the job's agent reads them. May be part of other handlers.
+    """Writes the records of events, with their metadata, where the job's agent reads them. Other handlers may call it.
 
-    A value that neither is a number nor can be written as text costs the record: this is the handler that a job has without
-    asking for it, so it must not stop a training step.
+    If a value is neither a number nor convertible to text, the record is dropped: the default handler must not stop a training step.
     """
 
     def record(self, event: Event) -> None:
         try:
             _native.keep_event(event.name, event.type, event.metadata, event.timestamp)
         except Exception as error:
-            _log.warning("event %r counts, but its record is left out: %s", event.name, error)
+            _log.warning("event %r is counted, but its record is dropped: %s", event.name, error)
 
 
 _exporting_handler = ExportingEventHandler()
@@ -120,7 +119,7 @@ _handlers: Dict[str, EventHandler] = {}
 
 
 def configure(handler: EventHandler, event_type: str = "") -> None:
-    """Makes `handler` that of all events of a type; without one, of type "torchelastic"."""
+    """Sets the handler of all events of a type, by default of the type "torchelastic"."""
     _handlers[event_type or _DEFAULT_TYPE] = handler
 
 
@@ -132,12 +131,12 @@ def _handler_of(event_type: str) -> EventHandler:
 
 
 def record_event(event: Event) -> None:
-    """Counts an event, and hands it to the handler of its type."""
-    # First, since a handler may raise, or never come back.
+    """Counts an event, and passes it to the handler of its type."""
+    # Counted first, because a handler may raise or hang.
     _native.count_event(event.name, event.type, event.timestamp)
     _handler_of(event.type).record(event)
 
 
 def record(event_name: str, event_type: str = _DEFAULT_TYPE, metadata: Optional[Dict[str, Any]] = None) -> None:
-    """Makes an event of now, and records it."""
+    """Records a new event with the current time."""
     record_event(Event(event_name, event_type, metadata, int(time.time() * 1000)))

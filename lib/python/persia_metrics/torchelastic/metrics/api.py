@@ -1,8 +1,8 @@
-"""torchelastic's metrics API: streams of values by group, and the handlers that they go to.
+"""torchelastic's metrics API: streams of values by group, and a handler for each group.
 
 The functions, classes and signatures are those of `torchelastic.metrics.api`
-(https://pytorch.org/docs/stable/elastic/metrics.html). One thing is another: where metrics are on, the handler that a group has
-unless it is configured exports the values, and where they are off it is the null handler, as there.
+(https://pytorch.org/docs/stable/elastic/metrics.html), with one difference: if metrics are enabled, the default handler of a group
+exports the values. If they are disabled it is the null handler, as in torchelastic.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ __all__ = [
     "put_metric",
 ]
 
-_MOST_KEPT = 10_000  # streams; a segment of the usual size has no place for so many
-_MOST_SAID = 1000  # metrics whose values are left out
+_MAX_STREAMS = 10_000  # more than fit into a segment of the default size
+_MAX_WARNINGS = 1000
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _log = logging.getLogger("persia_metrics")
@@ -46,14 +46,14 @@ class MetricData(NamedTuple):
     """A value that was added to a stream."""
 
     timestamp: float
-    """When, in seconds of Unix time."""
+    """Unix time in seconds."""
     group_name: str
     name: str
     value: float
 
 
 class MetricsConfig:
-    """Parameters of a metrics set-up, as `initialize_metrics` takes them; none of them is read."""
+    """The parameters of `initialize_metrics`, which reads none of them."""
 
     __slots__ = ["params"]
 
@@ -62,11 +62,11 @@ class MetricsConfig:
 
 
 class MetricHandler(abc.ABC):
-    """Where values go. `emit` runs in the caller's thread: what it raises, or how long it takes, meets that caller alone."""
+    """Receives values. `emit` runs in the caller's thread: its exceptions and its duration affect that caller only."""
 
     @abc.abstractmethod
     def emit(self, metric_data: MetricData) -> None:
-        """Takes one value."""
+        """Handles one value."""
 
 
 class ConsoleMetricHandler(MetricHandler):
@@ -78,52 +78,52 @@ class ConsoleMetricHandler(MetricHandler):
 
 
 class NullMetricHandler(MetricHandler):
-    """Takes values, and does nothing with them."""
+    """Ignores values."""
 
     def emit(self, metric_data: MetricData) -> None:
         pass
 
 
 class ExportingMetricHandler(MetricHandler):
-    """Puts values into streams of the segment, from which the agent exports them as its rules say: the last value, a sum, ...
+    """Puts values into streams of the segment. The agent's rules decide how it exports them: the last value, a sum, ...
 
-    A value that is no number is left out, and the log says so once for each metric, of a thousand metrics at most: this is the
-    handler that a job has without asking for it, so it must not stop a training step.
+    A value that is not a number is dropped, with one warning for each metric and at most 1,000 warnings: the default handler must not
+    stop a training step.
     """
 
     def __init__(self) -> None:
         self._adders: Dict[Tuple[str, str], Callable[[Any], None]] = {}
-        self._said: Set[str] = set()
+        self._warned: Set[str] = set()
 
     def emit(self, metric_data: MetricData) -> None:
         self.add(metric_data[1], metric_data[2], metric_data[3])
 
     def add(self, group: str, name: str, value: float) -> None:
-        """As `emit`, without a time, which nobody would read."""
+        """As `emit`, but without a timestamp, which streams do not keep."""
         try:
             (self._adders.get((group, name)) or self._adder(group, name))(value)
         except Exception as error:
             metric = f"{name!r} in group {group!r}"
-            if metric not in self._said and len(self._said) < _MOST_SAID:
-                self._said.add(metric)
-                _log.warning("a value of %s is left out, as others of its kind will be: %s", metric, error)
+            if metric not in self._warned and len(self._warned) < _MAX_WARNINGS:
+                self._warned.add(metric)
+                _log.warning("dropped a value of %s; further ones are dropped without a warning: %s", metric, error)
 
     def _adder(self, group: str, name: str) -> Callable[[Any], None]:
         stream = _native.Stream("" if group is None else str(group), str(name))
-        if len(self._adders) >= _MOST_KEPT:
-            self._adders.clear()  # names without end: none of them comes again
+        if len(self._adders) >= _MAX_STREAMS:
+            self._adders.clear()  # a program with an unbounded set of names does not repeat them
         return self._adders.setdefault((group, name), stream.add)
 
 
 class MetricStream:
-    """A group's way to its handler."""
+    """A group, bound to its handler."""
 
     def __init__(self, group_name: str, handler: MetricHandler) -> None:
         self.group_name = group_name
         self.handler = handler
 
     def add_value(self, metric_name: str, metric_value: float) -> None:
-        """Hands a value of the metric (group, `metric_name`) to the handler, with the time."""
+        """Passes a value of the metric (group, `metric_name`) to the handler, with the current time."""
         handler = self.handler
         if type(handler) is ExportingMetricHandler:
             handler.add(self.group_name, metric_name, metric_value)
@@ -131,17 +131,17 @@ class MetricStream:
             handler.emit(MetricData(time.time(), self.group_name, metric_name, metric_value))
 
 
-ConsoleMetricsHandler = ConsoleMetricHandler  # the documents have both spellings
+ConsoleMetricsHandler = ConsoleMetricHandler  # torchelastic's documents have both spellings
 NullMetricsHandler = NullMetricHandler
 
 _exporting_handler = ExportingMetricHandler()
 _null_handler = NullMetricHandler()
-_default_handler: Optional[MetricHandler] = None  # None: ours where metrics are on
+_default_handler: Optional[MetricHandler] = None  # None: the exporting one if metrics are enabled, else the null one
 _handlers: Dict[str, MetricHandler] = {}
 
 
 def configure(handler: MetricHandler, group: Optional[str] = None) -> None:
-    """Makes `handler` that of `group`, or of all groups that have none of their own. Streams that exist keep theirs."""
+    """Sets the handler of `group`, or of all groups without one of their own. Existing streams keep theirs."""
     global _default_handler
     if group is None:
         _default_handler = handler
@@ -150,7 +150,7 @@ def configure(handler: MetricHandler, group: Optional[str] = None) -> None:
 
 
 def getStream(group: str) -> MetricStream:  # noqa: N802 - torchelastic's name
-    """The stream of a group, bound to the handler that the group has now."""
+    """Returns a stream of a group, bound to the handler that the group has now."""
     handler = _handlers.get(group, _default_handler)
     if handler is None:
         handler = _exporting_handler if _native.exporting() else _null_handler
@@ -163,13 +163,13 @@ def put_metric(metric_name: str, metric_value: float, metric_group: str = "torch
 
 
 def publish_metric(metric_group: str, metric_name: str, metric_value: float) -> None:
-    """Deprecated: `put_metric`, with its arguments in another order."""
+    """Deprecated: `put_metric` with its arguments in another order."""
     warnings.warn("publish_metric is deprecated: use put_metric(name, value, group)", stacklevel=2)
     getStream(metric_group).add_value(metric_name, metric_value)
 
 
 def get_elapsed_time_ms(start_time_in_seconds: float) -> int:
-    """Whole milliseconds since a `time.time()`."""
+    """Whole milliseconds since `start_time_in_seconds`, a `time.time()`."""
     return int((time.time() - start_time_in_seconds) * 1000)
 
 
@@ -191,7 +191,7 @@ def _profiled(function: _F, name: str, put: Callable[[str, float], None]) -> _F:
 
 
 def _metric_name(function: Callable[..., Any]) -> str:
-    """`Class.method` or `module.function`, without the module's packages; whatever can be called has one."""
+    """`Class.method` or `module.function`, without the module's packages."""
     while isinstance(function, functools.partial):
         function = function.func
     named = function if hasattr(function, "__qualname__") else type(function)
@@ -208,8 +208,8 @@ def prof(fn: None = None, group: str = "torchelastic") -> Callable[[_F], _F]: ..
 def prof(fn: Optional[_F] = None, group: str = "torchelastic") -> Union[_F, Callable[[_F], _F]]:
     """Decorates a function so that each call adds to `<name>.success` or `<name>.failure`, and `<name>.duration.ms`.
 
-    With or without arguments: `@prof`, `@prof(group="agent")`. The name is `Class.method` or `module.function`; a partial has that of
-    its function, and an object that can be called that of its class.
+    With or without arguments: `@prof`, `@prof(group="agent")`. The name is `Class.method` or `module.function`. A partial has the name of
+    its function, a callable object that of its class.
     """
 
     def wrap(function: _F) -> _F:
@@ -219,7 +219,7 @@ def prof(fn: Optional[_F] = None, group: str = "torchelastic") -> Union[_F, Call
 
 
 def profile(group: Optional[str] = None) -> Callable[[_F], _F]:
-    """Deprecated: as `prof(group=...)`, with the bare name of the function in the metrics' names."""
+    """Deprecated: as `prof(group=...)`, but with the function's bare name in the names of the metrics."""
     warnings.warn("profile is deprecated: use prof", DeprecationWarning, stacklevel=2)
 
     def wrap(function: _F) -> _F:

@@ -1,0 +1,18 @@
+#include "app/agent_setup.h"
+
+#include <algorithm>
+
+namespace persia::agent {
+
+std::shared_ptr<const Naming> NamingOf(const AgentOptions& options) {
+  if (options.mapping == nullptr) return std::make_shared<PlainNaming>();
+  return options.mapping;
+}
+
+PushLanes::Pace PaceOf(const AgentOptions& options) {
+  return {.interval = options.push_interval,
+          .limit = options.push_timeout,
+          .limit_if_away = std::min(options.push_timeout, options.connect_timeout)};
+}
+
+}  // namespace persia::agent

@@ -1,0 +1,204 @@
+#include "app/collection.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "base/heap.h"
+#include "own/self_process.h"
+
+namespace persia::agent {
+namespace {
+
+SeriesLimits LimitsOf(const AgentOptions& options) {
+  return {.series = options.max_series,
+          .series_of_instance = options.max_series_per_instance,
+          .label_value_bytes = options.max_label_value_bytes};
+}
+
+std::map<WorkerKey, uint32_t> PidsOf(std::span<const WorkerProcess> processes) {
+  std::map<WorkerKey, uint32_t> pids;
+  for (const WorkerProcess& process : processes) {
+    const std::map<std::string, std::string> labels(process.identity.labels.begin(), process.identity.labels.end());
+    const auto label = [&](const char* name) { return labels.contains(name) ? labels.at(name) : ""; };
+    if (process.alive) {
+      pids.emplace(WorkerKey(label("role"), label("instance"), std::to_string(process.ordinal)), process.pid);
+    }
+  }
+  return pids;
+}
+
+// The families of the agent's own process are on /metrics alone. No other metric may have their names there.
+std::shared_ptr<const Snapshot> ReservedNames() {
+  Layout layout = *SelfProcess({}).Collect()->layout;
+  for (FamilyLayout& family : layout.families) family.series.clear();
+  layout.identities.clear();
+  layout.value_count = 0;
+  return std::make_shared<const Snapshot>(Snapshot{std::make_shared<const Layout>(std::move(layout)), {}, {}});
+}
+
+}  // namespace
+
+Identity AgentIdentity(const AgentSetup& setup) {
+  return ProcessIdentity("agent", setup.options.replica, {.job = setup.options.job_name, .ip_addr = setup.ip_addr});
+}
+
+Collection::Collection(const AgentSetup& setup, Clock& clock, OwnMetrics& own, EventLog& event_log)
+    : setup_(setup),
+      clock_(clock),
+      own_(own),
+      event_log_(event_log),
+      labels_(setup.options.labels),
+      segments_(SourceOptions(), NamingOf(setup.options)),
+      worker_metrics_({.processes = [this] { return segments_.processes(); },
+                       .agent_version = setup.version,
+                       .run_id = setup.run_id,
+                       .ends = setup.exec == nullptr ? nullptr : &setup.exec->ends()}),
+      exec_(setup.exec == nullptr ? nullptr : std::make_unique<ExecMetrics>(AgentIdentity(setup), *setup.exec)),
+      reserved_(ReservedNames()),
+      worker_watch_({.directory = setup.directory, .idle_limit = setup.idle_limit, .on_idle = setup.on_idle}) {}
+
+SegmentSourceOptions Collection::SourceOptions() {
+  SegmentSourceOptions options;
+  options.reads_events = true;
+  options.directory = setup_.directory;
+  options.job = setup_.options.job_name;
+  options.ip_addr = setup_.ip_addr;
+  options.run_id = setup_.run_id;
+  options.group = setup_.group;
+  options.max_segment_bytes = setup_.options.max_segment_bytes;
+  options.limits = LimitsOf(setup_.options);
+  options.own_process = true;
+  options.retired.run_id = setup_.run_id;
+  options.retired.new_run = setup_.run_begins;
+  options.retired.processes = {.gauge_ttl = setup_.options.gauge_ttl,
+                               .hide_ended = setup_.options.on_instance_end == OnInstanceEnd::kDelete,
+                               .limits = options.limits};
+  if (setup_.state.directory_fd >= 0) {
+    event_positions_.emplace(setup_.state);
+    if (!setup_.run_begins) {
+      options.event_positions = event_positions_->Load();
+    }
+    options.retired.file = RetiredStateFile(setup_.state);
+    options.retired.saves_living = setup_.state.directory != setup_.directory;
+  }
+  return options;
+}
+
+void Collection::Use(const AgentOptions& options) {
+  labels_ = options.labels;
+  segments_.SetLimits(LimitsOf(options), options.max_segment_bytes, options.gauge_ttl,
+                      setup_.options.on_instance_end == OnInstanceEnd::kDelete);
+  segments_.SetNaming(NamingOf(options));
+}
+
+std::shared_ptr<const Snapshot> Collection::Collect(const std::string& agent_id) {
+  KeepDirectory();
+  if (setup_.exec != nullptr) setup_.exec->Read();
+  segments_.SetIdentityLabels(labels_, agent_id);
+  segments_.Read();
+  TakeEvents();
+  worker_watch_.Look(segments_.stats(), clock_.Now());
+  ReportSegments();
+  OwnSnapshots own = CollectOwn();
+  // A new plan changes how many series are left out, which may add a series of the agent's own: hence once more.
+  for (int plans = 0; plans < 2 && segments_.Plan(own); ++plans) {
+    ReportLeftOut();
+    own = CollectOwn();
+  }
+  segments_.Plan(own);
+  std::shared_ptr<const Snapshot> all = segments_.Expose(own);
+  const size_t series = CountSeries(*all->layout);
+  own_.SetSeries(series);
+  if (all->layout != layout_) {
+    layout_ = all->layout;
+    trims_due_ = 2;  // after this one, and after the pushes have made what they keep of the layout
+  }
+  if (trims_due_ > 0) {
+    --trims_due_;
+    ReturnFreeMemory();
+  }
+  Summary summary{segments_.stats(), series, PidsOf(segments_.processes())};
+  const MutexLock lock(mutex_);
+  summary_ = std::move(summary);
+  return all;
+}
+
+OwnSnapshots Collection::CollectOwn() {
+  OwnSnapshots own{own_.Collect(), worker_metrics_.Collect(), reserved_};
+  if (exec_ != nullptr) own.push_back(exec_->Collect());
+  return own;
+}
+
+Collection::Summary Collection::summary() const {
+  const MutexLock lock(mutex_);
+  return summary_;
+}
+
+void Collection::TakeEvents() {
+  const std::vector<JobEvent> events = segments_.TakeEvents();
+  event_log_.Add(events);
+  own_.SetEventsLost(segments_.stats().events_lost);
+  if (event_positions_ && !events.empty()) {
+    event_positions_->Save(segments_.EventPositions());
+  }
+}
+
+// A directory that was removed is made again, with the state in it, so that workers that start later find it.
+void Collection::KeepDirectory() {
+  if (setup_.session == nullptr || !setup_.session->DirectoryWasRemoved()) return;
+  const Status renewed = setup_.session->RecreateDirectory();
+  if (!renewed.ok()) {
+    directory_log_.Bad("gone", "the directory " + setup_.directory + " was removed or replaced, and cannot be made again: " +
+                                   renewed.error() + "; running workers are still collected");
+    return;
+  }
+  segments_.MarkStateUnsaved();
+  if (!directory_log_.Recovered("the directory " + setup_.directory + " is there again")) {
+    LogWarning(
+        "directory.gone",
+        "the directory " + setup_.directory +
+            " was removed or replaced, and is made again. Running workers are still collected, but cannot register further "
+            "metrics; do not remove the directory while the job runs");
+  }
+}
+
+void Collection::ReportSegments() {
+  const SegmentSourceStats& stats = segments_.stats();
+  own_.SetSegments("live", stats.live);
+  own_.SetSegments("ended", stats.dead);
+  own_.SetSegments("other_run", stats.other_run);
+  own_.SetSegmentsBroken(stats.bad);
+  own_.SetRetiredProcesses(stats.retired);
+  own_.SetRetiredSeriesDropped(stats.retired_series_refused);
+  ReportLeftOut();
+  std::map<std::string, uint64_t> refused;
+  for (const std::string& reason : refused_reasons_) {
+    refused[reason] = 0;  // a reason that is gone goes back to 0
+  }
+  for (const RefusedSegment& segment : stats.refused) {
+    ++refused[segment.problem.reason];
+  }
+  refused_reasons_.clear();
+  for (const auto& [reason, count] : refused) {
+    own_.SetSegmentsRefused(reason, count);
+    refused_reasons_.push_back(reason);
+  }
+  own_.SegmentRecordsSkipped(stats.records_skipped - std::min(stats.records_skipped, records_skipped_));
+  records_skipped_ = stats.records_skipped;
+}
+
+// What the plan left out, and what it and the segments have to report.
+void Collection::ReportLeftOut() {
+  for (const Diagnostic& diagnostic : segments_.TakeDiagnostics()) {
+    LogWarning("segments." + diagnostic.kind, diagnostic.text);
+  }
+  const SeriesLeftOut& left_out = segments_.stats().left_out;
+  own_.SetDroppedSeries("max_series", left_out.agent_limit);
+  own_.SetDroppedSeries("max_series_per_instance", left_out.instance_limit);
+  own_.SetDroppedSeries("max_label_value_bytes", left_out.label_value_limit);
+  own_.SetQuarantinedSeries("definition", left_out.definition);
+  own_.SetQuarantinedSeries("collision", left_out.collision);
+}
+
+}  // namespace persia::agent

@@ -1,0 +1,83 @@
+// Everything that a collection reads, and the snapshot that it makes of it: the workers' segments, and the agent's own sources.
+//
+//   Collection collection(setup, clock, own, event_log);
+//   collection.Use(options);                     // at the start, and after a reload
+//   std::shared_ptr<const Snapshot> all = collection.Collect(agent_id);
+//
+// Thread safety: summary() from any thread, all else the collector thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/agent_setup.h"
+#include "app/worker_watch.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mutex.h"
+#include "job/event_log.h"
+#include "job/event_position_file.h"
+#include "own/exec_metrics.h"
+#include "own/own_metrics.h"
+#include "web/status_api.h"
+#include "workers/segment_source.h"
+#include "workers/worker_metrics.h"
+
+namespace persia::agent {
+
+// The identity of the agent's own metrics.
+Identity AgentIdentity(const AgentSetup& setup);
+
+class Collection {
+ public:
+  // What the pages show of the last collection.
+  struct Summary {
+    SegmentSourceStats segments;
+    size_t series = 0;
+    std::map<WorkerKey, uint32_t> pids;
+  };
+
+  // All four outlive it.
+  Collection(const AgentSetup& setup, Clock& clock, OwnMetrics& own, EventLog& event_log);
+
+  // Limits, labels and naming, from the next Collect on.
+  void Use(const AgentOptions& options);
+  // `agent_id`: the value of the label `agent`; empty: none.
+  std::shared_ptr<const Snapshot> Collect(const std::string& agent_id);
+
+  [[nodiscard]] Summary summary() const;
+
+ private:
+  SegmentSourceOptions SourceOptions();
+  void KeepDirectory();
+  void TakeEvents();
+  void ReportSegments();
+  void ReportLeftOut();
+  OwnSnapshots CollectOwn();
+
+  const AgentSetup& setup_;
+  Clock& clock_;
+  OwnMetrics& own_;
+  EventLog& event_log_;
+  Labels labels_;                                     // of the settings
+  std::optional<EventPositionFile> event_positions_;  // none without a state
+  SegmentSource segments_;
+  WorkerMetrics worker_metrics_;
+  std::unique_ptr<ExecMetrics> exec_;         // null if no command is run
+  std::shared_ptr<const Snapshot> reserved_;  // names that /metrics alone has
+  std::shared_ptr<const Layout> layout_;      // of the last collection
+  int trims_due_ = 0;                         // collections after which free memory is returned
+  uint64_t records_skipped_ = 0;
+  std::vector<std::string> refused_reasons_;
+  WorkerWatch worker_watch_;
+  StateLog directory_log_{"directory.gone"};
+
+  mutable Mutex mutex_;
+  Summary summary_ PERSIA_GUARDED_BY(mutex_);
+};
+
+}  // namespace persia::agent

@@ -1,0 +1,77 @@
+#include "app/scrape_page.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/clock.h"
+
+namespace persia::agent {
+namespace {
+
+// A scrape takes the newest collection if it is not older.
+constexpr std::chrono::milliseconds kMaxAge{1000};
+
+// The layout with another's families, whose values follow behind its own. Its identity is the one that has all labels of
+// `self`.
+Layout Joined(const Layout& collected, const Layout& process, const Identity& self) {
+  Layout layout = collected;
+  const auto is_self = [&](const Identity& identity) {
+    return std::includes(identity.labels.begin(), identity.labels.end(), self.labels.begin(), self.labels.end());
+  };
+  const auto found = std::find_if(layout.identities.begin(), layout.identities.end(), is_self);
+  const auto identity = static_cast<uint32_t>(found - layout.identities.begin());
+  if (found == layout.identities.end()) layout.identities.push_back(self);
+  for (FamilyLayout family : process.families) {
+    for (SeriesLayout& series : family.series) {
+      series.identity = identity;
+      series.first_value += collected.value_count;
+    }
+    const auto place = std::ranges::lower_bound(layout.families, family.name, {}, &FamilyLayout::name);
+    if (place != layout.families.end() && place->name == family.name) {
+      std::move(family.series.begin(), family.series.end(), std::back_inserter(place->series));
+    } else {
+      layout.families.insert(place, std::move(family));
+    }
+  }
+  layout.value_count += process.value_count;
+  return layout;
+}
+
+}  // namespace
+
+ScrapePage::ScrapePage(Collector& collector, OwnMetrics& own, Identity self)
+    : collector_(collector), own_(own), self_(std::move(self)), process_(self_) {}
+
+std::shared_ptr<const Snapshot> ScrapePage::WithSelf(const Snapshot& collected) {
+  const std::shared_ptr<const Snapshot> process = process_.Collect();
+  if (collected.layout != collected_layout_) {
+    layout_ = std::make_shared<const Layout>(Joined(*collected.layout, *process->layout, self_));
+    collected_layout_ = collected.layout;
+  }
+  auto all = std::make_shared<Snapshot>();
+  all->layout = layout_;
+  all->collected_at = collected.collected_at;
+  all->values.reserve(layout_->value_count);
+  all->values = collected.values;
+  all->values.insert(all->values.end(), process->values.begin(), process->values.end());
+  return all;
+}
+
+std::shared_ptr<const std::string> ScrapePage::Text() {
+  const std::shared_ptr<const Snapshot> collected = collector_.NoOlderThan(kMaxAge);
+  const MutexLock lock(mutex_);
+  if (collected == nullptr || collected == rendered_) return collected == nullptr ? nullptr : text_;
+  const std::shared_ptr<const Snapshot> all = WithSelf(*collected);
+  const auto began = std::chrono::steady_clock::now();
+  rendered_ = nullptr;
+  text_ = nullptr;  // its memory is used again unless a scrape is still being sent it
+  const std::shared_ptr<std::string> text = text_buffers_.Take();
+  renderer_.Render(*all, *text);
+  own_.RenderDone(Seconds(std::chrono::steady_clock::now() - began));
+  rendered_ = collected;
+  text_ = text;
+  return text_;
+}
+
+}  // namespace persia::agent

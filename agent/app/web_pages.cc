@@ -1,0 +1,148 @@
+#include "app/web_pages.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "format/group_format.h"
+#include "web/assets.h"
+#include "web/events_api.h"
+#include "web/range_api.h"
+#include "web/series_api.h"
+
+namespace persia::agent {
+namespace {
+
+// A collector that is silent for longer, and for three intervals, is stuck.
+constexpr std::chrono::milliseconds kStuckAfter{30'000};
+
+// Everything that the page needs comes from the agent itself.
+constexpr char kPolicy[] =
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'";
+
+ServerResponse ForBrowsers(int status, std::string_view content_type, std::string body) {
+  return {.status = status,
+          .content_type = std::string(content_type),
+          .body = std::move(body),
+          .headers = {{"Content-Security-Policy", kPolicy},
+                      {"X-Content-Type-Options", "nosniff"},
+                      {"Referrer-Policy", "no-referrer"},
+                      {"Cache-Control", "no-store"}}};
+}
+
+std::vector<Route> AssetRoutes() {
+  std::vector<Route> routes;
+  for (const Asset& asset : Assets()) {
+    const bool page = asset.name == "index.html";
+    routes.push_back({"GET", page ? "/" : "/assets/" + std::string(asset.name), [&asset](const ServerRequest&) {
+                        return ForBrowsers(200, asset.content_type, std::string(asset.content));
+                      }});
+  }
+  return routes;
+}
+
+}  // namespace
+
+WebPages::WebPages(const Parts& parts) : parts_(parts), scrape_page_(parts.collector, parts.own, AgentIdentity(parts.setup)) {}
+
+AgentStatus WebPages::Status() const {
+  const std::shared_ptr<const AgentOptions> options = parts_.options.Get();
+  AgentStatus status;
+  status.version = parts_.setup.version;
+  status.job = parts_.setup.options.job_name;
+  status.run_id = parts_.setup.run_id;
+  status.directory = parts_.setup.directory;
+  status.push_interval = options->push_interval;
+  status.pushes = options->Pushes();
+  status.history = parts_.history.stats();
+  const auto now = std::chrono::steady_clock::now();
+  for (PushLanes::Lane& lane : parts_.lanes.lanes()) {
+    status.gateways.push_back(
+        {.address = std::move(lane.name),
+         .groups = lane.groups,
+         .format = std::string(lane.state.pushes > 0 ? ToString(lane.format) : ""),
+         .pushes = lane.state.pushes,
+         .pushes_failed = lane.state.failed,
+         .last_success = lane.state.last_success,
+         .since_success = std::chrono::duration_cast<std::chrono::milliseconds>(now - lane.state.last_success_steady),
+         .last_took = std::chrono::duration_cast<std::chrono::microseconds>(lane.state.last_took),
+         .last_error = std::move(lane.state.last_error)});
+  }
+  Collection::Summary collected = parts_.collection.summary();
+  status.workers = collected.segments.live;
+  status.workers_ended = collected.segments.dead;
+  status.segments_refused = collected.segments.refused.size();
+  status.series = collected.series;
+  status.pids = std::move(collected.pids);
+  return status;
+}
+
+std::vector<Route> WebPages::Routes() {
+  const auto metrics = [this](const ServerRequest&) {
+    const std::shared_ptr<const std::string> text = scrape_page_.Text();
+    if (text == nullptr) {
+      return ServerResponse{.status = 503, .body = "Ending.\n"};
+    }
+    parts_.own.ScrapeDone();
+    return ServerResponse{.content_type = std::string(kTextContentType), .shared_body = text};
+  };
+  const auto healthy = [this](const ServerRequest&) {
+    return parts_.collector.AliveWithin(std::max(kStuckAfter, 3 * parts_.options.Get()->push_interval))
+               ? ServerResponse{.body = "Healthy.\n"}
+               : ServerResponse{.status = 503, .body = "Not healthy: collecting does not come to its end.\n"};
+  };
+  const auto ready = [this](const ServerRequest&) {
+    return parts_.collector.Newest() != nullptr
+               ? ServerResponse{.body = "Ready.\n"}
+               : ServerResponse{.status = 503, .body = "Not ready: nothing is collected yet.\n"};
+  };
+  const auto reload = [this](const ServerRequest&) { return Reload(); };
+  std::vector<Route> routes = {
+      {"POST", "/-/reload", reload}, {"GET", "/metrics", metrics}, {"GET", "/-/healthy", healthy}, {"GET", "/-/ready", ready}};
+  for (std::vector<Route> more : {ApiRoutes(), AssetRoutes()}) {
+    std::move(more.begin(), more.end(), std::back_inserter(routes));
+  }
+  return routes;
+}
+
+std::vector<Route> WebPages::ApiRoutes() {
+  const auto answer = [](JsonAnswer json) { return ForBrowsers(json.status, "application/json", std::move(json.body)); };
+  const auto events = [this, answer](const ServerRequest& request) {
+    return answer(AnswerEvents(request.query, parts_.event_log));
+  };
+  const auto status = [this, answer](const ServerRequest&) {
+    return answer(AnswerStatus(Status(), parts_.collector.Newest().get(), std::chrono::system_clock::now()));
+  };
+  const auto metadata = [this, answer](const ServerRequest&) {
+    return answer(AnswerMetadata(parts_.collector.Newest().get()));
+  };
+  const auto series = [this, answer](const ServerRequest& request) {
+    return answer(AnswerSeries(request.query, parts_.collector.Newest().get()));
+  };
+  const auto range = [this, answer](const ServerRequest& request) {
+    return answer(AnswerRange(request.query, parts_.history.Entries(), parts_.collector.Newest().get()));
+  };
+  return {{"GET", "/api/v1/events", events},
+          {"GET", "/api/v1/status", status},
+          {"GET", "/api/v1/metadata", metadata},
+          {"GET", "/api/v1/series", series},
+          {"GET", "/api/v1/query_range", range}};
+}
+
+ServerResponse WebPages::Reload() const {
+  if (!parts_.setup.options.enable_lifecycle) {
+    return {.status = 403, .body = "Reloading by HTTP is off; enable_lifecycle: true, read at the start, turns it on.\n"};
+  }
+  const std::vector<std::string> errors = parts_.setup.reload();
+  if (errors.empty()) {
+    return {.body = "Reloaded.\n"};
+  }
+  std::string body = "Not reloaded, the settings in use stay:\n";
+  for (const std::string& error : errors) {
+    body += error + "\n";
+  }
+  return {.status = 500, .body = std::move(body)};
+}
+
+}  // namespace persia::agent

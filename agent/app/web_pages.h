@@ -1,0 +1,49 @@
+// What the agent serves: /metrics, its health, the page and the page's API.
+#pragma once
+
+#include <vector>
+
+#include "app/agent_setup.h"
+#include "app/collection.h"
+#include "app/collector.h"
+#include "app/live_options.h"
+#include "app/scrape_page.h"
+#include "gateways/push_lanes.h"
+#include "job/event_log.h"
+#include "net/http_server.h"
+#include "own/own_metrics.h"
+#include "web/history.h"
+#include "web/status_api.h"
+
+namespace persia::agent {
+
+// Thread safety: the routes are called by the threads of the web server.
+class WebPages {
+ public:
+  // What the pages show; all of it outlives them.
+  struct Parts {
+    const AgentSetup& setup;
+    const LiveOptions& options;
+    Collector& collector;
+    const Collection& collection;
+    const History& history;
+    EventLog& event_log;
+    PushLanes& lanes;
+    OwnMetrics& own;
+  };
+
+  explicit WebPages(const Parts& parts);
+
+  // They use this object.
+  std::vector<Route> Routes();
+
+ private:
+  AgentStatus Status() const;
+  std::vector<Route> ApiRoutes();
+  ServerResponse Reload() const;
+
+  const Parts parts_;
+  ScrapePage scrape_page_;
+};
+
+}  // namespace persia::agent

@@ -1,0 +1,31 @@
+#include "app/worker_watch.h"
+
+namespace persia::agent {
+namespace {
+
+// After so many collections without a worker the log says where they are looked for.
+constexpr uint64_t kTicksUntilHint = 3;
+
+}  // namespace
+
+void WorkerWatch::Look(const SegmentSourceStats& stats, Clock::TimePoint now) {
+  if (stats.live + stats.dead + stats.retired > 0) {
+    workers_seen_ = true;
+    log_.Recovered("the first worker is there");
+  } else if (++ticks_without_workers_ == kTicksUntilHint) {
+    log_.Bad("none", "no worker's metrics are in " + options_.directory +
+                         " yet; a worker that is not started by exec needs PERSIA_METRICS_DIR=" + options_.directory +
+                         " in its environment");
+  }
+  if (stats.live > 0 || !workers_seen_) {
+    idle_since_.reset();
+    return;
+  }
+  idle_since_ = idle_since_.value_or(now);
+  if (options_.idle_limit && !idle_reported_ && now - *idle_since_ >= *options_.idle_limit) {
+    idle_reported_ = true;
+    options_.on_idle();
+  }
+}
+
+}  // namespace persia::agent

@@ -1,0 +1,41 @@
+// Logs where workers are looked for if none comes, and reports when the last one has ended.
+//
+// Thread safety: the collector thread alone.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "workers/segment_source.h"
+
+namespace persia::agent {
+
+class WorkerWatch {
+ public:
+  struct Options {
+    std::string directory;
+    // After so long without a living worker, once there was one, `on_idle` is called, once. None: never.
+    std::optional<std::chrono::milliseconds> idle_limit;
+    std::function<void()> on_idle;
+  };
+
+  explicit WorkerWatch(Options options) : options_(std::move(options)) {}
+
+  // After each collection.
+  void Look(const SegmentSourceStats& stats, Clock::TimePoint now);
+
+ private:
+  const Options options_;
+  uint64_t ticks_without_workers_ = 0;
+  bool workers_seen_ = false;
+  std::optional<Clock::TimePoint> idle_since_;
+  bool idle_reported_ = false;
+  StateLog log_{"workers.none"};
+};
+
+}  // namespace persia::agent

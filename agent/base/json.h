@@ -1,0 +1,18 @@
+// Writes JSON. The adapter of nlohmann's library; job/emit_line.cc reads JSON, with simdjson.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+namespace persia::agent {
+
+using Json = nlohmann::ordered_json;
+
+// On one line. Invalid UTF-8 is replaced by U+FFFD; NaN and infinities become null.
+std::string WriteJson(const Json& json);
+
+// `text` as a JSON string, with its quotes.
+std::string JsonString(std::string_view text);
+
+}  // namespace persia::agent

@@ -1,0 +1,155 @@
+#include "base/log.h"
+
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <vector>
+
+#include "base/json.h"
+#include "base/text.h"
+
+namespace persia::agent {
+namespace {
+
+struct Output {
+  std::shared_ptr<spdlog::logger> logger;
+  LogFormat format = LogFormat::kText;
+};
+
+spdlog::level::level_enum ToSpdlog(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug:
+      return spdlog::level::debug;
+    case LogLevel::kInfo:
+      return spdlog::level::info;
+    case LogLevel::kWarning:
+      return spdlog::level::warn;
+    case LogLevel::kError:
+      return spdlog::level::err;
+    case LogLevel::kOff:
+      return spdlog::level::off;
+  }
+  return spdlog::level::info;
+}
+
+std::shared_ptr<const Output> MakeOutput(LogLevel level, LogFormat format) {
+  auto output = std::make_shared<Output>();
+  output->format = format;
+  output->logger = std::make_shared<spdlog::logger>("persia-metrics-agent", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  output->logger->set_level(ToSpdlog(level));
+  output->logger->set_error_handler([](const std::string&) {});  // a write error on stderr is not reported on stderr
+  output->logger->set_pattern(format == LogFormat::kJson ? R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l",%v)"
+                                                         : "%Y-%m-%dT%H:%M:%S.%e%z %n %l: %v");
+  return output;
+}
+
+struct Destination {
+  std::shared_ptr<const Output> output;
+  std::shared_ptr<LogLimiter> limiter;
+};
+
+class Destinations {
+ public:
+  Destination current() {
+    const MutexLock lock(mutex_);
+    return current_;
+  }
+  void set_output(std::shared_ptr<const Output> output) {
+    const MutexLock lock(mutex_);
+    current_.output = std::move(output);
+  }
+  void set_limiter(std::shared_ptr<LogLimiter> limiter) {
+    const MutexLock lock(mutex_);
+    current_.limiter = std::move(limiter);
+  }
+
+ private:
+  Mutex mutex_;
+  Destination current_ PERSIA_GUARDED_BY(mutex_) = {MakeOutput(LogLevel::kInfo, LogFormat::kText), nullptr};
+};
+
+// Never destroyed: threads may log until the process exits.
+Destinations& Log() {
+  static auto* const log = new Destinations;
+  return *log;
+}
+
+void WriteLine(const Output& output, spdlog::level::level_enum level, std::string_view event, std::string_view message) {
+  // The pattern has the opening brace.
+  const std::string line =
+      output.format == LogFormat::kJson ? WriteJson({{"event", event}, {"message", message}}).substr(1) : OneLine(message);
+  output.logger->log(level, spdlog::string_view_t(line.data(), line.size()));
+}
+
+void WriteFloods(const Output& output, const std::vector<LogLimiter::Flood>& floods) {
+  for (const LogLimiter::Flood& flood : floods) {
+    WriteLine(output, static_cast<spdlog::level::level_enum>(flood.severity), flood.event,
+              std::to_string(flood.lines) + " more lines of " + flood.event + " were left out in " +
+                  std::to_string(flood.duration.count()) + " s; the last said: " + flood.last_message);
+  }
+}
+
+void Write(spdlog::level::level_enum level, std::string_view event, std::string_view message) {
+  const auto [output, limiter] = Log().current();
+  if (!output->logger->should_log(level)) return;
+  if (limiter != nullptr && level > spdlog::level::debug) {
+    WriteFloods(*output, limiter->TakeEnded());
+    if (!limiter->Admit(event, level, message)) return;
+  }
+  WriteLine(*output, level, event, message);
+}
+
+std::string WholeSeconds(std::chrono::steady_clock::duration duration) {
+  return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(duration).count()) + " s";
+}
+
+}  // namespace
+
+void SetUpLog(LogLevel level, LogFormat format) { Log().set_output(MakeOutput(level, format)); }
+
+void SetLogLimiter(std::shared_ptr<LogLimiter> limiter) { Log().set_limiter(std::move(limiter)); }
+
+void SummarizeEndedFloods() {
+  const auto [output, limiter] = Log().current();
+  if (limiter != nullptr) WriteFloods(*output, limiter->TakeEnded());
+}
+
+void SummarizeAllFloods() {
+  const auto [output, limiter] = Log().current();
+  if (limiter != nullptr) WriteFloods(*output, limiter->TakeAll());
+}
+
+void LogDebug(std::string_view event, std::string_view message) { Write(spdlog::level::debug, event, message); }
+void LogInfo(std::string_view event, std::string_view message) { Write(spdlog::level::info, event, message); }
+void LogWarning(std::string_view event, std::string_view message) { Write(spdlog::level::warn, event, message); }
+void LogError(std::string_view event, std::string_view message) { Write(spdlog::level::err, event, message); }
+
+bool StateLog::Good(std::string_view message) {
+  const MutexLock lock(mutex_);
+  return SetGood(message);
+}
+
+bool StateLog::Recovered(std::string_view message) {
+  const MutexLock lock(mutex_);
+  if (!state_) state_ = "";
+  return SetGood(message);
+}
+
+bool StateLog::SetGood(std::string_view message) {
+  if (state_ && state_->empty()) return false;
+  const std::string after = state_ ? ", after " + WholeSeconds(std::chrono::steady_clock::now() - bad_since_) : "";
+  state_ = "";
+  LogInfo(event_, std::string(message) + after);
+  return true;
+}
+
+bool StateLog::Bad(std::string_view kind, std::string_view message) {
+  const MutexLock lock(mutex_);
+  if (state_ == kind) return false;
+  if (!state_ || state_->empty()) bad_since_ = std::chrono::steady_clock::now();
+  state_ = kind;
+  LogWarning(event_, message);
+  return true;
+}
+
+}  // namespace persia::agent

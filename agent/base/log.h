@@ -1,0 +1,69 @@
+// Writes log lines to stderr, through spdlog.
+//
+//   SetUpLog(options.log_level, options.log_format);
+//   LogInfo("config.loaded", "read " + path);
+//
+// Each line has an event, a dotted name that stays the same across releases, for searches, and a sentence for people. A JSON
+// line is
+// {"time": ..., "level": ..., "event": ..., "message": ...}, valid whatever the message contains.
+// Thread safety: any function, from any thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/log_limiter.h"
+#include "base/mutex.h"
+
+namespace persia::agent {
+
+enum class LogLevel : uint8_t { kDebug, kInfo, kWarning, kError, kOff };
+enum class LogFormat : uint8_t { kText, kJson };
+
+// Until the first call, lines of level info and above are written as text.
+void SetUpLog(LogLevel level, LogFormat format);
+
+// Limits the lines of each event. Lines of level debug are not limited. Null, as at startup: no limit.
+void SetLogLimiter(std::shared_ptr<LogLimiter> limiter);
+// Writes a summary line for each flood that has ended (every other log line does so too), or for all of them.
+void SummarizeEndedFloods();
+void SummarizeAllFloods();
+
+void LogDebug(std::string_view event, std::string_view message);
+void LogInfo(std::string_view event, std::string_view message);
+void LogWarning(std::string_view event, std::string_view message);
+void LogError(std::string_view event, std::string_view message);
+
+// Writes a line only when a repeatedly checked state changes.
+//
+//   StateLog gateway("gateway");
+//   gateway.Good("pushing to " + address);                      // first call: info
+//   gateway.Bad("unreachable", "cannot push to " + address);    // first call: warning
+//   gateway.Good("pushing to " + address);                      // info, with how long the state was bad
+//
+// Thread safety: any method, from any thread.
+class StateLog {
+ public:
+  explicit StateLog(std::string event) : event_(std::move(event)) {}
+
+  // Each returns whether the state changed. Bad states of different `kind` are different states.
+  bool Good(std::string_view message);
+  bool Bad(std::string_view kind, std::string_view message);
+  // As Good, but writes a line only after Bad.
+  bool Recovered(std::string_view message);
+
+ private:
+  bool SetGood(std::string_view message) PERSIA_REQUIRES(mutex_);
+
+  const std::string event_;
+  Mutex mutex_;
+  std::optional<std::string> state_ PERSIA_GUARDED_BY(mutex_);  // empty string: good
+  std::chrono::steady_clock::time_point bad_since_ PERSIA_GUARDED_BY(mutex_);
+};
+
+}  // namespace persia::agent

@@ -1,0 +1,388 @@
+#include "cli/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <string_view>
+
+#include "base/choice.h"
+#include "base/duration.h"
+#include "base/spelling.h"
+#include "base/text.h"
+#include "base/version.h"
+#include "config/config_draft.h"
+#include "config/settings.h"
+#include "config/values.h"
+
+namespace persia::agent {
+namespace {
+
+using Verb = CommandLine::Verb;
+
+constexpr Choice<Verb> kVerbs[] = {{"run", Verb::kRun},
+                                   {"exec", Verb::kExec},
+                                   {"once", Verb::kOnce},
+                                   {"check-config", Verb::kCheckConfig},
+                                   {"explain", Verb::kExplain}};
+constexpr char kProgram[] = "persia-metrics-agent";
+constexpr char kVerbList[] = "run, exec, once, check-config, explain";
+
+constexpr char kExamples[] = R"(
+Examples:
+  # Run a training job and push its metrics to a gateway:
+  persia-metrics-agent exec --job dlrm --gateway metrics_gateway:9091 -- python3 train.py
+
+  # Collect from workers that are started elsewhere, until the last of them has ended:
+  persia-metrics-agent run --job dlrm --exit-when-idle 30
+
+  # Print the metrics that would be pushed:
+  persia-metrics-agent once --job dlrm
+
+  # Print the name that a metric is exposed with, and the rule that applies:
+  persia-metrics-agent explain torchelastic/workers.trainer.flakiness
+
+A flag overrides the environment variable, the variable overrides the file, and the file overrides the default. The file is
+the one given by --config, else by PERSIA_GLOBAL_CONFIG, else ./global_config.yaml if it exists. The agent reads its section
+PersiaMetricsConfig.
+
+Exit codes:
+  exec: the command's own; 128+n if signal n ended it; 126 if it cannot be run, 127 if it is not found; 125 if --strict
+  refused to start it. Other commands: 0 success, 1 failure, 2 usage error (command line, settings).)";
+constexpr char kExecFooter[] = R"(
+The agent never prevents or ends the command. A setting with an error falls back to its default, with a line in the log; if it
+decides where data goes or who may read it, that output is off. If the directory cannot be used, the command runs without
+metrics. With --strict, the command is not started after an error in the settings or the directory.)";
+constexpr char kRunFooter[] = R"(
+A setting with an error falls back to its default, with a line in the log; if it decides where data goes or who may read it,
+that output is off. With --strict, the agent ends with exit code 2.)";
+
+// Flags that are not settings.
+constexpr char kConfigFlag[] = "--config";
+constexpr char kStrictFlag[] = "--strict";
+constexpr char kIdleFlag[] = "--exit-when-idle";
+
+constexpr std::chrono::hours kMaxIdle(24);
+
+// Stands for an empty value: CLI11 would take the next word as the value of `--flag=`.
+constexpr char kEmptyValue[] = "\x01";
+
+std::string SettingsWithoutFlag() {
+  std::string text = "\nSecrets have no flag, because other users can see a program's flags:";
+  for (const Setting& setting : Settings()) {
+    if (setting.flag.empty()) {
+      text += "\n  $" + std::string(setting.environment) + ", in the file " + std::string(setting.key);
+    }
+  }
+  return text;
+}
+
+// CLI11's help, with exec's command, which CLI11 does not parse.
+class Help : public CLI::Formatter {
+ public:
+  Help() {
+    column_width(36);
+    label("SUBCOMMAND", "COMMAND");
+  }
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    std::string usage = CLI::Formatter::make_usage(app, std::move(name));
+    if (app->get_name() == "exec") {
+      usage.insert(usage.find('\n'), " -- COMMAND [ARGUMENT...]");
+    }
+    return usage;
+  }
+  std::string make_option_opts(const CLI::Option* option) const override {
+    return option->get_type_size() == 0 ? "" : " " + option->get_type_name();
+  }
+};
+
+// CLI11's help with single blank lines.
+std::string HelpText(const CLI::App& app, const std::string& program) {
+  std::string text = app.help(program);
+  for (size_t at = 0; (at = text.find("\n\n\n")) != std::string::npos;) {
+    text.erase(at, 1);
+  }
+  return text;
+}
+
+// The flags of a verb; null: it has no such flag.
+struct Flags {
+  std::vector<CLI::Option*> settings;  // as Settings()
+  CLI::Option* config_file = nullptr;
+  CLI::Option* strict = nullptr;
+  CLI::Option* idle = nullptr;
+  CLI::Option* metrics = nullptr;
+  CLI::Option* metric_type = nullptr;
+};
+
+// A word of the command line, and its place there.
+struct Word {
+  std::string text;
+  size_t index;
+};
+
+std::string Describe(const Setting& setting) {
+  std::string text = std::string(setting.help) + " [" + std::string(setting.default_text) + "]";
+  if (!setting.environment.empty()) {
+    text += "\n$" + std::string(setting.environment);
+    if (!setting.second_environment.empty()) {
+      text += ", $" + std::string(setting.second_environment);
+    }
+  }
+  return text;
+}
+
+// A missing value becomes an empty one, so that an error in one flag leaves the others alone.
+CLI::Option* AddOption(CLI::App& verb, std::string_view flag, const std::string& description, std::string_view placeholder,
+                       std::string_view group) {
+  return verb.add_option(std::string(flag), CLI::callback_t(), description)
+      ->type_name(std::string(placeholder))
+      ->group(std::string(group))
+      ->expected(0, 1)
+      ->take_all();
+}
+
+CLI::Option* AddSwitch(CLI::App& verb, std::string_view flag, const std::string& description, std::string_view group) {
+  return verb.add_flag(std::string(flag), description)->group(std::string(group))->take_all();
+}
+
+void AddSettings(CLI::App& verb, Flags& flags) {
+  flags.config_file = AddOption(verb, kConfigFlag, "File of settings\n$PERSIA_GLOBAL_CONFIG", "FILE", "Job");
+  for (const Setting& setting : Settings()) {
+    CLI::Option*& option = flags.settings.emplace_back();
+    if (setting.flag.empty()) continue;
+    option = setting.kind == ValueKind::kBoolean
+                 ? AddSwitch(verb, setting.flag, Describe(setting) + "\nAlone: true; else =true or =false", setting.group)
+                 : AddOption(verb, setting.flag, Describe(setting), setting.placeholder, setting.group);
+  }
+}
+
+// Adds the flags of the verb to its parser.
+Flags AddFlags(Verb verb, CLI::App& app) {
+  Flags flags;
+  app.allow_extras();
+  app.set_help_flag("-h,--help", "Print this help");
+  app.formatter(std::make_shared<Help>());
+  AddSettings(app, flags);
+  app.footer(SettingsWithoutFlag());
+  if (verb == Verb::kRun) {
+    flags.idle = AddOption(app, kIdleFlag, "End, and end the run, when no worker has been alive for so long: 30s, 5m [never]",
+                           "DURATION", "Job");
+    flags.strict = AddSwitch(app, kStrictFlag, "End with exit code 2 after an error in the settings", "Job");
+    app.footer(SettingsWithoutFlag() + "\n" + kRunFooter);
+  } else if (verb == Verb::kExec) {
+    app.prefix_command();
+    flags.strict = AddSwitch(app, kStrictFlag, "Do not start the command if its metrics cannot be collected", "Job");
+    app.footer(SettingsWithoutFlag() + "\n" + kExecFooter);
+  } else if (verb == Verb::kExplain) {
+    flags.metrics = app.add_option("metrics", CLI::callback_t(), "Metrics as the program names them")
+                        ->type_name("GROUP/NAME")
+                        ->group("Labels")
+                        ->expected(0, CLI::detail::expected_max_vector_size)
+                        ->allow_extra_args()
+                        ->take_all();
+    flags.metric_type =
+        AddOption(app, "--type", "Type of the metrics: stream, counter, gauge or histogram [stream]", "TYPE", "Labels");
+  }
+  return flags;
+}
+
+// A flag that needs no value, and takes one behind `=` only.
+bool IsSwitch(std::string_view flag) {
+  return std::any_of(Settings().begin(), Settings().end(),
+                     [flag](const Setting& setting) { return setting.flag == flag && setting.kind == ValueKind::kBoolean; });
+}
+
+// The arguments behind the verb, as CLI11 takes them: an empty value is marked, and a switch is joined to the `true` or `false`
+// behind it. If that would be the last word of `exec`, it is the command.
+std::vector<Word> WordsOf(const std::vector<std::string>& arguments, Verb verb) {
+  std::vector<Word> words;
+  const size_t needed = verb == Verb::kExec ? 2 : 1;
+  for (size_t i = 1; i < arguments.size(); ++i) {
+    Word word{arguments[i], i};
+    bool value = false;
+    if (word.text.starts_with("--") && word.text.find('=') == word.text.size() - 1) {
+      word.text += kEmptyValue;
+    } else if (IsSwitch(word.text) && i + needed < arguments.size() && ParseBoolean(arguments[i + 1], value).ok()) {
+      word.text += "=" + arguments[++i];
+    }
+    words.push_back(std::move(word));
+  }
+  return words;
+}
+
+bool IsFlag(const std::string& text) { return text.size() > 1 && text[0] == '-' && text != "--"; }
+
+ConfigError UnknownArgument(const std::string& argument, const CLI::App& verb) {
+  if (!IsFlag(argument))
+    return {.text = "unexpected argument " + Quoted(argument), .consequence = "it is ignored", .lasting = true};
+  const std::string name = argument.substr(0, argument.find('='));
+  std::vector<std::string> names;
+  for (const CLI::Option* option : verb.get_options()) {
+    names.push_back(option->get_name());
+  }
+  const std::vector<std::string_view> candidates(names.begin(), names.end());
+  const Setting* meant = DecidingSetting(name);
+  return {.text = "unknown flag " + Quoted(name) + DidYouMean(name, candidates),
+          .consequence = "it is ignored",
+          .off = meant == nullptr ? Output::kNone : meant->decides,
+          .lasting = true};
+}
+
+// Removes an unknown flag, and the word behind it if that is its value: if the flag is probably one that takes a value, or if
+// the word cannot be the beginning of the command.
+void RemoveUnknown(const std::string& flag, const CLI::App& app, Verb verb, std::vector<Word>& words) {
+  const auto at = std::find_if(words.begin(), words.end(), [&flag](const Word& word) { return word.text == flag; });
+  auto end = at + 1;
+  if (flag.find('=') == std::string::npos && end != words.end() && end->text != "--" && !IsFlag(end->text)) {
+    std::vector<std::string> names;
+    for (const CLI::Option* option : app.get_options()) {
+      if (option->get_expected_max() > 0) names.push_back(option->get_name());
+    }
+    const std::vector<std::string_view> with_value(names.begin(), names.end());
+    const bool separated = std::any_of(end, words.end(), [](const Word& word) { return word.text == "--"; });
+    if (verb != Verb::kExec || separated || !ClosestMatch(flag, with_value).empty()) ++end;
+  }
+  words.erase(at, end);
+}
+
+std::optional<std::chrono::milliseconds> ParseIdleLimit(const std::string& text) {
+  const auto limit = ParseDuration(text);
+  return limit.ok() && limit.value() <= kMaxIdle ? std::optional(limit.value()) : std::nullopt;
+}
+
+std::optional<Verb> VerbOf(std::string_view word) {
+  const Result<Verb> verb = ParseChoice(word, kVerbs);
+  return verb.ok() ? std::optional(verb.value()) : std::nullopt;
+}
+
+// The error of the first argument; empty if it is a verb, or asks for help or version.
+std::string CheckFirst(const std::vector<std::string>& arguments) {
+  constexpr std::string_view kPrinting[] = {"-h", "--help", "--version"};
+  const std::string list = std::string(" (") + kVerbList + ")";
+  if (arguments.empty()) return "a command is missing" + list + "; see --help";
+  const std::string& first = arguments[0];
+  if (VerbOf(first) || std::find(std::begin(kPrinting), std::end(kPrinting), first) != std::end(kPrinting)) return "";
+  if (first.starts_with("-")) {
+    return "unexpected flag " + Quoted(first) + " before the command" + list + "; flags follow the command";
+  }
+  std::vector<std::string_view> verbs;
+  for (const Choice<Verb>& verb : kVerbs) {
+    verbs.push_back(verb.word);
+  }
+  return "unknown command " + Quoted(first) + list + DidYouMean(first, verbs);
+}
+
+// The values of a flag, in the order given.
+std::vector<std::string> ValuesOf(const CLI::Option* option) {
+  std::vector<std::string> values = option == nullptr ? std::vector<std::string>() : option->results();
+  std::replace(values.begin(), values.end(), std::string(kEmptyValue), std::string());
+  return values;
+}
+
+std::optional<std::string> LastValueOf(const CLI::Option* option) {
+  const std::vector<std::string> values = ValuesOf(option);
+  return values.empty() ? std::nullopt : std::optional(values.back());
+}
+
+void TakeFlags(const Flags& flags, CommandLine& line) {
+  for (size_t i = 0; i < Settings().size(); ++i) {
+    for (const std::string& value : ValuesOf(flags.settings[i])) {
+      line.settings.emplace_back(Settings()[i].flag, value);
+    }
+  }
+  line.config_file = LastValueOf(flags.config_file);
+  line.strict = LastValueOf(flags.strict).has_value();
+  line.metrics = ValuesOf(flags.metrics);
+  line.metric_type = LastValueOf(flags.metric_type).value_or(line.metric_type);
+  if (const auto idle = LastValueOf(flags.idle)) {
+    line.exit_when_idle = ParseIdleLimit(*idle);
+    if (!line.exit_when_idle) {
+      line.errors.push_back(
+          {.text = std::string(kIdleFlag) + ": " + Quoted(*idle) + " is not a duration up to a day (30, 30s, 5m, 1h)",
+           .consequence = "the agent runs until a signal",
+           .lasting = true});
+    }
+  }
+}
+
+const char* DescriptionOf(Verb verb) {
+  switch (verb) {
+    case Verb::kRun:
+      return "Collect and push beside a job that is started elsewhere, until a signal";
+    case Verb::kExec:
+      return "Run the job's command, collect and push while it runs, and exit with its exit code";
+    case Verb::kOnce:
+      return "Print the job's metrics as text, once";
+    case Verb::kCheckConfig:
+      return "Check flags, environment and file; print the errors, or the settings in effect";
+    default:
+      return "Print how a metric is exposed, and which rule applies";
+  }
+}
+
+// Parses until no flag is unknown. `words` are without the verb.
+void ParseVerb(const std::vector<std::string>& arguments, CommandLine& line) {
+  std::vector<Word> words = WordsOf(arguments, line.verb);
+  for (;;) {
+    CLI::App app(DescriptionOf(line.verb), arguments[0]);
+    const Flags flags = AddFlags(line.verb, app);
+    std::vector<std::string> reversed;  // CLI11 parses from the back
+    for (auto word = words.rbegin(); word != words.rend(); ++word) reversed.push_back(word->text);
+    try {
+      app.parse(reversed);
+    } catch (const CLI::CallForHelp&) {
+      line.verb = Verb::kPrint;
+      line.text = HelpText(app, kProgram);
+      return;
+    } catch (const CLI::ParseError& error) {
+      line.errors.push_back({.text = error.what(), .consequence = "it is ignored", .lasting = true});
+    }
+    const std::vector<std::string> rest = app.remaining();
+    if (!rest.empty() && IsFlag(rest.front())) {
+      line.errors.push_back(UnknownArgument(rest.front(), app));
+      RemoveUnknown(rest.front(), app, line.verb, words);
+      continue;
+    }
+    TakeFlags(flags, line);
+    const size_t separator = !rest.empty() && rest.front() == "--" ? 1 : 0;
+    if (line.verb != Verb::kExec) {
+      for (size_t i = separator; i < rest.size(); ++i) line.errors.push_back(UnknownArgument(rest[i], app));
+    } else if (rest.size() > separator) {
+      // The rest is the end of the words as they were given: behind its first word, nothing was parsed.
+      const size_t begin = words[words.size() - rest.size() + separator].index;
+      line.command.assign(arguments.begin() + static_cast<std::ptrdiff_t>(begin), arguments.end());
+      line.command_begin = begin + 1;
+    }
+    return;
+  }
+}
+
+}  // namespace
+
+CommandLine ParseCommandLine(std::vector<std::string> arguments) {
+  CommandLine line;
+  if (std::string error = CheckFirst(arguments); !error.empty()) {
+    line.errors.push_back({.text = std::move(error)});
+    return line;
+  }
+  if (const auto verb = VerbOf(arguments[0])) {
+    line.verb = *verb;
+    ParseVerb(arguments, line);
+    return line;
+  }
+  line.verb = Verb::kPrint;
+  if (arguments[0] == "--version") {
+    line.text = std::string(kProgram) + " " + kVersion + "\n";
+    return line;
+  }
+  CLI::App app("Collects the metrics of a training job's processes and pushes them to a Prometheus PushGateway.", kProgram);
+  app.set_help_flag("-h,--help", "Print this help; `COMMAND --help` lists the settings");
+  app.set_version_flag("--version", kVersion, "Print the version");
+  app.formatter(std::make_shared<Help>());
+  app.footer(kExamples);
+  for (const Choice<Verb>& verb : kVerbs)
+    app.add_subcommand(std::string(verb.word), DescriptionOf(verb.value))->group("Commands");
+  line.text = HelpText(app, "");
+  return line;
+}
+
+}  // namespace persia::agent

@@ -1,0 +1,47 @@
+// Parses the command line: the command, its flags, and the job's command under `exec`. The adapter of CLI11.
+//
+//   const CommandLine line = ParseCommandLine({"exec", "--job", "dlrm", "--", "python3", "train.py"});
+//
+// A flag of a setting that is true or false needs no value. The command begins behind `--`, else with the first word that is
+// neither a flag nor a flag's value. An unknown flag costs itself: it is left out, with its value.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "config/config_error.h"
+
+namespace persia::agent {
+
+struct CommandLine {
+  // kPrint: print `text` (help, version). kNone: no command was recognised.
+  enum class Verb { kRun, kExec, kOnce, kCheckConfig, kExplain, kPrint, kNone };
+
+  Verb verb = Verb::kNone;
+  std::string text;
+  // For kExec and kRun, all other members are valid also with errors.
+  std::vector<ConfigError> errors;
+
+  // Settings as flag and value, in the order given for each flag.
+  std::vector<std::pair<std::string, std::string>> settings;
+  std::optional<std::string> config_file;  // empty: the flag has no value
+  // exec, run
+  bool strict = false;
+  // exec
+  std::vector<std::string> command;
+  size_t command_begin = 0;  // index of the command's first word in argv, where the program's name has index 0
+  // run
+  std::optional<std::chrono::milliseconds> exit_when_idle;
+  // explain
+  std::vector<std::string> metrics;  // GROUP/NAME each
+  std::string metric_type = "stream";
+};
+
+// `arguments` are without the program's name.
+CommandLine ParseCommandLine(std::vector<std::string> arguments);
+
+}  // namespace persia::agent

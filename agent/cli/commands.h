@@ -1,0 +1,41 @@
+// The commands of the program, one source file each. A command returns the process's exit code. REQUIRES: the settings have no
+// errors, except for RunCommand and the two halves of `exec`.
+#pragma once
+
+#include <chrono>
+#include <string_view>
+
+#include "cli/command_line.h"
+#include "config/config.h"
+
+namespace persia::agent {
+
+inline constexpr int kExitDone = 0;
+inline constexpr int kExitFailed = 1;
+inline constexpr int kExitUsage = 2;
+// How long an agent waits for the lock of one that may have just been killed.
+inline constexpr std::chrono::milliseconds kLockPatience(1000);
+// Of `exec --strict`. Otherwise exec returns the exit code of its command.
+inline constexpr int kExitRefused = 125;
+
+// Writes each error of the settings, and what is done instead, to the log; if `strict`, one line which ends with `refusal`.
+// Returns whether the errors refuse the command.
+bool RefusedBySettings(const Config& config, bool strict, std::string_view refusal);
+
+// Collects and pushes beside a job that is started elsewhere, until a signal, or until its last worker has ended.
+int RunCommand(const CommandLine& line, const Config& config, const ConfigSources& sources);
+// What the supervisor must know before it starts the job's command: reads the settings, opens the job's directory and the named
+// pipe. `memory`: descriptor of a supervisor::Preparation.
+int PrepareExec(const CommandLine& line, const Config& config, int memory);
+// Makes the supervisor end with `exit_code` instead.
+int RefuseExec(int exit_code, int memory);
+// Collects and pushes while the command runs. `memory`: descriptor of the supervisor::Record.
+int CollectForExec(const Config& config, const ConfigSources& sources, int memory);
+// Prints the job's metrics.
+int OnceCommand(const Config& config);
+// Prints the settings.
+int CheckConfigCommand(const Config& config);
+// Prints how metrics are exposed.
+int ExplainCommand(const CommandLine& line, const Config& config);
+
+}  // namespace persia::agent

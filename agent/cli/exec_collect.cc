@@ -1,0 +1,60 @@
+#include <sys/mman.h>
+
+#include <memory>
+#include <utility>
+
+#include "base/log.h"
+#include "cli/commands.h"
+#include "cli/job_agent.h"
+#include "supervisor/shared_memory.h"
+
+namespace persia::agent {
+
+int CollectForExec(const Config& config, const ConfigSources& sources, int memory) {
+  void* const mapped = mmap(nullptr, sizeof(supervisor::Record), PROT_READ, MAP_SHARED, memory, 0);
+  if (mapped == MAP_FAILED) {
+    LogError("exec.record", SystemError("cannot map the supervisor's memory").message);
+    return kExitFailed;
+  }
+  ExecRecord record(*static_cast<const supervisor::Record*>(mapped));
+  SignalReader signals;
+  auto session = JobSession::Begin(config.options, kLockPatience);
+  if (!session.ok()) {
+    LogError("directory.refused", session.error());
+    return kExitFailed;
+  }
+  if (session.value().other_agent()) {
+    LogWarning("agent.aside", OtherAgentMessage(session.value()));
+    return kExitDone;
+  }
+  // The supervisor's preparation has logged why there is no pipe.
+  auto pipe = record.pipe() == supervisor::kNoPipe
+                  ? Result<std::unique_ptr<NamedPipe>>(nullptr)
+                  : OpenEmitPipe(config.options, /*remove=*/record.pipe() == supervisor::kCreatedPipe);
+  auto receiver = pipe.ok() ? StartEmitReceiver(config.options, session.value(), std::move(pipe).value())
+                            : Result<std::unique_ptr<EmitReceiver>>(Error{pipe.error()});
+  if (!receiver.ok()) {
+    LogError("fifo", receiver.error());
+  }
+  JobAgent agent({.config = config,
+                  .sources = sources,
+                  .session = session.value(),
+                  .receiver = receiver.ok() ? std::move(receiver).value() : nullptr,
+                  .exec = &record});
+  if (const Status listening = agent.Listen(); !listening.ok()) {
+    LogError("web", listening.error() + "; the pages are not served");
+  }
+  agent.Start();
+  // The supervisor sends SIGUSR1 once the command's end is in the record.
+  while (!record.CommandExitCode()) {
+    signals.Next();
+  }
+  const auto exit_code = record.CommandExitCode();
+  agent.Finish(signals, exit_code && config.options.on_job_end == OnJobEnd::kDelete);
+  if (exit_code == 0) {
+    agent.EndRun();
+  }
+  return kExitDone;
+}
+
+}  // namespace persia::agent

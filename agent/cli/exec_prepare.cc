@@ -1,0 +1,119 @@
+#include <sys/mman.h>
+
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "cli/commands.h"
+#include "cli/job_agent.h"
+#include "supervisor/shared_memory.h"
+
+namespace persia::agent {
+namespace {
+
+using supervisor::Preparation;
+
+struct ExecPlan {
+  std::vector<std::pair<std::string, std::string>> environment{{"PERSIA_METRICS_ENABLED", "0"}};
+  bool collects = false;
+  std::unique_ptr<NamedPipe> pipe;  // null: none is configured, it cannot be used, or another agent reads it
+  bool refused = false;             // the command does not run
+};
+
+// An error costs the metrics, not the command, and is one log line. With --strict it refuses the command.
+ExecPlan MakePlan(const CommandLine& line, const Config& config) {
+  constexpr char kNotStarted[] = "; the command is not started (--strict)";
+  constexpr char kWithoutMetrics[] = "; the command runs without metrics";
+  ExecPlan plan;
+  plan.refused = RefusedBySettings(config, line.strict, "the command is not started");
+  if (plan.refused) return plan;
+  auto session = JobSession::Begin(config.options);
+  if (!session.ok()) {
+    plan.refused = line.strict && config.options.enable_metrics;
+    LogError("directory.refused", session.error() + (plan.refused ? kNotStarted : kWithoutMetrics));
+    return plan;
+  }
+  if (const std::string& error = session.value().state_error(); !error.empty()) {
+    plan.refused = line.strict && config.options.enable_metrics;
+    LogError("directory.refused", error + (plan.refused ? kNotStarted : ""));
+    if (plan.refused) return plan;
+  }
+  plan.environment = session.value().WorkerEnvironment();
+  if (!config.options.enable_metrics) {
+    LogInfo("metrics.disabled", "metrics are disabled (enable_metrics: false); the command runs, nothing is collected");
+    return plan;
+  }
+  plan.collects = true;
+  bool pipe_is_read = false;
+  if (session.value().other_agent()) {
+    pipe_is_read = NamedPipe::HasReader(config.options.fifo);
+  } else {
+    auto pipe = OpenEmitPipe(config.options);
+    if (!pipe.ok()) LogError("fifo", pipe.error() + "; the command runs without it");
+    plan.pipe = pipe.ok() ? std::move(pipe).value() : nullptr;
+    pipe_is_read = plan.pipe != nullptr;
+  }
+  if (pipe_is_read) {
+    for (auto& variable : EmitEnvironment(config.options.fifo)) plan.environment.push_back(std::move(variable));
+  }
+  return plan;
+}
+
+// Null, after a log line, on failure.
+Preparation* MapPreparation(int memory) {
+  void* const mapped = mmap(nullptr, sizeof(Preparation), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+  if (mapped != MAP_FAILED) return static_cast<Preparation*>(mapped);
+  LogError("exec.prepare", SystemError("cannot map the supervisor's memory").message);
+  return nullptr;
+}
+
+}  // namespace
+
+int RefuseExec(int exit_code, int memory) {
+  Preparation* const preparation = MapPreparation(memory);
+  if (preparation == nullptr) return kExitFailed;
+  preparation->exit_code = exit_code;
+  preparation->format = supervisor::kFormat;
+  return kExitDone;
+}
+
+int PrepareExec(const CommandLine& line, const Config& config, int memory) {
+  if (line.command.empty()) {
+    std::fputs("persia-metrics-agent exec: the command is missing: persia-metrics-agent exec [OPTIONS] -- COMMAND\n", stderr);
+    return RefuseExec(kExitUsage, memory);
+  }
+  const ExecPlan plan = MakePlan(line, config);
+  if (plan.refused) return RefuseExec(kExitRefused, memory);
+  Preparation* const preparation = MapPreparation(memory);
+  if (preparation == nullptr) return kExitFailed;
+  std::string text;
+  for (const auto& [name, value] : plan.environment) {
+    text += name + "=" + value + '\0';
+  }
+  if (plan.pipe != nullptr) {
+    preparation->pipe = static_cast<uint32_t>(text.size());
+    text += config.options.fifo + '\0';
+  }
+  if (text.size() > sizeof preparation->text) {
+    LogError("exec.prepare", "the variables for the command have " + std::to_string(text.size()) + " bytes, more than " +
+                                 std::to_string(sizeof preparation->text) + "; the command runs without metrics");
+    return kExitFailed;
+  }
+  preparation->exit_code = -1;
+  preparation->command = static_cast<uint32_t>(line.command_begin);
+  preparation->has_agent = plan.collects ? 1 : 0;
+  preparation->created_pipe = plan.pipe != nullptr && plan.pipe->Keep() ? 1 : 0;
+  preparation->finish_timeout_ms = static_cast<uint32_t>(config.options.FinishTimeout().count());
+  preparation->log_level = static_cast<uint32_t>(config.options.log_level);
+  preparation->logs_json = config.options.log_format == LogFormat::kJson ? 1 : 0;
+  preparation->variables = static_cast<uint32_t>(plan.environment.size());
+  std::memcpy(preparation->text, text.data(), text.size());
+  preparation->format = supervisor::kFormat;
+  return kExitDone;
+}
+
+}  // namespace persia::agent

@@ -1,0 +1,122 @@
+#include "cli/explain.h"
+
+#include <cstdio>
+#include <string_view>
+#include <vector>
+
+#include "base/choice.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "format/number.h"
+#include "model/scale.h"
+#include "model/stream_bounds.h"
+
+namespace persia::agent {
+namespace {
+
+constexpr Choice<MetricType> kTypes[] = {{"stream", MetricType::kUntyped},
+                                         {"counter", MetricType::kCounter},
+                                         {"gauge", MetricType::kGauge},
+                                         {"histogram", MetricType::kHistogram}};
+
+std::string NumberList(const std::vector<double>& numbers) {
+  std::string out;
+  for (const double number : numbers) {
+    out += (out.empty() ? "" : ", ") + LabelText(number);
+  }
+  return out;
+}
+
+std::string Row(std::string_view label, const std::string& text) {
+  std::string line = "  " + std::string(label);
+  line.resize(12, ' ');
+  return line + text + "\n";
+}
+
+std::string RuleLine(const MappingRules* rules, const MappingRule* rule) {
+  if (rules == nullptr) return "none: there are no rules";
+  if (rule == nullptr) return "none of " + std::to_string(rules->rules().size()) + " matches";
+  std::string out = rule->place + ": " + (rule->regex ? "regex " : "") + rule->match;
+  if (rule->group != "*") {
+    out += rule->group.empty() ? " in the empty group" : " in group " + rule->group;
+  }
+  return out;
+}
+
+std::string StreamType(const Exposed& exposed) {
+  switch (exposed.type.value_or(MetricType::kGauge)) {
+    case MetricType::kCounter:
+      return "counter: the sum";
+    case MetricType::kHistogram:
+      return "histogram: counts at bounds";
+    case MetricType::kSummary:
+      return "summary: quantiles";
+    default:
+      return "gauge: the last value";
+  }
+}
+
+std::string BoundsLines(const Exposed& exposed) {
+  const std::vector<double> exact = SnapToStreamBounds(exposed.bounds, Scale(exposed.scale));
+  std::string out = Row("bounds", NumberList(exact) + ", +Inf");
+  if (exact != exposed.bounds) {
+    out += Row("", "the nearest at which streams count; asked for: " + NumberList(exposed.bounds));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string Explain(const MappingRules* rules, const SourceMetric& metric) {
+  const bool stream = metric.type == MetricType::kUntyped;
+  const auto exposed = rules != nullptr ? rules->Expose(metric) : PlainNaming().Expose(metric);
+  const std::string_view kind = stream ? "stream" : TypeName(metric.type);
+  std::string out = OneLine(std::string(metric.group) + "/" + std::string(metric.name)) + " (" + std::string(kind) + ")\n";
+  out += Row("rule", OneLine(RuleLine(rules, rules == nullptr ? nullptr : rules->RuleFor(metric))));
+  if (exposed->drop) return out + Row("action", "drop: it is not exposed");
+  out += Row("name", exposed->name);
+  out += Row("type", stream ? StreamType(*exposed) : std::string(TypeName(metric.type)) + ", as in the program");
+  std::string labels;
+  for (const auto& [name, value] : exposed->labels) {
+    labels += (labels.empty() ? "" : ", ") + name + "=" + Quoted(value);
+  }
+  if (!labels.empty()) {
+    out += Row("labels", labels + (exposed->labels_yield ? ", where the metric has none of that name" : ""));
+  }
+  if (exposed->scale != 1) {
+    out += Row("scale", LabelText(exposed->scale));
+  }
+  if (stream && exposed->type == MetricType::kHistogram) {
+    out += BoundsLines(*exposed);
+  }
+  if (stream && exposed->type == MetricType::kSummary) {
+    out += Row("quantiles", NumberList(exposed->quantiles));
+  }
+  if (stream && exposed->ttl && exposed->ttl->count() > 0) {
+    out += Row("ttl", LabelText(static_cast<double>(exposed->ttl->count()) / 1000) + " s without a value");
+  }
+  return out + Row("help", exposed->help.empty() ? "the program's own" : OneLine(exposed->help));
+}
+
+int ExplainCommand(const CommandLine& line, const Config& config) {
+  const Result<MetricType> type = ParseChoice(line.metric_type, kTypes);
+  if (!type.ok()) {
+    std::fprintf(stderr, "--type: %s\n", type.error().c_str());
+    return kExitUsage;
+  }
+  if (line.metrics.empty()) {
+    std::fputs("persia-metrics-agent explain: a metric is missing: persia-metrics-agent explain GROUP/NAME...\n", stderr);
+    return kExitUsage;
+  }
+  std::string text;
+  for (const std::string& metric : line.metrics) {
+    const size_t slash = metric.find('/');
+    const std::string group = slash == std::string::npos ? "" : metric.substr(0, slash);
+    const std::string name = slash == std::string::npos ? metric : metric.substr(slash + 1);
+    text += (text.empty() ? "" : "\n") + Explain(config.options.mapping.get(), {group, name, type.value()});
+  }
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return std::fflush(stdout) == 0 ? kExitDone : kExitFailed;
+}
+
+}  // namespace persia::agent

@@ -1,0 +1,145 @@
+#include "cli/job_agent.h"
+
+#include <atomic>
+#include <utility>
+
+#include "app/gateway_setup.h"
+#include "base/log.h"
+#include "base/task_threads.h"
+#include "base/text.h"
+#include "base/version.h"
+
+namespace persia::agent {
+namespace {
+
+// How long the end waits for the first DNS answer of gateways that are given by name.
+constexpr std::chrono::seconds kFirstAnswerTimeout(3);
+
+std::unique_ptr<GroupLedger> OpenLedger(const JobSession& session) {
+  const StateLocation place = session.state_location();
+  return std::make_unique<GroupLedger>(GroupLedger::Options{.directory_fd = place.directory_fd,
+                                                            .directory = place.directory,
+                                                            .name = place.FileName("groups"),
+                                                            .mode = place.mode,
+                                                            .run_id = session.run_id()});
+}
+
+}  // namespace
+
+JobAgent::JobAgent(Setup setup)
+    : config_(setup.config),
+      session_(setup.session),
+      ledger_(OpenLedger(session_)),
+      names_(std::make_unique<GatewayNames>(LookUpOptions([this](bool good) { agent_->NoteLookup(good); }))),
+      gateways_(std::make_unique<GatewayRoutes>(
+          config_.options, *names_,
+          [this](const AgentOptions& now, const GatewayPlace& place) { return MakeGateway(now, place, *ledger_); })),
+      receiver_(std::move(setup.receiver)),
+      start_errors_((!config_.options.fifo.empty() && receiver_ == nullptr ? 1 : 0) +
+                    (session_.state_error().empty() ? 0 : 1)) {
+  PushRoutes routes = gateways_->Routes();
+  routes.agent_label = [this] { return ledger_->adds_agent_label() ? ledger_->agent_id() : ""; };
+  agent_ = std::make_unique<Agent>(AgentSetup(setup), clock_, std::move(routes));
+  const auto apply = [this](const AgentOptions& fresh) {
+    agent_->Reconfigure(fresh);
+    names_->LookUpNow();
+  };
+  reloader_ = std::make_unique<Reloader>(Reloader::Options{
+      .sources = setup.sources, .current = config_.options, .apply = apply, .note = [this](bool good, size_t errors) {
+        agent_->NoteReload(good, errors + start_errors_);
+      }});
+}
+
+Agent::Setup JobAgent::AgentSetup(Setup& setup) {
+  const AgentOptions& options = config_.options;
+  Agent::Setup out;
+  out.options = options;
+  out.config_errors = config_.errors.size() + start_errors_;
+  out.version = kVersion;
+  out.directory = session_.directory().path();
+  out.run_id = session_.run_id();
+  out.group = session_.directory().group();
+  out.state = session_.state_location();
+  out.session = &session_;
+  out.run_begins = !session_.continued();
+  out.ip_addr = options.ip_addr.empty() ? OwnAddress(options) : options.ip_addr;
+  out.idle_limit = setup.idle_limit;
+  out.on_idle = std::move(setup.on_idle);
+  out.exec = setup.exec;
+  out.emit_receiver = receiver_.get();
+  out.reload = [this] { return reloader_->Reload(); };
+  return out;
+}
+
+void JobAgent::Start() {
+  LogStart();
+  agent_->Start();
+  names_->Start([this] { agent_->GatewaysMoved(); });
+}
+
+void JobAgent::LogStart() const {
+  for (const std::string& note : config_.notes) {
+    LogWarning("config.note", note);
+  }
+  if (const auto disk = session_.directory().DiskFilesystem()) {
+    LogWarning("job.disk",
+               "the workers' segments are in " + session_.directory().path() + ", on " + *disk +
+                   ": a training step may wait for this disk. Set metrics_dir to a directory on a tmpfs, such as one "
+                   "in /dev/shm");
+  }
+  const std::string pages = agent_->listening_at();
+  LogInfo("agent.started",
+          "job " + Quoted(config_.options.job_name) + (session_.continued() ? " continues run " : " starts run ") +
+              session_.run_id() + ", workers in " + session_.directory().path() + ", gateway " +
+              config_.options.gateway_address +
+              (pages.empty() ? "" : (agent_->listens_with_tls() ? ", pages on https://" : ", pages on http://") + pages + "/") +
+              (config_.file.empty() ? "" : ", settings from " + config_.file));
+}
+
+void JobAgent::Finish(SignalReader& signals, bool delete_groups) {
+  std::atomic<bool> done = false;
+  TaskThreads ending("finish");
+  ending.Run([&] {
+    names_->AwaitFirst(kFirstAnswerTimeout);  // before it, a short job's values cannot be pushed
+    names_->Stop();
+    if (receiver_ != nullptr) {
+      receiver_->Stop();  // the last collection includes what is left in the pipe
+    }
+    const auto series = delete_groups ? RemoteWrite::Ending::kEnds : RemoteWrite::Ending::kGoesOn;
+    if (const Status arrived = agent_->Finish(series); !arrived.ok()) {
+      LogWarning("push.last", "the last values did not arrive at " + arrived.error());
+    }
+    if (delete_groups) {
+      const Status ended = agent_->EndGroups();
+      ended.ok() ? LogInfo("groups.end", "the job has ended; its groups on the gateway are deleted")
+                 : LogWarning("groups.end", ended.error());
+    }
+    done = true;
+    signals.Wake();
+  });
+  while (!done) {
+    const auto signal = signals.Next();
+    if (signal && signal->IsEnd()) agent_->Interrupt();
+  }
+  ending.Join();
+}
+
+void JobAgent::EndRun() {
+  const auto removed = session_.EndRun();
+  if (!removed.ok()) {
+    LogWarning("run.end", removed.error());
+    return;
+  }
+  LogInfo("run.ended", "run " + session_.run_id() + " has ended; " + std::to_string(removed.value()) + " segments removed");
+}
+
+std::string OtherAgentMessage(const JobSession& session) {
+  std::string message = "the agent with pid " + *session.other_agent() + " collects in " + session.directory().path();
+  if (session.other_run()) {
+    return message + " for another run; run " + session.run_id() +
+           " is not collected: give it a job name or a metrics_dir of its own";
+  }
+  return message + " already; this agent does not collect";
+}
+
+}  // namespace persia::agent

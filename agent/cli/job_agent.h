@@ -1,0 +1,73 @@
+// The agent of one job with all that it needs (gateways, named pipe, reload), as `run` and `exec` use it.
+//
+//   JobAgent agent({.config = config, .sources = sources, .session = session, ...});
+//   agent.Listen(); agent.Start(); ... agent.Finish(signals, delete_groups); agent.EndRun();
+//
+// Thread safety: methods from one thread.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "app/agent.h"
+#include "app/gateway_routes.h"
+#include "base/clock.h"
+#include "base/result.h"
+#include "cli/signal_reader.h"
+#include "config/config.h"
+#include "config/reload.h"
+#include "job/emit_receiver.h"
+#include "job/job_session.h"
+
+namespace persia::agent {
+
+class JobAgent {
+ public:
+  struct Setup {
+    const Config& config;  // outlives the JobAgent, as does `session`
+    const ConfigSources& sources;
+    JobSession& session;
+    std::unique_ptr<EmitReceiver> receiver{};  // null: no named pipe
+    // `on_idle` is called once no worker has been alive for so long.
+    std::optional<std::chrono::milliseconds> idle_limit{};
+    std::function<void()> on_idle{};
+    ExecRecord* exec = nullptr;  // of the command that `exec` runs
+  };
+
+  explicit JobAgent(Setup setup);
+
+  // Serves the pages.
+  Status Listen() { return agent_->Listen(); }
+  // Logs where the job's metrics come from and go to, and starts the threads.
+  void Start();
+  Reloader& reloader() { return *reloader_; }
+
+  // The last collection and push. `delete_groups`: then deletes the job's groups on the gateways. A signal that asks to end
+  // interrupts both.
+  void Finish(SignalReader& signals, bool delete_groups);
+  // Ends the run and removes its segments.
+  void EndRun();
+
+ private:
+  Agent::Setup AgentSetup(Setup& setup);
+  void LogStart() const;
+
+  const Config& config_;
+  JobSession& session_;
+  SystemClock clock_;
+  std::unique_ptr<GroupLedger> ledger_;
+  std::unique_ptr<GatewayNames> names_;
+  std::unique_ptr<GatewayRoutes> gateways_;
+  std::unique_ptr<EmitReceiver> receiver_;
+  const size_t start_errors_;           // settings that could not be followed at the start: the pipe, state_dir
+  std::unique_ptr<Reloader> reloader_;  // before the agent, whose pages call it
+  std::unique_ptr<Agent> agent_;
+};
+
+// Says that another agent collects in the session's directory already. REQUIRES: session.other_agent().
+std::string OtherAgentMessage(const JobSession& session);
+
+}  // namespace persia::agent

@@ -1,0 +1,110 @@
+// persia-metrics-agentd: collects the metrics of a training job's processes, and pushes and serves them. It is executed by
+// persia-metrics-agent, which stands beside it.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "base/heap.h"
+#include "base/log.h"
+#include "cli/command_line.h"
+#include "cli/commands.h"
+#include "config/config.h"
+
+namespace persia::agent {
+namespace {
+
+using Verb = CommandLine::Verb;
+
+// What no code can handle, such as a thread that the machine refuses, ends the agent by a log line, without a core file.
+[[noreturn]] void EndByLogLine() {
+  try {
+    if (const std::exception_ptr error = std::current_exception()) std::rethrow_exception(error);
+  } catch (const std::system_error& error) {  // of std::thread
+    LogError("agent.failed",
+             std::string("cannot start a thread: ") + error.what() + "; raise the limit of processes (ulimit -u)");
+  } catch (const std::exception& error) {
+    LogError("agent.failed", std::string("the agent cannot go on: ") + error.what());
+  } catch (...) {
+  }
+  _exit(kExitFailed);
+}
+
+// A call by the supervisor of `exec`: VERB DESCRIPTOR ARGUMENTS..., in place of `exec ARGUMENTS...`.
+struct SupervisorCall {
+  bool prepares = false;
+  bool collects = false;
+  int memory = -1;
+};
+
+SupervisorCall TakeSupervisorCall(std::vector<std::string>& arguments) {
+  SupervisorCall call;
+  if (arguments.size() < 2) return call;
+  call.prepares = arguments[0] == "exec-prepare";
+  call.collects = arguments[0] == "exec-collect";
+  if (!call.prepares && !call.collects) return call;
+  call.memory = std::atoi(arguments[1].c_str());
+  fcntl(call.memory, F_SETFD, FD_CLOEXEC);
+  arguments.erase(arguments.begin());
+  arguments[0] = "exec";
+  return call;
+}
+
+int Main(std::vector<std::string> arguments) {
+  const SupervisorCall call = TakeSupervisorCall(arguments);
+  const CommandLine line = ParseCommandLine(std::move(arguments));
+  if (line.verb == Verb::kPrint) {
+    std::fputs(line.text.c_str(), stdout);
+    return call.prepares ? RefuseExec(kExitDone, call.memory) : kExitDone;
+  }
+  // exec and run go on after errors in the command line.
+  const bool goes_on = line.verb == Verb::kExec || line.verb == Verb::kRun;
+  if (line.verb == Verb::kNone || (!line.errors.empty() && !goes_on)) {
+    for (const ConfigError& error : line.errors) {
+      std::fprintf(stderr, "persia-metrics-agent: %s\n", error.text.c_str());
+    }
+    return kExitUsage;
+  }
+  ConfigSources sources{.flags = line.settings,
+                        .environment = TakeEnvironment(),
+                        .file = line.config_file,
+                        .errors = line.errors,
+                        .checks_pages = line.verb != Verb::kOnce && line.verb != Verb::kExplain};
+  const Config config = LoadConfig(sources);
+  // A reload reads the same file, also if it was found in the working directory.
+  if (!config.file.empty()) sources.file = config.file;
+  SetUpLog(config.options.log_level, config.options.log_format);
+  if (call.prepares) return PrepareExec(line, config, call.memory);
+  if (call.collects) return CollectForExec(config, sources, call.memory);
+  if (line.verb == Verb::kRun) return RunCommand(line, config, sources);
+  for (const std::string& error : config.ErrorTexts()) {
+    if (line.verb == Verb::kOnce) {
+      LogError("config.refused", error);
+    } else {
+      std::fprintf(stderr, "%s\n", error.c_str());
+    }
+  }
+  if (!config.ok()) return kExitUsage;
+  switch (line.verb) {
+    case Verb::kOnce:
+      return OnceCommand(config);
+    case Verb::kExplain:
+      return ExplainCommand(line, config);
+    default:
+      return CheckConfigCommand(config);
+  }
+}
+
+}  // namespace
+}  // namespace persia::agent
+
+int main(int argc, char** argv) {
+  std::set_terminate(persia::agent::EndByLogLine);
+  persia::agent::SetUpHeap();
+  return persia::agent::Main({argv + 1, argv + argc});
+}

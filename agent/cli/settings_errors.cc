@@ -1,0 +1,23 @@
+#include <string>
+
+#include "base/log.h"
+#include "cli/commands.h"
+
+namespace persia::agent {
+
+bool RefusedBySettings(const Config& config, bool strict, std::string_view refusal) {
+  if (config.errors.empty()) return false;
+  if (strict) {
+    const size_t more = config.errors.size() - 1;
+    LogError("config.refused", config.errors.front().text +
+                                   (more > 0 ? " (and " + std::to_string(more) + " more: check-config lists them)" : "") +
+                                   "; " + std::string(refusal) + " (--strict)");
+    return true;
+  }
+  for (const ConfigError& error : config.errors) {
+    LogError("config.error", error.Line());
+  }
+  return false;
+}
+
+}  // namespace persia::agent

@@ -1,0 +1,62 @@
+#include "cli/signal_reader.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+
+namespace persia::agent {
+namespace {
+
+constexpr int kSignals[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+
+}  // namespace
+
+SignalReader::SignalReader() {
+  sigset_t wanted;
+  sigemptyset(&wanted);
+  for (const int signal : kSignals) {
+    sigaddset(&wanted, signal);
+  }
+  pthread_sigmask(SIG_BLOCK, &wanted, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGTTOU, SIG_IGN);
+  signal_fd_ = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
+  wake_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+}
+
+SignalReader::~SignalReader() {
+  close(signal_fd_);
+  close(wake_fd_);
+}
+
+std::optional<ReceivedSignal> SignalReader::Next() {
+  for (;;) {
+    signalfd_siginfo info;
+    if (read(signal_fd_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+      return ReceivedSignal{static_cast<int>(info.ssi_signo), info.ssi_code == SI_KERNEL};
+    }
+    uint64_t count = 0;
+    if (read(wake_fd_, &count, sizeof count) == static_cast<ssize_t>(sizeof count)) return std::nullopt;
+    pollfd waiting[] = {{signal_fd_, POLLIN, 0}, {wake_fd_, POLLIN, 0}};
+    poll(waiting, 2, -1);
+  }
+}
+
+void SignalReader::Wake() {
+  const uint64_t one = 1;
+  while (write(wake_fd_, &one, sizeof one) < 0 && errno == EINTR) {
+  }
+}
+
+bool SignalReader::InheritedAsIgnored(int signal) {
+  // A signalfd also returns signals whose inherited disposition is to ignore them.
+  struct sigaction action {};
+  sigaction(signal, nullptr, &action);
+  return action.sa_handler == SIG_IGN;
+}
+
+}  // namespace persia::agent

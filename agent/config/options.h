@@ -1,0 +1,110 @@
+// The settings of the agent, as config.h loads them.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "model/snapshot.h"
+#include "naming/mapping_rules.h"
+#include "net/gateway_access.h"
+#include "push/push_format.h"
+#include "remote/relabel.h"
+
+namespace persia::agent {
+
+// Whether the job's groups stay on the gateway when the job ends.
+enum class OnJobEnd : uint8_t { kKeep, kDelete };
+
+// Whether a group stays on the gateway after all its processes have ended, while the job runs.
+enum class OnInstanceEnd : uint8_t { kDelete, kKeep };
+
+// A database that receives samples by remote write.
+struct RemoteWriteTarget {
+  std::string url;
+  // In logs, as the label `target`, and in the names of its files. Default: host and port of the URL.
+  std::string name;
+  std::vector<std::pair<std::string, std::string>> headers{};
+  GatewayAccessOptions access{};
+  std::chrono::milliseconds timeout{30'000};
+  // Shortest time between two collections that are sent; 0: each is sent.
+  std::chrono::milliseconds send_interval{0};
+  // Limits of the disk queue.
+  uint64_t queue_max_bytes = 256 << 20;
+  std::chrono::milliseconds queue_max_age = std::chrono::hours(24);
+  // Limit of concurrent requests, and of samples in one.
+  uint32_t max_shards = 4;
+  uint32_t max_samples = 10'000;
+  std::vector<RelabelConfig> relabel{};
+
+  bool operator==(const RemoteWriteTarget&) const = default;
+};
+
+struct AgentOptions {
+  // The job.
+  bool enable_metrics = true;  // false: the job runs, and nothing is collected
+  std::string job_name = "default";
+  std::string run_id;  // of one execution across restarts; empty: the directory's unfinished run, else generated
+  std::chrono::milliseconds gauge_ttl{
+      300'000};  // how long gauges of ended processes are exposed, and instances without a process
+
+  // PushGateways.
+  // host:port, or a URL with scheme and path prefix. Several, separated by commas: each group belongs to one of them.
+  // dns+host:port: a gateway at each address of the host. "off": nothing is pushed.
+  std::string gateway_address = "metrics_gateway:9091";
+  [[nodiscard]] bool Pushes() const { return gateway_address != "off"; }
+  GatewayAccessOptions gateway_access;
+  std::chrono::milliseconds push_interval{10'000};  // of collections, and of pushes
+  std::chrono::milliseconds connect_timeout{3'000};
+  std::chrono::milliseconds push_timeout{10'000};           // also limits the last push
+  std::optional<std::chrono::milliseconds> finish_timeout;  // of the agent after exec's command has ended
+  [[nodiscard]] std::chrono::milliseconds FinishTimeout() const {
+    return finish_timeout.value_or(push_timeout + std::chrono::seconds(1));
+  }
+  PushFormat::Choice push_format = PushFormat::Choice::kAuto;
+  uint64_t max_push_bytes = 64 << 20;  // of a group; above it, whole families are left out
+  OnJobEnd on_job_end = OnJobEnd::kKeep;
+  OnInstanceEnd on_instance_end = OnInstanceEnd::kDelete;
+
+  // Remote write. Each target has a name of its own.
+  std::vector<RemoteWriteTarget> remote_write;
+
+  // Files.
+  std::string metrics_dir;                  // of the segments; empty: /dev/shm/persia-metrics-<uid>/<job>
+  std::string metrics_dir_group;            // whose members may share the directory; empty: this user alone
+  uint64_t max_segment_bytes = 1ULL << 30;  // a larger segment is refused
+  std::string state_dir;                    // of all that must outlive the agent; empty: beside the segments
+  std::string fifo;                         // the named pipe for Benchmark AI's `emit`, created if it is missing; empty: none
+  std::string events_file;                  // event records, one JSON object a line; "-" is stdout; empty: none
+
+  // Limits for exposed series; series beyond them are left out.
+  uint64_t max_series = 200'000;
+  uint64_t max_series_per_instance = 50'000;
+  uint64_t max_label_value_bytes = 1024;
+
+  // Pages.
+  std::string listen_address = "127.0.0.1:19091";  // IPv4:port; empty: none
+  bool listen_address_is_default = true;           // another port may be used if this one is in use
+  bool enable_lifecycle = false;                   // POST /-/reload reloads the settings
+  std::chrono::milliseconds history{1'800'000};    // kept for the page's charts; 0: none
+  uint64_t history_max_bytes = 64ULL << 20;
+  std::string web_config_file;  // users and TLS; empty: no password is needed
+
+  // Labels and names.
+  Labels labels;                                // of each series
+  int replica = 0;                              // the agent's own label `instance` is rep_<replica>
+  std::string ip_addr;                          // the label `ip_addr`; empty: the local address of the route to the gateway
+  std::string mapping_file;                     // empty: the bundled rules; "none": no rules
+  std::string mapping_text;                     // its content, loaded with the settings
+  std::shared_ptr<const MappingRules> mapping;  // null: no rules
+
+  LogLevel log_level = LogLevel::kInfo;
+  LogFormat log_format = LogFormat::kText;
+};
+
+}  // namespace persia::agent

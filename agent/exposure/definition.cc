@@ -1,0 +1,109 @@
+#include "exposure/definition.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <functional>
+#include <utility>
+
+#include "model/stream_bounds.h"
+
+namespace persia::agent {
+namespace {
+
+using persia::metrics::segment::Kind;
+
+// The bounds of a stream's histogram are boundaries of the stream's buckets, so that each count is exact.
+std::vector<double> StreamHistogramBounds(const Definition& definition, const Exposed& exposed, Diagnostics& diagnostics) {
+  std::vector<double> bounds = SnapToStreamBounds(exposed.bounds, definition.scale);
+  if (bounds != exposed.bounds) {
+    diagnostics.Report("bounds", "the histogram " + definition.exposed + " has the bounds " + BoundsText(bounds) +
+                                     " instead of " + BoundsText(exposed.bounds) +
+                                     ", so that they are boundaries of its stream's buckets");
+  }
+  return bounds;
+}
+
+// Drops the scale if it would make two bounds equal or one infinite.
+void ScaleBounds(Definition& definition, Diagnostics& diagnostics) {
+  std::vector<double> scaled = definition.bounds;
+  for (double& bound : scaled) {
+    bound = definition.scale.Apply(bound);
+  }
+  const bool good = std::adjacent_find(scaled.begin(), scaled.end(), std::greater_equal<>()) == scaled.end() &&
+                    std::all_of(scaled.begin(), scaled.end(), [](double bound) { return std::isfinite(bound); });
+  if (good) {
+    definition.bounds = std::move(scaled);
+    return;
+  }
+  definition.scale = Scale();
+  diagnostics.Report("conflict",
+                     "the histogram " + definition.exposed +
+                         " is exposed without the scale of its rule, which would make two of its bounds equal or one infinite");
+}
+
+}  // namespace
+
+std::string BoundsText(std::span<const double> bounds) {
+  std::string out;
+  for (const double bound : bounds) {
+    std::array<char, 32> text;
+    const auto end = std::to_chars(text.data(), text.data() + text.size(), bound).ptr;
+    out += (out.empty() ? "" : ", ") + std::string(text.data(), end);
+  }
+  return out;
+}
+
+std::optional<Definition> DefinitionOf(const SegmentFamily& family, KindFamily as, const Naming& naming,
+                                       Diagnostics& diagnostics) {
+  Definition definition;
+  definition.policy = family.policy;
+  if (as.own_name != nullptr) {
+    definition.own = true;
+    definition.exposed = as.own_name;
+    definition.help = as.help;
+    definition.type = as.type;
+    definition.fill = as.fill;
+    if (as.fill == Fill::kDistribution) definition.bounds = family.bounds;
+    return definition;
+  }
+  const std::shared_ptr<const Exposed> exposed = naming.Expose({family.group, family.name, as.type});
+  if (exposed->drop) return std::nullopt;
+  if (family.kind == Kind::kStream) {
+    as = StreamFamily(exposed->type);
+    definition.ttl = exposed->ttl;
+  }
+  definition.type = as.type;
+  definition.fill = as.fill;
+  definition.group = family.group;
+  definition.name = family.name;
+  definition.exposed = exposed->name;
+  definition.labels = exposed->labels;
+  definition.labels_yield = exposed->labels_yield;
+  definition.help = exposed->help.empty() ? SanitizeText(family.help) : exposed->help;
+  definition.scale = Scale(exposed->scale);
+  definition.unit = definition.scale.is_one() ? SanitizeText(family.unit) : "";
+  if (as.fill == Fill::kStreamHistogram) {
+    definition.bounds = StreamHistogramBounds(definition, *exposed, diagnostics);
+  } else if (as.fill == Fill::kStreamSummary) {
+    definition.bounds = exposed->quantiles;
+  } else if (as.fill == Fill::kDistribution) {
+    definition.bounds = family.bounds;
+    ScaleBounds(definition, diagnostics);
+  }
+  return definition;
+}
+
+Definition DefinitionOf(const FamilyLayout& own) {
+  Definition definition;
+  definition.own = true;
+  definition.exposed = own.name;
+  definition.type = own.type;
+  definition.bounds = own.bounds;
+  definition.help = own.help;
+  definition.unit = own.unit;
+  return definition;
+}
+
+}  // namespace persia::agent

@@ -1,0 +1,93 @@
+// Builds the families and series of a plan.
+//
+// Parts are added in any order; parts of one identity with the same labels form one series. Series whose labels had to be
+// changed for Prometheus are placed last: such a series must neither displace one with the program's own labels, nor be merged
+// with it. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "exposure/exposure_plan.h"
+#include "exposure/labels.h"
+#include "exposure/series_limits.h"
+#include "model/diagnostics.h"
+#include "model/snapshot.h"
+
+namespace persia::agent {
+
+class DraftLayout {
+ public:
+  static constexpr char kSourceLabel[] = "source";
+
+  // `identities` are those of the layout, by index, and outlive the draft. `own_values` values of the agent's own sources come
+  // first in the snapshot.
+  DraftLayout(const SeriesLimits& limits, const std::vector<Identity>& identities, size_t own_values)
+      : limiter_(limits), identities_(identities), own_values_(own_values) {}
+
+  // Adds an empty family. Indexes count from 0. REQUIRES: families are added in the order of their names.
+  void AddFamily(FamilyLayout layout, Fill fill, GaugePolicy policy, std::vector<uint32_t> cuts = {},
+                 std::optional<std::chrono::milliseconds> ttl = {});
+  [[nodiscard]] GaugePolicy policy(size_t family) const { return families_[family].policy; }
+
+  // Adds a part to the series with these labels, which are the program's own. All parts of a series have one scale.
+  void AddPart(size_t family, uint32_t identity, Labels labels, Part part, const Scale& scale = {}) {
+    TryAddPart(families_[family], identity, std::move(labels), {}, part, scale);
+  }
+  // Adds a series of the agent's own sources, whose values begin at `first_value` of the snapshot. No limit applies to it.
+  void AddOwnSeries(size_t family, uint32_t identity, Labels labels, size_t first_value);
+  // Counts a series that is left out because another definition of its name won.
+  void CountByDefinition() { ++limiter_.left_out.definition; }
+  // As AddPart, for labels that differ from the program's. `source` is the metric's name with the program's labels.
+  void AddChangedPart(size_t family, uint32_t identity, Labels labels, std::string source, Part part, const Scale& scale = {}) {
+    changed_.push_back({family, std::move(source), identity, std::move(labels), part, scale});
+  }
+
+  // Returns the plan, without empty families. Clears the draft.
+  ExposurePlan Finish(Diagnostics& diagnostics);
+
+ private:
+  struct Series {
+    uint32_t identity;
+    Labels labels;
+    std::string source;  // empty: the labels are the program's own
+    Scale scale;
+  };
+  struct Family {
+    FamilyLayout layout;
+    Fill fill = Fill::kCounter;
+    GaugePolicy policy = GaugePolicy::kLast;
+    std::vector<uint32_t> cuts;
+    std::optional<std::chrono::milliseconds> ttl;
+    std::vector<Series> series;
+    std::vector<SeriesLayout> own_series;
+    std::unordered_map<std::string, uint32_t> by_key;
+    std::unordered_set<std::string> refused;       // keys of series beyond a limit
+    std::vector<std::pair<uint32_t, Part>> parts;  // with the index of their series
+  };
+  struct ChangedPart {
+    size_t family;
+    std::string source;
+    uint32_t identity;
+    Labels labels;
+    Part part;
+    Scale scale;
+  };
+
+  bool TryAddPart(Family& family, uint32_t identity, Labels labels, const std::string& source, Part part, const Scale& scale);
+  void AddChanged(Diagnostics& diagnostics);
+  static void PlaceParts(const Family& family, ExposurePlan& plan);
+  static void PlaceScale(const FamilyLayout& family, size_t first_value, const Scale& scale, ExposurePlan& plan);
+
+  SeriesLimiter limiter_;
+  const std::vector<Identity>& identities_;
+  const size_t own_values_;
+  std::vector<Family> families_;
+  std::vector<ChangedPart> changed_;
+};
+
+}  // namespace persia::agent

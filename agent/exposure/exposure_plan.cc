@@ -1,0 +1,231 @@
+#include "exposure/exposure_plan.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "exposure/definition.h"
+#include "exposure/draft_layout.h"
+#include "exposure/family_conflicts.h"
+#include "exposure/labels.h"
+#include "model/stream_bounds.h"
+
+namespace persia::agent {
+namespace {
+
+namespace segment = persia::metrics::segment;
+using segment::Kind;
+
+constexpr char kProcessLabel[] = "process";
+constexpr char kReasonLabel[] = "reason";
+
+// By segment::Drop. Reasons of newer libraries count as "other".
+constexpr const char* kDropReasons[] = {"bad_value",     "bad_name",        "bad_bounds",       "type_conflict",
+                                        "segment_full",  "filesystem_full", "event_overrun",    "event_truncated",
+                                        "out_of_memory", "file_size_limit", "descriptor_limit", "file_inaccessible",
+                                        "other"};
+static_assert(std::size(kDropReasons) == static_cast<size_t>(segment::Drop::kCount) + 1);
+
+// `{a="x",b="y"}`
+std::string LabelsText(const Labels& labels) {
+  std::string out = "{";
+  for (const auto& [name, value] : labels) {
+    out += (out.size() > 1 ? "," : "") + name + "=\"" + value + "\"";
+  }
+  return out + "}";
+}
+
+class PlanBuilder {
+ public:
+  PlanBuilder(std::span<const Measurements> segments, std::span<const std::shared_ptr<const Layout>> own,
+              const IdentityRules& rules, const Naming& naming, Diagnostics& diagnostics)
+      : segments_(segments), own_(own), naming_(naming), diagnostics_(diagnostics), identities_(rules) {
+    for (const auto& layout : own_) Define(*layout);
+    for (size_t i = 0; i < segments_.size(); ++i) Define(i);
+    if (!segments_.empty()) {
+      dropped_ = definitions_.size();
+      definitions_.push_back(*DefinitionOf(SegmentFamily(), DroppedFamily(), naming_, diagnostics_));
+    }
+    identities_.Number();
+    for (Definition& definition : definitions_) {
+      if (definition.segment != Definition::kNoSegment) {
+        definition.identity = identities_.IndexOf(definition.segment, definition.role);
+      }
+    }
+  }
+
+  ExposurePlan Build(const SeriesLimits& limits) {
+    size_t own_values = 0;
+    for (const auto& layout : own_) own_values += layout->value_count;
+    DraftLayout draft(limits, identities_.List(), own_values);
+    MakeFamilies(draft);
+    AddOwn(draft);
+    for (uint32_t i = 0; i < segments_.size(); ++i) AddSegment(i, draft);
+    return draft.Finish(diagnostics_);
+  }
+
+ private:
+  void Define(const Layout& own) {
+    own_definitions_.push_back(definitions_.size());
+    for (const Identity& identity : own.identities) identities_.Add(identity);
+    for (const FamilyLayout& family : own.families) definitions_.push_back(DefinitionOf(family));
+  }
+
+  void Define(size_t index) {
+    const Measurements& segment = segments_[index];
+    identities_.AddSegment(*segment.identity);
+    std::vector<std::vector<size_t>>& of_families = by_family_.emplace_back(segment.families.size());
+    for (size_t i = 0; i < segment.families.size(); ++i) {
+      const SegmentFamily& family = segment.families[i];
+      if (!family.known) continue;
+      for (const KindFamily& as : FamiliesOf(family.kind)) {
+        std::optional<Definition> definition = DefinitionOf(family, as, naming_, diagnostics_);
+        if (!definition) continue;
+        definition->segment = index;
+        definition->age = segment.AgeOf(i);
+        definition->role = RoleOf(*definition, *segment.identity);
+        if (!definition->role.empty()) identities_.AddRole(definition->role);
+        of_families[i].push_back(definitions_.size());
+        definitions_.push_back(*std::move(definition));
+      }
+    }
+  }
+
+  // The role that the naming sets; empty if it sets none or the process's own wins.
+  static std::string RoleOf(const Definition& definition, const SegmentIdentity& process) {
+    if (definition.labels_yield && !process.role.empty()) return {};
+    for (const auto& [name, value] : definition.labels) {
+      if (name == kRoleLabel) return value;
+    }
+    return {};
+  }
+
+  void MakeFamilies(DraftLayout& draft) {
+    ExposedFamilies exposed = ResolveFamilies(definitions_, diagnostics_);
+    placements_ = std::move(exposed.placements);
+    for (const ExposedFamily& family : exposed.families) {
+      const Definition& definition = definitions_[family.definition];
+      const Definition& newest = definitions_[family.newest];
+      FamilyLayout layout{.name = family.name,
+                          .type = definition.type,
+                          .help = newest.help,
+                          .unit = newest.unit,
+                          .bounds = definition.bounds,
+                          .series = {}};
+      std::vector<uint32_t> cuts;
+      if (definition.fill == Fill::kStreamHistogram) cuts = StreamCuts(definition.bounds, definition.scale);
+      draft.AddFamily(std::move(layout), definition.fill.value_or(Fill::kCounter), definition.policy, std::move(cuts),
+                      definition.ttl);
+    }
+  }
+
+  void AddOwn(DraftLayout& draft) {
+    size_t first_value = 0;
+    for (size_t i = 0; i < own_.size(); ++i) {
+      const Layout& layout = *own_[i];
+      std::vector<uint32_t> identities;
+      for (const Identity& identity : layout.identities) identities.push_back(identities_.IndexOf(identity));
+      for (size_t f = 0; f < layout.families.size(); ++f) {
+        const Placement& placement = placements_[own_definitions_[i] + f];
+        if (placement.family == Placement::kLeftOut) continue;  // two sources gave one name with two types: reported
+        for (const SeriesLayout& series : layout.families[f].series) {
+          draft.AddOwnSeries(placement.family, identities[series.identity], series.labels.ToList(),
+                             first_value + series.first_value);
+        }
+      }
+      first_value += layout.value_count;
+    }
+  }
+
+  void AddSegment(uint32_t index, DraftLayout& draft) {
+    const Measurements& segment = segments_[index];
+    for (size_t number = 0; number < segment.series.size(); ++number) {
+      const SegmentSeries& series = segment.series[number];
+      const SegmentFamily& family = segment.families[series.record.family];
+      const std::vector<size_t>& definitions = by_family_[index][series.record.family];
+      if (definitions.empty()) continue;
+      const Labels labels = ProgramLabels(segment, series, family);
+      for (const size_t definition : definitions) {
+        const Part part = PartOf(*definitions_[definition].fill, family.kind, index, series);
+        AddSeries(definition, labels, segment.OrdinalOf(number), part, draft);
+      }
+    }
+    const uint32_t identity = identities_.IndexOf(index);
+    for (uint32_t i = 0; i < std::size(kDropReasons); ++i) {
+      Labels labels{{kReasonLabel, kDropReasons[i]}};
+      FitLabels(labels, MetricType::kCounter, identities_.List()[identity]);
+      draft.AddPart(placements_[dropped_].family, identity, std::move(labels), {index, i, kNoIndex});
+    }
+  }
+
+  // The labels of the series, and those of its process with other names.
+  static Labels ProgramLabels(const Measurements& segment, const SegmentSeries& series, const SegmentFamily& family) {
+    Labels labels;
+    VisitLabels(segment.records, series.record,
+                [&](std::string_view name, std::string_view value) { labels.emplace_back(name, value); });
+    if (family.kind == Kind::kEvent) {
+      labels.insert(labels.end(), {{"event", family.name}, {"type", family.group}});
+    }
+    const size_t own = labels.size();
+    for (const auto& label : segment.identity->labels) {
+      const auto end = labels.begin() + static_cast<ptrdiff_t>(own);
+      if (std::none_of(labels.begin(), end, [&](const auto& other) { return other.first == label.first; })) {
+        labels.push_back(label);
+      }
+    }
+    std::sort(labels.begin(), labels.end());
+    return labels;
+  }
+
+  void AddSeries(size_t index, const Labels& program, uint32_t ordinal, Part part, DraftLayout& draft) {
+    const Definition& definition = definitions_[index];
+    const Placement& placement = placements_[index];
+    if (placement.family == Placement::kLeftOut) {
+      draft.CountByDefinition();
+      return;
+    }
+    Labels labels = ExposedLabels(program);
+    // Where several metrics share the name, a series is placed last, as one with changed labels.
+    bool changed = labels != program || placement.shared;
+    const auto set = [&](const std::string& name, std::string value) {
+      changed |= HasLabel(labels, name);
+      SetLabel(labels, name, std::move(value));
+    };
+    for (const auto& [name, value] : definition.labels) {
+      if (name != kRoleLabel && !(definition.labels_yield && HasLabel(labels, name))) set(name, value);
+    }
+    if (definition.fill == Fill::kGauge && draft.policy(placement.family) == GaugePolicy::kEach) {
+      set(kProcessLabel, std::to_string(ordinal));
+    }
+    if (placement.source_label) set(DraftLayout::kSourceLabel, SanitizeText(definition.Source()));
+    changed |= FitLabels(labels, definition.type, identities_.List()[definition.identity]);
+    if (changed) {
+      draft.AddChangedPart(placement.family, definition.identity, std::move(labels), definition.Source() + LabelsText(program),
+                           part, definition.scale);
+    } else {
+      draft.AddPart(placement.family, definition.identity, std::move(labels), part, definition.scale);
+    }
+  }
+
+  const std::span<const Measurements> segments_;
+  const std::span<const std::shared_ptr<const Layout>> own_;
+  const Naming& naming_;
+  Diagnostics& diagnostics_;
+
+  PlanIdentities identities_;
+  std::vector<Definition> definitions_;
+  std::vector<size_t> own_definitions_;                      // by own layout: index of its first definition
+  std::vector<std::vector<std::vector<size_t>>> by_family_;  // by segment and family: indexes of its definitions
+  size_t dropped_ = 0;                                       // index of the definition of the dropped counts
+  std::vector<Placement> placements_;                        // by definition
+};
+
+}  // namespace
+
+ExposurePlan BuildExposurePlan(std::span<const Measurements> segments, std::span<const std::shared_ptr<const Layout>> own,
+                               const IdentityRules& rules, const Naming& naming, const SeriesLimits& limits,
+                               Diagnostics& diagnostics) {
+  return PlanBuilder(segments, own, rules, naming, diagnostics).Build(limits);
+}
+
+}  // namespace persia::agent

@@ -1,0 +1,11 @@
+#include "files/checksum.h"
+
+#include <zlib.h>
+
+namespace persia::agent {
+
+uint32_t Checksum(std::string_view bytes) {
+  return static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
+}
+
+}  // namespace persia::agent

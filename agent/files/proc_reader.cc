@@ -1,0 +1,147 @@
+// /proc/<pid>/stat is "pid (comm) state ppid ...": comm may hold spaces and brackets, so fields are counted from the last ')'.
+// /proc/<pid>/statm is "virtual resident ...", in pages.
+// /proc/stat has a line "btime <seconds since 1970>".
+#include "files/proc_reader.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <utility>
+
+#include "base/owned_fd.h"
+
+namespace persia::agent {
+namespace {
+
+constexpr size_t kBufferBytes = 16 << 10;
+// Fields of /proc/<pid>/stat, counted from 1 as in proc(5).
+constexpr size_t kUserTime = 14;
+constexpr size_t kSystemTime = 15;
+constexpr size_t kThreads = 20;
+constexpr size_t kStarted = 22;
+constexpr size_t kFirstField = 3;  // after the last ')'
+
+OwnedFd OpenForReading(const char* path, int flags = 0) { return OwnedFd(open(path, flags | O_RDONLY | O_CLOEXEC)); }
+
+std::optional<uint64_t> Number(std::string_view word) {
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+  return error == std::errc() ? std::optional(number) : std::nullopt;
+}
+
+double TicksPerSecond() {
+  static const auto ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
+  return ticks;
+}
+
+}  // namespace
+
+std::string_view ProcLine(std::string_view text, std::string_view label) {
+  const size_t at = text.find(label);
+  if (at == std::string_view::npos) return {};
+  const std::string_view rest = text.substr(at + label.size());
+  return rest.substr(0, rest.find('\n'));
+}
+
+ProcReader::ProcReader(std::filesystem::path proc) : proc_(std::move(proc)), buffer_(kBufferBytes, '\0') {
+  // Since Linux 6.2 the size of a process's fd directory is its number of entries; before, it is 0. On other filesystems it
+  // means nothing.
+  struct statfs filesystem {};
+  struct stat info {};
+  size_is_count_ = statfs(proc_.c_str(), &filesystem) == 0 && filesystem.f_type == PROC_SUPER_MAGIC &&
+                   stat(PathOf("self", "/fd"), &info) == 0 && info.st_size > 0;
+}
+
+const char* ProcReader::PathOf(std::string_view name, std::string_view more) {
+  path_.assign(proc_).append("/").append(name).append(more);
+  return path_.c_str();
+}
+
+std::string_view ProcReader::Read(std::string_view name, std::string_view more) {
+  const OwnedFd file = OpenForReading(PathOf(name, more), 0);
+  size_t size = 0;
+  for (;;) {
+    if (size == buffer_.size()) buffer_.resize(2 * buffer_.size());
+    const ssize_t got = file.get() < 0 ? 0 : read(file.get(), buffer_.data() + size, buffer_.size() - size);
+    if (got <= 0) return {buffer_.data(), size};
+    size += static_cast<size_t>(got);
+  }
+}
+
+std::optional<ProcStat> ProcReader::Stat(std::string_view who) {
+  std::string_view rest = Read(who, "/stat");
+  const size_t comm_end = rest.rfind(')');
+  if (comm_end == std::string_view::npos) return std::nullopt;
+  rest.remove_prefix(comm_end + 1);
+  uint64_t fields[kStarted + 1] = {};
+  for (size_t field = kFirstField; field <= kStarted; ++field) {
+    rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
+    const std::string_view word = rest.substr(0, rest.find(' '));
+    rest.remove_prefix(word.size());
+    // Other fields are letters or negative.
+    const auto number = Number(word);
+    const bool wanted = field == kUserTime || field == kSystemTime || field == kThreads || field == kStarted;
+    if (word.empty() || (wanted && !number)) return std::nullopt;
+    fields[field] = number.value_or(0);
+  }
+  return ProcStat{
+      .cpu_seconds = static_cast<double>(fields[kUserTime] + fields[kSystemTime]) / TicksPerSecond(),
+      .threads = fields[kThreads],
+      .start_ticks = fields[kStarted],
+  };
+}
+
+std::optional<ProcMemory> ProcReader::Memory(std::string_view who) {
+  static const auto page = static_cast<double>(sysconf(_SC_PAGESIZE));
+  const std::string_view text = Read(who, "/statm");
+  const size_t space = text.find(' ');
+  if (space == std::string_view::npos) return std::nullopt;
+  const auto virtual_pages = Number(text);
+  const auto resident_pages = Number(text.substr(space + 1));
+  if (!virtual_pages || !resident_pages) return std::nullopt;
+  return ProcMemory{static_cast<double>(*virtual_pages) * page, static_cast<double>(*resident_pages) * page};
+}
+
+std::optional<uint64_t> ProcReader::OpenFds(std::string_view who) {
+  struct stat info {};
+  if (size_is_count_ && stat(PathOf(who, "/fd"), &info) == 0 && info.st_size > 0) return static_cast<uint64_t>(info.st_size);
+  const OwnedFd directory = OpenForReading(PathOf(who, "/fd"), O_DIRECTORY);
+  if (!directory.valid()) return std::nullopt;
+  // readdir would allocate a buffer for each process. An entry of getdents64(2): 16 bytes, its length (2 bytes), its type (1
+  // byte), its name.
+  constexpr size_t kLengthAt = 16;
+  constexpr size_t kNameAt = 19;
+  uint64_t count = 0;
+  for (;;) {
+    const long got = syscall(SYS_getdents64, directory.get(), buffer_.data(), buffer_.size());
+    if (got <= 0) break;
+    for (size_t at = 0; at + kNameAt < static_cast<size_t>(got);) {
+      uint16_t length = 0;
+      std::memcpy(&length, buffer_.data() + at + kLengthAt, sizeof length);
+      count += buffer_[at + kNameAt] != '.' ? 1 : 0;
+      at += std::max<size_t>(length, kNameAt);
+    }
+  }
+  // Of the own process, `directory` is one of the counted descriptors.
+  return who == "self" && count > 0 ? count - 1 : count;
+}
+
+std::optional<uint64_t> ProcReader::PidNamespace(std::string_view who) {
+  struct stat info {};
+  return stat(PathOf(who, "/ns/pid"), &info) == 0 ? std::optional<uint64_t>(info.st_ino) : std::nullopt;
+}
+
+std::optional<double> ProcReader::UnixTime(uint64_t start_ticks) {
+  const auto booted = Number(ProcLine(Read("stat"), "btime "));
+  return booted ? std::optional(static_cast<double>(*booted) + static_cast<double>(start_ticks) / TicksPerSecond())
+                : std::nullopt;
+}
+
+}  // namespace persia::agent

@@ -1,0 +1,25 @@
+// Reads a whole file that should be small: settings, a secret, a certificate.
+//
+// Thread safety: a pure function.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace persia::agent {
+
+struct SmallFile {
+  std::string content;
+  struct stat info;  // read before the content
+};
+
+// Reads a regular file of at most 1 MiB. A pipe or a device is refused unread, so that it cannot block the agent.
+// The error is meant to follow the file's name: "cannot be read: Permission denied", "is a directory", "is larger than 1 MiB".
+// `expected` is appended if the file has the wrong type or size: "; expected a YAML file".
+Result<SmallFile> ReadSmallFile(const std::string& path, std::string_view expected = "");
+
+}  // namespace persia::agent

@@ -1,0 +1,50 @@
+// A line that Benchmark AI's `emit` wrote: a JSON object of names and numbers.
+//
+//   {"alexnet.latency": 12.5, "losses": [0.5, 0.25], "labels": {"gpu": "a100"}}
+//
+// A list of numbers is several values of its name. `labels`, if it is an object of strings, applies to all values of the line.
+// Benchmark AI's own pusher forwards lines as {"now": ..., "metrics": {...}, "labels": {...}}, where `metrics` has the values.
+// NaN, Infinity and -Infinity are numbers, as Python's json writes them.
+// The adapter of simdjson. Thread safety: none; a parser reuses its memory from line to line.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace persia::agent {
+
+struct EmitLine {
+  std::vector<std::pair<std::string, double>> values;  // in the order of the line; its strings are reused
+  size_t count = 0;                                    // how many of `values` this line has
+  std::vector<std::pair<std::string, std::string>> labels;
+};
+
+// What is wrong with a line: a keyword, and the end of a sentence.
+struct EmitProblem {
+  std::string_view reason;  // "json", "value", "labels", "empty"
+  std::string_view text;
+};
+
+class EmitLineParser {
+ public:
+  // How many readable bytes must follow a line's last byte.
+  static const size_t kPadding;
+
+  EmitLineParser();
+  ~EmitLineParser();
+  EmitLineParser(const EmitLineParser&) = delete;
+  EmitLineParser& operator=(const EmitLineParser&) = delete;
+
+  // Parses a line without its newline. `line` has the well-formed part in any case; null: that is all of it.
+  const EmitProblem* Parse(std::string_view text, EmitLine& line);
+
+ private:
+  class Json;
+  std::unique_ptr<Json> json_;
+};
+
+}  // namespace persia::agent

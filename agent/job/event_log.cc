@@ -1,0 +1,126 @@
+#include "job/event_log.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <vector>
+
+#include "base/json.h"
+#include "base/text.h"
+
+namespace persia::agent {
+namespace {
+
+std::string JsonNumber(double value) {
+  if (std::isnan(value)) return "\"NaN\"";
+  if (std::isinf(value)) return value > 0 ? "\"Infinity\"" : "\"-Infinity\"";
+  std::array<char, 32> digits;
+  return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr};
+}
+
+std::string ValueJson(const JobEvent::Value& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return JsonString(*text);
+  if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
+  if (const auto* whole = std::get_if<int64_t>(&value)) return std::to_string(*whole);
+  if (const auto* number = std::get_if<double>(&value)) return JsonNumber(*number);
+  return "null";
+}
+
+}  // namespace
+
+std::string EventJson(const JobEvent& event) {
+  std::string out = "{\"timestamp\": " + std::to_string(event.unix_ms) + ", \"type\": " + JsonString(event.type) +
+                    ", \"name\": " + JsonString(event.name) + ", \"metadata\": {";
+  for (size_t i = 0; i < event.metadata.size(); ++i) {
+    const auto& [key, value] = event.metadata[i];
+    out += (i > 0 ? ", " : "") + JsonString(key) + ": " + ValueJson(value);
+  }
+  out += "}";
+  if (event.left_out > 0) {
+    out += ", \"metadata_left_out\": " + std::to_string(event.left_out);
+  }
+  for (const auto& [name, value] : event.identity.labels) {
+    out += ", " + JsonString(name) + ": " + JsonString(value);
+  }
+  return out + ", \"pid\": " + std::to_string(event.pid) + "}";
+}
+
+EventLog::~EventLog() {
+  if (fd_ > STDERR_FILENO) {
+    close(fd_);
+  }
+}
+
+void EventLog::Add(std::span<const JobEvent> events) {
+  const MutexLock lock(mutex_);
+  for (const JobEvent& event : events) {
+    newest_.push_back(event);
+    if (newest_.size() > options_.max_kept) {
+      newest_.pop_front();
+    }
+    if (options_.file.empty()) continue;
+    const Status written = Write(EventJson(event) + "\n");
+    if (!written.ok() && !write_failed_ && options_.warn) {
+      options_.warn(written.error() + "; events are still counted");
+    }
+    write_failed_ = !written.ok();
+  }
+}
+
+std::vector<JobEvent> EventLog::Newest(const Filter& filter) const {
+  std::vector<JobEvent> found;
+  const MutexLock lock(mutex_);
+  for (auto event = newest_.rbegin(); event != newest_.rend() && found.size() < filter.limit; ++event) {
+    if (event->unix_ms > filter.since_ms && (filter.type.empty() || event->type == filter.type)) {
+      found.push_back(*event);
+    }
+  }
+  std::ranges::reverse(found);
+  return found;
+}
+
+Status EventLog::OpenFile() {
+  // Without O_NONBLOCK, opening a pipe would wait for its reader.
+  fd_ = options_.file == "-" ? STDOUT_FILENO
+                             : open(options_.file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0644);
+  struct stat info {};
+  if (fd_ < 0 || fstat(fd_, &info) != 0) return SystemError("cannot open the events file " + options_.file);
+  is_regular_file_ = S_ISREG(info.st_mode);
+  file_bytes_ = static_cast<uint64_t>(info.st_size);
+  return Done{};
+}
+
+Status EventLog::Write(const std::string& line) {
+  if (fd_ >= 0 && is_regular_file_ && fd_ != STDOUT_FILENO && file_bytes_ + line.size() > options_.max_file_bytes) {
+    close(fd_);
+    fd_ = -1;
+    if (std::rename(options_.file.c_str(), (options_.file + ".1").c_str()) != 0 && errno != ENOENT) {
+      return SystemError("cannot rotate the full events file " + options_.file);
+    }
+  }
+  if (fd_ < 0) {
+    if (Status opened = OpenFile(); !opened.ok()) return opened;
+  }
+  // The collector thread writes: it must not wait for the reader of a pipe or a terminal.
+  pollfd ready{.fd = fd_, .events = POLLOUT, .revents = 0};
+  if (!is_regular_file_ && (poll(&ready, 1, 0) != 1 || ready.revents != POLLOUT)) {
+    return Error{"cannot write events to " + options_.file + ": its reader is too slow or has closed it"};
+  }
+  for (size_t at = 0; at < line.size();) {
+    const ssize_t size = write(fd_, line.data() + at, line.size() - at);
+    if (size < 0 && errno != EINTR) return SystemError("cannot write events to " + options_.file);
+    at += size > 0 ? static_cast<size_t>(size) : 0;
+  }
+  file_bytes_ += line.size();
+  return Done{};
+}
+
+}  // namespace persia::agent

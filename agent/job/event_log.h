@@ -1,0 +1,65 @@
+// The job's event records: the newest are kept in memory, and all are appended to a file if one is configured.
+//
+// The file has one JSON object per line. Before it would exceed its limit it is renamed to `<file>.1`, which replaces the
+// previous one. A line is written whole. If writing fails, the log warns once and tries again with the next event.
+// Thread safety: any method, any thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/result.h"
+#include "model/job_event.h"
+
+namespace persia::agent {
+
+// {"timestamp": ..., "type": ..., "name": ..., "metadata": {...}, "instance": ..., "role": ..., "pid": ...}, without line ends.
+// Numbers that are not finite are strings: "NaN", "Infinity", "-Infinity".
+std::string EventJson(const JobEvent& event);
+
+class EventLog {
+ public:
+  struct Options {
+    // "-": stdout; empty: no file.
+    std::string file = {};
+    uint64_t max_file_bytes = 64 << 20;
+    // How many events are kept in memory.
+    size_t max_kept = 1000;
+    // Called with what there is to log.
+    std::function<void(const std::string& message)> warn = {};
+  };
+  struct Filter {
+    uint64_t since_ms = 0;  // only events after this time
+    std::string type = {};  // only events of this type; empty: of all types
+    size_t limit = 100;     // at most this many, the newest
+  };
+
+  explicit EventLog(Options options) : options_(std::move(options)) {}
+  ~EventLog();
+  EventLog(const EventLog&) = delete;
+  EventLog& operator=(const EventLog&) = delete;
+
+  void Add(std::span<const JobEvent> events);
+  // Of the events in memory, the oldest first.
+  [[nodiscard]] std::vector<JobEvent> Newest(const Filter& filter) const;
+
+ private:
+  Status Write(const std::string& line) PERSIA_REQUIRES(mutex_);
+  Status OpenFile() PERSIA_REQUIRES(mutex_);
+
+  const Options options_;
+  mutable Mutex mutex_;
+  std::deque<JobEvent> newest_ PERSIA_GUARDED_BY(mutex_);
+  int fd_ PERSIA_GUARDED_BY(mutex_) = -1;
+  bool is_regular_file_ PERSIA_GUARDED_BY(mutex_) = false;
+  uint64_t file_bytes_ PERSIA_GUARDED_BY(mutex_) = 0;
+  bool write_failed_ PERSIA_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace persia::agent

@@ -1,0 +1,88 @@
+// The job's directory: created and checked, locked by one agent, with the file agent.conf for workers that the agent did not
+// start.
+//
+//   Result<JobDirectory> directory = JobDirectory::Open({.path = "/dev/shm/persia-metrics-0/dlrm"});
+//   const auto holder = directory.value().Lock();
+//   directory.value().WriteConf({.run_id = "3f2a", .job = "dlrm"});
+//
+// Other users may have created what is in the directory: no symbolic link in it is followed.
+// Thread safety: none.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+
+#include "base/owned_fd.h"
+#include "base/result.h"
+
+namespace persia::agent {
+
+// The content of agent.conf; its format is in the library's job_directory.h.
+struct AgentConf {
+  bool enabled = true;
+  std::string run_id = {};
+  std::string job = {};
+  bool ended = false;  // the run is over: the next agent starts another one
+
+  friend bool operator==(const AgentConf&, const AgentConf&) = default;
+};
+
+class JobDirectory {
+ public:
+  struct Options {
+    std::string path;  // absolute
+    // Its members share the directory (mode 2770); empty: only this user has access (0700).
+    std::string group = {};
+    // The parent must be writable by this user alone, too.
+    bool private_parent = false;
+    bool create = true;
+  };
+
+  // Creates the directory and its parent if they are missing. A symbolic link in the path is followed only if root or this user
+  // owns it. A directory that others can write to is an error.
+  static Result<JobDirectory> Open(const Options& options);
+
+  // The same, but creates nothing.
+  static Result<JobDirectory> OpenExisting(const std::string& path);
+
+  // Locks the directory for the life of this object. If another agent holds the lock, returns its pid as that agent wrote it.
+  Result<std::optional<std::string>> Lock(const std::string& name = "agent.lock");
+
+  // Whether the directory was removed, or another one is at its path.
+  [[nodiscard]] bool WasRemoved() const;
+  // Opens or creates the directory at the path again, and locks it. fd() keeps its number, so that its users need not be told.
+  // REQUIRES: locked before. Any thread, one at a time.
+  Status Recreate();
+
+  // A missing or unreadable file gives the defaults.
+  [[nodiscard]] AgentConf ReadConf() const;
+  // Replaces the file atomically.
+  Status WriteConf(const AgentConf& conf);
+
+  // The filesystem, if it is one on a disk. There, while the kernel writes a page of a segment back, a worker that stores to it
+  // waits.
+  [[nodiscard]] std::optional<std::string> DiskFilesystem() const;
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] int fd() const { return directory_.get(); }
+  // The group of a shared directory.
+  [[nodiscard]] std::optional<gid_t> group() const { return group_; }
+
+ private:
+  Options options_;
+  std::string path_;
+  OwnedFd directory_;
+  OwnedFd lock_;
+  std::string lock_name_;
+  std::optional<gid_t> group_;
+};
+
+// The name of a filesystem on a disk, by the `f_type` of statfs; nothing for any other.
+std::optional<std::string> DiskFilesystemOf(long type);
+
+// 16 random hexadecimal digits.
+std::string MakeRunId();
+
+}  // namespace persia::agent

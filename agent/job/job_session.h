@@ -1,0 +1,108 @@
+// One agent's session with a job: the job's directory, its lock, and the run, which is new or continued.
+//
+//   Result<JobSession> session = JobSession::Begin(options);
+//   if (session.value().other_agent()) ... another agent collects
+//   ...
+//   session.value().EndRun();   // only if the job is complete
+//
+// A run is one execution of the job, across restarts of the job and of the agent: its counters continue. Its id is the
+// configured one, else that of the unfinished run in agent.conf or, if that file is lost, in the state, else a random one. A
+// new run removes the segments of previous runs from the directory. Thread safety: none.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "config/options.h"
+#include "files/state_file.h"
+#include "job/job_directory.h"
+
+namespace persia::agent {
+
+// Where the agent keeps its state files: `<prefix>.state`, `<prefix>.groups`, `<prefix>.events`.
+struct StateLocation {
+  int directory_fd = -1;
+  std::string directory;
+  std::string prefix;
+  mode_t mode = 0600;
+
+  [[nodiscard]] std::string FileName(std::string_view kind) const { return prefix + "." + std::string(kind); }
+};
+
+// The file of the ended processes' counts.
+StateFile::Options RetiredStateFile(const StateLocation& location);
+
+class JobSession {
+ public:
+  // Creates and locks the directory and writes agent.conf, also if metrics are disabled. If another agent holds the lock for
+  // all of `patience`, it writes nothing. (A killed agent holds it for a moment more.)
+  static Result<JobSession> Begin(const AgentOptions& options, std::chrono::milliseconds patience = {});
+
+  // The pid of another agent that holds the lock; nothing if this one does.
+  [[nodiscard]] const std::optional<std::string>& other_agent() const { return other_agent_; }
+  [[nodiscard]] const std::string& run_id() const { return run_id_; }
+  // Whether an unfinished run is continued.
+  [[nodiscard]] bool continued() const { return continued_; }
+  // Why state_dir cannot be opened, so that the state is beside the segments; empty: it is open, or not set.
+  [[nodiscard]] const std::string& state_error() const { return state_error_; }
+  // Whether the other agent collects another run.
+  [[nodiscard]] bool other_run() const { return other_run_; }
+  [[nodiscard]] const JobDirectory& directory() const { return directory_; }
+
+  // The environment variables for a worker of this job.
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> WorkerEnvironment() const;
+
+  // Valid as long as the session lives.
+  [[nodiscard]] StateLocation state_location() const;
+
+  // Whether the metrics directory or the state directory was removed or replaced.
+  [[nodiscard]] bool DirectoryWasRemoved() const;
+  // Creates it again, with agent.conf but without the state files. Any thread, one at a time.
+  Status RecreateDirectory();
+
+  // Ends the run: the next one starts at zero. Removes its state, and its segments whose writers have ended. Returns the number
+  // of removed segments. REQUIRES: no other agent.
+  Result<size_t> EndRun();
+
+ private:
+  explicit JobSession(JobDirectory directory) : directory_(std::move(directory)) {}
+
+  Status OpenStateDirectory(const AgentOptions& options);
+  Result<size_t> RemoveSegments(const std::function<bool(const std::string& run_id)>& of_run) const;
+
+  JobDirectory directory_;
+  std::optional<JobDirectory> state_directory_;  // unless it is the metrics directory
+  std::string state_prefix_ = "agent";
+  std::string state_error_;
+  std::string job_;
+  std::string run_id_;
+  bool enabled_ = true;
+  bool continued_ = false;
+  bool other_run_ = false;
+  std::optional<std::string> other_agent_;
+};
+
+// The directory of the segments.
+std::string MetricsDirOf(const AgentOptions& options);
+
+// A job seen by a command that only reads: nothing is created, locked or written.
+struct JobView {
+  std::string directory;
+  std::string run_id = {};                             // empty: no run is known
+  std::optional<gid_t> group = {};                     // of a shared directory
+  std::optional<StateFile::Options> state = {};        // if its directory exists
+  std::shared_ptr<JobDirectory> state_directory = {};  // owns the descriptor in `state`
+};
+JobView ViewJob(const AgentOptions& options);
+
+}  // namespace persia::agent

@@ -1,0 +1,114 @@
+#include "job/named_pipe.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "base/owned_fd.h"
+
+namespace persia::agent {
+namespace {
+
+constexpr size_t kReadBytes = 1 << 16;
+// The capacity to ask for: what writers may write while the agent is busy. The kernel may allow less.
+constexpr int kPipeBytes = 1 << 20;
+// Many times the capacity of a pipe.
+constexpr size_t kMaxDrainedBytes = 64 << 20;
+
+}  // namespace
+
+Result<std::unique_ptr<NamedPipe>> NamedPipe::Open(Options options) {
+  const std::string& path = options.path;
+  const std::string name = "named pipe \"" + path + "\": ";
+  if (std::filesystem::path(path).parent_path() == kClientDirectory) {
+    static_cast<void>(mkdir(kClientDirectory, 0755));  // it may exist; if it cannot be created, the pipe cannot
+  }
+  const bool created = mkfifo(path.c_str(), 0622) == 0;
+  if (!created && errno != EEXIST) return SystemError(name + "cannot be created");
+  if (created) {
+    chmod(path.c_str(), 0622);  // whatever the umask
+  }
+  // For writing as well: without a writer, poll() would report a hang-up of a pipe that is only read again and again.
+  const int fd = open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) return SystemError(name + "cannot be opened");
+  struct stat info {};
+  if (fstat(fd, &info) != 0 || !S_ISFIFO(info.st_mode)) {
+    close(fd);
+    return Error{name + "exists and is not a named pipe; remove it, or configure another path"};
+  }
+  static_cast<void>(fcntl(fd, F_SETPIPE_SZ, kPipeBytes));
+  const bool removes = created || options.remove;
+  return std::unique_ptr<NamedPipe>(new NamedPipe(std::move(options), fd, removes));
+}
+
+bool NamedPipe::HasReader(const std::string& path) {
+  struct stat info {};
+  const OwnedFd fd(open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
+  return fd.get() >= 0 && fstat(fd.get(), &info) == 0 && S_ISFIFO(info.st_mode);
+}
+
+NamedPipe::NamedPipe(Options options, int fd, bool removes) : options_(std::move(options)), fd_(fd), removes_(removes) {}
+
+NamedPipe::~NamedPipe() {
+  if (removes_) {
+    struct stat ours {};
+    struct stat there {};
+    if (fstat(fd_, &ours) == 0 && lstat(options_.path.c_str(), &there) == 0 && ours.st_dev == there.st_dev &&
+        ours.st_ino == there.st_ino) {
+      unlink(options_.path.c_str());
+    }
+  }
+  close(fd_);
+}
+
+bool NamedPipe::Read(const OnLine& on_line) {
+  if (buffer_.size() < used_ + kReadBytes + options_.padding) {
+    buffer_.resize(used_ + kReadBytes + options_.padding);
+  }
+  ssize_t got = 0;
+  do {
+    got = read(fd_, buffer_.data() + used_, kReadBytes);
+  } while (got < 0 && errno == EINTR);
+  if (got <= 0) return false;
+  const char* begin = buffer_.data();
+  const char* const end = begin + used_ + got;
+  const char* search = begin + used_;
+  while (const auto* newline = static_cast<const char*>(std::memchr(search, '\n', static_cast<size_t>(end - search)))) {
+    const auto size = static_cast<size_t>(newline - begin);
+    if (skipping_) {
+      skipping_ = false;
+    } else if (size > options_.max_line_bytes) {
+      on_line({});
+    } else if (size > 0) {
+      on_line({begin, size});
+    }
+    begin = search = newline + 1;
+  }
+  used_ = static_cast<size_t>(end - begin);
+  if (skipping_ || used_ > options_.max_line_bytes) {
+    if (!skipping_) {
+      on_line({});
+    }
+    skipping_ = true;
+    used_ = 0;
+  }
+  std::memmove(buffer_.data(), begin, used_);
+  return true;
+}
+
+void NamedPipe::Drain(const OnLine& on_line) {
+  // Bounded, since a writer may never stop.
+  for (size_t left = kMaxDrainedBytes / kReadBytes; left > 0 && Read(on_line); --left) {
+  }
+  if (used_ > 0) {
+    on_line({buffer_.data(), used_});
+    used_ = 0;
+  }
+}
+
+}  // namespace persia::agent

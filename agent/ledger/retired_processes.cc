@@ -1,0 +1,204 @@
+#include "ledger/retired_processes.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "files/bytes.h"
+
+namespace persia::agent {
+namespace {
+
+namespace segment = persia::metrics::segment;
+using segment::Kind;
+using segment::kUnset;
+
+std::string GroupKey(const SegmentIdentity& identity) {
+  ByteWriter key;
+  key.String(identity.role);
+  key.U32(static_cast<uint32_t>(identity.replica));
+  for (const auto& [name, value] : identity.labels) {
+    key.String(name);
+    key.String(value);
+  }
+  return std::move(key).Take();
+}
+
+bool LabelsFit(std::span<const std::byte> records, const SegmentSeriesRecord& record, size_t value_bytes) {
+  bool fit = true;
+  VisitLabels(records, record, [&](std::string_view, std::string_view value) { fit = fit && value.size() <= value_bytes; });
+  return fit;
+}
+
+uint64_t Combined(GaugePolicy policy, const RetiredGroup::Gauge& former, uint64_t former_bits, uint64_t bits, bool newer) {
+  const auto a = std::bit_cast<double>(former_bits);
+  const auto b = std::bit_cast<double>(bits);
+  switch (policy) {
+    case GaugePolicy::kSum:
+      return std::bit_cast<uint64_t>(a + b);
+    case GaugePolicy::kMin:
+      return std::bit_cast<uint64_t>(std::fmin(a, b));
+    case GaugePolicy::kMax:
+      return std::bit_cast<uint64_t>(std::fmax(a, b));
+    case GaugePolicy::kAvg: {
+      const auto count = static_cast<double>(former.count);
+      return std::bit_cast<uint64_t>((a * count + b) / (count + 1));
+    }
+    case GaugePolicy::kLast:
+    case GaugePolicy::kEach:
+      break;
+  }
+  return newer ? bits : former_bits;
+}
+
+}  // namespace
+
+RetiredGroup& RetiredProcesses::FindOrAddGroup(const SegmentIdentity& identity) {
+  const auto [found, added] = group_numbers_.try_emplace(GroupKey(identity), groups_.size());
+  if (added) {
+    groups_.emplace_back(identity, groups_.size());
+  }
+  return groups_[found->second];
+}
+
+void RetiredProcesses::Fold(const Measurements& ended, LastProcess process, const CollectTime& now) {
+  RetiredGroup& group = FindOrAddGroup(*ended.identity);
+  group.UpdateIdentity(*ended.identity, ended.birth_unix_ns);
+  series_ = 0;  // of the exposed instances: hidden ones do not count against the limit
+  for (const RetiredGroup& other : groups_) {
+    series_ += IsShown({other.identity().role, other.identity().replica}, now) ? other.series_count() : 0;
+  }
+  // Known families update their age; others are added with their first series within the limits.
+  std::vector<std::optional<uint32_t>> families(ended.families.size());
+  for (size_t i = 0; i < ended.families.size(); ++i) {
+    if (ended.families[i].known && group.HasFamily(ended.families[i])) {
+      families[i] = group.FindOrAddFamily(ended.families[i], ended.AgeOf(i));
+    }
+  }
+  for (size_t i = 0; i < ended.series.size(); ++i) {
+    const uint32_t family = ended.series[i].record.family;
+    if (!ended.families[family].known) continue;
+    const bool may_add = group.series_count() < options_.limits.series_of_instance && series_ < options_.limits.series &&
+                         LabelsFit(ended.records, ended.series[i].record, options_.limits.label_value_bytes);
+    if (!families[family] && may_add) {
+      families[family] = group.FindOrAddFamily(ended.families[family], ended.AgeOf(family));
+    }
+    if (families[family]) {
+      FoldSeries(group, *families[family], ended, i, may_add, now);
+    } else {
+      ++series_refused_;
+    }
+  }
+  for (size_t reason = 0; reason < std::size(ended.values->dropped); ++reason) {
+    group.dropped()[reason] += ended.values->dropped[reason];
+  }
+  const InstanceKey key(ended.identity->role, ended.identity->replica);
+  MarkSeen(key, now);
+  LastProcess& last = instances_[key].last_processes[ended.ordinal];
+  process.ended = last.ended + 1;
+  last = process;
+  ++processes_;
+}
+
+void RetiredProcesses::FoldSeries(RetiredGroup& group, uint32_t family, const Measurements& ended, size_t number, bool may_add,
+                                  const CollectTime& now) {
+  const SegmentSeries& from = ended.series[number];
+  const Kind kind = group.family(family).kind;
+  const bool each = kind == Kind::kGauge && group.family(family).policy == GaugePolicy::kEach;
+  const size_t before = group.series_count();
+  const size_t to = group.FindOrAddSeries(family, each ? ended.OrdinalOf(number) : 0, LabelBytes(ended.records, from.record),
+                                          from.record.labels, may_add);
+  if (to == SIZE_MAX) {
+    ++series_refused_;
+    return;
+  }
+  series_ += group.series_count() - before;
+  if (HasGauge(kind)) {
+    FoldGauge(group, to, ended, number, now);
+  }
+  if (kind == Kind::kGauge) return;
+  uint64_t* cells = group.Cells(to);
+  for (uint32_t cell = 0; cell < from.record.cells; ++cell) {
+    if (IsWholeCell(kind, cell)) {
+      cells[cell] += ended.values->wholes[from.whole + cell];
+    }
+  }
+  if (kind == Kind::kEvent) {
+    group.Common(to) = std::max(group.Common(to), ended.values->commons[from.common]);
+  }
+  for (uint32_t which = 0; which < SumCount(kind); ++which) {
+    terms_.clear();
+    ended.values->AppendTerms(from.real + which, terms_);
+    if (terms_.empty()) continue;
+    group.values().AppendTerms(group.series(to).real + which, terms_);
+    sum_.Clear();
+    for (const double term : terms_) {
+      sum_.Add(term);
+    }
+    sum_terms_.clear();
+    sum_.MoveTo(sum_terms_);
+    group.SetSum(to, which, sum_terms_);
+  }
+}
+
+void RetiredProcesses::FoldGauge(RetiredGroup& group, size_t series, const Measurements& ended, size_t number,
+                                 const CollectTime& now) {
+  const uint32_t from = ended.series[number].common;
+  const uint64_t bits = ended.values->commons[from];
+  if (bits == kUnset) return;
+  RetiredGroup::Gauge& gauge = group.GaugeOf(series);
+  uint64_t& kept = group.Common(series);
+  const uint64_t change = ended.changed_at[from];
+  const bool newer = std::pair(change, ended.birth_unix_ns) >= std::pair(gauge.change, gauge.birth_unix_ns);
+  // Processes that ended in different ticks are not combined: the later value replaces the earlier one.
+  const bool combine = kept != kUnset && gauge.tick == now.tick;
+  kept = combine ? Combined(group.family(group.series(series).record.family).policy, gauge, kept, bits, newer) : bits;
+  gauge.count = combine ? gauge.count + 1 : 1;
+  if (!combine || newer) {
+    gauge.change = change;
+    gauge.birth_unix_ns = ended.birth_unix_ns;
+  }
+  gauge.tick = now.tick;
+  gauge.folded_wall = now.wall;
+  group.changed_at()[group.series(series).common] = change;
+  group.SetGaugeExpiry(series, now.steady + options_.gauge_ttl);
+}
+
+void RetiredProcesses::Compact() {
+  for (RetiredGroup& group : groups_) {
+    group.Compact();
+  }
+}
+
+void RetiredProcesses::MarkSeen(const InstanceKey& instance, const CollectTime& now) {
+  RetiredInstance& known = instances_[instance];
+  known.last_seen = now.steady;
+  known.last_seen_wall = now.wall;
+}
+
+bool RetiredProcesses::IsShown(const InstanceKey& instance, const CollectTime& now) const {
+  const auto found = instances_.find(instance);
+  return !options_.hide_ended || found == instances_.end() || now.steady < found->second.last_seen + options_.gauge_ttl;
+}
+
+uint64_t RetiredProcesses::EndedCount(const InstanceKey& instance, uint32_t ordinal) const {
+  const auto found = instances_.find(instance);
+  if (found == instances_.end()) return 0;
+  const auto last = found->second.last_processes.find(ordinal);
+  return last == found->second.last_processes.end() ? 0 : last->second.ended;
+}
+
+std::vector<Measurements> RetiredProcesses::Inputs(const CollectTime& now) {
+  std::vector<Measurements> inputs;
+  for (RetiredGroup& group : groups_) {
+    if (IsShown({group.identity().role, group.identity().replica}, now)) {
+      group.ExpireGauges(now.steady);
+      inputs.push_back(group.Input());
+    }
+  }
+  return inputs;
+}
+
+}  // namespace persia::agent

@@ -1,0 +1,112 @@
+// The values of the job's ended processes, summed by instance (role, replica) and labels: the size depends on the number of
+// series, not of processes.
+//
+// Counters, histograms and events are summed exactly. Of a gauge, the value of the processes that ended last is kept for its
+// time to live, and is exposed only if no living process sets the gauge.
+//
+//   RetiredProcesses retired({.gauge_ttl = 300s});
+//   retired.Fold(input_of_an_ended_process, process, now);
+//   std::vector<Measurements> inputs = retired.Inputs(now);     // to merge with those of the living processes
+//
+// retired_codec.h is the encoding. Thread safety: none; used by the collector thread alone.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "exposure/series_limits.h"
+#include "ledger/retired_group.h"
+#include "merge/exact_sum.h"
+#include "segment/measurements.h"
+
+namespace persia::agent {
+
+// The time of one Collect: steady for timeouts, wall for what is saved.
+struct CollectTime {
+  uint64_t tick = 0;
+  std::chrono::steady_clock::time_point steady{};
+  std::chrono::system_clock::time_point wall{};
+};
+
+// Role and replica. The processes of an instance are merged.
+using InstanceKey = std::pair<std::string, int32_t>;
+
+// Of the processes with one ordinal, the one that ended last, and how many have ended.
+struct LastProcess {
+  uint64_t ended = 0;
+  uint32_t pid = 0;
+  uint64_t pid_namespace = 0;
+  uint64_t start_ticks = 0;
+  uint32_t restart_count = 0;
+  std::chrono::system_clock::time_point last_change{};
+};
+
+struct RetiredInstance {
+  // When a process of it was last alive, or ended.
+  std::chrono::steady_clock::time_point last_seen{};
+  std::chrono::system_clock::time_point last_seen_wall{};
+  std::map<uint32_t, LastProcess> last_processes = {};  // by ordinal
+};
+
+class RetiredProcesses {
+ public:
+  struct Options {
+    std::chrono::milliseconds gauge_ttl{300'000};
+    // An instance without a living process for gauge_ttl is not exposed; its counts are kept.
+    bool hide_ended = true;
+    SeriesLimits limits{};
+  };
+
+  explicit RetiredProcesses(Options options) : options_(std::move(options)) {}
+
+  // Adds the values of an ended process. REQUIRES: not called for this process before.
+  void Fold(const Measurements& ended, LastProcess process, const CollectTime& now);
+  // To be called after the folds of a tick.
+  void Compact();
+  // A process of the instance is alive.
+  void MarkSeen(const InstanceKey& instance, const CollectTime& now);
+
+  // The groups of the exposed instances. Valid until the next change.
+  [[nodiscard]] std::vector<Measurements> Inputs(const CollectTime& now);
+  [[nodiscard]] const std::map<InstanceKey, RetiredInstance>& instances() const { return instances_; }
+  [[nodiscard]] bool IsShown(const InstanceKey& instance, const CollectTime& now) const;
+  // How many processes with this ordinal have ended.
+  [[nodiscard]] uint64_t EndedCount(const InstanceKey& instance, uint32_t ordinal) const;
+  // How many processes were folded.
+  [[nodiscard]] uint64_t processes() const { return processes_; }
+  // Series beyond the limits.
+  [[nodiscard]] uint64_t series_refused() const { return series_refused_; }
+  void SetOptions(Options options) { options_ = std::move(options); }
+  [[nodiscard]] const Options& options() const { return options_; }
+
+  // For the codec.
+  [[nodiscard]] const std::deque<RetiredGroup>& groups() const { return groups_; }
+  RetiredGroup& FindOrAddGroup(const SegmentIdentity& identity);
+  void Restore(const InstanceKey& key, RetiredInstance instance) { instances_[key] = std::move(instance); }
+  void RestoreCount(uint64_t processes) { processes_ = processes; }
+
+ private:
+  void FoldSeries(RetiredGroup& group, uint32_t family, const Measurements& ended, size_t number, bool may_add,
+                  const CollectTime& now);
+  void FoldGauge(RetiredGroup& group, size_t series, const Measurements& ended, size_t number, const CollectTime& now);
+
+  Options options_;
+  std::deque<RetiredGroup> groups_;  // a deque: the result of Inputs() points into them
+  std::map<std::string, size_t> group_numbers_;
+  std::map<InstanceKey, RetiredInstance> instances_;
+  uint64_t processes_ = 0;
+  size_t series_ = 0;  // of the exposed groups
+  uint64_t series_refused_ = 0;
+  // Members only to reuse their memory.
+  std::vector<double> terms_;
+  std::vector<double> sum_terms_;
+  ExactSum sum_;
+};
+
+}  // namespace persia::agent

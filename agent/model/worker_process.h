@@ -1,0 +1,31 @@
+// One process of the job, or the place of one that ended.
+//
+// Thread safety: plain data.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "model/snapshot.h"
+
+namespace persia::agent {
+
+struct WorkerProcess {
+  Identity identity;          // as on its series, without the labels of the settings
+  uint32_t ordinal = 0;       // its number among the processes of its identity; a successor gets the same number
+  uint64_t predecessors = 0;  // processes of this run that ended with this identity and ordinal; includes an ended one itself
+  bool alive = false;         // false: no process has this ordinal now; the fields describe the last one that ended
+
+  uint32_t pid = 0;            // in its pid namespace
+  uint64_t pid_namespace = 0;  // inode of /proc/<pid>/ns/pid
+  uint64_t start_ticks = 0;    // field 22 of /proc/<pid>/stat
+  std::string run_id = {};
+  uint32_t restart_count = 0;  // from the launcher
+  // From SegmentReader::writer(); empty: unknown.
+  std::string library_version = {};
+  // When the collector last found a value changed; at most one interval late.
+  std::chrono::system_clock::time_point last_change;
+};
+
+}  // namespace persia::agent

@@ -1,0 +1,297 @@
+#include "naming/mapping_file.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "base/duration.h"
+#include "base/text.h"
+#include "files/watched_file.h"
+#include "files/yaml_reader.h"
+#include "naming/bundled_mapping.h"
+#include "naming/mapping_values.h"
+#include "naming/naming.h"
+
+namespace persia::agent {
+namespace {
+
+constexpr char kBundledName[] = "bundled mapping.yaml";
+constexpr std::string_view kSections[] = {"defaults", "mappings"};
+constexpr std::string_view kRuleKeys[] = {"match",
+                                          "match_type",
+                                          "match_metric_type",
+                                          "group",
+                                          "name",
+                                          "labels",
+                                          "help",
+                                          "type",
+                                          "observer_type",
+                                          "scale",
+                                          "ttl",
+                                          "buckets",
+                                          "quantiles",
+                                          "histogram_options",
+                                          "summary_options",
+                                          "action",
+                                          "honor_labels"};
+// Keys that have an effect in a rule that drops; keys that have one for streams only.
+constexpr std::string_view kDropKeys[] = {"match", "match_type", "match_metric_type", "group", "action"};
+constexpr std::string_view kStreamKeys[] = {
+    "type", "observer_type", "ttl", "buckets", "quantiles", "histogram_options", "summary_options"};
+constexpr std::string_view kDefaultKeys[] = {"match_type",
+                                             "group",
+                                             "type",
+                                             "observer_type",
+                                             "ttl",
+                                             "buckets",
+                                             "quantiles",
+                                             "histogram_options",
+                                             "summary_options",
+                                             "glob_disable_ordering"};
+constexpr std::string_view kHistogramKeys[] = {"buckets", "native_histogram_bucket_factor", "native_histogram_max_buckets"};
+constexpr std::string_view kSummaryKeys[] = {"quantiles", "max_age", "age_buckets", "buf_cap"};
+
+bool Contains(YamlReader::Keys keys, std::string_view key) { return std::find(keys.begin(), keys.end(), key) != keys.end(); }
+
+class MappingReader {
+ public:
+  MappingReader(const std::string& name, MappingFile& file) : reader_(name, file.errors), file_(file) {}
+
+  void Read(const YamlNode& root) {
+    if (!reader_.Expect(root, YamlNode::Kind::kMap, "expected rules (mappings: ...)")) return;
+    const Fields sections = reader_.ReadMap(root, kSections);
+    if (const YamlNode* defaults = YamlReader::Find(sections, "defaults")) {
+      ReadDefaults(*defaults);
+    }
+    const YamlNode* mappings = YamlReader::Find(sections, "mappings");
+    if (mappings != nullptr &&
+        reader_.Expect(*mappings, YamlNode::Kind::kSequence, "mappings: expected a list of rules (- match: ...)")) {
+      for (const auto& item : mappings->items) {
+        ReadRule(*item);
+      }
+    }
+    std::vector<RuleProblem> problems;
+    file_.rules = MappingRules::Compile(std::move(rules_), {most_specific_, std::move(defaults_.shape)}, problems);
+    for (const RuleProblem& problem : problems) {
+      const auto at = values_[problem.rule].find(problem.key);
+      reader_.Fail(at == values_[problem.rule].end() ? root : *at->second, problem.key + ": " + problem.what);
+    }
+  }
+
+ private:
+  using Fields = YamlReader::Fields;
+  using Values = std::map<std::string, const YamlNode*>;
+
+  // The keys that rules and defaults share. `rule` has the defaults already.
+  void ReadCommon(const Fields& fields, MappingRule& rule) {
+    static constexpr Choice<bool> kMatchTypes[] = {{"glob", false}, {"regex", true}};
+    if (const auto regex = reader_.Choose(fields, "match_type", kMatchTypes)) rule.regex = *regex;
+    if (const auto group = reader_.Text(fields, "group")) rule.group = *group;
+    const YamlNode* buckets = FindOption(fields, "buckets", "histogram_options", kHistogramKeys);
+    const YamlNode* quantiles = FindOption(fields, "quantiles", "summary_options", kSummaryKeys);
+    if (buckets != nullptr) rule.shape.bounds = ReadBuckets(*buckets, reader_);
+    if (quantiles != nullptr) rule.shape.quantiles = ReadQuantiles(*quantiles, reader_);
+    if (const auto ttl = reader_.Parse(fields, "ttl", ParseDuration)) rule.shape.ttl = *ttl;
+  }
+
+  void ReadType(const Fields& fields, MappingRule& rule) {
+    const auto type = reader_.Parse(fields, "type", ParseStreamType);
+    const auto observer = reader_.Parse(fields, "observer_type", ParseStreamType);
+    if (type && observer && *type != *observer) {
+      reader_.Fail(*YamlReader::Find(fields, "observer_type"),
+                   "observer_type: says another type than type does; leave one out");
+    }
+    if (type || observer) rule.shape.type = type ? type : observer;
+  }
+
+  // A list under its own key, or inside a section as statsd_exporter has it.
+  const YamlNode* FindOption(const Fields& fields, const std::string& key, const std::string& section, YamlReader::Keys keys) {
+    const YamlNode* direct = YamlReader::Find(fields, key);
+    const YamlNode* options = YamlReader::Find(fields, section);
+    if (options == nullptr ||
+        !reader_.Expect(*options, YamlNode::Kind::kMap, section + ": expected options (" + key + ": ...)")) {
+      return direct;
+    }
+    const YamlNode* nested = nullptr;
+    for (const auto& [name, field] : reader_.ReadMap(*options, keys, section + ": ")) {
+      if (name == key) {
+        nested = field.value;
+      } else {
+        Note(*field.key, name + " has no effect: a stream's buckets are fixed, and cover the whole run");
+      }
+    }
+    if (direct != nullptr && nested != nullptr) {
+      reader_.Fail(*nested, key + " is given in " + section + " and outside of it; leave one out");
+    }
+    return nested != nullptr ? nested : direct;
+  }
+
+  void ReadDefaults(const YamlNode& node) {
+    if (!reader_.Expect(node, YamlNode::Kind::kMap, "defaults: expected keys (match_type: ...)")) return;
+    const Fields fields = reader_.ReadMap(node, kDefaultKeys, "defaults: ");
+    ReadCommon(fields, defaults_);
+    ReadType(fields, defaults_);
+    if (const Status group = CheckGroup(defaults_.group); !group.ok()) {
+      reader_.Fail(*YamlReader::Find(fields, "group"), "defaults: group: " + group.error());
+      defaults_.group = "*";  // so that not each rule repeats the error
+    }
+    most_specific_ = reader_.Boolean(fields, "glob_disable_ordering");
+  }
+
+  void ReadRule(const YamlNode& node) {
+    const size_t errors_before = file_.errors.size();
+    if (!reader_.Expect(node, YamlNode::Kind::kMap, "expected a rule (match: ...)")) return;
+    const Fields fields = reader_.ReadMap(node, kRuleKeys);
+    MappingRule rule = defaults_;
+    rule.place = reader_.name() + ":" + std::to_string(node.line);
+    const auto is_match = [](const YamlNode::Entry& entry) { return entry.key->text == "match"; };
+    if (std::none_of(node.entries.begin(), node.entries.end(), is_match)) {
+      reader_.Fail(node, "a rule without match");
+    }
+    rule.match = reader_.Text(fields, "match").value_or("x");  // without one, an error has been added
+    ReadCommon(fields, rule);
+    ReadRuleType(fields, rule);
+    if (const auto types = reader_.Parse(fields, "match_metric_type", ParseMatchedTypes)) rule.types = *types;
+    if (const YamlNode* scale = YamlReader::Find(fields, "scale")) rule.scale = ReadScale(*scale, reader_);
+    rule.help = reader_.Text(fields, "help").value_or("");
+    rule.honor_labels = reader_.Boolean(fields, "honor_labels");
+    static constexpr Choice<bool> kActions[] = {{"map", false}, {"drop", true}};
+    rule.drop = reader_.Choose(fields, "action", kActions).value_or(false);
+    if (const auto name = reader_.Text(fields, "name")) {
+      rule.name = *name;
+      if (const Status status = CheckMetricName(*name); !status.ok()) {
+        reader_.Fail(*YamlReader::Find(fields, "name"), "name: " + status.error());
+      }
+    }
+    Values& values = values_.emplace_back();
+    for (const auto& [key, field] : fields) values[key] = field.value;
+    if (const YamlNode* labels = YamlReader::Find(fields, "labels")) ReadLabels(*labels, rule, values);
+    NoteKeysWithoutEffect(node, fields, rule);
+    rule.left_out = file_.errors.size() > errors_before;
+    rules_.push_back(std::move(rule));
+  }
+
+  // Without a type, buckets make a histogram and quantiles a summary.
+  void ReadRuleType(const Fields& fields, MappingRule& rule) {
+    const bool buckets = fields.contains("buckets") || fields.contains("histogram_options");
+    const bool quantiles = fields.contains("quantiles") || fields.contains("summary_options");
+    const bool has_type = fields.contains("type") || fields.contains("observer_type");
+    if (buckets != quantiles && !has_type) {
+      rule.shape.type = buckets ? MetricType::kHistogram : MetricType::kSummary;
+    }
+    ReadType(fields, rule);
+    if (buckets && rule.shape.type != MetricType::kHistogram) {
+      const char* const key = fields.contains("buckets") ? "buckets" : "histogram_options";
+      reader_.Fail(*YamlReader::Find(fields, key), "buckets need type: histogram");
+    }
+    if (quantiles && rule.shape.type != MetricType::kSummary) {
+      const char* const key = fields.contains("quantiles") ? "quantiles" : "summary_options";
+      reader_.Fail(*YamlReader::Find(fields, key), "quantiles need type: summary");
+    }
+  }
+
+  void ReadLabels(const YamlNode& labels, MappingRule& rule, Values& values) {
+    if (!reader_.Expect(labels, YamlNode::Kind::kMap, "labels: expected a map (role: $1)")) return;
+    for (const YamlNode::Entry& entry : labels.entries) {
+      const std::string& name = entry.key->text;
+      const std::string key = "labels." + name;
+      if (const Status status = CheckLabelName(name); !status.ok()) {
+        reader_.Fail(*entry.key, "labels: " + status.error());
+      } else if (entry.value->kind == YamlNode::Kind::kNull) {
+        reader_.Fail(*entry.key, key + ": expected a text, found nothing");
+      } else if (reader_.Expect(*entry.value, YamlNode::Kind::kScalar, key + ": expected a text")) {
+        if (!values.try_emplace(key, entry.value.get()).second) {
+          reader_.Fail(*entry.key, "labels: " + Quoted(name) + " is given twice");
+        } else {
+          rule.labels.emplace_back(name, entry.value->text);
+        }
+      }
+    }
+    for (const YamlNode::Entry& entry : labels.entries) {
+      const std::string& name = entry.key->text;
+      if (SanitizeLabelName(name) != name && name != kRoleLabel && CheckLabelName(name).ok()) {
+        Note(*entry.key, "label " + name + " belongs to the agent or a format; it is shown as " + ExposedLabelName(name, rule));
+      }
+    }
+  }
+
+  // With a number at its end if another label of the rule has the same exposed name.
+  static std::string ExposedLabelName(const std::string& name, const MappingRule& rule) {
+    Labels labels;
+    for (const auto& label : rule.labels) {
+      if (label.first != kRoleLabel) labels.emplace_back(label.first, label.first);
+    }
+    std::sort(labels.begin(), labels.end());
+    labels = ExposedLabels(labels);
+    const auto exposed = std::find_if(labels.begin(), labels.end(), [&](const auto& label) { return label.second == name; });
+    return exposed == labels.end() ? SanitizeLabelName(name) : exposed->first;
+  }
+
+  void NoteKeysWithoutEffect(const YamlNode& node, const Fields& fields, const MappingRule& rule) {
+    const bool matches_streams =
+        rule.types.empty() || std::find(rule.types.begin(), rule.types.end(), MetricType::kUntyped) != rule.types.end();
+    if (rule.drop) {
+      NoteKeys(node, fields, "the rule drops what it matches",
+               [](const std::string& key) { return !Contains(kDropKeys, key); });
+    } else if (!matches_streams) {
+      NoteKeys(node, fields, "the rule matches no streams, and counters, gauges and histograms keep their type",
+               [](const std::string& key) { return Contains(kStreamKeys, key); });
+    }
+    // Only identical matches: whether one regular expression covers another cannot be decided here.
+    const auto [first, is_new] = seen_.try_emplace(std::tuple(rule.regex, rule.match, rule.group, rule.types), node.line);
+    if (!is_new) {
+      Note(node, "this rule never applies: the rule of line " + std::to_string(first->second) + " has the same match");
+    }
+  }
+
+  // One note for all keys without effect, at the first of them.
+  void NoteKeys(const YamlNode& rule, const Fields& fields, const std::string& why, bool (*has_no_effect)(const std::string&)) {
+    std::string list;
+    const YamlNode* first = nullptr;
+    int count = 0;
+    for (const YamlNode::Entry& entry : rule.entries) {
+      if (fields.contains(entry.key->text) && has_no_effect(entry.key->text)) {
+        list += (count++ == 0 ? "" : ", ") + entry.key->text;
+        first = first == nullptr ? entry.key.get() : first;
+      }
+    }
+    if (first != nullptr) Note(*first, list + (count == 1 ? " has" : " have") + " no effect: " + why);
+  }
+
+  void Note(const YamlNode& at, const std::string& what) { file_.notes.push_back(reader_.Line(at, what)); }
+
+  YamlReader reader_;
+  MappingFile& file_;
+  MappingRule defaults_;
+  bool most_specific_ = false;
+  std::vector<MappingRule> rules_;
+  std::vector<Values> values_;  // by rule
+  std::map<std::tuple<bool, std::string, std::string, std::vector<MetricType>>, int> seen_;
+};
+
+}  // namespace
+
+MappingFile ParseMapping(const std::string& name, const std::string& text) {
+  MappingFile file;
+  file.text = text;
+  const auto document = ParseYaml(name, text);
+  if (!document.ok()) {
+    file.errors.push_back(document.error());
+    return file;
+  }
+  MappingReader(name, file).Read(*document.value());
+  return file;
+}
+
+MappingFile ReadMapping(const std::string& setting) {
+  if (setting == "none") return {};
+  if (setting.empty()) return ParseMapping(kBundledName, kBundledMapping);
+  const Result<std::string> text = WatchedFile("mapping_file", setting).Read();
+  if (!text.ok()) return {.rules = nullptr, .text = "", .errors = {text.error()}, .notes = {}};
+  return ParseMapping(setting, text.value());
+}
+
+}  // namespace persia::agent

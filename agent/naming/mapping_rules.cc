@@ -1,0 +1,198 @@
+#include "naming/mapping_rules.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "base/text.h"
+#include "model/scale.h"
+#include "model/stream_bounds.h"
+
+namespace persia::agent {
+namespace {
+
+// More than the default of max_series, so that a job within that limit never empties the cache.
+constexpr size_t kMaxCached = 250'000;
+constexpr double kDefaultQuantiles[] = {0.5, 0.9, 0.99};
+
+// Names may contain any byte, so the group's size marks where it ends.
+std::string CacheKey(const SourceMetric& metric) {
+  const size_t size = metric.group.size();
+  std::string key;
+  key.reserve(1 + sizeof size + size + metric.name.size());
+  key += static_cast<char>(metric.type);
+  key.append(reinterpret_cast<const char*>(&size), sizeof size);
+  key += metric.group;
+  key += metric.name;
+  return key;
+}
+
+bool GroupMatches(const std::string& glob, std::string_view group) {
+  if (glob == "*" || glob == group) return true;
+  if (GlobTree::Wildcards(glob) == 0) return false;
+  GlobTree tree;
+  tree.Add(glob, 0);
+  std::vector<std::string_view> captures;
+  return tree.FindFirst(
+             group, [](size_t) { return true; }, captures) == 0;
+}
+
+void SetShape(const StreamShape& shape, const Scale& scale, Exposed& exposed) {
+  exposed.type = shape.type;
+  exposed.ttl = shape.ttl;
+  if (shape.type == MetricType::kHistogram) {
+    exposed.bounds = shape.bounds;
+    if (exposed.bounds.empty()) {
+      exposed.bounds = DefaultStreamBounds();
+      for (double& bound : exposed.bounds) {
+        bound = scale.Apply(bound);
+      }
+    }
+  } else if (shape.type == MetricType::kSummary) {
+    exposed.quantiles = shape.quantiles;
+    if (exposed.quantiles.empty()) {
+      exposed.quantiles.assign(std::begin(kDefaultQuantiles), std::end(kDefaultQuantiles));
+    }
+  }
+}
+
+// The labels as ExposedLabels has them, except that `role` keeps its name.
+Labels RuleLabels(Labels labels) {
+  std::string role;
+  std::erase_if(labels, [&](auto& label) {
+    const bool is_role = label.first == kRoleLabel;
+    if (is_role) {
+      role = SanitizeText(label.second);
+    }
+    return is_role;
+  });
+  std::sort(labels.begin(), labels.end());
+  Labels exposed = ExposedLabels(labels);
+  if (!role.empty()) {
+    exposed.emplace_back(kRoleLabel, std::move(role));
+    std::sort(exposed.begin(), exposed.end());
+  }
+  return exposed;
+}
+
+}  // namespace
+
+Status CheckGroup(std::string_view group) { return group.empty() ? Status(Done{}) : GlobTree::Check(group); }
+
+std::shared_ptr<const MappingRules> MappingRules::Compile(std::vector<MappingRule> rules, Options options,
+                                                          std::vector<RuleProblem>& problems) {
+  std::shared_ptr<MappingRules> out(new MappingRules);
+  out->options_ = std::move(options);
+  for (size_t i = 0; i < rules.size(); ++i) {
+    out->AddRule(std::move(rules[i]), i, problems);
+  }
+  return out;
+}
+
+void MappingRules::AddRule(MappingRule rule, size_t index, std::vector<RuleProblem>& problems) {
+  const size_t before = problems.size();
+  const auto fail = [&](std::string key, std::string what) { problems.push_back({index, std::move(key), std::move(what)}); };
+  if (const Status group = CheckGroup(rule.group); !group.ok()) {
+    fail("group", group.error());
+  }
+  Compiled compiled;
+  int captures = 0;
+  if (rule.regex) {
+    Result<Pattern> pattern = Pattern::Compile(rule.match);
+    if (!pattern.ok()) return fail("match", Quoted(rule.match) + " is not a regular expression: " + pattern.error());
+    captures = pattern.value().groups();
+    compiled.pattern = std::move(pattern).value();
+  } else {
+    if (const Status glob = GlobTree::Check(rule.match); !glob.ok()) return fail("match", glob.error());
+    captures = GlobTree::Wildcards(rule.match);
+  }
+  if (auto name = NameTemplate::Parse(rule.name, captures); name.ok()) {
+    compiled.name = std::move(name).value();
+  } else {
+    fail("name", Quoted(rule.name) + ": " + name.error());
+  }
+  for (const auto& [name, value] : rule.labels) {
+    if (auto parsed = NameTemplate::Parse(value, captures); parsed.ok()) {
+      compiled.labels.emplace_back(name, std::move(parsed).value());
+    } else {
+      fail("labels." + name, Quoted(value) + ": " + parsed.error());
+    }
+  }
+  if (rule.left_out || problems.size() > before) return;
+  rule.regex ? regexes_.push_back(rules_.size()) : globs_.Add(rule.match, rules_.size());
+  rules_.push_back(std::move(rule));
+  compiled_.push_back(std::move(compiled));
+}
+
+bool MappingRules::Accepts(size_t rule, const SourceMetric& metric) const {
+  const std::vector<MetricType>& types = rules_[rule].types;
+  return (types.empty() || std::find(types.begin(), types.end(), metric.type) != types.end()) &&
+         GroupMatches(rules_[rule].group, metric.group);
+}
+
+MappingRules::Match MappingRules::Find(const SourceMetric& metric) const {
+  Match match;
+  const auto accepts = [&](size_t rule) { return Accepts(rule, metric); };
+  match.rule = options_.most_specific ? globs_.FindMostSpecific(metric.name, accepts, match.captures)
+                                      : globs_.FindFirst(metric.name, accepts, match.captures);
+  if (match.rule != GlobTree::kNone) {
+    match.captures.insert(match.captures.begin(), metric.name);
+    return match;
+  }
+  for (const size_t rule : regexes_) {
+    if (Accepts(rule, metric) && compiled_[rule].pattern->Match(metric.name, match.captures)) {
+      match.rule = rule;
+      break;
+    }
+  }
+  return match;
+}
+
+Exposed MappingRules::Make(const SourceMetric& metric) const {
+  Exposed exposed;
+  const Match match = Find(metric);
+  if (match.rule == GlobTree::kNone) {
+    exposed.name = PlainName(metric);
+    SetShape(options_.unmatched, Scale(), exposed);
+    return exposed;
+  }
+  const MappingRule& rule = rules_[match.rule];
+  const Compiled& compiled = compiled_[match.rule];
+  exposed.name =
+      compiled.name.empty() ? PlainName(metric) : SanitizeMetricName(compiled.name.Fill(metric.group, match.captures));
+  Labels labels;
+  for (const auto& [name, value] : compiled.labels) {
+    labels.emplace_back(name, value.Fill(metric.group, match.captures));
+  }
+  exposed.labels = RuleLabels(std::move(labels));
+  exposed.labels_yield = rule.honor_labels;
+  exposed.help = SanitizeText(rule.help);
+  exposed.scale = rule.scale;
+  exposed.drop = rule.drop;
+  SetShape(rule.shape, Scale(rule.scale), exposed);
+  return exposed;
+}
+
+std::shared_ptr<const Exposed> MappingRules::Expose(const SourceMetric& metric) const {
+  std::string key = CacheKey(metric);
+  {
+    const MutexLock lock(mutex_);
+    if (const auto found = cache_.find(key); found != cache_.end()) return found->second;
+  }
+  const std::string group = SanitizeText(metric.group);
+  const std::string name = SanitizeText(metric.name);
+  auto exposed = std::make_shared<const Exposed>(Make({group, name, metric.type}));
+  const MutexLock lock(mutex_);
+  if (cache_.size() >= kMaxCached) {
+    cache_.clear();  // so many names are made up, and none of them returns
+  }
+  return cache_.emplace(std::move(key), std::move(exposed)).first->second;
+}
+
+const MappingRule* MappingRules::RuleFor(const SourceMetric& metric) const {
+  const std::string group = SanitizeText(metric.group);
+  const std::string name = SanitizeText(metric.name);
+  const Match match = Find({group, name, metric.type});
+  return match.rule == GlobTree::kNone ? nullptr : &rules_[match.rule];
+}
+
+}  // namespace persia::agent

@@ -1,0 +1,110 @@
+// Rules for how metrics are exposed. The first rule that matches a metric's group and name applies; globs are tried before
+// regular expressions.
+//
+//   std::vector<RuleProblem> problems;
+//   auto rules = MappingRules::Compile(std::move(list), {}, problems);   // without the rules that have problems
+//   rules->Expose({"torchelastic", "workers.trainer.flakiness"})->name
+//
+// The outcome for a metric is cached.
+// Thread safety: any method, from any thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/mutex.h"
+#include "naming/glob_tree.h"
+#include "naming/name_template.h"
+#include "naming/naming.h"
+#include "naming/pattern.h"
+
+namespace persia::agent {
+
+// How a stream is exposed.
+struct StreamShape {
+  std::optional<MetricType> type = {};
+  std::vector<double> bounds = {};     // of a histogram; empty: DefaultStreamBounds
+  std::vector<double> quantiles = {};  // of a summary; empty: 0.5, 0.9, 0.99
+  std::optional<std::chrono::milliseconds> ttl = {};
+};
+
+struct MappingRule {
+  std::string place = {};  // "mapping.yaml:12"
+  std::string match = {};
+  bool regex = false;  // `match` is a regular expression that matches anywhere in the name, instead of a glob (glob_tree.h)
+  std::string group = "*";  // a glob; "*" is any group, and "" the empty group
+  // The types of metrics that the rule is for; kUntyped: streams. Empty: all.
+  std::vector<MetricType> types = {};
+  std::string name = {};                                         // a template (name_template.h); empty: PlainName
+  std::vector<std::pair<std::string, std::string>> labels = {};  // a name and a template of the value
+  bool honor_labels = false;
+  std::string help = {};
+  StreamShape shape = {};
+  double scale = 1;
+  bool drop = false;
+  bool left_out = false;  // an error was found in it: it is compiled for further errors, and never applies
+};
+
+struct RuleProblem {
+  size_t rule = 0;   // its index in the list that is compiled
+  std::string key;   // "match", "name", "group" or "labels.NAME"
+  std::string what;  // what is wrong with the key's value
+};
+
+// Whether `group` is a glob or empty.
+Status CheckGroup(std::string_view group);
+
+class MappingRules : public Naming {
+ public:
+  struct Options {
+    // The most specific glob applies, instead of the first.
+    bool most_specific = false;
+    // For streams that no rule matches.
+    StreamShape unmatched = {};
+  };
+
+  // Never null. A rule with a problem is left out.
+  static std::shared_ptr<const MappingRules> Compile(std::vector<MappingRule> rules, Options options,
+                                                     std::vector<RuleProblem>& problems);
+
+  [[nodiscard]] std::shared_ptr<const Exposed> Expose(const SourceMetric& metric) const override;
+  // The rule that applies to the metric; null if none matches.
+  [[nodiscard]] const MappingRule* RuleFor(const SourceMetric& metric) const;
+  [[nodiscard]] std::span<const MappingRule> rules() const { return rules_; }
+
+ private:
+  struct Compiled {
+    std::optional<Pattern> pattern;
+    NameTemplate name;
+    std::vector<std::pair<std::string, NameTemplate>> labels;
+  };
+  struct Match {
+    size_t rule = GlobTree::kNone;
+    std::vector<std::string_view> captures;  // [0]: the whole match
+  };
+
+  MappingRules() = default;
+  // Adds the rule; not if it has a problem.
+  void AddRule(MappingRule rule, size_t index, std::vector<RuleProblem>& problems);
+  [[nodiscard]] bool Accepts(size_t rule, const SourceMetric& metric) const;
+  [[nodiscard]] Match Find(const SourceMetric& metric) const;
+  [[nodiscard]] Exposed Make(const SourceMetric& metric) const;
+
+  std::vector<MappingRule> rules_;
+  std::vector<Compiled> compiled_;  // by rule
+  GlobTree globs_;
+  std::vector<size_t> regexes_;  // rules, in order
+  Options options_;
+
+  mutable Mutex mutex_;
+  mutable std::unordered_map<std::string, std::shared_ptr<const Exposed>> cache_ PERSIA_GUARDED_BY(mutex_);
+};
+
+}  // namespace persia::agent

@@ -1,0 +1,37 @@
+// A text with references to what a match captured: `${1}_total`, `$0`, `${group}`; `$$` is a dollar. If the group is empty, a
+// `_` that follows `${group}` is left out, as in a plain name.
+//
+// Thread safety: const methods from any thread.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace persia::agent {
+
+class NameTemplate {
+ public:
+  NameTemplate() = default;
+  // `captures`: how many there are, beside $0.
+  static Result<NameTemplate> Parse(std::string_view text, int captures);
+
+  [[nodiscard]] bool empty() const { return parts_.empty(); }
+  // REQUIRES: `captures` has the whole match, then as many captures as Parse was told.
+  [[nodiscard]] std::string Fill(std::string_view group, std::span<const std::string_view> captures) const;
+
+ private:
+  static constexpr int kNone = -1;
+  static constexpr int kGroup = -2;
+
+  struct Part {
+    std::string text;
+    int capture = kNone;  // follows the text
+  };
+  std::vector<Part> parts_;
+};
+
+}  // namespace persia::agent

@@ -1,0 +1,55 @@
+#include "naming/pattern.h"
+
+#include <re2/re2.h>
+
+#include <utility>
+
+namespace persia::agent {
+namespace {
+
+// For one expression and its state between matches.
+constexpr int64_t kMaxMemory = 1 << 20;
+
+re2::RE2::Options Options() {
+  re2::RE2::Options options;
+  options.set_log_errors(false);
+  options.set_max_mem(kMaxMemory);
+  return options;
+}
+
+}  // namespace
+
+struct Pattern::Compiled {
+  explicit Compiled(const std::string& expression) : regex(expression, Options()) {}
+  const re2::RE2 regex;
+};
+
+Pattern::Pattern(std::unique_ptr<Compiled> compiled) : compiled_(std::move(compiled)) {}
+Pattern::Pattern(Pattern&&) noexcept = default;
+Pattern& Pattern::operator=(Pattern&&) noexcept = default;
+Pattern::~Pattern() = default;
+
+Result<Pattern> Pattern::Compile(const std::string& expression) {
+  auto compiled = std::make_unique<Compiled>(expression);
+  if (!compiled->regex.ok()) {
+    return Error{compiled->regex.error()};
+  }
+  return Pattern(std::move(compiled));
+}
+
+int Pattern::groups() const { return compiled_->regex.NumberOfCapturingGroups(); }
+
+bool Pattern::Match(std::string_view text, std::vector<std::string_view>& captures) const {
+  std::vector<re2::StringPiece> found(static_cast<size_t>(groups()) + 1);
+  if (!compiled_->regex.Match({text.data(), text.size()}, 0, text.size(), re2::RE2::UNANCHORED, found.data(),
+                              static_cast<int>(found.size()))) {
+    return false;
+  }
+  captures.clear();
+  for (const re2::StringPiece& piece : found) {
+    captures.emplace_back(piece.data(), piece.size());
+  }
+  return true;
+}
+
+}  // namespace persia::agent

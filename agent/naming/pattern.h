@@ -1,0 +1,36 @@
+// A regular expression in the syntax of Go and Prometheus: the adapter of RE2. Matching takes time linear in the text, so that
+// no name that a worker chooses can stall the agent.
+//
+// Thread safety: const methods from any thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace persia::agent {
+
+class Pattern {
+ public:
+  // The error quotes the wrong part of the expression.
+  static Result<Pattern> Compile(const std::string& expression);
+
+  Pattern(Pattern&&) noexcept;
+  Pattern& operator=(Pattern&&) noexcept;
+  ~Pattern();
+
+  // The number of groups in parentheses.
+  [[nodiscard]] int groups() const;
+  // Whether the expression matches anywhere in `text`. Then `captures` has the whole match, then each group, empty if unused.
+  bool Match(std::string_view text, std::vector<std::string_view>& captures) const;
+
+ private:
+  struct Compiled;
+  explicit Pattern(std::unique_ptr<Compiled> compiled);
+  std::unique_ptr<Compiled> compiled_;
+};
+
+}  // namespace persia::agent

@@ -1,0 +1,79 @@
+#include "own/exec_metrics.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace persia::agent {
+namespace {
+
+struct ExecFamily {
+  const char* name;
+  MetricType type;
+  const char* help;
+};
+
+// In the order of their names: a layout's families are sorted.
+constexpr ExecFamily kExecFamilies[] = {
+    {"persia_agent_restarts_total", MetricType::kCounter,
+     "How often the agent died and was started again while the command ran."},
+    {"persia_exec_exit_code", MetricType::kGauge, "Exit code of the command, once it has ended; 128 + n if signal n ended it."},
+    {"persia_exec_run_time_seconds", MetricType::kGauge, "How long the command has been running, or ran."},
+    {"persia_exec_running", MetricType::kGauge, "1 while the command is running, else 0."},
+};
+
+}  // namespace
+
+ExecRecord::ExecRecord(const Record& record, std::function<TimePoint()> now) : record_(record), now_(std::move(now)) {}
+
+void ExecRecord::Read() {
+  const auto written = [this] { return __atomic_load_n(&record_.child_count, __ATOMIC_ACQUIRE); };
+  const uint64_t count = written();
+  for (uint64_t number = std::max(children_read_, count - std::min(count, Record::kMaxChildren)); number < count; ++number) {
+    const supervisor::EndedChild& child = record_.children[number % Record::kMaxChildren];
+    const uint32_t pid = __atomic_load_n(&child.pid, __ATOMIC_ACQUIRE);
+    const int32_t wait_status = __atomic_load_n(&child.wait_status, __ATOMIC_ACQUIRE);
+    const uint64_t start_ticks = __atomic_load_n(&child.start_ticks, __ATOMIC_ACQUIRE);
+    if (number + Record::kMaxChildren > written()) ends_.Add(pid, start_ticks, wait_status);  // else overwritten
+  }
+  children_read_ = count;
+}
+
+std::optional<int> ExecRecord::CommandExitCode() const {
+  const bool ended = __atomic_load_n(&record_.ended_ns, __ATOMIC_ACQUIRE) != 0;
+  return ended ? std::optional<int>(record_.exit_code) : std::nullopt;
+}
+
+ExecRecord::State ExecRecord::state() const {
+  State state{.exit_code = CommandExitCode()};
+  const std::chrono::nanoseconds until =
+      state.exit_code ? std::chrono::nanoseconds(record_.ended_ns) : now_().time_since_epoch();
+  state.run_time_seconds = std::chrono::duration<double>(until - std::chrono::nanoseconds(record_.began_ns)).count();
+  state.agent_restarts = std::max<uint64_t>(__atomic_load_n(&record_.agent_starts, __ATOMIC_RELAXED), 1) - 1;
+  return state;
+}
+
+ExecMetrics::ExecMetrics(Identity identity, const ExecRecord& record) : record_(record) {
+  auto layout = std::make_shared<Layout>();
+  layout->identities.push_back(std::move(identity));
+  for (const auto& [name, type, help] : kExecFamilies) {
+    layout->families.push_back({.name = name,
+                                .type = type,
+                                .help = help,
+                                .unit = "",
+                                .bounds = {},
+                                .series = {{.identity = 0, .first_value = layout->value_count++, .labels = {}}}});
+  }
+  layout_ = std::move(layout);
+}
+
+std::shared_ptr<const Snapshot> ExecMetrics::Collect() {
+  const ExecRecord::State state = record_.state();
+  auto snapshot = std::make_shared<Snapshot>();
+  snapshot->layout = layout_;
+  snapshot->collected_at = std::chrono::system_clock::now();
+  snapshot->values = {static_cast<double>(state.agent_restarts), state.exit_code ? *state.exit_code : kAbsentValue,
+                      state.run_time_seconds, state.exit_code ? 0.0 : 1.0};
+  return snapshot;
+}
+
+}  // namespace persia::agent

@@ -1,0 +1,65 @@
+// Metrics of the command that `exec` runs, `persia_exec_*`, on the agent's own identity, by the record of its supervisor.
+//
+//   ExecRecord record(mapped_record);
+//   ExecMetrics metrics(agent_identity, record);
+//   record.Read(); metrics.Collect();                  // in each collection
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "model/snapshot.h"
+#include "supervisor/shared_memory.h"
+#include "workers/exit_reasons.h"
+
+namespace persia::agent {
+
+// Thread safety: CommandExitCode: any thread; the rest: the collector thread alone.
+class ExecRecord {
+ public:
+  using Record = supervisor::Record;
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  // REQUIRES: `record` outlives this; the supervisor writes it meanwhile.
+  explicit ExecRecord(const Record& record, std::function<TimePoint()> now = std::chrono::steady_clock::now);
+
+  // Takes what the supervisor has written since the last call.
+  void Read();
+
+  struct State {
+    double run_time_seconds = 0;
+    std::optional<int> exit_code;
+    uint64_t agent_restarts = 0;
+  };
+  [[nodiscard]] State state() const;
+  [[nodiscard]] supervisor::PipeState pipe() const { return static_cast<supervisor::PipeState>(record_.pipe); }
+  // How processes ended, up to the last Read().
+  [[nodiscard]] const ExitReasons& ends() const { return ends_; }
+  // 128 + n if signal n ended the command; nothing while it runs.
+  [[nodiscard]] std::optional<int> CommandExitCode() const;
+
+ private:
+  const Record& record_;
+  const std::function<TimePoint()> now_;
+  ExitReasons ends_;
+  uint64_t children_read_ = 0;
+};
+
+// Thread safety: the collector thread alone.
+class ExecMetrics {
+ public:
+  // REQUIRES: `record` outlives the source.
+  ExecMetrics(Identity identity, const ExecRecord& record);
+
+  // The exit code is absent while the command runs. Every snapshot has the same layout object.
+  std::shared_ptr<const Snapshot> Collect();
+
+ private:
+  const ExecRecord& record_;
+  std::shared_ptr<const Layout> layout_;
+};
+
+}  // namespace persia::agent

@@ -1,0 +1,368 @@
+#include "own/own_metrics.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/mutex.h"
+#include "own/registry_source.h"
+#include "segment_format.h"
+
+namespace persia::agent {
+namespace {
+
+using prometheus::BuildCounter;
+using prometheus::BuildGauge;
+using prometheus::BuildHistogram;
+using prometheus::Counter;
+using prometheus::Family;
+using prometheus::Gauge;
+using prometheus::Histogram;
+
+const Histogram::BucketBoundaries kPushSeconds{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30};
+// Of collecting and rendering.
+const Histogram::BucketBoundaries kWorkSeconds{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01,
+                                               0.025,  0.05,    0.1,    0.25,  1,      5};
+
+#ifdef __clang__
+const std::string kCompiler = "clang " + std::to_string(__clang_major__) + "." + std::to_string(__clang_minor__);
+#else
+const std::string kCompiler = "gcc " __VERSION__;
+#endif
+const std::string kSegmentVersion =
+    std::to_string(persia::metrics::segment::kMajor) + "." + std::to_string(persia::metrics::segment::kMinor);
+
+constexpr const char* kPushResults[] = {"success", "rejected", "server_error", "unreachable", "interrupted", "deferred"};
+constexpr const char* kRemoteWriteDropReasons[] = {"queue_bytes", "queue_age", "disk_full", "corrupt",
+                                                   "behind",      "duplicate", "ends",      "not_open"};
+constexpr const char* kStates[] = {"live", "ended", "other_run"};
+constexpr const char* kRefusals[] = {"access", "corrupt", "duplicate", "magic", "owner", "size", "type", "version"};
+
+template <class Builder>
+auto& RegisterFamily(prometheus::Registry& registry, Builder builder, const char* name, const char* help) {
+  return builder.Name(name).Help(help).Register(registry);
+}
+template <class Builder>
+auto& RegisterMetric(prometheus::Registry& registry, Builder builder, const char* name, const char* help) {
+  return RegisterFamily(registry, builder, name, help).Add({});
+}
+Histogram& RegisterWorkSeconds(prometheus::Registry& registry, const char* name, const char* help) {
+  return RegisterFamily(registry, BuildHistogram(), name, help).Add({}, kWorkSeconds);
+}
+
+// Sets the gauge with this one label.
+void SetGauge(Family<Gauge>& family, const char* label, std::string_view value, uint64_t to) {
+  family.Add({{label, std::string(value)}}).Set(static_cast<double>(to));
+}
+// Raises a counter to a total that is counted elsewhere. Not thread-safe.
+void RaiseTo(Counter& counter, uint64_t total) {
+  counter.Increment(std::max(0.0, static_cast<double>(total) - counter.Value()));
+}
+
+}  // namespace
+
+struct OwnMetrics::Registry {
+  explicit Registry(Options options) : now(std::move(options.now)), source(registry, std::move(options.identity)) {
+    BuildGauge()
+        .Name("persia_agent_build_info")
+        .Help("1. The labels are what the agent was built from.")
+        .Register(registry)
+        .Add({{"version", options.version}, {"compiler", kCompiler}, {"segment_version", kSegmentVersion}})
+        .Set(1);
+    for (const char* state : kStates) SetGauge(segments, "state", state, 0);
+    for (const char* reason : kRefusals) SetGauge(segments_refused, "reason", reason, 0);
+    SetGauge(quarantined, "reason", "gateway", 0);
+    for (const char* result : {"success", "failure"}) {
+      reloads.Add({{"result", result}});
+      lookups.Add({{"result", result}});
+    }
+    SetReloaded(true);
+    SetGauge(dropped, "reason", "push_bytes", 0);
+  }
+
+  struct Gateway {
+    Histogram& duration;
+    Counter& bytes;
+    Gauge& consecutive_failures;
+  };
+
+  Gateway& GatewayOf(const std::string& name) {
+    const MutexLock lock(mutex);
+    const auto known = gateways.find(name);
+    if (known != gateways.end()) return known->second;
+    for (const char* result : kPushResults) pushes.Add({{"gateway", name}, {"result", result}});
+    const prometheus::Labels labels{{"gateway", name}};
+    return gateways
+        .emplace(name,
+                 Gateway{push_duration.Add(labels, kPushSeconds), push_bytes.Add(labels), consecutive_failures.Add(labels)})
+        .first->second;
+  }
+
+  void Idle(const std::string& gateway) {
+    GatewayOf(gateway).consecutive_failures.Set(0);
+    last_success.Remove(&last_success.Add({{"gateway", gateway}}));
+  }
+  void Retire(const std::string& gateway) {
+    Idle(gateway);
+    consecutive_failures.Remove(&GatewayOf(gateway).consecutive_failures);
+    const MutexLock lock(mutex);
+    gateways.erase(gateway);
+  }
+
+  void ConfigReloaded(bool good) {
+    reloads.Add({{"result", good ? "success" : "failure"}}).Increment();
+    SetReloaded(good);
+  }
+  // Also called at startup, which is not a reload.
+  void SetReloaded(bool good) {
+    last_reload_successful.Set(good ? 1 : 0);
+    if (good) last_reload_success.Set(std::chrono::duration<double>(now().time_since_epoch()).count());
+  }
+
+  void PushDone(const std::string& gateway, const std::string& result, double seconds, uint64_t bytes) {
+    Gateway& series = GatewayOf(gateway);
+    pushes.Add({{"gateway", gateway}, {"result", result}}).Increment();
+    if (result == "deferred") return;  // no push was made
+    series.duration.Observe(seconds);
+    series.bytes.Increment(static_cast<double>(bytes));
+    if (result != kPushResults[0]) {
+      series.consecutive_failures.Increment();
+      return;
+    }
+    series.consecutive_failures.Set(0);
+    last_success.Add({{"gateway", gateway}}).Set(std::chrono::duration<double>(now().time_since_epoch()).count());
+  }
+
+  const std::function<std::chrono::system_clock::time_point()> now;
+  prometheus::Registry registry;
+  RegistrySource source;
+
+  Family<Counter>& reloads =
+      RegisterFamily(registry, BuildCounter(), "persia_agent_config_reloads_total",
+                     "Reloads of the settings, by result: success, or failure, after which the previous settings stay in use.");
+  Family<Counter>& lookups = RegisterFamily(
+      registry, BuildCounter(), "persia_agent_gateway_lookups_total",
+      "DNS lookups of gateways (dns+name), by result: success, or failure, after which the last known addresses stay in use.");
+  Gauge& last_reload_successful = RegisterMetric(registry, BuildGauge(), "persia_agent_config_last_reload_successful",
+                                                 "1 if the settings were valid when they were last read, else 0.");
+  Gauge& last_reload_success =
+      RegisterMetric(registry, BuildGauge(), "persia_agent_config_last_reload_success_timestamp_seconds",
+                     "When the settings in use were read, in seconds since 1970.");
+  Gauge& config_errors = RegisterMetric(registry, BuildGauge(), "persia_agent_config_errors",
+                                        "Errors in the settings when they were last read. At the start, a wrong setting falls "
+                                        "back to its default; an output whose "
+                                        "receiver is in doubt is off.");
+  Family<Counter>& pushes = RegisterFamily(
+      registry, BuildCounter(), "persia_agent_pushes_total",
+      "Pushes of all groups to a gateway, by result: success, rejected (a 4xx), server_error (429 or 5xx), unreachable, "
+      "interrupted, or deferred (not made because of the gateway's Retry-After).");
+  Family<Histogram>& push_duration =
+      RegisterFamily(registry, BuildHistogram(), "persia_agent_push_duration_seconds",
+                     "Time from the first request of a push to the last response, with retries and waits.");
+  Family<Counter>& push_bytes = RegisterFamily(registry, BuildCounter(), "persia_agent_push_bytes_total",
+                                               "Bytes of request bodies sent to a gateway, after compression.");
+  Family<Gauge>& consecutive_failures = RegisterFamily(registry, BuildGauge(), "persia_agent_push_consecutive_failures",
+                                                       "Failed pushes to a gateway since the last successful one.");
+  Family<Gauge>& last_success =
+      RegisterFamily(registry, BuildGauge(), "persia_agent_last_push_success_timestamp_seconds",
+                     "When all groups were last pushed to a gateway successfully, in seconds since 1970.");
+  Family<Gauge>& segments_refused = RegisterFamily(registry, BuildGauge(), "persia_agent_segments_refused",
+                                                   "Segments in the job's directory that are not read, by reason.");
+  Gauge& groups = RegisterMetric(registry, BuildGauge(), "persia_agent_groups",
+                                 "Groups on the gateways that this agent may have created and has not deleted, by its ledger.");
+  Counter& groups_deleted =
+      RegisterMetric(registry, BuildCounter(), "persia_agent_groups_deleted_total",
+                     "Groups that this agent deleted from a gateway because nothing pushes them any more.");
+  Gauge& identity_conflicts =
+      RegisterMetric(registry, BuildGauge(), "persia_agent_identity_conflicts",
+                     "Identities of this agent that another agent pushed to the same gateway, at the last check.");
+  Counter& ticks_skipped =
+      RegisterMetric(registry, BuildCounter(), "persia_agent_ticks_skipped_total",
+                     "Push intervals skipped because the previous collection took longer than an interval.");
+  Histogram& collect_duration =
+      RegisterWorkSeconds(registry, "persia_agent_collect_duration_seconds", "Time to read and merge all sources.");
+  Histogram& render_duration =
+      RegisterWorkSeconds(registry, "persia_agent_render_duration_seconds", "Time to write the exposition text for a scrape.");
+  Gauge& series = RegisterMetric(registry, BuildGauge(), "persia_agent_series", "Series of the last collection.");
+  Family<Gauge>& segments =
+      RegisterFamily(registry, BuildGauge(), "persia_agent_segments",
+                     "Segments in the job's directory, by state: live, ended (the process has ended, its values "
+                     "are still read from the segment), other_run (ignored).");
+  Gauge& segments_broken = RegisterMetric(registry, BuildGauge(), "persia_agent_segments_broken",
+                                          "Segments that became unreadable: their last good values are exposed.");
+  Counter& retired = RegisterMetric(registry, BuildCounter(), "persia_agent_retired_processes_total",
+                                    "Ended processes of this run whose values are in the agent's state.");
+  Counter& retired_series_dropped =
+      RegisterMetric(registry, BuildCounter(), "persia_agent_retired_series_dropped_total",
+                     "Series of ended processes whose values were dropped because of the limits on series.");
+  Family<Gauge>& dropped = RegisterFamily(registry, BuildGauge(), "persia_agent_dropped_series",
+                                          "Series of workers that are not exposed now, by the limit that they exceed.");
+  Family<Gauge>& quarantined =
+      RegisterFamily(registry, BuildGauge(), "persia_agent_quarantined_series",
+                     "Series that are not pushed now because the gateway would refuse them, by reason.");
+  Counter& scrapes =
+      RegisterMetric(registry, BuildCounter(), "persia_agent_scrapes_total", "Requests for /metrics that were answered.");
+  prometheus::Family<Counter>* fifo_lines = nullptr;
+  Counter& events_lost =
+      RegisterMetric(registry, BuildCounter(), "persia_agent_event_records_lost_total",
+                     "Event records overwritten before the agent read them; persia_events_total still counts them.");
+  Counter& log_suppressed = RegisterMetric(registry, BuildCounter(), "persia_agent_log_lines_suppressed_total",
+                                           "Log lines suppressed by the limit on lines per event.");
+  Counter& records_skipped =
+      RegisterMetric(registry, BuildCounter(), "persia_agent_segment_records_skipped_total",
+                     "Segment records of a kind that this agent does not know: the worker's library is newer.");
+
+  Mutex mutex;
+  std::map<std::string, Gateway> gateways PERSIA_GUARDED_BY(mutex);
+};
+
+// Created with the first target.
+struct OwnMetrics::RemoteWriteFamilies {
+  explicit RemoteWriteFamilies(prometheus::Registry& registry)
+      : samples(RegisterFamily(registry, BuildCounter(), "persia_agent_remote_write_samples_total",
+                               "Samples that a target accepted, stale markers included.")),
+        failed(RegisterFamily(registry, BuildCounter(), "persia_agent_remote_write_samples_failed_total",
+                              "Samples that were dropped because a target rejected them (a 4xx).")),
+        dropped(RegisterFamily(
+            registry, BuildCounter(), "persia_agent_remote_write_samples_dropped_total",
+            "Samples that were dropped and not sent, by reason: queue_bytes (the queue is full), queue_age (too old), "
+            "disk_full, corrupt (damaged on disk), behind (the agent could not keep up), duplicate (after relabelling), "
+            "ends (stale markers, while the disk is full), not_open (the agent cannot open a queue for the target).")),
+        retries(RegisterFamily(registry, BuildCounter(), "persia_agent_remote_write_retries_total",
+                               "Requests that were sent again after no response, 429 or 5xx.")),
+        bytes(RegisterFamily(registry, BuildCounter(), "persia_agent_remote_write_bytes_total",
+                             "Bytes of request bodies sent to a target, after compression, retries included.")),
+        damaged(RegisterFamily(registry, BuildCounter(), "persia_agent_remote_write_queue_damaged_total",
+                               "Damaged places in a target's disk queue that were skipped.")),
+        pending_samples(RegisterFamily(registry, BuildGauge(), "persia_agent_remote_write_pending_samples",
+                                       "Samples in a target's disk queue that are not sent yet.")),
+        pending_bytes(RegisterFamily(registry, BuildGauge(), "persia_agent_remote_write_pending_bytes",
+                                     "Bytes of the request bodies in a target's disk queue that are not sent yet.")),
+        queue_bytes(RegisterFamily(registry, BuildGauge(), "persia_agent_remote_write_queue_bytes",
+                                   "Size of a target's disk queue, with requests that are sent and not deleted yet.")),
+        shards(RegisterFamily(registry, BuildGauge(), "persia_agent_remote_write_shards",
+                              "Upper bound of concurrent requests to a target.")),
+        highest_sent(RegisterFamily(
+            registry, BuildGauge(), "persia_agent_remote_write_highest_sent_timestamp_seconds",
+            "Timestamp of the newest sample that a target accepted, in seconds since 1970; 0 before the first.")),
+        oldest_pending(RegisterFamily(
+            registry, BuildGauge(), "persia_agent_remote_write_oldest_pending_timestamp_seconds",
+            "Timestamp of the oldest sample that waits for a target, in seconds since 1970; the current time if none waits.")) {
+  }
+
+  Family<Counter>& samples;
+  Family<Counter>& failed;
+  Family<Counter>& dropped;
+  Family<Counter>& retries;
+  Family<Counter>& bytes;
+  Family<Counter>& damaged;
+  Family<Gauge>& pending_samples;
+  Family<Gauge>& pending_bytes;
+  Family<Gauge>& queue_bytes;
+  Family<Gauge>& shards;
+  Family<Gauge>& highest_sent;
+  Family<Gauge>& oldest_pending;
+  std::set<std::string> targets;  // with gauges
+};
+
+OwnMetrics::OwnMetrics(Options options) : registry_(std::make_unique<Registry>(std::move(options))) {}
+OwnMetrics::~OwnMetrics() = default;
+
+std::shared_ptr<const Snapshot> OwnMetrics::Collect() { return registry_->source.Collect(); }
+
+void OwnMetrics::AddGateway(std::string_view gateway) { registry_->GatewayOf(std::string(gateway)); }
+void OwnMetrics::GatewayLookedUp(bool good) { registry_->lookups.Add({{"result", good ? "success" : "failure"}}).Increment(); }
+void OwnMetrics::GatewayIdle(std::string_view gateway) { registry_->Idle(std::string(gateway)); }
+void OwnMetrics::RetireGateway(std::string_view gateway) { registry_->Retire(std::string(gateway)); }
+void OwnMetrics::PushDone(std::string_view gateway, std::string_view result, double seconds, uint64_t bytes) {
+  registry_->PushDone(std::string(gateway), std::string(result), seconds, bytes);
+}
+void OwnMetrics::SetGroups(uint64_t groups) { registry_->groups.Set(static_cast<double>(groups)); }
+void OwnMetrics::GroupsDeleted(uint64_t groups) { registry_->groups_deleted.Increment(static_cast<double>(groups)); }
+void OwnMetrics::SetIdentityConflicts(uint64_t identities) {
+  registry_->identity_conflicts.Set(static_cast<double>(identities));
+}
+void OwnMetrics::TickSkipped(uint64_t ticks) { registry_->ticks_skipped.Increment(static_cast<double>(ticks)); }
+
+void OwnMetrics::ConfigReloaded(bool good, uint64_t errors) {
+  registry_->ConfigReloaded(good);
+  SetConfigErrors(errors);
+}
+void OwnMetrics::SetConfigErrors(uint64_t errors) { registry_->config_errors.Set(static_cast<double>(errors)); }
+
+void OwnMetrics::CollectDone(double seconds) { registry_->collect_duration.Observe(seconds); }
+void OwnMetrics::RenderDone(double seconds) { registry_->render_duration.Observe(seconds); }
+void OwnMetrics::SetSeries(uint64_t series) { registry_->series.Set(static_cast<double>(series)); }
+void OwnMetrics::SetSegments(std::string_view state, uint64_t segments) {
+  SetGauge(registry_->segments, "state", state, segments);
+}
+void OwnMetrics::SetSegmentsBroken(uint64_t segments) { registry_->segments_broken.Set(static_cast<double>(segments)); }
+void OwnMetrics::SetSegmentsRefused(std::string_view reason, uint64_t segments) {
+  SetGauge(registry_->segments_refused, "reason", reason, segments);
+}
+void OwnMetrics::SetRetiredProcesses(uint64_t processes) { RaiseTo(registry_->retired, processes); }
+void OwnMetrics::SetRetiredSeriesDropped(uint64_t series) { RaiseTo(registry_->retired_series_dropped, series); }
+void OwnMetrics::SetDroppedSeries(std::string_view reason, uint64_t series) {
+  SetGauge(registry_->dropped, "reason", reason, series);
+}
+void OwnMetrics::SetQuarantinedSeries(std::string_view reason, uint64_t series) {
+  SetGauge(registry_->quarantined, "reason", reason, series);
+}
+void OwnMetrics::ScrapeDone() { registry_->scrapes.Increment(); }
+void OwnMetrics::SetLogLinesSuppressed(uint64_t lines) { RaiseTo(registry_->log_suppressed, lines); }
+void OwnMetrics::SetEventsLost(uint64_t events) { RaiseTo(registry_->events_lost, events); }
+void OwnMetrics::SetFifoLines(uint64_t good, uint64_t bad) {
+  if (registry_->fifo_lines == nullptr) {
+    registry_->fifo_lines =
+        &BuildCounter()
+             .Name("persia_agent_fifo_lines_total")
+             .Help("Lines read from the named pipe of emit: good, or bad if a part of the line could not be parsed.")
+             .Register(registry_->registry);
+  }
+  RaiseTo(registry_->fifo_lines->Add({{"result", "good"}}), good);
+  RaiseTo(registry_->fifo_lines->Add({{"result", "bad"}}), bad);
+}
+void OwnMetrics::SetRemoteWrite(const std::string& target, const RemoteWriteCounts& counts) {
+  if (remote_write_ == nullptr) remote_write_ = std::make_unique<RemoteWriteFamilies>(registry_->registry);
+  RemoteWriteFamilies& of = *remote_write_;
+  of.targets.insert(target);
+  const prometheus::Labels labels{{"target", target}};
+  const auto set = [&](Family<Gauge>& family, double value) { family.Add(labels).Set(value); };
+  const auto raise = [&](Family<Counter>& family, uint64_t total) { RaiseTo(family.Add(labels), total); };
+  raise(of.samples, counts.samples_sent);
+  raise(of.failed, counts.samples_refused);
+  raise(of.retries, counts.retries);
+  raise(of.bytes, counts.bytes);
+  raise(of.damaged, counts.damaged_places);
+  set(of.pending_samples, static_cast<double>(counts.pending_samples));
+  set(of.pending_bytes, static_cast<double>(counts.pending_bytes));
+  set(of.queue_bytes, static_cast<double>(counts.queue_bytes));
+  set(of.shards, counts.shards);
+  set(of.highest_sent, static_cast<double>(counts.highest_sent_ms) / 1000);
+  set(of.oldest_pending, static_cast<double>(counts.oldest_pending_ms) / 1000);
+  for (const char* reason : kRemoteWriteDropReasons) {
+    const auto dropped = counts.dropped_samples.find(reason);
+    RaiseTo(of.dropped.Add({{"target", target}, {"reason", reason}}),
+            dropped == counts.dropped_samples.end() ? 0 : dropped->second);
+  }
+}
+void OwnMetrics::KeepRemoteWrite(const std::set<std::string>& targets) {
+  if (remote_write_ == nullptr) return;
+  RemoteWriteFamilies& of = *remote_write_;
+  std::erase_if(of.targets, [&](const std::string& target) {
+    if (targets.contains(target)) return false;
+    for (Family<Gauge>* family :
+         {&of.pending_samples, &of.pending_bytes, &of.queue_bytes, &of.shards, &of.highest_sent, &of.oldest_pending}) {
+      family->Remove(&family->Add({{"target", target}}));
+    }
+    return true;
+  });
+}
+void OwnMetrics::SegmentRecordsSkipped(uint64_t records) { registry_->records_skipped.Increment(static_cast<double>(records)); }
+
+}  // namespace persia::agent

@@ -1,0 +1,38 @@
+// Converts the contents of a prometheus-cpp registry to a snapshot.
+//
+// Names and labels are copied unchanged and must be valid. All series of a histogram must have the same bounds.
+// Thread safety: one thread at a time; other threads may write to the registry concurrently.
+//
+//   prometheus::Registry registry;
+//   RegistrySource source(registry, identity);
+//   std::shared_ptr<const Snapshot> snapshot = source.Collect();
+#pragma once
+
+#include <memory>
+
+#include "model/snapshot.h"
+
+namespace prometheus {
+class Collectable;
+}
+
+namespace persia::agent {
+
+class RegistrySource {
+ public:
+  // REQUIRES: `registry` outlives the source.
+  RegistrySource(const prometheus::Collectable& registry, Identity identity);
+  ~RegistrySource();
+
+  // Returns the same layout object while the registry has the same series.
+  std::shared_ptr<const Snapshot> Collect();
+
+ private:
+  class Shape;
+
+  const prometheus::Collectable& registry_;
+  const Identity identity_;
+  std::unique_ptr<Shape> shape_;  // of the last collection
+};
+
+}  // namespace persia::agent

@@ -1,0 +1,131 @@
+// The payload of agent.groups, version 1 (numbers and texts as in files/bytes.h):
+//
+//   payload := agent_id:String  labelled_run:String  count:U32  group{count}
+//   group   := gateway:String  job:String  labels:U32  (name:String value:String){labels}
+//
+// `labelled_run` is the id of the run in which the agent adds the label `agent` to its groups, or empty.
+#include "push/group_ledger.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <random>
+#include <string_view>
+#include <utility>
+
+#include "base/encoding.h"
+#include "base/log.h"
+#include "files/bytes.h"
+
+namespace persia::agent {
+namespace {
+
+constexpr size_t kIdDigits = 16;
+
+std::string MakeAgentId() {
+  std::random_device random;
+  std::string bytes;
+  for (size_t i = 0; i < kIdDigits / 2; ++i) bytes += static_cast<char>(random());
+  return HexEncode(bytes);
+}
+
+StateFile::Options FileOptions(const GroupLedger::Options& options) {
+  return {.directory_fd = options.directory_fd,
+          .directory = options.directory,
+          .name = options.name,
+          .magic = {'P', 'R', 'S', 'M', 'G', 'R', 'P', '\n'},
+          .version = 1,
+          .mode = options.mode};
+}
+
+}  // namespace
+
+GroupLedger::GroupLedger(Options options) : options_(std::move(options)), file_(FileOptions(options_)) {
+  const MutexLock lock(mutex_);
+  std::string broken;
+  const auto payload = file_.Read(broken);
+  if (!payload.ok()) {
+    LogWarning("groups.ledger", payload.error() + "; groups of an earlier agent stay on the gateway");
+  } else if (payload.value() && !Parse(*payload.value())) {
+    broken = file_.SetAside("its content is not a list of groups");
+    agent_id_.clear();
+    groups_.clear();
+  }
+  if (!broken.empty()) LogWarning("groups.ledger", broken + "; groups of an earlier agent stay on the gateway");
+  if (agent_id_.empty()) {
+    agent_id_ = MakeAgentId();
+    unsaved_ = true;
+  }
+}
+
+bool GroupLedger::Parse(const std::string& payload) {
+  ByteReader reader(payload);
+  agent_id_ = reader.String();
+  const std::string_view labelled_run = reader.String();
+  adds_agent_label_ = !labelled_run.empty() && labelled_run == options_.run_id;
+  for (uint32_t left = reader.Count(12); left > 0; --left) {
+    Group group;
+    group.gateway = reader.String();
+    group.identity.job = reader.String();
+    for (uint32_t labels = reader.Count(8); labels > 0; --labels) {
+      std::string name(reader.String());
+      group.identity.labels.emplace_back(std::move(name), reader.String());
+    }
+    groups_.insert(std::move(group));
+  }
+  return reader.done() && agent_id_.size() == kIdDigits;
+}
+
+std::set<GroupLedger::Group> GroupLedger::groups() const {
+  const MutexLock lock(mutex_);
+  return groups_;
+}
+
+void GroupLedger::AddAgentLabel() {
+  const MutexLock lock(mutex_);
+  adds_agent_label_ = true;
+  Save();
+}
+
+void GroupLedger::Add(const std::vector<Group>& groups) {
+  const MutexLock lock(mutex_);
+  const size_t before = groups_.size();
+  groups_.insert(groups.begin(), groups.end());
+  if (groups_.size() != before || unsaved_) Save();
+}
+
+void GroupLedger::Remove(const std::vector<Group>& groups) {
+  const MutexLock lock(mutex_);
+  const size_t before = groups_.size();
+  for (const Group& group : groups) groups_.erase(group);
+  if (groups_.size() != before || unsaved_) Save();
+}
+
+void GroupLedger::Flush() {
+  const MutexLock lock(mutex_);
+  if (unsaved_ || faccessat(options_.directory_fd, options_.name.c_str(), F_OK, 0) != 0) Save();
+}
+
+void GroupLedger::Save() {
+  ByteWriter writer;
+  writer.String(agent_id_);
+  writer.String(adds_agent_label_ ? options_.run_id : "");
+  writer.U32(static_cast<uint32_t>(groups_.size()));
+  for (const Group& group : groups_) {
+    writer.String(group.gateway);
+    writer.String(group.identity.job);
+    writer.U32(static_cast<uint32_t>(group.identity.labels.size()));
+    for (const auto& [name, value] : group.identity.labels) {
+      writer.String(name);
+      writer.String(value);
+    }
+  }
+  const Status written = file_.Write(std::move(writer).Take());
+  unsaved_ = !written.ok();
+  if (unsaved_ && !save_failure_logged_) {
+    LogWarning("groups.ledger", written.error() + "; an agent that starts here later will not delete the groups of this one");
+  }
+  save_failure_logged_ = unsaved_;
+}
+
+}  // namespace persia::agent

@@ -1,0 +1,71 @@
+// The groups that this agent may have made on a gateway: it deletes these and no others.
+//
+// The file `agent.groups` has a group before the first PUT of it, so that an agent that is killed at any instruction knows all
+// its groups when it starts again. The file also has the agent's id, random and permanent, which tells apart agents with one
+// identity, and whether this agent adds a label `agent` to its groups because another agent has the same.
+//
+// Thread safety: any method, from any thread. The threads that push to the agent's gateways share it.
+#pragma once
+
+#include <atomic>
+#include <compare>
+#include <cstddef>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/mutex.h"
+#include "files/state_file.h"
+#include "model/snapshot.h"
+
+namespace persia::agent {
+
+class GroupLedger {
+ public:
+  struct Group {
+    std::string gateway;  // its base URL
+    Identity identity;    // the grouping key
+
+    friend bool operator==(const Group&, const Group&) = default;
+    friend auto operator<=>(const Group&, const Group&) = default;
+  };
+
+  struct Options {
+    int directory_fd = -1;  // outlives the ledger
+    std::string directory;  // for messages
+    std::string name = "agent.groups";
+    mode_t mode = 0600;
+    std::string run_id;
+  };
+
+  // Reads the file. A broken one is renamed and logged, and the ledger is empty.
+  explicit GroupLedger(Options options);
+
+  // 16 hexadecimal digits.
+  [[nodiscard]] const std::string& agent_id() const { return agent_id_; }
+  // Whether the groups of this agent have the label agent="<id>", since another agent has the plain ones. Holds for the run.
+  [[nodiscard]] bool adds_agent_label() const { return adds_agent_label_; }
+  void AddAgentLabel();
+
+  [[nodiscard]] std::set<Group> groups() const;
+  // On disk when it returns. A failure is logged, and the next change or Flush tries again.
+  void Add(const std::vector<Group>& groups);
+  void Remove(const std::vector<Group>& groups);
+  // Writes the file if it lacks a change or is gone.
+  void Flush();
+
+ private:
+  bool Parse(const std::string& payload) PERSIA_REQUIRES(mutex_);
+  void Save() PERSIA_REQUIRES(mutex_);
+
+  const Options options_;
+  std::string agent_id_;  // set by the constructor
+  std::atomic<bool> adds_agent_label_ = false;
+  mutable Mutex mutex_;
+  StateFile file_ PERSIA_GUARDED_BY(mutex_);
+  std::set<Group> groups_ PERSIA_GUARDED_BY(mutex_);
+  bool unsaved_ PERSIA_GUARDED_BY(mutex_) = false;
+  bool save_failure_logged_ PERSIA_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace persia::agent

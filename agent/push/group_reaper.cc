@@ -1,0 +1,152 @@
+#include "push/group_reaper.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "base/log.h"
+#include "format/grouping_key.h"
+
+namespace persia::agent {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kGiveUpAfter = std::chrono::hours(24);
+
+}  // namespace
+
+size_t GroupReaper::DeleteAbsent(const GroupPins& pins, const std::set<std::string>& jobs, const std::set<Identity>& present,
+                                 const std::set<Identity>& arrived, milliseconds limit) {
+  std::set<Identity> here;
+  for (const Identity& identity : arrived) here.insert(StableIdentity(identity));
+  std::vector<Group> absent;
+  for (const Group& group : ledger_.groups()) {
+    if (!jobs.contains(group.identity.job) || pins.GatewayOf(group.identity) != connection_.url()) continue;
+    const bool elsewhere = group.gateway != connection_.url();
+    // A group that has not arrived at the present gateway has its last values at the former one.
+    if (present.contains(group.identity) && !(elsewhere && arrived.contains(group.identity))) continue;
+    if (elsewhere || delete_absent_ || here.contains(StableIdentity(group.identity))) absent.push_back(group);
+  }
+  if (absent.empty()) {
+    failures_.clear();
+    return 0;
+  }
+  std::string error;
+  return Delete(pins, absent, limit, error);
+}
+
+Status GroupReaper::DeleteAll(const GroupPins& pins, const std::string& job, milliseconds limit, size_t& deleted) {
+  failures_.clear();  // there is no later retry
+  unreachable_.clear();
+  const auto left = [&] {
+    std::vector<Group> groups;
+    for (const Group& group : ledger_.groups()) {
+      if (group.identity.job == job && pins.GatewayOf(group.identity) == connection_.url()) groups.push_back(group);
+    }
+    return groups;
+  };
+  std::string error;
+  deleted = Delete(pins, left(), limit, error);
+  const size_t still = left().size();
+  if (still == 0) return Done{};
+  return Error{std::to_string(still) + " groups of the job are still on the gateway: " + error};
+}
+
+// `groups` are sorted by gateway. The ledger is written once, at the end: an agent that is killed before deletes a group a
+// second time, which changes nothing.
+size_t GroupReaper::Delete(const GroupPins& pins, const std::vector<Group>& groups, milliseconds limit, std::string& error) {
+  const auto deadline = connection_.Now() + limit;
+  const auto time_left = [&] { return std::chrono::duration_cast<milliseconds>(deadline - connection_.Now()); };
+  std::erase_if(failures_, [&](const auto& one) { return !std::binary_search(groups.begin(), groups.end(), one.first); });
+  const std::string present_hash = GatewayHash(connection_.url());
+  size_t deleted = 0;
+  std::vector<Group> done;
+  for (auto begin = groups.begin(); begin != groups.end();) {
+    const auto end = std::find_if(begin, groups.end(), [&](const Group& group) {
+      return group.gateway != begin->gateway || group.identity.job != begin->identity.job;
+    });
+    std::vector<Group> due;
+    std::copy_if(begin, end, std::back_inserter(due), [&](const Group& group) { return IsDue(group); });
+    begin = end;
+    if (due.empty()) continue;
+    const std::string& gateway = due.front().gateway;
+    const auto& configured = pins.gateways();
+    const bool anonymous = std::find(configured.begin(), configured.end(), gateway) == configured.end();
+    Owners owners;
+    Attempt attempt = connection_.ReadOwners(gateway, anonymous, due.front().identity.job, time_left(), owners);
+    // A gateway that refuses to show its page may still accept a DELETE.
+    if (attempt.result == PushResult::kRejected) attempt = {};
+    if (attempt.result != PushResult::kSuccess) error = gateway + ": " + attempt.error;
+    std::vector<Group> failed;
+    for (const Group& group : due) {
+      // After a refusal the next group is tried; after no answer it is not.
+      if (attempt.result > PushResult::kRejected) {
+        failed.push_back(group);
+        continue;
+      }
+      const auto owner = owners.find(OwnerKey(group.identity));
+      const bool known = owner != owners.end();
+      const bool by_another = known && owner->second.agent_id != ledger_.agent_id();
+      // A group that was pushed to the present address shows up under a former one: both are one gateway.
+      const bool still_pushed = known && gateway != connection_.url() && owner->second.gateway_hash == present_hash;
+      if (by_another || still_pushed) {
+        done.push_back(group);
+        continue;
+      }
+      attempt = connection_.Delete(gateway + GroupingKeyPath(group.identity), anonymous, time_left());
+      if (attempt.result == PushResult::kSuccess) {
+        ++deleted;
+        done.push_back(group);
+      } else {
+        failed.push_back(group);
+        error = gateway + ": " + attempt.error;
+      }
+    }
+    const bool answers = attempt.result <= PushResult::kRejected;
+    if (answers) unreachable_.erase(gateway);
+    if (!failed.empty()) Fail(failed, answers, error);
+  }
+  ledger_.Remove(done);
+  for (const Group& group : done) failures_.erase(group);
+  return deleted;
+}
+
+bool GroupReaper::IsDue(const Group& group) const {
+  const auto now = connection_.Now();
+  const auto gateway = unreachable_.find(group.gateway);
+  const auto failure = failures_.find(group);
+  return (gateway == unreachable_.end() || now >= gateway->second.at) &&
+         (failure == failures_.end() || now >= failure->second.retry.at);
+}
+
+// `groups` of one gateway could not be deleted: it refused, or it does not answer.
+void GroupReaper::Fail(const std::vector<Group>& groups, bool answers, const std::string& error) {
+  const auto now = connection_.Now();
+  const auto back_off = [&](Retry& retry) { retry.at = now + retry.backoff.Next(); };
+  const std::string& gateway = groups.front().gateway;
+  const bool logged = !answers && unreachable_.contains(gateway);
+  if (!answers) back_off(unreachable_[gateway]);
+  std::vector<Group> fresh;
+  std::vector<Group> given_up;
+  for (const Group& group : groups) {
+    const auto [failure, is_new] = failures_.try_emplace(group, Failure{.since = now});
+    if (answers) back_off(failure->second.retry);
+    if (is_new) fresh.push_back(group);
+    if (now - failure->second.since >= kGiveUpAfter) given_up.push_back(group);
+  }
+  const auto describe = [](const std::vector<Group>& those) {
+    return std::to_string(those.size()) + " groups that nothing pushes any more, the first is " +
+           GroupingKeyPath(those.front().identity);
+  };
+  if (!fresh.empty() && !logged) {
+    LogWarning("groups.end", "cannot delete " + describe(fresh) + ": " + error + "; it is tried again");
+  }
+  if (given_up.empty()) return;
+  LogWarning("groups.end", "gave up deleting " + describe(given_up) + ": " + error + "; delete them on the gateway's page");
+  ledger_.Remove(given_up);
+  for (const Group& group : given_up) failures_.erase(group);
+  unreachable_.erase(gateway);
+}
+
+}  // namespace persia::agent

@@ -1,0 +1,106 @@
+// Sends one identity's group to the gateway, without the families that the gateway refuses or that make the group too large.
+//
+// A PushGateway refuses a group as a whole, whatever is wrong with one series of it. The families that its answer names are
+// held back, and the rest is sent at once. If the answer names none, or the gateway closes the connection without an answer
+// although it accepts an empty group, the families are found by bisection. These requests are POSTs, which replace families and
+// not the group, so that nothing that was there before disappears meanwhile.
+//
+// Thread safety: none, it belongs to the thread that pushes.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "format/exposition_plan.h"
+#include "format/group_renderer.h"
+#include "model/snapshot.h"
+#include "push/gateway_connection.h"
+#include "push/push_format.h"
+#include "push/quarantine.h"
+#include "push/refusal.h"
+#include "push/size_limit.h"
+
+namespace persia::agent {
+
+class GroupSender {
+ public:
+  struct Options {
+    PushFormat::Choice format = PushFormat::Choice::kText;
+    size_t max_push_bytes = 64 << 20;  // of a group
+    std::chrono::milliseconds quarantine_retry = std::chrono::hours(1);
+    // Its one family ends each group, and is held back of all snapshots. A gateway that refuses it gets the groups without it
+    // until quarantine_retry has passed. No layout: none.
+    Snapshot owner_info{};
+  };
+  struct Group {
+    const Snapshot& snapshot;
+    size_t identity;
+    std::string path;
+  };
+
+  // `connection` outlives it.
+  GroupSender(GatewayConnection& connection, Options options);
+
+  // Nothing if the identity shows no series now. A success may lack the families that are held back.
+  std::optional<Attempt> Push(const Group& group);
+  // Asks a gateway that accepted a push whether it reads protobuf, if that is not known.
+  void LearnFormat();
+  // Of the next push.
+  [[nodiscard]] GroupFormat format() const { return format_.current(); }
+  // Families held back are tried again with the next push.
+  void LiftQuarantine();
+
+  // Series of the identity that do not reach the gateway: refused by it, and left out of a group that is too large.
+  struct Missing {
+    size_t quarantined = 0;
+    size_t dropped = 0;
+  };
+  [[nodiscard]] Missing CountMissing(const Group& group) const;
+  // Forgets groups that are not among these.
+  template <class Groups>
+  void KeepOnly(const Groups& groups) {
+    quarantine_.KeepOnly(groups);
+    size_limit_.KeepOnly(groups);
+  }
+
+ private:
+  // Refused families, each with the gateway's reason.
+  using Refused = std::vector<std::pair<std::string, std::string>>;
+
+  [[nodiscard]] bool has_owner_info() const { return !owner_family_.empty(); }
+  void RenderOwnerInfo();
+  void ApplyFormat();
+  bool MustResendAsText(const Attempt& attempt);
+  bool Render(const Group& group, const FamilyNames& held);
+  std::optional<Attempt> PushAccepted(const Group& group);
+  // These two return how the push ended, or nothing if `found` has what to hold back before the next attempt.
+  std::optional<Attempt> FindRefused(const Group& group, const FamilyNames& held, const Attempt& refused, Refused& found);
+  std::optional<Attempt> Bisect(const Group& group, const FamilyNames& held, const Attempt& refused, Refused& found);
+  void DropOwnerInfo(const std::string& reason);
+  void HoldBack(const Group& group, const Refused& refused, FamilyNames& held, FamilyNames& due);
+  void LogNewlyHeld(const Group& group) const;
+  void Warn(std::string_view event, std::string message) const;
+
+  GatewayConnection& connection_;
+  const Options options_;
+  PushFormat format_;
+  GroupRenderer renderer_;  // in that format, as owner_info_ is
+  std::string body_;        // kept for its memory
+  std::vector<FamilySize> families_;
+  Quarantine quarantine_;
+  Refused newly_held_;  // by this push of this group
+  SizeLimit size_limit_;
+
+  std::string owner_family_;  // empty without options_.owner_info
+  std::string owner_info_;
+  bool owner_info_on_ = true;
+  bool owner_info_refusal_logged_ = false;
+  bool owner_name_taken_logged_ = false;  // that a program has a metric of that name
+  GatewayConnection::TimePoint owner_info_retry_at_{};
+};
+
+}  // namespace persia::agent

@@ -1,0 +1,62 @@
+// Which format a gateway gets: text or protobuf.
+//
+// A PushGateway reads both, protobuf at less cost for both sides. Other servers that accept pushes read text alone, and may
+// answer protobuf with success and keep nothing of it. So groups are sent as text until the server behind the connection has
+// said that it is a PushGateway; after a successful push it is asked. A success of protobuf over a new connection counts once
+// that connection's server has said so too. A server that says something else, or fails on protobuf, gets text, and is asked
+// again after a while.
+//
+// Thread safety: none.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "format/group_format.h"
+
+namespace persia::agent {
+
+class PushFormat {
+ public:
+  enum class Choice : uint8_t { kAuto, kText, kProtobuf };
+  using Time = std::chrono::steady_clock::time_point;
+
+  // `retry`: how long groups are sent as text before the gateway is asked again.
+  PushFormat(Choice choice, std::chrono::milliseconds retry)
+      : automatic_(choice == Choice::kAuto),
+        retry_(retry),
+        current_(choice == Choice::kProtobuf ? GroupFormat::kProtobuf : GroupFormat::kText) {}
+
+  [[nodiscard]] GroupFormat current() const { return current_; }
+  // Whether protobuf was chosen automatically, so that a failure may be due to it.
+  [[nodiscard]] bool on_trial() const { return automatic_ && current_ == GroupFormat::kProtobuf; }
+  // Whether the server that accepted a text must be asked what it is.
+  [[nodiscard]] bool MustAsk(Time now) const { return automatic_ && current_ == GroupFormat::kText && now >= ask_at_; }
+  void Answered(bool is_push_gateway, Time now) {
+    if (!automatic_) return;
+    current_ = is_push_gateway ? GroupFormat::kProtobuf : GroupFormat::kText;
+    ask_at_ = now + retry_;
+  }
+  // A push got no answer: another server may be there the next time.
+  void Lost() {
+    if (!automatic_) return;
+    current_ = GroupFormat::kText;
+    ask_at_ = {};
+  }
+  // Protobuf failed. False if it was not on trial.
+  bool GiveUpProtobuf(Time now) {
+    if (!on_trial()) return false;
+    Answered(false, now);
+    return true;
+  }
+  // The gateway is asked again after the next push.
+  void Lift() { ask_at_ = {}; }
+
+ private:
+  const bool automatic_;
+  const std::chrono::milliseconds retry_;
+  GroupFormat current_;
+  Time ask_at_{};
+};
+
+}  // namespace persia::agent

@@ -1,0 +1,125 @@
+// Pushes snapshots to a Prometheus PushGateway: one PUT per identity, which replaces that identity's group and no other.
+//
+// Groups are tried in rounds. A group that fails by a transport error, 429 or 5xx is retried in the next round, after a pause
+// with exponential backoff and jitter; a 4xx other than 400 is final, and its body is in the error. So a group that fails does
+// not stop the others. The time budget bounds all rounds together; the next push starts with the groups that this one had no
+// time for. A 400, or a connection that is closed without an answer, costs only the families that are the reason
+// (group_sender.h). A 429 or 503 with Retry-After stops all groups for that time.
+//
+// A push goes one way: PushGateway -> GroupSender -> GatewayConnection -> HttpClient.
+//
+// Thread safety: Interrupt, Rearm and LiftQuarantine from any thread; the rest from one.
+//
+//   PushGateway gateway({.address = GatewayAddress::Parse("metrics_gateway:9091").value()});
+//   Status status = gateway.Push(*snapshot);
+//   own_metrics.PushDone(gateway.name(), ToString(gateway.last_report().result), ...);
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "net/gateway_address.h"
+#include "net/http_client.h"
+#include "push/gateway_connection.h"
+#include "push/group_ledger.h"
+#include "push/group_pins.h"
+#include "push/group_reaper.h"
+#include "push/group_sender.h"
+#include "push/owner_watch.h"
+#include "push/push_format.h"
+#include "push/push_sink.h"
+
+namespace persia::agent {
+
+class PushGateway : public PushSink {
+ public:
+  using Gzip = GatewayConnection::Gzip;
+
+  struct Options {
+    GatewayAddress address;
+    // In logs, errors and metrics; empty: host and port.
+    std::string name{};
+    HttpClient::Options http{};
+    Gzip gzip = Gzip::kAuto;
+    PushFormat::Choice format = PushFormat::Choice::kText;
+    // For all groups and all rounds together; a push interval is a good choice.
+    std::chrono::milliseconds time_budget{10000};
+    // Between rounds, by base/backoff.h with jitter.
+    std::chrono::milliseconds first_pause{100};
+    std::chrono::milliseconds longest_pause{5000};
+    // A longer Retry-After is cut to this.
+    std::chrono::seconds longest_retry_after = std::chrono::hours(1);
+    // Of a group; whole families are left out of a larger one.
+    size_t max_push_bytes = 64 << 20;
+    // After so long a refused family is tried again.
+    std::chrono::milliseconds quarantine_retry = std::chrono::hours(1);
+    // The groups that this agent has made. Without one, no group is deleted and agents are not told apart.
+    GroupLedger* ledger = nullptr;
+    // Of several gateways each pushes the groups that are pinned to it. Null: this one pushes all.
+    std::shared_ptr<const GroupPins> pins{};
+    // Whether the group of an identity that left the snapshot is deleted.
+    bool delete_absent_groups = true;
+    // For tests, as GatewayConnection's.
+    std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
+    std::function<bool(std::chrono::milliseconds)> sleep{};
+  };
+
+  explicit PushGateway(Options options);
+
+  // An error names the gateway, says how many groups failed, and quotes the first failure.
+  Status Push(const Snapshot& snapshot) override;
+  [[nodiscard]] const PushReport& last_report() const override { return report_; }
+  [[nodiscard]] const std::string& name() const override { return options_.name; }
+  [[nodiscard]] const std::string& url() const { return connection_.url(); }
+
+  // From now on other gateways push a part of the groups. A group that moves is pushed by its new gateway, which also deletes
+  // it here. REQUIRES: no push is running, to none of them.
+  void SetPins(std::shared_ptr<const GroupPins> pins);
+
+  void Interrupt() override { connection_.Interrupt(); }
+  void Rearm() override { connection_.Rearm(); }
+  // On this gateway and on former ones; counted in last_report. REQUIRES: no push is running.
+  Status DeleteGroups(const std::string& job, std::chrono::milliseconds limit) override;
+  // Families that the gateway refused are tried again with the next push.
+  void LiftQuarantine() { lift_quarantine_ = true; }
+
+ private:
+  struct Group;
+
+  std::optional<Error> WaitForRetryAfter();
+  void SetKeys(const Snapshot& snapshot);
+  void LookForOtherAgents(const Snapshot& snapshot);
+  void AddToLedger(const Snapshot& snapshot);
+  void PushRounds(const Snapshot& snapshot, std::deque<Group>& pending, std::string& first_error);
+  std::optional<std::chrono::milliseconds> PushRound(const Snapshot& snapshot, std::deque<Group>& pending,
+                                                     std::string& first_error);
+  void Count(const Attempt& attempt, const std::string& path, std::string& first_error);
+  void CountMissing(const Snapshot& snapshot);
+
+  const Options options_;
+  GatewayConnection connection_;
+  GroupSender sender_;
+  std::optional<GroupReaper> reaper_;  // these two with a ledger only
+  std::optional<OwnerWatch> watch_;
+  std::shared_ptr<const GroupPins> pins_;               // not null
+  std::vector<Identity> keys_;                          // the grouping keys of the snapshot's identities
+  std::vector<size_t> pinned_;                          // of them, those of this gateway
+  std::set<Identity> present_;                          // of them, those that this push has tried so far, as they show a series
+  std::set<Identity> arrived_;                          // with this push so far, or with the last
+  std::shared_ptr<const Layout> layout_;                // of the last push
+  size_t first_group_ = 0;                              // where the next push starts
+  std::chrono::steady_clock::time_point not_before_{};  // from Retry-After
+  PushReport report_;
+  std::atomic<bool> lift_quarantine_ = false;
+};
+
+}  // namespace persia::agent

@@ -1,0 +1,55 @@
+// The input of a merge: the measurements of one process, or of all ended processes of one identity together.
+//
+// Thread safety: a view; the data that it points to must not change during the merge.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "segment/segment_reader.h"
+#include "segment/segment_records.h"
+#include "segment/segment_values.h"
+
+namespace persia::agent {
+
+// Orders definitions of a family, the newest last: by the start of the process, its segment's id, the index of the family.
+struct FamilyAge {
+  uint64_t birth_unix_ns = 0;
+  std::string segment_id = {};
+  uint64_t number = 0;
+
+  friend auto operator<=>(const FamilyAge&, const FamilyAge&) = default;
+};
+
+struct Measurements {
+  std::string_view id;      // the segment's; of ended processes an id that no segment has
+  uint64_t generation = 0;  // rises when identity, families or series change
+  const SegmentIdentity* identity = nullptr;
+  uint64_t birth_unix_ns = 0;
+  std::span<const SegmentFamily> families = {};
+  std::span<const SegmentSeries> series = {};
+  std::span<const std::byte> records = {};  // hold the labels of the series
+  const SegmentValues* values = nullptr;
+  // By SegmentSeries::common: the collector's tick of the value's last change.
+  std::span<const uint64_t> changed_at = {};
+  // The process has ended: its value of a gauge counts only if no living process has set the gauge.
+  bool ended = false;
+  // The number of the process among those of its identity.
+  uint32_t ordinal = 0;
+  // Of several processes: by family and by series, instead of `birth_unix_ns` and `ordinal`.
+  std::span<const FamilyAge> family_ages = {};
+  std::span<const uint32_t> ordinals = {};
+
+  [[nodiscard]] FamilyAge AgeOf(size_t family) const {
+    return family_ages.empty() ? FamilyAge{birth_unix_ns, std::string(id), family} : family_ages[family];
+  }
+  [[nodiscard]] uint32_t OrdinalOf(size_t series_index) const { return ordinals.empty() ? ordinal : ordinals[series_index]; }
+};
+
+// The result of the reader's last Read, as of a living process with ordinal 0. Valid until its next Read.
+Measurements MeasurementsOf(const SegmentReader& reader);
+
+}  // namespace persia::agent

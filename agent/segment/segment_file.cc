@@ -1,0 +1,184 @@
+#include "segment/segment_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "segment/guarded_copy.h"
+
+namespace persia::agent {
+namespace {
+
+namespace segment = persia::metrics::segment;
+using segment::Header;
+
+// The part that is written once, before the file has a name.
+constexpr size_t kFixedBytes = offsetof(Header, descriptors_used);
+static_assert(kFixedBytes % sizeof(uint64_t) == 0);
+
+// A region of the file. Regions must lie within the limit and must not overlap.
+struct Region {
+  const char* name;
+  uint64_t offset;
+  uint64_t bytes;
+};
+
+// Whether `count` items of `each` bytes from `offset` on end within `limit`.
+bool Within(uint64_t offset, uint64_t count, uint64_t each, uint64_t limit) {
+  return offset <= limit && count <= (limit - offset) / each;
+}
+
+std::optional<SegmentProblem> CheckRegions(const Header& header) {
+  const uint64_t limit = header.max_bytes;
+  const std::array<std::pair<Region, uint64_t>, 4> given = {{
+      {{"descriptors", header.descriptors_offset, header.descriptors_capacity}, 1},
+      {{"directory", header.directory_offset, header.directory_capacity}, sizeof(segment::ChunkEntry)},
+      {{"event ring", header.ring_offset, header.ring_slots}, segment::kEventSlotBytes},
+      {{"chunks", header.chunks_offset, 0}, segment::kChunkBytes},
+  }};
+  std::vector<Region> regions = {{"header", 0, header.header_bytes}};
+  for (const auto& [region, each] : given) {
+    if (region.offset % sizeof(uint64_t) != 0 || !Within(region.offset, region.bytes, each, limit)) {
+      return SegmentProblem{"corrupt", std::string("the header places the ") + region.name + " at byte " +
+                                           std::to_string(region.offset) + " with a size of " + std::to_string(region.bytes) +
+                                           " times " + std::to_string(each) + ", which does not fit into its limit of " +
+                                           std::to_string(limit) + " bytes"};
+    }
+    regions.push_back({region.name, region.offset, region.bytes * each});
+  }
+  regions.back().bytes = limit - regions.back().offset;  // chunks take what is left
+  std::sort(regions.begin(), regions.end(), [](const Region& a, const Region& b) {
+    return std::pair(a.offset, a.bytes) < std::pair(b.offset, b.bytes);  // an empty one before one with the same offset
+  });
+  for (size_t i = 1; i < regions.size(); ++i) {
+    if (regions[i].offset - regions[i - 1].offset < regions[i - 1].bytes) {
+      return SegmentProblem{"corrupt", std::string("the header places ") + regions[i].name + " inside " + regions[i - 1].name +
+                                           ", at byte " + std::to_string(regions[i].offset)};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<SegmentProblem> CheckHeader(const Header& header, uint64_t file_bytes, const SegmentAccess& access) {
+  if (std::memcmp(header.magic, segment::kMagic, sizeof header.magic) != 0) {
+    return SegmentProblem{"magic", "it is not a segment: it starts with " + Quoted({header.magic, sizeof header.magic})};
+  }
+  if (header.major != segment::kMajor) {
+    return SegmentProblem{"version", "it has version " + std::to_string(header.major) + "." + std::to_string(header.minor) +
+                                         ", this agent reads version " + std::to_string(segment::kMajor) +
+                                         "; use an agent that is at least as new as the library"};
+  }
+  if (header.header_bytes < sizeof(Header) || header.header_bytes > segment::kPageBytes) {
+    return SegmentProblem{"corrupt", "its header gives its own size as " + std::to_string(header.header_bytes) +
+                                         " bytes, not " + std::to_string(sizeof(Header)) + " to " +
+                                         std::to_string(segment::kPageBytes)};
+  }
+  if (header.max_bytes > access.max_bytes) {
+    return SegmentProblem{"size", "its header allows up to " + std::to_string(header.max_bytes) + " bytes, the limit is " +
+                                      std::to_string(access.max_bytes) + "; raise max_segment_bytes"};
+  }
+  if (header.max_bytes < segment::kPageBytes || file_bytes > header.max_bytes) {
+    return SegmentProblem{"corrupt", "its header allows " + std::to_string(header.max_bytes) + " bytes, the file has " +
+                                         std::to_string(file_bytes)};
+  }
+  return CheckRegions(header);
+}
+
+}  // namespace
+
+std::unique_ptr<SegmentFile> SegmentFile::Open(int directory_fd, const char* name, const SegmentAccess& access,
+                                               SegmentProblem& problem) {
+  const int fd = openat(directory_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0) {
+    problem = errno == ELOOP ? SegmentProblem{"type", "it is a symbolic link, which is not followed"}
+                             : SegmentProblem{"access", SystemError("cannot open it").message};
+    return nullptr;
+  }
+  return FromDescriptor(fd, access, problem);
+}
+
+std::unique_ptr<SegmentFile> SegmentFile::FromDescriptor(int fd, const SegmentAccess& access, SegmentProblem& problem) {
+  const auto refuse = [&](SegmentProblem why) {
+    close(fd);
+    problem = std::move(why);
+    return nullptr;
+  };
+  struct stat info {};
+  if (fstat(fd, &info) != 0) {
+    return refuse({"access", SystemError("cannot stat it").message});
+  }
+  if (!S_ISREG(info.st_mode)) {
+    return refuse({"type", "it is not a regular file"});
+  }
+  const bool of_group = access.group.has_value() && info.st_gid == *access.group;
+  if (info.st_uid != access.owner && !of_group) {
+    return refuse({"owner", "it belongs to user " + std::to_string(info.st_uid) + " and group " + std::to_string(info.st_gid) +
+                                ", this agent runs as user " + std::to_string(access.owner) +
+                                "; run both as one user, or share the directory by a group (metrics_dir_group)"});
+  }
+  HeaderCopy header;
+  const ssize_t got = pread(fd, header.bytes().data(), sizeof(Header), 0);
+  if (got < 0) {
+    return refuse({"access", SystemError("cannot read it").message});
+  }
+  if (static_cast<size_t>(got) < sizeof(Header)) {
+    return refuse({"corrupt", "it ends after " + std::to_string(got) + " bytes, within its header"});
+  }
+  if (auto found = CheckHeader(*header, static_cast<uint64_t>(info.st_size), access)) return refuse(*std::move(found));
+  std::unique_ptr<SegmentFile> file(new SegmentFile(fd, header));
+  if (!file->Map()) {
+    problem = {"access", SystemError("cannot map it").message};
+    return nullptr;
+  }
+  return file;
+}
+
+SegmentFile::SegmentFile(int fd, const HeaderCopy& header) : fd_(fd), header_(header) {}
+
+bool SegmentFile::Map() {
+  // The map covers max_bytes, beyond the file's end, so that the file can grow without a new map.
+  void* base = mmap(nullptr, header_->max_bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd_, 0);
+  if (base == MAP_FAILED) return false;
+  base_ = static_cast<const std::byte*>(base);
+  mapped_bytes_ = header_->max_bytes / sizeof(uint64_t) * sizeof(uint64_t);
+  return true;
+}
+
+SegmentFile::~SegmentFile() {
+  if (base_ != nullptr) {
+    munmap(const_cast<std::byte*>(base_), header_->max_bytes);
+  }
+  close(fd_);
+}
+
+bool SegmentFile::WriterLives() const {
+  // The writer holds a write lock on the whole file by its open file description, which its map keeps until the process ends.
+  struct flock lock {};
+  lock.l_type = F_RDLCK;
+  lock.l_whence = SEEK_SET;
+  return fcntl(fd_, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+}
+
+bool SegmentFile::Copy(uint64_t offset, std::span<uint64_t> to) const {
+  return Within(offset, to.size(), sizeof(uint64_t), mapped_bytes_) && GuardedCopy(base_ + offset, to);
+}
+
+bool SegmentFile::CopyInOrder(uint64_t offset, std::span<uint64_t> to) const {
+  return Within(offset, to.size(), sizeof(uint64_t), mapped_bytes_) && GuardedCopyInOrder(base_ + offset, to);
+}
+
+bool SegmentFile::HeaderUnchanged() const {
+  std::array<uint64_t, kFixedBytes / sizeof(uint64_t)> now;
+  return Copy(0, now) && std::memcmp(now.data(), &*header_, kFixedBytes) == 0;
+}
+
+}  // namespace persia::agent

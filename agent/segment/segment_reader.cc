@@ -1,0 +1,288 @@
+#include "segment/segment_reader.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/encoding.h"
+
+namespace persia::agent {
+namespace {
+
+namespace segment = persia::metrics::segment;
+using segment::Header;
+using segment::kCellsPerChunk;
+using segment::Kind;
+
+constexpr uint32_t kCommonLane = 0;
+
+SegmentProblem Truncated(const char* missing) {
+  return {"corrupt", std::string("the file was truncated and no longer holds ") + missing};
+}
+
+}  // namespace
+
+std::unique_ptr<SegmentReader> SegmentReader::Open(int directory_fd, const char* name, const SegmentAccess& access,
+                                                   SegmentProblem& problem) {
+  auto file = SegmentFile::Open(directory_fd, name, access, problem);
+  return file == nullptr ? nullptr : std::unique_ptr<SegmentReader>(new SegmentReader(std::move(file)));
+}
+
+std::unique_ptr<SegmentReader> SegmentReader::FromDescriptor(int fd, const SegmentAccess& access, SegmentProblem& problem) {
+  auto file = SegmentFile::FromDescriptor(fd, access, problem);
+  return file == nullptr ? nullptr : std::unique_ptr<SegmentReader>(new SegmentReader(std::move(file)));
+}
+
+SegmentReader::SegmentReader(std::unique_ptr<SegmentFile> file)
+    : header_(file->header()),
+      id_(HexEncode({reinterpret_cast<const char*>(header_->segment_id), sizeof header_->segment_id})),
+      file_(std::move(file)) {}
+
+bool SegmentReader::Read(uint64_t tick, std::chrono::system_clock::time_point now, SegmentProblem& problem) {
+  if (file_ == nullptr) return true;
+  if (permanent_problem_) {
+    problem = *permanent_problem_;
+    return false;
+  }
+  if (!file_->HeaderUnchanged()) {
+    problem = {"corrupt", "its header changed, or the file was truncated"};
+    return false;
+  }
+  if (!ReadStructure(problem)) {
+    permanent_problem_ = problem;
+    return false;
+  }
+  if (!ReadValues(problem)) return false;
+  std::swap(values_, next_);
+  RecordChanges(tick, now);
+  const bool same_identity = identity_ == parsed_identity_;
+  if (generation_ == 0 || !same_identity || family_count_ != families_.size() || series_count_ != series_.size()) {
+    ++generation_;
+    identity_ = parsed_identity_;
+    family_count_ = families_.size();
+    series_count_ = series_.size();
+  }
+  writer_ = parsed_writer_;
+  skipped_ = parsed_skipped_;
+  return true;
+}
+
+bool SegmentReader::ReadStructure(SegmentProblem& problem) {
+  // Load the descriptors' count first: a writer registers a series after its chunk, so that the directory read here has the
+  // chunk of every series read here.
+  uint64_t descriptors_used = 0;
+  uint64_t chunks_used = 0;
+  if (!file_->LoadAcquire(offsetof(Header, descriptors_used), descriptors_used) ||
+      !file_->LoadAcquire(offsetof(Header, chunks_used), chunks_used)) {
+    problem = Truncated("its header");
+    return false;
+  }
+  RecordBatch batch;
+  if (!ReadDescriptors(descriptors_used, batch, problem) || !ReadDirectory(chunks_used, problem)) return false;
+  families_.insert(families_.end(), std::make_move_iterator(batch.families.begin()),
+                   std::make_move_iterator(batch.families.end()));
+  for (const SegmentSeriesRecord& record : batch.series) {
+    if (!PlaceSeries(record, problem)) return false;
+  }
+  if (batch.identity) {
+    parsed_identity_ = *std::move(batch.identity);
+  }
+  if (batch.writer) {
+    parsed_writer_ = *std::move(batch.writer);
+  }
+  parsed_skipped_ += batch.skipped;
+  return true;
+}
+
+bool SegmentReader::ReadDescriptors(uint64_t used, RecordBatch& batch, SegmentProblem& problem) {
+  const size_t before = records_.size() * sizeof(uint64_t);
+  if (used < before || used > header_->descriptors_capacity || used % sizeof(uint64_t) != 0) {
+    problem = {"corrupt", "its header counts " + std::to_string(used) + " bytes of descriptors; " + std::to_string(before) +
+                              " were read before, the capacity is " + std::to_string(header_->descriptors_capacity)};
+    return false;
+  }
+  if (used == before) return true;
+  // In steps, so that a header that counts far more than the file holds costs no more memory than the file's size.
+  constexpr size_t kStepWords = 1 << 13;
+  while (records_.size() * sizeof(uint64_t) < used) {
+    const size_t at = records_.size();
+    const size_t words = std::min(kStepWords, static_cast<size_t>(used / sizeof(uint64_t)) - at);
+    records_.resize(at + words);
+    if (!file_->Copy(header_->descriptors_offset + at * sizeof(uint64_t), std::span(records_).subspan(at))) {
+      problem = Truncated("its descriptors");
+      return false;
+    }
+  }
+  std::string error;
+  if (!ParseRecords(records(), before, families_, batch, error)) {
+    problem = {"corrupt", std::move(error)};
+    return false;
+  }
+  return true;
+}
+
+bool SegmentReader::ReadDirectory(uint64_t used, SegmentProblem& problem) {
+  const uint64_t before = chunks_.size();
+  const uint64_t fit = (header_->max_bytes - header_->chunks_offset) / segment::kChunkBytes;
+  if (used < before || used > header_->directory_capacity || used > fit) {
+    problem = {"corrupt", "its header counts " + std::to_string(used) + " chunks; " + std::to_string(before) +
+                              " were read before, the capacity is " +
+                              std::to_string(std::min(fit, header_->directory_capacity))};
+    return false;
+  }
+  for (uint64_t i = before; i < used; ++i) {
+    uint64_t word = 0;
+    if (!file_->Copy(header_->directory_offset + i * sizeof(segment::ChunkEntry), std::span(&word, 1))) {
+      problem = Truncated("its directory");
+      return false;
+    }
+    const auto entry = std::bit_cast<segment::ChunkEntry>(word);
+    if (entry.range == 0 || !chunk_keys_.insert(word).second) {
+      problem = {"corrupt", "entry " + std::to_string(i) + " of its directory, lane " + std::to_string(entry.lane) +
+                                ", range " + std::to_string(entry.range) +
+                                (entry.range == 0 ? ", is invalid: range 0 is reserved" : ", occurs twice")};
+      return false;
+    }
+    if (entry.lane == kCommonLane) {
+      common_ranges_.insert(entry.range);
+    }
+    chunks_.push_back({entry.lane, entry.range});
+  }
+  return true;
+}
+
+bool SegmentReader::PlaceSeries(const SegmentSeriesRecord& record, SegmentProblem& problem) {
+  const uint32_t number = record.slot / kCellsPerChunk;
+  const uint32_t cell = record.slot % kCellsPerChunk;
+  const auto at_slot = [&] { return "a series record names slot " + std::to_string(record.slot) + ", "; };
+  if (!common_ranges_.contains(number)) {
+    problem = {"corrupt", at_slot() + "which has no chunk in the common lane"};
+    return false;
+  }
+  const auto [found, added] = range_indexes_.try_emplace(number, static_cast<uint32_t>(ranges_.size()));
+  if (added) {
+    ranges_.emplace_back().used.resize(kCellsPerChunk);
+  }
+  Range& range = ranges_[found->second];
+  const auto begin = range.used.begin() + cell;
+  if (std::find(begin, begin + record.cells, true) != begin + record.cells) {
+    problem = {"corrupt", at_slot() + "which another series uses"};
+    return false;
+  }
+  std::fill(begin, begin + record.cells, true);
+
+  const uint32_t base = found->second * kCellsPerChunk + cell;
+  SegmentSeries series;
+  series.record = record;
+  const auto place_real = [&](uint32_t offset) {
+    range.reals.push_back({cell + offset, real_count_});
+    series.real = real_count_++;
+  };
+  const auto place_common = [&](uint32_t offset) {
+    range.commons.push_back({cell + offset, common_count_});
+    series.common = common_count_++;
+  };
+  switch (families_[record.family].kind) {
+    case Kind::kCounter:
+      series.whole = base;
+      place_real(1);
+      break;
+    case Kind::kGauge:
+      place_common(0);
+      break;
+    case Kind::kHistogram:
+      place_real(0);
+      series.whole = base;
+      break;
+    case Kind::kEvent:
+      place_common(0);
+      series.whole = base;
+      place_real(2);
+      break;
+    case Kind::kStream:
+      place_common(0);
+      place_real(segment::kStreamPositiveSum);
+      place_real(segment::kStreamNegativeSum);
+      series.real -= 1;  // the index of the positive sum
+      series.whole = base;
+      break;
+  }
+  series_.push_back(series);
+  return true;
+}
+
+void SegmentReader::ReadEvents(std::vector<JobEvent>& out) {
+  const size_t before = out.size();
+  events_.Read(*file_, out);
+  for (size_t i = before; i < out.size(); ++i) {
+    out[i].pid = header_->pid;
+  }
+}
+
+bool SegmentReader::ReadValues(SegmentProblem& problem) {
+  constexpr size_t kDroppedWords = std::size(Header{}.dropped);
+  static_assert(kDroppedWords == std::size(SegmentValues{}.dropped));
+  if (!file_->Copy(offsetof(Header, dropped), next_.dropped)) {
+    problem = Truncated("its header");
+    return false;
+  }
+  next_.wholes.resize(ranges_.size() * kCellsPerChunk);
+  next_.reals.assign(real_count_, {});
+  next_.terms.clear();
+  next_.commons.resize(common_count_);
+  // The common lane first: every range has one, so its values overwrite those of the last Read.
+  std::array<uint64_t, kCellsPerChunk> cells;
+  for (const bool common : {true, false}) {
+    for (size_t i = 0; i < chunks_.size(); ++i) {
+      const auto range = range_indexes_.find(chunks_[i].range);
+      if ((chunks_[i].lane == kCommonLane) != common || range == range_indexes_.end()) continue;
+      if (!file_->Copy(header_->chunks_offset + i * segment::kChunkBytes, cells)) {
+        problem = Truncated("its values");
+        return false;
+      }
+      uint64_t* wholes = next_.wholes.data() + size_t{range->second} * kCellsPerChunk;
+      if (common) {
+        std::copy(cells.begin(), cells.end(), wholes);
+        for (const CellIndex& at : ranges_[range->second].commons) {
+          next_.commons[at.index] = cells[at.cell];
+        }
+      } else {
+        for (size_t cell = 0; cell < kCellsPerChunk; ++cell) {
+          wholes[cell] += cells[cell];
+        }
+      }
+      AddReals(cells.data(), ranges_[range->second]);
+    }
+  }
+  return true;
+}
+
+void SegmentReader::AddReals(const uint64_t* cells, const Range& range) {
+  for (const CellIndex& at : range.reals) {
+    const auto value = std::bit_cast<double>(cells[at.cell]);
+    if (value == 0) continue;
+    SegmentValues::Real& sum = next_.reals[at.index];
+    if (sum.first == 0) {
+      sum.first = value;
+    } else {
+      next_.terms.push_back({value, sum.more});
+      sum.more = static_cast<uint32_t>(next_.terms.size());
+    }
+  }
+}
+
+// REQUIRES: next_ has the values of the Read before.
+void SegmentReader::RecordChanges(uint64_t tick, std::chrono::system_clock::time_point now) {
+  if (!SameValues(values_, next_)) {
+    last_change_ = now;
+  }
+  const size_t known = changed_at_.size();
+  changed_at_.resize(values_.commons.size(), tick);
+  for (size_t i = 0; i < known; ++i) {
+    if (values_.commons[i] != next_.commons[i]) {
+      changed_at_[i] = tick;
+    }
+  }
+}
+
+}  // namespace persia::agent

@@ -1,0 +1,97 @@
+// Checks and parses a segment's descriptor records.
+//
+// Descriptors are append-only and never rewritten, so each is parsed once, from a private copy. The grammar is in
+// lib/segment_format.md. A record of an unknown type, or a family of an unknown kind or policy, is skipped and counted; a
+// malformed record ends the parsing with an error.
+// Thread safety: pure functions, any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/snapshot.h"
+#include "segment_format.h"
+
+namespace persia::agent {
+
+// The identity of the writing process, from the newest identity record.
+struct SegmentIdentity {
+  std::string job = {};
+  std::string run_id = {};
+  std::string role = {};
+  int32_t replica = 0;
+  uint32_t restart_count = 0;
+  Labels labels = {};  // sorted by name, no name twice
+
+  friend bool operator==(const SegmentIdentity&, const SegmentIdentity&) = default;
+};
+
+// The library that writes the segment, from the newest writer record. Empty before version 1.1 of the format.
+struct SegmentWriterInfo {
+  std::string language = {};
+  std::string library_version = {};
+
+  friend bool operator==(const SegmentWriterInfo&, const SegmentWriterInfo&) = default;
+};
+
+// As persia::metrics::GaugeMerge.
+enum class GaugePolicy : uint8_t { kLast = 0, kSum = 1, kMin = 2, kMax = 3, kAvg = 4, kEach = 5 };
+
+// A family of a segment. A skipped family (known: false) keeps its index, since series refer to families by index.
+struct SegmentFamily {
+  bool known = false;
+  persia::metrics::segment::Kind kind{};
+  GaugePolicy policy = GaugePolicy::kLast;
+  std::vector<double> bounds;
+  std::string group;
+  std::string name;
+  std::string help;
+  std::string unit;
+};
+
+// A series of a segment. Its labels stay in the records.
+struct SegmentSeriesRecord {
+  uint32_t family = 0;  // of a known kind
+  uint32_t slot = 0;
+  uint32_t cells = 0;
+  uint32_t labels = 0;
+  size_t labels_at = 0;  // offset in the bytes of all records
+};
+
+// The result of parsing some records.
+struct RecordBatch {
+  std::optional<SegmentIdentity> identity;
+  std::optional<SegmentWriterInfo> writer;
+  std::vector<SegmentFamily> families;
+  std::vector<SegmentSeriesRecord> series;
+  uint64_t skipped = 0;
+};
+
+// Parses the records in `all` from `begin` on. `families` are those of earlier records. On an error it returns false, sets
+// `error`, and leaves `batch` in any state.
+bool ParseRecords(std::span<const std::byte> all, size_t begin, std::span<const SegmentFamily> families, RecordBatch& batch,
+                  std::string& error);
+
+// Calls `visit(name, value)` for each label of a series that was parsed from `all`.
+template <class Visit>
+void VisitLabels(std::span<const std::byte> all, const SegmentSeriesRecord& series, Visit visit);
+
+// The string at `at`, whose bounds were checked by ParseRecords. Moves `at` past it.
+std::string_view CheckedString(std::span<const std::byte> all, size_t& at);
+
+template <class Visit>
+void VisitLabels(std::span<const std::byte> all, const SegmentSeriesRecord& series, Visit visit) {
+  size_t at = series.labels_at;
+  for (uint32_t i = 0; i < series.labels; ++i) {
+    const std::string_view name = CheckedString(all, at);
+    const std::string_view value = CheckedString(all, at);
+    visit(name, value);
+  }
+}
+
+}  // namespace persia::agent

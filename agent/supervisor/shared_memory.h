@@ -1,0 +1,64 @@
+// What the supervisor and the agent's program tell each other. Each struct lies in a memfd that the supervisor makes and its
+// child inherits, so that neither can block the other.
+//
+// Included by programs of different C libraries: only the types and the layout stated here.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+namespace persia::supervisor {
+
+constexpr uint32_t kFormat = 1;
+
+// Variables that the agent alone gets: not the command, nor whoever lists the supervisor's environment.
+constexpr const char* kSecretVariables[] = {"PERSIA_METRICS_GATEWAY_PASSWORD", "PERSIA_METRICS_GATEWAY_BEARER_TOKEN"};
+
+enum LogLevel : uint32_t { kDebug, kInfo, kWarning, kError, kOff };
+
+// Written by `persia-metrics-agentd exec-prepare`, read by the supervisor once that process has ended with 0.
+struct Preparation {
+  uint32_t format;     // kFormat
+  int32_t exit_code;   // end with it instead of starting the command; -1: start it
+  uint32_t command;    // index of the command's first word in the supervisor's argv
+  uint32_t has_agent;  // whether an agent is to be started
+  uint32_t finish_timeout_ms;
+  uint32_t log_level;  // a LogLevel
+  uint32_t logs_json;
+  uint32_t pipe;          // where in `text` the path of the named pipe begins; 0: there is none
+  uint32_t created_pipe;  // whether exec-prepare created that pipe
+  uint32_t variables;     // how many of the strings in `text`, each NAME=VALUE, are for the command's environment
+  char text[65536 - 40];  // strings, each with its NUL: the variables, then the path of the pipe
+};
+static_assert(sizeof(Preparation) == 65536);
+
+// Whether the agent is to read the named pipe, and to remove it at the end.
+enum PipeState : uint32_t { kNoPipe, kFoundPipe, kCreatedPipe };
+
+// Its members are stored with release and loaded with acquire: one that is overwritten while it is read is then told by
+// Record::child_count.
+struct EndedChild {
+  uint32_t pid;
+  int32_t wait_status;   // as of waitpid(2)
+  uint64_t start_ticks;  // tells it from other processes with the same pid; 0: not known
+};
+
+// Written by the supervisor, mapped read-only by `persia-metrics-agentd exec-collect`. Times are of CLOCK_MONOTONIC.
+struct Record {
+  static constexpr uint64_t kMaxChildren = 1000;
+
+  uint32_t format;        // kFormat
+  uint32_t pipe;          // a PipeState
+  uint64_t began_ns;      // the command's start
+  uint64_t agent_starts;  // how often an agent was started
+  int32_t exit_code;      // the command's, 128 + n if signal n ended it; valid once ended_ns is set
+  uint32_t command;       // pid
+  uint64_t ended_ns;      // 0: it is running. Stored with release, after exit_code.
+  // All children that were reaped, except agents: number n is in children[n % kMaxChildren] while n + kMaxChildren >
+  // child_count.
+  uint64_t child_count;  // stored with release, after the child
+  EndedChild children[kMaxChildren];
+};
+static_assert(sizeof(Record) == 48 + Record::kMaxChildren * 16);
+
+}  // namespace persia::supervisor

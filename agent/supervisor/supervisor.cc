@@ -1,0 +1,376 @@
+#include "supervisor/supervisor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "supervisor/log.h"
+#include "supervisor/program.h"
+
+namespace persia::supervisor {
+namespace {
+
+constexpr int64_t kPrepareTimeout = 2000;
+constexpr int64_t kFirstBackoff = 100;
+constexpr int64_t kMaxBackoff = 10000;
+// An agent that lived so long is not one that dies at its start.
+constexpr int64_t kHealthyAge = 10000;
+// How long writers of the named pipe may wait for an agent before their lines are dropped, and how often the pipe is then
+// emptied.
+constexpr int64_t kPipePatience = 1000;
+constexpr int64_t kPipeInterval = 50;
+
+uint64_t NowNs() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1000000000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+int64_t Now() { return static_cast<int64_t>(NowNs() / 1000000); }
+
+template <typename T>
+T* MapNew(int& memory) {
+  memory = memfd_create("persia-supervisor", MFD_CLOEXEC);
+  if (memory < 0 || ftruncate(memory, sizeof(T)) != 0) return nullptr;
+  void* const mapped = mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+  return mapped == MAP_FAILED ? nullptr : static_cast<T*>(mapped);
+}
+
+size_t Count(char** strings) {
+  size_t count = 0;
+  while (strings[count] != nullptr) ++count;
+  return count;
+}
+
+bool SameVariable(const char* a, const char* b) {
+  while (*a == *b && *a != '=' && *a != '\0') ++a, ++b;
+  return *a == '=' && *b == '=';
+}
+
+bool IsSecret(const char* variable) {
+  for (const char* name : kSecretVariables) {
+    const size_t size = strlen(name);
+    if (strncmp(variable, name, size) == 0 && variable[size] == '=') return true;
+  }
+  return false;
+}
+
+// Field 22 of /proc/PID/stat; 0 if it cannot be read.
+uint64_t StartTicks(pid_t pid) {
+  char path[40];
+  snprintf(path, sizeof path, "/proc/%d/stat", static_cast<int>(pid));
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  char text[1024];
+  const ssize_t size = read(fd, text, sizeof text - 1);
+  close(fd);
+  if (size <= 0) return 0;
+  text[size] = '\0';
+  const char* field = strrchr(text, ')');  // field 2 is the name, which may contain anything
+  for (int number = 2; field != nullptr && number < 22; ++number) field = strchr(field + 1, ' ');
+  return field == nullptr ? 0 : strtoull(field + 1, nullptr, 10);
+}
+
+}  // namespace
+
+Supervisor::Supervisor(int argc, char** argv, char** environment)
+    : argc_(argc),
+      argv_(argv),
+      inherited_environment_(environment),
+      environment_(environment),
+      agent_environment_(environment),
+      agent_argv_(argv) {
+  prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans of the command become children of this process instead of init's
+}
+
+int Supervisor::Run() {
+  Prepare();
+  if (preparation_ != nullptr && preparation_->exit_code >= 0) return preparation_->exit_code;
+  if (const int signal = signals_.PendingEnd()) return 128 + signal;
+  MakeEnvironment();
+  if (const int failed = StartCommand()) return failed;
+  if (wants_agent_) StartAgent();
+  for (;;) {
+    Reap();
+    if (command_ended_ && !wants_agent_) return exit_code_;
+    // Nor is a deadline waited for in which no agent would be started any more.
+    if (command_ended_ && (agent_ > 0 ? Now() : start_agent_at_) >= finish_deadline_) {
+      Log(kWarning, "exec.finish", "the agent did not finish in %u ms; the last values may be missing",
+          preparation_->finish_timeout_ms);
+      if (agent_ > 0) kill(agent_, SIGKILL);
+      return exit_code_;
+    }
+    if (wants_agent_ && agent_ == 0 && Now() >= start_agent_at_) StartAgent();
+    if (agent_ == 0 && pipe_ >= 0 && Now() - agent_down_since_ >= kPipePatience) DrainPipe();
+    siginfo_t info{};
+    if (const int signal = signals_.Take(info, MillisecondsToWait())) Handle(signal, info);
+  }
+}
+
+void Supervisor::Prepare() {
+  Preparation* const preparation = MapNew<Preparation>(preparation_memory_);
+  record_ = MapNew<Record>(record_memory_);
+  // The agent's program gets the arguments behind `exec`, a verb and a descriptor.
+  const size_t bytes =
+      (static_cast<size_t>(argc_) + 4 + Count(inherited_environment_) + sizeof(Preparation::text) / 4) * sizeof(char*);
+  void* const pointers = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (preparation == nullptr || record_ == nullptr || pointers == MAP_FAILED) {
+    Log(kError, "exec.prepare", "no memory for metrics (%s); the command runs without metrics", strerror(errno));
+    return;
+  }
+  agent_argv_ = static_cast<char**>(pointers);
+  SplitEnvironment(agent_argv_ + argc_ + 4);
+  agent_argv_[0] = argv_[0];
+  for (int i = 2; i < argc_; ++i) agent_argv_[i + 1] = argv_[i];
+  preparer_ = ForkAgentProgram("exec-prepare", preparation_memory_, true);
+  if (preparer_ < 0) {
+    Log(kError, "exec.prepare", "cannot start another process (%s); the command runs without metrics", strerror(errno));
+    return;
+  }
+  const int64_t deadline = Now() + kPrepareTimeout;
+  int status = 0;
+  pid_t ended = 0;
+  while ((ended = waitpid(preparer_, &status, WNOHANG)) == 0 && Now() < deadline) {
+    siginfo_t info{};
+    signals_.Take(info, deadline - Now(), SIGCHLD);
+  }
+  if (ended == 0) {
+    kill(preparer_, SIGKILL);
+    Log(kError, "exec.prepare", "the metrics are not prepared after %d s; the command runs without metrics",
+        static_cast<int>(kPrepareTimeout / 1000));
+  } else if (status != 0 || preparation->format != kFormat) {
+    Log(kError, "exec.prepare", "the metrics could not be prepared (wait status 0x%x); the command runs without metrics",
+        status);
+  } else {
+    preparation_ = preparation;
+    TakePreparation();
+  }
+}
+
+void Supervisor::TakePreparation() {
+  SetUpLog(static_cast<LogLevel>(preparation_->log_level), preparation_->logs_json != 0);
+  wants_agent_ = preparation_->has_agent != 0;
+  record_->format = kFormat;
+  record_->pipe = preparation_->pipe == 0 ? kNoPipe : preparation_->created_pipe == 0 ? kFoundPipe : kCreatedPipe;
+  if (wants_agent_ && preparation_->pipe != 0) {
+    pipe_ = open(preparation_->text + preparation_->pipe, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+  }
+}
+
+// Where the command begins if the agent's program could not tell: behind `--`, else at the first word that is neither a flag
+// nor may be a flag's value.
+uint32_t Supervisor::GuessCommand() const {
+  int i = 2;
+  while (i < argc_ && argv_[i][0] == '-' && strcmp(argv_[i], "--") != 0) {
+    const bool may_have_value = strchr(argv_[i], '=') == nullptr && i + 1 < argc_ && argv_[i + 1][0] != '-';
+    i += may_have_value ? 2 : 1;
+  }
+  return static_cast<uint32_t>(i < argc_ && strcmp(argv_[i], "--") == 0 ? i + 1 : i);
+}
+
+// The agent's environment is the command's and, in front of it, the secrets. They are overwritten where `ps e` shows them.
+void Supervisor::SplitEnvironment(char** space) {
+  char* copy = secrets_;
+  agent_environment_ = space;
+  for (char** entry = inherited_environment_; *entry != nullptr; ++entry) {
+    const size_t size = strlen(*entry) + 1;
+    if (!IsSecret(*entry) || size > static_cast<size_t>(secrets_ + sizeof secrets_ - copy)) continue;
+    *space++ = static_cast<char*>(memcpy(copy, *entry, size));
+    copy += size;
+    char* const value = strchr(*entry, '=') + 1;
+    memset(value, 'x', strlen(value));
+  }
+  environment_ = space;
+  for (char** entry = inherited_environment_; *entry != nullptr; ++entry) {
+    if (!IsSecret(*entry)) *space++ = *entry;
+  }
+}
+
+// The inherited environment with the variables of the preparation.
+void Supervisor::MakeEnvironment() {
+  static char disabled[] = "PERSIA_METRICS_ENABLED=0";
+  char* variable = preparation_ != nullptr ? preparation_->text : disabled;
+  if (environment_ == inherited_environment_) return;  // there was no memory
+  size_t count = Count(environment_);
+  for (uint32_t left = preparation_ != nullptr ? preparation_->variables : 1; left > 0; --left) {
+    size_t place = 0;
+    while (place < count && !SameVariable(environment_[place], variable)) ++place;
+    environment_[place] = variable;
+    if (place == count) ++count;
+    variable += strlen(variable) + 1;
+  }
+}
+
+int Supervisor::StartCommand() {
+  const uint32_t begin = preparation_ != nullptr ? preparation_->command : GuessCommand();
+  if (begin >= static_cast<uint32_t>(argc_)) {
+    Log(kError, "command", "the command is missing: persia-metrics-agent exec [OPTIONS] -- COMMAND");
+    return 2;
+  }
+  char** const command = argv_ + begin;
+  // A successful exec closes it; a failed one writes errno.
+  int report[2] = {-1, -1};
+  const pid_t pid = pipe2(report, O_CLOEXEC) == 0 ? fork() : -1;
+  if (pid <= 0) {
+    // Also if this process can have no child: then it becomes the command itself.
+    if (pid < 0)
+      Log(kError, "exec.prepare", "cannot start another process (%s); the command runs without metrics", strerror(errno));
+    signals_.RestoreInChild();
+    Execute(command, pid == 0 ? environment_ : inherited_environment_);  // without the named pipe, which nobody would read
+    const int error = errno;
+    if (pid < 0 || write(report[1], &error, sizeof error) != sizeof error) {
+      Log(kError, "command", "cannot run \"%s\": %s", command[0], strerror(error));
+    }
+    _exit(ExitCodeOf(error));
+  }
+  close(report[1]);
+  int error = 0;
+  const ssize_t size = read(report[0], &error, sizeof error);
+  close(report[0]);
+  if (size == sizeof error) {
+    waitpid(pid, nullptr, 0);
+    Log(kError, "command", error == ENOENT ? "cannot run \"%s\": there is no such command" : "cannot run \"%s\": %s",
+        command[0], strerror(error));
+    return ExitCodeOf(error);
+  }
+  command_ = pid;
+  if (record_ != nullptr) {
+    record_->command = static_cast<uint32_t>(pid);
+    record_->began_ns = NowNs();
+  }
+  return 0;
+}
+
+pid_t Supervisor::ForkAgentProgram(const char* verb, int memory, bool may_be_signalled) {
+  const pid_t parent = getpid();
+  const pid_t pid = fork();
+  if (pid != 0) return pid;
+  char descriptor[16];
+  const int inherited = dup(memory);  // without close-on-exec
+  snprintf(descriptor, sizeof descriptor, "%d", inherited);
+  agent_argv_[1] = const_cast<char*>(verb);
+  agent_argv_[2] = descriptor;
+  if (may_be_signalled) {
+    signals_.RestoreInChild();
+  } else {
+    // All signals stay blocked, so that one that comes early is not lost. The terminal's signals are for the command
+    // alone.
+    setsid();
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(1);  // it has died before this call
+  }
+  _exit(ExecuteAgent(agent_argv_, agent_environment_));
+}
+
+void Supervisor::StartAgent() {
+  __atomic_fetch_add(&record_->agent_starts, 1, __ATOMIC_RELAXED);
+  agent_started_at_ = Now();
+  agent_ = ForkAgentProgram("exec-collect", record_memory_, false);
+  if (agent_ > 0) return;
+  agent_ = 0;
+  RetryAgentLater();
+  Log(kError, "exec.agent", "cannot start the agent (%s); the command runs on, and the agent is tried again in %d ms",
+      strerror(errno), static_cast<int>(backoff_));
+}
+
+void Supervisor::RetryAgentLater() {
+  const bool is_first = backoff_ == 0 || Now() - agent_started_at_ >= kHealthyAge;
+  backoff_ = is_first ? kFirstBackoff : backoff_ * 2 < kMaxBackoff ? backoff_ * 2 : kMaxBackoff;
+  start_agent_at_ = Now() + backoff_;
+}
+
+void Supervisor::Reap() {
+  siginfo_t info{};
+  // Reaped only after its start time is read: reaping removes it from /proc.
+  while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0) {
+    const pid_t pid = info.si_pid;
+    const uint64_t start_ticks = StartTicks(pid);
+    int status = 0;
+    if (waitpid(pid, &status, 0) != pid) return;
+    if (pid == agent_) {
+      AgentEnded(status);
+    } else if (pid != preparer_) {
+      AddToRecord(pid, start_ticks, status);
+    }
+    if (pid == command_) CommandEnded(status);
+    info.si_pid = 0;
+  }
+}
+
+void Supervisor::AddToRecord(pid_t pid, uint64_t start_ticks, int wait_status) {
+  if (record_ == nullptr) return;
+  EndedChild& child = record_->children[record_->child_count % Record::kMaxChildren];
+  __atomic_store_n(&child.pid, static_cast<uint32_t>(pid), __ATOMIC_RELEASE);
+  __atomic_store_n(&child.wait_status, wait_status, __ATOMIC_RELEASE);
+  __atomic_store_n(&child.start_ticks, start_ticks, __ATOMIC_RELEASE);
+  __atomic_store_n(&record_->child_count, record_->child_count + 1, __ATOMIC_RELEASE);
+}
+
+void Supervisor::CommandEnded(int wait_status) {
+  command_ended_ = true;
+  exit_code_ = WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+  const int signal = WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : 0;
+  // A Ctrl-C goes to the whole process group. If it has ended the command before this process saw it, it does not count as a
+  // second.
+  if (signal != 0 && (received_signals_ >> (signal - 1) & 1) == 0) expected_signal_ = signal;
+  if (!wants_agent_) return;
+  record_->exit_code = exit_code_;
+  __atomic_store_n(&record_->ended_ns, NowNs(), __ATOMIC_RELEASE);
+  finish_deadline_ = Now() + preparation_->finish_timeout_ms;
+  start_agent_at_ = 0;  // a dead one is started at once, to finish
+  if (agent_ > 0) kill(agent_, SIGUSR1);
+}
+
+void Supervisor::AgentEnded(int wait_status) {
+  agent_ = 0;
+  agent_down_since_ = Now();
+  if (wait_status == 0) {
+    wants_agent_ = false;  // it has finished, or another agent collects
+    return;
+  }
+  RetryAgentLater();
+  const bool signalled = WIFSIGNALED(wait_status);
+  Log(kWarning, "exec.agent",
+      "the agent ended by %s %d and is started again in %d ms; the command runs on, and no count is lost",
+      signalled ? "signal" : "exit code", signalled ? WTERMSIG(wait_status) : WEXITSTATUS(wait_status),
+      static_cast<int>(backoff_));
+}
+
+void Supervisor::Handle(int signal, const siginfo_t& info) {
+  if (signal == SIGCHLD || (info.si_pid == getpid() && info.si_code <= 0)) return;  // its own: a write to a closed pipe
+  received_signals_ |= uint64_t{1} << (signal - 1);
+  const bool is_end = signal == SIGTERM || signal == SIGINT || signal == SIGQUIT;
+  if (!command_ended_) {
+    // The terminal has sent its signals to the command, too.
+    if (info.si_code != SI_KERNEL || getpgid(command_) != getpgrp()) kill(command_, signal);
+    if (signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU) signals_.StopBy(signal);
+  } else if (signal == expected_signal_) {
+    expected_signal_ = 0;
+  } else if (is_end && agent_ > 0) {
+    kill(agent_, SIGTERM);  // the second: it hurries
+  }
+}
+
+// Without an agent, writers would wait for a reader in vain.
+void Supervisor::DrainPipe() {
+  char lines[4096];
+  while (read(pipe_, lines, sizeof lines) > 0) {
+  }
+}
+
+int64_t Supervisor::MillisecondsToWait() const {
+  int64_t until = command_ended_ ? finish_deadline_ : INT64_MAX;
+  if (wants_agent_ && agent_ == 0 && start_agent_at_ < until) until = start_agent_at_;
+  if (agent_ == 0 && pipe_ >= 0 && Now() + kPipeInterval < until) until = Now() + kPipeInterval;
+  if (until == INT64_MAX) return -1;
+  return until > Now() ? until - Now() : 0;
+}
+
+}  // namespace persia::supervisor

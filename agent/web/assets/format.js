@@ -1,0 +1,80 @@
+// Numbers as text: units, scales, and the ticks of an axis.
+
+const SCALES = {
+  seconds: [[86400, ' d'], [3600, ' h'], [60, ' min'], [1, ' s'], [1e-3, ' ms'], [1e-6, ' µs'], [1e-9, ' ns']],
+  bytes: [[1024 ** 4, ' TiB'], [1024 ** 3, ' GiB'], [1024 ** 2, ' MiB'], [1024, ' KiB'], [1, ' B']],
+  ratio: [[0.01, ' %']],
+  time: [[1, '']],
+  '': [[1e12, ' T'], [1e9, ' G'], [1e6, ' M'], [1e3, ' k'], [1, '']],
+};
+
+// The unit of a family's values: seconds, bytes, ratio, time (seconds since 1970), or '' for a plain number. Without a declared
+// unit, it is taken from the name, by Prometheus' naming conventions.
+export function unitOf(name, unit) {
+  const base = name.replace(/_(total|sum|max|min)$/, '');
+  if (/_timestamp_seconds$|_start_time_seconds$/.test(base)) return 'time';
+  const word = unit || base.match(/_(sec|seconds|time_cost|bytes|ratio)$/)?.[1] || '';
+  if (/^(sec|seconds?|s|time_cost)$/.test(word)) return 'seconds';
+  if (/^bytes?$/.test(word)) return 'bytes';
+  return word === 'ratio' ? 'ratio' : '';
+}
+
+// Factor and suffix for numbers up to `max`.
+function scaleOf(max, unit) {
+  const scales = SCALES[unit];
+  if (max === 0) return scales.find(([factor]) => factor === 1) ?? scales[0];
+  // Minutes, hours and days begin at two of them: 90 s rather than 1.5 min.
+  const threshold = (factor) => (unit === 'seconds' && factor >= 60 ? 2 * factor : factor);
+  return scales.find(([factor]) => max >= threshold(factor)) ?? scales.at(-1);
+}
+
+function digits(value) {
+  const size = Math.abs(value);
+  if (size !== 0 && size < 0.001) return value.toExponential(1);
+  return String(Number(value.toFixed(size < 1 ? 4 : size < 10 ? 2 : size < 100 ? 1 : 0)));
+}
+
+export function clock(ms) {
+  return new Date(ms).toLocaleTimeString([], { hourCycle: 'h23', hour: '2-digit', minute: '2-digit', second: '2-digit' });
+}
+
+export function number(value, unit = '', rate = false) {
+  if (Number.isNaN(value ?? NaN)) return '–';
+  if (!Number.isFinite(value)) return value < 0 ? '-∞' : '∞';
+  if (unit === 'time') return clock(value * 1000);
+  const [factor, suffix] = scaleOf(Math.abs(value), unit);
+  return digits(value / factor) + suffix + (rate ? (suffix ? '/s' : ' /s') : '');
+}
+
+export function duration(seconds) {
+  if (seconds < 1) return '0 s';
+  if (seconds < 120) return `${Math.round(seconds)} s`;
+  if (seconds < 7200) return `${Math.floor(seconds / 60)} min`;
+  if (seconds < 172800) return `${Math.floor(seconds / 3600)} h`;
+  return `${Math.floor(seconds / 86400)} d`;
+}
+
+export function ago(seconds) {
+  if (seconds === null) return '–';
+  return seconds < 1 ? 'now' : `${duration(seconds)} ago`;
+}
+
+// About `count` round values within [low, high], at most 50, all in one scale: [{v, label}, ...].
+export function ticks(low, high, count, unit, rate) {
+  const [factor, suffix] = scaleOf(Math.max(Math.abs(low), Math.abs(high)), unit);
+  const from = low / factor;
+  const to = high / factor;
+  const rough = (to - from) / Math.max(count, 1);
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].find((each) => each * power >= rough * 0.999) * power;
+  if (!Number.isFinite(step) || step <= 0) return [];
+  const places = Math.min(Math.max(-Math.floor(Math.log10(step) + 1e-9), 0), 12);
+  const values = [];
+  for (let i = Math.ceil(from / step - 1e-9); i * step <= to * (1 + 1e-9) && values.length < 50; i++) {
+    const value = i * step;
+    const text = places > 6 ? value.toExponential(1) : value.toFixed(places);
+    const label = unit === 'time' ? clock(value * 1000) : text + suffix + (rate && suffix ? '/s' : '');
+    values.push({ v: value * factor, label: i === 0 ? '0' : label });
+  }
+  return values;
+}

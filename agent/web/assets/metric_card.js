@@ -1,0 +1,78 @@
+// The card of a family, with its name and help text; and the card of an `_info` metric, which has labels instead of a chart.
+import { get } from './api.js';
+import { make, setText } from './dom.js';
+import { rank } from './labels.js';
+import { view } from './view.js';
+
+const MAX_LABEL_SETS = 12;
+const REFRESH_EVERY_MS = 10000;
+
+export class MetricCard {
+  // `last`: of a time cost, the gauge with its last value.
+  constructor(family, last = null) {
+    this.family = family;
+    this.last = last;
+    this.loading = false;
+    this.element = make('article.card', { 'data-name': family.name });
+    this.element.card = this;
+    this.kind = make('span.kind');
+    // A long name wraps after its underscores.
+    const title = make('h3', { title: family.name }, ...family.name.split(/(?<=_)/).flatMap((word) => [word, make('wbr')]));
+    this.element.append(make('header', {}, title, this.kind), make('p.help', { title: family.help }, family.help));
+  }
+
+  matches(words) {
+    const text = `${this.family.name} ${this.last?.name ?? ''} ${this.family.help}`.toLowerCase();
+    return words.every((word) => text.includes(word));
+  }
+
+  // Whether this card suits the newest metadata.
+  isFor(family, last) {
+    const of = (each) => `${each?.name} ${each?.type} ${each?.unit} ${each?.help}`;
+    return of(this.family) === of(family) && of(this.last) === of(last);
+  }
+
+  // Called when the card enters or leaves the screen.
+  setShown(shown) {
+    if (shown) {
+      view.cards.add(this);
+      this.draw();
+      this.refresh();
+    } else {
+      view.cards.delete(this);
+    }
+  }
+
+  draw() {}
+  showCursor() {}
+}
+
+export class InfoCard extends MetricCard {
+  constructor(family) {
+    super(family);
+    setText(this.kind, 'labels');
+    this.rows = make('div.info', { tabindex: '0', role: 'group', 'aria-label': `Labels of ${family.name}` });
+    this.element.append(this.rows);
+  }
+
+  async refresh() {
+    const now = Date.now();
+    if (this.loading || now - this.loadedAt < REFRESH_EVERY_MS) return;
+    this.loading = true;
+    try {
+      const answer = await get('series', { name: this.family.name, limit: MAX_LABEL_SETS }, { wanted: () => view.cards.has(this) });
+      if (answer === null) return;
+      this.loadedAt = now;
+      const rows = answer.series.map((labels) => {
+        const names = Object.keys(labels).sort((a, b) => rank(a) - rank(b));
+        return make('dl', {}, ...names.flatMap((name) => [make('dt', {}, name), make('dd', {}, labels[name])]));
+      });
+      if (answer.left_out > 0) rows.push(make('p.more', {}, `${rows.length} of ${rows.length + answer.left_out} shown`));
+      this.rows.replaceChildren(...rows);
+    } catch {
+      // The banner says that the agent does not answer; the last labels stay.
+    } finally {
+      this.loading = false;
+    }
+  }
+}

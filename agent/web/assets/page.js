@@ -1,0 +1,324 @@
+// The page: polls the agent, updates the sections of cards, and handles keys and buttons.
+import { get } from './api.js';
+import { ChartCard } from './chart_card.js';
+import { byId, make, setChildren, setText } from './dom.js';
+import { clock, duration, number } from './format.js';
+import { InfoCard } from './metric_card.js';
+import { groupFamilies } from './sections.js';
+import { showTiles, showWorkers } from './status.js';
+import { view } from './view.js';
+
+const RANGES = [
+  ['5m', 300, '5 minutes'],
+  ['15m', 900, '15 minutes'],
+  ['30m', 1800, '30 minutes'],
+  ['all', Infinity, 'The whole history'],
+];
+const POINTS = 240;
+const MIN_SPAN_MS = 60000;
+const METADATA_EVERY_MS = 10000;
+const MAX_EVENTS = 1000;
+const MAX_EVENTS_LISTED = 100;
+
+let status = null;
+let range = 300;
+let zoom = null;
+let paused = false;
+let searchWords = [];
+let downSince = null;
+let metadataAt = 0;
+let series = -1;
+let sections = []; // {id, element, grid, count, link, cards}
+
+// ---- time range ----
+
+function minStep() {
+  return Math.max(status.history.step_seconds * 1000, 100);
+}
+
+function updateWindow() {
+  const oldest = status.history.oldest_ms;
+  view.noData = '';
+  if (oldest === null) {
+    view.noData = status.history.seconds === 0 ? 'the agent keeps no history (history_seconds is 0)' : 'nothing collected yet';
+  }
+  const now = status.now_ms;
+  const [from, to] = zoom ?? [Math.max(now - range * 1000, Math.min(oldest ?? now, now - MIN_SPAN_MS)), now];
+  const step = Math.ceil(Math.max(minStep(), (to - from) / POINTS));
+  // Multiples of the step: a point keeps its time from one answer to the next.
+  const end = Math.floor(Math.min(to + step, now) / step) * step;
+  const start = Math.min(Math.floor(Math.max(from, oldest ?? from) / step) * step, end);
+  view.window = { start, end, step, from, to: zoom ? to : end };
+}
+
+function redraw() {
+  for (const card of view.cards) {
+    card.draw();
+    card.refresh();
+  }
+}
+
+view.zoomTo = (from, to) => {
+  if (!status) return;
+  zoom = null;
+  if (from !== undefined) {
+    const middle = (from + to) / 2;
+    const half = Math.max((to - from) / 2, 2 * minStep());
+    const first = Math.min(status.history.oldest_ms ?? 0, status.now_ms - MIN_SPAN_MS);
+    zoom = [Math.max(middle - half, first), Math.min(middle + half, status.now_ms)];
+    if (zoom[0] <= first && zoom[1] >= status.now_ms) zoom = null;
+  }
+  byId('unzoom').hidden = zoom === null;
+  updateWindow();
+  redraw();
+};
+
+// ---- cards ----
+
+const screenObserver = new IntersectionObserver(
+  (entries) => {
+    for (const entry of entries) entry.target.card.setShown(entry.isIntersecting);
+  },
+  { rootMargin: '150px 0px' },
+);
+
+function makeSection({ id, title, prefix, folded }) {
+  const grid = make('div.grid');
+  const count = make('span.count');
+  const anchor = `group-${id.replace(/[^a-zA-Z0-9_]+/g, '-')}`;
+  const heading = make('h2', {}, title);
+  if (prefix) heading.append(title ? ' ' : '', make('code', {}, `${prefix}*`));
+  heading.append(' ', count);
+  const element = make('details.section', { id: anchor, 'data-group': prefix || title.toLowerCase() }, make('summary', {}, heading), grid);
+  element.open = !folded;
+  const link = make('a', { href: `#${anchor}` }, title || `${prefix}*`);
+  link.addEventListener('click', () => {
+    element.open = true;
+  });
+  return { id, element, grid, count, link, cards: [] };
+}
+
+function makeCard(family, last) {
+  const card = family.name.endsWith('_info') && family.type === 'gauge' ? new InfoCard(family) : new ChartCard(family, last);
+  screenObserver.observe(card.element);
+  return card;
+}
+
+function showFamilies(families) {
+  const before = new Map(sections.flatMap(({ cards }) => cards.map((card) => [card.family.name, card])));
+  sections = groupFamilies(families).map((group) => {
+    const section = sections.find(({ id }) => id === group.id) ?? makeSection(group);
+    section.cards = group.entries.map(({ family, last }) => {
+      const card = before.get(family.name);
+      if (!card?.isFor(family, last)) return makeCard(family, last);
+      before.delete(family.name);
+      return card;
+    });
+    return section;
+  });
+  for (const card of before.values()) {
+    screenObserver.unobserve(card.element);
+    card.setShown(false);
+  }
+  for (const { grid, cards } of sections) setChildren(grid, cards.map(({ element }) => element));
+  setChildren(byId('sections'), sections.map(({ element }) => element));
+  setChildren(byId('jump'), sections.map(({ link }) => link));
+  filter();
+}
+
+function filter() {
+  let found = 0;
+  let all = 0;
+  for (const { element, count, link, cards } of sections) {
+    let here = 0;
+    for (const card of cards) {
+      card.element.hidden = !card.matches(searchWords);
+      if (!card.element.hidden) here++;
+    }
+    element.hidden = link.hidden = here === 0;
+    // A search opens folded sections, and its end folds them again.
+    if (searchWords.length > 0 && here > 0 && !element.open) {
+      element.open = true;
+      element.dataset.unfolded = '';
+    } else if (searchWords.length === 0 && 'unfolded' in element.dataset) {
+      element.open = false;
+      delete element.dataset.unfolded;
+    }
+    setText(count, here === cards.length ? String(here) : `${here} of ${cards.length}`);
+    found += here;
+    all += cards.length;
+  }
+  byId('found').hidden = searchWords.length === 0 && all > 0;
+  setText(byId('found'), all === 0 ? 'No metrics yet: no worker has started.' : `${found} of ${all} charts match.`);
+}
+
+// ---- events ----
+
+function addEvents(events) {
+  if (events.length === 0) return;
+  const known = new Set(view.events.map((event) => event.id));
+  for (const event of events) {
+    const id = JSON.stringify(event);
+    if (known.has(id)) continue;
+    const { timestamp, name, type, metadata, pid, ...labels } = event;
+    const more = Object.entries(metadata ?? {}).map(([key, value]) => `${key}=${typeof value === 'object' ? JSON.stringify(value) : value}`);
+    const who = [type, labels.role, labels.instance, pid && `pid ${pid}`].filter(Boolean).join(' · ');
+    view.events.push({ id, timestamp, name, who, more: more.join(', ') });
+  }
+  view.events.sort((a, b) => a.timestamp - b.timestamp);
+  view.events.splice(0, view.events.length - MAX_EVENTS);
+  const newest = view.events.slice(-MAX_EVENTS_LISTED).reverse();
+  const items = newest.map((event) => {
+    const item = make('li', {}, make('time', {}, clock(event.timestamp)), make('b', {}, event.name), make('span', {}, event.who));
+    if (event.more) item.append(make('small', {}, event.more));
+    return item;
+  });
+  byId('events-list').replaceChildren(...items);
+  byId('events').hidden = false;
+  const count = view.events.length;
+  setText(byId('events-count'), count > MAX_EVENTS_LISTED ? `newest ${MAX_EVENTS_LISTED} of ${count}` : String(count));
+  for (const card of view.cards) card.draw();
+}
+
+// ---- polling ----
+
+function agentAnswered() {
+  if (downSince === null) return;
+  downSince = null;
+  byId('banner').hidden = true;
+  document.body.classList.remove('down');
+  metadataAt = 0;
+  for (const card of view.cards) card.loaded = '';
+}
+
+function agentDown() {
+  if (downSince !== null) return;
+  downSince = Date.now();
+  setText(byId('banner'), `The agent has not answered since ${clock(downSince)}. The page keeps trying.`);
+  byId('banner').hidden = false;
+  document.body.classList.add('down');
+}
+
+async function poll() {
+  status = await get('status', {}, { urgent: true });
+  agentAnswered();
+  setText(byId('job'), status.job);
+  document.title = `${status.job} – Persia Metrics`;
+  showTiles(status);
+  showWorkers(status);
+  const { history } = status;
+  setText(
+    byId('about'),
+    `persia-metrics-agent ${status.version}, run ${status.run_id}, ${status.directory}. ` +
+      `History: at most ${duration(history.seconds)}, a collection every ${number(history.step_seconds, 'seconds')}, ` +
+      `${number(history.bytes, 'bytes')} of ${number(history.max_bytes, 'bytes')}.`,
+  );
+  // A new series may belong to a new family.
+  if (Date.now() - metadataAt > METADATA_EVERY_MS || status.series !== series) {
+    const { families } = await get('metadata', {}, { urgent: true });
+    // An agent that has just restarted has no families yet; the page keeps its cards.
+    if (families.length > 0 || sections.length === 0) {
+      metadataAt = Date.now();
+      series = status.series;
+      showFamilies(families);
+    }
+  }
+  if (paused) return;
+  updateWindow();
+  const newest = view.events.at(-1)?.timestamp;
+  // From the millisecond before: the newest known one may have more events.
+  const { events } = await get('events', { limit: MAX_EVENTS, ...(newest ? { since: newest - 1 } : {}) }, { urgent: true });
+  addEvents(events);
+  for (const card of view.cards) card.refresh();
+}
+
+let timer = null;
+
+async function run() {
+  timer = null;
+  try {
+    await poll();
+  } catch (error) {
+    if (error.status === undefined) agentDown();
+    else console.warn(error.message);
+  }
+  const wait = Math.min(Math.max(status?.history.step_seconds ?? 1, 1), 10) * 1000;
+  // A hidden page polls less.
+  timer = setTimeout(run, downSince === null ? (document.hidden ? 10000 : wait) : 1000);
+}
+
+document.addEventListener('visibilitychange', () => {
+  if (document.hidden || timer === null) return;
+  clearTimeout(timer);
+  run();
+});
+
+// ---- buttons and keys ----
+
+function setPaused(value) {
+  paused = value;
+  byId('pause').setAttribute('aria-pressed', String(paused));
+  setText(byId('pause').querySelector('span'), paused ? 'Resume' : 'Pause');
+  document.body.classList.toggle('paused', paused);
+  if (!paused && status) {
+    updateWindow();
+    redraw();
+  }
+}
+
+function showTheme() {
+  const chosen = document.documentElement.dataset.theme;
+  view.theme = chosen ?? (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light');
+  for (const card of view.cards) card.draw();
+}
+
+function toggleTheme() {
+  document.documentElement.dataset.theme = view.theme === 'dark' ? 'light' : 'dark';
+  try {
+    localStorage.setItem('persia-theme', document.documentElement.dataset.theme);
+  } catch {
+    // Storage may be disabled: the choice lasts until the page is closed.
+  }
+  showTheme();
+}
+
+for (const [name, seconds, spoken] of RANGES) {
+  const button = make('button', { type: 'button', 'aria-pressed': String(seconds === range), 'aria-label': spoken }, name);
+  button.addEventListener('click', () => {
+    range = seconds;
+    for (const each of byId('ranges').children) each.setAttribute('aria-pressed', String(each === button));
+    view.zoomTo();
+  });
+  byId('ranges').append(button);
+}
+byId('unzoom').addEventListener('click', () => view.zoomTo());
+byId('pause').addEventListener('click', () => setPaused(!paused));
+byId('theme').addEventListener('click', toggleTheme);
+byId('search-form').addEventListener('submit', (event) => event.preventDefault());
+byId('search').addEventListener('input', () => {
+  searchWords = byId('search').value.toLowerCase().split(/\s+/).filter(Boolean);
+  filter();
+});
+
+document.addEventListener('keydown', (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const typing = event.target.closest('input');
+  if (typing) {
+    if (event.key === 'Escape') {
+      typing.value = '';
+      typing.dispatchEvent(new Event('input'));
+      typing.blur();
+    }
+  } else if (event.key === '/') {
+    event.preventDefault();
+    byId('search').focus();
+    byId('search').select();
+  } else if (event.key === 'p' || (event.key === ' ' && !event.target.closest('button, summary, a'))) {
+    event.preventDefault();
+    setPaused(!paused);
+  }
+});
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', showTheme);
+
+showTheme();
+run();

@@ -1,0 +1,77 @@
+#include "web/history.h"
+
+#include <utility>
+
+namespace persia::agent {
+namespace {
+
+using std::chrono::duration_cast;
+using std::chrono::milliseconds;
+
+// Approximately.
+size_t BytesOf(const Layout& layout) {
+  const auto text = [](const std::string& s) { return sizeof(s) + (s.capacity() > 15 ? s.capacity() + 1 : 0); };
+  size_t bytes = sizeof(layout);
+  for (const FamilyLayout& family : layout.families) {
+    bytes += sizeof(family) + text(family.name) + text(family.help) + family.bounds.size() * sizeof(double);
+    for (const SeriesLayout& series : family.series) {
+      bytes += sizeof(series) + series.labels.bytes();
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
+void History::Add(std::shared_ptr<const Snapshot> snapshot, std::chrono::steady_clock::time_point now) {
+  const MutexLock lock(mutex_);
+  if (options_.span.count() == 0 || snapshot == nullptr) {
+    kept_.clear();
+    return;
+  }
+  if (!begin_) {
+    begin_ = now;
+    begin_unix_ms_ = duration_cast<milliseconds>(snapshot->collected_at.time_since_epoch()).count();
+  }
+  // A tick may come a little early.
+  if (!kept_.empty() && now - kept_.back().at < Step() - Step() / 10) return;
+  const bool shared = !kept_.empty() && kept_.back().entry.snapshot->layout == snapshot->layout;
+  const size_t layout_bytes = shared ? kept_.back().layout_bytes : BytesOf(*snapshot->layout);
+  const int64_t unix_ms = begin_unix_ms_ + duration_cast<milliseconds>(now - *begin_).count();
+  kept_.push_back({{unix_ms, std::move(snapshot)}, now, layout_bytes});
+  while (kept_.size() > 1 && (now - kept_.front().at > options_.span || Bytes() > options_.max_bytes)) kept_.pop_front();
+}
+
+size_t History::Bytes() const {
+  size_t bytes = 0;
+  const Layout* previous = nullptr;
+  for (const Kept& kept : kept_) {
+    const Snapshot& snapshot = *kept.entry.snapshot;
+    bytes += sizeof(Snapshot) + snapshot.values.capacity() * sizeof(double);
+    if (snapshot.layout.get() != previous) bytes += kept.layout_bytes;
+    previous = snapshot.layout.get();
+  }
+  return bytes;
+}
+
+void History::SetOptions(const Options& options) {
+  const MutexLock lock(mutex_);
+  options_ = options;
+}
+
+std::vector<History::Entry> History::Entries() const {
+  const MutexLock lock(mutex_);
+  std::vector<Entry> entries;
+  entries.reserve(kept_.size());
+  for (const Kept& kept : kept_) entries.push_back(kept.entry);
+  return entries;
+}
+
+History::Stats History::stats() const {
+  const MutexLock lock(mutex_);
+  Stats stats{.options = options_, .step = Step(), .bytes = Bytes(), .entries = kept_.size()};
+  if (!kept_.empty()) stats.oldest_unix_ms = kept_.front().entry.unix_ms;
+  return stats;
+}
+
+}  // namespace persia::agent

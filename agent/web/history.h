@@ -1,0 +1,74 @@
+// The collections of the last half hour, in memory, for the charts of the agent's page.
+//
+//   History history({.span = 30min, .max_bytes = 64 << 20});
+//   history.Add(snapshot, steady_now);                  // at each tick; skips a snapshot that is less than a step after the
+//   last std::vector<History::Entry> entries = history.Entries();
+//
+// A collection costs 8 bytes a number: snapshots share their layout until a series comes or goes.
+//
+// Times are wall-clock time at the first Add, and steady time from there: a change of the system's clock does not disorder a
+// chart. Thread safety: any method, from any thread.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/mutex.h"
+#include "model/snapshot.h"
+
+namespace persia::agent {
+
+class History {
+ public:
+  struct Options {
+    std::chrono::milliseconds span{1'800'000};  // 0: nothing is kept
+    // Of values and layouts. Above it, the oldest entries are dropped; the newest always stays.
+    size_t max_bytes = size_t{64} << 20;
+  };
+  struct Entry {
+    int64_t unix_ms = 0;
+    std::shared_ptr<const Snapshot> snapshot;
+  };
+  struct Stats {
+    Options options;
+    std::chrono::milliseconds step{0};  // at least this long between two entries
+    size_t bytes = 0;
+    size_t entries = 0;
+    std::optional<int64_t> oldest_unix_ms = {};
+  };
+
+  static constexpr int64_t kMaxEntries = 720;
+
+  explicit History(Options options) : options_(options) {}
+
+  void Add(std::shared_ptr<const Snapshot> snapshot, std::chrono::steady_clock::time_point now);
+  // The next Add drops what exceeds the new limits.
+  void SetOptions(const Options& options);
+  // The oldest first.
+  [[nodiscard]] std::vector<Entry> Entries() const;
+  [[nodiscard]] Stats stats() const;
+
+ private:
+  struct Kept {
+    Entry entry;
+    std::chrono::steady_clock::time_point at;
+    size_t layout_bytes = 0;
+  };
+
+  [[nodiscard]] std::chrono::milliseconds Step() const PERSIA_REQUIRES(mutex_) { return options_.span / kMaxEntries; }
+  // A layout counts once for adjacent entries that share it.
+  [[nodiscard]] size_t Bytes() const PERSIA_REQUIRES(mutex_);
+
+  mutable Mutex mutex_;
+  Options options_ PERSIA_GUARDED_BY(mutex_);
+  std::optional<std::chrono::steady_clock::time_point> begin_ PERSIA_GUARDED_BY(mutex_);  // the first Add
+  int64_t begin_unix_ms_ PERSIA_GUARDED_BY(mutex_) = 0;
+  std::deque<Kept> kept_ PERSIA_GUARDED_BY(mutex_);
+};
+
+}  // namespace persia::agent

@@ -1,0 +1,159 @@
+#include "web/status_api.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string_view>
+
+namespace persia::agent {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::system_clock;
+
+// A worker hangs if none of its metrics has changed for so many push intervals, and for so long.
+constexpr int kHungIntervals = 3;
+constexpr milliseconds kHungAfter{10'000};
+constexpr std::string_view kProcessPrefix = "persia_process_";
+
+int64_t UnixMs(system_clock::time_point time) {
+  return std::chrono::duration_cast<milliseconds>(time.time_since_epoch()).count();
+}
+
+double Seconds(std::chrono::duration<double> duration) { return duration.count(); }
+
+template <class AnyLabels>
+std::string LabelValue(const AnyLabels& labels, std::string_view name) {
+  const auto found = std::find_if(labels.begin(), labels.end(), [&](const auto& label) { return label.first == name; });
+  return found == labels.end() ? "" : std::string(found->second);
+}
+
+// The persia_process_* series of one worker.
+struct Worker {
+  std::map<std::string, double, std::less<>> values;  // by the family's name without the prefix
+  std::string last_exit;
+
+  // NaN: there is none.
+  [[nodiscard]] double Value(std::string_view name) const {
+    const auto found = values.find(name);
+    return found == values.end() ? std::numeric_limits<double>::quiet_NaN() : found->second;
+  }
+  [[nodiscard]] Json Integer(std::string_view name, double scale = 1) const {
+    const double value = Value(name) * scale;
+    return std::isnan(value) ? Json() : Json(static_cast<int64_t>(value));
+  }
+};
+
+std::map<WorkerKey, Worker> WorkersIn(const Snapshot& snapshot) {
+  std::map<WorkerKey, Worker> workers;
+  for (const FamilyLayout& family : snapshot.layout->families) {
+    if (!family.name.starts_with(kProcessPrefix) || family.ValuesPerSeries() != 1) continue;
+    const std::string name = family.name.substr(kProcessPrefix.size());
+    for (const SeriesLayout& series : family.series) {
+      const double value = snapshot.values[series.first_value];
+      const std::string process = LabelValue(series.labels, "process");
+      if (IsAbsent(value) || process.empty()) continue;
+      const Labels& identity = snapshot.layout->identities[series.identity].labels;
+      Worker& worker = workers[{LabelValue(identity, "role"), LabelValue(identity, "instance"), process}];
+      if (name == "last_exit_info") {
+        worker.last_exit = LabelValue(series.labels, "reason");
+      } else {
+        worker.values.emplace(name, value);
+      }
+    }
+  }
+  return workers;
+}
+
+Json WorkersJson(const AgentStatus& status, const Snapshot& snapshot, system_clock::time_point now) {
+  const double hung_after = Seconds(std::max(kHungAfter, kHungIntervals * status.push_interval));
+  const double now_seconds = static_cast<double>(UnixMs(now)) / 1000;
+  Json out = Json::array();
+  for (const auto& [key, worker] : WorkersIn(snapshot)) {
+    const auto& [role, instance, process] = key;
+    const auto pid = status.pids.find(key);
+    const bool up = worker.Value("up") == 1;
+    const double changed = worker.Value("last_change_timestamp_seconds");
+    const Json unchanged = std::isnan(changed) ? Json() : Json(std::max(0.0, now_seconds - changed));
+    out.push_back({{"role", role},
+                   {"instance", instance},
+                   {"process", process},
+                   {"up", up},
+                   {"pid", pid == status.pids.end() ? Json() : Json(pid->second)},
+                   {"restarts", worker.Integer("restarts_total")},
+                   {"start_time_ms", worker.Integer("start_time_seconds", 1000)},
+                   {"cpu_seconds", worker.Value("cpu_seconds")},
+                   {"resident_bytes", worker.Integer("resident_memory_bytes")},
+                   {"threads", worker.Integer("threads")},
+                   {"last_change_ms", worker.Integer("last_change_timestamp_seconds", 1000)},
+                   {"unchanged_seconds", unchanged},
+                   {"hung", up && now_seconds - changed > hung_after},
+                   {"last_exit", worker.last_exit}});
+  }
+  return out;
+}
+
+// Several gateways as one: the sums, and the worst of each.
+GatewayStatus Total(const AgentStatus& status) {
+  GatewayStatus all;
+  bool never_succeeded = false;
+  for (const GatewayStatus& one : status.gateways) {
+    all.address += (all.address.empty() ? "" : ", ") + one.address;
+    all.groups += one.groups;
+    all.pushes += one.pushes;
+    all.pushes_failed += one.pushes_failed;
+    all.last_took = std::max(all.last_took, one.last_took);
+    if (all.last_error.empty()) all.last_error = one.last_error;
+    if (status.gateways.size() > 1 && one.groups == 0) continue;  // no group is pushed there
+    all.format = all.format.empty() || all.format == one.format ? one.format : "mixed";
+    never_succeeded = never_succeeded || !one.last_success;
+    if (!all.last_success || (one.last_success && one.since_success > all.since_success)) {
+      all.last_success = one.last_success;
+      all.since_success = one.since_success;
+    }
+  }
+  if (never_succeeded) all.last_success.reset();
+  if (all.address.empty()) all.address = status.pushes ? "unknown" : "off";
+  return all;
+}
+
+Json GatewayJson(const GatewayStatus& gateway) {
+  return {{"address", gateway.address},
+          {"groups", gateway.groups},
+          {"format", gateway.format},
+          {"pushes", gateway.pushes},
+          {"failed", gateway.pushes_failed},
+          {"last_success_ms", gateway.last_success ? Json(UnixMs(*gateway.last_success)) : Json()},
+          {"last_success_age_seconds", gateway.last_success ? Json(Seconds(gateway.since_success)) : Json()},
+          {"last_push_seconds", gateway.pushes > 0 ? Json(Seconds(gateway.last_took)) : Json()},
+          {"last_error", gateway.last_error}};
+}
+
+}  // namespace
+
+JsonAnswer AnswerStatus(const AgentStatus& status, const Snapshot* newest, system_clock::time_point now) {
+  const History::Stats& history = status.history;
+  Json gateways = Json::array();
+  for (const GatewayStatus& gateway : status.gateways) gateways.push_back(GatewayJson(gateway));
+  return AnswerWith(
+      {{"version", status.version},
+       {"job", status.job},
+       {"run_id", status.run_id},
+       {"directory", status.directory},
+       {"now_ms", UnixMs(now)},
+       {"push_interval_seconds", Seconds(status.push_interval)},
+       {"gateway", GatewayJson(Total(status))},
+       {"gateways", std::move(gateways)},
+       {"series", status.series},
+       {"segments", {{"live", status.workers}, {"ended", status.workers_ended}, {"refused", status.segments_refused}}},
+       {"history",
+        {{"seconds", Seconds(history.options.span)},
+         {"step_seconds", Seconds(std::max(history.step, status.push_interval))},
+         {"bytes", history.bytes},
+         {"max_bytes", history.options.max_bytes},
+         {"collections", history.entries},
+         {"oldest_ms", history.oldest_unix_ms ? Json(*history.oldest_unix_ms) : Json()}}},
+       {"workers", newest == nullptr ? Json::array() : WorkersJson(status, *newest, now)}});
+}
+
+}  // namespace persia::agent

@@ -1,0 +1,56 @@
+// GET /api/v1/status: the state of the agent, its gateways and its workers. API.md describes the response.
+//
+// Thread safety: functions of their arguments.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "model/snapshot.h"
+#include "web/history.h"
+#include "web/json_answer.h"
+
+namespace persia::agent {
+
+// The values of the labels role, instance and process.
+using WorkerKey = std::tuple<std::string, std::string, std::string>;
+
+// Pushes to one gateway.
+struct GatewayStatus {
+  std::string address;
+  size_t groups = 0;  // of the last push
+  std::string
+      format{};  // of the next push: "text" or "protobuf"; "" before the first; of several gateways "mixed" if they differ
+  uint64_t pushes = 0;
+  uint64_t pushes_failed = 0;
+  std::optional<std::chrono::system_clock::time_point> last_success{};
+  std::chrono::milliseconds since_success{0};  // by the steady clock
+  std::chrono::microseconds last_took{0};      // the last push, successful or not
+  std::string last_error{};                    // empty: the last push succeeded
+};
+
+struct AgentStatus {
+  std::string version;
+  std::string job;
+  std::string run_id;
+  std::string directory;
+  std::chrono::milliseconds push_interval{0};
+  bool pushes = true;                   // false: the agent is only scraped
+  std::vector<GatewayStatus> gateways;  // empty until their addresses are known
+  size_t workers = 0;
+  size_t workers_ended = 0;
+  size_t segments_refused = 0;
+  size_t series = 0;
+  std::map<WorkerKey, uint32_t> pids;  // of running workers
+  History::Stats history;
+};
+
+// The workers are those of the persia_process_* series in `newest`, which may be null.
+JsonAnswer AnswerStatus(const AgentStatus& status, const Snapshot* newest, std::chrono::system_clock::time_point now);
+
+}  // namespace persia::agent

@@ -1,0 +1,176 @@
+// The metrics of a job's processes, read from their segments.
+//
+//   SegmentSource source({.directory = "/dev/shm/persia-metrics-0/dlrm", .job = "dlrm", .ip_addr = "10.0.0.7"});
+//   auto snapshot = source.Collect();
+//
+// Each Collect scans the directory for `*.seg`, reads the segments of its run, and merges the processes of one instance (role,
+// replica). A process that has ended is retired: its last values are added to the state, and its file is removed
+// (retired_store.h). Without a state file, as in commands that only read, the segment of an ended process counts with its last
+// values. A segment whose file was removed or is damaged counts with its last good values until its writer ends. A file that
+// cannot be read at first is left out, and reported once.
+//
+// Not thread-safe: used by the collector thread alone.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ledger/retired_store.h"
+#include "merge/merge.h"
+#include "merge/ordinals.h"
+#include "model/diagnostics.h"
+#include "model/job_event.h"
+#include "model/snapshot.h"
+#include "model/worker_process.h"
+#include "naming/naming.h"
+#include "segment/segment_reader.h"
+
+namespace persia::agent {
+
+struct SegmentSourceOptions {
+  // The job's directory. It may not exist yet.
+  std::string directory = {};
+  // The job of each identity, whatever job a segment names.
+  std::string job = {};
+  // Label `ip_addr`; without one the label is left out.
+  std::string ip_addr = {};
+  // Segments of other runs are ignored. Empty: no run is ignored. A segment without a run id is never ignored.
+  std::string run_id = {};
+  // Files of other users are read if they belong to this group; without a group, only this user's files are.
+  std::optional<gid_t> group = {};
+  // Larger segments are not read.
+  uint64_t max_segment_bytes = 1ULL << 30;
+  // Without a file, ended processes are not retired.
+  RetiredStore::Options retired = {};
+  SeriesLimits limits = {};
+  // This process may have a segment. Its metrics are exposed, but it is not a worker: not counted as alive, not listed.
+  bool own_process = false;
+  // Whether event records are read, and from which record on, by segment id: where the previous agent stopped.
+  bool reads_events = false;
+  std::map<std::string, uint64_t> event_positions = {};
+  // Time, for tests.
+  std::function<std::chrono::steady_clock::time_point()> steady = std::chrono::steady_clock::now;
+  std::function<std::chrono::system_clock::time_point()> wall = std::chrono::system_clock::now;
+};
+
+// A file that is not read, and why.
+struct RefusedSegment {
+  std::string path;
+  SegmentProblem problem;
+};
+
+struct SegmentSourceStats {
+  size_t live = 0;                      // segments read whose writer is alive
+  size_t dead = 0;                      // segments read whose writer has ended, and which are not retired
+  uint64_t retired_series_refused = 0;  // series of retired processes beyond the limits
+  uint64_t retired = 0;                 // retired processes of this run
+  size_t other_run = 0;                 // segments of other runs, ignored
+  size_t bad = 0;                       // segments that became unreadable; their last good values count
+  std::vector<RefusedSegment> refused;
+  uint64_t records_skipped = 0;  // of types, kinds or policies that this version does not know
+  SeriesLeftOut left_out;        // series that are not exposed
+  uint64_t dropped = 0;          // what the workers report as not recorded, for all reasons
+  uint64_t events_lost = 0;      // event records that were overwritten before they were read, in total
+};
+
+class SegmentSource {
+ public:
+  // `naming`: null: PlainNaming.
+  explicit SegmentSource(SegmentSourceOptions options, std::shared_ptr<const Naming> naming = nullptr);
+  ~SegmentSource();
+  SegmentSource(const SegmentSource&) = delete;
+  SegmentSource& operator=(const SegmentSource&) = delete;
+
+  // Read, Plan and Expose without the agent's own sources.
+  std::shared_ptr<const Snapshot> Collect();
+
+  // Scans the directory and reads all segments. An unreadable one is reported and left out.
+  void Read();
+  // Plans how the read segments and the snapshots of the agent's own sources are exposed. Returns whether that changed.
+  bool Plan(const OwnSnapshots& own);
+  // The snapshot of all of it. REQUIRES: Plan was called with snapshots of these layouts.
+  std::shared_ptr<const Snapshot> Expose(const OwnSnapshots& own);
+
+  // As of the last Read, but for left_out, which is of the last Plan.
+  [[nodiscard]] const SegmentSourceStats& stats() const { return stats_; }
+  // Of the exposed instances: the living processes, and of each ordinal without one the process that ended last.
+  [[nodiscard]] std::span<const WorkerProcess> processes() const { return processes_; }
+  // From the next Collect on.
+  void SetLimits(const SeriesLimits& limits, uint64_t max_segment_bytes, std::chrono::milliseconds gauge_ttl, bool hide_ended);
+  // The labels of the settings, and the label `agent`, on all identities. From the next Plan on.
+  void SetIdentityLabels(Labels labels, std::string agent_id);
+  // From the next Collect on. REQUIRES: not null.
+  void SetNaming(std::shared_ptr<const Naming> naming);
+  // The state's directory was replaced: the state must be written again.
+  void MarkStateUnsaved() { retired_.MarkUnsaved(); }
+  // The events that were read since the last call; those of one process are in order.
+  [[nodiscard]] std::vector<JobEvent> TakeEvents() { return std::exchange(events_, {}); }
+  // Where reading continues, for SegmentSourceOptions::event_positions.
+  [[nodiscard]] std::map<std::string, uint64_t> EventPositions() const;
+  // What there is to log since the last call, each message once.
+  [[nodiscard]] std::vector<Diagnostic> TakeDiagnostics() { return diagnostics_.Take(); }
+
+ private:
+  struct TrackedSegment {
+    std::string name;
+    FileId file;
+    bool is_in_directory = true;          // as of the last scan
+    bool alive = true;                    // the writer, as of the last read
+    std::optional<InstanceKey> instance;  // in which it has the ordinal; none: it has no ordinal yet
+    uint32_t ordinal = 0;
+    std::unique_ptr<SegmentReader> reader;
+    std::optional<SegmentProblem> problem;  // of the last read
+  };
+  struct Refused {
+    FileId file;
+    SegmentProblem problem;
+  };
+
+  void Scan();
+  void TryOpen(int directory_fd, const std::string& name, const FileId& file);
+  static bool Replaces(const TrackedSegment& newer, const TrackedSegment& older);
+  void Refuse(const std::string& name, const FileId& file, SegmentProblem problem);
+  void ReadAll();
+  enum class Which { kEnded, kAll };
+  void AssignOrdinals(Which which);
+  void ReleaseOrdinal(TrackedSegment& tracked);
+  static LastProcess LastProcessOf(const SegmentReader& reader);
+  void FoldLost();
+  void SaveLiving();
+  void FoldEnded();
+  void SaveState();
+  void ReadEvents(TrackedSegment& tracked);
+  void ListProcesses();
+  [[nodiscard]] bool IsOwn(const TrackedSegment& tracked) const;
+  [[nodiscard]] bool IsOfThisRun(const SegmentReader& reader) const;
+  [[nodiscard]] std::string PathOf(const std::string& name) const { return options_.directory + "/" + name; }
+
+  SegmentSourceOptions options_;
+  std::shared_ptr<const Naming> naming_;  // never null
+  std::vector<TrackedSegment> tracked_;
+  std::map<std::string, Refused> refused_;    // by file name
+  std::map<std::string, FileId> other_runs_;  // segments of other runs whose writers have ended, by file name
+  CollectTime now_;
+  bool scan_completed_ = false;  // the whole directory was read once
+  bool lost_folded_ = false;     // FoldLost was called
+  Ordinals ordinals_;
+  std::vector<WorkerProcess> processes_;
+  std::vector<JobEvent> events_;
+  uint64_t events_lost_ = 0;
+  Diagnostics diagnostics_;
+  RetiredStore retired_;
+  std::unique_ptr<Merger> merger_;
+  std::vector<Measurements> inputs_;  // of the last Read
+  SegmentSourceStats stats_;
+};
+
+}  // namespace persia::agent

@@ -1,0 +1,225 @@
+// The values of a snapshot: for each Value the number of each process, in the order of the processes; then a 1 for each series
+// of the info metrics.
+#include "workers/worker_metrics.h"
+
+#include <algorithm>
+#include <bit>
+#include <set>
+#include <tuple>
+
+#include "naming/naming.h"
+
+namespace persia::agent {
+namespace {
+
+// The text in a segment may be of any length.
+constexpr size_t kMaxTextBytes = 128;
+
+std::string Text(std::string_view text) { return SanitizeText(text.substr(0, kMaxTextBytes)); }
+
+// Whether all that the layout and the reading of /proc depend on is equal.
+bool SameProcess(const WorkerProcess& a, const WorkerProcess& b) {
+  const auto all = [](const WorkerProcess& p) {
+    return std::tie(p.alive, p.pid, p.start_ticks, p.pid_namespace, p.ordinal, p.restart_count, p.run_id, p.library_version,
+                    p.identity);
+  };
+  return all(a) == all(b);
+}
+
+// A living process is newer than an ended one.
+bool IsNewer(const WorkerProcess& a, const WorkerProcess& b) {
+  const auto age = [](const WorkerProcess& p) { return std::tie(p.alive, p.start_ticks, p.pid); };
+  return age(a) > age(b);
+}
+
+}  // namespace
+
+const std::array<WorkerMetrics::Family, WorkerMetrics::kValues> WorkerMetrics::kFamilies{{
+    {"persia_process_cpu_seconds", MetricType::kGauge,
+     "User and system processor time of the process. It starts at 0 with each process, so it is a gauge."},
+    {"persia_process_last_change_timestamp_seconds", MetricType::kGauge,
+     "When a metric of the process last changed, in seconds since 1970. It stands still if the process hangs."},
+    {"persia_process_open_fds", MetricType::kGauge, "Open file descriptors of the process."},
+    {"persia_process_resident_memory_bytes", MetricType::kGauge, "Resident memory of the process."},
+    {"persia_process_restarts_total", MetricType::kCounter,
+     "Processes of this run that took this number after another process with it had ended."},
+    {"persia_process_start_time_seconds", MetricType::kGauge, "When the process started, in seconds since 1970."},
+    {"persia_process_threads", MetricType::kGauge, "Threads of the process."},
+    {"persia_process_up", MetricType::kGauge, "1 if the process is running, 0 if it has ended."},
+    {"persia_process_virtual_memory_bytes", MetricType::kGauge, "Virtual memory of the process."},
+}};
+
+WorkerMetrics::WorkerMetrics(Options options)
+    : options_(std::move(options)), proc_(options_.proc), own_namespace_(proc_.PidNamespace("self")) {}
+
+std::shared_ptr<const Snapshot> WorkerMetrics::Collect() {
+  if (UpdateEntries(options_.processes()) || layout_ == nullptr) {
+    RebuildLayout();
+  }
+  auto snapshot = std::make_shared<Snapshot>();
+  snapshot->layout = layout_;
+  snapshot->collected_at = std::chrono::system_clock::now();
+  snapshot->values.assign(layout_->value_count, 1);
+  for (size_t i = 0; i < order_.size(); ++i) {
+    FillValues(*order_[i], snapshot->values.data() + i, order_.size());
+  }
+  return snapshot;
+}
+
+// Returns whether a process is new, missing, or ended.
+bool WorkerMetrics::UpdateEntries(std::span<const WorkerProcess> processes) {
+  bool changed = processes.size() != order_.size();
+  std::vector<Entry*> order;
+  order.reserve(processes.size());
+  for (size_t i = 0; i < processes.size(); ++i) {
+    const WorkerProcess& process = processes[i];
+    Entry* entry = i < order_.size() ? order_[i] : nullptr;
+    if (entry == nullptr || !SameProcess(entry->process, process)) {
+      changed = true;
+      entry = &entries_[{process.identity, process.ordinal}];
+      SetProcess(*entry, process);
+    } else {
+      entry->process.predecessors = process.predecessors;
+      entry->process.last_change = process.last_change;
+    }
+    changed = (!process.alive && UpdateExitReason(*entry)) || changed;
+    order.push_back(entry);
+  }
+  order_ = std::move(order);
+  if (changed) {
+    const std::set<const Entry*> there(order_.begin(), order_.end());
+    std::erase_if(entries_, [&](const auto& entry) { return !there.contains(&entry.second); });
+  }
+  return changed;
+}
+
+void WorkerMetrics::SetProcess(Entry& entry, const WorkerProcess& process) {
+  UpdateExitReason(entry);  // of the previous process, which may have started and ended since the last Collect
+  const bool other = entry.process.pid != process.pid || entry.process.start_ticks != process.start_ticks;
+  entry.process = process;
+  entry.pid = std::to_string(process.pid);
+  const std::optional<uint64_t> there = proc_.PidNamespace(entry.pid);
+  // The namespace of another user's process cannot be read. If the segment has the agent's own, the start time decides.
+  entry.readable =
+      process.alive && process.pid_namespace != 0 && there.value_or(own_namespace_.value_or(0)) == process.pid_namespace;
+  if (other) {
+    entry.start_time.reset();
+  }
+  if (other || !process.library_version.empty()) {
+    entry.library_version = process.library_version;
+  }
+}
+
+// Returns whether the exit reason changed.
+bool WorkerMetrics::UpdateExitReason(Entry& entry) {
+  const WorkerProcess& process = entry.process;
+  if (options_.ends == nullptr || process.pid_namespace != own_namespace_) return false;
+  const auto reason = options_.ends->ReasonOf(process.pid, process.start_ticks);
+  if (!reason || *reason == entry.last_exit) return false;
+  entry.last_exit = *reason;
+  return true;
+}
+
+void WorkerMetrics::RebuildLayout() {
+  Shape shape;
+  std::map<Identity, const Entry*> newest;
+  for (const Entry* entry : order_) {
+    const WorkerProcess& process = entry->process;
+    shape.processes.emplace_back(process.identity, process.ordinal);
+    shape.last_exits.push_back(entry->last_exit);
+    const Entry*& of_identity = newest[process.identity];
+    if (of_identity == nullptr || IsNewer(process, of_identity->process)) {
+      of_identity = entry;
+    }
+  }
+  for (const auto& [identity, entry] : newest) {
+    shape.infos[identity] = {{"agent_version", options_.agent_version},
+                             {"library_version", Text(entry->library_version)},
+                             {"restart_count", std::to_string(entry->process.restart_count)},
+                             {"run_id", Text(entry->process.run_id.empty() ? options_.run_id : entry->process.run_id)}};
+  }
+  if (layout_ != nullptr && shape == shape_) return;
+  shape_ = std::move(shape);
+
+  auto layout = std::make_shared<Layout>();
+  std::map<Identity, uint32_t> indexes;
+  for (const auto& [identity, info] : shape_.infos) {
+    indexes.emplace(identity, static_cast<uint32_t>(layout->identities.size()));
+    layout->identities.push_back(identity);
+  }
+  const auto label = [](uint32_t ordinal) { return std::pair<std::string, std::string>("process", std::to_string(ordinal)); };
+  const auto add = [&](FamilyLayout& family, const Identity& identity, Labels labels) {
+    family.series.push_back(
+        {.identity = indexes.at(identity), .first_value = layout->value_count++, .labels = std::move(labels)});
+  };
+  for (const Family& about : kFamilies) {
+    FamilyLayout family{.name = about.name, .type = about.type, .help = about.help, .unit = "", .bounds = {}, .series = {}};
+    for (const auto& [identity, ordinal] : shape_.processes) {
+      add(family, identity, {label(ordinal)});
+    }
+    layout->families.push_back(std::move(family));
+  }
+  FamilyLayout job_info{.name = "persia_job_info",
+                        .type = MetricType::kGauge,
+                        .help = "1. The labels are the run and the versions of the identity's newest process.",
+                        .unit = "",
+                        .bounds = {},
+                        .series = {}};
+  for (const auto& [identity, info] : shape_.infos) {
+    add(job_info, identity, info);
+  }
+  FamilyLayout last_exit{.name = "persia_process_last_exit_info",
+                         .type = MetricType::kGauge,
+                         .help =
+                             "1. The label reason is how the last process with this number ended: exit_<code>, or the signal's "
+                             "name. Only for processes whose parent was the agent.",
+                         .unit = "",
+                         .bounds = {},
+                         .series = {}};
+  for (size_t i = 0; i < shape_.processes.size(); ++i) {
+    if (!shape_.last_exits[i].empty()) {
+      const auto& [identity, ordinal] = shape_.processes[i];
+      add(last_exit, identity, {label(ordinal), {"reason", shape_.last_exits[i]}});
+    }
+  }
+  layout->families.push_back(std::move(job_info));
+  layout->families.push_back(std::move(last_exit));
+  std::erase_if(layout->families, [](const FamilyLayout& family) { return family.series.empty(); });
+  std::ranges::sort(layout->families, {}, &FamilyLayout::name);
+  layout_ = std::move(layout);
+}
+
+// Writes one number for each Value, `stride` apart.
+void WorkerMetrics::FillValues(Entry& entry, double* values, size_t stride) {
+  const auto set = [&](Value value, double to) { values[value * stride] = to; };
+  for (size_t value = 0; value < kValues; ++value) {
+    set(static_cast<Value>(value), kAbsentValue);
+  }
+  const WorkerProcess& process = entry.process;
+  set(kUp, process.alive ? 1 : 0);
+  // An ended process without a successor is counted in `predecessors`, but is no restart.
+  const uint64_t unfollowed = process.alive ? 0 : std::min<uint64_t>(process.predecessors, 1);
+  set(kRestarts, static_cast<double>(process.predecessors - unfollowed));
+  if (process.last_change.time_since_epoch().count() != 0) {
+    // Whole milliseconds, so that the printed number is short.
+    const auto at = std::chrono::floor<std::chrono::milliseconds>(process.last_change.time_since_epoch());
+    set(kLastChange, static_cast<double>(at.count()) / 1000);
+  }
+  const auto stat = entry.readable ? proc_.Stat(entry.pid) : std::nullopt;
+  if (!stat || stat->start_ticks != process.start_ticks) return;
+  set(kCpu, stat->cpu_seconds);
+  set(kThreads, static_cast<double>(stat->threads));
+  if (const auto memory = proc_.Memory(entry.pid)) {
+    set(kResident, memory->resident_bytes);
+    set(kVirtual, memory->virtual_bytes);
+  }
+  if (!entry.start_time) {
+    entry.start_time = proc_.UnixTime(process.start_ticks);
+  }
+  set(kStartTime, entry.start_time.value_or(kAbsentValue));
+  if (const auto open_fds = proc_.OpenFds(entry.pid)) {
+    set(kOpenFds, static_cast<double>(*open_fds));
+  }
+}
+
+}  // namespace persia::agent

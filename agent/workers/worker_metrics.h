@@ -1,0 +1,103 @@
+// `persia_process_*` of each worker process and `persia_job_info` of each identity, from the collector's list of processes and
+// from /proc.
+//
+//   WorkerMetrics metrics({.processes = [&] { return segments.processes(); }, .agent_version = "0.1.0"});
+//   segments.Collect();
+//   auto snapshot = metrics.Collect();
+//
+// /proc/<pid> is read only if its pid namespace and start time are those in the worker's segment. Of a worker in another
+// container, the values from /proc are left out.
+//
+// Thread safety: the collector thread alone.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "files/proc_reader.h"
+#include "model/snapshot.h"
+#include "model/worker_process.h"
+#include "workers/exit_reasons.h"
+
+namespace persia::agent {
+
+class WorkerMetrics {
+ public:
+  struct Options {
+    // The current processes, each identity and ordinal once. Called by Collect.
+    std::function<std::span<const WorkerProcess>()> processes;
+    std::string agent_version;
+    std::string run_id = {};  // of the agent; that of a process without one, too
+    std::filesystem::path proc = "/proc";
+    // Exit statuses of processes in the agent's pid namespace; may be null. REQUIRES: outlives the source.
+    const ExitReasons* ends = nullptr;
+  };
+
+  explicit WorkerMetrics(Options options);
+
+  // Returns the same layout object as long as the processes and their order do not change. Unknown values are left out.
+  std::shared_ptr<const Snapshot> Collect();
+
+ private:
+  // The values of each process.
+  enum Value : size_t {
+    kCpu,
+    kLastChange,
+    kOpenFds,
+    kResident,
+    kRestarts,
+    kStartTime,
+    kThreads,
+    kUp,
+    kVirtual,
+    kValues,
+  };
+  struct Family {
+    const char* name;
+    MetricType type;
+    const char* help;
+  };
+  static const std::array<Family, kValues> kFamilies;
+
+  using EntryKey = std::pair<Identity, uint32_t>;
+  struct Entry {
+    WorkerProcess process;
+    std::string pid;        // as a directory name in /proc
+    bool readable = false;  // /proc/<pid> is in the same pid namespace
+    std::optional<double> start_time;
+    std::string library_version;  // kept when the process has ended
+    std::string last_exit;        // of the previous process; empty: not known
+  };
+  // What the layout depends on.
+  struct Shape {
+    std::vector<EntryKey> processes;
+    std::vector<std::string> last_exits;  // of each process
+    std::map<Identity, Labels> infos;
+
+    friend bool operator==(const Shape&, const Shape&) = default;
+  };
+
+  bool UpdateEntries(std::span<const WorkerProcess> processes);
+  void SetProcess(Entry& entry, const WorkerProcess& process);
+  bool UpdateExitReason(Entry& entry);
+  void RebuildLayout();
+  void FillValues(Entry& entry, double* values, size_t stride);
+
+  const Options options_;
+  ProcReader proc_;
+  const std::optional<uint64_t> own_namespace_;
+  std::map<EntryKey, Entry> entries_;
+  std::vector<Entry*> order_;  // as in the last list of processes
+  Shape shape_;
+  std::shared_ptr<const Layout> layout_;
+};
+
+}  // namespace persia::agent

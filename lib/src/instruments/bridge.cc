@@ -1,0 +1,35 @@
+#include "persia/metrics/internal/bridge.h"
+
+#include <algorithm>
+
+#include "cells.h"
+#include "log.h"
+#include "registry.h"
+
+namespace persia::metrics::internal {
+
+std::vector<FamilyValues> ReadValues() { return Registry::Get().Values(); }
+
+BucketedHistogram::BucketedHistogram(std::string_view group, std::string_view name, std::span<const double> bounds,
+                                     const Description& about) noexcept {
+  FamilyNode* family =
+      Registry::Get().FindOrAddFamily({segment::Kind::kHistogram, group, name, about.help, about.unit, 0, bounds});
+  slot_ = Registry::Get().FindOrAddChild(family, about.labels);
+  // None if it was refused: the scratch page may be too small for them.
+  buckets_ = family == nullptr ? 0 : family->bound_count + 1;
+}
+
+void BucketedHistogram::Add(std::span<const uint64_t> counts, double sum) noexcept {
+  if (sum != 0 && buckets_ > 0) {
+    AddDouble(slot_, sum);
+  }
+  for (uint32_t i = 0; i < std::min<size_t>(counts.size(), buckets_); ++i) {
+    if (counts[i] > 0) {
+      AddWhole(slot_ + 1 + i, counts[i]);
+    }
+  }
+}
+
+void LogOnce(std::atomic<bool>& logged, std::string_view text) noexcept { LogLineOnce(logged, text); }
+
+}  // namespace persia::metrics::internal

@@ -1,0 +1,102 @@
+#include "persia/metrics/instruments.h"
+
+#include <array>
+#include <cmath>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "cells.h"
+#include "registry.h"
+
+namespace persia::metrics {
+namespace {
+
+using segment::Drop;
+using segment::Kind;
+
+// PersiaML's bounds, which are Prometheus's defaults, and finer ones below 5 ms for look-ups.
+constexpr std::array<double, 16> kSecondsBounds = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025,
+                                                   0.05,   0.1,     0.25,   0.5,   1,      2.5,   5,    10};
+
+// `next(i, last)` is the bound with index `i`.
+template <class Next>
+std::vector<double> MakeBounds(int count, const Next& next) noexcept try {
+  std::vector<double> bounds;
+  for (int i = 0; i < count; ++i) {
+    bounds.push_back(next(i, bounds.empty() ? 0 : bounds.back()));
+  }
+  return bounds;
+} catch (const std::bad_alloc&) {
+  Registry::Get().CountDropped(Drop::kOutOfMemory);
+  return {};
+}
+
+}  // namespace
+
+std::vector<double> LinearBounds(double start, double width, int count) noexcept {
+  return MakeBounds(count, [=](int i, double /*last*/) { return start + width * i; });
+}
+
+std::vector<double> ExponentialBounds(double start, double factor, int count) noexcept {
+  return MakeBounds(count, [=](int i, double last) { return i == 0 ? start : last * factor; });
+}
+
+std::span<const double> DefaultSecondsBounds() noexcept { return kSecondsBounds; }
+
+Counter::Counter(std::string_view group, std::string_view name, const Description& about) noexcept
+    : slot_(Registry::Get().FindOrAddChild(
+          Registry::Get().FindOrAddFamily({Kind::kCounter, group, name, about.help, about.unit}), about.labels)) {}
+
+void Counter::AddSlow(uint32_t slot, uint64_t by) noexcept { AddWhole(slot, by); }
+
+void Counter::AddFraction(double by) noexcept {
+  if (by >= 0 && std::isfinite(by)) {
+    AddDouble(slot_ + 1, by);
+  } else {
+    CountBadValue();
+  }
+}
+
+void Counter::CountBadValue() noexcept { Registry::Get().CountDropped(Drop::kBadValue); }
+
+Gauge::Gauge(std::string_view group, std::string_view name, const Description& about, GaugeMerge merge) noexcept
+    : slot_(Registry::Get().FindOrAddChild(
+          Registry::Get().FindOrAddFamily({Kind::kGauge, group, name, about.help, about.unit, static_cast<uint8_t>(merge)}),
+          about.labels)) {}
+
+void Gauge::SetSlow(double value) noexcept {
+  CommonCell(slot_)->store(std::bit_cast<uint64_t>(value), std::memory_order_relaxed);
+}
+
+void Gauge::Add(double by) noexcept {
+  UpdateShared(CommonCell(slot_),
+               [by](uint64_t bits) { return bits == segment::kUnset ? by : std::bit_cast<double>(bits) + by; });
+}
+
+Histogram::Histogram(std::string_view group, std::string_view name, std::span<const double> bounds,
+                     const Description& about) noexcept {
+  internal::FamilyNode* family =
+      Registry::Get().FindOrAddFamily({Kind::kHistogram, group, name, about.help, about.unit, 0, bounds});
+  slot_ = Registry::Get().FindOrAddChild(family, about.labels);
+  buckets_ = internal::BucketsOf(family);
+}
+
+void Histogram::ObserveSlow(double value) noexcept {
+  if (std::isnan(value)) return Registry::Get().CountDropped(Drop::kBadValue);
+  AddDouble(slot_, value);
+  AddWhole(slot_ + 1 + internal::BucketOf(*buckets_, value), 1);
+}
+
+TimeCost::TimeCost(std::string_view group, std::string_view name, const Description& about,
+                   std::span<const double> bounds) noexcept
+    : histogram_(group, name, bounds, about) {
+  try {
+    last_ = Gauge(group, std::string(name) + "_sec",
+                  {.help = about.help + " The last one.", .unit = about.unit, .labels = about.labels});
+  } catch (const std::bad_alloc&) {
+    Registry::Get().CountDropped(Drop::kOutOfMemory);
+  }
+}
+
+}  // namespace persia::metrics

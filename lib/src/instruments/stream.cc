@@ -1,0 +1,26 @@
+#include "persia/metrics/stream.h"
+
+#include <cmath>
+
+#include "cells.h"
+#include "registry.h"
+
+namespace persia::metrics {
+
+// stream.h, a public header, repeats these offsets, since segment_format.h is not public.
+static_assert(segment::kStreamPositiveSum == 1 && segment::kStreamNegativeSum == 2);
+static_assert(segment::kStreamNegatives == 3 && segment::kStreamZeros == 4 && segment::kStreamFirstBucket == 5);
+
+Stream::Stream(std::string_view group, std::string_view name, const Description& about) noexcept
+    : slot_(Registry::Get().FindOrAddChild(
+          Registry::Get().FindOrAddFamily({segment::Kind::kStream, group, name, about.help, about.unit}), about.labels)) {}
+
+void Stream::AddSlow(double value) noexcept {
+  CommonCell(slot_)->store(std::bit_cast<uint64_t>(value), std::memory_order_relaxed);
+  if (!internal::IsNan(value)) {
+    AddDouble(slot_ + SumOf(value), value);
+    AddWhole(slot_ + CountOf(value), 1);
+  }
+}
+
+}  // namespace persia::metrics

@@ -1,0 +1,22 @@
+// The library's mutexes. They stand in the order in which a thread takes them: a thread that holds one takes only later ones.
+//
+// One set of fork handlers (registry_lanes.cc) takes all of them in this order before a fork, and unlocks them after it in
+// parent and child. So no fork deadlocks, whichever part of the library was used first, and a child finds no mutex locked.
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include "thread_annotations.h"
+
+namespace persia::metrics {
+
+enum class ForkLock : size_t { kHandlesInC, kMetricHandlers, kEventHandlers, kEmit, kRegistry, kWaitingCells, kCount };
+
+namespace internal {
+inline constinit std::array<Mutex, static_cast<size_t>(ForkLock::kCount)> fork_locks;
+}
+
+inline Mutex& MutexOf(ForkLock lock) { return internal::fork_locks[static_cast<size_t>(lock)]; }
+
+}  // namespace persia::metrics

@@ -1,0 +1,13 @@
+// Makes the index that finds a value's bucket.
+#pragma once
+
+#include <span>
+
+#include "persia/metrics/internal/bucket_search.h"
+
+namespace persia::metrics {
+
+// REQUIRES: `bounds` are finite and ascending, are followed by +infinity in memory, and outlive the index.
+internal::BucketIndex MakeBucketIndex(std::span<const double> bounds) noexcept;
+
+}  // namespace persia::metrics

@@ -1,0 +1,275 @@
+#include "registry.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <new>
+
+#include "bucket_index.h"
+#include "log.h"
+#include "text_hash.h"
+
+namespace persia::metrics {
+namespace {
+
+using internal::FamilyNode;
+using internal::kScratchSlot;
+using internal::SeriesNode;
+using segment::Drop;
+using segment::Kind;
+
+constexpr size_t kMaxNameBytes = 256;
+constexpr size_t kMaxHelpBytes = 4096;
+constexpr size_t kMaxLabels = 32;
+constexpr size_t kMaxLabelValueBytes = 4096;
+constexpr std::string_view kCountsNothing = "counts nothing: ";
+
+std::string Quoted(std::string_view text) {
+  constexpr size_t kShown = 80;
+  return "\"" + std::string(text.substr(0, kShown)) + (text.size() > kShown ? "...\"" : "\"");
+}
+
+// Does not cut within a UTF-8 sequence.
+std::string Shortened(std::string_view text, size_t bytes) {
+  if (text.size() > bytes) {
+    while (bytes > 0 && (static_cast<uint8_t>(text[bytes]) & 0xC0) == 0x80) {
+      --bytes;
+    }
+    text = text.substr(0, bytes);
+  }
+  return std::string(text);
+}
+
+// What is wrong with the bounds; "" if nothing is.
+std::string BoundsError(std::span<const double> bounds) {
+  if (bounds.size() > segment::kMaxBounds) {
+    return std::to_string(bounds.size()) + " bounds; at most " + std::to_string(segment::kMaxBounds) + " are allowed";
+  }
+  for (size_t i = 0; i < bounds.size(); ++i) {
+    if (!std::isfinite(bounds[i])) {
+      return "bound " + std::to_string(i) + " is not finite (the bucket up to +Inf is added automatically)";
+    }
+    if (i > 0 && bounds[i] <= bounds[i - 1]) {
+      return "bound " + std::to_string(i) + " (" + std::to_string(bounds[i]) + ") is not above the previous one (" +
+             std::to_string(bounds[i - 1]) + ")";
+    }
+  }
+  return "";
+}
+
+std::string LabelsError(std::span<const Label> sorted) {
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    if (sorted[i].name.empty() || sorted[i].name.size() > kMaxNameBytes) {
+      return "the label name " + Quoted(sorted[i].name) + " must have 1 to " + std::to_string(kMaxNameBytes) + " bytes";
+    }
+    if (sorted[i].value.size() > kMaxLabelValueBytes) {
+      return "the value of label " + Quoted(sorted[i].name) + " has more than " + std::to_string(kMaxLabelValueBytes) +
+             " bytes";
+    }
+    if (i > 0 && sorted[i].name == sorted[i - 1].name) return "label " + Quoted(sorted[i].name) + " is given twice";
+  }
+  return "";
+}
+
+bool SameDefinition(const FamilyNode& node, const FamilyRequest& request) {
+  return node.kind == request.kind && node.gauge_policy == request.gauge_policy &&
+         std::ranges::equal(node.real_bounds(), request.bounds);
+}
+
+// Writes a line about a metric, if `logged` is not set, and sets it. Allocates nothing.
+void LogMetricOnce(std::atomic<bool>& logged, std::string_view group, std::string_view name, std::string_view text,
+                   std::string_view detail = {}) noexcept {
+  constexpr size_t kShown = 80;
+  const auto shown = [](std::string_view of) { return of.substr(0, kShown); };
+  const auto end = [](std::string_view of) { return of.size() > kShown ? "...\"" : "\""; };
+  LogLineOnce(logged, {"metric \"", shown(name), end(name), " of group \"", shown(group), end(group), " ", text, detail});
+}
+
+}  // namespace
+
+FamilyNode* Registry::FindOrAddFamily(const FamilyRequest& request) noexcept try {
+  const size_t hash = MixHash(MixHash(0, request.group), request.name);
+  // Events have a namespace of their own: torchelastic has metrics and events of the same name.
+  const bool event = request.kind == segment::Kind::kEvent;
+  const auto matches = [&](const FamilyNode& node) {
+    return node.group == request.group && node.name == request.name && (node.kind == segment::Kind::kEvent) == event;
+  };
+  FamilyNode* node = families_.Find(hash, matches);
+  if (node == nullptr) {
+    // One line for each kind of mistake: a program may make it in every step.
+    if (request.name.empty() || request.name.size() > kMaxNameBytes || request.group.size() > kMaxNameBytes) {
+      LogMetricOnce(reported_[static_cast<size_t>(Drop::kBadName)], request.group, request.name,
+                    "counts nothing: a name must have 1 to 256 bytes, and a group at most that");
+      CountDropped(Drop::kBadName);
+      return nullptr;
+    }
+    if (const std::string error = BoundsError(request.bounds); !error.empty()) {
+      LogMetricOnce(reported_[static_cast<size_t>(Drop::kBadBounds)], request.group, request.name, kCountsNothing, error);
+      CountDropped(Drop::kBadBounds);
+      return nullptr;
+    }
+    MutexLock lock(mutex_);
+    node = families_.Find(hash, matches);
+    if (node == nullptr) return AddFamily(request, hash);
+  }
+  if (SameDefinition(*node, request)) return node;
+  LogMetricOnce(node->conflict_logged, request.group, request.name,
+                "was requested again with another type, merge policy or bounds; that handle counts nothing");
+  CountDropped(Drop::kTypeConflict);
+  return nullptr;
+} catch (const std::bad_alloc&) {
+  CountDropped(Drop::kOutOfMemory);
+  return nullptr;
+}
+
+FamilyNode* Registry::AddFamily(const FamilyRequest& request, size_t hash) {
+  auto node = std::make_unique<FamilyNode>();
+  node->hash = hash;
+  node->group = request.group;
+  node->name = request.name;
+  node->help = Shortened(request.help, kMaxHelpBytes);
+  node->unit = Shortened(request.unit, kMaxNameBytes);
+  node->kind = request.kind;
+  node->gauge_policy = request.gauge_policy;
+  node->bound_count = static_cast<uint32_t>(request.bounds.size());
+  node->bounds.assign(request.bounds.begin(), request.bounds.end());
+  node->bounds.push_back(std::numeric_limits<double>::infinity());
+  if (node->kind == Kind::kHistogram) {
+    node->buckets = std::make_unique<const internal::BucketIndex>(MakeBucketIndex(node->real_bounds()));
+  }
+  node->ordinal = static_cast<uint32_t>(families_.nodes().size());
+  if (!Open()) return families_.Insert(std::move(node));
+  const uint64_t bytes = SegmentWriter::BytesOf(node->record());
+  if (!writer_.Fits(bytes, 0)) {
+    Report(*node, Drop::kSegmentFull, kCountsNothing);
+    return nullptr;
+  }
+  FamilyNode* added = families_.Insert(std::move(node));
+  writer_.Reserve(bytes, 0);
+  PublishNew();
+  return added;
+}
+
+uint32_t Registry::FindOrAddSeries(FamilyNode* family, LabelView labels) noexcept try {
+  if (family == nullptr || disabled_.load(std::memory_order_relaxed)) return kScratchSlot;
+  if (labels.empty()) {
+    // Pairs with the release in AddSeries: a thread that reads the slot sees the first values of its cells.
+    const uint32_t slot = family->unlabelled_slot.load(std::memory_order_acquire);
+    if (slot != kScratchSlot) return slot;
+  }
+  if (labels.size() > kMaxLabels) {
+    LogMetricOnce(family->conflict_logged, family->group, family->name,
+                  "has a series that counts nothing: it has more than 32 labels");
+    CountDropped(Drop::kBadName);
+    return kScratchSlot;
+  }
+  const auto by_name = [](const Label& a, const Label& b) { return a.name < b.name; };
+  if (std::is_sorted(labels.begin(), labels.end(), by_name)) return FindOrAddSorted(family, labels);
+  std::array<Label, kMaxLabels> storage;
+  const std::span<Label> sorted(storage.data(), labels.size());
+  std::copy(labels.begin(), labels.end(), sorted.begin());
+  std::sort(sorted.begin(), sorted.end(), by_name);
+  return FindOrAddSorted(family, sorted);
+} catch (const std::bad_alloc&) {
+  CountDropped(Drop::kOutOfMemory);
+  return kScratchSlot;
+}
+
+uint32_t Registry::FindOrAddSorted(FamilyNode* family, LabelView sorted) {
+  size_t hash = MixHash(0, uint64_t{family->ordinal});
+  for (const Label& label : sorted) {
+    hash = MixHash(MixHash(hash, label.name), label.value);
+  }
+  const auto matches = [&](const SeriesNode& node) {
+    return node.family == family && std::ranges::equal(node.labels, sorted, [](const auto& a, const Label& b) {
+             return a.first == b.name && a.second == b.value;
+           });
+  };
+  if (const SeriesNode* node = series_.Find(hash, matches)) return node->slot;
+  if (const std::string error = LabelsError(sorted); !error.empty()) {
+    LogMetricOnce(family->conflict_logged, family->group, family->name, "has a series that counts nothing: ", error);
+    CountDropped(Drop::kBadName);
+    return kScratchSlot;
+  }
+  MutexLock lock(mutex_);
+  if (const SeriesNode* node = series_.Find(hash, matches)) return node->slot;
+  return AddSeries(family, sorted, hash);
+}
+
+uint32_t Registry::FindOrAddChild(FamilyNode* family, const LabelSet& labels) noexcept try {
+  std::vector<Label> views;
+  views.reserve(labels.size());
+  for (const auto& [name, value] : labels) {
+    views.push_back({name, value});
+  }
+  return FindOrAddSeries(family, views);
+} catch (const std::bad_alloc&) {
+  CountDropped(Drop::kOutOfMemory);
+  return kScratchSlot;
+}
+
+uint32_t Registry::AddSeries(FamilyNode* family, std::span<const Label> sorted, size_t hash) {
+  if (!Open()) return kScratchSlot;
+  auto node = std::make_unique<SeriesNode>(SeriesNode{hash, family, {}, 0});
+  for (const Label& label : sorted) {
+    node->labels.emplace_back(label.name, label.value);
+  }
+  const uint32_t cells = segment::CellsOf(family->kind, family->bound_count);
+  const uint64_t bytes = SegmentWriter::BytesOf(node->record());
+  const uint32_t slot = node->slot = writer_.Fits(bytes, 0) ? NextSlot(cells, bytes) : next_slot_;
+  const uint32_t range = slot / internal::kChunkCells;
+  if (range >= internal::kMaxRanges || !writer_.Fits(bytes, HasCommonChunk(range) ? 0 : 1)) {
+    Report(*family, Drop::kSegmentFull, kCountsNothing);
+    return kScratchSlot;
+  }
+  if (!HasCommonChunk(range)) {
+    if (!EnsureCommonChunk(range)) {
+      Report(*family, Drop::kOutOfMemory, kCountsNothing);
+      return kScratchSlot;
+    }
+    writer_.Reserve(0, 1);
+  }
+  SetFirstValue(*node);
+  if (family->kind == Kind::kEvent) {
+    EnsureRing();
+  }
+  series_.Insert(std::move(node));
+  next_slot_ = slot + cells;
+  writer_.Reserve(bytes, 0);
+  if (sorted.empty()) {
+    family->unlabelled_slot.store(slot, std::memory_order_release);
+  }
+  if (!PublishNew() && state_ == State::kExporting) {
+    Report(*family, writer_.refusal(), "is not exported yet; it counts, and is exported once that is possible: ");
+  }
+  return slot;
+}
+
+void Registry::Report(const FamilyNode& family, Drop why, std::string_view consequence) noexcept {
+  LogMetricOnce(reported_[static_cast<size_t>(why)], family.group, family.name, consequence, TextOf(why));
+  if (!writer_.CountDropped(why)) {
+    dropped_before_file_[static_cast<size_t>(why)].fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+void Registry::CountDropped(Drop why) noexcept {
+  if (writer_.CountDropped(why) || disabled_.load(std::memory_order_relaxed)) return;
+  dropped_before_file_[static_cast<size_t>(why)].fetch_add(1, std::memory_order_relaxed);
+  OpenIfUnopened();
+}
+
+bool Registry::disabled() noexcept {
+  OpenIfUnopened();
+  return disabled_.load(std::memory_order_relaxed);
+}
+
+segment::EventSlot* Registry::NextEventSlot(uint64_t* ticket) noexcept {
+  // Pairs with the release in EnsureRing and MoveRing.
+  const EventRing* ring = ring_.load(std::memory_order_acquire);
+  if (ring == nullptr) return nullptr;
+  *ticket = ring->recorded->fetch_add(1, std::memory_order_relaxed);
+  return &ring->slots[*ticket % writer_.ring_slots()];
+}
+
+}  // namespace persia::metrics

@@ -1,0 +1,260 @@
+// The process's registry: its families and series, the memory of their values, and the segment in which an agent sees them.
+//
+// A family or series that is accepted exists in the registry first, and is then published: its cells and its record are written
+// to the segment's file, in the order in which the registry accepted them. Only what the segment has space for is accepted; so
+// what cannot be published now (the filesystem is full, the process has no file descriptor left, ...) is published later. Until
+// then the series waits: it counts in private memory, in the waiting lane.
+//
+// The cells of the common lane are in one of these places:
+//   - before any export was requested: in private memory, and in the common lane's table.
+//   - waiting: in private memory, in the waiting lane's table, not in the common lane's. So each use of them takes the slow
+//   path,
+//     which locks waiting_mutex_ for the update, and once a second tries to publish what waits. No thread has a lane chunk of a
+//     waiting range, so a chunk is moved to the file, under that mutex, without losing a count.
+//   - in the file, and in the common lane's table. They never move again.
+//
+// The registry is in static storage, made when the library is loaded, and never destroyed, since handles are used after main.
+// If memory for a new metric runs out, the metric counts nothing, which is counted. Thread safety: any method, from any thread.
+// Looking up an existing series takes no lock. All else takes the registry's mutex; fork_locks.h has the order of the library's
+// mutexes.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fork_locks.h"
+#include "identity.h"
+#include "persia/metrics/init.h"
+#include "persia/metrics/instruments.h"
+#include "persia/metrics/internal/bucket_search.h"
+#include "persia/metrics/labels.h"
+#include "private_memory.h"
+#include "segment_format.h"
+#include "segment_writer.h"
+#include "series_index.h"
+#include "thread_annotations.h"
+
+namespace persia::metrics {
+namespace internal {
+
+struct FamilyValues;
+
+// One (group, name). Immutable, except for its atomics.
+struct FamilyNode {
+  size_t hash;
+  std::string group;
+  std::string name;
+  std::string help;
+  std::string unit;
+  segment::Kind kind;
+  uint8_t gauge_policy;
+  uint32_t bound_count;
+  std::vector<double> bounds;                  // followed by +infinity
+  std::unique_ptr<const BucketIndex> buckets;  // null unless the family is of histograms
+  uint32_t ordinal;                            // among the families, and among their records
+  std::atomic<bool> conflict_logged = false;
+  // The slot of the series without labels, once it exists: metrics that are looked up by name at each call have no labels.
+  std::atomic<uint32_t> unlabelled_slot = kScratchSlot;
+
+  [[nodiscard]] std::span<const double> real_bounds() const { return {bounds.data(), bound_count}; }
+  [[nodiscard]] FamilyRecord record() const { return {kind, gauge_policy, real_bounds(), group, name, help, unit}; }
+};
+
+// The buckets of a family of histograms. A refused family (null) has a single bucket.
+inline const BucketIndex* BucketsOf(const FamilyNode* family) { return family == nullptr ? &kNoBounds : family->buckets.get(); }
+
+// One series. Immutable.
+struct SeriesNode {
+  size_t hash;
+  const FamilyNode* family;
+  LabelSet labels;  // sorted by name
+  uint32_t slot;
+
+  [[nodiscard]] SeriesRecord record() const { return {family->ordinal, slot, labels}; }
+};
+
+}  // namespace internal
+
+// The definition of a requested family.
+struct FamilyRequest {
+  segment::Kind kind;
+  std::string_view group;
+  std::string_view name;
+  std::string_view help = {};
+  std::string_view unit = {};
+  uint8_t gauge_policy = 0;
+  std::span<const double> bounds = {};
+};
+
+// Where event records are written: to private memory or to the file.
+struct EventRing {
+  std::atomic<uint64_t>* recorded;
+  segment::EventSlot* slots;
+};
+
+class Registry {
+ public:
+  static Registry& Get() noexcept;
+  // Called when the library is loaded.
+  static void MakeAtLoad() noexcept;
+
+  // Finds or makes the family. Null: it is refused, which is logged and counted.
+  internal::FamilyNode* FindOrAddFamily(const FamilyRequest& request) noexcept PERSIA_EXCLUDES(mutex_);
+  // Finds or makes a series, and returns its slot; kScratchSlot if the series is refused, or if metrics are disabled.
+  uint32_t FindOrAddSeries(internal::FamilyNode* family, LabelView labels) noexcept PERSIA_EXCLUDES(mutex_);
+  uint32_t FindOrAddChild(internal::FamilyNode* family, const LabelSet& labels) noexcept PERSIA_EXCLUDES(mutex_);
+
+  InitResult Init(const Options& options) noexcept PERSIA_EXCLUDES(mutex_);
+  // Whether Init or the environment requested an export, and metrics are not disabled. Opens the segment if necessary.
+  bool Exporting() noexcept PERSIA_EXCLUDES(mutex_);
+
+  // The calling thread's chunk for `slot`, which it claims if necessary. Null: it gets none; use the common lane.
+  internal::Cell* ClaimChunk(uint32_t slot) noexcept PERSIA_EXCLUDES(mutex_);
+  // The chunk for `slot` in the common lane or the waiting lane. In the latter case sets `*locked`: the caller uses the chunk
+  // and then calls UnlockWaiting.
+  internal::Cell* CommonChunk(uint32_t slot, bool* locked) noexcept PERSIA_THREAD_ATTRIBUTE(no_thread_safety_analysis);
+  void UnlockWaiting() noexcept PERSIA_THREAD_ATTRIBUTE(no_thread_safety_analysis) { waiting_mutex_.Unlock(); }
+
+  void CountDropped(segment::Drop why) noexcept PERSIA_EXCLUDES(mutex_);
+
+  // Whether metrics are disabled, which never changes back. Reads the environment if that was not done yet.
+  [[nodiscard]] bool disabled() noexcept PERSIA_EXCLUDES(mutex_);
+  // The same, without reading the environment: false if that was not done yet.
+  [[nodiscard]] bool known_disabled() const noexcept { return disabled_.load(std::memory_order_relaxed); }
+
+  // The values of all series, in the order of their creation; none if metrics are disabled.
+  [[nodiscard]] std::vector<internal::FamilyValues> Values() PERSIA_EXCLUDES(mutex_);
+
+  // The ring's slot for a new record, and its ticket. Null: there is no ring.
+  segment::EventSlot* NextEventSlot(uint64_t* ticket) noexcept;
+
+ private:
+  // A thread's table, its scratch page, and this struct share one mapping.
+  struct Lane {
+    internal::Table* table;
+    uint32_t id;
+    Lane* next_free;
+    Lane* next;  // in the list of all lanes
+    void* memory;
+    size_t bytes;
+  };
+  enum class State : uint8_t {
+    kUnopened,   // the environment was not read yet, or not yet in a forked child
+    kPrivate,    // there is no file: no export was requested, or it failed
+    kExporting,  // there is a file
+  };
+
+  Registry() noexcept;
+  static bool ListenForThreadEnds() noexcept;
+
+  // registry.cc: families and series.
+  internal::FamilyNode* AddFamily(const FamilyRequest& request, size_t hash) PERSIA_REQUIRES(mutex_);
+  // REQUIRES: at most kMaxLabels labels, sorted by name.
+  uint32_t FindOrAddSorted(internal::FamilyNode* family, LabelView sorted) PERSIA_EXCLUDES(mutex_);
+  uint32_t AddSeries(internal::FamilyNode* family, std::span<const Label> sorted, size_t hash) PERSIA_REQUIRES(mutex_);
+  // Counts a metric that is refused, or that has to wait, and logs the first one of each reason.
+  void Report(const internal::FamilyNode& family, segment::Drop why, std::string_view consequence) noexcept;
+
+  // registry_open.cc: the decision whether and where to export.
+  // Reads the environment, unless that was done, and makes the segment if an export is requested. False: metrics are disabled.
+  bool Open() PERSIA_REQUIRES(mutex_);
+  // The same, without the lock.
+  void OpenIfUnopened() noexcept PERSIA_EXCLUDES(mutex_);
+  // Makes the segment's file. False: this failed, which is logged, or the agent has disabled metrics.
+  bool Export() noexcept PERSIA_REQUIRES(mutex_);
+  bool TryExport(std::string* error) PERSIA_REQUIRES(mutex_);
+  void TakeIdentity(Identity wanted) PERSIA_REQUIRES(mutex_);
+  // If PERSIA_RUN_ID gave no run id, sets the agent's, else torchrun's.
+  void AdoptRunId(Identity* identity) const PERSIA_REQUIRES(mutex_);
+
+  // registry_publish.cc: from private memory to the file.
+  // Publishes what is new, unless older metrics wait. False: it waits.
+  bool PublishNew() noexcept PERSIA_REQUIRES(mutex_);
+  // Tries to publish all that is not published.
+  void Recover() noexcept PERSIA_REQUIRES(mutex_);
+  bool PublishAll() noexcept PERSIA_REQUIRES(mutex_);
+  bool MoveChunk(uint32_t range) noexcept PERSIA_REQUIRES(mutex_);
+  bool MoveRing() noexcept PERSIA_REQUIRES(mutex_);
+  bool MakeFileRing() noexcept PERSIA_REQUIRES(mutex_);
+  // Whether space was refused a moment ago. Once a second it tries again.
+  bool IsShort() noexcept PERSIA_EXCLUDES(mutex_);
+  void TryLater() noexcept;
+  // Makes all metrics wait that were made before an export was requested. The counts in the lanes are added to the common lane.
+  void WithdrawAll() noexcept PERSIA_REQUIRES(mutex_);
+  // The slot for a new series with `cells` cells and a record of `bytes`. REQUIRES: the segment has space for the record.
+  uint32_t NextSlot(uint32_t cells, uint64_t bytes) noexcept PERSIA_REQUIRES(mutex_);
+  [[nodiscard]] bool HasCommonChunk(uint32_t range) const PERSIA_REQUIRES(mutex_);
+  // Sets the first cell of a series that is not in use yet.
+  void SetFirstValue(const internal::SeriesNode& node) noexcept PERSIA_REQUIRES(mutex_);
+  // Makes the chunk of the common lane, with the first values of its series. False: there is no memory at all.
+  bool EnsureCommonChunk(uint32_t range) noexcept PERSIA_REQUIRES(mutex_);
+  // Makes the chunks of all series, and the ring if there are events, in a forked child.
+  void EnsureAllChunks() noexcept PERSIA_REQUIRES(mutex_);
+  void EnsureRing() noexcept PERSIA_REQUIRES(mutex_);
+  internal::Cell* NewLaneChunk(uint32_t lane, uint32_t range) noexcept PERSIA_REQUIRES(mutex_);
+  void FlushDropped() noexcept PERSIA_REQUIRES(mutex_);
+
+  // registry_lanes.cc: threads and forks.
+  Lane* AcquireLane() PERSIA_REQUIRES(mutex_);
+  void ReleaseLane(Lane* lane) PERSIA_EXCLUDES(mutex_);
+  void ResetAfterFork() PERSIA_REQUIRES(mutex_);
+  static void OnThreadEnd(void* lane);
+  static void BeforeFork() PERSIA_THREAD_ATTRIBUTE(no_thread_safety_analysis);
+  static void UnlockAfterFork() PERSIA_THREAD_ATTRIBUTE(no_thread_safety_analysis);
+  static void AfterForkInChild() PERSIA_THREAD_ATTRIBUTE(no_thread_safety_analysis);
+
+  const bool thread_ends_are_seen_;  // if not, no thread gets a lane, since lanes would not be returned
+
+  SeriesIndex<internal::FamilyNode> families_;  // read without the lock
+  SeriesIndex<internal::SeriesNode> series_;    // read without the lock
+  std::atomic<bool> open_ = false;              // state_ is not kUnopened
+  std::atomic<bool> disabled_ = false;          // never reset; new series count nothing
+  std::atomic<bool> export_wanted_ = false;     // never reset
+  std::atomic<int64_t> retry_at_ = 0;           // in monotonic milliseconds; 0: nothing was refused
+  std::atomic<EventRing*> ring_ = nullptr;
+  std::atomic<uint64_t> events_before_file_ = 0;
+  std::atomic<uint64_t> dropped_before_file_[static_cast<size_t>(segment::Drop::kCount)] = {};
+  std::atomic<bool> reported_[static_cast<size_t>(segment::Drop::kCount)] = {};
+  std::atomic<bool> export_failure_logged_ = false;
+  std::atomic<bool> second_init_logged_ = false;
+
+  Mutex& mutex_;
+  Mutex& waiting_mutex_;  // see above
+  State state_ PERSIA_GUARDED_BY(mutex_) = State::kUnopened;
+  Identity identity_ PERSIA_GUARDED_BY(mutex_);
+  bool identity_known_ PERSIA_GUARDED_BY(mutex_) = false;
+  bool initialized_ PERSIA_GUARDED_BY(mutex_) = false;  // by Init
+  std::string agent_run_id_ PERSIA_GUARDED_BY(mutex_);
+  std::string export_detail_ PERSIA_GUARDED_BY(mutex_);  // the segment's path, or why there is none
+  // Not guarded as a whole: CountDropped uses its thread-safe method without the lock.
+  SegmentWriter writer_;
+  PrivateMemory private_ PERSIA_GUARDED_BY(mutex_);
+  size_t families_published_ PERSIA_GUARDED_BY(mutex_) = 0;  // the first ones are
+  size_t series_published_ PERSIA_GUARDED_BY(mutex_) = 0;
+  bool identity_waits_ PERSIA_GUARDED_BY(mutex_) = false;  // to be written again
+  bool waits_ PERSIA_GUARDED_BY(mutex_) = false;           // the last try to publish failed
+  EventRing private_ring_ PERSIA_GUARDED_BY(mutex_){};
+  EventRing file_ring_ PERSIA_GUARDED_BY(mutex_){};
+  uint32_t next_slot_ PERSIA_GUARDED_BY(mutex_) = internal::kChunkCells;  // range 0 is scratch
+  uint32_t next_lane_ PERSIA_GUARDED_BY(mutex_) = 1;                      // 0 is the common lane
+  Lane* free_lanes_ PERSIA_GUARDED_BY(mutex_) = nullptr;
+  Lane* all_lanes_ PERSIA_GUARDED_BY(mutex_) = nullptr;
+};
+
+namespace internal {
+
+// The chunks of the common lane that wait to be published.
+extern Table waiting_lane[kMaxRanges];
+// Range 0 of the common lane, which is never read.
+extern Cell common_scratch[kChunkCells];
+
+// Release: pairs with the acquire of a thread that reads another thread's lane, or the common one.
+inline void SetChunk(Table* table, uint32_t range, Cell* chunk) { __atomic_store_n(&table[range], chunk, __ATOMIC_RELEASE); }
+
+}  // namespace internal
+}  // namespace persia::metrics

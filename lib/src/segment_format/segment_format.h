@@ -1,0 +1,189 @@
+// The structs of a segment file, shared by its writer (the library) and its reader (the agent).
+//
+// lib/segment_format.md describes them with a worked example; the two change together. All numbers are little-endian; this
+// header does not compile on another kind of host.
+#pragma once
+
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace persia::metrics::segment {
+
+static_assert(std::endian::native == std::endian::little);
+static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<uint32_t>::is_always_lock_free);
+
+inline constexpr char kMagic[8] = {'P', 'R', 'S', 'M', 'S', 'E', 'G', '\n'};
+inline constexpr uint16_t kMajor = 1;
+inline constexpr uint16_t kMinor = 2;
+inline constexpr char kFileSuffix[] = ".seg";
+
+inline constexpr uint32_t kPageBytes = 4096;
+inline constexpr uint32_t kChunkBytes = 4096;
+inline constexpr uint32_t kCellsPerChunk = kChunkBytes / 8;
+
+// Why a measurement was not recorded: an index into Header::dropped. New reasons are added at the end.
+enum class Drop : uint32_t {
+  kBadValue = 0,           // a negative or non-finite increment, a NaN observation
+  kBadName = 1,            // an empty or too long name, or a duplicate label
+  kBadBounds = 2,          // bounds that are not sorted or finite, or more than 500
+  kTypeConflict = 3,       // a name requested again with another type, merge policy or bounds
+  kSegmentFull = 4,        // the segment's size limit is reached
+  kFilesystemFull = 5,     // the filesystem is full, except for the reserve that is left to the job, or a quota is reached
+  kEventOverrun = 6,       // an event record whose slot another writer held
+  kEventTruncated = 7,     // an event record that lost metadata entries
+  kOutOfMemory = 8,        // the process has no memory or address space left
+  kFileSizeLimit = 9,      // RLIMIT_FSIZE
+  kDescriptorLimit = 10,   // RLIMIT_NOFILE, or the system's limit on open files
+  kFileInaccessible = 11,  // the segment's file was deleted or replaced, or may not be opened any more
+  kCount = 12,
+};
+
+// The first page. Complete before the file gets its name; only the fields below "Published" change afterwards.
+struct Header {
+  char magic[8];                  // 0
+  uint16_t major;                 // 8
+  uint16_t minor;                 // 10
+  uint32_t header_bytes;          // 12: sizeof(Header) of the writer
+  uint8_t segment_id[16];         // 16: random
+  uint64_t max_bytes;             // 32: the upper bound of all offsets
+  uint32_t pid;                   // 40: in the writer's pid namespace
+  uint32_t reserved;              // 44
+  uint64_t pid_namespace;         // 48: inode of /proc/self/ns/pid
+  uint64_t start_ticks;           // 56: field 22 of /proc/self/stat, which detects a reused pid
+  uint64_t birth_unix_ns;         // 64
+  uint64_t descriptors_offset;    // 72
+  uint64_t descriptors_capacity;  // 80: bytes
+  uint64_t directory_offset;      // 88: ChunkEntry[directory_capacity]
+  uint64_t directory_capacity;    // 96: entries
+  uint64_t ring_offset;           // 104: EventSlot[ring_slots]
+  uint64_t ring_slots;            // 112
+  uint64_t chunks_offset;         // 120: chunk i is at chunks_offset + i * kChunkBytes
+  // Published: each is stored with release after the data that it counts, and loaded with acquire before that data is read.
+  std::atomic<uint64_t> descriptors_used;  // 128: bytes of whole records
+  std::atomic<uint64_t> chunks_used;       // 136: entries of the directory
+  std::atomic<uint64_t> events_recorded;   // 144: tickets taken; 0 until the ring's memory exists
+  std::atomic<uint64_t> dropped[16];       // 152: by Drop
+};
+static_assert(sizeof(Header) == 280 && sizeof(Header) <= kPageBytes);
+static_assert(offsetof(Header, max_bytes) == 32 && offsetof(Header, start_ticks) == 56);
+static_assert(offsetof(Header, chunks_offset) == 120 && offsetof(Header, descriptors_used) == 128);
+static_assert(offsetof(Header, dropped) == 152);
+
+// Descriptors: append-only records, each a multiple of 8 bytes. A reader skips a record of an unknown type by its `bytes`.
+enum class RecordType : uint16_t {
+  kIdentity = 1,  // the newest one is valid
+  kFamily = 2,    // families are numbered in the order of their records, from 0
+  kSeries = 3,
+  kWriter = 4,  // since 1.1; the newest one is valid
+};
+struct RecordHeader {
+  uint32_t bytes;  // of the whole record, including this header
+  uint16_t type;
+  uint16_t reserved;
+};
+static_assert(sizeof(RecordHeader) == 8);
+
+// These follow a RecordHeader. A string is a uint32_t length and that many bytes, without padding. The record is padded to 8
+// bytes.
+//
+// Identity: IdentityFixed, then strings: job, run_id, role, then `labels` times name, value.
+struct IdentityFixed {
+  int32_t replica;
+  uint32_t restart_count;
+  uint32_t labels;
+  uint32_t reserved;
+};
+// Writer: strings: language, version of the library.
+// Family: FamilyFixed, then double[bounds], then strings: group, name, help, unit.
+struct FamilyFixed {
+  uint8_t kind;          // Kind
+  uint8_t gauge_policy;  // a GaugeMerge; 0 for other kinds
+  uint16_t reserved;
+  uint32_t bounds;
+};
+// Series: SeriesFixed, then `labels` times the strings name, value, sorted by name, each name once.
+struct SeriesFixed {
+  uint32_t family;
+  uint32_t slot;  // of its first cell
+  uint32_t labels;
+  uint32_t reserved;
+};
+static_assert(sizeof(IdentityFixed) == 16 && sizeof(FamilyFixed) == 8 && sizeof(SeriesFixed) == 16);
+
+// The kind of a family, and the cells of each of its series, from the series' slot on. "Lane" cells exist in each lane; a
+// reader adds them up. "Common" cells exist in the common lane only (ChunkEntry::lane 0).
+enum class Kind : uint8_t {
+  kCounter = 1,    // lane: the sum of whole increments (uint64), the sum of the others (double)
+  kGauge = 2,      // common: the value (double), kUnset until it is first set
+  kHistogram = 3,  // lane: the sum (double), then bounds + 1 buckets (uint64), not cumulative
+  kStream = 4,  // common: the last value (double), kUnset until the first; lane: the sums of the positive and of the negative
+                // values (double), the counts of negative values and of zeros (uint64), then kStreamBuckets buckets of the
+                // positive values (uint64). Since 1.2
+  kEvent = 5,  // common: the last timestamp in Unix milliseconds (uint64, 0 until the first); lane: the count (uint64), the sum
+               // of the intervals in seconds (double), then bounds + 1 buckets of the intervals (uint64)
+};
+inline constexpr uint32_t kMaxBounds = 500;
+
+// The inclusive upper bounds of a stream's buckets are 2^(k / 4) for k from kStreamLeast to kStreamMost, as in a Prometheus
+// native histogram of schema 2. One more bucket takes the values above the last bound.
+inline constexpr int kStreamLeast = -80;
+inline constexpr int kStreamMost = 80;
+inline constexpr uint32_t kStreamBuckets = kStreamMost - kStreamLeast + 2;
+// Offsets from the slot of a stream.
+inline constexpr uint32_t kStreamPositiveSum = 1;
+inline constexpr uint32_t kStreamNegativeSum = 2;
+inline constexpr uint32_t kStreamNegatives = 3;
+inline constexpr uint32_t kStreamZeros = 4;
+inline constexpr uint32_t kStreamFirstBucket = 5;
+
+// The number of cells of a series, which are all in one chunk. 0: an unknown kind.
+constexpr uint32_t CellsOf(Kind kind, uint32_t bounds) {
+  switch (kind) {
+    case Kind::kCounter:
+      return 2;
+    case Kind::kGauge:
+      return 1;
+    case Kind::kHistogram:
+      return bounds + 2;
+    case Kind::kEvent:
+      return bounds + 4;
+    case Kind::kStream:
+      return kStreamFirstBucket + kStreamBuckets;
+  }
+  return 0;
+}
+static_assert(CellsOf(Kind::kEvent, kMaxBounds) <= kCellsPerChunk);
+
+// A gauge that was never set: a signalling NaN, which no arithmetic returns.
+inline constexpr uint64_t kUnset = 0x7ff4'7065'7273'6961;
+
+// A chunk holds the cells of the slots [range * kCellsPerChunk, (range + 1) * kCellsPerChunk) of one lane.
+struct ChunkEntry {
+  uint32_t lane;   // 0: the common lane
+  uint32_t range;  // from 1; 0 belongs to no segment
+};
+static_assert(sizeof(ChunkEntry) == 8);
+
+// The event ring. Ticket t (from 0) is written to slot t % ring_slots. `sequence` is 0 at first, 2t + 1 while the record is
+// written, and 2t + 2 once it is complete. A reader uses the bytes only if `sequence` is 2t + 2 both before and after it reads
+// them.
+//
+// The record: EventFixed, then the strings type and name, then `entries` times: the key (a string), a MetadataType byte, and
+// the value: nothing for null, one byte for a boolean, 8 bytes for an integer or a float, a string for a string.
+inline constexpr uint32_t kEventSlotBytes = 1024;
+struct EventFixed {
+  uint64_t unix_ms;
+  uint32_t bytes;  // of the record, including this struct
+  uint16_t entries;
+  uint16_t left_out;  // entries that did not fit
+};
+struct EventSlot {
+  std::atomic<uint64_t> sequence;
+  std::atomic<uint64_t> words[(kEventSlotBytes - 8) / 8];
+};
+static_assert(sizeof(EventFixed) == 16 && sizeof(EventSlot) == kEventSlotBytes);
+enum class MetadataType : uint8_t { kNull = 0, kBool = 1, kInt = 2, kDouble = 3, kString = 4 };
+
+}  // namespace persia::metrics::segment

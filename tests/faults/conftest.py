@@ -1,0 +1,38 @@
+"""Fixtures of the fault tests."""
+
+import resource
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "e2e")]
+
+import needs  # noqa: E402
+from cases import INJECT, bare, run, run_all, scenario  # noqa: E402
+
+resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))  # a program may end by a signal
+
+
+@pytest.fixture(scope="session")
+def result():
+    """What the scenario prints without the library."""
+    (outcome,) = run_all([bare()])
+    assert "counted parent" in outcome.stdout
+    return outcome.stdout
+
+
+@pytest.fixture(scope="session", params=["env", "init"])
+def way(request):
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def calls(way):
+    """How often the scenario calls each function that can fail, inside the library."""
+    return run(scenario("counting", way, env={"LD_PRELOAD": str(INJECT)})).calls
+
+
+def pytest_configure(config):
+    config.option.strict_markers = True
+    config.pluginmanager.register(needs)

@@ -1,0 +1,34 @@
+"""Standard descriptors that are closed, full, or without a reader."""
+
+import pytest
+from cases import BOTH, bare, run, run_all, scenario
+
+
+def _shell(script):
+    return ["sh", "-c", script, "sh"]
+
+
+@pytest.mark.parametrize("closed", ["0<&-", "2>&-", "0<&- 2>&-"])
+def test_closed(way, closed):
+    """The first file that the library opens gets the number of a standard descriptor."""
+    wrapper = _shell(f'exec "$@" {closed}')
+    stdout = run(bare(wrapper)).stdout
+    run_all([scenario(closed, way, wrapper, stdout=stdout, complete=BOTH)])
+
+
+# What a line is logged about.
+_REFUSED = {"PERSIA_METRICS_DIR": "/proc/no-directory", "FAULTS_DIRECTORY": "/proc/no-directory"}
+
+
+def test_a_line_is_logged(way, result):
+    (outcome,) = run_all([scenario("a directory that cannot be made", way, env=_REFUSED, stdout=result)])
+    assert outcome.logged()
+
+
+@pytest.mark.parametrize("stderr", ["2>/dev/full", "2>&-", "2> >(exec true)"])
+def test_a_line_that_cannot_be_logged(way, stderr):
+    """A line to a pipe whose reader has gone must not end the program by SIGPIPE."""
+    wait = "sleep 0.05; " if "true" in stderr else ""
+    wrapper = ["bash", "-c", f'exec {stderr}; {wait}exec "$@"', "bash"]
+    stdout = run(bare(wrapper)).stdout
+    run_all([scenario(stderr, way, wrapper, env=_REFUSED, stdout=stdout, expected={})])

@@ -1,0 +1,127 @@
+#include "base/log.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace persia::agent {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+
+class LogTest : public ::testing::Test {
+ protected:
+  LogTest() { ::testing::internal::CaptureStderr(); }
+  ~LogTest() override {
+    ::testing::internal::GetCapturedStderr();
+    SetUpLog(LogLevel::kInfo, LogFormat::kText);
+    SetLogLimiter(nullptr);
+  }
+
+  static std::string Lines() {
+    const std::string lines = ::testing::internal::GetCapturedStderr();
+    ::testing::internal::CaptureStderr();
+    return lines;
+  }
+};
+
+TEST_F(LogTest, TextLineHasTimeLevelAndMessage) {
+  SetUpLog(LogLevel::kInfo, LogFormat::kText);
+  LogWarning("some.event", "100 % {} of it\nsecond line");
+  EXPECT_THAT(Lines(),
+              MatchesRegex("....-..-..T..:..:......[+-]..:.. persia-metrics-agent warning: 100 % \\{\\} of it second line\n"));
+}
+
+TEST_F(LogTest, JsonLineIsJsonWhateverItSays) {
+  SetUpLog(LogLevel::kInfo, LogFormat::kJson);
+  LogError("some.event", "a \"quote\", a \\, {}, %v, a\nline, \x01 and \xff");
+  const std::string line = Lines();
+  EXPECT_THAT(line, ::testing::StartsWith("{\"time\":\"20"));
+  EXPECT_THAT(line, ::testing::EndsWith("\",\"level\":\"error\",\"event\":\"some.event\",\"message\":"
+                                        "\"a \\\"quote\\\", a \\\\, {}, %v, a\\nline, \\u0001 and \xef\xbf\xbd\"}\n"));
+}
+
+TEST_F(LogTest, LowerLevelsAreLeftOut) {
+  SetUpLog(LogLevel::kWarning, LogFormat::kText);
+  LogDebug("e", "debug");
+  LogInfo("e", "info");
+  LogWarning("e", "warning");
+  EXPECT_THAT(Lines(),
+              ::testing::AllOf(HasSubstr("warning"), ::testing::Not(HasSubstr("info")), ::testing::Not(HasSubstr("debug"))));
+  SetUpLog(LogLevel::kOff, LogFormat::kText);
+  LogError("e", "error");
+  EXPECT_EQ(Lines(), "");
+}
+
+TEST_F(LogTest, AFloodIsCutAndSaidInOneLine) {
+  LogLimiter::TimePoint now;
+  SetLogLimiter(std::make_shared<LogLimiter>(LogLimiter::Options{.now = [&] { return now; }}));
+  for (int i = 1; i <= 100; ++i) {
+    LogInfo("flood", "line " + std::to_string(i));
+  }
+  LogError("other", "heard");
+  EXPECT_THAT(Lines(),
+              ::testing::AllOf(HasSubstr("line 5\n"), ::testing::Not(HasSubstr("line 6")), HasSubstr("error: heard\n")));
+  now += std::chrono::seconds(61);
+  SummarizeEndedFloods();
+  EXPECT_THAT(Lines(), ::testing::EndsWith("info: 95 more lines of flood were left out in 0 s; the last said: line 100\n"));
+  SummarizeEndedFloods();
+  EXPECT_EQ(Lines(), "");
+  for (int i = 0; i < 6; ++i) {
+    LogWarning("flood", "again");
+  }
+  Lines();
+  SummarizeAllFloods();
+  EXPECT_THAT(Lines(), HasSubstr("warning: 1 more lines of flood"));
+}
+
+TEST_F(LogTest, WhatWasAskedForIsNotCut) {
+  SetUpLog(LogLevel::kDebug, LogFormat::kText);
+  SetLogLimiter(std::make_shared<LogLimiter>());
+  for (int i = 1; i <= 100; ++i) {
+    LogDebug("web", "request " + std::to_string(i));
+  }
+  EXPECT_THAT(Lines(), HasSubstr("request 100\n"));
+  SetLogLimiter(nullptr);
+  for (int i = 1; i <= 100; ++i) {
+    LogError("config", "error " + std::to_string(i));
+  }
+  EXPECT_THAT(Lines(), HasSubstr("error 100\n")) << "at the start";
+}
+
+TEST_F(LogTest, LinesBelowTheLevelTakeNoRoom) {
+  SetUpLog(LogLevel::kWarning, LogFormat::kText);
+  const auto limiter = std::make_shared<LogLimiter>();
+  SetLogLimiter(limiter);
+  for (int i = 0; i < 100; ++i) {
+    LogInfo("push", "not written anyway");
+  }
+  LogWarning("push", "heard");
+  EXPECT_THAT(Lines(), HasSubstr("heard"));
+  EXPECT_EQ(limiter->suppressed(), 0U);
+}
+
+TEST_F(LogTest, StateIsLoggedWhenItChanges) {
+  StateLog state("gateway");
+  EXPECT_TRUE(state.Good("up"));
+  EXPECT_FALSE(state.Good("up"));
+  EXPECT_THAT(Lines(), HasSubstr("info: up\n"));
+  EXPECT_TRUE(state.Bad("away", "first reason"));
+  EXPECT_FALSE(state.Bad("away", "second reason"));
+  EXPECT_THAT(Lines(), ::testing::EndsWith("warning: first reason\n"));
+  EXPECT_TRUE(state.Bad("refused", "another state"));
+  EXPECT_THAT(Lines(), HasSubstr("another state"));
+  EXPECT_TRUE(state.Good("up"));
+  EXPECT_THAT(Lines(), MatchesRegex(".*info: up, after [0-9]+ s\n"));
+}
+
+TEST_F(LogTest, RecoveryIsWorthALineOnlyAfterTrouble) {
+  StateLog state("pace");
+  EXPECT_FALSE(state.Recovered("fine"));
+  EXPECT_TRUE(state.Bad("slow", "too slow"));
+  EXPECT_TRUE(state.Recovered("fine"));
+  EXPECT_FALSE(state.Recovered("fine"));
+}
+
+}  // namespace
+}  // namespace persia::agent

@@ -1,0 +1,116 @@
+#include "cli/explain.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "naming/mapping_file.h"
+
+namespace persia::agent {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+// A paragraph of the golden output, and the metric that stands atop it as `group/name (stream)`.
+struct Paragraph {
+  std::string group;
+  std::string name;
+  std::string text;
+};
+
+std::vector<Paragraph> Golden() {
+  std::ifstream file(std::string(PERSIA_TESTDATA) + "/explain_bundled.txt");
+  std::vector<Paragraph> out;
+  for (std::string line; std::getline(file, line);) {
+    if (line.ends_with(" (stream)")) {
+      const size_t slash = line.find('/');
+      out.push_back({line.substr(0, slash), line.substr(slash + 1, line.rfind(' ') - slash - 1), ""});
+    }
+    if (!line.empty()) {
+      out.back().text += line + "\n";
+    }
+  }
+  return out;
+}
+
+TEST(Explain, WhatTorchelasticPublishesComesOutAsWrittenDown) {
+  const MappingFile bundled = ReadMapping("");
+  ASSERT_THAT(bundled.errors, IsEmpty());
+  for (const Paragraph& paragraph : Golden()) {
+    EXPECT_EQ(Explain(bundled.rules.get(), {paragraph.group, paragraph.name, MetricType::kUntyped}), paragraph.text);
+  }
+}
+
+TEST(Explain, EveryBundledRuleIsWrittenDownOnce) {
+  const MappingFile bundled = ReadMapping("");
+  std::set<const MappingRule*> seen;
+  for (const Paragraph& paragraph : Golden()) {
+    seen.insert(bundled.rules->RuleFor({paragraph.group, paragraph.name, MetricType::kUntyped}));
+  }
+  seen.erase(nullptr);
+  EXPECT_THAT(seen, SizeIs(bundled.rules->rules().size()));
+}
+
+TEST(Explain, BundledBoundsAreThoseAtWhichStreamsCount) {
+  const MappingFile bundled = ReadMapping("");
+  for (const Paragraph& paragraph : Golden()) {
+    EXPECT_THAT(paragraph.text, ::testing::Not(HasSubstr("asked for")));
+  }
+}
+
+TEST(Explain, SaysWhatARuleDoes) {
+  const MappingFile file = ParseMapping("m.yaml", R"(
+mappings:
+- {match: h, buckets: [0.1, 1], ttl: 90s, honor_labels: true, labels: {x: '"'}}
+- {match: s, quantiles: [0.5, 0.99]}
+- {match: d, action: drop}
+- {match: c.*, type: counter, name: c_total, help: "Two\nlines"}
+- {match: e, group: ""}
+)");
+  ASSERT_THAT(file.errors, IsEmpty());
+  const auto explain = [&](const char* name, MetricType type = MetricType::kUntyped) {
+    return Explain(file.rules.get(), {"g", name, type});
+  };
+  EXPECT_EQ(explain("h"),
+            "g/h (stream)\n"
+            "  rule      m.yaml:3: h\n"
+            "  name      g_h\n"
+            "  type      histogram: counts at bounds\n"
+            "  labels    x=\"\\\"\", where the metric has none of that name\n"
+            "  bounds    0.10511205190671431, 1, +Inf\n"
+            "            the nearest at which streams count; asked for: 0.1, 1\n"
+            "  ttl       90 s without a value\n"
+            "  help      the program's own\n");
+  EXPECT_EQ(explain("s"),
+            "g/s (stream)\n"
+            "  rule      m.yaml:4: s\n"
+            "  name      g_s\n"
+            "  type      summary: quantiles\n"
+            "  quantiles 0.5, 0.99\n"
+            "  help      the program's own\n");
+  EXPECT_EQ(explain("d"), "g/d (stream)\n  rule      m.yaml:5: d\n  action    drop: it is not exposed\n");
+  EXPECT_EQ(explain("c.x", MetricType::kGauge),
+            "g/c.x (gauge)\n"
+            "  rule      m.yaml:6: c.*\n"
+            "  name      c_total\n"
+            "  type      gauge, as in the program\n"
+            "  help      Two lines\n");
+  EXPECT_EQ(explain("other"),
+            "g/other (stream)\n"
+            "  rule      none of 5 matches\n"
+            "  name      g_other\n"
+            "  type      gauge: the last value\n"
+            "  help      the program's own\n");
+  EXPECT_THAT(Explain(file.rules.get(), {"", "e", MetricType::kUntyped}), HasSubstr("m.yaml:7: e in the empty group\n"));
+  EXPECT_THAT(Explain(nullptr, {"g", "x", MetricType::kUntyped}), HasSubstr("none: there are no rules"));
+}
+
+}  // namespace
+}  // namespace persia::agent

@@ -1,0 +1,394 @@
+#include "config/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "config/settings.h"
+#include "temporary_directory.h"
+
+namespace persia::agent {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using namespace std::chrono_literals;
+
+Config Parse(const std::string& text) { return ParseConfig("f.yaml", text); }
+
+// Settings inside our section.
+std::string Section(const std::string& lines) { return "PersiaMetricsConfig:\n" + lines; }
+
+TEST(ConfigFile, TakesPersiaMlsSection) {
+  const Config config = Parse("PersiaMetricsConfig:\n  enable_metrics: false\n  job_name: dlrm_v1.0\n");
+  EXPECT_THAT(config.ErrorTexts(), IsEmpty());
+  EXPECT_FALSE(config.options.enable_metrics);
+  EXPECT_EQ(config.options.job_name, "dlrm_v1.0");
+}
+
+TEST(ConfigFile, TakesPersiaMlsLaterNesting) {
+  const Config config =
+      Parse("common_config:\n  intent: Train\n  metrics_config:\n    job_name: later\n    push_interval_sec: 5\n");
+  EXPECT_THAT(config.ErrorTexts(), IsEmpty());
+  EXPECT_EQ(config.options.job_name, "later");
+  EXPECT_EQ(config.options.push_interval, 5s);
+}
+
+TEST(ConfigFile, LeavesOtherSectionsAlone) {
+  const Config config = Parse(
+      "common_config: {checkpointing_config: {num_workers: 8}}\n"
+      "embedding_worker_config: &x\n  forward_buffer_size: 1000\n"
+      "embedding_parameter_server_config:\n  - *x\n  - job_nam\n");
+  EXPECT_THAT(config.ErrorTexts(), IsEmpty());
+  EXPECT_EQ(config.options.job_name, "default");
+}
+
+TEST(ConfigFile, TakesEverySetting) {
+  const Config config = Parse(Section(R"(
+  enable_metrics: true
+  job_name: "a job, with spaces"
+  push_interval_seconds: 2.5
+  gateway_address: https://gateway.example:443/push
+  connect_timeout_seconds: 1
+  push_timeout_seconds: 20
+  metrics_dir: /tmp/metrics
+  metrics_dir_group: staff
+  max_segment_bytes: 1048576
+  state_dir: /var/lib/persia
+  listen_address: 0.0.0.0:9000
+  labels: {team: ads, region: "eu-1"}
+  on_job_end: delete
+  on_instance_end: keep
+  run_id: run-7
+  ip_addr: 10.0.0.7
+  log_level: debug
+  log_format: json
+)"));
+  EXPECT_THAT(config.ErrorTexts(), IsEmpty());
+  const AgentOptions& options = config.options;
+  EXPECT_EQ(options.job_name, "a job, with spaces");
+  EXPECT_EQ(options.push_interval, 2500ms);
+  EXPECT_EQ(options.gateway_address, "https://gateway.example:443/push");
+  EXPECT_EQ(options.connect_timeout, 1s);
+  EXPECT_EQ(options.push_timeout, 20s);
+  EXPECT_EQ(options.metrics_dir, "/tmp/metrics");
+  EXPECT_EQ(options.metrics_dir_group, "staff");
+  EXPECT_EQ(options.max_segment_bytes, 1048576u);
+  EXPECT_EQ(options.state_dir, "/var/lib/persia");
+  EXPECT_EQ(options.listen_address, "0.0.0.0:9000");
+  EXPECT_FALSE(options.listen_address_is_default);
+  EXPECT_THAT(options.labels, ElementsAre(Pair("region", "eu-1"), Pair("team", "ads")));
+  EXPECT_EQ(options.on_job_end, OnJobEnd::kDelete);
+  EXPECT_EQ(options.on_instance_end, OnInstanceEnd::kKeep);
+  EXPECT_EQ(options.run_id, "run-7");
+  EXPECT_EQ(options.ip_addr, "10.0.0.7");
+  EXPECT_EQ(options.log_level, LogLevel::kDebug);
+  EXPECT_EQ(options.log_format, LogFormat::kJson);
+}
+
+TEST(ConfigFile, TakesDurationsSizesAndSwitchesAsPeopleWriteThem) {
+  const Config config = Parse(Section(R"(
+  push_interval_seconds: 1m30s
+  push_timeout_seconds: "500ms"
+  finish_timeout_seconds: 5
+  max_segment_bytes: 64MiB
+  max_push_bytes: "1GB"
+  history_max_bytes: 2000k
+  log_level: warn
+  enable_lifecycle:
+)"));
+  EXPECT_THAT(config.ErrorTexts(), IsEmpty());
+  EXPECT_EQ(config.options.push_interval, 90s);
+  EXPECT_EQ(config.options.push_timeout, 500ms);
+  EXPECT_EQ(config.options.FinishTimeout(), 5s);
+  EXPECT_EQ(config.options.max_segment_bytes, 64U << 20);
+  EXPECT_EQ(config.options.max_push_bytes, 1'000'000'000U);
+  EXPECT_EQ(config.options.history_max_bytes, 2'000'000U);
+  EXPECT_EQ(config.options.log_level, LogLevel::kWarning);
+  EXPECT_TRUE(config.options.enable_lifecycle);
+}
+
+TEST(ConfigFile, WithoutAFinishTimeoutItFollowsThePushTimeout) {
+  EXPECT_EQ(Parse(Section("  push_timeout_seconds: 3\n")).options.FinishTimeout(), 4s);
+}
+
+TEST(ConfigFile, TakesTextAsItIsWritten) {
+  EXPECT_EQ(Parse(Section("  job_name: 1.10\n")).options.job_name, "1.10");
+  EXPECT_EQ(Parse(Section("  job_name: 'no'\n")).options.job_name, "no");
+}
+
+TEST(ConfigFile, TakesAListOfGateways) {
+  EXPECT_EQ(Parse(Section("  gateway_address: [gw-0:9091, 'gw-1:9091']\n")).options.gateway_address, "gw-0:9091,gw-1:9091");
+  EXPECT_EQ(Parse(Section("  gateway_address:\n    - gw-0\n")).options.gateway_address, "gw-0");
+  EXPECT_EQ(Parse(Section("  gateway_address: gw-0, gw-1\n")).options.gateway_address, "gw-0, gw-1");
+}
+
+TEST(ConfigFile, FollowsAliases) {
+  const Config config = Parse("name: &name dlrm\nPersiaMetricsConfig:\n  job_name: *name\n");
+  EXPECT_THAT(config.ErrorTexts(), IsEmpty());
+  EXPECT_EQ(config.options.job_name, "dlrm");
+}
+
+struct Refusal {
+  std::string text;
+  std::string error;
+};
+
+std::string KeysOfAllSettings() {
+  std::string keys;
+  for (const Setting& setting : Settings()) {
+    if (!setting.key.empty()) keys += (keys.empty() ? "" : ", ") + std::string(setting.key);
+  }
+  return keys;
+}
+
+class ConfigFileRefuses : public ::testing::TestWithParam<Refusal> {};
+
+TEST_P(ConfigFileRefuses, WithPlaceAndReason) {
+  EXPECT_THAT(Parse(GetParam().text).ErrorTexts(), ElementsAre(GetParam().error));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Keys, ConfigFileRefuses,
+    ::testing::Values(
+        Refusal{Section("  job_nam: x\n"), R"(f.yaml:2:3: unknown setting "job_nam"; did you mean "job_name"?)"},
+        Refusal{Section("  job-name: x\n"), R"(f.yaml:2:3: unknown setting "job-name"; did you mean "job_name"?)"},
+        Refusal{Section("  push_interval_secodns: 3\n"),
+                R"(f.yaml:2:3: unknown setting "push_interval_secodns"; did you mean "push_interval_seconds"?)"},
+        Refusal{Section("  zzz: 1\n"), "f.yaml:2:3: unknown setting \"zzz\" (" + KeysOfAllSettings() + ")"},
+        Refusal{Section("  ? [a]\n  : b\n"), "f.yaml:2:5: expected a setting's name, found a list"},
+        Refusal{Section("  job_name: a\n  job_name: b\n"), R"(f.yaml:3:3: "job_name" is given twice: first in line 2)"},
+        Refusal{Section("  push_interval_seconds: 1\n  push_interval_sec: 2\n"),
+                R"(f.yaml:3:3: "push_interval_sec" is given twice: first in line 2 as "push_interval_seconds")"},
+        Refusal{"PersiaMetricsConfig: {}\nPersiaMetricsConfig: {}\n",
+                R"(f.yaml:2:1: the section "PersiaMetricsConfig" is given twice: first in line 1)"},
+        Refusal{"PersiaMetricsConfig: {}\ncommon_config: {metrics_config: {}}\n",
+                "f.yaml:2:33: the file has PersiaMetricsConfig and common_config: metrics_config; leave one out"},
+        Refusal{"PersiaMetricConfig: {}\n",
+                R"(f.yaml:1:1: unknown section "PersiaMetricConfig"; did you mean "PersiaMetricsConfig"?)"},
+        Refusal{Section("  labels: {team: a, team: b}\n"), R"(f.yaml:2:21: labels: "team" is given twice)"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Types, ConfigFileRefuses,
+    ::testing::Values(
+        Refusal{Section("  enable_metrics: \"true\"\n"),
+                R"(f.yaml:2:19: enable_metrics: expected true or false, found the text "true"; leave out the quotes)"},
+        Refusal{Section("  enable_metrics: 1\n"), R"(f.yaml:2:19: enable_metrics: "1" is a number; expected true or false)"},
+        Refusal{
+            Section("  enable_metrics: ture\n"),
+            R"(f.yaml:2:19: enable_metrics: "ture" is not one of: true, false, 1, 0, yes, no, on, off; did you mean "true"?)"},
+        Refusal{Section("  job_name:\n"), "f.yaml:2:3: job_name: the value is missing; expected a text"},
+        Refusal{Section("  job_name: [a, b]\n"), "f.yaml:2:13: job_name: expected a text, found a list"},
+        Refusal{Section("  job_name: {a: b}\n"), "f.yaml:2:13: job_name: expected a text, found a map"},
+        Refusal{Section("  push_interval_seconds: '5'\n"),
+                R"(f.yaml:2:26: push_interval_seconds: expected a number, found the text "5"; leave out the quotes)"},
+        Refusal{Section("  labels: [a]\n"), "f.yaml:2:11: labels: expected a map (team: ads), found a list"},
+        Refusal{Section("  labels: {team: [a]}\n"), "f.yaml:2:18: labels: team: expected a text, found a list"},
+        Refusal{Section("  labels: {team: }\n"), "f.yaml:2:18: labels: team: expected a text, found nothing"},
+        Refusal{"- a\n", "f.yaml:1:1: expected sections (PersiaMetricsConfig: ...), found a list"},
+        Refusal{"just a line\n", "f.yaml:1:1: expected sections (PersiaMetricsConfig: ...), found a value"},
+        Refusal{"PersiaMetricsConfig: [a]\n", "f.yaml:1:22: expected settings (enable_metrics: true ...), found a list"},
+        Refusal{"", "f.yaml:1:1: the file is empty; expected a section PersiaMetricsConfig"},
+        Refusal{"# only a comment\n", "f.yaml:1:1: the file is empty; expected a section PersiaMetricsConfig"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Values, ConfigFileRefuses,
+    ::testing::Values(
+        Refusal{Section("  push_interval_seconds: 10x\n"),
+                R"(f.yaml:2:26: push_interval_seconds: "10x" is not a duration (10s, 1m30s, or seconds: 0.1 to 86400))"},
+        Refusal{Section("  push_interval_seconds: 0\n"),
+                R"(f.yaml:2:26: push_interval_seconds: "0" is out of range (seconds, 0.1 to 86400))"},
+        Refusal{Section("  push_interval_seconds: nan\n"),
+                R"(f.yaml:2:26: push_interval_seconds: "nan" is not a duration (10s, 1m30s, or seconds: 0.1 to 86400))"},
+        Refusal{Section("  push_timeout_seconds: -1\n"),
+                R"(f.yaml:2:25: push_timeout_seconds: "-1" is not a duration (10s, 1m30s, or seconds: 0.1 to 300))"},
+        Refusal{Section("  on_job_end: kep\n"),
+                R"(f.yaml:2:15: on_job_end: "kep" is not one of: keep, delete; did you mean "keep"?)"},
+        Refusal{Section("  job_name: ''\n"), "f.yaml:2:13: job_name: a job's name must not be empty"},
+        Refusal{Section("  job_name: \"a\\nb\"\n"), R"(f.yaml:2:13: job_name: "a\nb" has a control character in it)"},
+        Refusal{
+            Section("  metrics_dir: here\n"),
+            "f.yaml:2:16: metrics_dir: \"here\" is not an absolute path: workers that start in other directories must find it "
+            "too"},
+        Refusal{Section("  gateway_address:\n    - a:1\n    - b:0\n"),
+                R"(f.yaml:4:7: gateway_address: gateway address "b:0": port "0" is not a number from 1 to 65535)"},
+        Refusal{Section("  gateway_address: []\n"),
+                "f.yaml:2:20: gateway_address: the list is empty; expected a text, or a list of texts"},
+        Refusal{Section("  gateway_address: [a, [b]]\n"), "f.yaml:2:24: gateway_address: expected a text, found a list"},
+        Refusal{
+            Section("  gateway_address: [a, off]\n"),
+            "f.yaml:2:20: gateway_address: gateway address \"off\" stands alone: it means that nothing is pushed, and not one "
+            "gateway among several"},
+        Refusal{Section("  gateway_address: [a, a]\n"),
+                "f.yaml:2:20: gateway_address: gateway address \"a\" is given twice; leave one out"},
+        Refusal{Section("  gateway_address: \"a:1\\nb\"\n"),
+                R"(f.yaml:2:20: gateway_address: gateway address "a:1 b": port "1 b" is not a number from 1 to 65535)"},
+        Refusal{
+            Section("  listen_address: '[::1]:9000'\n"),
+            "f.yaml:2:19: listen_address: \"[::1]:9000\" is an IPv6 address, which the web server of this build cannot serve "
+            "(127.0.0.1:19091, :19091, off)"},
+        Refusal{Section("  listen_address: 127.0.0.1\n"),
+                "f.yaml:2:19: listen_address: \"127.0.0.1\" is not an IPv4 address and a port (127.0.0.1:19091; :19091 for all "
+                "addresses; port 0 for any free one; off)"},
+        Refusal{Section("  labels: {9a: b}\n"),
+                "f.yaml:2:12: labels: \"9a\" is not a label's name (letters, digits and '_', beginning neither with a digit "
+                "nor with "
+                "__)"},
+        Refusal{Section("  labels: {job: b}\n"),
+                "f.yaml:2:12: labels: \"job\" is a label of Prometheus or of the agent itself (not: job, instance, ip_addr, "
+                "role, agent, "
+                "le, quantile, __*)"},
+        Refusal{Section("  max_segment_bytes: 12\n"),
+                R"(f.yaml:2:22: max_segment_bytes: "12" is out of range (bytes, 65536 to 1099511627776))"},
+        Refusal{Section("  max_segment_bytes: much\n"),
+                R"(f.yaml:2:22: max_segment_bytes: "much" is not a size (64MiB, 1GB, or bytes: 65536 to 1099511627776))"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Syntax, ConfigFileRefuses,
+    ::testing::Values(Refusal{Section("  job_name: [a\n"), "f.yaml:2:1: not valid YAML: end of sequence flow not found"},
+                      Refusal{Section("  job_name: 'a\n"), "f.yaml:2:15: not valid YAML: illegal EOF in scalar"},
+                      Refusal{Section("  job_name: \"a\n\n"), "f.yaml:2:15: not valid YAML: illegal EOF in scalar"},
+                      Refusal{"a: 1\n---\nb: 2\n",
+                              "f.yaml:3:1: a second document begins here, or the line does not belong to the lines above it; "
+                              "one document is expected"},
+                      Refusal{"- x\ny: 1\n",
+                              "f.yaml:2:1: a second document begins here, or the line does not belong to the lines above it; "
+                              "one document is expected"},
+                      Refusal{"a: &a [*a]\n", "f.yaml:1:8: not valid YAML: an alias that contains itself"},
+                      Refusal{std::string(100, '['), "f.yaml:1:33: not valid YAML: nested deeper than 64 levels"}));
+
+TEST(ConfigFile, RefusesAnAliasWithoutItsAnchor) {
+  // yaml-cpp 0.8 adds the name, which 0.7 leaves out.
+  const std::string error = "f.yaml:2:13: not valid YAML: the referenced anchor is not defined";
+  EXPECT_THAT(Parse(Section("  job_name: *nothing\n")).ErrorTexts(), ElementsAre(AnyOf(error, error + ": nothing")));
+}
+
+TEST(ConfigFile, TellsAllErrorsAtOnce) {
+  EXPECT_THAT(Parse(Section("  job_nam: a\n  on_job_end: b\n")).ErrorTexts(),
+              ElementsAre(HasSubstr("f.yaml:2:3: "), HasSubstr("f.yaml:3:15: ")));
+}
+
+TEST(ConfigFile, AliasesThatMultiplyTakeNoMemory) {
+  std::string text = "a0: &a0 [x, x]\n";
+  for (int i = 1; i < 40; ++i) {
+    const std::string before = "*a" + std::to_string(i - 1);
+    text += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [" + before + ", " + before + "]\n";
+  }
+  EXPECT_THAT(Parse(text + Section("  job_name: x\n")).ErrorTexts(), IsEmpty());
+}
+
+TEST(ConfigFile, ChainOfAliasesIsAsDeepAsNestedLists) {
+  std::string text = "a0: &a0 [x]\n";
+  for (int i = 1; i < 20000; ++i) {
+    text += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [*a" + std::to_string(i - 1) + "]\n";
+  }
+  EXPECT_THAT(Parse(text).ErrorTexts(), ElementsAre(HasSubstr("nested deeper than 64 levels")));
+}
+
+// What stands where: files in a directory of their own, flags and variables as given.
+class ConfigOrder : public ::testing::Test {
+ protected:
+  std::string File(const std::string& text) {
+    const std::string path = directory_ / "global_config.yaml";
+    std::ofstream(path) << text;
+    return path;
+  }
+  Config Load() {
+    sources_.environment = [this](const char* name) -> std::optional<std::string> {
+      const auto found = environment_.find(name);
+      return found == environment_.end() ? std::nullopt : std::optional(found->second);
+    };
+    return LoadConfig(sources_);
+  }
+
+  const TemporaryDirectory temporary_;
+  const std::filesystem::path directory_ = temporary_.path();
+  ConfigSources sources_;
+  std::map<std::string, std::string> environment_;
+};
+
+TEST_F(ConfigOrder, FlagBeforeEnvironmentBeforeFileBeforeDefault) {
+  EXPECT_EQ(Load().options.job_name, "default");
+  sources_.file = File(Section("  job_name: from_file\n"));
+  EXPECT_EQ(Load().options.job_name, "from_file");
+  environment_["PERSIA_JOB_NAME"] = "from_environment";
+  EXPECT_EQ(Load().options.job_name, "from_environment");
+  sources_.flags = {{"--job", "from_flag"}};
+  EXPECT_EQ(Load().options.job_name, "from_flag");
+}
+
+TEST_F(ConfigOrder, SecondVariableCountsWithoutTheFirst) {
+  environment_ = {{"RANK", "3"}, {"TORCHELASTIC_RUN_ID", "torch"}};
+  EXPECT_EQ(Load().options.replica, 3);
+  EXPECT_EQ(Load().options.run_id, "torch");
+  environment_["REPLICA_INDEX"] = "4";
+  environment_["PERSIA_RUN_ID"] = "persia";
+  EXPECT_EQ(Load().options.replica, 4);
+  EXPECT_EQ(Load().options.run_id, "persia");
+}
+
+TEST_F(ConfigOrder, TorchrunsNoneIsNoRunId) {
+  environment_ = {{"TORCHELASTIC_RUN_ID", "none"}};
+  EXPECT_EQ(Load().options.run_id, "");
+}
+
+TEST_F(ConfigOrder, BadVariableIsQuotedWithItsName) {
+  environment_ = {{"REPLICA_INDEX", "two"}, {"PERSIA_METRICS_ENABLED", "maybe"}};
+  EXPECT_THAT(Load().ErrorTexts(),
+              ElementsAre("PERSIA_METRICS_ENABLED: \"maybe\" is not one of: true, false, 1, 0, yes, no, on, off",
+                          "REPLICA_INDEX: \"two\" is not a number from 0 to 2147483647"));
+}
+
+TEST_F(ConfigOrder, BadFlagIsQuotedWithItsName) {
+  sources_.flags = {{"--push-interval", "soon"}};
+  EXPECT_THAT(Load().ErrorTexts(),
+              ElementsAre("--push-interval: \"soon\" is not a duration (10s, 1m30s, or seconds: 0.1 to 86400)"));
+}
+
+TEST_F(ConfigOrder, PasswordInAnAddressIsNotQuoted) {
+  sources_.flags = {{"--gateway", "http://user:hunter2@gateway:9091"}};
+  const Config config = Load();
+  ASSERT_EQ(config.errors.size(), 1u);
+  EXPECT_THAT(config.errors[0].text, ::testing::Not(HasSubstr("hunter2")));
+}
+
+TEST_F(ConfigOrder, LabelsOfFlagsReplaceThoseOfTheFile) {
+  sources_.file = File(Section("  labels: {a: file, b: file}\n"));
+  sources_.flags = {{"--label", "a=flag"}, {"--label", "c=flag"}};
+  EXPECT_THAT(Load().options.labels, ElementsAre(Pair("a", "flag"), Pair("c", "flag")));
+}
+
+TEST_F(ConfigOrder, FileIsNamedByPersiaMlsVariable) {
+  environment_["PERSIA_GLOBAL_CONFIG"] = File(Section("  job_name: x\n"));
+  EXPECT_EQ(Load().options.job_name, "x");
+  EXPECT_EQ(Load().file, environment_["PERSIA_GLOBAL_CONFIG"]);
+}
+
+TEST_F(ConfigOrder, MissingFileIsAnErrorOnlyIfSomebodyNamedIt) {
+  EXPECT_THAT(Load().ErrorTexts(), IsEmpty());
+  sources_.file = "/no/such/file";
+  EXPECT_THAT(Load().ErrorTexts(), ElementsAre("/no/such/file: cannot be read: No such file or directory"));
+}
+
+TEST_F(ConfigOrder, WhatIsNoSmallFileIsRefusedUnread) {
+  sources_.file = directory_.string();
+  EXPECT_THAT(Load().ErrorTexts(), ElementsAre(HasSubstr(": is a directory; expected a YAML file")));
+  sources_.file = (directory_ / "pipe").string();
+  ASSERT_EQ(mkfifo(sources_.file->c_str(), 0600), 0);
+  EXPECT_THAT(Load().ErrorTexts(), ElementsAre(HasSubstr(": is not a regular file; expected a YAML file")));
+  sources_.file = File(std::string((1 << 20) + 1, '#'));
+  EXPECT_THAT(Load().ErrorTexts(), ElementsAre(HasSubstr(": is larger than 1 MiB")));
+}
+
+}  // namespace
+}  // namespace persia::agent

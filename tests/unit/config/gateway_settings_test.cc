@@ -1,0 +1,79 @@
+// Credentials and TLS towards the gateway, as settings.
+#include "config/gateway_settings.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+#include "config/settings.h"
+#include "supervisor/shared_memory.h"
+#include "temporary_directory.h"
+
+namespace persia::agent {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::vector<std::string> ErrorsOf(const std::string& settings) {
+  const TemporaryDirectory directory;
+  const std::string file = directory / "access.yaml";
+  std::ofstream(file) << "PersiaMetricsConfig:\n" << settings;
+  return LoadConfig({.flags = {}, .environment = [](const char*) { return std::nullopt; }, .file = file}).ErrorTexts();
+}
+
+TEST(SettingsTable, TheSupervisorKeepsEverySecretFromTheCommand) {
+  std::vector<std::string> secrets;
+  for (const Setting& setting : Settings()) {
+    if (setting.secret && !setting.environment.empty()) secrets.emplace_back(setting.environment);
+  }
+  EXPECT_THAT(supervisor::kSecretVariables, ::testing::UnorderedElementsAreArray(secrets));
+}
+
+TEST(GatewayAccessSettings, ContradictionsAreRefused) {
+  struct {
+    const char* settings;
+    const char* error;  // empty: accepted
+  } const cases[] = {
+      {"  gateway_username: u\n  gateway_password: hunter2\n", ""},
+      {"  gateway_username: u\n  gateway_password_file: /f\n", ""},
+      {"  gateway_bearer_token_file: /f\n", ""},
+      {"  gateway_address: https://h\n  gateway_ca_file: /f\n  gateway_cert_file: /f\n  gateway_key_file: /f\n", ""},
+      {"  gateway_username: u\n", "neither gateway_password nor gateway_password_file is"},
+      {"  gateway_password: hunter2\n", "gateway_username is not"},
+      {"  gateway_username: u\n  gateway_password: hunter2\n  gateway_password_file: /f\n", "both set"},
+      {"  gateway_bearer_token: hunter2\n  gateway_bearer_token_file: /f\n", "both set"},
+      {"  gateway_bearer_token: hunter2\n  gateway_username: u\n  gateway_password_file: /f\n",
+       "both a bearer token and a user"},
+      {"  gateway_address: https://h\n  gateway_cert_file: /f\n", "gateway_key_file is not"},
+      {"  gateway_address: https://h\n  gateway_key_file: /f\n", "gateway_cert_file is not"},
+      {"  gateway_address: h:1\n  gateway_ca_file: /f\n", "\"h:1\" is one without TLS; give https://h:1"},
+      {"  gateway_address: http://h\n  gateway_server_name: g\n", "is one without TLS"},
+      {"  gateway_address: [https://h, g:1]\n  gateway_ca_file: /f\n", "has one without TLS; give https://g:1"},
+      {"  gateway_address: http://u:hunter2@h:1\n", "give gateway_username and gateway_password_file instead"},
+      {"  gateway_username: u:hunter2\n  gateway_password_file: /f\n", "has a colon"},
+      {"  gateway_password: [hunter2]\n", "found a list"},
+      {"  gateway_password hunter2:\n", "unknown setting \"gateway_password\""},
+      {"  gateway_pasword: hunter2\n", "did you mean \"gateway_password\""},
+  };
+  for (const auto& one : cases) {
+    const std::vector<std::string> errors = ErrorsOf(one.settings);
+    if (*one.error == '\0') {
+      EXPECT_THAT(errors, IsEmpty()) << one.settings;
+      continue;
+    }
+    ASSERT_FALSE(errors.empty()) << one.settings;
+    EXPECT_THAT(errors, ::testing::Contains(HasSubstr(one.error))) << one.settings;
+    for (const std::string& error : errors) {
+      EXPECT_THAT(error, ::testing::Not(HasSubstr("hunter2")));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace persia::agent

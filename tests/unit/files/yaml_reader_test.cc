@@ -1,0 +1,70 @@
+#include "files/yaml_reader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace persia::agent {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr std::string_view kKeys[] = {"name", "kind", "on"};
+constexpr Choice<int> kKinds[] = {{"one", 1}, {"two", 2}};
+
+class YamlReaderTest : public ::testing::Test {
+ protected:
+  YamlReader::Fields Read(const std::string& text) {
+    document_ = ParseYaml("f.yaml", text).value();
+    return reader_.ReadMap(*document_, kKeys, "map: ");
+  }
+
+  std::vector<std::string> errors_;
+  YamlReader reader_{"f.yaml", errors_};
+  std::shared_ptr<const YamlNode> document_;
+};
+
+TEST_F(YamlReaderTest, GivesTypedValues) {
+  const YamlReader::Fields fields = Read("name: x\nkind: two\non: true\n");
+  EXPECT_EQ(reader_.Text(fields, "name"), "x");
+  EXPECT_EQ(reader_.Choose(fields, "kind", kKinds), 2);
+  EXPECT_TRUE(reader_.Boolean(fields, "on"));
+  EXPECT_EQ(reader_.Text(Read("on: false\n"), "name"), std::nullopt);
+  EXPECT_THAT(errors_, IsEmpty());
+}
+
+TEST_F(YamlReaderTest, RefusesUnknownRepeatedAndEmptyKeys) {
+  EXPECT_EQ(Read("nmae: x\nkind: one\nkind: two\non:\n").size(), 1u);
+  EXPECT_THAT(errors_, ElementsAre(R"(f.yaml:1:1: map: unknown key "nmae"; did you mean "name"?)",
+                                   R"(f.yaml:3:1: map: "kind" is given twice: first in line 2)",
+                                   "f.yaml:4:1: map: on: the value is missing"));
+}
+
+TEST_F(YamlReaderTest, AddsErrorsInTheOrderOfTheFile) {
+  errors_ = {"an earlier error"};
+  const YamlReader::Fields fields = Read("kind: three\nnmae: x\n");
+  reader_.Choose(fields, "kind", kKinds);
+  EXPECT_THAT(errors_, ElementsAre("an earlier error", HasSubstr("f.yaml:1:7: "), HasSubstr("f.yaml:2:1: ")));
+}
+
+TEST_F(YamlReaderTest, QuotesOnlyTheNameOfAnUnknownKey) {
+  Read("secret $2y$05$abc: x\n");
+  EXPECT_THAT(errors_, ElementsAre(R"(f.yaml:1:1: map: unknown key "secret" (the beginning of the key) (name, kind, on))"));
+}
+
+TEST_F(YamlReaderTest, RefusesValuesOfAnotherKind) {
+  const YamlReader::Fields fields = Read("name: [x]\nkind: tow\non: 1\n");
+  reader_.Text(fields, "name");
+  reader_.Choose(fields, "kind", kKinds);
+  reader_.Boolean(fields, "on");
+  EXPECT_THAT(errors_, ElementsAre("f.yaml:1:7: name: expected a text, found a list",
+                                   R"(f.yaml:2:7: kind: "tow" is not one of: one, two; did you mean "two"?)",
+                                   R"(f.yaml:3:5: on: "1" is not one of: false, true)"));
+}
+
+}  // namespace
+}  // namespace persia::agent

@@ -1,0 +1,94 @@
+#include "job/emit_line.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace persia::agent {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+class EmitLineTest : public ::testing::Test {
+ protected:
+  // The reason of the problem.
+  std::string Read(const std::string& text) {
+    std::string padded = text;
+    padded.resize(text.size() + EmitLineParser::kPadding, '\xff');
+    const EmitProblem* problem = parser_.Parse(std::string_view(padded).substr(0, text.size()), line_);
+    return problem == nullptr ? "" : std::string(problem->reason);
+  }
+  [[nodiscard]] std::vector<std::pair<std::string, double>> Values() const {
+    return {line_.values.begin(), line_.values.begin() + static_cast<ptrdiff_t>(line_.count)};
+  }
+
+  EmitLineParser parser_;
+  EmitLine line_;
+};
+
+TEST_F(EmitLineTest, NumbersByName) {
+  EXPECT_EQ(Read(R"({"alexnet.batchsize16.latency": 12.5, "steps": 3, "large": 18446744073709551615, "n": -0.0})"), "");
+  EXPECT_THAT(Values(), ElementsAre(Pair("alexnet.batchsize16.latency", 12.5), Pair("steps", 3),
+                                    Pair("large", 18446744073709551615.0), Pair("n", 0)));
+  EXPECT_EQ(Read(R"({"caf\u00e9": 1})"), "");
+  EXPECT_THAT(Values(), ElementsAre(Pair("caf\xc3\xa9", 1)));
+}
+
+TEST_F(EmitLineTest, AListIsSeveralValues) {
+  EXPECT_EQ(Read(R"({"loss": [0.5, 0.25, 1], "none": []})"), "");
+  EXPECT_THAT(Values(), ElementsAre(Pair("loss", 0.5), Pair("loss", 0.25), Pair("loss", 1)));
+}
+
+TEST_F(EmitLineTest, LabelsApplyToTheWholeLine) {
+  EXPECT_EQ(Read(R"({"a": 1, "labels": {"gpu": "a100", "zone": ""}, "b": 2})"), "");
+  EXPECT_THAT(Values(), ElementsAre(Pair("a", 1), Pair("b", 2)));
+  EXPECT_THAT(line_.labels, ElementsAre(Pair("gpu", "a100"), Pair("zone", "")));
+  EXPECT_EQ(Read(R"({"a": 1})"), "");
+  EXPECT_THAT(line_.labels, IsEmpty());
+  EXPECT_EQ(Read(R"({"labels": 3})"), "") << "a metric of that name";
+  EXPECT_THAT(Values(), ElementsAre(Pair("labels", 3)));
+}
+
+TEST_F(EmitLineTest, LinesForwardedByThePusher) {
+  EXPECT_EQ(Read(R"({"now": 1574213883, "metrics": {"a": 1, "b": 2}, "labels": {"job": "x"}})"), "");
+  EXPECT_THAT(Values(), ElementsAre(Pair("a", 1), Pair("b", 2)));
+  EXPECT_THAT(line_.labels, ElementsAre(Pair("job", "x")));
+}
+
+TEST_F(EmitLineTest, NonFiniteNumbers) {
+  EXPECT_EQ(Read(R"({"a": NaN, "NaN": Infinity, "c \"NaN\\": [-Infinity, 2]})"), "");
+  ASSERT_EQ(line_.count, 4U);
+  EXPECT_TRUE(std::isnan(line_.values[0].second));
+  EXPECT_THAT(line_.values[1], Pair("NaN", kInf));
+  EXPECT_THAT(line_.values[2], Pair("c \"NaN\\", -kInf));
+  EXPECT_THAT(line_.values[3], Pair("c \"NaN\\", 2));
+}
+
+TEST_F(EmitLineTest, WellFormedValuesOfABadLineAreKept) {
+  EXPECT_EQ(Read(R"({"a": 1, "b": "two", "c": 3, "d": [1, null], "e": true})"), "value");
+  EXPECT_THAT(Values(), ElementsAre(Pair("a", 1), Pair("c", 3), Pair("d", 1)));
+  EXPECT_EQ(Read(R"({"a": 1, "labels": {"gpu": 3, "zone": "b"}})"), "labels");
+  EXPECT_THAT(Values(), ElementsAre(Pair("a", 1)));
+  EXPECT_THAT(line_.labels, ElementsAre(Pair("zone", "b")));
+}
+
+TEST_F(EmitLineTest, MalformedLines) {
+  for (const char* text : {"garbage", "[1, 2]", "12", R"({"a": 1)", R"({"a": 1} {"b": 2})", "\"NaN\"", "NaN",
+                           "{\"a\": 1, \"b\": Nan}", "{\"\xff\": 1}", "\r"}) {
+    EXPECT_EQ(Read(text), "json") << text;
+    EXPECT_THAT(Values(), IsEmpty()) << text;
+  }
+  EXPECT_EQ(Read("{}"), "empty");
+  EXPECT_EQ(Read(R"({"labels": {"a": "b"}})"), "empty");
+  EXPECT_EQ(Read(R"({"a": "\u0001NaN"})"), "") << "the string that replaces NaN is parsed as NaN";
+  EXPECT_EQ(Read(std::string(100'000, '[')), "json");
+}
+
+}  // namespace
+}  // namespace persia::agent

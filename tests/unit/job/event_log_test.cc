@@ -1,0 +1,97 @@
+#include "job/event_log.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "model/saved_event.h"
+#include "temporary_directory.h"
+
+namespace persia::agent {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class EventLogTest : public ::testing::Test {
+ protected:
+  EventLog& Open(EventLog::Options options = {}) {
+    options.warn = [this](const std::string& message) { warnings_.push_back(message); };
+    log_ = std::make_unique<EventLog>(std::move(options));
+    return *log_;
+  }
+  static std::vector<std::string> Lines(const std::string& path) {
+    std::ifstream file(path);
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(file, line);) lines.push_back(line);
+    return lines;
+  }
+
+  const TemporaryDirectory directory_;
+  const std::string file_ = directory_ / "events.jsonl";
+  std::unique_ptr<EventLog> log_;
+  std::vector<std::string> warnings_;
+};
+
+TEST_F(EventLogTest, AnEventIsALineOfJson) {
+  JobEvent event = SavedEvent(5);
+  event.metadata = {{"none", {}}, {"yes", true}, {"n", int64_t{-3}}, {"x", 0.5}, {"nan", std::nan("")}, {"t", "a \"b\"\n"}};
+  event.left_out = 2;
+  EXPECT_EQ(EventJson(event),
+            R"({"timestamp": 5, "type": "my_app", "name": "saved", "metadata": {"none": null, "yes": true, "n": -3, "x": 0.5, )"
+            R"("nan": "NaN", "t": "a \"b\"\n"}, "metadata_left_out": 2, "role": "trainer", "pid": 7})");
+}
+
+TEST_F(EventLogTest, EventsAreAppended) {
+  Open({.file = file_}).Add(std::vector{SavedEvent(1), SavedEvent(2)});
+  log_->Add(std::vector{SavedEvent(3)});
+  Open({.file = file_}).Add(std::vector{SavedEvent(4)});  // another agent
+  EXPECT_THAT(Lines(file_), ElementsAre(EventJson(SavedEvent(1)), EventJson(SavedEvent(2)), EventJson(SavedEvent(3)),
+                                        EventJson(SavedEvent(4))));
+}
+
+TEST_F(EventLogTest, AFullFileIsRotatedWithoutLoss) {
+  const size_t bytes = EventJson(SavedEvent(1)).size() + 1;
+  Open({.file = file_, .max_file_bytes = 2 * bytes});
+  for (uint64_t i = 1; i <= 5; ++i) log_->Add(std::vector{SavedEvent(i)});
+  EXPECT_THAT(Lines(file_ + ".1"), ElementsAre(EventJson(SavedEvent(3)), EventJson(SavedEvent(4))));
+  EXPECT_THAT(Lines(file_), ElementsAre(EventJson(SavedEvent(5))));
+}
+
+TEST_F(EventLogTest, AFailedWriteIsLoggedOnceAndTriedAgain) {
+  const std::string later = directory_ / "later";
+  Open({.file = later + "/events.jsonl"}).Add(std::vector{SavedEvent(1), SavedEvent(2)});
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("No such file or directory")));
+  std::filesystem::create_directory(later);
+  log_->Add(std::vector{SavedEvent(3)});
+  EXPECT_THAT(Lines(later + "/events.jsonl"), ElementsAre(EventJson(SavedEvent(3))));
+  EXPECT_EQ(warnings_.size(), 1U);
+}
+
+// As stdout may be.
+TEST_F(EventLogTest, APipeThatNobodyReadsDoesNotBlock) {
+  ASSERT_EQ(mkfifo(file_.c_str(), 0600), 0);
+  const int reader = open(file_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  Open({.file = file_});
+  for (int i = 0; i < 100; ++i) log_->Add(std::vector<JobEvent>(100, SavedEvent(1)));
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("its reader is too slow")));
+  std::string text(1 << 20, '\0');
+  text.resize(static_cast<size_t>(std::max<ssize_t>(read(reader, text.data(), text.size()), 0)));
+  ASSERT_TRUE(text.ends_with("\n")) << "lines are whole";
+  EXPECT_EQ(text.substr(0, text.find('\n')), EventJson(SavedEvent(1)));
+  log_->Add(std::vector{SavedEvent(2)});
+  close(reader);
+  log_->Add(std::vector{SavedEvent(3)});  // SIGPIPE would end the test, unless it is ignored
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("its reader"), HasSubstr("its reader")));
+}
+
+}  // namespace
+}  // namespace persia::agent

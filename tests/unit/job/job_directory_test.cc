@@ -1,0 +1,199 @@
+#include "job/job_directory.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "temporary_directory.h"
+
+namespace persia::agent {
+namespace {
+
+using ::testing::HasSubstr;
+
+class JobDirectoryTest : public ::testing::Test {
+ protected:
+  std::string Path(const std::string& name) const { return root_ / name; }
+  static mode_t ModeOf(const std::string& path) {
+    struct stat info {};
+    stat(path.c_str(), &info);
+    return info.st_mode & 07777;
+  }
+  static Result<JobDirectory> Open(const std::string& path, const std::string& group = {}) {
+    return JobDirectory::Open({.path = path, .group = group});
+  }
+  static std::string Refusal(const std::string& path) {
+    const auto directory = Open(path);
+    return directory.ok() ? "" : directory.error();
+  }
+
+  const TemporaryDirectory temporary_;
+  const std::filesystem::path root_ = temporary_.path();
+};
+
+TEST_F(JobDirectoryTest, IsCreatedForThisUserAlone) {
+  ASSERT_TRUE(Open(Path("parent/job")).ok());
+  EXPECT_EQ(ModeOf(Path("parent/job")), 0700u);
+  EXPECT_EQ(ModeOf(Path("parent")), 0700u);
+}
+
+TEST_F(JobDirectoryTest, OnlyTheParentIsCreatedToo) {
+  EXPECT_THAT(Refusal(Path("a/b/job")), HasSubstr("cannot open " + Path("a")));
+  EXPECT_FALSE(std::filesystem::exists(Path("a")));
+}
+
+TEST_F(JobDirectoryTest, NamesTheFilesystemIfItIsOnADisk) {
+  const TemporaryDirectory in_memory("/dev/shm");
+  EXPECT_EQ(Open(in_memory.path() + "/job").value().DiskFilesystem(), std::nullopt);
+  EXPECT_EQ(DiskFilesystemOf(0xEF53), "ext4");
+  EXPECT_EQ(DiskFilesystemOf(0x58465342), "xfs");
+  EXPECT_EQ(DiskFilesystemOf(0x9123683E), "btrfs");
+  EXPECT_EQ(DiskFilesystemOf(0x858458F6), std::nullopt) << "ramfs";
+  struct statfs filesystem {};
+  ASSERT_EQ(statfs(Path("").c_str(), &filesystem), 0);
+  EXPECT_EQ(Open(Path("job")).value().DiskFilesystem(), DiskFilesystemOf(static_cast<long>(filesystem.f_type)));
+}
+
+TEST_F(JobDirectoryTest, AnExistingDirectoryIsUsed) {
+  mkdir(Path("job").c_str(), 0755);
+  EXPECT_TRUE(Open(Path("job")).ok());
+  EXPECT_EQ(ModeOf(Path("job")), 0755u);
+}
+
+TEST_F(JobDirectoryTest, ThatOthersCanWriteToIsRefused) {
+  mkdir(Path("job").c_str(), 0700);
+  chmod(Path("job").c_str(), 0777);
+  EXPECT_THAT(Refusal(Path("job")), HasSubstr("mode 0777"));
+}
+
+TEST_F(JobDirectoryTest, OfAnotherUserIsRefused) {
+  mkdir(Path("job").c_str(), 0700);
+  // As root we can give it away; as anyone else there is one of root's.
+  const bool root = geteuid() == 0;
+  const std::string path = root ? Path("job") : "/usr";
+  if (root) {
+    ASSERT_EQ(chown(path.c_str(), 4711, 4711), 0);
+  }
+  EXPECT_THAT(Refusal(path), HasSubstr(root ? "owner 4711" : "owner 0"));
+}
+
+TEST_F(JobDirectoryTest, ThatIsALinkIsRefused) {
+  mkdir(Path("real").c_str(), 0700);
+  symlink(Path("real").c_str(), Path("job").c_str());
+  EXPECT_THAT(Refusal(Path("job")), HasSubstr("cannot open the directory"));
+}
+
+TEST_F(JobDirectoryTest, ThatIsAFileIsRefused) {
+  std::ofstream(Path("job")) << "x";
+  EXPECT_THAT(Refusal(Path("job")), HasSubstr("Not a directory"));
+  EXPECT_THAT(Refusal(Path("job/below")), HasSubstr(Path("job") + " is not a directory"));
+}
+
+TEST_F(JobDirectoryTest, OwnLinkOnTheWayIsFollowed) {
+  mkdir(Path("real").c_str(), 0700);
+  symlink(Path("real").c_str(), Path("link").c_str());
+  ASSERT_TRUE(Open(Path("link/job")).ok());
+  EXPECT_TRUE(std::filesystem::is_directory(Path("real/job")));
+}
+
+TEST_F(JobDirectoryTest, LinkOfAnotherUserOnTheWayIsNotFollowed) {
+  mkdir(Path("real").c_str(), 0700);
+  symlink(Path("real").c_str(), Path("link").c_str());
+  if (lchown(Path("link").c_str(), 4711, 4711) != 0) {
+    ASSERT_NE(geteuid(), 0u);  // only root can make one
+    return;
+  }
+  EXPECT_THAT(Refusal(Path("link/job")), HasSubstr("is a symbolic link of another user (4711); it is not followed"));
+}
+
+TEST_F(JobDirectoryTest, PrivateParentOfAnotherUserIsRefused) {
+  mkdir(Path("parent").c_str(), 0700);
+  chmod(Path("parent").c_str(), 0777);
+  const auto directory = JobDirectory::Open({.path = Path("parent/job"), .private_parent = true});
+  ASSERT_FALSE(directory.ok());
+  EXPECT_THAT(directory.error(), HasSubstr("set metrics_dir to a directory of your own"));
+}
+
+TEST_F(JobDirectoryTest, IsSharedWithAGroup) {
+  const auto directory = Open(Path("job"), std::to_string(getegid()));
+  ASSERT_TRUE(directory.ok());
+  EXPECT_EQ(ModeOf(Path("job")), 02770u);
+  EXPECT_EQ(directory.value().group(), getegid());
+  // Found again without being told.
+  EXPECT_EQ(Open(Path("job")).value().group(), getegid());
+}
+
+TEST_F(JobDirectoryTest, FilesOfASharedOneAreTheGroups) {
+  auto directory = Open(Path("job"), std::to_string(getegid()));
+  ASSERT_TRUE(directory.ok());
+  ASSERT_TRUE(directory.value().WriteConf({}).ok());
+  ASSERT_TRUE(directory.value().Lock().ok());
+  EXPECT_EQ(ModeOf(Path("job/agent.conf")), 0660u);
+  EXPECT_EQ(ModeOf(Path("job/agent.lock")), 0660u);
+}
+
+TEST_F(JobDirectoryTest, UnknownGroupIsNamed) {
+  const auto directory = Open(Path("job"), "no_such_group");
+  ASSERT_FALSE(directory.ok());
+  EXPECT_EQ(directory.error(), "metrics_dir_group: there is no group \"no_such_group\" on this host");
+}
+
+TEST_F(JobDirectoryTest, HasOneAgentAtATime) {
+  auto first = Open(Path("job"));
+  EXPECT_EQ(first.value().Lock().value(), std::nullopt);
+  {
+    auto second = Open(Path("job"));
+    EXPECT_EQ(second.value().Lock().value(), std::to_string(getpid()));
+  }
+  first = Error{"gone"};
+  auto third = Open(Path("job"));
+  EXPECT_EQ(third.value().Lock().value(), std::nullopt);
+}
+
+TEST_F(JobDirectoryTest, ConfIsReadAsItWasWritten) {
+  auto directory = Open(Path("job"));
+  ASSERT_TRUE(directory.value().WriteConf({.enabled = false, .run_id = "run 7", .job = "a=b", .ended = true}).ok());
+  const AgentConf conf = directory.value().ReadConf();
+  EXPECT_FALSE(conf.enabled);
+  EXPECT_EQ(conf.run_id, "run 7");
+  EXPECT_EQ(conf.job, "a=b");
+  EXPECT_TRUE(conf.ended);
+  ASSERT_TRUE(directory.value().WriteConf({}).ok());
+  EXPECT_FALSE(directory.value().ReadConf().ended);
+}
+
+TEST_F(JobDirectoryTest, NothingIsLeftBesideTheConf) {
+  auto directory = Open(Path("job"));
+  ASSERT_TRUE(directory.value().WriteConf({}).ok());
+  const auto entries = std::filesystem::directory_iterator(Path("job"));
+  EXPECT_EQ(std::distance(begin(entries), end(entries)), 1);
+}
+
+TEST_F(JobDirectoryTest, ConfThatIsALinkIsNotRead) {
+  auto directory = Open(Path("job"));
+  std::ofstream(Path("elsewhere")) << "run_id=planted\n";
+  symlink(Path("elsewhere").c_str(), Path("job/agent.conf").c_str());
+  EXPECT_EQ(directory.value().ReadConf().run_id, "");
+  ASSERT_TRUE(directory.value().WriteConf({.run_id = "ours"}).ok());
+  EXPECT_EQ(directory.value().ReadConf().run_id, "ours");
+}
+
+TEST_F(JobDirectoryTest, OpenExistingCreatesNothing) {
+  EXPECT_FALSE(JobDirectory::OpenExisting(Path("job")).ok());
+  EXPECT_FALSE(std::filesystem::exists(Path("job")));
+}
+
+TEST(RunId, IsNewEachTime) {
+  EXPECT_THAT(MakeRunId(), ::testing::MatchesRegex("[0-9a-f]{16}"));
+  EXPECT_NE(MakeRunId(), MakeRunId());
+}
+
+}  // namespace
+}  // namespace persia::agent

@@ -1,0 +1,147 @@
+#include "job/job_session.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "job/test_job.h"
+
+namespace persia::agent {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::Pair;
+
+class JobSessionTest : public ::testing::Test {
+ protected:
+  JobSessionTest() {
+    options_.job_name = "a job";
+    options_.metrics_dir = job_.directory();
+  }
+  AgentOptions Options(const std::string& run_id) {
+    options_.run_id = run_id;
+    return options_;
+  }
+  Result<JobSession> Begin(const std::string& run_id = {}) { return JobSession::Begin(Options(run_id)); }
+
+  TestJob job_;
+  AgentOptions options_;
+};
+
+TEST_F(JobSessionTest, BeginsARunAndWritesTheConf) {
+  const auto session = Begin();
+  ASSERT_TRUE(session.ok());
+  EXPECT_FALSE(session.value().continued());
+  const AgentConf conf = JobDirectory::OpenExisting(job_.directory()).value().ReadConf();
+  EXPECT_EQ(conf.run_id, session.value().run_id());
+  EXPECT_EQ(conf.job, "a job");
+  EXPECT_TRUE(conf.enabled);
+}
+
+TEST_F(JobSessionTest, ContinuesAnUnfinishedRun) {
+  const std::string run = Begin().value().run_id();
+  const auto next = Begin();
+  EXPECT_EQ(next.value().run_id(), run);
+  EXPECT_TRUE(next.value().continued());
+}
+
+TEST_F(JobSessionTest, DoesNotRewriteAnUnchangedConf) {
+  const auto inode = [this] {
+    struct stat info {};
+    EXPECT_EQ(stat((job_.directory() + "/agent.conf").c_str(), &info), 0);
+    return info.st_ino;
+  };
+  const std::string run = Begin().value().run_id();
+  const int kept = open((job_.directory() + "/agent.conf").c_str(), O_RDONLY | O_CLOEXEC);  // its number is not given away
+  const ino_t before = inode();
+  EXPECT_EQ(Begin().value().run_id(), run);
+  EXPECT_EQ(inode(), before);
+  ASSERT_TRUE(Begin("another").ok());
+  EXPECT_NE(inode(), before);
+  close(kept);
+}
+
+TEST_F(JobSessionTest, BeginsAnotherRunAfterOneThatEnded) {
+  std::string run;
+  {
+    auto session = Begin();
+    run = session.value().run_id();
+    ASSERT_TRUE(session.value().EndRun().ok());
+  }
+  const auto next = Begin();
+  EXPECT_NE(next.value().run_id(), run);
+  EXPECT_FALSE(next.value().continued());
+}
+
+TEST_F(JobSessionTest, ConfiguredRunWins) {
+  EXPECT_EQ(Begin("first").value().run_id(), "first");
+  EXPECT_FALSE(Begin("second").value().continued());
+  EXPECT_TRUE(Begin("second").value().continued());
+}
+
+TEST_F(JobSessionTest, SecondAgentWritesNothingAndKnowsTheFirst) {
+  const auto first = Begin();
+  const auto second = Begin();
+  EXPECT_EQ(second.value().other_agent(), std::to_string(getpid()));
+  EXPECT_EQ(second.value().run_id(), first.value().run_id());
+  EXPECT_FALSE(second.value().other_run());
+  const auto third = Begin("another");
+  EXPECT_TRUE(third.value().other_run());
+  EXPECT_EQ(ViewJob(Options("")).run_id, first.value().run_id());
+}
+
+TEST_F(JobSessionTest, AStateDirectoryThatCannotBeOpenedLeavesTheStateBesideTheSegments) {
+  std::ofstream(job_.root() / "file") << "text";
+  options_.state_dir = job_.root() / "file/state";
+  const auto session = Begin("r");
+  ASSERT_TRUE(session.ok()) << session.error();
+  EXPECT_THAT(session.value().state_error(), ::testing::HasSubstr("/file is not a directory"));
+  EXPECT_EQ(session.value().state_location().directory, job_.directory());
+  options_.state_dir = job_.root() / "state";
+  EXPECT_EQ(Begin("r").value().state_error(), "");
+}
+
+TEST_F(JobSessionTest, WorkerEnvironmentHasDirectoryJobAndRun) {
+  EXPECT_THAT(Begin("r").value().WorkerEnvironment(),
+              ElementsAre(Pair("PERSIA_METRICS_DIR", job_.directory()), Pair("PERSIA_JOB_NAME", "a job"),
+                          Pair("PERSIA_RUN_ID", "r"), Pair("PERSIA_METRICS_ENABLED", "1")));
+}
+
+TEST_F(JobSessionTest, DisabledJobSaysSoToWorkersOfOthers) {
+  options_.enable_metrics = false;
+  const auto session = Begin("r");
+  EXPECT_FALSE(JobDirectory::OpenExisting(job_.directory()).value().ReadConf().enabled);
+  EXPECT_THAT(session.value().WorkerEnvironment(), ::testing::Contains(Pair("PERSIA_METRICS_ENABLED", "0")));
+}
+
+TEST_F(JobSessionTest, EndOfARunRemovesTheSegmentsOfEndedProcesses) {
+  auto session = Begin("ours");
+  TestJob::Worker dead(job_, 1, "ours");
+  TestJob::Worker alive(job_, 1, "ours");
+  TestJob::Worker other(job_, 1, "theirs");
+  dead.End();
+  other.End();
+  ASSERT_EQ(job_.Segments(), 3);
+  EXPECT_EQ(session.value().EndRun().value(), 1u);
+  EXPECT_EQ(job_.Segments(), 2);
+}
+
+TEST_F(JobSessionTest, DefaultDirectoryIsTheUsersAndTheJobs) {
+  AgentOptions options;
+  options.job_name = "a/b";
+  EXPECT_EQ(MetricsDirOf(options), "/dev/shm/persia-metrics-" + std::to_string(geteuid()) + "/a%2Fb");
+  options.metrics_dir = "/x";
+  EXPECT_EQ(MetricsDirOf(options), "/x");
+}
+
+TEST_F(JobSessionTest, ViewingAJobCreatesNothing) {
+  EXPECT_EQ(ViewJob(options_).run_id, "");
+  EXPECT_FALSE(std::filesystem::exists(job_.directory()));
+}
+
+}  // namespace
+}  // namespace persia::agent

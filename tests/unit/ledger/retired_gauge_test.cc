@@ -1,0 +1,195 @@
+// Gauges of ended processes, ordinals, and ended instances.
+#include <tuple>
+
+#include "ledger/retired_test.h"
+
+namespace persia::agent::testing {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
+
+TEST_F(RetiredTest, AGaugeOfAnEndedProcessExpires) {
+  auto process = StartWithGauge(4);
+  hide_ended_ = false;
+  StartAgent();
+  EXPECT_EQ(Size(), "4");
+  process->End();
+  EXPECT_EQ(Size(), "4");
+  passed_ += seconds(200);
+  StartAgent();
+  EXPECT_EQ(Size(), "4");
+  passed_ += seconds(99);
+  EXPECT_EQ(Size(), "4");
+  passed_ += seconds(1);
+  EXPECT_EQ(Size(), "") << "an agent that came between does not make it longer";
+}
+
+TEST_F(RetiredTest, ALivingProcessOverridesAGaugeOfAnEndedOne) {
+  auto former = StartWithGauge(4);
+  former->End();
+  EXPECT_EQ(Size(), "4");
+  auto silent = Start();
+  silent->segment.UnsetGauge("my_app", "size");
+  silent->Put();
+  EXPECT_EQ(Size(), "4") << "one that has not set it yet does not count";
+  auto next = StartWithGauge(2);
+  EXPECT_EQ(Size(), "2");
+  next->End();
+  EXPECT_EQ(Size(), "2") << "who ended last counts";
+}
+
+TEST_F(RetiredTest, GaugesOfThoseThatEndTogetherFollowThePolicy) {
+  const std::tuple<GaugePolicy, const char*, const char*> cases[] = {{GaugePolicy::kSum, "9", "5"},
+                                                                     {GaugePolicy::kMin, "2", "2"},
+                                                                     {GaugePolicy::kMax, "4", "3"},
+                                                                     {GaugePolicy::kAvg, "3", "2.5"}};
+  for (const auto& [policy, of_three, of_two] : cases) {
+    SCOPED_TRACE(static_cast<int>(policy));
+    run_id_ += "+";
+    StartAgent();
+    auto a = StartWithGauge(4, policy);
+    auto b = StartWithGauge(2, policy);
+    auto c = StartWithGauge(3, policy);
+    EXPECT_EQ(Size(), of_three);
+    for (auto* process : {&a, &b, &c}) {
+      (*process)->End();
+    }
+    EXPECT_EQ(Size(), of_three);
+    StartAgent();
+    EXPECT_EQ(Size(), of_three);
+    a = StartWithGauge(2, policy);
+    b = StartWithGauge(3, policy);
+    EXPECT_EQ(Size(), of_two) << "of the living alone";
+    a->End();
+    b->End();
+    EXPECT_EQ(Size(), of_two) << "those that ended before are followed, not joined";
+  }
+}
+
+TEST_F(RetiredTest, ANewProcessGetsTheOrdinalOfAnEndedOne) {
+  auto a = StartWithGauge(1, GaugePolicy::kEach);
+  auto b = StartWithGauge(2, GaugePolicy::kEach);
+  EXPECT_THAT(CollectFlat(), ElementsAre(Pair(R"(my_app_size{process="0"})", "1"), Pair(R"(my_app_size{process="1"})", "2")));
+  a->End();
+  EXPECT_THAT(CollectFlat(), ElementsAre(Pair(R"(my_app_size{process="0"})", "1"), Pair(R"(my_app_size{process="1"})", "2")));
+  auto next = StartWithGauge(3, GaugePolicy::kEach);
+  EXPECT_THAT(CollectFlat(), ElementsAre(Pair(R"(my_app_size{process="0"})", "3"), Pair(R"(my_app_size{process="1"})", "2")));
+
+  b->End();
+  Collect();
+  std::vector<std::string> ordinals;
+  for (const WorkerProcess& process : source().processes()) {
+    ordinals.push_back(std::to_string(process.ordinal) + (process.alive ? " alive after " : " empty after ") +
+                       std::to_string(process.predecessors));
+  }
+  EXPECT_THAT(ordinals, UnorderedElementsAre("0 alive after 1", "1 empty after 1"));
+}
+
+TEST_F(RetiredTest, ASuccessorStartedBeforeTheNextCollectGetsTheOrdinal) {
+  auto a = StartWithGauge(1, GaugePolicy::kEach);
+  auto b = StartWithGauge(2, GaugePolicy::kEach);
+  Collect();
+  b->End();
+  auto next = StartWithGauge(3, GaugePolicy::kEach);
+  EXPECT_THAT(CollectFlat(), ElementsAre(Pair(R"(my_app_size{process="0"})", "1"), Pair(R"(my_app_size{process="1"})", "3")));
+  std::map<uint32_t, uint64_t> predecessors;
+  for (const WorkerProcess& process : source().processes()) {
+    predecessors[process.ordinal] = process.predecessors;
+  }
+  EXPECT_THAT(predecessors, ElementsAre(Pair(0U, 0U), Pair(1U, 1U)));
+}
+
+TEST_F(RetiredTest, ProcessesKeepTheirOrdinalsOverARestartOfTheAgent) {
+  const auto ordinals = [this] {
+    Collect();
+    std::map<uint32_t, std::string> by_ordinal;
+    for (const WorkerProcess& process : source().processes()) {
+      by_ordinal[process.ordinal] = (process.alive ? "alive after " : "empty after ") + std::to_string(process.predecessors);
+    }
+    return by_ordinal;
+  };
+  auto a = StartWithGauge(1);
+  auto b = StartWithGauge(2);
+  auto c = StartWithGauge(3);
+  Collect();
+  b->End();
+  c->End();
+  Collect();
+  auto d = StartWithGauge(4);  // gets the ordinal of b
+  auto e = StartWithGauge(5);  // gets the ordinal of c
+  Collect();
+  a->End();
+  d->End();
+  const auto before = ordinals();
+  EXPECT_THAT(before, ElementsAre(Pair(0U, "empty after 1"), Pair(1U, "empty after 2"), Pair(2U, "alive after 1")));
+  StartAgent();
+  EXPECT_EQ(ordinals(), before);
+  auto f = StartWithGauge(6);
+  const auto with_f = ordinals();
+  EXPECT_EQ(with_f.at(0), "alive after 1");
+  StartAgent();
+  EXPECT_EQ(ordinals(), with_f);
+}
+
+TEST_F(RetiredTest, AProcessKeepsItsOrdinalIfALowerOneEndedWithoutAnAgent) {
+  auto a = StartWithGauge(1, GaugePolicy::kEach);
+  Collect();
+  auto b = StartWithGauge(2, GaugePolicy::kEach);
+  const auto shown = CollectFlat();
+  EXPECT_THAT(shown, ElementsAre(Pair(R"(my_app_size{process="0"})", "1"), Pair(R"(my_app_size{process="1"})", "2")));
+  a->End();
+  StartAgent();
+  EXPECT_EQ(CollectFlat(), shown);
+}
+
+TEST_F(RetiredTest, AnEndedInstanceIsHiddenAndComesBackWithItsCounts) {
+  CountAndEnd(5);
+  auto other = Start({.role = "server"});
+  other->segment.Counter("my_app", "batches", {}, 1);
+  other->Put();
+  passed_ += seconds(10);
+  EXPECT_EQ(Batches(), "5");
+  passed_ += seconds(299);
+  EXPECT_EQ(Batches(), "5");
+  passed_ += seconds(1);
+  EXPECT_THAT(CollectFlat(), ElementsAre(Pair("my_app_batches@rep_0/server", "1")));
+  StartAgent();
+  EXPECT_EQ(Batches(), "") << "it has left for the next agent too";
+  CountAndEnd(6);
+  EXPECT_EQ(Batches(), "11");
+  passed_ += seconds(1000);
+  hide_ended_ = false;
+  StartAgent();
+  EXPECT_EQ(Batches(), "11") << "on_instance_end: keep";
+}
+
+TEST_F(RetiredTest, AWallClockThatIsSetBackEndsNothingEarly) {
+  CountAndEnd(5);
+  Collect();
+  passed_ -= seconds(100'000);
+  StartAgent();
+  EXPECT_EQ(Batches(), "5");
+  passed_ += seconds(299);
+  EXPECT_EQ(Batches(), "5");
+}
+
+TEST_F(RetiredTest, AWallClockThatIsSetWhileTheAgentLivesChangesNothing) {
+  auto process = StartWithGauge(4);
+  EXPECT_EQ(Size(), "4");
+  process->End();
+  EXPECT_EQ(Size(), "4");
+  for (const seconds set : {seconds(1'000'000), seconds(-1'000'000), seconds(0)}) {
+    wall_set_ = set;
+    passed_ += seconds(99);
+    EXPECT_EQ(Size(), "4") << set.count();
+  }
+  wall_set_ = seconds(-1'000'000);
+  passed_ += seconds(3);
+  EXPECT_EQ(Size(), "") << "its time is over by the steady clock";
+}
+
+}  // namespace
+}  // namespace persia::agent::testing

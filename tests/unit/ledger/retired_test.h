@@ -1,0 +1,119 @@
+// A collector with its state, which restarts while processes start and end; with a settable clock.
+#pragma once
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ledger/retired_codec.h"
+#include "workers/job_directory_test.h"
+
+namespace persia::agent::testing {
+
+using Flat = std::map<std::string, std::string>;
+
+class RetiredTest : public JobDirectoryTest {
+ protected:
+  // A process of the job, until End().
+  struct Process {
+    Process(RetiredTest& test, const SegmentIdentity& identity) : test(test), name(std::to_string(test.processes_++) + ".seg") {
+      segment.Identity(identity);
+    }
+    Process& Put() {
+      test.JobDirectoryTest::Put(name, segment);
+      if (!lock) {
+        lock = std::make_unique<WriterLock>(test.PathOf(name));
+      }
+      return *this;
+    }
+    void End() { lock.reset(); }
+
+    RetiredTest& test;
+    const std::string name;
+    SegmentBuilder segment;
+    std::unique_ptr<WriterLock> lock;
+  };
+
+  RetiredTest() : directory_fd_(open(directory().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) { StartAgent(); }
+  ~RetiredTest() override { close(directory_fd_); }
+
+  // Another agent, or the same one again.
+  void StartAgent(std::function<void(std::string_view)> after_step = {}) {
+    SegmentSourceOptions options;
+    options.run_id = run_id_;
+    options.limits = limits_;
+    options.retired.run_id = run_id_;
+    options.retired.new_run = new_run_;
+    options.retired.saves_living = saves_living_;
+    options.retired.processes = {.gauge_ttl = std::chrono::seconds(300), .hide_ended = hide_ended_, .limits = limits_};
+    options.retired.after_step = after_step;
+    options.retired.file = StateFile::Options{.directory_fd = directory_fd_,
+                                              .directory = directory(),
+                                              .name = "agent.state",
+                                              .magic = {'P', 'R', 'S', 'M', 'S', 'T', 'A', '\n'},
+                                              .version = kRetiredStateVersion,
+                                              .after_step = after_step};
+    options.steady = [this] { return std::chrono::steady_clock::time_point(std::chrono::seconds(1000) + passed_); };
+    options.wall = [this] {
+      return std::chrono::system_clock::time_point(std::chrono::seconds(1'800'000'000) + passed_ + wall_set_);
+    };
+    UseOptions(std::move(options));
+  }
+
+  std::unique_ptr<Process> Start(const SegmentIdentity& identity = {.role = "worker"}) {
+    return std::make_unique<Process>(*this, identity);
+  }
+  // One that counts and ends, seen alive or not.
+  void CountAndEnd(uint64_t whole, double fraction = 0, const SegmentIdentity& identity = {.role = "worker"}) {
+    auto process = Start(identity);
+    process->segment.Counter("my_app", "batches", {}, whole, fraction);
+    process->Put().End();
+  }
+  // One that lives and has set a gauge.
+  std::unique_ptr<Process> StartWithGauge(double value, GaugePolicy policy = GaugePolicy::kLast) {
+    auto process = Start();
+    process->segment.Gauge("my_app", "size", {}, value, policy);
+    process->Put();
+    return process;
+  }
+  std::string Shown(const std::string& series) {
+    const Flat flat = CollectFlat();
+    return flat.contains(series) ? flat.at(series) : "";
+  }
+  std::string Batches() { return Shown("my_app_batches"); }
+  std::string Size() { return Shown("my_app_size"); }
+  // Names of the files in the directory, but for the state.
+  std::vector<std::string> Files() {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(directory())) {
+      if (entry.path().filename() != "agent.state") {
+        names.push_back(entry.path().filename().string());
+      }
+    }
+    return names;
+  }
+
+  std::string run_id_ = "run-1";
+  bool new_run_ = false;
+  bool hide_ended_ = true;
+  bool saves_living_ = false;
+  SeriesLimits limits_;
+  std::chrono::seconds passed_{0};
+  std::chrono::seconds wall_set_{0};  // by how much the wall clock was set
+  const int directory_fd_;
+
+ private:
+  int processes_ = 0;
+};
+
+}  // namespace persia::agent::testing

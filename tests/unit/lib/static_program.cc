@@ -1,0 +1,7 @@
+// A program without shared libraries.
+#include "persia/metrics/metrics.h"
+
+int main() {
+  persia::metrics::Counter("static", "calls").Increment();
+  return 0;
+}

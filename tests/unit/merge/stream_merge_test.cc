@@ -1,0 +1,275 @@
+// The exposed values of a stream, by the naming's rules, while processes start and end.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <random>
+
+#include "ledger/retired_test.h"
+#include "merge/stream_totals.h"
+#include "model/stream_bounds.h"
+#include "persia/metrics/internal/stream_buckets.h"
+
+namespace persia::agent::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::IsSupersetOf;
+
+// Exposes all metrics alike, in a way that a test sets.
+class FixedNaming : public Naming {
+ public:
+  [[nodiscard]] std::shared_ptr<const Exposed> Expose(const SourceMetric& metric) const override {
+    Exposed exposed = exposed_as;
+    exposed.name = PlainName(metric);
+    return std::make_shared<const Exposed>(exposed);
+  }
+  Exposed exposed_as;
+};
+
+class StreamMergeTest : public RetiredTest {
+ protected:
+  StreamMergeTest() {
+    naming_ = fixed_naming_;
+    hide_ended_ = false;  // keeps the series of instances without processes
+    StartAgent();
+  }
+  // Takes effect at the next collection, as after a reload.
+  void Show(Exposed exposed) {
+    fixed_naming_->exposed_as = std::move(exposed);
+    source().SetNaming(fixed_naming_);
+  }
+  // Starts a process that recorded these values, in this order.
+  std::unique_ptr<Process> StartWith(const std::vector<double>& values) {
+    auto process = Start();
+    std::map<uint32_t, uint64_t> buckets;
+    double positive = 0;
+    double negative = 0;
+    uint64_t negatives = 0;
+    uint64_t zeros = 0;
+    for (const double value : values) {
+      if (value > 0) {
+        ++buckets[metrics::internal::StreamBucketOf(value)];
+        positive += value;
+      } else if (value < 0) {
+        ++negatives;
+        negative += value;
+      } else {
+        ++zeros;
+      }
+    }
+    slot_ = process->segment.Stream("my_app", "latency", {}, values.back(), buckets, positive, negative, negatives, zeros);
+    process->Put();
+    return process;
+  }
+  std::string Latency() { return Shown("my_app_latency"); }
+
+  const std::shared_ptr<FixedNaming> fixed_naming_ = std::make_shared<FixedNaming>();
+  uint32_t slot_ = 0;  // of the stream, in the process started last
+};
+
+TEST_F(StreamMergeTest, WithoutARuleItIsItsLastValue) {
+  const auto first = StartWith({1, 2, 5});
+  EXPECT_EQ(Latency(), "5");
+  const auto second = StartWith({7, 3});
+  EXPECT_EQ(Latency(), "3") << "the most recently changed";
+}
+
+TEST_F(StreamMergeTest, ACounterIsTheSumOfWhatIsPositive) {
+  Show({.type = MetricType::kCounter});
+  const auto first = StartWith({1, 2.5, -4});
+  const auto second = StartWith({1, 0});
+  EXPECT_EQ(Latency(), "4.5");
+}
+
+TEST_F(StreamMergeTest, ACounterOfTheSameNameIsNotAddedToIt) {
+  Show({.type = MetricType::kCounter});
+  const auto first = StartWith({1, 2.5});
+  const auto second = Start();
+  second->segment.Counter("my_app", "latency", {}, 5);
+  second->Put();
+  EXPECT_EQ(Latency(), "5");
+  EXPECT_THAT(Diagnosed(),
+              ElementsAre(HasSubstr("metric (my_app, latency) is left out as a stream's counter: under the name "
+                                    "my_app_latency the newest definition, metric (my_app, latency), is a counter")));
+}
+
+TEST_F(StreamMergeTest, AHistogramHasItsExactCounts) {
+  Show({.type = MetricType::kHistogram, .bounds = {1, 4, 16}});
+  const auto first = StartWith({-2, 0, 0.5, 1, 1.5});
+  const auto second = StartWith({4, 4.5, 17, 1e9});
+  EXPECT_EQ(Latency(), "1000000026.5: 4 2 1 2");
+  EXPECT_THAT(Diagnosed(), IsEmpty());
+}
+
+TEST_F(StreamMergeTest, BoundsSnapToTheStreamsBoundariesAndThatIsReportedOnce) {
+  Show({.type = MetricType::kHistogram, .bounds = {1, 3}});
+  const auto process = StartWith({1, 2.8, 3});
+  Collect();
+  const auto bounds = Collect()->layout->families[0].bounds;
+  ASSERT_EQ(bounds.size(), 2U);
+  EXPECT_EQ(bounds[0], 1);
+  EXPECT_EQ(bounds[1], StreamBound(6));  // 2.83
+  EXPECT_THAT(Diagnosed(), ElementsAre(HasSubstr("instead of 1, 3")));
+  EXPECT_EQ(Latency(), "6.8: 1 1 1");
+}
+
+TEST_F(StreamMergeTest, AScaleIsOfValuesAndBounds) {
+  Show({.type = MetricType::kHistogram, .bounds = {0.001, 1.024}, .scale = 0.001});
+  const auto process = StartWith({1, 1000, 1024, 2000});
+  EXPECT_EQ(Latency(), "4.025: 1 2 1");
+  Show({.scale = 0.001});
+  EXPECT_EQ(Latency(), "2");
+  Show({.type = MetricType::kCounter, .scale = 0.001});
+  EXPECT_EQ(Latency(), "4.025");
+}
+
+TEST_F(StreamMergeTest, ASummaryHasSumCountAndQuantiles) {
+  Show({.type = MetricType::kSummary, .quantiles = {0.5, 1}});
+  const auto process = StartWith({1, 1, 1, 8});
+  const auto snapshot = Collect();
+  const FamilyLayout& family = snapshot->layout->families[0];
+  EXPECT_EQ(family.type, MetricType::kSummary);
+  const double* values = snapshot->values.data() + family.series.at(0).first_value;
+  EXPECT_EQ(values[0], 11);
+  EXPECT_EQ(values[1], 4);
+  EXPECT_NEAR(values[2], 1, 0.19);
+  EXPECT_EQ(values[3], 8);
+}
+
+TEST_F(StreamMergeTest, TheExposedTypeMayChangeAtRunTime) {
+  const auto process = StartWith({1, 2, 5});
+  EXPECT_EQ(Latency(), "5");
+  Show({.type = MetricType::kCounter});
+  EXPECT_EQ(Latency(), "8");
+  Show({.drop = true});
+  EXPECT_EQ(Latency(), "");
+  Show({});
+  EXPECT_EQ(Latency(), "5");
+}
+
+TEST_F(StreamMergeTest, TheCountsOfAnEndedProcessStayAndItsLastValueDoesNot) {
+  Show({.type = MetricType::kHistogram, .bounds = {1, 4}});
+  StartWith({1, -3, 5})->End();
+  const auto living = StartWith({2});
+  EXPECT_EQ(Latency(), "5: 2 1 1");
+  EXPECT_THAT(Files(), ElementsAre("1.seg"));
+  StartAgent();
+  EXPECT_EQ(Latency(), "5: 2 1 1") << "the state outlives the agent";
+  living->End();
+  EXPECT_EQ(Latency(), "5: 2 1 1");
+  Show({});
+  EXPECT_EQ(Latency(), "2");
+  passed_ += 301s;
+  EXPECT_EQ(Latency(), "absent");
+  Show({.type = MetricType::kCounter});
+  EXPECT_EQ(Latency(), "8");
+  StartAgent();
+  EXPECT_EQ(Latency(), "8");
+}
+
+TEST_F(StreamMergeTest, SumsOfProcessesOneAfterAnotherAddUpExactly) {
+  Show({.type = MetricType::kCounter});
+  for (int i = 0; i < 10; ++i) {
+    StartWith({0.1})->End();
+    Collect();
+  }
+  EXPECT_EQ(Latency(), "1");
+}
+
+TEST_F(StreamMergeTest, ATimeToLiveHidesIdleSeriesUntilTheNextValue) {
+  Show({.ttl = 60s});
+  const auto process = StartWith({3});
+  EXPECT_EQ(Latency(), "3");
+  passed_ += 59s;
+  EXPECT_EQ(Latency(), "3");
+  passed_ += 2s;
+  EXPECT_EQ(Latency(), "absent");
+  source().SetIdentityLabels({{"team", "ads"}}, "7f");
+  EXPECT_EQ(Latency(), "absent") << "a reload of labels does not bring it back";
+  source().SetIdentityLabels({}, "");
+  // The same value again.
+  process->segment.Set(slot_ + metrics::segment::kStreamFirstBucket + metrics::internal::StreamBucketOf(3), 2);
+  process->Put();
+  EXPECT_EQ(Latency(), "3");
+  Show({.type = MetricType::kCounter, .ttl = 60s});
+  EXPECT_EQ(Latency(), "3") << "the sum, as it is there";
+  passed_ += 61s;
+  EXPECT_EQ(Latency(), "absent");
+}
+
+TEST_F(StreamMergeTest, EachSeriesExpiresByItself) {
+  Show({.ttl = 60s});
+  const std::map<std::string, std::string> idle = {{"my_app_delay", "absent"},
+                                                   {"my_app_latency", "absent"},
+                                                   {R"(my_app_latency{feat="a"})", "absent"},
+                                                   {"my_app_latency@rep_1/worker", "absent"}};
+  const auto first = Start();
+  const auto second = Start();
+  const auto other_instance = Start({.role = "worker", .replica = 1});
+  // The counts differ, so that series that shared an age would reset it for each other.
+  first->segment.Stream("my_app", "latency", {}, 1, {{100, 1}}, 1);
+  first->segment.Stream("my_app", "delay", {}, 1, {{100, 2}}, 1);
+  const uint32_t slot = second->segment.Stream("my_app", "latency", {{"feat", "a"}}, 1, {{100, 3}}, 1);
+  other_instance->segment.Stream("my_app", "latency", {}, 1, {{100, 4}}, 1);
+  for (Process* process : {first.get(), second.get(), other_instance.get()}) process->Put();
+  EXPECT_EQ(Shown("my_app_delay"), "1");
+  passed_ += 61s;
+  EXPECT_THAT(CollectFlat(), IsSupersetOf(idle));
+  second->segment.Set(slot + metrics::segment::kStreamFirstBucket + 100, 5);
+  second->Put();
+  auto one_shown = idle;
+  one_shown[R"(my_app_latency{feat="a"})"] = "1";
+  EXPECT_THAT(CollectFlat(), IsSupersetOf(one_shown));
+}
+
+TEST_F(StreamMergeTest, TheTimeToLiveOfASeriesThatReturnsBeginsAnew) {
+  Show({.ttl = 60s});
+  const auto process = StartWith({3});
+  EXPECT_EQ(Latency(), "3");
+  passed_ += 61s;
+  EXPECT_EQ(Latency(), "absent");
+  Show({.drop = true});
+  EXPECT_EQ(Latency(), "");
+  Show({.ttl = 60s});
+  EXPECT_EQ(Latency(), "3");
+}
+
+TEST(StreamQuantile, IsWithinItsBucketOfTheTrueOne) {
+  std::mt19937_64 random(7);
+  std::lognormal_distribution<double> distribution(0, 2);
+  std::vector<double> values;
+  StreamTotals totals;
+  for (int i = 0; i < 10'000; ++i) {
+    values.push_back(distribution(random));
+    ++totals.buckets[metrics::internal::StreamBucketOf(values.back())];
+  }
+  std::sort(values.begin(), values.end());
+  for (const double quantile : {0.01, 0.1, 0.5, 0.9, 0.99, 0.999}) {
+    const double real = values[static_cast<size_t>(quantile * 10'000)];
+    EXPECT_NEAR(StreamQuantile(totals, quantile, 0) / real, 1, 0.2) << quantile;
+  }
+}
+
+TEST(StreamQuantile, OfNegativeValuesZerosAndNone) {
+  EXPECT_TRUE(std::isnan(StreamQuantile({}, 0.5, 0)));
+  StreamTotals totals;
+  totals.negatives = 2;
+  totals.zeros = 2;
+  totals.buckets[metrics::internal::StreamBucketOf(4)] = 4;
+  EXPECT_EQ(StreamQuantile(totals, 0.1, -6), -3);
+  EXPECT_EQ(StreamQuantile(totals, 0.4, -6), 0);
+  EXPECT_EQ(StreamQuantile(totals, 1, -6), 4);
+  StreamTotals outside;
+  outside.buckets.front() = 1;
+  EXPECT_EQ(StreamQuantile(outside, 0.5, 0), 0x1p-20);
+  outside.buckets.back() = 9;
+  EXPECT_EQ(StreamQuantile(outside, 0.9, 0), 0x1p20);
+}
+
+}  // namespace
+}  // namespace persia::agent::testing

@@ -1,0 +1,260 @@
+#include "naming/mapping_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+
+#include "temporary_directory.h"
+
+namespace persia::agent {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+
+// The rules of a list of mappings, given as its lines.
+MappingFile ParseRules(const std::string& text) { return ParseMapping("m.yaml", text); }
+
+std::shared_ptr<const Exposed> ExposedBy(const std::string& text, std::string_view name, std::string_view group = "g") {
+  const MappingFile file = ParseRules(text);
+  EXPECT_THAT(file.errors, IsEmpty());
+  return file.rules == nullptr ? std::make_shared<const Exposed>() : file.rules->Expose({group, name, MetricType::kUntyped});
+}
+
+TEST(MappingFile, ARuleHasAllItsParts) {
+  const std::string text = R"(
+mappings:
+- match: a.*
+  group: g
+  name: ${1}_seconds
+  labels: {role: $1, stage: fit}
+  help: How long.
+  type: histogram
+  buckets: [.5, 1, 2e0]
+  scale: 0.001
+  ttl: 1m20s
+- match: ^b\d$
+  match_type: regex
+  type: summary
+  quantiles: [0.9, 0.5]
+- match: c
+  action: drop
+)";
+  const auto first = ExposedBy(text, "a.x");
+  EXPECT_EQ(first->name, "x_seconds");
+  EXPECT_THAT(first->labels, ElementsAre(Pair("role", "x"), Pair("stage", "fit")));
+  EXPECT_EQ(first->help, "How long.");
+  EXPECT_EQ(first->type, MetricType::kHistogram);
+  EXPECT_THAT(first->bounds, ElementsAre(0.5, 1, 2));
+  EXPECT_EQ(first->scale, 0.001);
+  EXPECT_EQ(first->ttl, std::chrono::seconds(80));
+  EXPECT_EQ(ExposedBy(text, "a.x", "other")->name, "other_a_x");
+  EXPECT_THAT(ExposedBy(text, "b7")->quantiles, ElementsAre(0.5, 0.9));
+  EXPECT_TRUE(ExposedBy(text, "c")->drop);
+  const MappingFile file = ParseRules(text);
+  EXPECT_EQ(file.rules->RuleFor({"g", "b7", MetricType::kUntyped})->place, "m.yaml:12");
+  EXPECT_THAT(file.notes, IsEmpty());
+}
+
+TEST(MappingFile, DefaultsHoldWhereARuleSaysNothing) {
+  const std::string text = R"(
+defaults: {match_type: regex, type: summary, quantiles: [0.5], ttl: 5m, group: g, glob_disable_ordering: true}
+mappings:
+- match: ^a
+- match: b.*
+  match_type: glob
+  type: counter
+  ttl: 0
+- match: b.c
+  match_type: glob
+  name: specific
+)";
+  EXPECT_EQ(ExposedBy(text, "abc")->type, MetricType::kSummary);
+  EXPECT_THAT(ExposedBy(text, "abc")->quantiles, ElementsAre(0.5));
+  EXPECT_EQ(ExposedBy(text, "abc")->ttl, std::chrono::minutes(5));
+  EXPECT_EQ(ExposedBy(text, "b.x")->type, MetricType::kCounter);
+  EXPECT_EQ(ExposedBy(text, "b.x")->ttl, std::chrono::minutes(0));
+  EXPECT_EQ(ExposedBy(text, "b.c")->name, "specific");
+  EXPECT_EQ(ExposedBy(text, "no rule")->type, MetricType::kSummary);
+}
+
+TEST(MappingFile, BucketsAloneAskForAHistogramAndQuantilesForASummary) {
+  const std::string text = "mappings:\n- {match: h, buckets: [1]}\n- {match: s, quantiles: [0.5]}\n- {match: g}\n";
+  EXPECT_EQ(ExposedBy(text, "h")->type, MetricType::kHistogram);
+  EXPECT_EQ(ExposedBy(text, "s")->type, MetricType::kSummary);
+  EXPECT_EQ(ExposedBy(text, "g")->type, std::nullopt);
+}
+
+TEST(MappingFile, WhatIsWrongHasItsPlace) {
+  const struct {
+    std::string text;
+    const char* error;
+  } cases[] = {
+      {"", "m.yaml:1:1: expected rules (mappings: ...), found nothing"},
+      {"[a]", "m.yaml:1:1: expected rules (mappings: ...), found a list"},
+      {"mapings: []", "m.yaml:1:1: unknown key \"mapings\"; did you mean \"mappings\"?"},
+      {"mappings: {}", "m.yaml:1:11: mappings: expected a list of rules (- match: ...), found a map"},
+      {"mappings: []\nmappings: []", "m.yaml:2:1: \"mappings\" is given twice: first in line 1"},
+      {"mappings:\n- a", "m.yaml:2:3: expected a rule (match: ...), found a value"},
+      {"mappings:\n- name: a", "m.yaml:2:3: a rule without match"},
+      {"mappings:\n- match: a\n  name:", "m.yaml:3:3: name: the value is missing"},
+      {"mappings:\n- match: a\n  nmae: b", "m.yaml:3:3: unknown key \"nmae\"; did you mean \"name\"?"},
+      {"mappings:\n- match: a\n  match: b", "m.yaml:3:3: \"match\" is given twice: first in line 2"},
+      {"mappings:\n- match: a\n  type: gague",
+       "m.yaml:3:9: type: \"gague\" is not one of: gauge, counter, histogram, summary; did you mean \"gauge\"?"},
+      {"mappings:\n- match: a\n  match_type: globe",
+       "m.yaml:3:15: match_type: \"globe\" is not one of: glob, regex; did you mean \"glob\"?"},
+      {"mappings:\n- match: a\n  match_metric_type: timer",
+       "m.yaml:3:22: match_metric_type: \"timer\" is not one of: counter, gauge, histogram, stream, observer"},
+      {"mappings:\n- match: a\n  action: dorp",
+       "m.yaml:3:11: action: \"dorp\" is not one of: map, drop; did you mean \"drop\"?"},
+      {"mappings:\n- match: [a]", "m.yaml:2:10: match: expected a text, found a list"},
+      {"mappings:\n- match: a*",
+       "m.yaml:2:10: match: \"a*\" has a * that is not a whole component between dots; match_type: regex can say that"},
+      {"mappings:\n- match: a..b", "m.yaml:2:10: match: \"a..b\" has an empty component: two dots, or one at an end"},
+      {"mappings:\n- match: (\n  match_type: regex", "m.yaml:2:10: match: \"(\" is not a regular expression: missing ): ("},
+      {"mappings:\n- match: a\n  group: b*", "m.yaml:3:10: group: \"b*\" has a *"},
+      {"mappings:\n- match: a.*\n  name: $2", "m.yaml:3:9: name: \"$2\": $2 stands for nothing: the match captures $1"},
+      {"mappings:\n- match: a\n  name: a-b", "m.yaml:3:9: name: \"a-b\" is not a metric's name"},
+      {"mappings:\n- match: a\n  name: 1a", "m.yaml:3:9: name: \"1a\" is not a metric's name"},
+      {"mappings:\n- match: a\n  labels: x", "m.yaml:3:11: labels: expected a map (role: $1), found a value"},
+      {"mappings:\n- match: a\n  labels: {x: $1}",
+       "m.yaml:3:15: labels.x: \"$1\": $1 stands for nothing: the match captures nothing"},
+      {"mappings:\n- match: a\n  labels: {x-y: 1}", "m.yaml:3:12: labels: \"x-y\" is not a label's name"},
+      {"mappings:\n- match: a\n  labels: {__x: 1}", "m.yaml:3:12: labels: \"__x\" is not a label's name"},
+      {"mappings:\n- match: a\n  labels: {x: 1, x: 2}", "m.yaml:3:18: labels: \"x\" is given twice"},
+      {"mappings:\n- match: a\n  labels: {x: [1]}", "m.yaml:3:15: labels.x: expected a text, found a list"},
+      {"mappings:\n- match: a\n  scale: 0",
+       "m.yaml:3:10: scale: \"0\" is not a number to multiply by (0.001: milliseconds to seconds)"},
+      {"mappings:\n- match: a\n  scale: -1", "m.yaml:3:10: scale: \"-1\" is not a number to multiply by"},
+      {"mappings:\n- match: a\n  scale: ms", "m.yaml:3:10: scale: \"ms\" is not a number to multiply by"},
+      {"mappings:\n- match: a\n  ttl: soon", "m.yaml:3:8: ttl: \"soon\" is not a duration (10, 30s, 5m, 1m20s)"},
+      {"mappings:\n- match: a\n  ttl: -5s", "m.yaml:3:8: ttl: \"-5s\" is not a duration"},
+      {"mappings:\n- match: a\n  ttl: 1e9h", "m.yaml:3:8: ttl: \"1e9h\" is not a duration"},
+      {"mappings:\n- match: a\n  buckets: []", "m.yaml:3:12: buckets: expected a list of 1 to 500 upper bounds"},
+      {"mappings:\n- match: a\n  buckets: [1, x]", "m.yaml:3:16: buckets: \"x\" is not a number"},
+      {"mappings:\n- match: a\n  buckets: [1, .inf]",
+       "m.yaml:3:16: buckets: \".inf\" is not a number (the bucket up to +Inf is there by itself)"},
+      {"mappings:\n- match: a\n  buckets: [2, 1]", "m.yaml:3:16: buckets: \"1\" is not larger than the bound before it"},
+      {"mappings:\n- match: a\n  type: gauge\n  buckets: [1]", "m.yaml:4:12: buckets need type: histogram"},
+      {"mappings:\n- match: a\n  quantiles: [99]", "m.yaml:3:15: quantiles: \"99\" is not a number between 0 and 1"},
+      {"mappings:\n- match: a\n  type: histogram\n  quantiles: [0.5]", "m.yaml:4:14: quantiles need type: summary"},
+      {"mappings:\n- match: a\n  type: summary\n  observer_type: histogram",
+       "m.yaml:4:18: observer_type: says another type than type does"},
+      {"mappings:\n- match: a\n  summary_options: {quantiles: [{quantil: 1}]}",
+       "m.yaml:3:34: quantiles: unknown key \"quantil\" (quantile, error)"},
+      {"mappings:\n- match: a\n  scale: \"0.01\"",
+       "m.yaml:3:10: scale: \"0.01\" is not a number to multiply by (0.001: milliseconds to seconds); leave out the quotes"},
+      {"defaults: {group: b*}\nmappings: []", "m.yaml:1:19: defaults: group: \"b*\" has a * that is not a whole component"},
+      {"defaults: 5", "m.yaml:1:11: defaults: expected keys (match_type: ...), found a value"},
+      {"defaults: {name: x}", "m.yaml:1:12: defaults: unknown key \"name\""},
+      {"mappings: [", "m.yaml:"},
+  };
+  for (const auto& one : cases) {
+    const MappingFile file = ParseRules(one.text);
+    EXPECT_THAT(file.errors, Contains(HasSubstr(one.error))) << one.text;
+    EXPECT_TRUE(file.rules == nullptr || file.rules->rules().empty()) << one.text;
+  }
+}
+
+TEST(MappingFile, AnErrorCostsItsRuleAlone) {
+  constexpr char kRules[] = R"(
+defaults: {tttl: 5m, ttl: 10m}
+mappings:
+- {match: a.*, name: x_$3}
+- {match: a.*, name: good, type: gague}
+- {match: a.*, name: kept_$1}
+- just a text
+- {match: b, nmae: c}
+- {match: b, name: last}
+)";
+  const MappingFile file = ParseRules(kRules);
+  EXPECT_THAT(file.errors,
+              ElementsAre(HasSubstr("m.yaml:2:12: "), HasSubstr("m.yaml:4:22: name: \"x_$3\": $3 stands for nothing"),
+                          HasSubstr("m.yaml:5:"), HasSubstr("m.yaml:7:3: "), HasSubstr("m.yaml:8:14: ")));
+  ASSERT_NE(file.rules, nullptr);
+  EXPECT_EQ(file.rules->Expose({"g", "a.b"})->name, "kept_b");
+  EXPECT_EQ(file.rules->Expose({"g", "a.b"})->ttl, std::chrono::minutes(10));
+  EXPECT_EQ(file.rules->Expose({"g", "b"})->name, "last");
+}
+
+TEST(MappingFile, WithoutRulesToReadThereAreNone) {
+  for (const char* text : {"", "# nothing\n", "mappings: [", "- a\n", "just a text\n"}) {
+    const MappingFile file = ParseRules(text);
+    EXPECT_EQ(file.rules, nullptr) << text;
+    EXPECT_EQ(file.errors.size(), 1U) << text;
+  }
+}
+
+TEST(MappingFile, EachErrorIsSaid) {
+  const MappingFile file = ParseRules("mappings:\n- match: a*\n  type: x\n- name: b\n- match: c\n  scale: y\n");
+  EXPECT_EQ(file.errors.size(), 4U);
+}
+
+TEST(MappingFile, EachErrorIsSaidOnce) {
+  EXPECT_THAT(ParseRules("mappings:\n- match:\n  name: a\n").errors, ElementsAre("m.yaml:2:3: match: the value is missing"));
+  const MappingFile file = ParseRules("defaults: {group: b*}\nmappings:\n- match: a\n- match: b\n- {match: c, group: d}\n");
+  EXPECT_THAT(file.errors, ElementsAre(HasSubstr("m.yaml:1:19: defaults: group: \"b*\"")));
+}
+
+TEST(MappingFile, AnEmptyGroupIsTheEmptyGroup) {
+  const std::string text = "mappings:\n- {match: a, group: \"\", name: bare}\n";
+  EXPECT_EQ(ExposedBy(text, "a", "")->name, "bare");
+  EXPECT_EQ(ExposedBy(text, "a", "g")->name, "g_a");
+  EXPECT_EQ(ExposedBy("defaults: {group: \"\"}\nmappings:\n- {match: a, name: bare}\n", "a", "g")->name, "g_a");
+}
+
+TEST(MappingFile, WhatHasNoEffectIsNoted) {
+  const struct {
+    std::string text;
+    const char* note;
+  } cases[] = {
+      {"mappings:\n- match: a\n  labels: {job: x}",
+       "m.yaml:3:12: label job belongs to the agent or a format; it is shown as exported_job"},
+      {"mappings:\n- match: a\n  match_metric_type: counter\n  type: gauge",
+       "m.yaml:4:3: type has no effect: the rule matches no streams"},
+      {"mappings:\n- match: a\n  match_metric_type: counter\n  buckets: [1]\n  name: b\n  ttl: 5s",
+       "m.yaml:4:3: buckets, ttl have no effect: the rule matches no streams"},
+      {"mappings:\n- match: a\n  match_metric_type: gauge\n  histogram_options: {buckets: [1]}",
+       "m.yaml:4:3: histogram_options has no effect"},
+      {"mappings:\n- match: a\n  match_metric_type: gauge\n  quantiles: [0.5]", "m.yaml:4:3: quantiles has no effect"},
+      {"mappings:\n- match: a\n  match_metric_type: histogram\n  summary_options: {quantiles: [0.5]}",
+       "m.yaml:4:3: summary_options has no effect"},
+      {"mappings:\n- action: drop\n  match: a\n  name: b\n  match_metric_type: counter\n  scale: 2\n  type: gauge",
+       "m.yaml:4:3: name, scale, type have no effect: the rule drops what it matches"},
+      {"mappings:\n- match: a\n  labels: {exported_job: y, job: x}",
+       "m.yaml:3:29: label job belongs to the agent or a format; it is shown as exported_job_2"},
+      {"mappings:\n- match: a\n- match: a", "m.yaml:3:3: this rule never applies: the rule of line 2 has the same match"},
+      {"mappings:\n- match: a\n  summary_options: {max_age: 1m, quantiles: [0.5]}", "m.yaml:3:21: max_age has no effect"},
+  };
+  for (const auto& one : cases) {
+    const MappingFile file = ParseRules(one.text);
+    EXPECT_NE(file.rules, nullptr) << one.text;
+    EXPECT_THAT(file.notes, ElementsAre(HasSubstr(one.note))) << one.text;
+  }
+  EXPECT_THAT(ParseRules("mappings:\n- match: a\n  labels: {role: x}\n- match: a\n  group: g\n").notes, IsEmpty());
+}
+
+TEST(MappingFile, TheSettingNamesAFileOrTheBundledRulesOrNone) {
+  const TemporaryDirectory directory;
+  std::ofstream(directory / "m.yaml") << "mappings:\n- match: a\n  name: from_file\n";
+  const MappingFile read = ReadMapping(directory / "m.yaml");
+  ASSERT_NE(read.rules, nullptr);
+  EXPECT_EQ(read.rules->Expose({"", "a"})->name, "from_file");
+  EXPECT_EQ(read.rules->rules()[0].place, directory / "m.yaml:2");
+  EXPECT_THAT(ReadMapping(directory / "no.yaml").errors, ElementsAre(HasSubstr("no.yaml")));
+  EXPECT_EQ(ReadMapping("none").rules, nullptr);
+  EXPECT_THAT(ReadMapping("none").errors, IsEmpty());
+  const MappingFile bundled = ReadMapping("");
+  EXPECT_THAT(bundled.errors, IsEmpty());
+  EXPECT_THAT(bundled.notes, IsEmpty());
+  EXPECT_FALSE(bundled.rules->rules().empty());
+}
+
+}  // namespace
+}  // namespace persia::agent

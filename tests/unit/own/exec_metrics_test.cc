@@ -1,0 +1,76 @@
+#include "own/exec_metrics.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+
+namespace persia::agent {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+using std::chrono::seconds;
+
+class ExecMetricsTest : public ::testing::Test {
+ protected:
+  // As the supervisor does.
+  void ChildEnds(uint32_t pid, uint64_t start_ticks, int wait_status) {
+    record_->children[record_->child_count % supervisor::Record::kMaxChildren] = {pid, wait_status, start_ticks};
+    ++record_->child_count;
+  }
+
+  const std::unique_ptr<supervisor::Record> record_ = std::make_unique<supervisor::Record>();
+};
+
+TEST_F(ExecMetricsTest, TheRunTimeGrowsUntilTheCommandEnds) {
+  ExecRecord::TimePoint now{seconds(1000)};
+  record_->began_ns = nanoseconds(now.time_since_epoch()).count();
+  record_->agent_starts = 1;
+  ExecRecord record(*record_, [&] { return now; });
+  ExecMetrics metrics({"dlrm", {{"role", "agent"}}}, record);
+  const auto first = metrics.Collect();
+  ASSERT_EQ(first->layout->families.size(), 4U);
+  EXPECT_EQ(first->layout->families[0].name, "persia_agent_restarts_total");
+  EXPECT_EQ(first->layout->families[1].name, "persia_exec_exit_code");
+  EXPECT_EQ(std::bit_cast<uint64_t>(first->values[1]), kAbsent) << "none yet";
+  EXPECT_EQ(first->values[0], 0);
+  EXPECT_EQ(first->values[2], 0);
+  EXPECT_EQ(first->values[3], 1);
+  now += milliseconds(2500);
+  EXPECT_EQ(metrics.Collect()->values[2], 2.5);
+  record_->agent_starts = 3;
+  record_->exit_code = 137;
+  record_->ended_ns = nanoseconds(now.time_since_epoch()).count();
+  now += seconds(60);
+  const auto last = metrics.Collect();
+  EXPECT_THAT(last->values, ::testing::ElementsAre(2, 137, 2.5, 0));
+  EXPECT_EQ(last->layout, first->layout);
+}
+
+TEST_F(ExecMetricsTest, TakesTheEndsOfChildrenOnce) {
+  ChildEnds(7, 99, 3 << 8);
+  ExecRecord record(*record_);
+  EXPECT_EQ(record.ends().ReasonOf(7, 99), std::nullopt);
+  record.Read();
+  EXPECT_EQ(record.ends().ReasonOf(7, 99), "exit_3");
+  ChildEnds(8, 100, 9);
+  record.Read();
+  EXPECT_EQ(record.ends().ReasonOf(8, 100), "SIGKILL");
+}
+
+TEST_F(ExecMetricsTest, EndsThatWereOverwrittenAreLeftOut) {
+  ExecRecord record(*record_);
+  for (uint32_t pid = 1; pid <= supervisor::Record::kMaxChildren + 1; ++pid) ChildEnds(pid, 5, 0);
+  record.Read();
+  EXPECT_EQ(record.ends().ReasonOf(1, 5), std::nullopt);
+  EXPECT_EQ(record.ends().ReasonOf(2, 5), std::nullopt) << "the supervisor may be overwriting it";
+  EXPECT_EQ(record.ends().ReasonOf(3, 5), "exit_0");
+  EXPECT_EQ(record.ends().ReasonOf(supervisor::Record::kMaxChildren + 1, 5), "exit_0");
+}
+
+}  // namespace
+}  // namespace persia::agent

@@ -1,0 +1,51 @@
+// A directory with a ledger in it, for as long as the object lives.
+#pragma once
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <utility>
+
+#include "push/group_ledger.h"
+#include "temporary_directory.h"
+
+namespace persia::agent {
+
+class LedgerDirectory {
+ public:
+  LedgerDirectory() : fd_(open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {}
+  ~LedgerDirectory() { close(fd_); }
+  LedgerDirectory(const LedgerDirectory&) = delete;
+  LedgerDirectory& operator=(const LedgerDirectory&) = delete;
+
+  GroupLedger::Options Options(std::string run_id = "run") {
+    return {.directory_fd = fd_, .directory = path_, .run_id = std::move(run_id)};
+  }
+  void WriteRaw(const std::string& name, const std::string& bytes) const { std::ofstream(path_ + '/' + name) << bytes; }
+  [[nodiscard]] std::string ReadRaw(const std::string& name) const {
+    std::ifstream file(path_ + '/' + name);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  // A file with a valid frame around any payload.
+  void WritePayload(const std::string& name, const std::string& payload) const {
+    StateFile file({.directory_fd = fd_, .directory = path_, .name = name, .magic = {'P', 'R', 'S', 'M', 'G', 'R', 'P', '\n'}});
+    static_cast<void>(file.Write(payload));
+  }
+  // Not writable, also for root: the descriptor is replaced by another directory's.
+  void SetWritable(bool writable) const {
+    const int other = open(writable ? path_.c_str() : "/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    dup3(other, fd_, O_CLOEXEC);
+    close(other);
+  }
+
+ private:
+  const TemporaryDirectory directory_{"/dev/shm"};
+  const std::string path_ = directory_.path();
+  const int fd_;
+};
+
+}  // namespace persia::agent

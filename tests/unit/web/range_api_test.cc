@@ -1,0 +1,112 @@
+#include "web/range_api.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "web/history_fixture.h"
+#include "web/query_string.h"
+
+namespace persia::agent {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using ::testing::StartsWith;
+
+class RangeApiTest : public ::testing::Test {
+ protected:
+  JsonAnswer Ask(const std::string& query) const { return AnswerRange(query, entries_, nullptr); }
+  Json Read(const std::string& query) const {
+    const JsonAnswer answer = Ask(query);
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    return Json::parse(answer.body);
+  }
+
+  std::vector<History::Entry> entries_ = {
+      {1000, MakeSnapshot({{"<b>size", MetricType::kGauge, {}, {{{{"feat", "a\xff\"<"}}, {7}}}},
+                           {"latency", MetricType::kHistogram, {1, 2}, {{{}, {0, 0, 0, 0}}}}})},
+      {2000,
+       MakeSnapshot({{"<b>size", MetricType::kGauge, {}, {{{{"feat", "a\xff\"<"}}, {std::numeric_limits<double>::infinity()}}}},
+                     {"latency", MetricType::kHistogram, {1, 2}, {{{}, {15, 10, 10, 0}}}}})}};
+};
+
+TEST_F(RangeApiTest, AnswersWithTheValuesOfAChart) {
+  const Json latency = Read("name=latency&q=0.25,0.75&step=1");
+  EXPECT_EQ(latency.dump(),
+            R"({"name":"latency","type":"histogram","as":"quantile","start_ms":1000,"step_ms":1000,"points":2,"series":[)"
+            R"({"labels":{"instance":"rep_0"},"q":0.25,"values":[null,0.5]},)"
+            R"({"labels":{"instance":"rep_0"},"q":0.75,"values":[null,1.5]}],"left_out":0})");
+}
+
+TEST_F(RangeApiTest, InvalidUtf8IsReplacedAndInfinityIsNull) {
+  const Json size = Read("name=%3Cb%3Esize&step=1");
+  EXPECT_EQ(size["series"][0]["labels"]["feat"], "a\xef\xbf\xbd\"<");
+  EXPECT_EQ(size["series"][0]["values"].dump(), "[7.0,null]");
+}
+
+TEST_F(RangeApiTest, AFamilyTooYoungForTheHistoryHasNoSeriesYet) {
+  const auto newest = MakeSnapshot({{"young", MetricType::kHistogram, {1}, {{{}, {1, 0, 1}}}}});
+  for (const auto& entries : {entries_, {}}) {
+    const JsonAnswer answer = AnswerRange("name=young&start=1000&end=2000&step=0.5", entries, newest.get());
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    EXPECT_EQ(Json::parse(answer.body).dump(),
+              R"({"name":"young","type":"histogram","as":"quantile","start_ms":1000,"step_ms":500,"points":3,"series":[],)"
+              R"("left_out":0})");
+    for (const char* query : {"name=young", "name=young&start=1500", "name=young&end=1500"}) {
+      EXPECT_EQ(AnswerRange(query, entries, newest.get()).status, 200) << query;
+    }
+    EXPECT_EQ(AnswerRange("name=none", entries, newest.get()).status, 404);
+  }
+}
+
+TEST_F(RangeApiTest, TakesTimesLimitAndLabels) {
+  const Json some = Read("name=latency&as=rate&start=2000&end=2000&step=0.5&limit=1&match.instance=rep_0");
+  EXPECT_EQ(some["points"], 1);
+  EXPECT_EQ(some["series"][0]["values"].dump(), "[20.0]");
+  EXPECT_THAT(Read("name=latency&match.instance=rep_1")["series"], IsEmpty());
+}
+
+TEST_F(RangeApiTest, RefusesInvalidParametersAndQuotesThem) {
+  const struct {
+    std::string query;
+    int status;
+    std::string why;
+  } cases[] = {
+      {"", 400, "name: missing"},
+      {"name=none", 404, R"(no family \"none\")"},
+      {"name=latency&as=median", 400, R"(as: \"median\" is not value, rate, mean or quantile)"},
+      {"name=latency&as=value", 400, "no single value"},
+      {"name=latency&q=", 400, "q: "},
+      {"name=latency&q=0.5,2", 400, R"(q: \"0.5,2\" is not 1 to 8 numbers from 0 to 1)"},
+      {"name=latency&q=nan", 400, "q: "},
+      {"name=latency&q=0,0,0,0,0,0,0,0,0", 400, "q: "},
+      {"name=latency&start=-1", 400, R"(start: \"-1\" is not a number of milliseconds)"},
+      {"name=latency&end=99999999999999999", 400, "end: "},
+      {"name=latency&step=0", 400, R"(step: \"0\" is not a number of seconds from 0.1 to 86400)"},
+      {"name=latency&step=inf", 400, "step: "},
+      {"name=latency&start=0&end=86400000&step=0.1", 400, "more than 2000 points"},
+      {"name=latency&limit=501", 400, R"(limit: \"501\" is not a number from 1 to 500)"},
+      {"name=latency&colour=red", 400, R"(unknown parameter \"colour\")"},
+  };
+  for (const auto& [query, status, why] : cases) {
+    const JsonAnswer answer = Ask(query);
+    EXPECT_EQ(answer.status, status) << query;
+    EXPECT_THAT(answer.body, StartsWith(R"({"error":")")) << query;
+    EXPECT_THAT(answer.body, HasSubstr(why)) << query;
+  }
+}
+
+TEST(ParseParameters, DecodesPercentEncoding) {
+  EXPECT_THAT(ParseParameters("a=b%2Fc+d&&e&=f&g=%zz%4"),
+              ElementsAre(Pair("a", "b/c d"), Pair("e", ""), Pair("", "f"), Pair("g", "%zz%4")));
+  EXPECT_THAT(ParseParameters(""), IsEmpty());
+}
+
+}  // namespace
+}  // namespace persia::agent

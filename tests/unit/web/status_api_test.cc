@@ -1,0 +1,133 @@
+#include "web/status_api.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "web/history_fixture.h"
+
+namespace persia::agent {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using std::chrono::system_clock;
+using ::testing::IsEmpty;
+
+const system_clock::time_point kNow{seconds(1'000'000)};
+
+TestFamily OfWorkers(const std::string& name, std::vector<double> values) {
+  TestFamily family{"persia_process_" + name, MetricType::kGauge};
+  for (size_t i = 0; i < values.size(); ++i) {
+    family.series.push_back({{{"process", std::to_string(i)}}, {values[i]}});
+  }
+  return family;
+}
+
+AgentStatus Running() {
+  AgentStatus status;
+  status.version = "0.1.0";
+  status.job = "<script>";
+  status.push_interval = seconds(1);
+  status.gateways = {
+      {.address = "metrics_gateway:9091", .groups = 2, .format = "text", .pushes = 3, .last_took = microseconds(12'500)}};
+  status.pids = {{{"", "rep_0", "0"}, 4711}};
+  return status;
+}
+
+TEST(AnswerStatus, DescribesTheAgent) {
+  AgentStatus status = Running();
+  Json told = Json::parse(AnswerStatus(status, nullptr, kNow).body);
+  EXPECT_EQ(told["job"], "<script>");
+  EXPECT_EQ(told["now_ms"], 1'000'000'000);
+  EXPECT_EQ(
+      told["gateway"].dump(),
+      R"({"address":"metrics_gateway:9091","groups":2,"format":"text","pushes":3,"failed":0,"last_success_ms":null,"last_success_age_seconds":null,"last_push_seconds":0.0125,"last_error":""})");
+  EXPECT_THAT(told["workers"], IsEmpty());
+  EXPECT_TRUE(told["history"]["oldest_ms"].is_null());
+  EXPECT_EQ(told["gateways"].dump(), "[" + told["gateway"].dump() + "]");
+  status.gateways[0].last_success = kNow - seconds(5);
+  status.gateways[0].since_success = milliseconds(3500);
+  status.gateways[0].last_error = "refused";
+  told = Json::parse(AnswerStatus(status, nullptr, kNow).body);
+  EXPECT_EQ(told["gateway"]["last_success_ms"], 999'995'000);
+  EXPECT_EQ(told["gateway"]["last_success_age_seconds"], 3.5);
+  EXPECT_EQ(told["gateway"]["last_error"], "refused");
+}
+
+TEST(AnswerStatus, SeveralGatewaysHaveTheOldestSuccessOfThoseWithGroups) {
+  AgentStatus status = Running();
+  status.gateways = {{.address = "a:9091",
+                      .groups = 1,
+                      .format = "protobuf",
+                      .pushes = 3,
+                      .last_success = kNow - seconds(2),
+                      .since_success = seconds(2)},
+                     {.address = "b:9091",
+                      .groups = 2,
+                      .format = "protobuf",
+                      .pushes = 3,
+                      .pushes_failed = 2,
+                      .last_success = kNow - seconds(30),
+                      .since_success = seconds(30),
+                      .last_took = microseconds(7),
+                      .last_error = "b:9091: connection refused"},
+                     {.address = "c:9091", .format = "text"}};
+  Json told = Json::parse(AnswerStatus(status, nullptr, kNow).body);
+  EXPECT_EQ(told["gateway"]["format"], "protobuf") << "no group is pushed to c";
+  EXPECT_EQ(told["gateway"]["address"], "a:9091, b:9091, c:9091");
+  EXPECT_EQ(told["gateway"]["last_success_age_seconds"], 30);
+  EXPECT_EQ(told["gateway"]["last_error"], "b:9091: connection refused");
+  EXPECT_EQ(told["gateway"]["pushes"], 6);
+  EXPECT_EQ(told["gateway"]["last_push_seconds"], 7e-6) << "the longest";
+  EXPECT_TRUE(told["gateways"][2]["last_push_seconds"].is_null()) << "no push yet";
+  EXPECT_EQ(told["gateways"].size(), 3);
+  EXPECT_EQ(told["gateways"][1]["failed"], 2);
+  status.gateways[2].groups = 1;  // never pushed successfully
+  told = Json::parse(AnswerStatus(status, nullptr, kNow).body);
+  EXPECT_EQ(told["gateway"]["format"], "mixed");
+  EXPECT_TRUE(told["gateway"]["last_success_ms"].is_null());
+}
+
+TEST(AnswerStatus, WithoutGatewaysTheAddressSaysWhy) {
+  AgentStatus status = Running();
+  status.gateways.clear();
+  EXPECT_EQ(Json::parse(AnswerStatus(status, nullptr, kNow).body)["gateway"]["address"], "unknown");
+  status.pushes = false;
+  EXPECT_EQ(Json::parse(AnswerStatus(status, nullptr, kNow).body)["gateway"]["address"], "off");
+}
+
+TEST(AnswerStatus, MarksHungWorkers) {
+  const double now = 1'000'000;
+  const auto newest = MakeSnapshot(
+      {OfWorkers("cpu_seconds", {1.5, kAbsentValue, 2}),
+       {"persia_process_last_exit_info", MetricType::kGauge, {}, {{{{"process", "1"}, {"reason", "SIGKILL"}}, {1}}}},
+       OfWorkers("last_change_timestamp_seconds", {now - 9.5, now - 500, now - 10.5}),
+       OfWorkers("resident_memory_bytes", {4096, kAbsentValue, 8192}),
+       OfWorkers("restarts_total", {0, 2, 0}),
+       OfWorkers("threads", {kAbsentValue, kAbsentValue, 3}),
+       OfWorkers("up", {1, 0, 1}),
+       {"persia_process_without_a_place", MetricType::kGauge, {}, {{{}, {1}}}}});
+  const Json workers = Json::parse(AnswerStatus(Running(), newest.get(), kNow).body)["workers"];
+  ASSERT_EQ(workers.size(), 3U) << "each has a place";
+  EXPECT_EQ(
+      workers[0].dump(),
+      R"({"role":"","instance":"rep_0","process":"0","up":true,"pid":4711,"restarts":0,"start_time_ms":null,"cpu_seconds":1.5,)"
+      R"("resident_bytes":4096,"threads":null,"last_change_ms":999990500,"unchanged_seconds":9.5,"hung":false,"last_exit":""})");
+  EXPECT_EQ(workers[1]["up"], false);
+  EXPECT_EQ(workers[1]["hung"], false) << "the worker has ended";
+  EXPECT_EQ(workers[1]["last_exit"], "SIGKILL");
+  EXPECT_EQ(workers[1]["restarts"], 2);
+  EXPECT_TRUE(workers[1]["cpu_seconds"].is_null());
+  EXPECT_EQ(workers[2]["hung"], true) << "ten seconds, and more than three intervals";
+  AgentStatus slow = Running();
+  slow.push_interval = seconds(10);
+  EXPECT_EQ(Json::parse(AnswerStatus(slow, newest.get(), kNow).body)["workers"][2]["hung"], false);
+}
+
+}  // namespace
+}  // namespace persia::agent

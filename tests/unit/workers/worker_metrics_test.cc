@@ -1,0 +1,360 @@
+#include "workers/worker_metrics.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <bit>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace persia::agent {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::Ge;
+using ::testing::IsEmpty;
+using ::testing::Key;
+using ::testing::Le;
+using ::testing::Not;
+using ::testing::Pair;
+using ::testing::StartsWith;
+
+const Identity kTrainer{"dlrm", {{"instance", "rep_0"}, {"role", "trainer"}}};
+const Identity kServer{"dlrm", {{"instance", "rep_1"}, {"role", "server"}}};
+
+// A real process that has used some processor time and some memory, has some descriptors open, and waits to be killed.
+class Child {
+ public:
+  Child() {
+    int ready[2];
+    EXPECT_EQ(pipe(ready), 0);
+    pid_ = fork();
+    if (pid_ == 0) {
+      for (int i = 0; i < kDescriptors; ++i) {
+        open("/dev/null", O_RDONLY);
+      }
+      static volatile char memory[kTouchedBytes];
+      for (volatile char& byte : memory) {
+        byte = 'x';
+      }
+      const clock_t burnt = 3 * CLOCKS_PER_SEC / 100;
+      for (const clock_t began = clock(); clock() - began < burnt;) {
+      }
+      [[maybe_unused]] const ssize_t told = write(ready[1], "x", 1);
+      for (;;) {
+        pause();
+      }
+    }
+    char byte = 0;
+    EXPECT_EQ(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    close(ready[1]);
+  }
+  ~Child() { End(SIGKILL); }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  // Gives the status that waitpid gives.
+  int End(int signal) {
+    int status = 0;
+    if (pid_ > 0) {
+      kill(pid_, signal);
+      waitpid(pid_, &status, 0);
+    }
+    pid_ = -1;
+    return status;
+  }
+
+  // As its segment would have it.
+  [[nodiscard]] WorkerProcess Process(uint32_t ordinal = 0) const {
+    struct stat info {};
+    EXPECT_EQ(stat("/proc/self/ns/pid", &info), 0);
+    WorkerProcess process;
+    process.identity = kTrainer;
+    process.ordinal = ordinal;
+    process.alive = true;
+    process.pid = static_cast<uint32_t>(pid_);
+    process.pid_namespace = info.st_ino;
+    process.start_ticks = ProcReader().Stat(std::to_string(pid_)).value().start_ticks;
+    process.run_id = "run-1";
+    process.restart_count = 2;
+    process.library_version = "0.1.0";
+    process.last_change = std::chrono::system_clock::time_point(std::chrono::milliseconds(1700000000250));
+    return process;
+  }
+
+  static constexpr int kDescriptors = 7;
+  static constexpr size_t kTouchedBytes = 4 << 20;
+
+ private:
+  pid_t pid_ = -1;
+};
+
+class WorkerMetricsTest : public ::testing::Test {
+ protected:
+  // What is shown, by `name{labels}` with the role first.
+  std::map<std::string, double> Shown() {
+    snapshot_ = metrics_.Collect();
+    std::map<std::string, double> shown;
+    for (const FamilyLayout& family : snapshot_->layout->families) {
+      EXPECT_THAT(family.help, Not(IsEmpty())) << family.name;
+      for (const SeriesLayout& series : family.series) {
+        std::string name = family.name + "{" + snapshot_->layout->identities.at(series.identity).labels.back().second;
+        for (const auto& [label, value] : series.labels) {
+          name.append(",").append(label).append("=").append(value);
+        }
+        const double value = snapshot_->values.at(series.first_value);
+        if (std::bit_cast<uint64_t>(value) != kAbsent) {
+          EXPECT_TRUE(shown.emplace(name + "}", value).second) << name << " occurs twice";
+        }
+      }
+    }
+    return shown;
+  }
+  double Of(const std::string& series) {
+    const auto shown = Shown();
+    const auto found = shown.find(series);
+    return found == shown.end() ? -1 : found->second;
+  }
+
+  std::vector<WorkerProcess> processes_;
+  ExitReasons ends_;
+  std::shared_ptr<const Snapshot> snapshot_;
+  WorkerMetrics metrics_{{.processes = [this] { return std::span<const WorkerProcess>(processes_); },
+                          .agent_version = "9.9",
+                          .run_id = "agents-run",
+                          .ends = &ends_}};
+};
+
+TEST_F(WorkerMetricsTest, ShowsWhatTheKernelKnowsOfAProcess) {
+  const Child child;
+  processes_ = {child.Process(3)};
+  const auto shown = Shown();
+  const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  const auto of = [&](const std::string& name) { return shown.at("persia_process_" + name + "{trainer,process=3}"); };
+  EXPECT_THAT(of("cpu_seconds"), AllOf(Ge(0.02), Le(10)));
+  EXPECT_THAT(of("resident_memory_bytes"), AllOf(Ge(Child::kTouchedBytes), Le(of("virtual_memory_bytes"))));
+  const auto listed = [&](const std::string& what) {
+    const std::filesystem::directory_iterator entries("/proc/" + std::to_string(processes_[0].pid) + what);
+    return std::distance(begin(entries), end(entries));
+  };
+  EXPECT_EQ(of("threads"), listed("/task"));  // a sanitizer may have one of its own
+  EXPECT_EQ(of("open_fds"), listed("/fd"));
+  EXPECT_GE(of("open_fds"), Child::kDescriptors);
+  EXPECT_THAT(of("start_time_seconds"), AllOf(Ge(now - 60), Le(now + 2)));
+  EXPECT_EQ(of("last_change_timestamp_seconds"), 1700000000.25);
+  EXPECT_EQ(of("up"), 1);
+  EXPECT_EQ(of("restarts_total"), 0);
+  EXPECT_EQ(shown.size(), 10U);
+}
+
+TEST_F(WorkerMetricsTest, ProcessorTimeStandsStillWithTheProcess) {
+  const Child child;
+  processes_ = {child.Process()};
+  const double before = Of("persia_process_cpu_seconds{trainer,process=0}");
+  EXPECT_EQ(Of("persia_process_cpu_seconds{trainer,process=0}"), before);
+}
+
+TEST_F(WorkerMetricsTest, ProcIsReadOnlyOfTheSameProcess) {
+  const Child child;
+  WorkerProcess elsewhere = child.Process(0);
+  elsewhere.pid_namespace += 1;
+  WorkerProcess reused = child.Process(1);
+  reused.start_ticks += 1;
+  WorkerProcess unsaid = child.Process(2);
+  unsaid.pid_namespace = 0;
+  WorkerProcess gone = child.Process(3);
+  gone.pid = 0x7fff'fff0;
+  processes_ = {elsewhere, reused, unsaid, gone};
+  const auto shown = Shown();
+  for (const std::string process : {"0", "1", "2", "3"}) {
+    for (const std::string name :
+         {"cpu_seconds", "resident_memory_bytes", "virtual_memory_bytes", "threads", "open_fds", "start_time_seconds"}) {
+      EXPECT_THAT(shown, Not(Contains(Key("persia_process_" + name + "{trainer,process=" + process + "}"))));
+    }
+    EXPECT_THAT(shown, Contains(Pair("persia_process_up{trainer,process=" + process + "}", 1)));
+    EXPECT_THAT(shown, Contains(Key("persia_process_last_change_timestamp_seconds{trainer,process=" + process + "}")));
+  }
+}
+
+TEST_F(WorkerMetricsTest, UpIsZeroAfterTheLastProcessEnded) {
+  Child child;
+  processes_ = {child.Process()};
+  Shown();
+  const auto layout = snapshot_->layout;
+  child.End(SIGKILL);
+  processes_[0].alive = false;
+  const auto shown = Shown();
+  EXPECT_EQ(shown.at("persia_process_up{trainer,process=0}"), 0);
+  EXPECT_EQ(shown.at("persia_process_last_change_timestamp_seconds{trainer,process=0}"), 1700000000.25);
+  EXPECT_THAT(shown, Not(Contains(Key("persia_process_cpu_seconds{trainer,process=0}"))));
+  EXPECT_EQ(snapshot_->layout, layout);
+}
+
+TEST_F(WorkerMetricsTest, ARestartIsAProcessThatCameAfterAnother) {
+  const Child child;
+  struct Case {
+    bool alive;
+    uint64_t predecessors;
+    double restarts;
+  };
+  for (const auto& [alive, predecessors, restarts] :
+       {Case{true, 0, 0}, Case{false, 0, 0}, Case{false, 1, 0}, Case{true, 1, 1}, Case{false, 2, 1}, Case{true, 2, 2}}) {
+    processes_ = {child.Process()};
+    processes_[0].alive = alive;
+    processes_[0].predecessors = predecessors;
+    EXPECT_EQ(Of("persia_process_restarts_total{trainer,process=0}"), restarts) << alive << predecessors;
+  }
+}
+
+TEST_F(WorkerMetricsTest, TheLayoutIsKeptWhileTheSameProcessesAreThere) {
+  const Child one;
+  const Child other;
+  processes_ = {one.Process(0), one.Process(1)};
+  Shown();
+  const auto layout = snapshot_->layout;
+  processes_[0].last_change += std::chrono::seconds(5);
+  processes_[1].predecessors = 4;
+  EXPECT_EQ(Of("persia_process_last_change_timestamp_seconds{trainer,process=0}"), 1700000005.25);
+  EXPECT_EQ(Of("persia_process_restarts_total{trainer,process=1}"), 4);
+  EXPECT_EQ(snapshot_->layout, layout);
+  // Another process with the ordinal: other values under the same labels.
+  processes_[1] = other.Process(1);
+  EXPECT_GT(Of("persia_process_threads{trainer,process=1}"), 0);
+  EXPECT_EQ(snapshot_->layout, layout);
+  processes_.push_back(other.Process(2));
+  EXPECT_GT(Of("persia_process_threads{trainer,process=2}"), 0);
+  EXPECT_NE(snapshot_->layout, layout);
+  processes_ = {other.Process(1)};
+  EXPECT_EQ(Shown().size(), 10U);
+}
+
+TEST_F(WorkerMetricsTest, NoProcessNoFamily) {
+  EXPECT_THAT(Shown(), IsEmpty());
+  EXPECT_THAT(snapshot_->layout->families, IsEmpty());
+}
+
+TEST_F(WorkerMetricsTest, InfoIsOfTheNewestProcessOfEachIdentity) {
+  const Child child;
+  processes_ = {child.Process(0), child.Process(1), child.Process(2), child.Process(0)};
+  processes_[0].restart_count = 7;
+  processes_[1].start_ticks += 5;
+  processes_[1].library_version = "0.2.0";
+  processes_[2].start_ticks += 9;
+  processes_[2].alive = false;  // later, but gone
+  processes_[3].identity = kServer;
+  processes_[3].library_version = "";
+  processes_[3].run_id = "";
+  const auto shown = Shown();
+  EXPECT_THAT(shown, Contains(Pair(
+                         "persia_job_info{trainer,agent_version=9.9,library_version=0.2.0,restart_count=2,run_id=run-1}", 1)));
+  EXPECT_THAT(
+      shown, Contains(Pair("persia_job_info{server,agent_version=9.9,library_version=,restart_count=2,run_id=agents-run}", 1)));
+  const auto layout = snapshot_->layout;
+  processes_[1].restart_count = 3;
+  EXPECT_EQ(Of("persia_job_info{trainer,agent_version=9.9,library_version=0.2.0,restart_count=3,run_id=run-1}"), 1);
+  EXPECT_NE(snapshot_->layout, layout);
+}
+
+TEST_F(WorkerMetricsTest, TheLibrarysVersionStaysKnownAfterTheEnd) {
+  const Child child;
+  processes_ = {child.Process()};
+  Shown();
+  const auto layout = snapshot_->layout;
+  processes_[0].alive = false;
+  processes_[0].library_version = "";
+  for (int i = 0; i < 3; ++i) {
+    Shown();
+    EXPECT_EQ(snapshot_->layout, layout);
+  }
+  const Child successor;
+  processes_[0] = successor.Process();
+  processes_[0].library_version = "";
+  EXPECT_EQ(Of("persia_job_info{trainer,agent_version=9.9,library_version=,restart_count=2,run_id=run-1}"), 1);
+}
+
+TEST_F(WorkerMetricsTest, TextFromWorkersIsTruncatedAndSanitized) {
+  const Child child;
+  processes_ = {child.Process()};
+  processes_[0].run_id = "\xff" + std::string(10'000, 'x');
+  processes_[0].library_version = std::string(200, 'v');
+  for (const auto& [name, value] : Shown()) {
+    EXPECT_LT(name.size(), 400U);
+  }
+  const Labels labels = snapshot_->layout->families[0].series[0].labels.ToList();
+  EXPECT_THAT(labels.back().second, StartsWith("\xef\xbf\xbdxxx"));
+}
+
+TEST_F(WorkerMetricsTest, TheExitReasonComesFromTheParent) {
+  Child killed;
+  processes_ = {killed.Process()};
+  const WorkerProcess before = processes_[0];
+  EXPECT_THAT(Shown(), Not(Contains(Key(StartsWith("persia_process_last_exit_info")))));
+  ends_.Add(before.pid, before.start_ticks + 1, 0);  // another process that had this pid
+  processes_[0].alive = false;
+  EXPECT_THAT(Shown(), Not(Contains(Key(StartsWith("persia_process_last_exit_info")))));
+  // Its parent may come to know only later.
+  ends_.Add(before.pid, before.start_ticks, killed.End(SIGKILL));
+  EXPECT_EQ(Of("persia_process_last_exit_info{trainer,process=0,reason=SIGKILL}"), 1);
+  const auto layout = snapshot_->layout;
+  EXPECT_EQ(Of("persia_process_last_exit_info{trainer,process=0,reason=SIGKILL}"), 1);
+  EXPECT_EQ(snapshot_->layout, layout);
+
+  // The next one with the ordinal starts and ends, and its successor starts, between two collects.
+  Child terminated;
+  processes_[0] = terminated.Process();
+  EXPECT_EQ(Of("persia_process_last_exit_info{trainer,process=0,reason=SIGKILL}"), 1);
+  const WorkerProcess second = processes_[0];
+  ends_.Add(second.pid, second.start_ticks, terminated.End(SIGTERM));
+  const Child third;
+  processes_[0] = third.Process();
+  EXPECT_EQ(Of("persia_process_last_exit_info{trainer,process=0,reason=SIGTERM}"), 1);
+  EXPECT_EQ(Of("persia_process_last_exit_info{trainer,process=0,reason=SIGKILL}"), -1);
+  processes_[0] = third.Process(1);
+  EXPECT_THAT(Shown(), Not(Contains(Key(StartsWith("persia_process_last_exit_info"))))) << "it was of another ordinal";
+}
+
+TEST_F(WorkerMetricsTest, AnEndInAnotherPidNamespaceIsIgnored) {
+  const Child child;
+  processes_ = {child.Process()};
+  processes_[0].pid_namespace += 1;
+  processes_[0].alive = false;
+  ends_.Add(processes_[0].pid, processes_[0].start_ticks, 0);
+  EXPECT_THAT(Shown(), Not(Contains(Key(StartsWith("persia_process_last_exit_info")))));
+}
+
+TEST(ProcessEndsTest, NamesCodesAndSignals) {
+  EXPECT_EQ(ExitReason(0), "exit_0");
+  EXPECT_EQ(ExitReason(3 << 8), "exit_3");
+  EXPECT_EQ(ExitReason(SIGKILL), "SIGKILL");
+  EXPECT_EQ(ExitReason(SIGSEGV | 0x80), "SIGSEGV") << "with a core";
+  EXPECT_EQ(ExitReason(SIGRTMIN + 3), "signal_" + std::to_string(SIGRTMIN + 3));
+}
+
+TEST(ProcessEndsTest, ForgetsTheOldest) {
+  ExitReasons ends;
+  for (uint32_t pid = 1; pid <= ExitReasons::kMaxProcesses + 1; ++pid) {
+    ends.Add(pid, 5, 0);
+  }
+  EXPECT_EQ(ends.ReasonOf(1, 5), std::nullopt);
+  EXPECT_EQ(ends.ReasonOf(2, 5), "exit_0");
+  EXPECT_EQ(ends.ReasonOf(2, 6), std::nullopt);
+  ends.Add(2, 5, SIGKILL);
+  EXPECT_EQ(ends.ReasonOf(2, 5), "SIGKILL");
+}
+
+}  // namespace
+}  // namespace persia::agent

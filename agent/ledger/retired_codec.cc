@@ -1,32 +1,12 @@
-// The payload, in the terms of files/bytes.h. A list is its count (U32), then its entries; a time is milliseconds since 1970
-// (U64).
-//
-//   state     run id (String), folded: list of ids (String), ordinals of living processes: list of (id (String), ordinal
-//   (U32)),
-//             values of living processes: list of (id (String), a state of that process alone (String)),
-//             processes folded in all (U64), list of instances, list of groups
-//   instance  role (String), replica (U32), last seen (time), list of last processes
-//   last process
-//             ordinal (U32), ended (U64), pid (U32), pid namespace (U64), start ticks (U64), restart count (U32),
-//             last change (time)
-//   group     identity: job, run id, role (String), replica, restart count (U32), list of labels (name, value: String);
-//             birth (U64), dropped counts (16 x U64), list of families, list of series
-//   family    kind, policy (U8), list of bounds (F64), group, name, help, unit (String), age: birth (U64), id (String),
-//             number (U64)
-//   series    family (U32), ordinal (U32), number of labels (U32), labels as a segment's record has them (String); then
-//             of a gauge, and of a stream for its last value: bits (U64), when folded (time), count (U64); an unset gauge has
-//             no series
-//             of others: the whole cells (U64 each), the terms of the sum of doubles: list (F64), of a stream two such lists;
-//             of an event also the last timestamp (U64)
 #include "ledger/retired_codec.h"
 
-#include <algorithm>
-#include <cmath>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "files/bytes.h"
+#include "ledger/segment_codec.h"
 
 namespace persia::agent {
 namespace {
@@ -38,125 +18,18 @@ using std::chrono::milliseconds;
 
 constexpr size_t kDroppedReasons = std::size(SegmentValues{}.dropped);
 
-uint64_t Milliseconds(std::chrono::system_clock::time_point time) {
-  return static_cast<uint64_t>(std::max<int64_t>(0, std::chrono::duration_cast<milliseconds>(time.time_since_epoch()).count()));
-}
-
-std::chrono::system_clock::time_point WallTime(uint64_t ms) {
-  constexpr uint64_t kEndOfTime = 1ULL << 43;  // the year 2248
-  return std::chrono::system_clock::time_point(milliseconds(static_cast<int64_t>(std::min(ms, kEndOfTime))));
-}
-
-// The steady time of a wall time; `now` if the wall time is in the future, as after the clock was set back.
-std::chrono::steady_clock::time_point SteadyTime(std::chrono::system_clock::time_point wall, const CollectTime& now) {
-  return now.steady - std::max(std::chrono::system_clock::duration(0), now.wall - wall);
-}
-
-void WriteInstance(const InstanceKey& key, const RetiredInstance& instance, ByteWriter& writer) {
-  writer.String(key.first);
-  writer.U32(static_cast<uint32_t>(key.second));
-  writer.U64(Milliseconds(instance.last_seen_wall));
-  writer.U32(static_cast<uint32_t>(instance.last_processes.size()));
-  for (const auto& [ordinal, last] : instance.last_processes) {
-    writer.U32(ordinal);
-    writer.U64(last.ended);
-    writer.U32(last.pid);
-    writer.U64(last.pid_namespace);
-    writer.U64(last.start_ticks);
-    writer.U32(last.restart_count);
-    writer.U64(Milliseconds(last.last_change));
-  }
-}
-
-void ReadInstance(ByteReader& reader, RetiredProcesses& processes, const CollectTime& now) {
-  InstanceKey key;
-  key.first = reader.String();
-  key.second = static_cast<int32_t>(reader.U32());
-  RetiredInstance instance;
-  instance.last_seen_wall = WallTime(reader.U64());
-  instance.last_seen = SteadyTime(instance.last_seen_wall, now);
-  constexpr size_t kLastProcessBytes = 44;
-  for (uint32_t left = reader.Count(kLastProcessBytes); left > 0 && reader.ok(); --left) {
-    LastProcess& last = instance.last_processes[reader.U32()];
-    last.ended = reader.U64();
-    last.pid = reader.U32();
-    last.pid_namespace = reader.U64();
-    last.start_ticks = reader.U64();
-    last.restart_count = reader.U32();
-    last.last_change = WallTime(reader.U64());
-  }
-  processes.Restore(key, std::move(instance));
-}
-
-void WriteIdentity(const SegmentIdentity& identity, ByteWriter& writer) {
-  writer.String(identity.job);
-  writer.String(identity.run_id);
-  writer.String(identity.role);
-  writer.U32(static_cast<uint32_t>(identity.replica));
-  writer.U32(identity.restart_count);
-  writer.U32(static_cast<uint32_t>(identity.labels.size()));
-  for (const auto& [name, value] : identity.labels) {
-    writer.String(name);
-    writer.String(value);
-  }
-}
-
-SegmentIdentity ReadIdentity(ByteReader& reader) {
-  SegmentIdentity identity;
-  identity.job = reader.String();
-  identity.run_id = reader.String();
-  identity.role = reader.String();
-  identity.replica = static_cast<int32_t>(reader.U32());
-  identity.restart_count = reader.U32();
-  for (uint32_t left = reader.Count(8); left > 0 && reader.ok(); --left) {
-    std::string name(reader.String());
-    identity.labels.emplace_back(std::move(name), reader.String());
-  }
-  return identity;
-}
-
-void WriteFamily(const SegmentFamily& family, const FamilyAge& age, ByteWriter& writer) {
-  writer.U8(static_cast<uint8_t>(family.kind));
-  writer.U8(static_cast<uint8_t>(family.policy));
-  writer.U32(static_cast<uint32_t>(family.bounds.size()));
-  for (const double bound : family.bounds) {
-    writer.F64(bound);
-  }
-  for (const std::string* text : {&family.group, &family.name, &family.help, &family.unit}) {
-    writer.String(*text);
-  }
+void WriteAge(const FamilyAge& age, ByteWriter& writer) {
   writer.U64(age.birth_unix_ns);
   writer.String(age.segment_id);
   writer.U64(age.number);
 }
 
-// Nothing: no segment can have such a family.
-std::optional<SegmentFamily> ReadFamily(ByteReader& reader, FamilyAge& age) {
-  SegmentFamily family;
-  family.known = true;
-  family.kind = static_cast<Kind>(reader.U8());
-  const uint8_t policy = reader.U8();
-  family.policy = static_cast<GaugePolicy>(policy);
-  for (uint32_t left = reader.Count(sizeof(double)); left > 0 && reader.ok(); --left) {
-    family.bounds.push_back(reader.F64());
-  }
-  for (std::string* text : {&family.group, &family.name, &family.help, &family.unit}) {
-    *text = reader.String();
-  }
+FamilyAge ReadAge(ByteReader& reader) {
+  FamilyAge age;
   age.birth_unix_ns = reader.U64();
   age.segment_id = reader.String();
   age.number = reader.U64();
-  const bool known_kind = family.kind >= Kind::kCounter && family.kind <= Kind::kEvent;
-  const bool has_bounds = family.kind == Kind::kHistogram || family.kind == Kind::kEvent;
-  const bool finite =
-      std::all_of(family.bounds.begin(), family.bounds.end(), [](double bound) { return std::isfinite(bound); });
-  const bool increasing = std::adjacent_find(family.bounds.begin(), family.bounds.end(),
-                                             [](double a, double b) { return a >= b; }) == family.bounds.end();
-  if (!known_kind || policy > static_cast<uint8_t>(GaugePolicy::kEach) || !finite || !increasing ||
-      family.bounds.size() > (has_bounds ? segment::kMaxBounds : 0)) {
-    return std::nullopt;
-  }
-  return family;
+  return age;
 }
 
 bool IsWritten(const RetiredGroup& group, size_t number, const CollectTime& now) {
@@ -175,7 +48,7 @@ void WriteSeries(const RetiredGroup& group, size_t number, ByteWriter& writer) {
   writer.String(group.LabelsOf(number));
   if (HasGauge(kind)) {
     writer.U64(input.values->commons[series.common]);
-    writer.U64(Milliseconds(group.gauges()[series.common].folded_wall));
+    WriteTime(group.gauges()[series.common].folded_wall, writer);
     writer.U64(group.gauges()[series.common].count);
   }
   if (kind == Kind::kGauge) return;
@@ -187,23 +60,11 @@ void WriteSeries(const RetiredGroup& group, size_t number, ByteWriter& writer) {
   for (uint32_t which = 0; which < SumCount(kind); ++which) {
     std::vector<double> terms;
     input.values->AppendTerms(series.real + which, terms);
-    writer.U32(static_cast<uint32_t>(terms.size()));
-    for (const double term : terms) {
-      writer.F64(term);
-    }
+    WriteTerms(terms, writer);
   }
   if (kind == Kind::kEvent) {
     writer.U64(input.values->commons[series.common]);
   }
-}
-
-// Whether the bytes are exactly `count` labels as in a segment's record.
-bool AreLabels(std::string_view bytes, uint32_t count) {
-  ByteReader reader(bytes);
-  for (uint64_t i = 0; i < 2 * uint64_t{count} && reader.ok(); ++i) {
-    reader.String();
-  }
-  return reader.done();
 }
 
 // False: the series is malformed.
@@ -221,7 +82,7 @@ bool ReadSeries(ByteReader& reader, size_t families, RetiredGroup& group, millis
   const Kind kind = group.family(family).kind;
   if (HasGauge(kind)) {
     group.Common(number) = reader.U64();
-    const auto folded = WallTime(reader.U64());
+    const auto folded = ReadTime(reader);
     group.GaugeOf(number).folded_wall = folded;
     group.GaugeOf(number).count = reader.U64();
     group.SetGaugeExpiry(number, SteadyTime(folded, now) + gauge_ttl);
@@ -233,16 +94,40 @@ bool ReadSeries(ByteReader& reader, size_t families, RetiredGroup& group, millis
     }
   }
   for (uint32_t which = 0; which < SumCount(kind); ++which) {
-    std::vector<double> terms;
-    for (uint32_t left = reader.Count(sizeof(double)); left > 0 && reader.ok(); --left) {
-      terms.push_back(reader.F64());
-    }
-    group.SetSum(number, which, terms);
+    group.SetSum(number, which, ReadTerms(reader));
   }
   if (kind == Kind::kEvent) {
     group.Common(number) = reader.U64();
   }
   return reader.ok();
+}
+
+}  // namespace
+
+void WriteInstance(const InstanceKey& key, const RetiredInstance& instance, ByteWriter& writer) {
+  writer.String(key.first);
+  writer.U32(static_cast<uint32_t>(key.second));
+  WriteTime(instance.last_seen_wall, writer);
+  writer.U32(static_cast<uint32_t>(instance.last_processes.size()));
+  for (const auto& [ordinal, last] : instance.last_processes) {
+    writer.U32(ordinal);
+    WriteProcess(last, writer);
+  }
+}
+
+void ReadInstance(ByteReader& reader, RetiredProcesses& processes, const CollectTime& now) {
+  InstanceKey key;
+  key.first = reader.String();
+  key.second = static_cast<int32_t>(reader.U32());
+  RetiredInstance instance;
+  instance.last_seen_wall = ReadTime(reader);
+  instance.last_seen = SteadyTime(instance.last_seen_wall, now);
+  constexpr size_t kLastProcessBytes = 44;
+  for (uint32_t left = reader.Count(kLastProcessBytes); left > 0 && reader.ok(); --left) {
+    const uint32_t ordinal = reader.U32();
+    instance.last_processes[ordinal] = ReadProcess(reader);
+  }
+  processes.Restore(key, std::move(instance));
 }
 
 void WriteGroup(const RetiredGroup& group, const CollectTime& now, ByteWriter& writer) {
@@ -254,7 +139,8 @@ void WriteGroup(const RetiredGroup& group, const CollectTime& now, ByteWriter& w
   }
   writer.U32(static_cast<uint32_t>(input.families.size()));
   for (size_t i = 0; i < input.families.size(); ++i) {
-    WriteFamily(input.families[i], input.family_ages[i], writer);
+    WriteFamily(input.families[i], writer);
+    WriteAge(input.family_ages[i], writer);
   }
   std::vector<size_t> kept;
   for (size_t i = 0; i < group.series_count(); ++i) {
@@ -268,7 +154,6 @@ void WriteGroup(const RetiredGroup& group, const CollectTime& now, ByteWriter& w
   }
 }
 
-// Returns what is malformed; empty: nothing.
 std::string ReadGroup(ByteReader& reader, RetiredProcesses& processes, const CollectTime& now) {
   const size_t groups = processes.groups().size();
   const SegmentIdentity identity = ReadIdentity(reader);
@@ -278,12 +163,11 @@ std::string ReadGroup(ByteReader& reader, RetiredProcesses& processes, const Col
   for (size_t i = 0; i < kDroppedReasons; ++i) {
     group.dropped()[i] = reader.U64();
   }
-  constexpr size_t kMinFamilyBytes = 42;
-  const uint32_t families = reader.Count(kMinFamilyBytes);
+  constexpr size_t kAgeBytes = 20;
+  const uint32_t families = reader.Count(kMinFamilyBytes + kAgeBytes);
   for (uint32_t i = 0; i < families && reader.ok(); ++i) {
-    FamilyAge age;
-    const std::optional<SegmentFamily> family = ReadFamily(reader, age);
-    if (!reader.ok() || !family || group.FindOrAddFamily(*family, std::move(age)) != i) {
+    const std::optional<SegmentFamily> family = ReadFamily(reader);
+    if (!family || group.FindOrAddFamily(*family, ReadAge(reader)) != i) {
       return "family " + std::to_string(i) + " of a group is malformed";
     }
   }
@@ -291,74 +175,7 @@ std::string ReadGroup(ByteReader& reader, RetiredProcesses& processes, const Col
   for (uint32_t left = reader.Count(kMinSeriesBytes); left > 0 && reader.ok(); --left) {
     if (!ReadSeries(reader, families, group, processes.options().gauge_ttl, now)) return "a series of a group is malformed";
   }
-  return "";
+  return reader.ok() ? "" : "a group is too short for its counts";
 }
-
-}  // namespace
-
-std::string EncodeRetired(const RetiredState& state, const CollectTime& now) {
-  ByteWriter writer;
-  writer.String(state.run_id);
-  writer.U32(static_cast<uint32_t>(state.folded.size()));
-  for (const std::string& id : state.folded) {
-    writer.String(id);
-  }
-  writer.U32(static_cast<uint32_t>(state.ordinals.size()));
-  for (const auto& [id, ordinal] : state.ordinals) {
-    writer.String(id);
-    writer.U32(ordinal);
-  }
-  writer.U32(static_cast<uint32_t>(state.living.size()));
-  for (const auto& [id, alone] : state.living) {
-    writer.String(id);
-    writer.String(alone);
-  }
-  writer.U64(state.processes.processes());
-  writer.U32(static_cast<uint32_t>(state.processes.instances().size()));
-  for (const auto& [key, instance] : state.processes.instances()) {
-    WriteInstance(key, instance, writer);
-  }
-  writer.U32(static_cast<uint32_t>(state.processes.groups().size()));
-  for (const RetiredGroup& group : state.processes.groups()) {
-    WriteGroup(group, now, writer);
-  }
-  return std::move(writer).Take();
-}
-
-Result<RetiredState> DecodeRetired(std::string_view payload, const RetiredProcesses::Options& options, const CollectTime& now) {
-  ByteReader reader(payload);
-  RetiredState state{.processes = RetiredProcesses(options)};
-  state.run_id = reader.String();
-  for (uint32_t left = reader.Count(4); left > 0 && reader.ok(); --left) {
-    state.folded.emplace(reader.String());
-  }
-  constexpr size_t kOrdinalBytes = 8;
-  for (uint32_t left = reader.Count(kOrdinalBytes); left > 0 && reader.ok(); --left) {
-    std::string id(reader.String());
-    state.ordinals.emplace(std::move(id), reader.U32());
-  }
-  for (uint32_t left = reader.Count(2 * sizeof(uint32_t)); left > 0 && reader.ok(); --left) {
-    std::string id(reader.String());
-    state.living.emplace(std::move(id), reader.String());
-  }
-  const uint64_t processes = reader.U64();
-  constexpr size_t kMinInstanceBytes = 20;
-  for (uint32_t left = reader.Count(kMinInstanceBytes); left > 0 && reader.ok(); --left) {
-    ReadInstance(reader, state.processes, now);
-  }
-  constexpr size_t kMinGroupBytes = 168;
-  for (uint32_t left = reader.Count(kMinGroupBytes); left > 0 && reader.ok(); --left) {
-    if (std::string malformed = ReadGroup(reader, state.processes, now); !malformed.empty() && reader.ok()) {
-      return Error{std::move(malformed)};
-    }
-  }
-  if (!reader.done()) {
-    return Error{reader.ok() ? "it has bytes after its end" : "it is too short for its counts"};
-  }
-  state.processes.RestoreCount(processes);
-  return state;
-}
-
-std::string RunOfRetired(std::string_view payload) { return std::string(ByteReader(payload).String()); }
 
 }  // namespace persia::agent

@@ -1,40 +1,23 @@
-// The encoding of the collector's state: the run, the folded segments whose files may still exist, and the values of the ended
-// processes.
+// The encoding of the ended processes' sums: their instances and groups, each on its own.
 //
+// In the terms of files/bytes.h; ledger/state_format.md has the grammar. Times to live continue, by the wall clock.
 // Thread safety: pure functions.
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <set>
 #include <string>
-#include <string_view>
 
-#include "base/result.h"
+#include "files/bytes.h"
 #include "ledger/retired_processes.h"
 
 namespace persia::agent {
 
-// Of the payload. Increased by each change that an older agent would misread.
-inline constexpr uint32_t kRetiredStateVersion = 1;
-
-struct RetiredState {
-  std::string run_id = {};
-  std::set<std::string> folded = {};  // segment ids
-  // The ordinals of the processes that were alive when the state was saved, by segment id.
-  std::map<std::string, uint32_t> ordinals = {};
-  // Their values then, each encoded as a state of that process alone; empty unless segments may be lost before the state.
-  std::map<std::string, std::string> living = {};
-  RetiredProcesses processes;
-};
+void WriteInstance(const InstanceKey& key, const RetiredInstance& instance, ByteWriter& writer);
+// Adds it to `processes`. A failure leaves reader.ok() false.
+void ReadInstance(ByteReader& reader, RetiredProcesses& processes, const CollectTime& now);
 
 // Expired gauges are left out.
-std::string EncodeRetired(const RetiredState& state, const CollectTime& now);
-
-// The payload may be malformed: an error says how. Times to live continue, by the wall clock.
-Result<RetiredState> DecodeRetired(std::string_view payload, const RetiredProcesses::Options& options, const CollectTime& now);
-
-// Only the run id; empty if the payload is malformed.
-std::string RunOfRetired(std::string_view payload);
+void WriteGroup(const RetiredGroup& group, const CollectTime& now, ByteWriter& writer);
+// Adds it to `processes`. Returns what is malformed; empty: nothing.
+std::string ReadGroup(ByteReader& reader, RetiredProcesses& processes, const CollectTime& now);
 
 }  // namespace persia::agent

@@ -12,9 +12,6 @@ namespace segment = persia::metrics::segment;
 using segment::Kind;
 using segment::kUnset;
 
-// With fewer terms, compaction does not pay.
-constexpr size_t kMinTermsToCompact = 1024;
-
 // Families of two processes with the same key are one family: their values can be added.
 std::string FamilyKey(const SegmentFamily& family) {
   ByteWriter key;
@@ -145,16 +142,8 @@ size_t RetiredGroup::FindOrAddSeries(uint32_t family, uint32_t ordinal, std::str
 }
 
 void RetiredGroup::SetSum(size_t series, uint32_t which, std::span<const double> terms) {
-  SegmentValues::Real& real = values_.reals[series_[series].real + which];
-  real = {};
-  const auto first = std::find_if(terms.begin(), terms.end(), [](double term) { return term != 0; });
-  if (first == terms.end()) return;
-  real.first = *first;
-  // A chain starts with the term that was added last. Adding from the end keeps the order over encoding and decoding.
-  for (auto at = terms.end(); at != first + 1;) {
-    values_.terms.push_back({*--at, real.more});
-    real.more = static_cast<uint32_t>(values_.terms.size());
-  }
+  values_.SetTerms(series_[series].real + which, terms);
+  values_.CompactTerms();
 }
 
 std::string_view RetiredGroup::LabelsOf(size_t series) const { return LabelBytes(labels_, series_[series].record); }
@@ -218,20 +207,6 @@ void RetiredGroup::DropUnsetGauges() {
     }
   }
   ++generation_;
-}
-
-void RetiredGroup::Compact() {
-  if (values_.terms.size() < kMinTermsToCompact + 2 * values_.reals.size()) return;
-  std::vector<SegmentValues::Term> kept;
-  for (SegmentValues::Real& real : values_.reals) {
-    uint32_t more = 0;
-    for (uint32_t at = real.more; at != 0; at = values_.terms[at - 1].more) {
-      kept.push_back({values_.terms[at - 1].value, more});
-      more = static_cast<uint32_t>(kept.size());
-    }
-    real.more = more;
-  }
-  values_.terms = std::move(kept);
 }
 
 }  // namespace persia::agent

@@ -71,8 +71,6 @@ class RetiredGroup {
   // Unsets the expired gauges, and removes them once they are more than half of the series.
   void ExpireGauges(std::chrono::steady_clock::time_point now);
   void SetGaugeExpiry(size_t series, std::chrono::steady_clock::time_point expires);
-  // Removes the terms of replaced sums once there are many.
-  void Compact();
 
  private:
   void DropUnsetGauges();

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "files/bytes.h"
@@ -63,13 +64,29 @@ RetiredGroup& RetiredProcesses::FindOrAddGroup(const SegmentIdentity& identity) 
   return groups_[found->second];
 }
 
-void RetiredProcesses::Fold(const Measurements& ended, LastProcess process, const CollectTime& now) {
-  RetiredGroup& group = FindOrAddGroup(*ended.identity);
-  group.UpdateIdentity(*ended.identity, ended.birth_unix_ns);
+std::vector<uint32_t> RetiredProcesses::Fold(const Measurements& ended, LastProcess process, const CollectTime& now) {
   series_ = 0;  // of the exposed instances: hidden ones do not count against the limit
   for (const RetiredGroup& other : groups_) {
     series_ += IsShown({other.identity().role, other.identity().replica}, now) ? other.series_count() : 0;
   }
+  return FoldAll(ended, process, now, [&](const RetiredGroup& group, size_t number) {
+    return group.series_count() < options_.limits.series_of_instance && series_ < options_.limits.series &&
+           LabelsFit(ended.records, ended.series[number].record, options_.limits.label_value_bytes);
+  });
+}
+
+void RetiredProcesses::RepeatFold(const Measurements& ended, LastProcess process, const CollectTime& now,
+                                  std::span<const uint32_t> left_out) {
+  const std::set<uint32_t> numbers(left_out.begin(), left_out.end());
+  FoldAll(ended, process, now,
+          [&](const RetiredGroup&, size_t number) { return !numbers.contains(static_cast<uint32_t>(number)); });
+}
+
+template <class MayAdd>
+std::vector<uint32_t> RetiredProcesses::FoldAll(const Measurements& ended, LastProcess process, const CollectTime& now,
+                                                MayAdd may_add) {
+  RetiredGroup& group = FindOrAddGroup(*ended.identity);
+  group.UpdateIdentity(*ended.identity, ended.birth_unix_ns);
   // Known families update their age; others are added with their first series within the limits.
   std::vector<std::optional<uint32_t>> families(ended.families.size());
   for (size_t i = 0; i < ended.families.size(); ++i) {
@@ -77,20 +94,19 @@ void RetiredProcesses::Fold(const Measurements& ended, LastProcess process, cons
       families[i] = group.FindOrAddFamily(ended.families[i], ended.AgeOf(i));
     }
   }
+  std::vector<uint32_t> left_out;
   for (size_t i = 0; i < ended.series.size(); ++i) {
     const uint32_t family = ended.series[i].record.family;
     if (!ended.families[family].known) continue;
-    const bool may_add = group.series_count() < options_.limits.series_of_instance && series_ < options_.limits.series &&
-                         LabelsFit(ended.records, ended.series[i].record, options_.limits.label_value_bytes);
-    if (!families[family] && may_add) {
+    const bool adds = may_add(group, i);
+    if (!families[family] && adds) {
       families[family] = group.FindOrAddFamily(ended.families[family], ended.AgeOf(family));
     }
-    if (families[family]) {
-      FoldSeries(group, *families[family], ended, i, may_add, now);
-    } else {
-      ++series_refused_;
+    if (!families[family] || !FoldSeries(group, *families[family], ended, i, adds, now)) {
+      left_out.push_back(static_cast<uint32_t>(i));
     }
   }
+  series_refused_ += left_out.size();
   for (size_t reason = 0; reason < std::size(ended.values->dropped); ++reason) {
     group.dropped()[reason] += ended.values->dropped[reason];
   }
@@ -100,9 +116,10 @@ void RetiredProcesses::Fold(const Measurements& ended, LastProcess process, cons
   process.ended = last.ended + 1;
   last = process;
   ++processes_;
+  return left_out;
 }
 
-void RetiredProcesses::FoldSeries(RetiredGroup& group, uint32_t family, const Measurements& ended, size_t number, bool may_add,
+bool RetiredProcesses::FoldSeries(RetiredGroup& group, uint32_t family, const Measurements& ended, size_t number, bool may_add,
                                   const CollectTime& now) {
   const SegmentSeries& from = ended.series[number];
   const Kind kind = group.family(family).kind;
@@ -110,15 +127,12 @@ void RetiredProcesses::FoldSeries(RetiredGroup& group, uint32_t family, const Me
   const size_t before = group.series_count();
   const size_t to = group.FindOrAddSeries(family, each ? ended.OrdinalOf(number) : 0, LabelBytes(ended.records, from.record),
                                           from.record.labels, may_add);
-  if (to == SIZE_MAX) {
-    ++series_refused_;
-    return;
-  }
+  if (to == SIZE_MAX) return false;
   series_ += group.series_count() - before;
   if (HasGauge(kind)) {
     FoldGauge(group, to, ended, number, now);
   }
-  if (kind == Kind::kGauge) return;
+  if (kind == Kind::kGauge) return true;
   uint64_t* cells = group.Cells(to);
   for (uint32_t cell = 0; cell < from.record.cells; ++cell) {
     if (IsWholeCell(kind, cell)) {
@@ -141,6 +155,7 @@ void RetiredProcesses::FoldSeries(RetiredGroup& group, uint32_t family, const Me
     sum_.MoveTo(sum_terms_);
     group.SetSum(to, which, sum_terms_);
   }
+  return true;
 }
 
 void RetiredProcesses::FoldGauge(RetiredGroup& group, size_t series, const Measurements& ended, size_t number,
@@ -164,12 +179,6 @@ void RetiredProcesses::FoldGauge(RetiredGroup& group, size_t series, const Measu
   gauge.folded_wall = now.wall;
   group.changed_at()[group.series(series).common] = change;
   group.SetGaugeExpiry(series, now.steady + options_.gauge_ttl);
-}
-
-void RetiredProcesses::Compact() {
-  for (RetiredGroup& group : groups_) {
-    group.Compact();
-  }
 }
 
 void RetiredProcesses::MarkSeen(const InstanceKey& instance, const CollectTime& now) {

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,6 +46,8 @@ struct LastProcess {
   uint64_t start_ticks = 0;
   uint32_t restart_count = 0;
   std::chrono::system_clock::time_point last_change{};
+
+  friend bool operator==(const LastProcess&, const LastProcess&) = default;
 };
 
 struct RetiredInstance {
@@ -65,10 +68,12 @@ class RetiredProcesses {
 
   explicit RetiredProcesses(Options options) : options_(std::move(options)) {}
 
-  // Adds the values of an ended process. REQUIRES: not called for this process before.
-  void Fold(const Measurements& ended, LastProcess process, const CollectTime& now);
-  // To be called after the folds of a tick.
-  void Compact();
+  // Adds the values of an ended process. Returns the numbers of its series that the limits leave out.
+  // REQUIRES: not called for this process before.
+  std::vector<uint32_t> Fold(const Measurements& ended, LastProcess process, const CollectTime& now);
+  // The same fold again, from the state: it leaves out the same series, whatever the limits are now.
+  void RepeatFold(const Measurements& ended, LastProcess process, const CollectTime& now,
+                  std::span<const uint32_t> left_out);
   // A process of the instance is alive.
   void MarkSeen(const InstanceKey& instance, const CollectTime& now);
 
@@ -92,7 +97,11 @@ class RetiredProcesses {
   void RestoreCount(uint64_t processes) { processes_ = processes; }
 
  private:
-  void FoldSeries(RetiredGroup& group, uint32_t family, const Measurements& ended, size_t number, bool may_add,
+  // `may_add` decides whether a series that the group does not have yet is added. Returns those that are left out.
+  template <class MayAdd>
+  std::vector<uint32_t> FoldAll(const Measurements& ended, LastProcess process, const CollectTime& now, MayAdd may_add);
+  // False: the series is left out.
+  bool FoldSeries(RetiredGroup& group, uint32_t family, const Measurements& ended, size_t number, bool may_add,
                   const CollectTime& now);
   void FoldGauge(RetiredGroup& group, size_t series, const Measurements& ended, size_t number, const CollectTime& now);
 

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/encoding.h"
 #include "base/text.h"
 #include "segment/guarded_copy.h"
 
@@ -133,13 +134,20 @@ std::unique_ptr<SegmentFile> SegmentFile::FromDescriptor(int fd, const SegmentAc
   if (static_cast<size_t>(got) < sizeof(Header)) {
     return refuse({"corrupt", "it ends after " + std::to_string(got) + " bytes, within its header"});
   }
-  if (auto found = CheckHeader(*header, static_cast<uint64_t>(info.st_size), access)) return refuse(*std::move(found));
+  if (auto found = CheckHeader(*header, static_cast<uint64_t>(info.st_size), access)) {
+    if (found->reason != "magic") found->segment_id = header.Id();
+    return refuse(*std::move(found));
+  }
   std::unique_ptr<SegmentFile> file(new SegmentFile(fd, header));
   if (!file->Map()) {
-    problem = {"access", SystemError("cannot map it").message};
+    problem = {"access", SystemError("cannot map it").message, header.Id()};
     return nullptr;
   }
   return file;
+}
+
+std::string HeaderCopy::Id() const {
+  return HexEncode({reinterpret_cast<const char*>((*this)->segment_id), sizeof (*this)->segment_id});
 }
 
 SegmentFile::SegmentFile(int fd, const HeaderCopy& header) : fd_(fd), header_(header) {}

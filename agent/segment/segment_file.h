@@ -24,6 +24,7 @@ namespace persia::agent {
 struct SegmentProblem {
   std::string reason;
   std::string text;
+  std::string segment_id = {};  // as SegmentReader::id(); empty if the header cannot be read
 };
 
 // Which files are accepted.
@@ -41,6 +42,8 @@ class HeaderCopy {
   }
   [[nodiscard]] const persia::metrics::segment::Header& operator*() const { return *operator->(); }
   [[nodiscard]] std::span<std::byte> bytes() { return bytes_; }
+  // The segment's random id, as 32 hexadecimal digits.
+  [[nodiscard]] std::string Id() const;
 
  private:
   alignas(persia::metrics::segment::Header) std::array<std::byte, sizeof(persia::metrics::segment::Header)> bytes_{};

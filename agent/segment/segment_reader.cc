@@ -4,8 +4,6 @@
 #include <array>
 #include <utility>
 
-#include "base/encoding.h"
-
 namespace persia::agent {
 namespace {
 
@@ -35,7 +33,7 @@ std::unique_ptr<SegmentReader> SegmentReader::FromDescriptor(int fd, const Segme
 
 SegmentReader::SegmentReader(std::unique_ptr<SegmentFile> file)
     : header_(file->header()),
-      id_(HexEncode({reinterpret_cast<const char*>(header_->segment_id), sizeof header_->segment_id})),
+      id_(header_.Id()),
       file_(std::move(file)) {}
 
 bool SegmentReader::Read(uint64_t tick, std::chrono::system_clock::time_point now, SegmentProblem& problem) {

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "segment/segment_records.h"
@@ -61,6 +63,39 @@ struct SegmentValues {
     }
     for (uint32_t at = sum.more; at != 0; at = terms[at - 1].more) {
       out.push_back(terms[at - 1].value);
+    }
+  }
+
+  // Replaces the terms of a sum. The former ones stay in `terms`, unused, until CompactTerms.
+  void SetTerms(uint32_t real, std::span<const double> from) {
+    Real& sum = reals[real];
+    sum = {};
+    const auto first = std::find_if(from.begin(), from.end(), [](double term) { return term != 0; });
+    if (first == from.end()) return;
+    sum.first = *first;
+    // A chain starts with the term that was added last. Adding from the end keeps the order over encoding and decoding.
+    for (auto at = from.end(); at != first + 1;) {
+      terms.push_back({*--at, sum.more});
+      sum.more = static_cast<uint32_t>(terms.size());
+    }
+  }
+
+  // Drops unused terms if there are many.
+  void CompactTerms() {
+    constexpr size_t kMinTerms = 1024;  // with fewer, it does not pay
+    if (terms.size() < kMinTerms + 2 * reals.size()) return;
+    const std::vector<Term> former = std::exchange(terms, {});
+    std::vector<double> chain;
+    for (Real& sum : reals) {
+      chain.clear();
+      for (uint32_t at = sum.more; at != 0; at = former[at - 1].more) {
+        chain.push_back(former[at - 1].value);
+      }
+      sum.more = 0;
+      for (size_t i = chain.size(); i > 0; --i) {
+        terms.push_back({chain[i - 1], sum.more});
+        sum.more = static_cast<uint32_t>(terms.size());
+      }
     }
   }
 };

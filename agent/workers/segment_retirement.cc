@@ -1,15 +1,22 @@
-// SegmentSource's part for processes that ended: their values are added to the state, the state is saved, and then their
-// segments are removed (ledger/retired_store.h).
+// SegmentLifecycle's part for segments that ended, or whose files are gone.
 #include <algorithm>
-#include <map>
-#include <string>
+#include <tuple>
 #include <utility>
 
-#include "workers/segment_source.h"
+#include "workers/segment_lifecycle.h"
 
 namespace persia::agent {
+namespace {
 
-LastProcess SegmentSource::LastProcessOf(const SegmentReader& reader) {
+// A file is named `<pid>-<first half of its id>.seg`: that half, or nothing if the name is another one.
+std::string HalfIdIn(const std::string& name) {
+  constexpr size_t kHalf = 16;
+  const size_t dash = name.find('-');
+  const size_t dot = name.find('.');
+  return dash != std::string::npos && dot == dash + 1 + kHalf ? name.substr(dash + 1, kHalf) : "";
+}
+
+LastProcess LastProcessOf(const SegmentReader& reader) {
   const auto& header = reader.header();
   return {.pid = header.pid,
           .pid_namespace = header.pid_namespace,
@@ -18,69 +25,162 @@ LastProcess SegmentSource::LastProcessOf(const SegmentReader& reader) {
           .last_change = reader.last_change()};
 }
 
-// If a container is lost, so are the segments of its living processes: their values in the state count instead.
-void SegmentSource::FoldLost() {
-  if (scan_completed_ && !lost_folded_ && retired_.Retires()) {
-    lost_folded_ = true;
-    retired_.FoldLost(
-        [this](const std::string& id) {
-          return std::any_of(tracked_.begin(), tracked_.end(),
-                             [&](const TrackedSegment& tracked) { return tracked.reader->id() == id; });
-        },
-        now_);
+InstanceKey InstanceOf(const SegmentIdentity& identity) { return {identity.role, identity.replica}; }
+
+}  // namespace
+
+void SegmentLifecycle::Retire() {
+  std::erase_if(segments_, [&](Segment& segment) {
+    if (segment.alive) return false;
+    segment.reader->Release();  // unmaps and closes it
+    if (IsOfThisRun(*segment.reader)) return false;
+    if (segment.is_in_directory) {
+      files_[segment.name] = {.state = File::State::kOtherRun, .id = segment.file, .segment_id = segment.reader->id()};
+    }
+    return true;
+  });
+  if (ledger_.Retires()) {
+    AssignOrdinals(Which::kEnded);
+    FoldEnded();
+  }
+  AssignOrdinals(Which::kAll);
+  NoteLiving();
+  ledger_.Save(now_);
+  RemoveFolded();
+}
+
+// Gives each process of this run an ordinal in its instance. A process that has one in the state keeps it, so that what is
+// counted by ordinal continues; the others get the lowest free ones, the oldest process first. This is called for ended
+// processes before it is called for all, so that the successor of a process that ended since the last Read gets its ordinal.
+void SegmentLifecycle::AssignOrdinals(Which which) {
+  std::vector<Segment*> without;
+  for (Segment& segment : segments_) {
+    const bool has = segment.instance && *segment.instance == InstanceOf(segment.reader->identity());
+    if (has || !IsOfThisRun(*segment.reader)) continue;
+    ReleaseOrdinal(segment);
+    without.push_back(&segment);
+  }
+  const auto order = [](const Segment* segment) {
+    return std::tuple(segment->reader->header().birth_unix_ns, segment->reader->id());
+  };
+  std::sort(without.begin(), without.end(), [&](const Segment* a, const Segment* b) { return order(a) < order(b); });
+  std::erase_if(without, [&](Segment* segment) {
+    segment->instance = InstanceOf(segment->reader->identity());
+    const std::optional<uint32_t> saved = ledger_.SavedOrdinal(segment->reader->id());
+    if (!saved || !ordinals_.TryReserve(*segment->instance, *saved)) return false;
+    segment->ordinal = *saved;
+    return true;
+  });
+  for (Segment* segment : without) {
+    if (segment->alive && which == Which::kEnded) {
+      segment->instance.reset();
+    } else {
+      segment->ordinal = ordinals_.ReserveLowest(*segment->instance);
+    }
   }
 }
 
-void SegmentSource::SaveLiving() {
-  if (!retired_.SavesLiving() || !lost_folded_) return;
-  std::map<std::string, std::string> living;
-  for (const TrackedSegment& tracked : tracked_) {
-    if (tracked.instance) {
-      Measurements input = MeasurementsOf(*tracked.reader);
-      input.ordinal = tracked.ordinal;
-      living.emplace(tracked.reader->id(), RetiredStore::EncodeLiving(input, LastProcessOf(*tracked.reader), now_));
-    }
+void SegmentLifecycle::ReleaseOrdinal(Segment& segment) {
+  if (segment.instance) {
+    ordinals_.Release(*segment.instance, segment.ordinal);
+    segment.instance.reset();
   }
-  retired_.SetLiving(std::move(living));
 }
 
-// Adds the ended processes to the state and releases their ordinals.
-void SegmentSource::FoldEnded() {
-  std::erase_if(tracked_, [&](TrackedSegment& tracked) {
-    if (tracked.alive || !tracked.instance) return false;
-    Measurements input = MeasurementsOf(*tracked.reader);
-    input.ended = true;
-    input.ordinal = tracked.ordinal;
-    if (!retired_.IsFolded(tracked.reader->id())) {
-      retired_.Fold(input, LastProcessOf(*tracked.reader), now_);
+// An orphan counts from the state until its segment is read, or until no file can be its segment: then for good.
+void SegmentLifecycle::SettleOrphans() {
+  std::set<std::string> read;
+  for (const Segment& segment : segments_) {
+    read.insert(segment.reader->id());
+  }
+  std::set<std::string> refused;  // ids and halves of ids
+  bool any_may_be_its_own = false;
+  for (const auto& [name, file] : files_) {
+    if (file.state != File::State::kRefused || file.problem.reason == "magic" || file.problem.reason == "type") continue;
+    const std::string id = file.segment_id.empty() ? HalfIdIn(name) : file.segment_id;
+    any_may_be_its_own = any_may_be_its_own || id.empty();
+    refused.insert(id);
+  }
+  const auto may_have_file = [&](const std::string& id) {
+    return any_may_be_its_own || refused.contains(id) || refused.contains(id.substr(0, id.size() / 2));
+  };
+  for (const std::string& id : ledger_.Orphans()) {
+    const bool adopted = read.contains(id);
+    if (!adopted && (!listed_all_ || !ledger_.Retires() || may_have_file(id))) {
+      const std::optional<Measurements> values = ledger_.OrphanValues(id);
+      if (values && !orphans_.contains(id) && ordinals_.TryReserve(InstanceOf(*values->identity), values->ordinal)) {
+        orphans_.emplace(id, std::pair(InstanceOf(*values->identity), values->ordinal));
+      }
+      continue;
     }
-    if (tracked.is_in_directory) {
-      retired_.AddFoldedFile(tracked.reader->id(), tracked.name, tracked.file);
+    if (const auto reserved = orphans_.extract(id)) {
+      ordinals_.Release(reserved.mapped().first, reserved.mapped().second);
     }
-    ReleaseOrdinal(tracked);
+    adopted ? ledger_.Adopt(id) : ledger_.FoldOrphan(id, now_);
+  }
+  if (listed_all_) ForgetLost();
+}
+
+// Ids whose files were not removed by this agent are kept, since the files may come back; so many of them are.
+void SegmentLifecycle::ForgetLost() {
+  constexpr size_t kMaxFolded = 65536;
+  std::vector<std::string> folded = ledger_.FoldedIds();
+  if (folded.size() <= kMaxFolded) return;
+  std::set<std::string> with_file;
+  for (const auto& [name, file] : files_) {
+    with_file.insert(file.segment_id);
+  }
+  std::erase_if(folded, [&](const std::string& id) { return with_file.contains(id); });
+  for (size_t i = 0; i < folded.size() && i < kMaxFolded / 2; ++i) {
+    ledger_.Forget(folded[i]);
+  }
+}
+
+std::vector<Measurements> SegmentLifecycle::Orphans() const {
+  std::vector<Measurements> orphans;
+  for (const std::string& id : ledger_.Orphans()) {
+    if (const auto values = ledger_.OrphanValues(id)) orphans.push_back(*values);
+  }
+  return orphans;
+}
+
+void SegmentLifecycle::NoteLiving() {
+  if (!ledger_.Retires()) return;
+  for (Segment& segment : segments_) {
+    if (!segment.alive || !segment.instance) continue;
+    ledger_.processes().MarkSeen(*segment.instance, now_);
+    const bool noted = ledger_.SavedOrdinal(segment.reader->id()) == segment.ordinal &&
+                       segment.noted_change == segment.reader->last_change() &&
+                       segment.noted_generation == segment.reader->generation();
+    if (noted) continue;
+    ledger_.Note(segment.Values(), LastProcessOf(*segment.reader));
+    segment.noted_change = segment.reader->last_change();
+    segment.noted_generation = segment.reader->generation();
+  }
+}
+
+// Adds the ended processes to the sums and releases their ordinals.
+void SegmentLifecycle::FoldEnded() {
+  std::erase_if(segments_, [&](Segment& segment) {
+    if (segment.alive || !segment.instance) return false;
+    const std::string& id = segment.reader->id();
+    ledger_.Fold(segment.Values(), LastProcessOf(*segment.reader), now_);
+    if (segment.is_in_directory) {
+      files_[segment.name] = {.state = File::State::kFolded, .id = segment.file, .segment_id = id};
+    }
+    ReleaseOrdinal(segment);
     return true;
   });
 }
 
-// Saves the state, then removes the files of the ended processes.
-void SegmentSource::SaveState() {
-  for (const TrackedSegment& tracked : tracked_) {
-    if (tracked.alive && tracked.instance) {
-      retired_.processes().MarkSeen(*tracked.instance, now_);
-    }
-  }
-  if (!retired_.Retires()) return;
-  SaveLiving();
-  if (retired_.HasUnsavedChanges()) {
-    std::map<std::string, uint32_t> ordinals;
-    for (const TrackedSegment& tracked : tracked_) {
-      if (tracked.instance) {
-        ordinals.emplace(tracked.reader->id(), tracked.ordinal);
-      }
-    }
-    retired_.SetOrdinals(std::move(ordinals));
-  }
-  retired_.SaveAndRemove(options_.directory, now_);
+void SegmentLifecycle::RemoveFolded() {
+  std::erase_if(files_, [&](const auto& named) {
+    const File& file = named.second;
+    if (file.state != File::State::kFolded || !ledger_.IsDurable(file.segment_id)) return false;
+    if (!directory_.Remove(named.first, file.id)) return false;
+    ledger_.Forget(file.segment_id);
+    return true;
+  });
 }
 
 }  // namespace persia::agent

@@ -24,15 +24,16 @@
 #include <string>
 #include <vector>
 
-#include "ledger/retired_store.h"
+#include "ledger/ledger.h"
 #include "merge/merge.h"
-#include "merge/ordinals.h"
 #include "model/diagnostics.h"
 #include "model/job_event.h"
 #include "model/snapshot.h"
 #include "model/worker_process.h"
 #include "naming/naming.h"
 #include "segment/segment_reader.h"
+#include "workers/segment_directory.h"
+#include "workers/segment_lifecycle.h"
 
 namespace persia::agent {
 
@@ -50,14 +51,15 @@ struct SegmentSourceOptions {
   // Larger segments are not read.
   uint64_t max_segment_bytes = 1ULL << 30;
   // Without a file, ended processes are not retired.
-  RetiredStore::Options retired = {};
+  Ledger::Options ledger = {};
   SeriesLimits limits = {};
   // This process may have a segment. Its metrics are exposed, but it is not a worker: not counted as alive, not listed.
   bool own_process = false;
   // Whether event records are read, and from which record on, by segment id: where the previous agent stopped.
   bool reads_events = false;
   std::map<std::string, uint64_t> event_positions = {};
-  // Time, for tests.
+  // For tests; null: the files in `directory`.
+  std::unique_ptr<SegmentDirectory> files = nullptr;
   std::function<std::chrono::steady_clock::time_point()> steady = std::chrono::steady_clock::now;
   std::function<std::chrono::system_clock::time_point()> wall = std::chrono::system_clock::now;
 };
@@ -76,6 +78,7 @@ struct SegmentSourceStats {
   size_t other_run = 0;                 // segments of other runs, ignored
   size_t bad = 0;                       // segments that became unreadable; their last good values count
   std::vector<RefusedSegment> refused;
+  size_t orphans = 0;  // processes that count from the state, since their segments are refused
   uint64_t records_skipped = 0;  // of types, kinds or policies that this version does not know
   SeriesLeftOut left_out;        // series that are not exposed
   uint64_t dropped = 0;          // what the workers report as not recorded, for all reasons
@@ -110,8 +113,12 @@ class SegmentSource {
   void SetIdentityLabels(Labels labels, std::string agent_id);
   // From the next Collect on. REQUIRES: not null.
   void SetNaming(std::shared_ptr<const Naming> naming);
-  // The state's directory was replaced: the state must be written again.
-  void MarkStateUnsaved() { retired_.MarkUnsaved(); }
+  // The state's directory was replaced: from now on the state is in this file.
+  void MoveState(std::shared_ptr<JournalFile> file) { ledger_.MoveTo(std::move(file)); }
+  // Waits for the state to be on disk. False: it is not.
+  bool FlushState(std::chrono::milliseconds patience) { return ledger_.Flush(patience); }
+  // None if no state is written.
+  [[nodiscard]] std::optional<JournalWriter::Stats> state_stats() const { return ledger_.journal_stats(); }
   // The events that were read since the last call; those of one process are in order.
   [[nodiscard]] std::vector<JobEvent> TakeEvents() { return std::exchange(events_, {}); }
   // Where reading continues, for SegmentSourceOptions::event_positions.
@@ -120,54 +127,21 @@ class SegmentSource {
   [[nodiscard]] std::vector<Diagnostic> TakeDiagnostics() { return diagnostics_.Take(); }
 
  private:
-  struct TrackedSegment {
-    std::string name;
-    FileId file;
-    bool is_in_directory = true;          // as of the last scan
-    bool alive = true;                    // the writer, as of the last read
-    std::optional<InstanceKey> instance;  // in which it has the ordinal; none: it has no ordinal yet
-    uint32_t ordinal = 0;
-    std::unique_ptr<SegmentReader> reader;
-    std::optional<SegmentProblem> problem;  // of the last read
-  };
-  struct Refused {
-    FileId file;
-    SegmentProblem problem;
-  };
-
-  void Scan();
-  void TryOpen(int directory_fd, const std::string& name, const FileId& file);
-  static bool Replaces(const TrackedSegment& newer, const TrackedSegment& older);
-  void Refuse(const std::string& name, const FileId& file, SegmentProblem problem);
-  void ReadAll();
-  enum class Which { kEnded, kAll };
-  void AssignOrdinals(Which which);
-  void ReleaseOrdinal(TrackedSegment& tracked);
-  static LastProcess LastProcessOf(const SegmentReader& reader);
-  void FoldLost();
-  void SaveLiving();
-  void FoldEnded();
-  void SaveState();
-  void ReadEvents(TrackedSegment& tracked);
+  void ReadEvents(SegmentLifecycle::Segment& segment);
+  void CountSegments();
   void ListProcesses();
-  [[nodiscard]] bool IsOwn(const TrackedSegment& tracked) const;
-  [[nodiscard]] bool IsOfThisRun(const SegmentReader& reader) const;
-  [[nodiscard]] std::string PathOf(const std::string& name) const { return options_.directory + "/" + name; }
+  [[nodiscard]] bool IsOwn(const SegmentLifecycle::Segment& segment) const;
 
   SegmentSourceOptions options_;
   std::shared_ptr<const Naming> naming_;  // never null
-  std::vector<TrackedSegment> tracked_;
-  std::map<std::string, Refused> refused_;    // by file name
-  std::map<std::string, FileId> other_runs_;  // segments of other runs whose writers have ended, by file name
   CollectTime now_;
-  bool scan_completed_ = false;  // the whole directory was read once
-  bool lost_folded_ = false;     // FoldLost was called
-  Ordinals ordinals_;
   std::vector<WorkerProcess> processes_;
   std::vector<JobEvent> events_;
   uint64_t events_lost_ = 0;
   Diagnostics diagnostics_;
-  RetiredStore retired_;
+  Ledger ledger_;
+  std::unique_ptr<SegmentDirectory> directory_;
+  SegmentLifecycle lifecycle_;
   std::unique_ptr<Merger> merger_;
   std::vector<Measurements> inputs_;  // of the last Read
   SegmentSourceStats stats_;

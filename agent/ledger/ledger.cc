@@ -1,0 +1,171 @@
+#include "ledger/ledger.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "files/bytes.h"
+#include "ledger/ledger_records.h"
+#include "ledger/segment_codec.h"
+
+namespace persia::agent {
+namespace {
+
+// The fold was not passed to the journal yet.
+constexpr uint64_t kNotPassed = UINT64_MAX;
+
+}  // namespace
+
+Ledger::Ledger(Options options, Diagnostics& diagnostics)
+    : options_(std::move(options)), diagnostics_(diagnostics), processes_(options_.processes) {}
+
+void Ledger::StartWriter() {
+  writer_ = std::make_unique<JournalWriter>(
+      JournalWriter::Options{.file = options_.file, .format = kStateFormat, .threaded = options_.threaded});
+  writer_->Start();
+}
+
+void Ledger::Change(StateRecord record, std::string_view payload) {
+  if (Retires()) AddRecord(batch_, static_cast<uint16_t>(record), payload);
+}
+
+void Ledger::Note(const Measurements& living, const LastProcess& process) {
+  const std::string id(living.id);
+  Process& noted = living_[id];
+  noted.orphan = false;
+  if (noted.ordinal != living.ordinal) {
+    noted.ordinal = living.ordinal;
+    ByteWriter record;
+    record.String(id);
+    record.U32(living.ordinal);
+    Change(StateRecord::kOrdinal, std::move(record).Take());
+  }
+  if (!options_.saves_living) return;
+  noted.has_values = true;
+  if (const std::string changes = noted.values.Update(living, process); !changes.empty()) {
+    Change(StateRecord::kValues, changes);
+  }
+}
+
+std::optional<uint32_t> Ledger::SavedOrdinal(const std::string& id) const {
+  const auto found = living_.find(id);
+  return found == living_.end() ? std::nullopt : found->second.ordinal;
+}
+
+std::vector<std::string> Ledger::Orphans() const {
+  std::vector<std::string> ids;
+  for (const auto& [id, process] : living_) {
+    if (process.orphan) ids.push_back(id);
+  }
+  return ids;
+}
+
+std::optional<Measurements> Ledger::OrphanValues(const std::string& id) const {
+  const auto found = living_.find(id);
+  if (found == living_.end() || !found->second.orphan || !found->second.has_values) return std::nullopt;
+  return found->second.values.Input();
+}
+
+void Ledger::Adopt(const std::string& id) {
+  if (const auto found = living_.find(id); found != living_.end()) {
+    found->second.orphan = false;
+  }
+}
+
+void Ledger::Fold(const Measurements& ended, const LastProcess& process, const CollectTime& now) {
+  const std::string id(ended.id);
+  Process& last = living_[id];
+  last.has_values = true;
+  if (const std::string changes = last.values.Update(ended, process); !changes.empty()) {
+    Change(StateRecord::kValues, changes);
+  }
+  FoldOrphan(id, now);
+}
+
+void Ledger::FoldOrphan(const std::string& id, const CollectTime& now) {
+  const auto process = living_.extract(id);
+  if (!process.mapped().has_values) return;  // only its ordinal was saved
+  const SavedProcess& values = process.mapped().values;
+  const std::vector<uint32_t> left_out = processes_.Fold(values.Input(), values.process(), now);
+  ByteWriter record;
+  record.String(id);
+  WriteTime(now.wall, record);
+  record.U32(static_cast<uint32_t>(left_out.size()));
+  for (const uint32_t series : left_out) {
+    record.U32(series);
+  }
+  Change(StateRecord::kFold, std::move(record).Take());
+  folded_.emplace(id, kNotPassed);
+}
+
+std::vector<std::string> Ledger::FoldedIds() const {
+  std::vector<std::string> ids;
+  for (const auto& [id, write] : folded_) {
+    ids.push_back(id);
+  }
+  return ids;
+}
+
+bool Ledger::IsDurable(const std::string& id) const {
+  const auto found = folded_.find(id);
+  return found != folded_.end() && writer_ != nullptr && found->second <= writer_->written();
+}
+
+void Ledger::Forget(const std::string& id) {
+  if (folded_.erase(id) == 0) return;
+  ByteWriter record;
+  record.String(id);
+  Change(StateRecord::kForget, std::move(record).Take());
+}
+
+void Ledger::Save(const CollectTime& now) {
+  if (!Retires()) return;
+  if (writer_->Blocked()) {
+    unsaved_ = unsaved_ || !batch_.empty();
+    batch_.clear();  // the next checkpoint has it
+  } else if (writer_->WantsCheckpoint() || unsaved_) {
+    if (unsaved_ || !batch_.empty() || writer_->written() < writer_->last()) {
+      batch_.clear();
+      unsaved_ = false;
+      Pass(writer_->Replace(Checkpoint(now)));
+    }
+  } else if (!batch_.empty()) {
+    Pass(writer_->Append(std::exchange(batch_, {})));
+  }
+  ReportFailure();
+}
+
+void Ledger::Pass(uint64_t write) {
+  for (auto& [id, passed] : folded_) {
+    passed = std::min(passed, write);
+  }
+  writer_->AwaitWritten(write, options_.patience);
+}
+
+bool Ledger::Flush(std::chrono::milliseconds patience) {
+  return writer_ == nullptr || writer_->AwaitWritten(writer_->last(), patience);
+}
+
+void Ledger::ReportFailure() {
+  const std::optional<std::string> error = writer_->stats().error;
+  if (error && failure_ != error) {
+    diagnostics_.Forget(*error);
+    diagnostics_.Report("state", *error + "; the files of ended processes stay until it can be written: free some space");
+  }
+  failure_ = error;
+}
+
+void Ledger::MoveTo(std::shared_ptr<JournalFile> file) {
+  if (writer_ == nullptr) return;
+  options_.file = std::move(file);
+  StartWriter();
+  unsaved_ = true;
+  for (auto& [id, write] : folded_) {
+    write = kNotPassed;
+  }
+}
+
+std::optional<JournalWriter::Stats> Ledger::journal_stats() const {
+  return writer_ == nullptr ? std::nullopt : std::optional(writer_->stats());
+}
+
+}  // namespace persia::agent

@@ -1,0 +1,135 @@
+// What the job's processes counted, kept over their ends and over the agent's: the sums of those that ended, and of the living
+// what is needed if their segments are lost.
+//
+//   Ledger ledger({.file = state_file, .run_id = "3f2a"}, diagnostics);
+//   ledger.Load(now);
+//   if (!ledger.IsFolded(id)) ledger.Fold(measurements, process, now);
+//   ledger.Save(now);                                  // a thread writes what has changed
+//   if (ledger.IsDurable(id)) ... remove the file of the segment, then ledger.Forget(id)
+//
+// Each process counts once, whoever is killed when: a segment that was folded is never folded again, and its file stays until
+// the fold is on disk. Each change is a record of a journal (files/journal.h), and reading the records repeats the changes.
+// state_format.md has the grammar. Thread safety: none; used by the collector thread alone.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "files/journal.h"
+#include "files/bytes.h"
+#include "files/journal_writer.h"
+#include "ledger/ledger_records.h"
+#include "ledger/retired_processes.h"
+#include "ledger/saved_process.h"
+#include "model/diagnostics.h"
+
+namespace persia::agent {
+
+inline constexpr JournalFormat kStateFormat{.magic = {'P', 'R', 'S', 'M', 'S', 'T', 'A', '\n'}, .version = 2};
+
+// The run that a state is of; empty if there is none. An error: it cannot be read.
+Result<std::string> RunOfState(JournalFile& file);
+
+class Ledger {
+ public:
+  struct Options {
+    // Null: ended processes are not retired.
+    std::shared_ptr<JournalFile> file = nullptr;
+    // The state is read but not changed.
+    bool read_only = false;
+    // Also saves the values of living processes: the segments may be lost, with the container's memory, when the file is not.
+    bool saves_living = false;
+    std::string run_id = {};
+    // The run is new: an existing state is of another run and is removed.
+    bool new_run = false;
+    RetiredProcesses::Options processes = {};
+    // False: Save writes before it returns.
+    bool threaded = true;
+    // How long Save waits for the disk.
+    std::chrono::milliseconds patience{250};
+  };
+
+  Ledger(Options options, Diagnostics& diagnostics);
+
+  // Reads the state. To be called until Loaded(): a state that cannot be read is not overwritten.
+  void Load(const CollectTime& now);
+  [[nodiscard]] bool Loaded() const { return loaded_; }
+  // Whether ended processes can be retired.
+  [[nodiscard]] bool Retires() const { return options_.file != nullptr && loaded_ && !options_.read_only; }
+  // Whether the state includes the values of living processes.
+  [[nodiscard]] bool SavesLiving() const { return Retires() && options_.saves_living; }
+
+  // A living process: its ordinal and, with SavesLiving, its values.
+  void Note(const Measurements& living, const LastProcess& process);
+  // The ordinal of a process in the state, by segment id.
+  [[nodiscard]] std::optional<uint32_t> SavedOrdinal(const std::string& id) const;
+  // The segments of a former agent's processes that were not noted since: they are lost, or cannot be read yet.
+  [[nodiscard]] std::vector<std::string> Orphans() const;
+  // What an orphan had counted when the state was written; none if it had only an ordinal. Valid until the ledger changes.
+  [[nodiscard]] std::optional<Measurements> OrphanValues(const std::string& id) const;
+  // The orphan's segment is read from now on: its saved values are no longer of use.
+  void Adopt(const std::string& id);
+
+  // Adds the values of an ended process to the sums.
+  void Fold(const Measurements& ended, const LastProcess& process, const CollectTime& now);
+  // The same of an orphan. One without values is only forgotten.
+  void FoldOrphan(const std::string& id, const CollectTime& now);
+  [[nodiscard]] bool IsFolded(const std::string& id) const { return folded_.contains(id); }
+  [[nodiscard]] std::vector<std::string> FoldedIds() const;
+  // Whether the fold is on disk.
+  [[nodiscard]] bool IsDurable(const std::string& id) const;
+  // The file of a folded segment was removed, and cannot come back.
+  void Forget(const std::string& id);
+
+  // Passes what has changed to the journal's thread, and waits a moment for it.
+  void Save(const CollectTime& now);
+  // Waits for what was passed. False: it is not on disk.
+  bool Flush(std::chrono::milliseconds patience);
+  // The state's directory was replaced: from now on the state is in this file.
+  void MoveTo(std::shared_ptr<JournalFile> file);
+  // None if nothing is written.
+  [[nodiscard]] std::optional<JournalWriter::Stats> journal_stats() const;
+
+  [[nodiscard]] RetiredProcesses& processes() { return processes_; }
+  [[nodiscard]] const RetiredProcesses& processes() const { return processes_; }
+
+ private:
+  // A process that is not folded.
+  struct Process {
+    std::optional<uint32_t> ordinal = {};
+    SavedProcess values = {};
+    bool has_values = false;
+    bool orphan = false;  // of a former agent, and not noted since
+  };
+
+  void Change(StateRecord record, std::string_view payload);
+  void Pass(uint64_t write);
+  void StartWriter();
+  [[nodiscard]] std::string Checkpoint(const CollectTime& now) const;
+  bool ReadRecords(const JournalContent& content, const CollectTime& now);
+  bool ReadRecord(const JournalRecord& record, const CollectTime& now);
+  bool ReadFold(ByteReader& reader, const CollectTime& now);
+  bool UseVersion1(std::string_view payload, const CollectTime& now);
+  void ReportFailure();
+
+  Options options_;
+  Diagnostics& diagnostics_;
+  RetiredProcesses processes_;
+  std::map<std::string, Process> living_;                 // by segment id
+  std::map<std::string, uint64_t> folded_;                // by segment id: the write with the fold
+  std::vector<std::pair<uint16_t, std::string>> unknown_;  // records of newer agents, kept
+  std::unique_ptr<JournalWriter> writer_;
+  std::string batch_;           // the changes since the last Save
+  bool unsaved_ = false;        // what changed is not in batch_: the whole state must be written
+  std::optional<std::string> failure_;  // reported
+  bool loaded_ = false;
+};
+
+}  // namespace persia::agent

@@ -1,0 +1,195 @@
+// Ledger's part that reads the state, and writes all of it.
+#include "ledger/ledger_records.h"
+
+#include <utility>
+
+#include "files/bytes.h"
+#include "ledger/ledger.h"
+#include "ledger/retired_codec.h"
+#include "ledger/segment_codec.h"
+#include "ledger/state_v1.h"
+
+namespace persia::agent {
+namespace {
+
+constexpr char kMissing[] = "; the counts of processes that ended before now are missing";
+
+std::string RunOf(const JournalContent& content) {
+  // Each version begins with the run's id.
+  return content.records.empty() ? "" : std::string(ByteReader(content.records.front().payload).String());
+}
+
+std::string WithId(const std::string& id) {
+  ByteWriter writer;
+  writer.String(id);
+  return std::move(writer).Take();
+}
+
+}  // namespace
+
+Result<std::string> RunOfState(JournalFile& file) {
+  std::string problem;
+  const auto content = ReadJournal(file, kStateFormat, /*look=*/true, problem);
+  if (!content.ok()) return Error{content.error()};
+  return RunOf(content.value());
+}
+
+void Ledger::Load(const CollectTime& now) {
+  loaded_ = true;
+  if (options_.file == nullptr) return;
+  std::string problem;
+  const auto content = ReadJournal(*options_.file, kStateFormat, /*look=*/options_.read_only, problem);
+  if (!content.ok()) {
+    diagnostics_.Report("state", content.error() + kMissing + " until it can be read");
+    loaded_ = false;
+    return;
+  }
+  if (!problem.empty()) diagnostics_.Report("state", problem + kMissing);
+  const bool exists = !content.value().records.empty();
+  const bool of_run = exists && !options_.new_run && RunOf(content.value()) == options_.run_id;
+  if (exists && !of_run && !options_.read_only) {
+    static_cast<void>(options_.file->Remove());  // else the first save replaces it
+  }
+  if (of_run && !ReadRecords(content.value(), now)) {
+    std::string message;
+    if (options_.read_only) {
+      message = options_.file->path() + " cannot be used: a record is malformed";
+    } else if (!options_.file->SetAside("a record is malformed", message)) {
+      diagnostics_.Report("state", message + kMissing + " until it can be read");
+      loaded_ = false;
+      return;
+    }
+    diagnostics_.Report("state", message + kMissing);
+  }
+  if (Retires()) StartWriter();
+}
+
+bool Ledger::ReadRecords(const JournalContent& content, const CollectTime& now) {
+  for (const JournalRecord& record : content.records) {
+    if (!ReadRecord(record, now)) {
+      // What a damaged record leaves in the middle is worth nothing.
+      processes_ = RetiredProcesses(processes_.options());
+      living_.clear();
+      folded_.clear();
+      unknown_.clear();
+      return false;
+    }
+  }
+  for (auto& [id, process] : living_) {
+    process.orphan = true;
+  }
+  return true;
+}
+
+bool Ledger::ReadRecord(const JournalRecord& record, const CollectTime& now) {
+  ByteReader reader(record.payload);
+  switch (static_cast<StateRecord>(record.tag)) {
+    case StateRecord::kVersion1:
+      return UseVersion1(record.payload, now);
+    case StateRecord::kRun:
+      break;
+    case StateRecord::kProcesses:
+      processes_.RestoreCount(reader.U64());
+      return reader.done();
+    case StateRecord::kInstance:
+      ReadInstance(reader, processes_, now);
+      return reader.done();
+    case StateRecord::kGroup:
+      return ReadGroup(reader, processes_, now).empty() && reader.done();
+    case StateRecord::kFolded:
+      folded_.emplace(reader.String(), 0);
+      return reader.done();
+    case StateRecord::kOrdinal: {
+      const std::string id(reader.String());
+      living_[id].ordinal = reader.U32();
+      return reader.done();
+    }
+    case StateRecord::kValues: {
+      Process& process = living_[std::string(reader.String())];
+      process.has_values = true;
+      return reader.ok() && process.values.Apply(record.payload);
+    }
+    case StateRecord::kFold:
+      return ReadFold(reader, now);
+    case StateRecord::kForget:
+      folded_.erase(std::string(reader.String()));
+      return reader.done();
+    default:
+      unknown_.emplace_back(record.tag, record.payload);
+  }
+  return true;
+}
+
+bool Ledger::ReadFold(ByteReader& reader, const CollectTime& now) {
+  const std::string id(reader.String());
+  CollectTime then = now;
+  then.wall = ReadTime(reader);
+  then.steady = SteadyTime(then.wall, now);
+  std::vector<uint32_t> left_out;
+  for (uint32_t left = reader.Count(sizeof(uint32_t)); left > 0 && reader.ok(); --left) {
+    left_out.push_back(reader.U32());
+  }
+  const auto process = living_.extract(id);
+  if (!reader.done() || !process || !process.mapped().has_values) return false;
+  const SavedProcess& values = process.mapped().values;
+  processes_.RepeatFold(values.Input(), values.process(), then, left_out);
+  folded_.emplace(id, 0);
+  return true;
+}
+
+bool Ledger::UseVersion1(std::string_view payload, const CollectTime& now) {
+  auto state = ReadStateOfVersion1(payload, processes_.options(), now);
+  if (!state.ok()) return false;
+  processes_ = std::move(state.value().processes);
+  for (const std::string& id : state.value().folded) {
+    folded_.emplace(id, 0);
+  }
+  for (const auto& [id, ordinal] : state.value().ordinals) {
+    living_[id].ordinal = ordinal;
+  }
+  for (auto& [id, values] : state.value().living) {
+    Process& process = living_[id];
+    process.values = std::move(values);
+    process.has_values = true;
+  }
+  return true;
+}
+
+std::string Ledger::Checkpoint(const CollectTime& now) const {
+  std::string records;
+  const auto add = [&](StateRecord record, std::string_view payload) {
+    AddRecord(records, static_cast<uint16_t>(record), payload);
+  };
+  add(StateRecord::kRun, WithId(options_.run_id));
+  ByteWriter count;
+  count.U64(processes_.processes());
+  add(StateRecord::kProcesses, std::move(count).Take());
+  for (const auto& [key, instance] : processes_.instances()) {
+    ByteWriter writer;
+    WriteInstance(key, instance, writer);
+    add(StateRecord::kInstance, std::move(writer).Take());
+  }
+  for (const RetiredGroup& group : processes_.groups()) {
+    ByteWriter writer;
+    WriteGroup(group, now, writer);
+    add(StateRecord::kGroup, std::move(writer).Take());
+  }
+  for (const auto& [id, write] : folded_) {
+    add(StateRecord::kFolded, WithId(id));
+  }
+  for (const auto& [id, process] : living_) {
+    if (process.ordinal) {
+      ByteWriter writer;
+      writer.String(id);
+      writer.U32(*process.ordinal);
+      add(StateRecord::kOrdinal, std::move(writer).Take());
+    }
+    if (process.has_values) add(StateRecord::kValues, process.values.Whole());
+  }
+  for (const auto& [tag, payload] : unknown_) {
+    AddRecord(records, tag, payload);
+  }
+  return records;
+}
+
+}  // namespace persia::agent

@@ -1,0 +1,51 @@
+// What one process had counted when the state was last written: a copy of its segment's families, series and values.
+//
+//   SavedProcess saved;
+//   std::string changes = saved.Update(measurements);   // what is new since the last call; empty: nothing
+//   SavedProcess again;
+//   again.Apply(changes);                               // has the same content as `saved`
+//   merger.Add(again.Input());
+//
+// A segment's families and series are never removed, so that a copy only grows. Update applies what it returns, so that reading
+// the changes again gives the same copy by construction. Thread safety: none.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ledger/retired_processes.h"
+#include "segment/measurements.h"
+
+namespace persia::agent {
+
+class SavedProcess {
+ public:
+  // REQUIRES: `now` is of the same process in each call.
+  std::string Update(const Measurements& now, const LastProcess& process);
+  // False: `changes` are malformed; the copy is undefined then.
+  bool Apply(std::string_view changes);
+  // All of it, as the changes from an empty copy.
+  [[nodiscard]] std::string Whole() const;
+
+  // Of an ended process. Valid until the next change of this object.
+  [[nodiscard]] Measurements Input() const;
+  [[nodiscard]] const LastProcess& process() const { return process_; }
+
+ private:
+  void AddSeries(uint32_t family, uint32_t label_count, std::string_view labels);
+
+  std::string id_;
+  SegmentIdentity identity_;
+  uint64_t birth_unix_ns_ = 0;
+  uint32_t ordinal_ = 0;
+  LastProcess process_;
+  std::vector<SegmentFamily> families_;
+  std::vector<SegmentSeries> series_;
+  std::vector<std::byte> labels_;
+  SegmentValues values_;
+  std::vector<uint64_t> changed_at_;  // 0: the ticks of another agent say nothing
+};
+
+}  // namespace persia::agent

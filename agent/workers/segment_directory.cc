@@ -1,0 +1,73 @@
+#include "workers/segment_directory.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string_view>
+
+#include "segment_format.h"
+
+namespace persia::agent {
+namespace {
+
+struct CloseDirectory {
+  void operator()(DIR* directory) const { closedir(directory); }
+};
+
+}  // namespace
+
+OwnedFd DiskSegmentDirectory::OpenDirectory() const {
+  return OwnedFd(open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+SegmentDirectory::Listing DiskSegmentDirectory::List() {
+  Listing listing;
+  OwnedFd fd = OpenDirectory();
+  const std::unique_ptr<DIR, CloseDirectory> directory(fd.valid() ? fdopendir(fd.get()) : nullptr);
+  if (directory == nullptr) {
+    // The directory may not exist before the first worker does.
+    if (errno != ENOENT) listing.error = SystemError("cannot read the directory " + path_).message;
+    return listing;
+  }
+  fd.Release();
+  errno = 0;
+  listing.complete = true;
+  while (const dirent* entry = readdir(directory.get())) {
+    if (!std::string_view(entry->d_name).ends_with(persia::metrics::segment::kFileSuffix)) continue;
+    struct stat info {};
+    if (fstatat(dirfd(directory.get()), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0) {
+      listing.files.push_back({entry->d_name, {info.st_dev, info.st_ino, info.st_ctim}});
+    } else if (errno != ENOENT) {
+      listing.complete = false;
+    }  // else it was removed since readdir
+    errno = 0;
+  }
+  listing.complete = listing.complete && errno == 0;
+  std::sort(listing.files.begin(), listing.files.end(), [](const File& a, const File& b) { return a.name < b.name; });
+  return listing;
+}
+
+std::unique_ptr<SegmentReader> DiskSegmentDirectory::Open(const std::string& name, const SegmentAccess& access,
+                                                          SegmentProblem& problem) {
+  const OwnedFd fd = OpenDirectory();
+  if (!fd.valid()) {
+    problem = {"access", SystemError("cannot open the directory " + path_).message};
+    return nullptr;
+  }
+  return SegmentReader::Open(fd.get(), name.c_str(), access, problem);
+}
+
+bool DiskSegmentDirectory::Remove(const std::string& name, const FileId& file) {
+  const OwnedFd fd = OpenDirectory();
+  if (!fd.valid()) return errno == ENOENT;
+  struct stat info {};
+  if (fstatat(fd.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) return errno == ENOENT;
+  const bool same = file.SameInode({info.st_dev, info.st_ino, info.st_ctim});
+  return !same || unlinkat(fd.get(), name.c_str(), 0) == 0 || errno == ENOENT;
+}
+
+}  // namespace persia::agent

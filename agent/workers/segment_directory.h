@@ -1,0 +1,70 @@
+// The files of a job's directory that may be segments.
+//
+// A test may replace the directory, to lose files, to fail, or to end at any operation. Thread safety: none.
+#pragma once
+
+#include <sys/types.h>
+
+#include <ctime>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "segment/segment_reader.h"
+
+namespace persia::agent {
+
+// A file as of fstatat. `changed` tells it from an earlier file with the same inode number.
+struct FileId {
+  dev_t device = 0;
+  ino_t inode = 0;
+  struct timespec changed {};
+
+  [[nodiscard]] bool Same(const FileId& other) const {
+    return SameInode(other) && changed.tv_sec == other.changed.tv_sec && changed.tv_nsec == other.changed.tv_nsec;
+  }
+  [[nodiscard]] bool SameInode(const FileId& other) const { return device == other.device && inode == other.inode; }
+};
+
+class SegmentDirectory {
+ public:
+  struct File {
+    std::string name;
+    FileId id;
+  };
+  struct Listing {
+    std::vector<File> files;  // sorted by name
+    bool complete = false;    // it has all files that there are
+    std::string error = {};   // why the directory cannot be read; empty if it can, or does not exist yet
+  };
+
+  virtual ~SegmentDirectory() = default;
+
+  virtual Listing List() = 0;
+  // Null: see `problem`.
+  virtual std::unique_ptr<SegmentReader> Open(const std::string& name, const SegmentAccess& access, SegmentProblem& problem) = 0;
+  // Removes the file, unless another one has its name now. False: it is still there.
+  virtual bool Remove(const std::string& name, const FileId& file) = 0;
+
+  // For messages.
+  [[nodiscard]] virtual const std::string& path() const = 0;
+};
+
+class DiskSegmentDirectory : public SegmentDirectory {
+ public:
+  // It may not exist yet.
+  explicit DiskSegmentDirectory(std::string path) : path_(std::move(path)) {}
+
+  Listing List() override;
+  std::unique_ptr<SegmentReader> Open(const std::string& name, const SegmentAccess& access, SegmentProblem& problem) override;
+  bool Remove(const std::string& name, const FileId& file) override;
+  [[nodiscard]] const std::string& path() const override { return path_; }
+
+ private:
+  [[nodiscard]] OwnedFd OpenDirectory() const;
+
+  const std::string path_;
+};
+
+}  // namespace persia::agent

@@ -1,0 +1,178 @@
+#include "workers/segment_lifecycle.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace persia::agent {
+
+Measurements SegmentLifecycle::Segment::Values() const {
+  Measurements values = MeasurementsOf(*reader);
+  values.ended = !alive;
+  values.ordinal = ordinal;
+  return values;
+}
+
+SegmentLifecycle::SegmentLifecycle(Options options, SegmentDirectory& directory, Ledger& ledger, Diagnostics& diagnostics)
+    : options_(std::move(options)), directory_(directory), ledger_(ledger), diagnostics_(diagnostics) {}
+
+void SegmentLifecycle::Read(const CollectTime& now) {
+  now_ = now;
+  List();
+  SettleOrphans();
+  ReadAll();
+}
+
+// Files whose segment is read already are only compared by name and inode.
+void SegmentLifecycle::List() {
+  for (Segment& segment : segments_) {
+    segment.is_in_directory = false;
+  }
+  const SegmentDirectory::Listing listing = directory_.List();
+  listed_all_ = listing.complete;
+  if (!listing.error.empty()) {
+    diagnostics_.Report("directory",
+                        listing.error + "; make it a directory of this user, or set PERSIA_METRICS_DIR to another");
+    return;
+  }
+  std::multimap<std::pair<dev_t, ino_t>, Segment*> by_inode;
+  for (Segment& segment : segments_) {
+    by_inode.emplace(std::pair(segment.file.device, segment.file.inode), &segment);
+  }
+  // Unknown files are opened after this loop: Replaces() needs is_in_directory of all segments.
+  std::vector<const SegmentDirectory::File*> unknown;
+  std::set<std::string> names;
+  for (const SegmentDirectory::File& file : listing.files) {
+    names.insert(file.name);
+    Segment* found = nullptr;
+    for (auto [at, end] = by_inode.equal_range({file.id.device, file.id.inode}); at != end; ++at) {
+      // The inode number of an open file is not reused.
+      if (!at->second->reader->released() || at->second->file.Same(file.id)) found = at->second;
+    }
+    if (found != nullptr) {
+      found->is_in_directory = true;
+      found->name = file.name;
+      found->file = file.id;
+    } else {
+      unknown.push_back(&file);
+    }
+  }
+  if (listing.complete) {
+    std::erase_if(files_, [&](const auto& named) { return !names.contains(named.first); });
+  }
+  for (const SegmentDirectory::File* file : unknown) {
+    const auto known = files_.find(file->name);
+    // A folded file may still be changed by what removes it.
+    const bool same = known != files_.end() && (known->second.state == File::State::kFolded
+                                                    ? known->second.id.SameInode(file->id)
+                                                    : known->second.id.Same(file->id));
+    if (!same || (known->second.state == File::State::kRefused && now_.steady >= known->second.retry)) TryOpen(*file);
+  }
+}
+
+void SegmentLifecycle::TryOpen(const SegmentDirectory::File& file) {
+  SegmentProblem problem;
+  auto reader = directory_.Open(file.name, options_.access, problem);
+  const bool alive = reader != nullptr && reader->WriterLives();
+  if (reader == nullptr || !reader->Read(now_.tick, now_.wall, problem)) {
+    if (reader != nullptr) problem.segment_id = reader->id();
+    Refuse(file, std::move(problem));
+    return;
+  }
+  const std::string id = reader->id();
+  if (ledger_.IsFolded(id)) {
+    if (alive) {
+      Refuse(file, {"duplicate", "it was counted for good while its file was gone; what its process counts now is not", id});
+    } else {
+      files_[file.name] = {.state = File::State::kFolded, .id = file.id, .segment_id = id};
+    }
+    return;
+  }
+  Segment opened;
+  opened.name = file.name;
+  opened.file = file.id;
+  opened.alive = alive;
+  opened.reader = std::move(reader);
+  const auto same_id =
+      std::find_if(segments_.begin(), segments_.end(), [&](const Segment& segment) { return segment.reader->id() == id; });
+  if (same_id != segments_.end() && !Replaces(opened, *same_id)) {
+    Refuse(file, {"duplicate",
+                  "it is a copy of " + directory_.path() + "/" + same_id->name + ", whose values would count twice", id});
+    return;
+  }
+  files_.erase(file.name);
+  if (const auto position = options_.event_positions.find(id); position != options_.event_positions.end()) {
+    opened.reader->events().StartAt(position->second);
+  }
+  if (same_id != segments_.end()) {
+    opened.instance = same_id->instance;
+    opened.ordinal = same_id->ordinal;
+    *same_id = std::move(opened);
+    return;
+  }
+  segments_.push_back(std::move(opened));
+}
+
+// Which of two segments with the same id to read. A process may move its segment, with its values, to another file; it unlocks
+// the old file.
+bool SegmentLifecycle::Replaces(const Segment& newer, const Segment& older) {
+  const bool older_alive = older.reader->WriterLives();
+  if (newer.alive != older_alive) return newer.alive;
+  const auto changed = [](const Segment& segment) {
+    return std::pair(segment.file.changed.tv_sec, segment.file.changed.tv_nsec);
+  };
+  return !older.is_in_directory || (!newer.alive && changed(newer) > changed(older));
+}
+
+void SegmentLifecycle::Refuse(const SegmentDirectory::File& file, SegmentProblem problem) {
+  diagnostics_.Report("refused", "the segment " + directory_.path() + "/" + file.name + " is not read: " + problem.text);
+  File& refused = files_[file.name];
+  if (refused.state != File::State::kRefused || !refused.id.Same(file.id)) refused = {};
+  refused.id = file.id;
+  refused.segment_id = problem.segment_id;
+  refused.problem = std::move(problem);
+  refused.retry = now_.steady + refused.backoff.Next();
+}
+
+void SegmentLifecycle::ReadAll() {
+  for (Segment& segment : segments_) {
+    if (segment.reader->released()) continue;
+    // Before the read, so that the values include all that the writer did before its end.
+    segment.alive = segment.reader->WriterLives();
+    SegmentProblem problem;
+    if (segment.reader->Read(now_.tick, now_.wall, problem)) {
+      segment.problem.reset();
+    } else {
+      diagnostics_.Report("segment", "the segment " + directory_.path() + "/" + segment.name +
+                                         " became unreadable, its last good values count: " + problem.text);
+      segment.problem = std::move(problem);
+    }
+  }
+}
+
+bool SegmentLifecycle::IsOfThisRun(const SegmentReader& reader) const {
+  const std::string& run_id = reader.identity().run_id;
+  return options_.run_id.empty() || run_id.empty() || run_id == options_.run_id;
+}
+
+std::map<std::string, SegmentProblem> SegmentLifecycle::Refused() const {
+  std::map<std::string, SegmentProblem> refused;
+  for (const auto& [name, file] : files_) {
+    if (file.state == File::State::kRefused) refused.emplace(name, file.problem);
+  }
+  return refused;
+}
+
+size_t SegmentLifecycle::other_runs() const {
+  return static_cast<size_t>(std::count_if(files_.begin(), files_.end(),
+                                           [](const auto& named) { return named.second.state == File::State::kOtherRun; }));
+}
+
+void SegmentLifecycle::SetMaxBytes(uint64_t max_segment_bytes) {
+  if (options_.access.max_bytes == max_segment_bytes) return;
+  options_.access.max_bytes = max_segment_bytes;
+  for (auto& [name, file] : files_) {
+    file.retry = {};
+  }
+}
+
+}  // namespace persia::agent

@@ -1,0 +1,136 @@
+// What becomes of each segment of the job: found, read, ended, counted for good, removed.
+//
+//   SegmentLifecycle lifecycle(options, directory, ledger, diagnostics);
+//   lifecycle.Read(now);
+//   for (SegmentLifecycle::Segment& segment : lifecycle.segments()) ... read its events
+//   lifecycle.Retire();
+//   for (const SegmentLifecycle::Segment& segment : lifecycle.segments()) ... merge segment.Values()
+//
+// A segment is known by its random id. Its state, and what leads to the next one:
+//
+//   unseen    -> readable   its file was opened and read
+//   unseen    -> refused    its file cannot be opened or read. It is tried again with backoff for as long as it exists, and at
+//                           once if the file or a limit changes
+//   refused   -> readable   it was opened and read
+//   readable  -> ended      its writer no longer holds the lock. What was read after that are its last values
+//   ended     -> folded     the ledger has added its values to the sums
+//   folded    -> removed    the fold is on disk, and the file is removed
+//   orphaned  -> readable   the ledger has values of it from a former agent, and its file is read: the file counts
+//   orphaned  -> folded     there is no file that may be its own
+//
+// A segment is counted in exactly one of readable, ended and orphaned (with its own values) and folded (in the sums). One that
+// was folded is never read again. Without a state, as in commands that only read, a segment stays ended.
+// Thread safety: none; used by the collector thread alone.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/backoff.h"
+#include "ledger/ledger.h"
+#include "merge/ordinals.h"
+#include "model/diagnostics.h"
+#include "segment/measurements.h"
+#include "segment/segment_reader.h"
+#include "workers/segment_directory.h"
+
+namespace persia::agent {
+
+class SegmentLifecycle {
+ public:
+  struct Options {
+    // Segments of other runs are not counted. Empty: all are. A segment without a run id always is.
+    std::string run_id = {};
+    SegmentAccess access = {};
+    // From which record on its events are read, by segment id.
+    std::map<std::string, uint64_t> event_positions = {};
+  };
+
+  // A segment that is readable or ended.
+  struct Segment {
+    std::string name;
+    FileId file;
+    bool is_in_directory = true;          // as of the last listing
+    bool alive = true;                    // the writer, as of the last read
+    std::optional<InstanceKey> instance;  // in which it has the ordinal; none: it has no ordinal yet
+    uint32_t ordinal = 0;
+    std::unique_ptr<SegmentReader> reader;
+    std::optional<SegmentProblem> problem;  // of the last read; its last good values count
+
+    // What was passed to the ledger.
+    std::chrono::system_clock::time_point noted_change{};
+    uint64_t noted_generation = 0;
+
+    [[nodiscard]] Measurements Values() const;
+  };
+
+  // All three outlive it.
+  SegmentLifecycle(Options options, SegmentDirectory& directory, Ledger& ledger, Diagnostics& diagnostics);
+
+  // Lists the directory and reads all segments.
+  void Read(const CollectTime& now);
+  // Folds those that ended, saves the ledger, and removes the files of those whose fold is on disk. To be called after each Read.
+  void Retire();
+
+  [[nodiscard]] std::span<const Segment> segments() const { return segments_; }
+  [[nodiscard]] std::span<Segment> segments() { return segments_; }
+  // Orphans that count: no readable segment has their id.
+  [[nodiscard]] std::vector<Measurements> Orphans() const;
+  // Files that are refused, by name.
+  [[nodiscard]] std::map<std::string, SegmentProblem> Refused() const;
+  // Files of other runs whose writers have ended.
+  [[nodiscard]] size_t other_runs() const;
+  [[nodiscard]] bool IsOfThisRun(const SegmentReader& reader) const;
+  // Larger segments are refused. From the next Tick on.
+  void SetMaxBytes(uint64_t max_segment_bytes);
+
+ private:
+  // A file without a readable segment.
+  struct File {
+    enum class State { kRefused, kOtherRun, kFolded };
+    State state = State::kRefused;
+    FileId id;
+    std::string segment_id = {};  // empty: not known
+    // Of a refused one.
+    SegmentProblem problem = {};
+    Backoff backoff{std::chrono::seconds(1), std::chrono::seconds(60)};
+    std::chrono::steady_clock::time_point retry{};
+  };
+
+  // segment_lifecycle.cc: from unseen to ended.
+  void List();
+  void TryOpen(const SegmentDirectory::File& file);
+  void Refuse(const SegmentDirectory::File& file, SegmentProblem problem);
+  static bool Replaces(const Segment& newer, const Segment& older);
+  void ReadAll();
+  // segment_retirement.cc: from ended to removed.
+  enum class Which { kEnded, kAll };
+  void AssignOrdinals(Which which);
+  void ReleaseOrdinal(Segment& segment);
+  void SettleOrphans();
+  void NoteLiving();
+  void FoldEnded();
+  void RemoveFolded();
+  void ForgetLost();
+
+  Options options_;
+  SegmentDirectory& directory_;
+  Ledger& ledger_;
+  Diagnostics& diagnostics_;
+  CollectTime now_;
+  std::vector<Segment> segments_;
+  std::map<std::string, File> files_;                                 // by name
+  std::map<std::string, std::pair<InstanceKey, uint32_t>> orphans_;  // their ordinals, by segment id
+  bool listed_all_ = false;                                           // by the last listing
+  Ordinals ordinals_;
+};
+
+}  // namespace persia::agent

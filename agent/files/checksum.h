@@ -6,6 +6,7 @@
 
 namespace persia::agent {
 
-[[nodiscard]] uint32_t Checksum(std::string_view bytes);
+// Of `bytes` after other bytes, whose checksum is `before`.
+[[nodiscard]] uint32_t Checksum(std::string_view bytes, uint32_t before = 0);
 
 }  // namespace persia::agent

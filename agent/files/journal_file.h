@@ -12,6 +12,7 @@
 
 #include "base/owned_fd.h"
 #include "base/result.h"
+#include "files/durable_file.h"
 
 namespace persia::agent {
 
@@ -19,16 +20,18 @@ class JournalFile {
  public:
   virtual ~JournalFile() = default;
 
-  // The whole file; null if there is none. An error: it exists, and may be intact.
-  virtual Result<std::optional<std::string>> Read() = 0;
-  // Makes `bytes` the whole content, on disk when it returns. Whenever the process or the machine is killed, the file has the old
-  // or the new content; after an error it has the old one.
+  // The whole file; null if there is none, or no regular file of at most 1 GiB: then `broken` says why. An error: it exists,
+  // and may be intact.
+  virtual Result<std::optional<std::string>> Read(std::string& broken) = 0;
+  // Makes `bytes` the whole content, on disk when it returns. Whenever the process or the machine is killed, the file has the
+  // old or the new content; after an error it has the old one.
   virtual Status Replace(std::string_view bytes) = 0;
-  // Adds `bytes` at the end, on disk when it returns. After an error, or if killed meanwhile, any prefix of `bytes` may have been
-  // added. REQUIRES: this object's last Replace or Append succeeded, and there was a Replace.
+  // Adds `bytes` at the end, on disk when it returns. After an error, or if killed meanwhile, any prefix of `bytes` may have
+  // been added; after a power cut, any of its pages, the others zero. REQUIRES: this object's last Replace or Append succeeded,
+  // and there was a Replace.
   virtual Status Append(std::string_view bytes) = 0;
-  // Renames the file so that nothing overwrites it. Returns a message for the log, with `why` and the new name. False: an error;
-  // the file still has its name.
+  // Renames the file so that nothing overwrites it. `message`, for the log: `why`, then the new name or the error. False: an
+  // error; the file still has its name.
   virtual bool SetAside(std::string_view why, std::string& message) = 0;
   // No error if there is no file.
   virtual Status Remove() = 0;
@@ -49,17 +52,23 @@ class DiskJournalFile : public JournalFile {
     std::function<void(std::string_view step)> after_step = {};
   };
 
-  explicit DiskJournalFile(Options options) : options_(std::move(options)) {}
+  explicit DiskJournalFile(Options options);
 
-  Result<std::optional<std::string>> Read() override;
+  Result<std::optional<std::string>> Read(std::string& broken) override;
   Status Replace(std::string_view bytes) override;
   Status Append(std::string_view bytes) override;
   bool SetAside(std::string_view why, std::string& message) override;
   Status Remove() override;
-  [[nodiscard]] std::string path() const override { return options_.directory + "/" + options_.name; }
+  [[nodiscard]] std::string path() const override { return file_.path(); }
 
  private:
-  const Options options_;
+  [[nodiscard]] Error NoDirectory() const;
+
+  const mode_t mode_;
+  const std::function<void(std::string_view step)> after_step_;
+  const OwnedFd directory_;
+  const int directory_error_;  // if it could not be duplicated: errno
+  const DurableFile file_;
   OwnedFd append_to_;  // the file of the last Replace
 };
 

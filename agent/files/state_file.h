@@ -21,6 +21,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "files/durable_file.h"
 
 namespace persia::agent {
 
@@ -50,14 +51,12 @@ class StateFile {
   // Renames a file whose payload the caller cannot parse. Returns a message for the log.
   std::string SetAside(std::string_view why);
   // No error if there is no file.
-  Status Remove();
+  Status Remove() { return RemoveDurable(File()); }
 
-  [[nodiscard]] std::string path() const { return options_.directory + "/" + options_.name; }
+  [[nodiscard]] std::string path() const { return File().path(); }
 
  private:
-  void Step(std::string_view step) const {
-    if (options_.after_step) options_.after_step(step);
-  }
+  [[nodiscard]] DurableFile File() const { return {options_.directory_fd, options_.directory, options_.name}; }
 
   const Options options_;
 };

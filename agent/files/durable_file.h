@@ -1,0 +1,51 @@
+// What a state file and a journal share: a file that is read whole, replaced atomically, and renamed when it cannot be used.
+//
+// Thread safety: functions without a state. REQUIRES: the caller holds the directory's lock, so that nothing else writes the
+// file.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/owned_fd.h"
+#include "base/result.h"
+
+namespace persia::agent {
+
+// A larger file is not an agent's state and would exhaust its memory.
+inline constexpr size_t kMaxStateBytes = 1ULL << 30;
+
+struct DurableFile {
+  int directory_fd = -1;
+  std::string directory;  // for messages
+  std::string name;
+
+  [[nodiscard]] std::string path() const { return directory + "/" + name; }
+};
+
+// The whole file. Null if there is no file, or no regular file of at most kMaxStateBytes; then `broken` says why. An error if
+// it cannot be read: it may be intact.
+Result<std::optional<std::string>> ReadDurable(const DurableFile& file, std::string& broken);
+
+// Makes `parts`, one after the other, the whole content, on disk when it returns; returns the file, open for writing at its
+// end. Whenever the process or the machine is killed, the file has the old or the new content; after an error it has the old
+// one. `after_step` is called after the steps "draft made", "draft written", "draft on disk", "renamed".
+Result<OwnedFd> ReplaceDurable(const DurableFile& file, mode_t mode, std::initializer_list<std::string_view> parts,
+                               const std::function<void(std::string_view step)>& after_step);
+
+// False: an error, see errno; some of `bytes` may have been written.
+bool WriteAll(int fd, std::string_view bytes);
+
+// Renames the file to `<name>.broken-<n>`, which nothing overwrites. `message`, for the log: `why`, then the new name or the
+// error. False: the file still has its name.
+bool SetAsideDurable(const DurableFile& file, std::string_view why, std::string& message);
+
+// No error if there is no file.
+Status RemoveDurable(const DurableFile& file);
+
+}  // namespace persia::agent

@@ -1,0 +1,89 @@
+// Writes a journal in a thread of its own, so that a hung or full disk delays nobody else.
+//
+//   JournalWriter writer({.file = file, .format = format});
+//   writer.Start();
+//   if (writer.WantsCheckpoint()) writer.Replace(whole_state);
+//   else if (!writer.Blocked()) writer.Append(what_changed);
+//   writer.AwaitWritten(writer.last(), 250ms);
+//
+// What is appended while a write lasts is written as one batch. A write that fails is not repeated: WantsCheckpoint then asks
+// for the whole state, after a backoff of 1 s to 30 s. WantsCheckpoint also asks for it when as much was appended since the
+// last checkpoint as that has bytes, so that the file has at most twice the size of a checkpoint, and so has what waits behind
+// a write that hangs. The checkpoint replaces all that waits.
+//
+// Thread safety: Start, Stop: one thread; all else: any thread.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "files/journal.h"
+
+namespace persia::agent {
+
+class JournalWriter {
+ public:
+  struct Options {
+    std::shared_ptr<JournalFile> file;  // used by the writer alone, by one thread at a time
+    JournalFormat format;
+    // False: Append and Replace write before they return, and there is no thread. An exception of the file then reaches their
+    // caller, and the write counts as failed.
+    bool threaded = true;
+    // As much may be appended before a checkpoint, however small the last one was.
+    size_t min_growth = 64 << 10;
+    std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
+  };
+  struct Stats {
+    uint64_t bytes_written = 0;
+    uint64_t errors = 0;
+    size_t file_bytes = 0;                // after the last write that succeeded
+    size_t waiting_bytes = 0;             // with those that are being written
+    std::chrono::milliseconds behind{0};  // since when the oldest change waits to be on disk
+    std::optional<std::string> error;     // of the last attempt; none: it succeeded
+  };
+
+  explicit JournalWriter(Options options);
+  ~JournalWriter();  // Stop(0s)
+  JournalWriter(const JournalWriter&) = delete;
+  JournalWriter& operator=(const JournalWriter&) = delete;
+
+  // Until then, what is appended waits. If the system cannot start a thread, the writer goes on without one. REQUIRES: once.
+  void Start();
+  // Waits at most `patience` for what waits to be written, drops the rest, and ends the thread. A thread that hangs in a system
+  // call is left alone, together with what it uses; REQUIRES: no other writer of that file in this process then. What is
+  // appended after Stop is dropped.
+  void Stop(std::chrono::milliseconds patience);
+
+  // Each returns the number of the write. `records` are of AddRecord; appending none writes nothing. An Append when a Replace
+  // is needed first is dropped: the write before has failed meanwhile, and the next checkpoint has the change. A Replace is
+  // tried at once, even if Blocked: the last one before Stop.
+  uint64_t Append(std::string records);
+  uint64_t Replace(std::string records);
+  // Whether the next write must be a Replace. True before the first. False while a failed write's backoff lasts: then nothing
+  // should be written, see Blocked.
+  [[nodiscard]] bool WantsCheckpoint() const;
+  // Whether a failed write's backoff lasts: changes are to be kept by the caller, and are part of the next checkpoint.
+  [[nodiscard]] bool Blocked() const;
+  // The number of the last Append or Replace; 0: none.
+  [[nodiscard]] uint64_t last() const;
+  // The number of the last write that is on disk, with all before it; 0: none.
+  [[nodiscard]] uint64_t written() const;
+  // Waits until the write `number` is on disk; false: it is not after `patience`. Returns at once if a write has been hanging
+  // for longer than `patience` already, or the last one failed.
+  bool AwaitWritten(uint64_t number, std::chrono::milliseconds patience);
+  [[nodiscard]] Stats stats() const;
+
+ private:
+  class Queue;
+
+  const std::shared_ptr<Queue> queue_;  // shared with the thread, which may outlive the writer
+  std::thread thread_;
+};
+
+}  // namespace persia::agent

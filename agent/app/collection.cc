@@ -69,9 +69,9 @@ SegmentSourceOptions Collection::SourceOptions() {
   options.max_segment_bytes = setup_.options.max_segment_bytes;
   options.limits = LimitsOf(setup_.options);
   options.own_process = true;
-  options.retired.run_id = setup_.run_id;
-  options.retired.new_run = setup_.run_begins;
-  options.retired.processes = {.gauge_ttl = setup_.options.gauge_ttl,
+  options.ledger.run_id = setup_.run_id;
+  options.ledger.new_run = setup_.run_begins;
+  options.ledger.processes = {.gauge_ttl = setup_.options.gauge_ttl,
                                .hide_ended = setup_.options.on_instance_end == OnInstanceEnd::kDelete,
                                .limits = options.limits};
   if (setup_.state.directory_fd >= 0) {
@@ -79,8 +79,8 @@ SegmentSourceOptions Collection::SourceOptions() {
     if (!setup_.run_begins) {
       options.event_positions = event_positions_->Load();
     }
-    options.retired.file = RetiredStateFile(setup_.state);
-    options.retired.saves_living = setup_.state.directory != setup_.directory;
+    options.ledger.file = StateFileOf(setup_.state);
+    options.ledger.saves_living = setup_.state.directory != setup_.directory;
   }
   return options;
 }
@@ -153,7 +153,7 @@ void Collection::KeepDirectory() {
                                    renewed.error() + "; running workers are still collected");
     return;
   }
-  segments_.MarkStateUnsaved();
+  if (setup_.state.directory_fd >= 0) segments_.MoveState(StateFileOf(setup_.state));
   if (!directory_log_.Recovered("the directory " + setup_.directory + " is there again")) {
     LogWarning(
         "directory.gone",

@@ -19,7 +19,7 @@ int OnceCommand(const Config& config) {
                         .run_id = job.run_id,
                         .group = job.group,
                         .max_segment_bytes = options.max_segment_bytes,
-                        .retired = {.file = job.state, .read_only = true, .run_id = job.run_id}},
+                        .ledger = {.file = job.state, .read_only = true, .run_id = job.run_id}},
                        NamingOf(options));
   source.SetIdentityLabels(options.labels, "");
   const std::shared_ptr<const Snapshot> workers = source.Collect();

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "files/proc_reader.h"
-#include "ledger/retired_codec.h"
+#include "ledger/ledger.h"
 #include "lib/src/segment_format/job_directory.h"
 #include "segment/segment_reader.h"
 
@@ -30,17 +30,6 @@ std::optional<std::string> RunOfEnded(int directory, const char* name, const Seg
   return reader->identity().run_id;
 }
 
-// The run of a state file; empty if there is no file, or a damaged one, which the collector reports. An error: it cannot be
-// read.
-Result<std::string> RunOfState(const StateFile::Options& file) {
-  std::string damage;
-  const auto payload = StateFile(file).Look(damage);
-  if (!payload.ok()) {
-    return Error{payload.error()};
-  }
-  return payload.value() ? RunOfRetired(*payload.value()) : std::string();
-}
-
 // The agents of several jobs and replicas may share a state directory.
 std::string StatePrefix(const AgentOptions& options) {
   return options.state_dir.empty() ? "agent"
@@ -53,13 +42,11 @@ std::string MetricsDirOf(const AgentOptions& options) {
   return options.metrics_dir.empty() ? metrics::DefaultMetricsDir(geteuid(), options.job_name) : options.metrics_dir;
 }
 
-StateFile::Options RetiredStateFile(const StateLocation& location) {
-  return {.directory_fd = location.directory_fd,
-          .directory = location.directory,
-          .name = location.FileName("state"),
-          .magic = {'P', 'R', 'S', 'M', 'S', 'T', 'A', '\n'},
-          .version = kRetiredStateVersion,
-          .mode = location.mode};
+std::shared_ptr<JournalFile> StateFileOf(const StateLocation& location) {
+  return std::make_shared<DiskJournalFile>(DiskJournalFile::Options{.directory_fd = location.directory_fd,
+                                                                    .directory = location.directory,
+                                                                    .name = location.FileName("state"),
+                                                                    .mode = location.mode});
 }
 
 JobView ViewJob(const AgentOptions& options) {
@@ -73,10 +60,8 @@ JobView ViewJob(const AgentOptions& options) {
   }
   auto state = options.state_dir.empty() ? std::move(directory) : JobDirectory::OpenExisting(options.state_dir);
   if (state.ok()) {
-    view.state_directory = std::make_shared<JobDirectory>(std::move(state).value());
-    view.state = RetiredStateFile({.directory_fd = view.state_directory->fd(),
-                                   .directory = view.state_directory->path(),
-                                   .prefix = StatePrefix(options)});
+    view.state = StateFileOf(
+        {.directory_fd = state.value().fd(), .directory = state.value().path(), .prefix = StatePrefix(options)});
     if (view.run_id.empty()) {
       const auto run = RunOfState(*view.state);
       view.run_id = run.ok() ? run.value() : "";
@@ -113,7 +98,7 @@ Result<JobSession> JobSession::Begin(const AgentOptions& options, std::chrono::m
   const AgentConf written = session.directory_.ReadConf();
   AgentConf former = written;
   if (former.run_id.empty()) {
-    const auto run = RunOfState(RetiredStateFile(session.state_location()));
+    const auto run = RunOfState(*StateFileOf(session.state_location()));
     if (!run.ok()) {
       return Error{run.error() + "; without it the run cannot be continued: make it readable, or remove it to start a new run"};
     }
@@ -200,7 +185,7 @@ Result<size_t> JobSession::EndRun() {
   if (!written.ok()) {
     return Error{written.error()};
   }
-  if (Status removed = StateFile(RetiredStateFile(state_location())).Remove(); !removed.ok()) {
+  if (Status removed = StateFileOf(state_location())->Remove(); !removed.ok()) {
     return Error{removed.error()};
   }
   unlinkat(state_location().directory_fd, state_location().FileName("events").c_str(), 0);  // may not exist

@@ -24,7 +24,7 @@
 
 #include "base/result.h"
 #include "config/options.h"
-#include "files/state_file.h"
+#include "files/journal_file.h"
 #include "job/job_directory.h"
 
 namespace persia::agent {
@@ -39,8 +39,8 @@ struct StateLocation {
   [[nodiscard]] std::string FileName(std::string_view kind) const { return prefix + "." + std::string(kind); }
 };
 
-// The file of the ended processes' counts.
-StateFile::Options RetiredStateFile(const StateLocation& location);
+// The file of the ledger.
+std::shared_ptr<JournalFile> StateFileOf(const StateLocation& location);
 
 class JobSession {
  public:
@@ -100,8 +100,7 @@ struct JobView {
   std::string directory;
   std::string run_id = {};                             // empty: no run is known
   std::optional<gid_t> group = {};                     // of a shared directory
-  std::optional<StateFile::Options> state = {};        // if its directory exists
-  std::shared_ptr<JobDirectory> state_directory = {};  // owns the descriptor in `state`
+  std::shared_ptr<JournalFile> state = {};  // null: its directory does not exist
 };
 JobView ViewJob(const AgentOptions& options);
 

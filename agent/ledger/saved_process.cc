@@ -13,7 +13,6 @@ namespace {
 using persia::metrics::segment::CellsOf;
 using persia::metrics::segment::Kind;
 
-constexpr size_t kDroppedReasons = std::size(SegmentValues{}.dropped);
 constexpr uint8_t kUnknownFamily = 0;
 constexpr uint8_t kKnownFamily = 1;
 

@@ -53,7 +53,8 @@ void SegmentSource::Read() {
   for (const SegmentLifecycle::Segment& segment : lifecycle_.segments()) {
     if (lifecycle_.IsOfThisRun(*segment.reader)) inputs_.push_back(segment.Values());
   }
-  stats_ = {.orphans = orphans.size()};
+  stats_ = {};
+  stats_.orphans = orphans.size();
   CountSegments();
   ListProcesses();
 }

@@ -49,12 +49,9 @@ class Job {
     SegmentSourceOptions options;
     options.directory = name;
     options.job = "bench";
-    options.run_id = options.retired.run_id = "bench";
-    options.retired.file = StateFile::Options{.directory_fd = descriptor_,
-                                              .directory = name,
-                                              .name = "agent.state",
-                                              .magic = {'P', 'R', 'S', 'M', 'S', 'T', 'A', '\n'},
-                                              .version = kRetiredStateVersion};
+    options.run_id = options.ledger.run_id = "bench";
+    options.ledger.file = std::make_shared<DiskJournalFile>(
+        DiskJournalFile::Options{.directory_fd = descriptor_, .directory = name, .name = "agent.state"});
     source_ = std::make_unique<SegmentSource>(std::move(options));
   }
   ~Job() { close(descriptor_); }

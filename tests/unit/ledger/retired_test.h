@@ -15,12 +15,27 @@
 #include <string_view>
 #include <vector>
 
-#include "ledger/retired_codec.h"
+#include "ledger/ledger.h"
 #include "workers/job_directory_test.h"
 
 namespace persia::agent::testing {
 
 using Flat = std::map<std::string, std::string>;
+
+// Calls `after_step` once a file is removed.
+class SteppingDirectory : public DiskSegmentDirectory {
+ public:
+  SteppingDirectory(std::string path, std::function<void(std::string_view)> after_step)
+      : DiskSegmentDirectory(std::move(path)), after_step_(std::move(after_step)) {}
+  bool Remove(const std::string& name, const FileId& file) override {
+    const bool removed = DiskSegmentDirectory::Remove(name, file);
+    after_step_("removed");
+    return removed;
+  }
+
+ private:
+  const std::function<void(std::string_view)> after_step_;
+};
 
 class RetiredTest : public JobDirectoryTest {
  protected:
@@ -52,22 +67,28 @@ class RetiredTest : public JobDirectoryTest {
     SegmentSourceOptions options;
     options.run_id = run_id_;
     options.limits = limits_;
-    options.retired.run_id = run_id_;
-    options.retired.new_run = new_run_;
-    options.retired.saves_living = saves_living_;
-    options.retired.processes = {.gauge_ttl = std::chrono::seconds(300), .hide_ended = hide_ended_, .limits = limits_};
-    options.retired.after_step = after_step;
-    options.retired.file = StateFile::Options{.directory_fd = directory_fd_,
-                                              .directory = directory(),
-                                              .name = "agent.state",
-                                              .magic = {'P', 'R', 'S', 'M', 'S', 'T', 'A', '\n'},
-                                              .version = kRetiredStateVersion,
-                                              .after_step = after_step};
+    options.ledger = LedgerOptions();
+    options.ledger.file = StateFile(after_step);
+    if (after_step) {
+      options.files = std::make_unique<SteppingDirectory>(directory(), after_step);
+    }
     options.steady = [this] { return std::chrono::steady_clock::time_point(std::chrono::seconds(1000) + passed_); };
     options.wall = [this] {
       return std::chrono::system_clock::time_point(std::chrono::seconds(1'800'000'000) + passed_ + wall_set_);
     };
     UseOptions(std::move(options));
+  }
+
+  Ledger::Options LedgerOptions() {
+    return {.saves_living = saves_living_,
+            .run_id = run_id_,
+            .new_run = new_run_,
+            .processes = {.gauge_ttl = std::chrono::seconds(300), .hide_ended = hide_ended_, .limits = limits_},
+            .patience = std::chrono::seconds(20)};
+  }
+  std::shared_ptr<JournalFile> StateFile(std::function<void(std::string_view)> after_step = {}) {
+    return std::make_shared<DiskJournalFile>(DiskJournalFile::Options{
+        .directory_fd = directory_fd_, .directory = directory(), .name = "agent.state", .after_step = std::move(after_step)});
   }
 
   std::unique_ptr<Process> Start(const SegmentIdentity& identity = {.role = "worker"}) {
@@ -92,6 +113,13 @@ class RetiredTest : public JobDirectoryTest {
   }
   std::string Batches() { return Shown("my_app_batches"); }
   std::string Size() { return Shown("my_app_size"); }
+  // The size of the state as a new agent writes it, after a process that counts nothing.
+  size_t CheckpointBytes() {
+    StartAgent();
+    CountAndEnd(0);
+    Collect();
+    return std::filesystem::file_size(PathOf("agent.state"));
+  }
   // Names of the files in the directory, but for the state.
   std::vector<std::string> Files() {
     std::vector<std::string> names;

@@ -1,0 +1,132 @@
+// Reading and writing the state.
+#include "ledger/ledger.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "ledger/memory_journal_file.h"
+#include "ledger/retired_test.h"
+#include "ledger/sample_state.h"
+
+namespace persia::agent::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::string ReadAll(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// The state after a load and a save of a fresh agent; empty: it was refused.
+std::string Again(const std::string& state) {
+  MemoryDisk disk{.bytes = state};
+  Diagnostics diagnostics;
+  Ledger ledger({.file = std::make_shared<MemoryJournalFile>(disk), .run_id = "r", .threaded = false}, diagnostics);
+  ledger.Load(SampleTime());
+  if (!diagnostics.Take().empty()) return "";
+  ledger.Forget("0123456789abcdef0123456789abcdef");  // a change, so that it is written
+  ledger.Save(SampleTime());
+  return *disk.bytes;
+}
+
+TEST(LedgerTest, ACheckpointOfWhatWasReadIsTheSame) {
+  const std::string state = Again(SampleState());
+  ASSERT_NE(state, "");
+  MemoryDisk disk{.bytes = state};
+  Diagnostics diagnostics;
+  Ledger ledger({.file = std::make_shared<MemoryJournalFile>(disk), .run_id = "r", .threaded = false}, diagnostics);
+  ledger.Load(SampleTime());
+  EXPECT_THAT(ledger.Orphans(), ::testing::SizeIs(2));
+  ledger.MoveTo(std::make_shared<MemoryJournalFile>(disk));
+  ledger.Save(SampleTime());
+  EXPECT_EQ(*disk.bytes, state);
+}
+
+// A newer agent may add records. An older one keeps them.
+TEST(LedgerTest, UnknownRecordsAreKept) {
+  std::string records;
+  AddRecord(records, 1, std::string("\1\0\0\0r", 5));
+  AddRecord(records, 4711, "what only a newer agent knows");
+  const std::string state = Again(JournalCheckpoint(kStateFormat, records));
+  EXPECT_THAT(state, HasSubstr("what only a newer agent knows"));
+}
+
+TEST(LedgerTest, RecordsOfAnyBytesAreReadOrRefused) {
+  for (const auto& [tag, payload] : SampleRecords()) {
+    size_t read = 0;
+    for (size_t at = 0; at < payload.size(); ++at) {
+      for (const char bit : {1, 16, -128}) {
+        std::string damaged = payload;
+        damaged[at] = static_cast<char>(damaged[at] ^ bit);
+        read += Again(StateWith(tag, damaged)).empty() ? 0 : 1;
+      }
+      EXPECT_EQ(Again(StateWith(tag, payload.substr(0, at))), "") << "record " << tag << ", the first " << at << " bytes";
+    }
+    EXPECT_EQ(Again(StateWith(tag, payload + "x")), "") << "record " << tag;
+  }
+}
+
+TEST(LedgerTest, AnIdleJobWritesNothing) {
+  MemoryDisk disk;
+  size_t writes = 0;
+  const auto count = [&](MemoryJournalFile::Operation operation, size_t bytes) {
+    writes += operation == MemoryJournalFile::Operation::kAppend || operation == MemoryJournalFile::Operation::kReplace ? 1 : 0;
+    return bytes;
+  };
+  Diagnostics diagnostics;
+  Ledger ledger(
+      {.file = std::make_shared<MemoryJournalFile>(disk, count), .saves_living = true, .run_id = "r", .threaded = false},
+      diagnostics);
+  ledger.Load(SampleTime());
+  const SampleProcess process(3);
+  for (int i = 0; i < 10; ++i) {
+    ledger.Note(process.values(), {});
+    ledger.Save(SampleTime());
+  }
+  EXPECT_EQ(writes, 1U);
+}
+
+// What is written grows with what changes, not with the state.
+TEST(LedgerTest, AChangeCostsWhatChanged) {
+  MemoryDisk disk;
+  size_t written = 0;
+  const auto count = [&](MemoryJournalFile::Operation, size_t bytes) { return written = bytes; };
+  Diagnostics diagnostics;
+  Ledger ledger(
+      {.file = std::make_shared<MemoryJournalFile>(disk, count), .saves_living = true, .run_id = "r", .threaded = false},
+      diagnostics);
+  ledger.Load(SampleTime());
+  for (uint64_t counted = 1; counted < 200; ++counted) {
+    const SampleProcess process(counted, /*series=*/300);
+    ledger.Note(process.values(), {});
+    ledger.Save(SampleTime());
+    if (counted > 1) {
+      EXPECT_LT(written, 1000U);
+    }
+  }
+  EXPECT_LT(disk.bytes->size(), 100'000U);
+}
+
+// A state that the first agents wrote, with processes that had ended and one that was alive.
+TEST_F(RetiredTest, AStateOfVersion1IsRead) {
+  saves_living_ = true;
+  PutText("agent.state", ReadAll(std::string(LEDGER_TESTDATA) + "/state_v1"));
+  StartAgent();
+  const Flat shown = CollectFlat();
+  EXPECT_EQ(shown.at("my_app_batches"), "12.5");
+  EXPECT_EQ(shown.at(R"(my_app_batches{zone="b"}@rep_1/trainer)"), "7.1");
+  EXPECT_EQ(shown.at(R"(my_app_sizes{zone="b"}@rep_1/trainer)"), "4.75: 1 0 2");
+  EXPECT_EQ(source().stats().retired, 3U) << "the segment of the living one is not there: it has ended";
+  EXPECT_THAT(Diagnosed(), IsEmpty());
+  StartAgent();
+  EXPECT_EQ(CollectFlat(), shown) << "now from a state of the present version";
+}
+
+}  // namespace
+}  // namespace persia::agent::testing

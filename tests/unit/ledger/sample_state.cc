@@ -1,0 +1,110 @@
+#include "ledger/sample_state.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "ledger/ledger.h"
+#include "ledger/memory_journal_file.h"
+#include "segment/segment_builder.h"
+
+namespace persia::agent::testing {
+
+CollectTime SampleTime() {
+  return {1, std::chrono::steady_clock::time_point(std::chrono::hours(1)),
+          std::chrono::system_clock::time_point(std::chrono::hours(500'000))};
+}
+
+SampleProcess::SampleProcess(uint64_t counted, size_t more_series, int32_t replica) {
+  const double bounds[] = {0.5, 2};
+  const uint64_t buckets[] = {1, 2, 3};
+  SegmentBuilder segment({.max_bytes = 1 << 20,
+                          .descriptors_offset = 4096,
+                          .descriptors_capacity = 65536,
+                          .directory_offset = 69632,
+                          .directory_capacity = 64,
+                          .chunks_offset = 73728});
+  segment.Identity({.job = "j", .run_id = "r", .role = "worker", .replica = replica, .labels = {{"zone", "a"}}});
+  segment.Counter("g", "c", {{"l", "v"}}, counted, 0.1);
+  segment.Gauge("g", "x", {}, 2.5, GaugePolicy::kEach);
+  segment.Histogram("g", "h", {}, bounds, 4e-30, buckets);
+  segment.Event("t", "e", 1000, 2, 0.5, bounds, buckets);
+  segment.Stream("g", "s", {}, 2, {{0, 1}, {84, 2}, {161, 1}}, 5, -1, 1, 2);
+  const uint32_t more = more_series == 0 ? 0 : segment.Family(segment::Kind::kCounter, "g", "more");
+  for (size_t i = 0; i < more_series; ++i) {
+    segment.Set(segment.Series(more, {{"i", std::to_string(i)}}), 1);
+  }
+  const std::string id = "0123456789abcde" + std::to_string(replica);
+  id.copy(reinterpret_cast<char*>(segment.header().segment_id), sizeof segment.header().segment_id);
+  const int fd = memfd_create("segment", MFD_CLOEXEC);
+  SegmentProblem problem;
+  if (write(fd, segment.image().data(), segment.image().size()) > 0) {
+    reader_ = SegmentReader::FromDescriptor(fd, {geteuid(), {}, 1 << 24}, problem);
+  }
+  if (reader_ == nullptr || !reader_->Read(1, SampleTime().wall, problem)) {
+    std::fprintf(stderr, "%s\n", problem.text.c_str());
+    std::abort();
+  }
+}
+
+Measurements SampleProcess::values() const { return MeasurementsOf(*reader_); }
+
+namespace {
+
+// Appends what `change` does to a ledger of run "r".
+template <class Do>
+std::string StateAfter(Do change) {
+  MemoryDisk disk;
+  Diagnostics diagnostics;
+  Ledger ledger(
+      {.file = std::make_shared<MemoryJournalFile>(disk), .saves_living = true, .run_id = "r", .threaded = false}, diagnostics);
+  ledger.Load(SampleTime());
+  change(ledger);
+  return *disk.bytes;
+}
+
+void FoldTwoAndNoteTwo(Ledger& ledger) {
+  ledger.Fold(SampleProcess(3, 0, 0).values(), {.pid = 7, .start_ticks = 9}, SampleTime());
+  ledger.Fold(SampleProcess(4, 0, 1).values(), {.pid = 8, .start_ticks = 9}, SampleTime());
+  ledger.Note(SampleProcess(5, 0, 2).values(), {.pid = 9});
+  ledger.Note(SampleProcess(6, 0, 3).values(), {.pid = 10});
+  ledger.Save(SampleTime());
+}
+
+}  // namespace
+
+std::string SampleState() { return StateAfter(FoldTwoAndNoteTwo); }
+
+std::vector<std::pair<uint16_t, std::string>> SampleRecords() {
+  const std::string state = StateAfter([](Ledger& ledger) {
+    FoldTwoAndNoteTwo(ledger);
+    ledger.Forget(ledger.FoldedIds().front());
+    ledger.Fold(SampleProcess(7, 0, 3).values(), {.pid = 10}, SampleTime());
+    ledger.Save(SampleTime());
+  });
+  MemoryDisk disk{.bytes = state};
+  MemoryJournalFile file(disk);
+  std::string problem;
+  const auto content = ReadJournal(file, kStateFormat, /*look=*/true, problem);
+  std::vector<std::pair<uint16_t, std::string>> records;
+  for (const JournalRecord& record : content.value().records) {
+    if (record.tag != static_cast<uint16_t>(StateRecord::kRun)) records.emplace_back(record.tag, record.payload);
+  }
+  return records;
+}
+
+std::string StateWith(uint16_t tag, const std::string& payload) {
+  std::string records;
+  AddRecord(records, static_cast<uint16_t>(StateRecord::kRun), std::string("\1\0\0\0r", 5));
+  if (tag == static_cast<uint16_t>(StateRecord::kFold)) {
+    for (const auto& [before, values] : SampleRecords()) {
+      if (before == static_cast<uint16_t>(StateRecord::kValues)) AddRecord(records, before, values);
+    }
+  }
+  AddRecord(records, tag, payload);
+  return JournalCheckpoint(kStateFormat, records);
+}
+
+}  // namespace persia::agent::testing

@@ -26,7 +26,6 @@ Result<std::optional<std::string>> DiskJournalFile::Read(std::string& broken) {
 
 Status DiskJournalFile::Replace(std::string_view bytes) {
   if (!directory_.valid()) return NoDirectory();
-  append_to_.Reset();
   auto written = ReplaceDurable(file_, mode_, {bytes}, after_step_);
   if (!written.ok()) return Error{written.error()};
   append_to_ = std::move(written).value();
@@ -58,7 +57,6 @@ bool DiskJournalFile::SetAside(std::string_view why, std::string& message) { ret
 
 Status DiskJournalFile::Remove() {
   if (!directory_.valid()) return NoDirectory();
-  append_to_.Reset();
   return RemoveDurable(file_);
 }
 

@@ -6,6 +6,12 @@
 #include "base/task_threads.h"
 
 namespace persia::agent {
+namespace {
+
+// How long the end waits for the state to be on disk.
+constexpr std::chrono::seconds kStatePatience(2);
+
+}  // namespace
 
 Agent::Agent(AgentSetup setup, Clock& clock, PushRoutes routes)
     : setup_(std::move(setup)),
@@ -81,6 +87,7 @@ void Agent::Start() {
 
 Status Agent::Finish(RemoteWrite::Ending series) {
   const std::shared_ptr<const Snapshot> last = collector_.Stop();
+  collection_.FlushState(kStatePatience);
   const PushLanes::Pace pace = PaceOf(*options_.Get());
   TaskThreads targets("remote finish");
   targets.Run([&] { remote_.Finish(last, pace.limit, pace.limit_if_away, series); });

@@ -124,6 +124,12 @@ std::shared_ptr<const Snapshot> Collection::Collect(const std::string& agent_id)
   return all;
 }
 
+void Collection::FlushState(std::chrono::milliseconds patience) {
+  if (segments_.FlushState(patience)) return;
+  LogWarning("segments.state", "the counts of ended processes are not all on disk after " + std::to_string(patience.count()) +
+                                   " ms: if the segments in " + setup_.directory + " are lost, so are these counts");
+}
+
 OwnSnapshots Collection::CollectOwn() {
   OwnSnapshots own{own_.Collect(), worker_metrics_.Collect(), reserved_};
   if (exec_ != nullptr) own.push_back(exec_->Collect());
@@ -168,7 +174,11 @@ void Collection::ReportSegments() {
   own_.SetSegments("live", stats.live);
   own_.SetSegments("ended", stats.dead);
   own_.SetSegments("other_run", stats.other_run);
+  own_.SetSegments("orphaned", stats.orphans);
   own_.SetSegmentsBroken(stats.bad);
+  if (const auto state = segments_.state_stats()) {
+    own_.SetState(state->behind, state->file_bytes, state->bytes_written, state->errors);
+  }
   own_.SetRetiredProcesses(stats.retired);
   own_.SetRetiredSeriesDropped(stats.retired_series_refused);
   ReportLeftOut();

@@ -7,6 +7,7 @@
 // Thread safety: summary() from any thread, all else the collector thread.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -48,6 +49,9 @@ class Collection {
   void Use(const AgentOptions& options);
   // `agent_id`: the value of the label `agent`; empty: none.
   std::shared_ptr<const Snapshot> Collect(const std::string& agent_id);
+
+  // Waits for the state to be on disk. REQUIRES: the last Collect has returned.
+  void FlushState(std::chrono::milliseconds patience);
 
   [[nodiscard]] Summary summary() const;
 

@@ -142,7 +142,9 @@ void Ledger::Pass(uint64_t write) {
 }
 
 bool Ledger::Flush(std::chrono::milliseconds patience) {
-  return writer_ == nullptr || writer_->AwaitWritten(writer_->last(), patience);
+  if (writer_ == nullptr) return true;
+  if (!batch_.empty() && !unsaved_) writer_->Append(std::exchange(batch_, {}));
+  return writer_->AwaitWritten(writer_->last(), patience) && !unsaved_;
 }
 
 void Ledger::ReportFailure() {

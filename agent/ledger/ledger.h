@@ -90,7 +90,7 @@ class Ledger {
 
   // Passes what has changed to the journal's thread, and waits a moment for it.
   void Save(const CollectTime& now);
-  // Waits for what was passed. False: it is not on disk.
+  // Passes on what has changed since the last Save, and waits for all of it. False: it is not on disk.
   bool Flush(std::chrono::milliseconds patience);
   // The state's directory was replaced: from now on the state is in this file.
   void MoveTo(std::shared_ptr<JournalFile> file);

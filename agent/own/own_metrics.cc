@@ -192,7 +192,8 @@ struct OwnMetrics::Registry {
   Family<Gauge>& segments =
       RegisterFamily(registry, BuildGauge(), "persia_agent_segments",
                      "Segments in the job's directory, by state: live, ended (the process has ended, its values "
-                     "are still read from the segment), other_run (ignored).");
+                     "are still read from the segment), other_run (ignored), orphaned (the segment cannot be read; "
+                     "the values that the state has of it count).");
   Gauge& segments_broken = RegisterMetric(registry, BuildGauge(), "persia_agent_segments_broken",
                                           "Segments that became unreadable: their last good values are exposed.");
   Counter& retired = RegisterMetric(registry, BuildCounter(), "persia_agent_retired_processes_total",
@@ -200,6 +201,14 @@ struct OwnMetrics::Registry {
   Counter& retired_series_dropped =
       RegisterMetric(registry, BuildCounter(), "persia_agent_retired_series_dropped_total",
                      "Series of ended processes whose values were dropped because of the limits on series.");
+  Gauge& state_behind =
+      RegisterMetric(registry, BuildGauge(), "persia_agent_state_unsaved_seconds",
+                     "For how long the oldest change that is not on disk has been waiting; 0: the state is on disk.");
+  Gauge& state_bytes = RegisterMetric(registry, BuildGauge(), "persia_agent_state_bytes", "Size of the state file.");
+  Counter& state_written =
+      RegisterMetric(registry, BuildCounter(), "persia_agent_state_written_bytes_total", "Bytes written to the state file.");
+  Counter& state_errors =
+      RegisterMetric(registry, BuildCounter(), "persia_agent_state_errors_total", "Writes of the state file that failed.");
   Family<Gauge>& dropped = RegisterFamily(registry, BuildGauge(), "persia_agent_dropped_series",
                                           "Series of workers that are not exposed now, by the limit that they exceed.");
   Family<Gauge>& quarantined =
@@ -307,6 +316,12 @@ void OwnMetrics::SetSegmentsRefused(std::string_view reason, uint64_t segments) 
 }
 void OwnMetrics::SetRetiredProcesses(uint64_t processes) { RaiseTo(registry_->retired, processes); }
 void OwnMetrics::SetRetiredSeriesDropped(uint64_t series) { RaiseTo(registry_->retired_series_dropped, series); }
+void OwnMetrics::SetState(std::chrono::milliseconds behind, uint64_t file_bytes, uint64_t written_bytes, uint64_t errors) {
+  registry_->state_behind.Set(std::chrono::duration<double>(behind).count());
+  registry_->state_bytes.Set(static_cast<double>(file_bytes));
+  RaiseTo(registry_->state_written, written_bytes);
+  RaiseTo(registry_->state_errors, errors);
+}
 void OwnMetrics::SetDroppedSeries(std::string_view reason, uint64_t series) {
   SetGauge(registry_->dropped, "reason", reason, series);
 }

@@ -67,7 +67,7 @@ class OwnMetrics {
   // Series of the last collection.
   void SetSeries(uint64_t series);
   // Readable segments in the directory, by state: "live", "ended" (the process has ended, its values are still read from the
-  // segment), "other_run".
+  // segment), "other_run", "orphaned" (the segment is refused, the values that the state has of it count).
   void SetSegments(std::string_view state, uint64_t segments);
   // Segments that became unreadable: their last good values are exposed.
   void SetSegmentsBroken(uint64_t segments);
@@ -75,6 +75,8 @@ class OwnMetrics {
   void SetRetiredProcesses(uint64_t processes);
   // Series of ended processes that were dropped because of the state's limits; a total.
   void SetRetiredSeriesDropped(uint64_t series);
+  // The state on disk. `behind`: for how long the oldest change that is not on disk has been waiting.
+  void SetState(std::chrono::milliseconds behind, uint64_t file_bytes, uint64_t written_bytes, uint64_t errors);
   // Series of workers that are not exposed now, by the limit that they exceed.
   void SetDroppedSeries(std::string_view reason, uint64_t series);
   // Series that are not pushed now because the gateway would refuse the push, by reason.

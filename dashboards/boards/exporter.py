@@ -141,6 +141,9 @@ def segments():
         now("Segments", "In the job's directory.", *state),
         now("Broken segments", "Unreadable now: their last good values are exposed.", "persia_agent_segments_broken", thresholds=RED_FROM_1),
         now("Refused segments", "Not read, by reason.", *refused),
+        now("State not on disk", "For how long the oldest change of the state has been waiting.", "persia_agent_state_unsaved_seconds", unit="s"),
+        per_second("State writes", "Bytes written to the state file.", {"persia_agent_state_written_bytes_total": ""}, unit="Bps"),
+        now("State file", "Its size.", "persia_agent_state_bytes", unit="bytes"),
         per_second("Records not read", "Records of kinds that the agent does not know, and event records overwritten before they were read.", unknown, size=(12, 8)),
         chart("Lines of emit", "Lines read from the named pipe, by result.", "cps", lines, (12, 8)),
     ]
@@ -150,7 +153,7 @@ def work():
     parts = {"collect": "persia_agent_collect_duration_seconds", "render": "persia_agent_render_duration_seconds", "push": "persia_agent_push_duration_seconds"}
     busy = [query(total_rate(AGENT, name + "_sum"), f"{AGENT_LEGEND} {word}") for word, name in parts.items()]
     oddities = {"persia_agent_ticks_skipped_total": "ticks skipped", "persia_agent_log_lines_suppressed_total": "log lines left out",
-                "persia_agent_restarts_total": "restarts of the agent"}
+                "persia_agent_restarts_total": "restarts of the agent", "persia_agent_state_errors_total": "failed writes of the state"}
     reload = over("min", AGENT, select("persia_agent_config_last_reload_successful"))
     errors = over("max", AGENT, select("persia_agent_config_errors"))
     since = over("min", AGENT, age("persia_agent_config_last_reload_success_timestamp_seconds"))

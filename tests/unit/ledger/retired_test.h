@@ -115,6 +115,7 @@ class RetiredTest : public JobDirectoryTest {
   std::string Size() { return Shown("my_app_size"); }
   // The size of the state as a new agent writes it, after a process that counts nothing.
   size_t CheckpointBytes() {
+    Collect();  // writes that files were removed
     StartAgent();
     CountAndEnd(0);
     Collect();

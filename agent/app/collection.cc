@@ -72,8 +72,8 @@ SegmentSourceOptions Collection::SourceOptions() {
   options.ledger.run_id = setup_.run_id;
   options.ledger.new_run = setup_.run_begins;
   options.ledger.processes = {.gauge_ttl = setup_.options.gauge_ttl,
-                               .hide_ended = setup_.options.on_instance_end == OnInstanceEnd::kDelete,
-                               .limits = options.limits};
+                              .hide_ended = setup_.options.on_instance_end == OnInstanceEnd::kDelete,
+                              .limits = options.limits};
   if (setup_.state.directory_fd >= 0) {
     event_positions_.emplace(setup_.state);
     if (!setup_.run_begins) {

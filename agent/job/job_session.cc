@@ -60,8 +60,8 @@ JobView ViewJob(const AgentOptions& options) {
   }
   auto state = options.state_dir.empty() ? std::move(directory) : JobDirectory::OpenExisting(options.state_dir);
   if (state.ok()) {
-    view.state = StateFileOf(
-        {.directory_fd = state.value().fd(), .directory = state.value().path(), .prefix = StatePrefix(options)});
+    view.state =
+        StateFileOf({.directory_fd = state.value().fd(), .directory = state.value().path(), .prefix = StatePrefix(options)});
     if (view.run_id.empty()) {
       const auto run = RunOfState(*view.state);
       view.run_id = run.ok() ? run.value() : "";

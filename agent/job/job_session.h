@@ -98,8 +98,8 @@ std::string MetricsDirOf(const AgentOptions& options);
 // A job seen by a command that only reads: nothing is created, locked or written.
 struct JobView {
   std::string directory;
-  std::string run_id = {};                             // empty: no run is known
-  std::optional<gid_t> group = {};                     // of a shared directory
+  std::string run_id = {};                  // empty: no run is known
+  std::optional<gid_t> group = {};          // of a shared directory
   std::shared_ptr<JournalFile> state = {};  // null: its directory does not exist
 };
 JobView ViewJob(const AgentOptions& options);

@@ -22,8 +22,8 @@
 #include <utility>
 #include <vector>
 
-#include "files/journal.h"
 #include "files/bytes.h"
+#include "files/journal.h"
 #include "files/journal_writer.h"
 #include "ledger/ledger_records.h"
 #include "ledger/retired_processes.h"
@@ -54,6 +54,8 @@ class Ledger {
     bool threaded = true;
     // How long Save waits for the disk.
     std::chrono::milliseconds patience{250};
+    // Of the delay after a failed write, for tests.
+    std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
   };
 
   Ledger(Options options, Diagnostics& diagnostics);
@@ -122,12 +124,12 @@ class Ledger {
   Options options_;
   Diagnostics& diagnostics_;
   RetiredProcesses processes_;
-  std::map<std::string, Process> living_;                 // by segment id
-  std::map<std::string, uint64_t> folded_;                // by segment id: the write with the fold
+  std::map<std::string, Process> living_;                  // by segment id
+  std::map<std::string, uint64_t> folded_;                 // by segment id: the write with the fold
   std::vector<std::pair<uint16_t, std::string>> unknown_;  // records of newer agents, kept
   std::unique_ptr<JournalWriter> writer_;
-  std::string batch_;           // the changes since the last Save
-  bool unsaved_ = false;        // what changed is not in batch_: the whole state must be written
+  std::string batch_;                   // the changes since the last Save
+  bool unsaved_ = false;                // what changed is not in batch_: the whole state must be written
   std::optional<std::string> failure_;  // reported
   bool loaded_ = false;
 };

@@ -72,8 +72,7 @@ class RetiredProcesses {
   // REQUIRES: not called for this process before.
   std::vector<uint32_t> Fold(const Measurements& ended, LastProcess process, const CollectTime& now);
   // The same fold again, from the state: it leaves out the same series, whatever the limits are now.
-  void RepeatFold(const Measurements& ended, LastProcess process, const CollectTime& now,
-                  std::span<const uint32_t> left_out);
+  void RepeatFold(const Measurements& ended, LastProcess process, const CollectTime& now, std::span<const uint32_t> left_out);
   // A process of the instance is alive.
   void MarkSeen(const InstanceKey& instance, const CollectTime& now);
 

@@ -57,9 +57,9 @@ void WriteValues(const SeriesValues& values, Kind kind, ByteWriter& writer) {
 
 }  // namespace
 
-// The encoding: id, identity, birth (U64), ordinal (U32), process, 16 dropped counts (U64); the number of families so far (U32),
-// the list of new ones (known (U8), then the family); the number of series so far (U32), the list of new ones (family (U32),
-// number of labels (U32), labels (String)); the list of series whose values differ (number (U32), values).
+// The encoding: id, identity, birth (U64), ordinal (U32), process, 16 dropped counts (U64); the number of families so far
+// (U32), the list of new ones (known (U8), then the family); the number of series so far (U32), the list of new ones (family
+// (U32), number of labels (U32), labels (String)); the list of series whose values differ (number (U32), values).
 std::string SavedProcess::Update(const Measurements& now, const LastProcess& process) {
   ByteWriter writer;
   writer.String(now.id);

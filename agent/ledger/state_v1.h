@@ -16,8 +16,8 @@ namespace persia::agent {
 
 struct StateOfVersion1 {
   std::string run_id = {};
-  std::set<std::string> folded = {};               // segment ids whose files may still exist
-  std::map<std::string, uint32_t> ordinals = {};   // of processes that were alive, by segment id
+  std::set<std::string> folded = {};                // segment ids whose files may still exist
+  std::map<std::string, uint32_t> ordinals = {};    // of processes that were alive, by segment id
   std::map<std::string, SavedProcess> living = {};  // the values of those, if the state had them
   RetiredProcesses processes;
 };

@@ -147,7 +147,25 @@ std::unique_ptr<SegmentFile> SegmentFile::FromDescriptor(int fd, const SegmentAc
 }
 
 std::string HeaderCopy::Id() const {
-  return HexEncode({reinterpret_cast<const char*>((*this)->segment_id), sizeof (*this)->segment_id});
+  return HexEncode({reinterpret_cast<const char*>((*this)->segment_id), sizeof(*this)->segment_id});
+}
+
+std::unique_ptr<SegmentFile> SegmentFile::FromMemory(std::shared_ptr<const std::string> bytes,
+                                                     std::shared_ptr<const bool> alive, const SegmentAccess& access,
+                                                     SegmentProblem& problem) {
+  HeaderCopy header;
+  std::memcpy(header.bytes().data(), bytes->data(), std::min(bytes->size(), sizeof(Header)));
+  if (auto found = CheckHeader(*header, bytes->size(), access)) {
+    problem = *std::move(found);
+    problem.segment_id = header.Id();
+    return nullptr;
+  }
+  std::unique_ptr<SegmentFile> file(new SegmentFile(-1, header));
+  file->base_ = reinterpret_cast<const std::byte*>(bytes->data());
+  file->mapped_bytes_ = bytes->size() / sizeof(uint64_t) * sizeof(uint64_t);
+  file->memory_ = std::move(bytes);
+  file->alive_ = std::move(alive);
+  return file;
 }
 
 SegmentFile::SegmentFile(int fd, const HeaderCopy& header) : fd_(fd), header_(header) {}
@@ -162,6 +180,7 @@ bool SegmentFile::Map() {
 }
 
 SegmentFile::~SegmentFile() {
+  if (fd_ < 0) return;
   if (base_ != nullptr) {
     munmap(const_cast<std::byte*>(base_), header_->max_bytes);
   }
@@ -169,6 +188,7 @@ SegmentFile::~SegmentFile() {
 }
 
 bool SegmentFile::WriterLives() const {
+  if (fd_ < 0) return *alive_;
   // The writer holds a write lock on the whole file by its open file description, which its map keeps until the process ends.
   struct flock lock {};
   lock.l_type = F_RDLCK;

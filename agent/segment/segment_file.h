@@ -56,6 +56,9 @@ class SegmentFile {
                                            SegmentProblem& problem);
   // As Open, of an open file, which it closes.
   static std::unique_ptr<SegmentFile> FromDescriptor(int fd, const SegmentAccess& access, SegmentProblem& problem);
+  // As Open, of bytes in memory whose writer lives as long as `*alive`. For tests.
+  static std::unique_ptr<SegmentFile> FromMemory(std::shared_ptr<const std::string> bytes, std::shared_ptr<const bool> alive,
+                                                 const SegmentAccess& access, SegmentProblem& problem);
   ~SegmentFile();
   SegmentFile(const SegmentFile&) = delete;
   SegmentFile& operator=(const SegmentFile&) = delete;
@@ -79,7 +82,9 @@ class SegmentFile {
   SegmentFile(int fd, const HeaderCopy& header);
   bool Map();
 
-  const int fd_;
+  const int fd_;  // -1: of memory
+  std::shared_ptr<const std::string> memory_;
+  std::shared_ptr<const bool> alive_;
   const HeaderCopy header_;
   const std::byte* base_ = nullptr;
   uint64_t mapped_bytes_ = 0;

@@ -22,19 +22,19 @@ SegmentProblem Truncated(const char* missing) {
 
 std::unique_ptr<SegmentReader> SegmentReader::Open(int directory_fd, const char* name, const SegmentAccess& access,
                                                    SegmentProblem& problem) {
-  auto file = SegmentFile::Open(directory_fd, name, access, problem);
-  return file == nullptr ? nullptr : std::unique_ptr<SegmentReader>(new SegmentReader(std::move(file)));
+  return FromFile(SegmentFile::Open(directory_fd, name, access, problem));
 }
 
 std::unique_ptr<SegmentReader> SegmentReader::FromDescriptor(int fd, const SegmentAccess& access, SegmentProblem& problem) {
-  auto file = SegmentFile::FromDescriptor(fd, access, problem);
+  return FromFile(SegmentFile::FromDescriptor(fd, access, problem));
+}
+
+std::unique_ptr<SegmentReader> SegmentReader::FromFile(std::unique_ptr<SegmentFile> file) {
   return file == nullptr ? nullptr : std::unique_ptr<SegmentReader>(new SegmentReader(std::move(file)));
 }
 
 SegmentReader::SegmentReader(std::unique_ptr<SegmentFile> file)
-    : header_(file->header()),
-      id_(header_.Id()),
-      file_(std::move(file)) {}
+    : header_(file->header()), id_(header_.Id()), file_(std::move(file)) {}
 
 bool SegmentReader::Read(uint64_t tick, std::chrono::system_clock::time_point now, SegmentProblem& problem) {
   if (file_ == nullptr) return true;

@@ -37,6 +37,8 @@ class SegmentReader {
                                              SegmentProblem& problem);
   static std::unique_ptr<SegmentReader> FromDescriptor(int fd, const SegmentAccess& access, SegmentProblem& problem);
 
+  static std::unique_ptr<SegmentReader> FromFile(std::unique_ptr<SegmentFile> file);
+
   // Reads new families and series, and all values. `tick` is the caller's number of this read, from 1 on, and `now` its time.
   bool Read(uint64_t tick, std::chrono::system_clock::time_point now, SegmentProblem& problem);
 

@@ -61,13 +61,14 @@ std::unique_ptr<SegmentReader> DiskSegmentDirectory::Open(const std::string& nam
   return SegmentReader::Open(fd.get(), name.c_str(), access, problem);
 }
 
-bool DiskSegmentDirectory::Remove(const std::string& name, const FileId& file) {
+SegmentDirectory::Removal DiskSegmentDirectory::Remove(const std::string& name, const FileId& file) {
+  const auto not_removed = [] { return errno == ENOENT ? Removal::kGone : Removal::kFailed; };
   const OwnedFd fd = OpenDirectory();
-  if (!fd.valid()) return errno == ENOENT;
+  if (!fd.valid()) return not_removed();
   struct stat info {};
-  if (fstatat(fd.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) return errno == ENOENT;
-  const bool same = file.SameInode({info.st_dev, info.st_ino, info.st_ctim});
-  return !same || unlinkat(fd.get(), name.c_str(), 0) == 0 || errno == ENOENT;
+  if (fstatat(fd.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) return not_removed();
+  if (!file.SameInode({info.st_dev, info.st_ino, info.st_ctim})) return Removal::kGone;
+  return unlinkat(fd.get(), name.c_str(), 0) == 0 ? Removal::kRemoved : not_removed();
 }
 
 }  // namespace persia::agent

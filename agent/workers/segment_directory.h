@@ -39,13 +39,16 @@ class SegmentDirectory {
     std::string error = {};   // why the directory cannot be read; empty if it can, or does not exist yet
   };
 
+  enum class Removal { kRemoved, kGone, kFailed };
+
   virtual ~SegmentDirectory() = default;
 
   virtual Listing List() = 0;
   // Null: see `problem`.
-  virtual std::unique_ptr<SegmentReader> Open(const std::string& name, const SegmentAccess& access, SegmentProblem& problem) = 0;
-  // Removes the file, unless another one has its name now. False: it is still there.
-  virtual bool Remove(const std::string& name, const FileId& file) = 0;
+  virtual std::unique_ptr<SegmentReader> Open(const std::string& name, const SegmentAccess& access,
+                                              SegmentProblem& problem) = 0;
+  // Removes the file, unless another one has its name now: then it is gone, and may come back.
+  virtual Removal Remove(const std::string& name, const FileId& file) = 0;
 
   // For messages.
   [[nodiscard]] virtual const std::string& path() const = 0;
@@ -58,7 +61,7 @@ class DiskSegmentDirectory : public SegmentDirectory {
 
   Listing List() override;
   std::unique_ptr<SegmentReader> Open(const std::string& name, const SegmentAccess& access, SegmentProblem& problem) override;
-  bool Remove(const std::string& name, const FileId& file) override;
+  Removal Remove(const std::string& name, const FileId& file) override;
   [[nodiscard]] const std::string& path() const override { return path_; }
 
  private:

@@ -62,9 +62,9 @@ void SegmentLifecycle::List() {
   for (const SegmentDirectory::File* file : unknown) {
     const auto known = files_.find(file->name);
     // A folded file may still be changed by what removes it.
-    const bool same = known != files_.end() && (known->second.state == File::State::kFolded
-                                                    ? known->second.id.SameInode(file->id)
-                                                    : known->second.id.Same(file->id));
+    const bool same =
+        known != files_.end() &&
+        (known->second.state == File::State::kFolded ? known->second.id.SameInode(file->id) : known->second.id.Same(file->id));
     if (!same || (known->second.state == File::State::kRefused && now_.steady >= known->second.retry)) TryOpen(*file);
   }
 }

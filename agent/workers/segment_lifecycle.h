@@ -77,7 +77,8 @@ class SegmentLifecycle {
 
   // Lists the directory and reads all segments.
   void Read(const CollectTime& now);
-  // Folds those that ended, saves the ledger, and removes the files of those whose fold is on disk. To be called after each Read.
+  // Folds those that ended, saves the ledger, and removes the files of those whose fold is on disk. To be called after each
+  // Read.
   void Retire();
 
   [[nodiscard]] std::span<const Segment> segments() const { return segments_; }
@@ -127,9 +128,9 @@ class SegmentLifecycle {
   Diagnostics& diagnostics_;
   CollectTime now_;
   std::vector<Segment> segments_;
-  std::map<std::string, File> files_;                                 // by name
+  std::map<std::string, File> files_;                                // by name
   std::map<std::string, std::pair<InstanceKey, uint32_t>> orphans_;  // their ordinals, by segment id
-  bool listed_all_ = false;                                           // by the last listing
+  bool listed_all_ = false;                                          // by the last listing
   Ordinals ordinals_;
 };
 

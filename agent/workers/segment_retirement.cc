@@ -177,9 +177,9 @@ void SegmentLifecycle::RemoveFolded() {
   std::erase_if(files_, [&](const auto& named) {
     const File& file = named.second;
     if (file.state != File::State::kFolded || !ledger_.IsDurable(file.segment_id)) return false;
-    if (!directory_.Remove(named.first, file.id)) return false;
-    ledger_.Forget(file.segment_id);
-    return true;
+    const auto removal = directory_.Remove(named.first, file.id);
+    if (removal == SegmentDirectory::Removal::kRemoved) ledger_.Forget(file.segment_id);
+    return removal != SegmentDirectory::Removal::kFailed;
   });
 }
 

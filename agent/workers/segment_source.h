@@ -78,7 +78,7 @@ struct SegmentSourceStats {
   size_t other_run = 0;                 // segments of other runs, ignored
   size_t bad = 0;                       // segments that became unreadable; their last good values count
   std::vector<RefusedSegment> refused;
-  size_t orphans = 0;  // processes that count from the state, since their segments are refused
+  size_t orphans = 0;            // processes that count from the state, since their segments are refused
   uint64_t records_skipped = 0;  // of types, kinds or policies that this version does not know
   SeriesLeftOut left_out;        // series that are not exposed
   uint64_t dropped = 0;          // what the workers report as not recorded, for all reasons

@@ -19,8 +19,8 @@ struct MemoryDisk {
 class MemoryJournalFile : public JournalFile {
  public:
   enum class Operation { kRead, kReplace, kAppend, kSetAside, kRemove };
-  // Asked before each operation, with the number of bytes to write: how many of them are written. Fewer: the operation fails. It
-  // may throw, to play the end of the process.
+  // Asked before each operation, with the number of bytes to write: how many of them are written. Fewer: the operation fails.
+  // It may throw, to play the end of the process.
   using Allow = std::function<size_t(Operation operation, size_t bytes)>;
 
   explicit MemoryJournalFile(MemoryDisk& disk, Allow allow = {}) : disk_(disk), allow_(std::move(allow)) {}

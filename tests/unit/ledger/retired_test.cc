@@ -81,7 +81,7 @@ TEST_F(RetiredTest, TheStateGrowsWithTheSeriesAndNotWithTheProcesses) {
 // If the agent is killed after any step, each process counts once, and no file is left in the end.
 struct FaultPoint {
   const char* step;
-  int time;  // of the steps of that name
+  int time;                // of the steps of that name
   bool in_second = false;  // whether it is in the second of two collections
 };
 

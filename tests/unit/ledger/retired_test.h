@@ -27,8 +27,8 @@ class SteppingDirectory : public DiskSegmentDirectory {
  public:
   SteppingDirectory(std::string path, std::function<void(std::string_view)> after_step)
       : DiskSegmentDirectory(std::move(path)), after_step_(std::move(after_step)) {}
-  bool Remove(const std::string& name, const FileId& file) override {
-    const bool removed = DiskSegmentDirectory::Remove(name, file);
+  Removal Remove(const std::string& name, const FileId& file) override {
+    const Removal removed = DiskSegmentDirectory::Remove(name, file);
     after_step_("removed");
     return removed;
   }

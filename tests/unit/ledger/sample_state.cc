@@ -58,8 +58,8 @@ template <class Do>
 std::string StateAfter(Do change) {
   MemoryDisk disk;
   Diagnostics diagnostics;
-  Ledger ledger(
-      {.file = std::make_shared<MemoryJournalFile>(disk), .saves_living = true, .run_id = "r", .threaded = false}, diagnostics);
+  Ledger ledger({.file = std::make_shared<MemoryJournalFile>(disk), .saves_living = true, .run_id = "r", .threaded = false},
+                diagnostics);
   ledger.Load(SampleTime());
   change(ledger);
   return *disk.bytes;

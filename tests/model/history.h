@@ -1,0 +1,56 @@
+// Histories: what happens to a job, its processes, its agents and its disks, and whether every count is counted once.
+//
+//   std::vector<Step> steps = RandomHistory(seed);
+//   std::string wrong = Check(steps, config);       // empty: all is right
+//   Shrink(steps, config);  Print(steps)
+//
+// The agent is the real one, from the directory of segments to the snapshot; the directory, the state's file and the clock are
+// in memory. Thread safety: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace persia::agent::model {
+
+enum class Do : uint8_t {
+  kStart,    // a process; `a` is odd: with a large segment
+  kCount,    // process `a` counts `b` batches
+  kDie,      // process `a`
+  kAgent,    // starts an agent, if none runs; `a` is odd: it refuses large segments
+  kCollect,  // by the agent; at the operation on files `a`, if `b` is 1, it is killed; if 2, the last process counts and dies
+  kStop,     // the agent, in order
+  kKill,     // the agent
+  kDisk,     // the state's disk is full, or no longer
+  kState,    // the state's file cannot be read, or can again
+  kOpen,     // no file can be opened, or all can again
+  kList,     // the directory cannot be listed, or can again
+  kBreak,    // the file of process `a` cannot be opened, or can again
+  kLose,     // the directory is emptied; `a` is odd: the processes live on
+  kReturn,   // what was lost is there again
+  kLimit,    // the agent refuses large segments, or no longer
+  kNewRun,   // the run ends, and so do its processes; the next agent begins another
+  kLast = kNewRun,
+};
+
+struct Step {
+  Do what = Do::kStart;
+  uint32_t a = 0;
+  uint32_t b = 0;
+};
+
+// Whether the state outlives the segments, and so has the values of living processes, too.
+struct Config {
+  bool state_elsewhere = true;
+};
+
+std::vector<Step> RandomHistory(uint64_t seed);
+// What is wrong first; empty: nothing.
+std::string Check(const std::vector<Step>& steps, const Config& config);
+// Removes steps and lowers numbers as long as something is wrong.
+void Shrink(std::vector<Step>& steps, const Config& config);
+// As the lines of a test case.
+std::string Print(const std::vector<Step>& steps, const Config& config);
+
+}  // namespace persia::agent::model

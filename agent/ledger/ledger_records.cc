@@ -105,9 +105,10 @@ bool Ledger::ReadRecord(const JournalRecord& record, const CollectTime& now) {
       return reader.done();
     }
     case StateRecord::kValues: {
-      Process& process = living_[std::string(reader.String())];
+      const std::string id(reader.String());
+      Process& process = living_[id];
       process.has_values = true;
-      return reader.ok() && process.values.Apply(record.payload);
+      return !id.empty() && process.values.Apply(record.payload);
     }
     case StateRecord::kFold:
       return ReadFold(reader, now);

@@ -151,7 +151,7 @@ std::string HeaderCopy::Id() const {
 }
 
 std::unique_ptr<SegmentFile> SegmentFile::FromMemory(std::shared_ptr<const std::string> bytes,
-                                                     std::shared_ptr<const bool> alive, const SegmentAccess& access,
+                                                     std::function<bool()> writer_lives, const SegmentAccess& access,
                                                      SegmentProblem& problem) {
   HeaderCopy header;
   std::memcpy(header.bytes().data(), bytes->data(), std::min(bytes->size(), sizeof(Header)));
@@ -164,7 +164,7 @@ std::unique_ptr<SegmentFile> SegmentFile::FromMemory(std::shared_ptr<const std::
   file->base_ = reinterpret_cast<const std::byte*>(bytes->data());
   file->mapped_bytes_ = bytes->size() / sizeof(uint64_t) * sizeof(uint64_t);
   file->memory_ = std::move(bytes);
-  file->alive_ = std::move(alive);
+  file->writer_lives_ = std::move(writer_lives);
   return file;
 }
 
@@ -188,7 +188,7 @@ SegmentFile::~SegmentFile() {
 }
 
 bool SegmentFile::WriterLives() const {
-  if (fd_ < 0) return *alive_;
+  if (fd_ < 0) return writer_lives_();
   // The writer holds a write lock on the whole file by its open file description, which its map keeps until the process ends.
   struct flock lock {};
   lock.l_type = F_RDLCK;

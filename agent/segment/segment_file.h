@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -56,8 +57,8 @@ class SegmentFile {
                                            SegmentProblem& problem);
   // As Open, of an open file, which it closes.
   static std::unique_ptr<SegmentFile> FromDescriptor(int fd, const SegmentAccess& access, SegmentProblem& problem);
-  // As Open, of bytes in memory whose writer lives as long as `*alive`. For tests.
-  static std::unique_ptr<SegmentFile> FromMemory(std::shared_ptr<const std::string> bytes, std::shared_ptr<const bool> alive,
+  // As Open, of bytes in memory. For tests.
+  static std::unique_ptr<SegmentFile> FromMemory(std::shared_ptr<const std::string> bytes, std::function<bool()> writer_lives,
                                                  const SegmentAccess& access, SegmentProblem& problem);
   ~SegmentFile();
   SegmentFile(const SegmentFile&) = delete;
@@ -84,7 +85,7 @@ class SegmentFile {
 
   const int fd_;  // -1: of memory
   std::shared_ptr<const std::string> memory_;
-  std::shared_ptr<const bool> alive_;
+  std::function<bool()> writer_lives_;
   const HeaderCopy header_;
   const std::byte* base_ = nullptr;
   uint64_t mapped_bytes_ = 0;

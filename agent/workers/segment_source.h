@@ -3,11 +3,9 @@
 //   SegmentSource source({.directory = "/dev/shm/persia-metrics-0/dlrm", .job = "dlrm", .ip_addr = "10.0.0.7"});
 //   auto snapshot = source.Collect();
 //
-// Each Collect scans the directory for `*.seg`, reads the segments of its run, and merges the processes of one instance (role,
-// replica). A process that has ended is retired: its last values are added to the state, and its file is removed
-// (retired_store.h). Without a state file, as in commands that only read, the segment of an ended process counts with its last
-// values. A segment whose file was removed or is damaged counts with its last good values until its writer ends. A file that
-// cannot be read at first is left out, and reported once.
+// Each Collect reads the segments of its run (segment_lifecycle.h), and merges the processes of one instance (role, replica)
+// with those that ended (ledger.h). A segment whose file was removed or is damaged counts with its last good values until its
+// writer ends. A file that cannot be read at first is left out, reported once, and tried again.
 //
 // Not thread-safe: used by the collector thread alone.
 #pragma once

@@ -1,19 +1,31 @@
 // A state of any bytes is read and merged, or refused with a reason; what was read is written, and read again, as the same.
 //
-// The input is the payload of a state file: the file's own checksum would keep a fuzzer from it.
+// The first byte of the input is a version. 1: then the payload of a file of version 1. Others: then records, each as a tag (2
+// bytes), a size (2 bytes) and a payload. The files' own checksums would keep a fuzzer from them.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "ledger/retired_codec.h"
+#include "files/bytes.h"
+#include "files/checksum.h"
+#include "ledger/ledger.h"
+#include "ledger/memory_journal_file.h"
 #include "merge/merge.h"
 #include "naming/naming.h"
 
 namespace {
 
 using namespace persia::agent;
+using testing::MemoryDisk;
+using testing::MemoryJournalFile;
+
+const CollectTime kNow{1, std::chrono::steady_clock::time_point(std::chrono::hours(1)),
+                       std::chrono::system_clock::time_point(std::chrono::hours(500'000))};
 
 void Require(bool holds) {
   if (!holds) {
@@ -21,27 +33,69 @@ void Require(bool holds) {
   }
 }
 
+std::string FileOf(std::string_view input) {
+  const bool first_version = input.starts_with('\1');
+  input.remove_prefix(input.empty() ? 0 : 1);
+  if (first_version) {
+    ByteWriter header;
+    for (const char c : kStateFormat.magic) header.U8(static_cast<uint8_t>(c));
+    header.U32(1);
+    header.U32(Checksum(input));
+    header.U64(input.size());
+    return std::move(header).Take() + std::string(input);
+  }
+  std::string records;
+  while (input.size() >= 4) {
+    const auto number = [&](size_t at) {
+      return static_cast<uint16_t>(static_cast<uint8_t>(input[at]) | static_cast<uint8_t>(input[at + 1]) << 8);
+    };
+    const uint16_t tag = number(0);
+    const std::string_view payload = input.substr(4, number(2));
+    if (tag != kJournalMark) AddRecord(records, tag, payload);
+    input.remove_prefix(4 + payload.size());
+  }
+  return JournalCheckpoint(kStateFormat, records);
+}
+
+// The state as a ledger that has read it writes it; nothing if it was refused.
+std::optional<std::string> ReadAndWrite(std::string file, std::unique_ptr<Ledger>& ledger) {
+  MemoryDisk disk{.bytes = std::move(file)};
+  const auto run = RunOfState(*std::make_shared<MemoryJournalFile>(disk));
+  Require(run.ok());
+  // Nothing ends meanwhile, so that all that is read is written again.
+  static Diagnostics diagnostics;
+  const Ledger::Options options{.file = std::make_shared<MemoryJournalFile>(disk),
+                                .run_id = run.value(),
+                                .processes = {.gauge_ttl = std::chrono::hours(600'000), .hide_ended = false},
+                                .threaded = false};
+  ledger = std::make_unique<Ledger>(options, diagnostics);
+  ledger->Load(kNow);
+  const bool refused = disk.set_aside.has_value();
+  Require(ledger->Loaded() && diagnostics.Take().empty() == !refused);
+  diagnostics = {};
+  if (refused) return std::nullopt;
+  ledger->MoveTo(options.file);
+  ledger->Save(kNow);
+  return disk.bytes;
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const std::string_view payload(reinterpret_cast<const char*>(data), size);
-  const CollectTime now{1, std::chrono::steady_clock::time_point(std::chrono::hours(1)),
-                        std::chrono::system_clock::time_point(std::chrono::hours(500'000))};
-  // Nothing ends meanwhile, so that all that is read is written again.
-  const RetiredProcesses::Options options{.gauge_ttl = std::chrono::hours(600'000), .hide_ended = false};
-  auto state = DecodeRetired(payload, options, now);
-  if (!state.ok()) {
-    Require(!state.error().empty());
-    return 0;
-  }
-  const std::string written = EncodeRetired(state.value(), now);
-  const auto again = DecodeRetired(written, options, now);
-  Require(again.ok() && EncodeRetired(again.value(), now) == written);
+  std::unique_ptr<Ledger> ledger;
+  const auto written = ReadAndWrite(FileOf({reinterpret_cast<const char*>(data), size}), ledger);
+  if (!written) return 0;
+  std::unique_ptr<Ledger> reader;
+  Require(ReadAndWrite(*written, reader) == written);
 
   const PlainNaming naming;
   Diagnostics diagnostics;
+  std::vector<Measurements> inputs = ledger->processes().Inputs(kNow);
+  for (const std::string& id : ledger->Orphans()) {
+    if (const auto values = ledger->OrphanValues(id)) inputs.push_back(*values);
+  }
   Merger merger({.job = "job", .ip_addr = "127.0.0.1"}, naming, diagnostics);
-  const auto snapshot = merger.Merge(state.value().processes.Inputs(now), {}, now.wall);
+  const auto snapshot = merger.Merge(inputs, {}, kNow.wall);
   size_t values = 0;
   for (const auto& family : snapshot->layout->families) {
     for (const auto& series : family.series) {

@@ -18,8 +18,7 @@ static_assert(std::size(kNames) == static_cast<size_t>(Do::kLast) + 1);
 // What is known to be true of a process, whatever the agents do.
 struct Truth {
   uint64_t durable = 0;  // had counted when its values were certainly on disk
-  uint64_t read = 0;     // had counted when the present agent last read it; `opened` says whether it did
-  bool opened = false;
+  bool opened = false;   // by the present agent, which reads it from then on, whatever becomes of the file
   bool settled = false;  // an agent that had not opened it has seen that its file was gone: what it counted is final
 };
 
@@ -141,15 +140,13 @@ void Job::Judge(double shown, const std::vector<Before>& before) {
     truth.opened = truth.opened || (!truth.settled && CanOpen(process));
     const bool gone = !process.in_directory && !process.removed;
     truth.settled = truth.settled || (!truth.opened && gone && !world_.no_descriptors);
-    if (truth.opened) {
-      truth.read = before[i].counted;
-      least += static_cast<double>(truth.read);
-    } else {
-      least += static_cast<double>(truth.durable);
-    }
+    // All that is in a file that the agent has removed is owed, unless it was final before the file came back.
+    const bool all = process.removed && !truth.settled;
+    const uint64_t owed = all ? process.counted : truth.opened ? before[i].counted : truth.durable;
+    least += static_cast<double>(owed);
     most += static_cast<double>(process.counted);
     const bool saved = config_.state_elsewhere || !before[i].alive;
-    if (!world_.disk_full && truth.opened && saved) truth.durable = truth.read;
+    if (!world_.disk_full && truth.opened && saved) truth.durable = owed;
   }
   const auto claim = [&](const std::string& what) {
     if (wrong_.empty()) {

@@ -67,7 +67,11 @@ std::unique_ptr<SegmentReader> ModelDirectory::Open(const std::string& name, con
     problem = {"access", "it cannot be opened"};
     return nullptr;
   }
-  return SegmentReader::FromFile(SegmentFile::FromMemory(process->bytes, process->alive, access, problem));
+  const auto writer_lives = [&world = world_, alive = process->alive] {
+    world.Operation();
+    return *alive;
+  };
+  return SegmentReader::FromFile(SegmentFile::FromMemory(process->bytes, writer_lives, access, problem));
 }
 
 SegmentDirectory::Removal ModelDirectory::Remove(const std::string& name, const FileId& file) {

@@ -224,18 +224,23 @@ TEST_F(RetiredTest, ARunThatBeginsStartsAtZero) {
 }
 
 TEST_F(RetiredTest, ReadOnlyChangesNothing) {
+  saves_living_ = true;
+  StartAgent();
   CountAndEnd(5);
+  auto living = Start();
+  living->segment.Counter("my_app", "batches", {}, 100);
+  living->Put();
   Collect();
   CountAndEnd(6);
   SegmentSourceOptions options;
   options.run_id = run_id_;
   options.ledger = {.file = StateFile(), .read_only = true, .run_id = run_id_};
   UseOptions(std::move(options));
-  EXPECT_EQ(Batches(), "11");
-  EXPECT_THAT(Files(), ElementsAre("1.seg"));
+  EXPECT_EQ(Batches(), "111") << "the living one from its segment alone";
+  EXPECT_THAT(Files(), UnorderedElementsAre("1.seg", "2.seg"));
   PutText("agent.state", "no state");
   StartAgent();
-  EXPECT_EQ(Batches(), "6");
+  EXPECT_EQ(Batches(), "106");
 }
 
 TEST_F(RetiredTest, LivingProcessesCountFromTheStateIfTheirSegmentsAreLost) {

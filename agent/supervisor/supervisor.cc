@@ -104,8 +104,7 @@ int Supervisor::Run() {
     if (command_ == 0 && (agent_ > 0 ? Now() : start_agent_at_) >= finish_deadline_) {
       Log(kWarning, "exec.finish", "the agent did not finish in %u ms; the last values may be missing",
           preparation_->finish_timeout_ms);
-      if (agent_ > 0) kill(agent_, SIGKILL);
-      return exit_code_;
+      return exit_code_;  // the kernel then kills the agent (PR_SET_PDEATHSIG)
     }
     if (wants_agent_ && agent_ == 0 && Now() >= start_agent_at_) StartAgent();
     if (agent_ == 0 && pipe_ >= 0 && Now() - agent_down_since_ >= kPipePatience) DrainPipe();

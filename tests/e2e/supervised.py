@@ -3,6 +3,7 @@
 import os
 import pty
 import re
+import select
 import time
 from pathlib import Path
 
@@ -83,12 +84,16 @@ class Terminal:
     def expect(self, pattern):
         deadline = time.monotonic() + 30
         while not (found := re.search(pattern, self.seen)):
-            assert time.monotonic() < deadline, f"{pattern!r} not in {self.seen!r}"
+            readable, _, _ = select.select([self.fd], [], [], max(0, deadline - time.monotonic()))
+            assert readable, f"{pattern!r} not in {self.seen!r}"
             self.seen += os.read(self.fd, 4096).decode(errors="replace")
         self.seen = self.seen[found.end() :]
         return found
 
-    def end(self):
-        self.type("\x04")
-        os.waitpid(self.pid, 0)
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        """Hangs up, which ends the shell and its jobs, stopped ones too."""
         os.close(self.fd)
+        os.waitpid(self.pid, 0)

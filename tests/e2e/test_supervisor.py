@@ -281,21 +281,20 @@ while True:
 
 def test_terminal_stops_continues_and_interrupts_the_job(segments, tmp_path):
     flags = f"--gateway=127.0.0.1:9 --metrics-dir={segments}/job --listen=off --push-timeout=0.5 --log-level=error"
-    terminal = Terminal()
-    (tmp_path / "job.py").write_text(COUNT_INTERRUPTS)
-    terminal.type(f"{AGENT} exec {flags} -- /usr/bin/python3 {tmp_path}/job.py\n")
-    command = int(terminal.expect(r"ready (\d+)\.")[1])
-    supervisor = int(Path(f"/proc/{command}/stat").read_text().rpartition(")")[2].split()[1])
+    with Terminal() as terminal:
+        (tmp_path / "job.py").write_text(COUNT_INTERRUPTS)
+        terminal.type(f"{AGENT} exec {flags} -- /usr/bin/python3 {tmp_path}/job.py\n")
+        command = int(terminal.expect(r"ready (\d+)\.")[1])
+        supervisor = int(Path(f"/proc/{command}/stat").read_text().rpartition(")")[2].split()[1])
 
-    terminal.type("\x1a")  # Ctrl-Z
-    terminal.expect("Stopped")
-    wait_until(lambda: state(command) == state(supervisor) == "T", "both to stop")
-    terminal.type("fg\n")
-    terminal.expect("exec")
-    wait_until(lambda: "T" not in (state(command), state(supervisor)), "both to go on")
-    terminal.type("\x03")  # Ctrl-C
-    terminal.expect(r"interrupt 1\.")
-    os.kill(supervisor, signal.SIGTERM)
-    terminal.type("echo code $?.\n")
-    assert terminal.expect(r"code (\d+)\.")[1] == "1", "the command got one Ctrl-C"
-    terminal.end()
+        terminal.type("\x1a")  # Ctrl-Z
+        terminal.expect("Stopped")
+        wait_until(lambda: state(command) == state(supervisor) == "T", "both to stop")
+        terminal.type("fg\n")
+        terminal.expect("exec")
+        wait_until(lambda: "T" not in (state(command), state(supervisor)), "both to go on")
+        terminal.type("\x03")  # Ctrl-C
+        terminal.expect(r"interrupt 1\.")
+        os.kill(supervisor, signal.SIGTERM)
+        terminal.type("echo code $?.\n")
+        assert terminal.expect(r"code (\d+)\.")[1] == "1", "the command got one Ctrl-C"

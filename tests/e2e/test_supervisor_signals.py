@@ -41,7 +41,7 @@ def test_hang_up_of_its_own_terminal_reaches_the_command(segments, tmp_path):
 
 HANDLE_STOP = """
 import os, signal
-signal.signal(signal.SIGTSTP, lambda *_: os.write(1, b"checkpoint.\n"))
+signal.signal(signal.SIGTSTP, lambda *_: os.write(1, b"checkpoint.\\n"))
 print(f"ready {os.getpid()}.", flush=True)
 while True:
     signal.pause()
@@ -57,45 +57,42 @@ def start_in_terminal(terminal, segments, command):
 def test_it_stops_only_with_the_command(segments, tmp_path):
     """A command may handle Ctrl-Z, for one by a checkpoint."""
     (tmp_path / "job.py").write_text(HANDLE_STOP)
-    terminal = Terminal()
-    _, supervisor = start_in_terminal(terminal, segments, f"/usr/bin/python3 {tmp_path}/job.py")
-    terminal.type("\x1a")
-    terminal.expect("checkpoint")
-    os.kill(supervisor, signal.SIGTERM)
-    terminal.type("echo code $?.\n")
-    assert terminal.expect(r"code (\d+)\.")[1] == str(128 + signal.SIGTERM)
-    terminal.end()
+    with Terminal() as terminal:
+        _, supervisor = start_in_terminal(terminal, segments, f"/usr/bin/python3 {tmp_path}/job.py")
+        terminal.type("\x1a")
+        terminal.expect("checkpoint")
+        os.kill(supervisor, signal.SIGTERM)
+        terminal.type("echo code $?.\n")
+        assert terminal.expect(r"code (\d+)\.")[1] == str(128 + signal.SIGTERM)
 
 
 def test_stop_that_is_sent_to_it_stops_both(segments):
-    terminal = Terminal()
-    command, supervisor = start_in_terminal(terminal, segments, "sh -c 'echo ready $$.; exec sleep 600'")
-    os.kill(supervisor, signal.SIGTSTP)
-    terminal.expect("Stopped")
-    assert state(command) == state(supervisor) == "T"
-    terminal.type("fg\n")
-    wait_until(lambda: "T" not in (state(command), state(supervisor)), "both to go on")
-    os.kill(supervisor, signal.SIGTERM)
-    terminal.type("echo code $?.\n")
-    assert terminal.expect(r"code (\d+)\.")[1] == str(128 + signal.SIGTERM)
-    terminal.end()
+    with Terminal() as terminal:
+        command, supervisor = start_in_terminal(terminal, segments, "sh -c 'echo ready $$.; exec sleep 600'")
+        os.kill(supervisor, signal.SIGTSTP)
+        terminal.expect("Stopped")
+        assert state(command) == state(supervisor) == "T"
+        terminal.type("fg\n")
+        wait_until(lambda: "T" not in (state(command), state(supervisor)), "both to go on")
+        os.kill(supervisor, signal.SIGTERM)
+        terminal.type("echo code $?.\n")
+        assert terminal.expect(r"code (\d+)\.")[1] == str(128 + signal.SIGTERM)
 
 
 def test_stop_during_the_preparation_stops_the_command(segments, tmp_path):
     """The terminal has sent its signal to a group of which the command was not a member yet."""
-    terminal = Terminal(**slow("mkdirat"))
-    terminal.type(f"{AGENT} exec {QUIET} --metrics-dir={segments}/job -- sh -c 'echo $$ >{tmp_path}/pid; exec sleep 600'; echo stopped $?.\n")
-    supervisor = wait_until(lambda: next((pid for pid in children(terminal.pid) if children(pid)), None), "the preparation")
-    terminal.type("\x1a")
-    terminal.expect(rf"stopped {128 + signal.SIGTSTP}\.")
-    (command,) = (pid for pid, letter in children(supervisor).items() if letter != "Z")
-    assert state(command) == state(supervisor) == "T"
-    terminal.type("fg\n")
-    wait_until((tmp_path / "pid").exists, "the command to go on")
-    os.kill(supervisor, signal.SIGTERM)
-    terminal.type("echo code $?.\n")
-    assert terminal.expect(r"code (\d+)\.")[1] == str(128 + signal.SIGTERM)
-    terminal.end()
+    with Terminal(**slow("mkdirat")) as terminal:
+        terminal.type(f"{AGENT} exec {QUIET} --metrics-dir={segments}/job -- sh -c 'echo $$ >{tmp_path}/pid; exec sleep 600'; echo stopped $?.\n")
+        supervisor = wait_until(lambda: next((pid for pid in children(terminal.pid) if children(pid)), None), "the preparation")
+        terminal.type("\x1a")
+        terminal.expect(rf"stopped {128 + signal.SIGTSTP}\.")
+        wait_until(lambda: set(children(supervisor).values()) - {"Z"} == {"T"}, "the command to stop")
+        assert state(supervisor) == "T"
+        terminal.type("fg\n")
+        wait_until((tmp_path / "pid").exists, "the command to go on")
+        os.kill(supervisor, signal.SIGTERM)
+        terminal.type("echo code $?.\n")
+        assert terminal.expect(r"code (\d+)\.")[1] == str(128 + signal.SIGTERM)
 
 
 def test_interrupt_during_the_preparation_ends_it_at_once(job):

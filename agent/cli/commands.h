@@ -24,6 +24,8 @@ bool RefusedBySettings(const Config& config, bool strict, std::string_view refus
 
 // Collects and pushes beside a job that is started elsewhere, until a signal, or until its last worker has ended.
 int RunCommand(const CommandLine& line, const Config& config, const ConfigSources& sources);
+// Tells the supervisor where the command begins, before anything that may hang.
+void TellCommand(const CommandLine& line, int memory);
 // What the supervisor must know before it starts the job's command: reads the settings, opens the job's directory and the named
 // pipe. `memory`: descriptor of a supervisor::Preparation.
 int PrepareExec(const CommandLine& line, const Config& config, int memory);

@@ -73,6 +73,10 @@ Preparation* MapPreparation(int memory) {
 
 }  // namespace
 
+void TellCommand(const CommandLine& line, int memory) {
+  if (Preparation* const preparation = MapPreparation(memory)) preparation->command = static_cast<uint32_t>(line.command_begin);
+}
+
 int RefuseExec(int exit_code, int memory) {
   Preparation* const preparation = MapPreparation(memory);
   if (preparation == nullptr) return kExitFailed;
@@ -86,10 +90,10 @@ int PrepareExec(const CommandLine& line, const Config& config, int memory) {
     std::fputs("persia-metrics-agent exec: the command is missing: persia-metrics-agent exec [OPTIONS] -- COMMAND\n", stderr);
     return RefuseExec(kExitUsage, memory);
   }
-  const ExecPlan plan = MakePlan(line, config);
-  if (plan.refused) return RefuseExec(kExitRefused, memory);
   Preparation* const preparation = MapPreparation(memory);
   if (preparation == nullptr) return kExitFailed;
+  const ExecPlan plan = MakePlan(line, config);
+  if (plan.refused) return RefuseExec(kExitRefused, memory);
   std::string text;
   for (const auto& [name, value] : plan.environment) {
     text += name + "=" + value + '\0';
@@ -104,7 +108,6 @@ int PrepareExec(const CommandLine& line, const Config& config, int memory) {
     return kExitFailed;
   }
   preparation->exit_code = -1;
-  preparation->command = static_cast<uint32_t>(line.command_begin);
   preparation->has_agent = plan.collects ? 1 : 0;
   preparation->created_pipe = plan.pipe != nullptr && plan.pipe->Keep() ? 1 : 0;
   preparation->finish_timeout_ms = static_cast<uint32_t>(config.options.FinishTimeout().count());

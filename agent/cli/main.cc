@@ -58,6 +58,7 @@ SupervisorCall TakeSupervisorCall(std::vector<std::string>& arguments) {
 int Main(std::vector<std::string> arguments) {
   const SupervisorCall call = TakeSupervisorCall(arguments);
   const CommandLine line = ParseCommandLine(std::move(arguments));
+  if (call.prepares) TellCommand(line, call.memory);
   if (line.verb == Verb::kPrint) {
     std::fputs(line.text.c_str(), stdout);
     return call.prepares ? RefuseExec(kExitDone, call.memory) : kExitDone;

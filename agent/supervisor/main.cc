@@ -7,7 +7,6 @@
 #include "supervisor/supervisor.h"
 
 int main(int argc, char** argv) {
-  using namespace persia::supervisor;
-  if (argc > 1 && strcmp(argv[1], "exec") == 0) return Supervisor(argc, argv, environ).Run();
-  return ExecuteAgent(argv, environ);
+  if (argc > 1 && strcmp(argv[1], "exec") == 0) return persia::supervisor::Supervisor(argc, argv, environ).Run();
+  return persia::supervisor::ExecuteAgent(argv, environ);
 }

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -30,10 +29,7 @@ void ExecuteFile(char* path, char** argv, char** environment) {
 
 void Execute(char** argv, char** environment) {
   char* const name = argv[0];
-  if (strchr(name, '/') != nullptr) {
-    ExecuteFile(name, argv, environment);
-    return;
-  }
+  if (strchr(name, '/') != nullptr) return ExecuteFile(name, argv, environment);
   const char* path = getenv("PATH");
   if (path == nullptr) path = "/bin:/usr/bin";
   int error = ENOENT;
@@ -56,19 +52,12 @@ void Execute(char** argv, char** environment) {
 }
 
 int ExecuteAgent(char** argv, char** environment) {
-  char path[PATH_MAX];
-  ssize_t size = readlink("/proc/self/exe", path, sizeof path);
-  if (size <= 0 || static_cast<size_t>(size) == sizeof path) {
-    // Without /proc: the path by which this program was executed, which a symbolic link may have led to.
-    const auto* executed = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
-    size = executed == nullptr ? 0 : static_cast<ssize_t>(strnlen(executed, sizeof path));
-    memcpy(path, executed, static_cast<size_t>(size));
-  }
-  while (size > 0 && path[size - 1] != '/') --size;
-  if (static_cast<size_t>(size) + sizeof kAgent > sizeof path) {
-    size = 0;
-  }
-  memcpy(path + size, kAgent, sizeof kAgent);
+  char path[PATH_MAX + sizeof kAgent] = "";
+  // Without /proc: the path by which this program was executed.
+  const auto* const executed = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
+  if (realpath("/proc/self/exe", path) == nullptr && realpath(executed, path) == nullptr) path[0] = '\0';
+  char* const slash = strrchr(path, '/');
+  strcpy(slash == nullptr ? path : slash + 1, kAgent);
   execve(path, argv, environment);
   const int error = errno;
   Log(kError, "program", "cannot run %s, which belongs beside persia-metrics-agent: %s", path, strerror(error));

@@ -20,7 +20,7 @@ enum LogLevel : uint32_t { kDebug, kInfo, kWarning, kError, kOff };
 struct Preparation {
   uint32_t format;     // kFormat
   int32_t exit_code;   // end with it instead of starting the command; -1: start it
-  uint32_t command;    // index of the command's first word in the supervisor's argv
+  uint32_t command;    // index of the command's first word in the supervisor's argv; 0: not known. Valid at once.
   uint32_t has_agent;  // whether an agent is to be started
   uint32_t finish_timeout_ms;
   uint32_t log_level;  // a LogLevel
@@ -52,8 +52,8 @@ struct Record {
   uint64_t began_ns;      // the command's start
   uint64_t agent_starts;  // how often an agent was started
   int32_t exit_code;      // the command's, 128 + n if signal n ended it; valid once ended_ns is set
-  uint32_t command;       // pid
-  uint64_t ended_ns;      // 0: it is running. Stored with release, after exit_code.
+  uint32_t reserved;
+  uint64_t ended_ns;  // 0: it is running. Stored with release, after exit_code.
   // All children that were reaped, except agents: number n is in children[n % kMaxChildren] while n + kMaxChildren >
   // child_count.
   uint64_t child_count;  // stored with release, after the child

@@ -20,6 +20,8 @@ bool IsIgnored(int signal) {
   return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
+constexpr uint64_t kOfKeys = Bit(SIGINT) | Bit(SIGQUIT) | Bit(SIGTSTP) | Bit(SIGTTIN) | Bit(SIGTTOU) | Bit(SIGWINCH);
+
 }  // namespace
 
 Signals::Signals() {
@@ -31,19 +33,28 @@ Signals::Signals() {
 
 int Signals::Take(siginfo_t& info, int64_t milliseconds, int only) const {
   const uint64_t wanted = only == 0 ? kAll : Bit(only);
+  if (milliseconds < 0) milliseconds = 0;
   const timespec limit{.tv_sec = milliseconds / 1000, .tv_nsec = milliseconds % 1000 * 1000000};
-  const long taken = syscall(SYS_rt_sigtimedwait, &wanted, &info, milliseconds < 0 ? nullptr : &limit, sizeof wanted);
+  const long taken = syscall(SYS_rt_sigtimedwait, &wanted, &info, &limit, sizeof wanted);
   return taken < 0 ? 0 : static_cast<int>(taken);
 }
 
-int Signals::PendingEnd() const {
+uint64_t Signals::Pending() const {
   uint64_t pending = 0;
   syscall(SYS_rt_sigpending, &pending, sizeof pending);
+  return pending;
+}
+
+int Signals::PendingEnd(uint64_t pending) const {
   constexpr int kEnding[] = {SIGTERM, SIGINT, SIGQUIT, SIGHUP};
   for (const int signal : kEnding) {
-    if ((pending & Bit(signal)) != 0 && !IsIgnored(signal)) return signal;
+    if ((pending & ~inherited_mask_ & Bit(signal)) != 0 && !IsIgnored(signal)) return signal;
   }
   return 0;
+}
+
+bool Signals::IsForGroup(int signal, const siginfo_t& info) {
+  return info.si_code == SI_KERNEL && ((kOfKeys & Bit(signal)) != 0 || (signal == SIGHUP && getsid(0) != getpid()));
 }
 
 void Signals::StopBy(int signal) const {

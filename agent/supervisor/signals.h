@@ -13,12 +13,18 @@ class Signals {
   // lost.
   Signals();
 
-  // The number of the next signal, or 0 after `milliseconds`; negative: waits without limit. `only`: other signals stay
-  // pending.
+  // The number of the next signal, or 0 after `milliseconds`. `only`: other signals stay pending.
   int Take(siginfo_t& info, int64_t milliseconds, int only = 0) const;
 
-  // The first pending signal that asks a program to end; 0: none. One that this process inherited as ignored does not count.
-  [[nodiscard]] int PendingEnd() const;
+  // The pending signals: bit n - 1 for signal n.
+  [[nodiscard]] uint64_t Pending() const;
+  // The first of them that asks a program to end; 0: none. One that this process inherited as ignored or blocked does not
+  // count.
+  [[nodiscard]] int PendingEnd(uint64_t pending) const;
+
+  // Whether the terminal sent it to the whole process group: for a key, and for its hang-up unless this process leads the
+  // session, since a leader is told alone. The kernel sends other signals to one process, such as that of alarm(2).
+  [[nodiscard]] static bool IsForGroup(int signal, const siginfo_t& info);
 
   // Stops this process as the signal does by default, as a shell expects of a job whose terminal sent Ctrl-Z. Returns once it
   // was continued, or at once where the kernel ignores it: in a process group that nobody could continue.

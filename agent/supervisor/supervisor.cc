@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,6 +19,7 @@ namespace persia::supervisor {
 namespace {
 
 constexpr int64_t kPrepareTimeout = 2000;
+constexpr int64_t kPrepareInterval = 50;
 constexpr int64_t kFirstBackoff = 100;
 constexpr int64_t kMaxBackoff = 10000;
 // An agent that lived so long is not one that dies at its start.
@@ -26,6 +28,7 @@ constexpr int64_t kHealthyAge = 10000;
 // emptied.
 constexpr int64_t kPipePatience = 1000;
 constexpr int64_t kPipeInterval = 50;
+constexpr int64_t kLongestWait = 3600000;
 
 uint64_t NowNs() {
   timespec now{};
@@ -71,8 +74,7 @@ uint64_t StartTicks(pid_t pid) {
   char text[1024];
   const ssize_t size = read(fd, text, sizeof text - 1);
   close(fd);
-  if (size <= 0) return 0;
-  text[size] = '\0';
+  text[size > 0 ? size : 0] = '\0';
   const char* field = strrchr(text, ')');  // field 2 is the name, which may contain anything
   for (int number = 2; field != nullptr && number < 22; ++number) field = strchr(field + 1, ' ');
   return field == nullptr ? 0 : strtoull(field + 1, nullptr, 10);
@@ -81,31 +83,28 @@ uint64_t StartTicks(pid_t pid) {
 }  // namespace
 
 Supervisor::Supervisor(int argc, char** argv, char** environment)
-    : argc_(argc),
-      argv_(argv),
-      inherited_environment_(environment),
-      environment_(environment),
-      agent_environment_(environment),
-      agent_argv_(argv) {
-  prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans of the command become children of this process instead of init's
-}
+    : argc_(argc), argv_(argv), inherited_environment_(environment), environment_(environment) {}
 
 int Supervisor::Run() {
+  // A closed standard descriptor would become the number of a file of this process, into which log lines were then written.
+  int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  while (null >= 0 && null <= STDERR_FILENO) null = open("/dev/null", O_RDWR | O_CLOEXEC);
   Prepare();
-  if (preparation_ != nullptr && preparation_->exit_code >= 0) return preparation_->exit_code;
-  if (const int signal = signals_.PendingEnd()) return 128 + signal;
+  if (prepared_ && preparation_->exit_code >= 0) return preparation_->exit_code;
   MakeEnvironment();
+  early_signals_ = signals_.Pending();
+  if (const int signal = signals_.PendingEnd(early_signals_)) return 128 + signal;
   if (const int failed = StartCommand()) return failed;
+  CloseInherited(null);
   if (wants_agent_) StartAgent();
   for (;;) {
     Reap();
-    if (command_ended_ && !wants_agent_) return exit_code_;
+    if (command_ == 0 && !wants_agent_) return exit_code_;
     // Nor is a deadline waited for in which no agent would be started any more.
-    if (command_ended_ && (agent_ > 0 ? Now() : start_agent_at_) >= finish_deadline_) {
+    if (command_ == 0 && (agent_ > 0 ? Now() : start_agent_at_) >= finish_deadline_) {
       Log(kWarning, "exec.finish", "the agent did not finish in %u ms; the last values may be missing",
           preparation_->finish_timeout_ms);
-      if (agent_ > 0) kill(agent_, SIGKILL);
-      return exit_code_;
+      return exit_code_;  // the kernel then kills the agent (PR_SET_PDEATHSIG)
     }
     if (wants_agent_ && agent_ == 0 && Now() >= start_agent_at_) StartAgent();
     if (agent_ == 0 && pipe_ >= 0 && Now() - agent_down_since_ >= kPipePatience) DrainPipe();
@@ -115,13 +114,13 @@ int Supervisor::Run() {
 }
 
 void Supervisor::Prepare() {
-  Preparation* const preparation = MapNew<Preparation>(preparation_memory_);
+  preparation_ = MapNew<Preparation>(preparation_memory_);
   record_ = MapNew<Record>(record_memory_);
   // The agent's program gets the arguments behind `exec`, a verb and a descriptor.
   const size_t bytes =
       (static_cast<size_t>(argc_) + 4 + Count(inherited_environment_) + sizeof(Preparation::text) / 4) * sizeof(char*);
   void* const pointers = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (preparation == nullptr || record_ == nullptr || pointers == MAP_FAILED) {
+  if (preparation_ == nullptr || record_ == nullptr || pointers == MAP_FAILED) {
     Log(kError, "exec.prepare", "no memory for metrics (%s); the command runs without metrics", strerror(errno));
     return;
   }
@@ -129,32 +128,33 @@ void Supervisor::Prepare() {
   SplitEnvironment(agent_argv_ + argc_ + 4);
   agent_argv_[0] = argv_[0];
   for (int i = 2; i < argc_; ++i) agent_argv_[i + 1] = argv_[i];
-  preparer_ = ForkAgentProgram("exec-prepare", preparation_memory_, true);
-  if (preparer_ < 0) {
+  const pid_t preparer = ForkAgentProgram("exec-prepare", preparation_memory_);
+  if (preparer < 0) {
     Log(kError, "exec.prepare", "cannot start another process (%s); the command runs without metrics", strerror(errno));
     return;
   }
   const int64_t deadline = Now() + kPrepareTimeout;
   int status = 0;
   pid_t ended = 0;
-  while ((ended = waitpid(preparer_, &status, WNOHANG)) == 0 && Now() < deadline) {
+  while ((ended = waitpid(preparer, &status, WNOHANG)) == 0 && Now() < deadline) {
     siginfo_t info{};
-    signals_.Take(info, deadline - Now(), SIGCHLD);
+    signals_.Take(info, kPrepareInterval, SIGCHLD);
+    if (signals_.PendingEnd(signals_.Pending()) != 0) return;
   }
   if (ended == 0) {
-    kill(preparer_, SIGKILL);
+    kill(preparer, SIGKILL);
     Log(kError, "exec.prepare", "the metrics are not prepared after %d s; the command runs without metrics",
         static_cast<int>(kPrepareTimeout / 1000));
-  } else if (status != 0 || preparation->format != kFormat) {
+  } else if (status != 0 || preparation_->format != kFormat) {
     Log(kError, "exec.prepare", "the metrics could not be prepared (wait status 0x%x); the command runs without metrics",
         status);
   } else {
-    preparation_ = preparation;
     TakePreparation();
   }
 }
 
 void Supervisor::TakePreparation() {
+  prepared_ = true;
   SetUpLog(static_cast<LogLevel>(preparation_->log_level), preparation_->logs_json != 0);
   wants_agent_ = preparation_->has_agent != 0;
   record_->format = kFormat;
@@ -164,9 +164,10 @@ void Supervisor::TakePreparation() {
   }
 }
 
-// Where the command begins if the agent's program could not tell: behind `--`, else at the first word that is neither a flag
-// nor may be a flag's value.
-uint32_t Supervisor::GuessCommand() const {
+// If the agent's program could not tell it, the command begins behind `--`, else at the first word that is neither a flag nor
+// may be a flag's value.
+uint32_t Supervisor::CommandIndex() const {
+  if (preparation_ != nullptr && preparation_->command != 0) return preparation_->command;
   int i = 2;
   while (i < argc_ && argv_[i][0] == '-' && strcmp(argv_[i], "--") != 0) {
     const bool may_have_value = strchr(argv_[i], '=') == nullptr && i + 1 < argc_ && argv_[i + 1][0] != '-';
@@ -196,10 +197,10 @@ void Supervisor::SplitEnvironment(char** space) {
 // The inherited environment with the variables of the preparation.
 void Supervisor::MakeEnvironment() {
   static char disabled[] = "PERSIA_METRICS_ENABLED=0";
-  char* variable = preparation_ != nullptr ? preparation_->text : disabled;
+  char* variable = prepared_ ? preparation_->text : disabled;
   if (environment_ == inherited_environment_) return;  // there was no memory
   size_t count = Count(environment_);
-  for (uint32_t left = preparation_ != nullptr ? preparation_->variables : 1; left > 0; --left) {
+  for (uint32_t left = prepared_ ? preparation_->variables : 1; left > 0; --left) {
     size_t place = 0;
     while (place < count && !SameVariable(environment_[place], variable)) ++place;
     environment_[place] = variable;
@@ -209,70 +210,68 @@ void Supervisor::MakeEnvironment() {
 }
 
 int Supervisor::StartCommand() {
-  const uint32_t begin = preparation_ != nullptr ? preparation_->command : GuessCommand();
+  const uint32_t begin = CommandIndex();
   if (begin >= static_cast<uint32_t>(argc_)) {
     Log(kError, "command", "the command is missing: persia-metrics-agent exec [OPTIONS] -- COMMAND");
     return 2;
   }
   char** const command = argv_ + begin;
-  // A successful exec closes it; a failed one writes errno.
-  int report[2] = {-1, -1};
-  const pid_t pid = pipe2(report, O_CLOEXEC) == 0 ? fork() : -1;
-  if (pid <= 0) {
-    // Also if this process can have no child: then it becomes the command itself.
-    if (pid < 0)
-      Log(kError, "exec.prepare", "cannot start another process (%s); the command runs without metrics", strerror(errno));
-    signals_.RestoreInChild();
-    Execute(command, pid == 0 ? environment_ : inherited_environment_);  // without the named pipe, which nobody would read
-    const int error = errno;
-    if (pid < 0 || write(report[1], &error, sizeof error) != sizeof error) {
-      Log(kError, "command", "cannot run \"%s\": %s", command[0], strerror(error));
-    }
-    _exit(ExitCodeOf(error));
+  int death_signal = 0;
+  prctl(PR_GET_PDEATHSIG, &death_signal);
+  command_ = fork();
+  if (command_ > 0) {
+    prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans of the command become children of this process instead of init's
+    if (record_ != nullptr) record_->began_ns = NowNs();
+    return 0;
   }
-  close(report[1]);
-  int error = 0;
-  const ssize_t size = read(report[0], &error, sizeof error);
-  close(report[0]);
-  if (size == sizeof error) {
-    waitpid(pid, nullptr, 0);
-    Log(kError, "command", error == ENOENT ? "cannot run \"%s\": there is no such command" : "cannot run \"%s\": %s",
-        command[0], strerror(error));
-    return ExitCodeOf(error);
+  if (command_ < 0) {
+    // This process can have no child: it becomes the command itself, without the named pipe, which nobody would read.
+    Log(kError, "exec.prepare", "cannot start another process (%s); the command runs without metrics", strerror(errno));
+    environment_ = inherited_environment_;
+  } else if (death_signal == SIGKILL) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // as its starter wants; any other signal is forwarded
   }
-  command_ = pid;
-  if (record_ != nullptr) {
-    record_->command = static_cast<uint32_t>(pid);
-    record_->began_ns = NowNs();
-  }
-  return 0;
+  signals_.RestoreInChild();
+  Execute(command, environment_);
+  if (errno == E2BIG) Execute(command, inherited_environment_);  // whose size its starter chose
+  const int error = errno;
+  Log(kError, "command", error == ENOENT ? "cannot run \"%s\": there is no such command" : "cannot run \"%s\": %s", command[0],
+      strerror(error));
+  _exit(ExitCodeOf(error));
 }
 
-pid_t Supervisor::ForkAgentProgram(const char* verb, int memory, bool may_be_signalled) {
+// What the command closes is closed: of the descriptors that both inherited, this process keeps stderr alone.
+void Supervisor::CloseInherited(int null) {
+  dup2(null, STDIN_FILENO);
+  dup2(null, STDOUT_FILENO);
+  // The numbers of `null`, the preparation, the record and the pipe ascend.
+  int kept = STDERR_FILENO + 1;
+  if (wants_agent_) record_memory_ = dup3(record_memory_, kept++, O_CLOEXEC);
+  if (pipe_ >= 0) pipe_ = dup3(pipe_, kept++, O_CLOEXEC);
+  syscall(SYS_close_range, kept, ~0U, 0);
+}
+
+pid_t Supervisor::ForkAgentProgram(const char* verb, int memory) {
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid != 0) return pid;
   char descriptor[16];
-  const int inherited = dup(memory);  // without close-on-exec
-  snprintf(descriptor, sizeof descriptor, "%d", inherited);
+  snprintf(descriptor, sizeof descriptor, "%d", memory);
+  for (int standard = STDIN_FILENO; standard <= STDERR_FILENO; ++standard) fcntl(standard, F_SETFD, 0);
+  fcntl(memory, F_SETFD, 0);
   agent_argv_[1] = const_cast<char*>(verb);
   agent_argv_[2] = descriptor;
-  if (may_be_signalled) {
-    signals_.RestoreInChild();
-  } else {
-    // All signals stay blocked, so that one that comes early is not lost. The terminal's signals are for the command
-    // alone.
-    setsid();
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(1);  // it has died before this call
-  }
+  // All signals stay blocked, so that one that comes early is not lost. The terminal's signals are for the command alone.
+  setsid();
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(1);  // it has died before this call
   _exit(ExecuteAgent(agent_argv_, agent_environment_));
 }
 
 void Supervisor::StartAgent() {
   __atomic_fetch_add(&record_->agent_starts, 1, __ATOMIC_RELAXED);
   agent_started_at_ = Now();
-  agent_ = ForkAgentProgram("exec-collect", record_memory_, false);
+  agent_ = ForkAgentProgram("exec-collect", record_memory_);
   if (agent_ > 0) return;
   agent_ = 0;
   RetryAgentLater();
@@ -296,11 +295,16 @@ void Supervisor::Reap() {
     if (waitpid(pid, &status, 0) != pid) return;
     if (pid == agent_) {
       AgentEnded(status);
-    } else if (pid != preparer_) {
+    } else {
       AddToRecord(pid, start_ticks, status);
     }
     if (pid == command_) CommandEnded(status);
     info.si_pid = 0;
+  }
+  // With the command, as a shell expects of a job. A command that handles Ctrl-Z runs on, and so does this process.
+  if (stop_signal_ != 0 && waitid(P_PID, command_, &info, WSTOPPED | WNOHANG) == 0 && info.si_pid != 0) {
+    signals_.StopBy(stop_signal_);
+    stop_signal_ = 0;
   }
 }
 
@@ -314,9 +318,9 @@ void Supervisor::AddToRecord(pid_t pid, uint64_t start_ticks, int wait_status) {
 }
 
 void Supervisor::CommandEnded(int wait_status) {
-  command_ended_ = true;
-  exit_code_ = WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
-  const int signal = WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : 0;
+  command_ = 0;
+  const int signal = WTERMSIG(wait_status);  // 0: none
+  exit_code_ = signal != 0 ? 128 + signal : WEXITSTATUS(wait_status);
   // A Ctrl-C goes to the whole process group. If it has ended the command before this process saw it, it does not count as a
   // second.
   if (signal != 0 && (received_signals_ >> (signal - 1) & 1) == 0) expected_signal_ = signal;
@@ -336,41 +340,46 @@ void Supervisor::AgentEnded(int wait_status) {
     return;
   }
   RetryAgentLater();
-  const bool signalled = WIFSIGNALED(wait_status);
+  const int signal = WTERMSIG(wait_status);
   Log(kWarning, "exec.agent",
       "the agent ended by %s %d and is started again in %d ms; the command runs on, and no count is lost",
-      signalled ? "signal" : "exit code", signalled ? WTERMSIG(wait_status) : WEXITSTATUS(wait_status),
-      static_cast<int>(backoff_));
+      signal != 0 ? "signal" : "exit code", signal != 0 ? signal : WEXITSTATUS(wait_status), static_cast<int>(backoff_));
 }
 
 void Supervisor::Handle(int signal, const siginfo_t& info) {
   if (signal == SIGCHLD || (info.si_pid == getpid() && info.si_code <= 0)) return;  // its own: a write to a closed pipe
-  received_signals_ |= uint64_t{1} << (signal - 1);
+  const uint64_t bit = uint64_t{1} << (signal - 1);
+  received_signals_ |= bit;
   const bool is_end = signal == SIGTERM || signal == SIGINT || signal == SIGQUIT;
-  if (!command_ended_) {
-    // The terminal has sent its signals to the command, too.
-    if (info.si_code != SI_KERNEL || getpgid(command_) != getpgrp()) kill(command_, signal);
-    if (signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU) signals_.StopBy(signal);
+  if (command_ != 0) {
+    const bool has_it = Signals::IsForGroup(signal, info) && (early_signals_ & bit) == 0 && getpgid(command_) == getpgrp();
+    early_signals_ &= ~bit;
+    if (!has_it && (info.si_code != SI_QUEUE || sigqueue(command_, signal, info.si_value) != 0)) kill(command_, signal);
+    if (signal == SIGCONT) stop_signal_ = 0;
+    if (signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU) stop_signal_ = signal;
   } else if (signal == expected_signal_) {
     expected_signal_ = 0;
   } else if (is_end && agent_ > 0) {
     kill(agent_, SIGTERM);  // the second: it hurries
+  } else if (is_end) {
+    wants_agent_ = false;
   }
 }
 
 // Without an agent, writers would wait for a reader in vain.
 void Supervisor::DrainPipe() {
   char lines[4096];
-  while (read(pipe_, lines, sizeof lines) > 0) {
+  // Bounded, since a writer may never stop.
+  for (int left = 16; left > 0 && read(pipe_, lines, sizeof lines) > 0; --left) {
   }
 }
 
 int64_t Supervisor::MillisecondsToWait() const {
-  int64_t until = command_ended_ ? finish_deadline_ : INT64_MAX;
+  const int64_t now = Now();
+  int64_t until = command_ == 0 ? finish_deadline_ : now + kLongestWait;
   if (wants_agent_ && agent_ == 0 && start_agent_at_ < until) until = start_agent_at_;
-  if (agent_ == 0 && pipe_ >= 0 && Now() + kPipeInterval < until) until = Now() + kPipeInterval;
-  if (until == INT64_MAX) return -1;
-  return until > Now() ? until - Now() : 0;
+  if (agent_ == 0 && pipe_ >= 0 && now + kPipeInterval < until) until = now + kPipeInterval;
+  return until - now;
 }
 
 }  // namespace persia::supervisor

@@ -34,12 +34,13 @@ class Supervisor {
  private:
   void Prepare();
   void TakePreparation();
-  uint32_t GuessCommand() const;
+  uint32_t CommandIndex() const;
   void SplitEnvironment(char** space);
   void MakeEnvironment();
   int StartCommand();
+  void CloseInherited(int null);
   void StartAgent();
-  pid_t ForkAgentProgram(const char* verb, int memory, bool may_be_signalled);
+  pid_t ForkAgentProgram(const char* verb, int memory);
   void RetryAgentLater();
   void Reap();
   void CommandEnded(int wait_status);
@@ -56,17 +57,18 @@ class Supervisor {
 
   int preparation_memory_ = -1;  // memfds
   int record_memory_ = -1;
-  Preparation* preparation_ = nullptr;  // null: the command runs without metrics
+  Preparation* preparation_ = nullptr;
+  bool prepared_ = false;  // else the command runs without metrics
   Record* record_ = nullptr;
   char** environment_;  // the command's
-  char** agent_environment_;
+  char** agent_environment_ = nullptr;
   char secrets_[32768];  // its own part of them
-  char** agent_argv_;
+  char** agent_argv_ = nullptr;
 
-  pid_t preparer_ = 0;
-  pid_t command_ = 0;
-  bool command_ended_ = false;
+  pid_t command_ = 0;  // 0: it has ended
   int exit_code_ = 0;
+  uint64_t early_signals_ = 0;  // bit n - 1: signal n came before the command started
+  int stop_signal_ = 0;         // stops this process, too, if it stops the command
   uint64_t received_signals_ = 0;
   int expected_signal_ = 0;  // has ended the command, and may be on its way to the supervisor, too
 

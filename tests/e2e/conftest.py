@@ -172,6 +172,17 @@ def segments():
     shutil.rmtree(directory, ignore_errors=True)
 
 
+@pytest.fixture
+def public_folder():
+    """A folder that every user can reach, with both of the agent's programs."""
+    folder = Path(tempfile.mkdtemp(prefix="persia-e2e-", dir="/tmp"))
+    folder.chmod(0o755)
+    for name in ("persia-metrics-agent", "persia-metrics-agentd"):
+        shutil.copy(AGENT.with_name(name), folder)
+    yield folder
+    shutil.rmtree(folder)
+
+
 class GatewayHandle:
     """A real PushGateway that can be killed and restarted on its port."""
 

@@ -1,20 +1,18 @@
 """The supervisor of `exec`: whatever becomes of the agent, the command starts, gets its signals, and gives its exit code."""
 
 import os
-import pty
 import re
-import shutil
 import signal
 import socket
 import subprocess
-import tempfile
 import time
 from pathlib import Path
 
 import needs
 import pytest
-from conftest import AGENT, BUILD, ROOT, environment
+from conftest import AGENT, ROOT, environment
 from servers import wait_until
+from supervised import Terminal, agent_of, children, slow, state, wait_for_agent, wait_for_output
 
 # Prints each signal that it gets, and ends with 3 at a SIGRTMAX.
 PRINT_SIGNALS = """
@@ -28,39 +26,6 @@ while True:
     if number == signal.SIGRTMAX:
         raise SystemExit(3)
 """
-
-
-def children(pid):
-    """Pid and state of each child."""
-    found = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            state, parent = stat.read_text().rpartition(")")[2].split()[:2]
-        except OSError:  # it has just ended
-            continue
-        if int(parent) == pid:
-            found[int(stat.parent.name)] = state
-    return found
-
-
-def agent_of(supervisor):
-    """Pid of the agent that the supervisor runs; None while there is none."""
-    for pid in children(supervisor.pid):
-        try:
-            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if b"exec-collect" in words:
-            return pid
-    return None
-
-
-def wait_for_agent(supervisor, other_than=None):
-    return wait_until(lambda: (pid := agent_of(supervisor)) != other_than and pid, "an agent")
-
-
-def wait_for_output(process, text, seconds=30):
-    wait_until(lambda: text in process.output(), f"{text!r} in {process.output()!r}", seconds)
 
 
 @pytest.mark.parametrize("chosen", [range(1, 32), range(34, 65)], ids=["standard", "real-time"])
@@ -172,14 +137,6 @@ def test_second_signal_interrupts_the_last_push(job):
     assert "the push was interrupted" in exec_.output()
 
 
-SLOW_CALLS = BUILD / "tests/e2e/worker/libe2e_slow_calls.so"
-
-
-def slow(call):
-    """The agent's program then hangs in this system call."""
-    return {"LD_PRELOAD": str(SLOW_CALLS), "SLOW_CALLS": call}
-
-
 def test_preparation_that_hangs_costs_the_metrics_alone(job):
     exec_ = job.exec("sh", "-c", "echo enabled $PERSIA_METRICS_ENABLED.; exit 4", env=slow("mkdirat"))
     assert exec_.wait() == 4
@@ -199,17 +156,6 @@ def test_disk_that_hangs_does_not_hold_the_exit_code_back(job, gateway, tmp_path
     (tmp_path / "state").mkdir(mode=0o700)
     exec_ = job.exec("sh", "-c", "exit 7", flags=[f"--state-dir={tmp_path}/state", "--push-timeout=1"], env=slow("fdatasync"))
     assert exec_.wait(30) == 7
-
-
-@pytest.fixture
-def public_folder():
-    """A folder that every user can reach, with both programs."""
-    folder = Path(tempfile.mkdtemp(prefix="persia-e2e-", dir="/tmp"))
-    folder.chmod(0o755)
-    for name in ("persia-metrics-agent", "persia-metrics-agentd"):
-        shutil.copy(AGENT.with_name(name), folder)
-    yield folder
-    shutil.rmtree(folder)
 
 
 def test_missing_agent_program_costs_the_metrics_alone(public_folder):
@@ -316,69 +262,35 @@ def test_resolver_that_hangs_delays_neither_a_signal_nor_the_end(tmp_path, segme
     assert done.stdout == "ready\ncaught\nsoon\n3\nsoon\n", done.stderr
 
 
-class Terminal:
-    """A shell with job control on a terminal of its own."""
-
-    def __init__(self):
-        self.pid, self.fd = pty.fork()
-        if self.pid == 0:
-            os.execve("/bin/bash", ["bash", "--norc", "--noediting", "-i"], environment(PS1="$ ", TERM="dumb"))
-        self.seen = ""
-
-    def type(self, text):
-        os.write(self.fd, text.encode())
-
-    def expect(self, pattern):
-        deadline = time.monotonic() + 30
-        while not (found := re.search(pattern, self.seen)):
-            assert time.monotonic() < deadline, f"{pattern!r} not in {self.seen!r}"
-            self.seen += os.read(self.fd, 4096).decode(errors="replace")
-        self.seen = self.seen[found.end() :]
-        return found
-
-    def end(self):
-        self.type("\x04")
-        os.waitpid(self.pid, 0)
-        os.close(self.fd)
-
-
+# sigwait, since a signal just before signal.pause() would be seen by its end only.
 COUNT_INTERRUPTS = """
-import os, signal, sys
+import os, signal
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
 count = 0
-
-def interrupt(*_):
-    global count
+print(f"ready {os.getpid()}.", flush=True)
+while signal.sigwait({signal.SIGINT, signal.SIGTERM}) == signal.SIGINT:
     count += 1
     print(f"interrupt {count}.", flush=True)
-
-signal.signal(signal.SIGINT, interrupt)
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(count))
-print(f"ready {os.getpid()}.", flush=True)
-while True:
-    signal.pause()
+raise SystemExit(count)
 """
 
 
 def test_terminal_stops_continues_and_interrupts_the_job(segments, tmp_path):
     flags = f"--gateway=127.0.0.1:9 --metrics-dir={segments}/job --listen=off --push-timeout=0.5 --log-level=error"
-    terminal = Terminal()
-    (tmp_path / "job.py").write_text(COUNT_INTERRUPTS)
-    terminal.type(f"{AGENT} exec {flags} -- /usr/bin/python3 {tmp_path}/job.py\n")
-    command = int(terminal.expect(r"ready (\d+)\.")[1])
-    supervisor = int(Path(f"/proc/{command}/stat").read_text().rpartition(")")[2].split()[1])
+    with Terminal() as terminal:
+        (tmp_path / "job.py").write_text(COUNT_INTERRUPTS)
+        terminal.type(f"{AGENT} exec {flags} -- /usr/bin/python3 {tmp_path}/job.py\n")
+        command = int(terminal.expect(r"ready (\d+)\.")[1])
+        supervisor = int(Path(f"/proc/{command}/stat").read_text().rpartition(")")[2].split()[1])
 
-    def state(pid):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-
-    terminal.type("\x1a")  # Ctrl-Z
-    terminal.expect("Stopped")
-    wait_until(lambda: state(command) == state(supervisor) == "T", "both to stop")
-    terminal.type("fg\n")
-    terminal.expect("exec")
-    wait_until(lambda: "T" not in (state(command), state(supervisor)), "both to go on")
-    terminal.type("\x03")  # Ctrl-C
-    terminal.expect(r"interrupt 1\.")
-    os.kill(supervisor, signal.SIGTERM)
-    terminal.type("echo code $?.\n")
-    assert terminal.expect(r"code (\d+)\.")[1] == "1", "the command got one Ctrl-C"
-    terminal.end()
+        terminal.type("\x1a")  # Ctrl-Z
+        terminal.expect("Stopped")
+        wait_until(lambda: state(command) == state(supervisor) == "T", "both to stop")
+        terminal.type("fg\n")
+        terminal.expect("exec")
+        wait_until(lambda: "T" not in (state(command), state(supervisor)), "both to go on")
+        terminal.type("\x03")  # Ctrl-C
+        terminal.expect(r"interrupt 1\.")
+        os.kill(supervisor, signal.SIGTERM)
+        terminal.type("echo code $?.\n")
+        assert terminal.expect(r"code (\d+)\.")[1] == "1", "the command got one Ctrl-C"

@@ -1,0 +1,99 @@
+"""The processes under a supervisor of `exec`, and terminals to start one from."""
+
+import os
+import pty
+import re
+import select
+import time
+from pathlib import Path
+
+from conftest import BUILD, environment
+from servers import wait_until
+
+
+SLEEP = "echo pid $$.; exec sleep 600"
+
+
+def children(pid):
+    """Pid and state of each child."""
+    found = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, parent = stat.read_text().rpartition(")")[2].split()[:2]
+        except OSError:  # it has just ended
+            continue
+        if int(parent) == pid:
+            found[int(stat.parent.name)] = state
+    return found
+
+
+def agent_of(supervisor):
+    """Pid of the agent that the supervisor runs; None while there is none."""
+    for pid in children(supervisor.pid):
+        try:
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b"exec-collect" in words:
+            return pid
+    return None
+
+
+def wait_for_agent(supervisor, other_than=None):
+    return wait_until(lambda: (pid := agent_of(supervisor)) != other_than and pid, "an agent")
+
+
+def wait_for_output(process, text, seconds=30):
+    wait_until(lambda: text in process.output(), f"{text!r} in {process.output()!r}", seconds)
+
+
+def command_of(supervisor):
+    """Pid of the command, which prints it: `pid N.`."""
+    wait_for_output(supervisor, "pid ")
+    return int(re.search(r"pid (\d+)\.", supervisor.output())[1])
+
+
+def state(pid):
+    """Its state letter; Z also once it is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "Z"
+
+
+SLOW_CALLS = BUILD / "tests/e2e/worker/libe2e_slow_calls.so"
+
+
+def slow(call):
+    """The agent's program then hangs in this system call."""
+    return {"LD_PRELOAD": str(SLOW_CALLS), "SLOW_CALLS": call}
+
+
+class Terminal:
+    """A shell with job control on a terminal of its own."""
+
+    def __init__(self, **env):
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.execve("/bin/bash", ["bash", "--norc", "--noediting", "-i"], environment(PS1="$ ", TERM="dumb", **env))
+        self.seen = ""
+
+    def type(self, text):
+        os.write(self.fd, text.encode())
+
+    def expect(self, pattern):
+        deadline = time.monotonic() + 30
+        while not (found := re.search(pattern, self.seen)):
+            readable, _, _ = select.select([self.fd], [], [], max(0, deadline - time.monotonic()))
+            assert readable, f"{pattern!r} not in {self.seen!r}"
+            self.seen += os.read(self.fd, 4096).decode(errors="replace")
+        self.seen = self.seen[found.end() :]
+        return found
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        """Hangs up, which ends the shell and its jobs, stopped ones too."""
+        os.close(self.fd)
+        os.waitpid(self.pid, 0)

@@ -14,13 +14,17 @@
 //   family    kind, policy (U8), list of bounds (F64), group, name, help, unit (String), age: birth (U64), id (String),
 //             number (U64)
 //   series    family (U32), ordinal (U32), number of labels (U32), labels as a segment's record has them (String); then
-//             of a gauge, and of a stream for its last value: bits (U64), when folded (time), count (U64); an unset gauge has
-//             no series
+//             of a gauge, and of a stream for its last value: list of values of ended processes; a gauge without has no series
 //             of others: the whole cells (U64 each), the terms of the sum of doubles: list (F64), of a stream two such lists;
 //             of an event also the last timestamp (U64)
+//   value of ended processes
+//             value (F64), number of processes (U32), when the first of them ended (time)
+//
+// Version 1 has one such value instead of a list, NaN as of an unset gauge for none, with the number (U64) after the time.
 #include "ledger/retired_codec.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -160,12 +164,38 @@ std::optional<SegmentFamily> ReadFamily(ByteReader& reader, FamilyAge& age) {
 }
 
 bool IsWritten(const RetiredGroup& group, size_t number, const CollectTime& now) {
-  const SegmentSeries& series = group.series(number);
-  if (group.family(series.record.family).kind != Kind::kGauge) return true;
-  return group.Input().values->commons[series.common] != kUnset && group.gauges()[series.common].expires > now.steady;
+  const auto kept = [&](const EndedValue& value) { return value.expires > now.steady; };
+  return group.family(group.series(number).record.family).kind != Kind::kGauge ||
+         std::ranges::any_of(group.ValuesOf(number), kept);
 }
 
-void WriteSeries(const RetiredGroup& group, size_t number, ByteWriter& writer) {
+void WriteEndedValues(std::span<const EndedValue> values, const CollectTime& now, ByteWriter& writer) {
+  const auto expired = [&](const EndedValue& value) { return value.expires <= now.steady; };
+  writer.U32(static_cast<uint32_t>(values.size() - std::ranges::count_if(values, expired)));
+  for (const EndedValue& value : values) {
+    if (expired(value)) continue;
+    writer.F64(value.value);
+    writer.U32(value.processes);
+    writer.U64(Milliseconds(value.ended));
+  }
+}
+
+void ReadEndedValues(ByteReader& reader, uint32_t version, RetiredGroup& group, size_t series, milliseconds gauge_ttl,
+                     const CollectTime& now) {
+  constexpr size_t kEndedValueBytes = 20;
+  for (uint32_t left = version == 1 ? 1 : reader.Count(kEndedValueBytes); left > 0 && reader.ok(); --left) {
+    EndedValue value{.value = reader.F64()};
+    if (version != 1) value.processes = reader.U32();
+    value.ended = WallTime(reader.U64());
+    if (version == 1) value.processes = static_cast<uint32_t>(reader.U64());
+    value.expires = SteadyTime(value.ended, now) + gauge_ttl;
+    if (std::bit_cast<uint64_t>(value.value) != kUnset) {
+      group.AddGaugeValue(series, value);
+    }
+  }
+}
+
+void WriteSeries(const RetiredGroup& group, size_t number, const CollectTime& now, ByteWriter& writer) {
   const Measurements input = group.Input();
   const SegmentSeries& series = group.series(number);
   const Kind kind = group.family(series.record.family).kind;
@@ -174,9 +204,7 @@ void WriteSeries(const RetiredGroup& group, size_t number, ByteWriter& writer) {
   writer.U32(series.record.labels);
   writer.String(group.LabelsOf(number));
   if (HasGauge(kind)) {
-    writer.U64(input.values->commons[series.common]);
-    writer.U64(Milliseconds(group.gauges()[series.common].folded_wall));
-    writer.U64(group.gauges()[series.common].count);
+    WriteEndedValues(group.ValuesOf(number), now, writer);
   }
   if (kind == Kind::kGauge) return;
   for (uint32_t cell = 0; cell < series.record.cells; ++cell) {
@@ -207,7 +235,8 @@ bool AreLabels(std::string_view bytes, uint32_t count) {
 }
 
 // False: the series is malformed.
-bool ReadSeries(ByteReader& reader, size_t families, RetiredGroup& group, milliseconds gauge_ttl, const CollectTime& now) {
+bool ReadSeries(ByteReader& reader, uint32_t version, size_t families, RetiredGroup& group, milliseconds gauge_ttl,
+                const CollectTime& now) {
   const uint32_t family = reader.U32();
   const uint32_t ordinal = reader.U32();
   const uint32_t label_count = reader.U32();
@@ -215,16 +244,10 @@ bool ReadSeries(ByteReader& reader, size_t families, RetiredGroup& group, millis
   if (!reader.ok() || family >= families || !AreLabels(labels, label_count)) return false;
   const size_t before = group.series_count();
   const size_t number = group.FindOrAddSeries(family, ordinal, labels, label_count, true);
-  if (group.series_count() == before) {
-    return false;  // a duplicate
-  }
+  if (group.series_count() == before) return false;  // a duplicate
   const Kind kind = group.family(family).kind;
   if (HasGauge(kind)) {
-    group.Common(number) = reader.U64();
-    const auto folded = WallTime(reader.U64());
-    group.GaugeOf(number).folded_wall = folded;
-    group.GaugeOf(number).count = reader.U64();
-    group.SetGaugeExpiry(number, SteadyTime(folded, now) + gauge_ttl);
+    ReadEndedValues(reader, version, group, number, gauge_ttl, now);
   }
   if (kind == Kind::kGauge) return reader.ok();
   for (uint32_t cell = 0; cell < group.series(number).record.cells; ++cell) {
@@ -264,12 +287,12 @@ void WriteGroup(const RetiredGroup& group, const CollectTime& now, ByteWriter& w
   }
   writer.U32(static_cast<uint32_t>(kept.size()));
   for (const size_t i : kept) {
-    WriteSeries(group, i, writer);
+    WriteSeries(group, i, now, writer);
   }
 }
 
 // Returns what is malformed; empty: nothing.
-std::string ReadGroup(ByteReader& reader, RetiredProcesses& processes, const CollectTime& now) {
+std::string ReadGroup(ByteReader& reader, uint32_t version, RetiredProcesses& processes, const CollectTime& now) {
   const size_t groups = processes.groups().size();
   const SegmentIdentity identity = ReadIdentity(reader);
   RetiredGroup& group = processes.FindOrAddGroup(identity);
@@ -287,9 +310,11 @@ std::string ReadGroup(ByteReader& reader, RetiredProcesses& processes, const Col
       return "family " + std::to_string(i) + " of a group is malformed";
     }
   }
-  constexpr size_t kMinSeriesBytes = 28;
+  constexpr size_t kMinSeriesBytes = 20;
   for (uint32_t left = reader.Count(kMinSeriesBytes); left > 0 && reader.ok(); --left) {
-    if (!ReadSeries(reader, families, group, processes.options().gauge_ttl, now)) return "a series of a group is malformed";
+    if (!ReadSeries(reader, version, families, group, processes.options().gauge_ttl, now)) {
+      return "a series of a group is malformed";
+    }
   }
   return "";
 }
@@ -325,7 +350,12 @@ std::string EncodeRetired(const RetiredState& state, const CollectTime& now) {
   return std::move(writer).Take();
 }
 
-Result<RetiredState> DecodeRetired(std::string_view payload, const RetiredProcesses::Options& options, const CollectTime& now) {
+Result<RetiredState> DecodeRetired(std::string_view payload, const RetiredProcesses::Options& options, const CollectTime& now,
+                                   uint32_t version) {
+  if (version < 1 || version > kRetiredStateVersion) {
+    return Error{"its version is " + std::to_string(version) + "; this agent reads 1 to " +
+                 std::to_string(kRetiredStateVersion)};
+  }
   ByteReader reader(payload);
   RetiredState state{.processes = RetiredProcesses(options)};
   state.run_id = reader.String();
@@ -339,7 +369,13 @@ Result<RetiredState> DecodeRetired(std::string_view payload, const RetiredProces
   }
   for (uint32_t left = reader.Count(2 * sizeof(uint32_t)); left > 0 && reader.ok(); --left) {
     std::string id(reader.String());
-    state.living.emplace(std::move(id), reader.String());
+    std::string alone(reader.String());
+    if (version != kRetiredStateVersion) {
+      if (const auto read = DecodeRetired(alone, options, now, version); read.ok()) {
+        alone = EncodeRetired(read.value(), now);
+      }
+    }
+    state.living.emplace(std::move(id), std::move(alone));
   }
   const uint64_t processes = reader.U64();
   constexpr size_t kMinInstanceBytes = 20;
@@ -348,7 +384,7 @@ Result<RetiredState> DecodeRetired(std::string_view payload, const RetiredProces
   }
   constexpr size_t kMinGroupBytes = 168;
   for (uint32_t left = reader.Count(kMinGroupBytes); left > 0 && reader.ok(); --left) {
-    if (std::string malformed = ReadGroup(reader, state.processes, now); !malformed.empty() && reader.ok()) {
+    if (std::string malformed = ReadGroup(reader, version, state.processes, now); !malformed.empty() && reader.ok()) {
       return Error{std::move(malformed)};
     }
   }

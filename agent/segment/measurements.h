@@ -3,11 +3,13 @@
 // Thread safety: a view; the data that it points to must not change during the merge.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "segment/segment_reader.h"
 #include "segment/segment_records.h"
@@ -22,6 +24,14 @@ struct FamilyAge {
   uint64_t number = 0;
 
   friend auto operator<=>(const FamilyAge&, const FamilyAge&) = default;
+};
+
+// The value of a gauge that a process left when it ended, or the values of several processes, combined by the gauge's policy.
+struct EndedValue {
+  double value = 0;
+  uint32_t processes = 1;
+  std::chrono::steady_clock::time_point expires{};
+  std::chrono::system_clock::time_point ended{};
 };
 
 struct Measurements {
@@ -42,6 +52,8 @@ struct Measurements {
   // Of several processes: by family and by series, instead of `birth_unix_ns` and `ordinal`.
   std::span<const FamilyAge> family_ages = {};
   std::span<const uint32_t> ordinals = {};
+  // Of ended processes together, by SegmentSeries::common: the values of a gauge, of which `values` has the newest alone.
+  std::span<const std::vector<EndedValue>> ended_values = {};
 
   [[nodiscard]] FamilyAge AgeOf(size_t family) const {
     return family_ages.empty() ? FamilyAge{birth_unix_ns, std::string(id), family} : family_ages[family];

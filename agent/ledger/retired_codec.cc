@@ -13,7 +13,8 @@
 //             birth (U64), dropped counts (16 x U64), list of families, list of series
 //   family    kind, policy (U8), list of bounds (F64), group, name, help, unit (String), age: birth (U64), id (String),
 //             number (U64)
-//   series    family (U32), ordinal (U32), number of labels (U32), labels as a segment's record has them (String); then
+//   series    family (U32), ordinal (U32), birth of the first process that had it (U64; not in version 1), number of labels
+//             (U32), labels as a segment's record has them (String); then
 //             of a gauge, and of a stream for its last value: list of values of ended processes; a gauge without has no series
 //             of others: the whole cells (U64 each), the terms of the sum of doubles: list (F64), of a stream two such lists;
 //             of an event also the last timestamp (U64)
@@ -201,11 +202,10 @@ void WriteSeries(const RetiredGroup& group, size_t number, const CollectTime& no
   const Kind kind = group.family(series.record.family).kind;
   writer.U32(series.record.family);
   writer.U32(input.OrdinalOf(number));
+  writer.U64(input.BirthOf(number));
   writer.U32(series.record.labels);
   writer.String(group.LabelsOf(number));
-  if (HasGauge(kind)) {
-    WriteEndedValues(group.ValuesOf(number), now, writer);
-  }
+  if (HasGauge(kind)) WriteEndedValues(group.ValuesOf(number), now, writer);
   if (kind == Kind::kGauge) return;
   for (uint32_t cell = 0; cell < series.record.cells; ++cell) {
     if (IsWholeCell(kind, cell)) {
@@ -239,16 +239,15 @@ bool ReadSeries(ByteReader& reader, uint32_t version, size_t families, RetiredGr
                 const CollectTime& now) {
   const uint32_t family = reader.U32();
   const uint32_t ordinal = reader.U32();
+  const uint64_t birth_unix_ns = version == 1 ? 0 : reader.U64();
   const uint32_t label_count = reader.U32();
   const std::string_view labels = reader.String();
   if (!reader.ok() || family >= families || !AreLabels(labels, label_count)) return false;
   const size_t before = group.series_count();
-  const size_t number = group.FindOrAddSeries(family, ordinal, labels, label_count, true);
+  const size_t number = group.FindOrAddSeries(family, ordinal, labels, label_count, birth_unix_ns, true);
   if (group.series_count() == before) return false;  // a duplicate
   const Kind kind = group.family(family).kind;
-  if (HasGauge(kind)) {
-    ReadEndedValues(reader, version, group, number, gauge_ttl, now);
-  }
+  if (HasGauge(kind)) ReadEndedValues(reader, version, group, number, gauge_ttl, now);
   if (kind == Kind::kGauge) return reader.ok();
   for (uint32_t cell = 0; cell < group.series(number).record.cells; ++cell) {
     if (IsWholeCell(kind, cell)) {
@@ -310,7 +309,7 @@ std::string ReadGroup(ByteReader& reader, uint32_t version, RetiredProcesses& pr
       return "family " + std::to_string(i) + " of a group is malformed";
     }
   }
-  constexpr size_t kMinSeriesBytes = 20;
+  constexpr size_t kMinSeriesBytes = 28;
   for (uint32_t left = reader.Count(kMinSeriesBytes); left > 0 && reader.ok(); --left) {
     if (!ReadSeries(reader, version, families, group, processes.options().gauge_ttl, now)) {
       return "a series of a group is malformed";

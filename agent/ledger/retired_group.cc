@@ -111,6 +111,7 @@ Measurements RetiredGroup::Input() const {
           .ended = true,
           .family_ages = ages_,
           .ordinals = ordinals_,
+          .births = births_,
           .ended_values = ended_values_};
 }
 
@@ -142,10 +143,16 @@ uint32_t RetiredGroup::FindOrAddFamily(const SegmentFamily& family, FamilyAge ag
 }
 
 size_t RetiredGroup::FindOrAddSeries(uint32_t family, uint32_t ordinal, std::string_view labels, uint32_t label_count,
-                                     bool may_add) {
+                                     uint64_t birth_unix_ns, bool may_add) {
   std::string key = SeriesKey(family, ordinal, labels);
   const auto found = series_numbers_.find(key);
-  if (found != series_numbers_.end()) return found->second;
+  if (found != series_numbers_.end()) {
+    if (birth_unix_ns < births_[found->second]) {
+      births_[found->second] = birth_unix_ns;
+      ++generation_;
+    }
+    return found->second;
+  }
   if (!may_add) return SIZE_MAX;
   const Kind kind = families_[family].kind;
   SegmentSeries series;
@@ -170,6 +177,7 @@ size_t RetiredGroup::FindOrAddSeries(uint32_t family, uint32_t ordinal, std::str
   }
   series_.push_back(series);
   ordinals_.push_back(ordinal);
+  births_.push_back(birth_unix_ns);
   series_numbers_.emplace(std::move(key), series_.size() - 1);
   ++generation_;
   return series_.size() - 1;
@@ -237,6 +245,7 @@ void RetiredGroup::ExpireGauges(std::chrono::steady_clock::time_point now) {
 void RetiredGroup::DropUnsetGauges() {
   const std::vector<SegmentSeries> series = std::exchange(series_, {});
   const std::vector<uint32_t> ordinals = std::exchange(ordinals_, {});
+  const std::vector<uint64_t> births = std::exchange(births_, {});
   const std::vector<std::byte> labels = std::exchange(labels_, {});
   const std::vector<uint64_t> changed_at = std::exchange(changed_at_, {});
   std::vector<std::vector<EndedValue>> ended_values = std::exchange(ended_values_, {});
@@ -250,7 +259,7 @@ void RetiredGroup::DropUnsetGauges() {
     const bool gauge = families_[from.record.family].kind == Kind::kGauge;
     if (gauge && values.commons[from.common] == kUnset) continue;
     const size_t to =
-        FindOrAddSeries(from.record.family, ordinals[i], LabelBytes(labels, from.record), from.record.labels, true);
+        FindOrAddSeries(from.record.family, ordinals[i], LabelBytes(labels, from.record), from.record.labels, births[i], true);
     if (from.common != kNoIndex) {
       Common(to) = values.commons[from.common];
       changed_at_[series_[to].common] = changed_at[from.common];

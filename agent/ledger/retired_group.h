@@ -57,8 +57,10 @@ class RetiredGroup {
   [[nodiscard]] bool HasFamily(const SegmentFamily& family) const;
   // Returns the family's number. A newer definition replaces help and unit of the known one.
   uint32_t FindOrAddFamily(const SegmentFamily& family, FamilyAge age);
-  // Returns the series' number; SIZE_MAX if it is unknown and `may_add` is false. `labels`: as of LabelBytes.
-  size_t FindOrAddSeries(uint32_t family, uint32_t ordinal, std::string_view labels, uint32_t label_count, bool may_add);
+  // Returns the series' number; SIZE_MAX if it is unknown and `may_add` is false. `labels`: as of LabelBytes. `birth_unix_ns`:
+  // of the process that has the series; the earliest is kept.
+  size_t FindOrAddSeries(uint32_t family, uint32_t ordinal, std::string_view labels, uint32_t label_count,
+                         uint64_t birth_unix_ns, bool may_add);
 
   // The values of a series.
   [[nodiscard]] uint64_t* Cells(size_t series) { return values_.wholes.data() + series_[series].whole; }
@@ -91,6 +93,7 @@ class RetiredGroup {
   std::unordered_map<std::string, uint32_t> family_numbers_;
   std::vector<SegmentSeries> series_;
   std::vector<uint32_t> ordinals_;
+  std::vector<uint64_t> births_;
   std::vector<std::byte> labels_;
   std::unordered_map<std::string, size_t> series_numbers_;
   SegmentValues values_;

@@ -87,7 +87,7 @@ void RetiredProcesses::FoldSeries(RetiredGroup& group, uint32_t family, const Me
   const bool each = kind == Kind::kGauge && group.family(family).policy == GaugePolicy::kEach;
   const size_t before = group.series_count();
   const size_t to = group.FindOrAddSeries(family, each ? ended.OrdinalOf(number) : 0, LabelBytes(ended.records, from.record),
-                                          from.record.labels, may_add);
+                                          from.record.labels, ended.BirthOf(number), may_add);
   if (to == SIZE_MAX) {
     ++series_refused_;
     return;

@@ -15,7 +15,7 @@ constexpr size_t kNamedDrops = static_cast<size_t>(persia::metrics::segment::Dro
 
 bool SameLayout(const Layout& a, const Layout& b) {
   const auto same_series = [](const SeriesLayout& x, const SeriesLayout& y) {
-    return x.identity == y.identity && x.first_value == y.first_value && x.labels == y.labels;
+    return x.identity == y.identity && x.first_value == y.first_value && x.labels == y.labels && x.created_ms == y.created_ms;
   };
   const auto same_family = [&](const FamilyLayout& x, const FamilyLayout& y) {
     return x.name == y.name && x.type == y.type && x.help == y.help && x.unit == y.unit && x.bounds == y.bounds &&

@@ -3,9 +3,11 @@
 // Thread safety: a view; the data that it points to must not change during the merge.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
@@ -49,14 +51,23 @@ struct Measurements {
   bool ended = false;
   // The number of the process among those of its identity.
   uint32_t ordinal = 0;
-  // Of several processes: by family and by series, instead of `birth_unix_ns` and `ordinal`.
+  // Of several processes: by family and by series, instead of `birth_unix_ns` (the newest process's) and `ordinal`.
   std::span<const FamilyAge> family_ages = {};
   std::span<const uint32_t> ordinals = {};
+  // When series began to count, if that is not `birth_unix_ns`: of one process, series that it registered after a read; of
+  // several processes, by series, the earliest time; 0: unknown.
+  std::span<const LaterSeries> later_series = {};
+  std::span<const uint64_t> births = {};
   // Of ended processes together, by SegmentSeries::common: the values of a gauge, of which `values` has the newest alone.
   std::span<const std::vector<EndedValue>> ended_values = {};
 
   [[nodiscard]] FamilyAge AgeOf(size_t family) const {
     return family_ages.empty() ? FamilyAge{birth_unix_ns, std::string(id), family} : family_ages[family];
+  }
+  [[nodiscard]] uint64_t BirthOf(size_t series_index) const {
+    if (!births.empty()) return births[series_index];
+    const auto after = std::ranges::upper_bound(later_series, series_index, {}, &LaterSeries::first);
+    return after == later_series.begin() ? birth_unix_ns : std::max(birth_unix_ns, std::prev(after)->unix_ns);
   }
   [[nodiscard]] uint32_t OrdinalOf(size_t series_index) const { return ordinals.empty() ? ordinal : ordinals[series_index]; }
 };

@@ -37,12 +37,12 @@ TEST(RetiredCodecTest, DamagedPayloadsAreRefusedOrRead) {
                        .help = "",
                        .unit = ""};
   const uint32_t number = group.FindOrAddFamily(family, {1, "id", 0});
-  const size_t series = group.FindOrAddSeries(number, 0, std::string("\1\0\0\0x\1\0\0\0y", 10), 1, true);
+  const size_t series = group.FindOrAddSeries(number, 0, std::string("\1\0\0\0x\1\0\0\0y", 10), 1, 1000, true);
   group.SetSum(series, 0, std::vector<double>{1, 1e-30, 1e-60});
   group.Cells(series)[1] = 3;
   family.kind = segment::Kind::kStream;
   family.bounds.clear();
-  const size_t stream = group.FindOrAddSeries(group.FindOrAddFamily(family, {1, "id", 1}), 0, "", 0, true);
+  const size_t stream = group.FindOrAddSeries(group.FindOrAddFamily(family, {1, "id", 1}), 0, "", 0, 2000, true);
   group.SetSum(stream, 0, std::vector<double>{2, 1e-30});
   group.SetSum(stream, 1, std::vector<double>{-3});
   group.Cells(stream)[segment::kStreamZeros] = 4;
@@ -54,7 +54,7 @@ TEST(RetiredCodecTest, DamagedPayloadsAreRefusedOrRead) {
   group.AddGaugeValue(stream, value(5));
   family.kind = segment::Kind::kGauge;
   family.policy = GaugePolicy::kSum;
-  const size_t gauge = group.FindOrAddSeries(group.FindOrAddFamily(family, {1, "id", 2}), 0, "", 0, true);
+  const size_t gauge = group.FindOrAddSeries(group.FindOrAddFamily(family, {1, "id", 2}), 0, "", 0, 2000, true);
   group.AddGaugeValue(gauge, value(6));
   group.AddGaugeValue(gauge, value(7));
   const CollectTime now{1, {}, std::chrono::system_clock::time_point(seconds(1))};

@@ -139,7 +139,7 @@ TEST(RetiredGroupTest, OfManyEndedProcessesTheOldestGaugesAreCombined) {
                                .name = "size",
                                .help = "",
                                .unit = ""};
-    const size_t series = group.FindOrAddSeries(group.FindOrAddFamily(family, {}), 0, "", 0, true);
+    const size_t series = group.FindOrAddSeries(group.FindOrAddFamily(family, {}), 0, "", 0, 0, true);
     const std::chrono::steady_clock::time_point start{};
     for (size_t i = 0; i < RetiredGroup::kMaxValuesOfGauge + 3; ++i) {
       group.AddGaugeValue(series, {.value = 1, .expires = start + seconds(1000 + i)});

@@ -73,8 +73,9 @@ void DraftLayout::AddChanged(Diagnostics& diagnostics) {
   for (ChangedPart& changed : changed_) {
     Family& family = families_[changed.family];
     if (TryAddPart(family, changed.identity, changed.labels, changed.source, changed.part, changed.birth_unix_ns,
-                   changed.scale))
+                   changed.scale)) {
       continue;
+    }
     const std::string source = SanitizeText(changed.source);
     diagnostics.Report("collision", "the series " + source + " gets a label source: another series of " + family.layout.name +
                                         " is exposed with the same labels; rename a label");

@@ -21,18 +21,15 @@ void Require(bool holds) {
   }
 }
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const std::string_view payload(reinterpret_cast<const char*>(data), size);
+void ReadWriteAndMerge(std::string_view payload, uint32_t version) {
   const CollectTime now{1, std::chrono::steady_clock::time_point(std::chrono::hours(1)),
                         std::chrono::system_clock::time_point(std::chrono::hours(500'000))};
   // Nothing ends meanwhile, so that all that is read is written again.
   const RetiredProcesses::Options options{.gauge_ttl = std::chrono::hours(600'000), .hide_ended = false};
-  auto state = DecodeRetired(payload, options, now);
+  auto state = DecodeRetired(payload, options, now, version);
   if (!state.ok()) {
     Require(!state.error().empty());
-    return 0;
+    return;
   }
   const std::string written = EncodeRetired(state.value(), now);
   const auto again = DecodeRetired(written, options, now);
@@ -50,5 +47,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
   }
   Require(values == snapshot->values.size());
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  for (uint32_t version = 1; version <= kRetiredStateVersion; ++version) {
+    ReadWriteAndMerge({reinterpret_cast<const char*>(data), size}, version);
+  }
   return 0;
 }

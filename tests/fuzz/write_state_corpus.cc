@@ -50,6 +50,7 @@ int main(int argc, char** argv) {
     segment.Identity({.job = "j", .run_id = "r", .role = "worker", .replica = replica, .labels = {{"zone", "a"}}});
     segment.Counter("g", "c", {{"l", "v"}}, 3, 0.1);
     segment.Gauge("g", "x", {}, 2.5, GaugePolicy::kEach);
+    segment.Gauge("g", "y", {}, 2.5, GaugePolicy::kSum);
     segment.Histogram("g", "h", {}, bounds, 4e-30, buckets);
     segment.Event("t", "e", 1000, 2, 0.5, bounds, buckets);
     segment.Stream("g", "s", {}, 2, {{0, 1}, {84, 2}, {161, 1}}, 5, -1, 1, 2);

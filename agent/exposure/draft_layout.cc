@@ -11,6 +11,8 @@
 namespace persia::agent {
 namespace {
 
+constexpr uint64_t kNanosecondsPerMillisecond = 1'000'000;
+
 // Label values are valid UTF-8, in which the separators do not occur.
 std::string SeriesKey(uint32_t identity, const Labels& labels) {
   std::string key(reinterpret_cast<const char*>(&identity), sizeof identity);
@@ -42,7 +44,7 @@ void DraftLayout::AddOwnSeries(size_t family, uint32_t identity, Labels labels, 
 
 // False: these labels belong to a series of another source. A series beyond a limit is counted and counts as added.
 bool DraftLayout::TryAddPart(Family& family, uint32_t identity, Labels labels, const std::string& source, Part part,
-                             const Scale& scale) {
+                             uint64_t birth_unix_ns, const Scale& scale) {
   std::string key = SeriesKey(identity, labels);
   auto found = family.by_key.find(key);
   if (found == family.by_key.end()) {
@@ -53,10 +55,12 @@ bool DraftLayout::TryAddPart(Family& family, uint32_t identity, Labels labels, c
       return true;
     }
     found = family.by_key.emplace(std::move(key), static_cast<uint32_t>(family.series.size())).first;
-    family.series.push_back({identity, std::move(labels), source, scale});
+    family.series.push_back({identity, std::move(labels), source, birth_unix_ns, scale});
   } else if (family.series[found->second].source != source) {
     return false;
   }
+  uint64_t& birth = family.series[found->second].birth_unix_ns;
+  birth = std::min(birth, birth_unix_ns);
   family.parts.emplace_back(found->second, part);
   return true;
 }
@@ -68,13 +72,17 @@ void DraftLayout::AddChanged(Diagnostics& diagnostics) {
   });
   for (ChangedPart& changed : changed_) {
     Family& family = families_[changed.family];
-    if (TryAddPart(family, changed.identity, changed.labels, changed.source, changed.part, changed.scale)) continue;
+    if (TryAddPart(family, changed.identity, changed.labels, changed.source, changed.part, changed.birth_unix_ns,
+                   changed.scale)) {
+      continue;
+    }
     const std::string source = SanitizeText(changed.source);
     diagnostics.Report("collision", "the series " + source + " gets a label source: another series of " + family.layout.name +
                                         " is exposed with the same labels; rename a label");
     SetLabel(changed.labels, kSourceLabel, source);
     FitLabels(changed.labels, family.layout.type, identities_[changed.identity]);
-    if (!TryAddPart(family, changed.identity, changed.labels, changed.source, changed.part, changed.scale)) {
+    if (!TryAddPart(family, changed.identity, changed.labels, changed.source, changed.part, changed.birth_unix_ns,
+                    changed.scale)) {
       // The sources differ only in bytes that are not UTF-8.
       ++limiter_.left_out.collision;
       diagnostics.Report(
@@ -110,10 +118,13 @@ ExposurePlan DraftLayout::Finish(Diagnostics& diagnostics) {
     planned.series = order.size();
     PlaceParts(family, plan);
     plan.first_value.resize(planned.first_series + order.size());
+    const bool counts = family.layout.type != MetricType::kGauge && family.layout.type != MetricType::kUntyped;
     family.layout.series.reserve(order.size() + family.own_series.size());
     for (const uint32_t i : order) {
       plan.first_value[planned.first_series + i] = layout.value_count;
-      family.layout.series.push_back({family.series[i].identity, layout.value_count, std::move(family.series[i].labels)});
+      const int64_t created_ms = counts ? static_cast<int64_t>(family.series[i].birth_unix_ns / kNanosecondsPerMillisecond) : 0;
+      family.layout.series.push_back(
+          {family.series[i].identity, layout.value_count, std::move(family.series[i].labels), created_ms});
       PlaceScale(family.layout, layout.value_count, family.series[i].scale, plan);
       layout.value_count += planned.values_per_series;
     }

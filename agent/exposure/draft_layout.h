@@ -34,17 +34,19 @@ class DraftLayout {
                  std::optional<std::chrono::milliseconds> ttl = {});
   [[nodiscard]] GaugePolicy policy(size_t family) const { return families_[family].policy; }
 
-  // Adds a part to the series with these labels, which are the program's own. All parts of a series have one scale.
-  void AddPart(size_t family, uint32_t identity, Labels labels, Part part, const Scale& scale = {}) {
-    TryAddPart(families_[family], identity, std::move(labels), {}, part, scale);
+  // Adds a part to the series with these labels, which are the program's own. All parts of a series have one scale. A series
+  // counts from the earliest `birth_unix_ns` of its parts; 0: unknown.
+  void AddPart(size_t family, uint32_t identity, Labels labels, Part part, uint64_t birth_unix_ns, const Scale& scale = {}) {
+    TryAddPart(families_[family], identity, std::move(labels), {}, part, birth_unix_ns, scale);
   }
   // Adds a series of the agent's own sources, whose values begin at `first_value` of the snapshot. No limit applies to it.
   void AddOwnSeries(size_t family, uint32_t identity, Labels labels, size_t first_value);
   // Counts a series that is left out because another definition of its name won.
   void CountByDefinition() { ++limiter_.left_out.definition; }
   // As AddPart, for labels that differ from the program's. `source` is the metric's name with the program's labels.
-  void AddChangedPart(size_t family, uint32_t identity, Labels labels, std::string source, Part part, const Scale& scale = {}) {
-    changed_.push_back({family, std::move(source), identity, std::move(labels), part, scale});
+  void AddChangedPart(size_t family, uint32_t identity, Labels labels, std::string source, Part part, uint64_t birth_unix_ns,
+                      const Scale& scale = {}) {
+    changed_.push_back({family, std::move(source), identity, std::move(labels), part, birth_unix_ns, scale});
   }
 
   // Returns the plan, without empty families. Clears the draft.
@@ -55,6 +57,7 @@ class DraftLayout {
     uint32_t identity;
     Labels labels;
     std::string source;  // empty: the labels are the program's own
+    uint64_t birth_unix_ns;
     Scale scale;
   };
   struct Family {
@@ -75,10 +78,12 @@ class DraftLayout {
     uint32_t identity;
     Labels labels;
     Part part;
+    uint64_t birth_unix_ns;
     Scale scale;
   };
 
-  bool TryAddPart(Family& family, uint32_t identity, Labels labels, const std::string& source, Part part, const Scale& scale);
+  bool TryAddPart(Family& family, uint32_t identity, Labels labels, const std::string& source, Part part,
+                  uint64_t birth_unix_ns, const Scale& scale);
   void AddChanged(Diagnostics& diagnostics);
   static void PlaceParts(const Family& family, ExposurePlan& plan);
   static void PlaceScale(const FamilyLayout& family, size_t first_value, const Scale& scale, ExposurePlan& plan);

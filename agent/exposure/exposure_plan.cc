@@ -147,14 +147,15 @@ class PlanBuilder {
       const Labels labels = ProgramLabels(segment, series, family);
       for (const size_t definition : definitions) {
         const Part part = PartOf(*definitions_[definition].fill, family.kind, index, series);
-        AddSeries(definition, labels, segment.OrdinalOf(number), part, draft);
+        AddSeries(definition, labels, segment.OrdinalOf(number), part, segment.BirthOf(number), draft);
       }
     }
     const uint32_t identity = identities_.IndexOf(index);
+    const uint64_t birth = segment.births.empty() ? segment.birth_unix_ns : *std::ranges::min_element(segment.births);
     for (uint32_t i = 0; i < std::size(kDropReasons); ++i) {
       Labels labels{{kReasonLabel, kDropReasons[i]}};
       FitLabels(labels, MetricType::kCounter, identities_.List()[identity]);
-      draft.AddPart(placements_[dropped_].family, identity, std::move(labels), {index, i, kNoIndex});
+      draft.AddPart(placements_[dropped_].family, identity, std::move(labels), {index, i, kNoIndex}, birth);
     }
   }
 
@@ -177,7 +178,7 @@ class PlanBuilder {
     return labels;
   }
 
-  void AddSeries(size_t index, const Labels& program, uint32_t ordinal, Part part, DraftLayout& draft) {
+  void AddSeries(size_t index, const Labels& program, uint32_t ordinal, Part part, uint64_t birth_unix_ns, DraftLayout& draft) {
     const Definition& definition = definitions_[index];
     const Placement& placement = placements_[index];
     if (placement.family == Placement::kLeftOut) {
@@ -201,9 +202,9 @@ class PlanBuilder {
     changed |= FitLabels(labels, definition.type, identities_.List()[definition.identity]);
     if (changed) {
       draft.AddChangedPart(placement.family, definition.identity, std::move(labels), definition.Source() + LabelsText(program),
-                           part, definition.scale);
+                           part, birth_unix_ns, definition.scale);
     } else {
-      draft.AddPart(placement.family, definition.identity, std::move(labels), part, definition.scale);
+      draft.AddPart(placement.family, definition.identity, std::move(labels), part, birth_unix_ns, definition.scale);
     }
   }
 

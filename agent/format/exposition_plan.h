@@ -64,7 +64,8 @@ class PartWriter {
     for (; parts > 0; --parts) fixed_ += *size_++;
   }
 
-  [[nodiscard]] uint32_t next_part_size() const { return *size_; }
+  // Of the next part, and of those after it.
+  [[nodiscard]] uint32_t part_size(size_t next) const { return size_[next]; }
   [[nodiscard]] char* position() const { return out_; }
   void set_position(char* out) { out_ = out; }
 

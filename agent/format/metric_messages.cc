@@ -4,13 +4,16 @@
 //   MetricFamily := name 1, help 2, type 3, Metric 4 *
 //   Metric       := Label 1 *, and one of Gauge 2, Counter 3, Summary 4, Untyped 5, Histogram 7
 //   Label        := name 1, value 2
-//   Gauge, Counter, Untyped := value 1: double
-//   Histogram    := count 1: varint, sum 2: double, Bucket 3 *
+//   Gauge, Untyped := value 1: double
+//   Counter      := [ created 3: Timestamp ], value 1: double
+//   Timestamp    := seconds since 1970 1: varint
+//   Histogram    := [ created 15: Timestamp ], count 1: varint, sum 2: double, Bucket 3 *
 //   Bucket       := cumulative count 1: varint, upper bound 2: double
-//   Summary      := count 1: varint, sum 2: double, Quantile 3 *
+//   Summary      := [ created 4: Timestamp ], count 1: varint, sum 2: double, Quantile 3 *
 //   Quantile     := quantile 1: double, value 2: double
 //
-// The size of a family always takes five bytes: a varint may end in zeros.
+// The size of a family always takes five bytes: a varint may end in zeros. `created` is when the count began, in whole seconds,
+// and is left out where that is unknown; readers that do not know the field ignore it.
 #include "format/metric_messages.h"
 
 #include <limits>
@@ -61,17 +64,28 @@ char* PutVarintField(char* to, int field, uint64_t value) {
 
 // Writes a metric up to and including the count and the sum of its histogram or summary. `size` more bytes must follow.
 char* BeginMetric(PartWriter& writer, MetricType type, uint64_t count, double sum, size_t size) {
-  size += 1 + VarintSize(count) + kFixedField;
+  size += writer.part_size(1) + 1 + VarintSize(count) + kFixedField;
   char* to = writer.position();
   *to++ = kMetricKey;
-  to = PutVarint(to, writer.next_part_size() + 1 + VarintSize(size) + size);
+  to = PutVarint(to, writer.part_size(0) + 1 + VarintSize(size) + size);
   writer.set_position(to);
   writer.CopyPart();
   to = writer.position();
   *to++ = CodeOf(type).value;
-  to = PutVarint(to, size);
-  to = PutVarintField(to, 1, count);
+  writer.set_position(PutVarint(to, size));
+  writer.CopyPart();
+  to = PutVarintField(writer.position(), 1, count);
   return PutFixedField(to, 2, sum);
+}
+
+// The field `created`; empty if the time is unknown.
+std::string CreatedField(MetricType type, int64_t created_ms) {
+  if (created_ms <= 0) return {};
+  std::string seconds(1, VarintKey(1));
+  AppendVarint(seconds, static_cast<uint64_t>(created_ms / 1000));
+  std::string field;
+  AppendBytes(field, BytesKey(type == MetricType::kHistogram ? 15 : type == MetricType::kSummary ? 4 : 3), seconds);
+  return field;
 }
 
 }  // namespace
@@ -88,15 +102,20 @@ void MetricMessages::AppendSeries(const FamilyLayout& family, const SeriesLayout
   std::string labels;
   ForEachLabel(series.labels, identity,
                [&](std::string_view name, std::string_view value) { AppendLabelPair(labels, BytesKey(1), name, value); });
-  const size_t begin = parts.bytes.size();
-  if (family.type == MetricType::kHistogram || family.type == MetricType::kSummary) {
+  const std::string created = CreatedField(family.type, series.created_ms);
+  size_t begin = parts.bytes.size();
+  if (PartsPerSeries(family) == 2) {
     parts.bytes += labels;
+    parts.EndPart(begin);
+    begin = parts.bytes.size();
+    parts.bytes += created;
   } else {
     parts.bytes += kMetricKey;
-    AppendVarint(parts.bytes, labels.size() + 2 + kFixedField);
+    AppendVarint(parts.bytes, labels.size() + 2 + created.size() + kFixedField);
     parts.bytes += labels;
     parts.bytes += CodeOf(family.type).value;
-    parts.bytes += static_cast<char>(kFixedField);
+    parts.bytes += static_cast<char>(created.size() + kFixedField);
+    parts.bytes += created;
     parts.bytes += FixedKey(1);
   }
   parts.EndPart(begin);

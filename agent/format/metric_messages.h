@@ -1,5 +1,6 @@
 // A Format of ExpositionPlan: delimited protobuf messages MetricFamily of Prometheus' client model. The part of a counter,
-// gauge or untyped series is its Metric up to the value; the part of a histogram or summary is its labels.
+// gauge or untyped series is its Metric up to the value; the parts of a histogram or summary are its labels and when its count
+// began.
 //
 // Thread safety: no state.
 #pragma once
@@ -18,7 +19,9 @@ namespace persia::agent {
 struct MetricMessages {
   static void AppendHeader(const FamilyLayout& family, std::string& out);
   static void AppendSeries(const FamilyLayout& family, const SeriesLayout& series, const Identity* identity, FixedParts& parts);
-  [[nodiscard]] static size_t PartsPerSeries(const FamilyLayout& /*family*/) { return 1; }
+  [[nodiscard]] static size_t PartsPerSeries(const FamilyLayout& family) {
+    return family.type == MetricType::kHistogram || family.type == MetricType::kSummary ? 2 : 1;
+  }
   [[nodiscard]] static size_t MaxValueBytes(const FamilyLayout& family) {
     if (family.type != MetricType::kHistogram && family.type != MetricType::kSummary) return sizeof(double);
     return kMaxBytesPerSeries + family.ValuesPerSeries() * kMaxBytesPerValue;

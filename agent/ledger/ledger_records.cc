@@ -95,7 +95,7 @@ bool Ledger::ReadRecord(const JournalRecord& record, const CollectTime& now) {
       ReadInstance(reader, processes_, now);
       return reader.done();
     case StateRecord::kGroup:
-      return ReadGroup(reader, processes_, now).empty() && reader.done();
+      return ReadGroup(reader, kStateFormat.version, processes_, now).empty() && reader.done();
     case StateRecord::kFolded:
       folded_.emplace(reader.String(), 0);
       return reader.done();

@@ -1,5 +1,7 @@
 #include "ledger/retired_codec.h"
 
+#include <algorithm>
+#include <bit>
 #include <optional>
 #include <string>
 #include <utility>
@@ -33,24 +35,47 @@ FamilyAge ReadAge(ByteReader& reader) {
 }
 
 bool IsWritten(const RetiredGroup& group, size_t number, const CollectTime& now) {
-  const SegmentSeries& series = group.series(number);
-  if (group.family(series.record.family).kind != Kind::kGauge) return true;
-  return group.Input().values->commons[series.common] != kUnset && group.gauges()[series.common].expires > now.steady;
+  const auto kept = [&](const EndedValue& value) { return value.expires > now.steady; };
+  return group.family(group.series(number).record.family).kind != Kind::kGauge ||
+         std::ranges::any_of(group.ValuesOf(number), kept);
 }
 
-void WriteSeries(const RetiredGroup& group, size_t number, ByteWriter& writer) {
+void WriteEndedValues(std::span<const EndedValue> values, const CollectTime& now, ByteWriter& writer) {
+  const auto expired = [&](const EndedValue& value) { return value.expires <= now.steady; };
+  writer.U32(static_cast<uint32_t>(values.size() - std::ranges::count_if(values, expired)));
+  for (const EndedValue& value : values) {
+    if (expired(value)) continue;
+    writer.F64(value.value);
+    writer.U32(value.processes);
+    WriteTime(value.ended, writer);
+  }
+}
+
+void ReadEndedValues(ByteReader& reader, uint32_t version, RetiredGroup& group, size_t series, milliseconds gauge_ttl,
+                     const CollectTime& now) {
+  constexpr size_t kEndedValueBytes = 20;
+  for (uint32_t left = version == 1 ? 1 : reader.Count(kEndedValueBytes); left > 0 && reader.ok(); --left) {
+    EndedValue value{.value = reader.F64()};
+    if (version != 1) value.processes = reader.U32();
+    value.ended = ReadTime(reader);
+    if (version == 1) value.processes = static_cast<uint32_t>(reader.U64());
+    value.expires = SteadyTime(value.ended, now) + gauge_ttl;
+    if (std::bit_cast<uint64_t>(value.value) != kUnset) {
+      group.AddGaugeValue(series, value);
+    }
+  }
+}
+
+void WriteSeries(const RetiredGroup& group, size_t number, const CollectTime& now, ByteWriter& writer) {
   const Measurements input = group.Input();
   const SegmentSeries& series = group.series(number);
   const Kind kind = group.family(series.record.family).kind;
   writer.U32(series.record.family);
   writer.U32(input.OrdinalOf(number));
+  writer.U64(input.BirthOf(number));
   writer.U32(series.record.labels);
   writer.String(group.LabelsOf(number));
-  if (HasGauge(kind)) {
-    writer.U64(input.values->commons[series.common]);
-    WriteTime(group.gauges()[series.common].folded_wall, writer);
-    writer.U64(group.gauges()[series.common].count);
-  }
+  if (HasGauge(kind)) WriteEndedValues(group.ValuesOf(number), now, writer);
   if (kind == Kind::kGauge) return;
   for (uint32_t cell = 0; cell < series.record.cells; ++cell) {
     if (IsWholeCell(kind, cell)) {
@@ -68,25 +93,19 @@ void WriteSeries(const RetiredGroup& group, size_t number, ByteWriter& writer) {
 }
 
 // False: the series is malformed.
-bool ReadSeries(ByteReader& reader, size_t families, RetiredGroup& group, milliseconds gauge_ttl, const CollectTime& now) {
+bool ReadSeries(ByteReader& reader, uint32_t version, size_t families, RetiredGroup& group, milliseconds gauge_ttl,
+                const CollectTime& now) {
   const uint32_t family = reader.U32();
   const uint32_t ordinal = reader.U32();
+  const uint64_t birth_unix_ns = version == 1 ? 0 : reader.U64();
   const uint32_t label_count = reader.U32();
   const std::string_view labels = reader.String();
   if (!reader.ok() || family >= families || !AreLabels(labels, label_count)) return false;
   const size_t before = group.series_count();
-  const size_t number = group.FindOrAddSeries(family, ordinal, labels, label_count, true);
-  if (group.series_count() == before) {
-    return false;  // a duplicate
-  }
+  const size_t number = group.FindOrAddSeries(family, ordinal, labels, label_count, birth_unix_ns, true);
+  if (group.series_count() == before) return false;  // a duplicate
   const Kind kind = group.family(family).kind;
-  if (HasGauge(kind)) {
-    group.Common(number) = reader.U64();
-    const auto folded = ReadTime(reader);
-    group.GaugeOf(number).folded_wall = folded;
-    group.GaugeOf(number).count = reader.U64();
-    group.SetGaugeExpiry(number, SteadyTime(folded, now) + gauge_ttl);
-  }
+  if (HasGauge(kind)) ReadEndedValues(reader, version, group, number, gauge_ttl, now);
   if (kind == Kind::kGauge) return reader.ok();
   for (uint32_t cell = 0; cell < group.series(number).record.cells; ++cell) {
     if (IsWholeCell(kind, cell)) {
@@ -150,11 +169,11 @@ void WriteGroup(const RetiredGroup& group, const CollectTime& now, ByteWriter& w
   }
   writer.U32(static_cast<uint32_t>(kept.size()));
   for (const size_t i : kept) {
-    WriteSeries(group, i, writer);
+    WriteSeries(group, i, now, writer);
   }
 }
 
-std::string ReadGroup(ByteReader& reader, RetiredProcesses& processes, const CollectTime& now) {
+std::string ReadGroup(ByteReader& reader, uint32_t version, RetiredProcesses& processes, const CollectTime& now) {
   const size_t groups = processes.groups().size();
   const SegmentIdentity identity = ReadIdentity(reader);
   RetiredGroup& group = processes.FindOrAddGroup(identity);
@@ -173,7 +192,9 @@ std::string ReadGroup(ByteReader& reader, RetiredProcesses& processes, const Col
   }
   constexpr size_t kMinSeriesBytes = 28;
   for (uint32_t left = reader.Count(kMinSeriesBytes); left > 0 && reader.ok(); --left) {
-    if (!ReadSeries(reader, families, group, processes.options().gauge_ttl, now)) return "a series of a group is malformed";
+    if (!ReadSeries(reader, version, families, group, processes.options().gauge_ttl, now)) {
+      return "a series of a group is malformed";
+    }
   }
   return reader.ok() ? "" : "a group is too short for its counts";
 }

@@ -17,7 +17,7 @@ void ReadInstance(ByteReader& reader, RetiredProcesses& processes, const Collect
 
 // Expired gauges are left out.
 void WriteGroup(const RetiredGroup& group, const CollectTime& now, ByteWriter& writer);
-// Adds it to `processes`. Returns what is malformed; empty: nothing.
-std::string ReadGroup(ByteReader& reader, RetiredProcesses& processes, const CollectTime& now);
+// Adds it to `processes`. `version`: of the file. Returns what is malformed; empty: nothing.
+std::string ReadGroup(ByteReader& reader, uint32_t version, RetiredProcesses& processes, const CollectTime& now);
 
 }  // namespace persia::agent

@@ -1,6 +1,8 @@
 #include "ledger/retired_group.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <utility>
 
 #include "files/bytes.h"
@@ -23,6 +25,33 @@ std::string FamilyKey(const SegmentFamily& family) {
     key.F64(bound);
   }
   return std::move(key).Take();
+}
+
+// Whether the values of ended processes are combined; of other policies the newest is exposed.
+bool Combines(GaugePolicy policy) { return policy != GaugePolicy::kLast && policy != GaugePolicy::kEach; }
+
+EndedValue Combined(GaugePolicy policy, const EndedValue& a, const EndedValue& b) {
+  EndedValue both{
+      .processes = a.processes + b.processes, .expires = std::min(a.expires, b.expires), .ended = std::min(a.ended, b.ended)};
+  switch (policy) {
+    case GaugePolicy::kSum:
+      both.value = a.value + b.value;
+      break;
+    case GaugePolicy::kMin:
+      both.value = std::fmin(a.value, b.value);
+      break;
+    case GaugePolicy::kMax:
+      both.value = std::fmax(a.value, b.value);
+      break;
+    case GaugePolicy::kAvg:
+      both.value = (a.value * a.processes + b.value * b.processes) / both.processes;
+      break;
+    case GaugePolicy::kLast:
+    case GaugePolicy::kEach:
+      both.value = b.value;
+      break;
+  }
+  return both;
 }
 
 std::string SeriesKey(uint32_t family, uint32_t ordinal, std::string_view labels) {
@@ -78,7 +107,9 @@ Measurements RetiredGroup::Input() const {
           .changed_at = changed_at_,
           .ended = true,
           .family_ages = ages_,
-          .ordinals = ordinals_};
+          .ordinals = ordinals_,
+          .births = births_,
+          .ended_values = ended_values_};
 }
 
 void RetiredGroup::UpdateIdentity(const SegmentIdentity& identity, uint64_t birth_unix_ns) {
@@ -109,10 +140,16 @@ uint32_t RetiredGroup::FindOrAddFamily(const SegmentFamily& family, FamilyAge ag
 }
 
 size_t RetiredGroup::FindOrAddSeries(uint32_t family, uint32_t ordinal, std::string_view labels, uint32_t label_count,
-                                     bool may_add) {
+                                     uint64_t birth_unix_ns, bool may_add) {
   std::string key = SeriesKey(family, ordinal, labels);
   const auto found = series_numbers_.find(key);
-  if (found != series_numbers_.end()) return found->second;
+  if (found != series_numbers_.end()) {
+    if (birth_unix_ns < births_[found->second]) {
+      births_[found->second] = birth_unix_ns;
+      ++generation_;
+    }
+    return found->second;
+  }
   if (!may_add) return SIZE_MAX;
   const Kind kind = families_[family].kind;
   SegmentSeries series;
@@ -132,10 +169,12 @@ size_t RetiredGroup::FindOrAddSeries(uint32_t family, uint32_t ordinal, std::str
     series.common = static_cast<uint32_t>(values_.commons.size());
     values_.commons.push_back(HasGauge(kind) ? kUnset : 0);
     changed_at_.push_back(0);
-    gauges_.emplace_back();
+    ended_values_.emplace_back();
+    gauge_ages_.emplace_back();
   }
   series_.push_back(series);
   ordinals_.push_back(ordinal);
+  births_.push_back(birth_unix_ns);
   series_numbers_.emplace(std::move(key), series_.size() - 1);
   ++generation_;
   return series_.size() - 1;
@@ -148,9 +187,27 @@ void RetiredGroup::SetSum(size_t series, uint32_t which, std::span<const double>
 
 std::string_view RetiredGroup::LabelsOf(size_t series) const { return LabelBytes(labels_, series_[series].record); }
 
-void RetiredGroup::SetGaugeExpiry(size_t series, std::chrono::steady_clock::time_point expires) {
-  GaugeOf(series).expires = expires;
-  next_expiry_ = std::min(next_expiry_, expires);
+void RetiredGroup::AddGaugeValue(size_t series, const EndedValue& value, const GaugeAge& age) {
+  const uint32_t common = series_[series].common;
+  const GaugePolicy policy = families_[series_[series].record.family].policy;
+  std::vector<EndedValue>& values = ended_values_[common];
+  if (!Combines(policy)) {
+    if (!values.empty() && age < gauge_ages_[common]) return;
+    values.clear();
+  }
+  values.push_back(value);
+  const size_t limit = std::clamp<size_t>(kMaxValuesOfGroup / ended_values_.size(), 1, kMaxValuesOfGauge);
+  if (values.size() > limit) {
+    const auto end = values.begin() + static_cast<ptrdiff_t>(values.size() - limit) + 1;
+    for (auto older = values.begin() + 1; older != end; ++older) {
+      values.front() = Combined(policy, values.front(), *older);
+    }
+    values.erase(values.begin() + 1, end);
+  }
+  values_.commons[common] = std::bit_cast<uint64_t>(values.back().value);
+  changed_at_[common] = age.changed_tick;
+  gauge_ages_[common] = age;
+  next_expiry_ = std::min(next_expiry_, value.expires);
 }
 
 void RetiredGroup::ExpireGauges(std::chrono::steady_clock::time_point now) {
@@ -160,15 +217,13 @@ void RetiredGroup::ExpireGauges(std::chrono::steady_clock::time_point now) {
   for (const SegmentSeries& series : series_) {
     const Kind kind = families_[series.record.family].kind;
     if (!HasGauge(kind)) continue;
-    uint64_t& value = values_.commons[series.common];
-    if (value != kUnset && gauges_[series.common].expires <= now) {
-      value = kUnset;
+    std::vector<EndedValue>& values = ended_values_[series.common];
+    std::erase_if(values, [&](const EndedValue& value) { return value.expires <= now; });
+    for (const EndedValue& value : values) {
+      next_expiry_ = std::min(next_expiry_, value.expires);
     }
-    if (value == kUnset) {
-      unset += kind == Kind::kGauge ? 1 : 0;  // a stream keeps its counts
-    } else {
-      next_expiry_ = std::min(next_expiry_, gauges_[series.common].expires);
-    }
+    values_.commons[series.common] = values.empty() ? kUnset : std::bit_cast<uint64_t>(values.back().value);
+    unset += values.empty() && kind == Kind::kGauge ? 1 : 0;  // a stream keeps its counts
   }
   if (2 * unset > series_.size()) {
     DropUnsetGauges();
@@ -179,9 +234,11 @@ void RetiredGroup::ExpireGauges(std::chrono::steady_clock::time_point now) {
 void RetiredGroup::DropUnsetGauges() {
   const std::vector<SegmentSeries> series = std::exchange(series_, {});
   const std::vector<uint32_t> ordinals = std::exchange(ordinals_, {});
+  const std::vector<uint64_t> births = std::exchange(births_, {});
   const std::vector<std::byte> labels = std::exchange(labels_, {});
   const std::vector<uint64_t> changed_at = std::exchange(changed_at_, {});
-  const std::vector<Gauge> gauges = std::exchange(gauges_, {});
+  std::vector<std::vector<EndedValue>> ended_values = std::exchange(ended_values_, {});
+  const std::vector<GaugeAge> gauge_ages = std::exchange(gauge_ages_, {});
   const SegmentValues values = std::exchange(values_, {});
   series_numbers_.clear();
   std::copy(std::begin(values.dropped), std::end(values.dropped), std::begin(values_.dropped));
@@ -191,11 +248,12 @@ void RetiredGroup::DropUnsetGauges() {
     const bool gauge = families_[from.record.family].kind == Kind::kGauge;
     if (gauge && values.commons[from.common] == kUnset) continue;
     const size_t to =
-        FindOrAddSeries(from.record.family, ordinals[i], LabelBytes(labels, from.record), from.record.labels, true);
+        FindOrAddSeries(from.record.family, ordinals[i], LabelBytes(labels, from.record), from.record.labels, births[i], true);
     if (from.common != kNoIndex) {
       Common(to) = values.commons[from.common];
       changed_at_[series_[to].common] = changed_at[from.common];
-      gauges_[series_[to].common] = gauges[from.common];
+      ended_values_[series_[to].common] = std::move(ended_values[from.common]);
+      gauge_ages_[series_[to].common] = gauge_ages[from.common];
     }
     if (!gauge) {
       std::copy_n(values.wholes.begin() + from.whole, from.record.cells, Cells(to));

@@ -1,7 +1,9 @@
 // The families, series and values of the ended processes of one role, replica and set of labels, laid out as those of a
 // segment, so that they are merged like one.
 //
-// The caller adds the values (retired.h). Gauges expire. Thread safety: none.
+// The caller adds the values (retired_processes.h). A gauge keeps a value for each ended process until that value expires. Of
+// each gauge at most kMaxValuesOfGauge are kept, and of all gauges of a group kMaxValuesOfGroup; beyond, the oldest values of a
+// gauge are combined into one by the gauge's policy, which expires with the oldest of them. Thread safety: none.
 #pragma once
 
 #include <chrono>
@@ -28,16 +30,19 @@ namespace persia::agent {
 // The labels of a series, encoded as in its record.
 [[nodiscard]] std::string_view LabelBytes(std::span<const std::byte> records, const SegmentSeriesRecord& record);
 
+// Orders the values of a gauge, the newest last: when it ended, when it last changed, when its process was born.
+struct GaugeAge {
+  uint64_t ended_tick = 0;
+  uint64_t changed_tick = 0;
+  uint64_t birth_unix_ns = 0;
+
+  friend auto operator<=>(const GaugeAge&, const GaugeAge&) = default;
+};
+
 class RetiredGroup {
  public:
-  struct Gauge {
-    uint64_t tick = 0;  // of the last fold; the values of one tick are combined by the gauge's policy
-    uint64_t count = 0;
-    uint64_t change = 0;
-    uint64_t birth_unix_ns = 0;
-    std::chrono::steady_clock::time_point expires{};
-    std::chrono::system_clock::time_point folded_wall{};
-  };
+  static constexpr size_t kMaxValuesOfGauge = 1000;
+  static constexpr size_t kMaxValuesOfGroup = 100'000;
 
   // `number` tells its id from those of other groups.
   RetiredGroup(SegmentIdentity identity, size_t number);
@@ -45,32 +50,34 @@ class RetiredGroup {
   [[nodiscard]] Measurements Input() const;
   [[nodiscard]] const SegmentIdentity& identity() const { return identity_; }
   [[nodiscard]] size_t series_count() const { return series_.size(); }
-  [[nodiscard]] const std::vector<Gauge>& gauges() const { return gauges_; }
+  // Of a gauge, and of a stream's last value.
+  [[nodiscard]] std::span<const EndedValue> ValuesOf(size_t series) const { return ended_values_[series_[series].common]; }
 
   void UpdateIdentity(const SegmentIdentity& identity, uint64_t birth_unix_ns);
   [[nodiscard]] bool HasFamily(const SegmentFamily& family) const;
   // Returns the family's number. A newer definition replaces help and unit of the known one.
   uint32_t FindOrAddFamily(const SegmentFamily& family, FamilyAge age);
-  // Returns the series' number; SIZE_MAX if it is unknown and `may_add` is false. `labels`: as of LabelBytes.
-  size_t FindOrAddSeries(uint32_t family, uint32_t ordinal, std::string_view labels, uint32_t label_count, bool may_add);
+  // Returns the series' number; SIZE_MAX if it is unknown and `may_add` is false. `labels`: as of LabelBytes. `birth_unix_ns`:
+  // of the process that has the series; the earliest is kept.
+  size_t FindOrAddSeries(uint32_t family, uint32_t ordinal, std::string_view labels, uint32_t label_count,
+                         uint64_t birth_unix_ns, bool may_add);
 
   // The values of a series.
   [[nodiscard]] uint64_t* Cells(size_t series) { return values_.wholes.data() + series_[series].whole; }
   [[nodiscard]] const SegmentSeries& series(size_t number) const { return series_[number]; }
   [[nodiscard]] const SegmentFamily& family(size_t number) const { return families_[number]; }
   [[nodiscard]] uint64_t& Common(size_t series) { return values_.commons[series_[series].common]; }
-  [[nodiscard]] Gauge& GaugeOf(size_t series) { return gauges_[series_[series].common]; }
   uint64_t* dropped() { return values_.dropped; }
   [[nodiscard]] SegmentValues& values() { return values_; }
-  [[nodiscard]] std::vector<uint64_t>& changed_at() { return changed_at_; }
   // `which`: 0 up to SumCount.
   void SetSum(size_t series, uint32_t which, std::span<const double> terms);
   // As of LabelBytes.
   [[nodiscard]] std::string_view LabelsOf(size_t series) const;
 
-  // Unsets the expired gauges, and removes them once they are more than half of the series.
+  // Adds a value to a gauge with the policy `sum`, `min`, `max` or `avg`; with another, a newer value replaces the older one.
+  void AddGaugeValue(size_t series, const EndedValue& value, const GaugeAge& age = {});
+  // Removes the expired values, and the gauges without a value once they are more than half of the series.
   void ExpireGauges(std::chrono::steady_clock::time_point now);
-  void SetGaugeExpiry(size_t series, std::chrono::steady_clock::time_point expires);
 
  private:
   void DropUnsetGauges();
@@ -84,11 +91,14 @@ class RetiredGroup {
   std::unordered_map<std::string, uint32_t> family_numbers_;
   std::vector<SegmentSeries> series_;
   std::vector<uint32_t> ordinals_;
+  std::vector<uint64_t> births_;
   std::vector<std::byte> labels_;
   std::unordered_map<std::string, size_t> series_numbers_;
   SegmentValues values_;
   std::vector<uint64_t> changed_at_;
-  std::vector<Gauge> gauges_;  // by common cell; unused for events
+  // By common cell; unused for events.
+  std::vector<std::vector<EndedValue>> ended_values_;  // the newest last
+  std::vector<GaugeAge> gauge_ages_;                   // of the newest value
   std::chrono::steady_clock::time_point next_expiry_ = std::chrono::steady_clock::time_point::max();
 };
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <optional>
 #include <set>
 #include <utility>
@@ -31,27 +30,6 @@ bool LabelsFit(std::span<const std::byte> records, const SegmentSeriesRecord& re
   bool fit = true;
   VisitLabels(records, record, [&](std::string_view, std::string_view value) { fit = fit && value.size() <= value_bytes; });
   return fit;
-}
-
-uint64_t Combined(GaugePolicy policy, const RetiredGroup::Gauge& former, uint64_t former_bits, uint64_t bits, bool newer) {
-  const auto a = std::bit_cast<double>(former_bits);
-  const auto b = std::bit_cast<double>(bits);
-  switch (policy) {
-    case GaugePolicy::kSum:
-      return std::bit_cast<uint64_t>(a + b);
-    case GaugePolicy::kMin:
-      return std::bit_cast<uint64_t>(std::fmin(a, b));
-    case GaugePolicy::kMax:
-      return std::bit_cast<uint64_t>(std::fmax(a, b));
-    case GaugePolicy::kAvg: {
-      const auto count = static_cast<double>(former.count);
-      return std::bit_cast<uint64_t>((a * count + b) / (count + 1));
-    }
-    case GaugePolicy::kLast:
-    case GaugePolicy::kEach:
-      break;
-  }
-  return newer ? bits : former_bits;
 }
 
 }  // namespace
@@ -126,7 +104,7 @@ bool RetiredProcesses::FoldSeries(RetiredGroup& group, uint32_t family, const Me
   const bool each = kind == Kind::kGauge && group.family(family).policy == GaugePolicy::kEach;
   const size_t before = group.series_count();
   const size_t to = group.FindOrAddSeries(family, each ? ended.OrdinalOf(number) : 0, LabelBytes(ended.records, from.record),
-                                          from.record.labels, may_add);
+                                          from.record.labels, ended.BirthOf(number), may_add);
   if (to == SIZE_MAX) return false;
   series_ += group.series_count() - before;
   if (HasGauge(kind)) {
@@ -163,22 +141,9 @@ void RetiredProcesses::FoldGauge(RetiredGroup& group, size_t series, const Measu
   const uint32_t from = ended.series[number].common;
   const uint64_t bits = ended.values->commons[from];
   if (bits == kUnset) return;
-  RetiredGroup::Gauge& gauge = group.GaugeOf(series);
-  uint64_t& kept = group.Common(series);
-  const uint64_t change = ended.changed_at[from];
-  const bool newer = std::pair(change, ended.birth_unix_ns) >= std::pair(gauge.change, gauge.birth_unix_ns);
-  // Processes that ended in different ticks are not combined: the later value replaces the earlier one.
-  const bool combine = kept != kUnset && gauge.tick == now.tick;
-  kept = combine ? Combined(group.family(group.series(series).record.family).policy, gauge, kept, bits, newer) : bits;
-  gauge.count = combine ? gauge.count + 1 : 1;
-  if (!combine || newer) {
-    gauge.change = change;
-    gauge.birth_unix_ns = ended.birth_unix_ns;
-  }
-  gauge.tick = now.tick;
-  gauge.folded_wall = now.wall;
-  group.changed_at()[group.series(series).common] = change;
-  group.SetGaugeExpiry(series, now.steady + options_.gauge_ttl);
+  group.AddGaugeValue(series,
+                      {.value = std::bit_cast<double>(bits), .expires = now.steady + options_.gauge_ttl, .ended = now.wall},
+                      {.ended_tick = now.tick, .changed_tick = ended.changed_at[from], .birth_unix_ns = ended.birth_unix_ns});
 }
 
 void RetiredProcesses::MarkSeen(const InstanceKey& instance, const CollectTime& now) {

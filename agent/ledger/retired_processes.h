@@ -1,8 +1,10 @@
 // The values of the job's ended processes, summed by instance (role, replica) and labels: the size depends on the number of
 // series, not of processes.
 //
-// Counters, histograms and events are summed exactly. Of a gauge, the value of the processes that ended last is kept for its
-// time to live, and is exposed only if no living process sets the gauge.
+// Counters, histograms and events are summed exactly. The value that a process leaves in a gauge is kept for the time to live
+// from the process's end, and is exposed only while no living process has set the gauge: the values of all ended processes are
+// combined by the policies `sum`, `min`, `max` and `avg`; of `last` and `each`, the value of the process that ended last
+// counts.
 //
 //   RetiredProcesses retired({.gauge_ttl = 300s});
 //   retired.Fold(input_of_an_ended_process, process, now);

@@ -56,7 +56,7 @@ Result<StateOfVersion1> ReadStateOfVersion1(std::string_view payload, const Reti
   }
   constexpr size_t kMinGroupBytes = 168;
   for (uint32_t left = reader.Count(kMinGroupBytes); left > 0 && reader.ok(); --left) {
-    if (std::string malformed = ReadGroup(reader, state.processes, now); !malformed.empty() && reader.ok()) {
+    if (std::string malformed = ReadGroup(reader, 1, state.processes, now); !malformed.empty() && reader.ok()) {
       return Error{std::move(malformed)};
     }
   }

@@ -15,7 +15,7 @@ constexpr size_t kNamedDrops = static_cast<size_t>(persia::metrics::segment::Dro
 
 bool SameLayout(const Layout& a, const Layout& b) {
   const auto same_series = [](const SeriesLayout& x, const SeriesLayout& y) {
-    return x.identity == y.identity && x.first_value == y.first_value && x.labels == y.labels;
+    return x.identity == y.identity && x.first_value == y.first_value && x.labels == y.labels && x.created_ms == y.created_ms;
   };
   const auto same_family = [&](const FamilyLayout& x, const FamilyLayout& y) {
     return x.name == y.name && x.type == y.type && x.help == y.help && x.unit == y.unit && x.bounds == y.bounds &&
@@ -162,9 +162,14 @@ void Merger::FillGauges(const PlannedFamily& family, double* values) {
 }
 
 // Ignores processes that never set the gauge, and ended ones if a living one has set it. A sum or average with a NaN is NaN; a
-// minimum or maximum ignores NaNs, unless all values are NaN.
+// minimum or maximum ignores NaNs, unless all values are NaN. No order of the calls of Set is known (see GaugeMerge): the last
+// value is the one that changed in the newest collection, of the youngest process among several.
 double Merger::MergeGauge(GaugePolicy policy, std::span<const Part> parts) {
-  if (parts.size() == 1) {  // every policy gives this value
+  const auto ended_values = [&](const Part& part) -> std::span<const EndedValue> {
+    const auto& of_gauges = inputs_[part.segment].ended_values;
+    return of_gauges.empty() ? std::span<const EndedValue>() : of_gauges[part.cell];
+  };
+  if (parts.size() == 1 && ended_values(parts[0]).size() <= 1) {  // every policy gives this value
     const uint64_t bits = inputs_[parts[0].segment].values->commons[parts[0].cell];
     return bits == persia::metrics::segment::kUnset ? kAbsentValue : WithNormalNan(std::bit_cast<double>(bits));
   }
@@ -179,13 +184,23 @@ double Merger::MergeGauge(GaugePolicy policy, std::span<const Part> parts) {
   uint64_t last_change = 0;
   double least = std::numeric_limits<double>::quiet_NaN();
   double most = least;
+  uint64_t processes = 0;
+  const auto add = [&](double value, uint32_t of_processes) {
+    terms_.push_back(policy == GaugePolicy::kAvg ? value * of_processes : value);
+    processes += of_processes;
+    least = std::fmin(least, value);
+    most = std::fmax(most, value);
+  };
   for (const Part& part : parts) {
     const Measurements& from = inputs_[part.segment];
     if ((living && from.ended) || !set(part)) continue;
     const auto value = std::bit_cast<double>(from.values->commons[part.cell]);
-    terms_.push_back(value);
-    least = std::fmin(least, value);
-    most = std::fmax(most, value);
+    if (ended_values(part).empty()) {
+      add(value, 1);
+    }
+    for (const EndedValue& ended : ended_values(part)) {
+      add(ended.value, ended.processes);
+    }
     const uint64_t change = from.changed_at[part.cell];
     if (last == nullptr || change > last_change || (change == last_change && Newer(from, *last))) {
       last = &from;
@@ -205,7 +220,7 @@ double Merger::MergeGauge(GaugePolicy policy, std::span<const Part> parts) {
     case GaugePolicy::kMax:
       return WithNormalNan(most);
     case GaugePolicy::kAvg:
-      return WithNormalNan(Total(0) / static_cast<double>(terms_.size()));
+      return WithNormalNan(Total(0) / static_cast<double>(processes));
   }
   return kAbsentValue;
 }

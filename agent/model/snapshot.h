@@ -64,6 +64,8 @@ struct SeriesLayout {
   uint32_t identity = 0;  // index into Layout::identities
   size_t first_value = 0;
   SeriesLabels labels;  // without those of the identity
+  // Of a counter, histogram or summary, when its count began, in Unix milliseconds; 0: unknown.
+  int64_t created_ms = 0;
 };
 
 // The series of one exposed name; for histograms and summaries, of one name and one set of bounds. Metric and label names are

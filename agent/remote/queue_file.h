@@ -34,7 +34,7 @@ struct QueueRecord {
   uint32_t shard = 0;
   uint32_t samples = 0;
   uint32_t unused = 0;
-  int64_t timestamp_ms = 0;  // of all its samples
+  int64_t timestamp_ms = 0;  // of all its samples, but for zeros where counts began
   uint8_t done = 0;          // 0 or 1, written in place at any time: no checksum covers it
   uint8_t padding[7] = {};
   uint64_t at = 0;  // offset in the file

@@ -68,6 +68,23 @@ void SeriesPlan::Add(Labels labels, const RelabelRules& rules) {
   targets_.back() = static_cast<uint32_t>(series_.size() - 1);
 }
 
+std::vector<int64_t> SeriesPlan::CreatedMs() const {
+  std::vector<int64_t> created_ms(series_.size());
+  const uint32_t* target = targets_.data();
+  for (const FamilyLayout& family : layout_.families) {
+    const bool is_summary = family.type == MetricType::kSummary;
+    const size_t quantiles = is_summary ? family.bounds.size() : 0;
+    const size_t counts = family.type == MetricType::kHistogram ? family.bounds.size() + 3 : is_summary ? 2 : 1;
+    for (const SeriesLayout& series : family.series) {
+      target += quantiles;
+      for (size_t i = 0; i < counts; ++i) {
+        if (const uint32_t at = *target++; at != kNone) created_ms[at] = series.created_ms;
+      }
+    }
+  }
+  return created_ms;
+}
+
 void SeriesPlan::Values(const std::vector<double>& values, std::vector<uint64_t>& bits) const {
   bits.resize(series_.size());
   const uint32_t* target = targets_.data();

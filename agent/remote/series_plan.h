@@ -33,6 +33,8 @@ class SeriesPlan {
 
   // Replaces `bits`. `values`: of a snapshot with this layout.
   void Values(const std::vector<double>& values, std::vector<uint64_t>& bits) const;
+  // When the count of each series began, in Unix milliseconds; 0 for series that are no counts, or if that is unknown.
+  [[nodiscard]] std::vector<int64_t> CreatedMs() const;
 
  private:
   static constexpr uint32_t kNone = 0xffff'ffff;

@@ -1,6 +1,7 @@
 #include "remote/snapshot_writer.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <string_view>
 #include <utility>
@@ -32,13 +33,15 @@ void SnapshotWriter::LoadFormerSeries() {
 void SnapshotWriter::Write(const std::shared_ptr<const Snapshot>& snapshot) {
   if (snapshot == nullptr || snapshot->layout == nullptr) return;
   LoadFormerSeries();
+  const int64_t former_ms = last_ms_.value_or(0);
   const auto collected = std::chrono::time_point_cast<std::chrono::milliseconds>(snapshot->collected_at);
   const int64_t timestamp_ms = NextTimestamp(collected.time_since_epoch().count());
-  TakeLayout(snapshot->layout);
+  const bool has_new_layout = TakeLayout(snapshot->layout);
   plan_->Values(snapshot->values, bits_);
   duplicates_ += plan_->conflicting();
   UpdateActive();
   UpdateShards();
+  if (has_new_layout) AppendZeros(former_ms, timestamp_ms);
   AppendSamples(timestamp_ms);
   AppendStaleMarkers(timestamp_ms);
   ++snapshots_;
@@ -121,8 +124,9 @@ int64_t SnapshotWriter::NextTimestamp(int64_t collected_ms) {
   return *last_ms_;
 }
 
-void SnapshotWriter::TakeLayout(const std::shared_ptr<const Layout>& layout) {
-  if (layout == layout_) return;
+// False: it is the layout of the last snapshot.
+bool SnapshotWriter::TakeLayout(const std::shared_ptr<const Layout>& layout) {
+  if (layout == layout_) return false;
   auto plan = std::make_unique<const SeriesPlan>(*layout, options_.rules);
   std::vector<bool> active(plan->series().size());
   for (size_t i = 0; i < active_.size(); ++i) {
@@ -143,6 +147,7 @@ void SnapshotWriter::TakeLayout(const std::shared_ptr<const Layout>& layout) {
   layout_ = layout;
   active_ = std::move(active);
   series_of_shard_.clear();
+  return true;
 }
 
 void SnapshotWriter::SaveActive() {
@@ -152,6 +157,24 @@ void SnapshotWriter::SaveActive() {
   }
   labels.insert(labels.end(), ended_.begin(), ended_.end());
   options_.active->Save(labels);
+}
+
+// Of counts that began after the former snapshot: their series have no sample that is later, and were not above 0 since. Zeros
+// are in requests of their own: if the target refuses one as too old, only zeros are lost.
+void SnapshotWriter::AppendZeros(int64_t former_ms, int64_t timestamp_ms) {
+  const std::vector<int64_t> created_ms = plan_->CreatedMs();
+  const int64_t earliest_ms = std::max(former_ms, timestamp_ms - options_.max_zero_age_ms);
+  for (uint32_t shard = 0; shard < shards_; ++shard) {
+    for (const uint32_t i : series_of_shard_[shard]) {
+      if (created_ms[i] <= 0 || created_ms[i] < earliest_ms || !(std::bit_cast<double>(bits_[i]) > 0)) continue;
+      // A series that was registered after the former snapshot was read has the time of that one.
+      const int64_t zero_ms = std::max(created_ms[i], former_ms + 1);
+      if (zero_ms >= timestamp_ms) continue;
+      request_.Add(plan_->series().labels(i), std::bit_cast<uint64_t>(0.0), zero_ms);
+      if (RequestIsFull()) AppendRequest(shard, timestamp_ms);
+    }
+    AppendRequest(shard, timestamp_ms);
+  }
 }
 
 // Writes a request of each shard in turn, so that all shards have something to send from the start.

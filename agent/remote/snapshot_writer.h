@@ -5,6 +5,10 @@
 // the clock is set back. The labels of a series decide its shard. The number of shards grows with the number of series; each
 // time, a new generation of the queue begins.
 //
+// A count (a counter, or the buckets, sum and count of a histogram or summary) that began after the former snapshot, and is
+// above 0 in this one, gets a sample of 0 at the time when it began, so that increase() includes what it has counted already.
+// An older count gets none: its series may have later samples.
+//
 // Thread safety: none, except that the numbers may be read from any thread.
 #pragma once
 
@@ -35,6 +39,8 @@ class SnapshotWriter {
     uint32_t max_samples = 10'000;
     size_t max_bytes = 4 << 20;  // before compression
     size_t series_per_shard = 50'000;
+    // A count that began earlier gets no sample of 0. Prometheus refuses samples an hour older than its newest one.
+    int64_t max_zero_age_ms = 30 * 60 * 1000;
     // Stale markers that wait while the disk is full; the oldest are given up.
     size_t max_waiting_markers = 1'000'000;
   };
@@ -59,10 +65,11 @@ class SnapshotWriter {
   void LoadFormerSeries();
   int64_t NextTimestamp(int64_t collected_ms);
   void ForgetTimeAhead(int64_t now_ms);
-  void TakeLayout(const std::shared_ptr<const Layout>& layout);
+  bool TakeLayout(const std::shared_ptr<const Layout>& layout);
   void UpdateActive();
   void UpdateShards();
   void SaveActive();
+  void AppendZeros(int64_t former_ms, int64_t timestamp_ms);
   void AppendSamples(int64_t timestamp_ms);
   void AppendStaleMarkers(int64_t timestamp_ms);
   bool AppendRequest(uint32_t shard, int64_t timestamp_ms);

@@ -3,11 +3,15 @@
 // Thread safety: a view; the data that it points to must not change during the merge.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "segment/segment_reader.h"
 #include "segment/segment_records.h"
@@ -22,6 +26,14 @@ struct FamilyAge {
   uint64_t number = 0;
 
   friend auto operator<=>(const FamilyAge&, const FamilyAge&) = default;
+};
+
+// The value of a gauge that a process left when it ended, or the values of several processes, combined by the gauge's policy.
+struct EndedValue {
+  double value = 0;
+  uint32_t processes = 1;
+  std::chrono::steady_clock::time_point expires{};
+  std::chrono::system_clock::time_point ended{};
 };
 
 struct Measurements {
@@ -39,12 +51,23 @@ struct Measurements {
   bool ended = false;
   // The number of the process among those of its identity.
   uint32_t ordinal = 0;
-  // Of several processes: by family and by series, instead of `birth_unix_ns` and `ordinal`.
+  // Of several processes: by family and by series, instead of `birth_unix_ns` (the newest process's) and `ordinal`.
   std::span<const FamilyAge> family_ages = {};
   std::span<const uint32_t> ordinals = {};
+  // When series began to count, if that is not `birth_unix_ns`: of one process, series that it registered after a read; of
+  // several processes, by series, the earliest time; 0: unknown.
+  std::span<const LaterSeries> later_series = {};
+  std::span<const uint64_t> births = {};
+  // Of ended processes together, by SegmentSeries::common: the values of a gauge, of which `values` has the newest alone.
+  std::span<const std::vector<EndedValue>> ended_values = {};
 
   [[nodiscard]] FamilyAge AgeOf(size_t family) const {
     return family_ages.empty() ? FamilyAge{birth_unix_ns, std::string(id), family} : family_ages[family];
+  }
+  [[nodiscard]] uint64_t BirthOf(size_t series_index) const {
+    if (!births.empty()) return births[series_index];
+    const auto after = std::ranges::upper_bound(later_series, series_index, {}, &LaterSeries::first);
+    return after == later_series.begin() ? birth_unix_ns : std::max(birth_unix_ns, std::prev(after)->unix_ns);
   }
   [[nodiscard]] uint32_t OrdinalOf(size_t series_index) const { return ordinals.empty() ? ordinal : ordinals[series_index]; }
 };

@@ -53,6 +53,7 @@ bool SegmentReader::Read(uint64_t tick, std::chrono::system_clock::time_point no
   if (!ReadValues(problem)) return false;
   std::swap(values_, next_);
   RecordChanges(tick, now);
+  RecordLaterSeries(now);
   const bool same_identity = identity_ == parsed_identity_;
   if (generation_ == 0 || !same_identity || family_count_ != families_.size() || series_count_ != series_.size()) {
     ++generation_;
@@ -266,6 +267,15 @@ void SegmentReader::AddReals(const uint64_t* cells, const Range& range) {
       next_.terms.push_back({value, sum.more});
       sum.more = static_cast<uint32_t>(next_.terms.size());
     }
+  }
+}
+
+// REQUIRES: series_count_ is that of the Read before.
+void SegmentReader::RecordLaterSeries(std::chrono::system_clock::time_point now) {
+  if (read_at_ != now) former_at_ = std::exchange(read_at_, now);
+  if (former_at_ && series_count_ < series_.size()) {
+    const auto since_1970 = std::chrono::duration_cast<std::chrono::nanoseconds>(former_at_->time_since_epoch()).count();
+    later_series_.push_back({series_count_, static_cast<uint64_t>(std::max<int64_t>(0, since_1970))});
   }
 }
 

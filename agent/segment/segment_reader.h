@@ -30,6 +30,12 @@
 
 namespace persia::agent {
 
+// The series from `first` on were registered after the read at `unix_ns`: their counts began at 0 then, or later.
+struct LaterSeries {
+  size_t first = 0;
+  uint64_t unix_ns = 0;
+};
+
 class SegmentReader {
  public:
   // Null: see `problem`.
@@ -61,6 +67,8 @@ class SegmentReader {
   [[nodiscard]] const SegmentValues& values() const { return values_; }
   // By SegmentSeries::common: the tick of the Read that last found the value changed.
   [[nodiscard]] std::span<const uint64_t> changed_at() const { return changed_at_; }
+  // Series that were not there at the first Read, in their order.
+  [[nodiscard]] std::span<const LaterSeries> later_series() const { return later_series_; }
   // Records of unknown types, kinds and policies, and series of such families.
   [[nodiscard]] uint64_t records_skipped() const { return skipped_; }
   // Rises when identity, families or series change.
@@ -102,6 +110,7 @@ class SegmentReader {
   bool ReadValues(SegmentProblem& problem);
   void AddReals(const uint64_t* cells, const Range& range);
   void RecordChanges(uint64_t tick, std::chrono::system_clock::time_point now);
+  void RecordLaterSeries(std::chrono::system_clock::time_point now);
 
   const HeaderCopy header_;
   const std::string id_;
@@ -134,6 +143,9 @@ class SegmentReader {
   SegmentValues next_;  // filled by a Read, then swapped with values_
   std::vector<uint64_t> changed_at_;
   std::chrono::system_clock::time_point last_change_;
+  std::vector<LaterSeries> later_series_;
+  std::optional<std::chrono::system_clock::time_point> read_at_;    // of the last successful Read
+  std::optional<std::chrono::system_clock::time_point> former_at_;  // of the last one with an earlier time
   EventRing events_;
 };
 

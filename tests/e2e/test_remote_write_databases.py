@@ -1,6 +1,8 @@
 """Remote write to a real Prometheus and a real VictoriaMetrics, compared with the strict receiver's samples."""
 
 import contextlib
+import itertools
+import math
 import os
 import signal
 
@@ -146,9 +148,14 @@ def test_real_databases_keep_a_replay_once(receiver, job, tmp_path, started):
         wait_for_samples(db, truth)
 
     def kept_twice():
-        samples = control.samples('persia_agent_series{job="job_under_test"}')
-        times = [at for found in samples.values() for at, _ in found]
-        return len(times) - len(set(times)) >= len(stolen) and set(times) == set(timestamps(receiver))
+        def times_in(family):
+            return [at for found in control.samples(family + OF_THE_JOB).values() for at, _ in found]
+
+        times = times_in("persia_agent_series")
+        # A request that was sent again has one of each collection, or the zero where the count began.
+        zeros = [at for at in times_in("my_app_steps") if at not in times]
+        replays = len(times) - len(set(times)) + len(zeros) - len(set(zeros))
+        return replays >= len(stolen) and set(times) == set(timestamps(receiver))
 
     wait_until(kept_twice, "the replays in the database that keeps them")
 
@@ -171,6 +178,35 @@ def test_the_demo_job_arrives_and_ends(receiver, job, tmp_path, started):
         wait_for_samples(db, truth)
         # Prometheus looks back for five minutes, except at stale markers.
         wait_until(lambda db=db: db.query(OF_THE_JOB) == {} or None, f"the end of all series in {db.name}")
+
+
+JOBS = 3
+
+
+def test_the_increase_over_jobs_shorter_than_a_tick_is_what_they_counted(receiver, job, tmp_path, started):
+    """Each has the same labels, and ends with the same counts: without samples of 0, nothing would seem to be counted."""
+    databases = both(tmp_path, started)
+    config = settings(tmp_path, *targets(*databases, strict=receiver.url))
+    for _ in range(JOBS):
+        agent = job.exec_worker(config, "--gateway=off", "--push-interval=60")
+        for told in ("count my_app batches 7", "count my_app fractions 0.5", "observe my_app latency 0.3", "count_feat my_app misses a 2"):
+            agent.tell(told)
+        assert agent.leave() == 0
+    assert receiver.errors == []
+    expected = {"my_app_batches": 7, "my_app_fractions": 0.5, "my_app_misses": 2, "my_app_latency_count": 1, "my_app_latency_sum": 0.3}
+    expected |= {'my_app_latency_bucket{le="+Inf"}': 1, 'my_app_latency_bucket{le="0.1"}': 0}
+    for selector, count in expected.items():
+        at = max(at for samples in databases[0].samples(selector).values() for at, _ in samples)
+        for db in databases:
+
+            def increase(db=db, selector=selector, at=at):
+                (value,) = db.query(f"increase({selector}[5m] @ {at / 1000})").values()
+                return math.isclose(value, JOBS * count) or None
+
+            wait_until(increase, f"the increase of {selector} in {db.name}", 30, 0.2)
+    values = [value for _, value in receiver.series("my_app_batches")]
+    assert [value for value, _ in itertools.groupby(values)] == [0, 7] * JOBS
+    assert values.count(0) == JOBS
 
 
 MANY = """

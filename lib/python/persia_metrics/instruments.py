@@ -143,8 +143,9 @@ class Counter(_Labelled, _native.Counter):
 class Gauge(_Labelled, _native.Gauge):
     """A number that goes up and down: staleness, pending batches. Not exported until it is first set.
 
-    `merge` combines the values of several processes of one job, role and replica: "last" (the most recently changed one), "sum",
-    "min", "max", "avg" or "each" (no combination). prometheus_client's `multiprocess_mode` is accepted too.
+    `merge` combines the values of several processes of one job, role and replica: "last", "sum", "min", "max",
+    "avg" or "each" (no combination). "last" is the value that changed in the newest of the agent's collections; if several
+    processes changed theirs in it, that of the process that started last. prometheus_client's `multiprocess_mode` is accepted too.
     """
 
     __slots__ = ("_arguments", "_label_names", "_values", "_children")

@@ -130,8 +130,11 @@ class RandomSnapshot {
       for (size_t label = Below(4); label > 0; --label) {
         labels.insert(labels.begin(), {"label_" + std::to_string(label), std::string(Below(300), 'v') + std::to_string(i)});
       }
-      family.series.push_back(
-          {.identity = static_cast<uint32_t>(Below(3)), .first_value = layout.value_count, .labels = std::move(labels)});
+      const bool counts = family.type != MetricType::kGauge && family.type != MetricType::kUntyped;
+      family.series.push_back({.identity = static_cast<uint32_t>(Below(3)),
+                               .first_value = layout.value_count,
+                               .labels = std::move(labels),
+                               .created_ms = counts && Below(2) == 0 ? static_cast<int64_t>(Below(4'000'000'000'000)) : 0});
       layout.value_count += family.ValuesPerSeries();
       AddValues(family);
     }
@@ -186,6 +189,54 @@ TEST(GroupRendererTest, ProtobufSaysWhatTheTextSays) {
     }
   }
   EXPECT_GT(shown, 2000U);
+}
+
+// By series: seconds, or -1 without the field.
+std::vector<int64_t> CreatedIn(const std::vector<persia_test::MetricFamily>& families) {
+  std::vector<int64_t> created;
+  for (const persia_test::MetricFamily& family : families) {
+    for (const persia_test::Metric& metric : family.metric()) {
+      const auto add = [&](const auto& message) {
+        EXPECT_FALSE(message.created_timestamp().has_nanos());
+        created.push_back(message.has_created_timestamp() ? message.created_timestamp().seconds() : -1);
+      };
+      if (metric.has_counter()) add(metric.counter());
+      if (metric.has_histogram()) add(metric.histogram());
+      if (metric.has_summary()) add(metric.summary());
+    }
+  }
+  return created;
+}
+
+TEST(GroupRendererTest, ProtobufSaysWhenCountsBegan) {
+  auto layout = std::make_shared<Layout>();
+  layout->identities.emplace_back();
+  for (const MetricType type : {MetricType::kCounter, MetricType::kHistogram, MetricType::kSummary, MetricType::kGauge}) {
+    FamilyLayout family{.name = std::string(TypeName(type)), .type = type, .help = "", .unit = "", .bounds = {}, .series = {}};
+    if (family.ValuesPerSeries() > 1) family.bounds = {0.5};
+    for (const int64_t created_ms : {1'700'000'000'999L, 0L, 999L, 250'000'000'000'000L}) {
+      const int64_t kept = type == MetricType::kGauge ? 0 : created_ms;
+      family.series.push_back({.identity = 0,
+                               .first_value = layout->value_count,
+                               .labels = Labels{{"l", std::to_string(kept)}},
+                               .created_ms = kept});
+      layout->value_count += family.ValuesPerSeries();
+    }
+    layout->families.push_back(std::move(family));
+  }
+  const Snapshot snapshot{layout, std::vector<double>(layout->value_count, 2), {}};
+  std::string body;
+  GroupRenderer(GroupFormat::kProtobuf).Render(snapshot, 0, body);
+  const auto created = CreatedIn(Parse(body));
+  ASSERT_THAT(created, SizeIs(12));
+  for (size_t i = 0; i < created.size(); i += 4) {
+    EXPECT_EQ(created[i], 1'700'000'000);
+    EXPECT_EQ(created[i + 1], -1) << "unknown";
+    EXPECT_EQ(created[i + 2], 0);
+    EXPECT_EQ(created[i + 3], 250'000'000'000) << "a clock that is wrong";
+  }
+  GroupRenderer(GroupFormat::kText).Render(snapshot, 0, body);
+  EXPECT_EQ(body.find("created"), std::string::npos) << "a PushGateway would show them as gauges";
 }
 
 Snapshot OneHistogram(std::vector<double> values) {

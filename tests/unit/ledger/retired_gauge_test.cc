@@ -1,7 +1,13 @@
 // Gauges of ended processes, ordinals, and ended instances.
+#include <memory>
+#include <string>
 #include <tuple>
+#include <vector>
 
+#include "ledger/retired_group.h"
 #include "ledger/retired_test.h"
+#include "merge/merge.h"
+#include "naming/naming.h"
 
 namespace persia::agent::testing {
 namespace {
@@ -10,6 +16,19 @@ using std::chrono::seconds;
 using ::testing::ElementsAre;
 using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
+
+// The value of the only gauge of ended processes.
+double MergedGauge(const RetiredGroup& group) {
+  const PlainNaming naming;
+  Diagnostics diagnostics;
+  Merger merger({.job = "job"}, naming, diagnostics);
+  const std::vector<Measurements> inputs = {group.Input()};
+  const auto snapshot = merger.Merge(inputs, {}, {});
+  for (const FamilyLayout& family : snapshot->layout->families) {
+    if (family.type == MetricType::kGauge) return snapshot->values[family.series.front().first_value];
+  }
+  return -1;
+}
 
 TEST_F(RetiredTest, AGaugeOfAnEndedProcessExpires) {
   auto process = StartWithGauge(4);
@@ -38,15 +57,15 @@ TEST_F(RetiredTest, ALivingProcessOverridesAGaugeOfAnEndedOne) {
   auto next = StartWithGauge(2);
   EXPECT_EQ(Size(), "2");
   next->End();
-  EXPECT_EQ(Size(), "2") << "who ended last counts";
+  EXPECT_EQ(Size(), "2") << "the process that ended last counts";
 }
 
 TEST_F(RetiredTest, GaugesOfThoseThatEndTogetherFollowThePolicy) {
-  const std::tuple<GaugePolicy, const char*, const char*> cases[] = {{GaugePolicy::kSum, "9", "5"},
-                                                                     {GaugePolicy::kMin, "2", "2"},
-                                                                     {GaugePolicy::kMax, "4", "3"},
-                                                                     {GaugePolicy::kAvg, "3", "2.5"}};
-  for (const auto& [policy, of_three, of_two] : cases) {
+  const std::tuple<GaugePolicy, const char*, const char*, const char*> cases[] = {{GaugePolicy::kSum, "9", "5", "14"},
+                                                                                  {GaugePolicy::kMin, "2", "2", "2"},
+                                                                                  {GaugePolicy::kMax, "4", "3", "4"},
+                                                                                  {GaugePolicy::kAvg, "3", "2.5", "2.8"}};
+  for (const auto& [policy, of_three, of_two, of_five] : cases) {
     SCOPED_TRACE(static_cast<int>(policy));
     run_id_ += "+";
     StartAgent();
@@ -65,7 +84,70 @@ TEST_F(RetiredTest, GaugesOfThoseThatEndTogetherFollowThePolicy) {
     EXPECT_EQ(Size(), of_two) << "of the living alone";
     a->End();
     b->End();
-    EXPECT_EQ(Size(), of_two) << "those that ended before are followed, not joined";
+    EXPECT_EQ(Size(), of_five) << "with those that ended before";
+  }
+}
+
+TEST_F(RetiredTest, GaugesOfProcessesThatEndInDifferentTicksFollowThePolicyUntilEachExpires) {
+  // For values 1, 2, 4 and 8 of processes that end one by one.
+  const std::tuple<GaugePolicy, std::vector<std::string>> cases[] = {
+      {GaugePolicy::kSum, {"15", "14", "12", "8", ""}}, {GaugePolicy::kMin, {"1", "2", "4", "8", ""}},
+      {GaugePolicy::kMax, {"8", "8", "8", "8", ""}},    {GaugePolicy::kAvg, {"3.75", "4.666666666666667", "6", "8", ""}},
+      {GaugePolicy::kLast, {"8", "8", "8", "8", ""}},
+  };
+  hide_ended_ = false;
+  for (const bool restarts : {false, true}) {
+    for (const auto& [policy, expected] : cases) {
+      SCOPED_TRACE(std::to_string(static_cast<int>(policy)) + (restarts ? " with restarts of the agent" : ""));
+      run_id_ += "+";
+      StartAgent();
+      std::vector<std::unique_ptr<Process>> processes;
+      for (const double value : {1, 2, 4, 8}) {
+        processes.push_back(StartWithGauge(value, policy));
+      }
+      Collect();
+      for (const auto& process : processes) {
+        passed_ += seconds(10);
+        process->End();
+        Collect();
+        if (restarts) {
+          StartAgent();
+        }
+      }
+      std::vector<std::string> shown = {Size()};
+      passed_ += seconds(300 - 30);
+      for (int i = 0; i < 4; ++i) {
+        shown.push_back(Size());
+        passed_ += seconds(10);
+      }
+      EXPECT_EQ(shown, expected);
+    }
+  }
+}
+
+TEST(RetiredGroupTest, OfManyEndedProcessesTheOldestGaugesAreCombined) {
+  const std::tuple<GaugePolicy, double, double> cases[] = {
+      {GaugePolicy::kSum, 1003, 999}, {GaugePolicy::kMin, 1, 1}, {GaugePolicy::kMax, 1, 1}, {GaugePolicy::kAvg, 1, 1}};
+  for (const auto& [policy, of_all, after_the_oldest] : cases) {
+    SCOPED_TRACE(static_cast<int>(policy));
+    RetiredGroup group({.role = "worker"}, 0);
+    const SegmentFamily family{.known = true,
+                               .kind = persia::metrics::segment::Kind::kGauge,
+                               .policy = policy,
+                               .bounds = {},
+                               .group = "my_app",
+                               .name = "size",
+                               .help = "",
+                               .unit = ""};
+    const size_t series = group.FindOrAddSeries(group.FindOrAddFamily(family, {}), 0, "", 0, 0, true);
+    const std::chrono::steady_clock::time_point start{};
+    for (size_t i = 0; i < RetiredGroup::kMaxValuesOfGauge + 3; ++i) {
+      group.AddGaugeValue(series, {.value = 1, .expires = start + seconds(1000 + i)});
+    }
+    EXPECT_EQ(group.ValuesOf(series).size(), RetiredGroup::kMaxValuesOfGauge);
+    EXPECT_EQ(MergedGauge(group), of_all);
+    group.ExpireGauges(start + seconds(1000));
+    EXPECT_EQ(MergedGauge(group), after_the_oldest) << "four are combined, and expire with the oldest of them";
   }
 }
 

@@ -65,6 +65,59 @@ TEST_F(RetiredTest, FractionsOfProcessesOneAfterAnotherAddUpExactly) {
   EXPECT_EQ(Batches(), "1");
 }
 
+TEST_F(RetiredTest, ACountGoesOnFromItsFirstProcess) {
+  const auto created = [this] {
+    std::map<std::string, int64_t> by_name;
+    for (const FamilyLayout& family : Collect()->layout->families) by_name[family.name] = family.series.at(0).created_ms;
+    by_name.erase("persia_metrics_dropped_total");
+    return by_name;
+  };
+  auto first = Start();
+  first->segment.Counter("my_app", "batches", {}, 1);
+  first->Put();
+  const auto began = created();
+  first->End();
+  Collect();
+  EXPECT_EQ(created(), began);
+  StartAgent();
+  EXPECT_EQ(created(), began) << "read from the state";
+  passed_ += std::chrono::seconds(10);
+  auto second = Start();
+  second->segment.Counter("my_app", "batches", {}, 1);
+  second->segment.Counter("my_app", "epochs", {}, 1);
+  second->Put();
+  const auto both = created();
+  EXPECT_EQ(both.at("my_app_batches"), began.at("my_app_batches"));
+  EXPECT_GT(both.at("my_app_epochs"), began.at("my_app_batches"));
+  second->End();
+  EXPECT_EQ(created(), both) << "a series of the second process alone";
+}
+
+// A segment has no time for its series: the time of the read before is that of series that are found later.
+TEST_F(RetiredTest, ACountBeginsAfterTheLastReadWithoutIt) {
+  auto process = Start();
+  process->segment.Counter("my_app", "batches", {}, 1);
+  process->Put();
+  const int64_t birth_ms = static_cast<int64_t>(process->segment.header().birth_unix_ns / 1'000'000);
+  Collect();
+  passed_ += std::chrono::seconds(10);
+  Collect();
+  passed_ += std::chrono::seconds(10);
+  process->segment.Counter("my_app", "later", {}, 1);
+  process->Put();
+  const auto created = [this] {
+    std::vector<int64_t> of_both;
+    const auto snapshot = Collect();
+    for (const FamilyLayout& family : snapshot->layout->families) {
+      if (family.name.starts_with("my_app")) of_both.push_back(family.series.at(0).created_ms);
+    }
+    return of_both;
+  };
+  EXPECT_EQ(created(), (std::vector<int64_t>{birth_ms, 1'800'000'010'000}));
+  process->End();
+  EXPECT_EQ(created(), (std::vector<int64_t>{birth_ms, 1'800'000'010'000}));
+}
+
 TEST_F(RetiredTest, TheStateGrowsWithTheSeriesAndNotWithTheProcesses) {
   CountAndEnd(1, 0.1);
   Collect();

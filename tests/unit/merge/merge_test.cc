@@ -234,6 +234,23 @@ TEST_F(MergeTest, HelpAndUnitAreThoseOfTheNewestProcess) {
   EXPECT_EQ(family.unit, "seconds");
 }
 
+TEST_F(MergeTest, ACountBeginsWithTheFirstProcessThatHasIt) {
+  Process first(*this);
+  Process second(*this);
+  const double bounds[] = {1};
+  second.segment.Counter("a", "both", {}, 1);
+  second.segment.Histogram("a", "of_the_second", {}, bounds, 0, {});
+  second.segment.Gauge("a", "size", {}, 1);
+  first.segment.Counter("a", "both", {}, 1);
+  const auto ms = [](Process& process) { return static_cast<int64_t>(process.segment.header().birth_unix_ns / 1'000'000); };
+  second.Put();
+  first.Put();
+  std::map<std::string, int64_t> created;
+  for (const FamilyLayout& family : Collect()->layout->families) created[family.name] = family.series.at(0).created_ms;
+  EXPECT_THAT(created, ElementsAre(Pair("a_both", ms(first)), Pair("a_of_the_second", ms(second)), Pair("a_size", 0),
+                                   Pair("persia_metrics_dropped_total", ms(first))));
+}
+
 TEST_F(MergeTest, TheLayoutIsTheSameObjectUntilASeriesIsAdded) {
   Process a(*this);
   const uint32_t slot = a.segment.Counter("a", "c", {}, 1);

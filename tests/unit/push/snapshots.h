@@ -20,6 +20,7 @@ struct Sample {
   uint32_t identity = 0;
   Labels labels = {};
   std::string help = "Helps.";
+  int64_t created_ms = 0;
 };
 
 // Of families in the order of their names, each of one series.
@@ -32,8 +33,10 @@ inline Snapshot Snap(std::vector<Identity> identities, const std::vector<Sample>
       layout->families.push_back(
           {.name = sample.name, .type = sample.type, .help = sample.help, .unit = "", .bounds = {}, .series = {}});
     }
-    layout->families.back().series.push_back(
-        {.identity = sample.identity, .first_value = layout->value_count++, .labels = sample.labels});
+    layout->families.back().series.push_back({.identity = sample.identity,
+                                              .first_value = layout->value_count++,
+                                              .labels = sample.labels,
+                                              .created_ms = sample.created_ms});
     snapshot.values.push_back(sample.value);
   }
   snapshot.layout = std::move(layout);

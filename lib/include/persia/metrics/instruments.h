@@ -78,9 +78,13 @@ class PERSIA_METRICS_API Counter {
   uint32_t slot_ = internal::kScratchSlot;
 };
 
-// How the agent merges the gauges of several processes that have one identity (job, role, replica).
+// How the agent merges the gauges of several processes that have one identity (job, role, replica). An ended process's value
+// counts only if no living process has set the gauge, for `gauge_ttl_seconds` after its end.
 enum class GaugeMerge : uint8_t {
-  kLast = 0,  // the gauge that changed last
+  // The value that changed in the newest of the agent's collections. If several processes changed theirs in it, the value of
+  // the process that started last, whichever call of Set was the last one. Of ended processes, the value of the one that ended
+  // last.
+  kLast = 0,
   kSum = 1,
   kMin = 2,
   kMax = 3,

@@ -11,7 +11,8 @@ Measurements MeasurementsOf(const SegmentReader& reader) {
           .series = reader.series(),
           .records = reader.records(),
           .values = &reader.values(),
-          .changed_at = reader.changed_at()};
+          .changed_at = reader.changed_at(),
+          .over_limit = reader.over_limit()};
 }
 
 }  // namespace persia::agent

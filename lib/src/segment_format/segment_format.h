@@ -126,6 +126,15 @@ enum class Kind : uint8_t {
 };
 inline constexpr uint32_t kMaxBounds = 500;
 
+// Limits of records, in bytes and in number. The library keeps them; a reader leaves out what exceeds one.
+inline constexpr uint32_t kMaxNameBytes = 256;            // a family's group, name and unit, and a label's name
+inline constexpr uint32_t kMaxHelpBytes = 4096;           // a family's help
+inline constexpr uint32_t kMaxLabelValueBytes = 4096;     // a label's value, and the strings of an identity
+inline constexpr uint32_t kMaxLabels = 32;                // of a series, and of an identity
+inline constexpr uint32_t kMaxIdentityLabelBytes = 2048;  // all names and values: each series is exposed with them
+inline constexpr uint32_t kMaxFamilies = 1 << 14;         // of a segment
+inline constexpr uint32_t kMaxSeries = 1 << 20;           // of a segment
+
 // The inclusive upper bounds of a stream's buckets are 2^(k / 4) for k from kStreamLeast to kStreamMost, as in a Prometheus
 // native histogram of schema 2. One more bucket takes the values above the last bound.
 inline constexpr int kStreamLeast = -80;

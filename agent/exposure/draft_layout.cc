@@ -41,7 +41,7 @@ void DraftLayout::AddOwnSeries(size_t family, uint32_t identity, Labels labels, 
 }
 
 // False: these labels belong to a series of another source. A series beyond a limit is counted and counts as added.
-bool DraftLayout::TryAddPart(Family& family, uint32_t identity, Labels labels, const std::string& source, Part part,
+bool DraftLayout::TryAddPart(Family& family, uint32_t identity, const Labels& labels, const std::string& source, Part part,
                              const Scale& scale) {
   std::string key = SeriesKey(identity, labels);
   auto found = family.by_key.find(key);
@@ -53,7 +53,7 @@ bool DraftLayout::TryAddPart(Family& family, uint32_t identity, Labels labels, c
       return true;
     }
     found = family.by_key.emplace(std::move(key), static_cast<uint32_t>(family.series.size())).first;
-    family.series.push_back({identity, std::move(labels), source, scale});
+    family.series.push_back({identity, labels, source, scale});
   } else if (family.series[found->second].source != source) {
     return false;
   }
@@ -68,13 +68,14 @@ void DraftLayout::AddChanged(Diagnostics& diagnostics) {
   });
   for (ChangedPart& changed : changed_) {
     Family& family = families_[changed.family];
-    if (TryAddPart(family, changed.identity, changed.labels, changed.source, changed.part, changed.scale)) continue;
+    Labels labels = changed.labels.ToList();
+    if (TryAddPart(family, changed.identity, labels, changed.source, changed.part, changed.scale)) continue;
     const std::string source = SanitizeText(changed.source);
     diagnostics.Report("collision", "the series " + source + " gets a label source: another series of " + family.layout.name +
                                         " is exposed with the same labels; rename a label");
-    SetLabel(changed.labels, kSourceLabel, source);
-    FitLabels(changed.labels, family.layout.type, identities_[changed.identity]);
-    if (!TryAddPart(family, changed.identity, changed.labels, changed.source, changed.part, changed.scale)) {
+    SetLabel(labels, kSourceLabel, source);
+    FitLabels(labels, family.layout.type, identities_[changed.identity]);
+    if (!TryAddPart(family, changed.identity, labels, changed.source, changed.part, changed.scale)) {
       // The sources differ only in bytes that are not UTF-8.
       ++limiter_.left_out.collision;
       diagnostics.Report(
@@ -97,8 +98,11 @@ ExposurePlan DraftLayout::Finish(Diagnostics& diagnostics) {
     std::vector<uint32_t> order(family.series.size());
     std::iota(order.begin(), order.end(), 0);
     std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-      return std::tie(family.series[a].identity, family.series[a].labels) <
-             std::tie(family.series[b].identity, family.series[b].labels);
+      const Series& x = family.series[a];
+      const Series& y = family.series[b];
+      return x.identity != y.identity
+                 ? x.identity < y.identity
+                 : std::lexicographical_compare(x.labels.begin(), x.labels.end(), y.labels.begin(), y.labels.end());
     });
     PlannedFamily planned;
     planned.fill = family.fill;

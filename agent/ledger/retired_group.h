@@ -68,7 +68,7 @@ class RetiredGroup {
   // As of LabelBytes.
   [[nodiscard]] std::string_view LabelsOf(size_t series) const;
 
-  // Unsets the expired gauges, and removes them once they are more than half of the series.
+  // Unsets the expired gauges, and removes them, with their families, once they are more than half of the series.
   void ExpireGauges(std::chrono::steady_clock::time_point now);
   void SetGaugeExpiry(size_t series, std::chrono::steady_clock::time_point expires);
   // Removes the terms of replaced sums once there are many.

@@ -15,15 +15,24 @@ namespace segment = persia::metrics::segment;
 using segment::Kind;
 using segment::kUnset;
 
-std::string GroupKey(const SegmentIdentity& identity) {
+// The keys of an instance's groups begin with the one without labels.
+std::string GroupKey(const InstanceKey& instance, const Labels& labels = {}) {
   ByteWriter key;
-  key.String(identity.role);
-  key.U32(static_cast<uint32_t>(identity.replica));
-  for (const auto& [name, value] : identity.labels) {
+  key.String(instance.first);
+  key.U32(static_cast<uint32_t>(instance.second));
+  for (const auto& [name, value] : labels) {
     key.String(name);
     key.String(value);
   }
   return std::move(key).Take();
+}
+
+InstanceKey InstanceOf(const SegmentIdentity& identity) { return {identity.role, identity.replica}; }
+
+void AddDropped(RetiredGroup& to, std::span<const uint64_t> dropped) {
+  for (size_t reason = 0; reason < dropped.size(); ++reason) {
+    to.dropped()[reason] += dropped[reason];
+  }
 }
 
 bool LabelsFit(std::span<const std::byte> records, const SegmentSeriesRecord& record, size_t value_bytes) {
@@ -56,20 +65,66 @@ uint64_t Combined(GaugePolicy policy, const RetiredGroup::Gauge& former, uint64_
 }  // namespace
 
 RetiredGroup& RetiredProcesses::FindOrAddGroup(const SegmentIdentity& identity) {
-  const auto [found, added] = group_numbers_.try_emplace(GroupKey(identity), groups_.size());
+  const auto [found, added] = by_key_.try_emplace(GroupKey(InstanceOf(identity), identity.labels));
   if (added) {
-    groups_.emplace_back(identity, groups_.size());
+    found->second = groups_.emplace(groups_.end(), identity, next_number_++);
   }
-  return groups_[found->second];
+  return *found->second;
+}
+
+std::map<std::string, std::list<RetiredGroup>::iterator>::iterator RetiredProcesses::AnyGroup(const InstanceKey& instance) {
+  const std::string key = GroupKey(instance);
+  const auto found = by_key_.lower_bound(key);
+  return found != by_key_.end() && found->first.starts_with(key) ? found : by_key_.end();
+}
+
+bool RetiredProcesses::MayAdd(const InstanceKey& instance) {
+  return series_of_[instance] < options_.limits.series_of_instance && series_ < options_.limits.series;
+}
+
+RetiredGroup* RetiredProcesses::GroupOf(const Measurements& ended) {
+  const InstanceKey instance = InstanceOf(*ended.identity);
+  const bool known = by_key_.contains(GroupKey(instance, ended.identity->labels));
+  // An instance has a group at least, for its dropped counts.
+  if (!known && !MayAdd(instance) && AnyGroup(instance) != by_key_.end()) return nullptr;
+  RetiredGroup& group = FindOrAddGroup(*ended.identity);
+  group.UpdateIdentity(*ended.identity, ended.birth_unix_ns);
+  return &group;
+}
+
+void RetiredProcesses::CountSeries(const CollectTime& now) {
+  counted_at_ = now.steady;
+  series_of_.clear();
+  series_ = 0;
+  for (const RetiredGroup& group : groups_) {
+    const InstanceKey instance = InstanceOf(group.identity());
+    series_of_[instance] += group.series_count();
+    series_ += IsShown(instance, now) ? group.series_count() : 0;
+  }
 }
 
 void RetiredProcesses::Fold(const Measurements& ended, LastProcess process, const CollectTime& now) {
-  RetiredGroup& group = FindOrAddGroup(*ended.identity);
-  group.UpdateIdentity(*ended.identity, ended.birth_unix_ns);
-  series_ = 0;  // of the exposed instances: hidden ones do not count against the limit
-  for (const RetiredGroup& other : groups_) {
-    series_ += IsShown({other.identity().role, other.identity().replica}, now) ? other.series_count() : 0;
+  if (counted_at_ != now.steady) CountSeries(now);
+  const InstanceKey instance = InstanceOf(*ended.identity);
+  if (instances_.contains(instance) && !IsShown(instance, now)) {
+    series_ += series_of_[instance];  // it is exposed again
   }
+  MarkSeen(instance, now);
+  if (RetiredGroup* group = GroupOf(ended); group != nullptr) {
+    FoldAllSeries(*group, ended, now);
+    AddDropped(*group, ended.values->dropped);
+  } else {
+    series_refused_ += ended.series.size();
+    AddDropped(*AnyGroup(instance)->second, ended.values->dropped);
+  }
+  LastProcess& last = instances_[instance].last_processes[ended.ordinal];
+  process.ended = last.ended + 1;
+  last = process;
+  ++processes_;
+}
+
+void RetiredProcesses::FoldAllSeries(RetiredGroup& group, const Measurements& ended, const CollectTime& now) {
+  const InstanceKey instance = InstanceOf(*ended.identity);
   // Known families update their age; others are added with their first series within the limits.
   std::vector<std::optional<uint32_t>> families(ended.families.size());
   for (size_t i = 0; i < ended.families.size(); ++i) {
@@ -80,8 +135,8 @@ void RetiredProcesses::Fold(const Measurements& ended, LastProcess process, cons
   for (size_t i = 0; i < ended.series.size(); ++i) {
     const uint32_t family = ended.series[i].record.family;
     if (!ended.families[family].known) continue;
-    const bool may_add = group.series_count() < options_.limits.series_of_instance && series_ < options_.limits.series &&
-                         LabelsFit(ended.records, ended.series[i].record, options_.limits.label_value_bytes);
+    const bool may_add =
+        MayAdd(instance) && LabelsFit(ended.records, ended.series[i].record, options_.limits.label_value_bytes);
     if (!families[family] && may_add) {
       families[family] = group.FindOrAddFamily(ended.families[family], ended.AgeOf(family));
     }
@@ -91,15 +146,6 @@ void RetiredProcesses::Fold(const Measurements& ended, LastProcess process, cons
       ++series_refused_;
     }
   }
-  for (size_t reason = 0; reason < std::size(ended.values->dropped); ++reason) {
-    group.dropped()[reason] += ended.values->dropped[reason];
-  }
-  const InstanceKey key(ended.identity->role, ended.identity->replica);
-  MarkSeen(key, now);
-  LastProcess& last = instances_[key].last_processes[ended.ordinal];
-  process.ended = last.ended + 1;
-  last = process;
-  ++processes_;
 }
 
 void RetiredProcesses::FoldSeries(RetiredGroup& group, uint32_t family, const Measurements& ended, size_t number, bool may_add,
@@ -115,6 +161,7 @@ void RetiredProcesses::FoldSeries(RetiredGroup& group, uint32_t family, const Me
     return;
   }
   series_ += group.series_count() - before;
+  series_of_[InstanceOf(*ended.identity)] += group.series_count() - before;
   if (HasGauge(kind)) {
     FoldGauge(group, to, ended, number, now);
   }
@@ -191,14 +238,64 @@ uint64_t RetiredProcesses::EndedCount(const InstanceKey& instance, uint32_t ordi
 }
 
 std::vector<Measurements> RetiredProcesses::Inputs(const CollectTime& now) {
-  std::vector<Measurements> inputs;
   for (RetiredGroup& group : groups_) {
-    if (IsShown({group.identity().role, group.identity().replica}, now)) {
-      group.ExpireGauges(now.steady);
+    group.ExpireGauges(now.steady);
+  }
+  RemoveEmptyGroups();
+  CountSeries(now);
+  ForgetEndedInstances(now);
+  std::vector<Measurements> inputs;
+  for (const RetiredGroup& group : groups_) {
+    if (IsShown(InstanceOf(group.identity()), now)) {
       inputs.push_back(group.Input());
     }
   }
   return inputs;
+}
+
+// The dropped counts are of the instance, whatever labels the process had: they go to another group of it.
+void RetiredProcesses::RemoveEmptyGroups() {
+  for (auto group = groups_.begin(); group != groups_.end();) {
+    const auto next = std::next(group);
+    if (group->series_count() == 0) {
+      const InstanceKey instance = InstanceOf(group->identity());
+      const auto own = by_key_.extract(GroupKey(instance, group->identity().labels));
+      if (const auto other = AnyGroup(instance); other != by_key_.end()) {
+        AddDropped(*other->second, group->values().dropped);
+        groups_.erase(group);
+      } else {
+        by_key_.emplace(own.key(), own.mapped());
+      }
+    }
+    group = next;
+  }
+}
+
+void RetiredProcesses::ForgetEndedInstances(const CollectTime& now) {
+  // An agent that just started may not have found all living processes.
+  if (!began_at_) began_at_ = now.steady;
+  if (now.steady < *began_at_ + options_.gauge_ttl) return;
+  size_t hidden = 0;
+  std::vector<std::pair<std::chrono::steady_clock::time_point, InstanceKey>> ended;
+  for (const auto& [instance, state] : instances_) {
+    if (state.last_seen == now.steady) continue;
+    ended.emplace_back(state.last_seen, instance);
+    hidden += IsShown(instance, now) ? 0 : series_of_[instance];
+  }
+  if (hidden <= options_.limits.series && instances_.size() <= kMaxInstances) return;
+  std::sort(ended.begin(), ended.end());
+  for (const auto& [last_seen, instance] : ended) {
+    const bool shown = IsShown(instance, now);
+    if ((shown || hidden <= options_.limits.series) && instances_.size() <= kMaxInstances) break;
+    (shown ? series_ : hidden) -= series_of_[instance];
+    series_refused_ += series_of_[instance];
+    series_of_.erase(instance);
+    for (auto group = AnyGroup(instance); group != by_key_.end(); group = AnyGroup(instance)) {
+      groups_.erase(group->second);
+      by_key_.erase(group);
+    }
+    instances_.erase(instance);
+  }
 }
 
 }  // namespace persia::agent

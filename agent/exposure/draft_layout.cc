@@ -98,11 +98,8 @@ ExposurePlan DraftLayout::Finish(Diagnostics& diagnostics) {
     std::vector<uint32_t> order(family.series.size());
     std::iota(order.begin(), order.end(), 0);
     std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-      const Series& x = family.series[a];
-      const Series& y = family.series[b];
-      return x.identity != y.identity
-                 ? x.identity < y.identity
-                 : std::lexicographical_compare(x.labels.begin(), x.labels.end(), y.labels.begin(), y.labels.end());
+      return std::tie(family.series[a].identity, family.series[a].labels) <
+             std::tie(family.series[b].identity, family.series[b].labels);
     });
     PlannedFamily planned;
     planned.fill = family.fill;

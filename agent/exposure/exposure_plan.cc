@@ -115,6 +115,12 @@ class PlanBuilder {
 
   // Whether the limit on families allows this name. Those that are named first stay.
   bool AdmitName(const std::string& name) {
+    if (definitions_.size() < max_families_) return true;
+    if (names_.empty()) {
+      for (const Definition& definition : definitions_) {
+        if (definition.segment != Definition::kNoSegment) names_.insert(definition.exposed);
+      }
+    }
     if (names_.contains(name)) return true;
     if (names_.size() >= max_families_) {
       if (first_beyond_.empty()) first_beyond_ = name;
@@ -254,7 +260,7 @@ class PlanBuilder {
   std::vector<Definition> definitions_;
   std::vector<size_t> own_definitions_;                      // by own layout: index of its first definition
   std::vector<std::vector<std::vector<size_t>>> by_family_;  // by segment and family: indexes of its definitions
-  std::unordered_set<std::string> names_;                    // of the segments' families, as they are exposed
+  std::unordered_set<std::string> names_;                    // of the segments' families, once there may be too many
   std::string first_beyond_;                                 // the first name that the limit on families left out
   size_t dropped_ = 0;                                       // index of the definition of the dropped counts
   std::vector<Placement> placements_;                        // by definition

@@ -129,7 +129,7 @@ class RetiredProcesses {
   size_t series_ = 0;  // of the exposed instances: hidden ones do not count against the limit
   std::optional<std::chrono::steady_clock::time_point> counted_at_;  // when series_ and series_of_ were counted
   uint64_t series_refused_ = 0;
-  std::optional<std::chrono::steady_clock::time_point> began_at_;    // the first call of Inputs
+  std::optional<std::chrono::steady_clock::time_point> began_at_;  // the first call of Inputs
   // Members only to reuse their memory.
   std::vector<double> terms_;
   std::vector<double> sum_terms_;

@@ -84,7 +84,7 @@ const char* ParseIdentity(Cursor& in, RecordBatch& batch) {
   identity.restart_count = fixed.restart_count;
   const std::string_view job = in.String(segment::kMaxLabelValueBytes, "a job name", excess);
   const std::string_view run_id = in.String(segment::kMaxLabelValueBytes, "a run id", excess);
-  const std::string_view role = in.String(segment::kMaxLabelValueBytes, "a role", excess);
+  const std::string_view role = in.String(segment::kMaxNameBytes, "a role", excess);  // on each series
   std::string excess_labels;
   size_t label_bytes = 0;
   // Ends with the record, however many labels the record claims to have.

@@ -126,10 +126,11 @@ enum class Kind : uint8_t {
 };
 inline constexpr uint32_t kMaxBounds = 500;
 
-// Limits of records, in bytes and in number. The library keeps them; a reader leaves out what exceeds one.
-inline constexpr uint32_t kMaxNameBytes = 256;            // a family's group, name and unit, and a label's name
+// Limits of records, in bytes and in number. A reader leaves out what exceeds one. The library keeps those of families and
+// series; the labels and the role of a process are the program's, as it gives them.
+inline constexpr uint32_t kMaxNameBytes = 256;            // a family's group, name and unit, a label's name, a role
 inline constexpr uint32_t kMaxHelpBytes = 4096;           // a family's help
-inline constexpr uint32_t kMaxLabelValueBytes = 4096;     // a label's value, and the strings of an identity
+inline constexpr uint32_t kMaxLabelValueBytes = 4096;     // a label's value, a job's name, a run's id
 inline constexpr uint32_t kMaxLabels = 32;                // of a series, and of an identity
 inline constexpr uint32_t kMaxIdentityLabelBytes = 2048;  // all names and values: each series is exposed with them
 inline constexpr uint32_t kMaxFamilies = 1 << 14;         // of a segment

@@ -169,6 +169,9 @@ TEST_F(HostileSegmentTest, AnIdentityKeepsTheLabelsThatFit) {
   few.Identity({.role = "trainer", .labels = large});
   ASSERT_NE(Open(few), nullptr) << problem_.text;
   EXPECT_EQ(reader_->identity().labels, (Labels{large[0], large[2]})) << "each is exposed on every series of the process";
+  few.Identity({.role = std::string(257, 'r')});
+  ASSERT_NE(Open(few), nullptr) << problem_.text;
+  EXPECT_EQ(reader_->identity().role, "trainer") << "the one before";
 }
 
 TEST_F(HostileSegmentTest, FamiliesAndSeriesBeyondTheirLimitsAreLeftOut) {

@@ -207,6 +207,7 @@ void Collection::ReportLeftOut() {
   own_.SetDroppedSeries("max_series", left_out.agent_limit);
   own_.SetDroppedSeries("max_series_per_instance", left_out.instance_limit);
   own_.SetDroppedSeries("max_label_value_bytes", left_out.label_value_limit);
+  own_.SetDroppedSeries("families", left_out.family_limit);
   own_.SetQuarantinedSeries("definition", left_out.definition);
   own_.SetQuarantinedSeries("collision", left_out.collision);
 }

@@ -1,6 +1,7 @@
 // persia-metrics-agentd: collects the metrics of a training job's processes, and pushes and serves them. It is executed by
 // persia-metrics-agent, which stands beside it.
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -33,6 +34,16 @@ using Verb = CommandLine::Verb;
   } catch (...) {
   }
   _exit(kExitFailed);
+}
+
+// Each living segment takes a descriptor, and a usual soft limit is 1,024. It exists for programs that use select(), as this
+// one does not. The command of `exec` keeps its limit: the supervisor starts it.
+void RaiseDescriptorLimit() {
+  struct rlimit limit {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+  }
 }
 
 // A call by the supervisor of `exec`: VERB DESCRIPTOR ARGUMENTS..., in place of `exec ARGUMENTS...`.
@@ -107,5 +118,6 @@ int Main(std::vector<std::string> arguments) {
 int main(int argc, char** argv) {
   std::set_terminate(persia::agent::EndByLogLine);
   persia::agent::SetUpHeap();
+  persia::agent::RaiseDescriptorLimit();
   return persia::agent::Main({argv + 1, argv + argc});
 }

@@ -43,7 +43,7 @@ void DraftLayout::AddOwnSeries(size_t family, uint32_t identity, Labels labels, 
 }
 
 // False: these labels belong to a series of another source. A series beyond a limit is counted and counts as added.
-bool DraftLayout::TryAddPart(Family& family, uint32_t identity, Labels labels, const std::string& source, Part part,
+bool DraftLayout::TryAddPart(Family& family, uint32_t identity, const Labels& labels, const std::string& source, Part part,
                              uint64_t birth_unix_ns, const Scale& scale) {
   std::string key = SeriesKey(identity, labels);
   auto found = family.by_key.find(key);
@@ -55,7 +55,7 @@ bool DraftLayout::TryAddPart(Family& family, uint32_t identity, Labels labels, c
       return true;
     }
     found = family.by_key.emplace(std::move(key), static_cast<uint32_t>(family.series.size())).first;
-    family.series.push_back({identity, std::move(labels), source, birth_unix_ns, scale});
+    family.series.push_back({identity, labels, source, birth_unix_ns, scale});
   } else if (family.series[found->second].source != source) {
     return false;
   }
@@ -72,17 +72,17 @@ void DraftLayout::AddChanged(Diagnostics& diagnostics) {
   });
   for (ChangedPart& changed : changed_) {
     Family& family = families_[changed.family];
-    if (TryAddPart(family, changed.identity, changed.labels, changed.source, changed.part, changed.birth_unix_ns,
+    Labels labels = changed.labels.ToList();
+    if (TryAddPart(family, changed.identity, labels, changed.source, changed.part, changed.birth_unix_ns,
                    changed.scale)) {
       continue;
     }
     const std::string source = SanitizeText(changed.source);
     diagnostics.Report("collision", "the series " + source + " gets a label source: another series of " + family.layout.name +
                                         " is exposed with the same labels; rename a label");
-    SetLabel(changed.labels, kSourceLabel, source);
-    FitLabels(changed.labels, family.layout.type, identities_[changed.identity]);
-    if (!TryAddPart(family, changed.identity, changed.labels, changed.source, changed.part, changed.birth_unix_ns,
-                    changed.scale)) {
+    SetLabel(labels, kSourceLabel, source);
+    FitLabels(labels, family.layout.type, identities_[changed.identity]);
+    if (!TryAddPart(family, changed.identity, labels, changed.source, changed.part, changed.birth_unix_ns, changed.scale)) {
       // The sources differ only in bytes that are not UTF-8.
       ++limiter_.left_out.collision;
       diagnostics.Report(

@@ -36,17 +36,19 @@ class DraftLayout {
 
   // Adds a part to the series with these labels, which are the program's own. All parts of a series have one scale. A series
   // counts from the earliest `birth_unix_ns` of its parts; 0: unknown.
-  void AddPart(size_t family, uint32_t identity, Labels labels, Part part, uint64_t birth_unix_ns, const Scale& scale = {}) {
-    TryAddPart(families_[family], identity, std::move(labels), {}, part, birth_unix_ns, scale);
+  void AddPart(size_t family, uint32_t identity, const Labels& labels, Part part, uint64_t birth_unix_ns, const Scale& scale = {}) {
+    TryAddPart(families_[family], identity, labels, {}, part, birth_unix_ns, scale);
   }
   // Adds a series of the agent's own sources, whose values begin at `first_value` of the snapshot. No limit applies to it.
   void AddOwnSeries(size_t family, uint32_t identity, Labels labels, size_t first_value);
   // Counts a series that is left out because another definition of its name won.
   void CountByDefinition() { ++limiter_.left_out.definition; }
+  // Counts a series that is left out because there are too many families.
+  void CountByFamilyLimit() { ++limiter_.left_out.family_limit; }
   // As AddPart, for labels that differ from the program's. `source` is the metric's name with the program's labels.
-  void AddChangedPart(size_t family, uint32_t identity, Labels labels, std::string source, Part part, uint64_t birth_unix_ns,
+  void AddChangedPart(size_t family, uint32_t identity, const Labels& labels, std::string source, Part part, uint64_t birth_unix_ns,
                       const Scale& scale = {}) {
-    changed_.push_back({family, std::move(source), identity, std::move(labels), part, birth_unix_ns, scale});
+    changed_.push_back({family, std::move(source), identity, labels, part, birth_unix_ns, scale});
   }
 
   // Returns the plan, without empty families. Clears the draft.
@@ -55,8 +57,8 @@ class DraftLayout {
  private:
   struct Series {
     uint32_t identity;
-    Labels labels;
-    std::string source;  // empty: the labels are the program's own
+    SeriesLabels labels;  // packed: there may be many series
+    std::string source;   // empty: the labels are the program's own
     uint64_t birth_unix_ns;
     Scale scale;
   };
@@ -76,13 +78,13 @@ class DraftLayout {
     size_t family;
     std::string source;
     uint32_t identity;
-    Labels labels;
+    SeriesLabels labels;
     Part part;
     uint64_t birth_unix_ns;
     Scale scale;
   };
 
-  bool TryAddPart(Family& family, uint32_t identity, Labels labels, const std::string& source, Part part,
+  bool TryAddPart(Family& family, uint32_t identity, const Labels& labels, const std::string& source, Part part,
                   uint64_t birth_unix_ns, const Scale& scale);
   void AddChanged(Diagnostics& diagnostics);
   static void PlaceParts(const Family& family, ExposurePlan& plan);

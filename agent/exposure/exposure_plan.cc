@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <unordered_set>
 #include <utility>
 
 #include "exposure/definition.h"
@@ -38,10 +39,19 @@ std::string LabelsText(const Labels& labels) {
 class PlanBuilder {
  public:
   PlanBuilder(std::span<const Measurements> segments, std::span<const std::shared_ptr<const Layout>> own,
-              const IdentityRules& rules, const Naming& naming, Diagnostics& diagnostics)
-      : segments_(segments), own_(own), naming_(naming), diagnostics_(diagnostics), identities_(rules) {
+              const IdentityRules& rules, const Naming& naming, const SeriesLimits& limits, Diagnostics& diagnostics)
+      : segments_(segments),
+        own_(own),
+        naming_(naming),
+        diagnostics_(diagnostics),
+        max_families_(limits.families),
+        identities_(rules) {
     for (const auto& layout : own_) Define(*layout);
     for (size_t i = 0; i < segments_.size(); ++i) Define(i);
+    if (!first_beyond_.empty()) {
+      diagnostics_.Report("limit", "series of " + first_beyond_ + " and others are left out: there are more than " +
+                                       std::to_string(max_families_) + " names of metrics; use labels instead of names");
+    }
     if (!segments_.empty()) {
       dropped_ = definitions_.size();
       definitions_.push_back(*DefinitionOf(SegmentFamily(), DroppedFamily(), naming_, diagnostics_));
@@ -65,6 +75,9 @@ class PlanBuilder {
   }
 
  private:
+  // In place of the index of a definition: the limit on families left it out.
+  static constexpr size_t kBeyondLimit = SIZE_MAX;
+
   void Define(const Layout& own) {
     own_definitions_.push_back(definitions_.size());
     for (const Identity& identity : own.identities) identities_.Add(identity);
@@ -74,13 +87,22 @@ class PlanBuilder {
   void Define(size_t index) {
     const Measurements& segment = segments_[index];
     identities_.AddSegment(*segment.identity);
+    for (const std::string& text : segment.over_limit) {
+      diagnostics_.Report("limit", "segment " + std::string(segment.id) + ": " + text);
+    }
     std::vector<std::vector<size_t>>& of_families = by_family_.emplace_back(segment.families.size());
+    std::vector<bool> has_series(segment.families.size());
+    for (const SegmentSeries& series : segment.series) has_series[series.record.family] = true;
     for (size_t i = 0; i < segment.families.size(); ++i) {
       const SegmentFamily& family = segment.families[i];
-      if (!family.known) continue;
+      if (!has_series[i]) continue;
       for (const KindFamily& as : FamiliesOf(family.kind)) {
         std::optional<Definition> definition = DefinitionOf(family, as, naming_, diagnostics_);
         if (!definition) continue;
+        if (!AdmitName(definition->exposed)) {
+          of_families[i].push_back(kBeyondLimit);
+          continue;
+        }
         definition->segment = index;
         definition->age = segment.AgeOf(i);
         definition->role = RoleOf(*definition, *segment.identity);
@@ -89,6 +111,23 @@ class PlanBuilder {
         definitions_.push_back(*std::move(definition));
       }
     }
+  }
+
+  // Whether the limit on families allows this name. Those that are named first stay.
+  bool AdmitName(const std::string& name) {
+    if (definitions_.size() < max_families_) return true;
+    if (names_.empty()) {
+      for (const Definition& definition : definitions_) {
+        if (definition.segment != Definition::kNoSegment) names_.insert(definition.exposed);
+      }
+    }
+    if (names_.contains(name)) return true;
+    if (names_.size() >= max_families_) {
+      if (first_beyond_.empty()) first_beyond_ = name;
+      return false;
+    }
+    names_.insert(name);
+    return true;
   }
 
   // The role that the naming sets; empty if it sets none or the process's own wins.
@@ -146,6 +185,10 @@ class PlanBuilder {
       if (definitions.empty()) continue;
       const Labels labels = ProgramLabels(segment, series, family);
       for (const size_t definition : definitions) {
+        if (definition == kBeyondLimit) {
+          draft.CountByFamilyLimit();
+          continue;
+        }
         const Part part = PartOf(*definitions_[definition].fill, family.kind, index, series);
         AddSeries(definition, labels, segment.OrdinalOf(number), part, segment.BirthOf(number), draft);
       }
@@ -212,11 +255,14 @@ class PlanBuilder {
   const std::span<const std::shared_ptr<const Layout>> own_;
   const Naming& naming_;
   Diagnostics& diagnostics_;
+  const size_t max_families_;
 
   PlanIdentities identities_;
   std::vector<Definition> definitions_;
   std::vector<size_t> own_definitions_;                      // by own layout: index of its first definition
   std::vector<std::vector<std::vector<size_t>>> by_family_;  // by segment and family: indexes of its definitions
+  std::unordered_set<std::string> names_;                    // of the segments' families, once there may be too many
+  std::string first_beyond_;                                 // the first name that the limit on families left out
   size_t dropped_ = 0;                                       // index of the definition of the dropped counts
   std::vector<Placement> placements_;                        // by definition
 };
@@ -226,7 +272,7 @@ class PlanBuilder {
 ExposurePlan BuildExposurePlan(std::span<const Measurements> segments, std::span<const std::shared_ptr<const Layout>> own,
                                const IdentityRules& rules, const Naming& naming, const SeriesLimits& limits,
                                Diagnostics& diagnostics) {
-  return PlanBuilder(segments, own, rules, naming, diagnostics).Build(limits);
+  return PlanBuilder(segments, own, rules, naming, limits, diagnostics).Build(limits);
 }
 
 }  // namespace persia::agent

@@ -14,6 +14,7 @@ struct SeriesLeftOut {
   size_t agent_limit = 0;
   size_t instance_limit = 0;
   size_t label_value_limit = 0;
+  size_t family_limit = 0;
   // family_conflicts.h: another definition of the name won.
   size_t definition = 0;
   // draft_layout.h: another series has the same labels.

@@ -1,4 +1,4 @@
-// How many series are exposed, and how long their label values may be.
+// How many series and families are exposed, and how long label values may be.
 #pragma once
 
 #include <cstddef>
@@ -18,6 +18,7 @@ struct SeriesLimits {
   size_t series = 200'000;
   size_t series_of_instance = 50'000;  // of one identity
   size_t label_value_bytes = 1024;
+  size_t families = 20'000;  // names of metrics; no setting
 
   friend bool operator==(const SeriesLimits&, const SeriesLimits&) = default;
 };

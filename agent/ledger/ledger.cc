@@ -85,10 +85,11 @@ void Ledger::FoldOrphan(const std::string& id, const CollectTime& now) {
   const auto process = living_.extract(id);
   if (!process.mapped().has_values) return;  // only its ordinal was saved
   const SavedProcess& values = process.mapped().values;
-  const std::vector<uint32_t> left_out = processes_.Fold(values.Input(), values.process(), now);
+  const auto [group, left_out] = processes_.Fold(values.Input(), values.process(), now);
   ByteWriter record;
   record.String(id);
   WriteTime(now.wall, record);
+  record.U8(group ? 1 : 0);
   record.U32(static_cast<uint32_t>(left_out.size()));
   for (const uint32_t series : left_out) {
     record.U32(series);

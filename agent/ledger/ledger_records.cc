@@ -126,14 +126,14 @@ bool Ledger::ReadFold(ByteReader& reader, const CollectTime& now) {
   CollectTime then = now;
   then.wall = ReadTime(reader);
   then.steady = SteadyTime(then.wall, now);
-  std::vector<uint32_t> left_out;
+  RetiredProcesses::FoldOutcome outcome{.group = reader.U8() != 0};
   for (uint32_t left = reader.Count(sizeof(uint32_t)); left > 0 && reader.ok(); --left) {
-    left_out.push_back(reader.U32());
+    outcome.left_out.push_back(reader.U32());
   }
   const auto process = living_.extract(id);
   if (!reader.done() || !process || !process.mapped().has_values) return false;
   const SavedProcess& values = process.mapped().values;
-  processes_.RepeatFold(values.Input(), values.process(), then, left_out);
+  processes_.RepeatFold(values.Input(), values.process(), then, outcome);
   folded_.emplace(id, 0);
   return true;
 }

@@ -230,8 +230,10 @@ void RetiredGroup::ExpireGauges(std::chrono::steady_clock::time_point now) {
   }
 }
 
-// Otherwise they would count against the limits on series to the end of the run.
+// Otherwise they would count against the limits on series, and their families take memory, to the end of the run.
 void RetiredGroup::DropUnsetGauges() {
+  const std::vector<SegmentFamily> families = std::exchange(families_, {});
+  const std::vector<FamilyAge> ages = std::exchange(ages_, {});
   const std::vector<SegmentSeries> series = std::exchange(series_, {});
   const std::vector<uint32_t> ordinals = std::exchange(ordinals_, {});
   const std::vector<uint64_t> births = std::exchange(births_, {});
@@ -241,14 +243,16 @@ void RetiredGroup::DropUnsetGauges() {
   const std::vector<GaugeAge> gauge_ages = std::exchange(gauge_ages_, {});
   const SegmentValues values = std::exchange(values_, {});
   series_numbers_.clear();
+  family_numbers_.clear();
   std::copy(std::begin(values.dropped), std::end(values.dropped), std::begin(values_.dropped));
   std::vector<double> terms;
   for (size_t i = 0; i < series.size(); ++i) {
     const SegmentSeries& from = series[i];
-    const bool gauge = families_[from.record.family].kind == Kind::kGauge;
+    const SegmentFamily& family = families[from.record.family];
+    const bool gauge = family.kind == Kind::kGauge;
     if (gauge && values.commons[from.common] == kUnset) continue;
-    const size_t to =
-        FindOrAddSeries(from.record.family, ordinals[i], LabelBytes(labels, from.record), from.record.labels, births[i], true);
+    const size_t to = FindOrAddSeries(FindOrAddFamily(family, ages[from.record.family]), ordinals[i],
+                                      LabelBytes(labels, from.record), from.record.labels, births[i], true);
     if (from.common != kNoIndex) {
       Common(to) = values.commons[from.common];
       changed_at_[series_[to].common] = changed_at[from.common];
@@ -257,7 +261,7 @@ void RetiredGroup::DropUnsetGauges() {
     }
     if (!gauge) {
       std::copy_n(values.wholes.begin() + from.whole, from.record.cells, Cells(to));
-      for (uint32_t which = 0; which < SumCount(families_[from.record.family].kind); ++which) {
+      for (uint32_t which = 0; which < SumCount(family.kind); ++which) {
         terms.clear();
         values.AppendTerms(from.real + which, terms);
         SetSum(to, which, terms);

@@ -15,15 +15,24 @@ namespace segment = persia::metrics::segment;
 using segment::Kind;
 using segment::kUnset;
 
-std::string GroupKey(const SegmentIdentity& identity) {
+// The keys of an instance's groups begin with the one without labels.
+std::string GroupKey(const InstanceKey& instance, const Labels& labels = {}) {
   ByteWriter key;
-  key.String(identity.role);
-  key.U32(static_cast<uint32_t>(identity.replica));
-  for (const auto& [name, value] : identity.labels) {
+  key.String(instance.first);
+  key.U32(static_cast<uint32_t>(instance.second));
+  for (const auto& [name, value] : labels) {
     key.String(name);
     key.String(value);
   }
   return std::move(key).Take();
+}
+
+InstanceKey InstanceOf(const SegmentIdentity& identity) { return {identity.role, identity.replica}; }
+
+void AddDropped(RetiredGroup& to, std::span<const uint64_t> dropped) {
+  for (size_t reason = 0; reason < dropped.size(); ++reason) {
+    to.dropped()[reason] += dropped[reason];
+  }
 }
 
 bool LabelsFit(std::span<const std::byte> records, const SegmentSeriesRecord& record, size_t value_bytes) {
@@ -35,36 +44,81 @@ bool LabelsFit(std::span<const std::byte> records, const SegmentSeriesRecord& re
 }  // namespace
 
 RetiredGroup& RetiredProcesses::FindOrAddGroup(const SegmentIdentity& identity) {
-  const auto [found, added] = group_numbers_.try_emplace(GroupKey(identity), groups_.size());
+  const auto [found, added] = by_key_.try_emplace(GroupKey(InstanceOf(identity), identity.labels));
   if (added) {
-    groups_.emplace_back(identity, groups_.size());
+    found->second = groups_.emplace(groups_.end(), identity, next_number_++);
   }
-  return groups_[found->second];
+  return *found->second;
 }
 
-std::vector<uint32_t> RetiredProcesses::Fold(const Measurements& ended, LastProcess process, const CollectTime& now) {
-  series_ = 0;  // of the exposed instances: hidden ones do not count against the limit
-  for (const RetiredGroup& other : groups_) {
-    series_ += IsShown({other.identity().role, other.identity().replica}, now) ? other.series_count() : 0;
+std::map<std::string, std::list<RetiredGroup>::iterator>::iterator RetiredProcesses::AnyGroup(const InstanceKey& instance) {
+  const std::string key = GroupKey(instance);
+  const auto found = by_key_.lower_bound(key);
+  return found != by_key_.end() && found->first.starts_with(key) ? found : by_key_.end();
+}
+
+bool RetiredProcesses::MayAdd(const InstanceKey& instance) {
+  return series_of_[instance] < options_.limits.series_of_instance && series_ < options_.limits.series;
+}
+
+void RetiredProcesses::CountSeries(const CollectTime& now) {
+  counted_at_ = now.steady;
+  series_of_.clear();
+  series_ = 0;
+  for (const RetiredGroup& group : groups_) {
+    const InstanceKey instance = InstanceOf(group.identity());
+    series_of_[instance] += group.series_count();
+    series_ += IsShown(instance, now) ? group.series_count() : 0;
   }
-  return FoldAll(ended, process, now, [&](const RetiredGroup& group, size_t number) {
-    return group.series_count() < options_.limits.series_of_instance && series_ < options_.limits.series &&
-           LabelsFit(ended.records, ended.series[number].record, options_.limits.label_value_bytes);
+}
+
+RetiredProcesses::FoldOutcome RetiredProcesses::Fold(const Measurements& ended, LastProcess process, const CollectTime& now) {
+  if (counted_at_ != now.steady) CountSeries(now);
+  const InstanceKey instance = InstanceOf(*ended.identity);
+  if (instances_.contains(instance) && !IsShown(instance, now)) {
+    series_ += series_of_[instance];  // it is exposed again
+  }
+  // An instance has a group at least, for its dropped counts.
+  const bool known = by_key_.contains(GroupKey(instance, ended.identity->labels));
+  const bool group = known || MayAdd(instance) || AnyGroup(instance) == by_key_.end();
+  return FoldAll(ended, process, now, group, [&](size_t number) {
+    return MayAdd(instance) && LabelsFit(ended.records, ended.series[number].record, options_.limits.label_value_bytes);
   });
 }
 
 void RetiredProcesses::RepeatFold(const Measurements& ended, LastProcess process, const CollectTime& now,
-                                  std::span<const uint32_t> left_out) {
-  const std::set<uint32_t> numbers(left_out.begin(), left_out.end());
-  FoldAll(ended, process, now,
-          [&](const RetiredGroup&, size_t number) { return !numbers.contains(static_cast<uint32_t>(number)); });
+                                  const FoldOutcome& outcome) {
+  const std::set<uint32_t> left_out(outcome.left_out.begin(), outcome.left_out.end());
+  const bool group = outcome.group || AnyGroup(InstanceOf(*ended.identity)) == by_key_.end();
+  FoldAll(ended, process, now, group, [&](size_t number) { return !left_out.contains(static_cast<uint32_t>(number)); });
 }
 
-template <class MayAdd>
-std::vector<uint32_t> RetiredProcesses::FoldAll(const Measurements& ended, LastProcess process, const CollectTime& now,
-                                                MayAdd may_add) {
-  RetiredGroup& group = FindOrAddGroup(*ended.identity);
-  group.UpdateIdentity(*ended.identity, ended.birth_unix_ns);
+template <class MayAddSeries>
+RetiredProcesses::FoldOutcome RetiredProcesses::FoldAll(const Measurements& ended, LastProcess process, const CollectTime& now,
+                                                        bool has_group, MayAddSeries may_add) {
+  const InstanceKey instance = InstanceOf(*ended.identity);
+  MarkSeen(instance, now);
+  FoldOutcome outcome{.group = has_group};
+  if (has_group) {
+    RetiredGroup& group = FindOrAddGroup(*ended.identity);
+    group.UpdateIdentity(*ended.identity, ended.birth_unix_ns);
+    outcome.left_out = FoldAllSeries(group, ended, now, may_add);
+    series_refused_ += outcome.left_out.size();
+    AddDropped(group, ended.values->dropped);
+  } else {
+    series_refused_ += ended.series.size();
+    AddDropped(*AnyGroup(instance)->second, ended.values->dropped);
+  }
+  LastProcess& last = instances_[instance].last_processes[ended.ordinal];
+  process.ended = last.ended + 1;
+  last = process;
+  ++processes_;
+  return outcome;
+}
+
+template <class MayAddSeries>
+std::vector<uint32_t> RetiredProcesses::FoldAllSeries(RetiredGroup& group, const Measurements& ended, const CollectTime& now,
+                                                      MayAddSeries may_add) {
   // Known families update their age; others are added with their first series within the limits.
   std::vector<std::optional<uint32_t>> families(ended.families.size());
   for (size_t i = 0; i < ended.families.size(); ++i) {
@@ -76,7 +130,7 @@ std::vector<uint32_t> RetiredProcesses::FoldAll(const Measurements& ended, LastP
   for (size_t i = 0; i < ended.series.size(); ++i) {
     const uint32_t family = ended.series[i].record.family;
     if (!ended.families[family].known) continue;
-    const bool adds = may_add(group, i);
+    const bool adds = may_add(i);
     if (!families[family] && adds) {
       families[family] = group.FindOrAddFamily(ended.families[family], ended.AgeOf(family));
     }
@@ -84,16 +138,6 @@ std::vector<uint32_t> RetiredProcesses::FoldAll(const Measurements& ended, LastP
       left_out.push_back(static_cast<uint32_t>(i));
     }
   }
-  series_refused_ += left_out.size();
-  for (size_t reason = 0; reason < std::size(ended.values->dropped); ++reason) {
-    group.dropped()[reason] += ended.values->dropped[reason];
-  }
-  const InstanceKey key(ended.identity->role, ended.identity->replica);
-  MarkSeen(key, now);
-  LastProcess& last = instances_[key].last_processes[ended.ordinal];
-  process.ended = last.ended + 1;
-  last = process;
-  ++processes_;
   return left_out;
 }
 
@@ -107,6 +151,7 @@ bool RetiredProcesses::FoldSeries(RetiredGroup& group, uint32_t family, const Me
                                           from.record.labels, ended.BirthOf(number), may_add);
   if (to == SIZE_MAX) return false;
   series_ += group.series_count() - before;
+  series_of_[InstanceOf(*ended.identity)] += group.series_count() - before;
   if (HasGauge(kind)) {
     FoldGauge(group, to, ended, number, now);
   }
@@ -165,14 +210,64 @@ uint64_t RetiredProcesses::EndedCount(const InstanceKey& instance, uint32_t ordi
 }
 
 std::vector<Measurements> RetiredProcesses::Inputs(const CollectTime& now) {
-  std::vector<Measurements> inputs;
   for (RetiredGroup& group : groups_) {
-    if (IsShown({group.identity().role, group.identity().replica}, now)) {
-      group.ExpireGauges(now.steady);
+    group.ExpireGauges(now.steady);
+  }
+  RemoveEmptyGroups();
+  CountSeries(now);
+  ForgetEndedInstances(now);
+  std::vector<Measurements> inputs;
+  for (const RetiredGroup& group : groups_) {
+    if (IsShown(InstanceOf(group.identity()), now)) {
       inputs.push_back(group.Input());
     }
   }
   return inputs;
+}
+
+// The dropped counts are of the instance, whatever labels the process had: they go to another group of it.
+void RetiredProcesses::RemoveEmptyGroups() {
+  for (auto group = groups_.begin(); group != groups_.end();) {
+    const auto next = std::next(group);
+    if (group->series_count() == 0) {
+      const InstanceKey instance = InstanceOf(group->identity());
+      const auto own = by_key_.extract(GroupKey(instance, group->identity().labels));
+      if (const auto other = AnyGroup(instance); other != by_key_.end()) {
+        AddDropped(*other->second, group->values().dropped);
+        groups_.erase(group);
+      } else {
+        by_key_.emplace(own.key(), own.mapped());
+      }
+    }
+    group = next;
+  }
+}
+
+void RetiredProcesses::ForgetEndedInstances(const CollectTime& now) {
+  // An agent that just started may not have found all living processes.
+  if (!began_at_) began_at_ = now.steady;
+  if (now.steady < *began_at_ + options_.gauge_ttl) return;
+  size_t hidden = 0;
+  std::vector<std::pair<std::chrono::steady_clock::time_point, InstanceKey>> ended;
+  for (const auto& [instance, state] : instances_) {
+    if (state.last_seen == now.steady) continue;
+    ended.emplace_back(state.last_seen, instance);
+    hidden += IsShown(instance, now) ? 0 : series_of_[instance];
+  }
+  if (hidden <= options_.limits.series && instances_.size() <= kMaxInstances) return;
+  std::sort(ended.begin(), ended.end());
+  for (const auto& [last_seen, instance] : ended) {
+    const bool shown = IsShown(instance, now);
+    if ((shown || hidden <= options_.limits.series) && instances_.size() <= kMaxInstances) break;
+    (shown ? series_ : hidden) -= series_of_[instance];
+    series_refused_ += series_of_[instance];
+    series_of_.erase(instance);
+    for (auto group = AnyGroup(instance); group != by_key_.end(); group = AnyGroup(instance)) {
+      groups_.erase(group->second);
+      by_key_.erase(group);
+    }
+    instances_.erase(instance);
+  }
 }
 
 }  // namespace persia::agent

@@ -1,5 +1,11 @@
-// The values of the job's ended processes, summed by instance (role, replica) and labels: the size depends on the number of
-// series, not of processes.
+// The values of the job's ended processes, summed by instance (role, replica) and labels.
+//
+// The size depends on the limits on series, not on the number of processes:
+//   - A group has a series. Without one, only the last group of an instance stays, with the instance's dropped counts.
+//   - A process whose labels no group has is not added to one of other labels, since moved counts would look like new ones to
+//     increase(): beyond the limits its series are refused and counted, and what is exposed stays.
+//   - The series of the instances that are not exposed are held to the limit of all series once more. Beyond it, the instances
+//     that ended first are forgotten, and their series counted as refused. No exposed count changes.
 //
 // Counters, histograms and events are summed exactly. The value that a process leaves in a gauge is kept for the time to live
 // from the process's end, and is exposed only while no living process has set the gauge: the values of all ended processes are
@@ -16,7 +22,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <map>
 #include <span>
 #include <string>
@@ -63,22 +69,33 @@ class RetiredProcesses {
  public:
   struct Options {
     std::chrono::milliseconds gauge_ttl{300'000};
-    // An instance without a living process for gauge_ttl is not exposed; its counts are kept.
+    // An instance without a living process for gauge_ttl is not exposed; its counts are kept, within the limits.
     bool hide_ended = true;
     SeriesLimits limits{};
   };
 
-  explicit RetiredProcesses(Options options) : options_(std::move(options)) {}
+  // Beyond it, the instances that were alive least recently are forgotten.
+  static constexpr size_t kMaxInstances = 10'000;
 
-  // Adds the values of an ended process. Returns the numbers of its series that the limits leave out.
-  // REQUIRES: not called for this process before.
-  std::vector<uint32_t> Fold(const Measurements& ended, LastProcess process, const CollectTime& now);
+  explicit RetiredProcesses(Options options) : options_(std::move(options)) {}
+  RetiredProcesses(RetiredProcesses&&) = default;
+  RetiredProcesses& operator=(RetiredProcesses&&) = default;
+
+  // What the limits leave out of a fold.
+  struct FoldOutcome {
+    bool group = true;                     // false: the process's labels have no group, and all its series are left out
+    std::vector<uint32_t> left_out = {};  // numbers of series
+  };
+
+  // Adds the values of an ended process. REQUIRES: not called for this process before.
+  FoldOutcome Fold(const Measurements& ended, LastProcess process, const CollectTime& now);
   // The same fold again, from the state: it leaves out the same series, whatever the limits are now.
-  void RepeatFold(const Measurements& ended, LastProcess process, const CollectTime& now, std::span<const uint32_t> left_out);
+  void RepeatFold(const Measurements& ended, LastProcess process, const CollectTime& now, const FoldOutcome& outcome);
   // A process of the instance is alive.
   void MarkSeen(const InstanceKey& instance, const CollectTime& now);
 
-  // The groups of the exposed instances. Valid until the next change.
+  // The groups of the exposed instances. Valid until the next change. Removes what has expired; to be called once a tick, after
+  // the living instances were marked.
   [[nodiscard]] std::vector<Measurements> Inputs(const CollectTime& now);
   [[nodiscard]] const std::map<InstanceKey, RetiredInstance>& instances() const { return instances_; }
   [[nodiscard]] bool IsShown(const InstanceKey& instance, const CollectTime& now) const;
@@ -92,27 +109,43 @@ class RetiredProcesses {
   [[nodiscard]] const Options& options() const { return options_; }
 
   // For the codec.
-  [[nodiscard]] const std::deque<RetiredGroup>& groups() const { return groups_; }
+  [[nodiscard]] const std::list<RetiredGroup>& groups() const { return groups_; }
   RetiredGroup& FindOrAddGroup(const SegmentIdentity& identity);
   void Restore(const InstanceKey& key, RetiredInstance instance) { instances_[key] = std::move(instance); }
   void RestoreCount(uint64_t processes) { processes_ = processes; }
 
  private:
-  // `may_add` decides whether a series that the group does not have yet is added. Returns those that are left out.
-  template <class MayAdd>
-  std::vector<uint32_t> FoldAll(const Measurements& ended, LastProcess process, const CollectTime& now, MayAdd may_add);
+  // `may_add` decides whether a series that the group does not have yet is added.
+  template <class MayAddSeries>
+  FoldOutcome FoldAll(const Measurements& ended, LastProcess process, const CollectTime& now, bool has_group,
+                      MayAddSeries may_add);
+  // Returns the series that are left out.
+  template <class MayAddSeries>
+  std::vector<uint32_t> FoldAllSeries(RetiredGroup& group, const Measurements& ended, const CollectTime& now,
+                                      MayAddSeries may_add);
+  // Whether the limits allow one more series of the instance.
+  [[nodiscard]] bool MayAdd(const InstanceKey& instance);
+  // Some group of the instance, or the end.
+  [[nodiscard]] std::map<std::string, std::list<RetiredGroup>::iterator>::iterator AnyGroup(const InstanceKey& instance);
+  void CountSeries(const CollectTime& now);
+  void RemoveEmptyGroups();
+  void ForgetEndedInstances(const CollectTime& now);
   // False: the series is left out.
   bool FoldSeries(RetiredGroup& group, uint32_t family, const Measurements& ended, size_t number, bool may_add,
                   const CollectTime& now);
   void FoldGauge(RetiredGroup& group, size_t series, const Measurements& ended, size_t number, const CollectTime& now);
 
   Options options_;
-  std::deque<RetiredGroup> groups_;  // a deque: the result of Inputs() points into them
-  std::map<std::string, size_t> group_numbers_;
+  std::list<RetiredGroup> groups_;  // a list: the result of Inputs() points into them
+  std::map<std::string, std::list<RetiredGroup>::iterator> by_key_;
+  size_t next_number_ = 0;  // of a group
   std::map<InstanceKey, RetiredInstance> instances_;
   uint64_t processes_ = 0;
-  size_t series_ = 0;  // of the exposed groups
+  std::map<InstanceKey, size_t> series_of_;
+  size_t series_ = 0;  // of the exposed instances: hidden ones do not count against the limit
+  std::optional<std::chrono::steady_clock::time_point> counted_at_;  // when series_ and series_of_ were counted
   uint64_t series_refused_ = 0;
+  std::optional<std::chrono::steady_clock::time_point> began_at_;  // the first call of Inputs
   // Members only to reuse their memory.
   std::vector<double> terms_;
   std::vector<double> sum_terms_;

@@ -59,7 +59,7 @@ void WriteValues(const SeriesValues& values, Kind kind, ByteWriter& writer) {
 
 // The encoding: id, identity, birth (U64), ordinal (U32), process, 16 dropped counts (U64); the number of families so far
 // (U32), the list of new ones (known (U8), then the family); the number of series so far (U32), the list of new ones (family
-// (U32), number of labels (U32), labels (String)); the list of series whose values differ (number (U32), values).
+// (U32), birth (U64), number of labels (U32), labels (String)); the list of series whose values differ (number (U32), values).
 std::string SavedProcess::Update(const Measurements& now, const LastProcess& process) {
   ByteWriter writer;
   writer.String(now.id);
@@ -85,6 +85,7 @@ std::string SavedProcess::Update(const Measurements& now, const LastProcess& pro
   for (size_t i = series_.size(); i < now.series.size(); ++i) {
     const SegmentSeriesRecord& record = now.series[i].record;
     writer.U32(record.family);
+    writer.U64(now.BirthOf(i));
     writer.U32(record.labels);
     writer.String(LabelBytes(now.records, record));
   }
@@ -124,13 +125,15 @@ bool SavedProcess::Apply(std::string_view changes) {
     families_.push_back(*std::move(family));
   }
   if (reader.U32() != series_.size()) return false;
-  constexpr size_t kMinSeriesBytes = 12;
+  constexpr size_t kMinSeriesBytes = 20;
   for (uint32_t left = reader.Count(kMinSeriesBytes); left > 0 && reader.ok(); --left) {
     const uint32_t family = reader.U32();
+    const uint64_t birth_unix_ns = reader.U64();
     const uint32_t label_count = reader.U32();
     const std::string_view labels = reader.String();
     if (!reader.ok() || family >= families_.size() || !families_[family].known || !AreLabels(labels, label_count)) return false;
     AddSeries(family, label_count, labels);
+    births_.push_back(birth_unix_ns);
   }
   constexpr size_t kMinValueBytes = 12;
   for (uint32_t left = reader.Count(kMinValueBytes); left > 0 && reader.ok(); --left) {
@@ -185,7 +188,8 @@ Measurements SavedProcess::Input() const {
           .values = &values_,
           .changed_at = changed_at_,
           .ended = true,
-          .ordinal = ordinal_};
+          .ordinal = ordinal_,
+          .births = births_};
 }
 
 }  // namespace persia::agent

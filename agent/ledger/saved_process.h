@@ -43,6 +43,7 @@ class SavedProcess {
   LastProcess process_;
   std::vector<SegmentFamily> families_;
   std::vector<SegmentSeries> series_;
+  std::vector<uint64_t> births_;  // by series
   std::vector<std::byte> labels_;
   SegmentValues values_;
   std::vector<uint64_t> changed_at_;  // 0: the ticks of another agent say nothing

@@ -75,4 +75,14 @@ bool operator==(const SeriesLabels& a, const SeriesLabels& b) {
   return bytes == ReadNumber(b.packed_.get()) && std::memcmp(a.packed_.get(), b.packed_.get(), bytes) == 0;
 }
 
+bool operator<(const SeriesLabels& a, const SeriesLabels& b) {
+  auto at_a = a.begin();
+  auto at_b = b.begin();
+  for (; at_a != a.end() && at_b != b.end(); ++at_a, ++at_b) {
+    if (const int order = at_a->first.compare(at_b->first); order != 0) return order < 0;
+    if (const int order = at_a->second.compare(at_b->second); order != 0) return order < 0;
+  }
+  return at_b != b.end();
+}
+
 }  // namespace persia::agent

@@ -70,6 +70,8 @@ class SeriesLabels {
   [[nodiscard]] size_t bytes() const;
 
   friend bool operator==(const SeriesLabels& a, const SeriesLabels& b);
+  // As of the lists.
+  friend bool operator<(const SeriesLabels& a, const SeriesLabels& b);
 
  private:
   std::shared_ptr<const char[]> packed_;  // null: no labels

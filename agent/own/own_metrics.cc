@@ -222,9 +222,9 @@ struct OwnMetrics::Registry {
                      "Event records overwritten before the agent read them; persia_events_total still counts them.");
   Counter& log_suppressed = RegisterMetric(registry, BuildCounter(), "persia_agent_log_lines_suppressed_total",
                                            "Log lines suppressed by the limit on lines per event.");
-  Counter& records_skipped =
-      RegisterMetric(registry, BuildCounter(), "persia_agent_segment_records_skipped_total",
-                     "Segment records of a kind that this agent does not know: the worker's library is newer.");
+  Counter& records_skipped = RegisterMetric(
+      registry, BuildCounter(), "persia_agent_segment_records_skipped_total",
+      "Segment records that are left out: of a kind that this agent does not know, or beyond a limit of the format.");
 
   Mutex mutex;
   std::map<std::string, Gateway> gateways PERSIA_GUARDED_BY(mutex);

@@ -12,6 +12,7 @@ Measurements MeasurementsOf(const SegmentReader& reader) {
           .records = reader.records(),
           .values = &reader.values(),
           .changed_at = reader.changed_at(),
+          .over_limit = reader.over_limit(),
           .later_series = reader.later_series()};
 }
 

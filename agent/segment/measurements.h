@@ -47,6 +47,8 @@ struct Measurements {
   const SegmentValues* values = nullptr;
   // By SegmentSeries::common: the collector's tick of the value's last change.
   std::span<const uint64_t> changed_at = {};
+  // Sentences on records that were left out, for the log.
+  std::span<const std::string> over_limit = {};
   // The process has ended: its value of a gauge counts only if no living process has set the gauge.
   bool ended = false;
   // The number of the process among those of its identity.

@@ -55,7 +55,8 @@ bool SegmentReader::Read(uint64_t tick, std::chrono::system_clock::time_point no
   RecordChanges(tick, now);
   RecordLaterSeries(now);
   const bool same_identity = identity_ == parsed_identity_;
-  if (generation_ == 0 || !same_identity || family_count_ != families_.size() || series_count_ != series_.size()) {
+  if (generation_ == 0 || !same_identity || skipped_ != parsed_skipped_ || family_count_ != families_.size() ||
+      series_count_ != series_.size()) {
     ++generation_;
     identity_ = parsed_identity_;
     family_count_ = families_.size();
@@ -76,7 +77,7 @@ bool SegmentReader::ReadStructure(SegmentProblem& problem) {
     problem = Truncated("its header");
     return false;
   }
-  RecordBatch batch;
+  RecordBatch batch{.max_series = segment::kMaxSeries - series_.size()};
   if (!ReadDescriptors(descriptors_used, batch, problem) || !ReadDirectory(chunks_used, problem)) return false;
   families_.insert(families_.end(), std::make_move_iterator(batch.families.begin()),
                    std::make_move_iterator(batch.families.end()));
@@ -90,6 +91,9 @@ bool SegmentReader::ReadStructure(SegmentProblem& problem) {
     parsed_writer_ = *std::move(batch.writer);
   }
   parsed_skipped_ += batch.skipped;
+  for (std::string& text : batch.over_limit) {
+    if (over_limit_.size() < RecordBatch::kMaxOverLimit) over_limit_.push_back(std::move(text));
+  }
   return true;
 }
 

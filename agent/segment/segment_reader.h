@@ -69,8 +69,10 @@ class SegmentReader {
   [[nodiscard]] std::span<const uint64_t> changed_at() const { return changed_at_; }
   // Series that were not there at the first Read, in their order.
   [[nodiscard]] std::span<const LaterSeries> later_series() const { return later_series_; }
-  // Records of unknown types, kinds and policies, and series of such families.
+  // Records of unknown types, kinds and policies, records that exceed a limit, and series of such families.
   [[nodiscard]] uint64_t records_skipped() const { return skipped_; }
+  // Sentences on the first records that exceed a limit.
+  [[nodiscard]] std::span<const std::string> over_limit() const { return over_limit_; }
   // Rises when identity, families or series change.
   [[nodiscard]] uint64_t generation() const { return generation_; }
 
@@ -132,6 +134,7 @@ class SegmentReader {
   SegmentIdentity parsed_identity_;
   SegmentWriterInfo parsed_writer_;
   uint64_t parsed_skipped_ = 0;
+  std::vector<std::string> over_limit_;
 
   SegmentIdentity identity_;
   SegmentWriterInfo writer_;

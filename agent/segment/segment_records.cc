@@ -6,6 +6,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/text.h"
+
 namespace persia::agent {
 namespace {
 
@@ -37,6 +39,14 @@ class Cursor {
     at_ += bytes;
     return text;
   }
+  // As String. A text of more than `most` bytes is also noted in `excess`, unless another one is there.
+  std::string_view String(uint32_t most, const char* what, std::string& excess) {
+    const std::string_view text = String();
+    if (text.size() > most && excess.empty()) {
+      excess = std::string(what) + " of " + std::to_string(text.size()) + " bytes; the limit is " + std::to_string(most);
+    }
+    return text;
+  }
   bool Fail() {
     ok_ = false;
     return false;
@@ -53,21 +63,55 @@ class Cursor {
   bool ok_ = true;
 };
 
+// Counts a record that exceeds a limit.
+void LeaveOut(RecordBatch& batch, const std::string& what, const std::string& excess) {
+  ++batch.skipped;
+  if (batch.over_limit.size() < RecordBatch::kMaxOverLimit) {
+    batch.over_limit.push_back(what + " is left out: " + excess);
+  }
+}
+
+std::string NameOf(std::string_view group, std::string_view name) {
+  const auto shortened = [](std::string_view text) { return text.substr(0, segment::kMaxNameBytes); };
+  return "metric " + Quoted(std::string(shortened(group)) + "/" + std::string(shortened(name)));
+}
+
 const char* ParseIdentity(Cursor& in, RecordBatch& batch) {
   const auto fixed = in.Take<segment::IdentityFixed>();
   SegmentIdentity identity;
+  std::string excess;
   identity.replica = fixed.replica;
   identity.restart_count = fixed.restart_count;
-  identity.job = in.String();
-  identity.run_id = in.String();
-  identity.role = in.String();
+  const std::string_view job = in.String(segment::kMaxLabelValueBytes, "a job name", excess);
+  const std::string_view run_id = in.String(segment::kMaxLabelValueBytes, "a run id", excess);
+  const std::string_view role = in.String(segment::kMaxNameBytes, "a role", excess);  // on each series
+  std::string excess_labels;
+  size_t label_bytes = 0;
   // Ends with the record, however many labels the record claims to have.
   for (uint32_t i = 0; i < fixed.labels && in.ok(); ++i) {
     const std::string_view name = in.String();
     const std::string_view value = in.String();
-    identity.labels.emplace_back(name, value);
+    const size_t bytes = name.size() + value.size();
+    if (identity.labels.size() < segment::kMaxLabels && label_bytes + bytes <= segment::kMaxIdentityLabelBytes) {
+      identity.labels.emplace_back(name, value);
+      label_bytes += bytes;
+    } else if (excess_labels.empty()) {
+      excess_labels = "the label " + Quoted(name.substr(0, segment::kMaxNameBytes)) + " of the process";
+    }
   }
   if (!in.ok()) return "an identity record is shorter than its contents";
+  if (!excess.empty()) {
+    LeaveOut(batch, "an identity", "it has " + excess);
+    return nullptr;
+  }
+  if (!excess_labels.empty()) {
+    LeaveOut(batch, excess_labels,
+             "the labels of a process may be " + std::to_string(segment::kMaxLabels) + ", of " +
+                 std::to_string(segment::kMaxIdentityLabelBytes) + " bytes in all");
+  }
+  identity.job = job;
+  identity.run_id = run_id;
+  identity.role = role;
   const auto by_name = [](const auto& a, const auto& b) { return a.first < b.first; };
   std::stable_sort(identity.labels.begin(), identity.labels.end(), by_name);
   const auto same_name = [](const auto& a, const auto& b) { return a.first == b.first; };
@@ -77,11 +121,15 @@ const char* ParseIdentity(Cursor& in, RecordBatch& batch) {
 }
 
 const char* ParseWriter(Cursor& in, RecordBatch& batch) {
-  SegmentWriterInfo writer;
-  writer.language = in.String();
-  writer.library_version = in.String();
+  std::string excess;
+  const std::string_view language = in.String(segment::kMaxNameBytes, "a language", excess);
+  const std::string_view version = in.String(segment::kMaxNameBytes, "a version", excess);
   if (!in.ok()) return "a writer record is shorter than its contents";
-  batch.writer = std::move(writer);
+  if (!excess.empty()) {
+    LeaveOut(batch, "a writer", "it has " + excess);
+  } else {
+    batch.writer = {std::string(language), std::string(version)};
+  }
   return nullptr;
 }
 
@@ -102,10 +150,14 @@ bool GoodBounds(const std::vector<double>& bounds) {
          std::adjacent_find(bounds.begin(), bounds.end(), [](double a, double b) { return a >= b; }) == bounds.end();
 }
 
-const char* ParseFamily(Cursor& in, RecordBatch& batch) {
+const char* ParseFamily(Cursor& in, size_t before, RecordBatch& batch) {
   const auto fixed = in.Take<segment::FamilyFixed>();
   SegmentFamily family;
   if (!in.ok()) return "a family record is shorter than its contents";
+  if (before + batch.families.size() >= segment::kMaxFamilies) {
+    LeaveOut(batch, "a metric", "the segment has more than " + std::to_string(segment::kMaxFamilies) + " metrics");
+    return nullptr;
+  }
   if (!KnownKind(fixed.kind) || fixed.gauge_policy > static_cast<uint8_t>(GaugePolicy::kEach)) {
     // The rest may have an unknown layout.
     ++batch.skipped;
@@ -120,11 +172,21 @@ const char* ParseFamily(Cursor& in, RecordBatch& batch) {
   for (uint32_t i = 0; i < fixed.bounds; ++i) {
     family.bounds.push_back(in.Take<double>());
   }
-  family.group = in.String();
-  family.name = in.String();
-  family.help = in.String();
-  family.unit = in.String();
+  std::string excess;
+  const std::string_view group = in.String(segment::kMaxNameBytes, "a group", excess);
+  const std::string_view name = in.String(segment::kMaxNameBytes, "a name", excess);
+  const std::string_view help = in.String(segment::kMaxHelpBytes, "a help text", excess);
+  const std::string_view unit = in.String(segment::kMaxNameBytes, "a unit", excess);
   if (!in.ok()) return "a family record is shorter than its contents";
+  if (!excess.empty()) {
+    LeaveOut(batch, NameOf(group, name), "it has " + excess);
+    batch.families.emplace_back();
+    return nullptr;
+  }
+  family.group = group;
+  family.name = name;
+  family.help = help;
+  family.unit = unit;
   if (!GoodBounds(family.bounds)) return "a family record has bounds that are not finite and ascending";
   batch.families.push_back(std::move(family));
   return nullptr;
@@ -133,7 +195,12 @@ const char* ParseFamily(Cursor& in, RecordBatch& batch) {
 const char* ParseSeries(Cursor& in, std::span<const SegmentFamily> before, RecordBatch& batch) {
   const auto fixed = in.Take<segment::SeriesFixed>();
   if (!in.ok()) return "a series record is shorter than its contents";
-  if (fixed.family >= before.size() + batch.families.size()) return "a series record names a family that does not exist";
+  const size_t families = before.size() + batch.families.size();
+  if (fixed.family >= families) {
+    if (families < segment::kMaxFamilies) return "a series record names a family that does not exist";
+    ++batch.skipped;  // its family was left out
+    return nullptr;
+  }
   const SegmentFamily& family =
       fixed.family < before.size() ? before[fixed.family] : batch.families[fixed.family - before.size()];
   if (!family.known) {
@@ -147,9 +214,10 @@ const char* ParseSeries(Cursor& in, std::span<const SegmentFamily> before, Recor
   series.labels = fixed.labels;
   series.labels_at = in.at();
   std::string_view previous;
+  std::string excess;
   for (uint32_t i = 0; i < fixed.labels; ++i) {
-    const std::string_view name = in.String();
-    in.String();
+    const std::string_view name = in.String(segment::kMaxNameBytes, "a label name", excess);
+    in.String(segment::kMaxLabelValueBytes, "a label value", excess);
     if (!in.ok()) return "a series record is shorter than its contents";
     if (i > 0 && name <= previous) return "a series record has labels that are not sorted by name, or a name twice";
     previous = name;
@@ -157,6 +225,18 @@ const char* ParseSeries(Cursor& in, std::span<const SegmentFamily> before, Recor
   // Range 0 is reserved, and a series lies within one chunk.
   if (series.slot < segment::kCellsPerChunk || series.slot % segment::kCellsPerChunk + series.cells > segment::kCellsPerChunk) {
     return "a series record names an invalid slot";
+  }
+  if (fixed.labels > segment::kMaxLabels) {
+    excess = std::to_string(fixed.labels) + " labels; the limit is " + std::to_string(segment::kMaxLabels);
+  }
+  if (!excess.empty()) {
+    LeaveOut(batch, "a series of " + NameOf(family.group, family.name), "it has " + excess);
+    return nullptr;
+  }
+  if (batch.series.size() >= batch.max_series) {
+    LeaveOut(batch, "a series of " + NameOf(family.group, family.name),
+             "the segment has more than " + std::to_string(segment::kMaxSeries) + " series");
+    return nullptr;
   }
   batch.series.push_back(series);
   return nullptr;
@@ -190,7 +270,7 @@ bool ParseRecords(std::span<const std::byte> all, size_t begin, std::span<const 
           why = ParseIdentity(in, batch);
           break;
         case RecordType::kFamily:
-          why = ParseFamily(in, batch);
+          why = ParseFamily(in, families.size(), batch);
           break;
         case RecordType::kSeries:
           why = ParseSeries(in, families, batch);

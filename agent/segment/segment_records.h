@@ -1,8 +1,9 @@
 // Checks and parses a segment's descriptor records.
 //
 // Descriptors are append-only and never rewritten, so each is parsed once, from a private copy. The grammar is in
-// lib/segment_format.md. A record of an unknown type, or a family of an unknown kind or policy, is skipped and counted; a
-// malformed record ends the parsing with an error.
+// lib/segment_format.md. A record of an unknown type, a family of an unknown kind or policy, and a record that exceeds a limit
+// of segment_format.h are skipped and counted, before any of their strings is copied; a malformed record ends the parsing with
+// an error.
 // Thread safety: pure functions, any thread.
 #pragma once
 
@@ -65,11 +66,15 @@ struct SegmentSeriesRecord {
 
 // The result of parsing some records.
 struct RecordBatch {
-  std::optional<SegmentIdentity> identity;
-  std::optional<SegmentWriterInfo> writer;
-  std::vector<SegmentFamily> families;
-  std::vector<SegmentSeriesRecord> series;
+  static constexpr size_t kMaxOverLimit = 8;
+
+  size_t max_series = persia::metrics::segment::kMaxSeries;  // set by the caller: how many more the segment may have
+  std::optional<SegmentIdentity> identity = {};
+  std::optional<SegmentWriterInfo> writer = {};
+  std::vector<SegmentFamily> families = {};
+  std::vector<SegmentSeriesRecord> series = {};
   uint64_t skipped = 0;
+  std::vector<std::string> over_limit = {};  // sentences on the first records that exceed a limit
 };
 
 // Parses the records in `all` from `begin` on. `families` are those of earlier records. On an error it returns false, sets

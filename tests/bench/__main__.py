@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import agent_costs  # noqa: E402
 import demo_overhead  # noqa: E402
 import ended_processes  # noqa: E402
+import growth  # noqa: E402
 import hot_calls  # noqa: E402
 import python_calls  # noqa: E402
 import remote_costs  # noqa: E402
@@ -52,6 +53,7 @@ MEASURES = {
     "pipe/": agent_costs.pipe,
     "start/": agent_costs.start,
     "ended/": ended_processes.measure,
+    "growth/": growth.measure,
     "remote/": remote_costs.measure,
     "demo/": demo_overhead.measure,
 }

@@ -90,6 +90,23 @@ def python_rows():
         yield Row(f"Python `{call}`", f"python/{call}/ours", "ns", [at_most({"add_value": 250}.get(call, 600))], judged_by=least)
 
 
+# What grows, its name in bench_growth, and its largest size there.
+GROWTH = (
+    ("series of a process", "series", 65536),
+    ("labels of a series", "labels", 32),
+    ("labels and series of a hostile process", "process_labels", 2048),
+    ("labels whose names collide", "colliding_labels", 4096),
+    ("families of a process", "families", 16384),
+    ("series whose names collide", "colliding_series", 8192),
+    ("mapping rules, globs and regular expressions", "rules", 4096),
+    ("processes of one instance", "processes", 4096),
+    ("numbers of processes of one instance", "ordinals", 16384),
+    ("instances", "instances", 4096),
+    ("processes that ended in one tick", "ended", 16384),
+    ("event records", "events", 8192),
+)
+
+
 def agent_rows():
     yield Row(
         "**collect, merge, render**: 100,000 series of 4 processes, per line",
@@ -118,6 +135,10 @@ def agent_rows():
     yield Row("the same, lines lost", "pipe/lost", "", [at_most(0)])
     yield Row("growth with series, 1,000 to 1,000,000: exponent", "exponent/series", "", [at_most(1.1)])
     yield Row("growth with processes, 1 to 100, of 100,000 series: exponent", "exponent/processes", "", [at_most(0.2)])
+    for dimension, name, cap in GROWTH:
+        first = f"first collection, growth with {dimension}, 1 to {cap:,}: exponent of"
+        yield Row(f"{first} time", f"growth/{name}/time", "", [at_most(1.3)])
+        yield Row(f"{first} memory", f"growth/{name}/memory", "", [at_most(1.1)])
     yield Row("after 10,000 ended processes, a collection", "ended/10000/ours", "us", [share_of("ended/10/ours", 1.2)])
     yield Row("start of a worker: `Init` and 100 instruments", "start/ours", "ms", [at_most(2)])
 

@@ -1,6 +1,8 @@
 """An agent in run mode, and the one-shot commands."""
 
+import contextlib
 import json
+import resource
 import signal
 import socket
 import subprocess
@@ -74,6 +76,25 @@ def test_a_busy_port_does_not_end_the_agent(job, gateway):
         worker.tell("count my_app batches 2")
         gateway.wait_for("my_app_batches", 2)
         assert agent.running() and "the pages are not served" in agent.output()
+
+
+@contextlib.contextmanager
+def soft_descriptor_limit(soft):
+    """What is started meanwhile has this soft limit."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, before[1]))
+    yield before[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_the_agent_raises_its_limit_of_descriptors_and_not_the_commands(job):
+    with soft_descriptor_limit(200) as hard:
+        agent = job.agent()
+        command = job.exec("sh", "-c", "ulimit -Sn; ulimit -Hn")
+    wait_until(lambda: agent.metrics(), "the agent")
+    assert resource.prlimit(agent.pid, resource.RLIMIT_NOFILE) == (hard, hard)
+    assert command.wait() == 0
+    assert f"200\n{hard}\n" in command.output()
 
 
 def test_strict_refuses_wrong_settings(job):

@@ -1,7 +1,7 @@
 // Writes the first inputs of fuzz_segment into a directory: small segments that hold each kind, laid out as tightly as the
-// format allows, so that little of a fuzzer's work goes into padding.
+// format allows, so that little of a fuzzer's work goes into padding. Writes large ones that must stay cheap into another.
 //
-//   write_segment_corpus tests/fuzz/corpus/fuzz_segment
+//   write_segment_corpus tests/fuzz/corpus/fuzz_segment tests/fuzz/hostile/fuzz_segment
 #include <cstdio>
 #include <fstream>
 #include <string>
@@ -32,11 +32,12 @@ bool Write(const std::string& path, SegmentBuilder& made) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fprintf(stderr, "usage: %s DIRECTORY\n", argv[0]);
+  if (argc != 3) {
+    std::fprintf(stderr, "usage: %s DIRECTORY HOSTILE_DIRECTORY\n", argv[0]);
     return 2;
   }
   const std::string directory = std::string(argv[1]) + "/";
+  const std::string hostile_directory = std::string(argv[2]) + "/";
   const double bounds[] = {0.5, 2};
   const uint64_t buckets[] = {1, 2, 3};
 
@@ -68,11 +69,24 @@ int main(int argc, char** argv) {
   unknown.Series(unknown.Family(segment::Kind::kStream, "g", "s"));
   unknown.Set(counter, 1, 2);
 
+  // Labels of a process and series, as many as fit: no cost may grow by their product.
+  SegmentBuilder hostile({.max_bytes = 1 << 17,
+                          .descriptors_offset = 280,
+                          .descriptors_capacity = 60'000,
+                          .directory_offset = 60'280,
+                          .directory_capacity = 4,
+                          .chunks_offset = 60'312});
+  persia::agent::SegmentIdentity identity{.role = "worker"};
+  for (int i = 0; i < 1000; ++i) identity.labels.emplace_back("l" + std::to_string(i), "v");
+  hostile.Identity(identity);
+  const uint32_t family = hostile.Family(segment::Kind::kGauge, "g", "x");
+  for (int i = 0; i < 1000; ++i) hostile.SetDouble(hostile.Series(family, {{"s", std::to_string(i)}}), 1);
+
   const bool written = Write(directory + "kinds", kinds) && Write(directory + "lanes", lanes) &&
                        Write(directory + "clashes", clashes) && Write(directory + "streams", streams) &&
-                       Write(directory + "unknown", unknown);
+                       Write(directory + "unknown", unknown) && Write(hostile_directory + "labels_and_series", hostile);
   if (!written) {
-    std::fprintf(stderr, "cannot write into %s; does it exist?\n", argv[1]);
+    std::fprintf(stderr, "cannot write into %s and %s; do they exist?\n", argv[1], argv[2]);
   }
   return written ? 0 : 1;
 }

@@ -82,12 +82,14 @@ ExposedLabelSet ExposedLabels(const ExposedLabelSet& labels) {
   for (const auto& label : out) {
     taken.insert(label.first);
   }
-  for (size_t i = 1, first = 0; i < out.size(); ++i) {
+  // `number` goes on from label to label, so that many labels with one name take linear time.
+  for (size_t i = 1, first = 0, number = 2; i < out.size(); ++i) {
     if (out[i].first != out[first].first) {
       first = i;
+      number = 2;
       continue;
     }
-    for (int number = 2;; ++number) {
+    for (;; ++number) {
       std::string name = out[first].first + "_" + std::to_string(number);
       if (taken.insert(name).second) {
         out[i].first = std::move(name);

@@ -19,10 +19,10 @@ using internal::SeriesNode;
 using segment::Drop;
 using segment::Kind;
 
-constexpr size_t kMaxNameBytes = 256;
-constexpr size_t kMaxHelpBytes = 4096;
-constexpr size_t kMaxLabels = 32;
-constexpr size_t kMaxLabelValueBytes = 4096;
+using segment::kMaxHelpBytes;
+using segment::kMaxLabels;
+using segment::kMaxLabelValueBytes;
+using segment::kMaxNameBytes;
 constexpr std::string_view kCountsNothing = "counts nothing: ";
 
 std::string Quoted(std::string_view text) {
@@ -141,7 +141,7 @@ FamilyNode* Registry::AddFamily(const FamilyRequest& request, size_t hash) {
   node->ordinal = static_cast<uint32_t>(families_.nodes().size());
   if (!Open()) return families_.Insert(std::move(node));
   const uint64_t bytes = SegmentWriter::BytesOf(node->record());
-  if (!writer_.Fits(bytes, 0)) {
+  if (families_.nodes().size() >= segment::kMaxFamilies || !writer_.Fits(bytes, 0)) {
     Report(*node, Drop::kSegmentFull, kCountsNothing);
     return nullptr;
   }
@@ -219,7 +219,8 @@ uint32_t Registry::AddSeries(FamilyNode* family, std::span<const Label> sorted, 
   const uint64_t bytes = SegmentWriter::BytesOf(node->record());
   const uint32_t slot = node->slot = writer_.Fits(bytes, 0) ? NextSlot(cells, bytes) : next_slot_;
   const uint32_t range = slot / internal::kChunkCells;
-  if (range >= internal::kMaxRanges || !writer_.Fits(bytes, HasCommonChunk(range) ? 0 : 1)) {
+  if (range >= internal::kMaxRanges || series_.nodes().size() >= segment::kMaxSeries ||
+      !writer_.Fits(bytes, HasCommonChunk(range) ? 0 : 1)) {
     Report(*family, Drop::kSegmentFull, kCountsNothing);
     return kScratchSlot;
   }

@@ -126,6 +126,16 @@ enum class Kind : uint8_t {
 };
 inline constexpr uint32_t kMaxBounds = 500;
 
+// Limits of records, in bytes and in number. A reader leaves out what exceeds one. The library keeps those of families and
+// series; the labels and the role of a process are the program's, as it gives them.
+inline constexpr uint32_t kMaxNameBytes = 256;            // a family's group, name and unit, a label's name, a role
+inline constexpr uint32_t kMaxHelpBytes = 4096;           // a family's help
+inline constexpr uint32_t kMaxLabelValueBytes = 4096;     // a label's value, a job's name, a run's id
+inline constexpr uint32_t kMaxLabels = 32;                // of a series, and of an identity
+inline constexpr uint32_t kMaxIdentityLabelBytes = 2048;  // all names and values: each series is exposed with them
+inline constexpr uint32_t kMaxFamilies = 1 << 14;         // of a segment
+inline constexpr uint32_t kMaxSeries = 1 << 20;           // of a segment
+
 // The inclusive upper bounds of a stream's buckets are 2^(k / 4) for k from kStreamLeast to kStreamMost, as in a Prometheus
 // native histogram of schema 2. One more bucket takes the values above the last bound.
 inline constexpr int kStreamLeast = -80;

@@ -1,4 +1,6 @@
 // A job that creates ever more series, names and processes.
+#include <algorithm>
+
 #include "ledger/retired_test.h"
 
 namespace persia::agent::testing {
@@ -99,6 +101,92 @@ TEST_F(RetiredTest, NamesWithoutEndDoNotMakeTheStateGrow) {
     run(i);
   }
   EXPECT_LE(CheckpointBytes(), full);
+}
+
+TEST_F(RetiredTest, ExpiredGaugesAndTheirFamiliesLeaveTheState) {
+  const auto run = [&](int number) {
+    auto process = Start();
+    process->segment.Gauge("my_app", "gauge_" + std::to_string(number), {}, 1);
+    process->segment.Counter("my_app", "batches", {}, 1);
+    process->Put().End();
+    Collect();
+    passed_ += seconds(301);
+    Collect();
+    return fs::file_size(PathOf("agent.state"));
+  };
+  for (int i = 10; i < 13; ++i) {
+    run(i);
+  }
+  const auto full = run(13);
+  for (int i = 14; i < 40; ++i) {
+    EXPECT_LE(run(i), full);
+  }
+  CountAndEnd(1);
+  EXPECT_EQ(Batches(), "31");
+}
+
+TEST_F(RetiredTest, LabelsOfEachProcessDoNotMakeTheStateGrow) {
+  limits_ = {.series = 100, .series_of_instance = 3, .label_value_bytes = 8};
+  StartAgent();
+  const auto run = [&](int number) {
+    auto process = Start({.role = "worker", .labels = {{"pid", std::to_string(number)}}});
+    process->segment.Counter("my_app", "batches", {}, 1);
+    process->segment.Gauge("my_app", "size", {}, 1);
+    process->segment.header().dropped[0] = 1;
+    process->Put().End();
+    Collect();
+    passed_ += seconds(100);
+    return fs::file_size(PathOf("agent.state"));
+  };
+  for (int i = 10; i < 15; ++i) {
+    run(i);
+  }
+  const auto full = run(15);
+  for (int i = 16; i < 40; ++i) {
+    EXPECT_LE(run(i), full);
+  }
+  const Flat flat = CollectFlat();
+  EXPECT_EQ(flat.at(R"(my_app_batches{pid="10"})"), "1") << "what was exposed stays";
+  EXPECT_EQ(flat.at(R"(persia_metrics_dropped_total{reason="bad_value"})"), "30");
+  EXPECT_GT(source().stats().retired_series_refused, 0U);
+}
+
+TEST_F(RetiredTest, GroupsWhoseGaugesAllExpiredLeaveTheState) {
+  const auto run = [&](int number) {
+    auto process = Start({.role = "worker", .labels = {{"pid", std::to_string(number)}}});
+    process->segment.Gauge("my_app", "size", {}, 1);
+    process->segment.header().dropped[0] = 1;
+    process->Put().End();
+    Collect();
+    passed_ += seconds(301);
+    Collect();
+    return fs::file_size(PathOf("agent.state"));
+  };
+  for (int i = 10; i < 13; ++i) {
+    run(i);
+  }
+  const auto full = run(13);
+  for (int i = 14; i < 40; ++i) {
+    EXPECT_LE(run(i), full);
+  }
+  EXPECT_EQ(CountAndEndThenShow(R"(persia_metrics_dropped_total{reason="bad_value"})"), "30");
+}
+
+TEST_F(RetiredTest, OfEndedInstancesTheLatestAreKept) {
+  limits_ = {.series = 5, .series_of_instance = 3, .label_value_bytes = 8};
+  StartAgent();
+  for (int replica = 0; replica < 40; ++replica) {
+    CountAndEnd(1, 0, {.role = "worker", .replica = replica});
+    Collect();
+    passed_ += seconds(301);
+    Collect();
+    EXPECT_LE(source().stats().retired_series_refused, static_cast<uint64_t>(std::max(0, replica - 4)));
+  }
+  CountAndEnd(1, 0, {.role = "worker", .replica = 39});
+  CountAndEnd(1, 0, {.role = "worker", .replica = 1});
+  EXPECT_EQ(Shown("my_app_batches@rep_39/worker"), "2") << "an instance that returns goes on counting";
+  EXPECT_EQ(Shown("my_app_batches@rep_1/worker"), "1");
+  EXPECT_LT(fs::file_size(PathOf("agent.state")), 2500U);
 }
 
 }  // namespace

@@ -100,6 +100,11 @@ class RetiredTest : public JobDirectoryTest {
     process->segment.Counter("my_app", "batches", {}, whole, fraction);
     process->Put().End();
   }
+  // The series once another process without dropped counts has ended.
+  std::string CountAndEndThenShow(const std::string& series) {
+    CountAndEnd(1);
+    return Shown(series);
+  }
   // One that lives and has set a gauge.
   std::unique_ptr<Process> StartWithGauge(double value, GaugePolicy policy = GaugePolicy::kLast) {
     auto process = Start();

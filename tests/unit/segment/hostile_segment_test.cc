@@ -128,6 +128,71 @@ TEST_F(HostileSegmentTest, ABrokenSegmentIsRefusedWithItsReason) {
   }
 }
 
+Labels NumberedLabels(int count) {
+  Labels labels;
+  for (int i = 0; i < count; ++i) {
+    labels.emplace_back("l" + std::to_string(100 + i), "v");
+  }
+  return labels;
+}
+
+TEST_F(HostileSegmentTest, ARecordBeyondALimitIsLeftOutAlone) {
+  SegmentBuilder segment;
+  const std::string long_name(257, 'n');
+  segment.Counter("a", "before", NumberedLabels(32), 1);
+  segment.Counter("a", "labels", NumberedLabels(33), 2);
+  segment.Counter("a", "label_name", {{long_name, "v"}}, 3);
+  segment.Counter("a", "label_value", {{"l", std::string(4097, 'v')}}, 4);
+  segment.Counter("a", long_name, {}, 5);
+  segment.Counter(long_name, "group", {}, 6);
+  segment.Family(segment::Kind::kCounter, "a", "help", {}, GaugePolicy::kLast, {.help = std::string(4097, 'h')});
+  segment.Family(segment::Kind::kCounter, "a", "unit", {}, GaugePolicy::kLast, {.unit = long_name});
+  segment.Counter("a", "after", {}, 7);
+  ASSERT_NE(Open(segment), nullptr) << problem_.text;
+  ASSERT_EQ(reader_->series().size(), 2U);
+  EXPECT_EQ(Whole(0), 1U);
+  EXPECT_EQ(Whole(1), 7U);
+  EXPECT_EQ(reader_->families()[series(1).record.family].name, "after");
+  EXPECT_EQ(reader_->records_skipped(), 9U) << "three series, four families and the two series of these";
+}
+
+TEST_F(HostileSegmentTest, AnIdentityKeepsTheLabelsThatFit) {
+  SegmentBuilder segment;
+  segment.Identity({.role = "trainer", .replica = 3, .labels = NumberedLabels(1000)});
+  ASSERT_NE(Open(segment), nullptr) << problem_.text;
+  EXPECT_EQ(reader_->identity().replica, 3);
+  EXPECT_EQ(reader_->identity().labels, NumberedLabels(32));
+  EXPECT_EQ(reader_->records_skipped(), 1U);
+
+  Labels large = {{"a", std::string(1000, 'v')}, {"b", std::string(1100, 'v')}, {"c", "v"}};
+  SegmentBuilder few;
+  few.Identity({.role = "trainer", .labels = large});
+  ASSERT_NE(Open(few), nullptr) << problem_.text;
+  EXPECT_EQ(reader_->identity().labels, (Labels{large[0], large[2]})) << "each is exposed on every series of the process";
+  few.Identity({.role = std::string(257, 'r')});
+  ASSERT_NE(Open(few), nullptr) << problem_.text;
+  EXPECT_EQ(reader_->identity().role, "trainer") << "the one before";
+}
+
+TEST_F(HostileSegmentTest, FamiliesAndSeriesBeyondTheirLimitsAreLeftOut) {
+  SegmentBuilder segment({.max_bytes = 1 << 24,
+                          .descriptors_capacity = 1 << 22,
+                          .directory_offset = 4096 + (1 << 22),
+                          .directory_capacity = 64,
+                          .chunks_offset = 8192 + (1 << 22)});
+  for (uint32_t i = 0; i <= segment::kMaxFamilies; ++i) {
+    segment.Family(segment::Kind::kGauge, "", std::to_string(i));
+  }
+  segment.SetDouble(segment.Series(segment::kMaxFamilies - 1), 1);
+  segment.SetDouble(segment.Series(segment::kMaxFamilies), 2);
+  segment.SetDouble(segment.Series(0), 3);
+  ASSERT_NE(Open(segment), nullptr) << problem_.text;
+  EXPECT_EQ(reader_->families().size(), segment::kMaxFamilies);
+  ASSERT_EQ(reader_->series().size(), 2U);
+  EXPECT_EQ(series(1).record.family, 0U);
+  EXPECT_EQ(reader_->records_skipped(), 2U);
+}
+
 TEST_F(HostileSegmentTest, CountsThatFallAreRefused) {
   for (const bool descriptors : {true, false}) {
     SegmentBuilder segment;

@@ -19,7 +19,7 @@ struct Options {
   std::string role = {};
   // The number of this process among those of its role, from 0. Default: 0.
   std::optional<int> replica = {};
-  // Labels that every series of this process gets.
+  // Labels that every series of this process gets. The agent reads at most 32, of 2,048 bytes in all.
   LabelSet labels = {};
   // The job's directory of segments. Default: /dev/shm/persia-metrics-<uid>/<job name>.
   std::string metrics_dir = {};

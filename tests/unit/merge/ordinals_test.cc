@@ -1,0 +1,50 @@
+#include "merge/ordinals.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+
+namespace persia::agent {
+namespace {
+
+const Ordinals::Key kInstance{"worker", 0};
+
+TEST(OrdinalsTest, TheLowestFreeNumberComesFirst) {
+  Ordinals ordinals;
+  EXPECT_EQ(ordinals.ReserveLowest(kInstance), 0U);
+  EXPECT_EQ(ordinals.ReserveLowest(kInstance), 1U);
+  EXPECT_EQ(ordinals.ReserveLowest({"worker", 1}), 0U);
+  ordinals.Release(kInstance, 0);
+  EXPECT_TRUE(ordinals.TryReserve(kInstance, UINT32_MAX));
+  EXPECT_FALSE(ordinals.TryReserve(kInstance, 1));
+  EXPECT_EQ(ordinals.ReserveLowest(kInstance), 0U);
+  EXPECT_EQ(ordinals.ReserveLowest(kInstance), 2U);
+}
+
+TEST(OrdinalsTest, AgreesWithASetOfNumbers) {
+  std::mt19937 random(1);
+  Ordinals ordinals;
+  std::set<uint32_t> reserved;
+  for (int i = 0; i < 20'000; ++i) {
+    const auto number = static_cast<uint32_t>(random() % 40);
+    switch (random() % 3) {
+      case 0: {
+        uint32_t lowest = 0;
+        while (reserved.contains(lowest)) ++lowest;
+        ASSERT_EQ(ordinals.ReserveLowest(kInstance), lowest);
+        reserved.insert(lowest);
+        break;
+      }
+      case 1:
+        ASSERT_EQ(ordinals.TryReserve(kInstance, number), reserved.insert(number).second);
+        break;
+      default:
+        ordinals.Release(kInstance, number);
+        reserved.erase(number);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace persia::agent

@@ -121,8 +121,7 @@ void Ledger::Forget(const std::string& id) {
 void Ledger::Save(const CollectTime& now) {
   if (!Retires()) return;
   if (writer_->Blocked()) {
-    unsaved_ = unsaved_ || !batch_.empty();
-    batch_.clear();  // the next checkpoint has it
+    batch_.clear();  // the checkpoint that follows the failed write has it
   } else if (writer_->WantsCheckpoint() || unsaved_) {
     if (unsaved_ || !batch_.empty() || writer_->written() < writer_->last()) {
       batch_.clear();

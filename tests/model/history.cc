@@ -11,7 +11,7 @@
 namespace persia::agent::model {
 namespace {
 
-constexpr const char* kNames[] = {"kStart", "kCount", "kDie",  "kAgent", "kCollect", "kStop",   "kKill",  "kDisk",
+constexpr const char* kNames[] = {"kStart", "kCount", "kDie",  "kAgent", "kCollect", "kSoon",   "kStop",  "kKill",  "kDisk",
                                   "kState", "kOpen",  "kList", "kBreak", "kLose",    "kReturn", "kLimit", "kNewRun"};
 static_assert(std::size(kNames) == static_cast<size_t>(Do::kLast) + 1);
 
@@ -40,8 +40,8 @@ class Job {
  private:
   void StartAgent(bool refuses_large);
   void EndAgent();
-  void Collect(const Step& step);
-  void Judge(double shown, const std::vector<Before>& before);
+  void Collect(const Step& step, bool soon = false);
+  void Judge(double shown, const std::vector<Before>& before, bool soon);
   [[nodiscard]] bool CanOpen(const Process& process) const {
     return process.in_directory && !process.broken && !world_.no_descriptors && !world_.no_descriptors_in_open &&
            !(refuses_large_ && IsLarge(process));
@@ -66,7 +66,7 @@ class Job {
   std::vector<Truth> truths_;
   double floor_ = 0;  // was shown when all was on disk
   std::string wrong_;
-  std::chrono::seconds now_{100'000};
+  std::chrono::milliseconds now_{100'000'000};
 };
 
 void Job::StartAgent(bool refuses_large) {
@@ -96,9 +96,10 @@ void Job::StartAgent(bool refuses_large) {
 
 void Job::EndAgent() { agent_.reset(); }
 
-void Job::Collect(const Step& step) {
+void Job::Collect(const Step& step, bool soon) {
   if (agent_ == nullptr) return;
-  now_ += std::chrono::seconds(61);  // longer than any delay after a failure
+  // A minute is longer than any delay after a failure.
+  now_ += soon ? std::chrono::milliseconds(100) : std::chrono::minutes(1) + std::chrono::seconds(1);
   std::vector<Before> before;
   for (const Process& process : world_.processes) {
     before.push_back({process.counted, *process.alive});
@@ -122,7 +123,7 @@ void Job::Collect(const Step& step) {
         shown += snapshot->values[series.first_value];
       }
     }
-    Judge(shown, before);
+    Judge(shown, before, soon);
   } catch (const Killed&) {
     EndAgent();
   }
@@ -130,14 +131,14 @@ void Job::Collect(const Step& step) {
 }
 
 // `before`: each process when the collection began.
-void Job::Judge(double shown, const std::vector<Before>& before) {
+void Job::Judge(double shown, const std::vector<Before>& before, bool soon) {
   if (!state_was_read_) return;  // until then what is in it is missing, as the log says
   double least = 0;
   double most = 0;
   for (size_t i = first_; i < world_.processes.size(); ++i) {
     const Process& process = world_.processes[i];
     Truth& truth = truths_[i];
-    truth.opened = truth.opened || (!truth.settled && CanOpen(process));
+    truth.opened = truth.opened || (!soon && !truth.settled && CanOpen(process));
     const bool gone = !process.in_directory && !process.removed;
     truth.settled = truth.settled || (!truth.opened && gone && !world_.no_descriptors);
     // All that is in a file that the agent has removed is owed, unless it was final before the file came back.
@@ -146,7 +147,7 @@ void Job::Judge(double shown, const std::vector<Before>& before) {
     least += static_cast<double>(owed);
     most += static_cast<double>(process.counted);
     const bool saved = config_.state_elsewhere || !before[i].alive;
-    if (!world_.disk_full && truth.opened && saved) truth.durable = owed;
+    if (!world_.disk_full && !soon && truth.opened && saved) truth.durable = owed;
   }
   const auto claim = [&](const std::string& what) {
     if (wrong_.empty()) {
@@ -157,7 +158,7 @@ void Job::Judge(double shown, const std::vector<Before>& before) {
   if (shown < least) claim(", lost: ");
   if (shown > most) claim(", counted twice: ");
   if (shown < floor_) claim(" after " + std::to_string(static_cast<int64_t>(floor_)) + ": ");
-  if (!world_.disk_full && config_.state_elsewhere) floor_ = std::max(floor_, shown);
+  if (!world_.disk_full && !soon && config_.state_elsewhere) floor_ = std::max(floor_, shown);
 }
 
 void Job::Do(const Step& step) {
@@ -178,6 +179,9 @@ void Job::Do(const Step& step) {
       break;
     case Do::kCollect:
       Collect(step);
+      break;
+    case Do::kSoon:
+      Collect(step, /*soon=*/true);
       break;
     case Do::kStop:
       if (agent_ != nullptr) agent_->FlushState(std::chrono::seconds(0));
@@ -279,7 +283,7 @@ std::vector<Step> RandomHistory(uint64_t seed) {
     step.what = random.Below(2) == 0 ? kUsual[random.Below(std::size(kUsual))]
                                      : static_cast<Do>(random.Below(static_cast<uint32_t>(Do::kLast) + 1));
     step.a = random.Below(6);
-    step.b = step.what == Do::kCollect ? random.Below(3) : 1 + random.Below(9);
+    step.b = step.what == Do::kCollect || step.what == Do::kSoon ? random.Below(3) : 1 + random.Below(9);
     steps.push_back(step);
   }
   return steps;

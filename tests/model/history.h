@@ -20,6 +20,7 @@ enum class Do : uint8_t {
   kDie,      // process `a`
   kAgent,    // starts an agent, if none runs; `a` is odd: it refuses large segments
   kCollect,  // by the agent; at the operation on files `a`, if `b` is 1, it is killed; if 2, the last process counts and dies
+  kSoon,     // as kCollect, so soon that nothing that failed is tried again
   kStop,     // the agent, in order
   kKill,     // the agent
   kDisk,     // the state's disk is full, or no longer

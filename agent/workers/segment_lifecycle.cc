@@ -59,6 +59,10 @@ void SegmentLifecycle::List() {
   if (listing.complete) {
     std::erase_if(files_, [&](const auto& named) { return !names.contains(named.first); });
   }
+  numbers_.clear();
+  for (size_t i = 0; i < segments_.size(); ++i) {
+    numbers_.emplace(segments_[i].reader->id(), i);
+  }
   for (const SegmentDirectory::File* file : unknown) {
     const auto known = files_.find(file->name);
     // A folded file may still be changed by what removes it.
@@ -92,9 +96,9 @@ void SegmentLifecycle::TryOpen(const SegmentDirectory::File& file) {
   opened.file = file.id;
   opened.alive = alive;
   opened.reader = std::move(reader);
-  const auto same_id =
-      std::find_if(segments_.begin(), segments_.end(), [&](const Segment& segment) { return segment.reader->id() == id; });
-  if (same_id != segments_.end() && !Replaces(opened, *same_id)) {
+  const auto [number, added] = numbers_.try_emplace(id, segments_.size());
+  Segment* const same_id = added ? nullptr : &segments_[number->second];
+  if (same_id != nullptr && !Replaces(opened, *same_id)) {
     Refuse(file, {"duplicate",
                   "it is a copy of " + directory_.path() + "/" + same_id->name + ", whose values would count twice", id});
     return;
@@ -103,7 +107,7 @@ void SegmentLifecycle::TryOpen(const SegmentDirectory::File& file) {
   if (const auto position = options_.event_positions.find(id); position != options_.event_positions.end()) {
     opened.reader->events().StartAt(position->second);
   }
-  if (same_id != segments_.end()) {
+  if (same_id != nullptr) {
     opened.instance = same_id->instance;
     opened.ordinal = same_id->ordinal;
     *same_id = std::move(opened);

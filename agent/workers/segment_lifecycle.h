@@ -31,6 +31,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -128,6 +129,7 @@ class SegmentLifecycle {
   Diagnostics& diagnostics_;
   CollectTime now_;
   std::vector<Segment> segments_;
+  std::unordered_map<std::string, size_t> numbers_;                  // their indexes by id; valid in List
   std::map<std::string, File> files_;                                // by name
   std::map<std::string, std::pair<InstanceKey, uint32_t>> orphans_;  // their ordinals, by segment id
   bool listed_all_ = false;                                          // by the last listing

@@ -80,6 +80,7 @@ def main():
     parser = argparse.ArgumentParser(prog="./run chaos", description=__doc__)
     parser.add_argument("--kills", type=int, default=500, metavar="N", help="how many processes to kill (default: 500)")
     parser.add_argument("--seed", type=int, default=None, metavar="S", help="draws the acts of an earlier run again")
+    parser.add_argument("--state-elsewhere", action="store_true", help="the state is not beside the segments; agents with other limits take turns")
     arguments = parser.parse_args()
     seed = random.SystemRandom().randrange(10**6) if arguments.seed is None else arguments.seed
     for program in (AGENT, WORKER):
@@ -93,9 +94,10 @@ def main():
         subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={_FILESYSTEM_BYTES},mode=0700", "chaos", segments], check=True)
     else:
         print("chaos: no filesystem can be mounted here: the act that fills it is left out")
-    print(f"chaos: {arguments.kills} kills, seed {seed} (again: ./run chaos --kills {arguments.kills} --seed {seed})", flush=True)
+    again = f"./run chaos --kills {arguments.kills} --seed {seed}" + (" --state-elsewhere" if arguments.state_elsewhere else "")
+    print(f"chaos: {arguments.kills} kills, seed {seed} (again: {again})", flush=True)
     started = time.monotonic()
-    job = Job(directory, segments, seed)
+    job = Job(directory, segments, seed, arguments.state_elsewhere)
     problems = {"lost": [], "doubled": [], "falls": [], "wrong": []}
     try:
         problems = run(job, arguments.kills, seed, can_fill)

@@ -36,6 +36,8 @@ class Acts:
         ]
         if can_fill:
             self._acts.append((self.fill, 1))
+        if job.state_elsewhere:
+            self._acts.append((self.refuse_segments, 4))
         self.done = {}
 
     def next(self):
@@ -158,6 +160,21 @@ class Acts:
         self._job.kill_worker(index)
         time.sleep(seconds)
         self._job.gateway.signal(signal.SIGCONT)
+
+    def refuse_segments(self, draw, index):
+        """An agent cannot read the segments, and has the living workers' values from its state; a worker dies meanwhile."""
+        before, pause, killed = draw() * 0.3, draw() * 0.5, draw() < 0.5
+        time.sleep(before)
+        self._job.kill_agent()
+        self._job.start_agent(launch=False, refuses_segments=True)
+        self._job.kill_worker(index)
+        time.sleep(pause)
+        if killed:
+            self._job.kill_agent()
+        else:
+            self._job.agent.signal(signal.SIGTERM)
+            self._job.agent.wait()
+        self._job.start_agent(launch=False)
 
     def fill(self, draw, index):
         """Fills the directory's filesystem for a second, and kills a worker and the agent meanwhile."""

@@ -36,8 +36,9 @@ class Broken(Exception):
 class Job:
     """Processes are started, killed and stopped from the main thread only."""
 
-    def __init__(self, directory, segments, seed):
+    def __init__(self, directory, segments, seed, state_elsewhere):
         self.directory, self.segments = directory, segments
+        self.state_elsewhere = state_elsewhere  # the agent's state is in another directory, and has living workers' values, too
         self.ledgers = directory / "ledgers"
         self.ledgers.mkdir()
         self._control = self.ledgers / "control"
@@ -68,7 +69,7 @@ class Job:
     def start_gateway(self):
         self.gateway = Gateway(self.directory, self.gateway_port)
 
-    def start_agent(self, launch):
+    def start_agent(self, launch, refuses_segments=False):
         """Starts the agent beside the job, or as the parent of one more worker."""
         flags = {
             "--job": "chaos",
@@ -80,6 +81,10 @@ class Job:
             "--connect-timeout": 1,
             "--push-timeout": 5,
         }
+        if self.state_elsewhere:
+            flags["--state-dir"] = self.directory / "state"
+        if refuses_segments:
+            flags["--max-segment-bytes"] = "1MiB"  # less than any worker's
         command = [AGENT, "exec" if launch else "run", *(f"{flag}={value}" for flag, value in flags.items())]
         environment = self._clean
         if launch:

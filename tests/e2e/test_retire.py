@@ -1,7 +1,9 @@
 """Counts of ended processes over restarts of workers, agents and containers, and the limits of a run."""
 
+import resource
 import shutil
 import stat
+from pathlib import Path
 
 from servers import wait_until
 
@@ -92,8 +94,8 @@ def test_a_state_dir_that_cannot_be_opened_costs_no_metrics(job, gateway, tmp_pa
     wait_until(lambda: agent.metrics().one("persia_agent_config_errors") == 1, "the error on /metrics")
     assert "the state is kept beside the segments" in agent.output()
     assert agent.leave() == 0
-    for strict, code in ((job.agent(flag, "--strict"), 1), (job.exec("true", flags=[flag, "--strict"]), 125)):
-        assert strict.wait() == code
+    assert job.agent(flag, "--strict").wait() == 1
+    assert job.exec("true", flags=[flag, "--strict"]).wait() == 125
 
 
 def test_state_that_another_agent_has_is_refused(job, tmp_path):
@@ -206,3 +208,37 @@ def test_directory_that_is_removed_under_way_is_made_again(job, gateway, segment
     worker = job.worker()
     worker.tell("count my_app batches 1000")
     gateway.wait_for("my_app_batches", 1111)
+
+
+def test_segment_that_another_agent_refuses_counts_from_the_state_and_once(job, gateway, tmp_path):
+    state = f"--state-dir={tmp_path / 'state'}"
+    agent = job.agent(state)
+    worker = job.worker()
+    worker.tell("count my_app batches 7")
+    gateway.wait_for("my_app_batches", 7)
+    agent.kill()
+
+    agent = job.agent(state, "--max-segment-bytes=64KiB")
+    wait_for_log(agent, "raise max_segment_bytes")
+    seen = agent.metrics()
+    assert seen.one("my_app_batches") == 7
+    assert seen.one("persia_agent_segments", state="orphaned") == 1
+    agent.kill()
+
+    job.agent(state)
+    worker.tell("count my_app batches 1")
+    gateway.wait_for("my_app_batches", 8)
+
+
+def test_segments_that_were_refused_for_want_of_descriptors_are_read_later(job, gateway):
+    agent = job.agent()
+    job.worker().tell("count my_app batches 1")
+    gateway.wait_for("my_app_batches", 1)
+    limits = resource.prlimit(agent.pid, resource.RLIMIT_NOFILE)
+    descriptors = max(int(fd.name) for fd in Path(f"/proc/{agent.pid}/fd").iterdir())
+    resource.prlimit(agent.pid, resource.RLIMIT_NOFILE, (descriptors + 3, limits[1]))
+    for _ in range(5):
+        job.worker().tell("count my_app batches 1")
+    wait_for_log(agent, "cannot open it: Too many open files")
+    resource.prlimit(agent.pid, resource.RLIMIT_NOFILE, limits)
+    gateway.wait_for("my_app_batches", 6)

@@ -59,10 +59,10 @@ std::vector<std::string> Ledger::Orphans() const {
   return ids;
 }
 
-std::optional<Measurements> Ledger::OrphanValues(const std::string& id) const {
+std::optional<Ledger::Orphan> Ledger::OrphanOf(const std::string& id) const {
   const auto found = living_.find(id);
   if (found == living_.end() || !found->second.orphan || !found->second.has_values) return std::nullopt;
-  return found->second.values.Input();
+  return Orphan{found->second.values.Input(), found->second.values.process()};
 }
 
 void Ledger::Adopt(const std::string& id) {

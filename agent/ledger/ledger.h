@@ -74,8 +74,12 @@ class Ledger {
   [[nodiscard]] std::optional<uint32_t> SavedOrdinal(const std::string& id) const;
   // The segments of a former agent's processes that were not noted since: they are lost, or cannot be read yet.
   [[nodiscard]] std::vector<std::string> Orphans() const;
-  // What an orphan had counted when the state was written; none if it had only an ordinal. Valid until the ledger changes.
-  [[nodiscard]] std::optional<Measurements> OrphanValues(const std::string& id) const;
+  // An orphan when the state was written; none if it had only an ordinal. Valid until the ledger changes.
+  struct Orphan {
+    Measurements values;
+    LastProcess process;
+  };
+  [[nodiscard]] std::optional<Orphan> OrphanOf(const std::string& id) const;
   // The orphan's segment is read from now on: its saved values are no longer of use.
   void Adopt(const std::string& id);
 

@@ -76,7 +76,8 @@ class RetiredGroup {
 
   // Adds a value to a gauge with the policy `sum`, `min`, `max` or `avg`; with another, a newer value replaces the older one.
   void AddGaugeValue(size_t series, const EndedValue& value, const GaugeAge& age = {});
-  // Removes the expired values, and the gauges without a value, with their families, once they are more than half of the series.
+  // Removes the expired values, and the gauges without a value, with their families, once they are more than half of the
+  // series.
   void ExpireGauges(std::chrono::steady_clock::time_point now);
 
  private:

@@ -83,7 +83,7 @@ class RetiredProcesses {
 
   // What the limits leave out of a fold.
   struct FoldOutcome {
-    bool group = true;                     // false: the process's labels have no group, and all its series are left out
+    bool group = true;                    // false: the process's labels have no group, and all its series are left out
     std::vector<uint32_t> left_out = {};  // numbers of series
   };
 

@@ -85,7 +85,7 @@ class SegmentLifecycle {
   [[nodiscard]] std::span<const Segment> segments() const { return segments_; }
   [[nodiscard]] std::span<Segment> segments() { return segments_; }
   // Orphans that count: no readable segment has their id.
-  [[nodiscard]] std::vector<Measurements> Orphans() const;
+  [[nodiscard]] std::vector<Ledger::Orphan> Orphans() const;
   // Files that are refused, by name.
   [[nodiscard]] std::map<std::string, SegmentProblem> Refused() const;
   // Files of other runs whose writers have ended.

@@ -107,9 +107,11 @@ void SegmentLifecycle::SettleOrphans() {
   for (const std::string& id : ledger_.Orphans()) {
     const bool adopted = read.contains(id);
     if (!adopted && (!listed_all_ || !ledger_.Retires() || may_have_file(id))) {
-      const std::optional<Measurements> values = ledger_.OrphanValues(id);
-      if (values && !orphans_.contains(id) && ordinals_.TryReserve(InstanceOf(*values->identity), values->ordinal)) {
-        orphans_.emplace(id, std::pair(InstanceOf(*values->identity), values->ordinal));
+      const auto orphan = ledger_.OrphanOf(id);
+      if (!orphan || orphans_.contains(id)) continue;
+      const InstanceKey instance = InstanceOf(*orphan->values.identity);
+      if (ordinals_.TryReserve(instance, orphan->values.ordinal)) {
+        orphans_.emplace(id, std::pair(instance, orphan->values.ordinal));
       }
       continue;
     }
@@ -136,10 +138,10 @@ void SegmentLifecycle::ForgetLost() {
   }
 }
 
-std::vector<Measurements> SegmentLifecycle::Orphans() const {
-  std::vector<Measurements> orphans;
+std::vector<Ledger::Orphan> SegmentLifecycle::Orphans() const {
+  std::vector<Ledger::Orphan> orphans;
   for (const std::string& id : ledger_.Orphans()) {
-    if (const auto values = ledger_.OrphanValues(id)) orphans.push_back(*values);
+    if (const auto orphan = ledger_.OrphanOf(id)) orphans.push_back(*orphan);
   }
   return orphans;
 }

@@ -48,15 +48,17 @@ void SegmentSource::Read() {
   lifecycle_.Retire();
   // Ended processes first: if the series exceed a limit, those that are exposed already stay.
   inputs_ = ledger_.processes().Inputs(now_);
-  std::vector<Measurements> orphans = lifecycle_.Orphans();
-  inputs_.insert(inputs_.end(), orphans.begin(), orphans.end());
+  const std::vector<Ledger::Orphan> orphans = lifecycle_.Orphans();
+  for (const Ledger::Orphan& orphan : orphans) {
+    inputs_.push_back(orphan.values);
+  }
   for (const SegmentLifecycle::Segment& segment : lifecycle_.segments()) {
     if (lifecycle_.IsOfThisRun(*segment.reader)) inputs_.push_back(segment.Values());
   }
   stats_ = {};
   stats_.orphans = orphans.size();
   CountSegments();
-  ListProcesses();
+  ListProcesses(orphans);
 }
 
 void SegmentSource::CountSegments() {
@@ -124,7 +126,7 @@ bool SegmentSource::IsOwn(const SegmentLifecycle::Segment& segment) const {
          segment.reader->header().pid_namespace == own_namespace;
 }
 
-void SegmentSource::ListProcesses() {
+void SegmentSource::ListProcesses(std::span<const Ledger::Orphan> orphans) {
   processes_.clear();
   std::set<std::pair<InstanceKey, uint32_t>> taken;
   const RetiredProcesses& retired = ledger_.processes();
@@ -145,6 +147,21 @@ void SegmentSource::ListProcesses() {
                           .restart_count = identity.restart_count,
                           .library_version = segment.reader->writer().library_version,
                           .last_change = segment.reader->last_change()});
+  }
+  // Whether an orphan is alive is not known. It is listed as if it had ended.
+  for (const auto& [values, process] : orphans) {
+    const InstanceKey instance(values.identity->role, values.identity->replica);
+    if (!taken.emplace(instance, values.ordinal).second) continue;
+    processes_.push_back({.identity = ProcessIdentity(instance.first, instance.second, merger_->rules()),
+                          .ordinal = values.ordinal,
+                          .predecessors = retired.EndedCount(instance, values.ordinal) + 1,
+                          .alive = false,
+                          .pid = process.pid,
+                          .pid_namespace = process.pid_namespace,
+                          .start_ticks = process.start_ticks,
+                          .run_id = values.identity->run_id,
+                          .restart_count = process.restart_count,
+                          .last_change = process.last_change});
   }
   for (const auto& [key, instance] : retired.instances()) {
     if (!retired.IsShown(key, now_)) continue;

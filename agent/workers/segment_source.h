@@ -127,7 +127,7 @@ class SegmentSource {
  private:
   void ReadEvents(SegmentLifecycle::Segment& segment);
   void CountSegments();
-  void ListProcesses();
+  void ListProcesses(std::span<const Ledger::Orphan> orphans);
   [[nodiscard]] bool IsOwn(const SegmentLifecycle::Segment& segment) const;
 
   SegmentSourceOptions options_;

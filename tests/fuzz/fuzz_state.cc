@@ -92,7 +92,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Diagnostics diagnostics;
   std::vector<Measurements> inputs = ledger->processes().Inputs(kNow);
   for (const std::string& id : ledger->Orphans()) {
-    if (const auto values = ledger->OrphanValues(id)) inputs.push_back(*values);
+    if (const auto orphan = ledger->OrphanOf(id)) inputs.push_back(orphan->values);
   }
   Merger merger({.job = "job", .ip_addr = "127.0.0.1"}, naming, diagnostics);
   const auto snapshot = merger.Merge(inputs, {}, kNow.wall);

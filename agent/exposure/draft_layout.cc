@@ -73,8 +73,7 @@ void DraftLayout::AddChanged(Diagnostics& diagnostics) {
   for (ChangedPart& changed : changed_) {
     Family& family = families_[changed.family];
     Labels labels = changed.labels.ToList();
-    if (TryAddPart(family, changed.identity, labels, changed.source, changed.part, changed.birth_unix_ns,
-                   changed.scale)) {
+    if (TryAddPart(family, changed.identity, labels, changed.source, changed.part, changed.birth_unix_ns, changed.scale)) {
       continue;
     }
     const std::string source = SanitizeText(changed.source);

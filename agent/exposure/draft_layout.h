@@ -36,7 +36,8 @@ class DraftLayout {
 
   // Adds a part to the series with these labels, which are the program's own. All parts of a series have one scale. A series
   // counts from the earliest `birth_unix_ns` of its parts; 0: unknown.
-  void AddPart(size_t family, uint32_t identity, const Labels& labels, Part part, uint64_t birth_unix_ns, const Scale& scale = {}) {
+  void AddPart(size_t family, uint32_t identity, const Labels& labels, Part part, uint64_t birth_unix_ns,
+               const Scale& scale = {}) {
     TryAddPart(families_[family], identity, labels, {}, part, birth_unix_ns, scale);
   }
   // Adds a series of the agent's own sources, whose values begin at `first_value` of the snapshot. No limit applies to it.
@@ -46,8 +47,8 @@ class DraftLayout {
   // Counts a series that is left out because there are too many families.
   void CountByFamilyLimit() { ++limiter_.left_out.family_limit; }
   // As AddPart, for labels that differ from the program's. `source` is the metric's name with the program's labels.
-  void AddChangedPart(size_t family, uint32_t identity, const Labels& labels, std::string source, Part part, uint64_t birth_unix_ns,
-                      const Scale& scale = {}) {
+  void AddChangedPart(size_t family, uint32_t identity, const Labels& labels, std::string source, Part part,
+                      uint64_t birth_unix_ns, const Scale& scale = {}) {
     changed_.push_back({family, std::move(source), identity, labels, part, birth_unix_ns, scale});
   }
 

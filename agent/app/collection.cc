@@ -125,6 +125,7 @@ std::shared_ptr<const Snapshot> Collection::Collect(const std::string& agent_id)
 }
 
 void Collection::FlushState(std::chrono::milliseconds patience) {
+  if (event_positions_) event_positions_->Flush(patience);
   if (segments_.FlushState(patience)) return;
   LogWarning("segments.state", "the counts of ended processes are not all on disk after " + std::to_string(patience.count()) +
                                    " ms: if the segments in " + setup_.directory + " are lost, so are these counts");
@@ -159,7 +160,10 @@ void Collection::KeepDirectory() {
                                    renewed.error() + "; running workers are still collected");
     return;
   }
-  if (setup_.state.directory_fd >= 0) segments_.MoveState(StateFileOf(setup_.state));
+  if (setup_.state.directory_fd >= 0) {
+    segments_.MoveState(StateFileOf(setup_.state));
+    event_positions_.emplace(setup_.state);
+  }
   if (!directory_log_.Recovered("the directory " + setup_.directory + " is there again")) {
     LogWarning(
         "directory.gone",

@@ -5,11 +5,13 @@
 // none. Thread safety: none.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 
-#include "files/state_file.h"
+#include "files/journal_writer.h"
 #include "job/job_session.h"
 
 namespace persia::agent {
@@ -23,12 +25,15 @@ class EventPositionFile {
 
   // Empty if there is no file, or if it cannot be read.
   Positions Load();
-  // Writes the file if a position changed.
+  // Passes the positions to a thread that writes the file, if one changed.
   void Save(const Positions& positions);
+  // Waits for what was passed.
+  void Flush(std::chrono::milliseconds patience) { writer_.AwaitWritten(writer_.last(), patience); }
 
  private:
-  StateFile file_;
-  Positions saved_;
+  const std::shared_ptr<JournalFile> file_;
+  JournalWriter writer_;
+  Positions passed_;
 };
 
 }  // namespace persia::agent

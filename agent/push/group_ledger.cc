@@ -1,4 +1,4 @@
-// The payload of agent.groups, version 1 (numbers and texts as in files/bytes.h):
+// The record of agent.groups (numbers and texts as in files/bytes.h):
 //
 //   payload := agent_id:String  labelled_run:String  count:U32  group{count}
 //   group   := gateway:String  job:String  labels:U32  (name:String value:String){labels}
@@ -29,25 +29,22 @@ std::string MakeAgentId() {
   return HexEncode(bytes);
 }
 
-StateFile::Options FileOptions(const GroupLedger::Options& options) {
-  return {.directory_fd = options.directory_fd,
-          .directory = options.directory,
-          .name = options.name,
-          .magic = {'P', 'R', 'S', 'M', 'G', 'R', 'P', '\n'},
-          .version = 1,
-          .mode = options.mode};
-}
+// A journal of checkpoints alone: one record with all groups.
+constexpr JournalFormat kFormat{.magic = {'P', 'R', 'S', 'M', 'G', 'R', 'P', '\n'}, .version = 2};
+constexpr uint16_t kGroupsTag = 1;
+constexpr std::chrono::milliseconds kPatience(250);
 
 }  // namespace
 
-GroupLedger::GroupLedger(Options options) : options_(std::move(options)), file_(FileOptions(options_)) {
+GroupLedger::GroupLedger(Options options) : options_(std::move(options)) {
   const MutexLock lock(mutex_);
+  OpenFile();
   std::string broken;
-  const auto payload = file_.Read(broken);
-  if (!payload.ok()) {
-    LogWarning("groups.ledger", payload.error() + "; groups of an earlier agent stay on the gateway");
-  } else if (payload.value() && !Parse(*payload.value())) {
-    broken = file_.SetAside("its content is not a list of groups");
+  const auto content = ReadJournal(*file_, kFormat, /*look=*/false, broken);
+  if (!content.ok()) {
+    LogWarning("groups.ledger", content.error() + "; groups of an earlier agent stay on the gateway");
+  } else if (!content.value().records.empty() && !Parse(content.value().records.back().payload)) {
+    static_cast<void>(file_->SetAside("its content is not a list of groups", broken));
     agent_id_.clear();
     groups_.clear();
   }
@@ -58,7 +55,7 @@ GroupLedger::GroupLedger(Options options) : options_(std::move(options)), file_(
   }
 }
 
-bool GroupLedger::Parse(const std::string& payload) {
+bool GroupLedger::Parse(std::string_view payload) {
   ByteReader reader(payload);
   agent_id_ = reader.String();
   const std::string_view labelled_run = reader.String();
@@ -103,7 +100,18 @@ void GroupLedger::Remove(const std::vector<Group>& groups) {
 
 void GroupLedger::Flush() {
   const MutexLock lock(mutex_);
-  if (unsaved_ || faccessat(options_.directory_fd, options_.name.c_str(), F_OK, 0) != 0) Save();
+  const bool gone = faccessat(options_.directory_fd, options_.name.c_str(), F_OK, 0) != 0;
+  if (gone) OpenFile();  // the directory may be another one
+  if (unsaved_ || gone) Save();
+}
+
+void GroupLedger::OpenFile() {
+  file_ = std::make_shared<DiskJournalFile>(DiskJournalFile::Options{.directory_fd = options_.directory_fd,
+                                                                     .directory = options_.directory,
+                                                                     .name = options_.name,
+                                                                     .mode = options_.mode});
+  writer_ = std::make_unique<JournalWriter>(JournalWriter::Options{.file = file_, .format = kFormat});
+  writer_->Start();
 }
 
 void GroupLedger::Save() {
@@ -120,10 +128,13 @@ void GroupLedger::Save() {
       writer.String(value);
     }
   }
-  const Status written = file_.Write(std::move(writer).Take());
-  unsaved_ = !written.ok();
+  std::string record;
+  AddRecord(record, kGroupsTag, std::move(writer).Take());
+  unsaved_ = !writer_->AwaitWritten(writer_->Replace(std::move(record)), kPatience);
   if (unsaved_ && !save_failure_logged_) {
-    LogWarning("groups.ledger", written.error() + "; an agent that starts here later will not delete the groups of this one");
+    LogWarning("groups.ledger", writer_->stats().error.value_or(file_->path() + " is not on disk after " +
+                                                                std::to_string(kPatience.count()) + " ms") +
+                                    "; an agent that starts here later will not delete the groups of this one");
   }
   save_failure_logged_ = unsaved_;
 }

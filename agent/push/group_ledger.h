@@ -10,12 +10,14 @@
 #include <atomic>
 #include <compare>
 #include <cstddef>
+#include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/mutex.h"
-#include "files/state_file.h"
+#include "files/journal_writer.h"
 #include "model/snapshot.h"
 
 namespace persia::agent {
@@ -48,21 +50,24 @@ class GroupLedger {
   void AddAgentLabel();
 
   [[nodiscard]] std::set<Group> groups() const;
-  // On disk when it returns. A failure is logged, and the next change or Flush tries again.
+  // On disk when it returns, unless the disk fails or hangs for longer than a moment. That is logged, and the next change or Flush
+  // tries again.
   void Add(const std::vector<Group>& groups);
   void Remove(const std::vector<Group>& groups);
   // Writes the file if it lacks a change or is gone.
   void Flush();
 
  private:
-  bool Parse(const std::string& payload) PERSIA_REQUIRES(mutex_);
+  bool Parse(std::string_view payload) PERSIA_REQUIRES(mutex_);
+  void OpenFile() PERSIA_REQUIRES(mutex_);
   void Save() PERSIA_REQUIRES(mutex_);
 
   const Options options_;
   std::string agent_id_;  // set by the constructor
   std::atomic<bool> adds_agent_label_ = false;
   mutable Mutex mutex_;
-  StateFile file_ PERSIA_GUARDED_BY(mutex_);
+  std::shared_ptr<JournalFile> file_ PERSIA_GUARDED_BY(mutex_);
+  std::unique_ptr<JournalWriter> writer_ PERSIA_GUARDED_BY(mutex_);
   std::set<Group> groups_ PERSIA_GUARDED_BY(mutex_);
   bool unsaved_ PERSIA_GUARDED_BY(mutex_) = false;
   bool save_failure_logged_ PERSIA_GUARDED_BY(mutex_) = false;

@@ -6,6 +6,7 @@ import stat
 from pathlib import Path
 
 from servers import wait_until
+from supervised import slow
 
 
 def segment_files(segments):
@@ -242,3 +243,28 @@ def test_segments_that_were_refused_for_want_of_descriptors_are_read_later(job, 
     wait_for_log(agent, "cannot open it: Too many open files")
     resource.prlimit(agent.pid, resource.RLIMIT_NOFILE, limits)
     gateway.wait_for("my_app_batches", 6)
+
+
+def test_volume_that_hangs_delays_nothing_but_the_state(job, gateway, tmp_path):
+    (tmp_path / "state").mkdir(mode=0o700)
+    agent = job.exec_worker(f"--state-dir={tmp_path}/state", env=slow("fdatasync"))
+    for counted in range(1, 4):
+        agent.tell("count my_app batches 1")
+        gateway.wait_for("my_app_batches", counted, seconds=10)
+        assert agent.metrics().one("my_app_batches") == counted
+    wait_until(lambda: agent.metrics().one("persia_agent_state_unsaved_seconds") > 1, "the age of what is not on disk")
+
+
+def test_idle_job_writes_no_state(job, gateway, tmp_path):
+    agent = job.agent(f"--state-dir={tmp_path / 'state'}")
+    job.worker().tell("count my_app batches 1")
+    gateway.wait_for("my_app_batches", 1)
+
+    def written_in_five_collections():
+        seen = agent.metrics()
+        enough = seen.one("persia_agent_collect_duration_seconds_count") + 5
+        wait_until(lambda: agent.metrics().one("persia_agent_collect_duration_seconds_count") > enough, "five collections")
+        return agent.metrics().one("persia_agent_state_written_bytes_total") - seen.one("persia_agent_state_written_bytes_total")
+
+    assert agent.metrics().one("persia_agent_state_written_bytes_total") > 0
+    wait_until(lambda: written_in_five_collections() == 0, "a job that does nothing to write nothing")

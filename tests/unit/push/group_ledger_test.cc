@@ -83,11 +83,11 @@ TEST_F(GroupLedgerTest, AGoodFileWithAnUnreadablePayloadIsSetAsideToo) {
 
 TEST_F(GroupLedgerTest, AFullDirectoryIsOneWarningAndAnotherTry) {
   GroupLedger ledger(directory_.Options());
-  directory_.SetWritable(false);
+  std::filesystem::create_directories(directory_.path() + "/agent.groups.draft/in/the/way");
   ledger.Add({kA});
   ledger.Add({kB});
   EXPECT_THAT(log_.Warnings(), ElementsAre(HasSubstr("will not delete the groups")));
-  directory_.SetWritable(true);
+  std::filesystem::remove_all(directory_.path() + "/agent.groups.draft");
   ledger.Flush();
   EXPECT_THAT(GroupLedger(directory_.Options()).groups(), ElementsAre(kA, kB));
 }

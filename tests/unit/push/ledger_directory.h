@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "files/state_file.h"
 #include "push/group_ledger.h"
 #include "temporary_directory.h"
 
@@ -35,12 +36,7 @@ class LedgerDirectory {
     StateFile file({.directory_fd = fd_, .directory = path_, .name = name, .magic = {'P', 'R', 'S', 'M', 'G', 'R', 'P', '\n'}});
     static_cast<void>(file.Write(payload));
   }
-  // Not writable, also for root: the descriptor is replaced by another directory's.
-  void SetWritable(bool writable) const {
-    const int other = open(writable ? path_.c_str() : "/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    dup3(other, fd_, O_CLOEXEC);
-    close(other);
-  }
+  [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
   const TemporaryDirectory directory_{"/dev/shm"};

@@ -31,6 +31,8 @@
 #include "naming/mapping_rules.h"
 #include "segment/segment_builder.h"
 #include "segment/segment_reader.h"
+#include "workers/segment_source.h"
+#include "world.h"
 
 namespace {
 
@@ -299,6 +301,35 @@ std::function<void()> Events(size_t size) {
   return CollectionOf(builder);
 }
 
+// An agent starts beside so many segments: a quarter of them of processes that have ended, whose counts it moves into its
+// state, and a quarter in the state of the agent before, but not there any more.
+std::function<void()> Start(size_t size) {
+  struct State {
+    model::World world;
+    std::unique_ptr<SegmentSource> agent;
+    void StartAgent() {
+      SegmentSourceOptions options;
+      options.job = "bench";
+      options.run_id = "run";
+      options.files = std::make_unique<model::ModelDirectory>(world);
+      options.ledger = {.file = model::StateOf(world), .saves_living = true, .run_id = "run", .threaded = false};
+      agent = std::make_unique<SegmentSource>(std::move(options));
+    }
+  };
+  const auto state = std::make_shared<State>();
+  for (size_t i = 0; i < size; ++i) {
+    state->world.Start(false, "run");
+  }
+  state->StartAgent();
+  state->agent->Collect();
+  for (size_t i = 0; i < size; i += 4) {
+    *state->world.processes[i].alive = false;
+    state->world.processes[i + 1].in_directory = false;
+  }
+  state->StartAgent();
+  return [state] { state->agent->Collect(); };
+}
+
 struct Dimension {
   const char* name;
   size_t cap;
@@ -318,6 +349,7 @@ constexpr Dimension kDimensions[] = {
     {"instances", 4096, Instances},
     {"ended", 1 << 14, EndedProcesses},
     {"events", 1 << 13, Events},
+    {"start", 4096, Start},
 };
 
 int Measure(const Dimension& dimension, size_t size, bool once) {

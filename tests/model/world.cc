@@ -1,7 +1,8 @@
 #include "world.h"
 
-#include <algorithm>
 #include <cstring>
+
+#include "base/encoding.h"
 
 namespace persia::agent::model {
 namespace {
@@ -36,12 +37,15 @@ Process& World::Start(bool large, const std::string& run_id) {
   std::memcpy(header.segment_id, &number, sizeof number);
   header.pid = static_cast<uint32_t>(number);
   header.birth_unix_ns = number;
-  char name[64];
-  std::snprintf(name, sizeof name, "%u-%02x00000000000000.seg", static_cast<unsigned>(number), static_cast<unsigned>(number));
-  process.name = name;
+  process.name = std::to_string(number) + "-" + HexEncode({reinterpret_cast<const char*>(&number), sizeof number}) + ".seg";
   process.file.inode = number;
   processes.push_back(std::move(process));
   return processes.back();
+}
+
+Process* World::Find(const std::string& name) {
+  Process& process = processes.at(std::stoul(name) - 1);  // a name begins with the process's number
+  return process.name == name && process.in_directory ? &process : nullptr;
 }
 
 SegmentDirectory::Listing ModelDirectory::List() {
@@ -61,9 +65,8 @@ SegmentDirectory::Listing ModelDirectory::List() {
 std::unique_ptr<SegmentReader> ModelDirectory::Open(const std::string& name, const SegmentAccess& access,
                                                     SegmentProblem& problem) {
   world_.Operation();
-  const auto process = std::find_if(world_.processes.begin(), world_.processes.end(),
-                                    [&](const Process& candidate) { return candidate.name == name && candidate.in_directory; });
-  if (process == world_.processes.end() || process->broken || world_.no_descriptors_in_open) {
+  const Process* process = world_.Find(name);
+  if (process == nullptr || process->broken || world_.no_descriptors_in_open) {
     problem = {"access", "it cannot be opened"};
     return nullptr;
   }
@@ -76,12 +79,11 @@ std::unique_ptr<SegmentReader> ModelDirectory::Open(const std::string& name, con
 
 SegmentDirectory::Removal ModelDirectory::Remove(const std::string& name, const FileId& file) {
   world_.Operation();
-  for (Process& process : world_.processes) {
-    if (process.name == name && process.in_directory && process.file.SameInode(file)) {
-      process.in_directory = false;
-      process.removed = true;
-      return Removal::kRemoved;
-    }
+  Process* process = world_.Find(name);
+  if (process != nullptr && process->file.SameInode(file)) {
+    process->in_directory = false;
+    process->removed = true;
+    return Removal::kRemoved;
   }
   return Removal::kGone;
 }

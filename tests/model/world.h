@@ -46,6 +46,8 @@ struct World {
   uint32_t operations = 0;
 
   Process& Start(bool large, const std::string& run_id);
+  // Null: no file has this name.
+  Process* Find(const std::string& name);
   void Operation() { before_operation(operations++); }
 
  private:

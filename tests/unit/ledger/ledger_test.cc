@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 
 #include "ledger/memory_journal_file.h"
 #include "ledger/retired_test.h"
@@ -46,6 +47,29 @@ TEST(LedgerTest, ACheckpointOfWhatWasReadIsTheSame) {
   ledger.MoveTo(std::make_shared<MemoryJournalFile>(disk));
   ledger.Save(SampleTime());
   EXPECT_EQ(*disk.bytes, state);
+}
+
+TEST(LedgerTest, TheDocumentedExampleIsExact) {
+  std::string bytes;
+  bool example = false;
+  std::istringstream document(ReadAll(std::string(LEDGER_TESTDATA) + "/../../../../agent/ledger/state_format.md"));
+  for (std::string line; std::getline(document, line);) {
+    example = line == "```" ? !example : example;
+    for (size_t at = 0; example && at + 2 <= line.size() && at < 48 && isxdigit(line[at]) != 0; at += 3) {
+      bytes += static_cast<char>(std::stoi(line.substr(at, 2), nullptr, 16));
+    }
+  }
+  MemoryDisk disk{.bytes = bytes};
+  Diagnostics diagnostics;
+  Ledger ledger({.file = std::make_shared<MemoryJournalFile>(disk), .run_id = "r", .threaded = false}, diagnostics);
+  ledger.Load(SampleTime());
+  EXPECT_THAT(diagnostics.Take(), IsEmpty());
+  EXPECT_EQ(ledger.processes().processes(), 2U);
+  EXPECT_FALSE(ledger.IsFolded("1f"));
+  disk.bytes->resize(disk.bytes->size() - 1);  // the forget is torn off
+  Ledger torn({.file = std::make_shared<MemoryJournalFile>(disk), .run_id = "r", .threaded = false}, diagnostics);
+  torn.Load(SampleTime());
+  EXPECT_TRUE(torn.IsFolded("1f"));
 }
 
 // A newer agent may add records. An older one keeps them.
@@ -111,6 +135,21 @@ TEST(LedgerTest, AChangeCostsWhatChanged) {
     }
   }
   EXPECT_LT(disk.bytes->size(), 100'000U);
+}
+
+// A state of the present version, as the first agent of it wrote it: a checkpoint and three batches. Two processes had ended,
+// and one was alive.
+TEST_F(RetiredTest, AStateOfVersion2IsRead) {
+  saves_living_ = true;
+  PutText("agent.state", ReadAll(std::string(LEDGER_TESTDATA) + "/state_v2"));
+  StartAgent();
+  const Flat shown = CollectFlat();
+  EXPECT_EQ(shown.at("my_app_batches"), "12.5");
+  EXPECT_EQ(shown.at(R"(my_app_batches{zone="b"}@rep_1/trainer)"), "7.1");
+  EXPECT_EQ(shown.at(R"(my_app_sizes{zone="b"}@rep_1/trainer)"), "4.75: 1 0 2");
+  EXPECT_EQ(shown.at(R"(persia_events_total{event="started",type="job",zone="b"}@rep_1/trainer)"), "2");
+  EXPECT_EQ(source().stats().retired, 3U) << "the segment of the living one is not there: it has ended";
+  EXPECT_THAT(Diagnosed(), IsEmpty());
 }
 
 // A state that the first agents wrote, with processes that had ended and one that was alive.

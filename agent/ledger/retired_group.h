@@ -15,20 +15,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "segment/measurements.h"
-#include "segment/segment_values.h"
+#include "ledger/owned_series.h"
 
 namespace persia::agent {
-
-// Whether the cell holds a whole number that can be summed: neither a sum of doubles, nor a value that only the common lane
-// has.
-[[nodiscard]] bool IsWholeCell(persia::metrics::segment::Kind kind, uint32_t cell);
-// The number of sums of doubles in a series of this kind.
-[[nodiscard]] uint32_t SumCount(persia::metrics::segment::Kind kind);
-// Whether a series of this kind has a value that is exposed as a gauge and expires.
-[[nodiscard]] bool HasGauge(persia::metrics::segment::Kind kind);
-// The labels of a series, encoded as in its record.
-[[nodiscard]] std::string_view LabelBytes(std::span<const std::byte> records, const SegmentSeriesRecord& record);
 
 // Orders the values of a gauge, the newest last: when it ended, when it last changed, when its process was born.
 struct GaugeAge {
@@ -49,9 +38,9 @@ class RetiredGroup {
 
   [[nodiscard]] Measurements Input() const;
   [[nodiscard]] const SegmentIdentity& identity() const { return identity_; }
-  [[nodiscard]] size_t series_count() const { return series_.size(); }
+  [[nodiscard]] size_t series_count() const { return own_.series.size(); }
   // Of a gauge, and of a stream's last value.
-  [[nodiscard]] std::span<const EndedValue> ValuesOf(size_t series) const { return ended_values_[series_[series].common]; }
+  [[nodiscard]] std::span<const EndedValue> ValuesOf(size_t series) const { return ended_values_[own_.series[series].common]; }
 
   void UpdateIdentity(const SegmentIdentity& identity, uint64_t birth_unix_ns);
   [[nodiscard]] bool HasFamily(const SegmentFamily& family) const;
@@ -63,12 +52,12 @@ class RetiredGroup {
                          uint64_t birth_unix_ns, bool may_add);
 
   // The values of a series.
-  [[nodiscard]] uint64_t* Cells(size_t series) { return values_.wholes.data() + series_[series].whole; }
-  [[nodiscard]] const SegmentSeries& series(size_t number) const { return series_[number]; }
-  [[nodiscard]] const SegmentFamily& family(size_t number) const { return families_[number]; }
-  [[nodiscard]] uint64_t& Common(size_t series) { return values_.commons[series_[series].common]; }
-  uint64_t* dropped() { return values_.dropped; }
-  [[nodiscard]] SegmentValues& values() { return values_; }
+  [[nodiscard]] uint64_t* Cells(size_t series) { return own_.values.wholes.data() + own_.series[series].whole; }
+  [[nodiscard]] const SegmentSeries& series(size_t number) const { return own_.series[number]; }
+  [[nodiscard]] const SegmentFamily& family(size_t number) const { return own_.families[number]; }
+  [[nodiscard]] uint64_t& Common(size_t series) { return own_.values.commons[own_.series[series].common]; }
+  uint64_t* dropped() { return own_.values.dropped; }
+  [[nodiscard]] SegmentValues& values() { return own_.values; }
   // `which`: 0 up to SumCount.
   void SetSum(size_t series, uint32_t which, std::span<const double> terms);
   // As of LabelBytes.
@@ -87,16 +76,11 @@ class RetiredGroup {
   const std::string id_;
   uint64_t birth_unix_ns_ = 0;
   uint64_t generation_ = 1;
-  std::vector<SegmentFamily> families_;
+  OwnedSeries own_;
   std::vector<FamilyAge> ages_;
   std::unordered_map<std::string, uint32_t> family_numbers_;
-  std::vector<SegmentSeries> series_;
   std::vector<uint32_t> ordinals_;
-  std::vector<uint64_t> births_;
-  std::vector<std::byte> labels_;
   std::unordered_map<std::string, size_t> series_numbers_;
-  SegmentValues values_;
-  std::vector<uint64_t> changed_at_;
   // By common cell; unused for events.
   std::vector<std::vector<EndedValue>> ended_values_;  // the newest last
   std::vector<GaugeAge> gauge_ages_;                   // of the newest value

@@ -10,7 +10,6 @@
 namespace persia::agent {
 namespace {
 
-using persia::metrics::segment::CellsOf;
 using persia::metrics::segment::Kind;
 
 constexpr uint8_t kUnknownFamily = 0;
@@ -24,8 +23,6 @@ struct SeriesValues {
 
   friend bool operator==(const SeriesValues&, const SeriesValues&) = default;
 };
-
-bool HasCommon(Kind kind) { return HasGauge(kind) || kind == Kind::kEvent; }
 
 SeriesValues ValuesOf(const SegmentValues& values, const SegmentSeries& series, Kind kind) {
   SeriesValues out;
@@ -71,18 +68,18 @@ std::string SavedProcess::Update(const Measurements& now, const LastProcess& pro
     writer.U64(dropped);
   }
   bool changed = now.id != id_ || !(*now.identity == identity_) || now.birth_unix_ns != birth_unix_ns_ ||
-                 now.ordinal != ordinal_ || !(process == process_) || now.families.size() != families_.size() ||
-                 now.series.size() != series_.size() ||
-                 !std::equal(std::begin(now.values->dropped), std::end(now.values->dropped), std::begin(values_.dropped));
-  writer.U32(static_cast<uint32_t>(families_.size()));
-  writer.U32(static_cast<uint32_t>(now.families.size() - families_.size()));
-  for (size_t i = families_.size(); i < now.families.size(); ++i) {
+                 now.ordinal != ordinal_ || !(process == process_) || now.families.size() != own_.families.size() ||
+                 now.series.size() != own_.series.size() ||
+                 !std::equal(std::begin(now.values->dropped), std::end(now.values->dropped), std::begin(own_.values.dropped));
+  writer.U32(static_cast<uint32_t>(own_.families.size()));
+  writer.U32(static_cast<uint32_t>(now.families.size() - own_.families.size()));
+  for (size_t i = own_.families.size(); i < now.families.size(); ++i) {
     writer.U8(now.families[i].known ? kKnownFamily : kUnknownFamily);
     if (now.families[i].known) WriteFamily(now.families[i], writer);
   }
-  writer.U32(static_cast<uint32_t>(series_.size()));
-  writer.U32(static_cast<uint32_t>(now.series.size() - series_.size()));
-  for (size_t i = series_.size(); i < now.series.size(); ++i) {
+  writer.U32(static_cast<uint32_t>(own_.series.size()));
+  writer.U32(static_cast<uint32_t>(now.series.size() - own_.series.size()));
+  for (size_t i = own_.series.size(); i < now.series.size(); ++i) {
     const SegmentSeriesRecord& record = now.series[i].record;
     writer.U32(record.family);
     writer.U64(now.BirthOf(i));
@@ -94,7 +91,7 @@ std::string SavedProcess::Update(const Measurements& now, const LastProcess& pro
   for (size_t i = 0; i < now.series.size(); ++i) {
     const Kind kind = now.families[now.series[i].record.family].kind;
     const SeriesValues next = ValuesOf(*now.values, now.series[i], kind);
-    if (i < series_.size() && next == ValuesOf(values_, series_[i], kind)) continue;
+    if (i < own_.series.size() && next == ValuesOf(own_.values, own_.series[i], kind)) continue;
     values.U32(static_cast<uint32_t>(i));
     WriteValues(next, kind, values);
     ++differ;
@@ -114,82 +111,54 @@ bool SavedProcess::Apply(std::string_view changes) {
   birth_unix_ns_ = reader.U64();
   ordinal_ = reader.U32();
   process_ = ReadProcess(reader);
-  for (uint64_t& dropped : values_.dropped) {
+  for (uint64_t& dropped : own_.values.dropped) {
     dropped = reader.U64();
   }
-  if (reader.U32() != families_.size()) return false;
+  if (reader.U32() != own_.families.size()) return false;
   for (uint32_t left = reader.Count(1); left > 0 && reader.ok(); --left) {
     const bool known = reader.U8() != kUnknownFamily;
     auto family = known ? ReadFamily(reader) : std::optional<SegmentFamily>(SegmentFamily());
     if (!family) return false;
-    families_.push_back(*std::move(family));
+    own_.families.push_back(*std::move(family));
   }
-  if (reader.U32() != series_.size()) return false;
+  if (reader.U32() != own_.series.size()) return false;
   constexpr size_t kMinSeriesBytes = 20;
   for (uint32_t left = reader.Count(kMinSeriesBytes); left > 0 && reader.ok(); --left) {
     const uint32_t family = reader.U32();
     const uint64_t birth_unix_ns = reader.U64();
     const uint32_t label_count = reader.U32();
     const std::string_view labels = reader.String();
-    if (!reader.ok() || family >= families_.size() || !families_[family].known || !AreLabels(labels, label_count)) return false;
-    AddSeries(family, label_count, labels);
-    births_.push_back(birth_unix_ns);
+    if (!reader.ok() || family >= own_.families.size() || !own_.families[family].known || !AreLabels(labels, label_count))
+      return false;
+    own_.Add(family, labels, label_count, birth_unix_ns);
   }
   constexpr size_t kMinValueBytes = 12;
   for (uint32_t left = reader.Count(kMinValueBytes); left > 0 && reader.ok(); --left) {
     const uint32_t number = reader.U32();
-    if (!reader.ok() || number >= series_.size()) return false;
-    const SegmentSeries& series = series_[number];
-    const Kind kind = families_[series.record.family].kind;
+    if (!reader.ok() || number >= own_.series.size()) return false;
+    const SegmentSeries& series = own_.series[number];
+    const Kind kind = own_.families[series.record.family].kind;
     for (uint32_t cell = 0; kind != Kind::kGauge && cell < series.record.cells; ++cell) {
-      if (IsWholeCell(kind, cell)) values_.wholes[series.whole + cell] = reader.U64();
+      if (IsWholeCell(kind, cell)) own_.values.wholes[series.whole + cell] = reader.U64();
     }
     for (uint32_t which = 0; which < SumCount(kind); ++which) {
-      values_.SetTerms(series.real + which, ReadTerms(reader));
+      own_.values.SetTerms(series.real + which, ReadTerms(reader));
     }
-    if (HasCommon(kind)) values_.commons[series.common] = reader.U64();
+    if (HasCommon(kind)) own_.values.commons[series.common] = reader.U64();
   }
-  values_.CompactTerms();
+  own_.values.CompactTerms();
   return reader.done();
-}
-
-void SavedProcess::AddSeries(uint32_t family, uint32_t label_count, std::string_view labels) {
-  const Kind kind = families_[family].kind;
-  SegmentSeries series;
-  series.record = {.family = family,
-                   .cells = CellsOf(kind, static_cast<uint32_t>(families_[family].bounds.size())),
-                   .labels = label_count,
-                   .labels_at = labels_.size()};
-  const auto* bytes = reinterpret_cast<const std::byte*>(labels.data());
-  labels_.insert(labels_.end(), bytes, bytes + labels.size());
-  if (kind != Kind::kGauge) {
-    series.whole = static_cast<uint32_t>(values_.wholes.size());
-    values_.wholes.resize(values_.wholes.size() + series.record.cells);
-    series.real = static_cast<uint32_t>(values_.reals.size());
-    values_.reals.resize(values_.reals.size() + SumCount(kind));
-  }
-  if (HasCommon(kind)) {
-    series.common = static_cast<uint32_t>(values_.commons.size());
-    values_.commons.push_back(0);
-    changed_at_.push_back(0);
-  }
-  series_.push_back(series);
 }
 
 std::string SavedProcess::Whole() const { return SavedProcess().Update(Input(), process_); }
 
 Measurements SavedProcess::Input() const {
-  return {.id = id_,
-          .identity = &identity_,
-          .birth_unix_ns = birth_unix_ns_,
-          .families = families_,
-          .series = series_,
-          .records = labels_,
-          .values = &values_,
-          .changed_at = changed_at_,
-          .ended = true,
-          .ordinal = ordinal_,
-          .births = births_};
+  Measurements input = own_.View();
+  input.id = id_;
+  input.identity = &identity_;
+  input.birth_unix_ns = birth_unix_ns_;
+  input.ordinal = ordinal_;
+  return input;
 }
 
 }  // namespace persia::agent

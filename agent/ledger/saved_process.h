@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ledger/owned_series.h"
 #include "ledger/retired_processes.h"
 #include "segment/measurements.h"
 
@@ -34,19 +35,12 @@ class SavedProcess {
   [[nodiscard]] const LastProcess& process() const { return process_; }
 
  private:
-  void AddSeries(uint32_t family, uint32_t label_count, std::string_view labels);
-
   std::string id_;
   SegmentIdentity identity_;
   uint64_t birth_unix_ns_ = 0;
   uint32_t ordinal_ = 0;
   LastProcess process_;
-  std::vector<SegmentFamily> families_;
-  std::vector<SegmentSeries> series_;
-  std::vector<uint64_t> births_;  // by series
-  std::vector<std::byte> labels_;
-  SegmentValues values_;
-  std::vector<uint64_t> changed_at_;  // 0: the ticks of another agent say nothing
+  OwnedSeries own_;  // its changed_at stays 0: the ticks of another agent say nothing
 };
 
 }  // namespace persia::agent

@@ -93,14 +93,7 @@ TEST_F(RetiredTest, NamesWithoutEndDoNotMakeTheStateGrow) {
     process->Put().End();
     Collect();
   };
-  for (int i = 10; i < 14; ++i) {
-    run(i);
-  }
-  const auto full = CheckpointBytes();
-  for (int i = 14; i < 40; ++i) {
-    run(i);
-  }
-  EXPECT_LE(CheckpointBytes(), full);
+  ExpectNoGrowth(run, 14);
 }
 
 TEST_F(RetiredTest, ExpiredGaugesAndTheirFamiliesLeaveTheState) {
@@ -113,14 +106,7 @@ TEST_F(RetiredTest, ExpiredGaugesAndTheirFamiliesLeaveTheState) {
     passed_ += seconds(301);
     Collect();
   };
-  for (int i = 10; i < 14; ++i) {
-    run(i);
-  }
-  const auto full = CheckpointBytes();
-  for (int i = 14; i < 40; ++i) {
-    run(i);
-  }
-  EXPECT_LE(CheckpointBytes(), full);
+  ExpectNoGrowth(run, 14);
   CountAndEnd(1);
   EXPECT_EQ(Batches(), "31");
 }
@@ -137,14 +123,7 @@ TEST_F(RetiredTest, LabelsOfEachProcessDoNotMakeTheStateGrow) {
     Collect();
     passed_ += seconds(100);
   };
-  for (int i = 10; i < 16; ++i) {
-    run(i);
-  }
-  const auto full = CheckpointBytes();
-  for (int i = 16; i < 40; ++i) {
-    run(i);
-  }
-  EXPECT_LE(CheckpointBytes(), full);
+  ExpectNoGrowth(run, 16);
   const Flat flat = CollectFlat();
   EXPECT_EQ(flat.at(R"(my_app_batches{pid="10"})"), "1") << "what was exposed stays";
   EXPECT_EQ(flat.at(R"(persia_metrics_dropped_total{reason="bad_value"})"), "30");
@@ -161,14 +140,7 @@ TEST_F(RetiredTest, GroupsWhoseGaugesAllExpiredLeaveTheState) {
     passed_ += seconds(301);
     Collect();
   };
-  for (int i = 10; i < 14; ++i) {
-    run(i);
-  }
-  const auto full = CheckpointBytes();
-  for (int i = 14; i < 40; ++i) {
-    run(i);
-  }
-  EXPECT_LE(CheckpointBytes(), full);
+  ExpectNoGrowth(run, 14);
   EXPECT_EQ(CountAndEndThenShow(R"(persia_metrics_dropped_total{reason="bad_value"})"), "30");
 }
 

@@ -125,6 +125,17 @@ class RetiredTest : public JobDirectoryTest {
     Collect();
     return std::filesystem::file_size(PathOf("agent.state"));
   }
+  // Calls `run` with 10 to 39. From `settled` on the state does not grow.
+  void ExpectNoGrowth(const std::function<void(int)>& run, int settled) {
+    for (int number = 10; number < settled; ++number) {
+      run(number);
+    }
+    const size_t bytes = CheckpointBytes();
+    for (int number = settled; number < 40; ++number) {
+      run(number);
+    }
+    EXPECT_LE(CheckpointBytes(), bytes);
+  }
   // Names of the files in the directory, but for the state.
   std::vector<std::string> Files() {
     std::vector<std::string> names;

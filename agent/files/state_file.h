@@ -1,14 +1,14 @@
 // A small file that outlives the agent and is replaced atomically: whenever the process is killed, the file has the old or the
-// new content.
+// new content. (What may not wait for the disk is a journal: journal_writer.h.)
 //
-//   StateFile file({.directory_fd = fd, .directory = "/dev/shm/persia-metrics-0/dlrm", .name = "agent.state",
-//                   .magic = {'P', 'R', 'S', 'M', 'S', 'T', 'A', '\n'}, .version = 1});
+//   StateFile file({.directory_fd = fd, .directory = "/var/lib/persia", .name = "dlrm.series",
+//                   .magic = {'P', 'R', 'S', 'M', 'R', 'W', 'S', '\n'}, .version = 1});
 //   std::string set_aside;
 //   auto payload = file.Read(set_aside);        // nullopt: there is none
 //   Status written = file.Write(new_payload);
 //
-// A file that cannot be parsed is renamed to `<name>.broken-<n>` and never overwritten: it may have the only copy of a run's
-// counts. Thread safety: none. REQUIRES: the caller holds the directory's lock, so that there is one StateFile of a name.
+// A file that cannot be parsed is renamed to `<name>.broken-<n>` and never overwritten: it may have the only copy of its
+// content. Thread safety: none. REQUIRES: the caller holds the directory's lock, so that there is one StateFile of a name.
 #pragma once
 
 #include <sys/types.h>

@@ -148,6 +148,7 @@ TEST_P(RetiredFaultTest, AnAgentThatIsKilledThereLosesAndDoublesNothing) {
   living->Put();
   CountAndEnd(100, 0.5);
   CountAndEnd(1000);
+  EndSource();
   const pid_t pid = fork();
   if (pid == 0) {
     int time = 0;
@@ -192,6 +193,7 @@ INSTANTIATE_TEST_SUITE_P(Steps, RetiredFaultTest,
 TEST_F(RetiredTest, AgentsThatAreKilledOneAfterAnotherCountEachProcessOnce) {
   for (const uint64_t batches : {1, 10, 100}) {
     CountAndEnd(batches);
+    EndSource();
     const pid_t pid = fork();
     if (pid == 0) {
       StartAgent([](std::string_view step) {

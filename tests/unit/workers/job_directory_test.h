@@ -43,6 +43,8 @@ class JobDirectoryTest : public ::testing::Test {
   void Remove(const std::string& name) const;
 
   SegmentSource& source();
+  // Ends the source, with its threads: a process that is forked from one with threads may not start any under ThreadSanitizer.
+  void EndSource() { source_.reset(); }
   // Starts over with these options; directory and job are filled in.
   void UseOptions(SegmentSourceOptions options);
   std::shared_ptr<const Snapshot> Collect();

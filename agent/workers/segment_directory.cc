@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <string_view>
 
+#include "base/result.h"
 #include "segment_format.h"
 
 namespace persia::agent {

@@ -6,11 +6,12 @@
 #include <sys/types.h>
 
 #include <ctime>
-#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/owned_fd.h"
 #include "segment/segment_reader.h"
 
 namespace persia::agent {

@@ -57,42 +57,45 @@ std::string FileOf(std::string_view input) {
   return JournalCheckpoint(kStateFormat, records);
 }
 
+struct Reader {
+  Diagnostics diagnostics;
+  std::unique_ptr<Ledger> ledger;
+};
+
 // The state as a ledger that has read it writes it; nothing if it was refused.
-std::optional<std::string> ReadAndWrite(std::string file, std::unique_ptr<Ledger>& ledger) {
+std::optional<std::string> ReadAndWrite(std::string file, Reader& reader) {
   MemoryDisk disk{.bytes = std::move(file)};
   const auto run = RunOfState(*std::make_shared<MemoryJournalFile>(disk));
   Require(run.ok());
   // Nothing ends meanwhile, so that all that is read is written again.
-  static Diagnostics diagnostics;
   const Ledger::Options options{.file = std::make_shared<MemoryJournalFile>(disk),
                                 .run_id = run.value(),
                                 .processes = {.gauge_ttl = std::chrono::hours(600'000), .hide_ended = false},
                                 .threaded = false};
-  ledger = std::make_unique<Ledger>(options, diagnostics);
-  ledger->Load(kNow);
+  reader.ledger = std::make_unique<Ledger>(options, reader.diagnostics);
+  reader.ledger->Load(kNow);
   const bool refused = disk.set_aside.has_value();
-  Require(ledger->Loaded() && diagnostics.Take().empty() == !refused);
-  diagnostics = {};
+  Require(reader.ledger->Loaded() && reader.diagnostics.Take().empty() == !refused);
   if (refused) return std::nullopt;
-  ledger->MoveTo(options.file);
-  ledger->Save(kNow);
+  reader.ledger->MoveTo(options.file);
+  reader.ledger->Save(kNow);
   return disk.bytes;
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  std::unique_ptr<Ledger> ledger;
-  const auto written = ReadAndWrite(FileOf({reinterpret_cast<const char*>(data), size}), ledger);
+  Reader first;
+  const auto written = ReadAndWrite(FileOf({reinterpret_cast<const char*>(data), size}), first);
   if (!written) return 0;
-  std::unique_ptr<Ledger> reader;
-  Require(ReadAndWrite(*written, reader) == written);
+  Reader second;
+  Require(ReadAndWrite(*written, second) == written);
 
   const PlainNaming naming;
   Diagnostics diagnostics;
-  std::vector<Measurements> inputs = ledger->processes().Inputs(kNow);
-  for (const std::string& id : ledger->Orphans()) {
-    if (const auto orphan = ledger->OrphanOf(id)) inputs.push_back(orphan->values);
+  std::vector<Measurements> inputs = first.ledger->processes().Inputs(kNow);
+  for (const std::string& id : first.ledger->Orphans()) {
+    if (const auto orphan = first.ledger->OrphanOf(id)) inputs.push_back(orphan->values);
   }
   Merger merger({.job = "job", .ip_addr = "127.0.0.1"}, naming, diagnostics);
   const auto snapshot = merger.Merge(inputs, {}, kNow.wall);

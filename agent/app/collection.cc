@@ -153,14 +153,19 @@ void Collection::TakeEvents() {
 
 // A directory that was removed is made again, with the state in it, so that workers that start later find it.
 void Collection::KeepDirectory() {
-  if (setup_.session == nullptr || !setup_.session->DirectoryWasRemoved()) return;
+  if (setup_.session == nullptr) return;
+  // The state's directory is only looked at if it cannot be written: a disk that hangs would hold this thread up.
+  const auto state = segments_.state_stats();
+  const bool state_fails = state && state->error && setup_.session->StateDirectoryWasRemoved();
+  if (!state_fails && !setup_.session->DirectoryWasRemoved()) return;
+  const bool state_gone = state_fails || setup_.state.directory == setup_.directory;
   const Status renewed = setup_.session->RecreateDirectory();
   if (!renewed.ok()) {
     directory_log_.Bad("gone", "the directory " + setup_.directory + " was removed or replaced, and cannot be made again: " +
                                    renewed.error() + "; running workers are still collected");
     return;
   }
-  if (setup_.state.directory_fd >= 0) {
+  if (state_gone && setup_.state.directory_fd >= 0) {
     segments_.MoveState(StateFileOf(setup_.state));
     event_positions_.emplace(setup_.state);
   }

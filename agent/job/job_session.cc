@@ -163,10 +163,6 @@ std::vector<std::pair<std::string, std::string>> JobSession::WorkerEnvironment()
           {"PERSIA_METRICS_ENABLED", enabled_ ? "1" : "0"}};
 }
 
-bool JobSession::DirectoryWasRemoved() const {
-  return directory_.WasRemoved() || (state_directory_ && state_directory_->WasRemoved());
-}
-
 Status JobSession::RecreateDirectory() {
   if (state_directory_ && state_directory_->WasRemoved()) {
     if (Status recreated = state_directory_->Recreate(); !recreated.ok()) {

@@ -65,8 +65,12 @@ class JobSession {
   // Valid as long as the session lives.
   [[nodiscard]] StateLocation state_location() const;
 
-  // Whether the metrics directory or the state directory was removed or replaced.
-  [[nodiscard]] bool DirectoryWasRemoved() const;
+  // Whether the metrics directory was removed or replaced.
+  [[nodiscard]] bool DirectoryWasRemoved() const { return directory_.WasRemoved(); }
+  // The same of the directory of the state. It may be on a disk that hangs.
+  [[nodiscard]] bool StateDirectoryWasRemoved() const {
+    return (state_directory_ ? *state_directory_ : directory_).WasRemoved();
+  }
   // Creates it again, with agent.conf but without the state files. Any thread, one at a time.
   Status RecreateDirectory();
 

@@ -84,6 +84,7 @@ void Ledger::Fold(const Measurements& ended, const LastProcess& process, const C
 void Ledger::FoldOrphan(const std::string& id, const CollectTime& now) {
   const auto process = living_.extract(id);
   if (!process.mapped().has_values) return;  // only its ordinal was saved
+  RecordForgotten();                         // before this fold, which may be of the same instance
   const SavedProcess& values = process.mapped().values;
   const auto [group, left_out] = processes_.Fold(values.Input(), values.process(), now);
   ByteWriter record;
@@ -96,6 +97,15 @@ void Ledger::FoldOrphan(const std::string& id, const CollectTime& now) {
   }
   Change(StateRecord::kFold, std::move(record).Take());
   folded_.emplace(id, kNotPassed);
+}
+
+void Ledger::RecordForgotten() {
+  for (const auto& [role, replica] : processes_.TakeForgotten()) {
+    ByteWriter record;
+    record.String(role);
+    record.U32(static_cast<uint32_t>(replica));
+    Change(StateRecord::kForgetInstance, std::move(record).Take());
+  }
 }
 
 std::vector<std::string> Ledger::FoldedIds() const {
@@ -120,6 +130,7 @@ void Ledger::Forget(const std::string& id) {
 
 void Ledger::Save(const CollectTime& now) {
   if (!Retires()) return;
+  RecordForgotten();
   if (writer_->Blocked()) {
     batch_.clear();  // the checkpoint that follows the failed write has it
   } else if (writer_->WantsCheckpoint() || unsaved_) {
@@ -157,9 +168,13 @@ void Ledger::ReportFailure() {
 }
 
 void Ledger::MoveTo(std::shared_ptr<JournalFile> file) {
-  if (writer_ == nullptr) return;
   options_.file = std::move(file);
+  if (writer_ == nullptr) return;
   StartWriter();
+  MarkUnsaved();
+}
+
+void Ledger::MarkUnsaved() {
   unsaved_ = true;
   for (auto& [id, write] : folded_) {
     write = kNotPassed;

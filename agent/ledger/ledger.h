@@ -117,6 +117,8 @@ class Ledger {
 
   void Change(StateRecord record, std::string_view payload);
   void Pass(uint64_t write);
+  void MarkUnsaved();
+  void RecordForgotten();
   void StartWriter();
   [[nodiscard]] std::string Checkpoint(const CollectTime& now) const;
   bool ReadRecords(const JournalContent& content, const CollectTime& now);
@@ -136,6 +138,8 @@ class Ledger {
   bool unsaved_ = false;                // what changed is not in batch_: the whole state must be written
   std::optional<std::string> failure_;  // reported
   bool loaded_ = false;
+  // Of the folds that are read again: those of one collection have one time.
+  CollectTime replayed_;
 };
 
 }  // namespace persia::agent

@@ -61,7 +61,9 @@ void Ledger::Load(const CollectTime& now) {
     }
     diagnostics_.Report("state", message + kMissing);
   }
-  if (Retires()) StartWriter();
+  if (!Retires()) return;
+  StartWriter();
+  if (!problem.empty()) MarkUnsaved();  // what was read of a damaged file is nowhere else
 }
 
 bool Ledger::ReadRecords(const JournalContent& content, const CollectTime& now) {
@@ -115,6 +117,11 @@ bool Ledger::ReadRecord(const JournalRecord& record, const CollectTime& now) {
     case StateRecord::kForget:
       folded_.erase(std::string(reader.String()));
       return reader.done();
+    case StateRecord::kForgetInstance: {
+      const std::string role(reader.String());
+      processes_.ForgetInstance({role, static_cast<int32_t>(reader.U32())});
+      return reader.done();
+    }
     default:
       unknown_.emplace_back(record.tag, record.payload);
   }
@@ -123,9 +130,10 @@ bool Ledger::ReadRecord(const JournalRecord& record, const CollectTime& now) {
 
 bool Ledger::ReadFold(ByteReader& reader, const CollectTime& now) {
   const std::string id(reader.String());
-  CollectTime then = now;
-  then.wall = ReadTime(reader);
-  then.steady = SteadyTime(then.wall, now);
+  const auto wall = ReadTime(reader);
+  if (replayed_.tick == 0 || wall != replayed_.wall) {
+    replayed_ = {replayed_.tick + 1, SteadyTime(wall, now), wall};
+  }
   RetiredProcesses::FoldOutcome outcome{.group = reader.U8() != 0};
   for (uint32_t left = reader.Count(sizeof(uint32_t)); left > 0 && reader.ok(); --left) {
     outcome.left_out.push_back(reader.U32());
@@ -133,7 +141,7 @@ bool Ledger::ReadFold(ByteReader& reader, const CollectTime& now) {
   const auto process = living_.extract(id);
   if (!reader.done() || !process || !process.mapped().has_values) return false;
   const SavedProcess& values = process.mapped().values;
-  processes_.RepeatFold(values.Input(), values.process(), then, outcome);
+  processes_.RepeatFold(values.Input(), values.process(), replayed_, outcome);
   folded_.emplace(id, 0);
   return true;
 }
@@ -162,6 +170,10 @@ std::string Ledger::Checkpoint(const CollectTime& now) const {
     AddRecord(records, static_cast<uint16_t>(record), payload);
   };
   add(StateRecord::kRun, WithId(options_.run_id));
+  // Before the sums: whatever is cut off, no sum is there without the ids of what is in it.
+  for (const auto& [id, write] : folded_) {
+    add(StateRecord::kFolded, WithId(id));
+  }
   ByteWriter count;
   count.U64(processes_.processes());
   add(StateRecord::kProcesses, std::move(count).Take());
@@ -174,9 +186,6 @@ std::string Ledger::Checkpoint(const CollectTime& now) const {
     ByteWriter writer;
     WriteGroup(group, now, writer);
     add(StateRecord::kGroup, std::move(writer).Take());
-  }
-  for (const auto& [id, write] : folded_) {
-    add(StateRecord::kFolded, WithId(id));
   }
   for (const auto& [id, process] : living_) {
     if (process.ordinal) {

@@ -82,7 +82,9 @@ RetiredProcesses::FoldOutcome RetiredProcesses::Fold(const Measurements& ended, 
   const bool known = by_key_.contains(GroupKey(instance, ended.identity->labels));
   const bool group = known || MayAdd(instance) || AnyGroup(instance) == by_key_.end();
   return FoldAll(ended, process, now, group, [&](size_t number) {
-    return MayAdd(instance) && LabelsFit(ended.records, ended.series[number].record, options_.limits.label_value_bytes);
+    const bool may_add =
+        MayAdd(instance) && LabelsFit(ended.records, ended.series[number].record, options_.limits.label_value_bytes);
+    return may_add ? Admission::kAdd : Admission::kIfKnown;
   });
 }
 
@@ -90,19 +92,21 @@ void RetiredProcesses::RepeatFold(const Measurements& ended, LastProcess process
                                   const FoldOutcome& outcome) {
   const std::set<uint32_t> left_out(outcome.left_out.begin(), outcome.left_out.end());
   const bool group = outcome.group || AnyGroup(InstanceOf(*ended.identity)) == by_key_.end();
-  FoldAll(ended, process, now, group, [&](size_t number) { return !left_out.contains(static_cast<uint32_t>(number)); });
+  FoldAll(ended, process, now, group, [&](size_t number) {
+    return left_out.contains(static_cast<uint32_t>(number)) ? Admission::kLeaveOut : Admission::kAdd;
+  });
 }
 
-template <class MayAddSeries>
+template <class Admit>
 RetiredProcesses::FoldOutcome RetiredProcesses::FoldAll(const Measurements& ended, LastProcess process, const CollectTime& now,
-                                                        bool has_group, MayAddSeries may_add) {
+                                                        bool has_group, Admit admit) {
   const InstanceKey instance = InstanceOf(*ended.identity);
   MarkSeen(instance, now);
   FoldOutcome outcome{.group = has_group};
   if (has_group) {
     RetiredGroup& group = FindOrAddGroup(*ended.identity);
     group.UpdateIdentity(*ended.identity, ended.birth_unix_ns);
-    outcome.left_out = FoldAllSeries(group, ended, now, may_add);
+    outcome.left_out = FoldAllSeries(group, ended, now, admit);
     series_refused_ += outcome.left_out.size();
     AddDropped(group, ended.values->dropped);
   } else {
@@ -116,9 +120,9 @@ RetiredProcesses::FoldOutcome RetiredProcesses::FoldAll(const Measurements& ende
   return outcome;
 }
 
-template <class MayAddSeries>
+template <class Admit>
 std::vector<uint32_t> RetiredProcesses::FoldAllSeries(RetiredGroup& group, const Measurements& ended, const CollectTime& now,
-                                                      MayAddSeries may_add) {
+                                                      Admit admit) {
   // Known families update their age; others are added with their first series within the limits.
   std::vector<std::optional<uint32_t>> families(ended.families.size());
   for (size_t i = 0; i < ended.families.size(); ++i) {
@@ -130,11 +134,12 @@ std::vector<uint32_t> RetiredProcesses::FoldAllSeries(RetiredGroup& group, const
   for (size_t i = 0; i < ended.series.size(); ++i) {
     const uint32_t family = ended.series[i].record.family;
     if (!ended.families[family].known) continue;
-    const bool adds = may_add(i);
+    const Admission admission = admit(i);
+    const bool adds = admission == Admission::kAdd;
     if (!families[family] && adds) {
       families[family] = group.FindOrAddFamily(ended.families[family], ended.AgeOf(family));
     }
-    if (!families[family] || !FoldSeries(group, *families[family], ended, i, adds, now)) {
+    if (admission == Admission::kLeaveOut || !families[family] || !FoldSeries(group, *families[family], ended, i, adds, now)) {
       left_out.push_back(static_cast<uint32_t>(i));
     }
   }
@@ -261,13 +266,18 @@ void RetiredProcesses::ForgetEndedInstances(const CollectTime& now) {
     if ((shown || hidden <= options_.limits.series) && instances_.size() <= kMaxInstances) break;
     (shown ? series_ : hidden) -= series_of_[instance];
     series_refused_ += series_of_[instance];
-    series_of_.erase(instance);
-    for (auto group = AnyGroup(instance); group != by_key_.end(); group = AnyGroup(instance)) {
-      groups_.erase(group->second);
-      by_key_.erase(group);
-    }
-    instances_.erase(instance);
+    ForgetInstance(instance);
+    forgotten_.push_back(instance);
   }
+}
+
+void RetiredProcesses::ForgetInstance(const InstanceKey& instance) {
+  series_of_.erase(instance);
+  for (auto group = AnyGroup(instance); group != by_key_.end(); group = AnyGroup(instance)) {
+    groups_.erase(group->second);
+    by_key_.erase(group);
+  }
+  instances_.erase(instance);
 }
 
 }  // namespace persia::agent

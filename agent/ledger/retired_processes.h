@@ -112,17 +112,21 @@ class RetiredProcesses {
   [[nodiscard]] const std::list<RetiredGroup>& groups() const { return groups_; }
   RetiredGroup& FindOrAddGroup(const SegmentIdentity& identity);
   void Restore(const InstanceKey& key, RetiredInstance instance) { instances_[key] = std::move(instance); }
+  // Drops the sums of an instance.
+  void ForgetInstance(const InstanceKey& instance);
+  // The instances that Inputs has dropped since the last call.
+  [[nodiscard]] std::vector<InstanceKey> TakeForgotten() { return std::exchange(forgotten_, {}); }
   void RestoreCount(uint64_t processes) { processes_ = processes; }
 
  private:
-  // `may_add` decides whether a series that the group does not have yet is added.
-  template <class MayAddSeries>
-  FoldOutcome FoldAll(const Measurements& ended, LastProcess process, const CollectTime& now, bool has_group,
-                      MayAddSeries may_add);
+  // What becomes of a series: kIfKnown adds its values only if the group has the series already.
+  enum class Admission { kAdd, kIfKnown, kLeaveOut };
+  // `admit` returns the Admission of a series, by its number.
+  template <class Admit>
+  FoldOutcome FoldAll(const Measurements& ended, LastProcess process, const CollectTime& now, bool has_group, Admit admit);
   // Returns the series that are left out.
-  template <class MayAddSeries>
-  std::vector<uint32_t> FoldAllSeries(RetiredGroup& group, const Measurements& ended, const CollectTime& now,
-                                      MayAddSeries may_add);
+  template <class Admit>
+  std::vector<uint32_t> FoldAllSeries(RetiredGroup& group, const Measurements& ended, const CollectTime& now, Admit admit);
   // Whether the limits allow one more series of the instance.
   [[nodiscard]] bool MayAdd(const InstanceKey& instance);
   // Some group of the instance, or the end.
@@ -145,6 +149,7 @@ class RetiredProcesses {
   size_t series_ = 0;  // of the exposed instances: hidden ones do not count against the limit
   std::optional<std::chrono::steady_clock::time_point> counted_at_;  // when series_ and series_of_ were counted
   uint64_t series_refused_ = 0;
+  std::vector<InstanceKey> forgotten_;
   std::optional<std::chrono::steady_clock::time_point> began_at_;  // the first call of Inputs
   // Members only to reuse their memory.
   std::vector<double> terms_;

@@ -20,11 +20,13 @@ struct SeriesValues {
   std::vector<uint64_t> cells;
   std::vector<double> terms[2];
   uint64_t common = 0;
+  uint64_t changed_at = 0;
 
   friend bool operator==(const SeriesValues&, const SeriesValues&) = default;
 };
 
-SeriesValues ValuesOf(const SegmentValues& values, const SegmentSeries& series, Kind kind) {
+SeriesValues ValuesOf(const SegmentValues& values, std::span<const uint64_t> changed_at, const SegmentSeries& series,
+                      Kind kind) {
   SeriesValues out;
   for (uint32_t cell = 0; kind != Kind::kGauge && cell < series.record.cells; ++cell) {
     if (IsWholeCell(kind, cell)) {
@@ -36,6 +38,7 @@ SeriesValues ValuesOf(const SegmentValues& values, const SegmentSeries& series, 
   }
   if (HasCommon(kind)) {
     out.common = values.commons[series.common];
+    out.changed_at = changed_at[series.common];
   }
   return out;
 }
@@ -49,6 +52,7 @@ void WriteValues(const SeriesValues& values, Kind kind, ByteWriter& writer) {
   }
   if (HasCommon(kind)) {
     writer.U64(values.common);
+    writer.U64(values.changed_at);
   }
 }
 
@@ -58,6 +62,7 @@ void WriteValues(const SeriesValues& values, Kind kind, ByteWriter& writer) {
 // (U32), the list of new ones (known (U8), then the family); the number of series so far (U32), the list of new ones (family
 // (U32), birth (U64), number of labels (U32), labels (String)); the list of series whose values differ (number (U32), values).
 std::string SavedProcess::Update(const Measurements& now, const LastProcess& process) {
+  if (!IsBeginningOf(now)) own_ = {};
   ByteWriter writer;
   writer.String(now.id);
   WriteIdentity(*now.identity, writer);
@@ -90,8 +95,8 @@ std::string SavedProcess::Update(const Measurements& now, const LastProcess& pro
   uint32_t differ = 0;
   for (size_t i = 0; i < now.series.size(); ++i) {
     const Kind kind = now.families[now.series[i].record.family].kind;
-    const SeriesValues next = ValuesOf(*now.values, now.series[i], kind);
-    if (i < own_.series.size() && next == ValuesOf(own_.values, own_.series[i], kind)) continue;
+    const SeriesValues next = ValuesOf(*now.values, now.changed_at, now.series[i], kind);
+    if (i < own_.series.size() && next == ValuesOf(own_.values, own_.changed_at, own_.series[i], kind)) continue;
     values.U32(static_cast<uint32_t>(i));
     WriteValues(next, kind, values);
     ++differ;
@@ -104,6 +109,20 @@ std::string SavedProcess::Update(const Measurements& now, const LastProcess& pro
   return changes;
 }
 
+// A segment only grows. A file with the id of another segment may have anything in it.
+bool SavedProcess::IsBeginningOf(const Measurements& now) const {
+  const auto same_family = [](const SegmentFamily& a, const SegmentFamily& b) {
+    return a.known == b.known && a.kind == b.kind && a.policy == b.policy && a.bounds == b.bounds && a.group == b.group &&
+           a.name == b.name;
+  };
+  const auto same_series = [](const SegmentSeries& a, const SegmentSeries& b) {
+    return a.record.family == b.record.family && a.record.cells == b.record.cells && a.record.labels == b.record.labels;
+  };
+  return now.families.size() >= own_.families.size() && now.series.size() >= own_.series.size() &&
+         std::equal(own_.families.begin(), own_.families.end(), now.families.begin(), same_family) &&
+         std::equal(own_.series.begin(), own_.series.end(), now.series.begin(), same_series);
+}
+
 bool SavedProcess::Apply(std::string_view changes) {
   ByteReader reader(changes);
   id_ = reader.String();
@@ -111,10 +130,14 @@ bool SavedProcess::Apply(std::string_view changes) {
   birth_unix_ns_ = reader.U64();
   ordinal_ = reader.U32();
   process_ = ReadProcess(reader);
-  for (uint64_t& dropped : own_.values.dropped) {
-    dropped = reader.U64();
+  uint64_t dropped[std::size(SegmentValues{}.dropped)] = {};
+  for (uint64_t& count : dropped) {
+    count = reader.U64();
   }
-  if (reader.U32() != own_.families.size()) return false;
+  const uint32_t families = reader.U32();
+  if (families == 0) own_ = {};  // all of it follows
+  if (families != own_.families.size()) return false;
+  std::copy(std::begin(dropped), std::end(dropped), std::begin(own_.values.dropped));
   for (uint32_t left = reader.Count(1); left > 0 && reader.ok(); --left) {
     const bool known = reader.U8() != kUnknownFamily;
     auto family = known ? ReadFamily(reader) : std::optional<SegmentFamily>(SegmentFamily());
@@ -144,7 +167,10 @@ bool SavedProcess::Apply(std::string_view changes) {
     for (uint32_t which = 0; which < SumCount(kind); ++which) {
       own_.values.SetTerms(series.real + which, ReadTerms(reader));
     }
-    if (HasCommon(kind)) own_.values.commons[series.common] = reader.U64();
+    if (HasCommon(kind)) {
+      own_.values.commons[series.common] = reader.U64();
+      own_.changed_at[series.common] = reader.U64();
+    }
   }
   own_.values.CompactTerms();
   return reader.done();

@@ -23,7 +23,7 @@ namespace persia::agent {
 
 class SavedProcess {
  public:
-  // REQUIRES: `now` is of the same process in each call.
+  // A segment's families and series only grow. If `now` has others than before, it replaces all.
   std::string Update(const Measurements& now, const LastProcess& process);
   // False: `changes` are malformed; the copy is undefined then.
   bool Apply(std::string_view changes);
@@ -35,12 +35,14 @@ class SavedProcess {
   [[nodiscard]] const LastProcess& process() const { return process_; }
 
  private:
+  [[nodiscard]] bool IsBeginningOf(const Measurements& now) const;
+
   std::string id_;
   SegmentIdentity identity_;
   uint64_t birth_unix_ns_ = 0;
   uint32_t ordinal_ = 0;
   LastProcess process_;
-  OwnedSeries own_;  // its changed_at stays 0: the ticks of another agent say nothing
+  OwnedSeries own_;
 };
 
 }  // namespace persia::agent

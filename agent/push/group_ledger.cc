@@ -100,16 +100,15 @@ void GroupLedger::Remove(const std::vector<Group>& groups) {
 
 void GroupLedger::Flush() {
   const MutexLock lock(mutex_);
+  if (writer_->stats().waiting_bytes > 0) return;  // it hangs: the file is not there yet
   const bool gone = faccessat(options_.directory_fd, options_.name.c_str(), F_OK, 0) != 0;
   if (gone) OpenFile();  // the directory may be another one
   if (unsaved_ || gone) Save();
 }
 
 void GroupLedger::OpenFile() {
-  file_ = std::make_shared<DiskJournalFile>(DiskJournalFile::Options{.directory_fd = options_.directory_fd,
-                                                                     .directory = options_.directory,
-                                                                     .name = options_.name,
-                                                                     .mode = options_.mode});
+  file_ = std::make_shared<DiskJournalFile>(DiskJournalFile::Options{
+      .directory_fd = options_.directory_fd, .directory = options_.directory, .name = options_.name, .mode = options_.mode});
   writer_ = std::make_unique<JournalWriter>(JournalWriter::Options{.file = file_, .format = kFormat});
   writer_->Start();
 }

@@ -287,6 +287,7 @@ void SegmentReader::RecordLaterSeries(std::chrono::system_clock::time_point now)
 void SegmentReader::RecordChanges(uint64_t tick, std::chrono::system_clock::time_point now) {
   if (!SameValues(values_, next_)) {
     last_change_ = now;
+    last_change_tick_ = tick;
   }
   const size_t known = changed_at_.size();
   changed_at_.resize(values_.commons.size(), tick);

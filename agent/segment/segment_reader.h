@@ -78,8 +78,9 @@ class SegmentReader {
 
   // The records that families() and series() point into. Valid until the next Read.
   [[nodiscard]] std::span<const std::byte> records() const { return std::as_bytes(std::span(records_)); }
-  // The time of the Read that last found a value changed.
+  // The time and the tick of the Read that last found a value changed.
   [[nodiscard]] std::chrono::system_clock::time_point last_change() const { return last_change_; }
+  [[nodiscard]] uint64_t last_change_tick() const { return last_change_tick_; }
 
   // Only the fixed part of the header, which does not change.
   [[nodiscard]] const persia::metrics::segment::Header& header() const { return *header_; }
@@ -146,6 +147,7 @@ class SegmentReader {
   SegmentValues next_;  // filled by a Read, then swapped with values_
   std::vector<uint64_t> changed_at_;
   std::chrono::system_clock::time_point last_change_;
+  uint64_t last_change_tick_ = 0;
   std::vector<LaterSeries> later_series_;
   std::optional<std::chrono::system_clock::time_point> read_at_;    // of the last successful Read
   std::optional<std::chrono::system_clock::time_point> former_at_;  // of the last one with an earlier time

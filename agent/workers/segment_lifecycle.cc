@@ -17,9 +17,20 @@ SegmentLifecycle::SegmentLifecycle(Options options, SegmentDirectory& directory,
 
 void SegmentLifecycle::Read(const CollectTime& now) {
   now_ = now;
+  DropFolded();
   List();
   SettleOrphans();
   ReadAll();
+}
+
+// Until the state could be read, segments were read that it may have: List finds their files again.
+void SegmentLifecycle::DropFolded() {
+  if (!ledger_.Loaded() || std::exchange(state_was_read_, true)) return;
+  std::erase_if(segments_, [&](Segment& segment) {
+    if (!ledger_.IsFolded(segment.reader->id())) return false;
+    ReleaseOrdinal(segment);
+    return true;
+  });
 }
 
 // Files whose segment is read already are only compared by name and inode.
@@ -71,6 +82,7 @@ void SegmentLifecycle::List() {
         (known->second.state == File::State::kFolded ? known->second.id.SameInode(file->id) : known->second.id.Same(file->id));
     if (!same || (known->second.state == File::State::kRefused && now_.steady >= known->second.retry)) TryOpen(*file);
   }
+  if (listing.complete) ForgetRemoved();
 }
 
 void SegmentLifecycle::TryOpen(const SegmentDirectory::File& file) {
@@ -110,6 +122,7 @@ void SegmentLifecycle::TryOpen(const SegmentDirectory::File& file) {
   if (same_id != nullptr) {
     opened.instance = same_id->instance;
     opened.ordinal = same_id->ordinal;
+    opened.reader->events().StartAt(same_id->reader->events().next());
     *same_id = std::move(opened);
     return;
   }

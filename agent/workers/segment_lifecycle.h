@@ -67,7 +67,7 @@ class SegmentLifecycle {
     std::optional<SegmentProblem> problem;  // of the last read; its last good values count
 
     // What was passed to the ledger.
-    std::chrono::system_clock::time_point noted_change{};
+    uint64_t noted_change = 0;  // its tick
     uint64_t noted_generation = 0;
 
     [[nodiscard]] Measurements Values() const;
@@ -108,6 +108,7 @@ class SegmentLifecycle {
   };
 
   // segment_lifecycle.cc: from unseen to ended.
+  void DropFolded();
   void List();
   void TryOpen(const SegmentDirectory::File& file);
   void Refuse(const SegmentDirectory::File& file, SegmentProblem problem);
@@ -121,6 +122,7 @@ class SegmentLifecycle {
   void NoteLiving();
   void FoldEnded();
   void RemoveFolded();
+  void ForgetRemoved();
   void ForgetLost();
 
   Options options_;
@@ -132,7 +134,9 @@ class SegmentLifecycle {
   std::unordered_map<std::string, size_t> numbers_;                  // their indexes by id; valid in List
   std::map<std::string, File> files_;                                // by name
   std::map<std::string, std::pair<InstanceKey, uint32_t>> orphans_;  // their ordinals, by segment id
-  bool listed_all_ = false;                                          // by the last listing
+  std::set<std::string> removed_;  // ids whose file this agent has removed; another name of it may exist
+  bool state_was_read_ = false;
+  bool listed_all_ = false;  // by the last listing
   Ordinals ordinals_;
 };
 

@@ -123,6 +123,16 @@ void SegmentLifecycle::SettleOrphans() {
   if (listed_all_) ForgetLost();
 }
 
+// A file may have another name. The first complete listing after its removal shows it.
+void SegmentLifecycle::ForgetRemoved() {
+  for (const auto& [name, file] : files_) {
+    removed_.erase(file.segment_id);
+  }
+  for (const std::string& id : std::exchange(removed_, {})) {
+    ledger_.Forget(id);
+  }
+}
+
 // Ids whose files were not removed by this agent are kept, since the files may come back; so many of them are.
 void SegmentLifecycle::ForgetLost() {
   constexpr size_t kMaxFolded = 65536;
@@ -152,11 +162,11 @@ void SegmentLifecycle::NoteLiving() {
     if (!segment.alive || !segment.instance) continue;
     ledger_.processes().MarkSeen(*segment.instance, now_);
     const bool noted = ledger_.SavedOrdinal(segment.reader->id()) == segment.ordinal &&
-                       segment.noted_change == segment.reader->last_change() &&
+                       segment.noted_change == segment.reader->last_change_tick() &&
                        segment.noted_generation == segment.reader->generation();
     if (noted) continue;
     ledger_.Note(segment.Values(), LastProcessOf(*segment.reader));
-    segment.noted_change = segment.reader->last_change();
+    segment.noted_change = segment.reader->last_change_tick();
     segment.noted_generation = segment.reader->generation();
   }
 }
@@ -180,7 +190,7 @@ void SegmentLifecycle::RemoveFolded() {
     const File& file = named.second;
     if (file.state != File::State::kFolded || !ledger_.IsDurable(file.segment_id)) return false;
     const auto removal = directory_.Remove(named.first, file.id);
-    if (removal == SegmentDirectory::Removal::kRemoved) ledger_.Forget(file.segment_id);
+    if (removal == SegmentDirectory::Removal::kRemoved) removed_.insert(file.segment_id);
     return removal != SegmentDirectory::Removal::kFailed;
   });
 }

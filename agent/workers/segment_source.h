@@ -125,6 +125,9 @@ class SegmentSource {
   [[nodiscard]] std::vector<Diagnostic> TakeDiagnostics() { return diagnostics_.Take(); }
 
  private:
+  // Later than the ticks of all folds that are read from a state.
+  static constexpr uint64_t kFirstTick = 1ULL << 32;
+
   void ReadEvents(SegmentLifecycle::Segment& segment);
   void CountSegments();
   void ListProcesses(std::span<const Ledger::Orphan> orphans);
@@ -132,7 +135,7 @@ class SegmentSource {
 
   SegmentSourceOptions options_;
   std::shared_ptr<const Naming> naming_;  // never null
-  CollectTime now_;
+  CollectTime now_{.tick = kFirstTick};
   std::vector<WorkerProcess> processes_;
   std::vector<JobEvent> events_;
   uint64_t events_lost_ = 0;

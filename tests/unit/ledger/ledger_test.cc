@@ -83,12 +83,11 @@ TEST(LedgerTest, UnknownRecordsAreKept) {
 
 TEST(LedgerTest, RecordsOfAnyBytesAreReadOrRefused) {
   for (const auto& [tag, payload] : SampleRecords()) {
-    size_t read = 0;
     for (size_t at = 0; at < payload.size(); ++at) {
       for (const char bit : {1, 16, -128}) {
         std::string damaged = payload;
         damaged[at] = static_cast<char>(damaged[at] ^ bit);
-        read += Again(StateWith(tag, damaged)).empty() ? 0 : 1;
+        Again(StateWith(tag, damaged));  // a value or a text may be anything
       }
       EXPECT_EQ(Again(StateWith(tag, payload.substr(0, at))), "") << "record " << tag << ", the first " << at << " bytes";
     }

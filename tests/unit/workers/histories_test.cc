@@ -1,0 +1,33 @@
+// Histories in which counts were once lost or counted twice, as tests/model printed them.
+#include <gtest/gtest.h>
+
+#include "history.h"
+
+namespace persia::agent::model {
+namespace {
+
+TEST(HistoriesTest, AStateThatIsReadLateIsNotAddedToWhatItHas) {
+  for (const bool elsewhere : {false, true}) {
+    EXPECT_EQ(Check({{Do::kAgent, 0, 0}, {Do::kStart, 0, 0}, {Do::kCount, 0, 5}, {Do::kCollect, 0, 0}, {Do::kDie, 0, 0},
+                     {Do::kCollect, 3, 1}, {Do::kState, 0, 0}, {Do::kAgent, 0, 0}, {Do::kCollect, 0, 0}, {Do::kState, 0, 0},
+                     {Do::kCollect, 0, 0}},
+                    {.state_elsewhere = elsewhere}),
+              "");
+  }
+}
+
+TEST(HistoriesTest, AFoldedFileThatIsLostAndReturnsIsNotReadAgain) {
+  EXPECT_EQ(Check({{Do::kAgent, 0, 0}, {Do::kStart, 0, 0}, {Do::kDisk, 0, 0}, {Do::kCollect, 0, 2}, {Do::kDisk, 0, 0},
+                   {Do::kLose, 0, 0}, {Do::kList, 0, 0}, {Do::kCollect, 0, 0}, {Do::kReturn, 0, 0}, {Do::kCollect, 0, 0}},
+                  {.state_elsewhere = true}),
+            "");
+}
+
+TEST(HistoriesTest, RandomOnesCountEachCountOnce) {
+  for (uint64_t seed = 0; seed < 2000; ++seed) {
+    EXPECT_EQ(Check(RandomHistory(seed), {.state_elsewhere = seed % 4 != 0}), "") << seed;
+  }
+}
+
+}  // namespace
+}  // namespace persia::agent::model

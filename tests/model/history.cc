@@ -282,7 +282,7 @@ std::vector<Step> RandomHistory(uint64_t seed) {
     Step step;
     step.what = random.Below(2) == 0 ? kUsual[random.Below(std::size(kUsual))]
                                      : static_cast<Do>(random.Below(static_cast<uint32_t>(Do::kLast) + 1));
-    step.a = random.Below(6);
+    step.a = random.Below(step.what == Do::kCollect ? 12 : 6);
     step.b = step.what == Do::kCollect || step.what == Do::kSoon ? random.Below(3) : 1 + random.Below(9);
     steps.push_back(step);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <type_traits>
 #include <utility>
 
 #include "files/bytes.h"
@@ -130,7 +131,7 @@ bool SavedProcess::Apply(std::string_view changes) {
   birth_unix_ns_ = reader.U64();
   ordinal_ = reader.U32();
   process_ = ReadProcess(reader);
-  uint64_t dropped[std::size(SegmentValues{}.dropped)] = {};
+  uint64_t dropped[std::extent_v<decltype(SegmentValues::dropped)>] = {};
   for (uint64_t& count : dropped) {
     count = reader.U64();
   }

@@ -50,8 +50,8 @@ class GroupLedger {
   void AddAgentLabel();
 
   [[nodiscard]] std::set<Group> groups() const;
-  // On disk when it returns, unless the disk fails or hangs for longer than a moment. That is logged, and the next change or Flush
-  // tries again.
+  // On disk when it returns, unless the disk fails or hangs for longer than a moment. That is logged, and the next change or
+  // Flush tries again.
   void Add(const std::vector<Group>& groups);
   void Remove(const std::vector<Group>& groups);
   // Writes the file if it lacks a change or is gone.

@@ -79,8 +79,9 @@ TEST_F(RetiredTest, WhatWasReadOfADamagedStateIsWrittenAgain) {
   EXPECT_EQ(Batches(), "12");
   EndSource();
   ASSERT_GT(fs::file_size(PathOf("agent.state")), checkpoint + 100);
-  std::fstream(PathOf("agent.state"), std::ios::in | std::ios::out | std::ios::binary).seekp(
-      static_cast<std::streamoff>(checkpoint) + 60) << "damage";
+  std::fstream(PathOf("agent.state"), std::ios::in | std::ios::out | std::ios::binary)
+          .seekp(static_cast<std::streamoff>(checkpoint) + 60)
+      << "damage";
   StartAgent();
   EXPECT_EQ(Batches(), "12");
   EXPECT_THAT(Diagnosed(), ElementsAre(HasSubstr("agent.state.broken-1")));

@@ -8,8 +8,16 @@ namespace {
 
 TEST(HistoriesTest, AStateThatIsReadLateIsNotAddedToWhatItHas) {
   for (const bool elsewhere : {false, true}) {
-    EXPECT_EQ(Check({{Do::kAgent, 0, 0}, {Do::kStart, 0, 0}, {Do::kCount, 0, 5}, {Do::kCollect, 0, 0}, {Do::kDie, 0, 0},
-                     {Do::kCollect, 3, 1}, {Do::kState, 0, 0}, {Do::kAgent, 0, 0}, {Do::kCollect, 0, 0}, {Do::kState, 0, 0},
+    EXPECT_EQ(Check({{Do::kAgent, 0, 0},
+                     {Do::kStart, 0, 0},
+                     {Do::kCount, 0, 5},
+                     {Do::kCollect, 0, 0},
+                     {Do::kDie, 0, 0},
+                     {Do::kCollect, 3, 1},
+                     {Do::kState, 0, 0},
+                     {Do::kAgent, 0, 0},
+                     {Do::kCollect, 0, 0},
+                     {Do::kState, 0, 0},
                      {Do::kCollect, 0, 0}},
                     {.state_elsewhere = elsewhere}),
               "");
@@ -17,8 +25,16 @@ TEST(HistoriesTest, AStateThatIsReadLateIsNotAddedToWhatItHas) {
 }
 
 TEST(HistoriesTest, AFoldedFileThatIsLostAndReturnsIsNotReadAgain) {
-  EXPECT_EQ(Check({{Do::kAgent, 0, 0}, {Do::kStart, 0, 0}, {Do::kDisk, 0, 0}, {Do::kCollect, 0, 2}, {Do::kDisk, 0, 0},
-                   {Do::kLose, 0, 0}, {Do::kList, 0, 0}, {Do::kCollect, 0, 0}, {Do::kReturn, 0, 0}, {Do::kCollect, 0, 0}},
+  EXPECT_EQ(Check({{Do::kAgent, 0, 0},
+                   {Do::kStart, 0, 0},
+                   {Do::kDisk, 0, 0},
+                   {Do::kCollect, 0, 2},
+                   {Do::kDisk, 0, 0},
+                   {Do::kLose, 0, 0},
+                   {Do::kList, 0, 0},
+                   {Do::kCollect, 0, 0},
+                   {Do::kReturn, 0, 0},
+                   {Do::kCollect, 0, 0}},
                   {.state_elsewhere = true}),
             "");
 }

@@ -58,20 +58,27 @@ std::shared_ptr<const Snapshot> ScrapePage::WithSelf(const Snapshot& collected) 
   return all;
 }
 
-std::shared_ptr<const std::string> ScrapePage::Text() {
+std::shared_ptr<const std::string> ScrapePage::Body(ExpositionFormat format) {
   const std::shared_ptr<const Snapshot> collected = collector_.NoOlderThan(kMaxAge);
+  if (collected == nullptr) return nullptr;
   const MutexLock lock(mutex_);
-  if (collected == nullptr || collected == rendered_) return collected == nullptr ? nullptr : text_;
+  return format == ExpositionFormat::kText ? BodyOf(collected, text_) : BodyOf(collected, protobuf_);
+}
+
+template <class Renderer>
+std::shared_ptr<const std::string> ScrapePage::BodyOf(const std::shared_ptr<const Snapshot>& collected,
+                                                      Rendered<Renderer>& rendered) {
+  if (collected == rendered.collected) return rendered.body;
   const std::shared_ptr<const Snapshot> all = WithSelf(*collected);
   const auto began = std::chrono::steady_clock::now();
-  rendered_ = nullptr;
-  text_ = nullptr;  // its memory is used again unless a scrape is still being sent it
-  const std::shared_ptr<std::string> text = text_buffers_.Take();
-  renderer_.Render(*all, *text);
+  rendered.collected = nullptr;
+  rendered.body = nullptr;  // its memory is used again unless a scrape is still being sent it
+  const std::shared_ptr<std::string> body = rendered.buffers.Take();
+  rendered.renderer.Render(*all, *body);
   own_.RenderDone(Seconds(std::chrono::steady_clock::now() - began));
-  rendered_ = collected;
-  text_ = text;
-  return text_;
+  rendered.collected = collected;
+  rendered.body = body;
+  return body;
 }
 
 }  // namespace persia::agent

@@ -1,6 +1,6 @@
-// The text of /metrics: a collection, and the metrics of the agent's own process.
+// The body of /metrics: a collection, and the metrics of the agent's own process.
 //
-// A collection is rendered once, however many scrapes ask for it. Thread safety: any method, from any thread.
+// A collection is rendered once in each format, however many scrapes ask for it. Thread safety: any method, from any thread.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,9 @@
 
 #include "app/collector.h"
 #include "base/mutex.h"
+#include "format/exposition_format.h"
+#include "format/scrape_renderer.h"
 #include "format/text_buffer_pool.h"
-#include "format/text_renderer.h"
 #include "model/snapshot.h"
 #include "own/own_metrics.h"
 #include "own/self_process.h"
@@ -22,9 +23,21 @@ class ScrapePage {
   ScrapePage(Collector& collector, OwnMetrics& own, Identity self);
 
   // Null if the collector has stopped before its first collection.
-  std::shared_ptr<const std::string> Text();
+  std::shared_ptr<const std::string> Body(ExpositionFormat format);
 
  private:
+  // The last body in one format.
+  template <class Renderer>
+  struct Rendered {
+    Renderer renderer;
+    TextBufferPool buffers;
+    std::shared_ptr<const Snapshot> collected;
+    std::shared_ptr<const std::string> body;
+  };
+
+  template <class Renderer>
+  std::shared_ptr<const std::string> BodyOf(const std::shared_ptr<const Snapshot>& collected, Rendered<Renderer>& rendered)
+      PERSIA_REQUIRES(mutex_);
   std::shared_ptr<const Snapshot> WithSelf(const Snapshot& collected) PERSIA_REQUIRES(mutex_);
 
   Collector& collector_;
@@ -33,10 +46,8 @@ class ScrapePage {
 
   Mutex mutex_;
   SelfProcess process_ PERSIA_GUARDED_BY(mutex_);
-  TextRenderer renderer_ PERSIA_GUARDED_BY(mutex_);
-  TextBufferPool text_buffers_ PERSIA_GUARDED_BY(mutex_);
-  std::shared_ptr<const Snapshot> rendered_ PERSIA_GUARDED_BY(mutex_);  // the collection that text_ shows
-  std::shared_ptr<const std::string> text_ PERSIA_GUARDED_BY(mutex_);
+  Rendered<TextRenderer> text_ PERSIA_GUARDED_BY(mutex_);
+  Rendered<ProtobufRenderer> protobuf_ PERSIA_GUARDED_BY(mutex_);
   std::shared_ptr<const Layout> collected_layout_ PERSIA_GUARDED_BY(mutex_);
   std::shared_ptr<const Layout> layout_ PERSIA_GUARDED_BY(mutex_);  // of collected_layout_ with the process's families
 };

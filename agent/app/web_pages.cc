@@ -4,7 +4,7 @@
 #include <iterator>
 #include <utility>
 
-#include "format/group_format.h"
+#include "format/exposition_format.h"
 #include "web/assets.h"
 #include "web/events_api.h"
 #include "web/range_api.h"
@@ -79,13 +79,15 @@ AgentStatus WebPages::Status() const {
 }
 
 std::vector<Route> WebPages::Routes() {
-  const auto metrics = [this](const ServerRequest&) {
-    const std::shared_ptr<const std::string> text = scrape_page_.Text();
-    if (text == nullptr) {
+  const auto metrics = [this](const ServerRequest& request) {
+    const ExpositionFormat format = AcceptedFormat(request.Header("Accept"));
+    const std::shared_ptr<const std::string> body = scrape_page_.Body(format);
+    if (body == nullptr) {
       return ServerResponse{.status = 503, .body = "Ending.\n"};
     }
     parts_.own.ScrapeDone();
-    return ServerResponse{.content_type = std::string(kTextContentType), .shared_body = text};
+    return ServerResponse{
+        .content_type = std::string(ContentType(format)), .headers = {{"Vary", "Accept"}}, .shared_body = body};
   };
   const auto healthy = [this](const ServerRequest&) {
     return parts_.collector.AliveWithin(std::max(kStuckAfter, 3 * parts_.options.Get()->push_interval))

@@ -2,8 +2,8 @@
 // for each series one or more fixed parts, which precede its values. They are kept in one string, in the order of the output,
 // so that a render copies them, fills in the values, and allocates nothing per series.
 //
-// The Format decides how bytes look (text_format.h, metric_messages.h). Only the renderers (text_renderer.h, group_renderer.h)
-// use this header.
+// The Format decides how bytes look (text_format.h, metric_messages.h). Only the renderers (scrape_renderer.h,
+// group_renderer.h) use this header.
 //
 // Thread safety: immutable after Finish().
 #pragma once

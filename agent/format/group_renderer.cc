@@ -2,9 +2,9 @@
 
 namespace persia::agent {
 
-void GroupRenderer::set_format(GroupFormat format) {
+void GroupRenderer::set_format(ExpositionFormat format) {
   layout_ = nullptr;
-  if (format == GroupFormat::kText) {
+  if (format == ExpositionFormat::kText) {
     plans_.emplace<Plans<TextFormat>>();
   } else {
     plans_.emplace<Plans<MetricMessages>>();

@@ -4,7 +4,7 @@
 //
 // Thread safety: none.
 //
-//   GroupRenderer renderer(GroupFormat::kProtobuf);
+//   GroupRenderer renderer(ExpositionFormat::kProtobuf);
 //   for (size_t i = 0; i < snapshot->layout->identities.size(); ++i) renderer.Render(*snapshot, i, body);
 #pragma once
 
@@ -14,8 +14,8 @@
 #include <variant>
 #include <vector>
 
+#include "format/exposition_format.h"
 #include "format/exposition_plan.h"
-#include "format/group_format.h"
 #include "format/metric_messages.h"
 #include "format/text_format.h"
 #include "model/snapshot.h"
@@ -24,12 +24,12 @@ namespace persia::agent {
 
 class GroupRenderer {
  public:
-  explicit GroupRenderer(GroupFormat format = GroupFormat::kText) { set_format(format); }
+  explicit GroupRenderer(ExpositionFormat format = ExpositionFormat::kText) { set_format(format); }
 
-  [[nodiscard]] GroupFormat format() const {
-    return std::holds_alternative<Plans<TextFormat>>(plans_) ? GroupFormat::kText : GroupFormat::kProtobuf;
+  [[nodiscard]] ExpositionFormat format() const {
+    return std::holds_alternative<Plans<TextFormat>>(plans_) ? ExpositionFormat::kText : ExpositionFormat::kProtobuf;
   }
-  void set_format(GroupFormat format);
+  void set_format(ExpositionFormat format);
 
   // Replaces `out` by the series of Layout::identities[identity], without the families of `leave_out`; empty if there are none.
   // `families`, if not null, receives the size of each family. Pass the same string again: its memory is reused.

@@ -6,14 +6,15 @@
 //   Label        := name 1, value 2
 //   Gauge, Untyped := value 1: double
 //   Counter      := [ created 3: Timestamp ], value 1: double
-//   Timestamp    := seconds since 1970 1: varint
+//   Timestamp    := seconds since 1970 1: varint, nanoseconds 2: varint
 //   Histogram    := [ created 15: Timestamp ], count 1: varint, sum 2: double, Bucket 3 *
 //   Bucket       := cumulative count 1: varint, upper bound 2: double
 //   Summary      := [ created 4: Timestamp ], count 1: varint, sum 2: double, Quantile 3 *
 //   Quantile     := quantile 1: double, value 2: double
 //
-// The size of a family always takes five bytes: a varint may end in zeros. `created` is when the count began, in whole seconds,
-// and is left out where that is unknown; readers that do not know the field ignore it.
+// The size of a family always takes five bytes: a varint may end in zeros. `created` is when the count began, in milliseconds:
+// a Prometheus adds no zero before its last sample of the previous process, so a second is too coarse. It is left out where the
+// time is unknown; readers that do not know the field ignore it.
 #include "format/metric_messages.h"
 
 #include <limits>
@@ -81,10 +82,12 @@ char* BeginMetric(PartWriter& writer, MetricType type, uint64_t count, double su
 // The field `created`; empty if the time is unknown.
 std::string CreatedField(MetricType type, int64_t created_ms) {
   if (created_ms <= 0) return {};
-  std::string seconds(1, VarintKey(1));
-  AppendVarint(seconds, static_cast<uint64_t>(created_ms / 1000));
+  std::string time(1, VarintKey(1));
+  AppendVarint(time, static_cast<uint64_t>(created_ms / 1000));
+  time += VarintKey(2);
+  AppendVarint(time, static_cast<uint64_t>(created_ms % 1000) * 1'000'000);
   std::string field;
-  AppendBytes(field, BytesKey(type == MetricType::kHistogram ? 15 : type == MetricType::kSummary ? 4 : 3), seconds);
+  AppendBytes(field, BytesKey(type == MetricType::kHistogram ? 15 : type == MetricType::kSummary ? 4 : 3), time);
   return field;
 }
 

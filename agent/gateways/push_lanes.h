@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "base/mutex.h"
-#include "format/group_format.h"
+#include "format/exposition_format.h"
 #include "gateways/push_reports.h"
 #include "gateways/pusher.h"
 #include "own/own_metrics.h"
@@ -39,8 +39,8 @@ class PushLanes {
   // How pushing to one gateway goes, for people.
   struct Lane {
     std::string name;
-    size_t groups = 0;                        // of the last push; without any, the gateway gets no request
-    GroupFormat format = GroupFormat::kText;  // of the next push
+    size_t groups = 0;                                  // of the last push; without any, the gateway gets no request
+    ExpositionFormat format = ExpositionFormat::kText;  // of the next push
     Pusher::State state;
   };
   using Sinks = std::vector<std::shared_ptr<PushSink>>;

@@ -33,8 +33,8 @@ void GatewayConnection::Begin(TimePoint deadline) {
 
 milliseconds GatewayConnection::TimeLeft() const { return std::chrono::duration_cast<milliseconds>(deadline_ - Now()); }
 
-Attempt GatewayConnection::Send(std::string_view method, const std::string& path, GroupFormat format, const std::string& body,
-                                Refusal& refusal) {
+Attempt GatewayConnection::Send(std::string_view method, const std::string& path, ExpositionFormat format,
+                                const std::string& body, Refusal& refusal) {
   HttpRequest request{.method = std::string(method),
                       .url = url_ + path,
                       .headers = {{"Content-Type", std::string(ContentType(format))}},

@@ -3,7 +3,7 @@
 // PushGateway owns it; GroupSender and GroupReaper send through it. Nothing here calls back.
 //
 //   connection.Begin(now + time_budget);
-//   Attempt attempt = connection.Send("PUT", path, GroupFormat::kText, body, refusal);
+//   Attempt attempt = connection.Send("PUT", path, ExpositionFormat::kText, body, refusal);
 //
 // Thread safety: Interrupt, Rearm and interrupted from any thread; the rest from one.
 #pragma once
@@ -17,7 +17,7 @@
 #include <string_view>
 
 #include "base/mutex.h"
-#include "format/group_format.h"
+#include "format/exposition_format.h"
 #include "net/gateway_address.h"
 #include "net/gzip.h"
 #include "net/http_client.h"
@@ -83,7 +83,8 @@ class GatewayConnection {
   [[nodiscard]] const std::string& url() const { return url_; }
 
   // Sends a body of this format to the group at `path`; a refusal of status 400 is read into `refusal`.
-  Attempt Send(std::string_view method, const std::string& path, GroupFormat format, const std::string& body, Refusal& refusal);
+  Attempt Send(std::string_view method, const std::string& path, ExpositionFormat format, const std::string& body,
+               Refusal& refusal);
   // Whether the server behind the connection of the last request is a PushGateway.
   bool IsPushGateway();
   // These two take any gateway's URL; `anonymous`: without credentials, for one that is no longer configured.

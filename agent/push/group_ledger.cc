@@ -101,9 +101,9 @@ void GroupLedger::Remove(const std::vector<Group>& groups) {
 void GroupLedger::Flush() {
   const MutexLock lock(mutex_);
   if (writer_->stats().waiting_bytes > 0) return;  // it hangs: the file is not there yet
-  const bool gone = faccessat(options_.directory_fd, options_.name.c_str(), F_OK, 0) != 0;
+  const bool gone = writer_->WantsCheckpoint();
   if (gone) OpenFile();  // the directory may be another one
-  if (unsaved_ || gone) Save();
+  unsaved_ || gone ? Save() : writer_->Confirm();
 }
 
 void GroupLedger::OpenFile() {

@@ -54,7 +54,8 @@ class GroupLedger {
   // Flush tries again.
   void Add(const std::vector<Group>& groups);
   void Remove(const std::vector<Group>& groups);
-  // Writes the file if it lacks a change or is gone.
+  // Writes the file if it lacks a change, or was gone at the last Flush: the journal's thread looks for it, since that may
+  // hang.
   void Flush();
 
  private:

@@ -50,7 +50,7 @@ class GroupSender {
   // Asks a gateway that accepted a push whether it reads protobuf, if that is not known.
   void LearnFormat();
   // Of the next push.
-  [[nodiscard]] GroupFormat format() const { return format_.current(); }
+  [[nodiscard]] ExpositionFormat format() const { return format_.current(); }
   // Families held back are tried again with the next push.
   void LiftQuarantine();
 

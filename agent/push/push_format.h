@@ -12,7 +12,7 @@
 #include <chrono>
 #include <cstdint>
 
-#include "format/group_format.h"
+#include "format/exposition_format.h"
 
 namespace persia::agent {
 
@@ -25,22 +25,22 @@ class PushFormat {
   PushFormat(Choice choice, std::chrono::milliseconds retry)
       : automatic_(choice == Choice::kAuto),
         retry_(retry),
-        current_(choice == Choice::kProtobuf ? GroupFormat::kProtobuf : GroupFormat::kText) {}
+        current_(choice == Choice::kProtobuf ? ExpositionFormat::kProtobuf : ExpositionFormat::kText) {}
 
-  [[nodiscard]] GroupFormat current() const { return current_; }
+  [[nodiscard]] ExpositionFormat current() const { return current_; }
   // Whether protobuf was chosen automatically, so that a failure may be due to it.
-  [[nodiscard]] bool on_trial() const { return automatic_ && current_ == GroupFormat::kProtobuf; }
+  [[nodiscard]] bool on_trial() const { return automatic_ && current_ == ExpositionFormat::kProtobuf; }
   // Whether the server that accepted a text must be asked what it is.
-  [[nodiscard]] bool MustAsk(Time now) const { return automatic_ && current_ == GroupFormat::kText && now >= ask_at_; }
+  [[nodiscard]] bool MustAsk(Time now) const { return automatic_ && current_ == ExpositionFormat::kText && now >= ask_at_; }
   void Answered(bool is_push_gateway, Time now) {
     if (!automatic_) return;
-    current_ = is_push_gateway ? GroupFormat::kProtobuf : GroupFormat::kText;
+    current_ = is_push_gateway ? ExpositionFormat::kProtobuf : ExpositionFormat::kText;
     ask_at_ = now + retry_;
   }
   // A push got no answer: another server may be there the next time.
   void Lost() {
     if (!automatic_) return;
-    current_ = GroupFormat::kText;
+    current_ = ExpositionFormat::kText;
     ask_at_ = {};
   }
   // Protobuf failed. False if it was not on trial.
@@ -55,7 +55,7 @@ class PushFormat {
  private:
   const bool automatic_;
   const std::chrono::milliseconds retry_;
-  GroupFormat current_;
+  ExpositionFormat current_;
   Time ask_at_{};
 };
 

@@ -217,10 +217,6 @@ void PushGateway::AddToLedger(const Snapshot& snapshot) {
   const std::set<GroupLedger::Group> known = ledger->groups();
   std::vector<bool> is_new(keys_.size());
   for (const size_t i : pinned_) is_new[i] = !known.contains({url(), keys_[i]});
-  if (std::find(is_new.begin(), is_new.end(), true) == is_new.end()) {
-    ledger->Flush();
-    return;
-  }
   std::vector<bool> shown(keys_.size());  // the others are not pushed
   for (const FamilyLayout& family : snapshot.layout->families) {
     for (const SeriesLayout& series : family.series) {
@@ -231,7 +227,7 @@ void PushGateway::AddToLedger(const Snapshot& snapshot) {
   for (size_t i = 0; i < keys_.size(); ++i) {
     if (is_new[i] && shown[i]) groups.push_back({url(), keys_[i]});
   }
-  ledger->Add(groups);
+  groups.empty() ? ledger->Flush() : ledger->Add(groups);
 }
 
 Status PushGateway::DeleteGroups(const std::string& job, milliseconds limit) {

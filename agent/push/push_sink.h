@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "format/group_format.h"
+#include "format/exposition_format.h"
 #include "model/snapshot.h"
 
 namespace persia::agent {
@@ -37,13 +37,13 @@ struct PushReport {
   size_t requests = 0;       // PUT and POST, retries included
   uint64_t bytes = 0;        // of the bodies as sent, of all requests
   std::chrono::duration<double> duration{0};
-  int http_status = 0;                      // of the last answer, 0 if none came
-  size_t quarantined_series = 0;            // that the gateway refuses; they do not make a push a failure
-  size_t dropped_series = 0;                // left out since their group would be larger than max_push_bytes
-  size_t ledger_groups = 0;                 // that this agent may have made and has not deleted, on all gateways
-  size_t groups_deleted = 0;                // after this push
-  size_t identity_conflicts = 0;            // identities that another agent pushes too
-  GroupFormat format = GroupFormat::kText;  // of the next push
+  int http_status = 0;                                // of the last answer, 0 if none came
+  size_t quarantined_series = 0;                      // that the gateway refuses; they do not make a push a failure
+  size_t dropped_series = 0;                          // left out since their group would be larger than max_push_bytes
+  size_t ledger_groups = 0;                           // that this agent may have made and has not deleted, on all gateways
+  size_t groups_deleted = 0;                          // after this push
+  size_t identity_conflicts = 0;                      // identities that another agent pushes too
+  ExpositionFormat format = ExpositionFormat::kText;  // of the next push
 };
 
 // Thread safety: Interrupt and Rearm from any thread; the rest from one.

@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "exposed_names.h"
-#include "format/text_renderer.h"
+#include "format/scrape_renderer.h"
 #include "ledger/retired_processes.h"
 #include "merge/merge.h"
 #include "merge/ordinals.h"
@@ -318,7 +318,7 @@ std::function<void()> Start(size_t size) {
   };
   const auto state = std::make_shared<State>();
   for (size_t i = 0; i < size; ++i) {
-    state->world.Start(false, "run");
+    state->world.Start(0, false, "run");
   }
   state->StartAgent();
   state->agent->Collect();

@@ -25,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-#include "format/text_renderer.h"
+#include "format/scrape_renderer.h"
 #include "temporary_directory.h"
 #include "workers/segment_source.h"
 

@@ -166,8 +166,8 @@ TEST(GroupRendererTest, ProtobufSaysWhatTheTextSays) {
   size_t shown = 0;
   for (uint32_t seed = 0; seed < 300; ++seed) {
     const RandomSnapshot snapshot(seed);
-    GroupRenderer as_text(GroupFormat::kText);
-    GroupRenderer as_protobuf(GroupFormat::kProtobuf);
+    GroupRenderer as_text(ExpositionFormat::kText);
+    GroupRenderer as_protobuf(ExpositionFormat::kProtobuf);
     for (size_t identity = 0; identity < 3; ++identity) {
       const FamilyNames leave_out = seed % 2 == 0 ? FamilyNames{} : FamilyNames{"family_1", "family_4"};
       std::string text;
@@ -191,14 +191,15 @@ TEST(GroupRendererTest, ProtobufSaysWhatTheTextSays) {
   EXPECT_GT(shown, 2000U);
 }
 
-// By series: seconds, or -1 without the field.
+// By series: milliseconds, or -1 without the field.
 std::vector<int64_t> CreatedIn(const std::vector<persia_test::MetricFamily>& families) {
   std::vector<int64_t> created;
   for (const persia_test::MetricFamily& family : families) {
     for (const persia_test::Metric& metric : family.metric()) {
       const auto add = [&](const auto& message) {
-        EXPECT_FALSE(message.created_timestamp().has_nanos());
-        created.push_back(message.has_created_timestamp() ? message.created_timestamp().seconds() : -1);
+        const auto& time = message.created_timestamp();
+        EXPECT_EQ(time.nanos() % 1'000'000, 0);
+        created.push_back(message.has_created_timestamp() ? time.seconds() * 1000 + time.nanos() / 1'000'000 : -1);
       };
       if (metric.has_counter()) add(metric.counter());
       if (metric.has_histogram()) add(metric.histogram());
@@ -226,16 +227,16 @@ TEST(GroupRendererTest, ProtobufSaysWhenCountsBegan) {
   }
   const Snapshot snapshot{layout, std::vector<double>(layout->value_count, 2), {}};
   std::string body;
-  GroupRenderer(GroupFormat::kProtobuf).Render(snapshot, 0, body);
+  GroupRenderer(ExpositionFormat::kProtobuf).Render(snapshot, 0, body);
   const auto created = CreatedIn(Parse(body));
   ASSERT_THAT(created, SizeIs(12));
   for (size_t i = 0; i < created.size(); i += 4) {
-    EXPECT_EQ(created[i], 1'700'000'000);
+    EXPECT_EQ(created[i], 1'700'000'000'999);
     EXPECT_EQ(created[i + 1], -1) << "unknown";
-    EXPECT_EQ(created[i + 2], 0);
-    EXPECT_EQ(created[i + 3], 250'000'000'000) << "a clock that is wrong";
+    EXPECT_EQ(created[i + 2], 999);
+    EXPECT_EQ(created[i + 3], 250'000'000'000'000) << "a clock that is wrong";
   }
-  GroupRenderer(GroupFormat::kText).Render(snapshot, 0, body);
+  GroupRenderer(ExpositionFormat::kText).Render(snapshot, 0, body);
   EXPECT_EQ(body.find("created"), std::string::npos) << "a PushGateway would show them as gauges";
 }
 
@@ -254,7 +255,7 @@ Snapshot OneHistogram(std::vector<double> values) {
 
 std::vector<uint64_t> CountsOf(std::vector<double> values) {
   std::string body;
-  GroupRenderer(GroupFormat::kProtobuf).Render(OneHistogram(std::move(values)), 0, body);
+  GroupRenderer(ExpositionFormat::kProtobuf).Render(OneHistogram(std::move(values)), 0, body);
   const std::vector<persia_test::MetricFamily> families = Parse(body);
   EXPECT_THAT(families, SizeIs(1));
   std::vector<uint64_t> counts;
@@ -280,7 +281,7 @@ TEST(GroupRendererTest, EachMessageHasTheNameOfItsFamily) {
   layout.families.back().series.front().first_value = layout.value_count;
   layout.value_count *= 2;
   std::string body;
-  GroupRenderer(GroupFormat::kProtobuf).Render({std::make_shared<const Layout>(layout), {0, 1, 1, 0, 2, 2}, {}}, 0, body);
+  GroupRenderer(ExpositionFormat::kProtobuf).Render({std::make_shared<const Layout>(layout), {0, 1, 1, 0, 2, 2}, {}}, 0, body);
   const std::vector<persia_test::MetricFamily> families = Parse(body);
   ASSERT_THAT(families, SizeIs(2));
   for (const persia_test::MetricFamily& family : families) EXPECT_EQ(family.name(), "h");
@@ -301,10 +302,10 @@ TEST(GroupRendererTest, ThereIsRoomForTheLongestNumbers) {
     }
     layout->families.push_back(std::move(family));
     for (const double number : {0x1p70, -2.2250738585072014e-308}) {
-      for (const GroupFormat format : {GroupFormat::kText, GroupFormat::kProtobuf}) {
+      for (const ExpositionFormat format : {ExpositionFormat::kText, ExpositionFormat::kProtobuf}) {
         std::string body;
         GroupRenderer(format).Render({layout, std::vector<double>(layout->value_count, number), {}}, 0, body);
-        if (format == GroupFormat::kProtobuf) {
+        if (format == ExpositionFormat::kProtobuf) {
           EXPECT_EQ(Parse(body).at(0).metric_size(), 20);
         } else {
           const size_t lines = layout->value_count + (type == MetricType::kHistogram ? 20 : 0);
@@ -318,7 +319,7 @@ TEST(GroupRendererTest, ThereIsRoomForTheLongestNumbers) {
 // Another NaN may be a marker to Prometheus.
 TEST(GroupRendererTest, NotANumberIsTheOrdinaryOne) {
   std::string body;
-  GroupRenderer(GroupFormat::kProtobuf)
+  GroupRenderer(ExpositionFormat::kProtobuf)
       .Render(OneHistogram({std::bit_cast<double>(uint64_t{0x7ff0000000000002}), 1, 1}), 0, body);
   EXPECT_EQ(std::bit_cast<uint64_t>(Parse(body).at(0).metric(0).histogram().sample_sum()), kNormalNan);
 }
@@ -326,15 +327,15 @@ TEST(GroupRendererTest, NotANumberIsTheOrdinaryOne) {
 TEST(GroupRendererTest, AnotherFormatIsTakenFromTheNextRenderOn) {
   const Snapshot snapshot = OneHistogram({0.5, 1, 1});
   GroupRenderer renderer;
-  EXPECT_EQ(renderer.format(), GroupFormat::kText);
+  EXPECT_EQ(renderer.format(), ExpositionFormat::kText);
   std::string text;
   renderer.Render(snapshot, 0, text);
-  renderer.set_format(GroupFormat::kProtobuf);
-  EXPECT_EQ(renderer.format(), GroupFormat::kProtobuf);
+  renderer.set_format(ExpositionFormat::kProtobuf);
+  EXPECT_EQ(renderer.format(), ExpositionFormat::kProtobuf);
   std::string body;
   renderer.Render(snapshot, 0, body);
   EXPECT_EQ(AsText(Parse(body)), text);
-  renderer.set_format(GroupFormat::kText);
+  renderer.set_format(ExpositionFormat::kText);
   renderer.Render(snapshot, 0, body);
   EXPECT_EQ(body, text);
 }

@@ -10,7 +10,7 @@
 #include <string>
 #include <thread>
 
-#include "format/text_renderer.h"
+#include "format/scrape_renderer.h"
 #include "model/numbered_snapshot.h"
 
 namespace persia::agent {

@@ -92,5 +92,15 @@ TEST_F(GroupLedgerTest, AFullDirectoryIsOneWarningAndAnotherTry) {
   EXPECT_THAT(GroupLedger(directory_.Options()).groups(), ElementsAre(kA, kB));
 }
 
+TEST_F(GroupLedgerTest, AFileThatWasRemovedIsWrittenAgain) {
+  GroupLedger ledger(directory_.Options());
+  ledger.Add({kA});
+  const std::filesystem::path file = directory_.path() + "/agent.groups";
+  ASSERT_TRUE(std::filesystem::remove(file));
+  while (!std::filesystem::exists(file)) ledger.Flush();
+  EXPECT_THAT(GroupLedger(directory_.Options()).groups(), ElementsAre(kA));
+  EXPECT_THAT(log_.Warnings(), IsEmpty());
+}
+
 }  // namespace
 }  // namespace persia::agent

@@ -63,7 +63,7 @@ TEST_F(PushFormatTest, AGatewayThatSaysSoGetsProtobufAfterItsFirstPush) {
   const auto sink = Sink(peer.address());
   for (int i = 0; i < 3; ++i) Push(*sink);
   EXPECT_THAT(Requests(peer), ElementsAre("PUT text", "GET /api/v1/status", "PUT protobuf", "PUT protobuf"));
-  EXPECT_EQ(sink->last_report().format, GroupFormat::kProtobuf);
+  EXPECT_EQ(sink->last_report().format, ExpositionFormat::kProtobuf);
 }
 
 TEST_F(PushFormatTest, AnotherServerGetsTextAndIsAskedOnceAnHour) {
@@ -73,7 +73,7 @@ TEST_F(PushFormatTest, AnotherServerGetsTextAndIsAskedOnceAnHour) {
     const auto sink = Sink(peer.address());
     for (int i = 0; i < 3; ++i) Push(*sink);
     EXPECT_THAT(Requests(peer), ElementsAre("PUT text", "GET /api/v1/status", "PUT text", "PUT text"));
-    EXPECT_EQ(sink->last_report().format, GroupFormat::kText);
+    EXPECT_EQ(sink->last_report().format, ExpositionFormat::kText);
     passed_ += 1h;
     Push(*sink);
     EXPECT_THAT(Requests(peer), SizeIs(6)) << "asked again";
@@ -155,10 +155,10 @@ TEST_F(PushFormatTest, ARealGatewayShowsTheSameForBoth) {
   snapshot.values[1] = 0.1;
   snapshot.values[3] = -1.7976931348623157e308;
   std::vector<std::vector<std::string>> shown;
-  for (const GroupFormat format : {GroupFormat::kText, GroupFormat::kProtobuf}) {
+  for (const ExpositionFormat format : {ExpositionFormat::kText, ExpositionFormat::kProtobuf}) {
     EXPECT_EQ(sink->last_report().format, format);
     ASSERT_TRUE(sink->Push(snapshot).ok());
-    EXPECT_EQ(sink->last_report().format, GroupFormat::kProtobuf) << "of the next push";
+    EXPECT_EQ(sink->last_report().format, ExpositionFormat::kProtobuf) << "of the next push";
     for (const std::string name : {"c", "g", "h_bucket", "h_sum", "h_count", "s", "s_sum", "s_count", "u"}) {
       shown.push_back(gateway.Lines(name + "{"));
       EXPECT_THAT(shown.back(), SizeIs(::testing::Ge(3U))) << name;
@@ -220,12 +220,12 @@ TEST_F(PushFormatTest, AVeryLargeFamilyIsSentAsText) {
   }
   const Snapshot snapshot = Snap({{"a", {}}}, samples);
   Push(*sink);
-  EXPECT_EQ(sink->last_report().format, GroupFormat::kProtobuf);
+  EXPECT_EQ(sink->last_report().format, ExpositionFormat::kProtobuf);
   ASSERT_TRUE(sink->Push(snapshot).ok());
-  EXPECT_EQ(sink->last_report().format, GroupFormat::kText);
+  EXPECT_EQ(sink->last_report().format, ExpositionFormat::kText);
   EXPECT_THAT(gateway.Lines("x{"), SizeIs(5000));
   ASSERT_TRUE(sink->Push(snapshot).ok());
-  EXPECT_EQ(sink->last_report().format, GroupFormat::kText) << "for an hour";
+  EXPECT_EQ(sink->last_report().format, ExpositionFormat::kText) << "for an hour";
 }
 
 // A gateway that starts again is another connection, over which protobuf has to prove itself.
@@ -237,7 +237,7 @@ TEST_F(PushFormatTest, AnotherConnectionIsAskedAgain) {
   for (int restart = 0; restart < 2; ++restart) {
     for (int i = 0; i < 2; ++i) {
       Push(*sink);
-      EXPECT_EQ(sink->last_report().format, GroupFormat::kProtobuf);
+      EXPECT_EQ(sink->last_report().format, ExpositionFormat::kProtobuf);
       EXPECT_THAT(gateway.Lines("x{"), SizeIs(1));
     }
     EXPECT_THAT(gateway.Lines("pushgateway_http_requests_total{code=\"200\",handler=\"api/v1/status\""),

@@ -1,4 +1,4 @@
-#include "format/text_renderer.h"
+#include "format/scrape_renderer.h"
 
 #include <gtest/gtest.h>
 

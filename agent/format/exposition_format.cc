@@ -1,0 +1,89 @@
+#include "format/exposition_format.h"
+
+#include <strings.h>
+
+#include <charconv>
+
+namespace persia::agent {
+namespace {
+
+std::string_view Trim(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \t");
+  return begin == std::string_view::npos ? "" : text.substr(begin, text.find_last_not_of(" \t") + 1 - begin);
+}
+
+// Removes the text up to the separator from `rest`, and returns it.
+std::string_view Cut(std::string_view& rest, char separator) {
+  const size_t end = rest.find(separator);
+  const std::string_view cut = rest.substr(0, end);
+  rest = end == std::string_view::npos ? "" : rest.substr(end + 1);
+  return Trim(cut);
+}
+
+bool EqualIgnoringCase(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
+}
+
+std::string_view Unquoted(std::string_view value) {
+  const bool is_quoted = value.size() >= 2 && value.front() == '"' && value.back() == '"';
+  return is_quoted ? value.substr(1, value.size() - 2) : value;
+}
+
+// One of the header's media ranges: its type, and the parameters that matter here.
+struct MediaRange {
+  explicit MediaRange(std::string_view text) : type(Cut(text, ';')) {
+    while (!text.empty()) {
+      std::string_view value = Cut(text, ';');
+      const std::string_view name = Cut(value, '=');
+      value = Unquoted(Trim(value));
+      if (EqualIgnoringCase(name, "q")) {
+        const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), quality);
+        if (error != std::errc() || end != value.data() + value.size() || !(quality >= 0 && quality <= 1)) quality = 0;
+      } else if (EqualIgnoringCase(name, "version")) {
+        version = value;
+      } else if (EqualIgnoringCase(name, "proto")) {
+        message = value;
+      } else if (EqualIgnoringCase(name, "encoding")) {
+        encoding = value;
+      }
+    }
+  }
+
+  [[nodiscard]] bool Is(std::string_view media_type) const { return EqualIgnoringCase(type, media_type); }
+
+  std::string_view type;
+  std::string_view version = {};
+  std::string_view message = {};
+  std::string_view encoding = {};
+  double quality = 1;
+};
+
+}  // namespace
+
+ExpositionFormat AcceptedFormat(std::string_view accept) {
+  double protobuf = 0;
+  double text = 0;
+  int specificity = 0;  // of the range that decided `text`: the most specific one counts
+  const auto use = [&](int of, double quality) {
+    if (of >= specificity) {
+      specificity = of;
+      text = quality;
+    }
+  };
+  while (!accept.empty()) {
+    const MediaRange range(Cut(accept, ','));
+    if (range.Is("application/vnd.google.protobuf")) {
+      const bool is_ours = range.message == "io.prometheus.client.MetricFamily" && range.encoding == "delimited";
+      if (is_ours) protobuf = range.quality;
+    } else if (range.Is("text/plain") && (range.version.empty() || range.version == "0.0.4")) {
+      use(3, range.quality);
+    } else if (range.Is("text/*")) {
+      use(2, range.quality);
+    } else if (range.Is("*/*")) {
+      use(1, range.quality);
+    }
+  }
+  return protobuf > 0 && protobuf >= text ? ExpositionFormat::kProtobuf : ExpositionFormat::kText;
+}
+
+}  // namespace persia::agent

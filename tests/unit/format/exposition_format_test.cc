@@ -1,0 +1,55 @@
+#include "format/exposition_format.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace persia::agent {
+namespace {
+
+const std::string kMessages = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited";
+
+TEST(AcceptedFormatTest, ProtobufIsForClientsThatNameItAndDoNotPreferText) {
+  for (const std::string& accept : std::vector<std::string>{
+           kMessages,
+           kMessages + ";q=0.6,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+           // Prometheus 2.40 and later, with native histograms.
+           kMessages + ",application/openmetrics-text;version=1.0.0;q=0.8,application/openmetrics-text;version=0.0.1;q=0.75,"
+                       "text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+           "TEXT/PLAIN ; Q=0.3 , Application/Vnd.Google.Protobuf ; Proto=\"io.prometheus.client.MetricFamily\" ; "
+           "encoding=delimited",
+           "text/plain;q=0.2," + kMessages + ";q=0.3,*/*;q=0.9",
+           "text/*;q=0.2," + kMessages + ";q=0.3,*/*;q=0.9",
+           "text/plain;version=1.0.0," + kMessages + ";q=0.3",
+       }) {
+    EXPECT_EQ(AcceptedFormat(accept), ExpositionFormat::kProtobuf) << accept;
+  }
+}
+
+TEST(AcceptedFormatTest, TextIsForAllOthers) {
+  for (const std::string& accept : std::vector<std::string>{
+           "",
+           "*/*",
+           ",;,;q=,",
+           // Prometheus 3, and a browser.
+           "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,application/openmetrics-text;"
+           "version=0.0.1;q=0.5,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,text/plain;version=0.0.4;q=0.3,"
+           "*/*;q=0.2",
+           "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+           "application/*",
+           kMessages + ";q=0",
+           kMessages + ";q=high",
+           kMessages + ";q=2",
+           kMessages + ";q=0.5,text/plain;q=0.6",
+           kMessages + ";q=0.5,*/*",
+           "application/vnd.google.protobuf",
+           "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=compact-text",
+           "application/vnd.google.protobuf;proto=another.Message;encoding=delimited",
+       }) {
+    EXPECT_EQ(AcceptedFormat(accept), ExpositionFormat::kText) << accept;
+  }
+}
+
+}  // namespace
+}  // namespace persia::agent

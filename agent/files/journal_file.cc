@@ -43,6 +43,7 @@ Status DiskJournalFile::Append(std::string_view bytes) {
   if (written.st_ino != named.st_ino || written.st_dev != named.st_dev) {
     return Error{"cannot write " + path() + ": another file has taken its place"};
   }
+  if (bytes.empty()) return Done{};
   if (static_cast<size_t>(written.st_size) + bytes.size() > kMaxStateBytes) {
     return Error{"cannot write " + path() + ": it would be larger than the maximum of 1 GiB"};
   }

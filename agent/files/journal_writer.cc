@@ -21,6 +21,7 @@ class JournalWriter::Queue {
   explicit Queue(Options options) : options_(std::move(options)) {}
 
   uint64_t Add(std::string records, bool checkpoint) PERSIA_EXCLUDES(mutex_);
+  void Confirm() PERSIA_EXCLUDES(mutex_);
   // The writer's thread.
   void Run() PERSIA_EXCLUDES(mutex_);
   // Without a thread: writes what waits.
@@ -46,7 +47,7 @@ class JournalWriter::Queue {
     size_t file_bytes;  // before it
   };
 
-  bool Waits() const PERSIA_REQUIRES(mutex_) { return checkpoint_waits_ || !waiting_.empty(); }
+  bool Waits() const PERSIA_REQUIRES(mutex_) { return checkpoint_waits_ || confirm_waits_ || !waiting_.empty(); }
   bool InBackoff() const PERSIA_REQUIRES(mutex_) {
     return needs_checkpoint_ && blocked_until_ && options_.now() < *blocked_until_;
   }
@@ -64,6 +65,7 @@ class JournalWriter::Queue {
   // What waits: records, after those of a checkpoint if `checkpoint_waits_`.
   std::string waiting_ PERSIA_GUARDED_BY(mutex_);
   bool checkpoint_waits_ PERSIA_GUARDED_BY(mutex_) = false;
+  bool confirm_waits_ PERSIA_GUARDED_BY(mutex_) = false;
   bool writing_ PERSIA_GUARDED_BY(mutex_) = false;
   size_t writing_bytes_ PERSIA_GUARDED_BY(mutex_) = 0;
   TimePoint writing_since_ PERSIA_GUARDED_BY(mutex_);
@@ -108,6 +110,17 @@ uint64_t JournalWriter::Queue::Add(std::string records, bool checkpoint) {
   }
   Drain();
   return number;
+}
+
+void JournalWriter::Queue::Confirm() {
+  {
+    const MutexLock lock(mutex_);
+    if (mode_ == Mode::kStopped || needs_checkpoint_ || Waits()) return;
+    confirm_waits_ = true;
+    changed_.NotifyAll();
+    if (mode_ != Mode::kUnthreaded) return;
+  }
+  Drain();
 }
 
 void JournalWriter::Queue::Run() {
@@ -195,6 +208,7 @@ JournalWriter::Stats JournalWriter::Queue::stats() {
 void JournalWriter::Queue::DropWaiting() {
   waiting_ = {};
   checkpoint_waits_ = false;
+  confirm_waits_ = false;
   waiting_since_.reset();
 }
 
@@ -211,8 +225,12 @@ void JournalWriter::Queue::Perform(const Write& write) {
   Status status = Done{};
   size_t size = 0;
   try {
-    const std::string bytes =
-        write.checkpoint ? JournalCheckpoint(options_.format, write.records) : JournalBatch(write.file_bytes, write.records);
+    std::string bytes;
+    if (write.checkpoint) {
+      bytes = JournalCheckpoint(options_.format, write.records);
+    } else if (!write.records.empty()) {
+      bytes = JournalBatch(write.file_bytes, write.records);
+    }
     size = bytes.size();
     status = write.checkpoint ? options_.file->Replace(bytes) : options_.file->Append(bytes);
   } catch (...) {
@@ -274,6 +292,7 @@ void JournalWriter::Stop(milliseconds patience) {
 
 uint64_t JournalWriter::Append(std::string records) { return queue_->Add(std::move(records), false); }
 uint64_t JournalWriter::Replace(std::string records) { return queue_->Add(std::move(records), true); }
+void JournalWriter::Confirm() { queue_->Confirm(); }
 bool JournalWriter::WantsCheckpoint() const { return queue_->WantsCheckpoint(); }
 bool JournalWriter::Blocked() const { return queue_->Blocked(); }
 uint64_t JournalWriter::last() const { return queue_->last(); }

@@ -65,6 +65,8 @@ class JournalWriter {
   // tried at once, even if Blocked: the last one before Stop.
   uint64_t Append(std::string records);
   uint64_t Replace(std::string records);
+  // Lets the thread look whether the file is still there, unless a write is waiting, which does so too. WantsCheckpoint if not.
+  void Confirm();
   // Whether the next write must be a Replace. True before the first. False while a failed write's backoff lasts: then nothing
   // should be written, see Blocked.
   [[nodiscard]] bool WantsCheckpoint() const;

@@ -19,8 +19,11 @@ Ledger::Ledger(Options options, Diagnostics& diagnostics)
     : options_(std::move(options)), diagnostics_(diagnostics), processes_(options_.processes) {}
 
 void Ledger::StartWriter() {
-  writer_ = std::make_unique<JournalWriter>(JournalWriter::Options{
-      .file = options_.file, .format = kStateFormat, .threaded = options_.threaded, .now = options_.now});
+  writer_ = std::make_unique<JournalWriter>(JournalWriter::Options{.file = options_.file,
+                                                                   .format = kStateFormat,
+                                                                   .threaded = options_.threaded,
+                                                                   .min_growth = options_.min_growth,
+                                                                   .now = options_.now});
   writer_->Start();
 }
 

@@ -7,11 +7,12 @@
 //   ledger.Save(now);                                  // a thread writes what has changed
 //   if (ledger.IsDurable(id)) ... remove the file of the segment, then ledger.Forget(id)
 //
-// Each process counts once, whoever is killed when: a segment that was folded is never folded again, and its file stays until
-// the fold is on disk. Each change is a record of a journal (files/journal.h), and reading the records repeats the changes.
-// state_format.md has the grammar. Thread safety: none; used by the collector thread alone.
+// Each process counts once, at whatever moment the agent or the process is killed: a segment that was folded is never folded
+// again, and its file stays until the fold is on disk. Each change is a record of a journal (files/journal.h), and reading the
+// records repeats the changes. state_format.md has the grammar. Thread safety: none; used by the collector thread alone.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -50,6 +51,8 @@ class Ledger {
     // The run is new: an existing state is of another run and is removed.
     bool new_run = false;
     RetiredProcesses::Options processes = {};
+    // As much may be appended to the state before a checkpoint, however small the last one was.
+    size_t min_growth = 64 << 10;
     // False: Save writes before it returns.
     bool threaded = true;
     // How long Save waits for the disk.

@@ -170,7 +170,7 @@ std::string Ledger::Checkpoint(const CollectTime& now) const {
     AddRecord(records, static_cast<uint16_t>(record), payload);
   };
   add(StateRecord::kRun, WithId(options_.run_id));
-  // Before the sums: whatever is cut off, no sum is there without the ids of what is in it.
+  // Before the sums, so that a checkpoint that is cut off never has sums without the ids of the segments in them.
   for (const auto& [id, write] : folded_) {
     add(StateRecord::kFolded, WithId(id));
   }

@@ -158,6 +158,10 @@ std::vector<Ledger::Orphan> SegmentLifecycle::Orphans() const {
 
 void SegmentLifecycle::NoteLiving() {
   if (!ledger_.Retires()) return;
+  // While an orphan is exposed, so are the ended processes of its instance: else the counts would fall.
+  for (const Ledger::Orphan& orphan : Orphans()) {
+    ledger_.processes().MarkSeen(InstanceOf(*orphan.values.identity), now_);
+  }
   for (Segment& segment : segments_) {
     if (!segment.alive || !segment.instance) continue;
     ledger_.processes().MarkSeen(*segment.instance, now_);

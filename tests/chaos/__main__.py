@@ -81,9 +81,10 @@ def main():
     parser.add_argument("--kills", type=int, default=500, metavar="N", help="how many processes to kill (default: 500)")
     parser.add_argument("--seed", type=int, default=None, metavar="S", help="draws the acts of an earlier run again")
     parser.add_argument("--state-elsewhere", action="store_true", help="the state is not beside the segments; agents with other limits take turns")
+    parser.add_argument("--other-agent", type=Path, metavar="FILE", help="the agent of another release, which takes turns with this one")
     arguments = parser.parse_args()
     seed = random.SystemRandom().randrange(10**6) if arguments.seed is None else arguments.seed
-    for program in (AGENT, WORKER):
+    for program in filter(None, (AGENT, WORKER, arguments.other_agent)):
         if not program.exists():
             sys.exit(f"chaos: no {program}: ./run build")
     can_fill = enter_namespace()
@@ -95,9 +96,10 @@ def main():
     else:
         print("chaos: no filesystem can be mounted here: the act that fills it is left out")
     again = f"./run chaos --kills {arguments.kills} --seed {seed}" + (" --state-elsewhere" if arguments.state_elsewhere else "")
+    again += f" --other-agent {arguments.other_agent}" if arguments.other_agent else ""
     print(f"chaos: {arguments.kills} kills, seed {seed} (again: {again})", flush=True)
     started = time.monotonic()
-    job = Job(directory, segments, seed, arguments.state_elsewhere)
+    job = Job(directory, segments, seed, arguments.state_elsewhere, arguments.other_agent)
     problems = {"lost": [], "doubled": [], "falls": [], "wrong": []}
     try:
         problems = run(job, arguments.kills, seed, can_fill)

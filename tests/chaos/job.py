@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import itertools
 import os
 import random
 import select
@@ -36,8 +37,9 @@ class Broken(Exception):
 class Job:
     """Processes are started, killed and stopped from the main thread only."""
 
-    def __init__(self, directory, segments, seed, state_elsewhere):
+    def __init__(self, directory, segments, seed, state_elsewhere, other_agent):
         self.directory, self.segments = directory, segments
+        self._programs = itertools.cycle([AGENT, other_agent] if other_agent else [AGENT])  # of the agents, in turns
         self.state_elsewhere = state_elsewhere  # the agent's state is in another directory, and has living workers' values, too
         self.ledgers = directory / "ledgers"
         self.ledgers.mkdir()
@@ -85,7 +87,7 @@ class Job:
             flags["--state-dir"] = self.directory / "state"
         if refuses_segments:
             flags["--max-segment-bytes"] = "1MiB"  # less than any worker's
-        command = [AGENT, "exec" if launch else "run", *(f"{flag}={value}" for flag, value in flags.items())]
+        command = [next(self._programs), "exec" if launch else "run", *(f"{flag}={value}" for flag, value in flags.items())]
         environment = self._clean
         if launch:
             self.end_launched()

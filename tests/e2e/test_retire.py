@@ -1,12 +1,13 @@
 """Counts of ended processes over restarts of workers, agents and containers, and the limits of a run."""
 
+import os
 import resource
 import shutil
 import stat
 from pathlib import Path
 
 from servers import wait_until
-from supervised import slow
+from supervised import agent_of, slow
 
 
 def segment_files(segments):
@@ -253,6 +254,23 @@ def test_volume_that_hangs_delays_nothing_but_the_state(job, gateway, tmp_path):
         gateway.wait_for("my_app_batches", counted, seconds=10)
         assert agent.metrics().one("my_app_batches") == counted
     wait_until(lambda: agent.metrics().one("persia_agent_state_unsaved_seconds") > 1, "the age of what is not on disk")
+
+    def threads():
+        return len(os.listdir(f"/proc/{agent_of(agent)}/task"))
+
+    before = threads()
+    for counted in range(4, 9):
+        agent.tell("count my_app batches 1")
+        gateway.wait_for("my_app_batches", counted, seconds=10)
+    assert threads() <= before, "one thread waits for the disk, not one for each push"
+
+
+def test_volume_that_hangs_when_it_is_looked_at_delays_no_push(job, gateway, tmp_path):
+    (tmp_path / "state").mkdir(mode=0o700)
+    agent = job.exec_worker(f"--state-dir={tmp_path}/state", env=slow("stat of groups"))
+    for counted in range(1, 6):
+        agent.tell("count my_app batches 1")
+        gateway.wait_for("my_app_batches", counted, seconds=10)
 
 
 def test_idle_job_writes_no_state(job, gateway, tmp_path):

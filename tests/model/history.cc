@@ -1,55 +1,40 @@
 #include "history.h"
 
 #include <algorithm>
+#include <chrono>
 #include <iterator>
 #include <memory>
 #include <optional>
 
+#include "oracle.h"
 #include "workers/segment_source.h"
 #include "world.h"
 
 namespace persia::agent::model {
 namespace {
 
-constexpr const char* kNames[] = {"kStart", "kCount", "kDie",  "kAgent", "kCollect", "kSoon",   "kStop",  "kKill",  "kDisk",
-                                  "kState", "kOpen",  "kList", "kBreak", "kLose",    "kReturn", "kLimit", "kNewRun"};
+constexpr const char* kNames[] = {"kStart", "kCount",  "kSet",    "kDie",   "kAgent", "kCollect", "kSoon",     "kStop",
+                                  "kKill",  "kWait",   "kDisk",   "kState", "kOpen",  "kList",    "kReadOnly", "kBreak",
+                                  "kLose",  "kReturn", "kDamage", "kClock", "kLimit", "kNewRun"};
 static_assert(std::size(kNames) == static_cast<size_t>(Do::kLast) + 1);
-
-// What is known to be true of a process, whatever the agents do.
-struct Truth {
-  uint64_t durable = 0;  // had counted when its values were certainly on disk
-  bool opened = false;   // by the present agent, which reads it from then on, whatever becomes of the file
-  bool settled = false;  // an agent that had not opened it has seen that its file was gone: what it counted is final
-};
-
-// A process when a collection began.
-struct Before {
-  uint64_t counted;
-  bool alive;
-};
 
 class Job {
  public:
-  explicit Job(const Config& config) : config_(config) {}
+  explicit Job(const Config& config) : config_(config), oracle_(config_, world_) {}
 
   void Do(const Step& step);
   // Everything works again, all processes end: all is counted, and nothing is left in the directory.
   void Heal();
-  [[nodiscard]] const std::string& wrong() const { return wrong_; }
+  [[nodiscard]] const std::string& wrong() const { return oracle_.wrong().empty() ? wrong_ : oracle_.wrong(); }
 
  private:
   void StartAgent(bool refuses_large);
-  void EndAgent();
+  void EndAgent() { agent_.reset(); }
   void Collect(const Step& step, bool soon = false);
-  void Judge(double shown, const std::vector<Before>& before, bool soon);
-  [[nodiscard]] bool CanOpen(const Process& process) const {
-    return process.in_directory && !process.broken && !world_.no_descriptors && !world_.no_descriptors_in_open &&
-           !(refuses_large_ && IsLarge(process));
-  }
-  static bool IsLarge(const Process& process) {
-    return reinterpret_cast<const testing::segment::Header*>(process.bytes->data())->max_bytes == kLargeSegment;
-  }
   [[nodiscard]] std::string RunId() const { return "run-" + std::to_string(run_); }
+  [[nodiscard]] SeriesLimits Limits() const {
+    return {.series = config_.max_series, .series_of_instance = kMaxSeriesOfInstance};
+  }
   Process* Find(uint32_t number) {
     const size_t count = world_.processes.size() - first_;
     return count == 0 ? nullptr : &world_.processes[first_ + number % count];
@@ -57,16 +42,16 @@ class Job {
 
   const Config config_;
   World world_;
+  Oracle oracle_;
   std::unique_ptr<SegmentSource> agent_;
   bool refuses_large_ = false;
   bool state_was_read_ = false;  // by this agent
   int run_ = 1;
   bool run_is_new_ = true;
   size_t first_ = 0;  // process of this run
-  std::vector<Truth> truths_;
-  double floor_ = 0;  // was shown when all was on disk
   std::string wrong_;
   std::chrono::milliseconds now_{100'000'000};
+  std::chrono::milliseconds wall_was_set_{1'000'000'000'000};
 };
 
 void Job::StartAgent(bool refuses_large) {
@@ -78,101 +63,65 @@ void Job::StartAgent(bool refuses_large) {
   options.max_segment_bytes = refuses_large ? kSmallSegment : kLargeSegment;
   options.files = std::make_unique<ModelDirectory>(world_);
   options.steady = [this] { return std::chrono::steady_clock::time_point(now_); };
-  options.wall = [this] { return std::chrono::system_clock::time_point(now_); };
+  options.wall = [this] { return std::chrono::system_clock::time_point(now_ + wall_was_set_); };
+  const SeriesLimits limits = Limits();
+  options.limits = limits;
   options.ledger = {.file = StateOf(world_),
                     .saves_living = config_.state_elsewhere,
                     .run_id = RunId(),
                     .new_run = run_is_new_,
-                    .processes = {.hide_ended = false},
+                    .processes = {.gauge_ttl = kGaugeTtl, .hide_ended = config_.hides_ended, .limits = limits},
+                    .min_growth = config_.small_checkpoints ? size_t{1} : Ledger::Options{}.min_growth,
                     .threaded = false,
                     .now = options.steady};
   run_is_new_ = false;
   state_was_read_ = false;
   agent_ = std::make_unique<SegmentSource>(std::move(options));
-  for (Truth& truth : truths_) {
-    truth.opened = false;
-  }
+  oracle_.BeginAgent();
 }
-
-void Job::EndAgent() { agent_.reset(); }
 
 void Job::Collect(const Step& step, bool soon) {
   if (agent_ == nullptr) return;
   // A minute is longer than any delay after a failure.
   now_ += soon ? std::chrono::milliseconds(100) : std::chrono::minutes(1) + std::chrono::seconds(1);
-  std::vector<Before> before;
-  for (const Process& process : world_.processes) {
-    before.push_back({process.counted, *process.alive});
-  }
+  oracle_.BeginCollection(now_);
   world_.operations = 0;
   world_.before_operation = [&](uint32_t operation) {
     if (step.b == 0 || operation != step.a) return;
     if (step.b == 1) throw Killed();
     if (Process* last = Find(UINT32_MAX); last != nullptr && *last->alive) {
-      last->Count(1);
+      last->Count(step.a % kCounts, 1);
+      last->Set(0);
       *last->alive = false;
     }
   };
   state_was_read_ = state_was_read_ || !world_.state_unreadable;
+  std::optional<AllShown> shown;
   try {
-    const auto snapshot = agent_->Collect();
-    double shown = 0;
-    for (const FamilyLayout& family : snapshot->layout->families) {
-      if (family.name != "my_app_batches") continue;
-      for (const SeriesLayout& series : family.series) {
-        shown += snapshot->values[series.first_value];
-      }
-    }
-    Judge(shown, before, soon);
+    shown = ShownIn(*agent_->Collect());
   } catch (const Killed&) {
     EndAgent();
   }
   world_.before_operation = [](uint32_t) {};
-}
-
-// `before`: each process when the collection began.
-void Job::Judge(double shown, const std::vector<Before>& before, bool soon) {
-  if (!state_was_read_) return;  // until then what is in it is missing, as the log says
-  double least = 0;
-  double most = 0;
-  for (size_t i = first_; i < world_.processes.size(); ++i) {
-    const Process& process = world_.processes[i];
-    Truth& truth = truths_[i];
-    truth.opened = truth.opened || (!soon && !truth.settled && CanOpen(process));
-    const bool gone = !process.in_directory && !process.removed;
-    truth.settled = truth.settled || (!truth.opened && gone && !world_.no_descriptors);
-    // All that is in a file that the agent has removed is owed, unless it was final before the file came back.
-    const bool all = process.removed && !truth.settled;
-    const uint64_t owed = all ? process.counted : truth.opened ? before[i].counted : truth.durable;
-    least += static_cast<double>(owed);
-    most += static_cast<double>(process.counted);
-    const bool saved = config_.state_elsewhere || !before[i].alive;
-    if (!world_.disk_full && !soon && truth.opened && saved) truth.durable = owed;
-  }
-  const auto claim = [&](const std::string& what) {
-    if (wrong_.empty()) {
-      wrong_ = "shown " + std::to_string(static_cast<int64_t>(shown)) + what + std::to_string(static_cast<int64_t>(least)) +
-               " to " + std::to_string(static_cast<int64_t>(most)) + " were counted";
-    }
-  };
-  if (shown < least) claim(", lost: ");
-  if (shown > most) claim(", counted twice: ");
-  if (shown < floor_) claim(" after " + std::to_string(static_cast<int64_t>(floor_)) + ": ");
-  if (!world_.disk_full && !soon && config_.state_elsewhere) floor_ = std::max(floor_, shown);
+  oracle_.EndCollection(shown ? &*shown : nullptr,
+                        {.soon = soon, .state_was_read = state_was_read_, .refuses_large = refuses_large_});
 }
 
 void Job::Do(const Step& step) {
   Process* process = Find(step.a);
+  const bool lives = process != nullptr && *process->alive;
   switch (step.what) {
     case Do::kStart:
-      world_.Start(step.a % 2 == 1, RunId());
-      truths_.emplace_back();
+      world_.Start(step.a / 2 % kIdentities, step.a % 2 == 1, RunId());
       break;
     case Do::kCount:
-      if (process != nullptr && *process->alive) process->Count(step.b);
+      if (lives) process->Count(step.b % kCounts, step.b);
+      break;
+    case Do::kSet:
+      if (lives) process->Set(step.b);
       break;
     case Do::kDie:
-      if (process != nullptr) *process->alive = false;
+      if (lives) *process->alive = false;
       break;
     case Do::kAgent:
       StartAgent(step.a % 2 == 1);
@@ -190,6 +139,9 @@ void Job::Do(const Step& step) {
     case Do::kKill:
       EndAgent();
       break;
+    case Do::kWait:
+      now_ += std::chrono::seconds(100) * step.a;
+      break;
     case Do::kDisk:
       world_.disk_full = !world_.disk_full;
       break;
@@ -201,6 +153,10 @@ void Job::Do(const Step& step) {
       break;
     case Do::kList:
       world_.no_descriptors = !world_.no_descriptors;
+      break;
+    case Do::kReadOnly:
+      world_.read_only = !world_.read_only;
+      if (!config_.state_elsewhere) world_.disk_full = world_.read_only;  // the state is in this directory
       break;
     case Do::kBreak:
       if (process != nullptr) process->broken = !process->broken;
@@ -217,10 +173,20 @@ void Job::Do(const Step& step) {
         world_.processes[i].in_directory = !world_.processes[i].removed;
       }
       break;
+    case Do::kDamage:
+      world_.DamageState(10 * step.a + step.b, step.a % 2 == 1);
+      oracle_.StateWasDamaged();
+      break;
+    case Do::kClock: {
+      const auto by = std::chrono::seconds(100) * step.b * (step.a % 2 == 1 ? -1 : 1);
+      wall_was_set_ += by;
+      oracle_.ClockWasSet(by);
+      break;
+    }
     case Do::kLimit:
       if (agent_ != nullptr) {
         refuses_large_ = !refuses_large_;
-        agent_->SetLimits({}, refuses_large_ ? kSmallSegment : kLargeSegment, std::chrono::seconds(300), false);
+        agent_->SetLimits(Limits(), refuses_large_ ? kSmallSegment : kLargeSegment, kGaugeTtl, config_.hides_ended);
       }
       break;
     case Do::kNewRun:
@@ -231,13 +197,13 @@ void Job::Do(const Step& step) {
       ++run_;
       run_is_new_ = true;
       first_ = world_.processes.size();
-      floor_ = 0;
+      oracle_.BeginRun();
       break;
   }
 }
 
 void Job::Heal() {
-  world_.disk_full = world_.state_unreadable = world_.no_descriptors = world_.no_descriptors_in_open = false;
+  world_.disk_full = world_.state_unreadable = world_.no_descriptors = world_.no_descriptors_in_open = world_.read_only = false;
   for (Process& process : world_.processes) {
     process.broken = false;
   }
@@ -272,17 +238,31 @@ class Random {
 
 }  // namespace
 
+Config ConfigOf(uint64_t seed) {
+  return {.state_elsewhere = seed % 4 != 0,
+          .small_checkpoints = seed / 4 % 2 != 0,
+          .hides_ended = seed / 8 % 2 != 0,
+          .max_series = seed / 16 % 4 == 0 ? size_t{14} : Config{}.max_series};
+}
+
 std::vector<Step> RandomHistory(uint64_t seed) {
   Random random(seed);
   std::vector<Step> steps = {{Do::kAgent, random.Below(2)}, {Do::kStart, random.Below(2)}};
   const uint32_t length = 4 + random.Below(16);
   // What happens all the time happens more often.
-  constexpr Do kUsual[] = {Do::kCollect, Do::kCollect, Do::kCollect, Do::kCount, Do::kCount, Do::kStart, Do::kAgent, Do::kDie};
+  constexpr Do kUsual[] = {Do::kWait,  Do::kCollect, Do::kCollect, Do::kCollect, Do::kCollect, Do::kCount,
+                           Do::kCount, Do::kSet,     Do::kStart,   Do::kAgent,   Do::kDie};
+  // Swarm testing: a history has a few kinds of the other steps, each more often. Half of the histories have one identity.
+  std::vector<Do> others = {Do::kSet};
+  for (uint32_t what = 0; what <= static_cast<uint32_t>(Do::kLast); ++what) {
+    if (random.Below(4) == 0) others.push_back(static_cast<Do>(what));
+  }
+  const bool one_identity = random.Below(2) == 0;
   for (uint32_t i = 0; i < length; ++i) {
     Step step;
     step.what = random.Below(2) == 0 ? kUsual[random.Below(std::size(kUsual))]
-                                     : static_cast<Do>(random.Below(static_cast<uint32_t>(Do::kLast) + 1));
-    step.a = random.Below(step.what == Do::kCollect ? 12 : 6);
+                                     : others[random.Below(static_cast<uint32_t>(others.size()))];
+    step.a = random.Below(step.what == Do::kCollect ? 12 : step.what == Do::kStart && one_identity ? 2 : 6);
     step.b = step.what == Do::kCollect || step.what == Do::kSoon ? random.Below(3) : 1 + random.Below(9);
     steps.push_back(step);
   }
@@ -299,27 +279,43 @@ std::string Check(const std::vector<Step>& steps, const Config& config) {
   return job.wrong();
 }
 
-void Shrink(std::vector<Step>& steps, const Config& config) {
-  for (bool smaller = true; smaller;) {
-    smaller = false;
-    for (size_t i = 0; i < steps.size(); ++i) {
+namespace {
+
+// Removes a step, or two at once: some undo each other.
+bool Shorten(std::vector<Step>& steps, const Config& config) {
+  for (size_t i = 0; i < steps.size(); ++i) {
+    for (size_t j = i; j < steps.size(); ++j) {
       std::vector<Step> without = steps;
-      without.erase(without.begin() + static_cast<ptrdiff_t>(i));
-      if (!Check(without, config).empty()) {
-        steps = std::move(without);
-        smaller = true;
-        break;
-      }
-      for (uint32_t Step::*number : {&Step::a, &Step::b}) {
-        std::vector<Step> lower = steps;
-        while (lower[i].*number > 0) {
-          --(lower[i].*number);
-          if (Check(lower, config).empty()) break;
-          steps = lower;
-          smaller = true;
-        }
+      without.erase(without.begin() + static_cast<ptrdiff_t>(j));
+      if (j != i) without.erase(without.begin() + static_cast<ptrdiff_t>(i));
+      if (Check(without, config).empty()) continue;
+      steps = std::move(without);
+      return true;
+    }
+  }
+  return false;
+}
+
+bool Lower(std::vector<Step>& steps, const Config& config) {
+  bool lowered = false;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    for (uint32_t Step::*number : {&Step::a, &Step::b}) {
+      for (uint32_t lower = 0; lower < steps[i].*number; ++lower) {
+        std::vector<Step> lowest = steps;
+        lowest[i].*number = lower;
+        if (Check(lowest, config).empty()) continue;
+        steps = std::move(lowest);
+        lowered = true;
       }
     }
+  }
+  return lowered;
+}
+
+}  // namespace
+
+void Shrink(std::vector<Step>& steps, const Config& config) {
+  while (Shorten(steps, config) || Lower(steps, config)) {
   }
 }
 
@@ -329,7 +325,10 @@ std::string Print(const std::vector<Step>& steps, const Config& config) {
     text += "{Do::" + std::string(kNames[static_cast<size_t>(step.what)]) + ", " + std::to_string(step.a) + ", " +
             std::to_string(step.b) + "}, ";
   }
-  return text + "}, {.state_elsewhere = " + (config.state_elsewhere ? "true" : "false") + "}), \"\");\n";
+  return text + "}, {.state_elsewhere = " + (config.state_elsewhere ? "true" : "false") +
+         ", .small_checkpoints = " + (config.small_checkpoints ? "true" : "false") +
+         ", .hides_ended = " + (config.hides_ended ? "true" : "false") +
+         ", .max_series = " + std::to_string(config.max_series) + "}), \"\");\n";
 }
 
 }  // namespace persia::agent::model

@@ -8,6 +8,7 @@
 // in memory. Thread safety: pure functions.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -15,23 +16,28 @@
 namespace persia::agent::model {
 
 enum class Do : uint8_t {
-  kStart,    // a process; `a` is odd: with a large segment
-  kCount,    // process `a` counts `b` batches
-  kDie,      // process `a`
-  kAgent,    // starts an agent, if none runs; `a` is odd: it refuses large segments
-  kCollect,  // by the agent; at the operation on files `a`, if `b` is 1, it is killed; if 2, the last process counts and dies
-  kSoon,     // as kCollect, so soon that nothing that failed is tried again
-  kStop,     // the agent, in order
-  kKill,     // the agent
-  kDisk,     // the state's disk is full, or no longer
-  kState,    // the state's file cannot be read, or can again
-  kOpen,     // no file can be opened, or all can again
-  kList,     // the directory cannot be listed, or can again
-  kBreak,    // the file of process `a` cannot be opened, or can again
-  kLose,     // the directory is emptied; `a` is odd: the processes live on
-  kReturn,   // what was lost is there again
-  kLimit,    // the agent refuses large segments, or no longer
-  kNewRun,   // the run ends, and so do its processes; the next agent begins another
+  kStart,     // a process; `a` is odd: with a large segment; half of `a`: its identity
+  kCount,     // process `a` counts `b` of one thing, which depends on `b`
+  kSet,       // process `a` sets its gauges to `b`
+  kDie,       // process `a`
+  kAgent,     // starts an agent, if none runs; `a` is odd: it refuses large segments
+  kCollect,   // by the agent; at the operation on files `a`, if `b` is 1, it is killed; if 2, the last process counts and dies
+  kSoon,      // as kCollect, so soon that nothing that failed is tried again
+  kStop,      // the agent, in order
+  kKill,      // the agent
+  kWait,      // `a` times 100 s
+  kDisk,      // the state's disk is full, or no longer
+  kState,     // the state's file cannot be read, or can again
+  kOpen,      // no file can be opened, or all can again
+  kList,      // the directory cannot be listed, or can again
+  kReadOnly,  // no file of the directory can be removed, or all can again
+  kBreak,     // the file of process `a` cannot be opened, or can again
+  kLose,      // the directory is emptied; `a` is odd: the processes live on
+  kReturn,    // what was lost is there again
+  kDamage,    // the state is cut off, if `a` is odd, or a bit of it is flipped, at a place that `a` and `b` give
+  kClock,     // the wall clock is set by `b` times 100 s, back if `a` is odd
+  kLimit,     // the agent refuses large segments, or no longer
+  kNewRun,    // the run ends, and so do its processes; the next agent begins another
   kLast = kNewRun,
 };
 
@@ -41,11 +47,19 @@ struct Step {
   uint32_t b = 0;
 };
 
-// Whether the state outlives the segments, and so has the values of living processes, too.
 struct Config {
+  // Whether the state outlives the segments, and so has the values of living processes, too.
   bool state_elsewhere = true;
+  // Whether a checkpoint follows as soon as the state has twice the size of the last one, however small it is.
+  bool small_checkpoints = false;
+  // Whether an instance without a process is not exposed after the time to live.
+  bool hides_ended = false;
+  // How many series are exposed.
+  size_t max_series = 100;
 };
 
+// The configuration that a history is checked with.
+Config ConfigOf(uint64_t seed);
 std::vector<Step> RandomHistory(uint64_t seed);
 // What is wrong first; empty: nothing.
 std::string Check(const std::vector<Step>& steps, const Config& config);

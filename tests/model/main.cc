@@ -20,7 +20,7 @@ std::atomic<bool> failed = false;
 
 void CheckUntil(uint64_t end) {
   for (uint64_t seed = next++; seed < end && !failed; seed = next++) {
-    const Config config{.state_elsewhere = seed % 4 != 0};
+    const Config config = ConfigOf(seed);
     std::vector<Step> steps = RandomHistory(seed);
     if (Check(steps, config).empty() || failed.exchange(true)) continue;
     Shrink(steps, config);

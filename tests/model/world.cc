@@ -9,38 +9,93 @@ namespace {
 
 using testing::MemoryJournalFile;
 using testing::SegmentBuilder;
+using testing::segment::Kind;
 
-// The offset of the counter's cell in a segment.
-constexpr uint64_t kCell = testing::SegmentPlaces{}.chunks_offset;
-
-std::string NewSegment(bool large, const std::string& run_id) {
-  SegmentBuilder segment({.max_bytes = large ? kLargeSegment : kSmallSegment});
-  segment.Identity({.run_id = run_id, .role = "worker"});
-  segment.Counter("my_app", "batches", {}, 0);
-  return segment.image();
+uint64_t OffsetOf(uint32_t slot) {
+  return testing::SegmentPlaces{}.chunks_offset + slot % testing::segment::kCellsPerChunk * sizeof(uint64_t);
 }
+
+SegmentKind NewSegment(uint32_t identity, bool large, const std::string& run_id) {
+  SegmentBuilder segment({.max_bytes = large ? kLargeSegment : kSmallSegment});
+  segment.Identity({.run_id = run_id,
+                    .role = "worker",
+                    .replica = identity == 0 ? 0 : 1,
+                    .labels = identity == 2 ? Labels{{"zone", "b"}} : Labels{}});
+  SegmentKind kind;
+  kind.counts[0] = OffsetOf(segment.Counter("my_app", "batches", {}, 0));
+  const uint32_t rows = segment.Family(Kind::kCounter, "my_app", "rows");
+  kind.counts[1] = OffsetOf(segment.Series(rows, {{"feat", "a"}}));
+  kind.counts[3] = OffsetOf(segment.Histogram("my_app", "sizes", {}, std::array{1.0}, 0, {}));
+  for (size_t i = 0; i < std::size(kPolicies); ++i) {
+    kind.gauges[i] = OffsetOf(segment.UnsetGauge("my_app", std::to_string(i), kPolicies[i]));
+  }
+  const uint64_t descriptors = segment.descriptors_used();
+  kind.counts[kLateCount] = OffsetOf(segment.Series(rows, {{"feat", "b"}}));
+  kind.descriptors_with_late = segment.descriptors_used();
+  segment.header().descriptors_used = descriptors;
+  kind.image = segment.image();
+  return kind;
+}
+
+template <class T>
+void Put(std::string& bytes, uint64_t offset, T value) {
+  std::memcpy(bytes.data() + offset, &value, sizeof value);
+}
+
+testing::segment::Header& HeaderOf(std::string& bytes) { return *reinterpret_cast<testing::segment::Header*>(bytes.data()); }
 
 }  // namespace
 
-void Process::Count(uint64_t by) {
-  counted += by;
-  std::memcpy(bytes->data() + kCell, &counted, sizeof counted);
+void Process::Count(size_t what, uint64_t by) {
+  log.push_back(log.back());
+  const uint64_t count = log.back().counts[what] += by;
+  const uint64_t at = kind->counts[what];
+  if (what == kLateCount) {
+    HeaderOf(*bytes).descriptors_used = kind->descriptors_with_late;
+    Put(*bytes, at + sizeof(double), 0.5 * static_cast<double>(count));
+  } else if (what == 3) {
+    Put(*bytes, at, 0.5 * static_cast<double>(count));
+    Put(*bytes, at + sizeof(double), count);
+  } else {
+    Put(*bytes, at, count);
+  }
 }
 
-Process& World::Start(bool large, const std::string& run_id) {
-  const auto [kind, added] = kinds_.try_emplace({large, run_id});
-  if (added) kind->second = NewSegment(large, run_id);
+void Process::Set(double value) {
+  log.push_back(log.back());
+  log.back().gauge = value;
+  for (const uint64_t at : kind->gauges) {
+    Put(*bytes, at, value);
+  }
+}
+
+Process& World::Start(uint32_t identity, bool large, const std::string& run_id) {
+  const auto [kind, added] = kinds_.try_emplace({identity, large, run_id});
+  if (added) kind->second = NewSegment(identity, large, run_id);
   Process process;
   const uint64_t number = processes.size() + 1;
-  process.bytes = std::make_shared<std::string>(kind->second);
-  auto& header = *reinterpret_cast<testing::segment::Header*>(process.bytes->data());
+  process.kind = &kind->second;
+  process.bytes = std::make_shared<std::string>(process.kind->image);
+  auto& header = HeaderOf(*process.bytes);
   std::memcpy(header.segment_id, &number, sizeof number);
   header.pid = static_cast<uint32_t>(number);
   header.birth_unix_ns = number;
+  process.identity = identity;
+  process.large = large;
   process.name = std::to_string(number) + "-" + HexEncode({reinterpret_cast<const char*>(&number), sizeof number}) + ".seg";
   process.file.inode = number;
   processes.push_back(std::move(process));
   return processes.back();
+}
+
+void World::DamageState(uint32_t where, bool cut) {
+  if (!disk.bytes || disk.bytes->empty()) return;
+  const size_t at = disk.bytes->size() * (where % 64) / 64;
+  if (cut) {
+    disk.bytes->resize(at);
+  } else {
+    (*disk.bytes)[at] ^= 0x40;
+  }
 }
 
 Process* World::Find(const std::string& name) {
@@ -79,6 +134,7 @@ std::unique_ptr<SegmentReader> ModelDirectory::Open(const std::string& name, con
 
 SegmentDirectory::Removal ModelDirectory::Remove(const std::string& name, const FileId& file) {
   world_.Operation();
+  if (world_.read_only) return Removal::kFailed;
   Process* process = world_.Find(name);
   if (process != nullptr && process->file.SameInode(file)) {
     process->in_directory = false;

@@ -1,13 +1,18 @@
 // What outlives the agents of a model: processes with their segments, the directory, and the disk of the state.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "ledger/memory_journal_file.h"
 #include "segment/segment_builder.h"
@@ -18,6 +23,31 @@ namespace persia::agent::model {
 inline constexpr uint64_t kSmallSegment = 1 << 20;
 inline constexpr uint64_t kLargeSegment = 1 << 22;
 
+// Identities: role worker, replica 0; replica 1; replica 1 with a label of the process.
+inline constexpr uint32_t kIdentities = 3;
+
+// What a process counts: my_app_batches, my_app_rows{feat="a"}, my_app_rows{feat="b"} in halves, observations of my_app_sizes,
+// each 0.5. It registers the series of `b` when it first counts there.
+inline constexpr size_t kCounts = 4;
+inline constexpr size_t kLateCount = 2;
+
+// The policies of its gauges my_app_0 to my_app_4, which it sets all at once.
+inline constexpr GaugePolicy kPolicies[] = {GaugePolicy::kLast, GaugePolicy::kSum, GaugePolicy::kMin, GaugePolicy::kMax,
+                                            GaugePolicy::kAvg};
+
+struct Values {
+  std::array<uint64_t, kCounts> counts = {};
+  std::optional<double> gauge = {};
+};
+
+// A new segment of some kind, to copy. The offsets are of cells in it.
+struct SegmentKind {
+  std::string image;
+  std::array<uint64_t, kCounts> counts = {};
+  std::array<uint64_t, std::size(kPolicies)> gauges = {};
+  uint64_t descriptors_with_late = 0;
+};
+
 // Thrown by an operation on files: the agent was killed there.
 struct Killed {};
 
@@ -25,13 +55,17 @@ struct Process {
   std::string name;                    // of its file
   std::shared_ptr<std::string> bytes;  // of its segment
   std::shared_ptr<bool> alive = std::make_shared<bool>(true);
-  uint64_t counted = 0;
+  std::vector<Values> log = {{}};  // its values after each change of them
+  uint32_t identity = 0;
+  bool large = false;
   bool in_directory = true;
   bool removed = false;  // by an agent
   bool broken = false;   // its file cannot be opened
   FileId file = {};
+  const SegmentKind* kind = nullptr;
 
-  void Count(uint64_t by);
+  void Count(size_t what, uint64_t by);
+  void Set(double value);
 };
 
 struct World {
@@ -41,17 +75,20 @@ struct World {
   bool state_unreadable = false;
   bool no_descriptors = false;          // the directory cannot be listed
   bool no_descriptors_in_open = false;  // no file can be opened
+  bool read_only = false;               // no segment can be removed
   // Called before each operation on files, with its number within a collection. May throw Killed.
   std::function<void(uint32_t operation)> before_operation = [](uint32_t) {};
   uint32_t operations = 0;
 
-  Process& Start(bool large, const std::string& run_id);
+  Process& Start(uint32_t identity, bool large, const std::string& run_id);
   // Null: no file has this name.
   Process* Find(const std::string& name);
   void Operation() { before_operation(operations++); }
+  // Cuts the state off, or flips a bit of it.
+  void DamageState(uint32_t where, bool cut);
 
  private:
-  std::map<std::pair<bool, std::string>, std::string> kinds_;  // new segments, to copy
+  std::map<std::tuple<uint32_t, bool, std::string>, SegmentKind> kinds_;
 };
 
 // The directory as an agent sees it.

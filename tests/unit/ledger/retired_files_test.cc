@@ -1,4 +1,5 @@
 // Files that are not what they seem: other names of a segment, other contents under its id, and a state that is damaged.
+#include <bit>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -9,6 +10,7 @@ namespace persia::agent::testing {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -64,31 +66,85 @@ TEST_F(RetiredTest, AnotherContentUnderAKnownIdCostsNothingElse) {
 }
 
 TEST_F(RetiredTest, WhatWasReadOfADamagedStateIsWrittenAgain) {
-  saves_living_ = true;
-  StartAgent();
   CountAndEnd(5);
-  Collect();
-  CheckpointBytes();  // the sums are in the checkpoint
-  const size_t checkpoint = fs::file_size(PathOf("agent.state"));
-  auto process = Start();
-  process->segment.Counter("my_app", "batches", {}, 6);
-  process->Put();
-  EXPECT_EQ(Batches(), "11");
-  process->segment.Set(segment::kCellsPerChunk, 7);
-  process->Put();
-  EXPECT_EQ(Batches(), "12");
+  CheckpointBytes();  // the sum is in the checkpoint
+  const auto checkpoint = static_cast<std::streamoff>(fs::file_size(PathOf("agent.state")));
+  for (const uint64_t batches : {10, 100}) {
+    CountAndEnd(batches);
+    Collect();
+  }
   EndSource();
-  ASSERT_GT(fs::file_size(PathOf("agent.state")), checkpoint + 100);
-  std::fstream(PathOf("agent.state"), std::ios::in | std::ios::out | std::ios::binary)
-          .seekp(static_cast<std::streamoff>(checkpoint) + 60)
-      << "damage";
+  std::fstream(PathOf("agent.state"), std::ios::in | std::ios::out | std::ios::binary).seekp(checkpoint + 60) << "damage";
   StartAgent();
-  EXPECT_EQ(Batches(), "12");
+  EXPECT_EQ(Batches(), "5") << "the records after the damage cannot be told apart";
   EXPECT_THAT(Diagnosed(), ElementsAre(HasSubstr("agent.state.broken-1")));
-  process->End();
-  EXPECT_EQ(Batches(), "12");
   StartAgent();
-  EXPECT_EQ(Batches(), "12");
+  EXPECT_EQ(Batches(), "5");
+}
+
+// The files of ended processes whose fold is on disk, although they could not be removed.
+class StickyDirectory : public DiskSegmentDirectory {
+ public:
+  using DiskSegmentDirectory::DiskSegmentDirectory;
+  Removal Remove(const std::string&, const FileId&) override { return Removal::kFailed; }
+};
+
+TEST_F(RetiredTest, ADamagedCheckpointDoublesNothing) {
+  const auto start = [this] {
+    SegmentSourceOptions options;
+    options.run_id = run_id_;
+    options.ledger = LedgerOptions();
+    options.ledger.file = StateFile();
+    options.files = std::make_unique<StickyDirectory>(directory());
+    UseOptions(std::move(options));
+  };
+  start();
+  CountAndEnd(5);
+  EXPECT_EQ(Batches(), "5");
+  CheckpointBytes();
+  EndSource();
+  std::ifstream file(PathOf("agent.state"), std::ios::binary);
+  const std::string state{std::istreambuf_iterator<char>(file), {}};
+  for (size_t at = 40; at < state.size(); ++at) {
+    SCOPED_TRACE(at);
+    std::string damaged = state;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x40);
+    std::ofstream(PathOf("agent.state"), std::ios::binary) << damaged;
+    start();
+    EXPECT_THAT(Batches(), AnyOf("5", "")) << "the sum may be lost, but not the id of what was added to it";
+    EndSource();
+  }
+}
+
+TEST_F(RetiredTest, AForgottenInstanceStaysForgotten) {
+  limits_ = {.series = 2, .series_of_instance = 2, .label_value_bytes = 8};
+  StartAgent();
+  for (int replica = 0; replica < 8; ++replica) {
+    CountAndEnd(1, 0, {.role = "worker", .replica = replica});
+    Collect();
+    passed_ += std::chrono::seconds(301);
+    Collect();
+  }
+  StartAgent();
+  CountAndEnd(5, 0, {.role = "worker", .replica = 1});
+  EXPECT_EQ(Shown("my_app_batches@rep_1/worker"), "5");
+}
+
+TEST_F(RetiredTest, TheLastGaugeOfTheDeadIsTheSameAfterARestart) {
+  auto older = Start();
+  const uint32_t size = older->segment.Gauge("my_app", "size", {}, 1);
+  older->Put();
+  auto younger = StartWithGauge(2);
+  EXPECT_EQ(Size(), "2");
+  older->segment.Set(size, std::bit_cast<uint64_t>(3.0));
+  older->Put();
+  EXPECT_EQ(Size(), "3");
+  for (auto* process : {&younger, &older}) {
+    (*process)->End();
+    EXPECT_EQ(Size(), "3");
+    StartAgent();
+    EXPECT_EQ(Size(), "3");
+  }
 }
 
 }  // namespace

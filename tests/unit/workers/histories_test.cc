@@ -39,9 +39,28 @@ TEST(HistoriesTest, AFoldedFileThatIsLostAndReturnsIsNotReadAgain) {
             "");
 }
 
+TEST(HistoriesTest, WhileAProcessCountsFromTheStateTheEndedOnesOfItsInstanceStay) {
+  EXPECT_EQ(Check({{Do::kAgent, 0, 0},
+                   {Do::kStart, 0, 0},
+                   {Do::kStart, 0, 0},
+                   {Do::kCount, 0, 4},
+                   {Do::kCount, 1, 4},
+                   {Do::kCollect, 0, 0},
+                   {Do::kDie, 0, 0},
+                   {Do::kCollect, 0, 0},
+                   {Do::kBreak, 1, 0},
+                   {Do::kKill, 0, 0},
+                   {Do::kAgent, 0, 0},
+                   {Do::kCollect, 0, 0},
+                   {Do::kWait, 3, 0},
+                   {Do::kCollect, 0, 0}},
+                  {.state_elsewhere = true, .hides_ended = true}),
+            "");
+}
+
 TEST(HistoriesTest, RandomOnesCountEachCountOnce) {
   for (uint64_t seed = 0; seed < 2000; ++seed) {
-    EXPECT_EQ(Check(RandomHistory(seed), {.state_elsewhere = seed % 4 != 0}), "") << seed;
+    EXPECT_EQ(Check(RandomHistory(seed), ConfigOf(seed)), "") << seed;
   }
 }
 

@@ -1,6 +1,7 @@
 #include <sys/mman.h>
 
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "base/log.h"
@@ -16,7 +17,16 @@ int CollectForExec(const Config& config, const ConfigSources& sources, int memor
     LogError("exec.record", SystemError("cannot map the supervisor's memory").message);
     return kExitFailed;
   }
-  ExecRecord record(*static_cast<const supervisor::Record*>(mapped));
+  const auto& shared = *static_cast<const supervisor::Record*>(mapped);
+  if (shared.format != supervisor::kFormat) {
+    LogError("exec.record",
+             "the supervisor of this job is of another version, whose record has format " + std::to_string(shared.format) +
+                 ", not " + std::to_string(supervisor::kFormat) +
+                 ": the job's metrics are exported again once that version of persia-metrics-agentd is installed, "
+                 "or the job is started anew");
+    return kExitFailed;
+  }
+  ExecRecord record(shared);
   SignalReader signals;
   auto session = JobSession::Begin(config.options, kLockPatience);
   if (!session.ok()) {

@@ -1,6 +1,7 @@
 #include <sys/mman.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -48,6 +49,10 @@ ExecPlan MakePlan(const CommandLine& line, const Config& config) {
     return plan;
   }
   plan.collects = true;
+  // The start-up hook of the Python package. The environment's own value stays.
+  if (constexpr char kHook[] = "PERSIA_METRICS_TORCHELASTIC"; std::getenv(kHook) == nullptr) {
+    plan.environment.emplace_back(kHook, "1");
+  }
   bool pipe_is_read = false;
   if (session.value().other_agent()) {
     pipe_is_read = NamedPipe::HasReader(config.options.fifo);

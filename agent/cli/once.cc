@@ -4,7 +4,7 @@
 #include "app/agent_setup.h"
 #include "base/log.h"
 #include "cli/commands.h"
-#include "format/text_renderer.h"
+#include "format/scrape_renderer.h"
 #include "job/job_session.h"
 #include "workers/segment_source.h"
 

@@ -88,7 +88,7 @@ struct AgentOptions {
   uint64_t max_label_value_bytes = 1024;
 
   // Pages.
-  std::string listen_address = "127.0.0.1:19091";  // IPv4:port; empty: none
+  std::string listen_address = "127.0.0.1:19091";  // ParseListenAddress; empty: none
   bool listen_address_is_default = true;           // another port may be used if this one is in use
   bool enable_lifecycle = false;                   // POST /-/reload reloads the settings
   std::chrono::milliseconds history{1'800'000};    // kept for the page's charts; 0: none

@@ -145,7 +145,7 @@ constexpr Setting kSettings[] = {
       .key = "max_label_value_bytes", .flag = "--max-label-value-bytes", .placeholder = "SIZE",
       .help = "A series with a longer label value is left out", .default_text = "1024", .group = "Limits", .reloadable = true}),
     {.key = "listen_address", .flag = "--listen", .environment = "PERSIA_METRICS_LISTEN_ADDR", .placeholder = "ADDRESS",
-     .help = "Where /metrics is served: IPv4:port, or off", .default_text = "127.0.0.1:19091", .group = "Pages", .set = ParseListenAddress,
+     .help = "Where /metrics is served: address:port, or off", .default_text = "127.0.0.1:19091", .group = "Pages", .set = ParseListenAddress,
      .get = ListenAddressText},
     Bind<ParseBoolean, &AgentOptions::enable_lifecycle>({
       .key = "enable_lifecycle", .flag = "--web.enable-lifecycle", .placeholder = "BOOL",

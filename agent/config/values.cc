@@ -11,29 +11,13 @@
 #include "gateways/gateway_list.h"
 #include "lib/src/segment_format/job_directory.h"
 #include "naming/mapping_values.h"
+#include "net/http_server.h"
 
 namespace persia::agent {
 namespace {
 
 constexpr size_t kMaxFileName = 255;
 constexpr size_t kMaxSecret = 16384;
-
-// Checked here, because the web server reports an error only when it starts.
-Status CheckListenAddress(std::string_view text) {
-  if (text.find('[') != std::string_view::npos || std::count(text.begin(), text.end(), ':') > 1) {
-    return Bad(text, "is an IPv6 address, which the web server of this build cannot serve (127.0.0.1:19091, :19091, off)");
-  }
-  const size_t colon = text.find(':');
-  const std::string host(text.substr(0, colon));
-  uint32_t port = 0;
-  in_addr parsed{};
-  if (colon == std::string_view::npos || !ParseNumber(text.substr(colon + 1), port) || port > 65535 ||
-      (!host.empty() && host != "localhost" && inet_pton(AF_INET, host.c_str(), &parsed) != 1)) {
-    return Bad(text,
-               "is not an IPv4 address and a port (127.0.0.1:19091; :19091 for all addresses; port 0 for any free one; off)");
-  }
-  return Done{};
-}
 
 Status ParseChecked(std::string_view text, std::string_view what, std::string& value) {
   Status status = CheckText(text, what);
@@ -163,7 +147,10 @@ Status ParseSecret(std::string_view text, std::string& value) {
 }
 
 Status ParseListenAddress(std::string_view text, AgentOptions& options) {
-  if (Status status = CheckListenAddress(text); text != "off" && !status.ok()) return status;
+  // Checked here, because the web server reports an error only when it starts.
+  if (const Status status = HttpServer::CheckAddress(text); text != "off" && !status.ok()) {
+    return Bad(text, status.error() + "; off: no pages");
+  }
   options.listen_address = text == "off" ? "" : text;
   options.listen_address_is_default = false;
   return Done{};

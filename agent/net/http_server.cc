@@ -84,7 +84,9 @@ class HttpServer::Civetweb {
   std::optional<uint16_t> Start(const ListenAddress& address) {
     static std::once_flag once;
     std::call_once(once, [] { mg_init_library(MG_FEATURES_DEFAULT); });
-    Settings settings = {{"listening_ports", address.Text() + (options_.tls ? "s" : "")},
+    // `+` is for IPv4 and IPv6.
+    const std::string where = address.ip == "::" ? '+' + std::to_string(address.port) : address.Text();
+    Settings settings = {{"listening_ports", where + (options_.tls ? "s" : "")},
                          {"num_threads", std::to_string(options_.threads)},
                          {"request_timeout_ms", std::to_string(options_.request_timeout.count())},
                          {"max_request_size", std::to_string(options_.max_header_bytes)},
@@ -282,23 +284,30 @@ class HttpServer::Civetweb {
 
 std::string HttpServer::WhyNoTls() {
   // Only the first call of mg_init_library in a process reports whether it loaded the TLS library. Before 1.16 civetweb knows
-  // OpenSSL up to 1.1 and crashes at the first request with a newer one.
+  // OpenSSL up to 1.1 and crashes at the first request with a newer one. Debian 13's 1.16 is built for 1.1 and does not load 3.
   static const bool loaded = (mg_init_library(MG_FEATURES_TLS) & MG_FEATURES_TLS) != 0;
   int major = 0;
   int minor = 0;
   const bool parsed = std::sscanf(mg_version(), "%d.%d", &major, &minor) == 2;
   if (loaded && parsed && std::pair(major, minor) >= std::pair(1, 16)) return "";
   return std::string("the web server library of this build, civetweb ") + mg_version() +
-         ", cannot serve TLS with this system's OpenSSL (it would crash at the first request); leave listen_address on "
-         "loopback and put a proxy with TLS before it, or build with civetweb 1.16 or newer";
+         ", cannot serve TLS with this system's OpenSSL; leave listen_address on loopback and put a proxy with TLS before it, "
+         "or build with civetweb 1.16 or newer that is built for this OpenSSL";
+}
+
+Status HttpServer::CheckAddress(std::string_view address) {
+  const Result<ListenAddress> parsed = ParseListenAddress(address);
+  if (!parsed.ok()) return Error{parsed.error()};
+  if (!parsed.value().IsIpv6() || mg_check_feature(MG_FEATURES_IPV6) != 0) return Done{};
+  return Error{std::string("is an IPv6 address, which the web server library of this build, civetweb ") + mg_version() +
+               ", cannot serve; give an IPv4 address, or use the agent of Debian 13"};
 }
 
 Result<std::unique_ptr<HttpServer>> HttpServer::Start(Options options, std::vector<Route> routes) {
   const std::string text = options.listen_address;
   const bool may_fall_back = options.fall_back_to_free_port;
-  Result<ListenAddress> parsed = ParseListenAddress(text);
-  if (!parsed.ok()) return Error{parsed.error()};
-  ListenAddress address = parsed.value();
+  if (Status status = CheckAddress(text); !status.ok()) return Error{"listen address \"" + text + "\" " + status.error()};
+  ListenAddress address = ParseListenAddress(text).value();
 
   std::unique_ptr<HttpServer> server(new HttpServer);
   server->civetweb_ = std::make_unique<Civetweb>(std::move(options), std::move(routes));
@@ -315,7 +324,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Start(Options options, std::vect
     return error != 0 ? SystemError(what, error) : Error{what + ": " + server->civetweb_->last_message()};
   }
   server->port_ = *port;
-  server->address_ = address.ip + ':' + std::to_string(*port);
+  server->address_ = ListenAddress{address.ip, *port}.Text();
   return server;
 }
 

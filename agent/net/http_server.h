@@ -74,8 +74,7 @@ struct ListenerTls {
 class HttpServer {
  public:
   struct Options {
-    // "IPv4:port", "localhost:port", or ":port" for all IPv4 addresses. Port 0 takes a free port. IPv6 is refused: Debian's
-    // civetweb is built without it.
+    // See ParseListenAddress. Port 0 takes a free port. IPv6 is refused if this build's civetweb has none; see CheckAddress.
     std::string listen_address = "127.0.0.1:0";
     // If another process uses the port, take a free one of the same address. See port().
     bool fall_back_to_free_port = false;
@@ -97,6 +96,10 @@ class HttpServer {
     // Called from any thread when stalled clients were disconnected.
     std::function<void(const std::string& message)> warn{};
   };
+
+  // An error says why no server of this build can listen at `address`, without quoting it. Whether the address and the port are
+  // free is not checked. Any thread.
+  static Status CheckAddress(std::string_view address);
 
   // Why this build cannot serve TLS, and what to do instead; empty if it can. Any thread.
   static std::string WhyNoTls();

@@ -2,10 +2,12 @@
 
 #include <arpa/inet.h>
 #include <linux/tcp.h>
+#include <netinet/in.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <charconv>
+#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <system_error>
@@ -40,11 +42,25 @@ std::vector<int> OpenFiles() {
   return files;
 }
 
-std::optional<sockaddr_in> Address(int socket, int (*ask)(int, sockaddr*, socklen_t*)) {
-  sockaddr_in address{};
+std::array<uint8_t, 16> Mapped(const in_addr& ipv4) {
+  std::array<uint8_t, 16> ip{};
+  ip[10] = ip[11] = 0xFF;
+  std::memcpy(&ip[12], &ipv4, sizeof ipv4);
+  return ip;
+}
+
+// An end of a socket's connection; none: it is not an IP socket.
+std::optional<StallWatchdog::Peer> Address(int socket, int (*ask)(int, sockaddr*, socklen_t*)) {
+  union {
+    sockaddr any;
+    sockaddr_in v4;
+    sockaddr_in6 v6;
+  } address{};
   socklen_t size = sizeof address;
-  if (ask(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0 || address.sin_family != AF_INET) return std::nullopt;
-  return address;
+  if (ask(socket, &address.any, &size) != 0) return std::nullopt;
+  if (address.any.sa_family == AF_INET) return StallWatchdog::Peer{Mapped(address.v4.sin_addr), ntohs(address.v4.sin_port)};
+  if (address.any.sa_family != AF_INET6) return std::nullopt;
+  return StallWatchdog::Peer{std::to_array(address.v6.sin6_addr.s6_addr), ntohs(address.v6.sin6_port)};
 }
 
 // Whether it is a TCP socket of this local port, listening or connected.
@@ -52,15 +68,19 @@ bool HasLocalPort(int socket, uint16_t port) {
   const auto own = Address(socket, getsockname);
   int type = 0;
   socklen_t size = sizeof type;
-  return own && ntohs(own->sin_port) == port && getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &size) == 0 &&
-         type == SOCK_STREAM;
+  return own && own->port == port && getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM;
 }
 
 }  // namespace
 
 StallWatchdog::Peer StallWatchdog::PeerOf(const std::string& ip, uint16_t port) {
   Peer peer{.port = port};
-  inet_pton(AF_INET, ip.c_str(), &peer.ip);
+  in_addr ipv4;
+  if (inet_pton(AF_INET, ip.c_str(), &ipv4) == 1) {
+    peer.ip = Mapped(ipv4);
+  } else {
+    inet_pton(AF_INET6, ip.c_str(), peer.ip.data());
+  }
   return peer;
 }
 
@@ -135,7 +155,7 @@ size_t StallWatchdog::Check(bool& full) {
   std::vector<std::pair<int, Peer>> sockets;
   for (const int file : OpenFiles()) {
     const auto peer = HasLocalPort(file, port_) ? Address(file, getpeername) : std::nullopt;
-    if (peer) sockets.emplace_back(file, Peer{peer->sin_addr.s_addr, ntohs(peer->sin_port)});
+    if (peer) sockets.emplace_back(file, *peer);
   }
   full = sockets.size() >= options_.workers;
   size_t newly_disconnected = 0;

@@ -14,6 +14,7 @@
 // Thread safety: Start, Stop and the destructor from one thread; the other methods from any.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -35,7 +36,7 @@ class StallWatchdog {
  public:
   // The client's end of a connection.
   struct Peer {
-    uint32_t ip = 0;  // in network byte order
+    std::array<uint8_t, 16> ip{};  // IPv6; IPv4 as ::ffff:a.b.c.d
     uint16_t port = 0;
     auto operator<=>(const Peer&) const = default;
   };
@@ -53,7 +54,7 @@ class StallWatchdog {
     std::function<void(size_t)> on_disconnect = {};
   };
 
-  // `ip`: an IPv4 address as text.
+  // `ip`: an IPv4 or IPv6 address as text.
   static Peer PeerOf(const std::string& ip, uint16_t port);
 
   explicit StallWatchdog(Options options) : options_(std::move(options)) {}

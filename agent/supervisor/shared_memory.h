@@ -47,7 +47,7 @@ struct EndedChild {
 struct Record {
   static constexpr uint64_t kMaxChildren = 1000;
 
-  uint32_t format;        // kFormat
+  uint32_t format;        // kFormat; another one if the programs were upgraded while the job runs
   uint32_t pipe;          // a PipeState
   uint64_t began_ns;      // the command's start
   uint64_t agent_starts;  // how often an agent was started

@@ -121,6 +121,22 @@ def test_worker_and_agent_find_each_other_by_the_jobs_name(quickstart, gateway, 
         shutil.rmtree(Path(f"/dev/shm/persia-metrics-{os.getuid()}") / job_name, ignore_errors=True)
 
 
+def test_program_builds_with_pkg_config_wherever_the_tree_is(prefix, job, gateway, started, tmp_path):
+    moved = tmp_path / "moved"
+    shutil.copytree(prefix, moved, symlinks=True)
+    (file,) = moved.rglob("persia_metrics.pc")
+    env = environment(PKG_CONFIG_PATH=str(file.parent))
+    command = ["pkg-config", "--cflags", "--libs", "persia_metrics"]
+    flags = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=True).stdout.split()
+    program = tmp_path / "quickstart"
+    run("c++", "-std=c++20", QUICKSTART / "main.cc", "-o", program, *flags, f"-Wl,-rpath,{file.parent.parent}")
+    job.name = "quickstart"
+    job.agent()
+    worker = start(job, started, program)
+    assert worker.wait() == 0
+    gateway.wait_for("my_app_batches_total", BATCHES, job="quickstart", role="trainer")
+
+
 def test_shared_program_uses_the_shared_library(quickstart):
     def needed(target):
         return subprocess.run(["objdump", "-p", quickstart[target]], capture_output=True, text=True, check=True).stdout
@@ -142,3 +158,12 @@ def test_job_with_prometheus_cpp_gains_the_agent_by_two_lines(prefix, job, gatew
     assert 'legacy_steps_total{phase="warm"} 41\n' in worker.output() and "my_app_own_total 7\n" in worker.output()
     gateway.wait_for("legacy_steps_total", 42, phase="warm")
     gateway.wait_for("my_app_own_total", 7)
+
+
+@pytest.mark.parametrize(("words", "stops"), [((), False), (("--preset", "release"), True)], ids=["plain", "preset"])
+def test_warnings_stop_only_the_builds_of_our_presets(tmp_path, words, stops):
+    """Another compiler may have other warnings."""
+    run("cmake", *words, "-S", ROOT, "-B", tmp_path / "build", "-G", "Ninja")
+    compiled = (tmp_path / "build/compile_commands.json").read_text()
+    assert "-Wextra" in compiled
+    assert ("-Werror" in compiled) == stops

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -294,3 +295,31 @@ def test_terminal_stops_continues_and_interrupts_the_job(segments, tmp_path):
         os.kill(supervisor, signal.SIGTERM)
         terminal.type("echo code $?.\n")
         assert terminal.expect(r"code (\d+)\.")[1] == "1", "the command got one Ctrl-C"
+
+
+def test_programs_that_are_replaced_while_the_job_runs(public_folder, job, gateway):
+    """As a package's upgrade does: other files under the same names. The supervisor goes on, and starts the new agent."""
+    exec_ = job.exec_worker(program=public_folder / AGENT.name)
+    exec_.tell("count my_app batches 1")
+    gateway.wait_for("my_app_batches", 1)
+    first = wait_for_agent(exec_)
+    for program in (AGENT, AGENT.with_name("persia-metrics-agentd")):
+        shutil.copy(program, public_folder / "new")
+        (public_folder / "new").rename(public_folder / program.name)
+    subprocess.run(["pkill", "-KILL", "-f", f"exec-collect .*{job.segments}"], check=True, timeout=30)
+    second = wait_for_agent(exec_, other_than=first)
+    assert os.readlink(f"/proc/{second}/exe") == str(public_folder / "persia-metrics-agentd")
+    exec_.tell("count my_app batches 2")
+    gateway.wait_for("my_app_batches", 3)
+    assert exec_.leave() == 0
+
+
+def test_agent_refuses_the_record_of_another_supervisor(job):
+    memory = os.memfd_create("record", 0)
+    os.ftruncate(memory, 1 << 16)
+    os.pwrite(memory, (99).to_bytes(4, "little"), 0)
+    command = [AGENT.with_name("persia-metrics-agentd"), "exec-collect", str(memory), *job.flags("127.0.0.1:0", ()), "--", "true"]
+    done = subprocess.run(command, pass_fds=[memory], env=environment(), capture_output=True, text=True, timeout=30)
+    os.close(memory)
+    assert done.returncode == 1
+    assert "of another version, whose record has format 99, not 1" in done.stderr

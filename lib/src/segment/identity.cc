@@ -48,6 +48,12 @@ std::string FirstGiven(std::optional<std::string_view> variable, const std::stri
   return option.empty() ? std::string(fallback) : option;
 }
 
+// The role of a rank that torchrun started: its --role, for which "default" is its default.
+std::string RoleOfTorchrun() {
+  const auto role = Env("TORCHELASTIC_RUN_ID") ? Env("ROLE_NAME") : std::nullopt;
+  return std::string(role && *role != "default" ? *role : kDefaultRole);
+}
+
 }  // namespace
 
 AgentConf ReadAgentConf(int directory_fd) {
@@ -81,7 +87,7 @@ Identity ResolveIdentity(const Options& options) {
   const auto dir = Env("PERSIA_METRICS_DIR");
   const auto job = Env("PERSIA_JOB_NAME");
   identity.job = FirstGiven(job, options.job_name, kDefaultJobName);
-  identity.role = FirstGiven(Env("PERSIA_ROLE"), options.role, kDefaultRole);
+  identity.role = FirstGiven(Env("PERSIA_ROLE"), options.role, RoleOfTorchrun());
   identity.metrics_dir = FirstGiven(dir, options.metrics_dir, DefaultMetricsDir(geteuid(), identity.job));
   identity.opted_in = dir.has_value() || job.has_value();
   identity.labels = options.labels;

@@ -12,6 +12,8 @@
 #include <sstream>
 
 #include "config/settings.h"
+#include "config/values.h"
+#include "net/http_server.h"
 #include "temporary_directory.h"
 
 namespace persia::agent {
@@ -139,6 +141,12 @@ TEST(ConfigFile, FollowsAliases) {
   EXPECT_EQ(config.options.job_name, "dlrm");
 }
 
+TEST(ListenAddress, OfIpv6IsTakenIfTheWebServerHasIt) {
+  AgentOptions options;
+  EXPECT_EQ(ParseListenAddress("[::1]:19091", options).ok(), HttpServer::CheckAddress("[::1]:19091").ok());
+  EXPECT_THAT(ParseListenAddress("::1:19091", options).error(), HasSubstr("\"::1:19091\" is not an IP address and a port"));
+}
+
 struct Refusal {
   std::string text;
   std::string error;
@@ -233,13 +241,10 @@ INSTANTIATE_TEST_SUITE_P(
                 "f.yaml:2:20: gateway_address: gateway address \"a\" is given twice; leave one out"},
         Refusal{Section("  gateway_address: \"a:1\\nb\"\n"),
                 R"(f.yaml:2:20: gateway_address: gateway address "a:1 b": port "1 b" is not a number from 1 to 65535)"},
-        Refusal{
-            Section("  listen_address: '[::1]:9000'\n"),
-            "f.yaml:2:19: listen_address: \"[::1]:9000\" is an IPv6 address, which the web server of this build cannot serve "
-            "(127.0.0.1:19091, :19091, off)"},
         Refusal{Section("  listen_address: 127.0.0.1\n"),
-                "f.yaml:2:19: listen_address: \"127.0.0.1\" is not an IPv4 address and a port (127.0.0.1:19091; :19091 for all "
-                "addresses; port 0 for any free one; off)"},
+                "f.yaml:2:19: listen_address: \"127.0.0.1\" is not an IP address and a port (127.0.0.1:19091; [::1]:19091; "
+                ":19091 for "
+                "all IPv4 addresses; port 0 for any free one); off: no pages"},
         Refusal{Section("  labels: {9a: b}\n"),
                 "f.yaml:2:12: labels: \"9a\" is not a label's name (letters, digits and '_', beginning neither with a digit "
                 "nor with "

@@ -329,6 +329,24 @@ TEST_F(SegmentTest, TheRunIsTheAgentsBeforeTorchruns) {
             "");
 }
 
+TEST_F(SegmentTest, TheRoleOfATorchrunIsTheRanksUnlessAnotherIsGiven) {
+  const auto role_of = [this](const char* run_id, const char* role_name, const char* own, const std::string& option) {
+    const std::string role = SegmentOf([&] {
+                               if (run_id != nullptr) setenv("TORCHELASTIC_RUN_ID", run_id, 1);
+                               setenv("ROLE_NAME", role_name, 1);
+                               setenv("PERSIA_ROLE", own, 1);
+                               Init({.role = option});
+                             }).role;
+    std::filesystem::remove(SegmentsIn(directory()).at(0));
+    return role;
+  };
+  EXPECT_EQ(role_of("none", "trainer", "", ""), "trainer");
+  EXPECT_EQ(role_of("none", "default", "", ""), "worker");  // without --role
+  EXPECT_EQ(role_of("none", "trainer", "", "option"), "option");
+  EXPECT_EQ(role_of("none", "trainer", "own", "option"), "own");
+  EXPECT_EQ(role_of(nullptr, "trainer", "", ""), "worker");  // another program's variable
+}
+
 TEST_F(SegmentTest, BadValuesInTheEnvironmentAreQuotedAndIgnored) {
   const auto outcome = RunWorker([] {
     setenv("REPLICA_INDEX", "two", 1);

@@ -19,6 +19,7 @@ constexpr const char* kVariables[] = {"PERSIA_METRICS_DIR",
                                       "PERSIA_METRICS_ENABLED",
                                       "REPLICA_INDEX",
                                       "RANK",
+                                      "ROLE_NAME",
                                       "TORCHELASTIC_RUN_ID",
                                       "TORCHELASTIC_RESTART_COUNT",
                                       "PERSIA_METRICS_SEGMENT_BYTES"};

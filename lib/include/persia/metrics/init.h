@@ -11,7 +11,8 @@ namespace persia::metrics {
 
 // What a program says about itself. The environment overrides it, so the person who deploys a program decides:
 // PERSIA_METRICS_ENABLED, PERSIA_METRICS_DIR, PERSIA_JOB_NAME, PERSIA_ROLE, REPLICA_INDEX (else RANK), PERSIA_RUN_ID (else
-// TORCHELASTIC_RUN_ID), TORCHELASTIC_RESTART_COUNT, PERSIA_METRICS_SEGMENT_BYTES.
+// TORCHELASTIC_RUN_ID), TORCHELASTIC_RESTART_COUNT, PERSIA_METRICS_SEGMENT_BYTES. A rank of torchrun that has no other role
+// gets that of `torchrun --role`, from ROLE_NAME.
 struct Options {
   // The name of the training job: "dlrm_v1.0". Default: "default".
   std::string job_name = {};

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 from setuptools.command.egg_info import egg_info
 
 HERE = Path(__file__).resolve().parent
@@ -28,6 +29,11 @@ BUILD = ROOT / "build/wheel"
 class CMakeBuild(build_ext):
     """Builds the one extension by CMake, for the running interpreter."""
 
+    def run(self):
+        if not shutil.which("cmake"):
+            sys.exit("persia-metrics: cmake is not on PATH. On Debian: apt-get install cmake g++ ninja-build python3-dev")
+        super().run()
+
     def build_extension(self, extension):
         target = Path(self.get_ext_fullpath(extension.name)).resolve()
         build = Path(self.build_temp).resolve()
@@ -40,6 +46,14 @@ class CMakeBuild(build_ext):
             configure += ["-G", "Ninja"]
         subprocess.run(configure, check=True)
         subprocess.run(["cmake", "--build", build, "--target", "persia_metrics_python", "--parallel"], check=True)
+
+
+class BuildPy(build_py):
+    """Adds the file by which Python calls persia_metrics_startup. setuptools has no setting for a file beside the packages."""
+
+    def run(self):
+        super().run()
+        self.copy_file(HERE / "persia_metrics.pth", Path(self.build_lib) / "persia_metrics.pth")
 
 
 class EggInfo(egg_info):
@@ -63,9 +77,10 @@ setup(
         "persia_metrics.torchelastic.events",
         "persia_metrics.torchelastic.metrics",
     ],
+    py_modules=["persia_metrics_startup"],
     package_data={"persia_metrics": ["py.typed", "*.pyi"]},
     ext_modules=[Extension("persia_metrics._native", sources=[])],
-    cmdclass={"build_ext": CMakeBuild, "egg_info": EggInfo},
+    cmdclass={"build_ext": CMakeBuild, "build_py": BuildPy, "egg_info": EggInfo},
     options={"build": {"build_base": str(BUILD)}, "egg_info": {"egg_base": str(BUILD)}},
     zip_safe=False,
 )

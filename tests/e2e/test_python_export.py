@@ -90,6 +90,32 @@ input()
     worker.succeed()
 
 
+def test_events_of_the_later_releases_count_apart_by_their_source(job, gateway, tmp_path):
+    file = tmp_path / "events.jsonl"
+    job.agent(f"--events-file={file}")
+    worker = job.python(
+        """
+from persia_metrics.torchelastic.events import *
+for destination in ("null", "console"):
+    record(Event("started", source=EventSource.AGENT, metadata={"rank": 0}), destination)
+record(Event("started", source=EventSource.WORKER))
+record(event=Event("started", source=EventSource.WORKER, timestamp=1234), destination="null")
+construct_and_record_rdzv_event("run", "joined", NodeState.RUNNING, name="joins")
+record("last")
+input()
+"""
+    )
+    gateway.wait_for("persia_events_total", 1, event="last", type="torchelastic")
+    shown = gateway.metrics()
+    counts = {dict(labels)["type"]: value for (name, labels), value in shown.items() if name == "persia_events_total"}
+    assert counts == {"torchelastic.agent": 2, "torchelastic.worker": 2, "torchelastic.rendezvous": 1, "torchelastic": 1}
+    wait_until(lambda: file.exists() and file.read_text().count("\n") == 6, "six records")
+    records = [json.loads(line) for line in file.read_text().splitlines()]
+    assert records[0]["metadata"]["rank"] == 0 and records[3]["timestamp"] == 1234
+    assert records[4]["metadata"]["node_state"] == "RUNNING"
+    worker.succeed()
+
+
 def test_what_is_left_out_of_a_record_is_all_counted(job, tmp_path):
     file = tmp_path / "events.jsonl"
     job.agent(f"--events-file={file}")
@@ -224,44 +250,6 @@ emit({f"metric.{i}": i for i in range(1000)})
     assert [shown.one(f"benchmarkai_metric_{i}") for i in range(1000)] == list(range(1000))
 
 
-TORCH = {
-    "distributed/elastic/metrics/__init__.py": """
-import abc
-class MetricHandler(abc.ABC):
-    @abc.abstractmethod
-    def emit(self, metric_data): ...
-default = None
-def configure(handler, group=None):
-    global default
-    default = handler
-def put_metric(name, value, group="torchelastic"):
-    default.emit((0.0, group, name, value))
-""",
-    "distributed/elastic/events/handlers.py": """
-import logging
-_log_handlers = {"null": logging.NullHandler(), "console": logging.StreamHandler()}
-""",
-    "distributed/elastic/events/__init__.py": """
-import dataclasses, json, logging
-from .handlers import _log_handlers
-@dataclasses.dataclass
-class Event:
-    name: str
-    source: str
-    timestamp: int = 0
-    metadata: dict = dataclasses.field(default_factory=dict)
-class EventSource:
-    WORKER = "WORKER"
-def record(event, destination="null"):
-    logger = logging.getLogger("torchelastic-events-" + destination)
-    logger.setLevel("INFO")
-    logger.propagate = False
-    logger.addHandler(_log_handlers[destination])
-    logger.info(json.dumps(dataclasses.asdict(event)))
-""",
-}
-
-
 def test_install_without_torch_gives_false(run_python):
     hide = "import sys\nsys.modules['torch'] = None\n"
     assert run_python(hide + "import persia_metrics.torchelastic as t\nprint(t.install())\n") == "False\n"
@@ -297,30 +285,3 @@ print("went on")
     )
     assert told.splitlines()[-1] == "went on"
     assert told.count("--- Logging error ---") == 2 and "OSError: its own" in told and "TypeError" in told
-
-
-def test_install_takes_torchs_own_metrics_and_events(job, gateway, tmp_path):
-    """With the interfaces of torch.distributed.elastic 1.13, where /usr/bin/python3 has no torch of its own."""
-    paths = [str(PYTHON_PACKAGE)]
-    for file, text in TORCH.items():
-        path = tmp_path / "stand_in/torch" / file
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    paths.append(str(tmp_path / "stand_in"))
-    job.agent()
-    worker = job.python(
-        """
-import persia_metrics.torchelastic
-assert persia_metrics.torchelastic.install() and persia_metrics.torchelastic.install()
-import torch.distributed.elastic.metrics as metrics
-from torch.distributed.elastic import events
-metrics.put_metric("of.torch", 7)
-events.record(events.Event("worker.started", events.EventSource.WORKER, 0, {"rank": 3}))
-events.record(events.Event("worker.started", events.EventSource.WORKER), "console")
-input()
-""",
-        PYTHONPATH=":".join(paths),
-    )
-    gateway.wait_for("torchelastic_of_torch", 7)
-    gateway.wait_for("persia_events_total", 2, event="worker.started", type="torchelastic")
-    worker.succeed()

@@ -200,6 +200,78 @@ print(event, event.type)
     assert told == '{"name": "n", "type": "u", "metadata": {"a": [1, null]}, "timestamp": 5} u\n'
 
 
+def test_events_of_the_later_releases(run_python):
+    told = run_python(
+        """
+import json
+from persia_metrics.torchelastic import events
+from persia_metrics.torchelastic.events import Event, EventSource, _get_or_create_logger
+event = Event("n", EventSource.AGENT, 5, {"a": 1})
+assert event == Event(name="n", source=EventSource.AGENT, metadata={"a": 1}, timestamp=5) == Event.deserialize(event.serialize())
+assert Event("n", EventSource.WORKER, metadata={"a": 1}).timestamp == 0 and Event("n", EventSource.WORKER, 5).metadata == {}
+assert Event.deserialize(event.serialize()).source is EventSource.AGENT and event.type == "torchelastic.agent"
+assert json.loads(str(event)) == {"name": "n", "source": "AGENT", "timestamp": 5, "metadata": {"a": 1}}
+events.record(event)
+events.record(event, "null")
+events.record(event, "console")
+events.record(event=event, destination="console")
+try:
+    events.record(event, "nowhere")
+except KeyError:
+    print("no such destination")
+(handler,) = _get_or_create_logger("null").handlers
+print(type(handler).__name__)
+"""
+    )
+    shown = '{"name": "n", "source": "AGENT", "metadata": {"a": 1}, "timestamp": 5}'
+    assert sorted(told.splitlines()) == sorted([shown, shown, "no such destination", "NullHandler"])
+
+
+def test_rendezvous_events(run_python):
+    told = run_python(
+        """
+import logging
+from persia_metrics.torchelastic import events
+from persia_metrics.torchelastic.events import NodeState, RdzvEvent, construct_and_record_rdzv_event, handlers
+class Show(logging.Handler):
+    def emit(self, record):
+        event = RdzvEvent.deserialize(record.getMessage())
+        assert RdzvEvent.deserialize(event) is event and RdzvEvent.deserialize(str(event)) == event
+        print(event.name, event.run_id, event.node_state.name, event.rank, "KeyError" in event.error_trace)
+        assert event.pid > 0 and event.hostname
+handlers._log_handlers["dynamic_rendezvous"] = Show()
+def joins():
+    construct_and_record_rdzv_event("run", "joined", NodeState.RUNNING, rank=3)
+joins()
+try:
+    {}["none"]
+except KeyError:
+    construct_and_record_rdzv_event("run", "left", NodeState.FAILED, name="leaves")
+handlers._log_handlers["dynamic_rendezvous"] = logging.NullHandler()
+joins()
+"""
+    )
+    assert told.splitlines() == [
+        "program.py:joins run RUNNING 3 False",
+        "program.py:leaves run FAILED None True",
+    ]
+
+
+def test_names_that_torchelastics_own_tests_use(run_python):
+    told = run_python(
+        """
+from persia_metrics.torchelastic.metrics.api import _get_metric_name
+class Class:
+    def method(self):
+        pass
+def function():
+    pass
+print(_get_metric_name(function), _get_metric_name(Class.method))
+"""
+    )
+    assert told == "__main__.function Class.method\n"
+
+
 SIGNATURES = {
     "metrics.api": {
         "configure": ["handler", "group=None"],
@@ -215,9 +287,21 @@ SIGNATURES = {
     },
     "events.api": {
         "configure": ["handler", "event_type=''"],
-        "record": ["event_name", "event_type='torchelastic'", "metadata=None"],
+        "record": ["event_name=None", "event_type='torchelastic'", "metadata=None", "event=None", "destination=None"],
         "record_event": ["event"],
-        "Event": ["name", "type='torchelastic'", "metadata=None", "timestamp=0", "event_type=None"],
+        "Event": ["name", "type='torchelastic'", "metadata=None", "timestamp=0", "event_type=None", "source=None"],
+        "RdzvEvent": [
+            *("name", "run_id", "message", "hostname", "pid", "node_state"),
+            *("master_endpoint=''", "rank=None", "local_id=None", "error_trace=''"),
+        ],
+    },
+    "events": {
+        "get_logging_handler": ["destination='null'"],
+        "record_rdzv_event": ["event"],
+        "construct_and_record_rdzv_event": [
+            *("run_id", "message", "node_state", "name=''", "hostname=''"),
+            *("pid=None", "master_endpoint=''", "local_id=None", "rank=None"),
+        ],
     },
 }
 

@@ -3,12 +3,13 @@
 import os
 import re
 import shutil
+import subprocess
 import zipfile
 
 import pytest
 from conftest import PYTHON
 from servers import ROOT, Process
-from wheel import run
+from wheel import OFFLINE, build_environment, build_lock, run
 
 
 @pytest.fixture
@@ -28,10 +29,10 @@ def installed(built_wheel, tmp_path_factory):
 
 def test_wheel_has_every_source_and_its_types(wheel):
     with zipfile.ZipFile(wheel) as archive:
-        packed = {name for name in archive.namelist() if name.startswith("persia_metrics/")}
+        packed = {name for name in archive.namelist() if ".dist-info/" not in name}
     package = ROOT / "lib/python"
     files = [path for path in (package / "persia_metrics").rglob("*") if path.suffix in {".py", ".pyi", ".typed"}]
-    sources = {str(path.relative_to(package)) for path in files}
+    sources = {str(path.relative_to(package)) for path in files} | {"persia_metrics.pth", "persia_metrics_startup.py"}
     (native,) = packed - sources
     assert native.startswith("persia_metrics/_native.") and native.endswith(".so")
     assert packed - {native} == sources
@@ -39,7 +40,33 @@ def test_wheel_has_every_source_and_its_types(wheel):
 
 def test_building_it_leaves_the_sources_alone(wheel):
     left = {path.name for path in (ROOT / "lib/python").iterdir()} - {"__pycache__"}
-    assert left == {"CMakeLists.txt", "README.md", "persia_metrics", "pyproject.toml", "setup.py", "src"}
+    assert left == {
+        *("CMakeLists.txt", "README.md", "backend.py", "persia_metrics", "persia_metrics.pth", "persia_metrics_startup.py"),
+        *("pyproject.toml", "setup.py", "src"),
+    }
+
+
+def test_pip_builds_it_with_the_declared_requirements(wheel, tmp_path):
+    """In an environment of its own, for which pip takes setuptools and wheel from Debian's folder of wheels, not from this machine."""
+    run(PYTHON, "-m", "venv", tmp_path / "venv")
+    offline = ("--no-deps", "--no-index", "--find-links=/usr/share/python-wheels")
+    with build_lock():
+        run(tmp_path / "venv/bin/python", "-m", "pip", "wheel", *offline, "-w", tmp_path, ROOT / "lib/python")
+    (built,) = tmp_path.glob("*.whl")
+    assert built.name == wheel.name
+
+
+@pytest.mark.parametrize("package", ["setuptools", "wheel"])
+def test_without_a_requirement_the_error_says_what_to_install(package, tmp_path):
+    """A requirement that cannot be imported, as on a Python without it."""
+    (tmp_path / f"{package}.py").write_text(f"raise ModuleNotFoundError(name={package!r})\n")
+    venv = tmp_path / "venv"
+    run(PYTHON, "-m", "venv", "--system-site-packages", venv)
+    command = [venv / "bin/python", "-m", "pip", "wheel", *OFFLINE, "-w", tmp_path, ROOT / "lib/python"]
+    env = build_environment(PYTHONPATH=str(tmp_path))
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode != 0
+    assert f"{package} is missing" in done.stderr and "apt-get install python3-setuptools python3-wheel" in done.stderr, done.stderr
 
 
 def test_reading_its_version_makes_nothing(tmp_path):

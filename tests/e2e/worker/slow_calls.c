@@ -1,5 +1,6 @@
-/* Preloaded into the agent's program: makes calls as slow as on a dying disk. SLOW_CALLS=fdatasync or mkdirat, 60 s each. The
- * programs that the agent's parent starts inherit the variable, and are not slowed down. */
+/* Preloaded into the agent's program: makes calls as slow as on a dying disk, 60 s each. SLOW_CALLS is fdatasync, mkdirat, or
+ * "stat of groups": the calls that look for the file of the pushed groups. The programs that the agent's parent starts inherit
+ * the variable, and are not slowed down. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -19,6 +20,19 @@ int fdatasync(int fd) {
   slow_down("fdatasync");
   int (*const real)(int) = (int (*)(int))dlsym(RTLD_NEXT, "fdatasync");
   return real(fd);
+}
+
+int faccessat(int fd, const char* path, int mode, int flags) {
+  if (strstr(path, ".groups") != NULL) slow_down("stat of groups");
+  int (*const real)(int, const char*, int, int) = (int (*)(int, const char*, int, int))dlsym(RTLD_NEXT, "faccessat");
+  return real(fd, path, mode, flags);
+}
+
+int fstatat(int fd, const char* path, struct stat* info, int flags) {
+  if (strstr(path, ".groups") != NULL) slow_down("stat of groups");
+  int (*const real)(int, const char*, struct stat*, int) =
+      (int (*)(int, const char*, struct stat*, int))dlsym(RTLD_NEXT, "fstatat");
+  return real(fd, path, info, flags);
 }
 
 int mkdirat(int fd, const char* path, mode_t mode) {

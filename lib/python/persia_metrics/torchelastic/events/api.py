@@ -1,14 +1,16 @@
 """torchelastic's events API: events, and a handler for each type of them.
 
-The functions, classes and signatures are those of `torchelastic.events.api` (https://pytorch.org/elastic/0.2.1/events.html), with two
-differences. Every event is counted, whichever handler its type has. If metrics are enabled, a type without a configured handler gets
-one that writes the records where the job's agent reads them.
+The functions, classes and signatures are those of `torchelastic.events.api` (https://pytorch.org/elastic/0.2.1/events.html), and
+those of its later releases, in which an event has a source and goes to a destination. There are two differences. Every event is
+counted, whichever handler or destination it has. If metrics are enabled, a type without a configured handler gets one that writes
+the records where the job's agent reads them.
 """
 
 from __future__ import annotations
 
 import abc
 import dataclasses
+import enum
 import json
 import logging
 import time
@@ -20,15 +22,35 @@ __all__ = [
     "ConsoleEventHandler",
     "Event",
     "EventHandler",
+    "EventMetadataValue",
+    "EventSource",
     "ExportingEventHandler",
+    "NodeState",
     "NullEventHandler",
+    "RdzvEvent",
     "configure",
     "record",
     "record_event",
 ]
 
 _DEFAULT_TYPE = "torchelastic"
+RENDEZVOUS_TYPE = "torchelastic.rendezvous"
+EventMetadataValue = Union[str, int, float, bool, None]
 _log = logging.getLogger("persia_metrics")
+
+
+class EventSource(str, enum.Enum):
+    """Which process an event is about."""
+
+    AGENT = "AGENT"
+    WORKER = "WORKER"
+
+
+def type_of_source(source: Optional[str]) -> str:
+    """The type of an event without one: "torchelastic", or "torchelastic.agent" for example, so that sources are counted apart."""
+    if source is None:
+        return _DEFAULT_TYPE
+    return f"{_DEFAULT_TYPE}.{source.value if isinstance(source, EventSource) else source}".lower()
 
 
 @dataclasses.dataclass(init=False)
@@ -41,20 +63,29 @@ class Event:
     metadata: Dict[str, Any]
     timestamp: int
     """Unix time in milliseconds; 0 if unknown."""
+    source: Optional[EventSource]
+    """Of an event in the later releases' form: `Event(name, source, timestamp, metadata)`."""
 
     def __init__(
         self,
         name: str,
-        type: str = _DEFAULT_TYPE,
+        type: Union[str, EventSource] = _DEFAULT_TYPE,
         metadata: Optional[Dict[str, Any]] = None,
         timestamp: int = 0,
         *,
         event_type: Optional[str] = None,
+        source: Optional[EventSource] = None,
     ) -> None:
+        if isinstance(type, EventSource):
+            type, source = _DEFAULT_TYPE, type
+        if isinstance(metadata, int) or isinstance(timestamp, dict):  # the later order
+            metadata, timestamp = timestamp or None, metadata or 0  # type: ignore[assignment]
+        type = type if event_type is None else event_type
         self.name = name
-        self.type = type if event_type is None else event_type
+        self.type = type_of_source(source) if type == _DEFAULT_TYPE else type
         self.metadata = {} if metadata is None else metadata
         self.timestamp = timestamp
+        self.source = None if source is None else EventSource.__members__.get(source, source)
 
     @property
     def event_type(self) -> str:
@@ -68,14 +99,57 @@ class Event:
         return self.serialize()
 
     def serialize(self) -> str:
-        """A JSON object with the keys name, type, metadata and timestamp. Values that JSON does not have are written as their str()."""
-        fields = {"name": self.name, "type": self.type, "metadata": self.metadata, "timestamp": self.timestamp}
-        return json.dumps(fields, default=str)
+        """A JSON object with the keys name, type (or source, if it has one), metadata and timestamp.
+
+        Values that JSON does not have are written as their str().
+        """
+        kind = {"type": self.type} if self.source is None else {"source": self.source}
+        return json.dumps({"name": self.name, **kind, "metadata": self.metadata, "timestamp": self.timestamp}, default=str)
 
     @staticmethod
     def deserialize(data: Union[str, Event]) -> Event:
         """The event that was serialized. An Event is returned unchanged."""
         return data if isinstance(data, Event) else Event(**json.loads(data))
+
+
+class NodeState(str, enum.Enum):
+    """The state of a node in a rendezvous."""
+
+    INIT = "INIT"
+    RUNNING = "RUNNING"
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+
+
+@dataclasses.dataclass
+class RdzvEvent:
+    """What a node did in a rendezvous."""
+
+    name: str
+    run_id: str
+    message: str
+    hostname: str
+    pid: int
+    node_state: NodeState
+    master_endpoint: str = ""
+    rank: Optional[int] = None
+    local_id: Optional[int] = None
+    error_trace: str = ""
+
+    def __str__(self) -> str:
+        return self.serialize()
+
+    def serialize(self) -> str:
+        """A JSON object with the fields as its keys."""
+        return json.dumps(dataclasses.asdict(self))
+
+    @staticmethod
+    def deserialize(data: Union[str, RdzvEvent]) -> RdzvEvent:
+        """The event that was serialized. A RdzvEvent is returned unchanged."""
+        if isinstance(data, RdzvEvent):
+            return data
+        fields = json.loads(data)
+        return RdzvEvent(**{**fields, "node_state": NodeState[fields["node_state"]]})
 
 
 class EventHandler(abc.ABC):
@@ -137,6 +211,25 @@ def record_event(event: Event) -> None:
     _handler_of(event.type).record(event)
 
 
-def record(event_name: str, event_type: str = _DEFAULT_TYPE, metadata: Optional[Dict[str, Any]] = None) -> None:
-    """Records a new event with the current time."""
-    record_event(Event(event_name, event_type, metadata, int(time.time() * 1000)))
+def record(
+    event_name: Union[str, Event, None] = None,
+    event_type: str = _DEFAULT_TYPE,
+    metadata: Optional[Dict[str, Any]] = None,
+    *,
+    event: Optional[Event] = None,
+    destination: Optional[str] = None,
+) -> None:
+    """Records a new event with the current time: `record(event_name, event_type, metadata)`.
+
+    Or, as the later releases do, passes an event to a destination's logger too: `record(event, destination="null")`.
+    """
+    given: Any = event_name if event is None else event
+    if not hasattr(given, "serialize"):
+        return record_event(Event(given, event_type, metadata, int(time.time() * 1000)))
+    event = given if isinstance(given, Event) else Event.deserialize(given.serialize())  # of torch's own class
+    if destination is None:
+        destination = "null" if event_type == _DEFAULT_TYPE else event_type
+    record_event(event)
+    from . import _get_or_create_logger  # its module imports this one
+
+    _get_or_create_logger(destination).info(event.serialize())

@@ -190,7 +190,7 @@ def _profiled(function: _F, name: str, put: Callable[[str, float], None]) -> _F:
     return profiled  # type: ignore[return-value]
 
 
-def _metric_name(function: Callable[..., Any]) -> str:
+def _get_metric_name(function: Callable[..., Any]) -> str:
     """`Class.method` or `module.function`, without the module's packages."""
     while isinstance(function, functools.partial):
         function = function.func
@@ -213,7 +213,7 @@ def prof(fn: Optional[_F] = None, group: str = "torchelastic") -> Union[_F, Call
     """
 
     def wrap(function: _F) -> _F:
-        return _profiled(function, _metric_name(function), lambda name, value: put_metric(name, value, group))
+        return _profiled(function, _get_metric_name(function), lambda name, value: put_metric(name, value, group))
 
     return wrap if fn is None else wrap(fn)
 
@@ -226,6 +226,6 @@ def profile(group: Optional[str] = None) -> Callable[[_F], _F]:
         def put(name: str, value: float) -> None:
             getStream(group).add_value(name, value)  # type: ignore[arg-type]
 
-        return _profiled(function, getattr(function, "__name__", None) or _metric_name(function), put)
+        return _profiled(function, getattr(function, "__name__", None) or _get_metric_name(function), put)
 
     return wrap

@@ -1,0 +1,52 @@
+"""Exports the metrics and events of torch's elastic launcher and workers, without a change of the program.
+
+persia_metrics.pth calls `register` when Python starts, if PERSIA_METRICS_TORCHELASTIC is 1. This module is outside the package, so
+that a program that does not import torch's modules does not load the package either.
+"""
+
+import sys
+
+# What is called after the import of each of torch's modules, in persia_metrics.torchelastic.install.
+_CALLS = {
+    "torch.distributed.elastic.metrics": "export_metrics",
+    "torch.distributed.elastic.events.handlers": "export_events",
+    "torch.distributed.launcher.api": "name_launcher",
+}
+
+
+class _Finder:
+    """Finds torch's modules as Python does, and calls us after their first import."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name not in _CALLS:
+            return None
+        from importlib.machinery import PathFinder  # only here, to keep the start-up short
+
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def exec_module(module):
+                execute(module)
+                _export(name, module)
+
+            spec.loader.exec_module = exec_module
+        return spec
+
+
+def register():
+    """Exports from the modules that are imported, and from the others as soon as they are."""
+    if any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        return
+    sys.meta_path.insert(0, _Finder())
+    for name in _CALLS:
+        if name in sys.modules:
+            _export(name, sys.modules[name])
+
+
+def _export(name, module):
+    try:
+        __import__("persia_metrics.torchelastic.install")
+        getattr(sys.modules["persia_metrics.torchelastic.install"], _CALLS[name])(module)
+    except Exception as error:  # the program's import succeeds
+        print(f"persia_metrics: {name} is not exported: {type(error).__name__}: {error}", file=sys.stderr)

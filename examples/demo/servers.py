@@ -203,8 +203,9 @@ class Server(Process):
 
     @staticmethod
     def assets(program, folder):
-        """The folder of a program's web pages, installed or unpacked."""
-        return Path(program).resolve().parent.parent / "share/prometheus" / folder
+        """The flag that Debian's builds need to find their web pages, installed or unpacked. Other builds do not know the flag."""
+        pages = Path(program).resolve().parent.parent / "share/prometheus" / folder
+        return [f"--web.local-assets={pages}"] if pages.exists() else []
 
 
 class Gateway(Server):
@@ -214,7 +215,7 @@ class Gateway(Server):
         program = find_program("prometheus-pushgateway")
         address = f"127.0.0.1:{port or free_port()}"
         command = [program, f"--web.listen-address={address}", "--persistence.file=", "--log.level=warn"]
-        command.append(f"--web.local-assets={self.assets(program, 'pushgateway')}")
+        command += self.assets(program, "pushgateway")
         super().__init__(command, Path(directory) / "pushgateway.log", address, "/-/ready")
 
     def metrics(self):
@@ -243,7 +244,7 @@ class Etcd(Server):
 class Prometheus(Server):
     """A real Prometheus that scrapes one target, with honor_labels, as every scrape of a gateway or an agent must."""
 
-    def __init__(self, directory, target, interval="1s"):
+    def __init__(self, directory, target, interval="1s", features=()):
         directory = Path(directory)
         program = find_program("prometheus")
         config = directory / "prometheus.yml"
@@ -264,8 +265,9 @@ class Prometheus(Server):
                 f"--config.file={config}",
                 f"--storage.tsdb.path={directory / 'tsdb'}",
                 f"--web.listen-address={address}",
-                f"--web.local-assets={self.assets(program, 'web')}",
+                *self.assets(program, "web"),
                 "--log.level=warn",
+                *(f"--enable-feature={feature}" for feature in features),
             ],
             directory / "prometheus.log",
             address,

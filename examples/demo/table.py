@@ -10,11 +10,11 @@ from collections import namedtuple
 Row = namedtuple("Row", "name what gateway job must_agree")
 
 
-def _key(family, role, replica, labels):
+def series_key(family, role, replica, labels):
     return family, role, f"rep_{replica}", tuple(sorted(labels.items()))
 
 
-def _gateway_values(groups, job_name):
+def gateway_values(groups, job_name):
     """Value, or (count, sum), by family and labels, of one job."""
     values = {}
     for group in groups:
@@ -38,19 +38,19 @@ def _gateway_values(groups, job_name):
 
 def rows(groups, report, job_name):
     """A row for each number that the job reported, in the report's order."""
-    on_gateway = _gateway_values(groups, job_name)
+    on_gateway = gateway_values(groups, job_name)
     result = []
     for metric in report["metrics"]:
         name, labels = metric["name"], metric.get("labels", {})
         where = [f"{metric['role']} {metric['replica']}"] + [f"{key}={value}" for key, value in sorted(labels.items())]
         what = ", ".join(where)
         if metric["type"] == "time_cost":
-            histogram = on_gateway.get(_key(name, metric["role"], metric["replica"], labels), (None, None))
+            histogram = on_gateway.get(series_key(name, metric["role"], metric["replica"], labels), (None, None))
             result.append(Row(name, what + ", count", histogram[0], metric["count"], True))
-            last = on_gateway.get(_key(name + "_sec", metric["role"], metric["replica"], labels))
+            last = on_gateway.get(series_key(name + "_sec", metric["role"], metric["replica"], labels))
             result.append(Row(name + "_sec", what + ", last", last, metric["last"], False))
         else:
-            value = on_gateway.get(_key(name, metric["role"], metric["replica"], labels))
+            value = on_gateway.get(series_key(name, metric["role"], metric["replica"], labels))
             result.append(Row(name, what, value, metric["value"], metric["type"] == "counter"))
     return result
 

@@ -2,6 +2,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -60,10 +61,13 @@ void RunOne(const Options& options) {
   Ledger ledger(Environment("PERSIA_ROLE", role), replica);
   const RoleContext context{.options = options, .stop = stop, .ledger = ledger, .replica = replica};
   std::string job_fields;
+  std::exception_ptr failure;
   try {
     job_fields = Run(context);
   } catch (const StoppedEarly& stopped) {
     context.Say(stopped.what());
+  } catch (...) {
+    failure = std::current_exception();
   }
   if (!options.report.empty()) {
     const ReportPart part = ledger.Part(job_fields);
@@ -73,6 +77,7 @@ void RunOne(const Options& options) {
       WriteReport(options.report, {part});
     }
   }
+  if (failure) std::rethrow_exception(failure);
 }
 
 }  // namespace

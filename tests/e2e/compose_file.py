@@ -18,15 +18,19 @@ _UNITS = {"": 1, "b": 1, "k": 2**10, "m": 2**20, "g": 2**30}
 
 
 def unexpected_warnings(name, stderr):
-    """docker-compose's stderr, without the one warning that our files must cause: docker-compose.swarm.yml needs
-    `version` for `docker stack deploy`, and Compose 2 calls it obsolete."""
+    """docker-compose's stderr, without the one warning that docker-compose.swarm.yml must cause, since it is for `docker stack deploy`:
+    Compose 2 calls its `version` obsolete, and Compose 1 ignores its configs."""
     if name != "docker-compose.swarm.yml":
         return stderr
     obsolete = (
         r'time="[^"]*" level=warning msg="' + re.escape(str(ROOT / name)) + r": the attribute `version` is obsolete, it will be ignored, "
         r'please remove it to avoid potential confusion"\n'
     )
-    return re.sub(rf"\A{obsolete}\Z", "", stderr)
+    ignored = (
+        r"Some services \(prometheus\) use the 'configs' key, which will be ignored\. Compose does not support 'configs' configuration - "
+        r"use `docker stack deploy` to deploy to a swarm\.\n"
+    )
+    return re.sub(rf"\A(?:{obsolete}|{ignored})\Z", "", stderr)
 
 
 @functools.cache
@@ -54,8 +58,9 @@ def normalised(compose):
 
 def _service(service):
     service = dict(service)
-    if "command" in service:
-        service["command"] = _words(service["command"])
+    for key in ("command", "entrypoint"):
+        if isinstance(service.get(key), str):
+            service[key] = shlex.split(service[key])
     if "environment" in service:
         service["environment"] = {key: value if value is None else str(value) for key, value in service["environment"].items()}
     if "healthcheck" in service:
@@ -65,14 +70,11 @@ def _service(service):
     if "ports" in service:
         service["ports"] = [_port(port) for port in service["ports"]]
     if "volumes" in service:
-        service["volumes"] = [_mount(volume) for volume in service["volumes"]]
+        service["volumes"] = sorted(map(_mount, service["volumes"]), key=lambda mount: mount["target"])
     if "network_mode" not in service:
-        service.setdefault("networks", {"default": None})
+        networks = service.get("networks", ["default"])
+        service["networks"] = networks if isinstance(networks, dict) else dict.fromkeys(networks)
     return service
-
-
-def _words(command):
-    return shlex.split(command) if isinstance(command, str) else command
 
 
 def _health_check(check):
@@ -104,11 +106,15 @@ def _port(port):
 def _mount(volume):
     if isinstance(volume, str):
         source, target, mode = volume.split(":")
-        volume = {"type": "bind" if source.startswith("/") else "volume", "source": source, "target": target, "read_only": mode == "ro"}
+        kind, modes = "bind" if source.startswith("/") else "volume", mode.split(",")
+        volume = {"type": kind, "source": source, "target": target, "read_only": "ro" in modes}
+        if "z" in modes:
+            volume["bind"] = {"selinux": "z"}
     mount = {"read_only": False, **volume}
     # The meaning of the short syntax, in Compose 2's long form.
-    for key, default in (("bind", {"create_host_path": True}), ("volume", {})):
-        if mount.get(key) == default:
+    mount.get("bind", {}).pop("create_host_path", None)
+    for key in ("bind", "volume"):
+        if mount.get(key) == {}:
             del mount[key]
     if "size" in mount.get("tmpfs", {}):
         mount["tmpfs"] = {**mount["tmpfs"], "size": _bytes(mount["tmpfs"]["size"])}

@@ -20,11 +20,11 @@ NODES = [
 ]
 
 
-def service(name, labels, published=None):
+def service(name, labels, published=None, namespace="training"):
     """A service; `published` is a port that the swarm publishes."""
     ports = [{"Protocol": "tcp", "TargetPort": published, "PublishedPort": published, "PublishMode": "ingress"}] if published else []
     mode = {"Global": {}} if "agent" in name else {"Replicated": {"Replicas": 1}}
-    labels = {"com.docker.stack.namespace": "training", **labels}
+    labels = {"com.docker.stack.namespace": namespace, **labels}
     return {"ID": name, "Spec": {"Name": name, "Labels": labels, "Mode": mode}, "Endpoint": {"Ports": ports}}
 
 
@@ -43,12 +43,28 @@ def task(of, address, slot=1, desired="running", state="running"):
     }
 
 
+def stack(compose, name):
+    """Services, tasks and networks of a compose file (compose_file.load) that is deployed as the stack `name`: one task a service, each
+    with an address of loopback."""
+    keys = {key for settings in compose["services"].values() for key in settings["networks"]}
+    networks = {key: {**NETWORKS[0], "Id": f"net_{key}", "Name": f"{name}_{key}"} for key in keys}
+    services, tasks = [], []
+    for number, (key, settings) in enumerate(compose["services"].items(), 1):
+        services.append(service(f"{name}_{key}", settings.get("deploy", {}).get("labels", {}), namespace=name))
+        tasks.append(task(f"{name}_{key}", None))
+        tasks[-1]["NetworksAttachments"] = [
+            {"Network": {"ID": networks[at]["Id"], "Spec": {"Name": networks[at]["Name"]}}, "Addresses": [f"127.0.1.{number}/24"]}
+            for at in settings["networks"]
+        ]
+    return services, tasks, list(networks.values())
+
+
 class DockerApi:
     """A context manager. `asked` has the requested paths."""
 
-    def __init__(self, services, tasks):
+    def __init__(self, services, tasks, networks=NETWORKS):
         self.asked = set()
-        answers = {"services": services, "tasks": tasks, "networks": NETWORKS, "nodes": NODES}
+        answers = {"services": services, "tasks": tasks, "networks": networks, "nodes": NODES}
         api = self
 
         class Handler(BaseHTTPRequestHandler):

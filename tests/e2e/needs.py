@@ -9,7 +9,6 @@ CI, a need that is not met is a failure.
 import collections
 import functools
 import os
-import platform
 import subprocess
 
 import pytest
@@ -58,25 +57,6 @@ def _namespaces():
 
 
 @functools.cache
-def _containers():
-    import containers
-
-    return _namespaces() or containers.why_not()
-
-
-@functools.cache
-def _debian_12():
-    """Checks for the image's Debian, because some tests compare package names."""
-    try:
-        system = platform.freedesktop_os_release()
-    except OSError as error:
-        return str(error)
-    if (system.get("ID"), system.get("VERSION_ID")) == ("debian", "12"):
-        return ""
-    return f"this system is {system.get('PRETTY_NAME', 'unknown')}"
-
-
-@functools.cache
 def _ptrace():
     done = subprocess.run(["strace", "--output=/dev/null", "true"], capture_output=True, text=True, timeout=30, check=False)
     return "" if done.returncode == 0 else done.stderr.strip()
@@ -89,8 +69,6 @@ def _other_users():
 _PROBES = {
     "namespaces": _namespaces,
     "other-users": _other_users,
-    "containers": _containers,
-    "debian-12": _debian_12,
     "ptrace": _ptrace,
 }
 

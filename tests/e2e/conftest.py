@@ -68,8 +68,8 @@ class Samples(dict):
 class Agent(Process):
     """persia-metrics-agent, serving on `address`."""
 
-    def __init__(self, command, log, env, address, **options):
-        super().__init__([AGENT, *command], log, env=env, **options)
+    def __init__(self, command, log, env, address, program=AGENT, **options):
+        super().__init__([program, *command], log, env=env, **options)
         self.address = address
         self.url = f"http://{address}"
 
@@ -227,9 +227,9 @@ def gateway(tmp_path):
 def prometheus(tmp_path, started):
     """Starts a Prometheus that scrapes the given target every second."""
 
-    def start(target):
+    def start(target, **options):
         directory = Path(tempfile.mkdtemp(dir=tmp_path))
-        server = Prometheus(directory, target)
+        server = Prometheus(directory, target, **options)
         started(server)
         return server
 
@@ -292,7 +292,7 @@ class Job:
         self._started(agent)
         return agent
 
-    def exec_worker(self, *flags, env=None):
+    def exec_worker(self, *flags, env=None, program=AGENT):
         """A worker under an agent in exec mode."""
         address = f"127.0.0.1:{free_port()}"
         agent = WorkerUnderAgent(
@@ -300,6 +300,7 @@ class Job:
             self._log("exec"),
             environment(PERSIA_ROLE="trainer", **(env or {})),
             address,
+            program,
             stdin=subprocess.PIPE,
         )
         self._started(agent)
@@ -367,5 +368,6 @@ def browse(browser_of_module):
 
 def pytest_configure(config):
     config.option.strict_markers = True
+    config.addinivalue_line("markers", "current: needs the releases that ./run peers builds")
     for plugin in (needs, order):
         config.pluginmanager.register(plugin)

@@ -26,7 +26,7 @@ class ShippedPrometheus(Prometheus):
                 path.write_text(path.read_text().replace(old, new))
         program = find_program("prometheus")
         command = [program, f"--config.file={home / file}", f"--storage.tsdb.path={home / 'tsdb'}"]
-        command += [f"--web.listen-address={address}", f"--web.local-assets={self.assets(program, 'web')}", "--log.level=warn"]
+        command += [f"--web.listen-address={address}", *self.assets(program, "web"), "--log.level=warn"]
         Server.__init__(self, command, home / "prometheus.log", address, "/-/ready")
 
     def _api(self, path):

@@ -8,6 +8,7 @@ import subprocess
 import pytest
 from conftest import AGENT, PYTHON
 from servers import ROOT, find_program
+from torch_environment import torch_environment
 from wheel import build_environment
 
 import catalog
@@ -41,29 +42,29 @@ def test_quick_starts_cmake_file_is_the_one_that_the_tests_build():
 
 
 def test_torchrun_lines_run_as_they_are_written(gateway, tmp_path, built_wheel):
-    """With a stand-in for torchrun that starts the ranks as it does, and a pip that installs into a folder of the test."""
+    """With Debian's torch, and a pip that installs into a virtual environment of the test."""
     lines = block("sh", "pip install").splitlines()
-    assert len(lines) == 6
-    train = "\n".join(line.removeprefix("#   ") for line in lines if line.startswith("#   "))
-    (tmp_path / "train.py").write_text(train + "\nmetrics.getStream(group='my_app').add_value('calculate_latency', 3)\n")
-    (tmp_path / "bin").mkdir()
-    torchrun = tmp_path / "bin/torchrun"
-    torchrun.write_text(
-        "#!/bin/sh\nset -e\ntest $1 = --nproc-per-node\nfor rank in $(seq 0 $(($2 - 1))); do\n"
-        f"  RANK=$rank TORCHELASTIC_RUN_ID=none {PYTHON} $3 &\ndone\nfor rank in $(seq $2); do wait -n 2>/dev/null || wait; done\n"
+    assert len(lines) == 3
+    bin_ = tmp_path / "venv/bin"
+    subprocess.run([PYTHON, "-m", "venv", "--system-site-packages", "--without-pip", bin_.parent], check=True, timeout=60)
+    (tmp_path / "train.py").write_text("import torch.distributed.elastic.metrics as metrics\nmetrics.put_metric('loss', 3, 'my_app')\n")
+    (bin_ / "torchrun").write_text(f"#!{bin_}/python\nfrom torch.distributed.run import main\nmain()\n")
+    (bin_ / "pip").write_text(
+        f'#!/bin/sh\ncd {ROOT}\nexec flock {ROOT}/build/wheel.lock {built_wheel.python} -m pip --quiet --python {bin_}/python "$@" --no-deps\n'
     )
-    torchrun.chmod(0o755)
-    pip = tmp_path / "bin/pip"
-    pip.write_text(f'#!/bin/sh\ncd {ROOT}\nexec flock {ROOT}/build/wheel.lock {built_wheel.python} -m pip --quiet "$@" --target {tmp_path}/site --no-deps\n')
-    pip.chmod(0o755)
-    (tmp_path / "bin/persia-metrics-agent").symlink_to(AGENT)
-    env = build_environment(PATH=f"{tmp_path}/bin:{os.environ['PATH']}", PYTHONPATH=f"{tmp_path}/site", PERSIA_METRICS_DIR=f"/dev/shm/persia-docs-{os.getpid()}")
+    for program in ("torchrun", "pip"):
+        (bin_ / program).chmod(0o755)
+    (bin_ / "persia-metrics-agent").symlink_to(AGENT)
+    paths = {"PATH": f"{bin_}:{os.environ['PATH']}", "PERSIA_METRICS_DIR": f"/dev/shm/persia-docs-{os.getpid()}"}
+    env = build_environment(**paths, **torch_environment(tmp_path))
     script = "set -e\n" + "\n".join(lines).replace("metrics_gateway:9091", gateway.address)
     try:
         done = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=600)
         assert done.returncode == 0, done.stdout + done.stderr
         for rank in range(4):
-            gateway.wait_for("my_app_calculate_latency", 3, job="dlrm", instance=f"rep_{rank}")
+            gateway.wait_for("my_app_loss", 3, job="dlrm", role="worker", instance=f"rep_{rank}")
+        gateway.wait_for("torchelastic_worker_group_runs_total", 1, job="dlrm", role="worker", instance="rep_0")
+        gateway.wait_for("persia_events_total", 4, type="torchelastic.worker", event="torchelastic.worker.status.SUCCEEDED", role="launcher")
     finally:
         shutil.rmtree(env["PERSIA_METRICS_DIR"], ignore_errors=True)
 
@@ -101,6 +102,13 @@ def test_scrape_config_of_the_readme_is_accepted_by_prometheus(tmp_path):
     result = subprocess.run([find_program("promtool"), "check", "config", config], capture_output=True, text=True, timeout=60)
     assert result.returncode == 0, result.stderr
     assert "honor_labels: true" in config.read_text()
+
+
+def test_readme_names_the_releases_that_are_built():
+    built = dict(re.findall(r"^(\S+) +(\S+) +\S+@v", (ROOT / "tests/peers/build").read_text(), re.M))
+    table = dict(re.findall(r"^ *\| (\w+) \| [\d.]+ \| ([\d.]+) \|$", (ROOT / "README.md").read_text(), re.M))
+    assert table == {"PushGateway": built["pushgateway"], "Prometheus": built["prometheus"], "VictoriaMetrics": built["victoria-metrics"]}
+    assert built["promtool"] == built["prometheus"]
 
 
 @pytest.mark.parametrize("document", project_files("*.md"), ids=lambda path: str(path.relative_to(ROOT)))

@@ -53,6 +53,17 @@ def demo(tmp_path, started):
     return start
 
 
+@pytest.mark.parametrize("in_ci", [False, True])
+def test_without_an_engine_the_tests_on_docker_are_not_run_except_in_ci_with_docker(in_ci):
+    env = {name: value for name, value in os.environ.items() if name not in ("CI", "PERSIA_TEST_EVERY_NEED")}
+    env |= {"DOCKER_HOST": "unix:///nowhere", **({"CI": "true"} if in_ci else {})}
+    result = subprocess.run([RUN, "docker-test"], env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    assert "not run: no Docker engine answers: " in result.stdout
+    is_installed = shutil.which("docker") is not None or Path("/var/run/docker.sock").exists()
+    expected = (1, "0 passed, 1 failed") if in_ci and is_installed else (0, "0 passed, 0 failed, 1 not run")
+    assert (result.returncode, result.stdout.splitlines()[-1]) == expected
+
+
 def test_help_names_every_command(tmp_path):
     result = subprocess.run([RUN, "help"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert result.returncode == 0

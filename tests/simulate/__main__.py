@@ -28,7 +28,7 @@ class Gateway(Server):
         program = find_program("prometheus-pushgateway")
         address = f"127.0.0.1:{free_port()}"
         command = [program, f"--web.listen-address={address}", "--persistence.file=", "--log.level=error"]
-        command.append(f"--web.local-assets={self.assets(program, 'pushgateway')}")
+        command += self.assets(program, "pushgateway")
         if not check:
             command.append("--push.disable-consistency-check")
         super().__init__(command, Path(directory) / f"gateway-{number}.log", address, "/-/ready")

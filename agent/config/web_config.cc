@@ -86,6 +86,9 @@ class WebConfigReader {
     if (!asks_clients && fields.contains("client_ca_file")) {
       reader_.Fail(key, "tls_server_config: client_ca_file is set, but client_auth_type does not ask for certificates");
     }
+    if (config_.errors.empty()) {
+      if (const Status status = CheckFiles(tls); !status.ok()) reader_.Fail(key, "tls_server_config: " + status.error());
+    }
     config_.tls = std::move(tls);
   }
 

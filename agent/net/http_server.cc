@@ -291,8 +291,8 @@ std::string HttpServer::WhyNoTls() {
   const bool parsed = std::sscanf(mg_version(), "%d.%d", &major, &minor) == 2;
   if (loaded && parsed && std::pair(major, minor) >= std::pair(1, 16)) return "";
   return std::string("the web server library of this build, civetweb ") + mg_version() +
-         ", cannot serve TLS with this system's OpenSSL; leave listen_address on loopback and put a proxy with TLS before it, "
-         "or build with civetweb 1.16 or newer that is built for this OpenSSL";
+         ", cannot serve TLS with this system's OpenSSL; build the agent with the one of agent/net/build_civetweb, or leave "
+         "listen_address on loopback and put a proxy with TLS before it";
 }
 
 Status HttpServer::CheckAddress(std::string_view address) {
@@ -300,7 +300,7 @@ Status HttpServer::CheckAddress(std::string_view address) {
   if (!parsed.ok()) return Error{parsed.error()};
   if (!parsed.value().IsIpv6() || mg_check_feature(MG_FEATURES_IPV6) != 0) return Done{};
   return Error{std::string("is an IPv6 address, which the web server library of this build, civetweb ") + mg_version() +
-               ", cannot serve; give an IPv4 address, or use the agent of Debian 13"};
+               ", cannot serve; give an IPv4 address, or build the agent with the one of agent/net/build_civetweb"};
 }
 
 Result<std::unique_ptr<HttpServer>> HttpServer::Start(Options options, std::vector<Route> routes) {

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "net/listener_tls.h"
 
 namespace persia::agent {
 
@@ -56,21 +57,6 @@ struct Route {
   std::function<ServerResponse(const ServerRequest&)> handler;
 };
 
-// TLS of the listener. The files are read by Start.
-struct ListenerTls {
-  enum class ClientCert { kIgnore, kVerifyIfGiven, kRequire };
-  enum class Version { k12, k13 };
-
-  std::string cert_file{};  // PEM, with its chain
-  std::string key_file{};   // PEM, without a passphrase
-  // PEM: the CAs of client certificates.
-  std::string client_ca_file{};
-  ClientCert client_cert = ClientCert::kIgnore;
-  Version min_version = Version::k12;
-
-  bool operator==(const ListenerTls&) const = default;
-};
-
 class HttpServer {
  public:
   struct Options {
@@ -89,7 +75,7 @@ class HttpServer {
     size_t max_body_bytes = 64 * 1024;
     // Called before each request's body is read, on every path. If it returns a response, that is the response.
     std::function<std::optional<ServerResponse>(const ServerRequest&)> guard{};
-    // REQUIRES: WhyNoTls() is empty.
+    // The files are read by Start. REQUIRES: WhyNoTls() is empty.
     std::optional<ListenerTls> tls{};
     // Called from any thread with civetweb's messages.
     std::function<void(const std::string& message)> log{};

@@ -242,9 +242,9 @@ class Etcd(Server):
 
 
 class Prometheus(Server):
-    """A real Prometheus that scrapes one target, with honor_labels, as every scrape of a gateway or an agent must."""
+    """A real Prometheus that scrapes one target, with honor_labels, as every scrape of a gateway or an agent must; `settings` are more lines of its scrape."""
 
-    def __init__(self, directory, target, interval="1s", features=()):
+    def __init__(self, directory, target, interval="1s", features=(), settings=""):
         directory = Path(directory)
         program = find_program("prometheus")
         config = directory / "prometheus.yml"
@@ -255,6 +255,7 @@ class Prometheus(Server):
             "scrape_configs:\n"
             "  - job_name: persia\n"
             "    honor_labels: true\n"
+            f"{settings}"
             "    static_configs:\n"
             f"      - targets: ['{target}']\n"
         )

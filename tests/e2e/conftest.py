@@ -22,6 +22,7 @@ from prometheus_client.parser import text_string_to_metric_families
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples/demo"))
 
 from servers import ROOT, Gateway, Process, Prometheus, fetch, free_port, wait_until  # noqa: E402
+from tls import Authority
 
 BUILD = Path(os.environ.get("PERSIA_BUILD_DIR", ROOT / "build/release"))
 AGENT = BUILD / "agent/cli/persia-metrics-agent"
@@ -310,6 +311,14 @@ class Job:
 @pytest.fixture
 def job(tmp_path, segments, gateway, started):
     return Job(tmp_path, segments, gateway, started)
+
+
+@pytest.fixture
+def authority(tmp_path):
+    """A certificate authority of this test."""
+    directory = tmp_path / "authority"
+    directory.mkdir()
+    return Authority(directory)
 
 
 @pytest.fixture(scope="session")

@@ -79,8 +79,10 @@ def test_misspelt_word_is_refused_and_named(arguments, tmp_path):
 
 
 def test_a_failed_build_ends_the_tests(tmp_path):
-    for name in ("run", "CMakePresets.json"):
-        shutil.copy(ROOT / name, tmp_path)
+    (tmp_path / "agent/net").mkdir(parents=True)
+    for name in ("run", "CMakePresets.json", "agent/net/build_civetweb"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    shutil.copytree(ROOT / "build/civetweb", tmp_path / "build/civetweb")  # as it was built before
     (tmp_path / "CMakeLists.txt").write_text('message(FATAL_ERROR "broken on purpose")\n')
     result = subprocess.run([tmp_path / "run", "test"], capture_output=True, text=True, timeout=120)
     assert result.returncode == 1

@@ -15,13 +15,6 @@ QUICK = "--push-timeout=0.5"  # a failed push is retried until its timeout
 
 
 @pytest.fixture
-def authority(tmp_path):
-    directory = tmp_path / "authority"
-    directory.mkdir()
-    return Authority(directory)
-
-
-@pytest.fixture
 def proxy(gateway):
     proxies = []
 

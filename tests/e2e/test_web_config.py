@@ -146,12 +146,3 @@ def test_a_broken_file_at_the_start(job, path):
     assert ran.wait() == 0
     assert "the command ran" in ran.output() and "the pages are not served" in ran.output()
     assert "pages on http" not in ran.output()
-
-
-def test_tls_that_would_crash_is_refused_with_what_to_do(job, path, tmp_path):
-    path.write_text("tls_server_config:\n  cert_file: c.pem\n  key_file: c.pem\n")
-    (tmp_path / "c.pem").write_text("-----BEGIN CERTIFICATE-----\n")
-    agent = job.agent(f"--web.config.file={path}", "--strict")
-    assert agent.wait() == 2
-    assert f"{path}:1:1: tls_server_config: the web server library of this build" in agent.output()
-    assert "put a proxy with TLS before it, or build with civetweb 1.16" in agent.output()

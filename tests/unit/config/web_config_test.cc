@@ -21,6 +21,33 @@ using ::testing::StartsWith;
 
 constexpr char kHash[] = "$2y$05$abcdefghijklmnopqrstuuOQiyCxlgf/oeuTqixKmWdcYUh4Hjl0a";
 
+// A certificate that signs itself, its key, and the same key with a passphrase.
+constexpr char kCertificate[] =
+    "-----BEGIN CERTIFICATE-----\n"
+    "MIIBdDCCARugAwIBAgIUbYfnoL23M23JsBAdw1Xw7KpPEg8wCgYIKoZIzj0EAwIw\n"
+    "DzENMAsGA1UEAwwEdGVzdDAgFw0yNjExMjMwOTQ5MjlaGA8yMTI2MTAzMDA5NDky\n"
+    "OVowDzENMAsGA1UEAwwEdGVzdDBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABB/X\n"
+    "VCfH6lD1477u2Ejd7sEkMkEaiOLbdrVDBiShO/yuUGP+ZEbcXemNe2wqt/NQMzh/\n"
+    "+7E1gwNP2DmBhYnKXRmjUzBRMB0GA1UdDgQWBBThsY8MzQvG4PGJLjr4h1I2FYA0\n"
+    "JTAfBgNVHSMEGDAWgBThsY8MzQvG4PGJLjr4h1I2FYA0JTAPBgNVHRMBAf8EBTAD\n"
+    "AQH/MAoGCCqGSM49BAMCA0cAMEQCIAa6zDw1ALXJ8l9UcrHJiqWjxI4lUy1/BL7J\n"
+    "w/sHfOGFAiBuu2O9XnHAy33l+BPw2MiUkw/iKtH2ZnfXOyhDbHsYgQ==\n"
+    "-----END CERTIFICATE-----\n";
+constexpr char kKey[] =
+    "-----BEGIN PRIVATE KEY-----\n"
+    "MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgS71SvVQUZTS1uPoH\n"
+    "9od54XMHGZEISwGJDk0mmknLgtyhRANCAAQf11Qnx+pQ9eO+7thI3e7BJDJBGoji\n"
+    "23a1QwYkoTv8rlBj/mRG3F3pjXtsKrfzUDM4f/uxNYMDT9g5gYWJyl0Z\n"
+    "-----END PRIVATE KEY-----\n";
+constexpr char kEncryptedKey[] =
+    "-----BEGIN ENCRYPTED PRIVATE KEY-----\n"
+    "MIHsMFcGCSqGSIb3DQEFDTBKMCkGCSqGSIb3DQEFDDAcBAgN7ohBYuueqgICCAAw\n"
+    "DAYIKoZIhvcNAgkFADAdBglghkgBZQMEASoEEM22PPj674Erc6ryjOdClKQEgZDI\n"
+    "1AnbU5L5kEs8JrIBrO7Gm3Kt6768U81MY3rL1znHCMAj5+rm16c1ghtO05qhqDPO\n"
+    "l9ro1J+wdljlSUweV6HdUeL1Mvl1/PJHKKJuFBWBYCBgnkDLzX/1hL+yUhsDRg43\n"
+    "K7BikN42hKun5fcTnVfR/W95idtnh+7PG7Om4jaWpqX+rWUs2mHhAhC7QMi0iyc=\n"
+    "-----END ENCRYPTED PRIVATE KEY-----\n";
+
 std::string TlsIsThere() { return ""; }
 
 WebConfig ParseWeb(const std::string& text) { return ParseWebConfig("w.yaml", text, TlsIsThere); }
@@ -35,7 +62,7 @@ TEST(WebConfig, NamesUsersAndTheirHashes) {
 TEST(WebConfig, NamesTheFilesOfTlsRelativeToItself) {
   const TemporaryDirectory temporary;
   const std::string& directory = temporary.path();
-  std::ofstream(directory + "/c.pem") << "-----BEGIN CERTIFICATE-----\n";
+  std::ofstream(directory + "/c.pem") << kCertificate << kKey;
   const std::string text =
       "tls_server_config:\n  cert_file: c.pem\n  key_file: " + directory +
       "/c.pem\n  client_ca_file: c.pem\n  client_auth_type: RequireAndVerifyClientCert\n  min_version: TLS13\n";
@@ -49,6 +76,31 @@ TEST(WebConfig, NamesTheFilesOfTlsRelativeToItself) {
                                       .min_version = ListenerTls::Version::k13}));
   EXPECT_THAT(ParseWebConfig(directory + "/w.yaml", text, [] { return "no luck"; }).errors,
               ElementsAre(directory + "/w.yaml:1:1: tls_server_config: no luck"));
+}
+
+TEST(WebConfig, FilesOfTlsThatOpenSslRefusesAreNamed) {
+  const TemporaryDirectory temporary;
+  const std::string& directory = temporary.path();
+  std::ofstream(directory + "/cert.pem") << kCertificate;
+  std::ofstream(directory + "/key.pem") << kKey;
+  std::ofstream(directory + "/encrypted.pem") << kEncryptedKey;
+  std::ofstream(directory + "/broken.pem") << "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n";
+  const struct {
+    const char* cert;
+    const char* key;
+    const char* ca;
+    const char* error;
+  } cases[] = {{"broken.pem", "key.pem", "cert.pem", "cert_file \""},
+               {"key.pem", "key.pem", "cert.pem", "cert_file \""},
+               {"cert.pem", "cert.pem", "cert.pem", "key_file \""},
+               {"cert.pem", "encrypted.pem", "cert.pem", "key_file \""},
+               {"cert.pem", "key.pem", "broken.pem", "client_ca_file \""}};
+  for (const auto& [cert, key, ca, error] : cases) {
+    const std::string text = std::string("tls_server_config:\n  cert_file: ") + cert + "\n  key_file: " + key +
+                             "\n  client_ca_file: " + ca + "\n  client_auth_type: RequireAndVerifyClientCert\n";
+    EXPECT_THAT(ParseWebConfig(directory + "/w.yaml", text, TlsIsThere).errors,
+                ElementsAre(StartsWith(directory + "/w.yaml:1:1: tls_server_config: " + error)));
+  }
 }
 
 TEST(WebConfig, WhatIsWrongHasItsPlace) {

@@ -335,13 +335,29 @@ TEST_F(HttpServerTest, AddressesThatCannotBeServedAreRefused) {
   }
 }
 
+#if PERSIA_DEBIANS_CIVETWEB
+
+TEST_F(HttpServerTest, TlsIsRefused) {
+  EXPECT_THAT(HttpServer::WhyNoTls(), AllOf(StartsWith("the web server library of this build, civetweb 1."),
+                                            HasSubstr("build the agent with the one of agent/net/build_civetweb")));
+}
+
+// Debian 13's has it.
 TEST_F(HttpServerTest, Ipv6IsServedOrRefusedBeforeTheStart) {
-  const Status status = HttpServer::CheckAddress("[::1]:0");
-  if (!status.ok()) {
+  if (HttpServer::CheckAddress("[::1]:0").ok()) {
+    Serve({.listen_address = "[::1]:0"});
+    EXPECT_EQ(server_->address(), "[::1]:" + std::to_string(server_->port()));
+  } else {
     EXPECT_THAT(StartError("[::1]:9464"),
                 HasSubstr("\"[::1]:9464\" is an IPv6 address, which the web server library of this build"));
-    return;
   }
+}
+
+#else
+
+TEST_F(HttpServerTest, TlsIsServed) { EXPECT_EQ(HttpServer::WhyNoTls(), ""); }  // tests/e2e/test_pages_tls.py
+
+TEST_F(HttpServerTest, Ipv6IsServed) {
   for (const std::string ip : {"::1", "::"}) {
     Serve({.listen_address = "[" + ip + "]:0"});
     EXPECT_EQ(server_->address(), "[" + ip + "]:" + std::to_string(server_->port()));
@@ -355,6 +371,8 @@ TEST_F(HttpServerTest, Ipv6IsServedOrRefusedBeforeTheStart) {
     server_.reset();
   }
 }
+
+#endif
 
 // The signals that each of the server's threads has blocked. Such a thread gives itself a name once it runs; before, glibc
 // holds all of its signals back, so that there is nothing to see.

@@ -1,0 +1,164 @@
+"""The agent's pages by TLS."""
+
+import contextlib
+import http.client
+import socket
+import ssl
+import time
+
+import pytest
+from servers import wait_until
+from test_http import REQUESTS, STALLS
+from tls import Authority, bcrypt
+
+
+class Secured:
+    """An agent that serves its pages by TLS, with these settings of `tls_server_config`."""
+
+    def __init__(self, job, authority, text="", **tls):
+        certificate, key = authority.issue("agent", "IP:127.0.0.1")
+        settings = {"cert_file": certificate, "key_file": key, **tls}
+        lines = [f"  {name}: {value}\n" for name, value in settings.items()]
+        file = authority.directory / "web.yml"
+        file.write_text("tls_server_config:\n" + "".join(lines) + text)
+        self.agent = job.agent(f"--web.config.file={file}")
+        self.host, self.port = self.agent.address.split(":")
+        self.authority = authority
+        wait_until(lambda: "pages on https://" in self.agent.output() and self.connect().close() is None, "the agent's pages")
+
+    def context(self, certificate=None):
+        context = ssl.create_default_context(cafile=self.authority.file)
+        if certificate:
+            context.load_cert_chain(*certificate)
+        return context
+
+    def connect(self):
+        """A TCP connection, before the handshake."""
+        return socket.create_connection((self.host, int(self.port)), timeout=10)
+
+    def get(self, path="/-/healthy", context=None):
+        """Status and body."""
+        connection = http.client.HTTPSConnection(self.host, int(self.port), timeout=10, context=context or self.context())
+        with contextlib.closing(connection):
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+
+    def ask(self, request):
+        """All bytes until the agent closes the connection."""
+        with self.context().wrap_socket(self.connect(), server_hostname=self.host) as connection:
+            answer = b""
+            try:
+                connection.sendall(request)
+                while part := connection.recv(65536):
+                    answer += part
+            except OSError:
+                pass  # the agent closed the connection before it had read everything
+            return answer
+
+
+def test_pages_are_served_to_a_client_that_verifies_the_certificate(job, authority):
+    secured = Secured(job, authority)
+    assert secured.get() == (200, "Healthy.\n")
+    status, metrics = secured.get("/metrics")
+    assert status == 200 and "persia_agent_build_info" in metrics
+    status, page = secured.get("/")
+    assert status == 200 and "<html" in page
+    with pytest.raises(ssl.SSLCertVerificationError):
+        secured.get(context=ssl.create_default_context())
+
+
+def test_plain_http_and_old_protocols_are_refused(job, authority):
+    secured = Secured(job, authority)
+    with secured.connect() as connection:
+        connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n")
+        with contextlib.suppress(ConnectionError):
+            assert not connection.recv(1000).startswith(b"HTTP/")
+    context = secured.context()
+    context.set_ciphers("DEFAULT:@SECLEVEL=0")
+    with pytest.warns(DeprecationWarning):
+        context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_1
+    with pytest.raises(ssl.SSLError, match="PROTOCOL_VERSION"):
+        secured.get(context=context)
+    assert secured.get()[0] == 200
+
+
+def test_tls_1_3_can_be_required(job, authority):
+    secured = Secured(job, authority, min_version="TLS13")
+    context = secured.context()
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    with pytest.raises(ssl.SSLError, match="PROTOCOL_VERSION"):
+        secured.get(context=context)
+    assert secured.get()[0] == 200
+
+
+@pytest.mark.parametrize("kind", ["RequireAndVerifyClientCert", "VerifyClientCertIfGiven"])
+def test_client_certificates_are_verified(job, authority, tmp_path, kind):
+    secured = Secured(job, authority, client_auth_type=kind, client_ca_file=authority.file)
+    assert secured.get(context=secured.context(authority.issue("client", "DNS:client")))[0] == 200
+    (tmp_path / "other").mkdir()
+    stranger = Authority(tmp_path / "other", "other CA").issue("stranger", "DNS:stranger")
+    with pytest.raises(OSError):
+        secured.get(context=secured.context(stranger))
+    if kind == "RequireAndVerifyClientCert":
+        with pytest.raises(OSError):
+            secured.get()
+    else:
+        assert secured.get()[0] == 200
+
+
+def test_a_prometheus_scrapes_by_tls_with_a_password(job, authority, prometheus):
+    secured = Secured(job, authority, f"basic_auth_users:\n  prometheus: {bcrypt('secret')}\n")
+    assert secured.get("/metrics")[0] == 401
+    settings = (
+        f"    scheme: https\n    tls_config: {{ca_file: {authority.file}}}\n"
+        "    basic_auth: {username: prometheus, password: secret}\n"
+    )
+    server = prometheus(secured.agent.address, settings=settings)
+    wait_until(lambda: server.query("persia_agent_build_info"), "the agent's metrics in Prometheus")
+    assert server.query("up")[0]["value"][1] == "1"
+
+
+def test_odd_requests_are_answered_as_by_plain_http(job, authority):
+    secured = Secured(job, authority)
+    for name, (request, status) in REQUESTS.items():
+        begin = time.monotonic()
+        answer = secured.ask(request.replace(b"PORT", secured.port.encode()))
+        assert time.monotonic() - begin < 4, name
+        if answer == b"" and len(request) > 65536:
+            continue  # the connection was reset before the client had sent the request
+        assert answer[:13].decode() == ("" if status is None else f"HTTP/1.1 {status} "), (name, answer[:300])
+    assert secured.get("/-/ready") == (200, "Ready.\n")
+
+
+def stalls_in_handshake(secured):
+    connection = secured.connect()
+    connection.sendall(b"\x16\x03\x01\x02\x00\x01")
+    return connection
+
+
+def stalls_in_header(secured):
+    connection = secured.context().wrap_socket(secured.connect(), server_hostname=secured.host)
+    connection.sendall(STALLS["half a header"])
+    return connection
+
+
+@pytest.mark.parametrize("stall", [Secured.connect, stalls_in_handshake, stalls_in_header])
+def test_more_stalled_clients_than_workers_are_cut_off_for_a_scrape(job, authority, stall):
+    """The agent has 64 workers, and by its timeouts alone 200 such clients would hold them for 15 s."""
+    secured = Secured(job, authority)
+    with contextlib.ExitStack() as stalled:
+        for _ in range(200):
+            with contextlib.suppress(OSError):
+                stalled.enter_context(stall(secured))
+        wait_until(lambda: secured.get("/metrics")[0] == 200, "a scrape", 20)
+        wait_until(lambda: "stalled clients: " in secured.agent.output(), "the log to say so")
+
+
+def test_a_certificate_without_its_key_is_an_error_that_names_it(job, authority):
+    certificate, _ = authority.issue("agent", "IP:127.0.0.1")
+    file = authority.directory / "web.yml"
+    file.write_text(f"tls_server_config:\n  cert_file: {certificate}\n  key_file: {certificate}\n")
+    agent = job.agent(f"--web.config.file={file}", "--strict")
+    assert agent.wait() == 2
+    assert str(certificate) in agent.output() and "key" in agent.output()

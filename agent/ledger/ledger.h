@@ -7,7 +7,7 @@
 //   ledger.Save(now);                                  // a thread writes what has changed
 //   if (ledger.IsDurable(id)) ... remove the file of the segment, then ledger.Forget(id)
 //
-// Each process counts once, at whatever moment the agent or the process is killed: a segment that was folded is never folded
+// Each process counts once, even if the agent or the process is killed at any moment: a segment that was folded is never folded
 // again, and its file stays until the fold is on disk. Each change is a record of a journal (files/journal.h), and reading the
 // records repeats the changes. state_format.md has the grammar. Thread safety: none; used by the collector thread alone.
 #pragma once

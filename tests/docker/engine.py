@@ -77,7 +77,7 @@ class Container:
         return run(["docker", "exec", self.id, *words], check=check)
 
     def kill(self):
-        """SIGKILL. The engine does not restart the container, whatever its policy is."""
+        """SIGKILL. The engine does not restart the container, by any restart policy."""
         docker("kill", self.id)
 
     def start(self):
@@ -104,7 +104,7 @@ class Container:
 
 
 class Project:
-    """A compose project: files of the repository, or of the test, under a name of its own, with other ports of the host."""
+    """A compose project: files of the repository, or of the test, with its own name, on other ports of the host."""
 
     def __init__(self, name, *files, directory, environment):
         self.name = name

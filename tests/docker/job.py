@@ -70,7 +70,7 @@ class CountedJob:
         # Not `docker pause`: the kill of a paused container's first process ends it, but its other processes run on for a moment.
         container.exec("sh", "-c", "kill -STOP -1")
         stopped = time.time()
-        # One push may be under way, and the next has all that was counted.
+        # The push that is running may have begun before the last count. The next one has it.
         wait_until(lambda: self._pushed(project, role, replica) > stopped + 5, f"pushes of {service}", 30, interval=0.2)
         values = table.gateway_values(groups(project), JOB)
         counts = {key: value for key, value in values.items() if key[1:3] == (role, f"rep_{replica}")}

@@ -47,7 +47,7 @@ def test_building_it_leaves_the_sources_alone(wheel):
 
 
 def test_pip_builds_it_with_the_declared_requirements(wheel, tmp_path):
-    """In an environment of its own, for which pip takes setuptools and wheel from Debian's folder of wheels, not from this machine."""
+    """In a new virtual environment. pip takes setuptools and wheel from Debian's folder of wheels."""
     run(PYTHON, "-m", "venv", tmp_path / "venv")
     offline = ("--no-deps", "--no-index", "--find-links=/usr/share/python-wheels")
     with build_lock():

@@ -1,4 +1,4 @@
-// What an agent may show: of every process what it is known to have counted and set, whatever the agents do.
+// What an agent may show: of every process what it is known to have counted and set.
 //
 //   Oracle oracle(config, world);
 //   oracle.BeginAgent();
@@ -65,7 +65,7 @@ class Oracle {
 
     size_t owed = 0;      // the agent has read the log at least up to here
     size_t durable = 0;   // its values were certainly on disk up to here
-    bool opened = false;  // by the present agent, which reads it from then on, whatever becomes of the file
+    bool opened = false;  // by the present agent, which reads it from then on, also without its file
     bool maybe_opened = false;
     bool settled = false;  // an agent that had not opened it has seen that its file was gone: what it counted is final
     bool stray = false;    // it may have been settled, or lost with the state: when its gauges count is not known

@@ -1,7 +1,6 @@
 """A plain Debian with its own systemd, in namespaces. It has the host's network."""
 
 import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -15,10 +14,9 @@ _PATH = "PATH=/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class System:
-    def __init__(self, directory, packages):
-        """Boots this machine's Debian. `packages` is a folder that appears in it as /packages."""
+    def __init__(self, directory, release, packages):
+        """Boots Debian `release`. `packages` is a folder that appears in it as /packages."""
         self._root = directory / "root"
-        release = platform.freedesktop_os_release()["VERSION_ID"]
         self._boot = Process([*_UNSHARE, sys.executable, _BOOT, self._root, release, packages], directory / "boot.log")
         try:
             wait_until(self._is_running, "the system to boot", 600, interval=0.5)

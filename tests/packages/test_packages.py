@@ -5,58 +5,16 @@ The tests run in the order of this file: installation, use, an upgrade during jo
 
 import os
 import re
-import shutil
 import subprocess
 
 import pytest
-from conftest import environment
-from servers import ROOT, Process, free_port, wait_until
-from system import System
+from conftest import NAMES, environment
+from servers import Process, free_port, wait_until
 
 pytestmark = pytest.mark.needs("namespaces")
 
-BUILT = ROOT / "build/package"
-PROGRAMS = ROOT / "tests/packages/programs"
-NAMES = ("libpersia-metrics-dev", "libpersia-metrics0.1", "persia-metrics-agent", "python3-persia-metrics")
 TOOLS = ("g++", "cmake", "ninja-build", "pkg-config", "python3", "procps", "man-db")
 UNIT = "persia-metrics-agent@trainer"
-
-
-def older(package, directory):
-    """The package, with a lower version."""
-    tree = directory / package.stem
-    subprocess.run(["dpkg-deb", "--raw-extract", package, tree], check=True)
-    control = tree / "DEBIAN/control"
-    version = re.search(r"^Version: (.*)$", control.read_text(), re.M)[1]
-    control.write_text(control.read_text().replace(version, f"{version}~older"))
-    command = ["dpkg-deb", "--build", "--root-owner-group", "-Zgzip", "-z1", tree, directory]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    shutil.rmtree(tree)
-
-
-@pytest.fixture(scope="module")
-def packages(tmp_path_factory):
-    """A folder with the packages in new/, and the same packages of a lower version in old/."""
-    folder = tmp_path_factory.mktemp("packages")
-    folder.chmod(0o755)
-    for part in ("new", "old"):
-        (folder / part).mkdir()
-    for name in NAMES:
-        (package,) = BUILT.glob(f"{name}_*.deb")
-        shutil.copy(package, folder / "new")
-        older(package, folder / "old")
-    shutil.copytree(PROGRAMS, folder / "programs")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def system(tmp_path_factory, packages):
-    directory = tmp_path_factory.mktemp("system")
-    for folder in (directory, directory.parent, packages.parent):
-        folder.chmod(0o755)
-    machine = System(directory, packages)
-    yield machine
-    machine.stop()
 
 
 def versions(system):

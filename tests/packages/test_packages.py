@@ -5,11 +5,13 @@ The tests run in the order of this file: installation, use, an upgrade during jo
 
 import os
 import re
+import shutil
 import subprocess
 
 import pytest
 from conftest import NAMES, environment
 from servers import Process, free_port, wait_until
+from tls import Authority
 
 pytestmark = pytest.mark.needs("namespaces")
 
@@ -89,6 +91,16 @@ def test_programs_build_with_cmake_and_with_pkg_config(system):
 def test_python_package_is_known_to_pythons_metadata(system):
     program = "import importlib.metadata as m, persia_metrics as p; print(m.version('persia-metrics'), p.__version__)"
     assert system.out("python3", "-c", program) == "0.1.0 0.1.0"
+
+
+def test_the_agent_serves_tls(system, tmp_path):
+    Authority(tmp_path).issue("agent", "IP:127.0.0.1")
+    folder = system.path("/srv/tls")
+    folder.mkdir()
+    for name in ("agent.pem", "agent.key"):
+        shutil.copy(tmp_path / name, folder)
+    (folder / "web.yml").write_text("tls_server_config: {cert_file: agent.pem, key_file: agent.key}\n")
+    system.run("persia-metrics-agent", "check-config", "--web.config.file=/srv/tls/web.yml")
 
 
 def test_unit_without_settings_does_not_start(system):

@@ -48,7 +48,7 @@ GatewayNames::Options LookUpOptions(std::function<void(bool good)> note) {
 }
 
 std::string OwnAddress(const AgentOptions& options) {
-  // Without a gateway: the route to an address that is reserved for documentation, that is the default route.
+  // Without a gateway: the default route, by an address that is reserved for documentation.
   const auto gateways = ParseGateways(options.Pushes() ? options.gateway_address : "192.0.2.1:9091");
   const GatewayAddress& first = gateways.value().front().address;
   return AddressTowards(first.host(), first.port());

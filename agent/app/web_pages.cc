@@ -13,7 +13,7 @@
 namespace persia::agent {
 namespace {
 
-// A collector that is silent for longer, and for three intervals, is stuck.
+// A collector that has reported nothing for longer, and for three intervals, is stuck.
 constexpr std::chrono::milliseconds kStuckAfter{30'000};
 
 // Everything that the page needs comes from the agent itself.

@@ -3,7 +3,7 @@
 namespace persia::agent {
 namespace {
 
-// After so many collections without a worker the log says where they are looked for.
+// After this many collections without a worker, the log names the directory in which workers are expected.
 constexpr uint64_t kTicksUntilHint = 3;
 
 }  // namespace

@@ -103,7 +103,7 @@ void JobAgent::Finish(SignalReader& signals, bool delete_groups) {
     names_->AwaitFirst(kFirstAnswerTimeout);  // before it, a short job's values cannot be pushed
     names_->Stop();
     if (receiver_ != nullptr) {
-      receiver_->Stop();  // the last collection includes what is left in the pipe
+      receiver_->Stop();  // the last collection includes the lines that are left in the pipe
     }
     const auto series = delete_groups ? RemoteWrite::Ending::kEnds : RemoteWrite::Ending::kGoesOn;
     if (const Status arrived = agent_->Finish(series); !arrived.ok()) {

@@ -27,7 +27,7 @@ void PushReports::Add(const std::string& name, const PushReport& report, const S
     if (has_groups) {
       own_.PushDone(name, ToString(report.result), report.duration.count(), report.bytes);
     } else {
-      own_.GatewayIdle(name);  // without a request nothing is known about it
+      own_.GatewayIdle(name);  // without a request its state is unknown
     }
     if (report.result == PushResult::kDeferred) return;
     gateway->last = report;

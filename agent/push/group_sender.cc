@@ -10,9 +10,9 @@ namespace {
 
 // PUTs of one group in one push. Each that is refused takes out one family at least; most take out all.
 constexpr int kMostPuts = 16;
-// Requests of one bisection; the next push finds what it did not find.
+// Requests of one bisection; the next push continues the search.
 constexpr int kMostProbes = 48;
-// Of a log line about several families: about so many bytes of it, and so many of the start and the end of each reason.
+// Limits of a log line about several families: its size in bytes, and those of the start and the end of each reason.
 constexpr size_t kLongestList = 3000;
 constexpr size_t kReasonEnd = 60;
 // Go's reader of delimited protobuf accepts messages up to this size by default.
@@ -71,11 +71,11 @@ bool GroupSender::MustResendAsText(const Attempt& attempt) {
       format_.Answered(connection_.IsPushGateway(), connection_.Now());
       return !format_.on_trial();
     case PushResult::kRejected:
-      // A 400 is about a family, as a rule; 401 and 403 are about credentials, whatever the format.
+      // A 400 is usually about a family; 401 and 403 are about credentials, in either format.
       return attempt.status != 400 && attempt.status != 401 && attempt.status != 403 &&
              format_.GiveUpProtobuf(connection_.Now());
     case PushResult::kServerError:
-      // A proxy may fail on protobuf; 429 and 503 are about load, whatever the format.
+      // A proxy may fail on protobuf; 429 and 503 are about load, in either format.
       if (attempt.status != 429 && attempt.status != 503) format_.GiveUpProtobuf(connection_.Now());
       return false;
     default:
@@ -91,7 +91,7 @@ std::optional<Attempt> GroupSender::Push(const Group& group) {
 }
 
 std::optional<Attempt> GroupSender::PushAccepted(const Group& group) {
-  FamilyNames due;  // sent again, since the gateway may accept them by now
+  FamilyNames due;  // sent again, since the gateway may accept them now
   FamilyNames held = quarantine_.HeldBack(group.path, connection_.Now(), due);
   if (has_owner_info() && CountShown(group, owner_family_) > 0) {
     held.insert(owner_family_);
@@ -183,7 +183,7 @@ std::optional<Attempt> GroupSender::FindRefused(const Group& group, const Family
     Refusal unread;
     return connection_.Send("POST", group.path, renderer_.format(), body, unread);
   };
-  // If the gateway refuses the group without its families, they are not the reason.
+  // If the gateway refuses the group without its families, the families are not the reason.
   const bool with_owner_info = owner_info_on_ && has_owner_info();
   Attempt empty = post(with_owner_info ? owner_info_ : "");
   if (empty.is_refusal() && with_owner_info) {
@@ -224,7 +224,7 @@ std::optional<Attempt> GroupSender::Bisect(const Group& group, const FamilyNames
     if (part.empty()) continue;
     if (part.size() == 1) {
       if (refusal.closed_without_answer) {
-        // As with the owner info: alive, and closes this one again.
+        // As with the owner info: the gateway must be alive, and close this connection again.
         probes += 2;
         const Attempt alive = probe({});
         if (alive.result != PushResult::kSuccess) return alive;

@@ -33,7 +33,7 @@ Agent::Agent(AgentSetup setup, Clock& clock, PushRoutes routes)
                   .on_skipped =
                       [this](uint64_t ticks) {
                         own_.TickSkipped(ticks);
-                        pace_log_.Bad("late", "collecting was held up for longer than the push interval; ticks are left out");
+                        pace_log_.Bad("late", "a collection took longer than the push interval; ticks are skipped");
                       }}),
       lanes_(own_, PaceOf(setup_.options)),
       pages_({.setup = setup_,

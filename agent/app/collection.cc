@@ -161,7 +161,7 @@ void Collection::KeepDirectory() {
   const bool state_gone = state_fails || setup_.state.directory == setup_.directory;
   const Status renewed = setup_.session->RecreateDirectory();
   if (!renewed.ok()) {
-    directory_log_.Bad("gone", "the directory " + setup_.directory + " was removed or replaced, and cannot be made again: " +
+    directory_log_.Bad("gone", "the directory " + setup_.directory + " was removed or replaced, and cannot be created again: " +
                                    renewed.error() + "; running workers are still collected");
     return;
   }
@@ -173,7 +173,7 @@ void Collection::KeepDirectory() {
     LogWarning(
         "directory.gone",
         "the directory " + setup_.directory +
-            " was removed or replaced, and is made again. Running workers are still collected, but cannot register further "
+            " was removed or replaced, and is created again. Running workers are still collected, but cannot register further "
             "metrics; do not remove the directory while the job runs");
   }
 }

@@ -41,7 +41,7 @@ GatewayNames::Options LookUpOptions(std::function<void(bool good)> note) {
       of_name.Recovered("the gateways' name " + Quoted(name) + " is looked up again");
     } else {
       of_name.Bad(known ? "stays" : "unknown",
-                  error + (known ? "; its last known addresses stay" : "; nothing is pushed until it has one"));
+                  error + (known ? "; its last known addresses stay in use" : "; nothing is pushed until it has an address"));
     }
   };
   return options;

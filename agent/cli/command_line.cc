@@ -164,7 +164,7 @@ Flags AddFlags(Verb verb, CLI::App& app) {
   AddSettings(app, flags);
   app.footer(SettingsWithoutFlag());
   if (verb == Verb::kRun) {
-    flags.idle = AddOption(app, kIdleFlag, "End, and end the run, when no worker has been alive for so long: 30s, 5m [never]",
+    flags.idle = AddOption(app, kIdleFlag, "End, and end the run, when no worker has been alive for this long: 30s, 5m [never]",
                            "DURATION", "Job");
     flags.strict = AddSwitch(app, kStrictFlag, "End with exit code 2 after an error in the settings", "Job");
     app.footer(SettingsWithoutFlag() + "\n" + kRunFooter);
@@ -307,7 +307,7 @@ void TakeFlags(const Flags& flags, CommandLine& line) {
 const char* DescriptionOf(Verb verb) {
   switch (verb) {
     case Verb::kRun:
-      return "Collect and push beside a job that is started elsewhere, until a signal";
+      return "Collect and push for a job that something else starts, until a signal";
     case Verb::kExec:
       return "Run the job's command, collect and push while it runs, and exit with its exit code";
     case Verb::kOnce:

@@ -136,8 +136,7 @@ void JobAgent::EndRun() {
 std::string OtherAgentMessage(const JobSession& session) {
   std::string message = "the agent with pid " + *session.other_agent() + " collects in " + session.directory().path();
   if (session.other_run()) {
-    return message + " for another run; run " + session.run_id() +
-           " is not collected: give it a job name or a metrics_dir of its own";
+    return message + " for another run; run " + session.run_id() + " is not collected: give it another job name or metrics_dir";
   }
   return message + " already; this agent does not collect";
 }

@@ -87,7 +87,7 @@ std::string ReadFirstVersion(std::string_view bytes, std::vector<JournalRecord>&
   const uint32_t checksum = header.U32();
   const uint64_t size = header.U64();
   if (!header.ok() || size != payload.size()) {
-    return "it has " + std::to_string(bytes.size()) + " bytes, which is not what its header says";
+    return "it has " + std::to_string(bytes.size()) + " bytes, which does not match its header";
   }
   if (Checksum(payload) != checksum) return "its checksum does not match its content";
   records.push_back({0, payload});

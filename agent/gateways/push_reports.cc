@@ -58,7 +58,7 @@ void PushReports::Log(Gateway& gateway, const std::string& name, const PushRepor
   }
   gateway.push_log.Good("pushing to " + name);
   if (report.duration > interval_.load()) {
-    gateway.slow_log.Bad("slow", "pushes to " + name + " take longer than the push interval; ticks are left out");
+    gateway.slow_log.Bad("slow", "pushes to " + name + " take longer than the push interval; ticks are skipped");
   } else {
     gateway.slow_log.Recovered("pushes take less than the push interval again");
   }

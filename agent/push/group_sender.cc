@@ -97,7 +97,7 @@ std::optional<Attempt> GroupSender::PushAccepted(const Group& group) {
     held.insert(owner_family_);
     if (!std::exchange(owner_name_taken_logged_, true)) {
       Warn("push.quarantine", "a metric of " + group.path + " is named \"" + owner_family_ +
-                                  "\", as the agent's own in each group: it is not pushed, rename it");
+                                  "\", like the agent's own metric in each group: it is not pushed; rename it");
     }
   }
   if (!owner_info_on_ && connection_.Now() >= owner_info_retry_at_) owner_info_on_ = true;
@@ -157,7 +157,7 @@ bool GroupSender::Render(const Group& group, const FamilyNames& held) {
     std::vector<FamilySize> newly_out;
     FamilyNames out = size_limit_.Choose(group.path, families_, newly_out);
     for (const FamilySize& family : newly_out) {
-      Warn("push.too_large", "what is pushed to " + group.path + " is larger than max_push_bytes, " +
+      Warn("push.too_large", "the group " + group.path + " is larger than max_push_bytes, " +
                                  std::to_string(options_.max_push_bytes) + ": its largest family, \"" + family.family->name +
                                  "\" (" + std::to_string(family.series) + " series, " + std::to_string(family.bytes) +
                                  " bytes), is left out; give it fewer label values, or raise max_push_bytes");
@@ -255,8 +255,8 @@ void GroupSender::DropOwnerInfo(const std::string& reason) {
   owner_info_retry_at_ = connection_.Now() + options_.quarantine_retry;
   if (std::exchange(owner_info_refusal_logged_, true)) return;
   Warn("push.quarantine", "the gateway refuses \"" + owner_family_ + "\" of the agent itself: " + reason +
-                              "; groups are pushed without it, and another agent that pushes the same ones is not noticed: "
-                              "find what else pushes a metric of that name, and delete its group");
+                              "; groups are pushed without it, and another agent that pushes the same groups is not detected: "
+                              "find the program that pushes a metric of that name, and delete its group");
 }
 
 void GroupSender::HoldBack(const Group& group, const Refused& refused, FamilyNames& held, FamilyNames& due) {
@@ -284,7 +284,7 @@ void GroupSender::LogNewlyHeld(const Group& group) const {
     if (listed < count) which += " and " + std::to_string(count - listed) + " more";
   }
   Warn("push.quarantine", "the gateway refuses " + which + (count > 1 ? "; these are" : "; this metric is") +
-                              " held back and all else is pushed: rename it, or delete the group that holds its name (it is "
+                              " held back, all others are pushed: rename it, or delete the group that has its name (it is "
                               "tried again hourly and at a reload)");
 }
 

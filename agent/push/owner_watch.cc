@@ -97,10 +97,10 @@ void OwnerWatch::CompareOwners(const std::set<Identity>& arrived, const Owners& 
                            ": this one, whose id is " + ledger_.agent_id() + ", and " + first_other;
   if (logged_ != what) {
     LogWarning("groups.conflict",
-               "two agents push " + what + ", and each replaces what the other counted; give them a REPLICA_INDEX, " +
-                   "an ip_addr or labels of their own. Until then " +
-                   (adds_label ? "this one adds the label agent=\"" + ledger_.agent_id() + "\" to all that it exports"
-                               : "the one with the larger id adds a label `agent` to all that it exports"));
+               "two agents push " + what + ", and each overwrites the other's values; give them different REPLICA_INDEX, " +
+                   "ip_addr or labels. Until then " +
+                   (adds_label ? "this one adds the label agent=\"" + ledger_.agent_id() + "\" to all its series"
+                               : "the one with the larger id adds a label `agent` to all its series"));
     logged_ = what;
   }
   if (!adds_label) return;

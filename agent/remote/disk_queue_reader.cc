@@ -164,7 +164,7 @@ void DiskQueue::LeaveFile(File& file) {
 
 void DiskQueue::WarnUnreadable(const std::string& what, bool& is_reported) const {
   if (std::exchange(is_reported, true)) return;
-  LogWarning("remote.queue_read", what + "; the agent tries again each second, and what is behind it waits");
+  LogWarning("remote.queue_read", what + "; the agent tries again each second, and later requests wait");
 }
 
 void DiskQueue::NoteReadable(bool& is_reported) const {

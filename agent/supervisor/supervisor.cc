@@ -275,7 +275,7 @@ void Supervisor::StartAgent() {
   if (agent_ > 0) return;
   agent_ = 0;
   RetryAgentLater();
-  Log(kError, "exec.agent", "cannot start the agent (%s); the command runs on, and the agent is tried again in %d ms",
+  Log(kError, "exec.agent", "cannot start the agent (%s); the command continues, and the agent is tried again in %d ms",
       strerror(errno), static_cast<int>(backoff_));
 }
 
@@ -342,7 +342,7 @@ void Supervisor::AgentEnded(int wait_status) {
   RetryAgentLater();
   const int signal = WTERMSIG(wait_status);
   Log(kWarning, "exec.agent",
-      "the agent ended by %s %d and is started again in %d ms; the command runs on, and no count is lost",
+      "the agent ended by %s %d and is started again in %d ms; the command continues, and no count is lost",
       signal != 0 ? "signal" : "exit code", signal != 0 ? signal : WEXITSTATUS(wait_status), static_cast<int>(backoff_));
 }
 

@@ -97,7 +97,9 @@ void SegmentLifecycle::TryOpen(const SegmentDirectory::File& file) {
   const std::string id = reader->id();
   if (ledger_.IsFolded(id)) {
     if (alive) {
-      Refuse(file, {"duplicate", "it was counted for good while its file was gone; what its process counts now is not", id});
+      Refuse(file,
+             {"duplicate",
+              "its values were added to the totals while its file was gone; later counts of its process are not exported", id});
     } else {
       files_[file.name] = {.state = File::State::kFolded, .id = file.id, .segment_id = id};
     }

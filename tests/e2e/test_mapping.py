@@ -105,7 +105,7 @@ def test_rules_hold_for_once_and_for_exec(job, rules, tmp_path):
 @pytest.mark.parametrize(
     "text, said, name",
     [
-        ("mappings:\n- {match: steps.*, name: $3}\n- {match: steps.*, name: second_total}\n", ':2:26: name: "$3": $3 stands for nothing', "second_total"),
+        ("mappings:\n- {match: steps.*, name: $3}\n- {match: steps.*, name: second_total}\n", ':2:26: name: "$3": $3 refers to nothing', "second_total"),
         ("", '": is empty; no rule applies', "my_app_steps_train"),
         ("# nothing\n", ":1:1: expected rules (mappings: ...), found nothing; no rule applies", "my_app_steps_train"),
         ("mappings: [\n", ":1:1: not valid YAML", "my_app_steps_train"),

@@ -195,7 +195,7 @@ def test_directory_that_is_removed_under_way_is_made_again(job, gateway, segment
     old.tell("count my_app batches 10")
     gateway.wait_for("my_app_batches", 10)
     shutil.rmtree(segments)
-    wait_for_log(agent, "is made again")
+    wait_for_log(agent, "is created again")
     assert stat.S_IMODE(segments.stat().st_mode) == 0o700
 
     old.tell("count my_app batches 1")

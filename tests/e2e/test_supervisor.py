@@ -166,7 +166,7 @@ def test_missing_agent_program_costs_the_metrics_alone(public_folder):
             [public_folder / "persia-metrics-agent", "exec", *words], env=environment(), capture_output=True, text=True, timeout=30
         )
         assert (done.returncode, done.stdout.strip()) == (0, output)
-        assert "persia-metrics-agentd, which belongs beside persia-metrics-agent" in done.stderr
+        assert "persia-metrics-agentd, which must be in the directory of persia-metrics-agent" in done.stderr
     done = subprocess.run([public_folder / "persia-metrics-agent", "run"], capture_output=True, text=True, timeout=30)
     assert done.returncode == 127 and "persia-metrics-agentd" in done.stderr
 

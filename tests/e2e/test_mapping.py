@@ -51,7 +51,7 @@ def test_a_changed_rule_shows_at_the_next_tick_and_the_worker_is_left_alone(job,
     gateway.wait_for("second_total", 2, part="train")
     rules("mappings:\n- {match: steps.*, action: drop}\n")
     assert reload(agent)[0] == 200
-    wait_until(lambda: gateway.metrics().one("second_total") is None, "what is dropped to leave the gateway")
+    wait_until(lambda: gateway.metrics().one("second_total") is None, "the dropped metric to leave the gateway")
     rules("mappings: []\n")
     assert reload(agent)[0] == 200
     gateway.wait_for("my_app_steps_train", 4)

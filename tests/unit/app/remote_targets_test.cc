@@ -156,7 +156,7 @@ TEST_F(RemoteTargetsTest, OneThatIsOffMayBeInterruptedAndFinished) {
   EXPECT_EQ(targets_->stats()[0].second.dropped_samples.at("not_open"), 1U);
 }
 
-// The kernel answers nobody where two connections wait already.
+// The kernel accepts no further connection while two wait.
 TEST_F(RemoteTargetsTest, AConnectionMayTakeAsLongAsTheSettingsSay) {
   const int deaf = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero = {}};

@@ -299,7 +299,7 @@ TEST(ConfigFile, ChainOfAliasesIsAsDeepAsNestedLists) {
   EXPECT_THAT(Parse(text).ErrorTexts(), ElementsAre(HasSubstr("nested deeper than 64 levels")));
 }
 
-// What stands where: files in a directory of their own, flags and variables as given.
+// The sources of the settings: files in a new directory, flags and variables as given.
 class ConfigOrder : public ::testing::Test {
  protected:
   std::string File(const std::string& text) {

@@ -29,7 +29,7 @@ VALUE = re.compile(r"^[\w:<>,*&\[\](). ]+?[ *&](\w+)(?:\(|\{|\[| =|;)")
 
 
 def declarations(path):
-    """(name, namespace, whether it is in an anonymous namespace of that one, line) of what a file, formatted as in this project, declares."""
+    """(name, namespace, whether it is in an anonymous namespace of that one, line) of each declaration of a file in this project's format."""
     scopes = []
     for line in FORWARD.sub("", path.read_text()).splitlines():
         line = ATTRIBUTES.sub("", line)

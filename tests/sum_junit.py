@@ -1,6 +1,6 @@
 """Prints three numbers for a JUnit file of pytest or ctest: cases that passed, that failed, and that were not run.
 
-Not run is a case that pytest skipped with a message that begins with `needs `: the machine lacks what the test needs
+A case counts as not run if pytest skipped it with a message that begins with `needs `: the machine lacks a need of the test
 (tests/e2e/needs.py). Any other skipped or disabled case counts as failed.
 """
 

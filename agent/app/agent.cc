@@ -33,7 +33,7 @@ Agent::Agent(AgentSetup setup, Clock& clock, PushRoutes routes)
                   .on_skipped =
                       [this](uint64_t ticks) {
                         own_.TickSkipped(ticks);
-                        pace_log_.Bad("late", "collecting was held up for longer than the push interval; ticks are left out");
+                        pace_log_.Bad("late", "a collection took longer than the push interval; ticks are skipped");
                       }}),
       lanes_(own_, PaceOf(setup_.options)),
       pages_({.setup = setup_,
@@ -109,7 +109,7 @@ void Agent::GatewaysMoved() {
 
 void Agent::TakeOver(const AgentOptions& fresh) {
   lanes_.SetPace(PaceOf(fresh));
-  // Gateways first: the collection that follows goes to where these settings say.
+  // Gateways first: the next collection goes to the gateways of these settings.
   if (routes_.changes && routes_.changes(fresh)) {
     lanes_.Use([&] { return routes_.take(fresh); });
   } else if (routes_.retry_refused) {
@@ -148,7 +148,7 @@ void Agent::OnTick(const std::shared_ptr<const Snapshot>& snapshot) {
   history_.Add(snapshot, clock_.Now());
   remote_.Offer(snapshot);
   if (std::exchange(push_next_tick_, false)) return lanes_.Enqueue(snapshot);
-  // Busy: whether a gateway is slow or unreachable is known, and logged, when the push that is running has ended.
+  // Busy: the end of the running push shows whether the gateway is slow or unreachable, and is logged.
   if (!lanes_.Offer(snapshot)) {
     own_.TickSkipped();
   }

@@ -1,14 +1,14 @@
-// The agent at work: collects, pushes, serves, from Start to Finish.
+// The agent: collects, pushes and serves, from Start to Finish.
 //
 //   Agent agent(std::move(setup), clock, routes);
-//   Status listening = agent.Listen();   // a failure costs the pages only
+//   Status listening = agent.Listen();   // after a failure only the pages are missing
 //   agent.Start();
 //   ...
-//   agent.Finish();                      // one last collection and push, within the push time-out
+//   agent.Finish();                      // one last collection and push, within the push timeout
 //
-// The threads are listed in ../README.md. Each takes over new settings by itself, before its next piece of work, so that no
-// lock is held while it works. Thread safety: Interrupt, Reconfigure, GatewaysMoved and Note...: any thread; the rest: the
-// thread that made it.
+// docs/architecture.md lists the threads. Each thread reads new settings before its next piece of work, so that it holds no
+// lock while it works. Thread safety: Interrupt, Reconfigure, GatewaysMoved and Note...: any thread; all others: the thread
+// that created the agent.
 #pragma once
 
 #include <memory>
@@ -44,8 +44,8 @@ class Agent {
   [[nodiscard]] std::string listening_at() const;
   [[nodiscard]] bool listens_with_tls() const { return web_access_ != nullptr && web_access_->tls().has_value(); }
   void Start();
-  // An error says why the last values did not arrive at the gateway; what did not arrive elsewhere is in the log, and waits on
-  // disk. `series`: whether they end in databases, too. REQUIRES: started.
+  // An error says why the last values did not arrive at the gateway. Samples that did not arrive at a database wait on disk,
+  // and the log says how many. `series`: whether the series end in databases, too. REQUIRES: started.
   Status Finish(RemoteWrite::Ending series = RemoteWrite::Ending::kGoesOn);
   // Ends the job's groups on the gateway. REQUIRES: Finish is over.
   Status EndGroups() { return lanes_.DeleteGroups(setup_.options.job_name); }
@@ -54,9 +54,9 @@ class Agent {
     lanes_.Interrupt();
     remote_.Interrupt();
   }
-  // Continues with other settings: those that have a `take_over` in settings.cc. A tick comes at once. REQUIRES: started.
+  // Applies changed settings: those that have a `take_over` in settings.cc. The next tick is immediate. REQUIRES: started.
   void Reconfigure(const AgentOptions& fresh);
-  // The names of gateways have other addresses than before: as Reconfigure, with the settings in use.
+  // The names of gateways have other addresses than before: the same as Reconfigure, with the settings in use.
   void GatewaysMoved();
   // The names of gateways were looked up, for persia_agent_gateway_lookups_total.
   void NoteLookup(bool good) { own_.GatewayLookedUp(good); }

@@ -28,7 +28,7 @@ std::map<WorkerKey, uint32_t> PidsOf(std::span<const WorkerProcess> processes) {
   return pids;
 }
 
-// The families of the agent's own process are on /metrics alone. No other metric may have their names there.
+// Only /metrics has the families of the agent's own process. No other metric may have their names there.
 std::shared_ptr<const Snapshot> ReservedNames() {
   Layout layout = *SelfProcess({}).Collect()->layout;
   for (FamilyLayout& family : layout.families) family.series.clear();
@@ -101,7 +101,7 @@ std::shared_ptr<const Snapshot> Collection::Collect(const std::string& agent_id)
   worker_watch_.Look(segments_.stats(), clock_.Now());
   ReportSegments();
   OwnSnapshots own = CollectOwn();
-  // A new plan changes how many series are left out, which may add a series of the agent's own: hence once more.
+  // A new plan changes the number of series that are left out, which may add a series of the agent's own: so plan once more.
   for (int plans = 0; plans < 2 && segments_.Plan(own); ++plans) {
     ReportLeftOut();
     own = CollectOwn();
@@ -112,7 +112,7 @@ std::shared_ptr<const Snapshot> Collection::Collect(const std::string& agent_id)
   own_.SetSeries(series);
   if (all->layout != layout_) {
     layout_ = all->layout;
-    trims_due_ = 2;  // after this one, and after the pushes have made what they keep of the layout
+    trims_due_ = 2;  // after this one, and after the pushes have built their parts of the layout
   }
   if (trims_due_ > 0) {
     --trims_due_;
@@ -154,14 +154,14 @@ void Collection::TakeEvents() {
 // A directory that was removed is made again, with the state in it, so that workers that start later find it.
 void Collection::KeepDirectory() {
   if (setup_.session == nullptr) return;
-  // The state's directory is only looked at if it cannot be written: a disk that hangs would hold this thread up.
+  // The state's directory is checked only if it cannot be written: a disk that hangs would block this thread.
   const auto state = segments_.state_stats();
   const bool state_fails = state && state->error && setup_.session->StateDirectoryWasRemoved();
   if (!state_fails && !setup_.session->DirectoryWasRemoved()) return;
   const bool state_gone = state_fails || setup_.state.directory == setup_.directory;
   const Status renewed = setup_.session->RecreateDirectory();
   if (!renewed.ok()) {
-    directory_log_.Bad("gone", "the directory " + setup_.directory + " was removed or replaced, and cannot be made again: " +
+    directory_log_.Bad("gone", "the directory " + setup_.directory + " was removed or replaced, and cannot be created again: " +
                                    renewed.error() + "; running workers are still collected");
     return;
   }
@@ -173,7 +173,7 @@ void Collection::KeepDirectory() {
     LogWarning(
         "directory.gone",
         "the directory " + setup_.directory +
-            " was removed or replaced, and is made again. Running workers are still collected, but cannot register further "
+            " was removed or replaced, and is created again. Running workers are still collected, but cannot register further "
             "metrics; do not remove the directory while the job runs");
   }
 }
@@ -193,7 +193,7 @@ void Collection::ReportSegments() {
   ReportLeftOut();
   std::map<std::string, uint64_t> refused;
   for (const std::string& reason : refused_reasons_) {
-    refused[reason] = 0;  // a reason that is gone goes back to 0
+    refused[reason] = 0;  // a reason that no longer applies returns to 0
   }
   for (const RefusedSegment& segment : stats.refused) {
     ++refused[segment.problem.reason];
@@ -207,7 +207,7 @@ void Collection::ReportSegments() {
   records_skipped_ = stats.records_skipped;
 }
 
-// What the plan left out, and what it and the segments have to report.
+// The series that the plan left out, and the reports of the plan and the segments.
 void Collection::ReportLeftOut() {
   for (const Diagnostic& diagnostic : segments_.TakeDiagnostics()) {
     LogWarning("segments." + diagnostic.kind, diagnostic.text);

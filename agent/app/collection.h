@@ -1,4 +1,4 @@
-// Everything that a collection reads, and the snapshot that it makes of it: the workers' segments, and the agent's own sources.
+// One collection: reads the workers' segments and the agent's own sources, and makes a snapshot.
 //
 //   Collection collection(setup, clock, own, event_log);
 //   collection.Use(options);                     // at the start, and after a reload
@@ -35,7 +35,7 @@ Identity AgentIdentity(const AgentSetup& setup);
 
 class Collection {
  public:
-  // What the pages show of the last collection.
+  // The part of the last collection that the pages show.
   struct Summary {
     SegmentSourceStats segments;
     size_t series = 0;
@@ -72,7 +72,7 @@ class Collection {
   SegmentSource segments_;
   WorkerMetrics worker_metrics_;
   std::unique_ptr<ExecMetrics> exec_;         // null if no command is run
-  std::shared_ptr<const Snapshot> reserved_;  // names that /metrics alone has
+  std::shared_ptr<const Snapshot> reserved_;  // names that only /metrics has
   std::shared_ptr<const Layout> layout_;      // of the last collection
   int trims_due_ = 0;                         // collections after which free memory is returned
   uint64_t records_skipped_ = 0;

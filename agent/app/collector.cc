@@ -33,7 +33,7 @@ bool Collector::AliveWithin(std::chrono::milliseconds age) {
 std::shared_ptr<const Snapshot> Collector::NoOlderThan(std::chrono::milliseconds age) {
   const MutexLock lock(mutex_);
   const Clock::TimePoint asked = options_.clock->Now();
-  // A collection that has begun since this call is new enough, however long it took.
+  // A collection that has begun since this call is new enough, even if it took long.
   while ((newest_ == nullptr || newest_began_ + age < asked) && !stopped_) {
     if (!collecting_ || current_began_ + age < asked) {
       wanted_ = true;

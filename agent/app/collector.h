@@ -8,8 +8,8 @@
 //   collector.NoOlderThan(1s);        // any thread
 //   auto last = collector.Stop();     // with one last collection
 //
-// Thread safety: any method, from any thread, but for Start and Stop. `collect` and the callbacks run in the collector's thread
-// alone, never two at once.
+// Thread safety: any method except Start and Stop, from any thread. `collect` and the callbacks run only in the collector's
+// thread, one at a time.
 #pragma once
 
 #include <chrono>
@@ -39,16 +39,16 @@ class Collector {
   explicit Collector(Options options);
   ~Collector();
 
-  // The first tick is at once.
+  // The first tick is immediate.
   void Start();
   // The newest collection; null before the first.
   std::shared_ptr<const Snapshot> Newest();
   // Whether the last collection has finished, or the thread has started, within `age`.
   bool AliveWithin(std::chrono::milliseconds age);
   // A collection that is at most `age` old, made for this call if necessary; null if the collector has stopped before its
-  // first.
+  // first one.
   std::shared_ptr<const Snapshot> NoOlderThan(std::chrono::milliseconds age);
-  // Changes the interval; the next tick is at once.
+  // Changes the interval; the next tick is immediate.
   void SetInterval(std::chrono::milliseconds interval);
   // Ends the thread after a last collection, which is returned and is not a tick. REQUIRES: started and not stopped.
   std::shared_ptr<const Snapshot> Stop();

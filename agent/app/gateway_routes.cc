@@ -10,7 +10,7 @@
 namespace persia::agent {
 namespace {
 
-// Whether pushes are made in the same way with both, wherever they go.
+// Whether pushes are made in the same way with both; the addresses are not compared.
 bool SamePushOptions(const AgentOptions& a, const AgentOptions& b) {
   return a.gateway_access == b.gateway_access && a.connect_timeout == b.connect_timeout && a.push_timeout == b.push_timeout &&
          a.push_format == b.push_format && a.max_push_bytes == b.max_push_bytes;
@@ -35,7 +35,7 @@ std::set<std::string> HostsOf(const AgentOptions& options) {
 GatewayRoutes::GatewayRoutes(AgentOptions options, GatewayNames& names, Make make)
     : names_(names), make_(std::move(make)), options_(std::move(options)) {}
 
-// None while one of the names has no address: with only some of the gateways groups would move, and soon move back.
+// None while one of the names has no address: with only some of the gateways, groups would move and soon return.
 std::vector<GatewayPlace> GatewayRoutes::PlacesOf(const AgentOptions& options) const {
   std::vector<GatewayPlace> places;
   for (const auto& [address, by_name] : EntriesOf(options)) {
@@ -101,7 +101,7 @@ PushLanes::Sinks GatewayRoutes::Take(const AgentOptions& options) {
     });
     if (same != gateways_.end() && SamePushOptions(options, options_)) {
       (*same)->SetPins(pins);
-      (*same)->LiftQuarantine();  // what it refused may be right by now
+      (*same)->LiftQuarantine();  // the gateway may now accept families that it refused
       taken.push_back(*same);
     } else {
       taken.push_back(make_(options, places[i]));

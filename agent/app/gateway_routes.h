@@ -1,4 +1,4 @@
-// The gateways that the agent pushes to, which a reload or a look-up may change.
+// The gateways that the agent pushes to. A reload or a lookup may change them.
 //
 //   GatewayRoutes routes(options, names, [](const AgentOptions& options, const GatewayPlace& place) { ... });
 //   Agent agent(setup, clock, routes.Routes());
@@ -24,7 +24,7 @@ namespace persia::agent {
 struct GatewayPlace {
   GatewayAddress address;
   std::string name;                       // in logs and metrics
-  std::string host;                       // the name by which it was looked up; else empty
+  std::string host;                       // the name whose address it is; empty if it has none
   std::shared_ptr<const GroupPins> pins;  // null if it is the only one
 };
 

@@ -41,14 +41,14 @@ GatewayNames::Options LookUpOptions(std::function<void(bool good)> note) {
       of_name.Recovered("the gateways' name " + Quoted(name) + " is looked up again");
     } else {
       of_name.Bad(known ? "stays" : "unknown",
-                  error + (known ? "; its last known addresses stay" : "; nothing is pushed until it has one"));
+                  error + (known ? "; its last known addresses stay in use" : "; nothing is pushed until it has an address"));
     }
   };
   return options;
 }
 
 std::string OwnAddress(const AgentOptions& options) {
-  // Without a gateway: the route to an address that is reserved for documentation, that is the default route.
+  // Without a gateway: the default route, by an address that is reserved for documentation.
   const auto gateways = ParseGateways(options.Pushes() ? options.gateway_address : "192.0.2.1:9091");
   const GatewayAddress& first = gateways.value().front().address;
   return AddressTowards(first.host(), first.port());

@@ -1,4 +1,4 @@
-// Makes gateways and name look-ups from the settings.
+// Makes gateways and name lookups from the settings.
 //
 // Thread safety: any thread.
 #pragma once
@@ -17,10 +17,10 @@ namespace persia::agent {
 
 std::shared_ptr<PushGateway> MakeGateway(const AgentOptions& options, const GatewayPlace& place, GroupLedger& ledger);
 
-// Options that log the outcome of each look-up, and call `note` with whether it had an answer.
+// Options that log the result of each lookup, and pass to `note` whether it had an answer.
 GatewayNames::Options LookUpOptions(std::function<void(bool good)> note);
 
-// The address of this host on the route to the first gateway. Looks the gateway's name up, which may take seconds.
+// The address of this host on the route to the first gateway. Resolves the gateway's name, which may take seconds.
 std::string OwnAddress(const AgentOptions& options);
 
 }  // namespace persia::agent

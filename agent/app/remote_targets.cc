@@ -109,15 +109,16 @@ std::shared_ptr<RemoteWrite> RemoteTargets::Open(const Target& target, bool log_
   auto sink = RemoteWrite::Open(std::move(options));
   if (!sink.ok()) {
     if (log_failure)
-      LogWarning("remote.open", sink.error() + "; it is tried again with each collection, and gets nothing until then");
+      LogWarning("remote.open",
+                 sink.error() + "; the agent tries again at each collection, and sends nothing to it until then");
     return nullptr;
   }
   const uint64_t waiting = sink.value()->stats().pending_samples;
   LogInfo("remote.open",
           "samples are sent to " + settings.name + " at " + ShownUrl(settings.url) +
-              (waiting > 0 ? "; " + std::to_string(waiting) + " wait since an earlier agent" : "") +
-              (IsInMemory(state_.directory_fd) ? "; what cannot be sent waits in memory, as " + state_.directory +
-                                                     " is there: a state_dir on a disk holds more, and outlives the host"
+              (waiting > 0 ? "; the queue has " + std::to_string(waiting) + " samples of an earlier agent" : "") +
+              (IsInMemory(state_.directory_fd) ? "; unsent samples wait in memory, since " + state_.directory +
+                                                     " is there: set state_dir to a directory on a disk to keep more of them"
                                                : ""));
   return std::move(sink).value();
 }
@@ -133,8 +134,8 @@ void RemoteTargets::WarnOfUnusedQueues(const std::vector<RemoteWriteTarget>& wan
     });
     if (!is_wanted) {
       LogWarning("remote.left", state_.directory + "/" + std::string(name) +
-                                    " holds samples for a target that the settings do not name, or name with an error; "
-                                    "name it, correct it, or remove the directory");
+                                    " has samples for a target that is missing in the settings, or has an error there; "
+                                    "add the target, correct it, or remove the directory");
     }
   }
   if (directory != nullptr) closedir(directory);

@@ -3,7 +3,7 @@
 // Thread safety: Apply and Offer: the collector thread; Finish: the thread that ends the agent; Interrupt, stats: any thread.
 //
 //   RemoteTargets targets(place, "persia-metrics-agent/0.1.0");
-//   targets.Apply(options);      // at the start and after a reload: others go on as they are
+//   targets.Apply(options);      // at the start and after a reload: targets with the same settings do not change
 //   targets.Offer(snapshot);
 //   targets.Finish(last, 10s, 3s, RemoteWrite::Ending::kGoesOn);
 #pragma once
@@ -31,7 +31,7 @@ class RemoteTargets {
   void Apply(const AgentOptions& options);
   // First tries to open targets that are off. If a target stays off, its samples are counted as dropped.
   void Offer(const std::shared_ptr<const Snapshot>& snapshot);
-  // Finishes all targets concurrently. `limit_if_away`: for a target whose last request failed. Logs what is left.
+  // Finishes all targets concurrently. `limit_if_away`: for a target whose last request failed. Logs how many samples are left.
   void Finish(const std::shared_ptr<const Snapshot>& last, std::chrono::milliseconds limit,
               std::chrono::milliseconds limit_if_away, RemoteWrite::Ending ending);
   void Interrupt();

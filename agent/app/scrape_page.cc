@@ -12,7 +12,7 @@ namespace {
 // A scrape takes the newest collection if it is not older.
 constexpr std::chrono::milliseconds kMaxAge{1000};
 
-// The layout with another's families, whose values follow behind its own. Its identity is the one that has all labels of
+// The layout with another's families, whose values follow its own. Its identity is the one that has all labels of
 // `self`.
 Layout Joined(const Layout& collected, const Layout& process, const Identity& self) {
   Layout layout = collected;
@@ -72,7 +72,7 @@ std::shared_ptr<const std::string> ScrapePage::BodyOf(const std::shared_ptr<cons
   const std::shared_ptr<const Snapshot> all = WithSelf(*collected);
   const auto began = std::chrono::steady_clock::now();
   rendered.collected = nullptr;
-  rendered.body = nullptr;  // its memory is used again unless a scrape is still being sent it
+  rendered.body = nullptr;  // its memory is reused unless a scrape is still being sent from it
   const std::shared_ptr<std::string> body = rendered.buffers.Take();
   rendered.renderer.Render(*all, *body);
   own_.RenderDone(Seconds(std::chrono::steady_clock::now() - began));

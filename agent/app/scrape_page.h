@@ -1,6 +1,6 @@
 // The body of /metrics: a collection, and the metrics of the agent's own process.
 //
-// A collection is rendered once in each format, however many scrapes ask for it. Thread safety: any method, from any thread.
+// A collection is rendered at most once in each format. Thread safety: any method, from any thread.
 #pragma once
 
 #include <memory>

@@ -13,7 +13,7 @@
 namespace persia::agent {
 namespace {
 
-// A collector that is silent for longer, and for three intervals, is stuck.
+// A collector that has reported nothing for longer, and for three intervals, is stuck.
 constexpr std::chrono::milliseconds kStuckAfter{30'000};
 
 // Everything that the page needs comes from the agent itself.
@@ -92,7 +92,7 @@ std::vector<Route> WebPages::Routes() {
   const auto healthy = [this](const ServerRequest&) {
     return parts_.collector.AliveWithin(std::max(kStuckAfter, 3 * parts_.options.Get()->push_interval))
                ? ServerResponse{.body = "Healthy.\n"}
-               : ServerResponse{.status = 503, .body = "Not healthy: collecting does not come to its end.\n"};
+               : ServerResponse{.status = 503, .body = "Not healthy: a collection does not finish.\n"};
   };
   const auto ready = [this](const ServerRequest&) {
     return parts_.collector.Newest() != nullptr
@@ -134,7 +134,7 @@ std::vector<Route> WebPages::ApiRoutes() {
 
 ServerResponse WebPages::Reload() const {
   if (!parts_.setup.options.enable_lifecycle) {
-    return {.status = 403, .body = "Reloading by HTTP is off; enable_lifecycle: true, read at the start, turns it on.\n"};
+    return {.status = 403, .body = "Reloading by HTTP is disabled; set enable_lifecycle: true, and restart the agent.\n"};
   }
   const std::vector<std::string> errors = parts_.setup.reload();
   if (errors.empty()) {

@@ -1,4 +1,4 @@
-// What the agent serves: /metrics, its health, the page and the page's API.
+// The pages that the agent serves: /metrics, its health, the page and the page's API.
 #pragma once
 
 #include <vector>
@@ -20,7 +20,7 @@ namespace persia::agent {
 // Thread safety: the routes are called by the threads of the web server.
 class WebPages {
  public:
-  // What the pages show; all of it outlives them.
+  // The sources of the pages; all of them outlive this.
   struct Parts {
     const AgentSetup& setup;
     const LiveOptions& options;

@@ -3,7 +3,7 @@
 namespace persia::agent {
 namespace {
 
-// After so many collections without a worker the log says where they are looked for.
+// After this many collections without a worker, the log names the directory in which workers are expected.
 constexpr uint64_t kTicksUntilHint = 3;
 
 }  // namespace
@@ -11,7 +11,7 @@ constexpr uint64_t kTicksUntilHint = 3;
 void WorkerWatch::Look(const SegmentSourceStats& stats, Clock::TimePoint now) {
   if (stats.live + stats.dead + stats.retired > 0) {
     workers_seen_ = true;
-    log_.Recovered("the first worker is there");
+    log_.Recovered("the first worker has started");
   } else if (++ticks_without_workers_ == kTicksUntilHint) {
     log_.Bad("none", "no worker's metrics are in " + options_.directory +
                          " yet; a worker that is not started by exec needs PERSIA_METRICS_DIR=" + options_.directory +

@@ -1,4 +1,4 @@
-// Logs where workers are looked for if none comes, and reports when the last one has ended.
+// Logs the directory in which workers are expected if there are none, and reports when the last worker has ended.
 //
 // Thread safety: the collector thread alone.
 #pragma once
@@ -19,7 +19,7 @@ class WorkerWatch {
  public:
   struct Options {
     std::string directory;
-    // After so long without a living worker, once there was one, `on_idle` is called, once. None: never.
+    // `on_idle` is called once, when no worker has been alive for this long; only after there was a worker. None: never.
     std::optional<std::chrono::milliseconds> idle_limit;
     std::function<void()> on_idle;
   };

@@ -3,9 +3,10 @@
 //   SetUpLog(options.log_level, options.log_format);
 //   LogInfo("config.loaded", "read " + path);
 //
-// Each line has an event, a dotted name that stays the same across releases, for searches, and a sentence for people. A JSON
-// line is
-// {"time": ..., "level": ..., "event": ..., "message": ...}, valid whatever the message contains.
+// Each line has an event, a dotted name that stays the same across releases, for searches, and a sentence for people.
+//
+// A JSON line is valid for any message: {"time": ..., "level": ..., "event": ..., "message": ...}
+//
 // Thread safety: any function, from any thread.
 #pragma once
 

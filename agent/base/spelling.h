@@ -1,4 +1,4 @@
-// Suggests the known name that a misspelled one probably stands for.
+// Suggests the known name that a misspelled one probably means.
 //
 // Thread safety: pure functions.
 #pragma once

@@ -62,7 +62,7 @@ constexpr char kIdleFlag[] = "--exit-when-idle";
 
 constexpr std::chrono::hours kMaxIdle(24);
 
-// Stands for an empty value: CLI11 would take the next word as the value of `--flag=`.
+// Marks an empty value: CLI11 would take the next word as the value of `--flag=`.
 constexpr char kEmptyValue[] = "\x01";
 
 std::string SettingsWithoutFlag() {
@@ -164,7 +164,7 @@ Flags AddFlags(Verb verb, CLI::App& app) {
   AddSettings(app, flags);
   app.footer(SettingsWithoutFlag());
   if (verb == Verb::kRun) {
-    flags.idle = AddOption(app, kIdleFlag, "End, and end the run, when no worker has been alive for so long: 30s, 5m [never]",
+    flags.idle = AddOption(app, kIdleFlag, "End, and end the run, when no worker has been alive for this long: 30s, 5m [never]",
                            "DURATION", "Job");
     flags.strict = AddSwitch(app, kStrictFlag, "End with exit code 2 after an error in the settings", "Job");
     app.footer(SettingsWithoutFlag() + "\n" + kRunFooter);
@@ -191,8 +191,8 @@ bool IsSwitch(std::string_view flag) {
                      [flag](const Setting& setting) { return setting.flag == flag && setting.kind == ValueKind::kBoolean; });
 }
 
-// The arguments behind the verb, as CLI11 takes them: an empty value is marked, and a switch is joined to the `true` or `false`
-// behind it. If that would be the last word of `exec`, it is the command.
+// The arguments after the verb, as CLI11 takes them: an empty value is marked, and a switch is joined to the `true` or `false`
+// after it. If that would be the last word of `exec`, it is the command.
 std::vector<Word> WordsOf(const std::vector<std::string>& arguments, Verb verb) {
   std::vector<Word> words;
   const size_t needed = verb == Verb::kExec ? 2 : 1;
@@ -227,7 +227,7 @@ ConfigError UnknownArgument(const std::string& argument, const CLI::App& verb) {
           .lasting = true};
 }
 
-// Removes an unknown flag, and the word behind it if that is its value: if the flag is probably one that takes a value, or if
+// Removes an unknown flag, and the word after it if that is its value: if the flag is probably one that takes a value, or if
 // the word cannot be the beginning of the command.
 void RemoveUnknown(const std::string& flag, const CLI::App& app, Verb verb, std::vector<Word>& words) {
   const auto at = std::find_if(words.begin(), words.end(), [&flag](const Word& word) { return word.text == flag; });
@@ -307,7 +307,7 @@ void TakeFlags(const Flags& flags, CommandLine& line) {
 const char* DescriptionOf(Verb verb) {
   switch (verb) {
     case Verb::kRun:
-      return "Collect and push beside a job that is started elsewhere, until a signal";
+      return "Collect and push for a job that something else starts, until a signal";
     case Verb::kExec:
       return "Run the job's command, collect and push while it runs, and exit with its exit code";
     case Verb::kOnce:
@@ -347,7 +347,7 @@ void ParseVerb(const std::vector<std::string>& arguments, CommandLine& line) {
     if (line.verb != Verb::kExec) {
       for (size_t i = separator; i < rest.size(); ++i) line.errors.push_back(UnknownArgument(rest[i], app));
     } else if (rest.size() > separator) {
-      // The rest is the end of the words as they were given: behind its first word, nothing was parsed.
+      // The rest is the end of the given words: after its first word, nothing was parsed.
       const size_t begin = words[words.size() - rest.size() + separator].index;
       line.command.assign(arguments.begin() + static_cast<std::ptrdiff_t>(begin), arguments.end());
       line.command_begin = begin + 1;

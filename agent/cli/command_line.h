@@ -2,8 +2,8 @@
 //
 //   const CommandLine line = ParseCommandLine({"exec", "--job", "dlrm", "--", "python3", "train.py"});
 //
-// A flag of a setting that is true or false needs no value. The command begins behind `--`, else with the first word that is
-// neither a flag nor a flag's value. An unknown flag costs itself: it is left out, with its value.
+// A flag of a setting that is true or false needs no value. The command begins after `--`, else with the first word that is
+// neither a flag nor a flag's value. An unknown flag is ignored, with its value.
 #pragma once
 
 #include <chrono>
@@ -23,7 +23,7 @@ struct CommandLine {
 
   Verb verb = Verb::kNone;
   std::string text;
-  // For kExec and kRun, all other members are valid also with errors.
+  // For kExec and kRun, all other members are valid even if there are errors.
   std::vector<ConfigError> errors;
 
   // Settings as flag and value, in the order given for each flag.

@@ -13,21 +13,21 @@ namespace persia::agent {
 inline constexpr int kExitDone = 0;
 inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;
-// How long an agent waits for the lock of one that may have just been killed.
+// How long an agent waits for the lock of an agent that may have just been killed.
 inline constexpr std::chrono::milliseconds kLockPatience(1000);
 // Of `exec --strict`. Otherwise exec returns the exit code of its command.
 inline constexpr int kExitRefused = 125;
 
-// Writes each error of the settings, and what is done instead, to the log; if `strict`, one line which ends with `refusal`.
+// Logs each error of the settings with its consequence; if `strict`, logs one line that ends with `refusal`.
 // Returns whether the errors refuse the command.
 bool RefusedBySettings(const Config& config, bool strict, std::string_view refusal);
 
-// Collects and pushes beside a job that is started elsewhere, until a signal, or until its last worker has ended.
+// Collects and pushes for a job that something else starts, until a signal, or until the job's last worker has ended.
 int RunCommand(const CommandLine& line, const Config& config, const ConfigSources& sources);
 // Tells the supervisor where the command begins, before anything that may hang.
 void TellCommand(const CommandLine& line, int memory);
-// What the supervisor must know before it starts the job's command: reads the settings, opens the job's directory and the named
-// pipe. `memory`: descriptor of a supervisor::Preparation.
+// Prepares the start of the job's command: reads the settings, opens the job's directory and the named pipe, and writes the
+// result into `memory`, the descriptor of a supervisor::Preparation.
 int PrepareExec(const CommandLine& line, const Config& config, int memory);
 // Makes the supervisor end with `exit_code` instead.
 int RefuseExec(int exit_code, int memory);

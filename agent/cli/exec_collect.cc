@@ -23,7 +23,7 @@ int CollectForExec(const Config& config, const ConfigSources& sources, int memor
              "the supervisor of this job is of another version, whose record has format " + std::to_string(shared.format) +
                  ", not " + std::to_string(supervisor::kFormat) +
                  ": the job's metrics are exported again once that version of persia-metrics-agentd is installed, "
-                 "or the job is started anew");
+                 "or the job is restarted");
     return kExitFailed;
   }
   ExecRecord record(shared);

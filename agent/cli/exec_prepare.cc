@@ -25,7 +25,7 @@ struct ExecPlan {
   bool refused = false;             // the command does not run
 };
 
-// An error costs the metrics, not the command, and is one log line. With --strict it refuses the command.
+// After an error the command runs without metrics, and one line is logged. With --strict, the command is not started.
 ExecPlan MakePlan(const CommandLine& line, const Config& config) {
   constexpr char kNotStarted[] = "; the command is not started (--strict)";
   constexpr char kWithoutMetrics[] = "; the command runs without metrics";

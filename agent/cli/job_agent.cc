@@ -103,7 +103,7 @@ void JobAgent::Finish(SignalReader& signals, bool delete_groups) {
     names_->AwaitFirst(kFirstAnswerTimeout);  // before it, a short job's values cannot be pushed
     names_->Stop();
     if (receiver_ != nullptr) {
-      receiver_->Stop();  // the last collection includes what is left in the pipe
+      receiver_->Stop();  // the last collection includes the lines that are left in the pipe
     }
     const auto series = delete_groups ? RemoteWrite::Ending::kEnds : RemoteWrite::Ending::kGoesOn;
     if (const Status arrived = agent_->Finish(series); !arrived.ok()) {
@@ -136,8 +136,7 @@ void JobAgent::EndRun() {
 std::string OtherAgentMessage(const JobSession& session) {
   std::string message = "the agent with pid " + *session.other_agent() + " collects in " + session.directory().path();
   if (session.other_run()) {
-    return message + " for another run; run " + session.run_id() +
-           " is not collected: give it a job name or a metrics_dir of its own";
+    return message + " for another run; run " + session.run_id() + " is not collected: give it another job name or metrics_dir";
   }
   return message + " already; this agent does not collect";
 }

@@ -1,4 +1,4 @@
-// The agent of one job with all that it needs (gateways, named pipe, reload), as `run` and `exec` use it.
+// The agent of one job with its gateways, named pipe and reload, for `run` and `exec`.
 //
 //   JobAgent agent({.config = config, .sources = sources, .session = session, ...});
 //   agent.Listen(); agent.Start(); ... agent.Finish(signals, delete_groups); agent.EndRun();
@@ -31,7 +31,7 @@ class JobAgent {
     const ConfigSources& sources;
     JobSession& session;
     std::unique_ptr<EmitReceiver> receiver{};  // null: no named pipe
-    // `on_idle` is called once no worker has been alive for so long.
+    // `on_idle` is called when no worker has been alive for this long.
     std::optional<std::chrono::milliseconds> idle_limit{};
     std::function<void()> on_idle{};
     ExecRecord* exec = nullptr;  // of the command that `exec` runs
@@ -41,7 +41,7 @@ class JobAgent {
 
   // Serves the pages.
   Status Listen() { return agent_->Listen(); }
-  // Logs where the job's metrics come from and go to, and starts the threads.
+  // Logs the sources and the destinations of the job's metrics, and starts the threads.
   void Start();
   Reloader& reloader() { return *reloader_; }
 
@@ -62,12 +62,12 @@ class JobAgent {
   std::unique_ptr<GatewayNames> names_;
   std::unique_ptr<GatewayRoutes> gateways_;
   std::unique_ptr<EmitReceiver> receiver_;
-  const size_t start_errors_;           // settings that could not be followed at the start: the pipe, state_dir
+  const size_t start_errors_;           // settings that could not be applied at the start: the pipe, state_dir
   std::unique_ptr<Reloader> reloader_;  // before the agent, whose pages call it
   std::unique_ptr<Agent> agent_;
 };
 
-// Says that another agent collects in the session's directory already. REQUIRES: session.other_agent().
+// Describes the other agent that collects in the session's directory. REQUIRES: session.other_agent().
 std::string OtherAgentMessage(const JobSession& session);
 
 }  // namespace persia::agent

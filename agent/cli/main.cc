@@ -1,5 +1,5 @@
 // persia-metrics-agentd: collects the metrics of a training job's processes, and pushes and serves them. It is executed by
-// persia-metrics-agent, which stands beside it.
+// persia-metrics-agent, in the same directory.
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -22,7 +22,8 @@ namespace {
 
 using Verb = CommandLine::Verb;
 
-// What no code can handle, such as a thread that the machine refuses, ends the agent by a log line, without a core file.
+// An error that no code handles, such as a thread that the system cannot start, ends the agent with a log line, without a core
+// file.
 [[noreturn]] void EndByLogLine() {
   try {
     if (const std::exception_ptr error = std::current_exception()) std::rethrow_exception(error);
@@ -74,7 +75,7 @@ int Main(std::vector<std::string> arguments) {
     std::fputs(line.text.c_str(), stdout);
     return call.prepares ? RefuseExec(kExitDone, call.memory) : kExitDone;
   }
-  // exec and run go on after errors in the command line.
+  // exec and run continue after errors in the command line.
   const bool goes_on = line.verb == Verb::kExec || line.verb == Verb::kRun;
   if (line.verb == Verb::kNone || (!line.errors.empty() && !goes_on)) {
     for (const ConfigError& error : line.errors) {
@@ -88,7 +89,7 @@ int Main(std::vector<std::string> arguments) {
                         .errors = line.errors,
                         .checks_pages = line.verb != Verb::kOnce && line.verb != Verb::kExplain};
   const Config config = LoadConfig(sources);
-  // A reload reads the same file, also if it was found in the working directory.
+  // A reload reads the same file, even if it was found in the working directory.
   if (!config.file.empty()) sources.file = config.file;
   SetUpLog(config.options.log_level, config.options.log_format);
   if (call.prepares) return PrepareExec(line, config, call.memory);

@@ -16,7 +16,7 @@ struct ReceivedSignal {
   // Sent by the kernel for the terminal (Ctrl-C, hang-up), to all processes of the foreground group.
   bool from_terminal = false;
 
-  // Whether it asks to end.
+  // Whether it asks the process to end.
   [[nodiscard]] bool IsEnd() const { return number == SIGTERM || number == SIGINT || number == SIGQUIT; }
 };
 
@@ -27,7 +27,7 @@ class SignalReader {
   SignalReader(const SignalReader&) = delete;
   SignalReader& operator=(const SignalReader&) = delete;
 
-  // The next signal: SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2. Nothing after Wake().
+  // The next signal: SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2. None after Wake().
   std::optional<ReceivedSignal> Next();
   // Makes Next return without a signal, once.
   void Wake();

@@ -1,5 +1,5 @@
 // Loads the settings. A flag overrides the environment, the environment overrides the file, and the file overrides the
-// defaults. An error leaves a valid configuration: exec and run go on with it.
+// defaults. The configuration is valid even if there are errors: exec and run use it.
 //
 //   ConfigSources sources{.flags = {{"--job", "dlrm"}}, .environment = ProcessEnvironment()};
 //   Config config = LoadConfig(sources);
@@ -30,14 +30,14 @@ struct ConfigSources {
   Environment environment;
   // From --config. Without it: PERSIA_GLOBAL_CONFIG, else ./global_config.yaml if it exists, else none.
   std::optional<std::string> file;
-  // Of the command line as a whole, such as unknown flags.
+  // Errors of the command line as a whole, such as unknown flags.
   std::vector<ConfigError> errors{};
-  // Whether the file of users and TLS settings is read, for its errors.
+  // Whether to read the file of users and TLS settings, to report its errors.
   bool checks_pages = true;
 };
 
 struct Config {
-  // The defaults, changed by all valid settings. An output that an error concerns is off.
+  // The defaults, changed by all valid settings. An error in a setting of an output switches the output off.
   AgentOptions options;
   // The file that was read; empty if none.
   std::string file;

@@ -1,6 +1,6 @@
-// Settings while they are read, source after source, the weakest first. A wrong value changes nothing: the value of a weaker
-// source, or the default, stays. But if it decides about an output, the output is off, unless a stronger source has a good
-// value.
+// Settings while they are read, source after source, in ascending precedence. A wrong value changes nothing: the value of a
+// former source, or the default, stays. But if the setting decides where an output sends data, the output is off, unless a
+// later source has a valid value.
 //
 //   ConfigDraft draft;
 //   draft.Set(setting, "10s", "--push-interval: ", /*lasting=*/true);
@@ -26,13 +26,13 @@ class ConfigDraft {
 
   // Sets the value, or adds an error that begins with `place`.
   void Set(const Setting& setting, std::string_view value, const std::string& place, bool lasting);
-  // The current source has good values of the setting, which are in `options`.
+  // The current source has valid values of the setting, which are in `options`.
   void Accept(const Setting& setting) { wrong_.erase(&setting); }
   // The current source's value of the setting is wrong.
   void Refuse(const Setting& setting, std::string error, bool lasting = false);
-  // An unknown name. `meant` is the setting that it may stand for, or null.
+  // An unknown name. `meant` is the setting of which it may be a misspelling, or null.
   void RefuseName(std::string error, const Setting* meant);
-  // The settings of the file are not read. `content` is its text, if it is known: only settings that it mentions may be lost.
+  // The settings of the file are not read. `content` is its text, if it is known: only settings that it mentions can be lost.
   void RefuseFile(std::string error, const std::string* content);
   // An error with its own consequence.
   void Add(ConfigError error) { mistakes_.push_back({std::move(error), {}}); }
@@ -49,10 +49,11 @@ class ConfigDraft {
   [[nodiscard]] std::string Consequence(const Mistake& mistake) const;
 
   std::vector<Mistake> mistakes_;
-  std::set<const Setting*> wrong_;  // by the strongest source that has them
+  std::set<const Setting*> wrong_;  // in the last source that has them
 };
 
-// The setting that an unknown key or flag may stand for, if an error in it switches an output off; else null.
+// The setting of which an unknown key or flag may be a misspelling, if an error in that setting switches an output off; else
+// null.
 const Setting* DecidingSetting(std::string_view name);
 
 }  // namespace persia::agent

@@ -1,4 +1,4 @@
-// An error in the settings, and what it costs.
+// An error in the settings, and its consequence.
 #pragma once
 
 #include <cstdint>
@@ -6,20 +6,20 @@
 
 namespace persia::agent {
 
-// An output that an error may switch off. The settings that name its receivers, or who may read, have no default that is safe.
+// An output that an error may switch off. The settings of its receivers, and of access to the pages, have no safe default.
 enum class Output : uint8_t { kNone, kGateway, kPages };
 
 struct ConfigError {
   // The place, the text found, what is allowed.
   std::string text;
-  // What the agent does if it goes on: "the default is used: 10".
+  // The reaction of an agent that continues: "the default is used: 10".
   std::string consequence{};
   // The output that is off because of it.
   Output off = Output::kNone;
   // In a flag or a variable, so that a reload cannot correct it.
   bool lasting = false;
 
-  // For the log of an agent that goes on.
+  // For the log of an agent that continues.
   [[nodiscard]] std::string Line() const { return text + (text.ends_with('?') ? " " : "; ") + consequence; }
 };
 

@@ -62,7 +62,7 @@ class ConfigFileReader {
     return found == nullptr ? nullptr : found->value.get();
   }
 
-  // A file without the section is PersiaML's alone, and no error.
+  // A file without the section belongs only to PersiaML: this is no error.
   void RefuseMisspeltSection(const YamlNode& root) {
     const std::string_view sections[] = {kSection};
     for (const YamlNode::Entry& entry : root.entries) {

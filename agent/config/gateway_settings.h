@@ -8,7 +8,7 @@
 
 namespace persia::agent {
 
-// For the gateway: one line each, which names the settings, as their values may come from different places.
+// For the gateway: one line each, which names the settings, since their values may come from different sources.
 std::vector<std::string> CheckGatewayAccess(const AgentOptions& options);
 
 // For any target. `prefix` begins the names of its settings. `has_tls`: its URL is one of https. `url` is the name and value of

@@ -71,14 +71,14 @@ struct AgentOptions {
   OnJobEnd on_job_end = OnJobEnd::kKeep;
   OnInstanceEnd on_instance_end = OnInstanceEnd::kDelete;
 
-  // Remote write. Each target has a name of its own.
+  // Remote write. No two targets have the same name.
   std::vector<RemoteWriteTarget> remote_write;
 
   // Files.
   std::string metrics_dir;                  // of the segments; empty: /dev/shm/persia-metrics-<uid>/<job>
-  std::string metrics_dir_group;            // whose members may share the directory; empty: this user alone
+  std::string metrics_dir_group;            // its members may share the directory; empty: only this user
   uint64_t max_segment_bytes = 1ULL << 30;  // a larger segment is refused
-  std::string state_dir;                    // of all that must outlive the agent; empty: beside the segments
+  std::string state_dir;                    // of the files that outlive the agent; empty: beside the segments
   std::string fifo;                         // the named pipe for Benchmark AI's `emit`, created if it is missing; empty: none
   std::string events_file;                  // event records, one JSON object a line; "-" is stdout; empty: none
 

@@ -37,7 +37,7 @@ Result<GatewayAddress> ParseUrl(std::string_view url) {
     return Error{status.error()};
   }
   if (url.find('@') != std::string_view::npos) {
-    return Error{"a URL with user and password is not taken, since URLs are shown in logs; give username and password_file"};
+    return Error{"a URL must not have a user and password, since logs show URLs; give username and password_file"};
   }
   if (url.find_first_of(" #") != std::string_view::npos) {
     return Bad(ShownUrl(url), "has a blank or a fragment, which a URL to write to cannot have");
@@ -231,7 +231,7 @@ std::vector<ConfigError> CheckRemoteWrite(std::vector<RemoteWriteTarget>& target
     const std::string which = "remote_write " + Quoted(target.name) + ": ";
     const auto refuse = [&](const std::string& error) { errors.push_back({.text = which + error, .consequence = kTargetOff}); };
     if (!names.insert(target.name).second) {
-      refuse("there are two targets of this name; give each a name of its own");
+      refuse("two targets have this name; give each another name");
     }
     const bool has_tls = target.url.starts_with("https:");
     for (const std::string& error : CheckAccess(target.access, "", has_tls, "url " + Quoted(ShownUrl(target.url))))

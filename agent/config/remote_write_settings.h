@@ -21,8 +21,8 @@ std::string ToText(const std::vector<RemoteWriteTarget>& targets);
 // Adds a target with this URL and default settings.
 Status AddRemoteWrite(std::string_view url, std::vector<RemoteWriteTarget>& targets);
 
-// Adds the targets of a list in YAML. `name` is the file's. An error in what decides where a target's samples go, and which,
-// costs the target; any other error costs a setting of it.
+// Adds the targets of a list in YAML. `name` is the file's. An error in a key that decides where a target's samples go, or
+// which samples, removes the target; after any other error the key has its default.
 std::vector<ConfigError> ReadRemoteWrite(const std::string& name, const YamlNode& list,
                                          std::vector<RemoteWriteTarget>& targets);
 

@@ -29,7 +29,7 @@ struct Setting {
   std::string_view group = {};         // in --help
   // Whether a reload applies it.
   bool reloadable = false;
-  // No error quotes it, `get` does not tell it, and it is removed from the environment.
+  // No error quotes it, `get` does not return it, and it is removed from the environment.
   bool secret = false;
   // The output that is off if the setting has an error.
   Output decides = Output::kNone;

@@ -42,7 +42,7 @@ void DraftLayout::AddOwnSeries(size_t family, uint32_t identity, Labels labels, 
   families_[family].own_series.push_back({identity, first_value, std::move(labels)});
 }
 
-// False: these labels belong to a series of another source. A series beyond a limit is counted and counts as added.
+// False: these labels belong to a series of another source. For a series beyond a limit, counts it and returns true.
 bool DraftLayout::TryAddPart(Family& family, uint32_t identity, const Labels& labels, const std::string& source, Part part,
                              uint64_t birth_unix_ns, const Scale& scale) {
   std::string key = SeriesKey(identity, labels);

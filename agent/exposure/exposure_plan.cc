@@ -75,7 +75,7 @@ class PlanBuilder {
   }
 
  private:
-  // In place of the index of a definition: the limit on families left it out.
+  // Instead of the index of a definition: the limit on families left it out.
   static constexpr size_t kBeyondLimit = SIZE_MAX;
 
   void Define(const Layout& own) {

@@ -2,7 +2,7 @@
 //
 // A plan is built when a process, a family, a series, a rule or a setting is added, removed or changed, from the measurements
 // of all processes and the layouts of the agent's own sources. It holds the layout of the snapshots and, for each series, its
-// parts as indexes into the processes' flat arrays. A collection then only computes values; no later step renames, drops or
+// parts as indexes into the processes' flat arrays. A collection then only computes values: no later step renames, drops or
 // labels a series. Thread safety: a plan is immutable once built; building is not thread-safe.
 #pragma once
 

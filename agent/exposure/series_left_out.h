@@ -1,7 +1,7 @@
 // Why series are left out of the exposition.
 //
-// A rule can also drop a whole metric (naming/mapping_rules.h); that is not counted here. exposure/README.md names what leaves
-// out series later, for one destination.
+// A rule can also drop a whole metric (naming/mapping_rules.h); that is not counted here. exposure/README.md lists the later
+// steps that leave out series for one destination.
 #pragma once
 
 #include <cstddef>

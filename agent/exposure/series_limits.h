@@ -33,7 +33,7 @@ class SeriesLimiter {
   // Reports each limit that was reached. `identities`: by index.
   void Report(const std::vector<Identity>& identities, Diagnostics& diagnostics) const;
 
-  // The reasons that are no limits are the caller's to count.
+  // The caller counts the other reasons.
   SeriesLeftOut left_out;
 
  private:

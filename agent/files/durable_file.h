@@ -1,4 +1,5 @@
-// What a state file and a journal share: a file that is read whole, replaced atomically, and renamed when it cannot be used.
+// The common part of state files and journals: a file that is read whole, replaced atomically, and renamed if it cannot be
+// used.
 //
 // Thread safety: functions without a state. REQUIRES: the caller holds the directory's lock, so that nothing else writes the
 // file.

@@ -71,7 +71,7 @@ std::string ReadBatches(std::string_view bytes, std::vector<JournalRecord>& reco
       at += kRecordHeaderBytes + record->payload.size();
     }
     if (size && at == batch_end) continue;
-    if (!checkpoint && !MarkAfter(bytes, at)) return {};  // the end of what was written before a kill or a power cut
+    if (!checkpoint && !MarkAfter(bytes, at)) return {};  // the writer was killed here, or the power was cut
     return "it is damaged at byte " + std::to_string(at) + ", and " + std::to_string(std::max(bytes.size(), batch_end) - at) +
            " bytes from there on are lost";
   }
@@ -87,7 +87,7 @@ std::string ReadFirstVersion(std::string_view bytes, std::vector<JournalRecord>&
   const uint32_t checksum = header.U32();
   const uint64_t size = header.U64();
   if (!header.ok() || size != payload.size()) {
-    return "it has " + std::to_string(bytes.size()) + " bytes, which is not what its header says";
+    return "it has " + std::to_string(bytes.size()) + " bytes, which does not match its header";
   }
   if (Checksum(payload) != checksum) return "its checksum does not match its content";
   records.push_back({0, payload});

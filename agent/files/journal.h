@@ -1,5 +1,5 @@
-// A state that is kept as a journal: records that are appended as the state changes, and now and then replaced by a checkpoint,
-// the records of the whole state. What is written grows with what changes. `journal_writer.h` writes it.
+// A journal: a state file to which records of changes are appended. From time to time a checkpoint, the records of the whole
+// state, replaces them. So the bytes written grow with the changes. `journal_writer.h` writes it.
 //
 //   Result<JournalContent> content = ReadJournal(file, format, /*look=*/false, problem);
 //   for (const JournalRecord& record : content.value().records) ...
@@ -8,17 +8,16 @@
 //
 //   file    header batch*
 //   header  8 bytes of magic, uint32 version, uint32 0
-//   batch   mark record*               the first is the checkpoint, each other one was appended at once
-//   mark    a record with tag 0xFFFF, whose payload is: uint64 offset of the mark in the file, uint32 size of the batch's
-//   records record  uint32 size of the payload, uint16 tag, uint16 0, uint32 CRC-32 of those 8 bytes and the payload, the
-//   payload
+//   batch   mark record*               the first is the checkpoint; each other one was appended by one write
+//   mark    record with tag 0xFFFF, payload: uint64 offset of the mark in the file, uint32 size of the batch's records
+//   record  uint32 size of the payload, uint16 tag, uint16 0, uint32 CRC-32 of those 8 bytes and the payload, payload
 //
 // A record with a tag that a reader does not know is skipped. A file of version 1 has one payload without a tag instead
 // (files/state_file.h).
 //
 // The checkpoint is on disk before it gets the file's name, and a batch is on disk before the next one is begun. So a kill or a
-// power cut may leave only the last batch in part: any of its pages may be cut off or zero. An invalid record in the
-// checkpoint, or before a later mark, is damage. A mark has its offset, so that nothing else is taken for it.
+// power cut may leave only the last batch incomplete: any of its pages may be cut off or zero. An invalid record in the
+// checkpoint, or before a later mark, is damage. A mark has its offset, so that no other bytes are taken for a mark.
 #pragma once
 
 #include <array>

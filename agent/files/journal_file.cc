@@ -39,7 +39,7 @@ Status DiskJournalFile::Append(std::string_view bytes) {
       fstatat(file_.directory_fd, file_.name.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0) {
     return SystemError("cannot write " + path());
   }
-  // What is written to a file without a name is lost.
+  // Bytes written to a file without a name would be lost.
   if (written.st_ino != named.st_ino || written.st_dev != named.st_dev) {
     return Error{"cannot write " + path() + ": another file has taken its place"};
   }

@@ -27,8 +27,8 @@ class JournalFile {
   // old or the new content; after an error it has the old one.
   virtual Status Replace(std::string_view bytes) = 0;
   // Adds `bytes` at the end, on disk when it returns. After an error, or if killed meanwhile, any prefix of `bytes` may have
-  // been added; after a power cut, any of its pages, the others zero. Without bytes it only looks whether the file is still
-  // there. REQUIRES: this object's last Replace or Append succeeded, and there was a Replace.
+  // been added; after a power cut, any of its pages, the others zero. Without bytes it only checks whether the file still
+  // exists. REQUIRES: this object's last Replace or Append succeeded, and there was a Replace.
   virtual Status Append(std::string_view bytes) = 0;
   // Renames the file so that nothing overwrites it. `message`, for the log: `why`, then the new name or the error. False: an
   // error; the file still has its name.

@@ -15,7 +15,7 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 using TimePoint = steady_clock::time_point;
 
-// What is to be written, and what became of it. The file is used without the lock, by the thread that has set `writing_`.
+// The waiting writes, and the results of writes. The thread that has set `writing_` uses the file without the lock.
 class JournalWriter::Queue {
  public:
   explicit Queue(Options options) : options_(std::move(options)) {}
@@ -24,7 +24,7 @@ class JournalWriter::Queue {
   void Confirm() PERSIA_EXCLUDES(mutex_);
   // The writer's thread.
   void Run() PERSIA_EXCLUDES(mutex_);
-  // Without a thread: writes what waits.
+  // Without a thread: writes waiting records.
   void Drain() PERSIA_EXCLUDES(mutex_);
   void SetMode(bool threaded) PERSIA_EXCLUDES(mutex_);
   // False: a write hangs.
@@ -52,7 +52,7 @@ class JournalWriter::Queue {
     return needs_checkpoint_ && blocked_until_ && options_.now() < *blocked_until_;
   }
   void DropWaiting() PERSIA_REQUIRES(mutex_);
-  // All that waits, as one write.
+  // All waiting records, as one write.
   Write Take() PERSIA_REQUIRES(mutex_);
   void Perform(const Write& write) PERSIA_EXCLUDES(mutex_);
   void Finish(const Write& write, size_t size, const Status& status) PERSIA_EXCLUDES(mutex_);
@@ -62,7 +62,7 @@ class JournalWriter::Queue {
   Mutex mutex_;
   CondVar changed_;
   enum class Mode { kNotStarted, kThreaded, kUnthreaded, kStopped } mode_ PERSIA_GUARDED_BY(mutex_) = Mode::kNotStarted;
-  // What waits: records, after those of a checkpoint if `checkpoint_waits_`.
+  // The waiting records, after those of a checkpoint if `checkpoint_waits_`.
   std::string waiting_ PERSIA_GUARDED_BY(mutex_);
   bool checkpoint_waits_ PERSIA_GUARDED_BY(mutex_) = false;
   bool confirm_waits_ PERSIA_GUARDED_BY(mutex_) = false;
@@ -75,7 +75,7 @@ class JournalWriter::Queue {
   bool needs_checkpoint_ PERSIA_GUARDED_BY(mutex_) = true;
   Backoff backoff_ PERSIA_GUARDED_BY(mutex_){1s, 30s};
   std::optional<TimePoint> blocked_until_ PERSIA_GUARDED_BY(mutex_);
-  // Of the last checkpoint that was added, and of what was appended after it.
+  // Sizes of the last checkpoint that was added, and of the records appended after it.
   size_t checkpoint_bytes_ PERSIA_GUARDED_BY(mutex_) = 0;
   size_t appended_bytes_ PERSIA_GUARDED_BY(mutex_) = 0;
   // Of the oldest change that is not on disk, and of the oldest that waits.
@@ -256,7 +256,7 @@ void JournalWriter::Queue::Finish(const Write& write, size_t size, const Status&
   }
   ++stats_.errors;
   stats_.error = status.error();
-  // The file may have lost its end, and what waits was to follow it.
+  // The file may have lost its end, which the waiting records were to follow.
   if (checkpoint_waits_ || mode_ == Mode::kStopped) return;
   DropWaiting();
   needs_checkpoint_ = true;

@@ -1,15 +1,15 @@
-// Writes a journal in a thread of its own, so that a hung or full disk delays nobody else.
+// Writes a journal in its own thread, so that a hung or full disk delays no other thread.
 //
 //   JournalWriter writer({.file = file, .format = format});
 //   writer.Start();
 //   if (writer.WantsCheckpoint()) writer.Replace(whole_state);
-//   else if (!writer.Blocked()) writer.Append(what_changed);
+//   else if (!writer.Blocked()) writer.Append(changes);
 //   writer.AwaitWritten(writer.last(), 250ms);
 //
-// What is appended while a write lasts is written as one batch. A write that fails is not repeated: WantsCheckpoint then asks
-// for the whole state, after a backoff of 1 s to 30 s. WantsCheckpoint also asks for it when as much was appended since the
-// last checkpoint as that has bytes, so that the file has at most twice the size of a checkpoint, and so has what waits behind
-// a write that hangs. The checkpoint replaces all that waits.
+// Records that are appended during a write are written together, as the next batch. A write that fails is not repeated:
+// WantsCheckpoint then asks for the whole state, after a backoff of 1 s to 30 s. WantsCheckpoint also asks for it when the
+// records appended since the last checkpoint are as large as the checkpoint. So the file has at most twice the size of a
+// checkpoint, and so have the records that wait for a write that hangs. A checkpoint replaces all waiting records.
 //
 // Thread safety: Start, Stop: one thread; all else: any thread.
 #pragma once
@@ -35,7 +35,7 @@ class JournalWriter {
     // False: Append and Replace write before they return, and there is no thread. An exception of the file then reaches their
     // caller, and the write counts as failed.
     bool threaded = true;
-    // As much may be appended before a checkpoint, however small the last one was.
+    // This many bytes may be appended before a checkpoint, even if the last checkpoint was smaller.
     size_t min_growth = 64 << 10;
     std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
   };
@@ -53,31 +53,33 @@ class JournalWriter {
   JournalWriter(const JournalWriter&) = delete;
   JournalWriter& operator=(const JournalWriter&) = delete;
 
-  // Until then, what is appended waits. If the system cannot start a thread, the writer goes on without one. REQUIRES: once.
+  // Records that were appended before wait for it. If the system cannot start a thread, the writer works without one.
+  // REQUIRES: called once.
   void Start();
-  // Waits at most `patience` for what waits to be written, drops the rest, and ends the thread. A thread that hangs in a system
-  // call is left alone, together with what it uses; REQUIRES: no other writer of that file in this process then. What is
-  // appended after Stop is dropped.
+  // Waits at most `patience` for the writes of waiting records, drops the rest, and ends the thread. A thread that hangs in a
+  // system call is left alone, together with its memory; REQUIRES: no other writer of that file in this process then. Records
+  // appended after Stop are dropped.
   void Stop(std::chrono::milliseconds patience);
 
-  // Each returns the number of the write. `records` are of AddRecord; appending none writes nothing. An Append when a Replace
-  // is needed first is dropped: the write before has failed meanwhile, and the next checkpoint has the change. A Replace is
-  // tried at once, even if Blocked: the last one before Stop.
+  // Each returns the number of the write. `records` are of AddRecord; appending none writes nothing. If the write before has
+  // failed meanwhile, an Append is dropped, because the next checkpoint has the change. A Replace is tried immediately, even if
+  // Blocked: the last one before Stop.
   uint64_t Append(std::string records);
   uint64_t Replace(std::string records);
-  // Lets the thread look whether the file is still there, unless a write is waiting, which does so too. WantsCheckpoint if not.
+  // Lets the thread check that the file still exists, unless a write is waiting, which checks it too. If the file is missing,
+  // WantsCheckpoint becomes true.
   void Confirm();
   // Whether the next write must be a Replace. True before the first. False while a failed write's backoff lasts: then nothing
   // should be written, see Blocked.
   [[nodiscard]] bool WantsCheckpoint() const;
-  // Whether a failed write's backoff lasts: changes are to be kept by the caller, and are part of the next checkpoint.
+  // Whether a failed write's backoff lasts: the caller keeps its changes, which are part of the next checkpoint.
   [[nodiscard]] bool Blocked() const;
   // The number of the last Append or Replace; 0: none.
   [[nodiscard]] uint64_t last() const;
   // The number of the last write that is on disk, with all before it; 0: none.
   [[nodiscard]] uint64_t written() const;
-  // Waits until the write `number` is on disk; false: it is not after `patience`. Returns at once if a write has been hanging
-  // for longer than `patience` already, or the last one failed.
+  // Waits until the write `number` is on disk; false: it is not after `patience`. Returns immediately if a write has been
+  // hanging for longer than `patience` already, or the last one failed.
   bool AwaitWritten(uint64_t number, std::chrono::milliseconds patience);
   [[nodiscard]] Stats stats() const;
 

@@ -20,7 +20,7 @@ namespace persia::agent {
 struct ProcStat {
   double cpu_seconds = 0;  // user and system, of all its threads
   uint64_t threads = 0;
-  uint64_t start_ticks = 0;  // since boot; tells processes with the same pid apart
+  uint64_t start_ticks = 0;  // since boot; distinguishes processes with the same pid
 };
 
 // Of /proc/<pid>/statm. /proc/<pid>/stat has the same numbers, but since Linux 6.2 its resident pages omit the pending counts

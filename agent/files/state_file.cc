@@ -43,7 +43,7 @@ Result<std::optional<std::string>> StateFile::Look(std::string& why_broken) cons
                   std::to_string(options_.version));
   }
   if (!header.ok() || payload_size != bytes.size() - kHeaderBytes) {
-    return broken("it has " + std::to_string(bytes.size()) + " bytes, which is not what its header says");
+    return broken("it has " + std::to_string(bytes.size()) + " bytes, which does not match its header");
   }
   bytes.erase(0, kHeaderBytes);
   if (Checksum(bytes) != checksum) return broken("its checksum does not match its content");

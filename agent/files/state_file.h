@@ -1,5 +1,5 @@
 // A small file that outlives the agent and is replaced atomically: whenever the process is killed, the file has the old or the
-// new content. (What may not wait for the disk is a journal: journal_writer.h.)
+// new content. (A state whose writers must not wait for the disk is a journal: journal_writer.h.)
 //
 //   StateFile file({.directory_fd = fd, .directory = "/var/lib/persia", .name = "dlrm.series",
 //                   .magic = {'P', 'R', 'S', 'M', 'R', 'W', 'S', '\n'}, .version = 1});

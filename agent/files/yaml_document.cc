@@ -150,7 +150,7 @@ std::string_view YamlNode::KindName() const {
 
 Result<std::shared_ptr<const YamlNode>> ParseYaml(const std::string& name, const std::string& text) {
   try {
-    // Without trailing line ends: before them yaml-cpp takes an open quote for a closed one.
+    // Without trailing line ends: before them yaml-cpp treats an open quote as closed.
     std::istringstream stream(text.substr(0, text.find_last_not_of(" \t\r\n") + 1));
     YAML::Parser parser(stream);
     TreeBuilder first;

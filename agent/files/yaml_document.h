@@ -10,7 +10,7 @@
 
 namespace persia::agent {
 
-// One value of the file. An alias shares the node of its anchor, so that the tree is no larger than the text, however often
+// One value of the file. An alias shares the node of its anchor, so that the tree is no larger than the text, even if
 // aliases repeat each other.
 struct YamlNode {
   enum class Kind { kNull, kScalar, kSequence, kMap };

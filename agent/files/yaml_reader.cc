@@ -42,7 +42,7 @@ YamlReader::Fields YamlReader::ReadMap(const YamlNode& map, Keys keys, const std
 }
 
 void YamlReader::FailUnknown(const YamlNode& key, const std::string& what, Keys keys) {
-  // Without its colon, or the blank behind the colon, a key has its value in it, which may be a secret.
+  // Without its colon, or the blank after the colon, a key includes its value, which may be a secret.
   const auto is_part_of_a_key = [](char c) { return IsLetter(c) || IsDigit(c) || c == '-' || c == '.'; };
   const std::string name(key.text.begin(), std::find_if_not(key.text.begin(), key.text.end(), is_part_of_a_key));
   const std::string meant = DidYouMean(key.text, keys);

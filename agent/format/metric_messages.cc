@@ -13,7 +13,7 @@
 //   Quantile     := quantile 1: double, value 2: double
 //
 // The size of a family always takes five bytes: a varint may end in zeros. `created` is when the count began, in milliseconds:
-// a Prometheus adds no zero before its last sample of the previous process, so a second is too coarse. It is left out where the
+// Prometheus adds no zero before its last sample of the previous process, so a second is too coarse. It is left out if the
 // time is unknown; readers that do not know the field ignore it.
 #include "format/metric_messages.h"
 

@@ -28,7 +28,7 @@ Result<GatewayEntry> ParseOne(std::string_view text) {
   Result<GatewayAddress> address = GatewayAddress::Parse(by_name ? text.substr(kByName.size()) : text);
   if (!address.ok()) return Error{address.error()};
   if (by_name && IsNumeric(address.value().host())) {
-    return Error{"gateway address \"" + std::string(text) + "\": dns+ looks a name up, and \"" + address.value().host() +
+    return Error{"gateway address \"" + std::string(text) + "\": dns+ needs a name, and \"" + address.value().host() +
                  "\" is an address; leave dns+ out"};
   }
   return GatewayEntry{std::move(address).value(), by_name};
@@ -46,7 +46,7 @@ Result<std::vector<GatewayEntry>> ParseGateways(std::string_view text) {
     more = comma != std::string_view::npos;
     const std::string_view one = several ? Trimmed(text.substr(0, comma)) : text;
     if (several && one == "off") {
-      return Error{"gateway address \"off\" stands alone: it means that nothing is pushed, and not one gateway among several"};
+      return Error{"gateway address \"off\" must be the only one: it means that nothing is pushed"};
     }
     Result<GatewayEntry> entry = ParseOne(one);
     if (!entry.ok()) return Error{entry.error()};

@@ -101,7 +101,7 @@ GatewayNames::News GatewayNames::TakeAnswers() {
   return news;
 }
 
-// Starts the look-ups that are due, and waits for answers. Nothing: Stop was called.
+// Starts the lookups that are due, and waits for answers. Nothing: Stop was called.
 std::optional<GatewayNames::News> GatewayNames::AwaitNews() {
   const MutexLock lock(answers_->mutex);
   while (!stopping_) {

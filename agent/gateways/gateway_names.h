@@ -1,8 +1,8 @@
 // Addresses of the names in `gateway_address` (dns+name:port), looked up periodically.
 //
-// An address that appears in an answer is used at once. One that disappears is kept for two minutes, since a gateway that
-// restarts disappears from DNS for a while and comes back; its groups wait for it. A look-up that fails changes nothing. A
-// resolver may take as long as it wants: nothing waits for it, not even Stop.
+// An address that appears in an answer is used immediately. One that disappears is kept for two minutes, since a gateway that
+// restarts is missing from DNS for a while; its groups wait for it. A lookup that fails changes nothing. No call waits for a
+// slow resolver, not even Stop.
 //
 //   GatewayNames names({});
 //   names.SetNames({"gateways"});
@@ -49,9 +49,9 @@ class GatewayNames {
 
   void Start(std::function<void()> changed);
   void Stop();
-  // These names and no others are looked up from now on; new ones at once.
+  // From now on only these names are looked up; new ones immediately.
   void SetNames(const std::set<std::string>& names);
-  // Looks all up at once; addresses that the answers lack are dropped without delay.
+  // Looks all names up immediately; addresses that the answers lack are dropped without delay.
   void LookUpNow();
   [[nodiscard]] std::vector<std::string> Addresses(const std::string& name);
   // Waits until each name has had an answer or an error, and `changed` was called; for at most `limit`.
@@ -61,10 +61,10 @@ class GatewayNames {
   struct Name {
     std::map<std::string, Clock::time_point> addresses;  // and when an answer had them last
     bool answered = false;
-    bool drops_at_once = false;  // the next answer, as LookUpNow promises
+    bool drops_at_once = false;  // the next answer drops missing addresses without delay, as LookUpNow promises
     bool in_progress = false;
   };
-  // Shared with the threads of look-ups, which may outlive this object.
+  // Shared with the threads of lookups, which may outlive this object.
   struct Answers {
     Mutex mutex;
     CondVar wake;

@@ -59,7 +59,7 @@ void PushLanes::Enqueue(const std::shared_ptr<const Snapshot>& snapshot) {
   for (const auto& pusher : pushers_) pusher->Enqueue(snapshot);
 }
 
-// Each in a thread: a gateway that is down must not take the time of the others.
+// Each in a thread: a gateway that is down must not use the time of the others.
 Status PushLanes::OnAll(const std::function<Status(Pusher&)>& act) {
   const auto pushers = Pushers();
   std::vector<Status> results(pushers.size(), Status(Done{}));

@@ -1,13 +1,13 @@
 // A push thread for each gateway, so that one that is slow or down delays no other.
 //
-// Each gateway is offered each snapshot and pushes the groups that are pinned to it (push/group_pins.h). No group goes to
-// another gateway while its own is down: when that one comes back, it would show its old values beside the new ones.
+// Each gateway's thread receives each snapshot and pushes the groups that are pinned to the gateway (push/group_pins.h). No
+// group moves to another gateway while its own is down: when its own returns, it would show the old values beside the new ones.
 //
 //   PushLanes lanes(own, {.interval = 10s});
 //   lanes.Use(make_sinks);                      // before Start, and whenever the gateways change
 //   lanes.Start();
 //   lanes.Offer(snapshot);                      // false: at least one is busy
-//   Status arrived = lanes.Finish(last);        // all of them at once
+//   Status arrived = lanes.Finish(last);        // to all gateways in parallel
 //
 // Thread safety: Start, Use, Finish and DeleteGroups wait for each other; the rest from any thread.
 #pragma once
@@ -36,7 +36,7 @@ class PushLanes {
     std::chrono::milliseconds limit{10'000};
     std::chrono::milliseconds limit_if_away{3'000};
   };
-  // How pushing to one gateway goes, for people.
+  // The state of the pushes to one gateway, for the pages.
   struct Lane {
     std::string name;
     size_t groups = 0;                                  // of the last push; without any, the gateway gets no request

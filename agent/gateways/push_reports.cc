@@ -27,7 +27,7 @@ void PushReports::Add(const std::string& name, const PushReport& report, const S
     if (has_groups) {
       own_.PushDone(name, ToString(report.result), report.duration.count(), report.bytes);
     } else {
-      own_.GatewayIdle(name);  // without a request nothing is known about it
+      own_.GatewayIdle(name);  // without a request its state is unknown
     }
     if (report.result == PushResult::kDeferred) return;
     gateway->last = report;
@@ -58,7 +58,7 @@ void PushReports::Log(Gateway& gateway, const std::string& name, const PushRepor
   }
   gateway.push_log.Good("pushing to " + name);
   if (report.duration > interval_.load()) {
-    gateway.slow_log.Bad("slow", "pushes to " + name + " take longer than the push interval; ticks are left out");
+    gateway.slow_log.Bad("slow", "pushes to " + name + " take longer than the push interval; ticks are skipped");
   } else {
     gateway.slow_log.Recovered("pushes take less than the push interval again");
   }

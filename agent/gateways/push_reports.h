@@ -1,4 +1,4 @@
-// The last report of each gateway; from the reports come the agent's own metrics about pushing, and log lines.
+// Keeps the last report of each gateway, and turns reports into the agent's own metrics about pushing, and log lines.
 //
 // Thread safety: any method, from any thread.
 #pragma once
@@ -25,7 +25,7 @@ class PushReports {
   // Forgets the other gateways. REQUIRES: no push is running.
   void SetGateways(const std::vector<std::string>& names);
   void SetInterval(std::chrono::milliseconds interval) { interval_ = interval; }
-  // From now on no push is logged: the caller that waits for the last ones reports how they ended.
+  // From now on no push is logged: the caller waits for the last pushes and reports their results.
   void StopLogging() { logs_ = false; }
 
   // REQUIRES: the gateway is one of SetGateways.

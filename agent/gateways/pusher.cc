@@ -83,7 +83,7 @@ Status Pusher::Finish(std::shared_ptr<const Snapshot> last) {
     ended_ = true;
     wake_.NotifyOne();
     if (!WaitIdle(away ? limits_.last_push_if_away : limits_.last_push) && !former.empty()) {
-      state_.last_error = former;  // says more than that the last push was interrupted
+      state_.last_error = former;  // tells more than "interrupted"
     }
   }
   thread_.join();

@@ -1,13 +1,13 @@
 // The push thread of one gateway: pushes one snapshot at a time, and nothing waits for it.
 //
-// A snapshot that is offered during a push is left out: the next tick has newer numbers.
+// A snapshot that is offered during a push is skipped: the next tick has newer values.
 //
 //   Pusher pusher(gateway, reports, {});
 //   pusher.Start();
 //   pusher.Offer(snapshot);                  // false: busy
 //   pusher.Finish(last);                     // pushes it, and ends
 //
-// A push goes one way: Pusher -> PushSink, whose report goes to PushReports.
+// Pusher calls PushSink, and passes its report to PushReports.
 //
 // Thread safety: Offer, Enqueue, Interrupt, SetLimits and state from any thread. Start, Hold, Release and Finish: one at a
 // time.
@@ -57,14 +57,14 @@ class Pusher {
 
   void Start();
   bool Offer(std::shared_ptr<const Snapshot> snapshot);
-  // Pushes this one after the running push, instead of one that waits.
+  // Pushes this snapshot after the running push. It replaces a snapshot that waits.
   void Enqueue(std::shared_ptr<const Snapshot> snapshot);
   // Pushes the last snapshot and ends the thread. REQUIRES: started.
   Status Finish(std::shared_ptr<const Snapshot> last);
   // Drops a snapshot that waits, and accepts none until Release. Returns when no push is running; the caller may interrupt
   // it. REQUIRES: Finish has not been called.
   void Hold();
-  // Goes on, with a sink of the same name. REQUIRES: Hold was called, or Start was not.
+  // Continues with a sink of the same name. REQUIRES: Hold was called, or Start was not.
   void Release(std::shared_ptr<PushSink> sink);
   // Ends the running push, and each later one.
   void Interrupt();

@@ -29,7 +29,7 @@ constexpr std::array<NonFinite, 3> kNonFinite{{
     {"NaN", R"("\u0001NaN")", "\x01NaN", std::numeric_limits<double>::quiet_NaN()},
 }};
 
-// The line with strings in place of the literals that stand outside strings; empty if there are none.
+// The line with strings in place of the literals outside strings; empty if there are none.
 std::string ReplaceNonFinite(std::string_view text) {
   std::string out;
   bool in_string = false;

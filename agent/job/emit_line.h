@@ -39,7 +39,7 @@ class EmitLineParser {
   EmitLineParser(const EmitLineParser&) = delete;
   EmitLineParser& operator=(const EmitLineParser&) = delete;
 
-  // Parses a line without its newline. `line` has the well-formed part in any case; null: that is all of it.
+  // Parses a line without its newline. `line` gets the well-formed part. Null: the whole line is well-formed.
   const EmitProblem* Parse(std::string_view text, EmitLine& line);
 
  private:

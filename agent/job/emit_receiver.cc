@@ -21,7 +21,7 @@ constexpr char kRole[] = "benchmarkai";
 constexpr char kModeVariable[] = "BENCHMARK_AI";
 constexpr char kPipeMode[] = "fifo";
 constexpr char kPathVariable[] = "BENCHMARK_AI_FIFO_FILEPATH";
-// The most handles that are kept. A job that makes up ever new names has them looked up again.
+// Limit of kept handles. If a job uses more names, handles are looked up again.
 constexpr size_t kMaxHandles = 100'000;
 
 }  // namespace
@@ -56,7 +56,7 @@ void EmitReceiver::Stop() {
   pipe_ = nullptr;
 }
 
-// Relaxed: each count is read for itself.
+// Relaxed: each count is read independently.
 EmitReceiver::Counts EmitReceiver::counts() const {
   return {good_.load(std::memory_order_relaxed), bad_.load(std::memory_order_relaxed)};
 }
@@ -104,7 +104,7 @@ void EmitReceiver::CountBad(std::string_view reason, std::string_view text, std:
 persia::metrics::Stream& EmitReceiver::StreamOf(const std::string& name, const EmitLine& line) {
   key_ = name;
   for (const auto& [label, value] : line.labels) {
-    // JSON text holds a zero byte only as an escape sequence.
+    // JSON text has a zero byte only as an escape sequence.
     key_.append(1, '\0').append(label).append(1, '\0').append(value);
   }
   const auto found = streams_.find(key_);
@@ -130,7 +130,7 @@ Result<std::unique_ptr<EmitReceiver>> StartEmitReceiver(const AgentOptions& opti
   setenv("REPLICA_INDEX", std::to_string(options.replica).c_str(), 1);
   const metrics::InitResult own = metrics::Init({.role = kRole});
   if (!own.exporting) {
-    // The pipe is read all the same: without a reader, the job's next `emit` would wait for one, and fail.
+    // The pipe is still read: without a reader, the job's next `emit` would wait for one, and fail.
     LogError("fifo", "values from the named pipe " + options.fifo + " are not exported: " + own.detail);
   }
   auto receiver = std::make_unique<EmitReceiver>(

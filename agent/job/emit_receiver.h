@@ -5,8 +5,8 @@
 //   ...
 //   receiver.Stop();        // records what is left in the pipe
 //
-// The values stand in the agent's own segment, so that they are neither lost nor counted twice if the agent is killed: the next
-// agent finds the segment of a process that ended. REQUIRES: persia::metrics::Init was called for the job.
+// The values are in the agent's own segment. If the agent is killed, they are neither lost nor counted twice: the next agent
+// finds the segment of a process that ended. REQUIRES: persia::metrics::Init was called for the job.
 //
 // A malformed line is counted and skipped; the first of each kind is logged. A thread reads it.
 // Thread safety: Start, Stop and the destructor: one thread; counts: any.
@@ -38,7 +38,7 @@ class EmitReceiver {
   struct Options {
     std::string path;
     size_t max_line_bytes = 1 << 20;
-    // Called by the reading thread with what there is to log and the line concerned, which may be empty.
+    // Called by the reading thread with a message for the log and the line concerned, which may be empty.
     std::function<void(const std::string& message, std::string_view line)> warn = {};
   };
   // Lines so far.
@@ -54,7 +54,7 @@ class EmitReceiver {
 
   // Reads `pipe`; null: opens the pipe at the path.
   Status Start(std::unique_ptr<NamedPipe> pipe = nullptr);
-  // Records what is in the pipe by now.
+  // Records the lines that are in the pipe now.
   void Stop();
   [[nodiscard]] Counts counts() const;
 
@@ -89,7 +89,7 @@ Result<std::unique_ptr<NamedPipe>> OpenEmitPipe(const AgentOptions& options, boo
 Result<std::unique_ptr<EmitReceiver>> StartEmitReceiver(const AgentOptions& options, const JobSession& session,
                                                         std::unique_ptr<NamedPipe> pipe);
 
-// The variables by which a command's `emit` finds the pipe at `path`, without those that the environment has already. None if
+// The variables by which a command's `emit` finds the pipe at `path`, except those that the environment already has. None if
 // the environment selects another mode than the pipe. REQUIRES: the pipe is open for reading; without a reader, `emit` waits
 // for one.
 std::vector<std::pair<std::string, std::string>> EmitEnvironment(const std::string& path);

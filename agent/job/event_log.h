@@ -31,7 +31,7 @@ class EventLog {
     uint64_t max_file_bytes = 64 << 20;
     // How many events are kept in memory.
     size_t max_kept = 1000;
-    // Called with what there is to log.
+    // Called with a message for the log.
     std::function<void(const std::string& message)> warn = {};
   };
   struct Filter {

@@ -1,4 +1,4 @@
-// The state file that says up to which record each process's events were read, so that a restarted agent does not write them
+// The state file with the position up to which each process's events were read, so that a restarted agent does not write them
 // again.
 //
 // The positions are saved after the events were written: an agent that is killed in between writes some events twice, but loses
@@ -27,7 +27,7 @@ class EventPositionFile {
   Positions Load();
   // Passes the positions to a thread that writes the file, if one changed.
   void Save(const Positions& positions);
-  // Waits for what was passed.
+  // Waits until the positions that were passed are written.
   void Flush(std::chrono::milliseconds patience) { writer_.AwaitWritten(writer_.last(), patience); }
 
  private:

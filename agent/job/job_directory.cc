@@ -119,7 +119,7 @@ Result<OwnedFd> OpenPath(const JobDirectory::Options& options) {
   }
 }
 
-// Opens or creates a file of the directory, for its owner, or, whatever the umask, for the group.
+// Opens or creates a file of the directory, for its owner or for the group, regardless of the umask.
 OwnedFd OpenFile(int directory, const char* name, int flags, bool shared) {
   OwnedFd fd(openat(directory, name, flags | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, shared ? 0660 : 0600));
   if (fd.valid() && shared) {

@@ -5,7 +5,7 @@
 //   const auto holder = directory.value().Lock();
 //   directory.value().WriteConf({.run_id = "3f2a", .job = "dlrm"});
 //
-// Other users may have created what is in the directory: no symbolic link in it is followed.
+// Other users may have created files in the directory: no symbolic link in it is followed.
 // Thread safety: none.
 #pragma once
 
@@ -52,7 +52,7 @@ class JobDirectory {
 
   // Whether the directory was removed, or another one is at its path.
   [[nodiscard]] bool WasRemoved() const;
-  // Opens or creates the directory at the path again, and locks it. fd() keeps its number, so that its users need not be told.
+  // Opens or creates the directory at the path again, and locks it. fd() keeps its number, so that its users need no update.
   // REQUIRES: locked before. Any thread, one at a time.
   Status Recreate();
 

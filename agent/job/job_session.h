@@ -44,8 +44,8 @@ std::shared_ptr<JournalFile> StateFileOf(const StateLocation& location);
 
 class JobSession {
  public:
-  // Creates and locks the directory and writes agent.conf, also if metrics are disabled. If another agent holds the lock for
-  // all of `patience`, it writes nothing. (A killed agent holds it for a moment more.)
+  // Creates and locks the directory and writes agent.conf, even if metrics are disabled. If another agent holds the lock for
+  // all of `patience`, Begin writes nothing. (A killed agent holds the lock for a moment longer.)
   static Result<JobSession> Begin(const AgentOptions& options, std::chrono::milliseconds patience = {});
 
   // The pid of another agent that holds the lock; nothing if this one does.
@@ -99,7 +99,7 @@ class JobSession {
 // The directory of the segments.
 std::string MetricsDirOf(const AgentOptions& options);
 
-// A job seen by a command that only reads: nothing is created, locked or written.
+// A job for a command that only reads: nothing is created, locked or written.
 struct JobView {
   std::string directory;
   std::string run_id = {};                  // empty: no run is known

@@ -31,7 +31,7 @@ Result<std::unique_ptr<NamedPipe>> NamedPipe::Open(Options options) {
   const bool created = mkfifo(path.c_str(), 0622) == 0;
   if (!created && errno != EEXIST) return SystemError(name + "cannot be created");
   if (created) {
-    chmod(path.c_str(), 0622);  // whatever the umask
+    chmod(path.c_str(), 0622);  // regardless of the umask
   }
   // For writing as well: without a writer, poll() would report a hang-up of a pipe that is only read again and again.
   const int fd = open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);

@@ -33,9 +33,9 @@ class NamedPipe {
   // Called with each line, without its newline; with a null `data()` for one that is skipped.
   using OnLine = std::function<void(std::string_view line)>;
 
-  // Creates the pipe, readable by this user alone but writable by every user who can reach its directory, or opens the one that
-  // is there. Anything else, or a pipe that this user may not read, is an error. Of missing directories, it creates
-  // kClientDirectory alone.
+  // Creates the pipe, or opens an existing one. A new pipe is readable by this user alone, and writable by every user with
+  // access to its directory. Any other file, or a pipe that this user may not read, is an error. If the directory is missing,
+  // only kClientDirectory is created.
   static Result<std::unique_ptr<NamedPipe>> Open(Options options);
   // Whether a process has the pipe open for reading.
   static bool HasReader(const std::string& path);
@@ -47,9 +47,9 @@ class NamedPipe {
   [[nodiscard]] int fd() const { return fd_; }
   // The pipe stays when this object ends. Returns whether it would have been removed.
   bool Keep() { return std::exchange(removes_, false); }
-  // Reads what is there, at most 64 KiB. False: the pipe was empty.
+  // Reads at most 64 KiB from the pipe. False: the pipe was empty.
   bool Read(const OnLine& on_line);
-  // Reads all that is there; a rest without a newline is a line, too.
+  // Reads until the pipe is empty; a rest without a newline is a line, too.
   void Drain(const OnLine& on_line);
 
  private:

@@ -1,15 +1,15 @@
-// What the job's processes counted, kept over their ends and over the agent's: the sums of those that ended, and of the living
-// what is needed if their segments are lost.
+// The counts of the job's processes, kept after processes and the agent have ended: the sums of the processes that ended, and
+// the values of living ones that are needed if their segments are lost.
 //
 //   Ledger ledger({.file = state_file, .run_id = "3f2a"}, diagnostics);
 //   ledger.Load(now);
 //   if (!ledger.IsFolded(id)) ledger.Fold(measurements, process, now);
-//   ledger.Save(now);                                  // a thread writes what has changed
+//   ledger.Save(now);                                  // a thread writes the changes
 //   if (ledger.IsDurable(id)) ... remove the file of the segment, then ledger.Forget(id)
 //
 // Each process counts once, even if the agent or the process is killed at any moment: a segment that was folded is never folded
-// again, and its file stays until the fold is on disk. Each change is a record of a journal (files/journal.h), and reading the
-// records repeats the changes. state_format.md has the grammar. Thread safety: none; used by the collector thread alone.
+// again, and its file stays until the fold is on disk. Each change is a record of a journal (files/journal.h); a reader replays
+// the records. state_format.md has the grammar. Thread safety: none; used by the collector thread alone.
 #pragma once
 
 #include <cstddef>
@@ -45,13 +45,13 @@ class Ledger {
     std::shared_ptr<JournalFile> file = nullptr;
     // The state is read but not changed.
     bool read_only = false;
-    // Also saves the values of living processes: the segments may be lost, with the container's memory, when the file is not.
+    // Also saves the values of living processes: the segments may be lost with the container's memory while the file is not.
     bool saves_living = false;
     std::string run_id = {};
     // The run is new: an existing state is of another run and is removed.
     bool new_run = false;
     RetiredProcesses::Options processes = {};
-    // As much may be appended to the state before a checkpoint, however small the last one was.
+    // This many bytes may be appended to the state before a checkpoint, even if the last checkpoint was smaller.
     size_t min_growth = 64 << 10;
     // False: Save writes before it returns.
     bool threaded = true;
@@ -63,7 +63,7 @@ class Ledger {
 
   Ledger(Options options, Diagnostics& diagnostics);
 
-  // Reads the state. To be called until Loaded(): a state that cannot be read is not overwritten.
+  // Reads the state. Call it until Loaded(): a state that cannot be read is not overwritten.
   void Load(const CollectTime& now);
   [[nodiscard]] bool Loaded() const { return loaded_; }
   // Whether ended processes can be retired.
@@ -83,12 +83,12 @@ class Ledger {
     LastProcess process;
   };
   [[nodiscard]] std::optional<Orphan> OrphanOf(const std::string& id) const;
-  // The orphan's segment is read from now on: its saved values are no longer of use.
+  // The orphan's segment is read from now on: its saved values are no longer used.
   void Adopt(const std::string& id);
 
   // Adds the values of an ended process to the sums.
   void Fold(const Measurements& ended, const LastProcess& process, const CollectTime& now);
-  // The same of an orphan. One without values is only forgotten.
+  // The same for an orphan. One without values is only forgotten.
   void FoldOrphan(const std::string& id, const CollectTime& now);
   [[nodiscard]] bool IsFolded(const std::string& id) const { return folded_.contains(id); }
   [[nodiscard]] std::vector<std::string> FoldedIds() const;
@@ -97,9 +97,9 @@ class Ledger {
   // The file of a folded segment was removed, and cannot come back.
   void Forget(const std::string& id);
 
-  // Passes what has changed to the journal's thread, and waits a moment for it.
+  // Passes the changes to the journal's thread, and waits for it for at most `patience`.
   void Save(const CollectTime& now);
-  // Passes on what has changed since the last Save, and waits for all of it. False: it is not on disk.
+  // Passes the changes since the last Save to the journal's thread, and waits until all are on disk. False: they are not.
   bool Flush(std::chrono::milliseconds patience);
   // The state's directory was replaced: from now on the state is in this file.
   void MoveTo(std::shared_ptr<JournalFile> file);
@@ -138,7 +138,7 @@ class Ledger {
   std::vector<std::pair<uint16_t, std::string>> unknown_;  // records of newer agents, kept
   std::unique_ptr<JournalWriter> writer_;
   std::string batch_;                   // the changes since the last Save
-  bool unsaved_ = false;                // what changed is not in batch_: the whole state must be written
+  bool unsaved_ = false;                // batch_ lacks changes: the whole state must be written
   std::optional<std::string> failure_;  // reported
   bool loaded_ = false;
   // Of the folds that are read again: those of one collection have one time.

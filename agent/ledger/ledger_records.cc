@@ -1,4 +1,4 @@
-// Ledger's part that reads the state, and writes all of it.
+// The part of Ledger that reads the state, and writes the whole state.
 #include "ledger/ledger_records.h"
 
 #include <utility>
@@ -63,13 +63,13 @@ void Ledger::Load(const CollectTime& now) {
   }
   if (!Retires()) return;
   StartWriter();
-  if (!problem.empty()) MarkUnsaved();  // what was read of a damaged file is nowhere else
+  if (!problem.empty()) MarkUnsaved();  // no other file has the records read from a damaged one
 }
 
 bool Ledger::ReadRecords(const JournalContent& content, const CollectTime& now) {
   for (const JournalRecord& record : content.records) {
     if (!ReadRecord(record, now)) {
-      // What a damaged record leaves in the middle is worth nothing.
+      // A damaged record may have been applied in part: discard all.
       processes_ = RetiredProcesses(processes_.options());
       living_.clear();
       folded_.clear();

@@ -5,7 +5,7 @@
 
 namespace persia::agent {
 
-// A tag never changes its meaning; what is new gets a new one.
+// A tag never changes its meaning; a new kind of record gets a new tag.
 enum class StateRecord : uint16_t {
   kVersion1 = 0,         // the whole state of a file of version 1
   kRun = 1,              // the run that all other records are of
@@ -14,7 +14,7 @@ enum class StateRecord : uint16_t {
   kGroup = 4,            // the sums of the ended processes of one identity
   kFolded = 5,           // the id of a folded segment whose file may exist
   kOrdinal = 6,          // the ordinal of a process that is not folded
-  kValues = 7,           // what has changed in the values of a process that is not folded
+  kValues = 7,           // the changed values of a process that is not folded
   kFold = 8,             // the values of a process are added to the sums, and it is folded
   kForget = 9,           // a folded segment's file cannot exist any more
   kForgetInstance = 10,  // the sums of an instance were dropped because of the limits

@@ -37,7 +37,7 @@ struct OwnedSeries {
   // Appends a series. Its values are 0, and a gauge is unset. `label_bytes`: as of LabelBytes.
   void Add(uint32_t family, std::string_view label_bytes, uint32_t label_count, uint64_t birth_unix_ns);
 
-  // As of ended processes, without what only the caller knows: id, identity, birth, ordinals. Valid until the next change.
+  // As of ended processes. The caller sets id, identity, birth and ordinals. Valid until the next change.
   [[nodiscard]] Measurements View() const;
 };
 

@@ -1,4 +1,4 @@
-// The encoding of the ended processes' sums: their instances and groups, each on its own.
+// The encoding of the ended processes' sums: their instances and groups, each separately.
 //
 // In the terms of files/bytes.h; ledger/state_format.md has the grammar. Times to live continue, by the wall clock.
 // Thread safety: pure functions.
@@ -17,7 +17,7 @@ void ReadInstance(ByteReader& reader, RetiredProcesses& processes, const Collect
 
 // Expired gauges are left out.
 void WriteGroup(const RetiredGroup& group, const CollectTime& now, ByteWriter& writer);
-// Adds it to `processes`. `version`: of the file. Returns what is malformed; empty: nothing.
+// Adds it to `processes`. `version`: of the file. Returns the malformed part, or an empty text.
 std::string ReadGroup(ByteReader& reader, uint32_t version, RetiredProcesses& processes, const CollectTime& now);
 
 }  // namespace persia::agent

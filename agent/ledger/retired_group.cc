@@ -27,7 +27,7 @@ std::string FamilyKey(const SegmentFamily& family) {
   return std::move(key).Take();
 }
 
-// Whether the values of ended processes are combined; of other policies the newest is exposed.
+// Whether the values of ended processes are combined; for other policies the newest is exposed.
 bool Combines(GaugePolicy policy) { return policy != GaugePolicy::kLast && policy != GaugePolicy::kEach; }
 
 EndedValue Combined(GaugePolicy policy, const EndedValue& a, const EndedValue& b) {

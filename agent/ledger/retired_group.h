@@ -33,7 +33,7 @@ class RetiredGroup {
   static constexpr size_t kMaxValuesOfGauge = 1000;
   static constexpr size_t kMaxValuesOfGroup = 100'000;
 
-  // `number` tells its id from those of other groups.
+  // `number` distinguishes its id from those of other groups.
   RetiredGroup(SegmentIdentity identity, size_t number);
 
   [[nodiscard]] Measurements Input() const;

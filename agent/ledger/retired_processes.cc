@@ -230,7 +230,7 @@ std::vector<Measurements> RetiredProcesses::Inputs(const CollectTime& now) {
   return inputs;
 }
 
-// The dropped counts are of the instance, whatever labels the process had: they go to another group of it.
+// The dropped counts belong to the instance, with any labels of the process: add them to another group of it.
 void RetiredProcesses::RemoveEmptyGroups() {
   for (auto group = groups_.begin(); group != groups_.end();) {
     const auto next = std::next(group);

@@ -1,16 +1,15 @@
 // The values of the job's ended processes, summed by instance (role, replica) and labels.
 //
 // The size depends on the limits on series, not on the number of processes:
-//   - A group has a series. Without one, only the last group of an instance stays, with the instance's dropped counts.
-//   - A process whose labels no group has is not added to one of other labels, since moved counts would look like new ones to
-//     increase(): beyond the limits its series are refused and counted, and what is exposed stays.
-//   - The series of the instances that are not exposed are held to the limit of all series once more. Beyond it, the instances
-//     that ended first are forgotten, and their series counted as refused. No exposed count changes.
+//   - A group has at least one series. Only an instance's last group stays without one, with the instance's dropped counts.
+//   - If no group has the labels of a process, its values are not added to another group, since increase() would treat moved
+//     counts as new ones. Beyond the limits its series are refused and counted, and the exposed values do not change.
+//   - The series of the instances that are not exposed have a separate limit, equal to that of all series. Beyond it, the
+//     instances that ended first are forgotten, and their series counted as refused. No exposed count changes.
 //
-// Counters, histograms and events are summed exactly. The value that a process leaves in a gauge is kept for the time to live
-// from the process's end, and is exposed only while no living process has set the gauge: the values of all ended processes are
-// combined by the policies `sum`, `min`, `max` and `avg`; of `last` and `each`, the value of the process that ended last
-// counts.
+// Counters, histograms and events are summed exactly. The value of a process's gauge is kept for the time to live from the
+// process's end, and is exposed only while no living process has set the gauge. The policies `sum`, `min`, `max` and `avg`
+// combine the values of all ended processes; `last` and `each` use the value of the process that ended last.
 //
 //   RetiredProcesses retired({.gauge_ttl = 300s});
 //   retired.Fold(input_of_an_ended_process, process, now);
@@ -81,7 +80,7 @@ class RetiredProcesses {
   RetiredProcesses(RetiredProcesses&&) = default;
   RetiredProcesses& operator=(RetiredProcesses&&) = default;
 
-  // What the limits leave out of a fold.
+  // The series that the limits leave out of a fold.
   struct FoldOutcome {
     bool group = true;                    // false: the process's labels have no group, and all its series are left out
     std::vector<uint32_t> left_out = {};  // numbers of series
@@ -89,12 +88,12 @@ class RetiredProcesses {
 
   // Adds the values of an ended process. REQUIRES: not called for this process before.
   FoldOutcome Fold(const Measurements& ended, LastProcess process, const CollectTime& now);
-  // The same fold again, from the state: it leaves out the same series, whatever the limits are now.
+  // Replays a fold from the state: it leaves out the same series, even if the limits have changed.
   void RepeatFold(const Measurements& ended, LastProcess process, const CollectTime& now, const FoldOutcome& outcome);
   // A process of the instance is alive.
   void MarkSeen(const InstanceKey& instance, const CollectTime& now);
 
-  // The groups of the exposed instances. Valid until the next change. Removes what has expired; to be called once a tick, after
+  // The groups of the exposed instances. Valid until the next change. Removes expired values; to be called once a tick, after
   // the living instances were marked.
   [[nodiscard]] std::vector<Measurements> Inputs(const CollectTime& now);
   [[nodiscard]] const std::map<InstanceKey, RetiredInstance>& instances() const { return instances_; }
@@ -119,7 +118,7 @@ class RetiredProcesses {
   void RestoreCount(uint64_t processes) { processes_ = processes; }
 
  private:
-  // What becomes of a series: kIfKnown adds its values only if the group has the series already.
+  // Whether a series is added: kIfKnown adds its values only if the group already has the series.
   enum class Admission { kAdd, kIfKnown, kLeaveOut };
   // `admit` returns the Admission of a series, by its number.
   template <class Admit>

@@ -16,7 +16,7 @@ using persia::metrics::segment::Kind;
 constexpr uint8_t kUnknownFamily = 0;
 constexpr uint8_t kKnownFamily = 1;
 
-// The values of one series, comparable and encodable. Of a series that has none yet, all are 0.
+// The values of one series, comparable and encodable. For a series that has none yet, all are 0.
 struct SeriesValues {
   std::vector<uint64_t> cells;
   std::vector<double> terms[2];

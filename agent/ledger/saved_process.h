@@ -1,13 +1,13 @@
-// What one process had counted when the state was last written: a copy of its segment's families, series and values.
+// The values of one process when the state was last written: a copy of its segment's families, series and values.
 //
 //   SavedProcess saved;
-//   std::string changes = saved.Update(measurements);   // what is new since the last call; empty: nothing
+//   std::string changes = saved.Update(measurements);   // the changes since the last call; may be empty
 //   SavedProcess again;
 //   again.Apply(changes);                               // has the same content as `saved`
 //   merger.Add(again.Input());
 //
-// A segment's families and series are never removed, so that a copy only grows. Update applies what it returns, so that reading
-// the changes again gives the same copy by construction. Thread safety: none.
+// A segment's families and series are never removed, so that a copy only grows. Update applies the changes that it returns, so
+// that a reader that replays the changes gets the same copy. Thread safety: none.
 #pragma once
 
 #include <cstdint>

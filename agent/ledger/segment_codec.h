@@ -1,4 +1,4 @@
-// The encoding of what the ledger keeps of a segment: identity, families, labels, sums.
+// The encoding of the parts of a segment that the ledger keeps: identity, families, labels, sums.
 //
 // In the terms of files/bytes.h; ledger/state_format.md has the grammar. A reader that fails leaves reader.ok() false.
 // Thread safety: pure functions.

@@ -1,6 +1,6 @@
 // Collects problems of the input, for the caller to log.
 //
-// Each text is reported once, however often its cause occurs, so that a broken segment does not add a log line per tick.
+// Each text is reported once, even if its cause occurs often, so that a broken segment does not add a log line per tick.
 // Hostile input can cause new texts at each tick: each kind has a token bucket of `burst` texts, refilled by one every
 // `refill`, and remembers the last `remembered` texts. A text that finds no token is not remembered, so that it is reported
 // later if its cause lasts. Not thread-safe: used by the collector thread alone.
@@ -42,7 +42,7 @@ class Diagnostics {
 
   // Keeps the diagnostic for Take(), unless the same text was reported before or the kind has no token.
   void Report(const std::string& kind, std::string text);
-  // To be called when the cause is gone: the text is reported again if the cause comes back.
+  // To be called when the cause is gone: if the cause returns, the text is reported again.
   void Forget(std::string text);
 
   // The new diagnostics since the last call.

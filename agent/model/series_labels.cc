@@ -1,5 +1,5 @@
 // packed:  bytes uint32, labels uint32, then for each label: name size uint32, value size uint32, name, value
-// bytes:   the size of the whole
+// bytes:   the size of all of it
 #include "model/series_labels.h"
 
 #include <cstring>

@@ -31,7 +31,7 @@ struct Identity {
   friend auto operator<=>(const Identity&, const Identity&) = default;
 };
 
-// `identity` with the label `agent`, by which one agent's series are told from another's that claims the same identities.
+// `identity` with the label `agent`, which distinguishes an agent's series from those of another agent with this identity.
 [[nodiscard]] inline Identity WithAgentLabel(Identity identity, const std::string& agent_id) {
   std::erase_if(identity.labels, [](const auto& label) { return label.first == "agent"; });
   identity.labels.emplace_back("agent", agent_id);

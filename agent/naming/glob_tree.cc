@@ -60,7 +60,7 @@ Status GlobTree::Check(std::string_view glob) {
   for (const std::string_view component : components) {
     if (component.empty()) return Bad(glob, "has an empty component: two dots, or one at an end");
     if (component != kAny && component.find('*') != std::string_view::npos) {
-      return Bad(glob, "has a * that is not a whole component between dots; match_type: regex can say that");
+      return Bad(glob, "has a * that is not a whole component between dots; use match_type: regex for that");
     }
   }
   return Done{};

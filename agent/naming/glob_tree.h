@@ -1,5 +1,5 @@
-// Globs by dotted component, such as `workers.*.flakiness`, in a tree: a lookup costs as much as the name has components,
-// however many globs there are. A `*` stands for one whole component.
+// Globs by dotted component, such as `workers.*.flakiness`, in a tree: the cost of a lookup grows with the components of the
+// name, not with the number of globs. A `*` matches one whole component.
 //
 // Thread safety: const methods from any thread.
 #pragma once
@@ -30,7 +30,7 @@ class GlobTree {
   void Add(std::string_view glob, size_t number);
 
   // The smallest number of a glob that matches `name` and that `accept` accepts, else kNone. `captures` receives the components
-  // that its `*` stand for.
+  // that its `*` match.
   size_t FindFirst(std::string_view name, const std::function<bool(size_t)>& accept,
                    std::vector<std::string_view>& captures) const {
     return Find(name, false, accept, captures);

@@ -101,8 +101,7 @@ class MappingReader {
     const auto type = reader_.Parse(fields, "type", ParseStreamType);
     const auto observer = reader_.Parse(fields, "observer_type", ParseStreamType);
     if (type && observer && *type != *observer) {
-      reader_.Fail(*YamlReader::Find(fields, "observer_type"),
-                   "observer_type: says another type than type does; leave one out");
+      reader_.Fail(*YamlReader::Find(fields, "observer_type"), "observer_type: differs from type; leave one out");
     }
     if (type || observer) rule.shape.type = type ? type : observer;
   }

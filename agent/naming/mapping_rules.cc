@@ -183,7 +183,7 @@ std::shared_ptr<const Exposed> MappingRules::Expose(const SourceMetric& metric) 
   auto exposed = std::make_shared<const Exposed>(Make({group, name, metric.type}));
   const MutexLock lock(mutex_);
   if (cache_.size() >= kMaxCached) {
-    cache_.clear();  // so many names are made up, and none of them returns
+    cache_.clear();  // the program makes up new names, which do not return
   }
   return cache_.emplace(std::move(key), std::move(exposed)).first->second;
 }

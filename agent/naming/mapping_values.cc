@@ -83,7 +83,7 @@ std::vector<double> ReadBuckets(const YamlNode& list, YamlReader& reader) {
   for (const auto& item : list.items) {
     double bound = 0;
     if (!ReadNumber(*item, bound)) {
-      reader.Fail(*item, "buckets: " + Found(*item) + " is not a number (the bucket up to +Inf is there by itself)");
+      reader.Fail(*item, "buckets: " + Found(*item) + " is not a number (the bucket up to +Inf is added automatically)");
     } else if (!buckets.empty() && bound <= buckets.back()) {
       reader.Fail(*item, "buckets: " + Found(*item) + " is not larger than the bound before it");
     } else {

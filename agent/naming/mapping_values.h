@@ -13,7 +13,7 @@ namespace persia::agent {
 
 // The type that a stream is exposed with.
 Result<MetricType> ParseStreamType(std::string_view text);
-// The types that a value of `match_metric_type` stands for.
+// The types that a value of `match_metric_type` selects.
 Result<std::vector<MetricType>> ParseMatchedTypes(std::string_view text);
 
 double ReadScale(const YamlNode& value, YamlReader& reader);
@@ -22,7 +22,7 @@ std::vector<double> ReadBuckets(const YamlNode& list, YamlReader& reader);
 // Numbers between 0 and 1, or, as in statsd_exporter, maps with a number under `quantile`. The result is sorted.
 std::vector<double> ReadQuantiles(const YamlNode& list, YamlReader& reader);
 
-// Whether `text` is a metric's name, in which $1 and ${group} may stand.
+// Whether `text` is a metric's name, which may contain $1 and ${group}.
 Status CheckMetricName(std::string_view text);
 Status CheckLabelName(std::string_view name);
 

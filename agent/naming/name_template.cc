@@ -36,13 +36,13 @@ Result<NameTemplate> NameTemplate::Parse(std::string_view text, int captures) {
       continue;
     }
     if (reference.empty() || !std::all_of(reference.begin(), reference.end(), IsDigit)) {
-      return Error{"a $ must be followed by what it stands for ($1, ${1}, ${group}); $$ is a dollar"};
+      return Error{"a $ must be followed by a reference ($1, ${1}, ${group}); $$ is a dollar"};
     }
     int number = 0;
     const auto [end, error] = std::from_chars(reference.data(), reference.data() + reference.size(), number);
     if (error != std::errc() || number > captures) {
-      return Error{"$" + std::string(reference) + " stands for nothing: the match captures " +
-                   (captures == 0 ? "nothing ($0 is the whole of what matched)"
+      return Error{"$" + std::string(reference) + " refers to nothing: the match captures " +
+                   (captures == 0 ? "nothing ($0 is the whole match)"
                                   : "$1" + (captures > 1 ? " to $" + std::to_string(captures) : ""))};
     }
     out.parts_.push_back({std::exchange(plain, {}), number});

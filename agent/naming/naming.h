@@ -1,9 +1,8 @@
 // The name, type and labels that a metric is exposed with.
 //
-// A program names a metric by a group and a name, both any text. Prometheus requires `[a-zA-Z_:][a-zA-Z0-9_:]*` for a metric
-// and
+// A program names a metric by a group and a name, both any text. Prometheus requires `[a-zA-Z_:][a-zA-Z0-9_:]*` for a metric,
 // `[a-zA-Z_][a-zA-Z0-9_]*` for a label, reserves names that begin with `__`, and gives some labels a meaning. If two metrics
-// get the same name here, merge/ keeps their series apart.
+// get the same name here, exposure/ keeps their series separate.
 //
 // Thread safety: any thread.
 #pragma once

@@ -3,7 +3,7 @@
 //   GatewayAccess access(options);
 //   Result<GatewayAccess::Credentials> now = access.Read();   // before each request: changed files are read again
 //   now.value().authorization, now.value().ca ...
-//   access.Redact(body);                                      // a response may contain what was sent
+//   access.Redact(body);                                      // a response may contain the secrets that were sent
 //
 // Thread safety: none; one per sender.
 #pragma once

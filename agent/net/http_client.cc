@@ -143,7 +143,7 @@ class HttpClient::Transfer {
     curl_url_cleanup(url);
   }
 
-  // The peer may return a secret, and a shortened body may end in the first half of one.
+  // The peer may return a secret, and a shortened body may end within one.
   void RedactBody() {
     std::string& body = response_.body;
     if (access_.has_secrets() && (enough_ || body.size() == options_.max_response_bytes)) {

@@ -75,7 +75,7 @@ class HttpClient {
   // Whether the peer closed the connection of the last request without an answer, as a server does when its handler fails.
   [[nodiscard]] bool closed_without_answer() const;
 
-  // The current request and all later ones fail at once, until Rearm.
+  // The current request and all later ones fail immediately, until Rearm.
   void Interrupt();
   void Rearm();
   [[nodiscard]] bool interrupted() const;

@@ -4,7 +4,7 @@
 // request times out, or until other clients find no free worker: then it is disconnected (stall_watchdog.h). Connections are
 // closed after the response, since an idle one would hold a worker too. The rest of a refused body is not read.
 //
-// Thread safety: handlers are called from several worker threads at once, on stacks of 100 KiB. Create, query and destroy the
+// Thread safety: several worker threads may call handlers concurrently, on stacks of 100 KiB. Create, query and destroy the
 // server in one thread. The destructor returns when no handler is running; it closes the connections of unfinished requests
 // within two seconds.
 //

@@ -4,9 +4,9 @@
 //   check.Check(user, password) == PasswordCheck::Verdict::kRight
 //
 // bcrypt is slow by design, so its use is bounded. The last right password of each user is kept as a cheap salted hash, so that
-// a scrape does not compute bcrypt. A few bcrypt hashes are computed at once, a few more callers wait, and others get kBusy. An
-// unknown user costs as much as the highest-cost known one. Passwords are not kept, and the memory of the computation is
-// cleared. Thread safety: any method, from any thread.
+// a scrape does not compute bcrypt. A few bcrypt hashes are computed in parallel, a few more callers wait, and others get
+// kBusy. An unknown user costs as much as the known user with the highest cost. Passwords are not kept, and the memory of the
+// computation is cleared. Thread safety: any method, from any thread.
 #pragma once
 
 #include <map>

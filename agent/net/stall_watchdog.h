@@ -62,7 +62,7 @@ class StallWatchdog {
   StallWatchdog(const StallWatchdog&) = delete;
   StallWatchdog& operator=(const StallWatchdog&) = delete;
 
-  // Watches the connections to this port of this process until Stop. Without /proc it disconnects nobody.
+  // Watches the connections to this port of this process until Stop. Without /proc it disconnects no client.
   void Start(uint16_t port);
   void Stop();
 

@@ -26,7 +26,7 @@ class ExecRecord {
   // REQUIRES: `record` outlives this; the supervisor writes it meanwhile.
   explicit ExecRecord(const Record& record, std::function<TimePoint()> now = std::chrono::steady_clock::now);
 
-  // Takes what the supervisor has written since the last call.
+  // Reads the entries that the supervisor has written since the last call.
   void Read();
 
   struct State {

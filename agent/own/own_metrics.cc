@@ -70,7 +70,7 @@ struct OwnMetrics::Registry {
   explicit Registry(Options options) : now(std::move(options.now)), source(registry, std::move(options.identity)) {
     BuildGauge()
         .Name("persia_agent_build_info")
-        .Help("1. The labels are what the agent was built from.")
+        .Help("1. The labels describe the build of the agent.")
         .Register(registry)
         .Add({{"version", options.version}, {"compiler", kCompiler}, {"segment_version", kSegmentVersion}})
         .Set(1);
@@ -155,8 +155,8 @@ struct OwnMetrics::Registry {
                      "When the settings in use were read, in seconds since 1970.");
   Gauge& config_errors = RegisterMetric(registry, BuildGauge(), "persia_agent_config_errors",
                                         "Errors in the settings when they were last read. At the start, a wrong setting falls "
-                                        "back to its default; an output whose "
-                                        "receiver is in doubt is off.");
+                                        "back to its default; an error in a setting that decides where data goes switches off "
+                                        "that output.");
   Family<Counter>& pushes = RegisterFamily(
       registry, BuildCounter(), "persia_agent_pushes_total",
       "Pushes of all groups to a gateway, by result: success, rejected (a 4xx), server_error (429 or 5xx), unreachable, "

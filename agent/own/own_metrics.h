@@ -35,7 +35,7 @@ class OwnMetrics {
 
   // Creates the gateway's series, with 0 for each result, so that they exist before the first push.
   void AddGateway(std::string_view gateway);
-  // The gateway has nothing to receive now: removes the time of its last successful push.
+  // The gateway receives no group now: removes the time of its last successful push.
   void GatewayIdle(std::string_view gateway);
   // The gateway is no longer in use: removes its gauges; its counters stay.
   void RetireGateway(std::string_view gateway);

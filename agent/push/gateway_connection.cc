@@ -57,7 +57,7 @@ Attempt GatewayConnection::Send(std::string_view method, const std::string& path
   return attempt;
 }
 
-// PushGateway 1.5.1 says {"status":"success","data":{"build_information":{"branch":...,"version":"1.5.1"}},"flags":...}}, as
+// PushGateway 1.5.1 answers {"status":"success","data":{"build_information":{"branch":...,"version":"1.5.1"}},"flags":...}}, as
 // all do since 1.0. Within a JSON string the quotes would be escaped.
 bool GatewayConnection::IsPushGateway() {
   const milliseconds limit = std::min(kStatusLimit, TimeLeft() / 2);

@@ -91,7 +91,7 @@ class GatewayConnection {
   Attempt Delete(const std::string& url, bool anonymous, std::chrono::milliseconds timeout);
   Attempt ReadOwners(const std::string& gateway, bool anonymous, const std::string& job, std::chrono::milliseconds timeout,
                      Owners& owners);
-  // Takes the credentials out of a text that quotes the gateway, which may have quoted us.
+  // Removes credentials from a text that quotes the gateway: its answer may repeat the request.
   void Redact(std::string& text) const { client_.Redact(text); }
 
   // False if there is no time for such a pause, or it was interrupted.

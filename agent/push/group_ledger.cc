@@ -100,7 +100,7 @@ void GroupLedger::Remove(const std::vector<Group>& groups) {
 
 void GroupLedger::Flush() {
   const MutexLock lock(mutex_);
-  if (writer_->stats().waiting_bytes > 0) return;  // it hangs: the file is not there yet
+  if (writer_->stats().waiting_bytes > 0) return;  // a write hangs: the file does not exist yet
   const bool gone = writer_->WantsCheckpoint();
   if (gone) OpenFile();  // the directory may be another one
   unsaved_ || gone ? Save() : writer_->Confirm();

@@ -1,8 +1,8 @@
 // The groups that this agent may have made on a gateway: it deletes these and no others.
 //
 // The file `agent.groups` has a group before the first PUT of it, so that an agent that is killed at any instruction knows all
-// its groups when it starts again. The file also has the agent's id, random and permanent, which tells apart agents with one
-// identity, and whether this agent adds a label `agent` to its groups because another agent has the same.
+// its groups when it starts again. The file also has the agent's random, permanent id, which distinguishes agents with the same
+// identity. It also records whether this agent adds a label `agent` to its groups because another agent has the same identity.
 //
 // Thread safety: any method, from any thread. The threads that push to the agent's gateways share it.
 #pragma once
@@ -50,12 +50,12 @@ class GroupLedger {
   void AddAgentLabel();
 
   [[nodiscard]] std::set<Group> groups() const;
-  // On disk when it returns, unless the disk fails or hangs for longer than a moment. That is logged, and the next change or
-  // Flush tries again.
+  // On disk when it returns, unless the disk fails or hangs. Such a failure is logged, and the next change or Flush tries
+  // again.
   void Add(const std::vector<Group>& groups);
   void Remove(const std::vector<Group>& groups);
-  // Writes the file if it lacks a change, or was gone at the last Flush: the journal's thread looks for it, since that may
-  // hang.
+  // Writes the file if it lacks a change, or was missing at the last Flush: the journal's thread checks that it exists, since
+  // the check may hang.
   void Flush();
 
  private:

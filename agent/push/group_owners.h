@@ -49,7 +49,7 @@ class OwnerScan {
 
   // False: the page is too long, no more of it is read.
   bool Add(std::string_view piece);
-  // There may be more owners, so that no group may be deleted for want of one.
+  // There may be more owners, so that a group without an owner must not be deleted.
   [[nodiscard]] bool cut_short() const { return cut_short_; }
   [[nodiscard]] const Owners& owners() const { return owners_; }
 

@@ -1,9 +1,9 @@
 // Assigns each group to one of the gateways, by rendezvous hashing.
 //
 // Each pair of a group and a gateway has a weight, a hash of both; the group belongs to the gateway with the largest. So all
-// agents agree, whatever the order of their lists. A gateway that is added takes an equal share from each other; one that is
-// removed moves only its own groups. The hash is the same in each release. A process that restarts under another address stays
-// on its gateway.
+// agents agree, even if the order of their lists differs. A gateway that is added takes an equal share from each other one.
+// When a gateway is removed, only its own groups move. The hash is the same in each release. A process that restarts under
+// another address stays on its gateway.
 //
 //   const GroupPins pins({"http://gateway-0:9091", "http://gateway-1:9091"});
 //   pins.GatewayOf(identity) == "http://gateway-1:9091"

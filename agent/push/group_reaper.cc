@@ -88,7 +88,7 @@ size_t GroupReaper::Delete(const GroupPins& pins, const std::vector<Group>& grou
       const auto owner = owners.find(OwnerKey(group.identity));
       const bool known = owner != owners.end();
       const bool by_another = known && owner->second.agent_id != ledger_.agent_id();
-      // A group that was pushed to the present address shows up under a former one: both are one gateway.
+      // A group that was pushed to the present address appears under a former one: both are one gateway.
       const bool still_pushed = known && gateway != connection_.url() && owner->second.gateway_hash == present_hash;
       if (by_another || still_pushed) {
         done.push_back(group);

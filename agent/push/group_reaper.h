@@ -1,10 +1,10 @@
 // Deletes the groups of the ledger that nothing pushes any more.
 //
 // Before it deletes a group, it reads from the gateway which agent pushed the group last, and to which address. A group that
-// another agent has taken over is that agent's, and a group that shows up under a former address of the present gateway is
-// still pushed; both leave the ledger. A gateway that does not answer is retried with backoff; so is a single group that the
-// gateway refuses to delete. After a day of failures the group is given up. Of several gateways, each one's reaper deletes the
-// groups that are pinned to it, wherever they are.
+// another agent has taken over belongs to that agent, and a group that appears under a former address of the present gateway is
+// still pushed; both leave the ledger. If a gateway does not answer, or refuses to delete a group, the reaper retries with
+// backoff. After a day of failures it gives the group up. Of several gateways, each one's reaper deletes the groups that are
+// pinned to it, on any gateway.
 //
 // Thread safety: none.
 #pragma once

@@ -10,9 +10,9 @@ namespace {
 
 // PUTs of one group in one push. Each that is refused takes out one family at least; most take out all.
 constexpr int kMostPuts = 16;
-// Requests of one bisection; the next push finds what it did not find.
+// Requests of one bisection; the next push continues the search.
 constexpr int kMostProbes = 48;
-// Of a log line about several families: about so many bytes of it, and so many of the start and the end of each reason.
+// Limits of a log line about several families: its size in bytes, and those of the start and the end of each reason.
 constexpr size_t kLongestList = 3000;
 constexpr size_t kReasonEnd = 60;
 // Go's reader of delimited protobuf accepts messages up to this size by default.
@@ -71,11 +71,11 @@ bool GroupSender::MustResendAsText(const Attempt& attempt) {
       format_.Answered(connection_.IsPushGateway(), connection_.Now());
       return !format_.on_trial();
     case PushResult::kRejected:
-      // A 400 is about a family, as a rule; 401 and 403 are about credentials, whatever the format.
+      // A 400 is usually about a family; 401 and 403 are about credentials, in either format.
       return attempt.status != 400 && attempt.status != 401 && attempt.status != 403 &&
              format_.GiveUpProtobuf(connection_.Now());
     case PushResult::kServerError:
-      // A proxy may fail on protobuf; 429 and 503 are about load, whatever the format.
+      // A proxy may fail on protobuf; 429 and 503 are about load, in either format.
       if (attempt.status != 429 && attempt.status != 503) format_.GiveUpProtobuf(connection_.Now());
       return false;
     default:
@@ -91,13 +91,13 @@ std::optional<Attempt> GroupSender::Push(const Group& group) {
 }
 
 std::optional<Attempt> GroupSender::PushAccepted(const Group& group) {
-  FamilyNames due;  // sent again, since the gateway may accept them by now
+  FamilyNames due;  // sent again, since the gateway may accept them now
   FamilyNames held = quarantine_.HeldBack(group.path, connection_.Now(), due);
   if (has_owner_info() && CountShown(group, owner_family_) > 0) {
     held.insert(owner_family_);
     if (!std::exchange(owner_name_taken_logged_, true)) {
       Warn("push.quarantine", "a metric of " + group.path + " is named \"" + owner_family_ +
-                                  "\", as the agent's own in each group: it is not pushed, rename it");
+                                  "\", like the agent's own metric in each group: it is not pushed; rename it");
     }
   }
   if (!owner_info_on_ && connection_.Now() >= owner_info_retry_at_) owner_info_on_ = true;
@@ -157,7 +157,7 @@ bool GroupSender::Render(const Group& group, const FamilyNames& held) {
     std::vector<FamilySize> newly_out;
     FamilyNames out = size_limit_.Choose(group.path, families_, newly_out);
     for (const FamilySize& family : newly_out) {
-      Warn("push.too_large", "what is pushed to " + group.path + " is larger than max_push_bytes, " +
+      Warn("push.too_large", "the group " + group.path + " is larger than max_push_bytes, " +
                                  std::to_string(options_.max_push_bytes) + ": its largest family, \"" + family.family->name +
                                  "\" (" + std::to_string(family.series) + " series, " + std::to_string(family.bytes) +
                                  " bytes), is left out; give it fewer label values, or raise max_push_bytes");
@@ -183,7 +183,7 @@ std::optional<Attempt> GroupSender::FindRefused(const Group& group, const Family
     Refusal unread;
     return connection_.Send("POST", group.path, renderer_.format(), body, unread);
   };
-  // If the gateway refuses the group without its families, they are not the reason.
+  // If the gateway refuses the group without its families, the families are not the reason.
   const bool with_owner_info = owner_info_on_ && has_owner_info();
   Attempt empty = post(with_owner_info ? owner_info_ : "");
   if (empty.is_refusal() && with_owner_info) {
@@ -224,7 +224,7 @@ std::optional<Attempt> GroupSender::Bisect(const Group& group, const FamilyNames
     if (part.empty()) continue;
     if (part.size() == 1) {
       if (refusal.closed_without_answer) {
-        // As with the owner info: alive, and closes this one again.
+        // As with the owner info: the gateway must be alive, and close this connection again.
         probes += 2;
         const Attempt alive = probe({});
         if (alive.result != PushResult::kSuccess) return alive;
@@ -255,8 +255,8 @@ void GroupSender::DropOwnerInfo(const std::string& reason) {
   owner_info_retry_at_ = connection_.Now() + options_.quarantine_retry;
   if (std::exchange(owner_info_refusal_logged_, true)) return;
   Warn("push.quarantine", "the gateway refuses \"" + owner_family_ + "\" of the agent itself: " + reason +
-                              "; groups are pushed without it, and another agent that pushes the same ones is not noticed: "
-                              "find what else pushes a metric of that name, and delete its group");
+                              "; groups are pushed without it, and another agent that pushes the same groups is not detected: "
+                              "find the program that pushes a metric of that name, and delete its group");
 }
 
 void GroupSender::HoldBack(const Group& group, const Refused& refused, FamilyNames& held, FamilyNames& due) {
@@ -284,7 +284,7 @@ void GroupSender::LogNewlyHeld(const Group& group) const {
     if (listed < count) which += " and " + std::to_string(count - listed) + " more";
   }
   Warn("push.quarantine", "the gateway refuses " + which + (count > 1 ? "; these are" : "; this metric is") +
-                              " held back and all else is pushed: rename it, or delete the group that holds its name (it is "
+                              " held back, all others are pushed: rename it, or delete the group that has its name (it is "
                               "tried again hourly and at a reload)");
 }
 

@@ -1,9 +1,9 @@
 // Sends one identity's group to the gateway, without the families that the gateway refuses or that make the group too large.
 //
-// A PushGateway refuses a group as a whole, whatever is wrong with one series of it. The families that its answer names are
-// held back, and the rest is sent at once. If the answer names none, or the gateway closes the connection without an answer
-// although it accepts an empty group, the families are found by bisection. These requests are POSTs, which replace families and
-// not the group, so that nothing that was there before disappears meanwhile.
+// If one series of a group is invalid, a PushGateway refuses the whole group. The sender holds back the families that the
+// answer names, and sends the rest immediately. If the answer names none, or the gateway closes the connection without an
+// answer although it accepts an empty group, the sender finds the families by bisection. These requests are POSTs, which
+// replace families and not the group, so that no family on the gateway disappears meanwhile.
 //
 // Thread safety: none, it belongs to the thread that pushes.
 #pragma once
@@ -32,8 +32,8 @@ class GroupSender {
     PushFormat::Choice format = PushFormat::Choice::kText;
     size_t max_push_bytes = 64 << 20;  // of a group
     std::chrono::milliseconds quarantine_retry = std::chrono::hours(1);
-    // Its one family ends each group, and is held back of all snapshots. A gateway that refuses it gets the groups without it
-    // until quarantine_retry has passed. No layout: none.
+    // Its one family is appended to each group, and left out of all snapshots. If a gateway refuses it, the groups are sent
+    // without it until quarantine_retry has passed. No layout: none.
     Snapshot owner_info{};
   };
   struct Group {
@@ -45,9 +45,9 @@ class GroupSender {
   // `connection` outlives it.
   GroupSender(GatewayConnection& connection, Options options);
 
-  // Nothing if the identity shows no series now. A success may lack the families that are held back.
+  // Nothing if the identity has no series now. After a success, the families that are held back may be missing.
   std::optional<Attempt> Push(const Group& group);
-  // Asks a gateway that accepted a push whether it reads protobuf, if that is not known.
+  // Queries a gateway that accepted a push whether it reads protobuf, if that is not known.
   void LearnFormat();
   // Of the next push.
   [[nodiscard]] ExpositionFormat format() const { return format_.current(); }
@@ -77,7 +77,7 @@ class GroupSender {
   bool MustResendAsText(const Attempt& attempt);
   bool Render(const Group& group, const FamilyNames& held);
   std::optional<Attempt> PushAccepted(const Group& group);
-  // These two return how the push ended, or nothing if `found` has what to hold back before the next attempt.
+  // These two return the result of the push, or nothing if `found` has families to hold back before the next attempt.
   std::optional<Attempt> FindRefused(const Group& group, const FamilyNames& held, const Attempt& refused, Refused& found);
   std::optional<Attempt> Bisect(const Group& group, const FamilyNames& held, const Attempt& refused, Refused& found);
   void DropOwnerInfo(const std::string& reason);
@@ -99,7 +99,7 @@ class GroupSender {
   std::string owner_info_;
   bool owner_info_on_ = true;
   bool owner_info_refusal_logged_ = false;
-  bool owner_name_taken_logged_ = false;  // that a program has a metric of that name
+  bool owner_name_taken_logged_ = false;  // it was logged that a program has a metric of that name
   GatewayConnection::TimePoint owner_info_retry_at_{};
 };
 

@@ -13,11 +13,11 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// All agents of the job together use at most one part in so many of the gateway's time; shorter waits are left out.
+// All agents of the job together use at most 1/kShare of the gateway's time; shorter waits are left out.
 constexpr int64_t kShare = 20;
 constexpr milliseconds kLeastWait = std::chrono::seconds(1);
 constexpr milliseconds kLongestWait = std::chrono::hours(24);
-// The first look of replica n is delayed by at most n * n times this: what n agents, with pages of n groups, may need.
+// The first check of replica n is delayed by at most n * n times this: n agents may read pages of n groups each.
 constexpr milliseconds kSpread{250};
 constexpr int64_t kMostAgents = 100'000;
 
@@ -97,14 +97,14 @@ void OwnerWatch::CompareOwners(const std::set<Identity>& arrived, const Owners& 
                            ": this one, whose id is " + ledger_.agent_id() + ", and " + first_other;
   if (logged_ != what) {
     LogWarning("groups.conflict",
-               "two agents push " + what + ", and each replaces what the other counted; give them a REPLICA_INDEX, " +
-                   "an ip_addr or labels of their own. Until then " +
-                   (adds_label ? "this one adds the label agent=\"" + ledger_.agent_id() + "\" to all that it exports"
-                               : "the one with the larger id adds a label `agent` to all that it exports"));
+               "two agents push " + what + ", and each overwrites the other's values; give them different REPLICA_INDEX, " +
+                   "ip_addr or labels. Until then " +
+                   (adds_label ? "this one adds the label agent=\"" + ledger_.agent_id() + "\" to all its series"
+                               : "the one with the larger id adds a label `agent` to all its series"));
     logged_ = what;
   }
   if (!adds_label) return;
-  // A group that has another owner is no longer this agent's to delete.
+  // This agent must not delete a group that has another owner.
   std::vector<GroupLedger::Group> lost;
   for (const GroupLedger::Group& group : ledger_.groups()) {
     if (group.gateway == gateway_ && !other(group.identity).empty()) lost.push_back(group);

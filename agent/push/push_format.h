@@ -1,10 +1,9 @@
-// Which format a gateway gets: text or protobuf.
+// The format of pushes to a gateway: text or protobuf.
 //
-// A PushGateway reads both, protobuf at less cost for both sides. Other servers that accept pushes read text alone, and may
-// answer protobuf with success and keep nothing of it. So groups are sent as text until the server behind the connection has
-// said that it is a PushGateway; after a successful push it is asked. A success of protobuf over a new connection counts once
-// that connection's server has said so too. A server that says something else, or fails on protobuf, gets text, and is asked
-// again after a while.
+// A PushGateway reads both, protobuf at less cost for both sides. Other servers that accept pushes read only text, and may
+// answer protobuf with success and store none of it. So after a successful push of text, the agent queries whether the server
+// is a PushGateway, and then sends protobuf. After a success of protobuf over a new connection it queries that connection's
+// server, too. A server that is not a PushGateway, or fails on protobuf, gets text, and is queried again after a while.
 //
 // Thread safety: none.
 #pragma once
@@ -21,7 +20,7 @@ class PushFormat {
   enum class Choice : uint8_t { kAuto, kText, kProtobuf };
   using Time = std::chrono::steady_clock::time_point;
 
-  // `retry`: how long groups are sent as text before the gateway is asked again.
+  // `retry`: how long groups are sent as text before the gateway is queried again.
   PushFormat(Choice choice, std::chrono::milliseconds retry)
       : automatic_(choice == Choice::kAuto),
         retry_(retry),
@@ -30,7 +29,7 @@ class PushFormat {
   [[nodiscard]] ExpositionFormat current() const { return current_; }
   // Whether protobuf was chosen automatically, so that a failure may be due to it.
   [[nodiscard]] bool on_trial() const { return automatic_ && current_ == ExpositionFormat::kProtobuf; }
-  // Whether the server that accepted a text must be asked what it is.
+  // Whether the server that accepted a text must be queried whether it is a PushGateway.
   [[nodiscard]] bool MustAsk(Time now) const { return automatic_ && current_ == ExpositionFormat::kText && now >= ask_at_; }
   void Answered(bool is_push_gateway, Time now) {
     if (!automatic_) return;
@@ -49,7 +48,7 @@ class PushFormat {
     Answered(false, now);
     return true;
   }
-  // The gateway is asked again after the next push.
+  // The gateway is queried again after the next push.
   void Lift() { ask_at_ = {}; }
 
  private:

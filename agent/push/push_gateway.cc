@@ -90,7 +90,7 @@ Status PushGateway::Push(const Snapshot& snapshot) {
   // pushed without it first.
   if (const auto without = WithoutChangedTypes(snapshot, layout_); without && keys_.size() > 1) {
     for (size_t i = 0; i < pinned_.size() && !connection_.interrupted(); ++i) {
-      sender_.Push({*without, pinned_[i], GroupingKeyPath(keys_[pinned_[i]])});  // the push that follows shows how it ends
+      sender_.Push({*without, pinned_[i], GroupingKeyPath(keys_[pinned_[i]])});  // the result of the following push counts
     }
   }
   layout_ = snapshot.layout;
@@ -109,7 +109,7 @@ Status PushGateway::Push(const Snapshot& snapshot) {
     Count(group.last, GroupingKeyPath(keys_[group.identity]), first_error);
   }
   CountMissing(snapshot);
-  // A group that is refused, perhaps forever, is as present as the others, and keeps no absent one.
+  // A refused group counts as present, so that its refusal does not keep absent groups from being deleted.
   if (reaper_ && report_.result <= PushResult::kRejected) {
     std::set<std::string> jobs;  // also of groups on other gateways: this one may have none left but absent ones
     for (const Identity& key : keys_) jobs.insert(key.job);
@@ -128,7 +128,7 @@ Status PushGateway::Push(const Snapshot& snapshot) {
                " groups did not arrive; " + first_error};
 }
 
-// An error if there is no time to wait until the gateway may be asked again.
+// An error if the gateway's Retry-After ends too late.
 std::optional<Error> PushGateway::WaitForRetryAfter() {
   const auto left = std::chrono::ceil<milliseconds>(not_before_ - options_.now());
   if (left.count() <= 0 || (left < options_.time_budget / 2 && connection_.Pause(left))) return std::nullopt;
@@ -193,7 +193,7 @@ std::optional<milliseconds> PushGateway::PushRound(const Snapshot& snapshot, std
     if (again.back().last.result == PushResult::kUnreachable) break;
   }
   if (retry_after) {
-    for (Group& group : pending) group.last = again.back().last;  // the answer is about them as well
+    for (Group& group : pending) group.last = again.back().last;  // the answer applies to them, too
   }
   std::move(again.begin(), again.end(), std::back_inserter(pending));
   return retry_after;

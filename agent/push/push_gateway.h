@@ -3,10 +3,10 @@
 // Groups are tried in rounds. A group that fails by a transport error, 429 or 5xx is retried in the next round, after a pause
 // with exponential backoff and jitter; a 4xx other than 400 is final, and its body is in the error. So a group that fails does
 // not stop the others. The time budget bounds all rounds together; the next push starts with the groups that this one had no
-// time for. A 400, or a connection that is closed without an answer, costs only the families that are the reason
+// time for. After a 400, or a connection that is closed without an answer, only the families that cause it are left out
 // (group_sender.h). A 429 or 503 with Retry-After stops all groups for that time.
 //
-// A push goes one way: PushGateway -> GroupSender -> GatewayConnection -> HttpClient.
+// Each class calls the next: PushGateway -> GroupSender -> GatewayConnection -> HttpClient.
 //
 // Thread safety: Interrupt, Rearm and LiftQuarantine from any thread; the rest from one.
 //
@@ -60,9 +60,9 @@ class PushGateway : public PushSink {
     std::chrono::seconds longest_retry_after = std::chrono::hours(1);
     // Of a group; whole families are left out of a larger one.
     size_t max_push_bytes = 64 << 20;
-    // After so long a refused family is tried again.
+    // After this time a refused family is tried again.
     std::chrono::milliseconds quarantine_retry = std::chrono::hours(1);
-    // The groups that this agent has made. Without one, no group is deleted and agents are not told apart.
+    // The groups that this agent has made. Null: no group is deleted, and other agents are not detected.
     GroupLedger* ledger = nullptr;
     // Of several gateways each pushes the groups that are pinned to it. Null: this one pushes all.
     std::shared_ptr<const GroupPins> pins{};

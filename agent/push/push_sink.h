@@ -1,4 +1,4 @@
-// Where snapshots are pushed to: a PushGateway, or what a test puts in its place.
+// The destination of pushes: a PushGateway, or a test's replacement.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace persia::agent {
 
-// How a push, or one group of it, ended. A push ends as the worst of its groups, in this order.
+// The result of a push, or of one group of it. The result of a push is the worst of its groups', in this order.
 enum class PushResult : uint8_t {
   kSuccess,      // 200 or 202; families that are held back do not change that
   kRejected,     // a 4xx: the gateway will never accept this body

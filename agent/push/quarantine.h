@@ -20,7 +20,7 @@ class Quarantine {
 
   explicit Quarantine(std::chrono::milliseconds retry) : retry_(retry) {}
 
-  // What to leave out of the group now. Families whose retry time has come are in `due` instead.
+  // The families to leave out of the group now. Families whose retry time has come are in `due` instead.
   FamilyNames HeldBack(const std::string& group, TimePoint now, FamilyNames& due) const {
     FamilyNames held;
     due.clear();
@@ -29,7 +29,7 @@ class Quarantine {
     for (const auto& [family, retry_at] : known->second) (retry_at <= now ? due : held).insert(family);
     return held;
   }
-  // All that is held back of a group, due or not.
+  // All families that are held back of a group, due or not.
   [[nodiscard]] FamilyNames All(const std::string& group) const {
     FamilyNames none_due;
     return HeldBack(group, TimePoint::min(), none_due);

@@ -1,4 +1,4 @@
-// What a PushGateway 1.5.1 answers, as tried: one of these, or several, each on a line that begins with "* ":
+// The answers of a PushGateway 1.5.1, as tested: one of these lines, or several, each after "* ":
 //
 //   collected metric "NAME" { label:<name:"a" value:"1" > gauge:<value:1 > } is not a COUNTER
 //   collected metric "NAME" { ... } was collected before with the same name and label values
@@ -19,10 +19,10 @@ namespace persia::agent {
 namespace {
 
 constexpr size_t kMostAnswerBytes = 256 << 20;
-// Of a line, so much of its start and of its end is kept.
+// The bytes of a line's start and of its end that are kept.
 constexpr size_t kHead = 320;
 constexpr size_t kTail = 160;
-// While a line is read, more is kept of its end, since only a whole secret is found. Servers accept no longer header than this.
+// While a line is read, more of its end is kept, since only a whole secret is found. Servers accept no longer header than this.
 constexpr size_t kSecret = 16 << 10;
 constexpr size_t kMostOffences = 10'000;
 

@@ -1,7 +1,7 @@
 // Finds in a gateway's answer of status 400 which families it refuses.
 //
-// An answer has a line for each series that clashes with what the gateway holds, and so may be far larger than what was pushed:
-// it is read piece by piece, and only the families are kept.
+// An answer has a line for each series that conflicts with one on the gateway, and so may be far larger than the push: it is
+// read piece by piece, and only the families are kept.
 //
 //   Refusal refusal;
 //   request.receive = [&](int status, std::string_view piece) { return refusal.Add(piece); };

@@ -22,7 +22,7 @@ FamilyNames SizeLimit::Choose(const std::string& group, const std::vector<Family
     bytes -= in.back().bytes;
     added.push_back(in.back());
   }
-  // The smallest come back first.
+  // The smallest return first.
   std::stable_sort(out.begin(), out.end(), smaller);
   size_t back = 0;
   while (back < out.size() && added.empty() && bytes + out[back].bytes <= most_bytes_ - most_bytes_ / 8) {

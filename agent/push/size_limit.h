@@ -1,6 +1,7 @@
-// Keeps what is pushed of a group below a limit by leaving out whole families, the largest first.
+// Keeps a pushed group below a limit by leaving out whole families, the largest first.
 //
-// A family stays left out until it fits with an eighth to spare, so that none comes and goes from push to push.
+// A family stays left out until it fits with an eighth of the limit to spare, so that no family appears and disappears from
+// push to push.
 //
 // Thread safety: none, it belongs to the thread that pushes.
 #pragma once
@@ -22,9 +23,9 @@ class SizeLimit {
   [[nodiscard]] bool Applies(const std::string& group, size_t bytes) const {
     return bytes > most_bytes_ || left_out_.contains(group);
   }
-  // What to leave out of a group with these families. `added`: of them, those that were not left out last time.
+  // The families to leave out of a group. `added`: of these families, those that were not left out last time.
   FamilyNames Choose(const std::string& group, const std::vector<FamilySize>& families, std::vector<FamilySize>& added);
-  // What was left out of a group last time.
+  // The families that were left out of a group last time.
   [[nodiscard]] FamilyNames LeftOut(const std::string& group) const {
     const auto known = left_out_.find(group);
     return known == left_out_.end() ? FamilyNames() : known->second;

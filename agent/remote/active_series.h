@@ -19,8 +19,8 @@ class ActiveSeries {
   // The magic and version of `file` are set here.
   explicit ActiveSeries(StateFile::Options file);
 
-  // The series of the former agent. If the file cannot be read now, the result is empty, and loaded() stays false: call it
-  // again.
+  // Returns the series of the former agent. If the file cannot be read now, the result is empty, and loaded() stays false: call
+  // it again.
   SeriesTable Load();
   [[nodiscard]] bool loaded() const { return loaded_; }
   // Returns when the file is on disk, or logs, once, that it cannot be written. It is not written before the former agent's is

@@ -1,4 +1,4 @@
-// How requests enter the queue, and when they leave it unsent: limits of size, age and free disk space.
+// Appends requests, and drops unsent ones: limits of size, age and free disk space.
 #include "remote/disk_queue.h"
 
 #include <linux/magic.h>
@@ -183,7 +183,7 @@ void DiskQueue::NoteCollection(int64_t timestamp_ms, uint64_t bytes) {
   collection_bytes_ += bytes;
 }
 
-// All requests pass through the queue, so a full disk must not refuse what a healthy target takes at once.
+// All requests pass through the queue, so a nearly full disk must not refuse requests that a healthy target takes immediately.
 bool DiskQueue::FitsMinBacklog(uint64_t bytes) const {
   for (const auto& [number, file] : files_) bytes += file.is_unread ? file.bytes : file.pending.bytes;
   return bytes <= std::max(options_.min_backlog_bytes, former_collection_bytes_ + collection_bytes_);

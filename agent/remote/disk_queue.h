@@ -1,12 +1,12 @@
 // The disk queue of one target: compressed requests in order, kept when the agent is killed at any instruction.
 //
 // Each request belongs to a shard, and of each shard only the oldest request is in flight. A series always has the same shard,
-// so its samples are sent in order. When series are spread over shards anew, a new generation begins: none of its requests is
-// sent before all of the former generation are.
+// so its samples are sent in order. When the assignment of series to shards changes, a new generation begins: none of its
+// requests is sent before all of the former generation are.
 //
 // A request that was sent is marked as done in its file. A file with nothing left to send is removed, except the newest, whose
 // records tell the last timestamp. If the queue exceeds its size or age, its oldest file is dropped. In memory it holds only
-// the headers of the next few requests. A power cut may cost what the kernel had not written yet; a kill costs nothing.
+// the headers of the next few requests. A power cut may lose requests that the kernel had not written yet; a kill loses none.
 //
 // Thread safety: BeginGeneration, Append and Close from one thread at a time, all others from any.
 //
@@ -49,20 +49,20 @@ class DiskQueue {
     std::function<int64_t()> now_ms = [] {
       return std::chrono::system_clock::now().time_since_epoch() / std::chrono::milliseconds(1);
     };
-    // A backlog of this size, or of the last two collections if they are larger, is written even if `free_bytes` says no, as
-    // long as the filesystem takes it.
+    // A backlog of this size, or of the last two collections if they are larger, is written even if `free_bytes` is too small,
+    // as long as the filesystem has space.
     uint64_t min_backlog_bytes = 1 << 20;
-    // How many bytes the filesystem has for the queue; by default what statfs says, less a reserve for others.
+    // How many bytes the filesystem has for the queue; by default the free bytes by statfs, less a reserve for others.
     std::function<uint64_t()> free_bytes{};
     // Called after each step ("file created", "record written", "record done", "file removed"), for tests that end the process
     // there.
     std::function<void(std::string_view step)> after_step{};
   };
 
-  // A clock that gave a time this far beyond now was wrong: later timestamps need not exceed it.
+  // If an earlier time is this far beyond now, the clock was wrong: later timestamps need not exceed that time.
   static constexpr int64_t kMaxClockLeadMs = 3'600'000;
 
-  // kSent: the target answered; it may have refused the request. kDropped: StillWanted said no.
+  // kSent: the target answered; it may have refused the request. kDropped: StillWanted returned false.
   enum class Outcome : uint8_t { kSent, kDropped, kDamaged };
 
   struct Claim {
@@ -102,7 +102,7 @@ class DiskQueue {
   void Finish(const Claim& claim, Outcome outcome);
   // Next returns nothing from now on. A claim that is not finished is sent again after the next Open.
   void Stop();
-  // Frees the disk space of what is done. Called at the end.
+  // Frees the disk space of requests that are done. Called at the end.
   void Close();
   // Waits until nothing is pending, `deadline` or Stop. Returns whether nothing is pending.
   bool WaitEmpty(std::chrono::steady_clock::time_point deadline);
@@ -127,7 +127,7 @@ class DiskQueue {
     }
   };
   struct File {
-    bool is_unread = false;             // of a former agent, and cannot be read now: what is pending is not known
+    bool is_unread = false;             // of a former agent, and cannot be read now: the pending requests are not known
     std::shared_ptr<QueueFile> open{};  // null: not in use
     uint64_t bytes = 0;
     Pending pending{};

@@ -1,4 +1,4 @@
-// How requests leave the queue: a cursor moves over its files, and the headers of the next pending requests are in a window.
+// Takes requests from the queue: a cursor moves over its files, and a window holds the headers of the next pending requests.
 #include <cerrno>
 #include <utility>
 #include <vector>
@@ -14,7 +14,7 @@ using Found = QueueFile::Found;
 // Enough for each of many shards to find its next request.
 constexpr size_t kWindow = 512;
 
-// Until what cannot be read now is tried again.
+// The pause before an unreadable file or body is tried again.
 constexpr auto kRetryInterval = std::chrono::seconds(1);
 
 }  // namespace
@@ -149,7 +149,7 @@ void DiskQueue::MoveCursorTo(uint64_t number) {
   cursor_at_ = QueueFile::kFileHeaderBytes;
 }
 
-// All that can be read of the file at the cursor is in the window: whatever else was pending is damaged.
+// The window has all readable requests of the file at the cursor: all other pending ones are damaged.
 void DiskQueue::LeaveFile(File& file) {
   Pending in_window;
   for (const auto& [id, entry] : window_) {
@@ -164,7 +164,7 @@ void DiskQueue::LeaveFile(File& file) {
 
 void DiskQueue::WarnUnreadable(const std::string& what, bool& is_reported) const {
   if (std::exchange(is_reported, true)) return;
-  LogWarning("remote.queue_read", what + "; the agent tries again each second, and what is behind it waits");
+  LogWarning("remote.queue_read", what + "; the agent tries again each second, and later requests wait");
 }
 
 void DiskQueue::NoteReadable(bool& is_reported) const {

@@ -1,4 +1,4 @@
-// How a queue opens, with what a former agent left. A queue is a directory of files `<number>.queue`, in the order of their
+// Opens a queue that a former agent may have left. A queue is a directory of files `<number>.queue`, in the order of their
 // numbers; queue_file.cc has their format.
 #include <dirent.h>
 #include <fcntl.h>
@@ -27,7 +27,7 @@ std::string NameOf(uint64_t number) {
   return std::string(kDigits - std::min(kDigits, digits.size()), '0') + digits + std::string(kSuffix);
 }
 
-// 0: the queue gives no such name.
+// 0: no name of a queue's file.
 uint64_t NumberOf(std::string_view name) {
   uint64_t number = 0;
   return name.size() == kDigits + kSuffix.size() && ParseNumber(name.substr(0, kDigits), number) && name.ends_with(kSuffix)
@@ -46,7 +46,7 @@ Result<std::unique_ptr<DiskQueue>> DiskQueue::Open(Options options) {
 }
 
 Status DiskQueue::OpenDirectory() {
-  // Those who may write the files may also create some.
+  // A user who may write the files may also create some.
   const mode_t mode = options_.mode | (options_.mode >> 2 & 0111);
   if (mkdirat(options_.directory_fd, options_.name.c_str(), mode) != 0 && errno != EEXIST) {
     return SystemError("cannot create " + path());
@@ -87,8 +87,8 @@ Status DiskQueue::ReadDirectory() {
   return Done{};
 }
 
-// Counts what is pending in a file of a former agent. kNo: nothing, and the file is gone or set aside. kTryLater: `why`, and
-// `file` is unchanged.
+// Counts the pending requests in a file of a former agent. kNo: there are none, and the file is gone or set aside. kTryLater:
+// `why`, and `file` is unchanged.
 Found DiskQueue::Scan(uint64_t number, File& file, std::string& why) {
   const QueueFile::Place place = PlaceOf(number);
   Found found{};

@@ -1,7 +1,7 @@
 // One file of the disk queue: records one after another, each with a checksum, each of which can be marked as done.
 //
-// A damaged record costs only itself: the next one is found by its marker. A torn record at the end of the file was left by a
-// killed writer: it is cut off, and is no damage.
+// If a record is damaged, no other one is lost: a reader finds the next record by its marker. A torn record at the end of the
+// file was left by a killed writer: it is cut off, and does not count as damage.
 //
 // Thread safety: Append and CutAt from one thread; all other methods from any, also during Append. A record may be read once
 // Append has returned.
@@ -30,7 +30,7 @@ struct QueueRecord {
   uint32_t checksum = 0;  // of what follows, up to `done`
   uint32_t body_size = 0;
   uint32_t body_checksum = 0;
-  uint32_t generation = 0;  // records of different generations are never in flight at once
+  uint32_t generation = 0;  // records of different generations are never in flight together
   uint32_t shard = 0;
   uint32_t samples = 0;
   uint32_t unused = 0;
@@ -53,8 +53,7 @@ class QueueFile {
   static constexpr uint64_t kRotateBytes = 16 << 20;
   static constexpr uint64_t kMaxFileBytes = kRotateBytes + kMaxBodyBytes;
 
-  // kTryLater: the system cannot tell now, for lack of descriptors or memory, or because the disk fails; nothing is known to be
-  // damaged.
+  // kTryLater: the file cannot be read now, for lack of descriptors or memory, or because the disk fails; it may be intact.
   enum class Found : uint8_t { kYes, kNo, kTryLater };
 
   struct Place {
@@ -80,7 +79,7 @@ class QueueFile {
   Status Append(QueueRecord& record, std::string_view body);
   // The first whole record at `from` or later, and before `end`. `skipped`: how many bytes before it belong to no record.
   [[nodiscard]] Found Next(uint64_t from, uint64_t end, QueueRecord& record, uint64_t& skipped) const;
-  // An error: the body is not what was written, or cannot be read; `found` says which.
+  // An error: the body is damaged, or cannot be read; `found` says which.
   [[nodiscard]] Result<std::string> Body(const QueueRecord& record, Found& found) const;
   // Holds also for a later agent. Writes one byte, so that it is never half done.
   void MarkDone(const QueueRecord& record) const;

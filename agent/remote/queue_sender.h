@@ -1,8 +1,8 @@
 // Sends the requests of a disk queue to one target, with several threads. Each takes the next request, of any shard.
 //
 // After a transport error, 429 or 5xx, a request is sent again with exponential backoff, for as long as the queue keeps it. If
-// the target answers with Retry-After, no thread sends until then. Any other answer but a 2xx drops the request, which would
-// otherwise block all behind it.
+// the target answers with Retry-After, no thread sends until then. After any other answer but a 2xx, the request is dropped,
+// since it would block all requests behind it.
 //
 // Thread safety: Start and Join from one thread, all other methods from any.
 #pragma once
@@ -54,7 +54,7 @@ class QueueSender {
   QueueSender(const QueueSender&) = delete;
   QueueSender& operator=(const QueueSender&) = delete;
 
-  // Throws std::system_error if no thread can be started. One is enough; the log says if there are fewer than wanted.
+  // Throws std::system_error if no thread can be started. One is enough; if there are fewer than configured, the log says so.
   void Start();
   [[nodiscard]] size_t threads() const { return workers_.size(); }
   // Ends the current backoff of all threads.

@@ -16,7 +16,7 @@ bool IsLabelName(std::string_view name) {
 }
 
 // Takes a reference off the front of `rest`, which begins with `$`, as Go's regexp does: the longest run of letters, digits and
-// underscores, in braces or not. Nothing: the `$` stands for itself.
+// underscores, in braces or not. Nothing: the `$` is literal.
 std::optional<std::string_view> TakeReference(std::string_view& rest) {
   std::string_view after = rest.substr(1);
   const bool braces = after.starts_with('{');

@@ -121,7 +121,7 @@ std::shared_ptr<const Snapshot> RemoteWrite::NextSnapshot() {
 
 void RemoteWrite::WriteSnapshots() {
   while (const auto snapshot = NextSnapshot()) {
-    UpdateQueueStats();  // before the write: what is pending then is a backlog
+    UpdateQueueStats();  // before the write: pending requests are a backlog then
     writer_.Write(snapshot);
   }
 }

@@ -2,7 +2,7 @@
 //
 // One thread encodes snapshots as requests and appends them to the queue; as many threads as there may be shards send them. So
 // the collector and the pushes to gateways never wait for a target, and an outage of the target uses disk space, not memory.
-// What is in the queue arrives at least once: after a kill, requests that were in flight are sent again, byte for byte.
+// A request in the queue arrives at least once: after a kill, requests that were in flight are sent again, byte for byte.
 //
 // Thread safety: Offer, Interrupt, stats from any thread; Finish from one.
 //
@@ -61,7 +61,7 @@ class RemoteWrite {
     std::function<void(std::string_view step)> after_step{};  // of the queue
   };
 
-  // At the end, the series go on with the next agent, or end with the job.
+  // At the end, the series continue with the next agent, or end with the job.
   enum class Ending : uint8_t { kGoesOn, kEnds };
 
   struct Stats : DiskQueue::Stats {
@@ -73,19 +73,19 @@ class RemoteWrite {
 
   // An error: the queue or the threads cannot be created now. With fewer threads than shards it works, and logs that.
   static Result<std::unique_ptr<RemoteWrite>> Open(Options options);
-  // Ends at once; the next agent sends what waits.
+  // Ends immediately; the next agent sends the waiting requests.
   ~RemoteWrite();
   RemoteWrite(const RemoteWrite&) = delete;
   RemoteWrite& operator=(const RemoteWrite&) = delete;
 
   // Does not block. While two snapshots wait, further ones are dropped and counted.
   void Offer(std::shared_ptr<const Snapshot> snapshot);
-  // Writes the last snapshot (null: none), and sends what waits within the limit. The error says how much is left for the next
-  // agent.
+  // Writes the last snapshot (null: none), and sends waiting requests within the limit. The error says how many samples are
+  // left for the next agent.
   Status Finish(std::shared_ptr<const Snapshot> last, std::chrono::milliseconds limit, Ending ending);
   // Ends the wait in Finish.
   void Interrupt() { sender_.Stop(); }
-  // Of the queue: before the last snapshot was written.
+  // The queue's age before the last snapshot was written.
   Stats stats();
   [[nodiscard]] const std::string& name() const { return options_.name; }
   // How many samples a snapshot has, before relabelling.

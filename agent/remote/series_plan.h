@@ -26,7 +26,7 @@ class SeriesPlan {
   SeriesPlan(const Layout& layout, const RelabelRules& rules);
 
   [[nodiscard]] const SeriesTable& series() const { return series_; }
-  // Series that are not sent, since relabelling left them no name or the labels of another series.
+  // Series that are not sent, since relabelling removed their name or gave them the labels of another series.
   [[nodiscard]] size_t conflicting() const { return conflicting_; }
   // One of those, for the log.
   [[nodiscard]] const std::string& example() const { return example_; }

@@ -3,7 +3,7 @@
 #include <functional>
 
 namespace persia::agent {
-// The slot of these labels, or the free one where they belong.
+// The slot of these labels, or the free slot for them.
 size_t SeriesTable::SlotOf(std::string_view labels, uint64_t hash) const {
   size_t slot = hash & (slots_.size() - 1);
   while (slots_[slot] != kFree && (hashes_[slots_[slot]] != hash || this->labels(slots_[slot]) != labels)) {

@@ -1,6 +1,6 @@
 // Numbers series by their encoded labels, each once, in the order in which they are added.
 //
-// All labels are in one string, so that a million series are a few allocations, and writing them out reads memory in order.
+// All labels are in one string, so that a million series take a few allocations, and writing them reads memory in order.
 // Thread safety: none.
 #pragma once
 

@@ -47,7 +47,7 @@ void SnapshotWriter::Write(const std::shared_ptr<const Snapshot>& snapshot) {
   ++snapshots_;
 }
 
-// Compares the series that are shown with those that were.
+// Compares the series that are shown with those that were shown before.
 void SnapshotWriter::UpdateActive() {
   const SeriesTable& series = plan_->series();
   // After a restart, nearly all ended series are shown again.
@@ -159,15 +159,15 @@ void SnapshotWriter::SaveActive() {
   options_.active->Save(labels);
 }
 
-// Of counts that began after the former snapshot: their series have no sample that is later, and were not above 0 since. Zeros
-// are in requests of their own: if the target refuses one as too old, only zeros are lost.
+// For counts that began after the former snapshot: their series have no later sample, and were not above 0 since. Zeros
+// are in separate requests: if the target refuses one as too old, only zeros are lost.
 void SnapshotWriter::AppendZeros(int64_t former_ms, int64_t timestamp_ms) {
   const std::vector<int64_t> created_ms = plan_->CreatedMs();
   const int64_t earliest_ms = std::max(former_ms, timestamp_ms - options_.max_zero_age_ms);
   for (uint32_t shard = 0; shard < shards_; ++shard) {
     for (const uint32_t i : series_of_shard_[shard]) {
       if (created_ms[i] <= 0 || created_ms[i] < earliest_ms || !(std::bit_cast<double>(bits_[i]) > 0)) continue;
-      // A series that was registered after the former snapshot was read has the time of that one.
+      // If a series was registered after the former snapshot was read, its zero has the time of that snapshot.
       const int64_t zero_ms = std::max(created_ms[i], former_ms + 1);
       if (zero_ms >= timestamp_ms) continue;
       request_.Add(plan_->series().labels(i), std::bit_cast<uint64_t>(0.0), zero_ms);

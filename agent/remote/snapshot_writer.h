@@ -6,7 +6,7 @@
 // time, a new generation of the queue begins.
 //
 // A count (a counter, or the buckets, sum and count of a histogram or summary) that began after the former snapshot, and is
-// above 0 in this one, gets a sample of 0 at the time when it began, so that increase() includes what it has counted already.
+// above 0 in this one, gets a sample of 0 at the time when it began, so that increase() includes its first value.
 // An older count gets none: its series may have later samples.
 //
 // Thread safety: none, except that the numbers may be read from any thread.
@@ -41,7 +41,7 @@ class SnapshotWriter {
     size_t series_per_shard = 50'000;
     // A count that began earlier gets no sample of 0. Prometheus refuses samples an hour older than its newest one.
     int64_t max_zero_age_ms = 30 * 60 * 1000;
-    // Stale markers that wait while the disk is full; the oldest are given up.
+    // Limit of stale markers that wait while the disk is full; beyond it, the oldest are dropped.
     size_t max_waiting_markers = 1'000'000;
   };
 

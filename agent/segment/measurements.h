@@ -74,7 +74,7 @@ struct Measurements {
   [[nodiscard]] uint32_t OrdinalOf(size_t series_index) const { return ordinals.empty() ? ordinal : ordinals[series_index]; }
 };
 
-// The result of the reader's last Read, as of a living process with ordinal 0. Valid until its next Read.
+// The result of the reader's last Read, as for a living process with ordinal 0. Valid until its next Read.
 Measurements MeasurementsOf(const SegmentReader& reader);
 
 }  // namespace persia::agent

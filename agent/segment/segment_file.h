@@ -1,4 +1,4 @@
-// A segment's file: opens, checks and maps it, and tells whether its writer is alive.
+// A segment's file: opens, checks and maps it, and reports whether its writer is alive.
 //
 // The map stays valid when the file is unlinked. If the file is truncated, copying from it fails without a crash. The contents
 // are hostile input: this class checks the header's fixed part, once, and keeps a copy of it.
@@ -67,7 +67,7 @@ class SegmentFile {
   // The header as it was when the file was opened. Its offsets and capacities are within max_bytes and do not overlap.
   [[nodiscard]] const HeaderCopy& header() const { return header_; }
 
-  // Whether the writing process is alive. True if the kernel cannot tell.
+  // Whether the writing process is alive. True if this cannot be determined.
   [[nodiscard]] bool WriterLives() const;
 
   // Copies words from `offset` on. False: they are beyond max_bytes, or the file was truncated.

@@ -87,7 +87,7 @@ const char* ParseIdentity(Cursor& in, RecordBatch& batch) {
   const std::string_view role = in.String(segment::kMaxNameBytes, "a role", excess);  // on each series
   std::string excess_labels;
   size_t label_bytes = 0;
-  // Ends with the record, however many labels the record claims to have.
+  // Ends with the record, even if the record claims to have more labels.
   for (uint32_t i = 0; i < fixed.labels && in.ok(); ++i) {
     const std::string_view name = in.String();
     const std::string_view value = in.String();

@@ -60,7 +60,7 @@ int ExecuteAgent(char** argv, char** environment) {
   strcpy(slash == nullptr ? path : slash + 1, kAgent);
   execve(path, argv, environment);
   const int error = errno;
-  Log(kError, "program", "cannot run %s, which belongs beside persia-metrics-agent: %s", path, strerror(error));
+  Log(kError, "program", "cannot run %s, which must be in the directory of persia-metrics-agent: %s", path, strerror(error));
   return ExitCodeOf(error);
 }
 

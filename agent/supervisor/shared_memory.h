@@ -1,5 +1,5 @@
-// What the supervisor and the agent's program tell each other. Each struct lies in a memfd that the supervisor makes and its
-// child inherits, so that neither can block the other.
+// Shared memory of the supervisor and the agent's program. Each struct is in a memfd that the supervisor makes and its child
+// inherits, so that neither can block the other.
 //
 // Included by programs of different C libraries: only the types and the layout stated here.
 #pragma once
@@ -11,7 +11,7 @@ namespace persia::supervisor {
 
 constexpr uint32_t kFormat = 1;
 
-// Variables that the agent alone gets: not the command, nor whoever lists the supervisor's environment.
+// Variables that only the agent gets: neither the command nor the supervisor's own environment has them.
 constexpr const char* kSecretVariables[] = {"PERSIA_METRICS_GATEWAY_PASSWORD", "PERSIA_METRICS_GATEWAY_BEARER_TOKEN"};
 
 enum LogLevel : uint32_t { kDebug, kInfo, kWarning, kError, kOff };
@@ -20,7 +20,7 @@ enum LogLevel : uint32_t { kDebug, kInfo, kWarning, kError, kOff };
 struct Preparation {
   uint32_t format;     // kFormat
   int32_t exit_code;   // end with it instead of starting the command; -1: start it
-  uint32_t command;    // index of the command's first word in the supervisor's argv; 0: not known. Valid at once.
+  uint32_t command;    // index of the command's first word in the supervisor's argv; 0: not known. Valid before the end.
   uint32_t has_agent;  // whether an agent is to be started
   uint32_t finish_timeout_ms;
   uint32_t log_level;  // a LogLevel
@@ -35,12 +35,12 @@ static_assert(sizeof(Preparation) == 65536);
 // Whether the agent is to read the named pipe, and to remove it at the end.
 enum PipeState : uint32_t { kNoPipe, kFoundPipe, kCreatedPipe };
 
-// Its members are stored with release and loaded with acquire: one that is overwritten while it is read is then told by
-// Record::child_count.
+// Its members are stored with release and loaded with acquire. So if one is overwritten while it is read, the reader sees that
+// by Record::child_count.
 struct EndedChild {
   uint32_t pid;
   int32_t wait_status;   // as of waitpid(2)
-  uint64_t start_ticks;  // tells it from other processes with the same pid; 0: not known
+  uint64_t start_ticks;  // distinguishes it from other processes with the same pid; 0: not known
 };
 
 // Written by the supervisor, mapped read-only by `persia-metrics-agentd exec-collect`. Times are of CLOCK_MONOTONIC.

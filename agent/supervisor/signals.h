@@ -22,12 +22,12 @@ class Signals {
   // count.
   [[nodiscard]] int PendingEnd(uint64_t pending) const;
 
-  // Whether the terminal sent it to the whole process group: for a key, and for its hang-up unless this process leads the
-  // session, since a leader is told alone. The kernel sends other signals to one process, such as that of alarm(2).
+  // Whether the terminal sent it to the whole process group: after a key, and at its hang-up unless this process leads the
+  // session, since then only the leader gets SIGHUP. The kernel sends other signals to one process, such as that of alarm(2).
   [[nodiscard]] static bool IsForGroup(int signal, const siginfo_t& info);
 
   // Stops this process as the signal does by default, as a shell expects of a job whose terminal sent Ctrl-Z. Returns once it
-  // was continued, or at once where the kernel ignores it: in a process group that nobody could continue.
+  // was continued, or immediately if the kernel ignores the signal: in a process group that no other process could continue.
   void StopBy(int signal) const;
 
   // In a forked child: the mask and the actions that this process inherited. Async-signal-safe.

@@ -22,7 +22,7 @@ constexpr int64_t kPrepareTimeout = 2000;
 constexpr int64_t kPrepareInterval = 50;
 constexpr int64_t kFirstBackoff = 100;
 constexpr int64_t kMaxBackoff = 10000;
-// An agent that lived so long is not one that dies at its start.
+// An agent that lived this long does not die at its start.
 constexpr int64_t kHealthyAge = 10000;
 // How long writers of the named pipe may wait for an agent before their lines are dropped, and how often the pipe is then
 // emptied.
@@ -100,7 +100,7 @@ int Supervisor::Run() {
   for (;;) {
     Reap();
     if (command_ == 0 && !wants_agent_) return exit_code_;
-    // Nor is a deadline waited for in which no agent would be started any more.
+    // If the next agent would start only after the deadline, the deadline counts as passed.
     if (command_ == 0 && (agent_ > 0 ? Now() : start_agent_at_) >= finish_deadline_) {
       Log(kWarning, "exec.finish", "the agent did not finish in %u ms; the last values may be missing",
           preparation_->finish_timeout_ms);
@@ -116,7 +116,7 @@ int Supervisor::Run() {
 void Supervisor::Prepare() {
   preparation_ = MapNew<Preparation>(preparation_memory_);
   record_ = MapNew<Record>(record_memory_);
-  // The agent's program gets the arguments behind `exec`, a verb and a descriptor.
+  // The agent's program gets a verb, a descriptor and the arguments after `exec`.
   const size_t bytes =
       (static_cast<size_t>(argc_) + 4 + Count(inherited_environment_) + sizeof(Preparation::text) / 4) * sizeof(char*);
   void* const pointers = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -164,7 +164,7 @@ void Supervisor::TakePreparation() {
   }
 }
 
-// If the agent's program could not tell it, the command begins behind `--`, else at the first word that is neither a flag nor
+// If the agent's program did not find it, the command begins after `--`, else at the first word that is neither a flag nor
 // may be a flag's value.
 uint32_t Supervisor::CommandIndex() const {
   if (preparation_ != nullptr && preparation_->command != 0) return preparation_->command;
@@ -225,22 +225,22 @@ int Supervisor::StartCommand() {
     return 0;
   }
   if (command_ < 0) {
-    // This process can have no child: it becomes the command itself, without the named pipe, which nobody would read.
+    // The system refuses a child: this process becomes the command, without the named pipe, which no agent would read.
     Log(kError, "exec.prepare", "cannot start another process (%s); the command runs without metrics", strerror(errno));
     environment_ = inherited_environment_;
   } else if (death_signal == SIGKILL) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);  // as its starter wants; any other signal is forwarded
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // as the starter of this process asked; any other signal is forwarded
   }
   signals_.RestoreInChild();
   Execute(command, environment_);
-  if (errno == E2BIG) Execute(command, inherited_environment_);  // whose size its starter chose
+  if (errno == E2BIG) Execute(command, inherited_environment_);  // its size is known to be accepted
   const int error = errno;
   Log(kError, "command", error == ENOENT ? "cannot run \"%s\": there is no such command" : "cannot run \"%s\": %s", command[0],
       strerror(error));
   _exit(ExitCodeOf(error));
 }
 
-// What the command closes is closed: of the descriptors that both inherited, this process keeps stderr alone.
+// A descriptor that the command closes must be closed: of the descriptors that both inherited, this process keeps only stderr.
 void Supervisor::CloseInherited(int null) {
   dup2(null, STDIN_FILENO);
   dup2(null, STDOUT_FILENO);
@@ -275,7 +275,7 @@ void Supervisor::StartAgent() {
   if (agent_ > 0) return;
   agent_ = 0;
   RetryAgentLater();
-  Log(kError, "exec.agent", "cannot start the agent (%s); the command runs on, and the agent is tried again in %d ms",
+  Log(kError, "exec.agent", "cannot start the agent (%s); the command continues, and the agent is tried again in %d ms",
       strerror(errno), static_cast<int>(backoff_));
 }
 
@@ -301,7 +301,7 @@ void Supervisor::Reap() {
     if (pid == command_) CommandEnded(status);
     info.si_pid = 0;
   }
-  // With the command, as a shell expects of a job. A command that handles Ctrl-Z runs on, and so does this process.
+  // With the command, as a shell expects of a job. If the command handles Ctrl-Z, it continues, and so does this process.
   if (stop_signal_ != 0 && waitid(P_PID, command_, &info, WSTOPPED | WNOHANG) == 0 && info.si_pid != 0) {
     signals_.StopBy(stop_signal_);
     stop_signal_ = 0;
@@ -328,7 +328,7 @@ void Supervisor::CommandEnded(int wait_status) {
   record_->exit_code = exit_code_;
   __atomic_store_n(&record_->ended_ns, NowNs(), __ATOMIC_RELEASE);
   finish_deadline_ = Now() + preparation_->finish_timeout_ms;
-  start_agent_at_ = 0;  // a dead one is started at once, to finish
+  start_agent_at_ = 0;  // a dead one is started immediately, to finish
   if (agent_ > 0) kill(agent_, SIGUSR1);
 }
 
@@ -342,12 +342,13 @@ void Supervisor::AgentEnded(int wait_status) {
   RetryAgentLater();
   const int signal = WTERMSIG(wait_status);
   Log(kWarning, "exec.agent",
-      "the agent ended by %s %d and is started again in %d ms; the command runs on, and no count is lost",
+      "the agent ended by %s %d and is started again in %d ms; the command continues, and no count is lost",
       signal != 0 ? "signal" : "exit code", signal != 0 ? signal : WEXITSTATUS(wait_status), static_cast<int>(backoff_));
 }
 
 void Supervisor::Handle(int signal, const siginfo_t& info) {
-  if (signal == SIGCHLD || (info.si_pid == getpid() && info.si_code <= 0)) return;  // its own: a write to a closed pipe
+  if (signal == SIGCHLD || (info.si_pid == getpid() && info.si_code <= 0))
+    return;  // sent by this process: a write to a closed pipe
   const uint64_t bit = uint64_t{1} << (signal - 1);
   received_signals_ |= bit;
   const bool is_end = signal == SIGTERM || signal == SIGINT || signal == SIGQUIT;
@@ -360,7 +361,7 @@ void Supervisor::Handle(int signal, const siginfo_t& info) {
   } else if (signal == expected_signal_) {
     expected_signal_ = 0;
   } else if (is_end && agent_ > 0) {
-    kill(agent_, SIGTERM);  // the second: it hurries
+    kill(agent_, SIGTERM);  // the second signal: the agent ends its last push
   } else if (is_end) {
     wants_agent_ = false;
   }

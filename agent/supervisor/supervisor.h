@@ -5,11 +5,11 @@
 //   2. The command starts.
 //   3. `persia-metrics-agentd exec-collect`, the agent, starts. It is started again whenever it dies, and never touches the
 //      command.
-//   4. Signals go to the command. The supervisor reaps all children, orphans of the command too, and writes what became of
-//      them into the record that the agent reads.
+//   4. Signals go to the command. The supervisor reaps all children, including orphans of the command, and writes their exit
+//      statuses into the record that the agent reads.
 //   5. When the command has ended, the agent gets SIGUSR1 and has the finish timeout for its last push. Then it gets
-//      SIGKILL, and the supervisor ends with the command's exit code, whatever the agent does. Another signal that asks to
-//      end goes to the agent as SIGTERM, and interrupts the last push.
+//      SIGKILL, and the supervisor ends with the command's exit code in any case. If another signal that asks to end arrives
+//      meanwhile, the agent gets SIGTERM, which interrupts the last push.
 //
 // The supervisor itself has one thread. After its start it allocates nothing, opens no file but /proc/PID/stat and the named
 // pipe, and waits for nothing but signals.
@@ -28,7 +28,7 @@ class Supervisor {
   // argv[1] is `exec`.
   Supervisor(int argc, char** argv, char** environment);
 
-  // Returns the exit code: the command's, 128 + n if signal n ended it; as a shell's if it could not be started.
+  // Returns the exit code: the command's, 128 + n if signal n ended it; if it could not be started, 126 or 127 as a shell.
   int Run();
 
  private:

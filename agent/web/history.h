@@ -1,10 +1,10 @@
 // The collections of the last half hour, in memory, for the charts of the agent's page.
 //
 //   History history({.span = 30min, .max_bytes = 64 << 20});
-//   history.Add(snapshot, steady_now);                  // at each tick; skips a snapshot that is less than a step after the
-//   last std::vector<History::Entry> entries = history.Entries();
+//   history.Add(snapshot, steady_now);   // at each tick; skips a snapshot less than a step after the last one
+//   std::vector<History::Entry> entries = history.Entries();
 //
-// A collection costs 8 bytes a number: snapshots share their layout until a series comes or goes.
+// A collection takes 8 bytes a number: snapshots share their layout until a series is added or removed.
 //
 // Times are wall-clock time at the first Add, and steady time from there: a change of the system's clock does not disorder a
 // chart. Thread safety: any method, from any thread.

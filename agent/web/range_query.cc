@@ -15,7 +15,7 @@ using Entries = std::vector<History::Entry>;
 
 constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();
 constexpr size_t kNone = static_cast<size_t>(-1);  // no such index
-// A window has at least so many collections: a late one leaves no gap.
+// A window has at least this many collections, so that a late one leaves no gap.
 constexpr int64_t kMinCollections = 3;
 
 Labels AllLabels(const Identity& identity, const SeriesLayout& series) {
@@ -209,7 +209,7 @@ class Evaluation {
     return values == nullptr ? kNoValue : values[value];
   }
 
-  // Adds lines of what was counted within the windows.
+  // Adds lines of the counts within the windows.
   void AddWindowed(size_t index) {
     const Increases increases(series_, index, entries_, family_);
     const auto add = [&](std::optional<double> quantile, const auto& point) {

@@ -1,4 +1,4 @@
-// The values of a chart: what a family's series did over a span of time, in equal steps.
+// The values of a chart: a family's series over a span of time, in equal steps.
 //
 //   RangeQuery query{.family = "lookup_rpc_time_cost", .as = RangeQuery::As::kQuantile, .quantiles = {0.5, 0.99}};
 //   RangeResult result = Evaluate(query, history.Entries());
@@ -53,7 +53,7 @@ struct RangeResult {
 };
 
 inline constexpr size_t kMaxPoints = 2000;
-// Of all series together. A larger query is refused before the work, so that a request never costs the job much.
+// Of all series together. A larger query is refused before it is evaluated, so that a request never takes much processor time.
 inline constexpr size_t kMaxNumbers = 400'000;
 
 // A family that only `newest` has (it may be null) is known, and has no series yet.

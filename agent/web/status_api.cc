@@ -11,7 +11,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::system_clock;
 
-// A worker hangs if none of its metrics has changed for so many push intervals, and for so long.
+// A worker hangs if none of its metrics has changed for this many push intervals, and for this long.
 constexpr int kHungIntervals = 3;
 constexpr milliseconds kHungAfter{10'000};
 constexpr std::string_view kProcessPrefix = "persia_process_";

@@ -19,7 +19,7 @@ std::string ExitReason(int wait_status);
 
 class ExitReasons {
  public:
-  // The start time tells a process from others with the same pid. Beyond kMaxProcesses, the oldest entry is removed.
+  // The start time distinguishes a process from others with the same pid. Beyond kMaxProcesses, the oldest entry is removed.
   void Add(uint32_t pid, uint64_t start_ticks, int wait_status);
   [[nodiscard]] std::optional<std::string> ReasonOf(uint32_t pid, uint64_t start_ticks) const;
 

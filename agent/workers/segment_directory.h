@@ -16,7 +16,7 @@
 
 namespace persia::agent {
 
-// A file as of fstatat. `changed` tells it from an earlier file with the same inode number.
+// A file as of fstatat. `changed` distinguishes it from an earlier file with the same inode number.
 struct FileId {
   dev_t device = 0;
   ino_t inode = 0;
@@ -48,7 +48,7 @@ class SegmentDirectory {
   // Null: see `problem`.
   virtual std::unique_ptr<SegmentReader> Open(const std::string& name, const SegmentAccess& access,
                                               SegmentProblem& problem) = 0;
-  // Removes the file, unless another one has its name now: then it is gone, and may come back.
+  // Removes the file, unless another one has its name now: then it is gone, and may return.
   virtual Removal Remove(const std::string& name, const FileId& file) = 0;
 
   // For messages.

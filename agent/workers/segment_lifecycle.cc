@@ -23,7 +23,7 @@ void SegmentLifecycle::Read(const CollectTime& now) {
   ReadAll();
 }
 
-// Until the state could be read, segments were read that it may have: List finds their files again.
+// Segments that were read before the state may be folded in it: List finds their files again.
 void SegmentLifecycle::DropFolded() {
   if (!ledger_.Loaded() || std::exchange(state_was_read_, true)) return;
   std::erase_if(segments_, [&](Segment& segment) {
@@ -76,7 +76,7 @@ void SegmentLifecycle::List() {
   }
   for (const SegmentDirectory::File* file : unknown) {
     const auto known = files_.find(file->name);
-    // A folded file may still be changed by what removes it.
+    // The removal of a folded file may still change it.
     const bool same =
         known != files_.end() &&
         (known->second.state == File::State::kFolded ? known->second.id.SameInode(file->id) : known->second.id.Same(file->id));
@@ -97,7 +97,9 @@ void SegmentLifecycle::TryOpen(const SegmentDirectory::File& file) {
   const std::string id = reader->id();
   if (ledger_.IsFolded(id)) {
     if (alive) {
-      Refuse(file, {"duplicate", "it was counted for good while its file was gone; what its process counts now is not", id});
+      Refuse(file,
+             {"duplicate",
+              "its values were added to the totals while its file was gone; later counts of its process are not exported", id});
     } else {
       files_[file.name] = {.state = File::State::kFolded, .id = file.id, .segment_id = id};
     }
@@ -153,7 +155,7 @@ void SegmentLifecycle::Refuse(const SegmentDirectory::File& file, SegmentProblem
 void SegmentLifecycle::ReadAll() {
   for (Segment& segment : segments_) {
     if (segment.reader->released()) continue;
-    // Before the read, so that the values include all that the writer did before its end.
+    // Before the read, so that the values include all counts of the writer up to its end.
     segment.alive = segment.reader->WriterLives();
     SegmentProblem problem;
     if (segment.reader->Read(now_.tick, now_.wall, problem)) {

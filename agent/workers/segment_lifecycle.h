@@ -1,4 +1,4 @@
-// What becomes of each segment of the job: found, read, ended, counted for good, removed.
+// The states of each segment of the job: found, read, ended, folded, removed.
 //
 //   SegmentLifecycle lifecycle(options, directory, ledger, diagnostics);
 //   lifecycle.Read(now);
@@ -6,13 +6,13 @@
 //   lifecycle.Retire();
 //   for (const SegmentLifecycle::Segment& segment : lifecycle.segments()) ... merge segment.Values()
 //
-// A segment is known by its random id. Its state, and what leads to the next one:
+// A segment's random id identifies it. Its states, and the reason for each change:
 //
 //   unseen    -> readable   its file was opened and read
-//   unseen    -> refused    its file cannot be opened or read. It is tried again with backoff for as long as it exists, and at
-//                           once if the file or a limit changes
+//   unseen    -> refused    its file cannot be opened or read. It is tried again with backoff for as long as it exists, and
+//                           immediately if the file or a limit changes
 //   refused   -> readable   it was opened and read
-//   readable  -> ended      its writer no longer holds the lock. What was read after that are its last values
+//   readable  -> ended      its writer no longer holds the lock. A read after that returns its last values
 //   ended     -> folded     the ledger has added its values to the sums
 //   folded    -> removed    the fold is on disk, and the file is removed
 //   orphaned  -> readable   the ledger has values of it from a former agent, and its file is read: the file counts

@@ -1,4 +1,4 @@
-// SegmentLifecycle's part for segments that ended, or whose files are gone.
+// The part of SegmentLifecycle for segments that ended, or whose files are gone.
 #include <algorithm>
 #include <tuple>
 #include <utility>
@@ -49,9 +49,9 @@ void SegmentLifecycle::Retire() {
   RemoveFolded();
 }
 
-// Gives each process of this run an ordinal in its instance. A process that has one in the state keeps it, so that what is
-// counted by ordinal continues; the others get the lowest free ones, the oldest process first. This is called for ended
-// processes before it is called for all, so that the successor of a process that ended since the last Read gets its ordinal.
+// Gives each process of this run an ordinal in its instance. A process that has one in the state keeps it, so that counts by
+// ordinal continue; the others get the lowest free ones, the oldest process first. This is called for ended processes before
+// it is called for all, so that the successor of a process that ended since the last Read gets its ordinal.
 void SegmentLifecycle::AssignOrdinals(Which which) {
   std::vector<Segment*> without;
   for (Segment& segment : segments_) {
@@ -87,7 +87,7 @@ void SegmentLifecycle::ReleaseOrdinal(Segment& segment) {
   }
 }
 
-// An orphan counts from the state until its segment is read, or until no file can be its segment: then for good.
+// An orphan's values come from the state until its segment is read. If no file can be its segment, it is folded.
 void SegmentLifecycle::SettleOrphans() {
   std::set<std::string> read;
   for (const Segment& segment : segments_) {
@@ -133,7 +133,7 @@ void SegmentLifecycle::ForgetRemoved() {
   }
 }
 
-// Ids whose files were not removed by this agent are kept, since the files may come back; so many of them are.
+// Ids whose files were not removed by this agent are kept, since the files may return; at most this many.
 void SegmentLifecycle::ForgetLost() {
   constexpr size_t kMaxFolded = 65536;
   std::vector<std::string> folded = ledger_.FoldedIds();

@@ -46,7 +46,7 @@ void SegmentSource::Read() {
     ReadEvents(segment);
   }
   lifecycle_.Retire();
-  // Ended processes first: if the series exceed a limit, those that are exposed already stay.
+  // Ended processes first: if the series exceed a limit, those that are already exposed stay.
   inputs_ = ledger_.processes().Inputs(now_);
   const std::vector<Ledger::Orphan> orphans = lifecycle_.Orphans();
   for (const Ledger::Orphan& orphan : orphans) {

@@ -38,7 +38,7 @@ namespace persia::agent {
 struct SegmentSourceOptions {
   // The job's directory. It may not exist yet.
   std::string directory = {};
-  // The job of each identity, whatever job a segment names.
+  // The job of each identity, even if a segment names another one.
   std::string job = {};
   // Label `ip_addr`; without one the label is left out.
   std::string ip_addr = {};
@@ -76,10 +76,10 @@ struct SegmentSourceStats {
   size_t other_run = 0;                 // segments of other runs, ignored
   size_t bad = 0;                       // segments that became unreadable; their last good values count
   std::vector<RefusedSegment> refused;
-  size_t orphans = 0;            // processes that count from the state, since their segments are refused
+  size_t orphans = 0;            // processes whose values come from the state, since their segments are refused
   uint64_t records_skipped = 0;  // of types, kinds or policies that this version does not know
   SeriesLeftOut left_out;        // series that are not exposed
-  uint64_t dropped = 0;          // what the workers report as not recorded, for all reasons
+  uint64_t dropped = 0;          // measurements that the workers report as not recorded, for all reasons
   uint64_t events_lost = 0;      // event records that were overwritten before they were read, in total
 };
 
@@ -121,7 +121,7 @@ class SegmentSource {
   [[nodiscard]] std::vector<JobEvent> TakeEvents() { return std::exchange(events_, {}); }
   // Where reading continues, for SegmentSourceOptions::event_positions.
   [[nodiscard]] std::map<std::string, uint64_t> EventPositions() const;
-  // What there is to log since the last call, each message once.
+  // The messages for the log since the last call, each once.
   [[nodiscard]] std::vector<Diagnostic> TakeDiagnostics() { return diagnostics_.Take(); }
 
  private:

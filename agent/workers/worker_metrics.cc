@@ -1,4 +1,4 @@
-// The values of a snapshot: for each Value the number of each process, in the order of the processes; then a 1 for each series
+// The values of a snapshot: for each Value one number for each process, in the order of the processes; then a 1 for each series
 // of the info metrics.
 #include "workers/worker_metrics.h"
 
@@ -17,7 +17,7 @@ constexpr size_t kMaxTextBytes = 128;
 
 std::string Text(std::string_view text) { return SanitizeText(text.substr(0, kMaxTextBytes)); }
 
-// Whether all that the layout and the reading of /proc depend on is equal.
+// Whether the input of the layout and of the reads of /proc is equal.
 bool SameProcess(const WorkerProcess& a, const WorkerProcess& b) {
   const auto all = [](const WorkerProcess& p) {
     return std::tie(p.alive, p.pid, p.start_ticks, p.pid_namespace, p.ordinal, p.restart_count, p.run_id, p.library_version,

@@ -5,7 +5,7 @@
 //   segments.Collect();
 //   auto snapshot = metrics.Collect();
 //
-// /proc/<pid> is read only if its pid namespace and start time are those in the worker's segment. Of a worker in another
+// /proc/<pid> is read only if its pid namespace and start time are those in the worker's segment. For a worker in another
 // container, the values from /proc are left out.
 //
 // Thread safety: the collector thread alone.

@@ -1,4 +1,4 @@
-"""All boards, and what they have in common."""
+"""All boards, and their common parts."""
 
 from . import benchmark, elastic, exporter, training
 from .grafana import annotation, board, link, text, variable

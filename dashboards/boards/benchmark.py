@@ -1,7 +1,7 @@
 """The board of benchmark runs: the metrics sent by Benchmark AI's `emit`."""
 
 from .grafana import chart, query, repeated, stat, table, variable
-from .promql import age, increase, or_zero, over, select, silence, total_rate
+from .promql import age, increase, or_zero, over, select, since_change, total_rate
 
 UID = "persia-benchmark"
 TITLE = "Benchmark runs"
@@ -25,7 +25,7 @@ def stats():
     series = over("count", "job", CHOSEN)
     lines = or_zero(over("sum", "job", increase(*LINES["good"])))
     bad = or_zero(over("sum", "job", increase(*LINES["bad"])))
-    silent = or_zero(over("min", "job", silence()))
+    unchanged = or_zero(over("min", "job", since_change()))
     pushed = over("min", "job", age("persia_agent_last_push_success_timestamp_seconds"))
     any_red = [(None, "green"), (0.5, "red")]
     return [
@@ -33,7 +33,7 @@ def stats():
         stat("Series", "Number of metrics, by name and labels.", "short", query(series, "{{job}}")),
         stat("Lines", "Lines read from the pipe in the time range; 0 if emit uses no pipe.", "short", query(lines, "{{job}}"), decimals=0),
         stat("Bad lines", "Lines of which a part could not be parsed; the agent's log quotes the first.", "short", query(bad, "{{job}}"), any_red, decimals=0),
-        stat("Silence", "Time since a process of the job last changed a metric; 0 once it has ended.", "s", query(silent, "{{job}}")),
+        stat("Last change", "Time since a process of the job last changed a metric; 0 once it has ended.", "s", query(unchanged, "{{job}}")),
         stat("Push age", "Time since the agent last pushed all groups successfully.", "s", query(pushed, "{{job}}")),
     ]
 

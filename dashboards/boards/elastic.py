@@ -1,7 +1,7 @@
 """The board of elastic jobs: torchelastic's metrics under the names of the bundled rules, and the agent's metrics of the ranks."""
 
 from .grafana import chart, heatmap, query, stat, states, table
-from .promql import age, increase, mean, or_zero, over, quantile, rate, select, silence, total_rate
+from .promql import age, increase, mean, or_zero, over, quantile, rate, select, since_change, total_rate
 from .promql import mean_so_far, quantile_so_far
 
 UID = "persia-elastic"
@@ -13,10 +13,10 @@ DESCRIPTION = (
 ABOUT = """Torchelastic's metrics in group `torchelastic`, under the names of the agent's bundled rules (`config/mapping.yaml`), and \
 the metrics of `persia-metrics-agent` about the processes (`persia_process_*`). Another `mapping_file` gives other names.
 
-**If a job is slow**: does every rank train (step rate against the median)? Does it train most of the time (time spent meeting)? Are the steps long, \
+**If a job is slow**: does every rank train (step rate against the median)? Does it train most of the time (time in rendezvous)? Are the steps long, \
 or the time between them? All ranks of a round wait for the slowest, which is busy while the others wait: see processor time. \
 Rates show a failure or a run from its second occurrence on, since Prometheus sees no increase from a series that did not exist; \
-the marks on the charts show it at once."""
+the marks on the charts show it immediately."""
 LISTED_BY = '{__name__=~"torchelastic_(rendezvous|worker_group|train_step).+"}'
 VARIABLES = []
 
@@ -35,7 +35,7 @@ def stats():
     restarts = over("sum", "job", increase("persia_process_restarts_total"))
     left = or_zero(over("min", "job", select("torchelastic_worker_group_remaining_restarts")))
     flaky = or_zero(over("max", "job", select("torchelastic_worker_group_flakiness_ratio")))
-    silent = or_zero(over("max", "job", silence()))
+    unchanged = or_zero(over("max", "job", since_change()))
     few = [(None, "red"), (1, "yellow"), (2, "green")]
     some, restarted = [(None, "green"), (0.01, "yellow"), (1, "red")], [(None, "green"), (0.5, "yellow")]
     return [
@@ -44,7 +44,7 @@ def stats():
         stat("Restarts", "Processes that replaced an ended one, in the time range.", "short", query(restarts, "{{job}}"), restarted, decimals=0),
         stat("Restarts left", "Restarts before the run fails, of the worker group with the fewest.", "short", query(left, "{{job}}"), few),
         stat("Flakiness", "Share of its restarts that the last run used; 100 % if it failed.", "percentunit", query(flaky, "{{job}}"), some),
-        stat("Longest silence", "Longest time since a metric of a running process changed.", "s", query(silent, "{{job}}"), HANGS),
+        stat("Longest without change", "Longest time since a metric of a running process changed.", "s", query(unchanged, "{{job}}"), HANGS),
     ]
 
 
@@ -95,7 +95,7 @@ def rendezvous():
     return [
         times_so_far("Rendezvous time", "Duration of a rendezvous, with the wait for other ranks.", duration),
         times_so_far("State sync time", "Time until all ranks had the state of the most advanced one.", "torchelastic_state_sync_duration_seconds"),
-        chart("Time spent meeting", "Share of time that a rank spends in rendezvous and does not train.", "percentunit", [query(meeting, RANK_LEGEND)]),
+        chart("Time in rendezvous", "Share of time that a rank spends in rendezvous and does not train.", "percentunit", [query(meeting, RANK_LEGEND)]),
     ]
 
 
@@ -122,14 +122,14 @@ def workers():
     found = total_rate("job, role, state", "torchelastic_worker_group_state_observations_total")
     meaning = {1: ("up", "green"), 0: ("ended", "red")}
     process = RANK + ", process"
-    now = {"silent for": silence(), "up": select("persia_process_up"), "restarts": increase("persia_process_restarts_total")}
+    now = {"unchanged for": since_change(), "up": select("persia_process_up"), "restarts": increase("persia_process_restarts_total")}
     now = {column: over("max", process, expression) for column, expression in now.items()}
     ended = {"seen": over("max", process + ", reason", select("persia_process_last_exit_info"))}
     return [
         states("Processes", "Whether each process of each rank is up.", query(select("persia_process_up"), PROCESS_LEGEND), meaning),
         chart("Worker group states", "Observations per second of a worker group's state by its launcher.", "cps", [query(found, "{{job}} {{role}} {{state}}")], (12, 8)),
         table("Processes now", "Seconds since the last change, whether it is up, and restarts in the time range.", "none", now, size=(16, 8)),
-        table("How the last ones ended", "Exit code or signal of processes that the agent reaped.", "none", ended, size=(8, 8)),
+        table("How the last processes ended", "Exit code or signal of processes that the agent reaped.", "none", ended, size=(8, 8)),
     ]
 
 
@@ -141,10 +141,10 @@ def hangs_and_stragglers():
     uptime = over("max", RANK, age("persia_process_start_time_seconds"))
     lag = [(None, "red"), (0.8, "yellow"), (0.95, "green")]
     slow = [(None, "green"), (1.1, "yellow"), (1.5, "red")]
-    silent = "Time since a metric of a process last changed, by rank. It grows for a rank that hangs, and not for the others."
+    unchanged = "Time since a metric of a process last changed, by rank. It grows for a rank that hangs, and not for the others."
     waits = "The rank that is busy while the others wait is the slowest."
     return [
-        chart("Silence by rank", silent, "s", [query(silence(), PROCESS_LEGEND)], (12, 8), HANGS),
+        chart("Time since last change", unchanged, "s", [query(since_change(), PROCESS_LEGEND)], (12, 8), HANGS),
         chart("Step rate against the median", "1 is the rate of the job's median rank.", "percentunit", [query(against, RANK_LEGEND)], (12, 8), lag),
         chart("Step time against the median", "1 is the time of the job's median rank.", "percentunit", [query(slowness, RANK_LEGEND)], (8, 8), slow),
         chart("Processor time by rank", "Cores in use. " + waits, "short", [query(busy, RANK_LEGEND)]),

@@ -1,4 +1,4 @@
-"""The board of the exporter itself: the agents, and what the gateway holds of them. agent/METRICS.md describes the metrics."""
+"""The board of the exporter: the agents, and their groups on the gateway. agent/METRICS.md describes the metrics."""
 
 import re
 
@@ -8,7 +8,7 @@ from .promql import age, mean, or_zero, over, quantile, select, total_rate
 UID = "persia-exporter"
 TITLE = "Exporter health"
 DESCRIPTION = (
-    "Whether metrics arrive, and what they cost: pushes, series, segments, quarantined and lost data. "
+    "Whether metrics arrive, and their cost: pushes, series, segments, quarantined and lost data. "
     "Source: persia_agent_* and persia_process_* of persia-metrics-agent, and push_time_seconds of the PushGateway."
 )
 ABOUT = """The metrics of `persia-metrics-agent` about itself (`persia_agent_*`, role `agent`) and about the workers (`persia_process_*`), and those of the \
@@ -74,7 +74,7 @@ def pushes():
     names = "DNS lookups of dns+name, by result. After a failure the last known addresses stay in use."
     return [
         chart("Push age", "Time since all groups were last pushed successfully.", "s", [query(over("max", GATEWAY, age(LAST_PUSH)), GATEWAY_LEGEND)], thresholds=OLD),
-        per_second("Pushes by result", "One push is all groups together.", results),
+        per_second("Pushes by result", "One push sends all groups.", results),
         now("Failures in a row", "0 if the last push succeeded.", "persia_agent_push_consecutive_failures", GATEWAY_LEGEND, GATEWAY, thresholds=RED_FROM_1),
         times("Push duration", "From the first request to the last response, with retries and waits.", *duration),
         per_second("Bytes pushed", "Request bodies, after compression.", bytes_sent, "Bps"),
@@ -141,7 +141,7 @@ def segments():
         now("Segments", "In the job's directory.", *state),
         now("Broken segments", "Unreadable now: their last good values are exposed.", "persia_agent_segments_broken", thresholds=RED_FROM_1),
         now("Refused segments", "Not read, by reason.", *refused),
-        now("State not on disk", "For how long the oldest change of the state has been waiting.", "persia_agent_state_unsaved_seconds", unit="s"),
+        now("State not on disk", "How long the oldest change of the state has been waiting.", "persia_agent_state_unsaved_seconds", unit="s"),
         per_second("State writes", "Bytes written to the state file.", {"persia_agent_state_written_bytes_total": ""}, unit="Bps"),
         now("State file", "Its size.", "persia_agent_state_bytes", unit="bytes"),
         per_second("Records not read", "Records of kinds that the agent does not know, and event records overwritten before they were read.", unknown, size=(12, 8)),

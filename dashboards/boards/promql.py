@@ -57,6 +57,6 @@ def age(timestamp, *matchers):
     return f"time() - {select(timestamp, *matchers)}"
 
 
-def silence():
+def since_change():
     """Seconds since a metric of a process last changed, for each running process."""
     return f"({age('persia_process_last_change_timestamp_seconds')}) and {select('persia_process_up')} == 1"

@@ -2,7 +2,7 @@
 
 import catalog
 from .grafana import chart, heatmap, query, stat
-from .promql import increase, mean, or_zero, over, quantile, rate, select, silence, total_rate
+from .promql import increase, mean, or_zero, over, quantile, rate, select, since_change, total_rate
 
 UID = "persia-training"
 TITLE = "Persia training"
@@ -14,7 +14,7 @@ ABOUT = """The metrics of group `persia`, as named and described by the catalog 
 `persia-metrics-agent` pushes to the PushGateway, and Prometheus scrapes the gateway, or the agent itself, with `honor_labels: true`.
 
 An unmodified PersiaML node that pushes to the same gateway is shown, too, without `role`. Its percentiles need histograms, \
-which PersiaML had until November 2021. Processor time, silence and restarts of the ranks: [Elastic job](/d/persia-elastic). Pushes that fail: \
+which PersiaML had until November 2021. Processor time, time since the last change, and restarts of the ranks: [Elastic job](/d/persia-elastic). Pushes that fail: \
 [Exporter health](/d/persia-exporter)."""
 LISTED_BY = '{__name__=~"staleness|index_miss_count"}'
 VARIABLES = []
@@ -116,7 +116,7 @@ def processes():
     what = "Seconds since a metric of the process last changed. It grows if the process hangs or waits."
     events = [query(over("sum", "job, type, event", rate("persia_events_total")), "{{job}} {{event}}")]
     return [
-        chart("Silence of processes", what, "s", [query(silence(), labels)], (12, 8), hang),
+        chart("Time since last change", what, "s", [query(since_change(), labels)], (12, 8), hang),
         chart("Events", "Events that the job recorded, per second; the marks on the charts are the same events.", "cps", events, (12, 8)),
     ]
 

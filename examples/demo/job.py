@@ -45,6 +45,6 @@ def wait_for(job, seconds=None):
     except subprocess.TimeoutExpired:
         return None
     except Stopped as reason:
-        print(f"\ndemo: {reason}: waiting for the job to end; a second signal ends it at once", flush=True)
+        print(f"\ndemo: {reason}: waiting for the job to end; a second signal ends it immediately", flush=True)
         job.signal(signal.SIGINT)
         return job.popen.wait()

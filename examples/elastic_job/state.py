@@ -1,7 +1,7 @@
 """The model, a classifier of points in two half-moons, and the training step.
 
-A step's batch is divided into PARTS, whatever the number of workers. Each worker takes its share, and the parts' gradients are
-averaged in their order. So the weights after a step are the same to the last bit, whichever workers took part.
+A step's batch is divided into PARTS, for any number of workers. Each worker takes its share, and the parts' gradients are
+averaged in their order. So the weights after a step are the same to the last bit, for any workers that took part.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-// Estimates the number of distinct ids, in 16 KiB whatever their number.
+// Estimates the number of distinct ids, in 16 KiB for any number of them.
 //
 // HyperLogLog (Flajolet et al. 2007) with the estimator of Ertl (2017, arXiv:1702.01284), which needs no table of corrections
 // and is unbiased from 0 to beyond 2^50. The relative standard error is 1.04 / sqrt(registers): 0.8 % here. Thread safety: one

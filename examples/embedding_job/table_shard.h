@@ -22,7 +22,7 @@ class TableShard {
   // Makes the slot the most recently used one.
   void Touch(uint32_t slot);
   // Adds an id that is not here, as the most recently used one, in place of the least recently used one if the shard is full.
-  // The row holds zeros or what was there before: fill it.
+  // The row has zeros or old values: fill it.
   uint32_t Insert(uint64_t id);
 
   [[nodiscard]] float* row(uint32_t slot) { return rows_.data() + size_t{slot} * row_floats_; }

@@ -25,7 +25,7 @@ class TrainerLink {
   using CheckpointSaved = std::function<void(const CheckpointDone&)>;
 
   TrainerLink(Connection lookups, Connection updates, uint32_t staleness);
-  // Ends the connection at once, unless Finish has ended it in order.
+  // Ends the connection immediately, unless Finish has ended it in order.
   ~TrainerLink();
 
   // The next batch; none at the end of the data. Throws a failure of the background threads.

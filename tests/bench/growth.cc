@@ -301,7 +301,7 @@ std::function<void()> Events(size_t size) {
   return CollectionOf(builder);
 }
 
-// An agent starts beside so many segments: a quarter of them of processes that have ended, whose counts it moves into its
+// An agent starts with this many segments: a quarter of them of processes that have ended, whose counts it moves into its
 // state, and a quarter in the state of the agent before, but not there any more.
 std::function<void()> Start(size_t size) {
   struct State {

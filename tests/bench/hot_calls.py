@@ -30,7 +30,7 @@ def run(program, pattern, repetitions=REPETITIONS, seconds=SECONDS, **environmen
 
 
 def measure(build):
-    """Results by `static/counter/1/ours` and the like: how it is linked, what, how many threads, who."""
+    """Results by names such as `static/counter/1/ours`: how it is linked, the call, the number of threads, the library."""
     static, shared = build / "tests/bench/bench_hot_calls", build / "tests/bench/bench_hot_calls_shared"
     results = {}
 

@@ -1,4 +1,4 @@
-// How a call is measured, and what it is fed: the same loop, values, bounds and label values for each library.
+// The measurement of a call: the same loop, values, bounds and label values for each library.
 #pragma once
 
 #include <benchmark/benchmark.h>

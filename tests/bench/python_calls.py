@@ -31,7 +31,7 @@ def timer_of(call, names):
 
 
 def ours():
-    """{name: call}, and what the names in the calls are."""
+    """{name: call}, and the values of the names in the calls."""
     import bare_method
 
     import persia_metrics

@@ -3,7 +3,7 @@
 //
 //   bench_render WORKER [--benchmark_...]     WORKER: the program bench_worker
 //
-// Names are `render/who/series/processes`. Times are of one line; `allocations` are those of a collection.
+// Names are `render/library/series/processes`. Times are of one line; `allocations` are those of a collection.
 #include <benchmark/benchmark.h>
 #include <fcntl.h>
 #include <prometheus/counter.h>

@@ -9,7 +9,7 @@ REPETITIONS = 7
 
 
 def measure(build):
-    """ns of processor time a line, by `render/100000/4/ours`: series, processes, who; and allocations of a collection."""
+    """ns of processor time a line, by `render/100000/4/ours`: series, processes, library; and allocations of a collection."""
     bench = build / "tests/bench"
     command = [bench / "bench_render", bench / "bench_worker", f"--benchmark_repetitions={REPETITIONS}", "--benchmark_min_time=0.1"]
     command += ["--benchmark_enable_random_interleaving=true", "--benchmark_format=json"]

@@ -34,7 +34,7 @@ def cpp(call, threads, limit, aim=None):
 
 
 def of_two(call, control, limit, aim=None):
-    """No slower than one thread is, and so many times faster than two with prometheus-cpp."""
+    """No slower than one thread, and this many times faster than two with prometheus-cpp."""
     undisturbed = (f"static/{control}/1/apart", f"static/{control}/2/apart")
     return [
         Demand("times", limit, f"static/{call}/2/{CPP}", aim, undisturbed),

@@ -33,9 +33,9 @@ def scrape(address, timeout=5):
 
 
 class Watcher(threading.Thread):
-    """Scrapes all the time and notes each counter, bucket, count and sum of the job that is below what it was.
+    """Scrapes all the time and notes each counter, bucket, count and sum of the job that is below its former value.
 
-    A series that is absent did not fall: the gateway keeps nothing on disk. When it is back, it must not be below what it was.
+    A series that is absent did not fall: the gateway keeps nothing on disk. When it returns, it must not be below its former value.
     """
 
     def __init__(self, name, address, places_may_move, interval=0.1):
@@ -84,7 +84,7 @@ class Watcher(threading.Thread):
 
 
 def parse(body):
-    """(name, labels as a frozenset of pairs, `le` as a number) -> value, of what the workers count."""
+    """(name, labels as a frozenset of pairs, `le` as a number) -> value, of the workers' metrics."""
     samples = {}
     for line in body.splitlines():
         if not line.startswith(_WORKERS):

@@ -151,7 +151,7 @@ class Job:
     # Faults.
 
     def kill_worker(self, index):
-        """Sends SIGKILL, and starts another worker of the same identity at once."""
+        """Sends SIGKILL, and immediately starts another worker of the same identity."""
         worker = self.workers[index]
         if worker.popen.poll() is not None:
             raise Broken(f"a worker ended by itself with {worker.popen.returncode}:\n{worker.output()[-2000:]}")

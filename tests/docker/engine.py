@@ -141,7 +141,7 @@ class Project:
         self.compose("up", "--detach", "--no-build", *self.services())
 
     def restart(self):
-        """Restarts all services, the job before the agent. docker-compose 1.29 would restart all at once."""
+        """Restarts all services, the job before the agent. docker-compose 1.29 would restart all in parallel."""
         if compose_command() == ["docker-compose"]:
             self.compose("stop")
             self.compose("start")

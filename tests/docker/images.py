@@ -48,7 +48,7 @@ _SERVERS = {
 
 
 def make():
-    """Makes what is missing. Returns full name by repository: {"prom/prometheus": "prom/prometheus:v3.5.0"}."""
+    """Makes missing images. Returns full name by repository: {"prom/prometheus": "prom/prometheus:v3.5.0"}."""
     base = base_image()
     _provide(base, lambda: _debootstrap(base))
     found = {}

@@ -64,7 +64,7 @@ class CountedJob:
         wait_until(lambda: self.batches(project) > before, "more batches on the gateway", 120, interval=0.5)
 
     def kill(self, project, service):
-        """Stops a role, notes what the gateway then has of it, and kills it."""
+        """Stops a role, notes the gateway's values of it, and kills it."""
         role, replica = ROLES[service]
         container = project.container(service)
         # Not `docker pause`: the kill of a paused container's first process ends it, but its other processes run on for a moment.
@@ -87,7 +87,7 @@ class CountedJob:
         return max(found, default=0)
 
     def report(self):
-        """The sum of all processes' own counts; for killed ones, what the gateway had of them when they were stopped."""
+        """The sum of all processes' own counts; for killed ones, the gateway's values when they were stopped."""
         merged = {}
         for path in sorted(self._reports.glob("*.json"), key=lambda path: path.stem.rpartition("-")[2]):
             role, replica, started = path.stem.rsplit("-", 2)
@@ -114,7 +114,7 @@ class CountedJob:
 
 
 def _add(merged, metric, killed):
-    """Adds a process's metric to the sum of its role's, which begins with what a killed process had counted."""
+    """Adds a process's metric to the sum of its role's, which begins with the counts of a killed process."""
     key = table.series_key(metric["name"], metric["role"], metric["replica"], metric["labels"])
     before = merged.get(key)
     if before is None:

@@ -65,7 +65,7 @@ def test_all_persia_metrics_arrive(stack):
 def test_samples_wait_while_the_database_is_down(stack):
     victoria = stack.container("victoria")
     down = time.time()
-    # A killed database would lose what it accepted in its last seconds and had only in memory.
+    # A killed database would lose samples of its last seconds that it had only in memory.
     victoria.stop()
     assert victoria.exit_code() == 0
     wait_until(lambda: waiting(stack) > 0, "samples in the agent's queue", 60, interval=0.5)

@@ -100,7 +100,7 @@ class PythonWorker(Process):
     """A program in Python that imports persia_metrics. It may wait for `go()` or `succeed()` by reading a line."""
 
     def wait_for(self, word):
-        """Waits until it has printed the word; fails at once if it has ended without."""
+        """Waits until it has printed the word; fails immediately if it has ended without it."""
 
         def seen():
             if word in self.output():

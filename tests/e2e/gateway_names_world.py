@@ -103,7 +103,7 @@ def main(directory):
     with contextlib.ExitStack() as running:
         world = World(directory, running)
         world.start()
-        wait_until(lambda: "nothing is pushed until it has one" in world.agent.output(), "the agent to miss the name")
+        wait_until(lambda: "nothing is pushed until it has an address" in world.agent.output(), "the agent to miss the name")
         seen["without_a_name"] = sum(groups(server) for server in world.gateways.values())
         world.count()
         world.names.are(*ADDRESSES[:2])

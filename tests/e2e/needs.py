@@ -13,7 +13,7 @@ import subprocess
 
 import pytest
 
-# Each world of processes gets all three, so that the probe is what the tests do. With --kill-child nothing of it survives `unshare`.
+# Each group of processes gets all three, so that the probe does the same as the tests. With --kill-child all end with `unshare`.
 _UNSHARE = ("--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 # Root of a container may lack the right to create namespaces but be allowed to create a user namespace.
 _USERS = ((), ("--user", "--map-root-user")) if os.geteuid() == 0 else (("--user", "--map-root-user"),)
@@ -74,7 +74,7 @@ _PROBES = {
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", f"needs(name, ...): what the machine must allow, or the test is not run: {', '.join(_PROBES)}")
+    config.addinivalue_line("markers", f"needs(name, ...): requirements on the machine, without which the test is not run: {', '.join(_PROBES)}")
 
 
 def pytest_collection_modifyitems(items):

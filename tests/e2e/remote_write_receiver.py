@@ -97,7 +97,7 @@ class Receiver:
                 # Connections inherit it. Later would be after the window was announced to the peer.
                 if receiver._small_buffers:
                     self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
-                    # As in a real network: with loopback's segments of 64 KiB the kernel accepts megabytes from the agent at once.
+                    # As in a real network: with loopback's segments of 64 KiB the kernel would accept megabytes from the agent without waiting.
                     self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 1400)
                 super().server_bind()
 

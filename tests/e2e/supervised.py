@@ -70,7 +70,7 @@ def slow(call):
 
 
 class Terminal:
-    """A shell with job control on a terminal of its own."""
+    """A shell with job control on its own terminal."""
 
     def __init__(self, **env):
         self.pid, self.fd = pty.fork()

@@ -185,7 +185,7 @@ def test_services_that_last_start_again_and_are_checked(compose):
 
 
 def test_one_service_builds_the_image(compose, victoria):
-    """Compose builds services in parallel, and a tag that two of them build at once may fail."""
+    """Compose builds services in parallel, and the build of a tag by two of them may fail."""
     for file in (compose, victoria):
         assert [name for name, service in file["services"].items() if "build" in service] == ["agent"]
         assert file["services"]["agent"]["build"]["target"] == "demo"

@@ -154,7 +154,7 @@ def test_job_with_prometheus_cpp_gains_the_agent_by_two_lines(prefix, job, gatew
     job.agent()
     worker = start(job, started, tmp_path / "build/legacy")
     assert worker.wait() == 0
-    # The copy and the program's own counter are in one registry, whichever library has it.
+    # The copy and the program's own counter are in one registry, with either library.
     assert 'legacy_steps_total{phase="warm"} 41\n' in worker.output() and "my_app_own_total 7\n" in worker.output()
     gateway.wait_for("legacy_steps_total", 42, phase="warm")
     gateway.wait_for("my_app_own_total", 7)

@@ -42,7 +42,7 @@ def test_links_lead_to_boards():
     assert list(dashboard_rules.broken_links(BOARDS)) == []
 
 
-# --- each rule finds what it is there for
+# --- each rule finds its problem
 
 
 def first(board, kind):

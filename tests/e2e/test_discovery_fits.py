@@ -1,4 +1,4 @@
-"""What config/prometheus asks for is what the compose, stack and Kubernetes files have: names, labels, ports and networks, read from both
+"""config/prometheus selects the names, labels, ports and networks of the compose, stack and Kubernetes files, read from both
 sides."""
 
 import re

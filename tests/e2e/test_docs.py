@@ -120,9 +120,9 @@ def test_links_lead_somewhere(document):
 
 def test_every_folder_of_the_project_says_what_it_is():
     folders = {path.parent for path in project_files("*") if path.is_file() and path.suffix in {".cc", ".h", ".py", ".yaml", ".json"}}
-    # lib/README.md speaks for the public headers, whose folders are their include path, and for the sources; config/grafana/README.md
-    # for the folders that Grafana wants; what lies in a fuzzer's corpus is fed to it, so a README there would be an input.
-    speakers = {ROOT / "lib", ROOT / "config/grafana", ROOT / "tests/fuzz/corpus"}
-    spoken_for = {folder for folder in folders if speakers & set(folder.parents)}
-    silent = [folder for folder in folders - spoken_for if not (folder / "README.md").exists()]
-    assert not silent, f"no README.md in {sorted(str(folder.relative_to(ROOT)) for folder in silent)}"
+    # lib/README.md describes the public headers, whose folders are their include path, and the sources; config/grafana/README.md
+    # describes the folders that Grafana requires. A README in a fuzzer's corpus would be an input of the fuzzer.
+    covering = {ROOT / "lib", ROOT / "config/grafana", ROOT / "tests/fuzz/corpus"}
+    covered = {folder for folder in folders if covering & set(folder.parents)}
+    missing = [folder for folder in folders - covered if not (folder / "README.md").exists()]
+    assert not missing, f"no README.md in {sorted(str(folder.relative_to(ROOT)) for folder in missing)}"

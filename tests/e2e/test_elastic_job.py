@@ -35,7 +35,7 @@ def etcd(tmp_path, started):
 
 @pytest.fixture
 def elastic_job(tmp_path, segments, etcd, started):
-    """Creates an elastic job of so many workers; its processes are stopped after the test."""
+    """Creates an elastic job of this many workers; its processes are stopped after the test."""
 
     def make(least, most, steps=60, step_seconds=0.0, directory=tmp_path / "job", address=etcd.address):
         directory.mkdir()
@@ -97,7 +97,7 @@ def run(tmp_path_factory):
 
 
 def all_events(address, last, times):
-    """The job's event records, once there are so many of the last one; else None."""
+    """The job's event records, once there are this many of the last one; else None."""
     events = json.loads(fetch(f"http://{address}/api/v1/events?limit=1000")[1])["events"]
     return events if sum(event["name"] == last for event in events) == times else None
 

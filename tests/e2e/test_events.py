@@ -1,4 +1,4 @@
-"""The job's event records are in a file of JSON lines and at /api/v1/events, each once, whichever process is killed."""
+"""The job's event records are in a file of JSON lines and at /api/v1/events, each once, even if any process is killed."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The agent's log when much goes wrong at once."""
+"""The agent's log during many failures."""
 
 import re
 import signal

@@ -51,7 +51,7 @@ def test_a_changed_rule_shows_at_the_next_tick_and_the_worker_is_left_alone(job,
     gateway.wait_for("second_total", 2, part="train")
     rules("mappings:\n- {match: steps.*, action: drop}\n")
     assert reload(agent)[0] == 200
-    wait_until(lambda: gateway.metrics().one("second_total") is None, "what is dropped to leave the gateway")
+    wait_until(lambda: gateway.metrics().one("second_total") is None, "the dropped metric to leave the gateway")
     rules("mappings: []\n")
     assert reload(agent)[0] == 200
     gateway.wait_for("my_app_steps_train", 4)
@@ -105,7 +105,7 @@ def test_rules_hold_for_once_and_for_exec(job, rules, tmp_path):
 @pytest.mark.parametrize(
     "text, said, name",
     [
-        ("mappings:\n- {match: steps.*, name: $3}\n- {match: steps.*, name: second_total}\n", ':2:26: name: "$3": $3 stands for nothing', "second_total"),
+        ("mappings:\n- {match: steps.*, name: $3}\n- {match: steps.*, name: second_total}\n", ':2:26: name: "$3": $3 refers to nothing', "second_total"),
         ("", '": is empty; no rule applies', "my_app_steps_train"),
         ("# nothing\n", ":1:1: expected rules (mappings: ...), found nothing; no rule applies", "my_app_steps_train"),
         ("mappings: [\n", ":1:1: not valid YAML", "my_app_steps_train"),

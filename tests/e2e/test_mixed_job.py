@@ -5,7 +5,7 @@ import os
 from conftest import PYTHON, PYTHON_PACKAGE, WORKER
 from servers import fetch, wait_until
 
-# Four Python processes, two forked and two spawned, and two of C++; each adds to one counter and one stream. They go on when told.
+# Four Python processes, two forked and two spawned, and two of C++; each adds to one counter and one stream. They continue when the test tells them.
 JOB = """
 import multiprocessing
 import os

@@ -125,7 +125,7 @@ def test_keys(demo, browse):
 
 
 def test_zoomed_lines_stay_within_the_chart(demo, browse):
-    """A zoomed chart draws lines to the next point outside, whatever its value."""
+    """A zoomed chart draws lines to the next point outside, with any value."""
     browser = browse(demo)
     name = "index_miss_count"
     browser.wait_for(f"return {CARD}?.card.rows.length > 8", "nine points", name)

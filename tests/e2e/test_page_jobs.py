@@ -39,7 +39,7 @@ def test_the_page_goes_on_after_a_restart_of_the_agent(job, browse):
     assert re.match(r"The agent has not answered since \d\d:\d\d:\d\d", browser.text("#banner"))
     assert "my_app_steps_total" in browser.text("#sections"), "the old content stays"
     job.agent(f"--listen={agent.address}")
-    browser.wait_for("return document.querySelector('#banner').hidden", "the page to go on")
+    browser.wait_for("return document.querySelector('#banner').hidden", "the page to continue")
     wait_for_points(browser, "my_app_steps_total", after=seen)
 
 

@@ -54,7 +54,7 @@ def test_a_rank_that_hangs_gradients_that_are_nan_and_an_agent_that_is_gone(job,
 
     agent.kill()
     wait_for("PersiaJobPushStale")
-    wait_for("PersiaWorkerDown", there=False)  # nobody knows any more
+    wait_for("PersiaWorkerDown", there=False)  # the series are gone
     said = {name for name, of in prometheus.alerts() if of == "over"}
     assert said <= {"PersiaNanGradients"}, "new to this Prometheus when the job had just ended, and else nothing"
     wait_until(lambda: "over" not in {of for _, of in prometheus.alerts()}, "silence about the job that is over")

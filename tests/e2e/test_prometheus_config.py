@@ -1,4 +1,4 @@
-"""config/prometheus by itself: valid, consistent, and each alert with its cases and its section in the runbook."""
+"""config/prometheus alone: valid, consistent, and each alert with its cases and its section in the runbook."""
 
 import os
 import re

@@ -29,7 +29,7 @@ def test_offenders_are_held_back_and_all_else_arrives(job, gateway):
     assert agent.metrics().one("my_app_batches") == 11
     assert agent.metrics().one("persia_agent_pushes_total", result="rejected") == 0
     for name in ("my_app_batches", "my_app_rows"):
-        # Both may have been refused at once, in one line.
+        # Both may have been refused together, in one line.
         assert len([line for line in lines_with(agent, "the gateway refuses ") if f'"{name}"' in line]) == 1
 
 

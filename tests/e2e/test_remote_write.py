@@ -170,7 +170,7 @@ def test_an_outage_and_kills_lose_nothing(receivers, job, tmp_path):
         expected = [sample for sample in well.samples[labels] if sample[0] in other]
         assert [sample for sample in samples if sample[0] in one] == expected, labels
     assert (well.errors, away.errors) == ([], [])
-    assert "wait since an earlier agent" in agent.output()
+    assert "samples of an earlier agent" in agent.output()
 
 
 def test_a_reload_adds_changes_and_removes_targets(receivers, job, tmp_path):

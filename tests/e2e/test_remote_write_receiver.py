@@ -1,4 +1,4 @@
-"""The receiver of the remote write tests accepts what the protocol allows, and refuses each violation."""
+"""The receiver of the remote write tests accepts valid requests, and refuses each violation of the protocol."""
 
 import http.client
 import struct

@@ -118,7 +118,7 @@ def test_broken_state_is_set_aside_and_said(job, gateway, segments):
     wait_until(lambda: segment_files(segments) == [], "the worker's file to go")
     agent.kill()
     broken = bytearray((segments / "agent.state").read_bytes())
-    broken[40] ^= 1  # in the checkpoint: what is appended may be cut short by a kill
+    broken[40] ^= 1  # in the checkpoint: a kill may cut appended records short
     (segments / "agent.state").write_bytes(broken)
 
     again = job.agent()
@@ -195,7 +195,7 @@ def test_directory_that_is_removed_under_way_is_made_again(job, gateway, segment
     old.tell("count my_app batches 10")
     gateway.wait_for("my_app_batches", 10)
     shutil.rmtree(segments)
-    wait_for_log(agent, "is made again")
+    wait_for_log(agent, "is created again")
     assert stat.S_IMODE(segments.stat().st_mode) == 0o700
 
     old.tell("count my_app batches 1")
@@ -253,7 +253,7 @@ def test_volume_that_hangs_delays_nothing_but_the_state(job, gateway, tmp_path):
         agent.tell("count my_app batches 1")
         gateway.wait_for("my_app_batches", counted, seconds=10)
         assert agent.metrics().one("my_app_batches") == counted
-    wait_until(lambda: agent.metrics().one("persia_agent_state_unsaved_seconds") > 1, "the age of what is not on disk")
+    wait_until(lambda: agent.metrics().one("persia_agent_state_unsaved_seconds") > 1, "the age of unsaved changes")
 
     def threads():
         return len(os.listdir(f"/proc/{agent_of(agent)}/task"))

@@ -1,4 +1,4 @@
-"""`./run` works from any folder. Its demo compares the counts and leaves nothing behind, however it ends."""
+"""`./run` works from any folder. Its demo compares the counts and leaves no process or file, however it ends."""
 
 import os
 import shutil
@@ -17,7 +17,7 @@ RUN = ROOT / "run"
 
 
 class Demo(Process):
-    """`./run demo`. A variable in the environment marks its processes, in whichever session they are."""
+    """`./run demo`. A variable in the environment marks its processes, in any session."""
 
     def __init__(self, directory, seconds):
         self._mark = f"PERSIA_E2E_MARK={uuid.uuid4()}"

@@ -1,4 +1,4 @@
-"""A job may start thousands of short processes: their counts stay, and ended ones cost nothing."""
+"""A job may start thousands of short processes: their counts stay, and ended ones take no time or space."""
 
 import os
 import signal

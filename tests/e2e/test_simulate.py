@@ -18,7 +18,7 @@ def simulate(*flags):
 
 
 def as_it_should(row):
-    # Each agent pushes two groups an interval, whatever the number of gateways, and each of them once.
+    # Each agent pushes two groups an interval, for any number of gateways, and each of them once.
     return row["verdict"] == "good" and row["failed"] == 0 and abs(row["requests"] - 24) <= 8
 
 

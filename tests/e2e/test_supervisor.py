@@ -1,4 +1,4 @@
-"""The supervisor of `exec`: whatever becomes of the agent, the command starts, gets its signals, and gives its exit code."""
+"""The supervisor of `exec`: even if the agent fails, the command starts, receives its signals, and returns its exit code."""
 
 import os
 import re
@@ -166,7 +166,7 @@ def test_missing_agent_program_costs_the_metrics_alone(public_folder):
             [public_folder / "persia-metrics-agent", "exec", *words], env=environment(), capture_output=True, text=True, timeout=30
         )
         assert (done.returncode, done.stdout.strip()) == (0, output)
-        assert "persia-metrics-agentd, which belongs beside persia-metrics-agent" in done.stderr
+        assert "persia-metrics-agentd, which must be in the directory of persia-metrics-agent" in done.stderr
     done = subprocess.run([public_folder / "persia-metrics-agent", "run"], capture_output=True, text=True, timeout=30)
     assert done.returncode == 127 and "persia-metrics-agentd" in done.stderr
 
@@ -289,7 +289,7 @@ def test_terminal_stops_continues_and_interrupts_the_job(segments, tmp_path):
         wait_until(lambda: state(command) == state(supervisor) == "T", "both to stop")
         terminal.type("fg\n")
         terminal.expect("exec")
-        wait_until(lambda: "T" not in (state(command), state(supervisor)), "both to go on")
+        wait_until(lambda: "T" not in (state(command), state(supervisor)), "both to continue")
         terminal.type("\x03")  # Ctrl-C
         terminal.expect(r"interrupt 1\.")
         os.kill(supervisor, signal.SIGTERM)
@@ -298,7 +298,7 @@ def test_terminal_stops_continues_and_interrupts_the_job(segments, tmp_path):
 
 
 def test_programs_that_are_replaced_while_the_job_runs(public_folder, job, gateway):
-    """As a package's upgrade does: other files under the same names. The supervisor goes on, and starts the new agent."""
+    """As a package's upgrade does: other files under the same names. The supervisor continues, and starts the new agent."""
     exec_ = job.exec_worker(program=public_folder / AGENT.name)
     exec_.tell("count my_app batches 1")
     gateway.wait_for("my_app_batches", 1)

@@ -1,4 +1,4 @@
-"""What the command of `exec` inherits, and how it is started and kept running: as without a supervisor, whatever else fails."""
+"""The command of `exec` inherits the same, starts and runs as without a supervisor, even if other parts fail."""
 
 import os
 import signal

@@ -73,7 +73,7 @@ def test_stop_that_is_sent_to_it_stops_both(segments):
         terminal.expect("Stopped")
         assert state(command) == state(supervisor) == "T"
         terminal.type("fg\n")
-        wait_until(lambda: "T" not in (state(command), state(supervisor)), "both to go on")
+        wait_until(lambda: "T" not in (state(command), state(supervisor)), "both to continue")
         os.kill(supervisor, signal.SIGTERM)
         terminal.type("echo code $?.\n")
         assert terminal.expect(r"code (\d+)\.")[1] == str(128 + signal.SIGTERM)
@@ -89,7 +89,7 @@ def test_stop_during_the_preparation_stops_the_command(segments, tmp_path):
         wait_until(lambda: set(children(supervisor).values()) - {"Z"} == {"T"}, "the command to stop")
         assert state(supervisor) == "T"
         terminal.type("fg\n")
-        wait_until((tmp_path / "pid").exists, "the command to go on")
+        wait_until((tmp_path / "pid").exists, "the command to continue")
         os.kill(supervisor, signal.SIGTERM)
         terminal.type("echo code $?.\n")
         assert terminal.expect(r"code (\d+)\.")[1] == str(128 + signal.SIGTERM)

@@ -51,7 +51,7 @@ def test_a_stopped_rank_shows_within_two_ticks_and_keeps_its_values(job, gateway
     wait_until(lambda: time.time() - shown.one("persia_process_last_change_timestamp_seconds", **TRAINER) > 0.5, "the age")
 
     worker.signal(signal.SIGCONT)
-    wait_until(lambda: all(now > before for now, before in zip(values(), still)), "the worker to go on")
+    wait_until(lambda: all(now > before for now, before in zip(values(), still)), "the worker to continue")
     worker.kill()
 
 
@@ -122,7 +122,7 @@ def test_how_the_command_ended_is_told_of_its_place(job, gateway):
 
 
 def test_how_an_orphan_ended_is_told_too(job, gateway, tmp_path):
-    # Its parent ends at once: the agent becomes its parent, and reaps it.
+    # Its parent ends immediately: the agent becomes its parent, and reaps it.
     for name in ("told", "hold"):
         os.mkfifo(tmp_path / name)
     script = f"({WORKER} < {tmp_path}/told & echo $! > {tmp_path}/pid); exec cat {tmp_path}/hold"

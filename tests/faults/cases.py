@@ -1,4 +1,4 @@
-"""Runs programs under faults, many at a time, and judges each: its own result, its time, and what was exported or refused."""
+"""Runs programs under faults, many at a time, and judges each: its own result, its time, and its exported and refused values."""
 
 import concurrent.futures
 import contextlib
@@ -38,12 +38,12 @@ class Case:
     name: str
     command: list
     env: dict = field(default_factory=dict)
-    stdout: str = None  # what the program prints without the library; None: not compared
+    stdout: str = None  # the program's output without the library; None: not compared
     complete: tuple = ()  # the processes to which nothing may be refused
     reasons: tuple = DROPS  # for which something may be refused
-    expected: dict = None  # what is counted, by process and key; None: what the program prints
-    a_line_is_enough: bool = False  # for what is refused, since a copy that fails is made again, and refuses nothing
-    # The program runs until this is true of the process, its directory of segments and what it wrote to stderr; else to its own end.
+    expected: dict = None  # the counts, by process and key; None: those that the program prints
+    a_line_is_enough: bool = False  # for a missing value, since a copy that fails is made again, and refuses nothing
+    # The program runs until this is true of the process, its directory of segments and its text on stderr; else to its own end.
     until: Callable = None
     look: Callable = None  # looks at the directory of the segments after the program
 
@@ -101,7 +101,7 @@ def _export_problems(outcome):
             yield f"{who} exports more than it counted: {', '.join(f'{key}: {values[key]}, not {counted[key]}' for key in more)}"
         if unknown:
             yield f"{who} exports what it did not count: {', '.join(unknown)}"
-        # The handles of a child are its parent's: what the parent was refused is refused in the child, and was counted in the parent.
+        # The handles of a child are its parent's: a metric that was refused in the parent counts nothing in the child, and the parent counted it.
         refused = _families(short) - refused_by_parent
         refused_by_parent |= refused if who == "parent" else set()
         if not refused:
@@ -119,7 +119,7 @@ def _export_problems(outcome):
 
 
 def _families(keys):
-    """The families that the keys belong to: one that is refused is counted once, whatever it has of series."""
+    """The families that the keys belong to: one that is refused is counted once, with any number of series."""
     return {re.split("[{:]", key, maxsplit=1)[0] for key in keys}
 
 
@@ -248,7 +248,7 @@ def _grouped(bad):
 
 
 def run_all(cases, at_a_time=os.cpu_count()):
-    """Runs the cases, so many at a time. Fails if any has a problem, and says how to run it again."""
+    """Runs the cases, this many at a time. Fails if any has a problem, and prints the command that runs it again."""
     with concurrent.futures.ThreadPoolExecutor(max_workers=at_a_time) as pool:
         outcomes = list(pool.map(run, cases))
     bad = [(outcome.case, list(problems(outcome))) for outcome in outcomes]

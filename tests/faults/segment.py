@@ -1,4 +1,4 @@
-"""Reads a segment: what a process exported and what it dropped. The grammar is in lib/segment_format.md."""
+"""Reads a segment: the values that a process exported, and the counts of those that it dropped. The grammar is in lib/segment_format.md."""
 
 import array
 import mmap

@@ -10,7 +10,7 @@ _SEGMENTS = "/dev/shm/segments"
 
 
 def _mounted(name, way, result, setup, segments=_SEGMENTS, **more):
-    """A case of the scenario in a namespace of its own, after `setup`. What is mounted goes with it, so the segments are copied out."""
+    """A case of the scenario in its own namespace, after `setup`. Its mounts disappear with it, so the segments are copied out."""
     script = (
         f'cd {DIRECTORY} && mount --make-rprivate / && {{ {setup}; }} >&2 || exit 90\n(cd / && "$@")\ncode=$?\n'
         f"cp --sparse=always {segments}/*.seg . 2>/dev/null\nexit $code"

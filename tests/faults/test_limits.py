@@ -11,7 +11,7 @@ _MIB = 1 << 20
 _LIMITS = {"fsize": (64 * _MIB, 4096), "as": (512 * _MIB, 4096), "data": (512 * _MIB, 4096), "memlock": (64 * _MIB, 1024)}
 _REASONS = {"fsize": "file size limit", "as": "out of memory", "data": "out of memory", "memlock": "out of memory"}
 _SMALL = {"nofile": 256, "nproc": 64}
-_FIRST_USER = 200_000  # nobody's
+_FIRST_USER = 200_000  # not in use
 
 
 def _wrapper(limit, value):
@@ -58,7 +58,7 @@ def test_limit_on_descriptors(way, result):
 
 @pytest.mark.needs("other-users")
 def test_limit_on_processes(way, result):
-    """The limit does not apply to root. Each case has a user of its own, since the limit counts all processes of a user."""
+    """The limit does not apply to root. Each case has its own user, since the limit counts all processes of a user."""
 
     def wrapped(value, user):
         identity = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]

@@ -1,4 +1,4 @@
-"""A seccomp filter refuses what the library calls and the program does not."""
+"""A seccomp filter refuses the system calls that the library makes and the program does not."""
 
 import errno
 import re

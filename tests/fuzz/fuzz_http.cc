@@ -1,4 +1,4 @@
-// Any bytes, sent to the agent's own web server: it answers as HTTP or closes, and goes on answering others.
+// Any bytes, sent to the agent's own web server: it answers by HTTP or closes the connection, and still answers others.
 //
 // One server with the agent's routes serves all inputs. An input is sent over a new connection, which is then closed for
 // sending, and what comes back is read to its end.
@@ -71,7 +71,7 @@ uint16_t ServerPort() {
   return server->port();
 }
 
-// libFuzzer's alarm clock would interrupt a call under way.
+// libFuzzer's alarm clock would interrupt a running call.
 class AlarmsBlocked {
  public:
   AlarmsBlocked() {

@@ -1,5 +1,5 @@
-// A journal of any bytes is read up to its damage, or refused with a reason. What was written as a journal is read as it was
-// written, and what is read of it after damage is a beginning of that.
+// A journal of any bytes is read up to its damage, or refused with a reason. A reader of a written journal gets the written
+// records; after damage, the first of them.
 //
 // The input: a selector byte; then the bytes of a file after its magic; or the lengths of records, and what to damage.
 #include <cstddef>

@@ -68,7 +68,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Require(fd >= 0 && write(fd, data, size) == static_cast<ssize_t>(size));
 
   SegmentProblem problem;
-  // A low limit: what is within it is read; memory is not what is to be found out here.
+  // A low limit: segments within it are read; this target does not test large memory.
   const auto reader = SegmentReader::FromDescriptor(dup(fd), {geteuid(), {}, 1 << 24}, problem);
   Require(reader != nullptr || !problem.text.empty());
   InTurn naming;

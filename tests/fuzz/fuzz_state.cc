@@ -1,4 +1,5 @@
-// A state of any bytes is read and merged, or refused with a reason; what was read is written, and read again, as the same.
+// A state of any bytes is read and merged, or refused with a reason. A state that was read is written and read again: it is the
+// same.
 //
 // The first byte of the input is a version. 1: then the payload of a file of version 1. Others: then records, each as a tag (2
 // bytes), a size (2 bytes) and a payload. The files' own checksums would keep a fuzzer from them.

@@ -281,7 +281,7 @@ std::string Check(const std::vector<Step>& steps, const Config& config) {
 
 namespace {
 
-// Removes a step, or two at once: some undo each other.
+// Removes a step, or two together: some undo each other.
 bool Shorten(std::vector<Step>& steps, const Config& config) {
   for (size_t i = 0; i < steps.size(); ++i) {
     for (size_t j = i; j < steps.size(); ++j) {

@@ -33,7 +33,7 @@ enum class Do : uint8_t {
   kReadOnly,  // no file of the directory can be removed, or all can again
   kBreak,     // the file of process `a` cannot be opened, or can again
   kLose,      // the directory is emptied; `a` is odd: the processes live on
-  kReturn,    // what was lost is there again
+  kReturn,    // lost files exist again
   kDamage,    // the state is cut off, if `a` is odd, or a bit of it is flipped, at a place that `a` and `b` give
   kClock,     // the wall clock is set by `b` times 100 s, back if `a` is odd
   kLimit,     // the agent refuses large segments, or no longer
@@ -50,7 +50,7 @@ struct Step {
 struct Config {
   // Whether the state outlives the segments, and so has the values of living processes, too.
   bool state_elsewhere = true;
-  // Whether a checkpoint follows as soon as the state has twice the size of the last one, however small it is.
+  // Whether a checkpoint follows as soon as the state has twice the size of the last one, even if that is small.
   bool small_checkpoints = false;
   // Whether an instance without a process is not exposed after the time to live.
   bool hides_ended = false;

@@ -53,7 +53,7 @@ void Oracle::EndCollection(const AllShown* shown, const Circumstances& how) {
   for (size_t i = first_; i < truths_.size(); ++i) {
     Learn(i, how, shown == nullptr);
   }
-  if (shown == nullptr || !how.state_was_read) return;  // until then what is in it is missing, as the log says
+  if (shown == nullptr || !how.state_was_read) return;  // until then its counts are missing, as the log says
   if (!shown->wrong.empty()) Claim(shown->wrong);
   const bool saves = !world_.disk_full && !how.soon;
   JudgeCounts(*shown, saves);

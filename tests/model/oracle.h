@@ -1,4 +1,4 @@
-// What an agent may show: of every process what it is known to have counted and set.
+// The values that an agent may expose: for every process, the counts and gauges that the model knows.
 //
 //   Oracle oracle(config, world);
 //   oracle.BeginAgent();
@@ -44,7 +44,7 @@ class Oracle {
   void EndCollection(const AllShown* shown, const Circumstances& how);
   // The wall clock was set by this.
   void ClockWasSet(std::chrono::milliseconds by) { (by.count() > 0 ? forward_ : back_) += std::chrono::abs(by); }
-  // The state lost some of what was written.
+  // The state lost some written records.
   void StateWasDamaged() {
     damaged_ = true;
     damage_was_met_ = false;
@@ -67,7 +67,7 @@ class Oracle {
     size_t durable = 0;   // its values were certainly on disk up to here
     bool opened = false;  // by the present agent, which reads it from then on, also without its file
     bool maybe_opened = false;
-    bool settled = false;  // an agent that had not opened it has seen that its file was gone: what it counted is final
+    bool settled = false;  // an agent that had not opened it has seen that its file was gone: its counts are final
     bool stray = false;    // it may have been settled, or lost with the state: when its gauges count is not known
     bool lost = false;     // its values may be lost with the state
 
@@ -95,7 +95,7 @@ class Oracle {
   void Learn(size_t number, const Circumstances& how, bool killed);
   void LearnGauge(Truth& truth, const Process& process);
   void JudgeCounts(const AllShown& shown, bool saved);
-  // Whether the time to live of what it left may be over, and whether it is.
+  // Whether the time to live of its gauges may be over, and whether it is.
   [[nodiscard]] bool MayBeOver(const Truth& truth) const;
   [[nodiscard]] bool IsOver(const Truth& truth) const;
   [[nodiscard]] Hidden HiddenOf(uint32_t identity) const;

@@ -1,4 +1,4 @@
-// What outlives the agents of a model: processes with their segments, the directory, and the disk of the state.
+// The parts of a model that outlive its agents: processes with their segments, the directory, and the disk of the state.
 #pragma once
 
 #include <array>
@@ -31,7 +31,7 @@ inline constexpr uint32_t kIdentities = 3;
 inline constexpr size_t kCounts = 4;
 inline constexpr size_t kLateCount = 2;
 
-// The policies of its gauges my_app_0 to my_app_4, which it sets all at once.
+// The policies of its gauges my_app_0 to my_app_4, which it sets all together.
 inline constexpr GaugePolicy kPolicies[] = {GaugePolicy::kLast, GaugePolicy::kSum, GaugePolicy::kMin, GaugePolicy::kMax,
                                             GaugePolicy::kAvg};
 

@@ -1,12 +1,13 @@
-// Many agents in one process: to gateways each is an agent that pushes its groups through agent/push, on its own connections.
+// Many agents in one process: for a gateway, each is an agent that pushes its groups through agent/push, on its own
+// connections.
 //
 //   simulate_agents --agents 300 --series 500 --gateways 127.0.0.1:9091,127.0.0.1:9092 --interval 10 --seconds 30 --state DIR
 //
-// An agent has two groups, as a real one beside a worker: the worker's, of so many series, and its own, of 100. It begins at
-// its own moment of the first interval, pushes every interval and leaves out those for which it comes too late, as in
-// gateways/push_lanes.h: in a thread for each gateway on which it has groups. With `--start 1` it also looks who owns its
-// groups, as agents do most often when they begin. Once each has pushed twice, or after three intervals, it prints "measuring",
-// and after `seconds` one line of JSON with what became of the pushes that ended meanwhile.
+// An agent has two groups, as a real one beside a worker: the worker's, of `--series`, and its own, of 100. It begins at its
+// own moment of the first interval and pushes every interval, in a thread for each gateway on which it has groups. It skips an
+// interval if it is late, as gateways/push_lanes.h does. With `--start 1` it also checks the owners of its groups, as agents do
+// most often when they begin. Once each has pushed twice, or after three intervals, the program prints "measuring", and after
+// `seconds` one line of JSON with the results of the pushes that ended meanwhile.
 #include <fcntl.h>
 
 #include <algorithm>

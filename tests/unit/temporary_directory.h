@@ -10,7 +10,7 @@ namespace persia {
 
 class TemporaryDirectory {
  public:
-  // `parent`: /dev/shm for what is to be in memory.
+  // `parent`: /dev/shm for a directory in memory.
   explicit TemporaryDirectory(const std::string& parent = "/tmp") : path_(parent + "/persia-test-XXXXXX") {
     if (mkdtemp(path_.data()) == nullptr) {
       throw std::runtime_error("cannot make a directory in " + parent);

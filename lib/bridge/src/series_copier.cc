@@ -106,7 +106,7 @@ void SeriesCopier::HistogramCopy::Update(std::vector<uint64_t> now, double sum) 
     added[i] += buckets[i];
     buckets[i] -= i > 0 ? buckets[i - 1] : 0;
   }
-  // From here nothing throws: what was added without being noted would be added again.
+  // From here nothing throws: an increase that was added but not noted would be added again.
   to.Add(buckets, Increase(last_sum, sum));
   last = std::move(now);
   last_sum = std::isnan(sum) ? last_sum : sum;

@@ -1,4 +1,4 @@
-// Adds to this process's metrics what a prometheus-cpp registry has counted since the last copy.
+// Adds the increase of a prometheus-cpp registry since the last copy to this process's metrics.
 //
 // Not thread-safe: the caller holds a lock.
 #pragma once

@@ -37,7 +37,7 @@ bool AddInstrumentTypes(PyObject* module);
 bool AddFunctions(PyObject* module);
 
 // Gives a class its own descriptors of the native methods that it inherits. CPython calls a method by its fast path only if the
-// descriptor belongs to the object's class itself; without, `inc` takes half as long again. Overridden methods stay.
+// descriptor belongs to the object's own class; otherwise `inc` takes half as long again. Overridden methods stay.
 PyObject* OwnMethods(PyObject* module, PyObject* type);
 
 // The text of a str, which is valid as long as the str. False for any other object, and for a str with a lone surrogate, which

@@ -82,7 +82,7 @@ ExposedLabelSet ExposedLabels(const ExposedLabelSet& labels) {
   for (const auto& label : out) {
     taken.insert(label.first);
   }
-  // `number` goes on from label to label, so that many labels with one name take linear time.
+  // `number` continues from label to label, so that many labels with one name take linear time.
   for (size_t i = 1, first = 0, number = 2; i < out.size(); ++i) {
     if (out[i].first != out[first].first) {
       first = i;

@@ -15,7 +15,7 @@ namespace {
 using segment::Drop;
 using segment::Kind;
 
-// PersiaML's bounds, which are Prometheus's defaults, and finer ones below 5 ms for look-ups.
+// PersiaML's bounds, which are Prometheus's defaults, and finer ones below 5 ms for lookups.
 constexpr std::array<double, 16> kSecondsBounds = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025,
                                                    0.05,   0.1,     0.25,   0.5,   1,      2.5,   5,    10};
 

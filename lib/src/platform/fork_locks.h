@@ -1,7 +1,8 @@
-// The library's mutexes. They stand in the order in which a thread takes them: a thread that holds one takes only later ones.
+// The library's mutexes, listed in the order in which a thread takes them: a thread that holds one takes only later ones.
 //
 // One set of fork handlers (registry_lanes.cc) takes all of them in this order before a fork, and unlocks them after it in
-// parent and child. So no fork deadlocks, whichever part of the library was used first, and a child finds no mutex locked.
+// parent and child. So no fork deadlocks, for any order of first uses of the library's parts, and a child finds no mutex
+// locked.
 #pragma once
 
 #include <array>

@@ -1,6 +1,6 @@
-// Keeps a signal that a system call sends to its own thread from the program: SIGPIPE of a write to a pipe without a reader,
-// and SIGXFSZ of a file that grows beyond its limit, both of which kill by default. The call then only fails. Thread safety: an
-// object belongs to one thread.
+// Hides from the program a signal that a system call sends to its own thread: SIGPIPE of a write to a pipe without a reader,
+// and SIGXFSZ of a file that grows beyond its limit. Both kill the process by default; with this, the call only fails. Thread
+// safety: an object belongs to one thread.
 #pragma once
 
 #include <pthread.h>

@@ -21,7 +21,7 @@ inline Utf8Character FirstUtf8Character(std::string_view text) {
   if (lead < 0x80) {
     return {1, true};
   }
-  // What the second byte may be keeps out overlong forms, surrogates, and what is above U+10FFFF.
+  // The range of the second byte excludes overlong forms, surrogates, and code points above U+10FFFF.
   uint8_t least = 0x80;
   uint8_t most = 0xbf;
   size_t length = 0;

@@ -13,8 +13,7 @@ constexpr uint32_t kMantissaBits = 52;
 
 int64_t CellOf(double bound, uint32_t shift) { return std::bit_cast<int64_t>(bound) >> shift; }
 
-// Whether each of the positive bounds gets a cell of its own, and the cells, with one below and one above, are at most
-// kMaxCells.
+// Whether each positive bound gets its own cell, and the cells, with one below and one above, are at most kMaxCells.
 bool Fits(std::span<const double> positive, uint32_t shift) {
   for (size_t i = 1; i < positive.size(); ++i) {
     if (CellOf(positive[i], shift) == CellOf(positive[i - 1], shift)) return false;

@@ -1,5 +1,5 @@
-// Zeroed pages of this process's own, for cells that are in no segment. They are never freed, since a thread may be about to
-// write to one: a process takes one page for each 512 cells of its metrics at most, and as many for each thread that records
+// Zeroed pages of this process, for cells that are in no segment. They are never freed, since a thread may be about to
+// write to one. A process takes at most one page for each 512 cells of its metrics, and as many for each thread that records
 // before Init.
 //
 // Not thread-safe.
@@ -13,7 +13,7 @@ namespace persia::metrics {
 
 class PrivateMemory {
  public:
-  // A page; if the system has none, one of a few in static storage. Null: they are used up.
+  // A page; if the system has none, one of the few in static storage. Null: those are used up, too.
   void* NewPage() noexcept;
 
   // Frees all pages: a forked child has one thread, and starts from zero.

@@ -41,7 +41,7 @@ std::string Shortened(std::string_view text, size_t bytes) {
   return std::string(text);
 }
 
-// What is wrong with the bounds; "" if nothing is.
+// The error of the bounds; "" if there is none.
 std::string BoundsError(std::span<const double> bounds) {
   if (bounds.size() > segment::kMaxBounds) {
     return std::to_string(bounds.size()) + " bounds; at most " + std::to_string(segment::kMaxBounds) + " are allowed";
@@ -90,7 +90,7 @@ void LogMetricOnce(std::atomic<bool>& logged, std::string_view group, std::strin
 
 FamilyNode* Registry::FindOrAddFamily(const FamilyRequest& request) noexcept try {
   const size_t hash = MixHash(MixHash(0, request.group), request.name);
-  // Events have a namespace of their own: torchelastic has metrics and events of the same name.
+  // Events have a separate namespace: torchelastic has metrics and events of the same name.
   const bool event = request.kind == segment::Kind::kEvent;
   const auto matches = [&](const FamilyNode& node) {
     return node.group == request.group && node.name == request.name && (node.kind == segment::Kind::kEvent) == event;

@@ -1,22 +1,22 @@
 // The process's registry: its families and series, the memory of their values, and the segment in which an agent sees them.
 //
 // A family or series that is accepted exists in the registry first, and is then published: its cells and its record are written
-// to the segment's file, in the order in which the registry accepted them. Only what the segment has space for is accepted; so
-// what cannot be published now (the filesystem is full, the process has no file descriptor left, ...) is published later. Until
-// then the series waits: it counts in private memory, in the waiting lane.
+// to the segment's file, in the order in which the registry accepted them. A series is accepted only if the segment has space
+// for it. If it cannot be published now (the filesystem is full, the process has no file descriptor left, ...), it is published
+// later. Until then the series waits: it counts in private memory, in the waiting lane.
 //
 // The cells of the common lane are in one of these places:
 //   - before any export was requested: in private memory, and in the common lane's table.
-//   - waiting: in private memory, in the waiting lane's table, not in the common lane's. So each use of them takes the slow
-//   path,
-//     which locks waiting_mutex_ for the update, and once a second tries to publish what waits. No thread has a lane chunk of a
+//   - waiting: in private memory, in the waiting lane's table, not in the common lane's. So each use takes the slow path, which
+//     locks waiting_mutex_ for the update, and once a second tries to publish waiting series. No thread has a lane chunk of a
 //     waiting range, so a chunk is moved to the file, under that mutex, without losing a count.
 //   - in the file, and in the common lane's table. They never move again.
 //
 // The registry is in static storage, made when the library is loaded, and never destroyed, since handles are used after main.
-// If memory for a new metric runs out, the metric counts nothing, which is counted. Thread safety: any method, from any thread.
-// Looking up an existing series takes no lock. All else takes the registry's mutex; fork_locks.h has the order of the library's
-// mutexes.
+// If memory for a new metric runs out, the metric counts nothing, and the registry counts the refusal.
+//
+// Thread safety: any method, from any thread. Looking up an existing series takes no lock. All other methods take the
+// registry's mutex; fork_locks.h has the order of the library's mutexes.
 #pragma once
 
 #include <atomic>
@@ -173,9 +173,9 @@ class Registry {
   void AdoptRunId(Identity* identity) const PERSIA_REQUIRES(mutex_);
 
   // registry_publish.cc: from private memory to the file.
-  // Publishes what is new, unless older metrics wait. False: it waits.
+  // Publishes new metrics, unless older ones wait. False: they wait.
   bool PublishNew() noexcept PERSIA_REQUIRES(mutex_);
-  // Tries to publish all that is not published.
+  // Tries to publish all metrics that are not published.
   void Recover() noexcept PERSIA_REQUIRES(mutex_);
   bool PublishAll() noexcept PERSIA_REQUIRES(mutex_);
   bool MoveChunk(uint32_t range) noexcept PERSIA_REQUIRES(mutex_);

@@ -1,4 +1,4 @@
-// How threads claim and release lanes, and what a fork does to them.
+// Threads claim and release lanes; a fork resets the child's.
 
 #include <dlfcn.h>
 #include <link.h>
@@ -14,7 +14,7 @@ namespace internal {
 namespace {
 
 // Null chunks, which send every use to the slow path. A new thread points to the first entry, an ended one to the second, so
-// the slow path can tell them apart. Never written, but not const: that would put 128 KiB of zeros in the file.
+// the slow path can distinguish them. Never written, but not const: that would put 128 KiB of zeros in the file.
 Table null_table[kMaxRanges + 1];
 Table* const kUnclaimed = null_table;
 Table* const kEnded = null_table + 1;
@@ -131,7 +131,7 @@ Cell* Registry::CommonChunk(uint32_t slot, bool* locked) noexcept {
   if (!*locked) {
     waiting_mutex_.Unlock();
   }
-  // Null if a forked child found no memory: what it records is not exported.
+  // Null if a forked child found no memory: its values are not exported.
   return chunk != nullptr ? chunk : internal::common_scratch;
 }
 

@@ -1,4 +1,5 @@
-// How a process's segment is made and exported: by Init or the environment, as `agent.conf` says, and again in a forked child.
+// Makes and exports a process's segment: after Init or by the environment, unless `agent.conf` disables it, and again in a
+// forked child.
 
 #include "descriptor.h"
 #include "log.h"

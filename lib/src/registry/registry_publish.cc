@@ -1,4 +1,4 @@
-// How metrics get from private memory to the segment's file: at once, or later, if the file cannot be made or grow now.
+// Moves metrics from private memory to the segment's file: immediately, or later, if the file cannot be made or grow now.
 
 #include <sys/mman.h>
 #include <time.h>
@@ -94,7 +94,7 @@ bool Registry::IsShort() noexcept {
   if (at == 0) [[likely]] {
     return false;
   }
-  // Not Lock: no thread waits for another one's try.
+  // TryLock: no thread waits while another one tries.
   if (MonotonicMs() >= at && mutex_.TryLock()) {
     Recover();
     mutex_.Unlock();
@@ -159,7 +159,7 @@ uint32_t Registry::NextSlot(uint32_t cells, uint64_t bytes) noexcept {
     TryLater();
   }
   const uint32_t range = RangeOf(next_slot_);
-  // A series is in one chunk. If it has to wait, that is no chunk of the file, which threads use without the slow path.
+  // A series is in one chunk. A waiting series must not be in a chunk of the file, which threads use without the slow path.
   const bool fits = next_slot_ % internal::kChunkCells + cells <= internal::kChunkCells;
   return fits && !(waits_ && common_lane[range] != nullptr) ? next_slot_ : (range + 1) << internal::kChunkBits;
 }
@@ -181,7 +181,7 @@ bool Registry::EnsureCommonChunk(uint32_t range) noexcept {
     chunk = static_cast<Cell*>(private_.NewPage());
     if (chunk == nullptr) return false;
   }
-  // The first values are set before another thread sees the chunk. In a forked child, it may use it at once.
+  // The first values are set before another thread sees the chunk. In a forked child, it may use the chunk immediately.
   const auto& nodes = series_.nodes();
   for (auto node = FirstInRange(nodes, range); node != nodes.end() && RangeOf((*node)->slot) == range; ++node) {
     CellIn(chunk, (*node)->slot).store(FirstValueOf((*node)->family->kind), std::memory_order_relaxed);

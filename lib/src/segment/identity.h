@@ -8,7 +8,7 @@
 
 namespace persia::metrics {
 
-// What a worker reads from `agent.conf`.
+// The settings that a worker reads from `agent.conf`.
 struct AgentConf {
   bool enabled = true;
   std::string run_id;  // "" if there is none, or if the run has ended
@@ -17,7 +17,7 @@ struct AgentConf {
 // Reads `agent.conf` in an open directory. A missing or unreadable file gives the defaults.
 AgentConf ReadAgentConf(int directory_fd);
 
-// Which process this is, and whether and where it exports.
+// The identity of this process, and whether and where it exports.
 struct Identity {
   std::string job;
   std::string role;

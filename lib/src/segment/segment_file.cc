@@ -19,15 +19,15 @@ namespace {
 
 std::string ErrorText(std::string_view what, int error) { return std::string(what) + ": " + std::strerror(error); }
 
-// `what` failed with `error`; what to do about it.
+// The error's text: `what` failed with `error`, and what to do about it.
 std::string OpenError(std::string_view what, int error) {
   const bool limit = error == EMFILE || error == ENFILE;
   return ErrorText(what, error) +
          (limit ? "; raise the limit on open files" : "; set PERSIA_METRICS_DIR to a directory of your own");
 }
 
-// The job uses the filesystem too (shared-memory data loaders). What is left to it: a quarter of what is free when the segment
-// is made, at most this.
+// The job uses the filesystem too (shared-memory data loaders). The reserve for it: a quarter of the space that is free when
+// the segment is made, at most this.
 constexpr uint64_t kMaxReserve = 64ULL << 20;
 
 // Returns an error number. Above the limit on file sizes, that is EFBIG.

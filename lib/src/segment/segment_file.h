@@ -1,6 +1,6 @@
 // The file of a segment, mapped into memory.
 //
-// The whole of it is mapped once, far beyond its end, so pointers into it stay valid for the life of the process. Growing it
+// The file is mapped once, far beyond its end, so pointers into it stay valid for the life of the process. To grow, it
 // needs no new mapping, only blocks, which are allocated before they are touched: a hole in a full tmpfs would be a SIGBUS in a
 // training step.
 //

@@ -1,8 +1,8 @@
 // Writes a segment: header, descriptors, directory, ring, chunks.
 //
 // The grammar is in segment_format.h and lib/segment_format.md. A release store publishes data once it is complete; published
-// data is never moved or rewritten. The layout is known before there is a file, so that the registry gives no slot away for
-// which the segment has no space: space is reserved first, in the layout, and allocated in the file when it is written.
+// data is never moved or rewritten. The layout is known before there is a file, so that the registry assigns no slot for which
+// the segment has no space: space is first reserved in the layout, and allocated in the file when it is written.
 //
 // Not thread-safe: the registry's mutex guards it, except for the dropped counts, which any thread may write.
 #pragma once
@@ -114,7 +114,7 @@ class SegmentWriter {
   segment::Drop refusal_ = segment::Drop::kFilesystemFull;
 };
 
-// The reason of a refusal for want of space, and what to do about it.
+// The reason why there is no space, and what to do about it.
 std::string_view TextOf(segment::Drop why);
 
 }  // namespace persia::metrics

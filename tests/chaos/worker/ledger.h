@@ -1,11 +1,11 @@
-// One process's record of its own counting in the chaos test: a file that survives SIGKILL.
+// One process's record of its own counts in the chaos test: a file that survives SIGKILL.
 //
 //   Header                        4096 bytes
 //   for each slot: before[cells], after[cells]
 //
 // A cell is a quantity of the exposition: a counter, a bucket, a sum, a gauge. A slot has one writer at a time, a thread. Each
-// call of the library stands between an entry in `before` and the same in `after`, so that what the library holds lies between
-// the two whenever the process dies: equal, but for the call in which the thread was killed.
+// call of the library is between an entry in `before` and the same in `after`. So the library's value is between the two
+// whenever the process dies: equal to both, except for the call in which the thread was killed.
 //
 // The file is a shared mapping: the kernel keeps all stores when the process dies.
 #pragma once
@@ -29,7 +29,7 @@ enum class State : uint32_t {
   kBusy = 6,
   kEnded = 7
 };
-// Whether an agent can see what is counted. kMaybe: while Init runs.
+// Whether an agent can see the counts. kMaybe: while Init runs.
 enum class Exporting : uint32_t { kNo = 0, kMaybe = 1, kYes = 2 };
 
 struct LedgerHeader {
@@ -51,7 +51,7 @@ struct Control {
   std::atomic<uint32_t> full;  // odd: the directory is full, or about to be
 };
 
-// One quantity and what a call adds to it.
+// One quantity and the value that a call adds to it.
 struct Entry {
   enum class Kind { kUnits, kReal, kLast };
   uint32_t cell = 0;

@@ -73,7 +73,7 @@ class Life {
     ledger_.header().full_seen = full;
   }
 
-  // `until`: the time at which it ends by itself.
+  // `until`: the time at which it ends without a signal.
   void Run(Clock::time_point until, bool may_fork) {
     Export();
     ledger_.Enter(State::kGrowing);

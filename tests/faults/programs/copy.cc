@@ -1,4 +1,4 @@
-// Copies a registry of prometheus-cpp, which the program fills for itself. Prints what it counted.
+// Copies a registry of prometheus-cpp, which the program fills. Prints its counts.
 #include <prometheus/counter.h>
 #include <prometheus/gauge.h>
 #include <prometheus/histogram.h>

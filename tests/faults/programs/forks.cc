@@ -3,7 +3,7 @@
 //   forks FIRST SECOND     c, instrument, stream, event, emit, handler or init
 //
 // Then both are used again and again, with new names: each takes the locks that the first use took. Each child uses the library
-// too, so that a lock which is held in it shows. Prints what was counted.
+// too, so that a lock that is held in it would be noticed. Prints the counts.
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// The scenario's metrics: each method uses the library as a program does, and enters in the ledger what it counted.
+// The scenario's metrics: each method uses the library as a program does, and enters its counts in the ledger.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// What a program under test does for itself: it computes, prints, and looks at its own state. A library must change none of it.
+// The own work of a program under test: it computes, prints, and reads its own state. A library must change none of it.
 //
 // It allocates nothing, so that a limit on memory, or memory that the library took, does not change the program's own result.
 #pragma once
@@ -16,7 +16,7 @@ double Compute(unsigned seed);
 // Prints the process's open descriptors, signal mask, signal actions, umask and directory, in lines that begin with `who`.
 void PrintState(const char* who);
 
-// Ends the program at once: it cannot do its own work.
+// Ends the program immediately: it cannot do its own work.
 [[noreturn]] void Fail(const char* what);
 
 // What the program counted: value by key, in static memory.
@@ -27,7 +27,7 @@ class Ledger {
  public:
   void Add(const char* key, double by);
   void Set(const char* key, double value);
-  // Forgets all: a forked child counts anew.
+  // Forgets all: a forked child counts from 0.
   void Clear() { size_ = 0; }
   // Prints a line "counted <who> <key> <value>" for each key.
   void Print(const char* who) const;

@@ -3,7 +3,7 @@
 //   plugin_host PLUGIN TIMES     loads, counts and unloads TIMES times
 //
 // After the plugin is unloaded, a thread that counted ends, another one starts, and the process forks. The host itself does not
-// know the library. Prints what it counted.
+// know the library. Prints its counts.
 #include <dlfcn.h>
 #include <sys/wait.h>
 #include <unistd.h>

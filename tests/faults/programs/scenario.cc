@@ -1,10 +1,10 @@
-// A program that computes something, and uses all of the library on the way. Prints its own results and what it counted.
+// A program that computes something, and meanwhile uses all of the library. Prints its own results and its counts.
 //
 //   scenario [bare] [late] [wait]
 //
-// bare: without the library; what is printed is the same, since what the library does must not change it. late: calls Init in
-// the middle, so that metrics move from private memory to a file; else the environment opts in. Everything of its own, its
-// threads included, exists before the first use of the library: under a limit, the library comes last.
+// bare: without the library; the output is the same, since the library must not change it. late: calls Init in the middle, so
+// that metrics move from private memory to a file; else the environment opts in. All that the program needs, including its
+// threads, exists before the first use of the library: under a limit, only the library's requests fail.
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// The agent with real workers and real HTTP; the gateway is a list of what it was sent.
+// The agent with real workers and real HTTP; the gateway is a list of the pushes that it got.
 #include "app/agent.h"
 
 #include <gmock/gmock.h>
@@ -32,7 +32,7 @@ class ScriptedGateway : public PushSink {
     const std::lock_guard lock(mutex_);
     good_ = good;
   }
-  // As if each push took so long.
+  // As if each push took this long.
   void SetDuration(std::chrono::duration<double> duration) {
     const std::lock_guard lock(mutex_);
     duration_ = duration;

@@ -84,7 +84,7 @@ TEST_F(CollectorTest, TicksDoNotDriftByWhatTheWorkTakes) {
   held_ = true;
   collector_.Start();
   began_.acquire();
-  clock_.Advance(4s);  // the first collection takes so long
+  clock_.Advance(4s);  // the duration of the first collection
   held_ = false;
   go_on_.release();
   ticked_.acquire();

@@ -28,7 +28,7 @@ class GatewayRoutesTest : public ::testing::Test {
     return std::make_shared<PushGateway>(
         PushGateway::Options{.address = place.address, .name = place.name, .pins = place.pins});
   }
-  // One gauge of each of so many identities.
+  // One gauge of each of this many identities.
   static Snapshot Groups(uint32_t count) {
     auto layout = std::make_shared<Layout>();
     layout->families = {{.name = "x", .type = MetricType::kGauge, .help = "", .unit = "", .bounds = {}, .series = {}}};
@@ -46,7 +46,7 @@ class GatewayRoutesTest : public ::testing::Test {
   ScriptedPeer first_{{Reply::Status(200)}};
   ScriptedPeer second_{{Reply::Status(200)}};
   const std::string both_ = first_.address() + "," + second_.address();
-  std::vector<std::string> ips_{"127.0.0.1"};  // what the name stands for
+  std::vector<std::string> ips_{"127.0.0.1"};  // the addresses of the name
   GatewayNames names_{{.look_up = [this](const std::string&) { return GatewayNames::Answer(ips_); }}};
   GatewayRoutes gateways_{At(first_.address()), names_,
                           [this](const AgentOptions&, const GatewayPlace& place) { return Make(place); }};

@@ -132,7 +132,7 @@ TEST_F(RemoteTargetsTest, OneThatCannotBeOpenedIsSeenAndTriedAgain) {
   Apply({{"db", receiver.url()}});
   const int64_t before = std::chrono::system_clock::now().time_since_epoch() / std::chrono::milliseconds(1);
   for (int i = 0; i < 3; ++i) Offer();
-  EXPECT_THAT(log_.Messages(), ElementsAre(HasSubstr("it is tried again with each collection")));
+  EXPECT_THAT(log_.Messages(), ElementsAre(HasSubstr("the agent tries again at each collection")));
   const auto off = targets_->stats();
   ASSERT_THAT(off, SizeIs(1));
   EXPECT_EQ(off[0].second.dropped_samples.at("not_open"), 3U);
@@ -156,7 +156,7 @@ TEST_F(RemoteTargetsTest, OneThatIsOffMayBeInterruptedAndFinished) {
   EXPECT_EQ(targets_->stats()[0].second.dropped_samples.at("not_open"), 1U);
 }
 
-// The kernel answers nobody where two connections wait already.
+// The kernel accepts no further connection while two wait.
 TEST_F(RemoteTargetsTest, AConnectionMayTakeAsLongAsTheSettingsSay) {
   const int deaf = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero = {}};

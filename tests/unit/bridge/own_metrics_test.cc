@@ -23,7 +23,7 @@ std::string Exposed() { return prometheus::TextSerializer().Serialize(AsCollecta
 
 class OwnMetricsTest : public WorkerTest {
  protected:
-  // Runs `body` in a process that nobody told of metrics; what it expects must hold.
+  // Runs `body` in a process without settings of metrics; its expectations must hold.
   void Alone(const std::function<void()>& body) {
     const auto outcome = RunBareWorker(body);
     EXPECT_EQ(outcome.wait_status, 0) << outcome.error_output;

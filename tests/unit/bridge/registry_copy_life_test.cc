@@ -38,7 +38,7 @@ class Stuck : public prometheus::Collectable {
   }
 };
 
-// A copy that is never destroyed; its pointer stays, so that nobody calls it a leak.
+// A copy that is never destroyed; its pointer stays, so that no checker reports a leak.
 void MakeForEver(std::shared_ptr<prometheus::Collectable> registry) {
   static auto& copies = *new std::vector<RegistryCopy*>();
   copies.push_back(new RegistryCopy(std::move(registry), kNever));
@@ -220,7 +220,7 @@ TEST_F(RegistryCopyLifeTest, OwnMetricsAreNotCopiedIntoThemselves) {
   EXPECT_EQ(OnlySegment().series.at("/c").whole, 1U);
 }
 
-// The fork comes while a copy is under way, whose locks the child inherits and nobody in it gives back.
+// The fork occurs during a copy: the child inherits its locks, and no thread of the child releases them.
 TEST_F(RegistryCopyLifeTest, ForkedChildCopiesNothingAndEnds) {
   class Slow : public prometheus::Collectable {
    public:

@@ -37,7 +37,7 @@ prometheus::MetricFamily HistogramFamily(const std::vector<uint64_t>& counts, do
 
 class RegistryCopyTest : public WorkerTest {
  protected:
-  // The segment after copying what a counter shows, one value after another.
+  // The segment after copying a counter's values, one after another.
   SegmentView AfterCounts(const std::vector<double>& values) {
     return SegmentOf([&] {
       const auto said = std::make_shared<Said>();

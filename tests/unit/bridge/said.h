@@ -1,4 +1,4 @@
-// A Collectable that shows what a test says.
+// A Collectable with the families that a test sets.
 #pragma once
 
 #include <prometheus/collectable.h>
@@ -12,7 +12,7 @@
 
 namespace persia::metrics::testing {
 
-constexpr std::chrono::hours kNever(1);  // by itself: at once, and at its end
+constexpr std::chrono::hours kNever(1);  // no periodic copy: one immediately, and one at its end
 
 // Thread safety: any method, any thread.
 class Said : public prometheus::Collectable {

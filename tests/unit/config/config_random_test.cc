@@ -1,4 +1,4 @@
-// Files as nobody writes them: whatever comes in, a clear error or a config comes out.
+// Random files: for any input, the result is a clear error or a config.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -233,10 +233,9 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{Section("  gateway_address: []\n"),
                 "f.yaml:2:20: gateway_address: the list is empty; expected a text, or a list of texts"},
         Refusal{Section("  gateway_address: [a, [b]]\n"), "f.yaml:2:24: gateway_address: expected a text, found a list"},
-        Refusal{
-            Section("  gateway_address: [a, off]\n"),
-            "f.yaml:2:20: gateway_address: gateway address \"off\" stands alone: it means that nothing is pushed, and not one "
-            "gateway among several"},
+        Refusal{Section("  gateway_address: [a, off]\n"),
+                "f.yaml:2:20: gateway_address: gateway address \"off\" must be the only one: it means that nothing is "
+                "pushed"},
         Refusal{Section("  gateway_address: [a, a]\n"),
                 "f.yaml:2:20: gateway_address: gateway address \"a\" is given twice; leave one out"},
         Refusal{Section("  gateway_address: \"a:1\\nb\"\n"),
@@ -300,7 +299,7 @@ TEST(ConfigFile, ChainOfAliasesIsAsDeepAsNestedLists) {
   EXPECT_THAT(Parse(text).ErrorTexts(), ElementsAre(HasSubstr("nested deeper than 64 levels")));
 }
 
-// What stands where: files in a directory of their own, flags and variables as given.
+// The sources of the settings: files in a new directory, flags and variables as given.
 class ConfigOrder : public ::testing::Test {
  protected:
   std::string File(const std::string& text) {

@@ -18,7 +18,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// A reloader of a file, beside a flag; it keeps what it hands on.
+// A reloader of a file, beside a flag; the fixture keeps the options that it applies.
 class ReloaderTest : public ::testing::Test {
  protected:
   ReloaderTest() {

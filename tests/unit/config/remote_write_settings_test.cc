@@ -104,7 +104,7 @@ TEST(RemoteWriteSettings, WhatIsWrongIsSaidWithItsPlace) {
       {"    - name: db\n", ":3:7: remote_write: a target needs a url"},
       {"    - url: h:1/w\n", "url: \"h:1/w\" is not a URL"},
       {"    - url: ftp://h/w\n", "unknown scheme \"ftp\""},
-      {"    - url: http://u:hunter2@h/w\n", "a URL with user and password is not taken"},
+      {"    - url: http://u:hunter2@h/w\n", "a URL must not have a user and password"},
       {"    - {url: http://h/w, nmae: db}\n", "unknown key \"nmae\"; did you mean \"name\"?"},
       {"    - {url: http://h/w, max_shards: 0}\n", "\"0\" is not a number from 1 to 64"},
       {"    - {url: http://h/w, timeout_seconds: soon}\n", "\"soon\" is not a duration (10s, 1m30s, or seconds: 0.1 to 300)"},

@@ -131,7 +131,7 @@ TEST_F(EmbeddingTableTest, SaysWhereItCannotSave) {
   }
 }
 
-// For the thread sanitizer, and: what is counted adds up whoever counted it.
+// For the thread sanitizer; the counts of all threads also add up.
 TEST_F(EmbeddingTableTest, LookUpsAndUpdatesGoOnSideBySide) {
   EmbeddingTable table({.dimension = kDimension, .capacity = 512});
   std::atomic<uint64_t> misses = 0;

@@ -1,4 +1,4 @@
-// Runs the program as users do, and reads what it leaves.
+// Runs the program as users do, and reads its output and reports.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -59,7 +59,7 @@ class JobTest : public testing::Test {
     }
     argv.push_back(nullptr);
     setenv("REPLICA_INDEX", std::to_string(replica).c_str(), 1);
-    // Emptied before the job starts: what a test reads in it is the new job's.
+    // Emptied before the job starts, so that it has only the new job's files.
     const Descriptor out(open((folder_ / log).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600));
     const pid_t pid = fork();
     if (pid == 0) {
@@ -140,7 +140,7 @@ TEST_F(JobTest, BooksOfAllProcessesAgree) {
   EXPECT_EQ(of("evictions_total"), 0);
   EXPECT_EQ(of("gradient_id_miss_count"), 0);
   EXPECT_NEAR(of("estimated_distinct_id"), of("rows"), 0.04 * of("rows"));
-  // What the trainer broke is what the worker left out.
+  // The worker left out the gradients that the trainer broke.
   EXPECT_GT(of("broken_gradients_total"), 0);
   EXPECT_EQ(of("nan_grad_skipped"), of("broken_gradients_total"));
   EXPECT_GE(of("nan_count"), of("broken_gradients_total"));
@@ -151,7 +151,7 @@ TEST_F(JobTest, BooksOfAllProcessesAgree) {
   EXPECT_EQ(of("num_pending_batches"), 0);
 }
 
-// From what an untrained model has, log 2, to less than who knows no more than that one pair in five is of neighbours: 0.5004.
+// From log 2, of an untrained model, to less than 0.5004, of a model that only knows that one pair in five is of neighbours.
 // How fast it falls depends on how stale the embeddings happen to be, where it ends does not.
 TEST_F(JobTest, LossFalls) {
   ASSERT_EQ(RunJob({"--epochs=10", "--batch-size=128"}), 0) << Read("log");
@@ -278,7 +278,7 @@ TEST_F(JobTest, RolesEndWhenTheirParentIsKilled) {
   EXPECT_THAT(Read("log"), HasSubstr("at last"));
 }
 
-// As four shells, or containers, would start them: those who ask before those who answer.
+// As four shells, or containers, would start them: clients before their servers.
 class LoneRoles : public JobTest {
  protected:
   // An address on which nothing listens yet.

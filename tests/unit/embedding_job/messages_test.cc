@@ -111,7 +111,7 @@ TEST(Messages, AnErrorFrameBecomesAnError) {
   }
 }
 
-// Each line breaks one thing; what a receiver would index with it must not get through.
+// Each line breaks one field; a receiver must not use it as an index.
 TEST(Messages, RefusesInconsistentBatches) {
   const struct {
     const char* what;

@@ -21,7 +21,7 @@ using testing::HasSubstr;
 
 constexpr uint32_t kRpcDimension = 4;
 
-// Answers a look-up with as many rows, and fails on an update.
+// Answers a lookup with as many rows, and fails on an update.
 class EchoHandler : public RequestHandler {
  public:
   Frame Handle(const Frame& request) override {

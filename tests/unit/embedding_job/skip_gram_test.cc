@@ -34,7 +34,7 @@ class SkipGramTest : public testing::Test {
     batch_.pairs = {.offsets = {0, 3, 3, 7}, .contexts = {0, 1, 4, 2, 3, 3, 1}, .first_negative = 3};
   }
 
-  // (loss(value + h) - loss(value - h)) / 2h, against what the model says.
+  // (loss(value + h) - loss(value - h)) / 2h, against the model's gradient.
   void ExpectDerivative(float& value, float derivative) {
     constexpr float kStep = 1e-2F;
     const float before = value;
@@ -72,7 +72,7 @@ TEST_F(SkipGramTest, LossOfExtremeScoresIsFinite) {
   for (const float bias : {-300.0F, 300.0F}) {
     model_.bias() = bias;
     const SkipGram::Gradients gradients = model_.Derive(batch_);
-    // 4 neighbours, 3 others: one kind is right, and costs nothing; each of the other kind costs its score.
+    // 4 neighbours, 3 others: one kind is right, with a loss of 0; each of the other kind has its score as loss.
     EXPECT_NEAR(gradients.loss, 300 * (bias < 0 ? 4 : 3), 10);
     for (const float value : gradients.rows[kCenter]) {
       EXPECT_TRUE(std::isfinite(value));
@@ -142,7 +142,7 @@ TEST(Training, LossFallsBelowWhatWordFrequenciesExplain) {
     EXPECT_EQ(table.Update(plan.ids_of_server()[0], scattered[0].data()), 0U);
   }
   EXPECT_NEAR(losses.front(), std::log(2), 0.01);
-  // One pair in five is of neighbours; who knows no more than that is at 0.5004.
+  // One pair in five is of neighbours; a model that knows only that has a loss of 0.5004.
   EXPECT_LT(losses.back(), 0.42);
 }
 

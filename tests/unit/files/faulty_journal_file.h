@@ -54,7 +54,7 @@ class FaultyJournalFile : public JournalFile {
     hangs_ = false;
     changed_.NotifyAll();
   }
-  // An append that fails has taken so many bytes before.
+  // An append that fails has written this many bytes before.
   void SetFails(bool fails, size_t torn_bytes = 0) {
     const MutexLock lock(mutex_);
     fails_ = fails;

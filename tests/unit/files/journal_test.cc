@@ -74,7 +74,7 @@ class JournalTest : public ::testing::Test {
   size_t RecordsBefore(size_t at) const {
     return static_cast<size_t>(std::count_if(ends_.begin(), ends_.end(), [at](size_t end) { return end <= at; }));
   }
-  // Reads what is there, as an agent does that starts.
+  // Reads the file, as an agent does at its start.
   Result<JournalContent> ReadAgain() {
     DiskJournalFile file(Options());
     return ReadJournal(file, kFormat, false, problem_);
@@ -175,7 +175,7 @@ TEST_F(JournalTest, AByteThatIsWrongCostsAtMostWhatFollowsIt) {
       damaged[at] = static_cast<char>(damaged[at] ^ bits);
       const size_t expected = at < 12 ? 0 : reserved.contains(at) ? payloads_.size() : RecordsBefore(at);
       EXPECT_EQ(Read(damaged), expected);
-      // In the last batch it may be what a power cut left.
+      // In the last batch a power cut may have caused it.
       EXPECT_EQ(problem_ != "", at < batch_begins_.back() && !reserved.contains(at)) << problem_;
     }
   }

@@ -1,4 +1,4 @@
-// What a group says as protobuf, read by protobuf's own code, is what it says as text.
+// A group as protobuf, read by protobuf's own code, has the values of the group as text.
 #include "format/group_renderer.h"
 
 #include <gmock/gmock.h>
@@ -287,7 +287,7 @@ TEST(GroupRendererTest, EachMessageHasTheNameOfItsFamily) {
   for (const persia_test::MetricFamily& family : families) EXPECT_EQ(family.name(), "h");
 }
 
-// The most that any series comes to, in a string without room to spare: what writes past it is AddressSanitizer's to see.
+// The largest size of a series, in a string without spare capacity: AddressSanitizer reports a write past its end.
 TEST(GroupRendererTest, ThereIsRoomForTheLongestNumbers) {
   for (const MetricType type : {MetricType::kHistogram, MetricType::kSummary, MetricType::kGauge}) {
     auto layout = std::make_shared<Layout>();

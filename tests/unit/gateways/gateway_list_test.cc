@@ -38,7 +38,7 @@ TEST(GatewayListTest, RefusesWhatIsNoList) {
       {"", "it is empty"},
       {"a,", "gateway address \"\": it is empty"},
       {"a,,b", "gateway address \"\": it is empty"},
-      {"a,off", "\"off\" stands alone"},
+      {"a,off", "\"off\" must be the only one"},
       {"a,b:9091,b", "gateway address \"b\" is given twice"},
       {"a,b:0", "port \"0\""},
       {"dns+10.0.0.1", "\"10.0.0.1\" is an address; leave dns+ out"},

@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A sink that can be blocked until it is interrupted, and that notes what it was given.
+// A sink that can be blocked until it is interrupted, and that notes the snapshots that it got.
 class BlockableSink : public PushSink {
  public:
   [[nodiscard]] const std::string& name() const override { return name_; }

@@ -1,4 +1,4 @@
-// Files that are not what they seem: other names of a segment, other contents under its id, and a state that is damaged.
+// Misleading files: other names of a segment, other contents under its id, and a state that is damaged.
 #include <bit>
 #include <filesystem>
 #include <fstream>

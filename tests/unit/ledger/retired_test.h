@@ -118,7 +118,7 @@ class RetiredTest : public JobDirectoryTest {
   }
   std::string Batches() { return Shown("my_app_batches"); }
   std::string Size() { return Shown("my_app_size"); }
-  // The size of the state when all of it is written anew.
+  // The size of a checkpoint of the whole state.
   size_t CheckpointBytes() {
     Collect();  // writes that files were removed
     source().MoveState(StateFile());

@@ -1,4 +1,4 @@
-"""Holds the hot calls to what they promise, on the machine code and by counting instructions.
+"""Checks the guarantees of the hot calls, on the machine code and by counting instructions.
 
 usage: check_hot_path.py disassembly|instructions HOT_PATH_PROGRAM
 """

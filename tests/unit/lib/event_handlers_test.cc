@@ -1,4 +1,4 @@
-// Who takes an event, and what an event is as JSON.
+// The handler that receives an event, and an event as JSON.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// The hot calls as a user's code makes them, for those who read the machine code: check_hot_path.py and callgrind.
+// The hot calls as a user's code makes them. check_hot_path.py and callgrind read the machine code.
 //
 //   hot_path CALL TIMES    makes the call that many times
 #include <cstdio>

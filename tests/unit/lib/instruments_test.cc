@@ -1,4 +1,4 @@
-// What each instrument makes of what it is told.
+// The values of each instrument after its calls.
 #include "persia/metrics/instruments.h"
 
 #include <gtest/gtest.h>

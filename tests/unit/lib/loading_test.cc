@@ -71,7 +71,7 @@ TEST_F(LoadingTest, LoadsAfterFiftyLibrariesThatUseTls) {
     ASSERT_NE(count, nullptr);
     count(1000);
     dlclose(plugin);
-    // The library stays, whoever closes it: threads hold pointers into it.
+    // The library stays loaded after any dlclose: threads hold pointers into it.
     ASSERT_NE(dlopen(SHARED_LIBRARY, RTLD_NOW | RTLD_NOLOAD), nullptr);
   });
   EXPECT_EQ(segment.series.at("plugin/calls").whole, 2000U);

@@ -21,7 +21,7 @@ namespace {
 
 class MemoryTest : public WorkerTest {
  protected:
-  // Runs `body` in a process of its own for each allocation in it that may fail. `body` arms the failure itself. Afterwards
+  // Runs `body` in a new process for each allocation in it that may fail. `body` arms the failure. Afterwards
   // counts and exports must work, and a measurement that is missing must be counted.
   void FailEachAllocation(const std::function<void(const std::function<void()>& arm)>& body, const std::string& series) {
     bool failed = true;

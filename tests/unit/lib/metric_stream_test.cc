@@ -22,7 +22,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 
-// Keeps what it is given.
+// Keeps the values that it gets.
 class MetricKeeper : public MetricHandler {
  public:
   void Emit(const MetricData& data) override {
@@ -133,7 +133,7 @@ TEST_F(MetricStreamTest, NothingIsKeptWhereMetricsAreDisabled) {
 TEST_F(MetricStreamTest, AForkedChildCanAddWhateverOtherThreadsDid) {
   const auto outcome = RunBareWorker([] {
     std::atomic<bool> stop = false;
-    // Made before: an allocator's own locks are not what this is about.
+    // Made before: this test is not about an allocator's own locks.
     const auto handler = std::make_shared<NullMetricHandler>();
     Configure(handler, "my_app");
     std::thread other([&] {

@@ -50,7 +50,7 @@ class RecoveryTest : public WorkerTest {
     return made;
   }
 
-  // Goes through what a shortage while exporting means to each instrument. `begin` makes it and `end` ends it.
+  // Checks each instrument during and after a shortage while exporting. `begin` causes the shortage and `end` ends it.
   template <class Begin, class End>
   void GoThroughAShortage(Drop why, const Begin& begin, const End& end) {
     Counter("g", "old").Increment();

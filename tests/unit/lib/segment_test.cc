@@ -27,7 +27,7 @@ namespace {
 
 using segment::Drop;
 
-// What found no room, for either reason.
+// The counts of series without space, for either reason.
 uint64_t DroppedForSpace(const SegmentView& segment) {
   return segment.dropped.at(static_cast<size_t>(Drop::kSegmentFull)) +
          segment.dropped.at(static_cast<size_t>(Drop::kFilesystemFull));
@@ -42,7 +42,7 @@ TEST_F(SegmentTest, NoFileAppearsWithoutOptingIn) {
   const std::string parent = std::filesystem::path(DefaultMetricsDir(geteuid(), "x")).parent_path();
   const auto outcome = RunBareWorker([&] {
     Counter("g", "c").Increment();
-    // Another test's worker may make that directory at any time: what counts is what this one has there.
+    // Another test's worker may make that directory at any time: check only this worker's files.
     std::ifstream maps("/proc/self/maps");
     const std::string mapped(std::istreambuf_iterator<char>(maps), {});
     if (mapped.empty() || mapped.find(parent + "/") != std::string::npos) std::exit(1);

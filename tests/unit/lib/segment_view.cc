@@ -17,7 +17,7 @@
 namespace persia::metrics::testing {
 namespace {
 
-using namespace segment;  // NOLINT(google-build-using-namespace): the format is what this file is about
+using namespace segment;  // NOLINT(google-build-using-namespace): this file is about the format
 
 class Cursor {
  public:

@@ -1,4 +1,4 @@
-// Reads a segment as its format says, apart from the agent's reader: what the library's tests look at.
+// Reads a segment by its format, independently of the agent's reader, for the library's tests.
 #pragma once
 
 #include <cstdint>

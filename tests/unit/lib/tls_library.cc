@@ -1,4 +1,4 @@
-// One of many libraries that use thread-local storage; NUMBER tells them apart.
+// One of many libraries that use thread-local storage; NUMBER distinguishes them.
 #define JOIN2(a, b) a##b
 #define JOIN(a, b) JOIN2(a, b)
 

@@ -64,7 +64,7 @@ TEST_F(TrapsTest, GrowthAfterAllDescriptorsWereClosedReachesNoOtherFile) {
   EXPECT_EQ(std::filesystem::file_size(other), 0U);
 }
 
-// The name may come to stand for another file: growing that would leave a hole under our own map.
+// The name may later belong to another file: growing that one would leave a hole under our own map.
 TEST_F(TrapsTest, GrowthOfAReplacedFileIsRefused) {
   const auto outcome = RunWorker([&] {
     Family<Counter> family("g", "c");
@@ -240,7 +240,7 @@ TEST_F(TrapsTest, ForkWithABusyRegistry) {
       values.push_back(std::to_string(i));
     }
     Family<Counter> families[] = {{"g", "busy0"}, {"g", "busy1"}};
-    std::atomic<size_t> allowed = 0;  // each fork meets registrations under way
+    std::atomic<size_t> allowed = 0;  // each fork occurs during registrations
     for (auto& family : families) {
       threads.emplace_back([&] {
         for (size_t i = 0; !stop; i += i + 1 < allowed ? 1 : 0) {

@@ -1,4 +1,4 @@
-// Runs a piece of a program as a worker process, and lets the test look at what it left.
+// Runs a piece of a program as a worker process, and gives the test access to its segment and output.
 //
 // The library's state is a process's, so each case runs in a forked child of a test that never touches a metric itself: that is
 // a fresh process to the library.

@@ -141,9 +141,9 @@ TEST(MappingRules, WhatIsWrongIsSaidWithItsPart) {
   EXPECT_THAT(
       texts, ElementsAre("0 match: \"(\" is not a regular expression: missing ): (",
                          "1 match: \"a..b\" has an empty component: two dots, or one at an end",
-                         "2 name: \"$2\": $2 stands for nothing: the match captures $1",
-                         "2 labels.x: \"$3\": $3 stands for nothing: the match captures $1",
-                         "4 group: \"a*\" has a * that is not a whole component between dots; match_type: regex can say that"));
+                         "2 name: \"$2\": $2 refers to nothing: the match captures $1",
+                         "2 labels.x: \"$3\": $3 refers to nothing: the match captures $1",
+                         "4 group: \"a*\" has a * that is not a whole component between dots; use match_type: regex for that"));
   EXPECT_EQ(rules->rules().size(), 1U);
   EXPECT_EQ(NameOf(*rules, "", "a.b"), "good") << "a rule with a problem does not apply, and the others do";
 }

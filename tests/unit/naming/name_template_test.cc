@@ -46,16 +46,15 @@ TEST(NameTemplate, AnEmptyGroupTakesTheUnderscoreBehindItAway) {
   EXPECT_EQ(filled("${group}"), "");
 }
 
-TEST(NameTemplate, WhatStandsForNothingIsRefused) {
+TEST(NameTemplate, ReferenceToNothingIsRefused) {
   for (const char* text : {"$", "a$", "$x", "${", "${}", "${x}", "${1", "$-1"}) {
-    EXPECT_EQ(Filled(text), "error: a $ must be followed by what it stands for ($1, ${1}, ${group}); $$ is a dollar") << text;
+    EXPECT_EQ(Filled(text), "error: a $ must be followed by a reference ($1, ${1}, ${group}); $$ is a dollar") << text;
   }
-  EXPECT_EQ(Filled("$3"), "error: $3 stands for nothing: the match captures $1 to $2");
+  EXPECT_EQ(Filled("$3"), "error: $3 refers to nothing: the match captures $1 to $2");
   for (const std::string number : {"12", "12345", "99999999999"}) {
-    EXPECT_EQ(Filled("${" + number + "}"), "error: $" + number + " stands for nothing: the match captures $1 to $2");
+    EXPECT_EQ(Filled("${" + number + "}"), "error: $" + number + " refers to nothing: the match captures $1 to $2");
   }
-  EXPECT_EQ(NameTemplate::Parse("$1", 0).error(),
-            "$1 stands for nothing: the match captures nothing ($0 is the whole of what matched)");
+  EXPECT_EQ(NameTemplate::Parse("$1", 0).error(), "$1 refers to nothing: the match captures nothing ($0 is the whole match)");
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ TEST(NamingTest, TextBecomesValidUtf8) {
       {"\xf4\x90\x80\x80", r + r + r + r},  // beyond U+10FFFF
       {"\x80", r},
       {std::string("a\0b", 3), "a" + r + "b"},
-      {"\xed\x9f\xbf\xee\x80\x80\xf4\x8f\xbf\xbf", "\xed\x9f\xbf\xee\x80\x80\xf4\x8f\xbf\xbf"},  // next to what is not allowed
+      {"\xed\x9f\xbf\xee\x80\x80\xf4\x8f\xbf\xbf", "\xed\x9f\xbf\xee\x80\x80\xf4\x8f\xbf\xbf"},  // next to forbidden characters
   };
   for (const auto& [given, exposed] : cases) {
     EXPECT_EQ(SanitizeText(given), exposed);

@@ -1,4 +1,4 @@
-// The language of rules against what statsd_exporter documents of its own (README.md and config.example.yml of
+// The language of rules against statsd_exporter's documents (README.md and config.example.yml of
 // github.com/prometheus/statsd_exporter): the same rules, the same names, the same outcome. What differs on purpose is the last
 // test, and stands in config/README.md.
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// A metric and what becomes of it: `name{label="value",...}`, and for an observer its kind behind a blank.
+// A metric and its exposed form: `name{label="value",...}`, and for an observer its kind after a blank.
 struct Outcome {
   const char* metric;
   const char* exposed;

@@ -86,7 +86,7 @@ TEST(PasswordCheck, AFloodIsTurnedAwayAndHoldsUpNobodyWhoCameBefore) {
     flood.emplace_back([&] { busy += check.Check("carol", "wrong") == Verdict::kBusy ? 1 : 0; });
   }
   while (busy == 0) std::this_thread::yield();
-  EXPECT_LT(TimeOf(check, "alice", "secret") * 4, first);  // who has to wait computes as well
+  EXPECT_LT(TimeOf(check, "alice", "secret") * 4, first);  // a caller that waits computes as well
   EXPECT_EQ(check.Check("alice", "secret"), Verdict::kRight);
   flood.clear();
   EXPECT_GE(busy, 6);  // two at work, eight waiting, and some that come when one has left

@@ -33,7 +33,7 @@ class Socket {
   int fd_ = -1;
 };
 
-// A loopback port on which nobody listens.
+// A loopback port on which no process listens.
 uint16_t FreePort();
 
 }  // namespace persia::agent

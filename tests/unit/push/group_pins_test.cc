@@ -48,7 +48,7 @@ TEST(GroupPinsTest, AGatewayThatComesTakesFromAllAndNothingElseMoves) {
   for (int i = 0; i < 3; ++i) EXPECT_NEAR(moved[Gateway(i)], kGroups / 12, kGroups / 30) << i;
 }
 
-// Agents of different releases push one job's groups: what this says is a promise.
+// Agents of different releases push one job's groups, so these results must never change.
 TEST(GroupPinsTest, IsTheSameInEachRelease) {
   const GroupPins pins = Pins(4);
   std::string places;

@@ -33,7 +33,7 @@ struct TestAgent {
     Start();
   }
 
-  // As after SIGKILL: what is not on disk is lost.
+  // As after SIGKILL: changes that are not on disk are lost.
   void Start(std::string gateway = "") {
     if (!gateway.empty()) gateway_ = gateway;
     sink.reset();
@@ -149,7 +149,7 @@ TEST_F(RealGroupsTest, AFormerAddressOfTheSameGatewayCostsNothingThatIsPushed) {
   EXPECT_EQ(agent.sink->last_report().groups_deleted, 1U);  // rep_1 has left, and was pushed to the former address
   EXPECT_EQ(agent.sink->last_report().ledger_groups, 1U);
   EXPECT_THAT(Lines(gateway_, 1), ElementsAre(AllOf(HasSubstr("rep_0"), HasSubstr("} 2"))));
-  agent.Push(Of({Rank(0)}, 3));  // whatever was asked of the gateway before, it has done when it answers this
+  agent.Push(Of({Rank(0)}, 3));  // when the gateway answers this, it has done all earlier requests
   EXPECT_THAT(Lines(gateway_, 1), ElementsAre(AllOf(HasSubstr("rep_0"), HasSubstr("} 3"))));
   EXPECT_TRUE(agent.sink->DeleteGroups("job", 5s).ok());
   EXPECT_THAT(Lines(gateway_, 0), IsEmpty());
@@ -196,7 +196,7 @@ TEST_F(RealGroupsTest, AGroupThatIsRefusedForEverKeepsNoOtherFromEnding) {
 
   agent.Push(Of({Rank(0), Rank(2)}));
   EXPECT_THAT(log_.Warnings(), ElementsAre(AllOf(HasSubstr("cannot delete 1 groups"), HasSubstr("a-b"))));
-  agent.Push(Of({Rank(0)}));  // at once, whatever pause the refused one has
+  agent.Push(Of({Rank(0)}));  // without the pause of the refused one
   EXPECT_THAT(Instances(gateway_, 1), ElementsAre("rep_0"));
   agent.passed += 1h;
   agent.Push(Of({Rank(0), Rank(3)}));

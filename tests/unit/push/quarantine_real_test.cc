@@ -146,7 +146,8 @@ TEST_P(RealQuarantineTest, AReloadLiftsIt) {
 class RealTextQuarantineTest : public RealQuarantineTest {};
 
 TEST_P(RealTextQuarantineTest, AfterAnAnswerThatNamesNoFamilyTheGroupIsBisected) {
-  // No name of ours is bad; here one stands for whatever a gateway may refuse without naming it. Of protobuf it reads any name.
+  // No name of ours is bad; this one represents a family that a gateway refuses without naming it. As protobuf it reads any
+  // name.
   std::vector<Sample> samples;
   for (int i = 100; i < 120; ++i) samples.push_back({"m" + std::to_string(i), MetricType::kGauge, 1});
   samples[13].name = "m113-bad";

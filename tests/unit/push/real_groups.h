@@ -1,4 +1,4 @@
-// For tests of groups on real gateways: ranks, and what a gateway shows of them.
+// For tests of groups on real gateways: ranks, and a gateway's values of them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ inline Snapshot Of(const std::vector<Identity>& identities, double value = 1) {
 
 class RealGroupsTest : public ::testing::Test {
  protected:
-  // The lines of x, once there are so many: the gateway answers a DELETE before it has done it.
+  // The lines of x, once there are this many: the gateway answers a DELETE before it has done it.
   static std::vector<std::string> Lines(const RealGateway& gateway, size_t count) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     std::vector<std::string> lines;

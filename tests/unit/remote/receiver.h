@@ -1,4 +1,4 @@
-// A remote write receiver on a real server. It keeps what it gets, and refuses what a strict database refuses.
+// A remote write receiver on a real server. It keeps all samples, and refuses the requests that a strict database refuses.
 //
 // Thread safety: any method, from any thread.
 #pragma once

@@ -37,7 +37,7 @@ class JobDirectoryTest : public ::testing::Test {
   [[nodiscard]] const std::string& directory() const { return directory_.path(); }
   [[nodiscard]] std::string PathOf(const std::string& name) const { return directory_ / name; }
 
-  // Writes the segment, also over what is there.
+  // Writes the segment, also over an existing file.
   void Put(const std::string& name, const SegmentBuilder& segment) const { segment.WriteTo(PathOf(name)); }
   void PutText(const std::string& name, const std::string& bytes) const;
   void Remove(const std::string& name) const;

@@ -1,4 +1,4 @@
-// Segments as the real library writes them: of this version, of released ones, under way, killed, and damaged.
+// Segments of the real library: of this version, of released ones, of running and killed processes, and damaged.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

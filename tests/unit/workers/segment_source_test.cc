@@ -84,7 +84,7 @@ TEST_F(SegmentSourceTest, AnEndedProcessStillCounts) {
     segment.Set(segment::kCellsPerChunk, 2);
     Put("a.seg", segment);
   }
-  EXPECT_EQ(Counted(), "2");  // what it did last is seen after its end
+  EXPECT_EQ(Counted(), "2");  // its last counts are read after its end
   EXPECT_EQ(source().stats().live, 0U);
   EXPECT_EQ(source().stats().dead, 1U);
   EXPECT_EQ(Counted(), "2");
@@ -258,7 +258,7 @@ TEST_F(SegmentSourceTest, StatsTellWhatWasRead) {
   segment.header().dropped[1] = 3;
   segment.header().dropped[9] = 4;
   Put("a.seg", segment);
-  EXPECT_EQ(CountSeries(*Collect()->layout), 1U + 13U);  // the reasons of what was dropped
+  EXPECT_EQ(CountSeries(*Collect()->layout), 1U + 13U);  // one for each reason of drops
   EXPECT_EQ(source().stats().records_skipped, 1U);
   EXPECT_EQ(source().stats().dropped, 7U);
 }

@@ -151,7 +151,7 @@ TEST_F(WorkerMetricsTest, ShowsWhatTheKernelKnowsOfAProcess) {
     const std::filesystem::directory_iterator entries("/proc/" + std::to_string(processes_[0].pid) + what);
     return std::distance(begin(entries), end(entries));
   };
-  EXPECT_EQ(of("threads"), listed("/task"));  // a sanitizer may have one of its own
+  EXPECT_EQ(of("threads"), listed("/task"));  // a sanitizer may have its own thread
   EXPECT_EQ(of("open_fds"), listed("/fd"));
   EXPECT_GE(of("open_fds"), Child::kDescriptors);
   EXPECT_THAT(of("start_time_seconds"), AllOf(Ge(now - 60), Le(now + 2)));

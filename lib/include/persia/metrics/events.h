@@ -89,8 +89,8 @@ class PERSIA_METRICS_API ExportEventHandler : public EventHandler {
   void Record(const Event& event) override;
 };
 
-// Sets the handler of `type`. An empty `type` sets the handler of all types that have none of their own. A null `handler`
-// removes it.
+// Sets the handler of `type`. An empty `type` sets the default handler, for types without their own. A null `handler` removes
+// it.
 PERSIA_METRICS_API void Configure(std::shared_ptr<EventHandler> handler, std::string_view type = kDefaultType) noexcept;
 
 }  // namespace persia::metrics::events

@@ -9,7 +9,7 @@
 
 namespace persia::metrics {
 
-// What a program says about itself. The environment overrides it, so the person who deploys a program decides:
+// The program's own values of these settings. The environment overrides them, so that a deployment can change them:
 // PERSIA_METRICS_ENABLED, PERSIA_METRICS_DIR, PERSIA_JOB_NAME, PERSIA_ROLE, REPLICA_INDEX (else RANK), PERSIA_RUN_ID (else
 // TORCHELASTIC_RUN_ID), TORCHELASTIC_RESTART_COUNT, PERSIA_METRICS_SEGMENT_BYTES. A rank of torchrun that has no other role
 // gets that of `torchrun --role`, from ROLE_NAME.
@@ -38,9 +38,9 @@ struct InitResult {
 
 // Makes this process's metrics visible to the job's agent, which may start before or after this call. Values recorded before
 // the call are kept. If PERSIA_METRICS_DIR or PERSIA_JOB_NAME is in the environment, the first metric has the same effect. A
-// failure is logged in one line. Handles go on working, and their next uses try again, once a second; nothing is lost.
+// failure is logged in one line. Handles still work, and their next uses try again, once a second; no count is lost.
 //
-// A second call, of a library for example, only renews the role, replica and labels that it gives. Another job name or
+// A second call, for example by a library, only changes the role, replica and labels that it gives. Another job name or
 // directory is logged in one line and has no effect.
 //
 // Call it before other threads record. If metrics exist already, a value that another thread records at the moment of the first

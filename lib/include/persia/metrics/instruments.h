@@ -82,8 +82,8 @@ class PERSIA_METRICS_API Counter {
 // counts only if no living process has set the gauge, for `gauge_ttl_seconds` after its end.
 enum class GaugeMerge : uint8_t {
   // The value that changed in the newest of the agent's collections. If several processes changed theirs in it, the value of
-  // the process that started last, whichever call of Set was the last one. Of ended processes, the value of the one that ended
-  // last.
+  // the process that started last, even if another process called Set later. Of ended processes, the value of the one that
+  // ended last.
   kLast = 0,
   kSum = 1,
   kMin = 2,

@@ -24,7 +24,7 @@ using LabelView = std::span<const Label>;
 // A list of labels that owns its texts.
 using LabelSet = std::vector<std::pair<std::string, std::string>>;
 
-// What describes a metric in the exposition.
+// The description of a metric in the exposition.
 struct Description {
   // One sentence: what is counted, where, and in which unit.
   std::string help = {};

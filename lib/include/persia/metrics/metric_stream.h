@@ -6,7 +6,7 @@
 //
 // Configure sets a group's handler and the default handler of the other groups. Without Configure the default is
 // ExportMetricHandler, or NullMetricHandler if metrics are disabled. The agent exports each (group, name) as its rules say;
-// without a rule, as a gauge of the last value. In an inner loop use a Stream (stream.h), which saves the look-up of the name.
+// without a rule, as a gauge of the last value. In an inner loop use a Stream (stream.h), which saves the lookup of the name.
 //
 // As in torchelastic, a MetricStream keeps the handler that its group had when GetStream was called; a later Configure does not
 // change it. If a handler throws, its value is lost, and the first such failure is logged. A handler that blocks delays only
@@ -65,7 +65,7 @@ class PERSIA_METRICS_API ExportMetricHandler : public MetricHandler {
 
 // Sets the handler of `group`. A null `handler` returns the group to the default handler.
 PERSIA_METRICS_API void Configure(std::shared_ptr<MetricHandler> handler, std::string_view group) noexcept;
-// Sets the default handler, for groups that have none of their own. A null `handler` restores the initial one.
+// Sets the default handler, for groups without their own. A null `handler` restores the initial one.
 PERSIA_METRICS_API void Configure(std::shared_ptr<MetricHandler> handler) noexcept;
 
 // Passes values to the handler of a group.

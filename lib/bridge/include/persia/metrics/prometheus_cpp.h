@@ -42,17 +42,16 @@ PERSIA_METRICS_API std::shared_ptr<prometheus::Collectable> AsCollectable() noex
 // copied too; a series that disappears keeps its last values.
 //   counters    The increase since the last copy is added. If a counter fell, it was reset, and its whole value is added.
 //   gauges      The value is copied. Untyped metrics are copied as gauges, info metrics as a gauge `<name>_info` of value 1.
-//   histograms  The increase of buckets and sum is added. If a cumulative count fell, the histogram was reset. The bounds of
-//   all
-//               series of a family must be equal, at most 500; a series with others is refused, which is logged.
+//   histograms  The increase of buckets and sum is added. If a cumulative count fell, the histogram was reset. All series of
+//               a family must have the same bounds, at most 500; a series with others is refused, which is logged.
 //   summaries   Becomes the counters `<name>_count` and `<name>_sum` and the gauges `<name>{quantile="0.5"}`. The label
 //               `quantile` is reserved, so without a rule the agent exports it as `exported_quantile`. A counter cannot fall:
 //               with negative observations, `<name>_sum` stays at the highest value of the sum, and never falls below 0.
 //
 // Make one object for each registry, and keep it as long as the process records: a second one would add all values again. A
-// forked child copies nothing; it needs a registry and a RegistryCopy of its own. A registry that throws or blocks affects its
-// own copy only, except that the destructor waits for a copy in progress. At exit, all last copies together get two seconds. A
-// copy for which no thread can be started is made in the exiting thread, without a time limit.
+// forked child copies nothing; it needs its own registry and RegistryCopy. A registry that throws or blocks affects only its
+// own copy, except that the destructor waits for a copy in progress. At exit, all last copies together get two seconds. If no
+// thread can be started for a copy, it is made in the exiting thread, without a time limit.
 class PERSIA_METRICS_API RegistryCopy {
  public:
   // `interval` is clamped to 10 ms and a day.

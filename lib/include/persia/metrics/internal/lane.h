@@ -5,8 +5,8 @@
 // lane. One more, the common lane, belongs to the process.
 //
 // Invariants:
-//   1. A lane's cell has one writer, the thread that holds the lane. So a relaxed load and a relaxed store make an increment:
-//      no other store can come between. Relaxed is enough, since no other memory is ordered by a cell.
+//   1. A lane's cell has one writer, the thread that holds the lane. So an increment is a relaxed load and a relaxed store:
+//      no other store can occur between them. Relaxed is enough, since no other memory is ordered by a cell.
 //   2. Only its own thread adds a chunk to a lane's table, so this thread reads it relaxed; other threads read it by ReadChunk.
 //      Init, when it first requests an export, takes the chunks out again. `tls_lane` is never null. In a new thread, and in a
 //      forked child, it points to a table of null chunks, which sends the first use to the slow path; the slow path claims a

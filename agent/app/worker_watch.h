@@ -19,6 +19,8 @@ class WorkerWatch {
  public:
   struct Options {
     std::string directory;
+    // Whether a job without workers is expected to have some soon. One that writes to the pipe for `emit` needs none.
+    bool expects_workers = true;
     // After so long without a living worker, once there was one, `on_idle` is called, once. None: never.
     std::optional<std::chrono::milliseconds> idle_limit;
     std::function<void()> on_idle;

@@ -56,7 +56,10 @@ Collection::Collection(const AgentSetup& setup, Clock& clock, OwnMetrics& own, E
                        .ends = setup.exec == nullptr ? nullptr : &setup.exec->ends()}),
       exec_(setup.exec == nullptr ? nullptr : std::make_unique<ExecMetrics>(AgentIdentity(setup), *setup.exec)),
       reserved_(ReservedNames()),
-      worker_watch_({.directory = setup.directory, .idle_limit = setup.idle_limit, .on_idle = setup.on_idle}) {}
+      worker_watch_({.directory = setup.directory,
+                     .expects_workers = setup.emit_receiver == nullptr,
+                     .idle_limit = setup.idle_limit,
+                     .on_idle = setup.on_idle}) {}
 
 SegmentSourceOptions Collection::SourceOptions() {
   SegmentSourceOptions options;

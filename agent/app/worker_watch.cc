@@ -12,7 +12,7 @@ void WorkerWatch::Look(const SegmentSourceStats& stats, Clock::TimePoint now) {
   if (stats.live + stats.dead + stats.retired > 0) {
     workers_seen_ = true;
     log_.Recovered("the first worker has started");
-  } else if (++ticks_without_workers_ == kTicksUntilHint) {
+  } else if (options_.expects_workers && ++ticks_without_workers_ == kTicksUntilHint) {
     log_.Bad("none", "no worker's metrics are in " + options_.directory +
                          " yet; a worker that is not started by exec needs PERSIA_METRICS_DIR=" + options_.directory +
                          " in its environment");

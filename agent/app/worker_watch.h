@@ -19,6 +19,8 @@ class WorkerWatch {
  public:
   struct Options {
     std::string directory;
+    // Whether a job without workers is expected to have some soon. One that writes to the pipe for `emit` needs none.
+    bool expects_workers = true;
     // `on_idle` is called once, when no worker has been alive for this long; only after there was a worker. None: never.
     std::optional<std::chrono::milliseconds> idle_limit;
     std::function<void()> on_idle;

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <limits>
+#include <system_error>
 
 namespace persia::agent {
 namespace {
@@ -16,7 +18,7 @@ constexpr EmitProblem kEmpty{"empty", "has no values"};
 constexpr EmitProblem kBadValue{"value", "has a value that is neither a number nor a list of numbers"};
 constexpr EmitProblem kBadLabels{"labels", "has a label that is not a string"};
 
-// JSON has no literals for these, but Python's json writes them. They are replaced by strings that no program writes by chance.
+// Python's json writes these literals, which JSON does not have. They are replaced by strings that no program writes by chance.
 struct NonFinite {
   std::string_view literal;
   std::string_view json;    // the string that replaces it, as JSON
@@ -29,32 +31,81 @@ constexpr std::array<NonFinite, 3> kNonFinite{{
     {"NaN", R"("\u0001NaN")", "\x01NaN", std::numeric_limits<double>::quiet_NaN()},
 }};
 
-// The line with strings in place of the literals outside strings; empty if there are none.
-std::string ReplaceNonFinite(std::string_view text) {
+// The UTF-16 code unit of the escape sequence `\uXXXX` at `at`, if that is a surrogate; else 0.
+unsigned SurrogateAt(std::string_view text, size_t at) {
+  constexpr size_t kLength = 6;
+  if (at + kLength > text.size() || text[at] != '\\' || text[at + 1] != 'u') return 0;
+  unsigned unit = 0;
+  const char* const end = text.data() + at + kLength;
+  if (std::from_chars(text.data() + at + 2, end, unit, 16).ptr != end) return 0;
+  return unit >= 0xd800 && unit <= 0xdfff ? unit : 0;
+}
+
+bool MayHaveSurrogate(std::string_view text) {
+  for (size_t at = 0; (at = text.find("\\u", at)) != std::string_view::npos; ++at) {
+    if (SurrogateAt(text, at) != 0) return true;
+  }
+  return false;
+}
+
+// Copies the escape sequence at `at` in a string, which two surrogates may form. A lone surrogate is no character, and becomes
+// the text of its escape sequence. Returns the sequence's length.
+size_t CopyEscape(std::string_view text, size_t at, std::string& out) {
+  const unsigned unit = SurrogateAt(text, at);
+  const bool is_pair = unit != 0 && unit < 0xdc00 && SurrogateAt(text, at + 6) >= 0xdc00;
+  if (unit != 0 && !is_pair) {
+    out += '\\';
+  }
+  const std::string_view sequence = text.substr(at, unit == 0 ? 2 : is_pair ? 12 : 6);
+  out += sequence;
+  return sequence.size();
+}
+
+// Copies the number at `at`. simdjson reads integers of at most 64 bits: a larger one becomes a float, and one that no float
+// can hold becomes null, which is not a number. Returns the number's length.
+size_t CopyNumber(std::string_view text, size_t at, std::string& out) {
+  constexpr size_t kAlwaysFit = 18;  // digits
+  const std::string_view number = text.substr(at, text.find_first_not_of("+-.0123456789Ee", at) - at);
+  if (number.size() <= kAlwaysFit || number.find_first_of(".Ee") != std::string_view::npos) {
+    out += number;
+    return number.size();
+  }
+  double value = 0;
+  const auto error = std::from_chars(number.data(), number.data() + number.size(), value).ec;
+  out += error == std::errc::result_out_of_range ? "null" : std::string(number) + ".0";
+  return number.size();
+}
+
+// The line with replacements for all that simdjson refuses and Python's json writes.
+std::string Replaced(std::string_view text) {
   std::string out;
   bool in_string = false;
-  bool replaced = false;
-  for (size_t at = 0; at < text.size(); ++at) {
+  for (size_t at = 0; at < text.size();) {
     const char c = text[at];
-    if (c == '"') {
-      in_string = !in_string;
-    } else if (in_string && c == '\\' && at + 1 < text.size()) {
-      out += c;
-      out += text[++at];
+    if (in_string && c == '\\') {
+      at += CopyEscape(text, at, out);
       continue;
-    } else if (!in_string) {
+    }
+    if (!in_string) {
       const auto found = std::ranges::find_if(
           kNonFinite, [&](const NonFinite& number) { return text.substr(at).starts_with(number.literal); });
       if (found != kNonFinite.end()) {
         out += found->json;
-        at += found->literal.size() - 1;
-        replaced = true;
+        at += found->literal.size();
+        continue;
+      }
+      if (c == '-' || (c >= '0' && c <= '9')) {
+        at += CopyNumber(text, at, out);
         continue;
       }
     }
+    if (c == '"') {
+      in_string = !in_string;
+    }
     out += c;
+    ++at;
   }
-  return replaced ? out : "";
+  return out;
 }
 
 bool ToNumber(const dom::element& element, double& value) {
@@ -136,9 +187,9 @@ const EmitProblem* EmitLineParser::Parse(std::string_view text, EmitLine& line) 
   line.count = 0;
   line.labels.clear();
   dom::object object;
-  if (!json_->Parse(text, true, object)) {
-    const std::string replaced = ReplaceNonFinite(text);
-    if (replaced.empty() || !json_->Parse(replaced, false, object)) return &kNotJson;
+  // Some releases of simdjson accept a lone surrogate, as bytes that are not UTF-8.
+  if ((MayHaveSurrogate(text) || !json_->Parse(text, true, object)) && !json_->Parse(Replaced(text), false, object)) {
+    return &kNotJson;
   }
   const EmitProblem* problem = nullptr;
   dom::object metrics;

@@ -4,8 +4,9 @@
 //
 // A list of numbers is several values of its name. `labels`, if it is an object of strings, applies to all values of the line.
 // Benchmark AI's own pusher forwards lines as {"now": ..., "metrics": {...}, "labels": {...}}, where `metrics` has the values.
-// NaN, Infinity and -Infinity are numbers, as Python's json writes them.
-// The adapter of simdjson. Thread safety: none; a parser reuses its memory from line to line.
+// Lines are those of Python's json: NaN, Infinity and -Infinity are numbers. An integer is read as the nearest float; one
+// beyond the range of floats is not a number. A lone surrogate in a name or label becomes the text of its escape sequence,
+// `\ud83d`. The adapter of simdjson. Thread safety: none; a parser reuses its memory from line to line.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // Reads what Benchmark AI's `emit` writes into a named pipe, and records the values as streams of group `benchmarkai`.
 //
-//   EmitReceiver receiver({.path = "/tmp/benchmark-ai-fifo"});
+//   EmitReceiver receiver({.path = "/tmp/benchmark-ai/fifo"});
 //   Status started = receiver.Start();
 //   ...
 //   receiver.Stop();        // records what is left in the pipe

@@ -26,7 +26,10 @@ Result<std::unique_ptr<NamedPipe>> NamedPipe::Open(Options options) {
   const std::string& path = options.path;
   const std::string name = "named pipe \"" + path + "\": ";
   if (std::filesystem::path(path).parent_path() == kClientDirectory) {
-    static_cast<void>(mkdir(kClientDirectory, 0755));  // it may exist; if it cannot be created, the pipe cannot
+    // As /tmp: it stays, and the next job's user may be another. If it cannot be created, the pipe cannot.
+    if (mkdir(kClientDirectory, 0700) == 0) {
+      chmod(kClientDirectory, 01777);
+    }
   }
   const bool created = mkfifo(path.c_str(), 0622) == 0;
   if (!created && errno != EEXIST) return SystemError(name + "cannot be created");

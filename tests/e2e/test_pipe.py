@@ -123,6 +123,30 @@ def test_an_agent_with_a_pipe_is_idle_when_its_workers_are(job, fifo):
     assert agent.wait() == 0
 
 
+def test_where_workers_are_looked_for_is_not_said_to_a_job_with_a_pipe(job, fifo):
+    hint = "no worker's metrics are in"
+    without = job.agent()
+    wait_until(lambda: hint in without.output(), "the hint")
+    without.signal(signal.SIGTERM)
+    without.wait()
+    agent = job.agent(f"--fifo={fifo}")
+    wait_for_pipe(agent, fifo)
+    wait_until(lambda: agent.metrics().one("persia_agent_collect_duration_seconds_count") > 5, "six collections")
+    emit(fifo, {"a": 1})
+    wait_until(lambda: agent.metrics().one("benchmarkai_a") == 1, "the value")
+    assert hint not in agent.output()
+
+
+def test_a_value_that_is_no_float_and_a_lone_surrogate_cost_no_other_value(job, gateway, fifo):
+    agent = job.agent(f"--fifo={fifo}")
+    wait_for_pipe(agent, fifo)
+    emit(fifo, {"large": 2**64, "before": 1, "huge": 10**400, "after": 2}, {"\ud83d": 3, "beside": 4})
+    gateway.wait_for("benchmarkai_beside", 4)
+    seen = gateway.metrics()
+    assert [seen.one(f"benchmarkai_{name}") for name in ("large", "before", "huge", "after", "_ud83d")] == [2**64, 1, None, 2, 3]
+    assert (lines(agent, "good"), lines(agent, "bad")) == (1, 1)
+
+
 SHOW = 'echo "mode=$BENCHMARK_AI path=$BENCHMARK_AI_FIFO_FILEPATH"'
 
 

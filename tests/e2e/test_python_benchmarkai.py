@@ -9,6 +9,7 @@ import threading
 
 import pytest
 from conftest import PYTHON, PYTHON_PACKAGE, environment
+from needs import in_namespaces
 from servers import wait_until
 
 DOCUMENT = """
@@ -128,9 +129,52 @@ def test_variables_that_say_nothing_are_as_not_set(run_python, fifo):
         waits = {"BENCHMARK_AI_FIFO_MAX_WAIT_TIME": number, "BENCHMARK_AI_FIFO_WAIT_TIME_STEP": number}
         assert run_python(program, **fifo.env, **waits) == ""
     wait_until(lambda: len(fifo.lines()) == 6, "the lines")
-    show = "from persia_metrics.benchmarkai import emit\nfifo = emit.__self__\nprint(fifo._path, fifo._max_wait, fifo._step)\n"
+    show = "from persia_metrics.benchmarkai import emit\nfifo = emit.__self__\nprint(*fifo._paths, fifo._max_wait, fifo._step)\n"
     nothing = dict.fromkeys((f"BENCHMARK_AI_FIFO_{name}" for name in ("FILEPATH", "MAX_WAIT_TIME", "WAIT_TIME_STEP")), "")
-    assert run_python(show, BENCHMARK_AI="fifo", **nothing) == "/tmp/benchmark-ai-fifo 10 0.5\n"
+    assert run_python(show, BENCHMARK_AI="fifo", **nothing) == "/tmp/benchmark-ai/fifo /tmp/benchmark-ai-fifo 10 0.5\n"
+
+
+DEFAULT_PATHS = """
+import os
+from persia_metrics.benchmarkai import FifoNotCreatedInTimeError, _Fifo
+PATH, OLDER = "/tmp/benchmark-ai/fifo", "/tmp/benchmark-ai-fifo"
+os.mkdir("/tmp/benchmark-ai")
+
+def emitted(read=(), unread=()):
+    for path in (*read, *unread):
+        os.mkfifo(path)
+    readers = {path: os.open(path, os.O_RDONLY | os.O_NONBLOCK) for path in read}
+    try:
+        _Fifo(os.environ).emit({"a": 1})
+        print(*(path for path, reader in readers.items() if os.read(reader, 100) == b'{"a": 1}\\n'))
+    except FifoNotCreatedInTimeError as error:
+        print(error)
+    for path in (*read, *unread):
+        os.unlink(path)
+
+emitted([PATH])
+emitted([OLDER])
+emitted([PATH, OLDER])
+emitted([OLDER], unread=[PATH])
+emitted(unread=[OLDER])
+open(OLDER, "w").write("precious")
+emitted()
+print(open(OLDER).read())
+"""
+
+
+@pytest.mark.needs("namespaces")
+def test_the_default_path_is_benchmark_ais_or_the_older_one_if_a_reader_is_there():
+    # The package is in a folder that the new /tmp does not hide.
+    mounts = 'mount --bind "$0" /mnt && mount -t tmpfs tmpfs /tmp && exec "$@"'
+    command = in_namespaces("sh", "-c", mounts, PYTHON_PACKAGE, PYTHON, "-c", DEFAULT_PATHS)
+    env = environment(PYTHONPATH="/mnt", BENCHMARK_AI_FIFO_MAX_WAIT_TIME="0.2")
+    done = subprocess.run(command, env=env, cwd="/", capture_output=True, text=True, timeout=60, check=False)
+    path, older = "/tmp/benchmark-ai/fifo", "/tmp/benchmark-ai-fifo"
+    assert done.stdout.splitlines() == [
+        *(path, older, path, older),
+        *(f"{older} has no reader after 0.2 s", f"{path} does not exist after 0.2 s", "precious"),
+    ], done.stderr
 
 
 def test_mode_is_read_once(run_python):

@@ -3,9 +3,10 @@
 The environment variable BENCHMARK_AI selects the mode when this module is imported:
 
 - `stdout` (the default): prints each map as a line of JSON.
-- `fifo`: writes it into the named pipe BENCHMARK_AI_FIFO_FILEPATH (/tmp/benchmark-ai-fifo). A daemon, for example
-  persia-metrics-agent, creates and reads the pipe. The first call waits for it at most BENCHMARK_AI_FIFO_MAX_WAIT_TIME seconds (10),
-  and checks every BENCHMARK_AI_FIFO_WAIT_TIME_STEP seconds (0.5). Each call waits while the pipe is full.
+- `fifo`: writes it into the named pipe BENCHMARK_AI_FIFO_FILEPATH (/tmp/benchmark-ai/fifo, or /tmp/benchmark-ai-fifo, the default before
+  September 2019, if only that one is there and has a reader). A daemon, for example persia-metrics-agent, creates and reads the pipe.
+  The first call waits for it at most BENCHMARK_AI_FIFO_MAX_WAIT_TIME seconds (10), and checks every BENCHMARK_AI_FIFO_WAIT_TIME_STEP
+  seconds (0.5). Each call waits while the pipe is full.
 - `segment`: puts the values into streams of the group `benchmarkai`, in memory that persia-metrics-agent reads. It is the fastest
   mode, and the only one that never waits.
 
@@ -32,6 +33,7 @@ from . import _native
 __all__ = ["FifoNotCreatedInTimeError", "emit"]
 
 _GROUP = "benchmarkai"
+_DEFAULT_PATHS = ("/tmp/benchmark-ai/fifo", "/tmp/benchmark-ai-fifo")  # now, and before September 2019
 _MAX_WAIT = 365 * 86400.0  # time.sleep raises for very large values
 _MAX_STREAMS = 10_000  # more than fit into a segment of the default size
 
@@ -88,11 +90,12 @@ class _Fifo:
     """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        self._path = environment.get("BENCHMARK_AI_FIFO_FILEPATH") or "/tmp/benchmark-ai-fifo"
+        path = environment.get("BENCHMARK_AI_FIFO_FILEPATH")
+        self._paths = (path,) if path else _DEFAULT_PATHS
         self._max_wait = _seconds(environment.get("BENCHMARK_AI_FIFO_MAX_WAIT_TIME"), 10)
         self._step = _seconds(environment.get("BENCHMARK_AI_FIFO_WAIT_TIME_STEP"), 0.5)
-        # The open pipe's descriptor by path. A dict, because its setdefault is atomic.
-        self._open_pipe: Dict[str, int] = {}
+        # The open pipe's descriptor and path, or nothing. A dict, because its setdefault is atomic.
+        self._pipe: Dict[str, Tuple[int, str]] = {}
 
     def emit(self, metrics: Mapping[str, float]) -> None:
         """Writes a map of names to values as JSON, in several lines if one would be too long.
@@ -106,53 +109,67 @@ class _Fifo:
             raise ValueError(f"a name does not fit into a line of {select.PIPE_BUF} bytes: {too_long[:80]!r}...")
 
     def _write(self, line: bytes) -> None:
-        descriptor = self._open_pipe.get(self._path)
-        if descriptor is None:
-            descriptor = self._first_open()
+        descriptor, path = self._pipe.get("pipe") or self._first_open()
         try:
             os.write(descriptor, line)
         except BrokenPipeError:
             # The reader has closed the pipe. A new reader gets the line; without one, this raises at once.
-            self._reopen(descriptor)
+            self._reopen(descriptor, path)
             os.write(descriptor, line)
 
-    def _first_open(self) -> int:
+    def _first_open(self) -> Tuple[int, str]:
         """Waits for the pipe and opens it."""
         deadline = time.monotonic() + self._max_wait
         while True:
             try:
-                fresh = self._open()
+                fresh = self._open_first()
             except OSError as error:
                 if error.errno not in (errno.ENOENT, errno.ENXIO):
                     raise
                 left = deadline - time.monotonic()
                 if left <= 0:
                     why = "does not exist" if error.errno == errno.ENOENT else "has no reader"
-                    raise FifoNotCreatedInTimeError(f"{self._path} {why} after {self._max_wait:g} s") from None
+                    raise FifoNotCreatedInTimeError(f"{error.filename} {why} after {self._max_wait:g} s") from None
                 time.sleep(min(self._step, left))
             else:
-                kept = self._open_pipe.setdefault(self._path, fresh)
-                if kept != fresh:  # another thread or a signal handler opened it first
-                    os.close(fresh)
+                kept = self._pipe.setdefault("pipe", fresh)
+                if kept is not fresh:  # another thread or a signal handler opened it first
+                    os.close(fresh[0])
                 return kept
 
-    def _reopen(self, broken: int) -> None:
+    def _open_first(self) -> Tuple[int, str]:
+        """Opens the first of the paths that has a pipe with a reader."""
+        told: Optional[OSError] = None
+        for path in self._paths:
+            try:
+                return self._open(path), path
+            except OSError as error:
+                # The first path's error is raised, unless the pipe is at the other one.
+                if told is None or (told.errno == errno.ENOENT and error.errno == errno.ENXIO):
+                    told = error
+                if told.errno not in (errno.ENOENT, errno.ENXIO):
+                    break
+        assert told is not None
+        raise told
+
+    def _reopen(self, broken: int, path: str) -> None:
         try:
-            fresh = self._open()
+            fresh = self._open(path)
         except OSError as error:
             if error.errno in (errno.ENOENT, errno.ENXIO):
-                raise BrokenPipeError(errno.EPIPE, "the named pipe has no reader any more", self._path) from None
+                raise BrokenPipeError(errno.EPIPE, "the named pipe has no reader any more", path) from None
             raise
         # The same number, because another thread may be about to write to it.
         os.dup2(fresh, broken, inheritable=False)
         os.close(fresh)
 
-    def _open(self) -> int:
+    @staticmethod
+    def _open(path: str) -> int:
         # Without O_NONBLOCK, opening a pipe without a reader blocks; with it, it fails with ENXIO.
-        descriptor = os.open(self._path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         if not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
             os.close(descriptor)
-            raise OSError(errno.EINVAL, "not a named pipe; BENCHMARK_AI_FIFO_FILEPATH must name one", self._path)
+            raise OSError(errno.EINVAL, "not a named pipe; BENCHMARK_AI_FIFO_FILEPATH must name one", path)
         os.set_blocking(descriptor, True)
         return descriptor
 

@@ -15,7 +15,10 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "descriptor.h"
 #include "emit_lines.h"
@@ -30,7 +33,8 @@ namespace {
 using std::chrono::duration;
 using std::chrono::steady_clock;
 
-constexpr char kDefaultPath[] = "/tmp/benchmark-ai-fifo";
+constexpr char kDefaultPath[] = "/tmp/benchmark-ai/fifo";
+constexpr char kOlderDefaultPath[] = "/tmp/benchmark-ai-fifo";  // before September 2019
 constexpr char kGroup[] = "benchmarkai";
 constexpr double kMaxWait = 365 * 86400.0;  // in seconds; a much longer one would overflow the clock's type
 
@@ -45,6 +49,31 @@ duration<double> EnvSecondsOr(const char* name, double fallback) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
   const bool good = error == std::errc() && end == text.data() + text.size() && std::isfinite(seconds) && seconds >= 0;
   return duration<double>(good ? std::min(seconds, kMaxWait) : fallback);
+}
+
+struct Pipe {
+  std::string path;
+  Descriptor end;
+};
+
+// Opens a pipe for writing, without blocking, since a blocking open of a pipe without a reader waits forever. Returns 0, or the
+// error; EINVAL: it is not a named pipe.
+int OpenPipe(const std::string& path, std::shared_ptr<const Pipe>& pipe) {
+  std::unique_ptr<const Pipe> fresh(new Pipe{path, Descriptor(open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC))});
+  const int error = errno;
+  const int fd = fresh->end.get();
+  if (fd < 0) return error;
+  struct stat info {};
+  if (fstat(fd, &info) != 0 || !S_ISFIFO(info.st_mode)) return EINVAL;
+  fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+  pipe = std::move(fresh);
+  return 0;
+}
+
+std::vector<std::string> PipePaths() {
+  std::string path = EnvOr("BENCHMARK_AI_FIFO_FILEPATH", "");
+  if (!path.empty()) return {std::move(path)};
+  return {kDefaultPath, kOlderDefaultPath};
 }
 
 class Emitter;
@@ -93,12 +122,12 @@ class Emitter {
   }
 
  private:
-  Emitter() : mode_(EnvOr("BENCHMARK_AI", "stdout")), path_(EnvOr("BENCHMARK_AI_FIFO_FILEPATH", kDefaultPath)) {}
+  Emitter() : mode_(EnvOr("BENCHMARK_AI", "stdout")), paths_(PipePaths()) {}
 
   // The lock is not held while this thread waits, so that neither other threads nor a fork wait for it. Writing a line needs no
   // lock, since a pipe takes it as a whole.
   EmitResult WriteToFifo(const std::vector<std::string>& lines) {
-    std::shared_ptr<const Descriptor> pipe = OpenPipe();
+    std::shared_ptr<const Pipe> pipe = Current();
     if (pipe == nullptr) {
       if (EmitResult opened = Open(pipe); !opened.ok()) return opened;
       MutexLock lock(MutexOf(ForkLock::kEmit));
@@ -108,7 +137,7 @@ class Emitter {
     for (const std::string& line : lines) {
       ssize_t written = 0;
       do {
-        written = write(pipe->get(), line.data(), line.size());
+        written = write(pipe->end.get(), line.data(), line.size());
       } while (written < 0 && errno == EINTR);
       if (written < 0) {
         const std::string why = errno == EPIPE ? "its reader has closed it" : std::strerror(errno);
@@ -116,55 +145,59 @@ class Emitter {
         if (pipe_ == pipe) {
           pipe_ = nullptr;  // the next call looks for another reader
         }
-        return {EmitStatus::kFifoCannotBeWritten, "the named pipe \"" + path_ + "\" cannot be written: " + why};
+        return {EmitStatus::kFifoCannotBeWritten, "the named pipe \"" + pipe->path + "\" cannot be written: " + why};
       }
     }
     return {};
   }
 
-  std::shared_ptr<const Descriptor> OpenPipe() {
+  std::shared_ptr<const Pipe> Current() {
     MutexLock lock(MutexOf(ForkLock::kEmit));
     return pipe_;
   }
 
-  // Opens without blocking, since a blocking open of a pipe without a reader waits forever.
-  EmitResult Open(std::shared_ptr<const Descriptor>& pipe) const {
+  // Waits until the pipe at one of the paths has a reader.
+  EmitResult Open(std::shared_ptr<const Pipe>& pipe) const {
     const duration<double> max_wait = EnvSecondsOr("BENCHMARK_AI_FIFO_MAX_WAIT_TIME", 10);
     const duration<double> step = EnvSecondsOr("BENCHMARK_AI_FIFO_WAIT_TIME_STEP", 0.5);
     const auto began = steady_clock::now();
     for (;;) {
-      const int fd = open(path_.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-      const int error = errno;
-      if (fd >= 0) {
-        pipe = std::make_shared<const Descriptor>(fd);
-        struct stat info {};
-        if (fstat(fd, &info) != 0 || !S_ISFIFO(info.st_mode)) {
-          return {EmitStatus::kFifoCannotBeWritten,
-                  "\"" + path_ + "\" is not a named pipe; set BENCHMARK_AI_FIFO_FILEPATH to one"};
+      const std::string* path = nullptr;
+      int error = ENOENT;
+      for (const std::string& candidate : paths_) {
+        const int failed = OpenPipe(candidate, pipe);
+        if (failed == 0) return {};
+        // The first path's error is reported, unless the pipe is at the other one.
+        if (path == nullptr || (error == ENOENT && failed == ENXIO)) {
+          path = &candidate;
+          error = failed;
         }
-        fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
-        return {};
+        if (error != ENOENT && error != ENXIO) break;
+      }
+      if (error == EINVAL) {
+        return {EmitStatus::kFifoCannotBeWritten,
+                "\"" + *path + "\" is not a named pipe; set BENCHMARK_AI_FIFO_FILEPATH to one"};
       }
       if (error != ENOENT && error != ENXIO) {
         return {EmitStatus::kFifoCannotBeWritten,
-                "the named pipe \"" + path_ + "\" cannot be opened for writing: " + std::strerror(error)};
+                "the named pipe \"" + *path + "\" cannot be opened for writing: " + std::strerror(error)};
       }
       const duration<double> left = max_wait - (steady_clock::now() - began);
       if (left.count() <= 0) {
         const std::string time = " within " + std::to_string(max_wait.count()) + " s (BENCHMARK_AI_FIFO_MAX_WAIT_TIME)";
         return error == ENOENT
-                   ? EmitResult{EmitStatus::kFifoNotCreatedInTime, "the named pipe \"" + path_ + "\" did not appear" + time +
+                   ? EmitResult{EmitStatus::kFifoNotCreatedInTime, "the named pipe \"" + *path + "\" did not appear" + time +
                                                                        "; the agent makes it if started with --fifo"}
                    : EmitResult{EmitStatus::kFifoNotReadInTime,
-                                "no process opened the named pipe \"" + path_ + "\" for reading" + time};
+                                "no process opened the named pipe \"" + *path + "\" for reading" + time};
       }
       std::this_thread::sleep_for(std::min(step, left));
     }
   }
 
   const std::string mode_;
-  const std::string path_;
-  std::shared_ptr<const Descriptor> pipe_;  // guarded by the lock
+  const std::vector<std::string> paths_;  // the first one that has a pipe with a reader is used
+  std::shared_ptr<const Pipe> pipe_;      // guarded by the lock
 };
 
 }  // namespace

@@ -70,6 +70,37 @@ TEST_F(EmitLineTest, NonFiniteNumbers) {
   EXPECT_THAT(line_.values[3], Pair("c \"NaN\\", 2));
 }
 
+TEST_F(EmitLineTest, AnIntegerOfAnySizeIsTheNearestFloat) {
+  EXPECT_EQ(
+      Read(
+          R"({"a": 18446744073709551616, "b": [-9223372036854775809, 100000000000000000000000], "c 36893488147419103232": 2})"),
+      "");
+  EXPECT_THAT(Values(), ElementsAre(Pair("a", 18446744073709551616.0), Pair("b", -9223372036854775809.0), Pair("b", 1e23),
+                                    Pair("c 36893488147419103232", 2)));
+}
+
+TEST_F(EmitLineTest, AnIntegerBeyondTheRangeOfFloatsCostsItself) {
+  const std::string huge = "1" + std::string(400, '0');
+  EXPECT_EQ(Read("{\"a\": 1, \"b\": " + huge + ", \"c\": [2, -" + huge + "], \"d\": NaN}"), "value");
+  ASSERT_EQ(line_.count, 3U);
+  EXPECT_THAT(line_.values[0], Pair("a", 1));
+  EXPECT_THAT(line_.values[1], Pair("c", 2));
+  EXPECT_EQ(line_.values[2].first, "d");
+}
+
+TEST_F(EmitLineTest, ALoneSurrogateStaysAnEscapeSequence) {
+  EXPECT_EQ(
+      Read(R"({"high\ud83d": 1, "low\uDE00": 2, "pair\ud83d\ude00": 3, "\ud83d\ud83d\ude00": 4, "\\ud83d": 5, "plain": 6})"),
+      "");
+  EXPECT_THAT(Values(), ElementsAre(Pair(R"(high\ud83d)", 1), Pair(R"(low\uDE00)", 2), Pair("pair\xf0\x9f\x98\x80", 3),
+                                    Pair("\\ud83d\xf0\x9f\x98\x80", 4), Pair(R"(\ud83d)", 5), Pair("plain", 6)));
+  EXPECT_EQ(Read(R"({"a": 1, "labels": {"zone": "\ud83d"}})"), "");
+  EXPECT_THAT(line_.labels, ElementsAre(Pair("zone", R"(\ud83d)")));
+  EXPECT_EQ(Read(R"({"a": 1, "b": "\udc00"})"), "value");
+  EXPECT_THAT(Values(), ElementsAre(Pair("a", 1)));
+  EXPECT_EQ(Read(R"({"a\ud8)"), "json");
+}
+
 TEST_F(EmitLineTest, WellFormedValuesOfABadLineAreKept) {
   EXPECT_EQ(Read(R"({"a": 1, "b": "two", "c": 3, "d": [1, null], "e": true})"), "value");
   EXPECT_THAT(Values(), ElementsAre(Pair("a", 1), Pair("c", 3), Pair("d", 1)));

@@ -7,10 +7,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <string>
@@ -18,6 +20,7 @@
 #include <vector>
 
 #include "emit_lines.h"
+#include "small_filesystem.h"
 #include "temporary_directory.h"
 #include "worker.h"
 
@@ -155,6 +158,67 @@ TEST_F(EmitTest, APipeThatWasMadeAnewIsFound) {
     char text[100];
     EXPECT_EQ(read(reader, text, sizeof text), 11);
     close(reader);
+  });
+}
+
+// The two default paths: Benchmark AI's, and the one that it had at first.
+class DefaultPathTest : public EmitTest {
+ protected:
+  // With an own, empty /tmp.
+  void WithoutPath(const std::function<void()>& body) {
+    InMode("fifo", [&] {
+      metrics::testing::MountSmallFilesystem("/tmp", "size=1m");
+      ASSERT_EQ(mkdir("/tmp/benchmark-ai", 0700), 0);
+      unsetenv("BENCHMARK_AI_FIFO_FILEPATH");
+      body();
+    });
+  }
+  static int MakeReader(const char* path) {
+    EXPECT_EQ(mkfifo(path, 0600), 0);
+    return open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  }
+  static std::string Read(int reader) {
+    char text[100];
+    return {text, static_cast<size_t>(std::max<ssize_t>(read(reader, text, sizeof text), 0))};
+  }
+  static constexpr char kPath[] = "/tmp/benchmark-ai/fifo";
+  static constexpr char kOlderPath[] = "/tmp/benchmark-ai-fifo";
+};
+
+TEST_F(DefaultPathTest, IsTheOneOfBenchmarkAi) {
+  WithoutPath([] {
+    const int reader = MakeReader(kPath);
+    EXPECT_EQ(Emit({{"a", 1}}).error, "");
+    EXPECT_EQ(Read(reader), "{\"a\": 1.0}\n");
+  });
+}
+
+TEST_F(DefaultPathTest, OrTheOlderOneIfAReaderIsThere) {
+  WithoutPath([] {
+    EXPECT_EQ(mkfifo(kPath, 0600), 0);
+    const int reader = MakeReader(kOlderPath);
+    EXPECT_EQ(Emit({{"a", 1}}).error, "");
+    EXPECT_EQ(Read(reader), "{\"a\": 1.0}\n");
+  });
+  WithoutPath([] {
+    const int older = MakeReader(kOlderPath);
+    const int reader = MakeReader(kPath);
+    EXPECT_EQ(Emit({{"a", 1}}).error, "");
+    EXPECT_EQ(Read(reader), "{\"a\": 1.0}\n");
+    EXPECT_EQ(Read(older), "");
+  });
+}
+
+TEST_F(DefaultPathTest, AnythingElseAtTheOlderOneIsIgnored) {
+  WithoutPath([] {
+    std::ofstream(kOlderPath) << "precious";
+    EXPECT_THAT(Emit({{"a", 1}}).error, HasSubstr("\"/tmp/benchmark-ai/fifo\" did not appear"));
+    EXPECT_EQ(std::filesystem::file_size(kOlderPath), 8U);
+    unlink(kOlderPath);
+    EXPECT_EQ(mkfifo(kOlderPath, 0600), 0);
+    const EmitResult unread = Emit({{"a", 1}});
+    EXPECT_EQ(unread.status, EmitStatus::kFifoNotReadInTime);
+    EXPECT_THAT(unread.error, HasSubstr("\"/tmp/benchmark-ai-fifo\""));
   });
 }
 

@@ -4,7 +4,8 @@
 //
 // The environment variable BENCHMARK_AI selects the destination. It is read once, at the first call.
 //   stdout   (the default) a line of JSON on stdout
-//   fifo     a line of JSON into the named pipe BENCHMARK_AI_FIFO_FILEPATH (default /tmp/benchmark-ai-fifo)
+//   fifo     a line of JSON into the named pipe BENCHMARK_AI_FIFO_FILEPATH. Default: /tmp/benchmark-ai/fifo, or
+//            /tmp/benchmark-ai-fifo, the default before September 2019, if only that one is there and has a reader
 //   segment  streams of group `benchmarkai` in this process's segment; the fastest, since it neither waits nor writes JSON
 //
 // Another process, for example the agent, makes the named pipe and reads it. The first call waits until the pipe exists and has

@@ -190,11 +190,11 @@ def _profiled(function: _F, name: str, put: Callable[[str, float], None]) -> _F:
     return profiled  # type: ignore[return-value]
 
 
-def _get_metric_name(function: Callable[..., Any]) -> str:
+def _get_metric_name(fn: Callable[..., Any]) -> str:
     """`Class.method` or `module.function`, without the module's packages."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    named = function if hasattr(function, "__qualname__") else type(function)
+    while isinstance(fn, functools.partial):
+        fn = fn.func
+    named = fn if hasattr(fn, "__qualname__") else type(fn)
     name, module = named.__qualname__, named.__module__
     if "." in name or not module:
         return name

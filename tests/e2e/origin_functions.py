@@ -4,10 +4,11 @@ The first program of a row must succeed with our modules and with torch's, the s
 `metrics` and `events`.
 """
 
-METRICS, EARLY, LATER = "torchelastic: metrics", "torchelastic: events, up to release 0.2.1", "torchelastic: events, later and in torch"
+METRICS = "torchelastic: metrics"
+EARLY, LATER = "torchelastic: events, up to release 0.2.1", "torchelastic: events, later and in torch"
 
 PRELUDE = """
-import contextlib, inspect, io, logging
+import contextlib, inspect, io, logging, os
 
 def printed(call, *arguments):
     with contextlib.redirect_stdout(io.StringIO()) as out:
@@ -184,7 +185,10 @@ assert printed(metrics.ConsoleMetricHandler().emit, data) == "[1574213883.418285
             "same",
             "assert metrics.MetricsConfig().params == {} and metrics.MetricsConfig({'a': 'b'}).params == {'a': 'b'}\n",
         ),
-        "`initialize_metrics(cfg=None)`": ("same: does nothing", "assert metrics.initialize_metrics(metrics.MetricsConfig()) is None\n"),
+        "`initialize_metrics(cfg=None)`": (
+            "same: does nothing",
+            "assert metrics.initialize_metrics(metrics.MetricsConfig()) is None\n",
+        ),
         "`_get_metric_name(fn)`": (
             "same",
             """
@@ -264,18 +268,28 @@ assert event == events.Event(name="n", source=AGENT, metadata={"a": 1}, timestam
 assert (event.name, event.source, event.timestamp, event.metadata) == ("n", AGENT, 5, {"a": 1})
 assert (events.Event("n", AGENT).timestamp, events.Event("n", AGENT).metadata) == (0, {})
 """,
-            "assert event.type == 'torchelastic.agent' and events.Event('n', events.EventSource.WORKER).type == 'torchelastic.worker'\n",
+            """
+assert event.type == "torchelastic.agent"
+assert events.Event("n", events.EventSource.WORKER).type == "torchelastic.worker"
+""",
         ),
         "`Event.serialize()`, `Event.deserialize(data)`, `str(event)`": (
             "same",
             """
 import json
 event = events.Event("n", events.EventSource.WORKER, 5, {"a": 1})
-assert json.loads(event.serialize()) == json.loads(str(event)) == {"name": "n", "source": "WORKER", "timestamp": 5, "metadata": {"a": 1}}
+assert event.serialize() == str(event)
+assert json.loads(str(event)) == {"name": "n", "source": "WORKER", "timestamp": 5, "metadata": {"a": 1}}
 assert events.Event.deserialize(event.serialize()) == events.Event.deserialize(event) == event
 """,
         ),
-        "`EventMetadataValue`": ("same", "assert events.EventMetadataValue == __import__('typing').Union[str, int, float, bool, None]\n"),
+        "`EventMetadataValue`": (
+            "same",
+            """
+from typing import Union
+assert events.EventMetadataValue == Union[str, int, float, bool, None]
+""",
+        ),
         "`record(event, destination='null')`": (
             "same; release 0.2.2 had the default `console`",
             """
@@ -298,7 +312,10 @@ assert type(events.get_logging_handler("console")) is logging.StreamHandler
         ),
         "`get_logging_handler(destination='null')`": (
             "same",
-            "assert events.get_logging_handler() is events.get_logging_handler('null') and raises(KeyError, events.get_logging_handler, 'x')\n",
+            """
+assert events.get_logging_handler() is events.get_logging_handler("null")
+assert raises(KeyError, events.get_logging_handler, "nowhere")
+""",
         ),
         "`_get_or_create_logger(destination='null')`": (
             "same; the logger has another name",
@@ -312,10 +329,12 @@ assert logger.handlers == [events.get_logging_handler("console")]
         "`NodeState`": (
             "same",
             """
-assert [(state.name, state.value) for state in events.api.NodeState] == [(name, name) for name in ("INIT", "RUNNING", "SUCCEEDED", "FAILED")]
+names = ["INIT", "RUNNING", "SUCCEEDED", "FAILED"]
+assert [(state.name, state.value) for state in events.api.NodeState] == [(name, name) for name in names]
 """,
         ),
-        "`RdzvEvent(name, run_id, message, hostname, pid, node_state, master_endpoint='', rank=None, local_id=None, error_trace='')`": (
+        "`RdzvEvent(name, run_id, message, hostname, pid, node_state, master_endpoint='', rank=None, local_id=None, "
+        "error_trace='')`": (
             "same",
             """
 event = events.api.RdzvEvent("n", "run", "joined", "host", 1, events.api.NodeState.RUNNING)
@@ -343,7 +362,7 @@ def joins():
     events.construct_and_record_rdzv_event("run", "joined", events.api.NodeState.RUNNING, rank=3)
 joins()
 (event,) = map(json.loads, kept.lines)
-assert event["name"].endswith(":joins") and (event["rank"], event["pid"], event["error_trace"]) == (3, __import__("os").getpid(), "")
+assert event["name"].endswith(":joins") and (event["rank"], event["pid"], event["error_trace"]) == (3, os.getpid(), "")
 """,
         ),
     },

@@ -1,6 +1,6 @@
 """docs/origins.md: each row is held by a test that runs the package or the agent.
 
-The rows about functions of torchelastic are held by the programs of origin_functions.py. What is the same in torch is tried with torch, too.
+The programs of origin_functions.py hold the rows about functions of torchelastic. Those that torch has too run with torch as well.
 """
 
 import json
@@ -46,7 +46,9 @@ def test_each_row_is_held_as_it_is_written():
 
 # --- rows that tests of other modules hold
 
-holds(PERSIA, "the 15 metrics of its tables", "same names; a time cost also as `<name>_sec`")(test_demo_job.test_gateway_has_help_type_and_labels)
+holds(PERSIA, "the 15 metrics of its tables", "same names; a time cost also as `<name>_sec`")(
+    test_demo_job.test_gateway_has_help_type_and_labels
+)
 
 AI = test_python_benchmarkai
 holds(EMIT, "`from benchmarkai import emit`", "`from persia_metrics.benchmarkai import emit`")(AI.test_document_stdout)
@@ -71,7 +73,9 @@ holds(EMIT, "`FifoNotCreatedInTimeError`", "same; also if the pipe has no reader
 )
 holds(EMIT, "a line on stdout for each step of the wait", "none")(AI.test_first_emit_waits_for_the_pipe)
 
-holds(DAEMON, "creates the pipe, or uses the one that is there", "same")(test_pipe.test_nothing_is_lost_when_the_agent_is_killed_between)
+holds(DAEMON, "creates the pipe, or uses the one that is there", "same")(
+    test_pipe.test_nothing_is_lost_when_the_agent_is_killed_between
+)
 holds(DAEMON, "ends if there is something else at the path", "logs an error, and runs without the pipe")(
     test_pipe.test_what_is_no_pipe_stays_and_costs_the_pipe_alone
 )
@@ -130,7 +134,8 @@ def exposed(run_python, segments):
     def look(source, *flags, **env):
         run_python(source, PERSIA_METRICS_DIR=str(segments), PERSIA_JOB_NAME="job", **env)
         command = [AGENT, "once", "--job=job", f"--metrics-dir={segments}", *flags]
-        return Samples(subprocess.run(command, env=environment(**env), capture_output=True, text=True, timeout=30, check=True).stdout)
+        done = subprocess.run(command, env=environment(**env), capture_output=True, text=True, timeout=30, check=True)
+        return Samples(done.stdout)
 
     return look
 
@@ -181,7 +186,8 @@ def test_keys_of_persias_settings(settings):
     assert of() == ["true", "default", "10"]
     values = "enable_metrics: false, job_name: dlrm"
     assert of(file=f"PersiaMetricsConfig: {{{values}, push_interval_seconds: 1m30s}}") == ["false", "dlrm", "90"]
-    assert of(file=f"common_config: {{job_type: Train, metrics_config: {{{values}, push_interval_sec: 0.5}}}}") == ["false", "dlrm", "0.5"]
+    later = f"common_config: {{job_type: Train, metrics_config: {{{values}, push_interval_sec: 0.5}}}}"
+    assert of(file=later) == ["false", "dlrm", "0.5"]
 
 
 @holds(PERSIA, "`REPLICA_INDEX`, default `0`", 'same: the label `instance="rep_0"`')
@@ -320,7 +326,8 @@ def test_what_is_the_same_in_torch_is_so_and_torch_has_nothing_else(tmp_path):
     assert len(same) > 20
     programs = tmp_path / "programs.json"
     programs.write_text(json.dumps({there: program(section, there, ours=False) for section, there in same}))
-    done = subprocess.run([PYTHON, "-c", IN_TORCH, programs], env=environment(), capture_output=True, text=True, timeout=120, check=True)
+    command = [PYTHON, "-c", IN_TORCH, programs]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=120, check=True)
     in_table = {name for section, there in HELD if section in (METRICS, LATER) for name in re.findall(r"`(\w+)", there)}
     told = set(done.stdout.splitlines()) - {f"torch has {name}" for name in in_table}
     assert not told, done.stderr

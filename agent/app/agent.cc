@@ -161,6 +161,8 @@ void Agent::ReportRemoteWrite() {
     targets.insert(name);
     own_.SetRemoteWrite(name, {.samples_sent = stats.sending.samples_sent,
                                .samples_refused = stats.sending.samples_refused,
+                               .requests = stats.sending.requests,
+                               .request_durations = stats.sending.request_durations,
                                .retries = stats.sending.retries,
                                .bytes = stats.sending.bytes,
                                .pending_samples = stats.pending_samples,

@@ -26,8 +26,9 @@ bool IsInMemory(int directory_fd) {
 
 RemoteWrite::Stats WithCountsOf(const RemoteWrite::Stats& before, RemoteWrite::Stats now) {
   now.sending.samples_sent += before.sending.samples_sent;
-  now.sending.samples_refused += before.sending.samples_refused;
-  now.sending.requests_refused += before.sending.requests_refused;
+  for (const auto& [status, samples] : before.sending.samples_refused) now.sending.samples_refused[status] += samples;
+  for (const auto& [status, requests] : before.sending.requests) now.sending.requests[status] += requests;
+  now.sending.request_durations.Add(before.sending.request_durations);
   now.sending.retries += before.sending.retries;
   now.sending.bytes += before.sending.bytes;
   now.sending.highest_sent_ms = std::max(now.sending.highest_sent_ms, before.sending.highest_sent_ms);

@@ -2,6 +2,7 @@
 
 #include <curl/curl.h>
 #include <fcntl.h>
+#include <strings.h>
 
 #include <algorithm>
 #include <atomic>
@@ -29,6 +30,46 @@ std::string HostOf(std::string_view url) {
   return std::string(url.substr(0, url.find('/')));
 }
 
+struct CurlUrlDeleter {
+  void operator()(CURLU* url) const { curl_url_cleanup(url); }
+};
+using CurlUrl = std::unique_ptr<CURLU, CurlUrlDeleter>;
+
+CurlUrl ParseUrl(const std::string& text) {
+  CurlUrl url(curl_url());
+  if (url != nullptr && curl_url_set(url.get(), CURLUPART_URL, text.c_str(), CURLU_PATH_AS_IS) != CURLUE_OK) url = nullptr;
+  return url;
+}
+
+std::string PartOf(const CurlUrl& url, CURLUPart part, unsigned flags = 0) {
+  char* text = nullptr;
+  if (url == nullptr || curl_url_get(url.get(), part, &text, flags) != CURLUE_OK) return "";
+  std::string copy = text;
+  curl_free(text);
+  return copy;
+}
+
+// The URL to which a redirect of a request to `from` leads, if that is on the same host and not from https to http; else empty.
+std::string OnSameHost(const std::string& from, const std::string& to) {
+  const CurlUrl before = ParseUrl(from);
+  const CurlUrl after = ParseUrl(to);
+  const std::string host = PartOf(after, CURLUPART_HOST);
+  if (host.empty() || strcasecmp(host.c_str(), PartOf(before, CURLUPART_HOST).c_str()) != 0) return "";
+  const std::string scheme = PartOf(after, CURLUPART_SCHEME);
+  return scheme == PartOf(before, CURLUPART_SCHEME) || scheme == "https" ? to : "";
+}
+
+// Scheme, host and port, without the rest, which may hold secrets.
+std::string OriginOf(const std::string& text) {
+  const CurlUrl url = ParseUrl(text);
+  const std::string host = PartOf(url, CURLUPART_HOST);
+  if (host.empty()) return "";
+  return PartOf(url, CURLUPART_SCHEME) + "://" + host + ":" + PartOf(url, CURLUPART_PORT, CURLU_DEFAULT_PORT);
+}
+
+constexpr bool KeepsMethod(int status) { return status == 301 || status == 302 || status == 307 || status == 308; }
+constexpr int kMaxRedirects = 5;
+
 }  // namespace
 
 class HttpClient::Transfer {
@@ -46,7 +87,35 @@ class HttpClient::Transfer {
   Transfer(const Transfer&) = delete;
   Transfer& operator=(const Transfer&) = delete;
 
-  Result<HttpResponse> Send(const HttpRequest& request) {
+  Result<HttpResponse> Send(HttpRequest request) {
+    for (int followed = 0;; ++followed) {
+      Result<HttpResponse> response = SendOnce(request);
+      if (!response.ok() || !KeepsMethod(response.value().status)) return response;
+      const char* redirect = nullptr;
+      curl_easy_getinfo(easy_, CURLINFO_REDIRECT_URL, &redirect);
+      if (redirect == nullptr) return response;
+      // A server name replaces the host of the URL, also in the redirect: then only the address that was set is asked.
+      const bool may_follow = request.follow_redirects && followed < kMaxRedirects && options_.access.server_name.empty();
+      std::string next = may_follow ? OnSameHost(request.url, redirect) : "";
+      if (next.empty()) {
+        response.value().redirects_to = OriginOf(redirect);
+        return response;
+      }
+      request.url = std::move(next);
+    }
+  }
+
+  void Interrupt() {
+    interrupted_ = true;
+    curl_multi_wakeup(multi_);
+  }
+  void Rearm() { interrupted_ = false; }
+  [[nodiscard]] bool interrupted() const { return interrupted_; }
+  [[nodiscard]] bool closed_without_answer() const { return closed_without_answer_; }
+  void Redact(std::string& text) const { access_.Redact(text); }
+
+ private:
+  Result<HttpResponse> SendOnce(const HttpRequest& request) {
     closed_without_answer_ = false;
     if (multi_ == nullptr || easy_ == nullptr) return Error{"libcurl cannot start: no memory"};
     response_ = {};
@@ -86,16 +155,6 @@ class HttpClient::Transfer {
     return std::move(response_);
   }
 
-  void Interrupt() {
-    interrupted_ = true;
-    curl_multi_wakeup(multi_);
-  }
-  void Rearm() { interrupted_ = false; }
-  [[nodiscard]] bool interrupted() const { return interrupted_; }
-  [[nodiscard]] bool closed_without_answer() const { return closed_without_answer_; }
-  void Redact(std::string& text) const { access_.Redact(text); }
-
- private:
   static curl_slist* Headers(const HttpRequest& request, const GatewayAccess::Credentials& access) {
     // Waiting for "100 Continue" would delay a large push by up to a second.
     curl_slist* headers = curl_slist_append(nullptr, "Expect:");

@@ -31,6 +31,9 @@ struct HttpRequest {
   std::chrono::milliseconds timeout{0};
   // Sends no password, token or client certificate: for another peer than the one of Options::access.
   bool anonymous = false;
+  // Sends the request again, with method and body, where a 301, 302, 307 or 308 says, up to five times: on the same host, at
+  // any port, and never from https to http.
+  bool follow_redirects = false;
   // Receives the response body in pieces, for one that may be too large to keep. Returning false ends the transfer; that is not
   // an error.
   std::function<bool(int status, std::string_view piece)> receive{};
@@ -41,6 +44,8 @@ struct HttpResponse {
   std::string body;  // at most Options::max_response_bytes; the rest is discarded
   // From Retry-After, in seconds or as a date.
   std::optional<std::chrono::seconds> retry_after{};
+  // Where a redirect leads that was not followed: scheme, host and port. Empty: nowhere.
+  std::string redirects_to{};
   // Whether a new connection was opened.
   bool new_connection = false;
 };

@@ -24,7 +24,7 @@ using prometheus::Family;
 using prometheus::Gauge;
 using prometheus::Histogram;
 
-const Histogram::BucketBoundaries kPushSeconds{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30};
+const Histogram::BucketBoundaries kRequestSeconds(DurationCounts::kBounds.begin(), DurationCounts::kBounds.end());
 // Of collecting and rendering.
 const Histogram::BucketBoundaries kWorkSeconds{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01,
                                                0.025,  0.05,    0.1,    0.25,  1,      5};
@@ -40,6 +40,7 @@ const std::string kSegmentVersion =
 constexpr const char* kPushResults[] = {"success", "rejected", "server_error", "unreachable", "interrupted", "deferred"};
 constexpr const char* kRemoteWriteDropReasons[] = {"queue_bytes", "queue_age", "disk_full", "corrupt",
                                                    "behind",      "duplicate", "ends",      "not_open"};
+constexpr int kFinalStatuses[] = {400, 409, 413, 422};  // of remote write: a request is dropped
 constexpr const char* kStates[] = {"live", "ended", "other_run"};
 constexpr const char* kRefusals[] = {"access", "corrupt", "duplicate", "magic", "owner", "size", "type", "version"};
 
@@ -99,7 +100,7 @@ struct OwnMetrics::Registry {
     const prometheus::Labels labels{{"gateway", name}};
     return gateways
         .emplace(name,
-                 Gateway{push_duration.Add(labels, kPushSeconds), push_bytes.Add(labels), consecutive_failures.Add(labels)})
+                 Gateway{push_duration.Add(labels, kRequestSeconds), push_bytes.Add(labels), consecutive_failures.Add(labels)})
         .first->second;
   }
 
@@ -236,14 +237,18 @@ struct OwnMetrics::RemoteWriteFamilies {
       : samples(RegisterFamily(registry, BuildCounter(), "persia_agent_remote_write_samples_total",
                                "Samples that a target accepted, stale markers included.")),
         failed(RegisterFamily(registry, BuildCounter(), "persia_agent_remote_write_samples_failed_total",
-                              "Samples that were dropped because a target rejected them (a 4xx).")),
+                              "Samples that were dropped because a target rejected them, by status.")),
+        requests(RegisterFamily(registry, BuildCounter(), "persia_agent_remote_write_requests_total",
+                                "Requests to a target, by status; \"none\": there was no response.")),
+        durations(RegisterFamily(registry, BuildHistogram(), "persia_agent_remote_write_request_duration_seconds",
+                                 "Time of one request to a target, with its response.")),
         dropped(RegisterFamily(
             registry, BuildCounter(), "persia_agent_remote_write_samples_dropped_total",
             "Samples that were dropped and not sent, by reason: queue_bytes (the queue is full), queue_age (too old), "
             "disk_full, corrupt (damaged on disk), behind (the agent could not keep up), duplicate (after relabelling), "
             "ends (stale markers, while the disk is full), not_open (the agent cannot open a queue for the target).")),
         retries(RegisterFamily(registry, BuildCounter(), "persia_agent_remote_write_retries_total",
-                               "Requests that were sent again after no response, 429 or 5xx.")),
+                               "Requests that were sent again because the target had not accepted them.")),
         bytes(RegisterFamily(registry, BuildCounter(), "persia_agent_remote_write_bytes_total",
                              "Bytes of request bodies sent to a target, after compression, retries included.")),
         damaged(RegisterFamily(registry, BuildCounter(), "persia_agent_remote_write_queue_damaged_total",
@@ -266,6 +271,8 @@ struct OwnMetrics::RemoteWriteFamilies {
 
   Family<Counter>& samples;
   Family<Counter>& failed;
+  Family<Counter>& requests;
+  Family<Histogram>& durations;
   Family<Counter>& dropped;
   Family<Counter>& retries;
   Family<Counter>& bytes;
@@ -276,7 +283,19 @@ struct OwnMetrics::RemoteWriteFamilies {
   Family<Gauge>& shards;
   Family<Gauge>& highest_sent;
   Family<Gauge>& oldest_pending;
-  std::set<std::string> targets;  // with gauges
+  std::set<std::string> targets;                   // with gauges
+  std::map<std::string, DurationCounts> observed;  // what `durations` has, by target
+
+  void RaiseDurations(const std::string& target, const DurationCounts& total) {
+    DurationCounts& before = observed[target];
+    if (total.sum < before.sum) before = {};  // the target was removed for a while
+    std::vector<double> increments;
+    for (size_t i = 0; i < total.counts.size(); ++i) {
+      increments.push_back(static_cast<double>(total.counts[i] - before.counts[i]));
+    }
+    durations.Add({{"target", target}}, kRequestSeconds).ObserveMultiple(increments, total.sum - before.sum);
+    before = total;
+  }
 };
 
 OwnMetrics::OwnMetrics(Options options) : registry_(std::make_unique<Registry>(std::move(options))) {}
@@ -350,7 +369,14 @@ void OwnMetrics::SetRemoteWrite(const std::string& target, const RemoteWriteCoun
   const auto set = [&](Family<Gauge>& family, double value) { family.Add(labels).Set(value); };
   const auto raise = [&](Family<Counter>& family, uint64_t total) { RaiseTo(family.Add(labels), total); };
   raise(of.samples, counts.samples_sent);
-  raise(of.failed, counts.samples_refused);
+  for (const int status : kFinalStatuses) of.failed.Add({{"target", target}, {"status", std::to_string(status)}});
+  for (const auto& [status, samples] : counts.samples_refused) {
+    RaiseTo(of.failed.Add({{"target", target}, {"status", std::to_string(status)}}), samples);
+  }
+  for (const auto& [status, requests] : counts.requests) {
+    RaiseTo(of.requests.Add({{"target", target}, {"status", status == 0 ? "none" : std::to_string(status)}}), requests);
+  }
+  of.RaiseDurations(target, counts.request_durations);
   raise(of.retries, counts.retries);
   raise(of.bytes, counts.bytes);
   raise(of.damaged, counts.damaged_places);

@@ -16,6 +16,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/duration_counts.h"
 #include "model/snapshot.h"
 
 namespace persia::agent {
@@ -90,7 +91,9 @@ class OwnMetrics {
   // Counts of remote write to a target. The first call creates the series.
   struct RemoteWriteCounts {
     uint64_t samples_sent = 0;
-    uint64_t samples_refused = 0;
+    std::map<int, uint64_t> samples_refused{};  // by status
+    std::map<int, uint64_t> requests{};         // by status; 0: no answer
+    DurationCounts request_durations{};
     uint64_t retries = 0;
     uint64_t bytes = 0;
     uint64_t pending_samples = 0;

@@ -1,13 +1,15 @@
 #include "remote/queue_sender.h"
 
 #include <algorithm>
+#include <iterator>
 #include <system_error>
 
 #include "base/backoff.h"
-#include "base/log.h"
 #include "base/text.h"
 #include "base/thread.h"
 #include "net/response_errors.h"
+#include "remote/snappy_block.h"
+#include "remote/write_request.h"
 
 namespace persia::agent {
 namespace {
@@ -18,14 +20,22 @@ using std::chrono::steady_clock;
 constexpr std::chrono::seconds kMaxRetryAfter = std::chrono::hours(1);
 constexpr size_t kMaxQuotedBytes = 500;
 
-// How many different refusals are logged, and how much of each is compared.
-constexpr size_t kMaxLoggedRefusals = 32;
 constexpr size_t kComparedBytes = 120;
+// Uncompressed. The writer's requests have at most a few MiB.
+constexpr size_t kMaxBodyBytes = 256 << 20;
 
-// Times and counts differ from one refusal to the next.
+// Times and counts differ from one answer to the next.
 std::string WithoutNumbers(std::string text) {
   std::erase_if(text, IsDigit);
   return text.substr(0, kComparedBytes);
+}
+
+std::string ErrorOf(const Result<HttpResponse>& response) {
+  if (!response.ok()) return response.error();
+  const HttpResponse& answer = response.value();
+  const std::string status = "status " + std::to_string(answer.status) + ": ";
+  if (answer.redirects_to.empty()) return status + BodyExcerpt(answer.body, kMaxQuotedBytes);
+  return status + "it redirects to " + answer.redirects_to + ", which is not followed; set the url to where it accepts samples";
 }
 
 }  // namespace
@@ -54,22 +64,56 @@ void QueueSender::Run(HttpClient& client) {
 
 // Nothing: stopped before the target answered.
 std::optional<DiskQueue::Outcome> QueueSender::Send(const DiskQueue::Claim& claim, HttpClient& client) {
-  HttpRequest request{.method = "POST", .url = options_.url, .headers = options_.headers, .body = claim.body};
-  request.headers.emplace_back("Content-Type", "application/x-protobuf");
-  request.headers.emplace_back("Content-Encoding", "snappy");
-  request.headers.emplace_back("X-Prometheus-Remote-Write-Version", "0.1.0");
+  return SendBody(claim, claim.body, claim.record.samples, client);
+}
+
+std::optional<DiskQueue::Outcome> QueueSender::SendBody(const DiskQueue::Claim& claim, std::string_view body, uint32_t samples,
+                                                        HttpClient& client) {
   Backoff backoff(options_.min_backoff, options_.max_backoff);
   for (bool is_retry = false;; is_retry = true) {
     const milliseconds wait = is_retry ? backoff.NextJittered() : milliseconds(0);
     if (!WaitUntil(steady_clock::now() + wait)) return std::nullopt;
     if (!options_.queue->StillWanted(claim)) return DiskQueue::Outcome::kDropped;
-    {
-      const MutexLock lock(mutex_);
-      counts_.bytes += claim.body.size();
-      counts_.retries += is_retry ? 1 : 0;
+    switch (Judge(Post(body, is_retry, client), samples, claim.record.timestamp_ms)) {
+      case Verdict::kDone:
+        return DiskQueue::Outcome::kSent;
+      case Verdict::kTooLarge:
+        return SendHalves(claim, body, client);
+      case Verdict::kAgain:
+        break;
     }
-    if (IsFinal(client.Send(request), claim.record)) return DiskQueue::Outcome::kSent;
   }
+}
+
+// REQUIRES: more than one sample.
+std::optional<DiskQueue::Outcome> QueueSender::SendHalves(const DiskQueue::Claim& claim, std::string_view body,
+                                                          HttpClient& client) {
+  const std::optional<std::string> plain = SnappyUncompress(body, kMaxBodyBytes);
+  const std::optional<Halves> halves = plain ? Halve(*plain) : std::nullopt;
+  if (!halves) return DiskQueue::Outcome::kSent;  // damaged in memory: nothing is known of it
+  for (const std::string_view half : {halves->first, halves->second}) {
+    std::string compressed;
+    SnappyCompress(half, compressed);
+    const auto outcome = SendBody(claim, compressed, SeriesIn(half), client);
+    if (outcome != DiskQueue::Outcome::kSent) return outcome;
+  }
+  return DiskQueue::Outcome::kSent;
+}
+
+Result<HttpResponse> QueueSender::Post(std::string_view body, bool is_retry, HttpClient& client) {
+  HttpRequest request{.method = "POST", .url = options_.url, .headers = options_.headers, .body = body};
+  request.headers.emplace_back("Content-Type", "application/x-protobuf");
+  request.headers.emplace_back("Content-Encoding", "snappy");
+  request.headers.emplace_back("X-Prometheus-Remote-Write-Version", "0.1.0");
+  request.follow_redirects = true;
+  const auto begin = steady_clock::now();
+  Result<HttpResponse> response = client.Send(request);
+  const MutexLock lock(mutex_);
+  counts_.bytes += body.size();
+  counts_.retries += is_retry ? 1 : 0;
+  counts_.request_durations.Add(steady_clock::now() - begin);
+  ++counts_.requests[response.ok() ? response.value().status : 0];
+  return response;
 }
 
 // Waits until `when`, and for as long as the target asked for. False: stopped.
@@ -83,38 +127,55 @@ bool QueueSender::WaitUntil(steady_clock::time_point when) {
   }
 }
 
-// Counts and logs the answer to a request. False: the request is to be sent again.
-bool QueueSender::IsFinal(const Result<HttpResponse>& response, const QueueRecord& record) {
-  const MutexLock lock(mutex_);
+QueueSender::Verdict QueueSender::Judge(const Result<HttpResponse>& response, uint32_t samples, int64_t timestamp_ms) {
   const int status = response.ok() ? response.value().status : 0;
   if (status >= 200 && status < 300) {
-    counts_.samples_sent += record.samples;
-    counts_.highest_sent_ms = std::max(counts_.highest_sent_ms, record.timestamp_ms);
-    counts_.last_error.clear();
-    if (std::exchange(is_failing_, false)) LogInfo("remote.send", options_.target + " takes samples again");
-    return true;
-  }
-  const std::string error =
-      response.ok() ? "status " + std::to_string(status) + ": " + BodyExcerpt(response.value().body, kMaxQuotedBytes)
-                    : response.error();
-  counts_.last_error = error;
-  if (response.ok() && !IsRetryable(status)) {
-    counts_.samples_refused += record.samples;
-    ++counts_.requests_refused;
-    is_failing_ = false;
-    if (logged_refusals_.size() < kMaxLoggedRefusals && logged_refusals_.insert(WithoutNumbers(error)).second) {
-      LogWarning("remote.refused",
-                 options_.target + " refuses " + std::to_string(record.samples) + " samples, which are dropped: " + error);
+    {
+      const MutexLock lock(mutex_);
+      counts_.samples_sent += samples;
+      counts_.highest_sent_ms = std::max(counts_.highest_sent_ms, timestamp_ms);
+      counts_.last_error.clear();
+      if (!is_failing_) return Verdict::kDone;
     }
-    return true;
+    LogRecovery(samples);
+    return Verdict::kDone;
   }
-  if (response.ok() && response.value().retry_after) {
-    not_before_ = std::max(not_before_, steady_clock::now() + std::min(*response.value().retry_after, kMaxRetryAfter));
+  if (status == 413 && samples > 1) return Verdict::kTooLarge;
+  const std::string error = ErrorOf(response);
+  const bool is_final = std::ranges::find(kFinalStatuses, status) != std::end(kFinalStatuses);
+  {
+    const MutexLock lock(mutex_);
+    if (stopped_ && !response.ok()) return Verdict::kAgain;  // by us
+    counts_.last_error = error;
+    is_failing_ = true;
+    if (is_final) {
+      counts_.samples_refused[status] += samples;
+      refused_in_failure_ += samples;
+    } else if (response.ok() && response.value().retry_after) {
+      not_before_ = std::max(not_before_, steady_clock::now() + std::min(*response.value().retry_after, kMaxRetryAfter));
+    }
   }
-  if (!stopped_ && !std::exchange(is_failing_, true)) {
-    LogWarning("remote.send", "cannot send to " + options_.target + ": " + error + "; samples wait in the disk queue");
+  const std::string kind = response.ok() ? "status " + std::to_string(status) + WithoutNumbers(error) : WithoutNumbers(error);
+  if (is_final) {
+    log_.Bad(kind, options_.target + " refuses " + std::to_string(samples) + " samples, which are dropped: " + error);
+    return Verdict::kDone;
   }
-  return false;
+  log_.Bad(kind, "cannot send to " + options_.target + ": " + error + "; samples wait in the disk queue");
+  return Verdict::kAgain;
+}
+
+// `accepted`: samples that are still pending in the queue.
+void QueueSender::LogRecovery(uint32_t accepted) {
+  const uint64_t pending = options_.queue->stats().pending_samples;
+  uint64_t refused = 0;
+  {
+    const MutexLock lock(mutex_);
+    if (!std::exchange(is_failing_, false)) return;
+    refused = std::exchange(refused_in_failure_, 0);
+  }
+  log_.Recovered(options_.target + " accepts samples again; " +
+                 std::to_string(pending - std::min<uint64_t>(pending, accepted)) + " wait" +
+                 (refused > 0 ? ", " + std::to_string(refused) + " were refused" : ""));
 }
 
 void QueueSender::HurryUp() {

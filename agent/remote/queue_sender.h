@@ -1,8 +1,9 @@
 // Sends the requests of a disk queue to one target, with several threads. Each takes the next request, of any shard.
 //
-// After a transport error, 429 or 5xx, a request is sent again with exponential backoff, for as long as the queue keeps it. If
-// the target answers with Retry-After, no thread sends until then. After any other answer but a 2xx, the request is dropped,
-// since it would block all requests behind it.
+// A request is sent until the target accepts it, with exponential backoff, for as long as the queue keeps it. If the target
+// answers with Retry-After, no thread sends until then. A request is dropped only after an answer to this request that no later
+// attempt can change: 400, 409, 413, 422. After a 413 its halves are sent first, down to a single series. All other answers may
+// change without the request (a token, a path, a certificate), so that the request and those behind it wait, in order.
 //
 // Thread safety: Start and Join from one thread, all other methods from any.
 #pragma once
@@ -10,14 +11,17 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/duration_counts.h"
+#include "base/log.h"
 #include "base/mutex.h"
 #include "net/http_client.h"
 #include "remote/disk_queue.h"
@@ -41,13 +45,17 @@ class QueueSender {
 
   struct Counts {
     uint64_t samples_sent = 0;
-    uint64_t samples_refused = 0;  // never sent again
-    uint64_t requests_refused = 0;
+    std::map<int, uint64_t> samples_refused{};  // by status; never sent again
+    std::map<int, uint64_t> requests{};         // by status; 0: no answer
+    DurationCounts request_durations{};
     uint64_t retries = 0;
     uint64_t bytes = 0;  // of bodies, of all requests
     int64_t highest_sent_ms = 0;
     std::string last_error{};  // of the last request; empty if it succeeded
   };
+
+  // The statuses after which a request is dropped.
+  static constexpr int kFinalStatuses[] = {400, 409, 413, 422};
 
   explicit QueueSender(Options options) : options_(std::move(options)) {}
   ~QueueSender() { Join(); }
@@ -72,10 +80,19 @@ class QueueSender {
     std::thread thread{};
   };
 
+  enum class Verdict : uint8_t { kDone, kAgain, kTooLarge };
+
   void Run(HttpClient& client);
   std::optional<DiskQueue::Outcome> Send(const DiskQueue::Claim& claim, HttpClient& client);
+  // Sends a body with some of the claim's samples.
+  std::optional<DiskQueue::Outcome> SendBody(const DiskQueue::Claim& claim, std::string_view body, uint32_t samples,
+                                             HttpClient& client);
+  std::optional<DiskQueue::Outcome> SendHalves(const DiskQueue::Claim& claim, std::string_view body, HttpClient& client);
   bool WaitUntil(std::chrono::steady_clock::time_point when);
-  bool IsFinal(const Result<HttpResponse>& response, const QueueRecord& record);
+  Result<HttpResponse> Post(std::string_view body, bool is_retry, HttpClient& client);
+  // Counts and logs the answer.
+  Verdict Judge(const Result<HttpResponse>& response, uint32_t samples, int64_t timestamp_ms);
+  void LogRecovery(uint32_t accepted);
 
   const Options options_;
   std::vector<std::unique_ptr<Worker>> workers_;
@@ -86,8 +103,10 @@ class QueueSender {
   std::chrono::steady_clock::time_point not_before_ PERSIA_GUARDED_BY(mutex_){};
   uint64_t hurries_ PERSIA_GUARDED_BY(mutex_) = 0;
   bool stopped_ PERSIA_GUARDED_BY(mutex_) = false;
-  bool is_failing_ PERSIA_GUARDED_BY(mutex_) = false;                // and that was logged
-  std::set<std::string> logged_refusals_ PERSIA_GUARDED_BY(mutex_);  // without their numbers
+  bool is_failing_ PERSIA_GUARDED_BY(mutex_) = false;
+  uint64_t refused_in_failure_ PERSIA_GUARDED_BY(mutex_) = 0;  // samples, since the last request that was accepted
+  // One line for each change: accepted, an answer, another answer, no answer.
+  StateLog log_{"remote.send"};
 };
 
 }  // namespace persia::agent

@@ -32,6 +32,39 @@ void WriteRequest::Add(std::string_view labels, uint64_t value_bits, int64_t tim
   ++samples_;
 }
 
+namespace {
+
+// The bytes of the first `series` time series of a body.
+size_t SizeOf(std::string_view body, uint32_t series) {
+  size_t at = 0;
+  for (; series > 0 && at < body.size(); --series) {
+    uint64_t length = 0;
+    ++at;  // the key
+    for (int shift = 0; at < body.size(); shift += 7) {
+      const auto byte = static_cast<uint8_t>(body[at++]);
+      length |= static_cast<uint64_t>(byte & 0x7f) << shift;
+      if (byte < 0x80) break;
+    }
+    at += length;
+  }
+  return at;
+}
+
+}  // namespace
+
+uint32_t SeriesIn(std::string_view body) {
+  uint32_t series = 0;
+  for (; !body.empty(); ++series) body.remove_prefix(SizeOf(body, 1));
+  return series;
+}
+
+std::optional<Halves> Halve(std::string_view body) {
+  const uint32_t series = SeriesIn(body);
+  if (series < 2) return std::nullopt;
+  const size_t first = SizeOf(body, series / 2);
+  return Halves{body.substr(0, first), body.substr(first)};
+}
+
 void WriteRequest::Clear() {
   bytes_.clear();
   samples_ = 0;

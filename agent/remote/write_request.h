@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -39,5 +40,13 @@ class WriteRequest {
   std::string timestamp_;  // the encoded field, kept for the next sample of the same time
   int64_t timestamp_of_ = -1;
 };
+
+// How many time series a body has before compression. REQUIRES: WriteRequest made it.
+[[nodiscard]] uint32_t SeriesIn(std::string_view body);
+// The first and the second half of the time series of a body. Nothing if it has fewer than two. REQUIRES: WriteRequest made it.
+struct Halves {
+  std::string_view first, second;
+};
+[[nodiscard]] std::optional<Halves> Halve(std::string_view body);
 
 }  // namespace persia::agent

@@ -5,7 +5,7 @@ value, is a replay. A sample before the series' last one is out of order: the wh
 
 Faults are set in advance, one per request:
 
-- `status(500)`, `status(429, retry_after=1)`: another answer than 204. The value may be a function, which is called then.
+- `status(500)`, `status(429, retry_after=1)`, `status(307, location=URL)`: another answer than 204. `retry_after` may be a function, which is called then.
 - `SlowRead(seconds)`: reads the body evenly over that time, and accepts it. Needs a body larger than all buffers.
 - `SILENCE`: sends no answer. `RESET`: resets the connection.
 - `HALF_CLOSE`: reads the request, does not accept it, and closes the sending side without an answer.
@@ -32,8 +32,8 @@ HALF_CLOSE, CUT_STATUS, CUT_ANSWER, IDLE_HALF_CLOSE = "half-close", "cut status"
 CUT = {CUT_STATUS: b"HTTP/1.1 20", CUT_ANSWER: b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf"}
 
 
-def status(code, retry_after=None):
-    return code, retry_after
+def status(code, retry_after=None, location=None):
+    return code, retry_after, location
 
 
 def _value(bits):
@@ -170,7 +170,7 @@ class Receiver:
             self._half_close(handler, visit)
         elif isinstance(fault, tuple):
             code, visit.asked = fault[0], fault[1]() if callable(fault[1]) else fault[1]
-            self._answer(handler, visit, code, "a fault of the test")
+            self._answer(handler, visit, code, "a fault of the test", fault[2])
         else:
             self._answer(handler, visit, *self._take(handler, body))
             if fault == IDLE_HALF_CLOSE:
@@ -222,12 +222,14 @@ class Receiver:
         return 204, ""
 
     @staticmethod
-    def _answer(handler, visit, code, text):
+    def _answer(handler, visit, code, text, location=None):
         body = text.encode()
         visit.answering = time.monotonic()
         handler.send_response(code)
         if visit.asked is not None:
             handler.send_header("Retry-After", str(visit.asked))
+        if location is not None:
+            handler.send_header("Location", location)
         handler.send_header("Content-Length", str(len(body)))
         handler.end_headers()
         handler.wfile.write(body)

@@ -109,7 +109,7 @@ def test_rules_ask_for_metrics_that_there_are():
 
 
 def test_every_alert_has_what_a_mixin_has():
-    assert len({alert["alert"] for alert in ALERTS}) == len(ALERTS) == 28
+    assert len({alert["alert"] for alert in ALERTS}) == len(ALERTS) == 29
     for alert in ALERTS:
         assert alert["labels"]["severity"] in {"critical", "warning", "info"}
         assert set(alert["annotations"]) == {"summary", "description", "runbook_url"}

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import time
 
 import pytest
 from remote_write_databases import now_ms
@@ -27,7 +28,10 @@ def wait_for(receiver, name, value, seconds=30, **labels):
 
 
 def sent(agent, family="samples_total", **labels):
-    return agent.metrics().one(f"persia_agent_remote_write_{family}", **labels)
+    """The sum of the agent's series with these labels, or None."""
+    name = f"persia_agent_remote_write_{family}"
+    found = [value for (other, have), value in agent.metrics().items() if other == name and labels.items() <= dict(have).items()]
+    return sum(found) if found else None
 
 
 def test_names_labels_and_values_are_those_of_the_gateway(receiver, job, gateway):
@@ -100,6 +104,41 @@ def test_the_last_values_arrive_and_series_end_if_the_job_is_to_leave_nothing(re
     assert values[-2:] == [42.0, None] if end == "delete" else values[-1] == 42.0
     assert receiver.series("persia_exec_exit_code")[-1 if end == "keep" else -2][1] == 0
     assert receiver.errors == []
+
+
+def test_what_may_still_be_accepted_waits_and_arrives_in_order(receivers, job, tmp_path):
+    """A target that answers as it should not, in turns: nothing is dropped, and each change is one line in the log."""
+    well, receiver = receivers().start(), receivers().start()
+    answers = [401, 404, 403, 307, 500, 408]
+    redirect = {"location": "http://localhost:1/elsewhere"}
+    receiver.faults.extend(status(code, **(redirect if code == 307 else {})) for code in answers for _ in range(3))
+    targets = [{"url": well.url, "name": "well"}, {"url": receiver.url, "name": "db", "max_shards": 1}]
+    agent = job.agent(settings(tmp_path, *targets))
+    worker = job.worker()
+    worker.tell("count my_app batches 5")
+    wait_for(receiver, "my_app_batches", 5, 60)
+    wait_until(lambda: sent(agent, "requests_total", target="db", status="204"), "its own counts")
+    for code in answers:
+        assert sent(agent, "requests_total", target="db", status=str(code)) == 3
+        assert agent.output().count(f"cannot send to db: status {code}: ") == 1
+    assert sent(agent, "request_duration_seconds_count", target="db") > 3 * len(answers)
+    assert agent.output().count("db accepts samples again") == 1
+    assert "status 307: it redirects to http://localhost:1, which is not followed" in agent.output()
+    assert sent(agent, "samples_failed_total", target="db") == 0
+    agent.signal(signal.SIGTERM)
+    assert agent.wait(60) == 0
+    assert receiver.all() == well.all()
+    assert receiver.errors == []
+
+
+def test_what_waits_is_shown_by_its_age(receiver, job, tmp_path):
+    receiver.faults.extend([status(401)] * 1000)
+    agent = job.agent(settings(tmp_path, {"url": receiver.url, "name": "db"}))
+    wait_until(lambda: (sent(agent, "requests_total", target="db", status="401") or 0) > 2, "refusals")
+    oldest = sent(agent, "oldest_pending_timestamp_seconds", target="db")
+    wait_until(lambda: time.time() - sent(agent, "oldest_pending_timestamp_seconds", target="db") > 3, "the age to grow")
+    assert sent(agent, "oldest_pending_timestamp_seconds", target="db") == oldest
+    assert sent(agent, "pending_samples", target="db") > 0
 
 
 def test_a_request_that_is_refused_is_dropped_and_said_once(receiver, job, tmp_path):

@@ -7,6 +7,7 @@
 
 #include <condition_variable>
 #include <functional>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <set>
@@ -33,6 +34,11 @@ class Receiver {
     server_ = std::move(server).value();
   }
 
+  // Requests with more series are refused with 413.
+  void SetMaxSeries(int series) {
+    const std::lock_guard lock(mutex_);
+    max_series_ = series;
+  }
   [[nodiscard]] std::string url() const { return "http://" + server_->address() + "/api/v1/write"; }
   // The samples of one series, "value @timestamp" each. `series` is as Line() writes it.
   std::vector<std::string> Of(const std::string& series) {
@@ -86,6 +92,7 @@ class Receiver {
     const auto message = SnappyUncompress(body, 64 << 20);
     persia_test::WriteRequest request;
     if (!message || !request.ParseFromString(*message)) return {.status = 400, .body = "no request"};
+    if (request.timeseries_size() > max_series_) return {.status = 413, .body = "too large"};
     std::set<std::string> seen;
     for (const auto& series : request.timeseries()) {
       std::string before;
@@ -122,6 +129,7 @@ class Receiver {
   std::map<std::string, std::pair<int64_t, std::string>> last_;
   std::vector<std::string> bodies_;
   std::map<std::string, std::string> headers_;
+  int max_series_ = std::numeric_limits<int>::max();
 
   std::mutex wait_mutex_;
   std::condition_variable came_;

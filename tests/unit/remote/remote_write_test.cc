@@ -6,8 +6,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
 #include <filesystem>
+#include <iterator>
+#include <mutex>
+#include <numeric>
 #include <set>
 
 #include "captured_log.h"
@@ -25,6 +29,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Pair;
 using ::testing::SizeIs;
 
 constexpr auto kGoesOn = RemoteWrite::Ending::kGoesOn;
@@ -124,20 +129,26 @@ TEST_P(RemoteWriteAnswerTest, DecidesWhetherARequestIsSentAgain) {
     EXPECT_THAT(receiver.Of(kWrittenSeries), ElementsAre(At(1), At(2)));
     EXPECT_EQ(receiver.bodies()[0], receiver.bodies()[1]) << "byte for byte";
     EXPECT_EQ(stats.sending.retries, 1U);
-    EXPECT_THAT(log_.Messages(), ElementsAre(HasSubstr("cannot send to db: " + answer), HasSubstr("takes samples again")));
+    EXPECT_THAT(log_.Messages(), ElementsAre(HasSubstr("cannot send to db: " + answer), HasSubstr("accepts samples again")));
   } else {
     EXPECT_THAT(receiver.Of(kWrittenSeries), ElementsAre(At(2)));
-    EXPECT_EQ(stats.sending.samples_refused, 1U);
+    EXPECT_THAT(stats.sending.samples_refused, ElementsAre(Pair(GetParam().status, 1U)));
     EXPECT_EQ(stats.sending.retries, 0U);
-    EXPECT_THAT(log_.Messages(), ElementsAre(HasSubstr("refuses 1 samples, which are dropped: " + answer)));
+    EXPECT_THAT(log_.Messages(), ElementsAre(HasSubstr("refuses 1 samples, which are dropped: " + answer),
+                                             HasSubstr("accepts samples again; 0 wait, 1 were refused")));
   }
   EXPECT_EQ(stats.pending_samples, 0U);
+  EXPECT_THAT(stats.sending.requests, Contains(Pair(GetParam().status, 1U)));
+  EXPECT_EQ(std::accumulate(stats.sending.request_durations.counts.begin(), stats.sending.request_durations.counts.end(), 0U),
+            receiver.bodies().size());
 }
 
 INSTANTIATE_TEST_SUITE_P(Statuses, RemoteWriteAnswerTest,
-                         ::testing::Values(Answer{400, false}, Answer{401, false}, Answer{404, false}, Answer{413, false},
-                                           Answer{422, false}, Answer{301, false}, Answer{408, false}, Answer{429, true},
-                                           Answer{500, true}, Answer{503, true}, Answer{599, true}),
+                         ::testing::Values(Answer{400, false}, Answer{409, false}, Answer{413, false}, Answer{422, false},
+                                           Answer{301, true}, Answer{401, true}, Answer{403, true}, Answer{404, true},
+                                           Answer{405, true}, Answer{407, true}, Answer{408, true}, Answer{410, true},
+                                           Answer{415, true}, Answer{429, true}, Answer{500, true}, Answer{501, true},
+                                           Answer{503, true}, Answer{599, true}),
                          [](const auto& info) { return std::to_string(info.param.status); });
 
 TEST_F(RemoteWriteTest, ARepeatedRefusalIsLoggedOnce) {
@@ -150,7 +161,74 @@ TEST_F(RemoteWriteTest, ARepeatedRefusalIsLoggedOnce) {
   }
   EXPECT_TRUE(target_->Finish(nullptr, seconds(10), kGoesOn).ok());
   EXPECT_THAT(log_.Messages(), SizeIs(1));
-  EXPECT_EQ(target_->stats().sending.requests_refused, 5U);
+  EXPECT_THAT(target_->stats().sending.requests, ElementsAre(Pair(400, 5U)));
+}
+
+TEST_F(RemoteWriteTest, EachChangeOfTheAnswerIsLogged) {
+  constexpr int kAnswers[] = {401, 401, 0, 404, 403, 403, 0, 400, 0};
+  Receiver receiver(
+      [&](size_t number) { return ServerResponse{.status = number < std::size(kAnswers) ? kAnswers[number] : 0}; });
+  options_.max_shards = 1;
+  StartAgent(receiver.url());
+  for (int i = 1; i <= 4; ++i) {
+    target_->Offer(Next());
+    EXPECT_TRUE(receiver.WaitFor([&] { return receiver.bodies().size() >= std::array{3U, 7U, 8U, 9U}[i - 1]; }));
+  }
+  ASSERT_TRUE(target_->Finish(nullptr, seconds(10), kGoesOn).ok());
+  EXPECT_THAT(receiver.Of(kWrittenSeries), ElementsAre(At(1), At(2), At(4)));
+  EXPECT_THAT(log_.Messages(), ElementsAre(HasSubstr("status 401"), HasSubstr("accepts samples again"), HasSubstr("status 404"),
+                                           HasSubstr("status 403"), HasSubstr("accepts samples again"), HasSubstr("status 400"),
+                                           HasSubstr("accepts samples again; 0 wait, 1 were refused, after")));
+}
+
+TEST_F(RemoteWriteTest, ARequestThatIsTooLargeIsHalved) {
+  Receiver receiver;
+  receiver.SetMaxSeries(3);
+  options_.max_shards = 1;
+  StartAgent(receiver.url());
+  target_->Offer(Next(20));
+  ASSERT_TRUE(target_->Finish(Next(20), seconds(10), kGoesOn).ok());
+  for (int series = 100; series < 120; ++series) {
+    EXPECT_THAT(receiver.Of("m" + std::to_string(series) + "{job=dlrm}"), ElementsAre(At(1), At(2)));
+  }
+  EXPECT_EQ(target_->stats().sending.samples_sent, 40U);
+  EXPECT_THAT(target_->stats().sending.samples_refused, IsEmpty());
+  EXPECT_THAT(log_.Messages(), IsEmpty());
+}
+
+TEST_F(RemoteWriteTest, ASeriesThatIsTooLargeByItselfIsDropped) {
+  Receiver receiver;
+  receiver.SetMaxSeries(0);
+  StartAgent(receiver.url());
+  ASSERT_TRUE(target_->Finish(Next(5), seconds(10), kGoesOn).ok());
+  EXPECT_THAT(target_->stats().sending.samples_refused, ElementsAre(Pair(413, 5U)));
+  EXPECT_THAT(log_.Messages(), ElementsAre(HasSubstr("refuses 1 samples, which are dropped: status 413: too large")));
+}
+
+// A request stays the agent's until it ends up on another host.
+TEST_F(RemoteWriteTest, RedirectsAreFollowedOnTheSameHostOnly) {
+  Receiver receiver;
+  const std::string elsewhere = "http://localhost" + receiver.url().substr(receiver.url().rfind(':'));
+  std::string location = elsewhere;
+  std::mutex mutex;
+  Receiver moved([&](size_t) {
+    const std::lock_guard lock(mutex);
+    return ServerResponse{.status = 307, .headers = {{"Location", location}}};
+  });
+  StartAgent(moved.url());
+  target_->Offer(Next());
+  EXPECT_TRUE(moved.WaitFor([&] { return moved.bodies().size() >= 2; }));
+  EXPECT_EQ(receiver.samples(), 0U);
+  {
+    const std::lock_guard lock(mutex);
+    location = receiver.url();  // 127.0.0.1, another port
+  }
+  ASSERT_TRUE(target_->Finish(Next(), seconds(10), kGoesOn).ok());
+  EXPECT_THAT(receiver.Of(kWrittenSeries), ElementsAre(At(1), At(2)));
+  EXPECT_EQ(receiver.last_headers().at("Content-Encoding"), "snappy");
+  const std::string origin = elsewhere.substr(0, elsewhere.find("/api"));
+  EXPECT_THAT(log_.Messages(), ElementsAre(HasSubstr("status 307: it redirects to " + origin + ", which is not followed"),
+                                           HasSubstr("accepts samples again")));
 }
 
 TEST_F(RemoteWriteTest, RetryAfterIsHonoured) {
@@ -278,7 +356,7 @@ TEST_F(RemoteWriteTest, KillsLoseNothingThatWasQueued) {
   StartAgent(receiver.url());
   const Status all = target_->Finish(Next(40), seconds(30), kGoesOn);
   ASSERT_TRUE(all.ok()) << all.error();
-  EXPECT_EQ(target_->stats().sending.samples_refused, 0U) << "out of order";
+  EXPECT_THAT(target_->stats().sending.samples_refused, IsEmpty()) << "out of order";
   for (int i = 100; i < 140; ++i) {
     const auto samples = receiver.Of("m" + std::to_string(i) + "{job=dlrm}");
     EXPECT_EQ(std::set<std::string>(samples.begin(), samples.end()).size(), samples.size()) << "none twice";

@@ -36,7 +36,7 @@ class StateFileTest : public ::testing::Test {
                       .version = 3,
                       .after_step = std::move(after_step)});
   }
-  // What is read; "(none)" if there is nothing, "(error)" for an error.
+  // The payload; "(none)" if there is none, "(error)" for an error.
   std::string Read() {
     auto read = File().Read(set_aside_);
     if (!read.ok()) {

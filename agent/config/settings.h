@@ -34,8 +34,8 @@ struct Setting {
   // The output that is off if the setting has an error.
   Output decides = Output::kNone;
   ValueKind kind = ValueKind::kText;
-  // Parses the value. For kLabels a call adds one `name=value`, for kTargets one URL. The error quotes the text and says what
-  // is allowed.
+  // Parses the value. For kLabels a call adds one `name=value`, for kTargets one URL. The error quotes the text and names
+  // the allowed values.
   Status (*set)(std::string_view text, AgentOptions& options) = nullptr;
   // The value as text; empty if the default described by `default_text` applies.
   std::string (*get)(const AgentOptions& options) = nullptr;

@@ -2,7 +2,7 @@
 // target (remote_write_settings.cc) share these functions.
 //
 // A parser is a function or object Status(std::string_view text, T& value). Its error quotes the text, unless it is secret, and
-// says what is allowed.
+// names the allowed values.
 #pragma once
 
 #include <chrono>

@@ -53,7 +53,7 @@ class PushLanes {
   void Use(const std::function<Sinks()>& make);
   bool Offer(const std::shared_ptr<const Snapshot>& snapshot);
   void Enqueue(const std::shared_ptr<const Snapshot>& snapshot);
-  // Pushes the last snapshot to all, and ends the threads. An error says what did not arrive. REQUIRES: started.
+  // Pushes the last snapshot to all, and ends the threads. An error names the groups that did not arrive. REQUIRES: started.
   Status Finish(const std::shared_ptr<const Snapshot>& last);
   // The job is over: deletes all its groups. REQUIRES: Finish is over.
   Status DeleteGroups(const std::string& job);

@@ -22,7 +22,7 @@ constexpr EmitProblem kBadLabels{"labels", "has a label that is not a string"};
 struct NonFinite {
   std::string_view literal;
   std::string_view json;    // the string that replaces it, as JSON
-  std::string_view parsed;  // and as it is parsed
+  std::string_view parsed;  // and the string after parsing
   double value;
 };
 constexpr std::array<NonFinite, 3> kNonFinite{{

@@ -24,7 +24,7 @@ struct EmitLine {
   std::vector<std::pair<std::string, std::string>> labels;
 };
 
-// What is wrong with a line: a keyword, and the end of a sentence.
+// A problem of a line: a keyword, and the end of a sentence.
 struct EmitProblem {
   std::string_view reason;  // "json", "value", "labels", "empty"
   std::string_view text;

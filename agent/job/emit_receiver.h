@@ -1,9 +1,10 @@
-// Reads what Benchmark AI's `emit` writes into a named pipe, and records the values as streams of group `benchmarkai`.
+// Reads the lines that Benchmark AI's `emit` writes into a named pipe, and records the values as streams of group
+// `benchmarkai`.
 //
 //   EmitReceiver receiver({.path = "/tmp/benchmark-ai/fifo"});
 //   Status started = receiver.Start();
 //   ...
-//   receiver.Stop();        // records what is left in the pipe
+//   receiver.Stop();        // records the lines that are left in the pipe
 //
 // The values are in the agent's own segment. If the agent is killed, they are neither lost nor counted twice: the next agent
 // finds the segment of a process that ended. REQUIRES: persia::metrics::Init was called for the job.

@@ -85,7 +85,7 @@ std::string OctalMode(const struct stat& info) {
   return text;
 }
 
-// Opens the directory, and creates it and its parent if the options say so. No other directory is created: a typing error
+// Opens the directory, and creates it and its parent if the options request it. No other directory is created: a typing error
 // should not make a tree.
 Result<OwnedFd> OpenPath(const JobDirectory::Options& options) {
   const std::vector<std::string> components = Components(options.path);

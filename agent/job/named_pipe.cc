@@ -15,7 +15,7 @@ namespace persia::agent {
 namespace {
 
 constexpr size_t kReadBytes = 1 << 16;
-// The capacity to ask for: what writers may write while the agent is busy. The kernel may allow less.
+// The requested capacity: writers may write this much while the agent is busy. The kernel may allow less.
 constexpr int kPipeBytes = 1 << 20;
 // Many times the capacity of a pipe.
 constexpr size_t kMaxDrainedBytes = 64 << 20;

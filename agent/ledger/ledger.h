@@ -94,7 +94,7 @@ class Ledger {
   [[nodiscard]] std::vector<std::string> FoldedIds() const;
   // Whether the fold is on disk.
   [[nodiscard]] bool IsDurable(const std::string& id) const;
-  // The file of a folded segment was removed, and cannot come back.
+  // The file of a folded segment was removed, and cannot return.
   void Forget(const std::string& id);
 
   // Passes the changes to the journal's thread, and waits for it for at most `patience`.

@@ -35,7 +35,7 @@
 
 namespace persia::agent {
 
-// The time of one Collect: steady for timeouts, wall for what is saved.
+// The time of one Collect: steady for timeouts, wall for the state.
 struct CollectTime {
   uint64_t tick = 0;
   std::chrono::steady_clock::time_point steady{};

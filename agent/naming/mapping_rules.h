@@ -55,7 +55,7 @@ struct MappingRule {
 struct RuleProblem {
   size_t rule = 0;   // its index in the list that is compiled
   std::string key;   // "match", "name", "group" or "labels.NAME"
-  std::string what;  // what is wrong with the key's value
+  std::string what;  // the error of the key's value
 };
 
 // Whether `group` is a glob or empty.

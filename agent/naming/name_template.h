@@ -1,4 +1,4 @@
-// A text with references to what a match captured: `${1}_total`, `$0`, `${group}`; `$$` is a dollar. If the group is empty, a
+// A text with references to the captures of a match: `${1}_total`, `$0`, `${group}`; `$$` is a dollar. If the group is empty, a
 // `_` that follows `${group}` is left out, as in a plain name.
 //
 // Thread safety: const methods from any thread.

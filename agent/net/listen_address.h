@@ -23,7 +23,7 @@ struct ListenAddress {
 };
 
 // "IPv4:port", "[IPv6]:port", "localhost:port", ":port" for all IPv4 addresses, "[::]:port" for all of both kinds. An error
-// says what `text` is not, without quoting it.
+// names the expected form, without quoting `text`.
 Result<ListenAddress> ParseListenAddress(std::string_view text);
 // Tries to bind the address; the error number, or 0. civetweb reports only that it failed.
 int BindError(const ListenAddress& address);

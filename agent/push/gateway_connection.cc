@@ -44,7 +44,7 @@ Attempt GatewayConnection::Send(std::string_view method, const std::string& path
   if (request.timeout.count() <= 0) return Attempt::NotSent();
   const bool pays = body.size() >= kGzipFromBytes && !options_.address.IsLoopback();
   if (options_.gzip == Gzip::kOn || (options_.gzip == Gzip::kAuto && pays)) {
-    // Without memory to compress, it is sent as it is.
+    // If there is no memory to compress it, it is sent uncompressed.
     if (compressor_.Compress(body, compressed_).ok()) {
       request.body = compressed_;
       request.headers.emplace_back("Content-Encoding", "gzip");

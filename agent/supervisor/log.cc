@@ -14,7 +14,7 @@ bool g_json = false;
 
 constexpr const char* kNames[] = {"debug", "info", "warning", "error"};
 
-// Replaces what would end the line, or JSON's string.
+// Replaces characters that would end the line, or JSON's string.
 void Clean(char* text) {
   for (; *text != '\0'; ++text) {
     if (static_cast<unsigned char>(*text) < 0x20) *text = ' ';

@@ -47,7 +47,7 @@ class History {
   explicit History(Options options) : options_(options) {}
 
   void Add(std::shared_ptr<const Snapshot> snapshot, std::chrono::steady_clock::time_point now);
-  // The next Add drops what exceeds the new limits.
+  // The next Add drops entries beyond the new limits.
   void SetOptions(const Options& options);
   // The oldest first.
   [[nodiscard]] std::vector<Entry> Entries() const;

@@ -66,7 +66,7 @@ class SegmentLifecycle {
     std::unique_ptr<SegmentReader> reader;
     std::optional<SegmentProblem> problem;  // of the last read; its last good values count
 
-    // What was passed to the ledger.
+    // The values that were passed to the ledger.
     uint64_t noted_change = 0;  // its tick
     uint64_t noted_generation = 0;
 

@@ -101,7 +101,7 @@ class SegmentSource {
   // The snapshot of all of it. REQUIRES: Plan was called with snapshots of these layouts.
   std::shared_ptr<const Snapshot> Expose(const OwnSnapshots& own);
 
-  // As of the last Read, but for left_out, which is of the last Plan.
+  // As of the last Read, except left_out, which is of the last Plan.
   [[nodiscard]] const SegmentSourceStats& stats() const { return stats_; }
   // Of the exposed instances: the living processes, and of each ordinal without one the process that ended last.
   [[nodiscard]] std::span<const WorkerProcess> processes() const { return processes_; }

@@ -76,7 +76,7 @@ class WorkerMetrics {
     std::string library_version;  // kept when the process has ended
     std::string last_exit;        // of the previous process; empty: not known
   };
-  // What the layout depends on.
+  // The input of the layout.
   struct Shape {
     std::vector<EntryKey> processes;
     std::vector<std::string> last_exits;  // of each process

@@ -23,7 +23,7 @@ class MyState:
         self.weights = [0.0] * len(FEATURES)
 
     def capture_snapshot(self):
-        """What is needed to return to this step."""
+        """The data that is needed to return to this step."""
         return {"step": self.step, "weights": list(self.weights)}
 
     def apply_snapshot(self, snapshot):

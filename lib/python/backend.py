@@ -1,4 +1,4 @@
-"""The build backend: setuptools', after a check that `pip wheel --no-build-isolation` has what it needs."""
+"""The build backend: setuptools', after a check of the requirements of `pip wheel --no-build-isolation`."""
 
 import importlib
 import sys

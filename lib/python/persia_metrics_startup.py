@@ -6,7 +6,7 @@ that a program that does not import torch's modules does not load the package ei
 
 import sys
 
-# What is called after the import of each of torch's modules, in persia_metrics.torchelastic.install.
+# The functions of persia_metrics.torchelastic.install that are called after the import of each of torch's modules.
 _CALLS = {
     "torch.distributed.elastic.metrics": "export_metrics",
     "torch.distributed.elastic.events.handlers": "export_events",
@@ -35,7 +35,7 @@ class _Finder:
 
 
 def register():
-    """Exports from the modules that are imported, and from the others as soon as they are."""
+    """Exports from the modules that are imported, and from the others after their import."""
     if any(isinstance(finder, _Finder) for finder in sys.meta_path):
         return
     sys.meta_path.insert(0, _Finder())

@@ -34,10 +34,10 @@ from servers import BUILD, find_program  # noqa: E402
 README = Path(__file__).resolve().parent / "README.md"
 BEGIN, END = "<!-- begin of the table -->\n", "<!-- end of the table -->\n"
 
-# A machine has neighbours: with --check what misses a demand is measured so often at most.
+# Other virtual machines disturb: with --check, a row that misses a limit is measured at most this often.
 TRIES = 3
 
-# What fills which names.
+# The measurement that fills names with this prefix.
 MEASURES = {
     "static/": hot_calls.measure,
     "shared/": hot_calls.measure,

@@ -1,4 +1,4 @@
-// What a collection costs as one dimension of a job grows.
+// The cost of a collection as one dimension of a job grows.
 //
 //   bench_growth                     prints the names of the dimensions, each with its largest size
 //   bench_growth DIMENSION SIZE      prints {"seconds": ..., "peak_bytes": ..., "allocations": ...} of the measured part

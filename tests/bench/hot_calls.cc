@@ -1,5 +1,5 @@
 // The hot calls, as a training loop makes them. Built twice: with the static library and with the shared one. Names are
-// `what/who`.
+// `call/library`.
 #include <array>
 #include <cstddef>
 #include <cstdint>

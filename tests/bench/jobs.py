@@ -20,7 +20,7 @@ def clean_environment(**more):
 
 
 class Workers:
-    """Processes that have `series` in all, each an instance of its own. A context manager."""
+    """Processes that have `series` in all, each a separate instance. A context manager."""
 
     def __init__(self, build, directory, series, processes):
         self._processes = []

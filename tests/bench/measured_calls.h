@@ -61,14 +61,14 @@ inline std::vector<double> Bounds(int64_t count) {
   return bounds;
 }
 
-// What a compiler may keep in registers from one call to the next.
+// The values that a compiler may keep in registers from one call to the next.
 enum class Between {
-  kNothing,    // all that it can: calls that follow one another. Only calls that are inlined gain from it, which ours are.
-  kOtherWork,  // nothing: between two calls of a training step there is code that could change any memory
+  kNothing,    // as many as it can: calls that follow one another. Only inlined calls gain from it, such as ours.
+  kOtherWork,  // none: between two calls of a training step there is code that could change any memory
 };
 
-// Measures `call(value)`. Values vary, since a compiler and a processor treat a constant kindly. Eight calls stand in a round
-// of the loop: else its own jump, of one processor cycle or two as it happens to lie in memory, would be half of a short call.
+// Measures `call(value)`. Values vary, since a constant would make calls faster. A round of the loop has eight calls: otherwise
+// the loop's jump, which takes one or two cycles depending on its place in memory, would be half of a short call.
 template <Between between = Between::kNothing, class Values, class Call>
 void Each(benchmark::State& state, const Values& values, const Call& call) {
   while (state.KeepRunningBatch(kValues)) {

@@ -1,4 +1,4 @@
-// What stands beside the hot calls: the floor, and prometheus-cpp, used as its own README shows.
+// The peers of the hot calls: the floor, and prometheus-cpp, used as its own README shows.
 #include <prometheus/counter.h>
 #include <prometheus/family.h>
 #include <prometheus/gauge.h>

@@ -1,8 +1,8 @@
-"""What a measurement costs from Python, beside a bare method call of a C extension and beside prometheus_client.
+"""The cost of a measurement from Python, beside a bare method call of a C extension and beside prometheus_client.
 
-All that stand in one process are measured round by round, so that the machine's unrest meets all of them, and the quietest
-round of each counts: an interpreter's call takes as long as it takes, and what comes on top is not of the call. In several
-processes, since what lies where in memory, by chance of a process, can cost a call twice its time.
+All calls of one process are measured round by round, so that disturbances by other programs affect all of them. The fastest
+round of each counts: an interpreter's call has a fixed duration, and any excess is a disturbance. There are several
+processes, since the layout of memory differs between processes, and can double the duration of a call.
 """
 
 import json
@@ -24,7 +24,7 @@ def varied(call, i):
 
 
 def timer_of(call, names):
-    """Gives the ns of a call each time it is called; warm, since the interpreter rewrites what runs often."""
+    """Returns the ns of a call each time it is called; warm, since the interpreter specializes code that runs often."""
     timer = timeit.Timer("\n".join(varied(call, i) for i in range(CALLS)), globals=names)
     timer.timeit(NUMBER)
     return lambda: timer.timeit(NUMBER) / NUMBER / CALLS * 1e9

@@ -1,4 +1,4 @@
-// What a collection costs, from the workers' memory to the text that Prometheus reads, beside prometheus-cpp's collect and
+// The cost of a collection, from the workers' memory to the text that Prometheus reads, beside prometheus-cpp's collect and
 // serialise of as many series with the same names, labels and values.
 //
 //   bench_render WORKER [--benchmark_...]     WORKER: the program bench_worker

@@ -90,7 +90,7 @@ def python_rows():
         yield Row(f"Python `{call}`", f"python/{call}/ours", "ns", [at_most({"add_value": 250}.get(call, 600))], judged_by=least)
 
 
-# What grows, its name in bench_growth, and its largest size there.
+# The dimension, its name in bench_growth, and its largest size there.
 GROWTH = (
     ("series of a process", "series", 65536),
     ("labels of a series", "labels", 32),

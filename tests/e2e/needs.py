@@ -23,7 +23,7 @@ _IN_NAMESPACES = 'ip link set lo up && mount --bind /dev/null "$(realpath /etc/r
 
 @functools.cache
 def _attempt(users):
-    """Creates namespaces. Returns "", or what failed."""
+    """Creates namespaces. Returns "", or the operation that failed."""
     command = ["unshare", *users, *_UNSHARE, "sh", "-c", _IN_NAMESPACES]
     env = {**os.environ, "PATH": os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"}
     try:

@@ -1,4 +1,4 @@
-"""When counts began: from the agent, and from a real PushGateway, to what scrapes them as protobuf."""
+"""The times when counts began, from the agent and from a real PushGateway, scraped as protobuf."""
 
 import subprocess
 import time

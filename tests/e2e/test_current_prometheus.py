@@ -1,4 +1,4 @@
-"""What Debian 12's Prometheus cannot do: a current one stores when counts began, and its promtool knows Kubernetes."""
+"""Features that Debian 12's Prometheus lacks: a current one stores when counts began, and its promtool knows Kubernetes."""
 
 import math
 import subprocess

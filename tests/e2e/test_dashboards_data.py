@@ -29,7 +29,7 @@ TRAINING_JOB = "embedding_demo"
 JOBS = {"persia-elastic": elastic.JOB}  # other dashboards: TRAINING_JOB
 
 # A program beside the elastic job, on its instance rep_0: functions under @prof, entries counted as torchelastic's first releases did,
-# checkpoints, which otherwise only rank 0 writes, whichever instance that is; and it emits as Benchmark AI has it.
+# and checkpoints, which otherwise only rank 0 writes, on any instance. It also calls Benchmark AI's emit.
 TOOL = """
 import time
 from persia_metrics.benchmarkai import emit

@@ -90,7 +90,7 @@ def test_tasks_of_the_stack_are_found_by_the_labels_of_their_services(tmp_path, 
 
 
 def pods():
-    """(kind, labels, port) of each pod of the manifests with an agent or a gateway, by what its containers run."""
+    """(kind, labels, port) of each pod of the manifests with an agent or a gateway, by the commands of its containers."""
     for file in sorted(KUBERNETES.glob("*.yaml")):
         for document in yaml.safe_load_all(file.read_text()):
             template = document.get("spec", {}).get("template")

@@ -29,7 +29,7 @@ def wait_for_keys(gateway, wanted):
 
 @pytest.fixture
 def other_job(tmp_path, segments, gateway, started):
-    """The same job on another host, as far as the gateway can tell: its agent has another directory."""
+    """The same job on another host, from the gateway's view: its agent has another directory."""
     directory = Path(tempfile.mkdtemp(dir=segments))
     logs = tmp_path / "other"
     logs.mkdir()

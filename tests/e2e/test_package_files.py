@@ -21,7 +21,7 @@ def generated(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def complete(generated):
-    """Returns what bash offers for the last word of a command line."""
+    """Returns bash's completions for the last word of a command line."""
 
     def run(*words):
         # bash's own word splitting of COMP_WORDBREAKS.

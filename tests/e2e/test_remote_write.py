@@ -223,7 +223,7 @@ def test_a_reload_adds_changes_and_removes_targets(receivers, job, tmp_path):
     wait_until(lambda: (sent(agent, target="other") or 0) > 0, "the first one under its new name")
     settings(tmp_path)
     agent.signal(signal.SIGHUP)
-    wait_until(lambda: agent.output().count("the settings do not name") >= 2, "word of what is left")
+    wait_until(lambda: agent.output().count("a target that is missing in the settings") >= 2, "the warnings of unused queues")
     left = now_ms()
     worker = job.worker()
     worker.tell("count my_app batches 1")

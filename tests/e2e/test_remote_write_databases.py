@@ -126,7 +126,7 @@ def test_an_outage_of_databases_and_kills_of_all_lose_nothing(receiver, job, tmp
 
 
 def test_real_databases_keep_a_replay_once(receiver, job, tmp_path, started):
-    """Answers are dropped, so that the agent sends again what the database already has."""
+    """Answers are dropped, so that the agent sends samples again that the database already has."""
     prometheus, victoria = both(tmp_path, started)
     # Without the flag it keeps each replay, which proves that there were some.
     control = VictoriaMetrics(tmp_path, started, "control", flags=[])
@@ -241,7 +241,7 @@ def test_many_series_each_second_leave_nothing_waiting(job, tmp_path, started):
         return {at: value for samples in found.values() for at, value in samples}
 
     def ticks_without_a_wait():
-        """So many consecutive ticks, a second apart; before each of them everything was sent."""
+        """This many consecutive ticks, a second apart; before each of them all samples were sent."""
         pending, skipped = by_time("persia_agent_remote_write_pending_samples"), by_time("persia_agent_ticks_skipped_total")
         row = []
         for at in sorted(pending.keys() & skipped.keys()):

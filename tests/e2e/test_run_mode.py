@@ -80,7 +80,7 @@ def test_a_busy_port_does_not_end_the_agent(job, gateway):
 
 @contextlib.contextmanager
 def soft_descriptor_limit(soft):
-    """What is started meanwhile has this soft limit."""
+    """Processes that are started meanwhile have this soft limit."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, before[1]))
     yield before[1]

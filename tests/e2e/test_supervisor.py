@@ -118,7 +118,7 @@ def test_hung_agent_does_not_hold_the_exit_code_back(job):
     exec_ = job.exec("sh", "-c", "echo ready; exec sleep 600", flags=["--push-timeout=1"])
     wait_for_output(exec_, "ready")
     agent = wait_for_agent(exec_)
-    os.kill(agent, signal.SIGSTOP)  # as it stands while it waits for a dead disk
+    os.kill(agent, signal.SIGSTOP)  # like an agent that waits for a dead disk
     os.kill(next(pid for pid in children(exec_.pid) if pid != agent), signal.SIGTERM)
     assert exec_.wait(15) == 128 + signal.SIGTERM
     assert "did not finish in 2000 ms" in exec_.output()

@@ -23,7 +23,7 @@ def test_alarm_set_before_the_start_ends_the_command(job):
 
 
 def test_hang_up_of_its_own_terminal_reaches_the_command(segments, tmp_path):
-    """The kernel tells the leader of the session alone."""
+    """The kernel sends the signal only to the leader of the session."""
     pid, terminal = pty.fork()
     if pid == 0:
         script = f"trap 'echo caught >{tmp_path}/caught; exit 3' HUP; echo ready; while :; do sleep 0.02; done"
@@ -170,7 +170,7 @@ def test_second_signal_ends_the_wait_for_an_agent_that_cannot_start(public_folde
 
 
 def test_interrupt_of_the_group_is_not_a_second_one_if_the_command_ends_first(job):
-    """The supervisor sees the command's end before its own SIGINT: it stands still meanwhile."""
+    """The supervisor sees the command's end before its own SIGINT: it is stopped meanwhile."""
     exec_ = job.exec("sh", "-c", SLEEP, flags=["--push-timeout=2"])
     command, agent = command_of(exec_), wait_for_agent(exec_)
     wait_until(lambda: "job " in exec_.output(), "the agent's first line")

@@ -30,7 +30,7 @@ if sys.argv[1] == "killed" and restart == 0 or sys.argv[1] == "fails":
     signal.pause()
 """
 
-# torch's launcher, which notes in a file what torch puts.
+# torch's launcher, which writes torch's metrics and events into a file.
 LAUNCHER = """
 import json, os, sys
 import torch.distributed.elastic.events.api as events
@@ -101,7 +101,7 @@ RESULTS = {
 
 
 def check_metric(shown, name, values, role):
-    """One of torch's metrics is on the gateway, by the name that the bundled rules give it, with what torch has put."""
+    """One of torch's metrics is on the gateway, by the name that the bundled rules give it, with torch's values."""
 
     def has(exposed, value, **labels):
         assert shown.one(exposed, instance="rep_0", **labels) == pytest.approx(value), (name, exposed, labels)

@@ -7,7 +7,7 @@ def torch_environment(folder):
         # torch 1.13 fails on Python 3.11 without --redirects and --tee.
         "PET_REDIRECTS": "2",
         "PET_TEE": "1",
-        # Debian's torch 2.6 has no libuv. With a store in a file, it can be told to use none.
+        # Debian's torch 2.6 has no libuv. With a store in a file, a variable makes it use none.
         "USE_LIBUV": "0",
         "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
         "PET_RDZV_BACKEND": "c10d",

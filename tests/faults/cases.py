@@ -64,13 +64,13 @@ class Outcome:
     calls: dict
     hits: int
     hung: str
-    seen: object  # what `look` gave
+    seen: object  # the result of `look`
 
     def pids(self):
         return {who: int(pid) for who, pid in re.findall(r"^pid (\w+) (\d+)$", self.stdout, re.M)}
 
     def counted(self):
-        """What the program says that it counted, by process and key."""
+        """The counts that the program prints, by process and key."""
         if self.case.expected is not None:
             return self.case.expected
         counted = {}
@@ -128,7 +128,7 @@ def _some(keys):
 
 
 def problems(outcome):
-    """What is wrong with an outcome: lines."""
+    """The problems of an outcome: lines."""
     if outcome.hung:
         yield f"it did not end within {SECONDS} s\n{outcome.hung}"
         return

@@ -16,7 +16,7 @@ resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_
 
 @pytest.fixture(scope="session")
 def result():
-    """What the scenario prints without the library."""
+    """The output of the scenario without the library."""
     (outcome,) = run_all([bare()])
     assert "counted parent" in outcome.stdout
     return outcome.stdout

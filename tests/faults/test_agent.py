@@ -1,4 +1,4 @@
-"""The agent reads from the segments what these tests read from them: values, and refusals by reason."""
+"""The agent reads the same from the segments as these tests: values, and refusals by reason."""
 
 import errno
 import re
@@ -7,7 +7,7 @@ import subprocess
 import pytest
 from cases import AGENT, BOTH, INJECT, environment, run_all, scenario
 
-# What the agent adds up over processes, by key.
+# The values that the agent adds up over processes, by key.
 _SUMS = {
     "faults/steps_total": "faults_steps_total",
     "faults/sizes:count": "faults_sizes_count",
@@ -26,7 +26,7 @@ _IDENTITY = ("job", "instance", "role", "zone")
 
 
 def _scrape(directory):
-    """What the agent would expose now: value by name and own labels."""
+    """The agent's current series: value by name and own labels."""
     command = [AGENT, "once", "--job=faults", f"--metrics-dir={directory}"]
     body = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=60, check=True).stdout
     values = {}

@@ -16,7 +16,7 @@ def test_closed(way, closed):
     run_all([scenario(closed, way, wrapper, stdout=stdout, complete=BOTH)])
 
 
-# What a line is logged about.
+# The causes of a log line.
 _REFUSED = {"PERSIA_METRICS_DIR": "/proc/no-directory", "FAULTS_DIRECTORY": "/proc/no-directory"}
 
 

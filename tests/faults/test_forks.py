@@ -17,7 +17,7 @@ _FORKS, _USES = 16, 64
 
 
 def _expected(pair, metric):
-    """What a process counts that uses each of a pair once."""
+    """The counts of a process that uses each of a pair once."""
     counts = Counter()
     for way in pair:
         for key in _WAYS[way]:

@@ -1,4 +1,4 @@
-"""Each resource limit, at 20 levels between what the program needs alone and what it needs with the library."""
+"""Each resource limit, at 20 levels between the need of the program alone and its need with the library."""
 
 import resource
 
@@ -41,7 +41,7 @@ def test_limit_on_memory_and_files(limit, way, result):
     whole = _least(
         lambda value: _passes(scenario(limit, way, _wrapper(limit, value), stdout=result, complete=BOTH)), most, step
     )
-    # Where the library needs none of it, the levels are those below what any program has.
+    # If the library needs nothing, the levels are in steps above the need of the program alone.
     top = max(whole, alone + LEVELS * step)
     values = sorted({alone + (top - alone) * i // (LEVELS - 1) for i in range(LEVELS)})
     assert len(values) == LEVELS

@@ -1,4 +1,4 @@
-"""After a shortage has passed, all that was counted is exported: also what threads count while it passes."""
+"""After a shortage has ended, all counts are exported: also those of threads that count while it ends."""
 
 import contextlib
 import errno

@@ -1,7 +1,7 @@
 // Any bytes, sent to the agent's own web server: it answers by HTTP or closes the connection, and still answers others.
 //
 // One server with the agent's routes serves all inputs. An input is sent over a new connection, which is then closed for
-// sending, and what comes back is read to its end.
+// sending, and the answer is read to its end.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <signal.h>

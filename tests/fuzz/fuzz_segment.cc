@@ -1,6 +1,6 @@
-// A segment of any bytes is read and merged, or refused with a reason; read once more after a change, it keeps to that.
+// A segment of any bytes is read and merged, or refused with a reason; read once more after a change, too.
 //
-// The input: two bytes that say where the file ends at the second read and what else changes then, and the file.
+// The input: two bytes that select the end of the file and another change at the second read, and the file.
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -249,7 +249,7 @@ std::vector<Step> RandomHistory(uint64_t seed) {
   Random random(seed);
   std::vector<Step> steps = {{Do::kAgent, random.Below(2)}, {Do::kStart, random.Below(2)}};
   const uint32_t length = 4 + random.Below(16);
-  // What happens all the time happens more often.
+  // Common steps are more frequent.
   constexpr Do kUsual[] = {Do::kWait,  Do::kCollect, Do::kCollect, Do::kCollect, Do::kCollect, Do::kCount,
                            Do::kCount, Do::kSet,     Do::kStart,   Do::kAgent,   Do::kDie};
   // Swarm testing: a history has a few kinds of the other steps, each more often. Half of the histories have one identity.

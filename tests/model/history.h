@@ -1,4 +1,4 @@
-// Histories: what happens to a job, its processes, its agents and its disks, and whether every count is counted once.
+// Histories: the steps of a job, its processes, its agents and its disks; and the check that every count is counted once.
 //
 //   std::vector<Step> steps = RandomHistory(seed);
 //   std::string wrong = Check(steps, config);       // empty: all is right
@@ -61,7 +61,7 @@ struct Config {
 // The configuration that a history is checked with.
 Config ConfigOf(uint64_t seed);
 std::vector<Step> RandomHistory(uint64_t seed);
-// What is wrong first; empty: nothing.
+// The first contradiction; empty: none.
 std::string Check(const std::vector<Step>& steps, const Config& config);
 // Removes steps and lowers numbers as long as something is wrong.
 void Shrink(std::vector<Step>& steps, const Config& config);

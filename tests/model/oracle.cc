@@ -87,7 +87,7 @@ void Oracle::Load() {
   }
 }
 
-// What is known of a process after a collection.
+// The known values of a process after a collection.
 void Oracle::Learn(size_t number, const Circumstances& how, bool killed) {
   const auto collection = static_cast<Number>(times_.size() - 1);
   const Process& process = world_.processes[number];

@@ -30,7 +30,7 @@ inline constexpr size_t kMaxSeriesOfInstance = 12;
 class Oracle {
  public:
   struct Circumstances {
-    bool soon = false;           // what failed is not tried again
+    bool soon = false;           // failed operations are not tried again
     bool state_was_read = true;  // by this agent
     bool refuses_large = false;
   };

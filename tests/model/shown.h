@@ -1,4 +1,4 @@
-// What a snapshot shows of the model's metrics. Thread safety: a pure function.
+// The values of the model's metrics in a snapshot. Thread safety: a pure function.
 #pragma once
 
 #include <array>

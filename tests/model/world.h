@@ -26,8 +26,8 @@ inline constexpr uint64_t kLargeSegment = 1 << 22;
 // Identities: role worker, replica 0; replica 1; replica 1 with a label of the process.
 inline constexpr uint32_t kIdentities = 3;
 
-// What a process counts: my_app_batches, my_app_rows{feat="a"}, my_app_rows{feat="b"} in halves, observations of my_app_sizes,
-// each 0.5. It registers the series of `b` when it first counts there.
+// The counts of a process: my_app_batches, my_app_rows{feat="a"}, my_app_rows{feat="b"} in halves, observations of
+// my_app_sizes, each 0.5. It registers the series of `b` when it first counts there.
 inline constexpr size_t kCounts = 4;
 inline constexpr size_t kLateCount = 2;
 

@@ -24,7 +24,7 @@ class TemporaryDirectory {
   TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
 
   [[nodiscard]] const std::string& path() const { return path_; }
-  // What is called `name` in it.
+  // The path of `name` in it.
   [[nodiscard]] std::string operator/(const std::string& name) const { return path_ + "/" + name; }
 
  private:

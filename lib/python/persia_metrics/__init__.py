@@ -46,7 +46,7 @@ def init(
 
     The environment overrides the arguments (PERSIA_JOB_NAME, PERSIA_ROLE, REPLICA_INDEX, else RANK, PERSIA_METRICS_DIR,
     PERSIA_METRICS_ENABLED), so that the deployment decides. Earlier measurements are exported too. An exception is a torchelastic
-    stream that exists already: call init() before `getStream`. If it fails, one line on stderr says so, and the metrics go on
+    stream that exists already: call init() before `getStream`. If it fails, one line on stderr says so, and the metrics count
     privately. A second call changes only role, replica and labels.
     """
     return InitResult(*_native.init(job_name, role, replica, tuple((labels or {}).items()), metrics_dir, enabled))

@@ -113,7 +113,7 @@ class _Fifo:
         try:
             os.write(descriptor, line)
         except BrokenPipeError:
-            # The reader has closed the pipe. A new reader gets the line; without one, this raises at once.
+            # The reader has closed the pipe. A new reader gets the line; without one, this raises immediately.
             self._reopen(descriptor, path)
             os.write(descriptor, line)
 

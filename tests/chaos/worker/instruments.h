@@ -1,8 +1,8 @@
 // The metrics of a worker of the chaos test, and their cells in its ledger.
 //
-// Exact by construction: what many threads add to is whole, or a multiple of 1/1024, so that any order of additions gives the
-// same double. Tenths, whose sums depend on the order, are added only by threads that live as long as their process, each to
-// its own cell; the ledger makes the same additions in the same order.
+// Exact by construction: the values that many threads add are whole, or multiples of 1/1024, so that any order of additions
+// gives the same double. Tenths, whose sums depend on the order, are added only by threads that live as long as their process,
+// each to its own cell; the ledger makes the same additions in the same order.
 #pragma once
 
 #include <array>

@@ -1,4 +1,5 @@
-// Emits numbers to stdout or into a named pipe that it reads itself. Prints the status of each call, and what arrived.
+// Emits numbers to stdout or into a named pipe that it reads itself. Prints the status of each call, and the lines that
+// arrived.
 //
 //   emit PATH      BENCHMARK_AI_FIFO_FILEPATH is PATH too
 #include <fcntl.h>

@@ -34,7 +34,7 @@ class Metrics {
   void EnterLoad(int times);
   // Counts after main.
   void AtEnd();
-  // Says what AtEnd will count.
+  // Prints the counts that AtEnd will make.
   void ExpectEnd() { ledger_.Add("faults/after_main", 1); }
 
  private:

@@ -19,7 +19,7 @@ void PrintState(const char* who);
 // Ends the program immediately: it cannot do its own work.
 [[noreturn]] void Fail(const char* what);
 
-// What the program counted: value by key, in static memory.
+// The program's counts: value by key, in static memory.
 //
 // A key is "<group>/<name>{<label>=<value>}", followed by ":count", ":sum" or ":last" for a metric with several values.
 // Thread safety: none. The program's threads take turns.

@@ -20,7 +20,7 @@ using ::testing::Not;
 using ::testing::Pair;
 using namespace std::chrono_literals;
 
-// What arrived, and what answer the next push gets.
+// The pushes that arrived, and the answer to the next push.
 class ScriptedGateway : public PushSink {
  public:
   [[nodiscard]] const std::string& name() const override { return name_; }

@@ -108,12 +108,12 @@ TEST_F(RemoteTargetsTest, WhatIsTheSameIsLeftAlone) {
   EXPECT_EQ(log_.Messages(), logged);
 }
 
-TEST_F(RemoteTargetsTest, WhatWaitsForATargetThatIsGoneIsTold) {
+TEST_F(RemoteTargetsTest, AQueueWithoutATargetIsReported) {
   Receiver receiver;
   Apply({{"db:1/x", receiver.url()}});
   Apply({});
   EXPECT_THAT(targets_->stats(), IsEmpty());
-  EXPECT_THAT(log_.Warnings(), ElementsAre(ContainsRegex("agent.remote.db.*for a target that the settings do not name")));
+  EXPECT_THAT(log_.Warnings(), ElementsAre(ContainsRegex("agent.remote.db.*for a target that is missing in the settings")));
 }
 
 TEST_F(RemoteTargetsTest, OneThatCannotBeOpenedCostsItselfOnly) {

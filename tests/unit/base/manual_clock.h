@@ -1,4 +1,4 @@
-// A clock that advances only when the test says so.
+// A clock that only the test advances.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// What an Exposer shows of this process's own metrics.
+// This process's own metrics in an Exposer.
 #include <gtest/gtest.h>
 #include <prometheus/collectable.h>
 #include <prometheus/metric_family.h>

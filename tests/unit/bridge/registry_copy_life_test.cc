@@ -1,4 +1,4 @@
-// When a registry is copied, and what registries may do meanwhile.
+// The times at which a registry is copied, and misbehaving registries.
 #include <gtest/gtest.h>
 #include <prometheus/counter.h>
 #include <prometheus/gauge.h>

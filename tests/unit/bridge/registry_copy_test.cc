@@ -1,4 +1,4 @@
-// What of a prometheus-cpp registry arrives in this process's segment.
+// The copy of a prometheus-cpp registry in this process's segment.
 #include <gtest/gtest.h>
 #include <prometheus/counter.h>
 #include <prometheus/gauge.h>

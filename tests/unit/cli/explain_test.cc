@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-// A paragraph of the golden output, and the metric that stands atop it as `group/name (stream)`.
+// A paragraph of the golden output, and the metric in its first line, `group/name (stream)`.
 struct Paragraph {
   std::string group;
   std::string name;

@@ -104,7 +104,7 @@ class RandomConfig : public ::testing::Test {
     return text;
   }
 
-  // Counts what came out; errors must stand in one line, and name the file.
+  // Counts the results; errors must be one line each, and name the file.
   void Take(const std::string& text) {
     const Config config = ParseConfig("f.yaml", text);
     ++(config.ok() ? accepted_ : refused_);

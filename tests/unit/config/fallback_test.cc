@@ -1,4 +1,4 @@
-// What a wrong setting costs: itself, or the one output whose receivers or readers it decides.
+// The effect of a wrong setting: its default is used, or the one output is off whose receivers or readers it decides.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

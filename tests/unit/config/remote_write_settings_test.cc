@@ -94,7 +94,7 @@ TEST(RemoteWriteSettings, EachKeyIsTaken) {
   EXPECT_THAT(Told(config.options), HasSubstr("victoria at https://db:8428"));
 }
 
-TEST(RemoteWriteSettings, WhatIsWrongIsSaidWithItsPlace) {
+TEST(RemoteWriteSettings, AnErrorNamesItsPlace) {
   struct {
     const char* targets;
     const char* error;
@@ -117,7 +117,7 @@ TEST(RemoteWriteSettings, WhatIsWrongIsSaidWithItsPlace) {
       {"    - {url: http://h/w, username: u}\n", "remote_write \"h:80\": username is set, but neither password"},
       {"    - {url: http://h/w, ca_file: /f}\n", "url \"http://h/w\" is one without TLS"},
       {"    - {url: http://h/w, password: [hunter2]}\n", "password: expected a text, found a list"},
-      {"    - url: http://h/w\n    - url: http://h/other\n", "two targets of this name"},
+      {"    - url: http://h/w\n    - url: http://h/other\n", "two targets have this name"},
       {"    - {url: http://h/w, write_relabel_configs: {action: drop}}\n", "write_relabel_configs: expected a list"},
       {"    - {url: http://h/w, write_relabel_configs: [{action: hashmod}]}\n", "\"hashmod\" is not one of: replace, keep"},
       {"    - {url: http://h/w, write_relabel_configs: [{regex: x, action: drop}]}\n", "the actions keep and drop need some"},

@@ -52,7 +52,7 @@ TEST(Vocabulary, RanksByFrequencyAndThenByName) {
 TEST(Vocabulary, MakesAWordOfItselfAndItsNgrams) {
   const Vocabulary vocabulary({{"cat", 2}, {"cats", 2}, {"a", 2}});
   const auto parts = [&](std::string_view word) { return vocabulary.parts(vocabulary.Find(word)); };
-  // <ca cat at>, <cat cat>; the word itself stands first.
+  // <ca cat at>, <cat cat>; the word itself comes first.
   EXPECT_EQ(parts("cat").size(), 6U);
   EXPECT_EQ(parts("cat").front(), vocabulary.id(vocabulary.Find("cat")));
   // "<a>" would be the word again.

@@ -53,7 +53,7 @@ TEST_F(EmbeddingTableTest, HoldsNoMoreThanItsCapacity) {
   EXPECT_EQ(result.misses, 10'000U);
   EXPECT_EQ(table.rows(), 160U);
   EXPECT_EQ(result.evictions, 10'000U - 160U);
-  // What was dropped is missed again.
+  // A dropped row is missed again.
   EXPECT_EQ(Misses(table, Ids(0, 100)), 100U);
 }
 

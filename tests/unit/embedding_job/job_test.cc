@@ -30,7 +30,7 @@ class JobTest : public testing::Test {
     // Orphans become children of this process: Leftovers finds them.
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     setenv("PERSIA_METRICS_ENABLED", "0", 1);
-    // A job that is killed cannot remove its own temporary folder: it stands in this one.
+    // A job that is killed cannot remove its own temporary folder, so it is created in this one.
     setenv("TMPDIR", folder_.c_str(), 1);
     std::ofstream corpus(folder_ / "corpus.txt");
     for (int i = 0; i < 600; ++i) {

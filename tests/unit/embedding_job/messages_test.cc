@@ -179,7 +179,7 @@ TEST(Messages, AnArrayThatLiesAboutItsLengthAsksForNoMemory) {
   EXPECT_THAT(WireRefusal([&] { Decode<Rows>(frame); }), HasSubstr("ends early"));
 }
 
-// Whatever stands in it, a frame is either refused or consistent.
+// With any content, a frame is either refused or consistent.
 TEST(Messages, SurvivesRandomDamage) {
   Random random(1);
   const Frame whole = Encode(SmallBatch());

@@ -1,4 +1,4 @@
-// What a segment may not exceed: its records, and the number of names.
+// Limits of a segment: its records, and the number of names.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

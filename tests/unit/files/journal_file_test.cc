@@ -60,7 +60,7 @@ class JournalFileTest : public ::testing::Test {
   const std::string path_ = temporary_ / "agent.state";
 };
 
-// What a process that ends after each step leaves is read without a problem, and the next writer is not in its way.
+// If a process ends after any step, its file is read without a problem, and the next writer can write.
 TEST_F(JournalFileTest, AWriterThatIsKilledAtAnyStepLeavesTheOldOrTheNew) {
   const std::pair<const char*, const char*> steps[] = {
       {"draft made", "old"}, {"draft written", "old"}, {"draft on disk", "old"},
@@ -100,7 +100,7 @@ TEST_F(JournalFileTest, ModeDoesNotDependOnTheUmask) {
   EXPECT_EQ(fs::status(path_).permissions(), fs::perms::owner_read | fs::perms::owner_write);
 }
 
-// What is written to a file without its name would be lost without an error.
+// Bytes written to a file without its name would be lost without an error.
 TEST_F(JournalFileTest, AnAppendToAFileThatHasLostItsNameIsAnError) {
   const auto file = FileIn(temporary_.path());
   ASSERT_TRUE(file->Replace("x").ok());

@@ -36,7 +36,7 @@ class StateFileTest : public ::testing::Test {
                       .version = 3,
                       .after_step = std::move(after_step)});
   }
-  // What is read; "(none)" if there is nothing, "(error)" for an error.
+  // The payload; "(none)" if there is none, "(error)" for an error.
   std::string Read() {
     auto read = File().Read(set_aside_);
     if (!read.ok()) {
@@ -84,14 +84,14 @@ struct Damage {
   const char* why;
 };
 
-TEST_F(StateFileTest, WhatCannotBeUnderstoodIsSetAside) {
+TEST_F(StateFileTest, AnUnreadableFileIsSetAside) {
   const Damage damages[] = {
       {"another magic", [](std::string s) { return "X" + s.substr(1); }, "does not begin"},
       {"empty", [](const std::string&) { return std::string(); }, "does not begin"},
       {"another version", [](std::string s) { return s.replace(8, 1, "\x04"); }, "version 4, this agent reads version 3"},
       {"header cut", [](const std::string& s) { return s.substr(0, 20); }, "20 bytes"},
-      {"payload cut", [](const std::string& s) { return s.substr(0, s.size() - 1); }, "header says"},
-      {"payload longer", [](const std::string& s) { return s + "x"; }, "header says"},
+      {"payload cut", [](const std::string& s) { return s.substr(0, s.size() - 1); }, "does not match its header"},
+      {"payload longer", [](const std::string& s) { return s + "x"; }, "does not match its header"},
       {"a bit turned", [](std::string s) { return s.back() ^= 1, s; }, "checksum"},
       {"the checksum turned", [](std::string s) { return s[12] ^= 1, s; }, "checksum"},
   };

@@ -25,7 +25,7 @@ using ::testing::Pair;
 
 class EmitReceiverTest : public metrics::testing::WorkerTest {
  protected:
-  // What a receiver records of these bytes. Runs in a child, which is the agent here.
+  // The values that a receiver records of these bytes. Runs in a child, which is the agent here.
   metrics::testing::SegmentView Received(const std::string& bytes, const std::function<void(const EmitReceiver&)>& look = {}) {
     return SegmentOf([&] {
       EmitReceiver receiver(

@@ -115,7 +115,7 @@ TEST(LedgerTest, AnIdleJobWritesNothing) {
   EXPECT_EQ(writes, 1U);
 }
 
-// What is written grows with what changes, not with the state.
+// The bytes written grow with the changes, not with the state.
 TEST(LedgerTest, AChangeCostsWhatChanged) {
   MemoryDisk disk;
   size_t written = 0;

@@ -10,7 +10,7 @@
 
 namespace persia::agent::testing {
 
-// What outlives the agents that use it.
+// The part that outlives the agents that use it.
 struct MemoryDisk {
   std::optional<std::string> bytes = {};
   std::optional<std::string> set_aside = {};

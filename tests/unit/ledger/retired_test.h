@@ -136,7 +136,7 @@ class RetiredTest : public JobDirectoryTest {
     }
     EXPECT_LE(CheckpointBytes(), bytes);
   }
-  // Names of the files in the directory, but for the state.
+  // Names of the files in the directory, except the state.
   std::vector<std::string> Files() {
     std::vector<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator(directory())) {

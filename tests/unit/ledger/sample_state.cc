@@ -53,7 +53,7 @@ Measurements SampleProcess::values() const { return MeasurementsOf(*reader_); }
 
 namespace {
 
-// Appends what `change` does to a ledger of run "r".
+// Appends the records of `change` to a ledger of run "r".
 template <class Do>
 std::string StateAfter(Do change) {
   MemoryDisk disk;

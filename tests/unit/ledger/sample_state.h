@@ -14,7 +14,7 @@ namespace persia::agent::testing {
 
 CollectTime SampleTime();
 
-// What is read of a process that counted to `counted`, and has more series that stay at 1.
+// The measurements of a process that counted to `counted`, and has more series that stay at 1.
 class SampleProcess {
  public:
   explicit SampleProcess(uint64_t counted, size_t more_series = 0, int32_t replica = 0);
@@ -26,7 +26,7 @@ class SampleProcess {
 
 // A state of run "r" with two ended processes and two that were alive.
 std::string SampleState();
-// Its records but for the first, with a fold.
+// Its records except the first, with a fold.
 std::vector<std::pair<uint16_t, std::string>> SampleRecords();
 // A state of run "r" with this record, after those that it needs.
 std::string StateWith(uint16_t tag, const std::string& payload);

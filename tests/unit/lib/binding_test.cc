@@ -1,4 +1,4 @@
-// What bindings to other languages need of the library, and programs in C++ seldom do.
+// The parts of the library that bindings to other languages use, and programs in C++ seldom do.
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

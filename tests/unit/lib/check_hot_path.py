@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 
-# The most instructions on the way to the return: what g++ 12 makes at -O2; clang 14 makes fewer. `Increment` has the slot, the
+# The maximum of instructions on the way to the return: those of g++ 12 at -O2; clang 14 makes fewer. `Increment` has the slot, the
 # thread's table, the chunk and a test of it, the cell's place, and the addition.
 MOST_ON_FAST_PATH = {
     "HotIncrement": 12,

@@ -1,5 +1,5 @@
-// The samples of the torchelastic and Benchmark AI documents, as a user would write them in C++: what they print is what the
-// documents show.
+// The samples of the torchelastic and Benchmark AI documents, as a user would write them in C++: they print the text in the
+// documents.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -19,7 +19,7 @@ using ::testing::MatchesRegex;
 
 class DocumentsTest : public WorkerTest {
  protected:
-  // What a program prints on stdout.
+  // The text that a program prints on stdout.
   std::string Printed(const std::function<void()>& program) {
     const Outcome outcome = RunBareWorker([&] {
       dup2(STDERR_FILENO, STDOUT_FILENO);

@@ -28,7 +28,7 @@ class MemoryTest : public WorkerTest {
     int runs = 0;
     for (long n = 0; failed; ++n, ++runs) {
       const auto outcome = RunWorker([&] {
-        ASSERT_NE(std::freopen("/dev/null", "w", stdout), nullptr);  // for what emit prints
+        ASSERT_NE(std::freopen("/dev/null", "w", stdout), nullptr);  // for the output of emit
         body([n] { FailAllocationAfter(n); });
         const bool has_failed = AllocationHasFailed();
         FailAllocationAfter(-1);

@@ -1,5 +1,5 @@
-// What cannot be exported now is exported later, with all that was counted in the meantime; and the reason of each delay is
-// told.
+// A metric that cannot be exported now is exported later, with all counts of the meantime; the library counts and logs the
+// reason of each delay.
 #include <gtest/gtest.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -304,7 +304,7 @@ TEST_F(RecoveryTest, AForkedChildRecoversOnItsOwn) {
   EXPECT_EQ(outcome.wait_status, 0) << outcome.error_output;
 }
 
-// As Docker's /dev/shm, of which data loaders hold 50 MiB. A quarter of what is free at the start stays free.
+// As Docker's /dev/shm, of which data loaders hold 50 MiB. A quarter of the space that is free at the start stays free.
 TEST_F(RecoveryTest, ASmallSharedMemoryThatIsMostlyTaken) {
   const auto outcome = RunWorker([&] {
     MountSmallFilesystem(directory(), "size=64m,mode=0700");

@@ -1,4 +1,4 @@
-// A small tmpfs, for tests of what happens when it is full.
+// A small tmpfs, for tests of a full filesystem.
 #pragma once
 
 #include <string>

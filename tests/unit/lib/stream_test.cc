@@ -1,4 +1,4 @@
-// What a stream keeps of its values.
+// The data that a stream keeps of its values.
 #include "persia/metrics/stream.h"
 
 #include <gtest/gtest.h>

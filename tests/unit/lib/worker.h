@@ -18,7 +18,7 @@ namespace persia::metrics::testing {
 
 class WorkerTest : public ::testing::Test {
  protected:
-  // What a worker wrote to stderr, and how it ended: as waitpid tells it.
+  // A worker's text on stderr, and its wait status, as of waitpid.
   struct Outcome {
     int wait_status = 0;
     std::string error_output;
@@ -27,12 +27,12 @@ class WorkerTest : public ::testing::Test {
 
   // Runs `body` in a child with PERSIA_METRICS_DIR set to directory(), and waits for its end.
   Outcome RunWorker(const std::function<void()>& body);
-  // The same without a word of metrics in the environment.
+  // The same without variables of metrics in the environment.
   Outcome RunBareWorker(const std::function<void()>& body);
   // Runs `body`, which must succeed, and reads the one segment that it left.
   SegmentView SegmentOf(const std::function<void()>& body);
 
-  // A worker that the test meets while it lives: it runs `body`, says so, and waits for its end.
+  // A worker that is alive during the test: it runs `body`, reports that, and waits for its end.
   class Live {
    public:
     Live(

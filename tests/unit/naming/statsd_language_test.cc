@@ -1,6 +1,6 @@
 // The language of rules against statsd_exporter's documents (README.md and config.example.yml of
-// github.com/prometheus/statsd_exporter): the same rules, the same names, the same outcome. What differs on purpose is the last
-// test, and stands in config/README.md.
+// github.com/prometheus/statsd_exporter): the same rules, the same names, the same outcome. The last
+// test has the intended differences, which config/README.md lists.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Credentials on their way to a peer, and what comes back of them. TLS is proved by tests/e2e/test_tls.py.
+// Credentials on their way to a peer, and in its answers. tests/e2e/test_tls.py tests TLS.
 #include "net/gateway_access.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// An HTTP peer that answers each request as told, and need not keep to HTTP.
+// An HTTP peer that answers each request as the test tells it, and may violate HTTP.
 //
 // Thread safety: any method, from any thread.
 //

@@ -33,11 +33,11 @@ class RealQuarantineTest : public ::testing::TestWithParam<PushFormat::Choice> {
     const Status status = sink_.Push(snapshot);
     EXPECT_TRUE(status.ok()) << status.error();
   }
-  // What the log quotes of the gateway.
+  // The text that the log quotes of the gateway.
   [[nodiscard]] auto Quotes(const std::string& words) const { return HasSubstr(names_ ? words : "closed without an answer"); }
-  // A gateway that names offenders takes so few requests; else they are found by halves.
+  // A gateway that names the families takes this few requests; else they are found by bisection.
   [[nodiscard]] size_t AtMost(size_t requests) const { return names_ ? requests : 64; }
-  // Another job's group, which a page of ours must not take down with it.
+  // Another job's group, which a bad family of ours must not affect.
   void Foreign(const std::vector<Sample>& samples) {
     PushGateway other({.address = GatewayAddress::Parse(peer_.address()).value()});
     ASSERT_TRUE(other.Push(Snap({{"another_job", {}}}, samples)).ok());

@@ -16,7 +16,7 @@ using ::testing::IsEmpty;
 
 class SizeLimitTest : public ::testing::Test {
  protected:
-  // What is left out of families of these sizes.
+  // The families that are left out of those of these sizes.
   FamilyNames Choose(const std::vector<std::pair<std::string, size_t>>& sizes) {
     std::vector<FamilySize> families;
     for (const auto& [name, bytes] : sizes) {

@@ -124,7 +124,7 @@ class Receiver {
   }
 
   const Script script_;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the following members
   std::map<std::string, std::vector<std::string>> samples_;
   std::map<std::string, std::pair<int64_t, std::string>> last_;
   std::vector<std::string> bodies_;

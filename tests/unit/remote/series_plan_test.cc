@@ -32,7 +32,7 @@ class SeriesPlanTest : public ::testing::Test {
     values_.insert(values_.end(), values.begin(), values.end());
   }
 
-  // What is sent, one line a series; "absent" if it is not shown.
+  // The series that are sent, one a line; "absent" if it has no value.
   std::vector<std::string> Sent(const RelabelRules& rules = {}) {
     const SeriesPlan plan(layout_, rules);
     conflicting_ = plan.conflicting();

@@ -49,7 +49,7 @@ class JobDirectoryTest : public ::testing::Test {
   void UseOptions(SegmentSourceOptions options);
   std::shared_ptr<const Snapshot> Collect();
   std::map<std::string, std::string> CollectFlat() { return Flatten(*Collect()); }
-  // What there is to log.
+  // The messages for the log.
   std::vector<std::string> Diagnosed();
 
   std::shared_ptr<const Naming> naming_;  // of the next UseOptions

@@ -38,7 +38,7 @@ class RealSegmentsTest : public metrics::testing::WorkerTest {
   Flat Collect() { return Flatten(*source_.Collect()); }
   [[nodiscard]] double ValueOf(const std::string& series) { return std::stod(Collect().at(series)); }
 
-  // Without what depends on the clock.
+  // Without values that depend on the clock.
   static Flat Timeless(Flat flat) {
     std::erase_if(flat, [](const auto& series) { return series.first.starts_with("persia_event_"); });
     return flat;

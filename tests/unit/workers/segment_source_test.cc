@@ -218,7 +218,7 @@ TEST_F(SegmentSourceTest, ASegmentThatItsProcessMovedIsCountedOnceWhereItIsNow) 
   Put("z.seg", segment);
   EXPECT_EQ(Counted(), "1");
   segment.Set(segment::kCellsPerChunk, 5);
-  Put("a.seg", segment);  // the same id, and what was counted, in another file that it holds now
+  Put("a.seg", segment);  // the same id and counts, in another file, which it holds now
   const WriterLock lock(PathOf("a.seg"));
   EXPECT_EQ(Counted(), "5");
   Remove("z.seg");
@@ -244,7 +244,7 @@ TEST_F(SegmentSourceTest, AnotherSegmentInTheInodeOfADeadOneIsAnotherOne) {
     stat(PathOf("a.seg").c_str(), &info);
     return std::pair(info.st_ctim.tv_sec, info.st_ctim.tv_nsec);
   };
-  // In the same file, as a filesystem does that gives inode numbers out again; its clock may stand still for a moment.
+  // In the same file, as on a filesystem that reuses inode numbers, and whose clock may not advance between the two.
   const SegmentBuilder other = Counting(2);
   for (const auto before = changed(); changed() == before;) {
     Put("a.seg", other);

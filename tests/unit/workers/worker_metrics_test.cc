@@ -105,7 +105,7 @@ class Child {
 
 class WorkerMetricsTest : public ::testing::Test {
  protected:
-  // What is shown, by `name{labels}` with the role first.
+  // The exposed values, by `name{labels}` with the role first.
   std::map<std::string, double> Shown() {
     snapshot_ = metrics_.Collect();
     std::map<std::string, double> shown;

@@ -21,7 +21,7 @@ _DESTINATIONS = ("null", "console", "dynamic_rendezvous")
 
 
 class TorchMetricHandler(metrics.ExportingMetricHandler):
-    """Exports torch's metrics; those of a worker group under the role that its ranks export theirs under."""
+    """Exports torch's metrics; those of a worker group have the role of its ranks."""
 
     def emit(self, metric_data: metrics.MetricData) -> None:
         _, group, name, value = metric_data
@@ -35,8 +35,8 @@ _event_log_handler = ExportingLogHandler()
 def install() -> bool:
     """Registers our handlers with `torch.distributed.elastic.metrics` and with the loggers of its events.
 
-    Metrics of groups without a handler of their own then go to streams, and events are counted and their records kept. What torch
-    itself does with them does not change. A second call has no effect. If torch is not installed or cannot be loaded, returns False.
+    Metrics of groups without their own handler then go to streams, and events are counted and their records kept. This does not
+    change torch's own handlers. A second call has no effect. If torch is not installed or cannot be loaded, returns False.
 
     For a launcher of your own, which also calls `persia_metrics.init(role="launcher")`. In torchrun, the start-up hook does both.
     """
@@ -74,7 +74,7 @@ def export_events(torch_handlers: ModuleType) -> None:
 
 
 def name_launcher(torch_launcher: Any) -> None:
-    """Gives a process that starts an elastic agent by torch.distributed.launcher.api the role "launcher", apart from its ranks."""
+    """Gives a process that starts an elastic agent by torch.distributed.launcher.api the role "launcher", different from its ranks'."""
     launch = torch_launcher.launch_agent
 
     @functools.wraps(launch)

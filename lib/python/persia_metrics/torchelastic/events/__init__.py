@@ -50,7 +50,7 @@ def construct_and_record_rdzv_event(
     local_id: Optional[int] = None,
     rank: Optional[int] = None,
 ) -> None:
-    """Records what the calling function does in a rendezvous, as the event `<file>:<function>`; a failure with its traceback."""
+    """Records a step of the calling function in a rendezvous, as the event `<file>:<function>`; a failure with its traceback."""
     if isinstance(get_logging_handler("dynamic_rendezvous"), logging.NullHandler):
         return
     caller = sys._getframe(1).f_code

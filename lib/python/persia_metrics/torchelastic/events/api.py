@@ -2,7 +2,7 @@
 
 The functions, classes and signatures are those of `torchelastic.events.api` (https://pytorch.org/elastic/0.2.1/events.html), and
 those of its later releases, in which an event has a source and goes to a destination. There are two differences. Every event is
-counted, whichever handler or destination it has. If metrics are enabled, a type without a configured handler gets one that writes
+counted, with any handler or destination. If metrics are enabled, a type without a configured handler gets one that writes
 the records where the job's agent reads them.
 """
 
@@ -47,7 +47,7 @@ class EventSource(str, enum.Enum):
 
 
 def type_of_source(source: Optional[str]) -> str:
-    """The type of an event without one: "torchelastic", or "torchelastic.agent" for example, so that sources are counted apart."""
+    """The type of an event without one: "torchelastic", or "torchelastic.agent" for example, so that sources are counted separately."""
     if source is None:
         return _DEFAULT_TYPE
     return f"{_DEFAULT_TYPE}.{source.value if isinstance(source, EventSource) else source}".lower()
@@ -123,7 +123,7 @@ class NodeState(str, enum.Enum):
 
 @dataclasses.dataclass
 class RdzvEvent:
-    """What a node did in a rendezvous."""
+    """An action of a node in a rendezvous."""
 
     name: str
     run_id: str

@@ -141,7 +141,7 @@ _handlers: Dict[str, MetricHandler] = {}
 
 
 def configure(handler: MetricHandler, group: Optional[str] = None) -> None:
-    """Sets the handler of `group`, or of all groups without one of their own. Existing streams keep theirs."""
+    """Sets the handler of `group`, or of all groups without their own. Existing streams keep theirs."""
     global _default_handler
     if group is None:
         _default_handler = handler

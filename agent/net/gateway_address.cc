@@ -41,7 +41,11 @@ Result<GatewayAddress> GatewayAddress::Parse(std::string_view text) {
         "\": must not contain a user and password, since an address is shown in logs and process lists; give gateway_username "
         "and gateway_password_file instead"};
   }
-  const auto refuse = [text](const std::string& why) { return Error{"gateway address \"" + std::string(text) + "\": " + why}; };
+  // So may a query.
+  const size_t secret = text.find_first_of("?#");
+  const std::string shown =
+      std::string(text.substr(0, secret)) + (secret == std::string_view::npos ? "" : text[secret] + std::string("..."));
+  const auto refuse = [&shown](const std::string& why) { return Error{"gateway address \"" + shown + "\": " + why}; };
   if (text.empty()) return refuse("it is empty; give host:port, for example metrics_gateway:9091");
 
   GatewayAddress address;

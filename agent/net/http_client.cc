@@ -23,13 +23,6 @@ std::string Seconds(std::chrono::milliseconds time) {
   return text + " s";
 }
 
-// "host:port" of a URL, for errors.
-std::string HostOf(std::string_view url) {
-  const size_t scheme = url.find("://");
-  if (scheme != std::string_view::npos) url.remove_prefix(scheme + 3);
-  return std::string(url.substr(0, url.find('/')));
-}
-
 struct CurlUrlDeleter {
   void operator()(CURLU* url) const { curl_url_cleanup(url); }
 };
@@ -47,6 +40,13 @@ std::string PartOf(const CurlUrl& url, CURLUPart part, unsigned flags = 0) {
   std::string copy = text;
   curl_free(text);
   return copy;
+}
+
+// "host:port" of a URL, for errors and the Host header: nothing else of it, which may hold secrets.
+std::string HostOf(const std::string& text) {
+  const CurlUrl url = ParseUrl(text);
+  const std::string port = PartOf(url, CURLUPART_PORT);
+  return PartOf(url, CURLUPART_HOST) + (port.empty() ? "" : ":" + port);
 }
 
 // The URL to which a redirect of a request to `from` leads, if that is on the same host and not from https to http; else empty.

@@ -45,6 +45,16 @@ class HttpClientTest : public ::testing::Test {
   }
 };
 
+TEST_F(HttpClientTest, AnErrorHasHostAndPortAndNothingElseOfTheUrl) {
+  HttpClient client({});
+  for (const char* const rest : {"?token=secret", "/write?token=secret", "/secret", "#secret", ""}) {
+    const auto response = client.Send({.method = "POST", .url = std::string("http://127.0.0.1:1") + rest});
+    EXPECT_EQ(response.error(), "127.0.0.1:1: cannot connect: Connection refused") << rest;
+  }
+  EXPECT_THAT(client.Send({.method = "POST", .url = "http://user:secret@[::1]:1/"}).error(),
+              StartsWith("[::1]:1: cannot connect: "));
+}
+
 TEST_F(HttpClientTest, SendsWhatItIsGivenAndReturnsTheAnswer) {
   ScriptedPeer peer({Reply::Status(202, "taken")});
   HttpClient client({.user_agent = "agent/1"});

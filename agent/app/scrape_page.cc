@@ -58,11 +58,25 @@ std::shared_ptr<const Snapshot> ScrapePage::WithSelf(const Snapshot& collected) 
   return all;
 }
 
-std::shared_ptr<const std::string> ScrapePage::Body(ExpositionFormat format) {
+std::shared_ptr<const std::string> ScrapePage::Body(ExpositionFormat format, bool gzip) {
   const std::shared_ptr<const Snapshot> collected = collector_.NoOlderThan(kMaxAge);
   if (collected == nullptr) return nullptr;
   const MutexLock lock(mutex_);
-  return format == ExpositionFormat::kText ? BodyOf(collected, text_) : BodyOf(collected, protobuf_);
+  const auto body = [&](auto& rendered) PERSIA_REQUIRES(mutex_) {
+    std::shared_ptr<const std::string> plain = BodyOf(collected, rendered);
+    return gzip ? Gzipped(rendered) : std::move(plain);
+  };
+  return format == ExpositionFormat::kText ? body(text_) : body(protobuf_);
+}
+
+template <class Renderer>
+std::shared_ptr<const std::string> ScrapePage::Gzipped(Rendered<Renderer>& rendered) {
+  if (rendered.gzipped == nullptr) {
+    const std::shared_ptr<std::string> gzipped = rendered.gzip_buffers.Take();
+    if (!compressor_) compressor_.emplace();
+    if (compressor_->Compress(*rendered.body, *gzipped).ok()) rendered.gzipped = gzipped;
+  }
+  return rendered.gzipped;
 }
 
 template <class Renderer>
@@ -73,6 +87,7 @@ std::shared_ptr<const std::string> ScrapePage::BodyOf(const std::shared_ptr<cons
   const auto began = std::chrono::steady_clock::now();
   rendered.collected = nullptr;
   rendered.body = nullptr;  // its memory is reused unless a scrape is still being sent from it
+  rendered.gzipped = nullptr;
   const std::shared_ptr<std::string> body = rendered.buffers.Take();
   rendered.renderer.Render(*all, *body);
   own_.RenderDone(Seconds(std::chrono::steady_clock::now() - began));

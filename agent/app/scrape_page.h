@@ -1,9 +1,11 @@
 // The body of /metrics: a collection, and the metrics of the agent's own process.
 //
-// A collection is rendered at most once in each format. Thread safety: any method, from any thread.
+// A collection is rendered at most once in each format, and compressed at most once. Thread safety: any method, from any
+// thread.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "app/collector.h"
@@ -12,6 +14,7 @@
 #include "format/scrape_renderer.h"
 #include "format/text_buffer_pool.h"
 #include "model/snapshot.h"
+#include "net/gzip.h"
 #include "own/own_metrics.h"
 #include "own/self_process.h"
 
@@ -23,7 +26,8 @@ class ScrapePage {
   ScrapePage(Collector& collector, OwnMetrics& own, Identity self);
 
   // Null if the collector has stopped before its first collection.
-  std::shared_ptr<const std::string> Body(ExpositionFormat format);
+  // `gzip`: compressed. Null also if there is no memory to compress it.
+  std::shared_ptr<const std::string> Body(ExpositionFormat format, bool gzip);
 
  private:
   // The last body in one format.
@@ -33,11 +37,15 @@ class ScrapePage {
     TextBufferPool buffers;
     std::shared_ptr<const Snapshot> collected;
     std::shared_ptr<const std::string> body;
+    TextBufferPool gzip_buffers;
+    std::shared_ptr<const std::string> gzipped;  // of `body`; null: not needed yet
   };
 
   template <class Renderer>
   std::shared_ptr<const std::string> BodyOf(const std::shared_ptr<const Snapshot>& collected, Rendered<Renderer>& rendered)
       PERSIA_REQUIRES(mutex_);
+  template <class Renderer>
+  std::shared_ptr<const std::string> Gzipped(Rendered<Renderer>& rendered) PERSIA_REQUIRES(mutex_);
   std::shared_ptr<const Snapshot> WithSelf(const Snapshot& collected) PERSIA_REQUIRES(mutex_);
 
   Collector& collector_;
@@ -48,6 +56,7 @@ class ScrapePage {
   SelfProcess process_ PERSIA_GUARDED_BY(mutex_);
   Rendered<TextRenderer> text_ PERSIA_GUARDED_BY(mutex_);
   Rendered<ProtobufRenderer> protobuf_ PERSIA_GUARDED_BY(mutex_);
+  std::optional<GzipCompressor> compressor_ PERSIA_GUARDED_BY(mutex_);  // from the first request for gzip on
   std::shared_ptr<const Layout> collected_layout_ PERSIA_GUARDED_BY(mutex_);
   std::shared_ptr<const Layout> layout_ PERSIA_GUARDED_BY(mutex_);  // of collected_layout_ with the process's families
 };

@@ -81,13 +81,17 @@ AgentStatus WebPages::Status() const {
 std::vector<Route> WebPages::Routes() {
   const auto metrics = [this](const ServerRequest& request) {
     const ExpositionFormat format = AcceptedFormat(request.Header("Accept"));
-    const std::shared_ptr<const std::string> body = scrape_page_.Body(format);
+    const bool gzip = AcceptsGzip(request.Header("Accept-Encoding"));
+    const std::shared_ptr<const std::string> body = scrape_page_.Body(format, gzip);
     if (body == nullptr) {
       return ServerResponse{.status = 503, .body = "Ending.\n"};
     }
     parts_.own.ScrapeDone();
-    return ServerResponse{
-        .content_type = std::string(ContentType(format)), .headers = {{"Vary", "Accept"}}, .shared_body = body};
+    ServerResponse response{.content_type = std::string(ContentType(format)),
+                            .headers = {{"Vary", "Accept, Accept-Encoding"}},
+                            .shared_body = body};
+    if (gzip) response.headers.emplace_back("Content-Encoding", "gzip");
+    return response;
   };
   const auto healthy = [this](const ServerRequest&) {
     return parts_.collector.AliveWithin(std::max(kStuckAfter, 3 * parts_.options.Get()->push_interval))

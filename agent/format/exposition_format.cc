@@ -29,7 +29,7 @@ std::string_view Unquoted(std::string_view value) {
   return is_quoted ? value.substr(1, value.size() - 2) : value;
 }
 
-// One of the header's media ranges: its type, and the parameters that matter here.
+// One of the header's media ranges or codings: its type, and the parameters that matter here.
 struct MediaRange {
   explicit MediaRange(std::string_view text) : type(Cut(text, ';')) {
     while (!text.empty()) {
@@ -84,6 +84,16 @@ ExpositionFormat AcceptedFormat(std::string_view accept) {
     }
   }
   return protobuf > 0 && protobuf >= text ? ExpositionFormat::kProtobuf : ExpositionFormat::kText;
+}
+
+bool AcceptsGzip(std::string_view accept_encoding) {
+  bool by_wildcard = false;
+  while (!accept_encoding.empty()) {
+    const MediaRange coding(Cut(accept_encoding, ','));
+    if (coding.Is("gzip") || coding.Is("x-gzip")) return coding.quality > 0;
+    if (coding.Is("*")) by_wildcard = coding.quality > 0;
+  }
+  return by_wildcard;
 }
 
 }  // namespace persia::agent

@@ -25,4 +25,8 @@ enum class ExpositionFormat : uint8_t { kText, kProtobuf };
 // prefer text, else text, also for a client that accepts neither. A malformed range is ignored.
 [[nodiscard]] ExpositionFormat AcceptedFormat(std::string_view accept);
 
+// Whether a client with this `Accept-Encoding` header (RFC 9110, section 12.5.3) takes gzip. Without the header: no, since a
+// client that did not ask may not be able to.
+[[nodiscard]] bool AcceptsGzip(std::string_view accept_encoding);
+
 }  // namespace persia::agent

@@ -1,7 +1,9 @@
 """Clients that stall or send malformed requests do not affect the agent's other clients."""
 
+import gzip
 import socket
 import time
+import urllib.request
 
 import pytest
 from servers import fetch, wait_until
@@ -30,6 +32,25 @@ def agent(job):
     agent = job.agent()
     wait_until(agent.metrics, "the agent's pages")
     return agent
+
+
+def scrape(agent, **headers):
+    """The headers and the body of a scrape."""
+    with urllib.request.urlopen(urllib.request.Request(agent.url + "/metrics", headers=headers), timeout=10) as answer:
+        return answer.headers, answer.read()
+
+
+@pytest.mark.parametrize("accept", ["text/plain", "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"])
+def test_a_scrape_is_compressed_for_a_client_that_asks(agent, accept):
+    names = b"persia_agent_build_info", b"persia_agent_collections_total"
+    plain, body = scrape(agent, Accept=accept)
+    assert plain["Content-Encoding"] is None and plain["Vary"] == "Accept, Accept-Encoding"
+    for _ in range(3):
+        headers, compressed = scrape(agent, **{"Accept": accept, "Accept-Encoding": "deflate, gzip;q=0.5"})
+        assert headers["Content-Encoding"] == "gzip" and headers["Content-Type"] == plain["Content-Type"]
+        assert int(headers["Content-Length"]) == len(compressed) < len(body) / 2
+        unpacked = gzip.decompress(compressed)
+        assert all((name in unpacked) == (name in body) for name in names) and abs(len(unpacked) - len(body)) < len(body) / 10
 
 
 STALLS = {

@@ -27,6 +27,17 @@ TEST(AcceptedFormatTest, ProtobufIsForClientsThatNameItAndDoNotPreferText) {
   }
 }
 
+TEST(AcceptsGzipTest, OnlyIfTheClientNamesIt) {
+  for (const char* const accept :
+       {"gzip", "GZIP", "x-gzip", "deflate, gzip;q=0.1", "br;q=1.0, gzip;q=0.8, *;q=0", "*", "identity;q=0.5, *"}) {
+    EXPECT_TRUE(AcceptsGzip(accept)) << accept;
+  }
+  for (const char* const accept :
+       {"", "identity", "deflate, br", "gzip;q=0", "gzip;q=0.000, *", "*;q=0", "gzip;q=high", ",;q=1", "gzippy"}) {
+    EXPECT_FALSE(AcceptsGzip(accept)) << accept;
+  }
+}
+
 TEST(AcceptedFormatTest, TextIsForAllOthers) {
   for (const std::string& accept : std::vector<std::string>{
            "",

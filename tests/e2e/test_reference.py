@@ -51,12 +51,21 @@ def test_each_header_has_a_page_with_its_comment(built):
             assert start.lower() in page.lower(), header
 
 
+def test_each_public_module_has_a_page(built):
+    package = ROOT / "lib/python/persia_metrics"
+    for source in package.rglob("*.py"):
+        if "__all__ =" in source.read_text() and source.name != "api.py":  # torchelastic's packages export its names
+            module = ".".join(source.relative_to(package.parent).with_suffix("").parts).removesuffix(".__init__")
+            page = "index" if module == "persia_metrics" else module
+            assert (built / f"python/html/{page}.html").exists(), module
+
+
 def test_each_member_has_its_comment(built):
     counter = text_of(built / "cpp/html/classpersia_1_1metrics_1_1Counter.html")
     assert "A negative or non-finite by is ignored and counted as dropped" in counter
     assert "#include <persia/metrics/instruments.h>" in counter
     assert "a name does not fit into a line" in text_of(built / "cpp/html/emit_8h.html")
-    assert "Adds `amount`. A negative or non-finite one is ignored".replace("`", "") in text_of(built / "python/html/index.html")
+    assert "Adds amount. A negative or non-finite one is ignored" in text_of(built / "python/html/index.html")
     assert "Unix time in milliseconds" in text_of(built / "python/html/persia_metrics.torchelastic.events.html")
 
 
@@ -72,7 +81,7 @@ def test_pages_have_no_dead_links_and_no_scripts(built):
     ("file", "comment", "symbol"),
     [
         (f"{HEADERS}/instruments.h", "  // Adds one.\n", "Increment"),
-        (f"{HEADERS}/init.h", "// What a program says about itself.", "persia::metrics::Options"),
+        (f"{HEADERS}/init.h", "// The outcome of Init.", "persia::metrics::InitResult"),
         (f"{HEADERS}/emit.h", "// How a call of Emit ended.", "EmitStatus"),
         (f"{HEADERS}/labels.h", '// "user_id"', "value"),
         (f"{HEADERS}/c.h", "/* Adds one observation.", "persia_metrics_histogram_observe"),
@@ -83,7 +92,7 @@ def test_pages_have_no_dead_links_and_no_scripts(built):
     ],
 )
 def test_a_symbol_without_documentation_fails_it(whole, tmp_path, file, comment, symbol):
-    """The comment begins with the given text; it becomes another statement, or goes."""
+    """Deletes the comment that begins with this text, or makes the docstring an ordinary expression."""
     tree = shutil.copytree(whole, tmp_path / "tree", ignore=shutil.ignore_patterns("out"))
     path = tree / file
     text = path.read_text()

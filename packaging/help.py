@@ -1,6 +1,7 @@
-"""Writes the manual page and the completion for bash from the program's own help.
+"""Writes the manual pages and the completion for bash from the program's own help.
 
-    help.py PROGRAM DIRECTORY      writes DIRECTORY/persia-metrics-agent.1 and DIRECTORY/completions/persia-metrics-agent
+    help.py PROGRAM DIRECTORY      writes DIRECTORY/persia-metrics-agent.1, DIRECTORY/persia-metrics-agent-COMMAND.1 for each command,
+                                   and DIRECTORY/completions/persia-metrics-agent
 """
 
 import re
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bash_completion import bash_completion
-from man_page import man_page
+from man_page import man_pages
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,8 @@ def main():
     whole, commands = program_help(program)
     version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True, timeout=60).stdout.strip()
     (directory / "completions").mkdir(parents=True, exist_ok=True)
-    (directory / "persia-metrics-agent.1").write_text(man_page(version, whole, commands))
+    for name, page in man_pages(version, whole, commands).items():
+        (directory / f"{name}.1").write_text(page)
     (directory / "completions/persia-metrics-agent").write_text(bash_completion(whole, commands))
 
 

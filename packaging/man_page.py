@@ -1,4 +1,4 @@
-"""The help as a manual page."""
+"""The help as manual pages: one of the program, and one of each command."""
 
 
 def _escape(text):
@@ -27,38 +27,49 @@ def _paragraphs(lines):
     return page
 
 
-def man_page(version, whole, commands):
-    """`version` is the output of --version."""
-    # Options that all commands have, with the same meaning.
-    common = set.intersection(*(set(help_.entries()) for help_ in commands.values()))
-    page = [f'.TH PERSIA\\-METRICS\\-AGENT 1 "" "{_escape(version)}" "User Commands"']
-    summary = whole.description[0].lower() + whole.description[1:].rstrip(".")
-    page += [".SH NAME", f"persia\\-metrics\\-agent \\- {_escape(summary)}", ".SH SYNOPSIS"]
-    for help_ in commands.values():
-        page += [f"\\fB{_escape(help_.usage)}\\fR", ".br"]
+_PROGRAM = "persia-metrics-agent"
+
+
+def _head(name, version, summary, usages):
+    title = f'.TH {_escape(name.upper())} 1 "" "{_escape(version)}" "User Commands"'
+    synopsis = [line for usage in usages for line in (f"\\fB{_escape(usage)}\\fR", ".br")]
+    return [title, ".SH NAME", f"{_escape(name)} \\- {_escape(summary[0].lower() + summary[1:].rstrip('.'))}", ".SH SYNOPSIS", *synopsis]
+
+
+def _foot(whole, pages):
+    settings = [".SH SETTINGS", *_paragraphs(whole.texts[""])]
+    status = [".SH EXIT STATUS", *_paragraphs([line.strip() for line in whole.texts["Exit codes"]])]
+    others = ",\n".join(f"\\fB{_escape(page)}\\fR(1)" for page in pages)
+    documents = f"/usr/share/doc/{_PROGRAM} has all settings, all metrics of the agent, and README.Debian."
+    return [*settings, *status, ".SH SEE ALSO", others, ".PP", _escape(documents)]
+
+
+def _page_of_program(version, whole, commands):
+    page = _head(_PROGRAM, version, whole.description, [help_.usage for help_ in commands.values()])
     page += [".SH DESCRIPTION", *_paragraphs([whole.description]), ".PP"]
-    page += ["persia\\-metrics\\-agentd is its second program, which it executes. It is not for direct use.", ".SH COMMANDS"]
-    shared = set.intersection(*({"\n".join(help_.texts.get("", []))[:40]} for help_ in commands.values()))
-    for name, help_ in commands.items():
-        page += [f".SS {_escape(name)}", _escape(help_.description) + "."]
-        for entry in help_.entries():
-            if entry not in common:
-                page += _entry(entry)
-        own = "\n".join(help_.texts.get("", [])).split("\n\n")[1 if shared else 0 :]
-        for text in own:
-            page += [".PP", *_paragraphs(text.split("\n"))]
-    first = next(iter(commands.values()))
-    page += [".SH OPTIONS", "All commands have these options. The last word in brackets is the default."]
-    for title, entries in first.sections.items():
-        entries = [entry for entry in entries if entry in common]
-        if entries:
-            page += [f".SS {title}"] + [line for entry in entries for line in _entry(entry)]
-    page += [".SS Without a command"] + [line for entry in whole.sections["Options"] for line in _entry(entry)]
-    if shared:
-        page += [".SS Secrets", *_paragraphs("\n".join(first.texts[""]).split("\n\n")[0].split("\n"))]
+    page += [_escape(f"{_PROGRAM}d is its second program, which it executes. It is not for direct use."), ".SH COMMANDS"]
+    page += ["Each command has a page of its own, with its options."]
+    page += [line for entry in whole.sections["Commands"] for line in _entry(entry)]
+    page += [".SH OPTIONS"] + [line for entry in whole.sections["Options"] for line in _entry(entry)]
     page += [".SH EXAMPLES", *_paragraphs(whole.texts["Examples"])]
-    page += [".SH SETTINGS", *_paragraphs(whole.texts[""])]
-    page += [".SH EXIT STATUS", *_paragraphs([line.strip() for line in whole.texts["Exit codes"]])]
-    documents = "has all settings, all metrics of the agent, and README.Debian."
-    page += [".SH SEE ALSO", "/usr/share/doc/persia\\-metrics\\-agent " + documents]
-    return "\n".join(page) + "\n"
+    return page + _foot(whole, [f"{_PROGRAM}-{name}" for name in commands])
+
+
+def _page_of_command(version, whole, name, help_):
+    page = _head(f"{_PROGRAM}-{name}", version, help_.description, [help_.usage])
+    page += [".SH DESCRIPTION", _escape(help_.description) + ".", ".SH OPTIONS"]
+    page += ["The last word in brackets is the default. A word after a dollar sign is the variable of the environment."]
+    for i, (title, entries) in enumerate(help_.sections.items()):
+        page += [] if i == 0 and title == "Options" else [f".SS {title}"]
+        page += [line for entry in entries for line in _entry(entry)]
+    page += [".SH NOTES", *_paragraphs(help_.texts.get("", []))] if help_.texts.get("") else []
+    examples = [text for text in "\n".join(whole.texts["Examples"]).split("\n\n") if f"{_PROGRAM} {name} " in text]
+    page += [".SH EXAMPLES", *_paragraphs("\n\n".join(examples).split("\n"))] if examples else []
+    return page + _foot(whole, [_PROGRAM])
+
+
+def man_pages(version, whole, commands):
+    """The pages' texts by name. `version` is the output of --version."""
+    pages = {_PROGRAM: _page_of_program(version, whole, commands)}
+    pages |= {f"{_PROGRAM}-{name}": _page_of_command(version, whole, name, help_) for name, help_ in commands.items()}
+    return {name: "\n".join(lines) + "\n" for name, lines in pages.items()}

@@ -11,6 +11,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -21,6 +22,9 @@ from setuptools.command.egg_info import egg_info
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 VERSION = re.search(r"project\(persia_metrics VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text()).group(1)
+
+# One wheel for Python 3.10 and all later ones, except those without a global lock, which have no stable ABI yet.
+STABLE_ABI = sys.version_info >= (3, 10) and not sysconfig.get_config_var("Py_GIL_DISABLED")
 
 # Outside the source folder, which stays unchanged.
 BUILD = ROOT / "build/wheel"
@@ -39,6 +43,7 @@ class CMakeBuild(build_ext):
         build = Path(self.build_temp).resolve()
         configure = ["cmake", "-S", ROOT, "-B", build, "-DCMAKE_BUILD_TYPE=Release", "-DPERSIA_METRICS_BUILD_PYTHON=ON"]
         configure += [f"-DPERSIA_METRICS_PYTHON={sys.executable}", f"-DPERSIA_METRICS_MODULE_DIRECTORY={target.parent}"]
+        configure += [f"-DPERSIA_METRICS_PYTHON_STABLE_ABI={'ON' if STABLE_ABI else 'OFF'}"]
         configure += [f"-DPERSIA_METRICS_BUILD_{part}=OFF" for part in ("AGENT", "EXAMPLES", "TESTS")]
         configure += shlex.split(os.environ.get("CMAKE_ARGS", ""))
         # CMake's default is make, which may be missing. An existing build tree keeps its generator.
@@ -79,8 +84,12 @@ setup(
     ],
     py_modules=["persia_metrics_startup"],
     package_data={"persia_metrics": ["py.typed", "*.pyi"]},
-    ext_modules=[Extension("persia_metrics._native", sources=[])],
+    ext_modules=[Extension("persia_metrics._native", sources=[], py_limited_api=STABLE_ABI)],
     cmdclass={"build_ext": CMakeBuild, "build_py": BuildPy, "egg_info": EggInfo},
-    options={"build": {"build_base": str(BUILD)}, "egg_info": {"egg_base": str(BUILD)}},
+    options={
+        "build": {"build_base": str(BUILD)},
+        "egg_info": {"egg_base": str(BUILD)},
+        "bdist_wheel": {"py_limited_api": "cp310"} if STABLE_ABI else {},
+    },
     zip_safe=False,
 )

@@ -1,4 +1,4 @@
-"""The manual page and the completion for bash that `packaging/help.py` writes from the agent's help."""
+"""The manual pages and the completion for bash that `packaging/help.py` writes from the agent's help."""
 
 import re
 import subprocess
@@ -45,17 +45,26 @@ def help_of(*words):
     return subprocess.run([AGENT, *words, "--help"], capture_output=True, text=True, timeout=60, check=True).stdout
 
 
-def test_page_has_every_word_of_the_help(generated):
-    page = generated / "persia-metrics-agent.1"
+@pytest.mark.parametrize("words", [(), *((command,) for command in COMMANDS)])
+def test_page_has_every_word_of_the_help(generated, words):
+    page = generated / f"{'-'.join(['persia-metrics-agent', *words])}.1"
     env = {"MANWIDTH": "9999", "PATH": "/usr/bin:/bin"}
     done = subprocess.run(["man", "--warnings", "--local-file", page], env=env, capture_output=True, text=True, timeout=60, check=True)
     assert done.stderr == ""
     shown = " ".join(done.stdout.split()).lower()
-    for words in ((), *((command,) for command in COMMANDS)):
-        lines = help_of(*words).replace("-h,--help", "-h, --help").lower().splitlines()
-        for part in (part for line in lines if line not in LEFT_OUT for part in re.split("  +", line.strip())):
-            text = part.removeprefix("usage: ").removesuffix(":").replace("exit codes", "exit status")
-            assert text in shown, f"{text!r} of {words} is not on the page"
+    lines = help_of(*words).replace("-h,--help", "-h, --help").lower().splitlines()
+    for part in (part for line in lines if line not in LEFT_OUT for part in re.split("  +", line.strip())):
+        text = part.removeprefix("usage: ").removesuffix(":").replace("exit codes", "exit status")
+        assert text in shown, f"{text!r} is not on the page"
+
+
+def test_pages_name_each_other(generated):
+    program = (generated / "persia-metrics-agent.1").read_text().replace("\\-", "-")
+    for command in COMMANDS:
+        assert f"persia-metrics-agent-{command}\\fR(1)" in program
+        page = (generated / f"persia-metrics-agent-{command}.1").read_text().replace("\\-", "-")
+        assert "persia-metrics-agent\\fR(1)" in page.partition(".SH SEE ALSO")[2]
+    assert "persia-metrics-agent exec --job dlrm" in (generated / "persia-metrics-agent-exec.1").read_text().replace("\\-", "-")
 
 
 def test_commands_complete(complete):

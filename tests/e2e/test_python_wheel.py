@@ -5,9 +5,10 @@ import re
 import shutil
 import subprocess
 import zipfile
+from pathlib import Path
 
 import pytest
-from conftest import PYTHON
+from conftest import PYTHON, environment
 from servers import ROOT, Process
 from wheel import OFFLINE, build_environment, build_lock, run
 
@@ -34,8 +35,54 @@ def test_wheel_has_every_source_and_its_types(wheel):
     files = [path for path in (package / "persia_metrics").rglob("*") if path.suffix in {".py", ".pyi", ".typed"}]
     sources = {str(path.relative_to(package)) for path in files} | {"persia_metrics.pth", "persia_metrics_startup.py"}
     (native,) = packed - sources
-    assert native.startswith("persia_metrics/_native.") and native.endswith(".so")
+    assert native == "persia_metrics/_native.abi3.so"
     assert packed - {native} == sources
+
+
+def pythons():
+    """The interpreters of this machine that are Python 3.10 or newer: the usual ones, and pyenv's."""
+    found = [PYTHON, *(shutil.which(f"python3.{minor}") for minor in range(10, 20))]
+    found += [str(path) for path in Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")).glob("versions/*/bin/python")]
+    versions = {}
+    for python in filter(None, found):
+        command = [python, "-c", "import sys; print(*sys.version_info[:2])"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        version = tuple(map(int, done.stdout.split()))
+        if done.returncode == 0 and version >= (3, 10):
+            versions.setdefault(version, python)
+    return versions
+
+
+def test_one_wheel_serves_every_python(wheel, tmp_path):
+    assert re.fullmatch(r"persia_metrics-[\d.]+-cp310-abi3-linux_\w+\.whl", wheel.name)
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "package")
+    script = tmp_path / "train.py"
+    script.write_text(
+        """
+import persia_metrics
+import persia_metrics.torchelastic.events as events
+import persia_metrics.torchelastic.metrics as metrics
+assert persia_metrics.exporting()
+counter = persia_metrics.Counter("steps", "Steps.", ["rank"], group="abi")
+for amount in (1, 2.5, True):
+    counter.labels("0").inc(amount)
+for wrong in (lambda: counter.inc(), lambda: counter.labels("0").inc("1"), lambda: counter.labels("0").inc(1, 2)):
+    try:
+        wrong()
+    except (TypeError, ValueError):
+        continue
+    raise AssertionError("it took a wrong argument")
+with persia_metrics.Histogram("seconds", group="abi").time():
+    persia_metrics.Gauge("loss", group="abi").set(0.5)
+metrics.put_metric("latency", 5, "abi")
+events.record("checkpoint", "abi", {"bytes": 1024, "path": "/\\udcff"})
+"""
+    )
+    for version, python in pythons().items():
+        env = environment(PYTHONPATH=str(tmp_path / "package"), PERSIA_METRICS_DIR=str(tmp_path / "segments"), PYTHONWARNINGS="error")
+        done = subprocess.run([python, script], env=env, capture_output=True, text=True, timeout=60, check=False)
+        assert (done.returncode, done.stderr) == (0, ""), (version, done.stderr)
 
 
 def test_building_it_leaves_the_sources_alone(wheel):

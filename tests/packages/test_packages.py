@@ -62,10 +62,13 @@ def test_packages_install_from_a_plain_debian(system):
     assert system.run("persia-metrics-agent", "once", "--job=none", "--listen=off").returncode == 0
 
 
-def test_page_and_completion_are_where_they_are_searched(system):
-    page = "/usr/share/man/man1/persia-metrics-agent.1.gz"
-    assert "--gateway-ca-file" in system.out("zcat", page).replace("\\-", "-")
+def test_pages_reference_and_completion_are_where_they_are_searched(system):
+    pages = ["persia-metrics-agent", *(f"persia-metrics-agent-{name}" for name in ("run", "exec", "once", "check-config", "explain"))]
+    assert system.out("man", "--where", *pages).split() == [f"/usr/share/man/man1/{page}.1.gz" for page in pages]
+    assert "--gateway-ca-file" in system.out("man", "persia-metrics-agent-exec")
     assert system.path("/usr/share/man/man1/persia-metrics-agentd.1.gz").is_symlink()
+    for package, symbol in (("libpersia-metrics-dev", "instruments.h"), ("python3-persia-metrics", "class Counter")):
+        assert symbol in system.path(f"/usr/share/doc/{package}/html/index.html").read_text()
     script = "/usr/share/bash-completion/completions/persia-metrics-agent"
     assert "_persia_metrics_agent" in system.out("bash", "-c", f"source {script} && complete -p persia-metrics-agent")
 

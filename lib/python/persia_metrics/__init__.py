@@ -11,6 +11,11 @@ PERSIA_JOB_NAME or PERSIA_METRICS_DIR in the environment, `init` is not needed.
 
 Counts survive threads, forks, the interpreter's exit, and SIGKILL. A forked child keeps its parent's metrics, and counts them from 0
 in its own segment.
+
+Metrics that cannot be exported raise nothing: one line on stderr says so. A measurement raises TypeError if its argument is not a number,
+and ValueError if the metric has label names and no `labels()` were given.
+
+Thread safety: any function and any method, from any thread; not inside signal handlers that C code installed.
 """
 
 from __future__ import annotations
@@ -47,7 +52,8 @@ def init(
     The environment overrides the arguments (PERSIA_JOB_NAME, PERSIA_ROLE, REPLICA_INDEX, else RANK, PERSIA_METRICS_DIR,
     PERSIA_METRICS_ENABLED), so that the deployment decides. Earlier measurements are exported too. An exception is a torchelastic
     stream that exists already: call init() before `getStream`. If it fails, one line on stderr says so, and the metrics count
-    privately. A second call changes only role, replica and labels.
+    privately. A second call changes only role, replica and labels. TypeError or ValueError: an argument has a wrong type, or `replica`
+    is negative.
     """
     return InitResult(*_native.init(job_name, role, replica, tuple((labels or {}).items()), metrics_dir, enabled))
 

@@ -219,3 +219,8 @@ def _emitter(environment: Mapping[str, str]) -> Callable[[Mapping[str, float]], 
 
 # Chosen once, so that a call of emit() does not read the environment.
 emit: Callable[[Mapping[str, float]], None] = _emitter(os.environ)
+"""Emits a map of names to numbers, in the mode of the environment.
+
+TypeError: it is no map, or a value is not a number. ValueError: it is empty, or a name does not fit into a line of the pipe; all other
+values are emitted. In the mode `fifo` also FifoNotCreatedInTimeError, BrokenPipeError while the pipe has no reader, and OSError.
+"""

@@ -40,7 +40,7 @@ class _Labelled:
     def labels(self: _Self, *labelvalues: object, **labelkwargs: object) -> _Self:
         """Returns the series with these label values, given in the order of the names or by name. Creates it if it is new.
 
-        In a hot loop keep the result, which saves the look-up.
+        In a hot loop keep the result, which saves the look-up. ValueError: the labels are not those of the metric.
         """
         children = self._children
         if children is not None and not labelkwargs:
@@ -123,7 +123,8 @@ class Counter(_Labelled, _native.Counter):
     """A number that only goes up: batches trained, bytes sent. Starts at 0.
 
     Exported as `<group>_<name>`, or `<name>` without a group. `namespace` is another word for `group`. As in prometheus_client,
-    `subsystem` and `unit` become part of the name; unlike there, `_total` is not appended.
+    `subsystem` and `unit` become part of the name; unlike there, `_total` is not appended. `unit` is a base unit in the plural: "seconds",
+    "bytes". TypeError or ValueError: an argument has a wrong type, or label names repeat. The arguments of the other types are the same.
     """
 
     __slots__ = ("_arguments", "_label_names", "_values", "_children")
@@ -146,6 +147,7 @@ class Gauge(_Labelled, _native.Gauge):
     `merge` combines the values of several processes of one job, role and replica: "last", "sum", "min", "max",
     "avg" or "each" (no combination). "last" is the value that changed in the newest of the agent's collections; if several
     processes changed theirs in it, that of the process that started last. prometheus_client's `multiprocess_mode` is accepted too.
+    ValueError: either of them is another word.
     """
 
     __slots__ = ("_arguments", "_label_names", "_values", "_children")
@@ -182,7 +184,8 @@ class Gauge(_Labelled, _native.Gauge):
 class Histogram(_Labelled, _native.Histogram):
     """A distribution, of durations or sizes. Exported with its buckets, sum and count.
 
-    `buckets` are inclusive upper bounds in ascending order; infinity may be omitted. The defaults are prometheus_client's, in seconds.
+    `buckets` are inclusive upper bounds in ascending order, in the unit of the observations; infinity may be omitted. ValueError: they
+    are not ascending, none is finite, or a label is named "le".
     """
 
     __slots__ = ("_arguments", "_label_names", "_values", "_children")
@@ -192,6 +195,7 @@ class Histogram(_Labelled, _native.Histogram):
         *(0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0),
         math.inf,
     )
+    """prometheus_client's buckets, in seconds."""
 
     def __new__(
         cls, name: str, documentation: str = "", labelnames: Iterable[str] = (),

@@ -27,7 +27,10 @@ class _ContextDecorator:
 
 
 class Timer(_ContextDecorator):
-    """Calls a metric's method with the duration of a block or a call, in seconds of the monotonic clock."""
+    """Calls a metric's method with the duration of a block or a call, in seconds of the monotonic clock.
+
+    So also if an exception leaves it. In `with`, each thread needs its own object. A decorated function may be called by any thread.
+    """
 
     def __init__(self, metric: Any, method: str) -> None:
         self._metric = metric
@@ -38,7 +41,7 @@ class Timer(_ContextDecorator):
         return Timer(self._metric, self._method)
 
     def labels(self, *values: object, **named: object) -> None:
-        """Chooses the series inside the block, for labels that are known only at its end."""
+        """Chooses the series inside the block, for labels that are known only at its end. ValueError: as the metric's `labels`."""
         self._metric = self._metric.labels(*values, **named)
 
     def __enter__(self) -> Timer:

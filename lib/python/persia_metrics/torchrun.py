@@ -12,7 +12,10 @@ import persia_metrics_startup
 
 
 def main(args: Optional[List[str]] = None) -> None:
-    """As torch.distributed.run.main. The hook of the workers' Python, if there is one, exports from them too."""
+    """As torch.distributed.run.main, with its errors. The hook of the workers' Python, if there is one, exports from them too.
+
+    ImportError: torch is not installed.
+    """
     os.environ.setdefault("PERSIA_METRICS_TORCHELASTIC", "1")
     if os.environ["PERSIA_METRICS_TORCHELASTIC"] == "1":
         persia_metrics_startup.register()

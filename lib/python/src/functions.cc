@@ -13,11 +13,26 @@
 
 namespace persia::metrics::python {
 
-bool TextOf(PyObject* object, const char* argument, std::string_view* text) {
-  if (!PyUnicode_Check(object)) {
-    PyErr_Format(PyExc_TypeError, "%s must be str, not %s", argument, Py_TYPE(object)->tp_name);
-    return false;
+namespace {
+
+// The name of the object's type, for an error. Null: an exception is set.
+PyObject* TypeNameOf(PyObject* object) {
+  return PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(object)), "__name__");
+}
+
+// Raises TypeError. Returns false.
+bool WrongType(const char* argument, const char* expected, PyObject* object) {
+  if (PyObject* name = TypeNameOf(object)) {
+    PyErr_Format(PyExc_TypeError, "%s must be %s, not %U", argument, expected, name);
+    Py_DECREF(name);
   }
+  return false;
+}
+
+}  // namespace
+
+bool TextOf(PyObject* object, const char* argument, std::string_view* text) {
+  if (!PyUnicode_Check(object)) return WrongType(argument, "str", object);
   Py_ssize_t size = 0;
   const char* utf8 = PyUnicode_AsUTF8AndSize(object, &size);
   if (utf8 == nullptr) return false;
@@ -45,24 +60,27 @@ struct OwnedText {
     PyErr_Clear();
     PyObject* bytes = PyUnicode_AsEncodedString(object, "utf-8", "backslashreplace");
     if (bytes == nullptr) return false;
-    Py_SETREF(object, bytes);
-    text = {PyBytes_AS_STRING(bytes), static_cast<size_t>(PyBytes_GET_SIZE(bytes))};
+    Py_DECREF(object);
+    object = bytes;
+    text = {PyBytes_AsString(bytes), static_cast<size_t>(PyBytes_Size(bytes))};
     return true;
   }
 };
 
 bool LabelOf(PyObject* pair, LabelSet* labels) {
-  if (!PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) != 2) {
+  if (!PyTuple_Check(pair) || PyTuple_Size(pair) != 2) {
     PyErr_SetString(PyExc_TypeError, "labels must be pairs of a name and a value");
     return false;
   }
-  PyObject* value = PyTuple_GET_ITEM(pair, 1);
+  PyObject* value = PyTuple_GetItem(pair, 1);
   std::string_view name;
   OwnedText text;
-  if (!TextOf(PyTuple_GET_ITEM(pair, 0), "a label's name", &name)) return false;
+  if (!TextOf(PyTuple_GetItem(pair, 0), "a label's name", &name)) return false;
   if (!PyUnicode_Check(value)) {
-    PyErr_Format(PyExc_TypeError, "the value of label %R must be str, not %s", PyTuple_GET_ITEM(pair, 0),
-                 Py_TYPE(value)->tp_name);
+    if (PyObject* type = TypeNameOf(value)) {
+      PyErr_Format(PyExc_TypeError, "the value of label %R must be str, not %U", PyTuple_GetItem(pair, 0), type);
+      Py_DECREF(type);
+    }
     return false;
   }
   if (!text.Assign(value)) return false;
@@ -73,11 +91,11 @@ bool LabelOf(PyObject* pair, LabelSet* labels) {
 }  // namespace
 
 bool LabelsOf(PyObject* pairs, LabelSet* labels) {
-  PyObject* items = PySequence_Fast(pairs, "labels must be pairs of a name and a value");
+  PyObject* items = PySequence_Tuple(pairs);
   if (items == nullptr) return false;
   bool good = true;
-  for (Py_ssize_t i = 0; good && i < PySequence_Fast_GET_SIZE(items); ++i) {
-    good = LabelOf(PySequence_Fast_GET_ITEM(items, i), labels);
+  for (Py_ssize_t i = 0; good && i < PyTuple_Size(items); ++i) {
+    good = LabelOf(PyTuple_GetItem(items, i), labels);
   }
   Py_DECREF(items);
   return good;
@@ -94,7 +112,7 @@ bool ValueOf(PyObject* object, OwnedText* text, events::MetadataValue* value) {
   } else if (PyBool_Check(object)) {
     *value = object == Py_True;
   } else if (PyFloat_Check(object)) {
-    *value = PyFloat_AS_DOUBLE(object);
+    *value = PyFloat_AsDouble(object);
   } else if (int overflow = 0; PyLong_Check(object)) {
     const int64_t number = PyLong_AsLongLongAndOverflow(object, &overflow);
     if (overflow == 0) {
@@ -141,19 +159,19 @@ bool ReadMetadata(PyObject* dict, Metadata* metadata) {
   PyObject* items = PyDict_Items(dict);
   if (items == nullptr) return false;
   bool good = true;
-  for (Py_ssize_t i = 0; good && i < PyList_GET_SIZE(items) && metadata->entries.size() < kMaxEntries; ++i) {
-    PyObject* pair = PyList_GET_ITEM(items, i);
+  for (Py_ssize_t i = 0; good && i < PyList_Size(items) && metadata->entries.size() < kMaxEntries; ++i) {
+    PyObject* pair = PyList_GetItem(items, i);
     OwnedText key;
     OwnedText text;
     events::MetadataValue value;
-    good = key.Assign(PyTuple_GET_ITEM(pair, 0)) && ValueOf(PyTuple_GET_ITEM(pair, 1), &text, &value);
+    good = key.Assign(PyTuple_GetItem(pair, 0)) && ValueOf(PyTuple_GetItem(pair, 1), &text, &value);
     if (good) {
       metadata->entries.emplace_back(key.text, value);
       metadata->texts.push_back(std::move(key));
       metadata->texts.push_back(std::move(text));
     }
   }
-  metadata->more = static_cast<size_t>(PyList_GET_SIZE(items)) - metadata->entries.size();
+  metadata->more = static_cast<size_t>(PyList_Size(items)) - metadata->entries.size();
   Py_DECREF(items);
   return good;
 }
@@ -190,21 +208,19 @@ bool OptionalPath(PyObject* object, const char* argument, std::string* option) {
   PyObject* bytes = nullptr;
   if (PyUnicode_FSConverter(object, &bytes) == 0) {
     if (PyErr_ExceptionMatches(PyExc_TypeError)) {
-      PyErr_Format(PyExc_TypeError, "%s must be str or os.PathLike, not %s", argument, Py_TYPE(object)->tp_name);
+      PyErr_Clear();
+      WrongType(argument, "str or os.PathLike", object);
     }
     return false;
   }
-  option->assign(PyBytes_AS_STRING(bytes), static_cast<size_t>(PyBytes_GET_SIZE(bytes)));
+  option->assign(PyBytes_AsString(bytes), static_cast<size_t>(PyBytes_Size(bytes)));
   Py_DECREF(bytes);
   return true;
 }
 
 bool OptionalReplica(PyObject* object, int* option) {
   if (object == Py_None) return true;
-  if (!PyIndex_Check(object)) {
-    PyErr_Format(PyExc_TypeError, "replica must be int, not %s", Py_TYPE(object)->tp_name);
-    return false;
-  }
+  if (!PyIndex_Check(object)) return WrongType("replica", "int", object);
   int overflow = 0;
   const long number = PyLong_AsLongAndOverflow(object, &overflow);
   if (number == -1 && PyErr_Occurred() != nullptr) return false;
@@ -247,8 +263,8 @@ PyObject* FindSeries(PyObject*, PyObject* const* args, Py_ssize_t count) {
     PyErr_SetString(PyExc_TypeError, "find_series() takes a dict and a tuple");
     return nullptr;
   }
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[1]); ++i) {
-    if (!PyUnicode_CheckExact(PyTuple_GET_ITEM(args[1], i))) {
+  for (Py_ssize_t i = 0; i < PyTuple_Size(args[1]); ++i) {
+    if (!PyUnicode_CheckExact(PyTuple_GetItem(args[1], i))) {
       Py_RETURN_NONE;
     }
   }

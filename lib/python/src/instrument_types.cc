@@ -28,7 +28,7 @@ template <class Handle>
 inline Handle* HandleOf(PyObject* self) {
   auto* object = reinterpret_cast<Instrument<Handle>*>(self);
   if (!object->usable) [[unlikely]] {
-    PyErr_Format(PyExc_ValueError, "%s has label names: call labels() to get a series of it", Py_TYPE(self)->tp_name);
+    PyErr_Format(PyExc_ValueError, "%R has label names: call labels() to get a series of it", self);
     return nullptr;
   }
   return &object->handle;
@@ -45,14 +45,14 @@ struct Parameter {
 [[gnu::noinline]] bool ReadNumber(const Parameter& parameter, PyObject* const* args, Py_ssize_t count, PyObject* names,
                                   double* number) {
   const auto& [method, keyword, optional] = parameter;
-  const Py_ssize_t named = names == nullptr ? 0 : PyTuple_GET_SIZE(names);
+  const Py_ssize_t named = names == nullptr ? 0 : PyTuple_Size(names);
   if (count + named > 1 || (count + named == 0 && !optional)) {
     PyErr_Format(PyExc_TypeError, "%s() takes one number, '%s', not %zd arguments", method, keyword, count + named);
     return false;
   }
-  if (named == 1 && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), keyword) != 0) {
+  if (named == 1 && PyUnicode_CompareWithASCIIString(PyTuple_GetItem(names, 0), keyword) != 0) {
     PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%U' (there is '%s')", method,
-                 PyTuple_GET_ITEM(names, 0), keyword);
+                 PyTuple_GetItem(names, 0), keyword);
     return false;
   }
   return count + named == 0 || NumberOf(args[0], number);
@@ -113,7 +113,7 @@ bool ReadNaming(PyObject* group, PyObject* name, PyObject* help, PyObject* unit,
 
 template <class Handle>
 PyObject* Make(PyTypeObject* type, bool usable, const Handle& handle) {
-  PyObject* self = type->tp_alloc(type, 0);
+  PyObject* self = PyType_GenericAlloc(type, 0);
   if (self != nullptr) {
     auto* object = reinterpret_cast<Instrument<Handle>*>(self);
     object->usable = usable;
@@ -163,9 +163,9 @@ PyObject* NewHistogram(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
       !ReadNaming(group, name, help, unit, labels, &naming)) {
     return nullptr;
   }
-  std::vector<double> numbers(static_cast<size_t>(PyTuple_GET_SIZE(bounds)));
+  std::vector<double> numbers(static_cast<size_t>(PyTuple_Size(bounds)));
   for (size_t i = 0; i < numbers.size(); ++i) {
-    if (!NumberOf(PyTuple_GET_ITEM(bounds, static_cast<Py_ssize_t>(i)), &numbers[i])) return nullptr;
+    if (!NumberOf(PyTuple_GetItem(bounds, static_cast<Py_ssize_t>(i)), &numbers[i])) return nullptr;
   }
   return Make(type, naming.usable, naming.usable ? Histogram(naming.group, naming.name, numbers, naming.about) : Histogram());
 }
@@ -217,37 +217,52 @@ bool AddType(PyObject* module, const char* name, newfunc make, PyMethodDef* meth
   return added;
 }
 
-// Whether the class inherits this very method. False with an exception set: looking it up raised one.
-bool Inherits(PyObject* type, const PyMethodDef* method) {
-  PyObject* found = PyObject_GetAttrString(type, method->ml_name);
+// Whether the class has this method from `base` or from a descriptor that OwnMethods made. False with an exception set: looking
+// it up raised one.
+bool Inherits(PyObject* type, PyObject* base, const char* method) {
+  PyObject* found = PyObject_GetAttrString(type, method);
   if (found == nullptr && PyErr_ExceptionMatches(PyExc_AttributeError)) {
     PyErr_Clear();
   }
-  const bool same = found != nullptr && Py_IS_TYPE(found, &PyMethodDescr_Type) &&
-                    reinterpret_cast<PyMethodDescrObject*>(found)->d_method == method;
+  bool same = false;
+  if (found != nullptr && Py_IS_TYPE(found, &PyMethodDescr_Type)) {
+    PyObject* owner = PyObject_GetAttrString(found, "__objclass__");
+    same = owner != nullptr && PyObject_IsSubclass(owner, base) == 1;
+    Py_XDECREF(owner);
+  }
   Py_XDECREF(found);
   return same;
 }
 
+// Gives the class its own descriptors of the methods that it inherits from the module's type `name`. False: an exception is
+// set.
+bool OwnMethodsOf(PyObject* module, const char* name, PyMethodDef* methods, PyObject* type) {
+  PyObject* base = PyObject_GetAttrString(module, name);
+  if (base == nullptr) return false;
+  for (PyMethodDef* method = methods; method->ml_name != nullptr && PyErr_Occurred() == nullptr; ++method) {
+    if (Inherits(type, base, method->ml_name)) {
+      PyObject* own = PyDescr_NewMethod(reinterpret_cast<PyTypeObject*>(type), method);
+      if (own != nullptr) {
+        PyObject_SetAttrString(type, method->ml_name, own);
+      }
+      Py_XDECREF(own);
+    }
+  }
+  Py_DECREF(base);
+  return PyErr_Occurred() == nullptr;
+}
+
 }  // namespace
 
-PyObject* OwnMethods(PyObject*, PyObject* type) {
+PyObject* OwnMethods(PyObject* module, PyObject* type) {
   if (!PyType_Check(type)) {
     PyErr_SetString(PyExc_TypeError, "own_methods() takes a class");
     return nullptr;
   }
-  for (PyMethodDef* methods : {counter_methods, gauge_methods, histogram_methods, stream_methods}) {
-    for (PyMethodDef* method = methods; method->ml_name != nullptr; ++method) {
-      if (Inherits(type, method)) {
-        PyObject* own = PyDescr_NewMethod(reinterpret_cast<PyTypeObject*>(type), method);
-        if (own != nullptr) {
-          PyObject_SetAttrString(type, method->ml_name, own);
-        }
-        Py_XDECREF(own);
-      }
-      if (PyErr_Occurred() != nullptr) return nullptr;
-    }
-  }
+  const bool done =
+      OwnMethodsOf(module, "Counter", counter_methods, type) && OwnMethodsOf(module, "Gauge", gauge_methods, type) &&
+      OwnMethodsOf(module, "Histogram", histogram_methods, type) && OwnMethodsOf(module, "Stream", stream_methods, type);
+  if (!done) return nullptr;
   Py_RETURN_NONE;
 }
 

@@ -3,6 +3,7 @@
 // A measurement from Python is one method call on an object that holds a C++ handle. CPython calls these methods without making
 // a tuple or a frame (METH_FASTCALL). Calls of the library are noexcept; exceptions are raised for arguments of a wrong type or
 // value only.
+// The sources use the stable ABI of Python 3.10, so that one module serves all later Pythons.
 // Thread safety: the caller holds the GIL, but a handle may be used from any thread without it.
 #pragma once
 
@@ -51,10 +52,12 @@ bool LabelsOf(PyObject* pairs, LabelSet* labels);
 // The number of a float, an int, or an object with __float__ (of NumPy, or a tensor of one element). False: an exception is
 // set.
 inline bool NumberOf(PyObject* object, double* number) {
+#ifndef Py_LIMITED_API  // the stable ABI has only the call
   if (PyFloat_CheckExact(object)) {
     *number = PyFloat_AS_DOUBLE(object);
     return true;
   }
+#endif
   // PyFloat_AsDouble would first make a float object of an int.
   *number = PyLong_CheckExact(object) ? PyLong_AsDouble(object) : PyFloat_AsDouble(object);
   return *number != -1.0 || PyErr_Occurred() == nullptr;

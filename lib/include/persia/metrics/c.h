@@ -28,51 +28,64 @@
 extern "C" {
 #endif
 
+/* A number that only goes up: batches trained, bytes sent. It starts at 0. */
 typedef struct persia_metrics_counter persia_metrics_counter_t;
+/* A number that goes up and down: staleness, pending batches. It is not exported until it is first set. If several processes of
+ * one identity set it, the agent exports the last value (GaugeMerge::kLast in instruments.h). */
 typedef struct persia_metrics_gauge persia_metrics_gauge_t;
+/* A distribution of durations or sizes. It is exported with its buckets, sum and count. */
 typedef struct persia_metrics_histogram persia_metrics_histogram_t;
+/* Measured values; a rule of the agent decides how they are exported (stream.h). */
 typedef struct persia_metrics_stream persia_metrics_stream_t;
 
 /* A name and its value: a label, or an event's metadata entry. */
 typedef struct {
-  const char* name;
-  const char* value;
+  const char* name;  /* not NULL */
+  const char* value; /* not NULL */
 } persia_metrics_pair_t;
 
 /* A named number, for persia_metrics_emit. */
 typedef struct {
-  const char* name;
-  double value;
+  const char* name; /* not NULL */
+  double value;     /* any double, including NaN and infinities */
 } persia_metrics_number_t;
 
 /* Tells the library which process this is (init.h). A NULL `job_name`, a NULL `role` and a negative `replica` are taken from
  * the environment. Returns 1 if an agent can see this process's metrics, else 0. */
 PERSIA_METRICS_C_API int persia_metrics_init(const char* job_name, const char* role, int replica);
 
-/* `help` may be NULL. `labels` may be NULL if `label_count` is 0. The same holds for the other kinds of metric. */
+/* The counter (`group`, `name`) with these labels. `help` is one sentence: what is counted, and in which unit. It may be NULL.
+ * `labels` may be NULL if `label_count` is 0. The same holds for the other kinds of metric. */
 PERSIA_METRICS_C_API persia_metrics_counter_t* persia_metrics_counter(const char* group, const char* name, const char* help,
                                                                       const persia_metrics_pair_t* labels, size_t label_count);
+/* Adds `by`. A negative or non-finite `by` is ignored and counted as dropped. */
 PERSIA_METRICS_C_API void persia_metrics_counter_add(persia_metrics_counter_t* counter, double by);
 
+/* The gauge (`group`, `name`) with these labels. */
 PERSIA_METRICS_C_API persia_metrics_gauge_t* persia_metrics_gauge(const char* group, const char* name, const char* help,
                                                                   const persia_metrics_pair_t* labels, size_t label_count);
+/* Sets the value: any double, including NaN and infinities. The last of several concurrent calls wins. */
 PERSIA_METRICS_C_API void persia_metrics_gauge_set(persia_metrics_gauge_t* gauge, double value);
+/* Adds `by`, which may be negative. A gauge that was never set starts from 0. Concurrent calls lose nothing. */
 PERSIA_METRICS_C_API void persia_metrics_gauge_add(persia_metrics_gauge_t* gauge, double by);
 
-/* `bounds` are inclusive upper bounds, ascending and finite. NULL: the default bounds, 100 microseconds to 10 seconds, in
- * seconds. */
+/* The histogram (`group`, `name`) with these labels. `bounds` are `bound_count` inclusive upper bounds, ascending, finite, at
+ * most 500. NULL: the default bounds, 100 microseconds to 10 seconds, in seconds. */
 PERSIA_METRICS_C_API persia_metrics_histogram_t* persia_metrics_histogram(const char* group, const char* name, const char* help,
                                                                           const double* bounds, size_t bound_count,
                                                                           const persia_metrics_pair_t* labels,
                                                                           size_t label_count);
+/* Adds one observation. A NaN is ignored and counted as dropped. An infinity is counted, and makes the sum infinite. */
 PERSIA_METRICS_C_API void persia_metrics_histogram_observe(persia_metrics_histogram_t* histogram, double value);
 
-/* A stream (stream.h): a rule of the agent decides how its values are exported. */
+/* The stream (`group`, `name`) with these labels. */
 PERSIA_METRICS_C_API persia_metrics_stream_t* persia_metrics_stream(const char* group, const char* name, const char* help,
                                                                     const persia_metrics_pair_t* labels, size_t label_count);
+/* Records a value. A NaN becomes the last value, but is not added to sums and buckets. */
 PERSIA_METRICS_C_API void persia_metrics_stream_add(persia_metrics_stream_t* stream, double value);
 
-/* Records an event (events.h). A NULL `type` means "torchelastic". */
+/* Records that the event `name` happened now (events.h). A NULL `type` means "torchelastic". `metadata` may be NULL if
+ * `metadata_count` is 0; its values are recorded as texts. */
 PERSIA_METRICS_C_API void persia_metrics_event(const char* name, const char* type, const persia_metrics_pair_t* metadata,
                                                size_t metadata_count);
 

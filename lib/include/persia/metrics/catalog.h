@@ -19,21 +19,34 @@
 
 namespace persia::metrics::catalog {
 
+// The group of all these metrics.
 inline constexpr std::string_view kGroup = "persia";
 
-enum class Table { kAccuracy, kEfficiency };
-enum class Type { kCounter, kGauge, kTimeCost };
+// PersiaML's two tables of metrics.
+enum class Table {
+  kAccuracy,    // how good the training data and the embeddings are
+  kEfficiency,  // how long the steps of a training batch take
+};
+
+// The type of a metric of the tables.
+enum class Type {
+  kCounter,   // a Counter
+  kGauge,     // a Gauge
+  kTimeCost,  // a TimeCost
+};
 
 // One metric of the tables.
 struct Entry {
-  std::string_view name;
-  Table table;
-  Type type;
-  std::string_view unit;   // "" for a count
-  std::string_view label;  // "" for none
-  std::string_view help;
+  std::string_view name;   // the metric's name, without the group
+  Table table;             // the table that has it
+  Type type;               // its type
+  std::string_view unit;   // its unit, in the plural; "" for a count
+  std::string_view label;  // its label's name; "" for none
+  std::string_view help;   // one sentence: what is measured, and by which part of PersiaML
 };
 
+// The metrics of the tables. Each entry's `help` is its meaning.
+// @{
 inline constexpr Entry kIndexMissCount{
     "index_miss_count",
     Table::kAccuracy,
@@ -134,6 +147,7 @@ inline constexpr Entry kLookupBatchedTimeCost{
     "seconds",
     "",
     "Time that the embedding worker takes for one whole batch's look-up: requests, servers, and summation, in seconds."};
+// @}
 
 // All metrics, in the order of the tables.
 inline constexpr std::array<const Entry*, 15> kEntries = {
@@ -154,12 +168,15 @@ inline constexpr std::array<const Entry*, 15> kEntries = {
     &kLookupBatchedTimeCost,
 };
 
-// Makes the instrument of an entry. `Instrument` is Counter, Gauge, TimeCost, Family<Counter> or Family<Gauge>.
+// Makes the instrument of an entry. `Instrument` is Counter, Gauge, TimeCost, `Family<Counter>` or `Family<Gauge>`.
 template <class Instrument>
 Instrument Make(const Entry& entry) {
   return Instrument(kGroup, entry.name, Description{.help = std::string(entry.help), .unit = std::string(entry.unit)});
 }
 
+// The instrument of the entry with this name; a second call returns the same series. If the request is refused (instruments.h),
+// the instrument counts nothing. Thread safety: any thread.
+// @{
 inline Counter IndexMissCount() { return Make<Counter>(kIndexMissCount); }
 inline Gauge IndexMissRatio() { return Make<Gauge>(kIndexMissRatio); }
 inline Counter GradientIdMissCount() { return Make<Counter>(kGradientIdMissCount); }
@@ -175,5 +192,6 @@ inline TimeCost LookupRpcTimeCost() { return Make<TimeCost>(kLookupRpcTimeCost);
 inline TimeCost UpdateGradientTimeCost() { return Make<TimeCost>(kUpdateGradientTimeCost); }
 inline TimeCost SummationTimeCost() { return Make<TimeCost>(kSummationTimeCost); }
 inline TimeCost LookupBatchedTimeCost() { return Make<TimeCost>(kLookupBatchedTimeCost); }
+// @}
 
 }  // namespace persia::metrics::catalog

@@ -2,7 +2,8 @@
 //
 //   persia::metrics::benchmarkai::Emit({{"alexnet.batchsize16.latency", 12.5}});
 //
-// The environment variable BENCHMARK_AI selects the destination. It is read once, at the first call.
+// The environment variable BENCHMARK_AI selects the destination. It is read once, at the first call:
+//
 //   stdout   (the default) a line of JSON on stdout
 //   fifo     a line of JSON into the named pipe BENCHMARK_AI_FIFO_FILEPATH. Default: /tmp/benchmark-ai/fifo, or
 //            /tmp/benchmark-ai-fifo, the default before September 2019, if only that one is there and has a reader
@@ -29,8 +30,9 @@
 
 namespace persia::metrics::benchmarkai {
 
+// How a call of Emit ended.
 enum class EmitStatus {
-  kDone,
+  kDone,                  // all metrics were emitted
   kEmptyMap,              // no metrics were given
   kNameTooLong,           // a name does not fit into a line; the other metrics were emitted
   kUnknownMode,           // BENCHMARK_AI is none of the above
@@ -40,16 +42,21 @@ enum class EmitStatus {
   kOutOfMemory,           // some of the metrics were not emitted
 };
 
+// The result of Emit.
 struct EmitResult {
-  EmitStatus status = EmitStatus::kDone;
-  std::string error = {};  // what failed and what to do; empty on success
+  EmitStatus status = EmitStatus::kDone;  // how the call ended
+  std::string error = {};                 // what failed and what to do; empty on success
 
+  // Whether all metrics were emitted.
   [[nodiscard]] bool ok() const { return status == EmitStatus::kDone; }
 };
 
+// A name and its value, in the unit that the name implies.
 using Metric = std::pair<std::string_view, double>;
 
+// Emits the metrics, with no timestamp. A status other than kDone says what was not emitted; nothing is logged.
 PERSIA_METRICS_API EmitResult Emit(std::span<const Metric> metrics) noexcept;
+// The same, for a list in braces.
 inline EmitResult Emit(std::initializer_list<Metric> metrics) noexcept {
   return Emit(std::span<const Metric>(metrics.begin(), metrics.size()));
 }

@@ -26,8 +26,9 @@
 
 namespace persia::metrics::events {
 
-// null, boolean, integer, float or string. Strings are not owned.
+// A value of an event's metadata: null, boolean, integer, float or string. Strings are not owned.
 using MetadataValue = std::variant<std::monostate, bool, int64_t, double, std::string_view>;
+// A name and its value. The name is not owned.
 using MetadataEntry = std::pair<std::string_view, MetadataValue>;
 
 // The default type, which is also that of torchelastic's own events.
@@ -38,6 +39,7 @@ inline constexpr std::string_view kDefaultType = "torchelastic";
 // configured; otherwise none.
 PERSIA_METRICS_API void Record(std::string_view name, std::string_view type, std::span<const MetadataEntry> metadata) noexcept;
 
+// The same, for metadata in braces: `Record("checkpoint", "my_app", {{"bytes", int64_t{1024}}})`.
 inline void Record(std::string_view name, std::string_view type = kDefaultType,
                    std::initializer_list<MetadataEntry> metadata = {}) noexcept {
   Record(name, type, std::span<const MetadataEntry>(metadata.begin(), metadata.size()));
@@ -45,16 +47,18 @@ inline void Record(std::string_view name, std::string_view type = kDefaultType,
 
 // An event that owns its strings.
 struct PERSIA_METRICS_API Event {
+  // A MetadataValue that owns its string.
   using Value = std::variant<std::monostate, bool, int64_t, double, std::string>;
 
-  std::string name = {};
-  std::string type = std::string(kDefaultType);
-  std::vector<std::pair<std::string, Value>> metadata = {};
-  int64_t timestamp = 0;  // in milliseconds since 1970; 0: now, when it is recorded
+  std::string name = {};                                     // what happened
+  std::string type = std::string(kDefaultType);              // selects the handler
+  std::vector<std::pair<std::string, Value>> metadata = {};  // names and values, in any order
+  int64_t timestamp = 0;                                     // in milliseconds since 1970; 0: now, when it is recorded
 
-  // The event as a JSON object in one line, with the keys name, type, metadata and timestamp.
+  // The event as a JSON object in one line, with the keys name, type, metadata and timestamp. Throws std::bad_alloc only.
   [[nodiscard]] std::string Serialize() const;
 
+  // Whether all fields are equal.
   bool operator==(const Event&) const = default;
 };
 
@@ -68,24 +72,28 @@ class PERSIA_METRICS_API EventHandler {
   virtual ~EventHandler();
   EventHandler(const EventHandler&) = delete;
   EventHandler& operator=(const EventHandler&) = delete;
+  // Handles one event, in the thread that recorded it.
   virtual void Record(const Event& event) = 0;
 };
 
 // Drops events.
 class PERSIA_METRICS_API NullEventHandler : public EventHandler {
  public:
+  // Does nothing.
   void Record(const Event& event) override;
 };
 
 // Prints each event to stdout, as the line that Serialize returns.
 class PERSIA_METRICS_API ConsoleEventHandler : public EventHandler {
  public:
+  // Prints the event, and flushes stdout.
   void Record(const Event& event) override;
 };
 
 // Writes events into the ring from which the agent reads. The default handler of all types.
 class PERSIA_METRICS_API ExportEventHandler : public EventHandler {
  public:
+  // Writes the event. Metadata that has no space in a record is left out, and counted.
   void Record(const Event& event) override;
 };
 

@@ -38,8 +38,9 @@ class PERSIA_METRICS_API Family {
   Family(std::string_view group, std::string_view name, std::span<const double> bounds,
          const Description& about = {}) noexcept requires std::same_as<Instrument, Histogram>;
 
-  // The child with these labels.
+  // The child with these labels, in any order. If it is refused (instruments.h), it counts nothing.
   Instrument With(LabelView labels) noexcept;
+  // The same, for labels in braces.
   Instrument With(std::initializer_list<Label> labels) noexcept { return With(LabelView(labels.begin(), labels.size())); }
 
  private:

@@ -22,7 +22,7 @@ struct Options {
   std::optional<int> replica = {};
   // Labels that every series of this process gets. The agent reads at most 32, of 2,048 bytes in all.
   LabelSet labels = {};
-  // The job's directory of segments. Default: /dev/shm/persia-metrics-<uid>/<job name>.
+  // The job's directory of segments. Default: `/dev/shm/persia-metrics-<uid>/<job name>`.
   std::string metrics_dir = {};
   // False: handles write to private memory, and no file appears.
   bool enabled = true;

@@ -34,6 +34,7 @@ class PERSIA_METRICS_API Counter {
  public:
   // Counts nothing.
   Counter() noexcept = default;
+  // The counter (`group`, `name`) with the labels of `about`. Exported as `<group>_<name>`, or `<name>` if `group` is empty.
   Counter(std::string_view group, std::string_view name, const Description& about = {}) noexcept;
 
   // Adds one.
@@ -54,6 +55,7 @@ class PERSIA_METRICS_API Counter {
       AddSlow(slot_, static_cast<uint64_t>(by));
     }
   }
+  // The same for a double.
   void Increment(double by) noexcept {
     // 2^52 plus a whole number below 2^52 is a double whose lower 52 bits are that number. The two tests below detect the rest:
     // a negative or larger number changes the upper bits, a fraction is rounded, and a NaN is equal to nothing.
@@ -85,10 +87,10 @@ enum class GaugeMerge : uint8_t {
   // the process that started last, even if another process called Set later. Of ended processes, the value of the one that
   // ended last.
   kLast = 0,
-  kSum = 1,
-  kMin = 2,
-  kMax = 3,
-  kAvg = 4,
+  kSum = 1,   // the sum of the values
+  kMin = 2,   // the lowest value
+  kMax = 3,   // the highest value
+  kAvg = 4,   // the mean of the values
   kEach = 5,  // a series for each process, with an ordinal label
 };
 
@@ -97,6 +99,7 @@ class PERSIA_METRICS_API Gauge {
  public:
   // Counts nothing.
   Gauge() noexcept = default;
+  // The gauge (`group`, `name`) with the labels of `about`. Exported as `<group>_<name>`, or `<name>` if `group` is empty.
   Gauge(std::string_view group, std::string_view name, const Description& about = {},
         GaugeMerge merge = GaugeMerge::kLast) noexcept;
 
@@ -112,6 +115,7 @@ class PERSIA_METRICS_API Gauge {
 
   // Adds to the value. A gauge that was never set starts from 0. Concurrent calls lose nothing.
   void Add(double by) noexcept;
+  // The same as `Add(-by)`.
   void Subtract(double by) noexcept { Add(-by); }
 
  private:
@@ -124,10 +128,10 @@ class PERSIA_METRICS_API Gauge {
 
 // `count` histogram bounds from `start`, `width` apart. None if memory runs out.
 PERSIA_METRICS_API std::vector<double> LinearBounds(double start, double width, int count) noexcept;
-// `count` histogram bounds from `start`, each `factor` times the previous one.
+// `count` histogram bounds from `start`, each `factor` times the previous one. None if memory runs out.
 PERSIA_METRICS_API std::vector<double> ExponentialBounds(double start, double factor, int count) noexcept;
-// 16 bounds from 100 microseconds to 10 seconds, for look-ups, RPCs and training steps. They include Prometheus's default
-// bounds.
+// 16 bounds in seconds, from 100 microseconds to 10 seconds, for look-ups, RPCs and training steps. They include Prometheus's
+// default bounds.
 PERSIA_METRICS_API std::span<const double> DefaultSecondsBounds() noexcept;
 
 // A distribution of durations or sizes. Exported with its buckets, sum and count.
@@ -135,7 +139,8 @@ class PERSIA_METRICS_API Histogram {
  public:
   // Counts nothing.
   Histogram() noexcept = default;
-  // `bounds` are inclusive upper bounds: ascending, finite, at most 500. The bucket up to +Inf is added.
+  // The histogram (`group`, `name`) with the labels of `about`. `bounds` are inclusive upper bounds, in the unit of the
+  // observations: ascending, finite, at most 500. The bucket up to +Inf is added.
   Histogram(std::string_view group, std::string_view name, std::span<const double> bounds,
             const Description& about = {}) noexcept;
 
@@ -167,9 +172,11 @@ class PERSIA_METRICS_API TimeCost {
  public:
   // Counts nothing.
   TimeCost() noexcept = default;
+  // The time cost (`group`, `name`) with the labels of `about`. `bounds` are those of the histogram, in seconds.
   TimeCost(std::string_view group, std::string_view name, const Description& about = {},
            std::span<const double> bounds = DefaultSecondsBounds()) noexcept;
 
+  // Adds one duration to the histogram, as Histogram::Observe does, and sets the gauge to it.
   void Observe(double seconds) noexcept {
     histogram_.Observe(seconds);
     last_.Set(seconds);

@@ -14,8 +14,8 @@ namespace persia::metrics {
 
 // One label: `{"feat", "user_id"}`. The texts are not owned.
 struct Label {
-  std::string_view name;
-  std::string_view value;
+  std::string_view name;   // "feat"
+  std::string_view value;  // "user_id"
 };
 
 // A list of labels, not owned, in any order. Each name occurs once.

@@ -28,8 +28,10 @@ PERSIA_METRICS_API void PutProf(std::string_view key, std::string_view group, bo
 PERSIA_METRICS_API void CountOutOfMemory() noexcept;
 }  // namespace internal
 
+// Measures the scope in which it is declared.
 class Prof {
  public:
+  // Starts to measure. If memory runs out, it measures nothing, which is counted as a dropped measurement.
   explicit Prof(std::string_view key, std::string_view group = kTorchelasticGroup) noexcept {
     try {
       key_ = key;
@@ -39,6 +41,7 @@ class Prof {
       internal::CountOutOfMemory();
     }
   }
+  // Adds the values. The scope has failed if an exception leaves it.
   ~Prof() {
     using std::chrono::milliseconds;
     if (measures_) {
@@ -57,7 +60,8 @@ class Prof {
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 };
 
-// Wraps `call` so that each run is measured by a Prof.
+// Wraps `call` so that each run is measured by a Prof. The result takes the arguments of `call`, returns what it returns, and
+// passes its exceptions on.
 template <class Call>
 auto Profiled(std::string key, Call call, std::string group = std::string(kTorchelasticGroup)) {
   return

@@ -25,6 +25,7 @@ class PERSIA_METRICS_API Stream {
  public:
   // Records nothing.
   Stream() noexcept = default;
+  // The stream (`group`, `name`) with the labels of `about`. Exported as `<group>_<name>`, unless a rule says otherwise.
   Stream(std::string_view group, std::string_view name, const Description& about = {}) noexcept;
   // Not for users: the stream at `slot`.
   static Stream AtSlot(uint32_t slot) noexcept {

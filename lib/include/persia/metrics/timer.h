@@ -9,13 +9,16 @@ namespace persia::metrics {
 //
 //   ScopedTimer timer(lookup_cost);
 //
-// It reads the monotonic clock twice, so it suits scopes of microseconds, not of nanoseconds.
+// It reads the monotonic clock twice, so it suits scopes of microseconds, not of nanoseconds. A scope that an exception leaves
+// is observed too. Thread safety: an object belongs to one thread.
 template <class Instrument>
 class ScopedTimer {
  public:
+  // Reads the clock.
   explicit ScopedTimer(Instrument instrument) noexcept : instrument_(instrument), start_(Clock::now()) {}
   ScopedTimer(const ScopedTimer&) = delete;
   ScopedTimer& operator=(const ScopedTimer&) = delete;
+  // Observes the time, unless it was cancelled.
   ~ScopedTimer() {
     if (armed_) {
       instrument_.Observe(Seconds());

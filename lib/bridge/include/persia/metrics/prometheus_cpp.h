@@ -40,6 +40,7 @@ PERSIA_METRICS_API std::shared_ptr<prometheus::Collectable> AsCollectable() noex
 //
 // Names (with group ""), labels and help stay as they are. Values from before the first copy are included. New series are
 // copied too; a series that disappears keeps its last values.
+//
 //   counters    The increase since the last copy is added. If a counter fell, it was reset, and its whole value is added.
 //   gauges      The value is copied. Untyped metrics are copied as gauges, info metrics as a gauge `<name>_info` of value 1.
 //   histograms  The increase of buckets and sum is added. If a cumulative count fell, the histogram was reset. All series of
@@ -57,6 +58,7 @@ class PERSIA_METRICS_API RegistryCopy {
   // `interval` is clamped to 10 ms and a day.
   explicit RegistryCopy(std::shared_ptr<prometheus::Collectable> registry,
                         std::chrono::milliseconds interval = std::chrono::seconds(1)) noexcept;
+  // Copies the registry a last time. Waits for a copy in progress.
   ~RegistryCopy();
   RegistryCopy(const RegistryCopy&) = delete;
   RegistryCopy& operator=(const RegistryCopy&) = delete;
@@ -64,7 +66,7 @@ class PERSIA_METRICS_API RegistryCopy {
   // Copies the registry now, after any copy in progress.
   void CopyNow() noexcept;
 
-  class Copier;
+  class Copier;  // not for users
 
  private:
   std::shared_ptr<Copier> copier_;  // null: there is nothing to copy, or no memory for it

@@ -1,4 +1,12 @@
-"""torchelastic's events API; see `.api`. The loggers of the later releases' destinations are here, as there."""
+"""torchelastic's events API: events, and a handler for each type of them.
+
+The functions, classes and signatures are those of `torchelastic.events.api` (https://pytorch.org/elastic/0.2.1/events.html), and
+those of its later releases, in which an event has a source and goes to a destination. There are two differences. Every event is
+counted, with any handler or destination. If metrics are enabled, a type without a configured handler gets one that writes
+the records where the job's agent reads them.
+
+Thread safety: any function, from any thread. A handler runs in the threads that record events, several at once.
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,4 @@
-"""torchelastic's events API: events, and a handler for each type of them.
-
-The functions, classes and signatures are those of `torchelastic.events.api` (https://pytorch.org/elastic/0.2.1/events.html), and
-those of its later releases, in which an event has a source and goes to a destination. There are two differences. Every event is
-counted, with any handler or destination. If metrics are enabled, a type without a configured handler gets one that writes
-the records where the job's agent reads them.
-"""
+"""The functions and classes of persia_metrics.torchelastic.events, whose docstring describes them."""
 
 from __future__ import annotations
 
@@ -36,6 +30,7 @@ __all__ = [
 _DEFAULT_TYPE = "torchelastic"
 RENDEZVOUS_TYPE = "torchelastic.rendezvous"
 EventMetadataValue = Union[str, int, float, bool, None]
+"""A value of an event's metadata. Other values are recorded as their str()."""
 _log = logging.getLogger("persia_metrics")
 
 
@@ -58,9 +53,11 @@ class Event:
     """Something that happened, with metadata."""
 
     name: str
+    """What happened."""
     type: str
-    """Selects the handler. `event_type` is another name for it."""
+    """Selects the handler."""
     metadata: Dict[str, Any]
+    """Names, and values of EventMetadataValue. Empty if none are given."""
     timestamp: int
     """Unix time in milliseconds; 0 if unknown."""
     source: Optional[EventSource]
@@ -89,6 +86,7 @@ class Event:
 
     @property
     def event_type(self) -> str:
+        """Another name for `type`."""
         return self.type
 
     @event_type.setter
@@ -108,7 +106,7 @@ class Event:
 
     @staticmethod
     def deserialize(data: Union[str, Event]) -> Event:
-        """The event that was serialized. An Event is returned unchanged."""
+        """The event that was serialized. An Event is returned unchanged. ValueError or TypeError: `data` is no event."""
         return data if isinstance(data, Event) else Event(**json.loads(data))
 
 
@@ -126,15 +124,25 @@ class RdzvEvent:
     """An action of a node in a rendezvous."""
 
     name: str
+    """The file and the function that recorded it: `dynamic_rendezvous.py:_sync`."""
     run_id: str
+    """The job, as torchrun names it."""
     message: str
+    """The node's action, in words."""
     hostname: str
+    """The node's full name."""
     pid: int
+    """The process that recorded it."""
     node_state: NodeState
+    """The node's state after it."""
     master_endpoint: str = ""
+    """The address of the rendezvous, if it is known."""
     rank: Optional[int] = None
+    """The node's rank, if it has one yet."""
     local_id: Optional[int] = None
+    """The number of the agent on its node, if the rendezvous has one."""
     error_trace: str = ""
+    """The traceback of a failure."""
 
     def __str__(self) -> str:
         return self.serialize()
@@ -145,7 +153,7 @@ class RdzvEvent:
 
     @staticmethod
     def deserialize(data: Union[str, RdzvEvent]) -> RdzvEvent:
-        """The event that was serialized. A RdzvEvent is returned unchanged."""
+        """The event that was serialized. A RdzvEvent is returned unchanged. ValueError, TypeError or KeyError: `data` is no event."""
         if isinstance(data, RdzvEvent):
             return data
         fields = json.loads(data)
@@ -205,7 +213,7 @@ def _handler_of(event_type: str) -> EventHandler:
 
 
 def record_event(event: Event) -> None:
-    """Counts an event, and passes it to the handler of its type."""
+    """Counts an event, and passes it to the handler of its type. Raises what the handler raises."""
     # Counted first, because a handler may raise or hang.
     _native.count_event(event.name, event.type, event.timestamp)
     _handler_of(event.type).record(event)
@@ -221,7 +229,8 @@ def record(
 ) -> None:
     """Records a new event with the current time: `record(event_name, event_type, metadata)`.
 
-    Or, as the later releases do, passes an event to a destination's logger too: `record(event, destination="null")`.
+    Or, as the later releases do, passes an event to a destination's logger too: `record(event, destination="null")`. KeyError: there is
+    no such destination.
     """
     given: Any = event_name if event is None else event
     if not hasattr(given, "serialize"):

@@ -1,9 +1,4 @@
-"""torchelastic's metrics API: streams of values by group, and a handler for each group.
-
-The functions, classes and signatures are those of `torchelastic.metrics.api`
-(https://pytorch.org/docs/stable/elastic/metrics.html), with one difference: if metrics are enabled, the default handler of a group
-exports the values. If they are disabled it is the null handler, as in torchelastic.
-"""
+"""The functions and classes of persia_metrics.torchelastic.metrics, whose docstring describes them."""
 
 from __future__ import annotations
 
@@ -48,14 +43,20 @@ class MetricData(NamedTuple):
     timestamp: float
     """Unix time in seconds."""
     group_name: str
+    """The stream's group."""
     name: str
+    """The metric's name in the group."""
     value: float
+    """A number, in the unit that the name implies."""
 
 
 class MetricsConfig:
     """The parameters of `initialize_metrics`, which reads none of them."""
 
     __slots__ = ["params"]
+
+    params: Dict[str, str]
+    """Empty if none are given."""
 
     def __init__(self, params: Optional[Dict[str, str]] = None) -> None:
         self.params = {} if params is None else params
@@ -116,14 +117,14 @@ class ExportingMetricHandler(MetricHandler):
 
 
 class MetricStream:
-    """A group, bound to its handler."""
+    """A group, bound to its handler. Its attributes are `group_name` and `handler`."""
 
     def __init__(self, group_name: str, handler: MetricHandler) -> None:
         self.group_name = group_name
         self.handler = handler
 
     def add_value(self, metric_name: str, metric_value: float) -> None:
-        """Passes a value of the metric (group, `metric_name`) to the handler, with the current time."""
+        """Passes a value of the metric (group, `metric_name`) to the handler, with the current time. Raises what the handler raises."""
         handler = self.handler
         if type(handler) is ExportingMetricHandler:
             handler.add(self.group_name, metric_name, metric_value)
@@ -158,7 +159,7 @@ def getStream(group: str) -> MetricStream:  # noqa: N802 - torchelastic's name
 
 
 def put_metric(metric_name: str, metric_value: float, metric_group: str = "torchelastic") -> None:
-    """Adds one value to the metric (`metric_group`, `metric_name`)."""
+    """Adds one value to the metric (`metric_group`, `metric_name`). Raises what the group's handler raises."""
     getStream(metric_group).add_value(metric_name, metric_value)
 
 
@@ -208,8 +209,8 @@ def prof(fn: None = None, group: str = "torchelastic") -> Callable[[_F], _F]: ..
 def prof(fn: Optional[_F] = None, group: str = "torchelastic") -> Union[_F, Callable[[_F], _F]]:
     """Decorates a function so that each call adds to `<name>.success` or `<name>.failure`, and `<name>.duration.ms`.
 
-    With or without arguments: `@prof`, `@prof(group="agent")`. The name is `Class.method` or `module.function`. A partial has the name of
-    its function, a callable object that of its class.
+    With or without arguments: `@prof`, `@prof(group="agent")`. The duration is in whole milliseconds. The name is `Class.method` or
+    `module.function`. A partial has the name of its function, a callable object that of its class.
     """
 
     def wrap(function: _F) -> _F:

@@ -105,6 +105,10 @@ def remote_write():
 
     lost = {"refused": total("samples_failed"), "dropped": total("samples_dropped"), "damaged places": total("queue_damaged")}
     behinds = {"oldest that waits": behind("oldest_pending"), "newest that was taken": behind("highest_sent")}
+    requests = total_rate(AGENT + ", status", "persia_agent_remote_write_requests_total")
+    of_all = "Requests to all targets, by the status of the response; none: there was no response. 0 without remote write."
+    duration = "persia_agent_remote_write_request_duration_seconds"
+    durations = {"mean": mean(duration, by), "p99": quantile(0.99, duration, by)}
     queue = {"waits": gauge("pending_bytes"), "on disk": gauge("queue_bytes")}
     return [
         panel("Samples written remotely", "Samples that the target accepted.", "cps", {"": total("samples")}),
@@ -113,7 +117,9 @@ def remote_write():
         panel("Samples that wait", "In the disk queue, without those of the newest collection.", "short", {"": gauge("pending_samples")}),
         panel("Queue on disk", "Requests that are not sent yet, and all files of the queue.", "bytes", queue),
         panel("Bytes written remotely", "Request bodies, after compression.", "Bps", {"": total("bytes")}),
-        panel("Requests sent again", "Requests sent again after no response, 429 or 5xx.", "reqps", {"": total("retries")}, (12, 6)),
+        chart("Requests by status", of_all, "reqps", [query(or_zero(requests, AGENT, "persia_agent_series", "status"), AGENT_LEGEND + " {{status}}")], (12, 6)),
+        panel("Request duration", "Time of one request, with its response.", "s", durations, (12, 6)),
+        panel("Requests sent again", "Requests that the target had not accepted.", "reqps", {"": total("retries")}, (12, 6)),
         panel("Shards", "Upper bound of concurrent requests.", "short", {"": gauge("shards")}, (12, 6)),
     ]
 

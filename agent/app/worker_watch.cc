@@ -14,8 +14,9 @@ void WorkerWatch::Look(const SegmentSourceStats& stats, Clock::TimePoint now) {
     log_.Recovered("the first worker has started");
   } else if (options_.expects_workers && ++ticks_without_workers_ == kTicksUntilHint) {
     log_.Bad("none", "no worker's metrics are in " + options_.directory +
-                         " yet; a worker that is not started by exec needs PERSIA_METRICS_DIR=" + options_.directory +
-                         " in its environment");
+                         " yet; a worker that is not started by exec needs the same job name (PERSIA_JOB_NAME), or "
+                         "PERSIA_METRICS_DIR=" +
+                         options_.directory + ", in its environment");
   }
   if (stats.live > 0 || !workers_seen_) {
     idle_since_.reset();

@@ -50,7 +50,9 @@ void LogError(std::string_view event, std::string_view message);
 // Thread safety: any method, from any thread.
 class StateLog {
  public:
-  explicit StateLog(std::string event) : event_(std::move(event)) {}
+  // `subject`: a name; the lines of each subject are limited separately.
+  explicit StateLog(std::string event, const std::string& subject = "")
+      : event_(std::move(event)), limited_as_(subject.empty() ? event_ : event_ + ' ' + subject) {}
 
   // Each returns whether the state changed. Bad states of different `kind` are different states.
   bool Good(std::string_view message);
@@ -62,6 +64,7 @@ class StateLog {
   bool SetGood(std::string_view message) PERSIA_REQUIRES(mutex_);
 
   const std::string event_;
+  const std::string limited_as_;
   Mutex mutex_;
   std::optional<std::string> state_ PERSIA_GUARDED_BY(mutex_);  // empty string: good
   std::chrono::steady_clock::time_point bad_since_ PERSIA_GUARDED_BY(mutex_);

@@ -24,7 +24,8 @@ constexpr Choice<Version> kVersions[] = {{"TLS12", Version::k12}, {"TLS13", Vers
 
 class WebConfigReader {
  public:
-  WebConfigReader(const std::string& path, WebConfig& config) : path_(path), reader_(path, config.errors), config_(config) {}
+  WebConfigReader(const std::string& path, TlsFiles tls_files, WebConfig& config)
+      : path_(path), tls_files_(tls_files), reader_(path, config.errors), config_(config) {}
 
   void Read(const YamlNode& root, const std::function<std::string()>& why_no_tls) {
     if (root.kind == YamlNode::Kind::kNull ||
@@ -86,7 +87,7 @@ class WebConfigReader {
     if (!asks_clients && fields.contains("client_ca_file")) {
       reader_.Fail(key, "tls_server_config: client_ca_file is set, but client_auth_type does not ask for certificates");
     }
-    if (config_.errors.empty()) {
+    if (config_.errors.empty() && tls_files_ == TlsFiles::kCheck) {
       if (const Status status = CheckFiles(tls); !status.ok()) reader_.Fail(key, "tls_server_config: " + status.error());
     }
     config_.tls = std::move(tls);
@@ -98,6 +99,7 @@ class WebConfigReader {
     if (!name) return "";
     const YamlNode& value = *YamlReader::Find(fields, key);
     const std::string path = std::filesystem::path(path_).parent_path() / *name;
+    if (tls_files_ == TlsFiles::kLeave) return path;
     const Result<std::string> content = WatchedFile(key, path).Read();
     if (!content.ok()) {
       reader_.Fail(value, content.error());
@@ -108,20 +110,22 @@ class WebConfigReader {
   }
 
   const std::string path_;
+  const TlsFiles tls_files_;
   YamlReader reader_;
   WebConfig& config_;
 };
 
 }  // namespace
 
-WebConfig ParseWebConfig(const std::string& path, const std::string& text, const std::function<std::string()>& why_no_tls) {
+WebConfig ParseWebConfig(const std::string& path, const std::string& text, TlsFiles tls_files,
+                         const std::function<std::string()>& why_no_tls) {
   WebConfig config;
   const auto document = ParseYaml(path, text);
   if (!document.ok()) {
     config.errors.push_back(document.error());
     return config;
   }
-  WebConfigReader(path, config).Read(*document.value(), why_no_tls);
+  WebConfigReader(path, tls_files, config).Read(*document.value(), why_no_tls);
   return config;
 }
 

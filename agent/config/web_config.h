@@ -12,6 +12,7 @@
 // No error quotes a hash.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -30,8 +31,11 @@ struct WebConfig {
   std::vector<std::string> errors;
 };
 
+// Whether the files of TLS are read and checked.
+enum class TlsFiles : uint8_t { kCheck, kLeave };
+
 // Relative names in the file are relative to the folder of `path`. `why_no_tls` returns why TLS is not available, or nothing.
-WebConfig ParseWebConfig(const std::string& path, const std::string& text,
+WebConfig ParseWebConfig(const std::string& path, const std::string& text, TlsFiles tls_files = TlsFiles::kCheck,
                          const std::function<std::string()>& why_no_tls = HttpServer::WhyNoTls);
 
 WebConfig ReadWebConfig(const std::string& path);

@@ -61,18 +61,22 @@ size_t CopyEscape(std::string_view text, size_t at, std::string& out) {
   return sequence.size();
 }
 
-// Copies the number at `at`. simdjson reads integers of at most 64 bits: a larger one becomes a float, and one that no float
+// Copies the number at `at`. simdjson reads integers of at most 64 bits: a larger one becomes a float. A number that no float
 // can hold becomes null, which is not a number. Returns the number's length.
 size_t CopyNumber(std::string_view text, size_t at, std::string& out) {
   constexpr size_t kAlwaysFit = 18;  // digits
   const std::string_view number = text.substr(at, text.find_first_not_of("+-.0123456789Ee", at) - at);
-  if (number.size() <= kAlwaysFit || number.find_first_of(".Ee") != std::string_view::npos) {
-    out += number;
-    return number.size();
-  }
+  const bool is_float = number.find_first_of(".Ee") != std::string_view::npos;
   double value = 0;
-  const auto error = std::from_chars(number.data(), number.data() + number.size(), value).ec;
-  out += error == std::errc::result_out_of_range ? "null" : std::string(number) + ".0";
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+  const bool is_whole = end == number.data() + number.size();  // else it is invalid, which simdjson says
+  const bool is_tiny = number.find("e-") != std::string_view::npos || number.find("E-") != std::string_view::npos;
+  if (is_whole && error == std::errc::result_out_of_range && !is_tiny) {
+    out += "null";
+  } else {
+    out += number;
+    if (is_whole && !is_float && number.size() > kAlwaysFit) out += ".0";
+  }
   return number.size();
 }
 
@@ -108,18 +112,18 @@ std::string Replaced(std::string_view text) {
   return out;
 }
 
+// The literal that was replaced by this string; null: none.
+const NonFinite* ReplacedBy(std::string_view parsed) {
+  const auto found = std::ranges::find(kNonFinite, parsed, &NonFinite::parsed);
+  return found == kNonFinite.end() ? nullptr : &*found;
+}
+
 bool ToNumber(const dom::element& element, double& value) {
   if (element.get(value) == simdjson::SUCCESS) return true;
   std::string_view text;
-  if (element.get(text) == simdjson::SUCCESS) {
-    for (const NonFinite& number : kNonFinite) {
-      if (text == number.parsed) {
-        value = number.value;
-        return true;
-      }
-    }
-  }
-  return false;
+  const NonFinite* const number = element.get(text) == simdjson::SUCCESS ? ReplacedBy(text) : nullptr;
+  if (number != nullptr) value = number->value;
+  return number != nullptr;
 }
 
 void Append(EmitLine& line, std::string_view name, double value) {
@@ -154,7 +158,7 @@ bool ParseLabels(const dom::object& object, EmitLine& line) {
   bool good = true;
   for (const auto& [name, element] : object) {
     std::string_view value;
-    if (element.get(value) == simdjson::SUCCESS) {
+    if (element.get(value) == simdjson::SUCCESS && ReplacedBy(value) == nullptr) {
       line.labels.emplace_back(name, value);
     } else {
       good = false;
@@ -190,6 +194,9 @@ const EmitProblem* EmitLineParser::Parse(std::string_view text, EmitLine& line) 
   // Some releases of simdjson accept a lone surrogate, as bytes that are not UTF-8.
   if ((MayHaveSurrogate(text) || !json_->Parse(text, true, object)) && !json_->Parse(Replaced(text), false, object)) {
     return &kNotJson;
+  }
+  for (const auto& [name, element] : object) {
+    if (ReplacedBy(name) != nullptr) return &kNotJson;  // a literal as a name
   }
   const EmitProblem* problem = nullptr;
   dom::object metrics;

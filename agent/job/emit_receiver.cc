@@ -102,10 +102,12 @@ void EmitReceiver::CountBad(std::string_view reason, std::string_view text, std:
 }
 
 persia::metrics::Stream& EmitReceiver::StreamOf(const std::string& name, const EmitLine& line) {
-  key_ = name;
+  key_.clear();
+  const auto add = [this](const std::string& text) { key_.append(std::to_string(text.size())).append(1, ':').append(text); };
+  add(name);
   for (const auto& [label, value] : line.labels) {
-    // JSON text has a zero byte only as an escape sequence.
-    key_.append(1, '\0').append(label).append(1, '\0').append(value);
+    add(label);
+    add(value);
   }
   const auto found = streams_.find(key_);
   if (found != streams_.end()) return found->second;

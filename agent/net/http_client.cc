@@ -59,12 +59,15 @@ std::string OnSameHost(const std::string& from, const std::string& to) {
   return scheme == PartOf(before, CURLUPART_SCHEME) || scheme == "https" ? to : "";
 }
 
+constexpr size_t kMaxHostBytes = 255;  // a longer one is no name
+
 // Scheme, host and port, without the rest, which may hold secrets.
 std::string OriginOf(const std::string& text) {
   const CurlUrl url = ParseUrl(text);
   const std::string host = PartOf(url, CURLUPART_HOST);
   if (host.empty()) return "";
-  return PartOf(url, CURLUPART_SCHEME) + "://" + host + ":" + PartOf(url, CURLUPART_PORT, CURLU_DEFAULT_PORT);
+  return PartOf(url, CURLUPART_SCHEME) + "://" + host.substr(0, kMaxHostBytes) + ":" +
+         PartOf(url, CURLUPART_PORT, CURLU_DEFAULT_PORT);
 }
 
 constexpr bool KeepsMethod(int status) { return status == 301 || status == 302 || status == 307 || status == 308; }
@@ -98,7 +101,9 @@ class HttpClient::Transfer {
       const bool may_follow = request.follow_redirects && followed < kMaxRedirects && options_.access.server_name.empty();
       std::string next = may_follow ? OnSameHost(request.url, redirect) : "";
       if (next.empty()) {
-        response.value().redirects_to = OriginOf(redirect);
+        std::string& origin = response.value().redirects_to = OriginOf(redirect);
+        access_.Redact(origin);
+        if (followed == kMaxRedirects) origin += " again";
         return response;
       }
       request.url = std::move(next);

@@ -18,7 +18,6 @@
 
 #include "base/mutex.h"
 #include "base/thread.h"
-#include "files/watched_file.h"
 #include "lib/src/platform/signals_blocked.h"
 #include "net/listen_address.h"
 #include "net/stall_watchdog.h"
@@ -34,14 +33,9 @@ constexpr size_t kWriteBytes = 1 << 16;
 // Certificate and key in one file, as civetweb needs them, in memory only.
 class PemPair {
  public:
-  PemPair(const std::string& cert_file, const std::string& key_file)
+  explicit PemPair(const std::string& pem)
       : fd_(memfd_create("certificate and key", MFD_CLOEXEC)), path_("/proc/self/fd/" + std::to_string(fd_)) {
-    for (const std::string& file : {cert_file, key_file}) {
-      // If a file cannot be read, civetweb reports the missing part.
-      const Result<std::string> read = WatchedFile("PEM file", file).Read();
-      const std::string text = (read.ok() ? read.value() : "") + '\n';
-      static_cast<void>(!write(fd_, text.data(), text.size()));
-    }
+    static_cast<void>(!write(fd_, pem.data(), pem.size()));
   }
   ~PemPair() { close(fd_); }
   PemPair(const PemPair&) = delete;
@@ -95,7 +89,12 @@ class HttpServer::Civetweb {
                          {"enable_auth_domain_check", "no"}};
     std::optional<PemPair> pem;
     if (options_.tls) {
-      pem.emplace(options_.tls->cert_file, options_.tls->key_file);
+      const Result<std::string> text = ReadPem(*options_.tls);
+      if (!text.ok()) {
+        Log(text.error());
+        return std::nullopt;
+      }
+      pem.emplace(text.value());
       AddTls(*options_.tls, pem->path(), settings);
     }
     std::vector<const char*> pointers;

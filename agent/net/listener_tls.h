@@ -23,7 +23,10 @@ struct ListenerTls {
   bool operator==(const ListenerTls&) const = default;
 };
 
-// Reads the files as the server does. An error names the file and says why OpenSSL refuses it.
+// The certificates of `cert_file` and the key of `key_file` in one text: the server's own certificate, its chain, the key. An
+// error names the file and says why OpenSSL refuses it.
+Result<std::string> ReadPem(const ListenerTls& tls);
+// As ReadPem, and for the file of client CAs.
 Status CheckFiles(const ListenerTls& tls);
 
 }  // namespace persia::agent

@@ -105,7 +105,11 @@ Status PushGateway::Push(const Snapshot& snapshot) {
   // The error of a group that was tried says more.
   std::stable_partition(pending.begin(), pending.end(), [](const Group& group) { return group.last.sent; });
   for (Group& group : pending) {
-    if (connection_.interrupted()) group.last = Attempt::Interrupted();
+    if (connection_.interrupted()) {
+      const std::string cause = group.last.sent ? std::move(group.last.error) : "";
+      group.last = Attempt::Interrupted();
+      if (!cause.empty()) group.last.error += "; before, " + cause;
+    }
     Count(group.last, GroupingKeyPath(keys_[group.identity]), first_error);
   }
   CountMissing(snapshot);
@@ -182,7 +186,9 @@ std::optional<milliseconds> PushGateway::PushRound(const Snapshot& snapshot, std
     std::optional<Attempt> attempt = sender_.Push({snapshot, group.identity, path});
     if (!attempt) continue;
     present_.insert(key);
+    std::string cause = group.last.sent ? std::move(group.last.error) : "";
     group.last = *std::move(attempt);
+    if (group.last.result == PushResult::kInterrupted && !cause.empty()) group.last.error += "; before, " + cause;
     if (!group.last.may_pass_later) {
       if (group.last.result == PushResult::kSuccess) arrived_.insert(key);
       Count(group.last, path, first_error);

@@ -99,7 +99,8 @@ class DiskQueue {
   std::optional<Claim> Next();
   // False: it was dropped or has expired. Finish it without sending it again.
   bool StillWanted(const Claim& claim);
-  void Finish(const Claim& claim, Outcome outcome);
+  // `dropped`: samples of the claim that the target has not answered, for kDropped. Nothing: all of them.
+  void Finish(const Claim& claim, Outcome outcome, std::optional<uint32_t> dropped = {});
   // Next returns nothing from now on. A claim that is not finished is sent again after the next Open.
   void Stop();
   // Frees the disk space of requests that are done. Called at the end.

@@ -184,12 +184,13 @@ bool DiskQueue::StillWanted(const Claim& claim) {
   return files_.contains(claim.file_number) && !IsExpired(claim.record.timestamp_ms);
 }
 
-void DiskQueue::Finish(const Claim& claim, Outcome outcome) {
+void DiskQueue::Finish(const Claim& claim, Outcome outcome, std::optional<uint32_t> dropped) {
   const MutexLock lock(mutex_);
   const auto entry = window_.find(claim.id);
   if (entry == window_.end()) return;
   if (outcome == Outcome::kDropped) {
-    dropped_samples_[IsExpired(claim.record.timestamp_ms) ? "queue_age" : "queue_bytes"] += claim.record.samples;
+    dropped_samples_[IsExpired(claim.record.timestamp_ms) ? "queue_age" : "queue_bytes"] +=
+        dropped.value_or(claim.record.samples);
   } else if (outcome == Outcome::kDamaged) {
     dropped_samples_["corrupt"] += claim.record.samples;
   }

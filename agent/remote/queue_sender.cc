@@ -21,6 +21,7 @@ constexpr std::chrono::seconds kMaxRetryAfter = std::chrono::hours(1);
 constexpr size_t kMaxQuotedBytes = 500;
 
 constexpr size_t kComparedBytes = 120;
+constexpr int kTooLarge = 413;
 // Uncompressed. The writer's requests have at most a few MiB.
 constexpr size_t kMaxBodyBytes = 256 << 20;
 
@@ -58,17 +59,14 @@ void QueueSender::Start() {
 
 void QueueSender::Run(HttpClient& client) {
   while (const auto claim = options_.queue->Next()) {
-    if (const auto outcome = Send(*claim, client)) options_.queue->Finish(*claim, *outcome);
+    uint32_t left = claim->record.samples;
+    if (const auto outcome = Send(*claim, claim->body, left, client)) options_.queue->Finish(*claim, *outcome, left);
   }
 }
 
-// Nothing: stopped before the target answered.
-std::optional<DiskQueue::Outcome> QueueSender::Send(const DiskQueue::Claim& claim, HttpClient& client) {
-  return SendBody(claim, claim.body, claim.record.samples, client);
-}
-
-std::optional<DiskQueue::Outcome> QueueSender::SendBody(const DiskQueue::Claim& claim, std::string_view body, uint32_t samples,
-                                                        HttpClient& client) {
+std::optional<DiskQueue::Outcome> QueueSender::Send(const DiskQueue::Claim& claim, std::string_view body, uint32_t& left,
+                                                    HttpClient& client) {
+  const uint32_t samples = left;
   Backoff backoff(options_.min_backoff, options_.max_backoff);
   for (bool is_retry = false;; is_retry = true) {
     const milliseconds wait = is_retry ? backoff.NextJittered() : milliseconds(0);
@@ -76,9 +74,10 @@ std::optional<DiskQueue::Outcome> QueueSender::SendBody(const DiskQueue::Claim& 
     if (!options_.queue->StillWanted(claim)) return DiskQueue::Outcome::kDropped;
     switch (Judge(Post(body, is_retry, client), samples, claim.record.timestamp_ms)) {
       case Verdict::kDone:
+        left = 0;
         return DiskQueue::Outcome::kSent;
       case Verdict::kTooLarge:
-        return SendHalves(claim, body, client);
+        return SendHalves(claim, body, left, client);
       case Verdict::kAgain:
         break;
     }
@@ -86,15 +85,22 @@ std::optional<DiskQueue::Outcome> QueueSender::SendBody(const DiskQueue::Claim& 
 }
 
 // REQUIRES: more than one sample.
-std::optional<DiskQueue::Outcome> QueueSender::SendHalves(const DiskQueue::Claim& claim, std::string_view body,
+std::optional<DiskQueue::Outcome> QueueSender::SendHalves(const DiskQueue::Claim& claim, std::string_view body, uint32_t& left,
                                                           HttpClient& client) {
   const std::optional<std::string> plain = SnappyUncompress(body, kMaxBodyBytes);
   const std::optional<Halves> halves = plain ? Halve(*plain) : std::nullopt;
-  if (!halves) return DiskQueue::Outcome::kSent;  // damaged in memory: nothing is known of it
+  if (!halves) {  // the body is not what the writer wrote
+    const MutexLock lock(mutex_);
+    counts_.samples_refused[kTooLarge] += left;
+    return DiskQueue::Outcome::kSent;
+  }
   for (const std::string_view half : {halves->first, halves->second}) {
     std::string compressed;
     SnappyCompress(half, compressed);
-    const auto outcome = SendBody(claim, compressed, SeriesIn(half), client);
+    uint32_t left_of_half = SeriesIn(half);
+    left -= left_of_half;
+    const auto outcome = Send(claim, compressed, left_of_half, client);
+    left += left_of_half;
     if (outcome != DiskQueue::Outcome::kSent) return outcome;
   }
   return DiskQueue::Outcome::kSent;
@@ -140,7 +146,7 @@ QueueSender::Verdict QueueSender::Judge(const Result<HttpResponse>& response, ui
     LogRecovery(samples);
     return Verdict::kDone;
   }
-  if (status == 413 && samples > 1) return Verdict::kTooLarge;
+  if (status == kTooLarge && samples > 1) return Verdict::kTooLarge;
   const std::string error = ErrorOf(response);
   const bool is_final = std::ranges::find(kFinalStatuses, status) != std::end(kFinalStatuses);
   {
@@ -155,7 +161,7 @@ QueueSender::Verdict QueueSender::Judge(const Result<HttpResponse>& response, ui
       not_before_ = std::max(not_before_, steady_clock::now() + std::min(*response.value().retry_after, kMaxRetryAfter));
     }
   }
-  const std::string kind = response.ok() ? "status " + std::to_string(status) + WithoutNumbers(error) : WithoutNumbers(error);
+  const std::string kind = response.ok() ? "status " + std::to_string(status) : WithoutNumbers(error);
   if (is_final) {
     log_.Bad(kind, options_.target + " refuses " + std::to_string(samples) + " samples, which are dropped: " + error);
     return Verdict::kDone;

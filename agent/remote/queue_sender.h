@@ -57,7 +57,7 @@ class QueueSender {
   // The statuses after which a request is dropped.
   static constexpr int kFinalStatuses[] = {400, 409, 413, 422};
 
-  explicit QueueSender(Options options) : options_(std::move(options)) {}
+  explicit QueueSender(Options options) : options_(std::move(options)), log_("remote.send", options_.target) {}
   ~QueueSender() { Join(); }
   QueueSender(const QueueSender&) = delete;
   QueueSender& operator=(const QueueSender&) = delete;
@@ -83,11 +83,12 @@ class QueueSender {
   enum class Verdict : uint8_t { kDone, kAgain, kTooLarge };
 
   void Run(HttpClient& client);
-  std::optional<DiskQueue::Outcome> Send(const DiskQueue::Claim& claim, HttpClient& client);
-  // Sends a body with some of the claim's samples.
-  std::optional<DiskQueue::Outcome> SendBody(const DiskQueue::Claim& claim, std::string_view body, uint32_t samples,
-                                             HttpClient& client);
-  std::optional<DiskQueue::Outcome> SendHalves(const DiskQueue::Claim& claim, std::string_view body, HttpClient& client);
+  // Sends a body with `left` of the claim's samples; afterwards `left` is how many the target has not answered. Nothing:
+  // stopped.
+  std::optional<DiskQueue::Outcome> Send(const DiskQueue::Claim& claim, std::string_view body, uint32_t& left,
+                                         HttpClient& client);
+  std::optional<DiskQueue::Outcome> SendHalves(const DiskQueue::Claim& claim, std::string_view body, uint32_t& left,
+                                               HttpClient& client);
   bool WaitUntil(std::chrono::steady_clock::time_point when);
   Result<HttpResponse> Post(std::string_view body, bool is_retry, HttpClient& client);
   // Counts and logs the answer.
@@ -106,7 +107,7 @@ class QueueSender {
   bool is_failing_ PERSIA_GUARDED_BY(mutex_) = false;
   uint64_t refused_in_failure_ PERSIA_GUARDED_BY(mutex_) = 0;  // samples, since the last request that was accepted
   // One line for each change: accepted, an answer, another answer, no answer.
-  StateLog log_{"remote.send"};
+  StateLog log_;
 };
 
 }  // namespace persia::agent

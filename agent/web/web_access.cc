@@ -57,7 +57,8 @@ void WebAccess::SetUsers(const Users& users) {
 
 // Returns the error of a text that is not applied.
 std::string WebAccess::Apply(const std::string& text) {
-  const WebConfig config = ParseWebConfig(file_.path(), text);
+  // TLS keeps its files of startup. If they are missing now, a user must still lose access at once.
+  const WebConfig config = ParseWebConfig(file_.path(), text, TlsFiles::kLeave);
   if (!config.errors.empty()) return config.errors.front();
   // The file may be half written: its users must not disappear.
   if (config.users.empty() && !users_.empty()) {

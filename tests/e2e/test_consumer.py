@@ -13,7 +13,7 @@ from servers import ROOT, Process, wait_until
 pytestmark = pytest.mark.long
 
 QUICKSTART = ROOT / "examples/quickstart"
-BATCHES = 300  # as main.cc has it
+BATCHES = 2000  # as main.cc has it
 
 
 def run(*command):

@@ -1,9 +1,11 @@
 """The agent's pages by TLS."""
 
+import base64
 import contextlib
 import http.client
 import socket
 import ssl
+import subprocess
 import time
 
 import pytest
@@ -36,11 +38,11 @@ class Secured:
         """A TCP connection, before the handshake."""
         return socket.create_connection((self.host, int(self.port)), timeout=10)
 
-    def get(self, path="/-/healthy", context=None):
+    def get(self, path="/-/healthy", context=None, headers=()):
         """Status and body."""
         connection = http.client.HTTPSConnection(self.host, int(self.port), timeout=10, context=context or self.context())
         with contextlib.closing(connection):
-            connection.request("GET", path)
+            connection.request("GET", path, headers=dict(headers))
             answer = connection.getresponse()
             return answer.status, answer.read().decode()
 
@@ -155,10 +157,49 @@ def test_more_stalled_clients_than_workers_are_cut_off_for_a_scrape(job, authori
         wait_until(lambda: "stalled clients: " in secured.agent.output(), "the log to say so")
 
 
+def keys(authority, key):
+    """Files that are not the key of the agent's certificate, and why."""
+    rsa = authority.directory / "rsa.key"
+    subprocess.run(["openssl", "genrsa", "-out", rsa, "2048"], check=True, capture_output=True, timeout=60)
+    not_its_key = "is not the key of the first certificate in cert_file"
+    return {authority.file: "has no private key without a passphrase", rsa: not_its_key, authority.issue("other", "IP:127.0.0.1")[1]: not_its_key}
+
+
 def test_a_certificate_without_its_key_is_an_error_that_names_it(job, authority):
-    certificate, _ = authority.issue("agent", "IP:127.0.0.1")
+    certificate, key = authority.issue("agent", "IP:127.0.0.1")
     file = authority.directory / "web.yml"
-    file.write_text(f"tls_server_config:\n  cert_file: {certificate}\n  key_file: {certificate}\n")
-    agent = job.agent(f"--web.config.file={file}", "--strict")
-    assert agent.wait() == 2
-    assert str(certificate) in agent.output() and "key" in agent.output()
+    for wrong, why in keys(authority, key).items():
+        file.write_text(f"tls_server_config:\n  cert_file: {certificate}\n  key_file: {wrong}\n")
+        agent = job.agent(f"--web.config.file={file}", "--strict")
+        assert agent.wait() == 2
+        assert f'tls_server_config: key_file "{wrong}": {why}' in agent.output()
+        assert job.exec("true", flags=[f"--web.config.file={file}", "--strict"]).wait() == 125
+
+
+def test_one_file_may_have_all_in_any_order(job, authority):
+    """And more: what counts is the key of key_file, and each certificate is sent once."""
+    certificate, key = authority.issue("server", "IP:127.0.0.1")
+    _, other = authority.issue("other", "IP:127.0.0.1")
+    chain = authority.directory / "all.pem"
+    chain.write_text(other.read_text() + key.read_text() + certificate.read_text() + authority.file.read_text().rstrip("\n"))
+    secured = Secured(job, authority, cert_file=chain, key_file=key)
+    assert secured.get()[0] == 200
+    shown = subprocess.run(
+        ["openssl", "s_client", "-connect", secured.agent.address, "-showcerts"], input="", capture_output=True, text=True, timeout=30
+    )
+    assert shown.stdout.count("-----BEGIN CERTIFICATE-----") == 2
+
+
+def test_a_user_loses_access_although_the_certificate_is_missing(job, authority):
+    secured = Secured(job, authority, f"basic_auth_users:\n  alice: {bcrypt('secret')}\n")
+
+    def status(user):
+        return secured.get(headers={"Authorization": "Basic " + base64.b64encode(f"{user}:secret".encode()).decode()})[0]
+
+    assert (status("alice"), status("bob")) == (200, 401)
+    (authority.directory / "agent.pem").unlink()
+    file = authority.directory / "web.yml"
+    draft = file.with_suffix(".draft")
+    draft.write_text(file.read_text().replace("alice", "bob"))
+    draft.rename(file)
+    assert (status("alice"), status("bob")) == (401, 200)

@@ -147,6 +147,17 @@ def test_a_value_that_is_no_float_and_a_lone_surrogate_cost_no_other_value(job, 
     assert (lines(agent, "good"), lines(agent, "bad")) == (1, 1)
 
 
+def test_zero_bytes_in_names_and_labels_make_no_two_streams_one(job, fifo):
+    agent = job.agent(f"--fifo={fifo}")
+    wait_for_pipe(agent, fifo)
+    emit(fifo, {"v": 1, "labels": {"a": "b"}}, {"v\0a\0b": 5}, {"u": 1, "labels": {"a": "b", "c": "d"}}, {"u": 7, "labels": {"a": "b\0c\0d"}})
+    emit(fifo, {"last": 1})
+    wait_until(lambda: agent.metrics().one("benchmarkai_last") == 1, "the values")
+    seen = agent.metrics()
+    assert seen.one("benchmarkai_v", a="b") == 1
+    assert seen.one("benchmarkai_u", a="b", c="d") == 1
+
+
 SHOW = 'echo "mode=$BENCHMARK_AI path=$BENCHMARK_AI_FIFO_FILEPATH"'
 
 

@@ -50,7 +50,7 @@ constexpr char kEncryptedKey[] =
 
 std::string TlsIsThere() { return ""; }
 
-WebConfig ParseWeb(const std::string& text) { return ParseWebConfig("w.yaml", text, TlsIsThere); }
+WebConfig ParseWeb(const std::string& text) { return ParseWebConfig("w.yaml", text, TlsFiles::kCheck, TlsIsThere); }
 
 TEST(WebConfig, NamesUsersAndTheirHashes) {
   const WebConfig config = ParseWeb(std::string("basic_auth_users:\n  alice: ") + kHash + "\n  \"bob b\": '" + kHash + "'\n");
@@ -66,7 +66,7 @@ TEST(WebConfig, NamesTheFilesOfTlsRelativeToItself) {
   const std::string text =
       "tls_server_config:\n  cert_file: c.pem\n  key_file: " + directory +
       "/c.pem\n  client_ca_file: c.pem\n  client_auth_type: RequireAndVerifyClientCert\n  min_version: TLS13\n";
-  const WebConfig config = ParseWebConfig(directory + "/w.yaml", text, TlsIsThere);
+  const WebConfig config = ParseWebConfig(directory + "/w.yaml", text, TlsFiles::kCheck, TlsIsThere);
   EXPECT_THAT(config.errors, IsEmpty());
   ASSERT_TRUE(config.tls);
   EXPECT_EQ(*config.tls, (ListenerTls{.cert_file = directory + "/c.pem",
@@ -74,7 +74,7 @@ TEST(WebConfig, NamesTheFilesOfTlsRelativeToItself) {
                                       .client_ca_file = directory + "/c.pem",
                                       .client_cert = ListenerTls::ClientCert::kRequire,
                                       .min_version = ListenerTls::Version::k13}));
-  EXPECT_THAT(ParseWebConfig(directory + "/w.yaml", text, [] { return "no luck"; }).errors,
+  EXPECT_THAT(ParseWebConfig(directory + "/w.yaml", text, TlsFiles::kCheck, [] { return "no luck"; }).errors,
               ElementsAre(directory + "/w.yaml:1:1: tls_server_config: no luck"));
 }
 
@@ -98,7 +98,7 @@ TEST(WebConfig, FilesOfTlsThatOpenSslRefusesAreNamed) {
   for (const auto& [cert, key, ca, error] : cases) {
     const std::string text = std::string("tls_server_config:\n  cert_file: ") + cert + "\n  key_file: " + key +
                              "\n  client_ca_file: " + ca + "\n  client_auth_type: RequireAndVerifyClientCert\n";
-    EXPECT_THAT(ParseWebConfig(directory + "/w.yaml", text, TlsIsThere).errors,
+    EXPECT_THAT(ParseWebConfig(directory + "/w.yaml", text, TlsFiles::kCheck, TlsIsThere).errors,
                 ElementsAre(StartsWith(directory + "/w.yaml:1:1: tls_server_config: " + error)));
   }
 }

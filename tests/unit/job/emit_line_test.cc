@@ -88,6 +88,17 @@ TEST_F(EmitLineTest, AnIntegerBeyondTheRangeOfFloatsCostsItself) {
   EXPECT_EQ(line_.values[2].first, "d");
 }
 
+TEST_F(EmitLineTest, AFloatBeyondTheRangeCostsItself) {
+  EXPECT_EQ(Read(R"({"a": 1e400, "b": 2, "c": [3, -1.8e308], "d": 1e-400})"), "value");
+  EXPECT_THAT(Values(), ElementsAre(Pair("b", 2), Pair("c", 3), Pair("d", 0)));
+}
+
+TEST_F(EmitLineTest, ALiteralOfNoNumberIsNoNameAndNoLabel) {
+  EXPECT_EQ(Read(R"({NaN: 1, "v": 3})"), "json");
+  EXPECT_EQ(Read(R"({"v": 1, "labels": {"k": NaN}})"), "labels");
+  EXPECT_THAT(line_.labels, ::testing::IsEmpty());
+}
+
 TEST_F(EmitLineTest, ALoneSurrogateStaysAnEscapeSequence) {
   EXPECT_EQ(
       Read(R"({"high\ud83d": 1, "low\uDE00": 2, "pair\ud83d\ude00": 3, "\ud83d\ud83d\ude00": 4, "\\ud83d": 5, "plain": 6})"),

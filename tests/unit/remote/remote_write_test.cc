@@ -13,6 +13,7 @@
 #include <mutex>
 #include <numeric>
 #include <set>
+#include <thread>
 
 #include "captured_log.h"
 #include "peers/scripted_peer.h"
@@ -194,6 +195,22 @@ TEST_F(RemoteWriteTest, ARequestThatIsTooLargeIsHalved) {
   EXPECT_EQ(target_->stats().sending.samples_sent, 40U);
   EXPECT_THAT(target_->stats().sending.samples_refused, IsEmpty());
   EXPECT_THAT(log_.Messages(), IsEmpty());
+}
+
+TEST_F(RemoteWriteTest, OfAHalvedRequestOnlyTheRestIsDropped) {
+  Receiver receiver([](size_t number) { return ServerResponse{.status = number == 0 ? 413 : number == 1 ? 0 : 500}; });
+  options_.max_shards = 1;
+  options_.queue_max_age = seconds(502);  // the samples are 499 s old
+  StartAgent(receiver.url());
+  target_->Offer(Next(6));
+  EXPECT_TRUE(receiver.WaitFor([&] { return receiver.bodies().size() > 2; }));
+  const auto end = std::chrono::steady_clock::now() + seconds(30);
+  while (target_->stats().dropped_samples["queue_age"] == 0 && std::chrono::steady_clock::now() < end) {
+    target_->Offer(Next(0));
+    std::this_thread::sleep_for(milliseconds(50));
+  }
+  EXPECT_EQ(target_->stats().sending.samples_sent, 3U);
+  EXPECT_EQ(target_->stats().dropped_samples["queue_age"], 3U);
 }
 
 TEST_F(RemoteWriteTest, ASeriesThatIsTooLargeByItselfIsDropped) {

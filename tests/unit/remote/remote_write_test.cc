@@ -200,7 +200,9 @@ TEST_F(RemoteWriteTest, ARequestThatIsTooLargeIsHalved) {
 TEST_F(RemoteWriteTest, OfAHalvedRequestOnlyTheRestIsDropped) {
   Receiver receiver([](size_t number) { return ServerResponse{.status = number == 0 ? 413 : number == 1 ? 0 : 500}; });
   options_.max_shards = 1;
-  options_.queue_max_age = seconds(502);  // the samples are 499 s old
+  // The samples are minutes old.
+  options_.queue_max_age =
+      std::chrono::duration_cast<milliseconds>(std::chrono::system_clock::now() - (begin_ + seconds(1))) + seconds(5);
   StartAgent(receiver.url());
   target_->Offer(Next(6));
   EXPECT_TRUE(receiver.WaitFor([&] { return receiver.bodies().size() > 2; }));

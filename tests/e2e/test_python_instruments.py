@@ -338,6 +338,7 @@ def test_samples_of_the_documents_run(job, gateway, tmp_path, document):
     script = tmp_path / "sample.py"
     script.write_text(sample)
     agent = job.exec(PYTHON, script, env={"PYTHONPATH": str(PYTHON_PACKAGE)})
-    assert agent.wait() == 0, agent.output()
+    assert agent.wait(90) == 0, agent.output()
+    (steps,) = re.findall(r"range\((\d+)\)", sample)
     name = "my_app_batches_total" if document == "README.md" else "my_app_batches"
-    gateway.wait_for(name, 300)
+    gateway.wait_for(name, int(steps))

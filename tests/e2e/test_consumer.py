@@ -90,7 +90,7 @@ def test_worker_first_then_agent(quickstart, job, gateway, started, target):
     worker = start(job, started, quickstart[target])
     wait_until(lambda: list(job.segments.glob("*.seg")), "the worker's segment")
     job.agent()
-    assert worker.wait() == 0
+    assert worker.wait(90) == 0
     gateway.wait_for("my_app_batches_total", BATCHES, job="quickstart", role="trainer")
     gateway.wait_for("my_app_step_time_cost_count", BATCHES)
 
@@ -101,7 +101,7 @@ def test_agent_first_then_worker(quickstart, job, gateway, started, target):
     agent = job.agent()
     wait_until(lambda: agent.metrics(), "the agent to answer")
     worker = start(job, started, quickstart[target])
-    assert worker.wait() == 0
+    assert worker.wait(90) == 0
     gateway.wait_for("my_app_batches_total", BATCHES, job="quickstart", role="trainer")
     gateway.wait_for("my_app_step_time_cost_count", BATCHES)
 
@@ -115,7 +115,7 @@ def test_worker_and_agent_find_each_other_by_the_jobs_name(quickstart, gateway, 
         started(agent)
         worker = Process([quickstart["persia::metrics"]], tmp_path / "quickstart.log", env=env)
         started(worker)
-        assert worker.wait() == 0
+        assert worker.wait(90) == 0
         gateway.wait_for("my_app_batches_total", BATCHES, job=job_name, role="trainer")
     finally:
         shutil.rmtree(Path(f"/dev/shm/persia-metrics-{os.getuid()}") / job_name, ignore_errors=True)
@@ -133,7 +133,7 @@ def test_program_builds_with_pkg_config_wherever_the_tree_is(prefix, job, gatewa
     job.name = "quickstart"
     job.agent()
     worker = start(job, started, program)
-    assert worker.wait() == 0
+    assert worker.wait(90) == 0
     gateway.wait_for("my_app_batches_total", BATCHES, job="quickstart", role="trainer")
 
 
@@ -153,7 +153,7 @@ def test_job_with_prometheus_cpp_gains_the_agent_by_two_lines(prefix, job, gatew
     run("cmake", "--build", tmp_path / "build")
     job.agent()
     worker = start(job, started, tmp_path / "build/legacy")
-    assert worker.wait() == 0
+    assert worker.wait(90) == 0
     # The copy and the program's own counter are in one registry, with either library.
     assert 'legacy_steps_total{phase="warm"} 41\n' in worker.output() and "my_app_own_total 7\n" in worker.output()
     gateway.wait_for("legacy_steps_total", 42, phase="warm")

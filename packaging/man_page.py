@@ -48,7 +48,7 @@ def _page_of_program(version, whole, commands):
     page = _head(_PROGRAM, version, whole.description, [help_.usage for help_ in commands.values()])
     page += [".SH DESCRIPTION", *_paragraphs([whole.description]), ".PP"]
     page += [_escape(f"{_PROGRAM}d is its second program, which it executes. It is not for direct use."), ".SH COMMANDS"]
-    page += ["Each command has a page of its own, with its options."]
+    page += ["Each command has a separate page with its options."]
     page += [line for entry in whole.sections["Commands"] for line in _entry(entry)]
     page += [".SH OPTIONS"] + [line for entry in whole.sections["Options"] for line in _entry(entry)]
     page += [".SH EXAMPLES", *_paragraphs(whole.texts["Examples"])]

@@ -100,7 +100,7 @@ holds(
 holds(
     EARLY,
     "the default handler ignores events",
-    "it keeps their records if metrics are enabled; each event is counted, whatever its handler",
+    "it keeps their records if metrics are enabled; each event is counted with any handler",
 )(test_python_export.test_events_count_whatever_their_handler_does)
 holds(LATER, "destination `dynamic_rendezvous` ignores events", "counts them, and keeps their records")(
     test_python_export.test_events_of_the_later_releases_count_apart_by_their_source

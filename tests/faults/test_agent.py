@@ -22,7 +22,7 @@ _SUMS = {
     "faults/c_histogram:sum": "faults_c_histogram_sum",
     "faults/saved:events": 'persia_events_total{event="saved",type="faults"}',
 }
-_IDENTITY = ("job", "instance", "role", "zone")
+_IDENTITY = ("job", "instance", "ip_addr", "role", "zone")
 
 
 def _scrape(directory):

@@ -21,6 +21,7 @@ Thread safety: any function and any method, from any thread; not inside signal h
 from __future__ import annotations
 
 import os
+import sys
 from typing import Mapping, NamedTuple, Optional, Union
 
 from . import _native
@@ -56,6 +57,38 @@ def init(
     is negative.
     """
     return InitResult(*_native.init(job_name, role, replica, tuple((labels or {}).items()), metrics_dir, enabled))
+
+
+# A child that multiprocessing has forked ends by os._exit, which leaves no mark of a normal exit in the segment. Its finalizers run
+# before that, while the exception of its function, if there is one, is being handled.
+def _mark_exit() -> None:
+    error = sys.exc_info()[1]
+    code: object = 0 if error is None else 1
+    if isinstance(error, SystemExit):
+        code = 0 if error.code is None else error.code
+    _native.mark_exit(code if isinstance(code, int) else 1)
+
+
+def _add_finalizer(_: object = None) -> None:
+    sys.modules["multiprocessing.util"].Finalize(None, _mark_exit, exitpriority=-1_000_000)
+
+
+def _watch_exit_of_fork() -> None:
+    # multiprocessing is not imported for this. It clears the finalizers of a child and then calls the hooks, except in a child of
+    # a fork server.
+    util = sys.modules.get("multiprocessing.util")
+    if util is not None:
+        _add_finalizer()
+        util.register_after_fork(_mark_exit, _add_finalizer)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_watch_exit_of_fork)
+if "multiprocessing.util" in sys.modules:
+    _process = sys.modules["multiprocessing.process"]
+    # Imported by such a child, or before it has become one: then it is about to import the main module of its parent.
+    if _process.parent_process() is not None or getattr(_process.current_process(), "_inheriting", False):
+        _watch_exit_of_fork()
 
 
 def exporting() -> bool:

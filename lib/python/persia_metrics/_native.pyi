@@ -23,7 +23,10 @@ class Gauge:
         """Sets the value to any float, including NaN and infinities."""
 
 class Histogram:
-    def __new__(cls, group: str, name: str, help: str, unit: str, labels: _Labels, bounds: Tuple[float, ...]) -> Histogram: ...
+    def __new__(
+        cls, group: str, name: str, help: str, unit: str, labels: _Labels, bounds: Tuple[float, ...],
+        native: Tuple[float, int, float, float] = ...,
+    ) -> Histogram: ...
     def observe(self, amount: _Number) -> None:
         """Adds one observation. NaN is ignored and counted as dropped."""
 
@@ -42,6 +45,9 @@ def init(
     /,
 ) -> Tuple[bool, str]: ...
 def exporting() -> bool: ...
+def mark_exit(code: int, /) -> None:
+    """Marks this process as left by a normal exit: for one that ends by os._exit on purpose."""
+
 def find_series(series: Dict[Tuple[object, ...], Any], label_values: Tuple[object, ...], /) -> Any:
     """The dict's value for these label values. None if there is none, or if a label value is not a str."""
 

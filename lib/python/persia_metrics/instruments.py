@@ -181,11 +181,26 @@ class Gauge(_Labelled, _native.Gauge):
         return Timer(self, "set")
 
 
+def _native_buckets(factor: float, max_buckets: int, zero_threshold: float, max_value: float) -> Tuple[float, int, float, float]:
+    if not factor > 1:
+        raise ValueError(f"native_factor must be above 1, not {factor}")
+    if not 0 <= max_buckets <= 65535:
+        raise ValueError(f"native_max_buckets must be 0 to 65535, not {max_buckets}")
+    if not 2.0**-1000 <= zero_threshold < max_value <= 2.0**1000:
+        raise ValueError(f"native_zero_threshold must be above 0 and below native_max_value, not {zero_threshold} and {max_value}")
+    return float(factor), int(max_buckets), float(zero_threshold), float(max_value)
+
+
 class Histogram(_Labelled, _native.Histogram):
     """A distribution, of durations or sizes. Exported with its buckets, sum and count.
 
     `buckets` are inclusive upper bounds in ascending order, in the unit of the observations; infinity may be omitted. ValueError: they
     are not ascending, none is finite, or a label is named "le".
+
+    `native_factor` makes it a native histogram, and `buckets` must not be given. A bucket's upper bound is at most this factor (above 1)
+    times its lower one; 1.1 is usual. With more populated buckets than `native_max_buckets` (0: no limit), they are exported
+    coarser. Values up to `native_zero_threshold`, also negative ones, count in the zero bucket, and values above `native_max_value` in
+    one more bucket. If this range needs more than 500 bounds, the buckets are coarser, too. ValueError: one of them is out of range.
     """
 
     __slots__ = ("_arguments", "_label_names", "_values", "_children")
@@ -201,7 +216,15 @@ class Histogram(_Labelled, _native.Histogram):
         cls, name: str, documentation: str = "", labelnames: Iterable[str] = (),
         namespace: str = "", subsystem: str = "", unit: str = "", *, group: str = "",
         buckets: Iterable[float] = DEFAULT_BUCKETS,
+        native_factor: Optional[float] = None, native_max_buckets: int = 160,
+        native_zero_threshold: float = 2.0**-20, native_max_value: float = 2.0**20,
     ) -> Histogram:
+        native: Tuple[Any, ...] = ()
+        if native_factor is not None:
+            if buckets is not Histogram.DEFAULT_BUCKETS:
+                raise ValueError("give buckets or native_factor, not both")
+            native = (_native_buckets(native_factor, native_max_buckets, native_zero_threshold, native_max_value),)
+            buckets = (1.0,)  # unused
         bounds = tuple(map(float, buckets))
         if bounds and bounds[-1] == math.inf:
             bounds = bounds[:-1]
@@ -210,7 +233,7 @@ class Histogram(_Labelled, _native.Histogram):
         names = _names(name, documentation, labelnames, namespace, subsystem, unit, group)
         if "le" in names[-1]:
             raise ValueError("a histogram cannot have the label 'le': its buckets use it")
-        return _series(cls, (*names, bounds), None)
+        return _series(cls, (*names, bounds, *native), None)
 
     def time(self) -> Timer:
         """Observes the duration of a `with` block or, as a decorator, of each call, in seconds."""

@@ -10,6 +10,7 @@
 #include "native.h"
 #include "persia/metrics/events.h"
 #include "persia/metrics/init.h"
+#include "persia/metrics/internal/exit.h"
 
 namespace persia::metrics::python {
 
@@ -256,6 +257,13 @@ PyObject* CallInit(PyObject*, PyObject* args) {
   return detail == nullptr ? nullptr : Py_BuildValue("ON", result.exporting ? Py_True : Py_False, detail);
 }
 
+PyObject* CallMarkExit(PyObject*, PyObject* code) {
+  const long number = PyLong_AsLong(code);
+  if (number == -1 && PyErr_Occurred() != nullptr) return nullptr;
+  internal::MarkExit(static_cast<int>(number));
+  Py_RETURN_NONE;
+}
+
 // The fast path of labels(): looks up a series by its label values. Only values that are str: an object that equals a str may
 // have another str().
 PyObject* FindSeries(PyObject*, PyObject* const* args, Py_ssize_t count) {
@@ -284,6 +292,8 @@ PyMethodDef functions[] = {
      "Returns whether they are, and the segment's path or the reason why not."},
     {"exporting", &CallExporting, METH_NOARGS,
      "exporting()\n--\n\nWhether this process's metrics are visible to an agent, if one runs."},
+    {"mark_exit", &CallMarkExit, METH_O,
+     "mark_exit(code, /)\n--\n\nMarks this process as left by a normal exit: for one that ends by os._exit on purpose."},
     {"find_series", AsCFunction(&FindSeries), METH_FASTCALL,
      "find_series(series, label_values, /)\n--\n\nThe dict's value for these label values. None if there is none, or if a "
      "label "

@@ -154,14 +154,28 @@ PyObject* NewGauge(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
 }
 
 PyObject* NewHistogram(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-  static char* names[] = {
-      kArguments[0], kArguments[1], kArguments[2], kArguments[3], kArguments[4], const_cast<char*>("bounds"), nullptr};
+  static char* names[] = {kArguments[0],
+                          kArguments[1],
+                          kArguments[2],
+                          kArguments[3],
+                          kArguments[4],
+                          const_cast<char*>("bounds"),
+                          const_cast<char*>("native"),
+                          nullptr};
   PyObject *group, *name, *help, *unit, *labels, *bounds;
+  PyObject* native = nullptr;
   Naming naming;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOO!:Histogram", names, &group, &name, &help, &unit, &labels,
-                                   &PyTuple_Type, &bounds) ||
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOO!|O!:Histogram", names, &group, &name, &help, &unit, &labels,
+                                   &PyTuple_Type, &bounds, &PyTuple_Type, &native) ||
       !ReadNaming(group, name, help, unit, labels, &naming)) {
     return nullptr;
+  }
+  if (native != nullptr) {
+    NativeBuckets buckets;
+    if (!PyArg_ParseTuple(native, "dHdd", &buckets.factor, &buckets.max_buckets, &buckets.zero_threshold, &buckets.most)) {
+      return nullptr;
+    }
+    return Make(type, naming.usable, naming.usable ? Histogram(naming.group, naming.name, buckets, naming.about) : Histogram());
   }
   std::vector<double> numbers(static_cast<size_t>(PyTuple_Size(bounds)));
   for (size_t i = 0; i < numbers.size(); ++i) {

@@ -137,6 +137,17 @@ persia_metrics_histogram_t* persia_metrics_histogram(const char* group, const ch
   });
 }
 
+persia_metrics_histogram_t* persia_metrics_native_histogram(const char* group, const char* name, const char* help,
+                                                            double factor, unsigned short max_buckets, double zero_threshold,
+                                                            double most, const persia_metrics_pair_t* labels,
+                                                            size_t label_count) {
+  return FindOrMake<persia_metrics_histogram_t>(group, name, help, labels, label_count, [&](const metrics::Description& about) {
+    const metrics::NativeBuckets buckets{
+        .factor = factor, .max_buckets = max_buckets, .zero_threshold = zero_threshold, .most = most};
+    return metrics::Histogram(View(group), View(name), buckets, about);
+  });
+}
+
 void persia_metrics_histogram_observe(persia_metrics_histogram_t* histogram, double value) {
   if (histogram != nullptr) {
     histogram->histogram.Observe(value);

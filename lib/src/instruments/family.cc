@@ -4,6 +4,7 @@
 #include <new>
 #include <vector>
 
+#include "native_bounds.h"
 #include "registry.h"
 
 namespace persia::metrics {
@@ -16,6 +17,16 @@ internal::FamilyNode* FindOrAdd(Kind kind, std::string_view group, std::string_v
                                 GaugeMerge merge, std::span<const double> bounds) noexcept {
   return Registry::Get().FindOrAddFamily(
       {kind, group, name, about.help, about.unit, kind == Kind::kGauge ? static_cast<uint8_t>(merge) : uint8_t{0}, bounds});
+}
+
+internal::FamilyNode* FindOrAddNative(std::string_view group, std::string_view name, const Description& about,
+                                      const NativeBuckets& buckets) noexcept try {
+  const std::vector<double> bounds = NativeBounds(buckets);
+  return Registry::Get().FindOrAddFamily(
+      {Kind::kNativeHistogram, group, name, about.help, about.unit, 0, bounds, buckets.max_buckets});
+} catch (const std::bad_alloc&) {
+  Registry::Get().CountDropped(segment::Drop::kOutOfMemory);
+  return nullptr;
 }
 
 // If memory runs out, `*node` becomes null: without its constant labels the family must not make series.
@@ -44,6 +55,11 @@ template <class Instrument>
 Family<Instrument>::Family(std::string_view group, std::string_view name, std::span<const double> bounds,
                            const Description& about) noexcept requires std::same_as<Instrument, Histogram>
     : node_(FindOrAdd(Kind::kHistogram, group, name, about, {}, bounds)), const_labels_(Copy(about.labels, &node_)) {}
+
+template <class Instrument>
+Family<Instrument>::Family(std::string_view group, std::string_view name, const NativeBuckets& buckets,
+                           const Description& about) noexcept requires std::same_as<Instrument, Histogram>
+    : node_(FindOrAddNative(group, name, about, buckets)), const_labels_(Copy(about.labels, &node_)) {}
 
 template <class Instrument>
 Instrument Family<Instrument>::With(LabelView labels) noexcept try {

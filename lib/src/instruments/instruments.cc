@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cells.h"
+#include "native_bounds.h"
 #include "registry.h"
 
 namespace persia::metrics {
@@ -80,6 +81,19 @@ Histogram::Histogram(std::string_view group, std::string_view name, std::span<co
       Registry::Get().FindOrAddFamily({Kind::kHistogram, group, name, about.help, about.unit, 0, bounds});
   slot_ = Registry::Get().FindOrAddChild(family, about.labels);
   buckets_ = internal::BucketsOf(family);
+}
+
+Histogram::Histogram(std::string_view group, std::string_view name, const NativeBuckets& buckets,
+                     const Description& about) noexcept {
+  try {
+    const std::vector<double> bounds = NativeBounds(buckets);
+    internal::FamilyNode* family = Registry::Get().FindOrAddFamily(
+        {Kind::kNativeHistogram, group, name, about.help, about.unit, 0, bounds, buckets.max_buckets});
+    slot_ = Registry::Get().FindOrAddChild(family, about.labels);
+    buckets_ = internal::BucketsOf(family);
+  } catch (const std::bad_alloc&) {
+    Registry::Get().CountDropped(Drop::kOutOfMemory);
+  }
 }
 
 void Histogram::ObserveSlow(double value) noexcept {

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdint>
+
+#include "native_grid.h"
 
 namespace persia::metrics {
 namespace {
@@ -51,11 +54,31 @@ BucketIndex MakeBucketIndex(std::span<const double> bounds) noexcept {
   return index;
 }
 
+BucketIndex MakeNativeBucketIndex(std::span<const double> bounds) noexcept {
+  BucketIndex index = MakeBucketIndex(bounds);
+  const auto schema = static_cast<int>(-std::lround(std::log2(std::log2(bounds[1]) - std::log2(bounds[0]))));
+  if (schema >= 0) {
+    index.per_octave = int64_t{1} << schema;
+    index.first_bound = segment::NearestNativeIndex(schema, bounds[0]);
+  }
+  return index;
+}
+
 namespace internal {
 
 uint32_t BucketBySearch(const BucketIndex& index, double value) noexcept {
   const double* base = index.bounds;
   uint64_t left = index.count;
+  if (index.per_octave > 0) {
+    if (!(value > base[0])) return 0;
+    if (value > base[index.count - 1]) return index.count;
+    constexpr int64_t kExponentBias = 1023;
+    const int64_t octave = (std::bit_cast<int64_t>(value) >> kMantissaBits) - kExponentBias;
+    const int64_t begin = octave * index.per_octave - index.first_bound;
+    const int64_t end = std::min<int64_t>(begin + index.per_octave, index.count);
+    base += std::max<int64_t>(begin, 0);
+    left = static_cast<uint64_t>(end - std::max<int64_t>(begin, 0));
+  }
   while (left > 1) {
     const uint64_t half = left / 2;
     // A mask instead of `?:`, which g++ 12 compiles to a branch that is hard to predict.

@@ -10,4 +10,7 @@ namespace persia::metrics {
 // REQUIRES: `bounds` are finite and ascending, are followed by +infinity in memory, and outlive the index.
 internal::BucketIndex MakeBucketIndex(std::span<const double> bounds) noexcept;
 
+// The same for the bounds of a native histogram. REQUIRES: also, they are consecutive bounds of one schema; at least two.
+internal::BucketIndex MakeNativeBucketIndex(std::span<const double> bounds) noexcept;
+
 }  // namespace persia::metrics

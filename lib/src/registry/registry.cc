@@ -42,7 +42,10 @@ std::string Shortened(std::string_view text, size_t bytes) {
 }
 
 // The error of the bounds; "" if there is none.
-std::string BoundsError(std::span<const double> bounds) {
+std::string BoundsError(Kind kind, std::span<const double> bounds) {
+  if (kind == Kind::kNativeHistogram && bounds.empty()) {
+    return "a native histogram needs a factor above 1, and a zero threshold above 0 and below the largest value";
+  }
   if (bounds.size() > segment::kMaxBounds) {
     return std::to_string(bounds.size()) + " bounds; at most " + std::to_string(segment::kMaxBounds) + " are allowed";
   }
@@ -73,7 +76,7 @@ std::string LabelsError(std::span<const Label> sorted) {
 }
 
 bool SameDefinition(const FamilyNode& node, const FamilyRequest& request) {
-  return node.kind == request.kind && node.gauge_policy == request.gauge_policy &&
+  return node.kind == request.kind && node.gauge_policy == request.gauge_policy && node.max_buckets == request.max_buckets &&
          std::ranges::equal(node.real_bounds(), request.bounds);
 }
 
@@ -104,7 +107,7 @@ FamilyNode* Registry::FindOrAddFamily(const FamilyRequest& request) noexcept try
       CountDropped(Drop::kBadName);
       return nullptr;
     }
-    if (const std::string error = BoundsError(request.bounds); !error.empty()) {
+    if (const std::string error = BoundsError(request.kind, request.bounds); !error.empty()) {
       LogMetricOnce(reported_[static_cast<size_t>(Drop::kBadBounds)], request.group, request.name, kCountsNothing, error);
       CountDropped(Drop::kBadBounds);
       return nullptr;
@@ -132,11 +135,14 @@ FamilyNode* Registry::AddFamily(const FamilyRequest& request, size_t hash) {
   node->unit = Shortened(request.unit, kMaxNameBytes);
   node->kind = request.kind;
   node->gauge_policy = request.gauge_policy;
+  node->max_buckets = request.max_buckets;
   node->bound_count = static_cast<uint32_t>(request.bounds.size());
   node->bounds.assign(request.bounds.begin(), request.bounds.end());
   node->bounds.push_back(std::numeric_limits<double>::infinity());
   if (node->kind == Kind::kHistogram) {
     node->buckets = std::make_unique<const internal::BucketIndex>(MakeBucketIndex(node->real_bounds()));
+  } else if (node->kind == Kind::kNativeHistogram) {
+    node->buckets = std::make_unique<const internal::BucketIndex>(MakeNativeBucketIndex(node->real_bounds()));
   }
   node->ordinal = static_cast<uint32_t>(families_.nodes().size());
   if (!Open()) return families_.Insert(std::move(node));

@@ -53,6 +53,7 @@ struct FamilyNode {
   std::string unit;
   segment::Kind kind;
   uint8_t gauge_policy;
+  uint16_t max_buckets;  // of a native histogram
   uint32_t bound_count;
   std::vector<double> bounds;                  // followed by +infinity
   std::unique_ptr<const BucketIndex> buckets;  // null unless the family is of histograms
@@ -62,7 +63,9 @@ struct FamilyNode {
   std::atomic<uint32_t> unlabelled_slot = kScratchSlot;
 
   [[nodiscard]] std::span<const double> real_bounds() const { return {bounds.data(), bound_count}; }
-  [[nodiscard]] FamilyRecord record() const { return {kind, gauge_policy, real_bounds(), group, name, help, unit}; }
+  [[nodiscard]] FamilyRecord record() const {
+    return {kind, gauge_policy, real_bounds(), group, name, help, unit, max_buckets};
+  }
 };
 
 // The buckets of a family of histograms. A refused family (null) has a single bucket.
@@ -89,6 +92,7 @@ struct FamilyRequest {
   std::string_view unit = {};
   uint8_t gauge_policy = 0;
   std::span<const double> bounds = {};
+  uint16_t max_buckets = 0;
 };
 
 // Where event records are written: to private memory or to the file.

@@ -43,6 +43,7 @@ void ForEachLaneCell(const internal::FamilyNode& family, const Take& take) {
       case Kind::kCounter:
         return offset == 1;
       case Kind::kHistogram:
+      case Kind::kNativeHistogram:
         return offset == 0;
       case Kind::kStream:
         return offset == segment::kStreamPositiveSum || offset == segment::kStreamNegativeSum;
@@ -53,7 +54,9 @@ void ForEachLaneCell(const internal::FamilyNode& family, const Take& take) {
     }
     return false;
   };
-  const uint32_t first = family.kind == Kind::kCounter || family.kind == Kind::kHistogram ? 0 : 1;  // after the common cell
+  const bool has_common =
+      family.kind != Kind::kCounter && family.kind != Kind::kHistogram && family.kind != Kind::kNativeHistogram;
+  const uint32_t first = has_common ? 1 : 0;
   for (uint32_t offset = first; offset < segment::CellsOf(family.kind, family.bound_count); ++offset) {
     take(offset, is_double(offset));
   }

@@ -72,6 +72,7 @@ SeriesValues Read(const SeriesNode& node, const Lanes& lanes) {
       break;
     }
     case Kind::kHistogram:
+    case Kind::kNativeHistogram:
       values.sum = lanes.Double(node.slot);
       for (uint32_t i = 0; i <= node.family->bound_count; ++i) {
         values.buckets.push_back(lanes.Whole(node.slot + 1 + i));
@@ -99,7 +100,9 @@ std::vector<internal::FamilyValues> Registry::Values() {
     lanes.Add(lane->table);
   }
   for (const internal::FamilyNode* node : families_.nodes()) {
-    out.push_back({static_cast<internal::ValueKind>(node->kind), node->group, node->name, node->help, node->real_bounds()});
+    // A native histogram as a classic one, with all its bounds.
+    const auto kind = node->kind == segment::Kind::kNativeHistogram ? segment::Kind::kHistogram : node->kind;
+    out.push_back({static_cast<internal::ValueKind>(kind), node->group, node->name, node->help, node->real_bounds()});
   }
   for (const internal::SeriesNode* node : series_.nodes()) {
     out[node->family->ordinal].series.push_back(internal::Read(*node, lanes));

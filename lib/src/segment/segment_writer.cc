@@ -14,6 +14,7 @@
 #include <type_traits>
 
 #include "descriptor.h"
+#include "exit_mark.h"
 #include "persia/metrics/internal/language.h"
 
 namespace persia::metrics {
@@ -84,7 +85,7 @@ void PutLabels(Out& out, const LabelSet& labels) {
 
 template <class Out>
 void PutFamily(Out& out, const FamilyRecord& family) {
-  out.Put(segment::FamilyFixed{static_cast<uint8_t>(family.kind), family.gauge_policy, 0,
+  out.Put(segment::FamilyFixed{static_cast<uint8_t>(family.kind), family.gauge_policy, family.max_buckets,
                                static_cast<uint32_t>(family.bounds.size())});
   for (const double bound : family.bounds) {
     out.Put(bound);
@@ -212,6 +213,7 @@ bool SegmentWriter::Create(int directory_fd, const std::string& path, const Iden
   }
   // Relaxed: other threads only add to the dropped counts, which are atomic.
   counts_.store(header(), std::memory_order_relaxed);
+  MarkExitIn(&header()->exit);
   return true;
 }
 
@@ -334,6 +336,7 @@ bool SegmentWriter::CountDropped(Drop why, uint64_t count) {
 void SegmentWriter::ForgetAfterFork(uint64_t chunks) {
   file_.ForgetAfterFork();
   counts_.store(nullptr, std::memory_order_relaxed);
+  ForgetExitMark();
   chunks_reserved_ = chunks;
 }
 

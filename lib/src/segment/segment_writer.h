@@ -28,6 +28,7 @@ struct FamilyRecord {
   std::string_view name;
   std::string_view help;
   std::string_view unit;
+  uint16_t max_buckets = 0;  // of a native histogram
 };
 
 // The contents of a series record.

@@ -1,8 +1,9 @@
 // The directory of a job's segments, and its file `agent.conf`, by which the agent configures the job's workers. Shared by the
 // library and the agent.
 //
-// `agent.conf` has lines of `key=value`: `enabled=0` or `enabled=1`, `run_id=<text>`, `job=<name>`, and `ended=1` once the run
-// has ended. Unknown keys are skipped. The agent replaces the file by rename, so a reader never sees a part of it.
+// `agent.conf` has lines of `key=value`: `enabled=0` or `enabled=1`, `run_id=<text>`, `job=<name>`, `ended=1` once the run has
+// ended, and, if `exec` started the job, `starter=<process>` and `command=<hash>`, and, if the agent serves a page,
+// `web=<URL>`. Unknown keys are skipped. The agent replaces the file by rename, so a reader never sees a part of it.
 #pragma once
 
 #include <cstdint>

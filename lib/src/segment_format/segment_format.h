@@ -16,7 +16,7 @@ static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<uint32_t
 
 inline constexpr char kMagic[8] = {'P', 'R', 'S', 'M', 'S', 'E', 'G', '\n'};
 inline constexpr uint16_t kMajor = 1;
-inline constexpr uint16_t kMinor = 2;
+inline constexpr uint16_t kMinor = 4;
 inline constexpr char kFileSuffix[] = ".seg";
 
 inline constexpr uint32_t kPageBytes = 4096;
@@ -65,11 +65,23 @@ struct Header {
   std::atomic<uint64_t> chunks_used;       // 136: entries of the directory
   std::atomic<uint64_t> events_recorded;   // 144: tickets taken; 0 until the ring's memory exists
   std::atomic<uint64_t> dropped[16];       // 152: by Drop
+  std::atomic<uint64_t> exit;              // 280: an ExitMark; since 1.4
 };
-static_assert(sizeof(Header) == 280 && sizeof(Header) <= kPageBytes);
+static_assert(sizeof(Header) == 288 && sizeof(Header) <= kPageBytes);
 static_assert(offsetof(Header, max_bytes) == 32 && offsetof(Header, start_ticks) == 56);
 static_assert(offsetof(Header, chunks_offset) == 120 && offsetof(Header, descriptors_used) == 128);
-static_assert(offsetof(Header, dropped) == 152);
+static_assert(offsetof(Header, dropped) == 152 && offsetof(Header, exit) == 280);
+
+// Of a writer before 1.4.
+inline constexpr uint32_t kMinHeaderBytes = 280;
+
+// How the process left, written by it at a normal exit: 0 if it has not (it runs, or a signal or _exit ended it), else one of
+// these, or kExitCode plus the exit code.
+enum ExitMark : uint64_t {
+  kNoExit = 0,
+  kExitOfUnknownCode = 1,
+  kExitCode = 0x100,
+};
 
 // Descriptors: append-only records, each a multiple of 8 bytes. A reader skips a record of an unknown type by its `bytes`.
 enum class RecordType : uint16_t {
@@ -100,7 +112,7 @@ struct IdentityFixed {
 struct FamilyFixed {
   uint8_t kind;          // Kind
   uint8_t gauge_policy;  // a GaugeMerge; 0 for other kinds
-  uint16_t reserved;
+  uint16_t max_buckets;  // of a native histogram; 0: no limit, and for other kinds
   uint32_t bounds;
 };
 // Series: SeriesFixed, then `labels` times the strings name, value, sorted by name, each name once.
@@ -121,6 +133,8 @@ enum class Kind : uint8_t {
   kStream = 4,  // common: the last value (double), kUnset until the first; lane: the sums of the positive and of the negative
                 // values (double), the counts of negative values and of zeros (uint64), then kStreamBuckets buckets of the
                 // positive values (uint64). Since 1.2
+  kNativeHistogram = 6,  // as a histogram. The bounds are those of consecutive buckets of one schema of Prometheus' native
+                         // histograms; the first one is the zero threshold. Since 1.3
   kEvent = 5,  // common: the last timestamp in Unix milliseconds (uint64, 0 until the first); lane: the count (uint64), the sum
                // of the intervals in seconds (double), then bounds + 1 buckets of the intervals (uint64)
 };
@@ -156,6 +170,7 @@ constexpr uint32_t CellsOf(Kind kind, uint32_t bounds) {
     case Kind::kGauge:
       return 1;
     case Kind::kHistogram:
+    case Kind::kNativeHistogram:
       return bounds + 2;
     case Kind::kEvent:
       return bounds + 4;

@@ -34,7 +34,7 @@
   X(malloc) X(open) X(openat) X(fopen) X(fopen64) X(mkdir) X(fstat) X(stat) X(fstatvfs) X(fchmod) X(fcntl) \
   X(ftruncate) X(posix_fallocate) X(fallocate) X(read) X(pread) X(write) X(writev) X(pwrite) X(mmap) X(munmap) \
   X(madvise) X(linkat) X(rename) X(unlink) X(unlinkat) X(renameat) X(dup) X(getrandom) X(pthread_key_create) \
-  X(pthread_setspecific) X(pthread_create) X(memfd_create) X(readlink) X(close)
+  X(pthread_setspecific) X(pthread_create) X(memfd_create) X(readlink) X(close) X(on_exit)
 /* clang-format on */
 
 #define ENUMERATED(name) k_##name,
@@ -172,6 +172,7 @@ FAULTY(ssize_t, -1, getrandom, (void* buffer, size_t bytes, unsigned flags), (bu
 FAULTY(int, error_number, pthread_key_create, (pthread_key_t * key, void (*end)(void*)), (key, end))
 FAULTY(int, error_number, pthread_setspecific, (pthread_key_t key, const void* value), (key, value))
 FAULTY(int, -1, memfd_create, (const char* name, unsigned flags), (name, flags))
+FAULTY(int, -1, on_exit, (void (*handler)(int, void*), void* argument), (handler, argument))
 FAULTY(ssize_t, -1, readlink, (const char* path, char* buffer, size_t bytes), (path, buffer, bytes))
 
 struct start {

@@ -27,6 +27,8 @@ int RecordInC(void) {
   persia_metrics_histogram_t* seconds = persia_metrics_histogram("c_app", "step", NULL, NULL, 0, NULL, 0);
   persia_metrics_histogram_observe(seconds, 0.25);
 
+  persia_metrics_histogram_observe(persia_metrics_native_histogram("c_app", "native", NULL, 2, 0, 1, 4, NULL, 0), 1.5);
+
   persia_metrics_stream_add(persia_metrics_stream("c_app", "latency", NULL, NULL, 0), 12.5);
   persia_metrics_event("saved", "c_app", metadata, 2);
   persia_metrics_event("started", NULL, NULL, 0);

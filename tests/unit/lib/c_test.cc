@@ -27,6 +27,8 @@ TEST_F(CTest, RecordsWithEachInstrument) {
   EXPECT_EQ(segment.series.at("c_app/staleness").value, 6.5);
   EXPECT_EQ(segment.series.at("c_app/sizes").buckets, (std::vector<uint64_t>{0, 1, 0}));
   EXPECT_EQ(segment.series.at("c_app/step").bounds.size(), 16U);
+  EXPECT_EQ(segment.series.at("c_app/native").bounds, (std::vector<double>{1, 2, 4}));
+  EXPECT_EQ(segment.series.at("c_app/native").buckets, (std::vector<uint64_t>{0, 1, 0, 0}));
   EXPECT_EQ(segment.series.at("c_app/latency").value, 12.5);
   EXPECT_EQ(segment.series.at("benchmarkai/c.latency").value, 4);
   ASSERT_EQ(segment.events.size(), 2U);

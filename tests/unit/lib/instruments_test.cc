@@ -7,7 +7,6 @@
 #include <cmath>
 #include <limits>
 
-#include "bucket_index.h"
 #include "fast_math.h"
 #include "persia/metrics/catalog.h"
 #include "persia/metrics/family.h"
@@ -22,8 +21,6 @@ using segment::Drop;
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
-uint64_t DroppedFor(const SegmentView& segment, Drop why) { return segment.dropped.at(static_cast<size_t>(why)); }
 
 class InstrumentsTest : public WorkerTest {};
 
@@ -59,7 +56,7 @@ TEST_F(InstrumentsTest, CounterIgnoresAndCountsBadIncrements) {
   });
   EXPECT_EQ(segment.series.at("g/c").whole, 1U);
   EXPECT_EQ(segment.series.at("g/c").fraction, 0);
-  EXPECT_EQ(DroppedFor(segment, Drop::kBadValue), 6U);
+  EXPECT_EQ(segment.DroppedFor(Drop::kBadValue), 6U);
 }
 
 TEST_F(InstrumentsTest, GaugeIsUnsetUntilItIsSet) {
@@ -91,7 +88,7 @@ TEST_F(InstrumentsTest, HistogramBoundsAreInclusive) {
   });
   EXPECT_EQ(segment.series.at("g/h").buckets, (std::vector<uint64_t>{3, 2, 1, 1}));
   EXPECT_EQ(segment.series.at("g/h").fraction, 12.5);
-  EXPECT_EQ(DroppedFor(segment, Drop::kBadValue), 1U);
+  EXPECT_EQ(segment.DroppedFor(Drop::kBadValue), 1U);
 }
 
 TEST_F(InstrumentsTest, HistogramTakesInfinities) {
@@ -119,7 +116,7 @@ TEST_F(InstrumentsTest, NansAreCaughtInCodeCompiledWithFastMath) {
   EXPECT_EQ(segment.series.at("g/c").fraction, 0.5);
   EXPECT_EQ(segment.series.at("g/h").buckets, (std::vector<uint64_t>{0, 1, 0, 1}));
   EXPECT_EQ(segment.series.at("g/h").fraction, kInf);
-  EXPECT_EQ(DroppedFor(segment, Drop::kBadValue), 6U);
+  EXPECT_EQ(segment.DroppedFor(Drop::kBadValue), 6U);
 }
 
 TEST_F(InstrumentsTest, FractionsThatAreConstantsAreFractionsInCodeCompiledWithFastMath) {
@@ -129,55 +126,7 @@ TEST_F(InstrumentsTest, FractionsThatAreConstantsAreFractionsInCodeCompiledWithF
   });
   EXPECT_EQ(segment.series.at("g/c").whole, 3U);
   EXPECT_EQ(segment.series.at("g/c").fraction, 2.0);
-  EXPECT_EQ(DroppedFor(segment, Drop::kBadValue), 1U);
-}
-
-// Against counting one by one, at each bound, next to it, and in between. Returns whether cells fit.
-bool FindsBuckets(std::vector<double> bounds) {
-  const size_t count = bounds.size();
-  bounds.push_back(kInf);
-  const internal::BucketIndex index = MakeBucketIndex({bounds.data(), count});
-  std::vector<double> values = {0.0, -0.0, 5e-324, -5e-324, 1e-310, 1e308, -1e308, kInf, -kInf};
-  for (size_t i = 0; i < count; ++i) {
-    values.insert(values.end(), {bounds[i], std::nextafter(bounds[i], kInf), std::nextafter(bounds[i], -kInf)});
-    values.push_back(i == 0 ? bounds[0] / 2 : (bounds[i] + bounds[i - 1]) / 2);
-    values.push_back(-bounds[i]);
-  }
-  for (const double value : values) {
-    const auto below = std::count_if(bounds.begin(), bounds.end() - 1, [&](double bound) { return bound < value; });
-    EXPECT_EQ(internal::BucketOf(index, value), below) << count << " bounds from " << bounds[0] << ", " << value;
-    if (count > 0) {
-      EXPECT_EQ(internal::BucketBySearch(index, value), below) << count << " bounds from " << bounds[0] << ", " << value;
-    }
-  }
-  return index.last >= 0;
-}
-
-TEST(BucketIndex, CellsFitTheBoundsThatPeopleUse) {
-  EXPECT_TRUE(FindsBuckets({}));
-  EXPECT_TRUE(FindsBuckets({1}));
-  EXPECT_TRUE(FindsBuckets({DefaultSecondsBounds().begin(), DefaultSecondsBounds().end()}));
-  EXPECT_TRUE(FindsBuckets(ExponentialBounds(1e-9, 2, 60)));
-  EXPECT_TRUE(FindsBuckets(ExponentialBounds(1, 1.1, 100)));
-  EXPECT_TRUE(FindsBuckets(ExponentialBounds(1e-60, 1e6, 20)));
-  EXPECT_TRUE(FindsBuckets({0, 1, 2, 3, 5, 8, 13, 21})) << "one that is not positive lies in the first cell";
-  EXPECT_TRUE(FindsBuckets({-1, 1}));
-  EXPECT_FALSE(FindsBuckets({0, 1e-310})) << "0 would be in the same cell";
-  for (int count = 1; count <= 50; ++count) {
-    EXPECT_TRUE(FindsBuckets(LinearBounds(0.1, 0.1, count))) << count;
-    EXPECT_TRUE(FindsBuckets(LinearBounds(0, 5, count + 1))) << count;
-  }
-}
-
-TEST(BucketIndex, OthersAreSearched) {
-  EXPECT_FALSE(FindsBuckets(LinearBounds(-10, 1, 21)));
-  EXPECT_FALSE(FindsBuckets(LinearBounds(-10, 1, 11))) << "none is positive";
-  EXPECT_FALSE(FindsBuckets({1, std::nextafter(1.0, kInf), 1e300}));
-  EXPECT_FALSE(FindsBuckets({1, std::nextafter(1.0, kInf)}));
-  EXPECT_TRUE(FindsBuckets({1, std::nextafter(std::nextafter(1.0, kInf), kInf)})) << "however close, if there are few";
-  for (int count = 256; count <= static_cast<int>(segment::kMaxBounds); ++count) {
-    EXPECT_FALSE(FindsBuckets(ExponentialBounds(1, 1.01, count))) << count;
-  }
+  EXPECT_EQ(segment.DroppedFor(Drop::kBadValue), 1U);
 }
 
 TEST_F(InstrumentsTest, TimeCostIsAHistogramAndTheLastValue) {
@@ -261,7 +210,7 @@ TEST_F(InstrumentsTest, ConflictCountsNothingAndSaysSoOnce) {
   EXPECT_EQ(segment.series.size(), 2U);
   EXPECT_EQ(segment.series.at("g/x").whole, 1U);
   EXPECT_EQ(segment.series.at("g/h").Count(), 0U);
-  EXPECT_EQ(DroppedFor(segment, Drop::kTypeConflict), 5U);
+  EXPECT_EQ(segment.DroppedFor(Drop::kTypeConflict), 5U);
   EXPECT_EQ(outcome.LinesOfErrorOutput(), 2) << outcome.error_output;
   EXPECT_NE(outcome.error_output.find("metric \"x\" of group \"g\" was requested again with another type"), std::string::npos);
 }
@@ -300,7 +249,7 @@ TEST_F(InstrumentsTest, BadNamesAndLabelsAreRefused) {
   EXPECT_EQ(outcome.LinesOfErrorOutput(), 5) << "one for all bad names, and one for each family\n" << outcome.error_output;
   const auto segment = OnlySegment();
   EXPECT_EQ(segment.series.size(), 1U);
-  EXPECT_EQ(DroppedFor(segment, Drop::kBadName), 7U);
+  EXPECT_EQ(segment.DroppedFor(Drop::kBadName), 7U);
 }
 
 TEST_F(InstrumentsTest, DefaultMadeHandlesCountNothing) {

@@ -238,6 +238,7 @@ class Reader {
         slot += 2;
         [[fallthrough]];
       case Kind::kHistogram:
+      case Kind::kNativeHistogram:
         series.fraction = Double(slot);
         for (uint32_t i = 0; i <= series.bounds.size(); ++i) {
           series.buckets.push_back(Whole(slot + 1 + i));

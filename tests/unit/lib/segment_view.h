@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "segment_format.h"
+
 namespace persia::metrics::testing {
 
 struct SeriesView {
@@ -46,6 +48,8 @@ struct SegmentView {
   std::vector<EventView> events;  // whole records, oldest first
   uint64_t chunks = 0;
   uint64_t lanes = 0;  // the highest number of one
+
+  [[nodiscard]] uint64_t DroppedFor(segment::Drop why) const { return dropped.at(static_cast<size_t>(why)); }
 };
 
 // Throws std::runtime_error where the file does not keep to the format.

@@ -75,6 +75,11 @@ PERSIA_METRICS_C_API persia_metrics_histogram_t* persia_metrics_histogram(const 
                                                                           const double* bounds, size_t bound_count,
                                                                           const persia_metrics_pair_t* labels,
                                                                           size_t label_count);
+/* The native histogram (`group`, `name`) with these labels. The options are those of NativeBuckets (instruments.h), whose
+ * defaults are 1.1, 160, 0x1p-20 and 0x1p20. */
+PERSIA_METRICS_C_API persia_metrics_histogram_t* persia_metrics_native_histogram(
+    const char* group, const char* name, const char* help, double factor, unsigned short max_buckets, double zero_threshold,
+    double most, const persia_metrics_pair_t* labels, size_t label_count);
 /* Adds one observation. A NaN is ignored and counted as dropped. An infinity is counted, and makes the sum infinite. */
 PERSIA_METRICS_C_API void persia_metrics_histogram_observe(persia_metrics_histogram_t* histogram, double value);
 

@@ -38,6 +38,10 @@ class PERSIA_METRICS_API Family {
   Family(std::string_view group, std::string_view name, std::span<const double> bounds,
          const Description& about = {}) noexcept requires std::same_as<Instrument, Histogram>;
 
+  // A family of native histograms that share their buckets.
+  Family(std::string_view group, std::string_view name, const NativeBuckets& buckets,
+         const Description& about = {}) noexcept requires std::same_as<Instrument, Histogram>;
+
   // The child with these labels, in any order. If it is refused (instruments.h), it counts nothing.
   Instrument With(LabelView labels) noexcept;
   // The same, for labels in braces.

@@ -134,6 +134,19 @@ PERSIA_METRICS_API std::vector<double> ExponentialBounds(double start, double fa
 // default bounds.
 PERSIA_METRICS_API std::span<const double> DefaultSecondsBounds() noexcept;
 
+// The buckets of a native histogram, with client_golang's options and, since a segment has a fixed size, a range of values.
+//
+// Each bucket's upper bound is the lower one times 2^(2^-schema). The schema, -4 to 8, is the coarsest one that grows by at
+// most `factor`. A family has at most 500 bounds: if the range needs more, the schema is lower. So with the default range the
+// finest schema is 3 (a factor of 1.09); a smaller range allows finer ones.
+struct NativeBuckets {
+  double factor = 1.1;              // NativeHistogramBucketFactor; above 1
+  uint16_t max_buckets = 160;       // NativeHistogramMaxBucketNumber; beyond, the exported schema is lower; 0: no limit
+  double zero_threshold = 0x1p-20;  // NativeHistogramZeroThreshold, rounded up to a bound. Values up to it, also negative ones,
+                                    // count in the zero bucket
+  double most = 0x1p20;             // the last bound, rounded up; values above it count in one more bucket
+};
+
 // A distribution of durations or sizes. Exported with its buckets, sum and count.
 class PERSIA_METRICS_API Histogram {
  public:
@@ -142,6 +155,11 @@ class PERSIA_METRICS_API Histogram {
   // The histogram (`group`, `name`) with the labels of `about`. `bounds` are inclusive upper bounds, in the unit of the
   // observations: ascending, finite, at most 500. The bucket up to +Inf is added.
   Histogram(std::string_view group, std::string_view name, std::span<const double> bounds,
+            const Description& about = {}) noexcept;
+
+  // The same as a native histogram. Readers of text, and databases that take none, get classic buckets, whose bounds a rule of
+  // the agent decides.
+  Histogram(std::string_view group, std::string_view name, const NativeBuckets& buckets,
             const Description& about = {}) noexcept;
 
   // Adds one observation. A NaN is ignored and counted as dropped. An infinity is counted, and makes the sum infinite.

@@ -24,12 +24,16 @@ struct BucketIndex {
   uint32_t count = 0;              // of bounds
   uint8_t starts[kMaxCells] = {};  // for each cell, the number of bounds below it
   const double* bounds = nullptr;  // ascending, followed by +infinity
+  // Of a native histogram: the bounds in each octave, and the number of the first bound if 1 has number 0. Else 0.
+  int64_t per_octave = 0;
+  int64_t first_bound = 0;
 };
 
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 inline constexpr BucketIndex kNoBounds{.last = 0, .bounds = &kInfinity};
 
-// BucketOf for bounds that are too close together for cells, or of which several are not positive.
+// BucketOf for bounds that are too close together for cells, or of which several are not positive. For those of a native
+// histogram, it searches one octave.
 PERSIA_METRICS_API uint32_t BucketBySearch(const BucketIndex& index, double value) noexcept;
 
 // The index of `value`'s bucket: the number of bounds below `value`, since bounds are inclusive. REQUIRES: `value` is not a

@@ -31,7 +31,38 @@ double SecondsWithUnits(std::string_view text) {
   return seconds;
 }
 
+constexpr int64_t kDayMs = 86'400'000;
+constexpr std::pair<std::string_view, int64_t> kPrometheusUnits[] = {
+    {"y", 365 * kDayMs}, {"w", 7 * kDayMs}, {"d", kDayMs}, {"h", 3'600'000}, {"m", 60'000}, {"s", 1000}, {"ms", 1}};
+
+// Negative if it is not a duration.
+int64_t PrometheusMilliseconds(std::string_view text) {
+  if (text == "0") return 0;
+  constexpr auto kMaxMs = static_cast<int64_t>(kMaxSeconds) * 1000;
+  int64_t total = 0;
+  const auto* next = std::begin(kPrometheusUnits);
+  do {
+    const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+    int64_t number = 0;
+    if (!ParseNumber(text.substr(0, digits), number)) return -1;
+    text.remove_prefix(digits);
+    const std::string_view name = text.substr(0, std::min(text.find_first_of("0123456789"), text.size()));
+    const auto* unit = std::find_if(next, std::end(kPrometheusUnits), [&](const auto& u) { return u.first == name; });
+    if (unit == std::end(kPrometheusUnits) || number > (kMaxMs - total) / unit->second) return -1;
+    total += number * unit->second;
+    text.remove_prefix(name.size());
+    next = unit + 1;
+  } while (!text.empty());
+  return total;
+}
+
 }  // namespace
+
+Result<std::chrono::milliseconds> ParsePrometheusDuration(std::string_view text) {
+  const int64_t total = PrometheusMilliseconds(text);
+  if (total < 0) return Bad(text, "is not a duration (30s, 1m30s, 1d12h)");
+  return std::chrono::milliseconds(total);
+}
 
 Result<std::chrono::milliseconds> ParseDuration(std::string_view text) {
   double seconds = 0;

@@ -15,8 +15,17 @@
 namespace persia::agent {
 
 struct DurationCounts {
-  // Inclusive, in seconds; infinity follows.
-  static constexpr std::array kBounds{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0};
+  // Inclusive, in seconds; infinity follows. 2^(k/4) from 1/1024 to 32: those of a native histogram of schema 2.
+  static constexpr auto kBounds = [] {
+    constexpr std::array kQuarters{1.0, 0x1.306fe0a31b715p+0, 0x1.6a09e667f3bcdp+0, 0x1.ae89f995ad3adp+0};
+    std::array<double, 61> bounds{};
+    double octave = 0x1p-10;
+    for (size_t i = 0; i < bounds.size(); ++i) {
+      bounds[i] = octave * kQuarters[i % 4];
+      if (i % 4 == 3) octave *= 2;
+    }
+    return bounds;
+  }();
 
   void Add(std::chrono::duration<double> duration) {
     const auto bound = std::ranges::lower_bound(kBounds, duration.count());

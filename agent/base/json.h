@@ -1,4 +1,4 @@
-// Writes JSON. The adapter of nlohmann's library; job/emit_line.cc reads JSON, with simdjson.
+// Writes JSON. The adapter of nlohmann's library; job/emit_line.cc and top/job_status.cc read JSON, with simdjson.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -77,6 +77,7 @@ std::string_view ProcReader::Read(std::string_view name, std::string_view more) 
 
 std::optional<ProcStat> ProcReader::Stat(std::string_view who) {
   std::string_view rest = Read(who, "/stat");
+  stat_bytes_ = rest.size();
   const size_t comm_end = rest.rfind(')');
   if (comm_end == std::string_view::npos) return std::nullopt;
   rest.remove_prefix(comm_end + 1);
@@ -96,6 +97,19 @@ std::optional<ProcStat> ProcReader::Stat(std::string_view who) {
       .threads = fields[kThreads],
       .start_ticks = fields[kStarted],
   };
+}
+
+std::optional<int> ProcReader::WaitStatusOfZombie(std::string_view who, uint64_t start_ticks) {
+  const auto stat = Stat(who);
+  if (!stat || stat->start_ticks != start_ticks) return std::nullopt;
+  // Still in the buffer.
+  std::string_view rest(buffer_.data(), stat_bytes_);
+  rest.remove_prefix(rest.rfind(')') + 1);
+  if (rest.find_first_not_of(' ') == std::string_view::npos || rest[rest.find_first_not_of(' ')] != 'Z') return std::nullopt;
+  // The last field. To a reader without permission it is 0.
+  while (rest.ends_with('\n') || rest.ends_with(' ')) rest.remove_suffix(1);
+  const auto status = Number(rest.substr(rest.rfind(' ') + 1));
+  return status && *status != 0 ? std::optional(static_cast<int>(*status)) : std::nullopt;
 }
 
 std::optional<ProcMemory> ProcReader::Memory(std::string_view who) {

@@ -40,6 +40,8 @@ class ProcReader {
   std::optional<ProcMemory> Memory(std::string_view who);
   std::optional<uint64_t> OpenFds(std::string_view who);
   std::optional<uint64_t> PidNamespace(std::string_view who);
+  // The wait status of a process that has ended and that its parent has not reaped. Null also if it cannot be told from 0.
+  std::optional<int> WaitStatusOfZombie(std::string_view who, uint64_t start_ticks);
   // The start time of a process in seconds since 1970, by the current wall clock.
   std::optional<double> UnixTime(uint64_t start_ticks);
 
@@ -53,6 +55,7 @@ class ProcReader {
   bool size_is_count_ = false;  // of /proc/<pid>/fd
   std::string path_;
   std::string buffer_;
+  size_t stat_bytes_ = 0;  // of the last stat file, in the buffer
 };
 
 // The text after `label` on its line; empty if there is none.

@@ -12,12 +12,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "model/native_buckets.h"
 #include "model/series_labels.h"
 
 namespace persia::agent {
@@ -59,7 +61,8 @@ enum class MetricType : uint8_t { kCounter, kGauge, kHistogram, kSummary, kUntyp
 }
 
 // One series. Its values in the snapshot begin at `first_value`. A histogram has the sum, then the count of each bucket (not
-// cumulative), the +Inf bucket last. A summary has the sum, the count, then a value per quantile. Other types have one value.
+// cumulative), the +Inf bucket last; a native histogram has the sum, then the counts of NativeBuckets. A summary has the sum,
+// the count, then a value per quantile. Other types have one value.
 struct SeriesLayout {
   uint32_t identity = 0;  // index into Layout::identities
   size_t first_value = 0;
@@ -69,7 +72,7 @@ struct SeriesLayout {
 };
 
 // The series of one exposed name; for histograms and summaries, of one name and one set of bounds. Metric and label names are
-// valid for Prometheus, text is valid UTF-8.
+// valid for Prometheus 3: UTF-8, plain (plain_name.h) unless a rule or a setting has them. Text is valid UTF-8.
 struct FamilyLayout {
   std::string name;
   MetricType type = MetricType::kUntyped;
@@ -77,15 +80,22 @@ struct FamilyLayout {
   std::string unit;
   std::vector<double> bounds;  // a histogram's upper bounds, without +Inf; a summary's quantiles
   std::vector<SeriesLayout> series;
+  // Of a native histogram. Its `bounds` are those of its classic form.
+  std::optional<NativeBuckets> native = {};
 
   [[nodiscard]] size_t ValuesPerSeries() const {
     switch (type) {
       case MetricType::kHistogram:
+        return native ? native->buckets + size_t{2} : bounds.size() + 2;
       case MetricType::kSummary:
         return bounds.size() + 2;
       default:
         return 1;
     }
+  }
+  // Of a histogram, in its classic form: the count of each bucket, not cumulative. `values`: of a series.
+  const double* BucketCounts(const double* values, ClassicBuffer& buffer) const {
+    return native ? ClassicCounts(*native, values + 1, buffer) : values + 1;
   }
 };
 

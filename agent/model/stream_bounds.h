@@ -14,6 +14,7 @@ namespace persia::agent {
 
 inline constexpr int kFirstStreamBound = -80;  // 2^-20
 inline constexpr int kLastStreamBound = 80;    // 2^20
+inline constexpr int kStreamSchema = 2;        // of the native histogram that has these boundaries
 
 // 2^(k/4), the nearest double. REQUIRES: kFirstStreamBound <= k <= kLastStreamBound.
 double StreamBound(int k);

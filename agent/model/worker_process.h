@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include "model/snapshot.h"
@@ -24,8 +25,24 @@ struct WorkerProcess {
   uint32_t restart_count = 0;  // from the launcher
   // From SegmentReader::writer(); empty: unknown.
   std::string library_version = {};
-  // When the collector last found a value changed; at most one interval late.
+  // When the collector last found a value changed; at most one interval late. No time: no value has changed yet.
   std::chrono::system_clock::time_point last_change;
+  // How often the collector has found a value changed.
+  uint64_t changes = 0;
+  // How full the segment is, from 0 to 1.
+  double segment_used_ratio = 0;
+
+  // How the last process that ended with this ordinal did (exit_reason.h): an ended process, or the predecessor of a living
+  // one; empty: there is none, or that is not known yet.
+  std::string last_exit = {};
+  // The process ended by a signal or an error, and is missed: it has no successor, and the job goes on.
+  bool died = false;
+};
+
+// The processes of an identity that have ended, by how they did.
+struct EndedProcesses {
+  Identity identity;
+  std::map<std::string, uint64_t> exits;
 };
 
 }  // namespace persia::agent

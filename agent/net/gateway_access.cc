@@ -41,16 +41,18 @@ GatewayAccess::GatewayAccess(GatewayAccessOptions options)
       ca_(Watch("CA file", options_.ca_file)),
       cert_(Watch("client certificate", options_.cert_file)),
       key_(Watch("client key", options_.key_file)),
+      username_(Watch("file of the user name", options_.username_file)),
       password_(Watch("password file", options_.password_file)),
       token_(Watch("bearer token file", options_.bearer_token_file)) {}
 
 Result<GatewayAccess::Credentials> GatewayAccess::Read() {
-  Credentials now;
+  Credentials now{.ca = options_.ca, .cert = options_.cert, .key = options_.key, .authorization = {}};
   for (Status status : {ReadInto(ca_, now.ca), ReadInto(cert_, now.cert), ReadInto(key_, now.key)}) {
     if (!status.ok()) return Error{status.error()};
   }
   if (now.key.find("ENCRYPTED") != std::string::npos) {
-    return Error{"client key \"" + options_.key_file + "\": is encrypted; give one without a passphrase"};
+    return Error{"client key" + (key_ ? " \"" + options_.key_file + "\"" : "") +
+                 ": is encrypted; give one without a passphrase"};
   }
   if (Status status = ReadAuthorization(now); !status.ok()) return Error{status.error()};
   return now;
@@ -66,9 +68,15 @@ Status GatewayAccess::ReadAuthorization(Credentials& now) {
     secret = std::move(line).value();
   }
   if (bearer) {
-    now.authorization = "Bearer " + secret;
-  } else if (!options_.username.empty()) {
-    const std::string pair = Base64Encode(options_.username + ":" + secret);
+    now.authorization = options_.token_type + " " + secret;
+  } else if (!options_.username.empty() || username_) {
+    std::string username = options_.username;
+    if (username_) {
+      Result<std::string> line = username_->ReadLine();
+      if (!line.ok()) return Error{line.error()};
+      username = std::move(line).value();
+    }
+    const std::string pair = Base64Encode(username + ":" + secret);
     now.authorization = "Basic " + pair;
     Remember(pair);
   }

@@ -8,6 +8,7 @@
 // Thread safety: none; one per sender.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,18 +19,29 @@
 
 namespace persia::agent {
 
+enum class TlsVersion : uint8_t { kDefault, k10, k11, k12, k13 };
+
 // Empty: not set. REQUIRES: no contradictions; they are refused where settings are read.
 struct GatewayAccessOptions {
   std::string ca_file{};    // PEM; empty: the system's CAs
   std::string cert_file{};  // PEM, the client certificate with its chain
   std::string key_file{};   // PEM, without a passphrase
+  // The contents, instead of files.
+  std::string ca{};
+  std::string cert{};
+  std::string key{};
   // The name in the gateway's certificate, if it differs from the host in the address.
   std::string server_name{};
+  bool insecure_skip_verify = false;  // accepts any certificate
+  TlsVersion min_version = TlsVersion::kDefault;
+  TlsVersion max_version = TlsVersion::kDefault;
   std::string username{};
+  std::string username_file{};
   std::string password{};
   std::string password_file{};
   std::string bearer_token{};
   std::string bearer_token_file{};
+  std::string token_type = "Bearer";  // before the token in the header
 
   bool operator==(const GatewayAccessOptions&) const = default;
 };
@@ -61,6 +73,7 @@ class GatewayAccess {
   std::optional<WatchedFile> ca_;
   std::optional<WatchedFile> cert_;
   std::optional<WatchedFile> key_;
+  std::optional<WatchedFile> username_;
   std::optional<WatchedFile> password_;
   std::optional<WatchedFile> token_;
   // The secrets sent recently, in all forms, newest first.

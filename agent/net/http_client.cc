@@ -2,13 +2,15 @@
 
 #include <curl/curl.h>
 #include <fcntl.h>
-#include <strings.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <mutex>
 #include <system_error>
+
+#include "net/response_errors.h"
+#include "net/url.h"
 
 namespace persia::agent {
 namespace {
@@ -23,54 +25,28 @@ std::string Seconds(std::chrono::milliseconds time) {
   return text + " s";
 }
 
-struct CurlUrlDeleter {
-  void operator()(CURLU* url) const { curl_url_cleanup(url); }
-};
-using CurlUrl = std::unique_ptr<CURLU, CurlUrlDeleter>;
-
-CurlUrl ParseUrl(const std::string& text) {
-  CurlUrl url(curl_url());
-  if (url != nullptr && curl_url_set(url.get(), CURLUPART_URL, text.c_str(), CURLU_PATH_AS_IS) != CURLUE_OK) url = nullptr;
-  return url;
-}
-
-std::string PartOf(const CurlUrl& url, CURLUPart part, unsigned flags = 0) {
-  char* text = nullptr;
-  if (url == nullptr || curl_url_get(url.get(), part, &text, flags) != CURLUE_OK) return "";
-  std::string copy = text;
-  curl_free(text);
-  return copy;
-}
-
 // "host:port" of a URL, for errors and the Host header: nothing else of it, which may hold secrets.
 std::string HostOf(const std::string& text) {
-  const CurlUrl url = ParseUrl(text);
-  const std::string port = PartOf(url, CURLUPART_PORT);
-  return PartOf(url, CURLUPART_HOST) + (port.empty() ? "" : ":" + port);
+  const auto url = Url::Parse(text);
+  return url.ok() ? url.value().HostAndPort() : "";
 }
 
 // The URL to which a redirect of a request to `from` leads, if that is on the same host and not from https to http; else empty.
 std::string OnSameHost(const std::string& from, const std::string& to) {
-  const CurlUrl before = ParseUrl(from);
-  const CurlUrl after = ParseUrl(to);
-  const std::string host = PartOf(after, CURLUPART_HOST);
-  if (host.empty() || strcasecmp(host.c_str(), PartOf(before, CURLUPART_HOST).c_str()) != 0) return "";
-  const std::string scheme = PartOf(after, CURLUPART_SCHEME);
-  return scheme == PartOf(before, CURLUPART_SCHEME) || scheme == "https" ? to : "";
+  const auto before = Url::Parse(from);
+  const auto after = Url::Parse(to);
+  if (!before.ok() || !after.ok() || strcasecmp(after.value().host().c_str(), before.value().host().c_str()) != 0) return "";
+  return after.value().scheme() == before.value().scheme() || after.value().scheme() == "https" ? to : "";
 }
 
-constexpr size_t kMaxHostBytes = 255;  // a longer one is no name
+constexpr size_t kMaxOriginBytes = 8 + 255 + 6;  // of a longer one the host is no name
 
 // Scheme, host and port, without the rest, which may hold secrets.
 std::string OriginOf(const std::string& text) {
-  const CurlUrl url = ParseUrl(text);
-  const std::string host = PartOf(url, CURLUPART_HOST);
-  if (host.empty()) return "";
-  return PartOf(url, CURLUPART_SCHEME) + "://" + host.substr(0, kMaxHostBytes) + ":" +
-         PartOf(url, CURLUPART_PORT, CURLU_DEFAULT_PORT);
+  const auto url = Url::Parse(text);
+  return url.ok() ? url.value().Origin().substr(0, kMaxOriginBytes) : "";
 }
 
-constexpr bool KeepsMethod(int status) { return status == 301 || status == 302 || status == 307 || status == 308; }
 constexpr int kMaxRedirects = 5;
 
 }  // namespace
@@ -93,7 +69,7 @@ class HttpClient::Transfer {
   Result<HttpResponse> Send(HttpRequest request) {
     for (int followed = 0;; ++followed) {
       Result<HttpResponse> response = SendOnce(request);
-      if (!response.ok() || !KeepsMethod(response.value().status)) return response;
+      if (!response.ok() || !IsRedirect(response.value().status)) return response;
       const char* redirect = nullptr;
       curl_easy_getinfo(easy_, CURLINFO_REDIRECT_URL, &redirect);
       if (redirect == nullptr) return response;
@@ -148,6 +124,10 @@ class HttpClient::Transfer {
     if (code != CURLE_OK && !enough_ && !refused) {
       std::string cause = Cause(code);
       access_.Redact(cause);
+      // It may have a password.
+      if (const size_t at = cause.find(options_.proxy); !options_.proxy.empty() && at != std::string::npos) {
+        cause.replace(at, options_.proxy.size(), "the proxy");
+      }
       return Error{HostOf(request.url) + ": " + cause};
     }
     response_.status = StatusCode();
@@ -182,6 +162,7 @@ class HttpClient::Transfer {
     set_blob(CURLOPT_SSLCERT_BLOB, access.cert);
     set_blob(CURLOPT_SSLKEY_BLOB, access.key);
     Set(CURLOPT_KEYPASSWD, "");  // otherwise a key with a passphrase would ask for it on the terminal
+    SetUpVerification();
     const std::string& server_name = options_.access.server_name;
     if (server_name.empty()) return;
     // libcurl verifies, and sends as SNI, the host of the URL. So the URL gets the name in the certificate, CONNECT_TO the
@@ -205,6 +186,20 @@ class HttpClient::Transfer {
     curl_free(port);
     curl_free(whole);
     curl_url_cleanup(url);
+  }
+
+  void SetUpVerification() {
+    const GatewayAccessOptions& access = options_.access;
+    if (access.insecure_skip_verify) {
+      Set(CURLOPT_SSL_VERIFYPEER, 0L);
+      Set(CURLOPT_SSL_VERIFYHOST, 0L);
+    }
+    // libcurl's constants of both ends, each in the order of TlsVersion.
+    constexpr long kMin[] = {CURL_SSLVERSION_DEFAULT, CURL_SSLVERSION_TLSv1_0, CURL_SSLVERSION_TLSv1_1, CURL_SSLVERSION_TLSv1_2,
+                             CURL_SSLVERSION_TLSv1_3};
+    constexpr long kMax[] = {CURL_SSLVERSION_MAX_NONE, CURL_SSLVERSION_MAX_TLSv1_0, CURL_SSLVERSION_MAX_TLSv1_1,
+                             CURL_SSLVERSION_MAX_TLSv1_2, CURL_SSLVERSION_MAX_TLSv1_3};
+    Set(CURLOPT_SSLVERSION, kMin[static_cast<size_t>(access.min_version)] | kMax[static_cast<size_t>(access.max_version)]);
   }
 
   // The peer may return a secret, and a shortened body may end within one.
@@ -232,7 +227,7 @@ class HttpClient::Transfer {
     Set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
     Set(CURLOPT_PATH_AS_IS, 1L);
     Set(CURLOPT_PROXY, options_.proxy.c_str());  // empty: libcurl ignores the environment
-    Set(CURLOPT_NOPROXY, "");
+    Set(CURLOPT_NOPROXY, options_.no_proxy.c_str());
     Set(CURLOPT_CONNECTTIMEOUT_MS, Milliseconds(std::min(options_.connect_timeout, timeout_)));
     Set(CURLOPT_TIMEOUT_MS, Milliseconds(timeout_));
     Set(CURLOPT_TCP_KEEPALIVE, 1L);
@@ -297,7 +292,8 @@ class HttpClient::Transfer {
       case CURLE_PEER_FAILED_VERIFICATION:
         return "the gateway's certificate is refused: " + Message(code) + "; check the CA file and the server name";
       case CURLE_SSL_CACERT_BADFILE:
-        return "the CA file \"" + options_.access.ca_file + "\" holds no certificate in PEM form";
+        return (options_.access.ca.empty() ? "the CA file \"" + options_.access.ca_file + "\"" : "the setting ca") +
+               " holds no certificate in PEM form";
       case CURLE_SSL_CERTPROBLEM:
         return "the client certificate \"" + options_.access.cert_file + "\" and its key \"" + options_.access.key_file +
                "\" cannot be used: " + Message(code);

@@ -62,6 +62,8 @@ class HttpClient {
     std::string user_agent = "persia-metrics-agent";
     // A URL. The proxy variables of the environment are meant for the job and are ignored.
     std::string proxy{};
+    // Hosts, domains and networks that are reached without it, separated by commas.
+    std::string no_proxy{};
     // Credentials and TLS. Changed files are read again before each request; a file that cannot be used fails the request.
     GatewayAccessOptions access{};
   };

@@ -5,8 +5,10 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <climits>
 #include <memory>
 #include <optional>
 
@@ -105,6 +107,19 @@ std::string AddressTowards(const std::string& host, uint16_t port) {
   if (!address) address = SourceAddress(kRemoteAddress, port);
   if (!address) address = InterfaceAddress();
   return address.value_or("127.0.0.1");
+}
+
+std::vector<std::string> OwnNames() {
+  char name[HOST_NAME_MAX + 1]{};
+  if (gethostname(name, sizeof name - 1) != 0 || name[0] == '\0') return {};
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_CANONNAME;
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(name, nullptr, &hints, &found);
+  const AddressList list(found, &freeaddrinfo);
+  if (error != 0 || found->ai_canonname == nullptr) return {name};
+  return {name, found->ai_canonname};
 }
 
 }  // namespace persia::agent

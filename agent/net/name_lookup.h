@@ -20,4 +20,7 @@ Result<std::vector<std::string>> LookUpAll(const std::string& host);
 // 127.0.0.1.
 std::string AddressTowards(const std::string& host, uint16_t port);
 
+// The names of this host: its host name and, if the resolver knows it, its fully qualified one.
+std::vector<std::string> OwnNames();
+
 }  // namespace persia::agent

@@ -6,6 +6,8 @@ namespace persia::agent {
 
 bool IsRetryable(int status) { return status == 429 || status >= 500; }
 
+bool IsRedirect(int status) { return status == 301 || status == 302 || status == 307 || status == 308; }
+
 std::string BodyExcerpt(std::string body, size_t max_bytes) {
   while (!body.empty() && static_cast<unsigned char>(body.back()) <= ' ') body.pop_back();
   std::replace_if(

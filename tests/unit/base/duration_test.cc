@@ -28,5 +28,27 @@ TEST(ParseDuration, RefusesOtherText) {
   EXPECT_EQ(ParseDuration("soon").error(), "\"soon\" is not a duration (10, 30s, 5m, 1m20s)");
 }
 
+TEST(ParsePrometheusDuration, AcceptsWhatPrometheusDoes) {
+  const std::pair<std::string_view, int64_t> cases[] = {{"0", 0},
+                                                        {"0s", 0},
+                                                        {"30s", 30'000},
+                                                        {"1m30s", 90'000},
+                                                        {"1d12h", 129'600'000},
+                                                        {"2w", 1'209'600'000},
+                                                        {"1y", 31'536'000'000},
+                                                        {"4d1h2m3s5ms", 349'323'005},
+                                                        {"10m", 600'000},
+                                                        {"10ms", 10}};
+  for (const auto& [text, milliseconds] : cases) {
+    const auto duration = ParsePrometheusDuration(text);
+    ASSERT_TRUE(duration.ok()) << text;
+    EXPECT_EQ(duration.value().count(), milliseconds) << text;
+  }
+  for (const std::string_view text :
+       {"", "30", "1.5h", "-1s", "1s1m", "1s1s", "1ms1s", "s", "1 s", "1S", "1us", "11y", "99999999999999999999s"}) {
+    EXPECT_FALSE(ParsePrometheusDuration(text).ok()) << text;
+  }
+}
+
 }  // namespace
 }  // namespace persia::agent

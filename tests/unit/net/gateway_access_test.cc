@@ -4,10 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <string>
 
 #include "net/http_client.h"
 #include "peers/scripted_peer.h"
+#include "temporary_directory.h"
 
 namespace persia::agent {
 namespace {
@@ -43,6 +45,29 @@ TEST(GatewayAccessTest, BearerIsTheToken) {
   ScriptedPeer peer({Reply::Status(200)});
   ASSERT_TRUE(Put(peer, {.bearer_token = "abc.def-1"}).ok());
   EXPECT_THAT(peer.requests().at(0), HasSubstr("\r\nAuthorization: Bearer abc.def-1\r\n"));
+}
+
+TEST(GatewayAccessTest, ATokenMayHaveAnotherType) {
+  ScriptedPeer peer({Reply::Status(200)});
+  ASSERT_TRUE(Put(peer, {.bearer_token = "abc", .token_type = "Token"}).ok());
+  EXPECT_THAT(peer.requests().at(0), HasSubstr("\r\nAuthorization: Token abc\r\n"));
+}
+
+TEST(GatewayAccessTest, AUserMayBeInAFileAndHaveNoPassword) {
+  const TemporaryDirectory directory;
+  std::ofstream(directory / "user") << "Aladdin\n";
+  ScriptedPeer peer({Reply::Status(200), Reply::Status(200)});
+  ASSERT_TRUE(Put(peer, {.username_file = directory / "user", .password = "open sesame"}).ok());
+  ASSERT_TRUE(Put(peer, {.username = "a"}).ok());
+  EXPECT_THAT(peer.requests().at(0), HasSubstr("\r\nAuthorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==\r\n"));
+  EXPECT_THAT(peer.requests().at(1), HasSubstr("\r\nAuthorization: Basic YTo=\r\n"));
+}
+
+TEST(GatewayAccessTest, AnEncryptedKeyIsRefusedAndNotQuoted) {
+  const ScriptedPeer peer({Reply::Status(200)});
+  const Result<HttpResponse> response = Put(peer, {.cert = "-----BEGIN A", .key = "-----BEGIN ENCRYPTED hunter2"});
+  ASSERT_FALSE(response.ok());
+  EXPECT_THAT(response.error(), AllOf(HasSubstr("client key: is encrypted"), Not(HasSubstr("hunter2"))));
 }
 
 TEST(GatewayAccessTest, WithoutCredentialsThereIsNoHeader) {

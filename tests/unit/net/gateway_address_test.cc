@@ -46,22 +46,25 @@ TEST(GatewayAddressTest, RefusesTheRestAndSaysWhy) {
       {"", "it is empty"},
       {":9091", "the host is missing"},
       {"http://", "the host is missing"},
-      {"host:", "port \"\" is not a number from 1 to 65535"},
-      {"host:0", "port \"0\""},
-      {"host:65536", "port \"65536\""},
-      {"host:9091x", "port \"9091x\""},
-      {"host:-1", "port \"-1\""},
-      {"host:9091 ", "port \"9091 \""},
-      {" host:9091", "\" host\" is not a host name"},
-      {"ho st:9091", "\"ho st\" is not a host name"},
+      {"http:///path", "the host is missing"},
+      {"host:", "the port is not a number from 1 to 65535"},
+      {"host:0", "the port is not a number"},
+      {"host:65536", "the port is not a number"},
+      {"host:9091x", "the port is not a number"},
+      {"host:-1", "the port is not a number"},
+      {"host:9091 ", "the port is not a number"},
+      {" host:9091", "the host is not a name"},
+      {"ho st:9091", "the host is not a name"},
+      {"h\xc3\xb6st:9091", "the host is not a name"},
       {"::1", "an IPv6 address needs brackets"},
-      {"[::1", "not closed"},
-      {"[::g]:9091", "\"::g\" is not an IPv6 address"},
-      {"[::1]9091", "only :port may follow"},
-      {"ftp://host", "unknown scheme \"ftp\" (http, https)"},
-      {"://host", "unknown scheme \"\""},
+      {"[::1", "not an IPv6 address"},
+      {"[::g]:9091", "not an IPv6 address"},
+      {"[::1]9091", "the port is not a number"},
+      {"ftp://host", "the scheme is unknown (http, https)"},
+      {"://host", "the scheme is unknown"},
       {"http://host/a b", "percent-encoded"},
       {"http://host/\n", "percent-encoded"},
+      {"http://host/\"", "percent-encoded"},
   };
   for (const auto& [text, why] : kCases) {
     const Result<GatewayAddress> address = GatewayAddress::Parse(text);
@@ -72,7 +75,8 @@ TEST(GatewayAddressTest, RefusesTheRestAndSaysWhy) {
 }
 
 TEST(GatewayAddressTest, RefusesAQueryWithoutRepeatingIt) {
-  for (const char* text : {"http://host:9091?secret", "http://host:0/path?secret", "host#secret", "http://ho st?secret"}) {
+  for (const char* text : {"http://host:9091?secret", "http://host:0/path?secret", "host#secret", "http://ho st?secret",
+                           "ftp://host?secret", "://host?secret"}) {
     const Result<GatewayAddress> address = GatewayAddress::Parse(text);
     ASSERT_FALSE(address.ok()) << text;
     EXPECT_THAT(address.error(), HasSubstr("must not have a query or fragment"));
@@ -81,7 +85,9 @@ TEST(GatewayAddressTest, RefusesAQueryWithoutRepeatingIt) {
 }
 
 TEST(GatewayAddressTest, RefusesCredentialsWithoutRepeatingThem) {
-  for (const char* text : {"http://user:secret@host:9091", "user:secret@host", "http://user:sec/ret@host", "a@secret@host"}) {
+  for (const char* text :
+       {"http://user:secret@host:9091", "user:secret@host", "http://user:sec/ret@host", "a@secret@host", "host?mail=a@secret",
+        "http://user:pa?secret@host", "user:1?secret@host", "http://user:1#secret@host", "secret@"}) {
     const Result<GatewayAddress> address = GatewayAddress::Parse(text);
     ASSERT_FALSE(address.ok()) << text;
     EXPECT_THAT(address.error(), HasSubstr("must not contain a user and password"));

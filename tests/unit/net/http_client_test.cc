@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "net/proxy_environment.h"
 #include "peers/scripted_peer.h"
 #include "peers/socket.h"
 
@@ -220,6 +221,34 @@ TEST_F(HttpClientTest, AConfiguredProxyIsUsed) {
   HttpClient client({.proxy = "http://" + proxy.address()});
   ASSERT_TRUE(client.Send({.method = "GET", .url = "http://metrics_gateway:9091/x"}).ok());
   EXPECT_THAT(proxy.requests().at(0), StartsWith("GET http://metrics_gateway:9091/x HTTP/1.1\r\n"));
+}
+
+TEST_F(HttpClientTest, SomeHostsAreReachedWithoutTheProxy) {
+  ScriptedPeer peer({Reply::Status(200)});
+  HttpClient client({.proxy = "http://127.0.0.1:" + std::to_string(FreePort()), .no_proxy = "example.com,127.0.0.0/8"});
+  EXPECT_TRUE(Put(client, peer).ok());
+}
+
+TEST_F(HttpClientTest, AProxysPasswordIsNotInErrors) {
+  HttpClient client({.proxy = "http://user:hunter2@[not an address]:1"});
+  const Result<HttpResponse> response = client.Send({.method = "GET", .url = "http://metrics_gateway:9091/x"});
+  ASSERT_FALSE(response.ok());
+  EXPECT_THAT(response.error(), Not(HasSubstr("hunter2")));
+}
+
+TEST(ProxyEnvironment, IsFoundAsInGo) {
+  const auto find = [](bool for_https, std::map<std::string, std::string> variables) {
+    const ProxyOfEnvironment proxy = FindProxy(for_https, [&](const char* name) -> std::optional<std::string> {
+      const auto found = variables.find(name);
+      return found == variables.end() ? std::nullopt : std::optional(found->second);
+    });
+    return proxy.url + " " + proxy.no_proxy;
+  };
+  EXPECT_EQ(find(false, {}), " ");
+  EXPECT_EQ(find(false, {{"HTTPS_PROXY", "http://p"}, {"ALL_PROXY", "http://q"}}), " ");
+  EXPECT_EQ(find(true, {{"https_proxy", "http://p"}, {"NO_PROXY", "a"}}), "http://p localhost,127.0.0.0/8,::1,a");
+  EXPECT_EQ(find(false, {{"HTTP_PROXY", "socks5://p"}, {"http_proxy", "q"}}), "socks5h://p localhost,127.0.0.0/8,::1");
+  EXPECT_EQ(find(false, {{"http_proxy", "q"}, {"no_proxy", "*"}}), "q *");
 }
 
 TEST_F(HttpClientTest, OtherProtocolsAreRefused) {

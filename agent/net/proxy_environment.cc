@@ -1,0 +1,25 @@
+#include "net/proxy_environment.h"
+
+namespace persia::agent {
+
+ProxyOfEnvironment FindProxy(bool for_https, const std::function<std::optional<std::string>(const char* name)>& variable) {
+  const auto first = [&](const char* upper, const char* lower) {
+    auto value = variable(upper);
+    return value && !value->empty() ? *value : variable(lower).value_or("");
+  };
+  ProxyOfEnvironment proxy;
+  proxy.url = for_https ? first("HTTPS_PROXY", "https_proxy") : first("HTTP_PROXY", "http_proxy");
+  if (proxy.url.empty()) return proxy;
+  proxy.url = ProxyForCurl(proxy.url);
+  const std::string except = first("NO_PROXY", "no_proxy");
+  // libcurl takes "*" only alone.
+  proxy.no_proxy = except == "*" ? except : "localhost,127.0.0.0/8,::1" + (except.empty() ? "" : "," + except);
+  return proxy;
+}
+
+std::string ProxyForCurl(const std::string& url) {
+  constexpr std::string_view kSocks = "socks5://";
+  return url.starts_with(kSocks) ? "socks5h://" + url.substr(kSocks.size()) : url;
+}
+
+}  // namespace persia::agent

@@ -1,0 +1,100 @@
+#include "net/url.h"
+
+#include <curl/curl.h>
+
+#include <memory>
+
+#include "base/text.h"
+
+namespace persia::agent {
+namespace {
+
+struct Deleter {
+  void operator()(CURLU* url) const { curl_url_cleanup(url); }
+};
+using CurlUrl = std::unique_ptr<CURLU, Deleter>;
+
+// Null if the URL has no such part.
+std::optional<std::string> PartOf(const CurlUrl& url, CURLUPart part) {
+  char* text = nullptr;
+  if (curl_url_get(url.get(), part, &text, 0) != CURLUE_OK) return std::nullopt;
+  std::string copy = text;
+  curl_free(text);
+  return copy;
+}
+
+std::string Why(CURLUcode code) {
+  switch (code) {
+    case CURLUE_BAD_PORT_NUMBER:
+      return "the port is not a number from 1 to 65535; an IPv6 address needs brackets, for example [::1]:9091";
+    case CURLUE_BAD_IPV6:
+      return "the text in brackets is not an IPv6 address";
+    case CURLUE_BAD_HOSTNAME:
+      return "the host is not a name (letters, digits, - . _)";
+    case CURLUE_NO_HOST:
+      return "the host is missing";
+    case CURLUE_UNSUPPORTED_SCHEME:
+    case CURLUE_BAD_SCHEME:
+      return "the scheme is unknown (http, https)";
+    case CURLUE_BAD_PATH:
+    case CURLUE_MALFORMED_INPUT:
+      return "it has a character that must be percent-encoded";
+    default:
+      return std::string("libcurl cannot parse it: ") + curl_url_strerror(code);
+  }
+}
+
+}  // namespace
+
+Result<Url> Url::Parse(std::string_view text) {
+  const CurlUrl curl(curl_url());
+  if (curl == nullptr) return Error{"no memory to parse it"};
+  if (text.find('\0') != std::string_view::npos) return Error{Why(CURLUE_MALFORMED_INPUT)};
+  // libcurl would take "http:///path" for the host "path", and the empty port of "http://host:" for none.
+  const size_t slashes = text.find("//");
+  if (slashes == std::string_view::npos) return Error{Why(CURLUE_BAD_SCHEME)};
+  const std::string_view rest = text.substr(slashes + 2);
+  const std::string_view host_and_port = rest.substr(0, rest.find_first_of("/?#"));
+  if (host_and_port.empty()) return Error{Why(CURLUE_NO_HOST)};
+  if (host_and_port.ends_with(':')) return Error{Why(CURLUE_BAD_PORT_NUMBER)};
+  const CURLUcode code = curl_url_set(curl.get(), CURLUPART_URL, std::string(text).c_str(), CURLU_PATH_AS_IS);
+  if (code != CURLUE_OK) return Error{Why(code)};
+  Url url;
+  url.scheme_ = PartOf(curl, CURLUPART_SCHEME).value_or("");
+  if (url.scheme_ != "http" && url.scheme_ != "https") return Error{Why(CURLUE_UNSUPPORTED_SCHEME)};
+  url.host_ = PartOf(curl, CURLUPART_HOST).value_or("");
+  if (url.host_.starts_with('[')) url.host_ = url.host_.substr(1, url.host_.size() - 2);
+  if (url.host_.empty()) return Error{Why(CURLUE_NO_HOST)};
+  if (const auto port = PartOf(curl, CURLUPART_PORT)) {
+    uint16_t number = 0;
+    if (!ParseNumber(std::string_view(*port), number) || number == 0) return Error{Why(CURLUE_BAD_PORT_NUMBER)};
+    url.port_ = number;
+  }
+  url.path_ = PartOf(curl, CURLUPART_PATH).value_or("/");
+  url.has_user_ = PartOf(curl, CURLUPART_USER) || PartOf(curl, CURLUPART_PASSWORD);
+  url.has_query_ = PartOf(curl, CURLUPART_QUERY).has_value();
+  url.has_fragment_ = PartOf(curl, CURLUPART_FRAGMENT).has_value();
+  return url;
+}
+
+std::string Url::HostAndPort() const {
+  return (IsIpv6() ? '[' + host_ + ']' : host_) + (port_ ? ':' + std::to_string(*port_) : "");
+}
+
+std::string Url::Origin() const {
+  return scheme_ + "://" + (IsIpv6() ? '[' + host_ + ']' : host_) + ':' + std::to_string(PortOrDefault());
+}
+
+std::string Url::Shown() const { return scheme_ + "://" + HostAndPort() + path_ + (has_query_ ? "?..." : ""); }
+
+std::string ShownAddress(std::string_view text) {
+  constexpr std::string_view kScheme = "http://";
+  if (text.find_first_of("@?#") == std::string_view::npos) return std::string(text);
+  const bool has_scheme = text.find("://") != std::string_view::npos;
+  const auto url = Url::Parse(has_scheme ? std::string(text) : std::string(kScheme) + std::string(text));
+  // In "user:1?word@host" libcurl sees no user, but it was meant to have one.
+  if (!url.ok() || (!url.value().has_user() && text.find('@') != std::string_view::npos)) return "***";
+  return url.value().Shown().substr(has_scheme ? 0 : kScheme.size());
+}
+
+}  // namespace persia::agent

@@ -25,6 +25,41 @@ std::vector<double> StreamHistogramBounds(const Definition& definition, const Ex
   return bounds;
 }
 
+// The first bucket is the zero bucket, which takes the values up to the stream's first boundary.
+NativeBuckets StreamNativeBuckets(const Definition& definition, const Exposed& exposed) {
+  NativeBuckets native{.schema = kStreamSchema,
+                       .first = kFirstStreamBound + 1 + NativeShift(kStreamSchema, definition.scale),
+                       .buckets = kLastStreamBound - kFirstStreamBound + 1,
+                       .max_buckets = exposed.max_buckets,
+                       .classic = exposed.classic,
+                       .cuts = StreamCuts(definition.bounds, definition.scale)};
+  for (uint32_t& cut : native.cuts) ++cut;
+  return native;
+}
+
+// The native buckets of a program's histogram, and the bounds of its classic form: the wanted ones, or the default ones, each
+// moved to the nearest bound of a bucket.
+void SetNativeBuckets(const SegmentFamily& family, const Exposed& exposed, Definition& definition) {
+  const int schema = NativeSchemaOf(family.bounds);
+  const int least = metrics::segment::NearestNativeIndex(schema, family.bounds.front());
+  NativeBuckets native{.schema = schema,
+                       .first = least + 1 + NativeShift(schema, definition.scale),
+                       .buckets = static_cast<uint32_t>(family.bounds.size()),
+                       .max_buckets = family.max_buckets,
+                       .classic = exposed.classic};
+  std::vector<double> wanted = exposed.bounds.empty() ? DefaultStreamBounds() : exposed.bounds;
+  for (double bound : wanted) {
+    if (!exposed.bounds.empty()) bound = definition.scale.Undo(bound);
+    const int index = metrics::segment::NearestNativeIndex(schema, std::max(bound, family.bounds.front()));
+    const int place = std::min(index - least, static_cast<int>(family.bounds.size()) - 1);
+    const auto cut = static_cast<uint32_t>(place + 1);
+    if (!native.cuts.empty() && native.cuts.back() == cut) continue;
+    native.cuts.push_back(cut);
+    definition.bounds.push_back(definition.scale.Apply(family.bounds[static_cast<size_t>(place)]));
+  }
+  definition.native = std::move(native);
+}
+
 // Drops the scale if it would make two bounds equal or one infinite.
 void ScaleBounds(Definition& definition, Diagnostics& diagnostics) {
   std::vector<double> scaled = definition.bounds;
@@ -86,8 +121,11 @@ std::optional<Definition> DefinitionOf(const SegmentFamily& family, KindFamily a
   definition.unit = definition.scale.is_one() ? SanitizeText(family.unit) : "";
   if (as.fill == Fill::kStreamHistogram) {
     definition.bounds = StreamHistogramBounds(definition, *exposed, diagnostics);
+    if (exposed->native) definition.native = StreamNativeBuckets(definition, *exposed);
   } else if (as.fill == Fill::kStreamSummary) {
     definition.bounds = exposed->quantiles;
+  } else if (family.kind == Kind::kNativeHistogram) {
+    SetNativeBuckets(family, *exposed, definition);
   } else if (as.fill == Fill::kDistribution) {
     definition.bounds = family.bounds;
     ScaleBounds(definition, diagnostics);
@@ -101,6 +139,7 @@ Definition DefinitionOf(const FamilyLayout& own) {
   definition.exposed = own.name;
   definition.type = own.type;
   definition.bounds = own.bounds;
+  definition.native = own.native;
   definition.help = own.help;
   definition.unit = own.unit;
   return definition;

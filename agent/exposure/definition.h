@@ -35,6 +35,7 @@ struct Definition {
   std::optional<Fill> fill = {};  // none: one of the agent's own sources has the values
   GaugePolicy policy = GaugePolicy::kLast;
   std::vector<double> bounds = {};
+  std::optional<NativeBuckets> native = {};
   std::string help = {};
   std::string unit = {};
   Scale scale = {};

@@ -111,6 +111,7 @@ ExposurePlan DraftLayout::Finish(Diagnostics& diagnostics) {
     planned.fill = family.fill;
     planned.policy = family.policy;
     planned.cuts = std::move(family.cuts);
+    planned.native = family.layout.native.has_value();
     planned.ttl = family.ttl;
     planned.values_per_series = family.layout.ValuesPerSeries();
     planned.first_series = plan.first_part.size();

@@ -150,9 +150,11 @@ class PlanBuilder {
                           .help = newest.help,
                           .unit = newest.unit,
                           .bounds = definition.bounds,
-                          .series = {}};
+                          .series = {},
+                          .native = definition.native};
       std::vector<uint32_t> cuts;
-      if (definition.fill == Fill::kStreamHistogram) cuts = StreamCuts(definition.bounds, definition.scale);
+      if (definition.fill == Fill::kStreamHistogram && !definition.native)
+        cuts = StreamCuts(definition.bounds, definition.scale);
       draft.AddFamily(std::move(layout), definition.fill.value_or(Fill::kCounter), definition.policy, std::move(cuts),
                       definition.ttl);
     }

@@ -30,7 +30,8 @@ namespace persia::agent {
 struct PlannedFamily {
   Fill fill = Fill::kCounter;
   GaugePolicy policy = GaugePolicy::kLast;
-  std::vector<uint32_t> cuts;                    // of a stream's histogram: see StreamCuts
+  std::vector<uint32_t> cuts;                    // of a stream's classic histogram: see StreamCuts
+  bool native = false;                           // its values are those of NativeBuckets
   std::optional<std::chrono::milliseconds> ttl;  // of a stream: a series without a new value for this long is hidden
   size_t values_per_series = 1;
   size_t first_series = 0;  // its index among the series of all families, in the plan's order

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <unordered_set>
@@ -18,6 +19,15 @@ namespace {
 // Definitions of one exposed name, by index.
 using Groups = std::map<std::string, std::vector<size_t>>;
 
+// ", native with schema 3 from 0.001 to 1024 and at most 160 buckets, and"
+std::string NativeText(const NativeBuckets& native) {
+  const double range[] = {native.ZeroThreshold(),
+                          metrics::segment::NativeBound(native.schema, native.first - 2 + static_cast<int>(native.buckets))};
+  return ", native with schema " + std::to_string(native.schema) + " from " + BoundsText(std::span(range).first(1)) + " to " +
+         BoundsText(std::span(range).last(1)) +
+         (native.max_buckets > 0 ? " and at most " + std::to_string(native.max_buckets) + " buckets, and" : ", and");
+}
+
 // "a histogram with 3 bounds (0.1, 0.5, 1)"
 std::string ShapeOf(const Definition& definition) {
   const bool stream = definition.fill == Fill::kStreamSum || definition.fill == Fill::kStreamHistogram;
@@ -26,11 +36,14 @@ std::string ShapeOf(const Definition& definition) {
   if (definition.type == MetricType::kHistogram) {
     constexpr size_t kShown = 8;
     const std::span<const double> bounds = definition.bounds;
+    if (definition.native) out += NativeText(*definition.native);
     out += " with " + std::to_string(bounds.size()) + " bounds (" + BoundsText(bounds.first(std::min(bounds.size(), kShown))) +
            (bounds.size() > kShown ? ", ...)" : ")");
   }
   return out;
 }
+
+bool SameBuckets(const Definition& a, const Definition& b) { return a.bounds == b.bounds && a.native == b.native; }
 
 std::string NameOf(const Definition& definition) {
   return definition.own ? "the agent's own metric"
@@ -98,8 +111,7 @@ void PlaceByShape(std::span<const Definition> definitions, const std::string& na
   const auto fits = [&](const Definition& definition) {
     const bool same_fill = !definition.fill || definition.fill == filler.fill;
     // The bounds of a family of the agent's own hold for all identities.
-    return definition.type == type && same_fill &&
-           (definitions[newest].fill || definition.bounds == definitions[newest].bounds);
+    return definition.type == type && same_fill && (definitions[newest].fill || SameBuckets(definition, definitions[newest]));
   };
   for (const size_t i : group) {
     if (fits(definitions[i])) {
@@ -108,12 +120,12 @@ void PlaceByShape(std::span<const Definition> definitions, const std::string& na
       leave_out(definitions[i], definitions[newest]);
     }
   }
-  std::map<std::vector<double>, std::vector<size_t>> by_bounds;
+  std::map<std::pair<std::vector<double>, std::optional<NativeBuckets>>, std::vector<size_t>> by_bounds;
   for (const auto& [identity, of_identity] : by_identity) {
     const Definition& winner = definitions[Newest(definitions, of_identity)];
     for (const size_t i : of_identity) {
-      if (definitions[i].bounds == winner.bounds) {
-        by_bounds[winner.bounds].push_back(i);
+      if (SameBuckets(definitions[i], winner)) {
+        by_bounds[{winner.bounds, winner.native}].push_back(i);
       } else {
         leave_out(definitions[i], winner);
       }

@@ -6,8 +6,8 @@
 //      `x`. Its type is appended to its name: `x_sum_counter`.
 //   2. If definitions of a name differ in type, or only some are made of streams, the newest wins; the others are left out. The
 //      agent's own families always win.
-//   3. If histograms of one identity differ in bounds, the newest wins; the others are left out. Different identities may have
-//      different bounds: then the name has one family for each set of bounds.
+//   3. If histograms of one identity differ in bounds, or in their native buckets, the newest wins; the others are left out.
+//      Different identities may have different bounds: then the name has one family for each set of bounds.
 //   4. If several metrics remain under one name and with the same labels set by the naming, all but the first, by group and
 //      name, get a label `source` with their group and name. Beside a family of the agent's own, each of them gets one.
 // Every application of a rule is reported. The result depends on the set of definitions alone, not on their order.

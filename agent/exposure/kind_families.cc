@@ -26,6 +26,7 @@ std::span<const KindFamily> FamiliesOf(Kind kind) {
     case Kind::kGauge:
       return kGaugeFamilies;
     case Kind::kHistogram:
+    case Kind::kNativeHistogram:
       return kHistogramFamilies;
     case Kind::kStream:
       return kStreamFamilies;

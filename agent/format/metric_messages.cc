@@ -7,7 +7,8 @@
 //   Gauge, Untyped := value 1: double
 //   Counter      := [ created 3: Timestamp ], value 1: double
 //   Timestamp    := seconds since 1970 1: varint, nanoseconds 2: varint
-//   Histogram    := [ created 15: Timestamp ], count 1: varint, sum 2: double, Bucket 3 *
+//   Histogram    := [ created 15: Timestamp ], count 1: varint, sum 2: double, Bucket 3 *, [ Native ]
+//   Native       := schema 5, zero threshold 6, zero count 7, span 12 *, delta 13: see native_message.h
 //   Bucket       := cumulative count 1: varint, upper bound 2: double
 //   Summary      := [ created 4: Timestamp ], count 1: varint, sum 2: double, Quantile 3 *
 //   Quantile     := quantile 1: double, value 2: double
@@ -17,6 +18,7 @@
 // time is unknown; readers that do not know the field ignore it.
 #include "format/metric_messages.h"
 
+#include <cstring>
 #include <limits>
 
 namespace persia::agent {
@@ -24,6 +26,7 @@ namespace {
 
 constexpr char kMetricKey = BytesKey(4);
 constexpr size_t kFixedField = 1 + sizeof(uint64_t);
+constexpr NativeFields kNativeFields{.schema = 5, .zero_threshold = 6, .zero_count = 7, .span = 12, .delta = 13};
 
 struct TypeCode {
   char type;   // in a family
@@ -44,12 +47,6 @@ TypeCode CodeOf(MetricType type) {
       break;
   }
   return {3, BytesKey(5)};
-}
-
-// Rounds down to an unsigned integer, as a parser of the text does; negative counts and NaN become 0.
-uint64_t WholeCount(double count) {
-  if (!(count > 0)) return 0;
-  return count < 0x1p64 ? static_cast<uint64_t>(count) : std::numeric_limits<uint64_t>::max();
 }
 
 size_t BucketSize(uint64_t count) { return 1 + VarintSize(count) + kFixedField; }
@@ -130,22 +127,27 @@ void MetricMessages::EndFamily(const PartWriter& writer, char* begin) {
   begin[kFamilyBytes - 1] = static_cast<char>(size);
 }
 
-// `values`: the sum, then the count of each bucket.
 void MetricMessages::WriteHistogram(PartWriter& writer, const FamilyLayout& family, const double* values) {
   const size_t bounds = family.bounds.size();
+  ClassicBuffer buffer;
+  const double* const counts = family.BucketCounts(values, buffer);
+  char native[MaxNativeBytes(NativeBuckets::kMaxBuckets)];
+  const char* const native_end = family.native ? PutNativeFields(native, kNativeFields, *family.native, values + 1) : native;
+  const auto native_size = static_cast<size_t>(native_end - native);
   double count = 0;
-  size_t size = 0;
-  for (size_t i = 0; i <= bounds; ++i) size += 2 + BucketSize(WholeCount(count += values[1 + i]));
+  size_t size = native_size;
+  for (size_t i = 0; i <= bounds; ++i) size += 2 + BucketSize(WholeCount(count += counts[i]));
   char* to = BeginMetric(writer, family.type, WholeCount(count), values[0], size);
   count = 0;
   for (size_t i = 0; i <= bounds; ++i) {
-    const uint64_t whole = WholeCount(count += values[1 + i]);
+    const uint64_t whole = WholeCount(count += counts[i]);
     *to++ = BytesKey(3);
     *to++ = static_cast<char>(BucketSize(whole));  // below 0x80
     to = PutVarintField(to, 1, whole);
     to = PutFixedField(to, 2, i < bounds ? family.bounds[i] : std::numeric_limits<double>::infinity());
   }
-  writer.set_position(to);
+  std::memcpy(to, native, native_size);
+  writer.set_position(to + native_size);
 }
 
 // `values`: the sum, the count, then the value of each quantile.

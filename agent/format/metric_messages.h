@@ -1,6 +1,7 @@
 // A Format of ExpositionPlan: delimited protobuf messages MetricFamily of Prometheus' client model. The part of a counter,
 // gauge or untyped series is its Metric up to the value; the parts of a histogram or summary are its labels and when its count
-// began.
+// began. A native histogram has its classic buckets, too: a reader of protobuf need not take native histograms, and Prometheus'
+// settings say which of them it stores.
 //
 // Thread safety: no state.
 #pragma once
@@ -11,6 +12,7 @@
 #include <string>
 
 #include "format/exposition_plan.h"
+#include "format/native_message.h"
 #include "format/protobuf_wire.h"
 #include "model/snapshot.h"
 
@@ -24,7 +26,8 @@ struct MetricMessages {
   }
   [[nodiscard]] static size_t MaxValueBytes(const FamilyLayout& family) {
     if (family.type != MetricType::kHistogram && family.type != MetricType::kSummary) return sizeof(double);
-    return kMaxBytesPerSeries + family.ValuesPerSeries() * kMaxBytesPerValue;
+    const size_t native_bytes = family.native ? MaxNativeBytes(family.native->buckets) : 0;
+    return kMaxBytesPerSeries + (family.bounds.size() + 2) * kMaxBytesPerValue + native_bytes;
   }
   // The family's size, as a varint of fixed width: it precedes the family but is known only after it.
   static constexpr size_t kFamilyBytes = 5;

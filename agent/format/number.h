@@ -17,6 +17,7 @@ char* PrintNumber(char* to, double number);
 
 // A number as the value of the label `le` or `quantile`. Labels are compared as text, so a bucket is one series on every path
 // to Prometheus only if it is printed as Go's clients and the PushGateway print it: 0.0001, 10000, 1e+06.
+// OpenMetrics has 10000.0 instead, as Go's clients have; Prometheus 3 makes all of them 10000.0 when it scrapes.
 std::string LabelText(double number);
 
 }  // namespace persia::agent

@@ -1,6 +1,6 @@
 // Renders a snapshot for a scrape: all identities in one body, each series with its identity's labels, `job` first.
 //
-// The plan of the bytes (exposition_plan.h) is kept while the snapshot's layout is the same object.
+// The plan of the bytes (exposition_plan.h) is kept while the snapshot's layout is the same object, and the escaping the same.
 //
 // Thread safety: none.
 //
@@ -13,6 +13,8 @@
 
 #include "format/exposition_plan.h"
 #include "format/metric_messages.h"
+#include "format/name_escaping.h"
+#include "format/open_metrics_format.h"
 #include "format/text_format.h"
 #include "model/snapshot.h"
 
@@ -22,24 +24,31 @@ template <class Format>
 class ScrapeRenderer {
  public:
   // Replaces `out` by all series. Pass the same string again: its memory is reused.
-  void Render(const Snapshot& snapshot, std::string& out) {
-    if (snapshot.layout != layout_) {
+  void Render(const Snapshot& snapshot, std::string& out, NameEscaping escaping = NameEscaping::kAllowUtf8) {
+    if (snapshot.layout != layout_ || escaping != escaping_) {
       layout_ = snapshot.layout;
+      escaping_ = escaping;
+      shown_ = WithEscapedNames(layout_, escaping);
+      if constexpr (requires { Format::Adapt(shown_); }) shown_ = Format::Adapt(shown_);
       plan_ = {};
-      for (const FamilyLayout& family : layout_->families) {
-        for (const SeriesLayout& series : family.series) plan_.Add(family, series, &layout_->identities[series.identity]);
+      for (const FamilyLayout& family : shown_->families) {
+        for (const SeriesLayout& series : family.series) plan_.Add(family, series, &shown_->identities[series.identity]);
       }
       plan_.Finish();
     }
     plan_.Write(snapshot.values, out);
+    if constexpr (requires { Format::kEnd; }) out += Format::kEnd;
   }
 
  private:
-  std::shared_ptr<const Layout> layout_;  // of plan_
+  std::shared_ptr<const Layout> layout_;  // of the last snapshot
+  NameEscaping escaping_ = NameEscaping::kAllowUtf8;
+  std::shared_ptr<const Layout> shown_;  // layout_ as this format shows it; of plan_
   ExpositionPlan<Format> plan_;
 };
 
 using TextRenderer = ScrapeRenderer<TextFormat>;
+using OpenMetricsRenderer = ScrapeRenderer<OpenMetricsFormat>;
 using ProtobufRenderer = ScrapeRenderer<MetricMessages>;
 
 }  // namespace persia::agent

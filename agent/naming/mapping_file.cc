@@ -1,6 +1,7 @@
 #include "naming/mapping_file.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include "base/text.h"
 #include "files/watched_file.h"
 #include "files/yaml_reader.h"
+#include "model/plain_name.h"
 #include "naming/bundled_mapping.h"
 #include "naming/mapping_values.h"
 #include "naming/naming.h"
@@ -32,26 +34,33 @@ constexpr std::string_view kRuleKeys[] = {"match",
                                           "scale",
                                           "ttl",
                                           "buckets",
+                                          "native",
+                                          "classic",
                                           "quantiles",
                                           "histogram_options",
                                           "summary_options",
                                           "action",
                                           "honor_labels"};
-// Keys that have an effect in a rule that drops; keys that have one for streams only.
+// Keys that have an effect in a rule that drops; keys that have one for streams only; keys that have one for streams and for
+// native histograms of programs.
 constexpr std::string_view kDropKeys[] = {"match", "match_type", "match_metric_type", "group", "action"};
-constexpr std::string_view kStreamKeys[] = {
-    "type", "observer_type", "ttl", "buckets", "quantiles", "histogram_options", "summary_options"};
+constexpr std::string_view kStreamKeys[] = {"type", "observer_type", "ttl", "native", "quantiles", "summary_options"};
+constexpr std::string_view kBucketKeys[] = {"buckets", "classic", "histogram_options"};
 constexpr std::string_view kDefaultKeys[] = {"match_type",
                                              "group",
                                              "type",
                                              "observer_type",
                                              "ttl",
                                              "buckets",
+                                             "native",
+                                             "classic",
                                              "quantiles",
                                              "histogram_options",
                                              "summary_options",
                                              "glob_disable_ordering"};
-constexpr std::string_view kHistogramKeys[] = {"buckets", "native_histogram_bucket_factor", "native_histogram_max_buckets"};
+constexpr std::string_view kNativeFactor = "native_histogram_bucket_factor";
+constexpr std::string_view kNativeMaxBuckets = "native_histogram_max_buckets";
+constexpr std::string_view kHistogramKeys[] = {"buckets", kNativeFactor, kNativeMaxBuckets};
 constexpr std::string_view kSummaryKeys[] = {"quantiles", "max_age", "age_buckets", "buf_cap"};
 
 bool Contains(YamlReader::Keys keys, std::string_view key) { return std::find(keys.begin(), keys.end(), key) != keys.end(); }
@@ -90,8 +99,10 @@ class MappingReader {
     static constexpr Choice<bool> kMatchTypes[] = {{"glob", false}, {"regex", true}};
     if (const auto regex = reader_.Choose(fields, "match_type", kMatchTypes)) rule.regex = *regex;
     if (const auto group = reader_.Text(fields, "group")) rule.group = *group;
-    const YamlNode* buckets = FindOption(fields, "buckets", "histogram_options", kHistogramKeys);
-    const YamlNode* quantiles = FindOption(fields, "quantiles", "summary_options", kSummaryKeys);
+    const YamlNode* buckets = FindOption(fields, "buckets", "histogram_options", kHistogramKeys, rule);
+    const YamlNode* quantiles = FindOption(fields, "quantiles", "summary_options", kSummaryKeys, rule);
+    if (fields.contains("native")) rule.shape.native = reader_.Boolean(fields, "native");
+    if (fields.contains("classic")) rule.shape.classic = reader_.Boolean(fields, "classic");
     if (buckets != nullptr) rule.shape.bounds = ReadBuckets(*buckets, reader_);
     if (quantiles != nullptr) rule.shape.quantiles = ReadQuantiles(*quantiles, reader_);
     if (const auto ttl = reader_.Parse(fields, "ttl", ParseDuration)) rule.shape.ttl = *ttl;
@@ -106,8 +117,9 @@ class MappingReader {
     if (type || observer) rule.shape.type = type ? type : observer;
   }
 
-  // A list under its own key, or inside a section as statsd_exporter has it.
-  const YamlNode* FindOption(const Fields& fields, const std::string& key, const std::string& section, YamlReader::Keys keys) {
+  // A list under its own key, or inside a section as statsd_exporter has it. Reads the section's other options into `rule`.
+  const YamlNode* FindOption(const Fields& fields, const std::string& key, const std::string& section, YamlReader::Keys keys,
+                             MappingRule& rule) {
     const YamlNode* direct = YamlReader::Find(fields, key);
     const YamlNode* options = YamlReader::Find(fields, section);
     if (options == nullptr ||
@@ -118,6 +130,11 @@ class MappingReader {
     for (const auto& [name, field] : reader_.ReadMap(*options, keys, section + ": ")) {
       if (name == key) {
         nested = field.value;
+      } else if (name == kNativeFactor) {
+        rule.shape.native = ReadNativeFactor(*field.value, reader_) > 1;
+        if (rule.shape.native) Note(*field.key, name + " makes the histogram native; a stream's buckets grow by 1.19");
+      } else if (name == kNativeMaxBuckets) {
+        rule.shape.max_buckets = ReadMaxBuckets(*field.value, reader_);
       } else {
         Note(*field.key, name + " has no effect: a stream's buckets are fixed, and cover the whole run");
       }
@@ -173,9 +190,10 @@ class MappingReader {
     rules_.push_back(std::move(rule));
   }
 
-  // Without a type, buckets make a histogram and quantiles a summary.
+  // Without a type, buckets and `native: true` make a histogram, and quantiles a summary.
   void ReadRuleType(const Fields& fields, MappingRule& rule) {
-    const bool buckets = fields.contains("buckets") || fields.contains("histogram_options");
+    const bool native = fields.contains("native") && rule.shape.native;
+    const bool buckets = native || fields.contains("buckets") || fields.contains("histogram_options");
     const bool quantiles = fields.contains("quantiles") || fields.contains("summary_options");
     const bool has_type = fields.contains("type") || fields.contains("observer_type");
     if (buckets != quantiles && !has_type) {
@@ -183,8 +201,8 @@ class MappingReader {
     }
     ReadType(fields, rule);
     if (buckets && rule.shape.type != MetricType::kHistogram) {
-      const char* const key = fields.contains("buckets") ? "buckets" : "histogram_options";
-      reader_.Fail(*YamlReader::Find(fields, key), "buckets need type: histogram");
+      const char* const key = native ? "native" : fields.contains("buckets") ? "buckets" : "histogram_options";
+      reader_.Fail(*YamlReader::Find(fields, key), native ? "native needs type: histogram" : "buckets need type: histogram");
     }
     if (quantiles && rule.shape.type != MetricType::kSummary) {
       const char* const key = fields.contains("quantiles") ? "quantiles" : "summary_options";
@@ -211,7 +229,7 @@ class MappingReader {
     }
     for (const YamlNode::Entry& entry : labels.entries) {
       const std::string& name = entry.key->text;
-      if (SanitizeLabelName(name) != name && name != kRoleLabel && CheckLabelName(name).ok()) {
+      if (IsPlainLabelName(name) && SanitizeLabelName(name) != name && name != kRoleLabel && CheckLabelName(name).ok()) {
         Note(*entry.key, "label " + name + " belongs to the agent or a format; it is shown as " + ExposedLabelName(name, rule));
       }
     }
@@ -230,14 +248,17 @@ class MappingReader {
   }
 
   void NoteKeysWithoutEffect(const YamlNode& node, const Fields& fields, const MappingRule& rule) {
-    const bool matches_streams =
-        rule.types.empty() || std::find(rule.types.begin(), rule.types.end(), MetricType::kUntyped) != rule.types.end();
+    const auto matches = [&](MetricType type) {
+      return rule.types.empty() || std::find(rule.types.begin(), rule.types.end(), type) != rule.types.end();
+    };
     if (rule.drop) {
       NoteKeys(node, fields, "the rule drops what it matches",
                [](const std::string& key) { return !Contains(kDropKeys, key); });
-    } else if (!matches_streams) {
-      NoteKeys(node, fields, "the rule matches no streams, and counters, gauges and histograms keep their type",
-               [](const std::string& key) { return Contains(kStreamKeys, key); });
+    } else if (!matches(MetricType::kUntyped)) {
+      const bool histograms = matches(MetricType::kHistogram);
+      NoteKeys(
+          node, fields, "the rule matches no streams, and counters, gauges and histograms keep their type",
+          [&](const std::string& key) { return Contains(kStreamKeys, key) || (!histograms && Contains(kBucketKeys, key)); });
     }
     // Only identical matches: whether one regular expression covers another cannot be decided here.
     const auto [first, is_new] = seen_.try_emplace(std::tuple(rule.regex, rule.match, rule.group, rule.types), node.line);
@@ -247,7 +268,8 @@ class MappingReader {
   }
 
   // One note for all keys without effect, at the first of them.
-  void NoteKeys(const YamlNode& rule, const Fields& fields, const std::string& why, bool (*has_no_effect)(const std::string&)) {
+  void NoteKeys(const YamlNode& rule, const Fields& fields, const std::string& why,
+                const std::function<bool(const std::string&)>& has_no_effect) {
     std::string list;
     const YamlNode* first = nullptr;
     int count = 0;

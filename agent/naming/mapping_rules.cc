@@ -4,8 +4,10 @@
 #include <functional>
 
 #include "base/text.h"
+#include "model/plain_name.h"
 #include "model/scale.h"
 #include "model/stream_bounds.h"
+#include "naming/mapping_values.h"
 
 namespace persia::agent {
 namespace {
@@ -39,7 +41,10 @@ bool GroupMatches(const std::string& glob, std::string_view group) {
 void SetShape(const StreamShape& shape, const Scale& scale, Exposed& exposed) {
   exposed.type = shape.type;
   exposed.ttl = shape.ttl;
+  exposed.classic = shape.classic;
   if (shape.type == MetricType::kHistogram) {
+    exposed.native = shape.native;
+    exposed.max_buckets = shape.max_buckets;
     exposed.bounds = shape.bounds;
     if (exposed.bounds.empty()) {
       exposed.bounds = DefaultStreamBounds();
@@ -55,22 +60,19 @@ void SetShape(const StreamShape& shape, const Scale& scale, Exposed& exposed) {
   }
 }
 
-// The labels as ExposedLabels has them, except that `role` keeps its name.
+// The labels as ExposedLabels has them, except that `role` and names that are not plain stay.
 Labels RuleLabels(Labels labels) {
-  std::string role;
+  Labels kept;
   std::erase_if(labels, [&](auto& label) {
-    const bool is_role = label.first == kRoleLabel;
-    if (is_role) {
-      role = SanitizeText(label.second);
-    }
-    return is_role;
+    const bool stays = label.first == kRoleLabel || !IsPlainLabelName(label.first);
+    const std::string value = stays ? SanitizeText(label.second) : "";
+    if (!value.empty()) kept.emplace_back(label.first, value);
+    return stays;
   });
   std::sort(labels.begin(), labels.end());
   Labels exposed = ExposedLabels(labels);
-  if (!role.empty()) {
-    exposed.emplace_back(kRoleLabel, std::move(role));
-    std::sort(exposed.begin(), exposed.end());
-  }
+  exposed.insert(exposed.end(), kept.begin(), kept.end());
+  std::sort(exposed.begin(), exposed.end());
   return exposed;
 }
 
@@ -107,6 +109,7 @@ void MappingRules::AddRule(MappingRule rule, size_t index, std::vector<RuleProbl
   }
   if (auto name = NameTemplate::Parse(rule.name, captures); name.ok()) {
     compiled.name = std::move(name).value();
+    compiled.plain_name = IsPlainTemplate(rule.name);
   } else {
     fail("name", Quoted(rule.name) + ": " + name.error());
   }
@@ -147,6 +150,17 @@ MappingRules::Match MappingRules::Find(const SourceMetric& metric) const {
   return match;
 }
 
+// What comes from the program is made plain, even in a name that is not.
+std::string MappingRules::NameOf(const Compiled& compiled, const SourceMetric& metric, const Match& match) {
+  if (compiled.name.empty()) return PlainName(metric);
+  if (compiled.plain_name) return SanitizeMetricName(compiled.name.Fill(metric.group, match.captures));
+  const auto make_plain = [](std::string_view part) { return SanitizeMetricName('_' + std::string(part)).substr(1); };
+  std::vector<std::string> parts;
+  for (const std::string_view capture : match.captures) parts.push_back(make_plain(capture));
+  const std::vector<std::string_view> views(parts.begin(), parts.end());
+  return compiled.name.Fill(make_plain(metric.group), views);
+}
+
 Exposed MappingRules::Make(const SourceMetric& metric) const {
   Exposed exposed;
   const Match match = Find(metric);
@@ -157,8 +171,7 @@ Exposed MappingRules::Make(const SourceMetric& metric) const {
   }
   const MappingRule& rule = rules_[match.rule];
   const Compiled& compiled = compiled_[match.rule];
-  exposed.name =
-      compiled.name.empty() ? PlainName(metric) : SanitizeMetricName(compiled.name.Fill(metric.group, match.captures));
+  exposed.name = NameOf(compiled, metric, match);
   Labels labels;
   for (const auto& [name, value] : compiled.labels) {
     labels.emplace_back(name, value.Fill(metric.group, match.captures));

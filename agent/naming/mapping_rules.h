@@ -30,7 +30,11 @@ namespace persia::agent {
 // How a stream is exposed.
 struct StreamShape {
   std::optional<MetricType> type = {};
-  std::vector<double> bounds = {};     // of a histogram; empty: DefaultStreamBounds
+  std::vector<double> bounds = {};  // of a histogram; empty: DefaultStreamBounds
+  // Of a histogram: it is exposed as a native one, with the classic buckets beside it, of at most so many buckets (0: all).
+  bool native = false;
+  bool classic = false;
+  uint32_t max_buckets = 0;
   std::vector<double> quantiles = {};  // of a summary; empty: 0.5, 0.9, 0.99
   std::optional<std::chrono::milliseconds> ttl = {};
 };
@@ -83,12 +87,15 @@ class MappingRules : public Naming {
   struct Compiled {
     std::optional<Pattern> pattern;
     NameTemplate name;
+    bool plain_name = true;  // IsPlainTemplate
     std::vector<std::pair<std::string, NameTemplate>> labels;
   };
   struct Match {
     size_t rule = GlobTree::kNone;
     std::vector<std::string_view> captures;  // [0]: the whole match
   };
+
+  static std::string NameOf(const Compiled& compiled, const SourceMetric& metric, const Match& match);
 
   MappingRules() = default;
   // Adds the rule; not if it has a problem.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "model/plain_name.h"
 
 namespace persia::agent {
 namespace {
@@ -93,6 +94,23 @@ std::vector<double> ReadBuckets(const YamlNode& list, YamlReader& reader) {
   return buckets;
 }
 
+double ReadNativeFactor(const YamlNode& value, YamlReader& reader) {
+  double factor = 0;
+  if (!ReadNumber(value, factor) || factor < 0) {
+    reader.Fail(value, "native_histogram_bucket_factor: " + Found(value) + " is not a factor (1.1; 0: no native histogram)");
+  }
+  return factor;
+}
+
+uint32_t ReadMaxBuckets(const YamlNode& value, YamlReader& reader) {
+  double count = 0;
+  if (!ReadNumber(value, count) || !(count >= 0 && count <= 1e9) || count != std::floor(count)) {
+    reader.Fail(value, "native_histogram_max_buckets: " + Found(value) + " is not a number of buckets (160; 0: no limit)");
+    return 0;
+  }
+  return static_cast<uint32_t>(count);
+}
+
 std::vector<double> ReadQuantiles(const YamlNode& list, YamlReader& reader) {
   std::vector<double> quantiles;
   if (list.kind != YamlNode::Kind::kSequence || list.items.empty() || list.items.size() > kMaxQuantiles) {
@@ -123,20 +141,17 @@ std::vector<double> ReadQuantiles(const YamlNode& list, YamlReader& reader) {
 }
 
 Status CheckMetricName(std::string_view text) {
-  const std::string plain = ReplaceReferences(text);
-  const bool good = !plain.empty() && !IsDigit(plain[0]) &&
-                    std::all_of(plain.begin(), plain.end(), [](char c) { return IsLetter(c) || IsDigit(c) || c == ':'; });
-  return good
-             ? Status(Done{})
-             : Bad(text,
-                   "is not a metric's name (letters, digits, '_', ':', not beginning with a digit; $1 is a part of the match)");
+  Status status = CheckText(text, "a metric's name");
+  return status.ok() ? status
+                     : Bad(text, "is not a metric's name (UTF-8 text without control characters; $1 is a part of the match)");
 }
 
+bool IsPlainTemplate(std::string_view text) { return IsPlainName(ReplaceReferences(text)); }
+
 Status CheckLabelName(std::string_view name) {
-  const bool good = !name.empty() && !IsDigit(name[0]) && !name.starts_with("__") &&
-                    std::all_of(name.begin(), name.end(), [](char c) { return IsLetter(c) || IsDigit(c); });
+  const bool good = CheckText(name, "a label's name").ok() && !name.starts_with("__");
   return good ? Status(Done{})
-              : Bad(name, "is not a label's name (letters, digits and '_', beginning neither with a digit nor with __)");
+              : Bad(name, "is not a label's name (UTF-8 text without control characters, not beginning with __)");
 }
 
 }  // namespace persia::agent

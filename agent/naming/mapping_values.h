@@ -1,6 +1,7 @@
 // The values in a file of rules. The functions that take a reader add an error for each value that they refuse.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,11 +20,16 @@ Result<std::vector<MetricType>> ParseMatchedTypes(std::string_view text);
 double ReadScale(const YamlNode& value, YamlReader& reader);
 // Ascending upper bounds.
 std::vector<double> ReadBuckets(const YamlNode& list, YamlReader& reader);
+// The options of native histograms, as client_golang has them: a factor, of which 0 and 1 mean none, and a limit.
+double ReadNativeFactor(const YamlNode& value, YamlReader& reader);
+uint32_t ReadMaxBuckets(const YamlNode& value, YamlReader& reader);
 // Numbers between 0 and 1, or, as in statsd_exporter, maps with a number under `quantile`. The result is sorted.
 std::vector<double> ReadQuantiles(const YamlNode& list, YamlReader& reader);
 
-// Whether `text` is a metric's name, which may contain $1 and ${group}.
+// Whether `text` is a metric's name, which may contain $1 and ${group}: UTF-8 text without control characters.
 Status CheckMetricName(std::string_view text);
+// Whether such a text has, apart from references, only characters that all readers take (model/plain_name.h).
+bool IsPlainTemplate(std::string_view text);
 Status CheckLabelName(std::string_view name);
 
 }  // namespace persia::agent

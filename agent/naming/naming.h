@@ -1,13 +1,15 @@
 // The name, type and labels that a metric is exposed with.
 //
-// A program names a metric by a group and a name, both any text. Prometheus requires `[a-zA-Z_:][a-zA-Z0-9_:]*` for a metric,
-// `[a-zA-Z_][a-zA-Z0-9_]*` for a label, reserves names that begin with `__`, and gives some labels a meaning. If two metrics
+// A program names a metric by a group and a name, both any text. They become names that all readers take,
+// `[a-zA-Z_:][a-zA-Z0-9_:]*` for a metric and `[a-zA-Z_][a-zA-Z0-9_]*` for a label; a rule may give a metric or a label any
+// UTF-8 name. Prometheus reserves labels that begin with `__`, and gives some labels a meaning. If two metrics
 // get the same name here, exposure/ keeps their series separate.
 //
 // Thread safety: any thread.
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,9 +39,15 @@ struct Exposed {
   // Added to each series; a series' own label of the same name is renamed to `exported_<name>`. The label `role` replaces the
   // role of the process, so that the series belongs to the instance of that role.
   Labels labels = {};
-  bool labels_yield = false;           // the series' own label wins instead
-  std::string help = {};               // empty: the program's own
-  std::vector<double> bounds = {};     // of a stream's histogram, after `scale`; ascending, finite
+  bool labels_yield = false;  // the series' own label wins instead
+  std::string help = {};      // empty: the program's own
+  // Of the classic form of a stream's histogram or of a program's native one, after `scale`; ascending, finite. Empty: the
+  // default bounds.
+  std::vector<double> bounds = {};
+  // See NativeBuckets. `native` and `max_buckets` are for streams.
+  bool native = false;
+  bool classic = false;
+  uint32_t max_buckets = 0;
   std::vector<double> quantiles = {};  // of a stream's summary, in (0, 1), ascending
   double scale = 1;                    // factor for values; positive, finite
   // Streams only: a series expires when no value has come for this long. None or 0: never.

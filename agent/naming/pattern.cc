@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "base/text.h"
+
 namespace persia::agent {
 namespace {
 
@@ -38,6 +40,15 @@ Result<Pattern> Pattern::Compile(const std::string& expression) {
 }
 
 int Pattern::groups() const { return compiled_->regex.NumberOfCapturingGroups(); }
+
+std::optional<size_t> Pattern::GroupOf(std::string_view name) const {
+  size_t number = 0;
+  const bool is_number = ParseNumber(name, number) && (name.size() == 1 || name.front() != '0');
+  if (is_number) return number <= static_cast<size_t>(groups()) ? std::optional(number) : std::nullopt;
+  const auto& names = compiled_->regex.NamedCapturingGroups();
+  const auto found = names.find(std::string(name));
+  return found == names.end() ? std::nullopt : std::optional(static_cast<size_t>(found->second));
+}
 
 bool Pattern::Match(std::string_view text, std::vector<std::string_view>& captures) const {
   std::vector<re2::StringPiece> found(static_cast<size_t>(groups()) + 1);

@@ -4,7 +4,9 @@
 // Thread safety: const methods from any thread.
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +26,8 @@ class Pattern {
 
   // The number of groups in parentheses.
   [[nodiscard]] int groups() const;
+  // The number of a group that a text refers to by number or by name, as in Go: no number begins with a 0. None: no such group.
+  [[nodiscard]] std::optional<size_t> GroupOf(std::string_view name) const;
   // Whether the expression matches anywhere in `text`. Then `captures` has the whole match, then each group, empty if unused.
   bool Match(std::string_view text, std::vector<std::string_view>& captures) const;
 

@@ -26,6 +26,41 @@ std::shared_ptr<const Exposed> ExposedBy(const std::string& text, std::string_vi
   return file.rules == nullptr ? std::make_shared<const Exposed>() : file.rules->Expose({group, name, MetricType::kUntyped});
 }
 
+TEST(MappingFile, AHistogramMayBeNative) {
+  const auto native = ExposedBy("mappings: [{match: a, native: true, buckets: [1, 2]}]", "a");
+  EXPECT_EQ(native->type, MetricType::kHistogram);
+  EXPECT_TRUE(native->native);
+  EXPECT_FALSE(native->classic);
+  EXPECT_THAT(native->bounds, ElementsAre(1, 2));
+  EXPECT_TRUE(ExposedBy("mappings: [{match: a, native: true, classic: true}]", "a")->classic);
+  const std::string defaults =
+      "defaults: {type: histogram, native: true}\nmappings: [{match: b, native: false}, {match: c, type: gauge}]";
+  EXPECT_TRUE(ExposedBy(defaults, "a")->native) << "without a rule";
+  EXPECT_FALSE(ExposedBy(defaults, "b")->native);
+  EXPECT_FALSE(ExposedBy(defaults, "c")->native);
+  const auto of_statsd = ExposedBy(
+      "mappings: [{match: a, histogram_options: {native_histogram_bucket_factor: 1.1, native_histogram_max_buckets: 256}}]",
+      "a");
+  EXPECT_TRUE(of_statsd->native);
+  EXPECT_EQ(of_statsd->max_buckets, 256U);
+  EXPECT_THAT(ParseRules("mappings: [{match: a, type: gauge, native: true}]").errors,
+              ElementsAre("m.yaml:1:44: native needs type: histogram"));
+  EXPECT_THAT(ParseRules("mappings: [{match: a, histogram_options: {native_histogram_bucket_factor: -1}}]").errors,
+              ElementsAre(HasSubstr("is not a factor")));
+  EXPECT_THAT(ParseRules("mappings: [{match: a, histogram_options: {native_histogram_max_buckets: 1.5}}]").errors,
+              ElementsAre(HasSubstr("is not a number of buckets")));
+}
+
+TEST(MappingFile, BucketsOfAProgramsNativeHistogramHaveAnEffect) {
+  const std::string rule = "mappings: [{match: a, match_metric_type: histogram, classic: true, buckets: [1, 2]";
+  EXPECT_THAT(ParseRules(rule + "}]").notes, IsEmpty());
+  EXPECT_THAT(ParseRules(rule + ", native: true}]").notes, ElementsAre(HasSubstr("native has no effect")));
+  const MappingFile file = ParseRules(rule + "}]");
+  const auto exposed = file.rules->Expose({"g", "a", MetricType::kHistogram});
+  EXPECT_TRUE(exposed->classic);
+  EXPECT_THAT(exposed->bounds, ElementsAre(1, 2));
+}
+
 TEST(MappingFile, ARuleHasAllItsParts) {
   const std::string text = R"(
 mappings:
@@ -120,12 +155,11 @@ TEST(MappingFile, WhatIsWrongHasItsPlace) {
       {"mappings:\n- match: (\n  match_type: regex", "m.yaml:2:10: match: \"(\" is not a regular expression: missing ): ("},
       {"mappings:\n- match: a\n  group: b*", "m.yaml:3:10: group: \"b*\" has a *"},
       {"mappings:\n- match: a.*\n  name: $2", "m.yaml:3:9: name: \"$2\": $2 refers to nothing: the match captures $1"},
-      {"mappings:\n- match: a\n  name: a-b", "m.yaml:3:9: name: \"a-b\" is not a metric's name"},
-      {"mappings:\n- match: a\n  name: 1a", "m.yaml:3:9: name: \"1a\" is not a metric's name"},
+      {"mappings:\n- match: a\n  name: \"a\\nb\"", "m.yaml:3:9: name: \"a\\nb\" is not a metric's name"},
       {"mappings:\n- match: a\n  labels: x", "m.yaml:3:11: labels: expected a map (role: $1), found a value"},
       {"mappings:\n- match: a\n  labels: {x: $1}",
        "m.yaml:3:15: labels.x: \"$1\": $1 refers to nothing: the match captures nothing"},
-      {"mappings:\n- match: a\n  labels: {x-y: 1}", "m.yaml:3:12: labels: \"x-y\" is not a label's name"},
+      {"mappings:\n- match: a\n  labels: {\"x\\ty\": 1}", "m.yaml:3:12: labels: \"x\\ty\" is not a label's name"},
       {"mappings:\n- match: a\n  labels: {__x: 1}", "m.yaml:3:12: labels: \"__x\" is not a label's name"},
       {"mappings:\n- match: a\n  labels: {x: 1, x: 2}", "m.yaml:3:18: labels: \"x\" is given twice"},
       {"mappings:\n- match: a\n  labels: {x: [1]}", "m.yaml:3:15: labels.x: expected a text, found a list"},

@@ -189,8 +189,7 @@ TEST(StatsdLanguage, WhatIsRefusedThereIsRefusedHere) {
   const char* refused[] = {
       "mappings: [{match: 'a.b*', name: x}]",                  // a part of a component
       "mappings: [{match: '(', match_type: regex, name: x}]",  // no regular expression
-      "mappings: [{match: a, name: 'a-b'}]",                   // no metric's name
-      "mappings: [{match: a, name: x, labels: {'a-b': c}}]",   // no label's name
+      "mappings: [{match: a, name: x, labels: {__b: c}}]",     // no label's name
       "mappings: [{match: a, name: x, match_type: other}]",    //
       "mappings: [{match: a, name: x, action: other}]",        //
       "mappings: [{match: a, name: x, unknown: 1}]",           //
@@ -216,6 +215,9 @@ TEST(StatsdLanguage, WhatDiffersOnPurpose) {
   const MappingFile text = ParseMapping("s.yaml", "mappings: [{match: a(.), match_type: regex, name: $1_total}]");
   EXPECT_EQ(Shown(*text.rules, "ab"), "b_total{}");
   EXPECT_FALSE(ParseMapping("s.yaml", "mappings: [{match: a, name: x_$1}]").errors.empty());
+  // Names may be any UTF-8 text, as in Prometheus 3.
+  const MappingFile utf8 = ParseMapping("s.yaml", "mappings: [{match: a, name: a-b, labels: {c.d: e}}]");
+  EXPECT_EQ(Shown(*utf8.rules, "a"), "a-b{c.d=e}");
 }
 
 }  // namespace

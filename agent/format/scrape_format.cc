@@ -1,0 +1,150 @@
+#include "format/scrape_format.h"
+
+#include <strings.h>
+
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <optional>
+
+namespace persia::agent {
+namespace {
+
+std::string_view Trim(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \t");
+  return begin == std::string_view::npos ? "" : text.substr(begin, text.find_last_not_of(" \t") + 1 - begin);
+}
+
+// Removes the text up to the separator from `rest`, and returns it.
+std::string_view Cut(std::string_view& rest, char separator) {
+  const size_t end = rest.find(separator);
+  const std::string_view cut = rest.substr(0, end);
+  rest = end == std::string_view::npos ? "" : rest.substr(end + 1);
+  return Trim(cut);
+}
+
+bool EqualIgnoringCase(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
+}
+
+std::string_view Unquoted(std::string_view value) {
+  const bool is_quoted = value.size() >= 2 && value.front() == '"' && value.back() == '"';
+  return is_quoted ? value.substr(1, value.size() - 2) : value;
+}
+
+std::optional<NameEscaping> EscapingNamed(std::string_view name) {
+  for (const NameEscaping escaping :
+       {NameEscaping::kAllowUtf8, NameEscaping::kUnderscores, NameEscaping::kDots, NameEscaping::kValues}) {
+    if (name == ToString(escaping)) return escaping;
+  }
+  return std::nullopt;
+}
+
+// One of the header's media ranges or codings: its type, and the parameters that matter here.
+struct MediaRange {
+  explicit MediaRange(std::string_view text) : type(Cut(text, ';')) {
+    while (!text.empty()) {
+      std::string_view value = Cut(text, ';');
+      const std::string_view name = Cut(value, '=');
+      value = Unquoted(Trim(value));
+      if (EqualIgnoringCase(name, "q")) {
+        const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), quality);
+        if (error != std::errc() || end != value.data() + value.size() || !(quality >= 0 && quality <= 1)) quality = 0;
+      } else if (EqualIgnoringCase(name, "version")) {
+        version = value;
+      } else if (EqualIgnoringCase(name, "proto")) {
+        message = value;
+      } else if (EqualIgnoringCase(name, "encoding")) {
+        encoding = value;
+      } else if (EqualIgnoringCase(name, "escaping")) {
+        escaping = EscapingNamed(value);
+      }
+    }
+  }
+
+  [[nodiscard]] bool Is(std::string_view media_type) const { return EqualIgnoringCase(type, media_type); }
+
+  std::string_view type;
+  std::string_view version = {};
+  std::string_view message = {};
+  std::string_view encoding = {};
+  std::optional<NameEscaping> escaping = {};  // an unknown one is ignored
+  double quality = 1;
+};
+
+// What the header says about a format: the quality and the escaping of the most specific range.
+struct Offer {
+  void Take(const MediaRange& range, int of) {
+    if (of < specificity) return;
+    specificity = of;
+    quality = range.quality;
+    escaping = range.escaping;
+  }
+
+  int specificity = 0;
+  double quality = 0;
+  std::optional<NameEscaping> escaping = {};
+};
+
+}  // namespace
+
+std::string ContentType(const ScrapeFormat& format) {
+  const auto type = [&]() -> std::string {
+    switch (format.kind) {
+      case ScrapeFormat::Kind::kProtobuf:
+        return "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited";
+      case ScrapeFormat::Kind::kOpenMetrics:
+        return "application/openmetrics-text; version=1.0.0; charset=utf-8";
+      case ScrapeFormat::Kind::kText1:
+        return "text/plain; version=1.0.0; charset=utf-8";
+      case ScrapeFormat::Kind::kText:
+        break;
+    }
+    return "text/plain; version=0.0.4; charset=utf-8";
+  };
+  return type() + (format.names_escaping ? "; escaping=" + std::string(ToString(format.escaping)) : "");
+}
+
+ScrapeFormat AcceptedFormat(std::string_view accept) {
+  using Kind = ScrapeFormat::Kind;
+  std::array<Offer, 4> offers;
+  const auto offer = [&](Kind kind) -> Offer& { return offers[static_cast<size_t>(kind)]; };
+  std::optional<NameEscaping> any_escaping;
+  while (!accept.empty()) {
+    const MediaRange range(Cut(accept, ','));
+    if (!any_escaping) any_escaping = range.escaping;
+    const bool any_version = range.version.empty();
+    if (range.Is("application/vnd.google.protobuf")) {
+      const bool is_ours = range.message == "io.prometheus.client.MetricFamily" && range.encoding == "delimited";
+      if (is_ours) offer(Kind::kProtobuf).Take(range, 4);
+    } else if (range.Is("application/openmetrics-text")) {
+      if (any_version || range.version == "1.0.0") offer(Kind::kOpenMetrics).Take(range, any_version ? 3 : 4);
+    } else if (range.Is("text/plain")) {
+      if (any_version || range.version == "0.0.4") offer(Kind::kText).Take(range, any_version ? 3 : 4);
+      if (range.version == "1.0.0") offer(Kind::kText1).Take(range, 4);
+    } else if (range.Is("text/*")) {
+      offer(Kind::kText).Take(range, 2);
+    } else if (range.Is("*/*")) {
+      offer(Kind::kText).Take(range, 1);
+    }
+  }
+  Kind best = Kind::kText;
+  for (const Kind kind : {Kind::kText1, Kind::kOpenMetrics, Kind::kProtobuf}) {
+    if (offer(kind).quality > 0 && offer(kind).quality >= offer(best).quality) best = kind;
+  }
+  std::optional<NameEscaping> escaping = offer(best).escaping;
+  if (best == Kind::kProtobuf && !escaping) escaping = any_escaping;
+  return {.kind = best, .escaping = escaping.value_or(NameEscaping::kUnderscores), .names_escaping = escaping.has_value()};
+}
+
+bool AcceptsGzip(std::string_view accept_encoding) {
+  bool by_wildcard = false;
+  while (!accept_encoding.empty()) {
+    const MediaRange coding(Cut(accept_encoding, ','));
+    if (coding.Is("gzip") || coding.Is("x-gzip")) return coding.quality > 0;
+    if (coding.Is("*")) by_wildcard = coding.quality > 0;
+  }
+  return by_wildcard;
+}
+
+}  // namespace persia::agent

@@ -142,7 +142,8 @@ Config LoadConfig(const ConfigSources& sources) {
   config.options = std::move(draft.options);
   config.options.mapping = std::move(mapping.rules);
   config.options.mapping_text = std::move(mapping.text);
-  config.notes = std::move(mapping.notes);
+  config.notes = std::move(draft.notes);
+  config.notes.insert(config.notes.end(), mapping.notes.begin(), mapping.notes.end());
   return config;
 }
 
@@ -152,6 +153,7 @@ Config ParseConfig(const std::string& name, const std::string& text) {
   Config config;
   config.errors = draft.Finish();
   config.options = std::move(draft.options);
+  config.notes = std::move(draft.notes);
   return config;
 }
 

@@ -23,6 +23,8 @@ namespace persia::agent {
 class ConfigDraft {
  public:
   AgentOptions options;
+  // Of keys without effect, one line each.
+  std::vector<std::string> notes;
 
   // Sets the value, or adds an error that begins with `place`.
   void Set(const Setting& setting, std::string_view value, const std::string& place, bool lasting);

@@ -90,13 +90,19 @@ class ConfigFileReader {
       if (!is_new) {
         reader.FailRepeated(*entry.key, *first->second);
       } else if (setting->kind == ValueKind::kTargets) {
-        for (ConfigError& error : ReadRemoteWrite(name_, *entry.value, draft_.options.remote_write))
-          draft_.Add(std::move(error));
+        ReadTargets(*entry.value);
       } else {
         ReadSetting(*setting, *entry.key, *entry.value, reader);
       }
       for (std::string& error : errors) draft_.Refuse(*setting, std::move(error));
     }
+  }
+
+  void ReadTargets(const YamlNode& list) {
+    RemoteWriteList read = ReadRemoteWrite(name_, list);
+    draft_.options.remote_write = std::move(read.targets);
+    draft_.notes = std::move(read.notes);
+    for (ConfigError& error : read.errors) draft_.Add(std::move(error));
   }
 
   // Null: the error is in `reader`.

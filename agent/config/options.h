@@ -31,16 +31,28 @@ struct RemoteWriteTarget {
   std::string name;
   std::vector<std::pair<std::string, std::string>> headers{};
   GatewayAccessOptions access{};
+  std::string proxy_url{};  // empty: none, unless the environment names one and `proxy_from_environment`
+  std::string no_proxy{};   // hosts that are reached without it
+  bool proxy_from_environment = false;
+  bool follow_redirects = true;
   std::chrono::milliseconds timeout{30'000};
   // Shortest time between two collections that are sent; 0: each is sent.
   std::chrono::milliseconds send_interval{0};
-  // Limits of the disk queue.
+  // Limits of the disk queue. Age 0: none.
   uint64_t queue_max_bytes = 256 << 20;
-  std::chrono::milliseconds queue_max_age = std::chrono::hours(24);
-  // Limit of concurrent requests, and of samples in one.
+  std::chrono::milliseconds sample_age_limit = std::chrono::hours(24);
+  // Concurrent requests, and the limit of samples in one.
+  uint32_t min_shards = 1;
   uint32_t max_shards = 4;
   uint32_t max_samples = 10'000;
+  std::chrono::milliseconds min_backoff{100};
+  std::chrono::milliseconds max_backoff{5000};
+  // Of the families: type, help and unit.
+  bool sends_metadata = true;
+  std::chrono::milliseconds metadata_interval{60'000};
+  uint32_t max_metadata = 2000;  // families in a request
   std::vector<RelabelConfig> relabel{};
+  bool send_native_histograms = false;
 
   bool operator==(const RemoteWriteTarget&) const = default;
 };
@@ -49,9 +61,11 @@ struct AgentOptions {
   // The job.
   bool enable_metrics = true;  // false: the job runs, and nothing is collected
   std::string job_name = "default";
-  std::string run_id;  // of one execution across restarts; empty: the directory's unfinished run, else generated
+  bool has_job_name = false;  // it is set; an unnamed job shares its directory with no other
+  std::string run_id;         // of one execution across restarts; empty: the directory's unfinished run, else generated
   std::chrono::milliseconds gauge_ttl{
       300'000};  // how long gauges of ended processes are exposed, and instances without a process
+  std::optional<std::chrono::milliseconds> hang_after{};  // none: by the job's rhythm. 0: no process is judged
 
   // PushGateways.
   // host:port, or a URL with scheme and path prefix. Several, separated by commas: each group belongs to one of them.
@@ -93,6 +107,8 @@ struct AgentOptions {
   bool enable_lifecycle = false;                   // POST /-/reload reloads the settings
   std::chrono::milliseconds history{1'800'000};    // kept for the page's charts; 0: none
   uint64_t history_max_bytes = 64ULL << 20;
+  // Names of the agent, in lower case, by which browsers may reach the pages. One that begins with a dot: all names below it.
+  std::vector<std::string> web_external_hosts;
   std::string web_config_file;  // users and TLS; empty: no password is needed
 
   // Labels and names.

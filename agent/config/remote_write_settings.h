@@ -1,5 +1,5 @@
-// The setting `remote_write`: a list of targets. Its keys are those of Prometheus, and those of the gateway's settings without
-// `gateway_`. No error quotes a secret.
+// The setting `remote_write`: a list of targets, in the words of Prometheus, so that an entry of a prometheus.yml can be
+// pasted. Keys that the agent cannot fulfil are errors or notes, which say what to use. No error quotes a secret.
 #pragma once
 
 #include <string>
@@ -21,12 +21,17 @@ std::string ToText(const std::vector<RemoteWriteTarget>& targets);
 // Adds a target with this URL and default settings.
 Status AddRemoteWrite(std::string_view url, std::vector<RemoteWriteTarget>& targets);
 
-// Adds the targets of a list in YAML. `name` is the file's. An error in a key that decides where a target's samples go, or
-// which samples, removes the target; after any other error the key has its default.
-std::vector<ConfigError> ReadRemoteWrite(const std::string& name, const YamlNode& list,
-                                         std::vector<RemoteWriteTarget>& targets);
+struct RemoteWriteList {
+  std::vector<RemoteWriteTarget> targets{};
+  std::vector<ConfigError> errors{};
+  std::vector<std::string> notes{};  // of keys without effect, one line each
+};
 
-// Removes the targets whose settings contradict each other. One error each, which names the target.
+// Reads a list in YAML. `name` is the file's; names of other files are relative to its directory. An error in a key that
+// decides where a target's samples go, or which samples, removes the target; after any other error the key has its default.
+RemoteWriteList ReadRemoteWrite(const std::string& name, const YamlNode& list);
+
+// Removes targets with the name of an earlier one, as flags may give them. One error each, which names the target.
 std::vector<ConfigError> CheckRemoteWrite(std::vector<RemoteWriteTarget>& targets);
 
 }  // namespace persia::agent

@@ -35,6 +35,18 @@ constexpr Setting Bind(Setting setting) {
   return setting;
 }
 
+Status SetJobName(std::string_view text, AgentOptions& options) {
+  Status status = ParseJobName(text, options.job_name);
+  if (status.ok()) options.has_job_name = true;
+  return status;
+}
+
+// With another way to set it.
+constexpr Setting SetBy(Status (*set)(std::string_view text, AgentOptions& options), Setting setting) {
+  setting.set = set;
+  return setting;
+}
+
 std::string ListenAddressText(const AgentOptions& options) {
   return options.listen_address.empty() ? "off" : options.listen_address;
 }
@@ -51,9 +63,9 @@ constexpr Setting kSettings[] = {
     Bind<ParseBoolean, &AgentOptions::enable_metrics>({
       .key = "enable_metrics", .flag = "--enable-metrics", .environment = "PERSIA_METRICS_ENABLED", .placeholder = "BOOL",
       .help = "Whether metrics are collected", .default_text = "true", .group = "Job"}),
-    Bind<ParseJobName, &AgentOptions::job_name>({
+    SetBy(SetJobName, Bind<ParseJobName, &AgentOptions::job_name>({
       .key = "job_name", .flag = "--job", .environment = "PERSIA_JOB_NAME", .placeholder = "NAME",
-      .help = "Name of the training job: the label job", .default_text = "default", .group = "Job"}),
+      .help = "Name of the training job: the label job", .default_text = "default", .group = "Job"})),
     Bind<Seconds{100, 86'400'000}, &AgentOptions::push_interval>({
       .key = "push_interval_seconds", .alias = "push_interval_sec", .flag = "--push-interval",
       .environment = "PERSIA_METRICS_PUSH_INTERVAL", .placeholder = "DURATION", .help = "How often metrics are collected and pushed",
@@ -135,6 +147,10 @@ constexpr Setting kSettings[] = {
       .key = "gauge_ttl_seconds", .flag = "--gauge-ttl", .placeholder = "DURATION",
       .help = "How long the gauges of ended processes are exposed, and instances without a process", .default_text = "300", .group = "Job",
       .reloadable = true}),
+    Bind<Seconds{0, 86'400'000}, &AgentOptions::hang_after>({
+      .key = "hang_after_seconds", .flag = "--hang-after", .placeholder = "DURATION",
+      .help = "How long a worker's metrics may stand still before it counts as hung; 0: never",
+      .default_text = "by the job's rhythm", .group = "Job", .reloadable = true}),
     Bind<Count{1, 100'000'000}, &AgentOptions::max_series>({
       .key = "max_series", .flag = "--max-series", .placeholder = "N", .help = "Limit for exposed series; further ones are left out",
       .default_text = "200000", .group = "Limits", .reloadable = true}),
@@ -162,6 +178,10 @@ constexpr Setting kSettings[] = {
       .key = "web_config_file", .flag = "--web.config.file", .environment = "PERSIA_METRICS_WEB_CONFIG_FILE", .placeholder = "FILE",
       .help = "File with users and TLS settings of the pages, as for Prometheus's exporters", .default_text = "none", .group = "Pages",
       .decides = Output::kPages}),
+    Bind<ParseHostNames, &AgentOptions::web_external_hosts>({
+      .key = "web_external_host", .flag = "--web.external-host", .environment = "PERSIA_METRICS_WEB_EXTERNAL_HOST",
+      .placeholder = "NAMES", .help = "Names by which browsers reach the pages, separated by commas; .example.com: all below it",
+      .default_text = "none", .group = "Pages", .reloadable = true, .kind = ValueKind::kTextList}),
     Bind<ParseAbsolutePath, &AgentOptions::fifo>({
       .key = "fifo", .flag = "--fifo", .environment = "PERSIA_METRICS_FIFO", .placeholder = "FILE",
       .help = "Named pipe for Benchmark AI's emit", .default_text = "none", .group = "Directory"}),

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <iterator>
 
@@ -46,6 +47,17 @@ Status Seconds::operator()(std::string_view text, std::optional<std::chrono::mil
   Status status = (*this)(text, parsed);
   if (status.ok()) value = parsed;
   return status;
+}
+
+Status PrometheusDuration::operator()(std::string_view text, std::chrono::milliseconds& value) const {
+  const std::string range = (or_zero ? "0s, or " : "") + ToText(std::chrono::milliseconds(min_ms)) + " s to " +
+                            ToText(std::chrono::milliseconds(max_ms)) + " s";
+  const Result<std::chrono::milliseconds> duration = ParsePrometheusDuration(text);
+  if (!duration.ok()) return Error{duration.error() + ": " + range};
+  const int64_t ms = duration.value().count();
+  if ((ms < min_ms || ms > max_ms) && !(or_zero && ms == 0)) return Bad(text, "is out of range (" + range + ")");
+  value = duration.value();
+  return Done{};
 }
 
 Status Bytes::operator()(std::string_view text, uint64_t& value) const {
@@ -182,12 +194,39 @@ std::string ToText(std::chrono::milliseconds value) {
   return {text, std::to_chars(text, text + sizeof text, static_cast<double>(value.count()) / 1000).ptr};
 }
 
+Status ParseHostNames(std::string_view text, std::vector<std::string>& names) {
+  std::vector<std::string> parsed;
+  for (bool more = true; more;) {
+    const size_t comma = text.find(',');
+    more = comma != std::string_view::npos;
+    std::string_view name = text.substr(0, comma);
+    while (name.starts_with(' ')) name.remove_prefix(1);
+    while (name.ends_with(' ')) name.remove_suffix(1);
+    const std::string_view host = name.substr(name.starts_with('.') ? 1 : 0);
+    const bool is_name = !host.empty() && host.front() != '.' && host.back() != '.' &&
+                         std::ranges::all_of(host, [](char c) { return IsLetter(c) || IsDigit(c) || c == '-' || c == '.'; });
+    if (!is_name) return Bad(name, "is not a host name without scheme and port (metrics.example.com, .example.com)");
+    std::string lower(name);
+    std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    parsed.push_back(std::move(lower));
+    if (more) text.remove_prefix(comma + 1);
+  }
+  names = std::move(parsed);
+  return Done{};
+}
+
 std::string ToText(const Labels& labels) {
   std::string text;
   for (const auto& [name, value] : labels) {
     text += (text.empty() ? "{" : ", ") + name + ": " + Quoted(value);
   }
   return text.empty() ? text : text + "}";
+}
+
+std::string ToText(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ",") + name;
+  return text;
 }
 
 }  // namespace persia::agent

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include "base/choice.h"
 #include "base/log.h"
@@ -39,6 +40,14 @@ struct Seconds {
   int64_t max_ms;
   Status operator()(std::string_view text, std::chrono::milliseconds& value) const;
   Status operator()(std::string_view text, std::optional<std::chrono::milliseconds>& value) const;
+};
+
+// A duration in the words of Prometheus: "30s", "1m30s".
+struct PrometheusDuration {
+  int64_t min_ms;
+  int64_t max_ms;
+  bool or_zero = false;
+  Status operator()(std::string_view text, std::chrono::milliseconds& value) const;
 };
 
 // A size: "64MiB", "1GB", or a number of bytes.
@@ -72,11 +81,14 @@ constexpr Choice<OnJobEnd> kOnJobEnd[] = {{"keep", OnJobEnd::kKeep}, {"delete", 
 constexpr Choice<OnInstanceEnd> kOnInstanceEnd[] = {{"delete", OnInstanceEnd::kDelete}, {"keep", OnInstanceEnd::kKeep}};
 constexpr Choice<PushFormat::Choice> kPushFormats[] = {
     {"auto", PushFormat::Choice::kAuto}, {"text", PushFormat::Choice::kText}, {"protobuf", PushFormat::Choice::kProtobuf}};
+constexpr Choice<TlsVersion> kTlsVersions[] = {
+    {"TLS10", TlsVersion::k10}, {"TLS11", TlsVersion::k11}, {"TLS12", TlsVersion::k12}, {"TLS13", TlsVersion::k13}};
 constexpr const auto& ChoicesOf(LogLevel) { return kLogLevels; }
 constexpr const auto& ChoicesOf(LogFormat) { return kLogFormats; }
 constexpr const auto& ChoicesOf(OnJobEnd) { return kOnJobEnd; }
 constexpr const auto& ChoicesOf(OnInstanceEnd) { return kOnInstanceEnd; }
 constexpr const auto& ChoicesOf(PushFormat::Choice) { return kPushFormats; }
+constexpr const auto& ChoicesOf(TlsVersion) { return kTlsVersions; }
 
 // One of the words of the enumeration T.
 template <class T>
@@ -104,6 +116,8 @@ Status ParseUserName(std::string_view text, std::string& value);
 Status ParseSecret(std::string_view text, std::string& value);
 
 Status ParseListenAddress(std::string_view text, AgentOptions& options);
+// Separated by commas; in lower case afterwards.
+Status ParseHostNames(std::string_view text, std::vector<std::string>& names);
 Status AddLabel(const std::string& name, std::string_view value, Labels& labels);
 // Adds a label given as name=value.
 Status ParseLabel(std::string_view text, Labels& labels);
@@ -115,6 +129,7 @@ inline std::string ToText(const std::string& value) { return value; }
 std::string ToText(std::chrono::milliseconds value);
 inline std::string ToText(std::optional<std::chrono::milliseconds> value) { return value ? ToText(*value) : ""; }
 std::string ToText(const Labels& labels);
+std::string ToText(const std::vector<std::string>& names);
 template <class T>
 requires std::is_enum_v<T> std::string ToText(T value) { return std::string(WordOf(value, ChoicesOf(value))); }
 

@@ -229,7 +229,9 @@ INSTANTIATE_TEST_SUITE_P(
             "f.yaml:2:16: metrics_dir: \"here\" is not an absolute path: workers that start in other directories must find it "
             "too"},
         Refusal{Section("  gateway_address:\n    - a:1\n    - b:0\n"),
-                R"(f.yaml:4:7: gateway_address: gateway address "b:0": port "0" is not a number from 1 to 65535)"},
+                "f.yaml:4:7: gateway_address: gateway address \"b:0\": the port is not a number from 1 to 65535; an IPv6 "
+                "address needs "
+                "brackets, for example [::1]:9091"},
         Refusal{Section("  gateway_address: []\n"),
                 "f.yaml:2:20: gateway_address: the list is empty; expected a text, or a list of texts"},
         Refusal{Section("  gateway_address: [a, [b]]\n"), "f.yaml:2:24: gateway_address: expected a text, found a list"},
@@ -239,15 +241,16 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{Section("  gateway_address: [a, a]\n"),
                 "f.yaml:2:20: gateway_address: gateway address \"a\" is given twice; leave one out"},
         Refusal{Section("  gateway_address: \"a:1\\nb\"\n"),
-                R"(f.yaml:2:20: gateway_address: gateway address "a:1 b": port "1 b" is not a number from 1 to 65535)"},
+                "f.yaml:2:20: gateway_address: gateway address \"a:1 b\": the port is not a number from 1 to 65535; an IPv6 "
+                "address needs "
+                "brackets, for example [::1]:9091"},
         Refusal{Section("  listen_address: 127.0.0.1\n"),
                 "f.yaml:2:19: listen_address: \"127.0.0.1\" is not an IP address and a port (127.0.0.1:19091; [::1]:19091; "
                 ":19091 for "
                 "all IPv4 addresses; port 0 for any free one); off: no pages"},
-        Refusal{Section("  labels: {9a: b}\n"),
-                "f.yaml:2:12: labels: \"9a\" is not a label's name (letters, digits and '_', beginning neither with a digit "
-                "nor with "
-                "__)"},
+        Refusal{Section("  labels: {\"a\\tb\": b}\n"),
+                "f.yaml:2:12: labels: \"a\\tb\" is not a label's name (UTF-8 text without control characters, not beginning "
+                "with __)"},
         Refusal{Section("  labels: {job: b}\n"),
                 "f.yaml:2:12: labels: \"job\" is a label of Prometheus or of the agent itself (not: job, instance, ip_addr, "
                 "role, agent, "

@@ -169,7 +169,7 @@ TEST_F(Fallback, AnErrorInATargetCostsTheTargetOrASetting) {
     EXPECT_EQ(config.errors[0].consequence, "nothing is sent to this target") << target;
     EXPECT_TRUE(config.options.Pushes());
   }
-  const Config mild = Load(good + "    - {url: http://h/w, name: mild, timeout_seconds: soon, queue_max_bytes: 1}\n");
+  const Config mild = Load(good + "    - {url: http://h/w, name: mild, remote_timeout: soon, queue_max_bytes: 1}\n");
   EXPECT_THAT(names(mild), ElementsAre("good", "mild"));
   ASSERT_THAT(mild.errors, SizeIs(2));
   EXPECT_EQ(mild.errors[0].consequence, "its default is used");

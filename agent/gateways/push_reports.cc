@@ -44,11 +44,9 @@ void PushReports::UpdateTotals() {
   for (const auto& [name, gateway] : gateways_) {
     all.quarantined_series += gateway.last.quarantined_series;
     all.dropped_series += gateway.last.dropped_series;
-    all.identity_conflicts += gateway.last.identity_conflicts;
   }
   own_.SetQuarantinedSeries("gateway", all.quarantined_series);
   own_.SetDroppedSeries("push_bytes", all.dropped_series);
-  own_.SetIdentityConflicts(all.identity_conflicts);
 }
 
 void PushReports::Log(Gateway& gateway, const std::string& name, const PushReport& report, const Status& status) {

@@ -73,22 +73,6 @@ Attempt GatewayConnection::Delete(const std::string& url, bool anonymous, millis
   return Request({.method = "DELETE", .url = url, .timeout = timeout, .anonymous = anonymous});
 }
 
-Attempt GatewayConnection::ReadOwners(const std::string& gateway, bool anonymous, const std::string& job, milliseconds timeout,
-                                      Owners& owners) {
-  if (timeout.count() <= 0) return Attempt::NotSent();
-  OwnerScan scan(job);
-  Attempt attempt = Request({.method = "GET",
-                             .url = gateway + "/metrics",
-                             .timeout = timeout,
-                             .anonymous = anonymous,
-                             .receive = [&](int status, std::string_view piece) { return status != 200 || scan.Add(piece); }});
-  if (attempt.result == PushResult::kSuccess && scan.cut_short()) {
-    return {PushResult::kServerError, true, "its page of metrics is too long to find the owners of its groups", attempt.status};
-  }
-  owners = scan.owners();
-  return attempt;
-}
-
 Attempt GatewayConnection::Request(const HttpRequest& request) {
   const Result<HttpResponse> response = client_.Send(request);
   if (client_.interrupted()) return Attempt::Interrupted();

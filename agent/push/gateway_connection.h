@@ -21,7 +21,6 @@
 #include "net/gateway_address.h"
 #include "net/gzip.h"
 #include "net/http_client.h"
-#include "push/group_owners.h"
 #include "push/push_sink.h"
 #include "push/refusal.h"
 
@@ -87,10 +86,8 @@ class GatewayConnection {
                Refusal& refusal);
   // Whether the server behind the connection of the last request is a PushGateway.
   bool IsPushGateway();
-  // These two take any gateway's URL; `anonymous`: without credentials, for one that is no longer configured.
+  // `url`: of a group on any gateway. `anonymous`: without credentials, for a gateway that is no longer configured.
   Attempt Delete(const std::string& url, bool anonymous, std::chrono::milliseconds timeout);
-  Attempt ReadOwners(const std::string& gateway, bool anonymous, const std::string& job, std::chrono::milliseconds timeout,
-                     Owners& owners);
   // Removes credentials from a text that quotes the gateway: its answer may repeat the request.
   void Redact(std::string& text) const { client_.Redact(text); }
 

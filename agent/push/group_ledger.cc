@@ -80,7 +80,9 @@ std::set<GroupLedger::Group> GroupLedger::groups() const {
 
 void GroupLedger::AddAgentLabel() {
   const MutexLock lock(mutex_);
+  if (adds_agent_label_) return;
   adds_agent_label_ = true;
+  std::erase_if(groups_, [&](const Group& group) { return WithAgentLabel(group.identity, agent_id_) != group.identity; });
   Save();
 }
 

@@ -2,7 +2,7 @@
 //
 // The file `agent.groups` has a group before the first PUT of it, so that an agent that is killed at any instruction knows all
 // its groups when it starts again. The file also has the agent's random, permanent id, which distinguishes agents with the same
-// identity. It also records whether this agent adds a label `agent` to its groups because another agent has the same identity.
+// identity. It also records whether this agent adds a label `agent` to its groups because another agent holds the identity.
 //
 // Thread safety: any method, from any thread. The threads that push to the agent's gateways share it.
 #pragma once
@@ -47,6 +47,7 @@ class GroupLedger {
   [[nodiscard]] const std::string& agent_id() const { return agent_id_; }
   // Whether the groups of this agent have the label agent="<id>", since another agent has the plain ones. Holds for the run.
   [[nodiscard]] bool adds_agent_label() const { return adds_agent_label_; }
+  // Also removes the groups without the label: from now on they may be the other agent's.
   void AddAgentLabel();
 
   [[nodiscard]] std::set<Group> groups() const;

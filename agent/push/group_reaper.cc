@@ -16,8 +16,9 @@ constexpr milliseconds kGiveUpAfter = std::chrono::hours(24);
 
 }  // namespace
 
-size_t GroupReaper::DeleteAbsent(const GroupPins& pins, const std::set<std::string>& jobs, const std::set<Identity>& present,
-                                 const std::set<Identity>& arrived, milliseconds limit) {
+GroupReaper::Deleted GroupReaper::DeleteAbsent(const GroupPins& pins, const std::set<std::string>& jobs,
+                                               const std::set<Identity>& present, const std::set<Identity>& arrived,
+                                               milliseconds limit) {
   std::set<Identity> here;
   for (const Identity& identity : arrived) here.insert(StableIdentity(identity));
   std::vector<Group> absent;
@@ -30,7 +31,7 @@ size_t GroupReaper::DeleteAbsent(const GroupPins& pins, const std::set<std::stri
   }
   if (absent.empty()) {
     failures_.clear();
-    return 0;
+    return {};
   }
   std::string error;
   return Delete(pins, absent, limit, error);
@@ -47,7 +48,7 @@ Status GroupReaper::DeleteAll(const GroupPins& pins, const std::string& job, mil
     return groups;
   };
   std::string error;
-  deleted = Delete(pins, left(), limit, error);
+  deleted = Delete(pins, left(), limit, error).groups;
   const size_t still = left().size();
   if (still == 0) return Done{};
   return Error{std::to_string(still) + " groups of the job are still on the gateway: " + error};
@@ -55,56 +56,39 @@ Status GroupReaper::DeleteAll(const GroupPins& pins, const std::string& job, mil
 
 // `groups` are sorted by gateway. The ledger is written once, at the end: an agent that is killed before deletes a group a
 // second time, which changes nothing.
-size_t GroupReaper::Delete(const GroupPins& pins, const std::vector<Group>& groups, milliseconds limit, std::string& error) {
+GroupReaper::Deleted GroupReaper::Delete(const GroupPins& pins, const std::vector<Group>& groups, milliseconds limit,
+                                         std::string& error) {
   const auto deadline = connection_.Now() + limit;
-  const auto time_left = [&] { return std::chrono::duration_cast<milliseconds>(deadline - connection_.Now()); };
   std::erase_if(failures_, [&](const auto& one) { return !std::binary_search(groups.begin(), groups.end(), one.first); });
-  const std::string present_hash = GatewayHash(connection_.url());
-  size_t deleted = 0;
+  Deleted deleted;
   std::vector<Group> done;
   for (auto begin = groups.begin(); begin != groups.end();) {
-    const auto end = std::find_if(begin, groups.end(), [&](const Group& group) {
-      return group.gateway != begin->gateway || group.identity.job != begin->identity.job;
-    });
-    std::vector<Group> due;
-    std::copy_if(begin, end, std::back_inserter(due), [&](const Group& group) { return IsDue(group); });
-    begin = end;
-    if (due.empty()) continue;
-    const std::string& gateway = due.front().gateway;
+    const std::string& gateway = begin->gateway;
+    const auto end = std::find_if(begin, groups.end(), [&](const Group& group) { return group.gateway != gateway; });
     const auto& configured = pins.gateways();
     const bool anonymous = std::find(configured.begin(), configured.end(), gateway) == configured.end();
-    Owners owners;
-    Attempt attempt = connection_.ReadOwners(gateway, anonymous, due.front().identity.job, time_left(), owners);
-    // A gateway that refuses to show its page may still accept a DELETE.
-    if (attempt.result == PushResult::kRejected) attempt = {};
-    if (attempt.result != PushResult::kSuccess) error = gateway + ": " + attempt.error;
+    Attempt attempt;
+    bool tried = false;
     std::vector<Group> failed;
-    for (const Group& group : due) {
+    for (; begin != end; ++begin) {
+      if (!IsDue(*begin)) continue;
       // After a refusal the next group is tried; after no answer it is not.
-      if (attempt.result > PushResult::kRejected) {
-        failed.push_back(group);
-        continue;
+      if (!tried || attempt.result <= PushResult::kRejected) {
+        const auto left = std::chrono::duration_cast<milliseconds>(deadline - connection_.Now());
+        attempt = connection_.Delete(gateway + GroupingKeyPath(begin->identity), anonymous, left);
+        tried = true;
       }
-      const auto owner = owners.find(OwnerKey(group.identity));
-      const bool known = owner != owners.end();
-      const bool by_another = known && owner->second.agent_id != ledger_.agent_id();
-      // A group that was pushed to the present address appears under a former one: both are one gateway.
-      const bool still_pushed = known && gateway != connection_.url() && owner->second.gateway_hash == present_hash;
-      if (by_another || still_pushed) {
-        done.push_back(group);
-        continue;
-      }
-      attempt = connection_.Delete(gateway + GroupingKeyPath(group.identity), anonymous, time_left());
       if (attempt.result == PushResult::kSuccess) {
-        ++deleted;
-        done.push_back(group);
+        ++deleted.groups;
+        if (gateway != connection_.url()) deleted.elsewhere.insert(begin->identity);
+        done.push_back(*begin);
       } else {
-        failed.push_back(group);
+        failed.push_back(*begin);
         error = gateway + ": " + attempt.error;
       }
     }
     const bool answers = attempt.result <= PushResult::kRejected;
-    if (answers) unreachable_.erase(gateway);
+    if (tried && answers) unreachable_.erase(gateway);
     if (!failed.empty()) Fail(failed, answers, error);
   }
   ledger_.Remove(done);

@@ -1,10 +1,9 @@
 // Deletes the groups of the ledger that nothing pushes any more.
 //
-// Before it deletes a group, it reads from the gateway which agent pushed the group last, and to which address. A group that
-// another agent has taken over belongs to that agent, and a group that appears under a former address of the present gateway is
-// still pushed; both leave the ledger. If a gateway does not answer, or refuses to delete a group, the reaper retries with
-// backoff. After a day of failures it gives the group up. Of several gateways, each one's reaper deletes the groups that are
-// pinned to it, on any gateway.
+// It does not ask the gateway who pushed a group last, since a PushGateway can only answer with its whole page: the grouping
+// key is this agent's own (job/identity_claim.h). If a gateway does not answer, or refuses to delete a group, the reaper
+// retries with backoff. After a day of failures it gives the group up. Of several gateways, each one's reaper deletes the
+// groups that are pinned to it, on any gateway.
 //
 // Thread safety: none.
 #pragma once
@@ -29,10 +28,16 @@ class GroupReaper {
   GroupReaper(GatewayConnection& connection, GroupLedger& ledger, bool delete_absent)
       : connection_(connection), ledger_(ledger), delete_absent_(delete_absent) {}
 
+  struct Deleted {
+    size_t groups = 0;
+    // The identities of those that were deleted at another address than the present one, whose gateway may be the same.
+    std::set<Identity> elsewhere{};
+  };
+
   // After a push in which each of `present`, identities of the snapshot, has `arrived` or was refused: deletes groups of these
-  // jobs that are no longer pushed, for at most `limit`. Returns how many.
-  size_t DeleteAbsent(const GroupPins& pins, const std::set<std::string>& jobs, const std::set<Identity>& present,
-                      const std::set<Identity>& arrived, std::chrono::milliseconds limit);
+  // jobs that are no longer pushed, for at most `limit`.
+  Deleted DeleteAbsent(const GroupPins& pins, const std::set<std::string>& jobs, const std::set<Identity>& present,
+                       const std::set<Identity>& arrived, std::chrono::milliseconds limit);
   // The job is over: deletes all its groups. An error says how many are left, and why.
   Status DeleteAll(const GroupPins& pins, const std::string& job, std::chrono::milliseconds limit, size_t& deleted);
 
@@ -49,7 +54,7 @@ class GroupReaper {
     Retry retry{};  // of this group, which the gateway refused to delete
   };
 
-  size_t Delete(const GroupPins& pins, const std::vector<Group>& groups, std::chrono::milliseconds limit, std::string& error);
+  Deleted Delete(const GroupPins& pins, const std::vector<Group>& groups, std::chrono::milliseconds limit, std::string& error);
   [[nodiscard]] bool IsDue(const Group& group) const;
   void Fail(const std::vector<Group>& groups, bool answers, const std::string& error);
 

@@ -37,19 +37,7 @@ GroupSender::GroupSender(GatewayConnection& connection, Options options)
       format_(options_.format, options_.quarantine_retry),
       renderer_(format_.current()),
       quarantine_(options_.quarantine_retry),
-      size_limit_(options_.max_push_bytes) {
-  if (options_.owner_info.layout == nullptr) return;
-  owner_family_ = options_.owner_info.layout->families.front().name;
-  RenderOwnerInfo();
-}
-
-void GroupSender::RenderOwnerInfo() { GroupRenderer(renderer_.format()).Render(options_.owner_info, 0, owner_info_); }
-
-void GroupSender::ApplyFormat() {
-  if (renderer_.format() == format_.current()) return;
-  renderer_.set_format(format_.current());
-  if (has_owner_info()) RenderOwnerInfo();
-}
+      size_limit_(options_.max_push_bytes) {}
 
 void GroupSender::LearnFormat() {
   if (format_.MustAsk(connection_.Now())) format_.Answered(connection_.IsPushGateway(), connection_.Now());
@@ -58,7 +46,6 @@ void GroupSender::LearnFormat() {
 void GroupSender::LiftQuarantine() {
   quarantine_.LiftAll();
   format_.Lift();
-  owner_info_on_ = true;
 }
 
 // Judges protobuf that is on trial.
@@ -93,14 +80,6 @@ std::optional<Attempt> GroupSender::Push(const Group& group) {
 std::optional<Attempt> GroupSender::PushAccepted(const Group& group) {
   FamilyNames due;  // sent again, since the gateway may accept them now
   FamilyNames held = quarantine_.HeldBack(group.path, connection_.Now(), due);
-  if (has_owner_info() && CountShown(group, owner_family_) > 0) {
-    held.insert(owner_family_);
-    if (!std::exchange(owner_name_taken_logged_, true)) {
-      Warn("push.quarantine", "a metric of " + group.path + " is named \"" + owner_family_ +
-                                  "\", like the agent's own metric in each group: it is not pushed; rename it");
-    }
-  }
-  if (!owner_info_on_ && connection_.Now() >= owner_info_retry_at_) owner_info_on_ = true;
   Attempt attempt;
   for (int puts = 0; puts < kMostPuts; ++puts) {
     if (!Render(group, held)) return std::nullopt;
@@ -110,22 +89,14 @@ std::optional<Attempt> GroupSender::PushAccepted(const Group& group) {
     if (!attempt.is_refusal()) break;
     if (renderer_.format() != format_.current()) continue;  // protobuf at which the connection was closed
     Refused refused;
-    std::optional<std::string> owner_info_reason;
     for (Refusal::Offence& offence : refusal.Finish()) {
       std::vector<std::string>& names = offence.families;
-      if (!owner_info_reason && std::find(names.begin(), names.end(), owner_family_) != names.end()) {
-        owner_info_reason = offence.reason;
-      }
       // Of a histogram and a gauge that is named like one of its lines, the gauge is held back: its name is the longer one.
       std::stable_sort(names.begin(), names.end(), [](const auto& a, const auto& b) { return a.size() > b.size(); });
       const auto ours = std::find_if(names.begin(), names.end(), [&](const std::string& name) {
         return !held.contains(name) && CountShown(group, name) > 0;
       });
       if (ours != names.end()) refused.emplace_back(*ours, offence.reason);
-    }
-    if (owner_info_reason && owner_info_on_ && has_owner_info()) {
-      DropOwnerInfo(*owner_info_reason);
-      if (refused.empty()) continue;
     }
     if (refused.empty() && format_.GiveUpProtobuf(connection_.Now())) continue;
     if (refused.empty() && !attempt.closed_without_answer) {
@@ -137,9 +108,6 @@ std::optional<Attempt> GroupSender::PushAccepted(const Group& group) {
     if (ended) return ended;
   }
   if (attempt.result == PushResult::kSuccess) {
-    if (owner_info_on_ && std::exchange(owner_info_refusal_logged_, false)) {
-      LogInfo("push.quarantine", "the gateway accepts \"" + owner_family_ + "\" again");
-    }
     for (const std::string& family : due) {
       quarantine_.Lift(group.path, family);
       LogInfo("push.quarantine", "the gateway accepts \"" + family + "\" of " + group.path + " again");
@@ -150,9 +118,8 @@ std::optional<Attempt> GroupSender::PushAccepted(const Group& group) {
 
 // Writes body_ in the current format, without the families that make it too large. False if there is nothing to send.
 bool GroupSender::Render(const Group& group, const FamilyNames& held) {
-  ApplyFormat();
+  if (renderer_.format() != format_.current()) renderer_.set_format(format_.current());
   renderer_.Render(group.snapshot, group.identity, body_, held, &families_);
-  const std::string_view owner_info = owner_info_on_ ? std::string_view(owner_info_) : std::string_view();
   if (size_limit_.Applies(group.path, body_.size())) {
     std::vector<FamilySize> newly_out;
     FamilyNames out = size_limit_.Choose(group.path, families_, newly_out);
@@ -164,38 +131,22 @@ bool GroupSender::Render(const Group& group, const FamilyNames& held) {
     }
     out.insert(held.begin(), held.end());
     renderer_.Render(group.snapshot, group.identity, body_, out, &families_);
-    if (body_.empty() && owner_info.empty()) return false;
-  } else if (body_.empty() && (held.empty() || owner_info.empty())) {
-    return false;
+  } else if (body_.empty() && held.empty()) {
+    return false;  // if all families are held back, an empty push removes the values that the group had before
   }
   const auto too_large = [](const FamilySize& family) { return family.bytes > kLargestMessage; };
   if (std::any_of(families_.begin(), families_.end(), too_large) && format_.GiveUpProtobuf(connection_.Now())) {
     return Render(group, held);
   }
-  body_ += owner_info;
   return true;
 }
 
 // The answer names no family of the group.
 std::optional<Attempt> GroupSender::FindRefused(const Group& group, const FamilyNames& held, const Attempt& refused,
                                                 Refused& found) {
-  const auto post = [&](const std::string& body) {
-    Refusal unread;
-    return connection_.Send("POST", group.path, renderer_.format(), body, unread);
-  };
   // If the gateway refuses the group without its families, the families are not the reason.
-  const bool with_owner_info = owner_info_on_ && has_owner_info();
-  Attempt empty = post(with_owner_info ? owner_info_ : "");
-  if (empty.is_refusal() && with_owner_info) {
-    const Attempt owner_info = empty;
-    empty = post("");
-    if (empty.result == PushResult::kSuccess) {
-      // A gateway that is killed closes connections, too: it must be alive and close this one again.
-      if (owner_info.closed_without_answer && !post(owner_info_).closed_without_answer) return refused;
-      DropOwnerInfo(owner_info.error);
-      return std::nullopt;
-    }
-  }
+  Refusal unread;
+  Attempt empty = connection_.Send("POST", group.path, renderer_.format(), "", unread);
   if (empty.result == PushResult::kRejected) return refused;
   if (empty.result != PushResult::kSuccess) return empty;
   return Bisect(group, held, refused, found);
@@ -224,7 +175,7 @@ std::optional<Attempt> GroupSender::Bisect(const Group& group, const FamilyNames
     if (part.empty()) continue;
     if (part.size() == 1) {
       if (refusal.closed_without_answer) {
-        // As with the owner info: the gateway must be alive, and close this connection again.
+        // A gateway that is killed closes connections, too: it must be alive and close this one again.
         probes += 2;
         const Attempt alive = probe({});
         if (alive.result != PushResult::kSuccess) return alive;
@@ -247,16 +198,6 @@ std::optional<Attempt> GroupSender::Bisect(const Group& group, const FamilyNames
     }
   }
   return found.empty() ? std::optional(refused) : std::nullopt;
-}
-
-// Another program may push the name with another type; the group's values do not depend on it.
-void GroupSender::DropOwnerInfo(const std::string& reason) {
-  owner_info_on_ = false;
-  owner_info_retry_at_ = connection_.Now() + options_.quarantine_retry;
-  if (std::exchange(owner_info_refusal_logged_, true)) return;
-  Warn("push.quarantine", "the gateway refuses \"" + owner_family_ + "\" of the agent itself: " + reason +
-                              "; groups are pushed without it, and another agent that pushes the same groups is not detected: "
-                              "find the program that pushes a metric of that name, and delete its group");
 }
 
 void GroupSender::HoldBack(const Group& group, const Refused& refused, FamilyNames& held, FamilyNames& due) {
@@ -297,7 +238,6 @@ void GroupSender::Warn(std::string_view event, std::string message) const {
 GroupSender::Missing GroupSender::CountMissing(const Group& group) const {
   Missing missing;
   for (const std::string& family : quarantine_.All(group.path)) missing.quarantined += CountShown(group, family);
-  if (has_owner_info()) missing.quarantined += CountShown(group, owner_family_);
   for (const std::string& family : size_limit_.LeftOut(group.path)) missing.dropped += CountShown(group, family);
   return missing;
 }

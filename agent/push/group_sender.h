@@ -32,9 +32,6 @@ class GroupSender {
     PushFormat::Choice format = PushFormat::Choice::kText;
     size_t max_push_bytes = 64 << 20;  // of a group
     std::chrono::milliseconds quarantine_retry = std::chrono::hours(1);
-    // Its one family is appended to each group, and left out of all snapshots. If a gateway refuses it, the groups are sent
-    // without it until quarantine_retry has passed. No layout: none.
-    Snapshot owner_info{};
   };
   struct Group {
     const Snapshot& snapshot;
@@ -71,16 +68,12 @@ class GroupSender {
   // Refused families, each with the gateway's reason.
   using Refused = std::vector<std::pair<std::string, std::string>>;
 
-  [[nodiscard]] bool has_owner_info() const { return !owner_family_.empty(); }
-  void RenderOwnerInfo();
-  void ApplyFormat();
   bool MustResendAsText(const Attempt& attempt);
   bool Render(const Group& group, const FamilyNames& held);
   std::optional<Attempt> PushAccepted(const Group& group);
   // These two return the result of the push, or nothing if `found` has families to hold back before the next attempt.
   std::optional<Attempt> FindRefused(const Group& group, const FamilyNames& held, const Attempt& refused, Refused& found);
   std::optional<Attempt> Bisect(const Group& group, const FamilyNames& held, const Attempt& refused, Refused& found);
-  void DropOwnerInfo(const std::string& reason);
   void HoldBack(const Group& group, const Refused& refused, FamilyNames& held, FamilyNames& due);
   void LogNewlyHeld(const Group& group) const;
   void Warn(std::string_view event, std::string message) const;
@@ -88,19 +81,12 @@ class GroupSender {
   GatewayConnection& connection_;
   const Options options_;
   PushFormat format_;
-  GroupRenderer renderer_;  // in that format, as owner_info_ is
+  GroupRenderer renderer_;  // in that format
   std::string body_;        // kept for its memory
   std::vector<FamilySize> families_;
   Quarantine quarantine_;
   Refused newly_held_;  // by this push of this group
   SizeLimit size_limit_;
-
-  std::string owner_family_;  // empty without options_.owner_info
-  std::string owner_info_;
-  bool owner_info_on_ = true;
-  bool owner_info_refusal_logged_ = false;
-  bool owner_name_taken_logged_ = false;  // it was logged that a program has a metric of that name
-  GatewayConnection::TimePoint owner_info_retry_at_{};
 };
 
 }  // namespace persia::agent

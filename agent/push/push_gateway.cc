@@ -40,13 +40,6 @@ PushGateway::Options WithName(PushGateway::Options options) {
   return options;
 }
 
-GroupSender::Options SenderOptions(const PushGateway::Options& options) {
-  GroupSender::Options sender{
-      .format = options.format, .max_push_bytes = options.max_push_bytes, .quarantine_retry = options.quarantine_retry};
-  if (options.ledger != nullptr) sender.owner_info = OwnerSnapshot(options.ledger->agent_id(), options.address.Url());
-  return sender;
-}
-
 }  // namespace
 
 // A group that has not arrived yet, and how its last attempt ended.
@@ -62,11 +55,11 @@ PushGateway::PushGateway(Options options)
                    .gzip = options_.gzip,
                    .now = options_.now,
                    .sleep = options_.sleep}),
-      sender_(connection_, SenderOptions(options_)) {
+      sender_(connection_, {.format = options_.format,
+                            .max_push_bytes = options_.max_push_bytes,
+                            .quarantine_retry = options_.quarantine_retry}) {
   SetPins(options_.pins);
-  if (options_.ledger == nullptr) return;
-  reaper_.emplace(connection_, *options_.ledger, options_.delete_absent_groups);
-  watch_.emplace(*options_.ledger, url());
+  if (options_.ledger != nullptr) reaper_.emplace(connection_, *options_.ledger, options_.delete_absent_groups);
 }
 
 void PushGateway::SetPins(std::shared_ptr<const GroupPins> pins) {
@@ -82,7 +75,6 @@ Status PushGateway::Push(const Snapshot& snapshot) {
   if (lift_quarantine_.exchange(false)) sender_.LiftQuarantine();
   if (auto deferred = WaitForRetryAfter()) return *std::move(deferred);
   SetKeys(snapshot);
-  if (watch_) LookForOtherAgents(snapshot);
   arrived_.clear();
   present_.clear();
   AddToLedger(snapshot);
@@ -117,10 +109,14 @@ Status PushGateway::Push(const Snapshot& snapshot) {
   if (reaper_ && report_.result <= PushResult::kRejected) {
     std::set<std::string> jobs;  // also of groups on other gateways: this one may have none left but absent ones
     for (const Identity& key : keys_) jobs.insert(key.job);
-    report_.groups_deleted = reaper_->DeleteAbsent(*pins_, jobs, present_, arrived_, kDeleteLimit);
+    const GroupReaper::Deleted deleted = reaper_->DeleteAbsent(*pins_, jobs, present_, arrived_, kDeleteLimit);
+    report_.groups_deleted = deleted.groups;
+    // A former address may be another name of this gateway: these groups may have been deleted here, too.
+    for (const size_t i : pinned_) {
+      if (deleted.elsewhere.contains(keys_[i])) sender_.Push({snapshot, i, GroupingKeyPath(keys_[i])});
+    }
   }
   if (options_.ledger != nullptr) report_.ledger_groups = options_.ledger->groups().size();
-  if (watch_) report_.identity_conflicts = watch_->conflicts();
   if (!arrived_.empty()) sender_.LearnFormat();
   report_.requests = connection_.traffic().requests;
   report_.bytes = connection_.traffic().bytes;
@@ -139,21 +135,6 @@ std::optional<Error> PushGateway::WaitForRetryAfter() {
   report_.result = connection_.interrupted() ? PushResult::kInterrupted : PushResult::kDeferred;
   return Error{name() + ": nothing was pushed, the gateway asked for a pause (Retry-After) of another " +
                std::to_string(left.count() / 1000 + 1) + " s"};
-}
-
-void PushGateway::LookForOtherAgents(const Snapshot& snapshot) {
-  // Groups that this agent no longer pushes are no conflict.
-  std::erase_if(arrived_, [&](const Identity& key) {
-    return std::none_of(pinned_.begin(), pinned_.end(), [&](size_t identity) { return keys_[identity] == key; });
-  });
-  const auto begin = options_.now();
-  if (!watch_->IsDue(arrived_, begin)) return;
-  std::optional<Owners> owners(std::in_place);
-  const Attempt attempt =
-      connection_.ReadOwners(url(), /*anonymous=*/false, arrived_.begin()->job, options_.time_budget / 4, *owners);
-  if (attempt.result != PushResult::kSuccess) owners.reset();
-  watch_->Update(arrived_, owners, begin, options_.now());
-  SetKeys(snapshot);  // they may have the label `agent` now
 }
 
 // Returns when no group is pending, or no time is left for another round.

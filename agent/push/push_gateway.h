@@ -34,7 +34,6 @@
 #include "push/group_pins.h"
 #include "push/group_reaper.h"
 #include "push/group_sender.h"
-#include "push/owner_watch.h"
 #include "push/push_format.h"
 #include "push/push_sink.h"
 
@@ -62,7 +61,7 @@ class PushGateway : public PushSink {
     size_t max_push_bytes = 64 << 20;
     // After this time a refused family is tried again.
     std::chrono::milliseconds quarantine_retry = std::chrono::hours(1);
-    // The groups that this agent has made. Null: no group is deleted, and other agents are not detected.
+    // The groups that this agent has made. Null: no group is deleted.
     GroupLedger* ledger = nullptr;
     // Of several gateways each pushes the groups that are pinned to it. Null: this one pushes all.
     std::shared_ptr<const GroupPins> pins{};
@@ -97,7 +96,6 @@ class PushGateway : public PushSink {
 
   std::optional<Error> WaitForRetryAfter();
   void SetKeys(const Snapshot& snapshot);
-  void LookForOtherAgents(const Snapshot& snapshot);
   void AddToLedger(const Snapshot& snapshot);
   void PushRounds(const Snapshot& snapshot, std::deque<Group>& pending, std::string& first_error);
   std::optional<std::chrono::milliseconds> PushRound(const Snapshot& snapshot, std::deque<Group>& pending,
@@ -108,8 +106,7 @@ class PushGateway : public PushSink {
   const Options options_;
   GatewayConnection connection_;
   GroupSender sender_;
-  std::optional<GroupReaper> reaper_;  // these two with a ledger only
-  std::optional<OwnerWatch> watch_;
+  std::optional<GroupReaper> reaper_;                   // with a ledger only
   std::shared_ptr<const GroupPins> pins_;               // not null
   std::vector<Identity> keys_;                          // the grouping keys of the snapshot's identities
   std::vector<size_t> pinned_;                          // of them, those of this gateway

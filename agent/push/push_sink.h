@@ -42,7 +42,6 @@ struct PushReport {
   size_t dropped_series = 0;                          // left out since their group would be larger than max_push_bytes
   size_t ledger_groups = 0;                           // that this agent may have made and has not deleted, on all gateways
   size_t groups_deleted = 0;                          // after this push
-  size_t identity_conflicts = 0;                      // identities that another agent pushes too
   ExpositionFormat format = ExpositionFormat::kText;  // of the next push
 };
 

@@ -1,5 +1,5 @@
 // The file's payload, version 1: a snappy block of  count:U32  labels:String{count}, as in files/bytes.h; labels are encoded as
-// in write_request.cc.
+// in write_request.cc, after kNativeMark if the series is of native histograms.
 #include "remote/active_series.h"
 
 #include <utility>

@@ -155,11 +155,12 @@ void DiskQueue::DropOldest(const char* reason) {
     return !entry.is_claimed;
   });
   dropped_samples_[reason] += samples;
-  if (samples > 0) {
+  if (samples > 0 && reported_drops_.insert(reason).second) {
     const bool is_expired = std::string_view(reason) == "queue_age";
     LogWarning("remote.dropped",
                std::to_string(samples) + " samples, the oldest in " + path() + ", are dropped: " +
-                   (is_expired ? "they are older than queue_max_age_seconds" : "the queue has reached queue_max_bytes"));
+                   (is_expired ? "they are older than sample_age_limit" : "the queue has reached queue_max_bytes") +
+                   "; later ones are counted, and not logged until the queue is empty");
   }
   Unlink(number);
   files_.erase(files_.begin());

@@ -27,6 +27,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -201,6 +202,7 @@ class DiskQueue {
   uint64_t collection_bytes_ PERSIA_GUARDED_BY(mutex_) = 0;
   uint64_t former_collection_bytes_ PERSIA_GUARDED_BY(mutex_) = 0;
   bool stopped_ PERSIA_GUARDED_BY(mutex_) = false;
+  std::set<std::string> reported_drops_ PERSIA_GUARDED_BY(mutex_);  // reasons that were logged since the queue was empty
   // Each was logged, and still holds: requests are refused; the file at the cursor, or a request's body, cannot be read now.
   bool is_full_ PERSIA_GUARDED_BY(mutex_) = false;
   bool cursor_waits_ PERSIA_GUARDED_BY(mutex_) = false;

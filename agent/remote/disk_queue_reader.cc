@@ -199,6 +199,7 @@ void DiskQueue::Finish(const Claim& claim, Outcome outcome, std::optional<uint32
   window_.erase(entry);
   if (const auto file = files_.find(claim.file_number); file != files_.end()) file->second.pending.Remove(claim.record);
   RemoveDone();
+  if (NothingPending()) reported_drops_.clear();
   changed_.NotifyAll();
 }
 

@@ -4,10 +4,8 @@
 #include <iterator>
 #include <system_error>
 
-#include "base/backoff.h"
 #include "base/text.h"
 #include "base/thread.h"
-#include "net/response_errors.h"
 #include "remote/snappy_block.h"
 #include "remote/write_request.h"
 
@@ -18,8 +16,6 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kMaxRetryAfter = std::chrono::hours(1);
-constexpr size_t kMaxQuotedBytes = 500;
-
 constexpr size_t kComparedBytes = 120;
 constexpr int kTooLarge = 413;
 // Uncompressed. The writer's requests have at most a few MiB.
@@ -31,62 +27,99 @@ std::string WithoutNumbers(std::string text) {
   return text.substr(0, kComparedBytes);
 }
 
-std::string ErrorOf(const Result<HttpResponse>& response) {
-  if (!response.ok()) return response.error();
-  const HttpResponse& answer = response.value();
-  const std::string status = "status " + std::to_string(answer.status) + ": ";
-  if (answer.redirects_to.empty()) return status + BodyExcerpt(answer.body, kMaxQuotedBytes);
-  return status + "it redirects to " + answer.redirects_to + ", which is not followed; set the url to where it accepts samples";
-}
-
 }  // namespace
 
 void QueueSender::Start() {
   try {
     while (workers_.size() < options_.threads) {
       options_.before_thread(workers_.size() + 1);
-      std::unique_ptr<Worker> worker(new Worker{.client = HttpClient(options_.http)});
-      worker->thread = StartThread("rw send " + options_.target, [this, &client = worker->client] { Run(client); });
+      std::unique_ptr<Worker> worker(new Worker{.client = HttpClient(options_.endpoint.http),
+                                                .backoff = Backoff(options_.min_backoff, options_.max_backoff)});
+      worker->thread = StartThread("rw send " + options_.endpoint.name, [this, &at = *worker] { Run(at); });
       workers_.push_back(std::move(worker));
     }
   } catch (const std::system_error& error) {
     if (workers_.empty()) throw;
-    LogWarning("remote.threads", "remote_write " + options_.target + ": cannot start a thread: " + error.what() + "; " +
+    LogWarning("remote.threads", "remote_write " + options_.endpoint.name + ": cannot start a thread: " + error.what() + "; " +
                                      std::to_string(workers_.size()) + " of " + std::to_string(options_.threads) +
                                      " senders work");
   }
 }
 
-void QueueSender::Run(HttpClient& client) {
+void QueueSender::Run(Worker& worker) {
   while (const auto claim = options_.queue->Next()) {
     uint32_t left = claim->record.samples;
-    if (const auto outcome = Send(*claim, claim->body, left, client)) options_.queue->Finish(*claim, *outcome, left);
+    if (const auto outcome = Send(*claim, claim->body, left, worker)) options_.queue->Finish(*claim, *outcome, left);
   }
 }
 
 std::optional<DiskQueue::Outcome> QueueSender::Send(const DiskQueue::Claim& claim, std::string_view body, uint32_t& left,
-                                                    HttpClient& client) {
-  const uint32_t samples = left;
-  Backoff backoff(options_.min_backoff, options_.max_backoff);
+                                                    Worker& worker) {
+  std::string without_native;
   for (bool is_retry = false;; is_retry = true) {
-    const milliseconds wait = is_retry ? backoff.NextJittered() : milliseconds(0);
-    if (!WaitUntil(steady_clock::now() + wait)) return std::nullopt;
+    // Before the wait as well: expired requests do not wait one after the other.
     if (!options_.queue->StillWanted(claim)) return DiskQueue::Outcome::kDropped;
-    switch (Judge(Post(body, is_retry, client), samples, claim.record.timestamp_ms)) {
-      case Verdict::kDone:
+    if (!WaitUntil(worker.next_attempt)) return std::nullopt;
+    if (!options_.queue->StillWanted(claim)) return DiskQueue::Outcome::kDropped;
+    const Result<HttpResponse> response = Post(body, is_retry, worker.client);
+    const Verdict verdict = Judge(response, left, claim.record.timestamp_ms);
+    worker.next_attempt = {};
+    switch (verdict) {
+      case Verdict::kAccepted:
+        worker.backoff = Backoff(options_.min_backoff, options_.max_backoff);
+        [[fallthrough]];
+      case Verdict::kRefused:
         left = 0;
         return DiskQueue::Outcome::kSent;
       case Verdict::kTooLarge:
-        return SendHalves(claim, body, left, client);
+        LogHalving(left);
+        return SendHalves(claim, body, left, worker);
       case Verdict::kAgain:
+        if (auto rest = response.ok() ? DropNative(body, response.value().status, left) : std::nullopt) {
+          if (left == 0) return DiskQueue::Outcome::kSent;
+          without_native = *std::move(rest);
+          body = without_native;
+          break;
+        }
+        worker.next_attempt = steady_clock::now() + worker.backoff.NextJittered();
         break;
     }
   }
 }
 
+std::optional<std::string> QueueSender::DropNative(std::string_view body, int status, uint32_t& left) {
+  if (options_.takes_native) return std::nullopt;
+  const std::optional<std::string> plain = SnappyUncompress(body, kMaxBodyBytes);
+  const std::optional<WithoutNative> rest = plain ? RemoveNative(*plain) : std::nullopt;
+  if (!rest) return std::nullopt;
+  {
+    const MutexLock lock(mutex_);
+    counts_.samples_refused[status] += rest->histograms;
+    refused_in_failure_ += rest->histograms;
+  }
+  LogWarning("remote.native", options_.endpoint.name +
+                                  " refuses native histograms that were queued while "
+                                  "send_native_histograms was true; they are dropped");
+  left -= std::min(left, rest->histograms);
+  std::string compressed;
+  SnappyCompress(rest->body, compressed);
+  return compressed;
+}
+
+void QueueSender::LogHalving(uint32_t samples) {
+  {
+    const MutexLock lock(mutex_);
+    if (std::exchange(is_halving_logged_, true)) return;
+  }
+  LogInfo("remote.halves",
+          options_.endpoint.name + " finds a request of " + std::to_string(samples) +
+              " samples too large (status 413); such requests are sent in halves. A lower max_samples_per_send "
+              "saves the first attempt");
+}
+
 // REQUIRES: more than one sample.
 std::optional<DiskQueue::Outcome> QueueSender::SendHalves(const DiskQueue::Claim& claim, std::string_view body, uint32_t& left,
-                                                          HttpClient& client) {
+                                                          Worker& worker) {
   const std::optional<std::string> plain = SnappyUncompress(body, kMaxBodyBytes);
   const std::optional<Halves> halves = plain ? Halve(*plain) : std::nullopt;
   if (!halves) {  // the body is not what the writer wrote
@@ -99,7 +132,7 @@ std::optional<DiskQueue::Outcome> QueueSender::SendHalves(const DiskQueue::Claim
     SnappyCompress(half, compressed);
     uint32_t left_of_half = SeriesIn(half);
     left -= left_of_half;
-    const auto outcome = Send(claim, compressed, left_of_half, client);
+    const auto outcome = Send(claim, compressed, left_of_half, worker);
     left += left_of_half;
     if (outcome != DiskQueue::Outcome::kSent) return outcome;
   }
@@ -107,13 +140,8 @@ std::optional<DiskQueue::Outcome> QueueSender::SendHalves(const DiskQueue::Claim
 }
 
 Result<HttpResponse> QueueSender::Post(std::string_view body, bool is_retry, HttpClient& client) {
-  HttpRequest request{.method = "POST", .url = options_.url, .headers = options_.headers, .body = body};
-  request.headers.emplace_back("Content-Type", "application/x-protobuf");
-  request.headers.emplace_back("Content-Encoding", "snappy");
-  request.headers.emplace_back("X-Prometheus-Remote-Write-Version", "0.1.0");
-  request.follow_redirects = true;
   const auto begin = steady_clock::now();
-  Result<HttpResponse> response = client.Send(request);
+  Result<HttpResponse> response = client.Send(WriteRequestTo(options_.endpoint, body));
   const MutexLock lock(mutex_);
   counts_.bytes += body.size();
   counts_.retries += is_retry ? 1 : 0;
@@ -141,14 +169,15 @@ QueueSender::Verdict QueueSender::Judge(const Result<HttpResponse>& response, ui
       counts_.samples_sent += samples;
       counts_.highest_sent_ms = std::max(counts_.highest_sent_ms, timestamp_ms);
       counts_.last_error.clear();
-      if (!is_failing_) return Verdict::kDone;
+      if (!is_failing_) return Verdict::kAccepted;
     }
     LogRecovery(samples);
-    return Verdict::kDone;
+    return Verdict::kAccepted;
   }
   if (status == kTooLarge && samples > 1) return Verdict::kTooLarge;
-  const std::string error = ErrorOf(response);
+  const std::string error = RefusalOf(response);
   const bool is_final = std::ranges::find(kFinalStatuses, status) != std::end(kFinalStatuses);
+  std::chrono::seconds pause{0};
   {
     const MutexLock lock(mutex_);
     if (stopped_ && !response.ok()) return Verdict::kAgain;  // by us
@@ -158,15 +187,25 @@ QueueSender::Verdict QueueSender::Judge(const Result<HttpResponse>& response, ui
       counts_.samples_refused[status] += samples;
       refused_in_failure_ += samples;
     } else if (response.ok() && response.value().retry_after) {
-      not_before_ = std::max(not_before_, steady_clock::now() + std::min(*response.value().retry_after, kMaxRetryAfter));
+      pause = std::min(*response.value().retry_after, kMaxRetryAfter);
+      not_before_ = std::max(not_before_, steady_clock::now() + pause);
     }
   }
   const std::string kind = response.ok() ? "status " + std::to_string(status) : WithoutNumbers(error);
   if (is_final) {
-    log_.Bad(kind, options_.target + " refuses " + std::to_string(samples) + " samples, which are dropped: " + error);
-    return Verdict::kDone;
+    log_.Bad(kind, options_.endpoint.name + " refuses " + std::to_string(samples) + " samples, which are dropped: " + error);
+    return Verdict::kRefused;
   }
-  log_.Bad(kind, "cannot send to " + options_.target + ": " + error + "; samples wait in the disk queue");
+  const bool is_about_native = options_.takes_native && error.find("native histogram") != std::string::npos;
+  const std::string waiting =
+      "cannot send to " + options_.endpoint.name + ": " + error +
+      (is_about_native ? "; enable native histograms there, or set send_native_histograms: false" : "") +
+      "; samples wait in the disk queue";
+  if (pause.count() > 0) {
+    log_.Bad(kind + ", a pause", waiting + " for the " + std::to_string(pause.count()) + " s that it asks for (Retry-After)");
+  } else {
+    log_.Bad(kind, waiting);
+  }
   return Verdict::kAgain;
 }
 
@@ -179,7 +218,7 @@ void QueueSender::LogRecovery(uint32_t accepted) {
     if (!std::exchange(is_failing_, false)) return;
     refused = std::exchange(refused_in_failure_, 0);
   }
-  log_.Recovered(options_.target + " accepts samples again; " +
+  log_.Recovered(options_.endpoint.name + " accepts samples again; " +
                  std::to_string(pending - std::min<uint64_t>(pending, accepted)) + " wait" +
                  (refused > 0 ? ", " + std::to_string(refused) + " were refused" : ""));
 }
@@ -205,6 +244,11 @@ void QueueSender::Join() {
   for (const auto& worker : workers_) {
     if (worker->thread.joinable()) worker->thread.join();
   }
+}
+
+bool QueueSender::Accepts() const {
+  const MutexLock lock(mutex_);
+  return counts_.samples_sent > 0 && counts_.last_error.empty();
 }
 
 QueueSender::Counts QueueSender::counts() const {

@@ -20,24 +20,27 @@
 #include <utility>
 #include <vector>
 
+#include "base/backoff.h"
 #include "base/duration_counts.h"
 #include "base/log.h"
 #include "base/mutex.h"
 #include "net/http_client.h"
 #include "remote/disk_queue.h"
+#include "remote/endpoint.h"
 
 namespace persia::agent {
 
 class QueueSender {
  public:
   struct Options {
-    std::string target;  // its name, for logs
-    std::string url;
-    std::vector<std::pair<std::string, std::string>> headers{};  // besides those of the protocol
-    HttpClient::Options http{};
+    Endpoint endpoint;
     uint32_t threads = 4;
     DiskQueue* queue = nullptr;
-    // The backoff doubles from `min_backoff` to `max_backoff`; each wait is drawn from its upper half.
+    // Whether the target takes native histograms. If not, those in requests of earlier settings that it does not accept are
+    // dropped.
+    bool takes_native = false;
+    // The backoff doubles from `min_backoff` to `max_backoff`, until a request is accepted; each wait is drawn from its upper
+    // half.
     std::chrono::milliseconds min_backoff{100};
     std::chrono::milliseconds max_backoff{5000};
     std::function<void(size_t number)> before_thread = [](size_t) {};  // for tests; from 1 on
@@ -57,7 +60,7 @@ class QueueSender {
   // The statuses after which a request is dropped.
   static constexpr int kFinalStatuses[] = {400, 409, 413, 422};
 
-  explicit QueueSender(Options options) : options_(std::move(options)), log_("remote.send", options_.target) {}
+  explicit QueueSender(Options options) : options_(std::move(options)), log_("remote.send", options_.endpoint.name) {}
   ~QueueSender() { Join(); }
   QueueSender(const QueueSender&) = delete;
   QueueSender& operator=(const QueueSender&) = delete;
@@ -73,26 +76,32 @@ class QueueSender {
   void Join();
 
   [[nodiscard]] Counts counts() const;
+  // Whether the target has accepted the last request.
+  [[nodiscard]] bool Accepts() const;
 
  private:
   struct Worker {
     HttpClient client;
+    Backoff backoff;
+    std::chrono::steady_clock::time_point next_attempt{};  // later requests wait, too
     std::thread thread{};
   };
 
-  enum class Verdict : uint8_t { kDone, kAgain, kTooLarge };
+  enum class Verdict : uint8_t { kAccepted, kRefused, kAgain, kTooLarge };
 
-  void Run(HttpClient& client);
+  void Run(Worker& worker);
   // Sends a body with `left` of the claim's samples; afterwards `left` is how many the target has not answered. Nothing:
   // stopped.
-  std::optional<DiskQueue::Outcome> Send(const DiskQueue::Claim& claim, std::string_view body, uint32_t& left,
-                                         HttpClient& client);
+  std::optional<DiskQueue::Outcome> Send(const DiskQueue::Claim& claim, std::string_view body, uint32_t& left, Worker& worker);
   std::optional<DiskQueue::Outcome> SendHalves(const DiskQueue::Claim& claim, std::string_view body, uint32_t& left,
-                                               HttpClient& client);
+                                               Worker& worker);
   bool WaitUntil(std::chrono::steady_clock::time_point when);
   Result<HttpResponse> Post(std::string_view body, bool is_retry, HttpClient& client);
   // Counts and logs the answer.
   Verdict Judge(const Result<HttpResponse>& response, uint32_t samples, int64_t timestamp_ms);
+  void LogHalving(uint32_t samples);
+  // The compressed body without its native histograms, which are counted as refused; nothing if it has none.
+  std::optional<std::string> DropNative(std::string_view body, int status, uint32_t& left);
   void LogRecovery(uint32_t accepted);
 
   const Options options_;
@@ -105,6 +114,7 @@ class QueueSender {
   uint64_t hurries_ PERSIA_GUARDED_BY(mutex_) = 0;
   bool stopped_ PERSIA_GUARDED_BY(mutex_) = false;
   bool is_failing_ PERSIA_GUARDED_BY(mutex_) = false;
+  bool is_halving_logged_ PERSIA_GUARDED_BY(mutex_) = false;
   uint64_t refused_in_failure_ PERSIA_GUARDED_BY(mutex_) = 0;  // samples, since the last request that was accepted
   // One line for each change: accepted, an answer, another answer, no answer.
   StateLog log_;

@@ -1,66 +1,31 @@
 #include "remote/relabel.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "base/text.h"
+#include "remote/letter_case.h"
+#include "remote/md5.h"
+#include "remote/relabel_template.h"
 
 namespace persia::agent {
 namespace {
 
-bool IsWord(char c) { return IsLetter(c) || IsDigit(c); }
+using A = RelabelAction;
 
 bool IsLabelName(std::string_view name) {
-  return !name.empty() && IsLetter(name.front()) && std::all_of(name.begin(), name.end(), IsWord);
+  return !name.empty() && IsLetter(name.front()) &&
+         std::all_of(name.begin(), name.end(), [](char c) { return IsLetter(c) || IsDigit(c); });
 }
 
-// Takes a reference off the front of `rest`, which begins with `$`, as Go's regexp does: the longest run of letters, digits and
-// underscores, in braces or not. Nothing: the `$` is literal.
-std::optional<std::string_view> TakeReference(std::string_view& rest) {
-  std::string_view after = rest.substr(1);
-  const bool braces = after.starts_with('{');
-  if (braces) after.remove_prefix(1);
-  const size_t size = static_cast<size_t>(std::find_if_not(after.begin(), after.end(), IsWord) - after.begin());
-  if (size == 0 || (braces && (size == after.size() || after[size] != '}'))) return std::nullopt;
-  const std::string_view name = after.substr(0, size);
-  rest = after.substr(size + (braces ? 1 : 0));
-  return name;
+// Whether the template is a label's name for some captures.
+bool IsLabelTemplate(std::string_view text) {
+  return IsLabelName(ExpandTemplate(text, [](std::string_view) { return std::string_view("x"); }));
 }
 
-// Replaces each reference by what `group` returns for its name, and `$$` by `$`.
-template <class Group>
-std::string Expand(std::string_view text, Group group) {
-  std::string out;
-  for (;;) {
-    const size_t dollar = std::min(text.find('$'), text.size());
-    out += text.substr(0, dollar);
-    text.remove_prefix(dollar);
-    if (text.empty()) return out;
-    if (const auto name = TakeReference(text)) {
-      out += group(*name);
-    } else {
-      out += '$';
-      text.remove_prefix(text.starts_with("$$") ? 2 : 1);
-    }
-  }
-}
-
-std::string Expand(std::string_view text, const std::vector<std::string_view>& captures) {
-  return Expand(text, [&captures](std::string_view name) {
-    size_t number = 0;
-    return ParseNumber(name, number) && number < captures.size() ? captures[number] : std::string_view();
-  });
-}
-
-// The first reference that is not a number, or empty.
-std::string NamedReference(std::string_view text) {
-  std::string found;
-  Expand(text, [&found](std::string_view name) {
-    if (found.empty() && !std::all_of(name.begin(), name.end(), IsDigit)) found = name;
-    return std::string_view();
-  });
-  return found;
+std::string ValueOf(const Labels& labels, const std::string& name) {
+  const auto found = std::find_if(labels.begin(), labels.end(), [&](const auto& label) { return label.first == name; });
+  return found == labels.end() ? std::string() : found->second;
 }
 
 void SetLabel(Labels& labels, const std::string& name, std::string value) {
@@ -76,62 +41,144 @@ void SetLabel(Labels& labels, const std::string& name, std::string value) {
   }
 }
 
-}  // namespace
+bool IsOneOf(A action, std::initializer_list<A> actions) { return std::ranges::find(actions, action) != actions.end(); }
 
-Result<RelabelRule> RelabelRule::Make(RelabelConfig config) {
+// Go accepts (?<name>...) as well as (?P<name>...); RE2 does so only in newer versions.
+std::string WithNamedGroups(std::string_view regex) {
+  std::string text;
+  bool in_class = false;
+  for (size_t i = 0; i < regex.size(); ++i) {
+    const std::string_view rest = regex.substr(i);
+    if (rest.front() == '\\' && rest.size() > 1) {
+      text += rest.substr(0, 2);
+      ++i;
+      continue;
+    }
+    if (!in_class && rest.starts_with("(?<")) {
+      text += "(?P<";
+      i += 2;
+      continue;
+    }
+    in_class = in_class ? rest.front() != ']' : rest.front() == '[';
+    text += rest.front();
+  }
+  return text;
+}
+
+Result<Pattern> CompileAnchored(const std::string& regex) {
+  const std::string text = WithNamedGroups(regex);
+  // First without the group: an unmatched parenthesis must not close it.
+  auto pattern = Pattern::Compile(text);
+  if (pattern.ok()) pattern = Pattern::Compile("^(?s:" + text + ")$");
+  return pattern;
+}
+
+// The fields that the action demands, and those that it refuses.
+Status CheckFields(const RelabelConfig& config) {
+  const RelabelConfig defaults;
+  const std::string action = "the action " + std::string(WordOf(config.action, kRelabelActions));
   for (const std::string& name : config.source_labels) {
     if (!IsLabelName(name)) return Error{"source_labels: " + Quoted(name) + " is not a label's name"};
   }
-  // First without the group: an unmatched parenthesis must not close it.
-  auto pattern = Pattern::Compile(config.regex);
-  if (pattern.ok()) pattern = Pattern::Compile("^(?s:" + config.regex + ")$");
-  if (!pattern.ok()) return Error{"regex: " + Quoted(config.regex) + ": " + pattern.error()};
-  switch (config.action) {
-    case RelabelAction::kReplace: {
-      if (config.target_label.empty()) return Error{"target_label: the action replace needs one"};
-      const std::string example = Expand(config.target_label, [](std::string_view) { return std::string_view("x"); });
-      if (!IsLabelName(example)) return Error{"target_label: " + Quoted(config.target_label) + " is not a label's name"};
-      for (const std::string& text : {config.target_label, config.replacement}) {
-        if (const std::string name = NamedReference(text); !name.empty()) {
-          return Error{Quoted(text) + " refers to a group " + Quoted(name) +
-                       "; groups have numbers here: $1, or ${1} before a letter"};
-        }
-      }
-      break;
-    }
-    case RelabelAction::kKeep:
-    case RelabelAction::kDrop:
-      if (config.source_labels.empty()) return Error{"source_labels: the actions keep and drop need some"};
-      break;
-    case RelabelAction::kLabelDrop:
-    case RelabelAction::kLabelKeep:
-      if (!config.source_labels.empty() || !config.target_label.empty()) {
-        return Error{"the actions labeldrop and labelkeep have a regex and nothing else"};
-      }
+  const bool only_regex = IsOneOf(config.action, {A::kLabelDrop, A::kLabelKeep});
+  const bool compares = IsOneOf(config.action, {A::kKeepEqual, A::kDropEqual});
+  const bool changes_case = IsOneOf(config.action, {A::kLowercase, A::kUppercase});
+  if (only_regex && config != RelabelConfig{.action = config.action, .regex = config.regex}) {
+    return Error{action + " has a regex and no other field"};
   }
+  if (compares &&
+      config !=
+          RelabelConfig{.action = config.action, .source_labels = config.source_labels, .target_label = config.target_label}) {
+    return Error{action + " has source_labels and target_label, and no other field"};
+  }
+  if (changes_case && config.replacement != defaults.replacement) return Error{"replacement: " + action + " has none"};
+  if (config.action == A::kHashMod && config.modulus == 0) return Error{"modulus: " + action + " needs one above 0"};
+  if (config.action == A::kHashMod && !Md5Tail("")) return Error{action + " needs MD5, which this machine's OpenSSL refuses"};
+  if (config.action == A::kLabelMap && !IsLabelTemplate(config.replacement)) {
+    return Error{"replacement: " + Quoted(config.replacement) + " is not a label's name"};
+  }
+  if (config.action != A::kReplace && config.action != A::kHashMod && !compares && !changes_case) return Done{};
+  if (config.target_label.empty()) return Error{"target_label: " + action + " needs one"};
+  const bool is_name = config.action == A::kReplace ? IsLabelTemplate(config.target_label) : IsLabelName(config.target_label);
+  if (!is_name) return Error{"target_label: " + Quoted(config.target_label) + " is not a label's name"};
+  return Done{};
+}
+
+}  // namespace
+
+Result<RelabelRule> RelabelRule::Make(RelabelConfig config) {
+  if (Status status = CheckFields(config); !status.ok()) return Error{status.error()};
+  auto pattern = CompileAnchored(config.regex);
+  if (!pattern.ok()) return Error{"regex: " + Quoted(config.regex) + ": " + pattern.error()};
   return RelabelRule(std::move(config), std::move(pattern).value());
+}
+
+std::string RelabelRule::SourceOf(const Labels& labels) const {
+  std::string text;
+  for (size_t i = 0; i < config_.source_labels.size(); ++i) {
+    text += (i > 0 ? config_.separator : "") + ValueOf(labels, config_.source_labels[i]);
+  }
+  return text;
+}
+
+std::string RelabelRule::Expand(std::string_view text, const std::vector<std::string_view>& captures) const {
+  return ExpandTemplate(text, [&](std::string_view name) {
+    const auto group = pattern_->GroupOf(name);
+    return group && *group < captures.size() ? captures[*group] : std::string_view();
+  });
+}
+
+void RelabelRule::Replace(const std::string& source, Labels& labels) const {
+  std::vector<std::string_view> captures;
+  if (!pattern_->Match(source, captures)) return;
+  const std::string target = Expand(config_.target_label, captures);
+  if (IsLabelName(target)) SetLabel(labels, target, Expand(config_.replacement, captures));
+}
+
+void RelabelRule::MapLabels(Labels& labels) const {
+  std::vector<std::string_view> captures;
+  const Labels before = labels;
+  for (const auto& [name, value] : before) {
+    if (!pattern_->Match(name, captures)) continue;
+    const std::string target = Expand(config_.replacement, captures);
+    if (IsLabelName(target)) SetLabel(labels, target, value);
+  }
 }
 
 bool RelabelRule::Apply(Labels& labels) const {
   std::vector<std::string_view> captures;
-  if (config_.action == RelabelAction::kLabelDrop || config_.action == RelabelAction::kLabelKeep) {
-    const bool drops = config_.action == RelabelAction::kLabelDrop;
-    std::erase_if(labels, [&](const auto& label) { return pattern_->Match(label.first, captures) == drops; });
-    return true;
+  const std::string source = SourceOf(labels);
+  switch (config_.action) {
+    case A::kReplace:
+      Replace(source, labels);
+      break;
+    case A::kKeep:
+      return pattern_->Match(source, captures);
+    case A::kDrop:
+      return !pattern_->Match(source, captures);
+    case A::kKeepEqual:
+      return ValueOf(labels, config_.target_label) == source;
+    case A::kDropEqual:
+      return ValueOf(labels, config_.target_label) != source;
+    case A::kHashMod:
+      SetLabel(labels, config_.target_label, std::to_string(Md5Tail(source).value_or(0) % config_.modulus));
+      break;
+    case A::kLabelMap:
+      MapLabels(labels);
+      break;
+    case A::kLabelDrop:
+    case A::kLabelKeep: {
+      const bool drops = config_.action == A::kLabelDrop;
+      std::erase_if(labels, [&](const auto& label) { return pattern_->Match(label.first, captures) == drops; });
+      break;
+    }
+    case A::kLowercase:
+      SetLabel(labels, config_.target_label, Lowercase(source));
+      break;
+    case A::kUppercase:
+      SetLabel(labels, config_.target_label, Uppercase(source));
+      break;
   }
-  std::string text;
-  for (size_t i = 0; i < config_.source_labels.size(); ++i) {
-    if (i > 0) text += config_.separator;
-    const auto label = std::find_if(labels.begin(), labels.end(),
-                                    [&](const auto& candidate) { return candidate.first == config_.source_labels[i]; });
-    if (label != labels.end()) text += label->second;
-  }
-  const bool matches = pattern_->Match(text, captures);
-  if (config_.action == RelabelAction::kKeep) return matches;
-  if (config_.action == RelabelAction::kDrop) return !matches;
-  if (!matches) return true;
-  const std::string target = Expand(config_.target_label, captures);
-  if (IsLabelName(target)) SetLabel(labels, target, Expand(config_.replacement, captures));
   return true;
 }
 

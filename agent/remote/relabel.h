@@ -1,7 +1,8 @@
 // Changes or drops series before they are sent, as Prometheus' `write_relabel_configs` do.
 //
 // Rules apply in order to all labels of a series, with its name as `__name__`. A regular expression must match the whole text.
-// An empty value removes the label.
+// An empty value removes the label. A name that is not valid in remote write 1.0 (letters, digits, `_`) leaves the labels as
+// they are.
 //
 // Thread safety: Apply from any thread.
 //
@@ -16,13 +17,34 @@
 #include <utility>
 #include <vector>
 
+#include "base/choice.h"
 #include "base/result.h"
 #include "model/snapshot.h"
 #include "naming/pattern.h"
 
 namespace persia::agent {
 
-enum class RelabelAction : uint8_t { kReplace, kKeep, kDrop, kLabelDrop, kLabelKeep };
+enum class RelabelAction : uint8_t {
+  kReplace,
+  kKeep,
+  kDrop,
+  kKeepEqual,
+  kDropEqual,
+  kHashMod,
+  kLabelMap,
+  kLabelDrop,
+  kLabelKeep,
+  kLowercase,
+  kUppercase
+};
+
+inline constexpr Choice<RelabelAction> kRelabelActions[] = {
+    {"replace", RelabelAction::kReplace},     {"keep", RelabelAction::kKeep},
+    {"drop", RelabelAction::kDrop},           {"keepequal", RelabelAction::kKeepEqual},
+    {"dropequal", RelabelAction::kDropEqual}, {"hashmod", RelabelAction::kHashMod},
+    {"labelmap", RelabelAction::kLabelMap},   {"labeldrop", RelabelAction::kLabelDrop},
+    {"labelkeep", RelabelAction::kLabelKeep}, {"lowercase", RelabelAction::kLowercase},
+    {"uppercase", RelabelAction::kUppercase}};
 
 // With Prometheus' names and defaults.
 struct RelabelConfig {
@@ -30,6 +52,7 @@ struct RelabelConfig {
   std::vector<std::string> source_labels{};
   std::string separator = ";";
   std::string regex = "(.*)";
+  uint64_t modulus = 0;
   std::string target_label{};
   std::string replacement = "$1";
 
@@ -47,6 +70,11 @@ class RelabelRule {
  private:
   RelabelRule(RelabelConfig config, Pattern pattern)
       : config_(std::move(config)), pattern_(std::make_shared<const Pattern>(std::move(pattern))) {}
+
+  [[nodiscard]] std::string SourceOf(const Labels& labels) const;
+  [[nodiscard]] std::string Expand(std::string_view text, const std::vector<std::string_view>& captures) const;
+  void Replace(const std::string& source, Labels& labels) const;
+  void MapLabels(Labels& labels) const;
 
   RelabelConfig config_;
   std::shared_ptr<const Pattern> pattern_;  // shared, as rules are copied

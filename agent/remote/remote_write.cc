@@ -4,6 +4,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/log.h"
 #include "base/thread.h"
 
 namespace persia::agent {
@@ -17,7 +18,7 @@ Result<std::unique_ptr<RemoteWrite>> RemoteWrite::Open(Options options) {
   RelabelRules rules;
   for (const RelabelConfig& config : options.relabel) {
     auto rule = RelabelRule::Make(config);
-    if (!rule.ok()) return Error{"remote_write " + options.name + ": write_relabel_configs: " + rule.error()};
+    if (!rule.ok()) return Error{"remote_write " + options.endpoint.name + ": write_relabel_configs: " + rule.error()};
     rules.push_back(std::move(rule).value());
   }
   auto queue = DiskQueue::Open({.directory_fd = options.directory_fd,
@@ -27,7 +28,7 @@ Result<std::unique_ptr<RemoteWrite>> RemoteWrite::Open(Options options) {
                                 .max_bytes = options.queue_max_bytes,
                                 .max_age = options.queue_max_age,
                                 .after_step = options.after_step});
-  if (!queue.ok()) return Error{"remote_write " + options.name + ": " + queue.error()};
+  if (!queue.ok()) return Error{"remote_write " + options.endpoint.name + ": " + queue.error()};
   std::unique_ptr<RemoteWrite> opened(new RemoteWrite(std::move(options), std::move(rules), std::move(queue).value()));
   if (Status started = opened->StartThreads(); !started.ok()) return Error{started.error()};
   return opened;
@@ -43,30 +44,47 @@ RemoteWrite::RemoteWrite(Options options, RelabelRules rules, std::unique_ptr<Di
       writer_({.queue = queue_.get(),
                .active = &active_,
                .rules = std::move(rules),
+               .sends_native = options_.sends_native,
+               .min_shards = options_.min_shards,
                .max_shards = options_.max_shards,
                .max_samples = options_.max_samples,
                .series_per_shard = options_.series_per_shard}),
-      sender_({.target = options_.name,
-               .url = options_.url,
-               .headers = options_.headers,
-               .http = options_.http,
+      sender_({.endpoint = options_.endpoint,
                .threads = options_.max_shards,
                .queue = queue_.get(),
+               .takes_native = options_.sends_native,
                .min_backoff = options_.min_backoff,
                .max_backoff = options_.max_backoff,
-               .before_thread = options_.before_thread}) {
+               .before_thread = options_.before_thread}),
+      metadata_({.endpoint = options_.endpoint,
+                 .interval = options_.metadata_interval,
+                 .max_families = options_.max_metadata,
+                 .accepts_samples = [this] { return sender_.Accepts(); }}) {
   UpdateQueueStats();
 }
 
 Status RemoteWrite::StartThreads() {
   try {
     options_.before_thread(0);
-    writing_ = StartThread("rw write " + options_.name, [this] { WriteSnapshots(); });
+    writing_ = StartThread("rw write " + options_.endpoint.name, [this] { WriteSnapshots(); });
     sender_.Start();
   } catch (const std::system_error& error) {
-    return Error{"remote_write " + options_.name + ": cannot start a thread: " + error.what()};
+    return Error{"remote_write " + options_.endpoint.name + ": cannot start a thread: " + error.what()};
+  }
+  if (options_.metadata_interval.count() == 0) return Done{};
+  try {
+    options_.before_thread(sender_.threads() + 1);
+    metadata_.Start();
+  } catch (const std::system_error& error) {
+    LogWarning("remote.threads", "remote_write " + options_.endpoint.name + ": cannot start a thread: " + error.what() +
+                                     "; metadata are not sent");
   }
   return Done{};
+}
+
+void RemoteWrite::Interrupt() {
+  sender_.Stop();
+  metadata_.Stop();
 }
 
 RemoteWrite::~RemoteWrite() {
@@ -81,8 +99,11 @@ RemoteWrite::~RemoteWrite() {
 }
 
 void RemoteWrite::Offer(std::shared_ptr<const Snapshot> snapshot) {
+  if (snapshot != nullptr && snapshot->layout != nullptr) metadata_.Offer(snapshot->layout);
   const MutexLock lock(mutex_);
   if (finishing_ || snapshot == nullptr) return;
+  was_skipped_ = true;
+  changed_.NotifyAll();
   // Collections come a little early or late.
   if (last_taken_ && snapshot->collected_at >= *last_taken_ &&
       snapshot->collected_at < *last_taken_ + options_.send_interval - options_.send_interval / 10) {
@@ -94,7 +115,7 @@ void RemoteWrite::Offer(std::shared_ptr<const Snapshot> snapshot) {
   }
   last_taken_ = snapshot->collected_at;
   waiting_.push_back(std::move(snapshot));
-  changed_.NotifyAll();
+  was_skipped_ = false;
 }
 
 uint64_t RemoteWrite::SamplesOf(const Snapshot& snapshot) {
@@ -104,23 +125,27 @@ uint64_t RemoteWrite::SamplesOf(const Snapshot& snapshot) {
     const auto shown = std::count_if(family.series.begin(), family.series.end(), [&](const SeriesLayout& series) {
       return !IsAbsent(snapshot.values[series.first_value]);
     });
-    // A histogram has a `_count` as well.
-    samples += static_cast<uint64_t>(shown) * (family.ValuesPerSeries() + (family.type == MetricType::kHistogram ? 1 : 0));
+    // A histogram has `_sum`, `_count` and a bucket to +Inf as well. Of a native one, this is the classic form.
+    const size_t lines = family.type == MetricType::kHistogram ? family.bounds.size() + 3 : family.ValuesPerSeries();
+    samples += static_cast<uint64_t>(shown) * lines;
   }
   return samples;
 }
 
-std::shared_ptr<const Snapshot> RemoteWrite::NextSnapshot() {
+bool RemoteWrite::NextSnapshot(std::shared_ptr<const Snapshot>& snapshot) {
   const MutexLock lock(mutex_);
-  while (waiting_.empty() && !finishing_) changed_.Wait(mutex_);
-  if (waiting_.empty()) return nullptr;
-  auto snapshot = std::move(waiting_.front());
+  while (waiting_.empty() && !was_skipped_ && !finishing_) changed_.Wait(mutex_);
+  was_skipped_ = false;
+  snapshot = nullptr;
+  if (waiting_.empty()) return !finishing_;
+  snapshot = std::move(waiting_.front());
   waiting_.pop_front();
-  return snapshot;
+  return true;
 }
 
 void RemoteWrite::WriteSnapshots() {
-  while (const auto snapshot = NextSnapshot()) {
+  std::shared_ptr<const Snapshot> snapshot;
+  while (NextSnapshot(snapshot)) {
     UpdateQueueStats();  // before the write: pending requests are a backlog then
     writer_.Write(snapshot);
   }
@@ -134,9 +159,10 @@ void RemoteWrite::UpdateQueueStats() {
 
 Status RemoteWrite::Finish(std::shared_ptr<const Snapshot> last, std::chrono::milliseconds limit, Ending ending) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
+  if (last != nullptr && last->layout != nullptr) metadata_.Offer(last->layout);
   {
     const MutexLock lock(mutex_);
-    if (last != nullptr) waiting_.push_back(std::move(last));
+    if (last != nullptr) waiting_.push_back(last);
     finishing_ = true;
     changed_.NotifyAll();
   }
@@ -144,21 +170,26 @@ Status RemoteWrite::Finish(std::shared_ptr<const Snapshot> last, std::chrono::mi
   if (ending == Ending::kEnds) writer_.EndSeries();
   sender_.HurryUp();
   const bool all_sent = queue_->WaitEmpty(deadline);
+  metadata_.Finish(all_sent && sender_.Accepts(), deadline);
   sender_.Join();
   queue_->Close();
   UpdateQueueStats();
   if (all_sent) return Done{};
   const uint64_t left = queue_->stats().pending_samples;
   const std::string error = sender_.counts().last_error;
-  return Error{options_.name + ": " + std::to_string(left) + " samples wait in " + options_.directory + "/" +
+  return Error{options_.endpoint.name + ": " + std::to_string(left) + " samples wait in " + options_.directory + "/" +
                options_.file_name + ".queue for the next agent" + (error.empty() ? "" : "; " + error)};
 }
 
 RemoteWrite::Stats RemoteWrite::stats() {
   const QueueSender::Counts sending = sender_.counts();
   const MutexLock lock(mutex_);
-  Stats stats{queue_stats_, sending, std::min(writer_.shards(), static_cast<uint32_t>(sender_.threads())), writer_.series(),
-              writer_.snapshots()};
+  Stats stats{queue_stats_,
+              sending,
+              std::min(writer_.shards(), static_cast<uint32_t>(sender_.threads())),
+              writer_.series(),
+              writer_.snapshots(),
+              metadata_.counts()};
   stats.dropped_samples["behind"] = dropped_behind_;
   stats.dropped_samples["duplicate"] = writer_.duplicates();
   stats.dropped_samples["ends"] = writer_.ends_given_up();

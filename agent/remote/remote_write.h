@@ -6,7 +6,7 @@
 //
 // Thread safety: Offer, Interrupt, stats from any thread; Finish from one.
 //
-//   auto target = RemoteWrite::Open({.name = "victoria", .url = "http://127.0.0.1:8428/api/v1/write", ...});
+//   auto target = RemoteWrite::Open({.endpoint = {.name = "victoria", .url = "http://127.0.0.1:8428/api/v1/write"}, ...});
 //   target.value()->Offer(snapshot);
 //   target.value()->Finish(last, 10s, RemoteWrite::Ending::kGoesOn);
 #pragma once
@@ -20,7 +20,6 @@
 #include <string>
 #include <string_view>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
@@ -28,6 +27,8 @@
 #include "model/snapshot.h"
 #include "remote/active_series.h"
 #include "remote/disk_queue.h"
+#include "remote/endpoint.h"
+#include "remote/metadata_sender.h"
 #include "remote/queue_sender.h"
 #include "remote/relabel.h"
 #include "remote/snapshot_writer.h"
@@ -37,15 +38,17 @@ namespace persia::agent {
 class RemoteWrite {
  public:
   struct Options {
-    std::string name;  // of the target, in logs and as a label
-    std::string url;
-    std::vector<std::pair<std::string, std::string>> headers{};
-    HttpClient::Options http{};
+    Endpoint endpoint;
     std::vector<RelabelConfig> relabel{};
+    bool sends_native = false;  // native histograms as such
+    uint32_t min_shards = 1;
     uint32_t max_shards = 4;
     uint32_t max_samples = 10'000;  // of a request
     // Snapshots that come earlier after the last one are skipped; 0: none is.
     std::chrono::milliseconds send_interval{0};
+    // Of the metadata of families; 0: none are sent.
+    std::chrono::milliseconds metadata_interval{0};
+    uint32_t max_metadata = 2000;  // families of a request
     // Where state is kept: the directory `<file_name>.queue`, and the file `<file_name>.series`.
     int directory_fd = -1;  // stays open as long as this lives
     std::string directory;
@@ -53,9 +56,9 @@ class RemoteWrite {
     mode_t mode = 0600;
     uint64_t queue_max_bytes = 256 << 20;
     std::chrono::milliseconds queue_max_age = std::chrono::hours(24);
-    // For tests.
     std::chrono::milliseconds min_backoff{100};
     std::chrono::milliseconds max_backoff{5000};
+    // For tests.
     size_t series_per_shard = 50'000;
     std::function<void(size_t number)> before_thread = [](size_t) {};
     std::function<void(std::string_view step)> after_step{};  // of the queue
@@ -69,6 +72,7 @@ class RemoteWrite {
     uint32_t shards = 0;
     uint64_t series = 0;
     uint64_t snapshots = 0;  // written to the queue
+    MetadataSender::Counts metadata{};
   };
 
   // An error: the queue or the threads cannot be created now. With fewer threads than shards it works, and logs that.
@@ -84,10 +88,10 @@ class RemoteWrite {
   // left for the next agent.
   Status Finish(std::shared_ptr<const Snapshot> last, std::chrono::milliseconds limit, Ending ending);
   // Ends the wait in Finish.
-  void Interrupt() { sender_.Stop(); }
-  // The queue's age before the last snapshot was written.
+  void Interrupt();
+  // The queue's age is that before the last snapshot was offered.
   Stats stats();
-  [[nodiscard]] const std::string& name() const { return options_.name; }
+  [[nodiscard]] const std::string& name() const { return options_.endpoint.name; }
   // How many samples a snapshot has, before relabelling.
   static uint64_t SamplesOf(const Snapshot& snapshot);
   // Whether the last request failed.
@@ -98,18 +102,21 @@ class RemoteWrite {
   Status StartThreads();
   void WriteSnapshots();
   void UpdateQueueStats();
-  [[nodiscard]] std::shared_ptr<const Snapshot> NextSnapshot();
+  // Waits for an offer. False: the end. Null: the offer was skipped.
+  bool NextSnapshot(std::shared_ptr<const Snapshot>& snapshot);
 
   const Options options_;
   const std::unique_ptr<DiskQueue> queue_;
   ActiveSeries active_;
   SnapshotWriter writer_;  // of the writing thread, and of Finish after it
   QueueSender sender_;
+  MetadataSender metadata_;
 
   Mutex mutex_;
   CondVar changed_;
   std::deque<std::shared_ptr<const Snapshot>> waiting_ PERSIA_GUARDED_BY(mutex_);
-  bool finishing_ PERSIA_GUARDED_BY(mutex_) = false;  // the writing thread ends when nothing waits
+  bool was_skipped_ PERSIA_GUARDED_BY(mutex_) = false;  // an offer; the queue's numbers change nevertheless
+  bool finishing_ PERSIA_GUARDED_BY(mutex_) = false;    // the writing thread ends when nothing waits
   std::optional<std::chrono::system_clock::time_point> last_taken_ PERSIA_GUARDED_BY(mutex_);
   uint64_t dropped_behind_ PERSIA_GUARDED_BY(mutex_) = 0;
   DiskQueue::Stats queue_stats_ PERSIA_GUARDED_BY(mutex_);

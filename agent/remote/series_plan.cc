@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "format/native_message.h"
 #include "format/number.h"
 #include "remote/write_request.h"
 
@@ -19,10 +20,12 @@ void InsertLabel(Labels& labels, std::string name, std::string value) {
 
 }  // namespace
 
-SeriesPlan::SeriesPlan(const Layout& layout, const RelabelRules& rules) : layout_(layout) {
+SeriesPlan::SeriesPlan(const Layout& layout, const RelabelRules& rules, bool sends_native)
+    : layout_(layout), sends_native_(sends_native) {
   for (const FamilyLayout& family : layout.families) {
     for (const SeriesLayout& series : family.series) AddSeries(family, series, layout.identities[series.identity], rules);
   }
+  if (!native_indexes_.empty()) native_indexes_.resize(series_.size(), kNone);
 }
 
 void SeriesPlan::AddSeries(const FamilyLayout& family, const SeriesLayout& series, const Identity& identity,
@@ -38,6 +41,13 @@ void SeriesPlan::AddSeries(const FamilyLayout& family, const SeriesLayout& serie
     if (extra != nullptr) InsertLabel(line, extra, value);
     Add(std::move(line), rules);
   };
+  if (HasNative(family)) {
+    const Native native{&*family.native, series.first_value};
+    Labels named = labels;
+    InsertLabel(named, kName, family.name);
+    Add(std::move(named), rules, &native);
+  }
+  if (!HasLines(family)) return;
   switch (family.type) {
     case MetricType::kHistogram:
       for (const double bound : family.bounds) add("_bucket", "le", LabelText(bound));
@@ -53,10 +63,10 @@ void SeriesPlan::AddSeries(const FamilyLayout& family, const SeriesLayout& serie
   add("_count");
 }
 
-void SeriesPlan::Add(Labels labels, const RelabelRules& rules) {
+void SeriesPlan::Add(Labels labels, const RelabelRules& rules, const Native* native) {
   targets_.push_back(kNone);
   if (!Relabel(rules, labels)) return;
-  encoded_.clear();
+  encoded_.assign(native == nullptr ? 0 : 1, kNativeMark);
   for (const auto& [name, value] : labels) AppendLabel(encoded_, name, value);
   const bool named = std::any_of(labels.begin(), labels.end(), [](const auto& label) { return label.first == kName; });
   if (!named || !series_.Add(encoded_)) {
@@ -66,6 +76,10 @@ void SeriesPlan::Add(Labels labels, const RelabelRules& rules) {
     return;
   }
   targets_.back() = static_cast<uint32_t>(series_.size() - 1);
+  if (native == nullptr) return;
+  native_indexes_.resize(series_.size(), kNone);
+  native_indexes_.back() = static_cast<uint32_t>(natives_.size());
+  natives_.push_back(*native);
 }
 
 std::vector<int64_t> SeriesPlan::CreatedMs() const {
@@ -74,7 +88,8 @@ std::vector<int64_t> SeriesPlan::CreatedMs() const {
   for (const FamilyLayout& family : layout_.families) {
     const bool is_summary = family.type == MetricType::kSummary;
     const size_t quantiles = is_summary ? family.bounds.size() : 0;
-    const size_t counts = family.type == MetricType::kHistogram ? family.bounds.size() + 3 : is_summary ? 2 : 1;
+    const size_t lines = family.type == MetricType::kHistogram ? family.bounds.size() + 3 : is_summary ? 2 : 1;
+    const size_t counts = (HasNative(family) ? 1 : 0) + (HasLines(family) ? lines : 0);
     for (const SeriesLayout& series : family.series) {
       target += quantiles;
       for (size_t i = 0; i < counts; ++i) {
@@ -96,9 +111,13 @@ void SeriesPlan::Values(const std::vector<double>& values, std::vector<uint64_t>
       const auto put = [&](double number) {
         if (const uint32_t at = *target++; at != kNone) bits[at] = is_absent || IsAbsent(number) ? kAbsent : BitsOf(number);
       };
+      if (HasNative(family)) put(static_cast<double>(NativeCount(*family.native, value + 1)));
+      if (!HasLines(family)) continue;
       if (family.type == MetricType::kHistogram) {
+        ClassicBuffer buffer;
+        const double* const counts = family.BucketCounts(value, buffer);
         double count = 0;
-        for (size_t i = 1; i <= bounds + 1; ++i) put(count += value[i]);
+        for (size_t i = 0; i <= bounds; ++i) put(count += counts[i]);
         put(value[0]);
         put(count);
       } else if (family.type == MetricType::kSummary) {

@@ -1,7 +1,8 @@
 // The series that a layout has in remote write, and how a snapshot's values map to them.
 //
-// A histogram becomes `_bucket` with `le`, `_sum` and `_count`, a summary its quantiles, `_sum` and `_count`, with the names
-// and labels that a scrape gives. Relabelling happens here, once per layout.
+// If the target takes native histograms, a native histogram is one series; else, and with `classic`, it becomes what follows.
+// A classic histogram becomes `_bucket` with `le`, `_sum` and `_count`, a summary its quantiles, `_sum` and `_count`, with the
+// names and labels that a scrape gives. Relabelling happens here, once per layout.
 //
 // Thread safety: immutable once constructed.
 //
@@ -23,7 +24,7 @@ namespace persia::agent {
 class SeriesPlan {
  public:
   // `layout` outlives the plan.
-  SeriesPlan(const Layout& layout, const RelabelRules& rules);
+  SeriesPlan(const Layout& layout, const RelabelRules& rules, bool sends_native = false);
 
   [[nodiscard]] const SeriesTable& series() const { return series_; }
   // Series that are not sent, since relabelling removed their name or gave them the labels of another series.
@@ -31,7 +32,17 @@ class SeriesPlan {
   // One of those, for the log.
   [[nodiscard]] const std::string& example() const { return example_; }
 
-  // Replaces `bits`. `values`: of a snapshot with this layout.
+  // A series of native histograms: its buckets, and where its values begin in a snapshot.
+  struct Native {
+    const NativeBuckets* buckets;
+    size_t first_value;
+  };
+  // Null: the samples of the series are numbers.
+  [[nodiscard]] const Native* NativeOf(size_t series) const {
+    return native_indexes_.empty() || native_indexes_[series] == kNone ? nullptr : &natives_[native_indexes_[series]];
+  }
+
+  // Replaces `bits`; of a native histogram by those of its count. `values`: of a snapshot with this layout.
   void Values(const std::vector<double>& values, std::vector<uint64_t>& bits) const;
   // When the count of each series began, in Unix milliseconds; 0 for series that are no counts, or if that is unknown.
   [[nodiscard]] std::vector<int64_t> CreatedMs() const;
@@ -40,11 +51,17 @@ class SeriesPlan {
   static constexpr uint32_t kNone = 0xffff'ffff;
 
   void AddSeries(const FamilyLayout& family, const SeriesLayout& series, const Identity& identity, const RelabelRules& rules);
-  void Add(Labels labels, const RelabelRules& rules);
+  void Add(Labels labels, const RelabelRules& rules, const Native* native = nullptr);
+  // Whether the family's series have these forms.
+  [[nodiscard]] bool HasNative(const FamilyLayout& family) const { return sends_native_ && family.native; }
+  [[nodiscard]] bool HasLines(const FamilyLayout& family) const { return !HasNative(family) || family.native->classic; }
 
   const Layout& layout_;
+  const bool sends_native_;
   SeriesTable series_;
   std::vector<uint32_t> targets_;  // the series of each exposed line, in order, or kNone
+  std::vector<Native> natives_;
+  std::vector<uint32_t> native_indexes_;  // by series: index into natives_, or kNone; empty: there are none
   size_t conflicting_ = 0;
   std::string example_;
   std::string encoded_;  // reused

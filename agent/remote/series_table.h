@@ -1,4 +1,5 @@
-// Numbers series by their encoded labels, each once, in the order in which they are added.
+// Numbers series by their encoded labels (with the mark of native histograms, see write_request.h), each once, in the order in
+// which they are added.
 //
 // All labels are in one string, so that a million series take a few allocations, and writing them reads memory in order.
 // Thread safety: none.

@@ -42,7 +42,7 @@ void SnapshotWriter::Write(const std::shared_ptr<const Snapshot>& snapshot) {
   UpdateActive();
   UpdateShards();
   if (has_new_layout) AppendZeros(former_ms, timestamp_ms);
-  AppendSamples(timestamp_ms);
+  AppendSamples(*snapshot, timestamp_ms);
   AppendStaleMarkers(timestamp_ms);
   ++snapshots_;
 }
@@ -53,9 +53,13 @@ void SnapshotWriter::UpdateActive() {
   // After a restart, nearly all ended series are shown again.
   std::erase_if(ended_, [&](const std::string& labels) {
     const auto shown = series.Find(labels);
-    if (!shown || bits_[*shown] == kAbsent) return false;
-    active_[*shown] = true;
-    return true;
+    if (shown && bits_[*shown] != kAbsent) {
+      active_[*shown] = true;
+      return true;
+    }
+    // A rule may have made native histograms of its numbers, or the reverse: the database has one series of both.
+    const auto same = series.Find(IsNativeSeries(labels) ? std::string(LabelsOfSeries(labels)) : kNativeMark + labels);
+    return same && bits_[*same] != kAbsent;
   });
   bool has_new = false;
   size_t shown = 0;
@@ -72,7 +76,8 @@ void SnapshotWriter::UpdateActive() {
 }
 
 void SnapshotWriter::UpdateShards() {
-  const auto wanted = static_cast<uint32_t>(std::min<size_t>(1 + series_ / options_.series_per_shard, options_.max_shards));
+  const auto wanted = static_cast<uint32_t>(
+      std::clamp<size_t>(1 + series_ / options_.series_per_shard, options_.min_shards, options_.max_shards));
   if (wanted > shards_) {
     shards_ = wanted;
     options_.queue->BeginGeneration();
@@ -127,7 +132,7 @@ int64_t SnapshotWriter::NextTimestamp(int64_t collected_ms) {
 // False: it is the layout of the last snapshot.
 bool SnapshotWriter::TakeLayout(const std::shared_ptr<const Layout>& layout) {
   if (layout == layout_) return false;
-  auto plan = std::make_unique<const SeriesPlan>(*layout, options_.rules);
+  auto plan = std::make_unique<const SeriesPlan>(*layout, options_.rules, options_.sends_native);
   std::vector<bool> active(plan->series().size());
   for (size_t i = 0; i < active_.size(); ++i) {
     if (!active_[i]) continue;
@@ -170,7 +175,12 @@ void SnapshotWriter::AppendZeros(int64_t former_ms, int64_t timestamp_ms) {
       // If a series was registered after the former snapshot was read, its zero has the time of that snapshot.
       const int64_t zero_ms = std::max(created_ms[i], former_ms + 1);
       if (zero_ms >= timestamp_ms) continue;
-      request_.Add(plan_->series().labels(i), std::bit_cast<uint64_t>(0.0), zero_ms);
+      const std::string_view labels = LabelsOfSeries(plan_->series().labels(i));
+      if (const SeriesPlan::Native* native = plan_->NativeOf(i)) {
+        request_.AddEmptyHistogram(labels, *native->buckets, zero_ms);
+      } else {
+        request_.Add(labels, std::bit_cast<uint64_t>(0.0), zero_ms);
+      }
       if (RequestIsFull()) AppendRequest(shard, timestamp_ms);
     }
     AppendRequest(shard, timestamp_ms);
@@ -178,15 +188,21 @@ void SnapshotWriter::AppendZeros(int64_t former_ms, int64_t timestamp_ms) {
 }
 
 // Writes a request of each shard in turn, so that all shards have something to send from the start.
-void SnapshotWriter::AppendSamples(int64_t timestamp_ms) {
+void SnapshotWriter::AppendSamples(const Snapshot& snapshot, int64_t timestamp_ms) {
   std::vector<size_t> next(shards_);
   for (bool more = true; more;) {
     more = false;
     for (uint32_t shard = 0; shard < shards_; ++shard) {
       const std::vector<uint32_t>& series = series_of_shard_[shard];
       for (size_t& i = next[shard]; i < series.size() && !RequestIsFull(); ++i) {
-        if (const uint64_t bits = bits_[series[i]]; bits != kAbsent) {
-          request_.Add(plan_->series().labels(series[i]), bits, timestamp_ms);
+        const uint64_t bits = bits_[series[i]];
+        if (bits == kAbsent) continue;
+        const std::string_view labels = LabelsOfSeries(plan_->series().labels(series[i]));
+        if (const SeriesPlan::Native* native = plan_->NativeOf(series[i])) {
+          const double* const values = snapshot.values.data() + native->first_value;
+          request_.AddHistogram(labels, *native->buckets, *values, values + 1, timestamp_ms);
+        } else {
+          request_.Add(labels, bits, timestamp_ms);
         }
       }
       more = more || next[shard] < series.size();
@@ -211,7 +227,12 @@ void SnapshotWriter::AppendStaleMarkers(int64_t timestamp_ms) {
     };
     for (size_t i = 0; i < unique.size(); ++i) {
       if (ShardOf(unique.hash(i), shards) != shard) continue;
-      request_.Add(unique.labels(i), kStaleMarker, timestamp_ms);
+      const std::string_view labels = LabelsOfSeries(unique.labels(i));
+      if (IsNativeSeries(unique.labels(i))) {
+        request_.AddStaleHistogram(labels, timestamp_ms);
+      } else {
+        request_.Add(labels, kStaleMarker, timestamp_ms);
+      }
       in_request.push_back(i);
       if (RequestIsFull()) write();
     }

@@ -34,6 +34,8 @@ class SnapshotWriter {
     DiskQueue* queue = nullptr;
     ActiveSeries* active = nullptr;
     RelabelRules rules{};
+    bool sends_native = false;  // native histograms as such, instead of in their classic form
+    uint32_t min_shards = 1;
     uint32_t max_shards = 4;
     // Of one request.
     uint32_t max_samples = 10'000;
@@ -70,7 +72,7 @@ class SnapshotWriter {
   void UpdateShards();
   void SaveActive();
   void AppendZeros(int64_t former_ms, int64_t timestamp_ms);
-  void AppendSamples(int64_t timestamp_ms);
+  void AppendSamples(const Snapshot& snapshot, int64_t timestamp_ms);
   void AppendStaleMarkers(int64_t timestamp_ms);
   bool AppendRequest(uint32_t shard, int64_t timestamp_ms);
   [[nodiscard]] bool RequestIsFull() const {

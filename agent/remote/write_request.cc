@@ -1,12 +1,35 @@
 // WriteRequest := ( 0x0a length TimeSeries )*
-// TimeSeries   := Label+ 0x12 length Sample
+// TimeSeries   := Label+, and one of 0x12 length Sample, 0x22 length Histogram
 // Label        := 0x0a length ( 0x0a length name 0x12 length value )
 // Sample       := 0x09 value:8 bytes 0x10 timestamp:varint
+// Histogram    := 0x08 count:varint 0x19 sum:8 bytes Native 0x78 timestamp:varint
+// Native       := schema 4, zero threshold 5, zero count 6, span 11 *, delta 12: see format/native_message.h
+//
+// A count of 0 is written, too: in the protocol, the field that is there says whether counts are integers.
 #include "remote/write_request.h"
 
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "format/native_message.h"
 #include "format/protobuf_wire.h"
 
 namespace persia::agent {
+
+namespace {
+
+constexpr NativeFields kNativeFields{.schema = 4, .zero_threshold = 5, .zero_count = 6, .span = 11, .delta = 12};
+
+// The count and the sum.
+char* PutTotals(char* to, uint64_t count, uint64_t sum_bits) {
+  *to++ = VarintKey(1);
+  to = PutVarint(to, count);
+  *to++ = FixedKey(3);
+  return PutFixed(to, sum_bits);
+}
+
+}  // namespace
 
 void AppendLabel(std::string& encoded, std::string_view name, std::string_view value) {
   AppendLabelPair(encoded, BytesKey(1), name, value);
@@ -32,22 +55,73 @@ void WriteRequest::Add(std::string_view labels, uint64_t value_bits, int64_t tim
   ++samples_;
 }
 
+void WriteRequest::AddSeries(std::string_view labels, char key, std::string_view fields, char timestamp_key,
+                             int64_t timestamp_ms) {
+  const size_t size = fields.size() + 1 + VarintSize(static_cast<uint64_t>(timestamp_ms));
+  bytes_ += BytesKey(1);
+  AppendVarint(bytes_, labels.size() + 1 + VarintSize(size) + size);
+  bytes_ += labels;
+  bytes_ += key;
+  AppendVarint(bytes_, size);
+  bytes_ += fields;
+  bytes_ += timestamp_key;
+  AppendVarint(bytes_, static_cast<uint64_t>(timestamp_ms));
+  ++samples_;
+}
+
+void WriteRequest::AddHistogram(std::string_view labels, const NativeBuckets& buckets, double sum, const double* counts,
+                                int64_t timestamp_ms) {
+  char fields[2 * (1 + kMaxVarintSize) + MaxNativeBytes(NativeBuckets::kMaxBuckets)];
+  char* end = PutTotals(fields, NativeCount(buckets, counts), BitsOf(sum));
+  end = PutNativeFields(end, kNativeFields, buckets, counts);
+  AddSeries(labels, BytesKey(4), {fields, static_cast<size_t>(end - fields)}, VarintKey(15), timestamp_ms);
+}
+
+void WriteRequest::AddEmptyHistogram(std::string_view labels, const NativeBuckets& buckets, int64_t timestamp_ms) {
+  constexpr std::array<double, NativeBuckets::kMaxBuckets + 1> kNoCounts{};
+  AddHistogram(labels, buckets, 0, kNoCounts.data(), timestamp_ms);
+}
+
+void WriteRequest::AddStaleHistogram(std::string_view labels, int64_t timestamp_ms) {
+  char fields[4 * (1 + kMaxVarintSize)];
+  char* end = PutTotals(fields, 0, kStaleMarker);
+  *end++ = VarintKey(kNativeFields.zero_count);
+  end = PutVarint(end, 0);
+  AddSeries(labels, BytesKey(4), {fields, static_cast<size_t>(end - fields)}, VarintKey(15), timestamp_ms);
+}
+
 namespace {
+
+// Moves `at` over a key and a length, and returns the length.
+uint64_t ReadLength(std::string_view body, size_t& at) {
+  uint64_t length = 0;
+  ++at;  // the key
+  for (int shift = 0; at < body.size() && shift < 64; shift += 7) {
+    const auto byte = static_cast<uint8_t>(body[at++]);
+    length |= static_cast<uint64_t>(byte & 0x7f) << shift;
+    if (byte < 0x80) break;
+  }
+  return std::min<uint64_t>(length, body.size());
+}
 
 // The bytes of the first `series` time series of a body.
 size_t SizeOf(std::string_view body, uint32_t series) {
   size_t at = 0;
   for (; series > 0 && at < body.size(); --series) {
-    uint64_t length = 0;
-    ++at;  // the key
-    for (int shift = 0; at < body.size(); shift += 7) {
-      const auto byte = static_cast<uint8_t>(body[at++]);
-      length |= static_cast<uint64_t>(byte & 0x7f) << shift;
-      if (byte < 0x80) break;
-    }
+    const uint64_t length = ReadLength(body, at);
     at += length;
   }
-  return at;
+  return std::min(at, body.size());
+}
+
+bool HasHistogram(std::string_view series) {
+  size_t at = 0;
+  ReadLength(series, at);
+  while (at < series.size() && series[at] == BytesKey(1)) {  // labels
+    const uint64_t length = ReadLength(series, at);
+    at += length;
+  }
+  return at < series.size() && series[at] == BytesKey(4);
 }
 
 }  // namespace
@@ -56,6 +130,21 @@ uint32_t SeriesIn(std::string_view body) {
   uint32_t series = 0;
   for (; !body.empty(); ++series) body.remove_prefix(SizeOf(body, 1));
   return series;
+}
+
+std::optional<WithoutNative> RemoveNative(std::string_view body) {
+  WithoutNative rest;
+  while (!body.empty()) {
+    const std::string_view series = body.substr(0, SizeOf(body, 1));
+    body.remove_prefix(series.size());
+    if (HasHistogram(series)) {
+      ++rest.histograms;
+    } else {
+      rest.body += series;
+    }
+  }
+  if (rest.histograms == 0) return std::nullopt;
+  return rest;
 }
 
 std::optional<Halves> Halve(std::string_view body) {

@@ -18,10 +18,20 @@
 #include <string>
 #include <string_view>
 
+#include "model/snapshot.h"
+
 namespace persia::agent {
 
 // Ends a series in Prometheus. No value has these bits.
 inline constexpr uint64_t kStaleMarker = 0x7ff0'0000'0000'0002;
+
+// A series is known by its encoded labels, with this byte before them if its samples are native histograms. No label begins
+// with it.
+inline constexpr char kNativeMark = 0x22;
+[[nodiscard]] inline bool IsNativeSeries(std::string_view series) { return series.starts_with(kNativeMark); }
+[[nodiscard]] inline std::string_view LabelsOfSeries(std::string_view series) {
+  return series.substr(IsNativeSeries(series) ? 1 : 0);
+}
 
 void AppendLabel(std::string& encoded, std::string_view name, std::string_view value);
 
@@ -29,12 +39,22 @@ class WriteRequest {
  public:
   // Adds one sample of one series. `labels`: from AppendLabel.
   void Add(std::string_view labels, uint64_t value_bits, int64_t timestamp_ms);
+  // Adds one native histogram of one series. `counts`: as of ClassicCounts.
+  void AddHistogram(std::string_view labels, const NativeBuckets& buckets, double sum, const double* counts,
+                    int64_t timestamp_ms);
+  // The same, without observations.
+  void AddEmptyHistogram(std::string_view labels, const NativeBuckets& buckets, int64_t timestamp_ms);
+  // Ends a series of native histograms: a histogram whose sum is the stale marker.
+  void AddStaleHistogram(std::string_view labels, int64_t timestamp_ms);
   void Clear();
 
   [[nodiscard]] uint32_t samples() const { return samples_; }
   [[nodiscard]] const std::string& bytes() const { return bytes_; }
 
  private:
+  // Adds a series with this field and the timestamp, whose key is `timestamp_key`.
+  void AddSeries(std::string_view labels, char key, std::string_view fields, char timestamp_key, int64_t timestamp_ms);
+
   std::string bytes_;
   uint32_t samples_ = 0;
   std::string timestamp_;  // the encoded field, kept for the next sample of the same time
@@ -43,6 +63,12 @@ class WriteRequest {
 
 // How many time series a body has before compression. REQUIRES: WriteRequest made it.
 [[nodiscard]] uint32_t SeriesIn(std::string_view body);
+// The body without its native histograms, and how many those are; nothing if it has none. REQUIRES: WriteRequest made it.
+struct WithoutNative {
+  std::string body;
+  uint32_t histograms = 0;
+};
+[[nodiscard]] std::optional<WithoutNative> RemoveNative(std::string_view body);
 // The first and the second half of the time series of a body. Nothing if it has fewer than two. REQUIRES: WriteRequest made it.
 struct Halves {
   std::string_view first, second;

@@ -19,10 +19,10 @@ namespace {
 
 using namespace std::chrono_literals;
 using ::testing::AllOf;
-using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::UnorderedElementsAre;
 
@@ -105,16 +105,6 @@ TEST_F(RealGroupsTest, OtherAgentsGroupsStay) {
   EXPECT_THAT(Instances(gateway_, 1), ElementsAre("rep_1"));
 }
 
-TEST_F(RealGroupsTest, AGroupThatAnotherAgentHasTakenOverIsNotEnded) {
-  TestAgent agent(gateway_.address());
-  agent.Push(Of({Rank(0), Rank(1)}));
-  TestAgent other(gateway_.address());
-  other.Push(Of({Rank(1)}, 7));
-  agent.Push(Of({Rank(0)}));
-  EXPECT_THAT(Instances(gateway_, 2), UnorderedElementsAre("rep_0", "rep_1"));
-  EXPECT_THAT(agent.ledger->groups(), SizeIs(1));
-}
-
 TEST_F(RealGroupsTest, KeepKeepsButNotUnderAnOldAddress) {
   TestAgent agent(gateway_.address(), /*delete_absent=*/false);
   agent.Push(Of({Rank(0), Rank(1)}));
@@ -146,7 +136,7 @@ TEST_F(RealGroupsTest, AFormerAddressOfTheSameGatewayCostsNothingThatIsPushed) {
   std::string other_name = gateway_.address();
   agent.Start(other_name.replace(0, other_name.find(':'), "localhost"));
   agent.Push(Of({Rank(0)}, 2));
-  EXPECT_EQ(agent.sink->last_report().groups_deleted, 1U);  // rep_1 has left, and was pushed to the former address
+  EXPECT_EQ(agent.sink->last_report().groups_deleted, 2U);  // rep_0 is then pushed again, rep_1 has left
   EXPECT_EQ(agent.sink->last_report().ledger_groups, 1U);
   EXPECT_THAT(Lines(gateway_, 1), ElementsAre(AllOf(HasSubstr("rep_0"), HasSubstr("} 2"))));
   agent.Push(Of({Rank(0)}, 3));  // when the gateway answers this, it has done all earlier requests
@@ -220,61 +210,6 @@ TEST_F(RealGroupsTest, WhatANewGatewayRefusesStaysOnTheFormerOne) {
   EXPECT_THAT(Instances(former, 1), ElementsAre("rep_0"));
 }
 
-TEST_F(RealGroupsTest, AProgramsMetricWithTheOwnersNameIsHeldBack) {
-  TestAgent agent(gateway_.address());
-  const Snapshot snapshot = Snap({Rank(0)}, {{"persia_agent_owner_info", MetricType::kCounter, 7, 0},
-                                             {"persia_agent_owner_info", MetricType::kCounter, 8, 0, {{"a", "b"}}},
-                                             {"x", MetricType::kGauge, 1, 0}});
-  for (int i = 0; i < 2; ++i) {
-    agent.Push(snapshot);
-    EXPECT_EQ(agent.sink->last_report().requests, 1U);
-    EXPECT_EQ(agent.sink->last_report().quarantined_series, 2U);
-  }
-  EXPECT_THAT(gateway_.Lines("x{"), SizeIs(1));
-  EXPECT_THAT(gateway_.Lines("persia_agent_owner_info{"), ElementsAre(HasSubstr(agent.ledger->agent_id())));
-  EXPECT_THAT(log_.Warnings(), ElementsAre(HasSubstr("is named \"persia_agent_owner_info\"")));
-}
-
-TEST_F(RealGroupsTest, AnOwnersNameThatAnotherPusherHasCostsNoGroup) {
-  PushGateway other({.address = GatewayAddress::Parse(gateway_.address()).value()});
-  ASSERT_TRUE(other.Push(Snap({{"another_job", {}}}, {{"persia_agent_owner_info", MetricType::kCounter, 1}})).ok());
-  TestAgent agent(gateway_.address());
-  agent.Push(Of({Rank(0), Rank(1)}));
-  EXPECT_EQ(agent.sink->last_report().requests, gateway_.NamesOffenders() ? 3U : 6U);
-  EXPECT_THAT(Lines(gateway_, 2), SizeIs(2));
-  EXPECT_THAT(log_.Warnings(), ElementsAre(HasSubstr("refuses \"persia_agent_owner_info\" of the agent itself")));
-
-  gateway_.Kill();
-  gateway_.Start();
-  agent.passed += 1h;
-  agent.Push(Of({Rank(0), Rank(1)}));
-  EXPECT_THAT(gateway_.Lines("persia_agent_owner_info{"), SizeIs(2));
-  EXPECT_THAT(log_.Infos(), ElementsAre(HasSubstr("again")));
-}
-
-TEST_F(RealGroupsTest, AnOwnersLinesThatAreRefusedWithoutAWordCostNoGroup) {
-  // Refused: the group, the owner's lines alone; not the empty text, nor the group without them.
-  ScriptedPeer peer({Reply::Status(400), Reply::Status(400), Reply::Status(200), Reply::Status(200)});
-  TestAgent agent(peer.address());
-  agent.Push(Of({Rank(0)}));
-  EXPECT_THAT(peer.requests(), SizeIs(testing::Ge(4U)));
-  EXPECT_THAT(peer.requests().at(0), HasSubstr("persia_agent_owner_info"));
-  EXPECT_THAT(peer.requests().at(3), AllOf(HasSubstr("\nx 1\n"), testing::Not(HasSubstr("persia_agent_owner_info"))));
-}
-
-TEST_F(RealGroupsTest, AGatewayThatWasKilledDoesNotRefuseTheOwnersLines) {
-  // Closed: the group, the owner's lines alone; then the gateway is back.
-  ScriptedPeer peer({Reply::Close(), Reply::Close(), Reply::Status(200)});
-  TestAgent agent(peer.address());
-  agent.Push(Of({Rank(0)}));
-  std::string last_put;
-  for (const std::string& request : peer.requests()) {
-    if (request.starts_with("PUT")) last_put = request;
-  }
-  EXPECT_THAT(last_put, AllOf(HasSubstr("\nx 1\n"), HasSubstr("persia_agent_owner_info")));
-  EXPECT_THAT(log_.Warnings(), IsEmpty());
-}
-
 TEST_F(RealGroupsTest, TheJobsEndReportsGroupsThatAreLeft) {
   TestAgent agent(gateway_.address());
   agent.Push(Of({Rank(0), Rank(1)}));
@@ -284,27 +219,47 @@ TEST_F(RealGroupsTest, TheJobsEndReportsGroupsThatAreLeft) {
   EXPECT_TRUE(agent.sink->DeleteGroups("job", 1s).ok());
 }
 
-TEST_F(RealGroupsTest, OfTwoAgentsWithOneIdentityTheLargerIdAddsALabel) {
+TEST_F(RealGroupsTest, TheGatewaysPageIsNeverRead) {
+  ScriptedPeer peer({Reply::Status(200)});
+  TestAgent agent(peer.address());
+  for (int i = 0; i < 3; ++i) agent.Push(Of({Rank(0), Rank(1)}));
+  agent.Push(Of({Rank(0)}));
+  EXPECT_EQ(agent.sink->last_report().groups_deleted, 1U);
+  EXPECT_TRUE(agent.sink->DeleteGroups("job", 5s).ok());
+  size_t deletes = 0;
+  for (const std::string& request : peer.requests()) {
+    EXPECT_THAT(request, Not(HasSubstr("GET /metrics")));
+    if (request.starts_with("DELETE ")) ++deletes;
+  }
+  EXPECT_EQ(deletes, 2U);
+}
+
+TEST_F(RealGroupsTest, AGroupOfWhichAllIsRefusedShowsNoOldValues) {
+  PushGateway other({.address = GatewayAddress::Parse(gateway_.address()).value()});
+  ASSERT_TRUE(other.Push(Snap({{"another_job", {}}}, {{"y", MetricType::kCounter, 1}})).ok());
+  TestAgent agent(gateway_.address());
+  agent.Push(Of({Rank(0)}));
+  agent.Push(Snap({Rank(0)}, {{"y", MetricType::kGauge, 2, 0}}));
+  EXPECT_EQ(agent.sink->last_report().quarantined_series, 1U);
+  EXPECT_THAT(Lines(gateway_, 0), IsEmpty());
+  EXPECT_THAT(gateway_.Lines("push_time_seconds{instance=\"rep_0\""), SizeIs(1));
+}
+
+TEST_F(RealGroupsTest, AnAgentThatAddsTheLabelLeavesTheGroupsWithoutItToTheOther) {
   TestAgent one(gateway_.address());
   TestAgent two(gateway_.address());
-  TestAgent& stays = one.ledger->agent_id() < two.ledger->agent_id() ? one : two;
-  TestAgent& goes = &stays == &one ? two : one;
-  for (int i = 0; i < 3; ++i) {
-    stays.Push(Of({Rank(0)}, 10));
-    goes.Push(Of({Rank(0), Rank(5)}, 20));
-  }
-  EXPECT_TRUE(goes.ledger->adds_agent_label());
-  EXPECT_FALSE(stays.ledger->adds_agent_label());
-  const std::string label = "agent=\"" + goes.ledger->agent_id() + "\"";
+  two.Push(Of({Rank(0)}, 20));
+  one.Push(Of({Rank(0)}, 10));
+  two.ledger->AddAgentLabel();
+  EXPECT_THAT(two.ledger->groups(), IsEmpty());
+  two.Push(Of({Rank(0), Rank(5)}, 20));
+  const std::string label = "agent=\"" + two.ledger->agent_id() + "\"";
   EXPECT_THAT(Lines(gateway_, 3), UnorderedElementsAre(AllOf(HasSubstr("rep_0"), HasSubstr("} 10")),
                                                        AllOf(HasSubstr("rep_0"), HasSubstr(label), HasSubstr("} 20")),
                                                        AllOf(HasSubstr("rep_5"), HasSubstr(label))));
-  const std::string goes_id = "whose id is " + goes.ledger->agent_id();
-  EXPECT_THAT(log_.Warnings(), Contains(HasSubstr(goes_id)).Times(1));
-  EXPECT_THAT(log_.Warnings(), Contains(AllOf(HasSubstr("rep_0"), HasSubstr(goes_id), HasSubstr(stays.ledger->agent_id()),
-                                              HasSubstr("this one adds the label agent="))));
-  goes.Start();
-  goes.Push(Of({Rank(0), Rank(5)}, 21));
+  two.Start();
+  EXPECT_TRUE(two.ledger->adds_agent_label());
+  two.Push(Of({Rank(0), Rank(5)}, 21));
   EXPECT_THAT(Lines(gateway_, 3), SizeIs(3));
 }
 

@@ -121,7 +121,7 @@ TEST_F(DiskQueueTest, TheOldestIsDroppedAtTheSizeLimit) {
   ASSERT_THAT(bodies, SizeIs(stats.pending_records));
   EXPECT_EQ(bodies.back()[0], 'A' + 39) << "the newest are there";
   EXPECT_EQ(bodies.front()[0], 'A' + 40 - static_cast<int>(bodies.size()));
-  EXPECT_THAT(log_.Warnings(), Contains(HasSubstr("queue_max_bytes")));
+  EXPECT_THAT(log_.Warnings(), ElementsAre(HasSubstr("queue_max_bytes"))) << "once for all files";
   EXPECT_THAT(Append(std::string(2 << 20, 'x')).error(), HasSubstr("larger than the limit of 1048576 bytes (queue_max_bytes"));
   ASSERT_TRUE(Append("small").ok());
 }

@@ -103,7 +103,7 @@ class Receiver {
       const std::string name = Name(series);
       if (!seen.insert(name).second) return {.status = 400, .body = "twice: " + name};
       const auto last = last_.find(name);
-      if (last != last_.end() && series.samples(0).timestamp() < last->second.first) {
+      if (last != last_.end() && Timestamp(series) < last->second.first) {
         return {.status = 400, .body = "out of order sample: " + Line(series)};
       }
     }
@@ -112,12 +112,15 @@ class Receiver {
       const std::string sample = Line(series).substr(name.size() + 1);
       auto& last = last_[name];
       // A repeated sample is ignored.
-      if (last != std::pair(series.samples(0).timestamp(), sample)) samples_[name].push_back(sample);
-      last = {series.samples(0).timestamp(), sample};
+      if (last != std::pair(Timestamp(series), sample)) samples_[name].push_back(sample);
+      last = {Timestamp(series), sample};
     }
     return {.status = 204};
   }
 
+  static int64_t Timestamp(const persia_test::TimeSeries& series) {
+    return series.samples_size() > 0 ? series.samples(0).timestamp() : series.histograms(0).timestamp();
+  }
   static std::string Name(const persia_test::TimeSeries& series) {
     const std::string line = Line(series);
     return line.substr(0, line.rfind('}') + 1);

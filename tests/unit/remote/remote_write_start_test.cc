@@ -29,7 +29,7 @@ using ::testing::HasSubstr;
 class RemoteWriteStartTest : public ::testing::Test {
  protected:
   RemoteWriteStartTest() : fd_(open(temporary_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-    options_.name = "db";
+    options_.endpoint.name = "db";
     options_.directory_fd = fd_;
     options_.directory = temporary_.path();
     options_.file_name = "agent.remote";
@@ -43,7 +43,7 @@ class RemoteWriteStartTest : public ::testing::Test {
 
 TEST_F(RemoteWriteStartTest, OpenFailsWithoutThreads) {
   Receiver receiver;
-  options_.url = receiver.url();
+  options_.endpoint.url = receiver.url();
   {
     const NoThreads none;
     const auto target = RemoteWrite::Open(options_);
@@ -55,7 +55,7 @@ TEST_F(RemoteWriteStartTest, OpenFailsWithoutThreads) {
 
 TEST_F(RemoteWriteStartTest, OneSenderIsEnough) {
   Receiver receiver;
-  options_.url = receiver.url();
+  options_.endpoint.url = receiver.url();
   options_.max_shards = 3;
   options_.series_per_shard = 2;
   std::optional<NoThreads> none;
@@ -76,7 +76,7 @@ TEST_F(RemoteWriteStartTest, OneSenderIsEnough) {
 }
 
 TEST_F(RemoteWriteStartTest, SnapshotsDroppedBeforeTheFirstIsWrittenAreCounted) {
-  options_.url = "http://127.0.0.1:1/";
+  options_.endpoint.url = "http://127.0.0.1:1/";
   options_.relabel.push_back({.action = RelabelAction::kLabelDrop, .regex = "feat"});
   std::promise<void> writes;
   std::promise<void> goes_on;

@@ -182,6 +182,13 @@ TEST_F(SnapshotWriterTest, ASeriesKeepsItsShardAndRequestsTheirSize) {
   for (uint32_t shard = 0; shard < 4; ++shard) EXPECT_NEAR(of_shard[shard], 250, 60);
 }
 
+TEST_F(SnapshotWriterTest, FewSeriesMayHaveSeveralShards) {
+  options_.min_shards = 3;
+  StartAgent();
+  Write({{"a", kGauge, 1}}, 1000);
+  EXPECT_EQ(writer_->shards(), 3U);
+}
+
 TEST_F(SnapshotWriterTest, MoreSeriesBeginAGeneration) {
   options_.series_per_shard = 2;
   StartAgent();

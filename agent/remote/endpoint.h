@@ -1,0 +1,30 @@
+// A database's address for remote write, and the requests to it.
+//
+// Thread safety: pure functions.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "net/http_client.h"
+
+namespace persia::agent {
+
+struct Endpoint {
+  std::string name;  // of the target, in logs and as a label
+  std::string url;
+  std::vector<std::pair<std::string, std::string>> headers{};  // besides those of the protocol
+  HttpClient::Options http{};
+  bool follow_redirects = true;
+};
+
+// `body`: a message of the protocol, compressed. REQUIRES: it is valid until the request is sent.
+HttpRequest WriteRequestTo(const Endpoint& endpoint, std::string_view body);
+
+// Why the database has not accepted a request: "status 500: overloaded".
+std::string RefusalOf(const Result<HttpResponse>& response);
+
+}  // namespace persia::agent

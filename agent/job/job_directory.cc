@@ -37,6 +37,15 @@ Result<gid_t> FindGroup(const std::string& group) {
   return found->gr_gid;
 }
 
+// The digits at the start of the file.
+std::string ReadPid(int fd) {
+  char text[32];
+  const ssize_t size = pread(fd, text, sizeof text, 0);
+  std::string pid;
+  for (ssize_t i = 0; i < size && IsDigit(text[i]); ++i) pid += text[i];
+  return pid;
+}
+
 std::vector<std::string> Components(const std::string& path) {
   std::vector<std::string> components;
   for (size_t begin = 0; begin < path.size();) {
@@ -178,6 +187,16 @@ Result<JobDirectory> JobDirectory::Open(const Options& options) {
 
 Result<JobDirectory> JobDirectory::OpenExisting(const std::string& path) { return Open({.path = path, .create = false}); }
 
+std::optional<uint32_t> JobDirectory::LockHolder(const std::string& name) const {
+  const OwnedFd fd(openat(directory_.get(), name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  uint32_t pid = 0;
+  if (!fd.valid() || fcntl(fd.get(), F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return std::nullopt;
+  return ParseNumber(std::string_view(ReadPid(fd.get())), pid) ? std::optional(pid) : std::nullopt;
+}
+
 Result<std::optional<std::string>> JobDirectory::Lock(const std::string& name) {
   OwnedFd fd = OpenFile(directory_.get(), name.c_str(), O_RDWR, group_.has_value());
   if (!fd.valid()) return SystemError("cannot open " + path_ + "/" + name);
@@ -186,12 +205,7 @@ Result<std::optional<std::string>> JobDirectory::Lock(const std::string& name) {
   lock.l_whence = SEEK_SET;
   if (fcntl(fd.get(), F_OFD_SETLK, &lock) != 0) {
     if (errno != EAGAIN && errno != EACCES) return SystemError("cannot lock " + path_ + "/" + name);
-    char holder[32];
-    const ssize_t size = pread(fd.get(), holder, sizeof holder, 0);
-    std::string pid;
-    for (ssize_t i = 0; i < size && IsDigit(holder[i]); ++i) {
-      pid += holder[i];
-    }
+    const std::string pid = ReadPid(fd.get());
     return std::optional<std::string>(pid.empty() ? "?" : pid);
   }
   const std::string pid = std::to_string(getpid()) + "\n";
@@ -247,14 +261,22 @@ AgentConf JobDirectory::ReadConf() const {
       conf.run_id = line.substr(7);
     } else if (line.starts_with("job=")) {
       conf.job = line.substr(4);
+    } else if (line.starts_with("starter=")) {
+      conf.starter = line.substr(8);
+    } else if (line.starts_with("command=")) {
+      conf.command = line.substr(8);
+    } else if (line.starts_with("web=")) {
+      conf.web = line.substr(4);
     }
   }
   return conf;
 }
 
 Status JobDirectory::WriteConf(const AgentConf& conf) {
-  const std::string text = std::string("enabled=") + (conf.enabled ? "1" : "0") + "\nrun_id=" + conf.run_id +
-                           "\njob=" + conf.job + (conf.ended ? "\nended=1\n" : "\n");
+  std::string text = std::string("enabled=") + (conf.enabled ? "1" : "0") + "\nrun_id=" + conf.run_id + "\njob=" + conf.job +
+                     (conf.ended ? "\nended=1\n" : "\n");
+  if (!conf.starter.empty()) text += "starter=" + conf.starter + "\ncommand=" + conf.command + '\n';
+  if (!conf.web.empty()) text += "web=" + conf.web + '\n';
   const std::string target = path_ + "/" + metrics::kAgentConfName;
   const std::string draft = std::string(metrics::kAgentConfName) + ".draft";
   unlinkat(directory_.get(), draft.c_str(), 0);  // of an agent that was killed while it wrote; the lock excludes others

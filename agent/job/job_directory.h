@@ -11,6 +11,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -25,6 +26,10 @@ struct AgentConf {
   std::string run_id = {};
   std::string job = {};
   bool ended = false;  // the run is over: the next agent starts another one
+  // Of a job that `exec` started; both are compared only.
+  std::string starter = {};  // the supervisor's process
+  std::string command = {};  // a hash of the command
+  std::string web = {};      // the URL of the agent's page; empty: there is none
 
   friend bool operator==(const AgentConf&, const AgentConf&) = default;
 };
@@ -49,6 +54,9 @@ class JobDirectory {
 
   // Locks the directory for the life of this object. If another agent holds the lock, returns its pid as that agent wrote it.
   Result<std::optional<std::string>> Lock(const std::string& name = "agent.lock");
+
+  // The pid of the agent that holds the lock, as it wrote it; null if none does.
+  [[nodiscard]] std::optional<uint32_t> LockHolder(const std::string& name = "agent.lock") const;
 
   // Whether the directory was removed, or another one is at its path.
   [[nodiscard]] bool WasRemoved() const;

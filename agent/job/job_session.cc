@@ -4,10 +4,14 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <climits>
+#include <cstdio>
 #include <memory>
 #include <string_view>
 #include <thread>
 
+#include "base/text.h"
+#include "files/checksum.h"
 #include "files/proc_reader.h"
 #include "ledger/ledger.h"
 #include "lib/src/segment_format/job_directory.h"
@@ -18,16 +22,35 @@ namespace {
 
 constexpr std::chrono::milliseconds kLockInterval(20);
 
-// The run of a segment whose writer has ended, or is this process; nothing if the file is no segment or its writer is alive.
-std::optional<std::string> RunOfEnded(int directory, const char* name, const SegmentAccess& access) {
+// What is known of a segment before its values are read.
+struct SegmentUse {
+  std::string run_id;
+  bool is_in_use = false;  // its writer is alive, and is another process
+};
+
+// Nothing if the file is no readable segment.
+std::optional<SegmentUse> UseOf(int directory, const char* name, const SegmentAccess& access) {
   SegmentProblem problem;
   const auto reader = SegmentReader::Open(directory, name, access, problem);
   static const uint64_t own_namespace = ProcReader().PidNamespace("self").value_or(0);
-  const auto own = [&] {
-    return reader->header().pid == static_cast<uint32_t>(getpid()) && reader->header().pid_namespace == own_namespace;
-  };
-  if (reader == nullptr || (reader->WriterLives() && !own()) || !reader->Read(1, {}, problem)) return std::nullopt;
-  return reader->identity().run_id;
+  if (reader == nullptr || !reader->Read(1, {}, problem)) return std::nullopt;
+  const bool is_own =
+      reader->header().pid == static_cast<uint32_t>(getpid()) && reader->header().pid_namespace == own_namespace;
+  return SegmentUse{.run_id = reader->identity().run_id, .is_in_use = reader->WriterLives() && !is_own};
+}
+
+// Calls `each(name, use)` for each readable segment. False: the directory cannot be listed.
+template <class Each>
+bool ForEachSegment(const JobDirectory& directory, const Each& each) {
+  const int fd = openat(directory.fd(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const std::unique_ptr<DIR, int (*)(DIR*)> listing(fd < 0 ? nullptr : fdopendir(fd), &closedir);
+  if (listing == nullptr) return false;
+  const SegmentAccess access{.owner = geteuid(), .group = directory.group()};
+  while (const dirent* entry = readdir(listing.get())) {
+    if (!std::string_view(entry->d_name).ends_with(metrics::segment::kFileSuffix)) continue;
+    if (const auto use = UseOf(directory.fd(), entry->d_name, access)) each(entry->d_name, *use);
+  }
+  return true;
 }
 
 // The agents of several jobs and replicas may share a state directory.
@@ -36,10 +59,38 @@ std::string StatePrefix(const AgentOptions& options) {
                                    : metrics::EncodeJobName(options.job_name) + ".rep_" + std::to_string(options.replica);
 }
 
+// A directory that is set names the job, too.
+bool HasName(const AgentOptions& options) { return options.has_job_name || !options.metrics_dir.empty(); }
+
+// Whether the job of agent.conf is the one of these settings.
+bool IsSameJob(const AgentOptions& options, const JobStarter& starter, const AgentConf& conf) {
+  if (HasName(options)) return conf.job.empty() || conf.job == options.job_name;
+  return (!options.run_id.empty() && options.run_id == conf.run_id) ||
+         (!starter.process.empty() && starter.process == conf.starter);
+}
+
 }  // namespace
 
 std::string MetricsDirOf(const AgentOptions& options) {
   return options.metrics_dir.empty() ? metrics::DefaultMetricsDir(geteuid(), options.job_name) : options.metrics_dir;
+}
+
+std::string ProcessText(pid_t pid) {
+  ProcReader proc;
+  const std::string who = std::to_string(pid);
+  const auto stat = proc.Stat(who);
+  const auto pid_namespace = proc.PidNamespace("self");
+  if (!stat || !pid_namespace) return "";
+  return who + ':' + std::to_string(stat->start_ticks) + ':' + std::to_string(*pid_namespace);
+}
+
+std::string CommandText(const std::vector<std::string>& command) {
+  char directory[PATH_MAX];
+  std::string text = getcwd(directory, sizeof directory) == nullptr ? "" : directory;
+  for (const std::string& word : command) (text += '\0') += word;
+  char digits[9];
+  std::snprintf(digits, sizeof digits, "%08x", Checksum(text));
+  return digits;
 }
 
 std::shared_ptr<JournalFile> StateFileOf(const StateLocation& location) {
@@ -54,6 +105,7 @@ JobView ViewJob(const AgentOptions& options) {
   auto directory = JobDirectory::OpenExisting(view.directory);
   if (directory.ok()) {
     view.group = directory.value().group();
+    view.agent_pid = directory.value().LockHolder().value_or(0);
     if (view.run_id.empty()) {
       view.run_id = directory.value().ReadConf().run_id;
     }
@@ -70,7 +122,8 @@ JobView ViewJob(const AgentOptions& options) {
   return view;
 }
 
-Result<JobSession> JobSession::Begin(const AgentOptions& options, std::chrono::milliseconds patience) {
+Result<JobSession> JobSession::Begin(const AgentOptions& options, std::chrono::milliseconds patience,
+                                     const JobStarter& starter) {
   auto directory = JobDirectory::Open({.path = MetricsDirOf(options),
                                        .group = options.metrics_dir_group,
                                        .private_parent = options.metrics_dir.empty() && options.metrics_dir_group.empty()});
@@ -90,13 +143,20 @@ Result<JobSession> JobSession::Begin(const AgentOptions& options, std::chrono::m
     return Error{other.error()};
   }
   session.other_agent_ = other.value();
+  const AgentConf written = session.directory_.ReadConf();
+  AgentConf former = written;
+  if (!IsSameJob(options, starter, written)) {
+    session.other_job_ = session.UserOfDirectory(written, starter);
+    if (!session.other_job_.empty()) return session;
+    // A lost file does not tell whose the state is.
+    const bool may_continue = !HasName(options) && (written.run_id.empty() || starter.command == written.command);
+    former.ended = former.ended || !may_continue;
+  }
   if (!session.other_agent_) {
     if (Status opened = session.OpenStateDirectory(options); !opened.ok()) {
       return Error{opened.error()};
     }
   }
-  const AgentConf written = session.directory_.ReadConf();
-  AgentConf former = written;
   if (former.run_id.empty()) {
     const auto run = RunOfState(*StateFileOf(session.state_location()));
     if (!run.ok()) {
@@ -113,9 +173,16 @@ Result<JobSession> JobSession::Begin(const AgentOptions& options, std::chrono::m
   session.continued_ = unfinished && former.run_id == session.run_id_;
   session.other_run_ = session.other_agent_ && unfinished && !session.continued_;
   if (!session.other_agent_) {
-    const AgentConf wanted{.enabled = session.enabled_, .run_id = session.run_id_, .job = session.job_};
+    session.starter_ = starter;
+    session.web_ = written.web;  // until the agent listens
+    const AgentConf wanted = session.Conf();
     // An unchanged file is not written, so that a restarted agent works in a full directory.
-    if (Status saved = wanted == written ? Status(Done{}) : session.directory_.WriteConf(wanted); !saved.ok()) {
+    // Nor does it need who started the job: workers read only the rest.
+    AgentConf needed = wanted;
+    needed.starter = written.starter;
+    needed.command = written.command;
+    if (Status saved = wanted == written ? Status(Done{}) : session.directory_.WriteConf(wanted);
+        !saved.ok() && needed != written) {
       return Error{saved.error()};
     }
     if (!session.continued_) {
@@ -124,6 +191,30 @@ Result<JobSession> JobSession::Begin(const AgentOptions& options, std::chrono::m
     }
   }
   return session;
+}
+
+// Its agent, its supervisor, or a process of its run that outlived them.
+std::string JobSession::UserOfDirectory(const AgentConf& conf, const JobStarter& starter) const {
+  const std::string job = conf.job.empty() ? "" : " of job " + Quoted(conf.job);
+  if (other_agent_) return "the agent with pid " + *other_agent_ + job;
+  const std::string pid = conf.starter.substr(0, conf.starter.find(':'));
+  if (pid_t number = 0; ParseNumber(pid, number) && ProcessText(number) == conf.starter) return "exec with pid " + pid + job;
+  bool in_use = false;
+  if (!starter.process.empty() && !conf.ended && !conf.run_id.empty()) {
+    ForEachSegment(directory_, [&](const char*, const SegmentUse& use) {
+      in_use = in_use || (use.is_in_use && use.run_id == conf.run_id);
+    });
+  }
+  return in_use ? "a process" + job : "";
+}
+
+AgentConf JobSession::Conf() const {
+  return {.enabled = enabled_,
+          .run_id = run_id_,
+          .job = job_,
+          .starter = starter_.process,
+          .command = starter_.command,
+          .web = web_};
 }
 
 Status JobSession::OpenStateDirectory(const AgentOptions& options) {
@@ -163,6 +254,12 @@ std::vector<std::pair<std::string, std::string>> JobSession::WorkerEnvironment()
           {"PERSIA_METRICS_ENABLED", enabled_ ? "1" : "0"}};
 }
 
+Status JobSession::PublishPage(const std::string& url) {
+  if (url == web_) return Done{};
+  web_ = url;
+  return directory_.WriteConf(Conf());
+}
+
 Status JobSession::RecreateDirectory() {
   if (state_directory_ && state_directory_->WasRemoved()) {
     if (Status recreated = state_directory_->Recreate(); !recreated.ok()) {
@@ -173,11 +270,13 @@ Status JobSession::RecreateDirectory() {
     return Done{};
   }
   if (Status recreated = directory_.Recreate(); !recreated.ok()) return recreated;
-  return directory_.WriteConf({.enabled = enabled_, .run_id = run_id_, .job = job_});
+  return directory_.WriteConf(Conf());
 }
 
 Result<size_t> JobSession::EndRun() {
-  const Status written = directory_.WriteConf({.enabled = enabled_, .run_id = run_id_, .job = job_, .ended = true});
+  AgentConf conf = Conf();
+  conf.ended = true;
+  const Status written = directory_.WriteConf(conf);
   if (!written.ok()) {
     return Error{written.error()};
   }
@@ -190,20 +289,11 @@ Result<size_t> JobSession::EndRun() {
 
 // Removes the segments of the runs that `of_run` accepts whose writers have ended, and this process's own.
 Result<size_t> JobSession::RemoveSegments(const std::function<bool(const std::string& run_id)>& of_run) const {
-  const int fd = openat(directory_.fd(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  const std::unique_ptr<DIR, int (*)(DIR*)> listing(fd < 0 ? nullptr : fdopendir(fd), &closedir);
-  if (listing == nullptr) {
-    return Error{"cannot list " + directory_.path()};
-  }
-  const SegmentAccess access{.owner = geteuid(), .group = directory_.group()};
   size_t removed = 0;
-  while (const dirent* entry = readdir(listing.get())) {
-    if (!std::string_view(entry->d_name).ends_with(metrics::segment::kFileSuffix)) continue;
-    const auto run_id = RunOfEnded(directory_.fd(), entry->d_name, access);
-    if (run_id && of_run(*run_id) && unlinkat(directory_.fd(), entry->d_name, 0) == 0) {
-      ++removed;
-    }
-  }
+  const bool listed = ForEachSegment(directory_, [&](const char* name, const SegmentUse& use) {
+    if (!use.is_in_use && of_run(use.run_id) && unlinkat(directory_.fd(), name, 0) == 0) ++removed;
+  });
+  if (!listed) return Error{"cannot list " + directory_.path()};
   return removed;
 }
 

@@ -7,7 +7,11 @@
 //
 // A run is one execution of the job, across restarts of the job and of the agent: its counters continue. Its id is the
 // configured one, else that of the unfinished run in agent.conf or, if that file is lost, in the state, else a random one. A
-// new run removes the segments of previous runs from the directory. Thread safety: none.
+// new run removes the segments of previous runs from the directory.
+//
+// Agents in one directory have the same job if they have the same job_name. A job without a name is the same only if its run
+// id is, or the supervisor that started it; a run of such a job is continued only by the same command.
+// Thread safety: none.
 #pragma once
 
 #include <sys/types.h>
@@ -39,6 +43,16 @@ struct StateLocation {
   [[nodiscard]] std::string FileName(std::string_view kind) const { return prefix + "." + std::string(kind); }
 };
 
+// Which `exec` starts the job, for AgentConf.
+struct JobStarter {
+  std::string process;  // of ProcessText
+  std::string command;
+};
+// A process, so that another one with its pid is told from it; empty if /proc cannot be read.
+std::string ProcessText(pid_t pid);
+// The command with the working directory, as a hash.
+std::string CommandText(const std::vector<std::string>& command);
+
 // The file of the ledger.
 std::shared_ptr<JournalFile> StateFileOf(const StateLocation& location);
 
@@ -46,7 +60,12 @@ class JobSession {
  public:
   // Creates and locks the directory and writes agent.conf, even if metrics are disabled. If another agent holds the lock for
   // all of `patience`, Begin writes nothing. (A killed agent holds the lock for a moment longer.)
-  static Result<JobSession> Begin(const AgentOptions& options, std::chrono::milliseconds patience = {});
+  static Result<JobSession> Begin(const AgentOptions& options, std::chrono::milliseconds patience = {},
+                                  const JobStarter& starter = {});
+
+  // What uses the directory for another job, for messages; empty: nothing does. If something does, Begin has written nothing.
+  // REQUIRES for all other methods but directory() and other_agent(): it is empty.
+  [[nodiscard]] const std::string& other_job() const { return other_job_; }
 
   // The pid of another agent that holds the lock; nothing if this one does.
   [[nodiscard]] const std::optional<std::string>& other_agent() const { return other_agent_; }
@@ -71,6 +90,9 @@ class JobSession {
   [[nodiscard]] bool StateDirectoryWasRemoved() const {
     return (state_directory_ ? *state_directory_ : directory_).WasRemoved();
   }
+  // Writes the URL of the agent's page into agent.conf, for `top`; empty: there is no page. REQUIRES: no other agent; not
+  // during RecreateDirectory.
+  Status PublishPage(const std::string& url);
   // Creates it again, with agent.conf but without the state files. Any thread, one at a time.
   Status RecreateDirectory();
 
@@ -81,6 +103,8 @@ class JobSession {
  private:
   explicit JobSession(JobDirectory directory) : directory_(std::move(directory)) {}
 
+  [[nodiscard]] std::string UserOfDirectory(const AgentConf& conf, const JobStarter& starter) const;
+  [[nodiscard]] AgentConf Conf() const;
   Status OpenStateDirectory(const AgentOptions& options);
   Result<size_t> RemoveSegments(const std::function<bool(const std::string& run_id)>& of_run) const;
 
@@ -90,10 +114,13 @@ class JobSession {
   std::string state_error_;
   std::string job_;
   std::string run_id_;
+  std::string web_;
+  JobStarter starter_;
   bool enabled_ = true;
   bool continued_ = false;
   bool other_run_ = false;
   std::optional<std::string> other_agent_;
+  std::string other_job_;
 };
 
 // The directory of the segments.
@@ -105,6 +132,7 @@ struct JobView {
   std::string run_id = {};                  // empty: no run is known
   std::optional<gid_t> group = {};          // of a shared directory
   std::shared_ptr<JournalFile> state = {};  // null: its directory does not exist
+  uint32_t agent_pid = 0;                   // of the agent that collects; 0: none
 };
 JobView ViewJob(const AgentOptions& options);
 

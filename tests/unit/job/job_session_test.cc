@@ -65,6 +65,20 @@ TEST_F(JobSessionTest, DoesNotRewriteAnUnchangedConf) {
   close(kept);
 }
 
+TEST_F(JobSessionTest, PublishesThePageAndKeepsItForTheNextAgent) {
+  const auto conf = [this] { return JobDirectory::OpenExisting(job_.directory()).value().ReadConf(); };
+  {
+    auto session = Begin();
+    ASSERT_TRUE(session.value().PublishPage("http://127.0.0.1:9464").ok());
+    EXPECT_EQ(conf().web, "http://127.0.0.1:9464");
+    EXPECT_EQ(conf().run_id, session.value().run_id());
+  }
+  auto next = Begin();
+  EXPECT_EQ(conf().web, "http://127.0.0.1:9464");
+  ASSERT_TRUE(next.value().PublishPage("").ok());
+  EXPECT_EQ(conf().web, "");
+}
+
 TEST_F(JobSessionTest, BeginsAnotherRunAfterOneThatEnded) {
   std::string run;
   {
@@ -136,6 +150,58 @@ TEST_F(JobSessionTest, DefaultDirectoryIsTheUsersAndTheJobs) {
   EXPECT_EQ(MetricsDirOf(options), "/dev/shm/persia-metrics-" + std::to_string(geteuid()) + "/a%2Fb");
   options.metrics_dir = "/x";
   EXPECT_EQ(MetricsDirOf(options), "/x");
+}
+
+TEST_F(JobSessionTest, AnotherJobWaitsForTheDirectory) {
+  {
+    const auto first = Begin();
+    options_.job_name = "another";
+    const auto second = Begin();
+    ASSERT_TRUE(second.ok());
+    EXPECT_EQ(second.value().other_job(), "the agent with pid " + std::to_string(getpid()) + " of job \"a job\"");
+    EXPECT_EQ(JobDirectory::OpenExisting(job_.directory()).value().ReadConf().job, "a job");
+  }
+  const auto later = Begin();
+  EXPECT_EQ(later.value().other_job(), "");
+  EXPECT_FALSE(later.value().continued()) << "two jobs have no run in common";
+}
+
+TEST_F(JobSessionTest, ASupervisorKeepsTheDirectoryWithoutAnAgent) {
+  const JobStarter starter{.process = ProcessText(getpid()), .command = "1"};
+  const std::string run = JobSession::Begin(Options(""), {}, starter).value().run_id();
+  options_.job_name = "another";
+  EXPECT_EQ(Begin().value().other_job(), "exec with pid " + std::to_string(getpid()) + " of job \"a job\"");
+  options_.job_name = "a job";
+  EXPECT_EQ(JobSession::Begin(options_, {}, starter).value().run_id(), run) << "the next agent of the same supervisor";
+}
+
+TEST_F(JobSessionTest, AProcessWithAReusedPidIsAnotherOne) {
+  const std::string own = ProcessText(getpid());
+  const JobStarter starter{.process = own.substr(0, own.find(':')) + ":1" + own.substr(own.rfind(':')), .command = "1"};
+  ASSERT_TRUE(JobSession::Begin(Options(""), {}, starter).ok());
+  options_.job_name = "another";
+  EXPECT_EQ(Begin().value().other_job(), "");
+}
+
+TEST_F(JobSessionTest, AProcessThatOutlivedItsSupervisorKeepsTheDirectory) {
+  const JobStarter gone{.process = "1:1:1", .command = "1"};
+  ASSERT_TRUE(JobSession::Begin(Options("r"), {}, gone).ok());
+  TestJob::Worker worker(job_, 1, "r");
+  options_.job_name = "another";
+  EXPECT_EQ(JobSession::Begin(Options(""), {}, {.process = "2:2:2", .command = "2"}).value().other_job(),
+            "a process of job \"a job\"");
+  worker.End();
+  EXPECT_EQ(JobSession::Begin(Options(""), {}, {.process = "2:2:2", .command = "2"}).value().other_job(), "");
+}
+
+TEST_F(JobSessionTest, ACommandIsItsWordsAndItsDirectory) {
+  EXPECT_EQ(CommandText({"a", "b"}), CommandText({"a", "b"}));
+  EXPECT_NE(CommandText({"a", "b"}), CommandText({"a b"}));
+  const std::string here = CommandText({"a"});
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(job_.root());
+  EXPECT_NE(CommandText({"a"}), here);
+  std::filesystem::current_path(before);
 }
 
 TEST_F(JobSessionTest, ViewingAJobCreatesNothing) {

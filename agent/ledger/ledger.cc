@@ -74,10 +74,17 @@ void Ledger::Adopt(const std::string& id) {
   }
 }
 
-void Ledger::Fold(const Measurements& ended, const LastProcess& process, const CollectTime& now) {
+void Ledger::Fold(const Measurements& ended, const LastProcess& process, const CollectTime& now, std::string_view exit) {
   const std::string id(ended.id);
   Process& last = living_[id];
   last.has_values = true;
+  if (last.exit != exit) {
+    last.exit = exit;
+    ByteWriter record;
+    record.String(id);
+    record.String(exit);
+    Change(StateRecord::kExit, std::move(record).Take());
+  }
   if (const std::string changes = last.values.Update(ended, process); !changes.empty()) {
     Change(StateRecord::kValues, changes);
   }
@@ -89,7 +96,7 @@ void Ledger::FoldOrphan(const std::string& id, const CollectTime& now) {
   if (!process.mapped().has_values) return;  // only its ordinal was saved
   RecordForgotten();                         // before this fold, which may be of the same instance
   const SavedProcess& values = process.mapped().values;
-  const auto [group, left_out] = processes_.Fold(values.Input(), values.process(), now);
+  const auto [group, left_out] = processes_.Fold(values.Input(), values.process(), now, process.mapped().exit);
   ByteWriter record;
   record.String(id);
   WriteTime(now.wall, record);

@@ -86,8 +86,8 @@ class Ledger {
   // The orphan's segment is read from now on: its saved values are no longer used.
   void Adopt(const std::string& id);
 
-  // Adds the values of an ended process to the sums.
-  void Fold(const Measurements& ended, const LastProcess& process, const CollectTime& now);
+  // Adds the values of an ended process to the sums. `exit`: how it ended (model/exit_reason.h).
+  void Fold(const Measurements& ended, const LastProcess& process, const CollectTime& now, std::string_view exit = kUnknownEnd);
   // The same for an orphan. One without values is only forgotten.
   void FoldOrphan(const std::string& id, const CollectTime& now);
   [[nodiscard]] bool IsFolded(const std::string& id) const { return folded_.contains(id); }
@@ -116,6 +116,7 @@ class Ledger {
     SavedProcess values = {};
     bool has_values = false;
     bool orphan = false;  // of a former agent, and not noted since
+    std::string exit = std::string(kUnknownEnd);
   };
 
   void Change(StateRecord record, std::string_view payload);

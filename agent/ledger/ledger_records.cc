@@ -114,6 +114,14 @@ bool Ledger::ReadRecord(const JournalRecord& record, const CollectTime& now) {
     }
     case StateRecord::kFold:
       return ReadFold(reader, now);
+    case StateRecord::kExit: {
+      const std::string id(reader.String());
+      living_[id].exit = reader.String();
+      return reader.done();
+    }
+    case StateRecord::kExits:
+      ReadExits(reader, processes_);
+      return reader.done();
     case StateRecord::kForget:
       folded_.erase(std::string(reader.String()));
       return reader.done();
@@ -141,7 +149,7 @@ bool Ledger::ReadFold(ByteReader& reader, const CollectTime& now) {
   const auto process = living_.extract(id);
   if (!reader.done() || !process || !process.mapped().has_values) return false;
   const SavedProcess& values = process.mapped().values;
-  processes_.RepeatFold(values.Input(), values.process(), replayed_, outcome);
+  processes_.RepeatFold(values.Input(), values.process(), replayed_, outcome, process.mapped().exit);
   folded_.emplace(id, 0);
   return true;
 }
@@ -181,6 +189,9 @@ std::string Ledger::Checkpoint(const CollectTime& now) const {
     ByteWriter writer;
     WriteInstance(key, instance, writer);
     add(StateRecord::kInstance, std::move(writer).Take());
+    ByteWriter exits;
+    WriteExits(key, instance, exits);
+    add(StateRecord::kExits, std::move(exits).Take());
   }
   for (const RetiredGroup& group : processes_.groups()) {
     ByteWriter writer;

@@ -18,6 +18,8 @@ enum class StateRecord : uint16_t {
   kFold = 8,             // the values of a process are added to the sums, and it is folded
   kForget = 9,           // a folded segment's file cannot exist any more
   kForgetInstance = 10,  // the sums of an instance were dropped because of the limits
+  kExit = 11,            // how a process ended that is folded next
+  kExits = 12,           // how the processes of an instance ended
 };
 
 }  // namespace persia::agent

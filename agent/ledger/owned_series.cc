@@ -18,6 +18,7 @@ bool IsWholeCell(Kind kind, uint32_t cell) {
     case Kind::kCounter:
       return cell == 0;
     case Kind::kHistogram:
+    case Kind::kNativeHistogram:
       return cell >= 1;
     case Kind::kEvent:
       return cell == 1 || cell >= 3;

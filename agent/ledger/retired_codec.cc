@@ -149,6 +149,40 @@ void ReadInstance(ByteReader& reader, RetiredProcesses& processes, const Collect
   processes.Restore(key, std::move(instance));
 }
 
+void WriteExits(const InstanceKey& key, const RetiredInstance& instance, ByteWriter& writer) {
+  writer.String(key.first);
+  writer.U32(static_cast<uint32_t>(key.second));
+  writer.U32(static_cast<uint32_t>(instance.exits.size()));
+  for (const auto& [reason, count] : instance.exits) {
+    writer.String(reason);
+    writer.U64(count);
+  }
+  writer.U32(static_cast<uint32_t>(instance.last_exits.size()));
+  for (const auto& [ordinal, reason] : instance.last_exits) {
+    writer.U32(ordinal);
+    writer.String(reason);
+  }
+}
+
+void ReadExits(ByteReader& reader, RetiredProcesses& processes) {
+  InstanceKey key;
+  key.first = reader.String();
+  key.second = static_cast<int32_t>(reader.U32());
+  std::map<std::string, uint64_t> exits;
+  constexpr size_t kExitBytes = 12;
+  for (uint32_t left = reader.Count(kExitBytes); left > 0 && reader.ok(); --left) {
+    const std::string reason(reader.String());
+    exits[reason] = reader.U64();
+  }
+  std::map<uint32_t, std::string> last_exits;
+  constexpr size_t kLastExitBytes = 8;
+  for (uint32_t left = reader.Count(kLastExitBytes); left > 0 && reader.ok(); --left) {
+    const uint32_t ordinal = reader.U32();
+    last_exits[ordinal] = reader.String();
+  }
+  if (reader.ok()) processes.RestoreExits(key, std::move(exits), std::move(last_exits));
+}
+
 void WriteGroup(const RetiredGroup& group, const CollectTime& now, ByteWriter& writer) {
   const Measurements input = group.Input();
   WriteIdentity(group.identity(), writer);

@@ -14,6 +14,10 @@ namespace persia::agent {
 void WriteInstance(const InstanceKey& key, const RetiredInstance& instance, ByteWriter& writer);
 // Adds it to `processes`. A failure leaves reader.ok() false.
 void ReadInstance(ByteReader& reader, RetiredProcesses& processes, const CollectTime& now);
+// How its processes ended, which an agent that does not know it leaves out.
+void WriteExits(const InstanceKey& key, const RetiredInstance& instance, ByteWriter& writer);
+// Adds them to the instance, if there is one. A failure leaves reader.ok() false.
+void ReadExits(ByteReader& reader, RetiredProcesses& processes);
 
 // Expired gauges are left out.
 void WriteGroup(const RetiredGroup& group, const CollectTime& now, ByteWriter& writer);

@@ -96,7 +96,7 @@ uint32_t RetiredGroup::FindOrAddFamily(const SegmentFamily& family, FamilyAge ag
     ++generation_;
   } else if (ages_[found->second] < age) {
     SegmentFamily& known = own_.families[found->second];
-    if (known.help != family.help || known.unit != family.unit) {
+    if (known.help != family.help || known.unit != family.unit || known.max_buckets != family.max_buckets) {
       known = family;
     }
     // Even if the definition is equal: one of another group may have been the newest until now.

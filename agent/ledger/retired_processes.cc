@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 #include <optional>
 #include <set>
 #include <utility>
@@ -72,7 +73,8 @@ void RetiredProcesses::CountSeries(const CollectTime& now) {
   }
 }
 
-RetiredProcesses::FoldOutcome RetiredProcesses::Fold(const Measurements& ended, LastProcess process, const CollectTime& now) {
+RetiredProcesses::FoldOutcome RetiredProcesses::Fold(const Measurements& ended, LastProcess process, const CollectTime& now,
+                                                     std::string_view exit) {
   if (counted_at_ != now.steady) CountSeries(now);
   const InstanceKey instance = InstanceOf(*ended.identity);
   if (instances_.contains(instance) && !IsShown(instance, now)) {
@@ -81,7 +83,7 @@ RetiredProcesses::FoldOutcome RetiredProcesses::Fold(const Measurements& ended, 
   // An instance has a group at least, for its dropped counts.
   const bool known = by_key_.contains(GroupKey(instance, ended.identity->labels));
   const bool group = known || MayAdd(instance) || AnyGroup(instance) == by_key_.end();
-  return FoldAll(ended, process, now, group, [&](size_t number) {
+  return FoldAll(ended, process, exit, now, group, [&](size_t number) {
     const bool may_add =
         MayAdd(instance) && LabelsFit(ended.records, ended.series[number].record, options_.limits.label_value_bytes);
     return may_add ? Admission::kAdd : Admission::kIfKnown;
@@ -89,17 +91,17 @@ RetiredProcesses::FoldOutcome RetiredProcesses::Fold(const Measurements& ended, 
 }
 
 void RetiredProcesses::RepeatFold(const Measurements& ended, LastProcess process, const CollectTime& now,
-                                  const FoldOutcome& outcome) {
+                                  const FoldOutcome& outcome, std::string_view exit) {
   const std::set<uint32_t> left_out(outcome.left_out.begin(), outcome.left_out.end());
   const bool group = outcome.group || AnyGroup(InstanceOf(*ended.identity)) == by_key_.end();
-  FoldAll(ended, process, now, group, [&](size_t number) {
+  FoldAll(ended, process, exit, now, group, [&](size_t number) {
     return left_out.contains(static_cast<uint32_t>(number)) ? Admission::kLeaveOut : Admission::kAdd;
   });
 }
 
 template <class Admit>
-RetiredProcesses::FoldOutcome RetiredProcesses::FoldAll(const Measurements& ended, LastProcess process, const CollectTime& now,
-                                                        bool has_group, Admit admit) {
+RetiredProcesses::FoldOutcome RetiredProcesses::FoldAll(const Measurements& ended, LastProcess process, std::string_view exit,
+                                                        const CollectTime& now, bool has_group, Admit admit) {
   const InstanceKey instance = InstanceOf(*ended.identity);
   MarkSeen(instance, now);
   FoldOutcome outcome{.group = has_group};
@@ -113,9 +115,12 @@ RetiredProcesses::FoldOutcome RetiredProcesses::FoldAll(const Measurements& ende
     series_refused_ += ended.series.size();
     AddDropped(*AnyGroup(instance)->second, ended.values->dropped);
   }
-  LastProcess& last = instances_[instance].last_processes[ended.ordinal];
+  RetiredInstance& of = instances_[instance];
+  LastProcess& last = of.last_processes[ended.ordinal];
   process.ended = last.ended + 1;
   last = process;
+  of.last_exits[ended.ordinal] = exit;
+  ++of.exits[std::string(exit)];
   ++processes_;
   return outcome;
 }
@@ -204,7 +209,38 @@ void RetiredProcesses::MarkSeen(const InstanceKey& instance, const CollectTime& 
 
 bool RetiredProcesses::IsShown(const InstanceKey& instance, const CollectTime& now) const {
   const auto found = instances_.find(instance);
-  return !options_.hide_ended || found == instances_.end() || now.steady < found->second.last_seen + options_.gauge_ttl;
+  return !options_.hide_ended || found == instances_.end() || now.steady < found->second.last_seen + options_.gauge_ttl ||
+         missed_.contains(instance);
+}
+
+bool RetiredProcesses::HasDied(const InstanceKey& instance, uint32_t ordinal) const {
+  const auto found = instances_.find(instance);
+  if (ordinal != 0 || !living_.has_process || found == instances_.end()) return false;
+  const auto exit = found->second.last_exits.find(ordinal);
+  if (exit == found->second.last_exits.end() || IsCleanExit(exit->second)) return false;
+  const auto restarted = living_.restart_counts.find(instance.first);
+  return restarted == living_.restart_counts.end() ||
+         restarted->second <= found->second.last_processes.at(ordinal).restart_count;
+}
+
+void RetiredProcesses::FindMissed() {
+  std::vector<std::pair<std::chrono::steady_clock::time_point, InstanceKey>> missed;
+  for (const auto& [key, instance] : instances_) {
+    if (!living_.instances.contains(key) && HasDied(key, 0)) missed.emplace_back(instance.last_seen, key);
+  }
+  std::ranges::sort(missed, std::ranges::greater());
+  if (missed.size() > kMaxMissed) missed.resize(kMaxMissed);
+  missed_.clear();
+  for (auto& [last_seen, key] : missed) {
+    missed_.insert(std::move(key));
+  }
+}
+
+std::string RetiredProcesses::LastExit(const InstanceKey& instance, uint32_t ordinal) const {
+  const auto found = instances_.find(instance);
+  if (found == instances_.end()) return "";
+  const auto exit = found->second.last_exits.find(ordinal);
+  return exit == found->second.last_exits.end() ? "" : exit->second;
 }
 
 uint64_t RetiredProcesses::EndedCount(const InstanceKey& instance, uint32_t ordinal) const {
@@ -214,11 +250,21 @@ uint64_t RetiredProcesses::EndedCount(const InstanceKey& instance, uint32_t ordi
   return last == found->second.last_processes.end() ? 0 : last->second.ended;
 }
 
+void RetiredProcesses::RestoreExits(const InstanceKey& key, std::map<std::string, uint64_t> exits,
+                                    std::map<uint32_t, std::string> last_exits) {
+  const auto found = instances_.find(key);
+  if (found == instances_.end()) return;
+  std::erase_if(last_exits, [&](const auto& exit) { return !found->second.last_processes.contains(exit.first); });
+  found->second.exits = std::move(exits);
+  found->second.last_exits = std::move(last_exits);
+}
+
 std::vector<Measurements> RetiredProcesses::Inputs(const CollectTime& now) {
   for (RetiredGroup& group : groups_) {
     group.ExpireGauges(now.steady);
   }
   RemoveEmptyGroups();
+  FindMissed();
   CountSeries(now);
   ForgetEndedInstances(now);
   std::vector<Measurements> inputs;
@@ -278,6 +324,7 @@ void RetiredProcesses::ForgetInstance(const InstanceKey& instance) {
     by_key_.erase(group);
   }
   instances_.erase(instance);
+  missed_.erase(instance);
 }
 
 }  // namespace persia::agent

@@ -23,14 +23,17 @@
 #include <cstdint>
 #include <list>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "exposure/series_limits.h"
 #include "ledger/retired_group.h"
 #include "merge/exact_sum.h"
+#include "model/exit_reason.h"
 #include "segment/measurements.h"
 
 namespace persia::agent {
@@ -62,17 +65,31 @@ struct RetiredInstance {
   std::chrono::steady_clock::time_point last_seen{};
   std::chrono::system_clock::time_point last_seen_wall{};
   std::map<uint32_t, LastProcess> last_processes = {};  // by ordinal
+  std::map<uint32_t, std::string> last_exits = {};      // how those ended (model/exit_reason.h), by ordinal
+  std::map<std::string, uint64_t> exits = {};           // ended processes, by how they ended
+};
+
+// The living part of the job.
+struct LivingJob {
+  bool has_process = false;
+  std::set<InstanceKey> instances = {};  // with a living process
+  // The highest restart count of the living processes, by role. A launcher that restarts a worker group gives each process a
+  // higher one.
+  std::map<std::string, uint32_t> restart_counts = {};
 };
 
 class RetiredProcesses {
  public:
   struct Options {
     std::chrono::milliseconds gauge_ttl{300'000};
-    // An instance without a living process for gauge_ttl is not exposed; its counts are kept, within the limits.
+    // An instance without a living process for gauge_ttl is not exposed, unless one that died is missed. Its counts are kept,
+    // within the limits.
     bool hide_ended = true;
     SeriesLimits limits{};
   };
 
+  // Instances that are exposed because a process of them is missed; beyond it, those that ended last.
+  static constexpr size_t kMaxMissed = 1000;
   // Beyond it, the instances that were alive least recently are forgotten.
   static constexpr size_t kMaxInstances = 10'000;
 
@@ -86,10 +103,13 @@ class RetiredProcesses {
     std::vector<uint32_t> left_out = {};  // numbers of series
   };
 
-  // Adds the values of an ended process. REQUIRES: not called for this process before.
-  FoldOutcome Fold(const Measurements& ended, LastProcess process, const CollectTime& now);
+  // Adds the values of an ended process. `exit`: see model/exit_reason.h. REQUIRES: not called for this process before.
+  FoldOutcome Fold(const Measurements& ended, LastProcess process, const CollectTime& now, std::string_view exit = kUnknownEnd);
   // Replays a fold from the state: it leaves out the same series, even if the limits have changed.
-  void RepeatFold(const Measurements& ended, LastProcess process, const CollectTime& now, const FoldOutcome& outcome);
+  void RepeatFold(const Measurements& ended, LastProcess process, const CollectTime& now, const FoldOutcome& outcome,
+                  std::string_view exit = kUnknownEnd);
+  // Of this tick; before Inputs.
+  void SetLiving(LivingJob living) { living_ = std::move(living); }
   // A process of the instance is alive.
   void MarkSeen(const InstanceKey& instance, const CollectTime& now);
 
@@ -98,6 +118,12 @@ class RetiredProcesses {
   [[nodiscard]] std::vector<Measurements> Inputs(const CollectTime& now);
   [[nodiscard]] const std::map<InstanceKey, RetiredInstance>& instances() const { return instances_; }
   [[nodiscard]] bool IsShown(const InstanceKey& instance, const CollectTime& now) const;
+  // Whether the last process with this ordinal died, and is missed: the job goes on, and its launcher has not restarted the
+  // job's other processes without it. Only the first process of an instance is missed: others, such as data loaders, come and
+  // go with it. REQUIRES: none with this ordinal is alive.
+  [[nodiscard]] bool HasDied(const InstanceKey& instance, uint32_t ordinal) const;
+  // How the last process with this ordinal ended; empty if none has.
+  [[nodiscard]] std::string LastExit(const InstanceKey& instance, uint32_t ordinal) const;
   // How many processes with this ordinal have ended.
   [[nodiscard]] uint64_t EndedCount(const InstanceKey& instance, uint32_t ordinal) const;
   // How many processes were folded.
@@ -111,6 +137,8 @@ class RetiredProcesses {
   [[nodiscard]] const std::list<RetiredGroup>& groups() const { return groups_; }
   RetiredGroup& FindOrAddGroup(const SegmentIdentity& identity);
   void Restore(const InstanceKey& key, RetiredInstance instance) { instances_[key] = std::move(instance); }
+  // Of an instance that was restored; ordinals without an ended process are left out.
+  void RestoreExits(const InstanceKey& key, std::map<std::string, uint64_t> exits, std::map<uint32_t, std::string> last_exits);
   // Drops the sums of an instance.
   void ForgetInstance(const InstanceKey& instance);
   // The instances that Inputs has dropped since the last call.
@@ -122,7 +150,8 @@ class RetiredProcesses {
   enum class Admission { kAdd, kIfKnown, kLeaveOut };
   // `admit` returns the Admission of a series, by its number.
   template <class Admit>
-  FoldOutcome FoldAll(const Measurements& ended, LastProcess process, const CollectTime& now, bool has_group, Admit admit);
+  FoldOutcome FoldAll(const Measurements& ended, LastProcess process, std::string_view exit, const CollectTime& now,
+                      bool has_group, Admit admit);
   // Returns the series that are left out.
   template <class Admit>
   std::vector<uint32_t> FoldAllSeries(RetiredGroup& group, const Measurements& ended, const CollectTime& now, Admit admit);
@@ -131,6 +160,7 @@ class RetiredProcesses {
   // Some group of the instance, or the end.
   [[nodiscard]] std::map<std::string, std::list<RetiredGroup>::iterator>::iterator AnyGroup(const InstanceKey& instance);
   void CountSeries(const CollectTime& now);
+  void FindMissed();
   void RemoveEmptyGroups();
   void ForgetEndedInstances(const CollectTime& now);
   // False: the series is left out.
@@ -139,6 +169,8 @@ class RetiredProcesses {
   void FoldGauge(RetiredGroup& group, size_t series, const Measurements& ended, size_t number, const CollectTime& now);
 
   Options options_;
+  LivingJob living_;
+  std::set<InstanceKey> missed_;    // with a process that has died and is missed; at most kMaxMissed
   std::list<RetiredGroup> groups_;  // a list: the result of Inputs() points into them
   std::map<std::string, std::list<RetiredGroup>::iterator> by_key_;
   size_t next_number_ = 0;  // of a group

@@ -113,8 +113,8 @@ std::string SavedProcess::Update(const Measurements& now, const LastProcess& pro
 // A segment only grows. A file with the id of another segment may have anything in it.
 bool SavedProcess::IsBeginningOf(const Measurements& now) const {
   const auto same_family = [](const SegmentFamily& a, const SegmentFamily& b) {
-    return a.known == b.known && a.kind == b.kind && a.policy == b.policy && a.bounds == b.bounds && a.group == b.group &&
-           a.name == b.name;
+    return a.known == b.known && a.kind == b.kind && a.policy == b.policy && a.bounds == b.bounds &&
+           a.max_buckets == b.max_buckets && a.group == b.group && a.name == b.name;
   };
   const auto same_series = [](const SegmentSeries& a, const SegmentSeries& b) {
     return a.record.family == b.record.family && a.record.cells == b.record.cells && a.record.labels == b.record.labels;

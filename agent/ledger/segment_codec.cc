@@ -1,7 +1,6 @@
 #include "ledger/segment_codec.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 namespace persia::agent {
@@ -58,6 +57,7 @@ void WriteFamily(const SegmentFamily& family, ByteWriter& writer) {
   for (const std::string* text : {&family.group, &family.name, &family.help, &family.unit}) {
     writer.String(*text);
   }
+  if (family.kind == Kind::kNativeHistogram) writer.U32(family.max_buckets);
 }
 
 std::optional<SegmentFamily> ReadFamily(ByteReader& reader) {
@@ -70,14 +70,10 @@ std::optional<SegmentFamily> ReadFamily(ByteReader& reader) {
   for (std::string* text : {&family.group, &family.name, &family.help, &family.unit}) {
     *text = reader.String();
   }
-  const bool known_kind = family.kind >= Kind::kCounter && family.kind <= Kind::kEvent;
-  const bool has_bounds = family.kind == Kind::kHistogram || family.kind == Kind::kEvent;
-  const bool finite =
-      std::all_of(family.bounds.begin(), family.bounds.end(), [](double bound) { return std::isfinite(bound); });
-  const bool increasing = std::adjacent_find(family.bounds.begin(), family.bounds.end(),
-                                             [](double a, double b) { return a >= b; }) == family.bounds.end();
-  if (!reader.ok() || !known_kind || policy > static_cast<uint8_t>(GaugePolicy::kEach) || !finite || !increasing ||
-      family.bounds.size() > (has_bounds ? segment::kMaxBounds : 0)) {
+  if (family.kind == Kind::kNativeHistogram) family.max_buckets = static_cast<uint16_t>(reader.U32());
+  const bool known_kind = family.kind >= Kind::kCounter && family.kind <= Kind::kNativeHistogram;
+  if (!reader.ok() || !known_kind || policy > static_cast<uint8_t>(GaugePolicy::kEach) ||
+      !GoodBounds(family.kind, family.bounds) || family.bounds.size() > (HasBounds(family.kind) ? segment::kMaxBounds : 0)) {
     return std::nullopt;
   }
   return family;

@@ -19,7 +19,7 @@ bool SameLayout(const Layout& a, const Layout& b) {
   };
   const auto same_family = [&](const FamilyLayout& x, const FamilyLayout& y) {
     return x.name == y.name && x.type == y.type && x.help == y.help && x.unit == y.unit && x.bounds == y.bounds &&
-           std::equal(x.series.begin(), x.series.end(), y.series.begin(), y.series.end(), same_series);
+           x.native == y.native && std::equal(x.series.begin(), x.series.end(), y.series.begin(), y.series.end(), same_series);
   };
   return a.value_count == b.value_count && a.identities == b.identities &&
          std::equal(a.families.begin(), a.families.end(), b.families.begin(), b.families.end(), same_family);
@@ -263,7 +263,7 @@ void Merger::FillStreams(const PlannedFamily& family, double* values) {
     terms_.insert(terms_.end(), negative_terms_.begin(), negative_terms_.end());
     out[0] = WithNormalNan(Total(0));
     if (histogram) {
-      CountBetween(totals, family.cuts, out + 1);
+      family.native ? CountNative(totals, out + 1) : CountBetween(totals, family.cuts, out + 1);
       continue;
     }
     out[1] = static_cast<double>(totals.Count());

@@ -35,6 +35,11 @@ void CountBetween(const StreamTotals& totals, std::span<const uint32_t> cuts, do
   }
 }
 
+void CountNative(const StreamTotals& totals, double* out) {
+  out[0] = static_cast<double>(totals.negatives + totals.zeros + totals.buckets[0]);
+  std::copy(totals.buckets.begin() + 1, totals.buckets.end(), out + 1);
+}
+
 double StreamQuantile(const StreamTotals& totals, double quantile, double negative_sum) {
   const uint64_t count = totals.Count();
   if (count == 0) return std::numeric_limits<double>::quiet_NaN();

@@ -24,6 +24,10 @@ struct StreamTotals {
 // Writes the counts of a histogram's cuts.size() + 1 buckets to `out`. Values that are not positive count in the first.
 void CountBetween(const StreamTotals& totals, std::span<const uint32_t> cuts, double* out);
 
+// Writes the counts of a native histogram: of the zero bucket, then of each bucket. See StreamNativeBuckets in
+// exposure/definition.cc.
+void CountNative(const StreamTotals& totals, double* out);
+
 // The quantile's value, in the program's unit. It is exact to the bucket, which is 19 % wide, and interpolated by ratio within
 // it. For a quantile among negative values, of which a stream keeps only the sum, it is their mean. NaN without values.
 double StreamQuantile(const StreamTotals& totals, double quantile, double negative_sum);

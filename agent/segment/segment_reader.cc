@@ -51,6 +51,10 @@ bool SegmentReader::Read(uint64_t tick, std::chrono::system_clock::time_point no
     return false;
   }
   if (!ReadValues(problem)) return false;
+  if (!file_->LoadAcquire(offsetof(Header, exit), exit_mark_)) {
+    problem = Truncated("its header");
+    return false;
+  }
   std::swap(values_, next_);
   RecordChanges(tick, now);
   RecordLaterSeries(now);
@@ -194,6 +198,7 @@ bool SegmentReader::PlaceSeries(const SegmentSeriesRecord& record, SegmentProble
       place_common(0);
       break;
     case Kind::kHistogram:
+    case Kind::kNativeHistogram:
       place_real(0);
       series.whole = base;
       break;
@@ -212,6 +217,12 @@ bool SegmentReader::PlaceSeries(const SegmentSeriesRecord& record, SegmentProble
   }
   series_.push_back(series);
   return true;
+}
+
+double SegmentReader::UsedRatio() const {
+  const auto ratio = [](size_t used, uint64_t capacity) { return static_cast<double>(used) / static_cast<double>(capacity); };
+  const uint64_t chunks = (header_->max_bytes - header_->chunks_offset) / segment::kChunkBytes;
+  return std::max(ratio(records().size(), header_->descriptors_capacity), ratio(chunks_.size(), chunks));
 }
 
 void SegmentReader::ReadEvents(std::vector<JobEvent>& out) {
@@ -286,8 +297,11 @@ void SegmentReader::RecordLaterSeries(std::chrono::system_clock::time_point now)
 // REQUIRES: next_ has the values of the Read before.
 void SegmentReader::RecordChanges(uint64_t tick, std::chrono::system_clock::time_point now) {
   if (!SameValues(values_, next_)) {
-    last_change_ = now;
     last_change_tick_ = tick;
+    if (generation_ > 0) {
+      last_change_ = now;
+      ++changes_;
+    }
   }
   const size_t known = changed_at_.size();
   changed_at_.resize(values_.commons.size(), tick);

@@ -78,9 +78,16 @@ class SegmentReader {
 
   // The records that families() and series() point into. Valid until the next Read.
   [[nodiscard]] std::span<const std::byte> records() const { return std::as_bytes(std::span(records_)); }
-  // The time and the tick of the Read that last found a value changed.
+  // The time and the tick of the Read that last found a value changed; no time if none has. The first Read finds values, but
+  // no change.
   [[nodiscard]] std::chrono::system_clock::time_point last_change() const { return last_change_; }
   [[nodiscard]] uint64_t last_change_tick() const { return last_change_tick_; }
+  // How many Reads after the first have found a value changed.
+  [[nodiscard]] uint64_t changes() const { return changes_; }
+  // A persia::metrics::segment::ExitMark. Final in a Read that began after the writer had ended.
+  [[nodiscard]] uint64_t exit_mark() const { return exit_mark_; }
+  // How full the segment is, from 0 to 1: its descriptors or its chunks, whichever is fuller.
+  [[nodiscard]] double UsedRatio() const;
 
   // Only the fixed part of the header, which does not change.
   [[nodiscard]] const persia::metrics::segment::Header& header() const { return *header_; }
@@ -148,6 +155,8 @@ class SegmentReader {
   std::vector<uint64_t> changed_at_;
   std::chrono::system_clock::time_point last_change_;
   uint64_t last_change_tick_ = 0;
+  uint64_t changes_ = 0;
+  uint64_t exit_mark_ = 0;
   std::vector<LaterSeries> later_series_;
   std::optional<std::chrono::system_clock::time_point> read_at_;    // of the last successful Read
   std::optional<std::chrono::system_clock::time_point> former_at_;  // of the last one with an earlier time

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 #include <utility>
 
 #include "base/text.h"
+#include "native_grid.h"
 
 namespace persia::agent {
 namespace {
@@ -138,16 +140,12 @@ bool KnownKind(uint8_t kind) {
     case Kind::kCounter:
     case Kind::kGauge:
     case Kind::kHistogram:
+    case Kind::kNativeHistogram:
     case Kind::kStream:
     case Kind::kEvent:
       return true;
   }
   return false;
-}
-
-bool GoodBounds(const std::vector<double>& bounds) {
-  return std::all_of(bounds.begin(), bounds.end(), [](double bound) { return std::isfinite(bound); }) &&
-         std::adjacent_find(bounds.begin(), bounds.end(), [](double a, double b) { return a >= b; }) == bounds.end();
 }
 
 const char* ParseFamily(Cursor& in, size_t before, RecordBatch& batch) {
@@ -167,8 +165,9 @@ const char* ParseFamily(Cursor& in, size_t before, RecordBatch& batch) {
   family.known = true;
   family.kind = static_cast<Kind>(fixed.kind);
   family.policy = static_cast<GaugePolicy>(fixed.gauge_policy);
-  const bool has_bounds = family.kind == Kind::kHistogram || family.kind == Kind::kEvent;
-  if (fixed.bounds > (has_bounds ? segment::kMaxBounds : 0)) return "a family record has more bounds than its kind allows";
+  if (family.kind == Kind::kNativeHistogram) family.max_buckets = fixed.max_buckets;
+  if (fixed.bounds > (HasBounds(family.kind) ? segment::kMaxBounds : 0))
+    return "a family record has more bounds than its kind allows";
   for (uint32_t i = 0; i < fixed.bounds; ++i) {
     family.bounds.push_back(in.Take<double>());
   }
@@ -187,7 +186,11 @@ const char* ParseFamily(Cursor& in, size_t before, RecordBatch& batch) {
   family.name = name;
   family.help = help;
   family.unit = unit;
-  if (!GoodBounds(family.bounds)) return "a family record has bounds that are not finite and ascending";
+  if (!GoodBounds(family.kind, family.bounds)) {
+    return family.kind == Kind::kNativeHistogram
+               ? "a family record of a native histogram has bounds that are not those of a schema"
+               : "a family record has bounds that are not finite and ascending";
+  }
   batch.families.push_back(std::move(family));
   return nullptr;
 }
@@ -243,6 +246,29 @@ const char* ParseSeries(Cursor& in, std::span<const SegmentFamily> before, Recor
 }
 
 }  // namespace
+
+bool HasBounds(Kind kind) { return kind == Kind::kHistogram || kind == Kind::kNativeHistogram || kind == Kind::kEvent; }
+
+bool GoodBounds(Kind kind, std::span<const double> bounds) {
+  const bool ascending =
+      std::all_of(bounds.begin(), bounds.end(), [](double bound) { return std::isfinite(bound); }) &&
+      std::adjacent_find(bounds.begin(), bounds.end(), [](double a, double b) { return a >= b; }) == bounds.end();
+  if (kind != Kind::kNativeHistogram || !ascending) return ascending;
+  if (bounds.size() < 2 || bounds[0] < std::numeric_limits<double>::min()) return false;
+  const int schema = NativeSchemaOf(bounds);
+  if (schema < segment::kNativeLeastSchema || schema > segment::kNativeMostSchema) return false;
+  const int first = segment::NearestNativeIndex(schema, bounds[0]);
+  constexpr double kTolerance = 1e-9;
+  for (size_t i = 0; i < bounds.size(); ++i) {
+    const double expected = segment::NativeBound(schema, first + static_cast<int>(i));
+    if (!(std::abs(bounds[i] - expected) <= kTolerance * expected)) return false;
+  }
+  return true;
+}
+
+int NativeSchemaOf(std::span<const double> bounds) {
+  return static_cast<int>(-std::lround(std::log2(std::log2(bounds[1]) - std::log2(bounds[0]))));
+}
 
 std::string_view CheckedString(std::span<const std::byte> all, size_t& at) {
   uint32_t bytes = 0;

@@ -49,6 +49,7 @@ struct SegmentFamily {
   persia::metrics::segment::Kind kind{};
   GaugePolicy policy = GaugePolicy::kLast;
   std::vector<double> bounds;
+  uint16_t max_buckets = 0;  // of a native histogram
   std::string group;
   std::string name;
   std::string help;
@@ -63,6 +64,13 @@ struct SegmentSeriesRecord {
   uint32_t labels = 0;
   size_t labels_at = 0;  // offset in the bytes of all records
 };
+
+// The kinds whose families have bounds.
+[[nodiscard]] bool HasBounds(persia::metrics::segment::Kind kind);
+// Whether bounds are finite and ascending, and of a native histogram consecutive bounds of one schema.
+[[nodiscard]] bool GoodBounds(persia::metrics::segment::Kind kind, std::span<const double> bounds);
+// The schema of a native histogram. REQUIRES: GoodBounds.
+[[nodiscard]] int NativeSchemaOf(std::span<const double> bounds);
 
 // The result of parsing some records.
 struct RecordBatch {

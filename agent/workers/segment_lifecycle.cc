@@ -13,7 +13,11 @@ Measurements SegmentLifecycle::Segment::Values() const {
 }
 
 SegmentLifecycle::SegmentLifecycle(Options options, SegmentDirectory& directory, Ledger& ledger, Diagnostics& diagnostics)
-    : options_(std::move(options)), directory_(directory), ledger_(ledger), diagnostics_(diagnostics) {}
+    : options_(std::move(options)),
+      directory_(directory),
+      ledger_(ledger),
+      diagnostics_(diagnostics),
+      exits_(options_.reaped) {}
 
 void SegmentLifecycle::Read(const CollectTime& now) {
   now_ = now;

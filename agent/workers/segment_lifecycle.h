@@ -13,7 +13,9 @@
 //                           immediately if the file or a limit changes
 //   refused   -> readable   it was opened and read
 //   readable  -> ended      its writer no longer holds the lock. A read after that returns its last values
-//   ended     -> folded     the ledger has added its values to the sums
+//   ended     -> folded     the ledger has added its values to the sums. If nobody has told yet how the writer ended, this
+//   waits
+//                           for the next Read, unless a successor needs the ordinal
 //   folded    -> removed    the fold is on disk, and the file is removed
 //   orphaned  -> readable   the ledger has values of it from a former agent, and its file is read: the file counts
 //   orphaned  -> folded     there is no file that may be its own
@@ -41,6 +43,7 @@
 #include "model/diagnostics.h"
 #include "segment/measurements.h"
 #include "segment/segment_reader.h"
+#include "workers/exit_lookup.h"
 #include "workers/segment_directory.h"
 
 namespace persia::agent {
@@ -53,6 +56,8 @@ class SegmentLifecycle {
     SegmentAccess access = {};
     // From which record on its events are read, by segment id.
     std::map<std::string, uint64_t> event_positions = {};
+    // May be null; outlives this.
+    const ExitReasons* reaped = nullptr;
   };
 
   // A segment that is readable or ended.
@@ -65,6 +70,8 @@ class SegmentLifecycle {
     uint32_t ordinal = 0;
     std::unique_ptr<SegmentReader> reader;
     std::optional<SegmentProblem> problem;  // of the last read; its last good values count
+    std::optional<std::string> exit = {};   // how the writer ended (model/exit_reason.h)
+    uint64_t ended_tick = 0;                // the first one without the writer; 0: it is alive
 
     // The values that were passed to the ledger.
     uint64_t noted_change = 0;  // its tick
@@ -115,6 +122,8 @@ class SegmentLifecycle {
   static bool Replaces(const Segment& newer, const Segment& older);
   void ReadAll();
   // segment_retirement.cc: from ended to removed.
+  void FindExit(Segment& ended);
+  [[nodiscard]] bool MayLearnHowItEnded(const Segment& ended) const;
   enum class Which { kEnded, kAll };
   void AssignOrdinals(Which which);
   void ReleaseOrdinal(Segment& segment);
@@ -138,6 +147,7 @@ class SegmentLifecycle {
   bool state_was_read_ = false;
   bool listed_all_ = false;  // by the last listing
   Ordinals ordinals_;
+  ExitLookup exits_;
 };
 
 }  // namespace persia::agent

@@ -1,5 +1,7 @@
 // The part of SegmentLifecycle for segments that ended, or whose files are gone.
 #include <algorithm>
+#include <set>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -32,6 +34,7 @@ InstanceKey InstanceOf(const SegmentIdentity& identity) { return {identity.role,
 void SegmentLifecycle::Retire() {
   std::erase_if(segments_, [&](Segment& segment) {
     if (segment.alive) return false;
+    FindExit(segment);
     segment.reader->Release();  // unmaps and closes it
     if (IsOfThisRun(*segment.reader)) return false;
     if (segment.is_in_directory) {
@@ -47,6 +50,19 @@ void SegmentLifecycle::Retire() {
   NoteLiving();
   ledger_.Save(now_);
   RemoveFolded();
+}
+
+void SegmentLifecycle::FindExit(Segment& ended) {
+  if (ended.ended_tick == 0) ended.ended_tick = now_.tick;
+  if (!ended.exit) ended.exit = exits_.ReasonOf(*ended.reader);
+}
+
+// The process that reaps it tells so a moment after it has ended.
+bool SegmentLifecycle::MayLearnHowItEnded(const Segment& ended) const {
+  if (ended.exit || !exits_.MayLearnMore() || ended.ended_tick != now_.tick) return false;
+  return std::ranges::none_of(segments_, [&](const Segment& other) {
+    return other.alive && !other.instance && InstanceOf(other.reader->identity()) == *ended.instance;
+  });
 }
 
 // Gives each process of this run an ordinal in its instance. A process that has one in the state keeps it, so that counts by
@@ -177,10 +193,14 @@ void SegmentLifecycle::NoteLiving() {
 
 // Adds the ended processes to the sums and releases their ordinals.
 void SegmentLifecycle::FoldEnded() {
+  std::set<std::string> waits;
+  for (const Segment& segment : segments_) {
+    if (!segment.alive && segment.instance && MayLearnHowItEnded(segment)) waits.insert(segment.reader->id());
+  }
   std::erase_if(segments_, [&](Segment& segment) {
-    if (segment.alive || !segment.instance) return false;
+    if (segment.alive || !segment.instance || waits.contains(segment.reader->id())) return false;
     const std::string& id = segment.reader->id();
-    ledger_.Fold(segment.Values(), LastProcessOf(*segment.reader), now_);
+    ledger_.Fold(segment.Values(), LastProcessOf(*segment.reader), now_, segment.exit ? *segment.exit : kUnknownEnd);
     if (segment.is_in_directory) {
       files_[segment.name] = {.state = File::State::kFolded, .id = segment.file, .segment_id = id};
     }

@@ -23,7 +23,8 @@ SegmentSource::SegmentSource(SegmentSourceOptions options, std::shared_ptr<const
                                            : std::make_unique<DiskSegmentDirectory>(options_.directory)),
       lifecycle_({.run_id = options_.run_id,
                   .access = {geteuid(), options_.group, options_.max_segment_bytes},
-                  .event_positions = options_.event_positions},
+                  .event_positions = options_.event_positions,
+                  .reaped = options_.reaped},
                  *directory_, ledger_, diagnostics_) {
   merger_ =
       std::make_unique<Merger>(IdentityRules{.job = SanitizeText(options_.job), .ip_addr = SanitizeText(options_.ip_addr)},
@@ -45,6 +46,7 @@ void SegmentSource::Read() {
   for (SegmentLifecycle::Segment& segment : lifecycle_.segments()) {
     ReadEvents(segment);
   }
+  ledger_.processes().SetLiving(FindLiving());
   lifecycle_.Retire();
   // Ended processes first: if the series exceed a limit, those that are already exposed stay.
   inputs_ = ledger_.processes().Inputs(now_);
@@ -59,6 +61,21 @@ void SegmentSource::Read() {
   stats_.orphans = orphans.size();
   CountSegments();
   ListProcesses(orphans);
+  ListEnded();
+}
+
+LivingJob SegmentSource::FindLiving() const {
+  LivingJob living;
+  for (const SegmentLifecycle::Segment& segment : lifecycle_.segments()) {
+    if (!segment.alive || !lifecycle_.IsOfThisRun(*segment.reader)) continue;
+    const SegmentIdentity& identity = segment.reader->identity();
+    living.instances.emplace(identity.role, identity.replica);
+    if (IsOwn(segment)) continue;
+    living.has_process = true;
+    uint32_t& highest = living.restart_counts[identity.role];
+    highest = std::max(highest, identity.restart_count);
+  }
+  return living;
 }
 
 void SegmentSource::CountSegments() {
@@ -122,7 +139,7 @@ std::map<std::string, uint64_t> SegmentSource::EventPositions() const {
 
 bool SegmentSource::IsOwn(const SegmentLifecycle::Segment& segment) const {
   static const uint64_t own_namespace = ProcReader().PidNamespace("self").value_or(0);
-  return options_.own_process && segment.alive && segment.reader->header().pid == static_cast<uint32_t>(getpid()) &&
+  return options_.agent_pid != 0 && segment.alive && segment.reader->header().pid == options_.agent_pid &&
          segment.reader->header().pid_namespace == own_namespace;
 }
 
@@ -136,17 +153,21 @@ void SegmentSource::ListProcesses(std::span<const Ledger::Orphan> orphans) {
     const auto& header = segment.reader->header();
     taken.emplace(*segment.instance, segment.ordinal);
     if (IsOwn(segment)) continue;
-    processes_.push_back({.identity = ProcessIdentity(identity.role, identity.replica, merger_->rules()),
-                          .ordinal = segment.ordinal,
-                          .predecessors = retired.EndedCount(*segment.instance, segment.ordinal),
-                          .alive = segment.alive,
-                          .pid = header.pid,
-                          .pid_namespace = header.pid_namespace,
-                          .start_ticks = header.start_ticks,
-                          .run_id = identity.run_id,
-                          .restart_count = identity.restart_count,
-                          .library_version = segment.reader->writer().library_version,
-                          .last_change = segment.reader->last_change()});
+    processes_.push_back(
+        {.identity = ProcessIdentity(identity.role, identity.replica, merger_->rules()),
+         .ordinal = segment.ordinal,
+         .predecessors = retired.EndedCount(*segment.instance, segment.ordinal) + (segment.alive ? 0 : 1),
+         .alive = segment.alive,
+         .pid = header.pid,
+         .pid_namespace = header.pid_namespace,
+         .start_ticks = header.start_ticks,
+         .run_id = identity.run_id,
+         .restart_count = identity.restart_count,
+         .library_version = segment.reader->writer().library_version,
+         .last_change = segment.reader->last_change(),
+         .changes = segment.reader->changes(),
+         .segment_used_ratio = segment.reader->UsedRatio(),
+         .last_exit = segment.alive ? retired.LastExit(*segment.instance, segment.ordinal) : segment.exit.value_or("")});
   }
   // Whether an orphan is alive is not known. It is listed as if it had ended.
   for (const auto& [values, process] : orphans) {
@@ -176,9 +197,27 @@ void SegmentSource::ListProcesses(std::span<const Ledger::Orphan> orphans) {
                               .start_ticks = last.start_ticks,
                               .run_id = options_.run_id,
                               .restart_count = last.restart_count,
-                              .last_change = last.last_change});
+                              .last_change = last.last_change,
+                              .last_exit = retired.LastExit(key, ordinal),
+                              .died = retired.HasDied(key, ordinal)});
       }
     }
+  }
+}
+
+// With those that are not folded yet, and whose end is known.
+void SegmentSource::ListEnded() {
+  ended_.clear();
+  std::map<InstanceKey, std::map<std::string, uint64_t>> exits;
+  const RetiredProcesses& retired = ledger_.processes();
+  for (const auto& [key, instance] : retired.instances()) {
+    if (retired.IsShown(key, now_) && !instance.exits.empty()) exits[key] = instance.exits;
+  }
+  for (const SegmentLifecycle::Segment& segment : lifecycle_.segments()) {
+    if (!segment.alive && segment.instance && segment.exit && !IsOwn(segment)) ++exits[*segment.instance][*segment.exit];
+  }
+  for (auto& [key, of] : exits) {
+    ended_.push_back({ProcessIdentity(key.first, key.second, merger_->rules()), std::move(of)});
   }
 }
 

@@ -51,8 +51,11 @@ struct SegmentSourceOptions {
   // Without a file, ended processes are not retired.
   Ledger::Options ledger = {};
   SeriesLimits limits = {};
-  // This process may have a segment. Its metrics are exposed, but it is not a worker: not counted as alive, not listed.
-  bool own_process = false;
+  // The process of this pid may have a segment: the agent. Its metrics are exposed, but it is not a worker: not counted as
+  // alive, not listed. 0: none.
+  uint32_t agent_pid = 0;
+  // How processes ended that this agent's supervisor reaped; may be null, outlives the source.
+  const ExitReasons* reaped = nullptr;
   // Whether event records are read, and from which record on, by segment id: where the previous agent stopped.
   bool reads_events = false;
   std::map<std::string, uint64_t> event_positions = {};
@@ -105,6 +108,8 @@ class SegmentSource {
   [[nodiscard]] const SegmentSourceStats& stats() const { return stats_; }
   // Of the exposed instances: the living processes, and of each ordinal without one the process that ended last.
   [[nodiscard]] std::span<const WorkerProcess> processes() const { return processes_; }
+  // Of each exposed instance that had a process which ended.
+  [[nodiscard]] std::span<const EndedProcesses> ended() const { return ended_; }
   // From the next Collect on.
   void SetLimits(const SeriesLimits& limits, uint64_t max_segment_bytes, std::chrono::milliseconds gauge_ttl, bool hide_ended);
   // The labels of the settings, and the label `agent`, on all identities. From the next Plan on.
@@ -131,12 +136,15 @@ class SegmentSource {
   void ReadEvents(SegmentLifecycle::Segment& segment);
   void CountSegments();
   void ListProcesses(std::span<const Ledger::Orphan> orphans);
+  void ListEnded();
+  [[nodiscard]] LivingJob FindLiving() const;
   [[nodiscard]] bool IsOwn(const SegmentLifecycle::Segment& segment) const;
 
   SegmentSourceOptions options_;
   std::shared_ptr<const Naming> naming_;  // never null
   CollectTime now_{.tick = kFirstTick};
   std::vector<WorkerProcess> processes_;
+  std::vector<EndedProcesses> ended_;
   std::vector<JobEvent> events_;
   uint64_t events_lost_ = 0;
   Diagnostics diagnostics_;

@@ -21,7 +21,7 @@ std::string Text(std::string_view text) { return SanitizeText(text.substr(0, kMa
 bool SameProcess(const WorkerProcess& a, const WorkerProcess& b) {
   const auto all = [](const WorkerProcess& p) {
     return std::tie(p.alive, p.pid, p.start_ticks, p.pid_namespace, p.ordinal, p.restart_count, p.run_id, p.library_version,
-                    p.identity);
+                    p.identity, p.last_exit);
   };
   return all(a) == all(b);
 }
@@ -35,14 +35,22 @@ bool IsNewer(const WorkerProcess& a, const WorkerProcess& b) {
 }  // namespace
 
 const std::array<WorkerMetrics::Family, WorkerMetrics::kValues> WorkerMetrics::kFamilies{{
-    {"persia_process_cpu_seconds", MetricType::kGauge,
-     "User and system processor time of the process. It starts at 0 with each process, so it is a gauge."},
+    {"persia_process_cpu_seconds_total", MetricType::kCounter,
+     "User and system processor time of the process. It starts at 0 with each process."},
+    {"persia_process_died", MetricType::kGauge,
+     "Of an ended process: 1 if it ended by a signal or an error, has no successor, and others of its job go on, else 0."},
+    {"persia_process_hung", MetricType::kGauge,
+     "Of a running process: 1 if its metrics have not changed for persia_job_hang_after_seconds, while others of its job did, "
+     "else 0."},
     {"persia_process_last_change_timestamp_seconds", MetricType::kGauge,
-     "When a metric of the process last changed, in seconds since 1970. It stands still if the process hangs."},
+     "When a metric of the process last changed, in seconds since 1970. Absent until the first change that the agent has "
+     "seen."},
     {"persia_process_open_fds", MetricType::kGauge, "Open file descriptors of the process."},
     {"persia_process_resident_memory_bytes", MetricType::kGauge, "Resident memory of the process."},
     {"persia_process_restarts_total", MetricType::kCounter,
      "Processes of this run that took this number after another process with it had ended."},
+    {"persia_process_segment_used_ratio", MetricType::kGauge,
+     "How full the process's segment is, from 0 to 1. Series that do not fit are not recorded."},
     {"persia_process_start_time_seconds", MetricType::kGauge, "When the process started, in seconds since 1970."},
     {"persia_process_threads", MetricType::kGauge, "Threads of the process."},
     {"persia_process_up", MetricType::kGauge, "1 if the process is running, 0 if it has ended."},
@@ -61,14 +69,19 @@ std::shared_ptr<const Snapshot> WorkerMetrics::Collect() {
   snapshot->collected_at = std::chrono::system_clock::now();
   snapshot->values.assign(layout_->value_count, 1);
   for (size_t i = 0; i < order_.size(); ++i) {
-    FillValues(*order_[i], snapshot->values.data() + i, order_.size());
+    FillValues(i, snapshot->values.data() + i, order_.size());
+  }
+  // The layout ends with these families' series, in this order.
+  size_t at = first_exit_;
+  for (const EndedProcesses& ended : options_.ended ? options_.ended() : std::span<const EndedProcesses>()) {
+    for (const auto& [reason, count] : ended.exits) snapshot->values[at++] = static_cast<double>(count);
   }
   return snapshot;
 }
 
 // Returns whether a process is new, missing, or ended.
 bool WorkerMetrics::UpdateEntries(std::span<const WorkerProcess> processes) {
-  bool changed = processes.size() != order_.size();
+  bool changed = processes.size() != order_.size() || FindEndReasons() != shape_.ends;
   std::vector<Entry*> order;
   order.reserve(processes.size());
   for (size_t i = 0; i < processes.size(); ++i) {
@@ -81,8 +94,9 @@ bool WorkerMetrics::UpdateEntries(std::span<const WorkerProcess> processes) {
     } else {
       entry->process.predecessors = process.predecessors;
       entry->process.last_change = process.last_change;
+      entry->process.segment_used_ratio = process.segment_used_ratio;
+      entry->process.died = process.died;
     }
-    changed = (!process.alive && UpdateExitReason(*entry)) || changed;
     order.push_back(entry);
   }
   order_ = std::move(order);
@@ -94,7 +108,6 @@ bool WorkerMetrics::UpdateEntries(std::span<const WorkerProcess> processes) {
 }
 
 void WorkerMetrics::SetProcess(Entry& entry, const WorkerProcess& process) {
-  UpdateExitReason(entry);  // of the previous process, which may have started and ended since the last Collect
   const bool other = entry.process.pid != process.pid || entry.process.start_ticks != process.start_ticks;
   entry.process = process;
   entry.pid = std::to_string(process.pid);
@@ -110,14 +123,13 @@ void WorkerMetrics::SetProcess(Entry& entry, const WorkerProcess& process) {
   }
 }
 
-// Returns whether the exit reason changed.
-bool WorkerMetrics::UpdateExitReason(Entry& entry) {
-  const WorkerProcess& process = entry.process;
-  if (options_.ends == nullptr || process.pid_namespace != own_namespace_) return false;
-  const auto reason = options_.ends->ReasonOf(process.pid, process.start_ticks);
-  if (!reason || *reason == entry.last_exit) return false;
-  entry.last_exit = *reason;
-  return true;
+WorkerMetrics::EndReasons WorkerMetrics::FindEndReasons() const {
+  EndReasons reasons;
+  for (const EndedProcesses& ended : options_.ended ? options_.ended() : std::span<const EndedProcesses>()) {
+    std::vector<std::string>& of = reasons.emplace_back(ended.identity, std::vector<std::string>()).second;
+    for (const auto& [reason, count] : ended.exits) of.push_back(Text(reason));
+  }
+  return reasons;
 }
 
 void WorkerMetrics::RebuildLayout() {
@@ -126,7 +138,7 @@ void WorkerMetrics::RebuildLayout() {
   for (const Entry* entry : order_) {
     const WorkerProcess& process = entry->process;
     shape.processes.emplace_back(process.identity, process.ordinal);
-    shape.last_exits.push_back(entry->last_exit);
+    shape.last_exits.push_back(Text(process.last_exit));
     const Entry*& of_identity = newest[process.identity];
     if (of_identity == nullptr || IsNewer(process, of_identity->process)) {
       of_identity = entry;
@@ -138,15 +150,18 @@ void WorkerMetrics::RebuildLayout() {
                              {"restart_count", std::to_string(entry->process.restart_count)},
                              {"run_id", Text(entry->process.run_id.empty() ? options_.run_id : entry->process.run_id)}};
   }
+  shape.ends = FindEndReasons();
   if (layout_ != nullptr && shape == shape_) return;
   shape_ = std::move(shape);
 
   auto layout = std::make_shared<Layout>();
   std::map<Identity, uint32_t> indexes;
-  for (const auto& [identity, info] : shape_.infos) {
-    indexes.emplace(identity, static_cast<uint32_t>(layout->identities.size()));
+  const auto add_identity = [&](const Identity& identity) {
+    if (!indexes.emplace(identity, static_cast<uint32_t>(layout->identities.size())).second) return;
     layout->identities.push_back(identity);
-  }
+  };
+  for (const auto& [identity, info] : shape_.infos) add_identity(identity);
+  for (const auto& [identity, reasons] : shape_.ends) add_identity(identity);
   const auto label = [](uint32_t ordinal) { return std::pair<std::string, std::string>("process", std::to_string(ordinal)); };
   const auto add = [&](FamilyLayout& family, const Identity& identity, Labels labels) {
     family.series.push_back(
@@ -171,8 +186,8 @@ void WorkerMetrics::RebuildLayout() {
   FamilyLayout last_exit{.name = "persia_process_last_exit_info",
                          .type = MetricType::kGauge,
                          .help =
-                             "1. The label reason is how the last process with this number ended: exit_<code>, or the signal's "
-                             "name. Only for processes whose parent was the agent.",
+                             "1. The label reason is how the last process with this number that ended did: exit_<code>, the "
+                             "signal's name, exit (its code is not known), or unknown (by a signal or _exit).",
                          .unit = "",
                          .bounds = {},
                          .series = {}};
@@ -182,21 +197,39 @@ void WorkerMetrics::RebuildLayout() {
       add(last_exit, identity, {label(ordinal), {"reason", shape_.last_exits[i]}});
     }
   }
+  FamilyLayout exits{.name = "persia_process_exits_total",
+                     .type = MetricType::kCounter,
+                     .help = "Processes of this run that ended, by reason: as in persia_process_last_exit_info.",
+                     .unit = "",
+                     .bounds = {},
+                     .series = {}};
+  first_exit_ = layout->value_count;
+  for (const auto& [identity, reasons] : shape_.ends) {
+    for (const std::string& reason : reasons) add(exits, identity, {{"reason", reason}});
+  }
   layout->families.push_back(std::move(job_info));
   layout->families.push_back(std::move(last_exit));
+  layout->families.push_back(std::move(exits));
   std::erase_if(layout->families, [](const FamilyLayout& family) { return family.series.empty(); });
   std::ranges::sort(layout->families, {}, &FamilyLayout::name);
   layout_ = std::move(layout);
 }
 
 // Writes one number for each Value, `stride` apart.
-void WorkerMetrics::FillValues(Entry& entry, double* values, size_t stride) {
+void WorkerMetrics::FillValues(size_t index, double* values, size_t stride) {
+  Entry& entry = *order_[index];
   const auto set = [&](Value value, double to) { values[value * stride] = to; };
   for (size_t value = 0; value < kValues; ++value) {
     set(static_cast<Value>(value), kAbsentValue);
   }
   const WorkerProcess& process = entry.process;
   set(kUp, process.alive ? 1 : 0);
+  if (process.alive) {
+    set(kSegmentUsed, process.segment_used_ratio);
+    if (options_.judge != nullptr) set(kHung, options_.judge->Of(index) == HangJudge::Verdict::kHung ? 1 : 0);
+  } else {
+    set(kDied, process.died ? 1 : 0);
+  }
   // An ended process without a successor is counted in `predecessors`, but is no restart.
   const uint64_t unfollowed = process.alive ? 0 : std::min<uint64_t>(process.predecessors, 1);
   set(kRestarts, static_cast<double>(process.predecessors - unfollowed));

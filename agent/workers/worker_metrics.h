@@ -23,9 +23,9 @@
 #include <vector>
 
 #include "files/proc_reader.h"
+#include "health/hang_judge.h"
 #include "model/snapshot.h"
 #include "model/worker_process.h"
-#include "workers/exit_reasons.h"
 
 namespace persia::agent {
 
@@ -37,8 +37,10 @@ class WorkerMetrics {
     std::string agent_version;
     std::string run_id = {};  // of the agent; that of a process without one, too
     std::filesystem::path proc = "/proc";
-    // Exit statuses of processes in the agent's pid namespace; may be null. REQUIRES: outlives the source.
-    const ExitReasons* ends = nullptr;
+    // The instances with ended processes. Called by Collect; may be null.
+    std::function<std::span<const EndedProcesses>()> ended = {};
+    // Which processes hang, of the last list of processes; may be null. REQUIRES: outlives the source.
+    const HangJudge* judge = nullptr;
   };
 
   explicit WorkerMetrics(Options options);
@@ -50,10 +52,13 @@ class WorkerMetrics {
   // The values of each process.
   enum Value : size_t {
     kCpu,
+    kDied,
+    kHung,
     kLastChange,
     kOpenFds,
     kResident,
     kRestarts,
+    kSegmentUsed,
     kStartTime,
     kThreads,
     kUp,
@@ -74,22 +79,25 @@ class WorkerMetrics {
     bool readable = false;  // /proc/<pid> is in the same pid namespace
     std::optional<double> start_time;
     std::string library_version;  // kept when the process has ended
-    std::string last_exit;        // of the previous process; empty: not known
   };
+  // Of each instance with ended processes, in the order of Options::ended.
+  using EndReasons = std::vector<std::pair<Identity, std::vector<std::string>>>;
   // The input of the layout.
   struct Shape {
     std::vector<EntryKey> processes;
     std::vector<std::string> last_exits;  // of each process
     std::map<Identity, Labels> infos;
+    EndReasons ends;
 
     friend bool operator==(const Shape&, const Shape&) = default;
   };
 
   bool UpdateEntries(std::span<const WorkerProcess> processes);
   void SetProcess(Entry& entry, const WorkerProcess& process);
-  bool UpdateExitReason(Entry& entry);
+  [[nodiscard]] EndReasons FindEndReasons() const;
   void RebuildLayout();
-  void FillValues(Entry& entry, double* values, size_t stride);
+  // Of the process with this index in the last list.
+  void FillValues(size_t index, double* values, size_t stride);
 
   const Options options_;
   ProcReader proc_;
@@ -98,6 +106,7 @@ class WorkerMetrics {
   std::vector<Entry*> order_;  // as in the last list of processes
   Shape shape_;
   std::shared_ptr<const Layout> layout_;
+  size_t first_exit_ = 0;  // the value of the first series of persia_process_exits_total
 };
 
 }  // namespace persia::agent

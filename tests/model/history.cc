@@ -92,7 +92,7 @@ void Job::Collect(const Step& step, bool soon) {
     if (Process* last = Find(UINT32_MAX); last != nullptr && *last->alive) {
       last->Count(step.a % kCounts, 1);
       last->Set(0);
-      *last->alive = false;
+      last->End(/*normally=*/false);
     }
   };
   state_was_read_ = state_was_read_ || !world_.state_unreadable;
@@ -121,7 +121,7 @@ void Job::Do(const Step& step) {
       if (lives) process->Set(step.b);
       break;
     case Do::kDie:
-      if (lives) *process->alive = false;
+      if (lives) process->End(/*normally=*/step.b % 2 == 1);
       break;
     case Do::kAgent:
       StartAgent(step.a % 2 == 1);
@@ -165,7 +165,7 @@ void Job::Do(const Step& step) {
       if (!config_.state_elsewhere) break;  // the state would be lost with it
       for (size_t i = first_; i < world_.processes.size(); ++i) {
         world_.processes[i].in_directory = false;
-        if (step.a % 2 == 0) *world_.processes[i].alive = false;
+        if (step.a % 2 == 0) world_.processes[i].End(/*normally=*/false);
       }
       break;
     case Do::kReturn:
@@ -191,7 +191,7 @@ void Job::Do(const Step& step) {
       break;
     case Do::kNewRun:
       for (Process& ended : world_.processes) {
-        *ended.alive = false;
+        ended.End(/*normally=*/true);
       }
       EndAgent();
       ++run_;
@@ -212,7 +212,7 @@ void Job::Heal() {
   for (int i = 0; i < 2; ++i) {
     Collect({});
     for (Process& process : world_.processes) {
-      *process.alive = false;
+      process.End(/*normally=*/true);
     }
   }
   Collect({});

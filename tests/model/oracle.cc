@@ -209,7 +209,8 @@ Oracle::Hidden Oracle::HiddenOf(uint32_t identity) const {
     const bool counts_from_state = !truth.opened && !truth.stray && !truth.end_is_durable && truth.durable > 0;
     if (truth.opened ? truth.alive_before : counts_from_state) return Hidden::kNo;
     may_be = may_be && (truth.stray || !truth.opened || MayBeOver(truth));
-    is = is && !truth.stray && IsOver(truth);
+    // A process that died may be missed, for as long as others live.
+    is = is && !truth.stray && IsOver(truth) && !process.died;
   }
   return is ? Hidden::kYes : may_be ? Hidden::kMaybe : Hidden::kNo;
 }

@@ -46,6 +46,13 @@ testing::segment::Header& HeaderOf(std::string& bytes) { return *reinterpret_cas
 
 }  // namespace
 
+void Process::End(bool normally) {
+  if (!*alive) return;
+  if (normally) HeaderOf(*bytes).exit = testing::segment::kExitCode;
+  died = !normally;
+  *alive = false;
+}
+
 void Process::Count(size_t what, uint64_t by) {
   log.push_back(log.back());
   const uint64_t count = log.back().counts[what] += by;

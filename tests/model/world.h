@@ -61,11 +61,14 @@ struct Process {
   bool in_directory = true;
   bool removed = false;  // by an agent
   bool broken = false;   // its file cannot be opened
+  bool died = false;     // it has ended without a mark of a normal exit
   FileId file = {};
   const SegmentKind* kind = nullptr;
 
   void Count(size_t what, uint64_t by);
   void Set(double value);
+  // By a normal exit, or by a signal.
+  void End(bool normally);
 };
 
 struct World {

@@ -51,7 +51,15 @@ class RetiredTest : public JobDirectoryTest {
       }
       return *this;
     }
-    void End() { lock.reset(); }
+    void End() { EndWith(segment::kExitCode); }
+    // By SIGKILL.
+    void Die() { EndWith(segment::kNoExit); }
+    // `mark`: an ExitMark.
+    void EndWith(uint64_t mark) {
+      segment.header().exit = mark;
+      Put();
+      lock.reset();
+    }
 
     RetiredTest& test;
     const std::string name;
@@ -67,6 +75,7 @@ class RetiredTest : public JobDirectoryTest {
     SegmentSourceOptions options;
     options.run_id = run_id_;
     options.limits = limits_;
+    options.reaped = reaped_;
     options.ledger = LedgerOptions();
     options.ledger.file = StateFile(after_step);
     if (after_step) {
@@ -152,6 +161,7 @@ class RetiredTest : public JobDirectoryTest {
   bool hide_ended_ = true;
   bool saves_living_ = false;
   SeriesLimits limits_;
+  const ExitReasons* reaped_ = nullptr;
   std::chrono::seconds passed_{0};
   std::chrono::seconds wall_set_{0};  // by how much the wall clock was set
   const int directory_fd_;

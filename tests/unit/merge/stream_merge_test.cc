@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <fstream>
 #include <random>
@@ -15,10 +16,12 @@ namespace persia::agent::testing {
 namespace {
 
 using namespace std::chrono_literals;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::IsSupersetOf;
+using ::testing::Pair;
 
 // Exposes all metrics alike, in a way that a test sets.
 class FixedNaming : public Naming {
@@ -126,6 +129,98 @@ TEST_F(StreamMergeTest, AScaleIsOfValuesAndBounds) {
   EXPECT_EQ(Latency(), "2");
   Show({.type = MetricType::kCounter, .scale = 0.001});
   EXPECT_EQ(Latency(), "4.025");
+}
+
+TEST_F(StreamMergeTest, ANativeHistogramHasTheStreamsBuckets) {
+  Show({.type = MetricType::kHistogram, .bounds = {1, 4}, .native = true, .max_buckets = 100});
+  const auto first = StartWith({-2, 0, 0x1p-30, 0x1p-20, 1, 1});
+  const auto second = StartWith({1.01, 0x1p20, 1e9});
+  const auto snapshot = Collect();
+  const FamilyLayout& family = snapshot->layout->families[0];
+  ASSERT_TRUE(family.native);
+  EXPECT_EQ(family.native->schema, 2);
+  EXPECT_EQ(family.native->ZeroThreshold(), 0x1p-20);
+  EXPECT_EQ(family.native->max_buckets, 100U);
+  ASSERT_EQ(family.ValuesPerSeries(), 163U);
+  const double* values = snapshot->values.data() + family.series.at(0).first_value;
+  std::map<int, double> counts;  // by the index of the bucket
+  for (uint32_t i = 0; i < family.native->buckets; ++i) {
+    if (values[2 + i] > 0) counts[family.native->first + static_cast<int>(i)] = values[2 + i];
+  }
+  EXPECT_EQ(values[1], 4) << "the zero bucket";
+  EXPECT_THAT(counts, ElementsAre(Pair(0, 2), Pair(1, 1), Pair(80, 1), Pair(81, 1)));
+  ClassicBuffer buffer;
+  const double* classic = family.BucketCounts(values, buffer);
+  EXPECT_THAT(std::vector<double>(classic, classic + 3), ElementsAre(6, 1, 2));
+}
+
+// Its classic bounds are exact; native buckets cannot be scaled, and move by a whole number of buckets.
+TEST_F(StreamMergeTest, AScaleMovesNativeBuckets) {
+  Show({.type = MetricType::kHistogram, .bounds = {1.024}, .native = true, .scale = 0.001});
+  const auto process = StartWith({1024});
+  const auto snapshot = Collect();
+  const FamilyLayout& family = snapshot->layout->families[0];
+  EXPECT_THAT(family.bounds, ElementsAre(1.024));
+  ASSERT_TRUE(family.native);
+  EXPECT_EQ(family.native->first, -79 - 40) << "0.001 is 2^(-39.9 / 4)";
+  const double* values = snapshot->values.data() + family.series.at(0).first_value;
+  EXPECT_EQ(values[0], 1.024);
+  EXPECT_EQ(values[1 + 40 - family.native->first], 0);
+  EXPECT_EQ(values[2 + 0 - family.native->first], 1) << "1 is the bound nearest to 1.024";
+}
+
+TEST_F(StreamMergeTest, AClassicAndANativeHistogramOfAProgramAreNotMixed) {
+  const auto first = Start();
+  first->segment.Histogram("my_app", "sizes", {}, std::array{1.0, 2.0}, 4.75, std::vector<uint64_t>{1, 0, 2});
+  first->Put();
+  const auto second = Start();
+  const uint32_t family =
+      second->segment.Family(metrics::segment::Kind::kNativeHistogram, "my_app", "sizes", std::array{1.0, 2.0, 4.0});
+  const uint32_t slot = second->segment.Series(family);
+  second->segment.SetDouble(slot, 9);
+  second->segment.Set(slot + 2, 6);
+  second->Put();
+  const auto snapshot = Collect();
+  const FamilyLayout& layout = snapshot->layout->families[0];
+  ASSERT_TRUE(layout.native);
+  EXPECT_EQ(layout.native->schema, 0);
+  EXPECT_EQ(layout.native->first, 1);
+  const double* values = snapshot->values.data() + layout.series.at(0).first_value;
+  EXPECT_THAT(std::vector<double>(values, values + 5), ElementsAre(9, 0, 6, 0, 0));
+  EXPECT_THAT(Diagnosed(), ElementsAre(HasSubstr("is left out as a histogram with 2 bounds")));
+}
+
+// Their classic bounds may be equal.
+TEST_F(StreamMergeTest, ANativeHistogramThatIsLeftOutIsReportedWithItsRange) {
+  for (const std::vector<double>& bounds : {std::vector<double>{1, 2, 4}, std::vector<double>{1, 2, 4, 8}}) {
+    const auto process = Start();
+    process->segment.Series(process->segment.Family(metrics::segment::Kind::kNativeHistogram, "my_app", "sizes", bounds));
+    process->Put();
+  }
+  Collect();
+  EXPECT_THAT(Diagnosed(), ElementsAre(AllOf(HasSubstr("left out as a histogram, native with schema 0 from 1 to 4, and with"),
+                                             HasSubstr("is a histogram, native with schema 0 from 1 to 8, and with"))));
+}
+
+TEST_F(StreamMergeTest, AnEndedProcessLeavesItsNativeHistogram) {
+  for (int i = 0; i < 2; ++i) {
+    const auto process = Start();
+    const uint32_t family =
+        process->segment.Family(metrics::segment::Kind::kNativeHistogram, "my_app", "sizes", std::array{1.0, 2.0, 4.0});
+    const uint32_t slot = process->segment.Series(family);
+    process->segment.SetDouble(slot, 9);
+    process->segment.Set(slot + 2, 6);
+    process->Put();
+    Collect();
+    process->End();
+    Collect();
+    StartAgent();
+  }
+  const auto snapshot = Collect();
+  const FamilyLayout& layout = snapshot->layout->families.at(0);
+  ASSERT_TRUE(layout.native);
+  const double* values = snapshot->values.data() + layout.series.at(0).first_value;
+  EXPECT_THAT(std::vector<double>(values, values + 5), ElementsAre(18, 0, 12, 0, 0));
 }
 
 TEST_F(StreamMergeTest, ASummaryHasSumCountAndQuantiles) {

@@ -55,8 +55,8 @@ TEST_F(HostileSegmentTest, ABrokenSegmentIsRefusedWithItsReason) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const Broken cases[] = {
       {"magic", [](auto& s) { s.header().magic[3] = 'X'; }, "magic", R"(starts with "PRSXSEG\n")"},
-      {"newer major", [](auto& s) { s.header().major = 2; }, "version", "it has version 2.2, this agent reads version 1"},
-      {"no major", [](auto& s) { s.header().major = 0; }, "version", "it has version 0.2"},
+      {"newer major", [](auto& s) { s.header().major = 2; }, "version", "it has version 2.4, this agent reads version 1"},
+      {"no major", [](auto& s) { s.header().major = 0; }, "version", "it has version 0.4"},
       {"header too small", [](auto& s) { s.header().header_bytes = 279; }, "corrupt", "279 bytes"},
       {"header too large", [](auto& s) { s.header().header_bytes = 4097; }, "corrupt", "4097 bytes"},
       {"limit too large", [](auto& s) { s.header().max_bytes = (1ULL << 30) + 1; }, "size", "1073741825"},
@@ -100,6 +100,11 @@ TEST_F(HostileSegmentTest, ABrokenSegmentIsRefusedWithItsReason) {
       {"too many bounds", record(2, SegmentBuilder::Plain(segment::FamilyFixed{3, 0, 0, 501})), "corrupt", "more bounds"},
       {"a counter with bounds", record(2, family_body(1, {1})), "corrupt", "more bounds"},
       {"bounds cut", record(2, SegmentBuilder::Plain(segment::FamilyFixed{3, 0, 0, 9})), "corrupt", "family record is shorter"},
+      {"native bounds of no schema", record(2, family_body(6, {1, 2, 3})), "corrupt", "not those of a schema"},
+      {"native bounds too far apart", record(2, family_body(6, {1, 0x1p32})), "corrupt", "not those of a schema"},
+      {"native bounds too close", record(2, family_body(6, {1, 1.0001})), "corrupt", "not those of a schema"},
+      {"a native bound that is negative", record(2, family_body(6, {-1, 1})), "corrupt", "not those of a schema"},
+      {"one native bound", record(2, family_body(6, {1})), "corrupt", "not those of a schema"},
       {"bounds descend", record(2, family_body(3, {2, 1})), "corrupt", "not finite and ascending"},
       {"a bound twice", record(2, family_body(3, {1, 1})), "corrupt", "not finite and ascending"},
       {"a bound that is NaN", record(2, family_body(3, {nan})), "corrupt", "not finite and ascending"},

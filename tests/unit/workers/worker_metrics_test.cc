@@ -19,6 +19,8 @@
 #include <string>
 #include <vector>
 
+#include "workers/exit_reasons.h"
+
 namespace persia::agent {
 namespace {
 
@@ -107,6 +109,7 @@ class WorkerMetricsTest : public ::testing::Test {
  protected:
   // The exposed values, by `name{labels}` with the role first.
   std::map<std::string, double> Shown() {
+    judge_.Look(processes_, std::chrono::steady_clock::time_point(), {});
     snapshot_ = metrics_.Collect();
     std::map<std::string, double> shown;
     for (const FamilyLayout& family : snapshot_->layout->families) {
@@ -131,12 +134,14 @@ class WorkerMetricsTest : public ::testing::Test {
   }
 
   std::vector<WorkerProcess> processes_;
-  ExitReasons ends_;
+  std::vector<EndedProcesses> ended_;
+  HangJudge judge_;
   std::shared_ptr<const Snapshot> snapshot_;
   WorkerMetrics metrics_{{.processes = [this] { return std::span<const WorkerProcess>(processes_); },
                           .agent_version = "9.9",
                           .run_id = "agents-run",
-                          .ends = &ends_}};
+                          .ended = [this] { return std::span<const EndedProcesses>(ended_); },
+                          .judge = &judge_}};
 };
 
 TEST_F(WorkerMetricsTest, ShowsWhatTheKernelKnowsOfAProcess) {
@@ -145,7 +150,7 @@ TEST_F(WorkerMetricsTest, ShowsWhatTheKernelKnowsOfAProcess) {
   const auto shown = Shown();
   const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   const auto of = [&](const std::string& name) { return shown.at("persia_process_" + name + "{trainer,process=3}"); };
-  EXPECT_THAT(of("cpu_seconds"), AllOf(Ge(0.02), Le(10)));
+  EXPECT_THAT(of("cpu_seconds_total"), AllOf(Ge(0.02), Le(10)));
   EXPECT_THAT(of("resident_memory_bytes"), AllOf(Ge(Child::kTouchedBytes), Le(of("virtual_memory_bytes"))));
   const auto listed = [&](const std::string& what) {
     const std::filesystem::directory_iterator entries("/proc/" + std::to_string(processes_[0].pid) + what);
@@ -158,14 +163,14 @@ TEST_F(WorkerMetricsTest, ShowsWhatTheKernelKnowsOfAProcess) {
   EXPECT_EQ(of("last_change_timestamp_seconds"), 1700000000.25);
   EXPECT_EQ(of("up"), 1);
   EXPECT_EQ(of("restarts_total"), 0);
-  EXPECT_EQ(shown.size(), 10U);
+  EXPECT_EQ(shown.size(), 12U);
 }
 
 TEST_F(WorkerMetricsTest, ProcessorTimeStandsStillWithTheProcess) {
   const Child child;
   processes_ = {child.Process()};
-  const double before = Of("persia_process_cpu_seconds{trainer,process=0}");
-  EXPECT_EQ(Of("persia_process_cpu_seconds{trainer,process=0}"), before);
+  const double before = Of("persia_process_cpu_seconds_total{trainer,process=0}");
+  EXPECT_EQ(Of("persia_process_cpu_seconds_total{trainer,process=0}"), before);
 }
 
 TEST_F(WorkerMetricsTest, ProcIsReadOnlyOfTheSameProcess) {
@@ -182,7 +187,7 @@ TEST_F(WorkerMetricsTest, ProcIsReadOnlyOfTheSameProcess) {
   const auto shown = Shown();
   for (const std::string process : {"0", "1", "2", "3"}) {
     for (const std::string name :
-         {"cpu_seconds", "resident_memory_bytes", "virtual_memory_bytes", "threads", "open_fds", "start_time_seconds"}) {
+         {"cpu_seconds_total", "resident_memory_bytes", "virtual_memory_bytes", "threads", "open_fds", "start_time_seconds"}) {
       EXPECT_THAT(shown, Not(Contains(Key("persia_process_" + name + "{trainer,process=" + process + "}"))));
     }
     EXPECT_THAT(shown, Contains(Pair("persia_process_up{trainer,process=" + process + "}", 1)));
@@ -200,7 +205,7 @@ TEST_F(WorkerMetricsTest, UpIsZeroAfterTheLastProcessEnded) {
   const auto shown = Shown();
   EXPECT_EQ(shown.at("persia_process_up{trainer,process=0}"), 0);
   EXPECT_EQ(shown.at("persia_process_last_change_timestamp_seconds{trainer,process=0}"), 1700000000.25);
-  EXPECT_THAT(shown, Not(Contains(Key("persia_process_cpu_seconds{trainer,process=0}"))));
+  EXPECT_THAT(shown, Not(Contains(Key("persia_process_cpu_seconds_total{trainer,process=0}"))));
   EXPECT_EQ(snapshot_->layout, layout);
 }
 
@@ -239,7 +244,7 @@ TEST_F(WorkerMetricsTest, TheLayoutIsKeptWhileTheSameProcessesAreThere) {
   EXPECT_GT(Of("persia_process_threads{trainer,process=2}"), 0);
   EXPECT_NE(snapshot_->layout, layout);
   processes_ = {other.Process(1)};
-  EXPECT_EQ(Shown().size(), 10U);
+  EXPECT_EQ(Shown().size(), 12U);
 }
 
 TEST_F(WorkerMetricsTest, NoProcessNoFamily) {
@@ -298,42 +303,49 @@ TEST_F(WorkerMetricsTest, TextFromWorkersIsTruncatedAndSanitized) {
   EXPECT_THAT(labels.back().second, StartsWith("\xef\xbf\xbdxxx"));
 }
 
-TEST_F(WorkerMetricsTest, TheExitReasonComesFromTheParent) {
-  Child killed;
-  processes_ = {killed.Process()};
-  const WorkerProcess before = processes_[0];
+TEST_F(WorkerMetricsTest, TheLastExitIsOfTheEndedProcessOrOfThePredecessor) {
+  const Child child;
+  processes_ = {child.Process()};
   EXPECT_THAT(Shown(), Not(Contains(Key(StartsWith("persia_process_last_exit_info")))));
-  ends_.Add(before.pid, before.start_ticks + 1, 0);  // another process that had this pid
-  processes_[0].alive = false;
-  EXPECT_THAT(Shown(), Not(Contains(Key(StartsWith("persia_process_last_exit_info")))));
-  // Its parent may come to know only later.
-  ends_.Add(before.pid, before.start_ticks, killed.End(SIGKILL));
+  processes_[0].last_exit = "SIGKILL";
   EXPECT_EQ(Of("persia_process_last_exit_info{trainer,process=0,reason=SIGKILL}"), 1);
   const auto layout = snapshot_->layout;
   EXPECT_EQ(Of("persia_process_last_exit_info{trainer,process=0,reason=SIGKILL}"), 1);
   EXPECT_EQ(snapshot_->layout, layout);
-
-  // The next one with the ordinal starts and ends, and its successor starts, between two collects.
-  Child terminated;
-  processes_[0] = terminated.Process();
-  EXPECT_EQ(Of("persia_process_last_exit_info{trainer,process=0,reason=SIGKILL}"), 1);
-  const WorkerProcess second = processes_[0];
-  ends_.Add(second.pid, second.start_ticks, terminated.End(SIGTERM));
-  const Child third;
-  processes_[0] = third.Process();
-  EXPECT_EQ(Of("persia_process_last_exit_info{trainer,process=0,reason=SIGTERM}"), 1);
+  processes_[0].last_exit = "exit_1";
+  EXPECT_EQ(Of("persia_process_last_exit_info{trainer,process=0,reason=exit_1}"), 1);
   EXPECT_EQ(Of("persia_process_last_exit_info{trainer,process=0,reason=SIGKILL}"), -1);
-  processes_[0] = third.Process(1);
-  EXPECT_THAT(Shown(), Not(Contains(Key(StartsWith("persia_process_last_exit_info"))))) << "it was of another ordinal";
 }
 
-TEST_F(WorkerMetricsTest, AnEndInAnotherPidNamespaceIsIgnored) {
+TEST_F(WorkerMetricsTest, EndsAreCountedByInstanceAndReason) {
   const Child child;
   processes_ = {child.Process()};
-  processes_[0].pid_namespace += 1;
+  // In another order than that of the identities' names; one has no process any more.
+  ended_ = {{kServer, {{"SIGKILL", 2}}}, {kTrainer, {{"exit_0", 3}, {"exit_1", 1}}}};
+  EXPECT_EQ(Of("persia_process_exits_total{server,reason=SIGKILL}"), 2);
+  EXPECT_EQ(Of("persia_process_exits_total{trainer,reason=exit_0}"), 3);
+  EXPECT_EQ(Of("persia_process_exits_total{trainer,reason=exit_1}"), 1);
+  const auto layout = snapshot_->layout;
+  ended_[1].exits["exit_0"] = 4;
+  EXPECT_EQ(Of("persia_process_exits_total{trainer,reason=exit_0}"), 4);
+  EXPECT_EQ(snapshot_->layout, layout);
+  ended_[1].exits["SIGTERM"] = 1;
+  EXPECT_EQ(Of("persia_process_exits_total{trainer,reason=SIGTERM}"), 1);
+}
+
+TEST_F(WorkerMetricsTest, OnlyARunningProcessHangsAndOnlyAnEndedOneHasDied) {
+  const Child child;
+  processes_ = {child.Process()};
+  processes_[0].segment_used_ratio = 0.25;
+  EXPECT_EQ(Of("persia_process_hung{trainer,process=0}"), 0);
+  EXPECT_EQ(Of("persia_process_segment_used_ratio{trainer,process=0}"), 0.25);
+  EXPECT_EQ(Of("persia_process_died{trainer,process=0}"), -1);
   processes_[0].alive = false;
-  ends_.Add(processes_[0].pid, processes_[0].start_ticks, 0);
-  EXPECT_THAT(Shown(), Not(Contains(Key(StartsWith("persia_process_last_exit_info")))));
+  processes_[0].died = true;
+  EXPECT_EQ(Of("persia_process_hung{trainer,process=0}"), -1);
+  EXPECT_EQ(Of("persia_process_died{trainer,process=0}"), 1);
+  processes_[0].died = false;
+  EXPECT_EQ(Of("persia_process_died{trainer,process=0}"), 0);
 }
 
 TEST(ProcessEndsTest, NamesCodesAndSignals) {

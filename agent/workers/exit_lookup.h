@@ -1,0 +1,32 @@
+// How a process of the job ended, by whoever knows best: the wait status of the process that reaped it, the mark that it left
+// in its segment, or its zombie.
+//
+// Thread safety: the collector thread alone.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "files/proc_reader.h"
+#include "segment/segment_reader.h"
+#include "workers/exit_reasons.h"
+
+namespace persia::agent {
+
+class ExitLookup {
+ public:
+  // `reaped`: of the supervisor, or null. It outlives this.
+  explicit ExitLookup(const ExitReasons* reaped = nullptr);
+
+  // As in model/exit_reason.h; nothing: not known, or not known yet. REQUIRES: the segment was read after its writer had ended.
+  std::optional<std::string> ReasonOf(const SegmentReader& ended);
+  // Whether the reason may be known later.
+  [[nodiscard]] bool MayLearnMore() const { return reaped_ != nullptr; }
+
+ private:
+  const ExitReasons* reaped_;
+  ProcReader proc_;
+  std::optional<uint64_t> own_namespace_;
+};
+
+}  // namespace persia::agent

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/mutex.h"
+#include "own/registration.h"
 #include "own/registry_source.h"
 #include "segment_format.h"
 
@@ -24,7 +25,7 @@ using prometheus::Family;
 using prometheus::Gauge;
 using prometheus::Histogram;
 
-const Histogram::BucketBoundaries kRequestSeconds(DurationCounts::kBounds.begin(), DurationCounts::kBounds.end());
+const Histogram::BucketBoundaries kPushSeconds{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30};
 // Of collecting and rendering.
 const Histogram::BucketBoundaries kWorkSeconds{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01,
                                                0.025,  0.05,    0.1,    0.25,  1,      5};
@@ -38,20 +39,9 @@ const std::string kSegmentVersion =
     std::to_string(persia::metrics::segment::kMajor) + "." + std::to_string(persia::metrics::segment::kMinor);
 
 constexpr const char* kPushResults[] = {"success", "rejected", "server_error", "unreachable", "interrupted", "deferred"};
-constexpr const char* kRemoteWriteDropReasons[] = {"queue_bytes", "queue_age", "disk_full", "corrupt",
-                                                   "behind",      "duplicate", "ends",      "not_open"};
-constexpr int kFinalStatuses[] = {400, 409, 413, 422};  // of remote write: a request is dropped
 constexpr const char* kStates[] = {"live", "ended", "other_run"};
 constexpr const char* kRefusals[] = {"access", "corrupt", "duplicate", "magic", "owner", "size", "type", "version"};
 
-template <class Builder>
-auto& RegisterFamily(prometheus::Registry& registry, Builder builder, const char* name, const char* help) {
-  return builder.Name(name).Help(help).Register(registry);
-}
-template <class Builder>
-auto& RegisterMetric(prometheus::Registry& registry, Builder builder, const char* name, const char* help) {
-  return RegisterFamily(registry, builder, name, help).Add({});
-}
 Histogram& RegisterWorkSeconds(prometheus::Registry& registry, const char* name, const char* help) {
   return RegisterFamily(registry, BuildHistogram(), name, help).Add({}, kWorkSeconds);
 }
@@ -60,11 +50,6 @@ Histogram& RegisterWorkSeconds(prometheus::Registry& registry, const char* name,
 void SetGauge(Family<Gauge>& family, const char* label, std::string_view value, uint64_t to) {
   family.Add({{label, std::string(value)}}).Set(static_cast<double>(to));
 }
-// Raises a counter to a total that is counted elsewhere. Not thread-safe.
-void RaiseTo(Counter& counter, uint64_t total) {
-  counter.Increment(std::max(0.0, static_cast<double>(total) - counter.Value()));
-}
-
 }  // namespace
 
 struct OwnMetrics::Registry {
@@ -100,7 +85,7 @@ struct OwnMetrics::Registry {
     const prometheus::Labels labels{{"gateway", name}};
     return gateways
         .emplace(name,
-                 Gateway{push_duration.Add(labels, kRequestSeconds), push_bytes.Add(labels), consecutive_failures.Add(labels)})
+                 Gateway{push_duration.Add(labels, kPushSeconds), push_bytes.Add(labels), consecutive_failures.Add(labels)})
         .first->second;
   }
 
@@ -179,9 +164,9 @@ struct OwnMetrics::Registry {
   Counter& groups_deleted =
       RegisterMetric(registry, BuildCounter(), "persia_agent_groups_deleted_total",
                      "Groups that this agent deleted from a gateway because nothing pushes them any more.");
-  Gauge& identity_conflicts =
-      RegisterMetric(registry, BuildGauge(), "persia_agent_identity_conflicts",
-                     "Identities of this agent that another agent pushed to the same gateway, at the last check.");
+  Gauge& identity_conflicts = RegisterMetric(
+      registry, BuildGauge(), "persia_agent_identity_conflicts",
+      "1 if another agent of this host has the identity of this one, whose series therefore have a label agent.");
   Counter& ticks_skipped =
       RegisterMetric(registry, BuildCounter(), "persia_agent_ticks_skipped_total",
                      "Push intervals skipped because the previous collection took longer than an interval.");
@@ -231,73 +216,6 @@ struct OwnMetrics::Registry {
   std::map<std::string, Gateway> gateways PERSIA_GUARDED_BY(mutex);
 };
 
-// Created with the first target.
-struct OwnMetrics::RemoteWriteFamilies {
-  explicit RemoteWriteFamilies(prometheus::Registry& registry)
-      : samples(RegisterFamily(registry, BuildCounter(), "persia_agent_remote_write_samples_total",
-                               "Samples that a target accepted, stale markers included.")),
-        failed(RegisterFamily(registry, BuildCounter(), "persia_agent_remote_write_samples_failed_total",
-                              "Samples that were dropped because a target rejected them, by status.")),
-        requests(RegisterFamily(registry, BuildCounter(), "persia_agent_remote_write_requests_total",
-                                "Requests to a target, by status; \"none\": there was no response.")),
-        durations(RegisterFamily(registry, BuildHistogram(), "persia_agent_remote_write_request_duration_seconds",
-                                 "Time of one request to a target, with its response.")),
-        dropped(RegisterFamily(
-            registry, BuildCounter(), "persia_agent_remote_write_samples_dropped_total",
-            "Samples that were dropped and not sent, by reason: queue_bytes (the queue is full), queue_age (too old), "
-            "disk_full, corrupt (damaged on disk), behind (the agent could not keep up), duplicate (after relabelling), "
-            "ends (stale markers, while the disk is full), not_open (the agent cannot open a queue for the target).")),
-        retries(RegisterFamily(registry, BuildCounter(), "persia_agent_remote_write_retries_total",
-                               "Requests that were sent again because the target had not accepted them.")),
-        bytes(RegisterFamily(registry, BuildCounter(), "persia_agent_remote_write_bytes_total",
-                             "Bytes of request bodies sent to a target, after compression, retries included.")),
-        damaged(RegisterFamily(registry, BuildCounter(), "persia_agent_remote_write_queue_damaged_total",
-                               "Damaged places in a target's disk queue that were skipped.")),
-        pending_samples(RegisterFamily(registry, BuildGauge(), "persia_agent_remote_write_pending_samples",
-                                       "Samples in a target's disk queue that are not sent yet.")),
-        pending_bytes(RegisterFamily(registry, BuildGauge(), "persia_agent_remote_write_pending_bytes",
-                                     "Bytes of the request bodies in a target's disk queue that are not sent yet.")),
-        queue_bytes(RegisterFamily(registry, BuildGauge(), "persia_agent_remote_write_queue_bytes",
-                                   "Size of a target's disk queue, with requests that are sent and not deleted yet.")),
-        shards(RegisterFamily(registry, BuildGauge(), "persia_agent_remote_write_shards",
-                              "Upper bound of concurrent requests to a target.")),
-        highest_sent(RegisterFamily(
-            registry, BuildGauge(), "persia_agent_remote_write_highest_sent_timestamp_seconds",
-            "Timestamp of the newest sample that a target accepted, in seconds since 1970; 0 before the first.")),
-        oldest_pending(RegisterFamily(
-            registry, BuildGauge(), "persia_agent_remote_write_oldest_pending_timestamp_seconds",
-            "Timestamp of the oldest sample that waits for a target, in seconds since 1970; the current time if none waits.")) {
-  }
-
-  Family<Counter>& samples;
-  Family<Counter>& failed;
-  Family<Counter>& requests;
-  Family<Histogram>& durations;
-  Family<Counter>& dropped;
-  Family<Counter>& retries;
-  Family<Counter>& bytes;
-  Family<Counter>& damaged;
-  Family<Gauge>& pending_samples;
-  Family<Gauge>& pending_bytes;
-  Family<Gauge>& queue_bytes;
-  Family<Gauge>& shards;
-  Family<Gauge>& highest_sent;
-  Family<Gauge>& oldest_pending;
-  std::set<std::string> targets;                   // with gauges
-  std::map<std::string, DurationCounts> observed;  // what `durations` has, by target
-
-  void RaiseDurations(const std::string& target, const DurationCounts& total) {
-    DurationCounts& before = observed[target];
-    if (total.sum < before.sum) before = {};  // the target was removed for a while
-    std::vector<double> increments;
-    for (size_t i = 0; i < total.counts.size(); ++i) {
-      increments.push_back(static_cast<double>(total.counts[i] - before.counts[i]));
-    }
-    durations.Add({{"target", target}}, kRequestSeconds).ObserveMultiple(increments, total.sum - before.sum);
-    before = total;
-  }
-};
-
 OwnMetrics::OwnMetrics(Options options) : registry_(std::make_unique<Registry>(std::move(options))) {}
 OwnMetrics::~OwnMetrics() = default;
 
@@ -312,9 +230,7 @@ void OwnMetrics::PushDone(std::string_view gateway, std::string_view result, dou
 }
 void OwnMetrics::SetGroups(uint64_t groups) { registry_->groups.Set(static_cast<double>(groups)); }
 void OwnMetrics::GroupsDeleted(uint64_t groups) { registry_->groups_deleted.Increment(static_cast<double>(groups)); }
-void OwnMetrics::SetIdentityConflicts(uint64_t identities) {
-  registry_->identity_conflicts.Set(static_cast<double>(identities));
-}
+void OwnMetrics::SetIdentityConflict(bool conflict) { registry_->identity_conflicts.Set(conflict ? 1 : 0); }
 void OwnMetrics::TickSkipped(uint64_t ticks) { registry_->ticks_skipped.Increment(static_cast<double>(ticks)); }
 
 void OwnMetrics::ConfigReloaded(bool good, uint64_t errors) {
@@ -362,47 +278,11 @@ void OwnMetrics::SetFifoLines(uint64_t good, uint64_t bad) {
   RaiseTo(registry_->fifo_lines->Add({{"result", "bad"}}), bad);
 }
 void OwnMetrics::SetRemoteWrite(const std::string& target, const RemoteWriteCounts& counts) {
-  if (remote_write_ == nullptr) remote_write_ = std::make_unique<RemoteWriteFamilies>(registry_->registry);
-  RemoteWriteFamilies& of = *remote_write_;
-  of.targets.insert(target);
-  const prometheus::Labels labels{{"target", target}};
-  const auto set = [&](Family<Gauge>& family, double value) { family.Add(labels).Set(value); };
-  const auto raise = [&](Family<Counter>& family, uint64_t total) { RaiseTo(family.Add(labels), total); };
-  raise(of.samples, counts.samples_sent);
-  for (const int status : kFinalStatuses) of.failed.Add({{"target", target}, {"status", std::to_string(status)}});
-  for (const auto& [status, samples] : counts.samples_refused) {
-    RaiseTo(of.failed.Add({{"target", target}, {"status", std::to_string(status)}}), samples);
-  }
-  for (const auto& [status, requests] : counts.requests) {
-    RaiseTo(of.requests.Add({{"target", target}, {"status", status == 0 ? "none" : std::to_string(status)}}), requests);
-  }
-  of.RaiseDurations(target, counts.request_durations);
-  raise(of.retries, counts.retries);
-  raise(of.bytes, counts.bytes);
-  raise(of.damaged, counts.damaged_places);
-  set(of.pending_samples, static_cast<double>(counts.pending_samples));
-  set(of.pending_bytes, static_cast<double>(counts.pending_bytes));
-  set(of.queue_bytes, static_cast<double>(counts.queue_bytes));
-  set(of.shards, counts.shards);
-  set(of.highest_sent, static_cast<double>(counts.highest_sent_ms) / 1000);
-  set(of.oldest_pending, static_cast<double>(counts.oldest_pending_ms) / 1000);
-  for (const char* reason : kRemoteWriteDropReasons) {
-    const auto dropped = counts.dropped_samples.find(reason);
-    RaiseTo(of.dropped.Add({{"target", target}, {"reason", reason}}),
-            dropped == counts.dropped_samples.end() ? 0 : dropped->second);
-  }
+  if (remote_write_ == nullptr) remote_write_ = std::make_unique<RemoteWriteMetrics>(registry_->registry);
+  remote_write_->Set(target, counts);
 }
 void OwnMetrics::KeepRemoteWrite(const std::set<std::string>& targets) {
-  if (remote_write_ == nullptr) return;
-  RemoteWriteFamilies& of = *remote_write_;
-  std::erase_if(of.targets, [&](const std::string& target) {
-    if (targets.contains(target)) return false;
-    for (Family<Gauge>* family :
-         {&of.pending_samples, &of.pending_bytes, &of.queue_bytes, &of.shards, &of.highest_sent, &of.oldest_pending}) {
-      family->Remove(&family->Add({{"target", target}}));
-    }
-    return true;
-  });
+  if (remote_write_ != nullptr) remote_write_->Keep(targets);
 }
 void OwnMetrics::SegmentRecordsSkipped(uint64_t records) { registry_->records_skipped.Increment(static_cast<double>(records)); }
 

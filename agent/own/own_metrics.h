@@ -16,8 +16,8 @@
 #include <string>
 #include <string_view>
 
-#include "base/duration_counts.h"
 #include "model/snapshot.h"
+#include "own/remote_write_metrics.h"
 
 namespace persia::agent {
 
@@ -46,8 +46,8 @@ class OwnMetrics {
   // Groups on the gateways that this agent has created and not deleted.
   void SetGroups(uint64_t groups);
   void GroupsDeleted(uint64_t groups);
-  // Identities that another agent pushes too.
-  void SetIdentityConflicts(uint64_t identities);
+  // Whether another agent has the identity of this one.
+  void SetIdentityConflict(bool conflict);
   // Ticks skipped because the previous collection took longer than the interval.
   void TickSkipped(uint64_t ticks = 1);
 
@@ -89,22 +89,6 @@ class OwnMetrics {
   // Lines read from the named pipe; totals. The first call creates the series.
   void SetFifoLines(uint64_t good, uint64_t bad);
   // Counts of remote write to a target. The first call creates the series.
-  struct RemoteWriteCounts {
-    uint64_t samples_sent = 0;
-    std::map<int, uint64_t> samples_refused{};  // by status
-    std::map<int, uint64_t> requests{};         // by status; 0: no answer
-    DurationCounts request_durations{};
-    uint64_t retries = 0;
-    uint64_t bytes = 0;
-    uint64_t pending_samples = 0;
-    uint64_t pending_bytes = 0;
-    uint64_t queue_bytes = 0;
-    uint64_t damaged_places = 0;
-    uint32_t shards = 0;
-    int64_t highest_sent_ms = 0;
-    int64_t oldest_pending_ms = 0;
-    std::map<std::string, uint64_t> dropped_samples{};  // by reason
-  };
   void SetRemoteWrite(const std::string& target, const RemoteWriteCounts& counts);
   // Removes the gauges of all other targets, which a reload removed.
   void KeepRemoteWrite(const std::set<std::string>& targets);
@@ -115,9 +99,8 @@ class OwnMetrics {
 
  private:
   struct Registry;
-  struct RemoteWriteFamilies;
   std::unique_ptr<Registry> registry_;
-  std::unique_ptr<RemoteWriteFamilies> remote_write_;  // null until the first target; used by the collector thread alone
+  std::unique_ptr<RemoteWriteMetrics> remote_write_;  // null until the first target; used by the collector thread alone
 };
 
 }  // namespace persia::agent

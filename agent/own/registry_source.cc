@@ -8,6 +8,8 @@
 #include <cmath>
 #include <utility>
 
+#include "segment/segment_records.h"
+
 namespace persia::agent {
 namespace {
 
@@ -40,6 +42,28 @@ std::vector<double> BoundsOf(prometheus::MetricType type, const prometheus::Clie
     for (const auto& quantile : metric.summary.quantile) bounds.push_back(quantile.quantile);
   }
   return bounds;
+}
+
+// Its values are the same in both layouts. The bounds of its classic form are powers of two.
+void SetNative(FamilyLayout& family) {
+  constexpr size_t kLeastBounds = 32;
+  const std::vector<double>& bounds = family.bounds;
+  if (family.type != MetricType::kHistogram || bounds.size() < kLeastBounds || bounds.size() > NativeBuckets::kMaxBuckets ||
+      !GoodBounds(metrics::segment::Kind::kNativeHistogram, bounds)) {
+    return;
+  }
+  NativeBuckets native{.schema = NativeSchemaOf(bounds)};
+  native.first = metrics::segment::NearestNativeIndex(native.schema, bounds.front()) + 1;
+  native.buckets = static_cast<uint32_t>(bounds.size());
+  std::vector<double> classic;
+  for (uint32_t i = 0; i < native.buckets; ++i) {
+    int exponent = 0;
+    if (std::frexp(bounds[i], &exponent) != 0.5) continue;
+    native.cuts.push_back(i + 1);
+    classic.push_back(bounds[i]);
+  }
+  family.bounds = std::move(classic);
+  family.native = std::move(native);
 }
 
 bool SameSeries(const prometheus::ClientMetric& a, const prometheus::ClientMetric& b) {
@@ -106,6 +130,7 @@ class RegistrySource::Shape {
       family.type = TypeOf(from.type);
       family.help = from.help;
       family.bounds = BoundsOf(from.type, from.metric.front());
+      SetNative(family);
       for (const prometheus::ClientMetric& metric : from.metric) {
         Labels labels;
         for (const auto& label : metric.label) labels.emplace_back(label.name, label.value);

@@ -1,6 +1,7 @@
 // Converts the contents of a prometheus-cpp registry to a snapshot.
 //
 // Names and labels are copied unchanged and must be valid. All series of a histogram must have the same bounds.
+// A histogram whose bounds are consecutive ones of a schema of native histograms, 32 or more, is native.
 // Thread safety: one thread at a time; other threads may write to the registry concurrently.
 //
 //   prometheus::Registry registry;

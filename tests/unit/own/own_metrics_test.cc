@@ -79,7 +79,7 @@ TEST_F(OwnMetricsTest, KnownChildrenStartAtZero) {
 
 TEST_F(OwnMetricsTest, SamplesOfRemoteWriteAreCountedByReason) {
   const char* const reasons[] = {"queue_bytes", "queue_age", "disk_full", "corrupt", "behind", "duplicate", "ends", "not_open"};
-  OwnMetrics::RemoteWriteCounts counts;
+  RemoteWriteCounts counts;
   for (const char* reason : reasons) counts.dropped_samples[reason] = 3;
   own_.SetRemoteWrite("db", counts);
   for (const char* reason : reasons) {
@@ -119,7 +119,7 @@ TEST_F(OwnMetricsTest, OtherGaugesAndCountersHaveTheReportedValues) {
   EXPECT_EQ(Value("persia_agent_segments_refused{reason=\"version\"}"), 2);
   EXPECT_EQ(Value("persia_agent_segment_records_skipped_total"), 7);
   EXPECT_EQ(Value("persia_agent_ticks_skipped_total"), 3);
-  EXPECT_EQ(BuildInfo(), (Labels{{"compiler", kCompiler}, {"segment_version", "1.2"}, {"version", "1.2.3"}}));
+  EXPECT_EQ(BuildInfo(), (Labels{{"compiler", kCompiler}, {"segment_version", "1.4"}, {"version", "1.2.3"}}));
 }
 
 TEST_F(OwnMetricsTest, QuarantinedSeriesGoBackToZero) {

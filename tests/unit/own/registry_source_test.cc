@@ -8,6 +8,7 @@
 #include <prometheus/registry.h>
 #include <prometheus/summary.h>
 
+#include <cmath>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -55,6 +56,31 @@ class RegistrySourceTest : public ::testing::Test {
   prometheus::Registry registry_;
   RegistrySource source_{registry_, kSelf};
 };
+
+TEST_F(RegistrySourceTest, AHistogramWithTheBoundsOfASchemaIsNative) {
+  prometheus::Histogram::BucketBoundaries bounds;
+  for (int k = -8; k <= 24; ++k) bounds.push_back(std::exp2(k / 4.0));
+  auto& histogram = prometheus::BuildHistogram().Name("native").Register(registry_).Add({}, bounds);
+  for (const double value : {0.1, 1.0, 1.01, 100.0}) histogram.Observe(value);
+  bounds[3] = 0.42;
+  prometheus::BuildHistogram().Name("other").Register(registry_).Add({}, bounds);
+  const auto snapshot = Collect();
+  const FamilyLayout& family = Family(*snapshot, "native");
+  ASSERT_TRUE(family.native);
+  EXPECT_EQ(family.native->schema, 2);
+  EXPECT_EQ(family.native->first, -7);
+  EXPECT_EQ(family.native->ZeroThreshold(), 0.25);
+  EXPECT_THAT(family.bounds, ElementsAre(0.25, 0.5, 1, 2, 4, 8, 16, 32, 64));
+  const double* values = snapshot->values.data() + family.series.at(0).first_value;
+  EXPECT_EQ(values[1], 1) << "the zero bucket";
+  EXPECT_EQ(values[2 + 0 + 7], 1);
+  EXPECT_EQ(values[2 + 1 + 7], 1);
+  EXPECT_EQ(values[family.ValuesPerSeries() - 1], 1) << "above the last bound";
+  ClassicBuffer buffer;
+  const double* classic = family.BucketCounts(values, buffer);
+  EXPECT_THAT(std::vector<double>(classic, classic + 10), ElementsAre(1, 0, 1, 1, 0, 0, 0, 0, 0, 1));
+  EXPECT_FALSE(Family(*snapshot, "other").native);
+}
 
 TEST_F(RegistrySourceTest, AnEmptyRegistryIsAnEmptySnapshot) {
   EXPECT_THAT(Collect()->layout->families, IsEmpty());

@@ -1,0 +1,86 @@
+// Decides which processes hang: those whose metrics stand still for much longer than is usual in this job.
+//
+//   HangJudge judge;
+//   judge.Look(processes, steady_now, {.interval = 10s});     // after each collection
+//   if (judge.Of(2) == HangJudge::Verdict::kHung) ...          // of the third process of the last Look
+//
+// A process is judged once its metrics have changed in kChangesToJudge collections: in many jobs only rank 0 records values
+// after the start. It hangs if nothing changed for hang_after() although another process of the job has changed since, in half
+// that time. If nothing changes in the whole job, the job hangs, and no process of it is singled out: ranks that wait for each
+// other stop together.
+//
+// hang_after() is a setting, or follows the job's rhythm: kPauses times the longest pause between two changes of any process
+// in the last one to two hours, within limits. So a first evaluation of some minutes may count as a hang, and the next ones do
+// not.
+//
+// Time counts only while collections are made: an agent that was stopped, or starved, has seen no pause of its workers.
+// Thread safety: none; used by the collector thread alone.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <tuple>
+#include <vector>
+
+#include "model/worker_process.h"
+
+namespace persia::agent {
+
+class HangJudge {
+ public:
+  using Milliseconds = std::chrono::milliseconds;
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  struct Settings {
+    Milliseconds interval{10'000};                // of collections
+    std::optional<Milliseconds> hang_after = {};  // none: by the job's rhythm. 0: nothing hangs
+  };
+  enum class Verdict { kEnded, kNotJudged, kRuns, kHung };
+
+  static constexpr uint64_t kChangesToJudge = 3;
+  static constexpr int kPauses = 3;
+  static constexpr Milliseconds kLeast{60'000};
+  static constexpr Milliseconds kMost{1'800'000};
+
+  void Look(std::span<const WorkerProcess> processes, TimePoint now, const Settings& settings);
+
+  // Of a process of the last Look, by its index there.
+  [[nodiscard]] Verdict Of(size_t index) const { return verdicts_[index]; }
+  // Processes run that were judged, and none of them has changed for hang_after().
+  [[nodiscard]] bool job_hangs() const { return job_hangs_; }
+  [[nodiscard]] Milliseconds hang_after() const { return hang_after_; }
+  // For how long the metrics of a process of the last Look have not changed.
+  [[nodiscard]] Milliseconds Unchanged(size_t index) const { return unchanged_[index]; }
+
+ private:
+  // A process: its pid namespace, pid, start and number.
+  using Key = std::tuple<uint64_t, uint32_t, uint64_t, uint32_t>;
+  struct Track {
+    uint64_t changes = 0;
+    Milliseconds changed_at{0};  // by seen_
+    uint64_t look = 0;           // the last one with this process
+  };
+
+  void UpdateTrack(const WorkerProcess& process, Track& track);
+  void SetHangAfter(const Settings& settings);
+
+  static constexpr Milliseconds kRhythmWindow = std::chrono::hours(1);
+
+  std::map<Key, Track> tracks_;
+  std::vector<Verdict> verdicts_;
+  std::vector<Milliseconds> unchanged_;
+  std::optional<TimePoint> last_look_;
+  Milliseconds seen_{0};  // the time in which collections were made
+  uint64_t looks_ = 0;
+  // The longest pause between two changes, in this window and in the one before it.
+  Milliseconds longest_{0};
+  Milliseconds longest_before_{0};
+  Milliseconds window_began_{0};
+  Milliseconds hang_after_ = kLeast;
+  bool job_hangs_ = false;
+};
+
+}  // namespace persia::agent

@@ -1,0 +1,113 @@
+// The state of the job and of its workers: who runs, hangs, left or died, since when, and why the job is not well.
+//
+//   JobHealth health;
+//   health.Look(processes, {.exit_code = ..., .now = ...});     // after each collection
+//   std::shared_ptr<const HealthReport> report = health.report();
+//   std::vector<JobEvent> events = health.TakeEvents();
+//
+// Each change is an event of type "persia.agent" and a line in the log: start, exit, death, hang, recovery and restart of a
+// process; hang and recovery of the job; the end of the command. Processes that run when the agent starts are not reported as
+// started. Thread safety: none; used by the collector thread alone. A report does not change.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "health/hang_judge.h"
+#include "model/job_event.h"
+#include "model/worker_process.h"
+
+namespace persia::agent {
+
+// The values of the labels role, instance and process.
+using WorkerKey = std::tuple<std::string, std::string, std::string>;
+
+enum class WorkerState { kRunning, kIdle, kHung, kExited, kDied };
+enum class JobState { kWaiting, kRunning, kDegraded, kHung, kFailed, kFinished };
+// "running", "idle", ...
+std::string_view Name(WorkerState state);
+std::string_view Name(JobState state);
+
+struct HealthReport {
+  using TimePoint = std::chrono::system_clock::time_point;
+  struct Worker {
+    WorkerState state = WorkerState::kRunning;
+    TimePoint since;
+  };
+  // Why the job is not well, or how it ended.
+  struct Reason {
+    std::string kind;  // "died", "hung", "job_hung", "restarting", "failed"
+    std::string text;
+    std::optional<WorkerKey> worker = {};
+    std::optional<TimePoint> since = {};
+  };
+
+  JobState state = JobState::kWaiting;
+  TimePoint since;
+  std::chrono::milliseconds hang_after{0};  // 0: nothing is judged
+  std::optional<int> exit_code = {};        // of exec's command
+  std::vector<Reason> reasons = {};         // the worst first; at most kMaxReasons
+  std::map<WorkerKey, Worker> workers = {};
+
+  static constexpr size_t kMaxReasons = 20;
+};
+
+class JobHealth {
+ public:
+  using TimePoint = HealthReport::TimePoint;
+
+  struct Moment {
+    HangJudge::TimePoint steady{};
+    TimePoint wall{};
+    HangJudge::Settings settings{};
+    // exec runs a command, and its exit code once it has ended.
+    bool has_command = false;
+    std::optional<int> exit_code = {};
+  };
+
+  void Look(std::span<const WorkerProcess> processes, const Moment& moment);
+
+  // Of the last Look. Never null.
+  [[nodiscard]] std::shared_ptr<const HealthReport> report() const { return report_; }
+  [[nodiscard]] const HangJudge& judge() const { return judge_; }
+  // Those since the last call.
+  [[nodiscard]] std::vector<JobEvent> TakeEvents() { return std::exchange(events_, {}); }
+
+ private:
+  struct Known {
+    uint32_t pid = 0;
+    uint64_t start_ticks = 0;
+    bool alive = false;
+    bool end_is_reported = false;
+    HealthReport::Worker shown = {};
+    std::vector<HangJudge::TimePoint> restarts = {};  // the last ones
+    uint64_t look = 0;
+  };
+
+  void LookAt(const WorkerProcess& process, size_t index, const Moment& moment, HealthReport& report);
+  void ReportEnd(const WorkerProcess& process, const std::string& who, const std::string& exit, bool died);
+  void Report(const WorkerProcess& process, bool warns, const std::string& name, const std::string& text,
+              const std::string& reason = "");
+  JobEvent& Report(const char* subject, bool warns, const std::string& name, const std::string& text);
+  void SumUp(std::span<const WorkerProcess> processes, const Moment& moment, HealthReport& report);
+
+  HangJudge judge_;
+  std::map<WorkerKey, Known> known_;
+  uint64_t looks_ = 0;
+  TimePoint now_;
+  bool job_hangs_ = false;
+  TimePoint job_hangs_since_;
+  bool command_ended_ = false;
+  std::shared_ptr<const HealthReport> report_ = std::make_shared<HealthReport>();
+  std::vector<JobEvent> events_;
+};
+
+}  // namespace persia::agent

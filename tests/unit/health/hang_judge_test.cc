@@ -1,0 +1,153 @@
+#include "health/hang_judge.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "health/job_world.h"
+
+namespace persia::agent {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using Ranks = std::vector<uint32_t>;
+
+class HangJudgeTest : public ::testing::Test, protected JobWorld {
+ protected:
+  HangJudgeTest() {
+    for (uint32_t rank = 0; rank < 3; ++rank) Start(rank);
+    Look();
+  }
+  void Look() { judge_.Look(processes, now, settings_); }
+  // Collections over this time, in each of which these ranks have changed.
+  void Run(seconds time, const Ranks& changing) {
+    for (seconds left = time; left.count() > 0; left -= seconds(10)) {
+      now += seconds(10);
+      Change(changing);
+      Look();
+    }
+  }
+  Ranks Hung() {
+    Ranks hung;
+    for (uint32_t rank = 0; rank < processes.size(); ++rank) {
+      if (judge_.Of(rank) == HangJudge::Verdict::kHung) hung.push_back(rank);
+    }
+    return hung;
+  }
+
+  HangJudge judge_;
+  HangJudge::Settings settings_;
+};
+
+TEST_F(HangJudgeTest, ARankThatStandsStillWhileOthersGoOnHangs) {
+  Run(seconds(100), {0, 1, 2});
+  Run(seconds(50), {0, 2});
+  EXPECT_THAT(Hung(), IsEmpty());
+  Run(seconds(10), {0, 2});
+  EXPECT_THAT(Hung(), ElementsAre(1));
+  EXPECT_FALSE(judge_.job_hangs());
+  EXPECT_EQ(judge_.Unchanged(1), seconds(60));
+  Run(seconds(10), {0, 1, 2});
+  EXPECT_THAT(Hung(), IsEmpty());
+}
+
+// The usual pattern.
+TEST_F(HangJudgeTest, IfOnlyRank0RecordsValuesTheOthersAreNotJudged) {
+  Run(seconds(20), {0, 1, 2});  // at the start
+  Run(seconds(100'000), {0});
+  EXPECT_THAT(Hung(), IsEmpty());
+  EXPECT_EQ(judge_.Of(0), HangJudge::Verdict::kRuns);
+  EXPECT_EQ(judge_.Of(1), HangJudge::Verdict::kNotJudged);
+}
+
+TEST_F(HangJudgeTest, RanksThatStopTogetherHangAsAJob) {
+  Run(seconds(100), {0, 1, 2});
+  Run(seconds(10), {0, 1});  // rank 2 waits first
+  for (int i = 0; i < 5; ++i) {
+    Run(seconds(10), {});
+    EXPECT_THAT(Hung(), IsEmpty()) << i;
+    EXPECT_FALSE(judge_.job_hangs()) << i;
+  }
+  Run(seconds(10), {});
+  EXPECT_TRUE(judge_.job_hangs());
+  EXPECT_THAT(Hung(), IsEmpty());
+  Run(seconds(10), {0, 1, 2});
+  EXPECT_FALSE(judge_.job_hangs());
+}
+
+TEST_F(HangJudgeTest, TheThresholdFollowsTheLongestPauseOfTheJob) {
+  EXPECT_EQ(judge_.hang_after(), seconds(60));
+  Run(seconds(100), {0, 1, 2});
+  EXPECT_EQ(judge_.hang_after(), seconds(60));
+  Run(seconds(290), {});  // an evaluation
+  Run(seconds(10), {0, 1, 2});
+  EXPECT_EQ(judge_.hang_after(), seconds(900));
+  Run(seconds(60), {0, 2});
+  EXPECT_THAT(Hung(), IsEmpty());
+  // Of the last one to two hours.
+  Run(seconds(3600), {0, 1, 2});
+  EXPECT_EQ(judge_.hang_after(), seconds(900));
+  Run(seconds(3600), {0, 1, 2});
+  EXPECT_EQ(judge_.hang_after(), seconds(60));
+}
+
+TEST_F(HangJudgeTest, TheThresholdHasAnUpperBound) {
+  Run(seconds(100), {0, 1, 2});
+  Run(seconds(3000), {});
+  Run(seconds(10), {0, 1, 2});
+  EXPECT_EQ(judge_.hang_after(), seconds(1800));
+}
+
+TEST_F(HangJudgeTest, TheSettingDecides) {
+  settings_.hang_after = seconds(200);
+  Run(seconds(100), {0, 1, 2});
+  Run(seconds(190), {0});
+  EXPECT_THAT(Hung(), IsEmpty());
+  Run(seconds(10), {0});
+  EXPECT_THAT(Hung(), ElementsAre(1, 2));
+  settings_.hang_after = seconds(0);
+  Run(seconds(1000), {});
+  EXPECT_THAT(Hung(), IsEmpty());
+  EXPECT_FALSE(judge_.job_hangs());
+  EXPECT_EQ(judge_.hang_after(), seconds(0));
+  settings_.hang_after = seconds(1);
+  Look();
+  EXPECT_EQ(judge_.hang_after(), seconds(30)) << "three collections";
+}
+
+// The agent was stopped, or the machine was suspended: its workers may have changed in that time.
+TEST_F(HangJudgeTest, TimeWithoutCollectionsDoesNotCount) {
+  Run(seconds(100), {0, 1, 2});
+  now += seconds(100'000);
+  Look();
+  EXPECT_FALSE(judge_.job_hangs());
+  Run(seconds(10), {0, 1, 2});
+  EXPECT_EQ(judge_.hang_after(), seconds(90)) << "three times the pause of 30 s that was seen";
+}
+
+TEST_F(HangJudgeTest, ASuccessorIsJudgedByItself) {
+  Run(seconds(100), {0, 1, 2});
+  End(1, "SIGKILL", true);
+  Run(seconds(100), {0, 2});
+  EXPECT_EQ(judge_.Of(1), HangJudge::Verdict::kEnded);
+  Start(1);
+  Run(seconds(10), {0, 2});
+  EXPECT_EQ(judge_.Of(1), HangJudge::Verdict::kNotJudged);
+  Run(seconds(100), {0, 2});
+  EXPECT_THAT(Hung(), IsEmpty());
+  EXPECT_EQ(judge_.hang_after(), seconds(60)) << "the time without a process is no pause";
+}
+
+// A restarted agent finds processes that do nothing at first.
+TEST_F(HangJudgeTest, ANewAgentJudgesOnlyWhatItHasSeen) {
+  HangJudge fresh;
+  for (WorkerProcess& process : processes) process.changes = 0;
+  for (int i = 0; i < 100; ++i, now += seconds(10)) fresh.Look(processes, now, settings_);
+  EXPECT_FALSE(fresh.job_hangs());
+  EXPECT_EQ(fresh.Of(0), HangJudge::Verdict::kNotJudged);
+}
+
+}  // namespace
+}  // namespace persia::agent

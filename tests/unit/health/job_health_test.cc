@@ -1,0 +1,232 @@
+#include "health/job_health.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <utility>
+
+#include "captured_log.h"
+#include "health/job_world.h"
+
+namespace persia::agent {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+class JobHealthTest : public ::testing::Test, protected JobWorld {
+ protected:
+  void Look() {
+    health_.Look(processes, {.steady = now, .wall = Wall(), .has_command = has_command_, .exit_code = exit_code_});
+  }
+  void Run(seconds time, const std::vector<uint32_t>& changing = {}) {
+    for (seconds left = time; left.count() > 0; left -= seconds(10)) {
+      now += seconds(10);
+      Change(changing);
+      Look();
+    }
+  }
+  [[nodiscard]] HealthReport::TimePoint Wall() const {
+    return HealthReport::TimePoint(std::chrono::duration_cast<HealthReport::TimePoint::duration>(now.time_since_epoch()));
+  }
+  // A job of three ranks that has been running for 100 seconds.
+  void StartJob() {
+    Look();
+    for (uint32_t rank = 0; rank < 3; ++rank) Start(rank);
+    Run(seconds(100), {0, 1, 2});
+    static_cast<void>(health_.TakeEvents());
+    log_.emplace();
+  }
+  std::string State() { return std::string(Name(health_.report()->state)); }
+  std::string StateOf(uint32_t rank) {
+    return std::string(Name(health_.report()->workers.at({"trainer", "rep_" + std::to_string(rank), "0"}).state));
+  }
+  std::vector<std::string> Reasons() {
+    std::vector<std::string> texts;
+    for (const auto& reason : health_.report()->reasons) texts.push_back(reason.kind + ": " + reason.text);
+    return texts;
+  }
+  std::vector<std::string> Events() {
+    std::vector<std::string> names;
+    for (const JobEvent& event : health_.TakeEvents()) {
+      EXPECT_EQ(event.type, "persia.agent");
+      EXPECT_GT(event.unix_ms, 0U);
+      names.push_back(event.name);
+    }
+    return names;
+  }
+
+  std::optional<CapturedLog> log_{std::in_place};
+  JobHealth health_;
+  bool has_command_ = true;
+  std::optional<int> exit_code_;
+};
+
+TEST_F(JobHealthTest, AJobWaitsForItsFirstWorkerAndRuns) {
+  Look();
+  EXPECT_EQ(State(), "waiting");
+  Start(0);
+  Run(seconds(10));
+  EXPECT_EQ(State(), "running");
+  EXPECT_EQ(StateOf(0), "idle");
+  const auto since = health_.report()->since;
+  Run(seconds(30), {0});
+  EXPECT_EQ(StateOf(0), "running");
+  EXPECT_EQ(health_.report()->since, since);
+  EXPECT_THAT(Reasons(), IsEmpty());
+  EXPECT_THAT(Events(), ElementsAre("worker_started"));
+  EXPECT_THAT(log_->Messages(), ElementsAre("trainer rep_0 started, pid 101"));
+}
+
+TEST_F(JobHealthTest, ADeathIsAWarningAndDegradesTheJobUntilItsSuccessorStarts) {
+  StartJob();
+  End(1, "SIGKILL", true);
+  Run(seconds(10), {0, 2});
+  EXPECT_EQ(State(), "degraded");
+  EXPECT_EQ(StateOf(1), "died");
+  EXPECT_THAT(Reasons(), ElementsAre("died: trainer rep_1 died: SIGKILL"));
+  const auto died_at = Wall();
+  Run(seconds(1000), {0, 2});
+  EXPECT_EQ(State(), "degraded");
+  EXPECT_EQ(health_.report()->reasons[0].since, died_at);
+  EXPECT_EQ(std::get<1>(*health_.report()->reasons[0].worker), "rep_1");
+  Start(1);
+  Run(seconds(10), {0, 2});
+  EXPECT_EQ(State(), "running");
+  EXPECT_THAT(Events(), ElementsAre("worker_died", "worker_restarted"));
+  EXPECT_THAT(log_->Messages(), ElementsAre("trainer rep_1 died: SIGKILL", HasSubstr("trainer rep_1 started again, pid 104")));
+}
+
+// The supervisor tells how it ended one collection later.
+TEST_F(JobHealthTest, AnEndIsReportedOnceItsReasonIsKnown) {
+  StartJob();
+  End(1, "", false);
+  Run(seconds(10), {0, 2});
+  EXPECT_THAT(Events(), IsEmpty());
+  processes[1].last_exit = "exit_3";
+  processes[1].died = true;
+  Run(seconds(20), {0, 2});
+  EXPECT_THAT(Events(), ElementsAre("worker_died"));
+  EXPECT_THAT(log_->Messages(), ElementsAre("trainer rep_1 died: exit code 3"));
+}
+
+TEST_F(JobHealthTest, AProcessThatWasReplacedBetweenTwoCollectionsIsReported) {
+  StartJob();
+  processes[1].last_exit = "SIGSEGV";
+  Start(1);
+  Run(seconds(10), {0, 2});
+  EXPECT_THAT(Events(), ElementsAre("worker_died", "worker_restarted"));
+  EXPECT_EQ(State(), "running");
+}
+
+TEST_F(JobHealthTest, AProcessThatEndedBeforeItWasSeenIsReportedWithItsSuccessor) {
+  StartJob();
+  Start(3).predecessors = 1;
+  processes[3].last_exit = "SIGKILL";
+  Run(seconds(10), {0, 1, 2});
+  EXPECT_THAT(Events(), ElementsAre("worker_died", "worker_restarted"));
+}
+
+TEST_F(JobHealthTest, ACleanExitIsNoProblem) {
+  StartJob();
+  End(1, "exit_0", false);
+  Run(seconds(10), {0, 2});
+  EXPECT_EQ(State(), "running");
+  EXPECT_EQ(StateOf(1), "exited");
+  EXPECT_THAT(Events(), ElementsAre("worker_exited"));
+  EXPECT_THAT(log_->Messages(), ElementsAre("trainer rep_1 has ended: exit code 0"));
+}
+
+TEST_F(JobHealthTest, AHangAndItsEndAreReported) {
+  StartJob();
+  Run(seconds(60), {0, 2});
+  EXPECT_EQ(State(), "degraded");
+  EXPECT_EQ(StateOf(1), "hung");
+  EXPECT_THAT(Reasons(), ElementsAre("hung: trainer rep_1 hangs"));
+  EXPECT_EQ(health_.report()->hang_after, seconds(60));
+  Run(seconds(10), {0, 1, 2});
+  EXPECT_EQ(State(), "running");
+  EXPECT_THAT(Events(), ElementsAre("worker_hung", "worker_recovered"));
+  EXPECT_THAT(log_->Messages(),
+              ElementsAre(HasSubstr("trainer rep_1 hangs: none of its metrics has changed for 60 s"), "trainer rep_1 goes on"));
+}
+
+TEST_F(JobHealthTest, AJobThatStandsStillHangs) {
+  StartJob();
+  Run(seconds(60));
+  EXPECT_EQ(State(), "hung");
+  EXPECT_THAT(Reasons(), ElementsAre("job_hung: no metric of any process has changed for 60 s"));
+  Run(seconds(10), {0, 1, 2});
+  EXPECT_EQ(State(), "running");
+  EXPECT_THAT(Events(), ElementsAre("job_hung", "job_recovered"));
+}
+
+TEST_F(JobHealthTest, TheCommandsExitCodeDecidesHowTheJobEnded) {
+  const struct {
+    int exit_code;
+    const char* state;
+  } kCases[] = {{0, "finished"}, {1, "failed"}, {137, "failed"}, {130, "finished"}, {143, "finished"}};
+  for (const auto& [exit_code, state] : kCases) {
+    health_ = JobHealth();
+    processes.clear();
+    exit_code_.reset();
+    StartJob();
+    for (uint32_t rank = 0; rank < 3; ++rank) End(rank, "unknown", false);
+    exit_code_ = exit_code;
+    Run(seconds(20));
+    EXPECT_EQ(State(), state) << exit_code;
+    EXPECT_EQ(health_.report()->exit_code, exit_code);
+    EXPECT_THAT(Events(), ElementsAre("worker_died", "worker_died", "worker_died", "command_ended")) << exit_code;
+  }
+}
+
+TEST_F(JobHealthTest, WithoutACommandTheWorkersDecide) {
+  has_command_ = false;
+  StartJob();
+  for (uint32_t rank = 0; rank < 3; ++rank) End(rank, "exit_0", false);
+  Run(seconds(10));
+  EXPECT_EQ(State(), "finished");
+  processes[1].last_exit = "SIGKILL";
+  Run(seconds(10));
+  EXPECT_EQ(State(), "failed");
+}
+
+TEST_F(JobHealthTest, ARankThatRestartsAgainAndAgainDegradesTheJob) {
+  StartJob();
+  for (int i = 0; i < 3; ++i) {
+    processes[1].last_exit = "exit_1";
+    Start(1);
+    Run(seconds(60), {0, 1, 2});
+  }
+  EXPECT_EQ(State(), "degraded");
+  EXPECT_THAT(Reasons(), ElementsAre("restarting: trainer rep_1 restarts again and again"));
+  Run(seconds(900), {0, 1, 2});
+  EXPECT_EQ(State(), "running");
+}
+
+// It continues the job of another agent.
+TEST_F(JobHealthTest, WhatAnAgentFindsAtItsStartIsNoNews) {
+  for (uint32_t rank = 0; rank < 3; ++rank) Start(rank).predecessors = 2;
+  End(2, "SIGKILL", true);
+  Look();
+  EXPECT_THAT(Events(), IsEmpty());
+  EXPECT_THAT(log_->Messages(), IsEmpty());
+  EXPECT_EQ(State(), "degraded");
+  EXPECT_EQ(StateOf(2), "died");
+}
+
+TEST_F(JobHealthTest, OnlyTheFirstReasonsAreKept) {
+  Look();
+  for (uint32_t rank = 0; rank < 100; ++rank) Start(rank);
+  Run(seconds(30), {0});
+  for (uint32_t rank = 1; rank < 100; ++rank) End(rank, "SIGKILL", true);
+  Run(seconds(10), {0});
+  EXPECT_THAT(Reasons(), SizeIs(HealthReport::kMaxReasons));
+}
+
+}  // namespace
+}  // namespace persia::agent

@@ -1,0 +1,51 @@
+// Processes of a job whose time a test sets: each Look is one collection.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "model/worker_process.h"
+
+namespace persia::agent {
+
+class JobWorld {
+ public:
+  using Seconds = std::chrono::seconds;
+
+  // Process `rank` starts, in place of the former one with this rank.
+  WorkerProcess& Start(uint32_t rank, const std::string& role = "trainer") {
+    while (processes.size() <= rank) {
+      WorkerProcess process;
+      process.identity = {"dlrm", {{"instance", "rep_" + std::to_string(processes.size())}, {"role", role}}};
+      processes.push_back(std::move(process));
+    }
+    WorkerProcess& process = processes[rank];
+    process.predecessors += process.pid != 0 && process.alive ? 1 : 0;
+    process.alive = true;
+    process.pid = ++next_pid_;
+    process.start_ticks = next_pid_;
+    process.changes = 0;
+    process.died = false;
+    return process;
+  }
+  void End(uint32_t rank, const std::string& exit, bool died) {
+    WorkerProcess& process = processes[rank];
+    process.alive = false;
+    ++process.predecessors;
+    process.last_exit = exit;
+    process.died = died;
+  }
+  // These ranks record values.
+  void Change(const std::vector<uint32_t>& ranks) {
+    for (const uint32_t rank : ranks) ++processes[rank].changes;
+  }
+
+  std::vector<WorkerProcess> processes;
+  std::chrono::steady_clock::time_point now{Seconds(1000)};
+
+ private:
+  uint32_t next_pid_ = 100;
+};
+
+}  // namespace persia::agent

@@ -57,7 +57,7 @@ class SeriesIndex {
     if (!is_new) return;
     for (const FamilyLayout& family : FamiliesNamed(layout, query.family)) {
       // With another type or other bounds it is another metric of the same name.
-      const bool same = family.type == family_.type && family.bounds == family_.bounds;
+      const bool same = family.type == family_.type && family.bounds == family_.bounds && family.native == family_.native;
       for (const SeriesLayout& series : family.series) {
         const Identity& identity = layout.identities[series.identity];
         Labels labels = AllLabels(identity, series);
@@ -229,7 +229,10 @@ class Evaluation {
       });
     } else {
       for (const double q : query_.quantiles) {
-        add(q, [&](const std::vector<double>& counted, double) { return BucketQuantile(q, family_.bounds, &counted[1]); });
+        add(q, [&](const std::vector<double>& counted, double) {
+          ClassicBuffer buffer;
+          return BucketQuantile(q, family_.bounds, family_.BucketCounts(counted.data(), buffer));
+        });
       }
     }
   }

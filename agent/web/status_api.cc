@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <string_view>
+#include <tuple>
 
 namespace persia::agent {
 namespace {
@@ -11,9 +12,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::system_clock;
 
-// A worker hangs if none of its metrics has changed for this many push intervals, and for this long.
-constexpr int kHungIntervals = 3;
-constexpr milliseconds kHungAfter{10'000};
+// Push intervals without a successful push before the state of the job shows it.
+constexpr int kOutputPatience = 3;
 constexpr std::string_view kProcessPrefix = "persia_process_";
 
 int64_t UnixMs(system_clock::time_point time) {
@@ -66,12 +66,13 @@ std::map<WorkerKey, Worker> WorkersIn(const Snapshot& snapshot) {
 }
 
 Json WorkersJson(const AgentStatus& status, const Snapshot& snapshot, system_clock::time_point now) {
-  const double hung_after = Seconds(std::max(kHungAfter, kHungIntervals * status.push_interval));
   const double now_seconds = static_cast<double>(UnixMs(now)) / 1000;
   Json out = Json::array();
   for (const auto& [key, worker] : WorkersIn(snapshot)) {
     const auto& [role, instance, process] = key;
     const auto pid = status.pids.find(key);
+    const auto health = status.health->workers.find(key);
+    const bool has_health = health != status.health->workers.end();
     const bool up = worker.Value("up") == 1;
     const double changed = worker.Value("last_change_timestamp_seconds");
     const Json unchanged = std::isnan(changed) ? Json() : Json(std::max(0.0, now_seconds - changed));
@@ -82,12 +83,14 @@ Json WorkersJson(const AgentStatus& status, const Snapshot& snapshot, system_clo
                    {"pid", pid == status.pids.end() ? Json() : Json(pid->second)},
                    {"restarts", worker.Integer("restarts_total")},
                    {"start_time_ms", worker.Integer("start_time_seconds", 1000)},
-                   {"cpu_seconds", worker.Value("cpu_seconds")},
+                   {"cpu_seconds", worker.Value("cpu_seconds_total")},
                    {"resident_bytes", worker.Integer("resident_memory_bytes")},
                    {"threads", worker.Integer("threads")},
                    {"last_change_ms", worker.Integer("last_change_timestamp_seconds", 1000)},
                    {"unchanged_seconds", unchanged},
-                   {"hung", up && now_seconds - changed > hung_after},
+                   {"state", has_health ? Json(Name(health->second.state)) : Json(up ? "running" : "exited")},
+                   {"state_since_ms", has_health ? Json(UnixMs(health->second.since)) : Json()},
+                   {"hung", has_health && health->second.state == WorkerState::kHung},
                    {"last_exit", worker.last_exit}});
   }
   return out;
@@ -129,6 +132,48 @@ Json GatewayJson(const GatewayStatus& gateway) {
           {"last_error", gateway.last_error}};
 }
 
+Json ReasonJson(const HealthReport::Reason& reason) {
+  Json json = {{"kind", reason.kind}, {"text", reason.text}, {"role", Json()}, {"instance", Json()}, {"process", Json()}};
+  if (reason.worker) std::tie(json["role"], json["instance"], json["process"]) = *reason.worker;
+  json["since_ms"] = reason.since ? Json(UnixMs(*reason.since)) : Json();
+  return json;
+}
+
+// A job whose values reach nobody is not well either, although it may run.
+std::optional<HealthReport::Reason> OutputProblem(const AgentStatus& status) {
+  for (const GatewayStatus& gateway : status.gateways) {
+    if (gateway.last_error.empty() ||
+        (gateway.last_success && gateway.since_success < kOutputPatience * status.push_interval)) {
+      continue;
+    }
+    return HealthReport::Reason{.kind = "output", .text = "pushes to " + gateway.address + " fail: " + gateway.last_error};
+  }
+  return std::nullopt;
+}
+
+Json HealthJson(const AgentStatus& status) {
+  const HealthReport& health = *status.health;
+  const auto output = OutputProblem(status);
+  Json reasons = Json::array();
+  for (const HealthReport::Reason& reason : health.reasons) reasons.push_back(ReasonJson(reason));
+  if (output) reasons.push_back(ReasonJson(*output));
+  const bool is_degraded = output && health.state == JobState::kRunning;
+  return {{"state", Name(is_degraded ? JobState::kDegraded : health.state)},
+          {"since_ms", health.since.time_since_epoch().count() > 0 ? Json(UnixMs(health.since)) : Json()},
+          {"hang_after_seconds", health.hang_after.count() > 0 ? Json(Seconds(health.hang_after)) : Json()},
+          {"exit_code", health.exit_code ? Json(*health.exit_code) : Json()},
+          {"reasons", std::move(reasons)}};
+}
+
+Json ThroughputJson(const std::optional<Throughput>& throughput) {
+  if (!throughput) return {};
+  Json slowest;
+  if (const auto& rank = throughput->slowest) {
+    slowest = {{"role", rank->role}, {"instance", rank->instance}, {"now", rank->now}, {"median", rank->median}};
+  }
+  return {{"name", throughput->name}, {"now", throughput->now}, {"last_10m", throughput->last_10m}, {"slowest", slowest}};
+}
+
 }  // namespace
 
 JsonAnswer AnswerStatus(const AgentStatus& status, const Snapshot* newest, system_clock::time_point now) {
@@ -144,6 +189,8 @@ JsonAnswer AnswerStatus(const AgentStatus& status, const Snapshot* newest, syste
        {"push_interval_seconds", Seconds(status.push_interval)},
        {"gateway", GatewayJson(Total(status))},
        {"gateways", std::move(gateways)},
+       {"health", HealthJson(status)},
+       {"throughput", ThroughputJson(status.throughput)},
        {"series", status.series},
        {"segments", {{"live", status.workers}, {"ended", status.workers_ended}, {"refused", status.segments_refused}}},
        {"history",

@@ -6,19 +6,18 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <vector>
 
+#include "health/job_health.h"
 #include "model/snapshot.h"
 #include "web/history.h"
 #include "web/json_answer.h"
+#include "web/throughput.h"
 
 namespace persia::agent {
-
-// The values of the labels role, instance and process.
-using WorkerKey = std::tuple<std::string, std::string, std::string>;
 
 // Pushes to one gateway.
 struct GatewayStatus {
@@ -46,7 +45,9 @@ struct AgentStatus {
   size_t workers_ended = 0;
   size_t segments_refused = 0;
   size_t series = 0;
-  std::map<WorkerKey, uint32_t> pids;  // of running workers
+  std::map<WorkerKey, uint32_t> pids;                                             // of running workers
+  std::shared_ptr<const HealthReport> health = std::make_shared<HealthReport>();  // never null
+  std::optional<Throughput> throughput{};
   History::Stats history;
 };
 

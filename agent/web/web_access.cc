@@ -34,6 +34,11 @@ std::optional<ServerResponse> WebAccess::Refuse(const ServerRequest& request) {
                         .headers = {{"WWW-Authenticate", "Basic realm=\"persia-metrics-agent\", charset=\"UTF-8\""}}};
 }
 
+bool WebAccess::IsProtected() {
+  const MutexLock lock(mutex_);
+  return tls_.has_value() || check_ != nullptr;
+}
+
 std::shared_ptr<PasswordCheck> WebAccess::Current() {
   const MutexLock lock(mutex_);
   const Result<std::string> text = file_.Read();

@@ -5,7 +5,7 @@
 //   std::optional<ServerResponse> refusal = access.Refuse(request);   // none: allowed
 //
 // A changed file that is invalid, or that has no users where there were some, is not applied, and logged once. TLS settings are
-// those of startup. Thread safety: Refuse: any thread; Open, before it: one thread.
+// those of startup. Thread safety: Refuse and IsProtected: any thread; Open, before it: one thread.
 #pragma once
 
 #include <map>
@@ -30,6 +30,8 @@ class WebAccess {
   Status Open();
   [[nodiscard]] const std::optional<ListenerTls>& tls() const { return tls_; }
   std::optional<ServerResponse> Refuse(const ServerRequest& request);
+  // Whether a client needs the server's certificate or a password, as of the last Refuse.
+  [[nodiscard]] bool IsProtected();
 
  private:
   using Users = std::map<std::string, std::string>;

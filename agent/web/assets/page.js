@@ -3,10 +3,14 @@ import { get } from './api.js';
 import { ChartCard } from './chart_card.js';
 import { byId, make, setChildren, setText } from './dom.js';
 import { clock, duration, number } from './format.js';
+import { setFocus } from './focus.js';
+import { showHealth } from './health.js';
 import { InfoCard } from './metric_card.js';
 import { groupFamilies } from './sections.js';
-import { showTiles, showWorkers } from './status.js';
+import { showTiles } from './status.js';
+import { fromUrl, keepInUrl } from './url.js';
 import { view } from './view.js';
+import { showWorkers } from './workers.js';
 
 const RANGES = [
   ['5m', 300, '5 minutes'],
@@ -69,6 +73,7 @@ view.zoomTo = (from, to) => {
     if (zoom[0] <= first && zoom[1] >= status.now_ms) zoom = null;
   }
   byId('unzoom').hidden = zoom === null;
+  keepInUrl({ zoom: zoom === null ? null : zoom.map(Math.round).join('-') });
   updateWindow();
   redraw();
 };
@@ -203,7 +208,7 @@ async function poll() {
   status = await get('status', {}, { urgent: true });
   agentAnswered();
   setText(byId('job'), status.job);
-  document.title = `${status.job} – Persia Metrics`;
+  showHealth(status);
   showTiles(status);
   showWorkers(status);
   const { history } = status;
@@ -282,23 +287,16 @@ function toggleTheme() {
   showTheme();
 }
 
-for (const [name, seconds, spoken] of RANGES) {
-  const button = make('button', { type: 'button', 'aria-pressed': String(seconds === range), 'aria-label': spoken }, name);
-  button.addEventListener('click', () => {
-    range = seconds;
-    for (const each of byId('ranges').children) each.setAttribute('aria-pressed', String(each === button));
-    view.zoomTo();
-  });
-  byId('ranges').append(button);
-}
 byId('unzoom').addEventListener('click', () => view.zoomTo());
 byId('pause').addEventListener('click', () => setPaused(!paused));
 byId('theme').addEventListener('click', toggleTheme);
 byId('search-form').addEventListener('submit', (event) => event.preventDefault());
 byId('search').addEventListener('input', () => {
   searchWords = byId('search').value.toLowerCase().split(/\s+/).filter(Boolean);
+  keepInUrl({ search: byId('search').value.trim() });
   filter();
 });
+byId('unfocus').addEventListener('click', () => setFocus(null));
 
 document.addEventListener('keydown', (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -313,12 +311,36 @@ document.addEventListener('keydown', (event) => {
     event.preventDefault();
     byId('search').focus();
     byId('search').select();
-  } else if (event.key === 'p' || (event.key === ' ' && !event.target.closest('button, summary, a'))) {
-    event.preventDefault();
+  } else if (event.key === 'p') {
     setPaused(!paused);
   }
 });
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', showTheme);
 
+// As the URL has it.
+function restore() {
+  range = RANGES.find(([name]) => name === fromUrl('range'))?.[1] ?? range;
+  const span = (fromUrl('zoom') ?? '').split('-').map(Number);
+  if (span.length === 2 && span[0] > 0 && span[1] > span[0]) zoom = span;
+  byId('unzoom').hidden = zoom === null;
+  byId('search').value = fromUrl('search') ?? '';
+  searchWords = byId('search').value.toLowerCase().split(/\s+/).filter(Boolean);
+  const [role, instance] = (fromUrl('worker') ?? '').split('/');
+  if (instance) setFocus({ role, instance });
+}
+
+restore();
+// A phone shows the problems first, not a screen for each worker.
+if (matchMedia('(max-width: 560px)').matches) byId('workers').open = false;
+for (const [name, seconds, spoken] of RANGES) {
+  const button = make('button', { type: 'button', 'aria-pressed': String(seconds === range), 'aria-label': spoken }, name);
+  button.addEventListener('click', () => {
+    range = seconds;
+    keepInUrl({ range: name });
+    for (const each of byId('ranges').children) each.setAttribute('aria-pressed', String(each === button));
+    view.zoomTo();
+  });
+  byId('ranges').append(button);
+}
 showTheme();
 run();

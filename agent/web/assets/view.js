@@ -6,6 +6,7 @@ export const view = {
   cursorTime: null, // in ms
   cursorCard: null, // the card with the mouse or the focus
   cards: new Set(), // those on the screen
+  focus: null, // {role, instance} of the worker whose charts alone are shown
   noData: '', // why there is no data at all
   zoomTo: () => {}, // (from, to) in ms; without arguments: resets the zoom
 

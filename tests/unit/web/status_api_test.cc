@@ -101,10 +101,10 @@ TEST(AnswerStatus, WithoutGatewaysTheAddressSaysWhy) {
   EXPECT_EQ(Json::parse(AnswerStatus(status, nullptr, kNow).body)["gateway"]["address"], "off");
 }
 
-TEST(AnswerStatus, MarksHungWorkers) {
+TEST(AnswerStatus, HasTheStateOfEachWorker) {
   const double now = 1'000'000;
   const auto newest = MakeSnapshot(
-      {OfWorkers("cpu_seconds", {1.5, kAbsentValue, 2}),
+      {OfWorkers("cpu_seconds_total", {1.5, kAbsentValue, 2}),
        {"persia_process_last_exit_info", MetricType::kGauge, {}, {{{{"process", "1"}, {"reason", "SIGKILL"}}, {1}}}},
        OfWorkers("last_change_timestamp_seconds", {now - 9.5, now - 500, now - 10.5}),
        OfWorkers("resident_memory_bytes", {4096, kAbsentValue, 8192}),
@@ -112,21 +112,58 @@ TEST(AnswerStatus, MarksHungWorkers) {
        OfWorkers("threads", {kAbsentValue, kAbsentValue, 3}),
        OfWorkers("up", {1, 0, 1}),
        {"persia_process_without_a_place", MetricType::kGauge, {}, {{{}, {1}}}}});
-  const Json workers = Json::parse(AnswerStatus(Running(), newest.get(), kNow).body)["workers"];
+  AgentStatus status = Running();
+  HealthReport health;
+  const auto since = std::chrono::system_clock::time_point(seconds(999'000));
+  health.workers[{"", "rep_0", "0"}] = {WorkerState::kRunning, since};
+  health.workers[{"", "rep_0", "2"}] = {WorkerState::kHung, since};
+  status.health = std::make_shared<const HealthReport>(health);
+  const Json workers = Json::parse(AnswerStatus(status, newest.get(), kNow).body)["workers"];
   ASSERT_EQ(workers.size(), 3U) << "each has a place";
   EXPECT_EQ(
       workers[0].dump(),
       R"({"role":"","instance":"rep_0","process":"0","up":true,"pid":4711,"restarts":0,"start_time_ms":null,"cpu_seconds":1.5,)"
-      R"("resident_bytes":4096,"threads":null,"last_change_ms":999990500,"unchanged_seconds":9.5,"hung":false,"last_exit":""})");
+      R"("resident_bytes":4096,"threads":null,"last_change_ms":999990500,"unchanged_seconds":9.5,)"
+      R"("state":"running","state_since_ms":999000000,"hung":false,"last_exit":""})");
   EXPECT_EQ(workers[1]["up"], false);
   EXPECT_EQ(workers[1]["hung"], false) << "the worker has ended";
   EXPECT_EQ(workers[1]["last_exit"], "SIGKILL");
   EXPECT_EQ(workers[1]["restarts"], 2);
   EXPECT_TRUE(workers[1]["cpu_seconds"].is_null());
-  EXPECT_EQ(workers[2]["hung"], true) << "ten seconds, and more than three intervals";
-  AgentStatus slow = Running();
-  slow.push_interval = seconds(10);
-  EXPECT_EQ(Json::parse(AnswerStatus(slow, newest.get(), kNow).body)["workers"][2]["hung"], false);
+  EXPECT_EQ(workers[1]["state"], "exited") << "unknown to the report";
+  EXPECT_EQ(workers[2]["hung"], true);
+  EXPECT_EQ(workers[2]["state"], "hung");
+}
+
+TEST(AnswerStatus, TheHealthOfTheJobHasItsReasons) {
+  AgentStatus status = Running();
+  HealthReport health{.state = JobState::kDegraded, .since = kNow - seconds(94), .hang_after = seconds(60)};
+  health.reasons = {{"died", "trainer rep_2 died: SIGKILL", WorkerKey{"trainer", "rep_2", "0"}, kNow - seconds(94)}};
+  status.health = std::make_shared<const HealthReport>(health);
+  const Json told = Json::parse(AnswerStatus(status, nullptr, kNow).body)["health"];
+  EXPECT_EQ(told["state"], "degraded");
+  EXPECT_EQ(told["since_ms"], 999'906'000);
+  EXPECT_EQ(told["hang_after_seconds"], 60);
+  EXPECT_TRUE(told["exit_code"].is_null());
+  EXPECT_EQ(told["reasons"].dump(), R"([{"kind":"died","text":"trainer rep_2 died: SIGKILL","role":"trainer",)"
+                                    R"("instance":"rep_2","process":"0","since_ms":999906000}])");
+}
+
+TEST(AnswerStatus, AJobWhosePushesFailIsDegraded) {
+  AgentStatus status = Running();
+  HealthReport health;
+  health.state = JobState::kRunning;
+  status.health = std::make_shared<const HealthReport>(health);
+  status.gateways = {{.address = "a:9091", .pushes = 9, .last_success = kNow, .since_success = seconds(1)}};
+  EXPECT_EQ(Json::parse(AnswerStatus(status, nullptr, kNow).body)["health"]["state"], "running");
+  status.gateways[0].last_error = "connection refused";
+  EXPECT_EQ(Json::parse(AnswerStatus(status, nullptr, kNow).body)["health"]["state"], "running") << "once";
+  status.gateways[0].since_success = 3 * status.push_interval;
+  const Json told = Json::parse(AnswerStatus(status, nullptr, kNow).body)["health"];
+  EXPECT_EQ(told["state"], "degraded");
+  EXPECT_EQ(told["reasons"][0]["kind"], "output");
+  EXPECT_EQ(told["reasons"][0]["text"], "pushes to a:9091 fail: connection refused");
+  EXPECT_TRUE(told["reasons"][0]["role"].is_null());
 }
 
 }  // namespace

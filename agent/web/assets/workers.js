@@ -1,0 +1,137 @@
+// The table of workers: sorted by any column, filtered, folded. A click on a worker filters all charts to it.
+import { byId, make, setText } from './dom.js';
+import { focusKey, setFocus } from './focus.js';
+import { ago, clock, duration, number } from './format.js';
+import { view } from './view.js';
+
+const MAX_ROWS = 100;
+const BAD = ['died', 'hung'];
+const STATES = ['died', 'hung', 'idle', 'running', 'exited']; // the worst first
+const samples = new Map(); // by worker: processor time at a moment
+
+// The share of a processor since the sample before; null: not known yet.
+function cpuShare(worker, now) {
+  const key = keyOf(worker);
+  if (worker.cpu_seconds === null) {
+    samples.delete(key);
+    return null;
+  }
+  let sample = samples.get(key);
+  const elapsed = now - sample?.now;
+  if (sample?.pid !== worker.pid) {
+    sample = { pid: worker.pid, now, cpu: worker.cpu_seconds, share: null };
+  } else if (elapsed >= 1500 && worker.cpu_seconds !== sample.cpu) {
+    sample = { pid: worker.pid, now, cpu: worker.cpu_seconds, share: (worker.cpu_seconds - sample.cpu) / (elapsed / 1000) };
+  }
+  samples.set(key, sample);
+  return elapsed > 30000 && sample.now !== now ? 0 : sample.share;
+}
+
+const keyOf = (worker) => `${worker.role}\n${worker.instance}\n${worker.process}`;
+const nameOf = (worker) => (worker.process === '0' ? worker.instance : `${worker.instance} process ${worker.process}`);
+const naturally = new Intl.Collator('en', { numeric: true }).compare;
+const byName = (a, b) => naturally(`${a.role} ${a.instance} ${a.process}`, `${b.role} ${b.instance} ${b.process}`);
+const byNumber = (of) => (a, b) => (of(a) ?? -Infinity) - (of(b) ?? -Infinity);
+
+// [title, text of a cell, order]
+const COLUMNS = [
+  ['Worker', null, byName],
+  ['State', null, (a, b) => STATES.indexOf(a.state) - STATES.indexOf(b.state)],
+  ['Pid', (worker) => worker.pid ?? '–', byNumber((worker) => worker.pid)],
+  ['CPU', (worker) => (worker.share === null ? '–' : `${Math.round(worker.share * 100)} %`), byNumber((worker) => worker.share)],
+  ['Memory', (worker) => number(worker.resident_bytes, 'bytes'), byNumber((worker) => worker.resident_bytes)],
+  ['Threads', (worker) => worker.threads ?? '–', byNumber((worker) => worker.threads)],
+  ['Restarts', (worker) => worker.restarts, byNumber((worker) => worker.restarts)],
+  ['Last change', (worker) => ago(worker.unchanged_seconds), byNumber((worker) => worker.unchanged_seconds)],
+  ['Up for', (worker) => (worker.upFor === null ? '–' : duration(worker.upFor)), byNumber((worker) => worker.upFor)],
+  ['Last exit', (worker) => worker.last_exit || '–', (a, b) => naturally(a.last_exit, b.last_exit)],
+];
+
+let order = { column: 0, down: false };
+let words = [];
+let all = false;
+let last = null;
+
+function makeHead() {
+  byId('workers-head').append(
+    ...COLUMNS.map(([title], column) => {
+      const button = make('button', { type: 'button' }, title);
+      button.addEventListener('click', () => {
+        order = { column, down: order.column === column && !order.down };
+        showWorkers(last);
+      });
+      return make('th', { scope: 'col' }, button);
+    }),
+  );
+  byId('workers-filter').addEventListener('input', (event) => {
+    words = event.target.value.toLowerCase().split(/\s+/).filter(Boolean);
+    showWorkers(last);
+  });
+  byId('workers-all').addEventListener('click', () => {
+    all = true;
+    showWorkers(last);
+  });
+}
+
+function makeRow() {
+  const row = make('tr', {}, ...COLUMNS.map(([title], column) => make(column === 0 ? 'th' : 'td', { 'data-label': title })));
+  const button = make('button.worker', { type: 'button', title: 'Show the charts of this worker alone' }, make('span.role'), ' ', make('span.instance'));
+  row.children[0].scope = 'row';
+  row.children[0].append(button);
+  row.children[1].append(make('span.badge'));
+  button.addEventListener('click', () => {
+    const [role, instance] = [row.worker.role, row.worker.instance];
+    setFocus(view.focus?.role === role && view.focus.instance === instance ? null : { role, instance });
+  });
+  return row;
+}
+
+function fill(row, worker) {
+  row.worker = worker;
+  row.dataset.worker = `${worker.role}/${worker.instance}`;
+  row.setAttribute('aria-selected', String(focusKey() === row.dataset.worker));
+  row.className = BAD.includes(worker.state) ? `bad ${worker.state}` : worker.up ? `up ${worker.state}` : 'ended';
+  const [role, , instance] = row.children[0].firstChild.childNodes;
+  setText(role, worker.role);
+  setText(instance, nameOf(worker));
+  setText(row.children[1].firstChild, worker.state);
+  COLUMNS.forEach(([, text], column) => {
+    if (text) setText(row.children[column], String(text(worker)));
+  });
+  row.children[3].title = worker.cpu_seconds === null ? '' : `${number(worker.cpu_seconds, 'seconds')} of processor time`;
+  row.children[7].title = worker.last_change_ms ? clock(worker.last_change_ms) : '';
+}
+
+function matches(worker) {
+  const text = `${worker.role} ${nameOf(worker)} ${worker.state} ${worker.last_exit}`.toLowerCase();
+  return words.every((word) => text.includes(word));
+}
+
+// The status with what the table adds to each worker.
+export function showWorkers(status) {
+  last = status;
+  const { workers, now_ms: now } = status;
+  if (byId('workers-head').children.length === 0) makeHead();
+  byId('workers').hidden = workers.length === 0;
+  for (const worker of workers) {
+    worker.share = cpuShare(worker, now);
+    worker.upFor = worker.up && worker.start_time_ms !== null ? (now - worker.start_time_ms) / 1000 : null;
+  }
+  [...byId('workers-head').children].forEach((head, column) => {
+    head.setAttribute('aria-sort', column !== order.column ? 'none' : order.down ? 'descending' : 'ascending');
+  });
+  const compare = COLUMNS[order.column][2];
+  const sorted = workers.filter(matches).sort((a, b) => (order.down ? -1 : 1) * compare(a, b) || byName(a, b));
+  const rows = all ? sorted : sorted.slice(0, MAX_ROWS);
+  const body = byId('workers-body');
+  while (body.children.length > rows.length) body.lastChild.remove();
+  rows.forEach((worker, i) => {
+    if (!body.children[i]) body.append(makeRow());
+    fill(body.children[i], worker);
+  });
+  byId('workers-more').hidden = rows.length === sorted.length;
+  setText(byId('workers-all'), `Show all ${sorted.length}`);
+  const count = (state) => workers.filter((worker) => worker.state === state).length;
+  const bad = BAD.filter((state) => count(state) > 0).map((state) => `${count(state)} ${state}`);
+  setText(byId('workers-count'), [words.length > 0 ? `${sorted.length} of ${workers.length}` : workers.length, ...bad].join(', '));
+}

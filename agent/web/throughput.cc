@@ -1,0 +1,111 @@
+#include "web/throughput.h"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace persia::agent {
+namespace {
+
+constexpr std::string_view kWords[] = {"steps", "batches", "iterations", "samples", "examples", "tokens"};
+constexpr std::string_view kTotal = "_total";
+
+using Rank = std::pair<std::string, std::string>;  // role and instance
+
+std::string ValueOf(const Labels& labels, std::string_view name) {
+  const auto found = std::ranges::find(labels, name, &Labels::value_type::first);
+  return found == labels.end() ? "" : found->second;
+}
+
+std::string_view LastWord(std::string_view name) {
+  if (name.ends_with(kTotal)) name.remove_suffix(kTotal.size());
+  return name.substr(name.rfind('_') + 1);
+}
+
+// The family's counts by rank, without those of the agent.
+std::map<Rank, double> CountsOf(const Snapshot& snapshot, const FamilyLayout& family) {
+  std::map<Rank, double> counts;
+  for (const SeriesLayout& series : family.series) {
+    const double value = snapshot.values[series.first_value];
+    const Labels& identity = snapshot.layout->identities[series.identity].labels;
+    Rank rank(ValueOf(identity, "role"), ValueOf(identity, "instance"));
+    if (!IsAbsent(value) && rank.first != "agent") counts[std::move(rank)] += value;
+  }
+  return counts;
+}
+
+const FamilyLayout* ProgressIn(const Snapshot& newest) {
+  for (const std::string_view word : kWords) {
+    for (const FamilyLayout& family : newest.layout->families) {
+      const bool fits = family.type == MetricType::kCounter && LastWord(family.name) == word;
+      if (fits && !CountsOf(newest, family).empty()) return &family;
+    }
+  }
+  return nullptr;
+}
+
+std::map<Rank, double> CountsIn(const Snapshot& snapshot, const std::string& name) {
+  for (const FamilyLayout& family : snapshot.layout->families) {
+    if (family.name == name && family.type == MetricType::kCounter) return CountsOf(snapshot, family);
+  }
+  return {};
+}
+
+// The newest entry that is at least as old as this, else the oldest one; it or the first one after it that has the counter.
+const History::Entry* EntryBefore(std::span<const History::Entry> history, int64_t at, const std::string& name) {
+  auto entry = std::ranges::find_if(history, [&](const History::Entry& each) { return each.unix_ms > at; });
+  if (entry != history.begin()) --entry;
+  entry =
+      std::find_if(entry, history.end(), [&](const History::Entry& each) { return !CountsIn(*each.snapshot, name).empty(); });
+  return entry == history.end() ? nullptr : &*entry;
+}
+
+// Per second, of the ranks that had counted before.
+std::map<Rank, double> RatesSince(const History::Entry& before, const History::Entry& newest, const std::string& name) {
+  std::map<Rank, double> rates = CountsIn(*newest.snapshot, name);
+  const std::map<Rank, double> then = CountsIn(*before.snapshot, name);
+  const double seconds = static_cast<double>(newest.unix_ms - before.unix_ms) / 1000;
+  std::erase_if(rates, [&](const auto& rank) { return !then.contains(rank.first); });
+  for (auto& [rank, value] : rates) value = std::max(0.0, value - then.at(rank)) / seconds;
+  return rates;
+}
+
+double SumOf(const std::map<Rank, double>& rates) {
+  double sum = 0;
+  for (const auto& [rank, rate] : rates) sum += rate;
+  return sum;
+}
+
+std::optional<Throughput::Slowest> SlowestOf(const std::map<Rank, double>& rates) {
+  if (rates.size() < 2) return std::nullopt;
+  std::vector<double> sorted;
+  for (const auto& [rank, rate] : rates) sorted.push_back(rate);
+  std::ranges::sort(sorted);
+  // Of two, the faster one.
+  const double median = sorted[sorted.size() / 2];
+  const auto slowest = std::ranges::min_element(rates, {}, [](const auto& rank) { return rank.second; });
+  if (slowest->second >= Throughput::kSlow * median) return std::nullopt;
+  return Throughput::Slowest{slowest->first.first, slowest->first.second, slowest->second, median};
+}
+
+}  // namespace
+
+std::optional<Throughput> ThroughputOf(std::span<const History::Entry> history) {
+  if (history.size() < 2) return std::nullopt;
+  const History::Entry& newest = history.back();
+  const auto former = history.first(history.size() - 1);
+  const FamilyLayout* family = ProgressIn(*newest.snapshot);
+  if (family == nullptr) return std::nullopt;
+  const auto* recent = EntryBefore(former, newest.unix_ms - Throughput::kNowMs, family->name);
+  const auto* before = EntryBefore(former, newest.unix_ms - Throughput::kBeforeMs, family->name);
+  if (recent == nullptr || before == nullptr || recent->unix_ms >= newest.unix_ms) return std::nullopt;
+  const std::map<Rank, double> rates = RatesSince(*recent, newest, family->name);
+  return Throughput{.name = family->name,
+                    .now = SumOf(rates),
+                    .last_10m = SumOf(RatesSince(*before, newest, family->name)),
+                    .slowest = SlowestOf(rates)};
+}
+
+}  // namespace persia::agent

@@ -1,0 +1,38 @@
+// How fast the job trains: the rate of its progress counter now and in the last ten minutes, and its slowest rank.
+//
+// The progress counter is the first one whose name ends with one of these words, before `_total`: steps, batches, iterations,
+// samples, examples, tokens. Thread safety: pure functions.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+
+#include "web/history.h"
+
+namespace persia::agent {
+
+struct Throughput {
+  // A rank that is clearly slower than the others.
+  struct Slowest {
+    std::string role;
+    std::string instance;
+    double now = 0;     // per second
+    double median = 0;  // of all ranks with the counter
+  };
+
+  std::string name;     // of the family
+  double now = 0;       // per second, of all ranks together, over the last kNow
+  double last_10m = 0;  // the same over the last ten minutes, or the history if it is shorter
+  std::optional<Slowest> slowest = {};
+
+  static constexpr int64_t kNowMs = 30'000;
+  static constexpr int64_t kBeforeMs = 600'000;
+  // Below this part of the median, a rank is slower than the others.
+  static constexpr double kSlow = 0.8;
+};
+
+// Nothing: no counter of that kind, or fewer than two collections with it. `history`: the oldest first.
+[[nodiscard]] std::optional<Throughput> ThroughputOf(std::span<const History::Entry> history);
+
+}  // namespace persia::agent

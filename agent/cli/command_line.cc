@@ -18,13 +18,11 @@ namespace {
 
 using Verb = CommandLine::Verb;
 
-constexpr Choice<Verb> kVerbs[] = {{"run", Verb::kRun},
-                                   {"exec", Verb::kExec},
-                                   {"once", Verb::kOnce},
-                                   {"check-config", Verb::kCheckConfig},
-                                   {"explain", Verb::kExplain}};
+constexpr Choice<Verb> kVerbs[] = {{"run", Verb::kRun},         {"exec", Verb::kExec},
+                                   {"once", Verb::kOnce},       {"check-config", Verb::kCheckConfig},
+                                   {"explain", Verb::kExplain}, {"top", Verb::kTop}};
 constexpr char kProgram[] = "persia-metrics-agent";
-constexpr char kVerbList[] = "run, exec, once, check-config, explain";
+constexpr char kVerbList[] = "run, exec, once, check-config, explain, top";
 
 constexpr char kExamples[] = R"(
 Examples:
@@ -39,6 +37,10 @@ Examples:
 
   # Print the name that a metric is exposed with, and the rule that applies:
   persia-metrics-agent explain torchelastic/workers.trainer.flakiness
+
+  # Watch jobs in a terminal:
+  persia-metrics-agent top
+  persia-metrics-agent top trainer-0:19091 dns+trainers:19091
 
 A flag overrides the environment variable, the variable overrides the file, and the file overrides the default. The file is
 the one given by --config, else by PERSIA_GLOBAL_CONFIG, else ./global_config.yaml if it exists. The agent reads its section
@@ -55,12 +57,18 @@ constexpr char kRunFooter[] = R"(
 A setting with an error falls back to its default, with a line in the log; if it decides where data goes or who may read it,
 that output is off. With --strict, the agent ends with exit code 2.)";
 
+constexpr char kTopFooter[] = R"(
+Keys: q end, arrows and PageUp/PageDown select, Enter shows only this job, s sort, r reverse, / filter, p pause, ? help.)";
+
 // Flags that are not settings.
 constexpr char kConfigFlag[] = "--config";
 constexpr char kStrictFlag[] = "--strict";
 constexpr char kIdleFlag[] = "--exit-when-idle";
 
 constexpr std::chrono::hours kMaxIdle(24);
+// Of `top`.
+constexpr std::chrono::milliseconds kMinInterval(100);
+constexpr std::chrono::hours kMaxInterval(1);
 
 // Marks an empty value: CLI11 would take the next word as the value of `--flag=`.
 constexpr char kEmptyValue[] = "\x01";
@@ -103,6 +111,18 @@ std::string HelpText(const CLI::App& app, const std::string& program) {
   return text;
 }
 
+// The flags of `top`.
+struct TopFlags {
+  CLI::Option* addresses = nullptr;
+  CLI::Option* once = nullptr;
+  CLI::Option* interval = nullptr;
+  CLI::Option* username = nullptr;
+  CLI::Option* password_file = nullptr;
+  CLI::Option* ca_file = nullptr;
+  CLI::Option* server_name = nullptr;
+  CLI::Option* insecure = nullptr;
+};
+
 // The flags of a verb; null: it has no such flag.
 struct Flags {
   std::vector<CLI::Option*> settings;  // as Settings()
@@ -111,6 +131,7 @@ struct Flags {
   CLI::Option* idle = nullptr;
   CLI::Option* metrics = nullptr;
   CLI::Option* metric_type = nullptr;
+  TopFlags top;
 };
 
 // A word of the command line, and its place there.
@@ -155,12 +176,38 @@ void AddSettings(CLI::App& verb, Flags& flags) {
   }
 }
 
+TopFlags AddTopFlags(CLI::App& app) {
+  TopFlags top;
+  top.addresses = app.add_option("addresses", CLI::callback_t(),
+                                 "Agents: HOST:PORT, a URL, or dns+NAME:PORT for all addresses of "
+                                 "a name [the jobs of this user on this host]")
+                      ->type_name("ADDR")
+                      ->group("Jobs")
+                      ->expected(0, CLI::detail::expected_max_vector_size)
+                      ->allow_extra_args()
+                      ->take_all();
+  top.once = AddSwitch(app, "--once", "Print one frame as text; the default if stdout is no terminal", "Jobs");
+  top.interval = AddOption(app, "--interval", "Time between two polls of an agent: 500ms, 2s [1s]", "DURATION", "Jobs");
+  top.username = AddOption(app, "--username", "User of the agents' pages", "NAME", "Access");
+  top.password_file = AddOption(app, "--password-file", "File with the password of that user", "FILE", "Access");
+  top.ca_file = AddOption(app, "--ca-file", "CA certificates for https, as PEM [the system's]", "FILE", "Access");
+  top.server_name = AddOption(app, "--server-name", "Name in the agents' certificates [the host]", "NAME", "Access");
+  top.insecure = AddSwitch(app, "--insecure-skip-verify", "Accept any certificate", "Access");
+  return top;
+}
+
 // Adds the flags of the verb to its parser.
 Flags AddFlags(Verb verb, CLI::App& app) {
   Flags flags;
   app.allow_extras();
   app.set_help_flag("-h,--help", "Print this help");
   app.formatter(std::make_shared<Help>());
+  if (verb == Verb::kTop) {
+    flags.settings.resize(Settings().size());
+    flags.top = AddTopFlags(app);
+    app.footer(kTopFooter);
+    return flags;
+  }
   AddSettings(app, flags);
   app.footer(SettingsWithoutFlag());
   if (verb == Verb::kRun) {
@@ -283,7 +330,30 @@ std::optional<std::string> LastValueOf(const CLI::Option* option) {
   return values.empty() ? std::nullopt : std::optional(values.back());
 }
 
+void TakeTopFlags(const TopFlags& flags, CommandLine& line) {
+  TopArguments& top = line.top;
+  top.addresses = ValuesOf(flags.addresses);
+  top.once = LastValueOf(flags.once).has_value();
+  top.username = LastValueOf(flags.username).value_or("");
+  top.password_file = LastValueOf(flags.password_file).value_or("");
+  top.ca_file = LastValueOf(flags.ca_file).value_or("");
+  top.server_name = LastValueOf(flags.server_name).value_or("");
+  top.insecure = LastValueOf(flags.insecure).has_value();
+  if (const auto text = LastValueOf(flags.interval)) {
+    const auto interval = ParseDuration(*text);
+    if (interval.ok() && interval.value() >= kMinInterval && interval.value() <= kMaxInterval) {
+      top.interval = interval.value();
+    } else {
+      line.errors.push_back({.text = "--interval: " + Quoted(*text) + " is not a duration from 100ms to 1h (500ms, 2s, 1m)"});
+    }
+  }
+}
+
 void TakeFlags(const Flags& flags, CommandLine& line) {
+  if (line.verb == Verb::kTop) {
+    TakeTopFlags(flags.top, line);
+    return;
+  }
   for (size_t i = 0; i < Settings().size(); ++i) {
     for (const std::string& value : ValuesOf(flags.settings[i])) {
       line.settings.emplace_back(Settings()[i].flag, value);
@@ -314,6 +384,8 @@ const char* DescriptionOf(Verb verb) {
       return "Print the job's metrics as text, once";
     case Verb::kCheckConfig:
       return "Check flags, environment and file; print the errors, or the settings in effect";
+    case Verb::kTop:
+      return "Show jobs and their ranks in the terminal, from the agents' pages";
     default:
       return "Print how a metric is exposed, and which rule applies";
   }

@@ -17,9 +17,21 @@
 
 namespace persia::agent {
 
+struct TopArguments {
+  std::vector<std::string> addresses;  // empty: the local jobs
+  bool once = false;
+  std::chrono::milliseconds interval{1000};
+  // Empty: not given.
+  std::string username;
+  std::string password_file;
+  std::string ca_file;
+  std::string server_name;
+  bool insecure = false;
+};
+
 struct CommandLine {
   // kPrint: print `text` (help, version). kNone: no command was recognised.
-  enum class Verb { kRun, kExec, kOnce, kCheckConfig, kExplain, kPrint, kNone };
+  enum class Verb { kRun, kExec, kOnce, kCheckConfig, kExplain, kTop, kPrint, kNone };
 
   Verb verb = Verb::kNone;
   std::string text;
@@ -39,6 +51,8 @@ struct CommandLine {
   // explain
   std::vector<std::string> metrics;  // GROUP/NAME each
   std::string metric_type = "stream";
+  // top
+  TopArguments top;
 };
 
 // `arguments` are without the program's name.

@@ -7,6 +7,7 @@
 
 #include "cli/command_line.h"
 #include "config/config.h"
+#include "job/job_session.h"
 
 namespace persia::agent {
 
@@ -22,6 +23,9 @@ inline constexpr int kExitRefused = 125;
 // Returns whether the errors refuse the command.
 bool RefusedBySettings(const Config& config, bool strict, std::string_view refusal);
 
+// Who starts a job under `exec`: the parent of this process, and the command with its working directory.
+JobStarter StarterOf(const CommandLine& line);
+
 // Collects and pushes for a job that something else starts, until a signal, or until the job's last worker has ended.
 int RunCommand(const CommandLine& line, const Config& config, const ConfigSources& sources);
 // Tells the supervisor where the command begins, before anything that may hang.
@@ -32,12 +36,14 @@ int PrepareExec(const CommandLine& line, const Config& config, int memory);
 // Makes the supervisor end with `exit_code` instead.
 int RefuseExec(int exit_code, int memory);
 // Collects and pushes while the command runs. `memory`: descriptor of the supervisor::Record.
-int CollectForExec(const Config& config, const ConfigSources& sources, int memory);
+int CollectForExec(const CommandLine& line, const Config& config, const ConfigSources& sources, int memory);
 // Prints the job's metrics.
 int OnceCommand(const Config& config);
 // Prints the settings.
 int CheckConfigCommand(const Config& config);
 // Prints how metrics are exposed.
 int ExplainCommand(const CommandLine& line, const Config& config);
+// Shows jobs in the terminal.
+int TopCommand(const TopArguments& arguments);
 
 }  // namespace persia::agent

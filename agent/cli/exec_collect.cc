@@ -11,7 +11,7 @@
 
 namespace persia::agent {
 
-int CollectForExec(const Config& config, const ConfigSources& sources, int memory) {
+int CollectForExec(const CommandLine& line, const Config& config, const ConfigSources& sources, int memory) {
   void* const mapped = mmap(nullptr, sizeof(supervisor::Record), PROT_READ, MAP_SHARED, memory, 0);
   if (mapped == MAP_FAILED) {
     LogError("exec.record", SystemError("cannot map the supervisor's memory").message);
@@ -28,12 +28,12 @@ int CollectForExec(const Config& config, const ConfigSources& sources, int memor
   }
   ExecRecord record(shared);
   SignalReader signals;
-  auto session = JobSession::Begin(config.options, kLockPatience);
+  auto session = JobSession::Begin(config.options, kLockPatience, StarterOf(line));
   if (!session.ok()) {
     LogError("directory.refused", session.error());
     return kExitFailed;
   }
-  if (session.value().other_agent()) {
+  if (session.value().other_agent() || !session.value().other_job().empty()) {
     LogWarning("agent.aside", OtherAgentMessage(session.value()));
     return kExitDone;
   }

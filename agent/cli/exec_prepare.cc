@@ -1,4 +1,5 @@
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/job_agent.h"
 #include "supervisor/shared_memory.h"
@@ -25,6 +27,29 @@ struct ExecPlan {
   bool refused = false;             // the command does not run
 };
 
+// As many unnamed jobs of one user run at once.
+constexpr int kMostUnnamedJobs = 100;
+
+// A job without a name takes the first free one of `default`, `default-2`, `default-3` and so on.
+Result<JobSession> BeginExec(AgentOptions& options, const JobStarter& starter) {
+  const bool chooses_name = !options.has_job_name && options.metrics_dir.empty();
+  const std::string name = options.job_name;
+  auto session = JobSession::Begin(options, {}, starter);
+  const std::string other = session.ok() ? session.value().other_job() : "";
+  for (int number = 2; chooses_name && session.ok() && !session.value().other_job().empty(); ++number) {
+    if (number > kMostUnnamedJobs) break;
+    options.job_name = name + '-' + std::to_string(number);
+    session = JobSession::Begin(options, {}, starter);
+  }
+  if (!session.ok()) return session;
+  if (!session.value().other_job().empty()) return Error{OtherAgentMessage(session.value())};
+  if (options.job_name != name) {
+    LogWarning("job.unnamed", "job_name is not set, and " + Quoted(name) + " is in use by " + other + ": this job is " +
+                                  Quoted(options.job_name) + "; set job_name, or PERSIA_JOB_NAME for all processes of one job");
+  }
+  return session;
+}
+
 // After an error the command runs without metrics, and one line is logged. With --strict, the command is not started.
 ExecPlan MakePlan(const CommandLine& line, const Config& config) {
   constexpr char kNotStarted[] = "; the command is not started (--strict)";
@@ -32,7 +57,8 @@ ExecPlan MakePlan(const CommandLine& line, const Config& config) {
   ExecPlan plan;
   plan.refused = RefusedBySettings(config, line.strict, "the command is not started");
   if (plan.refused) return plan;
-  auto session = JobSession::Begin(config.options);
+  AgentOptions options = config.options;
+  auto session = BeginExec(options, StarterOf(line));
   if (!session.ok()) {
     plan.refused = line.strict && config.options.enable_metrics;
     LogError("directory.refused", session.error() + (plan.refused ? kNotStarted : kWithoutMetrics));
@@ -77,6 +103,10 @@ Preparation* MapPreparation(int memory) {
 }
 
 }  // namespace
+
+JobStarter StarterOf(const CommandLine& line) {
+  return {.process = ProcessText(getppid()), .command = CommandText(line.command)};
+}
 
 void TellCommand(const CommandLine& line, int memory) {
   if (Preparation* const preparation = MapPreparation(memory)) preparation->command = static_cast<uint32_t>(line.command_begin);

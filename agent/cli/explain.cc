@@ -48,7 +48,9 @@ std::string StreamType(const Exposed& exposed) {
     case MetricType::kCounter:
       return "counter: the sum";
     case MetricType::kHistogram:
-      return "histogram: counts at bounds";
+      if (!exposed.native) return "histogram: counts at bounds";
+      return exposed.classic ? "histogram: native, and classic beside it"
+                             : "histogram: native; classic where native is not taken";
     case MetricType::kSummary:
       return "summary: quantiles";
     default:

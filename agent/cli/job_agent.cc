@@ -8,12 +8,17 @@
 #include "base/task_threads.h"
 #include "base/text.h"
 #include "base/version.h"
+#include "config/remote_write_settings.h"
+#include "config/values.h"
+#include "exposure/identities.h"
 
 namespace persia::agent {
 namespace {
 
 // How long the end waits for the first DNS answer of gateways that are given by name.
 constexpr std::chrono::seconds kFirstAnswerTimeout(3);
+// How long a killed agent may hold its identity.
+constexpr std::chrono::milliseconds kClaimPatience(250);
 
 std::unique_ptr<GroupLedger> OpenLedger(const JobSession& session) {
   const StateLocation place = session.state_location();
@@ -39,8 +44,12 @@ JobAgent::JobAgent(Setup setup)
                     (session_.state_error().empty() ? 0 : 1)) {
   PushRoutes routes = gateways_->Routes();
   routes.agent_label = [this] { return ledger_->adds_agent_label() ? ledger_->agent_id() : ""; };
-  agent_ = std::make_unique<Agent>(AgentSetup(setup), clock_, std::move(routes));
-  const auto apply = [this](const AgentOptions& fresh) {
+  Agent::Setup agent_setup = AgentSetup(setup);
+  const Identity identity = AgentIdentity(agent_setup);
+  ClaimIdentity(identity, config_.options, kClaimPatience);
+  agent_ = std::make_unique<Agent>(std::move(agent_setup), clock_, std::move(routes));
+  const auto apply = [this, identity](const AgentOptions& fresh) {
+    ClaimIdentity(identity, fresh, {});
     agent_->Reconfigure(fresh);
     names_->LookUpNow();
   };
@@ -69,6 +78,28 @@ Agent::Setup JobAgent::AgentSetup(Setup& setup) {
   out.emit_receiver = receiver_.get();
   out.reload = [this] { return reloader_->Reload(); };
   return out;
+}
+
+// For the rest of the run: without the label, this agent's series would continue those of the other.
+void JobAgent::ClaimIdentity(const Identity& own, const AgentOptions& options, std::chrono::milliseconds patience) {
+  const Identity identity = ExposedIdentity(own, {.job = own.job, .labels = options.labels});
+  const std::string place = options.gateway_address + "; " + ToText(options.remote_write);
+  if (ledger_->adds_agent_label() || claim_.Take(identity, place, patience)) return;
+  ledger_->AddAgentLabel();
+  LogWarning("identity.conflict",
+             "another agent of this host has the identity job=" + identity.job + ", " + ToText(identity.labels) +
+                 "; this one adds the label agent=" + Quoted(ledger_->agent_id()) +
+                 " to all its series until the run ends; give each agent its own job_name, REPLICA_INDEX, ip_addr or labels");
+}
+
+Status JobAgent::Listen() {
+  Status listening = agent_->Listen();
+  const std::string page = agent_->listening_at();
+  const std::string url = page.empty() ? "" : (agent_->listens_with_tls() ? "https://" : "http://") + page;
+  if (const Status published = session_.PublishPage(url); !published.ok()) {
+    LogWarning("web", "persia-metrics-agent top does not find the page: " + published.error());
+  }
+  return listening;
 }
 
 void JobAgent::Start() {
@@ -134,6 +165,10 @@ void JobAgent::EndRun() {
 }
 
 std::string OtherAgentMessage(const JobSession& session) {
+  if (!session.other_job().empty()) {
+    return session.other_job() + " uses " + session.directory().path() +
+           "; this job is not collected: give it a job_name, or another metrics_dir";
+  }
   std::string message = "the agent with pid " + *session.other_agent() + " collects in " + session.directory().path();
   if (session.other_run()) {
     return message + " for another run; run " + session.run_id() + " is not collected: give it another job name or metrics_dir";

@@ -20,6 +20,7 @@
 #include "config/config.h"
 #include "config/reload.h"
 #include "job/emit_receiver.h"
+#include "job/identity_claim.h"
 #include "job/job_session.h"
 
 namespace persia::agent {
@@ -40,7 +41,8 @@ class JobAgent {
   explicit JobAgent(Setup setup);
 
   // Serves the pages.
-  Status Listen() { return agent_->Listen(); }
+  // Publishes the page's address in agent.conf, too.
+  Status Listen();
   // Logs the sources and the destinations of the job's metrics, and starts the threads.
   void Start();
   Reloader& reloader() { return *reloader_; }
@@ -53,11 +55,13 @@ class JobAgent {
 
  private:
   Agent::Setup AgentSetup(Setup& setup);
+  void ClaimIdentity(const Identity& own, const AgentOptions& options, std::chrono::milliseconds patience);
   void LogStart() const;
 
   const Config& config_;
   JobSession& session_;
   SystemClock clock_;
+  IdentityClaim claim_;
   std::unique_ptr<GroupLedger> ledger_;
   std::unique_ptr<GatewayNames> names_;
   std::unique_ptr<GatewayRoutes> gateways_;
@@ -67,7 +71,7 @@ class JobAgent {
   std::unique_ptr<Agent> agent_;
 };
 
-// Describes the other agent that collects in the session's directory. REQUIRES: session.other_agent().
+// Describes what else uses the session's directory. REQUIRES: session.other_agent() or session.other_job().
 std::string OtherAgentMessage(const JobSession& session);
 
 }  // namespace persia::agent

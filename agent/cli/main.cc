@@ -83,6 +83,7 @@ int Main(std::vector<std::string> arguments) {
     }
     return kExitUsage;
   }
+  if (line.verb == Verb::kTop) return TopCommand(line.top);
   ConfigSources sources{.flags = line.settings,
                         .environment = TakeEnvironment(),
                         .file = line.config_file,
@@ -93,7 +94,7 @@ int Main(std::vector<std::string> arguments) {
   if (!config.file.empty()) sources.file = config.file;
   SetUpLog(config.options.log_level, config.options.log_format);
   if (call.prepares) return PrepareExec(line, config, call.memory);
-  if (call.collects) return CollectForExec(config, sources, call.memory);
+  if (call.collects) return CollectForExec(line, config, sources, call.memory);
   if (line.verb == Verb::kRun) return RunCommand(line, config, sources);
   for (const std::string& error : config.ErrorTexts()) {
     if (line.verb == Verb::kOnce) {

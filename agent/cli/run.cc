@@ -26,7 +26,7 @@ bool WaitUntilIdle(SignalReader& signals, Reloader* reloader) {
 int RunCommand(const CommandLine& line, const Config& config, const ConfigSources& sources) {
   if (RefusedBySettings(config, line.strict, "the agent ends")) return kExitUsage;
   auto session = JobSession::Begin(config.options, kLockPatience);
-  if (!session.ok() || session.value().other_agent()) {
+  if (!session.ok() || session.value().other_agent() || !session.value().other_job().empty()) {
     LogError("directory.refused", session.ok() ? OtherAgentMessage(session.value()) : session.error());
     return kExitFailed;
   }

@@ -148,18 +148,19 @@ TEST_P(CommandLineRefuses, WithWhatWasMeant) {
 
 INSTANTIATE_TEST_SUITE_P(
     Mistakes, CommandLineRefuses,
-    ::testing::Values(Mistake{{}, Verb::kNone, "a command is missing (run, exec, once, check-config, explain); see --help"},
-                      Mistake{{"rnu"},
-                              Verb::kNone,
-                              "unknown command \"rnu\" (run, exec, once, check-config, explain); did you mean \"run\"?"},
-                      Mistake{{"run", "--gatway=x"}, Verb::kRun, "unknown flag \"--gatway\"; did you mean \"--gateway\"?"},
-                      Mistake{{"run", "--gatway", "x"}, Verb::kRun, "unknown flag \"--gatway\"; did you mean \"--gateway\"?"},
-                      Mistake{{"run", "now"}, Verb::kRun, "unexpected argument \"now\""},
-                      Mistake{{"once", "--exit-when-idle", "3"}, Verb::kOnce, "unknown flag \"--exit-when-idle\""},
-                      Mistake{{"--job", "x", "run"},
-                              Verb::kNone,
-                              "unexpected flag \"--job\" before the command (run, exec, once, check-config, explain); flags "
-                              "follow the command"}));
+    ::testing::Values(
+        Mistake{{}, Verb::kNone, "a command is missing (run, exec, once, check-config, explain, top); see --help"},
+        Mistake{{"rnu"},
+                Verb::kNone,
+                "unknown command \"rnu\" (run, exec, once, check-config, explain, top); did you mean \"run\"?"},
+        Mistake{{"run", "--gatway=x"}, Verb::kRun, "unknown flag \"--gatway\"; did you mean \"--gateway\"?"},
+        Mistake{{"run", "--gatway", "x"}, Verb::kRun, "unknown flag \"--gatway\"; did you mean \"--gateway\"?"},
+        Mistake{{"run", "now"}, Verb::kRun, "unexpected argument \"now\""},
+        Mistake{{"once", "--exit-when-idle", "3"}, Verb::kOnce, "unknown flag \"--exit-when-idle\""},
+        Mistake{{"--job", "x", "run"},
+                Verb::kNone,
+                "unexpected flag \"--job\" before the command (run, exec, once, check-config, explain, top); flags "
+                "follow the command"}));
 
 TEST(CommandLineTest, VersionIsPrinted) {
   const CommandLine line = ParseCommandLine({"--version"});

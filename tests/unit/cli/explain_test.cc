@@ -48,6 +48,16 @@ TEST(Explain, WhatTorchelasticPublishesComesOutAsWrittenDown) {
   }
 }
 
+TEST(Explain, ANativeHistogramIsNamed) {
+  const auto explained = [](const std::string& rule) {
+    const MappingFile file = ParseMapping("m.yaml", "mappings: [{match: a, native: true" + rule + "}]");
+    return Explain(file.rules.get(), {"g", "a", MetricType::kUntyped});
+  };
+  EXPECT_THAT(explained(""), HasSubstr("histogram: native; classic where native is not taken"));
+  EXPECT_THAT(explained(", classic: true"), HasSubstr("histogram: native, and classic beside it"));
+  EXPECT_THAT(explained(", buckets: [1, 4]"), HasSubstr("1, 4, +Inf"));
+}
+
 TEST(Explain, EveryBundledRuleIsWrittenDownOnce) {
   const MappingFile bundled = ReadMapping("");
   std::set<const MappingRule*> seen;

@@ -1,0 +1,162 @@
+#include "top/job_status.h"
+
+#include <simdjson.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace persia::agent {
+namespace {
+
+namespace dom = simdjson::dom;
+
+std::string TextOf(const dom::object& object, const char* key) {
+  std::string_view text;
+  return object[key].get_string().get(text) == simdjson::SUCCESS ? std::string(text) : std::string();
+}
+
+std::optional<double> NumberOf(const dom::object& object, const char* key) {
+  double number = 0;
+  if (object[key].get_double().get(number) != simdjson::SUCCESS || !std::isfinite(number)) return std::nullopt;
+  return number;
+}
+
+// Times, counts and pids. Outside the range of exact doubles it is no number that an agent sends.
+std::optional<int64_t> WholeOf(const dom::object& object, const char* key) {
+  constexpr double kLimit = 9e15;
+  const auto number = NumberOf(object, key);
+  return number && std::abs(*number) < kLimit ? std::optional(static_cast<int64_t>(*number)) : std::nullopt;
+}
+
+bool IsTrue(const dom::object& object, const char* key) {
+  bool value = false;
+  return object[key].get_bool().get(value) == simdjson::SUCCESS && value;
+}
+
+RankState StateOf(const dom::object& worker, const std::string& last_exit) {
+  const std::string state = TextOf(worker, "state");
+  for (const RankState known :
+       {RankState::kDied, RankState::kHung, RankState::kRunning, RankState::kIdle, RankState::kExited}) {
+    if (state == ToString(known)) return known;
+  }
+  if (IsTrue(worker, "up")) return IsTrue(worker, "hung") ? RankState::kHung : RankState::kRunning;
+  return last_exit.empty() || last_exit == "exit" || last_exit == "exit_0" ? RankState::kExited : RankState::kDied;
+}
+
+Rank RankOf(const dom::object& worker) {
+  Rank rank{.role = TextOf(worker, "role"), .instance = TextOf(worker, "instance"), .process = TextOf(worker, "process")};
+  rank.last_exit = TextOf(worker, "last_exit");
+  rank.state = StateOf(worker, rank.last_exit);
+  rank.since_ms = WholeOf(worker, "state_since_ms");
+  rank.restarts = static_cast<uint64_t>(std::max<int64_t>(0, WholeOf(worker, "restarts").value_or(0)));
+  rank.cpu_seconds = NumberOf(worker, "cpu_seconds");
+  rank.start_ms = WholeOf(worker, "start_time_ms");
+  rank.resident_bytes = NumberOf(worker, "resident_bytes");
+  rank.throughput = NumberOf(worker, "throughput");
+  return rank;
+}
+
+ShownJobState DerivedState(const JobStatus& status) {
+  if (status.ranks.empty()) return ShownJobState::kWaiting;
+  const auto has = [&status](RankState state) {
+    return std::any_of(status.ranks.begin(), status.ranks.end(), [state](const Rank& rank) { return rank.state == state; });
+  };
+  const bool lives = has(RankState::kRunning) || has(RankState::kIdle);
+  if (!lives && has(RankState::kHung)) return ShownJobState::kHung;
+  if (!lives) return has(RankState::kDied) ? ShownJobState::kFailed : ShownJobState::kFinished;
+  return has(RankState::kDied) || has(RankState::kHung) ? ShownJobState::kDegraded : ShownJobState::kRunning;
+}
+
+void ReadHealth(const dom::object& root, JobStatus& status) {
+  dom::object health;
+  status.state = DerivedState(status);
+  if (root["health"].get_object().get(health) != simdjson::SUCCESS) return;
+  const std::string state = TextOf(health, "state");
+  for (const ShownJobState known : {ShownJobState::kFailed, ShownJobState::kHung, ShownJobState::kDegraded,
+                                    ShownJobState::kRunning, ShownJobState::kWaiting, ShownJobState::kFinished}) {
+    if (state == ToString(known)) status.state = known;
+  }
+  status.since_ms = WholeOf(health, "since_ms");
+  if (const auto code = WholeOf(health, "exit_code")) status.exit_code = static_cast<int>(*code);
+  dom::array reasons;
+  if (health["reasons"].get_array().get(reasons) != simdjson::SUCCESS) return;
+  for (const dom::element element : reasons) {
+    constexpr size_t kMaxReasons = 20;
+    dom::object reason;
+    if (status.reasons.size() == kMaxReasons || element.get_object().get(reason) != simdjson::SUCCESS) break;
+    status.reasons.push_back(TextOf(reason, "text"));
+  }
+}
+
+}  // namespace
+
+std::string Rank::Name() const {
+  std::string name = role.empty() ? instance : role + ' ' + instance;
+  if (!process.empty() && process != "0") name += '/' + process;
+  return name;
+}
+
+Result<JobStatus> ParseJobStatus(std::string_view body) {
+  dom::parser parser;
+  dom::object root;
+  if (parser.parse(body.data(), body.size()).get_object().get(root) != simdjson::SUCCESS) {
+    return Error{"the answer is not a JSON object"};
+  }
+  dom::array workers;
+  const auto now = WholeOf(root, "now_ms");
+  if (!now || root["workers"].get_array().get(workers) != simdjson::SUCCESS) {
+    return Error{"the answer is not the status of an agent"};
+  }
+  JobStatus status{.job = TextOf(root, "job"), .now_ms = *now};
+  status.push_interval = NumberOf(root, "push_interval_seconds").value_or(status.push_interval);
+  for (const dom::element element : workers) {
+    dom::object worker;
+    if (element.get_object().get(worker) != simdjson::SUCCESS) return Error{"the answer has a worker that is not an object"};
+    if (status.ranks.size() == kMaxRanks) return Error{"the answer has more than 20,000 workers"};
+    status.ranks.push_back(RankOf(worker));
+  }
+  ReadHealth(root, status);
+  dom::object throughput;
+  if (root["throughput"].get_object().get(throughput) == simdjson::SUCCESS) {
+    status.throughput_name = TextOf(throughput, "name");
+    status.throughput = NumberOf(throughput, "now");
+    status.slowest = TextOf(throughput, "slowest");
+    dom::object slowest;
+    if (throughput["slowest"].get_object().get(slowest) == simdjson::SUCCESS) status.slowest = RankOf(slowest).Name();
+  }
+  return status;
+}
+
+const char* ToString(RankState state) {
+  switch (state) {
+    case RankState::kDied:
+      return "died";
+    case RankState::kHung:
+      return "hung";
+    case RankState::kIdle:
+      return "idle";
+    case RankState::kExited:
+      return "exited";
+    default:
+      return "running";
+  }
+}
+
+const char* ToString(ShownJobState state) {
+  switch (state) {
+    case ShownJobState::kFailed:
+      return "failed";
+    case ShownJobState::kHung:
+      return "hung";
+    case ShownJobState::kDegraded:
+      return "degraded";
+    case ShownJobState::kWaiting:
+      return "waiting";
+    case ShownJobState::kFinished:
+      return "finished";
+    default:
+      return "running";
+  }
+}
+
+}  // namespace persia::agent

@@ -1,0 +1,65 @@
+// What an agent's /api/v1/status says about its job, as `top` shows it.
+//
+//   Result<JobStatus> status = ParseJobStatus(body);   // the body may come from anything that listens at the address
+//
+// Fields that an older agent does not send are derived from those that it sends: the state of a worker from `up` and `hung`,
+// the state of the job from its workers. Thread safety: plain data and a pure function.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace persia::agent {
+
+// The worst first.
+enum class RankState : uint8_t { kDied, kHung, kRunning, kIdle, kExited };
+enum class ShownJobState : uint8_t { kFailed, kHung, kDegraded, kRunning, kWaiting, kFinished };
+
+// A rank: one process of one worker.
+struct Rank {
+  std::string role{};
+  std::string instance{};
+  std::string process{};
+  RankState state = RankState::kRunning;
+  std::optional<int64_t> since_ms{};
+  uint64_t restarts = 0;
+  std::optional<double> cpu_seconds{};
+  std::optional<int64_t> start_ms{};
+  std::optional<double> resident_bytes{};
+  std::optional<double> throughput{};  // per second
+  std::string last_exit{};
+
+  // "trainer rep_2", with the number of the process if that is not 0.
+  [[nodiscard]] std::string Name() const;
+};
+
+struct JobStatus {
+  std::string job{};
+  int64_t now_ms = 0;  // the agent's clock
+  double push_interval = 10;
+  ShownJobState state = ShownJobState::kRunning;
+  std::optional<int64_t> since_ms{};
+  std::optional<int> exit_code{};
+  std::vector<std::string> reasons{};
+  // Of the job; the name is empty if the agent knows none.
+  std::string throughput_name{};
+  std::optional<double> throughput{};
+  std::string slowest{};  // the slowest rank
+  std::vector<Rank> ranks{};
+};
+
+inline constexpr size_t kMaxRanks = 20'000;
+
+// An error says why `body` is not the status of an agent.
+Result<JobStatus> ParseJobStatus(std::string_view body);
+
+const char* ToString(RankState state);
+const char* ToString(ShownJobState state);
+
+}  // namespace persia::agent

@@ -1,0 +1,104 @@
+#include "top/frame.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+namespace persia::agent {
+namespace {
+
+AgentView Running(const std::string& name, const std::vector<std::string>& instances) {
+  JobStatus status{.job = name, .now_ms = 1'000'000, .since_ms = 808'000};
+  for (const std::string& instance : instances) {
+    status.ranks.push_back({.role = "trainer", .instance = instance, .since_ms = 990'000, .resident_bytes = 512 << 20});
+  }
+  return {.name = name,
+          .status = std::make_shared<JobStatus>(status),
+          .cpus = std::make_shared<std::vector<std::optional<double>>>(instances.size(), 1.5),
+          .answered = true};
+}
+
+AgentView Degraded() {
+  AgentView view = Running("dlrm", {"rep_10", "rep_2", "rep_1"});
+  JobStatus status = *view.status;
+  status.state = ShownJobState::kDegraded;
+  status.reasons = {"trainer rep_10 died: SIGKILL"};
+  status.ranks[0].state = RankState::kDied;
+  status.ranks[0].last_exit = "SIGKILL";
+  status.ranks[0].restarts = 2;
+  view.status = std::make_shared<JobStatus>(status);
+  return view;
+}
+
+std::vector<AgentView> Three() {
+  return {
+      Running("bert", {"rep_0"}), Degraded(), {.name = "10.0.0.9:19091", .problem = "connection refused", .answered = true}};
+}
+
+std::string TextOf(const Frame& frame) {
+  std::string text;
+  for (const FrameLine& line : frame.lines) text += line.text.substr(0, line.text.find_last_not_of(' ') + 1) + '\n';
+  return text;
+}
+
+std::string Once(const TopView& view) { return TextOf(BuildFrame(Three(), view, {.height = 0})); }
+
+TEST(BuildFrame, ShowsTheWorstFirst) {
+  EXPECT_EQ(Once({}),
+            R"(top  3 jobs: 1 no answer, 1 degraded, 1 running  3/4 ranks up  by state
+RANK                           STATE    SINCE   MEMORY    CPU RESTARTS LAST EXIT
+10.0.0.9:19091  NO ANSWER  connection refused
+dlrm  DEGRADED 3m12s  trainer rep_10 died: SIGKILL
+  trainer rep_10               died       10s  512 MiB   150%        2 SIGKILL
+  trainer rep_1                running    10s  512 MiB   150%        0 -
+  trainer rep_2                running    10s  512 MiB   150%        0 -
+bert  RUNNING 3m12s
+  trainer rep_0                running    10s  512 MiB   150%        0 -
+)");
+}
+
+TEST(BuildFrame, SortsRanksNaturally) {
+  const std::string text = Once({.sort = SortKey::kName});
+  EXPECT_LT(text.find("\n  trainer rep_2 "), text.find("\n  trainer rep_10 "));
+  const std::string reversed = Once({.sort = SortKey::kName, .reverse = true});
+  EXPECT_GT(reversed.find("\n  trainer rep_2 "), reversed.find("\n  trainer rep_10 "));
+}
+
+TEST(BuildFrame, Filters) {
+  const std::string text = Once({.filter = "REP_1"});
+  EXPECT_NE(text.find("rep_10 "), std::string::npos);
+  EXPECT_EQ(text.find("rep_2 "), std::string::npos);
+  EXPECT_EQ(text.find("bert"), std::string::npos);
+  EXPECT_NE(Once({.filter = "nothing"}).find("nothing matches"), std::string::npos);
+}
+
+TEST(BuildFrame, ShowsOneJob) {
+  const std::string text = Once({.only = "bert"});
+  EXPECT_NE(text.find("bert"), std::string::npos);
+  EXPECT_EQ(text.find("dlrm"), std::string::npos);
+}
+
+TEST(BuildFrame, FitsAnyScreen) {
+  for (const size_t width : {1U, 5U, 12U, 40U, 80U, 300U}) {
+    for (const size_t height : {1U, 2U, 3U, 4U, 5U, 24U}) {
+      for (const bool help : {false, true}) {
+        const Frame frame = BuildFrame(Three(), {.selected = 99, .help = help}, {.width = width, .height = height});
+        EXPECT_LE(frame.lines.size(), height);
+        for (const FrameLine& line : frame.lines) EXPECT_LE(ColumnsOf(line.text), width) << line.text;
+      }
+    }
+  }
+}
+
+TEST(BuildFrame, ScrollsToTheSelectedLine) {
+  std::vector<std::string> instances;
+  for (int i = 0; i < 100; ++i) instances.push_back("rep_" + std::to_string(i));
+  const Frame frame = BuildFrame({Running("dlrm", instances)}, {.selected = 70}, {.height = 10});
+  EXPECT_EQ(frame.rows.size(), 101U);
+  EXPECT_NE(TextOf(frame).find("rep_69 "), std::string::npos);
+  EXPECT_EQ(TextOf(frame).find("rep_2 "), std::string::npos);
+}
+
+}  // namespace
+}  // namespace persia::agent

@@ -1,0 +1,60 @@
+#include "top/job_status.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace persia::agent {
+namespace {
+
+std::string Answer(const std::string& more) { return R"({"job": "dlrm", "now_ms": 5000, )" + more + "}"; }
+
+TEST(ParseJobStatus, ReadsAnAgentsAnswer) {
+  const auto status = ParseJobStatus(Answer(
+      R"("health": {"state": "degraded", "since_ms": 2000, "exit_code": null, "reasons": [{"kind": "died", "text": "rep_2 died"}]},
+         "throughput": {"name": "samples", "now": 12.5, "last_10m": 13, "slowest": {"role": "trainer", "instance": "rep_1", "process": "0"}},
+         "workers": [{"role": "trainer", "instance": "rep_2", "process": "1", "up": false, "state": "died", "state_since_ms": 1000,
+                      "restarts": 3, "resident_bytes": null, "last_exit": "SIGKILL"}])"));
+  ASSERT_TRUE(status.ok()) << status.error();
+  EXPECT_EQ(status.value().state, ShownJobState::kDegraded);
+  EXPECT_EQ(status.value().since_ms, 2000);
+  EXPECT_EQ(status.value().reasons, std::vector<std::string>{"rep_2 died"});
+  EXPECT_EQ(status.value().throughput, 12.5);
+  EXPECT_EQ(status.value().slowest, "trainer rep_1");
+  ASSERT_EQ(status.value().ranks.size(), 1U);
+  const Rank& rank = status.value().ranks[0];
+  EXPECT_EQ(rank.Name(), "trainer rep_2/1");
+  EXPECT_EQ(rank.state, RankState::kDied);
+  EXPECT_EQ(rank.restarts, 3U);
+  EXPECT_EQ(rank.resident_bytes, std::nullopt);
+}
+
+TEST(ParseJobStatus, DerivesTheStatesOfAnOlderAgent) {
+  const auto status = ParseJobStatus(Answer(R"("workers": [
+      {"instance": "a", "up": true, "hung": false}, {"instance": "b", "up": true, "hung": true},
+      {"instance": "c", "up": false, "last_exit": "SIGKILL"}, {"instance": "d", "up": false, "last_exit": ""}])"));
+  ASSERT_TRUE(status.ok()) << status.error();
+  const RankState expected[] = {RankState::kRunning, RankState::kHung, RankState::kDied, RankState::kExited};
+  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(status.value().ranks[i].state, expected[i]) << i;
+  EXPECT_EQ(status.value().state, ShownJobState::kDegraded);
+}
+
+TEST(ParseJobStatus, RefusesAnythingElse) {
+  for (const std::string& body :
+       {std::string(), std::string("<html>"), std::string("[1]"), std::string("{}"),
+        std::string(R"({"now_ms": 1, "workers": 5})"), std::string(R"({"now_ms": 1, "workers": [1]})"),
+        std::string(R"({"now_ms": "x", "workers": []})"), std::string(100'000, '[')}) {
+    EXPECT_FALSE(ParseJobStatus(body).ok()) << body.substr(0, 40);
+  }
+}
+
+TEST(ParseJobStatus, IgnoresNonsenseInFields) {
+  const auto status = ParseJobStatus(Answer(
+      R"("health": 7, "throughput": "x", "workers": [{"instance": 5, "restarts": -3, "cpu_seconds": "a", "state": "odd", "up": 1}])"));
+  ASSERT_TRUE(status.ok()) << status.error();
+  EXPECT_EQ(status.value().ranks[0].restarts, 0U);
+  EXPECT_EQ(status.value().ranks[0].cpu_seconds, std::nullopt);
+}
+
+}  // namespace
+}  // namespace persia::agent

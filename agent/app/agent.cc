@@ -60,12 +60,12 @@ Status Agent::Listen() {
   HttpServer::Options options;
   options.listen_address = setup_.options.listen_address;
   options.fall_back_to_free_port = setup_.options.listen_address_is_default;
+  options.guard = [this](const ServerRequest& request) { return Guard(request); };
   options.log = [](const std::string& message) { LogDebug("web", message); };
   options.warn = [](const std::string& message) { LogWarning("web.stalled", message); };
   if (!setup_.options.web_config_file.empty()) {
     web_access_ = std::make_unique<WebAccess>(setup_.options.web_config_file);
     if (Status status = web_access_->Open(); !status.ok()) return status;
-    options.guard = [this](const ServerRequest& request) { return web_access_->Refuse(request); };
     options.tls = web_access_->tls();
   }
   auto server = HttpServer::Start(std::move(options), pages_.Routes());
@@ -74,6 +74,14 @@ Status Agent::Listen() {
   }
   server_ = std::move(server).value();
   return Done{};
+}
+
+std::optional<ServerResponse> Agent::Guard(const ServerRequest& request) {
+  std::optional<ServerResponse> refusal = web_access_ != nullptr ? web_access_->Refuse(request) : std::nullopt;
+  const std::shared_ptr<const AgentOptions> options = options_.Get();
+  const bool is_protected = web_access_ != nullptr && web_access_->IsProtected();
+  if (!refusal && !is_protected) refusal = host_guard_.RefuseHost(request, options->web_external_hosts);
+  return refusal ? std::move(refusal) : RefuseOrigin(request, options->web_external_hosts);
 }
 
 std::string Agent::listening_at() const { return server_ == nullptr ? "" : server_->address(); }
@@ -86,7 +94,7 @@ void Agent::Start() {
 }
 
 Status Agent::Finish(RemoteWrite::Ending series) {
-  const std::shared_ptr<const Snapshot> last = collector_.Stop();
+  const std::shared_ptr<const Snapshot> last = escaper_.Escape(collector_.Stop());
   collection_.FlushState(kStatePatience);
   const PushLanes::Pace pace = PaceOf(*options_.Get());
   TaskThreads targets("remote finish");
@@ -135,7 +143,9 @@ std::shared_ptr<const Snapshot> Agent::Collect() {
     const EmitReceiver::Counts lines = setup_.emit_receiver->counts();
     own_.SetFifoLines(lines.good, lines.bad);
   }
-  std::shared_ptr<const Snapshot> all = collection_.Collect(routes_.agent_label ? routes_.agent_label() : "");
+  const std::string agent_label = routes_.agent_label ? routes_.agent_label() : "";
+  own_.SetIdentityConflict(!agent_label.empty());
+  std::shared_ptr<const Snapshot> all = collection_.Collect(agent_label);
   const auto took = std::chrono::steady_clock::now() - began;
   own_.CollectDone(Seconds(took));
   if (took < collecting_with_->push_interval) {
@@ -146,10 +156,11 @@ std::shared_ptr<const Snapshot> Agent::Collect() {
 
 void Agent::OnTick(const std::shared_ptr<const Snapshot>& snapshot) {
   history_.Add(snapshot, clock_.Now());
-  remote_.Offer(snapshot);
-  if (std::exchange(push_next_tick_, false)) return lanes_.Enqueue(snapshot);
+  const std::shared_ptr<const Snapshot> escaped = escaper_.Escape(snapshot);
+  remote_.Offer(escaped);
+  if (std::exchange(push_next_tick_, false)) return lanes_.Enqueue(escaped);
   // Busy: the end of the running push shows whether the gateway is slow or unreachable, and is logged.
-  if (!lanes_.Offer(snapshot)) {
+  if (!lanes_.Offer(escaped)) {
     own_.TickSkipped();
   }
 }
@@ -159,8 +170,11 @@ void Agent::ReportRemoteWrite() {
   std::set<std::string> targets;
   for (const auto& [name, stats] : remote_.stats()) {
     targets.insert(name);
+    // A counter that exists before its first event shows the event to rate().
+    auto refused = stats.sending.samples_refused;
+    for (const int status : QueueSender::kFinalStatuses) refused.try_emplace(status, 0);
     own_.SetRemoteWrite(name, {.samples_sent = stats.sending.samples_sent,
-                               .samples_refused = stats.sending.samples_refused,
+                               .samples_refused = std::move(refused),
                                .requests = stats.sending.requests,
                                .request_durations = stats.sending.request_durations,
                                .retries = stats.sending.retries,
@@ -172,7 +186,9 @@ void Agent::ReportRemoteWrite() {
                                .shards = stats.shards,
                                .highest_sent_ms = stats.sending.highest_sent_ms,
                                .oldest_pending_ms = stats.oldest_pending_ms.value_or(now.time_since_epoch().count()),
-                               .dropped_samples = stats.dropped_samples});
+                               .dropped_samples = stats.dropped_samples,
+                               .metadata_sent = stats.metadata.sent,
+                               .metadata_failed = stats.metadata.failed});
   }
   own_.KeepRemoteWrite(targets);
 }

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "app/agent_setup.h"
@@ -23,11 +24,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mutex.h"
+#include "format/name_escaping.h"
 #include "gateways/push_lanes.h"
 #include "job/event_log.h"
 #include "net/http_server.h"
 #include "own/own_metrics.h"
 #include "web/history.h"
+#include "web/host_guard.h"
 #include "web/web_access.h"
 
 namespace persia::agent {
@@ -67,6 +70,7 @@ class Agent {
   std::shared_ptr<const Snapshot> Collect();
   void OnTick(const std::shared_ptr<const Snapshot>& snapshot);
   void ReportRemoteWrite();
+  std::optional<ServerResponse> Guard(const ServerRequest& request);
   void TakeOver(const AgentOptions& fresh) PERSIA_REQUIRES(reconfiguring_);
 
   const AgentSetup setup_;
@@ -83,6 +87,7 @@ class Agent {
   // The collector thread's.
   Collection collection_;
   std::shared_ptr<const AgentOptions> collecting_with_;
+  SnapshotEscaper escaper_;      // for gateways and databases
   bool push_next_tick_ = false;  // even if a push is running
   StateLog pace_log_{"collect.late"};
 
@@ -91,6 +96,7 @@ class Agent {
   Collector collector_;
   PushLanes lanes_;
   WebPages pages_;
+  HostGuard host_guard_;
   std::unique_ptr<WebAccess> web_access_;  // null: the pages are open to everybody
   std::unique_ptr<HttpServer> server_;     // last: its threads use the rest
 };

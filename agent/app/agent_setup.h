@@ -41,6 +41,9 @@ struct AgentSetup {
   std::string run_id;
   std::optional<gid_t> group;  // of a shared directory
   StateLocation state;
+  // For a snapshot of a job that another agent may collect: nothing is created or written. Its `directory`, `run_id` and
+  // `group` are those above.
+  std::optional<JobView> view;
   // Creates a removed directory again; null: none does. Used by the collector thread; outlives the agent.
   JobSession* session = nullptr;
   bool run_begins = false;  // the state is of an earlier run

@@ -1,5 +1,7 @@
 #include "app/collection.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <span>
 #include <utility>
@@ -14,6 +16,10 @@ SeriesLimits LimitsOf(const AgentOptions& options) {
   return {.series = options.max_series,
           .series_of_instance = options.max_series_per_instance,
           .label_value_bytes = options.max_label_value_bytes};
+}
+
+HangJudge::Settings HangSettingsOf(const AgentOptions& options) {
+  return {.interval = options.push_interval, .hang_after = options.hang_after};
 }
 
 std::map<WorkerKey, uint32_t> PidsOf(std::span<const WorkerProcess> processes) {
@@ -50,10 +56,13 @@ Collection::Collection(const AgentSetup& setup, Clock& clock, OwnMetrics& own, E
       event_log_(event_log),
       labels_(setup.options.labels),
       segments_(SourceOptions(), NamingOf(setup.options)),
+      hang_settings_(HangSettingsOf(setup.options)),
       worker_metrics_({.processes = [this] { return segments_.processes(); },
                        .agent_version = setup.version,
                        .run_id = setup.run_id,
-                       .ends = setup.exec == nullptr ? nullptr : &setup.exec->ends()}),
+                       .ended = [this] { return segments_.ended(); },
+                       .judge = setup.view ? nullptr : &health_.judge()}),
+      job_metrics_(setup.view ? nullptr : std::make_unique<JobMetrics>(AgentIdentity(setup), setup.directory)),
       exec_(setup.exec == nullptr ? nullptr : std::make_unique<ExecMetrics>(AgentIdentity(setup), *setup.exec)),
       reserved_(ReservedNames()),
       worker_watch_({.directory = setup.directory,
@@ -63,7 +72,7 @@ Collection::Collection(const AgentSetup& setup, Clock& clock, OwnMetrics& own, E
 
 SegmentSourceOptions Collection::SourceOptions() {
   SegmentSourceOptions options;
-  options.reads_events = true;
+  options.reads_events = !setup_.view;
   options.directory = setup_.directory;
   options.job = setup_.options.job_name;
   options.ip_addr = setup_.ip_addr;
@@ -71,13 +80,17 @@ SegmentSourceOptions Collection::SourceOptions() {
   options.group = setup_.group;
   options.max_segment_bytes = setup_.options.max_segment_bytes;
   options.limits = LimitsOf(setup_.options);
-  options.own_process = true;
+  options.agent_pid = setup_.view ? setup_.view->agent_pid : static_cast<uint32_t>(getpid());
+  options.reaped = setup_.exec == nullptr ? nullptr : &setup_.exec->ends();
   options.ledger.run_id = setup_.run_id;
   options.ledger.new_run = setup_.run_begins;
   options.ledger.processes = {.gauge_ttl = setup_.options.gauge_ttl,
                               .hide_ended = setup_.options.on_instance_end == OnInstanceEnd::kDelete,
                               .limits = options.limits};
-  if (setup_.state.directory_fd >= 0) {
+  if (setup_.view) {
+    options.ledger.file = setup_.view->state;
+    options.ledger.read_only = true;
+  } else if (setup_.state.directory_fd >= 0) {
     event_positions_.emplace(setup_.state);
     if (!setup_.run_begins) {
       options.event_positions = event_positions_->Load();
@@ -90,6 +103,7 @@ SegmentSourceOptions Collection::SourceOptions() {
 
 void Collection::Use(const AgentOptions& options) {
   labels_ = options.labels;
+  hang_settings_ = HangSettingsOf(options);
   segments_.SetLimits(LimitsOf(options), options.max_segment_bytes, options.gauge_ttl,
                       setup_.options.on_instance_end == OnInstanceEnd::kDelete);
   segments_.SetNaming(NamingOf(options));
@@ -100,6 +114,7 @@ std::shared_ptr<const Snapshot> Collection::Collect(const std::string& agent_id)
   if (setup_.exec != nullptr) setup_.exec->Read();
   segments_.SetIdentityLabels(labels_, agent_id);
   segments_.Read();
+  JudgeHealth();
   TakeEvents();
   worker_watch_.Look(segments_.stats(), clock_.Now());
   ReportSegments();
@@ -121,7 +136,7 @@ std::shared_ptr<const Snapshot> Collection::Collect(const std::string& agent_id)
     --trims_due_;
     ReturnFreeMemory();
   }
-  Summary summary{segments_.stats(), series, PidsOf(segments_.processes())};
+  Summary summary{segments_.stats(), series, PidsOf(segments_.processes()), health_.report()};
   const MutexLock lock(mutex_);
   summary_ = std::move(summary);
   return all;
@@ -136,6 +151,11 @@ void Collection::FlushState(std::chrono::milliseconds patience) {
 
 OwnSnapshots Collection::CollectOwn() {
   OwnSnapshots own{own_.Collect(), worker_metrics_.Collect(), reserved_};
+  if (job_metrics_ != nullptr) {
+    own.push_back(job_metrics_->Collect({.hangs = health_.judge().job_hangs(),
+                                         .hang_after = health_.judge().hang_after(),
+                                         .push_interval = hang_settings_.interval}));
+  }
   if (exec_ != nullptr) own.push_back(exec_->Collect());
   return own;
 }
@@ -148,10 +168,19 @@ Collection::Summary Collection::summary() const {
 void Collection::TakeEvents() {
   const std::vector<JobEvent> events = segments_.TakeEvents();
   event_log_.Add(events);
+  event_log_.Add(health_.TakeEvents());
   own_.SetEventsLost(segments_.stats().events_lost);
   if (event_positions_ && !events.empty()) {
     event_positions_->Save(segments_.EventPositions());
   }
+}
+
+void Collection::JudgeHealth() {
+  health_.Look(segments_.processes(), {.steady = clock_.Now(),
+                                       .wall = std::chrono::system_clock::now(),
+                                       .settings = hang_settings_,
+                                       .has_command = setup_.exec != nullptr,
+                                       .exit_code = setup_.exec == nullptr ? std::nullopt : setup_.exec->CommandExitCode()});
 }
 
 // A directory that was removed is made again, with the state in it, so that workers that start later find it.

@@ -20,9 +20,11 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mutex.h"
+#include "health/job_health.h"
 #include "job/event_log.h"
 #include "job/event_position_file.h"
 #include "own/exec_metrics.h"
+#include "own/job_metrics.h"
 #include "own/own_metrics.h"
 #include "web/status_api.h"
 #include "workers/segment_source.h"
@@ -40,6 +42,7 @@ class Collection {
     SegmentSourceStats segments;
     size_t series = 0;
     std::map<WorkerKey, uint32_t> pids;
+    std::shared_ptr<const HealthReport> health = std::make_shared<HealthReport>();
   };
 
   // All four outlive it.
@@ -59,6 +62,7 @@ class Collection {
   SegmentSourceOptions SourceOptions();
   void KeepDirectory();
   void TakeEvents();
+  void JudgeHealth();
   void ReportSegments();
   void ReportLeftOut();
   OwnSnapshots CollectOwn();
@@ -70,7 +74,10 @@ class Collection {
   Labels labels_;                                     // of the settings
   std::optional<EventPositionFile> event_positions_;  // none without a state
   SegmentSource segments_;
+  JobHealth health_;
+  HangJudge::Settings hang_settings_;
   WorkerMetrics worker_metrics_;
+  std::unique_ptr<JobMetrics> job_metrics_;   // null if one collection is all that is seen of the job
   std::unique_ptr<ExecMetrics> exec_;         // null if no command is run
   std::shared_ptr<const Snapshot> reserved_;  // names that only /metrics has
   std::shared_ptr<const Layout> layout_;      // of the last collection

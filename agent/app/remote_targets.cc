@@ -11,13 +11,16 @@
 
 #include "base/log.h"
 #include "base/task_threads.h"
+#include "config/config.h"
 #include "config/remote_write_settings.h"
 #include "lib/src/segment_format/job_directory.h"
+#include "net/proxy_environment.h"
 
 namespace persia::agent {
 namespace {
 
 constexpr std::string_view kQueueSuffix = ".queue";
+constexpr std::chrono::milliseconds kNoLimit = std::chrono::hours(24 * 365 * 10);
 
 bool IsInMemory(int directory_fd) {
   struct statfs info {};
@@ -32,6 +35,8 @@ RemoteWrite::Stats WithCountsOf(const RemoteWrite::Stats& before, RemoteWrite::S
   now.sending.retries += before.sending.retries;
   now.sending.bytes += before.sending.bytes;
   now.sending.highest_sent_ms = std::max(now.sending.highest_sent_ms, before.sending.highest_sent_ms);
+  now.metadata.sent += before.metadata.sent;
+  now.metadata.failed += before.metadata.failed;
   now.corrupt_places += before.corrupt_places;
   for (const auto& [reason, samples] : before.dropped_samples) now.dropped_samples[reason] += samples;
   return now;
@@ -90,23 +95,36 @@ void RemoteTargets::Use(std::vector<Target> targets) {
 std::shared_ptr<RemoteWrite> RemoteTargets::Open(const Target& target, bool log_failure) {
   const RemoteWriteTarget& settings = target.settings;
   RemoteWrite::Options options;
-  options.name = settings.name;
-  options.url = settings.url;
-  options.headers = settings.headers;
-  options.http.connect_timeout = target.connect_timeout;
-  options.http.total_timeout = settings.timeout;
-  options.http.user_agent = user_agent_;
-  options.http.access = settings.access;
+  options.endpoint = {.name = settings.name, .url = settings.url, .headers = settings.headers};
+  options.endpoint.follow_redirects = settings.follow_redirects;
+  HttpClient::Options& http = options.endpoint.http;
+  http.connect_timeout = target.connect_timeout;
+  http.total_timeout = settings.timeout;
+  http.user_agent = user_agent_;
+  http.access = settings.access;
+  http.proxy = ProxyForCurl(settings.proxy_url);
+  http.no_proxy = settings.no_proxy;
+  if (settings.proxy_from_environment) {
+    const ProxyOfEnvironment proxy = FindProxy(settings.url.starts_with("https:"), ProcessEnvironment());
+    http.proxy = proxy.url;
+    http.no_proxy = proxy.no_proxy;
+  }
   options.relabel = settings.relabel;
+  options.min_shards = settings.min_shards;
   options.max_shards = settings.max_shards;
   options.max_samples = settings.max_samples;
+  options.min_backoff = settings.min_backoff;
+  options.max_backoff = settings.max_backoff;
+  options.sends_native = settings.send_native_histograms;
   options.send_interval = settings.send_interval;
+  options.metadata_interval = settings.sends_metadata ? settings.metadata_interval : std::chrono::milliseconds(0);
+  options.max_metadata = settings.max_metadata;
   options.directory_fd = state_.directory_fd;
   options.directory = state_.directory;
   options.file_name = FileName(settings);
   options.mode = state_.mode;
   options.queue_max_bytes = settings.queue_max_bytes;
-  options.queue_max_age = settings.queue_max_age;
+  options.queue_max_age = settings.sample_age_limit.count() > 0 ? settings.sample_age_limit : kNoLimit;
   auto sink = RemoteWrite::Open(std::move(options));
   if (!sink.ok()) {
     if (log_failure)

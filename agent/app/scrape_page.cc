@@ -48,6 +48,7 @@ std::shared_ptr<const Snapshot> ScrapePage::WithSelf(const Snapshot& collected) 
   if (collected.layout != collected_layout_) {
     layout_ = std::make_shared<const Layout>(Joined(*collected.layout, *process->layout, self_));
     collected_layout_ = collected.layout;
+    plain_names_ = HasPlainNames(*layout_);
   }
   auto all = std::make_shared<Snapshot>();
   all->layout = layout_;
@@ -58,15 +59,22 @@ std::shared_ptr<const Snapshot> ScrapePage::WithSelf(const Snapshot& collected) 
   return all;
 }
 
-std::shared_ptr<const std::string> ScrapePage::Body(ExpositionFormat format, bool gzip) {
+std::shared_ptr<const std::string> ScrapePage::Body(const ScrapeFormat& format, bool gzip) {
   const std::shared_ptr<const Snapshot> collected = collector_.NoOlderThan(kMaxAge);
   if (collected == nullptr) return nullptr;
   const MutexLock lock(mutex_);
   const auto body = [&](auto& rendered) PERSIA_REQUIRES(mutex_) {
-    std::shared_ptr<const std::string> plain = BodyOf(collected, rendered);
+    std::shared_ptr<const std::string> plain = BodyOf(collected, format.escaping, rendered);
     return gzip ? Gzipped(rendered) : std::move(plain);
   };
-  return format == ExpositionFormat::kText ? body(text_) : body(protobuf_);
+  switch (format.kind) {
+    case ScrapeFormat::Kind::kProtobuf:
+      return body(protobuf_);
+    case ScrapeFormat::Kind::kOpenMetrics:
+      return body(open_metrics_);
+    default:
+      return body(text_);
+  }
 }
 
 template <class Renderer>
@@ -80,18 +88,21 @@ std::shared_ptr<const std::string> ScrapePage::Gzipped(Rendered<Renderer>& rende
 }
 
 template <class Renderer>
-std::shared_ptr<const std::string> ScrapePage::BodyOf(const std::shared_ptr<const Snapshot>& collected,
+std::shared_ptr<const std::string> ScrapePage::BodyOf(const std::shared_ptr<const Snapshot>& collected, NameEscaping escaping,
                                                       Rendered<Renderer>& rendered) {
-  if (collected == rendered.collected) return rendered.body;
+  if (collected == rendered.collected && escaping == rendered.escaping) return rendered.body;
   const std::shared_ptr<const Snapshot> all = WithSelf(*collected);
   const auto began = std::chrono::steady_clock::now();
   rendered.collected = nullptr;
   rendered.body = nullptr;  // its memory is reused unless a scrape is still being sent from it
   rendered.gzipped = nullptr;
   const std::shared_ptr<std::string> body = rendered.buffers.Take();
-  rendered.renderer.Render(*all, *body);
+  // Otherwise clients with different escapings would have the bytes planned anew at each scrape.
+  const bool is_escaped = !plain_names_ || escaping == NameEscaping::kDots;
+  rendered.renderer.Render(*all, *body, is_escaped ? escaping : NameEscaping::kAllowUtf8);
   own_.RenderDone(Seconds(std::chrono::steady_clock::now() - began));
   rendered.collected = collected;
+  rendered.escaping = escaping;
   rendered.body = body;
   return body;
 }

@@ -10,7 +10,7 @@
 
 #include "app/collector.h"
 #include "base/mutex.h"
-#include "format/exposition_format.h"
+#include "format/scrape_format.h"
 #include "format/scrape_renderer.h"
 #include "format/text_buffer_pool.h"
 #include "model/snapshot.h"
@@ -27,13 +27,14 @@ class ScrapePage {
 
   // Null if the collector has stopped before its first collection.
   // `gzip`: compressed. Null also if there is no memory to compress it.
-  std::shared_ptr<const std::string> Body(ExpositionFormat format, bool gzip);
+  std::shared_ptr<const std::string> Body(const ScrapeFormat& format, bool gzip);
 
  private:
   // The last body in one format.
   template <class Renderer>
   struct Rendered {
     Renderer renderer;
+    NameEscaping escaping = NameEscaping::kUnderscores;  // of `body`
     TextBufferPool buffers;
     std::shared_ptr<const Snapshot> collected;
     std::shared_ptr<const std::string> body;
@@ -42,8 +43,8 @@ class ScrapePage {
   };
 
   template <class Renderer>
-  std::shared_ptr<const std::string> BodyOf(const std::shared_ptr<const Snapshot>& collected, Rendered<Renderer>& rendered)
-      PERSIA_REQUIRES(mutex_);
+  std::shared_ptr<const std::string> BodyOf(const std::shared_ptr<const Snapshot>& collected, NameEscaping escaping,
+                                            Rendered<Renderer>& rendered) PERSIA_REQUIRES(mutex_);
   template <class Renderer>
   std::shared_ptr<const std::string> Gzipped(Rendered<Renderer>& rendered) PERSIA_REQUIRES(mutex_);
   std::shared_ptr<const Snapshot> WithSelf(const Snapshot& collected) PERSIA_REQUIRES(mutex_);
@@ -55,10 +56,12 @@ class ScrapePage {
   Mutex mutex_;
   SelfProcess process_ PERSIA_GUARDED_BY(mutex_);
   Rendered<TextRenderer> text_ PERSIA_GUARDED_BY(mutex_);
+  Rendered<OpenMetricsRenderer> open_metrics_ PERSIA_GUARDED_BY(mutex_);
   Rendered<ProtobufRenderer> protobuf_ PERSIA_GUARDED_BY(mutex_);
   std::optional<GzipCompressor> compressor_ PERSIA_GUARDED_BY(mutex_);  // from the first request for gzip on
   std::shared_ptr<const Layout> collected_layout_ PERSIA_GUARDED_BY(mutex_);
   std::shared_ptr<const Layout> layout_ PERSIA_GUARDED_BY(mutex_);  // of collected_layout_ with the process's families
+  bool plain_names_ PERSIA_GUARDED_BY(mutex_) = true;               // of layout_
 };
 
 }  // namespace persia::agent

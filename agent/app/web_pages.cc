@@ -4,7 +4,7 @@
 #include <iterator>
 #include <utility>
 
-#include "format/exposition_format.h"
+#include "format/scrape_format.h"
 #include "web/assets.h"
 #include "web/events_api.h"
 #include "web/range_api.h"
@@ -75,21 +75,22 @@ AgentStatus WebPages::Status() const {
   status.segments_refused = collected.segments.refused.size();
   status.series = collected.series;
   status.pids = std::move(collected.pids);
+  status.health = std::move(collected.health);
+  status.throughput = ThroughputOf(parts_.history.Entries());
   return status;
 }
 
 std::vector<Route> WebPages::Routes() {
   const auto metrics = [this](const ServerRequest& request) {
-    const ExpositionFormat format = AcceptedFormat(request.Header("Accept"));
+    const ScrapeFormat format = AcceptedFormat(request.Header("Accept"));
     const bool gzip = AcceptsGzip(request.Header("Accept-Encoding"));
     const std::shared_ptr<const std::string> body = scrape_page_.Body(format, gzip);
     if (body == nullptr) {
       return ServerResponse{.status = 503, .body = "Ending.\n"};
     }
     parts_.own.ScrapeDone();
-    ServerResponse response{.content_type = std::string(ContentType(format)),
-                            .headers = {{"Vary", "Accept, Accept-Encoding"}},
-                            .shared_body = body};
+    ServerResponse response{
+        .content_type = ContentType(format), .headers = {{"Vary", "Accept, Accept-Encoding"}}, .shared_body = body};
     if (gzip) response.headers.emplace_back("Content-Encoding", "gzip");
     return response;
   };

@@ -40,12 +40,12 @@ TEST(GatewayListTest, RefusesWhatIsNoList) {
       {"a,,b", "gateway address \"\": it is empty"},
       {"a,off", "\"off\" must be the only one"},
       {"a,b:9091,b", "gateway address \"b\" is given twice"},
-      {"a,b:0", "port \"0\""},
+      {"a,b:0", "\"b:0\": the port is not a number"},
       {"dns+10.0.0.1", "\"10.0.0.1\" is an address; leave dns+ out"},
       {"dns+http://[::1]:80", "\"::1\" is an address"},
       {"dns+a,dns+a:9091", "is given twice"},
       {"dns+", "it is empty"},
-      {"a;b", "\"a;b\" is not a host name"},
+      {"a;b", "\"a;b\": the host is not a name"},
   };
   for (const auto& [text, error] : kCases) {
     const auto gateways = ParseGateways(text);

@@ -36,7 +36,7 @@ func TestAProblemIsPrintedWithItsFile(t *testing.T) {
 	}
 	var output, errors strings.Builder
 	status := run([]string{boards + "/persia-training.json", file}, &output, &errors)
-	want := file + ": panels[8].fieldConfig.defaults.custom.lineWidths: Grafana has no such field; the value is 2\n"
+	want := file + ": panels[10].fieldConfig.defaults.custom.lineWidths: Grafana has no such field; the value is 2\n"
 	if status != 1 || output.String() != "" || errors.String() != want {
 		t.Errorf("status %d, output %q, errors:\n%swant:\n%s", status, &output, &errors, want)
 	}
@@ -110,7 +110,7 @@ func TestUnknownNamesAreFound(t *testing.T) {
 		"templating.lists",
 		"templating.list[1].includeall",
 		"templating.list[1].query.querry",
-		"templating.list[1].current.txt",
+		"templating.list[2].current.txt",
 		"@row.expanded",
 		"@timeseries.gridPos.z",
 		"@timeseries.desc",
@@ -160,7 +160,7 @@ func TestWrongTypesAreFound(t *testing.T) {
 		"templating.list[1].refresh":           "always",
 		"templating.list[1].query":             9,
 		"templating.list[1].query.refId":       4,
-		"templating.list[1].current.text":      5,
+		"templating.list[2].current.text":      5,
 		"@row.collapsed":                       "no",
 		"@timeseries.id":                       "first",
 		"@timeseries.title":                    []string{"a"},

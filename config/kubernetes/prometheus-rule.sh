@@ -3,8 +3,11 @@
 #
 #   config/kubernetes/prometheus-rule.sh | kubectl apply -f -
 #
-# The operator selects PrometheusRules by labels: add those that yours requires.
+# The operator selects PrometheusRules by labels: add those that yours requires. PERSIA_RUNBOOKS and PERSIA_GRAFANA are the addresses at which
+# the alerts find this project and Grafana, for example https://git.our.site/persia-metrics and https://grafana.our.site.
 set -eu
+runbooks=${PERSIA_RUNBOOKS:-https://runbooks.example}
+grafana=${PERSIA_GRAFANA:-http://localhost:3000}
 rules=$(dirname "$0")/../prometheus/rules
 cat <<'YAML'
 apiVersion: monitoring.coreos.com/v1
@@ -16,5 +19,5 @@ spec:
   groups:
 YAML
 for file in "$rules"/*.yml; do
-  sed '1,/^groups:$/d; s/^./  &/' "$file"
+  sed "1,/^groups:\$/d; s|https://runbooks.example/|${runbooks%/}/|; s|http://localhost:3000/|${grafana%/}/|; s/^./  &/" "$file"
 done

@@ -1,7 +1,7 @@
 """The board of benchmark runs: the metrics sent by Benchmark AI's `emit`."""
 
 from .grafana import chart, query, repeated, stat, table, variable
-from .promql import age, increase, or_zero, over, select, since_change, total_rate
+from .promql import age, increase, or_zero, over, select, since_change, total_rate, unless_ended
 
 UID = "persia-benchmark"
 TITLE = "Benchmark runs"
@@ -26,7 +26,7 @@ def stats():
     lines = or_zero(over("sum", "job", increase(*LINES["good"])))
     bad = or_zero(over("sum", "job", increase(*LINES["bad"])))
     unchanged = or_zero(over("min", "job", since_change()))
-    pushed = over("min", "job", age("persia_agent_last_push_success_timestamp_seconds"))
+    pushed = unless_ended(over("min", "job", age("persia_agent_last_push_success_timestamp_seconds")))
     any_red = [(None, "green"), (0.5, "red")]
     return [
         stat("Names", "Number of metrics, by name.", "short", query(names, "{{job}}")),

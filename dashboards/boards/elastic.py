@@ -1,7 +1,7 @@
 """The board of elastic jobs: torchelastic's metrics under the names of the bundled rules, and the agent's metrics of the ranks."""
 
 from .grafana import chart, heatmap, query, stat, states, table
-from .promql import age, increase, mean, or_zero, over, quantile, rate, select, since_change, total_rate
+from .promql import age, increase, mean, or_zero, over, quantile, rate, select, since_change, total_rate, unless_ended
 from .promql import mean_so_far, quantile_so_far
 
 UID = "persia-elastic"
@@ -24,7 +24,6 @@ RANK, RANK_LEGEND = "job, instance, role", "{{job}} {{instance}} {{role}}"
 PROCESS_LEGEND = "{{job}} {{instance}} {{role}} {{process}}"
 STEP = "torchelastic_train_step_duration_seconds"
 RESULTS = "torchelastic_worker_group_run_results_total"
-HANGS = [(None, "green"), (60, "yellow"), (300, "red")]
 WINDOW = "$__rate_interval"
 PERCENTILES = ((0.5, "p50"), (0.95, "p95"), (0.99, "p99"))
 
@@ -33,10 +32,12 @@ def stats():
     training = over("sum", "job", total_rate(RANK, STEP + "_count") + " > bool 0")
     speed = "quantile by (job) (0.5, " + total_rate(RANK, STEP + "_count") + ")"
     restarts = over("sum", "job", increase("persia_process_restarts_total"))
-    left = or_zero(over("min", "job", select("torchelastic_worker_group_remaining_restarts")))
+    left = unless_ended(over("min", "job", select("torchelastic_worker_group_remaining_restarts")))
+    hung = unless_ended(over("sum", "job", select("persia_process_hung")))
+    dead = unless_ended(or_zero(over("sum", "job", select("persia_process_died"))))
     flaky = or_zero(over("max", "job", select("torchelastic_worker_group_flakiness_ratio")))
     unchanged = or_zero(over("max", "job", since_change()))
-    few = [(None, "red"), (1, "yellow"), (2, "green")]
+    few, any_red = [(None, "orange"), (1, "yellow"), (2, "green")], [(None, "green"), (1, "red")]
     some, restarted = [(None, "green"), (0.01, "yellow"), (1, "red")], [(None, "green"), (0.5, "yellow")]
     return [
         stat("Ranks that train", "Ranks that completed a step recently.", "short", query(training, "{{job}}")),
@@ -44,7 +45,9 @@ def stats():
         stat("Restarts", "Processes that replaced an ended one, in the time range.", "short", query(restarts, "{{job}}"), restarted, decimals=0),
         stat("Restarts left", "Restarts before the run fails, of the worker group with the fewest.", "short", query(left, "{{job}}"), few),
         stat("Flakiness", "Share of its restarts that the last run used; 100 % if it failed.", "percentunit", query(flaky, "{{job}}"), some),
-        stat("Longest without change", "Longest time since a metric of a running process changed.", "s", query(unchanged, "{{job}}"), HANGS),
+        stat("Longest without change", "Longest time since a metric of a running process changed.", "s", query(unchanged, "{{job}}")),
+        stat("Hung ranks", "Processes that are up and whose metrics do not change any more, while others do.", "short", query(hung, "{{job}}"), any_red),
+        stat("Dead ranks", "Processes that did not end by a clean exit, and have no replacement.", "short", query(dead, "{{job}}"), any_red),
     ]
 
 
@@ -120,16 +123,20 @@ def steps():
 
 def workers():
     found = total_rate("job, role, state", "torchelastic_worker_group_state_observations_total")
-    meaning = {1: ("up", "green"), 0: ("ended", "red")}
+    meaning = {1: ("up", "green"), 2: ("hung", "orange"), 0: ("ended", "blue"), -1: ("died", "red")}
+    up, hung, died = (select(f"persia_process_{what}") for what in ("up", "hung", "died"))
+    state = f"{up} + {hung} or {up} - {died} or {up}"
+    exits = over("sum", "job, reason", increase("persia_process_exits_total", range=WINDOW))
     process = RANK + ", process"
     now = {"unchanged for": since_change(), "up": select("persia_process_up"), "restarts": increase("persia_process_restarts_total")}
     now = {column: over("max", process, expression) for column, expression in now.items()}
     ended = {"seen": over("max", process + ", reason", select("persia_process_last_exit_info"))}
     return [
-        states("Processes", "Whether each process of each rank is up.", query(select("persia_process_up"), PROCESS_LEGEND), meaning),
+        states("Processes", "Whether each process of each rank is up, hangs, ended or died.", query(state, PROCESS_LEGEND), meaning),
         chart("Worker group states", "Observations per second of a worker group's state by its launcher.", "cps", [query(found, "{{job}} {{role}} {{state}}")], (12, 8)),
-        table("Processes now", "Seconds since the last change, whether it is up, and restarts in the time range.", "none", now, size=(16, 8)),
-        table("How the last processes ended", "Exit code or signal of processes that the agent reaped.", "none", ended, size=(8, 8)),
+        table("Processes now", "Seconds since the last change, whether it is up, and restarts in the time range.", "none", now, size=(12, 8)),
+        table("How the last processes ended", "Exit code or signal of the last process of each number.", "none", ended, size=(6, 8)),
+        chart("Exits", "Processes that ended, by exit code or signal.", "short", [query(exits, "{{job}} {{reason}}")], (6, 8)),
     ]
 
 
@@ -137,17 +144,20 @@ def hangs_and_stragglers():
     speed = total_rate(RANK, STEP + "_count")
     against = f"{speed} / on (job) group_left () quantile by (job) (0.5, {speed})"
     slowness = f"{mean(STEP, RANK)} / on (job) group_left () quantile by (job) (0.5, {mean(STEP, RANK)})"
-    busy = over("sum", RANK, f"clamp_min(deriv({select('persia_process_cpu_seconds')}[{WINDOW}]), 0)")
+    busy = total_rate(RANK, "persia_process_cpu_seconds_total")
+    patience = over("max", "job", select("persia_job_hang_after_seconds"))
+    job_hung = over("max", "job", select("persia_job_hung"))
     uptime = over("max", RANK, age("persia_process_start_time_seconds"))
     lag = [(None, "red"), (0.8, "yellow"), (0.95, "green")]
     slow = [(None, "green"), (1.1, "yellow"), (1.5, "red")]
     unchanged = "Time since a metric of a process last changed, by rank. It grows for a rank that hangs, and not for the others."
     waits = "The rank that is busy while the others wait is the slowest."
     return [
-        chart("Time since last change", unchanged, "s", [query(since_change(), PROCESS_LEGEND)], (12, 8), HANGS),
+        chart("Time since last change", unchanged, "s", [query(since_change(), PROCESS_LEGEND), query(patience, "{{job}} hangs after")], (12, 8)),
         chart("Step rate against the median", "1 is the rate of the job's median rank.", "percentunit", [query(against, RANK_LEGEND)], (12, 8), lag),
         chart("Step time against the median", "1 is the time of the job's median rank.", "percentunit", [query(slowness, RANK_LEGEND)], (8, 8), slow),
         chart("Processor time by rank", "Cores in use. " + waits, "short", [query(busy, RANK_LEGEND)]),
+        chart("Job hung", "1: processes of the job are up, and none changes any more.", "short", [query(job_hung, "{{job}}")], (24, 4), max=1),
         chart("Age of processes", "Time since the rank's oldest process started. A restart resets it.", "s", [query(uptime, RANK_LEGEND)]),
     ]
 

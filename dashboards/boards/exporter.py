@@ -3,7 +3,7 @@
 import re
 
 from .grafana import chart, query, stat, table
-from .promql import age, mean, or_zero, over, quantile, select, total_rate
+from .promql import age, mean, native_mean, native_quantile, or_zero, over, quantile, select, total_rate, unless_ended
 
 UID = "persia-exporter"
 TITLE = "Exporter health"
@@ -49,12 +49,16 @@ def times(title, what, histogram, by=AGENT, legend=AGENT_LEGEND):
 
 
 def stats():
-    oldest = query(over("max", "job", age(LAST_PUSH)), "{{job}}")
-    failing = query(over("max", "job", select("persia_agent_push_consecutive_failures")), "{{job}}")
-    group = query(over("max", "job", age("push_time_seconds")), "{{job}}")
-    series = query(over("sum", "job", select("persia_agent_series")), "{{job}}")
-    held = query(over("sum", "job", select("persia_agent_quarantined_series")), "{{job}}")
-    dropped = query(over("sum", "job", select("persia_agent_dropped_series")), "{{job}}")
+
+    def now_of(operator, expression):
+        return query(unless_ended(over(operator, "job", expression)), "{{job}}")
+
+    oldest = now_of("max", age(LAST_PUSH))
+    failing = now_of("max", select("persia_agent_push_consecutive_failures"))
+    group = now_of("max", age("push_time_seconds"))
+    series = now_of("sum", select("persia_agent_series"))
+    held = now_of("sum", select("persia_agent_quarantined_series"))
+    dropped = now_of("sum", select("persia_agent_dropped_series"))
     return [
         stat("Push age", "Time since all groups were last pushed successfully, at the agent where it is longest.", "s", oldest, OLD),
         stat("Failures in a row", "Failed pushes since the last successful one.", "short", failing, RED_FROM_1),
@@ -66,6 +70,8 @@ def stats():
 
 
 def pushes():
+    interval = over("max", AGENT, select("persia_agent_push_interval_seconds"))
+    ages = [query(over("max", GATEWAY, age(LAST_PUSH)), GATEWAY_LEGEND), query(interval, AGENT_LEGEND + " interval")]
     failed = f"{select('push_failure_time_seconds')} > bool {select('push_time_seconds')}"
     bytes_sent = {"persia_agent_push_bytes_total": "{{gateway}}"}
     duration = ("persia_agent_push_duration_seconds", GATEWAY, GATEWAY_LEGEND)
@@ -73,7 +79,7 @@ def pushes():
     results = {"persia_agent_pushes_total": "{{gateway}} {{result}}"}
     names = "DNS lookups of dns+name, by result. After a failure the last known addresses stay in use."
     return [
-        chart("Push age", "Time since all groups were last pushed successfully.", "s", [query(over("max", GATEWAY, age(LAST_PUSH)), GATEWAY_LEGEND)], thresholds=OLD),
+        chart("Push age", "Time since all groups were last pushed successfully, and the interval of pushes.", "s", ages, thresholds=OLD),
         per_second("Pushes by result", "One push sends all groups.", results),
         now("Failures in a row", "0 if the last push succeeded.", "persia_agent_push_consecutive_failures", GATEWAY_LEGEND, GATEWAY, thresholds=RED_FROM_1),
         times("Push duration", "From the first request to the last response, with retries and waits.", *duration),
@@ -108,7 +114,11 @@ def remote_write():
     requests = total_rate(AGENT + ", status", "persia_agent_remote_write_requests_total")
     of_all = "Requests to all targets, by the status of the response; none: there was no response. 0 without remote write."
     duration = "persia_agent_remote_write_request_duration_seconds"
-    durations = {"mean": mean(duration, by), "p99": quantile(0.99, duration, by)}
+    durations = {
+        "mean": f"{mean(duration, by)} or {native_mean(duration, by)}",
+        "p99": f"{quantile(0.99, duration, by)} or {native_quantile(0.99, duration, by)}",
+    }
+    metadata = {"accepted": total("metadata"), "failed": total("metadata_failed")}
     queue = {"waits": gauge("pending_bytes"), "on disk": gauge("queue_bytes")}
     return [
         panel("Samples written remotely", "Samples that the target accepted.", "cps", {"": total("samples")}),
@@ -121,6 +131,7 @@ def remote_write():
         panel("Request duration", "Time of one request, with its response.", "s", durations, (12, 6)),
         panel("Requests sent again", "Requests that the target had not accepted.", "reqps", {"": total("retries")}, (12, 6)),
         panel("Shards", "Upper bound of concurrent requests.", "short", {"": gauge("shards")}, (12, 6)),
+        panel("Metadata", "Families whose type, unit and help text the target accepted, or did not.", "cps", metadata, (12, 6)),
     ]
 
 
@@ -134,13 +145,15 @@ def series():
         now("Quarantined series", "Not pushed now, by reason; tried again hourly.", "persia_agent_quarantined_series", *by_reason),
         per_second("Measurements lost in workers", "Measurements that a library could not record, by reason.", lost),
         per_second("Ended processes", "Processes whose values are in the agent's state, and series dropped because of a limit.", retired),
-        now("Identity conflicts", "Identities that another agent pushes, too.", "persia_agent_identity_conflicts", thresholds=RED_FROM_1),
+        now("Identity conflicts", "1: another agent of the host has the same identity.", "persia_agent_identity_conflicts", thresholds=RED_FROM_1),
     ]
 
 
 def segments():
     unknown = {"persia_agent_segment_records_skipped_total": "records", "persia_agent_event_records_lost_total": "events"}
     lines = [query(or_zero(total_rate(AGENT, *which), AGENT, "persia_agent_series"), f"{AGENT_LEGEND} {word}") for word, which in LINES.items()]
+    used = over("max", "job, instance, role", select("persia_process_segment_used_ratio"))
+    space = [query(over("min", AGENT, select(f"persia_agent_metrics_dir_{what}_bytes")), f"{AGENT_LEGEND} {what}") for what in ("free", "size")]
     refused = ("persia_agent_segments_refused", AGENT_LEGEND + " {{reason}}", AGENT + ", reason")
     state = ("persia_agent_segments", AGENT_LEGEND + " {{state}}", AGENT + ", state")
     return [
@@ -152,6 +165,8 @@ def segments():
         now("State file", "Its size.", "persia_agent_state_bytes", unit="bytes"),
         per_second("Records not read", "Records of kinds that the agent does not know, and event records overwritten before they were read.", unknown, size=(12, 8)),
         chart("Lines of emit", "Lines read from the named pipe, by result.", "cps", lines, (12, 8)),
+        chart("Use of segments", "How full the fullest segment of each worker is.", "percentunit", [query(used, GROUP_LEGEND)], (12, 8), max=1),
+        chart("Space for segments", "Free and total bytes of the filesystem with the segments.", "bytes", space, (12, 8)),
     ]
 
 
@@ -178,13 +193,12 @@ def work():
 
 def jobs():
     group = "job, instance, role"
-    cpu = over("sum", group, f"clamp_min(deriv({select('persia_process_cpu_seconds')}[$__rate_interval]), 0)")
+    cpu = total_rate(group, "persia_process_cpu_seconds_total")
     memory = [query(over("sum", group, select(f"persia_process_{kind}_memory_bytes")), f"{GROUP_LEGEND} {kind}") for kind in ("resident", "virtual")]
     between = quantile(0.5, "persia_event_interval_seconds", "job, event")
     commands = {"running": "persia_exec_running", "seconds": "persia_exec_run_time_seconds", "exit code": "persia_exec_exit_code"}
     commands = {column: over("max", AGENT, select(name)) for column, name in commands.items()}
     hidden = {label: None for label in ("__name__", "ip_addr")}
-    owners = {**hidden, "agent_gateway": "gateway"}
     return [
         chart("Processor time of workers", "Cores in use.", "short", [query(cpu, GROUP_LEGEND)]),
         chart("Memory of workers", "Resident and virtual.", "bytes", memory),
@@ -194,7 +208,6 @@ def jobs():
         table("Commands", "Commands of exec: 1 while running, run time, exit code.", "none", commands, size=(12, 7)),
         table("Agents", "Version, compiler and segment format.", "none", {"up": select("persia_agent_build_info")}, hidden, (12, 7)),
         table("Runs", "Run, versions and restarts of each identity's newest process.", "none", {"up": select("persia_job_info")}, hidden, (12, 7)),
-        table("Owners of groups", "The agent that last pushed each group.", "none", {"up": select("persia_agent_owner_info")}, owners, (12, 7)),
     ]
 
 

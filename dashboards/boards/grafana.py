@@ -107,19 +107,18 @@ def repeated(panel, variable, most):
     return {**panel, "repeat": variable, "repeatDirection": "h", "maxPerRow": most}
 
 
-def variable(name, label, label_of, metric, all_value=".+"):
-    """A choice among the values of a label; `metric`: the selector that lists them."""
+def variable(name, label, label_of, metric, all_value=".+", with_all=True):
+    """A choice among the values of a label; `metric`: the selector that lists them. Without All, Grafana begins with the first value."""
     expression = f"label_values({metric}, {label_of})"
-    return {
+    choice = {
         "name": name,
         "label": label,
         "type": "query",
         "datasource": DATASOURCE,
         "query": {"query": expression, "refId": f"Variable-{name}"},
         "multi": True,
-        "includeAll": True,
+        "includeAll": with_all,
         "allValue": all_value,
-        "current": {"selected": True, "text": ["All"], "value": ["$__all"]},
         "options": [],
         "refresh": 2,
         "regex": "",
@@ -127,6 +126,9 @@ def variable(name, label, label_of, metric, all_value=".+"):
         "hide": 0,
         "skipUrlSync": False,
     }
+    if with_all:
+        choice["current"] = {"selected": True, "text": ["All"], "value": ["$__all"]}
+    return choice
 
 
 def _datasource_variable():
@@ -135,9 +137,9 @@ def _datasource_variable():
     return {**choice, "hide": 0, "includeAll": False, "multi": False, "refresh": 1, "regex": "", "skipUrlSync": False}
 
 
-def annotation(name, expr, title, body, tags, color):
+def annotation(name, expr, title, body, tags, color, enable=True):
     """Marks on all charts. The values of `expr` are times in milliseconds."""
-    what = {"name": name, "datasource": DATASOURCE, "enable": True, "hide": False, "iconColor": color, "expr": expr, "step": "10s"}
+    what = {"name": name, "datasource": DATASOURCE, "enable": enable, "hide": False, "iconColor": color, "expr": expr, "step": "10s"}
     return {**what, "useValueForTime": True, "titleFormat": title, "textFormat": body, "tagKeys": tags}
 
 
@@ -145,6 +147,11 @@ def link(uid, title):
     """To another board, with the same jobs, instances and time range."""
     how = {"asDropdown": False, "includeVars": True, "keepTime": True, "targetBlank": False, "tags": []}
     return {"type": "link", "title": title, "url": f"/d/{uid}", "icon": "dashboard", "tooltip": f"{title}, of the same jobs and time", **how}
+
+
+def link_in_text(uid, title):
+    """The same in a text."""
+    return f"[{title}](/d/{uid}?${{job:queryparam}}&${{instance:queryparam}}&${{__url_time_range}})"
 
 
 def _place(panels, top):

@@ -35,6 +35,16 @@ def quantile(q, histogram, by):
     return f"histogram_quantile({q}, {total_rate(by + ', le', histogram + '_bucket')})"
 
 
+def native_mean(histogram, by):
+    """Where Prometheus stores a native histogram."""
+    rates = total_rate(by, histogram)
+    return f"histogram_sum({rates}) / histogram_count({rates})"
+
+
+def native_quantile(q, histogram, by):
+    return f"histogram_quantile({q}, {total_rate(by, histogram)})"
+
+
 def or_zero(expression, by="job", where="persia_process_up", label=None):
     """The expression, and 0 for each job or instance that has `where` and no series in it: a counter has none before its first event.
 
@@ -55,6 +65,13 @@ def quantile_so_far(q, histogram, by):
 
 def age(timestamp, *matchers):
     return f"time() - {select(timestamp, *matchers)}"
+
+
+def unless_ended(expression):
+    """The expression without jobs that have ended: a gateway keeps their last values, whose age grows for ever."""
+    commands = over("max", "job", select("persia_exec_running"))
+    workers = over("sum", "job", select("persia_agent_segments", 'state="live"'))
+    return f"{expression} unless on (job) ({commands} == 0 or ({workers} == 0 unless on (job) {commands} == 1))"
 
 
 def since_change():

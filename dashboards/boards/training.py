@@ -1,7 +1,7 @@
 """The board of the Persia tables. Each metric's entry in the catalog decides its panels."""
 
 import catalog
-from .grafana import chart, heatmap, query, stat
+from .grafana import chart, heatmap, link_in_text, query, stat
 from .promql import increase, mean, or_zero, over, quantile, rate, select, since_change, total_rate
 
 UID = "persia-training"
@@ -14,8 +14,9 @@ ABOUT = """The metrics of group `persia`, as named and described by the catalog 
 `persia-metrics-agent` pushes to the PushGateway, and Prometheus scrapes the gateway, or the agent itself, with `honor_labels: true`.
 
 An unmodified PersiaML node that pushes to the same gateway is shown, too, without `role`. Its percentiles need histograms, \
-which PersiaML had until November 2021. Processor time, time since the last change, and restarts of the ranks: [Elastic job](/d/persia-elastic). Pushes that fail: \
-[Exporter health](/d/persia-exporter)."""
+which PersiaML had until November 2021. Processor time, time since the last change, and restarts of the ranks: {elastic}. Pushes that fail: {exporter}.""".format(
+    elastic=link_in_text("persia-elastic", "Elastic job"), exporter=link_in_text("persia-exporter", "Exporter health")
+)
 LISTED_BY = '{__name__=~"staleness|index_miss_count"}'
 VARIABLES = []
 
@@ -112,11 +113,11 @@ def overview():
 
 def processes():
     labels = "{{job}} {{instance}} {{role}} {{process}}"
-    hang = [(None, "green"), (60, "yellow"), (300, "red")]
+    patience = over("max", "job", select("persia_job_hang_after_seconds"))
     what = "Seconds since a metric of the process last changed. It grows if the process hangs or waits."
     events = [query(over("sum", "job, type, event", rate("persia_events_total")), "{{job}} {{event}}")]
     return [
-        chart("Time since last change", what, "s", [query(since_change(), labels)], (12, 8), hang),
+        chart("Time since last change", what, "s", [query(since_change(), labels), query(patience, "{{job}} hangs after")], (12, 8)),
         chart("Events", "Events that the job recorded, per second; the marks on the charts are the same events.", "cps", events, (12, 8)),
     ]
 

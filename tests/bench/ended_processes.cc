@@ -106,9 +106,10 @@ class Job {
   const int descriptor_;
   std::unique_ptr<SegmentSource> source_;
   size_t series_ = 0;
-  ExitReasons ends_;
-  WorkerMetrics worker_metrics_{
-      {.processes = [this] { return source_->processes(); }, .agent_version = "1", .run_id = "bench", .ends = &ends_}};
+  WorkerMetrics worker_metrics_{{.processes = [this] { return source_->processes(); },
+                                 .agent_version = "1",
+                                 .run_id = "bench",
+                                 .ended = [this] { return source_->ended(); }}};
 };
 
 double Median(std::vector<double> values) {

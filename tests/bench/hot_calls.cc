@@ -76,6 +76,11 @@ void HistogramObserve(State& state) {
   Each(state, kSeconds, [&](double value) { histogram.Observe(value); });
 }
 
+void NativeHistogramObserve(State& state) {
+  static Histogram histogram("my_app", "reply_seconds", NativeBuckets(), {.help = "A reply."});
+  Each(state, kSeconds, [](double value) { histogram.Observe(value); });
+}
+
 void StreamAdd(State& state) {
   static Stream stream("my_app", "calculate_latency");
   Each(state, kSeconds, [](double value) { stream.Add(value); });
@@ -112,6 +117,7 @@ BENCHMARK(CounterIncrementBy)->Name("counter by whole/ours")->Threads(1)->Thread
 BENCHMARK(CounterIncrementByApart)->Name("counter by whole/apart")->Threads(1)->Threads(2);
 BENCHMARK(CounterIncrementByDouble)->Name("counter by double/ours")->Threads(1)->Threads(2);
 BENCHMARK(GaugeSet)->Name("gauge/ours")->Threads(1)->Threads(2);
+BENCHMARK(NativeHistogramObserve)->Name("native histogram/ours")->Threads(1);
 BENCHMARK(HistogramObserve)->Name("histogram/ours")->Arg(11)->Arg(20)->Threads(1)->Threads(2);
 BENCHMARK(StreamAdd)->Name("stream/ours")->Threads(1);
 BENCHMARK(StreamPutMetric)->Name("stream by names/ours")->Threads(1);

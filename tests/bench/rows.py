@@ -63,6 +63,7 @@ def hot_rows():
         call = f"histogram/{bounds}"
         yield hot(f"**`Histogram::Observe`**, {bounds} bounds, 1 thread", call, 1, [cpp(call, 1, 4, 7)])
         yield hot(f"`Observe`, {bounds} bounds, 2 threads, one histogram", call, 2, [cpp(call, 2, 38, 50)])
+    yield hot("`Histogram::Observe`, native, 321 bounds, 1 thread", "native histogram", 1, [at_most(20)])
     yield hot("`Observe` amid other work, 11 bounds", "histogram amid work", 1, [cpp("histogram/11", 1, 4, 7)])
     yield hot("**`Gauge::Set`**, 1 thread", "gauge", 1, [cpp("gauge", 1, 4.3, 7)])
     yield hot("`Gauge::Set` amid other work", "gauge amid work", 1, [cpp("gauge", 1, 4.2, 7)])
@@ -127,6 +128,7 @@ def agent_rows():
     scrape = Row("**scrape** of 100,000 series", "scrape/ours", "series/s", [times("scrape/gateway", 10)])
     scrape.more_is_better = True
     yield scrape
+    yield Row("agent's processor time for a scrape of them with gzip", "scrape/gzip processor", "ms", [at_most(60)], judged_by=least)
     yield Row("**agent of an idle job**, 100 series every 10 s, RssAnon", "idle/memory", "MiB", [at_most(6)])
     yield Row("the same, of one processor", "idle/processor", "%", [at_most(0.1)])
     yield Row("agent of 100,000 series that pushes, RssAnon", "memory/pushing", "MiB", [at_most(64)])
@@ -141,6 +143,17 @@ def agent_rows():
         yield Row(f"{first} memory", f"growth/{name}/memory", "", [at_most(1.1)])
     yield Row("after 10,000 ended processes, a collection", "ended/10000/ours", "us", [share_of("ended/10/ours", 1.2)])
     yield Row("start of a worker: `Init` and 100 instruments", "start/ours", "ms", [at_most(2)])
+
+
+def native_rows():
+    for path, what, share in (("protobuf", "in a protobuf scrape, beside the classic form", 1.5), ("remote write", "by remote write", 0.15)):
+        name = f"**a native histogram of 65 buckets, {what}**; peer: the classic one of 14 bounds"
+        yield Row(name, f"native/{path}/ns/native", "ns", [at_most(2500)], beside=(f"native/{path}/ns/classic",), judged_by=least)
+        yield Row("the same, its bytes", f"native/{path}/bytes/native", "", [share_of(f"native/{path}/bytes/classic", share)])
+    compressed = "native/remote write/compressed"
+    yield Row("the same, compressed", f"{compressed}/native", "", [share_of(f"{compressed}/classic", 0.6)])
+    samples = "native/remote write/samples"
+    yield Row("the same, samples", f"{samples}/native", "", [at_most(1)], beside=(f"{samples}/classic",))
 
 
 def remote_rows():
@@ -163,4 +176,4 @@ def demo_rows():
 
 
 # Each with the measurements it needs.
-SUITES = {"hot": hot_rows, "python": python_rows, "agent": agent_rows, "remote": remote_rows, "demo": demo_rows}
+SUITES = {"hot": hot_rows, "python": python_rows, "agent": agent_rows, "native": native_rows, "remote": remote_rows, "demo": demo_rows}

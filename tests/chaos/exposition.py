@@ -8,8 +8,8 @@ from fractions import Fraction
 
 # The workers' metrics.
 _WORKERS = ("chaos_", "persia_events_total", "persia_event_interval_seconds")
-# The agent's and the gateway's own counts begin at zero when they start.
-_THEIR_OWN = ("persia_agent_", "process_", "go_", "pushgateway_", "promhttp_", "prometheus_")
+# Counts of a program itself begin at zero when it starts: those of the agent and the gateway, and a worker's processor time.
+_THEIR_OWN = ("persia_agent_", "persia_process_cpu_seconds_total", "process_", "go_", "pushgateway_", "promhttp_", "prometheus_")
 # Counted by the process's number. If the state could not be written, a restarted agent does not know these numbers.
 _BY_PLACE = "persia_process_restarts_total"
 _SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$")

@@ -16,7 +16,7 @@ COUNTERS = re.compile("_total$|^(?!torchelastic_).*_(bucket|sum|count)$|^nan_gra
 RATES = ("rate", "irate", "increase")
 UNITS = {"none", "short", "percentunit", "s", "bytes", "Bps", "cps", "ops", "reqps"}  # the units of the linter's list that the boards use
 VARIABLES = {"job": "Job", "instance": "Instance"}
-GRAFANAS_OWN = {"__rate_interval", "__range", "__interval"}
+GRAFANAS_OWN = {"__rate_interval", "__range", "__interval", "__url_time_range"}
 
 RULES = []
 
@@ -82,7 +82,8 @@ def has_variables_for_job_and_instance(board):
     found = variables(board)
     for name, label in VARIABLES.items():
         one = found.get(name, {})
-        if (one.get("label"), one.get("multi"), one.get("includeAll"), one.get("allValue")) != (label, True, True, ".+"):
+        # One job by default: with All, Grafana begins with all jobs of years.
+        if (one.get("label"), one.get("multi"), one.get("includeAll"), one.get("allValue")) != (label, True, name != "job", ".+"):
             yield f"variable {name}: {one}"
 
 
@@ -211,6 +212,22 @@ def has_thresholds_that_rise(board):
 
 
 @rule
+def is_not_red_by_default(board):
+    """Red is for what someone has to look at."""
+    for panel in panels(board):
+        if panel["type"] == "stat" and panel["fieldConfig"]["defaults"]["thresholds"]["steps"][0]["color"] == "red":
+            yield f"{panel['title']} is red at its lowest value"
+
+
+@rule
+def shows_no_age_of_ended_jobs(board):
+    """A gateway keeps the values of a job that has ended, so its age grows for ever."""
+    for panel, target in targets(board):
+        if panel["type"] == "stat" and "push" in target["expr"] and "time() -" in target["expr"] and "unless on (job)" not in target["expr"]:
+            yield f"{panel['title']} shows jobs that have ended"
+
+
+@rule
 def names_its_source(board):
     texts = [panel for panel in board["panels"] if panel["type"] == "text"]
     if "Source: " not in board["description"] or not any("persia-metrics-agent" in panel["options"]["content"] for panel in texts):
@@ -284,8 +301,9 @@ def uses_variables_that_exist(board):
 
 @rule
 def marks_events(board):
-    if not any("persia_event_last_timestamp_seconds" in one["expr"] and one["enable"] for one in board["annotations"]["list"]):
-        yield "no annotation of events"
+    marks = {one["name"]: one["enable"] for one in board["annotations"]["list"] if "persia_event_last_timestamp_seconds" in one["expr"]}
+    if marks != {"Events": True, "Checkpoints": False}:
+        yield f"annotations of events: {marks}"
 
 
 def broken_links(boards):
@@ -294,8 +312,10 @@ def broken_links(boards):
         urls = [one["url"] for one in board["links"]]
         in_texts = [url for panel in board["panels"] if panel["type"] == "text" for url in re.findall(r"\]\(([^)]*)\)", panel["options"]["content"])]
         for url in urls + in_texts:
-            if url.removeprefix("/d/") not in boards:
+            if url.removeprefix("/d/").partition("?")[0] not in boards:
                 yield f"{uid}: {url} leads nowhere"
+        kept = "?${job:queryparam}&${instance:queryparam}&${__url_time_range}"
+        yield from (f"{uid}: {url} loses what is chosen" for url in in_texts if not url.endswith(kept))
         missing = set(boards) - {uid} - {url.removeprefix("/d/") for url in urls}
         if missing:
             yield f"{uid}: no link to {sorted(missing)}"

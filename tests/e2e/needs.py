@@ -37,23 +37,23 @@ def _attempt(users):
 
 
 @functools.cache
-def _users():
+def users():
     """The options of a user namespace, if the namespaces cannot be created without one."""
     return next((users for users in _USERS if not _attempt(users)), _USERS[0])
 
 
 def user_namespace():
     """Whether new namespaces need a new user namespace, in which there is only one user."""
-    return bool(_users())
+    return bool(users())
 
 
 def in_namespaces(*command):
     """The words that run a command as the first process in new network, mount and pid namespaces."""
-    return ["unshare", *_users(), *_UNSHARE, *command]
+    return ["unshare", *users(), *_UNSHARE, *command]
 
 
 def _namespaces():
-    return _attempt(_users())
+    return _attempt(users())
 
 
 @functools.cache

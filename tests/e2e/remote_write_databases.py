@@ -53,10 +53,10 @@ class Database:
 class PrometheusReceiver(Database):
     name, ready_path = "prometheus", "/-/ready"
 
-    def __init__(self, tmp_path, started):
+    def __init__(self, tmp_path, started, config="global: {scrape_interval: 1h}\n"):
         self.directory = tmp_path / "prometheus"
         self.directory.mkdir()
-        (self.directory / "prometheus.yml").write_text("global: {scrape_interval: 1h}\n")
+        (self.directory / "prometheus.yml").write_text(config)
         super().__init__(started)
 
     def command(self):

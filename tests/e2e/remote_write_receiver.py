@@ -3,9 +3,12 @@
 A violation of the protocol is answered with 400, and kept in `errors`. A sample that a series has already, with the same time and
 value, is a replay. A sample before the series' last one is out of order: the whole request is refused, as Prometheus does.
 
-Faults are set in advance, one per request:
+Metadata without samples are kept in `metadata`.
+
+Faults are set in advance, one per request; `trouble` is that of every other request until it changes:
 
 - `status(500)`, `status(429, retry_after=1)`, `status(307, location=URL)`: another answer than 204. `retry_after` may be a function, which is called then.
+- `SlowAnswer(seconds)`: accepts the request, and answers after that time.
 - `SlowRead(seconds)`: reads the body evenly over that time, and accepts it. Needs a body larger than all buffers.
 - `SILENCE`: sends no answer. `RESET`: resets the connection.
 - `HALF_CLOSE`: reads the request, does not accept it, and closes the sending side without an answer.
@@ -25,6 +28,7 @@ import time
 from collections import defaultdict, deque
 
 from remote_write_request import BadRequest, decode, require
+from servers import wait_until
 
 STALE = 0x7FF0000000000002
 SILENCE, RESET = "silence", "reset"
@@ -42,6 +46,11 @@ def _value(bits):
 
 @dataclasses.dataclass(frozen=True)
 class SlowRead:
+    seconds: float
+
+
+@dataclasses.dataclass(frozen=True)
+class SlowAnswer:
     seconds: float
 
 
@@ -72,7 +81,10 @@ class Receiver:
         self.errors, self.replays, self.connections = [], 0, 0
         self.visits = []
         self.headers = {}  # of the last request
+        self.metadata = {}  # (type, help) by family
+        self.refuses_metadata = False
         self.faults = deque()
+        self.trouble = None
         self._small_buffers = small_buffers
         self._lock = threading.Lock()
         self._server = None
@@ -129,6 +141,11 @@ class Receiver:
         """All samples by labels, a frozenset: (timestamp in ms, value; None for a stale marker)."""
         return self._with({})
 
+    def catch_up(self):
+        """Waits until it has a sample of now: a busy machine may leave a backlog, which the agent does not send at its end."""
+        now = time.time() * 1000
+        wait_until(lambda: any(samples[-1][0] >= now for samples in self.all().values()), "the newest samples", 120)
+
     def series(self, name, **labels):
         """The samples of the only series with this name and labels, in the form of `all`."""
         found = list(self._with({"__name__": name, **labels}).values())
@@ -149,7 +166,7 @@ class Receiver:
         visit = Visit(None, time.monotonic(), time.time(), int(handler.headers["Content-Length"]))
         with self._lock:
             self.headers = dict(handler.headers)
-            visit.fault = fault = self.faults.popleft() if self.faults else None
+            visit.fault = fault = self.faults.popleft() if self.faults else self.trouble
             self.visits.append(visit)
         body = self._read(handler, visit)
         visit.whole = len(body) == visit.size
@@ -172,7 +189,10 @@ class Receiver:
             code, visit.asked = fault[0], fault[1]() if callable(fault[1]) else fault[1]
             self._answer(handler, visit, code, "a fault of the test", fault[2])
         else:
-            self._answer(handler, visit, *self._take(handler, body))
+            answer = self._take(handler, body)
+            if isinstance(fault, SlowAnswer):
+                self._stopping.wait(fault.seconds)
+            self._answer(handler, visit, *answer)
             if fault == IDLE_HALF_CLOSE:
                 self._half_close(handler, visit)
 
@@ -201,7 +221,11 @@ class Receiver:
         try:
             require(handler.path == self.PATH, f"path {handler.path}")
             with self._lock:
-                return self._store(decode(handler.headers, body))
+                series, metadata = decode(handler.headers, body)
+                if metadata and self.refuses_metadata:
+                    return 400, "no metadata here"
+                self.metadata.update(metadata)
+                return self._store(series)
         except BadRequest as error:
             self.errors.append(str(error))
             return 400, str(error)

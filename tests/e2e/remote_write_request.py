@@ -44,7 +44,7 @@ def require(holds, why):
 
 
 def decode(headers, body):
-    """The series of a request: (labels, [(timestamp, bits of the value)]) each."""
+    """The series of a request: (labels, [(timestamp, bits of the value)]) each; and its metadata: (type, help) by family."""
     for name, value in HEADERS.items():
         require(headers.get(name) == value, f"header {name}: {headers.get(name)!r}")
     require(headers.get("User-Agent", "").startswith("persia-metrics-agent/"), f"header User-Agent: {headers.get('User-Agent')!r}")
@@ -56,9 +56,17 @@ def decode(headers, body):
     request.DiscardUnknownFields()
     require(request.ByteSize() == size, "fields that the protocol does not have")
     found = [_series(series) for series in request.timeseries]
-    require(found, "no series")
+    metadata = {family.metric_family_name: (_type(family), family.help) for family in request.metadata}
+    require(found or metadata, "neither series nor metadata")
+    require(not (found and metadata), "series and metadata in one request")
+    require(all(METRIC_NAME.fullmatch(name) for name in metadata), "metadata of what is no metric's name")
+    require(len(metadata) == len(request.metadata), "a family is twice in one request")
     require(len({labels for labels, _ in found}) == len(found), "a series is twice in one request")
-    return found
+    return found, metadata
+
+
+def _type(family):
+    return MESSAGES.MetricMetadata.MetricType.Name(family.type).lower()
 
 
 def _series(series):

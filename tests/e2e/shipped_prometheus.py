@@ -1,6 +1,7 @@
 """A real Prometheus on a copy of config/prometheus, with its targets and alerts."""
 
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -11,11 +12,24 @@ from servers import ROOT, Prometheus, Server, fetch, find_program, free_port  # 
 
 CONFIG = ROOT / "config/prometheus"
 
+# Seconds instead of minutes, for agents that push every 0.2 s.
+SHORT = {
+    "interval: 10s": "interval: 1s",
+    "evaluation_interval: 15s": "evaluation_interval: 1s",
+    "max by (job) (persia_agent_push_interval_seconds), 60)": "max by (job) (persia_agent_push_interval_seconds), 4)",
+    "(last_over_time(persia_agent_push_interval_seconds[1h])), 60)": "(last_over_time(persia_agent_push_interval_seconds[1h])), 4)",
+    "[1h:30s]": "[1h:1s]",
+    "for: 1m": "for: 1s",
+    "for: 2m": "for: 2s",
+    "for: 5m": "for: 3s",
+}
+
 
 class ShippedPrometheus(Prometheus):
-    """Runs one of the shipped files. `replace` has a test's changes: only addresses and intervals."""
+    """Runs one of the shipped files. `replace` has a test's changes: only addresses and intervals. `alertmanager`: its address, which is
+    configured as the README says."""
 
-    def __init__(self, directory, file, replace):
+    def __init__(self, directory, file, replace, alertmanager=None, flags=()):
         home = Path(directory) / "prometheus"
         shutil.copytree(CONFIG, home)
         address = f"127.0.0.1:{free_port()}"
@@ -24,9 +38,13 @@ class ShippedPrometheus(Prometheus):
             assert found, f"nothing says {old!r}"
             for path in found:
                 path.write_text(path.read_text().replace(old, new))
+        if alertmanager:
+            block = re.search(r"```yaml\n(alerting:.*?)```", (CONFIG / "README.md").read_text(), re.S)[1]
+            with open(home / file, "a") as config:
+                config.write(block.replace("alertmanager:9093", alertmanager))
         program = find_program("prometheus")
         command = [program, f"--config.file={home / file}", f"--storage.tsdb.path={home / 'tsdb'}"]
-        command += [f"--web.listen-address={address}", *self.assets(program, "web"), "--log.level=warn"]
+        command += [f"--web.listen-address={address}", *self.assets(program, "web"), "--log.level=warn", *flags]
         Server.__init__(self, command, home / "prometheus.log", address, "/-/ready")
 
     def _api(self, path):

@@ -56,6 +56,13 @@ def set_expression(expression):
     return act
 
 
+def set_stat(expression):
+    def act(board):
+        first(board, "stat")["targets"][0]["expr"] = expression
+
+    return act
+
+
 def change(path, value):
     """A change that sets the value at a path of keys, in the board or in its first panel of a type."""
 
@@ -120,6 +127,10 @@ DAMAGES = [
     ("uses_variables_that_exist", set_expression(f'staleness{{{FILTER}, role="$role"}}')),
     ("uses_variables_that_exist", change(["@timeseries", "repeat"], "role")),
     ("marks_events", change(["annotations", "list"], [])),
+    ("marks_events", change(["annotations", "list", 1, "enable"], True)),
+    ("has_variables_for_job_and_instance", change(["templating", "list", 1, "includeAll"], True)),
+    ("is_not_red_by_default", change(["@stat", "fieldConfig", "defaults", "thresholds"], {"steps": [{"value": None, "color": "red"}]})),
+    ("shows_no_age_of_ended_jobs", set_stat(f"max by (job) (time() - push_time_seconds{{{FILTER}}})")),
 ]
 
 
@@ -205,7 +216,7 @@ def test_grafana_finds_prometheus():
     (source,) = yaml.safe_load((PROVISIONING / "datasources/prometheus.yaml").read_text())["datasources"]
     assert (source["name"], source["type"], source["uid"]) == ("Prometheus", "prometheus", "prometheus")
     push = yaml.safe_load((ROOT / "config/global_config.yaml").read_text())["PersiaMetricsConfig"]["push_interval_seconds"]
-    scrapes = [yaml.safe_load(path.read_text())["global"]["scrape_interval"] for path in (ROOT / "config/prometheus").glob("*.yml")]
+    scrapes = [yaml.safe_load(path.read_text())["global"]["scrape_interval"] for path in (ROOT / "config/prometheus").glob("*.yml") if path.name != "alertmanager.yml"]
     slowest = max([float(push), *(float(text.removesuffix("s")) for text in scrapes)])
     assert float(source["jsonData"]["timeInterval"].removesuffix("s")) == slowest
 

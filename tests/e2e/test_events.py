@@ -1,12 +1,19 @@
 """The job's event records are in a file of JSON lines and at /api/v1/events, each once, even if any process is killed."""
 
 import json
+import signal
 
 from servers import fetch, wait_until
 
 
+def records(path, of_agent=False):
+    """The records of the workers, or those of the agent."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [record for record in map(json.loads, lines) if (record["type"] == "persia.agent") == of_agent]
+
+
 def names(path):
-    return [json.loads(line)["name"] for line in path.read_text().splitlines()] if path.exists() else []
+    return [record["name"] for record in records(path)]
 
 
 def test_events_are_written_once_over_restarts_of_the_agent(job, gateway, tmp_path):
@@ -24,7 +31,7 @@ def test_events_are_written_once_over_restarts_of_the_agent(job, gateway, tmp_pa
     worker.tell("event my_app ending")
     worker.leave()
     wait_until(lambda: names(file) == ["started", "saved", "ending"], "the last event of a process that ended")
-    event = json.loads(file.read_text().splitlines()[-1])
+    event = records(file)[-1]
     assert (event["type"], event["role"], event["instance"], event["pid"]) == ("my_app", "trainer", "rep_2", worker.pid)
     assert event["metadata"] == {"told": True}
     gateway.wait_for("persia_events_total", 1, type="my_app", event="ending")
@@ -40,7 +47,7 @@ def test_the_newest_events_are_to_be_had(job):
     def ask(query=""):
         status, body = fetch(agent.url + "/api/v1/events" + query)
         assert status == 200
-        return json.loads(body)["events"]
+        return [event for event in json.loads(body)["events"] if event["type"] != "persia.agent"]
 
     wait_until(lambda: len(ask()) == 3, "the events")
     assert [event["name"] for event in ask("?type=my_app")] == ["first", "second"]
@@ -48,3 +55,45 @@ def test_the_newest_events_are_to_be_had(job):
     assert ask(f"?since={ask()[-1]['timestamp']}") == []
     status, refusal = fetch(agent.url + "/api/v1/events?limit=many")
     assert status == 400 and '"many" is not a number' in json.loads(refusal)["error"]
+
+
+def test_the_agent_reports_what_happens_to_workers(job, tmp_path):
+    file = tmp_path / "events.jsonl"
+    agent = job.agent(f"--events-file={file}", "--hang-after=1")
+    wait_until(lambda: agent.metrics().one("persia_job_hung") == 0, "the agent's first collection")
+    worker, other = job.worker(), job.worker(replica=1)
+    for each in (worker, other):
+        each.tell("busy my_app steps_total")
+
+    def seen(replica=0):
+        return [record["name"] for record in records(file, of_agent=True) if record.get("instance") == f"rep_{replica}"]
+
+    def status():
+        return json.loads(fetch(agent.url + "/api/v1/status")[1])
+
+    def health():
+        return status()["health"]
+
+    wait_until(lambda: [each["state"] for each in status()["workers"]] == ["running", "running"], "both to be judged")
+    assert health()["state"] == "running" and seen() == ["worker_started"]
+    worker.signal(signal.SIGSTOP)
+    wait_until(lambda: seen() == ["worker_started", "worker_hung"], "the hang")
+    (reason,) = health()["reasons"]
+    assert (reason["kind"], reason["instance"], reason["text"]) == ("hung", "rep_0", "trainer rep_0 hangs")
+    assert agent.metrics().one("persia_process_hung", instance="rep_0", process="0") == 1
+    worker.signal(signal.SIGCONT)
+    wait_until(lambda: seen()[-1] == "worker_recovered" and health()["state"] == "running", "the recovery")
+    other.signal(signal.SIGSTOP)
+    worker.signal(signal.SIGSTOP)
+    wait_until(lambda: health()["state"] == "hung" and agent.metrics().one("persia_job_hung") == 1, "the job's hang")
+    for each in (worker, other):
+        each.signal(signal.SIGCONT)
+    wait_until(lambda: health()["state"] == "running", "the job to go on")
+    worker.kill()
+    wait_until(lambda: seen()[-1] == "worker_died" and health()["state"] == "degraded", "the death")
+    job.worker()
+    wait_until(lambda: seen()[-1] == "worker_restarted" and health()["state"] == "running", "the replacement")
+    assert other.leave() == 0
+    wait_until(lambda: seen(1)[-1] == "worker_exited", "the exit")
+    names_of_job = [record["name"] for record in records(file, of_agent=True) if record["name"].startswith("job")]
+    assert names_of_job[:2] == ["job_hung", "job_recovered"]

@@ -111,23 +111,30 @@ def test_a_broken_ledger_is_set_aside_and_the_agent_goes_on(job, segments, gatew
     assert [path.read_bytes() for path in segments.glob("agent.groups.broken-*")] == [b"no ledger at all"]
 
 
-def test_of_two_agents_that_claim_one_identity_one_adds_a_label_and_both_are_seen(job, other_job, gateway):
-    agents = [one.agent("--ip-addr=10.0.0.1") for one in (job, other_job)]
+def test_of_two_agents_with_one_identity_the_second_adds_a_label_until_its_run_ends(job, other_job, gateway):
+    def start(one):
+        agent = one.agent("--ip-addr=10.0.0.1")
+        wait_until(lambda: agent.metrics().one("persia_agent_build_info"), "the agent's page")
+        return agent
+
+    first, second = start(job), start(other_job)
     for one, by in ((job, 11), (other_job, 22)):
         one.worker().tell(f"count my_app batches {by}")
+    assert "another agent of this host has the identity" in second.output() and 'role: "agent"' in second.output()
+    assert "another agent" not in first.output()
+    (label,) = re.findall(r'adds the label agent="([0-9a-f]{16})"', second.output())
 
-    def both_seen():
-        found = {dict(labels).get("agent", ""): value for (name, labels), value in gateway.metrics().items() if name == "my_app_batches"}
-        return found if sorted(found.values()) == [11, 22] else None
+    def values(metrics):
+        return {dict(labels).get("agent", ""): value for (name, labels), value in metrics.items() if name == "my_app_batches"}
 
-    found = wait_until(both_seen, "both workers' counters on the gateway", 150)  # the fourth check of the owners is after a minute
-    assert "" in found and len(found) == 2, found
-    (label,) = set(found) - {""}
-    for agent in agents:
-        expected = [label if agent.metrics().one("my_app_batches") == found[label] else ""]
-
-        def has_label(agent=agent, expected=expected):
-            return [dict(labels).get("agent", "") for name, labels in agent.metrics() if name == "my_app_batches"] == expected
-
-        wait_until(has_label, "the same label on the agent's own page")
-    assert any("two agents push" in agent.output() and 'role="' in agent.output() for agent in agents)
+    wait_until(lambda: values(gateway.metrics()) == {"": 11, label: 22}, "both workers' counters on the gateway")
+    assert values(first.metrics()) == {"": 11} and values(second.metrics()) == {label: 22}
+    assert [one.metrics().one("persia_agent_identity_conflicts") for one in (first, second)] == [0, 1]
+    # The first one's final values stay as they are, although its identity is free now.
+    first.signal(signal.SIGTERM)
+    first.wait()
+    second.kill()
+    second = start(other_job)
+    wait_until(lambda: second.metrics().one("persia_agent_pushes_total", result="success") > 1, "pushes of the second agent's successor")
+    assert values(second.metrics()) == {label: 22}
+    assert values(gateway.metrics()) == {"": 11, label: 22}

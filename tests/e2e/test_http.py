@@ -115,7 +115,7 @@ REQUESTS = {
     "HTTP/2": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400),
     "HTTP/3": (b"GET / HTTP/3.0\r\n\r\n", 505),
     "TLS": (b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", 400),
-    "another Host": (b"GET /-/ready HTTP/1.1\r\nHost: evil.example\r\n\r\n", 200),
+    "another Host, of a health check": (b"GET /-/ready HTTP/1.1\r\nHost: evil.example\r\n\r\n", 200),
     "no Host": (b"GET /-/ready HTTP/1.1\r\n\r\n", 200),
     "an absolute URI": (b"GET http://a:PORT/-/ready" + HOST + b"\r\n", 200),
     "an absolute URI with another port": (b"GET http://a:1/-/ready" + HOST + b"\r\n", None),

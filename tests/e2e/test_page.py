@@ -58,6 +58,8 @@ def test_every_metric_of_the_tables_moves(demo, browse):
 def test_only_charts_on_the_screen_ask(demo, browse):
     browser = browse(demo, height=700)
     asked = "return performance.getEntriesByType('resource').filter((each) => each.name.includes(`name=${arguments[0]}&`)).length"
+    browser.wait_for("return document.querySelector('[data-name=batch_unique_indices_rate]')", "the first chart")
+    browser.run(f"{CARD}.scrollIntoView()", "batch_unique_indices_rate")
     wait_for_points(browser, "batch_unique_indices_rate")
     browser.run("performance.setResourceTimingBufferSize(100000)")  # the default is 250
     # Requests are sent in turn: when this one is repeated, all others have been sent once.
@@ -116,7 +118,9 @@ def test_keys(demo, browse):
     seen = newest(browser, "index_miss_count")
     wait_for_pushes(3)  # the status is still updated, the charts are not
     assert newest(browser, "index_miss_count") == seen
-    browser.press(" ")
+    browser.press(" ")  # scrolls
+    assert browser.find("#pause").get_attribute("aria-pressed") == "true"
+    browser.press("p")
     wait_for_points(browser, "index_miss_count", after=seen)
 
     browser.press("/", Keys.ESCAPE)

@@ -10,22 +10,78 @@ from servers import wait_until
 pytestmark = pytest.mark.long
 
 
-def test_a_stopped_worker_is_marked_as_hung_and_no_other(job, browse):
-    agent = job.agent()
-    stopped, other = job.worker(replica=0), job.worker(replica=1)
+ROWS = "return [...document.querySelectorAll('#workers-body tr')].map((row) => row.className)"
+
+
+def test_the_page_says_at_once_who_hangs_and_who_died(job, browse):
+    agent = job.agent("--hang-after=2")
+    stopped, other = job.worker(replica=2), job.worker(replica=10)
     for worker in (stopped, other):
         worker.tell("busy my_app steps_total")
     browser = browse(agent.url)
-    mood = "return [...document.querySelectorAll('#workers-body tr')].map((row) => row.className)"
-    wait_until(lambda: browser.run(mood) == ["up", "up"], "both")
+    wait_until(lambda: browser.run(ROWS) == ["up running", "up running"], "both")
+    assert browser.text("#workers-body tr:first-child .instance") == "rep_2", "2 is before 10"
+    assert browser.text("#health-state") == "Running" and not browser.run("return document.title").startswith("!")
+
     stopped.signal(signal.SIGSTOP)
-    wait_until(lambda: browser.run(mood) == ["hung", "up"], "the mark")
-    assert "hung" in browser.text("#workers-body tr:first-child .badge")
-    assert browser.text("#tile-workers .detail") == "1 hung"
+    wait_until(lambda: browser.run(ROWS) == ["bad hung", "up running"], "the mark")
+    assert browser.text("#workers-body tr:first-child .badge") == "hung"
+    assert browser.text("#tile-workers .detail").startswith("1 hung")
+    browser.wait_for("return document.querySelector('#health-state').textContent === 'Degraded'", "the banner")
+    assert browser.text("#health-reasons .reason") == "trainer rep_2 hangs"
+    assert browser.run("return document.title").startswith("! 1 hung – ")
+    icon = browser.run("return document.querySelector('link[rel=icon]').href")
+
     stopped.signal(signal.SIGCONT)
-    wait_until(lambda: browser.run(mood) == ["up", "up"], "the mark to go")
+    wait_until(lambda: browser.run(ROWS) == ["up running", "up running"], "the mark to go")
     other.kill()
-    wait_until(lambda: browser.run(mood) == ["up", "ended"], "the end of the other")
+    wait_until(lambda: browser.run(ROWS) == ["up running", "bad died"], "the end of the other")
+    assert browser.text("#health-reasons .reason").startswith("trainer rep_10 died")
+    assert browser.run("return document.title").startswith("! 1 died – ")
+    stopped.kill()
+    job.worker(replica=2).tell("busy my_app steps_total")
+    job.worker(replica=10).tell("busy my_app steps_total")
+    browser.wait_for("return document.querySelector('#health-state').textContent === 'Running'", "the replacements")
+    assert browser.run("return document.querySelector('link[rel=icon]').href") != icon, "an icon without trouble"
+
+
+def test_a_click_on_a_worker_filters_all_charts(job, browse):
+    agent = job.agent()
+    for replica in (0, 1):
+        worker = job.worker(replica=replica)
+        worker.tell("busy my_app steps_total")
+        worker.tell("set my_app loss 0.5")
+    browser = browse(agent.url)
+    lines = """
+    const cards = [...document.querySelectorAll('[data-name^=my_app]')].map(({ card }) => card);
+    return cards.map((card) => new Set(card.lines.map((line) => line.set.labels.instance)).size).join(' ')"""
+    wait_until(lambda: browser.run(lines) == "2 2", "both workers in both charts")
+    browser.run("document.querySelectorAll('#workers-body button.worker')[1].click()")
+    wait_until(lambda: browser.run(lines) == "1 1", "one worker")
+    assert browser.text("#focus-name") == "trainer rep_1" and "worker=trainer%2Frep_1" in browser.run("return location.search")
+    browser.run("location.reload()")
+    wait_until(lambda: browser.run(lines) == "1 1" and browser.text("#focus-name") == "trainer rep_1", "the same after a reload")
+    browser.run("document.querySelector('#unfocus').click()")
+    wait_until(lambda: browser.run(lines) == "2 2", "all workers")
+    assert browser.run("return location.search") == ""
+
+
+def test_workers_are_sorted_and_filtered(job, browse):
+    agent = job.agent()
+    for replica in (1, 2, 10):
+        job.worker(replica=replica).tell("count my_app batches 1")
+    browser = browse(agent.url)
+    names = "return [...document.querySelectorAll('#workers-body .instance')].map((each) => each.textContent)"
+    wait_until(lambda: browser.run(names) == ["rep_1", "rep_2", "rep_10"], "the workers in natural order")
+    sort = "const head = document.querySelectorAll('#workers-head th')[arguments[0]]; head.firstChild.click(); return head.ariaSort"
+    assert browser.run(sort, 0) == "descending"
+    assert browser.run(names) == ["rep_10", "rep_2", "rep_1"]
+    assert browser.run(sort, 2) == "ascending"
+    pids = [int(pid) for pid in browser.run("return [...document.querySelectorAll('#workers-body td:nth-child(3)')].map((each) => each.textContent)")]
+    assert pids == sorted(pids)
+    enter = "const field = document.querySelector('#workers-filter'); field.value = arguments[0]; field.dispatchEvent(new Event('input'))"
+    browser.run(enter, "rep_10")
+    assert browser.run(names) == ["rep_10"] and browser.text("#workers-count") == "1 of 3"
 
 
 def test_the_page_goes_on_after_a_restart_of_the_agent(job, browse):

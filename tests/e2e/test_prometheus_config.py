@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 
@@ -14,9 +15,12 @@ import catalog
 
 pytestmark = pytest.mark.long
 
-FILES = sorted(path.name for path in CONFIG.glob("*.yml"))
+FILES = sorted(path.name for path in CONFIG.glob("*.yml") if path.name != "alertmanager.yml")
 RULES = {path.name: yaml.safe_load(path.read_text()) for path in (CONFIG / "rules").glob("*.yml")}
-ALERTS = [rule for group in RULES["alerts.yml"]["groups"] for rule in group["rules"] if "alert" in rule]
+ALERTS = [rule for name in ("alerts_job.yml", "alerts_agent.yml") for group in RULES[name]["groups"] for rule in group["rules"]]
+RECORDED = [rule["record"] for rule in RULES["recording.yml"]["groups"][0]["rules"]]
+RUNBOOKS = "https://runbooks.example/"
+GRAFANA = "http://localhost:3000/"
 CASES = sorted((CONFIG / "tests").glob("*.yml"))
 
 
@@ -87,52 +91,87 @@ def test_rules_are_accepted_and_named_as_is_usual(file):
                 assert re.fullmatch(r"Persia([A-Z][a-z]+)+", rule["alert"]), rule["alert"]
 
 
-def test_time_costs_of_the_tables_all_have_rules():
-    recorded = {rule["record"] for rule in RULES["recording.yml"]["groups"][0]["rules"]}
-    wanted = {f"job:{entry.name}:{what}" for entry in catalog.entries() if entry.type == "time_cost" for what in ("mean5m", "p99_5m")}
-    assert len(wanted) == 12 and wanted <= recorded
+def test_every_recorded_series_is_used():
+    texts = [rule["expr"] for rules in RULES.values() for group in rules["groups"] for rule in group["rules"]]
+    assert [name for name in RECORDED if not any(re.search(rf"(?<![\w:]){name}(?![\w:])", text) for text in texts)] == []
+
+
+def test_alerts_wait_for_the_recorded_series():
+    """When Prometheus starts, the group of recording rules may be evaluated after those of the alerts."""
+    assert {alert["for"] for alert in ALERTS} <= {"1m", "2m", "5m", "10m", "15m", "1h"}
 
 
 def test_rules_ask_for_metrics_that_there_are():
     known = {entry.name for entry in catalog.entries()}
     known |= set(re.findall(r"^\| `(\w+)` \|", (ROOT / "agent/METRICS.md").read_text(), re.M))
+    known |= {rule["name"] for rule in yaml.safe_load((ROOT / "config/mapping.yaml").read_text())["mappings"] if "name" in rule}
     known |= {"push_time_seconds", "push_failure_time_seconds", "process_start_time_seconds", "up"}
     known |= {"prometheus_sd_discovered_targets", "scrape_samples_post_metric_relabeling"}
-    words = {"unless", "and", "or", "on", "ignoring", "by", "without", "offset", "sum", "max", "avg", "count", "increase", "rate", "time"}
-    words |= {"avg_over_time", "min_over_time", "max_over_time", "histogram_quantile"}
+    words = {"unless", "and", "or", "on", "ignoring", "by", "without", "offset", "sum", "max", "avg", "count", "increase", "rate", "time", "resets"}
+    words |= {"avg_over_time", "min_over_time", "max_over_time", "last_over_time", "quantile_over_time"}
+    words |= {"bool", "clamp_min", "group_left", "timestamp"}
     for rules in RULES.values():
         for rule in (rule for group in rules["groups"] for rule in group["rules"]):
             # without selectors' labels, the labels that are grouped by, ranges, and recorded series
-            text = re.sub(r'\{[^}]*\}|\[\w+\]|(on|ignoring|by|without) \([^)]*\)|\b\w+(:\w+)+|"[^"]*"|\b\d[\w.]*', " ", rule["expr"])
+            text = re.sub(r'\{[^}]*\}|\[[\w:]+\]|(on|ignoring|by|without|group_left) \([^)]*\)|\b\w+(:\w+)+|"[^"]*"|\b\d[\w.]*', " ", rule["expr"])
             for name in set(re.findall(r"[a-zA-Z_]\w*", text)) - words:
                 assert {name, re.sub("_(sum|count|bucket)$", "", name)} & known, f"{rule}: {name}"
 
 
 def test_every_alert_has_what_a_mixin_has():
-    assert len({alert["alert"] for alert in ALERTS}) == len(ALERTS) == 29
+    assert len({alert["alert"] for alert in ALERTS}) == len(ALERTS) == 40
     for alert in ALERTS:
         assert alert["labels"]["severity"] in {"critical", "warning", "info"}
-        assert set(alert["annotations"]) == {"summary", "description", "runbook_url"}
-        assert all(text.endswith(".") for key, text in alert["annotations"].items() if key != "runbook_url")
+        assert set(alert["annotations"]) == {"summary", "description", "runbook_url", "dashboard_url"}
+        assert all(text.endswith(".") for key, text in alert["annotations"].items() if not key.endswith("_url"))
+
+
+def test_every_alert_links_to_a_board_for_its_job_and_time():
+    boards = {path.stem for path in (ROOT / "dashboards").glob("*.json")}
+    url = GRAFANA + r"d/([\w-]+)\?(var-job=\{\{ \$labels\.(?:exported_)?job \| urlquery \}\}&)?from=now-3h&to=now"
+    for alert in ALERTS:
+        found = re.fullmatch(url, alert["annotations"]["dashboard_url"])
+        assert found and found[1] in boards, alert
+        has_job = re.search(r"labels\.(exported_)?job", alert["annotations"]["summary"])
+        assert bool(found[2]) == bool(has_job), alert["alert"]
 
 
 def test_every_runbook_section_is_there_and_no_other():
     headings = re.findall(r"^### (\w+)$", (CONFIG / "README.md").read_text(), re.M)
-    anchors = [f"config/prometheus/README.md#{heading.lower()}" for heading in headings]
+    anchors = [f"{RUNBOOKS}config/prometheus/README.md#{heading.lower()}" for heading in headings]
     assert [alert["annotations"]["runbook_url"] for alert in ALERTS] == anchors, "in the order of the alerts"
     assert headings == [alert["alert"] for alert in ALERTS]
 
 
-def test_every_alert_has_a_case_in_which_it_fires_and_one_in_which_it_does_not():
-    fires, does_not_fire = set(), set()
+def test_the_two_addresses_are_set_in_one_place(tmp_path):
+    """By the command of the README, and by prometheus-rule.sh, with the same result."""
+    shutil.copytree(CONFIG / "rules", tmp_path / "rules")
+    (command,) = re.findall(r"^sed -i .*$", (CONFIG / "README.md").read_text(), re.M)
+    subprocess.run(command, shell=True, cwd=tmp_path, check=True)
+    texts = {path.name: path.read_text() for path in (tmp_path / "rules").glob("*.yml")}
+    assert not any(address in text for text in texts.values() for address in (RUNBOOKS, GRAFANA))
+    groups = [group for _, text in sorted(texts.items()) for group in yaml.safe_load(text)["groups"]]
+    env = {**os.environ, "PERSIA_RUNBOOKS": "https://git.our.site/persia-metrics", "PERSIA_GRAFANA": "https://grafana.our.site/"}
+    script = ROOT / "config/kubernetes/prometheus-rule.sh"
+    printed = subprocess.run([script], env=env, capture_output=True, text=True, timeout=10, check=True).stdout
+    assert yaml.safe_load(printed)["spec"]["groups"] == groups
+
+
+def test_every_alert_has_cases_in_which_it_fires_does_not_fire_and_ends():
+    fires, does_not_fire, ends = set(), set(), set()
     for file in CASES:
         for case in yaml.safe_load(file.read_text())["tests"]:
-            for check in case["alert_rule_test"]:
+            fired_here = set()
+            for check in case.get("alert_rule_test", []):
+                name = check["alertname"]
                 if check.get("exp_alerts"):
-                    fires.add(check["alertname"])
-                elif f"{check['alertname']} does not fire" in case["name"]:
-                    does_not_fire.add(check["alertname"])
-    assert fires == does_not_fire == {alert["alert"] for alert in ALERTS}
+                    fires.add(name)
+                    fired_here.add(name)
+                elif f"{name} does not fire" in case["name"]:
+                    does_not_fire.add(name)
+                elif name in fired_here:
+                    ends.add(name)
+    assert fires == does_not_fire == ends == {alert["alert"] for alert in ALERTS}
 
 
 def test_nothing_is_told_of_a_job_that_ended_well():

@@ -45,7 +45,6 @@ def assert_one_path(prometheus):
         labels, (_, value) = result["metric"], result["value"]
         assert (labels["instance"], labels["role"], labels["ip_addr"], value) == ("rep_0", "trainer", "127.0.0.1", "7")
     assert prometheus.query('{__name__=~".+", exported_job!=""} or {__name__=~".+", exported_instance!=""}') == []
-    wait_until(lambda: jobs("persia_agent_owner_info") == ["by_gateway"] * 2, "the owners, which are on gateways only")
     wait_until(lambda: jobs('process_start_time_seconds{role="agent"}') == ["by_agent"], "the start, which is on agents' pages only")
     wait_until(lambda: jobs("persia_process_up") == ["by_agent", "by_gateway"], "the processes of both jobs")
 

@@ -15,6 +15,12 @@ events.record("n")
 """
 
 
+def records_in(file):
+    """The event records of workers in the file."""
+    lines = file.read_text().splitlines() if file.exists() else []
+    return [record for record in map(json.loads, lines) if record["type"] != "persia.agent"]
+
+
 def test_values_added_to_streams_arrive(job, gateway):
     job.agent()
     worker = job.python(
@@ -109,8 +115,7 @@ input()
     shown = gateway.metrics()
     counts = {dict(labels)["type"]: value for (name, labels), value in shown.items() if name == "persia_events_total"}
     assert counts == {"torchelastic.agent": 2, "torchelastic.worker": 2, "torchelastic.rendezvous": 1, "torchelastic": 1}
-    wait_until(lambda: file.exists() and file.read_text().count("\n") == 6, "six records")
-    records = [json.loads(line) for line in file.read_text().splitlines()]
+    records = wait_until(lambda: (of_workers := records_in(file)) and len(of_workers) == 6 and of_workers, "six records")
     assert records[0]["metadata"]["rank"] == 0 and records[3]["timestamp"] == 1234
     assert records[4]["metadata"]["node_state"] == "RUNNING"
     worker.succeed()
@@ -127,8 +132,7 @@ for count in (5, 1000, 100_000):
 input()
 """
     )
-    wait_until(lambda: file.exists() and file.read_text().count("\n") == 3, "three records")
-    few, many, most = (json.loads(line) for line in file.read_text().splitlines())
+    few, many, most = wait_until(lambda: (of_workers := records_in(file)) and len(of_workers) == 3 and of_workers, "three records")
     assert len(few["metadata"]) == 5 and "metadata_left_out" not in few
     assert len(many["metadata"]) + many["metadata_left_out"] == 1000
     assert most["metadata_left_out"] == 65535  # as far as it counts

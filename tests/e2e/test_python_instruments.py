@@ -27,6 +27,9 @@ latency = Histogram("latency", "How long it takes.", namespace="my_app", subsyst
 latency.observe(0.05)
 latency.observe(amount=0.5)
 latency.observe(30)
+sizes = Histogram("sizes", "Native.", ["of"], group="my_app", native_factor=2, native_zero_threshold=1, native_max_value=64)
+for size in (1, 3, 100):
+    sizes.labels("rows").observe(size)
 
 seen = Counter("seen", "By feature.", ["feat", "kind"], group="my_app")
 seen.labels("user_id", 1).inc(3)
@@ -90,6 +93,8 @@ def test_every_method_arrives_on_the_gateway(job, gateway):
     assert shown.one("my_app_started") > 1.6e9
     assert [shown.one("my_app_rpc_latency_seconds_bucket", le=le) for le in ("0.1", "1", "+Inf")] == [1, 2, 3]
     assert shown.one("my_app_rpc_latency_seconds_sum") == pytest.approx(30.55)
+    bounds = ("1", "4", "16", "64", "+Inf")  # the default ones of the classic form, powers of four within the range
+    assert [shown.one("my_app_sizes_bucket", of="rows", le=le) for le in bounds] == [1, 2, 2, 2, 3]
     assert shown.one("my_app_seen", feat="user_id", kind="1") == 7
     assert shown.one("my_app_errors") == 3
     assert shown.one("my_app_timed_count", what="call") == 2
@@ -127,6 +132,12 @@ REFUSED = [
     ("Histogram('h', buckets=(2, 1))", ValueError),
     ("Histogram('h', buckets=(1, float('nan')))", ValueError),
     ("Histogram('h', 'doc', ['le'])", ValueError),
+    ("Histogram('h', native_factor=1)", ValueError),
+    ("Histogram('h', native_factor=2, buckets=(1, 2))", ValueError),
+    ("Histogram('h', native_factor=2, native_max_buckets=-1)", ValueError),
+    ("Histogram('h', native_factor=2, native_zero_threshold=0)", ValueError),
+    ("Histogram('h', native_factor=2, native_max_value=1e-9)", ValueError),
+    ("Histogram('h', native_factor='x')", TypeError),
     ("Counter('c').value", AttributeError),
     ("Counter('c', labelnames=[1])", TypeError),
     ("Counter('c', labelnames=['\\ud800'])", UnicodeEncodeError),

@@ -2,6 +2,7 @@
 
 import mmap
 import struct
+from collections import Counter
 
 import pytest
 from conftest import PYTHON, PYTHON_PACKAGE
@@ -178,3 +179,41 @@ def test_under_exec_nothing_needs_to_be_set_up(job, gateway, tmp_path):
     agent = job.exec(PYTHON, script, env={"PYTHONPATH": str(PYTHON_PACKAGE), "RANK": "2"})
     assert agent.wait() == 0
     gateway.wait_for("my_app_steps", 7, instance="rep_2")
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize("importer", ["parent", "child"])
+def test_each_end_of_a_child_has_its_reason(job, method, importer):
+    agent = job.agent()
+    program = """
+import multiprocessing, os, sys
+IMPORT_IN_PARENT
+
+def work(end):
+    from persia_metrics import Counter
+    Counter("batches", group="my_app").inc()
+    exec(end)
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context(METHOD)
+    ends = ["pass", "raise ValueError", "sys.exit(3)", "sys.exit()", "sys.exit('text')", "os._exit(0)", "os.kill(os.getpid(), 9)"]
+    children = [context.Process(target=work, args=(end,)) for end in ends]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join()
+    input()
+"""
+    program = program.replace("METHOD", repr(method))
+    job.python(program.replace("IMPORT_IN_PARENT", "import persia_metrics" if importer == "parent" else ""))
+
+    def reasons():
+        ends = Counter()
+        for (name, labels), value in agent.metrics().items():
+            if name == "persia_process_exits_total":
+                # A child that its parent has not reaped yet tells the signal.
+                ends[dict(labels)["reason"].replace("SIGKILL", "unknown")] += value
+        return ends
+
+    wait_until(lambda: sum(reasons().values()) == 7, "the ends of the children")
+    assert reasons() == {"exit_0": 2, "exit_1": 2, "exit_3": 1, "unknown": 2}

@@ -14,11 +14,12 @@ pytestmark = pytest.mark.long
 
 
 def settings(tmp_path, *targets, **others):
-    """A file with these targets, each a map."""
+    """A file with these targets, each a map. Unless they say so, they get no metadata, so that a test counts requests with samples."""
+    targets = [{"metadata_config": {"send": False}, **target} for target in targets]
     path = tmp_path / "remote.yaml"
     # JSON is YAML.
     draft = path.with_suffix(".draft")
-    draft.write_text(json.dumps({"PersiaMetricsConfig": {"remote_write": list(targets), **others}}))
+    draft.write_text(json.dumps({"PersiaMetricsConfig": {"remote_write": targets, **others}}))
     draft.rename(path)
     return f"--config={path}"
 
@@ -112,7 +113,7 @@ def test_what_may_still_be_accepted_waits_and_arrives_in_order(receivers, job, t
     answers = [401, 404, 403, 307, 500, 408]
     redirect = {"location": "http://localhost:1/elsewhere"}
     receiver.faults.extend(status(code, **(redirect if code == 307 else {})) for code in answers for _ in range(3))
-    targets = [{"url": well.url, "name": "well"}, {"url": receiver.url, "name": "db", "max_shards": 1}]
+    targets = [{"url": well.url, "name": "well"}, {"url": receiver.url, "name": "db", "queue_config": {"max_shards": 1}}]
     agent = job.agent(settings(tmp_path, *targets))
     worker = job.worker()
     worker.tell("count my_app batches 5")
@@ -125,6 +126,7 @@ def test_what_may_still_be_accepted_waits_and_arrives_in_order(receivers, job, t
     assert agent.output().count("db accepts samples again") == 1
     assert "status 307: it redirects to http://localhost:1, which is not followed" in agent.output()
     assert sent(agent, "samples_failed_total", target="db") == 0
+    receiver.catch_up()
     agent.signal(signal.SIGTERM)
     assert agent.wait(60) == 0
     assert receiver.all() == well.all()
@@ -135,6 +137,7 @@ def test_what_waits_is_shown_by_its_age(receiver, job, tmp_path):
     receiver.faults.extend([status(401)] * 1000)
     agent = job.agent(settings(tmp_path, {"url": receiver.url, "name": "db"}))
     wait_until(lambda: (sent(agent, "requests_total", target="db", status="401") or 0) > 2, "refusals")
+    wait_until(lambda: sent(agent, "pending_samples", target="db") > 0, "samples that wait")
     oldest = sent(agent, "oldest_pending_timestamp_seconds", target="db")
     wait_until(lambda: time.time() - sent(agent, "oldest_pending_timestamp_seconds", target="db") > 3, "the age to grow")
     assert sent(agent, "oldest_pending_timestamp_seconds", target="db") == oldest
@@ -158,7 +161,7 @@ def test_relabelling_and_headers_are_as_told(receiver, job, tmp_path):
         {"source_labels": ["instance"], "regex": "rep_(.*)", "target_label": "replica", "replacement": "no-${1}"},
         {"regex": "ip_addr|instance", "action": "labeldrop"},
     ]
-    target = {"url": receiver.url, "headers": {"X-Scope-OrgID": "team"}, "bearer_token": "hunter2", "write_relabel_configs": rules}
+    target = {"url": receiver.url, "headers": {"X-Scope-OrgID": "team"}, "authorization": {"credentials": "hunter2"}, "write_relabel_configs": rules}
     agent = job.agent(settings(tmp_path, target))
     worker = job.worker(replica=4)
     worker.tell("observe my_app latency 0.5")
@@ -193,7 +196,7 @@ def test_an_outage_and_kills_lose_nothing(receivers, job, tmp_path):
     assert away.samples == {}
     away.faults.extend([status(500), SILENCE, status(503), RESET])  # it fails at first when it returns
     away.start()
-    agent = job.agent(settings(tmp_path, targets[0], {**targets[1], "timeout_seconds": 3}), f"--state-dir={state}")
+    agent = job.agent(settings(tmp_path, targets[0], {**targets[1], "remote_timeout": "3s"}), f"--state-dir={state}")
     # The other target's samples now; it receives more meanwhile.
     newest = wait_until(lambda: timestamps(well)[-1], "the newest collection")
     wait_until(lambda: timestamps(away)[-1:] >= [newest], "the target to catch up", 60)

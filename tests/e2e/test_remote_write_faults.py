@@ -6,7 +6,7 @@ import signal
 import time
 
 import pytest
-from remote_write_receiver import CUT_ANSWER, CUT_STATUS, HALF_CLOSE, IDLE_HALF_CLOSE, RESET, SILENCE, SlowRead, status
+from remote_write_receiver import CUT_ANSWER, CUT_STATUS, HALF_CLOSE, IDLE_HALF_CLOSE, RESET, SILENCE, SlowAnswer, SlowRead, status
 from servers import wait_until
 from test_remote_write import sent, settings, wait_for
 
@@ -25,7 +25,7 @@ def end(agent):
 def test_what_meets_a_fault_is_sent_again(receivers, job, tmp_path, fault):
     well, receiver = receivers().start(), receivers().start()
     receiver.faults.extend([fault, fault])
-    targets = [{"url": well.url, "name": "well"}, {"url": receiver.url, "name": "db", "timeout_seconds": 3 if fault == SILENCE else 30}]
+    targets = [{"url": well.url, "name": "well"}, {"url": receiver.url, "name": "db", "remote_timeout": "3s" if fault == SILENCE else "30s"}]
     agent = job.agent(settings(tmp_path, *targets))
     worker = job.worker()
     worker.tell("count my_app batches 5")
@@ -51,7 +51,7 @@ def test_a_kept_connection_that_is_half_closed_costs_nothing(receivers, job, tmp
     times = 5
     receiver.faults.extend([None, IDLE_HALF_CLOSE] * times)
     # One shard has one connection, and reuses it.
-    targets = [{"url": well.url, "name": "well"}, {"url": receiver.url, "name": "db", "max_shards": 1}]
+    targets = [{"url": well.url, "name": "well"}, {"url": receiver.url, "name": "db", "queue_config": {"max_shards": 1}}]
     agent = job.agent(settings(tmp_path, *targets))
     job.worker().tell("busy my_app steps")
     wait_until(lambda: len(receiver.visits) > 2 * times + 3, "requests after those")
@@ -70,7 +70,7 @@ def test_a_fault_on_a_connection_that_was_used_loses_nothing(receivers, job, tmp
     """In these cases libcurl itself may retry."""
     well, receiver = receivers().start(), receivers().start()
     receiver.faults.extend([None, None, fault, None, fault])
-    targets = [{"url": well.url, "name": "well"}, {"url": receiver.url, "name": "db", "max_shards": 1}]
+    targets = [{"url": well.url, "name": "well"}, {"url": receiver.url, "name": "db", "queue_config": {"max_shards": 1}}]
     agent = job.agent(settings(tmp_path, *targets))
     wait_until(lambda: len(receiver.visits) > 8, "requests after those")
     assert receiver.met == [fault, fault]
@@ -103,6 +103,33 @@ def test_a_target_that_asks_to_be_left_alone_is(receiver, job, tmp_path, code, f
     assert receiver.errors == []
 
 
+def test_a_target_in_each_kind_of_trouble_by_turns_gets_every_sample_in_order(receivers, job, tmp_path):
+    """Each for some seconds and some collections, as when operators look for the cause."""
+    well, receiver = receivers().start(), receivers().start()
+    elsewhere = receivers().start()
+    redirect = status(307, location=elsewhere.url.replace("127.0.0.1", "localhost"))
+    queue = {"max_shards": 1, "max_backoff": "500ms"}
+    targets = [{"url": well.url, "name": "well"}, {"url": receiver.url, "name": "db", "queue_config": queue}]
+    worker = job.worker()
+    worker.tell("busy my_app steps")
+    agent = job.agent(settings(tmp_path, *targets), "--push-interval=0.3")
+    wait_until(lambda: receiver.samples, "first samples")
+    for trouble in (status(401), status(404), status(403), redirect, status(500), SlowAnswer(1), status(401)):
+        receiver.trouble = trouble
+        met, collections = len(receiver.met), len(well.series("persia_agent_series"))
+        wait_until(lambda met=met: len(receiver.met) >= met + 3, f"requests that meet {trouble}")
+        wait_until(lambda n=collections: len(well.series("persia_agent_series")) >= n + 8, "collections")
+    receiver.trouble = None
+    receiver.catch_up()
+    end(agent)
+    assert elsewhere.visits == []
+    assert receiver.all() == well.all()
+    assert (receiver.replays, receiver.errors, well.errors) == (0, [], [])
+    assert agent.output().count("db accepts samples again") == 2, "after the redirect, the slow answers, and at the end"
+    for words in ("status 401", "status 404", "status 403", "status 307: it redirects to http://localhost:", "status 500"):
+        assert f"cannot send to db: {words}" in agent.output()
+
+
 # Labels that do not compress: two requests, and the first is as large as they get, 4 MiB before compression.
 SERIES = 10_000
 WIDE = f"""
@@ -131,7 +158,7 @@ def wide(receivers, job, tmp_path):
         few = [{"source_labels": ["__name__"], "regex": "persia_agent_(series|remote_write_.*)", "action": "keep"}]
         targets = [
             {"url": well.url, "name": "well", "write_relabel_configs": few},
-            {"url": receiver.url, "name": "db", "timeout_seconds": timeout, "max_samples_per_send": 100_000},
+            {"url": receiver.url, "name": "db", "remote_timeout": f"{timeout}s", "queue_config": {"max_samples_per_send": 100_000}},
         ]
         worker = job.python(WIDE, PERSIA_METRICS_SEGMENT_BYTES=str(1 << 26))
         worker.wait_for("ready")

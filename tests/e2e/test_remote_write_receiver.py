@@ -74,7 +74,7 @@ BAD = {
     "bytes that are no text": (series(NAME + field(1, field(1, b"a") + field(2, b"\xff"))), "not a request"),
     "no samples": (series(samples=b""), "no samples"),
     "a series twice": (GOOD + GOOD, "a series is twice"),
-    "no series": (b"", "no series"),
+    "nothing": (b"", "neither series nor metadata"),
     "samples out of order": (series(samples=sample(at=20) + sample(at=10)), "out of order"),
     "two values at a time": (series(samples=sample(1) + sample(2)), "out of order"),
     "an unknown field of the request": (GOOD + UNKNOWN, "fields that the protocol does not have"),

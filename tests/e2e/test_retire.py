@@ -149,7 +149,7 @@ def test_gauges_of_the_dead_and_instances_that_left_end_everywhere(job, gateway)
     leaving.tell("count my_app batches 3")
     staying.tell("set my_app loss 0.25")
     gateway.wait_for("my_app_loss", 0.5, role="trainer")
-    leaving.kill()
+    assert leaving.leave() == 0
     gateway.wait_for("my_app_loss", None, role="trainer")
     gateway.wait_for("my_app_batches", None, role="trainer")
     seen = agent.metrics()
@@ -161,6 +161,42 @@ def test_gauges_of_the_dead_and_instances_that_left_end_everywhere(job, gateway)
     back.tell("count my_app batches 1")
     gateway.wait_for("my_app_batches", 4, role="trainer")
     assert gateway.metrics().one("my_app_loss", role="trainer") is None
+
+
+def test_a_dead_rank_stays_down_until_its_replacement_starts_or_the_job_ends(job, gateway):
+    agent = job.agent("--gauge-ttl=1")
+    dying, staying = job.worker(), job.worker(replica=1)
+    dying.tell("set my_app loss 0.5")
+    dying.tell("count my_app batches 3")
+    staying.tell("count my_app batches 1")
+    gateway.wait_for("my_app_batches", 3, instance="rep_0")
+    dying.kill()
+    rank = {"role": "trainer", "instance": "rep_0", "process": "0"}
+    gateway.wait_for("persia_process_died", 1, **rank)
+    gateway.wait_for("my_app_loss", None)  # longer than --gauge-ttl
+    reason = {**rank, "reason": "unknown"}
+    for shown in (agent.metrics(), gateway.metrics()):
+        assert shown.one("persia_process_up", **rank) == 0
+        assert shown.one("persia_process_died", **rank) == 1
+        assert shown.one("persia_process_last_exit_info", **reason) == 1
+        assert shown.one("persia_process_exits_total", role="trainer", instance="rep_0", reason="unknown") == 1
+        assert shown.one("my_app_batches", role="trainer", instance="rep_0") == 3
+    agent.kill()
+    agent = job.agent("--gauge-ttl=1")
+    wait_until(lambda: agent.metrics().one("persia_process_died", **rank) == 1, "the next agent's view")
+
+    back = job.worker()
+    back.tell("count my_app batches 1")
+    gateway.wait_for("my_app_batches", 4, instance="rep_0")
+    gateway.wait_for("persia_process_died", None, **rank)
+    assert gateway.metrics().one("persia_process_up", **rank) == 1
+    back.kill()
+    gateway.wait_for("persia_process_died", 1, **rank)
+    assert staying.leave() == 0
+    gateway.wait_for("persia_process_up", None, **rank)
+    log = agent.output()
+    assert "warning: trainer rep_0 died: it ended by a signal or _exit" in log
+    assert "info: trainer rep_0 started again, pid" in log and "info: trainer rep_1 has ended: exit code 0" in log
 
 
 def test_instance_that_left_keeps_its_counts_if_asked_to(job, gateway):

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import resource
 import signal
 import socket
@@ -109,6 +110,93 @@ def test_once_prints_what_a_scrape_would_show(job):
     result = call("once", f"--job={job.name}", f"--metrics-dir={job.segments}")
     assert result.returncode == 0, result.stderr
     assert Samples(result.stdout).one("my_app_batches", job=job.name, role="trainer") == 12
+
+
+# The families of /metrics that `once` does not show, and why.
+ONLY_THE_AGENT_HAS = {
+    "process_": "of the agent's process, which once is not",
+    "persia_agent_collect": "work of the agent",
+    "persia_agent_render": "work of the agent",
+    "persia_agent_scrapes": "work of the agent",
+    "persia_agent_ticks": "work of the agent",
+    "persia_agent_push": "work of the agent",
+    "persia_agent_consecutive": "work of the agent",
+    "persia_agent_last_push": "work of the agent",
+    "persia_agent_groups": "groups that the agent pushes",
+    "persia_agent_identity_conflicts": "groups that the agent pushes",
+    "persia_agent_gateway_lookups": "work of the agent",
+    "persia_agent_config_": "the settings of the agent",
+    "persia_agent_state_": "files that the agent writes",
+    "persia_agent_fifo_lines": "the agent reads the pipe",
+    "persia_agent_event_records_lost": "the agent reads the events",
+    "persia_agent_log_lines": "the log of the agent",
+    "persia_agent_metrics_dir": "the agent's directory",
+    "persia_job_h": "judged by many collections",
+    "persia_process_hung": "judged by many collections",
+    "persia_process_last_change": "seen by two collections",
+    "persia_agent_series": "series of the agent's /metrics",
+}
+
+
+def once(job, *flags):
+    result = call("once", f"--job={job.name}", f"--metrics-dir={job.segments}", *flags)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def series_of(text):
+    """The families of an exposition, and its series of workers, without values."""
+    families = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE ")}
+    others = ("#", "persia_agent_", *ONLY_THE_AGENT_HAS)
+    return families, {line.rsplit(" ", 1)[0] for line in text.splitlines() if not line.startswith(others)}
+
+
+def test_once_shows_what_metrics_shows(job, gateway, tmp_path):
+    rules = tmp_path / "mapping.yaml"
+    rules.write_text("mappings:\n  - {match: misses, name: cache_misses}\n")
+    flags = [f"--gateway={gateway.address}", "--label=team=ads", f"--mapping-file={rules}"]
+    agent = job.agent(f"--fifo={tmp_path / 'pipe'}", *flags)
+    ended, worker = job.worker(), job.worker(replica=1)
+    for each in (ended, worker):
+        each.tell("count my_app batches 12")
+        each.tell("observe my_app latency 0.3")
+        each.tell("count_feat my_app misses a 2")
+    assert ended.leave() == 0
+    wait_until(lambda: agent.metrics().one("persia_agent_retired_processes_total") == 1, "the worker's end")
+    with open(tmp_path / "pipe", "w") as pipe:
+        pipe.write('{"loss": 0.5}\n')
+    wait_until(lambda: agent.metrics().one("persia_agent_fifo_lines_total", result="good") == 1, "the line in the pipe")
+    families, series = series_of(fetch(agent.url + "/metrics")[1])
+    families_once, series_once = series_of(once(job, *flags))
+    # The library of a process that has ended is known only to an agent that saw the process alive.
+    series, series_once = ({re.sub(',library_version="[^"]*"', "", each) for each in of} for of in (series, series_once))
+    assert families_once <= families
+    unknown = {name for name in families - families_once if not name.startswith(tuple(ONLY_THE_AGENT_HAS))}
+    assert unknown == set()
+    assert sorted(series_once ^ series) == []
+    assert {"persia_process_up", "persia_job_info", "cache_misses", "persia_agent_build_info", "persia_agent_segments"} <= families_once
+
+
+def test_once_applies_the_limits_of_the_agent(job):
+    worker = job.worker()
+    for number in range(20):
+        worker.tell(f"count_feat my_app misses feat{number} 2")
+    text = once(job, "--max-series=5")
+    assert text.count("my_app_misses{") < 20 and Samples(text).one("persia_agent_dropped_series", reason="max_series") > 0
+
+
+def test_once_writes_nothing(job):
+    """Not even a lock, so that an agent may start meanwhile."""
+    worker = job.worker()
+    worker.tell("count my_app batches 12")
+    assert worker.leave() == 0
+
+    def files():
+        return sorted((path.name, path.stat().st_mtime_ns) for path in job.segments.rglob("*"))
+
+    before = files()
+    assert Samples(once(job)).one("my_app_batches") == 12
+    assert files() == before
 
 
 def test_check_config_accepts_a_good_file(tmp_path):

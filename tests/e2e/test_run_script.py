@@ -105,7 +105,7 @@ def test_demo_says_where_to_look(demo):
     process = demo(60)
     process.wait_for_training()
     addresses = [word for word in process.output().split() if word.startswith("http://")]
-    assert len(addresses) == 3
+    assert len(addresses) == 4
     for address in addresses:
         assert fetch(address)[0] == 200, address
 

@@ -30,7 +30,7 @@ def test_a_stopped_rank_shows_within_two_ticks_and_keeps_its_values(job, gateway
     job.agent()
     worker = job.worker()
     worker.tell("busy my_app steps")
-    moving = ("my_app_steps", "persia_process_last_change_timestamp_seconds", "persia_process_cpu_seconds")
+    moving = ("my_app_steps", "persia_process_last_change_timestamp_seconds", "persia_process_cpu_seconds_total")
 
     def values():
         shown = gateway.metrics()
@@ -85,7 +85,7 @@ def test_a_process_of_another_pid_namespace_has_no_values_of_a_process_of_ours(j
     assert shown.one("persia_process_up", **TRAINER) == 1
     assert [path.name.split("-")[0] for path in segments.glob("*.seg")] == ["1"]
     assert shown.one("my_app_batches", role="trainer") == 1
-    assert shown.one("persia_process_last_change_timestamp_seconds", **TRAINER) > 0
+    assert shown.one("persia_process_segment_used_ratio", **TRAINER) > 0
     for name in ("cpu_seconds", "resident_memory_bytes", "threads", "open_fds", "start_time_seconds"):
         assert shown.one(f"persia_process_{name}", **TRAINER) is None
     worker.leave()

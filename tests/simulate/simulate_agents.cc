@@ -5,9 +5,8 @@
 //
 // An agent has two groups, as a real one beside a worker: the worker's, of `--series`, and its own, of 100. It begins at its
 // own moment of the first interval and pushes every interval, in a thread for each gateway on which it has groups. It skips an
-// interval if it is late, as gateways/push_lanes.h does. With `--start 1` it also checks the owners of its groups, as agents do
-// most often when they begin. Once each has pushed twice, or after three intervals, the program prints "measuring", and after
-// `seconds` one line of JSON with the results of the pushes that ended meanwhile.
+// interval if it is late, as gateways/push_lanes.h does. Once each has pushed twice, or after three intervals, the program
+// prints "measuring", and after `seconds` one line of JSON with the results of the pushes that ended meanwhile.
 #include <fcntl.h>
 
 #include <algorithm>
@@ -51,7 +50,6 @@ struct Plan {
   size_t series = 500;
   double interval = 10;
   double seconds = 30;
-  bool start = false;
   std::string state;
   std::vector<GatewayAddress> gateways;
   std::shared_ptr<const GroupPins> pins;
@@ -173,7 +171,7 @@ class Lane {
     PushGateway::Options options;
     options.address = gateway;
     options.format = PushFormat::Choice::kAuto;
-    if (plan.start) options.ledger = &agent.ledger;
+    options.ledger = &agent.ledger;
     options.pins = plan.pins;
     options.http.total_timeout = options.time_budget = milliseconds(static_cast<int64_t>(std::max(1.0, plan.interval) * 1000));
     return options;
@@ -245,8 +243,6 @@ Plan ReadPlan(const std::vector<std::string_view>& arguments) {
       plan.interval = Number<double>(flag, value);
     } else if (flag == "--seconds") {
       plan.seconds = Number<double>(flag, value);
-    } else if (flag == "--start") {
-      plan.start = value == "1";
     } else if (flag == "--state") {
       plan.state = value;
     } else if (flag == "--gateways") {

@@ -3,6 +3,7 @@
 //   count GROUP NAME BY       set GROUP NAME VALUE      observe GROUP NAME SECONDS
 //   count_feat GROUP NAME FEAT BY                       exit CODE
 //   emit NAME VALUE           as Benchmark AI's emit    event TYPE NAME
+//   stream GROUP NAME VALUE   native GROUP NAME VALUE   adds to a stream, and to a native histogram
 //   busy GROUP NAME           counts without end, in a separate thread
 //
 // So a test knows the job's counts without waiting for time to pass. The worker ends with code 0 at the end of stdin.
@@ -20,6 +21,9 @@ using persia::metrics::Counter;
 using persia::metrics::Description;
 using persia::metrics::Family;
 using persia::metrics::Gauge;
+using persia::metrics::Histogram;
+using persia::metrics::NativeBuckets;
+using persia::metrics::Stream;
 using persia::metrics::TimeCost;
 
 void Obey(const std::string& verb, std::istream& rest) {
@@ -67,6 +71,10 @@ void Obey(const std::string& verb, std::istream& rest) {
     Gauge(group, name, about).Set(value);
   } else if (verb == "observe") {
     TimeCost(group, name, about).Observe(value);
+  } else if (verb == "stream") {
+    Stream(group, name, about).Add(value);
+  } else if (verb == "native") {
+    Histogram(group, name, NativeBuckets{}, about).Observe(value);
   } else {
     std::cerr << "worker: no verb \"" << verb << "\"\n";
     std::exit(64);

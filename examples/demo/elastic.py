@@ -1,17 +1,19 @@
 """Runs an elastic job on a real etcd, whose workers join, die and hang, then compares the gateway's values with the workers' ledgers."""
 
 import collections
+import json
 import os
 import signal
 import time
 
-from job import agent_command, print_pages, wait_for
-from servers import BUILD, ROOT, Etcd, Gateway, Process, Prometheus, wait_until
+from job import RULES, agent_command, print_pages, printed_alerts, say, wait_for
+from servers import BUILD, ROOT, Etcd, Gateway, Process, Prometheus, fetch, wait_until
 
 JOB = "elastic_demo"
 PROGRAM = ROOT / "examples/elastic_job/main.py"
 PYTHON = "/usr/bin/python3"  # the interpreter that the package is built for
 STEP_SECONDS = 0.05
+HANG_SECONDS = 5  # how long a worker stands still before it counts as hung; in a real job it is a minute or more
 
 
 class ElasticJob:
@@ -77,38 +79,53 @@ def on_gateway(groups, job=JOB):
     return counts, samples
 
 
-def harm(job, launchers, workers):
-    """Kills a worker, starts another, stops and resumes one. Each time the others meet again and continue."""
+def reasons(page, kind):
+    """Why the job is not well, as the agent's page says it: the texts of this kind of reason."""
+    health = json.loads(fetch(f"http://{page}/api/v1/status")[1])["health"]
+    return [reason["text"] for reason in health["reasons"] if reason["kind"] == kind]
+
+
+def harm(job, launchers, workers, page):
+    """Kills a worker, starts another, stops and resumes one. Each time the others meet again and continue.
+
+    Returns sentences on what a person should have seen, and where.
+    """
     victim = wait_until(lambda: job.training(workers), "the workers to train")[-1]
     say(f"SIGKILL to worker {victim}; its launcher starts another")
+    killed_at = time.strftime("%H:%M:%S")
     os.kill(victim, signal.SIGKILL)
     wait_until(lambda: victim not in job.trainers() and job.training(workers), "the workers to train again")
     say("one more worker joins")
     launchers.append(job.launch(1, workers))
     stopped = wait_until(lambda: job.training(workers + 1), "the worker that joined to train")[0]
+    wait_until(lambda: job.training(workers + 1) and time.sleep(HANG_SECONDS) is None, "some steps of all workers", 3 * HANG_SECONDS)
     say(f"SIGSTOP to worker {stopped}, rank 0, which simulates a hang")
+    stopped_at = time.strftime("%H:%M:%S")
     os.kill(stopped, signal.SIGSTOP)
     wait_until(lambda: job.training(workers), "the others to train without it")
-    time.sleep(3)
+    (hung,) = wait_until(lambda: reasons(page, "hung"), "the agent to see the hang", 60)
+    say(f"the agent's page says: Degraded, {hung}. Look at it now; it goes on in {2 * HANG_SECONDS} s")
+    time.sleep(2 * HANG_SECONDS)
     say(f"SIGCONT to worker {stopped}, which rejoins")
     os.kill(stopped, signal.SIGCONT)
-
-
-def say(text):
-    print(f"demo: {time.strftime('%H:%M:%S')} {text}", flush=True)
+    return [
+        f"{killed_at}: on the agent's page, a restart of the killed worker, and its death among the events",
+        f"{stopped_at}: a few seconds later, Degraded and the reason {hung!r} at the top of the agent's page, and in the tab's title",
+        "the alert PersiaRankHung, pending: it fires only if a rank hangs for minutes",
+    ]
 
 
 def run(workers, steps, kill, directory, segments):
-    with Etcd(directory) as etcd, Gateway(directory) as gateway, Prometheus(directory, gateway.address) as prometheus:
-        command, page = agent_command("run", JOB, gateway, segments)
+    with Etcd(directory) as etcd, Gateway(directory) as gateway, Prometheus(directory, gateway.address, rules=RULES) as prometheus:
+        command, page = agent_command("run", JOB, gateway, segments, f"--hang-after={HANG_SECONDS}")
         print_pages(prometheus, "sum by (instance) (rate(torchelastic_train_step_duration_seconds_count[15s]))", gateway, page)
         job = ElasticJob(directory, segments, etcd.address, max(1, workers - 1), workers + 1, steps)
-        codes = []
-        with Process(command, directory / "agent.log", show=True):
+        codes, seen = [], []
+        with printed_alerts(prometheus), Process(command, directory / "agent.log", show=True):
             launchers = [job.launch(workers, show=True)]
             try:
                 if kill:
-                    harm(job, launchers, workers)
+                    seen = harm(job, launchers, workers, page)
                 codes = [wait_for(launcher) for launcher in launchers]
             finally:
                 for launcher in launchers:
@@ -121,5 +138,9 @@ def run(workers, steps, kill, directory, segments):
     written = job.counts()
     for what, value in held.items():
         print(f"{what:12}{value:16g}{written[what]:16d}  {'=' if value == written[what] else 'differs'}")
+    if seen:
+        print("\nYou should have seen:")
+        for sentence in seen:
+            print(f"  {sentence}")
     agrees = all(value == written[what] for what, value in held.items())
     return 0 if agrees and codes and not any(codes) else 1

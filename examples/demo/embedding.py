@@ -5,7 +5,7 @@ import sys
 
 import catalog
 import table
-from job import agent_command, print_pages, wait_for
+from job import RULES, agent_command, print_pages, printed_alerts, wait_for
 from servers import Gateway, Process, Prometheus, find_built
 
 JOB = "embedding_demo"
@@ -13,12 +13,12 @@ NAMES = [entry.name for entry in catalog.entries()]
 
 
 def run(seconds, directory, segments):
-    with Gateway(directory) as gateway, Prometheus(directory, gateway.address) as prometheus:
+    with Gateway(directory) as gateway, Prometheus(directory, gateway.address, rules=RULES) as prometheus:
         report_file = directory / "report.json"
         command, page = agent_command("exec", JOB, gateway, segments)
         command += ["--", find_built("embedding_job"), f"--duration={seconds:g}", f"--report={report_file}"]
         print_pages(prometheus, "rate(lookup_rpc_time_cost_count[15s])", gateway, page)
-        with Process(command, directory / "job.log", show=True) as job:
+        with printed_alerts(prometheus), Process(command, directory / "job.log", show=True) as job:
             code = wait_for(job)
         if code != 0:
             print(f"demo: the job ended with exit code {code}", file=sys.stderr)

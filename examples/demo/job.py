@@ -1,11 +1,16 @@
-"""Shared by the demos: the agent's command, the pages to open, and a job that can be interrupted."""
+"""Shared by the demos: the agent's command, the pages to open, the alerts as they come, and a job that can be interrupted."""
 
+import contextlib
+import http.client
 import signal
 import subprocess
+import threading
+import time
 
-from servers import find_built, free_port
+from servers import ROOT, find_built, free_port
 
 PUSH_INTERVAL = 1  # seconds
+RULES = sorted((ROOT / "config/prometheus/rules").glob("*.yml"))
 
 
 class Stopped(Exception):
@@ -20,18 +25,58 @@ def stop_on_signals():
         signal.signal(number, stop)
 
 
-def agent_command(mode, job, gateway, segments):
-    """The agent's command, exec or run, and the address of its pages."""
+def agent_command(mode, job, gateway, segments, *flags):
+    """The agent's command, exec or run, with further flags, and the address of its pages."""
     page = f"127.0.0.1:{free_port()}"
     command = [find_built("persia-metrics-agent"), mode, f"--job={job}", f"--gateway={gateway.address}"]
-    return [*command, f"--push-interval={PUSH_INTERVAL}", f"--listen={page}", f"--metrics-dir={segments}", "--log-level=warning"], page
+    return [*command, f"--push-interval={PUSH_INTERVAL}", f"--listen={page}", f"--metrics-dir={segments}", "--log-level=warning", *flags], page
+
+
+def say(text):
+    print(f"demo: {time.strftime('%H:%M:%S')} {text}", flush=True)
+
+
+@contextlib.contextmanager
+def printed_alerts(prometheus):
+    """Prints each alert of the shipped rules when it becomes pending, fires and ends. Gives the set of their names so far."""
+    over = threading.Event()
+    seen = set()
+
+    def watch():
+        known = {}
+        while not over.wait(1):
+            try:
+                alerts = prometheus.alerts()
+            except (OSError, http.client.HTTPException, ValueError):
+                continue  # it is ending
+            now = {}
+            for alert in alerts:
+                labels = alert["labels"]
+                who = " ".join(labels[name] for name in ("role", "instance") if name in labels)
+                now[labels["alertname"], who] = (alert["state"], alert["annotations"]["summary"])
+            for (name, who), (state, summary) in now.items():
+                seen.add(name)
+                if known.get((name, who), ("",))[0] != state:
+                    say(f"alert {name} is {state}: {summary} {who}".rstrip())
+            for name, who in known.keys() - now.keys():
+                say(f"alert {name} has ended: {who}".rstrip(": "))
+            known = now
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        over.set()
+        thread.join()
 
 
 def print_pages(prometheus, expression, gateway, page):
     print("Open in a browser:")
     print(f"  {prometheus.page()}?g0.expr={expression}&g0.tab=0&g0.range_input=2m   Prometheus")
     print(f"  {gateway.url}/   the PushGateway")
-    print(f"  http://{page}/   the agent")
+    print(f"  http://{page}/   the agent: how the job is, and why")
+    print(f"  {prometheus.page().removesuffix('graph').removesuffix('query')}alerts   the shipped alerts; changes are printed here")
     print("Ctrl-C ends the job early, in order.\n", flush=True)
 
 

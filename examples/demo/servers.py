@@ -242,9 +242,9 @@ class Etcd(Server):
 
 
 class Prometheus(Server):
-    """A real Prometheus that scrapes one target, with honor_labels, as every scrape of a gateway or an agent must; `settings` are more lines of its scrape."""
+    """A real Prometheus that scrapes one target, with honor_labels, as every scrape of a gateway or an agent must; `settings` are more lines of its scrape, and `rules` are files of rules."""
 
-    def __init__(self, directory, target, interval="1s", features=(), settings=""):
+    def __init__(self, directory, target, interval="1s", features=(), settings="", rules=()):
         directory = Path(directory)
         program = find_program("prometheus")
         config = directory / "prometheus.yml"
@@ -252,6 +252,8 @@ class Prometheus(Server):
             "global:\n"
             f"  scrape_interval: {interval}\n"
             f"  scrape_timeout: {interval}\n"
+            f"  evaluation_interval: {interval}\n"
+            f"rule_files: {json.dumps([str(file) for file in rules])}\n"
             "scrape_configs:\n"
             "  - job_name: persia\n"
             "    honor_labels: true\n"
@@ -282,6 +284,10 @@ class Prometheus(Server):
                 return answer.url
         except urllib.error.HTTPError as error:  # a build without pages
             return error.url
+
+    def alerts(self):
+        """Its pending and firing alerts: a list of {labels, annotations, state, activeAt}."""
+        return json.loads(fetch(f"{self.url}/api/v1/alerts")[1])["data"]["alerts"]
 
     def query(self, expression):
         """The result of an instant query: a list of {metric, value}."""

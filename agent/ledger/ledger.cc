@@ -5,6 +5,7 @@
 
 #include "files/bytes.h"
 #include "ledger/ledger_records.h"
+#include "ledger/retired_codec.h"
 #include "ledger/segment_codec.h"
 
 namespace persia::agent {
@@ -89,6 +90,15 @@ void Ledger::Fold(const Measurements& ended, const LastProcess& process, const C
     Change(StateRecord::kValues, changes);
   }
   FoldOrphan(id, now);
+}
+
+void Ledger::SetExit(const InstanceKey& instance, uint32_t ordinal, const LastProcess& process, std::string_view exit) {
+  const RetiredInstance* const of = processes_.SetExit(instance, ordinal, process, exit);
+  if (of == nullptr) return;
+  RecordForgotten();
+  ByteWriter record;
+  WriteExits(instance, *of, record);
+  Change(StateRecord::kExits, std::move(record).Take());
 }
 
 void Ledger::FoldOrphan(const std::string& id, const CollectTime& now) {

@@ -88,7 +88,9 @@ class Ledger {
 
   // Adds the values of an ended process to the sums. `exit`: how it ended (model/exit_reason.h).
   void Fold(const Measurements& ended, const LastProcess& process, const CollectTime& now, std::string_view exit = kUnknownEnd);
-  // The same for an orphan. One without values is only forgotten.
+  // How a process ended that was folded with kUnknownEnd.
+  void SetExit(const InstanceKey& instance, uint32_t ordinal, const LastProcess& process, std::string_view exit);
+  // The same as Fold for an orphan. One without values is only forgotten.
   void FoldOrphan(const std::string& id, const CollectTime& now);
   [[nodiscard]] bool IsFolded(const std::string& id) const { return folded_.contains(id); }
   [[nodiscard]] std::vector<std::string> FoldedIds() const;

@@ -125,6 +125,22 @@ RetiredProcesses::FoldOutcome RetiredProcesses::FoldAll(const Measurements& ende
   return outcome;
 }
 
+const RetiredInstance* RetiredProcesses::SetExit(const InstanceKey& instance, uint32_t ordinal, const LastProcess& process,
+                                                 std::string_view exit) {
+  const auto found = instances_.find(instance);
+  if (found == instances_.end()) return nullptr;
+  RetiredInstance& of = found->second;
+  const auto unknown = of.exits.find(std::string(kUnknownEnd));
+  if (unknown == of.exits.end()) return nullptr;
+  if (--unknown->second == 0) of.exits.erase(unknown);
+  ++of.exits[std::string(exit)];
+  const auto last = of.last_processes.find(ordinal);
+  const bool is_last = last != of.last_processes.end() && last->second.pid == process.pid &&
+                       last->second.start_ticks == process.start_ticks;
+  if (is_last) of.last_exits[ordinal] = exit;
+  return &of;
+}
+
 template <class Admit>
 std::vector<uint32_t> RetiredProcesses::FoldAllSeries(RetiredGroup& group, const Measurements& ended, const CollectTime& now,
                                                       Admit admit) {

@@ -108,6 +108,9 @@ class RetiredProcesses {
   // Replays a fold from the state: it leaves out the same series, even if the limits have changed.
   void RepeatFold(const Measurements& ended, LastProcess process, const CollectTime& now, const FoldOutcome& outcome,
                   std::string_view exit = kUnknownEnd);
+  // How a process ended that was folded with kUnknownEnd. Null: its instance was forgotten.
+  const RetiredInstance* SetExit(const InstanceKey& instance, uint32_t ordinal, const LastProcess& process,
+                                 std::string_view exit);
   // Of this tick; before Inputs.
   void SetLiving(LivingJob living) { living_ = std::move(living); }
   // A process of the instance is alive.

@@ -10,17 +10,23 @@ ExitLookup::ExitLookup(const ExitReasons* reaped) : reaped_(reaped), own_namespa
 
 std::optional<std::string> ExitLookup::ReasonOf(const SegmentReader& ended) {
   const segment::Header& header = ended.header();
-  const bool has_pid_here = own_namespace_ && header.pid_namespace == *own_namespace_;
-  if (has_pid_here && reaped_ != nullptr) {
-    if (auto reason = reaped_->ReasonOf(header.pid, header.start_ticks)) return reason;
-  }
+  const LastProcess process{.pid = header.pid, .pid_namespace = header.pid_namespace, .start_ticks = header.start_ticks};
+  if (auto reason = ReasonOf(process)) return reason;
   if (const uint64_t mark = ended.exit_mark(); mark != segment::kNoExit) {
     const bool has_code = mark >= segment::kExitCode && mark <= segment::kExitCode + 0xff;
     return has_code ? "exit_" + std::to_string(mark - segment::kExitCode) : std::string(kExitOfUnknownCode);
   }
-  if (!has_pid_here) return std::nullopt;
+  if (!HasPidHere(process)) return std::nullopt;
   const auto status = proc_.WaitStatusOfZombie(std::to_string(header.pid), header.start_ticks);
   return status ? std::optional(ExitReason(*status)) : std::nullopt;
+}
+
+std::optional<std::string> ExitLookup::ReasonOf(const LastProcess& ended) const {
+  return reaped_ != nullptr && HasPidHere(ended) ? reaped_->ReasonOf(ended.pid, ended.start_ticks) : std::nullopt;
+}
+
+bool ExitLookup::HasPidHere(const LastProcess& process) const {
+  return own_namespace_ && process.pid_namespace == *own_namespace_;
 }
 
 }  // namespace persia::agent

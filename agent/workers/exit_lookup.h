@@ -8,6 +8,7 @@
 #include <string>
 
 #include "files/proc_reader.h"
+#include "ledger/retired_processes.h"
 #include "segment/segment_reader.h"
 #include "workers/exit_reasons.h"
 
@@ -20,10 +21,13 @@ class ExitLookup {
 
   // As in model/exit_reason.h; nothing: not known, or not known yet. REQUIRES: the segment was read after its writer had ended.
   std::optional<std::string> ReasonOf(const SegmentReader& ended);
-  // Whether the reason may be known later.
+  // Later: only the supervisor may still tell.
+  [[nodiscard]] std::optional<std::string> ReasonOf(const LastProcess& ended) const;
   [[nodiscard]] bool MayLearnMore() const { return reaped_ != nullptr; }
 
  private:
+  [[nodiscard]] bool HasPidHere(const LastProcess& process) const;
+
   const ExitReasons* reaped_;
   ProcReader proc_;
   std::optional<uint64_t> own_namespace_;

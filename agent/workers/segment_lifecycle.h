@@ -13,9 +13,7 @@
 //                           immediately if the file or a limit changes
 //   refused   -> readable   it was opened and read
 //   readable  -> ended      its writer no longer holds the lock. A read after that returns its last values
-//   ended     -> folded     the ledger has added its values to the sums. If nobody has told yet how the writer ended, this
-//   waits
-//                           for the next Read, unless a successor needs the ordinal
+//   ended     -> folded     the ledger has added its values to the sums
 //   folded    -> removed    the fold is on disk, and the file is removed
 //   orphaned  -> readable   the ledger has values of it from a former agent, and its file is read: the file counts
 //   orphaned  -> folded     there is no file that may be its own
@@ -71,13 +69,19 @@ class SegmentLifecycle {
     std::unique_ptr<SegmentReader> reader;
     std::optional<SegmentProblem> problem;  // of the last read; its last good values count
     std::optional<std::string> exit = {};   // how the writer ended (model/exit_reason.h)
-    uint64_t ended_tick = 0;                // the first one without the writer; 0: it is alive
 
     // The values that were passed to the ledger.
     uint64_t noted_change = 0;  // its tick
     uint64_t noted_generation = 0;
 
     [[nodiscard]] Measurements Values() const;
+  };
+
+  // A process that was folded before its supervisor had told how it ended.
+  struct Untold {
+    InstanceKey instance;
+    uint32_t ordinal = 0;
+    LastProcess process;
   };
 
   // All three outlive it.
@@ -93,6 +97,8 @@ class SegmentLifecycle {
   [[nodiscard]] std::span<Segment> segments() { return segments_; }
   // Orphans that count: no readable segment has their id.
   [[nodiscard]] std::vector<Ledger::Orphan> Orphans() const;
+  // The supervisor tells a moment after the end: these count as ended in an unknown way only if the next Read learns no more.
+  [[nodiscard]] std::span<const Untold> untold() const { return untold_; }
   // Files that are refused, by name.
   [[nodiscard]] std::map<std::string, SegmentProblem> Refused() const;
   // Files of other runs whose writers have ended.
@@ -122,8 +128,7 @@ class SegmentLifecycle {
   static bool Replaces(const Segment& newer, const Segment& older);
   void ReadAll();
   // segment_retirement.cc: from ended to removed.
-  void FindExit(Segment& ended);
-  [[nodiscard]] bool MayLearnHowItEnded(const Segment& ended) const;
+  void LearnExits();
   enum class Which { kEnded, kAll };
   void AssignOrdinals(Which which);
   void ReleaseOrdinal(Segment& segment);
@@ -148,6 +153,7 @@ class SegmentLifecycle {
   bool listed_all_ = false;  // by the last listing
   Ordinals ordinals_;
   ExitLookup exits_;
+  std::vector<Untold> untold_;
 };
 
 }  // namespace persia::agent

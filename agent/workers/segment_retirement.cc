@@ -34,7 +34,7 @@ InstanceKey InstanceOf(const SegmentIdentity& identity) { return {identity.role,
 void SegmentLifecycle::Retire() {
   std::erase_if(segments_, [&](Segment& segment) {
     if (segment.alive) return false;
-    FindExit(segment);
+    if (!segment.exit) segment.exit = exits_.ReasonOf(*segment.reader);
     segment.reader->Release();  // unmaps and closes it
     if (IsOfThisRun(*segment.reader)) return false;
     if (segment.is_in_directory) {
@@ -43,6 +43,7 @@ void SegmentLifecycle::Retire() {
     return true;
   });
   if (ledger_.Retires()) {
+    LearnExits();
     AssignOrdinals(Which::kEnded);
     FoldEnded();
   }
@@ -52,17 +53,13 @@ void SegmentLifecycle::Retire() {
   RemoveFolded();
 }
 
-void SegmentLifecycle::FindExit(Segment& ended) {
-  if (ended.ended_tick == 0) ended.ended_tick = now_.tick;
-  if (!ended.exit) ended.exit = exits_.ReasonOf(*ended.reader);
-}
-
-// The process that reaps it tells so a moment after it has ended.
-bool SegmentLifecycle::MayLearnHowItEnded(const Segment& ended) const {
-  if (ended.exit || !exits_.MayLearnMore() || ended.ended_tick != now_.tick) return false;
-  return std::ranges::none_of(segments_, [&](const Segment& other) {
-    return other.alive && !other.instance && InstanceOf(other.reader->identity()) == *ended.instance;
-  });
+// How the processes ended that were folded by the last Retire.
+void SegmentLifecycle::LearnExits() {
+  for (const Untold& untold : std::exchange(untold_, {})) {
+    if (const auto reason = exits_.ReasonOf(untold.process)) {
+      ledger_.SetExit(untold.instance, untold.ordinal, untold.process, *reason);
+    }
+  }
 }
 
 // Gives each process of this run an ordinal in its instance. A process that has one in the state keeps it, so that counts by
@@ -193,14 +190,12 @@ void SegmentLifecycle::NoteLiving() {
 
 // Adds the ended processes to the sums and releases their ordinals.
 void SegmentLifecycle::FoldEnded() {
-  std::set<std::string> waits;
-  for (const Segment& segment : segments_) {
-    if (!segment.alive && segment.instance && MayLearnHowItEnded(segment)) waits.insert(segment.reader->id());
-  }
   std::erase_if(segments_, [&](Segment& segment) {
-    if (segment.alive || !segment.instance || waits.contains(segment.reader->id())) return false;
+    if (segment.alive || !segment.instance) return false;
     const std::string& id = segment.reader->id();
-    ledger_.Fold(segment.Values(), LastProcessOf(*segment.reader), now_, segment.exit ? *segment.exit : kUnknownEnd);
+    const LastProcess process = LastProcessOf(*segment.reader);
+    ledger_.Fold(segment.Values(), process, now_, segment.exit ? *segment.exit : kUnknownEnd);
+    if (!segment.exit && exits_.MayLearnMore()) untold_.push_back({*segment.instance, segment.ordinal, process});
     if (segment.is_in_directory) {
       files_[segment.name] = {.state = File::State::kFolded, .id = segment.file, .segment_id = id};
     }

@@ -184,10 +184,15 @@ void SegmentSource::ListProcesses(std::span<const Ledger::Orphan> orphans) {
                           .restart_count = process.restart_count,
                           .last_change = process.last_change});
   }
+  std::set<std::pair<InstanceKey, uint32_t>> untold;
+  for (const SegmentLifecycle::Untold& process : lifecycle_.untold()) {
+    untold.emplace(process.instance, process.ordinal);
+  }
   for (const auto& [key, instance] : retired.instances()) {
     if (!retired.IsShown(key, now_)) continue;
     for (const auto& [ordinal, last] : instance.last_processes) {
       if (!taken.contains({key, ordinal})) {
+        const bool is_told = !untold.contains({key, ordinal});
         processes_.push_back({.identity = ProcessIdentity(key.first, key.second, merger_->rules()),
                               .ordinal = ordinal,
                               .predecessors = last.ended,
@@ -198,14 +203,14 @@ void SegmentSource::ListProcesses(std::span<const Ledger::Orphan> orphans) {
                               .run_id = options_.run_id,
                               .restart_count = last.restart_count,
                               .last_change = last.last_change,
-                              .last_exit = retired.LastExit(key, ordinal),
-                              .died = retired.HasDied(key, ordinal)});
+                              .last_exit = is_told ? retired.LastExit(key, ordinal) : "",
+                              .died = is_told && retired.HasDied(key, ordinal)});
       }
     }
   }
 }
 
-// With those that are not folded yet, and whose end is known.
+// With those that are not folded, if their end is known.
 void SegmentSource::ListEnded() {
   ended_.clear();
   std::map<InstanceKey, std::map<std::string, uint64_t>> exits;
@@ -215,6 +220,11 @@ void SegmentSource::ListEnded() {
   }
   for (const SegmentLifecycle::Segment& segment : lifecycle_.segments()) {
     if (!segment.alive && segment.instance && segment.exit && !IsOwn(segment)) ++exits[*segment.instance][*segment.exit];
+  }
+  for (const SegmentLifecycle::Untold& process : lifecycle_.untold()) {
+    const auto of = exits.find(process.instance);
+    if (of == exits.end()) continue;
+    if (const auto unknown = of->second.find(std::string(kUnknownEnd)); --unknown->second == 0) of->second.erase(unknown);
   }
   for (auto& [key, of] : exits) {
     ended_.push_back({ProcessIdentity(key.first, key.second, merger_->rules()), std::move(of)});

@@ -8,7 +8,8 @@ from collections import defaultdict, namedtuple
 from fractions import Fraction
 
 BORN, GROWING, COUNTING, REGISTERING, THREADS, FORKING, BUSY, ENDED = range(8)
-_NOT_EXPORTING, _MAYBE, _EXPORTING = range(3)
+_EXPORTING = 2
+_ROUNDING = Fraction(1, 2**40)
 _HEADER = struct.Struct("<8sIIIi32sIIIII")
 _HEADER_BYTES = 4096
 _STATE_AT, _FULL_SEEN_AT, _LOSSY_AT, _STOP_AT = (_HEADER.size - 4 * back for back in (4, 3, 2, 1))
@@ -96,11 +97,10 @@ class Totals:
     def add(self, ledger):
         """Adds the ledger of a dead process, once."""
         self.processes += 1
-        if ledger.exporting == _NOT_EXPORTING:
-            return
         identity = (ledger.role, ledger.replica)
         low, high = self._low[identity], self._high[identity]
-        may_drop = ledger.lossy or ledger.exporting == _MAYBE
+        # A process that could not export at first tries again.
+        may_drop = ledger.lossy or ledger.exporting != _EXPORTING
         for before, after in ledger.columns():
             for cell in self._lasts:
                 self._last[identity, cell] |= {_double(before[cell]), _double(after[cell])}
@@ -111,7 +111,8 @@ class Totals:
             self.calls_of_one_thread = max(self.calls_of_one_thread, differing)
             for cell, most, least in reals:
                 before[cell] = after[cell] = 0
-                high[cell] += most
+                # A thread that has no lane for a while adds to two cells, which rounds in another way than one.
+                high[cell] += most * (1 + _ROUNDING) if may_drop else most
                 low[cell] += 0 if may_drop else least
             high[:] = [a + b for a, b in zip(high, before)]
             if not may_drop:

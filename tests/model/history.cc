@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -31,6 +33,7 @@ class Job {
   void StartAgent(bool refuses_large);
   void EndAgent() { agent_.reset(); }
   void Collect(const Step& step, bool soon = false);
+  void JudgeExits();
   [[nodiscard]] std::string RunId() const { return "run-" + std::to_string(run_); }
   [[nodiscard]] SeriesLimits Limits() const {
     return {.series = config_.max_series, .series_of_instance = kMaxSeriesOfInstance};
@@ -42,6 +45,8 @@ class Job {
 
   const Config config_;
   World world_;
+  ExitReasons reaped_;                     // tells of each end after the collection that saw it
+  std::map<std::string, uint64_t> exits_;  // shown by this agent
   Oracle oracle_;
   std::unique_ptr<SegmentSource> agent_;
   bool refuses_large_ = false;
@@ -62,6 +67,7 @@ void Job::StartAgent(bool refuses_large) {
   options.run_id = RunId();
   options.max_segment_bytes = refuses_large ? kSmallSegment : kLargeSegment;
   options.files = std::make_unique<ModelDirectory>(world_);
+  options.reaped = config_.supervised ? &reaped_ : nullptr;
   options.steady = [this] { return std::chrono::steady_clock::time_point(now_); };
   options.wall = [this] { return std::chrono::system_clock::time_point(now_ + wall_was_set_); };
   const SeriesLimits limits = Limits();
@@ -76,6 +82,7 @@ void Job::StartAgent(bool refuses_large) {
                     .now = options.steady};
   run_is_new_ = false;
   state_was_read_ = false;
+  exits_.clear();
   agent_ = std::make_unique<SegmentSource>(std::move(options));
   oracle_.BeginAgent();
 }
@@ -103,8 +110,33 @@ void Job::Collect(const Step& step, bool soon) {
     EndAgent();
   }
   world_.before_operation = [](uint32_t) {};
+  if (shown) JudgeExits();
+  for (uint32_t pid = 1; pid <= world_.processes.size(); ++pid) {
+    const Process& process = world_.processes[pid - 1];
+    if (!*process.alive) reaped_.Add(pid, 0, process.died ? SIGKILL : 0);
+  }
   oracle_.EndCollection(shown ? &*shown : nullptr,
                         {.soon = soon, .state_was_read = state_was_read_, .refuses_large = refuses_large_});
+}
+
+// The counts of ends do not fall in an agent's life, and no end is counted twice.
+void Job::JudgeExits() {
+  std::map<std::string, uint64_t> exits;
+  uint64_t ended = 0;
+  for (const EndedProcesses& of : agent_->ended()) {
+    std::string identity;
+    for (const auto& [name, value] : of.identity.labels) identity += value + " ";
+    for (const auto& [reason, count] : of.exits) {
+      const std::string key = identity + reason;
+      exits[key] += count;
+      ended += count;
+      if (count < exits_[key]) wrong_ = "the ended processes of " + key + " fell to " + std::to_string(count);
+    }
+  }
+  for (const auto& [key, count] : exits) exits_[key] = count;
+  // One whose file is lost counts as ended, too.
+  const size_t all = world_.processes.size() - first_;
+  if (ended > all) wrong_ = std::to_string(ended) + " processes are counted as ended, of " + std::to_string(all);
 }
 
 void Job::Do(const Step& step) {
@@ -242,7 +274,8 @@ Config ConfigOf(uint64_t seed) {
   return {.state_elsewhere = seed % 4 != 0,
           .small_checkpoints = seed / 4 % 2 != 0,
           .hides_ended = seed / 8 % 2 != 0,
-          .max_series = seed / 16 % 4 == 0 ? size_t{14} : Config{}.max_series};
+          .max_series = seed / 16 % 4 == 0 ? size_t{14} : Config{}.max_series,
+          .supervised = seed / 64 % 2 != 0};
 }
 
 std::vector<Step> RandomHistory(uint64_t seed) {
@@ -328,7 +361,8 @@ std::string Print(const std::vector<Step>& steps, const Config& config) {
   return text + "}, {.state_elsewhere = " + (config.state_elsewhere ? "true" : "false") +
          ", .small_checkpoints = " + (config.small_checkpoints ? "true" : "false") +
          ", .hides_ended = " + (config.hides_ended ? "true" : "false") +
-         ", .max_series = " + std::to_string(config.max_series) + "}), \"\");\n";
+         ", .max_series = " + std::to_string(config.max_series) + ", .supervised = " + (config.supervised ? "true" : "false") +
+         "}), \"\");\n";
 }
 
 }  // namespace persia::agent::model

@@ -56,6 +56,8 @@ struct Config {
   bool hides_ended = false;
   // How many series are exposed.
   size_t max_series = 100;
+  // Whether a supervisor reaps the processes, so that the agent waits for what it tells.
+  bool supervised = false;
 };
 
 // The configuration that a history is checked with.

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/encoding.h"
+#include "files/proc_reader.h"
 
 namespace persia::agent::model {
 namespace {
@@ -86,6 +87,8 @@ Process& World::Start(uint32_t identity, bool large, const std::string& run_id) 
   auto& header = HeaderOf(*process.bytes);
   std::memcpy(header.segment_id, &number, sizeof number);
   header.pid = static_cast<uint32_t>(number);
+  static const uint64_t own_namespace = ProcReader().PidNamespace("self").value_or(0);
+  header.pid_namespace = own_namespace;
   header.birth_unix_ns = number;
   process.identity = identity;
   process.large = large;

@@ -151,7 +151,8 @@ TEST_F(ExitsTest, AnEndWithoutAMarkWaitsForTheNextCollectionIfSomebodyMayTell) {
   const auto other = StartRank(1);
   Collect();
   rank->Die();
-  EXPECT_THAT(Listed(), ElementsAre("rep_0 worker 0 down ", "rep_1 worker 0 up "));
+  EXPECT_THAT(Listed(), ElementsAre("rep_1 worker 0 up ", "rep_0 worker 0 down "));
+  EXPECT_THAT(source().ended(), ::testing::IsEmpty()) << "a count that is told later does not move";
   EXPECT_THAT(Exits(), ElementsAre(Pair("unknown", 1))) << "but no longer";
   auto second = StartRank(0);
   second->segment.header().pid_namespace = own_namespace_;
@@ -163,6 +164,8 @@ TEST_F(ExitsTest, AnEndWithoutAMarkWaitsForTheNextCollectionIfSomebodyMayTell) {
   Collect();
   reaped.Add(4711, 10, SIGKILL);
   EXPECT_THAT(Exits(), ElementsAre(Pair("SIGKILL", 1), Pair("unknown", 1)));
+  StartAgent();
+  EXPECT_THAT(Exits(), ElementsAre(Pair("SIGKILL", 1), Pair("unknown", 1))) << "also by the next agent";
 }
 
 TEST_F(ExitsTest, ASuccessorGetsTheNumberOfOneWhoseEndIsNotKnownYet) {

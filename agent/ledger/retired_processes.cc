@@ -135,8 +135,8 @@ const RetiredInstance* RetiredProcesses::SetExit(const InstanceKey& instance, ui
   if (--unknown->second == 0) of.exits.erase(unknown);
   ++of.exits[std::string(exit)];
   const auto last = of.last_processes.find(ordinal);
-  const bool is_last = last != of.last_processes.end() && last->second.pid == process.pid &&
-                       last->second.start_ticks == process.start_ticks;
+  const bool is_last =
+      last != of.last_processes.end() && last->second.pid == process.pid && last->second.start_ticks == process.start_ticks;
   if (is_last) of.last_exits[ordinal] = exit;
   return &of;
 }

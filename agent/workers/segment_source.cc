@@ -227,7 +227,7 @@ void SegmentSource::ListEnded() {
     if (const auto unknown = of->second.find(std::string(kUnknownEnd)); --unknown->second == 0) of->second.erase(unknown);
   }
   for (auto& [key, of] : exits) {
-    ended_.push_back({ProcessIdentity(key.first, key.second, merger_->rules()), std::move(of)});
+    if (!of.empty()) ended_.push_back({ProcessIdentity(key.first, key.second, merger_->rules()), std::move(of)});
   }
 }
 

@@ -94,7 +94,9 @@ void Agent::Start() {
 }
 
 Status Agent::Finish(RemoteWrite::Ending series) {
-  const std::shared_ptr<const Snapshot> last = escaper_.Escape(collector_.Stop());
+  const std::shared_ptr<const Snapshot> newest = collector_.Stop();
+  history_.Add(newest, clock_.Now(), /*is_last=*/true);
+  const std::shared_ptr<const Snapshot> last = escaper_.Escape(newest);
   collection_.FlushState(kStatePatience);
   const PushLanes::Pace pace = PaceOf(*options_.Get());
   TaskThreads targets("remote finish");
@@ -113,6 +115,11 @@ void Agent::Reconfigure(const AgentOptions& fresh) {
 void Agent::GatewaysMoved() {
   const MutexLock lock(reconfiguring_);
   TakeOver(*options_.Get());
+}
+
+void Agent::PushNow() {
+  push_next_tick_ = true;
+  collector_.SetInterval(options_.Get()->push_interval);
 }
 
 void Agent::TakeOver(const AgentOptions& fresh) {
@@ -158,7 +165,7 @@ void Agent::OnTick(const std::shared_ptr<const Snapshot>& snapshot) {
   history_.Add(snapshot, clock_.Now());
   const std::shared_ptr<const Snapshot> escaped = escaper_.Escape(snapshot);
   remote_.Offer(escaped);
-  if (std::exchange(push_next_tick_, false)) return lanes_.Enqueue(escaped);
+  if (push_next_tick_.exchange(false)) return lanes_.Enqueue(escaped);
   // Busy: the end of the running push shows whether the gateway is slow or unreachable, and is logged.
   if (!lanes_.Offer(escaped)) {
     own_.TickSkipped();

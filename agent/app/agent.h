@@ -7,10 +7,11 @@
 //   agent.Finish();                      // one last collection and push, within the push timeout
 //
 // docs/architecture.md lists the threads. Each thread reads new settings before its next piece of work, so that it holds no
-// lock while it works. Thread safety: Interrupt, Reconfigure, GatewaysMoved and Note...: any thread; all others: the thread
-// that created the agent.
+// lock while it works. Thread safety: Interrupt, Reconfigure, GatewaysMoved, PushNow, Report and Note...: any thread; all
+// others: the thread that created the agent.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -50,6 +51,10 @@ class Agent {
   // An error says why the last values did not arrive at the gateway. Samples that did not arrive at a database wait on disk,
   // and the log says how many. `series`: whether the series end in databases, too. REQUIRES: started.
   Status Finish(RemoteWrite::Ending series = RemoteWrite::Ending::kGoesOn);
+  // The next collection and push are now, even if another push is running.
+  void PushNow();
+  // The page as one HTML file, with the newest values.
+  [[nodiscard]] std::string Report() const { return pages_.Report(); }
   // Ends the job's groups on the gateway. REQUIRES: Finish is over.
   Status EndGroups() { return lanes_.DeleteGroups(setup_.options.job_name); }
   // Ends every wait for a gateway or a database.
@@ -87,8 +92,8 @@ class Agent {
   // The collector thread's.
   Collection collection_;
   std::shared_ptr<const AgentOptions> collecting_with_;
-  SnapshotEscaper escaper_;      // for gateways and databases
-  bool push_next_tick_ = false;  // even if a push is running
+  SnapshotEscaper escaper_;                   // for gateways and databases
+  std::atomic<bool> push_next_tick_ = false;  // even if a push is running; any thread's
   StateLog pace_log_{"collect.late"};
 
   Mutex reconfiguring_;  // held by one reconfiguration at a time; guards no member

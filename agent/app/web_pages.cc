@@ -8,6 +8,7 @@
 #include "web/assets.h"
 #include "web/events_api.h"
 #include "web/range_api.h"
+#include "web/report.h"
 #include "web/series_api.h"
 
 namespace persia::agent {
@@ -105,12 +106,25 @@ std::vector<Route> WebPages::Routes() {
                : ServerResponse{.status = 503, .body = "Not ready: nothing is collected yet.\n"};
   };
   const auto reload = [this](const ServerRequest&) { return Reload(); };
-  std::vector<Route> routes = {
-      {"POST", "/-/reload", reload}, {"GET", "/metrics", metrics}, {"GET", "/-/healthy", healthy}, {"GET", "/-/ready", ready}};
+  const auto report = [this](const ServerRequest&) {
+    ServerResponse response = ForBrowsers(200, "text/html; charset=utf-8", Report());
+    response.headers.emplace_back("Content-Disposition", "attachment; filename=\"report.html\"");
+    return response;
+  };
+  std::vector<Route> routes = {{"POST", "/-/reload", reload},
+                               {"GET", "/metrics", metrics},
+                               {"GET", "/-/healthy", healthy},
+                               {"GET", "/-/ready", ready},
+                               {"GET", "/report.html", report}};
   for (std::vector<Route> more : {ApiRoutes(), AssetRoutes()}) {
     std::move(more.begin(), more.end(), std::back_inserter(routes));
   }
   return routes;
+}
+
+std::string WebPages::Report() const {
+  return MakeReport(Status(), parts_.history.Entries(), parts_.collector.Newest().get(), parts_.event_log,
+                    std::chrono::system_clock::now());
 }
 
 std::vector<Route> WebPages::ApiRoutes() {
@@ -127,14 +141,14 @@ std::vector<Route> WebPages::ApiRoutes() {
   const auto series = [this, answer](const ServerRequest& request) {
     return answer(AnswerSeries(request.query, parts_.collector.Newest().get()));
   };
+  const auto search = [this, answer](const ServerRequest& request) {
+    return answer(AnswerSearch(request.query, parts_.collector.Newest().get()));
+  };
   const auto range = [this, answer](const ServerRequest& request) {
     return answer(AnswerRange(request.query, parts_.history.Entries(), parts_.collector.Newest().get()));
   };
-  return {{"GET", "/api/v1/events", events},
-          {"GET", "/api/v1/status", status},
-          {"GET", "/api/v1/metadata", metadata},
-          {"GET", "/api/v1/series", series},
-          {"GET", "/api/v1/query_range", range}};
+  return {{"GET", "/api/v1/events", events}, {"GET", "/api/v1/status", status}, {"GET", "/api/v1/metadata", metadata},
+          {"GET", "/api/v1/series", series}, {"GET", "/api/v1/search", search}, {"GET", "/api/v1/query_range", range}};
 }
 
 ServerResponse WebPages::Reload() const {

@@ -36,6 +36,8 @@ class WebPages {
 
   // They use this object.
   std::vector<Route> Routes();
+  // The page with all that it would show now, as one HTML file.
+  [[nodiscard]] std::string Report() const;
 
  private:
   AgentStatus Status() const;

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "cli/commands.h"
 #include "cli/job_agent.h"
+#include "model/exit_reason.h"
 #include "supervisor/shared_memory.h"
 
 namespace persia::agent {
@@ -60,10 +61,15 @@ int CollectForExec(const CommandLine& line, const Config& config, const ConfigSo
     signals.Next();
   }
   const auto exit_code = record.CommandExitCode();
-  agent.Finish(signals, exit_code && config.options.on_job_end == OnJobEnd::kDelete);
+  // Whoever interrupts a job does not want to wait.
+  if (config.options.linger.count() > 0 && !IsInterruption(*exit_code)) {
+    agent.Linger(signals, record.ended_at() + config.options.linger);
+  }
+  agent.Finish(signals, config.options.on_job_end == OnJobEnd::kDelete);
   if (exit_code == 0) {
     agent.EndRun();
   }
+  agent.WriteReport();  // last: a disk that hangs delays nothing else
   return kExitDone;
 }
 

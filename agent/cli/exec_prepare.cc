@@ -145,7 +145,7 @@ int PrepareExec(const CommandLine& line, const Config& config, int memory) {
   preparation->exit_code = -1;
   preparation->has_agent = plan.collects ? 1 : 0;
   preparation->created_pipe = plan.pipe != nullptr && plan.pipe->Keep() ? 1 : 0;
-  preparation->finish_timeout_ms = static_cast<uint32_t>(config.options.FinishTimeout().count());
+  preparation->finish_timeout_ms = static_cast<uint32_t>((config.options.linger + config.options.FinishTimeout()).count());
   preparation->log_level = static_cast<uint32_t>(config.options.log_level);
   preparation->logs_json = config.options.log_format == LogFormat::kJson ? 1 : 0;
   preparation->variables = static_cast<uint32_t>(plan.environment.size());

@@ -1,22 +1,29 @@
 #include "cli/job_agent.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <utility>
 
 #include "app/gateway_setup.h"
 #include "base/log.h"
+#include "base/owned_fd.h"
 #include "base/task_threads.h"
 #include "base/text.h"
 #include "base/version.h"
 #include "config/remote_write_settings.h"
 #include "config/values.h"
 #include "exposure/identities.h"
+#include "files/durable_file.h"
 
 namespace persia::agent {
 namespace {
 
 // How long the end waits for the first DNS answer of gateways that are given by name.
 constexpr std::chrono::seconds kFirstAnswerTimeout(3);
+// Everybody may read a report whose directory they can reach.
+constexpr mode_t kReportMode = 0644;
 // How long a killed agent may hold its identity.
 constexpr std::chrono::milliseconds kClaimPatience(250);
 
@@ -27,6 +34,22 @@ std::unique_ptr<GroupLedger> OpenLedger(const JobSession& session) {
                                                             .name = place.FileName("groups"),
                                                             .mode = place.mode,
                                                             .run_id = session.run_id()});
+}
+
+std::string DirectoryOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
+}
+
+// The file has the old content or the new one.
+Status ReplaceFile(const std::string& path, std::string_view content) {
+  const std::string directory = DirectoryOf(path);
+  const OwnedFd fd(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid()) return SystemError("cannot open " + Quoted(directory));
+  const std::string name = path.substr(path.rfind('/') + 1);
+  const auto written =
+      ReplaceDurable({.directory_fd = fd.get(), .directory = directory, .name = name}, kReportMode, {content}, {});
+  return written.ok() ? Status(Done{}) : Status(Error{written.error()});
 }
 
 }  // namespace
@@ -94,9 +117,7 @@ void JobAgent::ClaimIdentity(const Identity& own, const AgentOptions& options, s
 
 Status JobAgent::Listen() {
   Status listening = agent_->Listen();
-  const std::string page = agent_->listening_at();
-  const std::string url = page.empty() ? "" : (agent_->listens_with_tls() ? "https://" : "http://") + page;
-  if (const Status published = session_.PublishPage(url); !published.ok()) {
+  if (const Status published = session_.PublishPage(PageUrl()); !published.ok()) {
     LogWarning("web", "persia-metrics-agent top does not find the page: " + published.error());
   }
   return listening;
@@ -106,6 +127,11 @@ void JobAgent::Start() {
   LogStart();
   agent_->Start();
   names_->Start([this] { agent_->GatewaysMoved(); });
+}
+
+std::string JobAgent::PageUrl() const {
+  const std::string address = agent_->listening_at();
+  return address.empty() ? "" : (agent_->listens_with_tls() ? "https://" : "http://") + address;
 }
 
 void JobAgent::LogStart() const {
@@ -118,13 +144,26 @@ void JobAgent::LogStart() const {
                    ": a training step may wait for this disk. Set metrics_dir to a directory on a tmpfs, such as one "
                    "in /dev/shm");
   }
-  const std::string pages = agent_->listening_at();
-  LogInfo("agent.started",
-          "job " + Quoted(config_.options.job_name) + (session_.continued() ? " continues run " : " starts run ") +
-              session_.run_id() + ", workers in " + session_.directory().path() + ", gateway " +
-              config_.options.gateway_address +
-              (pages.empty() ? "" : (agent_->listens_with_tls() ? ", pages on https://" : ", pages on http://") + pages + "/") +
-              (config_.file.empty() ? "" : ", settings from " + config_.file));
+  if (const std::string& report = config_.options.report_file;
+      !report.empty() && access(DirectoryOf(report).c_str(), W_OK) != 0) {
+    LogWarning("report", SystemError("report_file: " + Quoted(report) + " cannot be written at the end").message);
+  }
+  const std::string pages = PageUrl();
+  LogInfo("agent.started", "job " + Quoted(config_.options.job_name) +
+                               (session_.continued() ? " continues run " : " starts run ") + session_.run_id() +
+                               ", workers in " + session_.directory().path() + ", gateway " + config_.options.gateway_address +
+                               (pages.empty() ? "" : ", pages on " + pages + "/") +
+                               (config_.file.empty() ? "" : ", settings from " + config_.file));
+}
+
+void JobAgent::Linger(SignalReader& signals, std::chrono::steady_clock::time_point until) {
+  agent_->PushNow();
+  const std::string page = PageUrl();
+  LogInfo("agent.lingers", "the command has ended; the agent goes on for " + ToText(config_.options.linger) + " s" +
+                               (page.empty() ? "" : ", with its page on " + page + "/") + "; SIGINT or SIGTERM ends it");
+  while (const auto signal = signals.Next(until)) {
+    if (signal->IsEnd()) return;
+  }
 }
 
 void JobAgent::Finish(SignalReader& signals, bool delete_groups) {
@@ -153,6 +192,16 @@ void JobAgent::Finish(SignalReader& signals, bool delete_groups) {
     if (signal && signal->IsEnd()) agent_->Interrupt();
   }
   ending.Join();
+}
+
+void JobAgent::WriteReport() {
+  const std::string& path = config_.options.report_file;
+  if (path.empty()) return;
+  if (const Status written = ReplaceFile(path, agent_->Report()); !written.ok()) {
+    LogError("report", "the report is not written: " + written.error());
+  } else {
+    LogInfo("report", "the page is in " + path);
+  }
 }
 
 void JobAgent::EndRun() {

@@ -47,16 +47,22 @@ class JobAgent {
   void Start();
   Reloader& reloader() { return *reloader_; }
 
+  // Goes on until then, or until a signal asks to end; collects and pushes first.
+  void Linger(SignalReader& signals, std::chrono::steady_clock::time_point until);
   // The last collection and push. `delete_groups`: then deletes the job's groups on the gateways. A signal that asks to end
   // interrupts both.
   void Finish(SignalReader& signals, bool delete_groups);
   // Ends the run and removes its segments.
   void EndRun();
+  // Writes the page to report_file, if that is set. REQUIRES: Finish is over.
+  void WriteReport();
 
  private:
   Agent::Setup AgentSetup(Setup& setup);
   void ClaimIdentity(const Identity& own, const AgentOptions& options, std::chrono::milliseconds patience);
   void LogStart() const;
+  // Of the pages; empty: they are not served.
+  [[nodiscard]] std::string PageUrl() const;
 
   const Config& config_;
   JobSession& session_;

@@ -65,6 +65,7 @@ int RunCommand(const CommandLine& line, const Config& config, const ConfigSource
   if (idle) {
     agent.EndRun();
   }
+  agent.WriteReport();
   return kExitDone;
 }
 

@@ -5,7 +5,9 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstdint>
 
 namespace persia::agent {
@@ -33,7 +35,7 @@ SignalReader::~SignalReader() {
   close(wake_fd_);
 }
 
-std::optional<ReceivedSignal> SignalReader::Next() {
+std::optional<ReceivedSignal> SignalReader::Next(std::optional<TimePoint> until) {
   for (;;) {
     signalfd_siginfo info;
     if (read(signal_fd_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
@@ -41,8 +43,14 @@ std::optional<ReceivedSignal> SignalReader::Next() {
     }
     uint64_t count = 0;
     if (read(wake_fd_, &count, sizeof count) == static_cast<ssize_t>(sizeof count)) return std::nullopt;
+    int timeout = -1;
+    if (until) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(*until - std::chrono::steady_clock::now());
+      if (left.count() <= 0) return std::nullopt;
+      timeout = static_cast<int>(std::min<int64_t>(left.count(), INT_MAX));
+    }
     pollfd waiting[] = {{signal_fd_, POLLIN, 0}, {wake_fd_, POLLIN, 0}};
-    poll(waiting, 2, -1);
+    poll(waiting, 2, timeout);
   }
 }
 

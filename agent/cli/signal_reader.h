@@ -7,6 +7,7 @@
 
 #include <signal.h>
 
+#include <chrono>
 #include <optional>
 
 namespace persia::agent {
@@ -27,8 +28,9 @@ class SignalReader {
   SignalReader(const SignalReader&) = delete;
   SignalReader& operator=(const SignalReader&) = delete;
 
-  // The next signal: SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2. None after Wake().
-  std::optional<ReceivedSignal> Next();
+  using TimePoint = std::chrono::steady_clock::time_point;
+  // The next signal: SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2. None after Wake(), and at `until`.
+  std::optional<ReceivedSignal> Next(std::optional<TimePoint> until = {});
   // Makes Next return without a signal, once.
   void Wake();
 

@@ -80,6 +80,7 @@ struct AgentOptions {
   [[nodiscard]] std::chrono::milliseconds FinishTimeout() const {
     return finish_timeout.value_or(push_timeout + std::chrono::seconds(1));
   }
+  std::chrono::milliseconds linger{0};  // how long the agent goes on after exec's command has ended
   PushFormat::Choice push_format = PushFormat::Choice::kAuto;
   uint64_t max_push_bytes = 64 << 20;  // of a group; above it, whole families are left out
   OnJobEnd on_job_end = OnJobEnd::kKeep;
@@ -104,6 +105,7 @@ struct AgentOptions {
   // Pages.
   std::string listen_address = "127.0.0.1:19091";  // ParseListenAddress; empty: none
   bool listen_address_is_default = true;           // another port may be used if this one is in use
+  std::string report_file;                         // the page as one file, written at the end; empty: none
   bool enable_lifecycle = false;                   // POST /-/reload reloads the settings
   std::chrono::milliseconds history{1'800'000};    // kept for the page's charts; 0: none
   uint64_t history_max_bytes = 64ULL << 20;

@@ -84,6 +84,9 @@ constexpr Setting kSettings[] = {
       .key = "finish_timeout_seconds", .flag = "--finish-timeout", .environment = "PERSIA_METRICS_FINISH_TIMEOUT",
       .placeholder = "DURATION", .help = "How long exec waits for the agent when the command has ended",
       .default_text = "push_timeout_seconds + 1", .group = "Gateway"}),
+    Bind<Seconds{0, 86'400'000}, &AgentOptions::linger>({
+      .key = "linger_seconds", .flag = "--linger", .environment = "PERSIA_METRICS_LINGER", .placeholder = "DURATION",
+      .help = "How long exec's agent serves its pages after the command has ended", .default_text = "0", .group = "Pages"}),
     Bind<ParseWord<PushFormat::Choice>, &AgentOptions::push_format>({
       .key = "push_format", .flag = "--push-format", .placeholder = "auto|text|protobuf",
       .help = "Format of a push; auto: protobuf for a PushGateway, else text", .default_text = "auto", .group = "Gateway",
@@ -174,6 +177,9 @@ constexpr Setting kSettings[] = {
       .key = "history_max_bytes", .flag = "--history-max-bytes", .placeholder = "SIZE",
       .help = "Memory limit of that history; above it, the oldest values are removed", .default_text = "67108864", .group = "Pages",
       .reloadable = true}),
+    Bind<ParseFileName, &AgentOptions::report_file>({
+      .key = "report_file", .flag = "--report", .environment = "PERSIA_METRICS_REPORT", .placeholder = "FILE",
+      .help = "Where the agent writes its page at the end, as one HTML file", .default_text = "none", .group = "Pages"}),
     Bind<ParseFileName, &AgentOptions::web_config_file>({
       .key = "web_config_file", .flag = "--web.config.file", .environment = "PERSIA_METRICS_WEB_CONFIG_FILE", .placeholder = "FILE",
       .help = "File with users and TLS settings of the pages, as for Prometheus's exporters", .default_text = "none", .group = "Pages",

@@ -151,7 +151,8 @@ class PlanBuilder {
                           .unit = newest.unit,
                           .bounds = definition.bounds,
                           .series = {},
-                          .native = definition.native};
+                          .native = definition.native,
+                          .group = newest.group};
       std::vector<uint32_t> cuts;
       if (definition.fill == Fill::kStreamHistogram && !definition.native)
         cuts = StreamCuts(definition.bounds, definition.scale);

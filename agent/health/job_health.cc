@@ -13,9 +13,6 @@ using std::chrono::seconds;
 // A worker that restarts this often in this time is a problem of its own.
 constexpr size_t kManyRestarts = 3;
 constexpr std::chrono::minutes kRestartWindow(15);
-// 128 + SIGINT and SIGTERM: somebody ended the command.
-constexpr int kInterrupted = 130;
-constexpr int kTerminated = 143;
 
 std::string LabelOf(const Identity& identity, std::string_view name) {
   const auto found = std::ranges::find(identity.labels, name, &Labels::value_type::first);
@@ -194,7 +191,7 @@ void JobHealth::SumUp(std::span<const WorkerProcess> processes, const Moment& mo
     Report("job", job_hangs_, job_hangs_ ? "job_hung" : "job_recovered",
            job_hangs_ ? "the job hangs: no metric of any process has changed for " + after : "the job goes on");
   }
-  const bool interrupted = moment.exit_code == kInterrupted || moment.exit_code == kTerminated;
+  const bool interrupted = moment.exit_code && IsInterruption(*moment.exit_code);
   const bool failed = moment.exit_code.value_or(0) != 0 && !interrupted;
   if (moment.exit_code && !std::exchange(command_ended_, true)) {
     Report("command", failed, "command_ended", "the command has ended with exit code " + std::to_string(*moment.exit_code))

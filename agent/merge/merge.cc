@@ -19,7 +19,8 @@ bool SameLayout(const Layout& a, const Layout& b) {
   };
   const auto same_family = [&](const FamilyLayout& x, const FamilyLayout& y) {
     return x.name == y.name && x.type == y.type && x.help == y.help && x.unit == y.unit && x.bounds == y.bounds &&
-           x.native == y.native && std::equal(x.series.begin(), x.series.end(), y.series.begin(), y.series.end(), same_series);
+           x.native == y.native && x.group == y.group &&
+           std::equal(x.series.begin(), x.series.end(), y.series.begin(), y.series.end(), same_series);
   };
   return a.value_count == b.value_count && a.identities == b.identities &&
          std::equal(a.families.begin(), a.families.end(), b.families.begin(), b.families.end(), same_family);

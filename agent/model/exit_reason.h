@@ -15,4 +15,7 @@ inline constexpr std::string_view kUnknownEnd = "unknown";
 // Whether the process left on its own, and not because of an error.
 [[nodiscard]] inline bool IsCleanExit(std::string_view reason) { return reason == "exit_0" || reason == kExitOfUnknownCode; }
 
+// Whether a command ended with this exit code because a person or a scheduler asked it to: by SIGINT or SIGTERM.
+[[nodiscard]] inline bool IsInterruption(int exit_code) { return exit_code == 130 || exit_code == 143; }
+
 }  // namespace persia::agent

@@ -82,6 +82,7 @@ struct FamilyLayout {
   std::vector<SeriesLayout> series;
   // Of a native histogram. Its `bounds` are those of its classic form.
   std::optional<NativeBuckets> native = {};
+  std::string group = {};  // in which the program declared it; "": a metric of the agent
 
   [[nodiscard]] size_t ValuesPerSeries() const {
     switch (type) {

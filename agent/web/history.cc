@@ -23,7 +23,7 @@ size_t BytesOf(const Layout& layout) {
 
 }  // namespace
 
-void History::Add(std::shared_ptr<const Snapshot> snapshot, std::chrono::steady_clock::time_point now) {
+void History::Add(std::shared_ptr<const Snapshot> snapshot, std::chrono::steady_clock::time_point now, bool is_last) {
   const MutexLock lock(mutex_);
   if (options_.span.count() == 0 || snapshot == nullptr) {
     kept_.clear();
@@ -34,7 +34,7 @@ void History::Add(std::shared_ptr<const Snapshot> snapshot, std::chrono::steady_
     begin_unix_ms_ = duration_cast<milliseconds>(snapshot->collected_at.time_since_epoch()).count();
   }
   // A tick may come a little early.
-  if (!kept_.empty() && now - kept_.back().at < Step() - Step() / 10) return;
+  if (!is_last && !kept_.empty() && now - kept_.back().at < Step() - Step() / 10) return;
   const bool shared = !kept_.empty() && kept_.back().entry.snapshot->layout == snapshot->layout;
   const size_t layout_bytes = shared ? kept_.back().layout_bytes : BytesOf(*snapshot->layout);
   const int64_t unix_ms = begin_unix_ms_ + duration_cast<milliseconds>(now - *begin_).count();

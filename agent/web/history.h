@@ -46,7 +46,8 @@ class History {
 
   explicit History(Options options) : options_(options) {}
 
-  void Add(std::shared_ptr<const Snapshot> snapshot, std::chrono::steady_clock::time_point now);
+  // The last one of the agent is never skipped.
+  void Add(std::shared_ptr<const Snapshot> snapshot, std::chrono::steady_clock::time_point now, bool is_last = false);
   // The next Add drops entries beyond the new limits.
   void SetOptions(const Options& options);
   // The oldest first.

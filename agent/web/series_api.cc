@@ -1,8 +1,10 @@
 #include "web/series_api.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <span>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +20,7 @@ namespace catalog = metrics::catalog;
 
 constexpr size_t kDefaultSeries = 1000;
 constexpr size_t kMaxSeries = 10'000;
+constexpr size_t kMaxWords = 16;
 
 // A time cost is two families: the histogram <name> and the gauge <name>_sec.
 std::string_view TableOf(std::string_view family) {
@@ -37,7 +40,62 @@ void ForEachLabel(const Snapshot& snapshot, const SeriesLayout& series, const Us
   for (const auto& [name, value] : series.labels) use(name, value);
 }
 
+std::string LowerCase(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return lower;
+}
+
+// The words that `text` contains, each a bit.
+uint32_t WordsIn(std::string_view text, const std::vector<std::string>& words) {
+  const std::string lower = LowerCase(text);
+  uint32_t found = 0;
+  for (size_t i = 0; i < words.size(); ++i) found |= static_cast<uint32_t>(lower.find(words[i]) != std::string::npos) << i;
+  return found;
+}
+
+template <class LabelRange>
+uint32_t WordsInValues(const LabelRange& labels, const std::vector<std::string>& words) {
+  uint32_t found = 0;
+  for (const auto& [name, value] : labels) found |= WordsIn(value, words);
+  return found;
+}
+
+std::vector<std::string> SplitWords(const std::string& text) {
+  std::istringstream stream(LowerCase(text));
+  return {std::istream_iterator<std::string>(stream), {}};
+}
+
 }  // namespace
+
+JsonAnswer AnswerSearch(std::string_view query, const Snapshot* newest) {
+  std::string text;
+  for (const auto& [name, value] : ParseParameters(query)) {
+    if (name != "q") return RefuseWith(400, "unknown parameter \"" + name.substr(0, 200) + "\" (q)");
+    text = value;
+  }
+  const std::vector<std::string> words = SplitWords(text);
+  if (words.empty() || words.size() > kMaxWords) {
+    return RefuseWith(400, "q: \"" + text.substr(0, 200) + "\" is not 1 to " + std::to_string(kMaxWords) + " words");
+  }
+  Json found = Json::array();
+  if (newest != nullptr) {
+    const Layout& layout = *newest->layout;
+    std::vector<uint32_t> of_identity;
+    for (const Identity& identity : layout.identities) of_identity.push_back(WordsInValues(identity.labels, words));
+    const uint32_t all = (uint32_t{1} << words.size()) - 1;
+    for (const FamilyLayout& family : layout.families) {
+      if (!found.empty() && found.back() == family.name) continue;
+      const uint32_t of_family = WordsIn(family.name, words) | WordsIn(family.help, words);
+      const auto has_all = [&](const SeriesLayout& series) {
+        const uint32_t known = of_family | of_identity[series.identity];
+        return known == all || (known | WordsInValues(series.labels, words)) == all;
+      };
+      if (std::ranges::any_of(family.series, has_all)) found.push_back(family.name);
+    }
+  }
+  return AnswerWith({{"families", std::move(found)}});
+}
 
 JsonAnswer AnswerMetadata(const Snapshot* newest) {
   Json families = Json::array();
@@ -57,6 +115,7 @@ JsonAnswer AnswerMetadata(const Snapshot* newest) {
                         {"type", TypeName(family.type)},
                         {"help", family.help},
                         {"unit", family.unit},
+                        {"group", family.group},
                         {"table", TableOf(family.name)},
                         {"series", count},
                         {"labels", labels}});

@@ -124,9 +124,10 @@ class Browser:
         self.tell("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
     def open(self, url):
-        """Opens a page with empty storage."""
+        """Opens a page with empty storage, or a file."""
         parts = urlsplit(url)
-        self.tell("Storage.clearDataForOrigin", origin=f"{parts.scheme}://{parts.netloc}", storageTypes="all")
+        if parts.netloc:  # a file has no storage of its own
+            self.tell("Storage.clearDataForOrigin", origin=f"{parts.scheme}://{parts.netloc}", storageTypes="all")
         self.driver.get(url)
 
     def run(self, script, *arguments):

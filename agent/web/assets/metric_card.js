@@ -1,7 +1,8 @@
 // The card of a family, with its name and help text; and the card of an `_info` metric, which has labels instead of a chart.
 import { get } from './api.js';
-import { make, setText } from './dom.js';
+import { make, setText, svg } from './dom.js';
 import { rank } from './labels.js';
+import { pinned, togglePin } from './pins.js';
 import { view } from './view.js';
 
 const MAX_LABEL_SETS = 12;
@@ -18,9 +19,19 @@ export class MetricCard {
     this.kind = make('span.kind');
     // A long name wraps after its underscores.
     const title = make('h3', { title: family.name }, ...family.name.split(/(?<=_)/).flatMap((word) => [word, make('wbr')]));
-    this.element.append(make('header', {}, title, this.kind), make('p.help', { title: family.help }, family.help));
+    const star = svg('svg', { viewBox: '0 0 16 16', 'aria-hidden': 'true' });
+    star.append(svg('path', { d: 'M8 1.6l2 4.1 4.5.6-3.3 3.2.8 4.5L8 11.9 4 14l.8-4.5L1.5 6.3l4.5-.6z' }));
+    this.pin = make('button.pin', { type: 'button', 'aria-label': `Pin ${family.name}`, title: 'Pinned charts stand first' }, star);
+    this.pin.addEventListener('click', () => togglePin(family.name));
+    this.showPin();
+    this.element.append(make('header', {}, this.pin, title, this.kind), make('p.help', { title: family.help }, family.help));
   }
 
+  showPin() {
+    this.pin.setAttribute('aria-pressed', String(pinned().includes(this.family.name)));
+  }
+
+  // Whether name and help text have all words.
   matches(words) {
     const text = `${this.family.name} ${this.last?.name ?? ''} ${this.family.help}`.toLowerCase();
     return words.every((word) => text.includes(word));
@@ -28,7 +39,7 @@ export class MetricCard {
 
   // Whether this card suits the newest metadata.
   isFor(family, last) {
-    const of = (each) => `${each?.name} ${each?.type} ${each?.unit} ${each?.help}`;
+    const of = (each) => `${each?.name} ${each?.type} ${each?.unit} ${each?.help} ${each?.group}`;
     return of(this.family) === of(family) && of(this.last) === of(last);
   }
 

@@ -6,6 +6,8 @@ import { clock, duration, number } from './format.js';
 import { setFocus } from './focus.js';
 import { showHealth } from './health.js';
 import { InfoCard } from './metric_card.js';
+import { pinned } from './pins.js';
+import { report } from './report.js';
 import { groupFamilies } from './sections.js';
 import { showTiles } from './status.js';
 import { fromUrl, keepInUrl } from './url.js';
@@ -25,10 +27,12 @@ const MAX_EVENTS = 1000;
 const MAX_EVENTS_LISTED = 100;
 
 let status = null;
-let range = 300;
+let range = report === null ? 300 : Infinity;
 let zoom = null;
 let paused = false;
 let searchWords = [];
+let foundByLabels = new Set(); // families whose labels' values have the words
+let families = [];
 let downSince = null;
 let metadataAt = 0;
 let series = -1;
@@ -92,11 +96,11 @@ function makeSection({ id, title, prefix, folded }) {
   const count = make('span.count');
   const anchor = `group-${id.replace(/[^a-zA-Z0-9_]+/g, '-')}`;
   const heading = make('h2', {}, title);
-  if (prefix) heading.append(title ? ' ' : '', make('code', {}, `${prefix}*`));
+  if (prefix) heading.append(title ? ' ' : '', make('code', {}, prefix));
   heading.append(' ', count);
   const element = make('details.section', { id: anchor, 'data-group': prefix || title.toLowerCase() }, make('summary', {}, heading), grid);
   element.open = !folded;
-  const link = make('a', { href: `#${anchor}` }, title || `${prefix}*`);
+  const link = make('a', { href: `#${anchor}` }, title || prefix);
   link.addEventListener('click', () => {
     element.open = true;
   });
@@ -109,9 +113,9 @@ function makeCard(family, last) {
   return card;
 }
 
-function showFamilies(families) {
+function showFamilies() {
   const before = new Map(sections.flatMap(({ cards }) => cards.map((card) => [card.family.name, card])));
-  sections = groupFamilies(families).map((group) => {
+  sections = groupFamilies(families, pinned()).map((group) => {
     const section = sections.find(({ id }) => id === group.id) ?? makeSection(group);
     section.cards = group.entries.map(({ family, last }) => {
       const card = before.get(family.name);
@@ -128,7 +132,27 @@ function showFamilies(families) {
   for (const { grid, cards } of sections) setChildren(grid, cards.map(({ element }) => element));
   setChildren(byId('sections'), sections.map(({ element }) => element));
   setChildren(byId('jump'), sections.map(({ link }) => link));
+  search();
+}
+
+// By the names and help texts at once, by the values of labels when the agent has answered.
+async function search() {
+  const words = searchWords;
   filter();
+  if (words.length === 0) return;
+  try {
+    const answer = await get('search', { q: words.join(' ') }, { urgent: true, wanted: () => words === searchWords });
+    if (answer === null || words !== searchWords) return;
+    foundByLabels = new Set(answer.families);
+    filter();
+  } catch {
+    // The banner says that the agent does not answer.
+  }
+}
+
+function setSearch(text) {
+  searchWords = text.toLowerCase().split(/\s+/).filter(Boolean);
+  foundByLabels = new Set();
 }
 
 function filter() {
@@ -137,7 +161,7 @@ function filter() {
   for (const { element, count, link, cards } of sections) {
     let here = 0;
     for (const card of cards) {
-      card.element.hidden = !card.matches(searchWords);
+      card.element.hidden = !card.matches(searchWords) && !foundByLabels.has(card.family.name);
       if (!card.element.hidden) here++;
     }
     element.hidden = link.hidden = here === 0;
@@ -214,18 +238,21 @@ async function poll() {
   const { history } = status;
   setText(
     byId('about'),
-    `persia-metrics-agent ${status.version}, run ${status.run_id}, ${status.directory}. ` +
+    (report === null ? '' : `Report of ${new Date(status.now_ms).toLocaleString()}. `) +
+      (report?.left_out > 0 ? `The values of ${report.left_out} metrics are left out, since the file would be too large. ` : '') +
+      `persia-metrics-agent ${status.version}, run ${status.run_id}, ${status.directory}. ` +
       `History: at most ${duration(history.seconds)}, a collection every ${number(history.step_seconds, 'seconds')}, ` +
       `${number(history.bytes, 'bytes')} of ${number(history.max_bytes, 'bytes')}.`,
   );
   // A new series may belong to a new family.
   if (Date.now() - metadataAt > METADATA_EVERY_MS || status.series !== series) {
-    const { families } = await get('metadata', {}, { urgent: true });
+    const answer = await get('metadata', {}, { urgent: true });
     // An agent that has just restarted has no families yet; the page keeps its cards.
-    if (families.length > 0 || sections.length === 0) {
+    if (answer.families.length > 0 || sections.length === 0) {
       metadataAt = Date.now();
       series = status.series;
-      showFamilies(families);
+      families = answer.families;
+      showFamilies();
     }
   }
   if (paused) return;
@@ -247,6 +274,7 @@ async function run() {
     if (error.status === undefined) agentDown();
     else console.warn(error.message);
   }
+  if (report !== null) return;
   const wait = Math.min(Math.max(status?.history.step_seconds ?? 1, 1), 10) * 1000;
   // A hidden page polls less.
   timer = setTimeout(run, downSince === null ? (document.hidden ? 10000 : wait) : 1000);
@@ -292,9 +320,13 @@ byId('pause').addEventListener('click', () => setPaused(!paused));
 byId('theme').addEventListener('click', toggleTheme);
 byId('search-form').addEventListener('submit', (event) => event.preventDefault());
 byId('search').addEventListener('input', () => {
-  searchWords = byId('search').value.toLowerCase().split(/\s+/).filter(Boolean);
+  setSearch(byId('search').value);
   keepInUrl({ search: byId('search').value.trim() });
-  filter();
+  search();
+});
+document.addEventListener('pins', () => {
+  for (const { cards } of sections) for (const card of cards) card.showPin();
+  showFamilies();
 });
 byId('unfocus').addEventListener('click', () => setFocus(null));
 
@@ -324,12 +356,13 @@ function restore() {
   if (span.length === 2 && span[0] > 0 && span[1] > span[0]) zoom = span;
   byId('unzoom').hidden = zoom === null;
   byId('search').value = fromUrl('search') ?? '';
-  searchWords = byId('search').value.toLowerCase().split(/\s+/).filter(Boolean);
+  setSearch(byId('search').value);
   const [role, instance] = (fromUrl('worker') ?? '').split('/');
   if (instance) setFocus({ role, instance });
 }
 
 restore();
+document.body.classList.toggle('report', report !== null);
 // A phone shows the problems first, not a screen for each worker.
 if (matchMedia('(max-width: 560px)').matches) byId('workers').open = false;
 for (const [name, seconds, spoken] of RANGES) {

@@ -46,6 +46,14 @@ TEST(History, KeepsWhatIsFarEnoughApartAndNotTooOld) {
   EXPECT_EQ(history.stats().oldest_unix_ms, 5195);
 }
 
+TEST(History, HasTheLastCollectionHoweverSoonItCame) {
+  History history({.span = seconds(72)});
+  const TimePoint begin{seconds(1000)};
+  history.Add(Any(5000), begin);
+  history.Add(Any(5010), begin + milliseconds(10), /*is_last=*/true);
+  EXPECT_THAT(Times(history), ElementsAre(5000, 5010));
+}
+
 TEST(History, AChangeOfTheClockKeepsTheTimesInOrder) {
   History history({.span = seconds(720)});
   const TimePoint begin{seconds(1000)};

@@ -19,13 +19,36 @@ TEST(AnswerMetadata, KnowsThePersiaTables) {
                                     {"staleness_sec", MetricType::kGauge, {}, {{{}, {0}}}}});
   const Json families = Json::parse(AnswerMetadata(newest.get()).body)["families"];
   EXPECT_EQ(families[0].dump(),
-            R"({"name":"index_miss_count","type":"counter","help":"","unit":"","table":"accuracy","series":1,)"
+            R"({"name":"index_miss_count","type":"counter","help":"","unit":"","group":"","table":"accuracy","series":1,)"
             R"("labels":["instance","shard"]})");
   EXPECT_EQ(families[1]["table"], "efficiency");
   EXPECT_EQ(families[2]["table"], "efficiency");
   EXPECT_EQ(families[3]["table"], "");
   EXPECT_EQ(families[4]["table"], "") << "staleness is no time cost";
   EXPECT_EQ(AnswerMetadata(nullptr).body, "{\"families\":[]}\n");
+}
+
+TEST(AnswerSearch, FindsWordsInNamesHelpAndLabelValues) {
+  const auto newest =
+      MakeSnapshot({{"ids_total", MetricType::kCounter, {}, {{{{"feat", "Users"}}, {1}}, {{{"feat", "items"}}, {1}}}},
+                    {"loss", MetricType::kGauge, {}, {{{{"part", "users"}}, {0}}}},
+                    {"steps_total", MetricType::kCounter, {}, {{{}, {7}}}}});
+  const auto found = [&](const std::string& query) { return AnswerSearch(query, newest.get()).body; };
+  EXPECT_EQ(found("q=users"), "{\"families\":[\"ids_total\",\"loss\"]}\n");
+  EXPECT_EQ(found("q=ITEMS+ids"), "{\"families\":[\"ids_total\"]}\n") << "a value and the name";
+  EXPECT_EQ(found("q=users%20items"), "{\"families\":[]}\n") << "no series has both";
+  EXPECT_EQ(found("q=loss+rep_0"), "{\"families\":[\"loss\"]}\n") << "a value of the identity";
+  EXPECT_EQ(found("q=_total"), "{\"families\":[\"ids_total\",\"steps_total\"]}\n");
+  EXPECT_EQ(AnswerSearch("q=loss", nullptr).body, "{\"families\":[]}\n");
+}
+
+TEST(AnswerSearch, RefusesAMalformedQuery) {
+  std::string many = "q=w";
+  for (int i = 0; i < 16; ++i) many += "+w";
+  for (const std::string& query : {std::string("q="), std::string(), std::string("q=+"), std::string("p=1"), many}) {
+    EXPECT_EQ(AnswerSearch(query, nullptr).status, 400) << query;
+  }
+  EXPECT_EQ(AnswerSearch(many.substr(0, many.size() - 2), nullptr).status, 200);
 }
 
 TEST(AnswerSeries, ListsLabelSetsUpToTheLimit) {

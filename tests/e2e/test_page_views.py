@@ -1,0 +1,189 @@
+"""What a reader chooses on the page: search, pins, groups; and the page as one file. In a real browser."""
+
+import json
+import os
+import signal
+
+import pytest
+from conftest import PYTHON, PYTHON_PACKAGE
+from page import CARD, newest, wait_for_points
+from servers import fetch, wait_until
+
+pytestmark = pytest.mark.long
+
+SHOWN = "return [...document.querySelectorAll('.card')].filter((card) => !card.hidden).map((card) => card.dataset.name)"
+GROUPS = "return [...document.querySelectorAll('#sections > details')].map((each) => each.dataset.group)"
+SEARCH = "const field = document.querySelector('#search'); field.value = arguments[0]; field.dispatchEvent(new Event('input'))"
+
+
+@pytest.fixture
+def two_groups(job, browse):
+    """The browser at an agent with the families of two groups."""
+    agent = job.agent()
+    worker = job.worker()
+    worker.tell("count_feat my_app ids_total users 1")
+    worker.tell("count_feat my_app ids_total items 1")
+    worker.tell("busy my_app steps_total")
+    worker.tell("set my_own loss 0.5")
+    browser = browse(agent.url)
+    browser.wait_for("return document.querySelector('[data-name=my_own_loss]')", "the charts")
+    wait_until(lambda: {"my_app_ids_total", "my_app_steps_total"} <= set(browser.run(SHOWN)), "all charts")
+    return browser
+
+
+def test_a_search_finds_the_values_of_labels(two_groups):
+    browser = two_groups
+    browser.run(SEARCH, "ITEMS")
+    wait_until(lambda: browser.run(SHOWN) == ["my_app_ids_total"], "the family with this label value")
+    browser.run(SEARCH, "ids users")
+    wait_until(lambda: browser.run(SHOWN) == ["my_app_ids_total"], "a name and a value together")
+    browser.run(SEARCH, "loss rep_0")
+    wait_until(lambda: browser.run(SHOWN) == ["my_own_loss"], "the value of an identity's label")
+    browser.run(SEARCH, "no_such_value")
+    wait_until(lambda: browser.run(SHOWN) == [] and browser.text("#found").startswith("0 of "), "nothing")
+    browser.run(SEARCH, "")
+    wait_until(lambda: len(browser.run(SHOWN)) > 3, "everything")
+    assert browser.complaints() == []
+
+
+def test_groups_of_the_program_are_sections(two_groups):
+    groups = two_groups.run(GROUPS)
+    assert groups[:2] == ["my_app", "my_own"], "although both begin with the same word"
+    section = f"return {CARD}.closest('details').dataset.group"
+    assert two_groups.run(section, "my_app_ids_total") == "my_app"
+
+
+def test_pins_stand_first_and_are_kept_in_the_url(two_groups):
+    browser = two_groups
+    for name in ("my_own_loss", "my_app_ids_total"):
+        browser.run(f"{CARD}.querySelector('.pin').click()", name)
+    pinned = "return [...document.querySelectorAll('#sections > details')][0].dataset.group === 'pinned' && "
+    pinned += "[...document.querySelectorAll('[data-group=pinned] .card')].map((card) => card.dataset.name)"
+    in_order = ["my_own_loss", "my_app_ids_total"]
+    assert browser.run(pinned) == in_order
+    browser.run("location.reload()")
+    wait_until(lambda: browser.run(pinned) == in_order, "the same after a reload")
+    wait_for_points(browser, "my_own_loss")
+    browser.run(f"{CARD}.querySelector('.pin').click()", "my_own_loss")
+    assert browser.run(pinned) == ["my_app_ids_total"]
+    assert "my_own_loss" not in browser.run("return location.search")
+    assert browser.run(f"return {CARD}.closest('details').dataset.group", "my_own_loss") == "my_own"
+
+
+def test_the_tooltip_hides_no_line(two_groups):
+    browser = two_groups
+    wait_for_points(browser, "my_app_steps_total")
+    chart = browser.find('[data-name="my_app_steps_total"] .surface')
+    browser.run("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", chart)
+    places = f"""
+    const card = {CARD}; const tip = card.querySelector('.tip');
+    return tip.hidden ? null : [tip.getBoundingClientRect().bottom, card.querySelector('.plot').getBoundingClientRect().top]"""
+
+    def places_of_tip():
+        browser.mouse().move_to_element_with_offset(chart, 90, 0).perform()
+        return browser.run(places, "my_app_steps_total")
+
+    bottom, top = wait_until(places_of_tip, "the tooltip")
+    assert bottom <= top
+
+
+JOB = """
+import sys, time
+from persia_metrics import Counter, Gauge
+steps = Counter("steps_total", "Steps trained.", group="my_app")
+Gauge("evil", "</script><script>window.pwned=1</script>", group="my_app").set(1)
+loss = Gauge("loss", "Loss by part.", ["part"], group="my_app")
+loss.labels("attention").set(1)
+deadline = time.monotonic() + float(sys.argv[1])
+while time.monotonic() < deadline:
+    steps.inc()
+    time.sleep(0.05)
+sys.exit(int(sys.argv[2]))
+"""
+
+
+@pytest.fixture
+def start(job):
+    """Starts a job of some seconds under `exec`, with flags."""
+
+    def run(*flags, seconds=4, exit_code=3):
+        return job.exec(PYTHON, "-c", JOB, str(seconds), str(exit_code), flags=flags, env={"PYTHONPATH": str(PYTHON_PACKAGE)})
+
+    return run
+
+
+def test_a_report_opens_without_a_server(start, browse, tmp_path):
+    report = tmp_path / "report.html"
+    agent = start(f"--report={os.path.relpath(report)}", "--history=5m")
+    assert agent.wait() == 3
+    assert f"the page is in {os.path.relpath(report)}" in agent.output()
+    browser = browse(report.as_uri(), height=3000)
+    browser.wait_for("return document.querySelector('#health-state').textContent === 'Failed'", "the state of the job")
+    assert "3" in browser.text("#health-reasons")
+    assert browser.run("return document.body.classList.contains('report')")
+    wait_for_points(browser, "my_app_steps_total")
+    assert newest(browser, "my_app_loss") > 0
+    assert browser.text("#about").startswith("Report of ")
+    assert not browser.find("#pause").is_displayed()
+    browser.run(SEARCH, "attention")
+    wait_until(lambda: browser.run(SHOWN) == ["my_app_loss"], "the family with this label value")
+    browser.run(SEARCH, "")
+    assert browser.run("return window.pwned ?? null") is None
+    # A click on a worker filters the charts, without an agent to ask.
+    browser.run("document.querySelector('#workers-body button.worker').click()")
+    wait_for_points(browser, "my_app_steps_total")
+    assert browser.run("return performance.getEntriesByType('resource').filter((each) => !each.name.startsWith('data:')).length") == 0
+    assert browser.complaints() == []
+
+
+def test_a_report_that_cannot_be_written_is_told_at_the_start_and_changes_nothing(start):
+    agent = start("--report=/no/such/directory/report.html", seconds=1, exit_code=0)
+    assert agent.wait() == 0
+    output = agent.output()
+    assert output.index('"/no/such/directory/report.html" cannot be written at the end') < output.index("the report is not written")
+    assert "No such file or directory" in output
+
+
+def test_the_page_of_a_running_job_is_saved_as_a_report(job, browse, tmp_path):
+    agent = job.agent()
+    job.worker().tell("busy my_app steps_total")
+    browser = browse(agent.url)
+    wait_for_points(browser, "my_app_steps_total")
+    status, body = fetch(f"{agent.url}/report.html")
+    assert status == 200
+    saved = tmp_path / "saved.html"
+    saved.write_text(body)
+    browser = browse(saved.as_uri())
+    wait_for_points(browser, "my_app_steps_total")
+    assert browser.text("#health-state") == "Running"
+    assert browser.complaints() == []
+
+
+def test_the_page_lingers_after_the_command(start, browse):
+    agent = start("--linger=10m", seconds=2)
+    wait_until(lambda: "the command has ended; the agent goes on for 600 s" in agent.output(), "the line")
+    wait_until(lambda: health(agent) == "failed", "the command's end on the page")
+    assert agent.metrics().one("persia_exec_exit_code") == 3, "a scrape sees how the command ended"
+    browser = browse(agent.url)
+    browser.wait_for("return document.querySelector('#health-state').textContent === 'Failed'", "the banner")
+    assert agent.running()
+    agent.signal(signal.SIGTERM)
+    assert agent.wait() == 3, "the command's exit code"
+
+
+def test_an_interrupted_job_does_not_linger(start):
+    agent = start("--linger=10m", seconds=600)
+    wait_until(lambda: "my_app_steps_total" in fetch(f"{agent.url}/metrics")[1], "the job")
+    agent.signal(signal.SIGTERM)
+    assert agent.wait() == 143
+    assert "goes on" not in agent.output()
+
+
+def test_lingering_ends_by_itself(start):
+    agent = start("--linger=2s", seconds=1, exit_code=0)
+    assert agent.wait() == 0
+    assert "the agent goes on for 2 s" in agent.output()
+
+
+def health(agent):
+    return json.loads(fetch(f"{agent.url}/api/v1/status")[1])["health"]["state"]

@@ -1,0 +1,78 @@
+#include "web/report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "base/json.h"
+#include "web/assets.h"
+#include "web/history_fixture.h"
+
+namespace persia::agent {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class Report : public ::testing::Test {
+ protected:
+  // The HTML, and the data in it.
+  std::string Make(size_t max_bytes = 32 << 20) {
+    AgentStatus status;
+    status.history = history_.stats();
+    return MakeReport(status, history_.Entries(), newest_.get(), events_,
+                      std::chrono::system_clock::time_point(std::chrono::milliseconds(100'000)), max_bytes);
+  }
+  Json DataOf(const std::string& html) {
+    const std::string begin = "<script type=\"application/json\" id=\"report\">";
+    const size_t at = html.find(begin) + begin.size();
+    return Json::parse(html.substr(at, html.find("</script>", at) - at));
+  }
+
+  std::shared_ptr<const Snapshot> newest_ = MakeSnapshot({{"loss", MetricType::kGauge, {}, {{{{"part", "</script>"}}, {0.5}}}},
+                                                          {"steps_total", MetricType::kCounter, {}, {{{}, {7}}}}},
+                                                         90'000);
+  History history_{{.span = std::chrono::seconds(60)}};
+  EventLog events_{{}};
+};
+
+TEST_F(Report, LoadsNothing) {
+  const std::string html = Make();
+  for (const Asset& asset : Assets()) {
+    EXPECT_THAT(html, Not(HasSubstr("assets/" + std::string(asset.name))));
+  }
+  EXPECT_THAT(html, HasSubstr("default-src 'none'"));
+}
+
+TEST_F(Report, HasWhatTheAgentWouldAnswer) {
+  history_.Add(newest_, {});
+  const Json data = DataOf(Make());
+  EXPECT_EQ(data["metadata"]["families"].size(), 2U);
+  EXPECT_EQ(data["status"]["now_ms"], 100'000);
+  EXPECT_EQ(data["left_out"], 0);
+  const Json& values = data["query_range"]["loss"]["series"][0]["values"];
+  EXPECT_THAT(values.dump(), HasSubstr("0.5"));
+}
+
+TEST_F(Report, NoTextOfTheJobEndsTheData) {
+  history_.Add(newest_, {});
+  const std::string html = Make();
+  EXPECT_EQ(DataOf(html)["series"]["loss"]["series"][0]["part"], "</script>");
+}
+
+TEST_F(Report, OfNothingIsAPageToo) {
+  newest_ = nullptr;
+  EXPECT_EQ(DataOf(Make())["metadata"]["families"].size(), 0U);
+}
+
+TEST_F(Report, BeyondItsSizeChartsAreLeftOutAndCounted) {
+  history_.Add(newest_, {});
+  const Json data = DataOf(Make(1));
+  EXPECT_EQ(data["left_out"], 2);
+  EXPECT_TRUE(data["query_range"].empty());
+  EXPECT_EQ(data["metadata"]["families"].size(), 2U) << "they keep their names";
+}
+
+}  // namespace
+}  // namespace persia::agent

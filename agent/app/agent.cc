@@ -146,6 +146,7 @@ std::shared_ptr<const Snapshot> Agent::Collect() {
   ReportRemoteWrite();
   SummarizeEndedFloods();
   own_.SetLogLinesSuppressed(log_limiter_->suppressed());
+  for (const auto& [level, lines] : LogLinesWritten()) own_.SetLogLines(level, lines);
   if (setup_.emit_receiver != nullptr) {
     const EmitReceiver::Counts lines = setup_.emit_receiver->counts();
     own_.SetFifoLines(lines.good, lines.bad);
@@ -175,7 +176,7 @@ void Agent::OnTick(const std::shared_ptr<const Snapshot>& snapshot) {
 void Agent::ReportRemoteWrite() {
   const auto now = std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
   std::set<std::string> targets;
-  for (const auto& [name, stats] : remote_.stats()) {
+  for (const auto& [name, stats, queue_max_bytes] : remote_.stats()) {
     targets.insert(name);
     // A counter that exists before its first event shows the event to rate().
     auto refused = stats.sending.samples_refused;
@@ -189,6 +190,7 @@ void Agent::ReportRemoteWrite() {
                                .pending_samples = stats.pending_samples,
                                .pending_bytes = stats.pending_bytes,
                                .queue_bytes = stats.file_bytes,
+                               .queue_max_bytes = queue_max_bytes,
                                .damaged_places = stats.corrupt_places,
                                .shards = stats.shards,
                                .highest_sent_ms = stats.sending.highest_sent_ms,

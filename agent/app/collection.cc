@@ -55,6 +55,7 @@ Collection::Collection(const AgentSetup& setup, Clock& clock, OwnMetrics& own, E
       own_(own),
       event_log_(event_log),
       labels_(setup.options.labels),
+      max_series_(setup.options.max_series),
       segments_(SourceOptions(), NamingOf(setup.options)),
       hang_settings_(HangSettingsOf(setup.options)),
       worker_metrics_({.processes = [this] { return segments_.processes(); },
@@ -103,6 +104,7 @@ SegmentSourceOptions Collection::SourceOptions() {
 
 void Collection::Use(const AgentOptions& options) {
   labels_ = options.labels;
+  max_series_ = options.max_series;
   hang_settings_ = HangSettingsOf(options);
   segments_.SetLimits(LimitsOf(options), options.max_segment_bytes, options.gauge_ttl,
                       setup_.options.on_instance_end == OnInstanceEnd::kDelete);
@@ -127,7 +129,7 @@ std::shared_ptr<const Snapshot> Collection::Collect(const std::string& agent_id)
   segments_.Plan(own);
   std::shared_ptr<const Snapshot> all = segments_.Expose(own);
   const size_t series = CountSeries(*all->layout);
-  own_.SetSeries(series);
+  own_.SetSeries(series, max_series_);
   if (all->layout != layout_) {
     layout_ = all->layout;
     trims_due_ = 2;  // after this one, and after the pushes have built their parts of the layout

@@ -71,7 +71,8 @@ class Collection {
   Clock& clock_;
   OwnMetrics& own_;
   EventLog& event_log_;
-  Labels labels_;                                     // of the settings
+  Labels labels_;  // of the settings
+  uint64_t max_series_;
   std::optional<EventPositionFile> event_positions_;  // none without a state
   SegmentSource segments_;
   JobHealth health_;

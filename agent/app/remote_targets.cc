@@ -207,10 +207,10 @@ void RemoteTargets::Interrupt() {
   }
 }
 
-std::vector<std::pair<std::string, RemoteWrite::Stats>> RemoteTargets::stats() const {
-  std::vector<std::pair<std::string, RemoteWrite::Stats>> stats;
+std::vector<RemoteTargets::TargetStats> RemoteTargets::stats() const {
+  std::vector<TargetStats> stats;
   for (const Target& target : targets()) {
-    stats.emplace_back(target.settings.name, StatsOf(target));
+    stats.push_back({target.settings.name, StatsOf(target), target.settings.queue_max_bytes});
   }
   return stats;
 }

@@ -24,6 +24,12 @@ namespace persia::agent {
 
 class RemoteTargets {
  public:
+  struct TargetStats {
+    std::string name;
+    RemoteWrite::Stats stats;
+    uint64_t queue_max_bytes = 0;
+  };
+
   RemoteTargets(StateLocation place, std::string user_agent) : state_(std::move(place)), user_agent_(std::move(user_agent)) {}
 
   // Opens new and changed targets, and closes those that are gone; their backlog stays on disk. A target that cannot be opened
@@ -36,7 +42,7 @@ class RemoteTargets {
               std::chrono::milliseconds limit_if_away, RemoteWrite::Ending ending);
   void Interrupt();
   // By name. Counts are totals over reloads. If a target is off, its oldest pending sample is the oldest one that was dropped.
-  [[nodiscard]] std::vector<std::pair<std::string, RemoteWrite::Stats>> stats() const;
+  [[nodiscard]] std::vector<TargetStats> stats() const;
 
  private:
   struct Target {

@@ -3,6 +3,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <atomic>
 #include <vector>
 
 #include "base/json.h"
@@ -74,11 +75,15 @@ Destinations& Log() {
   return *log;
 }
 
+constexpr spdlog::level::level_enum kCountedLevels[] = {spdlog::level::info, spdlog::level::warn, spdlog::level::err};
+std::atomic<uint64_t> lines_written[spdlog::level::n_levels];
+
 void WriteLine(const Output& output, spdlog::level::level_enum level, std::string_view event, std::string_view message) {
   // The pattern has the opening brace.
   const std::string line =
       output.format == LogFormat::kJson ? WriteJson({{"event", event}, {"message", message}}).substr(1) : OneLine(message);
   output.logger->log(level, spdlog::string_view_t(line.data(), line.size()));
+  lines_written[level].fetch_add(1, std::memory_order_relaxed);
 }
 
 void WriteFloods(const Output& output, const std::vector<LogLimiter::Flood>& floods) {
@@ -113,6 +118,15 @@ std::string WholeSeconds(std::chrono::steady_clock::duration duration) {
 void SetUpLog(LogLevel level, LogFormat format) { Log().set_output(MakeOutput(level, format)); }
 
 void SetLogLimiter(std::shared_ptr<LogLimiter> limiter) { Log().set_limiter(std::move(limiter)); }
+
+std::vector<std::pair<std::string_view, uint64_t>> LogLinesWritten() {
+  std::vector<std::pair<std::string_view, uint64_t>> lines;
+  for (const auto level : kCountedLevels) {
+    const auto name = spdlog::level::to_string_view(level);
+    lines.emplace_back(std::string_view(name.data(), name.size()), lines_written[level].load(std::memory_order_relaxed));
+  }
+  return lines;
+}
 
 void SummarizeEndedFloods() {
   const auto [output, limiter] = Log().current();

@@ -17,6 +17,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/log_limiter.h"
 #include "base/mutex.h"
@@ -39,6 +40,9 @@ void LogDebug(std::string_view event, std::string_view message);
 void LogInfo(std::string_view event, std::string_view message);
 void LogWarning(std::string_view event, std::string_view message);
 void LogError(std::string_view event, std::string_view message);
+
+// The lines written so far of the levels info, warning and error, by the level's name.
+[[nodiscard]] std::vector<std::pair<std::string_view, uint64_t>> LogLinesWritten();
 
 // Writes a line only when a repeatedly checked state changes.
 //

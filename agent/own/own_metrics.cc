@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/mutex.h"
+#include "files/proc_reader.h"
 #include "own/registration.h"
 #include "own/registry_source.h"
 #include "segment_format.h"
@@ -124,7 +125,14 @@ struct OwnMetrics::Registry {
     last_success.Add({{"gateway", gateway}}).Set(std::chrono::duration<double>(now().time_since_epoch()).count());
   }
 
+  // Values that /proc does not have stay as they are.
+  void ReadProcess() {
+    if (const auto stat = proc.Stat("self")) cpu.Increment(std::max(0.0, stat->cpu_seconds - cpu.Value()));
+    if (const auto memory = proc.Memory("self")) resident.Set(memory->resident_bytes);
+  }
+
   const std::function<std::chrono::system_clock::time_point()> now;
+  ProcReader proc;
   prometheus::Registry registry;
   RegistrySource source;
 
@@ -175,6 +183,12 @@ struct OwnMetrics::Registry {
   Histogram& render_duration =
       RegisterWorkSeconds(registry, "persia_agent_render_duration_seconds", "Time to write the exposition text for a scrape.");
   Gauge& series = RegisterMetric(registry, BuildGauge(), "persia_agent_series", "Series of the last collection.");
+  Gauge& max_series =
+      RegisterMetric(registry, BuildGauge(), "persia_agent_max_series", "Limit for exposed series; further ones are left out.");
+  Counter& cpu = RegisterMetric(registry, BuildCounter(), "persia_agent_cpu_seconds_total",
+                                "User and system processor time of the agent.");
+  Gauge& resident =
+      RegisterMetric(registry, BuildGauge(), "persia_agent_resident_memory_bytes", "Resident memory of the agent.");
   Family<Gauge>& segments =
       RegisterFamily(registry, BuildGauge(), "persia_agent_segments",
                      "Segments in the job's directory, by state: live, ended (the process has ended, its values "
@@ -206,6 +220,8 @@ struct OwnMetrics::Registry {
   Counter& events_lost =
       RegisterMetric(registry, BuildCounter(), "persia_agent_event_records_lost_total",
                      "Event records overwritten before the agent read them; persia_events_total still counts them.");
+  Family<Counter>& log_lines = RegisterFamily(registry, BuildCounter(), "persia_agent_log_lines_total",
+                                              "Lines that the agent wrote to its log, by level.");
   Counter& log_suppressed = RegisterMetric(registry, BuildCounter(), "persia_agent_log_lines_suppressed_total",
                                            "Log lines suppressed by the limit on lines per event.");
   Counter& records_skipped = RegisterMetric(
@@ -219,7 +235,10 @@ struct OwnMetrics::Registry {
 OwnMetrics::OwnMetrics(Options options) : registry_(std::make_unique<Registry>(std::move(options))) {}
 OwnMetrics::~OwnMetrics() = default;
 
-std::shared_ptr<const Snapshot> OwnMetrics::Collect() { return registry_->source.Collect(); }
+std::shared_ptr<const Snapshot> OwnMetrics::Collect() {
+  registry_->ReadProcess();
+  return registry_->source.Collect();
+}
 
 void OwnMetrics::AddGateway(std::string_view gateway) { registry_->GatewayOf(std::string(gateway)); }
 void OwnMetrics::GatewayLookedUp(bool good) { registry_->lookups.Add({{"result", good ? "success" : "failure"}}).Increment(); }
@@ -241,7 +260,10 @@ void OwnMetrics::SetConfigErrors(uint64_t errors) { registry_->config_errors.Set
 
 void OwnMetrics::CollectDone(double seconds) { registry_->collect_duration.Observe(seconds); }
 void OwnMetrics::RenderDone(double seconds) { registry_->render_duration.Observe(seconds); }
-void OwnMetrics::SetSeries(uint64_t series) { registry_->series.Set(static_cast<double>(series)); }
+void OwnMetrics::SetSeries(uint64_t series, uint64_t limit) {
+  registry_->series.Set(static_cast<double>(series));
+  registry_->max_series.Set(static_cast<double>(limit));
+}
 void OwnMetrics::SetSegments(std::string_view state, uint64_t segments) {
   SetGauge(registry_->segments, "state", state, segments);
 }
@@ -264,6 +286,9 @@ void OwnMetrics::SetQuarantinedSeries(std::string_view reason, uint64_t series) 
   SetGauge(registry_->quarantined, "reason", reason, series);
 }
 void OwnMetrics::ScrapeDone() { registry_->scrapes.Increment(); }
+void OwnMetrics::SetLogLines(std::string_view level, uint64_t lines) {
+  RaiseTo(registry_->log_lines.Add({{"level", std::string(level)}}), lines);
+}
 void OwnMetrics::SetLogLinesSuppressed(uint64_t lines) { RaiseTo(registry_->log_suppressed, lines); }
 void OwnMetrics::SetEventsLost(uint64_t events) { RaiseTo(registry_->events_lost, events); }
 void OwnMetrics::SetFifoLines(uint64_t good, uint64_t bad) {

@@ -65,8 +65,8 @@ class OwnMetrics {
   void RenderDone(double seconds);
   // A request for /metrics was answered.
   void ScrapeDone();
-  // Series of the last collection.
-  void SetSeries(uint64_t series);
+  // Series of the last collection, and their limit.
+  void SetSeries(uint64_t series, uint64_t limit);
   // Readable segments in the directory, by state: "live", "ended" (the process has ended, its values are still read from the
   // segment), "other_run", "orphaned" (the segment is refused, the values that the state has of it count).
   void SetSegments(std::string_view state, uint64_t segments);
@@ -82,6 +82,8 @@ class OwnMetrics {
   void SetDroppedSeries(std::string_view reason, uint64_t series);
   // Series that are not pushed now because the gateway would refuse the push, by reason.
   void SetQuarantinedSeries(std::string_view reason, uint64_t series);
+  // Lines written to the log, by level; a total.
+  void SetLogLines(std::string_view level, uint64_t lines);
   // Lines suppressed by the log's limit; a total.
   void SetLogLinesSuppressed(uint64_t lines);
   // Event records that were overwritten before they were read; a total.

@@ -55,6 +55,8 @@ struct RemoteWriteMetrics::Families {
                                      "Bytes of the request bodies in a target's disk queue that are not sent yet.")),
         queue_bytes(RegisterFamily(registry, BuildGauge(), "persia_agent_remote_write_queue_bytes",
                                    "Size of a target's disk queue, with requests that are sent and not deleted yet.")),
+        queue_max_bytes(RegisterFamily(registry, BuildGauge(), "persia_agent_remote_write_queue_max_bytes",
+                                       "Size limit of a target's disk queue; above it, the oldest samples are dropped.")),
         shards(RegisterFamily(registry, BuildGauge(), "persia_agent_remote_write_shards",
                               "Upper bound of concurrent requests to a target.")),
         highest_sent(RegisterFamily(
@@ -78,6 +80,7 @@ struct RemoteWriteMetrics::Families {
   Family<Gauge>& pending_samples;
   Family<Gauge>& pending_bytes;
   Family<Gauge>& queue_bytes;
+  Family<Gauge>& queue_max_bytes;
   Family<Gauge>& shards;
   Family<Gauge>& highest_sent;
   Family<Gauge>& oldest_pending;
@@ -115,6 +118,7 @@ void RemoteWriteMetrics::Set(const std::string& target, const RemoteWriteCounts&
   set(of.pending_samples, static_cast<double>(counts.pending_samples));
   set(of.pending_bytes, static_cast<double>(counts.pending_bytes));
   set(of.queue_bytes, static_cast<double>(counts.queue_bytes));
+  set(of.queue_max_bytes, static_cast<double>(counts.queue_max_bytes));
   set(of.shards, counts.shards);
   set(of.highest_sent, static_cast<double>(counts.highest_sent_ms) / 1000);
   set(of.oldest_pending, static_cast<double>(counts.oldest_pending_ms) / 1000);
@@ -129,8 +133,8 @@ void RemoteWriteMetrics::Keep(const std::set<std::string>& targets) {
   Families& of = *families_;
   std::erase_if(targets_, [&](const std::string& target) {
     if (targets.contains(target)) return false;
-    for (Family<Gauge>* family :
-         {&of.pending_samples, &of.pending_bytes, &of.queue_bytes, &of.shards, &of.highest_sent, &of.oldest_pending}) {
+    for (Family<Gauge>* family : {&of.pending_samples, &of.pending_bytes, &of.queue_bytes, &of.queue_max_bytes, &of.shards,
+                                  &of.highest_sent, &of.oldest_pending}) {
       family->Remove(&family->Add({{"target", target}}));
     }
     return true;

@@ -28,6 +28,7 @@ struct RemoteWriteCounts {
   uint64_t pending_samples = 0;
   uint64_t pending_bytes = 0;
   uint64_t queue_bytes = 0;
+  uint64_t queue_max_bytes = 0;
   uint64_t damaged_places = 0;
   uint32_t shards = 0;
   int64_t highest_sent_ms = 0;

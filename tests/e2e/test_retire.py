@@ -3,6 +3,7 @@
 import os
 import resource
 import shutil
+import signal
 import stat
 from pathlib import Path
 
@@ -170,16 +171,16 @@ def test_a_dead_rank_stays_down_until_its_replacement_starts_or_the_job_ends(job
     dying.tell("count my_app batches 3")
     staying.tell("count my_app batches 1")
     gateway.wait_for("my_app_batches", 3, instance="rep_0")
-    dying.kill()
+    dying.signal(signal.SIGKILL)  # its parent has not reaped it yet, so the agent can read why it ended
     rank = {"role": "trainer", "instance": "rep_0", "process": "0"}
     gateway.wait_for("persia_process_died", 1, **rank)
     gateway.wait_for("my_app_loss", None)  # longer than --gauge-ttl
-    reason = {**rank, "reason": "unknown"}
+    reason = {**rank, "reason": "SIGKILL"}
     for shown in (agent.metrics(), gateway.metrics()):
         assert shown.one("persia_process_up", **rank) == 0
         assert shown.one("persia_process_died", **rank) == 1
         assert shown.one("persia_process_last_exit_info", **reason) == 1
-        assert shown.one("persia_process_exits_total", role="trainer", instance="rep_0", reason="unknown") == 1
+        assert shown.one("persia_process_exits_total", role="trainer", instance="rep_0", reason="SIGKILL") == 1
         assert shown.one("my_app_batches", role="trainer", instance="rep_0") == 3
     agent.kill()
     agent = job.agent("--gauge-ttl=1")
@@ -190,12 +191,12 @@ def test_a_dead_rank_stays_down_until_its_replacement_starts_or_the_job_ends(job
     gateway.wait_for("my_app_batches", 4, instance="rep_0")
     gateway.wait_for("persia_process_died", None, **rank)
     assert gateway.metrics().one("persia_process_up", **rank) == 1
-    back.kill()
+    back.signal(signal.SIGKILL)
     gateway.wait_for("persia_process_died", 1, **rank)
     assert staying.leave() == 0
     gateway.wait_for("persia_process_up", None, **rank)
     log = agent.output()
-    assert "warning: trainer rep_0 died: it ended by a signal or _exit" in log
+    assert "warning: trainer rep_0 died: SIGKILL" in log
     assert "info: trainer rep_0 started again, pid" in log and "info: trainer rep_1 has ended: exit code 0" in log
 
 

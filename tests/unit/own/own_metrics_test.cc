@@ -59,7 +59,7 @@ TEST_F(OwnMetricsTest, EveryFamilyHasItsPrefixAndHelp) {
   own_.AddGateway("gw:9091");
   own_.PushDone("gw:9091", "success", 0.1, 10);
   const auto snapshot = own_.Collect();
-  EXPECT_EQ(snapshot->layout->families.size(), 33U);
+  EXPECT_EQ(snapshot->layout->families.size(), 36U);
   EXPECT_THAT(snapshot->layout->families, Each(Field(&FamilyLayout::name, StartsWith("persia_agent_"))));
   EXPECT_THAT(snapshot->layout->families, Each(Field(&FamilyLayout::help, Not(IsEmpty()))));
   EXPECT_EQ(snapshot->layout->identities.front(), (Identity{"job", {{"role", "agent"}}}));
@@ -105,7 +105,8 @@ TEST_F(OwnMetricsTest, PushesAreCountedByResult) {
 TEST_F(OwnMetricsTest, OtherGaugesAndCountersHaveTheReportedValues) {
   own_.CollectDone(0.25);
   own_.RenderDone(0.5);
-  own_.SetSeries(1234);
+  own_.SetSeries(1234, 200'000);
+  own_.SetLogLines("warning", 3);
   own_.SetSegments("live", 5);
   own_.SetSegmentsRefused("version", 2);
   own_.SegmentRecordsSkipped(3);
@@ -115,6 +116,10 @@ TEST_F(OwnMetricsTest, OtherGaugesAndCountersHaveTheReportedValues) {
   EXPECT_EQ(Value("persia_agent_collect_duration_seconds"), 0.25);
   EXPECT_EQ(Value("persia_agent_render_duration_seconds"), 0.5);
   EXPECT_EQ(Value("persia_agent_series"), 1234);
+  EXPECT_EQ(Value("persia_agent_max_series"), 200'000);
+  EXPECT_EQ(Value("persia_agent_log_lines_total{level=\"warning\"}"), 3);
+  EXPECT_GT(Value("persia_agent_resident_memory_bytes"), 1 << 20);
+  EXPECT_GE(Value("persia_agent_cpu_seconds_total"), 0);
   EXPECT_EQ(Value("persia_agent_segments{state=\"live\"}"), 5);
   EXPECT_EQ(Value("persia_agent_segments_refused{reason=\"version\"}"), 2);
   EXPECT_EQ(Value("persia_agent_segment_records_skipped_total"), 7);

@@ -74,11 +74,8 @@ function makeHead() {
 }
 
 function makeRow() {
-  const row = make('tr', {}, ...COLUMNS.map(([title], column) => make(column === 0 ? 'th' : 'td', { 'data-label': title })));
   const button = make('button.worker', { type: 'button', title: 'Show the charts of this worker alone' }, make('span.role'), ' ', make('span.instance'));
-  row.children[0].scope = 'row';
-  row.children[0].append(button);
-  row.children[1].append(make('span.badge'));
+  const row = make('tr', {}, make('th', { scope: 'row', 'data-label': COLUMNS[0][0] }, button));
   button.addEventListener('click', () => {
     const [role, instance] = [row.worker.role, row.worker.instance];
     setFocus(view.focus?.role === role && view.focus.instance === instance ? null : { role, instance });
@@ -86,14 +83,22 @@ function makeRow() {
   return row;
 }
 
-function fill(row, worker) {
+function nameRow(row, worker) {
   row.worker = worker;
   row.dataset.worker = `${worker.role}/${worker.instance}`;
-  row.setAttribute('aria-selected', String(focusKey() === row.dataset.worker));
-  row.className = BAD.includes(worker.state) ? `bad ${worker.state}` : worker.up ? `up ${worker.state}` : 'ended';
-  const [role, , instance] = row.children[0].firstChild.childNodes;
+  const [role, , instance] = row.firstChild.firstChild.childNodes;
   setText(role, worker.role);
   setText(instance, nameOf(worker));
+}
+
+function fillRow(row) {
+  const { worker } = row;
+  if (row.children.length === 1) {
+    row.append(...COLUMNS.slice(1).map(([title]) => make('td', { 'data-label': title })));
+    row.children[1].append(make('span.badge'));
+  }
+  row.setAttribute('aria-selected', String(focusKey() === row.dataset.worker));
+  row.className = BAD.includes(worker.state) ? `bad ${worker.state}` : worker.up ? `up ${worker.state}` : 'ended';
   setText(row.children[1].firstChild, worker.state);
   COLUMNS.forEach(([, text], column) => {
     if (text) setText(row.children[column], String(text(worker)));
@@ -101,6 +106,17 @@ function fill(row, worker) {
   row.children[3].title = worker.cpu_seconds === null ? '' : `${number(worker.cpu_seconds, 'seconds')} of processor time`;
   row.children[7].title = worker.last_change_ms ? clock(worker.last_change_ms) : '';
 }
+
+// Of the others, only the name is kept up to date: a thousand rows stay fluid.
+const nearTheScreen = new IntersectionObserver(
+  (changes) => {
+    for (const { target: row, isIntersecting } of changes) {
+      row.isNear = isIntersecting;
+      if (isIntersecting) fillRow(row);
+    }
+  },
+  { rootMargin: '50% 0px' },
+);
 
 function matches(worker) {
   const text = `${worker.role} ${nameOf(worker)} ${worker.state} ${worker.last_exit}`.toLowerCase();
@@ -124,11 +140,21 @@ export function showWorkers(status) {
   const sorted = workers.filter(matches).sort((a, b) => (order.down ? -1 : 1) * compare(a, b) || byName(a, b));
   const rows = all ? sorted : sorted.slice(0, MAX_ROWS);
   const body = byId('workers-body');
-  while (body.children.length > rows.length) body.lastChild.remove();
-  rows.forEach((worker, i) => {
-    if (!body.children[i]) body.append(makeRow());
-    fill(body.children[i], worker);
-  });
+  for (const row of [...body.children].slice(rows.length)) {
+    nearTheScreen.unobserve(row);
+    row.remove();
+  }
+  let row = body.firstChild;
+  for (const worker of rows) {
+    if (row === null) {
+      row = makeRow();
+      body.append(row);
+      nearTheScreen.observe(row);
+    }
+    nameRow(row, worker);
+    if (row.isNear) fillRow(row);
+    row = row.nextSibling;
+  }
   byId('workers-more').hidden = rows.length === sorted.length;
   setText(byId('workers-all'), `Show all ${sorted.length}`);
   const count = (state) => workers.filter((worker) => worker.state === state).length;

@@ -119,13 +119,13 @@ def remote_write():
         "p99": f"{quantile(0.99, duration, by)} or {native_quantile(0.99, duration, by)}",
     }
     metadata = {"accepted": total("metadata"), "failed": total("metadata_failed")}
-    queue = {"waits": gauge("pending_bytes"), "on disk": gauge("queue_bytes")}
+    queue = {"waits": gauge("pending_bytes"), "on disk": gauge("queue_bytes"), "limit": gauge("queue_max_bytes")}
     return [
         panel("Samples written remotely", "Samples that the target accepted.", "cps", {"": total("samples")}),
         panel("Samples lost on the way", "Rejected by the target, dropped by the agent, or damaged on disk.", "cps", lost, thresholds=RED_FROM_1),
         panel("Behind", "Age of the oldest sample that waits, and of the newest that the target accepted.", "s", behinds, thresholds=OLD),
         panel("Samples that wait", "In the disk queue, without those of the newest collection.", "short", {"": gauge("pending_samples")}),
-        panel("Queue on disk", "Requests that are not sent yet, and all files of the queue.", "bytes", queue),
+        panel("Queue on disk", "Requests that are not sent yet, all files of the queue, and their limit.", "bytes", queue),
         panel("Bytes written remotely", "Request bodies, after compression.", "Bps", {"": total("bytes")}),
         chart("Requests by status", of_all, "reqps", [query(or_zero(requests, AGENT, "persia_agent_series", "status"), AGENT_LEGEND + " {{status}}")], (12, 6)),
         panel("Request duration", "Time of one request, with its response.", "s", durations, (12, 6)),
@@ -139,8 +139,10 @@ def series():
     lost = {"persia_metrics_dropped_total": "{{reason}}"}
     retired = {"persia_agent_retired_processes_total": "processes", "persia_agent_retired_series_dropped_total": "series dropped"}
     by_reason = (AGENT_LEGEND + " {{reason}}", AGENT + ", reason")
+    series_and_limit = [query(over("sum", AGENT, select("persia_agent_series")), AGENT_LEGEND),
+                        query(over("max", AGENT, select("persia_agent_max_series")), AGENT_LEGEND + " limit")]
     return [
-        now("Series", "Series of the last collection.", "persia_agent_series"),
+        chart("Series", "Series of the last collection, and their limit.", "short", series_and_limit),
         now("Dropped series", "Not exposed now, by the limit that they exceed.", "persia_agent_dropped_series", *by_reason),
         now("Quarantined series", "Not pushed now, by reason; tried again hourly.", "persia_agent_quarantined_series", *by_reason),
         per_second("Measurements lost in workers", "Measurements that a library could not record, by reason.", lost),
@@ -179,6 +181,7 @@ def work():
     errors = over("max", AGENT, select("persia_agent_config_errors"))
     since = over("min", AGENT, age("persia_agent_config_last_reload_success_timestamp_seconds"))
     bad = [(None, "red"), (1, "green")]
+    cpu = total_rate(AGENT, "persia_agent_cpu_seconds_total")
     return [
         times("Collect duration", "Time to read and merge all sources.", "persia_agent_collect_duration_seconds"),
         chart("Time at work", "Share of time in which the agent collects, renders for scrapes, and pushes.", "percentunit", busy),
@@ -188,6 +191,9 @@ def work():
         chart("Settings good", "1 if the last reload of the settings succeeded; errors in the settings in use.", "short",
               [query(reload, AGENT_LEGEND), query(errors, AGENT_LEGEND + " errors")], (6, 8), bad),
         chart("Age of the settings", "Time since the settings in use were read.", "s", [query(since, AGENT_LEGEND)], (6, 8)),
+        chart("Processor time of the agent", "Cores in use.", "short", [query(cpu, AGENT_LEGEND)]),
+        now("Memory of the agent", "Resident memory.", "persia_agent_resident_memory_bytes", unit="bytes"),
+        per_second("Log lines", "Lines that the agent wrote to its log, by level.", {"persia_agent_log_lines_total": "{{level}}"}),
     ]
 
 

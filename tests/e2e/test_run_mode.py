@@ -135,6 +135,9 @@ ONLY_THE_AGENT_HAS = {
     "persia_process_hung": "judged by many collections",
     "persia_process_last_change": "seen by two collections",
     "persia_agent_series": "series of the agent's /metrics",
+    "persia_agent_max_series": "series of the agent's /metrics",
+    "persia_agent_cpu_seconds": "of the agent's process",
+    "persia_agent_resident_memory": "of the agent's process",
 }
 
 

@@ -51,8 +51,8 @@ class RemoteTargetsTest : public ::testing::Test {
     targets_->Offer(snapshot);
   }
   uint64_t Sent(const std::string& name) {
-    for (const auto& [of, stats] : targets_->stats()) {
-      if (of == name) return stats.sending.samples_sent;
+    for (const RemoteTargets::TargetStats& target : targets_->stats()) {
+      if (target.name == name) return target.stats.sending.samples_sent;
     }
     return 0;
   }
@@ -135,15 +135,16 @@ TEST_F(RemoteTargetsTest, OneThatCannotBeOpenedIsSeenAndTriedAgain) {
   EXPECT_THAT(log_.Messages(), ElementsAre(HasSubstr("the agent tries again at each collection")));
   const auto off = targets_->stats();
   ASSERT_THAT(off, SizeIs(1));
-  EXPECT_EQ(off[0].second.dropped_samples.at("not_open"), 3U);
-  EXPECT_GE(off[0].second.oldest_pending_ms.value_or(0), before) << "it is seen to be behind";
-  EXPECT_LE(*off[0].second.oldest_pending_ms, before + 60'000);
+  EXPECT_EQ(off[0].stats.dropped_samples.at("not_open"), 3U);
+  EXPECT_EQ(off[0].queue_max_bytes, RemoteWriteTarget{}.queue_max_bytes) << "also of a queue that is not open";
+  EXPECT_GE(off[0].stats.oldest_pending_ms.value_or(0), before) << "it is seen to be behind";
+  EXPECT_LE(*off[0].stats.oldest_pending_ms, before + 60'000);
   std::filesystem::remove(in_its_place);
   Offer();
   EXPECT_TRUE(receiver.WaitFor([&] { return receiver.samples() == 1; }));
-  EXPECT_EQ(targets_->stats()[0].second.dropped_samples.at("not_open"), 3U);
+  EXPECT_EQ(targets_->stats()[0].stats.dropped_samples.at("not_open"), 3U);
   Apply({{"db", receiver.url()}});
-  EXPECT_EQ(targets_->stats()[0].second.dropped_samples.at("not_open"), 3U);
+  EXPECT_EQ(targets_->stats()[0].stats.dropped_samples.at("not_open"), 3U);
 }
 
 TEST_F(RemoteTargetsTest, OneThatIsOffMayBeInterruptedAndFinished) {
@@ -153,7 +154,7 @@ TEST_F(RemoteTargetsTest, OneThatIsOffMayBeInterruptedAndFinished) {
   Offer();
   targets_->Interrupt();
   targets_->Finish(nullptr, std::chrono::milliseconds(0), std::chrono::milliseconds(0), RemoteWrite::Ending::kEnds);
-  EXPECT_EQ(targets_->stats()[0].second.dropped_samples.at("not_open"), 1U);
+  EXPECT_EQ(targets_->stats()[0].stats.dropped_samples.at("not_open"), 1U);
 }
 
 // The kernel accepts no further connection while two wait.
@@ -179,7 +180,7 @@ TEST_F(RemoteTargetsTest, AConnectionMayTakeAsLongAsTheSettingsSay) {
     options.remote_write.back().url = url;
     targets_->Apply(options);
     Offer();
-    const auto error = [this] { return targets_->stats()[0].second.sending.last_error; };
+    const auto error = [this] { return targets_->stats()[0].stats.sending.last_error; };
     while (error().empty()) usleep(1000);
     EXPECT_THAT(error(), HasSubstr(limit.count() == 100 ? "no connection within 0.1 s" : "no connection within 0.2 s"));
   }

@@ -16,7 +16,7 @@ from pathlib import Path
 
 WIDTH, UNIT, GAP = 1400, 27, 6  # of the page, of the grid's rows, between panels; in pixels
 COLORS = ["#73bf69", "#f2cc0c", "#8ab8ff", "#ff780a", "#f2495c", "#5794f2", "#b877d9", "#ca95e5"]
-NAMED = {"green": "#73bf69", "yellow": "#f2cc0c", "red": "#f2495c"}
+NAMED = {"green": "#73bf69", "yellow": "#f2cc0c", "red": "#f2495c", "text": "#ccccdc"}
 STYLE = """body { background: #111217; color: #ccccdc; font: 12px sans-serif; margin: 0; position: relative }
 div { position: absolute; box-sizing: border-box; overflow: hidden } .panel { background: #181b1f; border: 1px solid #2a2d33 }
 h2 { font-size: 15px; margin: 4px 6px } h3 { font-size: 12px; font-weight: 600; margin: 5px 8px } text { fill: #9a9aa8; font-size: 10px }"""

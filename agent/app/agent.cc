@@ -24,7 +24,7 @@ Agent::Agent(AgentSetup setup, Clock& clock, PushRoutes routes)
           {.file = setup_.options.events_file, .warn = [](const std::string& message) { LogWarning("events", message); }}),
       history_({setup_.options.history, setup_.options.history_max_bytes}),
       remote_(setup_.state, "persia-metrics-agent/" + setup_.version),
-      collection_(setup_, clock_, own_, event_log_),
+      collection_(setup_, clock_, own_, event_log_, history_),
       collecting_with_(options_.Get()),
       collector_({.interval = setup_.options.push_interval,
                   .clock = &clock_,

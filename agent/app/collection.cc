@@ -49,11 +49,12 @@ Identity AgentIdentity(const AgentSetup& setup) {
   return ProcessIdentity("agent", setup.options.replica, {.job = setup.options.job_name, .ip_addr = setup.ip_addr});
 }
 
-Collection::Collection(const AgentSetup& setup, Clock& clock, OwnMetrics& own, EventLog& event_log)
+Collection::Collection(const AgentSetup& setup, Clock& clock, OwnMetrics& own, EventLog& event_log, const History& history)
     : setup_(setup),
       clock_(clock),
       own_(own),
       event_log_(event_log),
+      history_(history),
       labels_(setup.options.labels),
       max_series_(setup.options.max_series),
       segments_(SourceOptions(), NamingOf(setup.options)),
@@ -63,7 +64,7 @@ Collection::Collection(const AgentSetup& setup, Clock& clock, OwnMetrics& own, E
                        .run_id = setup.run_id,
                        .ended = [this] { return segments_.ended(); },
                        .judge = setup.view ? nullptr : &health_.judge()}),
-      job_metrics_(setup.view ? nullptr : std::make_unique<JobMetrics>(AgentIdentity(setup), setup.directory)),
+      job_metrics_(AgentIdentity(setup), setup.directory),
       exec_(setup.exec == nullptr ? nullptr : std::make_unique<ExecMetrics>(AgentIdentity(setup), *setup.exec)),
       reserved_(ReservedNames()),
       worker_watch_({.directory = setup.directory,
@@ -113,11 +114,14 @@ void Collection::Use(const AgentOptions& options) {
 
 std::shared_ptr<const Snapshot> Collection::Collect(const std::string& agent_id) {
   KeepDirectory();
-  if (setup_.exec != nullptr) setup_.exec->Read();
+  ReadCommand();
   segments_.SetIdentityLabels(labels_, agent_id);
   segments_.Read();
-  JudgeHealth();
   TakeEvents();
+  segments_.Retire();
+  own_.SetEventsLost(segments_.stats().events_lost);
+  JudgeHealth();
+  throughput_ = ThroughputOf(history_.Entries());
   worker_watch_.Look(segments_.stats(), clock_.Now());
   ReportSegments();
   OwnSnapshots own = CollectOwn();
@@ -144,6 +148,18 @@ std::shared_ptr<const Snapshot> Collection::Collect(const std::string& agent_id)
   return all;
 }
 
+void Collection::ReadCommand() {
+  if (setup_.exec == nullptr) return;
+  setup_.exec->Read();
+  const ExecRecord::State state = setup_.exec->state();
+  if (!command_began_) {
+    const std::chrono::duration<double> run_time(state.run_time_seconds);
+    const auto now = std::chrono::system_clock::now();
+    command_began_ = now - std::chrono::duration_cast<std::chrono::system_clock::duration>(run_time);
+  }
+  segments_.SetCommand(*command_began_, state.exit_code.has_value());
+}
+
 void Collection::FlushState(std::chrono::milliseconds patience) {
   if (event_positions_) event_positions_->Flush(patience);
   if (segments_.FlushState(patience)) return;
@@ -152,12 +168,12 @@ void Collection::FlushState(std::chrono::milliseconds patience) {
 }
 
 OwnSnapshots Collection::CollectOwn() {
-  OwnSnapshots own{own_.Collect(), worker_metrics_.Collect(), reserved_};
-  if (job_metrics_ != nullptr) {
-    own.push_back(job_metrics_->Collect({.hangs = health_.judge().job_hangs(),
-                                         .hang_after = health_.judge().hang_after(),
-                                         .push_interval = hang_settings_.interval}));
-  }
+  JobMetrics::Values job{.hangs = health_.judge().job_hangs(),
+                         .hang_after = health_.judge().hang_after(),
+                         .push_interval = hang_settings_.interval,
+                         .unchanged = health_.judge().job_unchanged()};
+  if (throughput_) job.throughput.emplace(throughput_->name, throughput_->now);
+  OwnSnapshots own{own_.Collect(), worker_metrics_.Collect(), reserved_, job_metrics_.Collect(job)};
   if (exec_ != nullptr) own.push_back(exec_->Collect());
   return own;
 }
@@ -170,19 +186,25 @@ Collection::Summary Collection::summary() const {
 void Collection::TakeEvents() {
   const std::vector<JobEvent> events = segments_.TakeEvents();
   event_log_.Add(events);
-  event_log_.Add(health_.TakeEvents());
-  own_.SetEventsLost(segments_.stats().events_lost);
   if (event_positions_ && !events.empty()) {
     event_positions_->Save(segments_.EventPositions());
   }
 }
 
 void Collection::JudgeHealth() {
+  const auto now = std::chrono::system_clock::now();
+  if (!std::exchange(health_is_restored_, true)) {
+    if (const auto memory = DecodeHealth(segments_.health())) health_.Restore(*memory, now);
+  }
   health_.Look(segments_.processes(), {.steady = clock_.Now(),
-                                       .wall = std::chrono::system_clock::now(),
+                                       .wall = now,
                                        .settings = hang_settings_,
                                        .has_command = setup_.exec != nullptr,
-                                       .exit_code = setup_.exec == nullptr ? std::nullopt : setup_.exec->CommandExitCode()});
+                                       .exit_code = setup_.exec == nullptr ? std::nullopt : setup_.exec->CommandExitCode(),
+                                       .any_has_ended = segments_.stats().dead + segments_.stats().retired > 0});
+  const bool has_memory = !segments_.health().empty() || health_.memory() != HealthMemory();
+  if (has_memory) segments_.SetHealth(EncodeHealth(health_.memory()));
+  event_log_.Add(health_.TakeEvents());
 }
 
 // A directory that was removed is made again, with the state in it, so that workers that start later find it.

@@ -26,7 +26,9 @@
 #include "own/exec_metrics.h"
 #include "own/job_metrics.h"
 #include "own/own_metrics.h"
+#include "web/history.h"
 #include "web/status_api.h"
+#include "web/throughput.h"
 #include "workers/segment_source.h"
 #include "workers/worker_metrics.h"
 
@@ -45,8 +47,8 @@ class Collection {
     std::shared_ptr<const HealthReport> health = std::make_shared<HealthReport>();
   };
 
-  // All four outlive it.
-  Collection(const AgentSetup& setup, Clock& clock, OwnMetrics& own, EventLog& event_log);
+  // All five outlive it. `history`: of the former collections, for the throughput; used only in Collect.
+  Collection(const AgentSetup& setup, Clock& clock, OwnMetrics& own, EventLog& event_log, const History& history);
 
   // Limits, labels and naming, from the next Collect on.
   void Use(const AgentOptions& options);
@@ -61,6 +63,7 @@ class Collection {
  private:
   SegmentSourceOptions SourceOptions();
   void KeepDirectory();
+  void ReadCommand();
   void TakeEvents();
   void JudgeHealth();
   void ReportSegments();
@@ -71,14 +74,18 @@ class Collection {
   Clock& clock_;
   OwnMetrics& own_;
   EventLog& event_log_;
+  const History& history_;
   Labels labels_;  // of the settings
   uint64_t max_series_;
-  std::optional<EventPositionFile> event_positions_;  // none without a state
+  std::optional<EventPositionFile> event_positions_;                    // none without a state
+  std::optional<std::chrono::system_clock::time_point> command_began_;  // none: no command is run
   SegmentSource segments_;
   JobHealth health_;
+  bool health_is_restored_ = false;
+  std::optional<Throughput> throughput_;  // up to the collection before
   HangJudge::Settings hang_settings_;
   WorkerMetrics worker_metrics_;
-  std::unique_ptr<JobMetrics> job_metrics_;   // null if one collection is all that is seen of the job
+  JobMetrics job_metrics_;
   std::unique_ptr<ExecMetrics> exec_;         // null if no command is run
   std::shared_ptr<const Snapshot> reserved_;  // names that only /metrics has
   std::shared_ptr<const Layout> layout_;      // of the last collection

@@ -59,13 +59,14 @@ std::shared_ptr<const Snapshot> ScrapePage::WithSelf(const Snapshot& collected) 
   return all;
 }
 
-std::shared_ptr<const std::string> ScrapePage::Body(const ScrapeFormat& format, bool gzip) {
+ScrapePage::Body ScrapePage::BodyIn(const ScrapeFormat& format, bool gzip) {
   const std::shared_ptr<const Snapshot> collected = collector_.NoOlderThan(kMaxAge);
-  if (collected == nullptr) return nullptr;
+  if (collected == nullptr) return {};
   const MutexLock lock(mutex_);
   const auto body = [&](auto& rendered) PERSIA_REQUIRES(mutex_) {
     std::shared_ptr<const std::string> plain = BodyOf(collected, format.escaping, rendered);
-    return gzip ? Gzipped(rendered) : std::move(plain);
+    std::shared_ptr<const std::string> gzipped = gzip ? Gzipped(rendered) : nullptr;
+    return gzipped != nullptr ? Body{.text = std::move(gzipped), .is_gzip = true} : Body{.text = std::move(plain)};
   };
   switch (format.kind) {
     case ScrapeFormat::Kind::kProtobuf:

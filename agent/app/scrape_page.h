@@ -25,9 +25,12 @@ class ScrapePage {
   // `self`: the identity of the agent's own metrics, without the labels of the settings. The collector and `own` outlive it.
   ScrapePage(Collector& collector, OwnMetrics& own, Identity self);
 
-  // Null if the collector has stopped before its first collection.
-  // `gzip`: compressed. Null also if there is no memory to compress it.
-  std::shared_ptr<const std::string> Body(const ScrapeFormat& format, bool gzip);
+  struct Body {
+    std::shared_ptr<const std::string> text;  // null if the collector has stopped before its first collection
+    bool is_gzip = false;
+  };
+  // `gzip`: compressed, unless there is no memory for it.
+  Body BodyIn(const ScrapeFormat& format, bool gzip);
 
  private:
   // The last body in one format.

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <iterator>
+#include <mutex>
 #include <utility>
 
 #include "format/scrape_format.h"
+#include "net/gzip.h"
 #include "web/assets.h"
 #include "web/events_api.h"
 #include "web/range_api.h"
@@ -22,23 +24,70 @@ constexpr char kPolicy[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'";
 
-ServerResponse ForBrowsers(int status, std::string_view content_type, std::string body) {
+// A smaller body fits into two packets anyway.
+constexpr size_t kMinGzipBytes = 2048;
+// Of answers, which differ each time. README.md has the measurement.
+constexpr int kAnswerLevel = 1;
+constexpr int kAssetLevel = 9;
+
+bool TakesGzip(const ServerRequest& request) { return AcceptsGzip(request.HeaderList("Accept-Encoding")); }
+
+ServerResponse ForBrowsers(int status, std::string_view content_type) {
   return {.status = status,
           .content_type = std::string(content_type),
-          .body = std::move(body),
           .headers = {{"Content-Security-Policy", kPolicy},
                       {"X-Content-Type-Options", "nosniff"},
                       {"Referrer-Policy", "no-referrer"},
-                      {"Cache-Control", "no-store"}}};
+                      {"Cache-Control", "no-store"},
+                      {"Vary", "Accept-Encoding"}}};
 }
+
+// With a compressed body if the client takes one. Without memory for it, the body is sent as it is.
+ServerResponse ForBrowsers(const ServerRequest& request, int status, std::string_view content_type, std::string body) {
+  ServerResponse response = ForBrowsers(status, content_type);
+  std::string gzipped;
+  if (body.size() >= kMinGzipBytes && TakesGzip(request) && GzipCompressor(kAnswerLevel).Compress(body, gzipped).ok()) {
+    body = std::move(gzipped);
+    response.headers.emplace_back("Content-Encoding", "gzip");
+  }
+  response.body = std::move(body);
+  return response;
+}
+
+// An asset's content, which is compressed once.
+class GzippedAsset {
+ public:
+  // Null: there was no memory for it.
+  std::shared_ptr<const std::string> Get(std::string_view content) {
+    std::call_once(once_, [&] {
+      auto gzipped = std::make_shared<std::string>();
+      if (GzipCompressor(kAssetLevel).Compress(content, *gzipped).ok()) gzipped_ = std::move(gzipped);
+    });
+    return gzipped_;
+  }
+
+ private:
+  std::once_flag once_;
+  std::shared_ptr<const std::string> gzipped_;
+};
 
 std::vector<Route> AssetRoutes() {
   std::vector<Route> routes;
   for (const Asset& asset : Assets()) {
     const bool page = asset.name == "index.html";
-    routes.push_back({"GET", page ? "/" : "/assets/" + std::string(asset.name), [&asset](const ServerRequest&) {
-                        return ForBrowsers(200, asset.content_type, std::string(asset.content));
-                      }});
+    const auto gzipped = std::make_shared<GzippedAsset>();
+    routes.push_back(
+        {"GET", page ? "/" : "/assets/" + std::string(asset.name), [&asset, gzipped](const ServerRequest& request) {
+           ServerResponse response = ForBrowsers(200, asset.content_type);
+           const bool is_small = asset.content.size() < kMinGzipBytes;
+           if (!is_small && TakesGzip(request)) response.shared_body = gzipped->Get(asset.content);
+           if (response.shared_body != nullptr) {
+             response.headers.emplace_back("Content-Encoding", "gzip");
+           } else {
+             response.body = asset.content;
+           }
+           return response;
+         }});
   }
   return routes;
 }
@@ -83,16 +132,16 @@ AgentStatus WebPages::Status() const {
 
 std::vector<Route> WebPages::Routes() {
   const auto metrics = [this](const ServerRequest& request) {
-    const ScrapeFormat format = AcceptedFormat(request.Header("Accept"));
-    const bool gzip = AcceptsGzip(request.Header("Accept-Encoding"));
-    const std::shared_ptr<const std::string> body = scrape_page_.Body(format, gzip);
-    if (body == nullptr) {
+    const ScrapeFormat format = AcceptedFormat(request.HeaderList("Accept"));
+    ScrapePage::Body body = scrape_page_.BodyIn(format, TakesGzip(request));
+    if (body.text == nullptr) {
       return ServerResponse{.status = 503, .body = "Ending.\n"};
     }
     parts_.own.ScrapeDone();
-    ServerResponse response{
-        .content_type = ContentType(format), .headers = {{"Vary", "Accept, Accept-Encoding"}}, .shared_body = body};
-    if (gzip) response.headers.emplace_back("Content-Encoding", "gzip");
+    ServerResponse response{.content_type = ContentType(format),
+                            .headers = {{"Vary", "Accept, Accept-Encoding"}},
+                            .shared_body = std::move(body.text)};
+    if (body.is_gzip) response.headers.emplace_back("Content-Encoding", "gzip");
     return response;
   };
   const auto healthy = [this](const ServerRequest&) {
@@ -106,8 +155,8 @@ std::vector<Route> WebPages::Routes() {
                : ServerResponse{.status = 503, .body = "Not ready: nothing is collected yet.\n"};
   };
   const auto reload = [this](const ServerRequest&) { return Reload(); };
-  const auto report = [this](const ServerRequest&) {
-    ServerResponse response = ForBrowsers(200, "text/html; charset=utf-8", Report());
+  const auto report = [this](const ServerRequest& request) {
+    ServerResponse response = ForBrowsers(request, 200, "text/html; charset=utf-8", Report());
     response.headers.emplace_back("Content-Disposition", "attachment; filename=\"report.html\"");
     return response;
   };
@@ -128,24 +177,26 @@ std::string WebPages::Report() const {
 }
 
 std::vector<Route> WebPages::ApiRoutes() {
-  const auto answer = [](JsonAnswer json) { return ForBrowsers(json.status, "application/json", std::move(json.body)); };
+  const auto answer = [](const ServerRequest& request, JsonAnswer json) {
+    return ForBrowsers(request, json.status, "application/json", std::move(json.body));
+  };
   const auto events = [this, answer](const ServerRequest& request) {
-    return answer(AnswerEvents(request.query, parts_.event_log));
+    return answer(request, AnswerEvents(request.query, parts_.event_log));
   };
-  const auto status = [this, answer](const ServerRequest&) {
-    return answer(AnswerStatus(Status(), parts_.collector.Newest().get(), std::chrono::system_clock::now()));
+  const auto status = [this, answer](const ServerRequest& request) {
+    return answer(request, AnswerStatus(Status(), parts_.collector.Newest().get(), std::chrono::system_clock::now()));
   };
-  const auto metadata = [this, answer](const ServerRequest&) {
-    return answer(AnswerMetadata(parts_.collector.Newest().get()));
+  const auto metadata = [this, answer](const ServerRequest& request) {
+    return answer(request, AnswerMetadata(parts_.collector.Newest().get()));
   };
   const auto series = [this, answer](const ServerRequest& request) {
-    return answer(AnswerSeries(request.query, parts_.collector.Newest().get()));
+    return answer(request, AnswerSeries(request.query, parts_.collector.Newest().get()));
   };
   const auto search = [this, answer](const ServerRequest& request) {
-    return answer(AnswerSearch(request.query, parts_.collector.Newest().get()));
+    return answer(request, AnswerSearch(request.query, parts_.collector.Newest().get()));
   };
   const auto range = [this, answer](const ServerRequest& request) {
-    return answer(AnswerRange(request.query, parts_.history.Entries(), parts_.collector.Newest().get()));
+    return answer(request, AnswerRange(request.query, parts_.history.Entries(), parts_.collector.Newest().get()));
   };
   return {{"GET", "/api/v1/events", events}, {"GET", "/api/v1/status", status}, {"GET", "/api/v1/metadata", metadata},
           {"GET", "/api/v1/series", series}, {"GET", "/api/v1/search", search}, {"GET", "/api/v1/query_range", range}};

@@ -88,25 +88,22 @@ void WriteLine(const Output& output, spdlog::level::level_enum level, std::strin
 
 void WriteFloods(const Output& output, const std::vector<LogLimiter::Flood>& floods) {
   for (const LogLimiter::Flood& flood : floods) {
-    // A bucket is called as its event, and may have a subject after a space.
-    WriteLine(output, static_cast<spdlog::level::level_enum>(flood.severity), flood.event.substr(0, flood.event.find(' ')),
+    WriteLine(output, static_cast<spdlog::level::level_enum>(flood.severity), flood.event,
               std::to_string(flood.lines) + " more lines of " + flood.event + " were left out in " +
                   std::to_string(flood.duration.count()) + " s; the last said: " + flood.last_message);
   }
 }
 
-void Write(spdlog::level::level_enum level, std::string_view event, std::string_view message, std::string_view limited_as) {
+enum class Limit : uint8_t { kPerEvent, kNone };
+
+void Write(spdlog::level::level_enum level, std::string_view event, std::string_view message, Limit limit = Limit::kPerEvent) {
   const auto [output, limiter] = Log().current();
   if (!output->logger->should_log(level)) return;
   if (limiter != nullptr && level > spdlog::level::debug) {
     WriteFloods(*output, limiter->TakeEnded());
-    if (!limiter->Admit(limited_as, level, message)) return;
+    if (limit == Limit::kPerEvent && !limiter->Admit(event, level, message)) return;
   }
   WriteLine(*output, level, event, message);
-}
-
-void Write(spdlog::level::level_enum level, std::string_view event, std::string_view message) {
-  Write(level, event, message, event);
 }
 
 std::string WholeSeconds(std::chrono::steady_clock::duration duration) {
@@ -158,7 +155,7 @@ bool StateLog::SetGood(std::string_view message) {
   if (state_ && state_->empty()) return false;
   const std::string after = state_ ? ", after " + WholeSeconds(std::chrono::steady_clock::now() - bad_since_) : "";
   state_ = "";
-  Write(spdlog::level::info, event_, std::string(message) + after, limited_as_);
+  Write(spdlog::level::info, event_, std::string(message) + after, Limit::kNone);
   return true;
 }
 
@@ -167,7 +164,7 @@ bool StateLog::Bad(std::string_view kind, std::string_view message) {
   if (state_ == kind) return false;
   if (!state_ || state_->empty()) bad_since_ = std::chrono::steady_clock::now();
   state_ = kind;
-  Write(spdlog::level::warn, event_, message, limited_as_);
+  Write(spdlog::level::warn, event_, message, Limit::kNone);
   return true;
 }
 

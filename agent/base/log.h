@@ -30,7 +30,7 @@ enum class LogFormat : uint8_t { kText, kJson };
 // Until the first call, lines of level info and above are written as text.
 void SetUpLog(LogLevel level, LogFormat format);
 
-// Limits the lines of each event. Lines of level debug are not limited. Null, as at startup: no limit.
+// Limits the lines of each event, but not those of level debug and of a StateLog. Null, as at startup: no limit.
 void SetLogLimiter(std::shared_ptr<LogLimiter> limiter);
 // Writes a summary line for each flood that has ended (every other log line does so too), or for all of them.
 void SummarizeEndedFloods();
@@ -44,7 +44,8 @@ void LogError(std::string_view event, std::string_view message);
 // The lines written so far of the levels info, warning and error, by the level's name.
 [[nodiscard]] std::vector<std::pair<std::string_view, uint64_t>> LogLinesWritten();
 
-// Writes a line only when a repeatedly checked state changes.
+// Writes a line only when a repeatedly checked state changes. No limit applies: every change is a line, so the log has the
+// course of an outage. The rate of checks bounds the lines.
 //
 //   StateLog gateway("gateway");
 //   gateway.Good("pushing to " + address);                      // first call: info
@@ -54,9 +55,7 @@ void LogError(std::string_view event, std::string_view message);
 // Thread safety: any method, from any thread.
 class StateLog {
  public:
-  // `subject`: a name; the lines of each subject are limited separately.
-  explicit StateLog(std::string event, const std::string& subject = "")
-      : event_(std::move(event)), limited_as_(subject.empty() ? event_ : event_ + ' ' + subject) {}
+  explicit StateLog(std::string event) : event_(std::move(event)) {}
 
   // Each returns whether the state changed. Bad states of different `kind` are different states.
   bool Good(std::string_view message);
@@ -68,7 +67,6 @@ class StateLog {
   bool SetGood(std::string_view message) PERSIA_REQUIRES(mutex_);
 
   const std::string event_;
-  const std::string limited_as_;
   Mutex mutex_;
   std::optional<std::string> state_ PERSIA_GUARDED_BY(mutex_);  // empty string: good
   std::chrono::steady_clock::time_point bad_since_ PERSIA_GUARDED_BY(mutex_);

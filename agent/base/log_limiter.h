@@ -1,4 +1,4 @@
-// Keeps one event from flooding the log: a flapping gateway, a client that sends garbage, a directory of broken files.
+// Keeps one event from flooding the log: a client that sends garbage, a directory of broken files.
 //
 // Each event has a token bucket of `burst` lines, refilled by one line every `refill`: at most ten lines in any minute by
 // default. Other lines are left out and counted. When none was left out for `idle`, the flood has ended and is reported.

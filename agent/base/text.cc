@@ -14,6 +14,18 @@ constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
 
 bool IsControl(char c) { return static_cast<uint8_t>(c) < 0x20 || c == 0x7f; }
 
+// Control characters, and those that end a line, change its direction or are invisible: U+0080 to U+009F, U+200B to U+200F,
+// U+2028 to U+202E, U+2060 to U+206F, U+FEFF. REQUIRES: valid UTF-8.
+bool ChangesTheLine(std::string_view character) {
+  if (character.size() == 1) return IsControl(character.front());
+  const auto byte = [&](size_t i) { return static_cast<uint8_t>(character[i]); };
+  if (character.size() == 2) return byte(0) == 0xc2 && byte(1) < 0xa0;
+  if (character.size() != 3) return false;
+  const uint32_t code = (byte(0) & 0x0fU) << 12 | (byte(1) & 0x3fU) << 6 | (byte(2) & 0x3fU);
+  return (code >= 0x200b && code <= 0x200f) || (code >= 0x2028 && code <= 0x202e) || (code >= 0x2060 && code <= 0x206f) ||
+         code == 0xfeff;
+}
+
 // Calls `take(character, valid)` for each character, and for each invalid byte.
 template <class Take>
 void ForEachCharacter(std::string_view text, Take take) {
@@ -41,7 +53,7 @@ std::string Quoted(std::string_view text) {
     } else if (c == '"' || c == '\\') {
       out += '\\';
       out += c;
-    } else if (!valid || IsControl(c)) {
+    } else if (!valid || ChangesTheLine(character)) {
       out += "\\x" + HexEncode(character);
     } else {
       out += character;
@@ -56,7 +68,7 @@ std::string OneLine(std::string_view text) {
     const char c = character.front();
     if (c == '\n' || c == '\r' || c == '\t') {
       out += ' ';
-    } else if (!valid || IsControl(c)) {
+    } else if (!valid || ChangesTheLine(character)) {
       out += kReplacement;
     } else {
       out += character;
@@ -67,17 +79,19 @@ std::string OneLine(std::string_view text) {
 
 Error Bad(std::string_view text, std::string_view why) { return Error{Quoted(text) + " " + std::string(why)}; }
 
-Status CheckText(std::string_view text, std::string_view what) {
+Status CheckText(std::string_view text, std::string_view what) { return CheckText(text, what, text); }
+
+Status CheckText(std::string_view text, std::string_view what, std::string_view shown) {
   if (text.empty()) return Error{std::string(what) + " must not be empty"};
-  if (text.size() > kMaxTextBytes) return Bad(text, "is too long (at most 4096 bytes)");
+  if (text.size() > kMaxTextBytes) return Bad(shown, "is too long (at most 4096 bytes)");
   bool all_valid = true;
   bool has_control = false;
   ForEachCharacter(text, [&](std::string_view character, bool valid) {
     all_valid = all_valid && valid;
     has_control = has_control || IsControl(character.front());
   });
-  if (!all_valid) return Bad(text, "is not valid UTF-8");
-  if (has_control) return Bad(text, "has a control character in it");
+  if (!all_valid) return Bad(shown, "is not valid UTF-8");
+  if (has_control) return Bad(shown, "has a control character in it");
   return Done{};
 }
 

@@ -26,6 +26,8 @@ Error Bad(std::string_view text, std::string_view why);
 // An error if `text` is empty, longer than 4096 bytes, not valid UTF-8, or contains control characters: it is used in logs,
 // labels and files of lines. An error about empty text names it `what`.
 Status CheckText(std::string_view text, std::string_view what);
+// The same; an error quotes `shown`, for text that may have secrets.
+Status CheckText(std::string_view text, std::string_view what, std::string_view shown);
 
 // Whether all of `text` is a decimal number of type T.
 template <class T>

@@ -15,16 +15,30 @@
 namespace persia::agent {
 namespace {
 
-// The agent's metrics that describe the job. All others, persia_agent_*, count what an agent does over time.
+// The agent's metrics that describe the job and the settings. All others, persia_agent_*, count what an agent does over time.
 constexpr std::string_view kOfTheJob[] = {"persia_agent_build_info",
                                           "persia_agent_dropped_series",
+                                          "persia_agent_max_series",
+                                          "persia_agent_metrics_dir_free_bytes",
+                                          "persia_agent_metrics_dir_size_bytes",
+                                          "persia_agent_push_interval_seconds",
                                           "persia_agent_quarantined_series",
+                                          "persia_agent_remote_write_queue_max_bytes",
                                           "persia_agent_retired_processes_total",
                                           "persia_agent_retired_series_dropped_total",
                                           "persia_agent_segment_records_skipped_total",
                                           "persia_agent_segments",
                                           "persia_agent_segments_broken",
-                                          "persia_agent_segments_refused"};
+                                          "persia_agent_segments_refused",
+                                          "persia_agent_series"};
+// Judged by many collections.
+constexpr std::string_view kOfManyCollections[] = {"persia_job_hang_after_seconds", "persia_job_hung",
+                                                   "persia_job_unchanged_seconds"};
+
+bool IsShown(const std::string& family) {
+  const auto is_in = [&](const auto& list) { return std::ranges::find(list, family) != std::end(list); };
+  return !is_in(kOfManyCollections) && (!family.starts_with("persia_agent_") || is_in(kOfTheJob));
+}
 
 AgentSetup SetupOf(const AgentOptions& options) {
   AgentSetup setup;
@@ -40,9 +54,7 @@ AgentSetup SetupOf(const AgentOptions& options) {
 
 Snapshot OfTheJob(const Snapshot& all) {
   Layout layout = *all.layout;
-  std::erase_if(layout.families, [](const FamilyLayout& family) {
-    return family.name.starts_with("persia_agent_") && std::ranges::find(kOfTheJob, family.name) == std::end(kOfTheJob);
-  });
+  std::erase_if(layout.families, [](const FamilyLayout& family) { return !IsShown(family.name); });
   return {std::make_shared<const Layout>(std::move(layout)), all.values, all.collected_at};
 }
 
@@ -53,7 +65,13 @@ int OnceCommand(const Config& config) {
   SystemClock clock;
   OwnMetrics own({.identity = AgentIdentity(setup), .version = setup.version});
   EventLog event_log({});
-  Collection collection(setup, clock, own, event_log);
+  const History no_history({.span = std::chrono::milliseconds(0)});
+  Collection collection(setup, clock, own, event_log, no_history);
+  for (const RemoteWriteTarget& target : config.options.remote_write) {
+    own.SetRemoteWrite(target.name, {.queue_max_bytes = target.queue_max_bytes});
+  }
+  collection.Collect("");
+  // The number of series is that of the collection before.
   const std::shared_ptr<const Snapshot> all = collection.Collect("");
   const SegmentSourceStats segments = collection.summary().segments;
   if (segments.live + segments.dead == 0) {

@@ -45,7 +45,9 @@ void ReadSourceLabels(const YamlNode& labels, YamlReader& reader, RelabelConfig&
 
 void ReadRule(const YamlNode& map, YamlReader& reader, std::vector<RelabelConfig>& rules) {
   if (!reader.Expect(map, YamlNode::Kind::kMap, std::string(kRelabelPrefix) + "expected a map (action: drop ...)")) return;
-  const YamlReader::Fields fields = reader.ReadMap(map, kRelabelKeys, kRelabelPrefix);
+  YamlNode present = map;  // a field without a value has its default, as in Prometheus
+  std::erase_if(present.entries, [](const YamlNode::Entry& entry) { return entry.value->kind == YamlNode::Kind::kNull; });
+  const YamlReader::Fields fields = reader.ReadMap(present, kRelabelKeys, kRelabelPrefix);
   RelabelConfig rule;
   const std::optional<RelabelAction> action = reader.Parse(fields, "action", ParseAction);
   if (fields.contains("action") && !action) return;  // the other fields depend on it

@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "config/values.h"
+#include "net/proxy_environment.h"
 
 namespace persia::agent {
 namespace {
@@ -49,27 +50,22 @@ Status ParsePem(std::string_view text, std::string& value) {
   return Done{};
 }
 
-Status ParseProxyUrl(std::string_view text, std::string& value) {
-  const size_t scheme = text.find("://");
-  const std::string_view known[] = {"http", "https", "socks5"};
-  const bool has_scheme = scheme != text.npos && std::ranges::find(known, text.substr(0, scheme)) != std::end(known);
-  std::string_view host = has_scheme ? text.substr(scheme + 3) : "";
-  if (const size_t at = host.rfind('@'); at != host.npos) host.remove_prefix(at + 1);
-  if (host.ends_with('/')) host.remove_suffix(1);
-  const bool is_host = !host.empty() && std::all_of(host.begin(), host.end(), [](char c) {
-    return IsLetter(c) || IsDigit(c) || std::string_view("-.:[]").find(c) != std::string_view::npos;
-  });
-  if (!is_host || !CheckText(text, "a URL").ok())
-    return Error{"expected http://host:port, https://host:port or socks5://host:port"};
+// Not quoted: a proxy's URL may have a password.
+Status SetProxyUrl(std::string_view text, std::string& value) {
+  const auto url = text.empty() ? Result<Url>(Url()) : ParseProxyUrl(text);
+  if (!url.ok()) return Error{url.error() + "; expected http://host:port, https://host:port or socks5://host:port"};
+  if (url.value().has_query() || url.value().has_fragment()) return Error{"a proxy's URL has no query and no fragment"};
   value = text;
   return Done{};
 }
 
+// Not quoted: it may be "Bearer TOKEN".
 Status ParseScheme(std::string_view text, std::string& value) {
   if (text.size() == 5 && strncasecmp(text.data(), "basic", 5) == 0) {
     return Error{"\"" + std::string(text) + "\" has its own section: basic_auth"};
   }
-  if (!IsHeaderName(text)) return Bad(text, "is not a type of authorization (Bearer)");
+  if (!IsHeaderName(text))
+    return Error{"is not a type of authorization, for example Bearer; the token belongs into credentials"};
   value = text;
   return Done{};
 }
@@ -81,7 +77,7 @@ constexpr TargetKey kAccessKeys[] = {
     {"bearer_token", Set<ParseSecret, &Target::access, &Access::bearer_token>},
     {"bearer_token_file", Set<ParseFileName, &Target::access, &Access::bearer_token_file>},
     {"tls_config"},
-    {"proxy_url", Set<ParseProxyUrl, &Target::proxy_url>},
+    {"proxy_url", Set<SetProxyUrl, &Target::proxy_url>},
     {"no_proxy", Set<ParseText, &Target::no_proxy>},
     {"proxy_from_environment", Set<ParseBoolean, &Target::proxy_from_environment>},
     {"follow_redirects", Set<ParseBoolean, &Target::follow_redirects>},
@@ -149,6 +145,11 @@ void Need(bool has, const YamlReader::Fields& of, std::string_view section, cons
   if (!has) readers.fatal.Fail(*of.find(section)->second.key, std::string(section) + ": " + what);
 }
 
+void NoteWithoutEffect(const YamlReader::Fields& fields, std::string_view section, const std::string& why,
+                       TargetReaders& readers) {
+  readers.notes.Fail(*fields.find(section)->second.key, std::string(section) + ": has no effect: " + why);
+}
+
 Status CheckHeader(const std::string& name, const YamlNode& value) {
   if (!IsHeaderName(name)) return Bad(name, "is not a header's name");
   std::string lower = name;
@@ -184,13 +185,18 @@ void ReadCredentials(const YamlReader::Fields& fields, TargetReaders& readers, T
   if (const auto basic = ReadSection(fields, "basic_auth", kBasicAuthKeys, readers, target)) {
     RefuseBoth(*basic, "basic_auth: ", "username", "username_file", readers);
     RefuseBoth(*basic, "basic_auth: ", "password", "password_file", readers);
-    Need(basic->contains("username") || basic->contains("username_file"), fields, "basic_auth",
-         "username or username_file is missing", readers);
+    const bool has_user = basic->contains("username") || basic->contains("username_file");
+    if (basic->empty()) {
+      NoteWithoutEffect(fields, "basic_auth", "username or username_file is missing", readers);
+    } else {
+      Need(has_user, fields, "basic_auth", "username or username_file is missing", readers);
+    }
   }
   if (const auto token = ReadSection(fields, "authorization", kAuthorizationKeys, readers, target)) {
     RefuseBoth(*token, "authorization: ", "credentials", "credentials_file", readers);
-    Need(token->contains("credentials") || token->contains("credentials_file"), fields, "authorization",
-         "credentials or credentials_file is missing", readers);
+    if (!token->contains("credentials") && !token->contains("credentials_file")) {
+      NoteWithoutEffect(fields, "authorization", "credentials or credentials_file is missing", readers);
+    }
   }
 }
 
@@ -207,7 +213,7 @@ void ReadTls(const YamlReader::Fields& fields, TargetReaders& readers, Target& t
   Need(access.max_version == TlsVersion::kDefault || access.min_version <= access.max_version, fields, "tls_config",
        "min_version is above max_version", readers);
   if (!tls->empty() && target.url.starts_with("http:")) {
-    readers.notes.Fail(*fields.find("tls_config")->second.key, "tls_config: has no effect: url is one without TLS (http://)");
+    NoteWithoutEffect(fields, "tls_config", "url is one without TLS (http://)", readers);
   }
 }
 

@@ -22,9 +22,11 @@ void JudgeForeign(const ForeignKey& foreign, const YamlReader::Field& field, con
 }
 
 // All of the section is commented out.
-bool IsEmptySection(const YamlNode::Entry& entry, std::span<const TargetKey> keys) {
+bool IsEmptySection(const YamlNode::Entry& entry, std::span<const TargetKey> keys, std::span<const ForeignKey> foreign) {
   const auto is_it = [&](const TargetKey& key) { return key.set == nullptr && key.key == entry.key->text; };
-  return entry.value->kind == YamlNode::Kind::kNull && std::any_of(keys.begin(), keys.end(), is_it);
+  const auto is_foreign = [&](const ForeignKey& key) { return key.key == entry.key->text; };
+  return entry.value->kind == YamlNode::Kind::kNull &&
+         (std::any_of(keys.begin(), keys.end(), is_it) || std::any_of(foreign.begin(), foreign.end(), is_foreign));
 }
 
 }  // namespace
@@ -35,7 +37,7 @@ YamlReader::Fields ReadKeys(const YamlNode& map, const std::string& prefix, std:
   for (const TargetKey& key : keys) names.push_back(key.key);
   for (const ForeignKey& key : foreign) names.push_back(key.key);
   YamlNode present = map;
-  std::erase_if(present.entries, [&](const YamlNode::Entry& entry) { return IsEmptySection(entry, keys); });
+  std::erase_if(present.entries, [&](const YamlNode::Entry& entry) { return IsEmptySection(entry, keys, foreign); });
   YamlReader::Fields fields = readers.fatal.ReadMap(present, names, prefix);
   for (const ForeignKey& key : foreign) {
     const auto found = fields.find(key.key);

@@ -1,10 +1,12 @@
 #include "config/remote_write_settings.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <span>
 #include <utility>
 
+#include "base/encoding.h"
 #include "base/text.h"
 #include "config/relabel_settings.h"
 #include "config/remote_write_access.h"
@@ -22,12 +24,13 @@ constexpr char kProtocol[] = "prometheus.WriteRequest";
 // Concurrent requests. More have no use: one is enough for 50,000 series.
 constexpr uint32_t kMostShards = 64;
 constexpr int64_t kHour = 3'600'000;
+constexpr int64_t kLongest = 10'000 * kHour;
 
 Result<Url> ParseUrl(std::string_view text) {
   if (text.find("://") == std::string_view::npos) {
     return Bad(ShownAddress(text), "is not a URL (http://victoria:8428/api/v1/write, http://prometheus:9090/api/v1/write)");
   }
-  if (Status status = CheckText(text, "a URL"); !status.ok()) return Error{status.error()};
+  if (Status status = CheckText(text, "a URL", ShownAddress(text)); !status.ok()) return Error{status.error()};
   auto url = Url::Parse(text);
   if (!url.ok()) return Bad(ShownAddress(text), "is not a URL to write to: " + url.error());
   if (url.value().has_user()) {
@@ -38,18 +41,48 @@ Result<Url> ParseUrl(std::string_view text) {
   return url;
 }
 
+std::string DefaultName(const Url& url) {
+  return url.HostAndPort() + (url.port() ? "" : ":" + std::to_string(url.PortOrDefault()));
+}
+
+// Of the target's URL, headers and user, as hexadecimal digits: too short to lead back to a secret header. It must stay the
+// same in later releases, because the name is that of the queue.
+std::string ShortHash(const RemoteWriteTarget& target) {
+  std::string text = target.url + '\n' + target.access.username + '\n' + target.access.username_file;
+  for (const auto& [name, value] : target.headers) text += '\n' + name + ": " + value;
+  uint32_t hash = 2166136261U;  // FNV-1a
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
+  std::string bytes;
+  for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(hash >> shift & 0xffU);
+  return HexEncode(bytes);
+}
+
+// Appends a hash to each default name that two targets have. To the first one, too: a name must not go to the other target,
+// with the samples in the queue, when their order changes.
+void NameApart(std::vector<RemoteWriteTarget>& targets) {
+  std::map<std::string, int> times;
+  for (const RemoteWriteTarget& target : targets) {
+    const auto url = Url::Parse(target.url);
+    if (url.ok() && target.name == DefaultName(url.value())) ++times[target.name];
+  }
+  for (RemoteWriteTarget& target : targets) {
+    const auto found = times.find(target.name);
+    const auto url = Url::Parse(target.url);
+    if (found == times.end() || found->second < 2 || !url.ok() || target.name != DefaultName(url.value())) continue;
+    target.name += '-' + ShortHash(target);
+  }
+}
+
 Status SetUrl(std::string_view text, RemoteWriteTarget& target) {
   const auto url = ParseUrl(text);
   if (!url.ok()) return Error{url.error()};
   target.url = text;
-  if (target.name.empty()) {
-    const Url& parsed = url.value();
-    target.name = parsed.HostAndPort() + (parsed.port() ? "" : ":" + std::to_string(parsed.PortOrDefault()));
-  }
+  if (target.name.empty()) target.name = DefaultName(url.value());
   return Done{};
 }
 
 Status ParseTargetName(std::string_view text, std::string& value) {
+  if (text.empty()) return Done{};  // the default
   if (text.size() > kMaxName) return Bad(text, "is too long for a target's name (64 bytes)");
   return ParseText(text, value);
 }
@@ -72,7 +105,7 @@ using Target = RemoteWriteTarget;
 constexpr TargetKey kTargetKeys[] = {
     {"name", Set<ParseTargetName, &Target::name>, true},
     {"url", SetUrl},
-    {"remote_timeout", Set<PrometheusDuration{100, kHour}, &Target::timeout>, true},
+    {"remote_timeout", Set<PrometheusDuration{100, kLongest}, &Target::timeout>, true},
     {"protobuf_message", ParseProtocol},
     {"send_native_histograms", Set<ParseBoolean, &Target::send_native_histograms>, true},
     {"queue_config"},
@@ -94,8 +127,8 @@ constexpr TargetKey kQueueKeys[] = {
     {"min_shards", Set<ParseShards, &Target::min_shards>, true},
     {"max_shards", Set<ParseShards, &Target::max_shards>, true},
     {"max_samples_per_send", Set<Count{1, 100'000}, &Target::max_samples>, true},
-    {"min_backoff", Set<PrometheusDuration{1, kHour}, &Target::min_backoff>, true},
-    {"max_backoff", Set<PrometheusDuration{1, kHour}, &Target::max_backoff>, true},
+    {"min_backoff", Set<PrometheusDuration{1, kLongest}, &Target::min_backoff>, true},
+    {"max_backoff", Set<PrometheusDuration{1, kLongest}, &Target::max_backoff>, true},
     {"sample_age_limit", Set<PrometheusDuration{60'000, 720 * kHour, true}, &Target::sample_age_limit>, true},
 };
 constexpr ForeignKey kForeignQueueKeys[] = {
@@ -105,7 +138,7 @@ constexpr ForeignKey kForeignQueueKeys[] = {
 };
 constexpr TargetKey kMetadataKeys[] = {
     {"send", Set<ParseBoolean, &Target::sends_metadata>, true},
-    {"send_interval", Set<PrometheusDuration{1000, 24 * kHour}, &Target::metadata_interval>, true},
+    {"send_interval", Set<PrometheusDuration{1000, kLongest}, &Target::metadata_interval>, true},
     {"max_samples_per_send", Set<Count{1, 100'000}, &Target::max_metadata>, true},
 };
 
@@ -115,6 +148,8 @@ void ReadQueue(const YamlNode& map, TargetReaders& readers, RemoteWriteTarget& t
   const auto fields = ReadKeys(map, prefix, kQueueKeys, kForeignQueueKeys, readers, target);
   if (!fields.contains("max_shards")) target.max_shards = std::max(target.max_shards, target.min_shards);
   const RemoteWriteTarget defaults;
+  if (!fields.contains("max_backoff")) target.max_backoff = std::max(target.max_backoff, target.min_backoff);
+  if (!fields.contains("min_backoff")) target.min_backoff = std::min(target.max_backoff, target.min_backoff);
   if (target.min_backoff > target.max_backoff) {
     readers.mild.Fail(map, prefix + "min_backoff is above max_backoff");
     target.min_backoff = defaults.min_backoff;
@@ -150,7 +185,8 @@ void ReadTargetSettings(const YamlNode& map, TargetReaders& readers, RemoteWrite
 // With its last slash; empty for a file in the working directory.
 std::string DirectoryOf(const std::string& file) { return file.substr(0, file.rfind('/') + 1); }
 
-void ReadTarget(const std::string& name, const YamlNode& map, RemoteWriteList& list) {
+// Whether the target is in the list now.
+bool ReadTarget(const std::string& name, const YamlNode& map, RemoteWriteList& list) {
   std::vector<std::string> wrong;
   std::vector<std::string> mild;
   YamlReader reader(name, wrong);
@@ -159,15 +195,13 @@ void ReadTarget(const std::string& name, const YamlNode& map, RemoteWriteList& l
   TargetReaders readers{.fatal = reader, .mild = mild_reader, .notes = note_reader, .directory = DirectoryOf(name)};
   RemoteWriteTarget target;
   ReadTargetSettings(map, readers, target);
-  if (std::ranges::find(list.targets, target.name, &RemoteWriteTarget::name) != list.targets.end()) {
-    reader.Fail(map, "remote_write: an earlier target has the name " + Quoted(target.name) + "; give this one another name");
-  }
   for (const auto* errors : {&wrong, &mild}) {
     for (const std::string& error : *errors) {
       list.errors.push_back({.text = error, .consequence = wrong.empty() ? "its default is used" : kTargetOff});
     }
   }
   if (wrong.empty()) list.targets.push_back(std::move(target));
+  return wrong.empty();
 }
 
 }  // namespace
@@ -202,12 +236,28 @@ RemoteWriteList ReadRemoteWrite(const std::string& name, const YamlNode& list) {
     read.errors.push_back({.text = wrong.front(), .consequence = "nothing is sent by remote write"});
     return read;
   }
-  for (const auto& target : list.items) ReadTarget(name, *target, read);
+  std::vector<const YamlNode*> places;  // of the targets
+  for (const auto& target : list.items) {
+    if (ReadTarget(name, *target, read)) places.push_back(target.get());
+  }
+  NameApart(read.targets);
+  std::set<std::string> names;
+  auto place = places.begin();
+  std::erase_if(read.targets, [&](const RemoteWriteTarget& target) {
+    const YamlNode& at = **place++;
+    if (names.insert(target.name).second) return false;
+    std::vector<std::string> error;
+    YamlReader(name, error)
+        .Fail(at, "remote_write: an earlier target has the name " + Quoted(target.name) + "; give this one another name");
+    read.errors.push_back({.text = error.front(), .consequence = kTargetOff});
+    return true;
+  });
   return read;
 }
 
 std::vector<ConfigError> CheckRemoteWrite(std::vector<RemoteWriteTarget>& targets) {
   std::vector<ConfigError> errors;
+  NameApart(targets);
   std::set<std::string> names;
   std::erase_if(targets, [&](const RemoteWriteTarget& target) {
     if (names.insert(target.name).second) return false;

@@ -31,7 +31,8 @@ struct RemoteWriteList {
 // decides where a target's samples go, or which samples, removes the target; after any other error the key has its default.
 RemoteWriteList ReadRemoteWrite(const std::string& name, const YamlNode& list);
 
-// Removes targets with the name of an earlier one, as flags may give them. One error each, which names the target.
+// Names the targets on one host apart, then removes targets with the name of an earlier one, as flags may give them. One error
+// each, which names the target.
 std::vector<ConfigError> CheckRemoteWrite(std::vector<RemoteWriteTarget>& targets);
 
 }  // namespace persia::agent

@@ -13,6 +13,7 @@
 #include "lib/src/segment_format/job_directory.h"
 #include "naming/mapping_values.h"
 #include "net/http_server.h"
+#include "net/url.h"
 
 namespace persia::agent {
 namespace {
@@ -72,7 +73,11 @@ Status Bytes::operator()(std::string_view text, uint64_t& value) const {
 Status ParseBoolean(std::string_view text, bool& value) {
   static constexpr Choice<bool> kWords[] = {{"true", true}, {"false", false}, {"1", true},  {"0", false},
                                             {"yes", true},  {"no", false},    {"on", true}, {"off", false}};
-  const Result<bool> parsed = ParseChoice(text, kWords);
+  // YAML has True, TRUE, Yes, ON, ...
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  Result<bool> parsed = ParseChoice(lower, kWords);
+  if (!parsed.ok()) parsed = ParseChoice(text, kWords);  // the error quotes the text as it is
   if (!parsed.ok()) {
     return Error{parsed.error()};
   }
@@ -161,7 +166,7 @@ Status ParseSecret(std::string_view text, std::string& value) {
 Status ParseListenAddress(std::string_view text, AgentOptions& options) {
   // Checked here, because the web server reports an error only when it starts.
   if (const Status status = HttpServer::CheckAddress(text); text != "off" && !status.ok()) {
-    return Bad(text, status.error() + "; off: no pages");
+    return Bad(ShownAddress(text), status.error() + "; off: no pages");
   }
   options.listen_address = text == "off" ? "" : text;
   options.listen_address_is_default = false;
@@ -205,7 +210,8 @@ Status ParseHostNames(std::string_view text, std::vector<std::string>& names) {
     const std::string_view host = name.substr(name.starts_with('.') ? 1 : 0);
     const bool is_name = !host.empty() && host.front() != '.' && host.back() != '.' &&
                          std::ranges::all_of(host, [](char c) { return IsLetter(c) || IsDigit(c) || c == '-' || c == '.'; });
-    if (!is_name) return Bad(name, "is not a host name without scheme and port (metrics.example.com, .example.com)");
+    if (!is_name)
+      return Bad(ShownAddress(name), "is not a host name without scheme and port (metrics.example.com, .example.com)");
     std::string lower(name);
     std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     parsed.push_back(std::move(lower));

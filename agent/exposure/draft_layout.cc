@@ -4,6 +4,7 @@
 #include <iterator>
 #include <memory>
 #include <numeric>
+#include <string_view>
 #include <tuple>
 
 #include "naming/naming.h"
@@ -42,13 +43,15 @@ void DraftLayout::AddOwnSeries(size_t family, uint32_t identity, Labels labels, 
   families_[family].own_series.push_back({identity, first_value, std::move(labels)});
 }
 
-// False: these labels belong to a series of another source. For a series beyond a limit, counts it and returns true.
+// False: these labels belong to a series of another source. For a series beyond a limit, counts it and returns true, and for
+// one that no process has, only returns true.
 bool DraftLayout::TryAddPart(Family& family, uint32_t identity, const Labels& labels, const std::string& source, Part part,
-                             uint64_t birth_unix_ns, const Scale& scale) {
+                             uint64_t birth_unix_ns, const Scale& scale, Presence presence) {
+  const bool removed = presence == Presence::kRemoved || presence == Presence::kEndedAfterRemoval;
   std::string key = SeriesKey(identity, labels);
   auto found = family.by_key.find(key);
   if (found == family.by_key.end()) {
-    if (family.refused.contains(key)) return true;
+    if (removed || family.refused.contains(key)) return true;
     // No limit applies to the dropped counts, which show lost measurements.
     if (family.fill != Fill::kDropped && !limiter_.Admit(family.layout.name, identity, labels)) {
       family.refused.insert(std::move(key));
@@ -59,8 +62,11 @@ bool DraftLayout::TryAddPart(Family& family, uint32_t identity, const Labels& la
   } else if (family.series[found->second].source != source) {
     return false;
   }
-  uint64_t& birth = family.series[found->second].birth_unix_ns;
-  birth = std::min(birth, birth_unix_ns);
+  Series& series = family.series[found->second];
+  series.present |= presence == Presence::kPresent;
+  series.removed |= presence == Presence::kRemoved;
+  if (removed && family.fill == Fill::kGauge) return true;
+  series.birth_unix_ns = std::min(series.birth_unix_ns, birth_unix_ns);
   family.parts.emplace_back(found->second, part);
   return true;
 }
@@ -68,12 +74,20 @@ bool DraftLayout::TryAddPart(Family& family, uint32_t identity, const Labels& la
 void DraftLayout::AddChanged(Diagnostics& diagnostics) {
   // Sorted, so that the order of addition does not decide which of two series gets the label `source`.
   std::sort(changed_.begin(), changed_.end(), [](const ChangedPart& a, const ChangedPart& b) {
-    return std::tie(a.family, a.source, a.identity, a.part.segment) < std::tie(b.family, b.source, b.identity, b.part.segment);
+    const auto removed = [](const ChangedPart& part) {
+      return part.presence == Presence::kRemoved || part.presence == Presence::kEndedAfterRemoval;
+    };
+    return std::tuple(removed(a), a.family, std::string_view(a.source), a.identity, a.part.segment) <
+           std::tuple(removed(b), b.family, std::string_view(b.source), b.identity, b.part.segment);
   });
   for (ChangedPart& changed : changed_) {
     Family& family = families_[changed.family];
     Labels labels = changed.labels.ToList();
-    if (TryAddPart(family, changed.identity, labels, changed.source, changed.part, changed.birth_unix_ns, changed.scale)) {
+    const auto try_add = [&] {
+      return TryAddPart(family, changed.identity, labels, changed.source, changed.part, changed.birth_unix_ns, changed.scale,
+                        changed.presence);
+    };
+    if (try_add()) {
       continue;
     }
     const std::string source = SanitizeText(changed.source);
@@ -81,7 +95,7 @@ void DraftLayout::AddChanged(Diagnostics& diagnostics) {
                                         " is exposed with the same labels; rename a label");
     SetLabel(labels, kSourceLabel, source);
     FitLabels(labels, family.layout.type, identities_[changed.identity]);
-    if (!TryAddPart(family, changed.identity, labels, changed.source, changed.part, changed.birth_unix_ns, changed.scale)) {
+    if (!try_add()) {
       // The sources differ only in bytes that are not UTF-8.
       ++limiter_.left_out.collision;
       diagnostics.Report(
@@ -100,6 +114,7 @@ ExposurePlan DraftLayout::Finish(Diagnostics& diagnostics) {
   layout.identities = identities_;
   layout.value_count = own_values_;
   for (Family& family : families_) {
+    DropHidden(family);
     if (family.series.empty() && family.own_series.empty()) continue;
     std::vector<uint32_t> order(family.series.size());
     std::iota(order.begin(), order.end(), 0);
@@ -137,6 +152,21 @@ ExposurePlan DraftLayout::Finish(Diagnostics& diagnostics) {
   plan.first_part.push_back(plan.parts.size());
   plan.layout = std::make_shared<const Layout>(std::move(layout));
   return plan;
+}
+
+void DraftLayout::DropHidden(Family& family) {
+  if (std::ranges::none_of(family.series, &Series::hidden)) return;
+  std::vector<uint32_t> numbers;  // by former number
+  std::vector<Series> kept;
+  for (Series& series : family.series) {
+    numbers.push_back(series.hidden() ? kNoIndex : static_cast<uint32_t>(kept.size()));
+    if (!series.hidden()) kept.push_back(std::move(series));
+  }
+  std::erase_if(family.parts, [&](const auto& part) { return numbers[part.first] == kNoIndex; });
+  for (auto& [series, part] : family.parts) {
+    series = numbers[series];
+  }
+  family.series = std::move(kept);
 }
 
 // Scales all values of a series but counts.

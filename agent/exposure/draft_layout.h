@@ -20,6 +20,9 @@
 
 namespace persia::agent {
 
+// Whether the process of a part has the series now, and has not removed it.
+enum class Presence : uint8_t { kPresent, kRemoved, kEnded, kEndedAfterRemoval };
+
 class DraftLayout {
  public:
   static constexpr char kSourceLabel[] = "source";
@@ -36,9 +39,13 @@ class DraftLayout {
 
   // Adds a part to the series with these labels, which are the program's own. All parts of a series have one scale. A series
   // counts from the earliest `birth_unix_ns` of its parts; 0: unknown.
+  //
+  // A series is exposed while a living process has it, or if only ended ones had it, and not if living processes have only
+  // removed it. What a process counted before it removed the series still counts, but a removed gauge has no value. REQUIRES:
+  // the parts of processes that have removed the series come after the others.
   void AddPart(size_t family, uint32_t identity, const Labels& labels, Part part, uint64_t birth_unix_ns,
-               const Scale& scale = {}) {
-    TryAddPart(families_[family], identity, labels, {}, part, birth_unix_ns, scale);
+               const Scale& scale = {}, Presence presence = Presence::kPresent) {
+    TryAddPart(families_[family], identity, labels, {}, part, birth_unix_ns, scale, presence);
   }
   // Adds a series of the agent's own sources, whose values begin at `first_value` of the snapshot. No limit applies to it.
   void AddOwnSeries(size_t family, uint32_t identity, Labels labels, size_t first_value);
@@ -48,8 +55,8 @@ class DraftLayout {
   void CountByFamilyLimit() { ++limiter_.left_out.family_limit; }
   // As AddPart, for labels that differ from the program's. `source` is the metric's name with the program's labels.
   void AddChangedPart(size_t family, uint32_t identity, const Labels& labels, std::string source, Part part,
-                      uint64_t birth_unix_ns, const Scale& scale = {}) {
-    changed_.push_back({family, std::move(source), identity, labels, part, birth_unix_ns, scale});
+                      uint64_t birth_unix_ns, const Scale& scale, Presence presence) {
+    changed_.push_back({family, std::move(source), identity, labels, part, birth_unix_ns, scale, presence});
   }
 
   // Returns the plan, without empty families. Clears the draft.
@@ -62,6 +69,10 @@ class DraftLayout {
     std::string source;   // empty: the labels are the program's own
     uint64_t birth_unix_ns;
     Scale scale;
+    bool present = false;  // in a living process
+    bool removed = false;  // by a living process
+
+    [[nodiscard]] bool hidden() const { return removed && !present; }
   };
   struct Family {
     FamilyLayout layout;
@@ -83,10 +94,12 @@ class DraftLayout {
     Part part;
     uint64_t birth_unix_ns;
     Scale scale;
+    Presence presence;
   };
 
   bool TryAddPart(Family& family, uint32_t identity, const Labels& labels, const std::string& source, Part part,
-                  uint64_t birth_unix_ns, const Scale& scale);
+                  uint64_t birth_unix_ns, const Scale& scale, Presence presence);
+  static void DropHidden(Family& family);
   void AddChanged(Diagnostics& diagnostics);
   static void PlaceParts(const Family& family, ExposurePlan& plan);
   static void PlaceScale(const FamilyLayout& family, size_t first_value, const Scale& scale, ExposurePlan& plan);

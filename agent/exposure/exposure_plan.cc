@@ -71,6 +71,7 @@ class PlanBuilder {
     MakeFamilies(draft);
     AddOwn(draft);
     for (uint32_t i = 0; i < segments_.size(); ++i) AddSegment(i, draft);
+    for (uint32_t i = 0; i < segments_.size(); ++i) AddSeries(i, /*removed=*/true, draft);
     return draft.Finish(diagnostics_);
   }
 
@@ -180,9 +181,25 @@ class PlanBuilder {
   }
 
   void AddSegment(uint32_t index, DraftLayout& draft) {
+    AddSeries(index, /*removed=*/false, draft);
     const Measurements& segment = segments_[index];
+    const uint32_t identity = identities_.IndexOf(index);
+    const uint64_t birth = segment.births.empty() ? segment.birth_unix_ns : *std::ranges::min_element(segment.births);
+    for (uint32_t i = 0; i < std::size(kDropReasons); ++i) {
+      Labels labels{{kReasonLabel, kDropReasons[i]}};
+      FitLabels(labels, MetricType::kCounter, identities_.List()[identity]);
+      draft.AddPart(placements_[dropped_].family, identity, std::move(labels), {index, i, kNoIndex}, birth);
+    }
+  }
+
+  // Adds the series that the process has removed, or the others.
+  void AddSeries(uint32_t index, bool removed, DraftLayout& draft) {
+    const Measurements& segment = segments_[index];
+    const Presence presence = segment.ended ? (removed ? Presence::kEndedAfterRemoval : Presence::kEnded)
+                                            : (removed ? Presence::kRemoved : Presence::kPresent);
     for (size_t number = 0; number < segment.series.size(); ++number) {
       const SegmentSeries& series = segment.series[number];
+      if (series.record.removed != removed) continue;
       const SegmentFamily& family = segment.families[series.record.family];
       const std::vector<size_t>& definitions = by_family_[index][series.record.family];
       if (definitions.empty()) continue;
@@ -193,15 +210,8 @@ class PlanBuilder {
           continue;
         }
         const Part part = PartOf(*definitions_[definition].fill, family.kind, index, series);
-        AddSeries(definition, labels, segment.OrdinalOf(number), part, segment.BirthOf(number), draft);
+        AddPart(definition, labels, segment.OrdinalOf(number), part, segment.BirthOf(number), presence, draft);
       }
-    }
-    const uint32_t identity = identities_.IndexOf(index);
-    const uint64_t birth = segment.births.empty() ? segment.birth_unix_ns : *std::ranges::min_element(segment.births);
-    for (uint32_t i = 0; i < std::size(kDropReasons); ++i) {
-      Labels labels{{kReasonLabel, kDropReasons[i]}};
-      FitLabels(labels, MetricType::kCounter, identities_.List()[identity]);
-      draft.AddPart(placements_[dropped_].family, identity, std::move(labels), {index, i, kNoIndex}, birth);
     }
   }
 
@@ -224,7 +234,8 @@ class PlanBuilder {
     return labels;
   }
 
-  void AddSeries(size_t index, const Labels& program, uint32_t ordinal, Part part, uint64_t birth_unix_ns, DraftLayout& draft) {
+  void AddPart(size_t index, const Labels& program, uint32_t ordinal, Part part, uint64_t birth_unix_ns, Presence presence,
+               DraftLayout& draft) {
     const Definition& definition = definitions_[index];
     const Placement& placement = placements_[index];
     if (placement.family == Placement::kLeftOut) {
@@ -248,9 +259,9 @@ class PlanBuilder {
     changed |= FitLabels(labels, definition.type, identities_.List()[definition.identity]);
     if (changed) {
       draft.AddChangedPart(placement.family, definition.identity, std::move(labels), definition.Source() + LabelsText(program),
-                           part, birth_unix_ns, definition.scale);
+                           part, birth_unix_ns, definition.scale, presence);
     } else {
-      draft.AddPart(placement.family, definition.identity, std::move(labels), part, birth_unix_ns, definition.scale);
+      draft.AddPart(placement.family, definition.identity, std::move(labels), part, birth_unix_ns, definition.scale, presence);
     }
   }
 

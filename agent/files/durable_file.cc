@@ -100,6 +100,7 @@ bool SetAsideDurable(const DurableFile& file, std::string_view why, std::string&
   for (int n = 1; n <= kMaxBrokenFiles; ++n) {
     const std::string name = file.name + ".broken-" + std::to_string(n);
     if (renameat2(file.directory_fd, file.name.c_str(), file.directory_fd, name.c_str(), RENAME_NOREPLACE) == 0) {
+      fsync(file.directory_fd);  // before a new file of this name: that must not replace this one
       message += "; it is kept as " + file.directory + "/" + name;
       return true;
     }
@@ -114,6 +115,7 @@ Status RemoveDurable(const DurableFile& file) {
   if (unlinkat(file.directory_fd, file.name.c_str(), 0) != 0 && errno != ENOENT) {
     return SystemError("cannot remove " + file.path());
   }
+  fsync(file.directory_fd);  // some filesystems do not support it
   return Done{};
 }
 

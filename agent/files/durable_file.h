@@ -46,7 +46,7 @@ bool WriteAll(int fd, std::string_view bytes);
 // error. False: the file still has its name.
 bool SetAsideDurable(const DurableFile& file, std::string_view why, std::string& message);
 
-// No error if there is no file.
+// No power cut brings the file back. No error if there is no file.
 Status RemoveDurable(const DurableFile& file);
 
 }  // namespace persia::agent

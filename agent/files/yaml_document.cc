@@ -9,6 +9,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/text.h"
 
@@ -19,6 +20,8 @@ using NodePtr = std::shared_ptr<YamlNode>;
 
 // The parser and the tree's destructors are recursive, also along a chain of aliases that contain each other.
 constexpr int kMaxDepth = 64;
+// Otherwise a text of one merge key a line would become its square.
+constexpr size_t kMaxMerged = 100'000;
 
 struct BadDocument : std::runtime_error {
   BadDocument(const YAML::Mark& where, const std::string& what) : std::runtime_error(what), mark(where) {}
@@ -64,7 +67,10 @@ class TreeBuilder : public YAML::EventHandler {
   void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
     Enter(YamlNode::Kind::kMap, mark, anchor);
   }
-  void OnMapEnd() override { Leave(); }
+  void OnMapEnd() override {
+    Merge(*open_.back().node);
+    Leave();
+  }
 
   [[nodiscard]] NodePtr root() const { return root_ ? root_ : std::make_shared<YamlNode>(); }
 
@@ -102,6 +108,38 @@ class TreeBuilder : public YAML::EventHandler {
     }
   }
 
+  // Replaces the merge key `<<: *anchor`, or `<<: [*a, *b]`, by the entries whose keys the map has not, as YAML 1.1 does.
+  // Earlier maps have precedence.
+  void Merge(YamlNode& map) {
+    std::vector<NodePtr> sources;
+    std::erase_if(map.entries, [&](const YamlNode::Entry& entry) {
+      if (entry.key->kind != YamlNode::Kind::kScalar || entry.key->quoted || entry.key->text != "<<") return false;
+      const bool is_list = entry.value->kind == YamlNode::Kind::kSequence;
+      for (const auto& source : is_list ? entry.value->items : std::vector{entry.value}) {
+        if (source->kind != YamlNode::Kind::kMap)
+          throw BadDocument(MarkOf(*entry.key), "<<: expected an alias of a map, or a list of them");
+        sources.push_back(std::const_pointer_cast<YamlNode>(source));
+      }
+      return true;
+    });
+    if (sources.empty()) return;
+    std::unordered_set<std::string> keys;
+    for (const YamlNode::Entry& entry : map.entries) keys.insert(entry.key->text);
+    for (const NodePtr& source : sources) {
+      for (const YamlNode::Entry& entry : source->entries) {
+        if (++merged_ > kMaxMerged) throw BadDocument(MarkOf(map), "merge keys (<<) repeat more than 100000 entries");
+        if (keys.insert(entry.key->text).second) map.entries.push_back(entry);
+      }
+    }
+  }
+
+  static YAML::Mark MarkOf(const YamlNode& node) {
+    YAML::Mark mark;
+    mark.line = node.line - 1;
+    mark.column = node.column - 1;
+    return mark;
+  }
+
   void Enter(YamlNode::Kind kind, const YAML::Mark& mark, YAML::anchor_t anchor) {
     if (static_cast<int>(open_.size()) >= kMaxDepth) {
       throw BadDocument(mark, "nested deeper than 64 levels");
@@ -123,6 +161,7 @@ class TreeBuilder : public YAML::EventHandler {
   std::unordered_map<YAML::anchor_t, NodePtr> anchors_;
   std::vector<Open> open_;
   NodePtr root_;
+  size_t merged_ = 0;  // entries
 };
 
 Error At(const std::string& name, const YAML::Mark& mark, const std::string& what) {

@@ -19,10 +19,10 @@ struct YamlNode {
   Kind kind = Kind::kNull;
   int line = 1;  // the first line and column are 1
   int column = 1;
-  int levels = 0;                                      // of nodes below this one, also through aliases
-  std::string text;                                    // of a scalar, as written
-  bool quoted = false;                                 // a scalar in quotes or a block: always a text
-  std::vector<Entry> entries;                          // of a map, in the order of the file, with repeated keys
+  int levels = 0;              // of nodes below this one, also through aliases
+  std::string text;            // of a scalar, as written
+  bool quoted = false;         // a scalar in quotes or a block: always a text
+  std::vector<Entry> entries;  // of a map, in the order of the file, with repeated keys, and those of merge keys (<<)
   std::vector<std::shared_ptr<const YamlNode>> items;  // of a sequence
 
   // "a list", "a map", ..., for errors.

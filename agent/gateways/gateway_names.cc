@@ -36,7 +36,10 @@ void GatewayNames::SetNames(const std::set<std::string>& names) {
 
 void GatewayNames::LookUpNow() {
   const MutexLock lock(answers_->mutex);
-  for (auto& [name, state] : names_) state.drops_at_once = true;
+  for (auto& [name, state] : names_) {
+    state.drops_at_once = true;
+    state.is_outdated = state.in_progress;
+  }
   next_ = {};
   answers_->wake.NotifyAll();
 }
@@ -77,9 +80,10 @@ void GatewayNames::StartLookUp(const std::string& name) {
 bool GatewayNames::Update(Name& name, const Answer& answer) const {
   name.in_progress = false;
   name.answered = true;
+  const bool is_outdated = std::exchange(name.is_outdated, false);
   if (!answer.ok()) return false;
   const Clock::time_point now = options_.now();
-  const bool drops_at_once = std::exchange(name.drops_at_once, false);
+  const bool drops_at_once = !is_outdated && std::exchange(name.drops_at_once, false);
   const size_t before = name.addresses.size();
   for (const std::string& address : answer.value()) name.addresses[address] = now;
   const bool more = name.addresses.size() != before;
@@ -94,6 +98,7 @@ GatewayNames::News GatewayNames::TakeAnswers() {
   for (const auto& [name, answer] : std::exchange(answers_->waiting, {})) {
     const auto found = names_.find(name);
     if (found == names_.end()) continue;
+    if (found->second.is_outdated) next_ = {};
     news.changed = Update(found->second, answer) || news.changed;
     news.events.push_back({name, answer.ok() ? "" : answer.error(), !found->second.addresses.empty()});
   }

@@ -51,7 +51,8 @@ class GatewayNames {
   void Stop();
   // From now on only these names are looked up; new ones immediately.
   void SetNames(const std::set<std::string>& names);
-  // Looks all names up immediately; addresses that the answers lack are dropped without delay.
+  // Looks all names up immediately, or right after a lookup that is in progress; addresses that the answers lack are dropped
+  // without delay.
   void LookUpNow();
   [[nodiscard]] std::vector<std::string> Addresses(const std::string& name);
   // Waits until each name has had an answer or an error, and `changed` was called; for at most `limit`.
@@ -63,6 +64,7 @@ class GatewayNames {
     bool answered = false;
     bool drops_at_once = false;  // the next answer drops missing addresses without delay, as LookUpNow promises
     bool in_progress = false;
+    bool is_outdated = false;  // the lookup in progress began before LookUpNow: another one follows
   };
   // Shared with the threads of lookups, which may outlive this object.
   struct Answers {

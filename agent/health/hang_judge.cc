@@ -18,6 +18,7 @@ void HangJudge::Look(std::span<const WorkerProcess> processes, TimePoint now, co
   }
   verdicts_.assign(processes.size(), Verdict::kEnded);
   unchanged_.assign(processes.size(), Milliseconds(0));
+  changes_.assign(processes.size(), 0);
   std::vector<const Track*> tracks(processes.size());
   for (size_t i = 0; i < processes.size(); ++i) {
     const WorkerProcess& process = processes[i];
@@ -26,21 +27,28 @@ void HangJudge::Look(std::span<const WorkerProcess> processes, TimePoint now, co
     UpdateTrack(process, track);
     tracks[i] = &track;
     unchanged_[i] = seen_ - track.changed_at;
+    changes_[i] = track.changes;
   }
   std::erase_if(tracks_, [&](const auto& known) { return known.second.look != looks_; });
-  SetHangAfter(settings);
+  bool any_is_judged = false;
+  Milliseconds startup{0};
+  job_unchanged_.reset();
+  for (size_t i = 0; i < processes.size(); ++i) {
+    if (tracks[i] == nullptr || tracks[i]->changes == 0) continue;
+    any_is_judged = any_is_judged || tracks[i]->changes >= kChangesToJudge;
+    startup = std::max(startup, tracks[i]->startup);
+    job_unchanged_ = std::min(job_unchanged_.value_or(Milliseconds::max()), unchanged_[i]);
+  }
+  SetHangAfter(settings, any_is_judged ? Milliseconds(0) : startup);
 
   const bool judges = hang_after_.count() > 0;
-  bool any_is_judged = false;
-  Milliseconds newest = Milliseconds::max();  // change of any process
   for (size_t i = 0; i < processes.size(); ++i) {
     if (tracks[i] == nullptr) continue;
     const bool is_judged = judges && tracks[i]->changes >= kChangesToJudge;
     verdicts_[i] = is_judged ? Verdict::kRuns : Verdict::kNotJudged;
-    any_is_judged = any_is_judged || is_judged;
-    if (tracks[i]->changes > 0) newest = std::min(newest, unchanged_[i]);
   }
-  job_hangs_ = any_is_judged && newest >= hang_after_;
+  const Milliseconds newest = job_unchanged_.value_or(Milliseconds::max());  // change of any process
+  job_hangs_ = judges && any_is_judged && newest >= hang_after_;
   // Processes that wait for each other do not stop in the same collection: the first of them is not singled out, either.
   if (newest >= hang_after_ / 2) return;
   for (size_t i = 0; i < processes.size(); ++i) {
@@ -49,21 +57,36 @@ void HangJudge::Look(std::span<const WorkerProcess> processes, TimePoint now, co
 }
 
 void HangJudge::UpdateTrack(const WorkerProcess& process, Track& track) {
-  if (track.look == 0) {
-    track = {.changes = process.changes, .changed_at = seen_, .look = looks_};
+  const bool is_new = std::exchange(track.look, looks_) == 0;
+  if (is_new && track.changes == 0) {
+    track.changes = process.changes;
+    track.changed_at = track.began_at = seen_;
     return;
   }
-  track.look = looks_;
-  if (process.changes == track.changes) return;
+  const uint64_t changes = track.before + process.changes;
+  if (changes == track.changes) return;
   if (track.changes > 0) longest_ = std::max(longest_, seen_ - track.changed_at);
-  track.changes = process.changes;
+  if (track.changes == 0) track.startup = seen_ - track.began_at;
+  track.changes = changes;
   track.changed_at = seen_;
 }
 
-void HangJudge::SetHangAfter(const Settings& settings) {
-  const Milliseconds by_rhythm = kPauses * std::max(longest_, longest_before_);
+void HangJudge::Restore(const HealthMemory& memory, HealthMemory::TimePoint now) {
+  longest_before_ = memory.longest_pause;
+  for (const HealthMemory::Process& process : memory.processes) {
+    const auto unchanged = process.unchanged_since ? now - *process.unchanged_since : HealthMemory::TimePoint::duration(0);
+    tracks_[{process.pid_namespace, process.pid, process.start_ticks, process.ordinal}] = {
+        .before = process.changes,
+        .changes = process.changes,
+        .changed_at = seen_ - std::max(std::chrono::duration_cast<Milliseconds>(unchanged), Milliseconds(0))};
+  }
+}
+
+void HangJudge::SetHangAfter(const Settings& settings, Milliseconds startup) {
+  const Milliseconds pause = longest_pause();
+  const Milliseconds by_rhythm = std::max(std::clamp(kPauses * pause, kLeast, kMost), std::min(pause * 3 / 2, kMostOfPause));
   // A setting shorter than a few collections would take each pause between two of them for a hang.
-  hang_after_ = settings.hang_after ? *settings.hang_after : std::clamp(by_rhythm, kLeast, kMost);
+  hang_after_ = settings.hang_after ? *settings.hang_after : std::max(by_rhythm, kPauses * startup);
   if (hang_after_.count() > 0) hang_after_ = std::max(hang_after_, kPauses * settings.interval);
 }
 

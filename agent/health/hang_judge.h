@@ -9,14 +9,19 @@
 // that time. If nothing changes in the whole job, the job hangs, and no process of it is singled out: ranks that wait for each
 // other stop together.
 //
+// job_unchanged() tells of a job that stops before any process is judged, in its first step, for example. The agent alone does
+// not take that for a hang: maybe the ranks that record values run elsewhere. The alerts compare all agents of the job.
+//
 // hang_after() is a setting, or follows the job's rhythm: kPauses times the longest pause between two changes of any process
-// in the last one to two hours, within limits. So a first evaluation of some minutes may count as a hang, and the next ones do
-// not.
+// in the last one to two days, within limits, and never less than one and a half times that pause. So a first evaluation of
+// some minutes counts as a hang, and the next ones do not, even if they are hours apart. As long as no process is judged, it is
+// at least kPauses times what the processes took until their first change.
 //
 // Time counts only while collections are made: an agent that was stopped, or starved, has seen no pause of its workers.
 // Thread safety: none; used by the collector thread alone.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -25,6 +30,7 @@
 #include <tuple>
 #include <vector>
 
+#include "health/health_memory.h"
 #include "model/worker_process.h"
 
 namespace persia::agent {
@@ -44,6 +50,8 @@ class HangJudge {
   static constexpr int kPauses = 3;
   static constexpr Milliseconds kLeast{60'000};
   static constexpr Milliseconds kMost{1'800'000};
+  // Of a pause that is longer than kMost; longer ones have been hangs themselves.
+  static constexpr Milliseconds kMostOfPause{7'200'000};
 
   void Look(std::span<const WorkerProcess> processes, TimePoint now, const Settings& settings);
 
@@ -52,26 +60,38 @@ class HangJudge {
   // Processes run that were judged, and none of them has changed for hang_after().
   [[nodiscard]] bool job_hangs() const { return job_hangs_; }
   [[nodiscard]] Milliseconds hang_after() const { return hang_after_; }
+  // For how long no metric of any running process has changed; none until the first change.
+  [[nodiscard]] std::optional<Milliseconds> job_unchanged() const { return job_unchanged_; }
   // For how long the metrics of a process of the last Look have not changed.
   [[nodiscard]] Milliseconds Unchanged(size_t index) const { return unchanged_[index]; }
+  // In how many collections its metrics have changed, as former agents have seen it, too.
+  [[nodiscard]] uint64_t Changes(size_t index) const { return changes_[index]; }
+  [[nodiscard]] Milliseconds longest_pause() const { return std::max(longest_, longest_before_); }
+  // What a former agent of the run knew. REQUIRES: before the first Look.
+  void Restore(const HealthMemory& memory, HealthMemory::TimePoint now);
 
  private:
   // A process: its pid namespace, pid, start and number.
   using Key = std::tuple<uint64_t, uint32_t, uint64_t, uint32_t>;
   struct Track {
-    uint64_t changes = 0;
+    uint64_t before = 0;         // changes that a former agent has seen
+    uint64_t changes = 0;        // with those
     Milliseconds changed_at{0};  // by seen_
-    uint64_t look = 0;           // the last one with this process
+    Milliseconds began_at{0};    // by seen_
+    Milliseconds startup{0};     // from then until the first change
+    uint64_t look = 0;           // the last one with this process; 0: it is restored, or new
   };
 
   void UpdateTrack(const WorkerProcess& process, Track& track);
-  void SetHangAfter(const Settings& settings);
+  // `startup`: the longest time that a process took until its first change, if none is judged yet, else 0.
+  void SetHangAfter(const Settings& settings, Milliseconds startup);
 
-  static constexpr Milliseconds kRhythmWindow = std::chrono::hours(1);
+  static constexpr Milliseconds kRhythmWindow = std::chrono::hours(24);
 
   std::map<Key, Track> tracks_;
   std::vector<Verdict> verdicts_;
   std::vector<Milliseconds> unchanged_;
+  std::vector<uint64_t> changes_;
   std::optional<TimePoint> last_look_;
   Milliseconds seen_{0};  // the time in which collections were made
   uint64_t looks_ = 0;
@@ -81,6 +101,7 @@ class HangJudge {
   Milliseconds window_began_{0};
   Milliseconds hang_after_ = kLeast;
   bool job_hangs_ = false;
+  std::optional<Milliseconds> job_unchanged_;
 };
 
 }  // namespace persia::agent

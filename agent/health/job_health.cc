@@ -39,6 +39,22 @@ bool IsDeath(const WorkerProcess& process) {
   return !exit.empty() && !IsCleanExit(exit) && (process.ordinal == 0 || exit != kUnknownEnd);
 }
 
+// Of processes that ended in the same collection, those that ended by themselves come before those that were ended: their
+// launcher ends the others by SIGTERM.
+int CauseRank(const std::string& exit) {
+  if (exit == "SIGTERM" || exit == "SIGINT" || exit == "exit_143" || exit == "exit_130") return 2;
+  return exit == kUnknownEnd ? 1 : 0;
+}
+
+std::optional<HealthReport::TimePoint> HungSince(const HealthMemory& memory, const WorkerProcess& process) {
+  for (const HealthMemory::Process& known : memory.processes) {
+    const bool is_it = known.pid_namespace == process.pid_namespace && known.pid == process.pid &&
+                       known.start_ticks == process.start_ticks && known.ordinal == process.ordinal;
+    if (is_it) return known.hung_since;
+  }
+  return std::nullopt;
+}
+
 std::string EndText(const std::string& exit) {
   if (exit == kUnknownEnd) return "it ended by a signal or _exit";
   if (exit == kExitOfUnknownCode) return "a normal exit";
@@ -93,6 +109,7 @@ void JobHealth::Look(std::span<const WorkerProcess> processes, const Moment& mom
   }
   std::erase_if(known_, [&](const auto& known) { return known.second.look != looks_; });
   SumUp(processes, moment, *report);
+  Remember(processes, *report);
   report->since = looks_ > 1 && report->state == report_->state ? report_->since : now_;
   report_ = std::move(report);
 }
@@ -118,6 +135,7 @@ void JobHealth::LookAt(const WorkerProcess& process, size_t index, const Moment&
     known.shown.since = now_;
     if (looks_ == 1) {
       known.end_is_reported = !process.alive;  // by the agent before this one
+      if (const auto since = HungSince(memory_, process)) known.shown = {.state = WorkerState::kHung, .since = *since};
     } else if (is_restart) {
       Report(process, false, "worker_restarted",
              who + " started again, pid " + std::to_string(process.pid) + ", restart " + std::to_string(process.predecessors));
@@ -136,6 +154,9 @@ void JobHealth::LookAt(const WorkerProcess& process, size_t index, const Moment&
   } else if (IsDeath(process)) {
     state = WorkerState::kDied;
   }
+  if (!process.alive && !known.ended_at) {
+    known.ended_at = process.ended_at == TimePoint() ? now_ : process.ended_at;
+  }
   if (!process.alive && !known.end_is_reported && !process.last_exit.empty()) {
     known.end_is_reported = true;
     ReportEnd(process, who, process.last_exit, state == WorkerState::kDied);
@@ -149,6 +170,7 @@ void JobHealth::LookAt(const WorkerProcess& process, size_t index, const Moment&
     Report(process, false, "worker_recovered", who + (judge_.job_hangs() ? " hangs together with its job" : " goes on"));
   }
   if (state != known.shown.state && !is_other) known.shown.since = now_;
+  if (known.ended_at) known.shown.since = *known.ended_at;
   known.shown.state = state;
   report.workers[key] = known.shown;
 }
@@ -212,8 +234,13 @@ void JobHealth::SumUp(std::span<const WorkerProcess> processes, const Moment& mo
       restarting.push_back({"restarting", NameOf(key) + " restarts again and again", key, {}});
     }
   }
+  std::ranges::stable_sort(died, {}, &HealthReport::Reason::since);
   if (failed) report.reasons.push_back({"failed", "the command ended with exit code " + std::to_string(*moment.exit_code)});
   if (interrupted) report.reasons.push_back({"failed", "the command was interrupted"});
+  if (moment.exit_code || (!any_alive && !moment.has_command && (!processes.empty() || moment.any_has_ended))) {
+    End(processes, moment.exit_code ? std::optional(failed) : std::nullopt, report);
+    return;
+  }
   if (job_hangs_) {
     report.reasons.push_back(
         {"job_hung", "no metric of any process has changed for " + SecondsText(judge_.hang_after()), {}, job_hangs_since_});
@@ -222,12 +249,7 @@ void JobHealth::SumUp(std::span<const WorkerProcess> processes, const Moment& mo
     std::ranges::move(*some, std::back_inserter(report.reasons));
   }
   if (report.reasons.size() > HealthReport::kMaxReasons) report.reasons.resize(HealthReport::kMaxReasons);
-  const bool ended = moment.exit_code || (!any_alive && !processes.empty() && !moment.has_command);
-  if (ended) {
-    // A command tells by its exit code, even if some of its processes died.
-    const bool is_bad = moment.exit_code ? failed : any_died;
-    report.state = is_bad ? JobState::kFailed : JobState::kFinished;
-  } else if (processes.empty()) {
+  if (processes.empty()) {
     report.state = JobState::kWaiting;
   } else if (job_hangs_) {
     report.state = JobState::kHung;
@@ -235,6 +257,80 @@ void JobHealth::SumUp(std::span<const WorkerProcess> processes, const Moment& mo
     const bool is_well = died.empty() && hung.empty() && restarting.empty() && (any_alive || !any_died);
     report.state = is_well ? JobState::kRunning : JobState::kDegraded;
   }
+}
+
+// A command tells by its exit code how the job ended, even if some of its processes died.
+void JobHealth::End(std::span<const WorkerProcess> processes, std::optional<bool> command_failed, HealthReport& report) {
+  const std::vector<HealthReport::Reason> deaths = LastDeaths(processes, report);
+  const bool failed = command_failed.value_or(!deaths.empty() || report_->state == JobState::kFailed);
+  report.state = failed ? JobState::kFailed : JobState::kFinished;
+  if (!failed) return;
+  if (deaths.empty()) {
+    if (!command_failed) report.reasons = report_->reasons;  // of processes that are not listed any more
+    return;
+  }
+  report.reasons.push_back(deaths.front());
+  if (deaths.size() == 1) return;
+  const bool is_first = deaths[1].since > deaths[0].since;
+  report.reasons.push_back({"died", "and " + std::to_string(deaths.size() - 1) + " more ended " +
+                                        (is_first ? "after it" : "within the same collection or after it")});
+}
+
+// Of the processes that the launcher started last, those that died, in the order in which they did.
+std::vector<HealthReport::Reason> JobHealth::LastDeaths(std::span<const WorkerProcess> processes,
+                                                        const HealthReport& report) const {
+  std::map<std::string, uint32_t> restart_counts;  // the highest, by role
+  for (const WorkerProcess& process : processes) {
+    uint32_t& highest = restart_counts[std::get<0>(KeyOf(process))];
+    highest = std::max(highest, process.restart_count);
+  }
+  std::vector<std::pair<int, HealthReport::Reason>> deaths;
+  for (const WorkerProcess& process : processes) {
+    const WorkerKey key = KeyOf(process);
+    const HealthReport::Worker& worker = report.workers.at(key);
+    const bool is_of_last = process.restart_count == restart_counts[std::get<0>(key)];
+    if (process.ordinal != 0 || worker.state != WorkerState::kDied || !is_of_last) continue;
+    deaths.emplace_back(CauseRank(process.last_exit),
+                        HealthReport::Reason{"died", NameOf(key) + " died: " + EndText(process.last_exit), key, worker.since});
+  }
+  std::ranges::stable_sort(deaths, {}, [](const auto& death) { return std::pair(death.second.since, death.first); });
+  std::vector<HealthReport::Reason> reasons;
+  for (auto& [rank, reason] : deaths) reasons.push_back(std::move(reason));
+  return reasons;
+}
+
+void JobHealth::Remember(std::span<const WorkerProcess> processes, const HealthReport& report) {
+  std::vector<WorkerKey> hung;
+  for (const auto& [key, worker] : report.workers) {
+    if (worker.state == WorkerState::kHung) hung.push_back(key);
+  }
+  const auto job_hangs_since = job_hangs_ ? std::optional(job_hangs_since_) : std::nullopt;
+  const bool is_same = looks_ > 1 && hung == remembered_hung_ && job_hangs_since == memory_.job_hangs_since &&
+                       judge_.longest_pause() == memory_.longest_pause;
+  if (is_same) return;
+  remembered_hung_ = std::move(hung);
+  memory_ = {.longest_pause = judge_.longest_pause(), .job_hangs_since = job_hangs_since};
+  if (!job_hangs_ && remembered_hung_.empty()) return;
+  for (size_t i = 0; i < processes.size(); ++i) {
+    if (!processes[i].alive) continue;
+    const HealthReport::Worker& worker = report.workers.at(KeyOf(processes[i]));
+    const bool is_hung = worker.state == WorkerState::kHung;
+    const bool has_stopped = judge_.Changes(i) > 0 && (job_hangs_ || is_hung);
+    memory_.processes.push_back({.pid_namespace = processes[i].pid_namespace,
+                                 .pid = processes[i].pid,
+                                 .start_ticks = processes[i].start_ticks,
+                                 .ordinal = processes[i].ordinal,
+                                 .changes = judge_.Changes(i),
+                                 .unchanged_since = has_stopped ? std::optional(now_ - judge_.Unchanged(i)) : std::nullopt,
+                                 .hung_since = is_hung ? std::optional(worker.since) : std::nullopt});
+  }
+}
+
+void JobHealth::Restore(const HealthMemory& memory, TimePoint now) {
+  memory_ = memory;
+  judge_.Restore(memory, now);
+  job_hangs_ = memory.job_hangs_since.has_value();
+  job_hangs_since_ = memory.job_hangs_since.value_or(now);
 }
 
 }  // namespace persia::agent

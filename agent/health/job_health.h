@@ -7,7 +7,11 @@
 //
 // Each change is an event of type "persia.agent" and a line in the log: start, exit, death, hang, recovery and restart of a
 // process; hang and recovery of the job; the end of the command. Processes that run when the agent starts are not reported as
-// started. Thread safety: none; used by the collector thread alone. A report does not change.
+// started. A job that failed or finished stays so until a process starts. What an agent that starts again must know is kept:
+//
+//   health.Restore(former.memory(), now);                      // before the first Look
+//
+// Thread safety: none; used by the collector thread alone. A report does not change.
 #pragma once
 
 #include <chrono>
@@ -22,6 +26,7 @@
 #include <vector>
 
 #include "health/hang_judge.h"
+#include "health/health_memory.h"
 #include "model/job_event.h"
 #include "model/worker_process.h"
 
@@ -71,6 +76,8 @@ class JobHealth {
     // exec runs a command, and its exit code once it has ended.
     bool has_command = false;
     std::optional<int> exit_code = {};
+    // Processes of this run have ended, even if none of them is listed any more.
+    bool any_has_ended = false;
   };
 
   void Look(std::span<const WorkerProcess> processes, const Moment& moment);
@@ -78,6 +85,10 @@ class JobHealth {
   // Of the last Look. Never null.
   [[nodiscard]] std::shared_ptr<const HealthReport> report() const { return report_; }
   [[nodiscard]] const HangJudge& judge() const { return judge_; }
+  // Of the last Look. It changes rarely: when a hang begins or ends, and with a longer pause than any before.
+  [[nodiscard]] const HealthMemory& memory() const { return memory_; }
+  // REQUIRES: before the first Look.
+  void Restore(const HealthMemory& memory, TimePoint now);
   // Those since the last call.
   [[nodiscard]] std::vector<JobEvent> TakeEvents() { return std::exchange(events_, {}); }
 
@@ -87,6 +98,7 @@ class JobHealth {
     uint64_t start_ticks = 0;
     bool alive = false;
     bool end_is_reported = false;
+    std::optional<TimePoint> ended_at = {};
     HealthReport::Worker shown = {};
     std::vector<HangJudge::TimePoint> restarts = {};  // the last ones
     uint64_t look = 0;
@@ -98,6 +110,11 @@ class JobHealth {
               const std::string& reason = "");
   JobEvent& Report(const char* subject, bool warns, const std::string& name, const std::string& text);
   void SumUp(std::span<const WorkerProcess> processes, const Moment& moment, HealthReport& report);
+  // `command_failed`: none: no command was run.
+  void End(std::span<const WorkerProcess> processes, std::optional<bool> command_failed, HealthReport& report);
+  [[nodiscard]] std::vector<HealthReport::Reason> LastDeaths(std::span<const WorkerProcess> processes,
+                                                             const HealthReport& report) const;
+  void Remember(std::span<const WorkerProcess> processes, const HealthReport& report);
 
   HangJudge judge_;
   std::map<WorkerKey, Known> known_;
@@ -106,6 +123,8 @@ class JobHealth {
   bool job_hangs_ = false;
   TimePoint job_hangs_since_;
   bool command_ended_ = false;
+  HealthMemory memory_;
+  std::vector<WorkerKey> remembered_hung_;
   std::shared_ptr<const HealthReport> report_ = std::make_shared<HealthReport>();
   std::vector<JobEvent> events_;
 };

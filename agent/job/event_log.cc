@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/owned_fd.h"
 #include "base/text.h"
 
 namespace persia::agent {
@@ -32,6 +33,13 @@ std::string ValueJson(const JobEvent::Value& value) {
   if (const auto* whole = std::get_if<int64_t>(&value)) return std::to_string(*whole);
   if (const auto* number = std::get_if<double>(&value)) return JsonNumber(*number);
   return "null";
+}
+
+// True also if the file cannot be read.
+bool EndsWithNewline(const std::string& path, off_t size) {
+  const OwnedFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  char last = '\n';
+  return !fd.valid() || pread(fd.get(), &last, 1, size - 1) != 1 || last == '\n';
 }
 
 }  // namespace
@@ -95,6 +103,7 @@ Status EventLog::OpenFile() {
   if (fd_ < 0 || fstat(fd_, &info) != 0) return SystemError("cannot open the events file " + options_.file);
   is_regular_file_ = S_ISREG(info.st_mode);
   file_bytes_ = static_cast<uint64_t>(info.st_size);
+  if (is_regular_file_) is_within_line_ = file_bytes_ > 0 && !EndsWithNewline(options_.file, info.st_size);
   return Done{};
 }
 
@@ -114,12 +123,17 @@ Status EventLog::Write(const std::string& line) {
   if (!is_regular_file_ && (poll(&ready, 1, 0) != 1 || ready.revents != POLLOUT)) {
     return Error{"cannot write events to " + options_.file + ": its reader is too slow or has closed it"};
   }
-  for (size_t at = 0; at < line.size();) {
-    const ssize_t size = write(fd_, line.data() + at, line.size() - at);
-    if (size < 0 && errno != EINTR) return SystemError("cannot write events to " + options_.file);
+  const std::string text = is_within_line_ ? "\n" + line : line;
+  for (size_t at = 0; at < text.size();) {
+    const ssize_t size = write(fd_, text.data() + at, text.size() - at);
+    if (size < 0 && errno != EINTR) {
+      is_within_line_ = is_within_line_ || at > 0;
+      return SystemError("cannot write events to " + options_.file);
+    }
     at += size > 0 ? static_cast<size_t>(size) : 0;
   }
-  file_bytes_ += line.size();
+  is_within_line_ = false;
+  file_bytes_ += text.size();
   return Done{};
 }
 

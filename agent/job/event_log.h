@@ -1,8 +1,9 @@
 // The job's event records: the newest are kept in memory, and all are appended to a file if one is configured.
 //
 // The file has one JSON object per line. Before it would exceed its limit it is renamed to `<file>.1`, which replaces the
-// previous one. A line is written whole. If writing fails, the log warns once and tries again with the next event.
-// Thread safety: any method, any thread.
+// previous one. A line is written whole. If writing fails, the log warns once and tries again with the next event. A line that
+// a full disk or a power cut has left incomplete is ended, so that it damages no other line. A power cut may lose the last
+// lines. Thread safety: any method, any thread.
 #pragma once
 
 #include <cstdint>
@@ -59,6 +60,7 @@ class EventLog {
   int fd_ PERSIA_GUARDED_BY(mutex_) = -1;
   bool is_regular_file_ PERSIA_GUARDED_BY(mutex_) = false;
   uint64_t file_bytes_ PERSIA_GUARDED_BY(mutex_) = 0;
+  bool is_within_line_ PERSIA_GUARDED_BY(mutex_) = false;  // the file ends with a part of a line
   bool write_failed_ PERSIA_GUARDED_BY(mutex_) = false;
 };
 

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "files/durable_file.h"
 #include "lib/src/segment_format/job_directory.h"
 
 namespace persia::agent {
@@ -78,8 +79,14 @@ Result<OwnedFd> OpenComponent(int parent, const std::string& name, const std::st
   return next;
 }
 
+// The directory's name is on disk when it returns: without it, a power cut would lose all that is in the directory.
 Status CreateDirectory(int parent, const std::string& name, const std::string& path) {
-  if (mkdirat(parent, name.c_str(), 0700) == 0 || errno == EEXIST) {
+  if (mkdirat(parent, name.c_str(), 0700) == 0) {
+    const OwnedFd readable(openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (readable.valid()) fsync(readable.get());  // some filesystems do not support it
+    return Done{};
+  }
+  if (errno == EEXIST) {
     return Done{};
   }
   const Error error = SystemError("cannot create the directory " + path);
@@ -277,17 +284,9 @@ Status JobDirectory::WriteConf(const AgentConf& conf) {
                      (conf.ended ? "\nended=1\n" : "\n");
   if (!conf.starter.empty()) text += "starter=" + conf.starter + "\ncommand=" + conf.command + '\n';
   if (!conf.web.empty()) text += "web=" + conf.web + '\n';
-  const std::string target = path_ + "/" + metrics::kAgentConfName;
-  const std::string draft = std::string(metrics::kAgentConfName) + ".draft";
-  unlinkat(directory_.get(), draft.c_str(), 0);  // of an agent that was killed while it wrote; the lock excludes others
-  const OwnedFd fd = OpenFile(directory_.get(), draft.c_str(), O_WRONLY | O_EXCL, group_.has_value());
-  if (!fd.valid()) return SystemError("cannot write " + target);
-  if (write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
-      renameat(directory_.get(), draft.c_str(), directory_.get(), metrics::kAgentConfName) != 0) {
-    const Error error = SystemError("cannot write " + target);
-    unlinkat(directory_.get(), draft.c_str(), 0);
-    return error;
-  }
+  const DurableFile file{directory_.get(), path_, metrics::kAgentConfName};
+  const auto written = ReplaceDurable(file, group_ ? 0660 : 0600, {text}, {});
+  if (!written.ok()) return Error{written.error()};
   return Done{};
 }
 

@@ -66,7 +66,7 @@ class JobDirectory {
 
   // A missing or unreadable file gives the defaults.
   [[nodiscard]] AgentConf ReadConf() const;
-  // Replaces the file atomically.
+  // Replaces the file atomically. It is on disk when this returns.
   Status WriteConf(const AgentConf& conf);
 
   // The filesystem, if it is one on a disk. There, while the kernel writes a page of a segment back, a worker that stores to it

@@ -45,9 +45,12 @@ void Ledger::Note(const Measurements& living, const LastProcess& process) {
   }
   if (!options_.saves_living) return;
   noted.has_values = true;
-  if (const std::string changes = noted.values.Update(living, process); !changes.empty()) {
-    Change(StateRecord::kValues, changes);
-  }
+  RecordValues(noted.values, living, process);
+}
+
+void Ledger::RecordValues(SavedProcess& values, const Measurements& now, const LastProcess& process) {
+  if (const std::string changes = values.Update(now, process); !changes.empty()) Change(StateRecord::kValues, changes);
+  if (const std::string removed = values.UpdateRemoved(now); !removed.empty()) Change(StateRecord::kRemoved, removed);
 }
 
 std::optional<uint32_t> Ledger::SavedOrdinal(const std::string& id) const {
@@ -86,9 +89,7 @@ void Ledger::Fold(const Measurements& ended, const LastProcess& process, const C
     record.String(exit);
     Change(StateRecord::kExit, std::move(record).Take());
   }
-  if (const std::string changes = last.values.Update(ended, process); !changes.empty()) {
-    Change(StateRecord::kValues, changes);
-  }
+  RecordValues(last.values, ended, process);
   FoldOrphan(id, now);
 }
 
@@ -101,6 +102,14 @@ void Ledger::SetExit(const InstanceKey& instance, uint32_t ordinal, const LastPr
   Change(StateRecord::kExits, std::move(record).Take());
 }
 
+void Ledger::SetHealth(std::string_view health) {
+  if (!Retires() || health == health_) return;
+  health_ = health;
+  ByteWriter record;
+  record.String(health_);
+  Change(StateRecord::kHealth, std::move(record).Take());
+}
+
 void Ledger::FoldOrphan(const std::string& id, const CollectTime& now) {
   const auto process = living_.extract(id);
   if (!process.mapped().has_values) return;  // only its ordinal was saved
@@ -111,10 +120,7 @@ void Ledger::FoldOrphan(const std::string& id, const CollectTime& now) {
   record.String(id);
   WriteTime(now.wall, record);
   record.U8(group ? 1 : 0);
-  record.U32(static_cast<uint32_t>(left_out.size()));
-  for (const uint32_t series : left_out) {
-    record.U32(series);
-  }
+  WriteNumbers(left_out, record);
   Change(StateRecord::kFold, std::move(record).Take());
   folded_.emplace(id, kNotPassed);
 }

@@ -90,6 +90,9 @@ class Ledger {
   void Fold(const Measurements& ended, const LastProcess& process, const CollectTime& now, std::string_view exit = kUnknownEnd);
   // How a process ended that was folded with kUnknownEnd.
   void SetExit(const InstanceKey& instance, uint32_t ordinal, const LastProcess& process, std::string_view exit);
+  // The judgement of the job's health (health/health_memory.h), for the next agent of the run; empty: there is none.
+  void SetHealth(std::string_view health);
+  [[nodiscard]] const std::string& health() const { return health_; }
   // The same as Fold for an orphan. One without values is only forgotten.
   void FoldOrphan(const std::string& id, const CollectTime& now);
   [[nodiscard]] bool IsFolded(const std::string& id) const { return folded_.contains(id); }
@@ -122,6 +125,7 @@ class Ledger {
   };
 
   void Change(StateRecord record, std::string_view payload);
+  void RecordValues(SavedProcess& values, const Measurements& now, const LastProcess& process);
   void Pass(uint64_t write);
   void MarkUnsaved();
   void RecordForgotten();
@@ -139,6 +143,7 @@ class Ledger {
   std::map<std::string, Process> living_;                  // by segment id
   std::map<std::string, uint64_t> folded_;                 // by segment id: the write with the fold
   std::vector<std::pair<uint16_t, std::string>> unknown_;  // records of newer agents, kept
+  std::string health_;
   std::unique_ptr<JournalWriter> writer_;
   std::string batch_;                   // the changes since the last Save
   bool unsaved_ = false;                // batch_ lacks changes: the whole state must be written

@@ -19,9 +19,9 @@ std::string RunOf(const JournalContent& content) {
   return content.records.empty() ? "" : std::string(ByteReader(content.records.front().payload).String());
 }
 
-std::string WithId(const std::string& id) {
+std::string WithText(const std::string& text) {
   ByteWriter writer;
-  writer.String(id);
+  writer.String(text);
   return std::move(writer).Take();
 }
 
@@ -74,6 +74,7 @@ bool Ledger::ReadRecords(const JournalContent& content, const CollectTime& now) 
       living_.clear();
       folded_.clear();
       unknown_.clear();
+      health_.clear();
       return false;
     }
   }
@@ -112,6 +113,19 @@ bool Ledger::ReadRecord(const JournalRecord& record, const CollectTime& now) {
       process.has_values = true;
       return !id.empty() && process.values.Apply(record.payload);
     }
+    case StateRecord::kRemoved: {
+      const auto process = living_.find(std::string(reader.String()));
+      const std::vector<uint32_t> removed = ReadNumbers(reader);
+      if (process != living_.end()) process->second.values.ApplyRemoved(removed);
+      return reader.done();
+    }
+    case StateRecord::kGroupRemoved: {
+      RetiredGroup& group = processes_.FindOrAddGroup(ReadIdentity(reader));
+      for (const uint32_t series : ReadNumbers(reader)) {
+        if (series < group.series_count()) group.SetRemoved(series, true);
+      }
+      return reader.done();
+    }
     case StateRecord::kFold:
       return ReadFold(reader, now);
     case StateRecord::kExit: {
@@ -121,6 +135,12 @@ bool Ledger::ReadRecord(const JournalRecord& record, const CollectTime& now) {
     }
     case StateRecord::kExits:
       ReadExits(reader, processes_);
+      return reader.done();
+    case StateRecord::kSpans:
+      ReadSpans(reader, processes_);
+      return reader.done();
+    case StateRecord::kHealth:
+      health_ = reader.String();
       return reader.done();
     case StateRecord::kForget:
       folded_.erase(std::string(reader.String()));
@@ -143,9 +163,7 @@ bool Ledger::ReadFold(ByteReader& reader, const CollectTime& now) {
     replayed_ = {replayed_.tick + 1, SteadyTime(wall, now), wall};
   }
   RetiredProcesses::FoldOutcome outcome{.group = reader.U8() != 0};
-  for (uint32_t left = reader.Count(sizeof(uint32_t)); left > 0 && reader.ok(); --left) {
-    outcome.left_out.push_back(reader.U32());
-  }
+  outcome.left_out = ReadNumbers(reader);
   const auto process = living_.extract(id);
   if (!reader.done() || !process || !process.mapped().has_values) return false;
   const SavedProcess& values = process.mapped().values;
@@ -177,10 +195,10 @@ std::string Ledger::Checkpoint(const CollectTime& now) const {
   const auto add = [&](StateRecord record, std::string_view payload) {
     AddRecord(records, static_cast<uint16_t>(record), payload);
   };
-  add(StateRecord::kRun, WithId(options_.run_id));
+  add(StateRecord::kRun, WithText(options_.run_id));
   // Before the sums, so that a checkpoint that is cut off never has sums without the ids of the segments in them.
   for (const auto& [id, write] : folded_) {
-    add(StateRecord::kFolded, WithId(id));
+    add(StateRecord::kFolded, WithText(id));
   }
   ByteWriter count;
   count.U64(processes_.processes());
@@ -192,11 +210,15 @@ std::string Ledger::Checkpoint(const CollectTime& now) const {
     ByteWriter exits;
     WriteExits(key, instance, exits);
     add(StateRecord::kExits, std::move(exits).Take());
+    ByteWriter spans;
+    WriteSpans(key, instance, spans);
+    add(StateRecord::kSpans, std::move(spans).Take());
   }
   for (const RetiredGroup& group : processes_.groups()) {
     ByteWriter writer;
     WriteGroup(group, now, writer);
     add(StateRecord::kGroup, std::move(writer).Take());
+    if (const std::string removed = RemovedOf(group, now); !removed.empty()) add(StateRecord::kGroupRemoved, removed);
   }
   for (const auto& [id, process] : living_) {
     if (process.ordinal) {
@@ -206,7 +228,9 @@ std::string Ledger::Checkpoint(const CollectTime& now) const {
       add(StateRecord::kOrdinal, std::move(writer).Take());
     }
     if (process.has_values) add(StateRecord::kValues, process.values.Whole());
+    if (const std::string removed = process.values.Removed(); !removed.empty()) add(StateRecord::kRemoved, removed);
   }
+  if (!health_.empty()) add(StateRecord::kHealth, WithText(health_));
   for (const auto& [tag, payload] : unknown_) {
     AddRecord(records, tag, payload);
   }

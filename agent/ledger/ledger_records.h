@@ -20,6 +20,10 @@ enum class StateRecord : uint16_t {
   kForgetInstance = 10,  // the sums of an instance were dropped because of the limits
   kExit = 11,            // how a process ended that is folded next
   kExits = 12,           // how the processes of an instance ended
+  kSpans = 13,           // when the last processes of an instance lived
+  kHealth = 14,          // the judgement of the job's health, replaced whole
+  kRemoved = 15,         // the series that a process which is not folded has removed
+  kGroupRemoved = 16,    // the series of a group that were removed
 };
 
 }  // namespace persia::agent

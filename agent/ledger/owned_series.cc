@@ -36,6 +36,14 @@ bool HasGauge(Kind kind) { return kind == Kind::kGauge || kind == Kind::kStream;
 
 bool HasCommon(Kind kind) { return HasGauge(kind) || kind == Kind::kEvent; }
 
+std::vector<uint32_t> NumbersOfRemoved(std::span<const SegmentSeries> series) {
+  std::vector<uint32_t> numbers;
+  for (size_t i = 0; i < series.size(); ++i) {
+    if (series[i].record.removed) numbers.push_back(static_cast<uint32_t>(i));
+  }
+  return numbers;
+}
+
 void OwnedSeries::Add(uint32_t family, std::string_view label_bytes, uint32_t label_count, uint64_t birth_unix_ns) {
   const Kind kind = families[family].kind;
   SegmentSeries added;

@@ -23,6 +23,8 @@ namespace persia::agent {
 [[nodiscard]] bool HasGauge(persia::metrics::segment::Kind kind);
 // Whether a series of this kind has a cell in the common lane.
 [[nodiscard]] bool HasCommon(persia::metrics::segment::Kind kind);
+// The numbers of the removed series among these.
+[[nodiscard]] std::vector<uint32_t> NumbersOfRemoved(std::span<const SegmentSeries> series);
 // The labels of a series, encoded as in its record.
 [[nodiscard]] std::string_view LabelBytes(std::span<const std::byte> records, const SegmentSeriesRecord& record);
 

@@ -123,6 +123,22 @@ bool ReadSeries(ByteReader& reader, uint32_t version, size_t families, RetiredGr
 
 }  // namespace
 
+// The encoding: identity, the list of numbers in the group's record (U32).
+std::string RemovedOf(const RetiredGroup& group, const CollectTime& now) {
+  std::vector<uint32_t> numbers;
+  uint32_t written = 0;
+  for (size_t i = 0; i < group.series_count(); ++i) {
+    if (!IsWritten(group, i, now)) continue;
+    if (group.series(i).record.removed) numbers.push_back(written);
+    ++written;
+  }
+  if (numbers.empty()) return {};
+  ByteWriter writer;
+  WriteIdentity(group.identity(), writer);
+  WriteNumbers(numbers, writer);
+  return std::move(writer).Take();
+}
+
 void WriteInstance(const InstanceKey& key, const RetiredInstance& instance, ByteWriter& writer) {
   writer.String(key.first);
   writer.U32(static_cast<uint32_t>(key.second));
@@ -181,6 +197,31 @@ void ReadExits(ByteReader& reader, RetiredProcesses& processes) {
     last_exits[ordinal] = reader.String();
   }
   if (reader.ok()) processes.RestoreExits(key, std::move(exits), std::move(last_exits));
+}
+
+void WriteSpans(const InstanceKey& key, const RetiredInstance& instance, ByteWriter& writer) {
+  writer.String(key.first);
+  writer.U32(static_cast<uint32_t>(key.second));
+  writer.U32(static_cast<uint32_t>(instance.last_spans.size()));
+  for (const auto& [ordinal, span] : instance.last_spans) {
+    writer.U32(ordinal);
+    WriteTime(span.born, writer);
+    WriteTime(span.ended, writer);
+  }
+}
+
+void ReadSpans(ByteReader& reader, RetiredProcesses& processes) {
+  InstanceKey key;
+  key.first = reader.String();
+  key.second = static_cast<int32_t>(reader.U32());
+  std::map<uint32_t, ProcessSpan> spans;
+  constexpr size_t kSpanBytes = 20;
+  for (uint32_t left = reader.Count(kSpanBytes); left > 0 && reader.ok(); --left) {
+    const uint32_t ordinal = reader.U32();
+    const auto born = ReadTime(reader);
+    spans[ordinal] = {.born = born, .ended = ReadTime(reader)};
+  }
+  if (reader.ok()) processes.RestoreSpans(key, std::move(spans));
 }
 
 void WriteGroup(const RetiredGroup& group, const CollectTime& now, ByteWriter& writer) {

@@ -18,9 +18,15 @@ void ReadInstance(ByteReader& reader, RetiredProcesses& processes, const Collect
 void WriteExits(const InstanceKey& key, const RetiredInstance& instance, ByteWriter& writer);
 // Adds them to the instance, if there is one. A failure leaves reader.ok() false.
 void ReadExits(ByteReader& reader, RetiredProcesses& processes);
+// When the last processes of its ordinals lived, which an agent that does not know it leaves out.
+void WriteSpans(const InstanceKey& key, const RetiredInstance& instance, ByteWriter& writer);
+// Adds them to the instance, if there is one. A failure leaves reader.ok() false.
+void ReadSpans(ByteReader& reader, RetiredProcesses& processes);
 
 // Expired gauges are left out.
 void WriteGroup(const RetiredGroup& group, const CollectTime& now, ByteWriter& writer);
+// The series of a group record that were removed, which an agent that does not know it leaves out; empty: none.
+std::string RemovedOf(const RetiredGroup& group, const CollectTime& now);
 // Adds it to `processes`. `version`: of the file. Returns the malformed part, or an empty text.
 std::string ReadGroup(ByteReader& reader, uint32_t version, RetiredProcesses& processes, const CollectTime& now);
 

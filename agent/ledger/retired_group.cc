@@ -159,6 +159,12 @@ void RetiredGroup::AddGaugeValue(size_t series, const EndedValue& value, const G
   next_expiry_ = std::min(next_expiry_, value.expires);
 }
 
+void RetiredGroup::SetRemoved(size_t series, bool removed) {
+  bool& known = own_.series[series].record.removed;
+  generation_ += known == removed ? 0 : 1;
+  known = removed;
+}
+
 void RetiredGroup::ExpireGauges(std::chrono::steady_clock::time_point now) {
   if (now < next_expiry_) return;
   next_expiry_ = std::chrono::steady_clock::time_point::max();
@@ -197,6 +203,7 @@ void RetiredGroup::DropUnsetGauges() {
     if (gauge && all.values.commons[from.common] == kUnset) continue;
     const size_t to = FindOrAddSeries(FindOrAddFamily(family, ages[from.record.family]), ordinals[i],
                                       LabelBytes(all.labels, from.record), from.record.labels, all.births[i], true);
+    own_.series[to].record.removed = from.record.removed;
     if (from.common != kNoIndex) {
       Common(to) = all.values.commons[from.common];
       own_.changed_at[own_.series[to].common] = all.changed_at[from.common];

@@ -51,6 +51,9 @@ class RetiredGroup {
   size_t FindOrAddSeries(uint32_t family, uint32_t ordinal, std::string_view labels, uint32_t label_count,
                          uint64_t birth_unix_ns, bool may_add);
 
+  // Whether the process that ended last among those with the series had removed it.
+  void SetRemoved(size_t series, bool removed);
+
   // The values of a series.
   [[nodiscard]] uint64_t* Cells(size_t series) { return own_.values.wholes.data() + own_.series[series].whole; }
   [[nodiscard]] const SegmentSeries& series(size_t number) const { return own_.series[number]; }

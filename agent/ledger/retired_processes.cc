@@ -28,6 +28,12 @@ std::string GroupKey(const InstanceKey& instance, const Labels& labels = {}) {
   return std::move(key).Take();
 }
 
+std::chrono::system_clock::time_point UnixTime(uint64_t unix_ns) {
+  using std::chrono::system_clock;
+  return system_clock::time_point(
+      std::chrono::duration_cast<system_clock::duration>(std::chrono::nanoseconds(static_cast<int64_t>(unix_ns))));
+}
+
 InstanceKey InstanceOf(const SegmentIdentity& identity) { return {identity.role, identity.replica}; }
 
 void AddDropped(RetiredGroup& to, std::span<const uint64_t> dropped) {
@@ -120,6 +126,7 @@ RetiredProcesses::FoldOutcome RetiredProcesses::FoldAll(const Measurements& ende
   process.ended = last.ended + 1;
   last = process;
   of.last_exits[ended.ordinal] = exit;
+  of.last_spans[ended.ordinal] = {.born = UnixTime(ended.birth_unix_ns), .ended = now.wall};
   ++of.exits[std::string(exit)];
   ++processes_;
   return outcome;
@@ -172,13 +179,15 @@ bool RetiredProcesses::FoldSeries(RetiredGroup& group, uint32_t family, const Me
   const SegmentSeries& from = ended.series[number];
   const Kind kind = group.family(family).kind;
   const bool each = kind == Kind::kGauge && group.family(family).policy == GaugePolicy::kEach;
+  const bool has_no_value = kind == Kind::kGauge && from.record.removed;
   const size_t before = group.series_count();
   const size_t to = group.FindOrAddSeries(family, each ? ended.OrdinalOf(number) : 0, LabelBytes(ended.records, from.record),
-                                          from.record.labels, ended.BirthOf(number), may_add);
-  if (to == SIZE_MAX) return false;
+                                          from.record.labels, ended.BirthOf(number), may_add && !has_no_value);
+  if (to == SIZE_MAX) return has_no_value;
+  group.SetRemoved(to, from.record.removed);
   series_ += group.series_count() - before;
   series_of_[InstanceOf(*ended.identity)] += group.series_count() - before;
-  if (HasGauge(kind)) {
+  if (HasGauge(kind) && !from.record.removed) {
     FoldGauge(group, to, ended, number, now);
   }
   if (kind == Kind::kGauge) return true;
@@ -223,23 +232,41 @@ void RetiredProcesses::MarkSeen(const InstanceKey& instance, const CollectTime& 
   known.last_seen_wall = now.wall;
 }
 
+void RetiredProcesses::SetLiving(LivingJob living, const CollectTime& now) {
+  living_ = std::move(living);
+  if (!living_.is_over) {
+    over_since_.reset();
+  } else if (!over_since_) {
+    over_since_ = now.steady;
+  }
+}
+
 bool RetiredProcesses::IsShown(const InstanceKey& instance, const CollectTime& now) const {
   const auto found = instances_.find(instance);
-  return !options_.hide_ended || found == instances_.end() || now.steady < found->second.last_seen + options_.gauge_ttl ||
+  return !options_.hide_ended || found == instances_.end() || ExpiryTime(now) < found->second.last_seen + options_.gauge_ttl ||
          missed_.contains(instance);
 }
 
 bool RetiredProcesses::HasDied(const InstanceKey& instance, uint32_t ordinal) const {
   const auto found = instances_.find(instance);
-  if (ordinal != 0 || !living_.has_process || found == instances_.end()) return false;
+  if (ordinal != 0 || living_.is_over || found == instances_.end()) return false;
   const auto exit = found->second.last_exits.find(ordinal);
   if (exit == found->second.last_exits.end() || IsCleanExit(exit->second)) return false;
-  const auto restarted = living_.restart_counts.find(instance.first);
-  return restarted == living_.restart_counts.end() ||
-         restarted->second <= found->second.last_processes.at(ordinal).restart_count;
+  const auto span = found->second.last_spans.find(ordinal);
+  if (living_.began && span != found->second.last_spans.end() && span->second.born < *living_.began) return false;
+  const auto restarted = restart_counts_.find(instance.first);
+  return restarted == restart_counts_.end() || restarted->second <= found->second.last_processes.at(ordinal).restart_count;
 }
 
 void RetiredProcesses::FindMissed() {
+  if (living_.is_over) return;  // those that were missed at the end stay exposed
+  restart_counts_ = living_.restart_counts;
+  for (const auto& [key, instance] : instances_) {
+    const auto first = instance.last_processes.find(0);
+    if (first == instance.last_processes.end()) continue;
+    uint32_t& highest = restart_counts_[key.first];
+    highest = std::max(highest, first->second.restart_count);
+  }
   std::vector<std::pair<std::chrono::steady_clock::time_point, InstanceKey>> missed;
   for (const auto& [key, instance] : instances_) {
     if (!living_.instances.contains(key) && HasDied(key, 0)) missed.emplace_back(instance.last_seen, key);
@@ -250,6 +277,14 @@ void RetiredProcesses::FindMissed() {
   for (auto& [last_seen, key] : missed) {
     missed_.insert(std::move(key));
   }
+}
+
+std::optional<std::chrono::system_clock::time_point> RetiredProcesses::EndedAt(const InstanceKey& instance,
+                                                                               uint32_t ordinal) const {
+  const auto found = instances_.find(instance);
+  if (found == instances_.end()) return std::nullopt;
+  const auto span = found->second.last_spans.find(ordinal);
+  return span == found->second.last_spans.end() ? std::nullopt : std::optional(span->second.ended);
 }
 
 std::string RetiredProcesses::LastExit(const InstanceKey& instance, uint32_t ordinal) const {
@@ -275,9 +310,16 @@ void RetiredProcesses::RestoreExits(const InstanceKey& key, std::map<std::string
   found->second.last_exits = std::move(last_exits);
 }
 
+void RetiredProcesses::RestoreSpans(const InstanceKey& key, std::map<uint32_t, ProcessSpan> last_spans) {
+  const auto found = instances_.find(key);
+  if (found == instances_.end()) return;
+  std::erase_if(last_spans, [&](const auto& span) { return !found->second.last_processes.contains(span.first); });
+  found->second.last_spans = std::move(last_spans);
+}
+
 std::vector<Measurements> RetiredProcesses::Inputs(const CollectTime& now) {
   for (RetiredGroup& group : groups_) {
-    group.ExpireGauges(now.steady);
+    group.ExpireGauges(ExpiryTime(now));
   }
   RemoveEmptyGroups();
   FindMissed();

@@ -18,11 +18,13 @@
 // retired_codec.h is the encoding. Thread safety: none; used by the collector thread alone.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <list>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -60,18 +62,30 @@ struct LastProcess {
   friend bool operator==(const LastProcess&, const LastProcess&) = default;
 };
 
+// When a process began to record, and when it was found to have ended.
+struct ProcessSpan {
+  std::chrono::system_clock::time_point born{};
+  std::chrono::system_clock::time_point ended{};
+
+  friend bool operator==(const ProcessSpan&, const ProcessSpan&) = default;
+};
+
 struct RetiredInstance {
   // When a process of it was last alive, or ended.
   std::chrono::steady_clock::time_point last_seen{};
   std::chrono::system_clock::time_point last_seen_wall{};
   std::map<uint32_t, LastProcess> last_processes = {};  // by ordinal
   std::map<uint32_t, std::string> last_exits = {};      // how those ended (model/exit_reason.h), by ordinal
+  std::map<uint32_t, ProcessSpan> last_spans = {};      // when those lived, by ordinal; none in the states of older agents
   std::map<std::string, uint64_t> exits = {};           // ended processes, by how they ended
 };
 
-// The living part of the job.
+// The part of the job that goes on.
 struct LivingJob {
-  bool has_process = false;
+  // The command that is run has ended: nothing is missed any more, and what is exposed now stays exposed.
+  bool is_over = false;
+  // When the command that is run began: processes that are older belong to a former attempt. None: no command is run.
+  std::optional<std::chrono::system_clock::time_point> began = {};
   std::set<InstanceKey> instances = {};  // with a living process
   // The highest restart count of the living processes, by role. A launcher that restarts a worker group gives each process a
   // higher one.
@@ -111,8 +125,8 @@ class RetiredProcesses {
   // How a process ended that was folded with kUnknownEnd. Null: its instance was forgotten.
   const RetiredInstance* SetExit(const InstanceKey& instance, uint32_t ordinal, const LastProcess& process,
                                  std::string_view exit);
-  // Of this tick; before Inputs.
-  void SetLiving(LivingJob living) { living_ = std::move(living); }
+  // Of this tick; before Fold and Inputs.
+  void SetLiving(LivingJob living, const CollectTime& now);
   // A process of the instance is alive.
   void MarkSeen(const InstanceKey& instance, const CollectTime& now);
 
@@ -121,10 +135,14 @@ class RetiredProcesses {
   [[nodiscard]] std::vector<Measurements> Inputs(const CollectTime& now);
   [[nodiscard]] const std::map<InstanceKey, RetiredInstance>& instances() const { return instances_; }
   [[nodiscard]] bool IsShown(const InstanceKey& instance, const CollectTime& now) const;
-  // Whether the last process with this ordinal died, and is missed: the job goes on, and its launcher has not restarted the
-  // job's other processes without it. Only the first process of an instance is missed: others, such as data loaders, come and
-  // go with it. REQUIRES: none with this ordinal is alive.
+  // Whether the last process with this ordinal died, and is missed. Only events end that: a replacement, the end of the
+  // command, a launcher that has restarted the job's other processes without it. Only the first process of an instance is
+  // missed: others, such as data loaders, come and go with it. REQUIRES: Inputs was called in this tick, and none with this
+  // ordinal is alive.
   [[nodiscard]] bool HasDied(const InstanceKey& instance, uint32_t ordinal) const;
+  // When the last process with this ordinal was found to have ended; none if that is not known.
+  [[nodiscard]] std::optional<std::chrono::system_clock::time_point> EndedAt(const InstanceKey& instance,
+                                                                             uint32_t ordinal) const;
   // How the last process with this ordinal ended; empty if none has.
   [[nodiscard]] std::string LastExit(const InstanceKey& instance, uint32_t ordinal) const;
   // How many processes with this ordinal have ended.
@@ -142,6 +160,7 @@ class RetiredProcesses {
   void Restore(const InstanceKey& key, RetiredInstance instance) { instances_[key] = std::move(instance); }
   // Of an instance that was restored; ordinals without an ended process are left out.
   void RestoreExits(const InstanceKey& key, std::map<std::string, uint64_t> exits, std::map<uint32_t, std::string> last_exits);
+  void RestoreSpans(const InstanceKey& key, std::map<uint32_t, ProcessSpan> last_spans);
   // Drops the sums of an instance.
   void ForgetInstance(const InstanceKey& instance);
   // The instances that Inputs has dropped since the last call.
@@ -163,6 +182,10 @@ class RetiredProcesses {
   // Some group of the instance, or the end.
   [[nodiscard]] std::map<std::string, std::list<RetiredGroup>::iterator>::iterator AnyGroup(const InstanceKey& instance);
   void CountSeries(const CollectTime& now);
+  // The time by which values and instances expire. It stands still once the job is over.
+  [[nodiscard]] std::chrono::steady_clock::time_point ExpiryTime(const CollectTime& now) const {
+    return over_since_ ? std::min(*over_since_, now.steady) : now.steady;
+  }
   void FindMissed();
   void RemoveEmptyGroups();
   void ForgetEndedInstances(const CollectTime& now);
@@ -173,6 +196,9 @@ class RetiredProcesses {
 
   Options options_;
   LivingJob living_;
+  std::optional<std::chrono::steady_clock::time_point> over_since_;
+  // The highest restart count of the first processes of each role's instances, living or ended.
+  std::map<std::string, uint32_t> restart_counts_;
   std::set<InstanceKey> missed_;    // with a process that has died and is missed; at most kMaxMissed
   std::list<RetiredGroup> groups_;  // a list: the result of Inputs() points into them
   std::map<std::string, std::list<RetiredGroup>::iterator> by_key_;

@@ -179,6 +179,32 @@ bool SavedProcess::Apply(std::string_view changes) {
 
 std::string SavedProcess::Whole() const { return SavedProcess().Update(Input(), process_); }
 
+// The encoding: id, the list of the numbers of removed series (U32).
+std::string SavedProcess::UpdateRemoved(const Measurements& now) {
+  const auto same = [](const SegmentSeries& a, const SegmentSeries& b) { return a.record.removed == b.record.removed; };
+  if (std::ranges::equal(own_.series, now.series, same)) return {};
+  ApplyRemoved(NumbersOfRemoved(now.series));
+  return WriteRemoved();
+}
+
+void SavedProcess::ApplyRemoved(std::span<const uint32_t> removed) {
+  for (SegmentSeries& series : own_.series) {
+    series.record.removed = false;
+  }
+  for (const uint32_t number : removed) {
+    if (number < own_.series.size()) own_.series[number].record.removed = true;
+  }
+}
+
+std::string SavedProcess::Removed() const { return NumbersOfRemoved(own_.series).empty() ? "" : WriteRemoved(); }
+
+std::string SavedProcess::WriteRemoved() const {
+  ByteWriter writer;
+  writer.String(id_);
+  WriteNumbers(NumbersOfRemoved(own_.series), writer);
+  return std::move(writer).Take();
+}
+
 Measurements SavedProcess::Input() const {
   Measurements input = own_.View();
   input.id = id_;

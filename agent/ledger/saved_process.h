@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,12 +31,20 @@ class SavedProcess {
   // All of it, as the changes from an empty copy.
   [[nodiscard]] std::string Whole() const;
 
+  // The numbers of the series that the process has removed, if they are not those of the last call; else empty. After Update.
+  std::string UpdateRemoved(const Measurements& now);
+  // Numbers of other series are ignored.
+  void ApplyRemoved(std::span<const uint32_t> removed);
+  // Empty: none was removed.
+  [[nodiscard]] std::string Removed() const;
+
   // Of an ended process. Valid until the next change of this object.
   [[nodiscard]] Measurements Input() const;
   [[nodiscard]] const LastProcess& process() const { return process_; }
 
  private:
   [[nodiscard]] bool IsBeginningOf(const Measurements& now) const;
+  [[nodiscard]] std::string WriteRemoved() const;
 
   std::string id_;
   SegmentIdentity identity_;

@@ -114,6 +114,21 @@ std::vector<double> ReadTerms(ByteReader& reader) {
   return terms;
 }
 
+void WriteNumbers(std::span<const uint32_t> numbers, ByteWriter& writer) {
+  writer.U32(static_cast<uint32_t>(numbers.size()));
+  for (const uint32_t number : numbers) {
+    writer.U32(number);
+  }
+}
+
+std::vector<uint32_t> ReadNumbers(ByteReader& reader) {
+  std::vector<uint32_t> numbers;
+  for (uint32_t left = reader.Count(sizeof(uint32_t)); left > 0 && reader.ok(); --left) {
+    numbers.push_back(reader.U32());
+  }
+  return numbers;
+}
+
 bool AreLabels(std::string_view bytes, uint32_t count) {
   ByteReader reader(bytes);
   for (uint64_t i = 0; i < 2 * uint64_t{count} && reader.ok(); ++i) {

@@ -37,6 +37,10 @@ LastProcess ReadProcess(ByteReader& reader);
 void WriteTerms(std::span<const double> terms, ByteWriter& writer);
 std::vector<double> ReadTerms(ByteReader& reader);
 
+// Numbers of series.
+void WriteNumbers(std::span<const uint32_t> numbers, ByteWriter& writer);
+std::vector<uint32_t> ReadNumbers(ByteReader& reader);
+
 // Whether the bytes are exactly `count` labels as in a segment's record.
 bool AreLabels(std::string_view bytes, uint32_t count);
 

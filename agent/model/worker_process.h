@@ -32,10 +32,12 @@ struct WorkerProcess {
   // How full the segment is, from 0 to 1.
   double segment_used_ratio = 0;
 
+  // When an ended process was found to have ended, even by a former agent. No time: not known.
+  std::chrono::system_clock::time_point ended_at = {};
   // How the last process that ended with this ordinal did (exit_reason.h): an ended process, or the predecessor of a living
   // one; empty: there is none, or that is not known yet.
   std::string last_exit = {};
-  // The process ended by a signal or an error, and is missed: it has no successor, and the job goes on.
+  // The process ended by a signal or an error, and is missed: no other has replaced it, and the command has not ended.
   bool died = false;
 };
 

@@ -10,6 +10,7 @@ namespace {
 
 // A peer may return the secret from before a file changed; older ones have expired.
 constexpr size_t kSecretsKept = 32;
+constexpr size_t kMinHiddenBytes = 4;
 
 // The secret as is, in JSON, in HTML, and in a URL: a proxy's error page may quote a header in any of them.
 std::vector<std::string> Forms(const std::string& secret) {
@@ -93,8 +94,16 @@ void GatewayAccess::Remember(const std::string& secret) {
   secrets_.resize(std::min(secrets_.size(), kSecretsKept));
 }
 
+void GatewayAccess::Hide(const std::string& secret) {
+  if (secret.size() < kMinHiddenBytes) return;
+  for (std::string& form : Forms(secret)) {
+    if (std::find(hidden_.begin(), hidden_.end(), form) == hidden_.end()) hidden_.push_back(std::move(form));
+  }
+}
+
 void GatewayAccess::Redact(std::string& text) const {
   std::vector<std::string_view> longest_first(secrets_.begin(), secrets_.end());
+  longest_first.insert(longest_first.end(), hidden_.begin(), hidden_.end());
   std::sort(longest_first.begin(), longest_first.end(), [](auto a, auto b) { return a.size() > b.size(); });
   for (const std::string_view secret : longest_first) {
     for (size_t at = 0; (at = text.find(secret, at)) != std::string::npos; at += 3) {

@@ -60,9 +60,11 @@ class GatewayAccess {
 
   // An error names the file that cannot be used, and never quotes its content.
   Result<Credentials> Read();
+  // From now on Redact replaces this text too. One of fewer than four bytes is no secret, and would make other text unreadable.
+  void Hide(const std::string& secret);
   // Replaces secrets in `text` by ***, in every form in which a peer may return them.
   void Redact(std::string& text) const;
-  [[nodiscard]] bool has_secrets() const { return !secrets_.empty(); }
+  [[nodiscard]] bool has_secrets() const { return !secrets_.empty() || !hidden_.empty(); }
   [[nodiscard]] const GatewayAccessOptions& options() const { return options_; }
 
  private:
@@ -78,6 +80,7 @@ class GatewayAccess {
   std::optional<WatchedFile> token_;
   // The secrets sent recently, in all forms, newest first.
   std::vector<std::string> secrets_;
+  std::vector<std::string> hidden_;  // by Hide, in all forms
 };
 
 }  // namespace persia::agent

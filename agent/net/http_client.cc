@@ -9,6 +9,7 @@
 #include <mutex>
 #include <system_error>
 
+#include "net/proxy_environment.h"
 #include "net/response_errors.h"
 #include "net/url.h"
 
@@ -48,6 +49,7 @@ std::string OriginOf(const std::string& text) {
 }
 
 constexpr int kMaxRedirects = 5;
+constexpr size_t kMaxDiscarded = 1 << 20;
 
 }  // namespace
 
@@ -56,6 +58,11 @@ class HttpClient::Transfer {
   explicit Transfer(Options options) : options_(std::move(options)), access_(options_.access) {
     static std::once_flag once;
     std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
+    for (const std::string& secret : options_.secrets) access_.Hide(secret);
+    if (const auto proxy = ParseProxyUrl(options_.proxy); proxy.ok()) {
+      proxy_address_ = proxy.value().HostAndPort();
+      for (const std::string& secret : proxy.value().UserSecrets()) access_.Hide(secret);
+    }
     multi_ = curl_multi_init();
     easy_ = curl_easy_init();
   }
@@ -102,6 +109,7 @@ class HttpClient::Transfer {
     response_ = {};
     receive_ = &request.receive;
     enough_ = false;
+    discarded_ = 0;
     error_[0] = '\0';
     timeout_ = options_.total_timeout;
     if (request.timeout.count() > 0) timeout_ = std::min(timeout_, request.timeout);
@@ -269,15 +277,14 @@ class HttpClient::Transfer {
   }
 
   std::string Cause(CURLcode code) {
-    long os_error = 0;
-    curl_easy_getinfo(easy_, CURLINFO_OS_ERRNO, &os_error);
-    const std::string system = os_error != 0 ? std::generic_category().message(static_cast<int>(os_error)) : "";
     curl_off_t connected = 0;
     switch (code) {
       case CURLE_COULDNT_RESOLVE_HOST:
         return "the name cannot be resolved; check the address and the name service";
       case CURLE_COULDNT_CONNECT:
-        return "cannot connect: " + (system.empty() ? Message(code) : system);
+        return (IsFromProxy() ? "cannot connect to the proxy " + proxy_address_ : "cannot connect") + ": " + ConnectError();
+      case CURLE_COULDNT_RESOLVE_PROXY:
+        return "the name of the proxy " + proxy_address_ + " cannot be resolved; check proxy_url and the name service";
       case CURLE_OPERATION_TIMEDOUT:
         curl_easy_getinfo(easy_, CURLINFO_PRETRANSFER_TIME_T, &connected);
         return connected > 0 ? "no whole answer within " + Seconds(timeout_)
@@ -288,7 +295,7 @@ class HttpClient::Transfer {
         return "the answer was cut off";
       case CURLE_SEND_ERROR:
       case CURLE_RECV_ERROR:
-        return "the connection broke: " + TlsMessage(code, system);
+        return "the connection broke: " + TlsMessage(code);
       case CURLE_PEER_FAILED_VERIFICATION:
         return "the gateway's certificate is refused: " + Message(code) + "; check the CA file and the server name";
       case CURLE_SSL_CACERT_BADFILE:
@@ -307,8 +314,22 @@ class HttpClient::Transfer {
     }
   }
 
+  // libcurl resets the system's error at the beginning of a connection only: it is that of an earlier one after other errors.
+  std::string ConnectError() {
+    long os_error = 0;
+    curl_easy_getinfo(easy_, CURLINFO_OS_ERRNO, &os_error);
+    return os_error != 0 ? std::generic_category().message(static_cast<int>(os_error)) : Message(CURLE_COULDNT_CONNECT);
+  }
+
+  // Whether libcurl's message is about the proxy: "Failed to connect to HOST port PORT ...". Some hosts are reached without it.
+  [[nodiscard]] bool IsFromProxy() const {
+    const auto proxy = ParseProxyUrl(options_.proxy);
+    return !options_.proxy.empty() && proxy.ok() &&
+           std::string_view(error_).find(" to " + proxy.value().host() + " port ") != std::string_view::npos;
+  }
+
   // Adds the probable cause to OpenSSL's message.
-  std::string TlsMessage(CURLcode code, const std::string& system = "") {
+  std::string TlsMessage(CURLcode code) {
     const std::string message = Message(code);
     if (message.find("certificate required") != std::string::npos || message.find("handshake failure") != std::string::npos) {
       return message + "; the gateway may want a client certificate";
@@ -318,7 +339,7 @@ class HttpClient::Transfer {
     }
     if (message.find("wrong version number") != std::string::npos)
       return message + "; it may be a gateway without TLS (http://)";
-    return system.empty() ? message : system;
+    return message;
   }
 
   std::string Message(CURLcode code) { return error_[0] != '\0' ? error_ : curl_easy_strerror(code); }
@@ -326,10 +347,17 @@ class HttpClient::Transfer {
   static size_t KeepBody(char* data, size_t /*always 1*/, size_t size, void* self) {
     auto* transfer = static_cast<Transfer*>(self);
     std::string& body = transfer->response_.body;
-    body.append(data, std::min(size, transfer->options_.max_response_bytes - body.size()));
+    const size_t kept = std::min(size, transfer->options_.max_response_bytes - body.size());
+    body.append(data, kept);
+    transfer->discarded_ += size - kept;
     if (*transfer->receive_ && !(*transfer->receive_)(transfer->StatusCode(), {data, size})) {
       transfer->enough_ = true;
       return 0;  // another count than `size` ends the transfer
+    }
+    // Up to here, reading on costs less than another connection.
+    if (!*transfer->receive_ && transfer->discarded_ > kMaxDiscarded) {
+      transfer->enough_ = true;
+      return 0;
     }
     return size;
   }
@@ -349,7 +377,9 @@ class HttpClient::Transfer {
   std::chrono::milliseconds timeout_{0};
   HttpResponse response_;
   const std::function<bool(int, std::string_view)>* receive_ = nullptr;  // of the current request
-  bool enough_ = false;                                                  // `receive` returned false
+  bool enough_ = false;                                                  // the rest of the answer is not needed
+  size_t discarded_ = 0;                                                 // bytes of the body
+  std::string proxy_address_;                                            // host and port; empty: no proxy
   char error_[CURL_ERROR_SIZE] = {};
 };
 

@@ -57,7 +57,7 @@ class HttpClient {
     std::chrono::milliseconds connect_timeout{3000};
     // From the name lookup to the last byte of the response.
     std::chrono::milliseconds total_timeout{10000};
-    // A gateway's error response names the offending series.
+    // A gateway's error response names the offending series. A much longer response is not read to its end.
     size_t max_response_bytes = 64 * 1024;
     std::string user_agent = "persia-metrics-agent";
     // A URL. The proxy variables of the environment are meant for the job and are ignored.
@@ -66,6 +66,8 @@ class HttpClient {
     std::string no_proxy{};
     // Credentials and TLS. Changed files are read again before each request; a file that cannot be used fails the request.
     GatewayAccessOptions access{};
+    // Further secrets in requests, for example the values of headers: an answer or error that contains one is shown without it.
+    std::vector<std::string> secrets{};
   };
 
   explicit HttpClient(Options options);
@@ -74,7 +76,7 @@ class HttpClient {
   HttpClient& operator=(const HttpClient&) = delete;
 
   // Any answer with a status is a response. An error names host and port, and the cause. Neither contains a secret of
-  // Options::access, even if the peer returned it.
+  // Options::access, ::secrets or ::proxy, even if the peer returned it.
   Result<HttpResponse> Send(const HttpRequest& request);
   // Removes such secrets from text that HttpRequest::receive got.
   void Redact(std::string& text) const;

@@ -58,13 +58,25 @@ void AddTls(const ListenerTls& tls, const std::string& pem, Settings& settings) 
   settings.emplace_back("ssl_ca_file", tls.client_ca_file);
 }
 
+bool IsHeader(std::string_view key, std::string_view name) {
+  return key.size() == name.size() && strncasecmp(key.data(), name.data(), name.size()) == 0;
+}
+
 }  // namespace
 
 std::string_view ServerRequest::Header(std::string_view name) const {
   for (const auto& [key, value] : headers) {
-    if (key.size() == name.size() && strncasecmp(key.data(), name.data(), name.size()) == 0) return value;
+    if (IsHeader(key, name)) return value;
   }
   return {};
+}
+
+std::string ServerRequest::HeaderList(std::string_view name) const {
+  std::string list;
+  for (const auto& [key, value] : headers) {
+    if (IsHeader(key, name)) list += (list.empty() ? "" : ", ") + value;
+  }
+  return list;
 }
 
 class HttpServer::Civetweb {

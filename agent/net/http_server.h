@@ -38,6 +38,8 @@ struct ServerRequest {
 
   // The first header of this name, ignoring case; empty if there is none.
   [[nodiscard]] std::string_view Header(std::string_view name) const;
+  // All headers of this name as one, with commas between them: for headers that are lists (RFC 9110, section 5.3).
+  [[nodiscard]] std::string HeaderList(std::string_view name) const;
 };
 
 struct ServerResponse {

@@ -17,6 +17,12 @@ ProxyOfEnvironment FindProxy(bool for_https, const std::function<std::optional<s
   return proxy;
 }
 
+Result<Url> ParseProxyUrl(std::string_view text) {
+  static constexpr std::string_view kSchemes[] = {"http", "https", "socks5", "socks5h"};
+  const bool has_scheme = text.find("://") != std::string_view::npos;
+  return Url::Parse(has_scheme ? std::string(text) : "http://" + std::string(text), kSchemes);
+}
+
 std::string ProxyForCurl(const std::string& url) {
   constexpr std::string_view kSocks = "socks5://";
   return url.starts_with(kSocks) ? "socks5h://" + url.substr(kSocks.size()) : url;

@@ -5,6 +5,10 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "net/url.h"
 
 namespace persia::agent {
 
@@ -15,6 +19,9 @@ struct ProxyOfEnvironment {
 
 // `variable` returns the value of an environment variable.
 ProxyOfEnvironment FindProxy(bool for_https, const std::function<std::optional<std::string>(const char* name)>& variable);
+
+// A proxy's URL: http, https, socks5 or socks5h; without a scheme http, as in libcurl and Go. The path has no meaning.
+Result<Url> ParseProxyUrl(std::string_view text);
 
 // The URL of a proxy as libcurl wants it: with SOCKS 5 the proxy looks names up, as in Go.
 std::string ProxyForCurl(const std::string& url);

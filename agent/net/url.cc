@@ -2,8 +2,10 @@
 
 #include <curl/curl.h>
 
+#include <algorithm>
 #include <memory>
 
+#include "base/encoding.h"
 #include "base/text.h"
 
 namespace persia::agent {
@@ -23,7 +25,23 @@ std::optional<std::string> PartOf(const CurlUrl& url, CURLUPart part) {
   return copy;
 }
 
-std::string Why(CURLUcode code) {
+// Percent-decoded. As it is if there is no memory.
+std::string Decoded(const std::string& text) {
+  int length = 0;
+  char* const decoded = curl_easy_unescape(nullptr, text.c_str(), static_cast<int>(text.size()), &length);
+  if (decoded == nullptr) return text;
+  std::string copy(decoded, static_cast<size_t>(length));
+  curl_free(decoded);
+  return copy;
+}
+
+std::string CommaSeparatedSchemes(std::span<const std::string_view> schemes) {
+  std::string text;
+  for (const std::string_view scheme : schemes) text += (text.empty() ? "" : ", ") + std::string(scheme);
+  return text;
+}
+
+std::string Why(CURLUcode code, std::span<const std::string_view> schemes) {
   switch (code) {
     case CURLUE_BAD_PORT_NUMBER:
       return "the port is not a number from 1 to 65535; an IPv6 address needs brackets, for example [::1]:9091";
@@ -35,7 +53,7 @@ std::string Why(CURLUcode code) {
       return "the host is missing";
     case CURLUE_UNSUPPORTED_SCHEME:
     case CURLUE_BAD_SCHEME:
-      return "the scheme is unknown (http, https)";
+      return "the scheme is unknown (" + CommaSeparatedSchemes(schemes) + ")";
     case CURLUE_BAD_PATH:
     case CURLUE_MALFORMED_INPUT:
       return "it has a character that must be percent-encoded";
@@ -46,35 +64,64 @@ std::string Why(CURLUcode code) {
 
 }  // namespace
 
-Result<Url> Url::Parse(std::string_view text) {
+Result<Url> Url::Parse(std::string_view text, std::span<const std::string_view> schemes) {
+  const auto why = [schemes](CURLUcode code) { return Error{Why(code, schemes)}; };
   const CurlUrl curl(curl_url());
   if (curl == nullptr) return Error{"no memory to parse it"};
-  if (text.find('\0') != std::string_view::npos) return Error{Why(CURLUE_MALFORMED_INPUT)};
+  if (text.find('\0') != std::string_view::npos) return why(CURLUE_MALFORMED_INPUT);
   // libcurl would take "http:///path" for the host "path", and the empty port of "http://host:" for none.
   const size_t slashes = text.find("//");
-  if (slashes == std::string_view::npos) return Error{Why(CURLUE_BAD_SCHEME)};
+  if (slashes == std::string_view::npos) return why(CURLUE_BAD_SCHEME);
   const std::string_view rest = text.substr(slashes + 2);
   const std::string_view host_and_port = rest.substr(0, rest.find_first_of("/?#"));
-  if (host_and_port.empty()) return Error{Why(CURLUE_NO_HOST)};
-  if (host_and_port.ends_with(':')) return Error{Why(CURLUE_BAD_PORT_NUMBER)};
-  const CURLUcode code = curl_url_set(curl.get(), CURLUPART_URL, std::string(text).c_str(), CURLU_PATH_AS_IS);
-  if (code != CURLUE_OK) return Error{Why(code)};
+  if (host_and_port.empty()) return why(CURLUE_NO_HOST);
+  if (host_and_port.ends_with(':')) return why(CURLUE_BAD_PORT_NUMBER);
+  // Also of schemes that this libcurl cannot fetch, such as those of proxies.
+  const CURLUcode code =
+      curl_url_set(curl.get(), CURLUPART_URL, std::string(text).c_str(), CURLU_PATH_AS_IS | CURLU_NON_SUPPORT_SCHEME);
+  if (code != CURLUE_OK) return why(code);
   Url url;
   url.scheme_ = PartOf(curl, CURLUPART_SCHEME).value_or("");
-  if (url.scheme_ != "http" && url.scheme_ != "https") return Error{Why(CURLUE_UNSUPPORTED_SCHEME)};
+  if (std::ranges::find(schemes, url.scheme_) == schemes.end()) return why(CURLUE_UNSUPPORTED_SCHEME);
   url.host_ = PartOf(curl, CURLUPART_HOST).value_or("");
   if (url.host_.starts_with('[')) url.host_ = url.host_.substr(1, url.host_.size() - 2);
-  if (url.host_.empty()) return Error{Why(CURLUE_NO_HOST)};
+  if (url.host_.empty()) return why(CURLUE_NO_HOST);
   if (const auto port = PartOf(curl, CURLUPART_PORT)) {
     uint16_t number = 0;
-    if (!ParseNumber(std::string_view(*port), number) || number == 0) return Error{Why(CURLUE_BAD_PORT_NUMBER)};
+    if (!ParseNumber(std::string_view(*port), number) || number == 0) return why(CURLUE_BAD_PORT_NUMBER);
     url.port_ = number;
   }
   url.path_ = PartOf(curl, CURLUPART_PATH).value_or("/");
-  url.has_user_ = PartOf(curl, CURLUPART_USER) || PartOf(curl, CURLUPART_PASSWORD);
-  url.has_query_ = PartOf(curl, CURLUPART_QUERY).has_value();
+  const auto user = PartOf(curl, CURLUPART_USER);
+  const auto password = PartOf(curl, CURLUPART_PASSWORD);
+  url.has_user_ = user || password;
+  url.user_ = user.value_or("");
+  url.password_ = password.value_or("");
+  const auto query = PartOf(curl, CURLUPART_QUERY);
+  url.has_query_ = query.has_value();
+  url.query_ = query.value_or("");
   url.has_fragment_ = PartOf(curl, CURLUPART_FRAGMENT).has_value();
   return url;
+}
+
+std::vector<std::string> Url::QuerySecrets() const {
+  if (query_.empty()) return {};
+  std::vector<std::string> secrets = {query_};
+  for (std::string_view rest = query_; !rest.empty();) {
+    const std::string_view parameter = rest.substr(0, rest.find('&'));
+    rest.remove_prefix(std::min(rest.size(), parameter.size() + 1));
+    const std::string value(parameter.substr(parameter.find('=') + 1));  // all of it without '='
+    secrets.push_back(value);
+    secrets.push_back(Decoded(value));
+  }
+  return secrets;
+}
+
+std::vector<std::string> Url::UserSecrets() const {
+  if (!has_user_) return {};
+  const std::string user = Decoded(user_);
+  const std::string password = Decoded(password_);
+  return {Base64Encode(user + ":" + password), user_ + ":" + password_, user + ":" + password, password_, password};
 }
 
 std::string Url::HostAndPort() const {

@@ -9,8 +9,10 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 
@@ -18,8 +20,10 @@ namespace persia::agent {
 
 class Url {
  public:
-  // An error is a clause about the text, which it does not quote: "the port is not a number from 1 to 65535".
-  static Result<Url> Parse(std::string_view text);
+  static constexpr std::string_view kHttp[] = {"http", "https"};
+  // `schemes`: those allowed. An error is a clause about the text, which it does not quote: "the port is not a number from 1 to
+  // 65535".
+  static Result<Url> Parse(std::string_view text, std::span<const std::string_view> schemes = kHttp);
 
   // In lower case.
   [[nodiscard]] const std::string& scheme() const { return scheme_; }
@@ -36,6 +40,11 @@ class Url {
   [[nodiscard]] bool has_query() const { return has_query_; }
   [[nodiscard]] bool has_fragment() const { return has_fragment_; }
 
+  // What a peer may repeat of a secret query: the query, and the value of each parameter, as written and decoded.
+  [[nodiscard]] std::vector<std::string> QuerySecrets() const;
+  // The same of user and password: the password, and both as a peer gets them by basic authorization.
+  [[nodiscard]] std::vector<std::string> UserSecrets() const;
+
   // "host:port" or "[::1]:port"; without the port if the text has none.
   [[nodiscard]] std::string HostAndPort() const;
   // "scheme://host:port", always with the port.
@@ -49,7 +58,10 @@ class Url {
   std::optional<uint16_t> port_;
   std::string path_;
   bool has_user_ = false;
+  std::string user_;      // as written
+  std::string password_;  // as written
   bool has_query_ = false;
+  std::string query_;  // as written
   bool has_fragment_ = false;
 };
 

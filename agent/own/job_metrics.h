@@ -2,14 +2,16 @@
 // interval, and the space for the workers' segments.
 //
 //   JobMetrics metrics(agent_identity, "/dev/shm/persia-metrics-0/dlrm");
-//   metrics.Collect({.hangs = false, .hang_after = 60s, .push_interval = 10s});
+//   metrics.Collect({.hangs = false, .hang_after = 60s, .push_interval = 10s, .throughput = {{"my_app_steps", 2.5}}});
 //
 // Thread safety: the collector thread alone.
 #pragma once
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "model/snapshot.h"
 
@@ -21,16 +23,23 @@ class JobMetrics {
     bool hangs = false;
     std::chrono::milliseconds hang_after{0};  // 0: nothing is judged
     std::chrono::milliseconds push_interval{0};
+    std::optional<std::chrono::milliseconds> unchanged = {};  // none: nothing has changed yet
+    // Name of the progress counter, and its rate; none: there is no such counter.
+    std::optional<std::pair<std::string, double>> throughput = {};
   };
 
   // `directory`: of the segments; it may not exist yet.
   JobMetrics(Identity identity, std::string directory);
 
-  // Every snapshot has the same layout object.
+  // Snapshots have the same layout object as long as the progress counter is the same.
   std::shared_ptr<const Snapshot> Collect(const Values& values);
 
  private:
+  void MakeLayout(const std::string& counter);
+
+  const Identity identity_;
   const std::string directory_;
+  std::string counter_;  // of layout_
   std::shared_ptr<const Layout> layout_;
 };
 

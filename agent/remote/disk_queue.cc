@@ -1,12 +1,14 @@
 // Appends requests, and drops unsent ones: limits of size, age and free disk space.
 #include "remote/disk_queue.h"
 
+#include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/statfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "base/log.h"
 
@@ -71,6 +73,22 @@ Status DiskQueue::Append(QueueRecord record, std::string_view body) {
   RemoveDone();
   changed_.NotifyAll();
   return Done{};
+}
+
+void DiskQueue::Sync() {
+  std::vector<std::shared_ptr<QueueFile>> open;
+  OwnedFd directory;
+  {
+    const MutexLock lock(mutex_);
+    for (const auto& [number, file] : files_) {
+      if (file.open != nullptr) open.push_back(file.open);
+    }
+    directory = OwnedFd(fcntl(directory_.get(), F_DUPFD_CLOEXEC, 0));
+  }
+  // Without the lock: a disk may take long.
+  for (const std::shared_ptr<QueueFile>& file : open) file->Sync();
+  if (directory.valid()) fsync(directory.get());
+  fsync(options_.directory_fd);  // the queue's directory may be new
 }
 
 Error DiskQueue::Refuse(const char* reason, const QueueRecord& record, const std::string& why) {

@@ -8,7 +8,7 @@
 // records tell the last timestamp. If the queue exceeds its size or age, its oldest file is dropped. In memory it holds only
 // the headers of the next few requests. A power cut may lose requests that the kernel had not written yet; a kill loses none.
 //
-// Thread safety: BeginGeneration, Append and Close from one thread at a time, all others from any.
+// Thread safety: BeginGeneration, Append, Sync and Close from one thread at a time, all others from any.
 //
 //   auto queue = DiskQueue::Open({.directory_fd = fd, .directory = "/var/lib/persia/state", .name = "agent.remote.victoria"});
 //   queue.value()->BeginGeneration();
@@ -95,6 +95,9 @@ class DiskQueue {
   void BeginGeneration();
   // `record`: shard, samples, timestamp_ms. An error: it is not in the queue, and counted as dropped.
   Status Append(QueueRecord record, std::string_view body);
+
+  // The requests so far are on disk when it returns, unless the disk fails.
+  void Sync();
 
   // Waits for a request that may be sent; nothing after Stop. The request belongs to the caller until Finish.
   std::optional<Claim> Next();

@@ -1,6 +1,9 @@
 #include "remote/endpoint.h"
 
+#include <utility>
+
 #include "net/response_errors.h"
+#include "net/url.h"
 
 namespace persia::agent {
 namespace {
@@ -9,6 +12,15 @@ constexpr size_t kMaxQuotedBytes = 500;
 constexpr char kSetUrl[] = "; set the url to where it accepts samples";
 
 }  // namespace
+
+HttpClient::Options ClientOptions(const Endpoint& endpoint) {
+  HttpClient::Options options = endpoint.http;
+  for (const auto& [name, value] : endpoint.headers) options.secrets.push_back(value);
+  const auto url = Url::Parse(endpoint.url);
+  if (!url.ok()) return options;
+  for (std::string& secret : url.value().QuerySecrets()) options.secrets.push_back(std::move(secret));
+  return options;
+}
 
 HttpRequest WriteRequestTo(const Endpoint& endpoint, std::string_view body) {
   HttpRequest request{.method = "POST", .url = endpoint.url, .headers = endpoint.headers, .body = body};

@@ -21,6 +21,9 @@ struct Endpoint {
   bool follow_redirects = true;
 };
 
+// For each client of the endpoint. Its answers and errors are free of all that may be secret: headers, and the URL's query.
+HttpClient::Options ClientOptions(const Endpoint& endpoint);
+
 // `body`: a message of the protocol, compressed. REQUIRES: it is valid until the request is sent.
 HttpRequest WriteRequestTo(const Endpoint& endpoint, std::string_view body);
 

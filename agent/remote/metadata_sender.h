@@ -44,7 +44,7 @@ class MetadataSender {
   };
 
   explicit MetadataSender(Options options)
-      : options_(std::move(options)), client_(options_.endpoint.http), log_("remote.metadata", options_.endpoint.name) {}
+      : options_(std::move(options)), client_(ClientOptions(options_.endpoint)), log_("remote.metadata") {}
   ~MetadataSender() { Finish(false, {}); }
   MetadataSender(const MetadataSender&) = delete;
   MetadataSender& operator=(const MetadataSender&) = delete;

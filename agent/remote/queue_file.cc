@@ -85,7 +85,8 @@ Result<std::shared_ptr<QueueFile>> QueueFile::Open(const Place& place, Found& fo
   const auto have = ReadAt(fd.get(), 0, header, sizeof header);
   found = have ? Found::kYes : Found::kTryLater;
   if (!have) return SystemError("cannot read " + place.path());
-  const bool has_header = std::string_view(header, *have) == kFileHeader.substr(0, *have);
+  const std::string_view begin(header, *have);
+  const bool has_header = begin == kFileHeader.substr(0, *have) || begin.find_first_not_of('\0') == std::string_view::npos;
   return std::shared_ptr<QueueFile>(new QueueFile(std::move(fd), place.path(), has_header, std::max(size, kFileHeaderBytes)));
 }
 
@@ -154,6 +155,8 @@ void QueueFile::MarkDone(const QueueRecord& record) const {
   // If that fails, the record is sent again after a restart.
   static_cast<void>(WriteAt(fd_.get(), record.at + offsetof(QueueRecord, done), "\1"));
 }
+
+void QueueFile::Sync() const { fdatasync(fd_.get()); }
 
 bool QueueFile::HasDamagedHeaderAt(uint64_t at) const {
   QueueRecord record;

@@ -69,8 +69,8 @@ class QueueFile {
   // After an error, `found` is kNo or kTryLater.
   static Result<std::shared_ptr<QueueFile>> Open(const Place& place, Found& found);
 
-  // Whether the file begins as files of this version do, or is too short to tell: the writer may be killed before its header is
-  // whole.
+  // Whether the file begins as files of this version do, or does not tell: it is too short, since the writer was killed, or it
+  // begins with zeros, since a power cut has lost its first page. Its other pages may be on disk.
   [[nodiscard]] bool has_header() const { return has_header_; }
   // The offset of the next record.
   [[nodiscard]] uint64_t size() const { return size_; }
@@ -83,6 +83,8 @@ class QueueFile {
   [[nodiscard]] Result<std::string> Body(const QueueRecord& record, Found& found) const;
   // Holds also for a later agent. Writes one byte, so that it is never half done.
   void MarkDone(const QueueRecord& record) const;
+  // All records are on disk when it returns, unless the disk fails.
+  void Sync() const;
   // Whether all bytes of a header are there, and damaged: a killed writer does not leave that.
   [[nodiscard]] bool HasDamagedHeaderAt(uint64_t at) const;
   // Cuts off the torn record at the end.

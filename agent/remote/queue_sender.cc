@@ -27,13 +27,19 @@ std::string WithoutNumbers(std::string text) {
   return text.substr(0, kComparedBytes);
 }
 
+bool IsFinal(int status) {
+  return std::ranges::find(QueueSender::kFinalStatuses, status) != std::end(QueueSender::kFinalStatuses);
+}
+
+bool NamesNative(const std::string& error) { return error.find("native histogram") != std::string::npos; }
+
 }  // namespace
 
 void QueueSender::Start() {
   try {
     while (workers_.size() < options_.threads) {
       options_.before_thread(workers_.size() + 1);
-      std::unique_ptr<Worker> worker(new Worker{.client = HttpClient(options_.endpoint.http),
+      std::unique_ptr<Worker> worker(new Worker{.client = HttpClient(ClientOptions(options_.endpoint)),
                                                 .backoff = Backoff(options_.min_backoff, options_.max_backoff)});
       worker->thread = StartThread("rw send " + options_.endpoint.name, [this, &at = *worker] { Run(at); });
       workers_.push_back(std::move(worker));
@@ -62,44 +68,51 @@ std::optional<DiskQueue::Outcome> QueueSender::Send(const DiskQueue::Claim& clai
     if (!WaitUntil(worker.next_attempt)) return std::nullopt;
     if (!options_.queue->StillWanted(claim)) return DiskQueue::Outcome::kDropped;
     const Result<HttpResponse> response = Post(body, is_retry, worker.client);
-    const Verdict verdict = Judge(response, left, claim.record.timestamp_ms);
     worker.next_attempt = {};
+    if (auto rest = DropNative(body, response, left)) {
+      if (left == 0) return DiskQueue::Outcome::kSent;
+      without_native = *std::move(rest);
+      body = without_native;
+      continue;
+    }
+    const Verdict verdict = Judge(response, left, claim.record.timestamp_ms);
     switch (verdict) {
       case Verdict::kAccepted:
         worker.backoff = Backoff(options_.min_backoff, options_.max_backoff);
-        [[fallthrough]];
+        left = 0;
+        return DiskQueue::Outcome::kSent;
       case Verdict::kRefused:
+        // If no request is small enough for the target, each sample is refused, after two requests.
+        if (response.value().status == kTooLarge) worker.next_attempt = steady_clock::now() + worker.backoff.NextJittered();
         left = 0;
         return DiskQueue::Outcome::kSent;
       case Verdict::kTooLarge:
         LogHalving(left);
         return SendHalves(claim, body, left, worker);
       case Verdict::kAgain:
-        if (auto rest = response.ok() ? DropNative(body, response.value().status, left) : std::nullopt) {
-          if (left == 0) return DiskQueue::Outcome::kSent;
-          without_native = *std::move(rest);
-          body = without_native;
-          break;
-        }
         worker.next_attempt = steady_clock::now() + worker.backoff.NextJittered();
         break;
     }
   }
 }
 
-std::optional<std::string> QueueSender::DropNative(std::string_view body, int status, uint32_t& left) {
-  if (options_.takes_native) return std::nullopt;
+std::optional<std::string> QueueSender::DropNative(std::string_view body, const Result<HttpResponse>& response,
+                                                   uint32_t& left) {
+  if (options_.takes_native || !response.ok()) return std::nullopt;
+  const int status = response.value().status;
+  if (status < 300 || status == kTooLarge || (!IsFinal(status) && !NamesNative(response.value().body))) return std::nullopt;
   const std::optional<std::string> plain = SnappyUncompress(body, kMaxBodyBytes);
   const std::optional<WithoutNative> rest = plain ? RemoveNative(*plain) : std::nullopt;
   if (!rest) return std::nullopt;
   {
     const MutexLock lock(mutex_);
     counts_.samples_refused[status] += rest->histograms;
-    refused_in_failure_ += rest->histograms;
+    if (is_failing_) refused_in_failure_ += rest->histograms;
   }
   LogWarning("remote.native", options_.endpoint.name +
-                                  " refuses native histograms that were queued while "
-                                  "send_native_histograms was true; they are dropped");
+                                  " refuses a request with native histograms, which were queued while send_native_histograms "
+                                  "was true; they are dropped: " +
+                                  RefusalOf(response));
   left -= std::min(left, rest->histograms);
   std::string compressed;
   SnappyCompress(rest->body, compressed);
@@ -176,7 +189,7 @@ QueueSender::Verdict QueueSender::Judge(const Result<HttpResponse>& response, ui
   }
   if (status == kTooLarge && samples > 1) return Verdict::kTooLarge;
   const std::string error = RefusalOf(response);
-  const bool is_final = std::ranges::find(kFinalStatuses, status) != std::end(kFinalStatuses);
+  const bool is_final = IsFinal(status);
   std::chrono::seconds pause{0};
   {
     const MutexLock lock(mutex_);
@@ -196,7 +209,7 @@ QueueSender::Verdict QueueSender::Judge(const Result<HttpResponse>& response, ui
     log_.Bad(kind, options_.endpoint.name + " refuses " + std::to_string(samples) + " samples, which are dropped: " + error);
     return Verdict::kRefused;
   }
-  const bool is_about_native = options_.takes_native && error.find("native histogram") != std::string::npos;
+  const bool is_about_native = options_.takes_native && NamesNative(error);
   const std::string waiting =
       "cannot send to " + options_.endpoint.name + ": " + error +
       (is_about_native ? "; enable native histograms there, or set send_native_histograms: false" : "") +

@@ -36,8 +36,8 @@ class QueueSender {
     Endpoint endpoint;
     uint32_t threads = 4;
     DiskQueue* queue = nullptr;
-    // Whether the target takes native histograms. If not, those in requests of earlier settings that it does not accept are
-    // dropped.
+    // Whether the target takes native histograms. If not, those in requests of earlier settings are dropped when it
+    // refuses such a request for good, or names native histograms in its answer.
     bool takes_native = false;
     // The backoff doubles from `min_backoff` to `max_backoff`, until a request is accepted; each wait is drawn from its upper
     // half.
@@ -60,7 +60,7 @@ class QueueSender {
   // The statuses after which a request is dropped.
   static constexpr int kFinalStatuses[] = {400, 409, 413, 422};
 
-  explicit QueueSender(Options options) : options_(std::move(options)), log_("remote.send", options_.endpoint.name) {}
+  explicit QueueSender(Options options) : options_(std::move(options)), log_("remote.send") {}
   ~QueueSender() { Join(); }
   QueueSender(const QueueSender&) = delete;
   QueueSender& operator=(const QueueSender&) = delete;
@@ -100,8 +100,9 @@ class QueueSender {
   // Counts and logs the answer.
   Verdict Judge(const Result<HttpResponse>& response, uint32_t samples, int64_t timestamp_ms);
   void LogHalving(uint32_t samples);
-  // The compressed body without its native histograms, which are counted as refused; nothing if it has none.
-  std::optional<std::string> DropNative(std::string_view body, int status, uint32_t& left);
+  // If the target refuses this request for good, or refuses native histograms, and takes none by the settings: the compressed
+  // body without them; they are counted as refused. Nothing if it has none.
+  std::optional<std::string> DropNative(std::string_view body, const Result<HttpResponse>& response, uint32_t& left);
   void LogRecovery(uint32_t accepted);
 
   const Options options_;

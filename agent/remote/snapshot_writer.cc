@@ -248,7 +248,9 @@ void SnapshotWriter::AppendStaleMarkers(int64_t timestamp_ms) {
     ended_.erase(ended_.begin(), ended_.begin() + static_cast<std::ptrdiff_t>(excess));
     ends_given_up_ += excess;
   }
-  if (some_written) SaveActive();
+  if (!some_written) return;
+  options_.queue->Sync();  // after a power cut, too, an ended series is in the file or has its marker
+  SaveActive();
 }
 
 bool SnapshotWriter::AppendRequest(uint32_t shard, int64_t timestamp_ms) {

@@ -58,7 +58,7 @@ std::optional<JobEvent> ParseEvent(std::span<const uint64_t> words) {
   return reader.done() ? std::optional(std::move(event)) : std::nullopt;
 }
 
-void EventRing::Read(const SegmentFile& file, std::vector<JobEvent>& out) {
+void EventRing::Read(const SegmentFile& file, bool writer_lives, std::vector<JobEvent>& out) {
   const Header& header = *file.header();
   uint64_t recorded = 0;
   if (header.ring_slots == 0 || !file.LoadAcquire(offsetof(Header, events_recorded), recorded) || recorded <= next_) return;
@@ -72,7 +72,7 @@ void EventRing::Read(const SegmentFile& file, std::vector<JobEvent>& out) {
     const uint64_t complete = 2 * next_ + 2;
     uint64_t sequence_after = 0;
     if (!file.CopyInOrder(offset, slot)) return;
-    if (slot[0] < complete && incomplete_ != next_) {
+    if (writer_lives && slot[0] < complete && incomplete_ != next_) {
       incomplete_ = next_;  // later records wait too, so that events stay in order
       return;
     }

@@ -1,7 +1,7 @@
 // Reads the event records of a segment, each once. The ring's grammar is in lib/segment_format.md.
 //
 // If a record is still being written, reading stops there and continues at the next read. If it is incomplete then, it counts
-// as lost: its writer may have been killed. Not thread-safe.
+// as lost: its writer may have been killed. After the end of the process, it counts as lost immediately. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ class EventRing {
  public:
   // Skips the records before `ticket`: an earlier agent has read them.
   void StartAt(uint64_t ticket) { next_ = ticket; }
-  // Appends the new records, without identity and pid.
-  void Read(const SegmentFile& file, std::vector<JobEvent>& out);
+  // Appends the new records, without identity and pid. `writer_lives`: as asked before this call.
+  void Read(const SegmentFile& file, bool writer_lives, std::vector<JobEvent>& out);
   // The ticket of the next record.
   [[nodiscard]] uint64_t next() const { return next_; }
   // Total of records that were overwritten before they were read, or are malformed.

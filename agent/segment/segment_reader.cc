@@ -59,8 +59,8 @@ bool SegmentReader::Read(uint64_t tick, std::chrono::system_clock::time_point no
   RecordChanges(tick, now);
   RecordLaterSeries(now);
   const bool same_identity = identity_ == parsed_identity_;
-  if (generation_ == 0 || !same_identity || skipped_ != parsed_skipped_ || family_count_ != families_.size() ||
-      series_count_ != series_.size()) {
+  if (generation_ == 0 || !same_identity || skipped_ != parsed_skipped_ || removals_ != parsed_removals_ ||
+      family_count_ != families_.size() || series_count_ != series_.size()) {
     ++generation_;
     identity_ = parsed_identity_;
     family_count_ = families_.size();
@@ -68,21 +68,27 @@ bool SegmentReader::Read(uint64_t tick, std::chrono::system_clock::time_point no
   }
   writer_ = parsed_writer_;
   skipped_ = parsed_skipped_;
+  removals_ = parsed_removals_;
   return true;
 }
 
 bool SegmentReader::ReadStructure(SegmentProblem& problem) {
-  // Load the descriptors' count first: a writer registers a series after its chunk, so that the directory read here has the
-  // chunk of every series read here.
+  // Load the count of removals first: a mark that changes after this load is read by this Read or by the next one. Then the
+  // descriptors' count: a writer registers a series after its chunk, so that the directory read here has the chunk of every
+  // series read here.
+  uint64_t removals = 0;
   uint64_t descriptors_used = 0;
   uint64_t chunks_used = 0;
-  if (!file_->LoadAcquire(offsetof(Header, descriptors_used), descriptors_used) ||
+  if (!file_->LoadAcquire(offsetof(Header, removals), removals) ||
+      !file_->LoadAcquire(offsetof(Header, descriptors_used), descriptors_used) ||
       !file_->LoadAcquire(offsetof(Header, chunks_used), chunks_used)) {
     problem = Truncated("its header");
     return false;
   }
   RecordBatch batch{.max_series = segment::kMaxSeries - series_.size()};
-  if (!ReadDescriptors(descriptors_used, batch, problem) || !ReadDirectory(chunks_used, problem)) return false;
+  if (!ReadRemovals(removals, problem) || !ReadDescriptors(descriptors_used, batch, problem) ||
+      !ReadDirectory(chunks_used, problem))
+    return false;
   families_.insert(families_.end(), std::make_move_iterator(batch.families.begin()),
                    std::make_move_iterator(batch.families.end()));
   for (const SegmentSeriesRecord& record : batch.series) {
@@ -98,6 +104,23 @@ bool SegmentReader::ReadStructure(SegmentProblem& problem) {
   for (std::string& text : batch.over_limit) {
     if (over_limit_.size() < RecordBatch::kMaxOverLimit) over_limit_.push_back(std::move(text));
   }
+  return true;
+}
+
+// Reads the marks of the known series again. A new series' mark is read with its record.
+bool SegmentReader::ReadRemovals(uint64_t removals, SegmentProblem& problem) {
+  if (removals == parsed_removals_) return true;
+  for (SegmentSeries& series : series_) {
+    // The last words of the record's fixed part are the number of labels and the mark, and the labels follow.
+    static_assert(offsetof(segment::SeriesFixed, removed) == sizeof(segment::SeriesFixed) - sizeof(uint32_t));
+    uint64_t word = 0;
+    if (!file_->Copy(header_->descriptors_offset + series.record.labels_at - sizeof word, std::span(&word, 1))) {
+      problem = Truncated("its descriptors");
+      return false;
+    }
+    series.record.removed = word >> 32 != 0;
+  }
+  parsed_removals_ = removals;
   return true;
 }
 
@@ -225,9 +248,9 @@ double SegmentReader::UsedRatio() const {
   return std::max(ratio(records().size(), header_->descriptors_capacity), ratio(chunks_.size(), chunks));
 }
 
-void SegmentReader::ReadEvents(std::vector<JobEvent>& out) {
+void SegmentReader::ReadEvents(bool writer_lives, std::vector<JobEvent>& out) {
   const size_t before = out.size();
-  events_.Read(*file_, out);
+  events_.Read(*file_, writer_lives, out);
   for (size_t i = before; i < out.size(); ++i) {
     out[i].pid = header_->pid;
   }

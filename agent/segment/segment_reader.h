@@ -54,8 +54,9 @@ class SegmentReader {
   void Release() { file_.reset(); }
   [[nodiscard]] bool released() const { return file_ == nullptr; }
 
-  // Appends the events that the process recorded since the last call, without its identity. REQUIRES: not released.
-  void ReadEvents(std::vector<JobEvent>& out);
+  // Appends the events that the process recorded since the last call, without its identity. `writer_lives`: as asked before the
+  // last Read. REQUIRES: not released.
+  void ReadEvents(bool writer_lives, std::vector<JobEvent>& out);
   [[nodiscard]] EventRing& events() { return events_; }
   [[nodiscard]] const EventRing& events() const { return events_; }
 
@@ -73,7 +74,7 @@ class SegmentReader {
   [[nodiscard]] uint64_t records_skipped() const { return skipped_; }
   // Sentences on the first records that exceed a limit.
   [[nodiscard]] std::span<const std::string> over_limit() const { return over_limit_; }
-  // Rises when identity, families or series change.
+  // Rises when identity, families or series change, and when a series is removed or exposed again.
   [[nodiscard]] uint64_t generation() const { return generation_; }
 
   // The records that families() and series() point into. Valid until the next Read.
@@ -114,6 +115,7 @@ class SegmentReader {
   explicit SegmentReader(std::unique_ptr<SegmentFile> file);
 
   bool ReadStructure(SegmentProblem& problem);
+  bool ReadRemovals(uint64_t removals, SegmentProblem& problem);
   bool ReadDescriptors(uint64_t used, RecordBatch& batch, SegmentProblem& problem);
   bool ReadDirectory(uint64_t used, SegmentProblem& problem);
   bool PlaceSeries(const SegmentSeriesRecord& record, SegmentProblem& problem);
@@ -142,6 +144,7 @@ class SegmentReader {
   SegmentIdentity parsed_identity_;
   SegmentWriterInfo parsed_writer_;
   uint64_t parsed_skipped_ = 0;
+  uint64_t parsed_removals_ = 0;
   std::vector<std::string> over_limit_;
 
   SegmentIdentity identity_;
@@ -149,6 +152,7 @@ class SegmentReader {
   size_t family_count_ = 0;
   size_t series_count_ = 0;
   uint64_t skipped_ = 0;
+  uint64_t removals_ = 0;
   uint64_t generation_ = 0;
   SegmentValues values_;
   SegmentValues next_;  // filled by a Read, then swapped with values_

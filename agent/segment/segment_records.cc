@@ -215,6 +215,7 @@ const char* ParseSeries(Cursor& in, std::span<const SegmentFamily> before, Recor
   series.slot = fixed.slot;
   series.cells = segment::CellsOf(family.kind, static_cast<uint32_t>(family.bounds.size()));
   series.labels = fixed.labels;
+  series.removed = fixed.removed != 0;
   series.labels_at = in.at();
   std::string_view previous;
   std::string excess;

@@ -63,6 +63,7 @@ struct SegmentSeriesRecord {
   uint32_t cells = 0;
   uint32_t labels = 0;
   size_t labels_at = 0;  // offset in the bytes of all records
+  bool removed = false;  // as of the last Read of the segment
 };
 
 // The kinds whose families have bounds.

@@ -58,7 +58,7 @@ bool IsAddress(std::string_view host) {
 }
 
 bool IsBrowser(const ServerRequest& request) {
-  return Lower(std::string(request.Header("Accept-Encoding"))).find("deflate") != std::string::npos ||
+  return Lower(request.HeaderList("Accept-Encoding")).find("deflate") != std::string::npos ||
          request.Header("User-Agent").starts_with("Mozilla/") ||
          std::ranges::any_of(kHeadersOfBrowsers, [&](const char* name) { return Find(request, name).has_value(); });
 }
@@ -84,9 +84,8 @@ bool Reads(const ServerRequest& request) { return request.method == "GET" || req
 
 bool IsOfThisSite(const ServerRequest& request, const std::vector<std::string>& external_hosts) {
   if (const auto site = Find(request, "sec-fetch-site")) return *site == "same-origin" || *site == "none";
-  const auto origin = Find(request, "origin");
-  if (!origin) return true;
-  const auto url = Url::Parse(*origin);
+  if (!Find(request, "origin")) return true;
+  const auto url = Url::Parse(request.HeaderList("origin"));  // several are no URL
   if (!url.ok()) return false;
   if (IsExternal(Canonical(url.value().host()), external_hosts)) return true;
   // Without the scheme: a proxy may add TLS.

@@ -65,6 +65,14 @@ std::map<WorkerKey, Worker> WorkersIn(const Snapshot& snapshot) {
   return workers;
 }
 
+// A rank's rate belongs to its main process, as long as that is up.
+Json ThroughputOfWorker(const AgentStatus& status, const WorkerKey& key, bool up) {
+  const auto& [role, instance, process] = key;
+  if (!status.throughput || !up || process != "0") return {};
+  const auto rank = status.throughput->ranks.find({role, instance});
+  return rank == status.throughput->ranks.end() ? Json() : Json(rank->second);
+}
+
 Json WorkersJson(const AgentStatus& status, const Snapshot& snapshot, system_clock::time_point now) {
   const double now_seconds = static_cast<double>(UnixMs(now)) / 1000;
   Json out = Json::array();
@@ -88,6 +96,7 @@ Json WorkersJson(const AgentStatus& status, const Snapshot& snapshot, system_clo
                    {"threads", worker.Integer("threads")},
                    {"last_change_ms", worker.Integer("last_change_timestamp_seconds", 1000)},
                    {"unchanged_seconds", unchanged},
+                   {"throughput", ThroughputOfWorker(status, key, up)},
                    {"state", has_health ? Json(Name(health->second.state)) : Json(up ? "running" : "exited")},
                    {"state_since_ms", has_health ? Json(UnixMs(health->second.since)) : Json()},
                    {"hung", has_health && health->second.state == WorkerState::kHung},

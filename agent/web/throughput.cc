@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -14,9 +15,10 @@ constexpr std::string_view kTotal = "_total";
 
 using Rank = std::pair<std::string, std::string>;  // role and instance
 
-std::string ValueOf(const Labels& labels, std::string_view name) {
-  const auto found = std::ranges::find(labels, name, &Labels::value_type::first);
-  return found == labels.end() ? "" : found->second;
+template <class AnyLabels>
+std::string ValueOf(const AnyLabels& labels, std::string_view name) {
+  const auto found = std::find_if(labels.begin(), labels.end(), [&](const auto& label) { return label.first == name; });
+  return found == labels.end() ? "" : std::string(found->second);
 }
 
 std::string_view LastWord(std::string_view name) {
@@ -78,7 +80,25 @@ double SumOf(const std::map<Rank, double>& rates) {
   return sum;
 }
 
-std::optional<Throughput::Slowest> SlowestOf(const std::map<Rank, double>& rates) {
+// The ranks whose main process has ended, or hangs: they have another problem than being slow.
+std::set<Rank> StandingIn(const Snapshot& newest) {
+  std::set<Rank> standing;
+  for (const FamilyLayout& family : newest.layout->families) {
+    const bool is_up = family.name == "persia_process_up";
+    if (!is_up && family.name != "persia_process_hung") continue;
+    for (const SeriesLayout& series : family.series) {
+      const double value = newest.values[series.first_value];
+      if (IsAbsent(value) || ValueOf(series.labels, "process") != "0" || (value == 0) != is_up) continue;
+      const Labels& identity = newest.layout->identities[series.identity].labels;
+      standing.emplace(ValueOf(identity, "role"), ValueOf(identity, "instance"));
+    }
+  }
+  return standing;
+}
+
+std::optional<Throughput::Slowest> SlowestOf(std::map<Rank, double> rates, const Snapshot& newest) {
+  const std::set<Rank> standing = StandingIn(newest);
+  std::erase_if(rates, [&](const auto& rank) { return standing.contains(rank.first); });
   if (rates.size() < 2) return std::nullopt;
   std::vector<double> sorted;
   for (const auto& [rank, rate] : rates) sorted.push_back(rate);
@@ -101,11 +121,12 @@ std::optional<Throughput> ThroughputOf(std::span<const History::Entry> history) 
   const auto* recent = EntryBefore(former, newest.unix_ms - Throughput::kNowMs, family->name);
   const auto* before = EntryBefore(former, newest.unix_ms - Throughput::kBeforeMs, family->name);
   if (recent == nullptr || before == nullptr || recent->unix_ms >= newest.unix_ms) return std::nullopt;
-  const std::map<Rank, double> rates = RatesSince(*recent, newest, family->name);
+  std::map<Rank, double> rates = RatesSince(*recent, newest, family->name);
   return Throughput{.name = family->name,
                     .now = SumOf(rates),
                     .last_10m = SumOf(RatesSince(*before, newest, family->name)),
-                    .slowest = SlowestOf(rates)};
+                    .slowest = SlowestOf(rates, *newest.snapshot),
+                    .ranks = std::move(rates)};
 }
 
 }  // namespace persia::agent

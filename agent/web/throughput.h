@@ -4,27 +4,30 @@
 // samples, examples, tokens. Thread safety: pure functions.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "web/history.h"
 
 namespace persia::agent {
 
 struct Throughput {
-  // A rank that is clearly slower than the others.
+  // A running rank that is clearly slower than the others.
   struct Slowest {
     std::string role;
     std::string instance;
     double now = 0;     // per second
-    double median = 0;  // of all ranks with the counter
+    double median = 0;  // of all running ranks with the counter
   };
 
   std::string name;     // of the family
   double now = 0;       // per second, of all ranks together, over the last kNow
   double last_10m = 0;  // the same over the last ten minutes, or the history if it is shorter
   std::optional<Slowest> slowest = {};
+  std::map<std::pair<std::string, std::string>, double> ranks = {};  // per second, as `now`, by role and instance
 
   static constexpr int64_t kNowMs = 30'000;
   static constexpr int64_t kBeforeMs = 600'000;

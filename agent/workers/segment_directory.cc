@@ -72,4 +72,10 @@ SegmentDirectory::Removal DiskSegmentDirectory::Remove(const std::string& name, 
   return unlinkat(fd.get(), name.c_str(), 0) == 0 ? Removal::kRemoved : not_removed();
 }
 
+bool DiskSegmentDirectory::SyncRemovals() {
+  const OwnedFd fd = OpenDirectory();
+  // A directory that is gone has no files. Some filesystems do not support it.
+  return fd.valid() ? fsync(fd.get()) == 0 || errno == EINVAL : errno == ENOENT;
+}
+
 }  // namespace persia::agent

@@ -50,6 +50,8 @@ class SegmentDirectory {
                                               SegmentProblem& problem) = 0;
   // Removes the file, unless another one has its name now: then it is gone, and may return.
   virtual Removal Remove(const std::string& name, const FileId& file) = 0;
+  // Whether the removals so far are on disk: no power cut brings the files back. May wait for the disk.
+  virtual bool SyncRemovals() = 0;
 
   // For messages.
   [[nodiscard]] virtual const std::string& path() const = 0;
@@ -63,6 +65,7 @@ class DiskSegmentDirectory : public SegmentDirectory {
   Listing List() override;
   std::unique_ptr<SegmentReader> Open(const std::string& name, const SegmentAccess& access, SegmentProblem& problem) override;
   Removal Remove(const std::string& name, const FileId& file) override;
+  bool SyncRemovals() override;
   [[nodiscard]] const std::string& path() const override { return path_; }
 
  private:

@@ -135,6 +135,8 @@ class SegmentLifecycle {
   void SettleOrphans();
   void NoteLiving();
   void FoldEnded();
+  template <class Chosen>
+  void FoldEnded(const Chosen& chosen);
   void RemoveFolded();
   void ForgetRemoved();
   void ForgetLost();

@@ -136,8 +136,10 @@ void SegmentLifecycle::SettleOrphans() {
   if (listed_all_) ForgetLost();
 }
 
-// A file may have another name. The first complete listing after its removal shows it.
+// A file may have another name. The first complete listing after its removal shows it. Nor may a power cut bring it back, since
+// its process would be counted again.
 void SegmentLifecycle::ForgetRemoved() {
+  if (removed_.empty() || !directory_.SyncRemovals()) return;
   for (const auto& [name, file] : files_) {
     removed_.erase(file.segment_id);
   }
@@ -188,10 +190,19 @@ void SegmentLifecycle::NoteLiving() {
   }
 }
 
-// Adds the ended processes to the sums and releases their ordinals.
+// Adds the ended processes to the sums and releases their ordinals. Those that have removed a series come first: a series that
+// another one still had stays exposed.
 void SegmentLifecycle::FoldEnded() {
+  FoldEnded([](const Segment& segment) {
+    return std::ranges::any_of(segment.reader->series(), [](const auto& series) { return series.record.removed; });
+  });
+  FoldEnded([](const Segment& /*any*/) { return true; });
+}
+
+template <class Chosen>
+void SegmentLifecycle::FoldEnded(const Chosen& chosen) {
   std::erase_if(segments_, [&](Segment& segment) {
-    if (segment.alive || !segment.instance) return false;
+    if (segment.alive || !segment.instance || !chosen(segment)) return false;
     const std::string& id = segment.reader->id();
     const LastProcess process = LastProcessOf(*segment.reader);
     ledger_.Fold(segment.Values(), process, now_, segment.exit ? *segment.exit : kUnknownEnd);

@@ -35,6 +35,7 @@ SegmentSource::~SegmentSource() = default;
 
 std::shared_ptr<const Snapshot> SegmentSource::Collect() {
   Read();
+  Retire();
   Plan({});
   return Expose({});
 }
@@ -46,7 +47,10 @@ void SegmentSource::Read() {
   for (SegmentLifecycle::Segment& segment : lifecycle_.segments()) {
     ReadEvents(segment);
   }
-  ledger_.processes().SetLiving(FindLiving());
+}
+
+void SegmentSource::Retire() {
+  ledger_.processes().SetLiving(FindLiving(), now_);
   lifecycle_.Retire();
   // Ended processes first: if the series exceed a limit, those that are already exposed stay.
   inputs_ = ledger_.processes().Inputs(now_);
@@ -65,13 +69,12 @@ void SegmentSource::Read() {
 }
 
 LivingJob SegmentSource::FindLiving() const {
-  LivingJob living;
+  LivingJob living{.is_over = command_has_ended_, .began = command_began_};
   for (const SegmentLifecycle::Segment& segment : lifecycle_.segments()) {
     if (!segment.alive || !lifecycle_.IsOfThisRun(*segment.reader)) continue;
     const SegmentIdentity& identity = segment.reader->identity();
     living.instances.emplace(identity.role, identity.replica);
     if (IsOwn(segment)) continue;
-    living.has_process = true;
     uint32_t& highest = living.restart_counts[identity.role];
     highest = std::max(highest, identity.restart_count);
   }
@@ -108,7 +111,7 @@ void SegmentSource::ReadEvents(SegmentLifecycle::Segment& segment) {
   if (!options_.reads_events || segment.reader->released() || !lifecycle_.IsOfThisRun(*segment.reader)) return;
   const uint64_t lost = segment.reader->events().lost();
   const size_t before = events_.size();
-  segment.reader->ReadEvents(events_);
+  segment.reader->ReadEvents(segment.alive, events_);
   events_lost_ += segment.reader->events().lost() - lost;
   const SegmentIdentity& process = segment.reader->identity();
   const Identity identity = ProcessIdentity(process.role, process.replica, merger_->rules());
@@ -203,6 +206,7 @@ void SegmentSource::ListProcesses(std::span<const Ledger::Orphan> orphans) {
                               .run_id = options_.run_id,
                               .restart_count = last.restart_count,
                               .last_change = last.last_change,
+                              .ended_at = retired.EndedAt(key, ordinal).value_or(std::chrono::system_clock::time_point()),
                               .last_exit = is_told ? retired.LastExit(key, ordinal) : "",
                               .died = is_told && retired.HasDied(key, ordinal)});
       }
@@ -229,6 +233,18 @@ void SegmentSource::ListEnded() {
   for (auto& [key, of] : exits) {
     if (!of.empty()) ended_.push_back({ProcessIdentity(key.first, key.second, merger_->rules()), std::move(of)});
   }
+}
+
+// Passed to the disk immediately: a process that hangs is judged only by the agent that has seen it change.
+void SegmentSource::SetHealth(std::string_view health) {
+  if (health == ledger_.health()) return;
+  ledger_.SetHealth(health);
+  ledger_.Save(now_);
+}
+
+void SegmentSource::SetCommand(std::chrono::system_clock::time_point began, bool has_ended) {
+  command_began_ = began;
+  command_has_ended_ = has_ended;
 }
 
 void SegmentSource::SetLimits(const SeriesLimits& limits, uint64_t max_segment_bytes, std::chrono::milliseconds gauge_ttl,

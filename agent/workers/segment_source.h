@@ -20,6 +20,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ledger/ledger.h"
@@ -94,11 +95,14 @@ class SegmentSource {
   SegmentSource(const SegmentSource&) = delete;
   SegmentSource& operator=(const SegmentSource&) = delete;
 
-  // Read, Plan and Expose without the agent's own sources.
+  // Read, Retire, Plan and Expose without the agent's own sources.
   std::shared_ptr<const Snapshot> Collect();
 
-  // Scans the directory and reads all segments. An unreadable one is reported and left out.
+  // Scans the directory and reads all segments, with their events. An unreadable one is reported and left out.
   void Read();
+  // Folds the processes that ended into the ledger, and removes their files. To be called after each Read, when the events are
+  // written: those of a folded process are never read again.
+  void Retire();
   // Plans how the read segments and the snapshots of the agent's own sources are exposed. Returns whether that changed.
   bool Plan(const OwnSnapshots& own);
   // The snapshot of all of it. REQUIRES: Plan was called with snapshots of these layouts.
@@ -110,6 +114,8 @@ class SegmentSource {
   [[nodiscard]] std::span<const WorkerProcess> processes() const { return processes_; }
   // Of each exposed instance that had a process which ended.
   [[nodiscard]] std::span<const EndedProcesses> ended() const { return ended_; }
+  // Of the command that is run: when it began, and whether it has ended. From the next Read on.
+  void SetCommand(std::chrono::system_clock::time_point began, bool has_ended);
   // From the next Collect on.
   void SetLimits(const SeriesLimits& limits, uint64_t max_segment_bytes, std::chrono::milliseconds gauge_ttl, bool hide_ended);
   // The labels of the settings, and the label `agent`, on all identities. From the next Plan on.
@@ -118,6 +124,10 @@ class SegmentSource {
   void SetNaming(std::shared_ptr<const Naming> naming);
   // The state's directory was replaced: from now on the state is in this file.
   void MoveState(std::shared_ptr<JournalFile> file) { ledger_.MoveTo(std::move(file)); }
+  // The judgement of the job's health by the former agents of this run (ledger.h). REQUIRES: Read was called.
+  [[nodiscard]] const std::string& health() const { return ledger_.health(); }
+  // REQUIRES: Read was called.
+  void SetHealth(std::string_view health);
   // Waits for the state to be on disk. False: it is not.
   bool FlushState(std::chrono::milliseconds patience) { return ledger_.Flush(patience); }
   // None if no state is written.
@@ -153,6 +163,9 @@ class SegmentSource {
   SegmentLifecycle lifecycle_;
   std::unique_ptr<Merger> merger_;
   std::vector<Measurements> inputs_;  // of the last Read
+  // Of the command that is run.
+  std::optional<std::chrono::system_clock::time_point> command_began_;
+  bool command_has_ended_ = false;
   SegmentSourceStats stats_;
 };
 

@@ -38,7 +38,7 @@ const std::array<WorkerMetrics::Family, WorkerMetrics::kValues> WorkerMetrics::k
     {"persia_process_cpu_seconds_total", MetricType::kCounter,
      "User and system processor time of the process. It starts at 0 with each process."},
     {"persia_process_died", MetricType::kGauge,
-     "Of an ended process: 1 if it ended by a signal or an error, has no successor, and others of its job go on, else 0."},
+     "Of an ended process: 1 if it ended by a signal or an error and nothing has replaced it, until the command ends, else 0."},
     {"persia_process_hung", MetricType::kGauge,
      "Of a running process: 1 if its metrics have not changed for persia_job_hang_after_seconds, while others of its job did, "
      "else 0."},
@@ -96,6 +96,7 @@ bool WorkerMetrics::UpdateEntries(std::span<const WorkerProcess> processes) {
       entry->process.last_change = process.last_change;
       entry->process.segment_used_ratio = process.segment_used_ratio;
       entry->process.died = process.died;
+      entry->process.ended_at = process.ended_at;
     }
     order.push_back(entry);
   }

@@ -38,13 +38,14 @@ def stats():
     flaky = or_zero(over("max", "job", select("torchelastic_worker_group_flakiness_ratio")))
     unchanged = or_zero(over("max", "job", since_change()))
     few, any_red = [(None, "orange"), (1, "yellow"), (2, "green")], [(None, "green"), (1, "red")]
-    some, restarted = [(None, "green"), (0.01, "yellow"), (1, "red")], [(None, "green"), (0.5, "yellow")]
+    # The launcher writes it when the run ends: a warning would come after the fact, and stay.
+    neutral, restarted = [(None, "text")], [(None, "green"), (0.5, "yellow")]
     return [
         stat("Ranks that train", "Ranks that completed a step recently.", "short", query(training, "{{job}}")),
         stat("Steps", "Steps per second of the median rank.", "ops", query(speed, "{{job}}")),
         stat("Restarts", "Processes that replaced an ended one, in the time range.", "short", query(restarts, "{{job}}"), restarted, decimals=0),
         stat("Restarts left", "Restarts before the run fails, of the worker group with the fewest.", "short", query(left, "{{job}}"), few),
-        stat("Flakiness", "Share of its restarts that the last run used; 100 % if it failed.", "percentunit", query(flaky, "{{job}}"), some),
+        stat("Flakiness", "Share of its restarts that the last run used; 100 % if it failed.", "percentunit", query(flaky, "{{job}}"), neutral),
         stat("Longest without change", "Longest time since a metric of a running process changed.", "s", query(unchanged, "{{job}}")),
         stat("Hung ranks", "Processes that are up and whose metrics do not change any more, while others do.", "short", query(hung, "{{job}}"), any_red),
         stat("Dead ranks", "Processes that did not end by a clean exit, and have no replacement.", "short", query(dead, "{{job}}"), any_red),
@@ -146,7 +147,9 @@ def hangs_and_stragglers():
     slowness = f"{mean(STEP, RANK)} / on (job) group_left () quantile by (job) (0.5, {mean(STEP, RANK)})"
     busy = total_rate(RANK, "persia_process_cpu_seconds_total")
     patience = over("max", "job", select("persia_job_hang_after_seconds"))
-    job_hung = over("max", "job", select("persia_job_hung"))
+    job_hung = over("min", "job", select("persia_job_hung"))
+    standstill = over("min", "job", select("persia_job_unchanged_seconds"))
+    throughput = over("sum", "job, counter", select("persia_job_throughput"))
     uptime = over("max", RANK, age("persia_process_start_time_seconds"))
     lag = [(None, "red"), (0.8, "yellow"), (0.95, "green")]
     slow = [(None, "green"), (1.1, "yellow"), (1.5, "red")]
@@ -157,7 +160,9 @@ def hangs_and_stragglers():
         chart("Step rate against the median", "1 is the rate of the job's median rank.", "percentunit", [query(against, RANK_LEGEND)], (12, 8), lag),
         chart("Step time against the median", "1 is the time of the job's median rank.", "percentunit", [query(slowness, RANK_LEGEND)], (8, 8), slow),
         chart("Processor time by rank", "Cores in use. " + waits, "short", [query(busy, RANK_LEGEND)]),
-        chart("Job hung", "1: processes of the job are up, and none changes any more.", "short", [query(job_hung, "{{job}}")], (24, 4), max=1),
+        chart("Job hung", "1: processes of the job are up, and none changes any more, on any host.", "short", [query(job_hung, "{{job}}")], (8, 5), max=1),
+        chart("Time without any change", "Time since any metric of the job last changed, on any host.", "s", [query(standstill, "{{job}}")], (8, 5)),
+        chart("Throughput", "Rate of the job's counter of steps, batches or samples, of all ranks.", "ops", [query(throughput, "{{job}} {{counter}}")], (8, 5)),
         chart("Age of processes", "Time since the rank's oldest process started. A restart resets it.", "s", [query(uptime, RANK_LEGEND)]),
     ]
 

@@ -68,10 +68,10 @@ def age(timestamp, *matchers):
 
 
 def unless_ended(expression):
-    """The expression without jobs that have ended: a gateway keeps their last values, whose age grows for ever."""
+    """The expression without jobs that have ended: a gateway keeps their last values, which would warn, and grow old, for ever."""
     commands = over("max", "job", select("persia_exec_running"))
     workers = over("sum", "job", select("persia_agent_segments", 'state="live"'))
-    return f"{expression} unless on (job) ({commands} == 0 or ({workers} == 0 unless on (job) {commands} == 1))"
+    return f"({expression}) unless on (job) ({commands} == 0 or ({workers} == 0 unless on (job) {commands} == 1))"
 
 
 def since_change():

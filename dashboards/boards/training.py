@@ -2,7 +2,7 @@
 
 import catalog
 from .grafana import chart, heatmap, link_in_text, query, stat
-from .promql import increase, mean, or_zero, over, quantile, rate, select, since_change, total_rate
+from .promql import increase, mean, or_zero, over, quantile, rate, select, since_change, total_rate, unless_ended
 
 UID = "persia-training"
 TITLE = "Persia training"
@@ -97,8 +97,8 @@ def overview():
     lookups = query(total_rate("job", "lookup_batched_time_cost_count"), "{{job}}")
     slow = query(quantile(0.95, "lookup_batched_time_cost", "job"), "{{job}}")
     misses = query(over("avg", "job", select("index_miss_ratio")), "{{job}}")
-    oldest = query(over("max", "job", select("staleness")), "{{job}}")
-    waiting = query(over("sum", "job", select("num_pending_batches")), "{{job}}")
+    oldest = query(unless_ended(over("max", "job", select("staleness"))), "{{job}}")
+    waiting = query(unless_ended(over("sum", "job", select("num_pending_batches"))), "{{job}}")
     skipped = query(or_zero(over("sum", "job", increase("nan_grad_skipped"))), "{{job}}")
     any_red = [(None, "green"), (0.5, "red")]  # increase() extrapolates, so a count is a fraction
     return [

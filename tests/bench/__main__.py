@@ -1,6 +1,6 @@
 """usage: ./run bench [--check] [--filter NAME] [--json FILE] [--readme]
 
-Measures, and prints the table. NAME: a suite (hot, python, agent, native, remote, demo) or a part of a row's name. --check exits with 1 if a
+Measures, and prints the table. NAME: a suite (hot, python, agent, native, remote, demo, screens) or a part of a row's name. --check exits with 1 if a
 limit is still missed after measuring again, twice. --json writes every measurement. --readme writes the table into
 tests/bench/README.md.
 """
@@ -25,10 +25,12 @@ import ended_processes  # noqa: E402
 import growth  # noqa: E402
 import hot_calls  # noqa: E402
 import native_histograms  # noqa: E402
+import page_costs  # noqa: E402
 import python_calls  # noqa: E402
 import remote_costs  # noqa: E402
 import render  # noqa: E402
 import rows  # noqa: E402
+import top_costs  # noqa: E402
 import bench_table  # noqa: E402
 from servers import BUILD, find_program  # noqa: E402
 
@@ -53,11 +55,14 @@ MEASURES = {
     "idle/": agent_costs.idle,
     "pipe/": agent_costs.pipe,
     "start/": agent_costs.start,
+    "callbacks/": agent_costs.callbacks,
     "ended/": ended_processes.measure,
     "growth/": growth.measure,
     "remote/": remote_costs.measure,
     "native/": native_histograms.measure,
     "demo/": demo_overhead.measure,
+    "page/": page_costs.measure,
+    "top/": top_costs.measure,
 }
 
 
@@ -114,7 +119,7 @@ def conditions():
 def main():
     parser = argparse.ArgumentParser(prog="./run bench", description="measures, beside the peers, and prints the table")
     parser.add_argument("--check", action="store_true", help="exit with 1 where a demand is missed")
-    parser.add_argument("--filter", metavar="NAME", help="a suite (hot, python, agent, native, remote, demo), or a part of a row's name")
+    parser.add_argument("--filter", metavar="NAME", help="a suite (hot, python, agent, native, remote, demo, screens), or a part of a row's name")
     parser.add_argument("--json", metavar="FILE", help="write every single measurement")
     parser.add_argument("--readme", action="store_true", help="put the table into tests/bench/README.md")
     options = parser.parse_args()

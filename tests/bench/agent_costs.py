@@ -221,11 +221,19 @@ def pipe(build):
     return results
 
 
-def start(build):
-    results = collections.defaultdict(list)
-    for _ in range(15):
+def _printed(program, times):
+    """The number that the program prints, of each of so many runs, each in a directory of its own."""
+    found = []
+    for _ in range(times):
         with folders() as (_, segments):
             env = clean_environment(PERSIA_METRICS_DIR=str(segments))
-            answer = subprocess.run([build / "tests/bench/bench_start"], env=env, check=True, capture_output=True, text=True)
-            results["start/ours"].append(float(answer.stdout))
-    return results
+            found.append(float(subprocess.run([program], env=env, check=True, capture_output=True, text=True).stdout))
+    return found
+
+
+def start(build):
+    return {"start/ours": _printed(build / "tests/bench/bench_start", 15)}
+
+
+def callbacks(build):
+    return {"callbacks/ours": _printed(build / "tests/bench/bench_callbacks", 5)}

@@ -126,7 +126,7 @@ std::function<void()> Collection(std::vector<std::shared_ptr<Image>> images, std
     for (const auto& reader : state->readers) {
       SegmentProblem problem;
       if (!reader->Read(1, {}, problem)) Fail(problem.text);
-      reader->ReadEvents(events);
+      reader->ReadEvents(/*writer_lives=*/true, events);
       Measurements input = MeasurementsOf(*reader);
       input.ordinal = ordinals.ReserveLowest({input.identity->role, input.identity->replica});
       inputs.push_back(input);

@@ -47,6 +47,15 @@ void CounterIncrementApart(State& state) {
   Each(state, kWholes, [&](uint64_t) { counter.Increment(); });
 }
 
+// Each thread dirties its lane before it reads those of all threads.
+void CounterValue(State& state) {
+  static Counter counter("my_app", "read", {.help = "Batches trained."});
+  Each(state, kWholes, [](uint64_t) {
+    counter.Increment();
+    benchmark::DoNotOptimize(counter.Value());
+  });
+}
+
 void CounterIncrementBy(State& state) {
   static Counter counter("my_app", "rows", {.help = "Rows read."});
   Each(state, kWholes, [](uint64_t by) { counter.Increment(by); });
@@ -104,12 +113,13 @@ void ChildLookup(State& state) {
 void EventRecord(State& state) {
   int64_t step = 0;
   Each(state, kSeconds, [&](double seconds) {
-    events::Record("checkpoint", "my_app", {{"step", ++step}, {"seconds", seconds}, {"path", "/ckpt/last"}});
+    events::Record("my_app", "checkpoint", {{"step", ++step}, {"seconds", seconds}, {"path", "/ckpt/last"}});
   });
 }
 
 BENCHMARK(CounterIncrement)->Name("counter/ours")->Threads(1)->Threads(2);
 BENCHMARK(CounterIncrementApart)->Name("counter/apart")->Threads(1)->Threads(2);
+BENCHMARK(CounterValue)->Name("counter value/ours")->Threads(8);
 BENCHMARK(CounterIncrementAmidWork)->Name("counter amid work/ours")->Threads(1);
 BENCHMARK(GaugeSetAmidWork)->Name("gauge amid work/ours")->Threads(1);
 BENCHMARK(HistogramObserveAmidWork)->Name("histogram amid work/ours")->Threads(1);

@@ -42,6 +42,7 @@ def measure(build):
     for _ in range(ROUNDS):
         add("static", run(static, "threads:1$"))
         add("static", run(static, "threads:2$", REPETITIONS_OF_TWO, SECONDS_OF_TWO))
+        add("static", run(static, "threads:8$", REPETITIONS_OF_TWO, SECONDS_OF_TWO))
         add("shared", run(shared, "(counter|counter by whole)/(ours|fetch_add)/threads:1$"))
         add("disabled", run(static, "ours.*threads:1$", PERSIA_METRICS_ENABLED="0"))
     return results

@@ -43,11 +43,11 @@ def ours():
         "put_metric": metrics.put_metric,
         "stream": metrics.getStream("bench"),
         "bare": bare_method.Bare(),
-        "counter": persia_metrics.Counter("batches", "Batches.", group="bench"),
-        "gauge": persia_metrics.Gauge("loss", "Loss.", group="bench"),
-        "histogram": persia_metrics.Histogram("seconds", "Seconds.", group="bench"),
-        "child": persia_metrics.Counter("by_feature", "By feature.", ["feat"], group="bench").labels("user_id"),
-        "family": persia_metrics.Counter("by_user", "By user.", ["user"], group="bench"),
+        "counter": persia_metrics.Counter("bench", "batches", "Batches."),
+        "gauge": persia_metrics.Gauge("bench", "loss", "Loss."),
+        "histogram": persia_metrics.Histogram("bench", "seconds", "Seconds."),
+        "child": persia_metrics.Counter("bench", "by_feature", "By feature.", ["feat"]).labels("user_id"),
+        "family": persia_metrics.Counter("bench", "by_user", "By user.", ["user"]),
     }
     calls = {
         "python/bare/call": "bare.call()",

@@ -59,6 +59,7 @@ def hot_rows():
         yield Row(f"{what}, 2 threads, a counter each", apart, "ns", [share_of(f"static/{call}/1/apart", 1.15)], judged_by=least)
     for what, call in (("`Increment()`", "counter"), ("`Increment(x)`, varying whole x", whole)):
         yield hot(f"{what}, shared library", call, 1, [share_of("shared/counter/1/fetch_add", 0.5)], "shared")
+    yield Row("`Counter::Value()`, 8 threads that count between", "static/counter value/8/ours", "ns", [at_most(100)])
     for bounds in (11, 20):
         call = f"histogram/{bounds}"
         yield hot(f"**`Histogram::Observe`**, {bounds} bounds, 1 thread", call, 1, [cpp(call, 1, 4, 7)])
@@ -143,6 +144,7 @@ def agent_rows():
         yield Row(f"{first} memory", f"growth/{name}/memory", "", [at_most(1.1)])
     yield Row("after 10,000 ended processes, a collection", "ended/10000/ours", "us", [share_of("ended/10/ours", 1.2)])
     yield Row("start of a worker: `Init` and 100 instruments", "start/ours", "ms", [at_most(2)])
+    yield Row("10,000 gauges with functions: the job's processor time, of one processor", "callbacks/ours", "%", [at_most(0.1)])
 
 
 def native_rows():
@@ -175,5 +177,17 @@ def demo_rows():
     yield Row("the same, upper end of the mean's 95 % interval", "demo/upper", "%", [at_most(2)])
 
 
+def screens_rows():
+    yield Row("**the agent's page** of 1,000 workers and 1,000 families in Chromium: the longest task in a minute", "page/task", "ms", [at_most(100)])
+    yield Row("the same task, processor time", "page/task processor", "ms", [at_most(100)])
+    yield Row("the same, of one processor", "page/busy", "%", [])
+    yield Row("the same, private memory of its process", "page/memory", "MB", [at_most(150)])
+    yield Row("the same, until all is on the screen", "page/shown", "s", [])
+    yield Row("**`top` with 100 agents** of 8 ranks: until a change is shown", "top/delay", "s", [at_most(1)])
+    yield Row("the same, peak memory", "top/memory", "MiB", [at_most(64)])
+    yield Row("the same, of one processor", "top/processor", "%", [])
+
+
 # Each with the measurements it needs.
-SUITES = {"hot": hot_rows, "python": python_rows, "agent": agent_rows, "native": native_rows, "remote": remote_rows, "demo": demo_rows}
+SUITES = {"hot": hot_rows, "python": python_rows, "agent": agent_rows, "native": native_rows, "remote": remote_rows, "demo": demo_rows,
+          "screens": screens_rows}

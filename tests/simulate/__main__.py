@@ -1,8 +1,10 @@
 """How many agents a gateway can serve: a table of simulated agents on real gateways."""
 
 import argparse
+import collections
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -41,6 +43,19 @@ class Gateway(Server):
     def resident_bytes(self):
         return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
+    def answer_bytes(self):
+        """All that it has written so far: its answers, as it has no persistence and logs errors alone."""
+        return int(re.search(r"^wchar: (\d+)", Path(f"/proc/{self.pid}/io").read_text(), re.M)[1])
+
+    def requests(self):
+        """Requests so far by handler, as the gateway counts them. Its own page is not among them."""
+        with urllib.request.urlopen(self.url + "/metrics", timeout=120) as answer:
+            found = re.findall(r'^pushgateway_http_requests_total{.*handler="([^"]+)".*} (\d+)$', answer.read().decode(), re.M)
+        counts = collections.Counter()
+        for handler, count in found:
+            counts[handler] += int(count)
+        return counts
+
     def page(self):
         """Seconds to read its /metrics as Prometheus does, and the bytes; None if it takes longer than half a minute."""
         began = time.monotonic()
@@ -73,6 +88,8 @@ def simulate(plan, agents, count, check, directory):
                 if not line:
                     raise RuntimeError(f"the simulation ended with {simulator.wait()}")
                 measured = json.loads(line)
+                answers = sum(gateway.answer_bytes() for gateway in gateways)
+                requests = sum((gateway.requests() for gateway in gateways), collections.Counter())
                 pages = [gateway.page() for gateway in gateways]
                 simulator.wait(60)
             finally:
@@ -82,6 +99,8 @@ def simulate(plan, agents, count, check, directory):
             "agents": agents,
             "gateways": count,
             "check": check,
+            "answer_bytes": answers,
+            "handlers": requests,
             "rate": measured["requests"] / passed,
             "late": max(0.0, 1 - (measured["pushes"] - measured["failed"]) / measured["expected"]),
             "cpu": sum(cpu),

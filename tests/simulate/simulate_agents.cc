@@ -60,6 +60,7 @@ class Tally {
  public:
   void Add(const PushReport& report) {
     const std::lock_guard lock(mutex_);
+    all_requests_ += report.requests;
     if (!counting_) return;
     ++pushes_;
     if (report.result != PushResult::kSuccess) ++failed_;
@@ -82,9 +83,10 @@ class Tally {
                  : seconds_[std::min(seconds_.size() - 1, static_cast<size_t>(q * static_cast<double>(seconds_.size())))];
     };
     std::printf(
-        "{\"lanes\": %zu, \"expected\": %.0f, \"pushes\": %zu, \"failed\": %zu, \"requests\": %zu, \"bytes\": %llu, "
+        "{\"lanes\": %zu, \"expected\": %.0f, \"pushes\": %zu, \"failed\": %zu, \"requests\": %zu, \"all_requests\": %zu, "
+        "\"bytes\": %llu, "
         "\"median\": %.6f, \"p99\": %.6f, \"longest\": %.6f}\n",
-        lanes, static_cast<double>(lanes) * plan.seconds / plan.interval, pushes_, failed_, requests_,
+        lanes, static_cast<double>(lanes) * plan.seconds / plan.interval, pushes_, failed_, requests_, all_requests_,
         static_cast<unsigned long long>(bytes_), quantile(0.5), quantile(0.99), quantile(1));
     std::fflush(stdout);
   }
@@ -95,6 +97,7 @@ class Tally {
   size_t pushes_ = 0;
   size_t failed_ = 0;
   size_t requests_ = 0;
+  size_t all_requests_ = 0;  // since the start
   uint64_t bytes_ = 0;
   std::vector<double> seconds_;
 };

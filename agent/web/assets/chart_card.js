@@ -161,7 +161,8 @@ export class ChartCard extends MetricCard {
     const empty = this.rows.every(([, ...values]) => values.every((value) => value === null));
     this.none.hidden = !empty;
     this.element.classList.toggle('empty', empty);
-    if (empty) setText(this.none, view.noData || (this.loaded === '' ? 'loading' : 'no data in this time range'));
+    const whose = view.focus === null ? '' : ` of ${view.focus.instance}`;
+    if (empty) setText(this.none, view.noData || (this.loaded === '' ? 'loading' : `no data${whose} in this time range`));
     this.drawLegend();
     if (this.lines.length === 0) {
       this.destroyGraph();

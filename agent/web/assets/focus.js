@@ -3,7 +3,8 @@ import { byId, setText } from './dom.js';
 import { keepInUrl } from './url.js';
 import { view } from './view.js';
 
-export function setFocus(worker) {
+// Shows the charts of one worker, or of all (null). `go`: scrolls to them.
+export function setFocus(worker, { go = worker !== null } = {}) {
   view.focus = worker;
   keepInUrl({ worker: worker === null ? null : `${worker.role}/${worker.instance}` });
   byId('focus').hidden = worker === null;
@@ -15,6 +16,10 @@ export function setFocus(worker) {
     card.loaded = '';
     card.refresh();
   }
+  if (!go) return;
+  const sections = [...byId('sections').querySelectorAll('details')];
+  if (sections.length > 0 && !sections.some((section) => section.open)) sections[0].open = true; // a phone folds them
+  byId('focus').scrollIntoView();
 }
 
 // Parameters of a request for a family's values.

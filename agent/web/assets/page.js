@@ -4,11 +4,11 @@ import { ChartCard } from './chart_card.js';
 import { byId, make, setChildren, setText } from './dom.js';
 import { clock, duration, number } from './format.js';
 import { setFocus } from './focus.js';
-import { showHealth } from './health.js';
+import { showAgentGone, showHealth } from './health.js';
 import { InfoCard } from './metric_card.js';
 import { pinned } from './pins.js';
 import { report } from './report.js';
-import { groupFamilies } from './sections.js';
+import { groupFamilies, PINNED } from './sections.js';
 import { showTiles } from './status.js';
 import { fromUrl, keepInUrl } from './url.js';
 import { view } from './view.js';
@@ -24,6 +24,7 @@ const POINTS = 240;
 const MIN_SPAN_MS = 60000;
 const METADATA_EVERY_MS = 10000;
 const MAX_EVENTS = 1000;
+const narrow = matchMedia('(max-width: 560px)');
 const MAX_EVENTS_LISTED = 100;
 
 let status = null;
@@ -99,7 +100,7 @@ function makeSection({ id, title, prefix, folded }) {
   if (prefix) heading.append(title ? ' ' : '', make('code', {}, prefix));
   heading.append(' ', count);
   const element = make('details.section', { id: anchor, 'data-group': prefix || title.toLowerCase() }, make('summary', {}, heading), grid);
-  element.open = !folded;
+  element.open = !folded && (!narrow.matches || id === PINNED);
   const link = make('a', { href: `#${anchor}` }, title || prefix);
   link.addEventListener('click', () => {
     element.open = true;
@@ -226,6 +227,7 @@ function agentDown() {
   setText(byId('banner'), `The agent has not answered since ${clock(downSince)}. The page keeps trying.`);
   byId('banner').hidden = false;
   document.body.classList.add('down');
+  showAgentGone(status, downSince);
 }
 
 async function poll() {
@@ -349,6 +351,12 @@ document.addEventListener('keydown', (event) => {
 });
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', showTheme);
 
+// On a phone, the tiles about the agent stand below the workers.
+function placeAgentTiles() {
+  if (narrow.matches) byId('events').after(byId('tiles-agent'));
+  else byId('tiles-job').after(byId('tiles-agent'));
+}
+
 // As the URL has it.
 function restore() {
   range = RANGES.find(([name]) => name === fromUrl('range'))?.[1] ?? range;
@@ -358,13 +366,15 @@ function restore() {
   byId('search').value = fromUrl('search') ?? '';
   setSearch(byId('search').value);
   const [role, instance] = (fromUrl('worker') ?? '').split('/');
-  if (instance) setFocus({ role, instance });
+  if (instance) setFocus({ role, instance }, { go: false });
 }
 
 restore();
 document.body.classList.toggle('report', report !== null);
-// A phone shows the problems first, not a screen for each worker.
-if (matchMedia('(max-width: 560px)').matches) byId('workers').open = false;
+// A phone shows the problems first, and folds the rest.
+if (narrow.matches) byId('workers').open = false;
+placeAgentTiles();
+narrow.addEventListener('change', placeAgentTiles);
 for (const [name, seconds, spoken] of RANGES) {
   const button = make('button', { type: 'button', 'aria-pressed': String(seconds === range), 'aria-label': spoken }, name);
   button.addEventListener('click', () => {

@@ -15,6 +15,7 @@ const OWN = {
   process: "The agent's process",
 };
 const LAST = ['persia_agent', 'process'];
+export const PINNED = '0'; // the id of the section with the pins
 
 function ownPrefix(name) {
   if (name.startsWith('persia_events_')) return 'persia_event';
@@ -23,7 +24,7 @@ function ownPrefix(name) {
 
 // [place, what the section shows of itself]: sections are sorted by place.
 function sectionOf(family, pins) {
-  if (pins.includes(family.name)) return ['0', { title: 'Pinned' }];
+  if (pins.includes(family.name)) return [PINNED, { title: 'Pinned' }];
   const table = TABLES.findIndex(([name]) => name === family.table);
   if (table >= 0) return [`1${table}`, { title: TABLES[table][1] }];
   if (family.group !== '') return [`2 ${family.group}`, { prefix: family.group }];
@@ -45,6 +46,6 @@ export function groupFamilies(families, pins) {
     if (!sections.has(id)) sections.set(id, { id, title: '', prefix: '', folded: false, entries: [], ...section });
     sections.get(id).entries.push({ family, last });
   }
-  sections.get('0')?.entries.sort((a, b) => pins.indexOf(a.family.name) - pins.indexOf(b.family.name));
+  sections.get(PINNED)?.entries.sort((a, b) => pins.indexOf(a.family.name) - pins.indexOf(b.family.name));
   return [...sections.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
 }

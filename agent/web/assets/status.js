@@ -4,11 +4,11 @@ import { ago, duration, number } from './format.js';
 import { slowestTile, throughputTile } from './health.js';
 
 // Existing elements are updated in place: a reader's selection stays.
-function tile(id, name, value, detail, state) {
+function tile(id, name, value, detail, state, group = 'job') {
   let element = byId(`tile-${id}`);
   if (!element) {
     element = make('div', { id: `tile-${id}` }, make('dt', {}, name), make('dd.value'), make('dd.detail'));
-    byId('tiles').append(element);
+    byId(`tiles-${group}`).append(element);
   }
   element.className = `tile ${state}`;
   setText(element.children[1], value);
@@ -39,6 +39,7 @@ function showWorkersTile(workers) {
 
 export function showTiles(status) {
   const { gateway, gateways, workers, segments, history } = status;
+  const agentTile = (...what) => tile(...what, 'agent');
   tile('throughput', 'Throughput', ...throughputTile(status));
   showWorkersTile(workers);
   tile('slowest', 'Slowest rank', ...slowestTile(status));
@@ -46,7 +47,7 @@ export function showTiles(status) {
   const late = age === null ? gateway.pushes > 0 : age > 3 * status.push_interval_seconds + 5;
   const failing = gateway.last_error !== '';
   const off = gateway.address === 'off'; // the agent is only scraped
-  tile(
+  agentTile(
     'push',
     'Last push',
     off ? 'off' : age === null ? (gateway.pushes > 0 ? 'never succeeded' : 'not yet') : ago(age),
@@ -54,9 +55,9 @@ export function showTiles(status) {
     failing || late ? 'bad' : age === null ? '' : 'good',
   );
   const detail = `${gateway.failed > 0 ? gateway.failed : 'none'} failed, one every ${number(status.push_interval_seconds, 'seconds')}`;
-  tile('pushes', 'Pushes', gateway.pushes.toLocaleString('en'), failing ? `${detail}, to ${gateway.address}` : detail, failing ? 'bad' : '');
+  agentTile('pushes', 'Pushes', gateway.pushes.toLocaleString('en'), failing ? `${detail}, to ${gateway.address}` : detail, failing ? 'bad' : '');
   const refused = segments.refused > 0 ? `, ${segments.refused} refused` : '';
-  tile('series', 'Series', status.series.toLocaleString('en'), `${segments.live} segments live, ${segments.ended} ended${refused}`, refused ? 'bad' : '');
+  agentTile('series', 'Series', status.series.toLocaleString('en'), `${segments.live} segments live, ${segments.ended} ended${refused}`, refused ? 'bad' : '');
   const kept = history.oldest_ms === null ? null : (status.now_ms - history.oldest_ms) / 1000;
-  tile('history', 'History', kept === null ? 'none' : duration(kept), `${number(history.bytes, 'bytes')} in memory`, '');
+  agentTile('history', 'History', kept === null ? 'none' : duration(kept), `${number(history.bytes, 'bytes')} in memory`, '');
 }

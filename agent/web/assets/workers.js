@@ -9,9 +9,9 @@ const BAD = ['died', 'hung'];
 const STATES = ['died', 'hung', 'idle', 'running', 'exited']; // the worst first
 const samples = new Map(); // by worker: processor time at a moment
 
-// The share of a processor since the sample before; null: not known yet.
-function cpuShare(worker, now) {
-  const key = keyOf(worker);
+// The share of a processor since the sample before; null: not known yet. `patience`: milliseconds in which an agent has collected again.
+function cpuShare(worker, now, patience) {
+  const { key } = worker;
   if (worker.cpu_seconds === null) {
     samples.delete(key);
     return null;
@@ -24,19 +24,33 @@ function cpuShare(worker, now) {
     sample = { pid: worker.pid, now, cpu: worker.cpu_seconds, share: (worker.cpu_seconds - sample.cpu) / (elapsed / 1000) };
   }
   samples.set(key, sample);
-  return elapsed > 30000 && sample.now !== now ? 0 : sample.share;
+  return sample.now !== now && elapsed > patience ? 0 : sample.share;
+}
+
+let places = new Map(); // by worker: its place in natural order, since a comparison of a thousand names takes long
+
+function place(workers) {
+  for (const worker of workers) worker.key = keyOf(worker);
+  if (workers.length !== places.size || !workers.every(({ key }) => places.has(key))) {
+    places = new Map(workers.map(({ key }) => key).sort(naturally).map((key, at) => [key, at]));
+  }
+  for (const worker of workers) worker.place = places.get(worker.key);
 }
 
 const keyOf = (worker) => `${worker.role}\n${worker.instance}\n${worker.process}`;
 const nameOf = (worker) => (worker.process === '0' ? worker.instance : `${worker.instance} process ${worker.process}`);
 const naturally = new Intl.Collator('en', { numeric: true }).compare;
-const byName = (a, b) => naturally(`${a.role} ${a.instance} ${a.process}`, `${b.role} ${b.instance} ${b.process}`);
+const byName = (a, b) => a.place - b.place;
 const byNumber = (of) => (a, b) => (of(a) ?? -Infinity) - (of(b) ?? -Infinity);
+// As long as the reader has not chosen a column: those that need a look, then all others by name.
+const badFirst = (a, b) => rankOf(a) - rankOf(b);
+const rankOf = ({ state }) => (BAD.includes(state) ? BAD.indexOf(state) : BAD.length);
 
 // [title, text of a cell, order]
 const COLUMNS = [
   ['Worker', null, byName],
   ['State', null, (a, b) => STATES.indexOf(a.state) - STATES.indexOf(b.state)],
+  ['Rate', (worker) => number(worker.throughput, '', true), byNumber((worker) => worker.throughput)],
   ['Pid', (worker) => worker.pid ?? '–', byNumber((worker) => worker.pid)],
   ['CPU', (worker) => (worker.share === null ? '–' : `${Math.round(worker.share * 100)} %`), byNumber((worker) => worker.share)],
   ['Memory', (worker) => number(worker.resident_bytes, 'bytes'), byNumber((worker) => worker.resident_bytes)],
@@ -47,7 +61,9 @@ const COLUMNS = [
   ['Last exit', (worker) => worker.last_exit || '–', (a, b) => naturally(a.last_exit, b.last_exit)],
 ];
 
-let order = { column: 0, down: false };
+const [CPU, LAST_CHANGE] = ['CPU', 'Last change'].map((name) => COLUMNS.findIndex(([title]) => title === name));
+
+let order = { column: null, down: false };
 let words = [];
 let all = false;
 let last = null;
@@ -103,8 +119,8 @@ function fillRow(row) {
   COLUMNS.forEach(([, text], column) => {
     if (text) setText(row.children[column], String(text(worker)));
   });
-  row.children[3].title = worker.cpu_seconds === null ? '' : `${number(worker.cpu_seconds, 'seconds')} of processor time`;
-  row.children[7].title = worker.last_change_ms ? clock(worker.last_change_ms) : '';
+  row.children[CPU].title = worker.cpu_seconds === null ? '' : `${number(worker.cpu_seconds, 'seconds')} of processor time`;
+  row.children[LAST_CHANGE].title = worker.last_change_ms ? clock(worker.last_change_ms) : '';
 }
 
 // Of the others, only the name is kept up to date: a thousand rows stay fluid.
@@ -129,14 +145,16 @@ export function showWorkers(status) {
   const { workers, now_ms: now } = status;
   if (byId('workers-head').children.length === 0) makeHead();
   byId('workers').hidden = workers.length === 0;
+  const patience = 2000 * Math.max(status.push_interval_seconds, 1);
+  place(workers);
   for (const worker of workers) {
-    worker.share = cpuShare(worker, now);
+    worker.share = cpuShare(worker, now, patience);
     worker.upFor = worker.up && worker.start_time_ms !== null ? (now - worker.start_time_ms) / 1000 : null;
   }
   [...byId('workers-head').children].forEach((head, column) => {
     head.setAttribute('aria-sort', column !== order.column ? 'none' : order.down ? 'descending' : 'ascending');
   });
-  const compare = COLUMNS[order.column][2];
+  const compare = order.column === null ? badFirst : COLUMNS[order.column][2];
   const sorted = workers.filter(matches).sort((a, b) => (order.down ? -1 : 1) * compare(a, b) || byName(a, b));
   const rows = all ? sorted : sorted.slice(0, MAX_ROWS);
   const body = byId('workers-body');

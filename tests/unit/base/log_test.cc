@@ -115,6 +115,23 @@ TEST_F(LogTest, StateIsLoggedWhenItChanges) {
   EXPECT_THAT(Lines(), MatchesRegex(".*info: up, after [0-9]+ s\n"));
 }
 
+TEST_F(LogTest, NoChangeOfStateIsLeftOut) {
+  const auto limiter = std::make_shared<LogLimiter>();
+  SetLogLimiter(limiter);
+  StateLog state("gateway");
+  for (int i = 0; i < 50; ++i) {
+    state.Bad("away", "away " + std::to_string(i) + '.');
+    state.Bad("refused", "refused " + std::to_string(i) + '.');
+    state.Good("up " + std::to_string(i) + '.');
+  }
+  const std::string lines = Lines();
+  for (int i = 0; i < 50; ++i) {
+    for (const char* const change : {"away ", "refused ", "up "})
+      EXPECT_THAT(lines, HasSubstr(change + std::to_string(i) + '.'));
+  }
+  EXPECT_EQ(limiter->suppressed(), 0U);
+}
+
 TEST_F(LogTest, RecoveryIsWorthALineOnlyAfterTrouble) {
   StateLog state("pace");
   EXPECT_FALSE(state.Recovered("fine"));

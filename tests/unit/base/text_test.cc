@@ -24,6 +24,13 @@ TEST(Quoted, IsShortenedBetweenCharacters) {
 
 TEST(OneLine, HasNoLineEnds) { EXPECT_EQ(OneLine("a\r\nb\x1b[31m"), "a  b\xef\xbf\xbd[31m"); }
 
+// A terminal obeys C1 controls, and marks of direction reorder a line.
+TEST(OneLine, HasNoCharacterThatChangesTheLine) {
+  EXPECT_EQ(OneLine("a\u009b31m\u2028b\u2029\u202ec\u2066\u200f\ufeff"), "a\ufffd31m\ufffdb\ufffd\ufffdc\ufffd\ufffd\ufffd");
+  EXPECT_EQ(Quoted("\u009b\u202e"), R"("\xc29b\xe280ae")");
+  EXPECT_EQ(OneLine("Größe 大きさ"), "Größe 大きさ");
+}
+
 TEST(CheckText, RefusesWhatCannotStandInALabel) {
   const auto error = [](std::string_view text) {
     const Status status = CheckText(text, "a name");

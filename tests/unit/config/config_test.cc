@@ -46,6 +46,18 @@ TEST(ConfigFile, TakesPersiaMlsLaterNesting) {
   EXPECT_EQ(config.options.push_interval, 5s);
 }
 
+TEST(ConfigFile, TakesTextsUpToTheirLimits) {
+  std::string value;
+  for (const auto& [parse, most] : {std::pair(&ParseRunId, 256), std::pair(&ParseServerName, 253),
+                                    std::pair(&ParseJobName, 255), std::pair(&ParseSecret, 16384)}) {
+    const std::string longest(most, 'a');
+    EXPECT_TRUE(parse(longest, value).ok()) << most;
+    EXPECT_EQ(value, longest);
+    EXPECT_FALSE(parse(longest + 'a', value).ok()) << most;
+    EXPECT_EQ(value, longest) << "an error changes nothing";
+  }
+}
+
 TEST(ConfigFile, LeavesOtherSectionsAlone) {
   const Config config = Parse(
       "common_config: {checkpointing_config: {num_workers: 8}}\n"

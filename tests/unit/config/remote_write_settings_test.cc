@@ -23,6 +23,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::Pair;
 using ::testing::SizeIs;
+using ::testing::StartsWith;
 
 Config Load(const std::string& targets, std::vector<std::pair<std::string, std::string>> flags = {},
             std::map<std::string, std::string> environment = {}) {
@@ -119,6 +120,12 @@ TEST(RemoteWriteSettings, AnEntryOfPrometheusIsTaken) {
   EXPECT_THAT(Told(config.options), HasSubstr("victoria at https://db:8428"));
 }
 
+std::vector<std::string> Names(const Config& config) {
+  std::vector<std::string> names;
+  for (const RemoteWriteTarget& target : config.options.remote_write) names.push_back(target.name);
+  return names;
+}
+
 RemoteWriteTarget One(const std::string& keys) {
   const Config config = Load("    - {url: 'https://h/w', " + keys + "}\n");
   EXPECT_THAT(config.ErrorTexts(), IsEmpty()) << keys;
@@ -147,6 +154,41 @@ TEST(RemoteWriteSettings, EachFormOfAccessIsTaken) {
   EXPECT_EQ(One("write_relabel_configs: , queue_config: , tls_config: , headers: ").max_shards, 4U) << "commented out";
 }
 
+// The usual setup of two tenants. A name keeps its queue, whatever the order of the targets.
+TEST(RemoteWriteSettings, TargetsOnOneHostHaveDifferentNames) {
+  const std::string a = "    - {url: http://h/w, headers: {X-Scope-OrgID: a}}\n";
+  const std::string b = "    - {url: http://h/w, headers: {X-Scope-OrgID: b}}\n";
+  const Config config = Load(a + b + "    - url: http://other/w\n");
+  EXPECT_THAT(config.ErrorTexts(), IsEmpty());
+  const std::vector<std::string> names = Names(config);
+  ASSERT_THAT(names, ElementsAre(StartsWith("h:80-"), StartsWith("h:80-"), "other:80"));
+  EXPECT_NE(names[0], names[1]);
+  EXPECT_THAT(Names(Load(b + a)), ElementsAre(names[1], names[0]));
+  EXPECT_THAT(Names(Load(a)), ElementsAre("h:80"));
+  EXPECT_THAT(names[0], "h:80-5a45d9cb") << "the same in each release: it names the queue";
+}
+
+TEST(RemoteWriteSettings, WhatPrometheusReadsIsRead) {
+  EXPECT_TRUE(One("proxy_from_environment: True").proxy_from_environment);
+  EXPECT_TRUE(One("proxy_from_environment: ON").proxy_from_environment);
+  EXPECT_FALSE(One("follow_redirects: No").follow_redirects);
+  EXPECT_EQ(One("proxy_url: 'proxy:3128'").proxy_url, "proxy:3128");
+  EXPECT_EQ(One("proxy_url: 'http://u:p@proxy:3128/path'").proxy_url, "http://u:p@proxy:3128/path");
+  EXPECT_EQ(One("proxy_url: 'socks5h://proxy'").proxy_url, "socks5h://proxy");
+  EXPECT_EQ(One("proxy_url: ''").proxy_url, "");
+  EXPECT_EQ(One("remote_timeout: 2d").timeout, std::chrono::hours(48));
+  const RemoteWriteTarget slow = One("queue_config: {min_backoff: 30s}");
+  EXPECT_EQ(slow.min_backoff, std::chrono::seconds(30));
+  EXPECT_EQ(slow.max_backoff, std::chrono::seconds(30));
+  EXPECT_EQ(One("queue_config: {max_backoff: 10ms}").min_backoff, std::chrono::milliseconds(10));
+  EXPECT_EQ(One("name: ''").name, "h:443");
+  EXPECT_EQ(One("oauth2: ").name, "h:443") << "commented out";
+  const RemoteWriteTarget relabelled =
+      One("write_relabel_configs: [{source_labels: , regex: , replacement: , target_label: a}]");
+  ASSERT_THAT(relabelled.relabel, SizeIs(1));
+  EXPECT_EQ(relabelled.relabel[0], (RelabelConfig{.target_label = "a"}));
+}
+
 // As in Prometheus: the file of settings may be started from anywhere.
 TEST(RemoteWriteSettings, RelativeFilesAreBesideTheFileThatNamesThem) {
   const TemporaryDirectory directory;
@@ -173,6 +215,9 @@ TEST(RemoteWriteSettings, AKeyWithoutEffectIsANote) {
       {"enable_http2: true", "enable_http2: has no effect: requests are HTTP/1.1"},
       {"round_robin_dns: true", "round_robin_dns: has no effect"},
       {"tls_config: {ca_file: /f}", "tls_config: has no effect: url is one without TLS"},
+      {"basic_auth: {}", "basic_auth: has no effect: username or username_file is missing"},
+      {"authorization: {}", "authorization: has no effect: credentials or credentials_file is missing"},
+      {"authorization: {type: Bearer}", "authorization: has no effect: credentials or credentials_file is missing"},
   };
   for (const auto& one : cases) {
     const Config config = Load("    - {url: 'http://h/w', " + std::string(one.keys) + "}\n");
@@ -214,6 +259,11 @@ TEST(RemoteWriteSettings, AnErrorNamesItsPlace) {
        "\"Authorization\" is set by basic_auth or authorization"},
       {"    - {url: http://h/w, headers: {'a b': x}}\n", "\"a b\" is not a header's name"},
       {"    - {url: http://h/w, headers: {X-A: \"x\\ny\"}}\n", "\"X-A\" has a value that is empty or has control"},
+      {"    - {url: \"http://u:hunter2@h/w\\n\"}\n", "url: \"***\" has a control character in it"},
+      {"    - {url: \"http://h/w?token=hunter2\\r\"}\n", "url: \"***\" has a control character in it"},
+      {"    - {url: \"http://u:hunter2@h/w\xff\"}\n", "not valid"},
+      {"    - {url: http://h/w, authorization: {type: 'Bearer hunter2'}}\n",
+       "authorization: type: is not a type of authorization"},
       {"    - {url: http://h/w, basic_auth: {password: hunter2}}\n", ":3:25: basic_auth: username or username_file is missing"},
       {"    - {url: http://h/w, basic_auth: {username: u, password: hunter2, password_file: /p}}\n",
        "basic_auth: password and password_file are both set; leave one out"},
@@ -221,13 +271,14 @@ TEST(RemoteWriteSettings, AnErrorNamesItsPlace) {
       {"    - {url: http://h/w, basic_auth: {username: u}, authorization: {credentials: hunter2}}\n",
        "basic_auth and authorization are both set"},
       {"    - {url: http://h/w, authorization: {type: Basic, credentials: hunter2}}\n", "has its own section: basic_auth"},
-      {"    - {url: http://h/w, authorization: {type: Bearer}}\n", "credentials or credentials_file is missing"},
       {"    - {url: https://h/w, tls_config: {cert_file: /c}}\n", "tls_config: key or key_file is missing"},
       {"    - {url: https://h/w, tls_config: {key: hunter2}}\n", "tls_config: key: is not in PEM form"},
       {"    - {url: https://h/w, tls_config: {min_version: TLS13, max_version: TLS12}}\n", "min_version is above max_version"},
       {"    - {url: https://h/w, tls_config: {min_version: SSL3}}\n", "\"SSL3\" is not one of: TLS10, TLS11"},
-      {"    - {url: http://h/w, proxy_url: 'u:hunter2@proxy:1'}\n", "proxy_url: expected http://host:port"},
-      {"    - {url: http://h/w, proxy_url: 'ftp://u:hunter2@proxy:1'}\n", "proxy_url: expected http://host:port"},
+      {"    - {url: http://h/w, proxy_url: 'u:hunter2@proxy:x'}\n", "proxy_url: the port is not a number from 1 to 65535"},
+      {"    - {url: http://h/w, proxy_url: 'ftp://u:hunter2@proxy:1'}\n",
+       "proxy_url: the scheme is unknown (http, https, socks5, socks5h); expected http://host:port"},
+      {"    - {url: http://h/w, proxy_url: 'http://proxy/?hunter2'}\n", "a proxy's URL has no query and no fragment"},
       {"    - {url: http://h/w, no_proxy: a}\n", "no_proxy is set, but proxy_url is not"},
       {"    - {url: http://h/w, proxy_url: 'http://p', proxy_from_environment: true}\n", "are both set; leave one out"},
       {"    - {url: http://h/w, sigv4: {secret_key: hunter2}}\n",
@@ -239,8 +290,9 @@ TEST(RemoteWriteSettings, AnErrorNamesItsPlace) {
       {"    - {url: http://h/w, ca_file: /f}\n", "ca_file: belongs into tls_config"},
       {"    - {url: http://h/w, max_shards: 3}\n", "max_shards: belongs into queue_config"},
       {"    - {url: http://h/w, queue_max_age_seconds: 3}\n", "the name is queue_config: {sample_age_limit: 24h}"},
-      {"    - url: http://h/w\n    - url: http://h/other\n",
-       ":4:7: remote_write: an earlier target has the name \"h:80\"; give this one another name"},
+      {"    - url: http://h/w\n    - url: http://h/w\n", ":4:7: remote_write: an earlier target has the name \"h:80-"},
+      {"    - {url: http://h/w, name: db}\n    - {url: http://i/w, name: db}\n",
+       ":4:7: remote_write: an earlier target has the name \"db\"; give this one another name"},
       {"    - {url: http://h/w, write_relabel_configs: {action: drop}}\n", "write_relabel_configs: expected a list"},
       {"    - {url: http://h/w, write_relabel_configs: [{action: hash}]}\n", "\"hash\" is not one of: replace, keep"},
       {"    - {url: http://h/w, write_relabel_configs: [{action: hashmod, target_label: a, modulus: -1}]}\n",
@@ -280,8 +332,11 @@ TEST(RemoteWriteSettings, FlagsAndEnvironmentReplaceTheList) {
                         {{"PERSIA_METRICS_REMOTE_WRITE_URL", "http://env/w"}})),
               ElementsAre("http://a/w", "http://b/w"));
   EXPECT_THAT(Load(file, {{"--remote-write", "a"}}).ErrorTexts(), ElementsAre(HasSubstr("--remote-write: \"a\" is not a URL")));
-  EXPECT_THAT(Load("", {{"--remote-write", "http://a/w"}, {"--remote-write", "http://a/v"}}).ErrorTexts(),
-              ElementsAre("remote_write: an earlier target has the name \"a:80\"; leave one of them out"));
+  const Config two = Load("", {{"--remote-write", "http://a/w"}, {"--remote-write", "http://a/v"}});
+  EXPECT_THAT(two.ErrorTexts(), IsEmpty());
+  EXPECT_THAT(Names(two), ElementsAre(StartsWith("a:80-"), StartsWith("a:80-")));
+  EXPECT_THAT(Load("", {{"--remote-write", "http://a/w"}, {"--remote-write", "http://a/w"}}).ErrorTexts(),
+              ElementsAre(StartsWith("remote_write: an earlier target has the name \"a:80-")));
   EXPECT_THAT(Load("").ErrorTexts(), IsEmpty());
 }
 

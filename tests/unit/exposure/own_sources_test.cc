@@ -51,6 +51,7 @@ class OwnSourcesTest : public MergeTest {
   Flat Merged(const std::vector<Process*>& processes, const OwnSnapshots& own) {
     for (Process* process : processes) process->Put();
     source().Read();
+    source().Retire();
     source().Plan(own);
     last_ = source().Expose(own);
     return Flatten(*last_);

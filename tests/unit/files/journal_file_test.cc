@@ -182,13 +182,13 @@ TEST_F(JournalFileTest, AnAppendThatIsCutByTheDiskCostsOnlyItself) {
 
 TEST_F(JournalFileTest, AFullDiskCostsNothingThatWasWritten) {
   const auto exit_in_child = [&] {
-    metrics::testing::MountSmallFilesystem(temporary_.path(), "size=1m");
+    metrics::tests::MountSmallFilesystem(temporary_.path(), "size=1m");
     auto now = std::chrono::steady_clock::time_point(1h);
     JournalWriter::Options options = Writer(FileIn(temporary_.path()));
     options.now = [&] { return now; };
     JournalWriter writer(options);
     writer.Replace(Records("old"));
-    metrics::testing::FillUp(temporary_.path());
+    metrics::tests::FillUp(temporary_.path());
     std::string expected = "old";
     for (int i = 0; i < 1000 && writer.stats().errors == 0; ++i) {
       writer.Append(Records(std::to_string(i) + std::string(100, 'x')));

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "files/durable_file.h"
 #include "temporary_directory.h"
 
 namespace persia::agent {
@@ -118,6 +119,23 @@ TEST_F(StateFileTest, WhatIsNoFileIsSetAside) {
   fs::create_directory(directory_ / "agent.state");
   EXPECT_EQ(Read(), "(none)");
   EXPECT_THAT(set_aside_, HasSubstr("not a regular file"));
+}
+
+// Reading it would take a GiB of memory, and longer than a tick.
+TEST_F(StateFileTest, AFileAboveAGibibyteIsSetAsideUnread) {
+  Put("");
+  fs::resize_file(directory_ / "agent.state", kMaxStateBytes + 1);  // no block of it is on disk
+  EXPECT_EQ(Read(), "(none)");
+  EXPECT_THAT(set_aside_, HasSubstr("larger than any state of an agent"));
+}
+
+TEST_F(StateFileTest, AStateAboveAGibibyteIsNotWritten) {
+  ASSERT_TRUE(File().Write("former").ok());
+  const std::string s(kMaxStateBytes / 16, 'x');
+  const auto written = ReplaceDurable({.directory_fd = fd_, .directory = directory_.string(), .name = "agent.state"}, 0600,
+                                      {s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, "x"}, {});
+  EXPECT_THAT(written.error(), HasSubstr("1073741825 bytes are more than the maximum of 1 GiB"));
+  EXPECT_EQ(Read(), "former");
 }
 
 // A process that ends after each step leaves the former content or the new one, and the next writer is not in its way.

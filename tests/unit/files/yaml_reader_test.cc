@@ -66,5 +66,33 @@ TEST_F(YamlReaderTest, RefusesValuesOfAnotherKind) {
                                    R"(f.yaml:3:5: on: "1" is not one of: false, true)"));
 }
 
+// "key=value ..." of the last map of a list.
+std::string Merged(const std::string& text) {
+  const auto root = ParseYaml("f", text);
+  if (!root.ok()) return root.error();
+  std::string all;
+  for (const YamlNode::Entry& entry : root.value()->items.back()->entries) {
+    all += (all.empty() ? "" : " ") + entry.key->text + "=" + entry.value->text;
+  }
+  return all;
+}
+
+TEST(YamlDocument, AMergeKeyAddsTheEntriesThatTheMapHasNot) {
+  EXPECT_EQ(Merged("- &a {x: 1, y: 2}\n- {<<: *a, y: 3, z: 4}\n"), "y=3 z=4 x=1");
+  EXPECT_EQ(Merged("- &a {x: 1}\n- &b {x: 2, y: 2}\n- {<<: [*a, *b]}\n"), "x=1 y=2");
+  EXPECT_EQ(Merged("- &a {x: 1}\n- &b {<<: *a, y: 2}\n- {<<: *b}\n"), "y=2 x=1");
+  EXPECT_EQ(Merged("- {'<<': 1}\n"), "<<=1") << "quoted";
+  EXPECT_EQ(Merged("- {<<: 1}\n"), "f:1:4: not valid YAML: <<: expected an alias of a map, or a list of them");
+  EXPECT_THAT(Merged("- &a {x: 1, <<: *a}\n"), HasSubstr("an alias that contains itself"));
+}
+
+TEST(YamlDocument, MergeKeysDoNotMultiplyAText) {
+  std::string text = "- &a {";
+  for (int i = 0; i < 1000; ++i) text += "k" + std::to_string(i) + ": 1, ";
+  text += "}\n";
+  for (int i = 0; i < 1000; ++i) text += "- {<<: *a}\n";
+  EXPECT_THAT(Merged(text), HasSubstr("merge keys (<<) repeat more than 100000 entries"));
+}
+
 }  // namespace
 }  // namespace persia::agent

@@ -122,6 +122,29 @@ TEST_F(GatewayNamesTest, LookUpNowAppliesTheAnswerAsItIs) {
   EXPECT_THAT(Addresses(), ElementsAre("10.0.0.3"));
 }
 
+TEST(GatewayNames, LookUpNowDuringALookupLooksUpOnceMore) {
+  std::counting_semaphore<> asked{0};
+  std::counting_semaphore<> may_answer{0};
+  std::atomic<bool> moved = false;
+  GatewayNames names({.interval = 1h, .look_up = [&](const std::string&) -> GatewayNames::Answer {
+                        const std::vector<std::string> addresses = {moved ? "10.0.0.2" : "10.0.0.1"};
+                        asked.release();
+                        may_answer.acquire();
+                        return addresses;
+                      }});
+  std::counting_semaphore<> changes{0};
+  names.SetNames({"gateways"});
+  names.Start([&] { changes.release(); });
+  asked.acquire();
+  moved = true;
+  names.LookUpNow();
+  may_answer.release(2);
+  changes.acquire();
+  changes.acquire();
+  EXPECT_THAT(names.Addresses("gateways"), ElementsAre("10.0.0.2")) << "and the older one is dropped at once";
+  names.Stop();
+}
+
 TEST_F(GatewayNamesTest, OtherNamesAreForgotten) {
   Answer(std::vector<std::string>{"10.0.0.1"});
   due_ = 1;

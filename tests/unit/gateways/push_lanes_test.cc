@@ -31,8 +31,9 @@ class BlockableGateway : public PushSink {
   [[nodiscard]] const PushReport& last_report() const override { return report_; }
   void Interrupt() override { Set(interrupted_, true); }
   void Rearm() override { Set(interrupted_, false); }
-  Status DeleteGroups(const std::string& job, std::chrono::milliseconds) override {
+  Status DeleteGroups(const std::string& job, std::chrono::milliseconds limit) override {
     EXPECT_EQ(job, "job");
+    delete_limit = limit;
     return Push(0);
   }
   void Block(bool blocked) { Set(blocked_, blocked); }
@@ -45,6 +46,7 @@ class BlockableGateway : public PushSink {
   }
 
   size_t groups = 1;
+  std::chrono::milliseconds delete_limit{0};
 
  private:
   Status Push(double number) {
@@ -163,6 +165,18 @@ TEST_F(PushLanesTest, TheEndWaitsForAllAtOnce) {
   b_->AwaitDone(0);
   a_->Block(false);
   groups.join();
+}
+
+// At the end of a job a gateway that is away must not keep the job waiting as long as one that answers.
+TEST_F(PushLanesTest, AGatewayThatIsAwayHasTheLowerLimitForItsDeletionsToo) {
+  lanes_.SetPace({.interval = 10s, .limit = 1h, .limit_if_away = 7s});
+  Use({a_, b_});
+  lanes_.Start();
+  a_->Interrupt();
+  EXPECT_FALSE(lanes_.Finish(Numbered(1)).ok());
+  EXPECT_TRUE(lanes_.DeleteGroups("job").ok());
+  EXPECT_EQ(a_->delete_limit, 7s);
+  EXPECT_EQ(b_->delete_limit, 1h);
 }
 
 TEST_F(PushLanesTest, AGatewayWithoutGroupsCountsNoSuccess) {

@@ -86,18 +86,66 @@ TEST_F(HangJudgeTest, TheThresholdFollowsTheLongestPauseOfTheJob) {
   EXPECT_EQ(judge_.hang_after(), seconds(900));
   Run(seconds(60), {0, 2});
   EXPECT_THAT(Hung(), IsEmpty());
-  // Of the last one to two hours.
-  Run(seconds(3600), {0, 1, 2});
+  // Of the last one to two days.
+  Run(seconds(24 * 3600), {0, 1, 2});
   EXPECT_EQ(judge_.hang_after(), seconds(900));
-  Run(seconds(3600), {0, 1, 2});
+  Run(seconds(24 * 3600), {0, 1, 2});
   EXPECT_EQ(judge_.hang_after(), seconds(60));
 }
 
-TEST_F(HangJudgeTest, TheThresholdHasAnUpperBound) {
+TEST_F(HangJudgeTest, OnlyTheFirstOfTheEvaluationsOfADayCountsAsAHang) {
   Run(seconds(100), {0, 1, 2});
-  Run(seconds(3000), {});
+  for (int evaluation = 0; evaluation < 8; ++evaluation) {
+    seconds hung{0};
+    for (int i = 0; i < 60; ++i) {
+      Run(seconds(10), {});
+      hung += judge_.job_hangs() ? seconds(10) : seconds(0);
+    }
+    EXPECT_EQ(hung, evaluation == 0 ? seconds(550) : seconds(0)) << evaluation;
+    Run(seconds(3 * 3600), {0, 1, 2});
+  }
+}
+
+TEST_F(HangJudgeTest, TheThresholdHasAnUpperBoundAboveTheLongestPause) {
+  Run(seconds(100), {0, 1, 2});
+  Run(seconds(1000), {});
   Run(seconds(10), {0, 1, 2});
   EXPECT_EQ(judge_.hang_after(), seconds(1800));
+  Run(seconds(2990), {});
+  Run(seconds(10), {0, 1, 2});
+  EXPECT_EQ(judge_.hang_after(), seconds(4500));
+  Run(seconds(30'000), {});  // a hang, of which nothing is to be learnt
+  Run(seconds(10), {0, 1, 2});
+  EXPECT_EQ(judge_.hang_after(), seconds(7200));
+}
+
+// A job that stops in its first step. Whether it hangs depends on its other agents, too: the alerts compare them.
+TEST_F(HangJudgeTest, TheTimeWithoutAChangeCountsFromTheFirstChangeOn) {
+  EXPECT_EQ(judge_.job_unchanged(), std::nullopt);
+  Run(seconds(20), {});
+  EXPECT_EQ(judge_.job_unchanged(), std::nullopt);
+  Run(seconds(10), {0, 1});
+  Run(seconds(10), {1});
+  EXPECT_EQ(judge_.job_unchanged(), seconds(0));
+  Run(seconds(200), {});
+  EXPECT_EQ(judge_.job_unchanged(), seconds(200));
+  EXPECT_FALSE(judge_.job_hangs());
+  for (const uint32_t rank : {0, 1, 2}) End(rank, "exit_0", false);
+  Run(seconds(10), {});
+  EXPECT_EQ(judge_.job_unchanged(), std::nullopt) << "nothing runs";
+}
+
+// For example one whose data is loaded first, or that records once an epoch.
+TEST_F(HangJudgeTest, AJobThatBeginsSlowlyHasThreeTimesAsLongForItsNextChanges) {
+  Run(seconds(290), {});
+  Run(seconds(10), {0, 1, 2});
+  EXPECT_EQ(judge_.hang_after(), seconds(900));
+  settings_.hang_after = seconds(100);
+  Look();
+  EXPECT_EQ(judge_.hang_after(), seconds(100));
+  settings_.hang_after.reset();
+  Run(seconds(20), {0, 1, 2});
+  EXPECT_EQ(judge_.hang_after(), seconds(60)) << "its rhythm is known";
 }
 
 TEST_F(HangJudgeTest, TheSettingDecides) {
@@ -147,6 +195,14 @@ TEST_F(HangJudgeTest, ANewAgentJudgesOnlyWhatItHasSeen) {
   for (int i = 0; i < 100; ++i, now += seconds(10)) fresh.Look(processes, now, settings_);
   EXPECT_FALSE(fresh.job_hangs());
   EXPECT_EQ(fresh.Of(0), HangJudge::Verdict::kNotJudged);
+}
+
+TEST_F(HangJudgeTest, ANewAgentGoesOnWithTheRhythmOfTheFormerOne) {
+  HangJudge fresh;
+  fresh.Restore({.longest_pause = seconds(200)}, HealthMemory::TimePoint(seconds(5000)));
+  for (WorkerProcess& process : processes) process.changes = 0;
+  fresh.Look(processes, now, settings_);
+  EXPECT_EQ(fresh.hang_after(), seconds(600));
 }
 
 }  // namespace

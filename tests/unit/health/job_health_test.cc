@@ -21,7 +21,9 @@ using ::testing::SizeIs;
 class JobHealthTest : public ::testing::Test, protected JobWorld {
  protected:
   void Look() {
-    health_.Look(processes, {.steady = now, .wall = Wall(), .has_command = has_command_, .exit_code = exit_code_});
+    health_.Look(
+        processes,
+        {.steady = now, .wall = Wall(), .has_command = has_command_, .exit_code = exit_code_, .any_has_ended = any_has_ended_});
   }
   void Run(seconds time, const std::vector<uint32_t>& changing = {}) {
     for (seconds left = time; left.count() > 0; left -= seconds(10)) {
@@ -64,6 +66,7 @@ class JobHealthTest : public ::testing::Test, protected JobWorld {
   JobHealth health_;
   bool has_command_ = true;
   std::optional<int> exit_code_;
+  bool any_has_ended_ = false;
 };
 
 TEST_F(JobHealthTest, AJobWaitsForItsFirstWorkerAndRuns) {
@@ -193,6 +196,135 @@ TEST_F(JobHealthTest, WithoutACommandTheWorkersDecide) {
   processes[1].last_exit = "SIGKILL";
   Run(seconds(10));
   EXPECT_EQ(State(), "failed");
+  EXPECT_THAT(Reasons(), ElementsAre("died: trainer rep_1 died: SIGKILL"));
+  const auto since = health_.report()->since;
+  any_has_ended_ = true;
+  processes.clear();  // hidden after some time
+  Run(seconds(1000));
+  EXPECT_EQ(State(), "failed");
+  EXPECT_EQ(health_.report()->since, since);
+  EXPECT_THAT(Reasons(), ElementsAre("died: trainer rep_1 died: SIGKILL"));
+  Start(0);
+  Run(seconds(10));
+  EXPECT_EQ(State(), "running");
+}
+
+TEST_F(JobHealthTest, AJobWhoseWorkersAreHiddenHasFinishedAndDoesNotWait) {
+  has_command_ = false;
+  StartJob();
+  for (uint32_t rank = 0; rank < 3; ++rank) End(rank, "exit_0", false);
+  Run(seconds(10));
+  any_has_ended_ = true;
+  processes.clear();
+  Run(seconds(10));
+  EXPECT_EQ(State(), "finished");
+  health_ = JobHealth();  // another agent
+  Run(seconds(10));
+  EXPECT_EQ(State(), "finished");
+}
+
+// A launcher ends the others when one has died.
+TEST_F(JobHealthTest, AFailedJobNamesTheRankThatDiedFirst) {
+  StartJob();
+  End(2, "SIGKILL", true);
+  Run(seconds(10));
+  const auto died_at = Wall();
+  for (const uint32_t rank : {0, 1}) End(rank, "SIGTERM", true);
+  exit_code_ = 1;
+  for (WorkerProcess& process : processes) process.died = false;
+  Run(seconds(20));
+  EXPECT_EQ(State(), "failed");
+  EXPECT_THAT(Reasons(), ElementsAre("failed: the command ended with exit code 1", "died: trainer rep_2 died: SIGKILL",
+                                     "died: and 2 more ended after it"));
+  EXPECT_EQ(health_.report()->reasons[1].since, died_at);
+  EXPECT_EQ(std::get<1>(*health_.report()->reasons[1].worker), "rep_2");
+}
+
+TEST_F(JobHealthTest, OfRanksThatEndedInOneCollectionTheOneThatWasNotToldToIsTheFirst) {
+  StartJob();
+  End(0, "SIGTERM", false);
+  End(1, "unknown", false);
+  End(2, "exit_1", false);
+  exit_code_ = 1;
+  Run(seconds(10));
+  EXPECT_THAT(Reasons(), ElementsAre("failed: the command ended with exit code 1", "died: trainer rep_2 died: exit code 1",
+                                     "died: and 2 more ended within the same collection or after it"));
+}
+
+// Those of a former attempt did not end the job, nor did data loaders.
+TEST_F(JobHealthTest, OnlyTheRanksThatWereStartedLastEndTheJob) {
+  has_command_ = false;
+  StartJob();
+  Start(3);
+  processes[3].ordinal = 1;
+  for (const uint32_t rank : {0, 2}) processes[rank].restart_count = 1;
+  End(1, "SIGKILL", false);
+  End(3, "SIGKILL", false);
+  for (const uint32_t rank : {0, 2}) End(rank, "exit_0", false);
+  Run(seconds(10));
+  EXPECT_EQ(State(), "finished");
+  EXPECT_THAT(Reasons(), IsEmpty());
+}
+
+// What another agent knew, in the encoding of the state.
+TEST_F(JobHealthTest, ANewAgentGoesOnWithAHangAndItsTime) {
+  StartJob();
+  Run(seconds(60), {0, 2});
+  const auto since = Wall();
+  const auto memory = DecodeHealth(EncodeHealth(health_.memory()));
+  ASSERT_TRUE(memory);
+  EXPECT_EQ(*memory, health_.memory());
+  now += seconds(300);
+  health_ = JobHealth();
+  health_.Restore(*memory, Wall());
+  for (WorkerProcess& process : processes) process.changes = 0;
+  static_cast<void>(health_.TakeEvents());
+  Look();
+  Run(seconds(100), {0, 2});
+  EXPECT_EQ(StateOf(1), "hung");
+  EXPECT_EQ(State(), "degraded");
+  ASSERT_THAT(health_.report()->reasons, SizeIs(1));
+  EXPECT_EQ(health_.report()->reasons[0].since, since);
+  EXPECT_THAT(Events(), IsEmpty());
+  Run(seconds(10), {0, 1, 2});
+  EXPECT_EQ(State(), "running");
+  EXPECT_THAT(Events(), ElementsAre("worker_recovered"));
+  EXPECT_THAT(health_.memory().processes, IsEmpty());
+}
+
+TEST_F(JobHealthTest, ANewAgentGoesOnWithAHangOfTheJob) {
+  StartJob();
+  Run(seconds(100));
+  const HealthMemory memory = health_.memory();
+  ASSERT_TRUE(memory.job_hangs_since);
+  now += seconds(300);
+  health_ = JobHealth();
+  health_.Restore(memory, Wall());
+  for (WorkerProcess& process : processes) process.changes = 0;
+  Look();
+  EXPECT_EQ(State(), "hung");
+  EXPECT_EQ(health_.report()->reasons[0].since, memory.job_hangs_since);
+  EXPECT_THAT(Events(), IsEmpty());
+  Run(seconds(10), {0, 1, 2});
+  EXPECT_EQ(State(), "running");
+  EXPECT_THAT(Events(), ElementsAre("job_recovered"));
+}
+
+TEST_F(JobHealthTest, MalformedMemoriesAreRefused) {
+  StartJob();
+  Run(seconds(100));
+  const std::string bytes = EncodeHealth(health_.memory());
+  for (size_t size = 0; size < bytes.size(); ++size) EXPECT_FALSE(DecodeHealth(bytes.substr(0, size))) << size;
+  EXPECT_FALSE(DecodeHealth(bytes + "x"));
+}
+
+// A former agent saw it end.
+TEST_F(JobHealthTest, ADeathHasTheTimeThatTheStateKnows) {
+  for (uint32_t rank = 0; rank < 3; ++rank) Start(rank);
+  End(1, "SIGKILL", true);
+  processes[1].ended_at = HealthReport::TimePoint(seconds(10));
+  Look();
+  EXPECT_EQ(health_.report()->reasons[0].since, HealthReport::TimePoint(seconds(10)));
 }
 
 TEST_F(JobHealthTest, ARankThatRestartsAgainAndAgainDegradesTheJob) {

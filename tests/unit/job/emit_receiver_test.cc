@@ -23,10 +23,10 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
-class EmitReceiverTest : public metrics::testing::WorkerTest {
+class EmitReceiverTest : public metrics::tests::WorkerTest {
  protected:
   // The values that a receiver records of these bytes. Runs in a child, which is the agent here.
-  metrics::testing::SegmentView Received(const std::string& bytes, const std::function<void(const EmitReceiver&)>& look = {}) {
+  metrics::tests::SegmentView Received(const std::string& bytes, const std::function<void(const EmitReceiver&)>& look = {}) {
     return SegmentOf([&] {
       EmitReceiver receiver(
           {.path = path_, .max_line_bytes = 1000, .warn = [this](const std::string& message, std::string_view line) {

@@ -66,6 +66,17 @@ TEST_F(EventLogTest, AFullFileIsRotatedWithoutLoss) {
   EXPECT_THAT(Lines(file_), ElementsAre(EventJson(SavedEvent(5))));
 }
 
+// As a full disk or a power cut leaves it.
+TEST_F(EventLogTest, AnIncompleteLineDamagesNoOther) {
+  std::ofstream(file_) << EventJson(SavedEvent(1)) << "\n" << EventJson(SavedEvent(2)).substr(0, 20) << std::string(3, '\0');
+  Open({.file = file_}).Add(std::vector{SavedEvent(3), SavedEvent(4)});
+  const std::vector<std::string> lines = Lines(file_);
+  ASSERT_EQ(lines.size(), 4U);
+  EXPECT_EQ(lines[0], EventJson(SavedEvent(1)));
+  EXPECT_EQ(lines[2], EventJson(SavedEvent(3)));
+  EXPECT_EQ(lines[3], EventJson(SavedEvent(4)));
+}
+
 TEST_F(EventLogTest, AFailedWriteIsLoggedOnceAndTriedAgain) {
   const std::string later = directory_ / "later";
   Open({.file = later + "/events.jsonl"}).Add(std::vector{SavedEvent(1), SavedEvent(2)});

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "job/test_job.h"
@@ -142,6 +143,25 @@ TEST_F(JobSessionTest, EndOfARunRemovesTheSegmentsOfEndedProcesses) {
   ASSERT_EQ(job_.Segments(), 3);
   EXPECT_EQ(session.value().EndRun().value(), 1u);
   EXPECT_EQ(job_.Segments(), 2);
+}
+
+// Whichever step fails, or is the last before a kill: without the state, a run that does not say that it ended would go on from
+// zero.
+TEST_F(JobSessionTest, AnEndThatFailsLosesNoStateOfARunThatMayGoOn) {
+  const std::string state = job_.directory() + "/agent.state";
+  const auto says_ended = [this] { return JobDirectory::OpenExisting(job_.directory()).value().ReadConf().ended; };
+  auto session = Begin("r");
+  std::ofstream(state) << "counts";
+  const std::string in_the_way = job_.directory() + "/agent.conf.draft";
+  std::filesystem::create_directories(in_the_way + "/not empty");
+  EXPECT_FALSE(session.value().EndRun().ok());
+  EXPECT_FALSE(says_ended());
+  EXPECT_TRUE(std::filesystem::exists(state));
+  std::filesystem::remove_all(in_the_way);
+  std::filesystem::remove(state);
+  std::filesystem::create_directories(state + "/not empty");
+  EXPECT_FALSE(session.value().EndRun().ok());
+  EXPECT_TRUE(says_ended());
 }
 
 TEST_F(JobSessionTest, DefaultDirectoryIsTheUsersAndTheJobs) {

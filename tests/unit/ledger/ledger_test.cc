@@ -81,6 +81,29 @@ TEST(LedgerTest, UnknownRecordsAreKept) {
   EXPECT_THAT(state, HasSubstr("what only a newer agent knows"));
 }
 
+TEST(LedgerTest, TheJudgementOfTheHealthIsKept) {
+  MemoryDisk disk;
+  Diagnostics diagnostics;
+  const auto open = [&] {
+    return std::make_unique<Ledger>(
+        Ledger::Options{.file = std::make_shared<MemoryJournalFile>(disk), .run_id = "r", .threaded = false}, diagnostics);
+  };
+  auto ledger = open();
+  ledger->Load(SampleTime());
+  EXPECT_EQ(ledger->health(), "");
+  for (const char* text : {"well", "hung"}) {
+    ledger->SetHealth(text);
+    ledger->Save(SampleTime());
+  }
+  ledger = open();
+  ledger->Load(SampleTime());
+  EXPECT_EQ(ledger->health(), "hung") << "the last one, from a record of its own";
+  disk.bytes = Again(*disk.bytes);
+  ledger = open();
+  ledger->Load(SampleTime());
+  EXPECT_EQ(ledger->health(), "hung") << "from a checkpoint";
+}
+
 TEST(LedgerTest, RecordsOfAnyBytesAreReadOrRefused) {
   for (const auto& [tag, payload] : SampleRecords()) {
     for (size_t at = 0; at < payload.size(); ++at) {

@@ -23,7 +23,11 @@ class MemoryJournalFile : public JournalFile {
   // It may throw, to play the end of the process.
   using Allow = std::function<size_t(Operation operation, size_t bytes)>;
 
-  explicit MemoryJournalFile(MemoryDisk& disk, Allow allow = {}) : disk_(disk), allow_(std::move(allow)) {}
+  // What a power cut leaves of bytes that were being appended, if Allow throws.
+  using Tear = std::function<std::string(std::string_view bytes)>;
+
+  explicit MemoryJournalFile(MemoryDisk& disk, Allow allow = {}, Tear tear = {})
+      : disk_(disk), allow_(std::move(allow)), tear_(std::move(tear)) {}
 
   Result<std::optional<std::string>> Read(std::string& /*broken*/) override {
     if (Allowed(Operation::kRead, 1) < 1) return Error{"cannot read memory: no descriptor is left"};
@@ -35,7 +39,13 @@ class MemoryJournalFile : public JournalFile {
     return Done{};
   }
   Status Append(std::string_view bytes) override {
-    const size_t written = Allowed(Operation::kAppend, bytes.size());
+    size_t written = 0;
+    try {
+      written = Allowed(Operation::kAppend, bytes.size());
+    } catch (...) {
+      if (tear_) *disk_.bytes += tear_(bytes);
+      throw;
+    }
     *disk_.bytes += bytes.substr(0, written);
     return written < bytes.size() ? Status(Error{"cannot write memory: it is full"}) : Status(Done{});
   }
@@ -58,6 +68,7 @@ class MemoryJournalFile : public JournalFile {
 
   MemoryDisk& disk_;
   const Allow allow_;
+  const Tear tear_;
 };
 
 }  // namespace persia::agent::testing

@@ -65,6 +65,27 @@ TEST_F(RetiredTest, FractionsOfProcessesOneAfterAnotherAddUpExactly) {
   EXPECT_EQ(Batches(), "1");
 }
 
+// Buckets of other bounds cannot be added: the newest definition is exposed.
+TEST_F(RetiredTest, HistogramsOfProcessesWithOtherBoundsAreNotAdded) {
+  const auto count_and_end = [this](const std::vector<double>& bounds) {
+    auto process = Start();
+    process->segment.Histogram("my_app", "sizes", {}, bounds, 2.5, std::vector<uint64_t>{1, 1, 0});
+    process->Put();
+    Collect();
+    process->End();
+    Collect();
+    passed_ += std::chrono::seconds(10);
+  };
+  count_and_end({1, 2});
+  EXPECT_EQ(CollectFlat().at("my_app_sizes"), "2.5: 1 1 0");
+  count_and_end({1, 4});
+  EXPECT_EQ(CollectFlat().at("my_app_sizes"), "2.5: 1 1 0");
+  count_and_end({1, 4});
+  EXPECT_EQ(CollectFlat().at("my_app_sizes"), "5: 2 2 0");
+  StartAgent();
+  EXPECT_EQ(CollectFlat().at("my_app_sizes"), "5: 2 2 0");
+}
+
 TEST_F(RetiredTest, ACountGoesOnFromItsFirstProcess) {
   const auto created = [this] {
     std::map<std::string, int64_t> by_name;

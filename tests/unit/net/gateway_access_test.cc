@@ -94,6 +94,14 @@ TEST(GatewayAccessTest, WhatThePeerSendsBackIsFreeOfSecrets) {
   EXPECT_EQ(response.value().body, "Authorization: Basic *** is u:*** or \"***\", ***, ***.");
 }
 
+TEST(GatewayAccessTest, FurtherSecretsAreRemoved) {
+  ScriptedPeer peer({Reply::Status(404, "no /write?token=SECRET%20ONE&db=1 with X-Api-Key: SECRETTWO, token 'SECRET ONE'")});
+  HttpClient client({.secrets = {"token=SECRET%20ONE&db=1", "SECRET%20ONE", "SECRET ONE", "1", "SECRETTWO"}});
+  const Result<HttpResponse> response = client.Send({.method = "GET", .url = "http://" + peer.address() + "/"});
+  ASSERT_TRUE(response.ok());
+  EXPECT_EQ(response.value().body, "no /write?*** with X-Api-Key: ***, token '***'");
+}
+
 TEST(GatewayAccessTest, AnAnswerCutShortDoesNotEndInHalfASecret) {
   ScriptedPeer peer({Reply::Status(400, "bad token: hunter2-hunter3")});
   const Result<HttpResponse> response = Put(peer, {.bearer_token = "hunter2-hunter3"}, 18);

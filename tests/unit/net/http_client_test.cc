@@ -1,10 +1,14 @@
 #include "net/http_client.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,6 +25,7 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::AllOf;
 using ::testing::ContainsRegex;
+using ::testing::Each;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -110,6 +115,28 @@ TEST_F(HttpClientTest, KeepsTheConnection) {
   }
   EXPECT_THAT(peer.requests(), SizeIs(5));
   EXPECT_EQ(peer.connections(), 1U);
+}
+
+TEST_F(HttpClientTest, AProgramThatIsStartedMeanwhileInheritsNoConnection) {
+  ScriptedPeer peer({Reply::Status(200)});
+  HttpClient client({});
+  ASSERT_TRUE(Put(client, peer).ok());  // the connection stays open
+  std::vector<int> of_connections;
+  const auto is_peer = [&](int fd, auto get_name) {
+    sockaddr_in address{};
+    socklen_t size = sizeof address;
+    return get_name(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0 && address.sin_family == AF_INET &&
+           peer.address().ends_with(":" + std::to_string(ntohs(address.sin_port)));
+  };
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int fd = std::stoi(entry.path().filename());
+    sockaddr_in other{};
+    socklen_t size = sizeof other;
+    const bool connected = getpeername(fd, reinterpret_cast<sockaddr*>(&other), &size) == 0;
+    if (connected && (is_peer(fd, getpeername) || is_peer(fd, getsockname))) of_connections.push_back(fcntl(fd, F_GETFD));
+  }
+  EXPECT_THAT(of_connections, SizeIs(2)) << "both ends";
+  EXPECT_THAT(of_connections, Each(FD_CLOEXEC));
 }
 
 TEST_F(HttpClientTest, ConnectsAgainWhenThePeerHasClosed) {
@@ -234,6 +261,46 @@ TEST_F(HttpClientTest, AProxysPasswordIsNotInErrors) {
   const Result<HttpResponse> response = client.Send({.method = "GET", .url = "http://metrics_gateway:9091/x"});
   ASSERT_FALSE(response.ok());
   EXPECT_THAT(response.error(), Not(HasSubstr("hunter2")));
+}
+
+TEST_F(HttpClientTest, WhatAProxySendsBackIsFreeOfItsPassword) {
+  ScriptedPeer proxy({Reply::Status(407, "Proxy-Authorization: Basic dXNlcjpodW50ZXIyIQ== is user:hunter2! or hunter2%21")});
+  HttpClient client({.proxy = "http://user:hunter2%21@" + proxy.address()});
+  const Result<HttpResponse> response = client.Send({.method = "GET", .url = "http://metrics_gateway:9091/x"});
+  ASSERT_TRUE(response.ok()) << response.error();
+  EXPECT_THAT(proxy.requests().at(0), HasSubstr("Proxy-Authorization: Basic dXNlcjpodW50ZXIyIQ=="));
+  EXPECT_EQ(response.value().body, "Proxy-Authorization: Basic *** is *** or ***");
+}
+
+TEST_F(HttpClientTest, ADeadProxyIsNamed) {
+  const std::string proxy = "127.0.0.1:" + std::to_string(FreePort());
+  HttpClient client({.proxy = "http://user:hunter2@" + proxy});
+  EXPECT_EQ(client.Send({.method = "GET", .url = "http://metrics_gateway:9091/x"}).error(),
+            "metrics_gateway:9091: cannot connect to the proxy " + proxy + ": Connection refused");
+  HttpClient unknown({.proxy = "http://user:hunter2@nowhere.invalid:1"});
+  EXPECT_THAT(unknown.Send({.method = "GET", .url = "http://metrics_gateway:9091/x"}).error(),
+              StartsWith("metrics_gateway:9091: the name of the proxy nowhere.invalid:1 cannot be resolved"));
+}
+
+// libcurl keeps the number of an earlier error.
+TEST_F(HttpClientTest, ACauseIsNotThatOfAnEarlierError) {
+  std::string headers;
+  for (int i = 0; i < 400; ++i) headers += "X: " + std::string(1000, 'x') + "\r\n";
+  ScriptedPeer peer({Reply::Raw("HTTP/1.1 400 Bad Request\r\n" + headers + "\r\n")});
+  HttpClient client({});
+  ASSERT_THAT(client.Send({.method = "GET", .url = "http://127.0.0.1:" + std::to_string(FreePort()) + "/"}).error(),
+              HasSubstr("Connection refused"));
+  EXPECT_THAT(Put(client, peer).error(), AllOf(Not(HasSubstr("refused")), HasSubstr("Too large response headers")));
+}
+
+TEST_F(HttpClientTest, AnAnswerWithoutEndIsEnded) {
+  // Promised: more than the peer sends.
+  const Reply endless{"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n" + std::string(4'000'000, 'e'), false};
+  ScriptedPeer peer({endless});
+  HttpClient client({.total_timeout = 600s, .max_response_bytes = 1000});
+  const Result<HttpResponse> response = Put(client, peer);
+  ASSERT_TRUE(response.ok()) << response.error();
+  EXPECT_EQ(response.value().body, std::string(1000, 'e'));
 }
 
 TEST(ProxyEnvironment, IsFoundAsInGo) {

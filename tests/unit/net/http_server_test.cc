@@ -248,6 +248,25 @@ TEST_F(HttpServerTest, StalledClientsAreDisconnectedForOthers) {
   }
 }
 
+// It makes progress all the time, at some 200 KiB per second.
+TEST_F(HttpServerTest, AClientThatReceivesSlowlyIsDisconnectedForOthers) {
+  routes_.push_back({"GET", "/large", [](const ServerRequest&) { return ServerResponse{.body = std::string(64 << 20, 'x')}; }});
+  Serve({.threads = 1, .request_timeout = 600s});
+  const Socket slow = Socket::Connect(server_->port());
+  const int buffer_bytes = 4096;
+  ASSERT_EQ(setsockopt(slow.fd(), SOL_SOCKET, SO_RCVBUF, &buffer_bytes, sizeof buffer_bytes), 0);
+  slow.Send("GET /large HTTP/1.1\r\nHost: a\r\n\r\n");
+  std::jthread receiver([fd = slow.fd()](const std::stop_token& stop) {
+    char buffer[4096];
+    while (!stop.stop_requested() && recv(fd, buffer, sizeof buffer, 0) > 0) std::this_thread::sleep_for(20ms);
+  });
+  const Socket other = Socket::Connect(server_->port());
+  const timeval patience{.tv_sec = 20, .tv_usec = 0};
+  ASSERT_EQ(setsockopt(other.fd(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience), 0);
+  other.Send("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_THAT(other.ReadToEnd(), StartsWith("HTTP/1.1 200 "));
+}
+
 TEST_F(HttpServerTest, ARequestThatIsBeingHandledIsNotDisconnected) {
   std::latch begun(1);
   std::latch others_are_gone(1);

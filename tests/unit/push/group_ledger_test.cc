@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 namespace persia::agent {
 namespace {
 
+using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -97,7 +99,8 @@ TEST_F(GroupLedgerTest, AFileThatWasRemovedIsWrittenAgain) {
   ledger.Add({kA});
   const std::filesystem::path file = directory_.path() + "/agent.groups";
   ASSERT_TRUE(std::filesystem::remove(file));
-  while (!std::filesystem::exists(file)) ledger.Flush();
+  const auto end = std::chrono::steady_clock::now() + 10s;
+  while (!std::filesystem::exists(file) && std::chrono::steady_clock::now() < end) ledger.Flush();
   EXPECT_THAT(GroupLedger(directory_.Options()).groups(), ElementsAre(kA));
   EXPECT_THAT(log_.Warnings(), IsEmpty());
 }

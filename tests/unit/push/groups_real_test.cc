@@ -105,6 +105,25 @@ TEST_F(RealGroupsTest, OtherAgentsGroupsStay) {
   EXPECT_THAT(Instances(gateway_, 1), ElementsAre("rep_1"));
 }
 
+// A hostile neighbour: its grouping key is the same, against all rules, and it deletes the group once. The owner's next push
+// brings all of it back, and the neighbour, which knows the group no more, leaves it alone.
+TEST_F(RealGroupsTest, AGroupThatAnotherAgentDeletesIsBackAfterTheNextPush) {
+  TestAgent neighbour(gateway_.address());
+  neighbour.Push(Of({Rank(0), Rank(1)}));
+  TestAgent owner(gateway_.address());
+  owner.Push(Of({Rank(1)}, 7));
+  neighbour.Push(Of({Rank(0)}));
+  EXPECT_EQ(neighbour.sink->last_report().groups_deleted, 1U);
+  EXPECT_THAT(Instances(gateway_, 1), ElementsAre("rep_0"));
+  owner.Push(Of({Rank(1)}, 7));
+  neighbour.Push(Of({Rank(0)}));
+  EXPECT_EQ(neighbour.sink->last_report().groups_deleted, 0U);
+  EXPECT_THAT(neighbour.ledger->groups(), SizeIs(1));
+  EXPECT_THAT(Lines(gateway_, 2), UnorderedElementsAre(HasSubstr("rep_0"), AllOf(HasSubstr("rep_1"), HasSubstr("} 7"))));
+  EXPECT_TRUE(neighbour.sink->DeleteGroups("job", 5s).ok());
+  EXPECT_THAT(Instances(gateway_, 1), ElementsAre("rep_1")) << "not even at its end";
+}
+
 TEST_F(RealGroupsTest, KeepKeepsButNotUnderAnOldAddress) {
   TestAgent agent(gateway_.address(), /*delete_absent=*/false);
   agent.Push(Of({Rank(0), Rank(1)}));

@@ -6,12 +6,15 @@
 
 #include <chrono>
 #include <cmath>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "captured_log.h"
+#include "net/http_server.h"
 #include "peers/scripted_peer.h"
 #include "peers/socket.h"
 #include "push/ledger_directory.h"
@@ -93,6 +96,32 @@ TEST_F(PushGatewayTest, TheLabelAgentIsOnceInTheGroupingKey) {
     ASSERT_TRUE(sink.Push(Snap({identity}, {{"x", MetricType::kGauge, 1}})).ok());
     EXPECT_THAT(peer.requests().back(), HasSubstr("PUT /metrics/job/a/agent/" + ledger.agent_id() + " HTTP/1.1\r\n"));
   }
+}
+
+// An agent that is killed at any moment leaves no group of which its successor knows nothing.
+TEST_F(PushGatewayTest, AGatewayHasOnlyGroupsThatAreInTheLedgerOnDisk) {
+  LedgerDirectory directory;
+  std::mutex mutex;
+  std::vector<std::string> seen;  // method and job of each request, and the jobs on disk when it came
+  const auto note = [&](const ServerRequest& request) -> std::optional<ServerResponse> {
+    const std::lock_guard lock(mutex);
+    seen.push_back(request.method + ' ' + request.path.substr(request.path.rfind('/') + 1) + ':');
+    for (const auto& group : GroupLedger(directory.Options()).groups()) seen.back() += ' ' + group.identity.job;
+    return ServerResponse{.status = 202};
+  };
+  const auto server = HttpServer::Start({.guard = note}, {});
+  ASSERT_TRUE(server.ok()) << server.error();
+  GroupLedger ledger(directory.Options());
+  PushGateway::Options options = Options(server.value()->address());
+  options.ledger = &ledger;
+  options.delete_absent_groups = true;
+  PushGateway sink(std::move(options));
+  ASSERT_TRUE(sink.Push(OneGroup()).ok());
+  ASSERT_TRUE(sink.Push(ThreeGroups()).ok());
+  ASSERT_TRUE(sink.DeleteGroups("b", 10s).ok());
+  const std::lock_guard lock(mutex);
+  EXPECT_THAT(seen, ElementsAre("PUT a: a", "PUT a: a b c", "PUT b: a b c", "PUT c: a b c", "DELETE b: a b c"));
+  EXPECT_THAT(GroupLedger(directory.Options()).groups(), SizeIs(2));
 }
 
 TEST_F(PushGatewayTest, NothingToShowIsNothingToPush) {

@@ -45,6 +45,23 @@ TEST_F(DiskQueueDamageTest, ATornTailIsCut) {
   EXPECT_THAT(log_.Warnings(), IsEmpty());
 }
 
+// As a power cut leaves it, if later pages were on disk.
+TEST_F(DiskQueueDamageTest, AZeroFirstPageCostsItsRecordsOnly) {
+  constexpr size_t kPage = 4096;
+  StartAgent();
+  for (const std::string& body : {std::string("lost"), std::string(kPage, 'x'), std::string("second page")}) {
+    ASSERT_TRUE(Append(body).ok());
+  }
+  std::string content = Read(Files().front());
+  content.replace(0, kPage, kPage, '\0');
+  queue_.reset();
+  Write(Files().front(), content);
+  StartAgent();
+  EXPECT_THAT(SendAll(), ElementsAre("second page"));
+  EXPECT_EQ(queue_->stats().corrupt_places, 1U);
+  EXPECT_THAT(log_.Warnings(), ElementsAre(HasSubstr("damaged")));
+}
+
 // A damaged byte costs at most the record that it is in.
 TEST_F(DiskQueueDamageTest, ADamagedByteCostsItsRecordAndIsLogged) {
   StartAgent();

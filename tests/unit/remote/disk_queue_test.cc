@@ -126,6 +126,17 @@ TEST_F(DiskQueueTest, TheOldestIsDroppedAtTheSizeLimit) {
   ASSERT_TRUE(Append("small").ok());
 }
 
+TEST_F(DiskQueueTest, ARequestMayFillTheQueueToTheLastByte) {
+  options_.max_bytes = 100'000;
+  StartAgent();
+  constexpr size_t kHeaders = QueueFile::kFileHeaderBytes + QueueRecord::kHeaderBytes;
+  EXPECT_FALSE(Append(std::string(100'000 - kHeaders + 1, 'x')).ok());
+  const std::string largest(100'000 - kHeaders, 'x');
+  ASSERT_TRUE(Append(largest).ok());
+  EXPECT_EQ(queue_->stats().file_bytes, 100'000U);
+  EXPECT_THAT(SendAll(), ElementsAre(largest));
+}
+
 TEST_F(DiskQueueTest, ADroppedRequestInFlightIsNotSentAgain) {
   options_.max_bytes = 1 << 20;
   StartAgent();

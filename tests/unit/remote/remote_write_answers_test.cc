@@ -20,6 +20,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::Pair;
 using ::testing::SizeIs;
 
@@ -69,6 +70,26 @@ INSTANTIATE_TEST_SUITE_P(Statuses, RemoteWriteStatusTest,
                                            Answer{415, true}, Answer{429, true}, Answer{500, true}, Answer{501, true},
                                            Answer{503, true}, Answer{599, true}),
                          [](const auto& info) { return std::to_string(info.param.status); });
+
+// Each header and query of a request may be secret, and error pages quote requests.
+TEST_F(RemoteWriteAnswers, ARequestThatIsQuotedIsLoggedWithoutItsSecrets) {
+  for (const int status : {404, 400}) {
+    Receiver receiver([&](size_t number) {
+      return number == 0 ? ServerResponse{.status = status,
+                                          .body =
+                                              "POST /api/v1/write?token=SECRET%20QUERY&db=ads, token "
+                                              "SECRET QUERY, X-Api-Key: SECRETHEADER, X-Team: team-a"}
+                         : ServerResponse{.status = 0};
+    });
+    options_.endpoint.headers = {{"X-Api-Key", "SECRETHEADER"}, {"X-Team", "team-a"}};
+    StartAgent(receiver.url() + "?token=SECRET%20QUERY&db=ads");
+    target_->Offer(Next());
+    EXPECT_TRUE(receiver.WaitFor([&] { return !receiver.bodies().empty(); }));
+    ASSERT_TRUE(target_->Finish(Next(), seconds(10), kAgentGoesOn).ok());
+    EXPECT_THAT(log_.Text(), HasSubstr("POST /api/v1/write?***, token ***, X-Api-Key: ***"));
+    EXPECT_THAT(log_.Text(), Not(HasSubstr("SECRET")));
+  }
+}
 
 TEST_F(RemoteWriteAnswers, ARepeatedRefusalIsLoggedOnce) {
   Receiver receiver(
@@ -208,9 +229,22 @@ TEST_F(RemoteWriteAnswers, RetryAfterIsHonoured) {
 }
 
 // What was queued as a native histogram is given up only by a target that is to get none.
-TEST_F(RemoteWriteAnswers, NativeHistogramsAreDroppedFromARefusedRequestOnceTheSettingIsFalse) {
+struct NativeAnswer {
+  int status;
+  const char* body;
+  bool dropped;
+};
+
+class RemoteWriteNativeTest : public RemoteWriteAnswers, public ::testing::WithParamInterface<NativeAnswer> {};
+
+TEST_P(RemoteWriteNativeTest, QueuedHistogramsAreDroppedOnlyIfTheTargetRefusesThem) {
+  const int status = GetParam().status;  // clang 14 captures no structured bindings
+  const char* const body = GetParam().body;
+  const bool dropped = GetParam().dropped;
   for (const bool sends_native : {true, false}) {
-    Receiver receiver([](size_t number) { return ServerResponse{.status = number == 0 ? 500 : 0}; });
+    Receiver receiver([&](size_t number) {
+      return number == 0 ? ServerResponse{.status = status, .body = body} : ServerResponse{.status = 0};
+    });
     Receiver away([](size_t) { return ServerResponse{.status = 500}; });
     options_.sends_native = true;
     StartAgent(away.url());
@@ -219,12 +253,53 @@ TEST_F(RemoteWriteAnswers, NativeHistogramsAreDroppedFromARefusedRequestOnceTheS
     options_.sends_native = sends_native;
     StartAgent(receiver.url());
     ASSERT_TRUE(target_->Finish(nullptr, seconds(10), kAgentGoesOn).ok());
-    ASSERT_THAT(receiver.bodies(), SizeIs(2));
-    EXPECT_EQ(receiver.bodies()[0] == receiver.bodies()[1], sends_native);
-    EXPECT_THAT(receiver.Of(kWrittenSeries), ElementsAre(At(count_)));
-    EXPECT_EQ(target_->stats().sending.samples_refused[500], sends_native ? 0U : 1U);
+    const bool is_final = status == 400;
+    const bool is_lost = is_final && sends_native;
+    ASSERT_THAT(receiver.bodies(), SizeIs(is_lost ? 1 : 2));
+    EXPECT_EQ(receiver.bodies().front() == receiver.bodies().back(), sends_native || !dropped);
+    EXPECT_THAT(receiver.Of(kWrittenSeries), SizeIs(is_lost ? 0 : 1));
+    EXPECT_EQ(target_->stats().sending.samples_refused[status], sends_native ? (is_final ? 2U : 0U) : (dropped ? 1U : 0U));
     EXPECT_EQ(target_->stats().pending_samples, 0U);
+    EXPECT_EQ(log_.Text().find("they are dropped") != std::string::npos, dropped && !sends_native);
   }
+}
+
+INSTANTIATE_TEST_SUITE_P(Answers, RemoteWriteNativeTest,
+                         ::testing::Values(NativeAnswer{500, "native histograms are disabled", true},
+                                           NativeAnswer{400, "native histograms are disabled", true},
+                                           NativeAnswer{400, "out of order", true}, NativeAnswer{401, "", false},
+                                           NativeAnswer{404, "", false}, NativeAnswer{429, "slow down", false},
+                                           NativeAnswer{503, "overloaded", false}),
+                         [](const auto& info) { return std::to_string(info.index) + "_" + std::to_string(info.param.status); });
+
+// Otherwise a target whose limit fits no request at all would get two requests for each sample, at full speed.
+TEST_F(RemoteWriteAnswers, ASampleThatIsTooLargeAloneIsFollowedByABackoff) {
+  std::vector<std::chrono::steady_clock::time_point> times;
+  std::mutex mutex;
+  Receiver receiver([&](size_t) {
+    const std::lock_guard lock(mutex);
+    times.push_back(std::chrono::steady_clock::now());
+    return ServerResponse{.status = 413};
+  });
+  options_.max_shards = 1;
+  StartAgent(receiver.url(), milliseconds(100), milliseconds(200));
+  target_->Offer(Next(4));
+  ASSERT_TRUE(target_->Finish(nullptr, seconds(30), kAgentGoesOn).ok());
+  ASSERT_EQ(times.size(), 7U) << "4, 2, 1, 1, 2, 1, 1";
+  for (const size_t next : {3U, 4U, 6U}) EXPECT_GE(times[next] - times[next - 1], milliseconds(50)) << next;
+  EXPECT_EQ(target_->stats().sending.samples_refused[413], 4U);
+}
+
+// Not even while the program goes on: what waits belongs to the next agent.
+TEST_F(RemoteWriteAnswers, NothingIsSentAfterTheEnd) {
+  Receiver receiver([](size_t) { return ServerResponse{.status = 503}; });
+  options_.max_shards = 1;
+  StartAgent(receiver.url());
+  ASSERT_FALSE(target_->Finish(Next(), milliseconds(100), kAgentGoesOn).ok());
+  const size_t requests = receiver.bodies().size();
+  EXPECT_GT(requests, 0U);
+  std::this_thread::sleep_for(milliseconds(300));  // 15 times the longest delay
+  EXPECT_LE(receiver.bodies().size(), requests + 1) << "one may have been under way";
 }
 
 // A target that is in trouble does not get a burst of attempts for each request.

@@ -73,6 +73,21 @@ TEST_F(RemoteWriteStartTest, OneSenderIsEnough) {
   snapshot->collected_at = std::chrono::system_clock::now();
   ASSERT_TRUE(opened.value()->Finish(snapshot, seconds(20), RemoteWrite::Ending::kGoesOn).ok());
   EXPECT_EQ(receiver.samples(), 20U) << "of all shards";
+  EXPECT_EQ(opened.value()->stats().shards, 1U) << "those that a sender works on";
+}
+
+// A database limits the requests that it takes at a time.
+TEST_F(RemoteWriteStartTest, StartsAsManySendersAsItMay) {
+  Receiver receiver;
+  options_.endpoint.url = receiver.url();
+  options_.max_shards = 3;
+  options_.metadata_interval = seconds(0);
+  std::vector<size_t> threads;
+  options_.before_thread = [&threads](size_t number) { threads.push_back(number); };
+  const auto opened = RemoteWrite::Open(options_);
+  ASSERT_TRUE(opened.ok()) << opened.error();
+  EXPECT_THAT(threads, ElementsAre(0U, 1U, 2U, 3U)) << "the writing thread is the first";
+  EXPECT_LE(opened.value()->stats().shards, 1U) << "no series needs the others";
 }
 
 TEST_F(RemoteWriteStartTest, SnapshotsDroppedBeforeTheFirstIsWrittenAreCounted) {

@@ -54,5 +54,18 @@ TEST(HostGuardTest, ASlowResolverHoldsUpOneRequestAlone) {
   EXPECT_EQ(StatusOf(guard, "node.example.com"), 200);
 }
 
+TEST(HostGuardTest, APostHasOneOrigin) {
+  ServerRequest request{.method = "POST",
+                        .path = "/-/reload",
+                        .query = "",
+                        .headers = {{"Host", "agent:1"}, {"Origin", "http://agent:1"}},
+                        .body = ""};
+  EXPECT_FALSE(RefuseOrigin(request, {}));
+  request.headers.emplace_back("Origin", "http://evil.example");
+  const auto refusal = RefuseOrigin(request, {});
+  ASSERT_TRUE(refusal);
+  EXPECT_EQ(refusal->status, 403);
+}
+
 }  // namespace
 }  // namespace persia::agent

@@ -113,6 +113,7 @@ TEST(AnswerStatus, HasTheStateOfEachWorker) {
        OfWorkers("up", {1, 0, 1}),
        {"persia_process_without_a_place", MetricType::kGauge, {}, {{{}, {1}}}}});
   AgentStatus status = Running();
+  status.throughput = Throughput{.name = "steps_total", .ranks = {{{"", "rep_0"}, 8.5}}};
   HealthReport health;
   const auto since = std::chrono::system_clock::time_point(seconds(999'000));
   health.workers[{"", "rep_0", "0"}] = {WorkerState::kRunning, since};
@@ -123,7 +124,7 @@ TEST(AnswerStatus, HasTheStateOfEachWorker) {
   EXPECT_EQ(
       workers[0].dump(),
       R"({"role":"","instance":"rep_0","process":"0","up":true,"pid":4711,"restarts":0,"start_time_ms":null,"cpu_seconds":1.5,)"
-      R"("resident_bytes":4096,"threads":null,"last_change_ms":999990500,"unchanged_seconds":9.5,)"
+      R"("resident_bytes":4096,"threads":null,"last_change_ms":999990500,"unchanged_seconds":9.5,"throughput":8.5,)"
       R"("state":"running","state_since_ms":999000000,"hung":false,"last_exit":""})");
   EXPECT_EQ(workers[1]["up"], false);
   EXPECT_EQ(workers[1]["hung"], false) << "the worker has ended";
@@ -131,8 +132,17 @@ TEST(AnswerStatus, HasTheStateOfEachWorker) {
   EXPECT_EQ(workers[1]["restarts"], 2);
   EXPECT_TRUE(workers[1]["cpu_seconds"].is_null());
   EXPECT_EQ(workers[1]["state"], "exited") << "unknown to the report";
+  EXPECT_TRUE(workers[2]["throughput"].is_null()) << "of the rank's main process alone";
   EXPECT_EQ(workers[2]["hung"], true);
   EXPECT_EQ(workers[2]["state"], "hung");
+}
+
+TEST(AnswerStatus, AWorkerThatEndedHasNoThroughput) {
+  AgentStatus status = Running();
+  status.throughput = Throughput{.name = "steps_total", .ranks = {{{"", "rep_0"}, 8.5}}};
+  const auto newest = MakeSnapshot({OfWorkers("up", {0})});
+  const Json worker = Json::parse(AnswerStatus(status, newest.get(), kNow).body)["workers"][0];
+  EXPECT_TRUE(worker["throughput"].is_null());
 }
 
 TEST(AnswerStatus, TheHealthOfTheJobHasItsReasons) {

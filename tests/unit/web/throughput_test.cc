@@ -11,6 +11,21 @@ namespace {
 
 class ThroughputTest : public ::testing::Test {
  protected:
+  // A gauge of the processes in the newest collection, by rank.
+  void SetOfProcesses(const std::string& name, const std::vector<double>& values, const std::string& process = "0") {
+    auto snapshot = std::make_shared<Snapshot>(*history_.back().snapshot);
+    auto layout = std::make_shared<Layout>(*snapshot->layout);
+    FamilyLayout family{.name = name, .type = MetricType::kGauge, .help = "", .unit = "", .bounds = {}, .series = {}};
+    for (size_t rank = 0; rank < values.size(); ++rank) {
+      family.series.push_back({.identity = static_cast<uint32_t>(rank),
+                               .first_value = layout->value_count++,
+                               .labels = Labels{{"process", process}}});
+    }
+    layout->families.push_back(std::move(family));
+    snapshot->values.insert(snapshot->values.end(), values.begin(), values.end());
+    snapshot->layout = std::move(layout);
+    history_.back().snapshot = std::move(snapshot);
+  }
   // One collection: the counts of this counter, by rank.
   void Add(int64_t seconds, const std::vector<double>& counts) {
     auto layout = std::make_shared<Layout>();
@@ -56,9 +71,33 @@ TEST_F(ThroughputTest, ARankThatIsClearlySlowerIsNamed) {
   EXPECT_EQ(found->slowest->instance, "rep_2");
   EXPECT_DOUBLE_EQ(found->slowest->now, 2.5);
   EXPECT_DOUBLE_EQ(found->slowest->median, 10);
+  const std::map<std::pair<std::string, std::string>, double> by_rank = {
+      {{"trainer", "rep_0"}, 10}, {{"trainer", "rep_1"}, 10}, {{"trainer", "rep_2"}, 2.5}, {{"trainer", "rep_3"}, 9}};
+  EXPECT_EQ(found->ranks, by_rank);
   history_.pop_back();
   Add(30, {300, 300, 241, 300});
   EXPECT_FALSE(Found()->slowest) << "a bit slower";
+}
+
+TEST_F(ThroughputTest, ARankThatDiedOrHangsIsNotTheSlowest) {
+  Add(0, {0, 0, 0, 0, 0});
+  Add(30, {300, 300, 75, 150, 30});
+  EXPECT_EQ(Found()->slowest->instance, "rep_4");
+  SetOfProcesses("persia_process_up", {1, 1, 0, 1, 1});
+  SetOfProcesses("persia_process_hung", {0, 0, kAbsentValue, 0, 1});
+  ASSERT_TRUE(Found()->slowest);
+  EXPECT_EQ(Found()->slowest->instance, "rep_3");
+  EXPECT_DOUBLE_EQ(Found()->slowest->median, 10) << "of the others";
+}
+
+TEST_F(ThroughputTest, OnlyTheMainProcessOfARankSaysWhetherItRuns) {
+  Add(0, {0, 0, 0, 0});
+  Add(30, {300, 300, 75, 30});
+  SetOfProcesses("persia_process_up", {1, 1, 1, 0});
+  SetOfProcesses("persia_process_up", {kAbsentValue, kAbsentValue, kAbsentValue, 1}, "1");
+  SetOfProcesses("persia_process_hung", {0, 0, 1, 0}, "1");
+  ASSERT_TRUE(Found()->slowest);
+  EXPECT_EQ(Found()->slowest->instance, "rep_2") << "its data loader hangs; of rep_3, only the data loader lives";
 }
 
 TEST_F(ThroughputTest, OnlyACounterOfProgressIsTaken) {

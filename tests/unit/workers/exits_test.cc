@@ -100,13 +100,80 @@ TEST_F(ExitsTest, ManyRanksThatWereReplacedHideNoDeadOne) {
   EXPECT_THAT(Listed(), ::testing::Contains("rep_5000 worker 0 down unknown died"));
 }
 
-TEST_F(ExitsTest, ADeadRankIsNotMissedWhenTheJobEnds) {
+// Other agents may have ranks of the same job: this one cannot know whether the job goes on.
+TEST_F(ExitsTest, TheOnlyRankOfAnAgentIsMissedUntilItIsReplaced) {
+  StartRank(0)->Die();
+  EXPECT_THAT(Listed(), ElementsAre("rep_0 worker 0 down unknown died"));
+  passed_ += seconds(100'000);
+  EXPECT_THAT(Listed(), ElementsAre("rep_0 worker 0 down unknown died"));
+  StartAgent();
+  EXPECT_THAT(Listed(), ElementsAre("rep_0 worker 0 down unknown died"));
+  const auto replacement = StartRank(0);
+  EXPECT_THAT(Listed(), ElementsAre("rep_0 worker 0 up unknown"));
+}
+
+TEST_F(ExitsTest, ADeadRankStaysMissedWhenTheOthersHaveEndedWell) {
   auto other = StartRank(1);
   StartRank(0)->Die();
   Collect();
   passed_ += seconds(1000);
   other->End();
-  EXPECT_THAT(Listed(), ElementsAre("rep_1 worker 0 down exit_0"));
+  EXPECT_THAT(Listed(), ElementsAre("rep_0 worker 0 down unknown died", "rep_1 worker 0 down exit_0"));
+  passed_ += seconds(1000);
+  EXPECT_THAT(Listed(), ElementsAre("rep_0 worker 0 down unknown died"));
+}
+
+// The page and the report of a command that has ended show all of its ranks, also those that died long before.
+TEST_F(ExitsTest, WhenTheCommandHasEndedNothingIsMissedOrHiddenAnyMore) {
+  const auto began = std::chrono::system_clock::time_point();
+  source().SetCommand(began, false);
+  const auto other = StartRank(1);
+  other->segment.Gauge("my_app", "loss", {}, 0.5);
+  other->Put();
+  StartRank(2)->End();
+  StartRank(0)->Die();
+  Collect();
+  passed_ += seconds(1000);
+  EXPECT_THAT(Listed(), ElementsAre("rep_1 worker 0 up ", "rep_0 worker 0 down unknown died")) << "rank 2 left long ago";
+  other->Die();
+  source().SetCommand(began, true);
+  const std::vector<std::string> all{"rep_0 worker 0 down unknown", "rep_1 worker 0 down unknown"};
+  EXPECT_EQ(Listed(), all);
+  passed_ += seconds(100'000);
+  EXPECT_EQ(Listed(), all);
+  EXPECT_EQ(Shown("my_app_loss@rep_1/worker"), "0.5") << "its last value is that of the job";
+}
+
+// The same run goes on after a failure.
+TEST_F(ExitsTest, ADeathBeforeTheCommandBeganIsNotMissed) {
+  auto former = StartRank(0);
+  former->segment.header().birth_unix_ns = 1'000'000'000;
+  former->Put().Die();
+  auto own = StartRank(1);
+  own->segment.header().birth_unix_ns = 3'000'000'000;
+  own->Put();
+  own->Die();
+  source().SetCommand(std::chrono::system_clock::time_point(seconds(2)), false);
+  EXPECT_THAT(Listed(), ElementsAre("rep_0 worker 0 down unknown", "rep_1 worker 0 down unknown died"));
+  StartAgent();
+  source().SetCommand(std::chrono::system_clock::time_point(seconds(2)), false);
+  EXPECT_THAT(Listed(), ElementsAre("rep_0 worker 0 down unknown", "rep_1 worker 0 down unknown died"));
+}
+
+TEST_F(ExitsTest, TheTimeOfADeathIsKept) {
+  StartRank(0)->Die();
+  Collect();
+  const auto ended_at = [&] {
+    Collect();
+    return source().processes()[0].ended_at.time_since_epoch();
+  };
+  EXPECT_EQ(ended_at(), seconds(1'800'000'000));
+  passed_ += seconds(1000);
+  StartAgent();
+  EXPECT_EQ(ended_at(), seconds(1'800'000'000)) << "from the fold";
+  CheckpointBytes();
+  StartAgent();
+  EXPECT_EQ(ended_at(), seconds(1'800'000'000)) << "from a checkpoint";
 }
 
 TEST_F(ExitsTest, ARankThatLeftIsHiddenAsBefore) {
@@ -127,6 +194,8 @@ TEST_F(ExitsTest, ARankThatItsLauncherGaveUpIsNotMissed) {
   EXPECT_THAT(Listed(), ElementsAre("rep_0 worker 0 up exit_0", "rep_1 worker 0 down unknown"));
   passed_ += seconds(301);
   EXPECT_THAT(Listed(), ElementsAre("rep_0 worker 0 up exit_0"));
+  restarted->End();
+  EXPECT_THAT(Listed(), ElementsAre("rep_0 worker 0 down exit_0")) << "not even once the others have ended";
 }
 
 TEST_F(ExitsTest, AFurtherProcessOfARankIsNotMissed) {
@@ -180,7 +249,7 @@ TEST_F(ExitsTest, ASuccessorGetsTheNumberOfOneWhoseEndIsNotKnownYet) {
 }
 
 // Of the real library, in real processes.
-class RealExitsTest : public metrics::testing::WorkerTest {
+class RealExitsTest : public metrics::tests::WorkerTest {
  protected:
   // How an agent names the end of a process that has counted and then calls `end`.
   template <class End>

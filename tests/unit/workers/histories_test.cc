@@ -58,6 +58,21 @@ TEST(HistoriesTest, WhileAProcessCountsFromTheStateTheEndedOnesOfItsInstanceStay
             "");
 }
 
+// Its agent is killed after it has saved the end, so that the next one may hide the instance.
+TEST(HistoriesTest, AnAgentIsKilledInTheCollectionThatSavesAnEnd) {
+  EXPECT_EQ(Check({{Do::kAgent, 0, 0},
+                   {Do::kStart, 1, 0},
+                   {Do::kSet, 0, 0},
+                   {Do::kCollect, 0, 9},
+                   {Do::kDie, 0, 1},
+                   {Do::kCollect, 3, 1},
+                   {Do::kAgent, 1, 0},
+                   {Do::kWait, 3, 0},
+                   {Do::kCollect, 0, 0}},
+                  {.state_elsewhere = true, .small_checkpoints = true, .hides_ended = true}),
+            "");
+}
+
 TEST(HistoriesTest, RandomOnesCountEachCountOnce) {
   for (uint64_t seed = 0; seed < 2000; ++seed) {
     EXPECT_EQ(Check(RandomHistory(seed), ConfigOf(seed)), "") << seed;

@@ -33,7 +33,7 @@ using ::testing::Le;
 
 using Flat = std::map<std::string, std::string>;
 
-class RealSegmentsTest : public metrics::testing::WorkerTest {
+class RealSegmentsTest : public metrics::tests::WorkerTest {
  protected:
   Flat Collect() { return Flatten(*source_.Collect()); }
   [[nodiscard]] double ValueOf(const std::string& series) { return std::stod(Collect().at(series)); }

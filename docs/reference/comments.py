@@ -21,6 +21,8 @@ def main():
         text = header.read()
     for ordinary, doxygens in _FORMS:
         text = re.sub(ordinary, doxygens, text, flags=re.MULTILINE)
+    # Users do not write the inline namespace, which names the ABI.
+    text = re.sub(r"^(inline namespace abi_\d+ \{|\}  // namespace abi_\d+)$", "", text, flags=re.MULTILINE)
     # The first comment is about the header.
     if text.startswith("/**"):
         text = text.replace("*/", "@file */", 1)

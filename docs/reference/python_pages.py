@@ -7,6 +7,7 @@ Fails, and names each one, if a public symbol has no documentation: a docstring,
 
 import ast
 import enum
+import functools
 import html
 import importlib
 import inspect
@@ -18,6 +19,14 @@ from types import ModuleType
 MODULES = (
     "persia_metrics",
     "persia_metrics.timing",
+    "persia_metrics.catalog",
+    "persia_metrics.events",
+    "persia_metrics.testing",
+    "persia_metrics.prometheus_client",
+    "persia_metrics.prometheus_client.core",
+    "persia_metrics.prometheus_client.exposition",
+    "persia_metrics.prometheus_client.multiprocess",
+    "persia_metrics.bridge",
     "persia_metrics.benchmarkai",
     "persia_metrics.torchelastic",
     "persia_metrics.torchelastic.metrics",
@@ -58,6 +67,7 @@ def _signature(symbol):
     return str(found.replace(parameters=given, return_annotation=_Bare(result)))
 
 
+@functools.cache
 def _strings_after(symbol):
     """The strings that follow assignments in a module or a class, by the name that is assigned."""
     try:
@@ -113,8 +123,10 @@ class Page:
         self._name = module.__name__
         self.missing = []
         self._parts = [f"<h1>{self._name}</h1>", self._text(self._name, inspect.getdoc(module))]
-        # torchelastic's packages export the names of their modules `api`.
-        texts = {**_strings_after(getattr(module, "api", module)), **_strings_after(module)}
+        texts = {}
+        for other in [m for name, m in sys.modules.items() if name.startswith("persia_metrics")]:
+            # A package exports names of its modules.
+            texts.update((n, text) for n, text in _strings_after(other).items() if getattr(module, n, None) is getattr(other, n))
         for name in getattr(module, "__all__", None) or [n for n, s in vars(module).items() if self._is_own(n, s)]:
             self._add(name, getattr(module, name), texts.get(name))
 

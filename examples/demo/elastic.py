@@ -85,6 +85,12 @@ def reasons(page, kind):
     return [reason["text"] for reason in health["reasons"] if reason["kind"] == kind]
 
 
+def deaths(page):
+    """What the agent's page says of workers that died: the texts of its events."""
+    events = json.loads(fetch(f"http://{page}/api/v1/events?type=persia.agent")[1])["events"]
+    return [event["metadata"]["text"] for event in events if event["name"] == "worker_died"]
+
+
 def harm(job, launchers, workers, page):
     """Kills a worker, starts another, stops and resumes one. Each time the others meet again and continue.
 
@@ -95,6 +101,7 @@ def harm(job, launchers, workers, page):
     killed_at = time.strftime("%H:%M:%S")
     os.kill(victim, signal.SIGKILL)
     wait_until(lambda: victim not in job.trainers() and job.training(workers), "the workers to train again")
+    (death,) = wait_until(lambda: deaths(page), "the agent to see the death", 60)
     say("one more worker joins")
     launchers.append(job.launch(1, workers))
     stopped = wait_until(lambda: job.training(workers + 1), "the worker that joined to train")[0]
@@ -109,7 +116,7 @@ def harm(job, launchers, workers, page):
     say(f"SIGCONT to worker {stopped}, which rejoins")
     os.kill(stopped, signal.SIGCONT)
     return [
-        f"{killed_at}: on the agent's page, a restart of the killed worker, and its death among the events",
+        f"{killed_at}: {death!r} among the events of the agent's page, and a restart of that worker in its table",
         f"{stopped_at}: a few seconds later, Degraded and the reason {hung!r} at the top of the agent's page, and in the tab's title",
         "the alert PersiaRankHung, pending: it fires only if a rank hangs for minutes",
     ]

@@ -28,15 +28,24 @@ _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def _ports():
-    """Ports below the kernel's ephemeral range, so that no outgoing connection takes one between our check and its use.
+def _claim_range():
+    """The number of a range of ports that no other process of this machine has, and a socket that keeps it until this process ends."""
+    for number in range(32):
+        claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        try:
+            claim.bind(f"\0persia-metrics-ports-{number}")
+            return number, claim
+        except OSError:
+            claim.close()
+    raise OSError("all 32 ranges of test ports are in use by other processes")
 
-    Each pytest worker has its own range, and begins at a random port of it.
-    """
-    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 8
-    share = range(10_000 + worker * 2_750, 10_000 + (worker + 1) * 2_750)
+
+def _ports():
+    """Ports below the kernel's ephemeral range, so that no outgoing connection takes one between our check and its use."""
+    number, _claim = _claim_range()
+    share = range(10_000 + number * 687, 10_000 + (number + 1) * 687)
     begin = random.randrange(len(share))
-    return itertools.cycle([*share[begin:], *share[:begin]])
+    yield from itertools.cycle([*share[begin:], *share[:begin]])
 
 
 _next_port = _ports().__next__

@@ -56,7 +56,7 @@ void RunOne(const Options& options) {
   const std::string role(NameOf(options.role));
   const int replica = ReplicaIndex();
   persia::metrics::Init({.job_name = "embedding_job", .role = role, .replica = replica});
-  persia::metrics::events::Record("start", kOwnGroup, {{"role", std::string_view(role)}, {"replica", int64_t{replica}}});
+  persia::metrics::events::Record(kOwnGroup, "start", {{"role", std::string_view(role)}, {"replica", int64_t{replica}}});
 
   Ledger ledger(Environment("PERSIA_ROLE", role), replica);
   const RoleContext context{.options = options, .stop = stop, .ledger = ledger, .replica = replica};

@@ -138,7 +138,7 @@ class Trainer {
   }
 
   void EndEpoch(uint32_t epoch) {
-    events::Record("epoch_end", kOwnGroup, {{"epoch", int64_t{epoch} + 1}, {"loss", losses_.Last()}});
+    events::Record(kOwnGroup, "epoch_end", {{"epoch", int64_t{epoch} + 1}, {"loss", losses_.Last()}});
     std::string number = std::to_string(epoch + 1);
     number.insert(0, number.size() < 4 ? 4 - number.size() : 0, '0');
     Save("epoch_" + number);
@@ -153,7 +153,7 @@ class Trainer {
       const double milliseconds = SecondsSince(asked) * 1000;
       // Under torchelastic's name, for all embedding servers together.
       persia::metrics::PutMetric("checkpoint.write_latency_ms", milliseconds);
-      events::Record("checkpoint", kOwnGroup,
+      events::Record(kOwnGroup, "checkpoint",
                      {{"name", std::string_view(name)},
                       {"rows", static_cast<int64_t>(done.rows)},
                       {"bytes", static_cast<int64_t>(done.bytes)},

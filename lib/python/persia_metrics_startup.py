@@ -6,6 +6,10 @@ that a program that does not import torch's modules does not load the package ei
 
 import sys
 
+MYPY = False
+if MYPY:  # for mypy only: this import takes longer than the rest of the start-up
+    from typing import Any
+
 # The functions of persia_metrics.torchelastic.install that are called after the import of each of torch's modules.
 _CALLS = {
     "torch.distributed.elastic.metrics": "export_metrics",
@@ -17,7 +21,7 @@ _CALLS = {
 class _Finder:
     """Finds torch's modules as Python does, and calls us after their first import."""
 
-    def find_spec(self, name, path=None, target=None):
+    def find_spec(self, name: str, path: "Any" = None, target: "Any" = None) -> "Any":
         if name not in _CALLS:
             return None
         from importlib.machinery import PathFinder  # only here, to keep the start-up short
@@ -26,15 +30,15 @@ class _Finder:
         if spec is not None and spec.loader is not None:
             execute = spec.loader.exec_module
 
-            def exec_module(module):
+            def exec_module(module: "Any") -> None:
                 execute(module)
                 _export(name, module)
 
-            spec.loader.exec_module = exec_module
+            spec.loader.exec_module = exec_module  # type: ignore
         return spec
 
 
-def register():
+def register() -> None:
     """Exports from the modules that are imported, and from the others after their import."""
     if any(isinstance(finder, _Finder) for finder in sys.meta_path):
         return
@@ -44,7 +48,7 @@ def register():
             _export(name, sys.modules[name])
 
 
-def _export(name, module):
+def _export(name: str, module: "Any") -> None:
     try:
         __import__("persia_metrics.torchelastic.install")
         getattr(sys.modules["persia_metrics.torchelastic.install"], _CALLS[name])(module)

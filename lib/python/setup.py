@@ -23,8 +23,11 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 VERSION = re.search(r"project\(persia_metrics VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text()).group(1)
 
-# One wheel for Python 3.10 and all later ones, except those without a global lock, which have no stable ABI yet.
-STABLE_ABI = sys.version_info >= (3, 10) and not sysconfig.get_config_var("Py_GIL_DISABLED")
+if sysconfig.get_config_var("Py_GIL_DISABLED"):
+    sys.exit("persia-metrics: Python without the global lock is not supported; use the ordinary build of this version")
+
+# One wheel for Python 3.10 and all later ones.
+STABLE_ABI = sys.version_info >= (3, 10)
 
 # Outside the source folder, which stays unchanged.
 BUILD = ROOT / "build/wheel"
@@ -78,6 +81,8 @@ setup(
     python_requires=">=3.9",
     packages=[
         "persia_metrics",
+        "persia_metrics.prometheus_client",
+        "persia_metrics.prometheus_client.openmetrics",
         "persia_metrics.torchelastic",
         "persia_metrics.torchelastic.events",
         "persia_metrics.torchelastic.metrics",

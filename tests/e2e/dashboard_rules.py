@@ -14,6 +14,8 @@ CLAUSES = {"by", "on", "ignoring", "without", "group_left", "group_right"}
 # Torchelastic's histograms may be shown over the whole run: their events are too rare for rates.
 COUNTERS = re.compile("_total$|^(?!torchelastic_).*_(bucket|sum|count)$|^nan_grad_skipped$")
 RATES = ("rate", "irate", "increase")
+# The whole expression is within the parentheses: `or` binds less than `unless`.
+UNLESS_ENDED = re.compile(r"\(.*\) unless on \(job\) \(max by \(job\) \(persia_exec_running\{")
 UNITS = {"none", "short", "percentunit", "s", "bytes", "Bps", "cps", "ops", "reqps"}  # the units of the linter's list that the boards use
 VARIABLES = {"job": "Job", "instance": "Instance"}
 GRAFANAS_OWN = {"__rate_interval", "__range", "__interval", "__url_time_range"}
@@ -220,10 +222,12 @@ def is_not_red_by_default(board):
 
 
 @rule
-def shows_no_age_of_ended_jobs(board):
-    """A gateway keeps the values of a job that has ended, so its age grows for ever."""
+def warns_of_no_job_that_has_ended(board):
+    """A gateway keeps the values of a job that has ended: they would warn, and an age would grow, for ever. An increase ends by itself."""
     for panel, target in targets(board):
-        if panel["type"] == "stat" and "push" in target["expr"] and "time() -" in target["expr"] and "unless on (job)" not in target["expr"]:
+        warns = any(step["color"] not in ("green", "text") for step in panel["fieldConfig"]["defaults"]["thresholds"]["steps"])
+        age = "push" in target["expr"] and "time() -" in target["expr"]
+        if panel["type"] == "stat" and (warns or age) and "increase(" not in target["expr"] and not UNLESS_ENDED.match(target["expr"]):
             yield f"{panel['title']} shows jobs that have ended"
 
 

@@ -1,9 +1,12 @@
-"""The order of modules: those marked `long` start first, so that the end of a run does not wait for one of them.
+"""The order of tests: random, to show a test that depends on another. PERSIA_TEST_ORDER=SEED repeats the order of an earlier run.
 
+The tests of a module stay together. Modules marked `long` start first, so that the end of a run does not wait for one of them.
 A run of the whole suite prints at its end which modules should have the mark and which should not.
 """
 
 import collections
+import os
+import random
 
 _MARK_FROM = 0.03  # of the time of all tests
 _NO_MARK_BELOW = 0.01
@@ -12,10 +15,19 @@ _WHOLE_SUITE = 40  # modules
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "long: of a module that starts before the others (order.py)")
+    # xdist's workers inherit the environment: all have the same order.
+    os.environ.setdefault("PERSIA_TEST_ORDER", str(random.randrange(1_000_000)))
+
+
+def pytest_report_header():
+    return f"order of tests: PERSIA_TEST_ORDER={os.environ['PERSIA_TEST_ORDER']}"
 
 
 def pytest_collection_modifyitems(items):
-    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+    shuffled = random.Random(os.environ["PERSIA_TEST_ORDER"])
+    places = {module: shuffled.random() for module in dict.fromkeys(item.path for item in items)}
+    shuffled.shuffle(items)
+    items.sort(key=lambda item: (item.get_closest_marker("long") is None, places[item.path]))
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -48,6 +48,36 @@ def wait_for_points(browser, name, after=0):
     return wait_until(lambda: max(0, newest(browser, name) - after), f"points of {name} after {after}")
 
 
+RANKS = """
+import json, os, sys, time
+from persia_metrics import Counter
+parent, pids = os.getpid(), []
+ready, counted = os.pipe()
+for rank, pause in enumerate(json.loads(os.environ["PAUSES"])):
+    pids.append(os.fork())
+    if pids[-1] == 0:
+        os.environ["REPLICA_INDEX"] = str(rank)
+        steps = Counter("my_app", "steps_total", "Steps trained.")
+        steps.inc()
+        os.write(counted, b".")
+        while os.getppid() == parent:
+            steps.inc()
+            time.sleep(pause)
+        os._exit(0)
+for _ in pids:
+    os.read(ready, 1)
+print("pids", json.dumps(pids), flush=True)
+sys.stdin.readline()
+"""
+
+
+def start_ranks(job, pauses):
+    """Starts ranks that count a step and pause, each by its number of seconds. Returns their pids once all have counted."""
+    launcher = job.python(RANKS, PAUSES=json.dumps(pauses))
+    launcher.wait_for("pids")
+    return json.loads(launcher.output().split("pids ")[1].splitlines()[0])
+
+
 def families(address):
     return {family["name"] for family in json.loads(fetch(f"http://{address}/api/v1/metadata")[1])["families"]}
 

@@ -22,6 +22,7 @@ SHORT = {
     "for: 1m": "for: 1s",
     "for: 2m": "for: 2s",
     "for: 5m": "for: 3s",
+    "for: 15m": "for: 4s",
 }
 
 

@@ -18,7 +18,9 @@ ALERTS = {
     for rule in group["rules"]
 }
 RECEIVERS = {"critical": "pager", "warning": "chat", "info": "nobody"}
-GATEWAY = [("PersiaGatewayDown", "persia_gateways"), ("PersiaJobVanished", "dlrm"), ("PersiaJobVanished", "wide"), ("PersiaAgentPushFailing", "dlrm")]
+# Those with the label `path` of the rules.
+BY_GATEWAY = {"PersiaGatewayOutOfReach", "PersiaJobVanished", "PersiaAgentPushFailing"}
+GATEWAY = [("PersiaGatewayOutOfReach", "persia_gateways"), ("PersiaJobVanished", "dlrm"), ("PersiaJobVanished", "wide"), ("PersiaAgentPushFailing", "dlrm")]
 
 
 def amtool(*arguments):
@@ -60,7 +62,17 @@ def test_inhibition_names_only_alerts_that_there_are():
 @pytest.mark.parametrize(
     "fire, wanted",
     [
-        pytest.param(GATEWAY, GATEWAY[:1], id="one page for a gateway"),
+        pytest.param(GATEWAY, GATEWAY[:1], id="one page if no agent reaches a gateway"),
+        pytest.param(
+            [("PersiaGatewayOutOfReach", "persia_gateways"), ("PersiaJobVanished", "dlrm"), ("PersiaJobVanished", "written")],
+            [("PersiaGatewayOutOfReach", "persia_gateways"), ("PersiaJobVanished", "written")],
+            id="a job that needs no gateway",
+        ),
+        pytest.param(
+            [("PersiaGatewayDown", "persia_gateways"), ("PersiaJobVanished", "dlrm")],
+            [("PersiaGatewayDown", "persia_gateways"), ("PersiaJobVanished", "dlrm")],
+            id="one gateway of several is down, and a job of another one vanishes",
+        ),
         pytest.param(
             [("PersiaJobFailed", "dlrm"), ("PersiaRankDead", "dlrm"), ("PersiaRankHung", "dlrm"), ("PersiaCheckpointOld", "dlrm"), ("PersiaRankDead", "wide")],
             [("PersiaJobFailed", "dlrm"), ("PersiaRankDead", "wide")],
@@ -81,6 +93,11 @@ def test_inhibition_names_only_alerts_that_there_are():
             [("PersiaJobHung", "dlrm"), ("PersiaSegmentNearlyFull", "dlrm")],
             id="a hung job",
         ),
+        pytest.param(
+            [("PersiaHostHung", "dlrm"), ("PersiaRankHung", "dlrm"), ("PersiaThroughputDropped", "dlrm"), ("PersiaRankHung", "wide")],
+            [("PersiaHostHung", "dlrm"), ("PersiaRankHung", "wide")],
+            id="a hung host",
+        ),
     ],
 )
 def test_what_follows_from_another_alert_is_not_sent(fire, wanted, messages, tmp_path, started):
@@ -88,7 +105,11 @@ def test_what_follows_from_another_alert_is_not_sent(fire, wanted, messages, tmp
     started(server)
     now = datetime.datetime.now(datetime.timezone.utc).isoformat()
     # The last one is sent by no inhibition: when it has arrived, all others have been decided, too.
-    alerts = [{"labels": {"alertname": name, "job": job, "severity": ALERTS[name]}, "startsAt": now} for name, job in fire]
+    def labels(name, job):
+        path = {"path": "gateway"} if name in BY_GATEWAY and job != "written" else {}
+        return {"alertname": name, "severity": ALERTS[name], **path, "job": job}
+
+    alerts = [{"labels": labels(name, job), "startsAt": now} for name, job in fire]
     last = {"alertname": "PersiaConfigReloadFailed", "severity": "warning"}
     alerts += [{"labels": {**last, "job": job}, "startsAt": now} for job in {job for _, job in fire}]
     body = json.dumps(alerts).encode()

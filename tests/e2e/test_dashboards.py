@@ -14,6 +14,7 @@ import catalog
 
 sys.path.insert(0, str(ROOT / "dashboards"))
 import generate  # noqa: E402
+from boards.promql import unless_ended  # noqa: E402
 
 FOLDER = ROOT / "dashboards"
 BOARDS = {path.stem: json.loads(path.read_text()) for path in sorted(FOLDER.glob("*.json"))}
@@ -56,9 +57,10 @@ def set_expression(expression):
     return act
 
 
-def set_stat(expression):
+def set_stat(expression, title=None):
     def act(board):
-        first(board, "stat")["targets"][0]["expr"] = expression
+        panel = next(panel for panel in board["panels"] if panel["type"] == "stat" and title in (None, panel["title"]))
+        panel["targets"][0]["expr"] = expression
 
     return act
 
@@ -130,7 +132,10 @@ DAMAGES = [
     ("marks_events", change(["annotations", "list", 1, "enable"], True)),
     ("has_variables_for_job_and_instance", change(["templating", "list", 1, "includeAll"], True)),
     ("is_not_red_by_default", change(["@stat", "fieldConfig", "defaults", "thresholds"], {"steps": [{"value": None, "color": "red"}]})),
-    ("shows_no_age_of_ended_jobs", set_stat(f"max by (job) (time() - push_time_seconds{{{FILTER}}})")),
+    ("warns_of_no_job_that_has_ended", set_stat(f"max by (job) (time() - push_time_seconds{{{FILTER}}})")),
+    ("warns_of_no_job_that_has_ended", set_stat(f"max by (job) (staleness{{{FILTER}}})", "Staleness")),
+    ("warns_of_no_job_that_has_ended", set_stat(f"sum by (job) (num_pending_batches{{{FILTER}}})", "Pending batches")),
+    ("warns_of_no_job_that_has_ended", set_stat(unless_ended("staleness or nan_count").replace("(staleness or nan_count)", "staleness or nan_count"), "Staleness")),
 ]
 
 

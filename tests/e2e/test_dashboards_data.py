@@ -28,10 +28,11 @@ BOARDS = {path.stem: json.loads(path.read_text()) for path in sorted((ROOT / "da
 TRAINING_JOB = "embedding_demo"
 JOBS = {"persia-elastic": elastic.JOB}  # other dashboards: TRAINING_JOB
 
-# A program beside the elastic job, on its instance rep_0: functions under @prof, entries counted as torchelastic's first releases did,
+# A program beside the elastic job, on its instance rep_0: a counter of steps, functions under @prof, entries counted as torchelastic's first releases did,
 # and checkpoints, which otherwise only rank 0 writes, on any instance. It also calls Benchmark AI's emit.
 TOOL = """
 import time
+from persia_metrics import Counter
 from persia_metrics.benchmarkai import emit
 from persia_metrics.torchelastic.metrics import prof, put_metric
 
@@ -41,7 +42,9 @@ def evaluate(number):
     if number % 5 == 4:
         raise ValueError(number)
 
+steps = Counter("tool", "steps_total", "Steps of the tool.")
 for number in range(30):
+    steps.inc()
     put_metric("evaluate.count", 1)
     put_metric("checkpoint.write_latency_ms", 20 + number)
     try:
@@ -179,6 +182,21 @@ def test_a_picture_has_something_in_each_panel(run, uid):
     assert [title for title, _ in drawn] == [panel["title"] for panel in BOARDS[uid]["panels"] if panel["type"] != "row"]
     for panel, (title, inside) in zip([panel for panel in BOARDS[uid]["panels"] if panel["type"] != "row"], drawn):
         assert (panel["type"] in picture.KINDS) == ("<polyline" in inside or "<rect" in inside), title
+
+
+STATS = [
+    pytest.param(uid, target["expr"], id=f"{uid}-{panel['title']}")
+    for uid, board in BOARDS.items()
+    for panel, target in dashboard_rules.targets(board)
+    if panel["type"] == "stat" and "unless on (job)" in target["expr"]
+]
+
+
+@pytest.mark.parametrize("uid, expression", STATS)
+def test_what_warns_has_nothing_of_a_job_that_has_ended(run, uid, expression):
+    assert len(STATS) >= 10
+    jobs = {series["metric"].get("job") for series in run.prometheus.query(fill_in(expression, uid, "all"))}
+    assert not jobs & {TRAINING_JOB, elastic.JOB}
 
 
 # The queries of PersiaML's own first dashboard, one per panel.

@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import re
 import shutil
 import signal
 import tempfile
@@ -254,6 +255,33 @@ def test_a_wrong_url_is_refused(elastic_job):
     launcher = job.launch(1)
     assert launcher.wait() == 2
     assert "'etcd://localhost/run?min_workers=1' is not of the form etcd://host:port/run_id?" in launcher.output()
+
+
+def test_the_demo_shows_a_death_and_a_hang(tmp_path, started):
+    """Its agent's page explains both, its Prometheus has the alert, and its last lines say where they were."""
+    command = ["/usr/bin/python3", ROOT / "examples/demo", "elastic", "--workers=2", "--kill"]
+    demo = Process(command, tmp_path / "demo.log", env=environment(PERSIA_BUILD_DIR=str(BUILD)))
+    started(demo)
+
+    def told(pattern):
+        found = re.search(pattern, demo.output())
+        if not found and not demo.running():
+            raise RuntimeError(f"it ended without {pattern!r}:\n{demo.output()[-4000:]}")
+        return found
+
+    page = wait_until(lambda: told(r"(http://\S+)/   the agent"), "the page's address")[1]
+    hung = wait_until(lambda: told(r"the agent's page says: Degraded, (trainer rep_\d hangs)"), "the hang", 90)[1]
+    health = json.loads(fetch(f"{page}/api/v1/status")[1])["health"]
+    assert health["state"] == "degraded" and hung in [reason["text"] for reason in health["reasons"]]
+    events = json.loads(fetch(f"{page}/api/v1/events?type=persia.agent")[1])["events"]
+    (death,) = [event["metadata"]["text"] for event in events if event["name"] == "worker_died"]
+    wait_until(lambda: told(r"alert PersiaRankHung is pending: .* " + hung.removesuffix(" hangs")), "the alert")
+    assert demo.wait(90) == 0, demo.output()[-4000:]
+    last = demo.output().split("You should have seen:")[1]
+    assert re.search(rf"\d\d:\d\d:\d\d: '{re.escape(death)}' among the events", last)
+    assert re.search(rf"\d\d:\d\d:\d\d: .*Degraded and the reason '{hung}'", last)
+    assert "the alert PersiaRankHung, pending" in last
+    assert told("alert PersiaRankHung has ended") and "differs" not in demo.output()
 
 
 def test_the_demo_compares_the_ledgers(tmp_path, started):

@@ -97,3 +97,36 @@ def test_the_agent_reports_what_happens_to_workers(job, tmp_path):
     wait_until(lambda: seen(1)[-1] == "worker_exited", "the exit")
     names_of_job = [record["name"] for record in records(file, of_agent=True) if record["name"].startswith("job")]
     assert names_of_job[:2] == ["job_hung", "job_recovered"]
+
+
+def test_a_restarted_agent_keeps_a_hang_a_death_and_their_times(job, tmp_path):
+    file = tmp_path / "events.jsonl"
+    agent = job.agent(f"--events-file={file}", "--hang-after=1")
+    ranks = [job.worker(replica=replica) for replica in range(3)]
+    for rank in ranks:
+        rank.tell("busy my_app steps_total")
+
+    def health():
+        return json.loads(fetch(agent.url + "/api/v1/status")[1])["health"]
+
+    def states():
+        return [each["state"] for each in json.loads(fetch(agent.url + "/api/v1/status")[1])["workers"]]
+
+    wait_until(lambda: states() == 3 * ["running"], "all to be judged")
+    assert wait_until(lambda: agent.metrics().one("persia_job_throughput", counter="my_app_steps_total"), "the throughput") > 0
+    assert agent.metrics().one("persia_job_unchanged_seconds") < 1
+    ranks[0].signal(signal.SIGSTOP)
+    ranks[1].kill()
+    wait_until(lambda: states() == ["hung", "died", "running"], "the hang and the death")
+    before = health()["reasons"]
+    wait_until(lambda: agent.metrics().one("persia_process_hung", instance="rep_0") == 1, "the metric")
+    agent.kill()
+    agent = job.agent(f"--events-file={file}", "--hang-after=1")
+    wait_until(lambda: states()[:2] == ["hung", "died"], "the next agent's view")
+    for old, new in zip(before, health()["reasons"], strict=True):
+        assert {**old, "since_ms": 0} == {**new, "since_ms": 0} and abs(old["since_ms"] - new["since_ms"]) < 100
+    ranks[0].signal(signal.SIGCONT)
+    job.worker(replica=1)
+    wait_until(lambda: health()["state"] == "running", "both to go on")
+    names = [record["name"] for record in records(file, of_agent=True) if record.get("instance") == "rep_0"]
+    assert [name for name in names if name != "worker_started"] == ["worker_hung", "worker_recovered"], "nothing is reported twice"

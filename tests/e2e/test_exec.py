@@ -1,11 +1,13 @@
 """`persia-metrics-agent exec`: nothing of the agent prevents, changes or ends the command; its last values are pushed."""
 
+import json
 import os
 import signal
 import socket
+import time
 
 import pytest
-from conftest import Agent, environment
+from conftest import WORKER, Agent, environment
 from servers import fetch, free_port, wait_until
 
 
@@ -205,3 +207,43 @@ def test_pages_are_served_while_the_command_runs(job):
     assert status == 200 and "<!DOCTYPE html>" in page
     assert fetch(agent.url + "/nothing")[0] == 404
     assert agent.leave() == 0
+
+
+# As torchrun: when a rank dies, the launcher ends the others and fails.
+FAILING = """
+for rank in 0 1 2; do
+  { echo 'count my_app steps_total 5'; echo 'set my_app loss 0.5'; exec sleep 60; } | REPLICA_INDEX=$rank PERSIA_ROLE=trainer "$0" & pids="$pids $!"
+done
+set -- $pids
+until [ -e go ]; do sleep 0.1; done
+kill -KILL "$3"; sleep 1
+kill -TERM "$1" "$2"; sleep 1
+pkill -TERM -P $$ sleep
+exit 1
+"""
+
+
+def test_a_failed_command_names_the_first_death_and_nothing_of_it_expires(job, tmp_path):
+    go = tmp_path / "go"
+    report = tmp_path / "report.html"
+    flags = ["--linger=8", "--gauge-ttl=4", f"--report={report}"]
+    agent = job.exec("sh", "-c", FAILING.replace("-e go", f"-e {go}"), str(WORKER), flags=flags)
+
+    def status():
+        return json.loads(fetch(agent.url + "/api/v1/status")[1])
+
+    wait_until(lambda: [worker["up"] for worker in status()["workers"]] == 3 * [True], "the ranks")
+    go.touch()
+    wait_until(lambda: status()["health"]["state"] == "failed", "the end")
+    ended = time.monotonic()
+    wait_until(lambda: time.monotonic() > ended + 5, "longer than --gauge-ttl", 10)
+    last = status()
+    texts = [reason["text"] for reason in last["health"]["reasons"]]
+    assert texts == ["the command ended with exit code 1", "trainer rep_2 died: it ended by a signal or _exit", "and 2 more ended after it"]
+    first = last["health"]["reasons"][1]
+    assert first["instance"] == "rep_2" and first["since_ms"] < last["health"]["since_ms"]
+    assert [worker["state"] for worker in last["workers"]] == 3 * ["died"]
+    assert agent.metrics().one("my_app_loss", instance="rep_0") == 0.5
+    assert agent.metrics().one("persia_process_died", instance="rep_2") == 0, "nothing is missed any more"
+    assert agent.wait() == 1
+    assert "my_app_loss" in report.read_text() and "rep_2 died: it ended" in report.read_text()

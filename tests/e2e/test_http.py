@@ -61,6 +61,47 @@ STALLS = {
 }
 
 
+PAGES = ["/", "/assets/dygraph.min.js", "/report.html", "/api/v1/status", "/api/v1/metadata", "/api/v1/series?name=my_app_misses&limit=1"]
+
+
+def get(agent, path, *headers):
+    """The headers and the body of a page."""
+    lines = [f"GET {path} HTTP/1.1", f"Host: {agent.address}", "Connection: close", *headers]
+    head, _, body = ask(agent, ("\r\n".join(lines) + "\r\n\r\n").encode()).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 ")
+    return dict(line.split(": ", 1) for line in head.decode().splitlines()[1:]), body
+
+
+def test_a_page_is_compressed_for_a_client_that_asks(job):
+    agent, worker = job.agent(), job.worker()
+    for number in range(50):
+        worker.tell(f"count_feat my_app misses feat{number} 2")
+    wait_until(lambda: agent.metrics().one("my_app_misses", feat="feat49") == 2, "the series")
+    for path in [*PAGES, "/api/v1/series?name=my_app_misses"]:
+        headers, plain = get(agent, path)
+        assert "Content-Encoding" not in headers and headers["Vary"] == "Accept-Encoding"
+        for accepted in (["gzip, deflate, br"], ["br", "gzip"]):  # also in two headers
+            headers, body = get(agent, path, *(f"Accept-Encoding: {codings}" for codings in accepted))
+            assert headers["Content-Length"] == str(len(body))
+            if len(plain) < 2000:
+                assert "Content-Encoding" not in headers and len(body) < 2500
+                continue
+            assert headers["Content-Encoding"] == "gzip" and len(body) < 0.6 * len(plain), path
+            unpacked = gzip.decompress(body)
+            if "/assets/" in path or path == "/":
+                assert unpacked == plain
+            else:
+                assert unpacked[:20] == plain[:20] and abs(len(unpacked) - len(plain)) < 0.1 * len(plain), "of another moment"
+    assert len(get(agent, "/assets/dygraph.min.js")[1]) > 100_000
+    assert "Content-Encoding" not in get(agent, "/assets/dygraph.min.js", "Accept-Encoding: gzip;q=0")[0]
+
+
+def test_several_headers_are_one_list(agent):
+    headers, _ = get(agent, "/metrics", "Accept: application/x-nothing", "Accept: application/openmetrics-text;version=1.0.0")
+    assert headers["Content-Type"].startswith("application/openmetrics-text")
+    assert get(agent, "/metrics", "Accept-Encoding: br", "Accept-Encoding: gzip")[0]["Content-Encoding"] == "gzip"
+
+
 @pytest.mark.parametrize("stall", STALLS)
 def test_scrapes_go_on_while_fifty_clients_stall(agent, gateway, stall):
     stalled = [connect(agent) for _ in range(50)]

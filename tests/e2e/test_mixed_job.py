@@ -17,7 +17,7 @@ from persia_metrics import Counter
 
 def work(rank, begun, go_on):
     os.environ["RANK"] = str(rank)
-    steps = Counter("steps", "Steps.", group="mixed")
+    steps = Counter("mixed", "steps", "Steps.")
     stream = metrics.getStream(group="mixed")
     for half in range(2):
         for _ in range(10_000):

@@ -163,7 +163,7 @@ def test_a_job_with_the_settings_of_persias_document(settings, gateway, segments
         PERSIA_SOCKET_IFNAME="none",
         REPLICA_INDEX="3",
     )
-    train = "from persia_metrics import Counter; Counter('batches', 'Batches.').inc(2)"
+    train = "from persia_metrics import Counter; Counter('', 'batches', 'Batches.').inc(2)"
     for extra, address in ({}, "127.0.0.1"), ({"PERSIA_IP_ADDR": "10.1.2.3"}, "10.1.2.3"):
         subprocess.run([AGENT, "exec", "--", PYTHON, "-c", train], env={**env, **extra}, check=True, timeout=60)
         labels = {"job": "your_job_name", "instance": "rep_3", "ip_addr": address, "role": "server"}
@@ -196,7 +196,7 @@ def test_keys_of_persias_settings(settings):
     "env, replica", [({}, 0), ({"REPLICA_INDEX": "3"}, 3), ({"RANK": "2"}, 2), ({"REPLICA_INDEX": "3", "RANK": "2"}, 3)]
 )
 def test_the_number_of_a_process_is_its_instance(settings, exposed, env, replica):
-    seen = exposed("from persia_metrics import Counter\nCounter('n', 'N.').inc()\n", **env)
+    seen = exposed("from persia_metrics import Counter\nCounter('', 'n', 'N.').inc()\n", **env)
     assert seen.one("n", instance=f"rep_{replica}") == 1
     assert settings(**env)["replica"] == str(replica)
 
@@ -223,17 +223,17 @@ def test_variables_that_the_agent_does_not_use(settings):
     "`create_counter_vec`, `create_gauge_vec`, `create_histogram_vec`, with the label `feat`",
     'the same classes, with `["feat"]`',
 )
-@holds(PERSIA, "buckets of a histogram: 5 ms to 10 s, 11 of them", "also 75 ms, 750 ms and 7.5 s")
+@holds(PERSIA, "buckets of a histogram: 5 ms to 10 s, 11 of them", "also 0.1 ms to 2.5 ms, 5 of them")
 def test_metrics_that_persias_manager_creates(exposed):
     seen = exposed(
         """
 from persia_metrics import Counter, Gauge, Histogram
-Counter("counter", "Help.").inc()
-Gauge("gauge", "Help.").set(2)
-Histogram("histogram", "Help.").observe(3)
-Counter("counter_vec", "Help.", ["feat"]).labels("user").inc(4)
-Gauge("gauge_vec", "Help.", ["feat"]).labels("user").set(5)
-Histogram("histogram_vec", "Help.", ["feat"]).labels("user").observe(6)
+Counter("", "counter", "Help.").inc()
+Gauge("", "gauge", "Help.").set(2)
+Histogram("", "histogram", "Help.").observe(3)
+Counter("", "counter_vec", "Help.", ["feat"]).labels("user").inc(4)
+Gauge("", "gauge_vec", "Help.", ["feat"]).labels("user").set(5)
+Histogram("", "histogram_vec", "Help.", ["feat"]).labels("user").observe(6)
 """
     )
     assert [seen.one(name) for name in ("counter", "gauge", "histogram_sum")] == [1, 2, 3]
@@ -241,7 +241,7 @@ Histogram("histogram_vec", "Help.", ["feat"]).labels("user").observe(6)
     assert seen.one("histogram_vec_sum", feat="user") == 6
     bounds = {float(dict(labels)["le"]) for name, labels in seen if name == "histogram_bucket"}
     persias = {0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, float("inf")}
-    assert bounds - persias == {0.075, 0.75, 7.5} and persias < bounds
+    assert bounds - persias == {0.0001, 0.00025, 0.0005, 0.001, 0.0025} and persias < bounds
 
 
 @holds(EMIT, "`emit(metrics)`", "same")
@@ -254,7 +254,7 @@ def test_emit_has_one_argument(run_python, mode):
 @holds(DAEMON, "`CUSTOM_LABEL_<NAME>`", "`--label=<name>=VALUE`")
 @holds(DAEMON, "`LOGGING_STREAM`, default `stderr`", "not used: always stderr")
 def test_labels_and_log_of_the_agent(exposed, tmp_path):
-    count = "from persia_metrics import Counter\nCounter('n', 'N.').inc()\n"
+    count = "from persia_metrics import Counter\nCounter('', 'n', 'N.').inc()\n"
     (labels,) = [dict(labels) for name, labels in exposed(count, "--label=zone=b", CUSTOM_LABEL_ZONE="a") if name == "n"]
     assert labels["zone"] == "b"
     command = [AGENT, "once", f"--metrics-dir={tmp_path}"]

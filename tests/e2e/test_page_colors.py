@@ -40,6 +40,55 @@ def test_each_line_of_a_chart_can_be_seen(theme):
     assert contrast(event, variables(theme)["card"]) >= 3
 
 
+def rules():
+    """Selector and declarations of each rule without rules in it."""
+    css = re.sub(r"/\*.*?\*/", "", (ASSETS / "page.css").read_text(), flags=re.S)
+    return [(selector.strip(), body) for selector, body in re.findall(r"([^{}]+)\{([^{}]*)\}", css)]
+
+
+def blended(color, back, share):
+    """A color that lets a share of what is behind it through."""
+    parts = [[int(one.removeprefix("#")[at : at + 2], 16) for at in (0, 2, 4)] for one in (six(color), six(back))]
+    return "#" + "".join(f"{round(share * mine + (1 - share) * behind):02x}" for mine, behind in zip(*parts))
+
+
+def gray(color):
+    red, green, blue = (int(six(color)[at : at + 2], 16) for at in (1, 3, 5))
+    return "#" + 3 * f"{round(0.2126 * red + 0.7152 * green + 0.0722 * blue):02x}"
+
+
+def six(color):
+    digits = color.removeprefix("#")
+    return "#" + ("".join(2 * digit for digit in digits) if len(digits) == 3 else digits)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_dimmed_text_can_be_read(theme):
+    of = variables(theme)
+    assert any("opacity" in body for _, body in rules())
+    for selector, body in rules():
+        share = re.search(r"(?<![-\w])opacity: ([\d.]+)", body)
+        if share:
+            assert contrast(blended(of["muted"], of["card"], float(share[1])), of["card"]) >= 4.5, selector
+    # What is shown while the agent does not answer, in gray.
+    (down,) = [body for selector, body in rules() if selector.startswith(".down ")]
+    assert down.strip() == "filter: grayscale(1);"
+    for back in ("card", "bad-back"):
+        for name in ("text", "muted", "bad"):
+            assert contrast(gray(of[name]), gray(of[back])) >= 4.5, name
+    assert contrast(gray(of["good"]), gray(of["card"])) >= 4.5
+    (ended,) = [body for selector, body in rules() if ".ended" in selector]
+    assert ended.strip() == "color: var(--muted);", "a colour that is tested below"
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_fields_and_buttons_have_an_edge(theme):
+    (border,) = [re.search(r"border: 1px solid var\(--([\w-]+)\)", body)[1] for selector, body in rules() if selector == "input, button"]
+    of = variables(theme)
+    for back in ("card", "page", "bad-back"):
+        assert contrast(of[border], of[back]) >= 3, back
+
+
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("back", ["card", "page", "bad-back"])
 def test_each_text_can_be_read(theme, back):

@@ -1,10 +1,11 @@
 """The page of jobs that hang, end, restart or have many series, in a real browser."""
 
+import os
 import re
 import signal
 
 import pytest
-from page import CARD, newest, wait_for_points
+from page import CARD, newest, start_ranks, wait_for_points
 from servers import wait_until
 
 pytestmark = pytest.mark.long
@@ -35,8 +36,9 @@ def test_the_page_says_at_once_who_hangs_and_who_died(job, browse):
     stopped.signal(signal.SIGCONT)
     wait_until(lambda: browser.run(ROWS) == ["up running", "up running"], "the mark to go")
     other.kill()
-    wait_until(lambda: browser.run(ROWS) == ["up running", "bad died"], "the end of the other")
+    wait_until(lambda: browser.run(ROWS) == ["bad died", "up running"], "the end of the other, which comes first now")
     assert browser.text("#health-reasons .reason").startswith("trainer rep_10 died")
+    assert re.search(r" at \d\d:\d\d:\d\d$", browser.text("#health-reasons li"))
     assert browser.run("return document.title").startswith("! 1 died – ")
     stopped.kill()
     job.worker(replica=2).tell("busy my_app steps_total")
@@ -74,14 +76,79 @@ def test_workers_are_sorted_and_filtered(job, browse):
     names = "return [...document.querySelectorAll('#workers-body .instance')].map((each) => each.textContent)"
     wait_until(lambda: browser.run(names) == ["rep_1", "rep_2", "rep_10"], "the workers in natural order")
     sort = "const head = document.querySelectorAll('#workers-head th')[arguments[0]]; head.firstChild.click(); return head.ariaSort"
-    assert browser.run(sort, 0) == "descending"
+    assert [browser.run(sort, 0), browser.run(sort, 0)] == ["ascending", "descending"]
     assert browser.run(names) == ["rep_10", "rep_2", "rep_1"]
-    assert browser.run(sort, 2) == "ascending"
-    pids = [int(pid) for pid in browser.run("return [...document.querySelectorAll('#workers-body td:nth-child(3)')].map((each) => each.textContent)")]
+    assert browser.run(sort, 3) == "ascending"
+    pids = [int(pid) for pid in browser.run("return [...document.querySelectorAll('#workers-body [data-label=Pid]')].map((each) => each.textContent)")]
     assert pids == sorted(pids)
     enter = "const field = document.querySelector('#workers-filter'); field.value = arguments[0]; field.dispatchEvent(new Event('input'))"
     browser.run(enter, "rep_10")
     assert browser.run(names) == ["rep_10"] and browser.text("#workers-count") == "1 of 3"
+
+
+def test_workers_fold_and_stay_folded(job, browse):
+    agent = job.agent()
+    job.worker(replica=1)
+    browser = browse(agent.url)
+    wait_until(lambda: browser.run(ROWS) != [], "the worker")
+    browser.find("#workers summary").click()
+    visible = "return document.querySelector('#workers-body').checkVisibility()"
+    assert not browser.run(visible)
+    job.worker(replica=2)
+    wait_until(lambda: browser.text("#workers-count") == "2", "the number of workers beside the title")
+    assert not browser.run(visible)
+    browser.find("#workers summary").click()
+    assert browser.run(visible) and len(browser.run(ROWS)) == 2
+
+
+def test_a_quiet_worker_takes_no_processor_time(job, browse):
+    agent = job.agent()
+    job.worker()
+    browser = browse(agent.url)
+    wait_until(lambda: browser.text("#workers-body [data-label=CPU]") == "0 %", "its share", seconds=10)
+
+
+def test_many_deaths_hide_neither_their_number_nor_a_hang(job, browse):
+    agent = job.agent("--hang-after=2")
+    pids = start_ranks(job, [0.1] * 30)
+    browser = browse(agent.url, height=900)
+    wait_until(lambda: browser.text("#tile-workers .value") == "30 of 30 up", "all ranks")
+    for pid in pids[:24]:
+        os.kill(pid, signal.SIGKILL)
+    os.kill(pids[27], signal.SIGSTOP)
+    browser.wait_for("return document.title.startsWith('! 24 died, 1 hung – ')", "the numbers in the title")
+    reasons = browser.run("return [...document.querySelectorAll('#health-reasons li')].map((each) => each.innerText)")
+    assert len(reasons) == 6 and all(re.match(r"trainer rep_\d+ (died|hangs)", reason) for reason in reasons[:5])
+    shown = sum("hangs" in reason for reason in reasons)
+    assert reasons[5] == ("and 20 more died" if shown else "and 19 more died, 1 more hung")
+    assert browser.run("return document.querySelector('#tile-workers').getBoundingClientRect().bottom < innerHeight"), "tiles on the first screen"
+    browser.run("document.querySelector('#health-reasons li:last-child button').click()")
+    in_view = "const { top } = document.querySelector('#workers').getBoundingClientRect(); return top >= 0 && top < innerHeight / 3"
+    browser.wait_for(in_view, "the table of workers")
+
+
+def test_a_click_on_a_reason_shows_the_charts_of_its_worker(job, browse):
+    agent = job.agent("--hang-after=2")
+    pids = start_ranks(job, [0.1] * 20)
+    browser = browse(agent.url, height=700)
+    wait_until(lambda: browser.text("#tile-workers .value") == "20 of 20 up", "all ranks")
+    os.kill(pids[3], signal.SIGKILL)
+    browser.wait_for("return document.querySelector('#health-reasons button')", "the reason").click()
+    in_view = f"const {{ top }} = {CARD}.getBoundingClientRect(); return top >= 0 && top < innerHeight / 2"
+    browser.wait_for(in_view, "the first chart in view", "my_app_steps_total")
+    assert browser.run("return document.querySelector('#focus').getBoundingClientRect().top >= document.querySelector('.bar').offsetHeight")
+    assert browser.text("#focus-name") == "trainer rep_3"
+
+
+def test_the_slowest_rank_is_named(job, browse):
+    start_ranks(job, [0.05, 0.05, 0.5, 0.05])
+    agent = job.agent()  # whose first collection has all of them
+    browser = browse(agent.url)
+    browser.wait_for("return document.querySelector('#tile-slowest .value')?.textContent === 'rep_2'", "the slowest")
+    assert re.fullmatch(r"trainer: [\d.]+ /s, the median is [\d.]+ /s", browser.text("#tile-slowest .detail"))
+    assert "bad" in browser.run("return document.querySelector('#tile-slowest').className")
+    rate = "return Number.parseFloat([...document.querySelectorAll('#workers-body tr')][arguments[0]].querySelector('[data-label=Rate]').textContent)"
+    wait_until(lambda: 0 < browser.run(rate, 2) < 0.5 * browser.run(rate, 1), "the ranks' rates in the table")
 
 
 def test_the_page_goes_on_after_a_restart_of_the_agent(job, browse):
@@ -93,9 +160,16 @@ def test_the_page_goes_on_after_a_restart_of_the_agent(job, browse):
     agent.kill()
     browser.wait_for("return document.querySelector('#banner').checkVisibility()", "the banner")
     assert re.match(r"The agent has not answered since \d\d:\d\d:\d\d", browser.text("#banner"))
+    assert browser.run("return document.title").startswith("! agent gone – ")
+    assert browser.text("#health-state") == "Agent gone" and "The job was running at" in browser.text("#health-text")
+    assert browser.run("return document.querySelector('#health').className") == "health bad"
+    trouble = browser.run("return document.querySelector('link[rel=icon]').href")
     assert "my_app_steps_total" in browser.text("#sections"), "the old content stays"
     job.agent(f"--listen={agent.address}")
     browser.wait_for("return document.querySelector('#banner').hidden", "the page to continue")
+    browser.wait_for("return document.querySelector('#health-state').textContent === 'Running'", "the job's state")
+    assert not browser.run("return document.title").startswith("!")
+    assert browser.run("return document.querySelector('link[rel=icon]').href") != trouble
     wait_for_points(browser, "my_app_steps_total", after=seen)
 
 

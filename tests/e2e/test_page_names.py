@@ -16,13 +16,13 @@ import sys
 from persia_metrics import Counter, Gauge, Histogram
 from persia_metrics.torchelastic.events import Event, record_event
 evil, long = {EVIL!r}, {LONG!r}
-Counter(evil, evil, group="my_app").inc()
-Gauge("unit", evil, group="my_app", unit=evil).set(1)
-gauge = Gauge("gauge", evil, ["feat", evil], group="my_app")
+Counter("my_app", evil, evil).inc()
+Gauge("my_app", "unit", evil, unit=evil).set(1)
+gauge = Gauge("my_app", "gauge", evil, ["feat", evil])
 gauge.labels(evil, evil).set(1)
 gauge.labels(long, evil).set(2)
-Gauge(long + "info", long, ["feat"], group="my_app").labels(evil + long).set(1)
-histogram = Histogram(long, long, ["feat"], group="my_app")
+Gauge("my_app", long + "info", long, ["feat"]).labels(evil + long).set(1)
+histogram = Histogram("my_app", long, long, ["feat"])
 for value in (evil, long):
     histogram.labels(value).observe(1)
 record_event(Event(name=evil, type=evil, metadata={{"key": evil, "long": long}}))
@@ -69,8 +69,9 @@ def test_what_a_job_says_is_text_and_no_more(evil):
 @pytest.mark.parametrize("width", [360, 700, 1400])
 def test_nothing_is_wider_than_the_screen(evil, width):
     browser = evil(width, 5000)
+    browser.wait_for(f"return {CARD}", "the card", "my_app_gauge")
+    browser.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")  # a phone folds them
     wait_for_points(browser, "my_app_gauge")
-    browser.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
     browser.wait_for("return document.querySelectorAll('.info dd').length > 0", "the labels of an info metric")
     browser.wait_for("return document.querySelectorAll('#events-list li').length > 0", "the event")
     assert browser.run("return document.scrollingElement.scrollWidth") <= width

@@ -57,7 +57,7 @@ def test_pins_stand_first_and_are_kept_in_the_url(two_groups):
     browser = two_groups
     for name in ("my_own_loss", "my_app_ids_total"):
         browser.run(f"{CARD}.querySelector('.pin').click()", name)
-    pinned = "return [...document.querySelectorAll('#sections > details')][0].dataset.group === 'pinned' && "
+    pinned = "return [...document.querySelectorAll('#sections > details')][0]?.dataset.group === 'pinned' && "
     pinned += "[...document.querySelectorAll('[data-group=pinned] .card')].map((card) => card.dataset.name)"
     in_order = ["my_own_loss", "my_app_ids_total"]
     assert browser.run(pinned) == in_order
@@ -68,6 +68,31 @@ def test_pins_stand_first_and_are_kept_in_the_url(two_groups):
     assert browser.run(pinned) == ["my_app_ids_total"]
     assert "my_own_loss" not in browser.run("return location.search")
     assert browser.run(f"return {CARD}.closest('details').dataset.group", "my_own_loss") == "my_own"
+
+
+def test_search_range_and_zoom_are_kept_in_the_url(two_groups):
+    browser = two_groups
+    browser.run(SEARCH, "loss")
+    wait_until(lambda: browser.run(SHOWN) == ["my_own_loss"], "the family")
+    browser.run("document.querySelector('#ranges button:nth-child(2)').click()")
+    wait_for_points(browser, "my_own_loss")
+    browser.run(f"{CARD}.dispatchEvent(new KeyboardEvent('keydown', {{ key: '+' }}))", "my_own_loss")
+    span = f"return {CARD}.card.graph.xAxisRange()"
+    zoomed = browser.run(span, "my_own_loss")
+    address = browser.run("return location.search")
+    assert "search=loss" in address and "range=15m" in address and "zoom=" in address
+    browser.driver.refresh()
+    wait_until(lambda: browser.run(SHOWN) == ["my_own_loss"], "the same family after a reload")
+    wait_for_points(browser, "my_own_loss")
+    assert browser.run("return document.querySelector('#search').value") == "loss"
+    assert browser.text("#ranges [aria-pressed=true]") == "15m"
+    assert browser.find("#unzoom").is_displayed()
+    assert browser.run(span, "my_own_loss") == pytest.approx(zoomed, abs=1000)
+    assert browser.run("return location.search") == address
+    browser.find("#unzoom").click()
+    assert "zoom=" not in browser.run("return location.search")
+    browser.run(SEARCH, "")
+    assert browser.run("return location.search") == "?range=15m"
 
 
 def test_the_tooltip_hides_no_line(two_groups):
@@ -90,9 +115,9 @@ def test_the_tooltip_hides_no_line(two_groups):
 JOB = """
 import sys, time
 from persia_metrics import Counter, Gauge
-steps = Counter("steps_total", "Steps trained.", group="my_app")
-Gauge("evil", "</script><script>window.pwned=1</script>", group="my_app").set(1)
-loss = Gauge("loss", "Loss by part.", ["part"], group="my_app")
+steps = Counter("my_app", "steps_total", "Steps trained.")
+Gauge("my_app", "evil", "</script><script>window.pwned=1</script>").set(1)
+loss = Gauge("my_app", "loss", "Loss by part.", ["part"])
 loss.labels("attention").set(1)
 deadline = time.monotonic() + float(sys.argv[1])
 while time.monotonic() < deadline:
@@ -169,6 +194,20 @@ def test_the_page_lingers_after_the_command(start, browse):
     assert agent.running()
     agent.signal(signal.SIGTERM)
     assert agent.wait() == 3, "the command's exit code"
+
+
+def test_a_finished_job_is_not_shown_in_red(start, browse):
+    agent = start("--linger=10m", seconds=6, exit_code=0)
+    wait_until(lambda: health(agent) == "finished", "the command's end")
+    browser = browse(agent.url)
+    browser.wait_for("return document.querySelector('#health-state').textContent === 'Finished'", "the banner")
+    tiles = "return [...document.querySelectorAll('#tile-throughput, #tile-slowest')].map((tile) => tile.className.trim())"
+    assert browser.run(tiles) == ["tile", "tile"]
+    assert browser.text("#tile-throughput .detail") == "my_app_steps_total: in the last 10 minutes"
+    assert browser.run("return document.querySelectorAll('.bad').length") == 0
+    assert not browser.run("return document.title").startswith("!")
+    agent.signal(signal.SIGTERM)
+    assert agent.wait() == 0
 
 
 def test_an_interrupted_job_does_not_linger(start):

@@ -19,8 +19,9 @@ FILES = sorted(path.name for path in CONFIG.glob("*.yml") if path.name != "alert
 RULES = {path.name: yaml.safe_load(path.read_text()) for path in (CONFIG / "rules").glob("*.yml")}
 ALERTS = [rule for name in ("alerts_job.yml", "alerts_agent.yml") for group in RULES[name]["groups"] for rule in group["rules"]]
 RECORDED = [rule["record"] for rule in RULES["recording.yml"]["groups"][0]["rules"]]
-RUNBOOKS = "https://runbooks.example/"
-GRAFANA = "http://localhost:3000/"
+RUNBOOKS = "{{ with $externalLabels.persia_runbooks }}{{ . }}{{ else }}https://runbooks.example/{{ end }}"
+GRAFANA = "{{ with $externalLabels.persia_grafana }}{{ . }}{{ else }}http://localhost:3000/{{ end }}"
+TIME = """{{ query "1000 * (time() %s)" | first | value | printf "%%.0f" }}"""
 CASES = sorted((CONFIG / "tests").glob("*.yml"))
 
 
@@ -107,9 +108,9 @@ def test_rules_ask_for_metrics_that_there_are():
     known |= {rule["name"] for rule in yaml.safe_load((ROOT / "config/mapping.yaml").read_text())["mappings"] if "name" in rule}
     known |= {"push_time_seconds", "push_failure_time_seconds", "process_start_time_seconds", "up"}
     known |= {"prometheus_sd_discovered_targets", "scrape_samples_post_metric_relabeling"}
-    words = {"unless", "and", "or", "on", "ignoring", "by", "without", "offset", "sum", "max", "avg", "count", "increase", "rate", "time", "resets"}
+    words = {"unless", "and", "or", "on", "ignoring", "by", "without", "offset", "sum", "min", "max", "avg", "count", "increase", "rate", "time", "resets"}
     words |= {"avg_over_time", "min_over_time", "max_over_time", "last_over_time", "quantile_over_time"}
-    words |= {"bool", "clamp_min", "group_left", "timestamp"}
+    words |= {"bool", "clamp_min", "group_left", "label_replace", "timestamp"}
     for rules in RULES.values():
         for rule in (rule for group in rules["groups"] for rule in group["rules"]):
             # without selectors' labels, the labels that are grouped by, ranges, and recorded series
@@ -119,7 +120,7 @@ def test_rules_ask_for_metrics_that_there_are():
 
 
 def test_every_alert_has_what_a_mixin_has():
-    assert len({alert["alert"] for alert in ALERTS}) == len(ALERTS) == 40
+    assert len({alert["alert"] for alert in ALERTS}) == len(ALERTS) == 41
     for alert in ALERTS:
         assert alert["labels"]["severity"] in {"critical", "warning", "info"}
         assert set(alert["annotations"]) == {"summary", "description", "runbook_url", "dashboard_url"}
@@ -128,7 +129,8 @@ def test_every_alert_has_what_a_mixin_has():
 
 def test_every_alert_links_to_a_board_for_its_job_and_time():
     boards = {path.stem for path in (ROOT / "dashboards").glob("*.json")}
-    url = GRAFANA + r"d/([\w-]+)\?(var-job=\{\{ \$labels\.(?:exported_)?job \| urlquery \}\}&)?from=now-3h&to=now"
+    when = re.escape(f'from={TIME % "- 10800"}&to={TIME % "+ 1800"}')
+    url = re.escape(GRAFANA) + r"d/([\w-]+)\?(var-job=\{\{ \$labels\.(?:exported_)?job \| urlquery \}\}&)?" + when
     for alert in ALERTS:
         found = re.fullmatch(url, alert["annotations"]["dashboard_url"])
         assert found and found[1] in boards, alert
@@ -143,18 +145,30 @@ def test_every_runbook_section_is_there_and_no_other():
     assert headings == [alert["alert"] for alert in ALERTS]
 
 
-def test_the_two_addresses_are_set_in_one_place(tmp_path):
-    """By the command of the README, and by prometheus-rule.sh, with the same result."""
+def test_the_two_addresses_are_external_labels(tmp_path):
+    """Those of the README, in a case of each alert that is known to fire; and prometheus-rule.sh sets the same addresses."""
+    (block,) = (yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", (CONFIG / "README.md").read_text(), re.S) if "persia_runbooks" in text)
+    labels = block["global"]["external_labels"]
     shutil.copytree(CONFIG / "rules", tmp_path / "rules")
-    (command,) = re.findall(r"^sed -i .*$", (CONFIG / "README.md").read_text(), re.M)
-    subprocess.run(command, shell=True, cwd=tmp_path, check=True)
-    texts = {path.name: path.read_text() for path in (tmp_path / "rules").glob("*.yml")}
-    assert not any(address in text for text in texts.values() for address in (RUNBOOKS, GRAFANA))
-    groups = [group for _, text in sorted(texts.items()) for group in yaml.safe_load(text)["groups"]]
-    env = {**os.environ, "PERSIA_RUNBOOKS": "https://git.our.site/persia-metrics", "PERSIA_GRAFANA": "https://grafana.our.site/"}
+    text = (CONFIG / "tests/job.yml").read_text().replace("../rules", "rules")
+    text = text.replace("https://runbooks.example/", labels["persia_runbooks"]).replace("http://localhost:3000/", labels["persia_grafana"])
+    cases = yaml.safe_load(text)
+    for case in cases["tests"]:
+        case["external_labels"] = labels
+    (tmp_path / "job.yml").write_text(yaml.safe_dump(cases))
+    result = promtool("test", "rules", str(tmp_path / "job.yml"))
+    assert result.returncode == 0, result.stdout + result.stderr
+    (rule,) = block["alerting"]["alert_relabel_configs"]
+    assert rule["action"] == "labeldrop" and all(re.fullmatch(rule["regex"], name) for name in labels)
+
+    env = {**os.environ, "PERSIA_RUNBOOKS": labels["persia_runbooks"].rstrip("/"), "PERSIA_GRAFANA": labels["persia_grafana"]}
     script = ROOT / "config/kubernetes/prometheus-rule.sh"
     printed = subprocess.run([script], env=env, capture_output=True, text=True, timeout=10, check=True).stdout
-    assert yaml.safe_load(printed)["spec"]["groups"] == groups
+    found = [rule for group in yaml.safe_load(printed)["spec"]["groups"] for rule in group["rules"] if "alert" in rule]
+    assert len(found) == len(ALERTS)
+    for rule in found:
+        assert f"{{{{ else }}}}{labels['persia_runbooks']}{{{{ end }}}}config/" in rule["annotations"]["runbook_url"]
+        assert f"{{{{ else }}}}{labels['persia_grafana']}{{{{ end }}}}d/" in rule["annotations"]["dashboard_url"]
 
 
 def test_every_alert_has_cases_in_which_it_fires_does_not_fire_and_ends():

@@ -1,4 +1,4 @@
-"""persia_metrics.Counter, Gauge and Histogram: called as prometheus_client's are, and exported by the agent."""
+"""persia_metrics.Counter, Gauge, Histogram, TimeCost and Stream, exported by the agent."""
 
 import os
 import re
@@ -10,33 +10,40 @@ from servers import ROOT
 
 EVERY_METHOD = """
 import time
-from persia_metrics import Counter, Gauge, Histogram
+from persia_metrics import Counter, Gauge, Histogram, Stream, TimeCost
 
-batches = Counter("batches", "Batches trained.", group="my_app")
+batches = Counter("my_app", "batches", "Batches trained.")
 batches.inc()
 batches.inc(2)
 batches.inc(amount=0.5)
 batches.inc(-1)  # left out
-pending = Gauge("pending", "Batches that wait.", group="my_app")
+pending = Gauge("my_app", "pending", "Batches that wait.")
 pending.set(10)
 pending.inc()
 pending.dec(4)
-started = Gauge("started", "Unix time of the start.", group="my_app")
+started = Gauge("my_app", "started", "Unix time of the start.")
 started.set_to_current_time()
-latency = Histogram("latency", "How long it takes.", namespace="my_app", subsystem="rpc", unit="seconds", buckets=(0.1, 1))
+latency = Histogram("my_app", "rpc_latency_seconds", "How long it takes.", unit="seconds", bounds=(0.1, 1))
 latency.observe(0.05)
 latency.observe(amount=0.5)
 latency.observe(30)
-sizes = Histogram("sizes", "Native.", ["of"], group="my_app", native_factor=2, native_zero_threshold=1, native_max_value=64)
+sizes = Histogram("my_app", "sizes", "Native.", ["of"], native_factor=2, native_zero_threshold=1, native_max_value=64)
 for size in (1, 3, 100):
     sizes.labels("rows").observe(size)
 
-seen = Counter("seen", "By feature.", ["feat", "kind"], group="my_app")
+lookup = TimeCost("my_app", "lookup_time_cost", "A look-up.", ["of"], unit="seconds")
+lookup.labels("rows").observe(0.5)
+lookup.labels("rows").observe(seconds=0.25)
+grads = Stream("my_app", "grad_norm", "Norms.", ["part"])
+grads.labels("dense").add(3)
+grads.labels("dense").add(value=2)
+
+seen = Counter("my_app", "seen", "By feature.", ["feat", "kind"])
 seen.labels("user_id", 1).inc(3)
 seen.labels(kind="1", feat="user_id").inc(4)
 assert seen.labels("user_id", "1") is seen.labels(feat="user_id", kind=1)
 
-errors = Counter("errors", "Errors.", group="my_app")
+errors = Counter("my_app", "errors", "Errors.")
 @errors.count_exceptions(ValueError)
 def fails(error):
     raise error
@@ -51,8 +58,8 @@ try:
 except OSError:
     pass
 
-under_way = Gauge("under_way", "Calls under way.", group="my_app")
-deepest = Gauge("deepest", "Depth seen.", group="my_app")
+under_way = Gauge("my_app", "under_way", "Calls under way.")
+deepest = Gauge("my_app", "deepest", "Depth seen.")
 @under_way.track_inprogress()
 def recurse(depth):
     "Says so."
@@ -64,8 +71,8 @@ with under_way.track_inprogress():
     print("inside")
     input()
 
-timed = Histogram("timed", "Timed.", ["what"], group="my_app")
-last = Gauge("last", "Timed.", group="my_app")
+timed = Histogram("my_app", "timed", "Timed.", ["what"])
+last = Gauge("my_app", "last", "Timed.")
 @timed.labels("call").time()
 @last.time()
 def work():
@@ -95,6 +102,8 @@ def test_every_method_arrives_on_the_gateway(job, gateway):
     assert shown.one("my_app_rpc_latency_seconds_sum") == pytest.approx(30.55)
     bounds = ("1", "4", "16", "64", "+Inf")  # the default ones of the classic form, powers of four within the range
     assert [shown.one("my_app_sizes_bucket", of="rows", le=le) for le in bounds] == [1, 2, 2, 2, 3]
+    assert shown.one("my_app_lookup_time_cost_sum", of="rows") == 0.75 and shown.one("my_app_lookup_time_cost_sec", of="rows") == 0.25
+    assert shown.one("my_app_grad_norm", part="dense") == 2
     assert shown.one("my_app_seen", feat="user_id", kind="1") == 7
     assert shown.one("my_app_errors") == 3
     assert shown.one("my_app_timed_count", what="call") == 2
@@ -105,42 +114,49 @@ def test_every_method_arrives_on_the_gateway(job, gateway):
 
 
 REFUSED = [
-    ("Counter('c').inc('x')", TypeError),
-    ("Counter('c').inc(None)", TypeError),
-    ("Counter('c').inc(1, 2)", TypeError),
-    ("Counter('c').inc(amuont=1)", TypeError),
-    ("Counter('c').inc(1, amount=1)", TypeError),
-    ("Gauge('g').set()", TypeError),
-    ("Gauge('g').set('1')", TypeError),
-    ("Histogram('h').observe()", TypeError),
-    ("Counter(5)", TypeError),
-    ("Counter('c', labelnames='feat')", TypeError),
-    ("Counter('c', 'doc', ['feat']).inc()", ValueError),
-    ("Gauge('g', 'doc', ['feat']).set(1)", ValueError),
-    ("Histogram('h', 'doc', ['feat']).observe(1)", ValueError),
-    ("Counter('c', 'doc', ['feat', 'feat'])", ValueError),
-    ("Counter('c', 'doc', ['feat']).labels()", ValueError),
-    ("Counter('c', 'doc', ['feat']).labels('a', 'b')", ValueError),
-    ("Counter('c', 'doc', ['feat']).labels(taef='a')", ValueError),
-    ("Counter('c', 'doc', ['feat']).labels('a', feat='a')", ValueError),
-    ("Counter('c', 'doc', ['feat']).labels('a').labels('b')", ValueError),
-    ("Counter('c').labels('a')", ValueError),
-    ("Counter('c', group='a', namespace='b')", ValueError),
-    ("Gauge('g', merge='median')", ValueError),
-    ("Gauge('g', multiprocess_mode='none')", ValueError),
-    ("Histogram('h', buckets=())", ValueError),
-    ("Histogram('h', buckets=(2, 1))", ValueError),
-    ("Histogram('h', buckets=(1, float('nan')))", ValueError),
-    ("Histogram('h', 'doc', ['le'])", ValueError),
-    ("Histogram('h', native_factor=1)", ValueError),
-    ("Histogram('h', native_factor=2, buckets=(1, 2))", ValueError),
-    ("Histogram('h', native_factor=2, native_max_buckets=-1)", ValueError),
-    ("Histogram('h', native_factor=2, native_zero_threshold=0)", ValueError),
-    ("Histogram('h', native_factor=2, native_max_value=1e-9)", ValueError),
-    ("Histogram('h', native_factor='x')", TypeError),
-    ("Counter('c').value", AttributeError),
-    ("Counter('c', labelnames=[1])", TypeError),
-    ("Counter('c', labelnames=['\\ud800'])", UnicodeEncodeError),
+    ("Counter('', 'c').inc('x')", TypeError),
+    ("Counter('', 'c').inc(None)", TypeError),
+    ("Counter('', 'c').inc(1, 2)", TypeError),
+    ("Counter('', 'c').inc(amuont=1)", TypeError),
+    ("Counter('', 'c').inc(1, amount=1)", TypeError),
+    ("Gauge('', 'g').set()", TypeError),
+    ("Gauge('', 'g').set('1')", TypeError),
+    ("Histogram('', 'h').observe()", TypeError),
+    ("Counter('', 5)", TypeError),
+    ("Counter('', 'c', label_names='feat')", TypeError),
+    ("Counter('', 'c', 'doc', ['feat']).inc()", ValueError),
+    ("Gauge('', 'g', 'doc', ['feat']).set(1)", ValueError),
+    ("Histogram('', 'h', 'doc', ['feat']).observe(1)", ValueError),
+    ("Counter('', 'c', 'doc', ['feat', 'feat'])", ValueError),
+    ("Counter('', 'c', 'doc', ['feat']).labels()", ValueError),
+    ("Counter('', 'c', 'doc', ['feat']).labels('a', 'b')", ValueError),
+    ("Counter('', 'c', 'doc', ['feat']).labels(taef='a')", ValueError),
+    ("Counter('', 'c', 'doc', ['feat']).labels('a', feat='a')", ValueError),
+    ("Counter('', 'c', 'doc', ['feat']).labels('a').labels('b')", ValueError),
+    ("Counter('', 'c').labels('a')", ValueError),
+    ("Counter('c')", TypeError),
+    ("Counter('batches', 'Batches trained.')", ValueError),
+    ("Counter(None, 'c')", TypeError),
+    ("Gauge('', 'g', merge='median')", ValueError),
+    ("Histogram('', 'h', bounds=())", ValueError),
+    ("Histogram('', 'h', bounds=(2, 1))", ValueError),
+    ("Histogram('', 'h', bounds=(1, float('nan')))", ValueError),
+    ("Histogram('', 'h', 'doc', ['le'])", ValueError),
+    ("Histogram('', 'h', native_factor=1)", ValueError),
+    ("Histogram('', 'h', native_factor=2, bounds=(1, 2))", ValueError),
+    ("Histogram('', 'h', native_factor=2, native_max_buckets=-1)", ValueError),
+    ("Histogram('', 'h', native_factor=2, native_zero_threshold=0)", ValueError),
+    ("Histogram('', 'h', native_factor=2, native_max_value=1e-9)", ValueError),
+    ("Histogram('', 'h', native_factor='x')", TypeError),
+    ("Counter('', 'c', '', ['feat']).value()", ValueError),
+    ("Gauge('', 'g', '', ['feat']).unset()", ValueError),
+    ("TimeCost('', 't', '', ['feat']).observe(1)", ValueError),
+    ("TimeCost('', 't', bounds=())", ValueError),
+    ("TimeCost('', 't', '', ['le'])", ValueError),
+    ("Stream('', 's', '', ['feat']).add(1)", ValueError),
+    ("Stream('', 's').add('x')", TypeError),
+    ("Counter('', 'c', label_names=[1])", TypeError),
+    ("Counter('', 'c', label_names=['\\ud800'])", UnicodeEncodeError),
 ]
 
 MESSAGES = {
@@ -151,20 +167,21 @@ MESSAGES = {
     "init(replica=2**70)": f"replica must be from 0 to 2147483647, not {2**70}",
     "init(labels={'zone': 1})": "the value of label 'zone' must be str, not int",
     "init(labels={1: 'a'})": "a label's name must be str, not int",
-    "Counter(5)": "name must be str, not int",
-    "Gauge('g', None)": "documentation must be str, not NoneType",
-    "Histogram('h', unit=1)": "unit must be str, not int",
-    "Counter('c', group=1)": "group must be str, not int",
-    "Counter('c', '', [1])": "labelnames must be str, not int",
-    "Counter('c').inc(1, 2)": "inc() takes one number, 'amount', not 2 arguments",
-    "Gauge('g').dec(amuont=1)": "dec() got an unexpected keyword argument 'amuont' (there is 'amount')",
-    "Gauge('g').set()": "set() takes one number, 'value', not 0 arguments",
-    "Histogram('h').observe()": "observe() takes one number, 'amount', not 0 arguments",
+    "Counter('', 5)": "name must be str, not int",
+    "Gauge('', 'g', None)": "help must be str, not NoneType",
+    "Histogram('', 'h', unit=1)": "unit must be str, not int",
+    "Counter(1, 'c')": "group must be str, not int",
+    "Counter('', 'c', '', [1])": "label_names must be str, not int",
+    "Counter('batches', 'Batches trained.')": "'Batches trained.' is a text, not a name: the arguments are (group, name, help, label_names)",
+    "Counter('', 'c').inc(1, 2)": "inc() takes one number, 'amount', not 2 arguments",
+    "Gauge('', 'g').dec(amuont=1)": "dec() got an unexpected keyword argument 'amuont' (there is 'amount')",
+    "Gauge('', 'g').set()": "set() takes one number, 'value', not 0 arguments",
+    "Histogram('', 'h').observe()": "observe() takes one number, 'amount', not 0 arguments",
 }
 
 
 def test_wrong_calls_are_refused(run_python):
-    program = "from persia_metrics import Counter, Gauge, Histogram\nresults = []\n"
+    program = "from persia_metrics import Counter, Gauge, Histogram, Stream, TimeCost\nresults = []\n"
     for call, _ in REFUSED:
         program += f"try:\n    {call}\nexcept Exception as error:\n    results.append(type(error).__name__)\n"
         program += "else:\n    results.append('accepted')\n"
@@ -197,9 +214,9 @@ class Index:
     def __index__(self):
         return 3
 for number in (True, 7, 2**70, 0.5, float("nan"), float("inf"), Tensor(), Index(), decimal.Decimal("1.5"), fractions.Fraction(1, 3)):
-    Counter("c").inc(number)
-    Gauge("g").set(number)
-    Histogram("h").observe(number)
+    Counter("", "c").inc(number)
+    Gauge("", "g").set(number)
+    Histogram("", "h").observe(number)
 """
     )
 
@@ -214,8 +231,8 @@ class Loud(Counter):
         super().inc(amount)
 class Louder(Loud):
     pass
-Loud("c").inc(2)
-Louder("c", "doc", ["a"]).labels("x").inc(3)
+Loud("", "c").inc(2)
+Louder("", "c", "doc", ["a"]).labels("x").inc(3)
 """
     )
     assert told.split("\n")[:2] == ["inc 2", "inc 3"]
@@ -236,7 +253,7 @@ try:
         pass
 except TypeError as error:
     print(error)
-Tagged("c").inc()
+Tagged("", "c").inc()
 """
     )
     assert told.splitlines() == ["made Tagged t", "Wrong.__init_subclass__() takes no keyword arguments"]
@@ -251,7 +268,7 @@ class Kind(str, enum.Enum):
     A = "a"
     def __str__(self):
         return "kind a"
-family = Counter("c", "", ["kind"])
+family = Counter("", "c", "", ["kind"])
 family.labels("a")
 for value in (Kind.A, "a", "kind a", 1, 1.0, True, ["no", "hash"]):
     print(family.labels(value))
@@ -264,7 +281,7 @@ assert family.labels(Kind.A) is family.labels("kind a") is not family.labels("a"
 
 def test_a_label_value_without_utf8_is_written_as_an_escape(job, gateway):
     job.agent()
-    source = "from persia_metrics import Counter\nCounter('c', '', ['a']).labels('x\\ud800').inc(2)\ninput()\n"
+    source = "from persia_metrics import Counter\nCounter('', 'c', '', ['a']).labels('x\\ud800').inc(2)\ninput()\n"
     worker = job.python(source)
     gateway.wait_for("c", 2, a="x\\ud800")
     worker.succeed()
@@ -293,9 +310,9 @@ def test_gauges_of_several_processes_merge_as_they_are_told(job, gateway):
 import sys
 from persia_metrics import Gauge
 value = float(input())
-Gauge("sum", merge="sum", group="my_app").set(value)
-Gauge("max", multiprocess_mode="livemax", group="my_app").set(value)
-Gauge("min", multiprocess_mode="min", group="my_app").set(value)
+Gauge("my_app", "sum", merge="sum").set(value)
+Gauge("my_app", "max", merge="max").set(value)
+Gauge("my_app", "min", merge="min").set(value)
 print("set")
 input()
 """
@@ -314,7 +331,7 @@ def test_without_an_environment_nothing_is_exported_until_init(run_python, segme
         f"""
 import glob
 import persia_metrics
-counter = persia_metrics.Counter("batches", group="my_app")
+counter = persia_metrics.Counter("my_app", "batches")
 counter.inc(5)
 print(persia_metrics.exporting(), glob.glob("{segments}/*.seg"))
 result = persia_metrics.init(job_name="j", role="trainer", replica=3, labels={{"zone": "a"}}, metrics_dir="{segments}")
@@ -332,9 +349,9 @@ def test_disabled_metrics_cost_nothing_and_say_nothing(run_python, segments):
         """
 import persia_metrics
 print(persia_metrics.exporting(), persia_metrics.init().exporting)
-persia_metrics.Counter("c").inc()
-persia_metrics.Gauge("g").set(1)
-persia_metrics.Histogram("h").observe(1)
+persia_metrics.Counter("", "c").inc()
+persia_metrics.Gauge("", "g").set(1)
+persia_metrics.Histogram("", "h").observe(1)
 """,
         PERSIA_METRICS_ENABLED="0",
         PERSIA_METRICS_DIR=str(segments),

@@ -14,8 +14,8 @@ from persia_metrics import Counter, Histogram
 
 with open({ledger!r}, "r+b") as file:
     ledger = memoryview(mmap.mmap(file.fileno(), 16)).cast("Q")
-counter = Counter("steps", group="my_app")
-half = Counter("halves", group="my_app")
+counter = Counter("my_app", "steps")
+half = Counter("my_app", "halves")
 done = 0
 while True:
     ledger[0] = done + 1  # about to
@@ -50,10 +50,10 @@ def test_threads_count_each_one(job, gateway):
         """
 import threading
 from persia_metrics import Counter, Gauge, Histogram
-counter = Counter("steps", group="my_app")
-family = Counter("by_feature", "", ["feat"], group="my_app")
-gauge = Gauge("level", group="my_app")
-histogram = Histogram("sizes", group="my_app", buckets=(1, 2))
+counter = Counter("my_app", "steps")
+family = Counter("my_app", "by_feature", "", ["feat"])
+gauge = Gauge("my_app", "level")
+histogram = Histogram("my_app", "sizes", bounds=(1, 2))
 def work():
     for i in range(20_000):
         counter.inc()
@@ -84,19 +84,19 @@ def test_forked_children_count_on_from_nothing(job, gateway):
 import os
 import threading
 from persia_metrics import Counter, Gauge
-counter = Counter("steps", group="my_app")
+counter = Counter("my_app", "steps")
 counter.inc(1000)
 stop = threading.Event()
 def busy():  # so that a fork meets a process at work
     while not stop.is_set():
-        Counter("busy", "", ["n"], group="my_app").labels("x").inc()
+        Counter("my_app", "busy", "", ["n"]).labels("x").inc()
 thread = threading.Thread(target=busy)
 thread.start()
 for _ in range(20):
     pid = os.fork()
     if pid == 0:
         counter.inc()
-        Counter("of_child", group="my_app").inc(2)
+        Counter("my_app", "of_child").inc(2)
         os._exit(0)  # no handler of the interpreter runs
     assert os.waitpid(pid, 0)[1] == 0
 stop.set()
@@ -116,7 +116,7 @@ def test_multiprocessing(job, gateway, method):
         f"""
 import multiprocessing
 from persia_metrics import Counter, Gauge, Histogram
-steps = Counter("steps", "Steps.", group="my_app")
+steps = Counter("my_app", "steps", "Steps.")
 
 def work(counter, histogram, level, n):
     steps.inc()
@@ -126,9 +126,9 @@ def work(counter, histogram, level, n):
 
 if __name__ == "__main__":
     steps.inc(100)
-    features = Counter("features", "By feature.", ["feat"], group="my_app")
-    sizes = Histogram("sizes", "Sizes.", group="my_app", buckets=(2, 4))
-    level = Gauge("level", "Level.", group="my_app", merge="max")
+    features = Counter("my_app", "features", "By feature.", ["feat"])
+    sizes = Histogram("my_app", "sizes", "Sizes.", bounds=(2, 4))
+    level = Gauge("my_app", "level", "Level.", merge="max")
     context = multiprocessing.get_context({method!r})
     with context.Pool(3) as pool:
         pool.starmap(work, [(features.labels("user_id"), sizes, level, n) for n in range(1, 6)])
@@ -151,7 +151,7 @@ import atexit
 import sys
 import threading
 from persia_metrics import Counter
-counter = Counter("steps", group="my_app")
+counter = Counter("my_app", "steps")
 class Last:
     def __init__(self):
         self.inc = counter.inc
@@ -175,7 +175,7 @@ next(suspended)
 
 def test_under_exec_nothing_needs_to_be_set_up(job, gateway, tmp_path):
     script = tmp_path / "train.py"
-    script.write_text("from persia_metrics import Counter\nCounter('steps', group='my_app').inc(7)\n")
+    script.write_text("from persia_metrics import Counter\nCounter('my_app', 'steps').inc(7)\n")
     agent = job.exec(PYTHON, script, env={"PYTHONPATH": str(PYTHON_PACKAGE), "RANK": "2"})
     assert agent.wait() == 0
     gateway.wait_for("my_app_steps", 7, instance="rep_2")
@@ -191,7 +191,7 @@ IMPORT_IN_PARENT
 
 def work(end):
     from persia_metrics import Counter
-    Counter("batches", group="my_app").inc()
+    Counter("my_app", "batches").inc()
     exec(end)
 
 if __name__ == "__main__":

@@ -150,10 +150,16 @@ def test_a_file_with_an_error_at_the_start_is_corrected_by_a_reload(bare_job, se
     wait_until(lambda: reloads(agent, "success") == 1 and agent.metrics().one("persia_agent_config_errors") == 1, "the flag's error alone")
 
 
-def test_a_pipe_changes_no_setting_that_a_reload_compares(job, tmp_path):
-    agent = job.agent(f"--fifo={tmp_path / 'fifo'}", "--web.enable-lifecycle")
+@pytest.mark.parametrize("how", ["run", "run, by SIGHUP", "exec"])
+def test_a_pipe_changes_no_setting_that_a_reload_compares(job, tmp_path, how):
+    flags = [f"--fifo={tmp_path / 'fifo'}", "--web.enable-lifecycle"]
+    agent = job.exec("sleep", "600", flags=flags) if how == "exec" else job.agent(*flags)
     wait_until(agent.metrics, "the agent's pages")
-    assert fetch(agent.url + "/-/reload", method="POST") == (200, "Reloaded.\n")
+    if "SIGHUP" in how:
+        agent.signal(signal.SIGHUP)
+    else:
+        assert fetch(agent.url + "/-/reload", method="POST") == (200, "Reloaded.\n")
+    wait_until(lambda: reloads(agent, "success") == 1, "a scrape that shows the reload")
     assert "read at the start only" not in agent.output()
 
 

@@ -70,6 +70,7 @@ def test_real_databases_show_what_metrics_shows(job, tmp_path, started):
         assert sent(agent, "retries_total", target=db.name) == 0
 
 
+@pytest.mark.timeout(300 + 2 * AWAY)
 def test_an_outage_of_databases_and_kills_of_all_lose_nothing(receiver, job, tmp_path, started):
     """Kills the databases, kills the agent while they are down, and restarts them on the same port and storage."""
     databases = both(tmp_path, started)
@@ -212,7 +213,7 @@ def test_the_increase_over_jobs_shorter_than_a_tick_is_what_they_counted(receive
 MANY = """
 import time
 from persia_metrics import Gauge
-norm = Gauge("norm", "Of a row.", ["row"], group="many")
+norm = Gauge("many", "norm", "Of a row.", ["row"])
 rows = [norm.labels(i) for i in range(20_000)]
 number = 0
 while True:

@@ -2,6 +2,8 @@
 
 import email.utils
 import math
+import os
+import re
 import signal
 import time
 
@@ -12,6 +14,7 @@ from test_remote_write import sent, settings, wait_for
 
 pytestmark = pytest.mark.long
 
+TROUBLE_COLLECTIONS = int(os.environ.get("PERSIA_TEST_TROUBLE_COLLECTIONS", "8"))  # of 0.3 s each
 FAULTS = [status(500), status(503), status(429), status(599), HALF_CLOSE, CUT_STATUS, CUT_ANSWER, RESET, SILENCE]
 
 
@@ -103,8 +106,9 @@ def test_a_target_that_asks_to_be_left_alone_is(receiver, job, tmp_path, code, f
     assert receiver.errors == []
 
 
+@pytest.mark.timeout(300 + 3 * TROUBLE_COLLECTIONS)
 def test_a_target_in_each_kind_of_trouble_by_turns_gets_every_sample_in_order(receivers, job, tmp_path):
-    """Each for some seconds and some collections, as when operators look for the cause."""
+    """Each for some seconds and some collections, as when operators look for the cause. `./run test --all` does it for a minute each."""
     well, receiver = receivers().start(), receivers().start()
     elsewhere = receivers().start()
     redirect = status(307, location=elsewhere.url.replace("127.0.0.1", "localhost"))
@@ -118,7 +122,7 @@ def test_a_target_in_each_kind_of_trouble_by_turns_gets_every_sample_in_order(re
         receiver.trouble = trouble
         met, collections = len(receiver.met), len(well.series("persia_agent_series"))
         wait_until(lambda met=met: len(receiver.met) >= met + 3, f"requests that meet {trouble}")
-        wait_until(lambda n=collections: len(well.series("persia_agent_series")) >= n + 8, "collections")
+        wait_until(lambda n=collections: len(well.series("persia_agent_series")) >= n + TROUBLE_COLLECTIONS, "collections", 30 + TROUBLE_COLLECTIONS)
     receiver.trouble = None
     receiver.catch_up()
     end(agent)
@@ -130,6 +134,22 @@ def test_a_target_in_each_kind_of_trouble_by_turns_gets_every_sample_in_order(re
         assert f"cannot send to db: {words}" in agent.output()
 
 
+def test_each_change_of_a_targets_answer_is_a_line(receiver, job, tmp_path):
+    """A dozen in some seconds: more than the log's limit for repeated lines."""
+    troubles = [401, 404, 403, 500, 407, 429]
+    for code in troubles:
+        receiver.faults.extend([status(code), None])
+    agent = job.agent(settings(tmp_path, {"url": receiver.url, "name": "db", "queue_config": {"max_shards": 1}}), "--push-interval=0.2")
+    job.worker().tell("busy my_app steps")
+    wait_until(lambda: len(receiver.visits) > 2 * len(troubles) + 1 or None, "requests after those")
+    assert [fault[0] for fault in receiver.met] == troubles
+    changes = re.findall(r"cannot send to db: status (\d+)|db (accepts) samples again", agent.output())
+    expected = [change for code in troubles for change in [(str(code), ""), ("", "accepts")]]
+    assert changes == expected
+    end(agent)
+    assert "were left out" not in agent.output()
+
+
 # Labels that do not compress: two requests, and the first is as large as they get, 4 MiB before compression.
 SERIES = 10_000
 WIDE = f"""
@@ -137,7 +157,7 @@ import base64
 import os
 import sys
 from persia_metrics import Gauge
-wide = Gauge("rows", "Wide ones.", ["key"], group="wide")
+wide = Gauge("wide", "rows", "Wide ones.", ["key"])
 for i in range({SERIES}):
     wide.labels(base64.b64encode(os.urandom(360)).decode()).set(i)
 print("ready", flush=True)

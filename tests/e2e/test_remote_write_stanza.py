@@ -72,6 +72,24 @@ NOTES = {
 }
 
 
+# Usual forms, each an entry, or two.
+PASTED = {
+    "two tenants": "- url: http://h/w\n  headers: {X-Scope-OrgID: a}\n- url: http://h/w\n  headers: {X-Scope-OrgID: b}\n",
+    "a merge key": "- &t\n  url: http://a/w\n  remote_timeout: 5s\n- <<: *t\n  url: http://b/w\n",
+    "True": SIMPLE + "  follow_redirects: True\n",
+    "On": SIMPLE + "  follow_redirects: On\n",
+    "a proxy without scheme": SIMPLE + "  proxy_url: proxy:3128\n",
+    "no proxy": SIMPLE + "  proxy_url: ''\n",
+    "a proxy with a path": SIMPLE + "  proxy_url: http://proxy:3128/path\n",
+    "a long timeout": SIMPLE + "  remote_timeout: 2h\n",
+    "min_backoff alone": SIMPLE + "  queue_config: {min_backoff: 30s}\n",
+    "no user": SIMPLE + "  basic_auth: {}\n",
+    "no credentials": SIMPLE + "  authorization: {type: Bearer}\n",
+    "no name": SIMPLE + "  name: ''\n",
+    "no regex": SIMPLE + "  write_relabel_configs: [{source_labels: [a], regex: , target_label: b}]\n",
+}
+
+
 def indented(stanza):
     return "PersiaMetricsConfig:\n  remote_write:\n" + "".join(f"    {line}\n" for line in stanza.strip().splitlines())
 
@@ -119,6 +137,14 @@ def test_what_has_no_effect_is_said_and_passes(folder, keys):
     assert theirs.returncode == 0, theirs.stdout + theirs.stderr
     assert ours.returncode == 0, ours.stderr
     assert NOTES[keys] in ours.stdout
+
+
+@pytest.mark.parametrize("entry", PASTED)
+def test_usual_forms_pass_both_checks(folder, entry):
+    theirs, ours = check_both(folder, PASTED[entry])
+    assert theirs.returncode == 0, theirs.stdout + theirs.stderr
+    assert ours.returncode == 0, ours.stderr
+    assert ours.stdout.count(" at http://") == PASTED[entry].count("url: http://") - PASTED[entry].count("proxy_url: http://")
 
 
 class LockedPrometheus(PrometheusReceiver):

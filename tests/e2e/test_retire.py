@@ -1,5 +1,6 @@
 """Counts of ended processes over restarts of workers, agents and containers, and the limits of a run."""
 
+import json
 import os
 import resource
 import shutil
@@ -7,7 +8,7 @@ import signal
 import stat
 from pathlib import Path
 
-from servers import wait_until
+from servers import fetch, wait_until
 from supervised import agent_of, slow
 
 
@@ -164,7 +165,7 @@ def test_gauges_of_the_dead_and_instances_that_left_end_everywhere(job, gateway)
     assert gateway.metrics().one("my_app_loss", role="trainer") is None
 
 
-def test_a_dead_rank_stays_down_until_its_replacement_starts_or_the_job_ends(job, gateway):
+def test_a_dead_rank_stays_down_until_its_replacement_starts(job, gateway):
     agent = job.agent("--gauge-ttl=1")
     dying, staying = job.worker(), job.worker(replica=1)
     dying.tell("set my_app loss 0.5")
@@ -194,7 +195,10 @@ def test_a_dead_rank_stays_down_until_its_replacement_starts_or_the_job_ends(job
     back.signal(signal.SIGKILL)
     gateway.wait_for("persia_process_died", 1, **rank)
     assert staying.leave() == 0
-    gateway.wait_for("persia_process_up", None, **rank)
+    gateway.wait_for("persia_process_up", None, instance="rep_1")  # longer than --gauge-ttl
+    shown = gateway.metrics()
+    assert (shown.one("persia_process_up", **rank), shown.one("persia_process_died", **rank)) == (0, 1), "other agents may go on"
+    assert json.loads(fetch(f"{agent.url}/api/v1/status")[1])["health"]["state"] == "failed"
     log = agent.output()
     assert "warning: trainer rep_0 died: SIGKILL" in log
     assert "info: trainer rep_0 started again, pid" in log and "info: trainer rep_1 has ended: exit code 0" in log

@@ -130,12 +130,12 @@ ONLY_THE_AGENT_HAS = {
     "persia_agent_fifo_lines": "the agent reads the pipe",
     "persia_agent_event_records_lost": "the agent reads the events",
     "persia_agent_log_lines": "the log of the agent",
-    "persia_agent_metrics_dir": "the agent's directory",
+    "persia_agent_remote_write_": "work of the agent, but for the queue's limit",
     "persia_job_h": "judged by many collections",
+    "persia_job_throughput": "seen by two collections",
+    "persia_job_unchanged": "seen by two collections",
     "persia_process_hung": "judged by many collections",
     "persia_process_last_change": "seen by two collections",
-    "persia_agent_series": "series of the agent's /metrics",
-    "persia_agent_max_series": "series of the agent's /metrics",
     "persia_agent_cpu_seconds": "of the agent's process",
     "persia_agent_resident_memory": "of the agent's process",
 }
@@ -157,7 +157,7 @@ def series_of(text):
 def test_once_shows_what_metrics_shows(job, gateway, tmp_path):
     rules = tmp_path / "mapping.yaml"
     rules.write_text("mappings:\n  - {match: misses, name: cache_misses}\n")
-    flags = [f"--gateway={gateway.address}", "--label=team=ads", f"--mapping-file={rules}"]
+    flags = [f"--gateway={gateway.address}", "--label=team=ads", f"--mapping-file={rules}", "--remote-write=http://127.0.0.1:1/w"]
     agent = job.agent(f"--fifo={tmp_path / 'pipe'}", *flags)
     ended, worker = job.worker(), job.worker(replica=1)
     for each in (ended, worker):
@@ -178,6 +178,13 @@ def test_once_shows_what_metrics_shows(job, gateway, tmp_path):
     assert unknown == set()
     assert sorted(series_once ^ series) == []
     assert {"persia_process_up", "persia_job_info", "cache_misses", "persia_agent_build_info", "persia_agent_segments"} <= families_once
+    both = {"persia_agent_series", "persia_agent_max_series", "persia_agent_push_interval_seconds", "persia_agent_remote_write_queue_max_bytes"}
+    assert both | {"persia_agent_metrics_dir_free_bytes", "persia_agent_metrics_dir_size_bytes"} <= families_once & families
+    shown, shown_once = agent.metrics(), Samples(once(job, "--push-interval=0.2", *flags))
+    for family in ("persia_agent_max_series", "persia_agent_push_interval_seconds", "persia_agent_remote_write_queue_max_bytes"):
+        assert shown_once.one(family) == shown.one(family)
+    # The agent has some families of its own more.
+    assert shown_once.one("persia_agent_series") > len(series_once)
 
 
 def test_once_applies_the_limits_of_the_agent(job):

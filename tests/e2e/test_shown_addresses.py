@@ -1,6 +1,10 @@
 """A user, a password or a query in an address is shown nowhere."""
 
+import base64
+import http.server
+import json
 import subprocess
+import threading
 
 import pytest
 from conftest import AGENT, environment
@@ -79,3 +83,61 @@ def test_a_query_of_a_remote_write_url_is_sent_but_not_shown(job):
 def test_a_url_of_remote_write_that_is_refused(url):
     status, text = call("check-config", f"--remote-write={url}", "--log-level=debug")
     assert status == 2 and "SECRET" not in text
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\x1b", "\u0085", "x" * 5000], ids=["line end", "carriage return", "escape", "C1 control", "too long"])
+def test_a_url_in_the_environment_with_more_than_it_should_have(end):
+    """A secret of Kubernetes often ends with a line end."""
+    for url in (f"http://{USER}:{PASSWORD}@127.0.0.1:1/write{end}", f"http://127.0.0.1:1/write?token={TOKEN}{end}"):
+        status, text = call("check-config", "--log-level=debug", PERSIA_METRICS_REMOTE_WRITE_URL=url)
+        assert "SECRET" not in text
+        assert status == 2 and "PERSIA_METRICS_REMOTE_WRITE_URL" in text or end == "\u0085"
+
+
+@pytest.mark.parametrize("flag", [f"--listen=http://{USER}:{PASSWORD}@h:1", f"--web-external-host=http://{USER}:{PASSWORD}@h"])
+def test_another_address_that_is_refused(flag):
+    status, text = call("check-config", flag)
+    assert status == 2 and "SECRET" not in text
+
+
+class Echo(http.server.BaseHTTPRequestHandler):
+    """Answers with the whole head of the request, as some error pages do."""
+
+    code = 404
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        body = f"refused: {self.requestline} {dict(self.headers)}".encode()
+        self.send_response(self.code)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture(params=["a database", "a proxy"])
+def echo(request):
+    """The keys of a target that reaches the server, by itself or through a proxy."""
+    handler = type("Handler", (Echo,), {"code": 404 if request.param == "a database" else 407})
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    address = f"127.0.0.1:{server.server_address[1]}"
+    target = f"http://{address}/write?token={TOKEN}"
+    proxied = {"url": f"http://127.0.0.2:1/write?token={TOKEN}", "proxy_url": f"http://{USER}:{PASSWORD}@{address}"}
+    yield {"url": target} if request.param == "a database" else proxied
+    server.shutdown()
+    server.server_close()
+
+
+def test_an_answer_that_repeats_the_request_shows_no_secret(job, tmp_path, echo):
+    config = tmp_path / "echo.yaml"
+    target = {"name": "db", "headers": {"X-Api-Key": "SECRETHEADER"}, "metadata_config": {"send": False}, **echo}
+    config.write_text(json.dumps({"PersiaMetricsConfig": {"remote_write": [target]}}))
+    agent = job.agent(f"--config={config}", "--gateway=off", "--log-level=debug")
+    wait_until(lambda: "cannot send to db: status 40" in agent.output(), "the answer in the log")
+    line = next(line for line in agent.output().splitlines() if "cannot send to db" in line)
+    assert "refused: POST" in line and "X-Api-Key" in line and "***" in line
+    pair = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+    assert "SECRET" not in agent.output() + pages(agent) and pair not in agent.output() + pages(agent)

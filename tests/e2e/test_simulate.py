@@ -35,6 +35,18 @@ def test_a_few_agents_push_all_that_they_should(check):
         assert row["cpu"] > 0 and row["memory"] > 1e6 and row["page"] > 0
 
 
+def test_agents_that_start_at_once_cost_the_gateway_their_pushes_alone():
+    """Since the start of all: no agent reads the gateway's page, which alone is larger than all of these answers."""
+    agents = 100
+    (row,) = simulate(f"--agents={agents}", "--only", "--series=10", "--gateways=1", "--seconds=1", "--interval=1", "--check=off")
+    handlers = row["handlers"]
+    assert set(handlers) <= {"push", "api/v1/status", "ready"}
+    assert handlers["push"] >= 2 * agents, "two groups each, at the least once"
+    assert handlers["push"] <= row["all_requests"] + 2 * agents, "those that ended after the count"
+    assert handlers["api/v1/status"] <= agents, "one for each connection, for the push format"
+    assert row["answer_bytes"] / sum(handlers.values()) < 500
+
+
 def test_where_it_no_longer_holds_it_says_so_and_stops():
     # Twenty such groups in a tenth of a second are more than a gateway can check.
     rows = simulate("--agents=30", "--series=2500", "--gateways=1", "--interval=0.1", "--seconds=0.5", "--check=on")

@@ -207,7 +207,7 @@ time.sleep(600)
 
 def test_a_thousand_orphans_are_reaped(job):
     exec_ = job.exec("/usr/bin/python3", "-c", SPAWN_ORPHANS)
-    wait_for_output(exec_, "spawned")
+    wait_for_output(exec_, "spawned", 120)
     wait_until(lambda: "Z" not in children(exec_.pid).values(), "the orphans to be reaped")
     assert len(children(exec_.pid)) <= 2
     assert int(re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{exec_.pid}/status").read_text())[1]) < 300

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import pty
+import re
 import select
 import signal
 import socket
@@ -15,6 +16,7 @@ import time
 import pyte
 import pytest
 from conftest import AGENT, environment
+from page import start_ranks
 from servers import free_port
 
 
@@ -152,6 +154,23 @@ def test_top_shows_a_killed_rank_a_dead_address_and_a_liar(job, top, liar):
     code, modes = seen.end()
     assert code == 0
     assert modes == seen.modes
+
+
+def test_top_shows_and_sorts_by_the_rate_of_each_rank(job, top):
+    start_ranks(job, [0.05, 0.4, 0.05])
+    agent = job.agent()  # whose first collection has all of them
+    seen = top(agent.address, TERM="linux")
+    seen.shows("trainer rep_0 ", "trainer rep_1 ", "trainer rep_2 ", "RATE/S")
+
+    def rates():
+        column = seen.screen.display[1].index("RATE/S") + len("RATE/S")
+        return {line.split()[1]: line[:column].split()[-1] for line in seen.screen.display if line.startswith("  trainer rep_")}
+
+    seen.wait_for(lambda _: all(re.fullmatch(r"[\d.]+", rate) for rate in rates().values()) and float(rates()["rep_1"]) > 0)
+    assert float(rates()["rep_1"]) < 0.5 * float(rates()["rep_0"])
+    for _ in range(2):  # by state, by name, by rate
+        seen.press("s")
+    seen.wait_for(lambda _: next(iter(rates())) == "rep_1")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])

@@ -23,6 +23,13 @@ def unnamed(public_folder, tmp_path, gateway, started):
     shutil.copy(WORKER, public_folder)
     count = itertools.count()
 
+    def run():
+        """An agent without a job of its own, in the same directory: its exit code and its output."""
+        flags = ["--gateway=off", "--listen=127.0.0.1:0"]
+        command = ["setpriv", f"--reuid={user}", "--clear-groups", public_folder / AGENT.name, "run", *flags]
+        done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=30, check=False)
+        return done.returncode, done.stderr
+
     def start(*arguments):
         address = f"127.0.0.1:{free_port()}"
         flags = ["--gateway", gateway.address, "--listen", address, "--push-interval=0.2", "--ip-addr=10.0.0.1"]
@@ -38,6 +45,7 @@ def unnamed(public_folder, tmp_path, gateway, started):
         return job
 
     start.home = home
+    start.run = run
     yield start
     shutil.rmtree(home, ignore_errors=True)
 
@@ -80,6 +88,20 @@ def test_an_unnamed_job_whose_agent_is_dead_keeps_its_name(unnamed, gateway):
     first.tell("count my_app batches 1")
     wait_until(lambda: jobs_on(gateway) == {"default": 2, "default-2": 20}, "the counts of both")
     assert (first.leave(), second.leave()) == (0, 0)
+
+
+@pytest.mark.needs("other-users")
+def test_an_unnamed_run_beside_an_unnamed_job_ends(unnamed, gateway):
+    """It cannot take another name: no worker would be there."""
+    job = unnamed()
+    job.tell("count my_app batches 1")
+    wait_until(lambda: jobs_on(gateway) == {"default": 1}, "the job's count")
+    code, output = unnamed.run()
+    assert code == 1
+    assert "give it a job_name" in output
+    job.tell("count my_app batches 20")
+    wait_until(lambda: jobs_on(gateway) == {"default": 21}, "the job to go on")
+    assert job.leave() == 0
 
 
 @pytest.mark.needs("other-users")

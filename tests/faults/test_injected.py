@@ -81,7 +81,7 @@ def test_every_function_can_be_made_to_fail():
     listed = subprocess.run(["nm", "-D", "--undefined-only", library], capture_output=True, text=True, check=True).stdout
     imported = {line.split()[-1].split("@")[0] for line in listed.splitlines()}
     known = re.compile(
-        "_Z|_ITM|_Unwind|__|mem|str|v?sn?printf|abort|free|getenv|get(pid|euid|uid)|clock_|sig|pthread_(mutex|once|sig|getspecific|atfork)|"
+        "_Z|_ITM|_Unwind|__|mem|str|v?sn?printf|abort|free|getenv|get(pid|euid|uid)|clock_|sig|pthread_(mutex|once|sig|self|cond|getspecific|atfork)|"
         "fwrite|fflush|std(out|err)|nanosleep|clock_nanosleep|malloc|calloc|realloc|posix_memalign|aligned_alloc|nearbyint|lround|ldexp|log2|sqrt|isatty|dl"
     )
     unknown = {name for name in imported - set(_FUNCTIONS) if not known.match(name)}

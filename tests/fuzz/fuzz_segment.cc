@@ -83,7 +83,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     ++naming.turn;
     merger.SetNaming(naming);
     std::vector<persia::agent::JobEvent> events;
-    reader->ReadEvents(events);
+    reader->ReadEvents(reader->WriterLives(), events);
     // Counts, records and cells change under the reader, and pages go.
     const uint8_t flipped[] = {static_cast<uint8_t>(data[size / 2] ^ change)};
     const size_t at = size * change / 256;

@@ -7,18 +7,27 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
+#include <utility>
 
 #include "oracle.h"
+#include "segment_loads.h"
 #include "workers/segment_source.h"
 #include "world.h"
 
 namespace persia::agent::model {
 namespace {
 
-constexpr const char* kNames[] = {"kStart", "kCount",  "kSet",    "kDie",   "kAgent", "kCollect", "kSoon",     "kStop",
-                                  "kKill",  "kWait",   "kDisk",   "kState", "kOpen",  "kList",    "kReadOnly", "kBreak",
-                                  "kLose",  "kReturn", "kDamage", "kClock", "kLimit", "kNewRun"};
+constexpr const char* kNames[] = {"kStart", "kCount", "kSet",    "kRemove", "kDie",   "kAgent", "kCollect", "kSoon",
+                                  "kStop",  "kKill",  "kWait",   "kDisk",   "kState", "kOpen",  "kList",    "kReadOnly",
+                                  "kBreak", "kLose",  "kReturn", "kDamage", "kClock", "kLimit", "kNewRun"};
 static_assert(std::size(kNames) == static_cast<size_t>(Do::kLast) + 1);
+
+// Of a collection's `b`: those from the first one on are of loads.
+constexpr uint32_t kFirstAtLoad = 9;
+constexpr uint32_t kRemovesAtLoad = 12;
+constexpr uint32_t kCollections = 13;
 
 class Job {
  public:
@@ -34,6 +43,7 @@ class Job {
   void EndAgent() { agent_.reset(); }
   void Collect(const Step& step, bool soon = false);
   void JudgeExits();
+  void JudgeDeaths();
   [[nodiscard]] std::string RunId() const { return "run-" + std::to_string(run_); }
   [[nodiscard]] SeriesLimits Limits() const {
     return {.series = config_.max_series, .series_of_instance = kMaxSeriesOfInstance};
@@ -47,6 +57,7 @@ class Job {
   World world_;
   ExitReasons reaped_;                     // tells of each end after the collection that saw it
   std::map<std::string, uint64_t> exits_;  // shown by this agent
+  std::map<std::string, uint64_t> died_;   // ranks that it missed in its last collection, and which process of them
   Oracle oracle_;
   std::unique_ptr<SegmentSource> agent_;
   bool refuses_large_ = false;
@@ -83,6 +94,7 @@ void Job::StartAgent(bool refuses_large) {
   run_is_new_ = false;
   state_was_read_ = false;
   exits_.clear();
+  died_.clear();
   agent_ = std::make_unique<SegmentSource>(std::move(options));
   oracle_.BeginAgent();
 }
@@ -92,16 +104,31 @@ void Job::Collect(const Step& step, bool soon) {
   // A minute is longer than any delay after a failure.
   now_ += soon ? std::chrono::milliseconds(100) : std::chrono::minutes(1) + std::chrono::seconds(1);
   oracle_.BeginCollection(now_);
-  world_.operations = 0;
-  world_.before_operation = [&](uint32_t operation) {
-    if (step.b == 0 || operation != step.a) return;
-    if (step.b == 1) throw Killed();
+  const auto count = [&](bool ends, bool normally) {
     if (Process* last = Find(UINT32_MAX); last != nullptr && *last->alive) {
       last->Count(step.a % kCounts, 1);
       last->Set(0);
-      last->End(/*normally=*/false);
+      if (ends) last->End(normally);
     }
   };
+  const bool at_load = step.b >= kFirstAtLoad;
+  world_.operations = 0;
+  world_.tear = step.b > 2 && !at_load ? step.b : 0;
+  world_.before_operation = [&](uint32_t operation) {
+    if (step.b == 0 || at_load || operation != step.a) return;
+    if (step.b != 2) throw Killed();
+    count(/*ends=*/true, /*normally=*/false);
+  };
+  uint32_t loads = 0;
+  const SegmentLoads observed([&] {
+    if (loads++ != step.a || !at_load) return;
+    if (step.b == kRemovesAtLoad) {
+      Process* last = Find(UINT32_MAX);
+      if (last != nullptr && *last->alive) last->Remove();
+      return;
+    }
+    count(/*ends=*/step.b > kFirstAtLoad, /*normally=*/step.b > kFirstAtLoad + 1);
+  });
   state_was_read_ = state_was_read_ || !world_.state_unreadable;
   std::optional<AllShown> shown;
   try {
@@ -111,12 +138,32 @@ void Job::Collect(const Step& step, bool soon) {
   }
   world_.before_operation = [](uint32_t) {};
   if (shown) JudgeExits();
+  if (shown) JudgeDeaths();
   for (uint32_t pid = 1; pid <= world_.processes.size(); ++pid) {
     const Process& process = world_.processes[pid - 1];
     if (!*process.alive) reaped_.Add(pid, 0, process.died ? SIGKILL : 0);
   }
   oracle_.EndCollection(shown ? &*shown : nullptr,
                         {.soon = soon, .state_was_read = state_was_read_, .refuses_large = refuses_large_});
+}
+
+// A rank that died is missed until another process has its place. Beyond the limits its instance may be forgotten.
+void Job::JudgeDeaths() {
+  if (config_.max_series < Config().max_series) return;
+  std::map<std::string, uint64_t> died;
+  std::set<std::string> replaced;
+  for (const WorkerProcess& process : agent_->processes()) {
+    if (process.ordinal != 0) continue;
+    std::string identity;
+    for (const auto& [name, value] : process.identity.labels) identity += value + " ";
+    if (process.died) died.emplace(identity, process.predecessors);
+    const auto before = died_.find(identity);
+    if (before != died_.end() && (process.alive || process.predecessors > before->second)) replaced.insert(identity);
+  }
+  for (const auto& [identity, number] : died_) {
+    if (!died.contains(identity) && !replaced.contains(identity)) wrong_ = identity + "is not missed any more";
+  }
+  died_ = std::move(died);
 }
 
 // The counts of ends do not fall in an agent's life, and no end is counted twice.
@@ -151,6 +198,9 @@ void Job::Do(const Step& step) {
       break;
     case Do::kSet:
       if (lives) process->Set(step.b);
+      break;
+    case Do::kRemove:
+      if (lives) process->Remove();
       break;
     case Do::kDie:
       if (lives) process->End(/*normally=*/step.b % 2 == 1);
@@ -295,8 +345,13 @@ std::vector<Step> RandomHistory(uint64_t seed) {
     Step step;
     step.what = random.Below(2) == 0 ? kUsual[random.Below(std::size(kUsual))]
                                      : others[random.Below(static_cast<uint32_t>(others.size()))];
-    step.a = random.Below(step.what == Do::kCollect ? 12 : step.what == Do::kStart && one_identity ? 2 : 6);
-    step.b = step.what == Do::kCollect || step.what == Do::kSoon ? random.Below(3) : 1 + random.Below(9);
+    const bool collects = step.what == Do::kCollect || step.what == Do::kSoon;
+    step.b = collects ? random.Below(kCollections) : 1 + random.Below(9);
+    constexpr uint32_t kLoads = 40;  // of two or three segments
+    step.a = random.Below(collects && step.b >= kFirstAtLoad        ? kLoads
+                          : step.what == Do::kCollect               ? 12
+                          : step.what == Do::kStart && one_identity ? 2
+                                                                    : 6);
     steps.push_back(step);
   }
   return steps;

@@ -19,9 +19,13 @@ enum class Do : uint8_t {
   kStart,     // a process; `a` is odd: with a large segment; half of `a`: its identity
   kCount,     // process `a` counts `b` of one thing, which depends on `b`
   kSet,       // process `a` sets its gauges to `b`
+  kRemove,    // process `a` removes a series, or has it again
   kDie,       // process `a`
   kAgent,     // starts an agent, if none runs; `a` is odd: it refuses large segments
-  kCollect,   // by the agent; at the operation on files `a`, if `b` is 1, it is killed; if 2, the last process counts and dies
+  kCollect,   // by the agent; at the operation on files `a`, if `b` is 1, it is killed; if 2, the last process counts and dies;
+              // if 3 to 8, a power cut ends it, too. At the load from segments `a`, if `b` is 9, the last process counts;
+              // if 10, it dies, too; if 11, it exits, too; if 12, it
+              // removes a series or has it again
   kSoon,      // as kCollect, so soon that nothing that failed is tried again
   kStop,      // the agent, in order
   kKill,      // the agent

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <utility>
 
 namespace persia::agent::model {
@@ -110,7 +111,10 @@ void Oracle::Learn(size_t number, const Circumstances& how, bool killed) {
     truth.forward = forward_;
     truth.back = back_;
   }
-  if (killed && !truth.end_is_durable) truth.change_is_unknown = true;
+  if (killed && !truth.end_is_durable) {
+    truth.change_is_unknown = true;
+    truth.end_may_be_durable = truth.end_may_be_durable || !truth.alive_before;
+  }
   if (!killed) LearnGauge(truth, process);
   const bool end_was_seen = process.removed || (!killed && how.state_was_read && truth.opened && !truth.alive_before);
   if (end_was_seen) truth.ended.last = std::min(truth.ended.last, collection);
@@ -143,7 +147,9 @@ void Oracle::JudgeCounts(const AllShown& shown, bool saved) {
         least += static_cast<double>(process.log[truths_[i].owed].counts[what]);
         most += static_cast<double>(process.log.back().counts[what]);
       }
-      if (hidden != Hidden::kNo && !shown.of[identity].counts[what]) continue;
+      const Hidden removed = what == kRemovedCount ? RemovedOf(identity) : Hidden::kNo;
+      if ((hidden != Hidden::kNo || removed != Hidden::kNo) && !shown.of[identity].counts[what]) continue;
+      if (removed == Hidden::kYes) Claim("identity " + std::to_string(identity) + " shows a series that was removed");
       if (hidden == Hidden::kYes) Claim("identity " + std::to_string(identity) + " is shown, but has ended long ago");
       const double value = shown.of[identity].counts[what].value_or(0);
       double& floor = floor_[identity][what];
@@ -158,6 +164,31 @@ void Oracle::JudgeCounts(const AllShown& shown, bool saved) {
       if (saved && config_.state_elsewhere) floor = std::max(floor, value);
     }
   }
+}
+
+// A living process that has it shows it. If none may have it, one that has removed it hides it. If only ended processes had it,
+// the one that ended last decides, which the model does not follow; it does if all had removed it.
+Oracle::Hidden Oracle::RemovedOf(uint32_t identity) const {
+  bool may_be = false;
+  bool all_removed = true;
+  bool none_present = true;
+  bool one_removed = false;
+  for (size_t i = first_; i < truths_.size(); ++i) {
+    const Process& process = world_.processes[i];
+    const Truth& truth = truths_[i];
+    if (process.identity != identity) continue;
+    const size_t first = truth.stray || truth.lost ? 0 : truth.owed;
+    const auto log = std::span(process.log).subspan(first);
+    const bool may_have_removed = std::ranges::any_of(log, &Values::removed);
+    const bool has_removed = std::ranges::all_of(log, &Values::removed);
+    const bool lives = truth.opened && truth.alive_before && *process.alive;
+    if (lives && !may_have_removed) return Hidden::kNo;
+    may_be = may_be || may_have_removed;
+    all_removed = all_removed && has_removed;
+    none_present = none_present && (has_removed || !truth.alive_before);
+    one_removed = one_removed || (lives && has_removed);
+  }
+  return !may_be ? Hidden::kNo : all_removed || (none_present && one_removed) ? Hidden::kYes : Hidden::kMaybe;
 }
 
 // How many series the processes of an identity have.
@@ -206,10 +237,11 @@ Oracle::Hidden Oracle::HiddenOf(uint32_t identity) const {
     const Process& process = world_.processes[i];
     const Truth& truth = truths_[i];
     if ((process.identity == 0) != (identity == 0)) continue;
-    const bool counts_from_state = !truth.opened && !truth.stray && !truth.end_is_durable && truth.durable > 0;
+    const bool counts_from_state =
+        !truth.opened && !truth.stray && !truth.end_is_durable && !truth.end_may_be_durable && truth.durable > 0;
     if (truth.opened ? truth.alive_before : counts_from_state) return Hidden::kNo;
     may_be = may_be && (truth.stray || !truth.opened || MayBeOver(truth));
-    // A process that died may be missed, for as long as others live.
+    // A process that died may be missed.
     is = is && !truth.stray && IsOver(truth) && !process.died;
   }
   return is ? Hidden::kYes : may_be ? Hidden::kMaybe : Hidden::kNo;

@@ -73,6 +73,7 @@ class Oracle {
 
     Span ended = {.first = 0};                      // the collection in which its end was seen; first is 0: it was not
     bool end_is_durable = false;                    // on disk
+    bool end_may_be_durable = false;                // an agent was killed in a collection after the end
     std::chrono::milliseconds forward{0}, back{0};  // how far the wall clock had been set by then
     // The collection in which this agent saw that its gauges changed; 0: unknown.
     Number changed = 0;
@@ -95,6 +96,8 @@ class Oracle {
   void Learn(size_t number, const Circumstances& how, bool killed);
   void LearnGauge(Truth& truth, const Process& process);
   void JudgeCounts(const AllShown& shown, bool saved);
+  // Whether an identity's series is not exposed, since its processes have removed it.
+  [[nodiscard]] Hidden RemovedOf(uint32_t identity) const;
   // Whether the time to live of its gauges may be over, and whether it is.
   [[nodiscard]] bool MayBeOver(const Truth& truth) const;
   [[nodiscard]] bool IsOver(const Truth& truth) const;

@@ -1,5 +1,6 @@
 #include "world.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/encoding.h"
@@ -13,7 +14,8 @@ using testing::SegmentBuilder;
 using testing::segment::Kind;
 
 uint64_t OffsetOf(uint32_t slot) {
-  return testing::SegmentPlaces{}.chunks_offset + slot % testing::segment::kCellsPerChunk * sizeof(uint64_t);
+  // The chunks of the common lane follow each other, from range 1 on.
+  return testing::SegmentPlaces{}.chunks_offset + (slot - testing::segment::kCellsPerChunk) * sizeof(uint64_t);
 }
 
 SegmentKind NewSegment(uint32_t identity, bool large, const std::string& run_id) {
@@ -25,15 +27,21 @@ SegmentKind NewSegment(uint32_t identity, bool large, const std::string& run_id)
   SegmentKind kind;
   kind.counts[0] = OffsetOf(segment.Counter("my_app", "batches", {}, 0));
   const uint32_t rows = segment.Family(Kind::kCounter, "my_app", "rows");
-  kind.counts[1] = OffsetOf(segment.Series(rows, {{"feat", "a"}}));
+  const uint32_t removed = segment.Series(rows, {{"feat", "a"}});
+  kind.counts[kRemovedCount] = OffsetOf(removed);
+  kind.removed = segment.RemovedAt(removed);
   kind.counts[3] = OffsetOf(segment.Histogram("my_app", "sizes", {}, std::array{1.0}, 0, {}));
   for (size_t i = 0; i < std::size(kPolicies); ++i) {
     kind.gauges[i] = OffsetOf(segment.UnsetGauge("my_app", std::to_string(i), kPolicies[i]));
   }
   const uint64_t descriptors = segment.descriptors_used();
+  const uint64_t chunks = segment.header().chunks_used;
+  segment.BeginChunk();
   kind.counts[kLateCount] = OffsetOf(segment.Series(rows, {{"feat", "b"}}));
   kind.descriptors_with_late = segment.descriptors_used();
+  kind.chunks_with_late = segment.header().chunks_used;
   segment.header().descriptors_used = descriptors;
+  segment.header().chunks_used = chunks;
   kind.image = segment.image();
   return kind;
 }
@@ -41,6 +49,18 @@ SegmentKind NewSegment(uint32_t identity, bool large, const std::string& run_id)
 template <class T>
 void Put(std::string& bytes, uint64_t offset, T value) {
   std::memcpy(bytes.data() + offset, &value, sizeof value);
+}
+
+// Pages are small, as the state is.
+std::string Torn(std::string_view bytes, uint32_t tear) {
+  if (tear == 0) return "";
+  constexpr size_t kPage = 16;
+  std::string left(bytes.substr(0, bytes.size() - bytes.size() * (tear % 4) / 4));
+  for (size_t at = 0; at < left.size(); at += kPage) {
+    tear = tear * 1664525 + 1013904223;
+    if (tear >> 30 == 0) left.replace(at, kPage, std::min(kPage, left.size() - at), '\0');
+  }
+  return left;
 }
 
 testing::segment::Header& HeaderOf(std::string& bytes) { return *reinterpret_cast<testing::segment::Header*>(bytes.data()); }
@@ -59,6 +79,7 @@ void Process::Count(size_t what, uint64_t by) {
   const uint64_t count = log.back().counts[what] += by;
   const uint64_t at = kind->counts[what];
   if (what == kLateCount) {
+    HeaderOf(*bytes).chunks_used = kind->chunks_with_late;
     HeaderOf(*bytes).descriptors_used = kind->descriptors_with_late;
     Put(*bytes, at + sizeof(double), 0.5 * static_cast<double>(count));
   } else if (what == 3) {
@@ -75,6 +96,13 @@ void Process::Set(double value) {
   for (const uint64_t at : kind->gauges) {
     Put(*bytes, at, value);
   }
+}
+
+void Process::Remove() {
+  log.push_back(log.back());
+  log.back().removed = !log.back().removed;
+  Put(*bytes, kind->removed, uint32_t{log.back().removed});
+  ++HeaderOf(*bytes).removals;
 }
 
 Process& World::Start(uint32_t identity, bool large, const std::string& run_id) {
@@ -154,15 +182,23 @@ SegmentDirectory::Removal ModelDirectory::Remove(const std::string& name, const 
   return Removal::kGone;
 }
 
+bool ModelDirectory::SyncRemovals() {
+  world_.Operation();
+  return !world_.read_only;
+}
+
 std::shared_ptr<JournalFile> StateOf(World& world) {
-  return std::make_shared<MemoryJournalFile>(world.disk, [&world](MemoryJournalFile::Operation operation, size_t bytes) {
-    world.Operation();
-    const bool writes =
-        operation == MemoryJournalFile::Operation::kAppend || operation == MemoryJournalFile::Operation::kReplace;
-    return writes && world.disk_full                                                    ? bytes / 2
-           : operation == MemoryJournalFile::Operation::kRead && world.state_unreadable ? 0
-                                                                                        : bytes;
-  });
+  return std::make_shared<MemoryJournalFile>(
+      world.disk,
+      [&world](MemoryJournalFile::Operation operation, size_t bytes) {
+        world.Operation();
+        const bool writes =
+            operation == MemoryJournalFile::Operation::kAppend || operation == MemoryJournalFile::Operation::kReplace;
+        return writes && world.disk_full                                                    ? bytes / 2
+               : operation == MemoryJournalFile::Operation::kRead && world.state_unreadable ? 0
+                                                                                            : bytes;
+      },
+      [&world](std::string_view bytes) { return Torn(bytes, world.tear); });
 }
 
 }  // namespace persia::agent::model

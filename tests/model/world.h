@@ -27,7 +27,8 @@ inline constexpr uint64_t kLargeSegment = 1 << 22;
 inline constexpr uint32_t kIdentities = 3;
 
 // The counts of a process: my_app_batches, my_app_rows{feat="a"}, my_app_rows{feat="b"} in halves, observations of
-// my_app_sizes, each 0.5. It registers the series of `b` when it first counts there.
+// my_app_sizes, each 0.5. It registers the series of `b` when it first counts there, in a
+// chunk of its own.
 inline constexpr size_t kCounts = 4;
 inline constexpr size_t kLateCount = 2;
 
@@ -35,9 +36,13 @@ inline constexpr size_t kLateCount = 2;
 inline constexpr GaugePolicy kPolicies[] = {GaugePolicy::kLast, GaugePolicy::kSum, GaugePolicy::kMin, GaugePolicy::kMax,
                                             GaugePolicy::kAvg};
 
+// It removes the series my_app_rows{feat="a"}, and has it again.
+inline constexpr size_t kRemovedCount = 1;
+
 struct Values {
   std::array<uint64_t, kCounts> counts = {};
   std::optional<double> gauge = {};
+  bool removed = false;
 };
 
 // A new segment of some kind, to copy. The offsets are of cells in it.
@@ -45,7 +50,9 @@ struct SegmentKind {
   std::string image;
   std::array<uint64_t, kCounts> counts = {};
   std::array<uint64_t, std::size(kPolicies)> gauges = {};
+  uint64_t removed = 0;  // of the mark of a series
   uint64_t descriptors_with_late = 0;
+  uint64_t chunks_with_late = 0;
 };
 
 // Thrown by an operation on files: the agent was killed there.
@@ -67,6 +74,8 @@ struct Process {
 
   void Count(size_t what, uint64_t by);
   void Set(double value);
+  // Removes the series, or has it again.
+  void Remove();
   // By a normal exit, or by a signal.
   void End(bool normally);
 };
@@ -82,6 +91,9 @@ struct World {
   // Called before each operation on files, with its number within a collection. May throw Killed.
   std::function<void(uint32_t operation)> before_operation = [](uint32_t) {};
   uint32_t operations = 0;
+  // 0: an append of the state during which the agent is killed leaves nothing. Else a power cut leaves some of its pages, which
+  // this number selects; the others are zero, or cut off.
+  uint32_t tear = 0;
 
   Process& Start(uint32_t identity, bool large, const std::string& run_id);
   // Null: no file has this name.
@@ -102,6 +114,7 @@ class ModelDirectory : public SegmentDirectory {
   Listing List() override;
   std::unique_ptr<SegmentReader> Open(const std::string& name, const SegmentAccess& access, SegmentProblem& problem) override;
   Removal Remove(const std::string& name, const FileId& file) override;
+  bool SyncRemovals() override;
   [[nodiscard]] const std::string& path() const override { return path_; }
 
  private:

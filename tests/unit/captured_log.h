@@ -30,6 +30,12 @@ class CapturedLog {
   [[nodiscard]] std::vector<std::string> Warnings() const { return OfLevel(" warning: "); }
   [[nodiscard]] std::vector<std::string> Infos() const { return OfLevel(" info: "); }
   [[nodiscard]] std::vector<std::string> Messages() const { return OfLevel(": "); }
+  // The same as one text.
+  [[nodiscard]] std::string Text() const {
+    std::string text;
+    for (const std::string& message : Messages()) text += message + '\n';
+    return text;
+  }
 
  private:
   [[nodiscard]] std::vector<std::string> OfLevel(const std::string& level) const {

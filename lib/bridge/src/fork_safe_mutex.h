@@ -6,6 +6,7 @@
 #include <mutex>
 
 namespace persia::metrics {
+inline namespace abi_1 {
 
 // REQUIRES: at most one object per `Owner`, which is never destroyed.
 template <class Owner>
@@ -25,4 +26,5 @@ class ForkSafeMutex {
   std::mutex mutex_;
 };
 
+}  // namespace abi_1
 }  // namespace persia::metrics

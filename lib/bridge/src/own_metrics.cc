@@ -17,6 +17,7 @@
 #include "persia/metrics/prometheus_cpp.h"
 
 namespace persia::metrics {
+inline namespace abi_1 {
 namespace {
 
 using internal::FamilyValues;
@@ -180,4 +181,5 @@ std::shared_ptr<prometheus::Collectable> AsCollectable() noexcept try {
   return nullptr;
 }
 
+}  // namespace abi_1
 }  // namespace persia::metrics

@@ -25,6 +25,7 @@
 #include "thread_annotations.h"
 
 namespace persia::metrics {
+inline namespace abi_1 {
 namespace {
 
 using std::chrono::milliseconds;
@@ -235,4 +236,5 @@ void RegistryCopy::CopyNow() noexcept {
   }
 }
 
+}  // namespace abi_1
 }  // namespace persia::metrics

@@ -9,6 +9,7 @@
 #include <utility>
 
 namespace persia::metrics {
+inline namespace abi_1 {
 namespace {
 
 using prometheus::ClientMetric;
@@ -204,4 +205,5 @@ void SeriesCopier::UpdateSummary(const MetricFamily& family, const ClientMetric&
   }
 }
 
+}  // namespace abi_1
 }  // namespace persia::metrics

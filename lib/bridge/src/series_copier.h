@@ -17,6 +17,7 @@
 #include "persia/metrics/internal/bridge.h"
 
 namespace persia::metrics {
+inline namespace abi_1 {
 
 class SeriesCopier {
  public:
@@ -70,4 +71,5 @@ class SeriesCopier {
   std::atomic<bool> bounds_logged_ = false;
 };
 
+}  // namespace abi_1
 }  // namespace persia::metrics

@@ -3,7 +3,7 @@
     import persia_metrics
 
     persia_metrics.init(job_name="dlrm", role="trainer")
-    batches = persia_metrics.Counter("batches", "Batches trained.", group="my_app")
+    batches = persia_metrics.Counter("my_app", "batches", "Batches trained.")
     batches.inc()
 
 The values are in shared memory; the job's agent, persia-metrics-agent, reads and exports them. Under the agent's `exec`, or with
@@ -15,20 +15,57 @@ in its own segment.
 Metrics that cannot be exported raise nothing: one line on stderr says so. A measurement raises TypeError if its argument is not a number,
 and ValueError if the metric has label names and no `labels()` were given.
 
+`persia_metrics.catalog` has the Persia tables, `persia_metrics.events` events, and `persia_metrics.testing` a scope for unit tests. Programs
+that are written for prometheus_client import `persia_metrics.prometheus_client` instead.
+
 Thread safety: any function and any method, from any thread; not inside signal handlers that C code installed.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
-from typing import Mapping, NamedTuple, Optional, Union
+from typing import Callable, List, Mapping, NamedTuple, Optional, Sequence, Union
 
-from . import _native
-from .instruments import Counter, Gauge, Histogram
+try:
+    from . import _native
+except ImportError:
+    import sysconfig
+
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        raise ImportError(
+            "persia_metrics does not support Python without the global lock; use the ordinary build of this version"
+        ) from None
+    raise
+from .instruments import Counter, Enum, Gauge, Histogram, Info, Stream, TimeCost
+from .reading import HistogramValue, Series, Snapshot, StreamValue, TimeCostValue, read_value, snapshot
 
 __version__ = _native.__version__
-__all__ = ["Counter", "Gauge", "Histogram", "InitResult", "exporting", "init"]
+__all__ = [
+    "DEFAULT_SECONDS_BOUNDS",
+    "Counter",
+    "Enum",
+    "Gauge",
+    "Histogram",
+    "HistogramValue",
+    "Info",
+    "InitResult",
+    "Series",
+    "Snapshot",
+    "Stream",
+    "StreamValue",
+    "TimeCost",
+    "TimeCostValue",
+    "exporting",
+    "init",
+    "read_value",
+    "set_callback_period",
+    "snapshot",
+]
+
+DEFAULT_SECONDS_BOUNDS: Sequence[float] = _native.DEFAULT_BOUNDS
+"""The default bounds of histograms and time costs, those of the C++ and C library: 0.1 ms to 10 s."""
 
 
 class InitResult(NamedTuple):
@@ -59,10 +96,19 @@ def init(
     return InitResult(*_native.init(job_name, role, replica, tuple((labels or {}).items()), metrics_dir, enabled))
 
 
+# The thread that calls functions of gauges must not wait for the lock of an interpreter that ends.
+atexit.register(_native.end_functions)
+
+# Called before a child of multiprocessing ends by os._exit.
+_at_exit: List[Callable[[], None]] = []
+
+
 # A child that multiprocessing has forked ends by os._exit, which leaves no mark of a normal exit in the segment. Its finalizers run
 # before that, while the exception of its function, if there is one, is being handled.
 def _mark_exit() -> None:
     error = sys.exc_info()[1]
+    for call in _at_exit:
+        call()
     code: object = 0 if error is None else 1
     if isinstance(error, SystemExit):
         code = 0 if error.code is None else error.code
@@ -94,3 +140,11 @@ if "multiprocessing.util" in sys.modules:
 def exporting() -> bool:
     """Whether an agent can see this process's metrics: init() or the environment enabled them, and neither disabled them."""
     return _native.exporting()
+
+
+def set_callback_period(seconds: float) -> None:
+    """Sets the time between two calls of each function of a gauge or counter: 10 ms to a day, by default 5 seconds.
+
+    ValueError: it is not positive.
+    """
+    _native.set_callback_period(seconds)

@@ -1,19 +1,31 @@
 """The native module: the library's handles. Programs use persia_metrics instead."""
 
 import os
-from typing import Any, Dict, Optional, Sequence, SupportsFloat, SupportsIndex, Tuple, Union
+from typing import Any, Callable, Dict, Optional, Sequence, SupportsFloat, SupportsIndex, Tuple, Union
 
 __version__: str
+DEFAULT_BOUNDS: Tuple[float, ...]
+CATALOG: Tuple[Tuple[str, int, int, str, str, str], ...]
+"""Name, table, type, unit, label and help of each entry of catalog.h."""
+CATALOG_GROUP: str
 
+_Observations = Tuple[int, float, Tuple[float, ...], Tuple[int, ...]]
+"""Count, sum, bounds and buckets."""
 _Number = Union[float, SupportsFloat, SupportsIndex]
 _Labels = Optional[Sequence[Tuple[str, str]]]
 
 class Counter:
+    _usable: bool
+    """False: a family, or an object whose methods are in Python."""
     def __new__(cls, group: str, name: str, help: str, unit: str, labels: _Labels) -> Counter: ...
     def inc(self, amount: _Number = 1) -> None:
         """Adds `amount`. A negative or non-finite one is ignored and counted as dropped."""
+    def _set_function(self, function: Optional[Callable[[], float]], /) -> None:
+        """Takes the value from a callable from now on; None ends this."""
+    def _read(self) -> float: ...
 
 class Gauge:
+    _usable: bool
     def __new__(cls, group: str, name: str, help: str, unit: str, labels: _Labels, merge: int) -> Gauge: ...
     def inc(self, amount: _Number = 1) -> None:
         """Adds `amount`; a gauge that was never set starts at 0."""
@@ -21,19 +33,58 @@ class Gauge:
         """Subtracts `amount`; a gauge that was never set starts at 0."""
     def set(self, value: _Number) -> None:
         """Sets the value to any float, including NaN and infinities."""
+    def unset(self) -> None:
+        """Makes it a gauge that was never set."""
+    def _set_function(self, function: Optional[Callable[[], float]], /) -> None:
+        """Takes the value from a callable from now on; None ends this."""
+    def _read(self) -> Optional[float]: ...
 
 class Histogram:
+    _usable: bool
     def __new__(
         cls, group: str, name: str, help: str, unit: str, labels: _Labels, bounds: Tuple[float, ...],
         native: Tuple[float, int, float, float] = ...,
     ) -> Histogram: ...
     def observe(self, amount: _Number) -> None:
         """Adds one observation. NaN is ignored and counted as dropped."""
+    def _read(self) -> _Observations: ...
+
+class TimeCost:
+    def __new__(
+        cls, group: str, name: str, help: str, unit: str, labels: _Labels, bounds: Tuple[float, ...]
+    ) -> TimeCost: ...
+    def observe(self, seconds: _Number) -> None:
+        """Adds one duration to the histogram, and sets the gauge to it."""
+    def _read(self) -> Tuple[_Observations, Optional[float]]: ...
+
+class BucketedHistogram:
+    def __new__(
+        cls, group: str, name: str, help: str, unit: str, labels: Sequence[Tuple[str, str]], bounds: Tuple[float, ...]
+    ) -> BucketedHistogram: ...
+    def add(self, counts: Tuple[int, ...], sum: float, /) -> None:
+        """Adds the counts to the buckets, one for each bound and one for +Inf, and the sum to the sum."""
 
 class Stream:
-    def __new__(cls, group: str, name: str) -> Stream: ...
+    def __new__(cls, group: str, name: str, help: str, unit: str, labels: _Labels) -> Stream: ...
     def add(self, value: _Number) -> None:
         """Records a value. NaN becomes the last value, but enters neither sums nor buckets."""
+    def _read(self) -> Tuple[int, float, Optional[float]]:
+        """Count, sum, and last value."""
+
+class Info:
+    def __new__(cls, group: str, name: str, help: str, unit: str, labels: _Labels) -> Info: ...
+    def _set(self, texts: Sequence[Tuple[str, str]], /) -> None:
+        """Replaces the texts."""
+    def unset(self) -> None:
+        """Takes the texts away."""
+
+class Enum:
+    def __new__(cls, group: str, name: str, help: str, unit: str, labels: _Labels, states: Tuple[str, ...]) -> Enum: ...
+    def _set(self, state: str, /) -> None:
+        """Changes the state. An unknown one is ignored and counted as dropped."""
+    def unset(self) -> None:
+        """Takes the state away."""
+    def _read(self) -> Optional[str]: ...
 
 def init(
     job_name: Optional[str],
@@ -48,11 +99,26 @@ def exporting() -> bool: ...
 def mark_exit(code: int, /) -> None:
     """Marks this process as left by a normal exit: for one that ends by os._exit on purpose."""
 
+def remove_series(group: str, name: str, labels: Sequence[Tuple[str, str]], /) -> bool:
+    """Removes a series until it is made again. False: there is none."""
+
 def find_series(series: Dict[Tuple[object, ...], Any], label_values: Tuple[object, ...], /) -> Any:
     """The dict's value for these label values. None if there is none, or if a label value is not a str."""
 
-def own_methods(type: type, /) -> None:
-    """Gives a class its own descriptors of the native methods that it inherits: calls of them are faster."""
+def own_methods(type: type, client: bool = False, /) -> None:
+    """Gives a class its own descriptors of the native methods that it inherits: calls of them are faster.
+
+    With `client` those with prometheus_client's arguments. They call `_inc` and so on for what the native method does not do.
+    """
+
+def read_values(group: str = ..., name: str = ..., /) -> Tuple[Tuple[int, str, str, str, Tuple[float, ...], Tuple[Any, ...]], ...]:
+    """Kind, group, name, help, bounds and series of each family. A series: labels, and a number, None or (sum, buckets)."""
+
+def read_value(group: str, name: str, labels: Sequence[Tuple[str, str]], /) -> Optional[float]: ...
+def event_count(type: str, name: str, /) -> int: ...
+def set_callback_period(seconds: float, /) -> None: ...
+def end_functions() -> None:
+    """In the main interpreter, ends all functions for ever. Waits for a running one, at most a second."""
 
 def count_event(name: object, type: object, timestamp: object, /) -> bool: ...
 def keep_event(name: object, type: object, metadata: Dict[Any, Any], timestamp: object, /) -> None: ...

@@ -198,7 +198,7 @@ class _Streams:
     def _adder(self, name: str) -> Callable[[Any], None]:
         if len(self._adders) >= _MAX_STREAMS:
             self._adders.clear()  # a program with an unbounded set of names does not repeat them
-        return self._adders.setdefault(name, _native.Stream(_GROUP, name).add)
+        return self._adders.setdefault(name, _native.Stream(_GROUP, name, "", "", ()).add)
 
 
 def _print(metrics: Mapping[str, float]) -> None:

@@ -1,24 +1,30 @@
-"""Counter, Gauge and Histogram with prometheus_client's interface, stored in the segment that the job's agent reads.
+"""Counter, Gauge, Histogram, TimeCost, Stream, Info and Enum, stored in the segment that the job's agent reads.
 
-The native module has the methods that run in training steps: `inc`, `dec`, `set`, `observe`. A metric is identified by (group, name);
-creating it twice gives the same series. Thread safety: any method, any thread.
+The native module has the methods that run in training steps: `inc`, `dec`, `set`, `observe`, `add`. A metric is identified by
+(group, name); creating it twice gives the same series. Thread safety: any method, any thread.
+
+`value()` returns what this process has recorded, in all its threads. It reads the library's own cells, as C++'s `Value()` does.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from typing import Any, Callable, Dict, Iterable, Optional, Sequence, Tuple, Type, TypeVar
+from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Sequence, Tuple, Type, TypeVar
 
 from . import _native
+from .reading import HistogramValue, StreamValue, TimeCostValue
 from .timing import ExceptionCounter, ExceptionTypes, InprogressTracker, Timer
 
 _Self = TypeVar("_Self", bound="_Labelled")
 
 # The numbers of GaugeMerge in instruments.h.
 _MERGES = {"last": 0, "sum": 1, "min": 2, "max": 3, "avg": 4, "each": 5}
-# prometheus_client's live* modes are the same without `live`: the agent exports the gauges of ended processes for a while only.
-_MULTIPROCESS_MODES = {"all": "each", "mostrecent": "last", "min": "min", "max": "max", "sum": "sum"}
+
+# The merge policy of each gauge by (group, name): a second request must have the same.
+gauge_policies: Dict[Tuple[str, str], int] = {}
+
+_DEFAULT_BOUNDS: Sequence[float] = _native.DEFAULT_BOUNDS
 
 
 class _Labelled:
@@ -32,26 +38,74 @@ class _Labelled:
     _values: Optional[Tuple[str, ...]]
     _children: Optional[Dict[Tuple[object, ...], Any]]
     _handle: Any  # the native base class
+    # Of each native metric that it consists of, what its name has after the metric's.
+    _suffixes: Tuple[str, ...] = ("",)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         _native.own_methods(cls)  # a call of an inherited native method takes 1.5 times as long
 
-    def labels(self: _Self, *labelvalues: object, **labelkwargs: object) -> _Self:
+    def labels(self: _Self, *label_values: object, **labels: object) -> _Self:
         """Returns the series with these label values, given in the order of the names or by name. Creates it if it is new.
 
         In a hot loop keep the result, which saves the look-up. ValueError: the labels are not those of the metric.
         """
         children = self._children
-        if children is not None and not labelkwargs:
-            child = _native.find_series(children, labelvalues)
+        if children is not None and not labels:
+            child = _native.find_series(children, label_values)
             if child is not None:
                 return child  # type: ignore[no-any-return]
-        return self._new_child(labelvalues, labelkwargs)
+        return self._new_child(label_values, labels)
 
     def _new_child(self: _Self, values: Tuple[object, ...], named: Dict[str, object]) -> _Self:
+        texts = self._texts(values, named)
+        children = self._family_children()
+        # Two threads may both create one; their handles are of the same series.
+        child: Optional[_Self] = children.get(texts)
+        if child is None:
+            child = children.setdefault(texts, _series(type(self), self._arguments, texts))
+        return child
+
+    def remove(self, *label_values: object) -> None:
+        """Removes the series with these label values, in the order of the names: it is not exported until it is created again.
+
+        `labels()` creates it again; it then starts from 0 in this process. What the agent exports goes on from where it was, as after a
+        restart of the process, since a counter must not fall. An object that has the series from before counts for it again then. If
+        other processes of one job, role and replica have the series, the agent exports it until they remove it, too. KeyError: there is no
+        such series. ValueError: the label values are not those of the metric.
+        """
+        texts = self._texts(label_values, {})
+        known = self._family_children().pop(texts, None) is not None
+        if not self._remove_series(texts) and not known:
+            raise KeyError(label_values)
+
+    def remove_by_labels(self, labels: Mapping[str, object]) -> None:
+        """Removes all series that have these labels, of which some may be missing, as `remove`. ValueError: a label is not the metric's."""
+        children = self._family_children()
+        unknown = sorted(set(labels) - set(self._label_names))
+        if unknown:
+            raise ValueError(f"unknown label names: {unknown}")
+        wanted = {self._label_names.index(name): str(value) for name, value in labels.items()}
+        for texts in list(children):
+            if all(texts[at] == value for at, value in wanted.items()) and children.pop(texts, None) is not None:
+                self._remove_series(texts)
+
+    def clear(self) -> None:
+        """Removes all series, as `remove`. ValueError: the metric has no label names."""
+        self.remove_by_labels({})
+
+    def _remove_series(self, texts: Tuple[object, ...]) -> bool:
+        group, name = self._arguments[:2]
+        labels = tuple(zip(self._label_names, map(str, texts)))
+        return any([_native.remove_series(group, name + suffix, labels) for suffix in self._suffixes])
+
+    def _family_children(self) -> Dict[Tuple[object, ...], Any]:
         if self._children is None:
             raise ValueError("this metric has no label names" if not self._label_names else "this series already has its labels")
+        return self._children
+
+    def _texts(self, values: Tuple[object, ...], named: Dict[str, object]) -> Tuple[str, ...]:
+        self._family_children()
         if values and named:
             raise ValueError("give the label values by position or by name, not both")
         if named:
@@ -60,12 +114,11 @@ class _Labelled:
             values = tuple(named[name] for name in self._label_names)
         elif len(values) != len(self._label_names):
             raise ValueError(f"{len(self._label_names)} label values are needed ({', '.join(self._label_names)}), not {len(values)}")
-        texts = tuple(map(str, values))
-        # Two threads may both create one; their handles are of the same series.
-        child: Optional[_Self] = self._children.get(texts)
-        if child is None:
-            child = self._children.setdefault(texts, _series(type(self), self._arguments, texts))
-        return child
+        return tuple(map(str, values))
+
+    def _series_only(self) -> None:
+        if self._children is not None:
+            raise ValueError(f"{self!r} has label names: call labels() to get a series of it")
 
     def __reduce__(self) -> Tuple[Callable[..., Any], Tuple[Any, ...]]:
         """A metric that is unpickled in another process is that process's series of the same name."""
@@ -79,10 +132,10 @@ class _Labelled:
 
 def _series(kind: Type[_Self], arguments: Tuple[Any, ...], values: Optional[Tuple[str, ...]]) -> _Self:
     """Creates a family (label names, but `values` is None) or a series."""
-    group, name, documentation, unit, label_names, *more = arguments
+    group, name, help_text, unit, label_names, *more = arguments
     family = bool(label_names) and values is None
     labels = None if family else tuple(zip(label_names, values or ()))
-    made: _Self = kind._handle.__new__(kind, group, name, documentation, unit, labels, *more)
+    made: _Self = kind._handle.__new__(kind, group, name, help_text, unit, labels, *more)
     made._arguments = arguments
     made._label_names = label_names
     made._values = values
@@ -94,50 +147,51 @@ def _unpickle(kind: Any, arguments: Tuple[Any, ...], values: Optional[Tuple[str,
     return _series(kind, arguments, values)
 
 
-def _names(
-    name: str, documentation: str, labelnames: Iterable[str], namespace: str, subsystem: str, unit: str, group: str
-) -> Tuple[str, str, str, str, Tuple[str, ...]]:
-    texts = (("name", name), ("documentation", documentation), ("namespace", namespace), ("subsystem", subsystem))
-    for argument, text in (*texts, ("unit", unit), ("group", group)):
+def _names(group: str, name: str, help_text: str, label_names: Iterable[str], unit: str) -> Tuple[str, str, str, str, Tuple[str, ...]]:
+    for argument, text in (("group", group), ("name", name), ("help", help_text), ("unit", unit)):
         if not isinstance(text, str):
             raise TypeError(f"{argument} must be str, not {type(text).__name__}")
-    if namespace and group:
-        raise ValueError("`namespace` is another word for `group`: give one of them")
-    if isinstance(labelnames, str):
-        raise TypeError(f"labelnames must be an iterable of names, not the string {labelnames!r}")
-    if subsystem:
-        name = f"{subsystem}_{name}"
-    if unit and not name.endswith("_" + unit):
-        name += "_" + unit
-    label_names = tuple(labelnames)
-    for label in label_names:
+    if not help_text and " " in name:
+        raise ValueError(f"{name!r} is a text, not a name: the arguments are (group, name, help, label_names)")
+    if isinstance(label_names, str):
+        raise TypeError(f"label_names must be an iterable of names, not the string {label_names!r}")
+    names = tuple(label_names)
+    for label in names:
         if not isinstance(label, str):
-            raise TypeError(f"labelnames must be str, not {type(label).__name__}")
+            raise TypeError(f"label_names must be str, not {type(label).__name__}")
         label.encode()  # a lone surrogate raises here, not at the first labels()
-    if len(set(label_names)) != len(label_names):
-        raise ValueError(f"labelnames has a duplicate: {label_names}")
-    return group or namespace, name, documentation, unit, label_names
+    if len(set(names)) != len(names):
+        raise ValueError(f"label_names has a duplicate: {names}")
+    return group, name, help_text, unit, names
 
 
 class Counter(_Labelled, _native.Counter):
     """A number that only goes up: batches trained, bytes sent. Starts at 0.
 
-    Exported as `<group>_<name>`, or `<name>` without a group. `namespace` is another word for `group`. As in prometheus_client,
-    `subsystem` and `unit` become part of the name; unlike there, `_total` is not appended. `unit` is a base unit in the plural: "seconds",
-    "bytes". TypeError or ValueError: an argument has a wrong type, or label names repeat. The arguments of the other types are the same.
+    Exported as `<group>_<name>`, or `<name>` if the group is empty; nothing is appended to the name. `unit` is a base unit in the
+    plural: "seconds", "bytes". TypeError or ValueError: an argument has a wrong type, or label names repeat. The arguments of the other
+    types are the same.
     """
 
     __slots__ = ("_arguments", "_label_names", "_values", "_children")
     _handle = _native.Counter
 
-    def __new__(
-        cls, name: str, documentation: str = "", labelnames: Iterable[str] = (),
-        namespace: str = "", subsystem: str = "", unit: str = "", *, group: str = "",
-    ) -> Counter:
-        return _series(cls, _names(name, documentation, labelnames, namespace, subsystem, unit, group), None)
+    def __new__(cls, group: str, name: str, help: str = "", label_names: Iterable[str] = (), *, unit: str = "") -> Counter:
+        return _series(cls, _names(group, name, help, label_names, unit), None)
+
+    def value(self) -> float:
+        """What this process has counted; 0 if metrics are disabled. ValueError: the metric has label names."""
+        return self._read()
+
+    def set_function(self, function: Optional[Callable[[], float]]) -> None:
+        """Adds the increase of a function's result from now on: for a total that other code keeps. None ends this.
+
+        The first result is added whole, and so is one below the last. Otherwise as Gauge.set_function.
+        """
+        self._set_function(function)
 
     def count_exceptions(self, exception: ExceptionTypes = Exception) -> ExceptionCounter:
-        """Counts exceptions of these types that leave a `with` block or, as a decorator, a function."""
+        """Counts exceptions of these types that leave a `with` block or, as a decorator, a call of a function of any kind."""
         return ExceptionCounter(self, exception)
 
 
@@ -146,27 +200,41 @@ class Gauge(_Labelled, _native.Gauge):
 
     `merge` combines the values of several processes of one job, role and replica: "last", "sum", "min", "max",
     "avg" or "each" (no combination). "last" is the value that changed in the newest of the agent's collections; if several
-    processes changed theirs in it, that of the process that started last. prometheus_client's `multiprocess_mode` is accepted too.
-    ValueError: either of them is another word.
+    processes changed theirs in it, that of the process that started last. ValueError: it is another word.
     """
 
     __slots__ = ("_arguments", "_label_names", "_values", "_children")
     _handle = _native.Gauge
 
     def __new__(
-        cls, name: str, documentation: str = "", labelnames: Iterable[str] = (),
-        namespace: str = "", subsystem: str = "", unit: str = "", *, group: str = "",
-        merge: str = "last", multiprocess_mode: Optional[str] = None,
+        cls, group: str, name: str, help: str = "", label_names: Iterable[str] = (), *, unit: str = "", merge: str = "last"
     ) -> Gauge:
-        if multiprocess_mode is not None:
-            mode = multiprocess_mode[4:] if multiprocess_mode.startswith("live") else multiprocess_mode
-            if mode not in _MULTIPROCESS_MODES:
-                raise ValueError(f"unknown multiprocess_mode {multiprocess_mode!r}")
-            merge = _MULTIPROCESS_MODES[mode]
         if merge not in _MERGES:
             raise ValueError(f"merge must be one of {', '.join(_MERGES)}, not {merge!r}")
-        names = _names(name, documentation, labelnames, namespace, subsystem, unit, group)
+        names = _names(group, name, help, label_names, unit)
+        gauge_policies.setdefault((group, name), _MERGES[merge])
         return _series(cls, (*names, _MERGES[merge]), None)
+
+    def unset(self) -> None:
+        """Makes it a gauge that was never set, which is not exported. ValueError: the metric has label names."""
+        self._series_only()
+        super().unset()
+
+    def set_function(self, function: Optional[Callable[[], float]]) -> None:
+        """Takes the value from a function from now on: of the length of a queue, for example. None ends this, and takes the value away.
+
+        A thread of the library calls it once per period (`set_callback_period`), with Python's global lock. If it raises, returns no
+        number, or takes longer than a second, the gauge has no value until it returns one; the first failure is logged, and other
+        functions go on. When set_function returns, the former function does not run any more; called by that function, it returns at
+        once. The interpreter's exit ends all functions, and waits for a running one at most a second. A forked child has no functions;
+        it sets its own. ValueError: the metric has label names. RuntimeError: this is a subinterpreter, which Python cannot end safely
+        while another thread may enter it.
+        """
+        self._set_function(function)
+
+    def value(self) -> Optional[float]:
+        """The value that this process has set; None if it has set none, or metrics are disabled. ValueError: the metric has label names."""
+        return self._read()
 
     def set_to_current_time(self) -> None:
         """Sets the gauge to the Unix time, in seconds."""
@@ -191,13 +259,24 @@ def _native_buckets(factor: float, max_buckets: int, zero_threshold: float, max_
     return float(factor), int(max_buckets), float(zero_threshold), float(max_value)
 
 
+def _checked_bounds(bounds: Iterable[float], label_names: Tuple[str, ...]) -> Tuple[float, ...]:
+    if "le" in label_names:
+        raise ValueError("a histogram cannot have the label 'le': its buckets use it")
+    numbers = tuple(map(float, bounds))
+    if numbers and numbers[-1] == math.inf:
+        numbers = numbers[:-1]
+    if not numbers or list(numbers) != sorted(set(numbers)) or not all(map(math.isfinite, numbers)):
+        raise ValueError(f"bounds must be ascending numbers, at least one of them finite, not {numbers}")
+    return numbers
+
+
 class Histogram(_Labelled, _native.Histogram):
     """A distribution, of durations or sizes. Exported with its buckets, sum and count.
 
-    `buckets` are inclusive upper bounds in ascending order, in the unit of the observations; infinity may be omitted. ValueError: they
-    are not ascending, none is finite, or a label is named "le".
+    `bounds` are the inclusive upper bounds of the buckets in ascending order, in the unit of the observations; infinity may be
+    omitted. ValueError: they are not ascending, none is finite, or a label is named "le".
 
-    `native_factor` makes it a native histogram, and `buckets` must not be given. A bucket's upper bound is at most this factor (above 1)
+    `native_factor` makes it a native histogram, and `bounds` must not be given. A bucket's upper bound is at most this factor (above 1)
     times its lower one; 1.1 is usual. With more populated buckets than `native_max_buckets` (0: no limit), they are exported
     coarser. Values up to `native_zero_threshold`, also negative ones, count in the zero bucket, and values above `native_max_value` in
     one more bucket. If this range needs more than 500 bounds, the buckets are coarser, too. ValueError: one of them is out of range.
@@ -206,35 +285,136 @@ class Histogram(_Labelled, _native.Histogram):
     __slots__ = ("_arguments", "_label_names", "_values", "_children")
     _handle = _native.Histogram
 
-    DEFAULT_BUCKETS: Sequence[float] = (
-        *(0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0),
-        math.inf,
-    )
-    """prometheus_client's buckets, in seconds."""
-
     def __new__(
-        cls, name: str, documentation: str = "", labelnames: Iterable[str] = (),
-        namespace: str = "", subsystem: str = "", unit: str = "", *, group: str = "",
-        buckets: Iterable[float] = DEFAULT_BUCKETS,
+        cls, group: str, name: str, help: str = "", label_names: Iterable[str] = (), *, unit: str = "",
+        bounds: Iterable[float] = _DEFAULT_BOUNDS,
         native_factor: Optional[float] = None, native_max_buckets: int = 160,
         native_zero_threshold: float = 2.0**-20, native_max_value: float = 2.0**20,
     ) -> Histogram:
+        names = _names(group, name, help, label_names, unit)
         native: Tuple[Any, ...] = ()
         if native_factor is not None:
-            if buckets is not Histogram.DEFAULT_BUCKETS:
-                raise ValueError("give buckets or native_factor, not both")
+            if bounds is not _DEFAULT_BOUNDS:
+                raise ValueError("give bounds or native_factor, not both")
             native = (_native_buckets(native_factor, native_max_buckets, native_zero_threshold, native_max_value),)
-            buckets = (1.0,)  # unused
-        bounds = tuple(map(float, buckets))
-        if bounds and bounds[-1] == math.inf:
-            bounds = bounds[:-1]
-        if not bounds or list(bounds) != sorted(set(bounds)) or not all(map(math.isfinite, bounds)):
-            raise ValueError(f"buckets must be ascending numbers, at least one of them finite, not {bounds}")
-        names = _names(name, documentation, labelnames, namespace, subsystem, unit, group)
-        if "le" in names[-1]:
-            raise ValueError("a histogram cannot have the label 'le': its buckets use it")
-        return _series(cls, (*names, bounds, *native), None)
+            bounds = (1.0,)  # unused
+        return _series(cls, (*names, _checked_bounds(bounds, names[-1]), *native), None)
+
+    def value(self) -> HistogramValue:
+        """What this process has observed; empty if metrics are disabled. ValueError: the metric has label names."""
+        return HistogramValue(*self._read())
 
     def time(self) -> Timer:
         """Observes the duration of a `with` block or, as a decorator, of each call, in seconds."""
         return Timer(self, "observe")
+
+
+class TimeCost(_Labelled, _native.TimeCost):
+    """A duration, exported as PersiaML does: the histogram `<name>`, and the gauge `<name>_sec` with the last duration.
+
+    `bounds` are those of the histogram, in seconds, with the errors of Histogram.
+    """
+
+    __slots__ = ("_arguments", "_label_names", "_values", "_children")
+    _handle = _native.TimeCost
+    _suffixes = ("", "_sec")
+
+    def __new__(
+        cls, group: str, name: str, help: str = "", label_names: Iterable[str] = (), *, unit: str = "",
+        bounds: Iterable[float] = _DEFAULT_BOUNDS,
+    ) -> TimeCost:
+        names = _names(group, name, help, label_names, unit)
+        return _series(cls, (*names, _checked_bounds(bounds, names[-1])), None)
+
+    def value(self) -> TimeCostValue:
+        """What this process has observed; empty if metrics are disabled. ValueError: the metric has label names."""
+        histogram, last = self._read()
+        return TimeCostValue(*histogram, last)
+
+    def time(self) -> Timer:
+        """Observes the duration of a `with` block or, as a decorator, of each call, in seconds."""
+        return Timer(self, "observe")
+
+
+class Stream(_Labelled, _native.Stream):
+    """Measured values whose metric type the program does not fix: torchelastic's `add_value`.
+
+    A rule of the agent decides how a stream is exported: as its last value (the default), its sum, the distribution of its values, or
+    quantiles. The rule can change while the job runs.
+    """
+
+    __slots__ = ("_arguments", "_label_names", "_values", "_children")
+    _handle = _native.Stream
+
+    def __new__(cls, group: str, name: str, help: str = "", label_names: Iterable[str] = (), *, unit: str = "") -> Stream:
+        return _series(cls, _names(group, name, help, label_names, unit), None)
+
+    def value(self) -> StreamValue:
+        """What this process has added; empty if metrics are disabled. ValueError: the metric has label names."""
+        return StreamValue(*self._read())
+
+    def time(self) -> Timer:
+        """Adds the duration of a `with` block or, as a decorator, of each call, in seconds."""
+        return Timer(self, "add")
+
+
+class Info(_Labelled, _native.Info):
+    """Texts about the process, for example its versions. As in prometheus_client.
+
+    Exported as the gauge `<group>_<name>_info` of value 1, with the texts as labels. `_info` is added to the name unless it ends so.
+    """
+
+    __slots__ = ("_arguments", "_label_names", "_values", "_children")
+    _handle = _native.Info
+
+    def __new__(cls, group: str, name: str, help: str = "", label_names: Iterable[str] = (), *, unit: str = "") -> Info:
+        return _series(cls, _names(group, name, help, label_names, unit), None)
+
+    def info(self, val: Mapping[str, str]) -> None:
+        """Replaces the texts. The former ones are not exported any more.
+
+        ValueError: the metric has label names, or one of them is in `val`. TypeError: a text is not a str.
+        """
+        self._series_only()
+        overlapping = set(self._label_names).intersection(val)
+        if overlapping:
+            raise ValueError(f"{sorted(overlapping)} are label names of the metric")
+        self._set(tuple(val.items()))
+
+    def unset(self) -> None:
+        """Takes the texts away: the info is not exported until it is set again. ValueError: the metric has label names."""
+        super().unset()
+
+
+class Enum(_Labelled, _native.Enum):
+    """A state out of a few. As in prometheus_client.
+
+    Exported as a gauge for each state, 1 for the current one and 0 for the others, with a label that has the metric's exported name:
+    `my_app_phase{my_app_phase="train"} 1`. The first state is the initial one. ValueError: there are no states, or one is repeated.
+    """
+
+    __slots__ = ("_arguments", "_label_names", "_values", "_children")
+    _handle = _native.Enum
+
+    def __new__(
+        cls, group: str, name: str, help: str = "", label_names: Iterable[str] = (), *, unit: str = "", states: Iterable[str]
+    ) -> Enum:
+        all_states = tuple(states)
+        if not all_states or len(set(all_states)) != len(all_states):
+            raise ValueError(f"states must be at least one, each once, not {all_states}")
+        return _series(cls, (*_names(group, name, help, label_names, unit), all_states), None)
+
+    def state(self, state: str) -> None:
+        """Changes the state. ValueError: it is none of the metric's, or the metric has label names."""
+        self._series_only()
+        if state not in self._arguments[-1]:
+            raise ValueError(f"{state!r} is none of the states: {', '.join(self._arguments[-1])}")
+        self._set(state)
+
+    def unset(self) -> None:
+        """Takes the state away: the enum is not exported until it is set again. ValueError: the metric has label names."""
+        super().unset()
+
+    def value(self) -> Optional[str]:
+        """The current state; None if it was taken away, or metrics are disabled. ValueError: the metric has label names."""
+        return self._read()

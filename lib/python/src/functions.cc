@@ -11,6 +11,7 @@
 #include "persia/metrics/events.h"
 #include "persia/metrics/init.h"
 #include "persia/metrics/internal/exit.h"
+#include "persia/metrics/remove.h"
 
 namespace persia::metrics::python {
 
@@ -100,6 +101,15 @@ bool LabelsOf(PyObject* pairs, LabelSet* labels) {
   }
   Py_DECREF(items);
   return good;
+}
+
+std::vector<Label> ViewOf(const LabelSet& labels) {
+  std::vector<Label> view;
+  view.reserve(labels.size());
+  for (const auto& [name, value] : labels) {
+    view.push_back({name, value});
+  }
+  return view;
 }
 
 namespace {
@@ -284,6 +294,26 @@ PyObject* FindSeries(PyObject*, PyObject* const* args, Py_ssize_t count) {
   return found;
 }
 
+// Waits for a function of the series that another thread runs, which may need the GIL.
+PyObject* CallRemoveSeries(PyObject*, PyObject* args) {
+  PyObject *group_object, *name_object, *pairs;
+  std::string_view group, name;
+  LabelSet labels;
+  if (!PyArg_ParseTuple(args, "OOO:remove_series", &group_object, &name_object, &pairs) ||
+      !TextOf(group_object, "group", &group) || !TextOf(name_object, "name", &name) || !LabelsOf(pairs, &labels)) {
+    return nullptr;
+  }
+  std::vector<Label> views;
+  for (const auto& [label, value] : labels) {
+    views.push_back({label, value});
+  }
+  bool removed = false;
+  Py_BEGIN_ALLOW_THREADS;
+  removed = RemoveSeries(group, name, views);
+  Py_END_ALLOW_THREADS;
+  return PyBool_FromLong(removed ? 1 : 0);
+}
+
 PyObject* CallExporting(PyObject*, PyObject*) { return PyBool_FromLong(Exporting() ? 1 : 0); }
 
 PyMethodDef functions[] = {
@@ -294,13 +324,16 @@ PyMethodDef functions[] = {
      "exporting()\n--\n\nWhether this process's metrics are visible to an agent, if one runs."},
     {"mark_exit", &CallMarkExit, METH_O,
      "mark_exit(code, /)\n--\n\nMarks this process as left by a normal exit: for one that ends by os._exit on purpose."},
+    {"remove_series", &Guarded<&CallRemoveSeries>, METH_VARARGS,
+     "remove_series(group, name, labels, /)\n--\n\nRemoves a series. Returns whether there was one."},
     {"find_series", AsCFunction(&FindSeries), METH_FASTCALL,
      "find_series(series, label_values, /)\n--\n\nThe dict's value for these label values. None if there is none, or if a "
      "label "
      "value is not a str."},
-    {"own_methods", &OwnMethods, METH_O,
-     "own_methods(type, /)\n--\n\nGives a class its own descriptors of the native methods that it inherits, which are called "
-     "faster."},
+    {"own_methods", &OwnMethods, METH_VARARGS,
+     "own_methods(type, client=False, /)\n--\n\nGives a class its own descriptors of the native methods that it inherits, "
+     "which "
+     "are called faster; with `client` those with prometheus_client's arguments."},
     {"count_event", &Guarded<&CountEvent>, METH_VARARGS,
      "count_event(name, type, timestamp, /)\n--\n\nCounts an event. Returns False if its series was refused."},
     {"keep_event", &Guarded<&KeepEvent>, METH_VARARGS,

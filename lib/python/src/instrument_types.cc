@@ -1,38 +1,36 @@
-// The module's types Counter, Gauge, Histogram and Stream: each holds a C++ handle, and has the methods that run in training
-// steps.
+// The module's types Counter, Gauge, Histogram, TimeCost and Stream: each holds a C++ handle, and has the methods that run in
+// training steps.
 //
 // Calls that are rare (labels, timers, decorators) are in persia_metrics/instruments.py, whose classes derive from these.
+// persia_metrics/prometheus_client has classes with other methods of the same names: they take prometheus_client's arguments,
+// and pass a call that the handle cannot serve to a method in Python.
 
-#include <new>
-#include <type_traits>
+#include <string>
+#include <string_view>
 #include <vector>
 
+#include "instrument.h"
 #include "native.h"
 #include "persia/metrics/instruments.h"
+#include "persia/metrics/internal/bridge.h"
 #include "persia/metrics/stream.h"
 
 namespace persia::metrics::python {
-namespace {
 
-template <class Handle>
-struct Instrument {
-  static_assert(std::is_trivially_destructible_v<Handle>, "objects are freed without a destructor call");
-
-  PyObject ob_base;
-  bool usable;  // false: a family with label names; only its series record
-  Handle handle;
-};
-
-// The object's handle. Null: it is a family, and an exception is set.
-template <class Handle>
-inline Handle* HandleOf(PyObject* self) {
-  auto* object = reinterpret_cast<Instrument<Handle>*>(self);
-  if (!object->usable) [[unlikely]] {
-    PyErr_Format(PyExc_ValueError, "%R has label names: call labels() to get a series of it", self);
-    return nullptr;
+bool ReadNaming(PyObject* group, PyObject* name, PyObject* help, PyObject* unit, PyObject* labels, Naming* naming) {
+  std::string_view help_text;
+  std::string_view unit_text;
+  if (!TextOf(group, "group", &naming->group) || !TextOf(name, "name", &naming->name) ||
+      !TextOf(help, "documentation", &help_text) || !TextOf(unit, "unit", &unit_text)) {
+    return false;
   }
-  return &object->handle;
+  naming->about.help = help_text;
+  naming->about.unit = unit_text;
+  naming->usable = labels != Py_None;
+  return !naming->usable || LabelsOf(labels, &naming->about.labels);
 }
+
+namespace {
 
 // A method's parameter: one number, by position or as `keyword`.
 struct Parameter {
@@ -77,10 +75,61 @@ PyObject* NumberMethod(PyObject* self, PyObject* const* args, Py_ssize_t count, 
   Py_RETURN_NONE;
 }
 
+// Calls `_<name>` of the object with the same arguments.
+[[gnu::noinline]] PyObject* InPython(PyObject* self, const char* name, PyObject* const* args, Py_ssize_t count,
+                                     PyObject* names) {
+  const std::string method = std::string("_") + name;  // short enough to need no memory
+  if (names == nullptr && count <= 1) {
+    PyObject* text = PyUnicode_InternFromString(method.c_str());
+    PyObject* result =
+        text == nullptr ? nullptr : PyObject_CallMethodObjArgs(self, text, count == 0 ? nullptr : args[0], nullptr);
+    Py_XDECREF(text);
+    return result;
+  }
+  PyObject* callable = PyObject_GetAttrString(self, method.c_str());
+  PyObject* positional = PyTuple_New(count);
+  PyObject* keywords = names == nullptr ? nullptr : PyDict_New();
+  bool good = callable != nullptr && positional != nullptr && (names == nullptr || keywords != nullptr);
+  for (Py_ssize_t i = 0; good && i < count; ++i) {
+    Py_INCREF(args[i]);
+    good = PyTuple_SetItem(positional, i, args[i]) == 0;
+  }
+  for (Py_ssize_t i = 0; good && names != nullptr && i < PyTuple_Size(names); ++i) {
+    good = PyDict_SetItem(keywords, PyTuple_GetItem(names, i), args[count + i]) == 0;
+  }
+  PyObject* result = good ? PyObject_Call(callable, positional, keywords) : nullptr;
+  Py_XDECREF(callable);
+  Py_XDECREF(positional);
+  Py_XDECREF(keywords);
+  return result;
+}
+
+// The same with prometheus_client's arguments, of which the first is the number. Other calls than those with a number alone,
+// those of objects without a series, and those with a negative number if `kNotNegative`, go to the Python method `_<name>`. So
+// does an argument that is no number: it has prometheus_client's error, or is a text that float() takes.
+template <class Handle, auto kDo, const Parameter& kParameter, bool kNotNegative = false>
+PyObject* ClientMethod(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  auto* object = reinterpret_cast<Instrument<Handle>*>(self);
+  double number = 1;
+  if (object->usable == 0 || names != nullptr || count > 1 || (count == 0 && !kParameter.optional)) [[unlikely]] {
+    return InPython(self, kParameter.method, args, count, names);
+  }
+  if (count == 1 && !NumberOf(args[0], &number)) [[unlikely]] {
+    PyErr_Clear();
+    return InPython(self, kParameter.method, args, count, names);
+  }
+  if (kNotNegative && number < 0) [[unlikely]] {
+    return InPython(self, kParameter.method, args, count, names);
+  }
+  kDo(object->handle, number);
+  Py_RETURN_NONE;
+}
+
 constexpr Parameter kInc = {"inc", "amount", true};
 constexpr Parameter kDec = {"dec", "amount", true};
 constexpr Parameter kSetTo = {"set", "value"};
 constexpr Parameter kObserveOne = {"observe", "amount"};
+constexpr Parameter kObserveSeconds = {"observe", "seconds"};
 constexpr Parameter kAddOne = {"add", "value"};
 
 constexpr auto kIncrement = [](Counter& counter, double by) { counter.Increment(by); };
@@ -89,38 +138,7 @@ constexpr auto kSubtract = [](Gauge& gauge, double by) { gauge.Subtract(by); };
 constexpr auto kSet = [](Gauge& gauge, double value) { gauge.Set(value); };
 constexpr auto kAddValue = [](Stream& stream, double value) { stream.Add(value); };
 constexpr auto kObserve = [](Histogram& histogram, double value) { histogram.Observe(value); };
-
-// The arguments of every constructor.
-struct Naming {
-  std::string_view group;
-  std::string_view name;
-  Description about;
-  bool usable = true;
-};
-
-bool ReadNaming(PyObject* group, PyObject* name, PyObject* help, PyObject* unit, PyObject* labels, Naming* naming) {
-  std::string_view help_text;
-  std::string_view unit_text;
-  if (!TextOf(group, "group", &naming->group) || !TextOf(name, "name", &naming->name) ||
-      !TextOf(help, "documentation", &help_text) || !TextOf(unit, "unit", &unit_text)) {
-    return false;
-  }
-  naming->about.help = help_text;
-  naming->about.unit = unit_text;
-  naming->usable = labels != Py_None;
-  return !naming->usable || LabelsOf(labels, &naming->about.labels);
-}
-
-template <class Handle>
-PyObject* Make(PyTypeObject* type, bool usable, const Handle& handle) {
-  PyObject* self = PyType_GenericAlloc(type, 0);
-  if (self != nullptr) {
-    auto* object = reinterpret_cast<Instrument<Handle>*>(self);
-    object->usable = usable;
-    new (&object->handle) Handle(handle);
-  }
-  return self;
-}
+constexpr auto kObserveTime = [](TimeCost& cost, double seconds) { cost.Observe(seconds); };
 
 char* kArguments[] = {const_cast<char*>("group"), const_cast<char*>("name"),   const_cast<char*>("help"),
                       const_cast<char*>("unit"),  const_cast<char*>("labels"), nullptr};
@@ -150,7 +168,15 @@ PyObject* NewGauge(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     return nullptr;
   }
   const auto how = static_cast<GaugeMerge>(merge);
-  return Make(type, naming.usable, naming.usable ? Gauge(naming.group, naming.name, naming.about, how) : Gauge());
+  return Make(type, naming.usable, naming.usable ? Gauge(naming.group, naming.name, how, naming.about) : Gauge());
+}
+
+bool BoundsOf(PyObject* tuple, std::vector<double>* bounds) {
+  bounds->resize(static_cast<size_t>(PyTuple_Size(tuple)));
+  for (size_t i = 0; i < bounds->size(); ++i) {
+    if (!NumberOf(PyTuple_GetItem(tuple, static_cast<Py_ssize_t>(i)), &(*bounds)[i])) return false;
+  }
+  return true;
 }
 
 PyObject* NewHistogram(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
@@ -177,59 +203,150 @@ PyObject* NewHistogram(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     }
     return Make(type, naming.usable, naming.usable ? Histogram(naming.group, naming.name, buckets, naming.about) : Histogram());
   }
-  std::vector<double> numbers(static_cast<size_t>(PyTuple_Size(bounds)));
-  for (size_t i = 0; i < numbers.size(); ++i) {
-    if (!NumberOf(PyTuple_GetItem(bounds, static_cast<Py_ssize_t>(i)), &numbers[i])) return nullptr;
-  }
+  std::vector<double> numbers;
+  if (!BoundsOf(bounds, &numbers)) return nullptr;
   return Make(type, naming.usable, naming.usable ? Histogram(naming.group, naming.name, numbers, naming.about) : Histogram());
 }
 
-PyObject* NewStream(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-  static char* names[] = {kArguments[0], kArguments[1], nullptr};
-  PyObject *group, *name;
-  std::string_view group_text, name_text;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:Stream", names, &group, &name) || !TextOf(group, "group", &group_text) ||
-      !TextOf(name, "name", &name_text)) {
+char* bounded_arguments[] = {
+    kArguments[0], kArguments[1], kArguments[2], kArguments[3], kArguments[4], const_cast<char*>("bounds"), nullptr};
+
+PyObject* NewTimeCost(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  PyObject *group, *name, *help, *unit, *labels, *bounds;
+  std::vector<double> numbers;
+  Naming naming;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOO!:TimeCost", bounded_arguments, &group, &name, &help, &unit, &labels,
+                                   &PyTuple_Type, &bounds) ||
+      !ReadNaming(group, name, help, unit, labels, &naming) || !BoundsOf(bounds, &numbers)) {
     return nullptr;
   }
-  return Make(type, true, Stream(group_text, name_text));
+  return Make(type, naming.usable, naming.usable ? TimeCost(naming.group, naming.name, numbers, naming.about) : TimeCost());
 }
 
+PyObject* NewStream(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  PyObject *group, *name, *help, *unit, *labels;
+  Naming naming;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOO:Stream", kArguments, &group, &name, &help, &unit, &labels) ||
+      !ReadNaming(group, name, help, unit, labels, &naming)) {
+    return nullptr;
+  }
+  return Make(type, naming.usable, naming.usable ? Stream(naming.group, naming.name, naming.about) : Stream());
+}
+
+PyObject* NewBucketedHistogram(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  PyObject *group, *name, *help, *unit, *labels, *bounds;
+  std::vector<double> numbers;
+  Naming naming;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOO!:BucketedHistogram", bounded_arguments, &group, &name, &help, &unit,
+                                   &labels, &PyTuple_Type, &bounds) ||
+      !ReadNaming(group, name, help, unit, labels, &naming) || !BoundsOf(bounds, &numbers)) {
+    return nullptr;
+  }
+  return Make(type, true, internal::BucketedHistogram(naming.group, naming.name, numbers, naming.about));
+}
+
+PyObject* AddBuckets(PyObject* self, PyObject* args) {
+  PyObject* items;
+  double sum = 0;
+  if (!PyArg_ParseTuple(args, "O!d:add", &PyTuple_Type, &items, &sum)) return nullptr;
+  std::vector<uint64_t> counts(static_cast<size_t>(PyTuple_Size(items)));
+  for (size_t i = 0; i < counts.size(); ++i) {
+    counts[i] = PyLong_AsUnsignedLongLong(PyTuple_GetItem(items, static_cast<Py_ssize_t>(i)));
+    if (PyErr_Occurred() != nullptr) return nullptr;
+  }
+  reinterpret_cast<Instrument<internal::BucketedHistogram>*>(self)->handle.Add(counts, sum);
+  Py_RETURN_NONE;
+}
+
+PyObject* UnsetGauge(PyObject* self, PyObject*) {
+  reinterpret_cast<Instrument<Gauge>*>(self)->handle.Unset();
+  Py_RETURN_NONE;
+}
+
+template <class Handle>
+PyObject* Read(PyObject* self, PyObject*) {
+  const Handle* handle = HandleOf<Handle>(self);
+  return handle == nullptr ? nullptr : ValueFrom(handle->Value());
+}
+
+// Makes the object a series, with the constructor's arguments.
+template <class Handle, auto kNew>
+PyObject* Open(PyObject* self, PyObject* args) {
+  PyObject* made = kNew(Py_TYPE(self), args, nullptr);
+  if (made == nullptr) return nullptr;
+  auto* object = reinterpret_cast<Instrument<Handle>*>(self);
+  object->handle = reinterpret_cast<Instrument<Handle>*>(made)->handle;
+  object->usable = 1;
+  Py_DECREF(made);
+  Py_RETURN_NONE;
+}
+
+constexpr char kOpenDoc[] = "_open($self, /, *args)\n--\n\nMakes the object a series, with the constructor's arguments.";
+constexpr char kReadDoc[] = "_read($self, /)\n--\n\nWhat this process has counted.";
+constexpr char kSetFunctionDoc[] =
+    "_set_function($self, function, /)\n--\n\nTakes the value from a callable from now on; None ends this.";
 constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;
 
 PyMethodDef counter_methods[] = {
     {"inc", AsCFunction(&NumberMethod<Counter, kIncrement, kInc>), kFast,
      "inc($self, /, amount=1)\n--\n\nAdds `amount`. A negative or non-finite one is ignored and counted as dropped."},
+    {"_open", &Guarded<&Open<Counter, &NewCounter>>, METH_VARARGS, kOpenDoc},
+    {"_set_function", &Guarded<&SetFunction<Counter>>, METH_O, kSetFunctionDoc},
+    {"_read", &Guarded<&Read<Counter>>, METH_NOARGS, kReadDoc},
     {nullptr, nullptr, 0, nullptr}};
 
-PyMethodDef gauge_methods[] = {{"inc", AsCFunction(&NumberMethod<Gauge, kAdd, kInc>), kFast,
-                                "inc($self, /, amount=1)\n--\n\nAdds `amount`; a gauge that was never set counts as 0."},
-                               {"dec", AsCFunction(&NumberMethod<Gauge, kSubtract, kDec>), kFast,
-                                "dec($self, /, amount=1)\n--\n\nTakes `amount` away; a gauge that was never set counts as 0."},
-                               {"set", AsCFunction(&NumberMethod<Gauge, kSet, kSetTo>), kFast,
-                                "set($self, /, value)\n--\n\nSets the value: any float, NaN and infinities too."},
-                               {nullptr, nullptr, 0, nullptr}};
+PyMethodDef gauge_methods[] = {
+    {"inc", AsCFunction(&NumberMethod<Gauge, kAdd, kInc>), kFast,
+     "inc($self, /, amount=1)\n--\n\nAdds `amount`; a gauge that was never set counts as 0."},
+    {"dec", AsCFunction(&NumberMethod<Gauge, kSubtract, kDec>), kFast,
+     "dec($self, /, amount=1)\n--\n\nTakes `amount` away; a gauge that was never set counts as 0."},
+    {"set", AsCFunction(&NumberMethod<Gauge, kSet, kSetTo>), kFast,
+     "set($self, /, value)\n--\n\nSets the value: any float, NaN and infinities too."},
+    {"_open", &Guarded<&Open<Gauge, &NewGauge>>, METH_VARARGS, kOpenDoc},
+    {"unset", &UnsetGauge, METH_NOARGS, "unset($self, /)\n--\n\nMakes it a gauge that was never set."},
+    {"_set_function", &Guarded<&SetFunction<Gauge>>, METH_O, kSetFunctionDoc},
+    {"_read", &Guarded<&Read<Gauge>>, METH_NOARGS, kReadDoc},
+    {nullptr, nullptr, 0, nullptr}};
 
 PyMethodDef histogram_methods[] = {
     {"observe", AsCFunction(&NumberMethod<Histogram, kObserve, kObserveOne>), kFast,
      "observe($self, /, amount)\n--\n\nAdds one observation. NaN is ignored and counted as dropped."},
+    {"_open", &Guarded<&Open<Histogram, &NewHistogram>>, METH_VARARGS, kOpenDoc},
+    {"_read", &Guarded<&Read<Histogram>>, METH_NOARGS, kReadDoc},
     {nullptr, nullptr, 0, nullptr}};
 
 PyMethodDef stream_methods[] = {
     {"add", AsCFunction(&NumberMethod<Stream, kAddValue, kAddOne>), kFast,
      "add($self, /, value)\n--\n\nRecords a value. A NaN becomes the last value and has no part in sums and buckets."},
+    {"_read", &Guarded<&Read<Stream>>, METH_NOARGS, kReadDoc},
     {nullptr, nullptr, 0, nullptr}};
 
-template <class Handle>
-bool AddType(PyObject* module, const char* name, newfunc make, PyMethodDef* methods, const char* doc) {
-  PyType_Slot slots[] = {
-      {Py_tp_new, reinterpret_cast<void*>(make)}, {Py_tp_methods, methods}, {Py_tp_doc, const_cast<char*>(doc)}, {0, nullptr}};
-  PyType_Spec spec = {name, sizeof(Instrument<Handle>), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
-  PyObject* type = PyType_FromModuleAndSpec(module, &spec, nullptr);
-  const bool added = type != nullptr && PyModule_AddType(module, reinterpret_cast<PyTypeObject*>(type)) == 0;
-  Py_XDECREF(type);
-  return added;
-}
+PyMethodDef time_cost_methods[] = {
+    {"observe", AsCFunction(&NumberMethod<TimeCost, kObserveTime, kObserveSeconds>), kFast,
+     "observe($self, /, seconds)\n--\n\nAdds one duration to the histogram, and sets the gauge to it."},
+    {"_read", &Guarded<&Read<TimeCost>>, METH_NOARGS, kReadDoc},
+    {nullptr, nullptr, 0, nullptr}};
+
+PyMethodDef bucketed_histogram_methods[] = {
+    {"add", &Guarded<&AddBuckets>, METH_VARARGS,
+     "add($self, counts, sum, /)\n--\n\nAdds the counts to the buckets, and the sum to the sum."},
+    {nullptr, nullptr, 0, nullptr}};
+
+// prometheus_client's methods of the same names.
+PyMethodDef client_counter_methods[] = {
+    {"inc", AsCFunction(&ClientMethod<Counter, kIncrement, kInc, true>), kFast,
+     "inc($self, /, amount=1, exemplar=None)\n--\n\nAdds `amount`. ValueError: it is negative."},
+    {nullptr, nullptr, 0, nullptr}};
+
+PyMethodDef client_gauge_methods[] = {
+    {"inc", AsCFunction(&ClientMethod<Gauge, kAdd, kInc>), kFast, "inc($self, /, amount=1)\n--\n\nAdds `amount`."},
+    {"dec", AsCFunction(&ClientMethod<Gauge, kSubtract, kDec>), kFast, "dec($self, /, amount=1)\n--\n\nSubtracts `amount`."},
+    {"set", AsCFunction(&ClientMethod<Gauge, kSet, kSetTo>), kFast, "set($self, /, value)\n--\n\nSets the value to any float."},
+    {nullptr, nullptr, 0, nullptr}};
+
+PyMethodDef client_histogram_methods[] = {{"observe", AsCFunction(&ClientMethod<Histogram, kObserve, kObserveOne>), kFast,
+                                           "observe($self, /, amount, exemplar=None)\n--\n\nAdds one observation."},
+                                          {nullptr, nullptr, 0, nullptr}};
 
 // Whether the class has this method from `base` or from a descriptor that OwnMethods made. False with an exception set: looking
 // it up raised one.
@@ -268,14 +385,18 @@ bool OwnMethodsOf(PyObject* module, const char* name, PyMethodDef* methods, PyOb
 
 }  // namespace
 
-PyObject* OwnMethods(PyObject* module, PyObject* type) {
-  if (!PyType_Check(type)) {
-    PyErr_SetString(PyExc_TypeError, "own_methods() takes a class");
-    return nullptr;
-  }
-  const bool done =
-      OwnMethodsOf(module, "Counter", counter_methods, type) && OwnMethodsOf(module, "Gauge", gauge_methods, type) &&
-      OwnMethodsOf(module, "Histogram", histogram_methods, type) && OwnMethodsOf(module, "Stream", stream_methods, type);
+PyObject* OwnMethods(PyObject* module, PyObject* args) {
+  PyObject* type = nullptr;
+  int client = 0;
+  if (!PyArg_ParseTuple(args, "O!|p:own_methods", &PyType_Type, &type, &client)) return nullptr;
+  const bool done = client != 0 ? OwnMethodsOf(module, "Counter", client_counter_methods, type) &&
+                                      OwnMethodsOf(module, "Gauge", client_gauge_methods, type) &&
+                                      OwnMethodsOf(module, "Histogram", client_histogram_methods, type)
+                                : OwnMethodsOf(module, "Counter", counter_methods, type) &&
+                                      OwnMethodsOf(module, "Gauge", gauge_methods, type) &&
+                                      OwnMethodsOf(module, "Histogram", histogram_methods, type) &&
+                                      OwnMethodsOf(module, "TimeCost", time_cost_methods, type) &&
+                                      OwnMethodsOf(module, "Stream", stream_methods, type);
   if (!done) return nullptr;
   Py_RETURN_NONE;
 }
@@ -287,6 +408,11 @@ bool AddInstrumentTypes(PyObject* module) {
                         "A series of a gauge, or with labels=None a family of them.") &&
          AddType<Histogram>(module, "persia_metrics._native.Histogram", &Guarded<&NewHistogram>, histogram_methods,
                             "A series of a histogram, or with labels=None a family of them.") &&
+         AddType<TimeCost>(module, "persia_metrics._native.TimeCost", &Guarded<&NewTimeCost>, time_cost_methods,
+                           "A series of a time cost, or with labels=None a family of them.") &&
+         AddType<internal::BucketedHistogram>(module, "persia_metrics._native.BucketedHistogram",
+                                              &Guarded<&NewBucketedHistogram>, bucketed_histogram_methods,
+                                              "A histogram that receives whole buckets of observations.") &&
          AddType<Stream>(module, "persia_metrics._native.Stream", &Guarded<&NewStream>, stream_methods,
                          "Values that were measured; how they are shown is a rule of the agent.");
 }

@@ -9,11 +9,15 @@
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <structmember.h>
 
 #include <new>
+#include <optional>
 #include <string_view>
+#include <vector>
 
 #include "persia/metrics/labels.h"
+#include "persia/metrics/values.h"
 
 namespace persia::metrics::python {
 
@@ -36,10 +40,14 @@ PyObject* Guarded(Arguments... arguments) noexcept {
 // Add the module's types and functions. False: a Python exception is set.
 bool AddInstrumentTypes(PyObject* module);
 bool AddFunctions(PyObject* module);
+bool AddReading(PyObject* module);
+bool AddTextTypes(PyObject* module);
+bool AddCallables(PyObject* module);
 
 // Gives a class its own descriptors of the native methods that it inherits. CPython calls a method by its fast path only if the
-// descriptor belongs to the object's own class; otherwise `inc` takes half as long again. Overridden methods stay.
-PyObject* OwnMethods(PyObject* module, PyObject* type);
+// descriptor belongs to the object's own class; otherwise `inc` takes half as long again. Overridden methods stay. Arguments:
+// the class, and whether it gets the methods with prometheus_client's arguments.
+PyObject* OwnMethods(PyObject* module, PyObject* args);
 
 // The text of a str, which is valid as long as the str. False for any other object, and for a str with a lone surrogate, which
 // UTF-8 cannot encode: an exception that names the `argument` is set.
@@ -48,6 +56,23 @@ bool TextOf(PyObject* object, const char* argument, std::string_view* text);
 // Reads a sequence of (name, value) pairs of str. A lone surrogate in a value is escaped: values come from training steps,
 // which an exception would stop. False: an exception is set.
 bool LabelsOf(PyObject* pairs, LabelSet* labels);
+// The same labels, not owned.
+std::vector<Label> ViewOf(const LabelSet& labels);
+
+// A str. Bytes that are not UTF-8 are replaced.
+PyObject* TextFrom(std::string_view text);
+
+// What the methods `_read` return: of a histogram (count, sum, bounds, buckets), of a time cost (the histogram's, last), of a
+// stream (count, sum, last); None instead of a value that was not set.
+PyObject* ValueFrom(double value);
+PyObject* ValueFrom(const std::optional<double>& value);
+PyObject* ValueFrom(const HistogramValue& value);
+PyObject* ValueFrom(const TimeCostValue& value);
+PyObject* ValueFrom(const StreamValue& value);
+
+// Sets the function of a gauge's or counter's object. A method.
+template <class Handle>
+PyObject* SetFunction(PyObject* self, PyObject* callable);
 
 // The number of a float, an int, or an object with __float__ (of NumPy, or a tensor of one element). False: an exception is
 // set.

@@ -23,11 +23,13 @@
 #include "descriptor.h"
 #include "emit_lines.h"
 #include "fork_locks.h"
-#include "persia/metrics/prof.h"
+#include "persia/metrics/internal/out_of_memory.h"
 #include "persia/metrics/stream.h"
 #include "signal_consumed.h"
 
-namespace persia::metrics::benchmarkai {
+namespace persia::metrics {
+inline namespace abi_1 {
+namespace benchmarkai {
 namespace {
 
 using std::chrono::duration;
@@ -91,7 +93,7 @@ class Emitter {
     return *the_emitter;
   }
 
-  EmitResult Emit(std::span<const Metric> metrics) {
+  EmitResult Emit(Span<const Metric> metrics) {
     if (mode_ == "segment") {
       for (const auto& [name, value] : metrics) {
         Stream(kGroup, name).Add(value);
@@ -202,7 +204,7 @@ class Emitter {
 
 }  // namespace
 
-EmitResult Emit(std::span<const Metric> metrics) noexcept try {
+EmitResult Emit(Span<const Metric> metrics) noexcept try {
   if (metrics.empty()) {
     return {EmitStatus::kEmptyMap, "emit got an empty map of metrics; give it at least one"};
   }
@@ -212,4 +214,6 @@ EmitResult Emit(std::span<const Metric> metrics) noexcept try {
   return {EmitStatus::kOutOfMemory, "out of memory"};  // short enough to need none
 }
 
-}  // namespace persia::metrics::benchmarkai
+}  // namespace benchmarkai
+}  // namespace abi_1
+}  // namespace persia::metrics

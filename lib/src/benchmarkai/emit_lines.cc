@@ -2,7 +2,9 @@
 
 #include "json.h"
 
-namespace persia::metrics::benchmarkai {
+namespace persia::metrics {
+inline namespace abi_1 {
+namespace benchmarkai {
 
 std::vector<std::string> EmitLines(std::span<const Metric> metrics, size_t limit, std::string* too_long) {
   constexpr size_t kEnd = 2;  // "}\n"
@@ -31,4 +33,6 @@ std::vector<std::string> EmitLines(std::span<const Metric> metrics, size_t limit
   return lines;
 }
 
-}  // namespace persia::metrics::benchmarkai
+}  // namespace benchmarkai
+}  // namespace abi_1
+}  // namespace persia::metrics

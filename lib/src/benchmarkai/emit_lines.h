@@ -8,9 +8,13 @@
 
 #include "persia/metrics/emit.h"
 
-namespace persia::metrics::benchmarkai {
+namespace persia::metrics {
+inline namespace abi_1 {
+namespace benchmarkai {
 
 // A metric whose name does not fit into a line is left out; `*too_long` is set to the first such name.
 std::vector<std::string> EmitLines(std::span<const Metric> metrics, size_t limit, std::string* too_long);
 
-}  // namespace persia::metrics::benchmarkai
+}  // namespace benchmarkai
+}  // namespace abi_1
+}  // namespace persia::metrics

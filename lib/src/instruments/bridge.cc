@@ -4,13 +4,16 @@
 
 #include "cells.h"
 #include "log.h"
+#include "persia/metrics/internal/out_of_memory.h"
 #include "registry.h"
 
-namespace persia::metrics::internal {
+namespace persia::metrics {
+inline namespace abi_1 {
+namespace internal {
 
 std::vector<FamilyValues> ReadValues() { return Registry::Get().Values(); }
 
-BucketedHistogram::BucketedHistogram(std::string_view group, std::string_view name, std::span<const double> bounds,
+BucketedHistogram::BucketedHistogram(std::string_view group, std::string_view name, Span<const double> bounds,
                                      const Description& about) noexcept {
   FamilyNode* family =
       Registry::Get().FindOrAddFamily({segment::Kind::kHistogram, group, name, about.help, about.unit, 0, bounds});
@@ -19,7 +22,7 @@ BucketedHistogram::BucketedHistogram(std::string_view group, std::string_view na
   buckets_ = family == nullptr ? 0 : family->bound_count + 1;
 }
 
-void BucketedHistogram::Add(std::span<const uint64_t> counts, double sum) noexcept {
+void BucketedHistogram::Add(Span<const uint64_t> counts, double sum) noexcept {
   if (sum != 0 && buckets_ > 0) {
     AddDouble(slot_, sum);
   }
@@ -30,6 +33,10 @@ void BucketedHistogram::Add(std::span<const uint64_t> counts, double sum) noexce
   }
 }
 
+void CountOutOfMemory() noexcept { Registry::Get().CountDropped(segment::Drop::kOutOfMemory); }
+
 void LogOnce(std::atomic<bool>& logged, std::string_view text) noexcept { LogLineOnce(logged, text); }
 
-}  // namespace persia::metrics::internal
+}  // namespace internal
+}  // namespace abi_1
+}  // namespace persia::metrics

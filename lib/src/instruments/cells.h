@@ -8,6 +8,7 @@
 #include "registry.h"
 
 namespace persia::metrics {
+inline namespace abi_1 {
 
 // The cell in the calling thread's lane, which is claimed if necessary. Null: the thread has no lane.
 inline internal::Cell* OwnCell(uint32_t slot) noexcept {
@@ -70,4 +71,5 @@ inline void AddDouble(uint32_t slot, double by) noexcept {
   }
 }
 
+}  // namespace abi_1
 }  // namespace persia::metrics

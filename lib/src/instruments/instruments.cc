@@ -7,10 +7,12 @@
 #include <vector>
 
 #include "cells.h"
+#include "last_duration.h"
 #include "native_bounds.h"
 #include "registry.h"
 
 namespace persia::metrics {
+inline namespace abi_1 {
 namespace {
 
 using segment::Drop;
@@ -43,7 +45,7 @@ std::vector<double> ExponentialBounds(double start, double factor, int count) no
   return MakeBounds(count, [=](int i, double last) { return i == 0 ? start : last * factor; });
 }
 
-std::span<const double> DefaultSecondsBounds() noexcept { return kSecondsBounds; }
+Span<const double> DefaultSecondsBounds() noexcept { return kSecondsBounds; }
 
 Counter::Counter(std::string_view group, std::string_view name, const Description& about) noexcept
     : slot_(Registry::Get().FindOrAddChild(
@@ -61,7 +63,9 @@ void Counter::AddFraction(double by) noexcept {
 
 void Counter::CountBadValue() noexcept { Registry::Get().CountDropped(Drop::kBadValue); }
 
-Gauge::Gauge(std::string_view group, std::string_view name, const Description& about, GaugeMerge merge) noexcept
+double Counter::Value() const noexcept { return Registry::Get().CounterAt(slot_); }
+
+Gauge::Gauge(std::string_view group, std::string_view name, GaugeMerge merge, const Description& about) noexcept
     : slot_(Registry::Get().FindOrAddChild(
           Registry::Get().FindOrAddFamily({Kind::kGauge, group, name, about.help, about.unit, static_cast<uint8_t>(merge)}),
           about.labels)) {}
@@ -75,7 +79,14 @@ void Gauge::Add(double by) noexcept {
                [by](uint64_t bits) { return bits == segment::kUnset ? by : std::bit_cast<double>(bits) + by; });
 }
 
-Histogram::Histogram(std::string_view group, std::string_view name, std::span<const double> bounds,
+void Gauge::Unset() noexcept { CommonCell(slot_)->store(segment::kUnset, std::memory_order_relaxed); }
+
+std::optional<double> Gauge::Value() const noexcept {
+  const uint64_t bits = Registry::Get().CommonAt(slot_, segment::kUnset);
+  return bits == segment::kUnset ? std::nullopt : std::optional(internal::DoubleOf(bits));
+}
+
+Histogram::Histogram(std::string_view group, std::string_view name, Span<const double> bounds,
                      const Description& about) noexcept {
   internal::FamilyNode* family =
       Registry::Get().FindOrAddFamily({Kind::kHistogram, group, name, about.help, about.unit, 0, bounds});
@@ -96,21 +107,42 @@ Histogram::Histogram(std::string_view group, std::string_view name, const Native
   }
 }
 
-void Histogram::ObserveSlow(double value) noexcept {
-  if (std::isnan(value)) return Registry::Get().CountDropped(Drop::kBadValue);
-  AddDouble(slot_, value);
-  AddWhole(slot_ + 1 + internal::BucketOf(*buckets_, value), 1);
+void Histogram::ObserveSlow(double value, uint64_t count) noexcept {
+  if (internal::IsNan(value)) return Registry::Get().CountDropped(Drop::kBadValue);
+  if (count == 0) return;
+  AddDouble(slot_, count == 1 ? value : value * static_cast<double>(count));
+  AddWhole(slot_ + 1 + internal::BucketOf(*buckets_, value), count);
 }
 
-TimeCost::TimeCost(std::string_view group, std::string_view name, const Description& about,
-                   std::span<const double> bounds) noexcept
+HistogramValue Histogram::Value() const noexcept {
+  HistogramValue value;
+  if (slot_ == internal::kScratchSlot) return value;
+  const Registry& registry = Registry::Get();
+  try {
+    value.bounds.assign(buckets_->bounds, buckets_->bounds + buckets_->count);
+    value.buckets.resize(value.bounds.size() + 1);
+  } catch (const std::bad_alloc&) {
+    Registry::Get().CountDropped(Drop::kOutOfMemory);
+  }
+  for (uint32_t i = 0; i <= buckets_->count; ++i) {
+    const uint64_t bucket = registry.WholeAt(slot_ + 1 + i);
+    value.count += bucket;
+    if (i < value.buckets.size()) {
+      value.buckets[i] = bucket;
+    }
+  }
+  value.sum = registry.DoubleAt(slot_);
+  return value;
+}
+
+TimeCost::TimeCost(std::string_view group, std::string_view name, Span<const double> bounds, const Description& about) noexcept
     : histogram_(group, name, bounds, about) {
   try {
-    last_ = Gauge(group, std::string(name) + "_sec",
-                  {.help = about.help + " The last one.", .unit = about.unit, .labels = about.labels});
+    last_ = Gauge(group, LastName(name), AboutLast(about));
   } catch (const std::bad_alloc&) {
     Registry::Get().CountDropped(Drop::kOutOfMemory);
   }
 }
 
+}  // namespace abi_1
 }  // namespace persia::metrics

@@ -7,6 +7,7 @@
 #include "segment_format.h"
 
 namespace persia::metrics {
+inline namespace abi_1 {
 namespace {
 
 // Within the normal doubles, so that each bound is one of them.
@@ -40,4 +41,5 @@ std::vector<double> NativeBounds(const NativeBuckets& buckets) {
   return bounds;
 }
 
+}  // namespace abi_1
 }  // namespace persia::metrics

@@ -4,7 +4,9 @@
 #include <charconv>
 #include <cmath>
 
-namespace persia::metrics::json {
+namespace persia::metrics {
+inline namespace abi_1 {
+namespace json {
 namespace {
 
 constexpr char kDigits[] = "0123456789abcdef";
@@ -58,4 +60,6 @@ void AppendNumber(std::string& out, double value) {
   }
 }
 
-}  // namespace persia::metrics::json
+}  // namespace json
+}  // namespace abi_1
+}  // namespace persia::metrics

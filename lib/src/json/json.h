@@ -5,7 +5,9 @@
 #include <string>
 #include <string_view>
 
-namespace persia::metrics::json {
+namespace persia::metrics {
+inline namespace abi_1 {
+namespace json {
 
 // Appends `text` in quotes. Bytes that are not UTF-8 are copied unchanged.
 void AppendString(std::string& out, std::string_view text);
@@ -13,4 +15,6 @@ void AppendString(std::string& out, std::string_view text);
 // float.
 void AppendNumber(std::string& out, double value);
 
-}  // namespace persia::metrics::json
+}  // namespace json
+}  // namespace abi_1
+}  // namespace persia::metrics

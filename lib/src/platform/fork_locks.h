@@ -11,8 +11,20 @@
 #include "thread_annotations.h"
 
 namespace persia::metrics {
+inline namespace abi_1 {
 
-enum class ForkLock : size_t { kHandlesInC, kMetricHandlers, kEventHandlers, kEmit, kRegistry, kWaitingCells, kCount };
+enum class ForkLock : size_t {
+  kHandlesInC,
+  kMetricHandlers,
+  kEventHandlers,
+  kEmit,
+  kCallbacks,
+  kInfo,
+  kRegistry,
+  kWaitingCells,
+  kLog,
+  kCount
+};
 
 namespace internal {
 inline constinit std::array<Mutex, static_cast<size_t>(ForkLock::kCount)> fork_locks;
@@ -20,4 +32,5 @@ inline constinit std::array<Mutex, static_cast<size_t>(ForkLock::kCount)> fork_l
 
 inline Mutex& MutexOf(ForkLock lock) { return internal::fork_locks[static_cast<size_t>(lock)]; }
 
+}  // namespace abi_1
 }  // namespace persia::metrics

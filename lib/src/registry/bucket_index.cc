@@ -8,6 +8,7 @@
 #include "native_grid.h"
 
 namespace persia::metrics {
+inline namespace abi_1 {
 namespace {
 
 using internal::BucketIndex;
@@ -89,4 +90,5 @@ uint32_t BucketBySearch(const BucketIndex& index, double value) noexcept {
 }
 
 }  // namespace internal
+}  // namespace abi_1
 }  // namespace persia::metrics

@@ -6,6 +6,7 @@
 #include <new>
 
 namespace persia::metrics {
+inline namespace abi_1 {
 namespace {
 
 constexpr size_t kStaticPages = 16;
@@ -40,4 +41,5 @@ void PrivateMemory::ForgetAfterFork() noexcept {
   static_pages_used_ = 0;
 }
 
+}  // namespace abi_1
 }  // namespace persia::metrics

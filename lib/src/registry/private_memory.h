@@ -10,6 +10,7 @@
 #include "segment_format.h"
 
 namespace persia::metrics {
+inline namespace abi_1 {
 
 class PrivateMemory {
  public:
@@ -29,4 +30,5 @@ class PrivateMemory {
   size_t static_pages_used_ = 0;
 };
 
+}  // namespace abi_1
 }  // namespace persia::metrics

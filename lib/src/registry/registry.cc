@@ -11,6 +11,7 @@
 #include "text_hash.h"
 
 namespace persia::metrics {
+inline namespace abi_1 {
 namespace {
 
 using internal::FamilyNode;
@@ -89,16 +90,67 @@ void LogMetricOnce(std::atomic<bool>& logged, std::string_view group, std::strin
   LogLineOnce(logged, {"metric \"", shown(name), end(name), " of group \"", shown(group), end(group), " ", text, detail});
 }
 
+size_t HashOf(std::string_view group, std::string_view name) { return MixHash(MixHash(0, group), name); }
+
+size_t HashOf(const FamilyNode& family, LabelView sorted) {
+  size_t hash = MixHash(0, uint64_t{family.ordinal});
+  for (const Label& label : sorted) {
+    hash = MixHash(MixHash(hash, label.name), label.value);
+  }
+  return hash;
+}
+
+// Calls `use` with the labels, sorted by name. REQUIRES: at most kMaxLabels labels.
+template <class Use>
+auto WithSorted(LabelView labels, const Use& use) {
+  const auto by_name = [](const Label& a, const Label& b) { return a.name < b.name; };
+  if (std::is_sorted(labels.begin(), labels.end(), by_name)) return use(labels);
+  std::array<Label, kMaxLabels> sorted;
+  const auto end = std::copy(labels.begin(), labels.end(), sorted.begin());
+  std::sort(sorted.begin(), end, by_name);
+  return use(LabelView(sorted.data(), labels.size()));
+}
+
 }  // namespace
 
+// Events have a separate namespace: torchelastic has metrics and events of the same name.
+FamilyNode* Registry::FindFamily(std::string_view group, std::string_view name, bool event, size_t hash) const noexcept {
+  return families_.Find(hash, [&](const FamilyNode& node) {
+    return node.group == group && node.name == name && (node.kind == segment::Kind::kEvent) == event;
+  });
+}
+
+SeriesNode* Registry::FindSorted(const FamilyNode* family, LabelView sorted, size_t hash) const noexcept {
+  return series_.Find(hash, [&](const SeriesNode& node) {
+    return node.family == family && std::ranges::equal(node.labels, sorted, [](const auto& a, const Label& b) {
+             return a.first == b.name && a.second == b.value;
+           });
+  });
+}
+
+const SeriesNode* Registry::FindSeries(std::string_view group, std::string_view name, bool event,
+                                       LabelView labels) const noexcept {
+  return FindSeries(FindFamily(group, name, event, HashOf(group, name)), labels);
+}
+
+SeriesNode* Registry::FindSeries(const FamilyNode* family, LabelView labels) const noexcept {
+  if (family == nullptr || labels.size() > kMaxLabels) return nullptr;
+  return WithSorted(labels, [&](LabelView sorted) { return FindSorted(family, sorted, HashOf(*family, sorted)); });
+}
+
+FamilyNode* Registry::FindMetric(std::string_view group, std::string_view name) const noexcept {
+  return FindFamily(group, name, /*event=*/false, HashOf(group, name));
+}
+
+uint32_t Registry::FindSlot(const FamilyNode* family, LabelView labels) const noexcept {
+  const SeriesNode* node = FindSeries(family, labels);
+  return node == nullptr || node->removed.load(std::memory_order_relaxed) ? kScratchSlot : node->slot;
+}
+
 FamilyNode* Registry::FindOrAddFamily(const FamilyRequest& request) noexcept try {
-  const size_t hash = MixHash(MixHash(0, request.group), request.name);
-  // Events have a separate namespace: torchelastic has metrics and events of the same name.
+  const size_t hash = HashOf(request.group, request.name);
   const bool event = request.kind == segment::Kind::kEvent;
-  const auto matches = [&](const FamilyNode& node) {
-    return node.group == request.group && node.name == request.name && (node.kind == segment::Kind::kEvent) == event;
-  };
-  FamilyNode* node = families_.Find(hash, matches);
+  FamilyNode* node = FindFamily(request.group, request.name, event, hash);
   if (node == nullptr) {
     // One line for each kind of mistake: a program may make it in every step.
     if (request.name.empty() || request.name.size() > kMaxNameBytes || request.group.size() > kMaxNameBytes) {
@@ -113,7 +165,7 @@ FamilyNode* Registry::FindOrAddFamily(const FamilyRequest& request) noexcept try
       return nullptr;
     }
     MutexLock lock(mutex_);
-    node = families_.Find(hash, matches);
+    node = FindFamily(request.group, request.name, event, hash);
     if (node == nullptr) return AddFamily(request, hash);
   }
   if (SameDefinition(*node, request)) return node;
@@ -170,36 +222,24 @@ uint32_t Registry::FindOrAddSeries(FamilyNode* family, LabelView labels) noexcep
     CountDropped(Drop::kBadName);
     return kScratchSlot;
   }
-  const auto by_name = [](const Label& a, const Label& b) { return a.name < b.name; };
-  if (std::is_sorted(labels.begin(), labels.end(), by_name)) return FindOrAddSorted(family, labels);
-  std::array<Label, kMaxLabels> storage;
-  const std::span<Label> sorted(storage.data(), labels.size());
-  std::copy(labels.begin(), labels.end(), sorted.begin());
-  std::sort(sorted.begin(), sorted.end(), by_name);
-  return FindOrAddSorted(family, sorted);
+  return WithSorted(labels, [&](LabelView sorted) { return FindOrAddSorted(family, sorted); });
 } catch (const std::bad_alloc&) {
   CountDropped(Drop::kOutOfMemory);
   return kScratchSlot;
 }
 
 uint32_t Registry::FindOrAddSorted(FamilyNode* family, LabelView sorted) {
-  size_t hash = MixHash(0, uint64_t{family->ordinal});
-  for (const Label& label : sorted) {
-    hash = MixHash(MixHash(hash, label.name), label.value);
-  }
-  const auto matches = [&](const SeriesNode& node) {
-    return node.family == family && std::ranges::equal(node.labels, sorted, [](const auto& a, const Label& b) {
-             return a.first == b.name && a.second == b.value;
-           });
-  };
-  if (const SeriesNode* node = series_.Find(hash, matches)) return node->slot;
+  const size_t hash = HashOf(*family, sorted);
+  const SeriesNode* known = FindSorted(family, sorted, hash);
+  if (known != nullptr && !known->removed.load(std::memory_order_relaxed)) return known->slot;
   if (const std::string error = LabelsError(sorted); !error.empty()) {
     LogMetricOnce(family->conflict_logged, family->group, family->name, "has a series that counts nothing: ", error);
     CountDropped(Drop::kBadName);
     return kScratchSlot;
   }
   MutexLock lock(mutex_);
-  if (const SeriesNode* node = series_.Find(hash, matches)) return node->slot;
+  SeriesNode* node = FindSorted(family, sorted, hash);
+  if (node != nullptr) return Restore(node) ? node->slot : kScratchSlot;
   return AddSeries(family, sorted, hash);
 }
 
@@ -217,7 +257,7 @@ uint32_t Registry::FindOrAddChild(FamilyNode* family, const LabelSet& labels) no
 
 uint32_t Registry::AddSeries(FamilyNode* family, std::span<const Label> sorted, size_t hash) {
   if (!Open()) return kScratchSlot;
-  auto node = std::make_unique<SeriesNode>(SeriesNode{hash, family, {}, 0});
+  auto node = std::make_unique<SeriesNode>(hash, family);
   for (const Label& label : sorted) {
     node->labels.emplace_back(label.name, label.value);
   }
@@ -279,4 +319,5 @@ segment::EventSlot* Registry::NextEventSlot(uint64_t* ticket) noexcept {
   return &ring->slots[*ticket % writer_.ring_slots()];
 }
 
+}  // namespace abi_1
 }  // namespace persia::metrics

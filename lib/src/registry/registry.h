@@ -12,6 +12,10 @@
 //     waiting range, so a chunk is moved to the file, under that mutex, without losing a count.
 //   - in the file, and in the common lane's table. They never move again.
 //
+// While a test has a scope (persia/metrics/testing.h), the common lane's chunks are in hidden_lane, and the entries of the
+// common lane's table are null. So each use takes the slow path, which chooses the scope's own chunk if the thread is in a
+// scope. process_lane says which table has the chunks.
+//
 // The registry is in static storage, made when the library is loaded, and never destroyed, since handles are used after main.
 // If memory for a new metric runs out, the metric counts nothing, and the registry counts the refusal.
 //
@@ -19,9 +23,12 @@
 // registry's mutex; fork_locks.h has the order of the library's mutexes.
 #pragma once
 
+#include <unistd.h>
+
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,6 +40,7 @@
 #include "persia/metrics/instruments.h"
 #include "persia/metrics/internal/bucket_search.h"
 #include "persia/metrics/labels.h"
+#include "persia/metrics/values.h"
 #include "private_memory.h"
 #include "segment_format.h"
 #include "segment_writer.h"
@@ -40,9 +48,11 @@
 #include "thread_annotations.h"
 
 namespace persia::metrics {
+inline namespace abi_1 {
 namespace internal {
 
 struct FamilyValues;
+struct SeriesValues;
 
 // One (group, name). Immutable, except for its atomics.
 struct FamilyNode {
@@ -71,14 +81,19 @@ struct FamilyNode {
 // The buckets of a family of histograms. A refused family (null) has a single bucket.
 inline const BucketIndex* BucketsOf(const FamilyNode* family) { return family == nullptr ? &kNoBounds : family->buckets.get(); }
 
-// One series. Immutable.
+// One series. Immutable, except for its removal, which the registry's mutex guards.
 struct SeriesNode {
-  size_t hash;
-  const FamilyNode* family;
-  LabelSet labels;  // sorted by name
-  uint32_t slot;
+  SeriesNode(size_t its_hash, FamilyNode* its_family) : hash(its_hash), family(its_family) {}
 
-  [[nodiscard]] SeriesRecord record() const { return {family->ordinal, slot, labels}; }
+  size_t hash;
+  FamilyNode* family;
+  LabelSet labels = {};  // sorted by name
+  uint32_t slot = 0;
+  // Readers leave it out. Read without the lock: relaxed, since no other memory is ordered by it.
+  std::atomic<bool> removed = false;
+  uint64_t record_at = 0;  // in the segment, once it is published
+
+  [[nodiscard]] SeriesRecord record() const { return {family->ordinal, slot, labels, removed.load(std::memory_order_relaxed)}; }
 };
 
 }  // namespace internal
@@ -101,6 +116,8 @@ struct EventRing {
   segment::EventSlot* slots;
 };
 
+struct TestScope;
+
 class Registry {
  public:
   static Registry& Get() noexcept;
@@ -112,6 +129,16 @@ class Registry {
   // Finds or makes a series, and returns its slot; kScratchSlot if the series is refused, or if metrics are disabled.
   uint32_t FindOrAddSeries(internal::FamilyNode* family, LabelView labels) noexcept PERSIA_EXCLUDES(mutex_);
   uint32_t FindOrAddChild(internal::FamilyNode* family, const LabelSet& labels) noexcept PERSIA_EXCLUDES(mutex_);
+
+  // The slot of a series that is not removed; kScratchSlot: there is none.
+  [[nodiscard]] uint32_t FindSlot(const internal::FamilyNode* family, LabelView labels) const noexcept;
+  // The family's first slot after `slot`, of a series that is not removed; kScratchSlot: there is none.
+  [[nodiscard]] uint32_t NextSlotOf(const internal::FamilyNode* family, uint32_t slot) noexcept PERSIA_EXCLUDES(mutex_);
+  // The family of a metric, or null.
+  [[nodiscard]] internal::FamilyNode* FindMetric(std::string_view group, std::string_view name) const noexcept;
+  // Removes a series: readers leave it out until it is requested again. Its handles stay valid. False: it does not exist, or
+  // memory ran out, which is logged; then nothing has changed.
+  bool Remove(uint32_t slot) noexcept PERSIA_EXCLUDES(mutex_);
 
   InitResult Init(const Options& options) noexcept PERSIA_EXCLUDES(mutex_);
   // Whether Init or the environment requested an export, and metrics are not disabled. Opens the segment if necessary.
@@ -131,21 +158,44 @@ class Registry {
   // The same, without reading the environment: false if that was not done yet.
   [[nodiscard]] bool known_disabled() const noexcept { return disabled_.load(std::memory_order_relaxed); }
 
+  // Read cells, without a lock: the sum over the lanes, or the common lane's cell, and `unset` if there is none yet.
+  [[nodiscard]] double CounterAt(uint32_t slot) const noexcept;
+  [[nodiscard]] uint64_t WholeAt(uint32_t slot) const noexcept;
+  [[nodiscard]] double DoubleAt(uint32_t slot) const noexcept;
+  [[nodiscard]] uint64_t CommonAt(uint32_t slot, uint64_t unset) const noexcept;
+  [[nodiscard]] StreamValue StreamAt(uint32_t slot) const noexcept;
+  // The value of a series (SeriesSnapshot::value); nothing if there is no such series, or metrics are disabled.
+  [[nodiscard]] std::optional<double> ValueOf(std::string_view group, std::string_view name, LabelView labels) const noexcept;
+  [[nodiscard]] uint64_t EventCount(std::string_view type, std::string_view name) const noexcept;
   // The values of all series, in the order of their creation; none if metrics are disabled.
   [[nodiscard]] std::vector<internal::FamilyValues> Values() PERSIA_EXCLUDES(mutex_);
+
+  // registry_scopes.cc: the scopes of tests. EnterScope and LeaveScope are called by the thread that enters.
+  // Null: there is no memory.
+  TestScope* BeginScope() noexcept PERSIA_EXCLUDES(mutex_);
+  // REQUIRES: no thread is in the scope any more.
+  void EndScope(TestScope* scope) noexcept PERSIA_EXCLUDES(mutex_);
+  // False: there is no memory.
+  static bool EnterScope(TestScope& scope) noexcept;
+  static void LeaveScope() noexcept;
+  // The scope that the calling thread is in. Null: none.
+  [[nodiscard]] static const TestScope* CurrentScope() noexcept;
 
   // The ring's slot for a new record, and its ticket. Null: there is no ring.
   segment::EventSlot* NextEventSlot(uint64_t* ticket) noexcept;
 
  private:
+  friend struct TestScope;
   // A thread's table, its scratch page, and this struct share one mapping.
   struct Lane {
     internal::Table* table;
     uint32_t id;
     Lane* next_free;
-    Lane* next;  // in the list of all lanes
+    Lane* next;  // in the list of all lanes, or of the scope's
     void* memory;
     size_t bytes;
+    TestScope* scope = nullptr;         // of a scope's lane
+    internal::Table* former = nullptr;  // of a scope's lane: the thread's table before it entered
   };
   enum class State : uint8_t {
     kUnopened,   // the environment was not read yet, or not yet in a forked child
@@ -157,10 +207,25 @@ class Registry {
   static bool ListenForThreadEnds() noexcept;
 
   // registry.cc: families and series.
+  [[nodiscard]] const internal::SeriesNode* FindSeries(std::string_view group, std::string_view name, bool event,
+                                                       LabelView labels) const noexcept;
+  [[nodiscard]] internal::SeriesNode* FindSeries(const internal::FamilyNode* family, LabelView labels) const noexcept;
+  [[nodiscard]] internal::FamilyNode* FindFamily(std::string_view group, std::string_view name, bool event,
+                                                 size_t hash) const noexcept;
+  [[nodiscard]] internal::SeriesNode* FindSorted(const internal::FamilyNode* family, LabelView sorted,
+                                                 size_t hash) const noexcept;
   internal::FamilyNode* AddFamily(const FamilyRequest& request, size_t hash) PERSIA_REQUIRES(mutex_);
   // REQUIRES: at most kMaxLabels labels, sorted by name.
   uint32_t FindOrAddSorted(internal::FamilyNode* family, LabelView sorted) PERSIA_EXCLUDES(mutex_);
   uint32_t AddSeries(internal::FamilyNode* family, std::span<const Label> sorted, size_t hash) PERSIA_REQUIRES(mutex_);
+  // registry_remove.cc.
+  [[nodiscard]] size_t IndexOf(uint32_t slot) const noexcept PERSIA_REQUIRES(mutex_);
+  // Exposes a removed series again, from zero. False: memory ran out.
+  bool Restore(internal::SeriesNode* node) noexcept PERSIA_REQUIRES(mutex_);
+  // Makes what was counted until now the base of a series, and takes the values of its common cells away. False: memory ran
+  // out.
+  bool StartFromZero(const internal::SeriesNode& node) noexcept PERSIA_REQUIRES(mutex_);
+  void SetRemoved(internal::SeriesNode* node, bool removed) noexcept PERSIA_REQUIRES(mutex_);
   // Counts a metric that is refused, or that has to wait, and logs the first one of each reason.
   void Report(const internal::FamilyNode& family, segment::Drop why, std::string_view consequence) noexcept;
 
@@ -203,7 +268,27 @@ class Registry {
   internal::Cell* NewLaneChunk(uint32_t lane, uint32_t range) noexcept PERSIA_REQUIRES(mutex_);
   void FlushDropped() noexcept PERSIA_REQUIRES(mutex_);
 
+  // registry_values.cc. `scope`: whose lanes; null: the process's. The sum over the lanes, with the base.
+  [[nodiscard]] uint64_t RawWholeAt(const TestScope* scope, uint32_t slot) const noexcept;
+  [[nodiscard]] double RawDoubleAt(const TestScope* scope, uint32_t slot) const noexcept;
+  // `take(chunk)` for each lane's chunk of the slot.
+  template <class Take>
+  void ForEachLane(const TestScope* scope, uint32_t slot, const Take& take) const noexcept;
+  [[nodiscard]] internal::SeriesValues Read(const internal::SeriesNode& node) const;
+
+  // registry_scopes.cc.
+  void HideCommonLane() noexcept PERSIA_REQUIRES(mutex_);
+  void ShowCommonLane() noexcept PERSIA_REQUIRES(mutex_);
+  // The chunks of the slot that the scope's threads use, which are made if necessary.
+  internal::Cell* OwnChunkIn(Lane& lane, uint32_t slot) noexcept PERSIA_EXCLUDES(mutex_);
+  internal::Cell* CommonChunkIn(TestScope& scope, uint32_t slot) noexcept PERSIA_EXCLUDES(mutex_);
+  void Unmap(Lane* lane) noexcept PERSIA_REQUIRES(mutex_);
+
   // registry_lanes.cc: threads and forks.
+  // The calling thread's lane. Null: it has none.
+  static Lane* OwnLane() noexcept;
+  // A lane in no list. Null: there is no memory.
+  static Lane* NewLane(uint32_t id) noexcept;
   Lane* AcquireLane() PERSIA_REQUIRES(mutex_);
   void ReleaseLane(Lane* lane) PERSIA_EXCLUDES(mutex_);
   void ResetAfterFork() PERSIA_REQUIRES(mutex_);
@@ -221,6 +306,8 @@ class Registry {
   std::atomic<bool> export_wanted_ = false;     // never reset
   std::atomic<int64_t> retry_at_ = 0;           // in monotonic milliseconds; 0: nothing was refused
   std::atomic<EventRing*> ring_ = nullptr;
+  std::atomic<Lane*> all_lanes_ =
+      nullptr;  // the newest; read without the lock; a lane is never freed, except in a forked child
   std::atomic<uint64_t> events_before_file_ = 0;
   std::atomic<uint64_t> dropped_before_file_[static_cast<size_t>(segment::Drop::kCount)] = {};
   std::atomic<bool> reported_[static_cast<size_t>(segment::Drop::kCount)] = {};
@@ -247,13 +334,34 @@ class Registry {
   uint32_t next_slot_ PERSIA_GUARDED_BY(mutex_) = internal::kChunkCells;  // range 0 is scratch
   uint32_t next_lane_ PERSIA_GUARDED_BY(mutex_) = 1;                      // 0 is the common lane
   Lane* free_lanes_ PERSIA_GUARDED_BY(mutex_) = nullptr;
-  Lane* all_lanes_ PERSIA_GUARDED_BY(mutex_) = nullptr;
+  uint32_t scopes_ PERSIA_GUARDED_BY(mutex_) = 0;
+};
+
+// Counts that only the scope's threads see.
+struct TestScope {
+  const pid_t pid = getpid();                    // a forked child inherits the object, but is not in the scope
+  Registry::Lane* common = nullptr;              // its table has the scope's cells of gauges, streams and events
+  std::atomic<Registry::Lane*> lanes = nullptr;  // one for each entering of a thread; the newest
 };
 
 namespace internal {
 
+// The chunks of the common lane while there are scopes.
+extern Table hidden_lane[kMaxRanges];
+// The table that has the common lane's chunks: common_lane or hidden_lane. It changes only under both of the registry's
+// mutexes.
+struct ProcessLane {
+  std::atomic<Table*> table;
+  // Acquire: pairs with the release of the table's change, before which the table was filled.
+  operator Table*() const noexcept { return table.load(std::memory_order_acquire); }
+};
+extern ProcessLane process_lane;
+
 // The chunks of the common lane that wait to be published.
 extern Table waiting_lane[kMaxRanges];
+// What the cells of all lanes held together when their series was removed, or requested again after that: this process's values
+// are what was counted since. In private memory; null: 0.
+extern Table base_lane[kMaxRanges];
 // Range 0 of the common lane, which is never read.
 extern Cell common_scratch[kChunkCells];
 
@@ -261,4 +369,5 @@ extern Cell common_scratch[kChunkCells];
 inline void SetChunk(Table* table, uint32_t range, Cell* chunk) { __atomic_store_n(&table[range], chunk, __ATOMIC_RELEASE); }
 
 }  // namespace internal
+}  // namespace abi_1
 }  // namespace persia::metrics

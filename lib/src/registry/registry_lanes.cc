@@ -10,6 +10,7 @@
 #include "registry.h"
 
 namespace persia::metrics {
+inline namespace abi_1 {
 namespace internal {
 namespace {
 
@@ -23,9 +24,12 @@ pthread_key_t thread_end_key;
 
 }  // namespace
 
-constinit thread_local Table* tls_lane __attribute__((tls_model("initial-exec"))) = null_table;
+__thread Table* tls_lane __attribute__((tls_model("initial-exec"))) = null_table;
 alignas(4096) Table common_lane_page[kTableShift + kMaxRanges];
+Table hidden_lane[kMaxRanges];
+constinit ProcessLane process_lane = {common_lane};
 Table waiting_lane[kMaxRanges];
+Table base_lane[kMaxRanges];
 alignas(4096) Cell common_scratch[kChunkCells];
 
 }  // namespace internal
@@ -83,6 +87,9 @@ Registry::Registry() noexcept
 bool Registry::ListenForThreadEnds() noexcept { return pthread_key_create(&internal::thread_end_key, &OnThreadEnd) == 0; }
 
 Cell* Registry::ClaimChunk(uint32_t slot) noexcept try {
+  if (Lane* own = OwnLane(); own != nullptr && own->scope != nullptr) [[unlikely]] {
+    return OwnChunkIn(*own, slot);
+  }
   Table* table = internal::tls_lane;
   if (table == internal::kEnded || !thread_ends_are_seen_ || IsShort()) return nullptr;
   MutexLock lock(mutex_);
@@ -119,10 +126,13 @@ Cell* Registry::CommonChunk(uint32_t slot, bool* locked) noexcept {
   const uint32_t range = slot >> internal::kChunkBits;
   OpenIfUnopened();
   IsShort();
+  if (Lane* own = OwnLane(); own != nullptr && own->scope != nullptr) [[unlikely]] {
+    return CommonChunkIn(*own->scope, slot);
+  }
   waiting_mutex_.Lock();
-  Cell* chunk = ReadChunk(internal::common_lane, slot, std::memory_order_acquire);  // it may just have moved there
+  Cell* chunk = ReadChunk(internal::process_lane, slot, std::memory_order_acquire);  // it may just have moved there
   if (chunk == nullptr && known_disabled()) {
-    SetChunk(internal::common_lane, range, chunk = internal::common_scratch);
+    SetChunk(internal::process_lane, range, chunk = internal::common_scratch);
   }
   if (chunk == nullptr) {
     chunk = ReadChunk(internal::waiting_lane, slot, std::memory_order_acquire);
@@ -135,12 +145,14 @@ Cell* Registry::CommonChunk(uint32_t slot, bool* locked) noexcept {
   return chunk != nullptr ? chunk : internal::common_scratch;
 }
 
-Registry::Lane* Registry::AcquireLane() {
-  if (free_lanes_ != nullptr) {
-    Lane* lane = free_lanes_;
-    free_lanes_ = lane->next_free;
-    return lane;
-  }
+// Right after its table.
+Registry::Lane* Registry::OwnLane() noexcept {
+  Table* table = internal::tls_lane;
+  if (table == internal::kUnclaimed || table == internal::kEnded) return nullptr;
+  return std::launder(reinterpret_cast<Lane*>(table + internal::kMaxRanges));
+}
+
+Registry::Lane* Registry::NewLane(uint32_t id) noexcept {
   // Only three pages are touched at first: the begin of the table, the Lane, and the scratch page.
   constexpr size_t kTableAt = internal::kTableShift * sizeof(Table);
   constexpr size_t kLaneAt = kTableAt + internal::kMaxRanges * sizeof(Table);
@@ -151,8 +163,22 @@ Registry::Lane* Registry::AcquireLane() {
   auto* bytes = static_cast<std::byte*>(memory);
   auto* table = reinterpret_cast<Table*>(bytes + kTableAt);
   SetChunk(table, 0, reinterpret_cast<Cell*>(bytes + kScratchAt));
-  all_lanes_ = new (bytes + kLaneAt) Lane{table, next_lane_++, nullptr, all_lanes_, memory, kBytes};
-  return all_lanes_;
+  return new (bytes + kLaneAt) Lane{table, id, nullptr, nullptr, memory, kBytes};
+}
+
+Registry::Lane* Registry::AcquireLane() {
+  if (free_lanes_ != nullptr) {
+    Lane* lane = free_lanes_;
+    free_lanes_ = lane->next_free;
+    return lane;
+  }
+  Lane* lane = NewLane(next_lane_);
+  if (lane == nullptr) return nullptr;
+  ++next_lane_;
+  lane->next = all_lanes_.load(std::memory_order_relaxed);
+  // Pairs with the acquire in ForEachLane: a thread that reads the pointer sees the lane.
+  all_lanes_.store(lane, std::memory_order_release);
+  return lane;
 }
 
 // The lane keeps its values, and its next thread adds to them: a sum does not depend on the order.
@@ -194,13 +220,16 @@ void Registry::ResetAfterFork() {
   uint32_t chunks = 0;
   for (uint32_t range = 1; range <= next_slot_ >> internal::kChunkBits && range < internal::kMaxRanges; ++range) {
     chunks += HasCommonChunk(range) ? 1 : 0;
-    SetChunk(internal::common_lane, range, nullptr);
+    SetChunk(internal::process_lane, range, nullptr);
     SetChunk(internal::waiting_lane, range, nullptr);
+    SetChunk(internal::base_lane, range, nullptr);
   }
-  while (all_lanes_ != nullptr) {
-    Lane* lane = all_lanes_;
-    all_lanes_ = lane->next;
+  internal::process_lane.table.store(internal::common_lane, std::memory_order_release);  // the child is in no scope
+  scopes_ = 0;
+  for (Lane* lane = all_lanes_.exchange(nullptr, std::memory_order_relaxed); lane != nullptr;) {
+    Lane* next = lane->next;
     munmap(lane->memory, lane->bytes);
+    lane = next;
   }
   free_lanes_ = nullptr;
   next_lane_ = 1;
@@ -222,4 +251,5 @@ void Registry::ResetAfterFork() {
   state_ = State::kUnopened;
 }
 
+}  // namespace abi_1
 }  // namespace persia::metrics

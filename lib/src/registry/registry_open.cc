@@ -6,6 +6,7 @@
 #include "registry.h"
 
 namespace persia::metrics {
+inline namespace abi_1 {
 
 InitResult Registry::Init(const Options& options) noexcept try {
   Identity wanted = ResolveIdentity(options);
@@ -151,4 +152,5 @@ void Registry::AdoptRunId(Identity* identity) const {
   }
 }
 
+}  // namespace abi_1
 }  // namespace persia::metrics

@@ -6,13 +6,14 @@
 #include <algorithm>
 #include <bit>
 
+#include "lane_cells.h"
 #include "registry.h"
 
 namespace persia::metrics {
+inline namespace abi_1 {
 
 using internal::Cell;
 using internal::CellIn;
-using internal::common_lane;
 using internal::ReadChunk;
 using internal::SeriesNode;
 using internal::SetChunk;
@@ -22,6 +23,9 @@ using segment::EventSlot;
 using segment::Kind;
 
 namespace {
+
+// The chunks, wherever they are while a test has a scope. The table that the hot path reads is internal::common_lane.
+constexpr const internal::ProcessLane& common_lane = internal::process_lane;
 
 constexpr int64_t kRetryMs = 1000;
 
@@ -34,33 +38,6 @@ int64_t MonotonicMs() {
 uint32_t RangeOf(uint32_t slot) { return slot >> internal::kChunkBits; }
 
 uint64_t FirstValueOf(Kind kind) { return kind == Kind::kGauge || kind == Kind::kStream ? segment::kUnset : 0; }
-
-// Calls `take(offset, is_double)` for each cell of a series that lanes have.
-template <class Take>
-void ForEachLaneCell(const internal::FamilyNode& family, const Take& take) {
-  const auto is_double = [&](uint32_t offset) {
-    switch (family.kind) {
-      case Kind::kCounter:
-        return offset == 1;
-      case Kind::kHistogram:
-      case Kind::kNativeHistogram:
-        return offset == 0;
-      case Kind::kStream:
-        return offset == segment::kStreamPositiveSum || offset == segment::kStreamNegativeSum;
-      case Kind::kEvent:
-        return offset == 2;
-      case Kind::kGauge:
-        return false;
-    }
-    return false;
-  };
-  const bool has_common =
-      family.kind != Kind::kCounter && family.kind != Kind::kHistogram && family.kind != Kind::kNativeHistogram;
-  const uint32_t first = has_common ? 1 : 0;
-  for (uint32_t offset = first; offset < segment::CellsOf(family.kind, family.bound_count); ++offset) {
-    take(offset, is_double(offset));
-  }
-}
 
 // Adds a series' values in a lane to those in the common lane.
 void AddCells(const SeriesNode& node, const Cell* from, Cell* to) {
@@ -78,14 +55,15 @@ auto FirstInRange(const std::vector<SeriesNode*>& nodes, uint32_t range) {
   return std::ranges::lower_bound(nodes, range << internal::kChunkBits, {}, &SeriesNode::slot);
 }
 
-// Copies the complete records.
+// Copies the complete records. A record that another thread writes at this moment is left out.
 void CopyRing(const EventSlot* from, EventSlot* to, uint64_t slots) {
   for (uint64_t i = 0; i < slots; ++i) {
     const uint64_t sequence = from[i].sequence.load(std::memory_order_acquire);
     if (sequence % 2 != 0) continue;
     for (size_t word = 0; word < std::size(to[i].words); ++word) {
-      to[i].words[word].store(from[i].words[word].load(std::memory_order_relaxed), std::memory_order_relaxed);
+      to[i].words[word].store(from[i].words[word].load(std::memory_order_acquire), std::memory_order_relaxed);
     }
+    if (from[i].sequence.load(std::memory_order_relaxed) != sequence) continue;
     to[i].sequence.store(sequence, std::memory_order_release);
   }
 }
@@ -135,8 +113,8 @@ bool Registry::PublishAll() noexcept {
   }
   const auto& series = series_.nodes();
   for (; series_published_ < series.size(); ++series_published_) {
-    const SeriesNode& node = *series[series_published_];
-    if (!MoveChunk(RangeOf(node.slot)) || !writer_.AddSeries(node.record())) return false;
+    SeriesNode& node = *series[series_published_];
+    if (!MoveChunk(RangeOf(node.slot)) || !writer_.AddSeries(node.record(), &node.record_at)) return false;
   }
   return MoveRing();
 }
@@ -256,7 +234,7 @@ Cell* Registry::NewLaneChunk(uint32_t lane, uint32_t range) noexcept {
 }
 
 // A value that another thread adds at this moment may be lost: the thread may be about to write to a chunk that was read
-// already.
+// already. A thread that reads values without the lock may miss some at this moment.
 void Registry::WithdrawAll() noexcept {
   MutexLock lock(waiting_mutex_);
   const uint32_t ranges = RangeOf(next_slot_) + 1;
@@ -264,7 +242,7 @@ void Registry::WithdrawAll() noexcept {
   for (uint32_t range = 1; range < ranges; ++range) {
     SetChunk(waiting_lane, range, common_lane[range]);
     SetChunk(common_lane, range, nullptr);
-    for (const Lane* lane = all_lanes_; lane != nullptr; lane = lane->next) {
+    for (const Lane* lane = all_lanes_.load(std::memory_order_relaxed); lane != nullptr; lane = lane->next) {
       const Cell* from = lane->table[range];
       if (from == nullptr) continue;
       SetChunk(lane->table, range, nullptr);
@@ -284,4 +262,5 @@ void Registry::FlushDropped() noexcept {
   }
 }
 
+}  // namespace abi_1
 }  // namespace persia::metrics

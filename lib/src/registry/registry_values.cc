@@ -1,6 +1,6 @@
 // Reads the values of the process's own metrics, as segment_format.md describes.
+#include <algorithm>
 #include <atomic>
-#include <bit>
 #include <vector>
 
 #include "persia/metrics/internal/bridge.h"
@@ -8,6 +8,7 @@
 #include "registry.h"
 
 namespace persia::metrics {
+inline namespace abi_1 {
 
 namespace internal {
 namespace {
@@ -20,94 +21,195 @@ static_assert(static_cast<uint8_t>(ValueKind::kHistogram) == static_cast<uint8_t
 static_assert(static_cast<uint8_t>(ValueKind::kStream) == static_cast<uint8_t>(Kind::kStream));
 static_assert(static_cast<uint8_t>(ValueKind::kEvent) == static_cast<uint8_t>(Kind::kEvent));
 
-// The tables of all lanes.
-class Lanes {
- public:
-  void Add(Table* table) { tables_.push_back(table); }
+}  // namespace
+}  // namespace internal
 
-  // The common lane's cell, or `unset` if it does not exist: in a forked child that has used no metric yet.
-  [[nodiscard]] uint64_t Common(uint32_t slot, uint64_t unset) const {
-    Cell* chunk = ReadChunk(common_lane, slot, std::memory_order_acquire);
-    if (chunk == nullptr) {
-      chunk = ReadChunk(waiting_lane, slot, std::memory_order_acquire);
+using internal::Cell;
+using internal::ReadChunk;
+using internal::SeriesNode;
+using internal::Table;
+using segment::Kind;
+
+namespace {
+
+// The chunk in the process's common lane; if it waits, that in the waiting lane. Read in this order, since MoveChunk first puts
+// the chunk into the common lane, and then takes it out of the waiting lane.
+Cell* CommonChunkOf(uint32_t slot) {
+  if (Cell* waiting = ReadChunk(internal::waiting_lane, slot, std::memory_order_acquire)) return waiting;
+  Table* table = nullptr;
+  Cell* chunk = nullptr;
+  do {
+    table = internal::process_lane;
+    chunk = ReadChunk(table, slot, std::memory_order_acquire);
+  } while (chunk == nullptr && table != internal::process_lane);  // a scope began or ended meanwhile
+  return chunk;
+}
+
+// Relaxed: no other memory is ordered by a cell.
+uint64_t BitsIn(Cell* chunk, uint32_t slot) { return internal::CellIn(chunk, slot).load(std::memory_order_relaxed); }
+
+// To be read before the lanes. Acquire: pairs with the release in StartFromZero, so that the lanes hold at least the base. The
+// lanes of a scope have none.
+uint64_t BaseAt(const TestScope* scope, uint32_t slot) {
+  Cell* chunk = scope != nullptr ? nullptr : ReadChunk(internal::base_lane, slot, std::memory_order_acquire);
+  return chunk == nullptr ? 0 : internal::CellIn(chunk, slot).load(std::memory_order_acquire);
+}
+
+}  // namespace
+
+template <class Take>
+void Registry::ForEachLane(const TestScope* scope, uint32_t slot, const Take& take) const noexcept {
+  if (slot >> internal::kChunkBits == 0) return;  // the scratch page
+  if (Cell* chunk = scope == nullptr ? CommonChunkOf(slot) : nullptr) {
+    take(chunk);
+  }
+  // Pairs with the release in AcquireLane, or in EnterScope.
+  const auto& lanes = scope == nullptr ? all_lanes_ : scope->lanes;
+  for (const Lane* lane = lanes.load(std::memory_order_acquire); lane != nullptr; lane = lane->next) {
+    if (Cell* chunk = ReadChunk(lane->table, slot, std::memory_order_acquire)) {
+      take(chunk);
     }
-    // Relaxed: no other memory is ordered by a cell.
-    return chunk == nullptr ? unset : CellIn(chunk, slot).load(std::memory_order_relaxed);
   }
-  [[nodiscard]] uint64_t Whole(uint32_t slot) const {
-    uint64_t sum = 0;
-    ForEach(slot, [&](uint64_t bits) { sum += bits; });
-    return sum;
-  }
-  [[nodiscard]] double Double(uint32_t slot) const {
-    double sum = 0;
-    ForEach(slot, [&](uint64_t bits) { sum += std::bit_cast<double>(bits); });
-    return sum;
-  }
+}
 
- private:
-  template <class Take>
-  void ForEach(uint32_t slot, const Take& take) const {
-    for (Table* table : tables_) {
-      if (Cell* chunk = ReadChunk(table, slot, std::memory_order_acquire)) {
-        take(CellIn(chunk, slot).load(std::memory_order_relaxed));
-      }
-    }
+uint64_t Registry::RawWholeAt(const TestScope* scope, uint32_t slot) const noexcept {
+  uint64_t sum = 0;
+  ForEachLane(scope, slot, [&](Cell* chunk) { sum += BitsIn(chunk, slot); });
+  return sum;
+}
+
+double Registry::RawDoubleAt(const TestScope* scope, uint32_t slot) const noexcept {
+  double sum = 0;
+  ForEachLane(scope, slot, [&](Cell* chunk) { sum += internal::DoubleOf(BitsIn(chunk, slot)); });
+  return sum;
+}
+
+double Registry::CounterAt(uint32_t slot) const noexcept {
+  const TestScope* scope = CurrentScope();
+  const uint64_t whole_base = BaseAt(scope, slot);
+  const double fraction_base = internal::DoubleOf(BaseAt(scope, slot + 1));
+  uint64_t whole = 0;
+  double fraction = 0;
+  ForEachLane(scope, slot, [&](Cell* chunk) {
+    whole += BitsIn(chunk, slot);
+    fraction += internal::DoubleOf(BitsIn(chunk, slot + 1));
+  });
+  // Lanes that were added up in another order may differ in the last place.
+  return static_cast<double>(whole - whole_base) + std::max(0.0, fraction - fraction_base);
+}
+
+uint64_t Registry::WholeAt(uint32_t slot) const noexcept {
+  const TestScope* scope = CurrentScope();
+  const uint64_t base = BaseAt(scope, slot);
+  return RawWholeAt(scope, slot) - base;
+}
+
+double Registry::DoubleAt(uint32_t slot) const noexcept {
+  const TestScope* scope = CurrentScope();
+  const double base = internal::DoubleOf(BaseAt(scope, slot));
+  return RawDoubleAt(scope, slot) - base;
+}
+
+uint64_t Registry::CommonAt(uint32_t slot, uint64_t unset) const noexcept {
+  if (slot >> internal::kChunkBits == 0) return unset;
+  const TestScope* scope = CurrentScope();
+  Cell* chunk = scope == nullptr ? CommonChunkOf(slot) : ReadChunk(scope->common->table, slot, std::memory_order_acquire);
+  return chunk == nullptr ? unset : BitsIn(chunk, slot);  // none in a forked child that has used no metric yet
+}
+
+StreamValue Registry::StreamAt(uint32_t slot) const noexcept {
+  StreamValue value;
+  const uint64_t bits = CommonAt(slot, segment::kUnset);
+  if (bits == segment::kUnset) return value;
+  value.last = internal::DoubleOf(bits);
+  value.sum = DoubleAt(slot + segment::kStreamPositiveSum) + DoubleAt(slot + segment::kStreamNegativeSum);
+  for (uint32_t cell = segment::kStreamNegatives; cell < segment::kStreamFirstBucket + segment::kStreamBuckets; ++cell) {
+    value.count += WholeAt(slot + cell);
   }
+  return value;
+}
 
-  std::vector<Table*> tables_;
-};
-
-SeriesValues Read(const SeriesNode& node, const Lanes& lanes) {
-  SeriesValues values{.labels = &node.labels};
+internal::SeriesValues Registry::Read(const SeriesNode& node) const {
+  internal::SeriesValues values{.labels = &node.labels};
   switch (node.family->kind) {
     case Kind::kCounter:
-      values.value = static_cast<double>(lanes.Whole(node.slot)) + lanes.Double(node.slot + 1);
+      values.value = CounterAt(node.slot);
       break;
-    case Kind::kGauge:
-    case Kind::kStream: {
-      const uint64_t bits = lanes.Common(node.slot, segment::kUnset);
+    case Kind::kGauge: {
+      const uint64_t bits = CommonAt(node.slot, segment::kUnset);
       values.set = bits != segment::kUnset;
-      values.value = values.set ? std::bit_cast<double>(bits) : 0;
+      values.value = values.set ? internal::DoubleOf(bits) : 0;
+      break;
+    }
+    case Kind::kStream: {
+      const StreamValue value = StreamAt(node.slot);
+      values.set = value.last.has_value();
+      values.value = value.last.value_or(0);
+      values.count = value.count;
+      values.sum = value.sum;
       break;
     }
     case Kind::kHistogram:
     case Kind::kNativeHistogram:
-      values.sum = lanes.Double(node.slot);
       for (uint32_t i = 0; i <= node.family->bound_count; ++i) {
-        values.buckets.push_back(lanes.Whole(node.slot + 1 + i));
+        values.buckets.push_back(WholeAt(node.slot + 1 + i));
+        values.count += values.buckets.back();
       }
+      values.sum = DoubleAt(node.slot);
       break;
     case Kind::kEvent:
-      values.value = static_cast<double>(lanes.Whole(node.slot + 1));
+      values.value = static_cast<double>(WholeAt(node.slot + 1));
       break;
   }
   return values;
 }
 
-}  // namespace
-}  // namespace internal
+std::optional<double> Registry::ValueOf(std::string_view group, std::string_view name, LabelView labels) const noexcept {
+  const SeriesNode* node = known_disabled() ? nullptr : FindSeries(group, name, false, labels);
+  if (node == nullptr || node->removed.load(std::memory_order_relaxed)) return std::nullopt;
+  switch (node->family->kind) {
+    case Kind::kCounter:
+      return CounterAt(node->slot);
+    case Kind::kGauge:
+    case Kind::kStream: {
+      const uint64_t bits = CommonAt(node->slot, segment::kUnset);
+      return bits == segment::kUnset ? std::nullopt : std::optional(internal::DoubleOf(bits));
+    }
+    case Kind::kHistogram:
+    case Kind::kNativeHistogram: {
+      uint64_t count = 0;
+      for (uint32_t i = 0; i <= node->family->bound_count; ++i) {
+        count += WholeAt(node->slot + 1 + i);
+      }
+      return static_cast<double>(count);
+    }
+    case Kind::kEvent:
+      break;
+  }
+  return std::nullopt;
+}
+
+uint64_t Registry::EventCount(std::string_view type, std::string_view name) const noexcept {
+  const SeriesNode* node = FindSeries(type, name, true, {});
+  return node == nullptr ? 0 : WholeAt(node->slot + 1);
+}
 
 std::vector<internal::FamilyValues> Registry::Values() {
   std::vector<internal::FamilyValues> out;
-  // Under the lock, so that no lane or chunk is added while a sum is read.
   MutexLock lock(mutex_);
   if (disabled_.load(std::memory_order_relaxed)) return out;
-  internal::Lanes lanes;
-  lanes.Add(internal::common_lane);
-  lanes.Add(internal::waiting_lane);
-  for (const Lane* lane = all_lanes_; lane != nullptr; lane = lane->next) {
-    lanes.Add(lane->table);
-  }
   for (const internal::FamilyNode* node : families_.nodes()) {
     // A native histogram as a classic one, with all its bounds.
-    const auto kind = node->kind == segment::Kind::kNativeHistogram ? segment::Kind::kHistogram : node->kind;
-    out.push_back({static_cast<internal::ValueKind>(kind), node->group, node->name, node->help, node->real_bounds()});
+    const bool native = node->kind == Kind::kNativeHistogram;
+    const Kind kind = native ? Kind::kHistogram : node->kind;
+    out.push_back({static_cast<internal::ValueKind>(kind), node->group, node->name, node->help, node->unit,
+                   static_cast<GaugeMerge>(node->gauge_policy), native, node->real_bounds()});
   }
-  for (const internal::SeriesNode* node : series_.nodes()) {
-    out[node->family->ordinal].series.push_back(internal::Read(*node, lanes));
+  for (const SeriesNode* node : series_.nodes()) {
+    if (!node->removed.load(std::memory_order_relaxed)) out[node->family->ordinal].series.push_back(Read(*node));
   }
   return out;
 }
 
+}  // namespace abi_1
 }  // namespace persia::metrics

@@ -13,6 +13,7 @@
 #include <vector>
 
 namespace persia::metrics {
+inline namespace abi_1 {
 
 // Node: has `size_t hash`.
 template <class Node>
@@ -69,4 +70,5 @@ class SeriesIndex {
   std::vector<Node*> nodes_;
 };
 
+}  // namespace abi_1
 }  // namespace persia::metrics

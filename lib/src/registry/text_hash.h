@@ -7,6 +7,7 @@
 #include <string_view>
 
 namespace persia::metrics {
+inline namespace abi_1 {
 
 // Combines the halves of the product, so that each bit of `a` and `b` changes the whole hash.
 inline uint64_t MixHash(uint64_t a, uint64_t b) noexcept {
@@ -37,4 +38,5 @@ inline uint64_t MixHash(uint64_t hash, std::string_view text) noexcept {
   return MixHash(hash, left == 0 ? 0 : load(at, 1) | load(at + left / 2, 1) << 8 | load(at + left - 1, 1) << 16);
 }
 
+}  // namespace abi_1
 }  // namespace persia::metrics

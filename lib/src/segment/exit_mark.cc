@@ -11,6 +11,7 @@
 extern __attribute__((weak)) ElfW(Dyn) _DYNAMIC[];
 
 namespace persia::metrics {
+inline namespace abi_1 {
 namespace {
 
 // Relaxed: the page is mapped before the pointer is stored, and is never unmapped.
@@ -58,4 +59,5 @@ void ForgetExitMark() noexcept { exit_mark.store(nullptr, std::memory_order_rela
 
 void internal::MarkExit(int code) noexcept { MarkCode(code); }
 
+}  // namespace abi_1
 }  // namespace persia::metrics

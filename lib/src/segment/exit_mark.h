@@ -10,10 +10,12 @@
 #include <cstdint>
 
 namespace persia::metrics {
+inline namespace abi_1 {
 
 // From now on, the mark of this process is `*mark`. It must stay mapped until the process ends.
 void MarkExitIn(std::atomic<uint64_t>* mark) noexcept;
 // In a forked child, which has no segment yet: its exit leaves no mark in its parent's.
 void ForgetExitMark() noexcept;
 
+}  // namespace abi_1
 }  // namespace persia::metrics

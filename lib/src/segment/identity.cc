@@ -12,6 +12,7 @@
 #include "log.h"
 
 namespace persia::metrics {
+inline namespace abi_1 {
 namespace {
 
 // An empty variable counts as unset: compose files and shells leave a variable out by setting it to nothing.
@@ -115,4 +116,5 @@ Identity ResolveIdentity(const Options& options) {
   return identity;
 }
 
+}  // namespace abi_1
 }  // namespace persia::metrics

@@ -7,6 +7,7 @@
 #include "persia/metrics/init.h"
 
 namespace persia::metrics {
+inline namespace abi_1 {
 
 // The settings that a worker reads from `agent.conf`.
 struct AgentConf {
@@ -49,4 +50,5 @@ struct Identity {
 // The environment overrides `options`. A bad value in the environment is logged in one line and ignored.
 Identity ResolveIdentity(const Options& options);
 
+}  // namespace abi_1
 }  // namespace persia::metrics

@@ -15,6 +15,7 @@
 #include "signal_consumed.h"
 
 namespace persia::metrics {
+inline namespace abi_1 {
 namespace {
 
 std::string ErrorText(std::string_view what, int error) { return std::string(what) + ": " + std::strerror(error); }
@@ -197,4 +198,5 @@ void SegmentFile::ForgetAfterFork() {
   unnamed_fd_ = -1;
 }
 
+}  // namespace abi_1
 }  // namespace persia::metrics

@@ -17,6 +17,7 @@
 #include "segment_format.h"
 
 namespace persia::metrics {
+inline namespace abi_1 {
 
 class SegmentFile {
  public:
@@ -67,4 +68,5 @@ class SegmentFile {
 // `*error`.
 int OpenJobDirectory(const std::string& path, std::string* error);
 
+}  // namespace abi_1
 }  // namespace persia::metrics

@@ -16,8 +16,10 @@
 #include "descriptor.h"
 #include "exit_mark.h"
 #include "persia/metrics/internal/language.h"
+#include "persia/metrics/version.h"
 
 namespace persia::metrics {
+inline namespace abi_1 {
 namespace {
 
 using segment::ChunkEntry;
@@ -97,7 +99,8 @@ void PutFamily(Out& out, const FamilyRecord& family) {
 
 template <class Out>
 void PutSeries(Out& out, const SeriesRecord& series) {
-  out.Put(segment::SeriesFixed{series.family, series.slot, static_cast<uint32_t>(series.labels.size()), 0});
+  out.Put(
+      segment::SeriesFixed{series.family, series.slot, static_cast<uint32_t>(series.labels.size()), series.removed ? 1U : 0U});
   PutLabels(out, series.labels);
 }
 
@@ -199,7 +202,7 @@ bool SegmentWriter::Create(int directory_fd, const std::string& path, const Iden
   // Before the file gets its name, so that no reader sees a segment without an identity. Each region gets its first step.
   if (!GrowAtFirst() || !AddIdentity(identity) || !AppendExtra(segment::RecordType::kWriter, [](auto& out) {
         out.PutText(language.load(std::memory_order_relaxed));
-        out.PutText(PERSIA_METRICS_VERSION);
+        out.PutText(PERSIA_METRICS_VERSION_TEXT);
       })) {
     descriptors_reserved_ = reserved;
     file_.Discard();
@@ -298,8 +301,17 @@ bool SegmentWriter::AddFamily(const FamilyRecord& family) {
   return AppendRecord(segment::RecordType::kFamily, [&](auto& out) { PutFamily(out, family); });
 }
 
-bool SegmentWriter::AddSeries(const SeriesRecord& series) {
+bool SegmentWriter::AddSeries(const SeriesRecord& series, uint64_t* at) {
+  *at = header()->descriptors_used.load(std::memory_order_relaxed);
   return AppendRecord(segment::RecordType::kSeries, [&](auto& out) { PutSeries(out, series); });
+}
+
+void SegmentWriter::SetRemoved(uint64_t at, bool removed) {
+  constexpr size_t kOffset = sizeof(segment::RecordHeader) + offsetof(segment::SeriesFixed, removed);
+  auto* mark = reinterpret_cast<uint32_t*>(file_.base() + kPageBytes + at + kOffset);
+  std::atomic_ref(*mark).store(removed ? 1 : 0, std::memory_order_relaxed);
+  // Pairs with the reader's acquire: a reader that loads the new count sees the mark.
+  header()->removals.fetch_add(1, std::memory_order_release);
 }
 
 bool SegmentWriter::AllocateChunks(uint64_t count) {
@@ -359,4 +371,5 @@ std::string_view TextOf(Drop why) {
   }
 }
 
+}  // namespace abi_1
 }  // namespace persia::metrics

@@ -1,8 +1,9 @@
 // Writes a segment: header, descriptors, directory, ring, chunks.
 //
 // The grammar is in segment_format.h and lib/segment_format.md. A release store publishes data once it is complete; published
-// data is never moved or rewritten. The layout is known before there is a file, so that the registry assigns no slot for which
-// the segment has no space: space is first reserved in the layout, and allocated in the file when it is written.
+// data is never moved, and of a record only the mark of a removed series is rewritten. The layout is known before there is a
+// file, so that the registry assigns no slot for which the segment has no space: space is first reserved in the layout, and
+// allocated in the file when it is written.
 //
 // Not thread-safe: the registry's mutex guards it, except for the dropped counts, which any thread may write.
 #pragma once
@@ -18,6 +19,7 @@
 #include "segment_format.h"
 
 namespace persia::metrics {
+inline namespace abi_1 {
 
 // The contents of a family record.
 struct FamilyRecord {
@@ -36,6 +38,7 @@ struct SeriesRecord {
   uint32_t family;  // its number, in the order of the family records
   uint32_t slot;
   const LabelSet& labels;
+  bool removed;
 };
 
 class SegmentWriter {
@@ -60,7 +63,10 @@ class SegmentWriter {
   bool AllocateRecords(uint64_t bytes);
   // REQUIRE: their space is reserved.
   bool AddFamily(const FamilyRecord& family);
-  bool AddSeries(const SeriesRecord& series);
+  // `*at` becomes the place of the record, for SetRemoved.
+  bool AddSeries(const SeriesRecord& series, uint64_t* at);
+  // Marks a series as removed, or as exposed again. Needs no space.
+  void SetRemoved(uint64_t at, bool removed);
   // A zeroed chunk for the cells of `range` in `lane`. Null: the file cannot grow. REQUIRES: its space is reserved.
   std::atomic<uint64_t>* AddChunk(uint32_t lane, uint32_t range);
   // The ring. Null: the file cannot grow.
@@ -118,4 +124,5 @@ class SegmentWriter {
 // The reason why there is no space, and what to do about it.
 std::string_view TextOf(segment::Drop why);
 
+}  // namespace abi_1
 }  // namespace persia::metrics

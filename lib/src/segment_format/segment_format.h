@@ -16,7 +16,7 @@ static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<uint32_t
 
 inline constexpr char kMagic[8] = {'P', 'R', 'S', 'M', 'S', 'E', 'G', '\n'};
 inline constexpr uint16_t kMajor = 1;
-inline constexpr uint16_t kMinor = 4;
+inline constexpr uint16_t kMinor = 5;
 inline constexpr char kFileSuffix[] = ".seg";
 
 inline constexpr uint32_t kPageBytes = 4096;
@@ -60,17 +60,18 @@ struct Header {
   uint64_t ring_offset;           // 104: EventSlot[ring_slots]
   uint64_t ring_slots;            // 112
   uint64_t chunks_offset;         // 120: chunk i is at chunks_offset + i * kChunkBytes
-  // Published: each is stored with release after the data that it counts, and loaded with acquire before that data is read.
+  // Published: the first two are stored with release after the data that they count, and loaded with acquire before it is read.
   std::atomic<uint64_t> descriptors_used;  // 128: bytes of whole records
   std::atomic<uint64_t> chunks_used;       // 136: entries of the directory
-  std::atomic<uint64_t> events_recorded;   // 144: tickets taken; 0 until the ring's memory exists
+  std::atomic<uint64_t> events_recorded;   // 144: tickets taken, also of incomplete records; 0 until the ring's memory exists
   std::atomic<uint64_t> dropped[16];       // 152: by Drop
   std::atomic<uint64_t> exit;              // 280: an ExitMark; since 1.4
+  std::atomic<uint64_t> removals;          // 288: raised with release after SeriesFixed::removed of a series changed; since 1.5
 };
-static_assert(sizeof(Header) == 288 && sizeof(Header) <= kPageBytes);
+static_assert(sizeof(Header) == 296 && sizeof(Header) <= kPageBytes);
 static_assert(offsetof(Header, max_bytes) == 32 && offsetof(Header, start_ticks) == 56);
 static_assert(offsetof(Header, chunks_offset) == 120 && offsetof(Header, descriptors_used) == 128);
-static_assert(offsetof(Header, dropped) == 152 && offsetof(Header, exit) == 280);
+static_assert(offsetof(Header, dropped) == 152 && offsetof(Header, exit) == 280 && offsetof(Header, removals) == 288);
 
 // Of a writer before 1.4.
 inline constexpr uint32_t kMinHeaderBytes = 280;
@@ -120,7 +121,7 @@ struct SeriesFixed {
   uint32_t family;
   uint32_t slot;  // of its first cell
   uint32_t labels;
-  uint32_t reserved;
+  uint32_t removed;  // 0: the series is exposed; else it was removed. The only field of a record that changes. Since 1.5
 };
 static_assert(sizeof(IdentityFixed) == 16 && sizeof(FamilyFixed) == 8 && sizeof(SeriesFixed) == 16);
 

@@ -2,7 +2,6 @@
 #include <atomic>
 #include <cstdio>
 #include <exception>
-#include <typeinfo>
 #include <utility>
 
 #include "event_record.h"
@@ -12,7 +11,9 @@
 #include "persia/metrics/events.h"
 #include "registry.h"
 
-namespace persia::metrics::events {
+namespace persia::metrics {
+inline namespace abi_1 {
+namespace events {
 namespace {
 
 constinit HandlerTable<EventHandler, ForkLock::kEventHandlers> handlers;
@@ -22,8 +23,7 @@ std::shared_ptr<EventHandler> HandlerOf(std::string_view type) {
   auto handler = handlers.Find(type);
   if (handler == nullptr) return nullptr;
   // Not a derived class, which may override Record.
-  const EventHandler& held = *handler;
-  return typeid(held) == typeid(ExportEventHandler) ? nullptr : handler;
+  return SameClass(*handler, ExportEventHandler()) ? nullptr : handler;
 }
 
 std::vector<MetadataEntry> Views(const Event& event) {
@@ -34,7 +34,7 @@ std::vector<MetadataEntry> Views(const Event& event) {
   return views;
 }
 
-Event MakeEvent(std::string_view name, std::string_view type, std::span<const MetadataEntry> metadata, uint64_t unix_ms) {
+Event MakeEvent(std::string_view name, std::string_view type, Span<const MetadataEntry> metadata, uint64_t unix_ms) {
   Event event{.name = std::string(name), .type = std::string(type), .timestamp = static_cast<int64_t>(unix_ms)};
   for (const auto& [key, value] : metadata) {
     event.metadata.emplace_back(key, std::visit(
@@ -58,7 +58,7 @@ void CallHandler(EventHandler& handler, const Event& event) try { handler.Record
 
 }  // namespace
 
-void Record(std::string_view name, std::string_view type, std::span<const MetadataEntry> metadata) noexcept try {
+void Record(std::string_view type, std::string_view name, Span<const MetadataEntry> metadata) noexcept try {
   const uint64_t now = NowInMilliseconds();
   const bool counted = CountEvent(name, type, now);
   const auto handler = handlers.ever_set() ? HandlerOf(type) : nullptr;
@@ -113,4 +113,6 @@ void Configure(std::shared_ptr<EventHandler> handler, std::string_view type) noe
   LogLine({"an event handler was not configured: ", error.what()});
 }
 
-}  // namespace persia::metrics::events
+}  // namespace events
+}  // namespace abi_1
+}  // namespace persia::metrics

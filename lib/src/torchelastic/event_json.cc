@@ -3,7 +3,9 @@
 #include "json.h"
 #include "persia/metrics/events.h"
 
-namespace persia::metrics::events {
+namespace persia::metrics {
+inline namespace abi_1 {
+namespace events {
 namespace {
 
 void AppendValue(std::string& out, const Event::Value& value) {
@@ -39,4 +41,6 @@ std::string Event::Serialize() const {
   return out + "}";
 }
 
-}  // namespace persia::metrics::events
+}  // namespace events
+}  // namespace abi_1
+}  // namespace persia::metrics

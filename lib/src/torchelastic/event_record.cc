@@ -11,7 +11,9 @@
 #include "cells.h"
 #include "registry.h"
 
-namespace persia::metrics::events {
+namespace persia::metrics {
+inline namespace abi_1 {
+namespace events {
 namespace {
 
 using segment::EventFixed;
@@ -96,12 +98,14 @@ class RecordBuffer {
 
 // Does not wait: if another writer holds the slot, or has already written a later record to it, this record is dropped.
 void WriteSlot(Registry& registry, RecordBuffer& record, const EventFixed& fixed) {
+  if (Registry::CurrentScope() != nullptr) return;  // a test's events reach no agent
   uint64_t ticket = 0;
   EventSlot* slot = registry.NextEventSlot(&ticket);
   if (slot == nullptr) return;
   uint64_t sequence = slot->sequence.load(std::memory_order_relaxed);
   const bool free = sequence % 2 == 0 && sequence <= 2 * ticket;
-  if (!free || !slot->sequence.compare_exchange_strong(sequence, 2 * ticket + 1, std::memory_order_relaxed)) {
+  // Acquire pairs with the release below: words of this record are stored after those of the slot's last one.
+  if (!free || !slot->sequence.compare_exchange_strong(sequence, 2 * ticket + 1, std::memory_order_acquire)) {
     return registry.CountDropped(segment::Drop::kEventOverrun);
   }
   record.Store(fixed, slot);
@@ -112,7 +116,7 @@ void WriteSlot(Registry& registry, RecordBuffer& record, const EventFixed& fixed
 void AddToCounts(uint32_t slot, uint64_t now_ms) {
   const uint64_t before = CommonCell(slot)->exchange(now_ms, std::memory_order_relaxed);
   AddWhole(slot + 1, 1);
-  if (before != 0) {
+  if (before != 0 && before != segment::kUnset) {  // the latter is the first one in a test's scope
     // A clock that was set back gives an interval of 0.
     const double seconds = now_ms > before ? static_cast<double>(now_ms - before) / 1000 : 0;
     AddDouble(slot + 2, seconds);
@@ -127,6 +131,8 @@ uint64_t NowInMilliseconds() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
 }
+
+uint64_t Count(std::string_view type, std::string_view name) noexcept { return Registry::Get().EventCount(type, name); }
 
 bool CountEvent(std::string_view name, std::string_view type, uint64_t unix_ms) noexcept {
   Registry& registry = Registry::Get();
@@ -159,4 +165,6 @@ void AppendToRing(std::string_view name, std::string_view type, std::span<const 
   WriteSlot(registry, record, fixed);
 }
 
-}  // namespace persia::metrics::events
+}  // namespace events
+}  // namespace abi_1
+}  // namespace persia::metrics

@@ -8,7 +8,9 @@
 
 #include "persia/metrics/events.h"
 
-namespace persia::metrics::events {
+namespace persia::metrics {
+inline namespace abi_1 {
+namespace events {
 
 [[nodiscard]] uint64_t NowInMilliseconds();
 
@@ -19,4 +21,6 @@ bool CountEvent(std::string_view name, std::string_view type, uint64_t unix_ms) 
 void AppendToRing(std::string_view name, std::string_view type, std::span<const MetadataEntry> metadata, uint64_t unix_ms,
                   size_t more = 0) noexcept;
 
-}  // namespace persia::metrics::events
+}  // namespace events
+}  // namespace abi_1
+}  // namespace persia::metrics

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <string>
@@ -15,6 +16,17 @@
 #include "fork_locks.h"
 
 namespace persia::metrics {
+inline namespace abi_1 {
+
+// Whether the objects are of one class, by their virtual tables. `typeid` crashes if the program that defines a class was
+// compiled without run-time type information.
+template <class A, class B>
+bool SameClass(const A& a, const B& b) {
+  const void* tables[2];
+  std::memcpy(&tables[0], static_cast<const void*>(&a), sizeof(void*));
+  std::memcpy(&tables[1], static_cast<const void*>(&b), sizeof(void*));
+  return tables[0] == tables[1];
+}
 
 template <class Handler, ForkLock kLock>
 class HandlerTable {
@@ -59,4 +71,5 @@ class HandlerTable {
   Map* keys_ = nullptr;  // guarded by the lock
 };
 
+}  // namespace abi_1
 }  // namespace persia::metrics

@@ -5,8 +5,8 @@
 #include <charconv>
 #include <chrono>
 #include <cstdio>
+#include <exception>
 #include <new>
-#include <typeinfo>
 #include <utility>
 
 #include "handler_table.h"
@@ -16,6 +16,7 @@
 #include "registry.h"
 
 namespace persia::metrics {
+inline namespace abi_1 {
 namespace {
 
 constinit HandlerTable<MetricHandler, ForkLock::kMetricHandlers> handlers;
@@ -23,7 +24,7 @@ constinit HandlerTable<MetricHandler, ForkLock::kMetricHandlers> handlers;
 // False for a derived class, which may override Emit.
 template <class Handler>
 bool IsA(const MetricHandler& handler) {
-  return typeid(handler) == typeid(Handler);
+  return SameClass(handler, Handler());
 }
 
 double Now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
@@ -100,14 +101,28 @@ void PutMetric(std::string_view name, double value, std::string_view group) noex
   GetStream(group).AddValue(name, value);
 }
 
-void internal::PutProf(std::string_view key, std::string_view group, bool failed, double milliseconds) noexcept try {
-  const std::string start(key);
-  PutMetric(start + (failed ? ".failure" : ".success"), 1, group);
-  PutMetric(start + ".duration.ms", milliseconds, group);
-} catch (const std::bad_alloc&) {
-  Registry::Get().CountDropped(segment::Drop::kOutOfMemory);
+Prof::Prof(std::string_view key, std::string_view group) noexcept
+    : exceptions_(std::uncaught_exceptions()), began_(std::chrono::steady_clock::now()) {
+  try {
+    key_ = key;
+    group_ = group;
+  } catch (const std::bad_alloc&) {
+    measures_ = false;
+    Registry::Get().CountDropped(segment::Drop::kOutOfMemory);
+  }
 }
 
-void internal::CountOutOfMemory() noexcept { Registry::Get().CountDropped(segment::Drop::kOutOfMemory); }
+Prof::~Prof() {
+  using std::chrono::milliseconds;
+  if (!measures_) return;
+  const auto took = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - began_);
+  try {
+    PutMetric(key_ + (std::uncaught_exceptions() > exceptions_ ? ".failure" : ".success"), 1, group_);
+    PutMetric(key_ + ".duration.ms", static_cast<double>(took.count()), group_);
+  } catch (const std::bad_alloc&) {
+    Registry::Get().CountDropped(segment::Drop::kOutOfMemory);
+  }
+}
 
+}  // namespace abi_1
 }  // namespace persia::metrics

@@ -165,7 +165,7 @@ void Instruments::CountOne(Slot& slot, Random& random) {
   } else if (kind == 22) {
     const auto which = static_cast<uint32_t>(Below(random, 2));
     slot.Around({Entry::Units(cells.events + which, 1)}, [&] {
-      persia::metrics::events::Record(which == 0 ? "saved" : "loaded", "chaos", {{"which", int64_t{which}}});
+      persia::metrics::events::Record("chaos", which == 0 ? "saved" : "loaded", {{"which", int64_t{which}}});
     });
   } else if (const uint32_t shards = shard_.there.load(std::memory_order_acquire); shards > 0) {
     const auto pick = static_cast<uint32_t>(Below(random, shards));

@@ -208,7 +208,7 @@ int ShortProcess() {
   tenths.Increment(0.1);
   step.Observe(0.25);
   for (const char* part : {"a", "b", "c"}) parts.With({{"part", part}}).Increment(2);
-  persia::metrics::events::Record("short", "chaos");
+  persia::metrics::events::Record("chaos", "short");
   return 0;
 }
 

@@ -60,7 +60,7 @@ void Obey(const std::string& verb, std::istream& rest) {
     return;
   }
   if (verb == "event") {
-    persia::metrics::events::Record(name, group, {{"told", true}});
+    persia::metrics::events::Record(group, name, {{"told", true}});
     return;
   }
   double value = 0;

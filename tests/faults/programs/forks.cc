@@ -31,10 +31,10 @@ struct Way {
   void (*use)(const char* metric);
 };
 
-void UseC(const char* metric) { persia_metrics_counter_add(persia_metrics_counter("forks_c", metric, nullptr, nullptr, 0), 1); }
+void UseC(const char* metric) { persia_metrics_counter_add(persia_metrics_counter("forks_c", metric, nullptr), 1); }
 void UseInstrument(const char* metric) { persia::metrics::Counter("forks_instrument", metric).Increment(); }
 void UseStream(const char* metric) { persia::metrics::PutMetric(metric, 1, "forks_stream"); }
-void UseEvent(const char* metric) { persia::metrics::events::Record(metric, "forks_event"); }
+void UseEvent(const char* metric) { persia::metrics::events::Record("forks_event", metric); }
 void UseEmit(const char* metric) { persia::metrics::benchmarkai::Emit({{metric, 1}}); }
 void UseHandler(const char* metric) {
   persia::metrics::events::Configure(nullptr, metric);

@@ -53,7 +53,7 @@ void Metrics::Instruments() {
   });
   ledger_.Add("faults/steps_total", 2.5);
   Library([&] {
-    pending_ = Gauge("faults", "pending", plain_, GaugeMerge::kSum);
+    pending_ = Gauge("faults", "pending", GaugeMerge::kSum, plain_);
     pending_.Set(4);
     pending_.Add(3);
   });
@@ -75,7 +75,7 @@ void Metrics::Families() {
   ledger_.Add("faults/nans{dim=8,feat=user,phase=warm}", 3);
   ledger_.Add("faults/nans{dim=8,feat=item,phase=warm}", 1);
   Library([&] {
-    Family<Gauge> rate("faults", "rate", plain_, GaugeMerge::kMax);
+    Family<Gauge> rate("faults", "rate", GaugeMerge::kMax, plain_);
     rate.With({{"feat", "user"}}).Set(0.5);
   });
   ledger_.Set("faults/rate{feat=user}", 0.5);
@@ -114,34 +114,34 @@ void Metrics::Streams() {
 void Metrics::Events() {
   Library([&] { persia::metrics::events::Configure(null_events_, "a quiet type of events"); });
   Library([&] {
-    persia::metrics::events::Record("saved", "faults", {{"bytes", int64_t{1024}}, {"path", std::string_view("/data")}});
+    persia::metrics::events::Record("faults", "saved", {{"bytes", int64_t{1024}}, {"path", std::string_view("/data")}});
   });
   Library([&] { persia::metrics::events::RecordEvent(event_); });
   ledger_.Add("faults/saved:events", 2);
-  Library([&] { persia::metrics::events::Record("saved", "a quiet type of events"); });
+  Library([&] { persia::metrics::events::Record("a quiet type of events", "saved"); });
   ledger_.Add("a quiet type of events/saved:events", 1);
 }
 
 void Metrics::CApi() {
   constexpr persia_metrics_pair_t kLabel = {"kind", "a value that does not fit into a small string"};
+  const persia_metrics_description_t about = {"A counter.", nullptr, &kLabel, 1};
   Library([&] {
-    persia_metrics_counter_t* counter = persia_metrics_counter("faults", "c_counter", "A counter.", &kLabel, 1);
+    persia_metrics_counter_t* counter = persia_metrics_counter("faults", "c_counter", &about);
     persia_metrics_counter_add(counter, 2);
-    persia_metrics_counter_add(persia_metrics_counter("faults", "c_counter", nullptr, &kLabel, 1), 3);
+    persia_metrics_counter_add(persia_metrics_counter("faults", "c_counter", &about), 3);
   });
   ledger_.Add("faults/c_counter{kind=a value that does not fit into a small string}", 5);
-  Library([&] { persia_metrics_gauge_set(persia_metrics_gauge("faults", "c_gauge", nullptr, nullptr, 0), 6); });
+  Library([&] { persia_metrics_gauge_set(persia_metrics_gauge("faults", "c_gauge", PERSIA_METRICS_GAUGE_LAST, nullptr), 6); });
   ledger_.Set("faults/c_gauge", 6);
-  Library([&] {
-    persia_metrics_histogram_observe(persia_metrics_histogram("faults", "c_histogram", nullptr, nullptr, 0, nullptr, 0), 0.125);
-  });
+  Library(
+      [&] { persia_metrics_histogram_observe(persia_metrics_histogram("faults", "c_histogram", nullptr, 0, nullptr), 0.125); });
   ledger_.Add("faults/c_histogram:count", 1);
   ledger_.Add("faults/c_histogram:sum", 0.125);
-  Library([&] { persia_metrics_stream_add(persia_metrics_stream("faults", "c_stream", nullptr, nullptr, 0), 32); });
+  Library([&] { persia_metrics_stream_add(persia_metrics_stream("faults", "c_stream", nullptr), 32); });
   ledger_.Add("faults/c_stream:count", 1);
   ledger_.Add("faults/c_stream:sum", 32);
   ledger_.Set("faults/c_stream:last", 32);
-  Library([&] { persia_metrics_event("c_event", "faults", &kLabel, 1); });
+  Library([&] { persia_metrics_event("faults", "c_event", &kLabel, 1); });
   ledger_.Add("faults/c_event:events", 1);
   Library([&] {
     const persia_metrics_number_t number = {"c_emitted", 64};
@@ -177,7 +177,7 @@ int Metrics::CountUntil(const std::atomic<bool>& stop) {
       sizes_.Observe(3);
       stream_.Add(2);
       pending_.Add(1);
-      persia::metrics::events::Record("saved", "faults");
+      persia::metrics::events::Record("faults", "saved");
     });
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }

@@ -6,5 +6,5 @@ extern "C" __attribute__((visibility("default"))) void CountInPlugin() {
   static persia::metrics::Histogram sizes("plugin", "sizes", persia::metrics::DefaultSecondsBounds());
   calls.Increment();
   sizes.Observe(1);
-  persia::metrics::events::Record("called", "plugin");
+  persia::metrics::events::Record("plugin", "called");
 }

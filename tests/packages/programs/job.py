@@ -5,7 +5,7 @@ import sys
 
 import persia_metrics
 
-steps = persia_metrics.Counter("steps_total", "Steps of this process.", group="packages")
+steps = persia_metrics.Counter("packages", "steps_total", "Steps of this process.")
 count = 0
 while not select.select([sys.stdin], [], [], 0.001)[0]:
     steps.inc()

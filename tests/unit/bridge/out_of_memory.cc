@@ -4,14 +4,14 @@
 #include <cstdlib>
 #include <new>
 
-namespace persia::metrics::testing {
+namespace persia::metrics::tests {
 
 thread_local int allocations_left = kAnyNumberOfAllocations;
 
-}  // namespace persia::metrics::testing
+}  // namespace persia::metrics::tests
 
 void* operator new(size_t bytes) {
-  int& left = persia::metrics::testing::allocations_left;
+  int& left = persia::metrics::tests::allocations_left;
   if (left == 0) {
     throw std::bad_alloc();
   }

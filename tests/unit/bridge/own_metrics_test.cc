@@ -16,7 +16,7 @@
 #include "persia/metrics/stream.h"
 #include "worker.h"
 
-namespace persia::metrics::testing {
+namespace persia::metrics::tests {
 namespace {
 
 std::string Exposed() { return prometheus::TextSerializer().Serialize(AsCollectable()->Collect()); }
@@ -48,8 +48,8 @@ TEST_F(OwnMetricsTest, ShowsEveryKindAsTheAgentNamesIt) {
     Stream no_value("", "no_value");
     latency.Add(7);
     latency.Add(12.5);
-    events::Record("checkpoint", "my_app");
-    events::Record("checkpoint", "my_app");
+    events::Record("my_app", "checkpoint");
+    events::Record("my_app", "checkpoint");
     EXPECT_EQ(Exposed(),
               "# TYPE latency gauge\n"
               "latency 12.5\n"
@@ -174,4 +174,4 @@ TEST_F(OwnMetricsTest, ForkedChildShowsItsOwnFromZero) {
 }
 
 }  // namespace
-}  // namespace persia::metrics::testing
+}  // namespace persia::metrics::tests

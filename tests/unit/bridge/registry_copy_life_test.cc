@@ -22,7 +22,7 @@
 #include "said.h"
 #include "worker.h"
 
-namespace persia::metrics::testing {
+namespace persia::metrics::tests {
 namespace {
 
 using prometheus::ClientMetric;
@@ -251,4 +251,4 @@ TEST_F(RegistryCopyLifeTest, ForkedChildCopiesNothingAndEnds) {
 }
 
 }  // namespace
-}  // namespace persia::metrics::testing
+}  // namespace persia::metrics::tests

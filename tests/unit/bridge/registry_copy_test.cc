@@ -16,7 +16,7 @@
 #include "said.h"
 #include "worker.h"
 
-namespace persia::metrics::testing {
+namespace persia::metrics::tests {
 namespace {
 
 using prometheus::ClientMetric;
@@ -230,4 +230,4 @@ TEST_F(RegistryCopyTest, NewSeriesAreTakenUpAndVanishedOnesKeepTheirCount) {
 }
 
 }  // namespace
-}  // namespace persia::metrics::testing
+}  // namespace persia::metrics::tests

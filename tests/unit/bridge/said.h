@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace persia::metrics::testing {
+namespace persia::metrics::tests {
 
 constexpr std::chrono::hours kNever(1);  // no periodic copy: one immediately, and one at its end
 
@@ -40,4 +40,4 @@ inline prometheus::MetricFamily CounterFamily(const std::string& name, double va
   return {name, "", prometheus::MetricType::Counter, {metric}};
 }
 
-}  // namespace persia::metrics::testing
+}  // namespace persia::metrics::tests

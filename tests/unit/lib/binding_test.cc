@@ -13,7 +13,7 @@
 namespace persia::metrics {
 namespace {
 
-using BindingTest = testing::WorkerTest;
+using BindingTest = tests::WorkerTest;
 
 TEST_F(BindingTest, ItsLanguageStandsInTheSegment) {
   const auto segment = SegmentOf([] {

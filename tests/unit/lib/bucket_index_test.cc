@@ -12,7 +12,7 @@
 #include "persia/metrics/instruments.h"
 #include "segment_format.h"
 
-namespace persia::metrics::testing {
+namespace persia::metrics::tests {
 namespace {
 
 using internal::kInfinity;
@@ -89,4 +89,4 @@ TEST(BucketIndex, NativeBoundsAreFoundWithinTheirOctave) {
 }
 
 }  // namespace
-}  // namespace persia::metrics::testing
+}  // namespace persia::metrics::tests

@@ -12,7 +12,7 @@
 #include "persia/metrics/metrics.h"
 #include "worker.h"
 
-namespace persia::metrics::testing {
+namespace persia::metrics::tests {
 namespace {
 
 using ::testing::MatchesRegex;
@@ -81,7 +81,7 @@ TEST_F(DocumentsTest, RecordEvents) {
     events::Configure(std::make_shared<events::ConsoleEventHandler>(), "foo");
     events::RecordEvent({.name = "unseen"});
     events::RecordEvent({.name = "test_event", .type = "foo", .timestamp = 1});
-    events::Record("test", "console", {{"key", std::string_view("value")}});
+    events::Record("console", "test", {{"key", std::string_view("value")}});
   });
   EXPECT_EQ(printed, "{\"name\": \"test_event\", \"type\": \"foo\", \"metadata\": {}, \"timestamp\": 1}\n");
 }
@@ -96,7 +96,7 @@ class StdoutEventHandler : public events::EventHandler {
 TEST_F(DocumentsTest, ACustomEventHandler) {
   const std::string printed = Printed([] {
     events::Configure(std::make_shared<StdoutEventHandler>(), "stdout_events");
-    events::Record("started", "stdout_events");
+    events::Record("stdout_events", "started");
   });
   EXPECT_EQ(printed, "[stdout_events]: event_name: started\n");
 }
@@ -110,4 +110,4 @@ TEST_F(DocumentsTest, EmitByBenchmarkAi) {
 }
 
 }  // namespace
-}  // namespace persia::metrics::testing
+}  // namespace persia::metrics::tests

@@ -30,7 +30,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-class EmitTest : public metrics::testing::WorkerTest {
+class EmitTest : public metrics::tests::WorkerTest {
  protected:
   // Runs in a child, since the mode is read once.
   void InMode(const char* mode, const std::function<void()>& body) {
@@ -167,7 +167,7 @@ class DefaultPathTest : public EmitTest {
   // With an own, empty /tmp.
   void WithoutPath(const std::function<void()>& body) {
     InMode("fifo", [&] {
-      metrics::testing::MountSmallFilesystem("/tmp", "size=1m");
+      metrics::tests::MountSmallFilesystem("/tmp", "size=1m");
       ASSERT_EQ(mkdir("/tmp/benchmark-ai", 0700), 0);
       unsetenv("BENCHMARK_AI_FIFO_FILEPATH");
       body();

@@ -12,7 +12,7 @@
 #include "persia/metrics/events.h"
 #include "worker.h"
 
-namespace persia::metrics::testing {
+namespace persia::metrics::tests {
 namespace {
 
 using events::Event;
@@ -37,8 +37,8 @@ TEST_F(EventHandlersTest, ATypeHasItsHandlerAndItsEventsCountAllTheSame) {
     const auto keeper = std::make_shared<EventKeeper>();
     events::Configure(keeper, "foo");
     events::RecordEvent({.name = "test_event", .type = "foo", .metadata = {{"key", "value"}}, .timestamp = 1234});
-    events::Record("other_event", "foo", {{"rank", int64_t{3}}, {"note", std::string_view("x")}});
-    events::Record("exported", "bar", {{"a", true}});
+    events::Record("foo", "other_event", {{"rank", int64_t{3}}, {"note", std::string_view("x")}});
+    events::Record("bar", "exported", {{"a", true}});
     ASSERT_EQ(keeper->kept.size(), 2U);
     EXPECT_EQ(keeper->kept[0], (Event{.name = "test_event", .type = "foo", .metadata = {{"key", "value"}}, .timestamp = 1234}));
     EXPECT_THAT(keeper->kept[1].metadata, ElementsAre(std::pair<std::string, Event::Value>("rank", int64_t{3}),
@@ -60,7 +60,7 @@ TEST_F(EventHandlersTest, TheTypeOfTheDefaultAndTheHandlerOfAllOthers) {
     events::Configure(others, "");
     events::Record("a");
     events::RecordEvent({.name = "b"});
-    events::Record("c", "console");
+    events::Record("console", "c");
     EXPECT_EQ(torchelastic->kept.size(), 2U);
     EXPECT_EQ(others->kept.size(), 1U);
     events::Configure(nullptr);
@@ -85,7 +85,7 @@ TEST_F(EventHandlersTest, AnExportedEventHasItsOwnTimeAndMetadata) {
 TEST_F(EventHandlersTest, AHandlerThatThrowsCostsItsEventButNotItsCount) {
   const auto segment = SegmentOf([] {
     events::Configure(std::make_shared<EventThrower>(), "bad");
-    events::Record("a", "bad");
+    events::Record("bad", "a");
     events::RecordEvent({.name = "a", .type = "bad"});
   });
   EXPECT_EQ(segment.series.at("bad/a").whole, 2U);
@@ -122,4 +122,4 @@ TEST(EventJson, IsOneLineThatKeepsTypesApart) {
 }
 
 }  // namespace
-}  // namespace persia::metrics::testing
+}  // namespace persia::metrics::tests

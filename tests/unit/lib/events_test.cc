@@ -13,7 +13,7 @@
 #include "segment_format.h"
 #include "worker.h"
 
-namespace persia::metrics::testing {
+namespace persia::metrics::tests {
 namespace {
 
 class EventsTest : public WorkerTest {};
@@ -27,7 +27,7 @@ TEST_F(EventsTest, ARecordHoldsAllKindsOfMetadata) {
   const uint64_t before = NowMs();
   const auto segment = SegmentOf([] {
     events::Record(
-        "checkpoint", "my_app",
+        "my_app", "checkpoint",
         {{"text", "a \"b\"\n"}, {"int", int64_t{-5}}, {"float", 2.5}, {"yes", true}, {"nothing", std::monostate()}, {"", ""}});
     events::Record("default");
   });
@@ -46,7 +46,7 @@ TEST_F(EventsTest, CountsAndIntervalsOutliveTheRing) {
   constexpr int kEvents = 1000;
   const auto segment = SegmentOf([] {
     for (int i = 0; i < kEvents; ++i) {
-      events::Record("step", "t", {{"i", int64_t{i}}});
+      events::Record("t", "step", {{"i", int64_t{i}}});
     }
   });
   const SeriesView& series = segment.series.at("t/step");
@@ -60,8 +60,8 @@ TEST_F(EventsTest, CountsAndIntervalsOutliveTheRing) {
 
 TEST_F(EventsTest, MetadataThatDoesNotFitIsLeftOutEntryByEntry) {
   const auto segment = SegmentOf([] {
-    events::Record("e", "t", {{"a", "1"}, {"large", std::string(2000, 'x')}, {"b", "2"}});
-    events::Record(std::string(257, 'n'), "t");
+    events::Record("t", "e", {{"a", "1"}, {"large", std::string(2000, 'x')}, {"b", "2"}});
+    events::Record("t", std::string(257, 'n'));
   });
   ASSERT_EQ(segment.events.size(), 1U);
   EXPECT_EQ(segment.events[0].metadata, "a='1';b='2';");
@@ -79,7 +79,7 @@ TEST_F(EventsTest, EventsOfManyThreadsAllCountAndRecordsAreWhole) {
       threads.emplace_back([t] {
         const std::string text(static_cast<size_t>(100 + t), static_cast<char>('a' + t));
         for (int i = 0; i < kEvents; ++i) {
-          events::Record("e", "t", {{"text", text}});
+          events::Record("t", "e", {{"text", text}});
         }
       });
     }
@@ -98,4 +98,4 @@ TEST_F(EventsTest, EventsOfManyThreadsAllCountAndRecordsAreWhole) {
 }
 
 }  // namespace
-}  // namespace persia::metrics::testing
+}  // namespace persia::metrics::tests

@@ -30,7 +30,7 @@ void* operator new(size_t size) { return Allocate(size); }
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
-namespace persia::metrics::testing {
+namespace persia::metrics::tests {
 
 void FailAllocationAfter(long calls) {
   calls_left = calls;
@@ -39,4 +39,4 @@ void FailAllocationAfter(long calls) {
 
 bool AllocationHasFailed() { return has_failed; }
 
-}  // namespace persia::metrics::testing
+}  // namespace persia::metrics::tests

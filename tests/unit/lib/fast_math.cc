@@ -1,6 +1,6 @@
 #include "fast_math.h"
 
-namespace persia::metrics::testing {
+namespace persia::metrics::tests {
 
 void IncrementWithFastMath(Counter& counter, double by) { counter.Increment(by); }
 void IncrementByConstantsWithFastMath(Counter& counter) {
@@ -11,4 +11,4 @@ void IncrementByConstantsWithFastMath(Counter& counter) {
 }
 void ObserveWithFastMath(Histogram& histogram, double value) { histogram.Observe(value); }
 
-}  // namespace persia::metrics::testing
+}  // namespace persia::metrics::tests

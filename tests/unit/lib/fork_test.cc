@@ -14,7 +14,7 @@
 #include "persia/metrics/metrics.h"
 #include "worker.h"
 
-namespace persia::metrics::testing {
+namespace persia::metrics::tests {
 namespace {
 
 class ForkTest : public WorkerTest {};
@@ -25,9 +25,7 @@ class Handler : public MetricHandler {
 };
 
 // Each takes locks at every call.
-void MakeInC(int i) {
-  persia_metrics_counter_add(persia_metrics_counter("c", std::to_string(i).c_str(), nullptr, nullptr, 0), 1);
-}
+void MakeInC(int i) { persia_metrics_counter_add(persia_metrics_counter("c", std::to_string(i).c_str(), nullptr), 1); }
 void MakeInCpp(int i) { Counter("cpp", std::to_string(i)).Increment(); }
 void UseAStream(int i) {
   Configure(std::make_shared<Handler>(), std::to_string(i % 10));
@@ -35,7 +33,7 @@ void UseAStream(int i) {
 }
 void RecordAnEvent(int i) {
   events::Configure(std::make_shared<events::NullEventHandler>(), std::to_string(i % 10));
-  events::Record(std::to_string(i), "fork");
+  events::Record("fork", std::to_string(i));
 }
 void Emit(int /*i*/) { benchmarkai::Emit({{"a", 1}}); }
 
@@ -101,4 +99,4 @@ TEST_F(ForkTest, AReplacedHandlerMayUseTheLibraryAtItsEnd) {
 }
 
 }  // namespace
-}  // namespace persia::metrics::testing
+}  // namespace persia::metrics::tests

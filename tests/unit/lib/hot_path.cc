@@ -22,7 +22,7 @@ extern "C" {
 [[gnu::noinline]] void HotAdd(Stream& stream, double value) { stream.Add(value); }
 [[gnu::noinline]] void HotChild(persia::metrics::Family<Counter>& family) { family.With({{"feat", "user_id"}}).Increment(); }
 [[gnu::noinline]] void HotRecord(double value) {
-  persia::metrics::events::Record("checkpoint", "hot", {{"step", int64_t{1}}, {"seconds", value}, {"path", "/ckpt/last"}});
+  persia::metrics::events::Record("hot", "checkpoint", {{"step", int64_t{1}}, {"seconds", value}, {"path", "/ckpt/last"}});
 }
 [[gnu::noinline]] void HotPutMetric(double value) { persia::metrics::PutMetric("stream", value, "hot"); }
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "fast_math.h"
 #include "persia/metrics/catalog.h"
@@ -14,7 +15,7 @@
 #include "segment_format.h"
 #include "worker.h"
 
-namespace persia::metrics::testing {
+namespace persia::metrics::tests {
 namespace {
 
 using segment::Drop;
@@ -61,7 +62,7 @@ TEST_F(InstrumentsTest, CounterIgnoresAndCountsBadIncrements) {
 
 TEST_F(InstrumentsTest, GaugeIsUnsetUntilItIsSet) {
   const auto segment = SegmentOf([] {
-    Gauge unset("g", "unset", {}, GaugeMerge::kMax);
+    Gauge unset("g", "unset", GaugeMerge::kMax);
     Gauge set("g", "set");
     set.Set(-2.5);
     Gauge added("g", "added");
@@ -252,6 +253,29 @@ TEST_F(InstrumentsTest, BadNamesAndLabelsAreRefused) {
   EXPECT_EQ(segment.DroppedFor(Drop::kBadName), 7U);
 }
 
+TEST_F(InstrumentsTest, NamesLabelsAndBoundsUpToTheLimitsAreTaken) {
+  LabelSet labels;
+  for (int i = 0; i < 32; ++i) labels.emplace_back("l" + std::to_string(i), "v");
+  std::vector<double> bounds(500);
+  std::iota(bounds.begin(), bounds.end(), 1);
+  const auto outcome = RunWorker([&] {
+    Counter("g", std::string(256, 'n')).Increment();
+    Counter(std::string(256, 'g'), "c").Increment();
+    Counter("g", "name", {.labels = {{std::string(256, 'l'), ""}}}).Increment();
+    Counter("g", "value", {.labels = {{"a", std::string(4096, 'v')}}}).Increment();
+    Counter("g", "many", {.labels = labels}).Increment();
+    Counter("g", "help", {.help = std::string(4096, 'h'), .unit = std::string(256, 'u')}).Increment();
+    Histogram("g", "wide", bounds).Observe(500.5);
+  });
+  EXPECT_EQ(outcome.error_output, "");
+  const auto segment = OnlySegment();
+  EXPECT_EQ(segment.series.size(), 7U);
+  for (const auto& [name, series] : segment.series) EXPECT_EQ(series.whole + series.Count(), 1U) << name;
+  EXPECT_EQ(segment.series.at("g/wide").buckets.back(), 1U);
+  EXPECT_EQ(segment.series.at("g/help").help.size(), 4096U);
+  EXPECT_EQ(segment.series.at("g/help").unit.size(), 256U);
+}
+
 TEST_F(InstrumentsTest, DefaultMadeHandlesCountNothing) {
   const auto outcome = RunWorker([] {
     Counter counter;
@@ -310,4 +334,4 @@ TEST(Bounds, HelpersGiveWhatTheySay) {
 }
 
 }  // namespace
-}  // namespace persia::metrics::testing
+}  // namespace persia::metrics::tests

@@ -25,5 +25,15 @@ TEST(JsonNumber, StaysAFloatAndReadsBackAsItself) {
   EXPECT_EQ(Number(-std::numeric_limits<double>::infinity()), "-Infinity");
 }
 
+TEST(JsonString, EscapesEachControlCharacterAndNothingElse) {
+  std::string all;
+  for (int c = 0; c < 0x24; ++c) all += static_cast<char>(c);
+  std::string out;
+  AppendString(out, all + "\\/\x7f\xc3\xbc");
+  EXPECT_EQ(out, R"("\u0000\u0001\u0002\u0003\u0004\u0005\u0006\u0007\u0008\t\n\u000b\u000c\r\u000e\u000f)"
+                 R"(\u0010\u0011\u0012\u0013\u0014\u0015\u0016\u0017\u0018\u0019\u001a\u001b\u001c\u001d\u001e\u001f)"
+                 " !\\\"#\\\\/\x7f\xc3\xbc\"");
+}
+
 }  // namespace
 }  // namespace persia::metrics::json

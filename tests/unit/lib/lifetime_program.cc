@@ -21,7 +21,7 @@ struct CountsAtTheEnd {
     Counter("lifetime", "after main").Increment();
     Family<Counter>("lifetime", "made after main").With({{"a", "b"}}).Increment(0.5);
     Gauge("lifetime", "gauge").Set(2);
-    persia::metrics::events::Record("end", "lifetime", {{"text", "after main"}});
+    persia::metrics::events::Record("lifetime", "end", {{"text", "after main"}});
     std::thread([] { Counter("lifetime", "after main").Increment(); }).join();
   }
 } counts_at_the_end;  // made before the counter below, so destroyed after everything that it refers to

@@ -15,7 +15,7 @@
 
 #include "worker.h"
 
-namespace persia::metrics::testing {
+namespace persia::metrics::tests {
 namespace {
 
 class LoadingTest : public WorkerTest {
@@ -119,4 +119,4 @@ TEST_F(LoadingTest, TheSharedLibraryTakesOnePointerOfStaticTls) {
 }
 
 }  // namespace
-}  // namespace persia::metrics::testing
+}  // namespace persia::metrics::tests

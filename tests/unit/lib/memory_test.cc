@@ -16,7 +16,7 @@
 #include "segment_format.h"
 #include "worker.h"
 
-namespace persia::metrics::testing {
+namespace persia::metrics::tests {
 namespace {
 
 class MemoryTest : public WorkerTest {
@@ -147,7 +147,10 @@ TEST_F(MemoryTest, OfStreamsEventsAndProf) {
         PutMetric(kName, 1, "another group with a long name");
         { const Prof prof(kName, "a third group with a long name"); }
         Stream(kName, kName).Add(1);
-        events::Record(kName, "a type with a name that is long", {{"key", "value"}});
+        Family<TimeCost>("family", kName, kAbout).With({{"feat", kName}}).Observe(1);
+        static_cast<void>(Histogram(kName, "histogram").Value());
+        static_cast<void>(ReadSnapshot());
+        events::Record("a type with a name that is long", kName, {{"key", "value"}});
         benchmarkai::Emit({{kName, 1}});
       },
       std::string(kName) + "/" + kName);
@@ -172,10 +175,21 @@ TEST_F(MemoryTest, OfTheCApi) {
         const persia_metrics_pair_t labels[] = {{"a label with a long name", "a value that is long"}};
         arm();
         persia_metrics_init("a job with a name that is long", kName, -1);
-        persia_metrics_counter_add(persia_metrics_counter(kName, kName, kName, labels, 1), 1);
-        persia_metrics_gauge_set(persia_metrics_gauge(kName, "gauge", kName, labels, 1), 1);
-        persia_metrics_histogram_observe(persia_metrics_histogram(kName, "histogram", kName, nullptr, 0, labels, 1), 1);
-        persia_metrics_stream_add(persia_metrics_stream(kName, "stream", kName, labels, 1), 1);
+        const persia_metrics_description_t about = {kName, kName, labels, 1};
+        persia_metrics_counter_t* counter = persia_metrics_counter(kName, kName, &about);
+        persia_metrics_counter_add(counter, 1);
+        persia_metrics_counter_value(counter);
+        persia_metrics_gauge_set(persia_metrics_gauge(kName, "gauge", PERSIA_METRICS_GAUGE_SUM, &about), 1);
+        persia_metrics_histogram_t* histogram = persia_metrics_histogram(kName, "histogram", nullptr, 0, &about);
+        persia_metrics_histogram_observe_many(histogram, 1, 2);
+        persia_metrics_histogram_value(histogram, nullptr, nullptr, 0);
+        persia_metrics_time_cost_observe(persia_metrics_time_cost(kName, "time cost", nullptr, 0, &about), 1);
+        persia_metrics_stream_add(persia_metrics_stream(kName, "stream", &about), 1);
+        persia_metrics_read([](const persia_metrics_series_t*, void*) {}, nullptr);
+        double value = 0;
+        persia_metrics_read_value(kName, kName, labels, 1, &value);
+        persia_metrics_set_log_handler([](const char*, void*) {}, nullptr);
+        persia_metrics_set_log_handler(nullptr, nullptr);
         persia_metrics_event(kName, kName, labels, 1);
         const persia_metrics_number_t number = {kName, 1};
         char error[8];
@@ -185,4 +199,4 @@ TEST_F(MemoryTest, OfTheCApi) {
 }
 
 }  // namespace
-}  // namespace persia::metrics::testing
+}  // namespace persia::metrics::tests

@@ -15,7 +15,7 @@
 #include "persia/metrics/prof.h"
 #include "worker.h"
 
-namespace persia::metrics::testing {
+namespace persia::metrics::tests {
 namespace {
 
 using ::testing::ElementsAre;
@@ -192,4 +192,4 @@ TEST_F(MetricStreamTest, AScopeInADestructorDuringUnwindingIsASuccess) {
 }
 
 }  // namespace
-}  // namespace persia::metrics::testing
+}  // namespace persia::metrics::tests

@@ -9,7 +9,7 @@
 #include "segment_format.h"
 #include "worker.h"
 
-namespace persia::metrics::testing {
+namespace persia::metrics::tests {
 namespace {
 
 using segment::Drop;
@@ -57,4 +57,4 @@ TEST_F(NativeHistogramTest, WithBadOptionsIsRefused) {
 }
 
 }  // namespace
-}  // namespace persia::metrics::testing
+}  // namespace persia::metrics::tests

@@ -19,7 +19,7 @@
 #include "small_filesystem.h"
 #include "worker.h"
 
-namespace persia::metrics::testing {
+namespace persia::metrics::tests {
 namespace {
 
 using segment::Drop;
@@ -68,7 +68,7 @@ class RecoveryTest : public WorkerTest {
     histogram.Observe(1);
     stream.Add(3);
     stream.Add(-1);
-    events::Record("event", "g");
+    events::Record("g", "event");
     InAnotherThread([&] { counter.Increment(); });
     ASSERT_FALSE(Look().series.contains("g/counter"));
     ASSERT_TRUE(Look().series.contains("g/old"));
@@ -160,7 +160,7 @@ void ExpectAFirstExportLater(const std::string& directory, const End& end) {
   std::thread([&] { counter.Increment(0.5); }).join();
   gauge.Set(7);
   histogram.Observe(1);
-  events::Record("event", "g");
+  events::Record("g", "event");
   ASSERT_TRUE(SegmentsIn(directory).empty());
   end();
   uint64_t more = 0;
@@ -304,6 +304,27 @@ TEST_F(RecoveryTest, AForkedChildRecoversOnItsOwn) {
   EXPECT_EQ(outcome.wait_status, 0) << outcome.error_output;
 }
 
+// Else each refusal of the parent would count once for each child.
+TEST_F(RecoveryTest, AForkedChildDoesNotReportItsParentsRefusals) {
+  const auto outcome = RunWorker([&] {
+    alarm(60);
+    chmod(directory().c_str(), 0777);
+    for (int i = 0; i < 3; ++i) Counter("g", "").Increment();
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(60);
+      Counter("g", "").Increment();
+      chmod(directory().c_str(), 0700);
+      while (SegmentsIn(directory()).empty()) Counter("g", "good").Increment();
+      _exit(DroppedFor(OnlySegment(), Drop::kBadName) == 1 ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_EQ(status, 0);
+  });
+  EXPECT_EQ(outcome.wait_status, 0) << outcome.error_output;
+}
+
 // As Docker's /dev/shm, of which data loaders hold 50 MiB. A quarter of the space that is free at the start stays free.
 TEST_F(RecoveryTest, ASmallSharedMemoryThatIsMostlyTaken) {
   const auto outcome = RunWorker([&] {
@@ -355,4 +376,4 @@ TEST_F(RecoveryTest, ALineToAClosedPipe) {
 }
 
 }  // namespace
-}  // namespace persia::metrics::testing
+}  // namespace persia::metrics::tests

@@ -19,10 +19,11 @@
 
 #include "job_directory.h"
 #include "persia/metrics/metrics.h"
+#include "persia/metrics/version.h"
 #include "segment_format.h"
 #include "worker.h"
 
-namespace persia::metrics::testing {
+namespace persia::metrics::tests {
 namespace {
 
 using segment::Drop;
@@ -60,7 +61,9 @@ TEST_F(SegmentTest, DirectoryInTheEnvironmentOptsIn) {
 TEST_F(SegmentTest, SaysWhichLibraryWritesIt) {
   const auto segment = SegmentOf([] { Counter("g", "c").Increment(); });
   EXPECT_EQ(segment.language, "c++");
-  EXPECT_EQ(segment.library_version, PERSIA_METRICS_VERSION);
+  EXPECT_EQ(segment.library_version, PROJECT_VERSION);
+  EXPECT_STREQ(persia_metrics_version(), PROJECT_VERSION);
+  EXPECT_EQ(persia_metrics_version_number(), PERSIA_METRICS_VERSION_NUMBER);
 }
 
 TEST_F(SegmentTest, JobNameInTheEnvironmentOptsInToTheDefaultDirectory) {
@@ -372,4 +375,4 @@ TEST_F(SegmentTest, ADirectorySharedWithAGroupGivesFilesToTheGroup) {
 }
 
 }  // namespace
-}  // namespace persia::metrics::testing
+}  // namespace persia::metrics::tests

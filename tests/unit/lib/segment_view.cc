@@ -14,7 +14,7 @@
 
 #include "segment_format.h"
 
-namespace persia::metrics::testing {
+namespace persia::metrics::tests {
 namespace {
 
 using namespace segment;  // NOLINT(google-build-using-namespace): this file is about the format
@@ -98,6 +98,7 @@ class Reader {
     view_.pid = header_->pid;
     view_.chunks = header_->chunks_used;
     view_.events_recorded = header_->events_recorded;
+    view_.removals = header_->removals;
     for (const auto& count : header_->dropped) {
       view_.dropped.push_back(count);
     }
@@ -171,7 +172,9 @@ class Reader {
           name += body.String() + "\"";
         }
         name += fixed.labels > 0 ? "}" : "";
-        if (!view_.series.emplace(name, ReadSeries(family.prototype, fixed.slot)).second) {
+        const auto [added, is_new] = view_.series.emplace(name, ReadSeries(family.prototype, fixed.slot));
+        added->second.removed = fixed.removed != 0;
+        if (!is_new) {
           throw std::runtime_error("two series are called " + name);
         }
         break;
@@ -318,4 +321,4 @@ std::vector<std::string> SegmentsIn(const std::string& directory) {
   return paths;
 }
 
-}  // namespace persia::metrics::testing
+}  // namespace persia::metrics::tests

@@ -8,7 +8,7 @@
 
 #include "segment_format.h"
 
-namespace persia::metrics::testing {
+namespace persia::metrics::tests {
 
 struct SeriesView {
   int kind = 0;
@@ -16,9 +16,10 @@ struct SeriesView {
   std::string help;
   std::string unit;
   std::vector<double> bounds;
-  uint64_t whole = 0;             // counter: increments; event: count
-  double fraction = 0;            // counter: fractional increments; histogram and event: sum; stream: that of positive values
-  double negative = 0;            // stream: the sum of negative values
+  uint64_t whole = 0;   // counter: increments; event: count
+  double fraction = 0;  // counter: fractional increments; histogram and event: sum; stream: that of positive values
+  double negative = 0;  // stream: the sum of negative values
+  bool removed = false;
   bool set = false;               // gauge, stream
   double value = 0;               // gauge, stream: the last one
   uint64_t last_ms = 0;           // event
@@ -46,6 +47,7 @@ struct SegmentView {
   std::vector<uint64_t> dropped;
   uint64_t events_recorded = 0;
   std::vector<EventView> events;  // whole records, oldest first
+  uint64_t removals = 0;          // how often a series was removed or exposed again
   uint64_t chunks = 0;
   uint64_t lanes = 0;  // the highest number of one
 
@@ -61,4 +63,4 @@ bool IsLocked(const std::string& path);
 // The paths of the segments in a directory, sorted.
 std::vector<std::string> SegmentsIn(const std::string& directory);
 
-}  // namespace persia::metrics::testing
+}  // namespace persia::metrics::tests

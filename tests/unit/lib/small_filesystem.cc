@@ -9,7 +9,7 @@
 #include <fstream>
 #include <stdexcept>
 
-namespace persia::metrics::testing {
+namespace persia::metrics::tests {
 
 void MountSmallFilesystem(const std::string& at, const char* options) {
   const uid_t uid = geteuid();
@@ -43,4 +43,4 @@ void FillUpTo(const std::string& directory, unsigned long left) {
   close(fd);
 }
 
-}  // namespace persia::metrics::testing
+}  // namespace persia::metrics::tests

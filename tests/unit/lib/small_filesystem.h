@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace persia::metrics::testing {
+namespace persia::metrics::tests {
 
 // Mounts a tmpfs at `at`, for this process and its children, in a mount namespace that ends with them. `options`: "size=2m".
 void MountSmallFilesystem(const std::string& at, const char* options);
@@ -14,4 +14,4 @@ void FillUp(const std::string& directory);
 // The same, until `left` bytes are free.
 void FillUpTo(const std::string& directory, unsigned long left);
 
-}  // namespace persia::metrics::testing
+}  // namespace persia::metrics::tests

@@ -13,7 +13,7 @@
 #include "segment_format.h"
 #include "worker.h"
 
-namespace persia::metrics::testing {
+namespace persia::metrics::tests {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -114,4 +114,4 @@ TEST(StreamBucket, RisesWithTheValue) {
 }
 
 }  // namespace
-}  // namespace persia::metrics::testing
+}  // namespace persia::metrics::tests

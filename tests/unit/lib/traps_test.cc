@@ -20,7 +20,7 @@
 #include "small_filesystem.h"
 #include "worker.h"
 
-namespace persia::metrics::testing {
+namespace persia::metrics::tests {
 namespace {
 
 class TrapsTest : public WorkerTest {};
@@ -347,4 +347,4 @@ TEST_F(TrapsTest, AQuarterOfTheFilesystemStaysFree) {
 }
 
 }  // namespace
-}  // namespace persia::metrics::testing
+}  // namespace persia::metrics::tests

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <stdexcept>
 
-namespace persia::metrics::testing {
+namespace persia::metrics::tests {
 namespace {
 
 constexpr const char* kVariables[] = {"PERSIA_METRICS_DIR",
@@ -145,4 +145,4 @@ void WorkerTest::Live::Kill() {
   close(go_fd_);
 }
 
-}  // namespace persia::metrics::testing
+}  // namespace persia::metrics::tests

@@ -14,7 +14,7 @@
 #include "segment_view.h"
 #include "temporary_directory.h"
 
-namespace persia::metrics::testing {
+namespace persia::metrics::tests {
 
 class WorkerTest : public ::testing::Test {
  protected:
@@ -58,4 +58,4 @@ class WorkerTest : public ::testing::Test {
   const TemporaryDirectory directory_{"/dev/shm"};
 };
 
-}  // namespace persia::metrics::testing
+}  // namespace persia::metrics::tests

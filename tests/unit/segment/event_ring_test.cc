@@ -31,7 +31,7 @@ using ::testing::IsEmpty;
 
 constexpr uint64_t kRingSlots = 256;
 
-class EventRingTest : public metrics::testing::WorkerTest {
+class EventRingTest : public metrics::tests::WorkerTest {
  protected:
   EventRingTest() { StartAgent(); }
 
@@ -56,7 +56,7 @@ class EventRingTest : public metrics::testing::WorkerTest {
   }
   static void RecordMany(int count) {
     for (int i = 0; i < count; ++i) {
-      events::Record("e" + std::to_string(i), "my_app");
+      events::Record("my_app", "e" + std::to_string(i));
     }
   }
 
@@ -85,7 +85,7 @@ TEST_F(EventRingTest, AnEventHasAllItsFields) {
 
 TEST_F(EventRingTest, EachEventIsReadOnceAndInOrder) {
   Live worker(
-      *this, [] { RecordMany(3); }, [] { events::Record("last", "my_app"); });
+      *this, [] { RecordMany(3); }, [] { events::Record("my_app", "last"); });
   EXPECT_THAT(Names(), ElementsAre("e0", "e1", "e2"));
   EXPECT_THAT(Names(), IsEmpty());
   worker.Finish();
@@ -103,7 +103,7 @@ TEST_F(EventRingTest, OverwrittenRecordsCountAsLost) {
 
 TEST_F(EventRingTest, ANewAgentContinuesWhereTheLastOneStopped) {
   Live worker(
-      *this, [] { RecordMany(3); }, [] { events::Record("last", "my_app"); });
+      *this, [] { RecordMany(3); }, [] { events::Record("my_app", "last"); });
   Read();
   StartAgent(source_->EventPositions());
   EXPECT_THAT(Names(), IsEmpty());
@@ -114,7 +114,7 @@ TEST_F(EventRingTest, ANewAgentContinuesWhereTheLastOneStopped) {
 TEST_F(EventRingTest, MetadataThatDidNotFitIsCounted) {
   Live worker(*this, [] {
     const std::string large(2000, 'x');
-    events::Record("big", "my_app", {{"large", std::string_view(large)}, {"small", int64_t{1}}});
+    events::Record("my_app", "big", {{"large", std::string_view(large)}, {"small", int64_t{1}}});
   });
   const std::vector<JobEvent> read = Read();
   ASSERT_EQ(read.size(), 1U);
@@ -145,9 +145,9 @@ class WrittenRingTest : public JobDirectoryTest {
     segment_.header().events_recorded = std::max(segment_.header().events_recorded.load(), ticket + 1);
     Put("a.seg", segment_);
   }
-  std::vector<std::string> Names() {
+  std::vector<std::string> Names(bool writer_lives = true) {
     std::vector<JobEvent> events;
-    ring_.Read(*file_, events);
+    ring_.Read(*file_, writer_lives, events);
     std::vector<std::string> names;
     for (const JobEvent& event : events) {
       names.push_back(event.name);
@@ -188,6 +188,27 @@ TEST_F(WrittenRingTest, ARecordOfAKilledWriterIsWaitedForOnce) {
   EXPECT_THAT(Names(), IsEmpty());
   EXPECT_THAT(Names(), ElementsAre("second"));
   EXPECT_EQ(ring_.lost(), 1U);
+}
+
+TEST_F(WrittenRingTest, NothingIsWaitedForAfterTheEndOfTheProcess) {
+  Write(0, BeingWritten(0), "");
+  Write(1, Whole(1), "second");
+  Write(2, BeingWritten(2), "");
+  Write(3, Whole(3), "fourth");
+  EXPECT_THAT(Names(/*writer_lives=*/false), ElementsAre("second", "fourth"));
+  EXPECT_EQ(ring_.lost(), 2U);
+}
+
+// Its segment is read once more after its end.
+TEST_F(WrittenRingTest, AnEndedProcessLosesNoCompleteRecord) {
+  Write(0, BeingWritten(0), "");
+  Write(1, Whole(1), "second");
+  SegmentSource source({.directory = directory(), .job = "dlrm", .reads_events = true});
+  static_cast<void>(source.Collect());
+  const std::vector<JobEvent> read = source.TakeEvents();
+  ASSERT_EQ(read.size(), 1U);
+  EXPECT_EQ(read[0].name, "second");
+  EXPECT_EQ(source.stats().events_lost, 1U);
 }
 
 // Starts another record in a slot when the reader touches a page of its map.

@@ -36,13 +36,13 @@ void RecordSample() {
   nans.With({{"feat", "caf\xc3\xa9 \"x\"\\\n"}});
   metrics::catalog::Staleness().Set(12.5);
   metrics::catalog::IndexMissRatio();  // never set
-  metrics::Gauge("my_app", "world_size", {}, metrics::GaugeMerge::kSum).Add(4);
+  metrics::Gauge("my_app", "world_size", metrics::GaugeMerge::kSum).Add(4);
   metrics::catalog::LookupRpcTimeCost().Observe(0.0625);
   metrics::Stream latency("my_app", "latency.ms", {.help = "Time of a call.", .unit = "ms"});
   latency.Add(3);
   latency.Add(12.5);
-  metrics::events::Record("checkpoint", "my_app", {{"bytes", int64_t{1024}}, {"final", true}});
-  metrics::events::Record("checkpoint", "my_app");
+  metrics::events::Record("my_app", "checkpoint", {{"bytes", int64_t{1024}}, {"final", true}});
+  metrics::events::Record("my_app", "checkpoint");
 }
 
 std::map<std::string, std::string> ExpectedOfSample() {

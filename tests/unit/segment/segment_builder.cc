@@ -87,8 +87,16 @@ uint32_t SegmentBuilder::Series(uint32_t family, const Labels& labels) {
   for (const auto& [name, value] : labels) {
     body += String(name) + String(value);
   }
+  removed_at_[slot] =
+      places_.descriptors_offset + descriptors_used() + sizeof(segment::RecordHeader) + offsetof(segment::SeriesFixed, removed);
   Record(static_cast<uint16_t>(segment::RecordType::kSeries), body);
   return slot;
+}
+
+void SegmentBuilder::SetRemoved(uint32_t slot, bool removed) {
+  const uint32_t mark = removed ? 1 : 0;
+  std::memcpy(image_.data() + RemovedAt(slot), &mark, sizeof mark);
+  ++header().removals;
 }
 
 uint32_t SegmentBuilder::Counter(std::string_view group, std::string_view name, const Labels& labels, uint64_t whole,

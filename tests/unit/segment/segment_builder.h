@@ -52,6 +52,16 @@ class SegmentBuilder {
   // Returns the series' slot. Its cells are 0, or unset for a gauge.
   uint32_t Series(uint32_t family, const Labels& labels = {});
 
+  // Marks the series at `slot` as removed, or as exposed again.
+  void SetRemoved(uint32_t slot, bool removed = true);
+  // The offset of that mark in the file.
+  [[nodiscard]] size_t RemovedAt(uint32_t slot) const { return removed_at_.at(slot); }
+
+  // The next series begins a chunk.
+  void BeginChunk() {
+    next_slot_ = (next_slot_ + segment::kCellsPerChunk - 1) / segment::kCellsPerChunk * segment::kCellsPerChunk;
+  }
+
   // Adds a family of one series with its values, and returns the slot.
   uint32_t Counter(std::string_view group, std::string_view name, const Labels& labels, uint64_t whole, double fraction = 0);
   uint32_t Gauge(std::string_view group, std::string_view name, const Labels& labels, double value,
@@ -98,6 +108,7 @@ class SegmentBuilder {
   std::string image_;
   std::vector<std::pair<segment::Kind, size_t>> families_;  // with the number of bounds
   std::map<std::pair<uint32_t, uint32_t>, size_t> chunks_;  // by lane and range: the chunk's index
+  std::map<uint32_t, size_t> removed_at_;                   // by slot: the offset of its mark
   uint32_t next_slot_ = segment::kCellsPerChunk;
 };
 

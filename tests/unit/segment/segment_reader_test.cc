@@ -94,6 +94,46 @@ TEST_F(SegmentReaderTest, GaugesAndTimestampsCountInTheCommonLaneOnly) {
   EXPECT_THAT(Terms(2), ElementsAre(0.5));
 }
 
+TEST_F(SegmentReaderTest, TellsWhichSeriesAreRemoved) {
+  SegmentBuilder segment;
+  const uint32_t family = segment.Family(Kind::kCounter, "a", "c");
+  const uint32_t first = segment.Series(family, {{"i", "1"}});
+  const uint32_t second = segment.Series(family, {{"i", "2"}});
+  segment.SetRemoved(second);  // before the first read
+  ASSERT_NE(Open(segment), nullptr) << problem_.text;
+  const auto removed = [&] { return std::pair(series(0).record.removed, series(1).record.removed); };
+  EXPECT_EQ(removed(), std::pair(false, true));
+
+  uint64_t generation = reader_->generation();
+  ASSERT_TRUE(Read());
+  EXPECT_EQ(reader_->generation(), generation);
+  segment.SetRemoved(first);
+  segment.SetRemoved(second, false);
+  Put("a.seg", segment);
+  ASSERT_TRUE(Read());
+  EXPECT_EQ(removed(), std::pair(true, false));
+  EXPECT_GT(reader_->generation(), generation);
+
+  generation = reader_->generation();
+  segment.SetRemoved(first, false);
+  Put("a.seg", segment);
+  ASSERT_TRUE(Read());
+  EXPECT_EQ(removed(), std::pair(false, false));
+  EXPECT_GT(reader_->generation(), generation);
+}
+
+TEST_F(SegmentReaderTest, AFileThatIsCutOffBeforeAMarkCannotBeRead) {
+  SegmentBuilder segment;
+  const uint32_t slot = segment.Counter("a", "c", {}, 1);
+  ASSERT_NE(Open(segment), nullptr) << problem_.text;
+  segment.SetRemoved(slot);
+  Put("a.seg", segment);
+  std::filesystem::resize_file(PathOf("a.seg"), 4096);  // the header alone
+  EXPECT_FALSE(Read());
+  EXPECT_THAT(problem_.text, HasSubstr("truncated"));
+  EXPECT_EQ(Whole(0), 1U) << "the last good values stay";
+}
+
 TEST_F(SegmentReaderTest, ReadsSeriesAndLanesAddedLater) {
   SegmentBuilder segment;
   const uint32_t first = segment.Counter("a", "first", {}, 1);

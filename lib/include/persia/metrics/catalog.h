@@ -17,7 +17,9 @@
 #include "persia/metrics/family.h"
 #include "persia/metrics/instruments.h"
 
-namespace persia::metrics::catalog {
+namespace persia::metrics {
+inline namespace abi_1 {
+namespace catalog {
 
 // The group of all these metrics.
 inline constexpr std::string_view kGroup = "persia";
@@ -168,10 +170,10 @@ inline constexpr std::array<const Entry*, 15> kEntries = {
     &kLookupBatchedTimeCost,
 };
 
-// Makes the instrument of an entry. `Instrument` is Counter, Gauge, TimeCost, `Family<Counter>` or `Family<Gauge>`.
+// Makes the instrument of an entry. `Instrument` is Counter, Gauge, TimeCost or a Family of these.
 template <class Instrument>
 Instrument Make(const Entry& entry) {
-  return Instrument(kGroup, entry.name, Description{.help = std::string(entry.help), .unit = std::string(entry.unit)});
+  return Instrument(kGroup, entry.name, Description{std::string(entry.help), std::string(entry.unit), {}});
 }
 
 // The instrument of the entry with this name; a second call returns the same series. If the request is refused (instruments.h),
@@ -194,4 +196,6 @@ inline TimeCost SummationTimeCost() { return Make<TimeCost>(kSummationTimeCost);
 inline TimeCost LookupBatchedTimeCost() { return Make<TimeCost>(kLookupBatchedTimeCost); }
 // @}
 
-}  // namespace persia::metrics::catalog
+}  // namespace catalog
+}  // namespace abi_1
+}  // namespace persia::metrics

@@ -21,14 +21,16 @@
 #pragma once
 
 #include <initializer_list>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "persia/metrics/export.h"
+#include "persia/metrics/span.h"
 
-namespace persia::metrics::benchmarkai {
+namespace persia::metrics {
+inline namespace abi_1 {
+namespace benchmarkai {
 
 // How a call of Emit ended.
 enum class EmitStatus {
@@ -55,10 +57,12 @@ struct EmitResult {
 using Metric = std::pair<std::string_view, double>;
 
 // Emits the metrics, with no timestamp. A status other than kDone says what was not emitted; nothing is logged.
-PERSIA_METRICS_API EmitResult Emit(std::span<const Metric> metrics) noexcept;
+PERSIA_METRICS_API EmitResult Emit(Span<const Metric> metrics) noexcept;
 // The same, for a list in braces.
 inline EmitResult Emit(std::initializer_list<Metric> metrics) noexcept {
-  return Emit(std::span<const Metric>(metrics.begin(), metrics.size()));
+  return Emit(Span<const Metric>(metrics.begin(), metrics.size()));
 }
 
-}  // namespace persia::metrics::benchmarkai
+}  // namespace benchmarkai
+}  // namespace abi_1
+}  // namespace persia::metrics

@@ -1,6 +1,6 @@
 // Events: records that something happened, with metadata.
 //
-//   persia::metrics::events::Record("checkpoint", "my_app", {{"bytes", int64_t{1024}}});
+//   persia::metrics::events::Record("my_app", "checkpoint", {{"bytes", int64_t{1024}}});
 //
 // For each (type, name) the library counts the events and keeps the time of the last one and the intervals between them. In
 // addition, the handler of the event's type receives the event. Configure sets a type's handler. The default handler writes the
@@ -15,7 +15,6 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,8 +22,11 @@
 #include <vector>
 
 #include "persia/metrics/export.h"
+#include "persia/metrics/span.h"
 
-namespace persia::metrics::events {
+namespace persia::metrics {
+inline namespace abi_1 {
+namespace events {
 
 // A value of an event's metadata: null, boolean, integer, float or string. Strings are not owned.
 using MetadataValue = std::variant<std::monostate, bool, int64_t, double, std::string_view>;
@@ -34,16 +36,20 @@ using MetadataEntry = std::pair<std::string_view, MetadataValue>;
 // The default type, which is also that of torchelastic's own events.
 inline constexpr std::string_view kDefaultType = "torchelastic";
 
-// Records that `name` happened now. A ring record has space for about 900 bytes of metadata. Entries that do not fit are left
-// out, and the record counts them. Takes a lock for the first event of a (type, name), and for every event once a handler is
-// configured; otherwise none.
-PERSIA_METRICS_API void Record(std::string_view name, std::string_view type, std::span<const MetadataEntry> metadata) noexcept;
+// Records that `name` happened now. The type is what the group is for a metric. A ring record has space for about 900 bytes of
+// metadata. Entries that do not fit are left out, and the record counts them. Takes a lock for the first event of a (type,
+// name), and for every event once a handler is configured; otherwise none.
+PERSIA_METRICS_API void Record(std::string_view type, std::string_view name, Span<const MetadataEntry> metadata) noexcept;
 
-// The same, for metadata in braces: `Record("checkpoint", "my_app", {{"bytes", int64_t{1024}}})`.
-inline void Record(std::string_view name, std::string_view type = kDefaultType,
-                   std::initializer_list<MetadataEntry> metadata = {}) noexcept {
-  Record(name, type, std::span<const MetadataEntry>(metadata.begin(), metadata.size()));
+// The same, for metadata in braces: `Record("my_app", "checkpoint", {{"bytes", int64_t{1024}}})`.
+inline void Record(std::string_view type, std::string_view name, std::initializer_list<MetadataEntry> metadata = {}) noexcept {
+  Record(type, name, Span<const MetadataEntry>(metadata.begin(), metadata.size()));
 }
+// The same for an event of type kDefaultType without metadata.
+inline void Record(std::string_view name) noexcept { Record(kDefaultType, name); }
+
+// How many events (`type`, `name`) this process has recorded.
+PERSIA_METRICS_API uint64_t Count(std::string_view type, std::string_view name) noexcept;
 
 // An event that owns its strings.
 struct PERSIA_METRICS_API Event {
@@ -59,7 +65,11 @@ struct PERSIA_METRICS_API Event {
   [[nodiscard]] std::string Serialize() const;
 
   // Whether all fields are equal.
-  bool operator==(const Event&) const = default;
+  friend bool operator==(const Event& a, const Event& b) {
+    return a.name == b.name && a.type == b.type && a.metadata == b.metadata && a.timestamp == b.timestamp;
+  }
+  // Whether a field differs.
+  friend bool operator!=(const Event& a, const Event& b) { return !(a == b); }
 };
 
 // Records `event`, with its timestamp.
@@ -101,4 +111,6 @@ class PERSIA_METRICS_API ExportEventHandler : public EventHandler {
 // it.
 PERSIA_METRICS_API void Configure(std::shared_ptr<EventHandler> handler, std::string_view type = kDefaultType) noexcept;
 
-}  // namespace persia::metrics::events
+}  // namespace events
+}  // namespace abi_1
+}  // namespace persia::metrics

@@ -8,6 +8,7 @@
 #include "persia/metrics/labels.h"
 
 namespace persia::metrics {
+inline namespace abi_1 {
 
 // The program's own values of these settings. The environment overrides them, so that a deployment can change them:
 // PERSIA_METRICS_ENABLED, PERSIA_METRICS_DIR, PERSIA_JOB_NAME, PERSIA_ROLE, REPLICA_INDEX (else RANK), PERSIA_RUN_ID (else
@@ -53,4 +54,5 @@ PERSIA_METRICS_API InitResult Init(const Options& options = {}) noexcept;
 // Thread safety: any thread.
 PERSIA_METRICS_API bool Exporting() noexcept;
 
+}  // namespace abi_1
 }  // namespace persia::metrics

@@ -9,25 +9,38 @@
 // refusals, which the agent exports. If the series only cannot be exported now (a full filesystem, a limit of the process), it
 // counts, and is exported later.
 //
-// Thread safety: any method, from any thread. Methods take no lock, make no system call, allocate nothing and do not read the
-// clock, except that a thread's first use of a metric may claim memory. Not for use inside signal handlers.
+// All constructors take the group, the name, what the type needs (merge policy, bounds, buckets), and the description, which
+// may be left out.
+//
+// `Value()` returns what this process has recorded so far, in all its threads, as a test or a log line needs it. It does not
+// stop the threads: it includes what was recorded before the call, and may include what is recorded during it.
+//
+// Thread safety: any method, from any thread. Methods that record take no lock, make no system call, allocate nothing and do
+// not read the clock, except that a thread's first use of a metric may claim memory. Not for use inside signal handlers.
 #pragma once
 
-#include <bit>
-#include <concepts>
 #include <cstdint>
-#include <span>
+#include <functional>
+#include <initializer_list>
+#include <optional>
 #include <string_view>
 #include <type_traits>
 #include <vector>
 
 #include "persia/metrics/export.h"
+#include "persia/metrics/internal/bits.h"
 #include "persia/metrics/internal/bucket_search.h"
 #include "persia/metrics/internal/fast_math.h"
 #include "persia/metrics/internal/lane.h"
 #include "persia/metrics/labels.h"
+#include "persia/metrics/span.h"
+#include "persia/metrics/values.h"
 
 namespace persia::metrics {
+inline namespace abi_1 {
+
+class Enum;
+class Info;
 
 // A number that only goes up: batches trained, bytes sent. Starts at 0.
 class PERSIA_METRICS_API Counter {
@@ -42,14 +55,14 @@ class PERSIA_METRICS_API Counter {
 
   // Adds `by`. Whole numbers below 2^52 are added exactly, as integers; other numbers are added as doubles. A negative or
   // non-finite `by` is ignored and counted as dropped: a bad measurement must not stop a training step.
-  template <std::integral T>
+  template <class T, std::enable_if_t<std::is_integral_v<T>, int> = 0>
   void Increment(T by) noexcept {
     if constexpr (std::is_signed_v<T>) {
-      if (by < 0) [[unlikely]] {
+      if (PERSIA_METRICS_UNLIKELY(by < 0)) {
         return CountBadValue();
       }
     }
-    if (internal::Cell* chunk = internal::ChunkOf(internal::tls_lane, slot_)) [[likely]] {
+    if (internal::Cell* chunk = internal::ChunkOf(internal::tls_lane, slot_); PERSIA_METRICS_LIKELY(chunk != nullptr)) {
       internal::AddTo(internal::CellIn(chunk, slot_), static_cast<uint64_t>(by));
     } else {
       AddSlow(slot_, static_cast<uint64_t>(by));
@@ -60,13 +73,22 @@ class PERSIA_METRICS_API Counter {
     // 2^52 plus a whole number below 2^52 is a double whose lower 52 bits are that number. The two tests below detect the rest:
     // a negative or larger number changes the upper bits, a fraction is rounded, and a NaN is equal to nothing.
     const double shifted = internal::Opaque(by + kWholeLimit);
-    const uint64_t whole = std::bit_cast<uint64_t>(shifted) - std::bit_cast<uint64_t>(kWholeLimit);
-    if (whole >> 52 == 0 && internal::Opaque(shifted - kWholeLimit) == by) [[likely]] {
+    const uint64_t whole = internal::BitsOf(shifted) - internal::BitsOf(kWholeLimit);
+    if (PERSIA_METRICS_LIKELY(whole >> 52 == 0 && internal::Opaque(shifted - kWholeLimit) == by)) {
       Increment(whole);
     } else {
       AddFraction(by);
     }
   }
+
+  // From now on, a thread of the library calls `function` once a period (callback.h), and adds the increase of its result since
+  // the last call: for a total that other code keeps. The first result is added whole, and so is one below the last. An empty
+  // `function` ends this. When this returns, the former function does not run any more; called by the function itself, it
+  // returns at once. Not for inner loops.
+  void SetFunction(std::function<double()> function) noexcept;
+
+  // The count.
+  [[nodiscard]] double Value() const noexcept;
 
  private:
   template <class Instrument>
@@ -94,20 +116,23 @@ enum class GaugeMerge : uint8_t {
   kEach = 5,  // a series for each process, with an ordinal label
 };
 
-// A number that goes up and down: staleness, pending batches. Not exported until it is first set.
+// A number that goes up and down: staleness, pending batches. Not exported until it is set.
 class PERSIA_METRICS_API Gauge {
  public:
   // Counts nothing.
   Gauge() noexcept = default;
   // The gauge (`group`, `name`) with the labels of `about`. Exported as `<group>_<name>`, or `<name>` if `group` is empty.
-  Gauge(std::string_view group, std::string_view name, const Description& about = {},
-        GaugeMerge merge = GaugeMerge::kLast) noexcept;
+  Gauge(std::string_view group, std::string_view name, const Description& about = {}) noexcept
+      : Gauge(group, name, GaugeMerge::kLast, about) {}
+  // The same with another merge policy than kLast.
+  Gauge(std::string_view group, std::string_view name, GaugeMerge merge, const Description& about = {}) noexcept;
 
   // Sets the value: any double, including NaN and infinities. The last of several concurrent calls wins.
   void Set(double value) noexcept {
     // Both relaxed: the chunk existed before the handle, and no other memory is ordered by the value.
-    if (internal::Cell* chunk = internal::ReadChunk(internal::common_lane, slot_, std::memory_order_relaxed)) [[likely]] {
-      internal::CellIn(chunk, slot_).store(std::bit_cast<uint64_t>(value), std::memory_order_relaxed);
+    if (internal::Cell* chunk = internal::ReadChunk(internal::common_lane, slot_, std::memory_order_relaxed);
+        PERSIA_METRICS_LIKELY(chunk != nullptr)) {
+      internal::CellIn(chunk, slot_).store(internal::BitsOf(value), std::memory_order_relaxed);
     } else {
       SetSlow(value);
     }
@@ -118,9 +143,22 @@ class PERSIA_METRICS_API Gauge {
   // The same as `Add(-by)`.
   void Subtract(double by) noexcept { Add(-by); }
 
+  // Takes the value away: the gauge is not exported until it is set again.
+  void Unset() noexcept;
+
+  // From now on, a thread of the library calls `function` once a period (callback.h), and sets the gauge to the result. An
+  // empty `function` ends this, and takes the value away. When this returns, the former function does not run any more; called
+  // by the function itself, it returns at once. Not for inner loops.
+  void SetFunction(std::function<double()> function) noexcept;
+
+  // The value. Empty: it was not set.
+  [[nodiscard]] std::optional<double> Value() const noexcept;
+
  private:
   template <class Instrument>
   friend class Family;
+  friend class Enum;
+  friend class Info;
   void SetSlow(double value) noexcept;
 
   uint32_t slot_ = internal::kScratchSlot;
@@ -130,9 +168,9 @@ class PERSIA_METRICS_API Gauge {
 PERSIA_METRICS_API std::vector<double> LinearBounds(double start, double width, int count) noexcept;
 // `count` histogram bounds from `start`, each `factor` times the previous one. None if memory runs out.
 PERSIA_METRICS_API std::vector<double> ExponentialBounds(double start, double factor, int count) noexcept;
-// 16 bounds in seconds, from 100 microseconds to 10 seconds, for look-ups, RPCs and training steps. They include Prometheus's
-// default bounds.
-PERSIA_METRICS_API std::span<const double> DefaultSecondsBounds() noexcept;
+// The bounds of a histogram or time cost that is given none, in C++, C and Python: 16 bounds in seconds, from 100 microseconds
+// to 10 seconds, for look-ups, RPCs and training steps. They include Prometheus's default bounds.
+PERSIA_METRICS_API Span<const double> DefaultSecondsBounds() noexcept;
 
 // The buckets of a native histogram, with client_golang's options and, since a segment has a fixed size, a range of values.
 //
@@ -152,11 +190,16 @@ class PERSIA_METRICS_API Histogram {
  public:
   // Counts nothing.
   Histogram() noexcept = default;
-  // The histogram (`group`, `name`) with the labels of `about`. `bounds` are inclusive upper bounds, in the unit of the
-  // observations: ascending, finite, at most 500. The bucket up to +Inf is added.
-  Histogram(std::string_view group, std::string_view name, std::span<const double> bounds,
-            const Description& about = {}) noexcept;
-
+  // The histogram (`group`, `name`) with the labels of `about`, with DefaultSecondsBounds().
+  Histogram(std::string_view group, std::string_view name, const Description& about = {}) noexcept
+      : Histogram(group, name, DefaultSecondsBounds(), about) {}
+  // The same with other bounds: inclusive upper bounds, in the unit of the observations: ascending, finite, at most 500. The
+  // bucket up to +Inf is added.
+  Histogram(std::string_view group, std::string_view name, Span<const double> bounds, const Description& about = {}) noexcept;
+  // The same for bounds in braces: `Histogram("my_app", "loss", {0.1, 1, 10})`.
+  Histogram(std::string_view group, std::string_view name, std::initializer_list<double> bounds,
+            const Description& about = {}) noexcept
+      : Histogram(group, name, Span<const double>(bounds.begin(), bounds.size()), about) {}
   // The same as a native histogram. Readers of text, and databases that take none, get classic buckets, whose bounds a rule of
   // the agent decides.
   Histogram(std::string_view group, std::string_view name, const NativeBuckets& buckets,
@@ -164,22 +207,27 @@ class PERSIA_METRICS_API Histogram {
 
   // Adds one observation. A NaN is ignored and counted as dropped. An infinity is counted, and makes the sum infinite.
   void Observe(double value) noexcept {
-    if (internal::Cell* chunk = internal::ChunkOf(internal::tls_lane, slot_); chunk != nullptr && !internal::IsNan(value))
-        [[likely]] {
+    if (internal::Cell* chunk = internal::ChunkOf(internal::tls_lane, slot_);
+        PERSIA_METRICS_LIKELY(chunk != nullptr && !internal::IsNan(value))) {
       internal::Cell* cells = &internal::CellIn(chunk, slot_);
       // A reader may see the bucket before the sum of an observation in flight.
-      const double sum = std::bit_cast<double>(cells[0].load(std::memory_order_relaxed));
-      cells[0].store(std::bit_cast<uint64_t>(sum + value), std::memory_order_relaxed);
+      const double sum = internal::DoubleOf(cells[0].load(std::memory_order_relaxed));
+      cells[0].store(internal::BitsOf(sum + value), std::memory_order_relaxed);
       internal::AddTo(cells[1 + internal::BucketOf(*buckets_, value)], 1);
     } else {
-      ObserveSlow(value);
+      ObserveSlow(value, 1);
     }
   }
+  // Adds `count` observations of `value` at once.
+  void Observe(double value, uint64_t count) noexcept { ObserveSlow(value, count); }
+
+  // The observations. Without buckets if memory runs out.
+  [[nodiscard]] HistogramValue Value() const noexcept;
 
  private:
   template <class Instrument>
   friend class Family;
-  void ObserveSlow(double value) noexcept;
+  void ObserveSlow(double value, uint64_t count) noexcept;
 
   uint32_t slot_ = internal::kScratchSlot;
   const internal::BucketIndex* buckets_ = &internal::kNoBounds;  // owned by the registry, never freed
@@ -190,19 +238,37 @@ class PERSIA_METRICS_API TimeCost {
  public:
   // Counts nothing.
   TimeCost() noexcept = default;
-  // The time cost (`group`, `name`) with the labels of `about`. `bounds` are those of the histogram, in seconds.
-  TimeCost(std::string_view group, std::string_view name, const Description& about = {},
-           std::span<const double> bounds = DefaultSecondsBounds()) noexcept;
+  // The time cost (`group`, `name`) with the labels of `about`, with DefaultSecondsBounds().
+  TimeCost(std::string_view group, std::string_view name, const Description& about = {}) noexcept
+      : TimeCost(group, name, DefaultSecondsBounds(), about) {}
+  // The same with other bounds of the histogram, in seconds.
+  TimeCost(std::string_view group, std::string_view name, Span<const double> bounds, const Description& about = {}) noexcept;
+  // The same for bounds in braces.
+  TimeCost(std::string_view group, std::string_view name, std::initializer_list<double> bounds,
+           const Description& about = {}) noexcept
+      : TimeCost(group, name, Span<const double>(bounds.begin(), bounds.size()), about) {}
 
   // Adds one duration to the histogram, as Histogram::Observe does, and sets the gauge to it.
   void Observe(double seconds) noexcept {
     histogram_.Observe(seconds);
     last_.Set(seconds);
   }
+  // Adds `count` durations of `seconds` at once.
+  void Observe(double seconds, uint64_t count) noexcept {
+    histogram_.Observe(seconds, count);
+    last_.Set(seconds);
+  }
+
+  // The durations.
+  [[nodiscard]] TimeCostValue Value() const noexcept { return {histogram_.Value(), last_.Value()}; }
 
  private:
+  template <class Instrument>
+  friend class Family;
+
   Histogram histogram_;
   Gauge last_;
 };
 
+}  // namespace abi_1
 }  // namespace persia::metrics

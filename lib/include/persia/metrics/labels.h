@@ -4,13 +4,15 @@
 #pragma once
 
 #include <initializer_list>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "persia/metrics/span.h"
+
 namespace persia::metrics {
+inline namespace abi_1 {
 
 // One label: `{"feat", "user_id"}`. The texts are not owned.
 struct Label {
@@ -19,7 +21,7 @@ struct Label {
 };
 
 // A list of labels, not owned, in any order. Each name occurs once.
-using LabelView = std::span<const Label>;
+using LabelView = Span<const Label>;
 
 // A list of labels that owns its texts.
 using LabelSet = std::vector<std::pair<std::string, std::string>>;
@@ -34,4 +36,5 @@ struct Description {
   LabelSet labels = {};
 };
 
+}  // namespace abi_1
 }  // namespace persia::metrics

@@ -23,6 +23,7 @@
 #include "persia/metrics/export.h"
 
 namespace persia::metrics {
+inline namespace abi_1 {
 
 // The group of torchelastic's own metrics, and the default group of PutMetric.
 inline constexpr std::string_view kTorchelasticGroup = "torchelastic";
@@ -100,4 +101,5 @@ inline MetricStream getStream(std::string_view group) noexcept { return GetStrea
 // The same as `GetStream(group).AddValue(name, value)`.
 PERSIA_METRICS_API void PutMetric(std::string_view name, double value, std::string_view group = kTorchelasticGroup) noexcept;
 
+}  // namespace abi_1
 }  // namespace persia::metrics

@@ -12,8 +12,6 @@
 #pragma once
 
 #include <chrono>
-#include <exception>
-#include <new>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,34 +19,15 @@
 #include "persia/metrics/metric_stream.h"
 
 namespace persia::metrics {
-
-namespace internal {
-PERSIA_METRICS_API void PutProf(std::string_view key, std::string_view group, bool failed, double milliseconds) noexcept;
-// Counts a measurement as dropped.
-PERSIA_METRICS_API void CountOutOfMemory() noexcept;
-}  // namespace internal
+inline namespace abi_1 {
 
 // Measures the scope in which it is declared.
-class Prof {
+class PERSIA_METRICS_API Prof {
  public:
   // Starts to measure. If memory runs out, it measures nothing, which is counted as a dropped measurement.
-  explicit Prof(std::string_view key, std::string_view group = kTorchelasticGroup) noexcept {
-    try {
-      key_ = key;
-      group_ = group;
-    } catch (const std::bad_alloc&) {
-      measures_ = false;
-      internal::CountOutOfMemory();
-    }
-  }
+  explicit Prof(std::string_view key, std::string_view group = kTorchelasticGroup) noexcept;
   // Adds the values. The scope has failed if an exception leaves it.
-  ~Prof() {
-    using std::chrono::milliseconds;
-    if (measures_) {
-      const auto took = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - began_);
-      internal::PutProf(key_, group_, std::uncaught_exceptions() > exceptions_, static_cast<double>(took.count()));
-    }
-  }
+  ~Prof();
   Prof(const Prof&) = delete;
   Prof& operator=(const Prof&) = delete;
 
@@ -56,8 +35,8 @@ class Prof {
   std::string key_;
   std::string group_;
   bool measures_ = true;  // false: memory ran out
-  const int exceptions_ = std::uncaught_exceptions();
-  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+  const int exceptions_;  // in flight when it began
+  const std::chrono::steady_clock::time_point began_;
 };
 
 // Wraps `call` so that each run is measured by a Prof. The result takes the arguments of `call`, returns what it returns, and
@@ -71,4 +50,5 @@ auto Profiled(std::string key, Call call, std::string group = std::string(kTorch
       };
 }
 
+}  // namespace abi_1
 }  // namespace persia::metrics

@@ -8,17 +8,19 @@
 // sums, and exponential buckets from 2^-20 to 2^20, four per octave.
 #pragma once
 
-#include <bit>
 #include <cstdint>
 #include <string_view>
 
 #include "persia/metrics/export.h"
+#include "persia/metrics/internal/bits.h"
 #include "persia/metrics/internal/fast_math.h"
 #include "persia/metrics/internal/lane.h"
 #include "persia/metrics/internal/stream_buckets.h"
 #include "persia/metrics/labels.h"
+#include "persia/metrics/values.h"
 
 namespace persia::metrics {
+inline namespace abi_1 {
 
 // A handle like those in instruments.h: small, its copies share the stream, and any thread can make and use it at any time.
 class PERSIA_METRICS_API Stream {
@@ -39,31 +41,39 @@ class PERSIA_METRICS_API Stream {
   void Add(double value) noexcept {
     internal::Cell* chunk = internal::ChunkOf(internal::tls_lane, slot_);
     internal::Cell* common = internal::ReadChunk(internal::common_lane, slot_, std::memory_order_relaxed);
-    if (chunk == nullptr || common == nullptr || internal::IsNan(value)) [[unlikely]] {
-      return AddSlow(value);
+    if (PERSIA_METRICS_UNLIKELY(chunk == nullptr || common == nullptr || internal::IsNan(value))) {
+      return AddSlow(value, 1);
     }
     // Relaxed: no other memory is ordered by a cell.
-    internal::CellIn(common, slot_).store(std::bit_cast<uint64_t>(value), std::memory_order_relaxed);
+    internal::CellIn(common, slot_).store(internal::BitsOf(value), std::memory_order_relaxed);
     internal::Cell* cells = &internal::CellIn(chunk, slot_);
     internal::Cell& sum = cells[SumOf(value)];
-    sum.store(std::bit_cast<uint64_t>(std::bit_cast<double>(sum.load(std::memory_order_relaxed)) + value),
-              std::memory_order_relaxed);
+    sum.store(internal::BitsOf(internal::DoubleOf(sum.load(std::memory_order_relaxed)) + value), std::memory_order_relaxed);
     internal::AddTo(cells[CountOf(value)], 1);
   }
+  // Records `count` values of `value` at once.
+  void Add(double value, uint64_t count) noexcept { AddSlow(value, count); }
+
+  // The count and the sum of the values, and the last one. As in instruments.h.
+  [[nodiscard]] StreamValue Value() const noexcept;
 
  private:
+  template <class Instrument>
+  friend class Family;
+
   // Offsets from the slot, as in segment_format.md: sums of positive and negative values, counts of negative values and zeros,
   // and the buckets of positive values.
   static uint32_t SumOf(double value) noexcept { return value < 0 ? 2 : 1; }
   static uint32_t CountOf(double value) noexcept {
-    if (value > 0) [[likely]] {
+    if (PERSIA_METRICS_LIKELY(value > 0)) {
       return 5 + internal::StreamBucketOf(value);
     }
     return value < 0 ? 3 : 4;
   }
-  void AddSlow(double value) noexcept;
+  void AddSlow(double value, uint64_t count) noexcept;
 
   uint32_t slot_ = internal::kScratchSlot;
 };
 
+}  // namespace abi_1
 }  // namespace persia::metrics

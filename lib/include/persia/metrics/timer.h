@@ -4,6 +4,7 @@
 #include <chrono>
 
 namespace persia::metrics {
+inline namespace abi_1 {
 
 // Observes the seconds from its construction to its destruction in a Histogram or a TimeCost:
 //
@@ -38,4 +39,5 @@ class ScopedTimer {
   bool armed_ = true;
 };
 
+}  // namespace abi_1
 }  // namespace persia::metrics

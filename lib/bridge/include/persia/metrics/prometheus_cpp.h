@@ -25,6 +25,7 @@ class Collectable;
 }
 
 namespace persia::metrics {
+inline namespace abi_1 {
 
 // This process's metrics: counters, gauges that were set, histograms, the last value of each stream as a gauge, and the counts
 // of events as `persia_events_total` with the labels `event` and `type`. Names and labels are the agent's without rules:
@@ -72,4 +73,5 @@ class PERSIA_METRICS_API RegistryCopy {
   std::shared_ptr<Copier> copier_;  // null: there is nothing to copy, or no memory for it
 };
 
+}  // namespace abi_1
 }  // namespace persia::metrics

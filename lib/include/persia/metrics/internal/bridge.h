@@ -5,14 +5,17 @@
 
 #include <atomic>
 #include <cstdint>
-#include <span>
 #include <string_view>
 #include <vector>
 
 #include "persia/metrics/export.h"
+#include "persia/metrics/instruments.h"
 #include "persia/metrics/labels.h"
+#include "persia/metrics/span.h"
 
-namespace persia::metrics::internal {
+namespace persia::metrics {
+inline namespace abi_1 {
+namespace internal {
 
 // Numbered as segment::Kind.
 enum class ValueKind : uint8_t { kCounter = 1, kGauge = 2, kHistogram = 3, kStream = 4, kEvent = 5 };
@@ -21,7 +24,8 @@ struct SeriesValues {
   const LabelSet* labels;              // sorted by name
   bool set = false;                    // gauge and stream: whether there is a value
   double value = 0;                    // counter and event: the count; gauge and stream: the last value
-  double sum = 0;                      // histogram; differs from the buckets by the observations in flight
+  uint64_t count = 0;                  // histogram and stream
+  double sum = 0;                      // histogram and stream; of a histogram, lags by the observations in flight
   std::vector<uint64_t> buckets = {};  // histogram: one for each bound and one for +Inf; not cumulative
 };
 
@@ -31,7 +35,10 @@ struct FamilyValues {
   std::string_view group;  // of an event: its type
   std::string_view name;
   std::string_view help;
-  std::span<const double> bounds;
+  std::string_view unit;
+  GaugeMerge merge;  // of a gauge
+  bool native;       // a native histogram
+  Span<const double> bounds;
   std::vector<SeriesValues> series = {};
 };
 
@@ -43,11 +50,11 @@ class PERSIA_METRICS_API BucketedHistogram {
  public:
   // Counts nothing.
   BucketedHistogram() noexcept = default;
-  BucketedHistogram(std::string_view group, std::string_view name, std::span<const double> bounds,
+  BucketedHistogram(std::string_view group, std::string_view name, Span<const double> bounds,
                     const Description& about) noexcept;
 
   // Adds `counts` to the buckets, one for each bound and one for +Inf, and `sum` to the sum.
-  void Add(std::span<const uint64_t> counts, double sum) noexcept;
+  void Add(Span<const uint64_t> counts, double sum) noexcept;
 
  private:
   uint32_t slot_ = 0;
@@ -57,4 +64,6 @@ class PERSIA_METRICS_API BucketedHistogram {
 // Writes one line to stderr if `logged` is not set, and sets it.
 PERSIA_METRICS_API void LogOnce(std::atomic<bool>& logged, std::string_view text) noexcept;
 
-}  // namespace persia::metrics::internal
+}  // namespace internal
+}  // namespace abi_1
+}  // namespace persia::metrics

@@ -1,13 +1,15 @@
 // Finds a value's bucket. Not for users.
 #pragma once
 
-#include <bit>
 #include <cstdint>
 #include <limits>
 
 #include "persia/metrics/export.h"
+#include "persia/metrics/internal/bits.h"
 
-namespace persia::metrics::internal {
+namespace persia::metrics {
+inline namespace abi_1 {
+namespace internal {
 
 // A histogram's bounds, with an index that finds a bucket by one comparison.
 //
@@ -30,7 +32,8 @@ struct BucketIndex {
 };
 
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
-inline constexpr BucketIndex kNoBounds{.last = 0, .bounds = &kInfinity};
+// Of a histogram that was refused: one bucket.
+inline constexpr BucketIndex kNoBounds{0, 0, 0, 0, {}, &kInfinity, 0, 0};
 
 // BucketOf for bounds that are too close together for cells, or of which several are not positive. For those of a native
 // histogram, it searches one octave.
@@ -39,14 +42,16 @@ PERSIA_METRICS_API uint32_t BucketBySearch(const BucketIndex& index, double valu
 // The index of `value`'s bucket: the number of bounds below `value`, since bounds are inclusive. REQUIRES: `value` is not a
 // NaN.
 inline uint32_t BucketOf(const BucketIndex& index, double value) noexcept {
-  if (index.last < 0) [[unlikely]] {
+  if (PERSIA_METRICS_UNLIKELY(index.last < 0)) {
     return BucketBySearch(index, value);
   }
-  int64_t cell = (std::bit_cast<int64_t>(value) >> index.shift) - index.first;
+  int64_t cell = (static_cast<int64_t>(BitsOf(value)) >> index.shift) - index.first;
   cell = cell < 0 ? 0 : cell;
   cell = cell > index.last ? index.last : cell;
   const uint32_t start = index.starts[cell];
   return start + static_cast<uint32_t>(index.bounds[start] < value);
 }
 
-}  // namespace persia::metrics::internal
+}  // namespace internal
+}  // namespace abi_1
+}  // namespace persia::metrics

@@ -1,13 +1,16 @@
 // Arithmetic that stays correct if the including code is compiled with -ffast-math, as training code often is. Not for users.
 #pragma once
 
-#include <bit>
 #include <cstdint>
 
-namespace persia::metrics::internal {
+#include "persia/metrics/internal/bits.h"
+
+namespace persia::metrics {
+inline namespace abi_1 {
+namespace internal {
 
 // Tests the bits: with -ffast-math the compiler may assume that `value != value` is false.
-inline bool IsNan(double value) noexcept { return std::bit_cast<uint64_t>(value) << 1 > 0xffe0'0000'0000'0000; }
+inline bool IsNan(double value) noexcept { return BitsOf(value) << 1 > 0xffe0'0000'0000'0000; }
 
 // Returns `value`, and hides from the compiler how it was computed, so that (a + b) - b is not simplified to a.
 inline double Opaque(double value) noexcept {
@@ -21,4 +24,6 @@ inline double Opaque(double value) noexcept {
   return value;
 }
 
-}  // namespace persia::metrics::internal
+}  // namespace internal
+}  // namespace abi_1
+}  // namespace persia::metrics

@@ -12,11 +12,13 @@
 //      forked child, it points to a table of null chunks, which sends the first use to the slow path; the slow path claims a
 //      lane. At the thread's end it points to another table of null chunks, which sends every later use to the slow path; that
 //      one then uses the common lane.
-//   3. The common lane's cells of a series exist before its handle does. They are changed by atomic operations only.
+//   3. The common lane's cells of a series exist before its handle does. They are changed by atomic operations only. The table
+//      may have null chunks at any time (registry.h: series that wait, scopes of tests), which send each use to the slow path.
 //   4. Range 0 belongs to no segment. Handles that count nothing (refused, disabled, default-constructed) hold slot 0, and
 //      write to a page that is never read. So the hot path does not test whether metrics are enabled.
 //
-// Not for users: names in namespace internal may change in any release.
+// Not for users: names in namespace internal may change in any release. What is inlined into a program knows this layout, which
+// the inline namespace names (lib/README.md, "Binary compatibility"): a change of the layout gives it the next number.
 #pragma once
 
 #include <atomic>
@@ -33,7 +35,9 @@
 #endif
 #endif
 
-namespace persia::metrics::internal {
+namespace persia::metrics {
+inline namespace abi_1 {
+namespace internal {
 
 inline constexpr unsigned kChunkBits = 9;
 inline constexpr uint32_t kChunkCells = 1U << kChunkBits;  // 512 cells of 8 bytes: a page
@@ -47,8 +51,9 @@ using Cell = std::atomic<uint64_t>;
 using Table = Cell*;  // an entry of a table: a chunk; null: not claimed
 
 // The calling thread's lane. Initial-exec makes an access one load, in the shared library too, where it would be a call. A
-// single pointer, since a library that dlopen loads gets little static TLS.
-extern PERSIA_METRICS_API constinit thread_local Table* tls_lane __attribute__((tls_model("initial-exec")));
+// single pointer, since a library that dlopen loads gets little static TLS. `__thread`, since `thread_local` without C++20's
+// constinit costs a call at each access.
+extern PERSIA_METRICS_API __thread Table* tls_lane __attribute__((tls_model("initial-exec")));
 
 // A table begins this many entries after the begin of a page. If the lower 12 bits of a load's address equal those of a
 // preceding store, the processor delays the load (4K aliasing, which makes an increment up to 70 % slower). A table is loaded
@@ -83,4 +88,6 @@ inline void AddTo(Cell& cell, uint64_t by) noexcept {
 #endif
 }
 
-}  // namespace persia::metrics::internal
+}  // namespace internal
+}  // namespace abi_1
+}  // namespace persia::metrics

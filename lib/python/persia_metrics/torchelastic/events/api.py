@@ -74,9 +74,9 @@ class Event:
         source: Optional[EventSource] = None,
     ) -> None:
         if isinstance(type, EventSource):
-            type, source = _DEFAULT_TYPE, type
+            source, type = type, _DEFAULT_TYPE
         if isinstance(metadata, int) or isinstance(timestamp, dict):  # the later order
-            metadata, timestamp = timestamp or None, metadata or 0  # type: ignore[assignment]
+            metadata, timestamp = timestamp or None, metadata or 0
         type = type if event_type is None else event_type
         self.name = name
         self.type = type_of_source(source) if type == _DEFAULT_TYPE else type
@@ -156,8 +156,9 @@ class RdzvEvent:
         """The event that was serialized. A RdzvEvent is returned unchanged. ValueError, TypeError or KeyError: `data` is no event."""
         if isinstance(data, RdzvEvent):
             return data
-        fields = json.loads(data)
-        return RdzvEvent(**{**fields, "node_state": NodeState[fields["node_state"]]})
+        fields: Dict[str, Any] = json.loads(data)
+        fields["node_state"] = NodeState[fields["node_state"]]
+        return RdzvEvent(**fields)
 
 
 class EventHandler(abc.ABC):

@@ -7,9 +7,11 @@ import functools
 import logging
 import time
 import warnings
-from typing import Any, Callable, Dict, NamedTuple, Optional, Set, Tuple, TypeVar, Union, overload
+from types import TracebackType
+from typing import Any, Callable, Dict, NamedTuple, Optional, Set, Tuple, Type, TypeVar, Union, overload
 
 from ... import _native
+from ...timing import ContextDecorator, decorate, lasts_longer
 
 __all__ = [
     "ConsoleMetricHandler",
@@ -110,7 +112,7 @@ class ExportingMetricHandler(MetricHandler):
                 _log.warning("dropped a value of %s; further ones are dropped without a warning: %s", metric, error)
 
     def _adder(self, group: str, name: str) -> Callable[[Any], None]:
-        stream = _native.Stream("" if group is None else str(group), str(name))
+        stream = _native.Stream("" if group is None else str(group), str(name), "", "", ())
         if len(self._adders) >= _MAX_STREAMS:
             self._adders.clear()  # a program with an unbounded set of names does not repeat them
         return self._adders.setdefault((group, name), stream.add)
@@ -174,7 +176,36 @@ def get_elapsed_time_ms(start_time_in_seconds: float) -> int:
     return int((time.time() - start_time_in_seconds) * 1000)
 
 
+class _Profile(ContextDecorator):
+    """The calls of a coroutine function or a generator, which last longer than the call that makes them."""
+
+    def __init__(self, name: str, put: Callable[[str, float], None]) -> None:
+        self._name = name
+        self._put = put
+
+    def __enter__(self) -> None:
+        self._start = time.time()
+
+    def __exit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], traceback: Optional[TracebackType]
+    ) -> None:
+        try:
+            if kind is None or issubclass(kind, (Exception, GeneratorExit)):  # a generator that its caller closes has not failed
+                self._put(f"{self._name}.{'failure' if isinstance(error, Exception) else 'success'}", 1)
+        finally:
+            self._put(f"{self._name}.duration.ms", get_elapsed_time_ms(self._start))
+
+    def _pause(self) -> None:
+        self._paused = time.time()
+
+    def _resume(self) -> None:
+        self._start += time.time() - self._paused
+
+
 def _profiled(function: _F, name: str, put: Callable[[str, float], None]) -> _F:
+    if lasts_longer(function):
+        return decorate(function, lambda: _Profile(name, put))
+
     @functools.wraps(function)
     def profiled(*args: Any, **kwargs: Any) -> Any:
         start = time.time()
@@ -195,8 +226,9 @@ def _get_metric_name(fn: Callable[..., Any]) -> str:
     """`Class.method` or `module.function`, without the module's packages."""
     while isinstance(fn, functools.partial):
         fn = fn.func
-    named = fn if hasattr(fn, "__qualname__") else type(fn)
-    name, module = named.__qualname__, named.__module__
+    named: Any = fn if hasattr(fn, "__qualname__") else type(fn)
+    name: str = named.__qualname__
+    module: str = named.__module__
     if "." in name or not module:
         return name
     return f"{module.rpartition('.')[2]}.{name}"
@@ -210,7 +242,8 @@ def prof(fn: Optional[_F] = None, group: str = "torchelastic") -> Union[_F, Call
     """Decorates a function so that each call adds to `<name>.success` or `<name>.failure`, and `<name>.duration.ms`.
 
     With or without arguments: `@prof`, `@prof(group="agent")`. The duration is in whole milliseconds. The name is `Class.method` or
-    `module.function`. A partial has the name of its function, a callable object that of its class.
+    `module.function`. A partial has the name of its function, a callable object that of its class. A coroutine function is measured
+    until it returns, a generator until it ends, without the time in which its caller uses the values; torch's times their making.
     """
 
     def wrap(function: _F) -> _F:

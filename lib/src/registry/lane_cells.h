@@ -1,0 +1,40 @@
+// The cells of a series that each lane has. Thread safety: pure functions.
+#pragma once
+
+#include <cstdint>
+
+#include "registry.h"
+#include "segment_format.h"
+
+namespace persia::metrics {
+inline namespace abi_1 {
+
+// Calls `take(offset, is_double)` for each cell of a series that lanes have.
+template <class Take>
+void ForEachLaneCell(const internal::FamilyNode& family, const Take& take) {
+  const auto is_double = [&](uint32_t offset) {
+    switch (family.kind) {
+      case segment::Kind::kCounter:
+        return offset == 1;
+      case segment::Kind::kHistogram:
+      case segment::Kind::kNativeHistogram:
+        return offset == 0;
+      case segment::Kind::kStream:
+        return offset == segment::kStreamPositiveSum || offset == segment::kStreamNegativeSum;
+      case segment::Kind::kEvent:
+        return offset == 2;
+      case segment::Kind::kGauge:
+        return false;
+    }
+    return false;
+  };
+  const bool has_common = family.kind != segment::Kind::kCounter && family.kind != segment::Kind::kHistogram &&
+                          family.kind != segment::Kind::kNativeHistogram;
+  const uint32_t first = has_common ? 1 : 0;
+  for (uint32_t offset = first; offset < segment::CellsOf(family.kind, family.bound_count); ++offset) {
+    take(offset, is_double(offset));
+  }
+}
+
+}  // namespace abi_1
+}  // namespace persia::metrics

@@ -11,7 +11,7 @@
 namespace persia::agent {
 namespace {
 
-// The fold was not passed to the journal yet.
+// The change was not passed to the journal yet.
 constexpr uint64_t kNotPassed = UINT64_MAX;
 
 }  // namespace
@@ -78,28 +78,51 @@ void Ledger::Adopt(const std::string& id) {
   }
 }
 
-void Ledger::Fold(const Measurements& ended, const LastProcess& process, const CollectTime& now, std::string_view exit) {
+void Ledger::Fold(const Measurements& ended, const LastProcess& process, const CollectTime& now,
+                  std::optional<std::string_view> exit) {
   const std::string id(ended.id);
   Process& last = living_[id];
   last.has_values = true;
-  if (last.exit != exit) {
-    last.exit = exit;
+  if (const std::string_view as = exit.value_or(kUnknownEnd); last.exit != as) {
+    last.exit = as;
     ByteWriter record;
     record.String(id);
-    record.String(exit);
+    record.String(as);
     Change(StateRecord::kExit, std::move(record).Take());
   }
   RecordValues(last.values, ended, process);
   FoldOrphan(id, now);
+  new_ends_.back().told = exit.has_value();
 }
 
 void Ledger::SetExit(const InstanceKey& instance, uint32_t ordinal, const LastProcess& process, std::string_view exit) {
+  const auto end = std::ranges::find_if(new_ends_, [&](const NewEnd& other) {
+    return !other.told && other.instance == instance && other.ordinal == ordinal && other.process.pid == process.pid &&
+           other.process.start_ticks == process.start_ticks;
+  });
+  if (end == new_ends_.end()) return;
+  end->told = true;
+  if (exit == end->exit) return;
   const RetiredInstance* const of = processes_.SetExit(instance, ordinal, process, exit);
   if (of == nullptr) return;
   RecordForgotten();
   ByteWriter record;
   WriteExits(instance, *of, record);
   Change(StateRecord::kExits, std::move(record).Take());
+  end->exit = exit;
+  end->write = kNotPassed;
+}
+
+std::map<std::string, uint64_t> Ledger::Exits(const InstanceKey& instance) const {
+  const auto found = processes_.instances().find(instance);
+  if (found == processes_.instances().end()) return {};
+  std::map<std::string, uint64_t> exits = found->second.exits;
+  for (const NewEnd& end : new_ends_) {
+    if (end.instance != instance || (end.told && IsWritten(end.write))) continue;
+    const auto of = exits.find(end.exit);  // none: the instance was forgotten, and came again
+    if (of != exits.end() && --of->second == 0) exits.erase(of);
+  }
+  return exits;
 }
 
 void Ledger::SetHealth(std::string_view health) {
@@ -123,6 +146,12 @@ void Ledger::FoldOrphan(const std::string& id, const CollectTime& now) {
   WriteNumbers(left_out, record);
   Change(StateRecord::kFold, std::move(record).Take());
   folded_.emplace(id, kNotPassed);
+  new_ends_.push_back({.instance = InstanceKey(values.Input().identity->role, values.Input().identity->replica),
+                       .ordinal = values.Input().ordinal,
+                       .process = values.process(),
+                       .exit = process.mapped().exit,
+                       .told = true,
+                       .write = kNotPassed});
 }
 
 void Ledger::RecordForgotten() {
@@ -144,7 +173,7 @@ std::vector<std::string> Ledger::FoldedIds() const {
 
 bool Ledger::IsDurable(const std::string& id) const {
   const auto found = folded_.find(id);
-  return found != folded_.end() && writer_ != nullptr && found->second <= writer_->written();
+  return found != folded_.end() && IsWritten(found->second);
 }
 
 void Ledger::Forget(const std::string& id) {
@@ -168,12 +197,16 @@ void Ledger::Save(const CollectTime& now) {
   } else if (!batch_.empty()) {
     Pass(writer_->Append(std::exchange(batch_, {})));
   }
+  std::erase_if(new_ends_, [this](const NewEnd& end) { return end.told && IsWritten(end.write); });
   ReportFailure();
 }
 
 void Ledger::Pass(uint64_t write) {
   for (auto& [id, passed] : folded_) {
     passed = std::min(passed, write);
+  }
+  for (NewEnd& end : new_ends_) {
+    end.write = std::min(end.write, write);
   }
   writer_->AwaitWritten(write, options_.patience);
 }
@@ -204,6 +237,9 @@ void Ledger::MarkUnsaved() {
   unsaved_ = true;
   for (auto& [id, write] : folded_) {
     write = kNotPassed;
+  }
+  for (NewEnd& end : new_ends_) {
+    end.write = kNotPassed;
   }
 }
 

@@ -66,8 +66,10 @@ class Ledger {
   // Reads the state. Call it until Loaded(): a state that cannot be read is not overwritten.
   void Load(const CollectTime& now);
   [[nodiscard]] bool Loaded() const { return loaded_; }
-  // Whether ended processes can be retired.
-  [[nodiscard]] bool Retires() const { return options_.file != nullptr && loaded_ && !options_.read_only; }
+  // Whether ended processes are retired as soon as the state is read.
+  [[nodiscard]] bool WillRetire() const { return options_.file != nullptr && !options_.read_only; }
+  // Whether they can be retired now.
+  [[nodiscard]] bool Retires() const { return WillRetire() && loaded_; }
   // Whether the state includes the values of living processes.
   [[nodiscard]] bool SavesLiving() const { return Retires() && options_.saves_living; }
 
@@ -86,10 +88,13 @@ class Ledger {
   // The orphan's segment is read from now on: its saved values are no longer used.
   void Adopt(const std::string& id);
 
-  // Adds the values of an ended process to the sums. `exit`: how it ended (model/exit_reason.h).
-  void Fold(const Measurements& ended, const LastProcess& process, const CollectTime& now, std::string_view exit = kUnknownEnd);
-  // How a process ended that was folded with kUnknownEnd.
+  // Adds the values of an ended process to the sums. `exit`: how it ended (model/exit_reason.h); none: SetExit will tell.
+  void Fold(const Measurements& ended, const LastProcess& process, const CollectTime& now,
+            std::optional<std::string_view> exit = kUnknownEnd);
   void SetExit(const InstanceKey& instance, uint32_t ordinal, const LastProcess& process, std::string_view exit);
+  // How many processes of an instance ended, by how: those of which that is told and on disk. So an agent that is killed was
+  // never ahead of the next one, and no count falls.
+  [[nodiscard]] std::map<std::string, uint64_t> Exits(const InstanceKey& instance) const;
   // The judgement of the job's health (health/health_memory.h), for the next agent of the run; empty: there is none.
   void SetHealth(std::string_view health);
   [[nodiscard]] const std::string& health() const { return health_; }
@@ -124,9 +129,20 @@ class Ledger {
     std::string exit = std::string(kUnknownEnd);
   };
 
+  // An end that Exits leaves out: it is not told, or was not on disk at the last Save.
+  struct NewEnd {
+    InstanceKey instance;
+    uint32_t ordinal = 0;
+    LastProcess process = {};
+    std::string exit = {};
+    bool told = false;
+    uint64_t write = 0;  // the write with it
+  };
+
   void Change(StateRecord record, std::string_view payload);
   void RecordValues(SavedProcess& values, const Measurements& now, const LastProcess& process);
   void Pass(uint64_t write);
+  [[nodiscard]] bool IsWritten(uint64_t write) const { return writer_ != nullptr && write <= writer_->written(); }
   void MarkUnsaved();
   void RecordForgotten();
   void StartWriter();
@@ -140,8 +156,9 @@ class Ledger {
   Options options_;
   Diagnostics& diagnostics_;
   RetiredProcesses processes_;
-  std::map<std::string, Process> living_;                  // by segment id
-  std::map<std::string, uint64_t> folded_;                 // by segment id: the write with the fold
+  std::map<std::string, Process> living_;   // by segment id
+  std::map<std::string, uint64_t> folded_;  // by segment id: the write with the fold
+  std::vector<NewEnd> new_ends_;
   std::vector<std::pair<uint16_t, std::string>> unknown_;  // records of newer agents, kept
   std::string health_;
   std::unique_ptr<JournalWriter> writer_;

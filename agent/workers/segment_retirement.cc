@@ -56,9 +56,8 @@ void SegmentLifecycle::Retire() {
 // How the processes ended that were folded by the last Retire.
 void SegmentLifecycle::LearnExits() {
   for (const Untold& untold : std::exchange(untold_, {})) {
-    if (const auto reason = exits_.ReasonOf(untold.process)) {
-      ledger_.SetExit(untold.instance, untold.ordinal, untold.process, *reason);
-    }
+    const auto reason = exits_.ReasonOf(untold.process);
+    ledger_.SetExit(untold.instance, untold.ordinal, untold.process, reason ? *reason : kUnknownEnd);
   }
 }
 
@@ -205,8 +204,10 @@ void SegmentLifecycle::FoldEnded(const Chosen& chosen) {
     if (segment.alive || !segment.instance || !chosen(segment)) return false;
     const std::string& id = segment.reader->id();
     const LastProcess process = LastProcessOf(*segment.reader);
-    ledger_.Fold(segment.Values(), process, now_, segment.exit ? *segment.exit : kUnknownEnd);
-    if (!segment.exit && exits_.MayLearnMore()) untold_.push_back({*segment.instance, segment.ordinal, process});
+    const bool told = segment.exit || !exits_.MayLearnMore();
+    ledger_.Fold(segment.Values(), process, now_,
+                 told ? std::optional(segment.exit ? *segment.exit : kUnknownEnd) : std::nullopt);
+    if (!told) untold_.push_back({*segment.instance, segment.ordinal, process});
     if (segment.is_in_directory) {
       files_[segment.name] = {.state = File::State::kFolded, .id = segment.file, .segment_id = id};
     }

@@ -214,21 +214,17 @@ void SegmentSource::ListProcesses(std::span<const Ledger::Orphan> orphans) {
   }
 }
 
-// With those that are not folded, if their end is known.
+// If none are folded, with those whose end is known.
 void SegmentSource::ListEnded() {
   ended_.clear();
   std::map<InstanceKey, std::map<std::string, uint64_t>> exits;
   const RetiredProcesses& retired = ledger_.processes();
   for (const auto& [key, instance] : retired.instances()) {
-    if (retired.IsShown(key, now_) && !instance.exits.empty()) exits[key] = instance.exits;
+    if (retired.IsShown(key, now_)) exits[key] = ledger_.Exits(key);
   }
   for (const SegmentLifecycle::Segment& segment : lifecycle_.segments()) {
-    if (!segment.alive && segment.instance && segment.exit && !IsOwn(segment)) ++exits[*segment.instance][*segment.exit];
-  }
-  for (const SegmentLifecycle::Untold& process : lifecycle_.untold()) {
-    const auto of = exits.find(process.instance);
-    if (of == exits.end()) continue;
-    if (const auto unknown = of->second.find(std::string(kUnknownEnd)); --unknown->second == 0) of->second.erase(unknown);
+    if (ledger_.WillRetire() || segment.alive || !segment.instance || !segment.exit || IsOwn(segment)) continue;
+    ++exits[*segment.instance][*segment.exit];
   }
   for (auto& [key, of] : exits) {
     if (!of.empty()) ended_.push_back({ProcessIdentity(key.first, key.second, merger_->rules()), std::move(of)});

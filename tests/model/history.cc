@@ -56,12 +56,13 @@ class Job {
   const Config config_;
   World world_;
   ExitReasons reaped_;                     // tells of each end after the collection that saw it
-  std::map<std::string, uint64_t> exits_;  // shown by this agent
+  std::map<std::string, uint64_t> exits_;  // shown in this run
   std::map<std::string, uint64_t> died_;   // ranks that it missed in its last collection, and which process of them
   Oracle oracle_;
   std::unique_ptr<SegmentSource> agent_;
   bool refuses_large_ = false;
-  bool state_was_read_ = false;  // by this agent
+  bool state_was_read_ = false;     // by this agent
+  bool state_was_damaged_ = false;  // since it started
   int run_ = 1;
   bool run_is_new_ = true;
   size_t first_ = 0;  // process of this run
@@ -93,7 +94,7 @@ void Job::StartAgent(bool refuses_large) {
                     .now = options.steady};
   run_is_new_ = false;
   state_was_read_ = false;
-  exits_.clear();
+  if (std::exchange(state_was_damaged_, false)) exits_.clear();
   died_.clear();
   agent_ = std::make_unique<SegmentSource>(std::move(options));
   oracle_.BeginAgent();
@@ -166,7 +167,7 @@ void Job::JudgeDeaths() {
   died_ = std::move(died);
 }
 
-// The counts of ends do not fall in an agent's life, and no end is counted twice.
+// The counts of ends do not fall, and no end is counted twice.
 void Job::JudgeExits() {
   std::map<std::string, uint64_t> exits;
   uint64_t ended = 0;
@@ -258,6 +259,8 @@ void Job::Do(const Step& step) {
     case Do::kDamage:
       world_.DamageState(10 * step.a + step.b, step.a % 2 == 1);
       oracle_.StateWasDamaged();
+      state_was_damaged_ = true;
+      exits_.clear();  // an agent that has not read it yet
       break;
     case Do::kClock: {
       const auto by = std::chrono::seconds(100) * step.b * (step.a % 2 == 1 ? -1 : 1);
@@ -280,6 +283,7 @@ void Job::Do(const Step& step) {
       run_is_new_ = true;
       first_ = world_.processes.size();
       oracle_.BeginRun();
+      exits_.clear();
       break;
   }
 }

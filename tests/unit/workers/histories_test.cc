@@ -73,6 +73,21 @@ TEST(HistoriesTest, AnAgentIsKilledInTheCollectionThatSavesAnEnd) {
             "");
 }
 
+// The next agent shows no fewer ends, although the disk was full when this one counted them.
+TEST(HistoriesTest, EndsAreShownWhenTheyAreOnDisk) {
+  EXPECT_EQ(Check({{Do::kStart, 0, 0},
+                   {Do::kAgent, 0, 0},
+                   {Do::kCollect, 0, 2},
+                   {Do::kStart, 0, 0},
+                   {Do::kCollect, 0, 0},
+                   {Do::kDisk, 0, 0},
+                   {Do::kLose, 0, 0},
+                   {Do::kCollect, 0, 0},
+                   {Do::kCollect, 0, 0}},
+                  {.state_elsewhere = true, .hides_ended = true, .supervised = true}),
+            "");
+}
+
 TEST(HistoriesTest, RandomOnesCountEachCountOnce) {
   for (uint64_t seed = 0; seed < 2000; ++seed) {
     EXPECT_EQ(Check(RandomHistory(seed), ConfigOf(seed)), "") << seed;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/heap.h"
+#include "files/proc_reader.h"
 #include "own/self_process.h"
 
 namespace persia::agent {
@@ -85,6 +86,7 @@ SegmentSourceOptions Collection::SourceOptions() {
   options.agent_pid = setup_.view ? setup_.view->agent_pid : static_cast<uint32_t>(getpid());
   options.reaped = setup_.exec == nullptr ? nullptr : &setup_.exec->ends();
   options.ledger.run_id = setup_.run_id;
+  options.ledger.boot_id = std::string(ProcReader().Read("sys/kernel/random/boot_id"));
   options.ledger.new_run = setup_.run_begins;
   options.ledger.processes = {.gauge_ttl = setup_.options.gauge_ttl,
                               .hide_ended = setup_.options.on_instance_end == OnInstanceEnd::kDelete,

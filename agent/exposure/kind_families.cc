@@ -32,6 +32,8 @@ std::span<const KindFamily> FamiliesOf(Kind kind) {
       return kStreamFamilies;
     case Kind::kEvent:
       return kEventFamilies;
+    case Kind::kClock:  // read as a counter
+      break;
   }
   return {};
 }

@@ -133,6 +133,20 @@ void Ledger::SetHealth(std::string_view health) {
   Change(StateRecord::kHealth, std::move(record).Take());
 }
 
+void Ledger::SetSeen(uint64_t ns) {
+  static_cast<void>(Seen());
+  new_seen_ = ns;
+  new_seen_write_ = kNotPassed;
+  ByteWriter record;
+  WriteSeen(record);
+  Change(StateRecord::kSeen, std::move(record).Take());
+}
+
+uint64_t Ledger::Seen() {
+  if (!WillRetire() || IsWritten(new_seen_write_)) seen_ = std::max(seen_, new_seen_);
+  return seen_;
+}
+
 void Ledger::FoldOrphan(const std::string& id, const CollectTime& now) {
   const auto process = living_.extract(id);
   if (!process.mapped().has_values) return;  // only its ordinal was saved
@@ -208,6 +222,7 @@ void Ledger::Pass(uint64_t write) {
   for (NewEnd& end : new_ends_) {
     end.write = std::min(end.write, write);
   }
+  new_seen_write_ = std::min(new_seen_write_, write);
   writer_->AwaitWritten(write, options_.patience);
 }
 
@@ -241,6 +256,7 @@ void Ledger::MarkUnsaved() {
   for (NewEnd& end : new_ends_) {
     end.write = kNotPassed;
   }
+  new_seen_write_ = kNotPassed;
 }
 
 std::optional<JournalWriter::Stats> Ledger::journal_stats() const {

@@ -48,6 +48,8 @@ class Ledger {
     // Also saves the values of living processes: the segments may be lost with the container's memory while the file is not.
     bool saves_living = false;
     std::string run_id = {};
+    // Of the machine: what CLOCK_MONOTONIC counts from.
+    std::string boot_id = {};
     // The run is new: an existing state is of another run and is removed.
     bool new_run = false;
     RetiredProcesses::Options processes = {};
@@ -95,6 +97,10 @@ class Ledger {
   // How many processes of an instance ended, by how: those of which that is told and on disk. So an agent that is killed was
   // never ahead of the next one, and no count falls.
   [[nodiscard]] std::map<std::string, uint64_t> Exits(const InstanceKey& instance) const;
+  // All processes that are read were alive or known to have ended at this time, in nanoseconds of CLOCK_MONOTONIC.
+  void SetSeen(uint64_t ns);
+  // The last such time that is on disk, so that the next agent knows it, too; without a state, the last one. 0: none.
+  [[nodiscard]] uint64_t Seen();
   // The judgement of the job's health (health/health_memory.h), for the next agent of the run; empty: there is none.
   void SetHealth(std::string_view health);
   [[nodiscard]] const std::string& health() const { return health_; }
@@ -140,6 +146,7 @@ class Ledger {
   };
 
   void Change(StateRecord record, std::string_view payload);
+  void WriteSeen(ByteWriter& record) const;
   void RecordValues(SavedProcess& values, const Measurements& now, const LastProcess& process);
   void Pass(uint64_t write);
   [[nodiscard]] bool IsWritten(uint64_t write) const { return writer_ != nullptr && write <= writer_->written(); }
@@ -159,6 +166,9 @@ class Ledger {
   std::map<std::string, Process> living_;   // by segment id
   std::map<std::string, uint64_t> folded_;  // by segment id: the write with the fold
   std::vector<NewEnd> new_ends_;
+  uint64_t seen_ = 0;                                      // on disk
+  uint64_t new_seen_ = 0;                                  // as set last
+  uint64_t new_seen_write_ = 0;                            // the write with it
   std::vector<std::pair<uint16_t, std::string>> unknown_;  // records of newer agents, kept
   std::string health_;
   std::unique_ptr<JournalWriter> writer_;

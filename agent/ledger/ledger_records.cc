@@ -142,6 +142,12 @@ bool Ledger::ReadRecord(const JournalRecord& record, const CollectTime& now) {
     case StateRecord::kHealth:
       health_ = reader.String();
       return reader.done();
+    case StateRecord::kSeen: {
+      const bool same_boot = reader.String() == options_.boot_id;
+      const uint64_t ns = reader.U64();
+      seen_ = new_seen_ = same_boot ? ns : 0;
+      return reader.done();
+    }
     case StateRecord::kForget:
       folded_.erase(std::string(reader.String()));
       return reader.done();
@@ -154,6 +160,11 @@ bool Ledger::ReadRecord(const JournalRecord& record, const CollectTime& now) {
       unknown_.emplace_back(record.tag, record.payload);
   }
   return true;
+}
+
+void Ledger::WriteSeen(ByteWriter& record) const {
+  record.String(options_.boot_id);
+  record.U64(new_seen_);
 }
 
 bool Ledger::ReadFold(ByteReader& reader, const CollectTime& now) {
@@ -231,6 +242,11 @@ std::string Ledger::Checkpoint(const CollectTime& now) const {
     if (const std::string removed = process.values.Removed(); !removed.empty()) add(StateRecord::kRemoved, removed);
   }
   if (!health_.empty()) add(StateRecord::kHealth, WithText(health_));
+  if (new_seen_ != 0) {
+    ByteWriter seen;
+    WriteSeen(seen);
+    add(StateRecord::kSeen, std::move(seen).Take());
+  }
   for (const auto& [tag, payload] : unknown_) {
     AddRecord(records, tag, payload);
   }

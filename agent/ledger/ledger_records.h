@@ -24,6 +24,7 @@ enum class StateRecord : uint16_t {
   kHealth = 14,          // the judgement of the job's health, replaced whole
   kRemoved = 15,         // the series that a process which is not folded has removed
   kGroupRemoved = 16,    // the series of a group that were removed
+  kSeen = 17,            // until when the clocks that run have been counted
 };
 
 }  // namespace persia::agent

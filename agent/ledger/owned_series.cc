@@ -25,6 +25,7 @@ bool IsWholeCell(Kind kind, uint32_t cell) {
     case Kind::kStream:
       return cell >= segment::kStreamNegatives;
     case Kind::kGauge:
+    case Kind::kClock:  // read as a counter
       break;
   }
   return false;

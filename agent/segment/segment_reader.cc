@@ -36,7 +36,8 @@ std::unique_ptr<SegmentReader> SegmentReader::FromFile(std::unique_ptr<SegmentFi
 SegmentReader::SegmentReader(std::unique_ptr<SegmentFile> file)
     : header_(file->header()), id_(header_.Id()), file_(std::move(file)) {}
 
-bool SegmentReader::Read(uint64_t tick, std::chrono::system_clock::time_point now, SegmentProblem& problem) {
+bool SegmentReader::Read(uint64_t tick, std::chrono::system_clock::time_point now, SegmentProblem& problem,
+                         uint64_t clocks_until) {
   if (file_ == nullptr) return true;
   if (permanent_problem_) {
     problem = *permanent_problem_;
@@ -57,6 +58,7 @@ bool SegmentReader::Read(uint64_t tick, std::chrono::system_clock::time_point no
   }
   std::swap(values_, next_);
   RecordChanges(tick, now);
+  ReadClocks(clocks_until);
   RecordLaterSeries(now);
   const bool same_identity = identity_ == parsed_identity_;
   if (generation_ == 0 || !same_identity || skipped_ != parsed_skipped_ || removals_ != parsed_removals_ ||
@@ -174,7 +176,7 @@ bool SegmentReader::ReadDirectory(uint64_t used, SegmentProblem& problem) {
       return false;
     }
     if (entry.lane == kCommonLane) {
-      common_ranges_.insert(entry.range);
+      common_chunks_.emplace(entry.range, static_cast<uint32_t>(chunks_.size()));
     }
     chunks_.push_back({entry.lane, entry.range});
   }
@@ -185,7 +187,8 @@ bool SegmentReader::PlaceSeries(const SegmentSeriesRecord& record, SegmentProble
   const uint32_t number = record.slot / kCellsPerChunk;
   const uint32_t cell = record.slot % kCellsPerChunk;
   const auto at_slot = [&] { return "a series record names slot " + std::to_string(record.slot) + ", "; };
-  if (!common_ranges_.contains(number)) {
+  const auto common = common_chunks_.find(number);
+  if (common == common_chunks_.end()) {
     problem = {"corrupt", at_slot() + "which has no chunk in the common lane"};
     return false;
   }
@@ -212,6 +215,14 @@ bool SegmentReader::PlaceSeries(const SegmentSeriesRecord& record, SegmentProble
     range.commons.push_back({cell + offset, common_count_});
     series.common = common_count_++;
   };
+  if (families_[record.family].clock) {
+    series.record.cells = segment::CellsOf(Kind::kCounter, 0);
+    series.whole = base + 1;  // the cell that is 0
+    series.real = real_count_++;
+    clocks_.push_back({header_->chunks_offset + common->second * segment::kChunkBytes + cell * sizeof(uint64_t), series.real});
+    series_.push_back(series);
+    return true;
+  }
   switch (families_[record.family].kind) {
     case Kind::kCounter:
       series.whole = base;
@@ -229,6 +240,8 @@ bool SegmentReader::PlaceSeries(const SegmentSeriesRecord& record, SegmentProble
       place_common(0);
       series.whole = base;
       place_real(2);
+      break;
+    case Kind::kClock:
       break;
     case Kind::kStream:
       place_common(0);
@@ -294,6 +307,24 @@ bool SegmentReader::ReadValues(SegmentProblem& problem) {
   return true;
 }
 
+// After RecordChanges: that time passes is no change.
+void SegmentReader::ReadClocks(uint64_t until) {
+  clocks_run_ = false;
+  for (Clock& clock : clocks_) {
+    constexpr int kTries = 100;  // the writer would have to start and stop it in each
+    std::array<uint64_t, segment::kClockStart + 1> cells{};
+    uint64_t word = ~cells[0];
+    for (int i = 0; i < kTries && word != cells[0]; ++i) {
+      if (!file_->CopyInOrder(clock.at, cells) || !file_->LoadAcquire(clock.at, word)) break;
+    }
+    if (word == cells[0]) {
+      clock.ns = segment::ClockNs(word, std::max(until, cells[segment::kClockStart]));
+      clocks_run_ = clocks_run_ || segment::ClockRuns(word);
+    }
+    values_.reals[clock.real] = {.first = segment::SecondsOf(clock.ns)};
+  }
+}
+
 void SegmentReader::AddReals(const uint64_t* cells, const Range& range) {
   for (const CellIndex& at : range.reals) {
     const auto value = std::bit_cast<double>(cells[at.cell]);
@@ -319,6 +350,9 @@ void SegmentReader::RecordLaterSeries(std::chrono::system_clock::time_point now)
 
 // REQUIRES: next_ has the values of the Read before.
 void SegmentReader::RecordChanges(uint64_t tick, std::chrono::system_clock::time_point now) {
+  for (const Clock& clock : clocks_) {
+    if (clock.real < next_.reals.size()) values_.reals[clock.real] = next_.reals[clock.real];
+  }
   if (!SameValues(values_, next_)) {
     last_change_tick_ = tick;
     if (generation_ > 0) {

@@ -46,7 +46,9 @@ class SegmentReader {
   static std::unique_ptr<SegmentReader> FromFile(std::unique_ptr<SegmentFile> file);
 
   // Reads new families and series, and all values. `tick` is the caller's number of this read, from 1 on, and `now` its time.
-  bool Read(uint64_t tick, std::chrono::system_clock::time_point now, SegmentProblem& problem);
+  // A clock that runs has run until `clocks_until`, in nanoseconds of CLOCK_MONOTONIC, or until it started, if that is later.
+  // REQUIRES: the writer was alive then.
+  bool Read(uint64_t tick, std::chrono::system_clock::time_point now, SegmentProblem& problem, uint64_t clocks_until = 0);
 
   // Whether the writing process is alive. False after Release.
   [[nodiscard]] bool WriterLives() const { return file_ != nullptr && file_->WriterLives(); }
@@ -85,6 +87,8 @@ class SegmentReader {
   [[nodiscard]] uint64_t last_change_tick() const { return last_change_tick_; }
   // How many Reads after the first have found a value changed.
   [[nodiscard]] uint64_t changes() const { return changes_; }
+  // Whether values change without the writer.
+  [[nodiscard]] bool ClocksRun() const { return clocks_run_; }
   // A persia::metrics::segment::ExitMark. Final in a Read that began after the writer had ended.
   [[nodiscard]] uint64_t exit_mark() const { return exit_mark_; }
   // How full the segment is, from 0 to 1: its descriptors or its chunks, whichever is fuller.
@@ -112,6 +116,12 @@ class SegmentReader {
     uint32_t range;  // its number in the file
   };
 
+  struct Clock {
+    uint64_t at;      // in the file
+    uint32_t real;    // in SegmentValues, for the seconds
+    uint64_t ns = 0;  // of the last Read
+  };
+
   explicit SegmentReader(std::unique_ptr<SegmentFile> file);
 
   bool ReadStructure(SegmentProblem& problem);
@@ -120,6 +130,7 @@ class SegmentReader {
   bool ReadDirectory(uint64_t used, SegmentProblem& problem);
   bool PlaceSeries(const SegmentSeriesRecord& record, SegmentProblem& problem);
   bool ReadValues(SegmentProblem& problem);
+  void ReadClocks(uint64_t until);
   void AddReals(const uint64_t* cells, const Range& range);
   void RecordChanges(uint64_t tick, std::chrono::system_clock::time_point now);
   void RecordLaterSeries(std::chrono::system_clock::time_point now);
@@ -136,9 +147,11 @@ class SegmentReader {
   std::vector<SegmentSeries> series_;
   std::vector<Chunk> chunks_;
   std::unordered_set<uint64_t> chunk_keys_;               // lane and range, each pair once
-  std::unordered_set<uint32_t> common_ranges_;            // with a chunk in the common lane
+  std::unordered_map<uint32_t, uint32_t> common_chunks_;  // of the common lane, by range: the number in the file
   std::unordered_map<uint32_t, uint32_t> range_indexes_;  // by range: index into ranges_
   std::vector<Range> ranges_;
+  std::vector<Clock> clocks_;
+  bool clocks_run_ = false;
   uint32_t real_count_ = 0;
   uint32_t common_count_ = 0;
   SegmentIdentity parsed_identity_;

@@ -143,6 +143,7 @@ bool KnownKind(uint8_t kind) {
     case Kind::kNativeHistogram:
     case Kind::kStream:
     case Kind::kEvent:
+    case Kind::kClock:
       return true;
   }
   return false;
@@ -163,7 +164,8 @@ const char* ParseFamily(Cursor& in, size_t before, RecordBatch& batch) {
     return nullptr;
   }
   family.known = true;
-  family.kind = static_cast<Kind>(fixed.kind);
+  family.clock = static_cast<Kind>(fixed.kind) == Kind::kClock;
+  family.kind = family.clock ? Kind::kCounter : static_cast<Kind>(fixed.kind);
   family.policy = static_cast<GaugePolicy>(fixed.gauge_policy);
   if (family.kind == Kind::kNativeHistogram) family.max_buckets = fixed.max_buckets;
   if (fixed.bounds > (HasBounds(family.kind) ? segment::kMaxBounds : 0))
@@ -213,7 +215,7 @@ const char* ParseSeries(Cursor& in, std::span<const SegmentFamily> before, Recor
   SegmentSeriesRecord series;
   series.family = fixed.family;
   series.slot = fixed.slot;
-  series.cells = segment::CellsOf(family.kind, static_cast<uint32_t>(family.bounds.size()));
+  series.cells = segment::CellsOf(family.clock ? Kind::kClock : family.kind, static_cast<uint32_t>(family.bounds.size()));
   series.labels = fixed.labels;
   series.removed = fixed.removed != 0;
   series.labels_at = in.at();

@@ -46,7 +46,8 @@ enum class GaugePolicy : uint8_t { kLast = 0, kSum = 1, kMin = 2, kMax = 3, kAvg
 // A family of a segment. A skipped family (known: false) keeps its index, since series refer to families by index.
 struct SegmentFamily {
   bool known = false;
-  persia::metrics::segment::Kind kind{};
+  persia::metrics::segment::Kind kind{};  // of a clock: a counter, whose fraction is the time in seconds
+  bool clock = false;
   GaugePolicy policy = GaugePolicy::kLast;
   std::vector<double> bounds;
   uint16_t max_buckets = 0;  // of a native histogram

@@ -21,6 +21,7 @@ SegmentLifecycle::SegmentLifecycle(Options options, SegmentDirectory& directory,
 
 void SegmentLifecycle::Read(const CollectTime& now) {
   now_ = now;
+  clocks_until_ = ledger_.Seen();
   DropFolded();
   List();
   SettleOrphans();
@@ -93,7 +94,8 @@ void SegmentLifecycle::TryOpen(const SegmentDirectory::File& file) {
   SegmentProblem problem;
   auto reader = directory_.Open(file.name, options_.access, problem);
   const bool alive = reader != nullptr && reader->WriterLives();
-  if (reader == nullptr || !reader->Read(now_.tick, now_.wall, problem)) {
+  const bool was_alive = alive || (reader != nullptr && ledger_.SavedOrdinal(reader->id()));
+  if (reader == nullptr || !reader->Read(now_.tick, now_.wall, problem, was_alive ? clocks_until_ : 0)) {
     if (reader != nullptr) problem.segment_id = reader->id();
     Refuse(file, std::move(problem));
     return;
@@ -113,6 +115,7 @@ void SegmentLifecycle::TryOpen(const SegmentDirectory::File& file) {
   opened.name = file.name;
   opened.file = file.id;
   opened.alive = alive;
+  opened.was_alive = was_alive;
   opened.reader = std::move(reader);
   const auto [number, added] = numbers_.try_emplace(id, segments_.size());
   Segment* const same_id = added ? nullptr : &segments_[number->second];
@@ -126,6 +129,7 @@ void SegmentLifecycle::TryOpen(const SegmentDirectory::File& file) {
     opened.reader->events().StartAt(position->second);
   }
   if (same_id != nullptr) {
+    opened.was_alive |= same_id->was_alive;
     opened.instance = same_id->instance;
     opened.ordinal = same_id->ordinal;
     opened.reader->events().StartAt(same_id->reader->events().next());
@@ -161,8 +165,9 @@ void SegmentLifecycle::ReadAll() {
     if (segment.reader->released()) continue;
     // Before the read, so that the values include all counts of the writer up to its end.
     segment.alive = segment.reader->WriterLives();
+    segment.was_alive |= segment.alive;
     SegmentProblem problem;
-    if (segment.reader->Read(now_.tick, now_.wall, problem)) {
+    if (segment.reader->Read(now_.tick, now_.wall, problem, segment.was_alive ? clocks_until_ : 0)) {
       segment.problem.reset();
     } else {
       diagnostics_.Report("segment", "the segment " + directory_.path() + "/" + segment.name +

@@ -64,6 +64,7 @@ class SegmentLifecycle {
     FileId file;
     bool is_in_directory = true;          // as of the last listing
     bool alive = true;                    // the writer, as of the last read
+    bool was_alive = false;               // at a read, of this agent or of the one before
     std::optional<InstanceKey> instance;  // in which it has the ordinal; none: it has no ordinal yet
     uint32_t ordinal = 0;
     std::unique_ptr<SegmentReader> reader;
@@ -134,6 +135,7 @@ class SegmentLifecycle {
   void ReleaseOrdinal(Segment& segment);
   void SettleOrphans();
   void NoteLiving();
+  void NoteSeen();
   void FoldEnded();
   template <class Chosen>
   void FoldEnded(const Chosen& chosen);
@@ -156,6 +158,8 @@ class SegmentLifecycle {
   Ordinals ordinals_;
   ExitLookup exits_;
   std::vector<Untold> untold_;
+  // A process that has ended since the collection before was alive then, and the next agent reads it until then, too.
+  uint64_t clocks_until_ = 0;
 };
 
 }  // namespace persia::agent

@@ -49,6 +49,7 @@ void SegmentLifecycle::Retire() {
   }
   AssignOrdinals(Which::kAll);
   NoteLiving();
+  NoteSeen();
   ledger_.Save(now_);
   RemoveFolded();
 }
@@ -179,7 +180,7 @@ void SegmentLifecycle::NoteLiving() {
   for (Segment& segment : segments_) {
     if (!segment.alive || !segment.instance) continue;
     ledger_.processes().MarkSeen(*segment.instance, now_);
-    const bool noted = ledger_.SavedOrdinal(segment.reader->id()) == segment.ordinal &&
+    const bool noted = !segment.reader->ClocksRun() && ledger_.SavedOrdinal(segment.reader->id()) == segment.ordinal &&
                        segment.noted_change == segment.reader->last_change_tick() &&
                        segment.noted_generation == segment.reader->generation();
     if (noted) continue;
@@ -187,6 +188,14 @@ void SegmentLifecycle::NoteLiving() {
     segment.noted_change = segment.reader->last_change_tick();
     segment.noted_generation = segment.reader->generation();
   }
+}
+
+// An orphan may be dead: while there is one, clocks that run are counted as far as before.
+void SegmentLifecycle::NoteSeen() {
+  const bool counts = std::ranges::any_of(segments_, [](const Segment& segment) { return segment.reader->ClocksRun(); });
+  if (!counts || !ledger_.Orphans().empty()) return;
+  const auto now = std::chrono::duration_cast<std::chrono::nanoseconds>(now_.steady.time_since_epoch()).count();
+  ledger_.SetSeen(static_cast<uint64_t>(std::max<int64_t>(0, now)));
 }
 
 // Adds the ended processes to the sums and releases their ordinals. Those that have removed a series come first: a series that

@@ -1,6 +1,7 @@
 #include "history.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <iterator>
@@ -19,9 +20,9 @@
 namespace persia::agent::model {
 namespace {
 
-constexpr const char* kNames[] = {"kStart", "kCount", "kSet",    "kRemove", "kDie",   "kAgent", "kCollect", "kSoon",
-                                  "kStop",  "kKill",  "kWait",   "kDisk",   "kState", "kOpen",  "kList",    "kReadOnly",
-                                  "kBreak", "kLose",  "kReturn", "kDamage", "kClock", "kLimit", "kNewRun"};
+constexpr const char* kNames[] = {"kStart",    "kCount", "kSet",  "kRemove", "kPhase",  "kDie",   "kAgent", "kCollect",
+                                  "kSoon",     "kStop",  "kKill", "kWait",   "kDisk",   "kState", "kOpen",  "kList",
+                                  "kReadOnly", "kBreak", "kLose", "kReturn", "kDamage", "kClock", "kLimit", "kNewRun"};
 static_assert(std::size(kNames) == static_cast<size_t>(Do::kLast) + 1);
 
 // Of a collection's `b`: those from the first one on are of loads.
@@ -42,8 +43,14 @@ class Job {
   void StartAgent(bool refuses_large);
   void EndAgent() { agent_.reset(); }
   void Collect(const Step& step, bool soon = false);
+  void ForgetShown() {
+    exits_.clear();
+    in_phase_ = {};
+  }
   void JudgeExits();
   void JudgeDeaths();
+  [[nodiscard]] bool AllCanBeRead() const;
+  void JudgePhases(const AllShown& shown);
   [[nodiscard]] std::string RunId() const { return "run-" + std::to_string(run_); }
   [[nodiscard]] SeriesLimits Limits() const {
     return {.series = config_.max_series, .series_of_instance = kMaxSeriesOfInstance};
@@ -55,9 +62,10 @@ class Job {
 
   const Config config_;
   World world_;
-  ExitReasons reaped_;                     // tells of each end after the collection that saw it
-  std::map<std::string, uint64_t> exits_;  // shown in this run
-  std::map<std::string, uint64_t> died_;   // ranks that it missed in its last collection, and which process of them
+  ExitReasons reaped_;                             // tells of each end after the collection that saw it
+  std::map<std::string, uint64_t> exits_;          // shown in this run
+  std::array<double, kIdentities> in_phase_ = {};  // shown in this run
+  std::map<std::string, uint64_t> died_;           // ranks that it missed in its last collection, and which process of them
   Oracle oracle_;
   std::unique_ptr<SegmentSource> agent_;
   bool refuses_large_ = false;
@@ -94,7 +102,7 @@ void Job::StartAgent(bool refuses_large) {
                     .now = options.steady};
   run_is_new_ = false;
   state_was_read_ = false;
-  if (std::exchange(state_was_damaged_, false)) exits_.clear();
+  if (std::exchange(state_was_damaged_, false)) ForgetShown();
   died_.clear();
   agent_ = std::make_unique<SegmentSource>(std::move(options));
   oracle_.BeginAgent();
@@ -109,7 +117,9 @@ void Job::Collect(const Step& step, bool soon) {
     if (Process* last = Find(UINT32_MAX); last != nullptr && *last->alive) {
       last->Count(step.a % kCounts, 1);
       last->Set(0);
-      if (ends) last->End(normally);
+      now_ += std::chrono::milliseconds(1);
+      last->Toggle(now_);
+      if (ends) last->End(normally, now_);
     }
   };
   const bool at_load = step.b >= kFirstAtLoad;
@@ -140,6 +150,7 @@ void Job::Collect(const Step& step, bool soon) {
   world_.before_operation = [](uint32_t) {};
   if (shown) JudgeExits();
   if (shown) JudgeDeaths();
+  if (shown) JudgePhases(*shown);
   for (uint32_t pid = 1; pid <= world_.processes.size(); ++pid) {
     const Process& process = world_.processes[pid - 1];
     if (!*process.alive) reaped_.Add(pid, 0, process.died ? SIGKILL : 0);
@@ -187,6 +198,36 @@ void Job::JudgeExits() {
   if (ended > all) wrong_ = std::to_string(ended) + " processes are counted as ended, of " + std::to_string(all);
 }
 
+// An agent that has just started can read all segments.
+bool Job::AllCanBeRead() const {
+  return !refuses_large_ && !world_.state_unreadable && !world_.no_descriptors && !world_.no_descriptors_in_open &&
+         std::ranges::none_of(world_.processes, [](const Process& process) {
+           return process.broken || !(process.in_directory || process.removed);
+         });
+}
+
+// The time in phases does not fall, and none is shown that has not passed.
+void Job::JudgePhases(const AllShown& shown) {
+  if (!AllCanBeRead()) in_phase_ = {};
+  constexpr double kTolerance = 1e-6;
+  for (uint32_t identity = 0; identity < kIdentities; ++identity) {
+    if (!shown.of[identity].in_phase) continue;
+    const double seconds = *shown.of[identity].in_phase;
+    // Beyond the limits its instance may be forgotten.
+    const bool fell = seconds < in_phase_[identity] - kTolerance && config_.max_series == Config().max_series;
+    double most = 0;
+    for (size_t i = first_; i < world_.processes.size(); ++i) {
+      const Process& process = world_.processes[i];
+      if (process.identity == identity) most += process.InPhase(/*whole=*/true, now_);
+    }
+    if (fell || seconds > most + kTolerance) {
+      wrong_ = std::to_string(seconds) + " s in a phase are shown of identity " + std::to_string(identity) + ", " +
+               std::to_string(in_phase_[identity]) + " s before, of " + std::to_string(most);
+    }
+    in_phase_[identity] = seconds;
+  }
+}
+
 void Job::Do(const Step& step) {
   Process* process = Find(step.a);
   const bool lives = process != nullptr && *process->alive;
@@ -203,8 +244,11 @@ void Job::Do(const Step& step) {
     case Do::kRemove:
       if (lives) process->Remove();
       break;
+    case Do::kPhase:
+      if (lives) process->Toggle(now_);
+      break;
     case Do::kDie:
-      if (lives) process->End(/*normally=*/step.b % 2 == 1);
+      if (lives) process->End(/*normally=*/step.b % 2 == 1, now_);
       break;
     case Do::kAgent:
       StartAgent(step.a % 2 == 1);
@@ -248,7 +292,7 @@ void Job::Do(const Step& step) {
       if (!config_.state_elsewhere) break;  // the state would be lost with it
       for (size_t i = first_; i < world_.processes.size(); ++i) {
         world_.processes[i].in_directory = false;
-        if (step.a % 2 == 0) world_.processes[i].End(/*normally=*/false);
+        if (step.a % 2 == 0) world_.processes[i].End(/*normally=*/false, now_);
       }
       break;
     case Do::kReturn:
@@ -260,7 +304,7 @@ void Job::Do(const Step& step) {
       world_.DamageState(10 * step.a + step.b, step.a % 2 == 1);
       oracle_.StateWasDamaged();
       state_was_damaged_ = true;
-      exits_.clear();  // an agent that has not read it yet
+      ForgetShown();  // an agent that has not read it yet
       break;
     case Do::kClock: {
       const auto by = std::chrono::seconds(100) * step.b * (step.a % 2 == 1 ? -1 : 1);
@@ -276,14 +320,14 @@ void Job::Do(const Step& step) {
       break;
     case Do::kNewRun:
       for (Process& ended : world_.processes) {
-        ended.End(/*normally=*/true);
+        ended.End(/*normally=*/true, now_);
       }
       EndAgent();
       ++run_;
       run_is_new_ = true;
       first_ = world_.processes.size();
       oracle_.BeginRun();
-      exits_.clear();
+      ForgetShown();
       break;
   }
 }
@@ -298,7 +342,7 @@ void Job::Heal() {
   for (int i = 0; i < 2; ++i) {
     Collect({});
     for (Process& process : world_.processes) {
-      process.End(/*normally=*/true);
+      process.End(/*normally=*/true, now_);
     }
   }
   Collect({});

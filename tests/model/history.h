@@ -20,6 +20,7 @@ enum class Do : uint8_t {
   kCount,     // process `a` counts `b` of one thing, which depends on `b`
   kSet,       // process `a` sets its gauges to `b`
   kRemove,    // process `a` removes a series, or has it again
+  kPhase,     // process `a` enters a phase, or leaves it
   kDie,       // process `a`
   kAgent,     // starts an agent, if none runs; `a` is odd: it refuses large segments
   kCollect,   // by the agent; at the operation on files `a`, if `b` is 1, it is killed; if 2, the last process counts and dies;

@@ -197,7 +197,7 @@ size_t Oracle::SeriesOf(uint32_t identity) const {
   for (size_t i = first_; i < truths_.size(); ++i) {
     const Process& process = world_.processes[i];
     const size_t late = process.log.back().counts[kLateCount] > 0 ? 1 : 0;
-    if (process.identity == identity) series = std::max(series, kCounts - 1 + std::size(kPolicies) + late);
+    if (process.identity == identity) series = std::max(series, kCounts - 1 + std::size(kPolicies) + 1 + late);
   }
   return series;
 }

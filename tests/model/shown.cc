@@ -37,6 +37,8 @@ AllShown ShownIn(const Snapshot& snapshot) {
         to = &of.counts[3];
         scale = 2;
         if (values[0] != 0.5 * values[1] || values[2] != 0) shown.wrong = "the sum of my_app_sizes is not that of its buckets";
+      } else if (name == "seconds") {
+        to = &of.in_phase;
       } else {
         to = &of.gauges[static_cast<size_t>(name[0] - '0')];
         if (IsAbsent(values[0])) continue;

@@ -15,6 +15,7 @@ namespace persia::agent::model {
 struct Shown {
   std::array<std::optional<double>, kCounts> counts = {};
   std::array<std::optional<double>, std::size(kPolicies)> gauges = {};
+  std::optional<double> in_phase = {};
 };
 
 struct AllShown {

@@ -34,6 +34,7 @@ SegmentKind NewSegment(uint32_t identity, bool large, const std::string& run_id)
   for (size_t i = 0; i < std::size(kPolicies); ++i) {
     kind.gauges[i] = OffsetOf(segment.UnsetGauge("my_app", std::to_string(i), kPolicies[i]));
   }
+  kind.clock = OffsetOf(segment.Series(segment.Family(Kind::kClock, "my_app", "seconds")));
   const uint64_t descriptors = segment.descriptors_used();
   const uint64_t chunks = segment.header().chunks_used;
   segment.BeginChunk();
@@ -63,12 +64,35 @@ std::string Torn(std::string_view bytes, uint32_t tear) {
   return left;
 }
 
+uint64_t Nanoseconds(std::chrono::milliseconds time) { return static_cast<uint64_t>(time.count()) * 1'000'000; }
+
 testing::segment::Header& HeaderOf(std::string& bytes) { return *reinterpret_cast<testing::segment::Header*>(bytes.data()); }
 
 }  // namespace
 
-void Process::End(bool normally) {
+void Process::Toggle(std::chrono::milliseconds now) {
+  uint64_t word = 0;
+  std::memcpy(&word, bytes->data() + kind->clock, sizeof word);
+  const uint64_t at = Nanoseconds(now);
+  if (testing::segment::ClockRuns(word)) {
+    word = testing::segment::StoppedClock(word, at);
+  } else {
+    word = testing::segment::StartedClock(word, at);
+    Put(*bytes, kind->clock + testing::segment::kClockStart * sizeof word, at);
+  }
+  Put(*bytes, kind->clock, word);
+}
+
+double Process::InPhase(bool whole, std::chrono::milliseconds now) const {
+  std::array<uint64_t, testing::segment::kClockStart + 1> cells{};
+  std::memcpy(cells.data(), bytes->data() + kind->clock, sizeof cells);
+  const uint64_t until = whole ? Nanoseconds(*alive ? now : ended) : cells[testing::segment::kClockStart];
+  return testing::segment::SecondsOf(testing::segment::ClockNs(cells[0], until));
+}
+
+void Process::End(bool normally, std::chrono::milliseconds now) {
   if (!*alive) return;
+  ended = now;
   if (normally) HeaderOf(*bytes).exit = testing::segment::kExitCode;
   died = !normally;
   *alive = false;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -50,6 +51,7 @@ struct SegmentKind {
   std::string image;
   std::array<uint64_t, kCounts> counts = {};
   std::array<uint64_t, std::size(kPolicies)> gauges = {};
+  uint64_t clock = 0;
   uint64_t removed = 0;  // of the mark of a series
   uint64_t descriptors_with_late = 0;
   uint64_t chunks_with_late = 0;
@@ -69,6 +71,7 @@ struct Process {
   bool removed = false;  // by an agent
   bool broken = false;   // its file cannot be opened
   bool died = false;     // it has ended without a mark of a normal exit
+  std::chrono::milliseconds ended{0};
   FileId file = {};
   const SegmentKind* kind = nullptr;
 
@@ -76,8 +79,12 @@ struct Process {
   void Set(double value);
   // Removes the series, or has it again.
   void Remove();
+  // Enters a phase, or leaves it.
+  void Toggle(std::chrono::milliseconds now);
+  // The seconds that it was in the phase, with those of now if `whole`.
+  [[nodiscard]] double InPhase(bool whole, std::chrono::milliseconds now) const;
   // By a normal exit, or by a signal.
-  void End(bool normally);
+  void End(bool normally, std::chrono::milliseconds now);
 };
 
 struct World {

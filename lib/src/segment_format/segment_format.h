@@ -16,7 +16,7 @@ static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<uint32_t
 
 inline constexpr char kMagic[8] = {'P', 'R', 'S', 'M', 'S', 'E', 'G', '\n'};
 inline constexpr uint16_t kMajor = 1;
-inline constexpr uint16_t kMinor = 5;
+inline constexpr uint16_t kMinor = 6;
 inline constexpr char kFileSuffix[] = ".seg";
 
 inline constexpr uint32_t kPageBytes = 4096;
@@ -136,6 +136,8 @@ enum class Kind : uint8_t {
                 // positive values (uint64). Since 1.2
   kNativeHistogram = 6,  // as a histogram. The bounds are those of consecutive buckets of one schema of Prometheus' native
                          // histograms; the first one is the zero threshold. Since 1.3
+  kClock = 7,  // common: the clock's word (below), an unused cell that is 0, and when it last started, in nanoseconds of
+               // CLOCK_MONOTONIC (uint64). The time is exposed as a counter of seconds. Since 1.6
   kEvent = 5,  // common: the last timestamp in Unix milliseconds (uint64, 0 until the first); lane: the count (uint64), the sum
                // of the intervals in seconds (double), then bounds + 1 buckets of the intervals (uint64)
 };
@@ -177,6 +179,8 @@ constexpr uint32_t CellsOf(Kind kind, uint32_t bounds) {
       return bounds + 4;
     case Kind::kStream:
       return kStreamFirstBucket + kStreamBuckets;
+    case Kind::kClock:
+      return 3;
   }
   return 0;
 }
@@ -184,6 +188,22 @@ static_assert(CellsOf(Kind::kEvent, kMaxBounds) <= kCellsPerChunk);
 
 // A gauge that was never set: a signalling NaN, which no arithmetic returns.
 inline constexpr uint64_t kUnset = 0x7ff4'7065'7273'6961;
+
+// A clock's word is 2n while the clock stands, and 2(n - t) + 1 while it runs, where n are the nanoseconds that it ran before
+// it started, and t is when it started, by CLOCK_MONOTONIC. So a single load tells all at any time; the upper 63 bits are a
+// number modulo 2^63.
+inline constexpr uint32_t kClockStart = 2;  // the offset of the cell
+constexpr bool ClockRuns(uint64_t word) { return word % 2 != 0; }
+constexpr uint64_t StartedClock(uint64_t word, uint64_t now) { return ClockRuns(word) ? word : (word - 2 * now) | 1; }
+constexpr uint64_t StoppedClock(uint64_t word, uint64_t now) {
+  return ClockRuns(word) ? (word & ~uint64_t{1}) + 2 * now : word;
+}
+// The nanoseconds that it has run.
+constexpr uint64_t ClockNs(uint64_t word, uint64_t now) {
+  const uint64_t ns = StoppedClock(word, now) >> 1;
+  return ns >> 62 == 0 ? ns : 0;  // `now` was read before the clock started
+}
+constexpr double SecondsOf(uint64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
 // A chunk holds the cells of the slots [range * kCellsPerChunk, (range + 1) * kCellsPerChunk) of one lane.
 struct ChunkEntry {

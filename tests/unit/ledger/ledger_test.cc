@@ -104,6 +104,45 @@ TEST(LedgerTest, TheJudgementOfTheHealthIsKept) {
   EXPECT_EQ(ledger->health(), "hung") << "from a checkpoint";
 }
 
+TEST(LedgerTest, WhatWasSeenCountsWhenItIsOnDisk) {
+  MemoryDisk disk;
+  bool full = false;
+  Diagnostics diagnostics;
+  const auto open = [&](const std::string& boot_id) {
+    const auto allow = [&](MemoryJournalFile::Operation /*operation*/, size_t bytes) { return full ? 0 : bytes; };
+    Ledger::Options options{.file = std::make_shared<MemoryJournalFile>(disk, allow), .run_id = "r"};
+    options.boot_id = boot_id;
+    options.threaded = false;
+    options.now = [at = std::chrono::steady_clock::time_point()]() mutable { return at += std::chrono::hours(1); };
+    auto ledger = std::make_unique<Ledger>(std::move(options), diagnostics);
+    ledger->Load(SampleTime());
+    return ledger;
+  };
+  auto ledger = open("this boot");
+  EXPECT_EQ(ledger->Seen(), 0U);
+  const auto see = [&](uint64_t ns) {
+    ledger->SetSeen(ns);
+    ledger->Save(SampleTime());
+    return ledger->Seen();
+  };
+  EXPECT_EQ(see(10), 10U);
+  EXPECT_EQ(see(20), 20U);
+  full = true;
+  EXPECT_EQ(see(30), 20U);
+  EXPECT_EQ(see(40), 20U);
+  full = false;
+  EXPECT_EQ(see(50), 50U);
+  EXPECT_EQ(open("this boot")->Seen(), 50U) << "from a checkpoint";
+  EXPECT_EQ(see(60), 60U);
+  EXPECT_EQ(open("this boot")->Seen(), 60U) << "from a record of its own";
+  EXPECT_EQ(open("the next boot")->Seen(), 0U) << "the clock counts from another time";
+
+  Ledger without_a_state({.threaded = false}, diagnostics);
+  without_a_state.Load(SampleTime());
+  without_a_state.SetSeen(70);
+  EXPECT_EQ(without_a_state.Seen(), 70U);
+}
+
 TEST(LedgerTest, RecordsOfAnyBytesAreReadOrRefused) {
   for (const auto& [tag, payload] : SampleRecords()) {
     for (size_t at = 0; at < payload.size(); ++at) {

@@ -83,6 +83,7 @@ std::vector<std::pair<uint16_t, std::string>> SampleRecords() {
     ledger.Forget(ledger.FoldedIds().front());
     ledger.Fold(SampleProcess(7, 0, 3).values(), {.pid = 10}, SampleTime());
     ledger.SetHealth("how it is");
+    ledger.SetSeen(12);
     ledger.Save(SampleTime());
   });
   MemoryDisk disk{.bytes = state};

@@ -59,6 +59,39 @@ TEST_F(SegmentReaderTest, ReportsTheWritingLibrary) {
   EXPECT_EQ(reader_->records_skipped(), 0U);
 }
 
+TEST_F(SegmentReaderTest, AClockCountsWhileItRuns) {
+  constexpr uint64_t kSecond = 1'000'000'000;
+  SegmentBuilder segment;
+  const uint32_t clocks = segment.Family(Kind::kClock, "persia_phase", "seconds_total");
+  const uint32_t data = segment.Series(clocks, {{"phase", "data"}});
+  const uint32_t other = segment.Series(clocks, {{"phase", "other"}});
+  segment.Set(data, segment::StartedClock(2 * 3 * kSecond, 10 * kSecond));  // it has run for 3 s
+  segment.Set(data + segment::kClockStart, 10 * kSecond);
+  segment.Set(other, 2 * 7 * kSecond);
+  ASSERT_NE(Open(segment), nullptr) << problem_.text;
+  EXPECT_EQ(reader_->families()[0].kind, Kind::kCounter);
+  EXPECT_EQ(Whole(0), 0U);
+  EXPECT_THAT(Terms(0), ElementsAre(3.0)) << "until it started";
+  EXPECT_THAT(Terms(1), ElementsAre(7.0));
+  EXPECT_TRUE(reader_->ClocksRun());
+
+  ASSERT_TRUE(Read(9 * kSecond));
+  EXPECT_THAT(Terms(0), ElementsAre(3.0));
+  ASSERT_TRUE(Read(12 * kSecond));
+  EXPECT_THAT(Terms(0), ElementsAre(5.0));
+  EXPECT_THAT(Terms(1), ElementsAre(7.0));
+  EXPECT_EQ(reader_->changes(), 0U) << "that time passes is no change";
+
+  segment.Set(data, 2 * 6 * kSecond);
+  Put("a.seg", segment);
+  ASSERT_TRUE(Read(20 * kSecond));
+  EXPECT_THAT(Terms(0), ElementsAre(6.0));
+  EXPECT_FALSE(reader_->ClocksRun());
+  EXPECT_EQ(reader_->changes(), 1U);
+  ASSERT_TRUE(Read(30 * kSecond));
+  EXPECT_EQ(reader_->changes(), 1U);
+}
+
 TEST_F(SegmentReaderTest, AddsUpTheLanesOfAllThreads) {
   SegmentBuilder segment;
   const uint32_t counter = segment.Counter("a", "c", {}, 1, 0.5);

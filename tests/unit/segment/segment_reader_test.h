@@ -31,7 +31,7 @@ class SegmentReaderTest : public JobDirectoryTest {
     Put("a.seg", segment);
     return Open();
   }
-  bool Read() { return reader_->Read(++tick_, {}, problem_); }
+  bool Read(uint64_t clocks_until = 0) { return reader_->Read(++tick_, {}, problem_, clocks_until); }
 
   [[nodiscard]] const SegmentValues& values() const { return reader_->values(); }
   [[nodiscard]] const SegmentSeries& series(size_t i) const { return reader_->series()[i]; }

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <string_view>
 
 #include "measured_calls.h"
@@ -117,6 +118,24 @@ void EventRecord(State& state) {
   });
 }
 
+// A phase inside another one, as in a step: two marks.
+void PhaseMarks(State& state) {
+  static const Phase forward("forward"), sync("sync");
+  const InPhase in(forward);
+  Each(state, kWholes, [](uint64_t) { const InPhase inner(sync); });
+}
+
+// The clock that they read.
+void PhaseClock(State& state) {
+  Each(state, kWholes, [](uint64_t) {
+    for (int mark = 0; mark < 2; ++mark) {
+      timespec now{};
+      clock_gettime(CLOCK_MONOTONIC, &now);
+      benchmark::DoNotOptimize(now);
+    }
+  });
+}
+
 BENCHMARK(CounterIncrement)->Name("counter/ours")->Threads(1)->Threads(2);
 BENCHMARK(CounterIncrementApart)->Name("counter/apart")->Threads(1)->Threads(2);
 BENCHMARK(CounterValue)->Name("counter value/ours")->Threads(8);
@@ -134,5 +153,7 @@ BENCHMARK(StreamPutMetric)->Name("stream by names/ours")->Threads(1);
 BENCHMARK(StreamAddValue)->Name("stream by name/ours")->Threads(1);
 BENCHMARK(ChildLookup)->Name("child/ours")->Threads(1);
 BENCHMARK(EventRecord)->Name("event/ours")->Threads(1);
+BENCHMARK(PhaseMarks)->Name("phase/ours")->Threads(1);
+BENCHMARK(PhaseClock)->Name("phase/clock")->Threads(1);
 
 }  // namespace

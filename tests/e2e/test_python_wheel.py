@@ -170,7 +170,8 @@ import ast, inspect, pathlib
 import persia_metrics._native as native
 tree = ast.parse(pathlib.Path(native.__file__).parent.joinpath("_native.pyi").read_text())
 def parameters(node):
-    return [a.arg for a in node.args.posonlyargs + node.args.args]
+    rest = [node.args.vararg] if node.args.vararg else []
+    return [a.arg for a in node.args.posonlyargs + node.args.args + rest]
 told = set()
 for node in tree.body:
     if isinstance(node, ast.ClassDef):

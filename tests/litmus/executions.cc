@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <set>
@@ -55,6 +56,7 @@ Shown ShownBy(const SegmentReader& reader) {
     switch (family.kind) {
       case Kind::kCounter:
         shown.counts[name] = wholes(series.whole, 1) + real(series.real);
+        if (family.clock) shown.counts[name] = std::round(shown.counts[name]);
         break;
       case Kind::kGauge:
         shown.values[name] = last(series.common);
@@ -73,6 +75,8 @@ Shown ShownBy(const SegmentReader& reader) {
         break;
       case Kind::kEvent:
         shown.counts[name] = wholes(series.whole + 1, 1);
+        break;
+      case Kind::kClock:
         break;
     }
   }

@@ -110,6 +110,19 @@ void Growth(const Workload& job) {
   job.Exit();
 }
 
+void Phases(const Workload& job) {
+  job.Init();
+  const auto data = job.NewPhase("data");
+  const auto sync = job.NewPhase("sync");
+  for (int i = 0; i < 3; ++i) {
+    job.Enter(data, i == 0 ? "" : "other");
+    job.Enter(sync, "data");
+    job.Leave(sync, 1);
+    job.Leave(data, 2);
+  }
+  job.Exit();
+}
+
 void Events(const Workload& job) {
   job.Init();
   for (uint64_t i = 0; i < 40; ++i) {
@@ -237,6 +250,7 @@ constexpr Program kPrograms[] = {
     {"lanes", &Lanes},
     {"same-names", &SameNames},
     {"growth", &Growth},
+    {"phases", &Phases},
     {"events", &Events},
     {"events-of-several", &EventsOfSeveral},
     {"before-init", &BeforeInit},
@@ -325,6 +339,28 @@ void Workload::Add(Stream of, double value) const {
   notes_.Set(of.series, value, begin);
   notes_.Counted(of.series + " count", 1, begin);
   notes_.Counted(of.series + " sum", value, begin);
+}
+
+Workload::Phase Workload::NewPhase(const std::string& name) const {
+  const uint32_t begin = Notes::Begin();
+  Phase phase{name, metrics::Phase(name)};
+  for (const std::string kind : {"seconds_total{", "duration_seconds{"}) notes_.Made(kind + name + "}", begin);
+  notes_.Made("seconds_total{other}", begin);
+  return phase;
+}
+
+void Workload::Enter(const Phase& of, const std::string& before) const {
+  const uint32_t begin = Notes::Begin();
+  of.phase.Enter();
+  if (!before.empty()) notes_.Counted("seconds_total{" + before + "}", 1, begin);
+}
+
+void Workload::Leave(const Phase& of, double ran) const {
+  const uint32_t begin = Notes::Begin();
+  of.phase.Leave();
+  notes_.Counted("seconds_total{" + of.name + "}", 1, begin);
+  notes_.Counted("duration_seconds{" + of.name + "}", 1, begin);
+  notes_.Counted("duration_seconds{" + of.name + "} sum", ran, begin);
 }
 
 void Workload::Record(uint64_t number) const {

@@ -10,6 +10,7 @@
 
 #include "notes.h"
 #include "persia/metrics/instruments.h"
+#include "persia/metrics/phase.h"
 #include "persia/metrics/stream.h"
 
 namespace persia::litmus {
@@ -34,6 +35,11 @@ class Workload {
     metrics::Stream stream;
   };
 
+  struct Phase {
+    std::string name;
+    metrics::Phase phase;
+  };
+
   Workload(Notes& notes, std::string directory) : notes_(notes), directory_(std::move(directory)) {}
 
   // `generation` is the value of a label of the process.
@@ -49,6 +55,10 @@ class Workload {
   void Add(Gauge of, double by) const;  // noted as a count
   void Observe(Histogram of, double value) const;
   void Add(Stream of, double value) const;  // above 0; a stream of one thread
+  // A second passes between two marks. The phase of name `before` stops; empty: none.
+  [[nodiscard]] Phase NewPhase(const std::string& name) const;
+  void Enter(const Phase& of, const std::string& before) const;
+  void Leave(const Phase& of, double ran) const;  // ran: since it was entered
   // An event whose fields all follow from `number`.
   void Record(uint64_t number) const;
   void Exit() const;

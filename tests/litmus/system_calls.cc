@@ -100,6 +100,11 @@ int __wrap_posix_fallocate(int fd, off_t offset, off_t bytes) {
 }
 
 int __wrap_clock_gettime(clockid_t clock, timespec* now) {
+  static time_t seconds = 1000;
+  if (clock == CLOCK_MONOTONIC && IsRecorded()) {
+    *now = {.tv_sec = ++seconds, .tv_nsec = 0};
+    return 0;
+  }
   const int error = __real_clock_gettime(clock, now);
   now->tv_sec += Faults::Get().seconds_later;
   return error;

@@ -39,6 +39,7 @@ except ImportError:
         ) from None
     raise
 from .instruments import Counter, Enum, Gauge, Histogram, Info, Stream, TimeCost
+from .phases import Phase, phase, set_step
 from .reading import HistogramValue, Series, Snapshot, StreamValue, TimeCostValue, read_value, snapshot
 
 __version__ = _native.__version__
@@ -51,6 +52,7 @@ __all__ = [
     "HistogramValue",
     "Info",
     "InitResult",
+    "Phase",
     "Series",
     "Snapshot",
     "Stream",
@@ -59,8 +61,10 @@ __all__ = [
     "TimeCostValue",
     "exporting",
     "init",
+    "phase",
     "read_value",
     "set_callback_period",
+    "set_step",
     "snapshot",
 ]
 

@@ -86,6 +86,15 @@ class Enum:
         """Takes the state away."""
     def _read(self) -> Optional[str]: ...
 
+class Phase:
+    def __new__(cls, name: str) -> Phase: ...
+    def __enter__(self) -> Phase:
+        """The process is in the phase from now on."""
+    def __exit__(self, *error: object) -> None:
+        """Leaves the phase: the process is in the one again in which it was entered."""
+    def value(self) -> float:
+        """The seconds that the process has spent in it, with those of now."""
+
 def init(
     job_name: Optional[str],
     role: Optional[str],
@@ -119,6 +128,9 @@ def event_count(type: str, name: str, /) -> int: ...
 def set_callback_period(seconds: float, /) -> None: ...
 def end_functions() -> None:
     """In the main interpreter, ends all functions for ever. Waits for a running one, at most a second."""
+
+def set_step(step: int, /) -> None:
+    """The step that the process trains now, as the program numbers it."""
 
 def count_event(name: object, type: object, timestamp: object, /) -> bool: ...
 def keep_event(name: object, type: object, metadata: Dict[Any, Any], timestamp: object, /) -> None: ...

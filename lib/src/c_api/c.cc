@@ -23,6 +23,7 @@
 #include "persia/metrics/instruments.h"
 #include "persia/metrics/internal/out_of_memory.h"
 #include "persia/metrics/log.h"
+#include "persia/metrics/phase.h"
 #include "persia/metrics/read.h"
 #include "persia/metrics/remove.h"
 #include "persia/metrics/stream.h"
@@ -57,6 +58,9 @@ struct persia_metrics_time_cost_t {
 };
 struct persia_metrics_stream_t {
   metrics::Stream stream;
+};
+struct persia_metrics_phase_t {
+  metrics::Phase phase;
 };
 
 namespace {
@@ -272,6 +276,27 @@ void persia_metrics_set_callback_period(double seconds) {
   constexpr double kDay = 86400;
   metrics::SetCallbackPeriod(std::chrono::milliseconds(static_cast<int64_t>(std::clamp(seconds, 0.01, kDay) * 1000)));
 }
+
+persia_metrics_phase_t* persia_metrics_phase(const char* name) {
+  return FindOrMake<persia_metrics_phase_t>(nullptr, name, nullptr,
+                                            [&](const metrics::Description&) { return metrics::Phase(View(name)); });
+}
+
+void persia_metrics_phase_enter(const persia_metrics_phase_t* phase) {
+  if (phase != nullptr) {
+    phase->phase.Enter();
+  }
+}
+
+void persia_metrics_phase_leave(const persia_metrics_phase_t* phase) {
+  if (phase != nullptr) {
+    phase->phase.Leave();
+  }
+}
+
+double persia_metrics_phase_value(const persia_metrics_phase_t* phase) { return phase == nullptr ? 0 : phase->phase.Value(); }
+
+void persia_metrics_set_step(uint64_t step) { metrics::SetStep(step); }
 
 persia_metrics_info_t* persia_metrics_info(const char* group, const char* name, const persia_metrics_description_t* about) {
   return FindOrMake<persia_metrics_info_t>(

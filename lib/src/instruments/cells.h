@@ -39,6 +39,8 @@ class CommonCell {
   CommonCell& operator=(const CommonCell&) = delete;
 
   internal::Cell* operator->() const { return cell_; }
+  // A later cell of the same series.
+  internal::Cell& operator[](uint32_t offset) const { return cell_[offset]; }
 
  private:
   internal::Cell* cell_;

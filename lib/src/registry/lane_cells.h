@@ -24,10 +24,12 @@ void ForEachLaneCell(const internal::FamilyNode& family, const Take& take) {
       case segment::Kind::kEvent:
         return offset == 2;
       case segment::Kind::kGauge:
+      case segment::Kind::kClock:
         return false;
     }
     return false;
   };
+  if (family.kind == segment::Kind::kClock) return;  // all its cells are common ones
   const bool has_common = family.kind != segment::Kind::kCounter && family.kind != segment::Kind::kHistogram &&
                           family.kind != segment::Kind::kNativeHistogram;
   const uint32_t first = has_common ? 1 : 0;

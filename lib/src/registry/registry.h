@@ -161,6 +161,7 @@ class Registry {
   // Read cells, without a lock: the sum over the lanes, or the common lane's cell, and `unset` if there is none yet.
   [[nodiscard]] double CounterAt(uint32_t slot) const noexcept;
   [[nodiscard]] uint64_t WholeAt(uint32_t slot) const noexcept;
+  [[nodiscard]] double ClockAt(uint32_t slot) const noexcept;  // in seconds
   [[nodiscard]] double DoubleAt(uint32_t slot) const noexcept;
   [[nodiscard]] uint64_t CommonAt(uint32_t slot, uint64_t unset) const noexcept;
   [[nodiscard]] StreamValue StreamAt(uint32_t slot) const noexcept;

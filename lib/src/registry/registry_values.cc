@@ -3,6 +3,7 @@
 #include <atomic>
 #include <vector>
 
+#include "clock.h"
 #include "persia/metrics/internal/bridge.h"
 #include "persia/metrics/internal/lane.h"
 #include "registry.h"
@@ -98,6 +99,11 @@ double Registry::CounterAt(uint32_t slot) const noexcept {
   return static_cast<double>(whole - whole_base) + std::max(0.0, fraction - fraction_base);
 }
 
+double Registry::ClockAt(uint32_t slot) const noexcept {
+  const uint64_t now = MonotonicNs();  // first, so that the result never falls
+  return segment::SecondsOf(segment::ClockNs(CommonAt(slot, 0), now));
+}
+
 uint64_t Registry::WholeAt(uint32_t slot) const noexcept {
   const TestScope* scope = CurrentScope();
   const uint64_t base = BaseAt(scope, slot);
@@ -135,6 +141,9 @@ internal::SeriesValues Registry::Read(const SeriesNode& node) const {
     case Kind::kCounter:
       values.value = CounterAt(node.slot);
       break;
+    case Kind::kClock:
+      values.value = ClockAt(node.slot);
+      break;
     case Kind::kGauge: {
       const uint64_t bits = CommonAt(node.slot, segment::kUnset);
       values.set = bits != segment::kUnset;
@@ -170,6 +179,8 @@ std::optional<double> Registry::ValueOf(std::string_view group, std::string_view
   switch (node->family->kind) {
     case Kind::kCounter:
       return CounterAt(node->slot);
+    case Kind::kClock:
+      return ClockAt(node->slot);
     case Kind::kGauge:
     case Kind::kStream: {
       const uint64_t bits = CommonAt(node->slot, segment::kUnset);
@@ -199,9 +210,9 @@ std::vector<internal::FamilyValues> Registry::Values() {
   MutexLock lock(mutex_);
   if (disabled_.load(std::memory_order_relaxed)) return out;
   for (const internal::FamilyNode* node : families_.nodes()) {
-    // A native histogram as a classic one, with all its bounds.
+    // A native histogram as a classic one, with all its bounds; a clock as a counter.
     const bool native = node->kind == Kind::kNativeHistogram;
-    const Kind kind = native ? Kind::kHistogram : node->kind;
+    const Kind kind = native ? Kind::kHistogram : node->kind == Kind::kClock ? Kind::kCounter : node->kind;
     out.push_back({static_cast<internal::ValueKind>(kind), node->group, node->name, node->help, node->unit,
                    static_cast<GaugeMerge>(node->gauge_policy), native, node->real_bounds()});
   }

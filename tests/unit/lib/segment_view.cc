@@ -224,6 +224,9 @@ class Reader {
         series.whole = Whole(slot);
         series.fraction = Double(slot + 1);
         break;
+      case Kind::kClock:
+        series.whole = Whole(slot, true);
+        break;
       case Kind::kGauge:
         ReadGauge(slot, series);
         break;

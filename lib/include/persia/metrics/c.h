@@ -115,6 +115,19 @@ PERSIA_METRICS_API void persia_metrics_counter_set_function(persia_metrics_count
 /* Sets the seconds between two calls of each function: 0.01 to 86,400; at first 5. */
 PERSIA_METRICS_API void persia_metrics_set_callback_period(double seconds);
 
+/* What the process does now: loading data, waiting for other ranks, ... (phase.h). */
+typedef struct persia_metrics_phase_t persia_metrics_phase_t;
+/* The phase `name`. */
+PERSIA_METRICS_API persia_metrics_phase_t* persia_metrics_phase(const char* name);
+/* The process is in the phase from now on, until the same thread leaves it. Phases nest. */
+PERSIA_METRICS_API void persia_metrics_phase_enter(const persia_metrics_phase_t* phase);
+/* The process is in the phase again in which this one was entered. */
+PERSIA_METRICS_API void persia_metrics_phase_leave(const persia_metrics_phase_t* phase);
+/* The seconds that the process has spent in it, with those of now. */
+PERSIA_METRICS_API double persia_metrics_phase_value(const persia_metrics_phase_t* phase);
+/* The step that the process trains now, as the program numbers it. */
+PERSIA_METRICS_API void persia_metrics_set_step(uint64_t step);
+
 /* Texts about the process, as the labels of the gauge `<group>_<name>_info` of value 1 (info.h). */
 typedef struct persia_metrics_info_t persia_metrics_info_t;
 /* The info (`group`, `name`) with the labels of `about`, which may be NULL. */

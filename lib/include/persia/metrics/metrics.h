@@ -16,6 +16,7 @@
 #include "persia/metrics/labels.h"
 #include "persia/metrics/log.h"
 #include "persia/metrics/metric_stream.h"
+#include "persia/metrics/phase.h"
 #include "persia/metrics/prof.h"
 #include "persia/metrics/read.h"
 #include "persia/metrics/remove.h"

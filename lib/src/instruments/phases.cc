@@ -1,0 +1,243 @@
+#include "persia/metrics/phase.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+#include <string>
+#include <string_view>
+
+#include "cells.h"
+#include "clock.h"
+#include "log.h"
+#include "registry.h"
+
+namespace persia::metrics {
+inline namespace abi_1 {
+namespace {
+
+using segment::Kind;
+
+constexpr std::string_view kGroup = "persia_phase";
+
+// From 100 microseconds to half an hour, since a checkpoint may take as long.
+constexpr std::array<double, 20> kBounds = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
+                                            0.25,   0.5,     1,      2.5,   5,      10,    30,   60,    300,  1800};
+
+void StartClock(uint32_t slot, uint64_t now) noexcept {
+  const CommonCell cell(slot);
+  // Release, in this order: a reader that finds the same word before and after the start has both of one moment.
+  cell[segment::kClockStart].store(now, std::memory_order_release);
+  cell->store(segment::StartedClock(cell->load(std::memory_order_relaxed), now), std::memory_order_release);
+}
+
+void StopClock(uint32_t slot, uint64_t now) noexcept {
+  const CommonCell cell(slot);
+  cell->store(segment::StoppedClock(cell->load(std::memory_order_relaxed), now), std::memory_order_relaxed);
+}
+
+uint32_t NewClock(std::string_view phase) noexcept {
+  Registry& registry = Registry::Get();
+  try {
+    internal::FamilyNode* family = registry.FindOrAddFamily({.kind = Kind::kClock,
+                                                             .group = kGroup,
+                                                             .name = "seconds_total",
+                                                             .help = "Time that the process spent in the phase.",
+                                                             .unit = "seconds"});
+    return registry.FindOrAddChild(family, LabelSet{{"phase", std::string(phase)}});
+  } catch (const std::bad_alloc&) {
+    registry.CountDropped(segment::Drop::kOutOfMemory);
+    return internal::kScratchSlot;
+  }
+}
+
+Histogram NewDurations(std::string_view phase) noexcept {
+  try {
+    return {kGroup,
+            "duration_seconds",
+            kBounds,
+            {.help = "Time from the entry of a phase to its end, without the phases inside it.",
+             .unit = "seconds",
+             .labels = {{"phase", std::string(phase)}}}};
+  } catch (const std::bad_alloc&) {
+    Registry::Get().CountDropped(segment::Drop::kOutOfMemory);
+    return {};
+  }
+}
+
+// A phase that was entered and not left.
+struct Entered {
+  uint32_t clock;
+  uint64_t ran_ns;  // until it last stopped
+};
+
+// The phases that the process is in. Constant-initialised, and never destroyed.
+class Track {
+ public:
+  static Track track;  // of the process
+
+  void Enter(uint32_t clock) noexcept {
+    if (!Own()) return;
+    if (depth_ == entered_.size()) {
+      ++left_out_;
+      return;
+    }
+    const uint64_t now = MonotonicNs();
+    Stop(now);
+    entered_[depth_++] = {clock, 0};
+    Start(now);
+  }
+
+  // The nanoseconds that the phase ran since it was entered; kNotEntered: it was not.
+  static constexpr uint64_t kNotEntered = UINT64_MAX;
+  uint64_t Leave(uint32_t clock) noexcept {
+    if (owner_.load(std::memory_order_relaxed) != &internal::tls_lane) return kNotEntered;
+    if (left_out_ > 0) {
+      --left_out_;
+      return kNotEntered;
+    }
+    // The last one, unless coroutines take turns.
+    uint32_t at = depth_;
+    while (at > 0 && entered_[at - 1].clock != clock) --at;
+    if (at == 0) return kNotEntered;
+    const uint64_t now = MonotonicNs();
+    Stop(now);
+    const uint64_t ran = entered_[at - 1].ran_ns;
+    std::move(entered_.begin() + at, entered_.begin() + depth_, entered_.begin() + at - 1);
+    --depth_;
+    Start(now);
+    if (depth_ == 0) {
+      owner_.store(nullptr, std::memory_order_release);
+    }
+    return ran;
+  }
+
+  // The thread ends.
+  void LeaveAll() noexcept {
+    if (owner_.load(std::memory_order_relaxed) != &internal::tls_lane) return;
+    const uint64_t now = MonotonicNs();
+    Stop(now);
+    depth_ = left_out_ = 0;
+    Start(now);
+    owner_.store(nullptr, std::memory_order_release);
+  }
+
+  // The process exits. If another thread is in a phase, its clock runs until the process has ended.
+  void End() noexcept {
+    const void* owner = nullptr;
+    owner_.compare_exchange_strong(owner, &internal::tls_lane, std::memory_order_acquire);
+    if (owner == nullptr || owner == &internal::tls_lane) {
+      Stop(MonotonicNs());
+      runs_ = false;
+    }
+  }
+
+  // In a forked child, whose clocks have not run.
+  void Forget() noexcept {
+    owner_.store(nullptr, std::memory_order_relaxed);
+    depth_ = left_out_ = 0;
+    runs_ = false;
+  }
+
+  // Once, at the first phase.
+  void Begin() noexcept {
+    if (begun_.exchange(true)) return;
+    other_.store(NewClock("other"), std::memory_order_relaxed);
+    std::atexit([] { track.End(); });
+    pthread_atfork(nullptr, nullptr, [] { track.Forget(); });
+    pthread_key_t key = 0;
+    if (pthread_key_create(&key, [](void* of) { static_cast<Track*>(of)->LeaveAll(); }) == 0) {
+      thread_end_.store(int64_t{key}, std::memory_order_relaxed);
+    }
+  }
+
+ private:
+  // Whether the calling thread's marks count. The address of a thread's own variable names the thread.
+  bool Own() noexcept {
+    const void* self = &internal::tls_lane;
+    const void* owner = owner_.load(std::memory_order_relaxed);
+    if (owner == self) return true;
+    // Acquire: pairs with the release of the thread that was in a phase before.
+    if (owner == nullptr && owner_.compare_exchange_strong(owner, self, std::memory_order_acquire)) {
+      const int64_t key = thread_end_.load(std::memory_order_relaxed);
+      if (key >= 0) pthread_setspecific(static_cast<pthread_key_t>(key), this);
+      return true;
+    }
+    LogLineOnce(logged_, "two threads are in phases at a time; what the second one marks is left out");
+    return false;
+  }
+
+  [[nodiscard]] uint32_t Current() const noexcept {
+    return depth_ > 0 ? entered_[depth_ - 1].clock : other_.load(std::memory_order_relaxed);
+  }
+
+  void Stop(uint64_t now) noexcept {
+    if (!runs_) return;
+    StopClock(Current(), now);
+    if (depth_ > 0) {
+      entered_[depth_ - 1].ran_ns += now - started_;
+    }
+  }
+
+  void Start(uint64_t now) noexcept {
+    StartClock(Current(), now);
+    started_ = now;
+    runs_ = true;
+  }
+
+  std::atomic<bool> begun_ = false;
+  std::atomic<uint32_t> other_ = internal::kScratchSlot;  // the clock that runs outside of all phases
+  std::atomic<int64_t> thread_end_ = -1;                  // a pthread key; -1: none
+  std::atomic<bool> logged_ = false;
+  std::atomic<const void*> owner_ = nullptr;  // the thread that is in a phase; it alone uses what follows
+  std::array<Entered, 64> entered_ = {};
+  uint32_t depth_ = 0;
+  uint32_t left_out_ = 0;  // entered beyond these
+  uint64_t started_ = 0;   // the clock that runs
+  bool runs_ = false;
+};
+
+constinit Track Track::track;
+
+// Its definition costs a look-up by name, so it is kept.
+constinit std::atomic<Gauge> step_gauge;
+constinit std::atomic<bool> step_gauge_is_made = false;
+
+}  // namespace
+
+Phase::Phase(std::string_view name) noexcept : clock_(NewClock(name)), durations_(NewDurations(name)) { Track::track.Begin(); }
+
+void Phase::Enter() const noexcept {
+  if (clock_ != internal::kScratchSlot) {
+    Track::track.Enter(clock_);
+  }
+}
+
+void Phase::Leave() const noexcept {
+  if (clock_ == internal::kScratchSlot) return;
+  const uint64_t ran = Track::track.Leave(clock_);
+  if (ran != Track::kNotEntered) {
+    Histogram(durations_).Observe(segment::SecondsOf(ran));
+  }
+}
+
+double Phase::Value() const noexcept { return Registry::Get().ClockAt(clock_); }
+
+void SetStep(uint64_t step) noexcept {
+  if (!step_gauge_is_made.load(std::memory_order_acquire)) {
+    try {
+      step_gauge.store(Gauge(kGroup, "step", {.help = "The step that the process trains now."}), std::memory_order_relaxed);
+      step_gauge_is_made.store(true, std::memory_order_release);
+    } catch (const std::bad_alloc&) {
+      return Registry::Get().CountDropped(segment::Drop::kOutOfMemory);
+    }
+  }
+  step_gauge.load(std::memory_order_relaxed).Set(static_cast<double>(step));
+}
+
+}  // namespace abi_1
+}  // namespace persia::metrics

@@ -41,7 +41,8 @@ PyObject* SetStepTo(PyObject*, PyObject* step) {
 PyMethodDef phase_methods[] = {
     {"__enter__", &EnterPhase, METH_NOARGS, "__enter__($self, /)\n--\n\nThe process is in the phase from now on."},
     {"__exit__", AsCFunction(&LeavePhase), METH_FASTCALL, "__exit__($self, /, *error)\n--\n\nLeaves the phase."},
-    {"value", &ReadPhase, METH_NOARGS, "value($self, /)\n--\n\nThe seconds that the process has spent in it, with those of now."},
+    {"value", &ReadPhase, METH_NOARGS,
+     "value($self, /)\n--\n\nThe seconds that the process has spent in it, with those of now."},
     {nullptr, nullptr, 0, nullptr}};
 
 PyMethodDef phase_functions[] = {{"set_step", &SetStepTo, METH_O,

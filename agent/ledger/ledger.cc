@@ -211,8 +211,13 @@ void Ledger::Save(const CollectTime& now) {
   } else if (!batch_.empty()) {
     Pass(writer_->Append(std::exchange(batch_, {})));
   }
-  std::erase_if(new_ends_, [this](const NewEnd& end) { return end.told && IsWritten(end.write); });
+  ForgetWritten();
   ReportFailure();
+}
+
+void Ledger::ForgetWritten() {
+  std::erase_if(new_ends_, [this](const NewEnd& end) { return end.told && IsWritten(end.write); });
+  static_cast<void>(Seen());
 }
 
 void Ledger::Pass(uint64_t write) {
@@ -244,6 +249,7 @@ void Ledger::ReportFailure() {
 void Ledger::MoveTo(std::shared_ptr<JournalFile> file) {
   options_.file = std::move(file);
   if (writer_ == nullptr) return;
+  ForgetWritten();  // what was shown stays
   StartWriter();
   MarkUnsaved();
 }

@@ -150,6 +150,7 @@ class Ledger {
   void RecordValues(SavedProcess& values, const Measurements& now, const LastProcess& process);
   void Pass(uint64_t write);
   [[nodiscard]] bool IsWritten(uint64_t write) const { return writer_ != nullptr && write <= writer_->written(); }
+  void ForgetWritten();
   void MarkUnsaved();
   void RecordForgotten();
   void StartWriter();

@@ -104,6 +104,23 @@ TEST(LedgerTest, TheJudgementOfTheHealthIsKept) {
   EXPECT_EQ(ledger->health(), "hung") << "from a checkpoint";
 }
 
+TEST(LedgerTest, WhatWasShownStaysWhenTheStateMoves) {
+  MemoryDisk disk, other;
+  Diagnostics diagnostics;
+  Ledger ledger({.file = std::make_shared<MemoryJournalFile>(disk), .run_id = "r", .patience = std::chrono::milliseconds(0)},
+                diagnostics);
+  ledger.Load(SampleTime());
+  ledger.Fold(SampleProcess(3, 0, 0).values(), {.pid = 7, .start_ticks = 9}, SampleTime());
+  ledger.SetSeen(12);
+  ledger.Save(SampleTime());
+  ASSERT_TRUE(ledger.Flush(std::chrono::seconds(50)));
+  const auto exits = [&] { return ledger.Exits(ledger.processes().instances().begin()->first); };
+  EXPECT_EQ(exits(), (std::map<std::string, uint64_t>{{"unknown", 1}}));
+  ledger.MoveTo(std::make_shared<MemoryJournalFile>(other));
+  EXPECT_EQ(exits(), (std::map<std::string, uint64_t>{{"unknown", 1}}));
+  EXPECT_EQ(ledger.Seen(), 12U);
+}
+
 TEST(LedgerTest, WhatWasSeenCountsWhenItIsOnDisk) {
   MemoryDisk disk;
   bool full = false;

@@ -1,6 +1,7 @@
 #include "health/job_health.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "base/log.h"
 #include "model/exit_reason.h"
@@ -53,6 +54,40 @@ std::optional<HealthReport::TimePoint> HungSince(const HealthMemory& memory, con
     if (is_it) return known.hung_since;
   }
   return std::nullopt;
+}
+
+// Where a rank waits for others.
+constexpr std::string_view kSync = "sync";
+
+// "data for 94 s, in step 812"
+std::string PhaseText(const WorkerProcess& process) {
+  std::string text = process.phase == "other" ? "none of its phases" : process.phase;
+  text += " for " + SecondsText(process.in_phase);
+  if (process.step) text += ", in step " + std::to_string(static_cast<int64_t>(*process.step));
+  return text;
+}
+
+// Whom the others wait for: those that are not in `sync` while others are. Empty: the phases do not tell.
+std::string WhomOthersAwait(std::span<const WorkerProcess> processes) {
+  std::vector<const WorkerProcess*> awaited;
+  size_t waiting = 0;
+  for (const WorkerProcess& process : processes) {
+    if (!process.alive || process.phase.empty()) continue;
+    if (process.phase == kSync) {
+      ++waiting;
+    } else {
+      awaited.push_back(&process);
+    }
+  }
+  if (waiting == 0 || awaited.empty()) return "";
+  constexpr size_t kMost = 3;
+  std::ranges::stable_sort(awaited, std::greater(), [](const WorkerProcess* process) { return process->in_phase; });
+  std::string text;
+  for (size_t i = 0; i < std::min(awaited.size(), kMost); ++i) {
+    text += NameOf(KeyOf(*awaited[i])) + " has been in " + PhaseText(*awaited[i]) + "; ";
+  }
+  if (awaited.size() > kMost) text += std::to_string(awaited.size() - kMost) + " more are not in sync; ";
+  return text + (waiting == 1 ? "1 waits" : std::to_string(waiting) + " wait") + " in sync";
 }
 
 std::string EndText(const std::string& exit) {
@@ -164,12 +199,15 @@ void JobHealth::LookAt(const WorkerProcess& process, size_t index, const Moment&
   if (state == WorkerState::kHung && known.shown.state != WorkerState::kHung) {
     Report(process, true, "worker_hung",
            who + " hangs: none of its metrics has changed for " + SecondsText(judge_.Unchanged(index)) +
-               ", while others of its job go on",
+               ", while others of its job go on" + (process.phase.empty() ? "" : "; it has been in " + PhaseText(process)),
            "unchanged for " + SecondsText(judge_.Unchanged(index)));
   } else if (process.alive && state != WorkerState::kHung && known.shown.state == WorkerState::kHung && !is_other) {
     Report(process, false, "worker_recovered", who + (judge_.job_hangs() ? " hangs together with its job" : " goes on"));
   }
   if (state != known.shown.state && !is_other) known.shown.since = now_;
+  known.shown.phase = process.phase;
+  known.shown.phase_since = now_ - process.in_phase;
+  known.shown.step = process.step;
   if (known.ended_at) known.shown.since = *known.ended_at;
   known.shown.state = state;
   report.workers[key] = known.shown;
@@ -206,12 +244,15 @@ JobEvent& JobHealth::Report(const char* subject, bool warns, const std::string& 
 }
 
 void JobHealth::SumUp(std::span<const WorkerProcess> processes, const Moment& moment, HealthReport& report) {
+  const std::string awaited = judge_.job_hangs() ? WhomOthersAwait(processes) : "";
   if (judge_.job_hangs() != job_hangs_) {
     job_hangs_ = judge_.job_hangs();
     job_hangs_since_ = now_;
     const std::string after = SecondsText(judge_.hang_after());
     Report("job", job_hangs_, job_hangs_ ? "job_hung" : "job_recovered",
-           job_hangs_ ? "the job hangs: no metric of any process has changed for " + after : "the job goes on");
+           job_hangs_
+               ? "the job hangs: no metric of any process has changed for " + after + (awaited.empty() ? "" : "; " + awaited)
+               : "the job goes on");
   }
   const bool interrupted = moment.exit_code && IsInterruption(*moment.exit_code);
   const bool failed = moment.exit_code.value_or(0) != 0 && !interrupted;
@@ -228,7 +269,10 @@ void JobHealth::SumUp(std::span<const WorkerProcess> processes, const Moment& mo
     any_alive = any_alive || process.alive;
     any_died = any_died || worker.state == WorkerState::kDied;
     if (process.died) died.push_back({"died", NameOf(key) + " died: " + EndText(process.last_exit), key, worker.since});
-    if (worker.state == WorkerState::kHung) hung.push_back({"hung", NameOf(key) + " hangs", key, worker.since});
+    if (worker.state == WorkerState::kHung) {
+      const std::string phase = process.phase.empty() ? "" : ", in " + PhaseText(process);
+      hung.push_back({"hung", NameOf(key) + " hangs" + phase, key, worker.since});
+    }
     const auto& restarts = known_.at(key).restarts;
     if (restarts.size() == kManyRestarts && moment.steady - restarts.front() < kRestartWindow) {
       restarting.push_back({"restarting", NameOf(key) + " restarts again and again", key, {}});
@@ -242,8 +286,8 @@ void JobHealth::SumUp(std::span<const WorkerProcess> processes, const Moment& mo
     return;
   }
   if (job_hangs_) {
-    report.reasons.push_back(
-        {"job_hung", "no metric of any process has changed for " + SecondsText(judge_.hang_after()), {}, job_hangs_since_});
+    const std::string text = "no metric of any process has changed for " + SecondsText(judge_.hang_after());
+    report.reasons.push_back({"job_hung", awaited.empty() ? text : awaited, {}, job_hangs_since_});
   }
   for (auto* some : {&died, &hung, &restarting}) {
     std::ranges::move(*some, std::back_inserter(report.reasons));

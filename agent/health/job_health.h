@@ -46,6 +46,9 @@ struct HealthReport {
   struct Worker {
     WorkerState state = WorkerState::kRunning;
     TimePoint since;
+    std::string phase = {};  // what it does; empty: it does not tell
+    TimePoint phase_since = {};
+    std::optional<double> step = {};
   };
   // Why the job is not well, or how it ended.
   struct Reason {

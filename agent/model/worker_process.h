@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "model/snapshot.h"
@@ -31,6 +32,10 @@ struct WorkerProcess {
   uint64_t changes = 0;
   // How full the segment is, from 0 to 1.
   double segment_used_ratio = 0;
+  // What a living process does (persia/metrics/phase.h), and for how long; empty: it does not tell.
+  std::string phase = {};
+  std::chrono::milliseconds in_phase{0};
+  std::optional<double> step = {};
 
   // When an ended process was found to have ended, even by a former agent. No time: not known.
   std::chrono::system_clock::time_point ended_at = {};

@@ -13,6 +13,7 @@ using segment::kCellsPerChunk;
 using segment::Kind;
 
 constexpr uint32_t kCommonLane = 0;
+constexpr std::string_view kPhaseGroup = "persia_phase";
 
 SegmentProblem Truncated(const char* missing) {
   return {"corrupt", std::string("the file was truncated and no longer holds ") + missing};
@@ -219,7 +220,8 @@ bool SegmentReader::PlaceSeries(const SegmentSeriesRecord& record, SegmentProble
     series.record.cells = segment::CellsOf(Kind::kCounter, 0);
     series.whole = base + 1;  // the cell that is 0
     series.real = real_count_++;
-    clocks_.push_back({header_->chunks_offset + common->second * segment::kChunkBytes + cell * sizeof(uint64_t), series.real});
+    const uint64_t at = header_->chunks_offset + common->second * segment::kChunkBytes + cell * sizeof(uint64_t);
+    clocks_.push_back({.at = at, .real = series.real, .phase = PhaseOf(record)});
     series_.push_back(series);
     return true;
   }
@@ -230,6 +232,7 @@ bool SegmentReader::PlaceSeries(const SegmentSeriesRecord& record, SegmentProble
       break;
     case Kind::kGauge:
       place_common(0);
+      if (families_[record.family].group == kPhaseGroup && families_[record.family].name == "step") step_ = series.common;
       break;
     case Kind::kHistogram:
     case Kind::kNativeHistogram:
@@ -307,6 +310,30 @@ bool SegmentReader::ReadValues(SegmentProblem& problem) {
   return true;
 }
 
+std::string SegmentReader::PhaseOf(const SegmentSeriesRecord& clock) const {
+  std::string phase;
+  VisitLabels(records(), clock, [&](std::string_view name, std::string_view value) {
+    if (name == "phase") phase = value;
+  });
+  return phase;
+}
+
+// Between two phases, a read may find the clock of neither running, or of both: then the later one counts.
+std::optional<PresentPhase> SegmentReader::phase() const {
+  const Clock* present = nullptr;
+  for (const Clock& clock : clocks_) {
+    if (clock.runs && (present == nullptr || clock.started_ns > present->started_ns)) present = &clock;
+  }
+  return present == nullptr ? std::nullopt : std::optional(PresentPhase{present->phase, present->started_ns});
+}
+
+std::optional<double> SegmentReader::step() const {
+  if (!step_ || *step_ >= values_.commons.size() || values_.commons[*step_] == segment::kUnset) return std::nullopt;
+  const auto step = std::bit_cast<double>(values_.commons[*step_]);
+  constexpr double kMost = 0x1p53;
+  return step >= 0 && step <= kMost ? std::optional(step) : std::nullopt;
+}
+
 // After RecordChanges: that time passes is no change.
 void SegmentReader::ReadClocks(uint64_t until) {
   clocks_run_ = false;
@@ -319,7 +346,9 @@ void SegmentReader::ReadClocks(uint64_t until) {
     }
     if (word == cells[0]) {
       clock.ns = segment::ClockNs(word, std::max(until, cells[segment::kClockStart]));
-      clocks_run_ = clocks_run_ || segment::ClockRuns(word);
+      clock.runs = segment::ClockRuns(word);
+      clock.started_ns = cells[segment::kClockStart];
+      clocks_run_ = clocks_run_ || clock.runs;
     }
     values_.reals[clock.real] = {.first = segment::SecondsOf(clock.ns)};
   }

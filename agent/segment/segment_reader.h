@@ -36,6 +36,12 @@ struct LaterSeries {
   uint64_t unix_ns = 0;
 };
 
+// What a process does (persia/metrics/phase.h).
+struct PresentPhase {
+  std::string name;
+  uint64_t since_ns = 0;  // of CLOCK_MONOTONIC
+};
+
 class SegmentReader {
  public:
   // Null: see `problem`.
@@ -87,6 +93,10 @@ class SegmentReader {
   [[nodiscard]] uint64_t last_change_tick() const { return last_change_tick_; }
   // How many Reads after the first have found a value changed.
   [[nodiscard]] uint64_t changes() const { return changes_; }
+  // None: the process has no phases, or its clocks stand.
+  [[nodiscard]] std::optional<PresentPhase> phase() const;
+  // None: it does not number its steps, or not by whole numbers from 0 on.
+  [[nodiscard]] std::optional<double> step() const;
   // Whether values change without the writer.
   [[nodiscard]] bool ClocksRun() const { return clocks_run_; }
   // A persia::metrics::segment::ExitMark. Final in a Read that began after the writer had ended.
@@ -117,9 +127,13 @@ class SegmentReader {
   };
 
   struct Clock {
-    uint64_t at;      // in the file
-    uint32_t real;    // in SegmentValues, for the seconds
-    uint64_t ns = 0;  // of the last Read
+    uint64_t at;    // in the file
+    uint32_t real;  // in SegmentValues, for the seconds
+    std::string phase;
+    // Of the last Read.
+    uint64_t ns = 0;
+    bool runs = false;
+    uint64_t started_ns = 0;
   };
 
   explicit SegmentReader(std::unique_ptr<SegmentFile> file);
@@ -130,6 +144,7 @@ class SegmentReader {
   bool ReadDirectory(uint64_t used, SegmentProblem& problem);
   bool PlaceSeries(const SegmentSeriesRecord& record, SegmentProblem& problem);
   bool ReadValues(SegmentProblem& problem);
+  [[nodiscard]] std::string PhaseOf(const SegmentSeriesRecord& clock) const;
   void ReadClocks(uint64_t until);
   void AddReals(const uint64_t* cells, const Range& range);
   void RecordChanges(uint64_t tick, std::chrono::system_clock::time_point now);
@@ -152,6 +167,7 @@ class SegmentReader {
   std::vector<Range> ranges_;
   std::vector<Clock> clocks_;
   bool clocks_run_ = false;
+  std::optional<uint32_t> step_;  // in SegmentValues::commons
   uint32_t real_count_ = 0;
   uint32_t common_count_ = 0;
   SegmentIdentity parsed_identity_;

@@ -81,6 +81,7 @@ Json WorkersJson(const AgentStatus& status, const Snapshot& snapshot, system_clo
     const auto pid = status.pids.find(key);
     const auto health = status.health->workers.find(key);
     const bool has_health = health != status.health->workers.end();
+    const bool has_phase = has_health && !health->second.phase.empty();
     const bool up = worker.Value("up") == 1;
     const double changed = worker.Value("last_change_timestamp_seconds");
     const Json unchanged = std::isnan(changed) ? Json() : Json(std::max(0.0, now_seconds - changed));
@@ -99,6 +100,9 @@ Json WorkersJson(const AgentStatus& status, const Snapshot& snapshot, system_clo
                    {"throughput", ThroughputOfWorker(status, key, up)},
                    {"state", has_health ? Json(Name(health->second.state)) : Json(up ? "running" : "exited")},
                    {"state_since_ms", has_health ? Json(UnixMs(health->second.since)) : Json()},
+                   {"phase", has_phase ? Json(health->second.phase) : Json()},
+                   {"phase_since_ms", has_phase ? Json(UnixMs(health->second.phase_since)) : Json()},
+                   {"step", has_health && health->second.step ? Json(*health->second.step) : Json()},
                    {"hung", has_health && health->second.state == WorkerState::kHung},
                    {"last_exit", worker.last_exit}});
   }

@@ -15,6 +15,12 @@
 
 namespace persia::agent {
 
+namespace {
+
+constexpr size_t kMaxPhaseBytes = 128;  // that are shown
+
+}  // namespace
+
 SegmentSource::SegmentSource(SegmentSourceOptions options, std::shared_ptr<const Naming> naming)
     : options_(std::move(options)),
       naming_(naming != nullptr ? std::move(naming) : std::make_shared<PlainNaming>()),
@@ -156,6 +162,9 @@ void SegmentSource::ListProcesses(std::span<const Ledger::Orphan> orphans) {
     const auto& header = segment.reader->header();
     taken.emplace(*segment.instance, segment.ordinal);
     if (IsOwn(segment)) continue;
+    const std::optional<PresentPhase> phase = segment.alive ? segment.reader->phase() : std::nullopt;
+    const auto now_ns = static_cast<uint64_t>(std::chrono::nanoseconds(now_.steady.time_since_epoch()).count());
+    const std::chrono::nanoseconds in_phase(phase ? now_ns - std::min(now_ns, phase->since_ns) : 0);
     processes_.push_back(
         {.identity = ProcessIdentity(identity.role, identity.replica, merger_->rules()),
          .ordinal = segment.ordinal,
@@ -170,6 +179,9 @@ void SegmentSource::ListProcesses(std::span<const Ledger::Orphan> orphans) {
          .last_change = segment.reader->last_change(),
          .changes = segment.reader->changes(),
          .segment_used_ratio = segment.reader->UsedRatio(),
+         .phase = phase ? SanitizeText(std::string_view(phase->name).substr(0, kMaxPhaseBytes)) : "",
+         .in_phase = std::chrono::duration_cast<std::chrono::milliseconds>(in_phase),
+         .step = segment.alive ? segment.reader->step() : std::nullopt,
          .last_exit = segment.alive ? retired.LastExit(*segment.instance, segment.ordinal) : segment.exit.value_or("")});
   }
   // Whether an orphan is alive is not known. It is listed as if it had ended.

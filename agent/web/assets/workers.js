@@ -39,6 +39,8 @@ function place(workers) {
 
 const keyOf = (worker) => `${worker.role}\n${worker.instance}\n${worker.process}`;
 const nameOf = (worker) => (worker.process === '0' ? worker.instance : `${worker.instance} process ${worker.process}`);
+// Short phases change faster than one can read.
+const phaseOf = ({ phase, inPhase }) => (inPhase < 2 ? phase : `${phase} ${duration(inPhase)}`);
 const naturally = new Intl.Collator('en', { numeric: true }).compare;
 const byName = (a, b) => a.place - b.place;
 const byNumber = (of) => (a, b) => (of(a) ?? -Infinity) - (of(b) ?? -Infinity);
@@ -111,11 +113,12 @@ function fillRow(row) {
   const { worker } = row;
   if (row.children.length === 1) {
     row.append(...COLUMNS.slice(1).map(([title]) => make('td', { 'data-label': title })));
-    row.children[1].append(make('span.badge'));
+    row.children[1].append(make('span.badge'), ' ', make('span.phase'));
   }
   row.setAttribute('aria-selected', String(focusKey() === row.dataset.worker));
   row.className = BAD.includes(worker.state) ? `bad ${worker.state}` : worker.up ? `up ${worker.state}` : 'ended';
   setText(row.children[1].firstChild, worker.state);
+  setText(row.children[1].lastChild, worker.phase && worker.phase !== 'other' ? phaseOf(worker) : '');
   COLUMNS.forEach(([, text], column) => {
     if (text) setText(row.children[column], String(text(worker)));
   });
@@ -149,6 +152,7 @@ export function showWorkers(status) {
   place(workers);
   for (const worker of workers) {
     worker.share = cpuShare(worker, now, patience);
+    worker.inPhase = worker.phase_since_ms === null ? null : (now - worker.phase_since_ms) / 1000;
     worker.upFor = worker.up && worker.start_time_ms !== null ? (now - worker.start_time_ms) / 1000 : null;
   }
   [...byId('workers-head').children].forEach((head, column) => {

@@ -168,6 +168,46 @@ TEST_F(JobHealthTest, AJobThatStandsStillHangs) {
   EXPECT_THAT(Events(), ElementsAre("job_hung", "job_recovered"));
 }
 
+// Ranks that wait in a collective stop together with the one that they wait for.
+TEST_F(JobHealthTest, OfAJobThatStandsStillThePhasesTellWhomTheOthersAwait) {
+  StartJob();
+  const auto be_in = [&](uint32_t rank, const std::string& phase, seconds since, std::optional<double> step) {
+    processes[rank].phase = phase;
+    processes[rank].in_phase = since;
+    processes[rank].step = step;
+  };
+  be_in(0, "sync", seconds(58), 812);
+  be_in(1, "data", seconds(94), 812);
+  be_in(2, "sync", seconds(57), 812);
+  Run(seconds(60));
+  EXPECT_THAT(Reasons(), ElementsAre("job_hung: trainer rep_1 has been in data for 94 s, in step 812; 2 wait in sync"));
+  EXPECT_THAT(log_->Messages(),
+              ElementsAre("the job hangs: no metric of any process has changed for 60 s; trainer rep_1 has been in "
+                          "data for 94 s, in step 812; 2 wait in sync"));
+  EXPECT_EQ(health_.report()->workers.at({"trainer", "rep_1", "0"}).phase, "data");
+  EXPECT_EQ(health_.report()->workers.at({"trainer", "rep_1", "0"}).phase_since, Wall() - seconds(94));
+
+  be_in(1, "other", seconds(120), {});
+  be_in(2, "checkpoint", seconds(130), {});
+  Look();
+  EXPECT_THAT(
+      Reasons(),
+      ElementsAre("job_hung: trainer rep_2 has been in checkpoint for 130 s; trainer rep_1 has been in none of its phases "
+                  "for 120 s; 1 waits in sync"));
+  for (uint32_t rank = 0; rank < 3; ++rank) be_in(rank, "sync", seconds(140), {});
+  Look();
+  EXPECT_THAT(Reasons(), ElementsAre("job_hung: no metric of any process has changed for 60 s")) << "each waits";
+}
+
+TEST_F(JobHealthTest, AWorkerThatHangsIsNamedWithItsPhase) {
+  StartJob();
+  processes[1].phase = "checkpoint";
+  processes[1].in_phase = seconds(70);
+  Run(seconds(60), {0, 2});
+  EXPECT_THAT(Reasons(), ElementsAre("hung: trainer rep_1 hangs, in checkpoint for 70 s"));
+  EXPECT_THAT(log_->Messages(), ElementsAre(HasSubstr("others of its job go on; it has been in checkpoint for 70 s")));
+}
+
 TEST_F(JobHealthTest, TheCommandsExitCodeDecidesHowTheJobEnded) {
   const struct {
     int exit_code;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <cmath>
 #include <filesystem>
 
 namespace persia::agent::testing {
@@ -74,6 +75,9 @@ TEST_F(SegmentReaderTest, AClockCountsWhileItRuns) {
   EXPECT_THAT(Terms(0), ElementsAre(3.0)) << "until it started";
   EXPECT_THAT(Terms(1), ElementsAre(7.0));
   EXPECT_TRUE(reader_->ClocksRun());
+  ASSERT_TRUE(reader_->phase());
+  EXPECT_EQ(reader_->phase()->name, "data");
+  EXPECT_EQ(reader_->phase()->since_ns, 10 * kSecond);
 
   ASSERT_TRUE(Read(9 * kSecond));
   EXPECT_THAT(Terms(0), ElementsAre(3.0));
@@ -87,9 +91,25 @@ TEST_F(SegmentReaderTest, AClockCountsWhileItRuns) {
   ASSERT_TRUE(Read(20 * kSecond));
   EXPECT_THAT(Terms(0), ElementsAre(6.0));
   EXPECT_FALSE(reader_->ClocksRun());
+  EXPECT_FALSE(reader_->phase());
   EXPECT_EQ(reader_->changes(), 1U);
   ASSERT_TRUE(Read(30 * kSecond));
   EXPECT_EQ(reader_->changes(), 1U);
+}
+
+TEST_F(SegmentReaderTest, TheStepIsAWholeNumber) {
+  SegmentBuilder segment;
+  const uint32_t step = segment.UnsetGauge("persia_phase", "step");
+  ASSERT_NE(Open(segment), nullptr);
+  EXPECT_EQ(reader_->step(), std::nullopt);
+  for (const auto& [value, expected] :
+       {std::pair(812.0, std::optional(812.0)), std::pair(-1.0, std::optional<double>()),
+        std::pair(std::nan(""), std::optional<double>()), std::pair(1e300, std::optional<double>())}) {
+    segment.SetDouble(step, value);
+    Put("a.seg", segment);
+    ASSERT_TRUE(Read());
+    EXPECT_EQ(reader_->step(), expected) << value;
+  }
 }
 
 TEST_F(SegmentReaderTest, AddsUpTheLanesOfAllThreads) {

@@ -116,7 +116,7 @@ TEST(AnswerStatus, HasTheStateOfEachWorker) {
   status.throughput = Throughput{.name = "steps_total", .ranks = {{{"", "rep_0"}, 8.5}}};
   HealthReport health;
   const auto since = std::chrono::system_clock::time_point(seconds(999'000));
-  health.workers[{"", "rep_0", "0"}] = {WorkerState::kRunning, since};
+  health.workers[{"", "rep_0", "0"}] = {WorkerState::kRunning, since, "data", since + seconds(1), 812};
   health.workers[{"", "rep_0", "2"}] = {WorkerState::kHung, since};
   status.health = std::make_shared<const HealthReport>(health);
   const Json workers = Json::parse(AnswerStatus(status, newest.get(), kNow).body)["workers"];
@@ -125,7 +125,8 @@ TEST(AnswerStatus, HasTheStateOfEachWorker) {
       workers[0].dump(),
       R"({"role":"","instance":"rep_0","process":"0","up":true,"pid":4711,"restarts":0,"start_time_ms":null,"cpu_seconds":1.5,)"
       R"("resident_bytes":4096,"threads":null,"last_change_ms":999990500,"unchanged_seconds":9.5,"throughput":8.5,)"
-      R"("state":"running","state_since_ms":999000000,"hung":false,"last_exit":""})");
+      R"("state":"running","state_since_ms":999000000,"phase":"data","phase_since_ms":999001000,"step":812.0,"hung":false,"last_exit":""})");
+  EXPECT_TRUE(workers[2]["phase"].is_null() && workers[2]["phase_since_ms"].is_null() && workers[2]["step"].is_null());
   EXPECT_EQ(workers[1]["up"], false);
   EXPECT_EQ(workers[1]["hung"], false) << "the worker has ended";
   EXPECT_EQ(workers[1]["last_exit"], "SIGKILL");

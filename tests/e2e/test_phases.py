@@ -171,10 +171,10 @@ def test_of_a_job_that_hangs_the_rank_is_named_that_others_wait_for(job, tmp_pat
     def health():
         return json.loads(fetch(agent.url + "/api/v1/status")[1])["health"]
 
-    wait_until(lambda: health()["state"] == "hung", "the hang")
-    (reason,) = health()["reasons"]
-    assert re.fullmatch(r"trainer rep_1 has been in data for \d+ s, in step 300; 2 wait in sync", reason["text"]), reason
+    verdict = r"trainer rep_1 has been in data for \d+ s, in step 300; 2 wait in sync"
+    wait_until(lambda: any(re.fullmatch(verdict, reason["text"]) for reason in health()["reasons"]), "the verdict")
+    assert health()["state"] == "hung"
+    assert re.search(verdict, agent.output())
     os.kill(pid, signal.SIGCONT)
     wait_until(lambda: health()["state"] == "running", "the job to go on")
     launcher.go()
-    assert agent.output().count("the job hangs: no metric of any process has changed for") == 1

@@ -73,7 +73,8 @@ TEST_F(PhaseTest, EachMomentBelongsToOnePhase) {
     EXPECT_THAT(SecondsIn("backward"), AllOf(Ge(0.04), Le(all.Seconds() - 0.06)));
     EXPECT_GE(SecondsIn("other"), 0.02);
     const double least = since->Seconds();
-    EXPECT_THAT(SecondsIn("sync") + SecondsIn("backward") + SecondsIn("other"), AllOf(Ge(least), Le(all.Seconds())));
+    const double in_all = SecondsIn("sync") + SecondsIn("backward") + SecondsIn("other");
+    EXPECT_THAT(in_all, AllOf(Ge(least), Le(all.Seconds())));
     EXPECT_EQ(VisitsOf("sync"), 1);
     EXPECT_EQ(VisitsOf("backward"), 1);
     const Snapshot snapshot = ReadSnapshot();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 
 #include "base/log.h"
 #include "model/exit_reason.h"
@@ -67,18 +68,21 @@ std::string PhaseText(const WorkerProcess& process) {
   return text;
 }
 
-// Whom the others wait for: those that are not in `sync` while others are. Empty: the phases do not tell.
+// Whom the others wait for: those that are not in `sync` while others of their role are. Empty: the phases do not tell.
 std::string WhomOthersAwait(std::span<const WorkerProcess> processes) {
   std::vector<const WorkerProcess*> awaited;
+  std::set<std::string> roles;  // that wait
   size_t waiting = 0;
   for (const WorkerProcess& process : processes) {
     if (!process.alive || process.phase.empty()) continue;
     if (process.phase == kSync) {
       ++waiting;
+      roles.insert(LabelOf(process.identity, "role"));
     } else {
       awaited.push_back(&process);
     }
   }
+  std::erase_if(awaited, [&](const WorkerProcess* process) { return !roles.contains(LabelOf(process->identity, "role")); });
   if (waiting == 0 || awaited.empty()) return "";
   constexpr size_t kMost = 3;
   std::ranges::stable_sort(awaited, std::greater(), [](const WorkerProcess* process) { return process->in_phase; });

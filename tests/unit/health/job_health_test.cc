@@ -199,6 +199,17 @@ TEST_F(JobHealthTest, OfAJobThatStandsStillThePhasesTellWhomTheOthersAwait) {
   EXPECT_THAT(Reasons(), ElementsAre("job_hung: no metric of any process has changed for 60 s")) << "each waits";
 }
 
+// A launcher takes no part in its ranks' collectives.
+TEST_F(JobHealthTest, ThoseOfARoleInWhichNobodyWaitsAreNotAwaited) {
+  StartJob();
+  Start(3, "launcher");
+  for (WorkerProcess& process : processes) process.phase = "sync";
+  processes[1].phase = "data";
+  processes[3].phase = "rendezvous";
+  Run(seconds(60));
+  EXPECT_THAT(Reasons(), ElementsAre("job_hung: trainer rep_1 has been in data for 0 s; 2 wait in sync"));
+}
+
 TEST_F(JobHealthTest, AWorkerThatHangsIsNamedWithItsPhase) {
   StartJob();
   processes[1].phase = "checkpoint";

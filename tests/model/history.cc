@@ -71,6 +71,7 @@ class Job {
   bool refuses_large_ = false;
   bool state_was_read_ = false;     // by this agent
   bool state_was_damaged_ = false;  // since it started
+  bool state_had_trouble_ = false;  // ever
   int run_ = 1;
   bool run_is_new_ = true;
   size_t first_ = 0;  // process of this run
@@ -198,11 +199,12 @@ void Job::JudgeExits() {
   if (ended > all) wrong_ = std::to_string(ended) + " processes are counted as ended, of " + std::to_string(all);
 }
 
-// An agent that has just started can read all segments.
+// An agent that has just started can read all segments, or has the values of the lost ones in its state.
 bool Job::AllCanBeRead() const {
+  const bool has_saved = config_.state_elsewhere && !state_had_trouble_;
   return !refuses_large_ && !world_.state_unreadable && !world_.no_descriptors && !world_.no_descriptors_in_open &&
-         std::ranges::none_of(world_.processes, [](const Process& process) {
-           return process.broken || !(process.in_directory || process.removed);
+         std::ranges::none_of(world_.processes, [&](const Process& process) {
+           return process.broken || !(process.in_directory || process.removed || has_saved);
          });
 }
 
@@ -270,9 +272,11 @@ void Job::Do(const Step& step) {
       now_ += std::chrono::seconds(100) * step.a;
       break;
     case Do::kDisk:
+      state_had_trouble_ = true;
       world_.disk_full = !world_.disk_full;
       break;
     case Do::kState:
+      state_had_trouble_ = true;
       world_.state_unreadable = !world_.state_unreadable;
       break;
     case Do::kOpen:
@@ -303,7 +307,7 @@ void Job::Do(const Step& step) {
     case Do::kDamage:
       world_.DamageState(10 * step.a + step.b, step.a % 2 == 1);
       oracle_.StateWasDamaged();
-      state_was_damaged_ = true;
+      state_was_damaged_ = state_had_trouble_ = true;
       ForgetShown();  // an agent that has not read it yet
       break;
     case Do::kClock: {

@@ -222,7 +222,7 @@ def pipe(build):
 
 
 def _printed(program, times):
-    """The number that the program prints, of each of so many runs, each in a directory of its own."""
+    """Runs the program several times, each in a new directory. Returns the number that each run prints."""
     found = []
     for _ in range(times):
         with folders() as (_, segments):

@@ -396,7 +396,7 @@ std::string Judge::WrongEvents(const std::string& root, const Image& image, cons
   }
   const std::string text = ReadFile(path);
   if (!text.ends_with("\n" + EventJson(last) + "\n") && text != EventJson(last) + "\n") {
-    return "an event is not on a line of its own: " + text.substr(text.size() - std::min<size_t>(text.size(), 300));
+    return "a line does not have exactly one event: " + text.substr(text.size() - std::min<size_t>(text.size(), 300));
   }
   for (size_t i = 0; image.all && i < told.events; ++i) {
     if (text.find("\"name\": \"e" + std::to_string(i) + "\"") == std::string::npos) {

@@ -12,9 +12,9 @@ Values from before the first copy are included. New series are copied too.
 - Gauges, unknown metrics, infos, states, and the quantiles of summaries: the value is copied. One that disappears is no longer exported.
 - All series of a histogram must have the same bounds, at most 500. `_created` samples, exemplars and timestamps are not copied.
 
-A fork waits for a copy in progress, at most a second. A forked child counts only what it counts itself: it first reads all values, which
-its parent counts, and then copies the increase, with a thread of its own. If that reading takes longer than a second, since another thread
-of the parent held a lock, for example, the child copies nothing, and one line says so. A child that a collector forks copies nothing. If a
+A fork waits for a copy in progress, at most a second. A forked child exports only what it counts itself: a new thread first reads all
+values, which are the parent's, and then copies what is added to them. If the first reading takes longer than a second, for example because
+another thread of the parent held a lock, the child copies nothing, and one line says so. A child that a collector forks copies nothing. If a
 process ends by `os._exit`, its counts since the last copy are lost, except in a child of multiprocessing. prometheus_client's own
 multiprocess mode must be off.
 

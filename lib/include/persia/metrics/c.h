@@ -7,9 +7,9 @@
  *
  * Strings are UTF-8 and end in NUL; the library copies them. A string may be NULL only where its comment says so. A function
  * that returns a handle never returns NULL. Two requests for one metric with the same labels return the same handle. Handles
- * are never freed. If a metric is refused (instruments.h says when), its handle counts nothing; so a second request with
- * another merge policy or other bounds returns a handle of its own, which counts nothing. A NULL handle is one that counts
- * nothing.
+ * are never freed. If a metric is refused (instruments.h says when), its handle counts nothing. A second request with another
+ * merge policy or other bounds is refused: it returns another handle than the first one. A NULL handle counts nothing,
+ * too.
  *
  * The arguments are in one order: group, name, what the kind of metric needs, and the description, which may be NULL.
  *

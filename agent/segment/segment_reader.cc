@@ -337,6 +337,7 @@ std::optional<double> SegmentReader::step() const {
 // After RecordChanges: that time passes is no change.
 void SegmentReader::ReadClocks(uint64_t until) {
   clocks_run_ = false;
+  bool changed = false;
   for (Clock& clock : clocks_) {
     constexpr int kTries = 100;  // the writer would have to start and stop it in each
     std::array<uint64_t, segment::kClockStart + 1> cells{};
@@ -345,13 +346,16 @@ void SegmentReader::ReadClocks(uint64_t until) {
       if (!file_->CopyInOrder(clock.at, cells) || !file_->LoadAcquire(clock.at, word)) break;
     }
     if (word == cells[0]) {
-      clock.ns = segment::ClockNs(word, std::max(until, cells[segment::kClockStart]));
+      const uint64_t ns = segment::ClockNs(word, std::max(until, cells[segment::kClockStart]));
+      changed = changed || ns != clock.ns;
+      clock.ns = ns;
       clock.runs = segment::ClockRuns(word);
       clock.started_ns = cells[segment::kClockStart];
       clocks_run_ = clocks_run_ || clock.runs;
     }
     values_.reals[clock.real] = {.first = segment::SecondsOf(clock.ns)};
   }
+  clock_changes_ += changed ? 1 : 0;
 }
 
 void SegmentReader::AddReals(const uint64_t* cells, const Range& range) {

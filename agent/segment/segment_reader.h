@@ -99,6 +99,8 @@ class SegmentReader {
   [[nodiscard]] std::optional<double> step() const;
   // Whether values change without the writer.
   [[nodiscard]] bool ClocksRun() const { return clocks_run_; }
+  // How many Reads have found the time of a clock changed.
+  [[nodiscard]] uint64_t clock_changes() const { return clock_changes_; }
   // A persia::metrics::segment::ExitMark. Final in a Read that began after the writer had ended.
   [[nodiscard]] uint64_t exit_mark() const { return exit_mark_; }
   // How full the segment is, from 0 to 1: its descriptors or its chunks, whichever is fuller.
@@ -167,6 +169,7 @@ class SegmentReader {
   std::vector<Range> ranges_;
   std::vector<Clock> clocks_;
   bool clocks_run_ = false;
+  uint64_t clock_changes_ = 0;
   std::optional<uint32_t> step_;  // in SegmentValues::commons
   uint32_t real_count_ = 0;
   uint32_t common_count_ = 0;

@@ -73,6 +73,7 @@ class SegmentLifecycle {
 
     // The values that were passed to the ledger.
     uint64_t noted_change = 0;  // its tick
+    uint64_t noted_clocks = 0;  // how often its clocks had changed
     uint64_t noted_generation = 0;
 
     [[nodiscard]] Measurements Values() const;

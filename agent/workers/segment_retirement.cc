@@ -180,12 +180,14 @@ void SegmentLifecycle::NoteLiving() {
   for (Segment& segment : segments_) {
     if (!segment.alive || !segment.instance) continue;
     ledger_.processes().MarkSeen(*segment.instance, now_);
-    const bool noted = !segment.reader->ClocksRun() && ledger_.SavedOrdinal(segment.reader->id()) == segment.ordinal &&
+    const bool noted = segment.noted_clocks == segment.reader->clock_changes() &&
+                       ledger_.SavedOrdinal(segment.reader->id()) == segment.ordinal &&
                        segment.noted_change == segment.reader->last_change_tick() &&
                        segment.noted_generation == segment.reader->generation();
     if (noted) continue;
     ledger_.Note(segment.Values(), LastProcessOf(*segment.reader));
     segment.noted_change = segment.reader->last_change_tick();
+    segment.noted_clocks = segment.reader->clock_changes();
     segment.noted_generation = segment.reader->generation();
   }
 }

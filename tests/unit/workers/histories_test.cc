@@ -88,6 +88,13 @@ TEST(HistoriesTest, EndsAreShownWhenTheyAreOnDisk) {
             "");
 }
 
+// A clock stops while its segment is read: its time is shown, and must be in the state, too.
+TEST(HistoriesTest, AClockStopsInARead) {
+  EXPECT_EQ(Check({{Do::kStart, 0, 0}, {Do::kAgent, 0, 0}, {Do::kCollect, 0, 9}, {Do::kCollect, 6, 9}, {Do::kLose, 0, 0}},
+                  {.state_elsewhere = true, .hides_ended = true}),
+            "");
+}
+
 TEST(HistoriesTest, RandomOnesCountEachCountOnce) {
   for (uint64_t seed = 0; seed < 2000; ++seed) {
     EXPECT_EQ(Check(RandomHistory(seed), ConfigOf(seed)), "") << seed;

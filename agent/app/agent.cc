@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/task_threads.h"
+#include "web/deaths_json.h"
 
 namespace persia::agent {
 namespace {
@@ -16,6 +17,7 @@ constexpr std::chrono::seconds kStatePatience(2);
 Agent::Agent(AgentSetup setup, Clock& clock, PushRoutes routes)
     : setup_(std::move(setup)),
       clock_(clock),
+      created_at_(clock.Now()),
       routes_(std::move(routes)),
       log_limiter_(std::make_shared<LogLimiter>()),
       options_(setup_.options),
@@ -105,6 +107,22 @@ Status Agent::Finish(RemoteWrite::Ending series) {
   targets.Join();
   server_.reset();
   return arrived;
+}
+
+RunSummary Agent::Summary() const {
+  const Collection::Summary last = collection_.summary();
+  RunSummary summary{.job = setup_.options.job_name,
+                     .run_id = setup_.run_id,
+                     .agent_version = setup_.version,
+                     .seconds = Seconds(clock_.Now() - created_at_),
+                     .ranks = RanksOf(*last.goodput),
+                     .deaths = DeathsJson(*last.health->deaths)};
+  if (setup_.exec != nullptr) {
+    const ExecRecord::State command = setup_.exec->state();
+    summary.exit_code = command.exit_code;
+    summary.seconds = command.run_time_seconds;
+  }
+  return summary;
 }
 
 void Agent::Reconfigure(const AgentOptions& fresh) {

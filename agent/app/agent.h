@@ -30,6 +30,7 @@
 #include "job/event_log.h"
 #include "net/http_server.h"
 #include "own/own_metrics.h"
+#include "summary/run_summary.h"
 #include "web/history.h"
 #include "web/host_guard.h"
 #include "web/web_access.h"
@@ -55,6 +56,8 @@ class Agent {
   void PushNow();
   // The page as one HTML file, with the newest values.
   [[nodiscard]] std::string Report() const { return pages_.Report(); }
+  // What the run was worth. REQUIRES: Finish is over.
+  [[nodiscard]] RunSummary Summary() const;
   // Ends the job's groups on the gateway. REQUIRES: Finish is over.
   Status EndGroups() { return lanes_.DeleteGroups(setup_.options.job_name); }
   // Ends every wait for a gateway or a database.
@@ -80,6 +83,7 @@ class Agent {
 
   const AgentSetup setup_;
   Clock& clock_;
+  const Clock::TimePoint created_at_;
   const PushRoutes routes_;
   const std::shared_ptr<LogLimiter> log_limiter_;
 

@@ -2,11 +2,17 @@
 
 #include <algorithm>
 
+#include "exposure/identities.h"
+
 namespace persia::agent {
 
 std::shared_ptr<const Naming> NamingOf(const AgentOptions& options) {
   if (options.mapping == nullptr) return std::make_shared<PlainNaming>();
   return options.mapping;
+}
+
+Identity AgentIdentity(const AgentSetup& setup) {
+  return ProcessIdentity("agent", setup.options.replica, {.job = setup.options.job_name, .ip_addr = setup.ip_addr});
 }
 
 PushLanes::Pace PaceOf(const AgentOptions& options) {

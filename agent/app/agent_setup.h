@@ -62,6 +62,9 @@ struct AgentSetup {
 // The time limits of pushes with these settings.
 PushLanes::Pace PaceOf(const AgentOptions& options);
 
+// The identity of the agent's own metrics.
+Identity AgentIdentity(const AgentSetup& setup);
+
 // The naming of metrics with these settings. Never null.
 std::shared_ptr<const Naming> NamingOf(const AgentOptions& options);
 

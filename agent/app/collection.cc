@@ -19,8 +19,14 @@ SeriesLimits LimitsOf(const AgentOptions& options) {
           .label_value_bytes = options.max_label_value_bytes};
 }
 
-HangJudge::Settings HangSettingsOf(const AgentOptions& options) {
-  return {.interval = options.push_interval, .hang_after = options.hang_after};
+// A snapshot of a job that another agent collects has none.
+GpuXidCounts::Options XidOptionsOf(const AgentSetup& setup) {
+  if (setup.view || setup.state.directory_fd < 0) return {.run_id = setup.run_id};
+  return {.file = std::make_shared<DiskJournalFile>(DiskJournalFile::Options{.directory_fd = setup.state.directory_fd,
+                                                                             .directory = setup.state.directory,
+                                                                             .name = setup.state.FileName("gpu"),
+                                                                             .mode = setup.state.mode}),
+          .run_id = setup.run_id};
 }
 
 std::map<WorkerKey, uint32_t> PidsOf(std::span<const WorkerProcess> processes) {
@@ -46,32 +52,33 @@ std::shared_ptr<const Snapshot> ReservedNames() {
 
 }  // namespace
 
-Identity AgentIdentity(const AgentSetup& setup) {
-  return ProcessIdentity("agent", setup.options.replica, {.job = setup.options.job_name, .ip_addr = setup.ip_addr});
-}
-
 Collection::Collection(const AgentSetup& setup, Clock& clock, OwnMetrics& own, EventLog& event_log, const History& history)
     : setup_(setup),
       clock_(clock),
       own_(own),
       event_log_(event_log),
       history_(history),
+      boot_id_(ProcReader().Read("sys/kernel/random/boot_id")),
       labels_(setup.options.labels),
       max_series_(setup.options.max_series),
       segments_(SourceOptions(), NamingOf(setup.options)),
-      hang_settings_(HangSettingsOf(setup.options)),
+      judgement_(setup, clock, event_log, segments_, boot_id_),
+      gpus_({.agent = AgentIdentity(setup), .xids = XidOptionsOf(setup)}),
       worker_metrics_({.processes = [this] { return segments_.processes(); },
                        .agent_version = setup.version,
                        .run_id = setup.run_id,
                        .ended = [this] { return segments_.ended(); },
-                       .judge = setup.view ? nullptr : &health_.judge()}),
+                       .judge = setup.view ? nullptr : &judgement_.hangs()}),
       job_metrics_(AgentIdentity(setup), setup.directory),
+      machine_({.identity = AgentIdentity(setup), .read = ReadOf({.state_directory = setup.state.directory})}),
       exec_(setup.exec == nullptr ? nullptr : std::make_unique<ExecMetrics>(AgentIdentity(setup), *setup.exec)),
       reserved_(ReservedNames()),
       worker_watch_({.directory = setup.directory,
                      .expects_workers = setup.emit_receiver == nullptr,
                      .idle_limit = setup.idle_limit,
-                     .on_idle = setup.on_idle}) {}
+                     .on_idle = setup.on_idle}) {
+  UseMachine(setup.options);
+}
 
 SegmentSourceOptions Collection::SourceOptions() {
   SegmentSourceOptions options;
@@ -86,7 +93,7 @@ SegmentSourceOptions Collection::SourceOptions() {
   options.agent_pid = setup_.view ? setup_.view->agent_pid : static_cast<uint32_t>(getpid());
   options.reaped = setup_.exec == nullptr ? nullptr : &setup_.exec->ends();
   options.ledger.run_id = setup_.run_id;
-  options.ledger.boot_id = std::string(ProcReader().Read("sys/kernel/random/boot_id"));
+  options.ledger.boot_id = boot_id_;
   options.ledger.new_run = setup_.run_begins;
   options.ledger.processes = {.gauge_ttl = setup_.options.gauge_ttl,
                               .hide_ended = setup_.options.on_instance_end == OnInstanceEnd::kDelete,
@@ -108,10 +115,18 @@ SegmentSourceOptions Collection::SourceOptions() {
 void Collection::Use(const AgentOptions& options) {
   labels_ = options.labels;
   max_series_ = options.max_series;
-  hang_settings_ = HangSettingsOf(options);
+  judgement_.Use(options);
   segments_.SetLimits(LimitsOf(options), options.max_segment_bytes, options.gauge_ttl,
                       setup_.options.on_instance_end == OnInstanceEnd::kDelete);
   segments_.SetNaming(NamingOf(options));
+  UseMachine(options);
+  gpus_are_used_ = true;
+  gpus_.Use(options.gpu == GpuMode::kAuto, options.gpu_interval);
+}
+
+// `once` has no second collection for the values of the thread.
+void Collection::UseMachine(const AgentOptions& options) {
+  machine_.Use(options.machine_metrics && !setup_.view, options.push_interval);
 }
 
 std::shared_ptr<const Snapshot> Collection::Collect(const std::string& agent_id) {
@@ -120,10 +135,11 @@ std::shared_ptr<const Snapshot> Collection::Collect(const std::string& agent_id)
   segments_.SetIdentityLabels(labels_, agent_id);
   segments_.Read();
   TakeEvents();
-  segments_.Retire();
+  segments_.Retire([this] { judgement_.Judge(command_began_); });
+  judgement_.Show();
   own_.SetEventsLost(segments_.stats().events_lost);
-  JudgeHealth();
   throughput_ = ThroughputOf(history_.Entries());
+  LookAtGpus();
   worker_watch_.Look(segments_.stats(), clock_.Now());
   ReportSegments();
   OwnSnapshots own = CollectOwn();
@@ -144,7 +160,12 @@ std::shared_ptr<const Snapshot> Collection::Collect(const std::string& agent_id)
     --trims_due_;
     ReturnFreeMemory();
   }
-  Summary summary{segments_.stats(), series, PidsOf(segments_.processes()), health_.report()};
+  Summary summary{.segments = segments_.stats(),
+                  .series = series,
+                  .pids = PidsOf(segments_.processes()),
+                  .health = judgement_.health(),
+                  .goodput = judgement_.goodput(),
+                  .ranks = judgement_.ranks()};
   const MutexLock lock(mutex_);
   summary_ = std::move(summary);
   return all;
@@ -155,28 +176,39 @@ void Collection::ReadCommand() {
   setup_.exec->Read();
   const ExecRecord::State state = setup_.exec->state();
   if (!command_began_) {
-    const std::chrono::duration<double> run_time(state.run_time_seconds);
-    const auto now = std::chrono::system_clock::now();
-    command_began_ = now - std::chrono::duration_cast<std::chrono::system_clock::duration>(run_time);
+    // It may have ended already.
+    const auto ago = std::chrono::steady_clock::now() - setup_.exec->began_at();
+    command_began_ = std::chrono::system_clock::now() - std::chrono::duration_cast<std::chrono::system_clock::duration>(ago);
   }
   segments_.SetCommand(*command_began_, state.exit_code.has_value());
 }
 
 void Collection::FlushState(std::chrono::milliseconds patience) {
   if (event_positions_) event_positions_->Flush(patience);
-  if (segments_.FlushState(patience)) return;
+  gpus_.Flush(patience);
+  const bool is_flushed = segments_.FlushState(patience);
+  judgement_.ShowAll();  // in the summary of the run
+  {
+    const MutexLock lock(mutex_);
+    summary_.goodput = judgement_.goodput();
+  }
+  if (is_flushed) return;
   LogWarning("segments.state", "the counts of ended processes are not all on disk after " + std::to_string(patience.count()) +
                                    " ms: if the segments in " + setup_.directory + " are lost, so are these counts");
 }
 
 OwnSnapshots Collection::CollectOwn() {
-  JobMetrics::Values job{.hangs = health_.judge().job_hangs(),
-                         .hang_after = health_.judge().hang_after(),
-                         .push_interval = hang_settings_.interval,
-                         .unchanged = health_.judge().job_unchanged()};
+  const HangJudge& hangs = judgement_.hangs();
+  JobMetrics::Values job{.hangs = hangs.job_hangs(),
+                         .hang_after = hangs.hang_after(),
+                         .push_interval = judgement_.interval(),
+                         .unchanged = hangs.job_unchanged()};
   if (throughput_) job.throughput.emplace(throughput_->name, throughput_->now);
-  OwnSnapshots own{own_.Collect(), worker_metrics_.Collect(), reserved_, job_metrics_.Collect(job)};
+  OwnSnapshots own{own_.Collect(), worker_metrics_.Collect(), reserved_, job_metrics_.Collect(job),
+                   machine_.Collect(segments_.processes())};
+  judgement_.AddTo(own);
   if (exec_ != nullptr) own.push_back(exec_->Collect());
+  if (auto gpus = gpus_.snapshot()) own.push_back(std::move(gpus));
   return own;
 }
 
@@ -193,20 +225,13 @@ void Collection::TakeEvents() {
   }
 }
 
-void Collection::JudgeHealth() {
-  const auto now = std::chrono::system_clock::now();
-  if (!std::exchange(health_is_restored_, true)) {
-    if (const auto memory = DecodeHealth(segments_.health())) health_.Restore(*memory, now);
+void Collection::LookAtGpus() {
+  if (setup_.view) return;
+  if (!std::exchange(gpus_are_used_, true)) {
+    gpus_.Use(setup_.options.gpu == GpuMode::kAuto, setup_.options.gpu_interval);
   }
-  health_.Look(segments_.processes(), {.steady = clock_.Now(),
-                                       .wall = now,
-                                       .settings = hang_settings_,
-                                       .has_command = setup_.exec != nullptr,
-                                       .exit_code = setup_.exec == nullptr ? std::nullopt : setup_.exec->CommandExitCode(),
-                                       .any_has_ended = segments_.stats().dead + segments_.stats().retired > 0});
-  const bool has_memory = !segments_.health().empty() || health_.memory() != HealthMemory();
-  if (has_memory) segments_.SetHealth(EncodeHealth(health_.memory()));
-  event_log_.Add(health_.TakeEvents());
+  gpus_.Look(segments_.processes());
+  event_log_.Add(gpus_.TakeEvents());
 }
 
 // A directory that was removed is made again, with the state in it, so that workers that start later find it.

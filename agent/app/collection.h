@@ -13,16 +13,19 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/agent_setup.h"
+#include "app/judgement.h"
 #include "app/worker_watch.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mutex.h"
-#include "health/job_health.h"
+#include "gpu/gpu_watch.h"
 #include "job/event_log.h"
 #include "job/event_position_file.h"
+#include "machine/machine_metrics.h"
 #include "own/exec_metrics.h"
 #include "own/job_metrics.h"
 #include "own/own_metrics.h"
@@ -34,9 +37,6 @@
 
 namespace persia::agent {
 
-// The identity of the agent's own metrics.
-Identity AgentIdentity(const AgentSetup& setup);
-
 class Collection {
  public:
   // The part of the last collection that the pages show.
@@ -45,6 +45,8 @@ class Collection {
     size_t series = 0;
     std::map<WorkerKey, uint32_t> pids;
     std::shared_ptr<const HealthReport> health = std::make_shared<HealthReport>();
+    std::shared_ptr<const GoodputReport> goodput = std::make_shared<GoodputReport>();
+    std::shared_ptr<const RankReport> ranks = std::make_shared<RankReport>();
   };
 
   // All five outlive it. `history`: of the former collections, for the throughput; used only in Collect.
@@ -55,17 +57,18 @@ class Collection {
   // `agent_id`: the value of the label `agent`; empty: none.
   std::shared_ptr<const Snapshot> Collect(const std::string& agent_id);
 
-  // Waits for the state to be on disk. REQUIRES: the last Collect has returned.
+  // Waits for the state to be on disk. The summary then has all that was counted. REQUIRES: the last Collect has returned.
   void FlushState(std::chrono::milliseconds patience);
 
   [[nodiscard]] Summary summary() const;
 
  private:
   SegmentSourceOptions SourceOptions();
+  void UseMachine(const AgentOptions& options);
   void KeepDirectory();
   void ReadCommand();
   void TakeEvents();
-  void JudgeHealth();
+  void LookAtGpus();
   void ReportSegments();
   void ReportLeftOut();
   OwnSnapshots CollectOwn();
@@ -75,17 +78,19 @@ class Collection {
   OwnMetrics& own_;
   EventLog& event_log_;
   const History& history_;
+  const std::string boot_id_;
   Labels labels_;  // of the settings
   uint64_t max_series_;
   std::optional<EventPositionFile> event_positions_;                    // none without a state
   std::optional<std::chrono::system_clock::time_point> command_began_;  // none: no command is run
   SegmentSource segments_;
-  JobHealth health_;
-  bool health_is_restored_ = false;
+  Judgement judgement_;
   std::optional<Throughput> throughput_;  // up to the collection before
-  HangJudge::Settings hang_settings_;
+  GpuWatch gpus_;
+  bool gpus_are_used_ = false;  // since the first collection: they need a thread
   WorkerMetrics worker_metrics_;
   JobMetrics job_metrics_;
+  MachineMetrics machine_;
   std::unique_ptr<ExecMetrics> exec_;         // null if no command is run
   std::shared_ptr<const Snapshot> reserved_;  // names that only /metrics has
   std::shared_ptr<const Layout> layout_;      // of the last collection

@@ -126,7 +126,10 @@ AgentStatus WebPages::Status() const {
   status.series = collected.series;
   status.pids = std::move(collected.pids);
   status.health = std::move(collected.health);
-  status.throughput = ThroughputOf(parts_.history.Entries());
+  const auto history = parts_.history.Entries();
+  status.ranks = std::move(collected.ranks);
+  status.throughput = ThroughputOf(history);
+  status.progress = ProgressOf(history);
   return status;
 }
 

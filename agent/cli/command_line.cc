@@ -18,16 +18,19 @@ namespace {
 
 using Verb = CommandLine::Verb;
 
-constexpr Choice<Verb> kVerbs[] = {{"run", Verb::kRun},         {"exec", Verb::kExec},
-                                   {"once", Verb::kOnce},       {"check-config", Verb::kCheckConfig},
-                                   {"explain", Verb::kExplain}, {"top", Verb::kTop}};
+constexpr Choice<Verb> kVerbs[] = {
+    {"run", Verb::kRun},         {"exec", Verb::kExec},     {"once", Verb::kOnce}, {"check-config", Verb::kCheckConfig},
+    {"explain", Verb::kExplain}, {"report", Verb::kReport}, {"top", Verb::kTop}};
 constexpr char kProgram[] = "persia-metrics-agent";
-constexpr char kVerbList[] = "run, exec, once, check-config, explain, top";
+constexpr char kVerbList[] = "run, exec, once, check-config, explain, report, top";
 
 constexpr char kExamples[] = R"(
 Examples:
   # Run a training job and push its metrics to a gateway:
   persia-metrics-agent exec --job dlrm --gateway metrics_gateway:9091 -- python3 train.py
+
+  # The same, with the phases, steps and samples of PyTorch:
+  persia-metrics-agent exec --job dlrm --instrument torch -- torchrun train.py
 
   # Collect from workers that are started elsewhere, until the last of them has ended:
   persia-metrics-agent run --job dlrm --exit-when-idle 30
@@ -37,6 +40,9 @@ Examples:
 
   # Print the name that a metric is exposed with, and the rule that applies:
   persia-metrics-agent explain torchelastic/workers.trainer.flakiness
+
+  # Compare what two runs were worth, of which exec --report FILE.json wrote the summaries:
+  persia-metrics-agent report --compare before.json after.json
 
   # Watch jobs in a terminal:
   persia-metrics-agent top
@@ -64,6 +70,8 @@ Keys: q end, arrows and PageUp/PageDown select, Enter shows only this job, s sor
 constexpr char kConfigFlag[] = "--config";
 constexpr char kStrictFlag[] = "--strict";
 constexpr char kIdleFlag[] = "--exit-when-idle";
+constexpr char kInstrumentFlag[] = "--instrument";
+constexpr char kTorch[] = "torch";
 
 constexpr std::chrono::hours kMaxIdle(24);
 // Of `top`.
@@ -129,8 +137,11 @@ struct Flags {
   CLI::Option* config_file = nullptr;
   CLI::Option* strict = nullptr;
   CLI::Option* idle = nullptr;
+  CLI::Option* instrument = nullptr;
   CLI::Option* metrics = nullptr;
   CLI::Option* metric_type = nullptr;
+  CLI::Option* files = nullptr;
+  CLI::Option* compares = nullptr;
   TopFlags top;
 };
 
@@ -208,6 +219,17 @@ Flags AddFlags(Verb verb, CLI::App& app) {
     app.footer(kTopFooter);
     return flags;
   }
+  if (verb == Verb::kReport) {
+    flags.settings.resize(Settings().size());
+    flags.files = app.add_option("files", CLI::callback_t(), "Summaries that exec or run wrote by --report FILE.json")
+                      ->type_name("FILE")
+                      ->group("Runs")
+                      ->expected(0, CLI::detail::expected_max_vector_size)
+                      ->allow_extra_args()
+                      ->take_all();
+    flags.compares = AddSwitch(app, "--compare", "Print two runs, and the differences from the first to the second", "Runs");
+    return flags;
+  }
   AddSettings(app, flags);
   app.footer(SettingsWithoutFlag());
   if (verb == Verb::kRun) {
@@ -217,6 +239,11 @@ Flags AddFlags(Verb verb, CLI::App& app) {
     app.footer(SettingsWithoutFlag() + "\n" + kRunFooter);
   } else if (verb == Verb::kExec) {
     app.prefix_command();
+    flags.instrument =
+        AddOption(app, kInstrumentFlag,
+                  "Instrument the command's Python processes, if the Python package is installed. torch: phases, "
+                  "steps and samples of PyTorch [none]",
+                  "LIBRARY", "Job");
     flags.strict = AddSwitch(app, kStrictFlag, "Do not start the command if its metrics cannot be collected", "Job");
     app.footer(SettingsWithoutFlag() + "\n" + kExecFooter);
   } else if (verb == Verb::kExplain) {
@@ -349,7 +376,22 @@ void TakeTopFlags(const TopFlags& flags, CommandLine& line) {
   }
 }
 
+void TakeReportFlags(const Flags& flags, CommandLine& line) {
+  line.report.files = ValuesOf(flags.files);
+  line.report.compares = LastValueOf(flags.compares).has_value();
+  const size_t given = line.report.files.size();
+  if (line.report.compares && given != 2) {
+    line.errors.push_back({.text = "report --compare needs two files, not " + std::to_string(given)});
+  } else if (!line.report.compares && given != 1) {
+    line.errors.push_back({.text = "report needs one file, not " + std::to_string(given) + "; two with --compare"});
+  }
+}
+
 void TakeFlags(const Flags& flags, CommandLine& line) {
+  if (line.verb == Verb::kReport) {
+    TakeReportFlags(flags, line);
+    return;
+  }
   if (line.verb == Verb::kTop) {
     TakeTopFlags(flags.top, line);
     return;
@@ -363,6 +405,14 @@ void TakeFlags(const Flags& flags, CommandLine& line) {
   line.strict = LastValueOf(flags.strict).has_value();
   line.metrics = ValuesOf(flags.metrics);
   line.metric_type = LastValueOf(flags.metric_type).value_or(line.metric_type);
+  for (const std::string& library : ValuesOf(flags.instrument)) {
+    line.instruments_torch = line.instruments_torch || library == kTorch;
+    if (library == kTorch) continue;
+    line.errors.push_back({.text = std::string(kInstrumentFlag) + ": unknown library " + Quoted(library) + " (" + kTorch + ")" +
+                                   DidYouMean(library, std::vector<std::string_view>{kTorch}),
+                           .consequence = "it is not instrumented",
+                           .lasting = true});
+  }
   if (const auto idle = LastValueOf(flags.idle)) {
     line.exit_when_idle = ParseIdleLimit(*idle);
     if (!line.exit_when_idle) {
@@ -384,6 +434,8 @@ const char* DescriptionOf(Verb verb) {
       return "Print the job's metrics as text, once";
     case Verb::kCheckConfig:
       return "Check flags, environment and file; print the errors, or the settings in effect";
+    case Verb::kReport:
+      return "Print what a run was worth, from the file of its summary, or compare two runs";
     case Verb::kTop:
       return "Show jobs and their ranks in the terminal, from the agents' pages";
     default:

@@ -29,9 +29,14 @@ struct TopArguments {
   bool insecure = false;
 };
 
+struct ReportArguments {
+  std::vector<std::string> files;  // one, or two that are compared
+  bool compares = false;
+};
+
 struct CommandLine {
   // kPrint: print `text` (help, version). kNone: no command was recognised.
-  enum class Verb { kRun, kExec, kOnce, kCheckConfig, kExplain, kTop, kPrint, kNone };
+  enum class Verb { kRun, kExec, kOnce, kCheckConfig, kExplain, kReport, kTop, kPrint, kNone };
 
   Verb verb = Verb::kNone;
   std::string text;
@@ -44,6 +49,7 @@ struct CommandLine {
   // exec, run
   bool strict = false;
   // exec
+  bool instruments_torch = false;
   std::vector<std::string> command;
   size_t command_begin = 0;  // index of the command's first word in argv, where the program's name has index 0
   // run
@@ -51,6 +57,8 @@ struct CommandLine {
   // explain
   std::vector<std::string> metrics;  // GROUP/NAME each
   std::string metric_type = "stream";
+  // report
+  ReportArguments report;
   // top
   TopArguments top;
 };

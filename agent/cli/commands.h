@@ -43,6 +43,8 @@ int OnceCommand(const Config& config);
 int CheckConfigCommand(const Config& config);
 // Prints how metrics are exposed.
 int ExplainCommand(const CommandLine& line, const Config& config);
+// Prints the summary of a run, or compares two.
+int ReportCommand(const ReportArguments& arguments);
 // Shows jobs in the terminal.
 int TopCommand(const TopArguments& arguments);
 

@@ -16,6 +16,7 @@
 #include "config/values.h"
 #include "exposure/identities.h"
 #include "files/durable_file.h"
+#include "summary/summary_text.h"
 
 namespace persia::agent {
 namespace {
@@ -195,12 +196,17 @@ void JobAgent::Finish(SignalReader& signals, bool delete_groups) {
 }
 
 void JobAgent::WriteReport() {
+  const RunSummary summary = agent_->Summary();
+  for (const std::string& line : SummaryLines(summary)) LogInfo("run.summary", line);
   const std::string& path = config_.options.report_file;
   if (path.empty()) return;
-  if (const Status written = ReplaceFile(path, agent_->Report()); !written.ok()) {
+  const bool is_summary = path.ends_with(".json");
+  const std::string content =
+      is_summary ? SummaryJson(summary).dump(2, ' ', false, Json::error_handler_t::replace) + "\n" : agent_->Report();
+  if (const Status written = ReplaceFile(path, content); !written.ok()) {
     LogError("report", "the report is not written: " + written.error());
   } else {
-    LogInfo("report", "the page is in " + path);
+    LogInfo("report", (is_summary ? "the summary is in " : "the page is in ") + path);
   }
 }
 

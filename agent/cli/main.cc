@@ -16,6 +16,7 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "config/config.h"
+#include "gpu/gpu_reader.h"
 
 namespace persia::agent {
 namespace {
@@ -68,6 +69,7 @@ SupervisorCall TakeSupervisorCall(std::vector<std::string>& arguments) {
 }
 
 int Main(std::vector<std::string> arguments) {
+  if (!arguments.empty() && arguments[0] == kGpuReaderVerb) return ReadGpus(arguments);  // a call by the agent itself
   const SupervisorCall call = TakeSupervisorCall(arguments);
   const CommandLine line = ParseCommandLine(std::move(arguments));
   if (call.prepares) TellCommand(line, call.memory);
@@ -84,6 +86,7 @@ int Main(std::vector<std::string> arguments) {
     return kExitUsage;
   }
   if (line.verb == Verb::kTop) return TopCommand(line.top);
+  if (line.verb == Verb::kReport) return ReportCommand(line.report);
   ConfigSources sources{.flags = line.settings,
                         .environment = TakeEnvironment(),
                         .file = line.config_file,

@@ -24,6 +24,9 @@ enum class OnJobEnd : uint8_t { kKeep, kDelete };
 // Whether a group stays on the gateway after all its processes have ended, while the job runs.
 enum class OnInstanceEnd : uint8_t { kDelete, kKeep };
 
+// Whether GPUs are read, if the host has some.
+enum class GpuMode : uint8_t { kAuto, kOff };
+
 // A database that receives samples by remote write.
 struct RemoteWriteTarget {
   std::string url;
@@ -66,6 +69,10 @@ struct AgentOptions {
   std::chrono::milliseconds gauge_ttl{
       300'000};  // how long gauges of ended processes are exposed, and instances without a process
   std::optional<std::chrono::milliseconds> hang_after{};  // none: by the job's rhythm. 0: no process is judged
+  GpuMode gpu = GpuMode::kAuto;
+  std::chrono::milliseconds gpu_interval{5'000};
+
+  bool machine_metrics = true;  // cgroup, pressure, filesystems, network, and costly values of workers are read
 
   // PushGateways.
   // host:port, or a URL with scheme and path prefix. Several, separated by commas: each group belongs to one of them.
@@ -97,6 +104,8 @@ struct AgentOptions {
   std::string fifo;                         // the named pipe for Benchmark AI's `emit`, created if it is missing; empty: none
   std::string events_file;                  // event records, one JSON object a line; "-" is stdout; empty: none
 
+  uint64_t stderr_tail = 0;  // last lines of a dead process's stderr that are kept; 0: none
+
   // Limits for exposed series; series beyond them are left out.
   uint64_t max_series = 200'000;
   uint64_t max_series_per_instance = 50'000;
@@ -105,9 +114,9 @@ struct AgentOptions {
   // Pages.
   std::string listen_address = "127.0.0.1:19091";  // ParseListenAddress; empty: none
   bool listen_address_is_default = true;           // another port may be used if this one is in use
-  std::string report_file;                         // the page as one file, written at the end; empty: none
-  bool enable_lifecycle = false;                   // POST /-/reload reloads the settings
-  std::chrono::milliseconds history{1'800'000};    // kept for the page's charts; 0: none
+  std::string report_file;        // the page as one file, or the summary (*.json), written at the end; empty: none
+  bool enable_lifecycle = false;  // POST /-/reload reloads the settings
+  std::chrono::milliseconds history{1'800'000};  // kept for the page's charts; 0: none
   uint64_t history_max_bytes = 64ULL << 20;
   // Names of the agent, in lower case, by which browsers may reach the pages. One that begins with a dot: all names below it.
   std::vector<std::string> web_external_hosts;

@@ -154,6 +154,10 @@ constexpr Setting kSettings[] = {
       .key = "hang_after_seconds", .flag = "--hang-after", .placeholder = "DURATION",
       .help = "How long a worker's metrics may stand still before it counts as hung; 0: never",
       .default_text = "by the job's rhythm", .group = "Job", .reloadable = true}),
+    Bind<ParseBoolean, &AgentOptions::machine_metrics>({
+      .key = "machine_metrics", .flag = "--machine-metrics", .environment = "PERSIA_METRICS_MACHINE", .placeholder = "BOOL",
+      .help = "Whether memory, processor, disk and network of the job are read", .default_text = "true", .group = "Job",
+      .reloadable = true}),
     Bind<Count{1, 100'000'000}, &AgentOptions::max_series>({
       .key = "max_series", .flag = "--max-series", .placeholder = "N", .help = "Limit for exposed series; further ones are left out",
       .default_text = "200000", .group = "Limits", .reloadable = true}),
@@ -179,7 +183,7 @@ constexpr Setting kSettings[] = {
       .reloadable = true}),
     Bind<ParseFileName, &AgentOptions::report_file>({
       .key = "report_file", .flag = "--report", .environment = "PERSIA_METRICS_REPORT", .placeholder = "FILE",
-      .help = "Where the agent writes its page at the end, as one HTML file", .default_text = "none", .group = "Pages"}),
+      .help = "Where the agent writes its page at the end, as one HTML file; a name in .json: what the run was worth, as JSON", .default_text = "none", .group = "Pages"}),
     Bind<ParseFileName, &AgentOptions::web_config_file>({
       .key = "web_config_file", .flag = "--web.config.file", .environment = "PERSIA_METRICS_WEB_CONFIG_FILE", .placeholder = "FILE",
       .help = "File with users and TLS settings of the pages, as for Prometheus's exporters", .default_text = "none", .group = "Pages",
@@ -194,6 +198,16 @@ constexpr Setting kSettings[] = {
     Bind<ParseEventsFile, &AgentOptions::events_file>({
       .key = "events_file", .flag = "--events-file", .environment = "PERSIA_METRICS_EVENTS_FILE", .placeholder = "FILE",
       .help = "Where event records are written as JSON lines; - is stdout", .default_text = "none", .group = "Directory"}),
+    Bind<Count{0, 100}, &AgentOptions::stderr_tail>({
+      .key = "stderr_tail", .flag = "--stderr-tail", .placeholder = "LINES",
+      .help = "Lines at the end of a dead worker's stderr that its death shows, if it is a file; 0: none", .default_text = "0",
+      .group = "Job", .reloadable = true}),
+    Bind<ParseWord<GpuMode>, &AgentOptions::gpu>({
+      .key = "gpu", .flag = "--gpu", .environment = "PERSIA_METRICS_GPU", .placeholder = "auto|off",
+      .help = "Whether GPUs are read, if there are any", .default_text = "auto", .group = "Job", .reloadable = true}),
+    Bind<Seconds{100, 3'600'000}, &AgentOptions::gpu_interval>({
+      .key = "gpu_interval_seconds", .flag = "--gpu-interval", .placeholder = "DURATION", .help = "How often GPUs are read",
+      .default_text = "5", .group = "Job", .reloadable = true}),
     Bind<ParseLabel, &AgentOptions::labels>({
       .key = "labels", .flag = "--label", .placeholder = "NAME=VALUE", .help = "Label for each series; may be repeated",
       .default_text = "none", .group = "Labels", .reloadable = true, .kind = ValueKind::kLabels}),

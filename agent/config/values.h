@@ -79,6 +79,7 @@ constexpr Choice<LogLevel> kLogLevels[] = {{"debug", LogLevel::kDebug},     {"in
 constexpr Choice<LogFormat> kLogFormats[] = {{"text", LogFormat::kText}, {"json", LogFormat::kJson}};
 constexpr Choice<OnJobEnd> kOnJobEnd[] = {{"keep", OnJobEnd::kKeep}, {"delete", OnJobEnd::kDelete}};
 constexpr Choice<OnInstanceEnd> kOnInstanceEnd[] = {{"delete", OnInstanceEnd::kDelete}, {"keep", OnInstanceEnd::kKeep}};
+constexpr Choice<GpuMode> kGpuModes[] = {{"auto", GpuMode::kAuto}, {"off", GpuMode::kOff}};
 constexpr Choice<PushFormat::Choice> kPushFormats[] = {
     {"auto", PushFormat::Choice::kAuto}, {"text", PushFormat::Choice::kText}, {"protobuf", PushFormat::Choice::kProtobuf}};
 constexpr Choice<TlsVersion> kTlsVersions[] = {
@@ -87,6 +88,7 @@ constexpr const auto& ChoicesOf(LogLevel) { return kLogLevels; }
 constexpr const auto& ChoicesOf(LogFormat) { return kLogFormats; }
 constexpr const auto& ChoicesOf(OnJobEnd) { return kOnJobEnd; }
 constexpr const auto& ChoicesOf(OnInstanceEnd) { return kOnInstanceEnd; }
+constexpr const auto& ChoicesOf(GpuMode) { return kGpuModes; }
 constexpr const auto& ChoicesOf(PushFormat::Choice) { return kPushFormats; }
 constexpr const auto& ChoicesOf(TlsVersion) { return kTlsVersions; }
 

@@ -1,4 +1,6 @@
 // /proc/<pid>/stat is "pid (comm) state ppid ...": comm may hold spaces and brackets, so fields are counted from the last ')'.
+// /proc/<pid>/schedstat is "<ns on a processor> <ns on a run queue> <times>", of the main thread.
+// /proc/<pid>/io has lines "read_bytes: 4096" and "write_bytes: 8192".
 // /proc/<pid>/statm is "virtual resident ...", in pages.
 // /proc/stat has a line "btime <seconds since 1970>".
 #include "files/proc_reader.h"
@@ -22,10 +24,13 @@ namespace {
 
 constexpr size_t kBufferBytes = 16 << 10;
 // Fields of /proc/<pid>/stat, counted from 1 as in proc(5).
+constexpr size_t kMinorFaults = 10;
+constexpr size_t kMajorFaults = 12;
 constexpr size_t kUserTime = 14;
 constexpr size_t kSystemTime = 15;
 constexpr size_t kThreads = 20;
 constexpr size_t kStarted = 22;
+constexpr size_t kDiskWait = 42;
 constexpr size_t kFirstField = 3;  // after the last ')'
 
 OwnedFd OpenForReading(const char* path, int flags = 0) { return OwnedFd(open(path, flags | O_RDONLY | O_CLOEXEC)); }
@@ -57,6 +62,8 @@ ProcReader::ProcReader(std::filesystem::path proc) : proc_(std::move(proc)), buf
   struct stat info {};
   size_is_count_ = statfs(proc_.c_str(), &filesystem) == 0 && filesystem.f_type == PROC_SUPER_MAGIC &&
                    stat(PathOf("self", "/fd"), &info) == 0 && info.st_size > 0;
+  // Without delay accounting, as by default since Linux 5.14, the field is 0. Before, there is no such file.
+  counts_disk_wait_ = !Read("sys/kernel/task_delayacct").starts_with('0');
 }
 
 const char* ProcReader::PathOf(std::string_view name, std::string_view more) {
@@ -81,21 +88,29 @@ std::optional<ProcStat> ProcReader::Stat(std::string_view who) {
   const size_t comm_end = rest.rfind(')');
   if (comm_end == std::string_view::npos) return std::nullopt;
   rest.remove_prefix(comm_end + 1);
-  uint64_t fields[kStarted + 1] = {};
-  for (size_t field = kFirstField; field <= kStarted; ++field) {
+  const size_t state = rest.find_first_not_of(' ');
+  if (state == std::string_view::npos) return std::nullopt;
+  const char state_letter = rest[state];
+  uint64_t fields[kDiskWait + 1] = {};
+  for (size_t field = kFirstField; field <= kDiskWait; ++field) {
     rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
     const std::string_view word = rest.substr(0, rest.find(' '));
     rest.remove_prefix(word.size());
     // Other fields are letters or negative.
     const auto number = Number(word);
     const bool wanted = field == kUserTime || field == kSystemTime || field == kThreads || field == kStarted;
-    if (word.empty() || (wanted && !number)) return std::nullopt;
+    if (wanted && !number) return std::nullopt;
     fields[field] = number.value_or(0);
   }
   return ProcStat{
       .cpu_seconds = static_cast<double>(fields[kUserTime] + fields[kSystemTime]) / TicksPerSecond(),
       .threads = fields[kThreads],
       .start_ticks = fields[kStarted],
+      .minor_faults = fields[kMinorFaults],
+      .major_faults = fields[kMajorFaults],
+      .disk_wait_seconds =
+          counts_disk_wait_ ? std::optional(static_cast<double>(fields[kDiskWait]) / TicksPerSecond()) : std::nullopt,
+      .state = state_letter,
   };
 }
 
@@ -121,6 +136,20 @@ std::optional<ProcMemory> ProcReader::Memory(std::string_view who) {
   const auto resident_pages = Number(text.substr(space + 1));
   if (!virtual_pages || !resident_pages) return std::nullopt;
   return ProcMemory{static_cast<double>(*virtual_pages) * page, static_cast<double>(*resident_pages) * page};
+}
+
+std::optional<double> ProcReader::RunQueueWait(std::string_view who) {
+  const std::string_view text = Read(who, "/schedstat");
+  const size_t space = text.find(' ');
+  const auto wait = space == std::string_view::npos ? std::nullopt : Number(text.substr(space + 1));
+  return wait ? std::optional(static_cast<double>(*wait) / 1e9) : std::nullopt;
+}
+
+std::optional<ProcIo> ProcReader::Io(std::string_view who) {
+  const std::string_view text = Read(who, "/io");
+  const auto read = Number(ProcLine(text, "\nread_bytes: "));
+  const auto written = Number(ProcLine(text, "\nwrite_bytes: "));
+  return read && written ? std::optional(ProcIo{*read, *written}) : std::nullopt;
 }
 
 std::optional<uint64_t> ProcReader::OpenFds(std::string_view who) {

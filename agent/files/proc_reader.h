@@ -21,6 +21,10 @@ struct ProcStat {
   double cpu_seconds = 0;  // user and system, of all its threads
   uint64_t threads = 0;
   uint64_t start_ticks = 0;  // since boot; distinguishes processes with the same pid
+  uint64_t minor_faults = 0;
+  uint64_t major_faults = 0;                     // those that read from a disk
+  std::optional<double> disk_wait_seconds = {};  // of its main thread; none: the kernel does not count it
+  char state = 0;                                // 'R' running, 'S' sleeping, 'T' stopped by a signal, ...
 };
 
 // Of /proc/<pid>/statm. /proc/<pid>/stat has the same numbers, but since Linux 6.2 its resident pages omit the pending counts
@@ -28,6 +32,12 @@ struct ProcStat {
 struct ProcMemory {
   double virtual_bytes = 0;
   double resident_bytes = 0;
+};
+
+// Of /proc/<pid>/io: from and to disks.
+struct ProcIo {
+  uint64_t read_bytes = 0;
+  uint64_t written_bytes = 0;
 };
 
 class ProcReader {
@@ -39,6 +49,10 @@ class ProcReader {
   std::optional<ProcStat> Stat(std::string_view who);
   std::optional<ProcMemory> Memory(std::string_view who);
   std::optional<uint64_t> OpenFds(std::string_view who);
+  // For how long its main thread could run and waited for a processor, in seconds.
+  std::optional<double> RunQueueWait(std::string_view who);
+  // Needs the right to trace the process.
+  std::optional<ProcIo> Io(std::string_view who);
   std::optional<uint64_t> PidNamespace(std::string_view who);
   // The wait status of a process that has ended and that its parent has not reaped. Null also if it cannot be told from 0.
   std::optional<int> WaitStatusOfZombie(std::string_view who, uint64_t start_ticks);
@@ -52,7 +66,8 @@ class ProcReader {
   const char* PathOf(std::string_view name, std::string_view more);
 
   const std::string proc_;
-  bool size_is_count_ = false;  // of /proc/<pid>/fd
+  bool size_is_count_ = false;     // of /proc/<pid>/fd
+  bool counts_disk_wait_ = false;  // in /proc/<pid>/stat
   std::string path_;
   std::string buffer_;
   size_t stat_bytes_ = 0;  // of the last stat file, in the buffer

@@ -1,6 +1,6 @@
 // The longest pause in milliseconds (U64), since when the job hangs (time), and a list of processes: pid namespace (U64), pid
-// (U32), start ticks (U64), ordinal (U32), changes (U64), since when it is unchanged and since when it hangs (times). A time is
-// in milliseconds since 1970; 0 stands for none.
+// (U32), start ticks (U64), ordinal (U32), changes (U64), since when it is unchanged and since when it hangs (times); then the
+// deaths (String, death_memory.cc), which a former state lacks. A time is in milliseconds since 1970; 0 stands for none.
 #include "health/health_memory.h"
 
 #include <utility>
@@ -39,6 +39,7 @@ std::string EncodeHealth(const HealthMemory& memory) {
     WriteMoment(process.unchanged_since, writer);
     WriteMoment(process.hung_since, writer);
   }
+  writer.String(EncodeDeaths(memory.deaths));
   return std::move(writer).Take();
 }
 
@@ -56,6 +57,11 @@ std::optional<HealthMemory> DecodeHealth(std::string_view bytes) {
     process.changes = reader.U64();
     process.unchanged_since = ReadMoment(reader);
     process.hung_since = ReadMoment(reader);
+  }
+  if (reader.ok() && !reader.done()) {
+    auto deaths = DecodeDeaths(reader.String());
+    if (!deaths) return std::nullopt;
+    memory.deaths = *std::move(deaths);
   }
   if (!reader.done() || memory.longest_pause.count() < 0) return std::nullopt;
   return memory;

@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "health/death_memory.h"
+
 namespace persia::agent {
 
 struct HealthMemory {
@@ -32,6 +34,7 @@ struct HealthMemory {
   std::chrono::milliseconds longest_pause{0};
   std::optional<TimePoint> job_hangs_since = {};
   std::vector<Process> processes = {};  // all of the job while it or a process hangs, else none
+  DeathMemory deaths = {};
 
   friend bool operator==(const HealthMemory&, const HealthMemory&) = default;
 };

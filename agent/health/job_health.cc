@@ -21,7 +21,9 @@ std::string LabelOf(const Identity& identity, std::string_view name) {
   return found == identity.labels.end() ? "" : found->second;
 }
 
-WorkerKey KeyOf(const WorkerProcess& process) {
+// Of a WorkerProcess or a ProcessEnd.
+template <class Process>
+WorkerKey KeyOf(const Process& process) {
   return {LabelOf(process.identity, "role"), LabelOf(process.identity, "instance"), std::to_string(process.ordinal)};
 }
 
@@ -35,11 +37,7 @@ std::string SecondsText(std::chrono::milliseconds duration) {
   return std::to_string(std::chrono::duration_cast<seconds>(duration).count()) + " s";
 }
 
-// Further processes of a rank, such as data loaders, may end by _exit as they should.
-bool IsDeath(const WorkerProcess& process) {
-  const std::string& exit = process.last_exit;
-  return !exit.empty() && !IsCleanExit(exit) && (process.ordinal == 0 || exit != kUnknownEnd);
-}
+bool HasDied(const WorkerProcess& process) { return IsDeath(process.last_exit, process.ordinal); }
 
 // Of processes that ended in the same collection, those that ended by themselves come before those that were ended: their
 // launcher ends the others by SIGTERM.
@@ -139,10 +137,12 @@ std::string_view Name(JobState state) {
 void JobHealth::Look(std::span<const WorkerProcess> processes, const Moment& moment) {
   ++looks_;
   now_ = moment.wall;
+  ReportEnds(moment);
   judge_.Look(processes, moment.steady, moment.settings);
   auto report = std::make_shared<HealthReport>();
   report->hang_after = judge_.hang_after();
   report->exit_code = moment.exit_code;
+  report->deaths = deaths_;
   for (size_t i = 0; i < processes.size(); ++i) {
     LookAt(processes[i], i, moment, *report);
   }
@@ -160,11 +160,6 @@ void JobHealth::LookAt(const WorkerProcess& process, size_t index, const Moment&
   Known& known = found->second;
   const bool is_other = is_new || known.pid != process.pid || known.start_ticks != process.start_ticks;
   if (is_other) {
-    // Its predecessor ended since the last Look, and may have started since then, too.
-    const bool was_seen = !is_new && !known.end_is_reported;
-    if (process.alive && (was_seen || (is_new && looks_ > 1)) && !process.last_exit.empty()) {
-      ReportEnd(process, who, process.last_exit, IsDeath(process));
-    }
     const bool is_restart = process.alive ? process.predecessors > 0 : process.predecessors > 1;
     if (is_restart && looks_ > 1) {
       known.restarts.push_back(moment.steady);
@@ -173,7 +168,6 @@ void JobHealth::LookAt(const WorkerProcess& process, size_t index, const Moment&
     known = {.pid = process.pid, .start_ticks = process.start_ticks, .restarts = std::move(known.restarts)};
     known.shown.since = now_;
     if (looks_ == 1) {
-      known.end_is_reported = !process.alive;  // by the agent before this one
       if (const auto since = HungSince(memory_, process)) known.shown = {.state = WorkerState::kHung, .since = *since};
     } else if (is_restart) {
       Report(process, false, "worker_restarted",
@@ -190,15 +184,11 @@ void JobHealth::LookAt(const WorkerProcess& process, size_t index, const Moment&
     state = verdict == HangJudge::Verdict::kHung        ? WorkerState::kHung
             : verdict == HangJudge::Verdict::kNotJudged ? WorkerState::kIdle
                                                         : WorkerState::kRunning;
-  } else if (IsDeath(process)) {
+  } else if (HasDied(process)) {
     state = WorkerState::kDied;
   }
   if (!process.alive && !known.ended_at) {
     known.ended_at = process.ended_at == TimePoint() ? now_ : process.ended_at;
-  }
-  if (!process.alive && !known.end_is_reported && !process.last_exit.empty()) {
-    known.end_is_reported = true;
-    ReportEnd(process, who, process.last_exit, state == WorkerState::kDied);
   }
   if (state == WorkerState::kHung && known.shown.state != WorkerState::kHung) {
     Report(process, true, "worker_hung",
@@ -217,12 +207,57 @@ void JobHealth::LookAt(const WorkerProcess& process, size_t index, const Moment&
   report.workers[key] = known.shown;
 }
 
-void JobHealth::ReportEnd(const WorkerProcess& process, const std::string& who, const std::string& exit, bool died) {
-  if (died) {
-    Report(process, true, "worker_died", who + " died: " + EndText(exit), exit);
-  } else {
-    Report(process, false, "worker_exited", who + " has ended: " + EndText(exit), exit);
+// Before the judgement of this Look: whether a process hung until it ended was found in the last one.
+void JobHealth::ReportEnds(const Moment& moment) {
+  if (std::exchange(is_restored_, false) && moment.command_began) recorder_.DropBefore(*moment.command_began);
+  std::vector<ProcessEnd> ends(moment.ends.begin(), moment.ends.end());
+  for (ProcessEnd& end : ends) end.hung_for = HungFor(end);
+  const DeathRecorder::Moment now{
+      .exit_of = moment.exit_of, .is_last = moment.exit_code.has_value(), .command_began = moment.command_began};
+  for (const DeathRecorder::Told& told : recorder_.Look(ends, now)) ReportEnd(told);
+  if (std::exchange(shown_changes_, recorder_.changes()) != recorder_.changes()) {
+    memory_.deaths = recorder_.memory();
+    deaths_ = std::make_shared<const std::vector<Death>>(recorder_.memory().deaths);
   }
+}
+
+void JobHealth::ReportEnd(const DeathRecorder::Told& told) {
+  const ProcessEnd& end = told.end;
+  WorkerProcess process;
+  process.identity = end.identity;
+  process.ordinal = end.ordinal;
+  process.pid = end.pid;
+  const std::string who = NameOf(KeyOf(end));
+  if (!told.death) {
+    Report(process, false, "worker_exited", who + " has ended: " + EndText(end.exit), end.exit);
+    return;
+  }
+  const Death& death = *told.death;
+  Report(process, true, "worker_died", who + " died: " + SentenceOf(death) + ". Look at: " + death.look_at, end.exit);
+  auto& metadata = events_.back().metadata;
+  metadata.emplace_back("cause", std::string(Name(death.cause)));
+  if (!death.phase.empty()) metadata.emplace_back("phase", death.phase);
+  if (death.step) metadata.emplace_back("step", *death.step);
+}
+
+std::optional<seconds> JobHealth::HungFor(const ProcessEnd& end) const {
+  const auto found = known_.find(KeyOf(end));
+  const bool is_known = found != known_.end() && found->second.pid == end.pid && found->second.start_ticks == end.start_ticks;
+  if (!is_known || !found->second.alive) return std::nullopt;
+  const bool hung = found->second.shown.state == WorkerState::kHung;
+  if (!hung && !job_hangs_) return std::nullopt;
+  const TimePoint since = hung ? found->second.shown.since : job_hangs_since_;
+  return std::chrono::duration_cast<seconds>(now_ - since + judge_.hang_after());
+}
+
+// With what is known of its death, if it died.
+std::string JobHealth::EndTextOf(const WorkerProcess& process) const {
+  const WorkerKey key = KeyOf(process);
+  const auto found = std::ranges::find_if(*deaths_, [&](const Death& death) {
+    return death.pid == process.pid && death.start_ticks == process.start_ticks &&
+           WorkerKey(death.role, death.instance, death.process) == key;
+  });
+  return found == deaths_->end() ? EndText(process.last_exit) : SentenceOf(*found);
 }
 
 void JobHealth::Report(const WorkerProcess& process, bool warns, const std::string& name, const std::string& text,
@@ -272,7 +307,7 @@ void JobHealth::SumUp(std::span<const WorkerProcess> processes, const Moment& mo
     const HealthReport::Worker& worker = report.workers.at(key);
     any_alive = any_alive || process.alive;
     any_died = any_died || worker.state == WorkerState::kDied;
-    if (process.died) died.push_back({"died", NameOf(key) + " died: " + EndText(process.last_exit), key, worker.since});
+    if (process.died) died.push_back({"died", NameOf(key) + " died: " + EndTextOf(process), key, worker.since});
     if (worker.state == WorkerState::kHung) {
       const std::string phase = process.phase.empty() ? "" : ", in " + PhaseText(process);
       hung.push_back({"hung", NameOf(key) + " hangs" + phase, key, worker.since});
@@ -339,7 +374,7 @@ std::vector<HealthReport::Reason> JobHealth::LastDeaths(std::span<const WorkerPr
     const bool is_of_last = process.restart_count == restart_counts[std::get<0>(key)];
     if (process.ordinal != 0 || worker.state != WorkerState::kDied || !is_of_last) continue;
     deaths.emplace_back(CauseRank(process.last_exit),
-                        HealthReport::Reason{"died", NameOf(key) + " died: " + EndText(process.last_exit), key, worker.since});
+                        HealthReport::Reason{"died", NameOf(key) + " died: " + EndTextOf(process), key, worker.since});
   }
   std::ranges::stable_sort(deaths, {}, [](const auto& death) { return std::pair(death.second.since, death.first); });
   std::vector<HealthReport::Reason> reasons;
@@ -357,7 +392,7 @@ void JobHealth::Remember(std::span<const WorkerProcess> processes, const HealthR
                        judge_.longest_pause() == memory_.longest_pause;
   if (is_same) return;
   remembered_hung_ = std::move(hung);
-  memory_ = {.longest_pause = judge_.longest_pause(), .job_hangs_since = job_hangs_since};
+  memory_ = {.longest_pause = judge_.longest_pause(), .job_hangs_since = job_hangs_since, .deaths = recorder_.memory()};
   if (!job_hangs_ && remembered_hung_.empty()) return;
   for (size_t i = 0; i < processes.size(); ++i) {
     if (!processes[i].alive) continue;
@@ -375,6 +410,9 @@ void JobHealth::Remember(std::span<const WorkerProcess> processes, const HealthR
 }
 
 void JobHealth::Restore(const HealthMemory& memory, TimePoint now) {
+  is_restored_ = true;
+  recorder_.Restore(memory.deaths);
+  if (looks_ > 0) return;
   memory_ = memory;
   judge_.Restore(memory, now);
   job_hangs_ = memory.job_hangs_since.has_value();

@@ -7,7 +7,8 @@
 //
 // Each change is an event of type "persia.agent" and a line in the log: start, exit, death, hang, recovery and restart of a
 // process; hang and recovery of the job; the end of the command. Processes that run when the agent starts are not reported as
-// started. A job that failed or finished stays so until a process starts. What an agent that starts again must know is kept:
+// started. Ends are told by Moment::ends, each once, and not by the list of processes. A job that failed or finished stays so
+// until a process starts. What an agent that starts again must know is kept:
 //
 //   health.Restore(former.memory(), now);                      // before the first Look
 //
@@ -16,6 +17,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -25,9 +27,12 @@
 #include <utility>
 #include <vector>
 
+#include "health/death_recorder.h"
+#include "health/deaths.h"
 #include "health/hang_judge.h"
 #include "health/health_memory.h"
 #include "model/job_event.h"
+#include "model/process_end.h"
 #include "model/worker_process.h"
 
 namespace persia::agent {
@@ -64,6 +69,7 @@ struct HealthReport {
   std::optional<int> exit_code = {};        // of exec's command
   std::vector<Reason> reasons = {};         // the worst first; at most kMaxReasons
   std::map<WorkerKey, Worker> workers = {};
+  std::shared_ptr<const std::vector<Death>> deaths = std::make_shared<std::vector<Death>>();  // never null
 
   static constexpr size_t kMaxReasons = 20;
 };
@@ -81,6 +87,12 @@ class JobHealth {
     std::optional<int> exit_code = {};
     // Processes of this run have ended, even if none of them is listed any more.
     bool any_has_ended = false;
+    // The processes that were found to have ended since the last Look, each once.
+    std::span<const ProcessEnd> ends = {};
+    // How such a process ended, asked one Look after an end without a reason; null: nobody may tell more.
+    std::function<std::string(const ProcessEnd&)> exit_of = {};
+    // When exec's command began: ends of older processes were told before.
+    std::optional<TimePoint> command_began = {};
   };
 
   void Look(std::span<const WorkerProcess> processes, const Moment& moment);
@@ -90,7 +102,9 @@ class JobHealth {
   [[nodiscard]] const HangJudge& judge() const { return judge_; }
   // Of the last Look. It changes rarely: when a hang begins or ends, and with a longer pause than any before.
   [[nodiscard]] const HealthMemory& memory() const { return memory_; }
-  // REQUIRES: before the first Look.
+  // The kernel's counts of kills for lack of memory, to be saved with the deaths. REQUIRES: before Look.
+  void SetKills(const std::map<std::string, uint64_t>& kills) { recorder_.SetKills(kills); }
+  // After the first Look, of a state that is read late, the deaths alone.
   void Restore(const HealthMemory& memory, TimePoint now);
   // Those since the last call.
   [[nodiscard]] std::vector<JobEvent> TakeEvents() { return std::exchange(events_, {}); }
@@ -100,7 +114,6 @@ class JobHealth {
     uint32_t pid = 0;
     uint64_t start_ticks = 0;
     bool alive = false;
-    bool end_is_reported = false;
     std::optional<TimePoint> ended_at = {};
     HealthReport::Worker shown = {};
     std::vector<HangJudge::TimePoint> restarts = {};  // the last ones
@@ -108,7 +121,10 @@ class JobHealth {
   };
 
   void LookAt(const WorkerProcess& process, size_t index, const Moment& moment, HealthReport& report);
-  void ReportEnd(const WorkerProcess& process, const std::string& who, const std::string& exit, bool died);
+  void ReportEnds(const Moment& moment);
+  void ReportEnd(const DeathRecorder::Told& told);
+  [[nodiscard]] std::optional<std::chrono::seconds> HungFor(const ProcessEnd& end) const;
+  [[nodiscard]] std::string EndTextOf(const WorkerProcess& process) const;
   void Report(const WorkerProcess& process, bool warns, const std::string& name, const std::string& text,
               const std::string& reason = "");
   JobEvent& Report(const char* subject, bool warns, const std::string& name, const std::string& text);
@@ -120,6 +136,10 @@ class JobHealth {
   void Remember(std::span<const WorkerProcess> processes, const HealthReport& report);
 
   HangJudge judge_;
+  DeathRecorder recorder_;
+  std::shared_ptr<const std::vector<Death>> deaths_ = std::make_shared<std::vector<Death>>();
+  bool is_restored_ = false;    // since the last Look
+  uint64_t shown_changes_ = 0;  // of the recorder, in deaths_
   std::map<WorkerKey, Known> known_;
   uint64_t looks_ = 0;
   TimePoint now_;

@@ -283,7 +283,9 @@ Result<size_t> JobSession::EndRun() {
   if (Status removed = StateFileOf(state_location())->Remove(); !removed.ok()) {
     return Error{removed.error()};
   }
-  unlinkat(state_location().directory_fd, state_location().FileName("events").c_str(), 0);  // may not exist
+  for (const char* kind : {"events", "gpu"}) {
+    unlinkat(state_location().directory_fd, state_location().FileName(kind).c_str(), 0);  // may not exist
+  }
   return RemoveSegments([this](const std::string& run_id) { return run_id.empty() || run_id == run_id_; });
 }
 

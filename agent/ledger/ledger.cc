@@ -128,9 +128,23 @@ std::map<std::string, uint64_t> Ledger::Exits(const InstanceKey& instance) const
 void Ledger::SetHealth(std::string_view health) {
   if (!Retires() || health == health_) return;
   health_ = health;
+  health_write_ = kNotPassed;
   ByteWriter record;
   record.String(health_);
   Change(StateRecord::kHealth, std::move(record).Take());
+}
+
+void Ledger::SetGoodput(std::string_view goodput) {
+  if (!Retires() || goodput == goodput_) return;
+  goodput_ = goodput;
+  goodput_write_ = kNotPassed;
+  ByteWriter payload;
+  payload.String(goodput_);
+  std::string record;
+  AddRecord(record, static_cast<uint16_t>(StateRecord::kGoodput), std::move(payload).Take());
+  // Before the folds: if the batch is torn, the accounts have processes that are read again, which changes nothing, and lack
+  // none.
+  batch_.insert(0, record);
 }
 
 void Ledger::SetSeen(uint64_t ns) {
@@ -228,6 +242,8 @@ void Ledger::Pass(uint64_t write) {
     end.write = std::min(end.write, write);
   }
   new_seen_write_ = std::min(new_seen_write_, write);
+  goodput_write_ = std::min(goodput_write_, write);
+  health_write_ = std::min(health_write_, write);
   writer_->AwaitWritten(write, options_.patience);
 }
 
@@ -263,6 +279,8 @@ void Ledger::MarkUnsaved() {
     end.write = kNotPassed;
   }
   new_seen_write_ = kNotPassed;
+  goodput_write_ = kNotPassed;
+  health_write_ = kNotPassed;
 }
 
 std::optional<JournalWriter::Stats> Ledger::journal_stats() const {

@@ -104,6 +104,14 @@ class Ledger {
   // The judgement of the job's health (health/health_memory.h), for the next agent of the run; empty: there is none.
   void SetHealth(std::string_view health);
   [[nodiscard]] const std::string& health() const { return health_; }
+  // The accounts of the ranks' time (health/goodput.h), for the next agent of the run; empty: there are none. Those of a
+  // collection are in one write with its folds.
+  void SetGoodput(std::string_view goodput);
+  [[nodiscard]] const std::string& goodput() const { return goodput_; }
+  // Whether the accounts that were set last are on disk, or no state is written.
+  [[nodiscard]] bool GoodputIsSaved() const { return !WillRetire() || IsWritten(goodput_write_); }
+  // Whether it is on disk, so that the next agent knows it, too.
+  [[nodiscard]] bool HealthIsDurable() const { return !WillRetire() || (loaded_ && IsWritten(health_write_)); }
   // The same as Fold for an orphan. One without values is only forgotten.
   void FoldOrphan(const std::string& id, const CollectTime& now);
   [[nodiscard]] bool IsFolded(const std::string& id) const { return folded_.contains(id); }
@@ -172,6 +180,9 @@ class Ledger {
   uint64_t new_seen_write_ = 0;                            // the write with it
   std::vector<std::pair<uint16_t, std::string>> unknown_;  // records of newer agents, kept
   std::string health_;
+  std::string goodput_;
+  uint64_t goodput_write_ = 0;  // the write with it
+  uint64_t health_write_ = 0;   // the write with it
   std::unique_ptr<JournalWriter> writer_;
   std::string batch_;                   // the changes since the last Save
   bool unsaved_ = false;                // batch_ lacks changes: the whole state must be written

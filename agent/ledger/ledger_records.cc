@@ -75,6 +75,7 @@ bool Ledger::ReadRecords(const JournalContent& content, const CollectTime& now) 
       folded_.clear();
       unknown_.clear();
       health_.clear();
+      goodput_.clear();
       return false;
     }
   }
@@ -141,6 +142,9 @@ bool Ledger::ReadRecord(const JournalRecord& record, const CollectTime& now) {
       return reader.done();
     case StateRecord::kHealth:
       health_ = reader.String();
+      return reader.done();
+    case StateRecord::kGoodput:
+      goodput_ = reader.String();
       return reader.done();
     case StateRecord::kSeen: {
       const bool same_boot = reader.String() == options_.boot_id;
@@ -242,6 +246,7 @@ std::string Ledger::Checkpoint(const CollectTime& now) const {
     if (const std::string removed = process.values.Removed(); !removed.empty()) add(StateRecord::kRemoved, removed);
   }
   if (!health_.empty()) add(StateRecord::kHealth, WithText(health_));
+  if (!goodput_.empty()) add(StateRecord::kGoodput, WithText(goodput_));
   if (new_seen_ != 0) {
     ByteWriter seen;
     WriteSeen(seen);

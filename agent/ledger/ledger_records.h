@@ -25,6 +25,7 @@ enum class StateRecord : uint16_t {
   kRemoved = 15,         // the series that a process which is not folded has removed
   kGroupRemoved = 16,    // the series of a group that were removed
   kSeen = 17,            // until when the clocks that run have been counted
+  kGoodput = 20,         // the accounts of the ranks' time, replaced whole
 };
 
 }  // namespace persia::agent

@@ -36,6 +36,8 @@ struct WorkerProcess {
   std::string phase = {};
   std::chrono::milliseconds in_phase{0};
   std::optional<double> step = {};
+  // The time that it has spent in each phase, in seconds, with that of the present one; empty: it does not tell.
+  std::map<std::string, double> phase_seconds = {};
 
   // When an ended process was found to have ended, even by a former agent. No time: not known.
   std::chrono::system_clock::time_point ended_at = {};

@@ -99,6 +99,7 @@ bool SegmentReader::ReadStructure(SegmentProblem& problem) {
   }
   if (batch.identity) {
     parsed_identity_ = *std::move(batch.identity);
+    forked_ = batch.forked;
   }
   if (batch.writer) {
     parsed_writer_ = *std::move(batch.writer);
@@ -232,7 +233,10 @@ bool SegmentReader::PlaceSeries(const SegmentSeriesRecord& record, SegmentProble
       break;
     case Kind::kGauge:
       place_common(0);
-      if (families_[record.family].group == kPhaseGroup && families_[record.family].name == "step") step_ = series.common;
+      if (families_[record.family].group == kPhaseGroup) {
+        if (families_[record.family].name == "step") step_ = series.common;
+        if (families_[record.family].name == "first_step") first_step_ = series.common;
+      }
       break;
     case Kind::kHistogram:
     case Kind::kNativeHistogram:
@@ -327,15 +331,40 @@ std::optional<PresentPhase> SegmentReader::phase() const {
   return present == nullptr ? std::nullopt : std::optional(PresentPhase{present->phase, present->started_ns});
 }
 
-std::optional<double> SegmentReader::step() const {
-  if (!step_ || *step_ >= values_.commons.size() || values_.commons[*step_] == segment::kUnset) return std::nullopt;
-  const auto step = std::bit_cast<double>(values_.commons[*step_]);
+std::vector<std::pair<std::string_view, uint64_t>> SegmentReader::PhaseTimes(uint64_t now_ns) const {
+  std::vector<std::pair<std::string_view, uint64_t>> times;
+  times.reserve(clocks_.size());
+  for (const Clock& clock : clocks_) {
+    times.emplace_back(clock.phase, segment::ClockNs(clock.word, std::max(now_ns, clock.started_ns)));
+  }
+  return times;
+}
+
+std::optional<double> SegmentReader::StepIn(std::optional<uint32_t> common) const {
+  if (!common || *common >= values_.commons.size() || values_.commons[*common] == segment::kUnset) return std::nullopt;
+  const auto step = std::bit_cast<double>(values_.commons[*common]);
   constexpr double kMost = 0x1p53;
   return step >= 0 && step <= kMost ? std::optional(step) : std::nullopt;
 }
 
+std::vector<PhaseTime> SegmentReader::SpentInPhases() const {
+  std::vector<PhaseTime> times;
+  times.reserve(clocks_.size());
+  for (const Clock& clock : clocks_) times.push_back({clock.phase, clock.ns});
+  return times;
+}
+
+std::optional<uint64_t> SegmentReader::ClocksUntil() const {
+  std::optional<uint64_t> until;
+  for (const Clock& clock : clocks_) {
+    if (clock.runs) until = std::max(until.value_or(clocks_read_until_), clock.started_ns);
+  }
+  return until;
+}
+
 // After RecordChanges: that time passes is no change.
 void SegmentReader::ReadClocks(uint64_t until) {
+  clocks_read_until_ = until;
   clocks_run_ = false;
   bool changed = false;
   for (Clock& clock : clocks_) {
@@ -349,6 +378,7 @@ void SegmentReader::ReadClocks(uint64_t until) {
       const uint64_t ns = segment::ClockNs(word, std::max(until, cells[segment::kClockStart]));
       changed = changed || ns != clock.ns;
       clock.ns = ns;
+      clock.word = word;
       clock.runs = segment::ClockRuns(word);
       clock.started_ns = cells[segment::kClockStart];
       clocks_run_ = clocks_run_ || clock.runs;

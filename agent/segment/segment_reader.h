@@ -17,8 +17,10 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "model/job_event.h"
@@ -40,6 +42,14 @@ struct LaterSeries {
 struct PresentPhase {
   std::string name;
   uint64_t since_ns = 0;  // of CLOCK_MONOTONIC
+};
+
+// The time that a process has spent in a phase.
+struct PhaseTime {
+  std::string phase;
+  uint64_t ns = 0;
+
+  friend bool operator==(const PhaseTime&, const PhaseTime&) = default;
 };
 
 class SegmentReader {
@@ -95,8 +105,18 @@ class SegmentReader {
   [[nodiscard]] uint64_t changes() const { return changes_; }
   // None: the process has no phases, or its clocks stand.
   [[nodiscard]] std::optional<PresentPhase> phase() const;
+  // In all phases that it has entered, as of the last Read.
+  [[nodiscard]] std::vector<PhaseTime> SpentInPhases() const;
+  // Until when SpentInPhases counts, in nanoseconds of CLOCK_MONOTONIC. None: no clock runs.
+  [[nodiscard]] std::optional<uint64_t> ClocksUntil() const;
+  // The nanoseconds spent in each phase until `now_ns` of CLOCK_MONOTONIC, of a process that is alive.
+  [[nodiscard]] std::vector<std::pair<std::string_view, uint64_t>> PhaseTimes(uint64_t now_ns) const;
   // None: it does not number its steps, or not by whole numbers from 0 on.
-  [[nodiscard]] std::optional<double> step() const;
+  [[nodiscard]] std::optional<double> step() const { return StepIn(step_); }
+  // The first one that it trained; none in segments of older libraries.
+  [[nodiscard]] std::optional<double> first_step() const { return StepIn(first_step_); }
+  // Whether it was forked by a process that exports with the same role and replica.
+  [[nodiscard]] bool forked() const { return forked_; }
   // Whether values change without the writer.
   [[nodiscard]] bool ClocksRun() const { return clocks_run_; }
   // How many Reads have found the time of a clock changed.
@@ -134,6 +154,7 @@ class SegmentReader {
     std::string phase;
     // Of the last Read.
     uint64_t ns = 0;
+    uint64_t word = 0;
     bool runs = false;
     uint64_t started_ns = 0;
   };
@@ -148,6 +169,7 @@ class SegmentReader {
   bool ReadValues(SegmentProblem& problem);
   [[nodiscard]] std::string PhaseOf(const SegmentSeriesRecord& clock) const;
   void ReadClocks(uint64_t until);
+  [[nodiscard]] std::optional<double> StepIn(std::optional<uint32_t> common) const;
   void AddReals(const uint64_t* cells, const Range& range);
   void RecordChanges(uint64_t tick, std::chrono::system_clock::time_point now);
   void RecordLaterSeries(std::chrono::system_clock::time_point now);
@@ -170,7 +192,11 @@ class SegmentReader {
   std::vector<Clock> clocks_;
   bool clocks_run_ = false;
   uint64_t clock_changes_ = 0;
-  std::optional<uint32_t> step_;  // in SegmentValues::commons
+  uint64_t clocks_read_until_ = 0;
+  // In SegmentValues::commons.
+  std::optional<uint32_t> step_;
+  std::optional<uint32_t> first_step_;
+  bool forked_ = false;
   uint32_t real_count_ = 0;
   uint32_t common_count_ = 0;
   SegmentIdentity parsed_identity_;

@@ -119,6 +119,7 @@ const char* ParseIdentity(Cursor& in, RecordBatch& batch) {
   const auto same_name = [](const auto& a, const auto& b) { return a.first == b.first; };
   identity.labels.erase(std::unique(identity.labels.begin(), identity.labels.end(), same_name), identity.labels.end());
   batch.identity = std::move(identity);
+  batch.forked = (fixed.flags & segment::kForked) != 0;
   return nullptr;
 }
 

@@ -81,6 +81,7 @@ struct RecordBatch {
   size_t max_series = persia::metrics::segment::kMaxSeries;  // set by the caller: how many more the segment may have
   std::optional<SegmentIdentity> identity = {};
   std::optional<SegmentWriterInfo> writer = {};
+  bool forked = false;  // of `identity`: the process was forked by one of the same role and replica
   std::vector<SegmentFamily> families = {};
   std::vector<SegmentSeriesRecord> series = {};
   uint64_t skipped = 0;

@@ -106,6 +106,18 @@ std::string TitleOf(const AgentView& agent) {
   return agent.status->job + " (" + agent.name + ")";
 }
 
+// "step 812 of 10.0k, 2h05m left"; empty: not known.
+std::string ProgressOf(const JobStatus& status) {
+  if (!status.step) return "";
+  std::string text = "step " + ShownNumber(*status.step);
+  if (status.planned_steps) text += " of " + ShownNumber(*status.planned_steps);
+  constexpr double kLongest = 1e9;  // 30 years
+  if (status.remaining_seconds && *status.remaining_seconds > 0 && *status.remaining_seconds < kLongest) {
+    text += ", " + ShownSpan(static_cast<int64_t>(*status.remaining_seconds * 1000)) + " left";
+  }
+  return text;
+}
+
 // "dlrm (10.0.0.7:19091)  DEGRADED 3m12s  trainer rep_2 died: SIGKILL"
 std::string BannerOf(const AgentView& agent) {
   std::string text = TitleOf(agent) + "  " + ShownStateOf(agent);
@@ -119,7 +131,8 @@ std::string BannerOf(const AgentView& agent) {
     text += "  " + ShownNumber(*status.throughput) + ' ' + status.throughput_name + "/s";
     if (!status.slowest.empty()) text += ", slowest " + status.slowest;
   }
-  return text;
+  const std::string progress = ProgressOf(status);
+  return progress.empty() ? text : text + "  " + progress;
 }
 
 std::optional<double> CpuOf(const AgentView& agent, size_t rank) {

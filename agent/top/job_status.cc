@@ -124,6 +124,12 @@ Result<JobStatus> ParseJobStatus(std::string_view body) {
     dom::object slowest;
     if (throughput["slowest"].get_object().get(slowest) == simdjson::SUCCESS) status.slowest = RankOf(slowest).Name();
   }
+  dom::object progress;
+  if (root["progress"].get_object().get(progress) == simdjson::SUCCESS) {
+    status.step = NumberOf(progress, "step");
+    status.planned_steps = NumberOf(progress, "planned_steps");
+    status.remaining_seconds = NumberOf(progress, "remaining_seconds");
+  }
   return status;
 }
 

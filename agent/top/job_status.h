@@ -51,6 +51,10 @@ struct JobStatus {
   std::string throughput_name{};
   std::optional<double> throughput{};
   std::string slowest{};  // the slowest rank
+  // How far the training is; empty: the agent does not know.
+  std::optional<double> step{};
+  std::optional<double> planned_steps{};
+  std::optional<double> remaining_seconds{};
   std::vector<Rank> ranks{};
 };
 

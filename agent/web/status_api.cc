@@ -6,6 +6,9 @@
 #include <string_view>
 #include <tuple>
 
+#include "web/deaths_json.h"
+#include "web/verdicts_json.h"
+
 namespace persia::agent {
 namespace {
 
@@ -187,6 +190,15 @@ Json ThroughputJson(const std::optional<Throughput>& throughput) {
   return {{"name", throughput->name}, {"now", throughput->now}, {"last_10m", throughput->last_10m}, {"slowest", slowest}};
 }
 
+Json ProgressJson(const std::optional<Progress>& progress) {
+  if (!progress) return {};
+  const auto number = [](const std::optional<double>& value) { return value ? Json(*value) : Json(); };
+  return {
+      {"steps_per_second", number(progress->steps_per_second)},   {"samples_per_second", number(progress->samples_per_second)},
+      {"tokens_per_second", number(progress->tokens_per_second)}, {"step", number(progress->step)},
+      {"planned_steps", number(progress->planned_steps)},         {"remaining_seconds", number(progress->remaining_seconds)}};
+}
+
 }  // namespace
 
 JsonAnswer AnswerStatus(const AgentStatus& status, const Snapshot* newest, system_clock::time_point now) {
@@ -203,7 +215,10 @@ JsonAnswer AnswerStatus(const AgentStatus& status, const Snapshot* newest, syste
        {"gateway", GatewayJson(Total(status))},
        {"gateways", std::move(gateways)},
        {"health", HealthJson(status)},
+       {"deaths", DeathsJson(*status.health->deaths)},
+       {"verdicts", VerdictsJson(*status.ranks)},
        {"throughput", ThroughputJson(status.throughput)},
+       {"progress", ProgressJson(status.progress)},
        {"series", status.series},
        {"segments", {{"live", status.workers}, {"ended", status.workers_ended}, {"refused", status.segments_refused}}},
        {"history",

@@ -12,9 +12,11 @@
 #include <vector>
 
 #include "health/job_health.h"
+#include "health/rank_verdicts.h"
 #include "model/snapshot.h"
 #include "web/history.h"
 #include "web/json_answer.h"
+#include "web/progress.h"
 #include "web/throughput.h"
 
 namespace persia::agent {
@@ -47,7 +49,9 @@ struct AgentStatus {
   size_t series = 0;
   std::map<WorkerKey, uint32_t> pids;                                             // of running workers
   std::shared_ptr<const HealthReport> health = std::make_shared<HealthReport>();  // never null
+  std::shared_ptr<const RankReport> ranks = std::make_shared<RankReport>();       // never null
   std::optional<Throughput> throughput{};
+  std::optional<Progress> progress{};
   History::Stats history;
 };
 

@@ -80,19 +80,22 @@ double SumOf(const std::map<Rank, double>& rates) {
   return sum;
 }
 
-// The ranks whose main process has ended, or hangs: they have another problem than being slow.
-std::set<Rank> StandingIn(const Snapshot& newest) {
-  std::set<Rank> standing;
+// The ranks whose main process has this value of a family of processes.
+void AddRanks(const Snapshot& newest, std::string_view name, double value, std::set<Rank>& ranks) {
   for (const FamilyLayout& family : newest.layout->families) {
-    const bool is_up = family.name == "persia_process_up";
-    if (!is_up && family.name != "persia_process_hung") continue;
+    if (family.name != name) continue;
     for (const SeriesLayout& series : family.series) {
-      const double value = newest.values[series.first_value];
-      if (IsAbsent(value) || ValueOf(series.labels, "process") != "0" || (value == 0) != is_up) continue;
+      if (newest.values[series.first_value] != value || ValueOf(series.labels, "process") != "0") continue;
       const Labels& identity = newest.layout->identities[series.identity].labels;
-      standing.emplace(ValueOf(identity, "role"), ValueOf(identity, "instance"));
+      ranks.emplace(ValueOf(identity, "role"), ValueOf(identity, "instance"));
     }
   }
+}
+
+// The ranks whose main process has ended, or hangs: they have another problem than being slow.
+std::set<Rank> StandingIn(const Snapshot& newest) {
+  std::set<Rank> standing = EndedRanks(newest);
+  AddRanks(newest, "persia_process_hung", 1, standing);
   return standing;
 }
 
@@ -127,6 +130,35 @@ std::optional<Throughput> ThroughputOf(std::span<const History::Entry> history) 
                     .last_10m = SumOf(RatesSince(*before, newest, family->name)),
                     .slowest = SlowestOf(rates, *newest.snapshot),
                     .ranks = std::move(rates)};
+}
+
+RankValues RatesOf(std::span<const History::Entry> history, const std::string& counter) {
+  if (history.size() < 2) return {};
+  const History::Entry& newest = history.back();
+  const auto* before = EntryBefore(history.first(history.size() - 1), newest.unix_ms - Throughput::kNowMs, counter);
+  if (before == nullptr || before->unix_ms >= newest.unix_ms) return {};
+  return RatesSince(*before, newest, counter);
+}
+
+RankValues ValueByRank(const Snapshot& snapshot, const std::string& gauge) {
+  RankValues values;
+  for (const FamilyLayout& family : snapshot.layout->families) {
+    if (family.name != gauge || family.type != MetricType::kGauge) continue;
+    for (const SeriesLayout& series : family.series) {
+      const double value = snapshot.values[series.first_value];
+      if (IsAbsent(value)) continue;
+      const Labels& identity = snapshot.layout->identities[series.identity].labels;
+      const auto [at, added] = values.try_emplace({ValueOf(identity, "role"), ValueOf(identity, "instance")}, value);
+      at->second = std::max(at->second, value);
+    }
+  }
+  return values;
+}
+
+std::set<Rank> EndedRanks(const Snapshot& newest) {
+  std::set<Rank> ended;
+  AddRanks(newest, "persia_process_up", 0, ended);
+  return ended;
 }
 
 }  // namespace persia::agent

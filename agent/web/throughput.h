@@ -6,6 +6,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -34,6 +35,16 @@ struct Throughput {
   // Below this part of the median, a rank is slower than the others.
   static constexpr double kSlow = 0.8;
 };
+
+// By role and instance.
+using RankValues = std::map<std::pair<std::string, std::string>, double>;
+
+// The rates of a counter by rank, per second, over the last kNowMs; empty if it was not collected twice.
+[[nodiscard]] RankValues RatesOf(std::span<const History::Entry> history, const std::string& counter);
+// The values of a gauge by rank; of several processes of a rank, the highest one.
+[[nodiscard]] RankValues ValueByRank(const Snapshot& snapshot, const std::string& gauge);
+// The ranks whose main process has ended.
+[[nodiscard]] std::set<std::pair<std::string, std::string>> EndedRanks(const Snapshot& newest);
 
 // Nothing: no counter of that kind, or fewer than two collections with it. `history`: the oldest first.
 [[nodiscard]] std::optional<Throughput> ThroughputOf(std::span<const History::Entry> history);

@@ -1,5 +1,7 @@
 #include "workers/exit_lookup.h"
 
+#include <utility>
+
 #include "model/exit_reason.h"
 
 namespace persia::agent {
@@ -21,8 +23,20 @@ std::optional<std::string> ExitLookup::ReasonOf(const SegmentReader& ended) {
   return status ? std::optional(ExitReason(*status)) : std::nullopt;
 }
 
+void ExitLookup::Watch(const SegmentReader& living) {
+  const segment::Header& header = living.header();
+  const LastProcess process{.pid = header.pid, .pid_namespace = header.pid_namespace, .start_ticks = header.start_ticks};
+  if (HasPidHere(process)) pidfds_.Watch(process.pid, process.start_ticks);
+}
+
 std::optional<std::string> ExitLookup::ReasonOf(const LastProcess& ended) const {
-  return reaped_ != nullptr && HasPidHere(ended) ? reaped_->ReasonOf(ended.pid, ended.start_ticks) : std::nullopt;
+  if (!HasPidHere(ended)) return std::nullopt;
+  auto reason = reaped_ != nullptr ? reaped_->ReasonOf(ended.pid, ended.start_ticks) : std::nullopt;
+  return reason ? std::move(reason) : pidfds_.ReasonOf(ended.pid, ended.start_ticks);
+}
+
+bool ExitLookup::MayLearnMore(const LastProcess& ended) const {
+  return reaped_ != nullptr || (HasPidHere(ended) && pidfds_.IsWatched(ended.pid, ended.start_ticks));
 }
 
 bool ExitLookup::HasPidHere(const LastProcess& process) const {

@@ -1,5 +1,5 @@
-// How a process of the job ended, by whoever knows best: the wait status of the process that reaped it, the mark that it left
-// in its segment, or its zombie.
+// How a process of the job ended, by whoever knows best: the wait status of the process that reaped it, its pidfd, the mark
+// that it left in its segment, or its zombie.
 //
 // Thread safety: the collector thread alone.
 #pragma once
@@ -11,6 +11,7 @@
 #include "ledger/retired_processes.h"
 #include "segment/segment_reader.h"
 #include "workers/exit_reasons.h"
+#include "workers/pidfd_exits.h"
 
 namespace persia::agent {
 
@@ -19,16 +20,21 @@ class ExitLookup {
   // `reaped`: of the supervisor, or null. It outlives this.
   explicit ExitLookup(const ExitReasons* reaped = nullptr);
 
+  // A living process, whose end may be asked for later.
+  void Watch(const SegmentReader& living);
   // As in model/exit_reason.h; nothing: not known, or not known yet. REQUIRES: the segment was read after its writer had ended.
   std::optional<std::string> ReasonOf(const SegmentReader& ended);
-  // Later: only the supervisor may still tell.
+  // Later: only the supervisor and the kernel may still tell.
   [[nodiscard]] std::optional<std::string> ReasonOf(const LastProcess& ended) const;
-  [[nodiscard]] bool MayLearnMore() const { return reaped_ != nullptr; }
+  [[nodiscard]] bool MayLearnMore(const LastProcess& ended) const;
+  // Nothing is asked about it any more.
+  void Forget(const LastProcess& ended) { pidfds_.Forget(ended.pid, ended.start_ticks); }
 
  private:
   [[nodiscard]] bool HasPidHere(const LastProcess& process) const;
 
   const ExitReasons* reaped_;
+  PidfdExits pidfds_;
   ProcReader proc_;
   std::optional<uint64_t> own_namespace_;
 };

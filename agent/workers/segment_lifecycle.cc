@@ -166,6 +166,7 @@ void SegmentLifecycle::ReadAll() {
     // Before the read, so that the values include all counts of the writer up to its end.
     segment.alive = segment.reader->WriterLives();
     segment.was_alive |= segment.alive;
+    if (segment.alive) exits_.Watch(*segment.reader);
     SegmentProblem problem;
     if (segment.reader->Read(now_.tick, now_.wall, problem, segment.was_alive ? clocks_until_ : 0)) {
       segment.problem.reset();

@@ -4,6 +4,7 @@
 //   lifecycle.Read(now);
 //   for (SegmentLifecycle::Segment& segment : lifecycle.segments()) ... read its events
 //   lifecycle.Retire();
+//   lifecycle.Save();
 //   for (const SegmentLifecycle::Segment& segment : lifecycle.segments()) ... merge segment.Values()
 //
 // A segment's random id identifies it. Its states, and the reason for each change:
@@ -39,6 +40,9 @@
 #include "ledger/ledger.h"
 #include "merge/ordinals.h"
 #include "model/diagnostics.h"
+#include "model/job_event.h"
+#include "model/process_end.h"
+#include "model/rank_process.h"
 #include "segment/measurements.h"
 #include "segment/segment_reader.h"
 #include "workers/exit_lookup.h"
@@ -68,8 +72,10 @@ class SegmentLifecycle {
     std::optional<InstanceKey> instance;  // in which it has the ordinal; none: it has no ordinal yet
     uint32_t ordinal = 0;
     std::unique_ptr<SegmentReader> reader;
-    std::optional<SegmentProblem> problem;  // of the last read; its last good values count
-    std::optional<std::string> exit = {};   // how the writer ended (model/exit_reason.h)
+    std::optional<SegmentProblem> problem;   // of the last read; its last good values count
+    std::optional<std::string> exit = {};    // how the writer ended (model/exit_reason.h)
+    bool end_is_told = false;                // by TakeEnds
+    std::vector<JobEvent> last_events = {};  // set by the reader of events (workers/last_events.h)
 
     // The values that were passed to the ledger.
     uint64_t noted_change = 0;  // its tick
@@ -81,6 +87,7 @@ class SegmentLifecycle {
 
   // A process that was folded before its supervisor had told how it ended.
   struct Untold {
+    std::string id;
     InstanceKey instance;
     uint32_t ordinal = 0;
     LastProcess process;
@@ -91,12 +98,23 @@ class SegmentLifecycle {
 
   // Lists the directory and reads all segments.
   void Read(const CollectTime& now);
-  // Folds those that ended, saves the ledger, and removes the files of those whose fold is on disk. To be called after each
-  // Read.
+  // Folds those that ended. To be called after each Read.
   void Retire();
+  // Saves the ledger, and removes the files of those whose fold is on disk. To be called after each Retire, when what the ends
+  // are told with is in the ledger, too: both are one write, so that a process which is folded has been told.
+  void Save();
+  // The processes that were found to have ended since the last call, each once: with a state when they are folded, else those
+  // that were seen alive. Without an identity.
+  [[nodiscard]] std::vector<std::pair<InstanceKey, ProcessEnd>> TakeEnds() { return std::exchange(ends_, {}); }
+  // How a process that ended without a reason did; none: not known.
+  [[nodiscard]] std::optional<std::string> ExitOf(const LastProcess& ended) const { return exits_.ReasonOf(ended); }
 
   [[nodiscard]] std::span<const Segment> segments() const { return segments_; }
   [[nodiscard]] std::span<Segment> segments() { return segments_; }
+  // Those that the last Retire has folded.
+  [[nodiscard]] std::span<const Segment> just_folded() const { return just_folded_; }
+  // How processes ended that were folded by the Retire before.
+  [[nodiscard]] std::span<const LateExit> late_exits() const { return late_exits_; }
   // Orphans that count: no readable segment has their id.
   [[nodiscard]] std::vector<Ledger::Orphan> Orphans() const;
   // The supervisor tells a moment after the end: these count as ended in an unknown way only if the next Read learns no more.
@@ -131,6 +149,7 @@ class SegmentLifecycle {
   void ReadAll();
   // segment_retirement.cc: from ended to removed.
   void LearnExits();
+  void TellEnd(Segment& segment);
   enum class Which { kEnded, kAll };
   void AssignOrdinals(Which which);
   void ReleaseOrdinal(Segment& segment);
@@ -159,6 +178,10 @@ class SegmentLifecycle {
   Ordinals ordinals_;
   ExitLookup exits_;
   std::vector<Untold> untold_;
+  std::vector<Segment> just_folded_;
+  std::vector<LateExit> late_exits_;
+  std::vector<LastProcess> learned_;  // of the last Retire
+  std::vector<std::pair<InstanceKey, ProcessEnd>> ends_;
   // A process that has ended since the collection before was alive then, and the next agent reads it until then, too.
   uint64_t clocks_until_ = 0;
 };

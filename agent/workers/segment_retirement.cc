@@ -1,10 +1,13 @@
 // The part of SegmentLifecycle for segments that ended, or whose files are gone.
 #include <algorithm>
+#include <chrono>
 #include <set>
 #include <string>
 #include <tuple>
 #include <utility>
 
+#include "model/exit_reason.h"
+#include "workers/last_events.h"
 #include "workers/segment_lifecycle.h"
 
 namespace persia::agent {
@@ -32,6 +35,9 @@ InstanceKey InstanceOf(const SegmentIdentity& identity) { return {identity.role,
 }  // namespace
 
 void SegmentLifecycle::Retire() {
+  just_folded_.clear();
+  late_exits_.clear();
+  for (const LastProcess& process : std::exchange(learned_, {})) exits_.Forget(process);
   std::erase_if(segments_, [&](Segment& segment) {
     if (segment.alive) return false;
     if (!segment.exit) segment.exit = exits_.ReasonOf(*segment.reader);
@@ -48,17 +54,51 @@ void SegmentLifecycle::Retire() {
     FoldEnded();
   }
   AssignOrdinals(Which::kAll);
+  if (!ledger_.Retires()) {  // no state, or one that cannot be read yet: an end is not told a second time when it is folded
+    for (Segment& segment : segments_) {
+      if (!segment.alive && segment.was_alive && segment.instance) TellEnd(segment);
+    }
+  }
   NoteLiving();
   NoteSeen();
+}
+
+void SegmentLifecycle::Save() {
   ledger_.Save(now_);
   RemoveFolded();
+}
+
+void SegmentLifecycle::TellEnd(Segment& segment) {
+  if (std::exchange(segment.end_is_told, true)) return;
+  const SegmentReader& reader = *segment.reader;
+  const auto& header = reader.header();
+  const std::optional<PresentPhase> phase = reader.phase();
+  const auto birth = std::chrono::duration_cast<ProcessEnd::TimePoint::duration>(
+      std::chrono::nanoseconds(static_cast<int64_t>(header.birth_unix_ns)));
+  // A reason may become known if somebody may still tell it.
+  const bool may_learn = exits_.MayLearnMore(LastProcessOf(reader));
+  ends_.emplace_back(*segment.instance, ProcessEnd{.segment_id = reader.id(),
+                                                   .ordinal = segment.ordinal,
+                                                   .pid = header.pid,
+                                                   .pid_namespace = header.pid_namespace,
+                                                   .start_ticks = header.start_ticks,
+                                                   .exit = segment.exit.value_or(may_learn ? "" : std::string(kUnknownEnd)),
+                                                   .phase = phase ? phase->name : "",
+                                                   .step = reader.step(),
+                                                   .birth = ProcessEnd::TimePoint(birth),
+                                                   .ended_at = now_.wall,
+                                                   .exception = ExceptionIn(segment.last_events),
+                                                   .last_events = TextsOf(segment.last_events)});
 }
 
 // How the processes ended that were folded by the last Retire.
 void SegmentLifecycle::LearnExits() {
   for (const Untold& untold : std::exchange(untold_, {})) {
     const auto reason = exits_.ReasonOf(untold.process);
-    ledger_.SetExit(untold.instance, untold.ordinal, untold.process, reason ? *reason : kUnknownEnd);
+    const std::string exit = reason.value_or(std::string(kUnknownEnd));
+    ledger_.SetExit(untold.instance, untold.ordinal, untold.process, exit);
+    late_exits_.push_back({untold.id, exit});
+    learned_.push_back(untold.process);
   }
 }
 
@@ -215,14 +255,21 @@ void SegmentLifecycle::FoldEnded(const Chosen& chosen) {
     if (segment.alive || !segment.instance || !chosen(segment)) return false;
     const std::string& id = segment.reader->id();
     const LastProcess process = LastProcessOf(*segment.reader);
-    const bool told = segment.exit || !exits_.MayLearnMore();
+    const bool told = segment.exit || !exits_.MayLearnMore(process);
+    TellEnd(segment);
     ledger_.Fold(segment.Values(), process, now_,
                  told ? std::optional(segment.exit ? *segment.exit : kUnknownEnd) : std::nullopt);
-    if (!told) untold_.push_back({*segment.instance, segment.ordinal, process});
+    if (told) {
+      exits_.Forget(process);
+    } else {
+      untold_.push_back({id, *segment.instance, segment.ordinal, process});
+    }
     if (segment.is_in_directory) {
       files_[segment.name] = {.state = File::State::kFolded, .id = segment.file, .segment_id = id};
     }
+    if (told && !segment.exit) segment.exit = std::string(kUnknownEnd);
     ReleaseOrdinal(segment);
+    just_folded_.push_back(std::move(segment));
     return true;
   });
 }

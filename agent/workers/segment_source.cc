@@ -12,12 +12,26 @@
 #include <utility>
 
 #include "files/proc_reader.h"
+#include "workers/last_events.h"
+#include "workers/rank_processes.h"
 
 namespace persia::agent {
 
 namespace {
 
 constexpr size_t kMaxPhaseBytes = 128;  // that are shown
+constexpr size_t kMaxPhases = 32;       // of a process, that are judged
+
+std::string ShownPhase(std::string_view phase) { return SanitizeText(phase.substr(0, kMaxPhaseBytes)); }
+
+std::map<std::string, double> PhaseSeconds(const SegmentReader& reader, uint64_t now_ns) {
+  std::map<std::string, double> seconds;
+  for (const auto& [phase, ns] : reader.PhaseTimes(now_ns)) {
+    if (seconds.size() == kMaxPhases) break;
+    seconds[ShownPhase(phase)] += static_cast<double>(ns) * 1e-9;
+  }
+  return seconds;
+}
 
 }  // namespace
 
@@ -55,7 +69,7 @@ void SegmentSource::Read() {
   }
 }
 
-void SegmentSource::Retire() {
+void SegmentSource::Retire(const std::function<void()>& before_save) {
   ledger_.processes().SetLiving(FindLiving(), now_);
   lifecycle_.Retire();
   // Ended processes first: if the series exceed a limit, those that are already exposed stay.
@@ -71,7 +85,25 @@ void SegmentSource::Retire() {
   stats_.orphans = orphans.size();
   CountSegments();
   ListProcesses(orphans);
+  ListRankProcesses();
+  if (before_save) before_save();
+  lifecycle_.Save();
   ListEnded();
+}
+
+std::vector<ProcessEnd> SegmentSource::TakeEnds() {
+  std::vector<ProcessEnd> ends;
+  for (auto& [instance, end] : lifecycle_.TakeEnds()) {
+    end.identity = ProcessIdentity(instance.first, instance.second, merger_->rules());
+    end.phase = SanitizeText(std::string_view(end.phase).substr(0, kMaxPhaseBytes));
+    ends.push_back(std::move(end));
+  }
+  return ends;
+}
+
+std::string SegmentSource::ExitOf(const ProcessEnd& end) const {
+  const LastProcess process{.pid = end.pid, .pid_namespace = end.pid_namespace, .start_ticks = end.start_ticks};
+  return lifecycle_.ExitOf(process).value_or("");
 }
 
 LivingJob SegmentSource::FindLiving() const {
@@ -124,6 +156,7 @@ void SegmentSource::ReadEvents(SegmentLifecycle::Segment& segment) {
   for (size_t i = before; i < events_.size(); ++i) {
     events_[i].identity = identity;
   }
+  KeepLast(std::span(events_).subspan(before), segment.last_events);
 }
 
 bool SegmentSource::Plan(const OwnSnapshots& own) {
@@ -179,9 +212,10 @@ void SegmentSource::ListProcesses(std::span<const Ledger::Orphan> orphans) {
          .last_change = segment.reader->last_change(),
          .changes = segment.reader->changes(),
          .segment_used_ratio = segment.reader->UsedRatio(),
-         .phase = phase ? SanitizeText(std::string_view(phase->name).substr(0, kMaxPhaseBytes)) : "",
+         .phase = phase ? ShownPhase(phase->name) : "",
          .in_phase = std::chrono::duration_cast<std::chrono::milliseconds>(in_phase),
          .step = segment.alive ? segment.reader->step() : std::nullopt,
+         .phase_seconds = segment.alive ? PhaseSeconds(*segment.reader, now_ns) : std::map<std::string, double>(),
          .last_exit = segment.alive ? retired.LastExit(*segment.instance, segment.ordinal) : segment.exit.value_or("")});
   }
   // Whether an orphan is alive is not known. It is listed as if it had ended.
@@ -226,6 +260,20 @@ void SegmentSource::ListProcesses(std::span<const Ledger::Orphan> orphans) {
   }
 }
 
+void SegmentSource::ListRankProcesses() {
+  rank_processes_.clear();
+  for (const SegmentLifecycle::Segment& segment : lifecycle_.segments()) {
+    if (segment.instance && !IsOwn(segment)) rank_processes_.push_back(RankProcessOf(segment));
+  }
+  for (const SegmentLifecycle::Segment& segment : lifecycle_.just_folded()) {
+    rank_processes_.push_back(RankProcessOf(segment));
+  }
+}
+
+Identity SegmentSource::IdentityOf(const RankKey& rank) const {
+  return ProcessIdentity(rank.first, rank.second, merger_->rules());
+}
+
 // If none are folded, with those whose end is known.
 void SegmentSource::ListEnded() {
   ended_.clear();
@@ -243,12 +291,7 @@ void SegmentSource::ListEnded() {
   }
 }
 
-// Passed to the disk immediately: a process that hangs is judged only by the agent that has seen it change.
-void SegmentSource::SetHealth(std::string_view health) {
-  if (health == ledger_.health()) return;
-  ledger_.SetHealth(health);
-  ledger_.Save(now_);
-}
+void SegmentSource::SetHealth(std::string_view health) { ledger_.SetHealth(health); }
 
 void SegmentSource::SetCommand(std::chrono::system_clock::time_point began, bool has_ended) {
   command_began_ = began;

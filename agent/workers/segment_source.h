@@ -27,6 +27,8 @@
 #include "merge/merge.h"
 #include "model/diagnostics.h"
 #include "model/job_event.h"
+#include "model/process_end.h"
+#include "model/rank_process.h"
 #include "model/snapshot.h"
 #include "model/worker_process.h"
 #include "naming/naming.h"
@@ -101,8 +103,13 @@ class SegmentSource {
   // Scans the directory and reads all segments, with their events. An unreadable one is reported and left out.
   void Read();
   // Folds the processes that ended into the ledger, and removes their files. To be called after each Read, when the events are
-  // written: those of a folded process are never read again.
-  void Retire();
+  // written: those of a folded process are never read again. `before_save` is called when all is listed; what it sets is saved
+  // in one write with the folds.
+  void Retire(const std::function<void()>& before_save = {});
+  // The processes that were found to have ended since the last call, each once.
+  [[nodiscard]] std::vector<ProcessEnd> TakeEnds();
+  // How a process ended that was told without a reason; empty: not known.
+  [[nodiscard]] std::string ExitOf(const ProcessEnd& end) const;
   // Plans how the read segments and the snapshots of the agent's own sources are exposed. Returns whether that changed.
   bool Plan(const OwnSnapshots& own);
   // The snapshot of all of it. REQUIRES: Plan was called with snapshots of these layouts.
@@ -126,8 +133,22 @@ class SegmentSource {
   void MoveState(std::shared_ptr<JournalFile> file) { ledger_.MoveTo(std::move(file)); }
   // The judgement of the job's health by the former agents of this run (ledger.h). REQUIRES: Read was called.
   [[nodiscard]] const std::string& health() const { return ledger_.health(); }
-  // REQUIRES: Read was called.
+  // It is saved by the Retire that calls this, or by the next one. REQUIRES: Read was called.
   void SetHealth(std::string_view health);
+  // When the last Read began.
+  [[nodiscard]] std::chrono::steady_clock::time_point read_at() const { return now_.steady; }
+  // The processes that run, those that have ended since the Read before, and how processes ended of which that was not told.
+  [[nodiscard]] std::span<const RankProcess> rank_processes() const { return rank_processes_; }
+  [[nodiscard]] std::span<const LateExit> late_exits() const { return lifecycle_.late_exits(); }
+  // As on the series of the rank's processes, without the labels of the settings.
+  [[nodiscard]] Identity IdentityOf(const RankKey& rank) const;
+  // The accounts of the ranks' time in the state (ledger.h).
+  [[nodiscard]] bool StateIsLoaded() const { return ledger_.Loaded(); }
+  [[nodiscard]] const std::string& goodput() const { return ledger_.goodput(); }
+  void SetGoodput(std::string_view goodput) { ledger_.SetGoodput(goodput); }
+  [[nodiscard]] bool GoodputIsSaved() const { return ledger_.GoodputIsSaved(); }
+  // Whether the last Retire has put it on disk.
+  [[nodiscard]] bool HealthIsDurable() const { return ledger_.HealthIsDurable(); }
   // Waits for the state to be on disk. False: it is not.
   bool FlushState(std::chrono::milliseconds patience) { return ledger_.Flush(patience); }
   // None if no state is written.
@@ -146,6 +167,7 @@ class SegmentSource {
   void ReadEvents(SegmentLifecycle::Segment& segment);
   void CountSegments();
   void ListProcesses(std::span<const Ledger::Orphan> orphans);
+  void ListRankProcesses();
   void ListEnded();
   [[nodiscard]] LivingJob FindLiving() const;
   [[nodiscard]] bool IsOwn(const SegmentLifecycle::Segment& segment) const;
@@ -154,6 +176,7 @@ class SegmentSource {
   std::shared_ptr<const Naming> naming_;  // never null
   CollectTime now_{.tick = kFirstTick};
   std::vector<WorkerProcess> processes_;
+  std::vector<RankProcess> rank_processes_;
   std::vector<EndedProcesses> ended_;
   std::vector<JobEvent> events_;
   uint64_t events_lost_ = 0;

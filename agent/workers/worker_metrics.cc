@@ -42,19 +42,31 @@ const std::array<WorkerMetrics::Family, WorkerMetrics::kValues> WorkerMetrics::k
     {"persia_process_hung", MetricType::kGauge,
      "Of a running process: 1 if its metrics have not changed for persia_job_hang_after_seconds, while others of its job did, "
      "else 0."},
+    {"persia_process_io_wait_seconds_total", MetricType::kCounter,
+     "Time for which the process's main thread waited for a disk. Absent unless the kernel's delay accounting is on."},
     {"persia_process_last_change_timestamp_seconds", MetricType::kGauge,
      "When a metric of the process last changed, in seconds since 1970. Absent until the first change that the agent has "
      "seen."},
+    {"persia_process_major_page_faults_total", MetricType::kCounter,
+     "Page faults of the process that read from a disk or from swap space."},
+    {"persia_process_minor_page_faults_total", MetricType::kCounter,
+     "Page faults of the process that the kernel resolved in memory."},
     {"persia_process_open_fds", MetricType::kGauge, "Open file descriptors of the process."},
+    {"persia_process_read_bytes_total", MetricType::kCounter,
+     "Bytes that the process has read from disks; the page cache does not count."},
     {"persia_process_resident_memory_bytes", MetricType::kGauge, "Resident memory of the process."},
     {"persia_process_restarts_total", MetricType::kCounter,
      "Processes of this run that took this number after another process with it had ended."},
+    {"persia_process_run_queue_wait_seconds_total", MetricType::kCounter,
+     "Time for which the process's main thread could run and waited for a processor."},
     {"persia_process_segment_used_ratio", MetricType::kGauge,
      "How full the process's segment is, from 0 to 1. Series that do not fit are not recorded."},
     {"persia_process_start_time_seconds", MetricType::kGauge, "When the process started, in seconds since 1970."},
     {"persia_process_threads", MetricType::kGauge, "Threads of the process."},
     {"persia_process_up", MetricType::kGauge, "1 if the process is running, 0 if it has ended."},
     {"persia_process_virtual_memory_bytes", MetricType::kGauge, "Virtual memory of the process."},
+    {"persia_process_write_bytes_total", MetricType::kCounter,
+     "Bytes that the process has written to disks, or will when the kernel writes its page cache."},
 }};
 
 WorkerMetrics::WorkerMetrics(Options options)
@@ -243,6 +255,14 @@ void WorkerMetrics::FillValues(size_t index, double* values, size_t stride) {
   if (!stat || stat->start_ticks != process.start_ticks) return;
   set(kCpu, stat->cpu_seconds);
   set(kThreads, static_cast<double>(stat->threads));
+  set(kMajorFaults, static_cast<double>(stat->major_faults));
+  set(kMinorFaults, static_cast<double>(stat->minor_faults));
+  set(kIoWait, stat->disk_wait_seconds.value_or(kAbsentValue));
+  set(kRunQueueWait, proc_.RunQueueWait(entry.pid).value_or(kAbsentValue));
+  if (const auto io = proc_.Io(entry.pid)) {
+    set(kReadBytes, static_cast<double>(io->read_bytes));
+    set(kWrittenBytes, static_cast<double>(io->written_bytes));
+  }
   if (const auto memory = proc_.Memory(entry.pid)) {
     set(kResident, memory->resident_bytes);
     set(kVirtual, memory->virtual_bytes);

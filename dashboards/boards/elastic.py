@@ -1,8 +1,13 @@
 """The board of elastic jobs: torchelastic's metrics under the names of the bundled rules, and the agent's metrics of the ranks."""
 
+from . import machine
+from . import goodput
+from . import gpu
+from . import waits
 from .grafana import chart, heatmap, query, stat, states, table
 from .promql import age, increase, mean, or_zero, over, quantile, rate, select, since_change, total_rate, unless_ended
 from .promql import mean_so_far, quantile_so_far
+from .progress import progress
 
 UID = "persia-elastic"
 TITLE = "Elastic job"
@@ -11,7 +16,8 @@ DESCRIPTION = (
     "Source: the group torchelastic, named by the agent's bundled rules, and persia_process_* of persia-metrics-agent, through a PushGateway."
 )
 ABOUT = """Torchelastic's metrics in group `torchelastic`, under the names of the agent's bundled rules (`config/mapping.yaml`), and \
-the metrics of `persia-metrics-agent` about the processes (`persia_process_*`). Another `mapping_file` gives other names.
+the metrics of `persia-metrics-agent` about the processes (`persia_process_*`). Progress is what the ranks count by the library (`persia_progress_*`), \
+and what `exec --instrument=torch` counts. Another `mapping_file` gives other names.
 
 **If a job is slow**: does every rank train (step rate against the median)? Does it train most of the time (time in rendezvous)? Are the steps long, \
 or the time between them? All ranks of a round wait for the slowest, which is busy while the others wait: see processor time. \
@@ -128,6 +134,7 @@ def workers():
     up, hung, died = (select(f"persia_process_{what}") for what in ("up", "hung", "died"))
     state = f"{up} + {hung} or {up} - {died} or {up}"
     exits = over("sum", "job, reason", increase("persia_process_exits_total", range=WINDOW))
+    deaths = over("sum", "job, cause", increase("persia_worker_deaths_total", range=WINDOW))
     process = RANK + ", process"
     now = {"unchanged for": since_change(), "up": select("persia_process_up"), "restarts": increase("persia_process_restarts_total")}
     now = {column: over("max", process, expression) for column, expression in now.items()}
@@ -138,6 +145,7 @@ def workers():
         table("Processes now", "Seconds since the last change, whether it is up, and restarts in the time range.", "none", now, size=(12, 8)),
         table("How the last processes ended", "Exit code or signal of the last process of each number.", "none", ended, size=(6, 8)),
         chart("Exits", "Processes that ended, by exit code or signal.", "short", [query(exits, "{{job}} {{reason}}")], (6, 8)),
+        chart("Deaths", "Processes that died, by cause; the agent's page says why each did.", "short", [query(deaths, "{{job}} {{cause}}")], (24, 6)),
     ]
 
 
@@ -170,9 +178,14 @@ def hangs_and_stragglers():
 def rows():
     return {
         "Overview": stats(),
+        "Progress": progress(with_tokens=False),
+        "Goodput": goodput.panels(),
         "Hangs and stragglers": hangs_and_stragglers(),
+        "GPUs": gpu.panels(),
+        "Who waits for whom": waits.panels(),
         "Successes and failures": successes_and_failures(),
         "Worker state": workers(),
         "Rendezvous": rendezvous(),
         "Steps, checkpoints and functions": steps(),
+        **machine.rows(),
     }

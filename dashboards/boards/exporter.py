@@ -194,6 +194,8 @@ def work():
         chart("Processor time of the agent", "Cores in use.", "short", [query(cpu, AGENT_LEGEND)]),
         now("Memory of the agent", "Resident memory.", "persia_agent_resident_memory_bytes", unit="bytes"),
         per_second("Log lines", "Lines that the agent wrote to its log, by level.", {"persia_agent_log_lines_total": "{{level}}"}),
+        now("Reader of GPUs", "1 if the process that reads the GPUs works, where the driver's library is installed.", "persia_agent_gpu_reader_up", thresholds=bad, size=(12, 8)),
+        per_second("Restarts of the reader of GPUs", "It ended, hung, or could not read them.", {"persia_agent_gpu_reader_restarts_total": ""}, size=(12, 8)),
     ]
 
 

@@ -1,7 +1,10 @@
 """The board of the Persia tables. Each metric's entry in the catalog decides its panels."""
 
 import catalog
+from . import machine
+from . import gpu
 from .grafana import chart, heatmap, link_in_text, query, stat
+from .progress import progress
 from .promql import increase, mean, or_zero, over, quantile, rate, select, since_change, total_rate, unless_ended
 
 UID = "persia-training"
@@ -134,6 +137,9 @@ def rows():
         "Overview": overview(),
         "Accuracy related": accuracy,
         "Efficiency related": wide + narrow,
+        "Progress": progress(with_tokens=True),
+        "GPUs": gpu.panels(),
         "Replicas side by side": [time_cost_by_replica(entry) for entry in costs],
         "Processes and events": processes(),
+        **machine.rows(),
     }

@@ -28,6 +28,13 @@ def number_of(what, most):
     return number
 
 
+def rank_and_phase(text):
+    rank, _, phase = text.partition(":")
+    if not rank.isdecimal() or phase not in elastic.PHASES:
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form RANK:PHASE, for example 1:data (phases: {', '.join(elastic.PHASES)})")
+    return int(rank), phase
+
+
 def main():
     parser = argparse.ArgumentParser(prog="./run demo", description=__doc__)
     parser.add_argument("--seconds", type=positive, default=60, metavar="N", help="how long the job trains (default: 60)")
@@ -37,14 +44,17 @@ def main():
     add("--workers", type=number_of("workers", 64), default=3, metavar="N", help="number of workers at the start (default: 3)")
     add("--steps", type=number_of("steps", 10**6), default=600, metavar="N", help="steps of the training (default: 600)")
     add("--kill", action="store_true", help="kill a worker, start another, and stop one for a while")
+    add("--slow", type=rank_and_phase, metavar="RANK:PHASE", help="make a rank longer in a phase of each step, and print the agent's verdict")
     arguments = parser.parse_args()
+    if arguments.demo == "elastic" and arguments.slow and arguments.slow[0] >= arguments.workers:
+        parser.error(f"--slow: rank {arguments.slow[0]} is not among {arguments.workers} workers, 0 to {arguments.workers - 1}")
     stop_on_signals()
     prefix = f"persia-demo-{os.getpid()}-"
     directory = Path(tempfile.mkdtemp(prefix=prefix))
     segments = Path(tempfile.mkdtemp(prefix=prefix, dir="/dev/shm"))
     try:
         if arguments.demo == "elastic":
-            return elastic.run(arguments.workers, arguments.steps, arguments.kill, directory, segments)
+            return elastic.run(arguments.workers, arguments.steps, arguments.kill, arguments.slow, directory, segments)
         return embedding.run(arguments.seconds, directory, segments)
     except Stopped as reason:
         print(f"demo: ended by {reason}", file=sys.stderr)

@@ -13,19 +13,22 @@ JOB = "elastic_demo"
 PROGRAM = ROOT / "examples/elastic_job/main.py"
 PYTHON = "/usr/bin/python3"  # the interpreter that the package is built for
 STEP_SECONDS = 0.05
+PHASES = ("data", "forward", "backward", "optimizer")  # of each step, that can be made slow
+SLOW_SECONDS = 0.05  # by which a straggler is longer in each step
+VERDICT_SECONDS = 60  # until the agent has seen enough steps, on a busy machine
 HANG_SECONDS = 5  # how long a worker stands still before it counts as hung; in a real job it is a minute or more
 
 
 class ElasticJob:
     """Launchers of workers, and the workers' ledgers. Main thread only."""
 
-    def __init__(self, directory, segments, etcd, least, most, steps, step_seconds=STEP_SECONDS, environment=os.environ):
-        """`etcd`: its address. `least` and `most`: limits of the number of workers."""
+    def __init__(self, directory, segments, etcd, least, most, steps, step_seconds=STEP_SECONDS, environment=os.environ, flags=()):
+        """`etcd`: its address. `least` and `most`: limits of the number of workers. `flags`: more of the launchers."""
         self.directory, self.ledgers, self.checkpoint = directory, directory / "ledgers", directory / "checkpoint.json"
         self.ledgers.mkdir()
         self._url = f"etcd://{etcd}/{JOB}?min_workers={least}&max_workers={most}"
         self._options = [f"--steps={steps}", f"--step-seconds={step_seconds}"]
-        self._options += [f"--checkpoint={self.checkpoint}", f"--ledger={self.ledgers}"]
+        self._options += [f"--checkpoint={self.checkpoint}", f"--ledger={self.ledgers}", *flags]
         metrics = {"PERSIA_METRICS_DIR": str(segments), "PERSIA_JOB_NAME": JOB, "PYTHONPATH": str(BUILD / "lib/python")}
         self.environment = {**environment, **metrics}
 
@@ -117,22 +120,49 @@ def harm(job, launchers, workers, page):
     os.kill(stopped, signal.SIGCONT)
     return [
         f"{killed_at}: {death!r} among the events of the agent's page, and a restart of that worker in its table",
-        f"{stopped_at}: a few seconds later, Degraded and the reason {hung!r} at the top of the agent's page, and in the tab's title",
+        f"{stopped_at}: a few seconds later, Degraded and the reason {hung.split(',')[0]!r} at the top of the agent's page, and in the tab's title",
         "the alert PersiaRankHung, pending: it fires only if a rank hangs for minutes",
     ]
 
 
-def run(workers, steps, kill, directory, segments):
+def await_straggler(slow, page):
+    """Waits for the agent to name the rank that is slow. Returns sentences on what a person should have seen, and where; none: it named none."""
+    rank, phase = slow
+    say(f"worker rep_{rank} is {SLOW_SECONDS} s longer in {phase} in each step")
+    found_at = time.strftime("%H:%M:%S")
+
+    def verdict():
+        status = json.loads(fetch(f"http://{page}/api/v1/status")[1])
+        return status["verdicts"]["stragglers"]
+
+    (straggler,) = wait_until(verdict, "the agent to name the straggler", VERDICT_SECONDS, interval=1)
+    say(f"the agent's verdict: {straggler['text']}")
+    if (straggler["instance"], straggler["phase"]) != (f"rep_{rank}", phase):
+        return []
+    return [
+        f"{found_at}: a few seconds later, {straggler['text']!r} on the agent's page, in Who waits for whom, and below it, what the steps consist of",
+        "the event straggler_found on the page, and the series persia_straggler",
+        "the alert PersiaStraggler, pending: it fires only if it stays so for minutes",
+    ]
+
+
+def run(workers, steps, kill, slow, directory, segments):
+    """`slow`: the rank and the phase that are slow, or None."""
     with Etcd(directory) as etcd, Gateway(directory) as gateway, Prometheus(directory, gateway.address, rules=RULES) as prometheus:
         command, page = agent_command("run", JOB, gateway, segments, f"--hang-after={HANG_SECONDS}")
         print_pages(prometheus, "sum by (instance) (rate(torchelastic_train_step_duration_seconds_count[15s]))", gateway, page)
-        job = ElasticJob(directory, segments, etcd.address, max(1, workers - 1), workers + 1, steps)
+        # A straggler is judged as long as the ranks stay the same: all of them meet at the start.
+        least = workers if slow else max(1, workers - 1)
+        flags = [f"--slow={slow[0]}:{slow[1]}:{SLOW_SECONDS}"] if slow else []
+        job = ElasticJob(directory, segments, etcd.address, least, workers + 1, steps, flags=flags)
         codes, seen = [], []
         with printed_alerts(prometheus), Process(command, directory / "agent.log", show=True):
             launchers = [job.launch(workers, show=True)]
             try:
+                if slow:
+                    seen = await_straggler(slow, page)
                 if kill:
-                    seen = harm(job, launchers, workers, page)
+                    seen += harm(job, launchers, workers, page)
                 codes = [wait_for(launcher) for launcher in launchers]
             finally:
                 for launcher in launchers:
@@ -150,4 +180,4 @@ def run(workers, steps, kill, directory, segments):
         for sentence in seen:
             print(f"  {sentence}")
     agrees = all(value == written[what] for what, value in held.items())
-    return 0 if agrees and codes and not any(codes) else 1
+    return 0 if agrees and codes and not any(codes) and (seen or not (slow or kill)) else 1

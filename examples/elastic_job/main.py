@@ -5,11 +5,13 @@
 
 import argparse
 import os
+import re
 import signal
 import sys
 import time
 
 import persia_metrics
+import phases
 from coordinator import URL, Coordinator
 from etcd import EtcdError
 from launcher import NOT_RETRYABLE, Launcher
@@ -29,6 +31,13 @@ class Ledger:
             os.write(self._file, what.encode() + b"\n")
 
 
+def slow(text):
+    match = re.fullmatch(rf"(\d+):({'|'.join(phases.NAMES)}):(\d+(?:\.\d+)?)", text)
+    if not match:
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form REPLICA:PHASE:SECONDS, for example 1:data:0.05; phases: {', '.join(phases.NAMES)}")
+    return int(match[1]), match[2], float(match[3])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("url", help="etcd://host:port/run_id?min_workers=N&max_workers=M; &timeout=S: how long etcd may not answer")
@@ -37,6 +46,7 @@ def main():
     parser.add_argument("--max-restarts", type=int, default=3, metavar="N", help="how often failed workers are restarted")
     parser.add_argument("--steps", type=int, default=500, metavar="N", help="steps of the whole training")
     parser.add_argument("--step-seconds", type=float, default=0, metavar="S", help="extra time of each step, to simulate a larger model")
+    parser.add_argument("--slow", metavar="REPLICA:PHASE:SECONDS", type=slow, help="a worker that is longer in a phase of each step, as a straggler is")
     parser.add_argument("--checkpoint", metavar="FILE", help="shared by all machines (default: ./checkpoint-<run_id>.json)")
     parser.add_argument("--ledger", metavar="DIR", help="folder in which each process logs its actions")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
@@ -66,10 +76,15 @@ def launch(arguments):
 def work(arguments):
     ledger = Ledger(arguments.ledger, f"trainer-{os.environ['REPLICA_INDEX']}")
     state, coordinator = MyState(arguments.steps), Coordinator(arguments.url)
+    persia_metrics.set_total_steps(arguments.steps)
     checkpoint = arguments.checkpoint or f"checkpoint-{coordinator.run_id}.json"
 
+    if arguments.slow and arguments.slow[0] == int(os.environ["REPLICA_INDEX"]):
+        phases.make_longer(*arguments.slow[1:])
+
     def step(state):
-        time.sleep(arguments.step_seconds)
+        with persia_metrics.phase("backward"):
+            time.sleep(arguments.step_seconds)
         train_step(state)
 
     train(coordinator, step, state, checkpoint, ledger)

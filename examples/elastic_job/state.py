@@ -10,6 +10,8 @@ import math
 import os
 import random
 
+from phases import phase
+
 PARTS, POINTS, RATE = 8, 64, 0.3
 FEATURES = [(i, j) for i in range(5) for j in range(5 - i)]  # powers of x and y
 
@@ -53,10 +55,27 @@ def train_step(state):
     """Makes one step of gradient descent, together with the other members. Raises StopIteration at the end of the data."""
     if state.step == state.steps:
         raise StopIteration
-    mine = range(state.group.rank, PARTS, state.group.world_size)
-    *slopes, state.loss = state.group.average({part: gradient(state.weights, points(state.step, part)) for part in mine})
-    state.weights = [weight - RATE * slope for weight, slope in zip(state.weights, slopes)]
+    with phase("data"):
+        batches = {part: list(points(state.step, part)) for part in parts_of(state.group)}
+    with phase("forward"):
+        outputs = {part: [predict(state.weights, features(x, y)) for x, y, _ in batch] for part, batch in batches.items()}
+    with phase("backward"):
+        gradients = {part: gradient(batch, outputs[part]) for part, batch in batches.items()}
+    with phase("sync"):
+        *slopes, state.loss = state.group.average(gradients)
+    with phase("optimizer"):
+        state.weights = [weight - RATE * slope for weight, slope in zip(state.weights, slopes)]
     state.step += 1
+
+
+def parts_of(group):
+    """The parts of a step's batch that this member takes."""
+    return range(group.rank, PARTS, group.world_size)
+
+
+def samples_of(group):
+    """The points in them."""
+    return POINTS * len(parts_of(group))
 
 
 def points(step, part):
@@ -68,13 +87,20 @@ def points(step, part):
         yield x + draw.gauss(0, 0.1), y + draw.gauss(0, 0.1), label
 
 
-def gradient(weights, batch):
-    """The gradient of the batch's mean cross-entropy, followed by the cross-entropy itself."""
-    total = [0.0] * (len(weights) + 1)
-    for x, y, label in batch:
-        features = [x**i * y**j for i, j in FEATURES]
-        out = sum(map(float.__mul__, weights, features))
+def features(x, y):
+    return [x**i * y**j for i, j in FEATURES]
+
+
+def predict(weights, values):
+    """The score of a point: above 0, it is in the upper half-moon."""
+    return sum(map(float.__mul__, weights, values))
+
+
+def gradient(batch, outputs):
+    """The gradient of the batch's mean cross-entropy, followed by the cross-entropy itself. `outputs`: the points' scores."""
+    total = [0.0] * (len(FEATURES) + 1)
+    for (x, y, label), out in zip(batch, outputs):
         error = 1 / (1 + math.exp(-out)) - label
         loss = max(out, 0) - out * label + math.log1p(math.exp(-abs(out)))
-        total = [a + b for a, b in zip(total, [*(error * feature for feature in features), loss])]
+        total = [a + b for a, b in zip(total, [*(error * feature for feature in features(x, y)), loss])]
     return [value / POINTS for value in total]

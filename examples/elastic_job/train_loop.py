@@ -3,8 +3,11 @@
 import contextlib
 import time
 
+import persia_metrics
 from persia_metrics.torchelastic.metrics import getStream, put_metric
+from phases import phase
 from process_group import GroupBroken
+from state import samples_of
 
 MAX_FAILURES = 100
 STEPS_OF_A_CHECKPOINT = 50
@@ -19,14 +22,15 @@ def train(coordinator, train_step, state, checkpoint, ledger):
     while not coordinator.should_stop_training():
         snapshot = state.capture_snapshot()
         try:
-            with timed("outer_train_loop.duration.ms"):
+            with phase("rendezvous"), timed("outer_train_loop.duration.ms"):
                 place = coordinator.rendezvous_barrier()
                 if place is None:
                     return
                 ledger.note("rendezvous as rank %d of %d" % place)
                 state.load(checkpoint)
-                with timed("state_sync.duration.ms"):
+                with timed("state_sync.duration.ms"), phase("sync"):
                     state.sync(coordinator.group)
+            persia_metrics.set_step(state.step)
             meet = False
             while not meet and not coordinator.should_stop_training():
                 snapshot = state.capture_snapshot()
@@ -34,7 +38,8 @@ def train(coordinator, train_step, state, checkpoint, ledger):
                     with timed("train_step.duration.ms"):
                         train_step(state)
                     report(state, checkpoint, ledger)
-                    meet, failures = coordinator.should_rendezvous(), 0
+                    with phase("sync"):
+                        meet, failures = coordinator.should_rendezvous(), 0
         except StopIteration:
             coordinator.signal_training_done()
         except GroupBroken as error:
@@ -48,13 +53,16 @@ def train(coordinator, train_step, state, checkpoint, ledger):
 def report(state, checkpoint, ledger):
     """Publishes the job's own metrics after a step, and writes a checkpoint every STEPS_OF_A_CHECKPOINT steps."""
     ledger.note("step")
+    persia_metrics.count_steps()
+    persia_metrics.count_samples(samples_of(state.group))
+    persia_metrics.set_step(state.step)
     stream = getStream("elastic_job")
     stream.add_value("world_size", state.group.world_size)
     if state.group.rank == 0:
         stream.add_value("loss", state.loss)
         stream.add_value("step", state.step)
         if state.step % STEPS_OF_A_CHECKPOINT == 0:
-            with timed("checkpoint.write_latency_ms"):
+            with phase("checkpoint"), timed("checkpoint.write_latency_ms"):
                 state.save(checkpoint)
             ledger.note("checkpoint")
 

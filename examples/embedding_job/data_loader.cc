@@ -62,14 +62,21 @@ void RunDataLoader(const RoleContext& context) {
                        {.role = std::string(NameOf(options.role)), .dimension = 0}, context.ConnectDeadline(), context.stop);
   BatchMaker maker(corpus, {.batch_words = options.batch_size, .epochs = options.epochs, .seed = options.seed});
   const Schedule schedule(options.duration, options.epochs);
+  const persia::metrics::Phase data("data");
+  const persia::metrics::Phase sync("sync");  // waits until the worker has space for a batch
   bool answer_due = false;
   while (!context.stop.Requested() && !schedule.TimeIsUp()) {
-    std::optional<Batch> batch = maker.Next();
+    std::optional<Batch> batch;
+    {
+      const persia::metrics::InPhase in(data);
+      batch = maker.Next();
+    }
     if (!batch) {
       break;
     }
     batch->progress.remaining_seconds = static_cast<float>(schedule.RemainingSeconds(maker));
     const Frame frame = Encode(*batch);
+    const persia::metrics::InPhase in(sync);
     // This batch was made while the worker still had no space for the previous one.
     if (answer_due) {
       Expect(worker.Answer(), MessageType::kAck);
@@ -78,7 +85,9 @@ void RunDataLoader(const RoleContext& context) {
     answer_due = true;
     batches.Increment();
     tokens.Increment(batch->features[kCenter].rows());
+    persia::metrics::CountTokens(batch->features[kCenter].rows());
   }
+  const persia::metrics::InPhase in(sync);
   if (answer_due) {
     Expect(worker.Answer(), MessageType::kAck);
   }

@@ -1,8 +1,12 @@
 // The role that trains: it has the dense part of the model, and returns the gradients of the embeddings.
+#include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <fstream>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -21,6 +25,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 namespace events = persia::metrics::events;
+using persia::metrics::InPhase;
+using persia::metrics::Phase;
 
 double SecondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
@@ -42,6 +48,15 @@ struct TrainerMetrics {
   TalliedGauge loss;
   TalliedHistogram step_time;
   TalliedCounter broken_gradients;
+};
+
+// What the trainer does. The model derives the loss and the gradients in one pass.
+struct TrainerPhases {
+  const Phase data{"data"};          // waits for the embeddings of the next batch
+  const Phase backward{"backward"};  // loss and gradients
+  const Phase optimizer{"optimizer"};
+  const Phase sync{"sync"};  // waits until the servers have applied earlier gradients
+  const Phase checkpoint{"checkpoint"};
 };
 
 // The dense part's checkpoint: the projection row by row, then the bias, as floats.
@@ -71,7 +86,7 @@ class Trainer {
   void Train() {
     ProgressLine::State state;
     std::optional<Clock::time_point> start;
-    while (std::optional<EmbeddingBatch> batch = link_.Next()) {
+    while (std::optional<EmbeddingBatch> batch = Next()) {
       if (!start) {
         start = Clock::now();
       }
@@ -82,13 +97,17 @@ class Trainer {
       state.loss = losses_.Last();
       state.elapsed_seconds = elapsed_seconds_ = SecondsSince(*start);
       state.remaining_seconds = batch->progress.remaining_seconds;
+      TellProgress(state);
       progress_.Show(state);
       if (batch->progress.ends_epoch != 0) {
         EndEpoch(batch->progress.epoch);
       }
     }
     Save("final");
-    link_.Finish();
+    {
+      const InPhase in(phases_.sync);
+      link_.Finish();
+    }
     if (start) {
       elapsed_seconds_ = SecondsSince(*start);
     }
@@ -105,11 +124,29 @@ class Trainer {
   }
 
  private:
+  std::optional<EmbeddingBatch> Next() {
+    const InPhase in(phases_.data);
+    return link_.Next();
+  }
+
+  // The data loader says when it ends. Until then, the trainer expects to go on at its mean rate.
+  static void TellProgress(const ProgressLine::State& state) {
+    persia::metrics::CountSteps();
+    const double rate = static_cast<double>(state.batches) / std::max(state.elapsed_seconds, 1e-9);
+    if (const double left = rate * state.remaining_seconds; std::isfinite(left)) {
+      persia::metrics::SetTotalSteps(state.batches + static_cast<uint64_t>(std::min(left, 1e15)));
+    }
+  }
+
   void Step(const EmbeddingBatch& batch) {
     SkipGram::Gradients gradients;
     {
       const persia::metrics::ScopedTimer timer(metrics_.step_time);
-      gradients = model_.Derive(batch);
+      {
+        const InPhase in(phases_.backward);
+        gradients = model_.Derive(batch);
+      }
+      const InPhase in(phases_.optimizer);
       model_.Apply(gradients);
     }
     const size_t pairs = batch.pairs.contexts.size();
@@ -119,9 +156,11 @@ class Trainer {
     }
     metrics_.batches.Increment();
     metrics_.samples.Increment(pairs);
+    persia::metrics::CountSamples(pairs);
     for (std::vector<float>& rows : gradients.rows) {
       MaybeBreak(rows);
     }
+    const InPhase in(phases_.sync);
     link_.Return({.batch = batch.progress.batch, .dimension = batch.dimension, .rows = std::move(gradients.rows)});
   }
 
@@ -145,6 +184,7 @@ class Trainer {
   }
 
   void Save(const std::string& name) {
+    const InPhase in(phases_.checkpoint);
     std::vector<float> dense = model_.projection();
     dense.push_back(model_.bias());
     WriteDense(checkpoints_.Begin(name), dense);
@@ -163,6 +203,7 @@ class Trainer {
 
   const Options& options_;
   TrainerMetrics metrics_;
+  const TrainerPhases phases_;
   SkipGram model_;
   Random random_;
   CheckpointFolder checkpoints_;

@@ -1,28 +1,44 @@
-"""Exports the metrics and events of torch's elastic launcher and workers, without a change of the program.
+"""Instruments torch without a change of the program: its elastic launcher's metrics and events, and the phases of training.
 
-persia_metrics.pth calls `register` when Python starts, if PERSIA_METRICS_TORCHELASTIC is 1. This module is outside the package, so
-that a program that does not import torch's modules does not load the package either.
+persia_metrics.pth calls `start` when Python starts, if PERSIA_METRICS_TORCHELASTIC is 1 or PERSIA_METRICS_TORCH is set. This module is
+outside the package, so that a program that does not import torch's modules does not load the package either.
 """
 
+import os
 import sys
 
 MYPY = False
 if MYPY:  # for mypy only: this import takes longer than the rest of the start-up
-    from typing import Any
+    from typing import Any, Dict, Tuple
 
-# The functions of persia_metrics.torchelastic.install that are called after the import of each of torch's modules.
-_CALLS = {
-    "torch.distributed.elastic.metrics": "export_metrics",
-    "torch.distributed.elastic.events.handlers": "export_events",
-    "torch.distributed.launcher.api": "name_launcher",
+# The modules and functions of ours that are called after the import of each of torch's modules.
+_ELASTIC = "persia_metrics.torchelastic.install"
+_ELASTIC_CALLS = {
+    "torch.distributed.elastic.metrics": (_ELASTIC, "export_metrics"),
+    "torch.distributed.elastic.events.handlers": (_ELASTIC, "export_events"),
+    "torch.distributed.launcher.api": (_ELASTIC, "name_launcher"),
+}
+_PATCHES = "persia_metrics.torch.patches"
+_TORCH_CALLS = {
+    "torch.autograd": (_PATCHES, "mark_backward"),
+    "torch.serialization": (_PATCHES, "mark_saving"),
+    "torch.utils.data.dataloader": (_PATCHES, "mark_loading"),
+    "torch.utils.data._utils.worker": (_PATCHES, "leave_out_workers"),
+    "torch.optim.optimizer": (_PATCHES, "mark_optimizers"),
+    "torch.distributed.distributed_c10d": (_PATCHES, "mark_collectives"),
+    "torch.nn.parallel.distributed": (_PATCHES, "mark_reduction"),
+    "torch": (_PATCHES, "mark_modules"),
 }
 
 
 class _Finder:
     """Finds torch's modules as Python does, and calls us after their first import."""
 
+    def __init__(self) -> None:
+        self.calls = {}  # type: Dict[str, Tuple[str, str]]
+
     def find_spec(self, name: str, path: "Any" = None, target: "Any" = None) -> "Any":
-        if name not in _CALLS:
+        if name not in self.calls:
             return None
         from importlib.machinery import PathFinder  # only here, to keep the start-up short
 
@@ -32,25 +48,40 @@ class _Finder:
 
             def exec_module(module: "Any") -> None:
                 execute(module)
-                _export(name, module)
+                _call(name, module, *self.calls[name])
 
             spec.loader.exec_module = exec_module  # type: ignore
         return spec
 
 
-def register() -> None:
-    """Exports from the modules that are imported, and from the others after their import."""
-    if any(isinstance(finder, _Finder) for finder in sys.meta_path):
+_finder = _Finder()
+
+
+def start() -> None:
+    """Does what the two variables say."""
+    torch = os.environ.get("PERSIA_METRICS_TORCH", "")
+    if torch not in ("", "0", "1"):
+        print(f'persia_metrics: PERSIA_METRICS_TORCH="{torch}": expected 0 or 1; torch is not instrumented', file=sys.stderr)
+    register(elastic=os.environ.get("PERSIA_METRICS_TORCHELASTIC") == "1", torch=torch == "1")
+
+
+def register(elastic: bool = True, torch: bool = False) -> None:
+    """Instruments the modules that are imported, and the others after their import."""
+    calls = {**(_ELASTIC_CALLS if elastic else {}), **(_TORCH_CALLS if torch else {})}
+    added = [name for name in calls if name not in _finder.calls]
+    if not added:
         return
-    sys.meta_path.insert(0, _Finder())
-    for name in _CALLS:
+    _finder.calls.update(calls)
+    if _finder not in sys.meta_path:
+        sys.meta_path.insert(0, _finder)
+    for name in added:
         if name in sys.modules:
-            _export(name, sys.modules[name])
+            _call(name, sys.modules[name], *calls[name])
 
 
-def _export(name: str, module: "Any") -> None:
+def _call(name: str, module: "Any", ours: str, function: str) -> None:
     try:
-        __import__("persia_metrics.torchelastic.install")
-        getattr(sys.modules["persia_metrics.torchelastic.install"], _CALLS[name])(module)
+        __import__(ours)
+        getattr(sys.modules[ours], function)(module)
     except Exception as error:  # the program's import succeeds
         print(f"persia_metrics: {name} is not exported: {type(error).__name__}: {error}", file=sys.stderr)

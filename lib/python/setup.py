@@ -83,6 +83,7 @@ setup(
         "persia_metrics",
         "persia_metrics.prometheus_client",
         "persia_metrics.prometheus_client.openmetrics",
+        "persia_metrics.torch",
         "persia_metrics.torchelastic",
         "persia_metrics.torchelastic.events",
         "persia_metrics.torchelastic.metrics",

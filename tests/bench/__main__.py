@@ -1,6 +1,6 @@
 """usage: ./run bench [--check] [--filter NAME] [--json FILE] [--readme]
 
-Measures, and prints the table. NAME: a suite (hot, python, agent, native, remote, demo, screens) or a part of a row's name. --check exits with 1 if a
+Measures, and prints the table. NAME: a suite (hot, python, torch, agent, native, remote, demo, screens) or a part of a row's name. --check exits with 1 if a
 limit is still missed after measuring again, twice. --json writes every measurement. --readme writes the table into
 tests/bench/README.md.
 """
@@ -31,6 +31,7 @@ import remote_costs  # noqa: E402
 import render  # noqa: E402
 import rows  # noqa: E402
 import top_costs  # noqa: E402
+import torch_costs  # noqa: E402
 import bench_table  # noqa: E402
 from servers import BUILD, find_program  # noqa: E402
 
@@ -56,6 +57,7 @@ MEASURES = {
     "pipe/": agent_costs.pipe,
     "start/": agent_costs.start,
     "callbacks/": agent_costs.callbacks,
+    "values/": agent_costs.values,
     "ended/": ended_processes.measure,
     "growth/": growth.measure,
     "remote/": remote_costs.measure,
@@ -63,6 +65,7 @@ MEASURES = {
     "demo/": demo_overhead.measure,
     "page/": page_costs.measure,
     "top/": top_costs.measure,
+    "torch/": torch_costs.measure,
 }
 
 
@@ -119,7 +122,7 @@ def conditions():
 def main():
     parser = argparse.ArgumentParser(prog="./run bench", description="measures, beside the peers, and prints the table")
     parser.add_argument("--check", action="store_true", help="exit with 1 where a demand is missed")
-    parser.add_argument("--filter", metavar="NAME", help="a suite (hot, python, agent, native, remote, demo, screens), or a part of a row's name")
+    parser.add_argument("--filter", metavar="NAME", help="a suite (hot, python, torch, agent, native, remote, demo, screens), or a part of a row's name")
     parser.add_argument("--json", metavar="FILE", help="write every single measurement")
     parser.add_argument("--readme", action="store_true", help="put the table into tests/bench/README.md")
     options = parser.parse_args()

@@ -2,6 +2,7 @@
 
 import collections
 import http.server
+import json
 import resource
 import subprocess
 import tempfile
@@ -237,3 +238,8 @@ def start(build):
 
 def callbacks(build):
     return {"callbacks/ours": _printed(build / "tests/bench/bench_callbacks", 5)}
+
+
+def values(build):
+    printed = subprocess.run([build / "tests/bench/bench_worker_values"], check=True, capture_output=True, text=True).stdout
+    return {f"values/{name}": found for name, found in json.loads(printed).items()}

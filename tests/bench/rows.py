@@ -94,6 +94,12 @@ def python_rows():
         yield Row(f"Python `{call}`", f"python/{call}/ours", "ns", [at_most({"add_value": 250}.get(call, 600))], judged_by=least)
 
 
+def torch_rows():
+    # 0.5 % of a step of 5 ms.
+    for kind, what in (("alone", "**PyTorch in phases**: what a step of 11 modules takes longer, processor time"), ("ddp", "the same in a rank with DistributedDataParallel")):
+        yield Row(what, f"torch/{kind}/added", "us", [at_most(25)])
+
+
 # The dimension, its name in bench_growth, and its largest size there.
 GROWTH = (
     ("series of a process", "series", 65536),
@@ -145,6 +151,9 @@ def agent_rows():
         yield Row(f"{first} time", f"growth/{name}/time", "", [at_most(1.3)])
         yield Row(f"{first} memory", f"growth/{name}/memory", "", [at_most(1.1)])
     yield Row("after 10,000 ended processes, a collection", "ended/10000/ours", "us", [share_of("ended/10/ours", 1.2)])
+    per_worker = "a worker's values from the kernel in a collection; peer: its files are read and not parsed"
+    yield Row(per_worker, "values/worker", "us", [at_most(50), share_of("values/reads", 2)], judged_by=least)
+    yield Row("one reading of the machine: cgroup, pressure, network, filesystems", "values/machine", "us", [at_most(3000)], judged_by=least)
     yield Row("start of a worker: `Init` and 100 instruments", "start/ours", "ms", [at_most(2)])
     yield Row("10,000 gauges with functions: the job's processor time, of one processor", "callbacks/ours", "%", [at_most(0.1)])
 
@@ -191,5 +200,5 @@ def screens_rows():
 
 
 # Each with the measurements it needs.
-SUITES = {"hot": hot_rows, "python": python_rows, "agent": agent_rows, "native": native_rows, "remote": remote_rows, "demo": demo_rows,
-          "screens": screens_rows}
+SUITES = {"hot": hot_rows, "python": python_rows, "torch": torch_rows, "agent": agent_rows, "native": native_rows, "remote": remote_rows,
+          "demo": demo_rows, "screens": screens_rows}

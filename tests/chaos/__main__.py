@@ -11,8 +11,9 @@ import time
 from pathlib import Path
 
 import exposition
+import goodput
 from acts import Acts
-from job import AGENT, WORKER, Broken, Job
+from job import AGENT, RANKS, WORKER, Broken, Job
 
 # Size of the directory's own filesystem, which an act fills.
 _FILESYSTEM_BYTES = 128 * 1024 * 1024
@@ -59,6 +60,10 @@ def run(job, kills, seed, can_fill):
         raise Broken("the gateway does not answer")
     lost, doubled, wrong = exposition.compare(body, job.totals)
     wrong += [watcher.broken for watcher in watchers if watcher.broken]
+    if not job.mixes_agents:  # another release may not count the ranks' time
+        wrong_times, said = goodput.compare(body, job.ranks, RANKS)
+        wrong += wrong_times
+        print(f"chaos: {said}")
     if job.totals.calls_of_one_thread > 3:
         wrong.append(f"a ledger has {job.totals.calls_of_one_thread} entries of one thread in progress; one call has at most 3")
     totals = job.totals

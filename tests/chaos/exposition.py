@@ -8,8 +8,9 @@ from fractions import Fraction
 
 # The workers' metrics.
 _WORKERS = ("chaos_", "persia_events_total", "persia_event_interval_seconds")
-# Counts of a program itself begin at zero when it starts: those of the agent and the gateway, and a worker's processor time.
-_THEIR_OWN = ("persia_agent_", "persia_process_cpu_seconds_total", "process_", "go_", "pushgateway_", "promhttp_", "prometheus_")
+# Counts of a program itself begin at zero when it starts: those of the agent and the gateway, and what the kernel counts of a worker.
+_OF_THE_KERNEL = ("cpu_seconds", "minor_page_faults", "major_page_faults", "io_wait_seconds", "run_queue_wait_seconds", "read_bytes", "write_bytes", "context_switches")
+_THEIR_OWN = ("persia_agent_", "process_", "go_", "pushgateway_", "promhttp_", "prometheus_", *(f"persia_process_{name}_total" for name in _OF_THE_KERNEL))
 # Counted by the process's number. If the state could not be written, a restarted agent does not know these numbers.
 _BY_PLACE = "persia_process_restarts_total"
 _SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$")

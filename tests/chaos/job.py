@@ -14,6 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples/demo"))
 
+import goodput  # noqa: E402
 import ledger as ledgers  # noqa: E402
 from servers import ROOT, Gateway, Process, free_port, wait_until  # noqa: E402
 
@@ -22,6 +23,8 @@ AGENT = BUILD / "agent/cli/persia-metrics-agent"
 WORKER = BUILD / "tests/chaos/worker/chaos_worker"
 # Two roles of two replicas each; two identities have two processes at a time.
 IDENTITIES = [("trainer", 0), ("trainer", 0), ("trainer", 1), ("server", 0), ("server", 0), ("server", 1)]
+# Those that mark phases and number their steps.
+RANKS = [("trainer", 1), ("server", 1)]
 EXEC_ROLE = "launched"
 PUSH_INTERVAL = 0.25
 # Files that an agent leaves in the directory when it ends.
@@ -40,12 +43,14 @@ class Job:
     def __init__(self, directory, segments, seed, state_elsewhere, other_agent):
         self.directory, self.segments = directory, segments
         self._programs = itertools.cycle([AGENT, other_agent] if other_agent else [AGENT])  # of the agents, in turns
+        self.mixes_agents = other_agent is not None
         self.state_elsewhere = state_elsewhere  # the agent's state is in another directory, and has living workers' values, too
         self.ledgers = directory / "ledgers"
         self.ledgers.mkdir()
         self._control = self.ledgers / "control"
         self._control.write_bytes(bytes(4))
         self.totals = ledgers.Totals(ledgers.describe(WORKER))
+        self.ranks = goodput.Ranks(RANKS)
         self.kills = {"workers": 0, "agent": 0, "supervised agent": 0, "gateway": 0}
         self.agent_address = f"127.0.0.1:{free_port()}"
         self.gateway_port = free_port()
@@ -99,6 +104,8 @@ class Job:
     def _start_worker(self, identity):
         role, replica = identity
         environment = {"PERSIA_METRICS_DIR": str(self.segments), "PERSIA_JOB_NAME": "chaos", "PERSIA_ROLE": role, "REPLICA_INDEX": str(replica)}
+        if identity in RANKS:
+            environment["CHAOS_STEPS"] = "1"
         return Process([WORKER, self.ledgers, self._seed()], self.directory / "workers.log", env={**self._clean, **environment})
 
     def _seed(self):
@@ -115,6 +122,7 @@ class Job:
         for inode, ledger in list(self._open.items()):
             if not self._alive(ledger, inode):
                 self.totals.add(ledger)
+                self.ranks.add(ledger)
                 ledger.close()
                 if self._is_at(ledger.path, inode):
                     ledger.path.unlink()

@@ -16,7 +16,7 @@ COUNTERS = re.compile("_total$|^(?!torchelastic_).*_(bucket|sum|count)$|^nan_gra
 RATES = ("rate", "irate", "increase")
 # The whole expression is within the parentheses: `or` binds less than `unless`.
 UNLESS_ENDED = re.compile(r"\(.*\) unless on \(job\) \(max by \(job\) \(persia_exec_running\{")
-UNITS = {"none", "short", "percentunit", "s", "bytes", "Bps", "cps", "ops", "reqps"}  # the units of the linter's list that the boards use
+UNITS = {"none", "short", "percentunit", "s", "bytes", "Bps", "cps", "ops", "reqps", "celsius", "hertz"}  # the units of the linter's list that the boards use
 VARIABLES = {"job": "Job", "instance": "Instance"}
 GRAFANAS_OWN = {"__rate_interval", "__range", "__interval", "__url_time_range"}
 

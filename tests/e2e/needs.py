@@ -9,8 +9,11 @@ CI, a need that is not met is a failure.
 import collections
 import functools
 import os
+import re
 import subprocess
+import tempfile
 
+import machine
 import pytest
 
 # Each group of processes gets all three, so that the probe does the same as the tests. With --kill-child all end with `unshare`.
@@ -66,7 +69,42 @@ def _other_users():
     return "" if os.geteuid() == 0 else "only root can start processes of other users"
 
 
+def _fuse():
+    with tempfile.TemporaryDirectory() as directory:
+        return machine.try_fuse(directory)
+
+
+@functools.cache
+def _memory_cgroup():
+    from memory_cgroup import MemoryCgroup
+
+    try:
+        MemoryCgroup(64 << 20).remove()
+    except OSError as error:
+        return str(error)
+    return ""
+
+
+@functools.cache
+def _mounts():
+    command = ["unshare", "--mount", "mount", "-t", "tmpfs", "tmpfs", "/tmp"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    return "" if done.returncode == 0 else done.stderr.strip()
+
+
+# Since Linux 6.15, the kernel tells how a process ended that another process has reaped.
+@functools.cache
+def _pidfd_exits():
+    release = tuple(int(number) for number in re.findall(r"\d+", os.uname().release)[:2])
+    return "" if release >= (6, 15) else f"Linux {os.uname().release} is older than 6.15"
+
+
 _PROBES = {
+    "cgroups": functools.cache(machine.try_cgroup),
+    "fuse": functools.cache(_fuse),
+    "memory-cgroup": _memory_cgroup,
+    "mounts": _mounts,
+    "pidfd-exits": _pidfd_exits,
     "namespaces": _namespaces,
     "other-users": _other_users,
     "ptrace": _ptrace,

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.long
 
 STEP, SAMPLES = 30, 361  # three hours
 HOUR = 3600
-RULES = [CONFIG / "rules" / name for name in ("recording.yml", "alerts_job.yml", "alerts_agent.yml")]
+RULES = [CONFIG / "rules" / name for name in ("recording.yml", "alerts_job.yml", "alerts_agent.yml", "alerts_machine.yml", "alerts_gpu.yml")]
 
 # Values of a job without problems.
 OF_AGENT = {
@@ -42,10 +42,30 @@ OF_AGENT = {
     'persia_agent_fifo_lines_total{result="bad"}': 0,
     "persia_agent_ticks_skipped_total": 0,
     "persia_agent_build_info": 1,
+    "persia_agent_gpu_reader_up": 1,
     "persia_job_hung": 0,
     "persia_job_hang_after_seconds": 60,
     "persia_job_unchanged_seconds": 0,
     'persia_job_throughput{counter="my_app_steps_total"}': 2,
+    "persia_cgroup_memory_limit_bytes": 1000,
+    "persia_cgroup_memory_working_set_bytes": 900,
+    'persia_cgroup_memory_events_total{event="oom_kill"}': 1,
+    "persia_cgroup_cpu_cfs_periods_total": lambda at: 10 * at,
+    "persia_cgroup_cpu_cfs_throttled_periods_total": lambda at: at,
+    'persia_filesystem_size_bytes{use="shm"}': 1000,
+    'persia_filesystem_avail_bytes{use="shm"}': 100,
+    'persia_filesystem_files{use="shm"}': 1000,
+    'persia_filesystem_files_free{use="shm"}': 100,
+    'persia_filesystem_device_error{use="shm"}': 0,
+    'persia_network_receive_errs_total{device="eth0"}': 5,
+    'persia_network_transmit_errs_total{device="eth0"}': 0,
+    "persia_network_tcp_transmit_segments_total": lambda at: 100 * at,
+    "persia_network_tcp_retransmit_segments_total": lambda at: at,
+    'persia_infiniband_link_downed_total{device="mlx5_0", port="1"}': 2,
+    'persia_infiniband_state_id{device="mlx5_0", port="1"}': 4,
+    'persia_infiniband_symbol_error_total{device="mlx5_0", port="1"}': 3,
+    'persia_infiniband_port_receive_errors_total{device="mlx5_0", port="1"}': 0,
+    'persia_infiniband_link_error_recovery_total{device="mlx5_0", port="1"}': 0,
 }
 OF_RANK = {
     'persia_process_up{process="0"}': 1,
@@ -54,6 +74,10 @@ OF_RANK = {
     'persia_process_restarts_total{process="0"}': 0,
     'persia_process_segment_used_ratio{process="0"}': 0.1,
     'persia_metrics_dropped_total{reason="bad_value"}': 0,
+    'persia_rank_phase_seconds_per_step{phase="forward"}': 0.4,
+    'persia_rank_phase_seconds_per_step{phase="sync"}': 0.1,
+    'persia_rank_in_phase_seconds{phase="forward"}': 0.2,
+    "persia_phase_step": lambda at: 2 * at,
     "torchelastic_worker_group_remaining_restarts": 3,
     'torchelastic_rendezvous_total{result="failure"}': 0,
     "torchelastic_train_step_duration_seconds_count": lambda at: 2 * at,
@@ -66,6 +90,11 @@ OF_RANK = {
     'nan_grad_skipped{feat="user"}': 0,
     "staleness": 1,
     "num_pending_batches": 1,
+    'persia_gpu_up{gpu="0"}': 1,
+    'persia_gpu_throttled{gpu="0", reason="sw_power_cap"}': 1,
+    'persia_gpu_ecc_errors_total{gpu="0", kind="uncorrected"}': 0,
+    'persia_gpu_row_remap_failed{gpu="0"}': 0,
+    'persia_gpu_xid_errors_total{gpu="0", xid="79", class="fatal"}': 0,
     "index_miss_ratio": 0.1,
 }
 SERVERS = {
@@ -147,7 +176,12 @@ def build(path):
         stands = {"torchelastic_train_step_duration_seconds_count": steps, "lookup_batched_time_cost_count": steps}
         matrix.agent("evaluating", path, host, agent=waits, rank=stands)
         alone = {} if host == 0 else waits
-        hung = {} if host == 0 else {'persia_process_hung{process="0"}': lambda at: 1 if 60 <= paused(at) and at < 2 * HOUR else 0}
+        hung = {
+            'persia_process_hung{process="0"}': lambda at: 1 if 60 <= paused(at) and at < 2 * HOUR else 0,
+            'persia_rank_in_phase_seconds{phase="forward"}': lambda at: None if paused(at) else 0.2,
+            'persia_rank_in_phase_seconds{phase="sync"}': lambda at: paused(at) or None,
+        }
+        hung = {} if host == 0 else hung
         matrix.agent("evaluating_alone", path, host, agent=alone, rank=hung)
     # The rank of the second host has changed once, at its start.
     matrix.agent("logging", path)
@@ -190,7 +224,7 @@ def test_no_alert_fires(path, tmp_path):
     content = {
         "rule_files": [str(file) for file in RULES],
         "evaluation_interval": "30s",
-        "group_eval_order": ["persia_recording", "persia_job_alerts", "persia_agent_alerts"],
+        "group_eval_order": ["persia_recording", "persia_job_alerts", "persia_agent_alerts", "persia_machine_alerts", "persia_gpu_alerts"],
         "tests": [case],
     }
     (tmp_path / "matrix.yml").write_text(yaml.safe_dump(content, width=1000000))

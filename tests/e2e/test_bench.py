@@ -93,4 +93,4 @@ def test_check_measures_again_and_then_fails(limit, code, measured):
 
 def test_an_unknown_row_is_an_error_that_quotes_it():
     answer = subprocess.run([sys.executable, "tests/bench", "--filter", "no such row"], cwd=ROOT, capture_output=True, text=True)
-    assert answer.returncode == 1 and '"no such row"' in answer.stderr and "hot, python, agent" in answer.stderr
+    assert answer.returncode == 1 and '"no such row"' in answer.stderr and "hot, python, torch, agent" in answer.stderr

@@ -16,7 +16,7 @@ from pathlib import Path
 import dashboard_rules
 import elastic
 import pytest
-from conftest import EMBEDDING_JOB, PYTHON, PYTHON_PACKAGE, Agent, environment
+from conftest import BUILD, EMBEDDING_JOB, PYTHON, PYTHON_PACKAGE, Agent, environment
 from servers import ROOT, Etcd, Gateway, Process, Prometheus, fetch, free_port, wait_until
 
 sys.path.insert(0, str(ROOT / "dashboards"))
@@ -29,10 +29,10 @@ TRAINING_JOB = "embedding_demo"
 JOBS = {"persia-elastic": elastic.JOB}  # other dashboards: TRAINING_JOB
 
 # A program beside the elastic job, on its instance rep_0: a counter of steps, functions under @prof, entries counted as torchelastic's first releases did,
-# and checkpoints, which otherwise only rank 0 writes, on any instance. It also calls Benchmark AI's emit.
+# and checkpoints, which otherwise only rank 0 writes, on any instance. It marks phases, and calls Benchmark AI's emit.
 TOOL = """
 import time
-from persia_metrics import Counter
+from persia_metrics import Counter, phase, set_step
 from persia_metrics.benchmarkai import emit
 from persia_metrics.torchelastic.metrics import prof, put_metric
 
@@ -52,8 +52,39 @@ for number in range(30):
     except ValueError:
         pass
     emit({"alexnet.batchsize16.latency": 12.5 + number % 3, "alexnet.batchsize16.throughput": 800 + number})
+    set_step(number)
+    with phase("forward"):
+        time.sleep(0.2)
+"""
+
+# A rank with a GPU, beside the training job.
+WITH_GPU = """
+import time
+from persia_metrics import Counter
+
+batches = Counter("beside", "batches_total", "Batches.")
+while True:
+    batches.inc()
     time.sleep(0.2)
 """
+
+
+class Driver:
+    """A stand-in for NVIDIA's driver, with two GPUs, for one job. Of its processes, those with `gpu` may use the first one."""
+
+    def __init__(self, directory, job):
+        self._description = directory / f"{job}.gpus"
+        self._description.write_text("devices 2\nset throttle * 64\n")
+        library = directory / f"{job}.driver/libnvidia-ml.so.1"
+        library.parent.mkdir()
+        library.symlink_to(BUILD / "tests/e2e/gpu/libe2e_nvml_now.so")
+        self.environment = {"LD_LIBRARY_PATH": str(library.parent), "NVML_STAND_IN": str(self._description), "CUDA_VISIBLE_DEVICES": ""}
+        self.gpu = {**self.environment, "CUDA_VISIBLE_DEVICES": "GPU-00000000-0000-0000-0000-000000000000"}
+
+    def fail(self):
+        """One more XID."""
+        with self._description.open("a") as file:
+            file.write("xid 0 79\n")
 
 
 class DataRun:
@@ -65,12 +96,14 @@ def run(tmp_path_factory):
     """A training job, and an elastic job with a killed worker, on one PushGateway. Prometheus keeps running. Read only."""
     directory = tmp_path_factory.mktemp("dashboards")
     segments = {job: Path(tempfile.mkdtemp(prefix="persia-e2e-", dir="/dev/shm")) for job in (TRAINING_JOB, elastic.JOB)}
+    drivers = {job: Driver(directory, job) for job in segments}
     fifo = directory / "fifo"
     result = DataRun()
 
     def agent(job, command, env, *flags):
         address = f"127.0.0.1:{free_port()}"
-        usual = [f"--job={job}", f"--gateway={gateway.address}", f"--metrics-dir={segments[job]}", f"--listen={address}", "--push-interval=0.5"]
+        env = {**env, **drivers[job].environment}
+        usual = ["--gpu-interval=0.5", f"--job={job}", f"--gateway={gateway.address}", f"--metrics-dir={segments[job]}", f"--listen={address}", "--push-interval=0.5"]
         return Agent(["exec", *usual, *flags, "--", *command], directory / f"{job}.log", env, address)
 
     try:
@@ -87,10 +120,17 @@ def run(tmp_path_factory):
                 job = [EMBEDDING_JOB, "--duration=15", "--corpus=/usr/share/common-licenses", "--inject-nan=0.01", "--server-capacity=2000"]
                 with agent(TRAINING_JOB, job, environment(), f"--fifo={fifo}") as training:
                     beside = {**workers.environment, "PERSIA_ROLE": "tool", "REPLICA_INDEX": "0", "PYTHONPATH": str(PYTHON_PACKAGE)}
-                    beside |= {"BENCHMARK_AI": "fifo", "BENCHMARK_AI_FIFO_FILEPATH": str(fifo)}
+                    beside |= {"BENCHMARK_AI": "fifo", "BENCHMARK_AI_FIFO_FILEPATH": str(fifo), **drivers[elastic.JOB].gpu}
                     (directory / "tool.py").write_text(TOOL)
-                    with Process([PYTHON, directory / "tool.py"], directory / "tool.log", env=beside) as tool:
+                    (directory / "with_gpu.py").write_text(WITH_GPU)
+                    of_job = {"PERSIA_METRICS_DIR": str(segments[TRAINING_JOB]), "PERSIA_JOB_NAME": TRAINING_JOB}
+                    with_gpu = {**beside, **of_job, **drivers[TRAINING_JOB].gpu}
+                    with Process([PYTHON, directory / "tool.py"], directory / "tool.log", env=beside) as tool, Process(
+                        [PYTHON, directory / "with_gpu.py"], directory / "with_gpu.log", env=with_gpu
+                    ):
                         while training.running():
+                            for driver in drivers.values():
+                                driver.fail()
                             with contextlib.suppress(OSError, http.client.HTTPException):  # not there yet, or gone
                                 fetch(training.url + "/metrics")
                             time.sleep(0.3)
@@ -143,12 +183,19 @@ ANNOTATIONS = [
 ]
 
 
+def there_is(run, expression):
+    """Whether there is each metric of the machine, and each verdict, that an expression asks for: not every machine has limits,
+    adapters, delay accounting, or a cgroup for the job, and not every job has a straggler or hangs."""
+    names = set(re.findall(r"persia_(?:cgroup|infiniband|network|pressure|process_io_wait)_\w+|persia_(?:straggler|hang)\b|rank:\w+:\w+", expression))
+    return all(run.prometheus.query(f"last_over_time({name}[1h])") for name in names)
+
+
 @pytest.mark.parametrize("uid, expression, legend", EXPRESSIONS + ANNOTATIONS)
 def test_expression_gives_data(run, uid, expression, legend):
     for choice in CHOICES:
         asked = fill_in(expression, uid, choice)
         series = ask(run, asked)
-        assert series, f"{choice}: {asked}"
+        assert bool(series) == there_is(run, expression), f"{choice}: {asked}"
         for labels, _ in series:
             assert set(legend) <= set(labels), f"{choice}: {asked}"
 
@@ -181,7 +228,8 @@ def test_a_picture_has_something_in_each_panel(run, uid):
     drawn = re.findall(r'class="panel"><h3>(.*?)</h3>(?:<svg[^>]*>(.*?)</svg>)?</div>', page)
     assert [title for title, _ in drawn] == [panel["title"] for panel in BOARDS[uid]["panels"] if panel["type"] != "row"]
     for panel, (title, inside) in zip([panel for panel in BOARDS[uid]["panels"] if panel["type"] != "row"], drawn):
-        assert (panel["type"] in picture.KINDS) == ("<polyline" in inside or "<rect" in inside), title
+        drawable = panel["type"] in picture.KINDS and any(there_is(run, target["expr"]) for target in panel.get("targets", []))
+        assert drawable == ("<polyline" in inside or "<rect" in inside), title
 
 
 STATS = [

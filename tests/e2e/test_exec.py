@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import time
@@ -239,11 +240,13 @@ def test_a_failed_command_names_the_first_death_and_nothing_of_it_expires(job, t
     wait_until(lambda: time.monotonic() > ended + 5, "longer than --gauge-ttl", 10)
     last = status()
     texts = [reason["text"] for reason in last["health"]["reasons"]]
-    assert texts == ["the command ended with exit code 1", "trainer rep_2 died: it ended by a signal or _exit", "and 2 more ended after it"]
+    # Before Linux 6.15, only its launcher knows that it was SIGKILL.
+    assert re.fullmatch(r"trainer rep_2 died: (SIGKILL|it ended by a signal or _exit)\b.*", texts.pop(1))
+    assert texts == ["the command ended with exit code 1", "and 2 more ended after it"]
     first = last["health"]["reasons"][1]
     assert first["instance"] == "rep_2" and first["since_ms"] < last["health"]["since_ms"]
     assert [worker["state"] for worker in last["workers"]] == 3 * ["died"]
     assert agent.metrics().one("my_app_loss", instance="rep_0") == 0.5
     assert agent.metrics().one("persia_process_died", instance="rep_2") == 0, "nothing is missed any more"
     assert agent.wait() == 1
-    assert "my_app_loss" in report.read_text() and "rep_2 died: it ended" in report.read_text()
+    assert "my_app_loss" in report.read_text() and "rep_2 died: " in report.read_text()

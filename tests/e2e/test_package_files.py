@@ -7,7 +7,7 @@ import pytest
 from conftest import AGENT, PYTHON
 from servers import ROOT
 
-COMMANDS = ("run", "exec", "once", "check-config", "explain", "top")
+COMMANDS = ("run", "exec", "once", "check-config", "explain", "report", "top")
 LEFT_OUT = ("usage: persia-metrics-agent [options] [command]", "positionals:")
 COMPLETION = "/usr/share/bash-completion/bash_completion"
 

@@ -51,7 +51,7 @@ def test_a_reason_leads_to_the_charts_of_its_worker(phone):
 def test_a_search_unfolds_what_it_finds(phone):
     search = "const field = document.querySelector('#search'); field.value = arguments[0]; field.dispatchEvent(new Event('input'))"
     shown = "return [...document.querySelectorAll('.card')].filter((card) => card.checkVisibility()).map((card) => card.dataset.name)"
-    phone.run(search, "steps_total")
+    phone.run(search, "my_app_steps_total")
     found = {"my_app_steps_total", "persia_job_throughput"}  # the second one by its label, once there is a throughput
     wait_until(lambda: "my_app_steps_total" in phone.run(shown) and set(phone.run(shown)) <= found, "the chart")
     phone.run(search, "")

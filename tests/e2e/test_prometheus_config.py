@@ -17,7 +17,7 @@ pytestmark = pytest.mark.long
 
 FILES = sorted(path.name for path in CONFIG.glob("*.yml") if path.name != "alertmanager.yml")
 RULES = {path.name: yaml.safe_load(path.read_text()) for path in (CONFIG / "rules").glob("*.yml")}
-ALERTS = [rule for name in ("alerts_job.yml", "alerts_agent.yml") for group in RULES[name]["groups"] for rule in group["rules"]]
+ALERTS = [rule for name in ("alerts_job.yml", "alerts_agent.yml", "alerts_machine.yml", "alerts_gpu.yml") for group in RULES[name]["groups"] for rule in group["rules"]]
 RECORDED = [rule["record"] for rule in RULES["recording.yml"]["groups"][0]["rules"]]
 RUNBOOKS = "{{ with $externalLabels.persia_runbooks }}{{ . }}{{ else }}https://runbooks.example/{{ end }}"
 GRAFANA = "{{ with $externalLabels.persia_grafana }}{{ . }}{{ else }}http://localhost:3000/{{ end }}"
@@ -104,23 +104,25 @@ def test_alerts_wait_for_the_recorded_series():
 
 def test_rules_ask_for_metrics_that_there_are():
     known = {entry.name for entry in catalog.entries()}
-    known |= set(re.findall(r"^\| `(\w+)` \|", (ROOT / "agent/METRICS.md").read_text(), re.M))
+    for document in ("agent/METRICS.md", "docs/gpu.md"):
+        known |= set(re.findall(r"^\| `(\w+)` \|", (ROOT / document).read_text(), re.M))
     known |= {rule["name"] for rule in yaml.safe_load((ROOT / "config/mapping.yaml").read_text())["mappings"] if "name" in rule}
     known |= {"push_time_seconds", "push_failure_time_seconds", "process_start_time_seconds", "up"}
+    known |= {"persia_phase_step"}  # of the library, phase.h
     known |= {"prometheus_sd_discovered_targets", "scrape_samples_post_metric_relabeling"}
     words = {"unless", "and", "or", "on", "ignoring", "by", "without", "offset", "sum", "min", "max", "avg", "count", "increase", "rate", "time", "resets"}
     words |= {"avg_over_time", "min_over_time", "max_over_time", "last_over_time", "quantile_over_time"}
-    words |= {"bool", "clamp_min", "group_left", "label_replace", "timestamp"}
+    words |= {"bool", "clamp_min", "group_left", "group_right", "quantile", "topk", "label_replace", "timestamp"}
     for rules in RULES.values():
         for rule in (rule for group in rules["groups"] for rule in group["rules"]):
             # without selectors' labels, the labels that are grouped by, ranges, and recorded series
-            text = re.sub(r'\{[^}]*\}|\[[\w:]+\]|(on|ignoring|by|without|group_left) \([^)]*\)|\b\w+(:\w+)+|"[^"]*"|\b\d[\w.]*', " ", rule["expr"])
+            text = re.sub(r'\{[^}]*\}|\[[\w:]+\]|(on|ignoring|by|without|group_left|group_right) \([^)]*\)|\b\w+(:\w+)+|"[^"]*"|\b\d[\w.]*', " ", rule["expr"])
             for name in set(re.findall(r"[a-zA-Z_]\w*", text)) - words:
                 assert {name, re.sub("_(sum|count|bucket)$", "", name)} & known, f"{rule}: {name}"
 
 
 def test_every_alert_has_what_a_mixin_has():
-    assert len({alert["alert"] for alert in ALERTS}) == len(ALERTS) == 41
+    assert len({alert["alert"] for alert in ALERTS}) == len(ALERTS) == 60
     for alert in ALERTS:
         assert alert["labels"]["severity"] in {"critical", "warning", "info"}
         assert set(alert["annotations"]) == {"summary", "description", "runbook_url", "dashboard_url"}

@@ -136,6 +136,8 @@ ONLY_THE_AGENT_HAS = {
     "persia_job_unchanged": "seen by two collections",
     "persia_process_hung": "judged by many collections",
     "persia_process_last_change": "seen by two collections",
+    **{f"persia_{of}_": "read by a thread of the agent" for of in ("cgroup", "pressure", "filesystem", "network", "infiniband")},
+    **{f"persia_process_{of}": "read by a thread of the agent" for of in ("max_fds", "context_switches", "swapped_memory", "proportional_memory")},
     "persia_agent_cpu_seconds": "of the agent's process",
     "persia_agent_resident_memory": "of the agent's process",
 }

@@ -131,9 +131,16 @@ export function throughputTile({ throughput, health, history, now_ms: at }) {
   return [number(now, '', true), `${name}: ${compared}`, part < 0.8 ? 'bad' : now > 0 ? 'good' : ''];
 }
 
-export function slowestTile({ throughput, health }) {
+// Ranks that meet at each step are equally fast: of these, the one that the others wait for.
+export function slowestTile({ throughput, health, verdicts }) {
+  const goesOn = GOES_ON.includes(health.state);
+  const [straggler] = verdicts.stragglers;
+  if (goesOn && straggler) {
+    const part = Math.round((100 * straggler.seconds_per_step) / straggler.step_seconds);
+    return [straggler.instance, `${straggler.role}: longer in ${straggler.phase}, by ${part} % of a step`, 'bad'];
+  }
   if (!throughput) return ['–', 'no counter of progress', ''];
-  if (!GOES_ON.includes(health.state)) return ['–', 'no rank runs', ''];
+  if (!goesOn) return ['–', 'no rank runs', ''];
   const { slowest } = throughput;
   if (!slowest) return ['none', 'all ranks are equally fast', 'good'];
   return [slowest.instance, `${slowest.role}: ${number(slowest.now, '', true)}, the median is ${number(slowest.median, '', true)}`, 'bad'];

@@ -1,6 +1,7 @@
 // The page: polls the agent, updates the sections of cards, and handles keys and buttons.
 import { get } from './api.js';
 import { ChartCard } from './chart_card.js';
+import { showDeaths } from './deaths.js';
 import { byId, make, setChildren, setText } from './dom.js';
 import { clock, duration, number } from './format.js';
 import { setFocus } from './focus.js';
@@ -12,6 +13,7 @@ import { groupFamilies, PINNED } from './sections.js';
 import { showTiles } from './status.js';
 import { fromUrl, keepInUrl } from './url.js';
 import { view } from './view.js';
+import { showWaits } from './waits.js';
 import { showWorkers } from './workers.js';
 
 const RANGES = [
@@ -235,7 +237,9 @@ async function poll() {
   agentAnswered();
   setText(byId('job'), status.job);
   showHealth(status);
+  showDeaths(status);
   showTiles(status);
+  showWaits(status);
   showWorkers(status);
   const { history } = status;
   setText(
@@ -372,7 +376,7 @@ function restore() {
 restore();
 document.body.classList.toggle('report', report !== null);
 // A phone shows the problems first, and folds the rest.
-if (narrow.matches) byId('workers').open = false;
+if (narrow.matches) for (const id of ['waits', 'workers', 'deaths']) byId(id).open = false;
 placeAgentTiles();
 narrow.addEventListener('change', placeAgentTiles);
 for (const [name, seconds, spoken] of RANGES) {

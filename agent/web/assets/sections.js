@@ -8,6 +8,7 @@ const TABLES = [
 const OWN = {
   persia_process: 'Processes of the workers',
   persia_job: 'The job',
+  persia_rank: 'The ranks',
   persia_event: 'Events of the job',
   persia_exec: 'The command',
   persia_metrics: 'The library',
@@ -19,6 +20,7 @@ export const PINNED = '0'; // the id of the section with the pins
 
 function ownPrefix(name) {
   if (name.startsWith('persia_events_')) return 'persia_event';
+  if (name === 'persia_straggler' || name === 'persia_hang') return 'persia_rank';
   return Object.keys(OWN).find((prefix) => name.startsWith(`${prefix}_`));
 }
 

@@ -2,6 +2,7 @@
 import { byId, make, setText } from './dom.js';
 import { ago, duration, number } from './format.js';
 import { slowestTile, throughputTile } from './health.js';
+import { progressTile } from './progress.js';
 
 // Existing elements are updated in place: a reader's selection stays.
 function tile(id, name, value, detail, state, group = 'job') {
@@ -41,6 +42,7 @@ export function showTiles(status) {
   const { gateway, gateways, workers, segments, history } = status;
   const agentTile = (...what) => tile(...what, 'agent');
   tile('throughput', 'Throughput', ...throughputTile(status));
+  if (status.progress) tile('progress', 'Progress', ...progressTile(status.progress));
   showWorkersTile(workers);
   tile('slowest', 'Slowest rank', ...slowestTile(status));
   const age = gateway.last_success_age_seconds;

@@ -40,6 +40,8 @@ except ImportError:
     raise
 from .instruments import Counter, Enum, Gauge, Histogram, Info, Stream, TimeCost
 from .phases import Phase, phase, set_step
+from .progress import count_samples, count_steps, count_tokens, set_total_steps
+from . import uncaught
 from .reading import HistogramValue, Series, Snapshot, StreamValue, TimeCostValue, read_value, snapshot
 
 __version__ = _native.__version__
@@ -59,12 +61,16 @@ __all__ = [
     "StreamValue",
     "TimeCost",
     "TimeCostValue",
+    "count_samples",
+    "count_steps",
+    "count_tokens",
     "exporting",
     "init",
     "phase",
     "read_value",
     "set_callback_period",
     "set_step",
+    "set_total_steps",
     "snapshot",
 ]
 
@@ -97,8 +103,24 @@ def init(
     privately. A second call changes only role, replica and labels. TypeError or ValueError: an argument has a wrong type, or `replica`
     is negative.
     """
-    return InitResult(*_native.init(job_name, role, replica, tuple((labels or {}).items()), metrics_dir, enabled))
+    result = InitResult(*_native.init(job_name, role, replica, tuple((labels or {}).items()), metrics_dir, enabled))
+    _write_stacks(result)
+    return result
 
+
+# So that the agent can tell why the process died.
+uncaught.install()
+
+
+def _write_stacks(result: InitResult) -> None:
+    if result.exporting and os.environ.get("PERSIA_METRICS_STACKS") == "1":
+        from . import stacks  # only here: its modules take time to import
+
+        stacks.install(result.detail)
+
+
+if os.environ.get("PERSIA_METRICS_STACKS") == "1" and _native.exporting():
+    _write_stacks(InitResult(*_native.init(None, None, None, (), None, True)))
 
 # The thread that calls functions of gauges must not wait for the lock of an interpreter that ends.
 atexit.register(_native.end_functions)

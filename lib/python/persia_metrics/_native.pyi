@@ -95,6 +95,15 @@ class Phase:
     def value(self) -> float:
         """The seconds that the process has spent in it, with those of now."""
 
+class Mark:
+    def __new__(cls, name: str, kind: int, left_out_in: int, in_programs_phases: bool = False) -> Mark: ...
+    def is_left_out(self) -> bool:
+        """Whether enter() would do nothing now."""
+    def enter(self) -> bool:
+        """Enters the phase, unless the program is in one of its own. False: left out, inside a mark of a kind in `left_out_in`."""
+    def leave(self) -> bool:
+        """Leaves the phase. False: the thread's innermost mark is another one."""
+
 def init(
     job_name: Optional[str],
     role: Optional[str],
@@ -131,6 +140,21 @@ def end_functions() -> None:
 
 def set_step(step: int, /) -> None:
     """The step that the process trains now, as the program numbers it."""
+
+def count_steps(count: int = 1, /) -> None:
+    """The process has done this many more steps of training."""
+
+def count_samples(count: int, /) -> None:
+    """The process has trained on this many more samples."""
+
+def count_tokens(count: int, /) -> None:
+    """The process has trained on this many more tokens."""
+
+def set_total_steps(steps: int, /) -> None:
+    """The training ends with this step, as the program numbers steps."""
+
+def leave_out_marks() -> None:
+    """From now on, no mark is entered in this process and those that it forks."""
 
 def count_event(name: object, type: object, timestamp: object, /) -> bool: ...
 def keep_event(name: object, type: object, metadata: Dict[Any, Any], timestamp: object, /) -> None: ...

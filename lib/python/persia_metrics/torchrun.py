@@ -17,8 +17,7 @@ def main(args: Optional[List[str]] = None) -> None:
     ImportError: torch is not installed.
     """
     os.environ.setdefault("PERSIA_METRICS_TORCHELASTIC", "1")
-    if os.environ["PERSIA_METRICS_TORCHELASTIC"] == "1":
-        persia_metrics_startup.register()
+    persia_metrics_startup.start()
     from torch.distributed import run
 
     run.main(args)

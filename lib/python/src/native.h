@@ -44,6 +44,8 @@ bool AddReading(PyObject* module);
 bool AddTextTypes(PyObject* module);
 bool AddCallables(PyObject* module);
 bool AddPhaseType(PyObject* module);
+bool AddProgressFunctions(PyObject* module);
+bool AddMarkType(PyObject* module);
 
 // Gives a class its own descriptors of the native methods that it inherits. CPython calls a method by its fast path only if the
 // descriptor belongs to the object's own class; otherwise `inc` takes half as long again. Overridden methods stay. Arguments:

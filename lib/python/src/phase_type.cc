@@ -1,5 +1,6 @@
 // The module's type Phase, and the function set_step.
 
+#include <algorithm>
 #include <string_view>
 
 #include "instrument.h"
@@ -9,27 +10,52 @@
 namespace persia::metrics::python {
 namespace {
 
+// With its name, shortened, for an exception that leaves it.
+struct NamedPhase {
+  Phase phase;
+  char name[64];
+};
+
+// The attribute of an exception: the name of the first phase that it left. uncaught.py reads it.
+constexpr const char* kLeftPhase = "_persia_metrics_phase";
+
 PyObject* NewPhase(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   static char* names[] = {const_cast<char*>("name"), nullptr};
   PyObject* name;
   std::string_view text;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:Phase", names, &name) || !TextOf(name, "name", &text)) return nullptr;
-  return Make(type, true, Phase(text));
+  NamedPhase named{.phase = Phase(text), .name = {}};
+  size_t size = std::min(text.size(), sizeof named.name - 1);
+  while (size < text.size() && size > 0 && (static_cast<unsigned char>(text[size]) & 0xC0) == 0x80) --size;
+  text.copy(named.name, size);
+  return Make(type, true, named);
 }
 
 PyObject* EnterPhase(PyObject* self, PyObject*) {
-  HandleOf<Phase>(self)->Enter();
+  HandleOf<NamedPhase>(self)->phase.Enter();
   Py_INCREF(self);
   return self;
 }
 
-// Of `leave`, and of `__exit__`, whose arguments tell nothing that matters here.
-PyObject* LeavePhase(PyObject* self, PyObject* const*, Py_ssize_t) {
-  HandleOf<Phase>(self)->Leave();
+// If no inner phase has done it. An exception that takes no attribute tells no phase.
+void NoteLeft(const NamedPhase& named, PyObject* exception) {
+  if (PyObject_IsInstance(exception, PyExc_Exception) != 1 || PyObject_HasAttrString(exception, kLeftPhase) == 1) {
+    return PyErr_Clear();
+  }
+  PyObject* const name = PyUnicode_FromString(named.name);
+  if (name == nullptr || PyObject_SetAttrString(exception, kLeftPhase, name) != 0) PyErr_Clear();
+  Py_XDECREF(name);
+}
+
+// `error`: of `__exit__`: type, exception, traceback.
+PyObject* LeavePhase(PyObject* self, PyObject* const* error, Py_ssize_t count) {
+  const NamedPhase& named = *HandleOf<NamedPhase>(self);
+  named.phase.Leave();
+  if (count == 3 && error[1] != Py_None) NoteLeft(named, error[1]);
   Py_RETURN_NONE;
 }
 
-PyObject* ReadPhase(PyObject* self, PyObject*) { return ValueFrom(HandleOf<Phase>(self)->Value()); }
+PyObject* ReadPhase(PyObject* self, PyObject*) { return ValueFrom(HandleOf<NamedPhase>(self)->phase.Value()); }
 
 PyObject* SetStepTo(PyObject*, PyObject* step) {
   const unsigned long long number = PyLong_AsUnsignedLongLong(step);
@@ -52,8 +78,8 @@ PyMethodDef phase_functions[] = {{"set_step", &SetStepTo, METH_O,
 }  // namespace
 
 bool AddPhaseType(PyObject* module) {
-  return AddType<Phase>(module, "persia_metrics._native.Phase", &Guarded<&NewPhase>, phase_methods,
-                        "A phase of the process.") &&
+  return AddType<NamedPhase>(module, "persia_metrics._native.Phase", &Guarded<&NewPhase>, phase_methods,
+                             "A phase of the process.") &&
          PyModule_AddFunctions(module, phase_functions) == 0;
 }
 

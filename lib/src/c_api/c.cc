@@ -24,6 +24,7 @@
 #include "persia/metrics/internal/out_of_memory.h"
 #include "persia/metrics/log.h"
 #include "persia/metrics/phase.h"
+#include "persia/metrics/progress.h"
 #include "persia/metrics/read.h"
 #include "persia/metrics/remove.h"
 #include "persia/metrics/stream.h"
@@ -297,6 +298,14 @@ void persia_metrics_phase_leave(const persia_metrics_phase_t* phase) {
 double persia_metrics_phase_value(const persia_metrics_phase_t* phase) { return phase == nullptr ? 0 : phase->phase.Value(); }
 
 void persia_metrics_set_step(uint64_t step) { metrics::SetStep(step); }
+
+void persia_metrics_count_steps(uint64_t count) { metrics::CountSteps(count); }
+
+void persia_metrics_count_samples(uint64_t count) { metrics::CountSamples(count); }
+
+void persia_metrics_count_tokens(uint64_t count) { metrics::CountTokens(count); }
+
+void persia_metrics_set_total_steps(uint64_t steps) { metrics::SetTotalSteps(steps); }
 
 persia_metrics_info_t* persia_metrics_info(const char* group, const char* name, const persia_metrics_description_t* about) {
   return FindOrMake<persia_metrics_info_t>(

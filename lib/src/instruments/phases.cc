@@ -13,7 +13,10 @@
 
 #include "cells.h"
 #include "clock.h"
+#include "first_step.h"
 #include "log.h"
+#include "made_once.h"
+#include "phase_track.h"
 #include "registry.h"
 
 namespace persia::metrics {
@@ -126,6 +129,11 @@ class Track {
     owner_.store(nullptr, std::memory_order_release);
   }
 
+  // Of the calling thread.
+  [[nodiscard]] uint32_t Depth() const noexcept {
+    return owner_.load(std::memory_order_relaxed) == &internal::tls_lane ? depth_ + left_out_ : 0;
+  }
+
   // The process exits. If another thread is in a phase, its clock runs until the process has ended.
   void End() noexcept {
     const void* owner = nullptr;
@@ -203,9 +211,14 @@ class Track {
 
 constinit Track Track::track;
 
-// Its definition costs a look-up by name, so it is kept.
-constinit std::atomic<Gauge> step_gauge;
-constinit std::atomic<bool> step_gauge_is_made = false;
+constinit MadeOnce<Gauge> step_gauge;
+constinit std::atomic<bool> program_numbers_steps = false;
+
+void StoreStep(uint64_t step) noexcept {
+  if (auto gauge = step_gauge.Get([] { return Gauge(kGroup, "step", {.help = "The step that the process trains now."}); })) {
+    gauge->Set(static_cast<double>(step));
+  }
+}
 
 }  // namespace
 
@@ -227,16 +240,18 @@ void Phase::Leave() const noexcept {
 
 double Phase::Value() const noexcept { return Registry::Get().ClockAt(clock_); }
 
+uint32_t PhaseDepth() noexcept { return Track::track.Depth(); }
+
 void SetStep(uint64_t step) noexcept {
-  if (!step_gauge_is_made.load(std::memory_order_acquire)) {
-    try {
-      step_gauge.store(Gauge(kGroup, "step", {.help = "The step that the process trains now."}), std::memory_order_relaxed);
-      step_gauge_is_made.store(true, std::memory_order_release);
-    } catch (const std::bad_alloc&) {
-      return Registry::Get().CountDropped(segment::Drop::kOutOfMemory);
-    }
+  program_numbers_steps.store(true, std::memory_order_relaxed);
+  NoteFirstStep(step);
+  StoreStep(step);
+}
+
+void SetCountedStep(uint64_t steps) noexcept {
+  if (!program_numbers_steps.load(std::memory_order_relaxed)) {
+    StoreStep(steps);
   }
-  step_gauge.load(std::memory_order_relaxed).Set(static_cast<double>(step));
 }
 
 }  // namespace abi_1

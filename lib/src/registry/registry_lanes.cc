@@ -217,6 +217,7 @@ void Registry::ResetAfterFork() {
     internal::tls_lane = internal::kUnclaimed;
     pthread_setspecific(internal::thread_end_key, nullptr);
   }
+  identity_.forked = identity_.forked || state_ == State::kExporting;
   uint32_t chunks = 0;
   for (uint32_t range = 1; range <= next_slot_ >> internal::kChunkBits && range < internal::kMaxRanges; ++range) {
     chunks += HasCommonChunk(range) ? 1 : 0;

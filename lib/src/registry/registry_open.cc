@@ -63,6 +63,7 @@ void Registry::TakeIdentity(Identity wanted) {
       renewed.labels = std::move(wanted.labels);
     }
   }
+  renewed.forked = identity_.forked && renewed.role == identity_.role && renewed.replica == identity_.replica;
   identity_waits_ = identity_waits_ || (exporting && renewed != identity_);
   identity_ = std::move(renewed);
   identity_known_ = initialized_ = true;

@@ -27,6 +27,7 @@ struct Identity {
   std::string torch_run_id;  // TORCHELASTIC_RUN_ID: used if neither gives a run id
   uint32_t restart_count = 0;
   LabelSet labels;
+  bool forked = false;  // by a process that exports with the same role and replica
 
   std::string metrics_dir;
   uint64_t segment_bytes = 0;  // 0: the default

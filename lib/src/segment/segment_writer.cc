@@ -106,7 +106,8 @@ void PutSeries(Out& out, const SeriesRecord& series) {
 
 template <class Out>
 void PutIdentity(Out& out, const Identity& identity) {
-  out.Put(segment::IdentityFixed{identity.replica, identity.restart_count, static_cast<uint32_t>(identity.labels.size()), 0});
+  out.Put(segment::IdentityFixed{identity.replica, identity.restart_count, static_cast<uint32_t>(identity.labels.size()),
+                                 identity.forked ? segment::kForked : 0});
   for (const std::string_view text : {identity.job, identity.run_id, identity.role}) {
     out.PutText(text);
   }

@@ -16,7 +16,7 @@ static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<uint32_t
 
 inline constexpr char kMagic[8] = {'P', 'R', 'S', 'M', 'S', 'E', 'G', '\n'};
 inline constexpr uint16_t kMajor = 1;
-inline constexpr uint16_t kMinor = 6;
+inline constexpr uint16_t kMinor = 7;
 inline constexpr char kFileSuffix[] = ".seg";
 
 inline constexpr uint32_t kPageBytes = 4096;
@@ -106,8 +106,10 @@ struct IdentityFixed {
   int32_t replica;
   uint32_t restart_count;
   uint32_t labels;
-  uint32_t reserved;
+  uint32_t flags;  // kForked, or 0. Since 1.7
 };
+// Of an identity: the process was forked by one that exports with the same role and replica, such as a data loader's.
+inline constexpr uint32_t kForked = 1;
 // Writer: strings: language, version of the library.
 // Family: FamilyFixed, then double[bounds], then strings: group, name, help, unit.
 struct FamilyFixed {

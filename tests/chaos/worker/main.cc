@@ -12,12 +12,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "instruments.h"
 #include "ledger.h"
+#include "steps.h"
 
 namespace chaos {
 namespace {
@@ -34,6 +36,7 @@ struct Self {
   std::string directory;
   std::string role;
   int replica = 0;
+  bool steps = false;  // it is a rank, and numbers its steps
 };
 
 // Counts when its thread ends, in a later destructor than most.
@@ -71,6 +74,7 @@ class Life {
     // Handles without space count nothing, also in a child.
     ledger_.header().lossy = lossy || full % 2 != 0 ? 1 : 0;
     ledger_.header().full_seen = full;
+    if (self_.steps) ledger_.header().started_ns = StartedNs();
   }
 
   // `until`: the time at which it ends without a signal.
@@ -82,14 +86,25 @@ class Life {
       instruments_.RegisterNext(main_, random_);
     }
     ShortThreads(kShortThreads);
-    while (ledger_.header().stop == 0 && Clock::now() < until) {
+    std::optional<Steps> steps;
+    if (self_.steps) steps.emplace(ledger_, self_.directory);
+    const auto train = [&] {
       Turn(may_fork);
       Bury(WNOHANG);
-      std::this_thread::sleep_for(milliseconds(1 + random_() % 2));
+    };
+    const auto wait = [&] { std::this_thread::sleep_for(milliseconds(1 + random_() % 2)); };
+    while (ledger_.header().stop == 0 && Clock::now() < until) {
+      if (steps) {
+        steps->Step(train, wait);
+      } else {
+        train();
+        wait();
+      }
     }
     Bury(0);
     steady.request_stop();
     steady.join();
+    steps.reset();
     ledger_.Enter(State::kEnded);
   }
 
@@ -166,7 +181,8 @@ class Life {
     const auto seed = static_cast<uint32_t>(random_());
     const pid_t child = fork();
     if (child == 0) {
-      Life(self_, instruments_, control_, seed, ledger_.header().lossy != 0)
+      const Self self{self_.directory, self_.role, self_.replica};  // which is no rank
+      Life(self, instruments_, control_, seed, ledger_.header().lossy != 0)
           .Run(Clock::now() + milliseconds(200 + seed % 1500), false);
       _exit(0);
     }
@@ -226,7 +242,8 @@ int main(int argc, char** argv) {
     return 64;
   }
   const auto seed = static_cast<uint32_t>(std::strtoul(argv[2], nullptr, 10));
-  const chaos::Self self{argv[1], chaos::Environment("PERSIA_ROLE"), std::atoi(chaos::Environment("REPLICA_INDEX").c_str())};
+  const chaos::Self self{argv[1], chaos::Environment("PERSIA_ROLE"), std::atoi(chaos::Environment("REPLICA_INDEX").c_str()),
+                         !chaos::Environment("CHAOS_STEPS").empty()};
   auto instruments = std::make_unique<chaos::Instruments>(seed);
   chaos::Life(self, *instruments, chaos::OpenControl(self.directory), seed, false).Run(chaos::Clock::time_point::max(), true);
 }

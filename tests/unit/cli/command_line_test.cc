@@ -31,6 +31,36 @@ TEST(CommandLineTest, ExecTakesFlagsThenTheCommand) {
   EXPECT_EQ(line.command_begin, 6U) << "in argv, with the program's name";
 }
 
+TEST(CommandLineTest, ExecInstrumentsLibrariesThatItKnows) {
+  EXPECT_FALSE(ParseCommandLine({"exec", "--", "make"}).instruments_torch);
+  const CommandLine known = ParseCommandLine({"exec", "--instrument=torch", "make"});
+  EXPECT_THAT(ErrorsOf(known), IsEmpty());
+  EXPECT_TRUE(known.instruments_torch);
+  EXPECT_THAT(known.command, ElementsAre("make"));
+  const CommandLine unknown = ParseCommandLine({"exec", "--instrument", "tocrh", "--", "make"});
+  EXPECT_THAT(ErrorsOf(unknown), ElementsAre("--instrument: unknown library \"tocrh\" (torch); did you mean \"torch\"?"));
+  EXPECT_FALSE(unknown.instruments_torch);
+  EXPECT_THAT(unknown.command, ElementsAre("make"));
+  EXPECT_THAT(ErrorsOf(ParseCommandLine({"run", "--instrument=torch"})), ElementsAre(HasSubstr("--instrument")));
+}
+
+TEST(CommandLineTest, ReportTakesOneFileOrTwoToCompare) {
+  const CommandLine one = ParseCommandLine({"report", "a.json"});
+  EXPECT_EQ(one.verb, Verb::kReport);
+  EXPECT_THAT(ErrorsOf(one), IsEmpty());
+  EXPECT_THAT(one.report.files, ElementsAre("a.json"));
+  EXPECT_FALSE(one.report.compares);
+  const CommandLine two = ParseCommandLine({"report", "--compare", "a.json", "b.json"});
+  EXPECT_THAT(ErrorsOf(two), IsEmpty());
+  EXPECT_THAT(two.report.files, ElementsAre("a.json", "b.json"));
+  EXPECT_TRUE(two.report.compares);
+  EXPECT_THAT(ErrorsOf(ParseCommandLine({"report"})), ElementsAre("report needs one file, not 0; two with --compare"));
+  EXPECT_THAT(ErrorsOf(ParseCommandLine({"report", "a", "b"})),
+              ElementsAre("report needs one file, not 2; two with --compare"));
+  EXPECT_THAT(ErrorsOf(ParseCommandLine({"report", "a", "--compare"})), ElementsAre("report --compare needs two files, not 1"));
+  EXPECT_THAT(ErrorsOf(ParseCommandLine({"report", "a", "--job", "x"})), ::testing::Not(IsEmpty()));
+}
+
 TEST(CommandLineTest, ExecFindsItsCommandWithoutSeparator) {
   const CommandLine line = ParseCommandLine({"exec", "--job", "dlrm", "--log-level=debug", "--strict", "make", "--help"});
   EXPECT_THAT(ErrorsOf(line), IsEmpty());
@@ -149,17 +179,17 @@ TEST_P(CommandLineRefuses, WithWhatWasMeant) {
 INSTANTIATE_TEST_SUITE_P(
     Mistakes, CommandLineRefuses,
     ::testing::Values(
-        Mistake{{}, Verb::kNone, "a command is missing (run, exec, once, check-config, explain, top); see --help"},
+        Mistake{{}, Verb::kNone, "a command is missing (run, exec, once, check-config, explain, report, top); see --help"},
         Mistake{{"rnu"},
                 Verb::kNone,
-                "unknown command \"rnu\" (run, exec, once, check-config, explain, top); did you mean \"run\"?"},
+                "unknown command \"rnu\" (run, exec, once, check-config, explain, report, top); did you mean \"run\"?"},
         Mistake{{"run", "--gatway=x"}, Verb::kRun, "unknown flag \"--gatway\"; did you mean \"--gateway\"?"},
         Mistake{{"run", "--gatway", "x"}, Verb::kRun, "unknown flag \"--gatway\"; did you mean \"--gateway\"?"},
         Mistake{{"run", "now"}, Verb::kRun, "unexpected argument \"now\""},
         Mistake{{"once", "--exit-when-idle", "3"}, Verb::kOnce, "unknown flag \"--exit-when-idle\""},
         Mistake{{"--job", "x", "run"},
                 Verb::kNone,
-                "unexpected flag \"--job\" before the command (run, exec, once, check-config, explain, top); flags "
+                "unexpected flag \"--job\" before the command (run, exec, once, check-config, explain, report, top); flags "
                 "follow the command"}));
 
 TEST(CommandLineTest, VersionIsPrinted) {

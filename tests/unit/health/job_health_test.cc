@@ -17,13 +17,19 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+using ::testing::StartsWith;
 
 class JobHealthTest : public ::testing::Test, protected JobWorld {
  protected:
   void Look() {
-    health_.Look(
-        processes,
-        {.steady = now, .wall = Wall(), .has_command = has_command_, .exit_code = exit_code_, .any_has_ended = any_has_ended_});
+    health_.Look(processes, {.steady = now,
+                             .wall = Wall(),
+                             .has_command = has_command_,
+                             .exit_code = exit_code_,
+                             .any_has_ended = any_has_ended_,
+                             .ends = ends,
+                             .exit_of = [this](const ProcessEnd&) { return told_later_; }});
+    ends.clear();
   }
   void Run(seconds time, const std::vector<uint32_t>& changing = {}) {
     for (seconds left = time; left.count() > 0; left -= seconds(10)) {
@@ -67,6 +73,7 @@ class JobHealthTest : public ::testing::Test, protected JobWorld {
   bool has_command_ = true;
   std::optional<int> exit_code_;
   bool any_has_ended_ = false;
+  std::string told_later_;
 };
 
 TEST_F(JobHealthTest, AJobWaitsForItsFirstWorkerAndRuns) {
@@ -101,7 +108,8 @@ TEST_F(JobHealthTest, ADeathIsAWarningAndDegradesTheJobUntilItsSuccessorStarts) 
   Run(seconds(10), {0, 2});
   EXPECT_EQ(State(), "running");
   EXPECT_THAT(Events(), ElementsAre("worker_died", "worker_restarted"));
-  EXPECT_THAT(log_->Messages(), ElementsAre("trainer rep_1 died: SIGKILL", HasSubstr("trainer rep_1 started again, pid 104")));
+  EXPECT_THAT(log_->Messages(), ElementsAre(StartsWith("trainer rep_1 died: SIGKILL. Look at: "),
+                                            HasSubstr("trainer rep_1 started again, pid 104")));
 }
 
 // The supervisor tells how it ended one collection later.
@@ -110,17 +118,16 @@ TEST_F(JobHealthTest, AnEndIsReportedOnceItsReasonIsKnown) {
   End(1, "", false);
   Run(seconds(10), {0, 2});
   EXPECT_THAT(Events(), IsEmpty());
-  processes[1].last_exit = "exit_3";
+  processes[1].last_exit = told_later_ = "exit_3";
   processes[1].died = true;
   Run(seconds(20), {0, 2});
   EXPECT_THAT(Events(), ElementsAre("worker_died"));
-  EXPECT_THAT(log_->Messages(), ElementsAre("trainer rep_1 died: exit code 3"));
+  EXPECT_THAT(log_->Messages(), ElementsAre(StartsWith("trainer rep_1 died: exit code 3. Look at: ")));
 }
 
 TEST_F(JobHealthTest, AProcessThatWasReplacedBetweenTwoCollectionsIsReported) {
   StartJob();
-  processes[1].last_exit = "SIGSEGV";
-  Start(1);
+  Replace(1, "SIGSEGV");
   Run(seconds(10), {0, 2});
   EXPECT_THAT(Events(), ElementsAre("worker_died", "worker_restarted"));
   EXPECT_EQ(State(), "running");
@@ -128,10 +135,83 @@ TEST_F(JobHealthTest, AProcessThatWasReplacedBetweenTwoCollectionsIsReported) {
 
 TEST_F(JobHealthTest, AProcessThatEndedBeforeItWasSeenIsReportedWithItsSuccessor) {
   StartJob();
-  Start(3).predecessors = 1;
-  processes[3].last_exit = "SIGKILL";
+  Start(3);
+  Replace(3, "SIGKILL").predecessors = 1;
   Run(seconds(10), {0, 1, 2});
   EXPECT_THAT(Events(), ElementsAre("worker_died", "worker_restarted"));
+}
+
+TEST_F(JobHealthTest, EachOfTwoEndsBetweenTwoCollectionsIsReported) {
+  StartJob();
+  Replace(1, "SIGSEGV");
+  Replace(1, "exit_3");
+  Run(seconds(10), {0, 2});
+  EXPECT_THAT(Events(), ElementsAre("worker_died", "worker_died", "worker_restarted"));
+}
+
+// No agent ran then.
+TEST_F(JobHealthTest, AnEndBeforeTheFirstCollectionIsReported) {
+  Start(0);
+  End(0, "SIGSEGV", true);
+  Look();
+  EXPECT_THAT(Events(), ElementsAre("worker_died"));
+  EXPECT_THAT(*health_.report()->deaths, SizeIs(1));
+  EXPECT_THAT(Reasons(), ElementsAre("died: trainer rep_0 died: SIGSEGV"));
+}
+
+TEST_F(JobHealthTest, ADeathIsToldWithItsPlaceWhereverItIsShown) {
+  StartJob();
+  End(1, "SIGSEGV", true);
+  ends.back().phase = "data";
+  ends.back().step = 812;
+  Run(seconds(10), {0, 2});
+  EXPECT_THAT(Reasons(), ElementsAre("died: trainer rep_1 died: SIGSEGV; in data, step 812"));
+  EXPECT_THAT(log_->Messages(), ElementsAre(StartsWith("trainer rep_1 died: SIGSEGV; in data, step 812. Look at: ")));
+}
+
+TEST_F(JobHealthTest, ARankThatHungUntilItWasKilledDiedOfTheHang) {
+  StartJob();
+  Run(seconds(60), {0, 2});
+  ASSERT_EQ(StateOf(1), "hung");
+  Run(seconds(20), {0, 2});
+  End(1, "", true);
+  Run(seconds(10), {0, 2});
+  told_later_ = "SIGKILL";
+  Run(seconds(10), {0, 2});
+  ASSERT_THAT(*health_.report()->deaths, SizeIs(1));
+  EXPECT_EQ(health_.report()->deaths->front().cause, DeathCause::kHang);
+  EXPECT_THAT(health_.report()->deaths->front().what, StartsWith("it hung for 90 s, then SIGKILL"));
+}
+
+// The agent was killed while the reason of an end was not known.
+TEST_F(JobHealthTest, ANewAgentTellsAnEndThatTheFormerOneHasNotTold) {
+  StartJob();
+  End(1, "", true);
+  Look();
+  const auto memory = DecodeHealth(EncodeHealth(health_.memory()));
+  ASSERT_TRUE(memory);
+  EXPECT_EQ(*memory, health_.memory());
+  health_ = JobHealth();
+  health_.Restore(*memory, Wall());
+  told_later_ = "SIGKILL";
+  Run(seconds(20), {0, 2});
+  EXPECT_THAT(Events(), ElementsAre("worker_died"));
+  EXPECT_THAT(*health_.report()->deaths, SizeIs(1));
+}
+
+TEST_F(JobHealthTest, ANewAgentKnowsTheDeathsAndDoesNotTellThemAgain) {
+  StartJob();
+  End(1, "SIGSEGV", true);
+  Look();
+  const auto memory = DecodeHealth(EncodeHealth(health_.memory()));
+  ASSERT_TRUE(memory);
+  health_ = JobHealth();
+  health_.Restore(*memory, Wall());
+  static_cast<void>(health_.TakeEvents());
+  Run(seconds(20), {0, 2});
+  EXPECT_THAT(Events(), IsEmpty());
+  EXPECT_THAT(*health_.report()->deaths, SizeIs(1));
+  EXPECT_EQ(health_.memory().deaths.totals[static_cast<size_t>(DeathCause::kCrash)], 1);
 }
 
 TEST_F(JobHealthTest, ACleanExitIsNoProblem) {
@@ -365,7 +445,11 @@ TEST_F(JobHealthTest, MalformedMemoriesAreRefused) {
   StartJob();
   Run(seconds(100));
   const std::string bytes = EncodeHealth(health_.memory());
-  for (size_t size = 0; size < bytes.size(); ++size) EXPECT_FALSE(DecodeHealth(bytes.substr(0, size))) << size;
+  // A former state ends before the deaths.
+  const size_t former_size = bytes.size() - EncodeDeaths({}).size() - sizeof(uint32_t);
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    EXPECT_EQ(DecodeHealth(bytes.substr(0, size)).has_value(), size == former_size) << size;
+  }
   EXPECT_FALSE(DecodeHealth(bytes + "x"));
 }
 
@@ -381,8 +465,7 @@ TEST_F(JobHealthTest, ADeathHasTheTimeThatTheStateKnows) {
 TEST_F(JobHealthTest, ARankThatRestartsAgainAndAgainDegradesTheJob) {
   StartJob();
   for (int i = 0; i < 3; ++i) {
-    processes[1].last_exit = "exit_1";
-    Start(1);
+    Replace(1, "exit_1");
     Run(seconds(60), {0, 1, 2});
   }
   EXPECT_EQ(State(), "degraded");
@@ -395,6 +478,7 @@ TEST_F(JobHealthTest, ARankThatRestartsAgainAndAgainDegradesTheJob) {
 TEST_F(JobHealthTest, WhatAnAgentFindsAtItsStartIsNoNews) {
   for (uint32_t rank = 0; rank < 3; ++rank) Start(rank).predecessors = 2;
   End(2, "SIGKILL", true);
+  ends.clear();  // told by that agent
   Look();
   EXPECT_THAT(Events(), IsEmpty());
   EXPECT_THAT(log_->Messages(), IsEmpty());

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "model/process_end.h"
 #include "model/worker_process.h"
 
 namespace persia::agent {
@@ -35,6 +36,23 @@ class JobWorld {
     ++process.predecessors;
     process.last_exit = exit;
     process.died = died;
+    TellEnd(rank, exit);
+  }
+  // Its end, and the start of its successor, between two collections.
+  WorkerProcess& Replace(uint32_t rank, const std::string& exit) {
+    processes[rank].last_exit = exit;
+    TellEnd(rank, exit);
+    return Start(rank);
+  }
+  ProcessEnd& TellEnd(uint32_t rank, const std::string& exit) {
+    const WorkerProcess& process = processes[rank];
+    ProcessEnd& end = ends.emplace_back();
+    end.identity = process.identity;
+    end.ordinal = process.ordinal;
+    end.pid = process.pid;
+    end.start_ticks = process.start_ticks;
+    end.exit = exit;
+    return end;
   }
   // These ranks record values.
   void Change(const std::vector<uint32_t>& ranks) {
@@ -42,6 +60,7 @@ class JobWorld {
   }
 
   std::vector<WorkerProcess> processes;
+  std::vector<ProcessEnd> ends;  // since the last Look
   std::chrono::steady_clock::time_point now{Seconds(1000)};
 
  private:

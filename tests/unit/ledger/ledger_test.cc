@@ -104,6 +104,44 @@ TEST(LedgerTest, TheJudgementOfTheHealthIsKept) {
   EXPECT_EQ(ledger->health(), "hung") << "from a checkpoint";
 }
 
+TEST(LedgerTest, TheRanksTimeIsKeptAndNoFoldIsReadWithoutIt) {
+  MemoryDisk disk;
+  Diagnostics diagnostics;
+  const auto open = [&] {
+    return std::make_unique<Ledger>(
+        Ledger::Options{.file = std::make_shared<MemoryJournalFile>(disk), .run_id = "r", .threaded = false}, diagnostics);
+  };
+  auto ledger = open();
+  ledger->Load(SampleTime());
+  ledger->SetGoodput("first");
+  EXPECT_FALSE(ledger->GoodputIsSaved());
+  ledger->Save(SampleTime());
+  EXPECT_TRUE(ledger->GoodputIsSaved());
+  const std::string before = *disk.bytes;
+  ledger->Fold(SampleProcess(7, 0, 3).values(), {.pid = 10}, SampleTime());
+  ledger->SetGoodput("second");
+  EXPECT_FALSE(ledger->GoodputIsSaved());
+  ledger->Save(SampleTime());
+  EXPECT_TRUE(ledger->GoodputIsSaved());
+  const std::string after = *disk.bytes;
+  for (size_t size = before.size(); size <= after.size(); ++size) {
+    disk.bytes = after.substr(0, size);
+    ledger = open();
+    ledger->Load(SampleTime());
+    if (ledger->processes().processes() > 0) {
+      EXPECT_EQ(ledger->goodput(), "second") << size;
+    }
+  }
+  disk.bytes = Again(after);
+  ledger = open();
+  ledger->Load(SampleTime());
+  EXPECT_EQ(ledger->goodput(), "second") << "from a checkpoint";
+  ledger->MoveTo(std::make_shared<MemoryJournalFile>(disk));
+  EXPECT_FALSE(ledger->GoodputIsSaved());
+  ledger->Save(SampleTime());
+  EXPECT_TRUE(ledger->GoodputIsSaved());
+}
+
 TEST(LedgerTest, WhatWasShownStaysWhenTheStateMoves) {
   MemoryDisk disk, other;
   Diagnostics diagnostics;

@@ -84,6 +84,7 @@ std::vector<std::pair<uint16_t, std::string>> SampleRecords() {
     ledger.Fold(SampleProcess(7, 0, 3).values(), {.pid = 10}, SampleTime());
     ledger.SetHealth("how it is");
     ledger.SetSeen(12);
+    ledger.SetGoodput("where the time went");
     ledger.Save(SampleTime());
   });
   MemoryDisk disk{.bytes = state};

@@ -161,6 +161,15 @@ int FollowInC(void) {
 
   persia_metrics_info_unset(build);
   persia_metrics_info_unset(NULL);
+  persia_metrics_count_steps(2);
+  persia_metrics_count_samples(64);
+  persia_metrics_count_tokens(512);
+  persia_metrics_set_total_steps(10);
+  if (!persia_metrics_read_value("persia_phase", "step", NULL, 0, &value) || value != 2) return 10;
+  if (!persia_metrics_read_value("persia_progress", "samples_total", NULL, 0, &value) || value != 64) return 11;
+  if (!persia_metrics_read_value("persia_progress", "tokens_total", NULL, 0, &value) || value != 512) return 12;
+  if (!persia_metrics_read_value("persia_progress", "planned_steps", NULL, 0, &value) || value != 10) return 13;
+
   persia_metrics_enum_unset(phase);
   persia_metrics_enum_unset(NULL);
   return persia_metrics_enum_value(phase) == -1 && !persia_metrics_read_value("c_app", "build_info", second, 1, &value) ? 0 : 9;

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -79,6 +80,34 @@ TEST_F(ForkTest, NeverDeadlocksWhicheverPartIsUsedFirst) {
   }
 }
 #endif
+
+// So that an agent does not take a data loader for the rank that has forked it.
+TEST_F(ForkTest, AChildTellsThatItWasForkedUnlessItHasAnotherIdentity) {
+  const auto outcome = RunWorker([] {
+    Counter counter("a", "c");
+    counter.Increment();
+    for (const int replica : {0, 0, 7}) {  // the parent's is 0
+      const pid_t child = fork();
+      if (child == 0) {
+        Options options;
+        options.replica = replica;
+        Init(options);
+        counter.Increment();
+        _exit(0);
+      }
+      int status = -1;
+      ASSERT_EQ(waitpid(child, &status, 0), child);
+      ASSERT_EQ(status, 0);
+    }
+  });
+  ASSERT_EQ(outcome.wait_status, 0) << outcome.error_output;
+  std::multiset<std::pair<int, bool>> segments;
+  for (const std::string& path : SegmentsIn(directory())) {
+    const SegmentView segment = ReadSegment(path);
+    segments.emplace(segment.replica, segment.forked);
+  }
+  EXPECT_EQ(segments, (std::multiset<std::pair<int, bool>>{{0, false}, {0, true}, {0, true}, {7, false}}));
+}
 
 // A handler that is replaced is destroyed by the call that replaces it, and may use the library.
 class ConfiguresAtItsEnd : public MetricHandler {

@@ -178,8 +178,11 @@ TEST_F(PhaseTest, AForkedChildIsInNoPhase) {
     const Phase data("data");
     const InPhase in(data);
     std::this_thread::sleep_for(kPause);
+    SetStep(5);
     const pid_t child = fork();
     if (child == 0) {
+      SetStep(9);
+      if (ReadValue("persia_phase", "first_step") != 9) _exit(2);
       const bool none = SecondsIn("data") == 0;
       data.Leave();
       const bool nothing_left = VisitsOf("data") == 0;
@@ -223,6 +226,7 @@ TEST_F(PhaseTest, TheStepIsAGauge) {
     EXPECT_EQ(ReadValue("persia_phase", "step"), 812);
     SetStep(3);
     EXPECT_EQ(ReadValue("persia_phase", "step"), 3);
+    EXPECT_EQ(ReadValue("persia_phase", "first_step"), 812);
   });
 }
 

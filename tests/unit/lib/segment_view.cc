@@ -134,6 +134,7 @@ class Reader {
         const auto fixed = body.Take<IdentityFixed>();
         view_.replica = fixed.replica;
         view_.restart_count = fixed.restart_count;
+        view_.forked = fixed.flags == kForked;
         view_.job = body.String();
         view_.run_id = body.String();
         view_.role = body.String();

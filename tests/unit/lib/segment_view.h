@@ -41,6 +41,7 @@ struct SegmentView {
   std::string language, library_version;
   int replica = 0;
   unsigned restart_count = 0;
+  bool forked = false;
   std::map<std::string, std::string> labels;
   uint32_t pid = 0;
   std::map<std::string, SeriesView> series;  // by `group/name{label="value",...}`

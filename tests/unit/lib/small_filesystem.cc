@@ -13,12 +13,15 @@ namespace persia::metrics::tests {
 
 void MountSmallFilesystem(const std::string& at, const char* options) {
   const uid_t uid = geteuid();
+  const gid_t gid = getegid();
   if (unshare(CLONE_NEWNS) != 0) {
     if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) {
       throw std::runtime_error("no right to make a mount namespace: run as root, or where user namespaces are allowed");
     }
     std::ofstream("/proc/self/setgroups") << "deny";
     std::ofstream("/proc/self/uid_map") << uid << " " << uid << " 1";
+    // Without it no file can be created in the mount.
+    std::ofstream("/proc/self/gid_map") << gid << " " << gid << " 1";
   }
   // Nobody outside is to see the mount. In a chroot the root is no mount point, but /dev/shm is.
   const auto make_private = [](const char* path) { return mount("none", path, nullptr, MS_REC | MS_PRIVATE, nullptr) == 0; };

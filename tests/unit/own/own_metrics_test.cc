@@ -124,7 +124,7 @@ TEST_F(OwnMetricsTest, OtherGaugesAndCountersHaveTheReportedValues) {
   EXPECT_EQ(Value("persia_agent_segments_refused{reason=\"version\"}"), 2);
   EXPECT_EQ(Value("persia_agent_segment_records_skipped_total"), 7);
   EXPECT_EQ(Value("persia_agent_ticks_skipped_total"), 3);
-  EXPECT_EQ(BuildInfo(), (Labels{{"compiler", kCompiler}, {"segment_version", "1.6"}, {"version", "1.2.3"}}));
+  EXPECT_EQ(BuildInfo(), (Labels{{"compiler", kCompiler}, {"segment_version", "1.7"}, {"version", "1.2.3"}}));
 }
 
 TEST_F(OwnMetricsTest, QuarantinedSeriesGoBackToZero) {

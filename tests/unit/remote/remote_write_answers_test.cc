@@ -284,6 +284,8 @@ TEST_F(RemoteWriteAnswers, ASampleThatIsTooLargeAloneIsFollowedByABackoff) {
   options_.max_shards = 1;
   StartAgent(receiver.url(), milliseconds(100), milliseconds(200));
   target_->Offer(Next(4));
+  // The end would shorten a backoff that runs.
+  ASSERT_TRUE(receiver.WaitFor([&] { return receiver.bodies().size() == 7; }));
   ASSERT_TRUE(target_->Finish(nullptr, seconds(30), kAgentGoesOn).ok());
   ASSERT_EQ(times.size(), 7U) << "4, 2, 1, 1, 2, 1, 1";
   for (const size_t next : {3U, 4U, 6U}) EXPECT_GE(times[next] - times[next - 1], milliseconds(50)) << next;
@@ -316,6 +318,7 @@ TEST_F(RemoteWriteAnswers, TheBackoffGoesOnAfterADroppedRequest) {
   StartAgent(receiver.url(), milliseconds(20), milliseconds(10'000));
   target_->Offer(Next());
   target_->Offer(Next());
+  ASSERT_TRUE(receiver.WaitFor([&] { return receiver.bodies().size() >= 7; }));
   ASSERT_TRUE(target_->Finish(nullptr, seconds(30), kAgentGoesOn).ok());
   ASSERT_GE(times.size(), 7U);
   EXPECT_GE(times[6] - times[5], milliseconds(160)) << "half of the fifth delay, 320 ms";

@@ -7,6 +7,8 @@
 #include <bit>
 #include <cmath>
 #include <filesystem>
+#include <string_view>
+#include <utility>
 
 namespace persia::agent::testing {
 namespace {
@@ -78,13 +80,19 @@ TEST_F(SegmentReaderTest, AClockCountsWhileItRuns) {
   ASSERT_TRUE(reader_->phase());
   EXPECT_EQ(reader_->phase()->name, "data");
   EXPECT_EQ(reader_->phase()->since_ns, 10 * kSecond);
+  EXPECT_EQ(reader_->ClocksUntil(), 10 * kSecond);
 
   ASSERT_TRUE(Read(9 * kSecond));
   EXPECT_THAT(Terms(0), ElementsAre(3.0));
   ASSERT_TRUE(Read(12 * kSecond));
   EXPECT_THAT(Terms(0), ElementsAre(5.0));
   EXPECT_THAT(Terms(1), ElementsAre(7.0));
+  EXPECT_EQ(reader_->ClocksUntil(), 12 * kSecond);
+  EXPECT_THAT(reader_->SpentInPhases(), ElementsAre(PhaseTime{"data", 5 * kSecond}, PhaseTime{"other", 7 * kSecond}));
   EXPECT_EQ(reader_->changes(), 0U) << "that time passes is no change";
+  using Time = std::pair<std::string_view, uint64_t>;
+  EXPECT_THAT(reader_->PhaseTimes(15 * kSecond), ElementsAre(Time("data", 8 * kSecond), Time("other", 7 * kSecond)));
+  EXPECT_THAT(reader_->PhaseTimes(9 * kSecond)[0], Time("data", 3 * kSecond)) << "it started later";
 
   segment.Set(data, 2 * 6 * kSecond);
   Put("a.seg", segment);
@@ -92,6 +100,7 @@ TEST_F(SegmentReaderTest, AClockCountsWhileItRuns) {
   EXPECT_THAT(Terms(0), ElementsAre(6.0));
   EXPECT_FALSE(reader_->ClocksRun());
   EXPECT_FALSE(reader_->phase());
+  EXPECT_EQ(reader_->ClocksUntil(), std::nullopt);
   EXPECT_EQ(reader_->changes(), 1U);
   ASSERT_TRUE(Read(30 * kSecond));
   EXPECT_EQ(reader_->changes(), 1U);
@@ -110,6 +119,20 @@ TEST_F(SegmentReaderTest, TheStepIsAWholeNumber) {
     ASSERT_TRUE(Read());
     EXPECT_EQ(reader_->step(), expected) << value;
   }
+}
+
+TEST_F(SegmentReaderTest, TheFirstStepIsTold) {
+  SegmentBuilder segment;
+  const uint32_t step = segment.UnsetGauge("persia_phase", "step");
+  const uint32_t first = segment.UnsetGauge("persia_phase", "first_step");
+  ASSERT_NE(Open(segment), nullptr);
+  EXPECT_EQ(reader_->first_step(), std::nullopt);
+  segment.SetDouble(step, 12);
+  segment.SetDouble(first, 7);
+  Put("a.seg", segment);
+  ASSERT_TRUE(Read());
+  EXPECT_EQ(reader_->step(), 12);
+  EXPECT_EQ(reader_->first_step(), 7);
 }
 
 TEST_F(SegmentReaderTest, AddsUpTheLanesOfAllThreads) {

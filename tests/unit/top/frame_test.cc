@@ -58,6 +58,24 @@ bert  RUNNING 3m12s
 )");
 }
 
+TEST(BuildFrame, ShowsTheProgress) {
+  const auto banner = [](std::optional<double> step, std::optional<double> planned, std::optional<double> remaining) {
+    AgentView view = Running("dlrm", {"rep_0"});
+    JobStatus status = *view.status;
+    status.step = step;
+    status.planned_steps = planned;
+    status.remaining_seconds = remaining;
+    view.status = std::make_shared<JobStatus>(status);
+    const std::string text = TextOf(BuildFrame({view}, {}, {.height = 0}));
+    const size_t begin = text.find("dlrm");
+    return text.substr(begin, text.find('\n', begin) - begin);
+  };
+  EXPECT_EQ(banner(812, 10'000, 3800), "dlrm  RUNNING 3m12s  step 812 of 10.0k, 1h03m left");
+  EXPECT_EQ(banner(812, 10'000, 1e300), "dlrm  RUNNING 3m12s  step 812 of 10.0k");
+  EXPECT_EQ(banner(812, std::nullopt, std::nullopt), "dlrm  RUNNING 3m12s  step 812");
+  EXPECT_EQ(banner(std::nullopt, std::nullopt, std::nullopt), "dlrm  RUNNING 3m12s");
+}
+
 TEST(BuildFrame, SortsRanksNaturally) {
   const std::string text = Once({.sort = SortKey::kName});
   EXPECT_LT(text.find("\n  trainer rep_2 "), text.find("\n  trainer rep_10 "));

@@ -13,6 +13,7 @@ TEST(ParseJobStatus, ReadsAnAgentsAnswer) {
   const auto status = ParseJobStatus(Answer(
       R"("health": {"state": "degraded", "since_ms": 2000, "exit_code": null, "reasons": [{"kind": "died", "text": "rep_2 died"}]},
          "throughput": {"name": "samples", "now": 12.5, "last_10m": 13, "slowest": {"role": "trainer", "instance": "rep_1", "process": "0"}},
+         "progress": {"steps_per_second": 1.5, "step": 812, "planned_steps": 10000, "remaining_seconds": null},
          "workers": [{"role": "trainer", "instance": "rep_2", "process": "1", "up": false, "state": "died", "state_since_ms": 1000,
                       "restarts": 3, "resident_bytes": null, "last_exit": "SIGKILL"}])"));
   ASSERT_TRUE(status.ok()) << status.error();
@@ -21,6 +22,9 @@ TEST(ParseJobStatus, ReadsAnAgentsAnswer) {
   EXPECT_EQ(status.value().reasons, std::vector<std::string>{"rep_2 died"});
   EXPECT_EQ(status.value().throughput, 12.5);
   EXPECT_EQ(status.value().slowest, "trainer rep_1");
+  EXPECT_EQ(status.value().step, 812);
+  EXPECT_EQ(status.value().planned_steps, 10000);
+  EXPECT_EQ(status.value().remaining_seconds, std::nullopt);
   ASSERT_EQ(status.value().ranks.size(), 1U);
   const Rank& rank = status.value().ranks[0];
   EXPECT_EQ(rank.Name(), "trainer rep_2/1");
@@ -50,8 +54,9 @@ TEST(ParseJobStatus, RefusesAnythingElse) {
 
 TEST(ParseJobStatus, IgnoresNonsenseInFields) {
   const auto status = ParseJobStatus(Answer(
-      R"("health": 7, "throughput": "x", "workers": [{"instance": 5, "restarts": -3, "cpu_seconds": "a", "state": "odd", "up": 1}])"));
+      R"("health": 7, "throughput": "x", "progress": {"step": "y"}, "workers": [{"instance": 5, "restarts": -3, "cpu_seconds": "a", "state": "odd", "up": 1}])"));
   ASSERT_TRUE(status.ok()) << status.error();
+  EXPECT_EQ(status.value().step, std::nullopt);
   EXPECT_EQ(status.value().ranks[0].restarts, 0U);
   EXPECT_EQ(status.value().ranks[0].cpu_seconds, std::nullopt);
 }

@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "web/history_fixture.h"
+#include "web/verdicts_json.h"
 
 namespace persia::agent {
 namespace {
@@ -101,6 +103,45 @@ TEST(AnswerStatus, WithoutGatewaysTheAddressSaysWhy) {
   EXPECT_EQ(Json::parse(AnswerStatus(status, nullptr, kNow).body)["gateway"]["address"], "off");
 }
 
+TEST(AnswerStatus, HasWhoWaitsForWhom) {
+  AgentStatus status = Running();
+  EXPECT_EQ(Json::parse(AnswerStatus(status, nullptr, kNow).body)["verdicts"].dump(),
+            R"({"stragglers":[],"hangs":[],"ranks":[]})");
+  RankReport report;
+  const auto rank = [](int number) {
+    return Identity{"dlrm", {{"instance", "rep_" + std::to_string(number)}, {"role", "trainer"}}};
+  };
+  const auto since = std::chrono::system_clock::time_point(seconds(999'000));
+  const StragglerJudge::Verdict slow{
+      .identity = rank(3), .phase = "data", .seconds_per_step = 0.125, .step_seconds = 0.5, .waiting = 3};
+  report.stragglers.push_back({slow, since});
+  AwaitedJudge::Verdict awaited{};
+  awaited.identity = rank(3);
+  awaited.phase = "data";
+  awaited.in_phase = seconds(94);
+  awaited.step = 812;
+  awaited.waited = seconds(93);
+  awaited.waiting = 3;
+  report.awaited.push_back({awaited, since});
+  for (int number = 0; number < 20; ++number) {
+    report.ranks.push_back({.identity = rank(number), .seconds_per_step = {{"data", 0.25}, {"sync", 20.0 - number}}});
+  }
+  status.ranks = std::make_shared<const RankReport>(report);
+  const Json verdicts = Json::parse(AnswerStatus(status, nullptr, kNow).body)["verdicts"];
+  EXPECT_EQ(
+      verdicts["stragglers"][0].dump(),
+      R"({"role":"trainer","instance":"rep_3","text":"trainer rep_3: 0.12 s longer in data than the others in each step of )"
+      R"(0.5 s; 3 others wait for it in sync","phase":"data","seconds_per_step":0.125,"step_seconds":0.5,"waiting":3,)"
+      R"("since_ms":999000000})");
+  EXPECT_EQ(
+      verdicts["hangs"][0].dump(),
+      R"({"role":"trainer","instance":"rep_3","text":"trainer rep_3: in data since step 812, 94 s; 3 others wait in sync",)"
+      R"("phase":"data","step":812.0,"waited_seconds":93.0,"waiting":3,"since_ms":999000000})");
+  ASSERT_EQ(verdicts["ranks"].size(), kRanksCompared) << "those that wait least";
+  EXPECT_EQ(verdicts["ranks"][0].dump(),
+            R"({"role":"trainer","instance":"rep_19","seconds_per_step":{"data":0.25,"sync":1.0}})");
+}
+
 TEST(AnswerStatus, HasTheStateOfEachWorker) {
   const double now = 1'000'000;
   const auto newest = MakeSnapshot(
@@ -144,6 +185,15 @@ TEST(AnswerStatus, AWorkerThatEndedHasNoThroughput) {
   const auto newest = MakeSnapshot({OfWorkers("up", {0})});
   const Json worker = Json::parse(AnswerStatus(status, newest.get(), kNow).body)["workers"][0];
   EXPECT_TRUE(worker["throughput"].is_null());
+}
+
+TEST(AnswerStatus, TheProgressIsNullWhereItIsNotKnown) {
+  AgentStatus status = Running();
+  EXPECT_TRUE(Json::parse(AnswerStatus(status, nullptr, kNow).body)["progress"].is_null());
+  status.progress = Progress{.steps_per_second = 2.5, .step = 812, .planned_steps = 1000};
+  const Json progress = Json::parse(AnswerStatus(status, nullptr, kNow).body)["progress"];
+  EXPECT_EQ(progress.dump(), R"({"steps_per_second":2.5,"samples_per_second":null,"tokens_per_second":null,)"
+                             R"("step":812.0,"planned_steps":1000.0,"remaining_seconds":null})");
 }
 
 TEST(AnswerStatus, TheHealthOfTheJobHasItsReasons) {

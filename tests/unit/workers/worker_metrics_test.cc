@@ -105,6 +105,12 @@ class Child {
   pid_t pid_ = -1;
 };
 
+std::string ProcField(uint32_t pid, const std::string& file, const std::string& label) {
+  return std::string(ProcLine(ProcReader().Read(std::to_string(pid), "/" + file), label));
+}
+
+bool CountsDiskWait() { return !ProcReader().Read("sys/kernel/task_delayacct").starts_with('0'); }
+
 class WorkerMetricsTest : public ::testing::Test {
  protected:
   // The exposed values, by `name{labels}` with the role first.
@@ -163,7 +169,13 @@ TEST_F(WorkerMetricsTest, ShowsWhatTheKernelKnowsOfAProcess) {
   EXPECT_EQ(of("last_change_timestamp_seconds"), 1700000000.25);
   EXPECT_EQ(of("up"), 1);
   EXPECT_EQ(of("restarts_total"), 0);
-  EXPECT_EQ(shown.size(), 12U);
+  EXPECT_GE(of("minor_page_faults_total"), Child::kTouchedBytes / sysconf(_SC_PAGESIZE) / 2);
+  EXPECT_GE(of("major_page_faults_total"), 0);
+  EXPECT_THAT(of("run_queue_wait_seconds_total"), AllOf(Ge(0), Le(60)));
+  EXPECT_EQ(of("read_bytes_total"), std::stod(ProcField(processes_[0].pid, "io", "\nread_bytes: ")));
+  EXPECT_EQ(of("write_bytes_total"), std::stod(ProcField(processes_[0].pid, "io", "\nwrite_bytes: ")));
+  EXPECT_EQ(shown.contains("persia_process_io_wait_seconds_total{trainer,process=3}"), CountsDiskWait());
+  EXPECT_EQ(shown.size(), 17U + (CountsDiskWait() ? 1 : 0));
 }
 
 TEST_F(WorkerMetricsTest, ProcessorTimeStandsStillWithTheProcess) {
@@ -187,7 +199,8 @@ TEST_F(WorkerMetricsTest, ProcIsReadOnlyOfTheSameProcess) {
   const auto shown = Shown();
   for (const std::string process : {"0", "1", "2", "3"}) {
     for (const std::string name :
-         {"cpu_seconds_total", "resident_memory_bytes", "virtual_memory_bytes", "threads", "open_fds", "start_time_seconds"}) {
+         {"cpu_seconds_total", "resident_memory_bytes", "virtual_memory_bytes", "threads", "open_fds", "start_time_seconds",
+          "minor_page_faults_total", "run_queue_wait_seconds_total", "read_bytes_total"}) {
       EXPECT_THAT(shown, Not(Contains(Key("persia_process_" + name + "{trainer,process=" + process + "}"))));
     }
     EXPECT_THAT(shown, Contains(Pair("persia_process_up{trainer,process=" + process + "}", 1)));
@@ -244,7 +257,7 @@ TEST_F(WorkerMetricsTest, TheLayoutIsKeptWhileTheSameProcessesAreThere) {
   EXPECT_GT(Of("persia_process_threads{trainer,process=2}"), 0);
   EXPECT_NE(snapshot_->layout, layout);
   processes_ = {other.Process(1)};
-  EXPECT_EQ(Shown().size(), 12U);
+  EXPECT_EQ(Shown().size(), 17U + (CountsDiskWait() ? 1 : 0));
 }
 
 TEST_F(WorkerMetricsTest, NoProcessNoFamily) {

@@ -128,6 +128,15 @@ PERSIA_METRICS_API double persia_metrics_phase_value(const persia_metrics_phase_
 /* The step that the process trains now, as the program numbers it. */
 PERSIA_METRICS_API void persia_metrics_set_step(uint64_t step);
 
+/* The process has done `count` more steps of training (progress.h). */
+PERSIA_METRICS_API void persia_metrics_count_steps(uint64_t count);
+/* The process has trained on `count` more samples. */
+PERSIA_METRICS_API void persia_metrics_count_samples(uint64_t count);
+/* The process has trained on `count` more tokens. */
+PERSIA_METRICS_API void persia_metrics_count_tokens(uint64_t count);
+/* The training ends with this step. */
+PERSIA_METRICS_API void persia_metrics_set_total_steps(uint64_t steps);
+
 /* Texts about the process, as the labels of the gauge `<group>_<name>_info` of value 1 (info.h). */
 typedef struct persia_metrics_info_t persia_metrics_info_t;
 /* The info (`group`, `name`) with the labels of `about`, which may be NULL. */

@@ -18,6 +18,7 @@
 #include "persia/metrics/metric_stream.h"
 #include "persia/metrics/phase.h"
 #include "persia/metrics/prof.h"
+#include "persia/metrics/progress.h"
 #include "persia/metrics/read.h"
 #include "persia/metrics/remove.h"
 #include "persia/metrics/span.h"

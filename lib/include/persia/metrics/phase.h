@@ -16,8 +16,9 @@
 //
 // From the first mark on, each moment belongs to one phase: the one that was entered last, or `other` outside of all. A phase
 // does not run while one is entered inside it. Exported: the counter `persia_phase_seconds_total{phase}`, which also counts the
-// time of the phase that runs; the histogram `persia_phase_duration_seconds{phase}` of the phases that were left; and the gauge
-// `persia_phase_step`. They are read back by these names in the group `persia_phase`.
+// time of the phase that runs; the histogram `persia_phase_duration_seconds{phase}` of the phases that were left; and the
+// gauges `persia_phase_step` and `persia_phase_first_step`, the step with which the process began. They are read back by these
+// names in the group `persia_phase`.
 //
 // A process has the phases of one thread: the one that entered a phase while no other thread was in one. What other threads
 // mark meanwhile is left out, which is logged once. A forked child is in no phase.
@@ -72,7 +73,8 @@ class InPhase {
   const Phase phase_;
 };
 
-// The step that the process trains now, as the program numbers it.
+// The step that the process trains now, as the program numbers it: over the whole run, so that a process which goes on from a
+// checkpoint goes on with its number. So the agent knows which steps are trained again.
 PERSIA_METRICS_API void SetStep(uint64_t step) noexcept;
 
 }  // namespace abi_1

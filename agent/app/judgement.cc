@@ -1,0 +1,171 @@
+#include "app/judgement.h"
+
+#include <span>
+#include <vector>
+
+namespace persia::agent {
+namespace {
+
+// Of the state, which has this time, an idle job writes no more often.
+constexpr std::chrono::minutes kUnmarkedStep(1);
+
+HangJudge::Settings HangSettingsOf(const AgentOptions& options) {
+  return {.interval = options.push_interval, .hang_after = options.hang_after};
+}
+
+JobEvent StacksEvent(const WorkerProcess& process, const std::string& stacks, std::chrono::system_clock::time_point now) {
+  return {
+      .unix_ms = static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count()),
+      .type = "persia.agent",
+      .name = "worker_stacks",
+      .metadata = {{"text", "the stacks of a process that hangs, pid " + std::to_string(process.pid)},
+                   {"process", static_cast<int64_t>(process.ordinal)},
+                   {"stacks", stacks}},
+      .identity = process.identity,
+      .pid = process.pid};
+}
+
+}  // namespace
+
+Judgement::Judgement(const AgentSetup& setup, Clock& clock, EventLog& event_log, SegmentSource& segments, std::string boot_id)
+    : setup_(setup),
+      clock_(clock),
+      event_log_(event_log),
+      segments_(segments),
+      boot_id_(std::move(boot_id)),
+      hang_settings_(HangSettingsOf(setup.options)),
+      death_metrics_(AgentIdentity(setup)),
+      goodput_metrics_(AgentIdentity(setup)) {
+  if (setup.view) return;
+  vitals_.emplace(Vitals::Options{.directory = setup.directory});
+  vitals_->SetStderrLines(setup.options.stderr_tail);
+}
+
+void Judgement::Use(const AgentOptions& options) {
+  hang_settings_ = HangSettingsOf(options);
+  if (vitals_) vitals_->SetStderrLines(options.stderr_tail);
+}
+
+void Judgement::Judge(std::optional<std::chrono::system_clock::time_point> command_began) {
+  CountTime();
+  JudgeHealth(command_began);
+  JudgeRanks();
+}
+
+void Judgement::Show() {
+  if (segments_.StateIsLoaded() && segments_.GoodputIsSaved()) goodput_.Saved();
+  FindShownRanks();
+  // Deaths that only this agent knows would be missing in the counts of the next one: they wait for the disk.
+  if (segments_.StateIsLoaded() && segments_.HealthIsDurable()) death_metrics_.Show(health_.memory().deaths.totals);
+}
+
+void Judgement::AddTo(OwnSnapshots& own) {
+  if (death_metrics_.shows()) own.push_back(death_metrics_.Collect());
+  own.push_back(rank_metrics_.Collect(*rank_verdicts_.report()));
+  own.push_back(goodput_metrics_.Collect(*goodput_.report(), [this](const RankKey& rank) {
+    const auto shown = shown_ranks_.find(rank);
+    return shown == shown_ranks_.end() ? std::nullopt : std::optional(shown->second);
+  }));
+}
+
+// Judged with the hangs of the collection before.
+void Judgement::CountTime() {
+  if (!segments_.StateIsLoaded()) return;
+  const auto nanoseconds = [](auto moment) {
+    return std::chrono::duration_cast<Goodput::Nanoseconds>(moment.time_since_epoch());
+  };
+  // In whole seconds: an adjustment of the clock alone is not saved.
+  const auto zero = std::chrono::round<std::chrono::seconds>(nanoseconds(std::chrono::system_clock::now()) -
+                                                             nanoseconds(std::chrono::steady_clock::now()));
+  const MachineClocks clocks{boot_id_, zero};
+  if (!std::exchange(goodput_is_restored_, true)) {
+    if (auto accounts = DecodeGoodput(segments_.goodput(), clocks)) goodput_.Restore(*std::move(accounts));
+  }
+  if (setup_.view) return;
+  if (segments_.GoodputIsSaved()) goodput_.Saved();
+  std::vector<RankProcess> processes(segments_.rank_processes().begin(), segments_.rank_processes().end());
+  for (RankProcess& process : processes) {
+    process.hangs = process.alive && (health_.judge().job_hangs() || hung_.contains({process.pid, process.start_ticks}));
+  }
+  Goodput::Moment moment{.now = nanoseconds(segments_.read_at()), .step = kUnmarkedStep};
+  if (setup_.exec != nullptr && setup_.exec->CommandExitCode()) moment.over_at = nanoseconds(setup_.exec->ended_at());
+  goodput_.Look(processes, segments_.late_exits(), moment);
+  if (!goodput_.accounts().empty()) segments_.SetGoodput(EncodeGoodput(goodput_.accounts(), clocks));
+}
+
+void Judgement::JudgeHealth(std::optional<std::chrono::system_clock::time_point> command_began) {
+  const auto now = std::chrono::system_clock::now();
+  if (segments_.StateIsLoaded() && !std::exchange(health_is_restored_, true)) {
+    const auto memory = DecodeHealth(segments_.health());
+    death_metrics_.Show(memory ? memory->deaths.totals : DeathMetrics::Totals{});
+    if (memory) {
+      health_.Restore(*memory, now);
+      if (vitals_) vitals_->Restore(memory->deaths.kills);
+    }
+  }
+  std::vector<ProcessEnd> ends = segments_.TakeEnds();
+  if (vitals_) {
+    vitals_->Describe(ends, clock_.Now());
+    vitals_->Look(segments_.processes(), clock_.Now());
+    health_.SetKills(vitals_->kills());
+  } else {
+    ends.clear();  // the agent of the job tells them
+  }
+  health_.Look(segments_.processes(), {.steady = clock_.Now(),
+                                       .wall = now,
+                                       .settings = hang_settings_,
+                                       .has_command = setup_.exec != nullptr,
+                                       .exit_code = setup_.exec == nullptr ? std::nullopt : setup_.exec->CommandExitCode(),
+                                       .any_has_ended = segments_.stats().dead + segments_.stats().retired > 0,
+                                       .ends = ends,
+                                       .exit_of = [this](const ProcessEnd& end) { return segments_.ExitOf(end); },
+                                       .command_began = command_began});
+  hung_.clear();
+  for (size_t i = 0; i < segments_.processes().size(); ++i) {
+    const WorkerProcess& process = segments_.processes()[i];
+    if (health_.judge().Of(i) == HangJudge::Verdict::kHung) hung_.emplace(process.pid, process.start_ticks);
+  }
+  if (vitals_) LookForStacks();
+  const bool has_memory = !segments_.health().empty() || health_.memory() != HealthMemory();
+  if (has_memory) segments_.SetHealth(EncodeHealth(health_.memory()));
+  event_log_.Add(health_.TakeEvents());
+}
+
+// Of processes that hang. Those that opted in write the stacks of their threads for the next collection.
+void Judgement::LookForStacks() {
+  const std::span<const WorkerProcess> processes = segments_.processes();
+  std::vector<JobEvent> events;
+  for (size_t i = 0; i < processes.size(); ++i) {
+    const WorkerProcess& process = processes[i];
+    if (!process.alive) continue;
+    if (const std::string stacks = vitals_->TakeStacks(process); !stacks.empty()) {
+      events.push_back(StacksEvent(process, stacks, std::chrono::system_clock::now()));
+    }
+    const bool hangs = health_.judge().job_hangs() || health_.judge().Of(i) == HangJudge::Verdict::kHung;
+    hangs ? vitals_->AskForStacks(process) : vitals_->Calm(process);
+  }
+  event_log_.Add(events);
+}
+
+void Judgement::JudgeRanks() {
+  rank_verdicts_.Look(segments_.processes(),
+                      {.steady = clock_.Now(),
+                       .wall = std::chrono::system_clock::now(),
+                       .interval = hang_settings_.interval,
+                       .hang_after = health_.judge().hang_after(),
+                       .is_stopped = [this](const WorkerProcess& process) { return stopped_.Contains(process); }});
+  event_log_.Add(rank_verdicts_.TakeEvents());
+}
+
+void Judgement::FindShownRanks() {
+  std::set<Identity> exposed;
+  for (const WorkerProcess& process : segments_.processes()) exposed.insert(process.identity);
+  shown_ranks_.clear();
+  for (const GoodputReport::Rank& rank : goodput_.report()->ranks) {
+    if (Identity identity = segments_.IdentityOf(rank.rank); exposed.contains(identity)) {
+      shown_ranks_.emplace(rank.rank, std::move(identity));
+    }
+  }
+}
+
+}  // namespace persia::agent

@@ -1,0 +1,87 @@
+// What the agent judges of the job after each collection: its health and why processes died, where the ranks' time goes, and
+// whom they wait for.
+//
+//   Judgement judgement(setup, clock, event_log, segments);
+//   segments.Retire([&] { judgement.Judge(command_began); });   // the folds and what is told of them are one write
+//   judgement.Show();
+//   judgement.AddTo(own);
+//
+// What must survive the agent is in the state of the segments. A view (`once`, `explain`) tells of no end and counts no time.
+// Thread safety: none; the collector thread alone.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "app/agent_setup.h"
+#include "base/clock.h"
+#include "health/goodput.h"
+#include "health/job_health.h"
+#include "health/rank_verdicts.h"
+#include "job/event_log.h"
+#include "own/death_metrics.h"
+#include "own/goodput_metrics.h"
+#include "own/rank_metrics.h"
+#include "vitals/vitals.h"
+#include "workers/segment_source.h"
+#include "workers/stopped_processes.h"
+
+namespace persia::agent {
+
+class Judgement {
+ public:
+  // All outlive it.
+  Judgement(const AgentSetup& setup, Clock& clock, EventLog& event_log, SegmentSource& segments, std::string boot_id);
+
+  // From the next Judge on.
+  void Use(const AgentOptions& options);
+  // `command_began`: none: no command is run. REQUIRES: called by the Retire of the segments, before they are saved.
+  void Judge(std::optional<std::chrono::system_clock::time_point> command_began);
+  // Shows what is on disk. REQUIRES: Retire has returned.
+  void Show();
+  // The state was flushed, and nothing follows: all that was counted is shown.
+  void ShowAll() { goodput_.Saved(); }
+
+  void AddTo(OwnSnapshots& own);
+
+  // All are of the last Judge.
+  [[nodiscard]] const HangJudge& hangs() const { return health_.judge(); }
+  [[nodiscard]] std::shared_ptr<const HealthReport> health() const { return health_.report(); }
+  [[nodiscard]] std::shared_ptr<const GoodputReport> goodput() const { return goodput_.report(); }
+  [[nodiscard]] std::shared_ptr<const RankReport> ranks() const { return rank_verdicts_.report(); }
+  [[nodiscard]] std::chrono::milliseconds interval() const { return hang_settings_.interval; }
+
+ private:
+  void CountTime();
+  void JudgeHealth(std::optional<std::chrono::system_clock::time_point> command_began);
+  void LookForStacks();
+  void JudgeRanks();
+  void FindShownRanks();
+
+  const AgentSetup& setup_;
+  Clock& clock_;
+  EventLog& event_log_;
+  SegmentSource& segments_;
+  const std::string boot_id_;
+  HangJudge::Settings hang_settings_;
+  JobHealth health_;
+  bool health_is_restored_ = false;
+  std::optional<Vitals> vitals_;  // none in a view
+  Goodput goodput_;
+  bool goodput_is_restored_ = false;
+  std::map<RankKey, Identity> shown_ranks_;       // those with exposed processes
+  std::set<std::pair<uint32_t, uint64_t>> hung_;  // pid and start
+  StoppedProcesses stopped_;
+  RankVerdicts rank_verdicts_;
+  DeathMetrics death_metrics_;
+  GoodputMetrics goodput_metrics_;
+  RankMetrics rank_metrics_;
+};
+
+}  // namespace persia::agent

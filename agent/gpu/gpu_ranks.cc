@@ -1,0 +1,144 @@
+#include "gpu/gpu_ranks.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+
+#include "gpu/gpu_mask.h"
+
+namespace persia::agent {
+namespace {
+
+// Adds a process unless one of its rank is there.
+void AddRank(size_t process, std::span<const WorkerProcess> processes, std::vector<size_t>& users) {
+  const auto is_same = [&](size_t other) { return processes[other].identity == processes[process].identity; };
+  if (std::ranges::none_of(users, is_same)) users.push_back(process);
+}
+
+bool HasRank(const std::vector<size_t>& users, size_t process, std::span<const WorkerProcess> processes) {
+  return std::ranges::any_of(users, [&](size_t user) { return processes[user].identity == processes[process].identity; });
+}
+
+uint64_t SinceBoot(uint64_t ticks) {
+  static const auto per_second = static_cast<uint64_t>(sysconf(_SC_CLK_TCK));
+  return ticks * (1'000'000'000 / per_second);
+}
+
+}  // namespace
+
+GpuRanks::GpuRanks(std::filesystem::path proc, uint64_t initial)
+    : proc_path_(std::move(proc)),
+      proc_(proc_path_),
+      own_namespace_(proc_.PidNamespace("self")),
+      knows_pids_(own_namespace_ == initial) {}
+
+std::vector<std::optional<size_t>> GpuRanks::Assign(const GpuSample& sample, std::span<const WorkerProcess> processes) {
+  bool all = true;
+  const std::vector<Worker> workers = FindWorkers(sample, processes, all);
+  const Users by_pids = ByPids(sample, processes, workers);
+  const std::optional<Users> by_masks = all ? ByMasks(sample, processes, workers, by_pids) : std::nullopt;
+  std::vector<std::optional<size_t>> ranks(sample.devices.size());
+  std::map<std::string, ProcessKey> now;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    const GpuDevice& device = sample.devices[i];
+    if (device.is_divided) continue;
+    if (by_pids[i].size() == 1) {
+      ranks[i] = by_pids[i].front();
+    } else if (by_masks && (*by_masks)[i].size() == 1) {
+      // Of several users, it must be one.
+      const size_t user = (*by_masks)[i].front();
+      if (by_pids[i].empty() || HasRank(by_pids[i], user, processes)) ranks[i] = user;
+    }
+    if (const auto last = last_.find(device.gpu); device.is_lost && !ranks[i] && last != last_.end()) {
+      const auto is_it = [&](const Worker& worker) {
+        const WorkerProcess& process = processes[worker.index];
+        return ProcessKey(process.pid, process.start_ticks) == last->second;
+      };
+      if (const auto worker = std::ranges::find_if(workers, is_it); worker != workers.end()) ranks[i] = worker->index;
+    }
+    if (ranks[i]) now[device.gpu] = {processes[*ranks[i]].pid, processes[*ranks[i]].start_ticks};
+  }
+  last_ = std::move(now);
+  return ranks;
+}
+
+// `all`: whether they are all living processes.
+std::vector<GpuRanks::Worker> GpuRanks::FindWorkers(const GpuSample& sample, std::span<const WorkerProcess> processes,
+                                                    bool& all) {
+  std::vector<Worker> workers;
+  std::set<ProcessKey> living;
+  for (size_t i = 0; i < processes.size(); ++i) {
+    const WorkerProcess& process = processes[i];
+    if (!process.alive) continue;
+    const std::string pid = std::to_string(process.pid);
+    // The namespace of another user's process cannot be read. If the segment has the agent's own, the start time decides.
+    const auto there = proc_.PidNamespace(pid);
+    const bool is_here = process.pid_namespace != 0 && process.pid_namespace == own_namespace_.value_or(0) &&
+                         there.value_or(process.pid_namespace) == process.pid_namespace;
+    const auto stat = is_here ? proc_.Stat(pid) : std::nullopt;
+    if (!stat || stat->start_ticks != process.start_ticks) {
+      all = false;
+      continue;
+    }
+    const ProcessKey key(process.pid, process.start_ticks);
+    const auto [seen, is_new] = seen_.try_emplace(key);
+    if (is_new) LookAt(seen->second, pid);
+    living.insert(key);
+    workers.push_back({.index = i,
+                       .started_before = SinceBoot(process.start_ticks) <= sample.boot_ns,
+                       .same_devices = seen->second.same_devices,
+                       .environment = seen->second.environment ? &*seen->second.environment : nullptr});
+  }
+  std::erase_if(seen_, [&](const auto& seen) { return !living.contains(seen.first); });
+  return workers;
+}
+
+void GpuRanks::LookAt(Seen& seen, const std::string& pid) {
+  std::string environment(proc_.Read(pid, "/environ"));
+  if (!environment.empty()) seen.environment = std::move(environment);
+  const std::string own_group(proc_.Read("self", "/cgroup"));
+  const auto mounts = MountNamespace(pid);
+  seen.same_devices = mounts && mounts == MountNamespace("self") && proc_.Read(pid, "/cgroup") == own_group;
+}
+
+std::optional<uint64_t> GpuRanks::MountNamespace(const std::string& who) const {
+  struct stat info {};
+  return stat((proc_path_ / who / "ns/mnt").c_str(), &info) == 0 ? std::optional<uint64_t>(info.st_ino) : std::nullopt;
+}
+
+GpuRanks::Users GpuRanks::ByPids(const GpuSample& sample, std::span<const WorkerProcess> processes,
+                                 std::span<const Worker> workers) const {
+  Users users(sample.devices.size());
+  if (!knows_pids_) return users;
+  for (size_t i = 0; i < users.size(); ++i) {
+    for (const Worker& worker : workers) {
+      const auto& pids = sample.devices[i].pids;
+      const bool is_user = worker.started_before && std::ranges::find(pids, processes[worker.index].pid) != pids.end();
+      if (is_user) AddRank(worker.index, processes, users[i]);
+    }
+  }
+  return users;
+}
+
+std::optional<GpuRanks::Users> GpuRanks::ByMasks(const GpuSample& sample, std::span<const WorkerProcess> processes,
+                                                 std::span<const Worker> workers, const Users& by_pids) const {
+  Users users(sample.devices.size());
+  for (const Worker& worker : workers) {
+    if (worker.environment == nullptr) return std::nullopt;
+    const auto mask = DevicesOfMask(*worker.environment, sample.devices, worker.same_devices);
+    if (!mask) return std::nullopt;
+    for (const size_t device : *mask) AddRank(worker.index, processes, users[device]);
+    for (size_t i = 0; i < users.size(); ++i) {
+      const auto& pids = sample.devices[i].pids;
+      const bool uses =
+          HasRank(by_pids[i], worker.index, processes) && std::ranges::find(pids, processes[worker.index].pid) != pids.end();
+      // The program has changed its mask since it started.
+      if (uses && !sample.devices[i].is_divided && std::ranges::find(*mask, i) == mask->end()) return std::nullopt;
+    }
+  }
+  return users;
+}
+
+}  // namespace persia::agent

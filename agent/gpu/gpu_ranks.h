@@ -1,0 +1,76 @@
+// Which process of the job uses a device: its rank, or none. Never a wrong one.
+//
+//   GpuRanks ranks;
+//   std::vector<std::optional<size_t>> of = ranks.Assign(sample, processes);    // by device: an index into `processes`
+//
+// A device belongs to a rank if
+//   1. the driver lists a process of it, and of no other rank. The driver's pids are those of the initial pid namespace, so
+//   they say
+//      nothing to an agent in another one: there, the same number is another process. A pid counts if a living worker in the
+//      agent's namespace has it, with the start time in its segment, and if it started before the sample.
+//   2. otherwise, the masks of the workers say so (gpu_mask.h): one rank may use the device, and all others have masks without
+//   it.
+//      If the mask of any living worker is not certain, or contradicts what the driver lists, no mask counts.
+// A GPU that is divided into MIG devices belongs to nobody: they do. A lost device keeps its rank while the process lives.
+//
+// Thread safety: the collector thread alone.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "files/proc_reader.h"
+#include "gpu/gpu_sample.h"
+#include "model/worker_process.h"
+
+namespace persia::agent {
+
+class GpuRanks {
+ public:
+  // The inode of the initial pid namespace, PROC_PID_INIT_INO of the kernel.
+  static constexpr uint64_t kInitialPidNamespace = 0xEFFF'FFFC;
+
+  // `initial`: the number of the initial pid namespace; for tests, as is `proc`.
+  explicit GpuRanks(std::filesystem::path proc = "/proc", uint64_t initial = kInitialPidNamespace);
+
+  std::vector<std::optional<size_t>> Assign(const GpuSample& sample, std::span<const WorkerProcess> processes);
+
+ private:
+  using ProcessKey = std::pair<uint32_t, uint64_t>;  // pid and start time
+  // A living worker whose files in /proc are its own.
+  struct Worker {
+    size_t index;
+    bool started_before = false;  // the sample
+    bool same_devices = false;
+    const std::string* environment = nullptr;  // null: not readable
+  };
+  struct Seen {
+    std::optional<std::string> environment;
+    bool same_devices = false;
+  };
+  using Users = std::vector<std::vector<size_t>>;  // by device: indexes into the processes, one a rank
+
+  std::vector<Worker> FindWorkers(const GpuSample& sample, std::span<const WorkerProcess> processes, bool& all);
+  Users ByPids(const GpuSample& sample, std::span<const WorkerProcess> processes, std::span<const Worker> workers) const;
+  // Nothing: the masks are not certain.
+  std::optional<Users> ByMasks(const GpuSample& sample, std::span<const WorkerProcess> processes,
+                               std::span<const Worker> workers, const Users& by_pids) const;
+  void LookAt(Seen& seen, const std::string& pid);
+  [[nodiscard]] std::optional<uint64_t> MountNamespace(const std::string& who) const;
+
+  const std::filesystem::path proc_path_;
+  ProcReader proc_;
+  const std::optional<uint64_t> own_namespace_;
+  const bool knows_pids_;  // the driver's pids are those of the agent's namespace
+  std::map<ProcessKey, Seen> seen_;
+  std::map<std::string, ProcessKey> last_;  // by device, of the last Assign
+};
+
+}  // namespace persia::agent

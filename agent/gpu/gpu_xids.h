@@ -1,0 +1,68 @@
+// The errors of GPUs that the driver reports with a number, the XID: what they mean, and their counts over a run.
+//
+//   GpuXidCounts counts({.file = file, .run_id = run_id});
+//   counts.Add({rank, "3", 79});
+//   for (const auto& [key, count] : counts.Shown()) ...
+//
+// The counts outlive the agent. A count is shown when it is on disk, so that no agent that follows shows a lower one; if the
+// disk fails, it is shown all the same. Thread safety: the collector thread alone.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "files/journal_writer.h"
+#include "model/snapshot.h"
+
+namespace persia::agent {
+
+// "fatal": the GPU works no more, or not reliably: drain the host, reset or replace the GPU. "memory": its memory has errors
+// that it could contain or repair: watch it. "application": usually an error of the program. "other".
+std::string_view XidClass(uint64_t xid);
+// What the number means; empty: see NVIDIA's list.
+std::string_view XidText(uint64_t xid);
+
+struct GpuXidKey {
+  Identity identity;  // of the rank, or of the devices without one
+  std::string gpu;
+  uint64_t xid = 0;
+
+  friend auto operator<=>(const GpuXidKey&, const GpuXidKey&) = default;
+};
+
+class GpuXidCounts {
+ public:
+  using Counts = std::map<GpuXidKey, uint64_t>;
+  struct Options {
+    std::shared_ptr<JournalFile> file = nullptr;  // null: the counts are only in memory
+    std::string run_id = {};                      // counts of other runs are not read
+    bool threaded = true;                         // of JournalWriter
+  };
+  // Kinds of errors. A driver that reports more is broken, and further kinds are not counted.
+  static constexpr size_t kMaxKeys = 1000;
+
+  // Reads the counts of this run.
+  explicit GpuXidCounts(Options options);
+
+  void Add(const GpuXidKey& key);
+  // Those that may be shown.
+  const Counts& Shown();
+  void Flush(std::chrono::milliseconds patience);
+
+ private:
+  void Read();
+  void Save();
+
+  const Options options_;
+  std::optional<JournalWriter> writer_;  // since the first error: it has a thread
+  Counts counts_;
+  Counts shown_;
+  bool is_shown_ = true;  // shown_ is counts_
+  uint64_t write_ = 0;    // of counts_
+};
+
+}  // namespace persia::agent

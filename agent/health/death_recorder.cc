@@ -1,0 +1,84 @@
+#include "health/death_recorder.h"
+
+#include <algorithm>
+
+#include "model/exit_reason.h"
+
+namespace persia::agent {
+
+namespace {
+
+// When a command began is computed from another clock than the birth of its processes.
+constexpr std::chrono::milliseconds kClockError(50);
+
+bool IsOfFormerCommand(const ProcessEnd& end, const std::optional<DeathRecorder::TimePoint>& command_began) {
+  return command_began && end.birth < *command_began - kClockError;
+}
+
+}  // namespace
+
+std::vector<DeathRecorder::Told> DeathRecorder::Look(std::span<const ProcessEnd> ends, const Moment& moment) {
+  std::vector<Told> told;
+  if (!ends.empty() || !memory_.untold.empty()) ++changes_;
+  const auto tell = [&](ProcessEnd end) {
+    std::optional<Death> death;
+    if (IsDeath(end.exit, end.ordinal)) {
+      death = DeathOf(end);
+      ++memory_.totals[static_cast<size_t>(death->cause)];
+      Keep(*death);
+    }
+    told.push_back({std::move(end), std::move(death)});
+  };
+  for (ProcessEnd& end : std::exchange(memory_.untold, {})) {
+    end.exit = moment.exit_of ? moment.exit_of(end) : "";
+    if (end.exit.empty()) end.exit = kUnknownEnd;
+    tell(std::move(end));
+  }
+  for (const ProcessEnd& end : ends) {
+    if (IsOfFormerCommand(end, moment.command_began)) continue;
+    const bool waits = end.exit.empty() && moment.exit_of && !moment.is_last;
+    if (waits && memory_.untold.size() < DeathMemory::kMaxUntold) {
+      memory_.untold.push_back(end);
+      continue;
+    }
+    ProcessEnd known = end;
+    if (known.exit.empty()) known.exit = kUnknownEnd;
+    tell(std::move(known));
+  }
+  return told;
+}
+
+// Of too many, those go first that their launcher ended, since another death is their reason; then the oldest.
+void DeathRecorder::Keep(Death death) {
+  std::vector<Death>& deaths = memory_.deaths;
+  deaths.push_back(std::move(death));
+  if (deaths.size() <= DeathMemory::kMaxDeaths) return;
+  auto victim = std::ranges::find(deaths, DeathCause::kLauncher, &Death::cause);
+  if (victim == deaths.end()) victim = deaths.begin();
+  deaths.erase(victim);
+}
+
+void DeathRecorder::SetKills(const std::map<std::string, uint64_t>& kills) {
+  if (kills == memory_.kills) return;
+  memory_.kills = kills;
+  ++changes_;
+}
+
+void DeathRecorder::Restore(const DeathMemory& former) {
+  const DeathMemory since = std::exchange(memory_, former);
+  for (size_t i = 0; i < since.totals.size(); ++i) memory_.totals[i] += since.totals[i];
+  for (const Death& death : since.deaths) Keep(death);
+  for (const ProcessEnd& end : since.untold) {
+    if (memory_.untold.size() < DeathMemory::kMaxUntold) memory_.untold.push_back(end);
+  }
+  for (const auto& [cgroup, kills] : since.kills) memory_.kills[cgroup] = kills;
+  ++changes_;
+}
+
+void DeathRecorder::DropBefore(TimePoint command_began) {
+  ++changes_;
+  std::erase_if(memory_.deaths, [&](const Death& death) { return death.ended_at < command_began; });
+  std::erase_if(memory_.untold, [&](const ProcessEnd& end) { return IsOfFormerCommand(end, command_began); });
+}
+
+}  // namespace persia::agent

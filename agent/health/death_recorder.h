@@ -1,0 +1,64 @@
+// Tells each end of a process once, with the deaths among them, over the lives of all agents of a run.
+//
+//   DeathRecorder recorder;
+//   recorder.Restore(former_memory, command_began);          // before the first Look
+//   for (const DeathRecorder::Told& told : recorder.Look(ends, {...})) ...
+//   recorder.memory()                                        // to be saved with the folds of these ends, in one write
+//
+// An end whose reason is not known yet waits for one more Look: its parent may tell. It is in the memory meanwhile, so that an
+// agent that is killed loses no death. Thread safety: none; used by the collector thread alone.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "health/death_memory.h"
+#include "health/deaths.h"
+#include "model/process_end.h"
+
+namespace persia::agent {
+
+class DeathRecorder {
+ public:
+  using TimePoint = Death::TimePoint;
+
+  struct Moment {
+    // How a process ended that was told without a reason; empty: it is not known. Null: nobody may tell more.
+    std::function<std::string(const ProcessEnd&)> exit_of = {};
+    // No further collection may follow: the reasons that are not known now are unknown.
+    bool is_last = false;
+    // When exec's command began. Ends of processes that are older were told in its former life.
+    std::optional<TimePoint> command_began = {};
+  };
+  struct Told {
+    ProcessEnd end;              // its exit is known
+    std::optional<Death> death;  // none: it has left as it should
+  };
+
+  [[nodiscard]] std::vector<Told> Look(std::span<const ProcessEnd> ends, const Moment& moment);
+
+  [[nodiscard]] const DeathMemory& memory() const { return memory_; }
+  // Rises with each change of the memory.
+  [[nodiscard]] uint64_t changes() const { return changes_; }
+  // The kernel's counts, to be saved with the deaths that were found by them.
+  void SetKills(const std::map<std::string, uint64_t>& kills);
+  // What a former agent has told. At any time: a state may become readable after ends were told.
+  void Restore(const DeathMemory& former);
+  // The deaths before `command_began` are dropped; their counts stay.
+  void DropBefore(TimePoint command_began);
+
+ private:
+  void Keep(Death death);
+
+  DeathMemory memory_;
+  uint64_t changes_ = 0;
+};
+
+}  // namespace persia::agent

@@ -1,0 +1,253 @@
+#include "health/deaths.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <utility>
+
+#include "model/exit_reason.h"
+
+namespace persia::agent {
+namespace {
+
+constexpr std::string_view kCrashes[] = {"SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE", "SIGSYS", "SIGTRAP"};
+
+std::string LabelIn(const Identity& identity, std::string_view name) {
+  const auto found = std::ranges::find(identity.labels, name, &Labels::value_type::first);
+  return found == identity.labels.end() ? "" : found->second;
+}
+
+// "4.0 GiB"
+std::string BytesText(uint64_t bytes) {
+  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  auto shown = static_cast<double>(bytes);
+  size_t unit = 0;
+  for (; shown >= 1024 && unit + 1 < std::size(kUnits); ++unit) shown /= 1024;
+  char text[32];
+  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", shown, kUnits[unit]);
+  return text;
+}
+
+// "it had 3.9 GiB in memory, 1.2 GiB a minute before"
+std::string MemoryText(const Circumstances& about) {
+  if (!about.resident) return "";
+  std::string text = "it had " + BytesText(*about.resident) + " in memory";
+  if (about.resident_before && *about.resident_before != *about.resident) {
+    text += ", up to a minute before " + BytesText(*about.resident_before);
+  }
+  return text;
+}
+
+std::string CodeOf(const std::string& exit) { return exit.starts_with("exit_") ? exit.substr(5) : exit; }
+
+void Append(std::string& text, const std::string& part) {
+  if (!part.empty()) text += (text.empty() ? "" : "; ") + part;
+}
+
+std::string InParentheses(const std::string& text) { return text.empty() ? "" : " (" + text + ")"; }
+
+std::string KernelKill(const Circumstances& about) {
+  std::string details;
+  if (!about.memory_cgroup.empty()) {
+    Append(details, "the limit of its cgroup " + about.memory_cgroup +
+                        (about.memory_limit ? " is " + BytesText(*about.memory_limit) : " was reached"));
+  } else if (about.memory_limit) {
+    Append(details, "the limit of its cgroup is " + BytesText(*about.memory_limit));
+  }
+  Append(details, MemoryText(about));
+  if (about.oom_score) Append(details, "its oom_score was " + std::to_string(*about.oom_score));
+  return "killed by the kernel for lack of memory" + InParentheses(details);
+}
+
+bool IsFullOfFiles(const Circumstances& about) {
+  return about.open_files && about.max_open_files && *about.open_files >= *about.max_open_files - *about.max_open_files / 50;
+}
+
+std::string FileLimitText(const Circumstances& about) {
+  std::string details;
+  if (about.open_files) Append(details, std::to_string(*about.open_files) + " were open");
+  if (about.max_open_files) Append(details, "its limit is " + std::to_string(*about.max_open_files));
+  return InParentheses(details);
+}
+
+std::string Joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+std::string ExceptionText(const UncaughtException& exception) {
+  return exception.type + (exception.message.empty() ? "" : ": " + exception.message) + InParentheses(exception.where);
+}
+
+struct Verdict {
+  DeathCause cause;
+  std::string what;
+  std::string look_at;
+};
+
+std::optional<Verdict> ByException(const ProcessEnd& end) {
+  // Python exits with 1 after an exception, and torchelastic's `record` with other codes.
+  if (!end.exception || !end.exit.starts_with("exit_")) return std::nullopt;
+  const UncaughtException& exception = *end.exception;
+  const std::string what = ExceptionText(exception);
+  if (exception.type.ends_with("OutOfMemoryError") || exception.message.find("CUDA out of memory") != std::string::npos) {
+    return Verdict{DeathCause::kGpuOutOfMemory, what, "the batch size, and what else uses the GPU's memory."};
+  }
+  if (exception.type == "MemoryError" || exception.error_number == ENOMEM) {
+    std::string details;
+    Append(details, MemoryText(end.about));
+    if (end.about.max_address_space)
+      Append(details, "its address space is limited to " + BytesText(*end.about.max_address_space));
+    return Verdict{DeathCause::kOutOfMemory, what + InParentheses(details),
+                   "what it allocates there, and its limits (ulimit -v, the cgroup's memory limit)."};
+  }
+  if (exception.error_number == ENOSPC || exception.error_number == EDQUOT) {
+    return Verdict{DeathCause::kDiskFull, what, "the free space of the filesystem that it writes to: df -h, df -i, quota."};
+  }
+  if (exception.error_number == EMFILE || exception.error_number == ENFILE) {
+    return Verdict{DeathCause::kLimit, what + FileLimitText(end.about),
+                   "ulimit -n, and files or sockets that are not closed; torch.multiprocessing's sharing strategy."};
+  }
+  return Verdict{DeathCause::kException, what, "the traceback in the log of the process."};
+}
+
+Verdict BySignal(const ProcessEnd& end) {
+  const std::string& exit = end.exit;
+  const Circumstances& about = end.about;
+  if (exit == "SIGBUS" && !about.full_filesystems.empty()) {
+    return {DeathCause::kDiskFull, "SIGBUS, while " + Joined(about.full_filesystems) + " was full",
+            "the size of " + Joined(about.full_filesystems) + " (docker run --shm-size), and what fills it."};
+  }
+  if (exit == "SIGXCPU") {
+    const std::string limit = about.max_cpu_seconds ? "its limit is " + std::to_string(*about.max_cpu_seconds) + " s" : "";
+    return {DeathCause::kLimit, "SIGXCPU: it used up its processor time" + InParentheses(limit), "ulimit -t."};
+  }
+  if (exit == "SIGXFSZ") {
+    const std::string limit = about.max_file_bytes ? "its limit is " + BytesText(*about.max_file_bytes) : "";
+    return {DeathCause::kLimit, "SIGXFSZ: a file became too large" + InParentheses(limit), "ulimit -f."};
+  }
+  if (std::ranges::find(kCrashes, exit) != std::end(kCrashes)) {
+    const bool has_stacks = !about.stacks.empty();
+    return {DeathCause::kCrash, exit,
+            has_stacks ? "the stacks of its threads, below; then its core dump."
+                       : "its core dump; with PERSIA_METRICS_STACKS=1 the next one leaves the stacks of its threads."};
+  }
+  if (exit == "SIGKILL" || exit == "exit_137") {
+    std::string details = about.kills_are_known ? "the kernel has counted no kill for lack of memory" : "";
+    Append(details, MemoryText(about));
+    return {DeathCause::kKilled, (exit == "SIGKILL" ? "SIGKILL" : "exit code 137") + InParentheses(details),
+            "who sends SIGKILL: the launcher after its patience, the scheduler (time limit, preemption), the kubelet, or a "
+            "person."};
+  }
+  if (exit == "SIGTERM" || exit == "SIGINT" || exit == "exit_143" || exit == "exit_130") {
+    return {DeathCause::kLauncher, exit.starts_with("exit_") ? "exit code " + CodeOf(exit) : exit,
+            "the rank that ended first: a launcher ends the others; else the scheduler."};
+  }
+  if (exit.starts_with("SIG") || exit.starts_with("signal_")) {
+    return {DeathCause::kSignal, exit, "who sends " + exit + " to it."};
+  }
+  if (exit == kUnknownEnd) {
+    return {DeathCause::kUnknown, "it ended by a signal or _exit",
+            "the log of its launcher, which reaped it. Under `persia-metrics-agent exec`, or from Linux 6.15 on, the agent "
+            "learns the signal."};
+  }
+  if (IsFullOfFiles(about)) {
+    return {DeathCause::kLimit, "exit code " + CodeOf(exit) + " with all its descriptors used" + FileLimitText(about),
+            "ulimit -n, and files or sockets that are not closed."};
+  }
+  return {DeathCause::kExitCode, "exit code " + CodeOf(exit), "the log of the process."};
+}
+
+bool WasEndedFromOutside(DeathCause cause) { return cause == DeathCause::kKilled || cause == DeathCause::kLauncher; }
+
+Verdict Judge(const ProcessEnd& end) {
+  const bool may_be_kernel = end.exit == "SIGKILL" || end.exit == "exit_137" || end.exit == kUnknownEnd;
+  if (may_be_kernel && end.about.killed_for_memory) {
+    return {DeathCause::kOutOfMemory, KernelKill(end.about),
+            "what grew: caches, the prefetch and the number of data loaders, the batch; then the memory limit."};
+  }
+  if (auto verdict = ByException(end)) return *std::move(verdict);
+  Verdict verdict = BySignal(end);
+  if (end.hung_for && WasEndedFromOutside(verdict.cause)) {
+    return {DeathCause::kHang,
+            "it hung for " + std::to_string(end.hung_for->count()) + " s, then " + verdict.what + " ended it",
+            end.about.stacks.empty() ? "the phase in which it hung, and for whom the others waited."
+                                     : "the stacks of its threads, below."};
+  }
+  return verdict;
+}
+
+}  // namespace
+
+std::string_view Name(DeathCause cause) {
+  switch (cause) {
+    case DeathCause::kOutOfMemory:
+      return "out_of_memory";
+    case DeathCause::kGpuOutOfMemory:
+      return "gpu_out_of_memory";
+    case DeathCause::kDiskFull:
+      return "disk_full";
+    case DeathCause::kLimit:
+      return "limit";
+    case DeathCause::kCrash:
+      return "crash";
+    case DeathCause::kException:
+      return "exception";
+    case DeathCause::kExitCode:
+      return "exit_code";
+    case DeathCause::kHang:
+      return "hang";
+    case DeathCause::kKilled:
+      return "killed";
+    case DeathCause::kLauncher:
+      return "launcher";
+    case DeathCause::kSignal:
+      return "signal";
+    case DeathCause::kUnknown:
+      return "unknown";
+  }
+  return "";
+}
+
+bool IsDeath(std::string_view exit, uint32_t ordinal) {
+  return !exit.empty() && !IsCleanExit(exit) && (ordinal == 0 || exit != kUnknownEnd);
+}
+
+Death DeathOf(const ProcessEnd& end) {
+  Verdict verdict = Judge(end);
+  Death death{.role = LabelIn(end.identity, "role"),
+              .instance = LabelIn(end.identity, "instance"),
+              .process = std::to_string(end.ordinal),
+              .pid = end.pid,
+              .start_ticks = end.start_ticks,
+              .cause = verdict.cause,
+              .exit = end.exit,
+              .what = std::move(verdict.what),
+              .look_at = std::move(verdict.look_at),
+              .phase = end.phase,
+              .step = end.step,
+              .began = end.birth,
+              .ended_at = end.ended_at,
+              .last_events = end.last_events,
+              .stacks = end.about.stacks,
+              .about = end.about};
+  // An exception leaves all phases on its way out.
+  if (end.exception && !end.exception->phase.empty()) death.phase = end.exception->phase;
+  death.about.stacks.clear();
+  return death;
+}
+
+std::string PlaceOf(const Death& death) {
+  if (death.phase.empty()) return "";
+  std::string place = "in " + (death.phase == "other" ? std::string("none of its phases") : death.phase);
+  if (death.step) place += ", step " + std::to_string(static_cast<int64_t>(*death.step));
+  return place;
+}
+
+std::string SentenceOf(const Death& death) {
+  const std::string place = PlaceOf(death);
+  return death.what + (place.empty() ? "" : "; " + place);
+}
+
+}  // namespace persia::agent

@@ -1,0 +1,74 @@
+// Why a process of the job died: the cause, the words for it, and what to look at.
+//
+//   const Death death = DeathOf(end);
+//   death.cause                          // a label's value: "out_of_memory"
+//   SentenceOf(death)                    // "trainer rep_3 died: killed by the kernel for lack of memory (...); in data, step
+//   812"
+//
+// docs/deaths.md describes the causes. Thread safety: pure functions.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/process_end.h"
+
+namespace persia::agent {
+
+enum class DeathCause {
+  kOutOfMemory,     // the kernel killed it for lack of memory, or an allocation failed
+  kGpuOutOfMemory,  // an allocation on the GPU failed
+  kDiskFull,        // SIGBUS while a filesystem in memory was full, or ENOSPC
+  kLimit,           // of processor time, file size or open files
+  kCrash,           // SIGSEGV, SIGABRT, SIGBUS, SIGILL, SIGFPE, SIGSYS, SIGTRAP
+  kException,       // of Python, which nothing caught
+  kExitCode,        // another exit code than 0
+  kHang,            // it hung, and was then ended by a signal
+  kKilled,          // SIGKILL from elsewhere
+  kLauncher,        // SIGTERM or SIGINT: its launcher, the scheduler or a person ended it
+  kSignal,          // another signal
+  kUnknown,         // a signal or _exit; nobody told which
+};
+inline constexpr size_t kDeathCauses = static_cast<size_t>(DeathCause::kUnknown) + 1;
+// "out_of_memory", ...
+[[nodiscard]] std::string_view Name(DeathCause cause);
+
+struct Death {
+  using TimePoint = std::chrono::system_clock::time_point;
+
+  std::string role = {};
+  std::string instance = {};
+  std::string process = {};
+  uint32_t pid = 0;
+  uint64_t start_ticks = 0;
+  DeathCause cause = DeathCause::kUnknown;
+  std::string exit = {};     // model/exit_reason.h
+  std::string what = {};     // "killed by the kernel for lack of memory (...)"
+  std::string look_at = {};  // what to look at; a sentence
+  std::string phase = {};    // empty: it did not tell
+  std::optional<double> step = {};
+  TimePoint began = {};
+  TimePoint ended_at = {};
+  std::vector<std::string> last_events = {};
+  std::string stacks = {};
+  Circumstances about = {};  // without the stacks
+
+  friend bool operator==(const Death&, const Death&) = default;
+};
+
+// REQUIRES: end.exit is not empty.
+[[nodiscard]] Death DeathOf(const ProcessEnd& end);
+
+// "in data, step 812"; empty: it did not tell.
+[[nodiscard]] std::string PlaceOf(const Death& death);
+// "killed by the kernel ...; in data, step 812", to follow "trainer rep_3 died: ".
+[[nodiscard]] std::string SentenceOf(const Death& death);
+
+// Whether an end is a death. Further processes of a rank, such as data loaders, may end by _exit as they should.
+[[nodiscard]] bool IsDeath(std::string_view exit, uint32_t ordinal);
+
+}  // namespace persia::agent

@@ -1,0 +1,95 @@
+// Where the job's time goes: the accounts of all ranks (rank_account.h), and what follows from them.
+//
+//   Goodput goodput;
+//   goodput.Restore(*DecodeGoodput(saved), clocks);     // of a former agent
+//   goodput.Look(processes, {}, {.now = ...});          // in each collection, before the ledger folds the ended processes
+//   std::string state = EncodeGoodput(goodput.accounts(), clocks);
+//   goodput.Saved();                                    // it is on disk, together with these folds
+//   std::shared_ptr<const GoodputReport> report = goodput.report();
+//
+// A report has only what is on disk, or what the next agent reads again from the processes' segments. So no number falls if
+// the agent is killed at any moment, and none counts twice.
+//
+// Of the processes of a rank (role, replica), one is the rank: the first one, then the first one that starts after it has
+// ended. Others run beside it, such as data loaders. One that marks phases or steps takes the place of one that does not, such
+// as a launcher. A process that was forked by one of its rank is the rank only if it numbers steps. Thread safety: none; used
+// by the collector thread alone. A report does not change.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "health/rank_account.h"
+#include "model/rank_process.h"
+
+namespace persia::agent {
+
+using RankAccounts = std::map<RankKey, RankAccount>;
+
+// The boot of the machine, and the wall time at which CLOCK_MONOTONIC was 0 in it.
+struct MachineClocks {
+  std::string boot_id = {};
+  std::chrono::nanoseconds zero{0};
+};
+
+struct GoodputReport {
+  struct Rank {
+    RankKey rank;
+    BucketTimes time{};
+    uint64_t redone_steps = 0;
+    uint64_t restarts = 0;
+    std::chrono::nanoseconds repair{0};
+    bool marks = false;
+    std::optional<double> step = {};  // the highest one
+  };
+  std::vector<Rank> ranks = {};  // in the order of their keys
+
+  [[nodiscard]] Rank Total() const;
+  // The share of their time that the ranks which mark phases spend in compute, and do not repeat. None: no rank marks phases.
+  [[nodiscard]] std::optional<double> Ratio() const;
+  // The mean time from the failure of a process until its successor has reached the step at which it failed. None: no restart.
+  [[nodiscard]] std::optional<std::chrono::duration<double>> MeanRepair() const;
+};
+
+class Goodput {
+ public:
+  using Nanoseconds = std::chrono::nanoseconds;
+
+  // Beyond it, further ranks are not counted.
+  static constexpr size_t kMaxRanks = 10'000;
+
+  struct Moment {
+    Nanoseconds now{0};                       // of CLOCK_MONOTONIC, before the processes were read
+    std::optional<Nanoseconds> over_at = {};  // the command that is run has ended then
+    Nanoseconds step{0};                      // of the time of processes that mark no phases
+  };
+
+  // `processes`: all that run, and those that have ended since the last call; one that ended may be given again.
+  void Look(std::span<const RankProcess> processes, std::span<const LateExit> exits, const Moment& moment);
+
+  [[nodiscard]] const RankAccounts& accounts() const { return accounts_; }
+  // REQUIRES: before the first Look.
+  void Restore(RankAccounts accounts);
+  // The accounts of the last Look are on disk, or need not be.
+  void Saved();
+  // As of the last Saved. Never null.
+  [[nodiscard]] std::shared_ptr<const GoodputReport> report() const { return report_; }
+
+ private:
+  RankAccounts accounts_;
+  std::shared_ptr<const GoodputReport> report_ = std::make_shared<GoodputReport>();
+};
+
+// For the state (../ledger/state_format.md).
+[[nodiscard]] std::string EncodeGoodput(const RankAccounts& accounts, const MachineClocks& clocks);
+// None: the bytes are malformed. After a reboot, the moments are moved to the clock of this one.
+[[nodiscard]] std::optional<RankAccounts> DecodeGoodput(std::string_view bytes, const MachineClocks& clocks);
+
+}  // namespace persia::agent

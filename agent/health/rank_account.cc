@@ -1,0 +1,169 @@
+#include "health/rank_account.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "model/exit_reason.h"
+
+namespace persia::agent {
+namespace {
+
+using Nanoseconds = std::chrono::nanoseconds;
+
+constexpr std::string_view kNames[kBuckets] = {"starting",   "rendezvous", "data", "compute", "sync",
+                                               "checkpoint", "redone",     "hung", "down",    "unmarked"};
+
+Nanoseconds Part(Nanoseconds of, double part) {
+  return std::clamp(Nanoseconds(std::llround(static_cast<double>(of.count()) * part)), Nanoseconds(0), of);
+}
+
+// Of training, in contrast to what comes before it.
+bool IsOfSteps(Bucket bucket) {
+  return bucket == Bucket::kData || bucket == Bucket::kCompute || bucket == Bucket::kSync || bucket == Bucket::kCheckpoint;
+}
+
+}  // namespace
+
+std::string_view Name(Bucket bucket) { return kNames[static_cast<size_t>(bucket)]; }
+
+Bucket BucketOfPhase(std::string_view phase) {
+  if (phase == "init") return Bucket::kStarting;
+  if (phase == "rendezvous") return Bucket::kRendezvous;
+  if (phase == "data") return Bucket::kData;
+  if (phase == "sync") return Bucket::kSync;
+  if (phase == "checkpoint") return Bucket::kCheckpoint;
+  return Bucket::kCompute;
+}
+
+void RankAccount::Begin(const RankProcess& process, Nanoseconds now) {
+  const bool follows = !life.id.empty();
+  const bool failed = follows && (life.ending == Ending::kFailed || life.ending == Ending::kUntold);
+  const Nanoseconds began = std::min(process.began, now);
+  if (!follows) {
+    until = began;
+  } else if (failed) {
+    Add(Bucket::kDown, std::max(began - until, Nanoseconds(0)));
+    repair += std::exchange(open_down, Nanoseconds(0));
+    ++restarts;
+  } else if (!Runs()) {
+    until = std::max(until, began);
+  }
+  if (life.highest_step) reached = std::max(reached.value_or(0), *life.highest_step);
+  seen_alive_ = Nanoseconds(0);
+  const bool repairs = failed || (Runs() && life.repairs);
+  life = {.id = process.id,
+          .start_ticks = process.start_ticks,
+          .birth_unix_ns = process.birth_unix_ns,
+          .restart_count = process.restart_count,
+          .ended = until,
+          .repairs = repairs};
+}
+
+void RankAccount::Continue(const RankProcess& process, Nanoseconds now, Nanoseconds step) {
+  life.restart_count = process.restart_count;
+  Nanoseconds passed{0};  // in phases, since the last call
+  for (const auto& [phase, time_in_it] : process.phases) passed += time_in_it;
+  for (const auto& [phase, time_in_it] : life.phases) passed -= time_in_it;
+  const bool marked = life.marks || process.clocks_until || passed > Nanoseconds(0);
+  Nanoseconds to = until;
+  if (process.clocks_until) {
+    to = *process.clocks_until;
+  } else if (marked) {
+    // Between two phases no clock runs, for a moment: the next collection sees the time. The end stops them all.
+    to = process.alive ? until : until + passed;
+  } else if (process.alive) {
+    const bool turns = process.hangs || process.has_changed != life.changes;
+    if (turns || now - until >= step) to = now;
+  } else {
+    to = seen_alive_;
+  }
+  if (process.alive) seen_alive_ = now;
+  if (to > until) {
+    Divide(process, to - until);
+    if (marked) life.phases = process.phases;
+  }
+  life.marks = marked;
+  life.changes = life.changes || process.has_changed;
+  life.ended = until;
+  marks = marks || marked;
+  CountSteps(process);
+  if (!process.alive) {
+    life.ending = Ending::kUntold;
+    if (process.exit) SetExit(*process.exit);
+  }
+}
+
+void RankAccount::Miss(Nanoseconds then) { Add(Bucket::kDown, std::max(then - until, Nanoseconds(0))); }
+
+void RankAccount::SetExit(std::string_view exit) {
+  if (life.ending == Ending::kUntold) life.ending = IsCleanExit(exit) ? Ending::kFinished : Ending::kFailed;
+}
+
+void RankAccount::Add(Bucket bucket, Nanoseconds by) {
+  until += by;
+  time[static_cast<size_t>(bucket)] += by;
+  if (bucket == Bucket::kDown) open_down += by;
+  if (life.repairs && (bucket == Bucket::kStarting || bucket == Bucket::kRedone)) repair += by;
+}
+
+// The clocks tell how `by` divides. The time before the first of them began is of none.
+void RankAccount::Divide(const RankProcess& process, Nanoseconds by) {
+  std::vector<std::pair<std::string_view, Nanoseconds>> parts;
+  Nanoseconds sum{0};
+  for (const auto& [phase, time_in_it] : process.phases) {
+    const auto before = std::ranges::find(life.phases, phase, [](const auto& known) { return known.first; });
+    const Nanoseconds part = time_in_it - (before == life.phases.end() ? Nanoseconds(0) : before->second);
+    if (part <= Nanoseconds(0)) continue;
+    parts.emplace_back(phase, part);
+    sum += part;
+  }
+  if (sum > by) {  // the process ran before it became the rank
+    const double share = static_cast<double>(by.count()) / static_cast<double>(sum.count());
+    sum = Nanoseconds(0);
+    for (auto& [phase, part] : parts) {
+      part = std::min(Part(part, share), by - sum);
+      sum += part;
+    }
+  }
+  const double redone = RedonePart(process);
+  const Nanoseconds rest = by - sum;
+  if (rest > Nanoseconds(0)) {
+    const Bucket before = life.changes ? Bucket::kUnmarked : Bucket::kStarting;
+    const bool in_phases = life.marks && !process.phase.empty();
+    Add(process.hangs ? Bucket::kHung : in_phases ? BucketOf(process, process.phase) : before, rest);
+  }
+  for (const auto& [phase, part] : parts) {
+    const Bucket bucket = BucketOf(process, phase);
+    const Nanoseconds again = IsOfSteps(bucket) ? Part(part, redone) : Nanoseconds(0);
+    Add(Bucket::kRedone, again);
+    Add(bucket, part - again);
+  }
+}
+
+Bucket RankAccount::BucketOf(const RankProcess& process, std::string_view phase) const {
+  if (process.hangs) return Bucket::kHung;
+  const Bucket bucket = BucketOfPhase(phase);
+  const bool prepares = reached && !process.step;
+  return prepares && bucket != Bucket::kRendezvous && bucket != Bucket::kCheckpoint ? Bucket::kStarting : bucket;
+}
+
+double RankAccount::RedonePart(const RankProcess& process) const {
+  if (!reached || !process.step) return 0;
+  const double from = life.highest_step.value_or(process.first_step.value_or(*process.step));
+  const double to = std::max(from, *process.step);
+  if (from > *reached) return 0;
+  return to <= *reached ? 1 : (*reached + 1 - from) / (to - from + 1);
+}
+
+void RankAccount::CountSteps(const RankProcess& process) {
+  if (!process.step) return;
+  life.highest_step = std::max(life.highest_step.value_or(*process.step), *process.step);
+  if (!life.first_step) life.first_step = process.first_step.value_or(*process.step);
+  if (!reached) return;
+  const double steps = std::min(*life.highest_step, *reached) + 1 - *life.first_step;
+  if (!(steps > static_cast<double>(life.redone_steps))) return;
+  const auto counted = static_cast<uint64_t>(steps);
+  redone_steps += counted - std::exchange(life.redone_steps, counted);
+}
+
+}  // namespace persia::agent

@@ -1,0 +1,120 @@
+// The time of one rank, each nanosecond in one bucket, and the steps that it trained again.
+//
+//   RankAccount account;
+//   account.Begin(process, now);             // the first process of the rank, or a successor
+//   account.Continue(process, now);          // in each collection until the process has ended
+//   account.Miss(now);                       // while it has ended by a failure, and no successor has begun
+//
+// What a process does is told by its clocks (persia/metrics/phase.h), which run also while nobody reads them. So the buckets
+// are exact, whenever collections are made: `time` is always that from the begin of the first process up to `until`, without
+// the times between the end of a process that finished and the begin of the next.
+//
+//   starting     from the process's start until its first phase, and in the phase init. Of a process that replaces another one:
+//                until its first step, except in rendezvous and checkpoint
+//   rendezvous, data, sync, checkpoint    in the phase of this name
+//   compute      in any other phase, and outside of all phases
+//   redone       data, compute, sync and checkpoint of steps up to the highest one that the rank had reached before
+//   hung         while the process, or the job, is judged to hang (hang_judge.h)
+//   down         between the end of a process that failed and the start of its successor
+//   unmarked     of a process that changes its metrics, but marks no phases
+//
+// Thread safety: plain data; used by the collector thread alone.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "model/rank_process.h"
+
+namespace persia::agent {
+
+enum class Bucket : uint8_t {
+  kStarting,
+  kRendezvous,
+  kData,
+  kCompute,
+  kSync,
+  kCheckpoint,
+  kRedone,
+  kHung,
+  kDown,
+  kUnmarked,
+};
+inline constexpr size_t kBuckets = 10;
+using BucketTimes = std::array<std::chrono::nanoseconds, kBuckets>;
+// "starting", ...
+[[nodiscard]] std::string_view Name(Bucket bucket);
+[[nodiscard]] Bucket BucketOfPhase(std::string_view phase);
+
+struct RankAccount {
+  using Nanoseconds = std::chrono::nanoseconds;
+
+  enum class Ending : uint8_t { kRuns, kUntold, kFinished, kFailed };
+  // The process that is the rank now, or was it last.
+  struct Life {
+    std::string id;
+    uint64_t start_ticks = 0;
+    uint64_t birth_unix_ns = 0;
+    uint32_t restart_count = 0;
+    Ending ending = Ending::kRuns;
+    Nanoseconds ended{0};  // found to have ended, or last known to run
+    bool marks = false;    // it has marked a phase
+    bool changes = false;  // its metrics have changed
+    bool repairs = false;  // it has replaced one that had failed
+    std::optional<double> first_step = {};
+    std::optional<double> highest_step = {};
+    uint64_t redone_steps = 0;
+    std::vector<std::pair<std::string, Nanoseconds>> phases = {};  // the times that are in the buckets
+  };
+
+  Nanoseconds until{0};
+  BucketTimes time{};
+  uint64_t redone_steps = 0;
+  uint64_t restarts = 0;          // processes that replaced one that had failed
+  Nanoseconds repair{0};          // time in down, starting and redone that belongs to these restarts
+  Nanoseconds open_down{0};       // that in down since the last process failed
+  bool marks = false;             // a process of the rank has marked a phase
+  std::optional<double> reached;  // the highest step before the last process
+  Life life;
+
+  // Orders the processes of a rank by their start.
+  [[nodiscard]] static auto Order(const RankProcess& process) {
+    return std::tuple(process.start_ticks, process.birth_unix_ns, process.id);
+  }
+  [[nodiscard]] bool IsAfterLife(const RankProcess& process) const {
+    return Order(process) > std::tuple(life.start_ticks, life.birth_unix_ns, life.id);
+  }
+  [[nodiscard]] bool Runs() const { return life.ending == Ending::kRuns; }
+
+  // `process` is the rank from its start on. REQUIRES: IsAfterLife, or there was none.
+  void Begin(const RankProcess& process, Nanoseconds now);
+  // The time of a process without clocks goes on in steps of `step` at least, so that a job that does nothing writes little.
+  // REQUIRES: Begin was called with this process.
+  void Continue(const RankProcess& process, Nanoseconds now, Nanoseconds step = Nanoseconds(0));
+  // The last process has failed, and is missed until then.
+  void Miss(Nanoseconds then);
+  // The process has gone without a trace: with the machine, for example.
+  void Lose() { life.ending = Ending::kFailed; }
+  // How the last process ended, if that was not told before.
+  void SetExit(std::string_view exit);
+
+ private:
+  void Add(Bucket bucket, Nanoseconds by);
+  void Divide(const RankProcess& process, Nanoseconds by);
+  [[nodiscard]] Bucket BucketOf(const RankProcess& process, std::string_view phase) const;
+  // Of the steps since the last call, the part that was trained before.
+  [[nodiscard]] double RedonePart(const RankProcess& process) const;
+  void CountSteps(const RankProcess& process);
+
+  Nanoseconds seen_alive_{0};  // by this agent
+};
+
+}  // namespace persia::agent

@@ -1,0 +1,100 @@
+#include "health/rank_verdicts.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "base/log.h"
+
+namespace persia::agent {
+namespace {
+
+// Two digits, or all before the point.
+std::string ShortNumber(double number) {
+  std::array<char, 32> text{};
+  const bool is_long = number >= 10;
+  const auto format = is_long ? std::chars_format::fixed : std::chars_format::general;
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), number, format, is_long ? 0 : 2).ptr;
+  return {text.data(), end};
+}
+
+}  // namespace
+
+std::string SentenceOf(const StragglerJudge::Verdict& verdict) {
+  return RankName(verdict.identity) + ": " + ShortNumber(verdict.seconds_per_step) + " s longer in " +
+         PhaseName(verdict.phase) + " than the others in each step of " + ShortNumber(verdict.step_seconds) + " s; " +
+         (verdict.waiting == 1 ? "1 other waits" : std::to_string(verdict.waiting) + " others wait") + " for it in sync";
+}
+
+void RankVerdicts::Look(std::span<const WorkerProcess> processes, const Moment& moment) {
+  now_ = moment.wall;
+  stragglers_.Look(processes, moment.steady, moment.interval);
+  awaited_.Look(processes, {.hang_after = moment.hang_after, .is_stopped = moment.is_stopped});
+  auto report = std::make_shared<RankReport>();
+  report->ranks = stragglers_.ranks();
+  for (const WorkerProcess& process : processes) {
+    if (!IsRank(process) || process.phase.empty()) continue;
+    // An agent that has no other ranks does not judge a rank that waits too long; the rules do.
+    const bool waits =
+        process.phase == kSyncPhase && moment.hang_after.count() > 0 && process.in_phase >= moment.hang_after / 2;
+    const bool is_stopped = waits && moment.is_stopped && moment.is_stopped(process);
+    report->present.push_back({process.identity, is_stopped ? std::string(kStoppedPhase) : process.phase, process.in_phase});
+  }
+  LookForStragglers(*report);
+  LookForHangs(*report);
+  report_ = std::move(report);
+}
+
+// While ranks hang they take no steps, so a straggler stays one.
+void RankVerdicts::LookForStragglers(RankReport& report) {
+  const auto find = [](const std::vector<RankReport::Straggler>& in, const StragglerJudge::Verdict& like) {
+    return std::ranges::find_if(in, [&](const RankReport::Straggler& one) { return one.verdict.identity == like.identity; });
+  };
+  for (const StragglerJudge::Verdict& verdict : stragglers_.verdicts()) {
+    const auto known = find(report_->stragglers, verdict);
+    const bool is_new = known == report_->stragglers.end();
+    report.stragglers.push_back({verdict, is_new ? now_ : known->since});
+    if (is_new) Report(verdict.identity, true, "straggler", "found", SentenceOf(verdict), verdict.phase);
+  }
+  for (const auto& [verdict, since] : report_->stragglers) {
+    if (find(report.stragglers, verdict) != report.stragglers.end()) continue;
+    Report(verdict.identity, false, "straggler", "gone",
+           RankName(verdict.identity) + ": the others do not wait for it any more", verdict.phase);
+  }
+}
+
+void RankVerdicts::LookForHangs(RankReport& report) {
+  const auto find = [](const std::vector<RankReport::Awaited>& in, const AwaitedJudge::Verdict& like) {
+    return std::ranges::find_if(in, [&](const RankReport::Awaited& one) { return one.verdict.rank == like.rank; });
+  };
+  for (const AwaitedJudge::Verdict& verdict : awaited_.verdicts()) {
+    const auto known = find(report_->awaited, verdict);
+    const bool is_new = known == report_->awaited.end();
+    report.awaited.push_back({verdict, is_new ? now_ - verdict.waited : known->since});
+    if (is_new) Report(verdict.identity, true, "rank", "awaited", SentenceOf(verdict), verdict.phase);
+  }
+  for (const auto& [verdict, since] : report_->awaited) {
+    if (find(report.awaited, verdict) != report.awaited.end()) continue;
+    const auto waited = std::chrono::duration_cast<std::chrono::seconds>(now_ - since);
+    Report(
+        verdict.identity, false, "rank", "caught_up",
+        RankName(verdict.identity) + ": the others do not wait for it any more, after " + std::to_string(waited.count()) + " s",
+        verdict.phase);
+  }
+}
+
+void RankVerdicts::Report(const Identity& identity, bool warns, const char* subject, const char* what, const std::string& text,
+                          const std::string& phase) {
+  const std::string event = std::string(subject) + '.' + what;
+  warns ? LogWarning(event, text) : LogInfo(event, text);
+  JobEvent& happened = events_.emplace_back();
+  happened.unix_ms =
+      static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(now_.time_since_epoch()).count());
+  happened.type = "persia.agent";
+  happened.name = std::string(subject) + '_' + what;
+  happened.identity = identity;
+  happened.metadata.emplace_back("text", text);
+  happened.metadata.emplace_back("phase", phase);
+}
+
+}  // namespace persia::agent

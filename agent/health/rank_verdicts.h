@@ -1,0 +1,88 @@
+// What the phases of the ranks say about the job: who the others wait for, at each step or in a hang, since when.
+//
+//   RankVerdicts verdicts;
+//   verdicts.Look(processes, {.steady = ..., .wall = ..., ...});          // after each collection
+//   std::shared_ptr<const RankReport> report = verdicts.report();
+//   std::vector<JobEvent> events = verdicts.TakeEvents();
+//
+// straggler.h and awaited.h decide. The begin and the end of each verdict are an event of type "persia.agent" and a line in the
+// log: straggler_found and straggler_gone, rank_awaited and rank_caught_up. Thread safety: none; used by the collector thread
+// alone. A report does not change.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "health/awaited.h"
+#include "health/straggler.h"
+#include "model/job_event.h"
+#include "model/worker_process.h"
+
+namespace persia::agent {
+
+struct RankReport {
+  using TimePoint = std::chrono::system_clock::time_point;
+  struct Straggler {
+    StragglerJudge::Verdict verdict;
+    TimePoint since;  // of the verdict
+  };
+  struct Awaited {
+    AwaitedJudge::Verdict verdict;
+    TimePoint since;  // of the others' wait
+  };
+  // The phase in which a rank is.
+  struct Present {
+    Identity identity;
+    std::string phase;
+    std::chrono::milliseconds in_phase{0};
+  };
+
+  std::vector<StragglerJudge::Rank> ranks = {};
+  std::vector<Present> present = {};
+  std::vector<Straggler> stragglers = {};
+  std::vector<Awaited> awaited = {};
+};
+
+// "trainer rep_3: 0.12 s longer in data than the others in each step of 0.5 s; 3 others wait for it in sync"
+[[nodiscard]] std::string SentenceOf(const StragglerJudge::Verdict& verdict);
+
+class RankVerdicts {
+ public:
+  using TimePoint = RankReport::TimePoint;
+
+  struct Moment {
+    StragglerJudge::TimePoint steady{};
+    TimePoint wall{};
+    std::chrono::milliseconds interval{10'000};                 // of collections
+    std::chrono::milliseconds hang_after{0};                    // 0: no hang is judged
+    std::function<bool(const WorkerProcess&)> is_stopped = {};  // by a signal; none: not known
+  };
+
+  void Look(std::span<const WorkerProcess> processes, const Moment& moment);
+
+  // Of the last Look. Never null.
+  [[nodiscard]] std::shared_ptr<const RankReport> report() const { return report_; }
+  [[nodiscard]] const StragglerJudge& straggler_judge() const { return stragglers_; }
+  // Those since the last call.
+  [[nodiscard]] std::vector<JobEvent> TakeEvents() { return std::exchange(events_, {}); }
+
+ private:
+  void LookForStragglers(RankReport& report);
+  void LookForHangs(RankReport& report);
+  void Report(const Identity& identity, bool warns, const char* subject, const char* what, const std::string& text,
+              const std::string& phase);
+
+  StragglerJudge stragglers_;
+  AwaitedJudge awaited_;
+  TimePoint now_;
+  std::shared_ptr<const RankReport> report_ = std::make_shared<RankReport>();
+  std::vector<JobEvent> events_;
+};
+
+}  // namespace persia::agent

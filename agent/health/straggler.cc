@@ -1,0 +1,279 @@
+#include "health/straggler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+namespace persia::agent {
+namespace {
+
+// Ranks that meet at each step never differ by more steps than the one that they are in, except by the time that passes
+// between two reads of a collection.
+constexpr double kStepsApart = 2;
+constexpr double kShareOfStepsApart = 0.05;
+// Chunks that say whether a straggler still is one.
+constexpr size_t kNewest = 4;
+// The phase of a verdict changes if another one is longer by so much more.
+constexpr double kClearlyLonger = 1.5;
+
+double Median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  if (values.size() % 2 != 0) return *middle;
+  return (*middle + *std::max_element(values.begin(), middle)) / 2;
+}
+
+// The standard deviation without the value that is farthest from the median: one long step is no noise.
+double Deviation(std::vector<double> values) {
+  if (values.size() < 3) return 0;
+  const double median = Median(values);
+  std::ranges::sort(values, {}, [&](double value) { return std::abs(value - median); });
+  values.pop_back();
+  const double mean = std::reduce(values.begin(), values.end()) / static_cast<double>(values.size());
+  double squares = 0;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  return std::sqrt(squares / static_cast<double>(values.size() - 1));
+}
+
+// How far values are apart. Of three or more, the lowest is left out: a second straggler says nothing about the rest.
+double Spread(std::vector<double> values) {
+  if (values.size() < 2) return 0;
+  std::ranges::sort(values);
+  return values.back() - values[values.size() > 2 ? 1 : 0];
+}
+
+// The mean without a sixth of the values at each end: it follows a change at once and gradually, so that agents whose chunks
+// begin at other moments show nearly the same, and a single long step does not count.
+double MiddleMean(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::ranges::sort(values);
+  const auto cut = static_cast<std::ptrdiff_t>(values.size() / 6);
+  return std::reduce(values.begin() + cut, values.end() - cut) /
+         static_cast<double>(values.size() - 2 * static_cast<size_t>(cut));
+}
+
+size_t NumberOf(std::vector<std::string>& phases, const std::string& phase) {
+  const auto found = std::ranges::find(phases, phase);
+  if (found == phases.end()) phases.push_back(phase);
+  return static_cast<size_t>(std::distance(phases.begin(), std::ranges::find(phases, phase)));
+}
+
+std::vector<double> SecondsOf(std::vector<std::string>& phases, const WorkerProcess& process) {
+  std::vector<double> seconds(phases.size());
+  for (const auto& [phase, spent] : process.phase_seconds) {
+    const size_t number = NumberOf(phases, phase);
+    if (number >= seconds.size()) seconds.resize(number + 1);
+    seconds[number] = spent;
+  }
+  return seconds;
+}
+
+// Phases that were entered later have no share of the chunks before.
+double ShareAt(const std::vector<double>& shares, size_t phase) { return phase < shares.size() ? shares[phase] : 0; }
+
+}  // namespace
+
+double StragglerJudge::Rank::Sync() const {
+  const auto found = seconds_per_step.find(std::string(kSyncPhase));
+  return found == seconds_per_step.end() ? 0 : found->second;
+}
+
+void StragglerJudge::Look(std::span<const WorkerProcess> processes, TimePoint now, Milliseconds interval) {
+  ++looks_;
+  bool changed = false;
+  std::map<std::string, Members> roles;
+  for (const WorkerProcess& process : processes) {
+    if (!IsRank(process) || !process.step || !process.phase_seconds.contains(std::string(kSyncPhase))) continue;
+    roles[LabelValueOf(process.identity, "role")].push_back(&process);
+  }
+  for (auto& [name, members] : roles) {
+    std::ranges::sort(members, {}, [](const WorkerProcess* process) { return RankProcessKeyOf(*process); });
+    Role& role = roles_[name];
+    role.look = looks_;
+    std::vector<RankProcessKey> keys;
+    for (const WorkerProcess* process : members) keys.push_back(RankProcessKeyOf(*process));
+    if (keys != role.members) {
+      Restart(role, members, now);
+      role.members = std::move(keys);
+      changed = true;
+    } else if (AddChunk(role, members, now, interval)) {
+      Judge(role);
+      changed = true;
+    }
+  }
+  changed = std::erase_if(roles_, [&](const auto& role) { return role.second.look != looks_; }) > 0 || changed;
+  if (!changed) return;
+  ranks_.clear();
+  verdicts_.clear();
+  for (const auto& [name, members] : roles) Show(roles_[name], members);
+}
+
+std::optional<StragglerJudge::Evidence> StragglerJudge::EvidenceOf(const std::string& role) const {
+  const auto found = roles_.find(role);
+  return found == roles_.end() ? std::nullopt : found->second.evidence;
+}
+
+void StragglerJudge::Restart(Role& role, const Members& members, TimePoint now) {
+  const uint64_t look = role.look;
+  role = {};
+  role.look = look;
+  BeginChunk(role, members, now);
+}
+
+void StragglerJudge::BeginChunk(Role& role, const Members& members, TimePoint now) {
+  role.began = now;
+  role.steps.clear();
+  role.seconds.clear();
+  for (const WorkerProcess* process : members) {
+    role.steps.push_back(*process->step);
+    role.seconds.push_back(SecondsOf(role.phases, *process));
+  }
+}
+
+bool StragglerJudge::AddChunk(Role& role, const Members& members, TimePoint now, Milliseconds interval) {
+  std::vector<double> steps;
+  for (size_t i = 0; i < members.size(); ++i) steps.push_back(*members[i]->step - role.steps[i]);
+  const auto [fewest, most] = std::ranges::minmax(steps);
+  // The ranks went back to a checkpoint, or do not meet at each step.
+  if (fewest < 0 || most - fewest > kStepsApart + kShareOfStepsApart * most) {
+    std::vector<RankProcessKey> keys = std::move(role.members);
+    Restart(role, members, now);
+    role.members = std::move(keys);
+    return true;
+  }
+  // A scrape collects between two ticks.
+  if (fewest < kStepsOfChunk || now - role.began < interval * 3 / 4) return false;
+  Chunk chunk;
+  const std::chrono::duration<double> passed = now - role.began;
+  chunk.seconds_per_step = passed.count() * static_cast<double>(steps.size()) / std::reduce(steps.begin(), steps.end());
+  for (size_t i = 0; i < members.size(); ++i) {
+    Shares spent = SecondsOf(role.phases, *members[i]);
+    double total = 0;
+    for (size_t phase = 0; phase < spent.size(); ++phase) {
+      spent[phase] = std::max(0.0, spent[phase] - ShareAt(role.seconds[i], phase));
+      total += spent[phase];
+    }
+    for (double& share : spent) share = total > 0 ? share / total : 0;
+    chunk.ranks.push_back(std::move(spent));
+  }
+  role.chunks.push_back(std::move(chunk));
+  if (role.chunks.size() > kChunks) role.chunks.pop_front();
+  BeginChunk(role, members, now);
+  return true;
+}
+
+void StragglerJudge::Judge(Role& role) {
+  role.evidence.reset();
+  const size_t ranks = role.members.size();
+  if (ranks < 2 || role.chunks.size() < kLeastChunks) return;
+  const size_t sync = NumberOf(role.phases, std::string(kSyncPhase));
+  std::vector<double> waits(ranks);
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    std::vector<double> shares;
+    for (const Chunk& chunk : role.chunks) shares.push_back(ShareAt(chunk.ranks[rank], sync));
+    waits[rank] = Median(std::move(shares));
+  }
+  // The lead of a rank in each chunk, and what a verdict on it needs.
+  std::vector<double> leads;
+  const auto weigh = [&](size_t rank) {
+    leads.clear();
+    for (const Chunk& chunk : role.chunks) {
+      std::vector<double> others;
+      for (size_t i = 0; i < ranks; ++i) {
+        if (i != rank) others.push_back(ShareAt(chunk.ranks[i], sync));
+      }
+      leads.push_back(Median(std::move(others)) - ShareAt(chunk.ranks[rank], sync));
+    }
+    std::vector<double> others;
+    for (size_t i = 0; i < ranks; ++i) {
+      if (i != rank) others.push_back(waits[i]);
+    }
+    const double error = Deviation(leads) / std::sqrt(static_cast<double>(leads.size()));
+    return Evidence{.lead = Median(leads),
+                    .needed = std::max({kLeastShare, kStandardErrors * error, Spread(std::move(others))})};
+  };
+  size_t least = static_cast<size_t>(std::ranges::min_element(waits) - waits.begin());
+  if (role.is_judged_slow) {
+    const Evidence evidence = weigh(*role.candidate);
+    role.evidence = evidence;
+    const double newest = Median({leads.end() - static_cast<std::ptrdiff_t>(std::min(kNewest, leads.size())), leads.end()});
+    role.looks = newest < std::min(evidence.needed, 2 * kLeastShare) / 2 ? role.looks + 1 : 0;
+    if (role.looks < kLooksToEnd) {
+      role.phase = SlowPhase(role, *role.candidate);
+      return;
+    }
+    role.is_judged_slow = false;
+    role.candidate.reset();
+  }
+  // Of two ranks that are equally slow, always the same one.
+  if (role.candidate && waits[*role.candidate] < waits[least] + kLeastShare / 2) least = *role.candidate;
+  const Evidence evidence = weigh(least);
+  role.evidence = evidence;
+  const auto exceptions = std::ranges::count_if(leads, [&](double lead) { return lead < evidence.lead / 4; });
+  if (evidence.lead < evidence.needed || static_cast<size_t>(exceptions) > kExceptions) {
+    role.candidate.reset();
+    return;
+  }
+  role.looks = role.candidate == least ? role.looks + 1 : 1;
+  role.candidate = least;
+  if (role.looks < kLooksToBegin) return;
+  role.phase.clear();
+  role.phase = SlowPhase(role, least);
+  role.is_judged_slow = true;
+  role.looks = 0;
+}
+
+// The phase in which the rank spends most above the median of the others in the same phase.
+std::string StragglerJudge::SlowPhase(const Role& role, size_t rank) {
+  const auto lead = [&](size_t phase) {
+    std::vector<double> leads;
+    for (const Chunk& chunk : role.chunks) {
+      std::vector<double> others;
+      for (size_t i = 0; i < chunk.ranks.size(); ++i) {
+        if (i != rank) others.push_back(ShareAt(chunk.ranks[i], phase));
+      }
+      leads.push_back(ShareAt(chunk.ranks[rank], phase) - Median(std::move(others)));
+    }
+    return Median(std::move(leads));
+  };
+  std::string longest;
+  double most = 0;
+  double before = 0;
+  for (size_t phase = 0; phase < role.phases.size(); ++phase) {
+    if (role.phases[phase] == kSyncPhase) continue;
+    const double longer = lead(phase);
+    if (role.phases[phase] == role.phase) before = longer;
+    if (longest.empty() || longer > most) {
+      most = longer;
+      longest = role.phases[phase];
+    }
+  }
+  return !role.phase.empty() && most < kClearlyLonger * before ? role.phase : longest;
+}
+
+void StragglerJudge::Show(const Role& role, const Members& members) {
+  std::vector<double> lengths;
+  for (const Chunk& chunk : role.chunks) lengths.push_back(chunk.seconds_per_step);
+  const double step_seconds = MiddleMean(std::move(lengths));
+  if (role.chunks.size() >= 2) {
+    for (size_t rank = 0; rank < members.size(); ++rank) {
+      Rank& shown = ranks_.emplace_back();
+      shown.identity = members[rank]->identity;
+      for (size_t phase = 0; phase < role.phases.size(); ++phase) {
+        std::vector<double> shares;
+        for (const Chunk& chunk : role.chunks) shares.push_back(ShareAt(chunk.ranks[rank], phase));
+        shown.seconds_per_step[role.phases[phase]] = step_seconds * MiddleMean(std::move(shares));
+      }
+    }
+  }
+  if (!role.is_judged_slow) return;
+  verdicts_.push_back({.identity = members[*role.candidate]->identity,
+                       .phase = role.phase,
+                       .seconds_per_step = std::max(0.0, role.evidence->lead) * step_seconds,
+                       .step_seconds = step_seconds,
+                       .waiting = members.size() - 1});
+}
+
+}  // namespace persia::agent

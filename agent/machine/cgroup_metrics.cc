@@ -1,0 +1,224 @@
+// v2 (Documentation/admin-guide/cgroup-v2.rst): memory.max and cpu.max begin with "max" if there is no limit; cpu.max is "quota
+// period" in microseconds; io.stat has a line "8:0 rbytes=1 wbytes=2 rios=3 wios=4 ..." for each device.
+// v1: memory.limit_in_bytes is about 2^63 without a limit; cpu.cfs_quota_us is -1; blkio.throttle.io_service_bytes_recursive
+// has lines "8:0 Read 1".
+#include "machine/cgroup_metrics.h"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace persia::agent {
+namespace {
+
+constexpr MachineFamily kMemoryUsage{"persia_cgroup_memory_usage_bytes", MetricType::kGauge,
+                                     "Memory in use of the job's cgroup, with the page cache."};
+constexpr MachineFamily kMemoryWorkingSet{
+    "persia_cgroup_memory_working_set_bytes", MetricType::kGauge,
+    "Memory in use of the job's cgroup without inactive page cache, which the kernel frees before it kills."};
+constexpr MachineFamily kMemoryPeak{"persia_cgroup_memory_max_usage_bytes", MetricType::kGauge,
+                                    "The most memory that the job's cgroup has had in use."};
+constexpr MachineFamily kMemoryLimit{"persia_cgroup_memory_limit_bytes", MetricType::kGauge,
+                                     "Memory limit of the job's cgroup. Absent without a limit."};
+constexpr MachineFamily kMemorySwap{"persia_cgroup_memory_swap_bytes", MetricType::kGauge,
+                                    "Swap space in use of the job's cgroup."};
+constexpr MachineFamily kMemoryEvents{
+    "persia_cgroup_memory_events_total", MetricType::kCounter,
+    "Events of the memory of the job's cgroup: high (it was throttled at memory.high), max (it reached the limit), oom (it "
+    "could not free enough), oom_kill (the kernel killed a process)."};
+constexpr MachineFamily kCpu{"persia_cgroup_cpu_usage_seconds_total", MetricType::kCounter,
+                             "Processor time of the job's cgroup."};
+constexpr MachineFamily kCpuLimit{"persia_cgroup_cpu_limit_cores", MetricType::kGauge,
+                                  "Processors that the job's cgroup may use at the same time. Absent without a limit."};
+constexpr MachineFamily kPeriods{"persia_cgroup_cpu_cfs_periods_total", MetricType::kCounter,
+                                 "Periods of the processor limit in which the job's cgroup ran."};
+constexpr MachineFamily kThrottledPeriods{"persia_cgroup_cpu_cfs_throttled_periods_total", MetricType::kCounter,
+                                          "Periods in which the processor limit stopped the job's cgroup."};
+constexpr MachineFamily kThrottled{"persia_cgroup_cpu_cfs_throttled_seconds_total", MetricType::kCounter,
+                                   "Time for which the processor limit stopped the job's cgroup, summed over its processors."};
+constexpr MachineFamily kIoRead{"persia_cgroup_io_read_bytes_total", MetricType::kCounter,
+                                "Bytes that the job's cgroup has read from disks."};
+constexpr MachineFamily kIoWritten{"persia_cgroup_io_written_bytes_total", MetricType::kCounter,
+                                   "Bytes that the job's cgroup has written to disks."};
+constexpr MachineFamily kIoReads{"persia_cgroup_io_reads_total", MetricType::kCounter, "Reads of disks by the job's cgroup."};
+constexpr MachineFamily kIoWrites{"persia_cgroup_io_writes_total", MetricType::kCounter,
+                                  "Writes to disks by the job's cgroup."};
+
+constexpr uint64_t kNoLimit = 1ULL << 62;  // of v1, in bytes: larger values mean none
+constexpr double kNano = 1e-9;
+
+struct Limit {
+  std::string level;  // that has it; without a limit, the cgroup itself
+  std::optional<double> value;
+};
+
+// The lowest limit of all levels. `of` gives the limit of one level.
+template <class LimitOf>
+Limit Lowest(const CgroupLevels& levels, LimitOf of) {
+  Limit lowest{levels.front(), std::nullopt};
+  for (const std::string& level : levels) {
+    const std::optional<double> value = of(level);
+    if (value && (!lowest.value || *value < *lowest.value)) lowest = {level, value};
+  }
+  return lowest;
+}
+
+void AddWorkingSet(std::optional<uint64_t> usage, std::optional<uint64_t> inactive_cache, MachineReading& reading) {
+  if (!usage || !inactive_cache) return;
+  reading.Add(kMemoryWorkingSet, {}, *usage > *inactive_cache ? *usage - *inactive_cache : 0);
+}
+
+void AddEvent(std::string_view event, std::optional<uint64_t> count, MachineReading& reading) {
+  reading.Add(kMemoryEvents, {{"event", std::string(event)}}, count);
+}
+
+void ReadMemory(KernelFiles& files, const CgroupLevels& levels, MachineReading& reading) {
+  const Limit limit = Lowest(levels, [&](const std::string& level) -> std::optional<double> {
+    const auto bytes = files.Number(level + "/memory.max");
+    return bytes ? std::optional(static_cast<double>(*bytes)) : std::nullopt;
+  });
+  if (limit.value) reading.Add(kMemoryLimit, {}, *limit.value);
+  const auto usage = files.Number(limit.level + "/memory.current");
+  reading.Add(kMemoryUsage, {}, usage);
+  AddWorkingSet(usage, NumberOf(files.Read(limit.level + "/memory.stat"), "inactive_file"), reading);
+  reading.Add(kMemoryPeak, {}, files.Number(limit.level + "/memory.peak"));
+  reading.Add(kMemorySwap, {}, files.Number(limit.level + "/memory.swap.current"));
+  const std::string_view events = files.Read(limit.level + "/memory.events");
+  for (const std::string_view event : {"high", "max", "oom", "oom_kill"}) AddEvent(event, NumberOf(events, event), reading);
+}
+
+void ReadLegacyMemory(KernelFiles& files, const CgroupLevels& levels, MachineReading& reading) {
+  const Limit limit = Lowest(levels, [&](const std::string& level) -> std::optional<double> {
+    const auto bytes = files.Number(level + "/memory.limit_in_bytes");
+    return bytes && *bytes < kNoLimit ? std::optional(static_cast<double>(*bytes)) : std::nullopt;
+  });
+  if (limit.value) reading.Add(kMemoryLimit, {}, *limit.value);
+  const auto usage = files.Number(limit.level + "/memory.usage_in_bytes");
+  reading.Add(kMemoryUsage, {}, usage);
+  const std::string_view stat = files.Read(limit.level + "/memory.stat");
+  const auto inactive = NumberOf(stat, "total_inactive_file");
+  const auto swap = NumberOf(stat, "total_swap");
+  AddWorkingSet(usage, inactive, reading);
+  reading.Add(kMemorySwap, {}, swap);
+  reading.Add(kMemoryPeak, {}, files.Number(limit.level + "/memory.max_usage_in_bytes"));
+  AddEvent("max", files.Number(limit.level + "/memory.failcnt"), reading);
+  AddEvent("oom_kill", NumberOf(files.Read(limit.level + "/memory.oom_control"), "oom_kill"), reading);
+}
+
+void AddPeriods(std::string_view stat, MachineReading& reading) {
+  reading.Add(kPeriods, {}, NumberOf(stat, "nr_periods"));
+  reading.Add(kThrottledPeriods, {}, NumberOf(stat, "nr_throttled"));
+}
+
+void ReadCpu(KernelFiles& files, const CgroupLevels& levels, MachineReading& reading) {
+  reading.Add(kCpu, {}, NumberOf(files.Read(levels.front() + "/cpu.stat"), "usage_usec"), kMicro);
+  const Limit limit = Lowest(levels, [&](const std::string& level) -> std::optional<double> {
+    std::string_view text = files.Read(level + "/cpu.max");
+    const auto quota = LeadingNumber(NextWord(text));
+    const auto period = LeadingNumber(NextWord(text));
+    if (!quota || !period || *period == 0) return std::nullopt;
+    return static_cast<double>(*quota) / static_cast<double>(*period);
+  });
+  if (limit.value) reading.Add(kCpuLimit, {}, *limit.value);
+  const std::string_view stat = files.Read(limit.level + "/cpu.stat");
+  AddPeriods(stat, reading);
+  reading.Add(kThrottled, {}, NumberOf(stat, "throttled_usec"), kMicro);
+}
+
+void ReadLegacyCpu(KernelFiles& files, const CgroupLevels& levels, MachineReading& reading) {
+  const Limit limit = Lowest(levels, [&](const std::string& level) -> std::optional<double> {
+    const auto quota = files.Number(level + "/cpu.cfs_quota_us");
+    const auto period = files.Number(level + "/cpu.cfs_period_us");
+    if (!quota || !period || *period == 0) return std::nullopt;
+    return static_cast<double>(*quota) / static_cast<double>(*period);
+  });
+  if (limit.value) reading.Add(kCpuLimit, {}, *limit.value);
+  const std::string_view stat = files.Read(limit.level + "/cpu.stat");
+  AddPeriods(stat, reading);
+  reading.Add(kThrottled, {}, NumberOf(stat, "throttled_time"), kNano);
+}
+
+struct IoCounts {
+  uint64_t read_bytes = 0;
+  uint64_t written_bytes = 0;
+  uint64_t reads = 0;
+  uint64_t writes = 0;
+};
+
+void AddIo(const IoCounts& counts, MachineReading& reading) {
+  reading.Add(kIoRead, {}, counts.read_bytes);
+  reading.Add(kIoWritten, {}, counts.written_bytes);
+  reading.Add(kIoReads, {}, counts.reads);
+  reading.Add(kIoWrites, {}, counts.writes);
+}
+
+// A device on top of others (a volume, a RAID, a loop device, whose major number is 7) counts the same bytes again.
+bool IsStacked(const KernelFiles& files, std::string_view device) {
+  if (device.starts_with("7:")) return true;
+  return !files.List("/sys/dev/block/" + std::string(device) + "/slaves").empty();
+}
+
+void ReadIo(KernelFiles& files, const std::string& level, MachineReading& reading) {
+  if (!files.Exists(level + "/io.stat")) return;
+  IoCounts counts;
+  std::string_view text = files.Read(level + "/io.stat");
+  while (!text.empty()) {
+    std::string_view line = NextLine(text);
+    if (IsStacked(files, NextWord(line))) continue;
+    for (std::string_view word = NextWord(line); !word.empty(); word = NextWord(line)) {
+      const size_t equals = word.find('=');
+      if (equals == std::string_view::npos) continue;
+      const uint64_t number = LeadingNumber(word.substr(equals + 1)).value_or(0);
+      const std::string_view key = word.substr(0, equals);
+      if (key == "rbytes") counts.read_bytes += number;
+      if (key == "wbytes") counts.written_bytes += number;
+      if (key == "rios") counts.reads += number;
+      if (key == "wios") counts.writes += number;
+    }
+  }
+  AddIo(counts, reading);
+}
+
+void AddLegacyIo(KernelFiles& files, const std::string& path, uint64_t& reads, uint64_t& writes) {
+  std::string_view text = files.Read(path);
+  while (!text.empty()) {
+    std::string_view line = NextLine(text);
+    const std::string_view device = NextWord(line);
+    const std::string_view operation = NextWord(line);
+    const uint64_t number = LeadingNumber(NextWord(line)).value_or(0);
+    if (IsStacked(files, device)) continue;
+    if (operation == "Read") reads += number;
+    if (operation == "Write") writes += number;
+  }
+}
+
+void ReadLegacyIo(KernelFiles& files, const std::string& level, MachineReading& reading) {
+  const std::string bytes = level + "/blkio.throttle.io_service_bytes_recursive";
+  if (!files.Exists(bytes)) return;
+  IoCounts counts;
+  AddLegacyIo(files, bytes, counts.read_bytes, counts.written_bytes);
+  AddLegacyIo(files, level + "/blkio.throttle.io_serviced_recursive", counts.reads, counts.writes);
+  AddIo(counts, reading);
+}
+
+}  // namespace
+
+void ReadCgroup(KernelFiles& files, const CgroupPaths& paths, MachineReading& reading) {
+  // On a machine with both versions, each controller belongs to one of them.
+  const CgroupLevels& memory = paths.Of("memory");
+  const CgroupLevels& cpu = paths.Of("cpu");
+  const CgroupLevels& usage = paths.Of("cpuacct");
+  const CgroupLevels& io = paths.Of("blkio");
+  if (!memory.empty()) ReadLegacyMemory(files, memory, reading);
+  if (!cpu.empty()) ReadLegacyCpu(files, cpu, reading);
+  if (!usage.empty()) reading.Add(kCpu, {}, files.Number(usage.front() + "/cpuacct.usage"), kNano);
+  if (!io.empty()) ReadLegacyIo(files, io.front(), reading);
+  if (paths.unified.empty()) return;
+  if (memory.empty()) ReadMemory(files, paths.unified, reading);
+  if (cpu.empty() && usage.empty()) ReadCpu(files, paths.unified, reading);
+  if (io.empty()) ReadIo(files, paths.unified.front(), reading);
+}
+
+}  // namespace persia::agent

@@ -1,0 +1,118 @@
+// /proc/<pid>/cgroup has a line for each hierarchy: "4:memory:/job/rank", and "0::/job/rank" for v2.
+// /proc/self/mountinfo has a line for each mount: "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory": the fourth
+// word is the directory of the filesystem that is mounted, the fifth where; after " - " stand type, source and options. Spaces
+// in paths are "\040".
+#include "machine/cgroup_paths.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace persia::agent {
+namespace {
+
+struct Mount {
+  std::string root;
+  std::string point;
+  std::string controllers;  // of v1: its mount options; empty: v2
+};
+
+bool HasWord(std::string_view list, std::string_view word) {
+  while (!list.empty()) {
+    const std::string_view first = list.substr(0, list.find(','));
+    if (first == word) return true;
+    list.remove_prefix(std::min(first.size() + 1, list.size()));
+  }
+  return false;
+}
+
+std::string Unescaped(std::string_view path) {
+  std::string plain;
+  for (size_t at = 0; at < path.size(); ++at) {
+    if (path.substr(at, 4) == "\\040") {
+      plain += ' ';
+      at += 3;
+    } else {
+      plain += path[at];
+    }
+  }
+  return plain;
+}
+
+std::vector<Mount> CgroupMounts(KernelFiles& files) {
+  std::vector<Mount> mounts;
+  std::string_view text = files.Read("/proc/self/mountinfo");
+  while (!text.empty()) {
+    std::string_view line = NextLine(text);
+    const size_t dash = line.find(" - cgroup");
+    if (dash == std::string_view::npos) continue;
+    std::string_view type_on = line.substr(dash + 3);
+    for (int word = 0; word < 3; ++word) NextWord(line);
+    const std::string root = Unescaped(NextWord(line));
+    const std::string point = Unescaped(NextWord(line));
+    const std::string_view type = NextWord(type_on);
+    NextWord(type_on);
+    const std::string_view options = NextWord(type_on);
+    if (type == "cgroup2") mounts.push_back({root, point, ""});
+    if (type == "cgroup" && !options.empty()) mounts.push_back({root, point, std::string(options)});
+  }
+  return mounts;
+}
+
+// `path` as a path below the mount's root; none if it is not.
+std::optional<std::string> BelowRoot(const Mount& mount, std::string_view path) {
+  // "/..": a process outside of the agent's cgroup namespace.
+  if (!path.starts_with('/') || path.starts_with("/..")) return std::nullopt;
+  if (mount.root != "/") {
+    if (!path.starts_with(mount.root)) return std::nullopt;
+    path.remove_prefix(mount.root.size());
+    if (!path.empty() && path[0] != '/') return std::nullopt;
+  }
+  return std::string(path == "/" ? std::string_view() : path);
+}
+
+CgroupLevels LevelsOf(const KernelFiles& files, const std::vector<Mount>& mounts, std::string_view controller,
+                      std::string_view path) {
+  for (const Mount& mount : mounts) {
+    const bool fits = controller.empty() ? mount.controllers.empty() : HasWord(mount.controllers, controller);
+    std::optional<std::string> below = fits ? BelowRoot(mount, path) : std::nullopt;
+    if (!below) continue;
+    CgroupLevels levels;
+    for (;;) {
+      const std::string directory = mount.point + *below;
+      // Only the root of a hierarchy has `release_agent` (v1), or lacks `cgroup.type` (v2).
+      const bool is_root = below->empty() && (controller.empty() ? !files.Exists(directory + "/cgroup.type")
+                                                                 : files.Exists(directory + "/release_agent"));
+      if (!is_root && files.Exists(directory + "/cgroup.procs")) levels.push_back(directory);
+      if (below->empty()) return levels;
+      below->resize(below->rfind('/'));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+CgroupPaths FindCgroup(KernelFiles& files, std::string_view process) {
+  CgroupPaths paths;
+  const std::string text(files.Read("/proc/" + std::string(process) + "/cgroup"));
+  if (text.empty()) return paths;
+  const std::vector<Mount> mounts = CgroupMounts(files);
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const std::string_view line = NextLine(rest);
+    const size_t first = line.find(':');
+    const size_t second = first == std::string_view::npos ? first : line.find(':', first + 1);
+    if (second == std::string_view::npos) continue;
+    const std::string_view controllers = line.substr(first + 1, second - first - 1);
+    const std::string_view path = line.substr(second + 1);
+    if (controllers.empty()) paths.unified = LevelsOf(files, mounts, "", path);
+    for (const char* controller : {"memory", "cpu", "cpuacct", "blkio"}) {
+      if (!HasWord(controllers, controller)) continue;
+      CgroupLevels levels = LevelsOf(files, mounts, controller, path);
+      if (!levels.empty()) paths.legacy[controller] = std::move(levels);
+    }
+  }
+  return paths;
+}
+
+}  // namespace persia::agent

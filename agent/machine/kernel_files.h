@@ -1,0 +1,52 @@
+// Reads files of the kernel (/proc, /sys, cgroups) below a root, and their text.
+//
+//   KernelFiles files("");                                  // "": the machine itself
+//   if (const auto bytes = files.Number("/sys/fs/cgroup/memory.current")) ...
+//
+// A file that is missing or cannot be read is empty: each kernel has other files.
+// Thread safety: none.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace persia::agent {
+
+class KernelFiles {
+ public:
+  explicit KernelFiles(std::string root) : root_(std::move(root)) {}
+
+  // The whole file, at most 4 MiB of it. Valid until the next call of Read or Number.
+  std::string_view Read(std::string_view path);
+  // The number that the file begins with; none if it does not, as "max".
+  std::optional<uint64_t> Number(std::string_view path);
+  // The names in a directory, sorted.
+  [[nodiscard]] std::vector<std::string> List(std::string_view path) const;
+  [[nodiscard]] bool Exists(std::string_view path) const;
+  // The target of a symbolic link; empty if there is none.
+  [[nodiscard]] std::string Link(std::string_view path) const;
+  // Distinguishes namespaces: of /proc/<pid>/ns/<kind>.
+  [[nodiscard]] std::optional<uint64_t> Inode(std::string_view path) const;
+  // As the system calls need it.
+  [[nodiscard]] std::string PathOf(std::string_view path) const { return root_ + std::string(path); }
+
+ private:
+  const std::string root_;
+  std::string buffer_;
+};
+
+// The number at the beginning of `text`, after spaces.
+std::optional<uint64_t> LeadingNumber(std::string_view text);
+
+// Takes the next word from `text`; empty at the end.
+std::string_view NextWord(std::string_view& text);
+// Takes the next line from `text`, without its end.
+std::string_view NextLine(std::string_view& text);
+
+// The number after `key` in a text of lines "key number"; a ':' may follow the key.
+std::optional<uint64_t> NumberOf(std::string_view text, std::string_view key);
+
+}  // namespace persia::agent

@@ -1,0 +1,141 @@
+// The values of a snapshot: those of the machine, in the order of the reading; then for each worker one number for each
+// kDetails.
+#include "machine/machine_metrics.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "base/log.h"
+
+namespace persia::agent {
+namespace {
+
+constexpr std::chrono::milliseconds kMinInterval = std::chrono::seconds(1);
+constexpr std::chrono::milliseconds kMaxInterval = std::chrono::seconds(15);
+
+struct Detail {
+  const char* name;
+  MetricType type;
+  const char* help;
+  std::optional<uint64_t> WorkerDetail::*value;
+  const char* kind = nullptr;  // the value of the label ctxswitchtype; null: no such label
+};
+
+// Sorted by name: a layout's families are.
+constexpr const char* kSwitches =
+    "Context switches of the process's main thread: voluntary (it waited), nonvoluntary (others wanted its processor).";
+constexpr Detail kDetails[] = {
+    {"persia_process_context_switches_total", MetricType::kCounter, kSwitches, &WorkerDetail::involuntary_switches,
+     "nonvoluntary"},
+    {"persia_process_context_switches_total", MetricType::kCounter, kSwitches, &WorkerDetail::voluntary_switches, "voluntary"},
+    {"persia_process_max_fds", MetricType::kGauge, "Limit on open file descriptors of the process.", &WorkerDetail::max_fds},
+    {"persia_process_proportional_memory_bytes", MetricType::kGauge,
+     "Resident memory of the process, with its share of what it shares with others (PSS). Read once a minute or less often.",
+     &WorkerDetail::proportional_bytes},
+    {"persia_process_swapped_memory_bytes", MetricType::kGauge, "Memory of the process in swap space.",
+     &WorkerDetail::swapped_bytes},
+};
+
+WatchedProcess Watched(const WorkerProcess& process) {
+  return {.pid = process.pid, .start_ticks = process.start_ticks, .pid_namespace = process.pid_namespace};
+}
+
+}  // namespace
+
+void MachineMetrics::Use(bool enabled, std::chrono::milliseconds interval) {
+  interval_ = std::clamp(interval, kMinInterval, kMaxInterval);
+  if (!enabled) {
+    reader_.reset();
+  } else if (reader_ == nullptr) {
+    reader_ = std::make_unique<MachineReader>(options_.read, interval_);
+  } else {
+    reader_->SetInterval(interval_);
+  }
+}
+
+std::shared_ptr<const Snapshot> MachineMetrics::Collect(std::span<const WorkerProcess> processes) {
+  std::shared_ptr<const MachineResult> result;
+  if (reader_ != nullptr) {
+    std::vector<WatchedProcess> alive;
+    for (const WorkerProcess& process : processes) {
+      if (process.alive) alive.push_back(Watched(process));
+    }
+    reader_->Watch(std::move(alive));
+    result = reader_->Newest();
+  }
+  if (result != nullptr && options_.now() - result->read_at > 3 * interval_ + kMaxInterval) result = nullptr;
+
+  Shape shape;
+  auto snapshot = std::make_shared<Snapshot>();
+  snapshot->collected_at = std::chrono::system_clock::now();
+  if (result != nullptr) {
+    ReportAbsent(*result);
+    for (const MachineReading::Series& series : result->series) {
+      shape.machine.emplace_back(series.family, series.labels);
+      snapshot->values.push_back(series.value);
+    }
+    for (const WorkerProcess& process : processes) {
+      const auto found = process.alive ? result->workers.find(Watched(process)) : result->workers.end();
+      if (found == result->workers.end()) continue;
+      shape.workers.emplace_back(process.identity, process.ordinal);
+      for (const Detail& detail : kDetails) {
+        const std::optional<uint64_t>& value = found->second.*detail.value;
+        snapshot->values.push_back(value ? static_cast<double>(*value) : kAbsentValue);
+      }
+    }
+  }
+  if (layout_ == nullptr || shape != shape_) {
+    shape_ = std::move(shape);
+    RebuildLayout();
+  }
+  snapshot->layout = layout_;
+  return snapshot;
+}
+
+void MachineMetrics::RebuildLayout() {
+  auto layout = std::make_shared<Layout>();
+  layout->identities.push_back(options_.identity);
+  const auto add = [&](const char* name, MetricType type, const char* help) -> FamilyLayout& {
+    if (layout->families.empty() || layout->families.back().name != name) {
+      layout->families.push_back({.name = name, .type = type, .help = help, .unit = "", .bounds = {}, .series = {}});
+    }
+    return layout->families.back();
+  };
+  for (const auto& [family, labels] : shape_.machine) {
+    add(family->name, family->type, family->help)
+        .series.push_back({.identity = 0, .first_value = layout->value_count++, .labels = labels});
+  }
+  std::map<Identity, uint32_t> indexes{{options_.identity, 0}};
+  std::vector<uint32_t> identities;  // of each worker
+  for (const auto& [identity, ordinal] : shape_.workers) {
+    const auto [index, is_new] = indexes.emplace(identity, static_cast<uint32_t>(layout->identities.size()));
+    if (is_new) layout->identities.push_back(identity);
+    identities.push_back(index->second);
+  }
+  for (size_t at = 0; at < std::size(kDetails) && !shape_.workers.empty(); ++at) {
+    const Detail& detail = kDetails[at];
+    FamilyLayout& family = add(detail.name, detail.type, detail.help);
+    for (size_t worker = 0; worker < shape_.workers.size(); ++worker) {
+      Labels labels{{"process", std::to_string(shape_.workers[worker].second)}};
+      if (detail.kind != nullptr) labels.insert(labels.begin(), {"ctxswitchtype", detail.kind});
+      family.series.push_back({.identity = identities[worker],
+                               .first_value = layout->value_count + worker * std::size(kDetails) + at,
+                               .labels = std::move(labels)});
+    }
+  }
+  layout->value_count += shape_.workers.size() * std::size(kDetails);
+  std::ranges::sort(layout->families, {}, &FamilyLayout::name);
+  layout_ = std::move(layout);
+}
+
+void MachineMetrics::ReportAbsent(const MachineResult& result) {
+  for (const std::string& words : result.absent) {
+    if (std::ranges::find(absent_, words) != absent_.end()) continue;
+    absent_.push_back(words);
+    LogDebug("machine.absent", words);
+  }
+}
+
+}  // namespace persia::agent

@@ -1,0 +1,107 @@
+#include "machine/machine_sources.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "machine/cgroup_metrics.h"
+#include "machine/infiniband_metrics.h"
+#include "machine/network_metrics.h"
+#include "machine/pressure_metrics.h"
+
+namespace persia::agent {
+namespace {
+
+// A filesystem in memory answers within microseconds, one on a network within milliseconds.
+constexpr std::chrono::milliseconds kAnswerPatience(100);
+
+struct Source {
+  std::string_view prefix;
+  const char* words;
+};
+constexpr Source kSources[] = {
+    {"persia_cgroup_", "the job is in no cgroup that is visible here"},
+    {"persia_pressure_", "the kernel has no pressure stall information (/proc/pressure)"},
+    {"persia_network_", "no interface of the job's network namespace is shown"},
+    {"persia_infiniband_", "there is no InfiniBand adapter (/sys/class/infiniband)"},
+    {"persia_filesystem_", "no filesystem has answered yet"},
+};
+
+}  // namespace
+
+MachineSources::MachineSources(Options options)
+    : options_(std::move(options)),
+      files_(options_.root),
+      proc_(options_.root + "/proc"),
+      details_(files_, proc_),
+      shm_("shm", options_.statvfs),
+      state_("state", options_.statvfs),
+      working_directory_("working_directory", options_.statvfs) {}
+
+MachineResult MachineSources::Read(std::span<const WatchedProcess> processes, TimePoint now) {
+  Follow(processes);
+  MachineReading reading;
+  ReadCgroup(files_, subject_.cgroup, reading);
+  ReadPressure(files_, subject_.cgroup, reading);
+  ReadNetwork(files_, subject_.network, reading);
+  ReadInfiniband(files_, reading);
+  ReadFilesystems(now, reading);
+  const auto is_new = [&](const WatchedProcess& process) { return !details_.values().contains(process); };
+  if (!details_read_ || now - *details_read_ >= options_.worker_interval || std::ranges::any_of(processes, is_new)) {
+    details_.Read(processes, now);
+    details_read_ = now;
+  }
+  MachineResult result{.series = reading.TakeSorted(), .workers = details_.values(), .absent = {}, .read_at = now};
+  for (const Source& source : kSources) {
+    const bool there = std::ranges::any_of(result.series, [&](const MachineReading::Series& series) {
+      return std::string_view(series.family->name).starts_with(source.prefix);
+    });
+    if (!there) result.absent.emplace_back(source.words);
+  }
+  return result;
+}
+
+void MachineSources::Follow(std::span<const WatchedProcess> processes) {
+  const auto is_there = [&](const WatchedProcess& process) { return IsInProc(proc_, process); };
+  // The same worker again: it may have been moved to another cgroup.
+  if (subject_.worker && std::ranges::find(processes, *subject_.worker) != processes.end() && is_there(*subject_.worker)) {
+    return FollowWorker(*subject_.worker);
+  }
+  const auto first = std::ranges::find_if(processes, is_there);
+  if (first != processes.end()) return FollowWorker(*first);
+  if (!subject_.worker) {
+    subject_.cgroup = FindCgroup(files_, "self");
+    subject_.working_directory = files_.Link("/proc/self/cwd");
+  }
+}
+
+void MachineSources::FollowWorker(const WatchedProcess& worker) {
+  const std::string pid = std::to_string(worker.pid);
+  const bool shares_mounts = SharesNamespace(pid, "mnt");
+  Subject subject{.worker = worker,
+                  .cgroup = FindCgroup(files_, pid),
+                  .network = SharesNamespace(pid, "net") ? "self" : pid,
+                  .shm = shares_mounts ? "/dev/shm" : "/proc/" + pid + "/root/dev/shm",
+                  .working_directory = shares_mounts ? files_.Link("/proc/" + pid + "/cwd") : "/proc/" + pid + "/cwd"};
+  if (IsInProc(proc_, worker)) subject_ = std::move(subject);
+}
+
+bool MachineSources::SharesNamespace(const std::string& pid, const char* kind) const {
+  const auto own = files_.Inode(std::string("/proc/self/ns/") + kind);
+  // That of another user's process cannot be read: most likely it is the agent's.
+  return files_.Inode("/proc/" + pid + "/ns/" + kind).value_or(own.value_or(0)) == own.value_or(0);
+}
+
+void MachineSources::ReadFilesystems(TimePoint now, MachineReading& reading) {
+  const std::pair<FilesystemProbe&, const std::string&> probes[] = {
+      {shm_, subject_.shm}, {state_, options_.state_directory}, {working_directory_, subject_.working_directory}};
+  for (const auto& [probe, path] : probes) {
+    if (!path.empty()) probe.Ask(files_.PathOf(path), now);
+  }
+  for (const auto& [probe, path] : probes) {
+    if (!path.empty()) probe.Await(kAnswerPatience);
+    probe.Read(now, reading);
+  }
+}
+
+}  // namespace persia::agent

@@ -1,0 +1,73 @@
+// One reading of all sources of this folder.
+//
+// What is the job's: cgroup, network namespace, /dev/shm and working directory are those of one worker, the first that /proc
+// shows, which is followed until it ends; before the first worker they are the agent's. After a worker has ended, its cgroup
+// and those of its namespaces that are the agent's, too, are still read.
+//
+// Thread safety: none.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "files/proc_reader.h"
+#include "machine/cgroup_paths.h"
+#include "machine/filesystem_probe.h"
+#include "machine/kernel_files.h"
+#include "machine/machine_reading.h"
+#include "machine/worker_details.h"
+
+namespace persia::agent {
+
+struct MachineResult {
+  std::vector<MachineReading::Series> series;  // sorted by family and labels
+  WorkerDetails::Values workers;
+  std::vector<std::string> absent;  // sources without a value, in words
+  std::chrono::steady_clock::time_point read_at;
+};
+
+class MachineSources {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+  struct Options {
+    std::string root = {};             // of all paths; "": the machine itself
+    std::string state_directory = {};  // empty: none
+    FilesystemProbe::Statvfs statvfs = {};
+    std::chrono::milliseconds worker_interval = std::chrono::seconds(10);  // of WorkerDetails
+  };
+
+  explicit MachineSources(Options options);
+
+  MachineResult Read(std::span<const WatchedProcess> processes, TimePoint now);
+
+ private:
+  // Of whom the job's values are.
+  struct Subject {
+    std::optional<WatchedProcess> worker;  // none: the agent
+    CgroupPaths cgroup;
+    std::string network = "self";  // a process in the network namespace
+    std::string shm = "/dev/shm";
+    std::string working_directory;
+  };
+
+  void Follow(std::span<const WatchedProcess> processes);
+  void FollowWorker(const WatchedProcess& worker);
+  [[nodiscard]] bool SharesNamespace(const std::string& pid, const char* kind) const;
+  void ReadFilesystems(TimePoint now, MachineReading& reading);
+
+  const Options options_;
+  KernelFiles files_;
+  ProcReader proc_;
+  WorkerDetails details_;
+  Subject subject_;
+  FilesystemProbe shm_;
+  FilesystemProbe state_;
+  FilesystemProbe working_directory_;
+  std::optional<TimePoint> details_read_;
+};
+
+}  // namespace persia::agent

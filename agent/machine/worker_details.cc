@@ -1,0 +1,82 @@
+// /proc/<pid>/status has lines "VmSwap:     12 kB", "voluntary_ctxt_switches:  34"; the switches are those of the main thread.
+// /proc/<pid>/limits has a line "Max open files  <soft>  <hard>  files".
+// /proc/<pid>/smaps_rollup has a line "Pss:  1234 kB".
+#include "machine/worker_details.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace persia::agent {
+namespace {
+
+constexpr std::chrono::duration<double> kMaxBudget{0.5};
+
+std::optional<uint64_t> Bytes(std::optional<uint64_t> kibibytes) {
+  return kibibytes ? std::optional(*kibibytes * 1024) : std::nullopt;
+}
+
+bool HasStarted(ProcReader& proc, const std::string& pid, uint64_t start_ticks) {
+  const auto stat = proc.Stat(pid);
+  return stat && stat->start_ticks == start_ticks;
+}
+
+}  // namespace
+
+bool IsInProc(ProcReader& proc, const WatchedProcess& process) {
+  const std::string pid = std::to_string(process.pid);
+  if (process.pid_namespace == 0) return false;
+  // The namespace of another user's process cannot be read. If the segment has the agent's own, the start time decides.
+  const auto there = proc.PidNamespace(pid);
+  if ((there ? there : proc.PidNamespace("self")).value_or(0) != process.pid_namespace) return false;
+  return HasStarted(proc, pid, process.start_ticks);
+}
+
+void WorkerDetails::Read(std::span<const WatchedProcess> processes, TimePoint now) {
+  Values values;
+  for (const WatchedProcess& process : processes) {
+    const std::string directory = "/proc/" + std::to_string(process.pid) + "/";
+    WorkerDetail detail;
+    const auto former = values_.find(process);
+    if (former != values_.end()) detail.proportional_bytes = former->second.proportional_bytes;
+    const std::string_view status = files_.Read(directory + "status");
+    detail.swapped_bytes = Bytes(NumberOf(status, "VmSwap"));
+    detail.voluntary_switches = NumberOf(status, "voluntary_ctxt_switches");
+    detail.involuntary_switches = NumberOf(status, "nonvoluntary_ctxt_switches");
+    detail.max_fds = NumberOf(files_.Read(directory + "limits"), "Max open files");
+    // Checked afterwards: a process that is still there was there before, too.
+    if (IsInProc(proc_, process)) values.emplace(process, detail);
+  }
+  values_ = std::move(values);
+  ReadMemory(processes, now);
+}
+
+void WorkerDetails::ReadMemory(std::span<const WatchedProcess> processes, TimePoint now) {
+  using Budget = std::chrono::duration<double>;
+  if (last_read_) memory_budget_ = std::min<Budget>(memory_budget_ + kMemoryShare * Budget(now - *last_read_), kMaxBudget);
+  last_read_ = now;
+  std::erase_if(memory_read_, [&](const auto& read) { return !values_.contains(read.first); });
+  std::vector<std::pair<TimePoint, WatchedProcess>> due;
+  for (const WatchedProcess& process : processes) {
+    const auto read = memory_read_.find(process);
+    if (!values_.contains(process)) continue;
+    if (read == memory_read_.end()) {
+      due.emplace_back(TimePoint::min(), process);
+    } else if (now - read->second >= kMemoryInterval) {
+      due.emplace_back(read->second, process);
+    }
+  }
+  std::ranges::sort(due);
+  for (const auto& [former, process] : due) {
+    if (memory_budget_.count() <= 0) return;
+    const TimePoint began = clock_();
+    const std::string pid = std::to_string(process.pid);
+    const auto bytes = Bytes(NumberOf(files_.Read("/proc/" + pid + "/smaps_rollup"), "Pss"));
+    if (HasStarted(proc_, pid, process.start_ticks)) values_.at(process).proportional_bytes = bytes;
+    memory_read_[process] = now;
+    memory_budget_ -= clock_() - began;
+  }
+}
+
+}  // namespace persia::agent

@@ -1,0 +1,48 @@
+// A process that may be a rank's, with what it has told of its phases and steps, until its end.
+//
+// Thread safety: plain data.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace persia::agent {
+
+// Role and replica.
+using RankKey = std::pair<std::string, int32_t>;
+
+struct RankProcess {
+  using Nanoseconds = std::chrono::nanoseconds;
+
+  RankKey rank;
+  std::string id;  // of its segment
+  uint32_t pid = 0;
+  uint64_t start_ticks = 0;
+  bool alive = false;
+  bool forked = false;         // by a process of the same rank: a data loader, for example
+  Nanoseconds began{0};        // of CLOCK_MONOTONIC, as are all moments here
+  uint64_t birth_unix_ns = 0;  // when it began to record
+  uint32_t restart_count = 0;  // from the launcher
+  bool has_changed = false;    // the collector has found a value changed
+  bool hangs = false;
+  // The time in each phase, the present one, and until when the times count; no moment: no clock runs.
+  std::vector<std::pair<std::string, Nanoseconds>> phases = {};
+  std::string phase = {};
+  std::optional<Nanoseconds> clocks_until = {};
+  std::optional<double> step = {};
+  std::optional<double> first_step = {};
+  // How an ended process did (exit_reason.h); none: that may be told in the next collection.
+  std::optional<std::string> exit = {};
+};
+
+// How a process ended that was given without it.
+struct LateExit {
+  std::string id;
+  std::string exit;
+};
+
+}  // namespace persia::agent

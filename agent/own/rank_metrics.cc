@@ -1,0 +1,92 @@
+#include "own/rank_metrics.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+namespace persia::agent {
+
+struct RankMetrics::Family {
+  const char* name;
+  const char* help;
+};
+
+// In the order of their names: a layout's families are sorted.
+const RankMetrics::Family RankMetrics::kRankFamilies[kFamilyCount] = {
+    {"persia_hang",
+     "For how long the other ranks of this agent have waited for the rank in the phase sync. Absent if they do not."},
+    {"persia_rank_in_phase_seconds", "For how long the rank has been in the phase in which it is."},
+    {"persia_rank_phase_seconds_per_step",
+     "The time of a step that the rank spends in the phase, as of the last steps. In sync, it waits for others."},
+    {"persia_straggler",
+     "Seconds a step that the job loses by the rank, which is longer in the phase than the other ranks of this agent. Absent "
+     "if "
+     "they do not wait for it."},
+};
+
+std::shared_ptr<const Snapshot> RankMetrics::Collect(const RankReport& report) {
+  const auto seconds = [](std::chrono::duration<double> duration) { return duration.count(); };
+  std::array<Values, kFamilyCount> values;
+  auto& [hang, in_phase, of_step, straggler] = values;
+  for (const RankReport::Awaited& one : report.awaited) {
+    hang[{one.verdict.identity, one.verdict.phase}] = seconds(one.verdict.waited);
+  }
+  for (const RankReport::Present& rank : report.present) in_phase[{rank.identity, rank.phase}] = seconds(rank.in_phase);
+  for (const StragglerJudge::Rank& rank : report.ranks) {
+    for (const auto& [phase, spent] : rank.seconds_per_step) of_step[{rank.identity, phase}] = spent;
+  }
+  for (const RankReport::Straggler& one : report.stragglers) {
+    straggler[{one.verdict.identity, one.verdict.phase}] = one.verdict.seconds_per_step;
+  }
+  // A layout that changes costs a new plan of all series: those of a rank stay as long as it is there.
+  std::set<Identity> there;
+  for (const RankReport::Present& rank : report.present) there.insert(rank.identity);
+  bool changed = layout_ == nullptr;
+  for (size_t family = 0; family < kFamilyCount; ++family) {
+    std::set<Series>& shown = shown_[family];
+    for (const auto& [series, value] : values[family]) changed = shown.insert(series).second || changed;
+    const auto is_gone = [&](const Series& series) {
+      return !there.contains(series.first) && !values[family].contains(series);
+    };
+    changed = std::erase_if(shown, is_gone) > 0 || changed;
+  }
+  if (changed) MakeLayout();
+  auto snapshot = std::make_shared<Snapshot>();
+  snapshot->layout = layout_;
+  snapshot->collected_at = std::chrono::system_clock::now();
+  snapshot->values.reserve(layout_->value_count);
+  for (size_t family = 0; family < kFamilyCount; ++family) {
+    for (const Series& series : shown_[family]) {
+      const auto found = values[family].find(series);
+      snapshot->values.push_back(found == values[family].end() ? kAbsentValue : found->second);
+    }
+  }
+  return snapshot;
+}
+
+void RankMetrics::MakeLayout() {
+  auto layout = std::make_shared<Layout>();
+  std::map<Identity, uint32_t> indexes;
+  for (const std::set<Series>& shown : shown_) {
+    for (const auto& [identity, phase] : shown) indexes.emplace(identity, 0);
+  }
+  for (auto& [identity, index] : indexes) {
+    index = static_cast<uint32_t>(layout->identities.size());
+    layout->identities.push_back(identity);
+  }
+  for (size_t number = 0; number < kFamilyCount; ++number) {
+    if (shown_[number].empty()) continue;
+    const auto& [name, help] = kRankFamilies[number];
+    FamilyLayout family{.name = name, .type = MetricType::kGauge, .help = help, .unit = "", .bounds = {}, .series = {}};
+    for (const auto& [identity, phase] : shown_[number]) {
+      family.series.push_back(
+          {.identity = indexes.at(identity), .first_value = layout->value_count++, .labels = Labels{{"phase", phase}}});
+    }
+    layout->families.push_back(std::move(family));
+  }
+  layout_ = std::move(layout);
+}
+
+}  // namespace persia::agent

@@ -1,0 +1,43 @@
+// What the ranks do, and the verdicts on them, as metrics on the identity of each rank: persia_rank_*, persia_straggler and
+// persia_hang.
+//
+//   RankMetrics metrics;
+//   metrics.Collect(*verdicts.report());
+//
+// persia_rank_* are all that the recording rules need to name a straggler or a hang across the agents of a job.
+// Thread safety: the collector thread alone.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "health/rank_verdicts.h"
+#include "model/snapshot.h"
+
+namespace persia::agent {
+
+class RankMetrics {
+ public:
+  // Snapshots have the same layout object as long as there is no new rank, phase or verdict.
+  std::shared_ptr<const Snapshot> Collect(const RankReport& report);
+
+ private:
+  // The identity of a rank and a phase.
+  using Series = std::pair<Identity, std::string>;
+  // Of a family, in the order of kRankFamilies; absent values are not exposed.
+  using Values = std::map<Series, double>;
+  struct Family;
+  static const Family kRankFamilies[];
+  static constexpr size_t kFamilyCount = 4;
+
+  void MakeLayout();
+
+  std::set<Series> shown_[kFamilyCount];
+  std::shared_ptr<const Layout> layout_;
+};
+
+}  // namespace persia::agent

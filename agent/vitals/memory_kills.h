@@ -1,0 +1,45 @@
+// Which deaths the kernel's counts of kills for lack of memory explain.
+//
+//   MemoryKills kills;
+//   kills.Restore(former_counts);
+//   kills.Note("/sys/fs/cgroup/job", 3, now);       // at each collection, before the ends of it
+//   if (kills.Take("/sys/fs/cgroup/job", now)) ...  // a process of that cgroup ended by SIGKILL: the kernel did it
+//
+// A count rises before the process ends, by some collections if it has much memory to give back. So a kill waits for its
+// process for a minute. Each kill explains one death. Thread safety: none.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+
+namespace persia::agent {
+
+class MemoryKills {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+  static constexpr std::chrono::seconds kPatience{60};
+
+  // As a former agent has seen them; kills since then are found, too. REQUIRES: before the first Note of a collection.
+  void Restore(const std::map<std::string, uint64_t>& counts) {
+    for (const auto& [source, count] : counts) counts_.insert_or_assign(source, count);
+  }
+
+  // The first count of a source that no agent has noted before is where counting begins.
+  void Note(const std::string& source, uint64_t count, TimePoint now);
+  // Whether a kill waits for its process; it is taken.
+  bool Take(const std::string& source, TimePoint now);
+  [[nodiscard]] bool IsKnown(const std::string& source) const { return counts_.contains(source); }
+  // Drops the sources that were not noted since `time`: cgroups that were removed.
+  void DropBefore(TimePoint time);
+  [[nodiscard]] const std::map<std::string, uint64_t>& counts() const { return counts_; }
+
+ private:
+  std::map<std::string, uint64_t> counts_;
+  std::map<std::string, TimePoint> noted_;
+  std::map<std::string, std::deque<TimePoint>> waiting_;  // when each kill was found
+};
+
+}  // namespace persia::agent

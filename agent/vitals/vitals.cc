@@ -1,0 +1,165 @@
+#include "vitals/vitals.h"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "base/text.h"
+#include "model/exit_reason.h"
+
+namespace persia::agent {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr seconds kTrend(60);
+constexpr seconds kSlowInterval(30);
+// The source of the count of all kills of the host.
+const std::string kHost = "host";
+
+template <class Process>
+auto KeyOf(const Process& process) {
+  return std::tuple(process.pid_namespace, process.pid, process.start_ticks);
+}
+
+// Whether the kernel may have done it, as far as the reason tells.
+bool MayBeKill(const std::string& exit) {
+  return exit.empty() || exit == "SIGKILL" || exit == "exit_137" || exit == kUnknownEnd;
+}
+
+}  // namespace
+
+Vitals::Vitals(Options options)
+    : proc_path_(options.roots.proc),
+      cgroups_(options.roots),
+      filesystems_(options.roots.proc),
+      stacks_(std::move(options.directory)),
+      proc_(options.roots.proc),
+      own_namespace_(proc_.PidNamespace("self")),
+      own_cgroup_(cgroups_.Of("self")) {
+  NoteKills(TimePoint());
+}
+
+// Of the host, the agent's own cgroup, and those of all processes.
+void Vitals::NoteKills(TimePoint now) {
+  if (const auto count = cgroups_.KillsOfHost()) kills_.Note(kHost, *count, now);
+  std::set<std::string> noted{""};
+  const auto note = [&](const std::string& cgroup) {
+    if (!noted.insert(cgroup).second) return;
+    if (const auto count = cgroups_.Kills(cgroup)) kills_.Note(cgroup, *count, now);
+  };
+  note(own_cgroup_);
+  for (const auto& [key, sample] : samples_) note(sample.cgroup);
+}
+
+bool Vitals::TakeKill(const Sample* sample, ProcessEnd& end, TimePoint now) {
+  // A process that ended before it was seen: most are in the agent's own cgroup.
+  const std::string& cgroup = sample != nullptr ? sample->cgroup : own_cgroup_;
+  const bool is_counted = !cgroup.empty() && cgroups_.Kills(cgroup).has_value();
+  end.about.kills_are_known = is_counted || kills_.IsKnown(kHost);
+  if (!MayBeKill(end.exit)) return false;
+  if (kills_.Take(cgroup, now)) {
+    kills_.Take(kHost, now);  // which counts it, too
+    if (sample != nullptr && sample->limit) {
+      end.about.memory_limit = sample->limit->bytes;
+      end.about.memory_cgroup = sample->limit->cgroup;
+    }
+    return true;
+  }
+  // Its cgroup was removed with it, or nobody has read the count before.
+  return (sample == nullptr || !is_counted) && kills_.Take(kHost, now);
+}
+
+void Vitals::Describe(std::vector<ProcessEnd>& ends, TimePoint now) {
+  NoteKills(now);
+  if (ends.empty()) return;
+  const auto sample_of = [&](const ProcessEnd& end) -> const Sample* {
+    const auto found = samples_.find(KeyOf(end));
+    return found == samples_.end() ? nullptr : &found->second;
+  };
+  std::vector<std::string> full = filesystems_.Find();
+  for (const std::string& before : were_full_) {
+    if (std::ranges::find(full, before) == full.end()) full.push_back(before);
+  }
+  for (ProcessEnd& end : ends) {
+    Circumstances& about = end.about;
+    if (const Sample* const sample = sample_of(end)) {
+      if (!sample->resident.empty()) {
+        about.resident = sample->resident.back().second;
+        about.resident_before = sample->resident.front().second;
+      }
+      about.oom_score = sample->oom_score;
+      if (stderr_lines_ > 0 && sample->stderr_file) about.stderr_lines = sample->stderr_file->LastLines(stderr_lines_);
+      about.open_files = sample->open_files;
+      about.max_open_files = sample->limits.open_files;
+      about.max_file_bytes = sample->limits.file_bytes;
+      about.cpu_seconds = sample->cpu_seconds;
+      about.max_cpu_seconds = sample->limits.cpu_seconds;
+      about.max_address_space = sample->limits.address_space;
+    }
+    if (end.exit.empty() || end.exit == "SIGBUS") about.full_filesystems = full;
+    about.stacks = stacks_.Read(end.pid, end.start_ticks);
+    stacks_.Remove(end.pid, end.start_ticks);
+  }
+  // If there are fewer kills than processes that they may explain, those with the most memory were killed.
+  std::vector<ProcessEnd*> by_memory;
+  for (ProcessEnd& end : ends) by_memory.push_back(&end);
+  std::ranges::stable_sort(by_memory, std::greater(), [](const ProcessEnd* end) { return end->about.resident.value_or(0); });
+  for (ProcessEnd* end : by_memory) end->about.killed_for_memory = TakeKill(sample_of(*end), *end, now);
+}
+
+void Vitals::Look(std::span<const WorkerProcess> processes, TimePoint now) {
+  ++looks_;
+  for (const WorkerProcess& process : processes) {
+    if (!process.alive || process.pid_namespace == 0 || process.pid_namespace != own_namespace_) continue;
+    Sample& sample = samples_[KeyOf(process)];
+    sample.look = looks_;
+    Measure(std::to_string(process.pid), process.start_ticks, sample, now);
+  }
+  std::erase_if(samples_, [&](const auto& sample) { return sample.second.look != looks_; });
+  NoteKills(now);  // of new cgroups, from which their kills are counted
+  kills_.DropBefore(now - 2 * MemoryKills::kPatience);
+  were_full_ = filesystems_.Find();
+}
+
+void Vitals::Measure(const std::string& pid, uint64_t start_ticks, Sample& sample, TimePoint now) {
+  const auto stat = proc_.Stat(pid);
+  if (!stat || stat->start_ticks != start_ticks) return;
+  sample.cpu_seconds = static_cast<uint64_t>(stat->cpu_seconds);
+  sample.open_files = proc_.OpenFds(pid);
+  if (const auto memory = proc_.Memory(pid)) {
+    const auto bytes = static_cast<uint64_t>(memory->resident_bytes);
+    if (bytes > 0) sample.resident.emplace_back(now, bytes);  // 0: it is ending
+    while (sample.resident.size() > 1 && now - sample.resident.front().first > kTrend) sample.resident.pop_front();
+  }
+  if (sample.slow_read && now - *sample.slow_read < kSlowInterval) return;
+  sample.slow_read = now;
+  sample.stderr_file = stderr_lines_ > 0 ? StderrFile::Of(proc_path_, pid) : std::nullopt;
+  sample.limits = ParseLimits(proc_.Read(pid, "/limits"));
+  int score = 0;
+  std::string_view text = proc_.Read(pid, "/oom_score");
+  if (text.ends_with('\n')) text.remove_suffix(1);
+  if (ParseNumber(text, score)) sample.oom_score = score;
+  sample.cgroup = cgroups_.Of(pid);
+  sample.limit = cgroups_.LimitOf(sample.cgroup);
+}
+
+void Vitals::AskForStacks(const WorkerProcess& process) {
+  const auto found = samples_.find(KeyOf(process));
+  if (found == samples_.end() || std::exchange(found->second.was_asked, true)) return;
+  found->second.awaits_stacks = stacks_.Ask(process.pid, process.start_ticks);
+}
+
+void Vitals::Calm(const WorkerProcess& process) {
+  if (const auto found = samples_.find(KeyOf(process)); found != samples_.end()) found->second.was_asked = false;
+}
+
+std::string Vitals::TakeStacks(const WorkerProcess& process) {
+  const auto found = samples_.find(KeyOf(process));
+  if (found == samples_.end() || !found->second.awaits_stacks) return "";
+  std::string text = stacks_.Read(process.pid, process.start_ticks);
+  if (!text.empty()) found->second.awaits_stacks = false;
+  return text;
+}
+
+}  // namespace persia::agent

@@ -1,0 +1,96 @@
+// What is known of the processes shortly before they end: memory, limits, the kernel's kills for lack of memory, full
+// filesystems and stacks.
+//
+//   Vitals vitals({.directory = job_directory});
+//   vitals.Restore(kills_of_the_former_agent);
+//   vitals.Describe(ends, now);                  // in each collection: the ends that it found
+//   vitals.Look(processes, now);                 // and then the processes that live
+//   vitals.kills()                               // for the state
+//
+// Processes of other pid namespaces have no vitals but the kernel's counts. Thread safety: the collector thread alone.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "files/proc_reader.h"
+#include "model/process_end.h"
+#include "model/worker_process.h"
+#include "vitals/full_filesystems.h"
+#include "vitals/memory_cgroup.h"
+#include "vitals/memory_kills.h"
+#include "vitals/process_limits.h"
+#include "vitals/stack_files.h"
+#include "vitals/stderr_file.h"
+
+namespace persia::agent {
+
+class Vitals {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  struct Options {
+    std::string directory = {};  // of the job, with the files of stacks
+    MemoryCgroups::Roots roots = {};
+  };
+  explicit Vitals(Options options);
+
+  // So many last lines of a dead process's stderr are read; 0: none.
+  void SetStderrLines(uint64_t lines) { stderr_lines_ = lines; }
+  void Restore(const std::map<std::string, uint64_t>& kills) { kills_.Restore(kills); }
+  // Sets ProcessEnd::about of each.
+  void Describe(std::vector<ProcessEnd>& ends, TimePoint now);
+  void Look(std::span<const WorkerProcess> processes, TimePoint now);
+  [[nodiscard]] const std::map<std::string, uint64_t>& kills() const { return kills_.counts(); }
+
+  // Asks a living process for the stacks of its threads; once until `Calm`.
+  void AskForStacks(const WorkerProcess& process);
+  // It does not hang any more.
+  void Calm(const WorkerProcess& process);
+  // The stacks that it has written since it was asked; each answer once, empty if there is none.
+  [[nodiscard]] std::string TakeStacks(const WorkerProcess& process);
+
+ private:
+  using Key = std::tuple<uint64_t, uint32_t, uint64_t>;  // pid namespace, pid, start
+  struct Sample {
+    std::string cgroup;
+    std::optional<MemoryCgroups::Limit> limit;
+    std::optional<int> oom_score;
+    ProcessLimits limits;
+    std::optional<uint64_t> open_files;
+    std::optional<uint64_t> cpu_seconds;
+    std::deque<std::pair<TimePoint, uint64_t>> resident;  // of the last minute
+    std::optional<StderrFile> stderr_file;
+    std::optional<TimePoint> slow_read;  // of what rarely changes
+    bool was_asked = false;
+    bool awaits_stacks = false;
+    uint64_t look = 0;
+  };
+
+  void NoteKills(TimePoint now);
+  void Measure(const std::string& pid, uint64_t start_ticks, Sample& sample, TimePoint now);
+  bool TakeKill(const Sample* sample, ProcessEnd& end, TimePoint now);
+
+  const std::string proc_path_;
+  MemoryCgroups cgroups_;
+  MemoryKills kills_;
+  FullFilesystems filesystems_;
+  StackFiles stacks_;
+  ProcReader proc_;
+  const std::optional<uint64_t> own_namespace_;
+  const std::string own_cgroup_;
+  std::map<Key, Sample> samples_;
+  std::vector<std::string> were_full_;  // at the last Look
+  uint64_t stderr_lines_ = 0;
+  uint64_t looks_ = 0;
+};
+
+}  // namespace persia::agent

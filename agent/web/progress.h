@@ -1,0 +1,30 @@
+// How far the training is, and when it ends: from the steps, samples and tokens that the job's processes count
+// (persia/metrics/progress.h).
+//
+// Thread safety: a pure function.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "web/history.h"
+
+namespace persia::agent {
+
+// What no process counts, or what is not known yet, is empty.
+struct Progress {
+  // Per second, over the last 30 seconds. The steps are those of the median rank, since each rank counts each step of
+  // data-parallel training; samples and tokens are those of all ranks together.
+  std::optional<double> steps_per_second = {};
+  std::optional<double> samples_per_second = {};
+  std::optional<double> tokens_per_second = {};
+  // Of the rank that ends last: the number of its step, that of its last step, and the time until then at its present rate.
+  std::optional<double> step = {};
+  std::optional<double> planned_steps = {};
+  std::optional<double> remaining_seconds = {};
+};
+
+// Without ranks that have ended. Nothing: no process counts its progress. `history`: the oldest first.
+[[nodiscard]] std::optional<Progress> ProgressOf(std::span<const History::Entry> history);
+
+}  // namespace persia::agent

@@ -1,0 +1,23 @@
+// The last events of a process, which are part of the record of its end.
+//
+// Thread safety: pure functions.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/job_event.h"
+#include "model/process_end.h"
+
+namespace persia::agent {
+
+// Adds `events`, and keeps the newest ones of all.
+void KeepLast(std::span<const JobEvent> events, std::vector<JobEvent>& kept);
+// The exception that ended the process, if one of the events is the record of it.
+[[nodiscard]] std::optional<UncaughtException> ExceptionIn(std::span<const JobEvent> events);
+// "checkpoint saved: bytes=1024, path=/ckpt/7", each with its time in front; without the record of an exception.
+[[nodiscard]] std::vector<std::string> TextsOf(std::span<const JobEvent> events);
+
+}  // namespace persia::agent

@@ -1,0 +1,61 @@
+#include "workers/rank_processes.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <string_view>
+
+namespace persia::agent {
+namespace {
+
+using std::chrono::nanoseconds;
+
+constexpr size_t kMaxTimedPhaseBytes = 128;  // as much tells phases apart
+constexpr size_t kMaxTimedPhases = 64;       // the times of further ones count together
+
+nanoseconds Now(clockid_t clock) {
+  struct timespec time {};
+  clock_gettime(clock, &time);
+  return std::chrono::seconds(time.tv_sec) + nanoseconds(time.tv_nsec);
+}
+
+// The kernel counts a process's start from the boot, with the time that the machine was suspended.
+nanoseconds StartOf(uint64_t ticks) {
+  static const auto ticks_per_second = static_cast<double>(sysconf(_SC_CLK_TCK));
+  const std::chrono::duration<double> since_boot(static_cast<double>(ticks) / ticks_per_second);
+  return std::chrono::duration_cast<nanoseconds>(since_boot) - (Now(CLOCK_BOOTTIME) - Now(CLOCK_MONOTONIC));
+}
+
+}  // namespace
+
+RankProcess RankProcessOf(const SegmentLifecycle::Segment& segment) {
+  const SegmentReader& reader = *segment.reader;
+  RankProcess process{.rank = {reader.identity().role, reader.identity().replica},
+                      .id = reader.id(),
+                      .pid = reader.header().pid,
+                      .start_ticks = reader.header().start_ticks,
+                      .alive = segment.alive,
+                      .forked = reader.forked(),
+                      .began = StartOf(reader.header().start_ticks),
+                      .birth_unix_ns = reader.header().birth_unix_ns,
+                      .restart_count = reader.identity().restart_count,
+                      .has_changed = reader.changes() > 0,
+                      // Of a program that numbers them: others only count those of the process.
+                      .step = reader.first_step() ? reader.step() : std::nullopt,
+                      .first_step = reader.first_step(),
+                      .exit = segment.alive ? std::nullopt : segment.exit};
+  for (const PhaseTime& time : reader.SpentInPhases()) {
+    if (process.phases.size() < kMaxTimedPhases) {
+      process.phases.emplace_back(time.phase.substr(0, kMaxTimedPhaseBytes), nanoseconds(time.ns));
+    } else {
+      process.phases.back().second += nanoseconds(time.ns);
+    }
+  }
+  if (const auto phase = reader.phase()) process.phase = phase->name.substr(0, kMaxTimedPhaseBytes);
+  if (const auto until = reader.ClocksUntil()) process.clocks_until = nanoseconds(*until);
+  return process;
+}
+
+}  // namespace persia::agent

@@ -1,0 +1,14 @@
+// The part of a segment that tells of a rank's time: its process's start, end, phases and steps.
+//
+// Thread safety: a function of its arguments.
+#pragma once
+
+#include "model/rank_process.h"
+#include "workers/segment_lifecycle.h"
+
+namespace persia::agent {
+
+// As of its last read. `hangs` is not set.
+[[nodiscard]] RankProcess RankProcessOf(const SegmentLifecycle::Segment& segment);
+
+}  // namespace persia::agent

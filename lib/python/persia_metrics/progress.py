@@ -1,0 +1,15 @@
+"""How far the training is: the steps, samples and tokens that are done, and the number of steps of the whole training.
+
+The agent derives rates and the remaining time from them. In data-parallel training, each rank counts each step, and the samples and
+tokens of its own batches. A program that continues from a checkpoint numbers its steps by `set_step`; in other programs, the number of the
+present step is the count of steps of the process. OverflowError: a negative number; TypeError: not an int.
+"""
+
+from __future__ import annotations
+
+from . import _native
+
+count_steps = _native.count_steps
+count_samples = _native.count_samples
+count_tokens = _native.count_tokens
+set_total_steps = _native.set_total_steps

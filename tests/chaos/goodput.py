@@ -1,0 +1,92 @@
+"""The ranks' time and steps, by the workers' own ledgers, and what the exposition says of them."""
+
+import re
+from collections import defaultdict, namedtuple
+
+# `seen`: whether the agent certainly has all of it. Of a process that started while the directory was full it may have nothing.
+Life = namedtuple("Life", "started ended first before after seen")
+
+_SERIES = re.compile(r"^(persia_rank_seconds_total|persia_rank_redone_steps_total|persia_rank_restarts_total)\{(.*)\} (\S+)$")
+_LABEL = re.compile(r'(\w+)="([^"]*)"')
+# Of the time of a rank. And the starts of processes are known to a hundredth of a second, to the agent and to the ledgers.
+_TOLERANCE = 0.001
+
+
+class Ranks:
+    """The lives of the processes of each rank."""
+
+    def __init__(self, identities):
+        self._lives = {identity: [] for identity in identities}
+
+    def add(self, ledger):
+        """Adds the ledger of a dead process, once. One that was forked is not the rank, and has no time."""
+        identity = (ledger.role, ledger.replica)
+        life = Life(*ledger.rank(), seen=ledger.certain)
+        if identity in self._lives and life.started:
+            self._lives[identity].append(life)
+
+    def _sorted(self, identity):
+        return sorted(self._lives[identity], key=lambda life: life.started)
+
+    def redone(self, identity):
+        """The least and the most steps that were trained again."""
+        least = most = 0
+        reached_least = reached_most = -1
+        for life in self._sorted(identity):
+            if life.before is None:
+                continue
+            most += max(0, min(life.before, reached_most) + 1 - life.first)
+            if life.seen and life.after is not None:
+                least += max(0, min(life.after, reached_least) + 1 - life.first)
+                reached_least = max(reached_least, life.after)
+            reached_most = max(reached_most, life.before)
+        return least, most
+
+    def seconds(self, identity):
+        """The time from the first start to the last end, without that between the end of a process that ended in order and the next
+        one; and how far the agent's may differ, since it does not know of some ends."""
+        lives = self._sorted(identity)
+        total, unknown = lives[-1].ended - lives[0].started, 0.02
+        if not lives[0].seen:
+            unknown += lives[1].started - lives[0].started if len(lives) > 1 else total
+        if not lives[-1].seen:
+            unknown += 5  # it is down until the agent ends
+        for life, following in zip(lives, lives[1:]):
+            if life.ended:
+                gap = following.started - life.ended
+                total -= gap
+                unknown += 0.01 if life.seen else abs(gap)
+            if not life.seen:
+                unknown += 0.02
+        return total, unknown
+
+
+def parse(body):
+    """By identity: the time of all buckets, by bucket, and the redone steps and restarts."""
+    found = defaultdict(lambda: {"buckets": {}})
+    for line in body.splitlines():
+        match = _SERIES.match(line)
+        if match:
+            labels = dict(_LABEL.findall(match[2]))
+            rank = found[labels["role"], int(labels["instance"].removeprefix("rep_"))]
+            if match[1] == "persia_rank_seconds_total":
+                rank["buckets"][labels["bucket"]] = float(match[3])
+            else:
+                rank[match[1]] = float(match[3])
+    return found
+
+
+def compare(body, ranks, identities):
+    """The problems, and a line on what was compared."""
+    found, wrong, said = parse(body), [], []
+    for identity in identities:
+        rank, name = found[identity], f"{identity[0]} rep_{identity[1]}"
+        shown = sum(rank["buckets"].values())
+        expected, unknown = ranks.seconds(identity)
+        if abs(shown - expected) > _TOLERANCE * expected + unknown:
+            wrong.append(f"{name}: its buckets are {shown:.3f} s, not {expected:.3f} s: {rank['buckets']}")
+        redone, (least, most) = rank.get("persia_rank_redone_steps_total"), ranks.redone(identity)
+        if redone is None or not least <= redone <= most:
+            wrong.append(f"{name}: {redone} redone steps, not {least} to {most}")
+        said.append(f"{name} {shown:.2f} s of {expected:.2f} s, {redone:.0f} redone steps of {least} to {most}" if redone is not None else name)
+    return wrong, "; ".join(said)

@@ -1,0 +1,207 @@
+"""Ways to die: each is named with its cause and in words, in the log and in the last push, within 5 seconds."""
+
+import json
+import shlex
+import signal
+import time
+
+import pytest
+from conftest import AGENT, PYTHON, PYTHON_PACKAGE, Agent, environment
+from memory_cgroup import MemoryCgroup
+from servers import fetch, free_port, wait_until
+
+# The program counts until the test sees it, is in its phase and step, and then dies as `{act}` says.
+PROGRAM = """
+import faulthandler, mmap, os, resource, signal, sys, time
+from pathlib import Path
+import persia_metrics
+steps = persia_metrics.Counter("my_app", "steps")
+steps.inc()
+persia_metrics.set_step(812)
+with persia_metrics.phase("data"):
+    while not Path({go!r}).exists():
+        time.sleep(0.01)
+    dying = Path({dying!r})
+    dying.touch()
+{act}
+"""
+
+OUT_OF_MEMORY = "memory = []\nwhile True:\n    memory.append(b'x' * (1 << 20))"
+SIGNAL = "os.kill(os.getpid(), signal.{})\ntime.sleep(60)"
+LIMIT = "resource.setrlimit(resource.RLIMIT_{0}, ({1}, {1}))\n"
+
+
+class Dying:
+    """The program under `exec`, whose command it is unless `shell` starts it."""
+
+    def __init__(self, job, tmp_path, act, shell="", flags=(), program=AGENT, env=None):
+        self.go, self.dying = tmp_path / "go", tmp_path / "dying"
+        indented = "\n".join(f"    {line}" for line in act.splitlines())
+        script = tmp_path / "train.py"
+        script.write_text(PROGRAM.format(go=str(self.go), dying=str(self.dying), act=indented))
+        command = [str(PYTHON), str(script)]
+        if shell:
+            command = ["sh", "-c", shell.format(command=shlex.join(command))]
+        address = f"127.0.0.1:{free_port()}"
+        env = environment(PERSIA_ROLE="trainer", PYTHONPATH=str(PYTHON_PACKAGE), **(env or {}))
+        self.agent = Agent(["exec", *job.flags(address, flags), "--", *command], tmp_path / "exec.log", env, address, program)
+        job._started(self.agent)
+        wait_until(lambda: self.agent.metrics().one("my_app_steps") == 1, "the program")
+
+    def die(self):
+        self.go.touch()
+
+    def end(self):
+        """Waits for the end of the agent, after the last push."""
+        self.die()
+        self.agent.wait()
+        assert time.time() - self.dying.stat().st_mtime < 5
+
+    def death(self):
+        """The line of the log about the death."""
+        (line,) = [line for line in self.agent.output().splitlines() if " died: " in line]
+        return line.partition(" died: ")[2]
+
+
+def causes(gateway):
+    """The causes with deaths on the gateway, with their counts."""
+    shown = gateway.metrics()
+    series = {dict(labels)["cause"]: value for (name, labels), value in shown.items() if name == "persia_worker_deaths_total"}
+    assert len(series) == 12, "each cause has a series from the start"
+    return {cause: value for cause, value in series.items() if value > 0}
+
+
+@pytest.mark.parametrize(
+    "act, cause, words",
+    [
+        ("raise ValueError('bad row')", "exception", "ValueError: bad row (train.py:13 in <module>); in data, step 812"),
+        ("os.write(os.open('/dev/full', os.O_WRONLY), b'x')", "disk_full", "No space left on device"),
+        ("sys.exit(3)", "exit_code", "exit code 3"),
+        ("os._exit(4)", "exit_code", "exit code 4; in data, step 812"),
+        ("faulthandler._sigsegv()", "crash", "SIGSEGV; in data, step 812"),
+        ("os.abort()", "crash", "SIGABRT; in data, step 812"),
+        (LIMIT.format("CORE", 0) + SIGNAL.format("SIGFPE"), "crash", "SIGFPE"),
+        ("resource.setrlimit(resource.RLIMIT_CPU, (1, 9))\nwhile True: dying.touch()", "limit", "SIGXCPU: it used up its processor time"),
+        (
+            "signal.signal(signal.SIGXFSZ, signal.SIG_DFL)\n" + LIMIT.format("FSIZE", 4096) + "open('big', 'wb', 0).write(b'x' * 9999)\n"
+            "open('big', 'ab', 0).write(b'x')",
+            "limit",
+            "SIGXFSZ: a file became too large",
+        ),
+        (LIMIT.format("NOFILE", 64) + "files = [open('/dev/null') for _ in range(99)]", "limit", "Too many open files"),
+        (LIMIT.format("AS", 1 << 30) + "bytearray(2 << 30)", "out_of_memory", "MemoryError"),
+        ("raise type('OutOfMemoryError', (RuntimeError,), {})('CUDA out of memory.')", "gpu_out_of_memory", "CUDA out of memory"),
+        (SIGNAL.format("SIGHUP"), "signal", "SIGHUP; in data, step 812"),
+        (SIGNAL.format("SIGKILL"), "killed", "SIGKILL (the kernel has counted no kill for lack of memory"),
+    ],
+    ids="exception disk-full exit-code underscore-exit segv abrt fpe cpu-limit file-limit descriptors address-space gpu hup kill".split(),
+)
+def test_a_way_to_die_by_itself(job, gateway, tmp_path, monkeypatch, act, cause, words):
+    monkeypatch.chdir(tmp_path)
+    rank = Dying(job, tmp_path, act)
+    rank.end()
+    assert words in rank.death()
+    assert "Look at: " in rank.death()
+    assert causes(gateway) == {cause: 1}
+
+
+def test_sigterm_of_the_supervisor_is_the_launchers(job, gateway, tmp_path):
+    rank = Dying(job, tmp_path, "")
+    rank.agent.popen.send_signal(signal.SIGTERM)
+    rank.agent.wait()
+    assert rank.death().startswith("SIGTERM; in data, step 812")
+    assert causes(gateway) == {"launcher": 1}
+
+
+def test_a_hang_that_the_launcher_ends_is_the_cause(job, gateway, tmp_path):
+    act = "for _ in range(20):\n    steps.inc()\n    time.sleep(0.1)\ntime.sleep(60)"
+    rank = Dying(job, tmp_path, act, flags=["--hang-after=1"])
+    rank.die()
+    wait_until(lambda: rank.agent.metrics().one("persia_job_hung") == 1, "the hang")
+    rank.dying.touch()
+    rank.agent.popen.send_signal(signal.SIGTERM)
+    rank.end()
+    assert rank.death().startswith("it hung for ") and "then SIGTERM ended it; in data, step 812" in rank.death()
+    assert causes(gateway) == {"hang": 1}
+
+
+@pytest.fixture
+def cgroup():
+    cgroup = MemoryCgroup(96 << 20)
+    yield cgroup
+    cgroup.remove()
+
+
+@pytest.mark.needs("memory-cgroup")
+def test_lack_of_memory_in_a_cgroup_is_told_with_its_limit(job, gateway, tmp_path, cgroup):
+    rank = Dying(job, tmp_path, OUT_OF_MEMORY, shell=f"{cgroup.join}; exec {{command}}")
+    rank.end()
+    assert rank.death().startswith("killed by the kernel for lack of memory (the limit of its cgroup ")
+    assert f"{cgroup.path.name} is 96.0 MiB" in rank.death() and "; in data, step 812" in rank.death()
+    assert causes(gateway) == {"out_of_memory": 1}
+
+
+# Of the host's lack of memory, only the host's count tells; so it is for a cgroup that vanishes with its process.
+@pytest.mark.needs("memory-cgroup", "pidfd-exits")
+def test_lack_of_memory_is_named_if_its_cgroup_is_gone(job, gateway, tmp_path, cgroup):
+    shell = f"sh -c '{cgroup.join}; exec \"$@\"' sh {{command}}; rmdir {cgroup.path}; exit 1"
+    rank = Dying(job, tmp_path, OUT_OF_MEMORY, shell=shell)
+    rank.end()
+    assert not cgroup.path.exists()
+    assert rank.death().startswith("killed by the kernel for lack of memory")
+    assert causes(gateway) == {"out_of_memory": 1}
+
+
+@pytest.mark.needs("memory-cgroup")
+def test_sigkill_by_hand_in_a_cgroup_is_not_taken_for_lack_of_memory(job, gateway, tmp_path, cgroup):
+    rank = Dying(job, tmp_path, SIGNAL.format("SIGKILL"), shell=f"{cgroup.join}; exec {{command}}")
+    rank.end()
+    assert causes(gateway) == {"killed": 1}
+
+
+@pytest.mark.needs("mounts")
+def test_sigbus_of_a_full_filesystem_in_memory_is_a_full_disk(job, gateway, tmp_path):
+    small = tmp_path / "small"
+    small.mkdir()
+    wrapper = tmp_path / "agent.sh"
+    mount = f"mount -t tmpfs -o size=1m tmpfs {small}"
+    wrapper.write_text(f"""#!/bin/sh\nexec unshare --mount sh -c '{mount} && exec "$@"' sh {AGENT} "$@"\n""")
+    wrapper.chmod(0o755)
+    act = (
+        f"file = open({str(small / 'data')!r}, 'wb+')\nfile.truncate(8 << 20)\npages = mmap.mmap(file.fileno(), 8 << 20)\n"
+        "for page in range(2048):\n    pages[page * 4096] = 1"
+    )
+    rank = Dying(job, tmp_path, act, program=wrapper)
+    rank.end()
+    assert rank.death().startswith(f"SIGBUS, while {small} was full; in data, step 812")
+    assert causes(gateway) == {"disk_full": 1}
+
+
+# A launcher reaps its ranks: the agent's supervisor does not learn how they ended.
+@pytest.mark.needs("pidfd-exits")
+def test_the_signal_of_a_rank_under_a_launcher_is_known(job, gateway, tmp_path):
+    rank = Dying(job, tmp_path, SIGNAL.format("SIGKILL"), shell="{command}; exit 1")
+    rank.end()
+    assert rank.death().startswith("SIGKILL (the kernel has counted no kill")
+    assert gateway.metrics().one("persia_process_exits_total", reason="SIGKILL") == 1
+    assert causes(gateway) == {"killed": 1}
+
+
+def test_the_last_lines_of_a_file_that_is_stderr_are_told(job, gateway, tmp_path):
+    log = tmp_path / "train.log"
+    act = "for line in range(50):\n    print('line', line, file=sys.stderr, flush=True)\nos._exit(4)"
+    rank = Dying(job, tmp_path, act, shell=f"{{command}} 2> {log}; sleep 60", flags=["--stderr-tail=3"])
+    rank.die()
+    wait_until(lambda: json.loads(fetch(rank.agent.url + "/api/v1/status")[1])["deaths"], "the death")
+    (death,) = json.loads(fetch(rank.agent.url + "/api/v1/status")[1])["deaths"]
+    assert death["stderr"] == ["line 47", "line 48", "line 49"]
+    assert log.read_text().endswith("line 49\n"), "it is as without the agent"
+    rank.agent.popen.send_signal(signal.SIGTERM)
+    rank.agent.wait()
+
+
+def test_a_rank_that_leaves_is_no_death(job, gateway, tmp_path):
+    rank = Dying(job, tmp_path, "sys.exit(0)")
+    rank.end()
+    assert " died: " not in rank.agent.output()
+    assert causes(gateway) == {}

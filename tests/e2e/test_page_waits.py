@@ -1,0 +1,75 @@
+"""The page's section on who waits for whom, in a real browser: a straggler, and a rank that hangs."""
+
+import os
+import re
+import signal
+
+import pytest
+from servers import wait_until
+
+pytestmark = pytest.mark.long
+
+RANKS = """
+import multiprocessing, os, time
+
+def train(rank, barrier, slow):
+    os.environ["REPLICA_INDEX"] = str(rank)
+    from persia_metrics import phase, set_step
+    step = 0
+    while True:
+        step += 1
+        set_step(step)
+        with phase("data"):
+            time.sleep(0.01 + (slow.value if rank == 1 else 0))
+        with phase("forward"):
+            time.sleep(0.01)
+        with phase("sync"):
+            barrier.wait()
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context("spawn")
+    barrier, slow = context.Barrier(3), context.Value("d", 0.02)
+    ranks = [context.Process(target=train, args=(rank, barrier, slow), daemon=True) for rank in range(3)]
+    for rank in ranks:
+        rank.start()
+    print("pid", ranks[2].pid)
+    input()
+    slow.value = 0
+    input()
+"""
+VERDICTS = "return [...document.querySelectorAll('#waits-verdicts .reason')].map((button) => button.innerText)"
+BARS = """return [...document.querySelectorAll('#waits-ranks tr')].map((row) => [
+  row.querySelector('th').innerText, row.querySelector('.sync').getBoundingClientRect().width / row.querySelector('.step').getBoundingClientRect().width])"""
+
+
+def test_the_page_says_who_waits_for_whom(job, browse):
+    agent = job.agent("--hang-after=1")
+    launcher = job.python(RANKS)
+    launcher.wait_for("pid")
+    pid = int(re.search(r"pid (\d+)", launcher.output())[1])
+    browser = browse(agent.url)
+
+    def says(pattern):
+        return any(re.fullmatch(pattern, text) for text in browser.run(VERDICTS))
+
+    straggler = r"trainer rep_1: 0\.0\d+ s longer in data than the others in each step of 0\.0\d+ s; 2 others wait for it in sync"
+    wait_until(lambda: says(straggler), "the straggler")
+    bars = wait_until(lambda: (bars := browser.run(BARS)) and len(bars) == 3 and bars, "a bar for each rank")
+    assert bars[0][0] == "rep_1", "it waits least"
+    assert bars[0][1] < 0.25 < min(part for _, part in bars[1:]), "how much of a step each waits"
+    assert "data" in browser.text("#waits-legend")
+    assert browser.text("#tile-slowest .value") == "rep_1"
+    assert re.fullmatch(r"trainer: longer in data, by \d+ % of a step", browser.text("#tile-slowest .detail"))
+    browser.run("document.querySelector('#waits-verdicts .reason').click()")
+    assert browser.text("#focus-name") == "trainer rep_1"
+    launcher.go()
+    wait_until(lambda: browser.run(VERDICTS) == [], "the verdict to be taken back")
+    assert browser.text("#waits-count") == "no rank holds the others up"
+
+    os.kill(pid, signal.SIGSTOP)
+    hang = r"trainer rep_2: (in data|in forward|in none of its phases|stopped by a signal in sync) since step \d+, \d+ s; 2 others wait in sync"
+    wait_until(lambda: says(hang), "the hang")
+    os.kill(pid, signal.SIGCONT)
+    wait_until(lambda: browser.run(VERDICTS) == [], "the end of the hang")
+    assert browser.complaints() == []
+    launcher.go()

@@ -1,0 +1,134 @@
+"""The stacks of a process that crashes or hangs, if it opted in by PERSIA_METRICS_STACKS=1."""
+
+import json
+import signal
+import time
+
+import pytest
+from servers import fetch, wait_until
+
+CRASHES = """
+import faulthandler, os, signal, sys
+from persia_metrics import Counter
+Counter("my_app", "steps").inc()
+def load():
+    {act}
+print("ready", flush=True)
+sys.stdin.readline()
+load()
+"""
+
+HANGS = """
+import os, sys, threading, time
+from persia_metrics import Counter
+steps = Counter("my_app", "steps")
+def wait_for_the_others():
+    time.sleep(60)
+for _ in range(20):
+    steps.inc()
+    time.sleep(0.1)
+threading.Thread(target=wait_for_the_others, daemon=True).start()
+def read_a_row():
+    time.sleep(60)
+read_a_row()
+"""
+
+ON = {"PERSIA_METRICS_STACKS": "1"}
+
+
+def deaths(agent):
+    return json.loads(fetch(agent.url + "/api/v1/status")[1])["deaths"]
+
+
+def stacks_events(agent):
+    events = json.loads(fetch(agent.url + "/api/v1/events?type=persia.agent&limit=100")[1])["events"]
+    return [event for event in events if event["name"] == "worker_stacks"]
+
+
+@pytest.mark.parametrize("act", ["faulthandler._sigsegv()", "os.abort()"], ids=["segv", "abrt"])
+def test_a_crash_leaves_the_stacks(job, segments, act):
+    agent = job.agent()
+    worker = job.python(CRASHES.format(act=act), **ON)
+    worker.wait_for("ready")
+    (file,) = segments.glob("*.stacks")
+    assert file.read_text().startswith("persia-metrics stacks 1 signal ")
+    worker.go()
+    wait_until(lambda: len(deaths(agent)) == 1, "the death")
+    (death,) = deaths(agent)
+    assert "in load" in death["stacks"]
+    wait_until(lambda: not file.exists(), "the file to be removed")
+
+
+def test_without_the_variable_there_is_neither_a_file_nor_a_handler(job, segments):
+    agent = job.agent()
+    worker = job.python(CRASHES.format(act="os.abort()"))
+    worker.wait_for("ready")
+    assert list(segments.glob("*.stacks")) == []
+    worker.go()
+    wait_until(lambda: len(deaths(agent)) == 1, "the death")
+    assert deaths(agent)[0]["stacks"] == ""
+
+
+def test_an_exit_removes_the_file(job, segments):
+    job.agent()
+    worker = job.python(CRASHES.format(act="pass"), **ON)
+    worker.wait_for("ready")
+    worker.go()
+    assert worker.wait() == 0
+    assert list(segments.glob("*.stacks")) == []
+
+
+def test_a_rank_that_hangs_is_asked_once(job):
+    agent = job.agent("--hang-after=1")
+    worker = job.python(HANGS, **ON)
+    wait_until(lambda: stacks_events(agent), "the stacks")
+    (event,) = stacks_events(agent)
+    assert "in read_a_row" in event["metadata"]["stacks"] and "in wait_for_the_others" in event["metadata"]["stacks"]
+    collections = agent.metrics().one("persia_agent_collect_duration_seconds_count")
+    wait_until(lambda: agent.metrics().one("persia_agent_collect_duration_seconds_count") > collections + 3, "some collections")
+    assert len(stacks_events(agent)) == 1
+    assert worker.running(), "the signal does it no harm"
+    worker.signal(signal.SIGKILL)
+    wait_until(lambda: len(deaths(agent)) == 1, "the death")
+    assert "in read_a_row" in deaths(agent)[0]["stacks"]
+
+
+def test_a_rank_that_hangs_without_the_variable_gets_no_signal(job):
+    agent = job.agent("--hang-after=1")
+    worker = job.python(HANGS)
+    wait_until(lambda: agent.metrics().one("persia_job_hung") == 1, "the hang")
+    hung = time.monotonic()
+    wait_until(lambda: time.monotonic() > hung + 1, "some collections")
+    assert worker.running()
+    assert stacks_events(agent) == []
+
+
+def test_a_program_with_its_own_faulthandler_keeps_it(job, segments):
+    job.agent()
+    worker = job.python("import faulthandler\nfaulthandler.enable()\n" + CRASHES.format(act="pass"), **ON)
+    worker.wait_for("ready")
+    assert list(segments.glob("*.stacks")) == []
+    worker.go()
+    assert worker.wait() == 0
+
+
+FORKS = """
+import os, sys
+from persia_metrics import Counter
+Counter("my_app", "steps").inc()
+if os.fork() == 0:
+    Counter("my_app", "steps").inc()
+    print("child", flush=True)
+    os.read(0, 1)
+    os._exit(0)
+os.wait()
+"""
+
+
+def test_a_forked_child_has_a_file_of_its_own(job, segments):
+    job.agent()
+    worker = job.python(FORKS, **ON)
+    worker.wait_for("child")
+    assert len({path.name.split("-")[0] for path in segments.glob("*.stacks")}) == 2
+    worker.go()
+    assert worker.wait() == 0

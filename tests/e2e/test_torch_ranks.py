@@ -1,0 +1,74 @@
+"""`exec --instrument=torch` and the ranks of Debian's torchrun."""
+
+import subprocess
+
+import pytest
+from conftest import PYTHON
+from torch_environment import torch_environment
+from torch_program import MODEL, installed
+
+pytestmark = pytest.mark.long
+
+DDP = (
+    MODEL
+    + """
+import torch.distributed as dist
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+model = torch.nn.parallel.DistributedDataParallel(model)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+sampler = torch.utils.data.DistributedSampler(data, shuffle=False)
+
+class Data(TensorDataset):
+    def __getitem__(self, index):
+        if rank == 1 and index % 16 == 1:
+            time.sleep(0.2)
+        return super().__getitem__(index)
+
+for epoch in range(4):
+    for batch, wanted in DataLoader(Data(*data.tensors), batch_size=7, sampler=sampler):
+        optimizer.zero_grad()
+        torch.nn.functional.mse_loss(model(batch), wanted).backward()
+        optimizer.step()
+if rank == 0:
+    torch.save(model.state_dict(), sys.argv[1])
+"""
+)
+
+
+def test_exec_instruments_the_ranks_of_torchrun(job, gateway, tmp_path):
+    """Rank 1 loads slowly. The other waits for its gradients in sync, not in backward. The results are the same to the bit."""
+    (tmp_path / "train.py").write_text(DDP)
+    words = [PYTHON, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--monitor_interval", "0.2", tmp_path / "train.py"]
+    for flags in (["--instrument=torch"], []):
+        meeting = tmp_path / f"meeting{len(flags)}"
+        meeting.mkdir()
+        env = {"PYTHONPATH": installed(tmp_path), **torch_environment(meeting)}
+        agent = job.exec(*words, tmp_path / f"model{len(flags)}", flags=[*flags, f"--run-id={len(flags)}"], env=env)
+        assert agent.wait(120) == 0, agent.output()
+        if not flags:
+            continue
+        shown = gateway.metrics()
+
+        def seconds(rank, phase):
+            return shown.one("persia_phase_seconds_total", role="worker", instance=f"rep_{rank}", phase=phase) or 0
+
+        for rank in range(2):
+            assert shown.one("persia_progress_steps_total", instance=f"rep_{rank}") == 20
+            assert shown.one("persia_progress_samples_total", instance=f"rep_{rank}") == 140
+            for phase in ("backward", "forward", "optimizer"):
+                assert shown.one("persia_phase_duration_seconds_count", instance=f"rep_{rank}", phase=phase) == 20
+        assert shown.one("persia_phase_duration_seconds_count", phase="checkpoint") == 1
+        assert seconds(1, "data") > 4 * 3 * 0.2 > seconds(0, "data")
+        assert seconds(0, "sync") > 0.8 * 4 * 3 * 0.2 > seconds(0, "backward")
+        assert not [labels for (_, labels) in shown if {("role", "launcher")} <= labels and "phase" in dict(labels)]
+    assert not any(name.startswith("persia_ph") for name, _ in gateway.metrics())
+    compare = "import torch; a, b = torch.load('model0'), torch.load('model1'); print(sum(a[n].numpy().tobytes() == b[n].numpy().tobytes() for n in a), len(a))"
+    same = subprocess.run([PYTHON, "-c", compare], capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    assert same.stdout == "9 9\n", same.stderr
+
+
+def test_exec_quotes_a_library_that_it_does_not_know(job):
+    agent = job.exec(PYTHON, "-c", "import os; print('value', os.environ.get('PERSIA_METRICS_TORCH'))", flags=["--instrument=tensorflow"])
+    assert agent.wait() == 0
+    assert '--instrument: unknown library "tensorflow" (torch)' in agent.output() and "value None" in agent.output()

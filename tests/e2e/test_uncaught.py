@@ -1,0 +1,84 @@
+"""The record of an exception that ends a Python process, and the hooks of the program, which stay."""
+
+import json
+
+import pytest
+from servers import fetch, wait_until
+
+START = """
+import os, sys
+import persia_metrics
+persia_metrics.Counter("my_app", "steps").inc()
+"""
+
+
+def death(job, source):
+    """The death of a program, and what it printed."""
+    agent = job.agent()
+    worker = job.python(START + source)
+    assert worker.wait() == 1
+    wait_until(lambda: json.loads(fetch(agent.url + "/api/v1/status")[1])["deaths"], "the death")
+    (found,) = json.loads(fetch(agent.url + "/api/v1/status")[1])["deaths"]
+    return found, worker.output()
+
+
+def test_the_traceback_is_printed_once_as_without_us(job):
+    found, output = death(job, "def load():\n    raise ValueError('bad row')\nload()\n")
+    assert "died: ValueError: bad row (worker_1.py:6 in load)" in found["text"]
+    assert output.count("Traceback (most recent call last):") == 1 and output.endswith("ValueError: bad row\n")
+
+
+def test_the_first_phase_that_it_left_is_told(job):
+    source = """
+with persia_metrics.phase("forward"):
+    with persia_metrics.phase("data"):
+        raise ValueError("bad row")
+"""
+    assert death(job, source)[0]["phase"] == "data"
+
+
+def test_a_phase_that_another_exception_left_is_not_told(job):
+    source = """
+with persia_metrics.phase("forward"):
+    try:
+        with persia_metrics.phase("data"):
+            raise ValueError("caught")
+    except ValueError:
+        pass
+    raise ValueError("not caught")
+"""
+    assert death(job, source)[0]["phase"] == "forward"
+
+
+def test_an_earlier_hook_is_called(job):
+    hook = "sys.excepthook = lambda *error: print('their hook:', error[1])\nimport importlib\n"
+    source = hook + "importlib.reload(sys.modules['persia_metrics.uncaught']).install()\nraise ValueError('bad row')\n"
+    found, output = death(job, source)
+    assert output == "their hook: bad row\n"
+    assert found["cause"] == "exception"
+
+
+@pytest.mark.parametrize(
+    "error, words",
+    [
+        ("type('Odd', (Exception,), {'__str__': lambda self: 1 / 0})()", "died: Odd (worker_1.py:5 in <module>)"),
+        ("ValueError('first\\nsecond')", "died: ValueError: first (worker_1.py:5 in <module>)"),
+        ("ValueError('x' * 100000)", "xxx (worker_1.py:5 in <module>)"),
+        ("ValueError('\\ud800 \\0')", "died: ValueError: "),
+        ("json.JSONDecodeError('no', '{', 0)", "died: JSONDecodeError: no: line 1 column 1 (char 0) (worker_1.py:5 in <module>)"),
+    ],
+    ids=["no-str", "lines", "long", "surrogate", "of-python"],
+)
+def test_any_exception_is_told(job, error, words):
+    found, output = death(job, f"import json; raise {error}\n")
+    assert words in found["text"], found["text"]
+    assert "Traceback" in output
+
+
+def test_an_interruption_is_no_exception(job):
+    agent = job.agent()
+    worker = job.python(START + "raise KeyboardInterrupt\n")
+    worker.wait()
+    wait_until(lambda: json.loads(fetch(agent.url + "/api/v1/status")[1])["deaths"], "the death")
+    (found,) = json.loads(fetch(agent.url + "/api/v1/status")[1])["deaths"]
+    assert found["cause"] != "exception"

@@ -1,0 +1,174 @@
+#include "gpu/gpu_reader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "captured_log.h"
+#include "temporary_directory.h"
+
+namespace persia::agent {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+// Readers that are shell scripts. $SAMPLE is a file with a sample, which a script may `cat >&3`.
+class GpuReaderTest : public ::testing::Test {
+ protected:
+  GpuReaderTest() {
+    Put("sample", EncodeGpuMessage(GpuSample{.driver = "550", .devices = {{.gpu = "0"}, {.gpu = "1"}}}));
+    Put("xid", EncodeGpuMessage(GpuXid{"0", 79, 1}));
+    Put("problem", EncodeGpuMessage(GpuProblem{"the NVIDIA driver is not loaded"}));
+  }
+  ~GpuReaderTest() override { reader_.reset(); }
+
+  void Put(const std::string& name, const std::string& bytes) { std::ofstream(folder_ / name, std::ios::binary) << bytes; }
+
+  void Start(const std::string& script, milliseconds patience = std::chrono::minutes(1)) {
+    reader_ = std::make_unique<GpuReader>(
+        GpuReader::Options{.command = {"/bin/sh", "-c", "cd " + folder_.path() + "; echo $$ > pid; " + script},
+                           .interval = milliseconds(1),
+                           .first_patience = patience,
+                           .patience = patience,
+                           .min_backoff = milliseconds(1),
+                           .max_backoff = milliseconds(2)});
+    reader_->Start();
+  }
+
+  // Of all news since the last call.
+  GpuReader::News WaitUntil(const std::function<bool(const GpuReader::News&)>& there) {
+    GpuReader::News news = reader_->Take();
+    // The test has a time limit (test_main.cc).
+    while (!there(news)) {
+      std::this_thread::sleep_for(milliseconds(2));
+      GpuReader::News next = reader_->Take();
+      next.xids.insert(next.xids.begin(), news.xids.begin(), news.xids.end());
+      news = std::move(next);
+    }
+    return news;
+  }
+
+  const TemporaryDirectory folder_;
+  std::unique_ptr<GpuReader> reader_;
+};
+
+TEST_F(GpuReaderTest, SamplesAndErrorsArrive) {
+  const CapturedLog log;
+  Start("cat xid sample xid >&3; sleep 100");
+  const GpuReader::News news = WaitUntil([](const auto& now) { return now.runs && now.xids.size() == 2; });
+  ASSERT_NE(news.sample, nullptr);
+  EXPECT_EQ(news.sample->devices[1].gpu, "1");
+  EXPECT_EQ(news.xids[0].xid, 79);
+  EXPECT_EQ(news.restarts, 0);
+  EXPECT_THAT(reader_->Take().xids, SizeIs(0)) << "each once";
+  EXPECT_THAT(log.Infos(), ElementsAre("reading 2 GPUs, driver 550"));
+}
+
+TEST_F(GpuReaderTest, StopEndsTheProcess) {
+  Start("cat sample >&3; trap '' TERM INT HUP; sleep 100");
+  WaitUntil([](const auto& now) { return now.runs; });
+  pid_t pid = 0;
+  std::ifstream(folder_ / "pid") >> pid;
+  ASSERT_EQ(kill(pid, 0), 0);
+  reader_->Stop();
+  EXPECT_EQ(kill(pid, 0), -1);
+  EXPECT_FALSE(reader_->Take().runs);
+}
+
+TEST_F(GpuReaderTest, ASilentProcessIsKilledAndStartedAgain) {
+  const CapturedLog log;
+  Start("test -e again || cat sample >&3; touch again; sleep 100", milliseconds(100));
+  WaitUntil([](const auto& now) { return now.restarts >= 2; });
+  reader_->Stop();
+  EXPECT_THAT(log.Warnings(), ElementsAre(HasSubstr("a call of the driver's library has not returned for"))) << "once";
+}
+
+TEST_F(GpuReaderTest, ACrashIsToldOnceAndOverWhenValuesComeAgain) {
+  const CapturedLog log;
+  Start("if test -e 3; then cat sample >&3; sleep 100; fi; test -e 2 && touch 3; test -e 1 && touch 2; touch 1; kill -SEGV $$");
+  WaitUntil([](const auto& now) { return now.runs; });
+  EXPECT_THAT(log.Messages(), ElementsAre(AllOf(HasSubstr("GPUs are not read"), HasSubstr("crashed by SIGSEGV")),
+                                          HasSubstr("reading 2 GPUs, driver 550")));
+}
+
+TEST_F(GpuReaderTest, AnExitIsTold) {
+  const CapturedLog log;
+  Start("exit 7");
+  WaitUntil([](const auto& now) { return now.restarts >= 2; });
+  reader_->Stop();
+  EXPECT_THAT(log.Warnings(), ElementsAre(HasSubstr("ended with exit code 7")));
+}
+
+TEST_F(GpuReaderTest, AnAgentThatIgnoresTheEndOfItsChildrenStartsItAgain) {
+  const auto before = signal(SIGCHLD, SIG_IGN);
+  Start("exit 7");
+  WaitUntil([](const auto& now) { return now.restarts >= 2; });
+  reader_->Stop();
+  signal(SIGCHLD, before);
+}
+
+TEST_F(GpuReaderTest, AProcessThatWritesGarbageIsKilled) {
+  const CapturedLog log;
+  Start("echo NVRM: hello >&3; sleep 100");
+  WaitUntil([](const auto& now) { return now.restarts >= 2; });
+  reader_->Stop();
+  EXPECT_THAT(log.Warnings(), ElementsAre(HasSubstr("wrote bytes that are no message: \"NVRM: he\"")));
+}
+
+TEST_F(GpuReaderTest, AProblemIsToldInItsOwnWords) {
+  const CapturedLog log;
+  Start("cat problem >&3; exit 1");
+  WaitUntil([](const auto& now) { return now.restarts >= 2; });
+  reader_->Stop();
+  EXPECT_THAT(log.Warnings(), ElementsAre(HasSubstr("GPUs are not read: the NVIDIA driver is not loaded;")));
+}
+
+TEST_F(GpuReaderTest, AProgramThatCannotBeStartedIsTold) {
+  const CapturedLog log;
+  reader_ = std::make_unique<GpuReader>(
+      GpuReader::Options{.command = {"/nowhere/at/all"}, .min_backoff = milliseconds(1), .max_backoff = milliseconds(2)});
+  reader_->Start();
+  WaitUntil([](const auto& now) { return now.restarts >= 2; });
+  reader_->Stop();
+  EXPECT_THAT(log.Warnings(), ElementsAre(HasSubstr("cannot start /nowhere/at/all")));
+}
+
+TEST_F(GpuReaderTest, ErrorsBeyondTheLimitAreNotKept) {
+  std::string all;
+  for (size_t i = 0; i < GpuReader::kMaxXids + 100; ++i) all += EncodeGpuMessage(GpuXid{"0", 79, 1});
+  Put("storm", all);
+  Start("cat storm sample >&3; sleep 100");
+  // Without a Take in between.
+  while (true) {
+    std::this_thread::sleep_for(milliseconds(2));
+    const GpuReader::News news = reader_->Take();
+    EXPECT_LE(news.xids.size(), GpuReader::kMaxXids);
+    if (news.runs) break;
+  }
+}
+
+TEST_F(GpuReaderTest, TheProcessHasNoOtherDescriptors) {
+  Start("ls /proc/$$/fd > seen; cat sample >&3; sleep 100");
+  WaitUntil([](const auto& now) { return now.runs; });
+  std::ifstream file(folder_ / "seen");
+  std::vector<int> descriptors;
+  for (int fd = 0; file >> fd;) {
+    if (fd < 10) descriptors.push_back(fd);  // a shell keeps some above
+  }
+  EXPECT_THAT(descriptors, ElementsAre(0, 1, 2, GpuReader::kPipe));
+}
+
+}  // namespace
+}  // namespace persia::agent

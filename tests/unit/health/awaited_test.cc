@@ -1,0 +1,132 @@
+#include "health/awaited.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace persia::agent {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+class AwaitedTest : public ::testing::Test {
+ protected:
+  void Set(uint32_t rank, const std::string& phase, seconds in_phase, std::optional<double> step = 812,
+           const std::string& role = "trainer") {
+    WorkerProcess process;
+    process.identity = {"dlrm", {{"instance", "rep_" + std::to_string(rank)}, {"role", role}}};
+    process.alive = true;
+    process.pid = 100 + rank;
+    process.phase = phase;
+    process.in_phase = in_phase;
+    process.step = step;
+    process.phase_seconds = {{"data", 1}, {"sync", 1}};
+    std::erase_if(processes_, [&](const WorkerProcess& known) { return known.identity == process.identity; });
+    processes_.push_back(std::move(process));
+  }
+  std::vector<std::string> Look(milliseconds hang_after = seconds(60)) {
+    judge_.Look(processes_, {.hang_after = hang_after,
+                             .is_stopped = [&](const WorkerProcess& process) { return stopped_.contains(process.pid); }});
+    std::vector<std::string> texts;
+    for (const AwaitedJudge::Verdict& verdict : judge_.verdicts()) texts.push_back(SentenceOf(verdict));
+    return texts;
+  }
+
+  std::vector<WorkerProcess> processes_;
+  std::set<uint32_t> stopped_;
+  AwaitedJudge judge_;
+};
+
+TEST_F(AwaitedTest, TheRankThatIsNotInSyncIsNamed) {
+  for (const uint32_t rank : {0, 1, 2}) Set(rank, "sync", seconds(93));
+  Set(3, "data", seconds(94));
+  EXPECT_THAT(Look(), ElementsAre("trainer rep_3: in data since step 812, 94 s; 3 others wait in sync"));
+  EXPECT_EQ(judge_.verdicts()[0].waited, seconds(93));
+  Set(3, "sync", seconds(0));
+  EXPECT_THAT(Look(), IsEmpty());
+}
+
+TEST_F(AwaitedTest, NobodyIsNamedBeforeTheTimeOrIfNothingIsJudged) {
+  Set(0, "sync", seconds(59));
+  Set(1, "data", seconds(1000));
+  EXPECT_THAT(Look(), IsEmpty());
+  Set(0, "sync", seconds(60));
+  EXPECT_THAT(Look(), ElementsAre("trainer rep_1: in data since step 812, 1000 s; 1 other waits in sync"));
+  EXPECT_THAT(Look(milliseconds(0)), IsEmpty());
+}
+
+TEST_F(AwaitedTest, RanksThatPassSyncDoNotWait) {
+  Set(0, "sync", seconds(100));
+  Set(1, "sync", seconds(2));
+  Set(2, "data", seconds(1));
+  EXPECT_THAT(Look(), IsEmpty());
+}
+
+TEST_F(AwaitedTest, ARankOutsideOfItsPhasesAndOneThatDoesNotNumberItsSteps) {
+  Set(0, "sync", seconds(100), std::nullopt);
+  Set(1, "other", seconds(101), std::nullopt);
+  EXPECT_THAT(Look(), ElementsAre("trainer rep_1: in none of its phases, 101 s; 1 other waits in sync"));
+}
+
+TEST_F(AwaitedTest, ARankAtWorkKeepsThePhaseInWhichItWasNamed) {
+  Set(0, "sync", seconds(70));
+  Set(1, "eval", seconds(3));
+  EXPECT_THAT(Look(), ElementsAre("trainer rep_1: in eval since step 812, 3 s; 1 other waits in sync"));
+  Set(0, "sync", seconds(80));
+  Set(1, "data", seconds(1));
+  Look();
+  EXPECT_EQ(judge_.verdicts()[0].phase, "eval");
+  Set(0, "sync", seconds(180));
+  Set(1, "data", seconds(101));
+  Look();
+  EXPECT_EQ(judge_.verdicts()[0].phase, "data");
+}
+
+TEST_F(AwaitedTest, OfRanksThatAllWaitTheStoppedOneIsNamed) {
+  for (const uint32_t rank : {0, 1, 2}) Set(rank, "sync", seconds(70));
+  EXPECT_THAT(Look(), IsEmpty());
+  stopped_ = {101};
+  EXPECT_THAT(Look(), ElementsAre("trainer rep_1: stopped by a signal in sync since step 812, 70 s; 2 others wait in sync"));
+  EXPECT_EQ(judge_.verdicts()[0].phase, "stopped");
+  stopped_ = {100, 101, 102};
+  EXPECT_THAT(Look(), IsEmpty());
+}
+
+TEST_F(AwaitedTest, OfRanksThatAllWaitTheOneInAnotherStepIsNamed) {
+  for (const uint32_t rank : {0, 1, 2}) Set(rank, "sync", seconds(70));
+  Set(3, "sync", seconds(70), 813);
+  EXPECT_THAT(Look(), ElementsAre("trainer rep_3: in sync since step 813, 70 s; 3 others wait in sync of step 812"));
+  processes_.clear();
+  Set(0, "sync", seconds(70), 813);
+  Set(1, "sync", seconds(70));
+  EXPECT_THAT(Look(), ElementsAre("trainer rep_0: in sync since step 813, 70 s; 1 other waits in sync of step 812"));
+}
+
+TEST_F(AwaitedTest, OtherRolesFurtherProcessesAndEndedOnesAreNotAwaited) {
+  Set(0, "sync", seconds(70));
+  Set(1, "sync", seconds(70));
+  Set(2, "data", seconds(70), 812, "launcher");
+  Set(3, "data", seconds(70));
+  processes_.back().ordinal = 1;
+  Set(4, "data", seconds(70));
+  processes_.back().alive = false;
+  EXPECT_THAT(Look(), IsEmpty());
+}
+
+TEST_F(AwaitedTest, OfManyTheLongestAreNamed) {
+  Set(0, "sync", seconds(100));
+  for (uint32_t rank = 1; rank < 20; ++rank) Set(rank, "data", seconds(100 + rank));
+  EXPECT_EQ(Look().size(), AwaitedJudge::kMostNamed);
+  EXPECT_THAT(judge_.verdicts()[0].identity.labels[0].second, "rep_19");
+}
+
+}  // namespace
+}  // namespace persia::agent

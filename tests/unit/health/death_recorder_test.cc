@@ -1,0 +1,157 @@
+// Each end is told once, and what is kept of deaths.
+#include "health/death_recorder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace persia::agent {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using TimePoint = Death::TimePoint;
+
+ProcessEnd EndOf(const std::string& exit, uint32_t pid = 1, TimePoint at = TimePoint(seconds(1000))) {
+  ProcessEnd end;
+  end.segment_id = "id" + std::to_string(pid);
+  end.identity = {"dlrm", {{"instance", "rep_" + std::to_string(pid)}, {"role", "trainer"}}};
+  end.pid = pid;
+  end.start_ticks = pid;
+  end.exit = exit;
+  end.birth = at - seconds(10);
+  end.ended_at = at;
+  return end;
+}
+
+class DeathRecorderTest : public ::testing::Test {
+ protected:
+  std::vector<std::string> Look(const std::vector<ProcessEnd>& ends) {
+    std::vector<std::string> told;
+    for (const auto& [end, death] : recorder_.Look(ends, moment_)) told.push_back(end.exit + (death ? " died" : ""));
+    return told;
+  }
+  uint64_t Total(DeathCause cause) { return recorder_.memory().totals[static_cast<size_t>(cause)]; }
+
+  DeathRecorder recorder_;
+  std::string told_later_;
+  DeathRecorder::Moment moment_{.exit_of = [this](const ProcessEnd&) { return told_later_; }};
+};
+
+TEST_F(DeathRecorderTest, DeathsAreCountedByCauseAndCleanExitsAreNot) {
+  EXPECT_THAT(Look({EndOf("exit_0"), EndOf("SIGSEGV", 2), EndOf("exit_3", 3)}),
+              ElementsAre("exit_0", "SIGSEGV died", "exit_3 died"));
+  EXPECT_EQ(Total(DeathCause::kCrash), 1);
+  EXPECT_EQ(Total(DeathCause::kExitCode), 1);
+  EXPECT_THAT(recorder_.memory().deaths, SizeIs(2));
+}
+
+TEST_F(DeathRecorderTest, AnEndWithoutAReasonWaitsForOneCollection) {
+  EXPECT_THAT(Look({EndOf("")}), IsEmpty());
+  EXPECT_THAT(recorder_.memory().untold, SizeIs(1));
+  told_later_ = "SIGKILL";
+  EXPECT_THAT(Look({}), ElementsAre("SIGKILL died"));
+  EXPECT_THAT(Look({}), IsEmpty()) << "once";
+}
+
+TEST_F(DeathRecorderTest, WhatNobodyTellsIsUnknown) {
+  EXPECT_THAT(Look({EndOf("")}), IsEmpty());
+  EXPECT_THAT(Look({}), ElementsAre("unknown died"));
+  moment_.exit_of = nullptr;
+  EXPECT_THAT(Look({EndOf("")}), ElementsAre("unknown died")) << "nobody may tell more";
+}
+
+TEST_F(DeathRecorderTest, TheLastCollectionDoesNotWait) {
+  moment_.is_last = true;
+  EXPECT_THAT(Look({EndOf("")}), ElementsAre("unknown died"));
+}
+
+TEST_F(DeathRecorderTest, EndsOfAFormerCommandAreNotTold) {
+  moment_.command_began = TimePoint(seconds(995));
+  EXPECT_THAT(Look({EndOf("SIGSEGV"), EndOf("SIGABRT", 2, TimePoint(seconds(1010)))}), ElementsAre("SIGABRT died"));
+}
+
+TEST_F(DeathRecorderTest, DeathsOfAFormerCommandAreDroppedButStayCounted) {
+  Look({EndOf("SIGSEGV"), EndOf("SIGABRT", 2, TimePoint(seconds(2000)))});
+  recorder_.DropBefore(TimePoint(seconds(1500)));
+  ASSERT_THAT(recorder_.memory().deaths, SizeIs(1));
+  EXPECT_EQ(recorder_.memory().deaths[0].exit, "SIGABRT");
+  EXPECT_EQ(Total(DeathCause::kCrash), 2);
+}
+
+TEST_F(DeathRecorderTest, AStateThatIsReadLateAddsItsDeaths) {
+  Look({EndOf("SIGSEGV"), EndOf("", 2)});
+  const DeathMemory former = recorder_.memory();
+  recorder_ = {};
+  Look({EndOf("exit_3", 3)});
+  recorder_.Restore(former);
+  ASSERT_THAT(recorder_.memory().deaths, SizeIs(2));
+  EXPECT_EQ(recorder_.memory().deaths[0].exit, "SIGSEGV");
+  EXPECT_EQ(recorder_.memory().deaths[1].exit, "exit_3");
+  EXPECT_EQ(Total(DeathCause::kCrash), 1);
+  EXPECT_EQ(Total(DeathCause::kExitCode), 1);
+  told_later_ = "SIGKILL";
+  EXPECT_THAT(Look({}), ElementsAre("SIGKILL died")) << "that waited for its reason";
+}
+
+// 200 ranks that their launcher ended must not hide the one that made it do so.
+TEST_F(DeathRecorderTest, OfTooManyDeathsThoseByTheLauncherGoFirst) {
+  std::vector<ProcessEnd> ends{EndOf("SIGSEGV")};
+  for (uint32_t pid = 2; pid < 200; ++pid) ends.push_back(EndOf("SIGTERM", pid));
+  Look(ends);
+  EXPECT_THAT(recorder_.memory().deaths, SizeIs(DeathMemory::kMaxDeaths));
+  EXPECT_EQ(recorder_.memory().deaths[0].exit, "SIGSEGV");
+  EXPECT_EQ(Total(DeathCause::kLauncher), 198);
+}
+
+DeathMemory Sample() {
+  DeathMemory memory;
+  ProcessEnd end = EndOf("SIGKILL");
+  end.phase = "data";
+  end.step = 812;
+  end.last_events = {"12:00:01 my_app checkpoint: bytes=1024"};
+  end.exception =
+      UncaughtException{.type = "OSError", .message = "full", .where = "a.py:1 in f", .phase = "data", .error_number = 28};
+  end.about = {.killed_for_memory = true,
+               .kills_are_known = true,
+               .memory_cgroup = "/job",
+               .memory_limit = 1,
+               .resident = 2,
+               .resident_before = 3,
+               .oom_score = 4,
+               .full_filesystems = {"/dev/shm", "/tmp"},
+               .open_files = 5,
+               .max_open_files = 6,
+               .max_file_bytes = 7,
+               .cpu_seconds = 8,
+               .max_cpu_seconds = 9,
+               .max_address_space = 10,
+               .stderr_lines = {"Traceback", "x"},
+               .stacks = "Thread 0x1\n"};
+  memory.deaths.push_back(DeathOf(end));
+  end.exit.clear();
+  end.hung_for = seconds(5);
+  memory.untold.push_back(end);
+  memory.totals[2] = 7;
+  memory.kills = {{"host", 3}, {"/sys/fs/cgroup/job", 1}};
+  return memory;
+}
+
+TEST(DeathMemoryTest, ItIsReadAsItWasWritten) {
+  const DeathMemory memory = Sample();
+  EXPECT_EQ(DecodeDeaths(EncodeDeaths(memory)), memory);
+  EXPECT_EQ(DecodeDeaths(EncodeDeaths({})), DeathMemory());
+}
+
+TEST(DeathMemoryTest, MalformedBytesAreRefused) {
+  const std::string bytes = EncodeDeaths(Sample());
+  for (size_t size = 0; size < bytes.size(); ++size) EXPECT_FALSE(DecodeDeaths(bytes.substr(0, size))) << size;
+  EXPECT_FALSE(DecodeDeaths(bytes + "x"));
+}
+
+}  // namespace
+}  // namespace persia::agent

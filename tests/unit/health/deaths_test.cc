@@ -1,0 +1,168 @@
+// Which cause is named for which end, and in which words.
+#include "health/deaths.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <string>
+
+#include "model/exit_reason.h"
+
+namespace persia::agent {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr uint64_t kMiB = 1 << 20;
+
+ProcessEnd EndBy(const std::string& exit) {
+  ProcessEnd end;
+  end.identity = {"dlrm", {{"instance", "rep_3"}, {"role", "trainer"}}};
+  end.exit = exit;
+  return end;
+}
+
+ProcessEnd EndByException(const UncaughtException& exception) {
+  ProcessEnd end = EndBy("exit_1");
+  end.exception = exception;
+  return end;
+}
+
+std::string CauseOf(const ProcessEnd& end) { return std::string(Name(DeathOf(end).cause)); }
+
+TEST(DeathsTest, ReasonsAloneNameACause) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"SIGSEGV", "crash"},      {"SIGABRT", "crash"},    {"SIGBUS", "crash"},     {"SIGILL", "crash"},
+      {"SIGFPE", "crash"},       {"SIGXCPU", "limit"},    {"SIGXFSZ", "limit"},    {"SIGKILL", "killed"},
+      {"exit_137", "killed"},    {"SIGTERM", "launcher"}, {"SIGINT", "launcher"},  {"exit_143", "launcher"},
+      {"exit_130", "launcher"},  {"SIGHUP", "signal"},    {"signal_40", "signal"}, {"exit_1", "exit_code"},
+      {"exit_255", "exit_code"}, {"unknown", "unknown"},
+  };
+  for (const auto& [exit, cause] : cases) EXPECT_EQ(CauseOf(EndBy(exit)), cause) << exit;
+}
+
+TEST(DeathsTest, AKillThatTheKernelCountedIsLackOfMemory) {
+  for (const char* exit : {"SIGKILL", "exit_137", "unknown"}) {
+    ProcessEnd end = EndBy(exit);
+    end.about.killed_for_memory = true;
+    EXPECT_EQ(CauseOf(end), "out_of_memory") << exit;
+  }
+  ProcessEnd other = EndBy("SIGSEGV");
+  other.about.killed_for_memory = true;
+  EXPECT_EQ(CauseOf(other), "crash") << "the kernel kills by SIGKILL";
+}
+
+TEST(DeathsTest, LackOfMemoryIsToldWithTheLimitAndTheTrend) {
+  ProcessEnd end = EndBy("SIGKILL");
+  end.phase = "data";
+  end.step = 812;
+  end.about = {.killed_for_memory = true,
+               .memory_cgroup = "/job",
+               .memory_limit = 4096 * kMiB,
+               .resident = 3993 * kMiB,
+               .resident_before = 1229 * kMiB,
+               .oom_score = 950};
+  EXPECT_EQ(
+      SentenceOf(DeathOf(end)),
+      "killed by the kernel for lack of memory (the limit of its cgroup /job is 4.0 GiB; it had 3.9 GiB in memory, up to a "
+      "minute before 1.2 GiB; its oom_score was 950); in data, step 812");
+}
+
+TEST(DeathsTest, SigkillFromElsewhereSaysThatTheKernelDidNot) {
+  ProcessEnd end = EndBy("SIGKILL");
+  EXPECT_EQ(DeathOf(end).what, "SIGKILL") << "nothing is known of the kernel's count";
+  end.about.kills_are_known = true;
+  EXPECT_THAT(DeathOf(end).what, HasSubstr("the kernel has counted no kill for lack of memory"));
+}
+
+TEST(DeathsTest, SigbusOnAFullFilesystemIsAFullDisk) {
+  ProcessEnd end = EndBy("SIGBUS");
+  end.about.full_filesystems = {"/dev/shm"};
+  EXPECT_EQ(CauseOf(end), "disk_full");
+  EXPECT_EQ(DeathOf(end).what, "SIGBUS, while /dev/shm was full");
+  end.exit = "SIGSEGV";
+  EXPECT_EQ(CauseOf(end), "crash");
+}
+
+TEST(DeathsTest, AnExceptionIsToldWithItsPlace) {
+  const UncaughtException exception{
+      .type = "ValueError", .message = "bad row", .where = "train.py:42 in load", .phase = "data"};
+  ProcessEnd end = EndByException(exception);
+  end.phase = "other";  // it has left them all
+  EXPECT_EQ(CauseOf(end), "exception");
+  EXPECT_EQ(SentenceOf(DeathOf(end)), "ValueError: bad row (train.py:42 in load); in data");
+  end.exit = "SIGSEGV";
+  EXPECT_EQ(CauseOf(end), "crash") << "at the exit, after the exception";
+}
+
+TEST(DeathsTest, ExceptionsOfResourcesAreNamedAfterThem) {
+  const auto cause_of = [](const char* type, const char* message, int error_number) {
+    return CauseOf(EndByException({.type = type, .message = message, .where = {}, .phase = {}, .error_number = error_number}));
+  };
+  EXPECT_EQ(cause_of("MemoryError", "", 0), "out_of_memory");
+  EXPECT_EQ(cause_of("OSError", "Cannot allocate memory", ENOMEM), "out_of_memory");
+  EXPECT_EQ(cause_of("OutOfMemoryError", "CUDA out of memory. Tried to allocate 2 GiB", 0), "gpu_out_of_memory");
+  EXPECT_EQ(cause_of("RuntimeError", "CUDA out of memory. Tried to allocate 2 GiB", 0), "gpu_out_of_memory");
+  EXPECT_EQ(cause_of("OSError", "No space left on device", ENOSPC), "disk_full");
+  EXPECT_EQ(cause_of("OSError", "Disk quota exceeded", EDQUOT), "disk_full");
+  EXPECT_EQ(cause_of("OSError", "Too many open files", EMFILE), "limit");
+  EXPECT_EQ(cause_of("FileNotFoundError", "No such file", ENOENT), "exception");
+}
+
+TEST(DeathsTest, AnExitWithAllDescriptorsUsedIsALimit) {
+  ProcessEnd end = EndBy("exit_1");
+  end.about.max_open_files = 1024;
+  end.about.open_files = 900;
+  EXPECT_EQ(CauseOf(end), "exit_code");
+  end.about.open_files = 1024;
+  EXPECT_EQ(CauseOf(end), "limit");
+}
+
+TEST(DeathsTest, ALimitIsToldWithItsValue) {
+  ProcessEnd end = EndBy("SIGXCPU");
+  end.about.max_cpu_seconds = 2;
+  EXPECT_EQ(DeathOf(end).what, "SIGXCPU: it used up its processor time (its limit is 2 s)");
+}
+
+TEST(DeathsTest, AHangEndedFromOutsideIsTheCause) {
+  for (const char* exit : {"SIGKILL", "SIGTERM"}) {
+    ProcessEnd end = EndBy(exit);
+    end.hung_for = seconds(94);
+    EXPECT_EQ(CauseOf(end), "hang") << exit;
+    EXPECT_THAT(DeathOf(end).what, HasSubstr("it hung for 94 s, then " + std::string(exit)));
+  }
+  ProcessEnd end = EndBy("SIGSEGV");
+  end.hung_for = seconds(94);
+  EXPECT_EQ(CauseOf(end), "crash");
+}
+
+TEST(DeathsTest, EveryCauseHasANameAndEveryDeathSaysWhatToLookAt) {
+  for (size_t i = 0; i < kDeathCauses; ++i) EXPECT_NE(Name(static_cast<DeathCause>(i)), "") << i;
+  for (const char* exit : {"SIGKILL", "SIGSEGV", "SIGTERM", "SIGXCPU", "SIGHUP", "exit_3", "unknown"}) {
+    EXPECT_THAT(DeathOf(EndBy(exit)).look_at, EndsWith(".")) << exit;
+  }
+}
+
+TEST(DeathsTest, CleanExitsAndDataLoadersAreNoDeaths) {
+  EXPECT_FALSE(IsDeath("exit_0", 0));
+  EXPECT_FALSE(IsDeath(kExitOfUnknownCode, 0));
+  EXPECT_FALSE(IsDeath("", 0));
+  EXPECT_TRUE(IsDeath(kUnknownEnd, 0));
+  EXPECT_FALSE(IsDeath(kUnknownEnd, 1)) << "a data loader ends by _exit";
+  EXPECT_TRUE(IsDeath("SIGKILL", 1));
+}
+
+TEST(DeathsTest, APlaceIsToldOnlyIfItIsKnown) {
+  EXPECT_EQ(PlaceOf(DeathOf(EndBy("SIGSEGV"))), "");
+  ProcessEnd end = EndBy("SIGSEGV");
+  end.phase = "other";
+  EXPECT_EQ(PlaceOf(DeathOf(end)), "in none of its phases");
+  EXPECT_THAT(PlaceOf(DeathOf(end)), Not(HasSubstr("step")));
+}
+
+}  // namespace
+}  // namespace persia::agent

@@ -1,0 +1,321 @@
+#include "health/goodput.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <list>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "health/goodput_world.h"
+
+namespace persia::agent {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using Nanoseconds = Goodput::Nanoseconds;
+using Seconds = std::map<std::string, double>;
+
+// The buckets that are not empty.
+Seconds NotEmpty(const BucketTimes& time) {
+  Seconds filled;
+  for (size_t i = 0; i < kBuckets; ++i) {
+    if (time[i].count() != 0)
+      filled[std::string(Name(static_cast<Bucket>(i)))] = std::chrono::duration<double>(time[i]).count();
+  }
+  return filled;
+}
+
+class GoodputTest : public ::testing::Test {
+ protected:
+  KnownProcess& Start(const std::string& id, seconds at) {
+    processes_.push_back({.id = id, .began = at});
+    return processes_.back();
+  }
+  // All that is there by then; its clocks run until the look before.
+  void Look(seconds now, std::optional<Nanoseconds> over_at = {}, std::vector<LateExit> exits = {}) {
+    std::vector<RankProcess> read;
+    for (KnownProcess& process : processes_) {
+      if (process.began > now || folded_.contains(process.id)) continue;
+      read.push_back(process.Read(now, seen_));
+      if (change_) change_(read.back());
+      if (!read.back().alive) folded_.insert(process.id);
+    }
+    goodput_.Look(read, exits, {.now = now, .over_at = over_at, .step = step_});
+    goodput_.Saved();
+    seen_ = now;
+  }
+  [[nodiscard]] Seconds Buckets(int32_t replica = 0) const {
+    return NotEmpty(goodput_.accounts().at({"trainer", replica}).time);
+  }
+  [[nodiscard]] const RankAccount& Rank() const { return goodput_.accounts().at({"trainer", 0}); }
+
+  std::list<KnownProcess> processes_;
+  std::set<std::string> folded_;
+  std::function<void(RankProcess&)> change_;
+  Nanoseconds seen_{0};
+  Nanoseconds step_{0};
+  Goodput goodput_;
+};
+
+TEST_F(GoodputTest, EachPhaseHasItsBucketUntilTheLookBefore) {
+  Start("a", seconds(10)).stretches = {{"init", seconds(12)},    {"rendezvous", seconds(13)}, {"data", seconds(15)},
+                                       {"forward", seconds(18)}, {"sync", seconds(22)},       {"checkpoint", seconds(27)},
+                                       {"other", seconds(33)}};
+  Look(seconds(11));
+  EXPECT_EQ(Buckets(), (Seconds{{"starting", 1}}));
+  Look(seconds(40));
+  Look(seconds(50));
+  EXPECT_EQ(Buckets(),
+            (Seconds{{"starting", 3}, {"rendezvous", 2}, {"data", 3}, {"compute", 11}, {"sync", 5}, {"checkpoint", 6}}));
+  EXPECT_DOUBLE_EQ(*goodput_.report()->Ratio(), 11.0 / 30);
+}
+
+TEST_F(GoodputTest, AProcessThatMarksNothingIsUnmarkedOnceItChanges) {
+  Start("a", seconds(0));
+  Look(seconds(10));
+  change_ = [](RankProcess& process) { process.has_changed = true; };
+  Look(seconds(20));
+  Look(seconds(30));
+  EXPECT_EQ(Buckets(), (Seconds{{"starting", 20}, {"unmarked", 10}}));
+  EXPECT_EQ(goodput_.report()->Ratio(), std::nullopt);
+}
+
+TEST_F(GoodputTest, TheTimeOfAProcessThatMarksNothingGoesOnInSteps) {
+  step_ = seconds(60);
+  Start("a", seconds(0)).ended = seconds(99);
+  for (int i = 1; i <= 5; ++i) Look(seconds(10 * i));
+  EXPECT_EQ(Buckets(), Seconds());
+  Look(seconds(60));
+  EXPECT_EQ(Buckets(), (Seconds{{"starting", 60}}));
+  Look(seconds(70));
+  EXPECT_EQ(Buckets(), (Seconds{{"starting", 60}}));
+  change_ = [](RankProcess& process) { process.has_changed = true; };
+  Look(seconds(80));
+  Look(seconds(90));
+  EXPECT_EQ(Buckets(), (Seconds{{"starting", 80}}));
+  Look(seconds(100));
+  EXPECT_EQ(Buckets(), (Seconds{{"starting", 80}, {"unmarked", 10}, {"down", 10}})) << "it was alive at 90";
+}
+
+TEST_F(GoodputTest, AKilledRankIsDownUntilItsSuccessorStarts) {
+  KnownProcess& a = Start("a", seconds(0));
+  a.stretches = {{"forward", seconds(0)}};
+  a.ended = seconds(25);
+  Look(seconds(10));
+  Look(seconds(20));
+  Look(seconds(30));  // dead; it was last known to live at 20
+  EXPECT_EQ(Buckets(), (Seconds{{"compute", 20}, {"down", 10}}));
+  EXPECT_EQ(goodput_.report()->MeanRepair(), std::nullopt);
+  Start("b", seconds(35)).stretches = {{"forward", seconds(38)}};
+  Look(seconds(40));
+  Look(seconds(50));
+  EXPECT_EQ(Buckets(), (Seconds{{"compute", 22}, {"down", 15}, {"starting", 3}}));
+  EXPECT_EQ(Rank().restarts, 1U);
+  EXPECT_EQ(goodput_.report()->MeanRepair()->count(), 18);
+}
+
+TEST_F(GoodputTest, ARankThatFinishedIsNotCountedUntilTheNextProcess) {
+  KnownProcess& a = Start("a", seconds(0));
+  a.stretches = {{"forward", seconds(0)}};
+  a.ended = seconds(15);
+  a.exit = "exit_0";
+  Look(seconds(10));
+  Look(seconds(20));
+  Look(seconds(30));
+  EXPECT_EQ(Buckets(), (Seconds{{"compute", 15}}));
+  Start("b", seconds(50)).stretches = {{"forward", seconds(50)}};
+  Look(seconds(60));
+  Look(seconds(70));
+  EXPECT_EQ(Buckets(), (Seconds{{"compute", 25}}));
+  EXPECT_EQ(Rank().restarts, 0U);
+}
+
+TEST_F(GoodputTest, AnEndThatIsToldLaterIsCountedThen) {
+  KnownProcess& a = Start("a", seconds(0));
+  a.ended = seconds(15);
+  change_ = [](RankProcess& process) { process.exit.reset(); };
+  Look(seconds(10));
+  Look(seconds(20));
+  EXPECT_EQ(Buckets(), (Seconds{{"starting", 10}}));
+  const RankAccount untold = Rank();
+  Look(seconds(30), {}, {{"a", "exit_1"}});
+  EXPECT_EQ(Buckets(), (Seconds{{"starting", 10}, {"down", 20}}));
+  goodput_.Restore({{RankKey{"trainer", 0}, untold}});
+  Look(seconds(40), {}, {{"a", "exit_0"}});  // by an agent that follows: too late
+  EXPECT_EQ(Buckets(), (Seconds{{"starting", 10}, {"down", 30}}));
+}
+
+TEST_F(GoodputTest, ARankThatTheLauncherLeavesOutIsNotDown) {
+  KnownProcess& a = Start("a", seconds(0));
+  a.ended = seconds(5);
+  KnownProcess& other = Start("b", seconds(0));
+  other.rank.second = 1;
+  Look(seconds(10));
+  EXPECT_EQ(Buckets(), (Seconds{{"down", 10}}));
+  change_ = [](RankProcess& process) { process.restart_count = 1; };
+  Look(seconds(20));
+  EXPECT_EQ(Buckets(), (Seconds{{"down", 10}}));
+}
+
+TEST_F(GoodputTest, TheEndOfTheCommandEndsTheTimeOfDeadRanks) {
+  Start("a", seconds(0)).ended = seconds(5);
+  Look(seconds(10), seconds(8));
+  Look(seconds(20), seconds(8));
+  EXPECT_EQ(Buckets(), (Seconds{{"down", 8}}));
+}
+
+TEST_F(GoodputTest, AHangHasItsOwnBucket) {
+  Start("a", seconds(0)).stretches = {{"sync", seconds(0)}};
+  Look(seconds(10));
+  Look(seconds(20));
+  change_ = [](RankProcess& process) { process.hangs = true; };
+  Look(seconds(30));
+  EXPECT_EQ(Buckets(), (Seconds{{"sync", 10}, {"hung", 10}}));
+}
+
+TEST_F(GoodputTest, StepsUpToTheHighestOneBeforeAreRedone) {
+  KnownProcess& a = Start("a", seconds(0));
+  a.stretches = {{"forward", seconds(0)}};
+  a.steps = {{seconds(1), 5}, {seconds(8), 14}};
+  a.ended = seconds(10);
+  Look(seconds(9));
+  Look(seconds(10));
+  KnownProcess& b = Start("b", seconds(10));
+  b.stretches = {{"other", seconds(12)}, {"forward", seconds(20)}};
+  b.steps = {{seconds(20), 10}, {seconds(25), 11}, {seconds(40), 14}, {seconds(45), 15}, {seconds(55), 16}};
+  Look(seconds(20));
+  EXPECT_EQ(Rank().redone_steps, 1U);
+  Look(seconds(30));
+  EXPECT_EQ(Rank().redone_steps, 2U);
+  Look(seconds(40));
+  EXPECT_EQ(Rank().redone_steps, 5U);
+  EXPECT_EQ(Buckets(), (Seconds{{"compute", 9}, {"down", 1}, {"starting", 2}, {"redone", 18}}));
+  Look(seconds(50));  // from step 14 to step 15: half of the time was redone
+  EXPECT_EQ(Buckets(), (Seconds{{"compute", 14}, {"down", 1}, {"starting", 2}, {"redone", 23}}));
+  Look(seconds(60));
+  EXPECT_EQ(Buckets(), (Seconds{{"compute", 24}, {"down", 1}, {"starting", 2}, {"redone", 23}}));
+  EXPECT_EQ(Rank().redone_steps, 5U);
+  EXPECT_EQ(goodput_.report()->MeanRepair()->count(), 26);
+}
+
+TEST_F(GoodputTest, UntilTheFirstStepASuccessorIsStarting) {
+  KnownProcess& a = Start("a", seconds(0));
+  a.stretches = {{"forward", seconds(0)}};
+  a.steps = {{seconds(1), 5}};
+  a.ended = seconds(10);
+  Look(seconds(10));
+  Start("b", seconds(10)).stretches = {
+      {"other", seconds(11)}, {"rendezvous", seconds(12)}, {"data", seconds(14)}, {"checkpoint", seconds(17)}};
+  Look(seconds(20));
+  Look(seconds(30));
+  EXPECT_EQ(Buckets(), (Seconds{{"starting", 5}, {"rendezvous", 2}, {"checkpoint", 3}, {"down", 10}}));
+}
+
+TEST_F(GoodputTest, AnEndedProcessThatIsListedAgainCountsOnce) {
+  KnownProcess& a = Start("a", seconds(0));
+  a.stretches = {{"forward", seconds(0)}};
+  a.steps = {{seconds(1), 5}};
+  a.ended = seconds(5);
+  for (int i = 1; i <= 3; ++i) {
+    Look(seconds(10 * i));
+    folded_.clear();
+  }
+  KnownProcess& b = Start("b", seconds(30));
+  b.stretches = {{"forward", seconds(30)}};
+  b.steps = {{seconds(30), 6}};
+  Look(seconds(40));
+  Look(seconds(50));
+  EXPECT_EQ(Rank().redone_steps, 0U);
+  EXPECT_EQ(Rank().restarts, 1U);
+  EXPECT_EQ(Buckets(), (Seconds{{"down", 30}, {"compute", 10}}));
+}
+
+TEST_F(GoodputTest, ProcessesBesideTheRankDoNotCount) {
+  KnownProcess& a = Start("a", seconds(0));
+  a.stretches = {{"forward", seconds(0)}};
+  a.ended = seconds(15);
+  a.exit = "exit_0";
+  Start("spawned", seconds(5)).stretches = {{"data", seconds(5)}};
+  KnownProcess& forked = Start("forked", seconds(12));
+  forked.ended = seconds(35);
+  forked.exit = "unknown";
+  change_ = [](RankProcess& process) { process.forked = process.id == "forked"; };
+  for (int i = 1; i <= 5; ++i) Look(seconds(10 * i));
+  EXPECT_EQ(Buckets(), (Seconds{{"compute", 15}}));
+}
+
+TEST_F(GoodputTest, AProcessThatMarksPhasesTakesThePlaceOfALauncher) {
+  Start("launcher", seconds(0));
+  KnownProcess& a = Start("a", seconds(2));
+  a.stretches = {{"forward", seconds(4)}};
+  a.ended = seconds(25);
+  for (int i = 1; i <= 4; ++i) Look(seconds(10 * i));
+  // Until it was found, the launcher was the rank.
+  EXPECT_EQ(Buckets(), (Seconds{{"compute", 10}, {"starting", 10}, {"down", 20}}));
+  EXPECT_EQ(Rank().restarts, 0U);
+  Start("b", seconds(40)).stretches = {{"forward", seconds(45)}};
+  Look(seconds(50));
+  Look(seconds(60));
+  EXPECT_EQ(Rank().restarts, 1U);
+  EXPECT_EQ(Sum(Rank().time), seconds(50));
+}
+
+TEST_F(GoodputTest, SuccessorsThatLivedBetweenTwoLooksAreAllCounted) {
+  Look(seconds(1));
+  for (int i = 0; i < 4; ++i) {
+    KnownProcess& process = Start("p" + std::to_string(i), seconds(10 * i));
+    process.stretches = {{"forward", seconds(10 * i)}};
+    process.steps = {{seconds(10 * i), 3}, {seconds(10 * i + 2), 4}};
+    if (i < 3) process.ended = seconds(10 * i + 5);
+  }
+  Look(seconds(40));
+  EXPECT_EQ(Rank().redone_steps, 6U);
+  EXPECT_EQ(Rank().restarts, 3U);
+  Look(seconds(50));
+  EXPECT_EQ(Sum(Rank().time), seconds(40));
+}
+
+TEST_F(GoodputTest, AfterARebootTheTimeInBetweenIsDown) {
+  Start("a", seconds(1000)).stretches = {{"forward", seconds(1000)}};
+  Look(seconds(1010));
+  Look(seconds(1020));
+  const std::string saved = EncodeGoodput(goodput_.accounts(), kClocks);
+  // The machine booted 2000 s later, by the wall clock.
+  const auto accounts = DecodeGoodput(saved, {.boot_id = "next", .zero = kClocks.zero + seconds(2000)});
+  ASSERT_TRUE(accounts);
+  goodput_.Restore(*accounts);
+  processes_.clear();
+  Start("b", seconds(30)).stretches = {{"forward", seconds(30)}};
+  seen_ = seconds(0);
+  Look(seconds(40));
+  Look(seconds(50));
+  EXPECT_EQ(Buckets(), (Seconds{{"compute", 20}, {"down", 1020}}));
+  EXPECT_EQ(Rank().restarts, 1U);
+}
+
+TEST_F(GoodputTest, TheStateKeepsAllOfIt) {
+  KnownProcess& a = Start("a", seconds(0));
+  a.stretches = {{"forward", seconds(1)}, {"data", seconds(3)}};
+  a.steps = {{seconds(1), 5}};
+  a.ended = seconds(5);
+  Start("b", seconds(6)).stretches = {{"sync", seconds(7)}};
+  Look(seconds(10));
+  const std::string saved = EncodeGoodput(goodput_.accounts(), kClocks);
+  const auto read = DecodeGoodput(saved, kClocks);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(EncodeGoodput(*read, kClocks), saved);
+  for (size_t size = 0; size < saved.size(); ++size) {
+    EXPECT_EQ(DecodeGoodput(std::string_view(saved).substr(0, size), kClocks), std::nullopt) << size;
+  }
+  EXPECT_EQ(DecodeGoodput(saved + "x", kClocks), std::nullopt);
+}
+
+}  // namespace
+}  // namespace persia::agent

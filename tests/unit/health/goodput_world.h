@@ -1,0 +1,75 @@
+// A rank's processes with known times, as an agent reads them: their clocks run until a moment at which they were alive.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "health/goodput.h"
+#include "model/rank_process.h"
+
+namespace persia::agent {
+
+inline const MachineClocks kClocks{.boot_id = "boot", .zero = std::chrono::seconds(1'000'000)};
+
+inline std::chrono::nanoseconds Sum(const BucketTimes& time) {
+  return std::accumulate(time.begin(), time.end(), std::chrono::nanoseconds(0));
+}
+
+struct KnownProcess {
+  using Nanoseconds = std::chrono::nanoseconds;
+  static constexpr Nanoseconds kNever = Nanoseconds::max();
+  struct Stretch {
+    std::string phase;
+    Nanoseconds from;
+  };
+
+  RankKey rank{"trainer", 0};
+  std::string id;
+  Nanoseconds began{0};
+  std::vector<Stretch> stretches = {};  // one follows the other, until the end
+  std::vector<std::pair<Nanoseconds, double>> steps = {};
+  Nanoseconds ended = kNever;
+  std::string exit = "SIGKILL";
+  bool was_alive = false;  // at a look
+
+  [[nodiscard]] bool AliveAt(Nanoseconds now) const { return now < ended; }
+  [[nodiscard]] bool IsClean() const { return exit == "exit_0"; }
+
+  // As a look at `now` finds it, whose clocks run until `seen`.
+  RankProcess Read(Nanoseconds now, Nanoseconds seen) {
+    constexpr uint64_t kTickNs = 10'000'000;
+    const uint64_t ticks = static_cast<uint64_t>(began.count()) / kTickNs;
+    RankProcess read{.rank = rank, .id = id, .start_ticks = ticks, .alive = AliveAt(now), .began = began};
+    read.birth_unix_ns = static_cast<uint64_t>(began.count());
+    was_alive = was_alive || read.alive;
+    const bool exited = !read.alive && IsClean();  // its clocks were stopped
+    std::map<std::string, Nanoseconds> phases;
+    for (size_t i = 0; i < stretches.size() && stretches[i].from <= std::min(now, ended); ++i) {
+      const bool is_last = i + 1 == stretches.size() || stretches[i + 1].from > std::min(now, ended);
+      Nanoseconds until = is_last ? std::max(was_alive ? seen : Nanoseconds(0), stretches[i].from) : stretches[i + 1].from;
+      if (is_last && exited) until = ended;
+      if (is_last && !exited) {
+        read.clocks_until = until;
+        read.phase = stretches[i].phase;
+      }
+      phases[stretches[i].phase] += until - stretches[i].from;
+    }
+    read.phases.assign(phases.begin(), phases.end());
+    for (const auto& [at, step] : steps) {
+      if (at > std::min(now, ended)) break;
+      if (!read.first_step) read.first_step = step;
+      read.step = step;
+    }
+    if (!read.alive) read.exit = exit;
+    return read;
+  }
+};
+
+}  // namespace persia::agent

@@ -1,0 +1,168 @@
+#include "summary/run_summary.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+
+#include "summary/summary_text.h"
+
+namespace persia::agent {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+Json Deaths() {
+  return Json::array({{{"text", "trainer rep_1 died: SIGKILL"}, {"look_at", "the kernel's log\nof the host"}, {"step", 812}}});
+}
+
+RunSummary Sample() {
+  GoodputReport report;
+  auto& first = report.ranks.emplace_back(GoodputReport::Rank{.rank = {"trainer", 0}, .marks = true, .step = 99});
+  first.time[static_cast<size_t>(Bucket::kCompute)] = seconds(3000);
+  first.time[static_cast<size_t>(Bucket::kDown)] = seconds(600);
+  first.redone_steps = 12;
+  first.restarts = 2;
+  first.repair = seconds(800);
+  auto& second = report.ranks.emplace_back(GoodputReport::Rank{.rank = {"server", 1}});
+  second.time[static_cast<size_t>(Bucket::kUnmarked)] = seconds(3605);
+  return {.job = "dlrm",
+          .run_id = "3f2a",
+          .agent_version = "0.1.0",
+          .exit_code = 0,
+          .seconds = 3605,
+          .ranks = RanksOf(report),
+          .deaths = Deaths()};
+}
+
+std::string ErrorOf(const std::string& text) {
+  const auto parsed = ParseSummary(text);
+  return parsed.ok() ? "" : parsed.error();
+}
+
+// The sample's JSON, changed.
+std::string With(const std::string& member, const Json& value) {
+  Json json = SummaryJson(Sample());
+  json[member] = value;
+  return WriteJson(json);
+}
+
+TEST(RunSummaryTest, IsReadAsItWasWritten) {
+  const auto read = ParseSummary(WriteJson(SummaryJson(Sample())));
+  ASSERT_TRUE(read.ok()) << read.error();
+  EXPECT_EQ(read.value(), Sample());
+}
+
+TEST(RunSummaryTest, TheRatioIsOfRanksThatMarkPhases) {
+  const Json json = SummaryJson(Sample());
+  EXPECT_DOUBLE_EQ(json["goodput_ratio"].get<double>(), 3000.0 / 3600);
+  EXPECT_EQ(json["rank_seconds"], 7205);
+  EXPECT_EQ(json["bucket_seconds"]["unmarked"], 3605);
+  EXPECT_EQ(json["mean_time_to_repair_seconds"], 400);
+  EXPECT_EQ(json["ranks"][0]["highest_step"], 99);
+  EXPECT_TRUE(json["ranks"][1]["highest_step"].is_null());
+}
+
+TEST(RunSummaryTest, WithoutMarksAndRestartsThereIsNoRatioAndNoRepair) {
+  RunSummary summary = Sample();
+  summary.ranks.erase(summary.ranks.begin());
+  summary.exit_code.reset();
+  const Json json = SummaryJson(summary);
+  EXPECT_TRUE(json["goodput_ratio"].is_null());
+  EXPECT_TRUE(json["mean_time_to_repair_seconds"].is_null());
+  EXPECT_TRUE(json["exit_code"].is_null());
+  EXPECT_THAT(SummaryLines(summary), IsEmpty());
+  EXPECT_EQ(ParseSummary(WriteJson(json)).value(), summary);
+}
+
+TEST(RunSummaryTest, UnknownMembersAreIgnored) {
+  const auto read = ParseSummary(With("stragglers", Json::array({1, 2})));
+  ASSERT_TRUE(read.ok()) << read.error();
+  EXPECT_EQ(read.value(), Sample());
+}
+
+TEST(RunSummaryTest, DeathsOfUnknownFormAreCountedAndNotPrinted) {
+  RunSummary other = Sample();
+  other.deaths = Json::array({1, Json::object(), {{"text", 777}}});
+  EXPECT_THAT(SummaryTable("a.json", other), ::testing::Not(HasSubstr("777")));
+  EXPECT_THAT(CompareTable("a.json", Sample(), "b.json", other), ::testing::ContainsRegex("deaths +1 +3 +[+]2\n"));
+}
+
+TEST(RunSummaryTest, BadFilesAreRefusedWithTheirText) {
+  EXPECT_EQ(ErrorOf(With("deaths", "none")), "has no usable \"deaths\", which must be an array");
+  EXPECT_EQ(ErrorOf("<html>"), "is no JSON; it begins with \"<html>\"");
+  EXPECT_THAT(ErrorOf("[1]"), HasSubstr("has no object at the top"));
+  EXPECT_EQ(ErrorOf("{}"), "is no summary of a run: its \"format\" is \"\", not \"persia-metrics-run\"");
+  EXPECT_THAT(ErrorOf(With("version", 2)), HasSubstr("has version 2 of the format; this program reads version 1"));
+  EXPECT_THAT(ErrorOf(With("seconds", "x")), HasSubstr("\"seconds\", which must be a number"));
+  EXPECT_THAT(ErrorOf(With("job", 5)), HasSubstr("\"job\", which must be a string"));
+  EXPECT_THAT(ErrorOf(With("ranks", 5)), HasSubstr("\"ranks\", which must be an array"));
+  EXPECT_THAT(ErrorOf(With("ranks", Json::array({5}))), HasSubstr("\"ranks[0]\", which must be an object"));
+  EXPECT_THAT(ErrorOf(With("ranks", Json::array({Json::object()}))),
+              HasSubstr("\"ranks[0].bucket_seconds\", which must be an object"));
+  Json rank = SummaryJson(Sample())["ranks"][0];
+  rank["restarts"] = -1;
+  EXPECT_THAT(ErrorOf(With("ranks", Json::array({rank}))), HasSubstr("\"ranks[0].restarts\", which must be a count"));
+}
+
+TEST(SummaryTextTest, TheLogHasTwoLines) {
+  EXPECT_THAT(
+      SummaryLines(Sample()),
+      ElementsAre("goodput 83.3 %, 2 ranks, 2 restarts, 12 steps redone, mean time to repair 6 min 40 s",
+                  "time of all ranks 2 h 00 min: unmarked 1 h 00 min (50.0 %), compute 50 min 00 s (41.6 %), down 10 min "
+                  "00 s (8.3 %)"));
+}
+
+TEST(SummaryTextTest, TheTableHasARowForEachRank) {
+  EXPECT_EQ(SummaryTable("a.json", Sample()),
+            "                                  a.json\n"
+            "job                                 dlrm\n"
+            "run                                 3f2a\n"
+            "exit code                              0\n"
+            "duration                      1 h 00 min\n"
+            "ranks                                  2\n"
+            "goodput                           83.3 %\n"
+            "restarts                               2\n"
+            "deaths                                 1\n"
+            "redone steps                          12\n"
+            "mean time to repair           6 min 40 s\n"
+            "time of all ranks             2 h 00 min\n"
+            "  compute            50 min 00 s  41.6 %\n"
+            "  down               10 min 00 s   8.3 %\n"
+            "  unmarked            1 h 00 min  50.0 %\n"
+            "\n"
+            "rank                 time  compute    down  unmarked  restarts  redone steps\n"
+            "trainer rep_0  1 h 00 min   83.3 %  16.7 %     0.0 %         2            12\n"
+            "server rep_1   1 h 00 min    0.0 %   0.0 %   100.0 %         0             0\n"
+            "\n"
+            "trainer rep_1 died: SIGKILL\n"
+            "  the kernel's log of the host\n");
+}
+
+TEST(SummaryTextTest, AComparisonHasTheDifferences) {
+  RunSummary after = Sample();
+  after.ranks[0].seconds[static_cast<size_t>(Bucket::kDown)] = 0;
+  after.ranks[0].restarts = 0;
+  after.seconds = 3005;
+  const std::string text = CompareTable("a.json", Sample(), "b.json", after);
+  EXPECT_THAT(text, HasSubstr("\ngoodput                           83.3 %              100.0 %  +16.7 points\n"));
+  EXPECT_THAT(text, HasSubstr("\nrestarts                               2                    0            -2\n"));
+  EXPECT_THAT(text, HasSubstr("\n  down               10 min 00 s   8.3 %          0 s   0.0 %  -10 min 00 s\n"));
+  EXPECT_THAT(text, HasSubstr("\nmean time to repair           6 min 40 s                    -\n"));
+}
+
+TEST(SummaryTextTest, DurationsAreShort) {
+  EXPECT_EQ(DurationText(0), "0 s");
+  EXPECT_EQ(DurationText(-3), "0 s");
+  EXPECT_EQ(DurationText(59.94), "59.9 s");
+  EXPECT_EQ(DurationText(61), "1 min 01 s");
+  EXPECT_EQ(DurationText(3599.6), "1 h 00 min");
+  EXPECT_EQ(DurationText(1e300), "277777777777 h 46 min");
+}
+
+}  // namespace
+}  // namespace persia::agent

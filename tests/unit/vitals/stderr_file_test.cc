@@ -1,0 +1,70 @@
+// The last lines of a file that is a process's stderr.
+#include "vitals/stderr_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "vitals/file_tree.h"
+
+namespace persia::agent {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+class StderrFileTest : public ::testing::Test {
+ protected:
+  StderrFileTest() {
+    tree_.Write("7/fd/0", "");
+    tree_.Write("log", "");
+    std::filesystem::create_symlink(tree_.path() + "/log", tree_.path() + "/7/fd/2");
+  }
+  std::vector<std::string> LinesOf(const std::string& content, size_t count = 3) {
+    tree_.Write("log", content);
+    const auto file = StderrFile::Of(tree_.path(), "7");
+    return file ? file->LastLines(count) : std::vector<std::string>{"not seen"};
+  }
+
+  FileTree tree_;
+};
+
+TEST_F(StderrFileTest, TheLastLinesAreReturnedInTheirOrder) {
+  EXPECT_THAT(LinesOf("a\nb\nc\nd\n"), ElementsAre("b", "c", "d"));
+  EXPECT_THAT(LinesOf("a\nb"), ElementsAre("a", "b"));
+  EXPECT_THAT(LinesOf(""), IsEmpty());
+  EXPECT_THAT(LinesOf("\n\n"), IsEmpty());
+  EXPECT_THAT(LinesOf(" 10%\r 20%\r\nend\n"), ElementsAre(" 10%", " 20%", "end"));
+}
+
+TEST_F(StderrFileTest, LongFilesAndLinesAreCut) {
+  EXPECT_THAT(LinesOf(std::string(100'000, 'x')), IsEmpty()) << "where the line begins is not known";
+  EXPECT_THAT(LinesOf(std::string(100'000, 'x') + "\n" + std::string(1000, 'y') + "\n"),
+              ElementsAre(SizeIs(StderrFile::kMaxLineBytes)));
+}
+
+TEST_F(StderrFileTest, ControlCharactersAreReplaced) { EXPECT_THAT(LinesOf("\x1b[2J\n"), ElementsAre("\uFFFD[2J")); }
+
+TEST_F(StderrFileTest, AnotherFileOfThisNameIsNotRead) {
+  tree_.Write("log", "a\n");
+  const auto file = StderrFile::Of(tree_.path(), "7");
+  ASSERT_TRUE(file);
+  std::filesystem::rename(tree_.path() + "/log", tree_.path() + "/log.1");
+  EXPECT_THAT(file->LastLines(3), IsEmpty());
+  tree_.Write("log", "of another\n");
+  EXPECT_THAT(file->LastLines(3), IsEmpty());
+}
+
+TEST_F(StderrFileTest, WhatIsNoFileIsNotRead) {
+  EXPECT_FALSE(StderrFile::Of(tree_.path(), "8"));
+  std::filesystem::remove(tree_.path() + "/7/fd/2");
+  std::filesystem::create_symlink("/dev/null", tree_.path() + "/7/fd/2");
+  EXPECT_FALSE(StderrFile::Of(tree_.path(), "7"));
+}
+
+}  // namespace
+}  // namespace persia::agent

@@ -1,0 +1,206 @@
+// What is kept of living processes, and how the end of one is described.
+#include "vitals/vitals.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "vitals/file_tree.h"
+#include "vitals/process_limits.h"
+
+namespace persia::agent {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::IsEmpty;
+
+// Processes below a directory that stands for /proc, in one memory cgroup of version 2.
+class VitalsTest : public ::testing::Test {
+ protected:
+  VitalsTest() {
+    proc_.Write("self/ns/pid", "");
+    proc_.Write("self/cgroup", "0::/\n");
+    proc_.Write("self/mounts", "");
+    proc_.Write("vmstat", "oom_kill 0\n");
+    SetKills(0);
+    files_.Write("job/memory.max", "1048576\n");
+    namespace_ = ProcReader(proc_.path()).PidNamespace("self").value();
+    Restart();
+  }
+  void Restart() {
+    vitals_.emplace(Vitals::Options{.directory = files_.path(), .roots = {.proc = proc_.path(), .cgroups = files_.path()}});
+  }
+  void SetKills(int kills) { files_.Write("job/memory.events", "oom_kill " + std::to_string(kills) + "\n"); }
+  void SetKillsOfHost(int kills) { proc_.Write("vmstat", "oom_kill " + std::to_string(kills) + "\n"); }
+
+  void Start(uint32_t pid) {
+    const std::string name = std::to_string(pid);
+    proc_.Write(name + "/stat", name + " (x) S 1 1 1 0 -1 0 0 0 0 0 150 50 0 0 20 0 3 0 77 0 0\n");
+    SetResident(pid, 10);
+    proc_.Write(name + "/cgroup", "0::/job\n");
+    proc_.Write(name + "/oom_score", "950\n");
+    proc_.Write(name + "/limits",
+                "Limit                     Soft Limit           Hard Limit           Units     \n"
+                "Max cpu time              30                   unlimited            seconds   \n"
+                "Max open files            1024                 4096                 files     \n");
+    WorkerProcess process;
+    process.alive = true;
+    process.pid = pid;
+    process.pid_namespace = namespace_;
+    process.start_ticks = 77;
+    processes_.push_back(process);
+  }
+  void SetResident(uint32_t pid, int pages) {
+    proc_.Write(std::to_string(pid) + "/statm", "100 " + std::to_string(pages) + " 1 1 0 1 0\n");
+  }
+  void Look() { vitals_->Look(processes_, now_); }
+  Circumstances End(uint32_t pid, const std::string& exit) {
+    std::vector<ProcessEnd> ends{EndOf(pid, exit)};
+    vitals_->Describe(ends, now_);
+    return ends[0].about;
+  }
+  ProcessEnd EndOf(uint32_t pid, const std::string& exit) {
+    ProcessEnd end;
+    end.pid = pid;
+    end.pid_namespace = namespace_;
+    end.start_ticks = 77;
+    end.exit = exit;
+    return end;
+  }
+
+  FileTree proc_;
+  FileTree files_;
+  uint64_t namespace_ = 0;
+  std::vector<WorkerProcess> processes_;
+  std::optional<Vitals> vitals_;
+  Vitals::TimePoint now_{seconds(1000)};
+};
+
+TEST_F(VitalsTest, AnEndHasWhatWasKnownOfTheProcess) {
+  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  Start(7);
+  Look();
+  now_ += seconds(50);
+  SetResident(7, 90);
+  Look();
+  const Circumstances about = End(7, "SIGSEGV");
+  EXPECT_EQ(about.resident, 90 * page);
+  EXPECT_EQ(about.resident_before, 10 * page);
+  EXPECT_EQ(about.oom_score, 950);
+  EXPECT_EQ(about.max_open_files, 1024);
+  EXPECT_EQ(about.max_cpu_seconds, 30);
+  EXPECT_FALSE(about.max_file_bytes);
+  EXPECT_FALSE(about.killed_for_memory);
+}
+
+TEST_F(VitalsTest, TheTrendIsOfTheLastMinute) {
+  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  Start(7);
+  Look();
+  for (const int pages : {20, 30}) {
+    now_ += seconds(50);
+    SetResident(7, pages);
+    Look();
+  }
+  EXPECT_EQ(End(7, "SIGSEGV").resident_before, 20 * page);
+}
+
+TEST_F(VitalsTest, AKillOfItsCgroupExplainsASigkill) {
+  Start(7);
+  Look();
+  SetKills(1);
+  const Circumstances about = End(7, "SIGKILL");
+  EXPECT_TRUE(about.killed_for_memory);
+  EXPECT_EQ(about.memory_limit, 1048576);
+  EXPECT_EQ(about.memory_cgroup, "/job");
+}
+
+TEST_F(VitalsTest, ASigkillWithoutAKillIsFromElsewhere) {
+  Start(7);
+  Look();
+  SetKillsOfHost(1);  // in another cgroup
+  const Circumstances about = End(7, "SIGKILL");
+  EXPECT_FALSE(about.killed_for_memory);
+  EXPECT_TRUE(about.kills_are_known);
+}
+
+TEST_F(VitalsTest, OfSeveralThatEndedTheOneWithTheMostMemoryWasKilled) {
+  Start(7);
+  Start(8);
+  SetResident(8, 90);
+  Look();
+  SetKills(1);
+  std::vector<ProcessEnd> ends{EndOf(7, "SIGKILL"), EndOf(8, "SIGKILL")};
+  vitals_->Describe(ends, now_);
+  EXPECT_FALSE(ends[0].about.killed_for_memory);
+  EXPECT_TRUE(ends[1].about.killed_for_memory);
+}
+
+TEST_F(VitalsTest, AKillOfACgroupThatIsGoneIsFoundByTheHostsCount) {
+  Start(7);
+  Look();
+  files_.Remove("job");
+  SetKillsOfHost(1);
+  EXPECT_TRUE(End(7, "SIGKILL").killed_for_memory);
+  EXPECT_FALSE(End(8, "SIGKILL").killed_for_memory) << "one kill, one death";
+}
+
+// It lived between two collections, so that nothing is known of it.
+TEST_F(VitalsTest, AKillOfAProcessThatWasNotSeenIsFoundByTheHostsCount) {
+  SetKillsOfHost(1);
+  EXPECT_TRUE(End(9, "SIGKILL").killed_for_memory);
+}
+
+TEST_F(VitalsTest, ACrashTakesNoKill) {
+  Start(7);
+  Start(8);
+  Look();
+  SetKills(1);
+  EXPECT_FALSE(End(7, "SIGSEGV").killed_for_memory);
+  EXPECT_TRUE(End(8, "SIGKILL").killed_for_memory);
+}
+
+TEST_F(VitalsTest, ANewAgentFindsAKillSinceTheFormerOne) {
+  Start(7);
+  Look();
+  const auto kills = vitals_->kills();
+  SetKillsOfHost(1);
+  SetKills(1);
+  Restart();
+  vitals_->Restore(kills);
+  EXPECT_TRUE(End(7, "SIGKILL").killed_for_memory);
+}
+
+TEST_F(VitalsTest, AFullFilesystemInMemoryIsToldOfASigbusOnly) {
+  Start(7);
+  Look();
+  EXPECT_THAT(End(7, "SIGBUS").full_filesystems, IsEmpty());
+}
+
+TEST(ProcessLimitsTest, UnlimitedIsNoLimit) {
+  const ProcessLimits limits = ParseLimits(
+      "Max cpu time              unlimited            unlimited            seconds   \n"
+      "Max file size             4096                 unlimited            bytes     \n"
+      "Max open files            64                   64                   files     \n"
+      "Max address space         1000000              unlimited            bytes     \n");
+  EXPECT_FALSE(limits.cpu_seconds);
+  EXPECT_EQ(limits.file_bytes, 4096);
+  EXPECT_EQ(limits.open_files, 64);
+  EXPECT_EQ(limits.address_space, 1000000);
+  EXPECT_FALSE(ParseLimits("").open_files);
+}
+
+TEST(FullFilesystemsTest, OnlyFullOnesInMemoryAreFound) {
+  FileTree proc;
+  proc.Write("self/mounts",
+             "/dev/vda / ext4 rw 0 0\nshm /dev/shm tmpfs rw 0 0\nx /with\\040blank tmpfs rw 0 0\ny /free tmpfs rw 0 0\n");
+  FullFilesystems filesystems(proc.path(), [](const std::string& path) { return path == "/free" ? 0.5 : 0.0; });
+  EXPECT_THAT(filesystems.Find(), ::testing::ElementsAre("/dev/shm", "/with blank"));
+}
+
+}  // namespace
+}  // namespace persia::agent

@@ -1,0 +1,135 @@
+// Each end of a process is told once, by whichever agent finds it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "ledger/retired_test.h"
+#include "workers/last_events.h"
+
+namespace persia::agent::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+
+class EndsTest : public RetiredTest {
+ protected:
+  // Instance and exit of each end since the last call.
+  std::vector<std::string> Ends() {
+    std::vector<std::string> ends;
+    for (const ProcessEnd& end : source().TakeEnds()) {
+      std::string text;
+      for (const auto& [name, value] : end.identity.labels) {
+        if (name == "instance") text = value;
+      }
+      ends.push_back(text + " " + std::to_string(end.ordinal) + " " + end.exit);
+    }
+    return ends;
+  }
+  std::unique_ptr<Process> StartRank(int replica) {
+    auto process = Start({.role = "worker", .replica = replica});
+    process->Put();
+    return process;
+  }
+};
+
+TEST_F(EndsTest, AnEndIsToldOnce) {
+  const auto other = StartRank(1);
+  StartRank(0)->EndWith(segment::kExitCode + 3);
+  Collect();
+  EXPECT_THAT(Ends(), ElementsAre("rep_0 0 exit_3"));
+  Collect();
+  EXPECT_THAT(Ends(), IsEmpty());
+  StartAgent();
+  Collect();
+  EXPECT_THAT(Ends(), IsEmpty()) << "by the next agent";
+}
+
+TEST_F(EndsTest, AnEndWhileNoAgentRanIsTold) {
+  const auto rank = StartRank(0);
+  Collect();
+  rank->Die();
+  StartAgent();
+  Collect();
+  EXPECT_THAT(Ends(), ElementsAre("rep_0 0 unknown"));
+}
+
+// Killed between the fold and the write of both.
+TEST_F(EndsTest, AnEndThatIsNotSavedIsToldByTheNextAgent) {
+  StartRank(0)->Die();
+  source().Read();
+  EXPECT_THROW(source().Retire([this] {
+    EXPECT_THAT(Ends(), SizeIs(1));
+    throw std::runtime_error("killed");
+  }),
+               std::runtime_error);
+  StartAgent();
+  Collect();
+  EXPECT_THAT(Ends(), ElementsAre("rep_0 0 unknown"));
+}
+
+TEST_F(EndsTest, SeveralEndsOfARankBetweenTwoCollectionsAreTold) {
+  for (const uint64_t code : {3, 4}) StartRank(0)->EndWith(segment::kExitCode + code);
+  Collect();
+  EXPECT_THAT(Ends(), ElementsAre("rep_0 0 exit_3", "rep_0 1 exit_4"));
+}
+
+TEST_F(EndsTest, TheSuccessorOfAProcessHasItsNumber) {
+  StartRank(0)->Die();
+  const auto successor = StartRank(0);
+  Collect();
+  EXPECT_THAT(Ends(), ElementsAre("rep_0 0 unknown"));
+  successor->Die();
+  Collect();
+  EXPECT_THAT(Ends(), ElementsAre("rep_0 0 unknown"));
+}
+
+JobEvent Event(const std::string& name) {
+  JobEvent event;
+  event.unix_ms = 1'000;
+  event.type = "my_app";
+  event.name = name;
+  event.metadata = {{"bytes", int64_t{1024}}, {"path", std::string("/ckpt\n7")}};
+  return event;
+}
+
+TEST(LastEventsTest, TheNewestOnesAreKept) {
+  std::vector<JobEvent> kept;
+  for (int i = 0; i < 9; ++i) KeepLast(std::vector{Event(std::to_string(i))}, kept);
+  ASSERT_THAT(kept, SizeIs(5));
+  EXPECT_EQ(kept.front().name, "4");
+  EXPECT_EQ(kept.back().name, "8");
+}
+
+TEST(LastEventsTest, TheirTextsAreOnOneLine) {
+  EXPECT_THAT(TextsOf(std::vector{Event("saved")}), ElementsAre("00:00:01 my_app saved: bytes=1024, path=/ckpt 7"));
+  JobEvent large = Event("large");
+  large.metadata = {{"text", std::string(1000, 'x')}};
+  EXPECT_THAT(TextsOf(std::vector{large})[0], SizeIs(303));
+}
+
+TEST(LastEventsTest, AnExceptionIsFoundAndIsNoEventOfTheList) {
+  JobEvent event;
+  event.type = "python";
+  event.name = "uncaught_exception";
+  event.metadata = {{"type", std::string("OSError")}, {"message", std::string("full")}, {"where", std::string("a.py:1 in f")},
+                    {"errno", int64_t{28}},           {"phase", std::string("data")},   {"later", int64_t{1}}};
+  const std::vector events{Event("saved"), event};
+  EXPECT_THAT(TextsOf(events), ElementsAre(StartsWith("00:00:01 my_app saved")));
+  const auto exception = ExceptionIn(events);
+  ASSERT_TRUE(exception);
+  EXPECT_EQ(exception->type, "OSError");
+  EXPECT_EQ(exception->message, "full");
+  EXPECT_EQ(exception->where, "a.py:1 in f");
+  EXPECT_EQ(exception->phase, "data");
+  EXPECT_EQ(exception->error_number, 28);
+  EXPECT_FALSE(ExceptionIn(std::vector{Event("saved")}));
+}
+
+}  // namespace
+}  // namespace persia::agent::testing

@@ -1,0 +1,106 @@
+// What is told of the processes of ranks, and when: of one that has ended until its end is in the state.
+#include "workers/rank_processes.h"
+
+#include <csignal>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "files/proc_reader.h"
+#include "ledger/retired_test.h"
+#include "workers/exit_reasons.h"
+
+namespace persia::agent::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+class RankProcessesTest : public RetiredTest {
+ protected:
+  // Of each process: its replica, whether it is up, its step, and its exit; and the exits that were told late.
+  std::vector<std::string> Listed() {
+    source().Read();
+    std::vector<std::string> listed;
+    source().Retire([&] {
+      for (const RankProcess& process : source().rank_processes()) {
+        listed.push_back(std::to_string(process.rank.second) + (process.alive ? " up" : " down") +
+                         (process.step ? " " + std::to_string(static_cast<int>(*process.step)) : "") +
+                         (process.exit ? " " + *process.exit : ""));
+      }
+      for (const LateExit& late : source().late_exits()) listed.push_back("late " + late.exit);
+    });
+    return listed;
+  }
+};
+
+TEST_F(RankProcessesTest, AProcessIsListedUntilItsEndIsFolded) {
+  auto rank = Start({.role = "worker", .replica = 3});
+  rank->segment.Gauge("persia_phase", "step", {}, 7);
+  rank->Put();
+  EXPECT_THAT(Listed(), ElementsAre("3 up")) << "a count of its own steps";
+  rank->segment.Gauge("persia_phase", "first_step", {}, 5);
+  rank->Put();
+  EXPECT_THAT(Listed(), ElementsAre("3 up 7"));
+  rank->EndWith(segment::kExitCode + 3);
+  EXPECT_THAT(Listed(), ElementsAre("3 down 7 exit_3"));
+  EXPECT_THAT(Listed(), IsEmpty());
+}
+
+TEST_F(RankProcessesTest, WithoutAParentAnEndWithoutAMarkIsUnknown) {
+  auto rank = Start();
+  rank->Put().Die();
+  EXPECT_THAT(Listed(), ElementsAre("0 down unknown"));
+}
+
+TEST_F(RankProcessesTest, AnExitIsToldLateIfTheSupervisorTellsItLate) {
+  ExitReasons reaped;
+  reaped_ = &reaped;
+  StartAgent();
+  auto rank = Start();
+  rank->segment.header().pid_namespace = ProcReader().PidNamespace("self").value();
+  rank->segment.header().pid = 4711;
+  rank->segment.header().start_ticks = 9;
+  rank->Put().Die();
+  EXPECT_THAT(Listed(), ElementsAre("0 down"));
+  reaped.Add(4711, 9, SIGKILL);
+  EXPECT_THAT(Listed(), ElementsAre("late SIGKILL"));
+  EXPECT_THAT(Listed(), IsEmpty());
+}
+
+TEST_F(RankProcessesTest, WhatIsSetBeforeTheSaveIsSavedWithTheFold) {
+  auto rank = Start();
+  rank->Put();
+  Collect();
+  rank->End();
+  source().Read();
+  source().Retire([&] {
+    source().SetGoodput("counted");
+    EXPECT_FALSE(source().GoodputIsSaved());
+  });
+  EXPECT_TRUE(source().GoodputIsSaved());
+  StartAgent();
+  Collect();
+  EXPECT_EQ(source().goodput(), "counted");
+  EXPECT_EQ(source().stats().retired, 1U);
+}
+
+TEST_F(RankProcessesTest, MoreThan64PhasesCountTogether) {
+  auto rank = Start();
+  const uint32_t clocks = rank->segment.Family(segment::Kind::kClock, "persia_phase", "seconds_total");
+  for (int i = 0; i < 70; ++i) {
+    const uint32_t clock = rank->segment.Series(clocks, {{"phase", "phase_" + std::to_string(i)}});
+    rank->segment.Set(clock, 2 * 1000);  // it has run for 1000 ns
+  }
+  rank->Put();
+  source().Read();
+  source().Retire();
+  ASSERT_EQ(source().rank_processes().size(), 1U);
+  std::chrono::nanoseconds sum{0};
+  for (const auto& [phase, time] : source().rank_processes()[0].phases) sum += time;
+  EXPECT_EQ(source().rank_processes()[0].phases.size(), 64U);
+  EXPECT_EQ(sum.count(), 70'000);
+}
+
+}  // namespace
+}  // namespace persia::agent::testing

@@ -1,14 +1,48 @@
 #include "job/test_job.h"
 
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 
 #include "persia/metrics/metrics.h"
 
 namespace persia::agent {
+namespace {
+
+bool IsLocked(const std::filesystem::path& segment) {
+  const int fd = open(segment.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  struct flock lock {};
+  lock.l_type = F_RDLCK;
+  lock.l_whence = SEEK_SET;
+  const bool is_locked = fcntl(fd, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+  close(fd);
+  return is_locked;
+}
+
+// The kernel drops the lock of a segment with the map of the process, which it keeps, also after waitpid, as long as a reader of
+// the process's /proc/PID/smaps_rollup is in the middle of it. The agent has such a reader.
+void AwaitUnlocked(const std::filesystem::path& directory, pid_t pid) {
+  const std::string prefix = std::to_string(pid) + "-";
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    if (!entry.path().filename().string().starts_with(prefix)) continue;
+    while (IsLocked(entry.path())) {
+      if (std::chrono::steady_clock::now() > deadline) {
+        ADD_FAILURE() << entry.path() << " is still locked, 30 s after its process ended";
+        return;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+}
+
+}  // namespace
 
 int TestJob::Segments() const {
   int count = 0;
@@ -18,7 +52,7 @@ int TestJob::Segments() const {
   return count;
 }
 
-TestJob::Worker::Worker(const TestJob& job, int batches, const std::string& run_id) {
+TestJob::Worker::Worker(const TestJob& job, int batches, const std::string& run_id) : directory_(job.directory()) {
   int life[2];
   int ready[2];
   if (pipe2(life, O_CLOEXEC) != 0 || pipe2(ready, O_CLOEXEC) != 0 || (pid_ = fork()) < 0) {
@@ -54,6 +88,8 @@ void TestJob::Worker::End() {
     }
     close(life_);
     waitpid(pid_, nullptr, 0);
+    std::error_code none;
+    if (std::filesystem::exists(directory_, none)) AwaitUnlocked(directory_, pid_);
     pid_ = -1;
   }
 }

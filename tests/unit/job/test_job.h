@@ -28,9 +28,11 @@ class TestJob {
     ~Worker();
     Worker(const Worker&) = delete;
     Worker& operator=(const Worker&) = delete;
+    // Returns once the agent can see that it has ended.
     void End();
 
    private:
+    const std::filesystem::path directory_;
     pid_t pid_ = -1;
     int life_ = -1;  // written to, or closed: the worker ends
   };

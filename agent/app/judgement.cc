@@ -3,6 +3,8 @@
 #include <span>
 #include <vector>
 
+#include "model/agent_event.h"
+
 namespace persia::agent {
 namespace {
 
@@ -14,15 +16,12 @@ HangJudge::Settings HangSettingsOf(const AgentOptions& options) {
 }
 
 JobEvent StacksEvent(const WorkerProcess& process, const std::string& stacks, std::chrono::system_clock::time_point now) {
-  return {
-      .unix_ms = static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count()),
-      .type = "persia.agent",
-      .name = "worker_stacks",
-      .metadata = {{"text", "the stacks of a process that hangs, pid " + std::to_string(process.pid)},
-                   {"process", static_cast<int64_t>(process.ordinal)},
-                   {"stacks", stacks}},
-      .identity = process.identity,
-      .pid = process.pid};
+  JobEvent event = AgentEvent("worker_stacks", "the stacks of a process that hangs, pid " + std::to_string(process.pid), now);
+  event.metadata.emplace_back("process", static_cast<int64_t>(process.ordinal));
+  event.metadata.emplace_back("stacks", stacks);
+  event.identity = process.identity;
+  event.pid = process.pid;
+  return event;
 }
 
 }  // namespace

@@ -181,6 +181,12 @@ std::optional<uint64_t> ProcReader::PidNamespace(std::string_view who) {
   return stat(PathOf(who, "/ns/pid"), &info) == 0 ? std::optional<uint64_t>(info.st_ino) : std::nullopt;
 }
 
+bool ProcReader::IsInNamespace(std::string_view who, uint64_t pid_namespace) {
+  if (pid_namespace == 0) return false;
+  const std::optional<uint64_t> there = PidNamespace(who);
+  return (there ? there : PidNamespace("self")) == pid_namespace;
+}
+
 std::optional<double> ProcReader::UnixTime(uint64_t start_ticks) {
   const auto booted = Number(ProcLine(Read("stat"), "btime "));
   return booted ? std::optional(static_cast<double>(*booted) + static_cast<double>(start_ticks) / TicksPerSecond())

@@ -72,19 +72,13 @@ std::vector<GpuRanks::Worker> GpuRanks::FindWorkers(const GpuSample& sample, std
   for (size_t i = 0; i < processes.size(); ++i) {
     const WorkerProcess& process = processes[i];
     if (!process.alive) continue;
-    const std::string pid = std::to_string(process.pid);
-    // The namespace of another user's process cannot be read. If the segment has the agent's own, the start time decides.
-    const auto there = proc_.PidNamespace(pid);
-    const bool is_here = process.pid_namespace != 0 && process.pid_namespace == own_namespace_.value_or(0) &&
-                         there.value_or(process.pid_namespace) == process.pid_namespace;
-    const auto stat = is_here ? proc_.Stat(pid) : std::nullopt;
-    if (!stat || stat->start_ticks != process.start_ticks) {
+    if (process.pid_namespace != own_namespace_ || !proc_.StatOf(process)) {
       all = false;
       continue;
     }
     const ProcessKey key(process.pid, process.start_ticks);
     const auto [seen, is_new] = seen_.try_emplace(key);
-    if (is_new) LookAt(seen->second, pid);
+    if (is_new) LookAt(seen->second, std::to_string(process.pid));
     living.insert(key);
     workers.push_back({.index = i,
                        .started_before = SinceBoot(process.start_ticks) <= sample.boot_ns,

@@ -67,8 +67,7 @@ class GpuWatch {
   [[nodiscard]] Owner OwnerAt(const GpuXid& xid, const Owners& now) const;
   void TakeXids(const std::vector<GpuXid>& xids, const Owners& now);
   void ReportLost(const GpuSample& sample, const Owners& owners);
-  JobEvent& Report(const std::string& name, const std::string& gpu, const Owner& owner, uint64_t unix_ms,
-                   const std::string& text);
+  JobEvent& Report(const char* name, const std::string& gpu, const Owner& owner, const std::string& text);
   // "GPU 3 (GPU-4711, trainer rep_3)"
   [[nodiscard]] std::string NameOf(const std::string& gpu, const Owner& owner) const;
 

@@ -62,7 +62,7 @@ MachineResult MachineSources::Read(std::span<const WatchedProcess> processes, Ti
 }
 
 void MachineSources::Follow(std::span<const WatchedProcess> processes) {
-  const auto is_there = [&](const WatchedProcess& process) { return IsInProc(proc_, process); };
+  const auto is_there = [&](const WatchedProcess& process) { return proc_.StatOf(process).has_value(); };
   // The same worker again: it may have been moved to another cgroup.
   if (subject_.worker && std::ranges::find(processes, *subject_.worker) != processes.end() && is_there(*subject_.worker)) {
     return FollowWorker(*subject_.worker);
@@ -83,7 +83,7 @@ void MachineSources::FollowWorker(const WatchedProcess& worker) {
                   .network = SharesNamespace(pid, "net") ? "self" : pid,
                   .shm = shares_mounts ? "/dev/shm" : "/proc/" + pid + "/root/dev/shm",
                   .working_directory = shares_mounts ? files_.Link("/proc/" + pid + "/cwd") : "/proc/" + pid + "/cwd"};
-  if (IsInProc(proc_, worker)) subject_ = std::move(subject);
+  if (proc_.StatOf(worker)) subject_ = std::move(subject);
 }
 
 bool MachineSources::SharesNamespace(const std::string& pid, const char* kind) const {

@@ -30,9 +30,6 @@ struct WatchedProcess {
   friend auto operator<=>(const WatchedProcess&, const WatchedProcess&) = default;
 };
 
-// Whether /proc/<pid> is this process: it has the pid namespace and the start time.
-bool IsInProc(ProcReader& proc, const WatchedProcess& process);
-
 struct WorkerDetail {
   std::optional<uint64_t> proportional_bytes;
   std::optional<uint64_t> swapped_bytes;

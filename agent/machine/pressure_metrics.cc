@@ -1,8 +1,12 @@
 // A file has two lines, times in microseconds: "some avg10=0.00 avg60=0.00 avg300=0.00 total=1234" and "full ...".
 #include "machine/pressure_metrics.h"
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+
+#include "files/kernel_text.h"
 
 namespace persia::agent {
 namespace {

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "files/kernel_text.h"
+
 namespace persia::agent {
 namespace {
 

@@ -73,6 +73,15 @@ std::vector<double> SecondsOf(std::vector<std::string>& phases, const WorkerProc
 // Phases that were entered later have no share of the chunks before.
 double ShareAt(const std::vector<double>& shares, size_t phase) { return phase < shares.size() ? shares[phase] : 0; }
 
+// By how much the share of a rank in a phase is above the median of the other ranks. `ranks`: the shares of each in one chunk.
+double AboveOthers(const std::vector<std::vector<double>>& ranks, size_t rank, size_t phase) {
+  std::vector<double> others;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    if (i != rank) others.push_back(ShareAt(ranks[i], phase));
+  }
+  return ShareAt(ranks[rank], phase) - Median(std::move(others));
+}
+
 }  // namespace
 
 double StragglerJudge::Rank::Sync() const {
@@ -179,17 +188,9 @@ void StragglerJudge::Judge(Role& role) {
   std::vector<double> leads;
   const auto weigh = [&](size_t rank) {
     leads.clear();
-    for (const Chunk& chunk : role.chunks) {
-      std::vector<double> others;
-      for (size_t i = 0; i < ranks; ++i) {
-        if (i != rank) others.push_back(ShareAt(chunk.ranks[i], sync));
-      }
-      leads.push_back(Median(std::move(others)) - ShareAt(chunk.ranks[rank], sync));
-    }
-    std::vector<double> others;
-    for (size_t i = 0; i < ranks; ++i) {
-      if (i != rank) others.push_back(waits[i]);
-    }
+    for (const Chunk& chunk : role.chunks) leads.push_back(-AboveOthers(chunk.ranks, rank, sync));
+    std::vector<double> others = waits;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(rank));
     const double error = Deviation(leads) / std::sqrt(static_cast<double>(leads.size()));
     return Evidence{.lead = Median(leads),
                     .needed = std::max({kLeastShare, kStandardErrors * error, Spread(std::move(others))})};
@@ -229,13 +230,7 @@ void StragglerJudge::Judge(Role& role) {
 std::string StragglerJudge::SlowPhase(const Role& role, size_t rank) {
   const auto lead = [&](size_t phase) {
     std::vector<double> leads;
-    for (const Chunk& chunk : role.chunks) {
-      std::vector<double> others;
-      for (size_t i = 0; i < chunk.ranks.size(); ++i) {
-        if (i != rank) others.push_back(ShareAt(chunk.ranks[i], phase));
-      }
-      leads.push_back(ShareAt(chunk.ranks[rank], phase) - Median(std::move(others)));
-    }
+    for (const Chunk& chunk : role.chunks) leads.push_back(AboveOthers(chunk.ranks, rank, phase));
     return Median(std::move(leads));
   };
   std::string longest;

@@ -8,7 +8,7 @@
 namespace persia::agent {
 namespace {
 
-// Of the state, which has this time, an idle job writes no more often.
+// An idle job writes the state, which has this time, no more often.
 constexpr std::chrono::minutes kUnmarkedStep(1);
 
 HangJudge::Settings HangSettingsOf(const AgentOptions& options) {
@@ -108,7 +108,7 @@ void Judgement::JudgeHealth(std::optional<std::chrono::system_clock::time_point>
     vitals_->Look(segments_.processes(), clock_.Now());
     health_.SetKills(vitals_->kills());
   } else {
-    ends.clear();  // the agent of the job tells them
+    ends.clear();  // the agent of the job reports them
   }
   health_.Look(segments_.processes(), {.steady = clock_.Now(),
                                        .wall = now,
@@ -141,7 +141,7 @@ void Judgement::LookForStacks() {
       events.push_back(StacksEvent(process, stacks, std::chrono::system_clock::now()));
     }
     const bool hangs = health_.judge().job_hangs() || health_.judge().Of(i) == HangJudge::Verdict::kHung;
-    hangs ? vitals_->AskForStacks(process) : vitals_->Calm(process);
+    hangs ? vitals_->AskForStacks(process) : vitals_->EndHang(process);
   }
   event_log_.Add(events);
 }

@@ -22,7 +22,7 @@ Examples:
   # Print the name that a metric is exposed with, and the rule that applies:
   persia-metrics-agent explain torchelastic/workers.trainer.flakiness
 
-  # Compare what two runs were worth, of which exec --report FILE.json wrote the summaries:
+  # Compare two runs by their summaries, which exec --report FILE.json has written:
   persia-metrics-agent report --compare before.json after.json
 
   # Watch jobs in a terminal:
@@ -70,7 +70,7 @@ const char* DescriptionOf(CommandLine::Verb verb) {
     case Verb::kCheckConfig:
       return "Check flags, environment and file; print the errors, or the settings in effect";
     case Verb::kReport:
-      return "Print what a run was worth, from the file of its summary, or compare two runs";
+      return "Print the summary of a run, from its file, or compare two runs";
     case Verb::kTop:
       return "Show jobs and their ranks in the terminal, from the agents' pages";
     default:

@@ -75,7 +75,8 @@ std::shared_ptr<const Snapshot> GpuMetrics::Collect(const Values& values) {
   return snapshot;
 }
 
-// A device that does not answer for a moment keeps its texts and fields: a layout that changes costs a new plan of all series.
+// A device that does not answer for a moment keeps its texts and fields, because a changed layout costs a new plan of all
+// series.
 void GpuMetrics::UpdateDevices(const Values& values) {
   std::vector<Device> devices;
   for (size_t i = 0; i < values.sample->devices.size(); ++i) {

@@ -47,7 +47,7 @@ std::vector<std::optional<size_t>> GpuRanks::Assign(const GpuSample& sample, std
     if (by_pids[i].size() == 1) {
       ranks[i] = by_pids[i].front();
     } else if (by_masks && (*by_masks)[i].size() == 1) {
-      // Of several users, it must be one.
+      // If the driver lists several ranks, it must be one of them.
       const size_t user = (*by_masks)[i].front();
       if (by_pids[i].empty() || HasRank(by_pids[i], user, processes)) ranks[i] = user;
     }
@@ -64,7 +64,7 @@ std::vector<std::optional<size_t>> GpuRanks::Assign(const GpuSample& sample, std
   return ranks;
 }
 
-// `all`: whether they are all living processes.
+// `all` becomes false if /proc does not show a living worker.
 std::vector<GpuRanks::Worker> GpuRanks::FindWorkers(const GpuSample& sample, std::span<const WorkerProcess> processes,
                                                     bool& all) {
   std::vector<Worker> workers;
@@ -128,7 +128,7 @@ std::optional<GpuRanks::Users> GpuRanks::ByMasks(const GpuSample& sample, std::s
       const auto& pids = sample.devices[i].pids;
       const bool uses =
           HasRank(by_pids[i], worker.index, processes) && std::ranges::find(pids, processes[worker.index].pid) != pids.end();
-      // The program has changed its mask since it started.
+      // The program has changed its mask since its start.
       if (uses && !sample.devices[i].is_divided && std::ranges::find(*mask, i) == mask->end()) return std::nullopt;
     }
   }

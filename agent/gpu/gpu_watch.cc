@@ -49,7 +49,7 @@ void GpuWatch::Use(bool on, std::chrono::milliseconds interval) {
 void GpuWatch::Look(std::span<const WorkerProcess> processes) {
   GpuReader::News news;
   if (reader_ != nullptr) news = reader_->Take();
-  // Values that nothing renews are not shown.
+  // Values that were not renewed in time are not shown.
   const auto fresh = 2 * interval_ + std::chrono::seconds(1);
   const bool is_known = news.sample != nullptr && options_.now() - news.sampled_at <= fresh;
   Owners owners;
@@ -85,8 +85,8 @@ void GpuWatch::Look(std::span<const WorkerProcess> processes) {
                                 .restarts = former_restarts_ + news.restarts});
 }
 
-// Who used the device when the error happened: between the last Look and this one. The error often ends the process, and may be
-// reported a moment later.
+// The owner of the device when the error happened: between the last Look and this one. The error often ends the process, and
+// may be reported a moment later.
 GpuWatch::Owner GpuWatch::OwnerAt(const GpuXid& xid, const Owners& now) const {
   constexpr uint64_t kLateMs = 2000;
   const auto find = [&](const Owners& owners) {

@@ -6,8 +6,8 @@
 //   if (auto snapshot = gpus.snapshot()) ...         // null: the host has no GPU and had none
 //   std::vector<JobEvent> events = gpus.TakeEvents();
 //
-// Without the driver's library there is no thread, no process and no metric. Look waits for nothing. Thread safety: the
-// collector thread alone.
+// Without the driver's library there is no thread, no process and no metric. Look never blocks. Thread safety: the collector
+// thread alone.
 #pragma once
 
 #include <chrono>

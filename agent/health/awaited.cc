@@ -8,7 +8,7 @@
 namespace persia::agent {
 namespace {
 
-// The step of most ranks; of two that are equally frequent, the lower one. None: they do not tell.
+// The step of most ranks; of two that are equally frequent, the lower one. None: no rank numbers its steps.
 std::optional<double> StepOfMost(const std::vector<const WorkerProcess*>& ranks) {
   std::map<double, size_t> counts;
   for (const WorkerProcess* rank : ranks) {

@@ -131,7 +131,7 @@ Verdict BySignal(const ProcessEnd& end) {
     std::string details = about.kills_are_known ? "the kernel has counted no kill for lack of memory" : "";
     Append(details, MemoryText(about));
     return {DeathCause::kKilled, ExitText(exit) + InParentheses(details),
-            "who sends SIGKILL: the launcher after its patience, the scheduler (time limit, preemption), the kubelet, or a "
+            "the sender of SIGKILL: the launcher after its timeout, the scheduler (time limit, preemption), the kubelet, or a "
             "person."};
   }
   if (exit == "SIGTERM" || exit == "SIGINT" || exit == "exit_143" || exit == "exit_130") {
@@ -139,7 +139,7 @@ Verdict BySignal(const ProcessEnd& end) {
             "the rank that ended first: a launcher ends the others; else the scheduler."};
   }
   if (exit.starts_with("SIG") || exit.starts_with("signal_")) {
-    return {DeathCause::kSignal, exit, "who sends " + exit + " to it."};
+    return {DeathCause::kSignal, exit, "the sender of " + exit + "."};
   }
   if (exit == kUnknownEnd) {
     return {DeathCause::kUnknown, ExitText(exit),
@@ -165,7 +165,7 @@ Verdict Judge(const ProcessEnd& end) {
   Verdict verdict = BySignal(end);
   if (end.hung_for && WasEndedFromOutside(verdict.cause)) {
     return {DeathCause::kHang, "it hung for " + SecondsText(*end.hung_for) + ", then " + verdict.what + " ended it",
-            end.about.stacks.empty() ? "the phase in which it hung, and for whom the others waited."
+            end.about.stacks.empty() ? "the phase in which it hung, and the rank that the others waited for."
                                      : "the stacks of its threads, below."};
   }
   return verdict;

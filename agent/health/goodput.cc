@@ -83,7 +83,7 @@ void Goodput::Look(std::span<const RankProcess> processes, std::span<const LateE
 
 void Goodput::Restore(RankAccounts accounts) {
   accounts_ = std::move(accounts);
-  // The agent that might have been told has ended.
+  // The agent that could have learnt these exits has ended.
   for (auto& [rank, account] : accounts_) {
     if (account.life.ending == RankAccount::Ending::kUntold) account.life.ending = RankAccount::Ending::kFailed;
   }

@@ -37,7 +37,7 @@ struct HealthReport {
   struct Worker {
     WorkerState state = WorkerState::kRunning;
     TimePoint since;
-    std::string phase = {};  // what it does; empty: it does not tell
+    std::string phase = {};  // in which it is; empty: it marks none
     TimePoint phase_since = {};
     std::optional<double> step = {};
   };

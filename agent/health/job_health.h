@@ -1,4 +1,4 @@
-// The state of the job and of its workers: who runs, hangs, left or died, since when, and why the job is not well.
+// The state of the job and of its workers: which of them run, hang, left or died, since when, and why the job is not well.
 //
 //   JobHealth health;
 //   health.Look(processes, {.steady = ..., .wall = ..., ...});  // after each collection
@@ -7,8 +7,8 @@
 //
 // Each change is an event of type "persia.agent" and a line in the log: start, exit, death, hang, recovery and restart of a
 // process; hang and recovery of the job; the end of the command. Processes that run when the agent starts are not reported as
-// started. Ends are told by Moment::ends, each once, and not by the list of processes. A job that failed or finished stays so
-// until a process starts. What an agent that starts again must know is kept:
+// started. Ends are reported from Moment::ends, each once, and not from the list of processes. A job that failed or finished
+// stays so until a process starts. What an agent that starts again must know is kept:
 //
 //   health.Restore(former.memory(), now);                      // before the first Look
 //
@@ -53,9 +53,9 @@ class JobHealth {
     bool any_has_ended = false;
     // The processes that were found to have ended since the last Look, each once.
     std::span<const ProcessEnd> ends = {};
-    // How such a process ended, asked one Look after an end without a reason; null: nobody may tell more.
+    // How such a process ended, asked one Look after an end without a reason; null: no reason can become known later.
     std::function<std::string(const ProcessEnd&)> exit_of = {};
-    // When exec's command began: ends of older processes were told before.
+    // When exec's command began: ends of older processes were reported before.
     std::optional<TimePoint> command_began = {};
   };
 

@@ -32,7 +32,7 @@ namespace persia::agent {
 [[nodiscard]] std::string OthersWait(size_t count);
 
 // The ranks that the others wait for: those that are not in `sync` while others of their role are. Empty: the phases do not
-// tell.
+// show them.
 [[nodiscard]] std::string WhomOthersAwait(std::span<const WorkerProcess> processes);
 
 }  // namespace persia::agent

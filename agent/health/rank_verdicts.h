@@ -1,4 +1,4 @@
-// What the phases of the ranks say about the job: who the others wait for, at each step or in a hang, since when.
+// Names the ranks that the others wait for, at each step or in a hang, and since when, by the phases of the ranks.
 //
 //   RankVerdicts verdicts;
 //   verdicts.Look(processes, {.steady = ..., .wall = ..., ...});          // after each collection

@@ -12,9 +12,9 @@ namespace {
 // between two reads of a collection.
 constexpr double kStepsApart = 2;
 constexpr double kShareOfStepsApart = 0.05;
-// Chunks that say whether a straggler still is one.
+// How many of the newest chunks decide whether a straggler still is one.
 constexpr size_t kNewest = 4;
-// The phase of a verdict changes if another one is longer by so much more.
+// The phase of a verdict changes if another one is longer by this factor.
 constexpr double kClearlyLonger = 1.5;
 
 double Median(std::vector<double> values) {
@@ -37,7 +37,7 @@ double Deviation(std::vector<double> values) {
   return std::sqrt(squares / static_cast<double>(values.size() - 1));
 }
 
-// How far values are apart. Of three or more, the lowest is left out: a second straggler says nothing about the rest.
+// How far values are apart. Of three or more, the lowest is left out: a second straggler is not noise.
 double Spread(std::vector<double> values) {
   if (values.size() < 2) return 0;
   std::ranges::sort(values);

@@ -88,7 +88,7 @@ void MachineSources::FollowWorker(const WatchedProcess& worker) {
 
 bool MachineSources::SharesNamespace(const std::string& pid, const char* kind) const {
   const auto own = files_.Inode(std::string("/proc/self/ns/") + kind);
-  // That of another user's process cannot be read: most likely it is the agent's.
+  // The namespace of another user's process cannot be read: most likely it is the agent's.
   return files_.Inode("/proc/" + pid + "/ns/" + kind).value_or(own.value_or(0)) == own.value_or(0);
 }
 

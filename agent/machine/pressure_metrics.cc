@@ -49,7 +49,7 @@ void ReadPressure(KernelFiles& files, const CgroupPaths& paths, MachineReading& 
   for (const Resource& resource : kResources) {
     const std::string_view host = files.Read(std::string("/proc/pressure/") + resource.name);
     reading.Add(resource.waiting, {{"scope", "host"}}, TotalOf(host, "some"), kMicro);
-    // Of the host, the kernel has no such time of processors: it writes 0.
+    // The kernel does not measure this time for the processors of the host: it writes 0.
     if (&resource.stalled != &kCpuStalled) reading.Add(resource.stalled, {{"scope", "host"}}, TotalOf(host, "full"), kMicro);
     if (paths.unified.empty()) continue;
     const std::string_view cgroup = files.Read(paths.unified.front() + "/" + resource.name + ".pressure");

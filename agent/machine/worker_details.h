@@ -21,7 +21,7 @@
 
 namespace persia::agent {
 
-// As its segment has it.
+// A worker process, as its segment names it.
 struct WatchedProcess {
   uint32_t pid = 0;
   uint64_t start_ticks = 0;

@@ -1,4 +1,4 @@
-// What a run was worth: where the time of its ranks has gone, and why processes died.
+// The summary of a run: where the time of its ranks has gone, and why processes died.
 //
 //   const RunSummary summary{.job = "dlrm", .exit_code = 0, .seconds = 3600, .goodput = InSeconds(*goodput.report())};
 //   WriteJson(SummaryJson(summary));                        // of a file that other programs read

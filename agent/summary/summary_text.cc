@@ -148,7 +148,7 @@ std::string RankTable(const RunSummary& summary) {
   return Aligned(rows);
 }
 
-// Each with what to look at, as far as the file tells.
+// Each with its advice, if the file has them.
 std::string DeathsText(const Json& deaths) {
   std::string text;
   for (const Json& death : deaths) {

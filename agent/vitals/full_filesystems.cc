@@ -9,7 +9,7 @@
 namespace persia::agent {
 namespace {
 
-constexpr double kFull = 0.01;  // at most so much is free
+constexpr double kFull = 0.01;  // the highest free share of a full one
 constexpr size_t kMostMounts = 64;
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-constexpr size_t kMaxTimedPhaseBytes = 128;  // as much tells phases apart
+constexpr size_t kMaxTimedPhaseBytes = 128;  // enough to distinguish phases
 constexpr size_t kMaxTimedPhases = 64;       // the times of further ones count together
 
 nanoseconds Now(clockid_t clock) {

@@ -54,7 +54,7 @@ void SegmentLifecycle::Retire() {
     FoldEnded();
   }
   AssignOrdinals(Which::kAll);
-  if (!ledger_.Retires()) {  // no state, or one that cannot be read yet: an end is not told a second time when it is folded
+  if (!ledger_.Retires()) {  // no state, or one that cannot be read yet: later, the fold does not report the end again
     for (Segment& segment : segments_) {
       if (!segment.alive && segment.was_alive && segment.instance) TellEnd(segment);
     }
@@ -75,7 +75,7 @@ void SegmentLifecycle::TellEnd(Segment& segment) {
   const std::optional<PresentPhase> phase = reader.clocks().Present();
   const auto birth = std::chrono::duration_cast<ProcessEnd::TimePoint::duration>(
       std::chrono::nanoseconds(static_cast<int64_t>(header.birth_unix_ns)));
-  // A reason may become known if somebody may still tell it.
+  // The exit is empty as long as it may become known.
   const bool may_learn = exits_.MayLearnMore(LastProcessOf(reader));
   ends_.emplace_back(*segment.instance, ProcessEnd{.segment_id = reader.id(),
                                                    .ordinal = segment.ordinal,

@@ -13,7 +13,8 @@ from pathlib import Path
 import needs
 import pytest
 from conftest import WORKER, Worker, environment
-from machine import HangingFilesystem, cgroup
+from machine import HangingFilesystem
+from memory_cgroup import memory_cgroup
 from servers import fetch, find_program, wait_until
 
 TRAINER = {"role": "trainer", "instance": "rep_0"}
@@ -43,13 +44,13 @@ def pid_of_worker(agent):
     return pid
 
 
-@pytest.mark.needs("cgroups")
+@pytest.mark.needs("memory-cgroup")
 def test_a_process_that_the_kernel_kills_for_memory_is_counted(job):
     limit = 64 << 20
     agent = job.exec_worker()
     agent.tell("count my_app batches 1")
     wait_until(lambda: agent.metrics().one("persia_process_up", **TRAINER) == 1, "the worker")
-    with cgroup(limit) as group:
+    with memory_cgroup(limit) as group:
         group.add(pid_of_worker(agent))
         await_value(agent, "persia_cgroup_memory_limit_bytes", limit, role="agent")
         await_value(agent, "persia_cgroup_memory_events_total", 0, event="oom_kill")

@@ -115,7 +115,7 @@ RunSummary Agent::Summary() const {
                      .run_id = setup_.run_id,
                      .agent_version = setup_.version,
                      .seconds = Seconds(clock_.Now() - created_at_),
-                     .ranks = RanksOf(*last.goodput),
+                     .goodput = InSeconds(*last.goodput),
                      .deaths = DeathsJson(*last.health->deaths)};
   if (setup_.exec != nullptr) {
     const ExecRecord::State command = setup_.exec->state();

@@ -56,7 +56,7 @@ class Agent {
   void PushNow();
   // The page as one HTML file, with the newest values.
   [[nodiscard]] std::string Report() const { return pages_.Report(); }
-  // What the run was worth. REQUIRES: Finish is over.
+  // Of the run. REQUIRES: Finish is over.
   [[nodiscard]] RunSummary Summary() const;
   // Ends the job's groups on the gateway. REQUIRES: Finish is over.
   Status EndGroups() { return lanes_.DeleteGroups(setup_.options.job_name); }

@@ -3,10 +3,12 @@
 #include <span>
 #include <vector>
 
+#include "model/agent_event.h"
+
 namespace persia::agent {
 namespace {
 
-// Of the state, which has this time, an idle job writes no more often.
+// An idle job writes the state, which has this time, no more often.
 constexpr std::chrono::minutes kUnmarkedStep(1);
 
 HangJudge::Settings HangSettingsOf(const AgentOptions& options) {
@@ -14,15 +16,12 @@ HangJudge::Settings HangSettingsOf(const AgentOptions& options) {
 }
 
 JobEvent StacksEvent(const WorkerProcess& process, const std::string& stacks, std::chrono::system_clock::time_point now) {
-  return {
-      .unix_ms = static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count()),
-      .type = "persia.agent",
-      .name = "worker_stacks",
-      .metadata = {{"text", "the stacks of a process that hangs, pid " + std::to_string(process.pid)},
-                   {"process", static_cast<int64_t>(process.ordinal)},
-                   {"stacks", stacks}},
-      .identity = process.identity,
-      .pid = process.pid};
+  JobEvent event = AgentEvent("worker_stacks", "the stacks of a process that hangs, pid " + std::to_string(process.pid), now);
+  event.metadata.emplace_back("process", static_cast<int64_t>(process.ordinal));
+  event.metadata.emplace_back("stacks", stacks);
+  event.identity = process.identity;
+  event.pid = process.pid;
+  return event;
 }
 
 }  // namespace
@@ -109,7 +108,7 @@ void Judgement::JudgeHealth(std::optional<std::chrono::system_clock::time_point>
     vitals_->Look(segments_.processes(), clock_.Now());
     health_.SetKills(vitals_->kills());
   } else {
-    ends.clear();  // the agent of the job tells them
+    ends.clear();  // the agent of the job reports them
   }
   health_.Look(segments_.processes(), {.steady = clock_.Now(),
                                        .wall = now,
@@ -142,7 +141,7 @@ void Judgement::LookForStacks() {
       events.push_back(StacksEvent(process, stacks, std::chrono::system_clock::now()));
     }
     const bool hangs = health_.judge().job_hangs() || health_.judge().Of(i) == HangJudge::Verdict::kHung;
-    hangs ? vitals_->AskForStacks(process) : vitals_->Calm(process);
+    hangs ? vitals_->AskForStacks(process) : vitals_->EndHang(process);
   }
   event_log_.Add(events);
 }

@@ -1,12 +1,12 @@
-// What the agent judges of the job after each collection: its health and why processes died, where the ranks' time goes, and
-// whom they wait for.
+// The judgement of the job after each collection: its health and why processes died, where the ranks' time goes, and the ranks
+// that others wait for.
 //
 //   Judgement judgement(setup, clock, event_log, segments);
-//   segments.Retire([&] { judgement.Judge(command_began); });   // the folds and what is told of them are one write
+//   segments.Retire([&] { judgement.Judge(command_began); });   // the folds and their reports are one write
 //   judgement.Show();
 //   judgement.AddTo(own);
 //
-// What must survive the agent is in the state of the segments. A view (`once`, `explain`) tells of no end and counts no time.
+// What must survive the agent is in the state of the segments. A view (`once`, `explain`) reports no ends and counts no time.
 // Thread safety: none; the collector thread alone.
 #pragma once
 

@@ -9,9 +9,10 @@
 #include "base/spelling.h"
 #include "base/text.h"
 #include "base/version.h"
+#include "cli/argument_words.h"
+#include "cli/help_texts.h"
 #include "config/config_draft.h"
 #include "config/settings.h"
-#include "config/values.h"
 
 namespace persia::agent {
 namespace {
@@ -24,48 +25,6 @@ constexpr Choice<Verb> kVerbs[] = {
 constexpr char kProgram[] = "persia-metrics-agent";
 constexpr char kVerbList[] = "run, exec, once, check-config, explain, report, top";
 
-constexpr char kExamples[] = R"(
-Examples:
-  # Run a training job and push its metrics to a gateway:
-  persia-metrics-agent exec --job dlrm --gateway metrics_gateway:9091 -- python3 train.py
-
-  # The same, with the phases, steps and samples of PyTorch:
-  persia-metrics-agent exec --job dlrm --instrument torch -- torchrun train.py
-
-  # Collect from workers that are started elsewhere, until the last of them has ended:
-  persia-metrics-agent run --job dlrm --exit-when-idle 30
-
-  # Print the metrics that would be pushed:
-  persia-metrics-agent once --job dlrm
-
-  # Print the name that a metric is exposed with, and the rule that applies:
-  persia-metrics-agent explain torchelastic/workers.trainer.flakiness
-
-  # Compare what two runs were worth, of which exec --report FILE.json wrote the summaries:
-  persia-metrics-agent report --compare before.json after.json
-
-  # Watch jobs in a terminal:
-  persia-metrics-agent top
-  persia-metrics-agent top trainer-0:19091 dns+trainers:19091
-
-A flag overrides the environment variable, the variable overrides the file, and the file overrides the default. The file is
-the one given by --config, else by PERSIA_GLOBAL_CONFIG, else ./global_config.yaml if it exists. The agent reads its section
-PersiaMetricsConfig.
-
-Exit codes:
-  exec: the command's own; 128+n if signal n ended it; 126 if it cannot be run, 127 if it is not found; 125 if --strict
-  refused to start it. Other commands: 0 success, 1 failure, 2 usage error (command line, settings).)";
-constexpr char kExecFooter[] = R"(
-The agent never prevents or ends the command. A setting with an error falls back to its default, with a line in the log; if it
-decides where data goes or who may read it, that output is off. If the directory cannot be used, the command runs without
-metrics. With --strict, the command is not started after an error in the settings or the directory.)";
-constexpr char kRunFooter[] = R"(
-A setting with an error falls back to its default, with a line in the log; if it decides where data goes or who may read it,
-that output is off. With --strict, the agent ends with exit code 2.)";
-
-constexpr char kTopFooter[] = R"(
-Keys: q end, arrows and PageUp/PageDown select, Enter shows only this job, s sort, r reverse, / filter, p pause, ? help.)";
-
 // Flags that are not settings.
 constexpr char kConfigFlag[] = "--config";
 constexpr char kStrictFlag[] = "--strict";
@@ -77,19 +36,6 @@ constexpr std::chrono::hours kMaxIdle(24);
 // Of `top`.
 constexpr std::chrono::milliseconds kMinInterval(100);
 constexpr std::chrono::hours kMaxInterval(1);
-
-// Marks an empty value: CLI11 would take the next word as the value of `--flag=`.
-constexpr char kEmptyValue[] = "\x01";
-
-std::string SettingsWithoutFlag() {
-  std::string text = "\nSecrets have no flag, because other users can see a program's flags:";
-  for (const Setting& setting : Settings()) {
-    if (setting.flag.empty()) {
-      text += "\n  $" + std::string(setting.environment) + ", in the file " + std::string(setting.key);
-    }
-  }
-  return text;
-}
 
 // CLI11's help, with exec's command, which CLI11 does not parse.
 class Help : public CLI::Formatter {
@@ -145,23 +91,6 @@ struct Flags {
   TopFlags top;
 };
 
-// A word of the command line, and its place there.
-struct Word {
-  std::string text;
-  size_t index;
-};
-
-std::string Describe(const Setting& setting) {
-  std::string text = std::string(setting.help) + " [" + std::string(setting.default_text) + "]";
-  if (!setting.environment.empty()) {
-    text += "\n$" + std::string(setting.environment);
-    if (!setting.second_environment.empty()) {
-      text += ", $" + std::string(setting.second_environment);
-    }
-  }
-  return text;
-}
-
 // A missing value becomes an empty one, so that an error in one flag leaves the others alone.
 CLI::Option* AddOption(CLI::App& verb, std::string_view flag, const std::string& description, std::string_view placeholder,
                        std::string_view group) {
@@ -176,27 +105,33 @@ CLI::Option* AddSwitch(CLI::App& verb, std::string_view flag, const std::string&
   return verb.add_flag(std::string(flag), description)->group(std::string(group))->take_all();
 }
 
+// All words of the command line that no flag takes.
+CLI::Option* AddWords(CLI::App& verb, const char* name, const char* description, const char* placeholder, const char* group) {
+  return verb.add_option(name, CLI::callback_t(), description)
+      ->type_name(placeholder)
+      ->group(group)
+      ->expected(0, CLI::detail::expected_max_vector_size)
+      ->allow_extra_args()
+      ->take_all();
+}
+
 void AddSettings(CLI::App& verb, Flags& flags) {
   flags.config_file = AddOption(verb, kConfigFlag, "File of settings\n$PERSIA_GLOBAL_CONFIG", "FILE", "Job");
   for (const Setting& setting : Settings()) {
     CLI::Option*& option = flags.settings.emplace_back();
     if (setting.flag.empty()) continue;
     option = setting.kind == ValueKind::kBoolean
-                 ? AddSwitch(verb, setting.flag, Describe(setting) + "\nAlone: true; else =true or =false", setting.group)
-                 : AddOption(verb, setting.flag, Describe(setting), setting.placeholder, setting.group);
+                 ? AddSwitch(verb, setting.flag, DescriptionOf(setting) + "\nAlone: true; else =true or =false", setting.group)
+                 : AddOption(verb, setting.flag, DescriptionOf(setting), setting.placeholder, setting.group);
   }
 }
 
 TopFlags AddTopFlags(CLI::App& app) {
   TopFlags top;
-  top.addresses = app.add_option("addresses", CLI::callback_t(),
-                                 "Agents: HOST:PORT, a URL, or dns+NAME:PORT for all addresses of "
-                                 "a name [the jobs of this user on this host]")
-                      ->type_name("ADDR")
-                      ->group("Jobs")
-                      ->expected(0, CLI::detail::expected_max_vector_size)
-                      ->allow_extra_args()
-                      ->take_all();
+  top.addresses = AddWords(app, "addresses",
+                           "Agents: HOST:PORT, a URL, or dns+NAME:PORT for all addresses of a name [the jobs of this user on "
+                           "this host]",
+                           "ADDR", "Jobs");
   top.once = AddSwitch(app, "--once", "Print one frame as text; the default if stdout is no terminal", "Jobs");
   top.interval = AddOption(app, "--interval", "Time between two polls of an agent: 500ms, 2s [1s]", "DURATION", "Jobs");
   top.username = AddOption(app, "--username", "User of the agents' pages", "NAME", "Access");
@@ -213,30 +148,23 @@ Flags AddFlags(Verb verb, CLI::App& app) {
   app.allow_extras();
   app.set_help_flag("-h,--help", "Print this help");
   app.formatter(std::make_shared<Help>());
+  app.footer(FooterOf(verb));
   if (verb == Verb::kTop) {
     flags.settings.resize(Settings().size());
     flags.top = AddTopFlags(app);
-    app.footer(kTopFooter);
     return flags;
   }
   if (verb == Verb::kReport) {
     flags.settings.resize(Settings().size());
-    flags.files = app.add_option("files", CLI::callback_t(), "Summaries that exec or run wrote by --report FILE.json")
-                      ->type_name("FILE")
-                      ->group("Runs")
-                      ->expected(0, CLI::detail::expected_max_vector_size)
-                      ->allow_extra_args()
-                      ->take_all();
+    flags.files = AddWords(app, "files", "Summaries that exec or run wrote by --report FILE.json", "FILE", "Runs");
     flags.compares = AddSwitch(app, "--compare", "Print two runs, and the differences from the first to the second", "Runs");
     return flags;
   }
   AddSettings(app, flags);
-  app.footer(SettingsWithoutFlag());
   if (verb == Verb::kRun) {
     flags.idle = AddOption(app, kIdleFlag, "End, and end the run, when no worker has been alive for this long: 30s, 5m [never]",
                            "DURATION", "Job");
     flags.strict = AddSwitch(app, kStrictFlag, "End with exit code 2 after an error in the settings", "Job");
-    app.footer(SettingsWithoutFlag() + "\n" + kRunFooter);
   } else if (verb == Verb::kExec) {
     app.prefix_command();
     flags.instrument =
@@ -245,45 +173,13 @@ Flags AddFlags(Verb verb, CLI::App& app) {
                   "steps and samples of PyTorch [none]",
                   "LIBRARY", "Job");
     flags.strict = AddSwitch(app, kStrictFlag, "Do not start the command if its metrics cannot be collected", "Job");
-    app.footer(SettingsWithoutFlag() + "\n" + kExecFooter);
   } else if (verb == Verb::kExplain) {
-    flags.metrics = app.add_option("metrics", CLI::callback_t(), "Metrics as the program names them")
-                        ->type_name("GROUP/NAME")
-                        ->group("Labels")
-                        ->expected(0, CLI::detail::expected_max_vector_size)
-                        ->allow_extra_args()
-                        ->take_all();
+    flags.metrics = AddWords(app, "metrics", "Metrics as the program names them", "GROUP/NAME", "Labels");
     flags.metric_type =
         AddOption(app, "--type", "Type of the metrics: stream, counter, gauge or histogram [stream]", "TYPE", "Labels");
   }
   return flags;
 }
-
-// A flag that needs no value, and takes one behind `=` only.
-bool IsSwitch(std::string_view flag) {
-  return std::any_of(Settings().begin(), Settings().end(),
-                     [flag](const Setting& setting) { return setting.flag == flag && setting.kind == ValueKind::kBoolean; });
-}
-
-// The arguments after the verb, as CLI11 takes them: an empty value is marked, and a switch is joined to the `true` or `false`
-// after it. If that would be the last word of `exec`, it is the command.
-std::vector<Word> WordsOf(const std::vector<std::string>& arguments, Verb verb) {
-  std::vector<Word> words;
-  const size_t needed = verb == Verb::kExec ? 2 : 1;
-  for (size_t i = 1; i < arguments.size(); ++i) {
-    Word word{arguments[i], i};
-    bool value = false;
-    if (word.text.starts_with("--") && word.text.find('=') == word.text.size() - 1) {
-      word.text += kEmptyValue;
-    } else if (IsSwitch(word.text) && i + needed < arguments.size() && ParseBoolean(arguments[i + 1], value).ok()) {
-      word.text += "=" + arguments[++i];
-    }
-    words.push_back(std::move(word));
-  }
-  return words;
-}
-
-bool IsFlag(const std::string& text) { return text.size() > 1 && text[0] == '-' && text != "--"; }
 
 ConfigError UnknownArgument(const std::string& argument, const CLI::App& verb) {
   if (!IsFlag(argument))
@@ -299,23 +195,6 @@ ConfigError UnknownArgument(const std::string& argument, const CLI::App& verb) {
           .consequence = "it is ignored",
           .off = meant == nullptr ? Output::kNone : meant->decides,
           .lasting = true};
-}
-
-// Removes an unknown flag, and the word after it if that is its value: if the flag is probably one that takes a value, or if
-// the word cannot be the beginning of the command.
-void RemoveUnknown(const std::string& flag, const CLI::App& app, Verb verb, std::vector<Word>& words) {
-  const auto at = std::find_if(words.begin(), words.end(), [&flag](const Word& word) { return word.text == flag; });
-  auto end = at + 1;
-  if (flag.find('=') == std::string::npos && end != words.end() && end->text != "--" && !IsFlag(end->text)) {
-    std::vector<std::string> names;
-    for (const CLI::Option* option : app.get_options()) {
-      if (option->get_expected_max() > 0) names.push_back(option->get_name());
-    }
-    const std::vector<std::string_view> with_value(names.begin(), names.end());
-    const bool separated = std::any_of(end, words.end(), [](const Word& word) { return word.text == "--"; });
-    if (verb != Verb::kExec || separated || !ClosestMatch(flag, with_value).empty()) ++end;
-  }
-  words.erase(at, end);
 }
 
 std::optional<std::chrono::milliseconds> ParseIdleLimit(const std::string& text) {
@@ -424,25 +303,6 @@ void TakeFlags(const Flags& flags, CommandLine& line) {
   }
 }
 
-const char* DescriptionOf(Verb verb) {
-  switch (verb) {
-    case Verb::kRun:
-      return "Collect and push for a job that something else starts, until a signal";
-    case Verb::kExec:
-      return "Run the job's command, collect and push while it runs, and exit with its exit code";
-    case Verb::kOnce:
-      return "Print the job's metrics as text, once";
-    case Verb::kCheckConfig:
-      return "Check flags, environment and file; print the errors, or the settings in effect";
-    case Verb::kReport:
-      return "Print what a run was worth, from the file of its summary, or compare two runs";
-    case Verb::kTop:
-      return "Show jobs and their ranks in the terminal, from the agents' pages";
-    default:
-      return "Print how a metric is exposed, and which rule applies";
-  }
-}
-
 // Parses until no flag is unknown. `words` are without the verb.
 void ParseVerb(const std::vector<std::string>& arguments, CommandLine& line) {
   std::vector<Word> words = WordsOf(arguments, line.verb);
@@ -463,7 +323,11 @@ void ParseVerb(const std::vector<std::string>& arguments, CommandLine& line) {
     const std::vector<std::string> rest = app.remaining();
     if (!rest.empty() && IsFlag(rest.front())) {
       line.errors.push_back(UnknownArgument(rest.front(), app));
-      RemoveUnknown(rest.front(), app, line.verb, words);
+      std::vector<std::string> with_value;
+      for (const CLI::Option* option : app.get_options()) {
+        if (option->get_expected_max() > 0) with_value.push_back(option->get_name());
+      }
+      RemoveUnknown(rest.front(), with_value, line.verb, words);
       continue;
     }
     TakeFlags(flags, line);
@@ -502,7 +366,7 @@ CommandLine ParseCommandLine(std::vector<std::string> arguments) {
   app.set_help_flag("-h,--help", "Print this help; `COMMAND --help` lists the settings");
   app.set_version_flag("--version", kVersion, "Print the version");
   app.formatter(std::make_shared<Help>());
-  app.footer(kExamples);
+  app.footer(ProgramFooter());
   for (const Choice<Verb>& verb : kVerbs)
     app.add_subcommand(std::string(verb.word), DescriptionOf(verb.value))->group("Commands");
   line.text = HelpText(app, "");

@@ -54,7 +54,7 @@ class JobAgent {
   void Finish(SignalReader& signals, bool delete_groups);
   // Ends the run and removes its segments.
   void EndRun();
-  // Logs what the run was worth, and writes that or the page to report_file, if that is set. REQUIRES: Finish is over.
+  // Logs the summary of the run, and writes the summary or the page to report_file, if that is set. REQUIRES: Finish is over.
   void WriteReport();
 
  private:

@@ -13,11 +13,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <utility>
 
 #include "base/owned_fd.h"
+#include "files/kernel_text.h"
 
 namespace persia::agent {
 namespace {
@@ -34,12 +34,6 @@ constexpr size_t kDiskWait = 42;
 constexpr size_t kFirstField = 3;  // after the last ')'
 
 OwnedFd OpenForReading(const char* path, int flags = 0) { return OwnedFd(open(path, flags | O_RDONLY | O_CLOEXEC)); }
-
-std::optional<uint64_t> Number(std::string_view word) {
-  uint64_t number = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
-  return error == std::errc() ? std::optional(number) : std::nullopt;
-}
 
 double TicksPerSecond() {
   static const auto ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
@@ -97,7 +91,7 @@ std::optional<ProcStat> ProcReader::Stat(std::string_view who) {
     const std::string_view word = rest.substr(0, rest.find(' '));
     rest.remove_prefix(word.size());
     // Other fields are letters or negative.
-    const auto number = Number(word);
+    const auto number = LeadingNumber(word);
     const bool wanted = field == kUserTime || field == kSystemTime || field == kThreads || field == kStarted;
     if (wanted && !number) return std::nullopt;
     fields[field] = number.value_or(0);
@@ -123,7 +117,7 @@ std::optional<int> ProcReader::WaitStatusOfZombie(std::string_view who, uint64_t
   if (rest.find_first_not_of(' ') == std::string_view::npos || rest[rest.find_first_not_of(' ')] != 'Z') return std::nullopt;
   // The last field. To a reader without permission it is 0.
   while (rest.ends_with('\n') || rest.ends_with(' ')) rest.remove_suffix(1);
-  const auto status = Number(rest.substr(rest.rfind(' ') + 1));
+  const auto status = LeadingNumber(rest.substr(rest.rfind(' ') + 1));
   return status && *status != 0 ? std::optional(static_cast<int>(*status)) : std::nullopt;
 }
 
@@ -132,8 +126,8 @@ std::optional<ProcMemory> ProcReader::Memory(std::string_view who) {
   const std::string_view text = Read(who, "/statm");
   const size_t space = text.find(' ');
   if (space == std::string_view::npos) return std::nullopt;
-  const auto virtual_pages = Number(text);
-  const auto resident_pages = Number(text.substr(space + 1));
+  const auto virtual_pages = LeadingNumber(text);
+  const auto resident_pages = LeadingNumber(text.substr(space + 1));
   if (!virtual_pages || !resident_pages) return std::nullopt;
   return ProcMemory{static_cast<double>(*virtual_pages) * page, static_cast<double>(*resident_pages) * page};
 }
@@ -141,14 +135,14 @@ std::optional<ProcMemory> ProcReader::Memory(std::string_view who) {
 std::optional<double> ProcReader::RunQueueWait(std::string_view who) {
   const std::string_view text = Read(who, "/schedstat");
   const size_t space = text.find(' ');
-  const auto wait = space == std::string_view::npos ? std::nullopt : Number(text.substr(space + 1));
+  const auto wait = space == std::string_view::npos ? std::nullopt : LeadingNumber(text.substr(space + 1));
   return wait ? std::optional(static_cast<double>(*wait) / 1e9) : std::nullopt;
 }
 
 std::optional<ProcIo> ProcReader::Io(std::string_view who) {
   const std::string_view text = Read(who, "/io");
-  const auto read = Number(ProcLine(text, "\nread_bytes: "));
-  const auto written = Number(ProcLine(text, "\nwrite_bytes: "));
+  const auto read = LeadingNumber(ProcLine(text, "\nread_bytes: "));
+  const auto written = LeadingNumber(ProcLine(text, "\nwrite_bytes: "));
   return read && written ? std::optional(ProcIo{*read, *written}) : std::nullopt;
 }
 
@@ -181,8 +175,14 @@ std::optional<uint64_t> ProcReader::PidNamespace(std::string_view who) {
   return stat(PathOf(who, "/ns/pid"), &info) == 0 ? std::optional<uint64_t>(info.st_ino) : std::nullopt;
 }
 
+bool ProcReader::IsInNamespace(std::string_view who, uint64_t pid_namespace) {
+  if (pid_namespace == 0) return false;
+  const std::optional<uint64_t> there = PidNamespace(who);
+  return (there ? there : PidNamespace("self")) == pid_namespace;
+}
+
 std::optional<double> ProcReader::UnixTime(uint64_t start_ticks) {
-  const auto booted = Number(ProcLine(Read("stat"), "btime "));
+  const auto booted = LeadingNumber(ProcLine(Read("stat"), "btime "));
   return booted ? std::optional(static_cast<double>(*booted) + static_cast<double>(start_ticks) / TicksPerSecond())
                 : std::nullopt;
 }

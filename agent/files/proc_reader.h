@@ -54,6 +54,18 @@ class ProcReader {
   // Needs the right to trace the process.
   std::optional<ProcIo> Io(std::string_view who);
   std::optional<uint64_t> PidNamespace(std::string_view who);
+  // Whether the process `who` is in this pid namespace. The namespace of another user's process cannot be read: such a process
+  // is taken to be in the reader's own. 0 is no namespace.
+  bool IsInNamespace(std::string_view who, uint64_t pid_namespace);
+  // The stat of a process that a segment names, by its members `pid`, `start_ticks` and `pid_namespace`. Null also if its pid
+  // is that of another process.
+  template <class Process>
+  std::optional<ProcStat> StatOf(const Process& process) {
+    const std::string pid = std::to_string(process.pid);
+    if (!IsInNamespace(pid, process.pid_namespace)) return std::nullopt;
+    std::optional<ProcStat> stat = Stat(pid);
+    return stat && stat->start_ticks == process.start_ticks ? stat : std::nullopt;
+  }
   // The wait status of a process that has ended and that its parent has not reaped. Null also if it cannot be told from 0.
   std::optional<int> WaitStatusOfZombie(std::string_view who, uint64_t start_ticks);
   // The start time of a process in seconds since 1970, by the current wall clock.

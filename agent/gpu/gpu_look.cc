@@ -50,7 +50,7 @@ constexpr NvmlField kNvmlFields[] = {
     {nvml::kNvlinkReceive, nvml::kAllLinks, kGpuNvlinkReceived, kKibi},
 };
 
-// Set refuses it.
+// Not a value: Set ignores it.
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 // A number of the driver. All bits set: NVML_VALUE_NOT_AVAILABLE.
@@ -83,7 +83,7 @@ double FieldNumber(const nvml::FieldValue& value) {
     case 6:
       return value.value.as_unsigned_short;
     default:
-      return kUnknown;  // of a type of the future
+      return kUnknown;  // a type of a newer driver
   }
 }
 
@@ -120,7 +120,7 @@ GpuSample GpuLook::Sample() {
     if (Good(found, device)) {
       device = ReadDevice(index, handle);
     } else if (!device.is_lost) {
-      continue;  // for example, of another container
+      continue;  // for example, a device of another container
     }
     sample.devices.push_back(device);
     if (found == nvml::kSuccess && !device.is_lost) AddMigDevices(device, handle, sample.devices);
@@ -280,7 +280,7 @@ void GpuLook::ReadProcesses(nvml::Device handle, GpuDevice& device) {
   for (const auto function : {call_.processes, call_.mps_processes}) {
     if (function == nullptr) continue;
     std::vector<nvml::ProcessInfo> processes(64);
-    // More may start between two calls.
+    // More processes may start between two calls.
     for (int tries = 0; tries < 3; ++tries) {
       auto count = static_cast<unsigned>(processes.size());
       const nvml::Return result = function(handle, &count, processes.data());
@@ -319,7 +319,7 @@ std::optional<GpuXid> GpuLook::WaitForXid(std::chrono::milliseconds timeout) {
     if (mig != mig_by_instance_.end()) xid.gpu = mig->second;
     return xid;
   }
-  // A lost device makes the call return at once, for ever. Other events may come as fast as the driver likes.
+  // After a device is lost, each call returns at once. Other events may arrive at any rate.
   constexpr std::chrono::milliseconds kLeastPause(10);
   std::chrono::nanoseconds left = timeout - (std::chrono::steady_clock::now() - began);
   if (result == nvml::kSuccess) left = std::min<std::chrono::nanoseconds>(left, kLeastPause);

@@ -1,12 +1,12 @@
-// Reads all devices through the driver's library: the reader's side (gpu_reader.h).
+// Reads all devices through the driver's library. It runs in the reader's process (gpu_reader.h).
 //
 //   GpuLook look(library);
 //   Status good = look.Open();                       // loads no driver: an error if there is none
 //   GpuSample sample = look.Sample();
 //   std::optional<GpuXid> xid = look.WaitForXid(timeout);
 //
-// Calls may hang or crash: hence the process. A function that the library lacks, or that a device does not support, leaves its
-// values out. Thread safety: none.
+// Calls may hang or crash. If the library lacks a function, or a device does not support it, the values are absent. Thread
+// safety: none.
 #pragma once
 
 #include <chrono>
@@ -28,7 +28,7 @@ class GpuLook {
 
   Status Open();
   GpuSample Sample();
-  // Sleeps until then, unless a device reports an error.
+  // Waits for an error of a device, for at most `timeout`.
   std::optional<GpuXid> WaitForXid(std::chrono::milliseconds timeout);
 
  private:
@@ -50,7 +50,7 @@ class GpuLook {
   void ReadGpm(nvml::Device handle, GpuDevice& device);
   void ReadProcesses(nvml::Device handle, GpuDevice& device);
   void Watch(nvml::Device handle);
-  // Whether the call succeeded. Notes that the device is lost.
+  // Whether the call succeeded. If its result says that the device is lost, marks the device as lost.
   bool Good(nvml::Return result, GpuDevice& device) const;
   static void Set(GpuDevice& device, GpuField field, double value);
 

@@ -1,4 +1,4 @@
-// GPM: what Hopper and later measure of their own units, as two samples and the values of the time in between.
+// GPM, the performance monitoring of Hopper and later: the library computes values of the time between two samples.
 #include <iterator>
 #include <utility>
 
@@ -17,11 +17,11 @@ constexpr std::pair<unsigned, GpuField> kGpmMetrics[] = {
 
 }  // namespace
 
-// `handle` is the GPU's, also of a MIG device.
+// `handle`: of the GPU, also for a MIG device.
 void GpuLook::ReadGpm(nvml::Device handle, GpuDevice& device) {
   const bool is_mig = device.IsMig();
   if (call_.gpm_support == nullptr || call_.gpm_alloc == nullptr || call_.gpm_metrics == nullptr) return;
-  if ((is_mig ? call_.gpm_mig_sample == nullptr : call_.gpm_sample == nullptr)) return;
+  if (is_mig ? call_.gpm_mig_sample == nullptr : call_.gpm_sample == nullptr) return;
   GpmState& state = gpm_[device.gpu];
   if (!std::exchange(state.is_known, true)) {
     nvml::GpmSupport support{.version = nvml::kGpmVersion, .is_supported = 0};
@@ -39,7 +39,7 @@ void GpuLook::ReadGpm(nvml::Device handle, GpuDevice& device) {
   }
   std::swap(state.before, state.after);
   if (!std::exchange(state.has_before, true)) return;
-  // Large, and zero but for a few entries.
+  // Static, because it has 20 KiB.
   static nvml::GpmMetricsGet get{};
   get.version = nvml::kGpmVersion;
   get.count = std::size(kGpmMetrics);

@@ -37,11 +37,11 @@ std::optional<size_t> FindUuid(std::string_view text, const std::vector<GpuDevic
     if (is_it && found) return std::nullopt;
     if (is_it) found = i;
   }
-  // CUDA takes a MIG device of it, and does not say which.
+  // Of a divided GPU, CUDA uses one MIG device; it is not known which.
   return found && devices[*found].is_divided ? std::nullopt : found;
 }
 
-// Where CUDA numbers the devices as the driver does.
+// REQUIRES: CUDA numbers the devices as the driver does.
 std::optional<size_t> FindIndex(std::string_view text, const std::vector<GpuDevice>& devices) {
   const bool has_mig =
       std::ranges::any_of(devices, [](const GpuDevice& device) { return device.is_divided || device.IsMig(); });
@@ -65,7 +65,7 @@ Mask Resolve(std::string_view list, const std::vector<GpuDevice>& devices, bool 
     } else {
       break;  // CUDA ignores an invalid entry, such as -1 or NoDevFiles, and those after it
     }
-    // CUDA hides all devices if one is there twice.
+    // If a device is listed twice, CUDA hides all devices.
     if (!device || std::ranges::find(mask, *device) != mask.end()) return std::nullopt;
     mask.push_back(*device);
   }
@@ -80,7 +80,7 @@ Mask DevicesOfMask(std::string_view environment, const std::vector<GpuDevice>& d
     return Resolve(*cuda, devices, same_devices && in_order);
   }
   const auto container = Variable(environment, "NVIDIA_VISIBLE_DEVICES");
-  // Without a uuid: all, or those that another way of the runtime chose.
+  // Without a uuid, it means all devices, or those that the runtime chose in another way.
   if (!container || container->find('-') == std::string_view::npos) return std::nullopt;
   return Resolve(*container, devices, false);
 }

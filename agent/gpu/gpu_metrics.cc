@@ -3,25 +3,23 @@
 #include "gpu/gpu_metrics.h"
 
 #include <algorithm>
-#include <string_view>
+
+#include "model/layout_builder.h"
 
 namespace persia::agent {
 namespace {
 
-// With its value's place in the snapshot.
-void Add(Layout& layout, std::map<Identity, uint32_t>& identities, const Identity& identity, std::string_view name,
-         MetricType type, std::string_view help, Labels labels) {
-  const auto [index, is_new] = identities.emplace(identity, static_cast<uint32_t>(layout.identities.size()));
-  if (is_new) layout.identities.push_back(identity);
-  auto family = std::ranges::find(layout.families, name, &FamilyLayout::name);
-  if (family == layout.families.end()) {
-    layout.families.push_back(
-        {.name = std::string(name), .type = type, .help = std::string(help), .unit = "", .bounds = {}, .series = {}});
-    family = std::prev(layout.families.end());
-  }
-  std::ranges::sort(labels);
-  family->series.push_back({.identity = index->second, .first_value = layout.value_count++, .labels = std::move(labels)});
-}
+constexpr LayoutBuilder::Family kRestarts{
+    "persia_agent_gpu_reader_restarts_total", MetricType::kCounter,
+    "How often the process that reads the GPUs ended, hung or could not read them, and was started again."};
+constexpr LayoutBuilder::Family kReaderUp{"persia_agent_gpu_reader_up", MetricType::kGauge,
+                                          "1 if the process that reads the GPUs works, else 0."};
+constexpr LayoutBuilder::Family kInfo{"persia_gpu_info", MetricType::kGauge, "1. The labels describe the device."};
+constexpr LayoutBuilder::Family kUp{"persia_gpu_up", MetricType::kGauge,
+                                    "1 if the device answers, 0 if it is lost: fallen off the bus."};
+constexpr LayoutBuilder::Family kXidErrors{
+    "persia_gpu_xid_errors_total", MetricType::kCounter,
+    "Errors that the driver reported about the device in this run, by XID, and by what they mean."};
 
 Labels InfoOf(const GpuDevice& device, const std::string& driver) {
   Labels labels{{"gpu", device.gpu}};
@@ -77,7 +75,8 @@ std::shared_ptr<const Snapshot> GpuMetrics::Collect(const Values& values) {
   return snapshot;
 }
 
-// A device that does not answer for a moment keeps its texts and fields: a layout that changes costs a new plan of all series.
+// A device that does not answer for a moment keeps its texts and fields, because a changed layout costs a new plan of all
+// series.
 void GpuMetrics::UpdateDevices(const Values& values) {
   std::vector<Device> devices;
   for (size_t i = 0; i < values.sample->devices.size(); ++i) {
@@ -95,36 +94,27 @@ void GpuMetrics::UpdateDevices(const Values& values) {
 }
 
 void GpuMetrics::MakeLayout() {
-  auto layout = std::make_shared<Layout>();
-  std::map<Identity, uint32_t> identities;
-  const auto add = [&](const Identity& identity, std::string_view name, MetricType type, std::string_view help, Labels labels) {
-    Add(*layout, identities, identity, name, type, help, std::move(labels));
-  };
+  LayoutBuilder builder;
   if (shape_.has_reader) {
-    add(agent_, "persia_agent_gpu_reader_restarts_total", MetricType::kCounter,
-        "How often the process that reads the GPUs ended, hung or could not read them, and was started again.", {});
-    add(agent_, "persia_agent_gpu_reader_up", MetricType::kGauge, "1 if the process that reads the GPUs works, else 0.", {});
+    builder.Add(agent_, kRestarts);
+    builder.Add(agent_, kReaderUp);
   }
   for (const Device& device : shape_.devices) {
-    const Labels gpu{{"gpu", device.gpu}};
-    add(device.owner, "persia_gpu_info", MetricType::kGauge, "1. The labels describe the device.", device.info);
-    add(device.owner, "persia_gpu_up", MetricType::kGauge, "1 if the device answers, 0 if it is lost: fallen off the bus.",
-        gpu);
+    builder.Add(device.owner, kInfo, device.info);
+    builder.Add(device.owner, kUp, {{"gpu", device.gpu}});
     for (size_t field = 0; field < kGpuFields; ++field) {
       if (!device.fields[field]) continue;
       const GpuFieldAbout& about = kGpuFieldTable[field];
-      Labels labels = gpu;
+      Labels labels{{"gpu", device.gpu}};
       if (!about.label.empty()) labels.emplace_back(about.label, about.label_value);
-      add(device.owner, about.family, about.type, about.help, std::move(labels));
+      builder.Add(device.owner, {about.family, about.type, about.help}, std::move(labels));
     }
   }
   for (const GpuXidKey& key : shape_.xids) {
-    add(key.identity, "persia_gpu_xid_errors_total", MetricType::kCounter,
-        "Errors that the driver reported about the device in this run, by XID, and by what they mean.",
-        {{"class", std::string(XidClass(key.xid))}, {"gpu", key.gpu}, {"xid", std::to_string(key.xid)}});
+    builder.Add(key.identity, kXidErrors,
+                {{"class", std::string(XidClass(key.xid))}, {"gpu", key.gpu}, {"xid", std::to_string(key.xid)}});
   }
-  std::ranges::sort(layout->families, {}, &FamilyLayout::name);
-  layout_ = std::move(layout);
+  layout_ = std::move(builder).Build();
 }
 
 }  // namespace persia::agent

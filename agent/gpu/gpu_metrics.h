@@ -34,8 +34,8 @@ class GpuMetrics {
     const GpuSample* sample = nullptr;  // null: the devices' values are not known now
     std::vector<Identity> owners = {};  // of each device
     const GpuXidCounts::Counts& xids;
-    bool has_reader = false;  // a reader is to run
-    bool runs = false;        // and does
+    bool has_reader = false;  // GPUs are to be read
+    bool runs = false;        // the process that reads them works
     uint64_t restarts = 0;
   };
 
@@ -50,7 +50,7 @@ class GpuMetrics {
     Identity owner;
     std::string gpu;
     Labels info;
-    Fields fields;  // that it has had
+    Fields fields;  // that it has, or has had
 
     friend bool operator==(const Device&, const Device&) = default;
   };

@@ -47,7 +47,7 @@ std::vector<std::optional<size_t>> GpuRanks::Assign(const GpuSample& sample, std
     if (by_pids[i].size() == 1) {
       ranks[i] = by_pids[i].front();
     } else if (by_masks && (*by_masks)[i].size() == 1) {
-      // Of several users, it must be one.
+      // If the driver lists several ranks, it must be one of them.
       const size_t user = (*by_masks)[i].front();
       if (by_pids[i].empty() || HasRank(by_pids[i], user, processes)) ranks[i] = user;
     }
@@ -64,7 +64,7 @@ std::vector<std::optional<size_t>> GpuRanks::Assign(const GpuSample& sample, std
   return ranks;
 }
 
-// `all`: whether they are all living processes.
+// `all` becomes false if /proc does not show a living worker.
 std::vector<GpuRanks::Worker> GpuRanks::FindWorkers(const GpuSample& sample, std::span<const WorkerProcess> processes,
                                                     bool& all) {
   std::vector<Worker> workers;
@@ -72,19 +72,13 @@ std::vector<GpuRanks::Worker> GpuRanks::FindWorkers(const GpuSample& sample, std
   for (size_t i = 0; i < processes.size(); ++i) {
     const WorkerProcess& process = processes[i];
     if (!process.alive) continue;
-    const std::string pid = std::to_string(process.pid);
-    // The namespace of another user's process cannot be read. If the segment has the agent's own, the start time decides.
-    const auto there = proc_.PidNamespace(pid);
-    const bool is_here = process.pid_namespace != 0 && process.pid_namespace == own_namespace_.value_or(0) &&
-                         there.value_or(process.pid_namespace) == process.pid_namespace;
-    const auto stat = is_here ? proc_.Stat(pid) : std::nullopt;
-    if (!stat || stat->start_ticks != process.start_ticks) {
+    if (process.pid_namespace != own_namespace_ || !proc_.StatOf(process)) {
       all = false;
       continue;
     }
     const ProcessKey key(process.pid, process.start_ticks);
     const auto [seen, is_new] = seen_.try_emplace(key);
-    if (is_new) LookAt(seen->second, pid);
+    if (is_new) LookAt(seen->second, std::to_string(process.pid));
     living.insert(key);
     workers.push_back({.index = i,
                        .started_before = SinceBoot(process.start_ticks) <= sample.boot_ns,
@@ -134,7 +128,7 @@ std::optional<GpuRanks::Users> GpuRanks::ByMasks(const GpuSample& sample, std::s
       const auto& pids = sample.devices[i].pids;
       const bool uses =
           HasRank(by_pids[i], worker.index, processes) && std::ranges::find(pids, processes[worker.index].pid) != pids.end();
-      // The program has changed its mask since it started.
+      // The program has changed its mask since its start.
       if (uses && !sample.devices[i].is_divided && std::ranges::find(*mask, i) == mask->end()) return std::nullopt;
     }
   }

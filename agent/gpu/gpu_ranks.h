@@ -4,14 +4,15 @@
 //   std::vector<std::optional<size_t>> of = ranks.Assign(sample, processes);    // by device: an index into `processes`
 //
 // A device belongs to a rank if
-//   1. the driver lists a process of it, and of no other rank. The driver's pids are those of the initial pid namespace, so
-//   they say
-//      nothing to an agent in another one: there, the same number is another process. A pid counts if a living worker in the
-//      agent's namespace has it, with the start time in its segment, and if it started before the sample.
-//   2. otherwise, the masks of the workers say so (gpu_mask.h): one rank may use the device, and all others have masks without
-//   it.
-//      If the mask of any living worker is not certain, or contradicts what the driver lists, no mask counts.
-// A GPU that is divided into MIG devices belongs to nobody: they do. A lost device keeps its rank while the process lives.
+//
+//   1. the driver lists a process of this rank, and of no other. The driver's pids are those of the initial pid namespace. In
+//      another namespace the same number is another process, so an agent there ignores the list. A pid counts if a living
+//      worker in the agent's namespace has it, with the start time in its segment, and if it started before the sample.
+//   2. otherwise, the masks of the workers (gpu_mask.h) allow the device to one rank alone. If the mask of any living worker is
+//      not certain, or contradicts the driver's list, no mask counts.
+//
+// A GPU that is divided into MIG devices has no rank; its MIG devices have. A lost device keeps its rank while the process
+// lives.
 //
 // Thread safety: the collector thread alone.
 #pragma once
@@ -44,7 +45,7 @@ class GpuRanks {
 
  private:
   using ProcessKey = std::pair<uint32_t, uint64_t>;  // pid and start time
-  // A living worker whose files in /proc are its own.
+  // A living worker that /proc shows.
   struct Worker {
     size_t index;
     bool started_before = false;  // the sample

@@ -82,9 +82,9 @@ void GpuReader::Run() {
     }
     if (kind.empty()) return;  // it was asked to stop
     if (problem.empty()) problem = "the driver's library " + (ended.empty() ? "hangs in the kernel" : ended);
-    log_.Bad(kind, "GPUs are not read: " + OneLine(problem) + "; nothing waits for them, and they are tried again later");
+    log_.Bad(kind, "GPUs are not read: " + OneLine(problem) + "; the other metrics go on, and the agent tries again later");
     bool goes_on = Sleep(backoff_.Next());
-    // In a call of the driver that hangs in the kernel: only the kernel can end it.
+    // If a call of the driver hangs in the kernel, only the kernel can end the process.
     while (goes_on && pid_ > 0 && End(kEndPoll).empty()) goes_on = Sleep(options_.min_backoff);
     if (!goes_on) return;
     const MutexLock lock(mutex_);
@@ -135,8 +135,8 @@ std::string GpuReader::Spawn(OwnedFd& pipe) {
   return "";
 }
 
-// Returns why the process is no longer wanted. An empty kind: the reader is to stop. An empty problem: by how the process
-// ended.
+// Returns why the process must be replaced. An empty kind: the reader is to stop. An empty problem: the end of the process is
+// the problem.
 GpuReader::Ending GpuReader::ReadPipe(int pipe) {
   GpuMessages messages;
   std::array<char, 16 << 10> bytes;
@@ -144,7 +144,7 @@ GpuReader::Ending GpuReader::ReadPipe(int pipe) {
   milliseconds patience = options_.first_patience;
   for (;;) {
     struct pollfd waits[] = {{.fd = pipe, .events = POLLIN, .revents = 0}, {.fd = stop_.get(), .events = POLLIN, .revents = 0}};
-    // What is there counts even after the deadline: agent and process may have been stopped together.
+    // Bytes that have arrived count even after the deadline: agent and process may have been stopped together.
     const auto left = std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now());
     const int ready = poll(waits, std::size(waits), static_cast<int>(std::max<int64_t>(left.count(), 0)));
     if (waits[1].revents != 0) return {};
@@ -158,13 +158,13 @@ GpuReader::Ending GpuReader::ReadPipe(int pipe) {
     for (;;) {
       GpuMessage message;
       const Result<bool> next = messages.Next(message);
-      if (!next.ok()) return {"garbage", "their reader's process wrote " + next.error()};
+      if (!next.ok()) return {"garbage", "the reader's process wrote " + next.error()};
       if (!next.value()) break;
       Note(std::move(message));
       patience = options_.interval + options_.patience;
       deadline = std::chrono::steady_clock::now() + patience;
     }
-    // A process that writes all the time takes no more time than this leaves it.
+    // Limits the time that a process which writes all the time costs.
     if (!Sleep(kReadPause)) return {};
   }
 }
@@ -195,7 +195,8 @@ std::string GpuReader::End(milliseconds patience) {
   const TimePoint deadline = std::chrono::steady_clock::now() + patience;
   for (;;) {
     int status = 0;
-    // One that ended by itself says how. Without a child: the agent was started with SIGCHLD ignored, and the kernel reaps.
+    // Before the kill, so that a process which ended by itself keeps its status. Without a child, the agent was started with
+    // SIGCHLD ignored, and the kernel has reaped it.
     const pid_t ended = waitpid(pid_, &status, WNOHANG);
     if (ended == pid_ || (ended < 0 && errno == ECHILD)) {
       pid_ = -1;

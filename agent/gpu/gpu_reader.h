@@ -1,13 +1,13 @@
-// The process that calls the driver's library for the agent, and the thread of the agent that keeps it.
+// The process that calls the driver's library for the agent, and the agent's thread that supervises it.
 //
 //   GpuReader reader({.command = ReaderCommand(library, interval), .interval = interval});
 //   reader.Start();
 //   GpuReader::News news = reader.Take();            // at each collection; never waits
 //
-// A call into a driver may take seconds, hang for ever, or crash. So it is made in a process of its own, which is the agent's
-// own program with the first argument kGpuReaderVerb. It writes messages (gpu_sample.h) into a pipe. The thread reads the pipe.
-// A process that is silent for too long, ends, or writes bytes that are no message is killed, and started again after a
-// backoff. There is never more than one: while the kernel does not let a killed one go, none is started.
+// A call into a driver may take seconds, hang, or crash. So a process of its own makes it: the agent's program, with the first
+// argument kGpuReaderVerb. It writes messages (gpu_sample.h) into a pipe, which the thread reads. If the process is silent for
+// too long, ends, or writes bytes that are no message, the thread kills it, and starts it again after a backoff. There is never
+// more than one: while the kernel has not ended a killed process, none is started.
 //
 // Thread safety: Start, Stop: one thread; Take: any thread.
 #pragma once
@@ -44,8 +44,8 @@ class GpuReader {
   struct Options {
     std::vector<std::string> command;  // the program, then its arguments; the pipe is descriptor kPipe
     std::chrono::milliseconds interval{5'000};
-    // How long the process may be silent: until its first message, because the driver may have to wake up all devices first;
-    // and beyond the interval.
+    // How long the process may be silent: before its first message, for which the driver may have to wake up all devices, and
+    // beyond the interval.
     std::chrono::milliseconds first_patience{60'000};
     std::chrono::milliseconds patience{10'000};
     std::chrono::milliseconds min_backoff{5'000};
@@ -69,14 +69,14 @@ class GpuReader {
 
   // Throws std::system_error if the system cannot start a thread.
   void Start();
-  // Kills the process. Waits for its end for a moment only.
+  // Kills the process, and waits for its end, for at most 200 ms.
   void Stop();
   [[nodiscard]] News Take();
 
  private:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  // A word for the log's state, and a sentence.
+  // The kind of the bad state (StateLog), and its sentence.
   using Ending = std::pair<std::string, std::string>;
 
   void Run();
@@ -85,7 +85,7 @@ class GpuReader {
   std::string Spawn(OwnedFd& pipe);
   Ending ReadPipe(int pipe);
   void Note(GpuMessage message);
-  // Ends the process and reaps it. How it ended; empty: the kernel has not let it go within `patience`.
+  // Ends the process and reaps it. How it ended; empty: it has not ended within `patience`.
   std::string End(std::chrono::milliseconds patience);
   // False: the reader is to stop.
   bool Sleep(std::chrono::milliseconds time);
@@ -94,11 +94,11 @@ class GpuReader {
   OwnedFd stop_;
   std::thread thread_;
 
-  // The thread's.
+  // Used by the thread alone.
   pid_t pid_ = -1;
   bool is_killed_ = false;
   Backoff backoff_;
-  std::string problem_;  // of the process itself
+  std::string problem_;  // that the process has reported
   StateLog log_{"gpu"};
 
   Mutex mutex_;

@@ -23,13 +23,13 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Far more than any driver's library takes; less than a leak needs to harm the job.
+// Far more than a driver's library needs, and little enough that a leak does not harm the job.
 constexpr rlim_t kMaxMemory = 1ULL << 30;
 constexpr int kNice = 10;
 constexpr milliseconds kLongestWait(1000);
 
 void LimitItself() {
-  // With the thread that started it: the agent's.
+  // It ends with the agent's thread that started it.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   prctl(PR_SET_NAME, "gpu reader");
   const struct rlimit none { 0, 0 };
@@ -73,7 +73,7 @@ int ReadGpus(const std::vector<std::string>& arguments) {
   auto due = std::chrono::steady_clock::now();
   for (;;) {
     if (!Send(pipe, look.Sample())) return 0;
-    // Samples that are late are left out.
+    // Samples that are overdue are left out.
     due = std::max(due + interval, std::chrono::steady_clock::now() + interval / 10);
     for (;;) {
       const auto left = std::chrono::ceil<milliseconds>(due - std::chrono::steady_clock::now());

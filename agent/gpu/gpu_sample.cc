@@ -1,9 +1,8 @@
 // The payload, after its kind:
 //
 //   sample   U64 boot_ns, String driver, U32 devices, device*
-//   device   String gpu, uuid, model, pci_bus_id, parent_uuid, U32 gpu_instance, U32 compute_instance, U8 is_divided, U8
-//   is_lost,
-//            U32 pids, U32 pid*, U32 values, (U8 field, F64 value)*
+//   device   String gpu, uuid, model, pci_bus_id, parent_uuid, U32 gpu_instance, U32 compute_instance, U8 is_divided,
+//            U8 is_lost, U32 pids, U32 pid*, U32 values, (U8 field, F64 value)*
 //   xid      String gpu, U64 xid, U64 unix_ms
 //   problem  String text
 #include "gpu/gpu_sample.h"
@@ -39,7 +38,7 @@ void WriteDevice(const GpuDevice& device, ByteWriter& writer) {
   }
 }
 
-// Reads what may be anything: the first problem is kept, and everything after it is empty.
+// Decodes hostile bytes: keeps the first problem, after which all values are empty.
 class Decoder {
  public:
   explicit Decoder(std::string_view payload) : reader_(payload) {}

@@ -1,7 +1,7 @@
-// One look at all devices, and how the reader's process hands it to the agent.
+// A sample of all devices, and the messages by which the reader's process sends it to the agent.
 //
 // A message in the pipe: uint32 magic, uint32 size of the payload, payload. The payload: uint8 kind, then as EncodeGpuMessage
-// writes it. The agent takes what comes from the pipe for hostile: the reader runs the driver's code, which may overwrite its
+// writes it. The agent treats the pipe as hostile input, because the reader runs the driver's code, which may overwrite its
 // memory.
 //
 // Thread safety: plain data, and pure functions.

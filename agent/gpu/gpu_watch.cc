@@ -4,14 +4,10 @@
 #include <system_error>
 
 #include "base/log.h"
+#include "model/agent_event.h"
 
 namespace persia::agent {
 namespace {
-
-std::string LabelOf(const Identity& identity, std::string_view name) {
-  const auto label = std::ranges::find_if(identity.labels, [&](const auto& entry) { return entry.first == name; });
-  return label == identity.labels.end() ? "" : label->second;
-}
 
 uint64_t NowInUnixMs() {
   const auto now = std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
@@ -53,7 +49,7 @@ void GpuWatch::Use(bool on, std::chrono::milliseconds interval) {
 void GpuWatch::Look(std::span<const WorkerProcess> processes) {
   GpuReader::News news;
   if (reader_ != nullptr) news = reader_->Take();
-  // Values that nothing renews are not shown.
+  // Values that were not renewed in time are not shown.
   const auto fresh = 2 * interval_ + std::chrono::seconds(1);
   const bool is_known = news.sample != nullptr && options_.now() - news.sampled_at <= fresh;
   Owners owners;
@@ -89,8 +85,8 @@ void GpuWatch::Look(std::span<const WorkerProcess> processes) {
                                 .restarts = former_restarts_ + news.restarts});
 }
 
-// Who used the device when the error happened: between the last Look and this one. The error often ends the process, and may be
-// reported a moment later.
+// The owner of the device when the error happened: between the last Look and this one. The error often ends the process, and
+// may be reported a moment later.
 GpuWatch::Owner GpuWatch::OwnerAt(const GpuXid& xid, const Owners& now) const {
   constexpr uint64_t kLateMs = 2000;
   const auto find = [&](const Owners& owners) {
@@ -115,7 +111,8 @@ void GpuWatch::TakeXids(const std::vector<GpuXid>& xids, const Owners& now) {
     const std::string meaning(XidText(xid.xid));
     const std::string text = NameOf(xid.gpu, owner) + ": XID " + std::to_string(xid.xid) +
                              (meaning.empty() ? "" : ", " + meaning) + "; class " + xid_class;
-    JobEvent& event = Report("gpu_xid", xid.gpu, owner, xid.unix_ms, text);
+    JobEvent& event = Report("gpu_xid", xid.gpu, owner, text);
+    event.unix_ms = xid.unix_ms;
     event.metadata.emplace_back("xid", static_cast<int64_t>(xid.xid));
     event.metadata.emplace_back("class", xid_class);
   }
@@ -127,20 +124,13 @@ void GpuWatch::ReportLost(const GpuSample& sample, const Owners& owners) {
       lost_.erase(device.gpu);
     } else if (lost_.insert(device.gpu).second) {
       const Owner& owner = owners.at(device.gpu);
-      Report("gpu_lost", device.gpu, owner, NowInUnixMs(),
-             NameOf(device.gpu, owner) + " is lost: it does not answer the driver any more");
+      Report("gpu_lost", device.gpu, owner, NameOf(device.gpu, owner) + " is lost: it does not answer the driver any more");
     }
   }
 }
 
-JobEvent& GpuWatch::Report(const std::string& name, const std::string& gpu, const Owner& owner, uint64_t unix_ms,
-                           const std::string& text) {
-  LogWarning("gpu." + name.substr(name.find('_') + 1), text);
-  JobEvent& event = events_.emplace_back();
-  event.unix_ms = unix_ms;
-  event.type = "persia.agent";
-  event.name = name;
-  event.metadata.emplace_back("text", text);
+JobEvent& GpuWatch::Report(const char* name, const std::string& gpu, const Owner& owner, const std::string& text) {
+  JobEvent& event = events_.emplace_back(LoggedAgentEvent(LogLevel::kWarning, name, text, std::chrono::system_clock::now()));
   event.metadata.emplace_back("gpu", gpu);
   if (const auto uuid = uuids_.find(gpu); uuid != uuids_.end()) event.metadata.emplace_back("uuid", uuid->second);
   event.identity = owner.identity;
@@ -150,8 +140,9 @@ JobEvent& GpuWatch::Report(const std::string& name, const std::string& gpu, cons
 
 std::string GpuWatch::NameOf(const std::string& gpu, const Owner& owner) const {
   const auto uuid = uuids_.find(gpu);
-  const std::string role = LabelOf(owner.identity, "role");
-  const std::string rank = owner.pid == 0 ? "no rank" : (role.empty() ? "" : role + " ") + LabelOf(owner.identity, "instance");
+  const std::string role = LabelValueOf(owner.identity, "role");
+  const std::string rank =
+      owner.pid == 0 ? "no rank" : (role.empty() ? "" : role + " ") + LabelValueOf(owner.identity, "instance");
   return "GPU " + gpu + " (" + (uuid == uuids_.end() ? "" : uuid->second + ", ") + rank + ")";
 }
 

@@ -6,8 +6,8 @@
 //   if (auto snapshot = gpus.snapshot()) ...         // null: the host has no GPU and had none
 //   std::vector<JobEvent> events = gpus.TakeEvents();
 //
-// Without the driver's library there is no thread, no process and no metric. Look waits for nothing. Thread safety: the
-// collector thread alone.
+// Without the driver's library there is no thread, no process and no metric. Look never blocks. Thread safety: the collector
+// thread alone.
 #pragma once
 
 #include <chrono>
@@ -67,8 +67,7 @@ class GpuWatch {
   [[nodiscard]] Owner OwnerAt(const GpuXid& xid, const Owners& now) const;
   void TakeXids(const std::vector<GpuXid>& xids, const Owners& now);
   void ReportLost(const GpuSample& sample, const Owners& owners);
-  JobEvent& Report(const std::string& name, const std::string& gpu, const Owner& owner, uint64_t unix_ms,
-                   const std::string& text);
+  JobEvent& Report(const char* name, const std::string& gpu, const Owner& owner, const std::string& text);
   // "GPU 3 (GPU-4711, trainer rep_3)"
   [[nodiscard]] std::string NameOf(const std::string& gpu, const Owner& owner) const;
 

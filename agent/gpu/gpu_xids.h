@@ -4,8 +4,8 @@
 //   counts.Add({rank, "3", 79});
 //   for (const auto& [key, count] : counts.Shown()) ...
 //
-// The counts outlive the agent. A count is shown when it is on disk, so that no agent that follows shows a lower one; if the
-// disk fails, it is shown all the same. Thread safety: the collector thread alone.
+// The counts outlive the agent. A count is shown once it is on disk, so that no later agent shows a lower one. If the disk
+// fails, the count is shown nevertheless. Thread safety: the collector thread alone.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // NVIDIA's management library as this agent calls it: its functions' types, structs and constants.
 //
-// By nvml.h of CUDA 12 and 13 (docs.nvidia.com/deploy/nvml-api). NVIDIA keeps a function's parameters and structs for ever and
-// gives a changed one another name, such as nvmlInit_v2; so no header and no library is needed to build the agent, and a
-// library of any age loads. All structs are those of the newest names that NvmlLibrary looks up.
+// By nvml.h of CUDA 12 and 13 (docs.nvidia.com/deploy/nvml-api). NVIDIA never changes the parameters and structs of a function:
+// a changed function has another name, such as nvmlInit_v2. So the agent is built without NVIDIA's header and library, and
+// loads a library of any age. All structs are those of the newest names that NvmlLibrary looks up.
 #pragma once
 
 #include <cstddef>
@@ -18,11 +18,13 @@ using GpmSample = struct GpmSampleHandle*;
 using Return = int;
 inline constexpr Return kSuccess = 0;
 inline constexpr Return kNotSupported = 3;
+inline constexpr Return kNoPermission = 4;
 inline constexpr Return kInsufficientSize = 7;
 inline constexpr Return kDriverNotLoaded = 9;
 inline constexpr Return kTimeout = 10;
 inline constexpr Return kGpuIsLost = 15;
 inline constexpr Return kResetRequired = 16;
+inline constexpr Return kOperatingSystem = 17;
 inline constexpr Return kVersionMismatch = 18;
 
 inline constexpr size_t kNameBytes = 96;  // of any text
@@ -143,7 +145,8 @@ struct GpmMetric {
 };
 static_assert(sizeof(GpmMetric) == 40);
 
-// The library's struct ends with room for all of its metrics, and grows with them; it reads and writes `count` of them.
+// The library's struct ends with an array of all of its metrics, and grows with them. The library reads and writes `count`
+// entries.
 struct GpmMetricsGet {
   static constexpr size_t kMetrics = 512;
   unsigned version;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr char kFile[] = "libnvidia-ml.so.1";
 
-// Beside the linker's own: of GKE's and the operator's device plugins, of WSL, of NixOS.
+// The linker's folders, and those of GKE's and the GPU operator's device plugins, of WSL and of NixOS.
 constexpr const char* kFolders[] = {
 #ifdef __x86_64__
     "lib/x86_64-linux-gnu",
@@ -102,7 +102,7 @@ Status NvmlLibrary::Load(const std::string& file) {
   find(f.pcie_replays, {"nvmlDeviceGetPcieReplayCounter"});
   find(f.ecc_errors, {"nvmlDeviceGetTotalEccErrors"});
   find(f.field_values, {"nvmlDeviceGetFieldValues"});
-  // The first version has a smaller struct.
+  // Not the first version, which has a smaller struct.
   find(f.processes, {"nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2"});
   find(f.mps_processes, {"nvmlDeviceGetMPSComputeRunningProcesses_v3", "nvmlDeviceGetMPSComputeRunningProcesses_v2"});
   find(f.mig_mode, {"nvmlDeviceGetMigMode"});
@@ -112,7 +112,7 @@ Status NvmlLibrary::Load(const std::string& file) {
   find(f.compute_instance, {"nvmlDeviceGetComputeInstanceId"});
   find(f.event_set_create, {"nvmlEventSetCreate"});
   find(f.register_events, {"nvmlDeviceRegisterEvents"});
-  // Of the first version, the event has no instances: its struct is the beginning of this one.
+  // In the first version the event has no instances: its struct is the beginning of this one.
   find(f.event_wait, {"nvmlEventSetWait_v2", "nvmlEventSetWait"});
   find(f.gpm_support, {"nvmlGpmQueryDeviceSupport"});
   find(f.gpm_alloc, {"nvmlGpmSampleAlloc"});
@@ -137,9 +137,9 @@ std::string NvmlErrorText(nvml::Return error) {
       return "the GPU must be reset";
     case nvml::kVersionMismatch:
       return "the library's version is not that of the loaded driver: after an update of the driver, load it again or reboot";
-    case 4:
+    case nvml::kNoPermission:
       return "no permission to use the driver";
-    case 17:
+    case nvml::kOperatingSystem:
       return "the operating system blocks the driver's devices, for example by a cgroup";
     default:
       return "NVML error " + std::to_string(error);

@@ -3,16 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "health/phrases.h"
+
 namespace persia::agent {
 namespace {
 
-std::string StepText(double step) { return std::to_string(static_cast<int64_t>(step)); }
-
-std::string InSeconds(std::chrono::milliseconds duration) {
-  return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(duration).count()) + " s";
-}
-
-// The step of most ranks; of two that are equally frequent, the lower one. None: they do not tell.
+// The step of most ranks; of two that are equally frequent, the lower one. None: no rank numbers its steps.
 std::optional<double> StepOfMost(const std::vector<const WorkerProcess*>& ranks) {
   std::map<double, size_t> counts;
   for (const WorkerProcess* rank : ranks) {
@@ -94,9 +90,7 @@ std::string SentenceOf(const AwaitedJudge::Verdict& verdict) {
     text += "in " + PhaseName(verdict.phase);
   }
   if (verdict.step) text += " since step " + StepText(*verdict.step);
-  text += ", " + InSeconds(verdict.in_phase) + "; ";
-  text += verdict.waiting == 1 ? "1 other waits" : std::to_string(verdict.waiting) + " others wait";
-  text += " in sync";
+  text += ", " + SecondsText(verdict.in_phase) + "; " + OthersWait(verdict.waiting) + " in sync";
   if (verdict.steps) text += " of step " + StepText(*verdict.steps);
   return text;
 }

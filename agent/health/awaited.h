@@ -1,4 +1,4 @@
-// Decides whom the others wait for in a hang: the ranks that are not in `sync` while others of their role are.
+// Names the ranks that the others wait for in a hang: those that are not in `sync` while others of their role are.
 //
 //   AwaitedJudge judge;
 //   judge.Look(processes, {.hang_after = 60s, .is_stopped = ...});     // after each collection

@@ -1,4 +1,4 @@
-// The deaths of a run, and what the next agent needs to tell each of them once.
+// The deaths of a run, and what the next agent needs to report each of them once.
 //
 //   std::string bytes = EncodeDeaths(memory);      // into the state of the run
 //   std::optional<DeathMemory> memory = DecodeDeaths(bytes);
@@ -24,10 +24,10 @@ struct DeathMemory {
   static constexpr size_t kMaxDeaths = 100;
   static constexpr size_t kMaxUntold = 4096;
 
-  std::vector<Death> deaths = {};               // in the order in which they were told; at most kMaxDeaths
+  std::vector<Death> deaths = {};               // in the order in which they were reported; at most kMaxDeaths
   std::vector<ProcessEnd> untold = {};          // ends whose reason is not known yet
   std::array<uint64_t, kDeathCauses> totals{};  // all deaths of the run, by cause
-  std::map<std::string, uint64_t> kills = {};   // the kernel's counts of kills for lack of memory, as told so far
+  std::map<std::string, uint64_t> kills = {};   // the kernel's counts of kills for lack of memory, as far as reported
 
   friend bool operator==(const DeathMemory&, const DeathMemory&) = default;
 };

@@ -48,7 +48,8 @@ std::vector<DeathRecorder::Told> DeathRecorder::Look(std::span<const ProcessEnd>
   return told;
 }
 
-// Of too many, those go first that their launcher ended, since another death is their reason; then the oldest.
+// If there are too many, drops first those of processes that their launcher ended, since another death is their cause, and then
+// the oldest.
 void DeathRecorder::Keep(Death death) {
   std::vector<Death>& deaths = memory_.deaths;
   deaths.push_back(std::move(death));

@@ -1,12 +1,12 @@
-// Tells each end of a process once, with the deaths among them, over the lives of all agents of a run.
+// Reports each end of a process once in a run, also if the agent restarts, and the deaths among them.
 //
 //   DeathRecorder recorder;
 //   recorder.Restore(former_memory, command_began);          // before the first Look
 //   for (const DeathRecorder::Told& told : recorder.Look(ends, {...})) ...
 //   recorder.memory()                                        // to be saved with the folds of these ends, in one write
 //
-// An end whose reason is not known yet waits for one more Look: its parent may tell. It is in the memory meanwhile, so that an
-// agent that is killed loses no death. Thread safety: none; used by the collector thread alone.
+// An end whose reason is not known yet waits for one more Look, in which its parent may have reported it. Meanwhile it is in
+// the memory, so that an agent that is killed loses no death. Thread safety: none; used by the collector thread alone.
 #pragma once
 
 #include <chrono>
@@ -30,16 +30,16 @@ class DeathRecorder {
   using TimePoint = Death::TimePoint;
 
   struct Moment {
-    // How a process ended that was told without a reason; empty: it is not known. Null: nobody may tell more.
+    // How a process ended whose reason was not known; empty: it still is not. Null: no reason can become known later.
     std::function<std::string(const ProcessEnd&)> exit_of = {};
     // No further collection may follow: the reasons that are not known now are unknown.
     bool is_last = false;
-    // When exec's command began. Ends of processes that are older were told in its former life.
+    // When exec's command began. Ends of older processes were reported before it.
     std::optional<TimePoint> command_began = {};
   };
   struct Told {
     ProcessEnd end;              // its exit is known
-    std::optional<Death> death;  // none: it has left as it should
+    std::optional<Death> death;  // none: the process left without an error
   };
 
   [[nodiscard]] std::vector<Told> Look(std::span<const ProcessEnd> ends, const Moment& moment);
@@ -49,7 +49,7 @@ class DeathRecorder {
   [[nodiscard]] uint64_t changes() const { return changes_; }
   // The kernel's counts, to be saved with the deaths that were found by them.
   void SetKills(const std::map<std::string, uint64_t>& kills);
-  // What a former agent has told. At any time: a state may become readable after ends were told.
+  // What a former agent has reported. May be called at any time, since a state may become readable after ends were reported.
   void Restore(const DeathMemory& former);
   // The deaths before `command_began` are dropped; their counts stay.
   void DropBefore(TimePoint command_began);

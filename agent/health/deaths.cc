@@ -5,17 +5,13 @@
 #include <cstdio>
 #include <utility>
 
+#include "health/phrases.h"
 #include "model/exit_reason.h"
 
 namespace persia::agent {
 namespace {
 
 constexpr std::string_view kCrashes[] = {"SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE", "SIGSYS", "SIGTRAP"};
-
-std::string LabelIn(const Identity& identity, std::string_view name) {
-  const auto found = std::ranges::find(identity.labels, name, &Labels::value_type::first);
-  return found == identity.labels.end() ? "" : found->second;
-}
 
 // "4.0 GiB"
 std::string BytesText(uint64_t bytes) {
@@ -37,8 +33,6 @@ std::string MemoryText(const Circumstances& about) {
   }
   return text;
 }
-
-std::string CodeOf(const std::string& exit) { return exit.starts_with("exit_") ? exit.substr(5) : exit; }
 
 void Append(std::string& text, const std::string& part) {
   if (!part.empty()) text += (text.empty() ? "" : "; ") + part;
@@ -136,27 +130,27 @@ Verdict BySignal(const ProcessEnd& end) {
   if (exit == "SIGKILL" || exit == "exit_137") {
     std::string details = about.kills_are_known ? "the kernel has counted no kill for lack of memory" : "";
     Append(details, MemoryText(about));
-    return {DeathCause::kKilled, (exit == "SIGKILL" ? "SIGKILL" : "exit code 137") + InParentheses(details),
-            "who sends SIGKILL: the launcher after its patience, the scheduler (time limit, preemption), the kubelet, or a "
+    return {DeathCause::kKilled, ExitText(exit) + InParentheses(details),
+            "the sender of SIGKILL: the launcher after its timeout, the scheduler (time limit, preemption), the kubelet, or a "
             "person."};
   }
   if (exit == "SIGTERM" || exit == "SIGINT" || exit == "exit_143" || exit == "exit_130") {
-    return {DeathCause::kLauncher, exit.starts_with("exit_") ? "exit code " + CodeOf(exit) : exit,
+    return {DeathCause::kLauncher, ExitText(exit),
             "the rank that ended first: a launcher ends the others; else the scheduler."};
   }
   if (exit.starts_with("SIG") || exit.starts_with("signal_")) {
-    return {DeathCause::kSignal, exit, "who sends " + exit + " to it."};
+    return {DeathCause::kSignal, exit, "the sender of " + exit + "."};
   }
   if (exit == kUnknownEnd) {
-    return {DeathCause::kUnknown, "it ended by a signal or _exit",
+    return {DeathCause::kUnknown, ExitText(exit),
             "the log of its launcher, which reaped it. Under `persia-metrics-agent exec`, or from Linux 6.15 on, the agent "
             "learns the signal."};
   }
   if (IsFullOfFiles(about)) {
-    return {DeathCause::kLimit, "exit code " + CodeOf(exit) + " with all its descriptors used" + FileLimitText(about),
+    return {DeathCause::kLimit, ExitText(exit) + " with all its descriptors used" + FileLimitText(about),
             "ulimit -n, and files or sockets that are not closed."};
   }
-  return {DeathCause::kExitCode, "exit code " + CodeOf(exit), "the log of the process."};
+  return {DeathCause::kExitCode, ExitText(exit), "the log of the process."};
 }
 
 bool WasEndedFromOutside(DeathCause cause) { return cause == DeathCause::kKilled || cause == DeathCause::kLauncher; }
@@ -170,9 +164,8 @@ Verdict Judge(const ProcessEnd& end) {
   if (auto verdict = ByException(end)) return *std::move(verdict);
   Verdict verdict = BySignal(end);
   if (end.hung_for && WasEndedFromOutside(verdict.cause)) {
-    return {DeathCause::kHang,
-            "it hung for " + std::to_string(end.hung_for->count()) + " s, then " + verdict.what + " ended it",
-            end.about.stacks.empty() ? "the phase in which it hung, and for whom the others waited."
+    return {DeathCause::kHang, "it hung for " + SecondsText(*end.hung_for) + ", then " + verdict.what + " ended it",
+            end.about.stacks.empty() ? "the phase in which it hung, and the rank that the others waited for."
                                      : "the stacks of its threads, below."};
   }
   return verdict;
@@ -216,8 +209,8 @@ bool IsDeath(std::string_view exit, uint32_t ordinal) {
 
 Death DeathOf(const ProcessEnd& end) {
   Verdict verdict = Judge(end);
-  Death death{.role = LabelIn(end.identity, "role"),
-              .instance = LabelIn(end.identity, "instance"),
+  Death death{.role = LabelValueOf(end.identity, "role"),
+              .instance = LabelValueOf(end.identity, "instance"),
               .process = std::to_string(end.ordinal),
               .pid = end.pid,
               .start_ticks = end.start_ticks,
@@ -240,9 +233,7 @@ Death DeathOf(const ProcessEnd& end) {
 
 std::string PlaceOf(const Death& death) {
   if (death.phase.empty()) return "";
-  std::string place = "in " + (death.phase == "other" ? std::string("none of its phases") : death.phase);
-  if (death.step) place += ", step " + std::to_string(static_cast<int64_t>(*death.step));
-  return place;
+  return "in " + PhaseName(death.phase) + (death.step ? ", step " + StepText(*death.step) : "");
 }
 
 std::string SentenceOf(const Death& death) {

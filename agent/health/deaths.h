@@ -1,4 +1,4 @@
-// Why a process of the job died: the cause, the words for it, and what to look at.
+// Why a process of the job died: the cause, a sentence about it, and advice.
 //
 //   const Death death = DeathOf(end);
 //   death.cause                          // a label's value: "out_of_memory"
@@ -31,7 +31,7 @@ enum class DeathCause {
   kKilled,          // SIGKILL from elsewhere
   kLauncher,        // SIGTERM or SIGINT: its launcher, the scheduler or a person ended it
   kSignal,          // another signal
-  kUnknown,         // a signal or _exit; nobody told which
+  kUnknown,         // a signal or _exit; it is not known which
 };
 inline constexpr size_t kDeathCauses = static_cast<size_t>(DeathCause::kUnknown) + 1;
 // "out_of_memory", ...
@@ -49,7 +49,7 @@ struct Death {
   std::string exit = {};     // model/exit_reason.h
   std::string what = {};     // "killed by the kernel for lack of memory (...)"
   std::string look_at = {};  // what to look at; a sentence
-  std::string phase = {};    // empty: it did not tell
+  std::string phase = {};    // empty: it marked none
   std::optional<double> step = {};
   TimePoint began = {};
   TimePoint ended_at = {};
@@ -63,7 +63,7 @@ struct Death {
 // REQUIRES: end.exit is not empty.
 [[nodiscard]] Death DeathOf(const ProcessEnd& end);
 
-// "in data, step 812"; empty: it did not tell.
+// "in data, step 812"; empty: the process marked no phases.
 [[nodiscard]] std::string PlaceOf(const Death& death);
 // "killed by the kernel ...; in data, step 812", to follow "trainer rep_3 died: ".
 [[nodiscard]] std::string SentenceOf(const Death& death);

@@ -37,43 +37,7 @@ GoodputReport::Rank ReportOf(const RankKey& key, const RankAccount& account) {
   return rank;
 }
 
-double SumOf(const BucketTimes& times) {
-  Nanoseconds sum{0};
-  for (const Nanoseconds time : times) sum += time;
-  return static_cast<double>(sum.count());
-}
-
 }  // namespace
-
-GoodputReport::Rank GoodputReport::Total() const {
-  Rank total;
-  for (const Rank& rank : ranks) {
-    for (size_t i = 0; i < kBuckets; ++i) total.time[i] += rank.time[i];
-    total.redone_steps += rank.redone_steps;
-    total.restarts += rank.restarts;
-    total.repair += rank.repair;
-    total.marks = total.marks || rank.marks;
-    if (rank.step) total.step = std::max(total.step.value_or(0), *rank.step);
-  }
-  return total;
-}
-
-std::optional<double> GoodputReport::Ratio() const {
-  double compute = 0;
-  double all = 0;
-  for (const Rank& rank : ranks) {
-    if (!rank.marks) continue;
-    compute += static_cast<double>(rank.time[static_cast<size_t>(Bucket::kCompute)].count());
-    all += SumOf(rank.time);
-  }
-  return all > 0 ? std::optional(compute / all) : std::nullopt;
-}
-
-std::optional<std::chrono::duration<double>> GoodputReport::MeanRepair() const {
-  const Rank total = Total();
-  if (total.restarts == 0) return std::nullopt;
-  return std::chrono::duration<double>(total.repair) / static_cast<double>(total.restarts);
-}
 
 void Goodput::Look(std::span<const RankProcess> processes, std::span<const LateExit> exits, const Moment& moment) {
   std::map<RankKey, std::vector<const RankProcess*>> by_rank;
@@ -119,7 +83,7 @@ void Goodput::Look(std::span<const RankProcess> processes, std::span<const LateE
 
 void Goodput::Restore(RankAccounts accounts) {
   accounts_ = std::move(accounts);
-  // The agent that might have been told has ended.
+  // The agent that could have learnt these exits has ended.
   for (auto& [rank, account] : accounts_) {
     if (account.life.ending == RankAccount::Ending::kUntold) account.life.ending = RankAccount::Ending::kFailed;
   }

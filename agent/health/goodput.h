@@ -26,6 +26,7 @@
 #include <string_view>
 #include <vector>
 
+#include "health/goodput_report.h"
 #include "health/rank_account.h"
 #include "model/rank_process.h"
 
@@ -37,25 +38,6 @@ using RankAccounts = std::map<RankKey, RankAccount>;
 struct MachineClocks {
   std::string boot_id = {};
   std::chrono::nanoseconds zero{0};
-};
-
-struct GoodputReport {
-  struct Rank {
-    RankKey rank;
-    BucketTimes time{};
-    uint64_t redone_steps = 0;
-    uint64_t restarts = 0;
-    std::chrono::nanoseconds repair{0};
-    bool marks = false;
-    std::optional<double> step = {};  // the highest one
-  };
-  std::vector<Rank> ranks = {};  // in the order of their keys
-
-  [[nodiscard]] Rank Total() const;
-  // The share of their time that the ranks which mark phases spend in compute, and do not repeat. None: no rank marks phases.
-  [[nodiscard]] std::optional<double> Ratio() const;
-  // The mean time from the failure of a process until its successor has reached the step at which it failed. None: no restart.
-  [[nodiscard]] std::optional<std::chrono::duration<double>> MeanRepair() const;
 };
 
 class Goodput {

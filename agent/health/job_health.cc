@@ -1,10 +1,10 @@
 #include "health/job_health.h"
 
 #include <algorithm>
-#include <functional>
-#include <set>
+#include <utility>
 
-#include "base/log.h"
+#include "health/phrases.h"
+#include "model/agent_event.h"
 #include "model/exit_reason.h"
 
 namespace persia::agent {
@@ -15,27 +15,6 @@ using std::chrono::seconds;
 // A worker that restarts this often in this time is a problem of its own.
 constexpr size_t kManyRestarts = 3;
 constexpr std::chrono::minutes kRestartWindow(15);
-
-std::string LabelOf(const Identity& identity, std::string_view name) {
-  const auto found = std::ranges::find(identity.labels, name, &Labels::value_type::first);
-  return found == identity.labels.end() ? "" : found->second;
-}
-
-// Of a WorkerProcess or a ProcessEnd.
-template <class Process>
-WorkerKey KeyOf(const Process& process) {
-  return {LabelOf(process.identity, "role"), LabelOf(process.identity, "instance"), std::to_string(process.ordinal)};
-}
-
-// "trainer rep_2", and the number of a further process of it.
-std::string NameOf(const WorkerKey& key) {
-  const auto& [role, instance, process] = key;
-  return role + (role.empty() ? "" : " ") + instance + (process == "0" ? "" : ", process " + process);
-}
-
-std::string SecondsText(std::chrono::milliseconds duration) {
-  return std::to_string(std::chrono::duration_cast<seconds>(duration).count()) + " s";
-}
 
 bool HasDied(const WorkerProcess& process) { return IsDeath(process.last_exit, process.ordinal); }
 
@@ -55,84 +34,7 @@ std::optional<HealthReport::TimePoint> HungSince(const HealthMemory& memory, con
   return std::nullopt;
 }
 
-// Where a rank waits for others.
-constexpr std::string_view kSync = "sync";
-
-// "data for 94 s, in step 812"
-std::string PhaseText(const WorkerProcess& process) {
-  std::string text = process.phase == "other" ? "none of its phases" : process.phase;
-  text += " for " + SecondsText(process.in_phase);
-  if (process.step) text += ", in step " + std::to_string(static_cast<int64_t>(*process.step));
-  return text;
-}
-
-// Whom the others wait for: those that are not in `sync` while others of their role are. Empty: the phases do not tell.
-std::string WhomOthersAwait(std::span<const WorkerProcess> processes) {
-  std::vector<const WorkerProcess*> awaited;
-  std::set<std::string> roles;  // that wait
-  size_t waiting = 0;
-  for (const WorkerProcess& process : processes) {
-    if (!process.alive || process.phase.empty()) continue;
-    if (process.phase == kSync) {
-      ++waiting;
-      roles.insert(LabelOf(process.identity, "role"));
-    } else {
-      awaited.push_back(&process);
-    }
-  }
-  std::erase_if(awaited, [&](const WorkerProcess* process) { return !roles.contains(LabelOf(process->identity, "role")); });
-  if (waiting == 0 || awaited.empty()) return "";
-  constexpr size_t kMost = 3;
-  std::ranges::stable_sort(awaited, std::greater(), [](const WorkerProcess* process) { return process->in_phase; });
-  std::string text;
-  for (size_t i = 0; i < std::min(awaited.size(), kMost); ++i) {
-    text += NameOf(KeyOf(*awaited[i])) + " has been in " + PhaseText(*awaited[i]) + "; ";
-  }
-  if (awaited.size() > kMost) text += std::to_string(awaited.size() - kMost) + " more are not in sync; ";
-  return text + (waiting == 1 ? "1 waits" : std::to_string(waiting) + " wait") + " in sync";
-}
-
-std::string EndText(const std::string& exit) {
-  if (exit == kUnknownEnd) return "it ended by a signal or _exit";
-  if (exit == kExitOfUnknownCode) return "a normal exit";
-  return exit.starts_with("exit_") ? "exit code " + exit.substr(5) : exit;
-}
-
 }  // namespace
-
-std::string_view Name(WorkerState state) {
-  switch (state) {
-    case WorkerState::kRunning:
-      return "running";
-    case WorkerState::kIdle:
-      return "idle";
-    case WorkerState::kHung:
-      return "hung";
-    case WorkerState::kExited:
-      return "exited";
-    case WorkerState::kDied:
-      return "died";
-  }
-  return "";
-}
-
-std::string_view Name(JobState state) {
-  switch (state) {
-    case JobState::kWaiting:
-      return "waiting";
-    case JobState::kRunning:
-      return "running";
-    case JobState::kDegraded:
-      return "degraded";
-    case JobState::kHung:
-      return "hung";
-    case JobState::kFailed:
-      return "failed";
-    case JobState::kFinished:
-      return "finished";
-  }
-  return "";
-}
 
 void JobHealth::Look(std::span<const WorkerProcess> processes, const Moment& moment) {
   ++looks_;
@@ -154,8 +56,8 @@ void JobHealth::Look(std::span<const WorkerProcess> processes, const Moment& mom
 }
 
 void JobHealth::LookAt(const WorkerProcess& process, size_t index, const Moment& moment, HealthReport& report) {
-  const WorkerKey key = KeyOf(process);
-  const std::string who = NameOf(key);
+  const WorkerKey key = WorkerKeyOf(process);
+  const std::string who = ProcessName(key);
   const auto [found, is_new] = known_.try_emplace(key);
   Known& known = found->second;
   const bool is_other = is_new || known.pid != process.pid || known.start_ticks != process.start_ticks;
@@ -170,10 +72,10 @@ void JobHealth::LookAt(const WorkerProcess& process, size_t index, const Moment&
     if (looks_ == 1) {
       if (const auto since = HungSince(memory_, process)) known.shown = {.state = WorkerState::kHung, .since = *since};
     } else if (is_restart) {
-      Report(process, false, "worker_restarted",
+      Report(LogLevel::kInfo, process, "worker_restarted",
              who + " started again, pid " + std::to_string(process.pid) + ", restart " + std::to_string(process.predecessors));
     } else {
-      Report(process, false, "worker_started", who + " started, pid " + std::to_string(process.pid));
+      Report(LogLevel::kInfo, process, "worker_started", who + " started, pid " + std::to_string(process.pid));
     }
   }
   known.look = looks_;
@@ -191,12 +93,13 @@ void JobHealth::LookAt(const WorkerProcess& process, size_t index, const Moment&
     known.ended_at = process.ended_at == TimePoint() ? now_ : process.ended_at;
   }
   if (state == WorkerState::kHung && known.shown.state != WorkerState::kHung) {
-    Report(process, true, "worker_hung",
+    Report(LogLevel::kWarning, process, "worker_hung",
            who + " hangs: none of its metrics has changed for " + SecondsText(judge_.Unchanged(index)) +
                ", while others of its job go on" + (process.phase.empty() ? "" : "; it has been in " + PhaseText(process)),
            "unchanged for " + SecondsText(judge_.Unchanged(index)));
   } else if (process.alive && state != WorkerState::kHung && known.shown.state == WorkerState::kHung && !is_other) {
-    Report(process, false, "worker_recovered", who + (judge_.job_hangs() ? " hangs together with its job" : " goes on"));
+    Report(LogLevel::kInfo, process, "worker_recovered",
+           who + (judge_.job_hangs() ? " hangs together with its job" : " goes on"));
   }
   if (state != known.shown.state && !is_other) known.shown.since = now_;
   known.shown.phase = process.phase;
@@ -223,25 +126,22 @@ void JobHealth::ReportEnds(const Moment& moment) {
 
 void JobHealth::ReportEnd(const DeathRecorder::Told& told) {
   const ProcessEnd& end = told.end;
-  WorkerProcess process;
-  process.identity = end.identity;
-  process.ordinal = end.ordinal;
-  process.pid = end.pid;
-  const std::string who = NameOf(KeyOf(end));
+  const std::string who = ProcessName(WorkerKeyOf(end));
   if (!told.death) {
-    Report(process, false, "worker_exited", who + " has ended: " + EndText(end.exit), end.exit);
+    Report(LogLevel::kInfo, end, "worker_exited", who + " has ended: " + ExitText(end.exit), end.exit);
     return;
   }
   const Death& death = *told.death;
-  Report(process, true, "worker_died", who + " died: " + SentenceOf(death) + ". Look at: " + death.look_at, end.exit);
-  auto& metadata = events_.back().metadata;
+  JobEvent& event = Report(LogLevel::kWarning, end, "worker_died",
+                           who + " died: " + SentenceOf(death) + ". Look at: " + death.look_at, end.exit);
+  auto& metadata = event.metadata;
   metadata.emplace_back("cause", std::string(Name(death.cause)));
   if (!death.phase.empty()) metadata.emplace_back("phase", death.phase);
   if (death.step) metadata.emplace_back("step", *death.step);
 }
 
 std::optional<seconds> JobHealth::HungFor(const ProcessEnd& end) const {
-  const auto found = known_.find(KeyOf(end));
+  const auto found = known_.find(WorkerKeyOf(end));
   const bool is_known = found != known_.end() && found->second.pid == end.pid && found->second.start_ticks == end.start_ticks;
   if (!is_known || !found->second.alive) return std::nullopt;
   const bool hung = found->second.shown.state == WorkerState::kHung;
@@ -252,34 +152,23 @@ std::optional<seconds> JobHealth::HungFor(const ProcessEnd& end) const {
 
 // With what is known of its death, if it died.
 std::string JobHealth::EndTextOf(const WorkerProcess& process) const {
-  const WorkerKey key = KeyOf(process);
+  const WorkerKey key = WorkerKeyOf(process);
   const auto found = std::ranges::find_if(*deaths_, [&](const Death& death) {
     return death.pid == process.pid && death.start_ticks == process.start_ticks &&
            WorkerKey(death.role, death.instance, death.process) == key;
   });
-  return found == deaths_->end() ? EndText(process.last_exit) : SentenceOf(*found);
+  return found == deaths_->end() ? ExitText(process.last_exit) : SentenceOf(*found);
 }
 
-void JobHealth::Report(const WorkerProcess& process, bool warns, const std::string& name, const std::string& text,
-                       const std::string& reason) {
-  JobEvent& event = Report("worker", warns, name, text);
+template <class Process>
+JobEvent& JobHealth::Report(LogLevel level, const Process& process, const char* name, const std::string& text,
+                            const std::string& reason) {
+  JobEvent& event = events_.emplace_back(LoggedAgentEvent(level, name, text, now_));
   event.identity = process.identity;
   event.pid = process.pid;
   event.metadata.emplace_back("process", static_cast<int64_t>(process.ordinal));
   if (!reason.empty()) event.metadata.emplace_back("reason", reason);
-}
-
-// The event of the log is `subject`, a dot, and the name after its first word.
-JobEvent& JobHealth::Report(const char* subject, bool warns, const std::string& name, const std::string& text) {
-  const std::string event = std::string(subject) + '.' + name.substr(name.find('_') + 1);
-  warns ? LogWarning(event, text) : LogInfo(event, text);
-  JobEvent& happened = events_.emplace_back();
-  happened.unix_ms =
-      static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(now_.time_since_epoch()).count());
-  happened.type = "persia.agent";
-  happened.name = name;
-  happened.metadata.emplace_back("text", text);
-  return happened;
+  return event;
 }
 
 void JobHealth::SumUp(std::span<const WorkerProcess> processes, const Moment& moment, HealthReport& report) {
@@ -288,33 +177,35 @@ void JobHealth::SumUp(std::span<const WorkerProcess> processes, const Moment& mo
     job_hangs_ = judge_.job_hangs();
     job_hangs_since_ = now_;
     const std::string after = SecondsText(judge_.hang_after());
-    Report("job", job_hangs_, job_hangs_ ? "job_hung" : "job_recovered",
-           job_hangs_
-               ? "the job hangs: no metric of any process has changed for " + after + (awaited.empty() ? "" : "; " + awaited)
-               : "the job goes on");
+    const std::string hang =
+        "the job hangs: no metric of any process has changed for " + after + (awaited.empty() ? "" : "; " + awaited);
+    events_.push_back(job_hangs_ ? LoggedAgentEvent(LogLevel::kWarning, "job_hung", hang, now_)
+                                 : LoggedAgentEvent(LogLevel::kInfo, "job_recovered", "the job goes on", now_));
   }
   const bool interrupted = moment.exit_code && IsInterruption(*moment.exit_code);
   const bool failed = moment.exit_code.value_or(0) != 0 && !interrupted;
   if (moment.exit_code && !std::exchange(command_ended_, true)) {
-    Report("command", failed, "command_ended", "the command has ended with exit code " + std::to_string(*moment.exit_code))
-        .metadata.emplace_back("exit_code", static_cast<int64_t>(*moment.exit_code));
+    JobEvent& event = events_.emplace_back(
+        LoggedAgentEvent(failed ? LogLevel::kWarning : LogLevel::kInfo, "command_ended",
+                         "the command has ended with exit code " + std::to_string(*moment.exit_code), now_));
+    event.metadata.emplace_back("exit_code", static_cast<int64_t>(*moment.exit_code));
   }
   bool any_alive = false;
   bool any_died = false;
   std::vector<HealthReport::Reason> died, hung, restarting;
   for (const WorkerProcess& process : processes) {
-    const WorkerKey key = KeyOf(process);
+    const WorkerKey key = WorkerKeyOf(process);
     const HealthReport::Worker& worker = report.workers.at(key);
     any_alive = any_alive || process.alive;
     any_died = any_died || worker.state == WorkerState::kDied;
-    if (process.died) died.push_back({"died", NameOf(key) + " died: " + EndTextOf(process), key, worker.since});
+    if (process.died) died.push_back({"died", ProcessName(key) + " died: " + EndTextOf(process), key, worker.since});
     if (worker.state == WorkerState::kHung) {
       const std::string phase = process.phase.empty() ? "" : ", in " + PhaseText(process);
-      hung.push_back({"hung", NameOf(key) + " hangs" + phase, key, worker.since});
+      hung.push_back({"hung", ProcessName(key) + " hangs" + phase, key, worker.since});
     }
     const auto& restarts = known_.at(key).restarts;
     if (restarts.size() == kManyRestarts && moment.steady - restarts.front() < kRestartWindow) {
-      restarting.push_back({"restarting", NameOf(key) + " restarts again and again", key, {}});
+      restarting.push_back({"restarting", ProcessName(key) + " restarts again and again", key, {}});
     }
   }
   std::ranges::stable_sort(died, {}, &HealthReport::Reason::since);
@@ -364,17 +255,17 @@ std::vector<HealthReport::Reason> JobHealth::LastDeaths(std::span<const WorkerPr
                                                         const HealthReport& report) const {
   std::map<std::string, uint32_t> restart_counts;  // the highest, by role
   for (const WorkerProcess& process : processes) {
-    uint32_t& highest = restart_counts[std::get<0>(KeyOf(process))];
+    uint32_t& highest = restart_counts[std::get<0>(WorkerKeyOf(process))];
     highest = std::max(highest, process.restart_count);
   }
   std::vector<std::pair<int, HealthReport::Reason>> deaths;
   for (const WorkerProcess& process : processes) {
-    const WorkerKey key = KeyOf(process);
+    const WorkerKey key = WorkerKeyOf(process);
     const HealthReport::Worker& worker = report.workers.at(key);
     const bool is_of_last = process.restart_count == restart_counts[std::get<0>(key)];
     if (process.ordinal != 0 || worker.state != WorkerState::kDied || !is_of_last) continue;
     deaths.emplace_back(CauseRank(process.last_exit),
-                        HealthReport::Reason{"died", NameOf(key) + " died: " + EndTextOf(process), key, worker.since});
+                        HealthReport::Reason{"died", ProcessName(key) + " died: " + EndTextOf(process), key, worker.since});
   }
   std::ranges::stable_sort(deaths, {}, [](const auto& death) { return std::pair(death.second.since, death.first); });
   std::vector<HealthReport::Reason> reasons;
@@ -396,7 +287,7 @@ void JobHealth::Remember(std::span<const WorkerProcess> processes, const HealthR
   if (!job_hangs_ && remembered_hung_.empty()) return;
   for (size_t i = 0; i < processes.size(); ++i) {
     if (!processes[i].alive) continue;
-    const HealthReport::Worker& worker = report.workers.at(KeyOf(processes[i]));
+    const HealthReport::Worker& worker = report.workers.at(WorkerKeyOf(processes[i]));
     const bool is_hung = worker.state == WorkerState::kHung;
     const bool has_stopped = judge_.Changes(i) > 0 && (job_hangs_ || is_hung);
     memory_.processes.push_back({.pid_namespace = processes[i].pid_namespace,

@@ -1,14 +1,14 @@
-// The state of the job and of its workers: who runs, hangs, left or died, since when, and why the job is not well.
+// The state of the job and of its workers: which of them run, hang, left or died, since when, and why the job is not well.
 //
 //   JobHealth health;
-//   health.Look(processes, {.exit_code = ..., .now = ...});     // after each collection
+//   health.Look(processes, {.steady = ..., .wall = ..., ...});  // after each collection
 //   std::shared_ptr<const HealthReport> report = health.report();
 //   std::vector<JobEvent> events = health.TakeEvents();
 //
 // Each change is an event of type "persia.agent" and a line in the log: start, exit, death, hang, recovery and restart of a
 // process; hang and recovery of the job; the end of the command. Processes that run when the agent starts are not reported as
-// started. Ends are told by Moment::ends, each once, and not by the list of processes. A job that failed or finished stays so
-// until a process starts. What an agent that starts again must know is kept:
+// started. Ends are reported from Moment::ends, each once, and not from the list of processes. A job that failed or finished
+// stays so until a process starts. What an agent that starts again must know is kept:
 //
 //   health.Restore(former.memory(), now);                      // before the first Look
 //
@@ -23,56 +23,20 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "base/log.h"
 #include "health/death_recorder.h"
 #include "health/deaths.h"
 #include "health/hang_judge.h"
 #include "health/health_memory.h"
+#include "health/health_report.h"
 #include "model/job_event.h"
 #include "model/process_end.h"
 #include "model/worker_process.h"
 
 namespace persia::agent {
-
-// The values of the labels role, instance and process.
-using WorkerKey = std::tuple<std::string, std::string, std::string>;
-
-enum class WorkerState { kRunning, kIdle, kHung, kExited, kDied };
-enum class JobState { kWaiting, kRunning, kDegraded, kHung, kFailed, kFinished };
-// "running", "idle", ...
-std::string_view Name(WorkerState state);
-std::string_view Name(JobState state);
-
-struct HealthReport {
-  using TimePoint = std::chrono::system_clock::time_point;
-  struct Worker {
-    WorkerState state = WorkerState::kRunning;
-    TimePoint since;
-    std::string phase = {};  // what it does; empty: it does not tell
-    TimePoint phase_since = {};
-    std::optional<double> step = {};
-  };
-  // Why the job is not well, or how it ended.
-  struct Reason {
-    std::string kind;  // "died", "hung", "job_hung", "restarting", "failed"
-    std::string text;
-    std::optional<WorkerKey> worker = {};
-    std::optional<TimePoint> since = {};
-  };
-
-  JobState state = JobState::kWaiting;
-  TimePoint since;
-  std::chrono::milliseconds hang_after{0};  // 0: nothing is judged
-  std::optional<int> exit_code = {};        // of exec's command
-  std::vector<Reason> reasons = {};         // the worst first; at most kMaxReasons
-  std::map<WorkerKey, Worker> workers = {};
-  std::shared_ptr<const std::vector<Death>> deaths = std::make_shared<std::vector<Death>>();  // never null
-
-  static constexpr size_t kMaxReasons = 20;
-};
 
 class JobHealth {
  public:
@@ -89,9 +53,9 @@ class JobHealth {
     bool any_has_ended = false;
     // The processes that were found to have ended since the last Look, each once.
     std::span<const ProcessEnd> ends = {};
-    // How such a process ended, asked one Look after an end without a reason; null: nobody may tell more.
+    // How such a process ended, asked one Look after an end without a reason; null: no reason can become known later.
     std::function<std::string(const ProcessEnd&)> exit_of = {};
-    // When exec's command began: ends of older processes were told before.
+    // When exec's command began: ends of older processes were reported before.
     std::optional<TimePoint> command_began = {};
   };
 
@@ -125,9 +89,10 @@ class JobHealth {
   void ReportEnd(const DeathRecorder::Told& told);
   [[nodiscard]] std::optional<std::chrono::seconds> HungFor(const ProcessEnd& end) const;
   [[nodiscard]] std::string EndTextOf(const WorkerProcess& process) const;
-  void Report(const WorkerProcess& process, bool warns, const std::string& name, const std::string& text,
-              const std::string& reason = "");
-  JobEvent& Report(const char* subject, bool warns, const std::string& name, const std::string& text);
+  // `process`: a WorkerProcess or a ProcessEnd.
+  template <class Process>
+  JobEvent& Report(LogLevel level, const Process& process, const char* name, const std::string& text,
+                   const std::string& reason = "");
   void SumUp(std::span<const WorkerProcess> processes, const Moment& moment, HealthReport& report);
   // `command_failed`: none: no command was run.
   void End(std::span<const WorkerProcess> processes, std::optional<bool> command_failed, HealthReport& report);

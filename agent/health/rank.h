@@ -23,11 +23,5 @@ using RankProcessKey = std::tuple<std::string, std::string, uint64_t, uint32_t, 
 // Whether it is alive, and marks phases.
 [[nodiscard]] bool IsRank(const WorkerProcess& process);
 [[nodiscard]] RankProcessKey RankProcessKeyOf(const WorkerProcess& process);
-// The value of a label; empty: it has none.
-[[nodiscard]] std::string LabelValueOf(const Identity& identity, std::string_view name);
-// "trainer rep_3"
-[[nodiscard]] std::string RankName(const Identity& identity);
-// "data", "none of its phases"
-[[nodiscard]] std::string PhaseName(std::string_view phase);
 
 }  // namespace persia::agent

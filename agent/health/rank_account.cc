@@ -106,7 +106,7 @@ void RankAccount::Add(Bucket bucket, Nanoseconds by) {
   if (life.repairs && (bucket == Bucket::kStarting || bucket == Bucket::kRedone)) repair += by;
 }
 
-// The clocks tell how `by` divides. The time before the first of them began is of none.
+// Divides `by` as the clocks do. The time before the first clock began is in no phase.
 void RankAccount::Divide(const RankProcess& process, Nanoseconds by) {
   std::vector<std::pair<std::string_view, Nanoseconds>> parts;
   Nanoseconds sum{0};

@@ -5,9 +5,9 @@
 //   account.Continue(process, now);          // in each collection until the process has ended
 //   account.Miss(now);                       // while it has ended by a failure, and no successor has begun
 //
-// What a process does is told by its clocks (persia/metrics/phase.h), which run also while nobody reads them. So the buckets
-// are exact, whenever collections are made: `time` is always that from the begin of the first process up to `until`, without
-// the times between the end of a process that finished and the begin of the next.
+// The clocks of a process (persia/metrics/phase.h) measure its phases, also while no agent reads them. So the buckets are exact
+// whenever collections are made: `time` is always that from the begin of the first process up to `until`, without the times
+// between the end of a process that finished and the begin of the next.
 //
 //   starting     from the process's start until its first phase, and in the phase init. Of a process that replaces another one:
 //                until its first step, except in rendezvous and checkpoint
@@ -103,7 +103,7 @@ struct RankAccount {
   void Miss(Nanoseconds then);
   // The process has gone without a trace: with the machine, for example.
   void Lose() { life.ending = Ending::kFailed; }
-  // How the last process ended, if that was not told before.
+  // How the last process ended, if that was not known before.
   void SetExit(std::string_view exit);
 
  private:

@@ -4,7 +4,8 @@
 #include <array>
 #include <charconv>
 
-#include "base/log.h"
+#include "health/phrases.h"
+#include "model/agent_event.h"
 
 namespace persia::agent {
 namespace {
@@ -23,7 +24,7 @@ std::string ShortNumber(double number) {
 std::string SentenceOf(const StragglerJudge::Verdict& verdict) {
   return RankName(verdict.identity) + ": " + ShortNumber(verdict.seconds_per_step) + " s longer in " +
          PhaseName(verdict.phase) + " than the others in each step of " + ShortNumber(verdict.step_seconds) + " s; " +
-         (verdict.waiting == 1 ? "1 other waits" : std::to_string(verdict.waiting) + " others wait") + " for it in sync";
+         OthersWait(verdict.waiting) + " for it in sync";
 }
 
 void RankVerdicts::Look(std::span<const WorkerProcess> processes, const Moment& moment) {
@@ -54,12 +55,12 @@ void RankVerdicts::LookForStragglers(RankReport& report) {
     const auto known = find(report_->stragglers, verdict);
     const bool is_new = known == report_->stragglers.end();
     report.stragglers.push_back({verdict, is_new ? now_ : known->since});
-    if (is_new) Report(verdict.identity, true, "straggler", "found", SentenceOf(verdict), verdict.phase);
+    if (is_new) Report(LogLevel::kWarning, "straggler_found", verdict.identity, verdict.phase, SentenceOf(verdict));
   }
   for (const auto& [verdict, since] : report_->stragglers) {
     if (find(report.stragglers, verdict) != report.stragglers.end()) continue;
-    Report(verdict.identity, false, "straggler", "gone",
-           RankName(verdict.identity) + ": the others do not wait for it any more", verdict.phase);
+    Report(LogLevel::kInfo, "straggler_gone", verdict.identity, verdict.phase,
+           RankName(verdict.identity) + ": the others do not wait for it any more");
   }
 }
 
@@ -71,30 +72,21 @@ void RankVerdicts::LookForHangs(RankReport& report) {
     const auto known = find(report_->awaited, verdict);
     const bool is_new = known == report_->awaited.end();
     report.awaited.push_back({verdict, is_new ? now_ - verdict.waited : known->since});
-    if (is_new) Report(verdict.identity, true, "rank", "awaited", SentenceOf(verdict), verdict.phase);
+    if (is_new) Report(LogLevel::kWarning, "rank_awaited", verdict.identity, verdict.phase, SentenceOf(verdict));
   }
   for (const auto& [verdict, since] : report_->awaited) {
     if (find(report.awaited, verdict) != report.awaited.end()) continue;
-    const auto waited = std::chrono::duration_cast<std::chrono::seconds>(now_ - since);
-    Report(
-        verdict.identity, false, "rank", "caught_up",
-        RankName(verdict.identity) + ": the others do not wait for it any more, after " + std::to_string(waited.count()) + " s",
-        verdict.phase);
+    const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(now_ - since);
+    Report(LogLevel::kInfo, "rank_caught_up", verdict.identity, verdict.phase,
+           RankName(verdict.identity) + ": the others do not wait for it any more, after " + SecondsText(waited));
   }
 }
 
-void RankVerdicts::Report(const Identity& identity, bool warns, const char* subject, const char* what, const std::string& text,
-                          const std::string& phase) {
-  const std::string event = std::string(subject) + '.' + what;
-  warns ? LogWarning(event, text) : LogInfo(event, text);
-  JobEvent& happened = events_.emplace_back();
-  happened.unix_ms =
-      static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(now_.time_since_epoch()).count());
-  happened.type = "persia.agent";
-  happened.name = std::string(subject) + '_' + what;
-  happened.identity = identity;
-  happened.metadata.emplace_back("text", text);
-  happened.metadata.emplace_back("phase", phase);
+void RankVerdicts::Report(LogLevel level, const char* name, const Identity& identity, const std::string& phase,
+                          const std::string& text) {
+  JobEvent& event = events_.emplace_back(LoggedAgentEvent(level, name, text, now_));
+  event.identity = identity;
+  event.metadata.emplace_back("phase", phase);
 }
 
 }  // namespace persia::agent

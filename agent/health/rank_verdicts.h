@@ -1,4 +1,4 @@
-// What the phases of the ranks say about the job: who the others wait for, at each step or in a hang, since when.
+// Names the ranks that the others wait for, at each step or in a hang, and since when, by the phases of the ranks.
 //
 //   RankVerdicts verdicts;
 //   verdicts.Look(processes, {.steady = ..., .wall = ..., ...});          // after each collection
@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/log.h"
 #include "health/awaited.h"
 #include "health/straggler.h"
 #include "model/job_event.h"
@@ -75,8 +76,7 @@ class RankVerdicts {
  private:
   void LookForStragglers(RankReport& report);
   void LookForHangs(RankReport& report);
-  void Report(const Identity& identity, bool warns, const char* subject, const char* what, const std::string& text,
-              const std::string& phase);
+  void Report(LogLevel level, const char* name, const Identity& identity, const std::string& phase, const std::string& text);
 
   StragglerJudge stragglers_;
   AwaitedJudge awaited_;

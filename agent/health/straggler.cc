@@ -12,9 +12,9 @@ namespace {
 // between two reads of a collection.
 constexpr double kStepsApart = 2;
 constexpr double kShareOfStepsApart = 0.05;
-// Chunks that say whether a straggler still is one.
+// How many of the newest chunks decide whether a straggler still is one.
 constexpr size_t kNewest = 4;
-// The phase of a verdict changes if another one is longer by so much more.
+// The phase of a verdict changes if another one is longer by this factor.
 constexpr double kClearlyLonger = 1.5;
 
 double Median(std::vector<double> values) {
@@ -37,7 +37,7 @@ double Deviation(std::vector<double> values) {
   return std::sqrt(squares / static_cast<double>(values.size() - 1));
 }
 
-// How far values are apart. Of three or more, the lowest is left out: a second straggler says nothing about the rest.
+// How far values are apart. Of three or more, the lowest is left out: a second straggler is not noise.
 double Spread(std::vector<double> values) {
   if (values.size() < 2) return 0;
   std::ranges::sort(values);
@@ -72,6 +72,15 @@ std::vector<double> SecondsOf(std::vector<std::string>& phases, const WorkerProc
 
 // Phases that were entered later have no share of the chunks before.
 double ShareAt(const std::vector<double>& shares, size_t phase) { return phase < shares.size() ? shares[phase] : 0; }
+
+// By how much the share of a rank in a phase is above the median of the other ranks. `ranks`: the shares of each in one chunk.
+double AboveOthers(const std::vector<std::vector<double>>& ranks, size_t rank, size_t phase) {
+  std::vector<double> others;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    if (i != rank) others.push_back(ShareAt(ranks[i], phase));
+  }
+  return ShareAt(ranks[rank], phase) - Median(std::move(others));
+}
 
 }  // namespace
 
@@ -179,17 +188,9 @@ void StragglerJudge::Judge(Role& role) {
   std::vector<double> leads;
   const auto weigh = [&](size_t rank) {
     leads.clear();
-    for (const Chunk& chunk : role.chunks) {
-      std::vector<double> others;
-      for (size_t i = 0; i < ranks; ++i) {
-        if (i != rank) others.push_back(ShareAt(chunk.ranks[i], sync));
-      }
-      leads.push_back(Median(std::move(others)) - ShareAt(chunk.ranks[rank], sync));
-    }
-    std::vector<double> others;
-    for (size_t i = 0; i < ranks; ++i) {
-      if (i != rank) others.push_back(waits[i]);
-    }
+    for (const Chunk& chunk : role.chunks) leads.push_back(-AboveOthers(chunk.ranks, rank, sync));
+    std::vector<double> others = waits;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(rank));
     const double error = Deviation(leads) / std::sqrt(static_cast<double>(leads.size()));
     return Evidence{.lead = Median(leads),
                     .needed = std::max({kLeastShare, kStandardErrors * error, Spread(std::move(others))})};
@@ -229,13 +230,7 @@ void StragglerJudge::Judge(Role& role) {
 std::string StragglerJudge::SlowPhase(const Role& role, size_t rank) {
   const auto lead = [&](size_t phase) {
     std::vector<double> leads;
-    for (const Chunk& chunk : role.chunks) {
-      std::vector<double> others;
-      for (size_t i = 0; i < chunk.ranks.size(); ++i) {
-        if (i != rank) others.push_back(ShareAt(chunk.ranks[i], phase));
-      }
-      leads.push_back(ShareAt(chunk.ranks[rank], phase) - Median(std::move(others)));
-    }
+    for (const Chunk& chunk : role.chunks) leads.push_back(AboveOthers(chunk.ranks, rank, phase));
     return Median(std::move(leads));
   };
   std::string longest;

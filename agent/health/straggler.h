@@ -1,12 +1,12 @@
-// Decides whom the other ranks wait for at each step: the straggler of a role.
+// Names the rank that the others wait for at each step: the straggler of a role.
 //
 //   StragglerJudge judge;
 //   judge.Look(processes, steady_now, interval);       // after each collection
 //   for (const StragglerJudge::Verdict& verdict : judge.verdicts()) ...
 //
-// Ranks that meet in a collective at each step have steps of the same length, whoever is slow. They differ in what the step
-// consists of: a rank that computes for longer waits less in the phase `sync`. So the straggler is the rank that waits least,
-// what it does for longer than the others is its phase, and the time that the others wait longer is what the job loses.
+// Ranks that meet in a collective at each step have steps of the same length, whichever rank is slow. They differ in what the
+// step consists of: a rank that computes for longer waits less in the phase `sync`. So the straggler is the rank that waits
+// least, what it does for longer than the others is its phase, and the time that the others wait longer is what the job loses.
 //
 // The time is cut into chunks of at least kStepsOfChunk steps and of about one interval. A rank's part of a chunk is compared
 // with the median of the other ranks in the same chunk; all are read in one collection, so that no common clock is needed, and

@@ -4,11 +4,12 @@
 // has lines "8:0 Read 1".
 #include "machine/cgroup_metrics.h"
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "files/kernel_text.h"
 
 namespace persia::agent {
 namespace {
@@ -107,37 +108,35 @@ void ReadLegacyMemory(KernelFiles& files, const CgroupLevels& levels, MachineRea
   AddEvent("oom_kill", NumberOf(files.Read(limit.level + "/memory.oom_control"), "oom_kill"), reading);
 }
 
-void AddPeriods(std::string_view stat, MachineReading& reading) {
+std::optional<double> Cores(std::optional<uint64_t> quota, std::optional<uint64_t> period) {
+  if (!quota || !period || *period == 0) return std::nullopt;
+  return static_cast<double>(*quota) / static_cast<double>(*period);
+}
+
+// With the time for which the limit stopped the cgroup, which has another key and unit in each version.
+void AddCpuLimit(KernelFiles& files, const Limit& limit, std::string_view throttled_key, double unit, MachineReading& reading) {
+  if (limit.value) reading.Add(kCpuLimit, {}, *limit.value);
+  const std::string_view stat = files.Read(limit.level + "/cpu.stat");
   reading.Add(kPeriods, {}, NumberOf(stat, "nr_periods"));
   reading.Add(kThrottledPeriods, {}, NumberOf(stat, "nr_throttled"));
+  reading.Add(kThrottled, {}, NumberOf(stat, throttled_key), unit);
 }
 
 void ReadCpu(KernelFiles& files, const CgroupLevels& levels, MachineReading& reading) {
   reading.Add(kCpu, {}, NumberOf(files.Read(levels.front() + "/cpu.stat"), "usage_usec"), kMicro);
-  const Limit limit = Lowest(levels, [&](const std::string& level) -> std::optional<double> {
+  const Limit limit = Lowest(levels, [&](const std::string& level) {
     std::string_view text = files.Read(level + "/cpu.max");
     const auto quota = LeadingNumber(NextWord(text));
-    const auto period = LeadingNumber(NextWord(text));
-    if (!quota || !period || *period == 0) return std::nullopt;
-    return static_cast<double>(*quota) / static_cast<double>(*period);
+    return Cores(quota, LeadingNumber(NextWord(text)));
   });
-  if (limit.value) reading.Add(kCpuLimit, {}, *limit.value);
-  const std::string_view stat = files.Read(limit.level + "/cpu.stat");
-  AddPeriods(stat, reading);
-  reading.Add(kThrottled, {}, NumberOf(stat, "throttled_usec"), kMicro);
+  AddCpuLimit(files, limit, "throttled_usec", kMicro, reading);
 }
 
 void ReadLegacyCpu(KernelFiles& files, const CgroupLevels& levels, MachineReading& reading) {
-  const Limit limit = Lowest(levels, [&](const std::string& level) -> std::optional<double> {
-    const auto quota = files.Number(level + "/cpu.cfs_quota_us");
-    const auto period = files.Number(level + "/cpu.cfs_period_us");
-    if (!quota || !period || *period == 0) return std::nullopt;
-    return static_cast<double>(*quota) / static_cast<double>(*period);
+  const Limit limit = Lowest(levels, [&](const std::string& level) {
+    return Cores(files.Number(level + "/cpu.cfs_quota_us"), files.Number(level + "/cpu.cfs_period_us"));
   });
-  if (limit.value) reading.Add(kCpuLimit, {}, *limit.value);
-  const std::string_view stat = files.Read(limit.level + "/cpu.stat");
-  AddPeriods(stat, reading);
-  reading.Add(kThrottled, {}, NumberOf(stat, "throttled_time"), kNano);
+  AddCpuLimit(files, limit, "throttled_time", kNano, reading);
 }
 
 struct IoCounts {

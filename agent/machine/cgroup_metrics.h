@@ -1,7 +1,7 @@
 // `persia_cgroup_*`: memory, processor time and disk traffic of the job's cgroup, of v2 or v1.
 //
-// Limits: a cgroup also has those of the cgroups above it. The lowest one counts, and memory in use, peak and throttling are
-// those of the cgroup that has it: it is full when all below it together have used it.
+// A cgroup also has the limits of the cgroups above it, and the lowest limit counts. Memory in use, peak and throttling are
+// those of the cgroup with that limit, because all cgroups below it share the limit.
 //
 // Thread safety: none.
 #pragma once

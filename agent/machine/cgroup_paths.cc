@@ -1,11 +1,12 @@
-// /proc/<pid>/cgroup has a line for each hierarchy: "4:memory:/job/rank", and "0::/job/rank" for v2.
+// /proc/<pid>/cgroup has a line for each hierarchy (CgroupLine).
 // /proc/self/mountinfo has a line for each mount: "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory": the fourth
-// word is the directory of the filesystem that is mounted, the fifth where; after " - " stand type, source and options. Spaces
-// in paths are "\040".
+// word is the directory of the filesystem that is mounted, the fifth where; after " - " stand type, source and options.
 #include "machine/cgroup_paths.h"
 
-#include <algorithm>
 #include <optional>
+#include <utility>
+
+#include "files/kernel_text.h"
 
 namespace persia::agent {
 namespace {
@@ -16,28 +17,6 @@ struct Mount {
   std::string controllers;  // of v1: its mount options; empty: v2
 };
 
-bool HasWord(std::string_view list, std::string_view word) {
-  while (!list.empty()) {
-    const std::string_view first = list.substr(0, list.find(','));
-    if (first == word) return true;
-    list.remove_prefix(std::min(first.size() + 1, list.size()));
-  }
-  return false;
-}
-
-std::string Unescaped(std::string_view path) {
-  std::string plain;
-  for (size_t at = 0; at < path.size(); ++at) {
-    if (path.substr(at, 4) == "\\040") {
-      plain += ' ';
-      at += 3;
-    } else {
-      plain += path[at];
-    }
-  }
-  return plain;
-}
-
 std::vector<Mount> CgroupMounts(KernelFiles& files) {
   std::vector<Mount> mounts;
   std::string_view text = files.Read("/proc/self/mountinfo");
@@ -47,8 +26,8 @@ std::vector<Mount> CgroupMounts(KernelFiles& files) {
     if (dash == std::string_view::npos) continue;
     std::string_view type_on = line.substr(dash + 3);
     for (int word = 0; word < 3; ++word) NextWord(line);
-    const std::string root = Unescaped(NextWord(line));
-    const std::string point = Unescaped(NextWord(line));
+    const std::string root = UnescapedPath(NextWord(line));
+    const std::string point = UnescapedPath(NextWord(line));
     const std::string_view type = NextWord(type_on);
     NextWord(type_on);
     const std::string_view options = NextWord(type_on);
@@ -99,16 +78,12 @@ CgroupPaths FindCgroup(KernelFiles& files, std::string_view process) {
   const std::vector<Mount> mounts = CgroupMounts(files);
   std::string_view rest = text;
   while (!rest.empty()) {
-    const std::string_view line = NextLine(rest);
-    const size_t first = line.find(':');
-    const size_t second = first == std::string_view::npos ? first : line.find(':', first + 1);
-    if (second == std::string_view::npos) continue;
-    const std::string_view controllers = line.substr(first + 1, second - first - 1);
-    const std::string_view path = line.substr(second + 1);
-    if (controllers.empty()) paths.unified = LevelsOf(files, mounts, "", path);
+    const auto line = ParseCgroupLine(NextLine(rest));
+    if (!line) continue;
+    if (line->controllers.empty()) paths.unified = LevelsOf(files, mounts, "", line->path);
     for (const char* controller : {"memory", "cpu", "cpuacct", "blkio"}) {
-      if (!HasWord(controllers, controller)) continue;
-      CgroupLevels levels = LevelsOf(files, mounts, controller, path);
+      if (!HasWord(line->controllers, controller)) continue;
+      CgroupLevels levels = LevelsOf(files, mounts, controller, line->path);
       if (!levels.empty()) paths.legacy[controller] = std::move(levels);
     }
   }

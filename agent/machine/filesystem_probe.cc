@@ -21,7 +21,7 @@ constexpr MachineFamily kError{"persia_filesystem_device_error", MetricType::kGa
 
 int CallStatvfs(const std::string& path, struct statvfs& info) { return statvfs(path.c_str(), &info) == 0 ? 0 : errno; }
 
-// There is no such directory for this process: no fault of a filesystem.
+// The directory is missing, or not accessible to the agent: that is no fault of the filesystem.
 bool IsUnreachable(int error) { return error == ENOENT || error == ENOTDIR || error == EACCES || error == EPERM; }
 
 }  // namespace

@@ -5,6 +5,9 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
+
+#include "files/kernel_text.h"
 
 namespace persia::agent {
 namespace {

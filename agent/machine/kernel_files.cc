@@ -6,11 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <climits>
 #include <memory>
 
 #include "base/owned_fd.h"
+#include "files/kernel_text.h"
 
 namespace persia::agent {
 namespace {
@@ -61,37 +61,6 @@ std::string KernelFiles::Link(std::string_view path) const {
 std::optional<uint64_t> KernelFiles::Inode(std::string_view path) const {
   struct stat info {};
   return stat(PathOf(path).c_str(), &info) == 0 ? std::optional<uint64_t>(info.st_ino) : std::nullopt;
-}
-
-std::optional<uint64_t> LeadingNumber(std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
-  uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() ? std::optional(number) : std::nullopt;
-}
-
-std::string_view NextWord(std::string_view& text) {
-  text.remove_prefix(std::min(text.find_first_not_of(" \t\n"), text.size()));
-  const std::string_view word = text.substr(0, text.find_first_of(" \t\n"));
-  text.remove_prefix(word.size());
-  return word;
-}
-
-std::string_view NextLine(std::string_view& text) {
-  const std::string_view line = text.substr(0, text.find('\n'));
-  text.remove_prefix(std::min(line.size() + 1, text.size()));
-  return line;
-}
-
-std::optional<uint64_t> NumberOf(std::string_view text, std::string_view key) {
-  while (!text.empty()) {
-    std::string_view line = NextLine(text);
-    if (!line.starts_with(key)) continue;
-    line.remove_prefix(key.size());
-    if (line.starts_with(':')) line.remove_prefix(1);
-    if (line.starts_with(' ') || line.starts_with('\t')) return LeadingNumber(line);
-  }
-  return std::nullopt;
 }
 
 }  // namespace persia::agent

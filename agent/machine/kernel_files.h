@@ -1,4 +1,4 @@
-// Reads files of the kernel (/proc, /sys, cgroups) below a root, and their text.
+// Reads files of the kernel (/proc, /sys, cgroups) below a root. files/kernel_text.h parses their text.
 //
 //   KernelFiles files("");                                  // "": the machine itself
 //   if (const auto bytes = files.Number("/sys/fs/cgroup/memory.current")) ...
@@ -37,16 +37,5 @@ class KernelFiles {
   const std::string root_;
   std::string buffer_;
 };
-
-// The number at the beginning of `text`, after spaces.
-std::optional<uint64_t> LeadingNumber(std::string_view text);
-
-// Takes the next word from `text`; empty at the end.
-std::string_view NextWord(std::string_view& text);
-// Takes the next line from `text`, without its end.
-std::string_view NextLine(std::string_view& text);
-
-// The number after `key` in a text of lines "key number"; a ':' may follow the key.
-std::optional<uint64_t> NumberOf(std::string_view text, std::string_view key);
 
 }  // namespace persia::agent

@@ -3,11 +3,11 @@
 #include "machine/machine_metrics.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <utility>
 
 #include "base/log.h"
+#include "model/layout_builder.h"
 
 namespace persia::agent {
 namespace {
@@ -23,7 +23,6 @@ struct Detail {
   const char* kind = nullptr;  // the value of the label ctxswitchtype; null: no such label
 };
 
-// Sorted by name: a layout's families are.
 constexpr const char* kSwitches =
     "Context switches of the process's main thread: voluntary (it waited), nonvoluntary (others wanted its processor).";
 constexpr Detail kDetails[] = {
@@ -95,39 +94,18 @@ std::shared_ptr<const Snapshot> MachineMetrics::Collect(std::span<const WorkerPr
 }
 
 void MachineMetrics::RebuildLayout() {
-  auto layout = std::make_shared<Layout>();
-  layout->identities.push_back(options_.identity);
-  const auto add = [&](const char* name, MetricType type, const char* help) -> FamilyLayout& {
-    if (layout->families.empty() || layout->families.back().name != name) {
-      layout->families.push_back({.name = name, .type = type, .help = help, .unit = "", .bounds = {}, .series = {}});
-    }
-    return layout->families.back();
-  };
+  LayoutBuilder builder;
   for (const auto& [family, labels] : shape_.machine) {
-    add(family->name, family->type, family->help)
-        .series.push_back({.identity = 0, .first_value = layout->value_count++, .labels = labels});
+    builder.Add(options_.identity, {family->name, family->type, family->help}, labels);
   }
-  std::map<Identity, uint32_t> indexes{{options_.identity, 0}};
-  std::vector<uint32_t> identities;  // of each worker
   for (const auto& [identity, ordinal] : shape_.workers) {
-    const auto [index, is_new] = indexes.emplace(identity, static_cast<uint32_t>(layout->identities.size()));
-    if (is_new) layout->identities.push_back(identity);
-    identities.push_back(index->second);
-  }
-  for (size_t at = 0; at < std::size(kDetails) && !shape_.workers.empty(); ++at) {
-    const Detail& detail = kDetails[at];
-    FamilyLayout& family = add(detail.name, detail.type, detail.help);
-    for (size_t worker = 0; worker < shape_.workers.size(); ++worker) {
-      Labels labels{{"process", std::to_string(shape_.workers[worker].second)}};
-      if (detail.kind != nullptr) labels.insert(labels.begin(), {"ctxswitchtype", detail.kind});
-      family.series.push_back({.identity = identities[worker],
-                               .first_value = layout->value_count + worker * std::size(kDetails) + at,
-                               .labels = std::move(labels)});
+    for (const Detail& detail : kDetails) {
+      Labels labels{{"process", std::to_string(ordinal)}};
+      if (detail.kind != nullptr) labels.emplace_back("ctxswitchtype", detail.kind);
+      builder.Add(identity, {detail.name, detail.type, detail.help}, std::move(labels));
     }
   }
-  layout->value_count += shape_.workers.size() * std::size(kDetails);
-  std::ranges::sort(layout->families, {}, &FamilyLayout::name);
-  layout_ = std::move(layout);
+  layout_ = std::move(builder).Build();
 }
 
 void MachineMetrics::ReportAbsent(const MachineResult& result) {

@@ -4,10 +4,9 @@
 //   reader.Watch(processes);
 //   if (const auto result = reader.Newest()) ...
 //
-// No call waits for a reading: a file of the kernel may block, as that of an adapter whose firmware hangs, or that of a process
-// that holds its memory map. The destructor waits for at most a second; then the thread goes on with its own memory, and ends
-// after the reading.
-// Thread safety: the collector thread alone.
+// No call waits for a reading, because a file of the kernel may block: that of an adapter whose firmware hangs, or of a process
+// that holds the lock of its memory map. The destructor waits for at most a second; then the thread goes on with its own
+// memory, and ends after the reading. Thread safety: the collector thread alone.
 #pragma once
 
 #include <chrono>

@@ -42,7 +42,7 @@ class MachineReading {
     std::ranges::sort(labels);
     series_.push_back({&family, std::move(labels), value});
   }
-  // Adds nothing if the kernel does not tell.
+  // Adds nothing if the kernel has no such number.
   void Add(const MachineFamily& family, Labels labels, std::optional<uint64_t> number, double scale = 1) {
     if (number) Add(family, std::move(labels), static_cast<double>(*number) * scale);
   }

@@ -62,7 +62,7 @@ MachineResult MachineSources::Read(std::span<const WatchedProcess> processes, Ti
 }
 
 void MachineSources::Follow(std::span<const WatchedProcess> processes) {
-  const auto is_there = [&](const WatchedProcess& process) { return IsInProc(proc_, process); };
+  const auto is_there = [&](const WatchedProcess& process) { return proc_.StatOf(process).has_value(); };
   // The same worker again: it may have been moved to another cgroup.
   if (subject_.worker && std::ranges::find(processes, *subject_.worker) != processes.end() && is_there(*subject_.worker)) {
     return FollowWorker(*subject_.worker);
@@ -83,12 +83,12 @@ void MachineSources::FollowWorker(const WatchedProcess& worker) {
                   .network = SharesNamespace(pid, "net") ? "self" : pid,
                   .shm = shares_mounts ? "/dev/shm" : "/proc/" + pid + "/root/dev/shm",
                   .working_directory = shares_mounts ? files_.Link("/proc/" + pid + "/cwd") : "/proc/" + pid + "/cwd"};
-  if (IsInProc(proc_, worker)) subject_ = std::move(subject);
+  if (proc_.StatOf(worker)) subject_ = std::move(subject);
 }
 
 bool MachineSources::SharesNamespace(const std::string& pid, const char* kind) const {
   const auto own = files_.Inode(std::string("/proc/self/ns/") + kind);
-  // That of another user's process cannot be read: most likely it is the agent's.
+  // The namespace of another user's process cannot be read: most likely it is the agent's.
   return files_.Inode("/proc/" + pid + "/ns/" + kind).value_or(own.value_or(0)) == own.value_or(0);
 }
 

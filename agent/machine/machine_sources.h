@@ -1,8 +1,8 @@
 // One reading of all sources of this folder.
 //
-// What is the job's: cgroup, network namespace, /dev/shm and working directory are those of one worker, the first that /proc
-// shows, which is followed until it ends; before the first worker they are the agent's. After a worker has ended, its cgroup
-// and those of its namespaces that are the agent's, too, are still read.
+// The job's cgroup, network namespace, /dev/shm and working directory are those of one worker: the first that /proc shows,
+// until it ends. Before the first worker they are the agent's. After a worker has ended, its cgroup is still read, and so are
+// the namespaces that it shares with the agent.
 //
 // Thread safety: none.
 #pragma once
@@ -45,7 +45,7 @@ class MachineSources {
   MachineResult Read(std::span<const WatchedProcess> processes, TimePoint now);
 
  private:
-  // Of whom the job's values are.
+  // The process whose values are those of the job, and where they are read.
   struct Subject {
     std::optional<WatchedProcess> worker;  // none: the agent
     CgroupPaths cgroup;

@@ -8,6 +8,8 @@
 #include <optional>
 #include <string_view>
 
+#include "files/kernel_text.h"
+
 namespace persia::agent {
 namespace {
 

@@ -1,8 +1,12 @@
 // A file has two lines, times in microseconds: "some avg10=0.00 avg60=0.00 avg300=0.00 total=1234" and "full ...".
 #include "machine/pressure_metrics.h"
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+
+#include "files/kernel_text.h"
 
 namespace persia::agent {
 namespace {
@@ -45,7 +49,7 @@ void ReadPressure(KernelFiles& files, const CgroupPaths& paths, MachineReading& 
   for (const Resource& resource : kResources) {
     const std::string_view host = files.Read(std::string("/proc/pressure/") + resource.name);
     reading.Add(resource.waiting, {{"scope", "host"}}, TotalOf(host, "some"), kMicro);
-    // Of the host, the kernel has no such time of processors: it writes 0.
+    // The kernel does not measure this time for the processors of the host: it writes 0.
     if (&resource.stalled != &kCpuStalled) reading.Add(resource.stalled, {{"scope", "host"}}, TotalOf(host, "full"), kMicro);
     if (paths.unified.empty()) continue;
     const std::string_view cgroup = files.Read(paths.unified.front() + "/" + resource.name + ".pressure");

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "files/kernel_text.h"
+
 namespace persia::agent {
 namespace {
 
@@ -17,21 +19,7 @@ std::optional<uint64_t> Bytes(std::optional<uint64_t> kibibytes) {
   return kibibytes ? std::optional(*kibibytes * 1024) : std::nullopt;
 }
 
-bool HasStarted(ProcReader& proc, const std::string& pid, uint64_t start_ticks) {
-  const auto stat = proc.Stat(pid);
-  return stat && stat->start_ticks == start_ticks;
-}
-
 }  // namespace
-
-bool IsInProc(ProcReader& proc, const WatchedProcess& process) {
-  const std::string pid = std::to_string(process.pid);
-  if (process.pid_namespace == 0) return false;
-  // The namespace of another user's process cannot be read. If the segment has the agent's own, the start time decides.
-  const auto there = proc.PidNamespace(pid);
-  if ((there ? there : proc.PidNamespace("self")).value_or(0) != process.pid_namespace) return false;
-  return HasStarted(proc, pid, process.start_ticks);
-}
 
 void WorkerDetails::Read(std::span<const WatchedProcess> processes, TimePoint now) {
   Values values;
@@ -45,8 +33,8 @@ void WorkerDetails::Read(std::span<const WatchedProcess> processes, TimePoint no
     detail.voluntary_switches = NumberOf(status, "voluntary_ctxt_switches");
     detail.involuntary_switches = NumberOf(status, "nonvoluntary_ctxt_switches");
     detail.max_fds = NumberOf(files_.Read(directory + "limits"), "Max open files");
-    // Checked afterwards: a process that is still there was there before, too.
-    if (IsInProc(proc_, process)) values.emplace(process, detail);
+    // Checked after the reads: a process that is still there was there before, too.
+    if (proc_.StatOf(process)) values.emplace(process, detail);
   }
   values_ = std::move(values);
   ReadMemory(processes, now);
@@ -73,7 +61,7 @@ void WorkerDetails::ReadMemory(std::span<const WatchedProcess> processes, TimePo
     const TimePoint began = clock_();
     const std::string pid = std::to_string(process.pid);
     const auto bytes = Bytes(NumberOf(files_.Read("/proc/" + pid + "/smaps_rollup"), "Pss"));
-    if (HasStarted(proc_, pid, process.start_ticks)) values_.at(process).proportional_bytes = bytes;
+    if (proc_.StatOf(process)) values_.at(process).proportional_bytes = bytes;
     memory_read_[process] = now;
     memory_budget_ -= clock_() - began;
   }

@@ -21,7 +21,7 @@
 
 namespace persia::agent {
 
-// As its segment has it.
+// A worker process, as its segment names it.
 struct WatchedProcess {
   uint32_t pid = 0;
   uint64_t start_ticks = 0;
@@ -29,9 +29,6 @@ struct WatchedProcess {
 
   friend auto operator<=>(const WatchedProcess&, const WatchedProcess&) = default;
 };
-
-// Whether /proc/<pid> is this process: it has the pid namespace and the start time.
-bool IsInProc(ProcReader& proc, const WatchedProcess& process);
 
 struct WorkerDetail {
   std::optional<uint64_t> proportional_bytes;

@@ -1,5 +1,5 @@
-// The end of one process of the job, as it is told once: by its segment, not by the list of processes, so that a process which
-// lived only between two collections is told, too.
+// The end of one process of the job. It is reported once, from the segment of the process and not from the list of processes,
+// so that a process which lived only between two collections is reported, too.
 //
 // Thread safety: plain data.
 #pragma once
@@ -33,7 +33,8 @@ struct Circumstances {
 
   // The kernel counts its kills for lack of memory, and has counted one that no other process has taken.
   bool killed_for_memory = false;
-  // Whether kernel's counts were read before and after the end: without a kill, SIGKILL came from elsewhere.
+  // Whether the kernel's counts were read before and after the end. If they were, and count no kill, SIGKILL came from
+  // elsewhere.
   bool kills_are_known = false;
   // The cgroup whose limit was reached; empty: the host's memory, or not known.
   std::string memory_cgroup = {};
@@ -67,7 +68,7 @@ struct ProcessEnd {
   uint64_t pid_namespace = 0;
   uint64_t start_ticks = 0;
   std::string exit = {};   // model/exit_reason.h; empty: not known yet
-  std::string phase = {};  // what it did when it ended; empty: it did not tell
+  std::string phase = {};  // in which it ended; empty: it marked none
   std::optional<double> step = {};
   TimePoint birth = {};                               // when it began to record
   TimePoint ended_at = {};                            // when the collector found it ended

@@ -1,4 +1,4 @@
-// A process that may be a rank's, with what it has told of its phases and steps, until its end.
+// A process that may be a rank's, with its phases and steps.
 //
 // Thread safety: plain data.
 #pragma once
@@ -35,11 +35,11 @@ struct RankProcess {
   std::optional<Nanoseconds> clocks_until = {};
   std::optional<double> step = {};
   std::optional<double> first_step = {};
-  // How an ended process did (exit_reason.h); none: that may be told in the next collection.
+  // How an ended process ended (exit_reason.h); none: that may become known in the next collection.
   std::optional<std::string> exit = {};
 };
 
-// How a process ended that was given without it.
+// How a process ended whose exit was not known before.
 struct LateExit {
   std::string id;
   std::string exit;

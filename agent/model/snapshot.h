@@ -33,6 +33,12 @@ struct Identity {
   friend auto operator<=>(const Identity&, const Identity&) = default;
 };
 
+// The value of a label of an identity; empty: it has none.
+[[nodiscard]] inline std::string LabelValueOf(const Identity& identity, std::string_view name) {
+  const auto found = std::ranges::find(identity.labels, name, &Labels::value_type::first);
+  return found == identity.labels.end() ? "" : found->second;
+}
+
 // `identity` with the label `agent`, which distinguishes an agent's series from those of another agent with this identity.
 [[nodiscard]] inline Identity WithAgentLabel(Identity identity, const std::string& agent_id) {
   std::erase_if(identity.labels, [](const auto& label) { return label.first == "agent"; });

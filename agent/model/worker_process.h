@@ -36,7 +36,7 @@ struct WorkerProcess {
   std::string phase = {};
   std::chrono::milliseconds in_phase{0};
   std::optional<double> step = {};
-  // The time that it has spent in each phase, in seconds, with that of the present one; empty: it does not tell.
+  // The time that it has spent in each phase, in seconds, with that of the present one; empty: it marks no phases.
   std::map<std::string, double> phase_seconds = {};
 
   // When an ended process was found to have ended, even by a former agent. No time: not known.

@@ -4,24 +4,18 @@
 #include <string>
 #include <utility>
 
+#include "model/layout_builder.h"
+
 namespace persia::agent {
 
-DeathMetrics::DeathMetrics(Identity identity) {
-  auto layout = std::make_shared<Layout>();
-  layout->identities.push_back(std::move(identity));
-  FamilyLayout family{.name = "persia_worker_deaths_total",
-                      .type = MetricType::kCounter,
-                      .help = "Processes of this run that died, by cause; docs/deaths.md describes the causes.",
-                      .unit = "",
-                      .bounds = {},
-                      .series = {}};
+DeathMetrics::DeathMetrics(const Identity& identity) {
+  constexpr LayoutBuilder::Family kDeaths{"persia_worker_deaths_total", MetricType::kCounter,
+                                          "Processes of this run that died, by cause; docs/deaths.md describes the causes."};
+  LayoutBuilder builder;
   for (size_t i = 0; i < kDeathCauses; ++i) {
-    const auto cause = static_cast<DeathCause>(i);
-    family.series.push_back(
-        {.identity = 0, .first_value = layout->value_count++, .labels = Labels{{"cause", std::string(Name(cause))}}});
+    builder.Add(identity, kDeaths, {{"cause", std::string(Name(static_cast<DeathCause>(i)))}});
   }
-  layout->families.push_back(std::move(family));
-  layout_ = std::move(layout);
+  layout_ = std::move(builder).Build();
 }
 
 std::shared_ptr<const Snapshot> DeathMetrics::Collect() {

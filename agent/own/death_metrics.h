@@ -22,7 +22,7 @@ class DeathMetrics {
  public:
   using Totals = std::array<uint64_t, kDeathCauses>;
 
-  explicit DeathMetrics(Identity identity);
+  explicit DeathMetrics(const Identity& identity);
 
   void Show(const Totals& totals) { totals_ = totals; }
   // False: the counts of the former agents are not known yet. Zeros would fall below them.

@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "model/layout_builder.h"
+
 namespace persia::agent {
 namespace {
 
@@ -20,20 +22,12 @@ std::span<const Bucket> BucketsOf(bool marks) {
 
 double AsSeconds(std::chrono::duration<double> duration) { return duration.count(); }
 
-// In the order of their names: a layout's families are sorted.
 enum FamilyNumber { kRatio, kJobSeconds, kMeanRepair, kRedone, kRepair, kRestarts, kRankSeconds, kFamilies };
 
-struct AboutFamily {
-  const char* name;
-  MetricType type;
-  const char* help;
-};
-
-constexpr AboutFamily kAbout[kFamilies] = {
+constexpr LayoutBuilder::Family kAbout[kFamilies] = {
     {"persia_goodput_ratio", MetricType::kGauge,
      "Share of the time of all ranks of this agent since the run began that they computed steps which were kept, from 0 to 1: "
-     "the "
-     "bucket compute of persia_goodput_seconds_total. Of ranks that mark phases; absent if none does."},
+     "the bucket compute of persia_goodput_seconds_total. Of ranks that mark phases; absent if none does."},
     {"persia_goodput_seconds_total", MetricType::kCounter,
      "Time of all ranks of this agent, also of those that have left, by what they did: the sum of persia_rank_seconds_total."},
     {"persia_job_mean_time_to_repair_seconds", MetricType::kGauge,
@@ -87,34 +81,20 @@ std::shared_ptr<const Snapshot> GoodputMetrics::Collect(
 }
 
 void GoodputMetrics::MakeLayout() {
-  auto layout = std::make_shared<Layout>();
-  layout->identities.push_back(agent_);
-  for (const auto& [identity, marks] : shape_.ranks) layout->identities.push_back(identity);
-  const auto with_bucket = [](Bucket bucket) { return Labels{{"bucket", std::string(Name(bucket))}}; };
-  for (size_t number = 0; number < kFamilies; ++number) {
-    const auto& [name, type, help] = kAbout[number];
-    FamilyLayout family{.name = name, .type = type, .help = help, .unit = "", .bounds = {}, .series = {}};
-    const auto add = [&](size_t identity, Labels labels) {
-      family.series.push_back(
-          {.identity = static_cast<uint32_t>(identity), .first_value = layout->value_count++, .labels = std::move(labels)});
-    };
-    const bool is_of_job = number == kRatio || number == kJobSeconds || number == kMeanRepair;
-    if (is_of_job && shape_.has_total && number == kJobSeconds) {
-      for (const Bucket bucket : BucketsOf(shape_.marks)) add(0, with_bucket(bucket));
-    } else if (is_of_job && shape_.has_total) {
-      add(0, {});
-    }
-    for (size_t i = 0; !is_of_job && i < shape_.ranks.size(); ++i) {
-      const bool marks = shape_.ranks[i].second;
-      if (number == kRankSeconds) {
-        for (const Bucket bucket : BucketsOf(marks)) add(i + 1, with_bucket(bucket));
-      } else {
-        add(i + 1, {});
-      }
-    }
-    if (!family.series.empty()) layout->families.push_back(std::move(family));
+  LayoutBuilder builder;
+  const auto add_buckets = [&](const Identity& identity, FamilyNumber number, bool marks) {
+    for (const Bucket bucket : BucketsOf(marks)) builder.Add(identity, kAbout[number], {{"bucket", std::string(Name(bucket))}});
+  };
+  if (shape_.has_total) {
+    builder.Add(agent_, kAbout[kRatio]);
+    add_buckets(agent_, kJobSeconds, shape_.marks);
+    builder.Add(agent_, kAbout[kMeanRepair]);
   }
-  layout_ = std::move(layout);
+  for (const FamilyNumber number : {kRedone, kRepair, kRestarts}) {
+    for (const auto& [identity, marks] : shape_.ranks) builder.Add(identity, kAbout[number]);
+  }
+  for (const auto& [identity, marks] : shape_.ranks) add_buckets(identity, kRankSeconds, marks);
+  layout_ = std::move(builder).Build();
 }
 
 }  // namespace persia::agent

@@ -3,32 +3,28 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstdint>
-#include <vector>
+
+#include "model/layout_builder.h"
 
 namespace persia::agent {
+namespace {
 
-struct RankMetrics::Family {
-  const char* name;
-  const char* help;
-};
-
-// In the order of their names: a layout's families are sorted.
-const RankMetrics::Family RankMetrics::kRankFamilies[kFamilyCount] = {
-    {"persia_hang",
+constexpr LayoutBuilder::Family kRankFamilies[] = {
+    {"persia_hang", MetricType::kGauge,
      "For how long the other ranks of this agent have waited for the rank in the phase sync. Absent if they do not."},
-    {"persia_rank_in_phase_seconds", "For how long the rank has been in the phase in which it is."},
-    {"persia_rank_phase_seconds_per_step",
+    {"persia_rank_in_phase_seconds", MetricType::kGauge, "For how long the rank has been in the phase in which it is."},
+    {"persia_rank_phase_seconds_per_step", MetricType::kGauge,
      "The time of a step that the rank spends in the phase, as of the last steps. In sync, it waits for others."},
-    {"persia_straggler",
+    {"persia_straggler", MetricType::kGauge,
      "Seconds a step that the job loses by the rank, which is longer in the phase than the other ranks of this agent. Absent "
-     "if "
-     "they do not wait for it."},
+     "if they do not wait for it."},
 };
+
+}  // namespace
 
 std::shared_ptr<const Snapshot> RankMetrics::Collect(const RankReport& report) {
   const auto seconds = [](std::chrono::duration<double> duration) { return duration.count(); };
-  std::array<Values, kFamilyCount> values;
+  std::array<Values, kFamilyCount> values;  // in the order of kRankFamilies
   auto& [hang, in_phase, of_step, straggler] = values;
   for (const RankReport::Awaited& one : report.awaited) {
     hang[{one.verdict.identity, one.verdict.phase}] = seconds(one.verdict.waited);
@@ -67,26 +63,11 @@ std::shared_ptr<const Snapshot> RankMetrics::Collect(const RankReport& report) {
 }
 
 void RankMetrics::MakeLayout() {
-  auto layout = std::make_shared<Layout>();
-  std::map<Identity, uint32_t> indexes;
-  for (const std::set<Series>& shown : shown_) {
-    for (const auto& [identity, phase] : shown) indexes.emplace(identity, 0);
-  }
-  for (auto& [identity, index] : indexes) {
-    index = static_cast<uint32_t>(layout->identities.size());
-    layout->identities.push_back(identity);
-  }
+  LayoutBuilder builder;
   for (size_t number = 0; number < kFamilyCount; ++number) {
-    if (shown_[number].empty()) continue;
-    const auto& [name, help] = kRankFamilies[number];
-    FamilyLayout family{.name = name, .type = MetricType::kGauge, .help = help, .unit = "", .bounds = {}, .series = {}};
-    for (const auto& [identity, phase] : shown_[number]) {
-      family.series.push_back(
-          {.identity = indexes.at(identity), .first_value = layout->value_count++, .labels = Labels{{"phase", phase}}});
-    }
-    layout->families.push_back(std::move(family));
+    for (const auto& [identity, phase] : shown_[number]) builder.Add(identity, kRankFamilies[number], {{"phase", phase}});
   }
-  layout_ = std::move(layout);
+  layout_ = std::move(builder).Build();
 }
 
 }  // namespace persia::agent

@@ -28,10 +28,7 @@ class RankMetrics {
  private:
   // The identity of a rank and a phase.
   using Series = std::pair<Identity, std::string>;
-  // Of a family, in the order of kRankFamilies; absent values are not exposed.
-  using Values = std::map<Series, double>;
-  struct Family;
-  static const Family kRankFamilies[];
+  using Values = std::map<Series, double>;  // of a family
   static constexpr size_t kFamilyCount = 4;
 
   void MakeLayout();

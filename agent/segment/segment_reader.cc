@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
 #include <utility>
 
 namespace persia::agent {
@@ -17,6 +18,14 @@ constexpr std::string_view kPhaseGroup = "persia_phase";
 
 SegmentProblem Truncated(const char* missing) {
   return {"corrupt", std::string("the file was truncated and no longer holds ") + missing};
+}
+
+std::string PhaseOf(const SegmentSeriesRecord& clock, std::span<const std::byte> records) {
+  std::string phase;
+  VisitLabels(records, clock, [&](std::string_view name, std::string_view value) {
+    if (name == "phase") phase = value;
+  });
+  return phase;
 }
 
 }  // namespace
@@ -59,7 +68,7 @@ bool SegmentReader::Read(uint64_t tick, std::chrono::system_clock::time_point no
   }
   std::swap(values_, next_);
   RecordChanges(tick, now);
-  ReadClocks(clocks_until);
+  clocks_.Read(*file_, clocks_until, values_);  // after RecordChanges: that time passes is no change
   RecordLaterSeries(now);
   const bool same_identity = identity_ == parsed_identity_;
   if (generation_ == 0 || !same_identity || skipped_ != parsed_skipped_ || removals_ != parsed_removals_ ||
@@ -222,7 +231,7 @@ bool SegmentReader::PlaceSeries(const SegmentSeriesRecord& record, SegmentProble
     series.whole = base + 1;  // the cell that is 0
     series.real = real_count_++;
     const uint64_t at = header_->chunks_offset + common->second * segment::kChunkBytes + cell * sizeof(uint64_t);
-    clocks_.push_back({.at = at, .real = series.real, .phase = PhaseOf(record)});
+    clocks_.Add(at, series.real, PhaseOf(record, records()));
     series_.push_back(series);
     return true;
   }
@@ -314,78 +323,11 @@ bool SegmentReader::ReadValues(SegmentProblem& problem) {
   return true;
 }
 
-std::string SegmentReader::PhaseOf(const SegmentSeriesRecord& clock) const {
-  std::string phase;
-  VisitLabels(records(), clock, [&](std::string_view name, std::string_view value) {
-    if (name == "phase") phase = value;
-  });
-  return phase;
-}
-
-// Between two phases, a read may find the clock of neither running, or of both: then the later one counts.
-std::optional<PresentPhase> SegmentReader::phase() const {
-  const Clock* present = nullptr;
-  for (const Clock& clock : clocks_) {
-    if (clock.runs && (present == nullptr || clock.started_ns > present->started_ns)) present = &clock;
-  }
-  return present == nullptr ? std::nullopt : std::optional(PresentPhase{present->phase, present->started_ns});
-}
-
-std::vector<std::pair<std::string_view, uint64_t>> SegmentReader::PhaseTimes(uint64_t now_ns) const {
-  std::vector<std::pair<std::string_view, uint64_t>> times;
-  times.reserve(clocks_.size());
-  for (const Clock& clock : clocks_) {
-    times.emplace_back(clock.phase, segment::ClockNs(clock.word, std::max(now_ns, clock.started_ns)));
-  }
-  return times;
-}
-
 std::optional<double> SegmentReader::StepIn(std::optional<uint32_t> common) const {
   if (!common || *common >= values_.commons.size() || values_.commons[*common] == segment::kUnset) return std::nullopt;
   const auto step = std::bit_cast<double>(values_.commons[*common]);
   constexpr double kMost = 0x1p53;
   return step >= 0 && step <= kMost ? std::optional(step) : std::nullopt;
-}
-
-std::vector<PhaseTime> SegmentReader::SpentInPhases() const {
-  std::vector<PhaseTime> times;
-  times.reserve(clocks_.size());
-  for (const Clock& clock : clocks_) times.push_back({clock.phase, clock.ns});
-  return times;
-}
-
-std::optional<uint64_t> SegmentReader::ClocksUntil() const {
-  std::optional<uint64_t> until;
-  for (const Clock& clock : clocks_) {
-    if (clock.runs) until = std::max(until.value_or(clocks_read_until_), clock.started_ns);
-  }
-  return until;
-}
-
-// After RecordChanges: that time passes is no change.
-void SegmentReader::ReadClocks(uint64_t until) {
-  clocks_read_until_ = until;
-  clocks_run_ = false;
-  bool changed = false;
-  for (Clock& clock : clocks_) {
-    constexpr int kTries = 100;  // the writer would have to start and stop it in each
-    std::array<uint64_t, segment::kClockStart + 1> cells{};
-    uint64_t word = ~cells[0];
-    for (int i = 0; i < kTries && word != cells[0]; ++i) {
-      if (!file_->CopyInOrder(clock.at, cells) || !file_->LoadAcquire(clock.at, word)) break;
-    }
-    if (word == cells[0]) {
-      const uint64_t ns = segment::ClockNs(word, std::max(until, cells[segment::kClockStart]));
-      changed = changed || ns != clock.ns;
-      clock.ns = ns;
-      clock.word = word;
-      clock.runs = segment::ClockRuns(word);
-      clock.started_ns = cells[segment::kClockStart];
-      clocks_run_ = clocks_run_ || clock.runs;
-    }
-    values_.reals[clock.real] = {.first = segment::SecondsOf(clock.ns)};
-  }
-  clock_changes_ += changed ? 1 : 0;
 }
 
 void SegmentReader::AddReals(const uint64_t* cells, const Range& range) {
@@ -413,9 +355,7 @@ void SegmentReader::RecordLaterSeries(std::chrono::system_clock::time_point now)
 
 // REQUIRES: next_ has the values of the Read before.
 void SegmentReader::RecordChanges(uint64_t tick, std::chrono::system_clock::time_point now) {
-  for (const Clock& clock : clocks_) {
-    if (clock.real < next_.reals.size()) values_.reals[clock.real] = next_.reals[clock.real];
-  }
+  clocks_.CopySeconds(next_, values_);
   if (!SameValues(values_, next_)) {
     last_change_tick_ = tick;
     if (generation_ > 0) {

@@ -17,14 +17,13 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
-#include <utility>
 #include <vector>
 
 #include "model/job_event.h"
 #include "segment/event_ring.h"
+#include "segment/phase_clocks.h"
 #include "segment/segment_file.h"
 #include "segment/segment_records.h"
 #include "segment/segment_values.h"
@@ -38,20 +37,6 @@ struct LaterSeries {
   uint64_t unix_ns = 0;
 };
 
-// What a process does (persia/metrics/phase.h).
-struct PresentPhase {
-  std::string name;
-  uint64_t since_ns = 0;  // of CLOCK_MONOTONIC
-};
-
-// The time that a process has spent in a phase.
-struct PhaseTime {
-  std::string phase;
-  uint64_t ns = 0;
-
-  friend bool operator==(const PhaseTime&, const PhaseTime&) = default;
-};
-
 class SegmentReader {
  public:
   // Null: see `problem`.
@@ -62,8 +47,7 @@ class SegmentReader {
   static std::unique_ptr<SegmentReader> FromFile(std::unique_ptr<SegmentFile> file);
 
   // Reads new families and series, and all values. `tick` is the caller's number of this read, from 1 on, and `now` its time.
-  // A clock that runs has run until `clocks_until`, in nanoseconds of CLOCK_MONOTONIC, or until it started, if that is later.
-  // REQUIRES: the writer was alive then.
+  // A clock that runs is counted until `clocks_until`, as by PhaseClocks::Read. REQUIRES: the writer was alive then.
   bool Read(uint64_t tick, std::chrono::system_clock::time_point now, SegmentProblem& problem, uint64_t clocks_until = 0);
 
   // Whether the writing process is alive. False after Release.
@@ -103,24 +87,13 @@ class SegmentReader {
   [[nodiscard]] uint64_t last_change_tick() const { return last_change_tick_; }
   // How many Reads after the first have found a value changed.
   [[nodiscard]] uint64_t changes() const { return changes_; }
-  // None: the process has no phases, or its clocks stand.
-  [[nodiscard]] std::optional<PresentPhase> phase() const;
-  // In all phases that it has entered, as of the last Read.
-  [[nodiscard]] std::vector<PhaseTime> SpentInPhases() const;
-  // Until when SpentInPhases counts, in nanoseconds of CLOCK_MONOTONIC. None: no clock runs.
-  [[nodiscard]] std::optional<uint64_t> ClocksUntil() const;
-  // The nanoseconds spent in each phase until `now_ns` of CLOCK_MONOTONIC, of a process that is alive.
-  [[nodiscard]] std::vector<std::pair<std::string_view, uint64_t>> PhaseTimes(uint64_t now_ns) const;
+  [[nodiscard]] const PhaseClocks& clocks() const { return clocks_; }
   // None: it does not number its steps, or not by whole numbers from 0 on.
   [[nodiscard]] std::optional<double> step() const { return StepIn(step_); }
   // The first one that it trained; none in segments of older libraries.
   [[nodiscard]] std::optional<double> first_step() const { return StepIn(first_step_); }
   // Whether it was forked by a process that exports with the same role and replica.
   [[nodiscard]] bool forked() const { return forked_; }
-  // Whether values change without the writer.
-  [[nodiscard]] bool ClocksRun() const { return clocks_run_; }
-  // How many Reads have found the time of a clock changed.
-  [[nodiscard]] uint64_t clock_changes() const { return clock_changes_; }
   // A persia::metrics::segment::ExitMark. Final in a Read that began after the writer had ended.
   [[nodiscard]] uint64_t exit_mark() const { return exit_mark_; }
   // How full the segment is, from 0 to 1: its descriptors or its chunks, whichever is fuller.
@@ -148,17 +121,6 @@ class SegmentReader {
     uint32_t range;  // its number in the file
   };
 
-  struct Clock {
-    uint64_t at;    // in the file
-    uint32_t real;  // in SegmentValues, for the seconds
-    std::string phase;
-    // Of the last Read.
-    uint64_t ns = 0;
-    uint64_t word = 0;
-    bool runs = false;
-    uint64_t started_ns = 0;
-  };
-
   explicit SegmentReader(std::unique_ptr<SegmentFile> file);
 
   bool ReadStructure(SegmentProblem& problem);
@@ -167,8 +129,6 @@ class SegmentReader {
   bool ReadDirectory(uint64_t used, SegmentProblem& problem);
   bool PlaceSeries(const SegmentSeriesRecord& record, SegmentProblem& problem);
   bool ReadValues(SegmentProblem& problem);
-  [[nodiscard]] std::string PhaseOf(const SegmentSeriesRecord& clock) const;
-  void ReadClocks(uint64_t until);
   [[nodiscard]] std::optional<double> StepIn(std::optional<uint32_t> common) const;
   void AddReals(const uint64_t* cells, const Range& range);
   void RecordChanges(uint64_t tick, std::chrono::system_clock::time_point now);
@@ -189,10 +149,7 @@ class SegmentReader {
   std::unordered_map<uint32_t, uint32_t> common_chunks_;  // of the common lane, by range: the number in the file
   std::unordered_map<uint32_t, uint32_t> range_indexes_;  // by range: index into ranges_
   std::vector<Range> ranges_;
-  std::vector<Clock> clocks_;
-  bool clocks_run_ = false;
-  uint64_t clock_changes_ = 0;
-  uint64_t clocks_read_until_ = 0;
+  PhaseClocks clocks_;
   // In SegmentValues::commons.
   std::optional<uint32_t> step_;
   std::optional<uint32_t> first_step_;

@@ -2,20 +2,19 @@
 
 #include <algorithm>
 #include <chrono>
-#include <numeric>
+#include <utility>
 
 #include "base/text.h"
 
 namespace persia::agent {
 namespace {
 
-using Rank = RunSummary::Rank;
-
-double SecondsIn(const Rank& rank, Bucket bucket) { return rank.seconds[static_cast<size_t>(bucket)]; }
+using Rank = GoodputInSeconds::Rank;
+using Seconds = std::chrono::duration<double>;
 
 Json BucketsJson(const Rank& rank) {
   Json buckets = Json::object();
-  for (size_t i = 0; i < kBuckets; ++i) buckets[std::string(Name(static_cast<Bucket>(i)))] = rank.seconds[i];
+  for (size_t i = 0; i < kBuckets; ++i) buckets[std::string(Name(static_cast<Bucket>(i)))] = rank.time[i].count();
   return buckets;
 }
 
@@ -64,72 +63,42 @@ class Members {
 Result<Rank> ParseRank(const Json& json, const std::string& where) {
   if (!json.is_object()) return Error{"has no usable " + Quoted(where) + ", which must be an object"};
   Members members(json, where + ".");
-  Rank rank{.role = members.Text("role"), .replica = static_cast<int32_t>(members.Count("replica"))};
+  Rank rank{.rank = {members.Text("role"), static_cast<int32_t>(members.Count("replica"))}};
   rank.restarts = members.Count("restarts");
   rank.redone_steps = members.Count("redone_steps");
-  rank.repair_seconds = members.Number("repair_seconds");
-  rank.highest_step = members.MaybeNumber("highest_step");
-  rank.marks_phases = members.Truth("marks_phases");
+  rank.repair = Seconds(members.Number("repair_seconds"));
+  rank.step = members.MaybeNumber("highest_step");
+  rank.marks = members.Truth("marks_phases");
   const auto buckets = json.find("bucket_seconds");
   if (buckets == json.end() || !buckets->is_object()) members.Note("bucket_seconds", "an object");
   if (!members.error().empty()) return Error{members.error()};
   Members of_buckets(*buckets, where + ".bucket_seconds.");
-  for (size_t i = 0; i < kBuckets; ++i) rank.seconds[i] = of_buckets.Number(Name(static_cast<Bucket>(i)).data());
+  for (size_t i = 0; i < kBuckets; ++i) {
+    rank.time[i] = Seconds(of_buckets.Number(Name(static_cast<Bucket>(i)).data()));
+  }
   if (!of_buckets.error().empty()) return Error{of_buckets.error()};
   return rank;
 }
 
 }  // namespace
 
-double Rank::AllSeconds() const { return std::accumulate(seconds.begin(), seconds.end(), 0.0); }
-
-Rank RunSummary::Total() const {
-  Rank total;
-  for (const Rank& rank : ranks) {
-    for (size_t i = 0; i < kBuckets; ++i) total.seconds[i] += rank.seconds[i];
-    total.restarts += rank.restarts;
-    total.redone_steps += rank.redone_steps;
-    total.repair_seconds += rank.repair_seconds;
-    total.marks_phases = total.marks_phases || rank.marks_phases;
-    if (rank.highest_step) total.highest_step = std::max(total.highest_step.value_or(0), *rank.highest_step);
-  }
-  return total;
-}
-
-std::optional<double> RunSummary::Ratio() const {
-  double compute = 0;
-  double all = 0;
-  for (const Rank& rank : ranks) {
-    if (!rank.marks_phases) continue;
-    compute += SecondsIn(rank, Bucket::kCompute);
-    all += rank.AllSeconds();
-  }
-  return all > 0 ? std::optional(compute / all) : std::nullopt;
-}
-
-std::optional<double> RunSummary::MeanRepairSeconds() const {
-  const Rank total = Total();
-  return total.restarts == 0 ? std::nullopt : std::optional(total.repair_seconds / static_cast<double>(total.restarts));
-}
-
-std::vector<Rank> RanksOf(const GoodputReport& report) {
-  std::vector<Rank> ranks;
+GoodputInSeconds InSeconds(const GoodputReport& report) {
+  GoodputInSeconds in_seconds;
   for (const GoodputReport::Rank& from : report.ranks) {
-    Rank& rank = ranks.emplace_back();
-    rank.role = from.rank.first;
-    rank.replica = from.rank.second;
-    for (size_t i = 0; i < kBuckets; ++i) rank.seconds[i] = std::chrono::duration<double>(from.time[i]).count();
-    rank.restarts = from.restarts;
-    rank.redone_steps = from.redone_steps;
-    rank.repair_seconds = std::chrono::duration<double>(from.repair).count();
-    rank.highest_step = from.step;
-    rank.marks_phases = from.marks;
+    Rank& rank = in_seconds.ranks.emplace_back(Rank{.rank = from.rank,
+                                                    .redone_steps = from.redone_steps,
+                                                    .restarts = from.restarts,
+                                                    .repair = from.repair,
+                                                    .marks = from.marks,
+                                                    .step = from.step});
+    std::ranges::copy(from.time, rank.time.begin());
   }
-  return ranks;
+  return in_seconds;
 }
 
 Json SummaryJson(const RunSummary& summary) {
-  const Rank total = summary.Total();
+  const Rank total = summary.goodput.Total();
+  const auto repair = summary.goodput.MeanRepair();
   Json json{{"format", RunSummary::kFormat},
             {"version", RunSummary::kVersion},
             {"job", summary.job},
@@ -137,23 +106,23 @@ Json SummaryJson(const RunSummary& summary) {
             {"agent_version", summary.agent_version},
             {"exit_code", summary.exit_code ? Json(*summary.exit_code) : Json(nullptr)},
             {"seconds", summary.seconds},
-            {"goodput_ratio", OrNull(summary.Ratio())},
-            {"rank_seconds", total.AllSeconds()},
+            {"goodput_ratio", OrNull(summary.goodput.Ratio())},
+            {"rank_seconds", total.AllTime().count()},
             {"bucket_seconds", BucketsJson(total)},
             {"restarts", total.restarts},
             {"redone_steps", total.redone_steps},
-            {"mean_time_to_repair_seconds", OrNull(summary.MeanRepairSeconds())}};
+            {"mean_time_to_repair_seconds", repair ? Json(repair->count()) : Json(nullptr)}};
   Json ranks = Json::array();
-  for (const Rank& rank : summary.ranks) {
-    ranks.push_back({{"role", rank.role},
-                     {"replica", rank.replica},
-                     {"seconds", rank.AllSeconds()},
+  for (const Rank& rank : summary.goodput.ranks) {
+    ranks.push_back({{"role", rank.rank.first},
+                     {"replica", rank.rank.second},
+                     {"seconds", rank.AllTime().count()},
                      {"bucket_seconds", BucketsJson(rank)},
                      {"restarts", rank.restarts},
                      {"redone_steps", rank.redone_steps},
-                     {"repair_seconds", rank.repair_seconds},
-                     {"highest_step", OrNull(rank.highest_step)},
-                     {"marks_phases", rank.marks_phases}});
+                     {"repair_seconds", rank.repair.count()},
+                     {"highest_step", OrNull(rank.step)},
+                     {"marks_phases", rank.marks}});
   }
   json["ranks"] = std::move(ranks);
   json["deaths"] = summary.deaths;
@@ -187,9 +156,9 @@ Result<RunSummary> ParseSummary(std::string_view text) {
   if (ranks == json.end() || !ranks->is_array()) members.Note("ranks", "an array");
   if (!members.error().empty()) return Error{members.error()};
   for (const Json& rank : *ranks) {
-    auto parsed = ParseRank(rank, "ranks[" + std::to_string(summary.ranks.size()) + "]");
+    auto parsed = ParseRank(rank, "ranks[" + std::to_string(summary.goodput.ranks.size()) + "]");
     if (!parsed.ok()) return Error{parsed.error()};
-    summary.ranks.push_back(std::move(parsed).value());
+    summary.goodput.ranks.push_back(std::move(parsed).value());
   }
   return summary;
 }

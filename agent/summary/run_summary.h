@@ -1,22 +1,19 @@
-// What a run was worth: where the time of its ranks has gone, and why processes died.
+// The summary of a run: where the time of its ranks has gone, and why processes died.
 //
-//   const RunSummary summary{.job = "dlrm", .exit_code = 0, .seconds = 3600, .goodput = *goodput.report()};
+//   const RunSummary summary{.job = "dlrm", .exit_code = 0, .seconds = 3600, .goodput = InSeconds(*goodput.report())};
 //   WriteJson(SummaryJson(summary));                        // of a file that other programs read
 //   Result<RunSummary> read = ParseSummary(text);           // of any agent's file
 //
 // docs/goodput.md describes the file. Thread safety: pure functions.
 #pragma once
 
-#include <array>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/json.h"
 #include "base/result.h"
-#include "health/goodput.h"
+#include "health/goodput_report.h"
 
 namespace persia::agent {
 
@@ -25,38 +22,19 @@ struct RunSummary {
   // Rises when a reader of the former version would read wrong values. New members may appear without that.
   static constexpr int kVersion = 1;
 
-  struct Rank {
-    std::string role = {};
-    int32_t replica = 0;
-    std::array<double, kBuckets> seconds{};  // by Bucket
-    uint64_t restarts = 0;
-    uint64_t redone_steps = 0;
-    double repair_seconds = 0;
-    std::optional<double> highest_step = {};
-    bool marks_phases = false;
-
-    [[nodiscard]] double AllSeconds() const;
-    friend bool operator==(const Rank&, const Rank&) = default;
-  };
-
   std::string job = {};
   std::string run_id = {};
   std::string agent_version = {};
   std::optional<int> exit_code = {};  // of exec's command
   double seconds = 0;                 // that the command ran, or the agent
-  std::vector<Rank> ranks = {};
+  GoodputInSeconds goodput = {};
   // As in GET /api/v1/status (web/API.md); read from a file, members of any kind.
   Json deaths = Json::array();
-
-  [[nodiscard]] Rank Total() const;
-  // As those of GoodputReport.
-  [[nodiscard]] std::optional<double> Ratio() const;
-  [[nodiscard]] std::optional<double> MeanRepairSeconds() const;
 
   friend bool operator==(const RunSummary&, const RunSummary&) = default;
 };
 
-[[nodiscard]] std::vector<RunSummary::Rank> RanksOf(const GoodputReport& report);
+[[nodiscard]] GoodputInSeconds InSeconds(const GoodputReport& report);
 
 // An object; a caller may add members.
 [[nodiscard]] Json SummaryJson(const RunSummary& summary);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <optional>
@@ -11,7 +12,7 @@
 namespace persia::agent {
 namespace {
 
-using Rank = RunSummary::Rank;
+using Rank = GoodputInSeconds::Rank;
 
 template <class... Values>
 std::string Format(const char* format, Values... values) {
@@ -50,8 +51,9 @@ std::string Aligned(const std::vector<Row>& rows) {
 }
 
 std::string ShareText(const Rank& rank, size_t bucket) {
-  const double all = rank.AllSeconds();
-  return DurationText(rank.seconds[bucket]) + Format(" %5.1f %%", all > 0 ? 100 * rank.seconds[bucket] / all : 0);
+  const double all = rank.AllTime().count();
+  const double seconds = rank.time[bucket].count();
+  return DurationText(seconds) + Format(" %5.1f %%", all > 0 ? 100 * seconds / all : 0);
 }
 
 std::string SignedDuration(double seconds) { return (seconds < 0 ? "-" : "+") + DurationText(std::abs(seconds)); }
@@ -60,11 +62,13 @@ std::string SignedCount(uint64_t from, uint64_t to) {
 }
 std::string ExitText(const RunSummary& summary) { return summary.exit_code ? std::to_string(*summary.exit_code) : "-"; }
 std::string RatioText(const std::optional<double>& ratio) { return ratio ? PercentText(*ratio) : "-"; }
-std::string RepairText(const std::optional<double>& seconds) { return seconds ? DurationText(*seconds) : "-"; }
-
-std::string DifferenceText(const std::optional<double>& from, const std::optional<double>& to, bool is_ratio) {
-  if (!from || !to) return "";
-  return is_ratio ? Format("%+.1f points", 100 * (*to - *from)) : SignedDuration(*to - *from);
+std::string RatioDifference(const std::optional<double>& from, const std::optional<double>& to) {
+  return from && to ? Format("%+.1f points", 100 * (*to - *from)) : "";
+}
+using Repair = std::optional<std::chrono::duration<double>>;
+std::string RepairText(const Repair& mean) { return mean ? DurationText(mean->count()) : "-"; }
+std::string RepairDifference(const Repair& from, const Repair& to) {
+  return from && to ? SignedDuration((*to - *from).count()) : "";
 }
 
 // With one run there are no differences.
@@ -83,8 +87,8 @@ std::vector<Row> RowsOf(const std::vector<std::pair<std::string, const RunSummar
   for (const auto& [file, summary] : runs) header.push_back(file);
   if (compares) header.emplace_back("difference");
   rows.push_back(std::move(header));
-  const Rank total_a = a.Total();
-  const Rank total_b = b.Total();
+  const Rank total_a = a.goodput.Total();
+  const Rank total_b = b.goodput.Total();
   add(
       "job", [](const RunSummary& run) { return OneLine(run.job); }, "");
   add(
@@ -93,30 +97,33 @@ std::vector<Row> RowsOf(const std::vector<std::pair<std::string, const RunSummar
   add(
       "duration", [](const RunSummary& run) { return DurationText(run.seconds); }, SignedDuration(b.seconds - a.seconds));
   add(
-      "ranks", [](const RunSummary& run) { return std::to_string(run.ranks.size()); },
-      SignedCount(a.ranks.size(), b.ranks.size()));
+      "ranks", [](const RunSummary& run) { return std::to_string(run.goodput.ranks.size()); },
+      SignedCount(a.goodput.ranks.size(), b.goodput.ranks.size()));
   add(
-      "goodput", [](const RunSummary& run) { return RatioText(run.Ratio()); }, DifferenceText(a.Ratio(), b.Ratio(), true));
+      "goodput", [](const RunSummary& run) { return RatioText(run.goodput.Ratio()); },
+      RatioDifference(a.goodput.Ratio(), b.goodput.Ratio()));
   add(
-      "restarts", [](const RunSummary& run) { return std::to_string(run.Total().restarts); },
+      "restarts", [](const RunSummary& run) { return std::to_string(run.goodput.Total().restarts); },
       SignedCount(total_a.restarts, total_b.restarts));
   add(
       "deaths", [](const RunSummary& run) { return std::to_string(run.deaths.size()); },
       SignedCount(a.deaths.size(), b.deaths.size()));
   add(
-      "redone steps", [](const RunSummary& run) { return std::to_string(run.Total().redone_steps); },
+      "redone steps", [](const RunSummary& run) { return std::to_string(run.goodput.Total().redone_steps); },
       SignedCount(total_a.redone_steps, total_b.redone_steps));
   add(
-      "mean time to repair", [](const RunSummary& run) { return RepairText(run.MeanRepairSeconds()); },
-      DifferenceText(a.MeanRepairSeconds(), b.MeanRepairSeconds(), false));
+      "mean time to repair", [](const RunSummary& run) { return RepairText(run.goodput.MeanRepair()); },
+      RepairDifference(a.goodput.MeanRepair(), b.goodput.MeanRepair()));
   add(
-      "time of all ranks", [](const RunSummary& run) { return DurationText(run.Total().AllSeconds()); },
-      SignedDuration(total_b.AllSeconds() - total_a.AllSeconds()));
+      "time of all ranks", [](const RunSummary& run) { return DurationText(run.goodput.Total().AllTime().count()); },
+      SignedDuration(total_b.AllTime().count() - total_a.AllTime().count()));
   for (size_t i = 0; i < kBuckets; ++i) {
-    if (total_a.seconds[i] == 0 && total_b.seconds[i] == 0) continue;
+    const double seconds_a = total_a.time[i].count();
+    const double seconds_b = total_b.time[i].count();
+    if (seconds_a == 0 && seconds_b == 0) continue;
     add(
-        "  " + std::string(Name(static_cast<Bucket>(i))), [i](const RunSummary& run) { return ShareText(run.Total(), i); },
-        SignedDuration(total_b.seconds[i] - total_a.seconds[i]));
+        "  " + std::string(Name(static_cast<Bucket>(i))),
+        [i](const RunSummary& run) { return ShareText(run.goodput.Total(), i); }, SignedDuration(seconds_b - seconds_a));
   }
   return rows;
 }
@@ -124,24 +131,24 @@ std::vector<Row> RowsOf(const std::vector<std::pair<std::string, const RunSummar
 std::string RankTable(const RunSummary& summary) {
   std::vector<Row> rows{{"rank", "time"}};
   std::vector<size_t> shown;
-  const Rank total = summary.Total();
+  const Rank total = summary.goodput.Total();
   for (size_t i = 0; i < kBuckets; ++i) {
-    if (total.seconds[i] == 0) continue;
+    if (total.time[i].count() == 0) continue;
     shown.push_back(i);
     rows[0].emplace_back(Name(static_cast<Bucket>(i)));
   }
   rows[0].insert(rows[0].end(), {"restarts", "redone steps"});
-  for (const Rank& rank : summary.ranks) {
-    const double all = rank.AllSeconds();
-    Row& row = rows.emplace_back(Row{OneLine(rank.role) + " rep_" + std::to_string(rank.replica), DurationText(all)});
-    for (const size_t i : shown) row.push_back(PercentText(all > 0 ? rank.seconds[i] / all : 0));
+  for (const Rank& rank : summary.goodput.ranks) {
+    const double all = rank.AllTime().count();
+    Row& row = rows.emplace_back(Row{OneLine(rank.rank.first) + " rep_" + std::to_string(rank.rank.second), DurationText(all)});
+    for (const size_t i : shown) row.push_back(PercentText(all > 0 ? rank.time[i].count() / all : 0));
     row.push_back(std::to_string(rank.restarts));
     row.push_back(std::to_string(rank.redone_steps));
   }
   return Aligned(rows);
 }
 
-// Each with what to look at, as far as the file tells.
+// Each with its advice, if the file has them.
 std::string DeathsText(const Json& deaths) {
   std::string text;
   for (const Json& death : deaths) {
@@ -166,23 +173,23 @@ std::string DurationText(double seconds) {
 }
 
 std::vector<std::string> SummaryLines(const RunSummary& summary) {
-  const auto ratio = summary.Ratio();
+  const auto ratio = summary.goodput.Ratio();
   if (!ratio) return {};
-  const Rank total = summary.Total();
-  std::string first = "goodput " + PercentText(*ratio) + ", " + CountText(summary.ranks.size(), "rank", "ranks") + ", " +
-                      CountText(total.restarts, "restart", "restarts") + ", " + CountText(total.redone_steps, "step", "steps") +
-                      " redone";
-  if (const auto repair = summary.MeanRepairSeconds()) first += ", mean time to repair " + DurationText(*repair);
-  std::string second = "time of all ranks " + DurationText(total.AllSeconds());
+  const Rank total = summary.goodput.Total();
+  std::string first = "goodput " + PercentText(*ratio) + ", " + CountText(summary.goodput.ranks.size(), "rank", "ranks") +
+                      ", " + CountText(total.restarts, "restart", "restarts") + ", " +
+                      CountText(total.redone_steps, "step", "steps") + " redone";
+  if (const auto repair = summary.goodput.MeanRepair()) first += ", mean time to repair " + DurationText(repair->count());
+  std::string second = "time of all ranks " + DurationText(total.AllTime().count());
   std::vector<size_t> buckets;
   for (size_t i = 0; i < kBuckets; ++i) {
-    if (total.seconds[i] > 0) buckets.push_back(i);
+    if (total.time[i].count() > 0) buckets.push_back(i);
   }
-  std::ranges::stable_sort(buckets, [&](size_t a, size_t b) { return total.seconds[a] > total.seconds[b]; });
+  std::ranges::stable_sort(buckets, [&](size_t a, size_t b) { return total.time[a] > total.time[b]; });
   const char* separator = ": ";
   for (const size_t i : buckets) {
-    second += separator + std::string(Name(static_cast<Bucket>(i))) + " " + DurationText(total.seconds[i]) + " (" +
-              PercentText(total.seconds[i] / total.AllSeconds()) + ")";
+    second += separator + std::string(Name(static_cast<Bucket>(i))) + " " + DurationText(total.time[i].count()) + " (" +
+              PercentText(total.time[i] / total.AllTime()) + ")";
     separator = ", ";
   }
   return {std::move(first), std::move(second)};
@@ -190,7 +197,7 @@ std::vector<std::string> SummaryLines(const RunSummary& summary) {
 
 std::string SummaryTable(const std::string& name, const RunSummary& summary) {
   std::string text = Aligned(RowsOf({{name, &summary}}));
-  if (!summary.ranks.empty()) text += "\n" + RankTable(summary);
+  if (!summary.goodput.ranks.empty()) text += "\n" + RankTable(summary);
   if (const std::string deaths = DeathsText(summary.deaths); !deaths.empty()) text += "\n" + deaths;
   return text;
 }

@@ -1,6 +1,6 @@
 // Filesystems in memory that are full: a process that writes to a mapped file of one gets SIGBUS.
 //
-// Only tmpfs is asked, since statvfs of a network's filesystem may block. Thread safety: none.
+// Only tmpfs is examined, since statvfs of a network filesystem may block. Thread safety: none.
 #pragma once
 
 #include <functional>

@@ -5,7 +5,7 @@
 namespace persia::agent {
 namespace {
 
-// More are one event, in which the kernel ended a whole cgroup.
+// More kills are one event, in which the kernel ended a whole cgroup.
 constexpr uint64_t kMostAtOnce = 10'000;
 
 }  // namespace

@@ -22,7 +22,7 @@ class MemoryKills {
   using TimePoint = std::chrono::steady_clock::time_point;
   static constexpr std::chrono::seconds kPatience{60};
 
-  // As a former agent has seen them; kills since then are found, too. REQUIRES: before the first Note of a collection.
+  // The counts that a former agent has seen: kills since then are found, too. REQUIRES: before the first Note of a collection.
   void Restore(const std::map<std::string, uint64_t>& counts) {
     for (const auto& [source, count] : counts) counts_.insert_or_assign(source, count);
   }

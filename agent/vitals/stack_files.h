@@ -7,7 +7,7 @@
 //
 // A process opts in by PERSIA_METRICS_STACKS=1 (lib/python/persia_metrics/stacks.py). Its file is `<pid>-<start ticks>.stacks`,
 // and begins with the line `persia-metrics stacks 1 signal N`. The agent sends signal N only to a process that has such a file
-// of the agent's user and catches N, and that has this start time: no other process can be hit. Thread safety: none.
+// of the agent's user and catches N, and that has this start time, so that no other process receives it. Thread safety: none.
 #pragma once
 
 #include <cstddef>

@@ -3,8 +3,8 @@
 //   std::optional<StderrFile> file = StderrFile::Of("/proc", "4711");     // while it lives
 //   std::vector<std::string> lines = file->LastLines(20);
 //
-// Only a regular file is read, never a pipe or a terminal: nothing stands between the process and its stderr. Several processes
-// may share the file. Thread safety: a value.
+// Only a regular file is read, never a pipe or a terminal: the agent puts nothing between the process and its stderr. Several
+// processes may share the file. Thread safety: a value.
 #pragma once
 
 #include <sys/types.h>

@@ -22,7 +22,7 @@ auto KeyOf(const Process& process) {
   return std::tuple(process.pid_namespace, process.pid, process.start_ticks);
 }
 
-// Whether the kernel may have done it, as far as the reason tells.
+// Whether the kernel may have killed a process with this exit for lack of memory.
 bool MayBeKill(const std::string& exit) {
   return exit.empty() || exit == "SIGKILL" || exit == "exit_137" || exit == kUnknownEnd;
 }
@@ -66,7 +66,7 @@ bool Vitals::TakeKill(const Sample* sample, ProcessEnd& end, TimePoint now) {
     }
     return true;
   }
-  // Its cgroup was removed with it, or nobody has read the count before.
+  // Its cgroup was removed with it, or its count was not read before the end.
   return (sample == nullptr || !is_counted) && kills_.Take(kHost, now);
 }
 
@@ -150,7 +150,7 @@ void Vitals::AskForStacks(const WorkerProcess& process) {
   found->second.awaits_stacks = stacks_.Ask(process.pid, process.start_ticks);
 }
 
-void Vitals::Calm(const WorkerProcess& process) {
+void Vitals::EndHang(const WorkerProcess& process) {
   if (const auto found = samples_.find(KeyOf(process)); found != samples_.end()) found->second.was_asked = false;
 }
 

@@ -1,5 +1,5 @@
-// What is known of the processes shortly before they end: memory, limits, the kernel's kills for lack of memory, full
-// filesystems and stacks.
+// The state of the processes shortly before they end: memory, limits, the kernel's kills for lack of memory, full filesystems
+// and stacks.
 //
 //   Vitals vitals({.directory = job_directory});
 //   vitals.Restore(kills_of_the_former_agent);
@@ -43,7 +43,7 @@ class Vitals {
   };
   explicit Vitals(Options options);
 
-  // So many last lines of a dead process's stderr are read; 0: none.
+  // How many last lines of a dead process's stderr are read; 0: none.
   void SetStderrLines(uint64_t lines) { stderr_lines_ = lines; }
   void Restore(const std::map<std::string, uint64_t>& kills) { kills_.Restore(kills); }
   // Sets ProcessEnd::about of each.
@@ -51,10 +51,10 @@ class Vitals {
   void Look(std::span<const WorkerProcess> processes, TimePoint now);
   [[nodiscard]] const std::map<std::string, uint64_t>& kills() const { return kills_.counts(); }
 
-  // Asks a living process for the stacks of its threads; once until `Calm`.
+  // Asks a living process for the stacks of its threads, once in a hang.
   void AskForStacks(const WorkerProcess& process);
-  // It does not hang any more.
-  void Calm(const WorkerProcess& process);
+  // The process does not hang any more: the next hang is another one.
+  void EndHang(const WorkerProcess& process);
   // The stacks that it has written since it was asked; each answer once, empty if there is none.
   [[nodiscard]] std::string TakeStacks(const WorkerProcess& process);
 

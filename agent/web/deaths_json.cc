@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "health/phrases.h"
+
 namespace persia::agent {
 namespace {
 
@@ -21,8 +23,7 @@ Json DeathJson(const Death& death) {
           {"pid", death.pid},
           {"cause", Name(death.cause)},
           {"exit", death.exit},
-          {"text", death.role + (death.role.empty() ? "" : " ") + death.instance +
-                       (death.process == "0" ? "" : ", process " + death.process) + " died: " + SentenceOf(death)},
+          {"text", ProcessName({death.role, death.instance, death.process}) + " died: " + SentenceOf(death)},
           {"look_at", death.look_at},
           {"phase", death.phase.empty() ? Json() : Json(death.phase)},
           {"step", death.step ? Json(*death.step) : Json()},

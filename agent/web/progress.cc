@@ -37,7 +37,7 @@ std::optional<double> At(const RankValues& values, const RankValues::key_type& r
   return found == values.end() || !std::isfinite(found->second) ? std::nullopt : std::optional(found->second);
 }
 
-// Of the rank that ends last. One that does not move now has no end that could be told, and so has the job.
+// The end of the rank that ends last. If a rank makes no step now, its end is not known, nor is that of the job.
 void AddEnd(const RankValues& planned, const RankValues& steps, const RankValues& rates, Progress& progress) {
   constexpr double kNever = std::numeric_limits<double>::infinity();
   double latest = -1;

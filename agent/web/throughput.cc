@@ -80,7 +80,7 @@ double SumOf(const std::map<Rank, double>& rates) {
   return sum;
 }
 
-// The ranks whose main process has this value of a family of processes.
+// Adds the ranks whose main process has this value in a family of worker metrics.
 void AddRanks(const Snapshot& newest, std::string_view name, double value, std::set<Rank>& ranks) {
   for (const FamilyLayout& family : newest.layout->families) {
     if (family.name != name) continue;

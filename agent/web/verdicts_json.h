@@ -1,5 +1,5 @@
-// `verdicts` of GET /api/v1/status: who the other ranks wait for, and what the steps of the ranks consist of. API.md describes
-// it.
+// `verdicts` of GET /api/v1/status: the ranks that the others wait for, and what the steps of the ranks consist of. API.md
+// describes it.
 //
 // Thread safety: a function of its argument.
 #pragma once

@@ -1,5 +1,5 @@
-// How a process of the job ended, by whoever knows best: the wait status of the process that reaped it, its pidfd, the mark
-// that it left in its segment, or its zombie.
+// How a process of the job ended: by the wait status that the supervisor reaped, its pidfd, the mark that it left in its
+// segment, or its zombie.
 //
 // Thread safety: the collector thread alone.
 #pragma once
@@ -20,11 +20,11 @@ class ExitLookup {
   // `reaped`: of the supervisor, or null. It outlives this.
   explicit ExitLookup(const ExitReasons* reaped = nullptr);
 
-  // A living process, whose end may be asked for later.
+  // Prepares for the end of a living process.
   void Watch(const SegmentReader& living);
   // As in model/exit_reason.h; nothing: not known, or not known yet. REQUIRES: the segment was read after its writer had ended.
   std::optional<std::string> ReasonOf(const SegmentReader& ended);
-  // Later: only the supervisor and the kernel may still tell.
+  // Later, only the supervisor and the kernel may still report it.
   [[nodiscard]] std::optional<std::string> ReasonOf(const LastProcess& ended) const;
   [[nodiscard]] bool MayLearnMore(const LastProcess& ended) const;
   // Nothing is asked about it any more.

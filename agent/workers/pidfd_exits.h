@@ -1,4 +1,4 @@
-// The exit statuses of processes that another process reaps, from their pidfds: PIDFD_GET_INFO tells them since Linux 6.15.
+// The exit statuses of processes that another process reaps, from their pidfds: PIDFD_GET_INFO returns them since Linux 6.15.
 //
 //   PidfdExits exits;
 //   exits.Watch(pid, start_ticks);                 // while the process lives
@@ -34,7 +34,7 @@ class PidfdExits {
 
  private:
   std::map<std::pair<uint32_t, uint64_t>, OwnedFd> watched_;
-  bool is_known_to_fail_ = false;  // the kernel does not tell
+  bool is_known_to_fail_ = false;  // the kernel has no such call
   ProcReader proc_;
 };
 

@@ -12,7 +12,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-constexpr size_t kMaxTimedPhaseBytes = 128;  // as much tells phases apart
+constexpr size_t kMaxTimedPhaseBytes = 128;  // enough to distinguish phases
 constexpr size_t kMaxTimedPhases = 64;       // the times of further ones count together
 
 nanoseconds Now(clockid_t clock) {
@@ -46,15 +46,15 @@ RankProcess RankProcessOf(const SegmentLifecycle::Segment& segment) {
                       .step = reader.first_step() ? reader.step() : std::nullopt,
                       .first_step = reader.first_step(),
                       .exit = segment.alive ? std::nullopt : segment.exit};
-  for (const PhaseTime& time : reader.SpentInPhases()) {
+  for (const PhaseTime& time : reader.clocks().Times()) {
     if (process.phases.size() < kMaxTimedPhases) {
       process.phases.emplace_back(time.phase.substr(0, kMaxTimedPhaseBytes), nanoseconds(time.ns));
     } else {
       process.phases.back().second += nanoseconds(time.ns);
     }
   }
-  if (const auto phase = reader.phase()) process.phase = phase->name.substr(0, kMaxTimedPhaseBytes);
-  if (const auto until = reader.ClocksUntil()) process.clocks_until = nanoseconds(*until);
+  if (const auto phase = reader.clocks().Present()) process.phase = phase->name.substr(0, kMaxTimedPhaseBytes);
+  if (const auto until = reader.clocks().Until()) process.clocks_until = nanoseconds(*until);
   return process;
 }
 

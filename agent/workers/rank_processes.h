@@ -1,4 +1,4 @@
-// The part of a segment that tells of a rank's time: its process's start, end, phases and steps.
+// A process of a rank from its segment: start, end, phases and steps.
 //
 // Thread safety: a function of its arguments.
 #pragma once

@@ -100,8 +100,8 @@ class SegmentLifecycle {
   void Read(const CollectTime& now);
   // Folds those that ended. To be called after each Read.
   void Retire();
-  // Saves the ledger, and removes the files of those whose fold is on disk. To be called after each Retire, when what the ends
-  // are told with is in the ledger, too: both are one write, so that a process which is folded has been told.
+  // Saves the ledger, and removes the files of those whose fold is on disk. To be called after each Retire, when the ledger has
+  // what was reported of the ends, too: both are one write, so that the end of each folded process has been reported.
   void Save();
   // The processes that were found to have ended since the last call, each once: with a state when they are folded, else those
   // that were seen alive. Without an identity.

@@ -54,7 +54,7 @@ void SegmentLifecycle::Retire() {
     FoldEnded();
   }
   AssignOrdinals(Which::kAll);
-  if (!ledger_.Retires()) {  // no state, or one that cannot be read yet: an end is not told a second time when it is folded
+  if (!ledger_.Retires()) {  // no state, or one that cannot be read yet: later, the fold does not report the end again
     for (Segment& segment : segments_) {
       if (!segment.alive && segment.was_alive && segment.instance) TellEnd(segment);
     }
@@ -72,10 +72,10 @@ void SegmentLifecycle::TellEnd(Segment& segment) {
   if (std::exchange(segment.end_is_told, true)) return;
   const SegmentReader& reader = *segment.reader;
   const auto& header = reader.header();
-  const std::optional<PresentPhase> phase = reader.phase();
+  const std::optional<PresentPhase> phase = reader.clocks().Present();
   const auto birth = std::chrono::duration_cast<ProcessEnd::TimePoint::duration>(
       std::chrono::nanoseconds(static_cast<int64_t>(header.birth_unix_ns)));
-  // A reason may become known if somebody may still tell it.
+  // The exit is empty as long as it may become known.
   const bool may_learn = exits_.MayLearnMore(LastProcessOf(reader));
   ends_.emplace_back(*segment.instance, ProcessEnd{.segment_id = reader.id(),
                                                    .ordinal = segment.ordinal,
@@ -220,21 +220,21 @@ void SegmentLifecycle::NoteLiving() {
   for (Segment& segment : segments_) {
     if (!segment.alive || !segment.instance) continue;
     ledger_.processes().MarkSeen(*segment.instance, now_);
-    const bool noted = segment.noted_clocks == segment.reader->clock_changes() &&
+    const bool noted = segment.noted_clocks == segment.reader->clocks().changes() &&
                        ledger_.SavedOrdinal(segment.reader->id()) == segment.ordinal &&
                        segment.noted_change == segment.reader->last_change_tick() &&
                        segment.noted_generation == segment.reader->generation();
     if (noted) continue;
     ledger_.Note(segment.Values(), LastProcessOf(*segment.reader));
     segment.noted_change = segment.reader->last_change_tick();
-    segment.noted_clocks = segment.reader->clock_changes();
+    segment.noted_clocks = segment.reader->clocks().changes();
     segment.noted_generation = segment.reader->generation();
   }
 }
 
 // An orphan may be dead: while there is one, clocks that run are counted as far as before.
 void SegmentLifecycle::NoteSeen() {
-  const bool counts = std::ranges::any_of(segments_, [](const Segment& segment) { return segment.reader->ClocksRun(); });
+  const bool counts = std::ranges::any_of(segments_, [](const Segment& segment) { return segment.reader->clocks().AnyRuns(); });
   if (!counts || !ledger_.Orphans().empty()) return;
   const auto now = std::chrono::duration_cast<std::chrono::nanoseconds>(now_.steady.time_since_epoch()).count();
   ledger_.SetSeen(static_cast<uint64_t>(std::max<int64_t>(0, now)));

@@ -26,7 +26,7 @@ std::string ShownPhase(std::string_view phase) { return SanitizeText(phase.subst
 
 std::map<std::string, double> PhaseSeconds(const SegmentReader& reader, uint64_t now_ns) {
   std::map<std::string, double> seconds;
-  for (const auto& [phase, ns] : reader.PhaseTimes(now_ns)) {
+  for (const auto& [phase, ns] : reader.clocks().TimesAt(now_ns)) {
     if (seconds.size() == kMaxPhases) break;
     seconds[ShownPhase(phase)] += static_cast<double>(ns) * 1e-9;
   }
@@ -195,7 +195,7 @@ void SegmentSource::ListProcesses(std::span<const Ledger::Orphan> orphans) {
     const auto& header = segment.reader->header();
     taken.emplace(*segment.instance, segment.ordinal);
     if (IsOwn(segment)) continue;
-    const std::optional<PresentPhase> phase = segment.alive ? segment.reader->phase() : std::nullopt;
+    const std::optional<PresentPhase> phase = segment.alive ? segment.reader->clocks().Present() : std::nullopt;
     const auto now_ns = static_cast<uint64_t>(std::chrono::nanoseconds(now_.steady.time_since_epoch()).count());
     const std::chrono::nanoseconds in_phase(phase ? now_ns - std::min(now_ns, phase->since_ns) : 0);
     processes_.push_back(

@@ -108,7 +108,7 @@ class SegmentSource {
   void Retire(const std::function<void()>& before_save = {});
   // The processes that were found to have ended since the last call, each once.
   [[nodiscard]] std::vector<ProcessEnd> TakeEnds();
-  // How a process ended that was told without a reason; empty: not known.
+  // How a process ended whose reason was not known; empty: it still is not.
   [[nodiscard]] std::string ExitOf(const ProcessEnd& end) const;
   // Plans how the read segments and the snapshots of the agent's own sources are exposed. Returns whether that changed.
   bool Plan(const OwnSnapshots& own);
@@ -137,7 +137,7 @@ class SegmentSource {
   void SetHealth(std::string_view health);
   // When the last Read began.
   [[nodiscard]] std::chrono::steady_clock::time_point read_at() const { return now_.steady; }
-  // The processes that run, those that have ended since the Read before, and how processes ended of which that was not told.
+  // The processes that run, those that have ended since the Read before, and how processes ended of which that was not known.
   [[nodiscard]] std::span<const RankProcess> rank_processes() const { return rank_processes_; }
   [[nodiscard]] std::span<const LateExit> late_exits() const { return lifecycle_.late_exits(); }
   // As on the series of the rank's processes, without the labels of the settings.

@@ -3,9 +3,7 @@
 // Thread safety: the collector thread alone.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
-#include <optional>
 
 #include "files/proc_reader.h"
 #include "model/worker_process.h"
@@ -21,7 +19,6 @@ class StoppedProcesses {
 
  private:
   ProcReader proc_;
-  const std::optional<uint64_t> own_namespace_;
 };
 
 }  // namespace persia::agent

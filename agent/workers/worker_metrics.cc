@@ -69,8 +69,7 @@ const std::array<WorkerMetrics::Family, WorkerMetrics::kValues> WorkerMetrics::k
      "Bytes that the process has written to disks, or will when the kernel writes its page cache."},
 }};
 
-WorkerMetrics::WorkerMetrics(Options options)
-    : options_(std::move(options)), proc_(options_.proc), own_namespace_(proc_.PidNamespace("self")) {}
+WorkerMetrics::WorkerMetrics(Options options) : options_(std::move(options)), proc_(options_.proc) {}
 
 std::shared_ptr<const Snapshot> WorkerMetrics::Collect() {
   if (UpdateEntries(options_.processes()) || layout_ == nullptr) {
@@ -124,10 +123,7 @@ void WorkerMetrics::SetProcess(Entry& entry, const WorkerProcess& process) {
   const bool other = entry.process.pid != process.pid || entry.process.start_ticks != process.start_ticks;
   entry.process = process;
   entry.pid = std::to_string(process.pid);
-  const std::optional<uint64_t> there = proc_.PidNamespace(entry.pid);
-  // The namespace of another user's process cannot be read. If the segment has the agent's own, the start time decides.
-  entry.readable =
-      process.alive && process.pid_namespace != 0 && there.value_or(own_namespace_.value_or(0)) == process.pid_namespace;
+  entry.readable = process.alive && proc_.IsInNamespace(entry.pid, process.pid_namespace);
   if (other) {
     entry.start_time.reset();
   }

@@ -107,7 +107,6 @@ class WorkerMetrics {
 
   const Options options_;
   ProcReader proc_;
-  const std::optional<uint64_t> own_namespace_;
   std::map<EntryKey, Entry> entries_;
   std::vector<Entry*> order_;  // as in the last list of processes
   Shape shape_;

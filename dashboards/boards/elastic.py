@@ -1,13 +1,10 @@
 """The board of elastic jobs: torchelastic's metrics under the names of the bundled rules, and the agent's metrics of the ranks."""
 
-from . import machine
-from . import goodput
-from . import gpu
-from . import waits
+from . import goodput, gpu, machine, waits
 from .grafana import chart, heatmap, query, stat, states, table
-from .promql import age, increase, mean, or_zero, over, quantile, rate, select, since_change, total_rate, unless_ended
-from .promql import mean_so_far, quantile_so_far
 from .progress import progress
+from .promql import RANK, RANK_LEGEND, age, increase, mean, or_zero, over, quantile, rate, select, since_change, total_rate, unless_ended
+from .promql import mean_so_far, quantile_so_far
 
 UID = "persia-elastic"
 TITLE = "Elastic job"
@@ -26,7 +23,6 @@ the marks on the charts show it immediately."""
 LISTED_BY = '{__name__=~"torchelastic_(rendezvous|worker_group|train_step).+"}'
 VARIABLES = []
 
-RANK, RANK_LEGEND = "job, instance, role", "{{job}} {{instance}} {{role}}"
 PROCESS_LEGEND = "{{job}} {{instance}} {{role}} {{process}}"
 STEP = "torchelastic_train_step_duration_seconds"
 RESULTS = "torchelastic_worker_group_run_results_total"

@@ -1,10 +1,8 @@
 """Where the time of the ranks goes: a row of the board of elastic jobs."""
 
 from .grafana import chart, query, table
-from .promql import increase, over, select, total_rate
+from .promql import RANK, RANK_LEGEND, RATE, increase, over, select, total_rate
 
-RANK, RANK_LEGEND = "job, instance, role", "{{job}} {{instance}} {{role}}"
-WINDOW = "$__rate_interval"
 TIME = "persia_rank_seconds_total"
 
 
@@ -16,8 +14,8 @@ def goodput(by):
 
 
 def panels():
-    redone = over("sum", RANK, increase("persia_rank_redone_steps_total", range=WINDOW))
-    restarts = over("sum", RANK, increase("persia_rank_restarts_total", range=WINDOW))
+    redone = over("sum", RANK, increase("persia_rank_redone_steps_total", range=RATE))
+    restarts = over("sum", RANK, increase("persia_rank_restarts_total", range=RATE))
     repair = over("max", "job", select("persia_job_mean_time_to_repair_seconds"))
     so_far = over("avg", "job", select("persia_goodput_ratio"))
     totals = {"seconds": over("sum", "job, bucket", increase("persia_goodput_seconds_total"))}

@@ -1,7 +1,7 @@
 """The rows of GPUs, by rank, which several boards have. Devices of which no rank is known are on the instance "no_rank"."""
 
 from .grafana import chart, query
-from .promql import or_zero, over, increase, rate, select
+from .promql import RATE, or_zero, over, increase, rate, select
 
 DEVICE, LEGEND = "job, instance, ip_addr, gpu", "{{job}} {{instance}} {{ip_addr}} GPU {{gpu}}"
 HOT = [(None, "green"), (80, "yellow"), (90, "red")]
@@ -20,7 +20,7 @@ def panels():
     memory = f"{_gauge('memory_used_bytes')} / {_gauge('memory_total_bytes')}"
     power = f"{_gauge('power_watts')} / {_gauge('power_limit_watts')}"
     reasons = over("max", DEVICE + ", reason", select("persia_gpu_throttled"))
-    xids = over("sum", DEVICE + ", xid, class", increase("persia_gpu_xid_errors_total", range="$__rate_interval"))
+    xids = over("sum", DEVICE + ", xid, class", increase("persia_gpu_xid_errors_total", range=RATE))
     ecc = over("sum", DEVICE + ", kind", rate("persia_gpu_ecc_errors_total"))
     links = [
         query(over("sum", DEVICE, rate("persia_gpu_nvlink_received_bytes_total")), LEGEND + " NVLink"),

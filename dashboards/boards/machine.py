@@ -1,10 +1,9 @@
 """The row of the machine under the ranks, on several boards: memory, processor, disk and network of the job."""
 
 from .grafana import chart, query
-from .promql import over, rate, select, total_rate
+from .promql import RANK, RANK_LEGEND, over, rate, select, total_rate
 
 HOST, HOST_LEGEND = "job, ip_addr", "{{job}} {{ip_addr}}"
-RANK, RANK_LEGEND = "job, instance, role", "{{job}} {{instance}} {{role}}"
 FULL = [(None, "green"), (0.85, "yellow"), (0.95, "red")]
 WAITS = [(None, "green"), (0.1, "yellow"), (0.5, "red")]
 

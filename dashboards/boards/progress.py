@@ -1,9 +1,7 @@
 """Rows that several boards have: how far the training is, from what its processes count."""
 
 from .grafana import chart, query
-from .promql import over, select, total_rate
-
-RANK, RANK_LEGEND = "job, instance, role", "{{job}} {{instance}} {{role}}"
+from .promql import RANK, RANK_LEGEND, over, select, total_rate
 
 
 def progress(with_tokens):

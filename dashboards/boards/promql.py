@@ -1,6 +1,8 @@
 """Building blocks of the boards' expressions. Every selector has the board's job and instance."""
 
 RATE = "$__rate_interval"
+# The labels of a rank, and the legend of its line in a chart.
+RANK, RANK_LEGEND = "job, instance, role", "{{job}} {{instance}} {{role}}"
 
 
 def select(name, *matchers):

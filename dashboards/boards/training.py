@@ -1,8 +1,7 @@
 """The board of the Persia tables. Each metric's entry in the catalog decides its panels."""
 
 import catalog
-from . import machine
-from . import gpu
+from . import gpu, machine
 from .grafana import chart, heatmap, link_in_text, query, stat
 from .progress import progress
 from .promql import increase, mean, or_zero, over, quantile, rate, select, since_change, total_rate, unless_ended

@@ -58,7 +58,7 @@ _finder = _Finder()
 
 
 def start() -> None:
-    """Does what the two variables say."""
+    """Instruments what the two environment variables enable."""
     torch = os.environ.get("PERSIA_METRICS_TORCH", "")
     if torch not in ("", "0", "1"):
         print(f'persia_metrics: PERSIA_METRICS_TORCH="{torch}": expected 0 or 1; torch is not instrumented', file=sys.stderr)

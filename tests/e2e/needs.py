@@ -100,7 +100,6 @@ def _pidfd_exits():
 
 
 _PROBES = {
-    "cgroups": functools.cache(machine.try_cgroup),
     "fuse": functools.cache(_fuse),
     "memory-cgroup": _memory_cgroup,
     "mounts": _mounts,

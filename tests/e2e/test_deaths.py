@@ -7,7 +7,7 @@ import time
 
 import pytest
 from conftest import AGENT, PYTHON, PYTHON_PACKAGE, Agent, environment
-from memory_cgroup import MemoryCgroup
+from memory_cgroup import memory_cgroup
 from servers import fetch, free_port, wait_until
 
 # The program counts until the test sees it, is in its phase and step, and then dies as `{act}` says.
@@ -127,9 +127,8 @@ def test_a_hang_that_the_launcher_ends_is_the_cause(job, gateway, tmp_path):
 
 @pytest.fixture
 def cgroup():
-    cgroup = MemoryCgroup(96 << 20)
-    yield cgroup
-    cgroup.remove()
+    with memory_cgroup(96 << 20) as made:
+        yield made
 
 
 @pytest.mark.needs("memory-cgroup")

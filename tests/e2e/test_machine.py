@@ -13,7 +13,8 @@ from pathlib import Path
 import needs
 import pytest
 from conftest import WORKER, Worker, environment
-from machine import HangingFilesystem, cgroup
+from machine import HangingFilesystem
+from memory_cgroup import memory_cgroup
 from servers import fetch, find_program, wait_until
 
 TRAINER = {"role": "trainer", "instance": "rep_0"}
@@ -43,13 +44,13 @@ def pid_of_worker(agent):
     return pid
 
 
-@pytest.mark.needs("cgroups")
+@pytest.mark.needs("memory-cgroup")
 def test_a_process_that_the_kernel_kills_for_memory_is_counted(job):
     limit = 64 << 20
     agent = job.exec_worker()
     agent.tell("count my_app batches 1")
     wait_until(lambda: agent.metrics().one("persia_process_up", **TRAINER) == 1, "the worker")
-    with cgroup(limit) as group:
+    with memory_cgroup(limit) as group:
         group.add(pid_of_worker(agent))
         await_value(agent, "persia_cgroup_memory_limit_bytes", limit, role="agent")
         await_value(agent, "persia_cgroup_memory_events_total", 0, event="oom_kill")
@@ -64,16 +65,34 @@ def test_a_process_that_the_kernel_kills_for_memory_is_counted(job):
         assert agent.leave() == 0
 
 
-@pytest.mark.needs("fuse")
-def test_a_filesystem_that_hangs_is_a_value_and_delays_nothing(job, tmp_path):
+@pytest.fixture
+def data(tmp_path):
     directory = tmp_path / "data"
     directory.mkdir()
-    agent = job.agent()
-    worker = job.python(f"import os\nos.chdir({str(directory)!r})\nfrom persia_metrics import Counter\nCounter('my_app', 'steps').inc()\ninput()\n")
+    return directory
+
+
+def worker_in(job, directory):
+    return job.python(f"import os\nos.chdir({str(directory)!r})\nfrom persia_metrics import Counter\nCounter('my_app', 'steps').inc()\ninput()\n")
+
+
+@contextlib.contextmanager
+def hanging(agent, directory):
+    """The agent knows that the filesystem of the worker's directory hangs."""
     await_value(agent, "persia_filesystem_device_error", 0, use="working_directory")
-    hanging = HangingFilesystem(directory)
+    filesystem = HangingFilesystem(directory)
     try:
         await_value(agent, "persia_filesystem_device_error", 1, use="working_directory")
+        yield
+    finally:
+        filesystem.end()
+
+
+@pytest.mark.needs("fuse")
+def test_a_filesystem_that_hangs_is_a_value_and_delays_nothing(job, data):
+    agent = job.agent()
+    worker = worker_in(job, data)
+    with hanging(agent, data):
         shown = agent.metrics()
         assert shown.one("persia_filesystem_size_bytes", use="working_directory") is None
         assert shown.one("persia_filesystem_device_error", use="shm") == 0
@@ -84,23 +103,15 @@ def test_a_filesystem_that_hangs_is_a_value_and_delays_nothing(job, tmp_path):
         agent.signal(signal.SIGTERM)
         assert agent.wait() == 0
         assert time.monotonic() - began < 10
-    finally:
-        hanging.end()
     worker.succeed()
 
 
 @pytest.mark.needs("fuse")
-def test_a_filesystem_that_answers_again_is_shown_again(job, tmp_path):
-    directory = tmp_path / "data"
-    directory.mkdir()
+def test_a_filesystem_that_answers_again_is_shown_again(job, data):
     agent = job.agent()
-    worker = job.python(f"import os\nos.chdir({str(directory)!r})\nfrom persia_metrics import Counter\nCounter('my_app', 'steps').inc()\ninput()\n")
-    await_value(agent, "persia_filesystem_device_error", 0, use="working_directory")
-    hanging = HangingFilesystem(directory)
-    try:
-        await_value(agent, "persia_filesystem_device_error", 1, use="working_directory")
-    finally:
-        hanging.end()
+    worker = worker_in(job, data)
+    with hanging(agent, data):
+        pass
     await_value(agent, "persia_filesystem_device_error", 0, use="working_directory")
     assert agent.metrics().one("persia_filesystem_size_bytes", use="working_directory") > 0
     worker.succeed()

@@ -108,7 +108,7 @@ def init(
     return result
 
 
-# So that the agent can tell why the process died.
+# For the agent, which reports why the process died.
 uncaught.install()
 
 

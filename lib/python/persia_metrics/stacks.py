@@ -26,7 +26,7 @@ _file: Optional[int] = None
 
 
 def install(segment: str) -> None:
-    """Begins, beside the process's segment. Prints one line if it cannot; the program goes on."""
+    """Opens the file beside the process's segment. If that fails, prints one line; the program goes on."""
     global _directory
     if _directory:
         return
@@ -71,7 +71,7 @@ def _start_in_child() -> None:
     _path = _file = None
     try:
         _start()
-    except Exception:  # the child goes on without
+    except Exception:  # the child has no stacks
         pass
 
 

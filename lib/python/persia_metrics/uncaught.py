@@ -1,4 +1,4 @@
-"""Records the exception that ends the process, so that the agent can tell why it died.
+"""Records the exception that ends the process, for the agent, which reports why it died.
 
 The record is an event of the segment's ring: type "python", name "uncaught_exception". It has the exception's type and message, the
 innermost line of the program itself, and the first phase that the exception left. The traceback is printed as before: the hook calls the

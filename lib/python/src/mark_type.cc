@@ -1,5 +1,4 @@
-// The module's type Mark: a phase that persia_metrics.torch enters and leaves, and that leaves itself out where another one
-// counts.
+// The module's type Mark: a phase that persia_metrics.torch enters and leaves, except inside marks that count the same time.
 //
 // A thread's marks nest. Each has a kind, one bit, and a mask of kinds: it is left out inside a mark of any of them, as a
 // model's modules are inside the model. Inside a phase that the program has entered itself it is entered silently: it leaves
@@ -31,7 +30,7 @@ struct Entered {
 
 // The marks that a thread is in. Trivially destructible, so that it may be used as long as the thread lives.
 struct Nest {
-  std::array<Entered, 16> entered;  // the first one stands for none
+  std::array<Entered, 16> entered;  // the first one is no mark
   uint32_t depth = 0;
 
   [[nodiscard]] const Entered& Innermost() const { return entered[depth]; }
@@ -39,7 +38,7 @@ struct Nest {
 
 thread_local constinit Nest nest;
 
-// No mark counts any more in this process and those that it forks.
+// No mark is entered any more in this process and those that it forks.
 constinit std::atomic<bool> all_are_left_out = false;
 
 struct Mark {

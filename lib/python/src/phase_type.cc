@@ -37,7 +37,7 @@ PyObject* EnterPhase(PyObject* self, PyObject*) {
   return self;
 }
 
-// If no inner phase has done it. An exception that takes no attribute tells no phase.
+// Notes the first phase that the exception leaves. An exception that takes no attributes stays without.
 void NoteLeft(const NamedPhase& named, PyObject* exception) {
   if (PyObject_IsInstance(exception, PyExc_Exception) != 1 || PyObject_HasAttrString(exception, kLeftPhase) == 1) {
     return PyErr_Clear();

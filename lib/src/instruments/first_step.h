@@ -1,4 +1,5 @@
-// The gauge `persia_phase_first_step`: with which step the process began. Of a process that starts again, it tells from where.
+// The gauge `persia_phase_first_step`: the number of the first step of the process. After a restart, it is the step from which
+// the run continues.
 #pragma once
 
 #include <cstdint>

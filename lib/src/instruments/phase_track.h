@@ -1,4 +1,4 @@
-// What other parts of the library know of the phases of the process. Thread safety: any function, from any thread.
+// The phases of the process, for other parts of the library. Thread safety: any function, from any thread.
 #pragma once
 
 #include <cstdint>

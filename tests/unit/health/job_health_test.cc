@@ -1,13 +1,8 @@
-#include "health/job_health.h"
-
+// The states of the job and of its ranks, and the reasons.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <optional>
-#include <utility>
-
-#include "captured_log.h"
-#include "health/job_world.h"
+#include "health/job_health_fixture.h"
 
 namespace persia::agent {
 namespace {
@@ -17,64 +12,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-using ::testing::StartsWith;
-
-class JobHealthTest : public ::testing::Test, protected JobWorld {
- protected:
-  void Look() {
-    health_.Look(processes, {.steady = now,
-                             .wall = Wall(),
-                             .has_command = has_command_,
-                             .exit_code = exit_code_,
-                             .any_has_ended = any_has_ended_,
-                             .ends = ends,
-                             .exit_of = [this](const ProcessEnd&) { return told_later_; }});
-    ends.clear();
-  }
-  void Run(seconds time, const std::vector<uint32_t>& changing = {}) {
-    for (seconds left = time; left.count() > 0; left -= seconds(10)) {
-      now += seconds(10);
-      Change(changing);
-      Look();
-    }
-  }
-  [[nodiscard]] HealthReport::TimePoint Wall() const {
-    return HealthReport::TimePoint(std::chrono::duration_cast<HealthReport::TimePoint::duration>(now.time_since_epoch()));
-  }
-  // A job of three ranks that has been running for 100 seconds.
-  void StartJob() {
-    Look();
-    for (uint32_t rank = 0; rank < 3; ++rank) Start(rank);
-    Run(seconds(100), {0, 1, 2});
-    static_cast<void>(health_.TakeEvents());
-    log_.emplace();
-  }
-  std::string State() { return std::string(Name(health_.report()->state)); }
-  std::string StateOf(uint32_t rank) {
-    return std::string(Name(health_.report()->workers.at({"trainer", "rep_" + std::to_string(rank), "0"}).state));
-  }
-  std::vector<std::string> Reasons() {
-    std::vector<std::string> texts;
-    for (const auto& reason : health_.report()->reasons) texts.push_back(reason.kind + ": " + reason.text);
-    return texts;
-  }
-  std::vector<std::string> Events() {
-    std::vector<std::string> names;
-    for (const JobEvent& event : health_.TakeEvents()) {
-      EXPECT_EQ(event.type, "persia.agent");
-      EXPECT_GT(event.unix_ms, 0U);
-      names.push_back(event.name);
-    }
-    return names;
-  }
-
-  std::optional<CapturedLog> log_{std::in_place};
-  JobHealth health_;
-  bool has_command_ = true;
-  std::optional<int> exit_code_;
-  bool any_has_ended_ = false;
-  std::string told_later_;
-};
 
 TEST_F(JobHealthTest, AJobWaitsForItsFirstWorkerAndRuns) {
   Look();
@@ -90,138 +27,6 @@ TEST_F(JobHealthTest, AJobWaitsForItsFirstWorkerAndRuns) {
   EXPECT_THAT(Reasons(), IsEmpty());
   EXPECT_THAT(Events(), ElementsAre("worker_started"));
   EXPECT_THAT(log_->Messages(), ElementsAre("trainer rep_0 started, pid 101"));
-}
-
-TEST_F(JobHealthTest, ADeathIsAWarningAndDegradesTheJobUntilItsSuccessorStarts) {
-  StartJob();
-  End(1, "SIGKILL", true);
-  Run(seconds(10), {0, 2});
-  EXPECT_EQ(State(), "degraded");
-  EXPECT_EQ(StateOf(1), "died");
-  EXPECT_THAT(Reasons(), ElementsAre("died: trainer rep_1 died: SIGKILL"));
-  const auto died_at = Wall();
-  Run(seconds(1000), {0, 2});
-  EXPECT_EQ(State(), "degraded");
-  EXPECT_EQ(health_.report()->reasons[0].since, died_at);
-  EXPECT_EQ(std::get<1>(*health_.report()->reasons[0].worker), "rep_1");
-  Start(1);
-  Run(seconds(10), {0, 2});
-  EXPECT_EQ(State(), "running");
-  EXPECT_THAT(Events(), ElementsAre("worker_died", "worker_restarted"));
-  EXPECT_THAT(log_->Messages(), ElementsAre(StartsWith("trainer rep_1 died: SIGKILL. Look at: "),
-                                            HasSubstr("trainer rep_1 started again, pid 104")));
-}
-
-// The supervisor tells how it ended one collection later.
-TEST_F(JobHealthTest, AnEndIsReportedOnceItsReasonIsKnown) {
-  StartJob();
-  End(1, "", false);
-  Run(seconds(10), {0, 2});
-  EXPECT_THAT(Events(), IsEmpty());
-  processes[1].last_exit = told_later_ = "exit_3";
-  processes[1].died = true;
-  Run(seconds(20), {0, 2});
-  EXPECT_THAT(Events(), ElementsAre("worker_died"));
-  EXPECT_THAT(log_->Messages(), ElementsAre(StartsWith("trainer rep_1 died: exit code 3. Look at: ")));
-}
-
-TEST_F(JobHealthTest, AProcessThatWasReplacedBetweenTwoCollectionsIsReported) {
-  StartJob();
-  Replace(1, "SIGSEGV");
-  Run(seconds(10), {0, 2});
-  EXPECT_THAT(Events(), ElementsAre("worker_died", "worker_restarted"));
-  EXPECT_EQ(State(), "running");
-}
-
-TEST_F(JobHealthTest, AProcessThatEndedBeforeItWasSeenIsReportedWithItsSuccessor) {
-  StartJob();
-  Start(3);
-  Replace(3, "SIGKILL").predecessors = 1;
-  Run(seconds(10), {0, 1, 2});
-  EXPECT_THAT(Events(), ElementsAre("worker_died", "worker_restarted"));
-}
-
-TEST_F(JobHealthTest, EachOfTwoEndsBetweenTwoCollectionsIsReported) {
-  StartJob();
-  Replace(1, "SIGSEGV");
-  Replace(1, "exit_3");
-  Run(seconds(10), {0, 2});
-  EXPECT_THAT(Events(), ElementsAre("worker_died", "worker_died", "worker_restarted"));
-}
-
-// No agent ran then.
-TEST_F(JobHealthTest, AnEndBeforeTheFirstCollectionIsReported) {
-  Start(0);
-  End(0, "SIGSEGV", true);
-  Look();
-  EXPECT_THAT(Events(), ElementsAre("worker_died"));
-  EXPECT_THAT(*health_.report()->deaths, SizeIs(1));
-  EXPECT_THAT(Reasons(), ElementsAre("died: trainer rep_0 died: SIGSEGV"));
-}
-
-TEST_F(JobHealthTest, ADeathIsToldWithItsPlaceWhereverItIsShown) {
-  StartJob();
-  End(1, "SIGSEGV", true);
-  ends.back().phase = "data";
-  ends.back().step = 812;
-  Run(seconds(10), {0, 2});
-  EXPECT_THAT(Reasons(), ElementsAre("died: trainer rep_1 died: SIGSEGV; in data, step 812"));
-  EXPECT_THAT(log_->Messages(), ElementsAre(StartsWith("trainer rep_1 died: SIGSEGV; in data, step 812. Look at: ")));
-}
-
-TEST_F(JobHealthTest, ARankThatHungUntilItWasKilledDiedOfTheHang) {
-  StartJob();
-  Run(seconds(60), {0, 2});
-  ASSERT_EQ(StateOf(1), "hung");
-  Run(seconds(20), {0, 2});
-  End(1, "", true);
-  Run(seconds(10), {0, 2});
-  told_later_ = "SIGKILL";
-  Run(seconds(10), {0, 2});
-  ASSERT_THAT(*health_.report()->deaths, SizeIs(1));
-  EXPECT_EQ(health_.report()->deaths->front().cause, DeathCause::kHang);
-  EXPECT_THAT(health_.report()->deaths->front().what, StartsWith("it hung for 90 s, then SIGKILL"));
-}
-
-// The agent was killed while the reason of an end was not known.
-TEST_F(JobHealthTest, ANewAgentTellsAnEndThatTheFormerOneHasNotTold) {
-  StartJob();
-  End(1, "", true);
-  Look();
-  const auto memory = DecodeHealth(EncodeHealth(health_.memory()));
-  ASSERT_TRUE(memory);
-  EXPECT_EQ(*memory, health_.memory());
-  health_ = JobHealth();
-  health_.Restore(*memory, Wall());
-  told_later_ = "SIGKILL";
-  Run(seconds(20), {0, 2});
-  EXPECT_THAT(Events(), ElementsAre("worker_died"));
-  EXPECT_THAT(*health_.report()->deaths, SizeIs(1));
-}
-
-TEST_F(JobHealthTest, ANewAgentKnowsTheDeathsAndDoesNotTellThemAgain) {
-  StartJob();
-  End(1, "SIGSEGV", true);
-  Look();
-  const auto memory = DecodeHealth(EncodeHealth(health_.memory()));
-  ASSERT_TRUE(memory);
-  health_ = JobHealth();
-  health_.Restore(*memory, Wall());
-  static_cast<void>(health_.TakeEvents());
-  Run(seconds(20), {0, 2});
-  EXPECT_THAT(Events(), IsEmpty());
-  EXPECT_THAT(*health_.report()->deaths, SizeIs(1));
-  EXPECT_EQ(health_.memory().deaths.totals[static_cast<size_t>(DeathCause::kCrash)], 1);
-}
-
-TEST_F(JobHealthTest, ACleanExitIsNoProblem) {
-  StartJob();
-  End(1, "exit_0", false);
-  Run(seconds(10), {0, 2});
-  EXPECT_EQ(State(), "running");
-  EXPECT_EQ(StateOf(1), "exited");
-  EXPECT_THAT(Events(), ElementsAre("worker_exited"));
-  EXPECT_THAT(log_->Messages(), ElementsAre("trainer rep_1 has ended: exit code 0"));
 }
 
 TEST_F(JobHealthTest, AHangAndItsEndAreReported) {
@@ -397,71 +202,6 @@ TEST_F(JobHealthTest, OnlyTheRanksThatWereStartedLastEndTheJob) {
   EXPECT_THAT(Reasons(), IsEmpty());
 }
 
-// What another agent knew, in the encoding of the state.
-TEST_F(JobHealthTest, ANewAgentGoesOnWithAHangAndItsTime) {
-  StartJob();
-  Run(seconds(60), {0, 2});
-  const auto since = Wall();
-  const auto memory = DecodeHealth(EncodeHealth(health_.memory()));
-  ASSERT_TRUE(memory);
-  EXPECT_EQ(*memory, health_.memory());
-  now += seconds(300);
-  health_ = JobHealth();
-  health_.Restore(*memory, Wall());
-  for (WorkerProcess& process : processes) process.changes = 0;
-  static_cast<void>(health_.TakeEvents());
-  Look();
-  Run(seconds(100), {0, 2});
-  EXPECT_EQ(StateOf(1), "hung");
-  EXPECT_EQ(State(), "degraded");
-  ASSERT_THAT(health_.report()->reasons, SizeIs(1));
-  EXPECT_EQ(health_.report()->reasons[0].since, since);
-  EXPECT_THAT(Events(), IsEmpty());
-  Run(seconds(10), {0, 1, 2});
-  EXPECT_EQ(State(), "running");
-  EXPECT_THAT(Events(), ElementsAre("worker_recovered"));
-  EXPECT_THAT(health_.memory().processes, IsEmpty());
-}
-
-TEST_F(JobHealthTest, ANewAgentGoesOnWithAHangOfTheJob) {
-  StartJob();
-  Run(seconds(100));
-  const HealthMemory memory = health_.memory();
-  ASSERT_TRUE(memory.job_hangs_since);
-  now += seconds(300);
-  health_ = JobHealth();
-  health_.Restore(memory, Wall());
-  for (WorkerProcess& process : processes) process.changes = 0;
-  Look();
-  EXPECT_EQ(State(), "hung");
-  EXPECT_EQ(health_.report()->reasons[0].since, memory.job_hangs_since);
-  EXPECT_THAT(Events(), IsEmpty());
-  Run(seconds(10), {0, 1, 2});
-  EXPECT_EQ(State(), "running");
-  EXPECT_THAT(Events(), ElementsAre("job_recovered"));
-}
-
-TEST_F(JobHealthTest, MalformedMemoriesAreRefused) {
-  StartJob();
-  Run(seconds(100));
-  const std::string bytes = EncodeHealth(health_.memory());
-  // A former state ends before the deaths.
-  const size_t former_size = bytes.size() - EncodeDeaths({}).size() - sizeof(uint32_t);
-  for (size_t size = 0; size < bytes.size(); ++size) {
-    EXPECT_EQ(DecodeHealth(bytes.substr(0, size)).has_value(), size == former_size) << size;
-  }
-  EXPECT_FALSE(DecodeHealth(bytes + "x"));
-}
-
-// A former agent saw it end.
-TEST_F(JobHealthTest, ADeathHasTheTimeThatTheStateKnows) {
-  for (uint32_t rank = 0; rank < 3; ++rank) Start(rank);
-  End(1, "SIGKILL", true);
-  processes[1].ended_at = HealthReport::TimePoint(seconds(10));
-  Look();
-  EXPECT_EQ(health_.report()->reasons[0].since, HealthReport::TimePoint(seconds(10)));
-}
-
 TEST_F(JobHealthTest, ARankThatRestartsAgainAndAgainDegradesTheJob) {
   StartJob();
   for (int i = 0; i < 3; ++i) {
@@ -472,18 +212,6 @@ TEST_F(JobHealthTest, ARankThatRestartsAgainAndAgainDegradesTheJob) {
   EXPECT_THAT(Reasons(), ElementsAre("restarting: trainer rep_1 restarts again and again"));
   Run(seconds(900), {0, 1, 2});
   EXPECT_EQ(State(), "running");
-}
-
-// It continues the job of another agent.
-TEST_F(JobHealthTest, WhatAnAgentFindsAtItsStartIsNoNews) {
-  for (uint32_t rank = 0; rank < 3; ++rank) Start(rank).predecessors = 2;
-  End(2, "SIGKILL", true);
-  ends.clear();  // told by that agent
-  Look();
-  EXPECT_THAT(Events(), IsEmpty());
-  EXPECT_THAT(log_->Messages(), IsEmpty());
-  EXPECT_EQ(State(), "degraded");
-  EXPECT_EQ(StateOf(2), "died");
 }
 
 TEST_F(JobHealthTest, OnlyTheFirstReasonsAreKept) {

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "health/phrases.h"
+
 namespace persia::agent {
 namespace {
 

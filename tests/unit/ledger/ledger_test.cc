@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <sstream>
 
 #include "ledger/memory_journal_file.h"
@@ -24,15 +25,21 @@ std::string ReadAll(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+std::unique_ptr<Ledger> Loaded(MemoryDisk& disk, Diagnostics& diagnostics) {
+  auto ledger = std::make_unique<Ledger>(
+      Ledger::Options{.file = std::make_shared<MemoryJournalFile>(disk), .run_id = "r", .threaded = false}, diagnostics);
+  ledger->Load(SampleTime());
+  return ledger;
+}
+
 // The state after a load and a save of a fresh agent; empty: it was refused.
 std::string Again(const std::string& state) {
   MemoryDisk disk{.bytes = state};
   Diagnostics diagnostics;
-  Ledger ledger({.file = std::make_shared<MemoryJournalFile>(disk), .run_id = "r", .threaded = false}, diagnostics);
-  ledger.Load(SampleTime());
+  const auto ledger = Loaded(disk, diagnostics);
   if (!diagnostics.Take().empty()) return "";
-  ledger.Forget("0123456789abcdef0123456789abcdef");  // a change, so that it is written
-  ledger.Save(SampleTime());
+  ledger->Forget("0123456789abcdef0123456789abcdef");  // a change, so that it is written
+  ledger->Save(SampleTime());
   return *disk.bytes;
 }
 
@@ -84,35 +91,23 @@ TEST(LedgerTest, UnknownRecordsAreKept) {
 TEST(LedgerTest, TheJudgementOfTheHealthIsKept) {
   MemoryDisk disk;
   Diagnostics diagnostics;
-  const auto open = [&] {
-    return std::make_unique<Ledger>(
-        Ledger::Options{.file = std::make_shared<MemoryJournalFile>(disk), .run_id = "r", .threaded = false}, diagnostics);
-  };
-  auto ledger = open();
-  ledger->Load(SampleTime());
+  auto ledger = Loaded(disk, diagnostics);
   EXPECT_EQ(ledger->health(), "");
   for (const char* text : {"well", "hung"}) {
     ledger->SetHealth(text);
     ledger->Save(SampleTime());
   }
-  ledger = open();
-  ledger->Load(SampleTime());
+  ledger = Loaded(disk, diagnostics);
   EXPECT_EQ(ledger->health(), "hung") << "the last one, from a record of its own";
   disk.bytes = Again(*disk.bytes);
-  ledger = open();
-  ledger->Load(SampleTime());
+  ledger = Loaded(disk, diagnostics);
   EXPECT_EQ(ledger->health(), "hung") << "from a checkpoint";
 }
 
 TEST(LedgerTest, TheRanksTimeIsKeptAndNoFoldIsReadWithoutIt) {
   MemoryDisk disk;
   Diagnostics diagnostics;
-  const auto open = [&] {
-    return std::make_unique<Ledger>(
-        Ledger::Options{.file = std::make_shared<MemoryJournalFile>(disk), .run_id = "r", .threaded = false}, diagnostics);
-  };
-  auto ledger = open();
-  ledger->Load(SampleTime());
+  auto ledger = Loaded(disk, diagnostics);
   ledger->SetGoodput("first");
   EXPECT_FALSE(ledger->GoodputIsSaved());
   ledger->Save(SampleTime());
@@ -126,15 +121,13 @@ TEST(LedgerTest, TheRanksTimeIsKeptAndNoFoldIsReadWithoutIt) {
   const std::string after = *disk.bytes;
   for (size_t size = before.size(); size <= after.size(); ++size) {
     disk.bytes = after.substr(0, size);
-    ledger = open();
-    ledger->Load(SampleTime());
+    ledger = Loaded(disk, diagnostics);
     if (ledger->processes().processes() > 0) {
       EXPECT_EQ(ledger->goodput(), "second") << size;
     }
   }
   disk.bytes = Again(after);
-  ledger = open();
-  ledger->Load(SampleTime());
+  ledger = Loaded(disk, diagnostics);
   EXPECT_EQ(ledger->goodput(), "second") << "from a checkpoint";
   ledger->MoveTo(std::make_shared<MemoryJournalFile>(disk));
   EXPECT_FALSE(ledger->GoodputIsSaved());

@@ -76,31 +76,31 @@ TEST_F(SegmentReaderTest, AClockCountsWhileItRuns) {
   EXPECT_EQ(Whole(0), 0U);
   EXPECT_THAT(Terms(0), ElementsAre(3.0)) << "until it started";
   EXPECT_THAT(Terms(1), ElementsAre(7.0));
-  EXPECT_TRUE(reader_->ClocksRun());
-  ASSERT_TRUE(reader_->phase());
-  EXPECT_EQ(reader_->phase()->name, "data");
-  EXPECT_EQ(reader_->phase()->since_ns, 10 * kSecond);
-  EXPECT_EQ(reader_->ClocksUntil(), 10 * kSecond);
+  EXPECT_TRUE(reader_->clocks().AnyRuns());
+  ASSERT_TRUE(reader_->clocks().Present());
+  EXPECT_EQ(reader_->clocks().Present()->name, "data");
+  EXPECT_EQ(reader_->clocks().Present()->since_ns, 10 * kSecond);
+  EXPECT_EQ(reader_->clocks().Until(), 10 * kSecond);
 
   ASSERT_TRUE(Read(9 * kSecond));
   EXPECT_THAT(Terms(0), ElementsAre(3.0));
   ASSERT_TRUE(Read(12 * kSecond));
   EXPECT_THAT(Terms(0), ElementsAre(5.0));
   EXPECT_THAT(Terms(1), ElementsAre(7.0));
-  EXPECT_EQ(reader_->ClocksUntil(), 12 * kSecond);
-  EXPECT_THAT(reader_->SpentInPhases(), ElementsAre(PhaseTime{"data", 5 * kSecond}, PhaseTime{"other", 7 * kSecond}));
+  EXPECT_EQ(reader_->clocks().Until(), 12 * kSecond);
+  EXPECT_THAT(reader_->clocks().Times(), ElementsAre(PhaseTime{"data", 5 * kSecond}, PhaseTime{"other", 7 * kSecond}));
   EXPECT_EQ(reader_->changes(), 0U) << "that time passes is no change";
-  using Time = std::pair<std::string_view, uint64_t>;
-  EXPECT_THAT(reader_->PhaseTimes(15 * kSecond), ElementsAre(Time("data", 8 * kSecond), Time("other", 7 * kSecond)));
-  EXPECT_THAT(reader_->PhaseTimes(9 * kSecond)[0], Time("data", 3 * kSecond)) << "it started later";
+  EXPECT_THAT(reader_->clocks().TimesAt(15 * kSecond),
+              ElementsAre(PhaseTime{"data", 8 * kSecond}, PhaseTime{"other", 7 * kSecond}));
+  EXPECT_THAT(reader_->clocks().TimesAt(9 * kSecond)[0], (PhaseTime{"data", 3 * kSecond})) << "it started later";
 
   segment.Set(data, 2 * 6 * kSecond);
   Put("a.seg", segment);
   ASSERT_TRUE(Read(20 * kSecond));
   EXPECT_THAT(Terms(0), ElementsAre(6.0));
-  EXPECT_FALSE(reader_->ClocksRun());
-  EXPECT_FALSE(reader_->phase());
-  EXPECT_EQ(reader_->ClocksUntil(), std::nullopt);
+  EXPECT_FALSE(reader_->clocks().AnyRuns());
+  EXPECT_FALSE(reader_->clocks().Present());
+  EXPECT_EQ(reader_->clocks().Until(), std::nullopt);
   EXPECT_EQ(reader_->changes(), 1U);
   ASSERT_TRUE(Read(30 * kSecond));
   EXPECT_EQ(reader_->changes(), 1U);

@@ -35,7 +35,7 @@ RunSummary Sample() {
           .agent_version = "0.1.0",
           .exit_code = 0,
           .seconds = 3605,
-          .ranks = RanksOf(report),
+          .goodput = InSeconds(report),
           .deaths = Deaths()};
 }
 
@@ -69,7 +69,7 @@ TEST(RunSummaryTest, TheRatioIsOfRanksThatMarkPhases) {
 
 TEST(RunSummaryTest, WithoutMarksAndRestartsThereIsNoRatioAndNoRepair) {
   RunSummary summary = Sample();
-  summary.ranks.erase(summary.ranks.begin());
+  summary.goodput.ranks.erase(summary.goodput.ranks.begin());
   summary.exit_code.reset();
   const Json json = SummaryJson(summary);
   EXPECT_TRUE(json["goodput_ratio"].is_null());
@@ -145,8 +145,8 @@ TEST(SummaryTextTest, TheTableHasARowForEachRank) {
 
 TEST(SummaryTextTest, AComparisonHasTheDifferences) {
   RunSummary after = Sample();
-  after.ranks[0].seconds[static_cast<size_t>(Bucket::kDown)] = 0;
-  after.ranks[0].restarts = 0;
+  after.goodput.ranks[0].time[static_cast<size_t>(Bucket::kDown)] = seconds(0);
+  after.goodput.ranks[0].restarts = 0;
   after.seconds = 3005;
   const std::string text = CompareTable("a.json", Sample(), "b.json", after);
   EXPECT_THAT(text, HasSubstr("\ngoodput                           83.3 %              100.0 %  +16.7 points\n"));

@@ -73,8 +73,8 @@ class InPhase {
   const Phase phase_;
 };
 
-// The step that the process trains now, as the program numbers it: over the whole run, so that a process which goes on from a
-// checkpoint goes on with its number. So the agent knows which steps are trained again.
+// The step that the process trains now, as the program numbers it over the whole run: a process that continues from a
+// checkpoint continues with its number. By the number, the agent finds the steps that are trained again.
 PERSIA_METRICS_API void SetStep(uint64_t step) noexcept;
 
 }  // namespace abi_1

@@ -1,7 +1,7 @@
 """Puts torch's functions into phases. Each function here gets one of torch's modules, right after Python has executed it.
 
-What these functions do runs inside the program's training step. So no failure of ours may reach it: what can fail is caught, logged once,
-and switched off. The program's own errors pass unchanged. Results stay the same to the bit: nothing here computes with a tensor.
+The replaced functions run inside the program's training step, so no failure of a hook may reach it: it is caught and logged once, and the hook
+is switched off. The program's own errors pass unchanged. Results stay the same to the bit: nothing here computes with a tensor.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def mark_modules(torch: Any) -> None:
         finally:
             mark.leave()
 
-    # Called for each module of a model, so the two are written out.
+    # Each is called for every module of a model, so that a test of `is_compiling` in one wrapper for both would cost time.
     def wrap_compiled(call: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(call)
         def module_call(*args: Any, **kwargs: Any) -> Any:
@@ -140,7 +140,7 @@ def mark_backward(autograd: Any) -> None:
             try:
                 return backward(*args, **kwargs)
             finally:
-                leave_sync()  # that of the reduction, also if this is a pass inside another one
+                leave_sync()  # also at the end of a pass inside another one
                 if entered:
                     leave()
 
@@ -222,7 +222,7 @@ def mark_optimizers(module: Any) -> None:
             patch_step(self, *args, **kwargs)
             try:
                 _replace(type(self), "step", mark_step)
-            except Exception as error:  # of a class that lets nobody set its attributes
+            except Exception as error:  # a class whose attributes cannot be set
                 _log.warning("steps of %s are not marked: %s: %s", type(self).__name__, type(error).__name__, error)
 
         return call
@@ -281,7 +281,7 @@ def mark_loading(dataloader: ModuleType) -> None:
 
 
 def leave_out_workers(worker: Any) -> None:
-    """The workers of a data loader do not mark what their transforms do."""
+    """Enters no marks in the workers of a data loader, for their transforms."""
 
     def wrap(loop: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(loop)

@@ -1,0 +1,63 @@
+// What one collection found about the job and its workers: their states, the reasons, and the deaths of the run.
+//
+// Thread safety: plain data.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "health/deaths.h"
+#include "model/snapshot.h"
+
+namespace persia::agent {
+
+// The values of the labels role, instance and process.
+using WorkerKey = std::tuple<std::string, std::string, std::string>;
+// Of a WorkerProcess or a ProcessEnd.
+template <class Process>
+[[nodiscard]] WorkerKey WorkerKeyOf(const Process& process) {
+  return {LabelValueOf(process.identity, "role"), LabelValueOf(process.identity, "instance"), std::to_string(process.ordinal)};
+}
+
+enum class WorkerState { kRunning, kIdle, kHung, kExited, kDied };
+enum class JobState { kWaiting, kRunning, kDegraded, kHung, kFailed, kFinished };
+// "running", "idle", ...
+std::string_view Name(WorkerState state);
+std::string_view Name(JobState state);
+
+struct HealthReport {
+  using TimePoint = std::chrono::system_clock::time_point;
+  struct Worker {
+    WorkerState state = WorkerState::kRunning;
+    TimePoint since;
+    std::string phase = {};  // in which it is; empty: it marks none
+    TimePoint phase_since = {};
+    std::optional<double> step = {};
+  };
+  // Why the job is not well, or how it ended.
+  struct Reason {
+    std::string kind;  // "died", "hung", "job_hung", "restarting", "failed"
+    std::string text;
+    std::optional<WorkerKey> worker = {};
+    std::optional<TimePoint> since = {};
+  };
+
+  JobState state = JobState::kWaiting;
+  TimePoint since;
+  std::chrono::milliseconds hang_after{0};  // 0: nothing is judged
+  std::optional<int> exit_code = {};        // of exec's command
+  std::vector<Reason> reasons = {};         // the worst first; at most kMaxReasons
+  std::map<WorkerKey, Worker> workers = {};
+  std::shared_ptr<const std::vector<Death>> deaths = std::make_shared<std::vector<Death>>();  // never null
+
+  static constexpr size_t kMaxReasons = 20;
+};
+
+}  // namespace persia::agent

@@ -1,0 +1,71 @@
+#include "health/phrases.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <vector>
+
+#include "health/rank.h"
+#include "model/exit_reason.h"
+
+namespace persia::agent {
+
+std::string RankName(const Identity& identity) {
+  return ProcessName({LabelValueOf(identity, "role"), LabelValueOf(identity, "instance"), "0"});
+}
+
+std::string ProcessName(const WorkerKey& key) {
+  const auto& [role, instance, process] = key;
+  return role + (role.empty() ? "" : " ") + instance + (process == "0" ? "" : ", process " + process);
+}
+
+std::string PhaseName(std::string_view phase) { return phase == "other" ? "none of its phases" : std::string(phase); }
+
+std::string PhaseText(const WorkerProcess& process) {
+  const std::string step = process.step ? ", in step " + StepText(*process.step) : "";
+  return PhaseName(process.phase) + " for " + SecondsText(process.in_phase) + step;
+}
+
+std::string StepText(double step) { return std::to_string(static_cast<int64_t>(step)); }
+
+std::string SecondsText(std::chrono::milliseconds duration) {
+  return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(duration).count()) + " s";
+}
+
+std::string ExitText(std::string_view exit) {
+  constexpr std::string_view kCode = "exit_";
+  if (exit == kUnknownEnd) return "it ended by a signal or _exit";
+  if (exit == kExitOfUnknownCode) return "a normal exit";
+  return exit.starts_with(kCode) ? "exit code " + std::string(exit.substr(kCode.size())) : std::string(exit);
+}
+
+std::string OthersWait(size_t count) { return count == 1 ? "1 other waits" : std::to_string(count) + " others wait"; }
+
+std::string WhomOthersAwait(std::span<const WorkerProcess> processes) {
+  std::vector<const WorkerProcess*> awaited;
+  std::set<std::string> roles;  // that wait
+  size_t waiting = 0;
+  for (const WorkerProcess& process : processes) {
+    if (!process.alive || process.phase.empty()) continue;
+    if (process.phase == kSyncPhase) {
+      ++waiting;
+      roles.insert(LabelValueOf(process.identity, "role"));
+    } else {
+      awaited.push_back(&process);
+    }
+  }
+  std::erase_if(awaited,
+                [&](const WorkerProcess* process) { return !roles.contains(LabelValueOf(process->identity, "role")); });
+  if (waiting == 0 || awaited.empty()) return "";
+  constexpr size_t kMost = 3;
+  std::ranges::stable_sort(awaited, std::greater(), [](const WorkerProcess* process) { return process->in_phase; });
+  std::string text;
+  for (size_t i = 0; i < std::min(awaited.size(), kMost); ++i) {
+    text += ProcessName(WorkerKeyOf(*awaited[i])) + " has been in " + PhaseText(*awaited[i]) + "; ";
+  }
+  if (awaited.size() > kMost) text += std::to_string(awaited.size() - kMost) + " more are not in sync; ";
+  return text + (waiting == 1 ? "1 waits" : std::to_string(waiting) + " wait") + " in sync";
+}
+
+}  // namespace persia::agent

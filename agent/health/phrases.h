@@ -1,0 +1,38 @@
+// The phrases that the sentences about processes are made of: in reasons, log lines and events.
+//
+// Thread safety: pure functions.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "health/health_report.h"
+#include "model/worker_process.h"
+
+namespace persia::agent {
+
+// "trainer rep_3"
+[[nodiscard]] std::string RankName(const Identity& identity);
+// "trainer rep_3", or "trainer rep_3, process 2" of a further process of the rank.
+[[nodiscard]] std::string ProcessName(const WorkerKey& key);
+// "data", "none of its phases"
+[[nodiscard]] std::string PhaseName(std::string_view phase);
+// "data for 94 s, in step 812"
+[[nodiscard]] std::string PhaseText(const WorkerProcess& process);
+// "812"
+[[nodiscard]] std::string StepText(double step);
+// "94 s"
+[[nodiscard]] std::string SecondsText(std::chrono::milliseconds duration);
+// "exit code 3", "SIGKILL", "a normal exit". `exit`: as in model/exit_reason.h.
+[[nodiscard]] std::string ExitText(std::string_view exit);
+// "1 other waits", "3 others wait"
+[[nodiscard]] std::string OthersWait(size_t count);
+
+// The ranks that the others wait for: those that are not in `sync` while others of their role are. Empty: the phases do not
+// show them.
+[[nodiscard]] std::string WhomOthersAwait(std::span<const WorkerProcess> processes);
+
+}  // namespace persia::agent

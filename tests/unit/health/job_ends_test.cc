@@ -1,0 +1,128 @@
+// What JobHealth reports of the ends of processes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "health/job_health_fixture.h"
+
+namespace persia::agent {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+
+TEST_F(JobHealthTest, ADeathIsAWarningAndDegradesTheJobUntilItsSuccessorStarts) {
+  StartJob();
+  End(1, "SIGKILL", true);
+  Run(seconds(10), {0, 2});
+  EXPECT_EQ(State(), "degraded");
+  EXPECT_EQ(StateOf(1), "died");
+  EXPECT_THAT(Reasons(), ElementsAre("died: trainer rep_1 died: SIGKILL"));
+  const auto died_at = Wall();
+  Run(seconds(1000), {0, 2});
+  EXPECT_EQ(State(), "degraded");
+  EXPECT_EQ(health_.report()->reasons[0].since, died_at);
+  EXPECT_EQ(std::get<1>(*health_.report()->reasons[0].worker), "rep_1");
+  Start(1);
+  Run(seconds(10), {0, 2});
+  EXPECT_EQ(State(), "running");
+  EXPECT_THAT(Events(), ElementsAre("worker_died", "worker_restarted"));
+  EXPECT_THAT(log_->Messages(), ElementsAre(StartsWith("trainer rep_1 died: SIGKILL. Look at: "),
+                                            HasSubstr("trainer rep_1 started again, pid 104")));
+}
+
+// The supervisor tells how it ended one collection later.
+TEST_F(JobHealthTest, AnEndIsReportedOnceItsReasonIsKnown) {
+  StartJob();
+  End(1, "", false);
+  Run(seconds(10), {0, 2});
+  EXPECT_THAT(Events(), IsEmpty());
+  processes[1].last_exit = told_later_ = "exit_3";
+  processes[1].died = true;
+  Run(seconds(20), {0, 2});
+  EXPECT_THAT(Events(), ElementsAre("worker_died"));
+  EXPECT_THAT(log_->Messages(), ElementsAre(StartsWith("trainer rep_1 died: exit code 3. Look at: ")));
+}
+
+TEST_F(JobHealthTest, AProcessThatWasReplacedBetweenTwoCollectionsIsReported) {
+  StartJob();
+  Replace(1, "SIGSEGV");
+  Run(seconds(10), {0, 2});
+  EXPECT_THAT(Events(), ElementsAre("worker_died", "worker_restarted"));
+  EXPECT_EQ(State(), "running");
+}
+
+TEST_F(JobHealthTest, AProcessThatEndedBeforeItWasSeenIsReportedWithItsSuccessor) {
+  StartJob();
+  Start(3);
+  Replace(3, "SIGKILL").predecessors = 1;
+  Run(seconds(10), {0, 1, 2});
+  EXPECT_THAT(Events(), ElementsAre("worker_died", "worker_restarted"));
+}
+
+TEST_F(JobHealthTest, EachOfTwoEndsBetweenTwoCollectionsIsReported) {
+  StartJob();
+  Replace(1, "SIGSEGV");
+  Replace(1, "exit_3");
+  Run(seconds(10), {0, 2});
+  EXPECT_THAT(Events(), ElementsAre("worker_died", "worker_died", "worker_restarted"));
+}
+
+// No agent ran then.
+TEST_F(JobHealthTest, AnEndBeforeTheFirstCollectionIsReported) {
+  Start(0);
+  End(0, "SIGSEGV", true);
+  Look();
+  EXPECT_THAT(Events(), ElementsAre("worker_died"));
+  EXPECT_THAT(*health_.report()->deaths, SizeIs(1));
+  EXPECT_THAT(Reasons(), ElementsAre("died: trainer rep_0 died: SIGSEGV"));
+}
+
+TEST_F(JobHealthTest, ADeathIsToldWithItsPlaceWhereverItIsShown) {
+  StartJob();
+  End(1, "SIGSEGV", true);
+  ends.back().phase = "data";
+  ends.back().step = 812;
+  Run(seconds(10), {0, 2});
+  EXPECT_THAT(Reasons(), ElementsAre("died: trainer rep_1 died: SIGSEGV; in data, step 812"));
+  EXPECT_THAT(log_->Messages(), ElementsAre(StartsWith("trainer rep_1 died: SIGSEGV; in data, step 812. Look at: ")));
+}
+
+TEST_F(JobHealthTest, ARankThatHungUntilItWasKilledDiedOfTheHang) {
+  StartJob();
+  Run(seconds(60), {0, 2});
+  ASSERT_EQ(StateOf(1), "hung");
+  Run(seconds(20), {0, 2});
+  End(1, "", true);
+  Run(seconds(10), {0, 2});
+  told_later_ = "SIGKILL";
+  Run(seconds(10), {0, 2});
+  ASSERT_THAT(*health_.report()->deaths, SizeIs(1));
+  EXPECT_EQ(health_.report()->deaths->front().cause, DeathCause::kHang);
+  EXPECT_THAT(health_.report()->deaths->front().what, StartsWith("it hung for 90 s, then SIGKILL"));
+}
+
+TEST_F(JobHealthTest, ACleanExitIsNoProblem) {
+  StartJob();
+  End(1, "exit_0", false);
+  Run(seconds(10), {0, 2});
+  EXPECT_EQ(State(), "running");
+  EXPECT_EQ(StateOf(1), "exited");
+  EXPECT_THAT(Events(), ElementsAre("worker_exited"));
+  EXPECT_THAT(log_->Messages(), ElementsAre("trainer rep_1 has ended: exit code 0"));
+}
+
+// A former agent saw it end.
+TEST_F(JobHealthTest, ADeathHasTheTimeThatTheStateKnows) {
+  for (uint32_t rank = 0; rank < 3; ++rank) Start(rank);
+  End(1, "SIGKILL", true);
+  processes[1].ended_at = HealthReport::TimePoint(seconds(10));
+  Look();
+  EXPECT_EQ(health_.report()->reasons[0].since, HealthReport::TimePoint(seconds(10)));
+}
+
+}  // namespace
+}  // namespace persia::agent

@@ -8,26 +8,35 @@ namespace persia::agent {
 
 namespace segment = persia::metrics::segment;
 
+namespace {
+
+LastProcess ProcessOf(const SegmentReader& reader) {
+  const segment::Header& header = reader.header();
+  return {.pid = header.pid, .pid_namespace = header.pid_namespace, .start_ticks = header.start_ticks};
+}
+
+}  // namespace
+
 ExitLookup::ExitLookup(const ExitReasons* reaped) : reaped_(reaped), own_namespace_(proc_.PidNamespace("self")) {}
 
 std::optional<std::string> ExitLookup::ReasonOf(const SegmentReader& ended) {
-  const segment::Header& header = ended.header();
-  const LastProcess process{.pid = header.pid, .pid_namespace = header.pid_namespace, .start_ticks = header.start_ticks};
+  const LastProcess process = ProcessOf(ended);
   if (auto reason = ReasonOf(process)) return reason;
   if (const uint64_t mark = ended.exit_mark(); mark != segment::kNoExit) {
     const bool has_code = mark >= segment::kExitCode && mark <= segment::kExitCode + 0xff;
     return has_code ? "exit_" + std::to_string(mark - segment::kExitCode) : std::string(kExitOfUnknownCode);
   }
   if (!HasPidHere(process)) return std::nullopt;
-  const auto status = proc_.WaitStatusOfZombie(std::to_string(header.pid), header.start_ticks);
+  const auto status = proc_.WaitStatusOfZombie(std::to_string(process.pid), process.start_ticks);
   return status ? std::optional(ExitReason(*status)) : std::nullopt;
 }
 
 void ExitLookup::Watch(const SegmentReader& living) {
-  const segment::Header& header = living.header();
-  const LastProcess process{.pid = header.pid, .pid_namespace = header.pid_namespace, .start_ticks = header.start_ticks};
+  const LastProcess process = ProcessOf(living);
   if (HasPidHere(process)) pidfds_.Watch(process.pid, process.start_ticks);
 }
+
+bool ExitLookup::IsReaped(const SegmentReader& reader) const { return ReasonOf(ProcessOf(reader)).has_value(); }
 
 std::optional<std::string> ExitLookup::ReasonOf(const LastProcess& ended) const {
   if (!HasPidHere(ended)) return std::nullopt;

@@ -24,6 +24,8 @@ class ExitLookup {
   void Watch(const SegmentReader& living);
   // As in model/exit_reason.h; nothing: not known, or not known yet. REQUIRES: the segment was read after its writer had ended.
   std::optional<std::string> ReasonOf(const SegmentReader& ended);
+  // False: it lives, is a zombie, or nothing is known about it.
+  [[nodiscard]] bool IsReaped(const SegmentReader& reader) const;
   // Later, only the supervisor and the kernel may still report it.
   [[nodiscard]] std::optional<std::string> ReasonOf(const LastProcess& ended) const;
   [[nodiscard]] bool MayLearnMore(const LastProcess& ended) const;

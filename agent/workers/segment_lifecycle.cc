@@ -90,10 +90,14 @@ void SegmentLifecycle::List() {
   if (listing.complete) ForgetRemoved();
 }
 
+// The kernel drops the lock of a writer with its memory map. A reader of /proc/PID/smaps_rollup keeps the map for a moment
+// after the process was reaped, the longer the larger the process is.
+bool SegmentLifecycle::Lives(const SegmentReader& reader) const { return reader.WriterLives() && !exits_.IsReaped(reader); }
+
 void SegmentLifecycle::TryOpen(const SegmentDirectory::File& file) {
   SegmentProblem problem;
   auto reader = directory_.Open(file.name, options_.access, problem);
-  const bool alive = reader != nullptr && reader->WriterLives();
+  const bool alive = reader != nullptr && Lives(*reader);
   const bool was_alive = alive || (reader != nullptr && ledger_.SavedOrdinal(reader->id()));
   if (reader == nullptr || !reader->Read(now_.tick, now_.wall, problem, was_alive ? clocks_until_ : 0)) {
     if (reader != nullptr) problem.segment_id = reader->id();
@@ -164,7 +168,7 @@ void SegmentLifecycle::ReadAll() {
   for (Segment& segment : segments_) {
     if (segment.reader->released()) continue;
     // Before the read, so that the values include all counts of the writer up to its end.
-    segment.alive = segment.reader->WriterLives();
+    segment.alive = Lives(*segment.reader);
     segment.was_alive |= segment.alive;
     if (segment.alive) exits_.Watch(*segment.reader);
     SegmentProblem problem;

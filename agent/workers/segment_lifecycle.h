@@ -143,6 +143,7 @@ class SegmentLifecycle {
   // segment_lifecycle.cc: from unseen to ended.
   void DropFolded();
   void List();
+  [[nodiscard]] bool Lives(const SegmentReader& reader) const;
   void TryOpen(const SegmentDirectory::File& file);
   void Refuse(const SegmentDirectory::File& file, SegmentProblem problem);
   static bool Replaces(const Segment& newer, const Segment& older);

@@ -237,6 +237,21 @@ TEST_F(ExitsTest, AnEndWithoutAMarkWaitsForTheNextCollectionIfSomebodyMayTell) {
   EXPECT_THAT(Exits(), ElementsAre(Pair("SIGKILL", 1), Pair("unknown", 1))) << "also by the next agent";
 }
 
+// A reader of its memory map keeps the lock of its segment.
+TEST_F(ExitsTest, AReapedProcessHasEndedAlsoWhileItsSegmentIsLocked) {
+  ExitReasons reaped;
+  reaped_ = &reaped;
+  StartAgent();
+  auto rank = StartRank(0);
+  rank->segment.header().pid_namespace = own_namespace_;
+  rank->segment.header().pid = 4711;
+  rank->segment.header().start_ticks = 9;
+  rank->Put();
+  EXPECT_THAT(Listed(), ElementsAre("rep_0 worker 0 up "));
+  reaped.Add(4711, 9, SIGKILL);
+  EXPECT_THAT(Listed(), ElementsAre("rep_0 worker 0 down SIGKILL died"));
+}
+
 TEST_F(ExitsTest, ASuccessorGetsTheNumberOfOneWhoseEndIsNotKnownYet) {
   ExitReasons reaped;
   reaped_ = &reaped;

@@ -1,3 +1,4 @@
+#include <cstddef>
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -13,10 +14,13 @@
 namespace persia::agent {
 namespace {
 
+// A summary of 10,000 ranks has 5 MiB, and the stacks and last lines of its deaths (death_memory.h) at most some more.
+constexpr size_t kMaxMib = 256;
+
 // None, after a line on stderr, if it cannot be read.
 std::optional<RunSummary> ReadSummary(const std::string& path) {
   std::string problem;
-  if (const auto file = ReadSmallFile(path, "; expected the JSON that an agent wrote with --report"); !file.ok()) {
+  if (const auto file = ReadSmallFile(path, "; expected the JSON that an agent wrote with --report", kMaxMib); !file.ok()) {
     problem = file.error();
   } else if (auto summary = ParseSummary(file.value().content); !summary.ok()) {
     problem = summary.error();

@@ -4,14 +4,14 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <string>
 
 #include "base/owned_fd.h"
 
 namespace persia::agent {
 
-Result<SmallFile> ReadSmallFile(const std::string& path, std::string_view expected) {
-  static constexpr size_t kMaxBytes = 1 << 20;
-  const auto unexpected = [&](const char* what) { return Error{what + std::string(expected)}; };
+Result<SmallFile> ReadSmallFile(const std::string& path, std::string_view expected, size_t max_mib) {
+  const auto unexpected = [&](const std::string& what) { return Error{what + std::string(expected)}; };
   const OwnedFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   SmallFile file{};
   if (!fd.valid() || fstat(fd.get(), &file.info) != 0) return SystemError("cannot be read");
@@ -23,7 +23,7 @@ Result<SmallFile> ReadSmallFile(const std::string& path, std::string_view expect
     if (size < 0) return SystemError("cannot be read");
     if (size == 0) return file;
     file.content.append(buffer, static_cast<size_t>(size));
-    if (file.content.size() > kMaxBytes) return unexpected("is larger than 1 MiB");
+    if (file.content.size() > max_mib << 20) return unexpected("is larger than " + std::to_string(max_mib) + " MiB");
   }
 }
 

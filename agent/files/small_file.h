@@ -1,10 +1,11 @@
-// Reads a whole file that should be small: settings, a secret, a certificate.
+// Reads a whole file of a bounded size: settings, a secret, a certificate, a report.
 //
 // Thread safety: a pure function.
 #pragma once
 
 #include <sys/stat.h>
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -17,9 +18,9 @@ struct SmallFile {
   struct stat info;  // read before the content
 };
 
-// Reads a regular file of at most 1 MiB. A pipe or a device is refused unread, so that it cannot block the agent.
+// Reads a regular file of at most `max_mib` MiB. A pipe or a device is refused unread, so that it cannot block the agent.
 // The error is meant to follow the file's name: "cannot be read: Permission denied", "is a directory", "is larger than 1 MiB".
 // `expected` is appended if the file has the wrong type or size: "; expected a YAML file".
-Result<SmallFile> ReadSmallFile(const std::string& path, std::string_view expected = "");
+Result<SmallFile> ReadSmallFile(const std::string& path, std::string_view expected = "", size_t max_mib = 1);
 
 }  // namespace persia::agent

@@ -1,85 +1,85 @@
 #include "health/awaited.h"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <utility>
 
 #include "health/phrases.h"
 
 namespace persia::agent {
-namespace {
+void AwaitedJudge::Look(std::span<const WorkerProcess> processes, TimePoint now, const Settings& settings) {
+  const auto since_look = std::chrono::duration_cast<Milliseconds>(now - std::exchange(last_look_, now));
+  verdicts_.clear();
+  std::map<RankProcessKey, Place> places;
+  std::map<std::string, Members> roles;
+  for (const WorkerProcess& process : processes) {
+    if (!IsRank(process)) continue;
+    const Place& place = places.emplace(RankProcessKeyOf(process), PlaceOf(process, since_look)).first->second;
+    const Milliseconds still = process.in_phase - place.stepped_at;
+    if (still >= settings.hang_after / 2) roles[LabelValueOf(process.identity, "role")].push_back({&process, still});
+  }
+  places_ = std::move(places);
+  if (settings.hang_after.count() <= 0) return;
+  for (auto& [name, members] : roles) JudgeRole(members, settings);
+}
 
-// The step of most ranks; of two that are equally frequent, the lower one. None: no rank numbers its steps.
-std::optional<double> StepOfMost(const std::vector<const WorkerProcess*>& ranks) {
+AwaitedJudge::Milliseconds AwaitedJudge::Still(const WorkerProcess& process) const {
+  const auto place = places_.find(RankProcessKeyOf(process));
+  return place == places_.end() ? process.in_phase : process.in_phase - place->second.stepped_at;
+}
+
+AwaitedJudge::Place AwaitedJudge::PlaceOf(const WorkerProcess& process, Milliseconds since_look) const {
+  Place place{.step = process.step};
+  const auto known = places_.find(RankProcessKeyOf(process));
+  if (known == places_.end() || process.in_phase < since_look) return place;
+  // It is in the phase of the last Look.
+  const bool has_stepped = known->second.step != place.step;
+  place.stepped_at = has_stepped ? process.in_phase : std::min(known->second.stepped_at, process.in_phase);
+  return place;
+}
+
+std::optional<double> AwaitedJudge::StepOfMost(const Members& members) {
   std::map<double, size_t> counts;
-  for (const WorkerProcess* rank : ranks) {
-    if (rank->step) ++counts[*rank->step];
+  for (const Member& member : members) {
+    if (member.process->step) ++counts[*member.process->step];
   }
   const auto most = std::ranges::max_element(counts, {}, [](const auto& count) { return count.second; });
   return most == counts.end() ? std::nullopt : std::optional(most->first);
 }
 
-}  // namespace
-
-void AwaitedJudge::Look(std::span<const WorkerProcess> processes, const Settings& settings) {
-  before_ = std::exchange(verdicts_, {});
-  if (settings.hang_after.count() <= 0) return;
-  struct Role {
-    Members waiting;
-    Members others;
-  };
-  std::map<std::string, Role> roles;
-  for (const WorkerProcess& process : processes) {
-    if (!IsRank(process)) continue;
-    Role& role = roles[LabelValueOf(process.identity, "role")];
-    (process.phase == kSyncPhase ? role.waiting : role.others).push_back(&process);
+void AwaitedJudge::JudgeRole(Members& members, const Settings& settings) {
+  std::ranges::stable_sort(members, std::ranges::greater(), &Member::still);
+  const auto is_in_sync = [](const Member& member) { return member.process->phase == kSyncPhase; };
+  Members waiting;
+  Members awaited;
+  for (const Member& member : members) {
+    const bool is_waiting = is_in_sync(member) && !(settings.is_stopped && settings.is_stopped(*member.process));
+    (is_waiting ? waiting : awaited).push_back(member);
   }
-  for (auto& [name, role] : roles) JudgeRole(role.waiting, role.others, settings);
-}
-
-void AwaitedJudge::JudgeRole(const Members& waiting, const Members& others, const Settings& settings) {
-  if (waiting.empty() || waiting.size() + others.size() < 2) return;
-  const auto [shortest, longest] = std::ranges::minmax(waiting, {}, &WorkerProcess::in_phase);
-  if (longest->in_phase < settings.hang_after || shortest->in_phase < settings.hang_after / 2) return;
-  const Milliseconds waited = longest->in_phase;
-  if (!others.empty()) {
-    Members named = others;
-    std::ranges::stable_sort(named, std::ranges::greater(), &WorkerProcess::in_phase);
-    named.resize(std::min(named.size(), kMostNamed));
-    for (const WorkerProcess* rank : named) Name(*rank, waited, waiting.size(), rank->phase);
-    return;
+  if (waiting.empty() || waiting.front().still < settings.hang_after) return;
+  const Milliseconds waited = waiting.front().still;
+  std::optional<double> steps;
+  if (awaited.empty()) {
+    steps = StepOfMost(waiting);
+    if (!steps) return;
+    const auto is_apart = [&](const Member& member) { return member.process->step && *member.process->step != *steps; };
+    std::ranges::copy_if(waiting, std::back_inserter(awaited), is_apart);
+    std::erase_if(waiting, is_apart);
   }
-  Members stopped;
-  for (const WorkerProcess* rank : waiting) {
-    if (settings.is_stopped && stopped.size() < kMostNamed && settings.is_stopped(*rank)) stopped.push_back(rank);
+  if (awaited.size() > kMostNamed) awaited.resize(kMostNamed);
+  for (const Member& member : awaited) {
+    const WorkerProcess& process = *member.process;
+    const bool is_stopped = is_in_sync(member) && !steps;
+    verdicts_.push_back({.rank = RankProcessKeyOf(process),
+                         .identity = process.identity,
+                         .phase = is_stopped ? std::string(kStoppedPhase) : process.phase,
+                         .in_phase = member.still,
+                         .step = process.step,
+                         .waited = waited,
+                         .waiting = waiting.size(),
+                         .steps = steps});
   }
-  if (stopped.size() == waiting.size()) return;
-  for (const WorkerProcess* rank : stopped) Name(*rank, waited, waiting.size() - stopped.size(), std::string(kStoppedPhase));
-  const std::optional<double> steps = StepOfMost(waiting);
-  if (!stopped.empty() || !steps) return;
-  Members apart;
-  for (const WorkerProcess* rank : waiting) {
-    if (rank->step && *rank->step != *steps) apart.push_back(rank);
-  }
-  for (const WorkerProcess* rank : apart) {
-    if (verdicts_.size() >= kMostNamed) break;
-    Name(*rank, waited, waiting.size() - apart.size(), std::string(kSyncPhase), steps);
-  }
-}
-
-// A rank that goes from phase to phase while the others wait keeps the phase in which it was named.
-void AwaitedJudge::Name(const WorkerProcess& process, Milliseconds waited, size_t waiting, const std::string& phase,
-                        std::optional<double> steps) {
-  Verdict verdict{.rank = RankProcessKeyOf(process),
-                  .identity = process.identity,
-                  .phase = phase.empty() ? "other" : phase,
-                  .in_phase = process.in_phase,
-                  .step = process.step,
-                  .waited = waited,
-                  .waiting = waiting,
-                  .steps = steps};
-  const auto known = std::ranges::find(before_, verdict.rank, &Verdict::rank);
-  if (known != before_.end() && verdict.in_phase < waited / 2) verdict.phase = known->phase;
-  verdicts_.push_back(std::move(verdict));
 }
 
 std::string SentenceOf(const AwaitedJudge::Verdict& verdict) {

@@ -30,16 +30,16 @@ std::string SentenceOf(const StragglerJudge::Verdict& verdict) {
 void RankVerdicts::Look(std::span<const WorkerProcess> processes, const Moment& moment) {
   now_ = moment.wall;
   stragglers_.Look(processes, moment.steady, moment.interval);
-  awaited_.Look(processes, {.hang_after = moment.hang_after, .is_stopped = moment.is_stopped});
+  awaited_.Look(processes, moment.steady, {.hang_after = moment.hang_after, .is_stopped = moment.is_stopped});
   auto report = std::make_shared<RankReport>();
   report->ranks = stragglers_.ranks();
   for (const WorkerProcess& process : processes) {
     if (!IsRank(process) || process.phase.empty()) continue;
     // An agent that has no other ranks does not judge a rank that waits too long; the rules do.
-    const bool waits =
-        process.phase == kSyncPhase && moment.hang_after.count() > 0 && process.in_phase >= moment.hang_after / 2;
+    const std::chrono::milliseconds still = awaited_.Still(process);
+    const bool waits = process.phase == kSyncPhase && moment.hang_after.count() > 0 && still >= moment.hang_after / 2;
     const bool is_stopped = waits && moment.is_stopped && moment.is_stopped(process);
-    report->present.push_back({process.identity, is_stopped ? std::string(kStoppedPhase) : process.phase, process.in_phase});
+    report->present.push_back({process.identity, is_stopped ? std::string(kStoppedPhase) : process.phase, still});
   }
   LookForStragglers(*report);
   LookForHangs(*report);

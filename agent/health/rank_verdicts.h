@@ -37,7 +37,7 @@ struct RankReport {
     AwaitedJudge::Verdict verdict;
     TimePoint since;  // of the others' wait
   };
-  // The phase in which a rank is.
+  // The phase in which a rank is, and for how long in its present step.
   struct Present {
     Identity identity;
     std::string phase;

@@ -92,6 +92,8 @@ def test_exec_tells_at_the_end_what_the_run_was_worth(job, gateway, tmp_path):
     assert json.loads(other.read_text())["restarts"] == 0, "a new run begins at 0"
     code, table, _ = report(tmp_path, path.name)
     assert code == 0 and "trainer rep_0" in table and "redone steps" in table
+    (tmp_path / "large.json").write_text(path.read_text() + " " * 2**21)
+    assert report(tmp_path, "large.json")[1].splitlines()[1:] == table.splitlines()[1:]
     code, table, _ = report(tmp_path, "--compare", path.name, other.name)
     lines = {line[: line.index("  ")].strip(): line.split() for line in table.splitlines() if line.strip() and not line.startswith(" ")}
     assert code == 0 and lines["restarts"][1:] == ["1", "0", "-1"] and lines["redone steps"][2:] == ["7", "0", "-7"]
@@ -99,7 +101,14 @@ def test_exec_tells_at_the_end_what_the_run_was_worth(job, gateway, tmp_path):
 
 def test_bad_files_are_named_with_the_reason(tmp_path):
     (tmp_path / "page.html").write_text("<html>")
-    reasons = {"page.html": 'is no JSON; it begins with "<html>"', "none.json": "cannot be read: No such file or directory", ".": "is a directory"}
+    with open(tmp_path / "huge.json", "wb") as file:
+        file.truncate(257 * 2**20)
+    reasons = {
+        "huge.json": "is larger than 256 MiB; expected the JSON",
+        "page.html": 'is no JSON; it begins with "<html>"',
+        "none.json": "cannot be read: No such file or directory",
+        ".": "is a directory",
+    }
     for name, reason in reasons.items():
         code, table, error = report(tmp_path, name)
         assert (code, table) == (1, "") and error.startswith(f'persia-metrics-agent: "{name}" {reason}'), error

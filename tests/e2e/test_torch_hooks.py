@@ -113,3 +113,78 @@ for compiling in (True, False):
     visits, progress = json.loads(run(tmp_path, code, torch="0").splitlines()[-1])
     assert visits == {"forward": 1, "backward": 1, "optimizer": 1, "checkpoint": 1}
     assert progress == {"steps_total": 1, "step": 1}
+
+
+def test_torchscript_compiles_the_functions_that_are_replaced_after_its_import(tmp_path):
+    code = """
+import torch
+{used}
+import persia_metrics.torch
+persia_metrics.torch.install()
+
+@torch.jit.script
+def gradient(x):
+    y = (x * x).sum()
+    return torch.autograd.grad([y], [x])[0]
+
+print(gradient(torch.ones(3, requires_grad=True)).tolist())
+"""
+    for used in ("", "torch.jit._builtins._get_builtin_table()"):
+        assert run(tmp_path, code.format(used=used), torch="0") == "[2.0, 2.0, 2.0]\n"
+
+
+def test_what_is_pickled_without_the_hooks_is_pickled_with_them(tmp_path):
+    visits, _ = visits_of(
+        tmp_path,
+        """
+import pickle, warnings
+from multiprocessing.reduction import ForkingPickler
+import torch.distributed as dist, torch.multiprocessing
+
+dist.init_process_group("gloo", init_method="file://" + sys.argv[0] + ".store", rank=0, world_size=1)
+parallel = torch.nn.parallel.DistributedDataParallel(model)
+warnings.simplefilter("error")
+assert ForkingPickler.dumps(model) and ForkingPickler.dumps(parallel.module)
+parallel(batch).sum().backward()
+for function in (torch.nn.Module.__call__, torch.save, torch.autograd.grad, torch.autograd.backward, dist.all_reduce, dist.Work.wait, DataLoader.__iter__):
+    assert pickle.loads(pickle.dumps(function)) is function, function
+""",
+    )
+    assert visits["sync"] == 4, "the wait for the gradients is one of them"
+
+
+def test_a_worker_that_is_a_thread_leaves_out_its_own_marks_alone(run_python):
+    run_python(
+        """
+import threading, types
+from persia_metrics.torch import marks, patches
+
+left_out = []
+worker = types.SimpleNamespace(__name__="worker", _worker_loop=lambda: left_out.append(marks.forward.is_left_out()))
+patches.leave_out_workers(worker)
+thread = threading.Thread(target=worker._worker_loop)
+thread.start()
+thread.join()
+other = threading.Thread(target=lambda: left_out.append(marks.forward.is_left_out()))
+other.start()
+other.join()
+left_out.append(marks.forward.is_left_out())
+worker._worker_loop()
+left_out.append(marks.data.is_left_out())
+assert left_out == [True, False, False, True, True], left_out
+"""
+    )
+
+
+def test_steps_go_on_from_a_checkpoints(tmp_path):
+    _, progress = visits_of(
+        tmp_path,
+        """
+import persia_metrics
+persia_metrics.set_step(60)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for _ in range(5):
+    optimizer.step()
+""",
+    )
+    assert progress == {"steps_total": 5, "step": 65}

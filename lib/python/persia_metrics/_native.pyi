@@ -153,8 +153,8 @@ def count_tokens(count: int, /) -> None:
 def set_total_steps(steps: int, /) -> None:
     """The training ends with this step, as the program numbers steps."""
 
-def leave_out_marks() -> None:
-    """From now on, no mark is entered in this process and those that it forks."""
+def leave_out_marks(thread_alone: bool, /) -> None:
+    """From now on, no mark is entered in this process and those that it forks; or in the calling thread, which must be in none."""
 
 def count_event(name: object, type: object, timestamp: object, /) -> bool: ...
 def keep_event(name: object, type: object, metadata: Dict[Any, Any], timestamp: object, /) -> None: ...

@@ -30,7 +30,7 @@ struct Entered {
 
 // The marks that a thread is in. Trivially destructible, so that it may be used as long as the thread lives.
 struct Nest {
-  std::array<Entered, 16> entered;  // the first one is no mark
+  std::array<Entered, 16> entered;  // the first one is no mark; its kinds: all, if the thread enters none
   uint32_t depth = 0;
 
   [[nodiscard]] const Entered& Innermost() const { return entered[depth]; }
@@ -102,8 +102,12 @@ PyObject* LeaveMark(PyObject* self, PyObject*) {
   Py_RETURN_TRUE;
 }
 
-PyObject* LeaveOutMarks(PyObject*, PyObject*) {
-  all_are_left_out.store(true, std::memory_order_relaxed);
+PyObject* LeaveOutMarks(PyObject*, PyObject* thread_alone) {
+  if (thread_alone == Py_True) {
+    nest.entered[0].kinds = UINT32_MAX;
+  } else {
+    all_are_left_out.store(true, std::memory_order_relaxed);
+  }
   Py_RETURN_NONE;
 }
 
@@ -115,10 +119,10 @@ PyMethodDef mark_methods[] = {
      "leave($self, /)\n--\n\nLeaves the phase. False: the thread's innermost mark is another one."},
     {nullptr, nullptr, 0, nullptr}};
 
-PyMethodDef mark_functions[] = {
-    {"leave_out_marks", &LeaveOutMarks, METH_NOARGS,
-     "leave_out_marks()\n--\n\nFrom now on, no mark is entered in this process and those that it forks."},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef mark_functions[] = {{"leave_out_marks", &LeaveOutMarks, METH_O,
+                                 "leave_out_marks(thread_alone, /)\n--\n\nFrom now on, no mark is entered in this process and "
+                                 "those that it forks; or in the calling thread, which must be in none."},
+                                {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 

@@ -9,8 +9,8 @@ inline namespace abi_1 {
 // How many phases the calling thread is in. 0, too, if the process has the phases of another thread.
 [[nodiscard]] uint32_t PhaseDepth() noexcept;
 
-// The number of the step for a program that does not number its steps: ignored after the first SetStep.
-void SetCountedStep(uint64_t steps) noexcept;
+// The process has done `count` more steps: its step's number goes on, as progress.h describes.
+void AdvanceStep(uint64_t count) noexcept;
 
 }  // namespace abi_1
 }  // namespace persia::metrics

@@ -212,10 +212,30 @@ class Track {
 constinit Track Track::track;
 
 constinit MadeOnce<Gauge> step_gauge;
-constinit std::atomic<bool> program_numbers_steps = false;
+
+// The number of the present step: what the program has set last, and what it has counted since. Relaxed: numbers alone; a
+// thread that sets while another one counts makes them differ by a step until the next call.
+struct StepNumber {
+  std::atomic<uint64_t> set = 0;
+  std::atomic<uint64_t> counted = 0;
+  std::atomic<uint32_t> counts = 0;           // calls that counted
+  std::atomic<bool> program_numbers = false;  // there was one such call between the last two settings
+};
+constinit StepNumber step_number;
+
+// A forked child counts its own steps.
+void ForgetStep() noexcept {
+  step_number.set.store(0, std::memory_order_relaxed);
+  step_number.counted.store(0, std::memory_order_relaxed);
+  step_number.counts.store(0, std::memory_order_relaxed);
+  step_number.program_numbers.store(false, std::memory_order_relaxed);
+}
 
 void StoreStep(uint64_t step) noexcept {
-  if (auto gauge = step_gauge.Get([] { return Gauge(kGroup, "step", {.help = "The step that the process trains now."}); })) {
+  if (auto gauge = step_gauge.Get([] {
+        pthread_atfork(nullptr, nullptr, &ForgetStep);
+        return Gauge(kGroup, "step", {.help = "The step that the process trains now."});
+      })) {
     gauge->Set(static_cast<double>(step));
   }
 }
@@ -243,15 +263,22 @@ double Phase::Value() const noexcept { return Registry::Get().ClockAt(clock_); }
 uint32_t PhaseDepth() noexcept { return Track::track.Depth(); }
 
 void SetStep(uint64_t step) noexcept {
-  program_numbers_steps.store(true, std::memory_order_relaxed);
+  const uint32_t counts = step_number.counts.exchange(0, std::memory_order_relaxed);
+  if (counts > 0) {
+    step_number.program_numbers.store(counts == 1, std::memory_order_relaxed);
+  }
+  step_number.counted.store(0, std::memory_order_relaxed);
+  step_number.set.store(step, std::memory_order_relaxed);
   NoteFirstStep(step);
   StoreStep(step);
 }
 
-void SetCountedStep(uint64_t steps) noexcept {
-  if (!program_numbers_steps.load(std::memory_order_relaxed)) {
-    StoreStep(steps);
-  }
+void AdvanceStep(uint64_t count) noexcept {
+  const uint64_t counted = step_number.counted.fetch_add(count, std::memory_order_relaxed) + count;
+  const bool is_first = step_number.counts.fetch_add(1, std::memory_order_relaxed) == 0;
+  // The program's own number of a step stands until it sets the next one.
+  if (is_first && step_number.program_numbers.load(std::memory_order_relaxed)) return;
+  StoreStep(step_number.set.load(std::memory_order_relaxed) + counted);
 }
 
 }  // namespace abi_1

@@ -1,10 +1,6 @@
 #include "persia/metrics/progress.h"
 
-#include <pthread.h>
-
-#include <atomic>
 #include <cstdint>
-#include <optional>
 #include <string_view>
 
 #include "made_once.h"
@@ -22,22 +18,17 @@ constinit MadeOnce<Counter> samples_counter;
 constinit MadeOnce<Counter> tokens_counter;
 constinit MadeOnce<Gauge> planned_gauge;
 
-// Of this process, without those of the process that it was forked from.
-constinit std::atomic<uint64_t> steps_done = 0;
-
 Counter NewCounter(std::string_view name, const char* help) { return {kGroup, name, {.help = help}}; }
 
 }  // namespace
 
 void CountSteps(uint64_t count) noexcept {
-  std::optional<Counter> steps = steps_counter.Get([] {
-    pthread_atfork(nullptr, nullptr, [] { steps_done.store(0, std::memory_order_relaxed); });
-    return NewCounter("steps_total", "Training steps that are done, with those that were done again after a restart.");
-  });
-  if (!steps) return;
-  steps->Increment(count);
-  // Relaxed: a number alone.
-  SetCountedStep(steps_done.fetch_add(count, std::memory_order_relaxed) + count);
+  if (auto steps = steps_counter.Get([] {
+        return NewCounter("steps_total", "Training steps that are done, with those that were done again after a restart.");
+      })) {
+    steps->Increment(count);
+    AdvanceStep(count);
+  }
 }
 
 void CountSamples(uint64_t count) noexcept {

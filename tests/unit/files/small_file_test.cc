@@ -30,6 +30,9 @@ TEST_F(SmallFileTest, IsReadWholeUpToItsLimit) {
   EXPECT_EQ(Read(100'000), std::string(100'000, 'x'));
   EXPECT_EQ(Read(1 << 20).size(), 1U << 20);
   EXPECT_EQ(Read((1 << 20) + 1), "error: is larger than 1 MiB; expected more");
+  EXPECT_EQ(ReadSmallFile(path_, "", 3).value().content.size(), (1U << 20) + 1);
+  Read((3 << 20) + 1);
+  EXPECT_EQ(ReadSmallFile(path_, "; expected less", 3).error(), "is larger than 3 MiB; expected less");
 }
 
 TEST_F(SmallFileTest, WhatIsNoRegularFileIsRefusedUnread) {

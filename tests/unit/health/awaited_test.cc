@@ -16,6 +16,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 class AwaitedTest : public ::testing::Test {
  protected:
@@ -32,9 +33,12 @@ class AwaitedTest : public ::testing::Test {
     std::erase_if(processes_, [&](const WorkerProcess& known) { return known.identity == process.identity; });
     processes_.push_back(std::move(process));
   }
+  // 10 s after the last one.
   std::vector<std::string> Look(milliseconds hang_after = seconds(60)) {
-    judge_.Look(processes_, {.hang_after = hang_after,
-                             .is_stopped = [&](const WorkerProcess& process) { return stopped_.contains(process.pid); }});
+    now_ += seconds(10);
+    judge_.Look(processes_, now_, {.hang_after = hang_after, .is_stopped = [&](const WorkerProcess& process) {
+                                     return stopped_.contains(process.pid);
+                                   }});
     std::vector<std::string> texts;
     for (const AwaitedJudge::Verdict& verdict : judge_.verdicts()) texts.push_back(SentenceOf(verdict));
     return texts;
@@ -43,6 +47,7 @@ class AwaitedTest : public ::testing::Test {
   std::vector<WorkerProcess> processes_;
   std::set<uint32_t> stopped_;
   AwaitedJudge judge_;
+  AwaitedJudge::TimePoint now_{};
 };
 
 TEST_F(AwaitedTest, TheRankThatIsNotInSyncIsNamed) {
@@ -63,11 +68,45 @@ TEST_F(AwaitedTest, NobodyIsNamedBeforeTheTimeOrIfNothingIsJudged) {
   EXPECT_THAT(Look(milliseconds(0)), IsEmpty());
 }
 
-TEST_F(AwaitedTest, RanksThatPassSyncDoNotWait) {
-  Set(0, "sync", seconds(100));
-  Set(1, "sync", seconds(2));
-  Set(2, "data", seconds(1));
+TEST_F(AwaitedTest, RanksThatTrainOnAreNotNamedAndDoNotHideTheOneThatStandsStill) {
+  for (int at = 60; at < 100; at += 10) {
+    for (const uint32_t rank : {0, 1}) Set(rank, "sync", seconds(at), 13);
+    Set(2, at % 20 == 0 ? "sync" : "forward", seconds(0), at);
+    Set(3, "data", seconds(29), at);
+    EXPECT_THAT(Look(), IsEmpty()) << at;
+  }
+  for (int at = 100; at < 140; at += 10) {
+    for (const uint32_t rank : {0, 1}) Set(rank, "sync", seconds(at), 13);
+    Set(2, at % 20 == 0 ? "sync" : "forward", seconds(0), at);
+    Set(3, "data", seconds(9), at);
+    Set(4, "data", seconds(at), 13);
+    EXPECT_THAT(Look(),
+                ElementsAre("trainer rep_4: in data since step 13, " + std::to_string(at) + " s; 2 others wait in sync"));
+  }
+}
+
+TEST_F(AwaitedTest, ANewStepInTheSamePhaseIsProgress) {
+  for (int at = 30; at < 150; at += 10) {
+    Set(0, "sync", seconds(at + 60));
+    Set(1, "other", seconds(at), at < 100 ? at : 100);
+    // A judge that starts takes the step for as old as the phase.
+    EXPECT_THAT(Look(), SizeIs(at == 30 || at >= 130 ? 1 : 0)) << at;
+  }
+  EXPECT_EQ(judge_.verdicts()[0].in_phase, seconds(40));
+  Set(1, "other", seconds(5), 100);
   EXPECT_THAT(Look(), IsEmpty());
+  Set(1, "other", seconds(30), 100);
+  EXPECT_THAT(Look(), SizeIs(1)) << "the phase was entered again";
+}
+
+TEST_F(AwaitedTest, ARankThatIsReplacedWhileItWaitsEndsNoHang) {
+  for (const uint32_t rank : {0, 1}) Set(rank, "sync", seconds(93));
+  Set(2, "data", seconds(94));
+  EXPECT_THAT(Look(), SizeIs(1));
+  for (const std::string phase : {"init", "sync"}) {
+    Set(1, phase, seconds(3), std::nullopt);
+    EXPECT_THAT(Look(), ElementsAre("trainer rep_2: in data since step 812, 94 s; 1 other waits in sync")) << phase;
+  }
 }
 
 TEST_F(AwaitedTest, ARankOutsideOfItsPhasesAndOneThatDoesNotNumberItsSteps) {
@@ -76,18 +115,16 @@ TEST_F(AwaitedTest, ARankOutsideOfItsPhasesAndOneThatDoesNotNumberItsSteps) {
   EXPECT_THAT(Look(), ElementsAre("trainer rep_1: in none of its phases, 101 s; 1 other waits in sync"));
 }
 
-TEST_F(AwaitedTest, ARankAtWorkKeepsThePhaseInWhichItWasNamed) {
+TEST_F(AwaitedTest, ARankThatGoesFromPhaseToPhaseIsNamedWhenItStandsStill) {
   Set(0, "sync", seconds(70));
   Set(1, "eval", seconds(3));
-  EXPECT_THAT(Look(), ElementsAre("trainer rep_1: in eval since step 812, 3 s; 1 other waits in sync"));
+  EXPECT_THAT(Look(), IsEmpty());
   Set(0, "sync", seconds(80));
   Set(1, "data", seconds(1));
-  Look();
-  EXPECT_EQ(judge_.verdicts()[0].phase, "eval");
-  Set(0, "sync", seconds(180));
-  Set(1, "data", seconds(101));
-  Look();
-  EXPECT_EQ(judge_.verdicts()[0].phase, "data");
+  EXPECT_THAT(Look(), IsEmpty());
+  Set(0, "sync", seconds(109));
+  Set(1, "data", seconds(30));
+  EXPECT_THAT(Look(), ElementsAre("trainer rep_1: in data since step 812, 30 s; 1 other waits in sync"));
 }
 
 TEST_F(AwaitedTest, OfRanksThatAllWaitTheStoppedOneIsNamed) {
@@ -98,6 +135,9 @@ TEST_F(AwaitedTest, OfRanksThatAllWaitTheStoppedOneIsNamed) {
   EXPECT_EQ(judge_.verdicts()[0].phase, "stopped");
   stopped_ = {100, 101, 102};
   EXPECT_THAT(Look(), IsEmpty());
+  stopped_ = {101};
+  Set(3, "forward", seconds(0));
+  EXPECT_THAT(Look(), SizeIs(1)) << "another one trains on";
 }
 
 TEST_F(AwaitedTest, OfRanksThatAllWaitTheOneInAnotherStepIsNamed) {
@@ -105,9 +145,9 @@ TEST_F(AwaitedTest, OfRanksThatAllWaitTheOneInAnotherStepIsNamed) {
   Set(3, "sync", seconds(70), 813);
   EXPECT_THAT(Look(), ElementsAre("trainer rep_3: in sync since step 813, 70 s; 3 others wait in sync of step 812"));
   processes_.clear();
-  Set(0, "sync", seconds(70), 813);
-  Set(1, "sync", seconds(70));
-  EXPECT_THAT(Look(), ElementsAre("trainer rep_0: in sync since step 813, 70 s; 1 other waits in sync of step 812"));
+  Set(4, "sync", seconds(70), 813);
+  Set(5, "sync", seconds(70));
+  EXPECT_THAT(Look(), ElementsAre("trainer rep_4: in sync since step 813, 70 s; 1 other waits in sync of step 812"));
 }
 
 TEST_F(AwaitedTest, OtherRolesFurtherProcessesAndEndedOnesAreNotAwaited) {

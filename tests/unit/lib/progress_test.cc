@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string_view>
@@ -18,7 +19,7 @@ namespace {
 std::optional<double> Progress(std::string_view name) { return ReadValue("persia_progress", name); }
 std::optional<double> Step() { return ReadValue("persia_phase", "step"); }
 
-// Each in a process of its own, since a process numbers its steps or does not.
+// Each in a process of its own, since a process has one number of its step.
 class ProgressTest : public WorkerTest {
  protected:
   void Check(const std::function<void()>& body) {
@@ -52,18 +53,53 @@ TEST_F(ProgressTest, StepsThatAreNotNumberedAreNumberedByTheirCount) {
   });
 }
 
-TEST_F(ProgressTest, TheProgramsNumberWins) {
+TEST_F(ProgressTest, CountsGoOnFromTheNumberThatTheProgramSets) {
+  Check([] {
+    SetStep(900);
+    EXPECT_EQ(Step(), 900);
+    CountSteps();
+    EXPECT_EQ(Step(), 901);
+    CountSteps(4);
+    EXPECT_EQ(Step(), 905);
+    SetStep(60);
+    SetStep(60);
+    for (uint64_t step = 61; step < 70; ++step) {
+      CountSteps();
+      EXPECT_EQ(Step(), step);
+    }
+    EXPECT_EQ(Progress("steps_total"), 14);
+  });
+}
+
+TEST_F(ProgressTest, AProgramThatNumbersEachStepHasItsNumbers) {
   Check([] {
     CountSteps();
-    SetStep(900);
+    for (uint64_t step = 900; step < 910; ++step) {
+      SetStep(step);
+      CountSteps();
+      EXPECT_EQ(Step(), step);
+    }
     CountSteps();
-    EXPECT_EQ(Progress("steps_total"), 2);
-    EXPECT_EQ(Step(), 900);
+    EXPECT_EQ(Step(), 911) << "two steps were done since 909 was set";
+    EXPECT_EQ(Progress("steps_total"), 12);
+  });
+}
+
+// Only once: the next count tells it from a program that continues from a checkpoint.
+TEST_F(ProgressTest, TheFirstOfTheProgramsNumbersIsAheadOnceCounted) {
+  Check([] {
+    SetStep(7);
+    CountSteps();
+    EXPECT_EQ(Step(), 8);
+    SetStep(8);
+    CountSteps();
+    EXPECT_EQ(Step(), 8);
   });
 }
 
 TEST_F(ProgressTest, AForkedChildCountsItsOwnSteps) {
   Check([] {
+    SetStep(100);
     CountSteps(7);
     const pid_t child = fork();
     if (child == 0) {
@@ -73,7 +109,7 @@ TEST_F(ProgressTest, AForkedChildCountsItsOwnSteps) {
     int status = -1;
     waitpid(child, &status, 0);
     EXPECT_EQ(status, 0);
-    EXPECT_EQ(Step(), 7);
+    EXPECT_EQ(Step(), 107);
   });
 }
 

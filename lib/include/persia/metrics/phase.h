@@ -74,7 +74,8 @@ class InPhase {
 };
 
 // The step that the process trains now, as the program numbers it over the whole run: a process that continues from a
-// checkpoint continues with its number. By the number, the agent finds the steps that are trained again.
+// checkpoint continues with its number. By the number, the agent finds the steps that are trained again. Call it at each step,
+// or, in a program that counts its steps, once at the start (progress.h).
 PERSIA_METRICS_API void SetStep(uint64_t step) noexcept;
 
 }  // namespace abi_1

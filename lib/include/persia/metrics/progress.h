@@ -12,8 +12,11 @@
 // the group `persia_progress`. The agent derives rates and the remaining time from them.
 //
 // The counters continue over restarts, as each counter of a run does, and include steps that are done again after a restart.
-// The remaining time comes from the number of the present step, `persia_phase_step`. A program that continues from a checkpoint
-// numbers its steps itself, by SetStep (phase.h). In other programs, the number is the count of steps of this process.
+// The remaining time comes from the number of the present step, `persia_phase_step`: what the program has set last by SetStep
+// (phase.h), 0 before that, and the steps that this process has counted since. So a program that continues from a checkpoint
+// calls SetStep once, and counts go on from there. A program may also set the number of each step. If exactly one call of
+// CountSteps was between the last two settings, the next such call leaves the number as it is: that of a step stands until the
+// program sets the next one.
 //
 // Thread safety: any function, from any thread. Counting takes no lock, makes no system call and allocates nothing, except for
 // the first call of each function. Not for use inside signal handlers.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import logging
 import sys
+import threading
 import weakref
 from types import ModuleType
 from typing import Any, Callable
@@ -40,10 +41,28 @@ def _replace(owner: Any, name: str, wrap: Callable[[Any], Any], reexported_by: s
         return
     replacement = wrap(function)
     replacement._persia_metrics_marked = True
+    # By these, pickle finds it.
+    if isinstance(owner, type):
+        replacement.__module__, replacement.__qualname__ = owner.__module__, f"{owner.__qualname__}.{name}"
+    else:
+        replacement.__module__, replacement.__qualname__ = owner.__name__, name
+    _let_script(function, replacement)
     setattr(owner, name, replacement)
     package = sys.modules.get(reexported_by)
     if package is not None and getattr(package, name, None) is function:
         setattr(package, name, replacement)
+
+
+def _let_script(function: Any, replacement: Any) -> None:
+    """TorchScript knows its built-in functions by their identities. Before its import there is nothing to do: it sees the replacement."""
+    builtins: Any = sys.modules.get("torch.jit._builtins")
+    known, table = getattr(builtins, "_builtin_ops", None), getattr(builtins, "_builtin_table", None)
+    if not isinstance(known, list):
+        return
+    for operator in [entry[1] for entry in known if entry[0] is function]:
+        known.append((replacement, operator))
+        if table is not None:  # it is made from the list, at the first use
+            table[id(replacement)] = operator
 
 
 def _mark(owner: Any, name: str, mark: _native.Mark, **how: Any) -> None:
@@ -88,6 +107,12 @@ def mark_modules(torch: Any) -> None:
     _replace(torch.nn.Module, "__call__", wrap if is_compiling is None else wrap_compiled)
 
 
+class _Unserializable(int):
+    """The key of a hook. torch looks at the key to see whether it should warn when the tensor is pickled."""
+
+    __torch_unserializable__ = True
+
+
 class _Reduction:
     """The wait for the gradients of other ranks, at the end of a backward pass with DistributedDataParallel.
 
@@ -120,8 +145,10 @@ class _Reduction:
                 fails = True
                 _log.warning("%s: %s: %s", _STAYS, type(error).__name__, error)
 
-        announce.__torch_unserializable__ = True  # type: ignore[attr-defined]  # no warning when the model is pickled
-        parameter.register_hook(announce)
+        handle = parameter.register_hook(announce)
+        hooks = parameter._backward_hooks
+        if handle.id in (hooks or ()):
+            hooks[_Unserializable(handle.id)] = hooks.pop(handle.id)
 
 
 _STAYS = "the wait for gradients of other ranks stays in backward"
@@ -281,12 +308,12 @@ def mark_loading(dataloader: ModuleType) -> None:
 
 
 def leave_out_workers(worker: Any) -> None:
-    """Enters no marks in the workers of a data loader, for their transforms."""
+    """Enters no marks in the workers of a data loader, for their transforms. A worker may also be a thread of the trainer."""
 
     def wrap(loop: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(loop)
         def call(*args: Any, **kwargs: Any) -> None:
-            _native.leave_out_marks()
+            _native.leave_out_marks(threading.current_thread() is not threading.main_thread())
             loop(*args, **kwargs)
 
         return call

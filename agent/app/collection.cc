@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <ctime>
 #include <span>
 #include <utility>
 
@@ -39,6 +41,14 @@ std::map<WorkerKey, uint32_t> PidsOf(std::span<const WorkerProcess> processes) {
     }
   }
   return pids;
+}
+
+// By the wall clock of now.
+std::chrono::system_clock::time_point BootTime() {
+  timespec since{};
+  clock_gettime(CLOCK_BOOTTIME, &since);
+  return std::chrono::system_clock::now() - std::chrono::seconds(since.tv_sec) -
+         std::chrono::microseconds(since.tv_nsec / 1000);
 }
 
 // Only /metrics has the families of the agent's own process. No other metric may have their names there.
@@ -135,7 +145,7 @@ std::shared_ptr<const Snapshot> Collection::Collect(const std::string& agent_id)
   segments_.SetIdentityLabels(labels_, agent_id);
   segments_.Read();
   TakeEvents();
-  segments_.Retire([this] { judgement_.Judge(command_began_); });
+  segments_.Retire([this] { judgement_.Judge(); });
   judgement_.Show();
   own_.SetEventsLost(segments_.stats().events_lost);
   throughput_ = ThroughputOf(history_.Entries());
@@ -174,13 +184,7 @@ std::shared_ptr<const Snapshot> Collection::Collect(const std::string& agent_id)
 void Collection::ReadCommand() {
   if (setup_.exec == nullptr) return;
   setup_.exec->Read();
-  const ExecRecord::State state = setup_.exec->state();
-  if (!command_began_) {
-    // It may have ended already.
-    const auto ago = std::chrono::steady_clock::now() - setup_.exec->began_at();
-    command_began_ = std::chrono::system_clock::now() - std::chrono::duration_cast<std::chrono::system_clock::duration>(ago);
-  }
-  segments_.SetCommand(*command_began_, state.exit_code.has_value());
+  segments_.SetCommand(setup_.exec->began_ticks(), BootTime(), setup_.exec->CommandExitCode().has_value());
 }
 
 void Collection::FlushState(std::chrono::milliseconds patience) {

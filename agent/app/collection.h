@@ -81,8 +81,7 @@ class Collection {
   const std::string boot_id_;
   Labels labels_;  // of the settings
   uint64_t max_series_;
-  std::optional<EventPositionFile> event_positions_;                    // none without a state
-  std::optional<std::chrono::system_clock::time_point> command_began_;  // none: no command is run
+  std::optional<EventPositionFile> event_positions_;  // none without a state
   SegmentSource segments_;
   Judgement judgement_;
   std::optional<Throughput> throughput_;  // up to the collection before

@@ -45,9 +45,9 @@ void Judgement::Use(const AgentOptions& options) {
   if (vitals_) vitals_->SetStderrLines(options.stderr_tail);
 }
 
-void Judgement::Judge(std::optional<std::chrono::system_clock::time_point> command_began) {
+void Judgement::Judge() {
   CountTime();
-  JudgeHealth(command_began);
+  JudgeHealth();
   JudgeRanks();
 }
 
@@ -92,7 +92,7 @@ void Judgement::CountTime() {
   if (!goodput_.accounts().empty()) segments_.SetGoodput(EncodeGoodput(goodput_.accounts(), clocks));
 }
 
-void Judgement::JudgeHealth(std::optional<std::chrono::system_clock::time_point> command_began) {
+void Judgement::JudgeHealth() {
   const auto now = std::chrono::system_clock::now();
   if (segments_.StateIsLoaded() && !std::exchange(health_is_restored_, true)) {
     const auto memory = DecodeHealth(segments_.health());
@@ -117,8 +117,7 @@ void Judgement::JudgeHealth(std::optional<std::chrono::system_clock::time_point>
                                        .exit_code = setup_.exec == nullptr ? std::nullopt : setup_.exec->CommandExitCode(),
                                        .any_has_ended = segments_.stats().dead + segments_.stats().retired > 0,
                                        .ends = ends,
-                                       .exit_of = [this](const ProcessEnd& end) { return segments_.ExitOf(end); },
-                                       .command_began = command_began});
+                                       .exit_of = [this](const ProcessEnd& end) { return segments_.ExitOf(end); }});
   hung_.clear();
   for (size_t i = 0; i < segments_.processes().size(); ++i) {
     const WorkerProcess& process = segments_.processes()[i];

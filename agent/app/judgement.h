@@ -2,7 +2,7 @@
 // that others wait for.
 //
 //   Judgement judgement(setup, clock, event_log, segments);
-//   segments.Retire([&] { judgement.Judge(command_began); });   // the folds and their reports are one write
+//   segments.Retire([&] { judgement.Judge(); });   // the folds and their reports are one write
 //   judgement.Show();
 //   judgement.AddTo(own);
 //
@@ -41,8 +41,8 @@ class Judgement {
 
   // From the next Judge on.
   void Use(const AgentOptions& options);
-  // `command_began`: none: no command is run. REQUIRES: called by the Retire of the segments, before they are saved.
-  void Judge(std::optional<std::chrono::system_clock::time_point> command_began);
+  // REQUIRES: called by the Retire of the segments, before they are saved.
+  void Judge();
   // Shows what is on disk. REQUIRES: Retire has returned.
   void Show();
   // The state was flushed, and nothing follows: all that was counted is shown.
@@ -59,7 +59,7 @@ class Judgement {
 
  private:
   void CountTime();
-  void JudgeHealth(std::optional<std::chrono::system_clock::time_point> command_began);
+  void JudgeHealth();
   void LookForStacks();
   void JudgeRanks();
   void FindShownRanks();

@@ -3,8 +3,9 @@
 // A death: role, instance, process, cause, exit, what, look at, phase, stacks (String), pid (U32), start ticks (U64), began,
 // ended (times), step (optional F64), list of last events (String), circumstances. An end: segment id, phase (String), list of
 // identity labels (name, value), job (String), ordinal, pid (U32), pid namespace, start ticks (U64), birth, end (times), step
-// (optional F64), hung for (seconds, optional U64), exception, list of last events, circumstances. A time is in milliseconds
-// since 1970. An optional value is a U8, 1 if it is there, and then the value.
+// (optional F64), hung for (seconds, optional U64), exception, list of last events, circumstances. An exception begins with a
+// U8: 0 none, 1 uncaught, 2 caught. A time is in milliseconds since 1970. An optional value is a U8, 1 if it is there, and then
+// the value.
 #include "health/death_memory.h"
 
 #include <algorithm>
@@ -155,7 +156,7 @@ void WriteEnd(const ProcessEnd& end, ByteWriter& writer) {
   WriteUnixTime(end.ended_at, writer);
   WriteOptionalStep(end.step, writer);
   WriteOptional(end.hung_for ? std::optional<uint64_t>(end.hung_for->count()) : std::nullopt, writer);
-  writer.U8(end.exception ? 1 : 0);
+  writer.U8(!end.exception ? 0 : end.exception->was_caught ? 2 : 1);
   if (end.exception) {
     const UncaughtException& exception = *end.exception;
     for (const std::string* text : {&exception.type, &exception.message, &exception.where, &exception.phase}) {
@@ -184,8 +185,9 @@ ProcessEnd ReadEnd(ByteReader& reader) {
   end.ended_at = ReadUnixTime(reader);
   end.step = ReadOptionalStep(reader);
   if (const auto hung_for = ReadOptional(reader)) end.hung_for = std::chrono::seconds(static_cast<int64_t>(*hung_for));
-  if (reader.U8() != 0) {
+  if (const uint8_t kind = reader.U8(); kind != 0) {
     UncaughtException& exception = end.exception.emplace();
+    exception.was_caught = kind == 2;
     for (std::string* text : {&exception.type, &exception.message, &exception.where, &exception.phase}) *text = reader.String();
     exception.error_number = static_cast<int>(reader.U32());
   }

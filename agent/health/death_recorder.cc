@@ -6,23 +6,12 @@
 
 namespace persia::agent {
 
-namespace {
-
-// When a command began is computed from another clock than the birth of its processes.
-constexpr std::chrono::milliseconds kClockError(50);
-
-bool IsOfFormerCommand(const ProcessEnd& end, const std::optional<DeathRecorder::TimePoint>& command_began) {
-  return command_began && end.birth < *command_began - kClockError;
-}
-
-}  // namespace
-
 std::vector<DeathRecorder::Told> DeathRecorder::Look(std::span<const ProcessEnd> ends, const Moment& moment) {
   std::vector<Told> told;
   if (!ends.empty() || !memory_.untold.empty()) ++changes_;
   const auto tell = [&](ProcessEnd end) {
     std::optional<Death> death;
-    if (IsDeath(end.exit, end.ordinal)) {
+    if (IsDeath(end.exit, end.ordinal, end.about.killed_for_memory)) {
       death = DeathOf(end);
       ++memory_.totals[static_cast<size_t>(death->cause)];
       Keep(*death);
@@ -35,7 +24,6 @@ std::vector<DeathRecorder::Told> DeathRecorder::Look(std::span<const ProcessEnd>
     tell(std::move(end));
   }
   for (const ProcessEnd& end : ends) {
-    if (IsOfFormerCommand(end, moment.command_began)) continue;
     const bool waits = end.exit.empty() && moment.exit_of && !moment.is_last;
     if (waits && memory_.untold.size() < DeathMemory::kMaxUntold) {
       memory_.untold.push_back(end);
@@ -74,12 +62,6 @@ void DeathRecorder::Restore(const DeathMemory& former) {
   }
   for (const auto& [cgroup, kills] : since.kills) memory_.kills[cgroup] = kills;
   ++changes_;
-}
-
-void DeathRecorder::DropBefore(TimePoint command_began) {
-  ++changes_;
-  std::erase_if(memory_.deaths, [&](const Death& death) { return death.ended_at < command_began; });
-  std::erase_if(memory_.untold, [&](const ProcessEnd& end) { return IsOfFormerCommand(end, command_began); });
 }
 
 }  // namespace persia::agent

@@ -1,7 +1,7 @@
 // Reports each end of a process once in a run, also if the agent restarts, and the deaths among them.
 //
 //   DeathRecorder recorder;
-//   recorder.Restore(former_memory, command_began);          // before the first Look
+//   recorder.Restore(former_memory);                         // before the first Look
 //   for (const DeathRecorder::Told& told : recorder.Look(ends, {...})) ...
 //   recorder.memory()                                        // to be saved with the folds of these ends, in one write
 //
@@ -9,7 +9,6 @@
 // the memory, so that an agent that is killed loses no death. Thread safety: none; used by the collector thread alone.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -27,15 +26,11 @@ namespace persia::agent {
 
 class DeathRecorder {
  public:
-  using TimePoint = Death::TimePoint;
-
   struct Moment {
     // How a process ended whose reason was not known; empty: it still is not. Null: no reason can become known later.
     std::function<std::string(const ProcessEnd&)> exit_of = {};
     // No further collection may follow: the reasons that are not known now are unknown.
     bool is_last = false;
-    // When exec's command began. Ends of older processes were reported before it.
-    std::optional<TimePoint> command_began = {};
   };
   struct Told {
     ProcessEnd end;              // its exit is known
@@ -51,8 +46,6 @@ class DeathRecorder {
   void SetKills(const std::map<std::string, uint64_t>& kills);
   // What a former agent has reported. May be called at any time, since a state may become readable after ends were reported.
   void Restore(const DeathMemory& former);
-  // The deaths before `command_began` are dropped; their counts stay.
-  void DropBefore(TimePoint command_began);
 
  private:
   void Keep(Death death);

@@ -80,15 +80,16 @@ struct Verdict {
   std::string look_at;
 };
 
+// Python exits with 1 after an uncaught exception, and torchelastic's `record` with other codes. If a signal ends the process
+// instead, such as SIGABRT of a library that is torn down, the exception still is the reason.
 std::optional<Verdict> ByException(const ProcessEnd& end) {
-  // Python exits with 1 after an exception, and torchelastic's `record` with other codes.
-  if (!end.exception || !end.exit.starts_with("exit_")) return std::nullopt;
+  if (!end.exception || end.exception->was_caught) return std::nullopt;
   const UncaughtException& exception = *end.exception;
-  const std::string what = ExceptionText(exception);
+  const std::string what = ExceptionText(exception) + (end.exit.starts_with("exit_") ? "" : ", then " + ExitText(end.exit));
   if (exception.type.ends_with("OutOfMemoryError") || exception.message.find("CUDA out of memory") != std::string::npos) {
     return Verdict{DeathCause::kGpuOutOfMemory, what, "the batch size, and what else uses the GPU's memory."};
   }
-  if (exception.type == "MemoryError" || exception.error_number == ENOMEM) {
+  if (exception.type.ends_with("MemoryError") || exception.error_number == ENOMEM) {
     std::string details;
     Append(details, MemoryText(end.about));
     if (end.about.max_address_space)
@@ -153,18 +154,29 @@ Verdict BySignal(const ProcessEnd& end) {
   return {DeathCause::kExitCode, ExitText(exit), "the log of the process."};
 }
 
+// An exception that is not the reason, or perhaps not.
+std::string AfterException(const ProcessEnd& end) {
+  if (!end.exception) return "";
+  return std::string(end.exception->was_caught ? "; its last exception, which it caught and gave to sys.excepthook, was "
+                                               : "; before, it had left with ") +
+         ExceptionText(*end.exception);
+}
+
 bool WasEndedFromOutside(DeathCause cause) { return cause == DeathCause::kKilled || cause == DeathCause::kLauncher; }
 
 Verdict Judge(const ProcessEnd& end) {
   const bool may_be_kernel = end.exit == "SIGKILL" || end.exit == "exit_137" || end.exit == kUnknownEnd;
   if (may_be_kernel && end.about.killed_for_memory) {
-    return {DeathCause::kOutOfMemory, KernelKill(end.about),
+    return {DeathCause::kOutOfMemory, KernelKill(end.about) + AfterException(end),
             "what grew: caches, the prefetch and the number of data loaders, the batch; then the memory limit."};
   }
   if (auto verdict = ByException(end)) return *std::move(verdict);
   Verdict verdict = BySignal(end);
-  if (end.hung_for && WasEndedFromOutside(verdict.cause)) {
-    return {DeathCause::kHang, "it hung for " + SecondsText(*end.hung_for) + ", then " + verdict.what + " ended it",
+  if (!end.hung_for || !WasEndedFromOutside(verdict.cause)) {
+    verdict.what += AfterException(end);
+  } else {
+    return {DeathCause::kHang,
+            "it hung for " + SecondsText(*end.hung_for) + ", then " + verdict.what + " ended it" + AfterException(end),
             end.about.stacks.empty() ? "the phase in which it hung, and the rank that the others waited for."
                                      : "the stacks of its threads, below."};
   }
@@ -203,8 +215,8 @@ std::string_view Name(DeathCause cause) {
   return "";
 }
 
-bool IsDeath(std::string_view exit, uint32_t ordinal) {
-  return !exit.empty() && !IsCleanExit(exit) && (ordinal == 0 || exit != kUnknownEnd);
+bool IsDeath(std::string_view exit, uint32_t ordinal, bool killed_for_memory) {
+  return !exit.empty() && !IsCleanExit(exit) && (ordinal == 0 || killed_for_memory || exit != kUnknownEnd);
 }
 
 Death DeathOf(const ProcessEnd& end) {
@@ -226,7 +238,7 @@ Death DeathOf(const ProcessEnd& end) {
               .stacks = end.about.stacks,
               .about = end.about};
   // An exception leaves all phases on its way out.
-  if (end.exception && !end.exception->phase.empty()) death.phase = end.exception->phase;
+  if (end.exception && !end.exception->was_caught && !end.exception->phase.empty()) death.phase = end.exception->phase;
   death.about.stacks.clear();
   return death;
 }

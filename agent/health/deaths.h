@@ -68,7 +68,8 @@ struct Death {
 // "killed by the kernel ...; in data, step 812", to follow "trainer rep_3 died: ".
 [[nodiscard]] std::string SentenceOf(const Death& death);
 
-// Whether an end is a death. Further processes of a rank, such as data loaders, may end by _exit as they should.
-[[nodiscard]] bool IsDeath(std::string_view exit, uint32_t ordinal);
+// Whether an end is a death. Further processes of a rank, such as data loaders, may end by _exit as they should, unless the
+// kernel killed them.
+[[nodiscard]] bool IsDeath(std::string_view exit, uint32_t ordinal, bool killed_for_memory = false);
 
 }  // namespace persia::agent

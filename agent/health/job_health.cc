@@ -112,11 +112,9 @@ void JobHealth::LookAt(const WorkerProcess& process, size_t index, const Moment&
 
 // Before the judgement of this Look: whether a process hung until it ended was found in the last one.
 void JobHealth::ReportEnds(const Moment& moment) {
-  if (std::exchange(is_restored_, false) && moment.command_began) recorder_.DropBefore(*moment.command_began);
   std::vector<ProcessEnd> ends(moment.ends.begin(), moment.ends.end());
   for (ProcessEnd& end : ends) end.hung_for = HungFor(end);
-  const DeathRecorder::Moment now{
-      .exit_of = moment.exit_of, .is_last = moment.exit_code.has_value(), .command_began = moment.command_began};
+  const DeathRecorder::Moment now{.exit_of = moment.exit_of, .is_last = moment.exit_code.has_value()};
   for (const DeathRecorder::Told& told : recorder_.Look(ends, now)) ReportEnd(told);
   if (std::exchange(shown_changes_, recorder_.changes()) != recorder_.changes()) {
     memory_.deaths = recorder_.memory();
@@ -301,7 +299,6 @@ void JobHealth::Remember(std::span<const WorkerProcess> processes, const HealthR
 }
 
 void JobHealth::Restore(const HealthMemory& memory, TimePoint now) {
-  is_restored_ = true;
   recorder_.Restore(memory.deaths);
   if (looks_ > 0) return;
   memory_ = memory;

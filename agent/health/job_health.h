@@ -55,8 +55,6 @@ class JobHealth {
     std::span<const ProcessEnd> ends = {};
     // How such a process ended, asked one Look after an end without a reason; null: no reason can become known later.
     std::function<std::string(const ProcessEnd&)> exit_of = {};
-    // When exec's command began: ends of older processes were reported before.
-    std::optional<TimePoint> command_began = {};
   };
 
   void Look(std::span<const WorkerProcess> processes, const Moment& moment);
@@ -103,7 +101,6 @@ class JobHealth {
   HangJudge judge_;
   DeathRecorder recorder_;
   std::shared_ptr<const std::vector<Death>> deaths_ = std::make_shared<std::vector<Death>>();
-  bool is_restored_ = false;    // since the last Look
   uint64_t shown_changes_ = 0;  // of the recorder, in deaths_
   std::map<WorkerKey, Known> known_;
   uint64_t looks_ = 0;

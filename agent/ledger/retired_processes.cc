@@ -252,10 +252,14 @@ bool RetiredProcesses::HasDied(const InstanceKey& instance, uint32_t ordinal) co
   if (ordinal != 0 || living_.is_over || found == instances_.end()) return false;
   const auto exit = found->second.last_exits.find(ordinal);
   if (exit == found->second.last_exits.end() || IsCleanExit(exit->second)) return false;
-  const auto span = found->second.last_spans.find(ordinal);
-  if (living_.began && span != found->second.last_spans.end() && span->second.born < *living_.began) return false;
+  const LastProcess& process = found->second.last_processes.at(ordinal);
+  if (living_.began_ticks) {
+    const auto span = found->second.last_spans.find(ordinal);
+    const bool is_of_former_boot = span != found->second.last_spans.end() && span->second.born < living_.booted;
+    if (is_of_former_boot || process.start_ticks < *living_.began_ticks) return false;
+  }
   const auto restarted = restart_counts_.find(instance.first);
-  return restarted == restart_counts_.end() || restarted->second <= found->second.last_processes.at(ordinal).restart_count;
+  return restarted == restart_counts_.end() || restarted->second <= process.restart_count;
 }
 
 void RetiredProcesses::FindMissed() {

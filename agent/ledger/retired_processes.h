@@ -84,8 +84,11 @@ struct RetiredInstance {
 struct LivingJob {
   // The command that is run has ended: nothing is missed any more, and what is exposed now stays exposed.
   bool is_over = false;
-  // When the command that is run began: processes that are older belong to a former attempt. None: no command is run.
-  std::optional<std::chrono::system_clock::time_point> began = {};
+  // When the command that is run began, in clock ticks since boot, which do not step: processes with an earlier start belong to
+  // a former attempt. None: no command is run.
+  std::optional<uint64_t> began_ticks = {};
+  // When the machine was booted, by the wall clock of now: processes that were born before belong to a former attempt, too.
+  std::chrono::system_clock::time_point booted = {};
   std::set<InstanceKey> instances = {};  // with a living process
   // The highest restart count of the living processes, by role. A launcher that restarts a worker group gives each process a
   // higher one.

@@ -105,7 +105,13 @@ void ReadLegacyMemory(KernelFiles& files, const CgroupLevels& levels, MachineRea
   reading.Add(kMemorySwap, {}, swap);
   reading.Add(kMemoryPeak, {}, files.Number(limit.level + "/memory.max_usage_in_bytes"));
   AddEvent("max", files.Number(limit.level + "/memory.failcnt"), reading);
-  AddEvent("oom_kill", NumberOf(files.Read(limit.level + "/memory.oom_control"), "oom_kill"), reading);
+  // A kill counts in the cgroup of the killed process alone, not in those above it.
+  std::optional<uint64_t> kills;
+  for (const std::string& level : levels) {
+    const auto of_level = NumberOf(files.Read(level + "/memory.oom_control"), "oom_kill");
+    if (of_level) kills = kills.value_or(0) + *of_level;
+  }
+  AddEvent("oom_kill", kills, reading);
 }
 
 std::optional<double> Cores(std::optional<uint64_t> quota, std::optional<uint64_t> period) {

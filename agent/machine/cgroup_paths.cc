@@ -55,6 +55,8 @@ CgroupLevels LevelsOf(const KernelFiles& files, const std::vector<Mount>& mounts
     const bool fits = controller.empty() ? mount.controllers.empty() : HasWord(mount.controllers, controller);
     std::optional<std::string> below = fits ? BelowRoot(mount, path) : std::nullopt;
     if (!below) continue;
+    const std::string own = mount.point + *below;
+    if (!files.Exists(own + "/cgroup.procs")) continue;  // another mount may show it
     CgroupLevels levels;
     for (;;) {
       const std::string directory = mount.point + *below;

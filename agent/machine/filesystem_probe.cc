@@ -1,10 +1,7 @@
 #include "machine/filesystem_probe.h"
 
 #include <cerrno>
-#include <system_error>
 #include <utility>
-
-#include "base/thread.h"
 
 namespace persia::agent {
 namespace {
@@ -30,38 +27,26 @@ FilesystemProbe::FilesystemProbe(std::string use, Statvfs call)
     : use_(std::move(use)), call_(call ? std::move(call) : CallStatvfs) {}
 
 void FilesystemProbe::Ask(const std::string& path, TimePoint now) {
-  const MutexLock lock(answer_->mutex);
-  if (answer_->running) return;
-  asked_ = now;
-  awaited_ = false;
-  try {
-    StartThread("statvfs", [path, call = call_, answer = answer_] {
-      struct statvfs info {};
-      const int error = call(path, info);
-      const MutexLock answer_lock(answer->mutex);
-      answer->running = false;
-      answer->known = true;
-      answer->error = error;
-      answer->info = info;
-      answer->arrived.NotifyAll();
-    }).detach();
-    answer_->running = true;
-  } catch (const std::system_error&) {
+  const bool began = statvfs_.Start([path, call = call_, answer = answer_] {
+    struct statvfs info {};
+    const int error = call(path, info);
+    const MutexLock lock(answer->mutex);
+    answer->known = true;
+    answer->error = error;
+    answer->info = info;
+  });
+  if (began) {
+    asked_ = now;
+  } else if (!statvfs_.runs()) {
+    const MutexLock lock(answer_->mutex);
     answer_->known = false;  // no thread: asked again next time
   }
 }
 
-void FilesystemProbe::Await(std::chrono::milliseconds patience) {
-  if (std::exchange(awaited_, true)) return;
-  const auto deadline = std::chrono::steady_clock::now() + patience;
-  const MutexLock lock(answer_->mutex);
-  while (answer_->running && std::chrono::steady_clock::now() < deadline) answer_->arrived.WaitUntil(answer_->mutex, deadline);
-}
-
 void FilesystemProbe::Read(TimePoint now, MachineReading& reading) const {
   const Labels labels{{"use", use_}};
+  const bool hangs = statvfs_.runs() && now - asked_ >= kDeadline;
   const MutexLock lock(answer_->mutex);
-  const bool hangs = answer_->running && now - asked_ >= kDeadline;
   if (!hangs && (!answer_->known || IsUnreachable(answer_->error))) return;
   reading.Add(kError, labels, hangs || answer_->error != 0 ? 1.0 : 0.0);
   if (hangs || answer_->error != 0) return;

@@ -5,8 +5,7 @@
 //   probe.Await(100ms);                 // most answer at once
 //   probe.Read(now, reading);           // without an answer for 5 s: only persia_filesystem_device_error, with 1
 //
-// At most one thread of a probe exists at a time. It touches nothing but its own memory, so a probe may be destroyed while the
-// thread hangs.
+// A probe may be destroyed while its thread hangs (base/background_call.h).
 // Thread safety: none.
 #pragma once
 
@@ -17,6 +16,7 @@
 #include <memory>
 #include <string>
 
+#include "base/background_call.h"
 #include "base/mutex.h"
 #include "machine/machine_reading.h"
 
@@ -36,14 +36,12 @@ class FilesystemProbe {
   // Asks, unless a former question has no answer yet.
   void Ask(const std::string& path, TimePoint now);
   // Waits for the answer, but not if the filesystem is already known to hang.
-  void Await(std::chrono::milliseconds patience);
+  void Await(std::chrono::milliseconds patience) { statvfs_.Await(patience); }
   void Read(TimePoint now, MachineReading& reading) const;
 
  private:
   struct Answer {
     Mutex mutex;
-    CondVar arrived;
-    bool running PERSIA_GUARDED_BY(mutex) = false;
     bool known PERSIA_GUARDED_BY(mutex) = false;
     int error PERSIA_GUARDED_BY(mutex) = 0;
     struct statvfs info PERSIA_GUARDED_BY(mutex) = {};
@@ -52,7 +50,7 @@ class FilesystemProbe {
   const std::string use_;
   const Statvfs call_;
   TimePoint asked_;
-  bool awaited_ = false;  // for the question that has no answer
+  BackgroundCall statvfs_{"statvfs"};
   const std::shared_ptr<Answer> answer_ = std::make_shared<Answer>();
 };
 

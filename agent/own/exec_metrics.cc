@@ -1,5 +1,7 @@
 #include "own/exec_metrics.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -41,6 +43,11 @@ void ExecRecord::Read() {
 std::optional<int> ExecRecord::CommandExitCode() const {
   const bool ended = __atomic_load_n(&record_.ended_ns, __ATOMIC_ACQUIRE) != 0;
   return ended ? std::optional<int>(record_.exit_code) : std::nullopt;
+}
+
+uint64_t ExecRecord::began_ticks() const {
+  static const auto kTicksPerSecond = static_cast<uint64_t>(sysconf(_SC_CLK_TCK));
+  return (record_.began_ns + uint64_t{1'000'000} * record_.suspended_ms) / (1'000'000'000 / kTicksPerSecond);
 }
 
 ExecRecord::State ExecRecord::state() const {

@@ -40,7 +40,8 @@ class ExecRecord {
   [[nodiscard]] const ExitReasons& ends() const { return ends_; }
   // 128 + n if signal n ended the command; nothing while it runs.
   [[nodiscard]] std::optional<int> CommandExitCode() const;
-  [[nodiscard]] TimePoint began_at() const { return TimePoint(std::chrono::nanoseconds(record_.began_ns)); }
+  // When the command began, in clock ticks since boot: each of its processes has at least these as its start time.
+  [[nodiscard]] uint64_t began_ticks() const;
   // When the command ended. REQUIRES: CommandExitCode() has a value.
   [[nodiscard]] TimePoint ended_at() const { return TimePoint(std::chrono::nanoseconds(record_.ended_ns)); }
 

@@ -4,7 +4,9 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
+#include <ctime>
 #include <optional>
 
 #include "base/text.h"
@@ -148,7 +150,18 @@ std::string RankTable(const RunSummary& summary) {
   return Aligned(rows);
 }
 
-// Each with its advice, if the file has them.
+// "2026-11-26 18:56:17 UTC: "; empty: the file has no time.
+std::string TimeText(const Json& death) {
+  const auto found = death.is_object() ? death.find("ended_ms") : death.end();
+  if (found == death.end() || !found->is_number_integer()) return "";
+  const auto seconds = static_cast<std::time_t>(found->get<int64_t>() / 1000);
+  std::tm utc{};
+  char text[64];
+  const bool is_time = gmtime_r(&seconds, &utc) != nullptr;
+  return is_time && std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC: ", &utc) > 0 ? text : "";
+}
+
+// Each with its time and advice, if the file has them.
 std::string DeathsText(const Json& deaths) {
   std::string text;
   for (const Json& death : deaths) {
@@ -156,7 +169,7 @@ std::string DeathsText(const Json& deaths) {
       const auto found = death.is_object() ? death.find(name) : death.end();
       return found != death.end() && found->is_string() ? OneLine(found->get<std::string>()) : std::string();
     };
-    if (const std::string what = member("text"); !what.empty()) text += what + '\n';
+    if (const std::string what = member("text"); !what.empty()) text += TimeText(death) + what + '\n';
     if (const std::string where = member("look_at"); !where.empty()) text += "  " + where + '\n';
   }
   return text;

@@ -49,11 +49,11 @@ struct Record {
 
   uint32_t format;        // kFormat; another one if the programs were upgraded while the job runs
   uint32_t pipe;          // a PipeState
-  uint64_t began_ns;      // the command's start
+  uint64_t began_ns;      // before the command's start
   uint64_t agent_starts;  // how often an agent was started
   int32_t exit_code;      // the command's, 128 + n if signal n ended it; valid once ended_ns is set
-  uint32_t reserved;
-  uint64_t ended_ns;  // 0: it is running. Stored with release, after exit_code.
+  uint32_t suspended_ms;  // for how long the machine was suspended before began_ns, which CLOCK_MONOTONIC does not count
+  uint64_t ended_ns;      // 0: it is running. Stored with release, after exit_code.
   // All children that were reaped, except agents: number n is in children[n % kMaxChildren] while n + kMaxChildren >
   // child_count.
   uint64_t child_count;  // stored with release, after the child

@@ -30,9 +30,9 @@ constexpr int64_t kPipePatience = 1000;
 constexpr int64_t kPipeInterval = 50;
 constexpr int64_t kLongestWait = 3600000;
 
-uint64_t NowNs() {
+uint64_t NowNs(clockid_t clock = CLOCK_MONOTONIC) {
   timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
+  clock_gettime(clock, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1000000000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
@@ -218,10 +218,13 @@ int Supervisor::StartCommand() {
   char** const command = argv_ + begin;
   int death_signal = 0;
   prctl(PR_GET_PDEATHSIG, &death_signal);
+  if (record_ != nullptr) {
+    record_->began_ns = NowNs();
+    record_->suspended_ms = static_cast<uint32_t>((NowNs(CLOCK_BOOTTIME) - record_->began_ns) / 1000000);
+  }
   command_ = fork();
   if (command_ > 0) {
     prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans of the command become children of this process instead of init's
-    if (record_ != nullptr) record_->began_ns = NowNs();
     return 0;
   }
   if (command_ < 0) {

@@ -1,7 +1,9 @@
 #include "vitals/stderr_file.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,30 +13,31 @@
 
 #include "base/owned_fd.h"
 #include "base/text.h"
+#include "files/kernel_text.h"
+#include "files/proc_reader.h"
 
 namespace persia::agent {
 
 std::optional<StderrFile> StderrFile::Of(const std::string& proc, const std::string& pid) {
-  const std::string link = proc + "/" + pid + "/fd/2";
-  struct stat info {};
   char path[PATH_MAX];
-  if (stat(link.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
-  const ssize_t size = readlink(link.c_str(), path, sizeof path);
-  if (size <= 0) return std::nullopt;
+  const ssize_t size = readlink((proc + "/" + pid + "/fd/2").c_str(), path, sizeof path);
+  // "pipe:[4711]" is no file, nor is "/dev/null" or "/dev/pts/0".
+  if (size <= 0 || path[0] != '/') return std::nullopt;
   StderrFile file;
   file.path_.assign(path, static_cast<size_t>(size));
-  file.device_ = info.st_dev;
-  file.inode_ = info.st_ino;
+  if (file.path_.starts_with("/dev/") && !file.path_.starts_with("/dev/shm/")) return std::nullopt;
+  file.inode_ = NumberOf(ProcReader(proc).Read(pid, "/fdinfo/2"), "ino");
   return file;
 }
 
 std::vector<std::string> StderrFile::LastLines(size_t count) const {
   const OwnedFd fd(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
   struct stat info {};
-  // Another file may have its name now.
-  const bool is_same =
-      fd.valid() && fstat(fd.get(), &info) == 0 && S_ISREG(info.st_mode) && info.st_dev == device_ && info.st_ino == inode_;
-  if (!is_same) return {};
+  if (!fd.valid() || fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) return {};
+  // Another file may have its name now. An overlay may have other inodes than it tells.
+  struct statfs filesystem {};
+  const bool tells_inodes = fstatfs(fd.get(), &filesystem) == 0 && filesystem.f_type != OVERLAYFS_SUPER_MAGIC;
+  if (inode_ && *inode_ != info.st_ino && tells_inodes) return {};
   const off_t begin = std::max<off_t>(0, info.st_size - static_cast<off_t>(kMaxBytes));
   std::string content(kMaxBytes, '\0');
   const ssize_t size = pread(fd.get(), content.data(), content.size(), begin);

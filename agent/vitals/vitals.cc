@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <memory>
 #include <set>
 
+#include "base/mutex.h"
 #include "base/text.h"
 #include "model/exit_reason.h"
 
@@ -14,6 +16,8 @@ using std::chrono::seconds;
 
 constexpr seconds kTrend(60);
 constexpr seconds kSlowInterval(30);
+// How long a collection waits for other filesystems at a death.
+constexpr std::chrono::milliseconds kAnswerPatience(500);
 // The source of the count of all kills of the host.
 const std::string kHost = "host";
 
@@ -21,6 +25,9 @@ template <class Process>
 auto KeyOf(const Process& process) {
   return std::tuple(process.pid_namespace, process.pid, process.start_ticks);
 }
+
+// The cgroup that counts the kills; empty: none that is visible.
+std::string CountingOf(const CgroupLevels& levels) { return levels.empty() ? "" : levels.front(); }
 
 // Whether the kernel may have killed a process with this exit for lack of memory.
 bool MayBeKill(const std::string& exit) {
@@ -30,13 +37,13 @@ bool MayBeKill(const std::string& exit) {
 }  // namespace
 
 Vitals::Vitals(Options options)
-    : proc_path_(options.roots.proc),
-      cgroups_(options.roots),
-      filesystems_(options.roots.proc),
+    : proc_path_(options.root + "/proc"),
+      cgroups_(options.root),
+      filesystems_(proc_path_, std::move(options.free_ratio)),
       stacks_(std::move(options.directory)),
-      proc_(options.roots.proc),
+      proc_(proc_path_),
       own_namespace_(proc_.PidNamespace("self")),
-      own_cgroup_(cgroups_.Of("self")) {
+      own_cgroup_(CountingOf(cgroups_.Of("self"))) {
   NoteKills(TimePoint());
 }
 
@@ -53,7 +60,7 @@ void Vitals::NoteKills(TimePoint now) {
 }
 
 bool Vitals::TakeKill(const Sample* sample, ProcessEnd& end, TimePoint now) {
-  // A process that ended before it was seen: most are in the agent's own cgroup.
+  // A process that ended before it was seen: most are in the agent's own cgroup. If a cgroup is not visible, the host decides.
   const std::string& cgroup = sample != nullptr ? sample->cgroup : own_cgroup_;
   const bool is_counted = !cgroup.empty() && cgroups_.Kills(cgroup).has_value();
   end.about.kills_are_known = is_counted || kills_.IsKnown(kHost);
@@ -73,23 +80,24 @@ bool Vitals::TakeKill(const Sample* sample, ProcessEnd& end, TimePoint now) {
 void Vitals::Describe(std::vector<ProcessEnd>& ends, TimePoint now) {
   NoteKills(now);
   if (ends.empty()) return;
-  const auto sample_of = [&](const ProcessEnd& end) -> const Sample* {
-    const auto found = samples_.find(KeyOf(end));
-    return found == samples_.end() ? nullptr : &found->second;
-  };
-  std::vector<std::string> full = filesystems_.Find();
-  for (const std::string& before : were_full_) {
-    if (std::ranges::find(full, before) == full.end()) full.push_back(before);
+  std::vector<std::string> full;
+  const auto may_be_full = [](const ProcessEnd& end) { return end.exit.empty() || end.exit == "SIGBUS"; };
+  if (std::ranges::any_of(ends, may_be_full)) {
+    full = filesystems_.Find();  // in the collection before
+    filesystems_.Ask();
+    filesystems_.Await(kAnswerPatience);
+    for (const std::string& now_full : filesystems_.Find()) {
+      if (std::ranges::find(full, now_full) == full.end()) full.push_back(now_full);
+    }
   }
   for (ProcessEnd& end : ends) {
     Circumstances& about = end.about;
-    if (const Sample* const sample = sample_of(end)) {
+    if (const Sample* const sample = SampleOf(end)) {
       if (!sample->resident.empty()) {
         about.resident = sample->resident.back().second;
         about.resident_before = sample->resident.front().second;
       }
       about.oom_score = sample->oom_score;
-      if (stderr_lines_ > 0 && sample->stderr_file) about.stderr_lines = sample->stderr_file->LastLines(stderr_lines_);
       about.open_files = sample->open_files;
       about.max_open_files = sample->limits.open_files;
       about.max_file_bytes = sample->limits.file_bytes;
@@ -97,19 +105,51 @@ void Vitals::Describe(std::vector<ProcessEnd>& ends, TimePoint now) {
       about.max_cpu_seconds = sample->limits.cpu_seconds;
       about.max_address_space = sample->limits.address_space;
     }
-    if (end.exit.empty() || end.exit == "SIGBUS") about.full_filesystems = full;
+    if (may_be_full(end)) about.full_filesystems = full;
     about.stacks = stacks_.Read(end.pid, end.start_ticks);
     stacks_.Remove(end.pid, end.start_ticks);
   }
+  ReadStderr(ends);
   // If there are fewer kills than processes that they may explain, those with the most memory were killed.
   std::vector<ProcessEnd*> by_memory;
   for (ProcessEnd& end : ends) by_memory.push_back(&end);
   std::ranges::stable_sort(by_memory, std::greater(), [](const ProcessEnd* end) { return end->about.resident.value_or(0); });
-  for (ProcessEnd* end : by_memory) end->about.killed_for_memory = TakeKill(sample_of(*end), *end, now);
+  for (ProcessEnd* end : by_memory) end->about.killed_for_memory = TakeKill(SampleOf(*end), *end, now);
+}
+
+const Vitals::Sample* Vitals::SampleOf(const ProcessEnd& end) const {
+  const auto found = samples_.find(KeyOf(end));
+  return found == samples_.end() ? nullptr : &found->second;
+}
+
+void Vitals::ReadStderr(std::vector<ProcessEnd>& ends) {
+  std::vector<std::pair<size_t, StderrFile>> files;
+  for (size_t i = 0; i < ends.size(); ++i) {
+    const Sample* const sample = SampleOf(ends[i]);
+    if (stderr_lines_ > 0 && sample != nullptr && sample->stderr_file) files.emplace_back(i, *sample->stderr_file);
+  }
+  if (files.empty()) return;
+  struct Answers {
+    Mutex mutex;
+    std::map<size_t, std::vector<std::string>> lines PERSIA_GUARDED_BY(mutex);
+  };
+  const auto answers = std::make_shared<Answers>();
+  const bool began = stderr_call_.Start([files, answers, count = stderr_lines_] {
+    for (const auto& [end, file] : files) {
+      std::vector<std::string> lines = file.LastLines(count);
+      const MutexLock lock(answers->mutex);
+      answers->lines.emplace(end, std::move(lines));
+    }
+  });
+  if (!began) return;
+  stderr_call_.Await(kAnswerPatience);
+  const MutexLock lock(answers->mutex);
+  for (auto& [end, lines] : answers->lines) ends[end].about.stderr_lines = std::move(lines);
 }
 
 void Vitals::Look(std::span<const WorkerProcess> processes, TimePoint now) {
   ++looks_;
+  cgroups_.Forget();
   for (const WorkerProcess& process : processes) {
     if (!process.alive || process.pid_namespace == 0 || process.pid_namespace != own_namespace_) continue;
     Sample& sample = samples_[KeyOf(process)];
@@ -119,7 +159,7 @@ void Vitals::Look(std::span<const WorkerProcess> processes, TimePoint now) {
   std::erase_if(samples_, [&](const auto& sample) { return sample.second.look != looks_; });
   NoteKills(now);  // of new cgroups, from which their kills are counted
   kills_.DropBefore(now - 2 * MemoryKills::kPatience);
-  were_full_ = filesystems_.Find();
+  filesystems_.Ask();  // for the ends of the next collection
 }
 
 void Vitals::Measure(const std::string& pid, uint64_t start_ticks, Sample& sample, TimePoint now) {
@@ -140,8 +180,9 @@ void Vitals::Measure(const std::string& pid, uint64_t start_ticks, Sample& sampl
   std::string_view text = proc_.Read(pid, "/oom_score");
   if (text.ends_with('\n')) text.remove_suffix(1);
   if (ParseNumber(text, score)) sample.oom_score = score;
-  sample.cgroup = cgroups_.Of(pid);
-  sample.limit = cgroups_.LimitOf(sample.cgroup);
+  const CgroupLevels& levels = cgroups_.Of(pid);
+  sample.cgroup = CountingOf(levels);
+  sample.limit = cgroups_.LimitOf(levels);
 }
 
 void Vitals::AskForStacks(const WorkerProcess& process) {

@@ -7,7 +7,9 @@
 //   vitals.Look(processes, now);                 // and then the processes that live
 //   vitals.kills()                               // for the state
 //
-// Processes of other pid namespaces have no vitals but the kernel's counts. Thread safety: the collector thread alone.
+// Files outside of /proc, the cgroups and the job's directory are touched only in threads of their own, since their filesystem
+// may hang. Processes of other pid namespaces have no vitals but the kernel's counts. Thread safety: the collector thread
+// alone.
 #pragma once
 
 #include <chrono>
@@ -21,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/background_call.h"
 #include "files/proc_reader.h"
 #include "model/process_end.h"
 #include "model/worker_process.h"
@@ -39,7 +42,8 @@ class Vitals {
 
   struct Options {
     std::string directory = {};  // of the job, with the files of stacks
-    MemoryCgroups::Roots roots = {};
+    std::string root = {};       // of /proc and the cgroups; empty: the machine itself
+    FullFilesystems::FreeRatio free_ratio = FullFilesystems::FreeRatioOf;
   };
   explicit Vitals(Options options);
 
@@ -78,6 +82,8 @@ class Vitals {
   void NoteKills(TimePoint now);
   void Measure(const std::string& pid, uint64_t start_ticks, Sample& sample, TimePoint now);
   bool TakeKill(const Sample* sample, ProcessEnd& end, TimePoint now);
+  void ReadStderr(std::vector<ProcessEnd>& ends);
+  [[nodiscard]] const Sample* SampleOf(const ProcessEnd& end) const;
 
   const std::string proc_path_;
   MemoryCgroups cgroups_;
@@ -88,7 +94,7 @@ class Vitals {
   const std::optional<uint64_t> own_namespace_;
   const std::string own_cgroup_;
   std::map<Key, Sample> samples_;
-  std::vector<std::string> were_full_;  // at the last Look
+  BackgroundCall stderr_call_{"stderr"};
   uint64_t stderr_lines_ = 0;
   uint64_t looks_ = 0;
 };

@@ -67,6 +67,8 @@ std::optional<UncaughtException> ExceptionIn(std::span<const JobEvent> events) {
     for (const auto& [key, value] : event.metadata) {
       const auto* const text = std::get_if<std::string>(&value);
       const auto* const number = std::get_if<int64_t>(&value);
+      const auto* const yes = std::get_if<bool>(&value);
+      if (key == "caught") exception->was_caught = yes != nullptr && *yes;
       if (key == "errno" && number != nullptr && *number > 0 && *number < 4096)
         exception->error_number = static_cast<int>(*number);
       if (text == nullptr) continue;

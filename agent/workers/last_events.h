@@ -15,7 +15,7 @@ namespace persia::agent {
 
 // Adds `events`, and keeps the newest ones of all.
 void KeepLast(std::span<const JobEvent> events, std::vector<JobEvent>& kept);
-// The exception that ended the process, if one of the events is the record of it.
+// The last exception that one of the events records.
 [[nodiscard]] std::optional<UncaughtException> ExceptionIn(std::span<const JobEvent> events);
 // "checkpoint saved: bytes=1024, path=/ckpt/7", each with its time in front; without the record of an exception.
 [[nodiscard]] std::vector<std::string> TextsOf(std::span<const JobEvent> events);

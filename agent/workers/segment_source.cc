@@ -107,7 +107,7 @@ std::string SegmentSource::ExitOf(const ProcessEnd& end) const {
 }
 
 LivingJob SegmentSource::FindLiving() const {
-  LivingJob living{.is_over = command_has_ended_, .began = command_began_};
+  LivingJob living{.is_over = command_has_ended_, .began_ticks = command_began_ticks_, .booted = booted_};
   for (const SegmentLifecycle::Segment& segment : lifecycle_.segments()) {
     if (!segment.alive || !lifecycle_.IsOfThisRun(*segment.reader)) continue;
     const SegmentIdentity& identity = segment.reader->identity();
@@ -293,8 +293,9 @@ void SegmentSource::ListEnded() {
 
 void SegmentSource::SetHealth(std::string_view health) { ledger_.SetHealth(health); }
 
-void SegmentSource::SetCommand(std::chrono::system_clock::time_point began, bool has_ended) {
-  command_began_ = began;
+void SegmentSource::SetCommand(uint64_t began_ticks, std::chrono::system_clock::time_point booted, bool has_ended) {
+  booted_ = booted;
+  command_began_ticks_ = began_ticks;
   command_has_ended_ = has_ended;
 }
 

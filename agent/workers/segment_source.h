@@ -121,8 +121,9 @@ class SegmentSource {
   [[nodiscard]] std::span<const WorkerProcess> processes() const { return processes_; }
   // Of each exposed instance that had a process which ended.
   [[nodiscard]] std::span<const EndedProcesses> ended() const { return ended_; }
-  // Of the command that is run: when it began, and whether it has ended. From the next Read on.
-  void SetCommand(std::chrono::system_clock::time_point began, bool has_ended);
+  // Of the command that is run: when it began, in clock ticks since boot; when the machine was booted, by the wall clock of
+  // now; and whether the command has ended. From the next Read on.
+  void SetCommand(uint64_t began_ticks, std::chrono::system_clock::time_point booted, bool has_ended);
   // From the next Collect on.
   void SetLimits(const SeriesLimits& limits, uint64_t max_segment_bytes, std::chrono::milliseconds gauge_ttl, bool hide_ended);
   // The labels of the settings, and the label `agent`, on all identities. From the next Plan on.
@@ -187,7 +188,8 @@ class SegmentSource {
   std::unique_ptr<Merger> merger_;
   std::vector<Measurements> inputs_;  // of the last Read
   // Of the command that is run.
-  std::optional<std::chrono::system_clock::time_point> command_began_;
+  std::optional<uint64_t> command_began_ticks_;
+  std::chrono::system_clock::time_point booted_;
   bool command_has_ended_ = false;
   SegmentSourceStats stats_;
 };

@@ -5,9 +5,11 @@ import os
 import signal
 import subprocess
 
-from conftest import AGENT, WORKER, environment
+from conftest import AGENT, BUILD, WORKER, environment
 from servers import fetch, wait_until
 from supervised import agent_of, wait_for_agent
+
+WALL_CLOCK = BUILD / "tests/e2e/worker/libwall_clock.so"
 
 
 def deaths_of(agent):
@@ -94,17 +96,32 @@ def total_or_none(agent):
         return None
 
 
-def test_the_deaths_of_a_former_command_are_not_shown_but_stay_counted(job, gateway):
+def test_the_deaths_of_a_former_command_stay_and_are_not_told_again(job, gateway):
     command = ("sh", "-c", f"(echo 'count my_app batches 1'; echo 'exit 3') | {WORKER}; exit 1")
     first = job.exec(*command, env={"PERSIA_ROLE": "trainer"})
     assert first.wait() == 1
     assert total(gateway.metrics()) == 1
     second = job.exec("sh", "-c", "sleep 60", env={"PERSIA_ROLE": "trainer"})
     wait_until(lambda: total(second.metrics()) == 1, "the count of the run")
-    assert deaths_of(second) == []
+    assert deaths_of(second) == [("rep_0", "exit_3", "exit_code")]
     assert told(second) == 0
     second.popen.send_signal(signal.SIGTERM)
     second.wait()
+
+
+def test_a_clock_that_is_set_back_hides_no_death(job, tmp_path):
+    shift, go = tmp_path / "shift", tmp_path / "go"
+    shift.write_text("0")
+    command = f"until [ -e {go} ]; do sleep 0.05; done; (echo 'count my_app batches 1'; echo 'exit 3') | {WORKER}; sleep 60"
+    env = {"PERSIA_ROLE": "trainer", "LD_PRELOAD": str(WALL_CLOCK), "WALL_CLOCK_SHIFT": str(shift)}
+    agent = job.exec("sh", "-c", command, env=env)
+    wait_until(lambda: agent.metrics().one("persia_agent_segments", state="live") == 0, "the first collection")
+    shift.write_text("-60")
+    go.touch()
+    wait_until(lambda: deaths_of(agent) == [("rep_0", "exit_3", "exit_code")], "the death")
+    wait_until(lambda: json.loads(fetch(agent.url + "/api/v1/status")[1])["health"]["state"] == "degraded", "the job's state")
+    agent.popen.send_signal(signal.SIGTERM)
+    agent.wait()
 
 
 def test_once_tells_nothing(job):

@@ -1,6 +1,7 @@
 """The record of an exception that ends a Python process, and the hooks of the program, which stay."""
 
 import json
+import signal
 
 import pytest
 from servers import fetch, wait_until
@@ -12,11 +13,11 @@ persia_metrics.Counter("my_app", "steps").inc()
 """
 
 
-def death(job, source):
+def death(job, source, status=1):
     """The death of a program, and what it printed."""
     agent = job.agent()
     worker = job.python(START + source)
-    assert worker.wait() == 1
+    assert worker.wait() == status
     wait_until(lambda: json.loads(fetch(agent.url + "/api/v1/status")[1])["deaths"], "the death")
     (found,) = json.loads(fetch(agent.url + "/api/v1/status")[1])["deaths"]
     return found, worker.output()
@@ -73,6 +74,41 @@ def test_any_exception_is_told(job, error, words):
     found, output = death(job, f"import json; raise {error}\n")
     assert words in found["text"], found["text"]
     assert "Traceback" in output
+
+
+def test_an_abort_after_the_exception_is_not_the_reason(job):
+    source = "import atexit\natexit.register(os.abort)\nraise ValueError('bad row')\n"
+    found, _ = death(job, source, -signal.SIGABRT)
+    assert found["cause"] == "exception"
+    assert "died: ValueError: bad row (worker_1.py:7 in <module>), then " in found["text"]
+
+
+CAUGHT = """
+try:
+    raise ConnectionError("no wandb")
+except ConnectionError as error:
+    saved = error
+"""
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "try:\n    raise saved\nexcept ConnectionError:\n    sys.excepthook(*sys.exc_info())\n",
+        "sys.excepthook(type(saved), saved, saved.__traceback__)\n",
+        "import threading\nthread = threading.Thread(target=sys.excepthook, args=(type(saved), saved, None))\nthread.start()\nthread.join()\n",
+    ],
+    ids=["in-except", "later", "in-a-thread"],
+)
+def test_an_exception_that_the_program_only_prints_is_not_the_reason(job, call):
+    found, output = death(job, CAUGHT + call + "sys.exit(3)\n", 3)
+    assert found["cause"] == "exit_code"
+    assert "died: exit code 3; its last exception, which it caught and gave to sys.excepthook, was ConnectionError: no wandb" in found["text"]
+    assert "ConnectionError: no wandb" in output
+
+
+def test_a_kind_of_memory_error_is_lack_of_memory(job):
+    assert death(job, "class Exhausted(MemoryError):\n    pass\nraise Exhausted('9 TiB')\n")[0]["cause"] == "out_of_memory"
 
 
 def test_an_interruption_is_no_exception(job):

@@ -1,14 +1,15 @@
 """Records the exception that ends the process, for the agent, which reports why it died.
 
 The record is an event of the segment's ring: type "python", name "uncaught_exception". It has the exception's type and message, the
-innermost line of the program itself, and the first phase that the exception left. The traceback is printed as before: the hook calls the
-one that was there.
+innermost line of the program itself, and the first phase that the exception left. `caught` tells that the program itself called the hook,
+to print an exception from which it may go on. The traceback is printed as before: the hook calls the one that was there.
 
 Thread safety: `install` at the import; the hook in the thread whose exception ends the process.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import time
@@ -55,10 +56,24 @@ def _describe(error: Exception, traceback: Optional[TracebackType]) -> Dict[str,
     number = getattr(error, "errno", None)
     if isinstance(error, OSError) and isinstance(number, int):
         about["errno"] = number
+    elif isinstance(error, MemoryError):  # or a subclass, such as numpy's
+        about["errno"] = errno.ENOMEM
+    if _is_caught(error):
+        about["caught"] = True
     phase = getattr(error, "_persia_metrics_phase", None)
     if isinstance(phase, str):
         about["phase"] = phase
     return about
+
+
+def _is_caught(error: Exception) -> bool:
+    """Whether the program runs: the interpreter calls the hook once it has left all frames of the program."""
+    if sys.exc_info()[1] is error:
+        return True
+    frame = sys._getframe()
+    while frame.f_back is not None:
+        frame = frame.f_back
+    return frame.f_code.co_name in ("<module>", "_run_module_as_main", "_bootstrap")
 
 
 def _where(traceback: Optional[TracebackType]) -> str:

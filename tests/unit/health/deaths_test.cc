@@ -95,8 +95,40 @@ TEST(DeathsTest, AnExceptionIsToldWithItsPlace) {
   end.phase = "other";  // it has left them all
   EXPECT_EQ(CauseOf(end), "exception");
   EXPECT_EQ(SentenceOf(DeathOf(end)), "ValueError: bad row (train.py:42 in load); in data");
-  end.exit = "SIGSEGV";
-  EXPECT_EQ(CauseOf(end), "crash") << "at the exit, after the exception";
+}
+
+// Such as SIGABRT of NCCL or CUDA, which are torn down after the exception, or SIGKILL of a launcher that does not wait.
+TEST(DeathsTest, ASignalAfterAnUncaughtExceptionIsNotTheReason) {
+  for (const char* exit : {"SIGABRT", "SIGSEGV", "SIGKILL", "SIGTERM"}) {
+    ProcessEnd end = EndBy(exit);
+    end.exception = {.type = "ValueError", .message = "bad row", .where = "train.py:42 in load", .phase = "data"};
+    end.hung_for = seconds(94);
+    EXPECT_EQ(CauseOf(end), "exception") << exit;
+    EXPECT_EQ(SentenceOf(DeathOf(end)), "ValueError: bad row (train.py:42 in load), then " + std::string(exit) + "; in data");
+  }
+}
+
+TEST(DeathsTest, AnExceptionThatTheProgramCaughtIsToldButNotTakenForTheReason) {
+  ProcessEnd end = EndBy("exit_3");
+  end.exception = {
+      .type = "ConnectionError", .message = "no wandb", .where = "a.py:1 in f", .phase = "data", .was_caught = true};
+  end.phase = "compute";
+  EXPECT_EQ(CauseOf(end), "exit_code");
+  EXPECT_EQ(SentenceOf(DeathOf(end)),
+            "exit code 3; its last exception, which it caught and gave to sys.excepthook, was ConnectionError: no wandb "
+            "(a.py:1 in f); in compute");
+  end.exit = "SIGKILL";
+  end.hung_for = seconds(94);
+  EXPECT_EQ(CauseOf(end), "hang");
+  EXPECT_THAT(DeathOf(end).what, HasSubstr("ConnectionError"));
+}
+
+TEST(DeathsTest, LackOfMemoryIsToldWithTheExceptionBeforeIt) {
+  ProcessEnd end = EndByException({.type = "ValueError", .message = "bad row", .where = {}, .phase = {}});
+  end.exit = "SIGKILL";
+  end.about.killed_for_memory = true;
+  EXPECT_EQ(CauseOf(end), "out_of_memory");
+  EXPECT_THAT(DeathOf(end).what, HasSubstr("ValueError: bad row"));
 }
 
 TEST(DeathsTest, ExceptionsOfResourcesAreNamedAfterThem) {
@@ -104,6 +136,7 @@ TEST(DeathsTest, ExceptionsOfResourcesAreNamedAfterThem) {
     return CauseOf(EndByException({.type = type, .message = message, .where = {}, .phase = {}, .error_number = error_number}));
   };
   EXPECT_EQ(cause_of("MemoryError", "", 0), "out_of_memory");
+  EXPECT_EQ(cause_of("_ArrayMemoryError", "Unable to allocate 9 TiB", 0), "out_of_memory") << "numpy's";
   EXPECT_EQ(cause_of("OSError", "Cannot allocate memory", ENOMEM), "out_of_memory");
   EXPECT_EQ(cause_of("OutOfMemoryError", "CUDA out of memory. Tried to allocate 2 GiB", 0), "gpu_out_of_memory");
   EXPECT_EQ(cause_of("RuntimeError", "CUDA out of memory. Tried to allocate 2 GiB", 0), "gpu_out_of_memory");
@@ -154,6 +187,7 @@ TEST(DeathsTest, CleanExitsAndDataLoadersAreNoDeaths) {
   EXPECT_TRUE(IsDeath(kUnknownEnd, 0));
   EXPECT_FALSE(IsDeath(kUnknownEnd, 1)) << "a data loader ends by _exit";
   EXPECT_TRUE(IsDeath("SIGKILL", 1));
+  EXPECT_TRUE(IsDeath(kUnknownEnd, 1, true)) << "the kernel killed it";
 }
 
 TEST(DeathsTest, APlaceIsToldOnlyIfItIsKnown) {

@@ -85,6 +85,8 @@ TEST_F(CgroupTest, APathBelowTheMountedDirectoryOfVersionOne) {
   EXPECT_THAT(paths.Of("cpu"), ElementsAre("/sys/fs/cgroup/cpu,cpuacct/docker/ab"));
   EXPECT_EQ(paths.Of("cpuacct"), paths.Of("cpu"));
   EXPECT_THAT(paths.Of("blkio"), IsEmpty());
+  machine_.Write("/proc/7/cgroup", "4:memory:/docker/ab/gone\n");
+  EXPECT_TRUE(Find().empty()) << "that of the container is another one";
   machine_.Write("/proc/7/cgroup", "4:memory:/docker/abc\n");
   EXPECT_TRUE(Find().empty()) << "/docker/abc is not below /docker/ab";
 }
@@ -173,6 +175,15 @@ TEST_F(CgroupTest, VersionOneHasTheSameValues) {
   machine_.Write("/cg/cpu/job/cpu.cfs_quota_us", "-1\n");
   EXPECT_THAT(Values(), Not(Contains(Key("persia_cgroup_memory_limit_bytes"))));
   EXPECT_THAT(Values(), Not(Contains(Key("persia_cgroup_cpu_limit_cores"))));
+}
+
+TEST_F(CgroupTest, InVersionOneTheKillsOfAllLevelsCount) {
+  machine_.Write("/proc/self/mountinfo", "35 31 0:32 / /cg/memory rw - cgroup cgroup rw,memory\n");
+  machine_.Write("/proc/7/cgroup", "8:memory:/pod/job\n");
+  LegacyGroup("/cg/memory/pod", {{"memory.limit_in_bytes", "1000\n"}, {"memory.oom_control", "under_oom 0\noom_kill 1\n"}});
+  LegacyGroup("/cg/memory/pod/job",
+              {{"memory.limit_in_bytes", "9223372036854771712\n"}, {"memory.oom_control", "under_oom 0\noom_kill 5\n"}});
+  EXPECT_EQ(Values()["persia_cgroup_memory_events_total{event=oom_kill}"], 6) << "the limit is of the level above";
 }
 
 TEST_F(CgroupTest, DamagedFilesGiveNothing) {

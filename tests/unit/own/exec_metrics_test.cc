@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <bit>
 #include <chrono>
@@ -49,6 +50,14 @@ TEST_F(ExecMetricsTest, TheRunTimeGrowsUntilTheCommandEnds) {
   const auto last = metrics.Collect();
   EXPECT_THAT(last->values, ::testing::ElementsAre(2, 137, 2.5, 0));
   EXPECT_EQ(last->layout, first->layout);
+}
+
+// As the kernel rounds the start time of a process.
+TEST_F(ExecMetricsTest, TheCommandsBeginIsInTicksSinceBootWithTheTimeInSuspend) {
+  ASSERT_EQ(sysconf(_SC_CLK_TCK), 100);
+  record_->began_ns = 5'019'000'000;
+  record_->suspended_ms = 1000;
+  EXPECT_EQ(ExecRecord(*record_).began_ticks(), 601U);
 }
 
 TEST_F(ExecMetricsTest, TakesTheEndsOfChildrenOnce) {

@@ -17,7 +17,10 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 Json Deaths() {
-  return Json::array({{{"text", "trainer rep_1 died: SIGKILL"}, {"look_at", "the kernel's log\nof the host"}, {"step", 812}}});
+  return Json::array({{{"text", "trainer rep_1 died: SIGKILL"},
+                       {"ended_ms", 1000},
+                       {"look_at", "the kernel's log\nof the host"},
+                       {"step", 812}}});
 }
 
 RunSummary Sample() {
@@ -139,7 +142,7 @@ TEST(SummaryTextTest, TheTableHasARowForEachRank) {
             "trainer rep_0  1 h 00 min   83.3 %  16.7 %     0.0 %         2            12\n"
             "server rep_1   1 h 00 min    0.0 %   0.0 %   100.0 %         0             0\n"
             "\n"
-            "trainer rep_1 died: SIGKILL\n"
+            "1970-01-01 00:00:01 UTC: trainer rep_1 died: SIGKILL\n"
             "  the kernel's log of the host\n");
 }
 

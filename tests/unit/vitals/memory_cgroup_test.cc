@@ -1,6 +1,7 @@
-// The memory cgroups of both versions, in directories that stand for /proc and /sys/fs/cgroup.
+// The memory cgroups of both versions, in a directory that stands for the root of the machine.
 #include "vitals/memory_cgroup.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -10,61 +11,109 @@
 namespace persia::agent {
 namespace {
 
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
 class MemoryCgroupsTest : public ::testing::Test {
  protected:
-  FileTree proc_;
-  FileTree files_;
-  MemoryCgroups cgroups_{{.proc = proc_.path(), .cgroups = files_.path()}};
+  MemoryCgroupsTest() { tree_.Write("proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"); }
+  // A cgroup of version 2 that is not the root.
+  void Group(const std::string& directory, const std::string& max = "max") {
+    tree_.Write(directory + "/cgroup.procs", "");
+    tree_.Write(directory + "/cgroup.type", "domain\n");
+    tree_.Write(directory + "/memory.max", max + "\n");
+    tree_.Write(directory + "/memory.events", "low 0\noom_kill 2\n");
+  }
+  void LegacyGroup(const std::string& directory, const std::string& limit = "9223372036854771712") {
+    tree_.Write(directory + "/cgroup.procs", "");
+    tree_.Write(directory + "/memory.limit_in_bytes", limit + "\n");
+    tree_.Write(directory + "/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n");
+  }
+
+  FileTree tree_;
+  MemoryCgroups cgroups_{tree_.path()};
 };
 
 TEST_F(MemoryCgroupsTest, OfVersion2) {
-  proc_.Write("7/cgroup", "0::/jobs/dlrm\n");
-  files_.Write("jobs/memory.max", "4096\n");
-  files_.Write("jobs/dlrm/memory.max", "max\n");
-  files_.Write("jobs/dlrm/memory.events", "low 0\nhigh 0\nmax 31\noom 2\noom_kill 5\noom_group_kill 0\n");
-  const std::string cgroup = cgroups_.Of("7");
-  EXPECT_EQ(cgroup, files_.path() + "/jobs/dlrm");
-  EXPECT_EQ(cgroups_.Kills(cgroup), 5);
-  files_.Write("jobs/dlrm/memory.events.local", "low 0\noom 2\noom_kill 1\n");
-  EXPECT_EQ(cgroups_.Kills(cgroup), 1) << "without its children";
-  const auto limit = cgroups_.LimitOf(cgroup);
+  tree_.Write("proc/7/cgroup", "0::/jobs/dlrm\n");
+  Group("sys/fs/cgroup/jobs", "4096");
+  Group("sys/fs/cgroup/jobs/dlrm");
+  const CgroupLevels levels = cgroups_.Of("7");
+  ASSERT_THAT(levels, ElementsAre("/sys/fs/cgroup/jobs/dlrm", "/sys/fs/cgroup/jobs"));
+  EXPECT_EQ(cgroups_.Kills(levels[0]), 2);
+  tree_.Write("sys/fs/cgroup/jobs/dlrm/memory.events.local", "low 0\noom 2\noom_kill 1\n");
+  EXPECT_EQ(cgroups_.Kills(levels[0]), 1) << "without its children";
+  const auto limit = cgroups_.LimitOf(levels);
   ASSERT_TRUE(limit);
   EXPECT_EQ(limit->bytes, 4096);
   EXPECT_EQ(limit->cgroup, "/jobs") << "that of the cgroup above";
 }
 
-TEST_F(MemoryCgroupsTest, OfVersion1BesideVersion2) {
-  proc_.Write("7/cgroup", "12:cpu,cpuacct:/a\n4:hugetlb,memory:/jobs/dlrm\n0::/b\n");
-  files_.Write("memory/jobs/dlrm/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n");
-  files_.Write("memory/jobs/dlrm/memory.limit_in_bytes", "1048576\n");
-  files_.Write("memory/jobs/memory.limit_in_bytes", "9223372036854771712\n");
-  const std::string cgroup = cgroups_.Of("7");
-  EXPECT_EQ(cgroup, files_.path() + "/memory/jobs/dlrm");
-  EXPECT_EQ(cgroups_.Kills(cgroup), 3);
-  ASSERT_TRUE(cgroups_.LimitOf(cgroup));
-  EXPECT_EQ(cgroups_.LimitOf(cgroup)->bytes, 1048576);
+TEST_F(MemoryCgroupsTest, WithoutTheControllerTheCgroupAboveCounts) {
+  tree_.Write("proc/7/cgroup", "0::/job/rank\n");
+  Group("sys/fs/cgroup/job");
+  tree_.Write("sys/fs/cgroup/job/rank/cgroup.procs", "");
+  EXPECT_THAT(cgroups_.Of("7"), ElementsAre("/sys/fs/cgroup/job"));
 }
 
-// The mount of a container is its own cgroup, which /proc of the host's namespace names by a longer path.
-TEST_F(MemoryCgroupsTest, OfAContainer) {
-  proc_.Write("7/cgroup", "0::/system.slice/docker-1.scope\n");
-  files_.Write("memory.events", "oom_kill 2\n");
-  EXPECT_EQ(cgroups_.Of("7"), files_.path());
-  EXPECT_EQ(cgroups_.Kills(cgroups_.Of("7")), 2);
+TEST_F(MemoryCgroupsTest, OfVersion1BesideVersion2) {
+  tree_.Write("proc/self/mountinfo",
+              "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
+              "36 31 0:33 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n");
+  tree_.Write("proc/7/cgroup", "12:cpu,cpuacct:/a\n4:hugetlb,memory:/jobs/dlrm\n0::/b\n");
+  Group("sys/fs/cgroup/unified/b");
+  LegacyGroup("sys/fs/cgroup/memory/jobs/dlrm", "1048576");
+  LegacyGroup("sys/fs/cgroup/memory/jobs");
+  const CgroupLevels levels = cgroups_.Of("7");
+  ASSERT_THAT(levels, ElementsAre("/sys/fs/cgroup/memory/jobs/dlrm", "/sys/fs/cgroup/memory/jobs"));
+  EXPECT_EQ(cgroups_.Kills(levels[0]), 3);
+  ASSERT_TRUE(cgroups_.LimitOf(levels));
+  EXPECT_EQ(cgroups_.LimitOf(levels)->bytes, 1048576);
+  EXPECT_EQ(cgroups_.LimitOf(levels)->cgroup, "/jobs/dlrm");
+}
+
+// As Docker and Kubernetes make them: the mount is the container's own cgroup, and has the limit.
+TEST_F(MemoryCgroupsTest, TheTopOfAContainerIsItsCgroupWithItsLimit) {
+  tree_.Write("proc/7/cgroup", "0::/\n");
+  Group("sys/fs/cgroup", "4096");
+  ASSERT_THAT(cgroups_.Of("7"), ElementsAre("/sys/fs/cgroup"));
+  const auto limit = cgroups_.LimitOf(cgroups_.Of("7"));
+  ASSERT_TRUE(limit);
+  EXPECT_EQ(limit->bytes, 4096);
+  EXPECT_EQ(limit->cgroup, "");
+}
+
+TEST_F(MemoryCgroupsTest, InAContainerOfVersion1APathBelowItsOwnIsVisible) {
+  tree_.Write("proc/self/mountinfo", "35 31 0:32 /docker/ab /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n");
+  LegacyGroup("sys/fs/cgroup/memory", "4096");
+  LegacyGroup("sys/fs/cgroup/memory/job");
+  tree_.Write("proc/7/cgroup", "4:memory:/docker/ab/job\n");
+  EXPECT_THAT(cgroups_.Of("7"), ElementsAre("/sys/fs/cgroup/memory/job", "/sys/fs/cgroup/memory"));
+  EXPECT_EQ(cgroups_.LimitOf(cgroups_.Of("7"))->cgroup, "");
+}
+
+// The agent of a sidecar, and a cgroup that was removed.
+TEST_F(MemoryCgroupsTest, OfAnInvisibleCgroupNothingOfAnotherIsTaken) {
+  tree_.Write("proc/self/mountinfo", "35 31 0:32 /docker/ab /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n");
+  LegacyGroup("sys/fs/cgroup/memory");
+  for (const char* path : {"/docker/cd", "/docker/ab/gone", "/docker/abc"}) {
+    tree_.Write("proc/7/cgroup", "4:memory:" + std::string(path) + "\n");
+    EXPECT_THAT(cgroups_.Of("7"), IsEmpty()) << path;
+  }
 }
 
 TEST_F(MemoryCgroupsTest, WhatCannotBeReadIsNotKnown) {
-  EXPECT_EQ(cgroups_.Of("7"), "");
-  proc_.Write("7/cgroup", "0::/../outside\n");
-  EXPECT_EQ(cgroups_.Of("7"), "");
+  EXPECT_THAT(cgroups_.Of("7"), IsEmpty());
+  tree_.Write("proc/7/cgroup", "0::/../outside\n");
+  EXPECT_THAT(cgroups_.Of("7"), IsEmpty());
   EXPECT_FALSE(cgroups_.Kills(""));
-  EXPECT_FALSE(cgroups_.Kills(files_.path() + "/gone"));
+  EXPECT_FALSE(cgroups_.Kills("/sys/fs/cgroup/gone"));
   EXPECT_FALSE(cgroups_.KillsOfHost());
-  EXPECT_FALSE(cgroups_.LimitOf(files_.path() + "/gone"));
+  EXPECT_FALSE(cgroups_.LimitOf({"/sys/fs/cgroup/gone"}));
 }
 
 TEST_F(MemoryCgroupsTest, TheHostCountsToo) {
-  proc_.Write("vmstat", "nr_free_pages 12\noom_kill 9\nthp_fault 0\n");
+  tree_.Write("proc/vmstat", "nr_free_pages 12\noom_kill 9\nthp_fault 0\n");
   EXPECT_EQ(cgroups_.KillsOfHost(), 9);
 }
 

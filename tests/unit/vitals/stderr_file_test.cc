@@ -3,8 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,8 +28,16 @@ class StderrFileTest : public ::testing::Test {
   }
   std::vector<std::string> LinesOf(const std::string& content, size_t count = 3) {
     tree_.Write("log", content);
-    const auto file = StderrFile::Of(tree_.path(), "7");
+    const auto file = Of();
     return file ? file->LastLines(count) : std::vector<std::string>{"not seen"};
+  }
+
+  // With the inode that the file has now.
+  std::optional<StderrFile> Of() {
+    struct stat info {};
+    EXPECT_EQ(stat((tree_.path() + "/log").c_str(), &info), 0);
+    tree_.Write("7/fdinfo/2", "pos:\t0\nflags:\t0100001\nmnt_id:\t27\nino:\t" + std::to_string(info.st_ino) + "\n");
+    return StderrFile::Of(tree_.path(), "7");
   }
 
   FileTree tree_;
@@ -51,7 +61,7 @@ TEST_F(StderrFileTest, ControlCharactersAreReplaced) { EXPECT_THAT(LinesOf("\x1b
 
 TEST_F(StderrFileTest, AnotherFileOfThisNameIsNotRead) {
   tree_.Write("log", "a\n");
-  const auto file = StderrFile::Of(tree_.path(), "7");
+  const auto file = Of();
   ASSERT_TRUE(file);
   std::filesystem::rename(tree_.path() + "/log", tree_.path() + "/log.1");
   EXPECT_THAT(file->LastLines(3), IsEmpty());
@@ -61,9 +71,17 @@ TEST_F(StderrFileTest, AnotherFileOfThisNameIsNotRead) {
 
 TEST_F(StderrFileTest, WhatIsNoFileIsNotRead) {
   EXPECT_FALSE(StderrFile::Of(tree_.path(), "8"));
-  std::filesystem::remove(tree_.path() + "/7/fd/2");
-  std::filesystem::create_symlink("/dev/null", tree_.path() + "/7/fd/2");
-  EXPECT_FALSE(StderrFile::Of(tree_.path(), "7"));
+  for (const char* target : {"/dev/null", "/dev/pts/0", "pipe:[4711]", "socket:[4711]"}) {
+    std::filesystem::remove(tree_.path() + "/7/fd/2");
+    std::filesystem::create_symlink(target, tree_.path() + "/7/fd/2");
+    EXPECT_FALSE(StderrFile::Of(tree_.path(), "7")) << target;
+  }
+}
+
+// A call that followed the link would wait for a filesystem that hangs.
+TEST_F(StderrFileTest, ToFindItsNameTheFileIsNotTouched) {
+  std::filesystem::remove(tree_.path() + "/log");
+  EXPECT_TRUE(StderrFile::Of(tree_.path(), "7"));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <future>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,37 +17,40 @@ namespace persia::agent {
 namespace {
 
 using std::chrono::seconds;
+using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 // Processes below a directory that stands for /proc, in one memory cgroup of version 2.
 class VitalsTest : public ::testing::Test {
  protected:
   VitalsTest() {
-    proc_.Write("self/ns/pid", "");
-    proc_.Write("self/cgroup", "0::/\n");
-    proc_.Write("self/mounts", "");
-    proc_.Write("vmstat", "oom_kill 0\n");
+    Proc("self/ns/pid", "");
+    Proc("self/cgroup", "0::/\n");
+    Proc("self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+    Proc("vmstat", "oom_kill 0\n");
     SetKills(0);
-    files_.Write("job/memory.max", "1048576\n");
-    namespace_ = ProcReader(proc_.path()).PidNamespace("self").value();
+    for (const char* file : {"cgroup.procs", "cgroup.type"}) tree_.Write("sys/fs/cgroup/job/" + std::string(file), "");
+    tree_.Write("sys/fs/cgroup/job/memory.max", "1048576\n");
+    namespace_ = ProcReader(tree_.path() + "/proc").PidNamespace("self").value();
     Restart();
   }
   void Restart() {
-    vitals_.emplace(Vitals::Options{.directory = files_.path(), .roots = {.proc = proc_.path(), .cgroups = files_.path()}});
+    vitals_.emplace(Vitals::Options{.directory = tree_.path(), .root = tree_.path(), .free_ratio = free_ratio_});
   }
-  void SetKills(int kills) { files_.Write("job/memory.events", "oom_kill " + std::to_string(kills) + "\n"); }
-  void SetKillsOfHost(int kills) { proc_.Write("vmstat", "oom_kill " + std::to_string(kills) + "\n"); }
+  void Proc(const std::string& name, const std::string& text) { tree_.Write("proc/" + name, text); }
+  void SetKills(int kills) { tree_.Write("sys/fs/cgroup/job/memory.events", "oom_kill " + std::to_string(kills) + "\n"); }
+  void SetKillsOfHost(int kills) { Proc("vmstat", "oom_kill " + std::to_string(kills) + "\n"); }
 
   void Start(uint32_t pid) {
     const std::string name = std::to_string(pid);
-    proc_.Write(name + "/stat", name + " (x) S 1 1 1 0 -1 0 0 0 0 0 150 50 0 0 20 0 3 0 77 0 0\n");
+    Proc(name + "/stat", name + " (x) S 1 1 1 0 -1 0 0 0 0 0 150 50 0 0 20 0 3 0 77 0 0\n");
     SetResident(pid, 10);
-    proc_.Write(name + "/cgroup", "0::/job\n");
-    proc_.Write(name + "/oom_score", "950\n");
-    proc_.Write(name + "/limits",
-                "Limit                     Soft Limit           Hard Limit           Units     \n"
-                "Max cpu time              30                   unlimited            seconds   \n"
-                "Max open files            1024                 4096                 files     \n");
+    Proc(name + "/cgroup", "0::/job\n");
+    Proc(name + "/oom_score", "950\n");
+    Proc(name + "/limits",
+         "Limit                     Soft Limit           Hard Limit           Units     \n"
+         "Max cpu time              30                   unlimited            seconds   \n"
+         "Max open files            1024                 4096                 files     \n");
     WorkerProcess process;
     process.alive = true;
     process.pid = pid;
@@ -55,7 +59,7 @@ class VitalsTest : public ::testing::Test {
     processes_.push_back(process);
   }
   void SetResident(uint32_t pid, int pages) {
-    proc_.Write(std::to_string(pid) + "/statm", "100 " + std::to_string(pages) + " 1 1 0 1 0\n");
+    Proc(std::to_string(pid) + "/statm", "100 " + std::to_string(pages) + " 1 1 0 1 0\n");
   }
   void Look() { vitals_->Look(processes_, now_); }
   Circumstances End(uint32_t pid, const std::string& exit) {
@@ -72,8 +76,8 @@ class VitalsTest : public ::testing::Test {
     return end;
   }
 
-  FileTree proc_;
-  FileTree files_;
+  FileTree tree_;
+  FullFilesystems::FreeRatio free_ratio_ = [](const std::string&, dev_t) { return 0.5; };
   uint64_t namespace_ = 0;
   std::vector<WorkerProcess> processes_;
   std::optional<Vitals> vitals_;
@@ -143,7 +147,7 @@ TEST_F(VitalsTest, OfSeveralThatEndedTheOneWithTheMostMemoryWasKilled) {
 TEST_F(VitalsTest, AKillOfACgroupThatIsGoneIsFoundByTheHostsCount) {
   Start(7);
   Look();
-  files_.Remove("job");
+  tree_.Remove("sys/fs/cgroup/job");
   SetKillsOfHost(1);
   EXPECT_TRUE(End(7, "SIGKILL").killed_for_memory);
   EXPECT_FALSE(End(8, "SIGKILL").killed_for_memory) << "one kill, one death";
@@ -175,10 +179,43 @@ TEST_F(VitalsTest, ANewAgentFindsAKillSinceTheFormerOne) {
   EXPECT_TRUE(End(7, "SIGKILL").killed_for_memory);
 }
 
-TEST_F(VitalsTest, AFullFilesystemInMemoryIsToldOfASigbusOnly) {
+// The trainer is in another container, whose cgroup the agent does not see.
+TEST_F(VitalsTest, AKillOfACgroupThatIsNotVisibleIsFoundByTheHostsCount) {
+  Proc("self/mountinfo", "30 23 0:26 /docker/ab /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n");
+  tree_.Write("sys/fs/cgroup/memory/cgroup.procs", "");
+  tree_.Write("sys/fs/cgroup/memory/memory.oom_control", "oom_kill 0\n");
+  Proc("self/cgroup", "4:memory:/docker/ab\n");
+  Restart();
   Start(7);
+  Proc("7/cgroup", "4:memory:/docker/cd\n");
   Look();
-  EXPECT_THAT(End(7, "SIGBUS").full_filesystems, IsEmpty());
+  SetKillsOfHost(1);
+  EXPECT_TRUE(End(7, "SIGKILL").killed_for_memory);
+}
+
+TEST_F(VitalsTest, AFullFilesystemInMemoryIsToldOfASigbusOnly) {
+  Proc("self/mountinfo", "5 1 0:32 / /dev/shm rw - tmpfs shm rw\n");
+  free_ratio_ = [](const std::string&, dev_t) { return 0.0; };
+  Restart();
+  EXPECT_THAT(End(7, "SIGBUS").full_filesystems, ElementsAre("/dev/shm"));
+  EXPECT_THAT(End(7, "SIGSEGV").full_filesystems, IsEmpty());
+}
+
+TEST_F(VitalsTest, AFilesystemThatHangsIsNotWaitedFor) {
+  Proc("self/mountinfo", "5 1 0:32 / /dev/shm rw - tmpfs shm rw\n6 1 0:33 / /fuse rw - tmpfs x rw\n");
+  std::promise<void> gate, reached;
+  free_ratio_ = [open = gate.get_future().share(), &reached](const std::string& path, dev_t) {
+    if (path != "/fuse") return 0.0;
+    reached.set_value();
+    open.wait();
+    return 0.0;
+  };
+  Restart();
+  Start(7);
+  for (int i = 0; i < 3; ++i) Look();  // would not return
+  reached.get_future().wait();
+  EXPECT_THAT(End(7, "SIGBUS").full_filesystems, ElementsAre("/dev/shm")) << "it has answered";
+  gate.set_value();
 }
 
 TEST(ProcessLimitsTest, UnlimitedIsNoLimit) {
@@ -192,14 +229,6 @@ TEST(ProcessLimitsTest, UnlimitedIsNoLimit) {
   EXPECT_EQ(limits.open_files, 64);
   EXPECT_EQ(limits.address_space, 1000000);
   EXPECT_FALSE(ParseLimits("").open_files);
-}
-
-TEST(FullFilesystemsTest, OnlyFullOnesInMemoryAreFound) {
-  FileTree proc;
-  proc.Write("self/mounts",
-             "/dev/vda / ext4 rw 0 0\nshm /dev/shm tmpfs rw 0 0\nx /with\\040blank tmpfs rw 0 0\ny /free tmpfs rw 0 0\n");
-  FullFilesystems filesystems(proc.path(), [](const std::string& path) { return path == "/free" ? 0.5 : 0.0; });
-  EXPECT_THAT(filesystems.Find(), ::testing::ElementsAre("/dev/shm", "/with blank"));
 }
 
 }  // namespace

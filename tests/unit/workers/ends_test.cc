@@ -128,7 +128,10 @@ TEST(LastEventsTest, AnExceptionIsFoundAndIsNoEventOfTheList) {
   EXPECT_EQ(exception->where, "a.py:1 in f");
   EXPECT_EQ(exception->phase, "data");
   EXPECT_EQ(exception->error_number, 28);
+  EXPECT_FALSE(exception->was_caught);
   EXPECT_FALSE(ExceptionIn(std::vector{Event("saved")}));
+  event.metadata.emplace_back("caught", true);
+  EXPECT_TRUE(ExceptionIn(std::vector{event})->was_caught);
 }
 
 }  // namespace

@@ -125,8 +125,7 @@ TEST_F(ExitsTest, ADeadRankStaysMissedWhenTheOthersHaveEndedWell) {
 
 // The page and the report of a command that has ended show all of its ranks, also those that died long before.
 TEST_F(ExitsTest, WhenTheCommandHasEndedNothingIsMissedOrHiddenAnyMore) {
-  const auto began = std::chrono::system_clock::time_point();
-  source().SetCommand(began, false);
+  source().SetCommand(0, {}, false);
   const auto other = StartRank(1);
   other->segment.Gauge("my_app", "loss", {}, 0.5);
   other->Put();
@@ -136,7 +135,7 @@ TEST_F(ExitsTest, WhenTheCommandHasEndedNothingIsMissedOrHiddenAnyMore) {
   passed_ += seconds(1000);
   EXPECT_THAT(Listed(), ElementsAre("rep_1 worker 0 up ", "rep_0 worker 0 down unknown died")) << "rank 2 left long ago";
   other->Die();
-  source().SetCommand(began, true);
+  source().SetCommand(0, {}, true);
   const std::vector<std::string> all{"rep_0 worker 0 down unknown", "rep_1 worker 0 down unknown"};
   EXPECT_EQ(Listed(), all);
   passed_ += seconds(100'000);
@@ -147,17 +146,28 @@ TEST_F(ExitsTest, WhenTheCommandHasEndedNothingIsMissedOrHiddenAnyMore) {
 // The same run goes on after a failure.
 TEST_F(ExitsTest, ADeathBeforeTheCommandBeganIsNotMissed) {
   auto former = StartRank(0);
-  former->segment.header().birth_unix_ns = 1'000'000'000;
+  former->segment.header().start_ticks = 100;
   former->Put().Die();
   auto own = StartRank(1);
-  own->segment.header().birth_unix_ns = 3'000'000'000;
+  own->segment.header().start_ticks = 200;
+  own->segment.header().birth_unix_ns = 1;  // the wall clock was set back since the command began
   own->Put();
   own->Die();
-  source().SetCommand(std::chrono::system_clock::time_point(seconds(2)), false);
+  source().SetCommand(200, {}, false);
   EXPECT_THAT(Listed(), ElementsAre("rep_0 worker 0 down unknown", "rep_1 worker 0 down unknown died"));
   StartAgent();
-  source().SetCommand(std::chrono::system_clock::time_point(seconds(2)), false);
+  source().SetCommand(200, {}, false);
   EXPECT_THAT(Listed(), ElementsAre("rep_0 worker 0 down unknown", "rep_1 worker 0 down unknown died"));
+}
+
+// Its ticks are of another boot.
+TEST_F(ExitsTest, ADeathBeforeTheMachineWasBootedIsNotMissed) {
+  auto former = StartRank(0);
+  former->segment.header().start_ticks = 1000;
+  former->segment.header().birth_unix_ns = 1'000'000'000;
+  former->Put().Die();
+  source().SetCommand(200, std::chrono::system_clock::time_point(seconds(2)), false);
+  EXPECT_THAT(Listed(), ElementsAre("rep_0 worker 0 down unknown"));
 }
 
 TEST_F(ExitsTest, TheTimeOfADeathIsKept) {

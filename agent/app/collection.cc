@@ -191,7 +191,7 @@ void Collection::FlushState(std::chrono::milliseconds patience) {
   if (event_positions_) event_positions_->Flush(patience);
   gpus_.Flush(patience);
   const bool is_flushed = segments_.FlushState(patience);
-  judgement_.ShowAll();  // in the summary of the run
+  judgement_.End();  // before the summary of the run
   {
     const MutexLock lock(mutex_);
     summary_.goodput = judgement_.goodput();

@@ -10,6 +10,7 @@ namespace {
 
 // An idle job writes the state, which has this time, no more often.
 constexpr std::chrono::minutes kUnmarkedStep(1);
+constexpr std::chrono::minutes kOrphansInterval(1);
 
 HangJudge::Settings HangSettingsOf(const AgentOptions& options) {
   return {.interval = options.push_interval, .hang_after = options.hang_after};
@@ -33,6 +34,7 @@ Judgement::Judgement(const AgentSetup& setup, Clock& clock, EventLog& event_log,
       segments_(segments),
       boot_id_(std::move(boot_id)),
       hang_settings_(HangSettingsOf(setup.options)),
+      stack_files_(setup.directory),
       death_metrics_(AgentIdentity(setup)),
       goodput_metrics_(AgentIdentity(setup)) {
   if (setup.view) return;
@@ -56,6 +58,11 @@ void Judgement::Show() {
   FindShownRanks();
   // Deaths that only this agent knows would be missing in the counts of the next one: they wait for the disk.
   if (segments_.StateIsLoaded() && segments_.HealthIsDurable()) death_metrics_.Show(health_.memory().deaths.totals);
+}
+
+void Judgement::End() {
+  goodput_.Saved();
+  if (vitals_) stack_files_.RemoveOrphans();
 }
 
 void Judgement::AddTo(OwnSnapshots& own) {
@@ -123,7 +130,13 @@ void Judgement::JudgeHealth() {
     const WorkerProcess& process = segments_.processes()[i];
     if (health_.judge().Of(i) == HangJudge::Verdict::kHung) hung_.emplace(process.pid, process.start_ticks);
   }
-  if (vitals_) LookForStacks();
+  if (vitals_) {
+    LookForStacks();
+    if (!orphans_removed_ || clock_.Now() - *orphans_removed_ >= kOrphansInterval) {
+      orphans_removed_ = clock_.Now();
+      stack_files_.RemoveOrphans();
+    }
+  }
   const bool has_memory = !segments_.health().empty() || health_.memory() != HealthMemory();
   if (has_memory) segments_.SetHealth(EncodeHealth(health_.memory()));
   event_log_.Add(health_.TakeEvents());

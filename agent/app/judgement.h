@@ -28,6 +28,7 @@
 #include "own/death_metrics.h"
 #include "own/goodput_metrics.h"
 #include "own/rank_metrics.h"
+#include "vitals/stack_files.h"
 #include "vitals/vitals.h"
 #include "workers/segment_source.h"
 #include "workers/stopped_processes.h"
@@ -45,8 +46,8 @@ class Judgement {
   void Judge();
   // Shows what is on disk. REQUIRES: Retire has returned.
   void Show();
-  // The state was flushed, and nothing follows: all that was counted is shown.
-  void ShowAll() { goodput_.Saved(); }
+  // The state was flushed, and nothing follows: all that was counted is shown, and no file of an ended process stays.
+  void End();
 
   void AddTo(OwnSnapshots& own);
 
@@ -73,6 +74,8 @@ class Judgement {
   JobHealth health_;
   bool health_is_restored_ = false;
   std::optional<Vitals> vitals_;  // none in a view
+  StackFiles stack_files_;
+  std::optional<std::chrono::steady_clock::time_point> orphans_removed_;
   Goodput goodput_;
   bool goodput_is_restored_ = false;
   std::map<RankKey, Identity> shown_ranks_;       // those with exposed processes

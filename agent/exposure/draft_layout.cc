@@ -4,6 +4,7 @@
 #include <iterator>
 #include <memory>
 #include <numeric>
+#include <string>
 #include <string_view>
 #include <tuple>
 
@@ -13,6 +14,7 @@ namespace persia::agent {
 namespace {
 
 constexpr uint64_t kNanosecondsPerMillisecond = 1'000'000;
+constexpr std::string_view kReplacement = "\uFFFD";  // of SanitizeText
 
 // Label values are valid UTF-8, in which the separators do not occur.
 std::string SeriesKey(uint32_t identity, const Labels& labels) {
@@ -39,8 +41,20 @@ void DraftLayout::AddFamily(FamilyLayout layout, Fill fill, GaugePolicy policy, 
 }
 
 void DraftLayout::AddOwnSeries(size_t family, uint32_t identity, Labels labels, size_t first_value) {
+  for (auto& label : labels) label.second = SanitizeText(label.second);
   FitLabels(labels, families_[family].layout.type, identities_[identity]);
-  families_[family].own_series.push_back({identity, first_value, std::move(labels)});
+  std::vector<SeriesLayout>& all = families_[family].own_series;
+  // Two texts that are not valid may have become the same one.
+  const auto replaced =
+      std::ranges::find_if(labels, [](const auto& label) { return label.second.find(kReplacement) != std::string::npos; });
+  if (replaced != labels.end()) {
+    const std::string text = replaced->second;
+    const auto is_same = [&](const SeriesLayout& other) {
+      return other.identity == identity && other.labels == SeriesLabels(labels);
+    };
+    for (size_t number = 2; std::ranges::any_of(all, is_same); ++number) replaced->second = text + "_" + std::to_string(number);
+  }
+  all.push_back({identity, first_value, std::move(labels)});
 }
 
 // False: these labels belong to a series of another source. For a series beyond a limit, counts it and returns true, and for

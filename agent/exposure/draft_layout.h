@@ -47,7 +47,9 @@ class DraftLayout {
                const Scale& scale = {}, Presence presence = Presence::kPresent) {
     TryAddPart(families_[family], identity, labels, {}, part, birth_unix_ns, scale, presence);
   }
-  // Adds a series of the agent's own sources, whose values begin at `first_value` of the snapshot. No limit applies to it.
+  // Adds a series of the agent's own sources, whose values begin at `first_value` of the snapshot. No limit applies to it. The
+  // values of its labels may be any bytes, such as the kernel's name of an interface: they become valid UTF-8, and a number
+  // keeps series apart whose values become the same.
   void AddOwnSeries(size_t family, uint32_t identity, Labels labels, size_t first_value);
   // Counts a series that is left out because another definition of its name won.
   void CountByDefinition() { ++limiter_.left_out.definition; }

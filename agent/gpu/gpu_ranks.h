@@ -11,6 +11,8 @@
 //   2. otherwise, the masks of the workers (gpu_mask.h) allow the device to one rank alone. If the mask of any living worker is
 //      not certain, or contradicts the driver's list, no mask counts.
 //
+// The environment of a worker is read once, in Assign. The kernel takes the lock of the worker's memory map for that.
+//
 // A GPU that is divided into MIG devices has no rank; its MIG devices have. A lost device keeps its rank while the process
 // lives.
 //

@@ -39,8 +39,14 @@ std::string EndText(int status) {
 
 }  // namespace
 
-std::vector<std::string> ReaderCommand(const std::string& library, milliseconds interval) {
-  return {"/proc/self/exe", kGpuReaderVerb, std::to_string(GpuReader::kPipe), std::to_string(interval.count()), library};
+GpuReader::Options ReaderOptions(const std::string& library, milliseconds interval) {
+  constexpr int kIntervals = 5;
+  const milliseconds min_backoff = kIntervals * std::min(interval, milliseconds(1'000));
+  return {.command = {"/proc/self/exe", kGpuReaderVerb, std::to_string(GpuReader::kPipe), std::to_string(interval.count()),
+                      library},
+          .interval = interval,
+          .min_backoff = min_backoff,
+          .max_backoff = 60 * min_backoff};
 }
 
 GpuReader::GpuReader(Options options)
@@ -53,9 +59,19 @@ void GpuReader::Start() {
 }
 
 void GpuReader::Stop() {
-  if (!thread_.joinable()) return;
-  eventfd_write(stop_.get(), 1);
-  thread_.join();
+  AskToStop();
+  if (thread_.joinable()) thread_.join();
+}
+
+void GpuReader::AskToStop() { eventfd_write(stop_.get(), 1); }
+
+bool GpuReader::HasEnded() {
+  {
+    const MutexLock lock(mutex_);
+    if (thread_.joinable() && !is_over_) return false;
+  }
+  Stop();
+  return pid_ <= 0 || !End(milliseconds(0)).empty();
 }
 
 GpuReader::News GpuReader::Take() {
@@ -73,6 +89,12 @@ bool GpuReader::Sleep(milliseconds time) {
 }
 
 void GpuReader::Run() {
+  Supervise();
+  const MutexLock lock(mutex_);
+  is_over_ = true;
+}
+
+void GpuReader::Supervise() {
   for (;;) {
     auto [kind, problem] = RunProcess();
     const std::string ended = End(kEndPatience);
@@ -82,6 +104,7 @@ void GpuReader::Run() {
     }
     if (kind.empty()) return;  // it was asked to stop
     if (problem.empty()) problem = "the driver's library " + (ended.empty() ? "hangs in the kernel" : ended);
+    fails_ = true;
     log_.Bad(kind, "GPUs are not read: " + OneLine(problem) + "; the other metrics go on, and the agent tries again later");
     bool goes_on = Sleep(backoff_.Next());
     // If a call of the driver hangs in the kernel, only the kernel can end the process.
@@ -94,6 +117,7 @@ void GpuReader::Run() {
 
 GpuReader::Ending GpuReader::RunProcess() {
   problem_.clear();
+  first_sample_.reset();
   OwnedFd pipe;
   if (std::string problem = Spawn(pipe); !problem.empty()) return {"start", std::move(problem)};
   return ReadPipe(pipe.get());
@@ -181,12 +205,17 @@ void GpuReader::Note(GpuMessage message) {
   }
   auto sample = std::make_shared<const GpuSample>(std::move(std::get<GpuSample>(message)));
   const size_t devices = sample->devices.size();
-  log_.Good("reading " + std::to_string(devices) + (devices == 1 ? " GPU" : " GPUs") +
-            (sample->driver.empty() ? "" : ", driver " + sample->driver));
-  backoff_ = Backoff(options_.min_backoff, options_.max_backoff);
+  const TimePoint now = std::chrono::steady_clock::now();
+  if (!first_sample_) first_sample_ = now;
+  if (!fails_ || now - *first_sample_ >= options_.max_backoff) {
+    fails_ = false;
+    backoff_ = Backoff(options_.min_backoff, options_.max_backoff);
+    log_.Good("reading " + std::to_string(devices) + (devices == 1 ? " GPU" : " GPUs") +
+              (sample->driver.empty() ? "" : ", driver " + sample->driver));
+  }
   const MutexLock lock(mutex_);
   news_.sample = std::move(sample);
-  news_.sampled_at = std::chrono::steady_clock::now();
+  news_.sampled_at = now;
   news_.runs = true;
 }
 
@@ -197,7 +226,7 @@ std::string GpuReader::End(milliseconds patience) {
     int status = 0;
     // Before the kill, so that a process which ended by itself keeps its status. Without a child, the agent was started with
     // SIGCHLD ignored, and the kernel has reaped it.
-    const pid_t ended = waitpid(pid_, &status, WNOHANG);
+    const pid_t ended = options_.reap ? options_.reap(pid_, &status) : waitpid(pid_, &status, WNOHANG);
     if (ended == pid_ || (ended < 0 && errno == ECHILD)) {
       pid_ = -1;
       return ended < 0 ? "ended" : EndText(status);

@@ -1,22 +1,27 @@
 // The process that calls the driver's library for the agent, and the agent's thread that supervises it.
 //
-//   GpuReader reader({.command = ReaderCommand(library, interval), .interval = interval});
+//   GpuReader reader(ReaderOptions(library, interval));
 //   reader.Start();
 //   GpuReader::News news = reader.Take();            // at each collection; never waits
+//   reader.AskToStop();
+//   if (reader.HasEnded()) ...                       // neither does this
 //
 // A call into a driver may take seconds, hang, or crash. So a process of its own makes it: the agent's program, with the first
 // argument kGpuReaderVerb. It writes messages (gpu_sample.h) into a pipe, which the thread reads. If the process is silent for
-// too long, ends, or writes bytes that are no message, the thread kills it, and starts it again after a backoff. There is never
-// more than one: while the kernel has not ended a killed process, none is started.
+// too long, ends, or writes bytes that are no message, the thread kills it, and starts it again after a backoff. A process that
+// has run as long as the longest backoff is taken to work: only then does the backoff begin anew, and the log say that it is
+// over. There is never more than one process of a reader: while the kernel has not ended a killed process, none is started.
 //
-// Thread safety: Start, Stop: one thread; Take: any thread.
+// Thread safety: Take: any thread; all else: one thread.
 #pragma once
 
 #include <sys/types.h>
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -36,9 +41,6 @@ inline constexpr char kGpuReaderVerb[] = "gpu-reader";
 // library.
 int ReadGpus(const std::vector<std::string>& arguments);
 
-// `library`: of FindNvml.
-std::vector<std::string> ReaderCommand(const std::string& library, std::chrono::milliseconds interval);
-
 class GpuReader {
  public:
   struct Options {
@@ -50,9 +52,11 @@ class GpuReader {
     std::chrono::milliseconds patience{10'000};
     std::chrono::milliseconds min_backoff{5'000};
     std::chrono::milliseconds max_backoff{300'000};
+    // As waitpid(2) with WNOHANG; for tests.
+    std::function<pid_t(pid_t process, int* status)> reap = {};
   };
   static constexpr int kPipe = 3;
-  static constexpr size_t kMaxXids = 1000;  // that wait for Take; more are counted as lost
+  static constexpr size_t kMaxXids = 1000;  // that wait for Take; more are dropped
 
   struct News {
     std::shared_ptr<const GpuSample> sample;  // the newest; null: there is none
@@ -71,6 +75,10 @@ class GpuReader {
   void Start();
   // Kills the process, and waits for its end, for at most 200 ms.
   void Stop();
+  // The same without waiting: the thread does it.
+  void AskToStop();
+  // After AskToStop: whether the process has ended and is reaped.
+  [[nodiscard]] bool HasEnded();
   [[nodiscard]] News Take();
 
  private:
@@ -80,6 +88,7 @@ class GpuReader {
   using Ending = std::pair<std::string, std::string>;
 
   void Run();
+  void Supervise();
   Ending RunProcess();
   // An error, or empty.
   std::string Spawn(OwnedFd& pipe);
@@ -94,15 +103,21 @@ class GpuReader {
   OwnedFd stop_;
   std::thread thread_;
 
-  // Used by the thread alone.
+  // Used by the thread alone, and after its end by HasEnded.
   pid_t pid_ = -1;
   bool is_killed_ = false;
   Backoff backoff_;
-  std::string problem_;  // that the process has reported
+  bool fails_ = false;                     // a process ended, and none has run for long since
+  std::optional<TimePoint> first_sample_;  // of this process
+  std::string problem_;                    // that the process has reported
   StateLog log_{"gpu"};
 
   Mutex mutex_;
   News news_ PERSIA_GUARDED_BY(mutex_);
+  bool is_over_ PERSIA_GUARDED_BY(mutex_) = false;  // the thread needs nothing any more
 };
+
+// `library`: of FindNvml. The backoff is 5 seconds to 5 minutes; with an interval below a second, 5 to 300 intervals.
+GpuReader::Options ReaderOptions(const std::string& library, std::chrono::milliseconds interval);
 
 }  // namespace persia::agent

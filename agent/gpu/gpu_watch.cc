@@ -1,7 +1,7 @@
 #include "gpu/gpu_watch.h"
 
-#include <algorithm>
 #include <system_error>
+#include <utility>
 
 #include "base/log.h"
 #include "model/agent_event.h"
@@ -14,13 +14,6 @@ uint64_t NowInUnixMs() {
   return static_cast<uint64_t>(now.time_since_epoch().count());
 }
 
-GpuReader::Options ReaderOptions(const std::string& library, std::chrono::milliseconds interval) {
-  using std::chrono::milliseconds;
-  return {.command = ReaderCommand(library, interval),
-          .interval = interval,
-          .min_backoff = std::clamp(interval, milliseconds(200), milliseconds(5'000))};
-}
-
 }  // namespace
 
 GpuWatch::GpuWatch(Options options)
@@ -29,24 +22,34 @@ GpuWatch::GpuWatch(Options options)
 void GpuWatch::Use(bool on, std::chrono::milliseconds interval) {
   if (reader_ != nullptr && on && interval == interval_) return;
   if (reader_ != nullptr) {
-    reader_->Stop();
-    former_restarts_ += reader_->Take().restarts;
-    reader_.reset();
+    reader_->AskToStop();
+    const GpuReader::News news = reader_->Take();
+    former_restarts_ += news.restarts;
+    TakeXids(news.xids, last_);
+    stopping_ = std::move(reader_);
   }
   interval_ = interval;
-  const std::string library = on ? options_.find_library() : "";
-  if (library.empty()) return;
+  library_ = on ? options_.find_library() : "";
+  StartReader();
+}
+
+// Not before the process of the reader before this one is gone, which may take as long as a call of the driver.
+void GpuWatch::StartReader() {
+  if (stopping_ != nullptr && stopping_->HasEnded()) stopping_.reset();
+  if (stopping_ != nullptr || reader_ != nullptr || library_.empty()) return;
   auto reader =
-      std::make_unique<GpuReader>(options_.reader ? options_.reader(library, interval) : ReaderOptions(library, interval));
+      std::make_unique<GpuReader>(options_.reader ? options_.reader(library_, interval_) : ReaderOptions(library_, interval_));
   try {
     reader->Start();
     reader_ = std::move(reader);
   } catch (const std::system_error& error) {
+    library_.clear();  // until a reload
     LogWarning("gpu", std::string("GPUs are not read: cannot start a thread: ") + error.what());
   }
 }
 
 void GpuWatch::Look(std::span<const WorkerProcess> processes) {
+  StartReader();
   GpuReader::News news;
   if (reader_ != nullptr) news = reader_->Take();
   // Values that were not renewed in time are not shown.
@@ -73,14 +76,15 @@ void GpuWatch::Look(std::span<const WorkerProcess> processes) {
   }
   last_ = std::move(owners);
   const GpuXidCounts::Counts& xids = xids_.Shown();
-  if (reader_ == nullptr && xids.empty()) {
+  const bool has_reader = !library_.empty();
+  if (!has_reader && xids.empty()) {
     snapshot_ = nullptr;
     return;
   }
   snapshot_ = metrics_.Collect({.sample = is_known ? news.sample.get() : nullptr,
                                 .owners = std::move(identities),
                                 .xids = xids,
-                                .has_reader = reader_ != nullptr,
+                                .has_reader = has_reader,
                                 .runs = news.runs,
                                 .restarts = former_restarts_ + news.restarts});
 }

@@ -6,8 +6,8 @@
 //   if (auto snapshot = gpus.snapshot()) ...         // null: the host has no GPU and had none
 //   std::vector<JobEvent> events = gpus.TakeEvents();
 //
-// Without the driver's library there is no thread, no process and no metric. Look never blocks. Thread safety: the collector
-// thread alone.
+// Without the driver's library there is no thread, no process and no metric. Use and Look wait for no process; Look
+// reads the environment of each new worker once (gpu_ranks.h). Thread safety: the collector thread alone.
 #pragma once
 
 #include <chrono>
@@ -47,7 +47,8 @@ class GpuWatch {
 
   explicit GpuWatch(Options options);
 
-  // `on`: whether GPUs are read, if there are any.
+  // `on`: whether GPUs are read, if there are any. After a change, a reader starts once the process of the one before has
+  // ended: a Look starts it.
   void Use(bool on, std::chrono::milliseconds interval);
   void Look(std::span<const WorkerProcess> processes);
   [[nodiscard]] std::shared_ptr<const Snapshot> snapshot() const { return snapshot_; }
@@ -64,6 +65,7 @@ class GpuWatch {
   };
   using Owners = std::map<std::string, Owner>;  // by device
 
+  void StartReader();
   [[nodiscard]] Owner OwnerAt(const GpuXid& xid, const Owners& now) const;
   void TakeXids(const std::vector<GpuXid>& xids, const Owners& now);
   void ReportLost(const GpuSample& sample, const Owners& owners);
@@ -76,7 +78,9 @@ class GpuWatch {
   std::unique_ptr<GpuRanks> ranks_;  // null before the first sample: it has buffers
   GpuXidCounts xids_;
   GpuMetrics metrics_;
-  std::unique_ptr<GpuReader> reader_;  // null: none is wanted, or there is no library
+  std::string library_;                  // empty: none is wanted, or there is no library
+  std::unique_ptr<GpuReader> stopping_;  // it was asked to stop; null: it has ended
+  std::unique_ptr<GpuReader> reader_;    // null: there is no library, or stopping_ has not ended
   std::chrono::milliseconds interval_{0};
   uint64_t former_restarts_ = 0;  // of readers before this one
   Owners last_;                   // of the last Look

@@ -68,15 +68,23 @@ std::string_view XidText(uint64_t xid) {
   return about == nullptr ? "" : about->text;
 }
 
-GpuXidCounts::GpuXidCounts(Options options) : options_(std::move(options)) {
-  if (options_.file != nullptr) Read();
-}
+GpuXidCounts::GpuXidCounts(Options options) : options_(std::move(options)) { Read(); }
 
+// Adds the counts of the agent before to those since this agent's start.
 void GpuXidCounts::Read() {
+  tried_ = options_.now();
+  is_read_ = options_.file == nullptr;
+  if (is_read_) return;
   std::string set_aside;
   const auto content = ReadJournal(*options_.file, kFormat, /*look=*/false, set_aside);
   if (!set_aside.empty()) LogWarning("gpu.state", set_aside);
-  if (!content.ok() || content.value().records.empty()) return;
+  if (!content.ok()) {
+    log_.Bad("read", "the counts of GPU errors are not shown: " + content.error());
+    return;
+  }
+  is_read_ = true;
+  log_.Recovered("the counts of GPU errors are shown again");
+  if (content.value().records.empty()) return;
   ByteReader reader(content.value().records.back().payload);
   if (reader.String() != options_.run_id) return;
   constexpr size_t kLeastEntryBytes = 3 * sizeof(uint32_t) + 2 * sizeof(uint64_t);
@@ -91,10 +99,10 @@ void GpuXidCounts::Read() {
     key.gpu = reader.String();
     key.xid = reader.U64();
     const uint64_t count = reader.U64();
-    if (!reader.ok() || counts_.size() == kMaxKeys) break;
-    counts_[std::move(key)] = count;
+    if (!reader.ok() || shown_.size() == kMaxKeys) break;
+    counts_[key] += count;
+    shown_[std::move(key)] = count;
   }
-  shown_ = counts_;
 }
 
 void GpuXidCounts::Add(const GpuXidKey& key) {
@@ -105,7 +113,7 @@ void GpuXidCounts::Add(const GpuXidKey& key) {
 }
 
 void GpuXidCounts::Save() {
-  if (options_.file == nullptr) return;
+  if (options_.file == nullptr || !is_read_) return;
   if (!writer_) {
     writer_.emplace(JournalWriter::Options{.file = options_.file, .format = kFormat, .threaded = options_.threaded});
     writer_->Start();
@@ -130,7 +138,11 @@ void GpuXidCounts::Save() {
 }
 
 const GpuXidCounts::Counts& GpuXidCounts::Shown() {
-  if (is_shown_) return shown_;
+  if (!is_read_ && options_.now() - tried_ >= kReadRetry) {
+    Read();
+    if (!is_shown_) Save();
+  }
+  if (is_shown_ || !is_read_) return shown_;
   if (writer_ && writer_->written() < write_) {
     if (!writer_->stats().error) return shown_;
     if (writer_->WantsCheckpoint()) Save();

@@ -5,16 +5,20 @@
 //   for (const auto& [key, count] : counts.Shown()) ...
 //
 // The counts outlive the agent. A count is shown once it is on disk, so that no later agent shows a lower one. If the disk
-// fails, the count is shown nevertheless. Thread safety: the collector thread alone.
+// fails, the count is shown nevertheless. If the file of the agent before cannot be read, no count is shown and the file is not
+// written until it can be. Thread safety: the collector thread alone.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "base/log.h"
 #include "files/journal_writer.h"
 #include "model/snapshot.h"
 
@@ -41,7 +45,9 @@ class GpuXidCounts {
     std::shared_ptr<JournalFile> file = nullptr;  // null: the counts are only in memory
     std::string run_id = {};                      // counts of other runs are not read
     bool threaded = true;                         // of JournalWriter
+    std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
   };
+  static constexpr std::chrono::seconds kReadRetry{30};
   // Kinds of errors. A driver that reports more is broken, and further kinds are not counted.
   static constexpr size_t kMaxKeys = 1000;
 
@@ -58,6 +64,9 @@ class GpuXidCounts {
   void Save();
 
   const Options options_;
+  StateLog log_{"gpu.state"};
+  bool is_read_ = false;  // the file; or there is none
+  std::chrono::steady_clock::time_point tried_;
   std::optional<JournalWriter> writer_;  // since the first error: it has a thread
   Counts counts_;
   Counts shown_;

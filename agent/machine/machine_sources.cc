@@ -43,13 +43,16 @@ MachineResult MachineSources::Read(std::span<const WatchedProcess> processes, Ti
   MachineReading reading;
   ReadCgroup(files_, subject_.cgroup, reading);
   ReadPressure(files_, subject_.cgroup, reading);
-  ReadNetwork(files_, subject_.network, reading);
+  if (!subject_.network.empty()) ReadNetwork(files_, subject_.network, reading);
   ReadInfiniband(files_, reading);
   ReadFilesystems(now, reading);
-  const auto is_new = [&](const WatchedProcess& process) { return !details_.values().contains(process); };
+  const auto is_new = [&](const WatchedProcess& process) {
+    return std::ranges::find(details_of_, process) == details_of_.end();  // also of those that /proc does not have
+  };
   if (!details_read_ || now - *details_read_ >= options_.worker_interval || std::ranges::any_of(processes, is_new)) {
     details_.Read(processes, now);
     details_read_ = now;
+    details_of_.assign(processes.begin(), processes.end());
   }
   MachineResult result{.series = reading.TakeSorted(), .workers = details_.values(), .absent = {}, .read_at = now};
   for (const Source& source : kSources) {
@@ -72,6 +75,13 @@ void MachineSources::Follow(std::span<const WatchedProcess> processes) {
   if (!subject_.worker) {
     subject_.cgroup = FindCgroup(files_, "self");
     subject_.working_directory = files_.Link("/proc/self/cwd");
+    return;
+  }
+  // It has ended: its pid may be that of another process now.
+  const std::string proc = "/proc/" + std::to_string(subject_.worker->pid) + "/";
+  if (subject_.network != "self") subject_.network.clear();
+  for (std::string* path : {&subject_.shm, &subject_.working_directory}) {
+    if (path->starts_with(proc)) path->clear();
   }
 }
 
@@ -99,7 +109,8 @@ void MachineSources::ReadFilesystems(TimePoint now, MachineReading& reading) {
     if (!path.empty()) probe.Ask(files_.PathOf(path), now);
   }
   for (const auto& [probe, path] : probes) {
-    if (!path.empty()) probe.Await(kAnswerPatience);
+    if (path.empty()) continue;
+    probe.Await(kAnswerPatience);
     probe.Read(now, reading);
   }
 }

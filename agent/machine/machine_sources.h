@@ -2,7 +2,7 @@
 //
 // The job's cgroup, network namespace, /dev/shm and working directory are those of one worker: the first that /proc shows,
 // until it ends. Before the first worker they are the agent's. After a worker has ended, its cgroup is still read, and so are
-// the namespaces that it shares with the agent.
+// the namespaces that it shares with the agent; those of its own are not, because its pid may be that of another process.
 //
 // Thread safety: none.
 #pragma once
@@ -49,6 +49,7 @@ class MachineSources {
   struct Subject {
     std::optional<WatchedProcess> worker;  // none: the agent
     CgroupPaths cgroup;
+    // Empty: not known any more.
     std::string network = "self";  // a process in the network namespace
     std::string shm = "/dev/shm";
     std::string working_directory;
@@ -68,6 +69,7 @@ class MachineSources {
   FilesystemProbe state_;
   FilesystemProbe working_directory_;
   std::optional<TimePoint> details_read_;
+  std::vector<WatchedProcess> details_of_;  // the processes of that reading
 };
 
 }  // namespace persia::agent

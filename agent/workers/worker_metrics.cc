@@ -53,7 +53,7 @@ const std::array<WorkerMetrics::Family, WorkerMetrics::kValues> WorkerMetrics::k
      "Page faults of the process that the kernel resolved in memory."},
     {"persia_process_open_fds", MetricType::kGauge, "Open file descriptors of the process."},
     {"persia_process_read_bytes_total", MetricType::kCounter,
-     "Bytes that the process has read from disks; the page cache does not count."},
+     "Bytes that the process, and its children that it has waited for, have read from disks; the page cache does not count."},
     {"persia_process_resident_memory_bytes", MetricType::kGauge, "Resident memory of the process."},
     {"persia_process_restarts_total", MetricType::kCounter,
      "Processes of this run that took this number after another process with it had ended."},
@@ -66,7 +66,8 @@ const std::array<WorkerMetrics::Family, WorkerMetrics::kValues> WorkerMetrics::k
     {"persia_process_up", MetricType::kGauge, "1 if the process is running, 0 if it has ended."},
     {"persia_process_virtual_memory_bytes", MetricType::kGauge, "Virtual memory of the process."},
     {"persia_process_write_bytes_total", MetricType::kCounter,
-     "Bytes that the process has written to disks, or will when the kernel writes its page cache."},
+     "Bytes that the process, and its children that it has waited for, have written to disks, or will when the kernel "
+     "writes its page cache."},
 }};
 
 WorkerMetrics::WorkerMetrics(Options options) : options_(std::move(options)), proc_(options_.proc) {}

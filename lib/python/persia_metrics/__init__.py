@@ -108,6 +108,9 @@ def init(
     return result
 
 
+# Called before a child of multiprocessing ends by os._exit.
+_at_exit: List[Callable[[], None]] = []
+
 # For the agent, which reports why the process died.
 uncaught.install()
 
@@ -124,9 +127,6 @@ if os.environ.get("PERSIA_METRICS_STACKS") == "1" and _native.exporting():
 
 # The thread that calls functions of gauges must not wait for the lock of an interpreter that ends.
 atexit.register(_native.end_functions)
-
-# Called before a child of multiprocessing ends by os._exit.
-_at_exit: List[Callable[[], None]] = []
 
 
 # A child that multiprocessing has forked ends by os._exit, which leaves no mark of a normal exit in the segment. Its finalizers run

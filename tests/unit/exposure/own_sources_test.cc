@@ -143,6 +143,21 @@ TEST_F(OwnSourcesTest, LabelsOfOwnSeriesAreMadeFitForPrometheus) {
                                                       Pair(R"(h{exported_le="1"}@rep_0/agent)", "2: 2 2")));
 }
 
+// For example, the kernel's names of interfaces.
+TEST_F(OwnSourcesTest, LabelsOfOwnSeriesBecomeValidTextAndStayDifferent) {
+  const auto own = OwnSource()
+                       .Family("g", MetricType::kGauge)
+                       .Series(1, {{"device", "e\x80"}})
+                       .Series(2, {{"device", "e\xff"}})
+                       .Series(3, {{"device", "e\uFFFD"}})
+                       .Series(4, {{"device", "\u00e9"}})
+                       .Done();
+  EXPECT_THAT(
+      Merged({}, {own}),
+      UnorderedElementsAre(Pair("g{device=\"e\uFFFD\"}@rep_0/agent", "1"), Pair("g{device=\"e\uFFFD_2\"}@rep_0/agent", "2"),
+                           Pair("g{device=\"e\uFFFD_3\"}@rep_0/agent", "3"), Pair("g{device=\"\u00e9\"}@rep_0/agent", "4")));
+}
+
 TEST_F(OwnSourcesTest, TheLabelOfDroppedCountsIsRenamedForOneOfTheSettings) {
   Process a(*this);
   a.segment.Counter("", "c", {}, 1);

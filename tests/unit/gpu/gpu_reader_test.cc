@@ -36,14 +36,15 @@ class GpuReaderTest : public ::testing::Test {
 
   void Put(const std::string& name, const std::string& bytes) { std::ofstream(folder_ / name, std::ios::binary) << bytes; }
 
-  void Start(const std::string& script, milliseconds patience = std::chrono::minutes(1)) {
+  void Start(const std::string& script, milliseconds patience = std::chrono::minutes(1),
+             milliseconds max_backoff = milliseconds(2)) {
     reader_ = std::make_unique<GpuReader>(
         GpuReader::Options{.command = {"/bin/sh", "-c", "cd " + folder_.path() + "; echo $$ > pid; " + script},
                            .interval = milliseconds(1),
                            .first_patience = patience,
                            .patience = patience,
                            .min_backoff = milliseconds(1),
-                           .max_backoff = milliseconds(2)});
+                           .max_backoff = max_backoff});
     reader_->Start();
   }
 
@@ -95,12 +96,35 @@ TEST_F(GpuReaderTest, ASilentProcessIsKilledAndStartedAgain) {
   EXPECT_THAT(log.Warnings(), ElementsAre(HasSubstr("a call of the driver's library has not returned for"))) << "once";
 }
 
-TEST_F(GpuReaderTest, ACrashIsToldOnceAndOverWhenValuesComeAgain) {
+TEST_F(GpuReaderTest, ACrashIsToldOnceAndOverWhenItHasRunAgainForAWhile) {
   const CapturedLog log;
-  Start("if test -e 3; then cat sample >&3; sleep 100; fi; test -e 2 && touch 3; test -e 1 && touch 2; touch 1; kill -SEGV $$");
-  WaitUntil([](const auto& now) { return now.runs; });
+  Start(
+      "if test -e 3; then while :; do cat sample >&3; sleep 0.003; done; fi; test -e 2 && touch 3; test -e 1 && touch 2; touch "
+      "1; "
+      "kill -SEGV $$");
+  while (log.Infos().empty()) std::this_thread::sleep_for(milliseconds(2));
+  reader_->Stop();
   EXPECT_THAT(log.Messages(), ElementsAre(AllOf(HasSubstr("GPUs are not read"), HasSubstr("crashed by SIGSEGV")),
                                           HasSubstr("reading 2 GPUs, driver 550")));
+}
+
+TEST_F(GpuReaderTest, ACrashAfterEachFirstSampleIsToldOnceAndTriedMoreAndMoreRarely) {
+  const CapturedLog log;
+  const auto began = std::chrono::steady_clock::now();
+  Start("cat sample >&3; kill -SEGV $$", std::chrono::minutes(1), std::chrono::minutes(5));
+  WaitUntil([](const auto& now) { return now.restarts >= 6; });
+  EXPECT_GE(std::chrono::steady_clock::now() - began, milliseconds(1 + 2 + 4 + 8 + 16 + 32));
+  reader_->Stop();
+  EXPECT_THAT(log.Messages(), ElementsAre(HasSubstr("reading 2 GPUs"), HasSubstr("crashed by SIGSEGV")));
+}
+
+TEST(GpuReaderOptionsTest, TheBackoffIsFiveSecondsToFiveMinutes) {
+  for (const milliseconds interval : {milliseconds(1'000), milliseconds(5'000), milliseconds(60'000)}) {
+    const GpuReader::Options options = ReaderOptions("library", interval);
+    EXPECT_EQ(options.min_backoff, std::chrono::seconds(5));
+    EXPECT_EQ(options.max_backoff, std::chrono::minutes(5));
+  }
+  EXPECT_EQ(ReaderOptions("library", milliseconds(100)).min_backoff, milliseconds(500));
 }
 
 TEST_F(GpuReaderTest, AnExitIsTold) {

@@ -2,11 +2,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -183,6 +186,40 @@ TEST_F(GpuWatchTest, OldValuesAreNotShown) {
   now += 2 * kMinute + std::chrono::seconds(2);
   gpus.Look(Rank(3));
   EXPECT_EQ(shown(), 4);
+}
+
+// As if a call of the driver hung in the kernel.
+TEST_F(GpuWatchTest, AfterAChangeAReaderStartsOnceTheProcessOfTheFormerOneIsReaped) {
+  struct Kernel {
+    std::atomic<bool> holds = true;
+    std::atomic<int> reaped = 0;
+  };
+  const auto kernel = std::make_shared<Kernel>();
+  int readers = 0;
+  GpuWatch::Options options = Options();
+  options.reader = [&, make = options.reader](const std::string& library, milliseconds interval) {
+    ++readers;
+    GpuReader::Options reader = make(library, interval);
+    reader.reap = [kernel](pid_t process, int* status) {
+      if (kernel->holds) return 0;
+      const pid_t ended = waitpid(process, status, WNOHANG);
+      if (ended > 0) ++kernel->reaped;
+      return ended;
+    };
+    return reader;
+  };
+  GpuWatch gpus(options);
+  gpus.Use(true, kMinute);
+  Send("sample");
+  LookUntil(gpus, Rank(3), [&] { return Instances(gpus, "persia_gpu_up").size() == 2; });
+  gpus.Use(true, 2 * kMinute);
+  gpus.Use(false, kMinute);
+  gpus.Use(true, 2 * kMinute);
+  gpus.Look(Rank(3));
+  EXPECT_EQ(readers, 1) << "never two processes";
+  kernel->holds = false;
+  LookUntil(gpus, Rank(3), [&] { return readers == 2; });
+  EXPECT_EQ(kernel->reaped, 1);
 }
 
 TEST_F(GpuWatchTest, OffEndsIt) {

@@ -4,12 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/owned_fd.h"
+#include "captured_log.h"
 #include "files/journal_file.h"
 #include "temporary_directory.h"
 
@@ -17,6 +19,7 @@ namespace persia::agent {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
@@ -65,12 +68,16 @@ TEST_F(GpuXidsTest, WithoutAFileTheCountsAreInMemory) {
   EXPECT_THAT(counts.Shown(), ElementsAre(Pair(kLost, 1)));
 }
 
-// A file whose writes a test lets pass.
+// A file whose reads and writes a test lets pass.
 class Gate : public JournalFile {
  public:
-  Result<std::optional<std::string>> Read(std::string& /*broken*/) override { return std::optional<std::string>(); }
-  Status Replace(std::string_view /*bytes*/) override {
+  Result<std::optional<std::string>> Read(std::string& /*broken*/) override {
+    if (read_fails) return Error{"Input/output error"};
+    return content;
+  }
+  Status Replace(std::string_view bytes) override {
     if (fails) return Error{"the disk is full"};
+    content = std::string(bytes);
     return Done{};
   }
   Status Append(std::string_view /*bytes*/) override { return Done{}; }
@@ -79,6 +86,8 @@ class Gate : public JournalFile {
   [[nodiscard]] std::string path() const override { return "/nowhere"; }
 
   bool fails = true;
+  bool read_fails = false;
+  std::optional<std::string> content;
 };
 
 TEST_F(GpuXidsTest, ADiskThatFailsHidesNoError) {
@@ -86,6 +95,32 @@ TEST_F(GpuXidsTest, ADiskThatFailsHidesNoError) {
   GpuXidCounts counts({.file = gate, .run_id = "run_1", .threaded = false});
   counts.Add(kLost);
   EXPECT_THAT(counts.Shown(), ElementsAre(Pair(kLost, 1)));
+}
+
+TEST_F(GpuXidsTest, AFileThatCannotBeReadAtOnceIsNotOverwritten) {
+  const CapturedLog log;
+  const auto gate = std::make_shared<Gate>();
+  gate->fails = false;
+  auto now = std::chrono::steady_clock::now();
+  const GpuXidCounts::Options options{.file = gate, .run_id = "run_1", .threaded = false, .now = [&] { return now; }};
+  {
+    GpuXidCounts before(options);
+    before.Add(kLost);
+    before.Add(kLost);
+  }
+  gate->read_fails = true;
+  {
+    GpuXidCounts counts(options);
+    counts.Add(kLost);
+    counts.Add(kMemory);
+    EXPECT_THAT(counts.Shown(), IsEmpty()) << "no lower count than before";
+    gate->read_fails = false;
+    EXPECT_THAT(counts.Shown(), IsEmpty()) << "a disk that fails is not read at each collection";
+    now += GpuXidCounts::kReadRetry;
+    EXPECT_THAT(counts.Shown(), ElementsAre(Pair(kMemory, 1), Pair(kLost, 3)));
+  }
+  EXPECT_THAT(GpuXidCounts(options).Shown(), ElementsAre(Pair(kMemory, 1), Pair(kLost, 3)));
+  EXPECT_THAT(log.Warnings(), ElementsAre(HasSubstr("are not shown: ")));
 }
 
 TEST_F(GpuXidsTest, ADriverWithoutEndOfKindsIsBounded) {

@@ -213,6 +213,41 @@ TEST_F(MachineSourcesTest, OfAWorkerInOtherNamespacesItsOwnAreRead) {
       << "the interfaces of the agent are others";
 }
 
+TEST_F(MachineSourcesTest, AnotherProcessWithThePidOfAnEndedWorkerIsNotRead) {
+  const WatchedProcess worker = Add(8, "a", /*namespaces=*/true);
+  for (const char* path : {"/proc/8/root/dev/shm", "/proc/8/cwd"}) AwaitAsked({worker}, path);
+  machine_.Remove("/proc/8");
+  Add(8, "b", /*namespaces=*/true);
+  machine_.Write("/proc/8/stat", "1 (p) S 1 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 777 0 0 0\n");
+  {
+    const MutexLock lock(asked_->mutex);
+    asked_->paths.clear();
+  }
+  const auto values = Read({worker});
+  EXPECT_THAT(values, Not(Contains(Key("persia_network_receive_bytes_total{device=of8}"))));
+  for (const char* use : {"shm", "working_directory"}) {
+    EXPECT_THAT(values, Not(Contains(Key("persia_filesystem_device_error{use=" + std::string(use) + "}"))));
+  }
+  AwaitAsked({worker}, "/state");
+  const MutexLock lock(asked_->mutex);
+  EXPECT_THAT(asked_->paths, ElementsAre(machine_.root() + "/state"));
+}
+
+TEST_F(MachineSourcesTest, AWorkerThatProcDoesNotHaveMakesNoExtraReading) {
+  const WatchedProcess worker = Add(8, "a");
+  machine_.Write("/proc/8/status", "VmSwap: 1 kB\n");
+  const WatchedProcess gone{.pid = 9, .start_ticks = 500, .pid_namespace = worker.pid_namespace};
+  const auto swapped = [&](const std::vector<WatchedProcess>& processes) {
+    Read(processes);
+    return result_.workers.at(worker).swapped_bytes;
+  };
+  EXPECT_EQ(swapped({worker, gone}), 1024);
+  machine_.Write("/proc/8/status", "VmSwap: 2 kB\n");
+  EXPECT_EQ(swapped({worker, gone}), 1024) << "the interval is 10 s";
+  const WatchedProcess next = Add(10, "a");
+  EXPECT_EQ(swapped({worker, gone, next}), 2048) << "a new worker is read at once";
+}
+
 TEST_F(MachineSourcesTest, AProcessOfAnotherNamespaceIsNotFollowed) {
   WatchedProcess elsewhere = Add(8, "a");
   elsewhere.pid_namespace += 1;

@@ -24,6 +24,7 @@ namespace {
 
 constexpr size_t kBufferBytes = 16 << 10;
 // Fields of /proc/<pid>/stat, counted from 1 as in proc(5).
+constexpr size_t kFlags = 9;
 constexpr size_t kMinorFaults = 10;
 constexpr size_t kMajorFaults = 12;
 constexpr size_t kUserTime = 14;
@@ -32,6 +33,7 @@ constexpr size_t kThreads = 20;
 constexpr size_t kStarted = 22;
 constexpr size_t kDiskWait = 42;
 constexpr size_t kFirstField = 3;  // after the last ')'
+constexpr uint64_t kExiting = 4;   // of the flags: PF_EXITING of the kernel
 
 OwnedFd OpenForReading(const char* path, int flags = 0) { return OwnedFd(open(path, flags | O_RDONLY | O_CLOEXEC)); }
 
@@ -104,6 +106,7 @@ std::optional<ProcStat> ProcReader::Stat(std::string_view who) {
       .major_faults = fields[kMajorFaults],
       .disk_wait_seconds =
           counts_disk_wait_ ? std::optional(static_cast<double>(fields[kDiskWait]) / TicksPerSecond()) : std::nullopt,
+      .exits = (fields[kFlags] & kExiting) != 0 || state_letter == 'Z' || state_letter == 'X',
       .state = state_letter,
   };
 }

@@ -24,6 +24,7 @@ struct ProcStat {
   uint64_t minor_faults = 0;
   uint64_t major_faults = 0;                     // those that read from a disk
   std::optional<double> disk_wait_seconds = {};  // of its main thread; none: the kernel does not count it
+  bool exits = false;                            // it has begun to exit, or is a zombie
   char state = 0;                                // 'R' running, 'S' sleeping, 'T' stopped by a signal, ...
 };
 

@@ -22,7 +22,7 @@ void HangJudge::Look(std::span<const WorkerProcess> processes, TimePoint now, co
   std::vector<const Track*> tracks(processes.size());
   for (size_t i = 0; i < processes.size(); ++i) {
     const WorkerProcess& process = processes[i];
-    if (!process.alive) continue;
+    if (!process.alive || process.runs_other) continue;
     Track& track = tracks_[{process.pid_namespace, process.pid, process.start_ticks, process.ordinal}];
     UpdateTrack(process, track);
     tracks[i] = &track;

@@ -11,9 +11,13 @@ namespace persia::agent {
 inline constexpr std::string_view kExitOfUnknownCode = "exit";
 // Without a mark of a normal exit, and no parent has told the agent more: by a signal, or by _exit.
 inline constexpr std::string_view kUnknownEnd = "unknown";
+// The process lives: it has replaced its program by exec, and the new one has a segment of its own.
+inline constexpr std::string_view kReplacedProgram = "exec";
 
 // Whether the process left on its own, and not because of an error.
-[[nodiscard]] inline bool IsCleanExit(std::string_view reason) { return reason == "exit_0" || reason == kExitOfUnknownCode; }
+[[nodiscard]] inline bool IsCleanExit(std::string_view reason) {
+  return reason == "exit_0" || reason == kExitOfUnknownCode || reason == kReplacedProgram;
+}
 
 // Whether a command ended with this exit code because a person or a scheduler asked it to: by SIGINT or SIGTERM.
 [[nodiscard]] inline bool IsInterruption(int exit_code) { return exit_code == 130 || exit_code == 143; }

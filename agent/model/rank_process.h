@@ -29,10 +29,12 @@ struct RankProcess {
   uint32_t restart_count = 0;  // from the launcher
   bool has_changed = false;    // the collector has found a value changed
   bool hangs = false;
+  bool runs_other = false;  // it has replaced its program by exec, and the new one recorded nothing when it was last alive
   // The time in each phase, the present one, and until when the times count; no moment: no clock runs.
   std::vector<std::pair<std::string, Nanoseconds>> phases = {};
   std::string phase = {};
   std::optional<Nanoseconds> clocks_until = {};
+  Nanoseconds last_entry{0};  // into a phase; 0: it has entered none
   std::optional<double> step = {};
   std::optional<double> first_step = {};
   // How an ended process ended (exit_reason.h); none: that may become known in the next collection.

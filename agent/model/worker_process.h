@@ -18,6 +18,7 @@ struct WorkerProcess {
   uint32_t ordinal = 0;       // its number among the processes of its identity; a successor gets the same number
   uint64_t predecessors = 0;  // processes of this run that ended with this identity and ordinal; includes an ended one itself
   bool alive = false;         // false: no process has this ordinal now; the fields describe the last one that ended
+  bool runs_other = false;    // it is alive, but replaced its program by exec, and the new one has recorded nothing yet
 
   uint32_t pid = 0;            // in its pid namespace
   uint64_t pid_namespace = 0;  // inode of /proc/<pid>/ns/pid

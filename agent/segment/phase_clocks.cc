@@ -73,6 +73,12 @@ std::vector<PhaseTime> PhaseClocks::TimesAt(uint64_t now_ns) const {
   return times;
 }
 
+uint64_t PhaseClocks::LastStart() const {
+  uint64_t last = 0;
+  for (const Clock& clock : clocks_) last = std::max(last, clock.started_ns);
+  return last;
+}
+
 std::optional<uint64_t> PhaseClocks::Until() const {
   std::optional<uint64_t> until;
   for (const Clock& clock : clocks_) {

@@ -38,6 +38,13 @@ void ExitLookup::Watch(const SegmentReader& living) {
 
 bool ExitLookup::IsReaped(const SegmentReader& reader) const { return ReasonOf(ProcessOf(reader)).has_value(); }
 
+bool ExitLookup::Lives(const SegmentReader& unlocked) {
+  const segment::Header& header = unlocked.header();
+  if (header.start_ticks == 0 || !own_namespace_ || header.pid_namespace != *own_namespace_) return false;
+  const auto stat = proc_.Stat(std::to_string(header.pid));
+  return stat && stat->start_ticks == header.start_ticks && !stat->exits;
+}
+
 std::optional<std::string> ExitLookup::ReasonOf(const LastProcess& ended) const {
   if (!HasPidHere(ended)) return std::nullopt;
   auto reason = reaped_ != nullptr ? reaped_->ReasonOf(ended.pid, ended.start_ticks) : std::nullopt;

@@ -22,6 +22,8 @@ class ExitLookup {
 
   // Prepares for the end of a living process.
   void Watch(const SegmentReader& living);
+  // Whether the process lives, although it has unlocked its segment. False: also if this is not known.
+  bool Lives(const SegmentReader& unlocked);
   // As in model/exit_reason.h; nothing: not known, or not known yet. REQUIRES: the segment was read after its writer had ended.
   std::optional<std::string> ReasonOf(const SegmentReader& ended);
   // False: it lives, is a zombie, or nothing is known about it.

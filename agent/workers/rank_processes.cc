@@ -3,6 +3,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <string_view>
@@ -25,7 +26,9 @@ nanoseconds Now(clockid_t clock) {
 nanoseconds StartOf(uint64_t ticks) {
   static const auto ticks_per_second = static_cast<double>(sysconf(_SC_CLK_TCK));
   const std::chrono::duration<double> since_boot(static_cast<double>(ticks) / ticks_per_second);
-  return std::chrono::duration_cast<nanoseconds>(since_boot) - (Now(CLOCK_BOOTTIME) - Now(CLOCK_MONOTONIC));
+  const nanoseconds now = Now(CLOCK_BOOTTIME);
+  const nanoseconds at = since_boot < now ? std::chrono::duration_cast<nanoseconds>(since_boot) : now;
+  return at - (now - Now(CLOCK_MONOTONIC));
 }
 
 }  // namespace
@@ -42,19 +45,20 @@ RankProcess RankProcessOf(const SegmentLifecycle::Segment& segment) {
                       .birth_unix_ns = reader.header().birth_unix_ns,
                       .restart_count = reader.identity().restart_count,
                       .has_changed = reader.changes() > 0,
+                      .runs_other = segment.runs_other,
                       // Of a program that numbers them: others only count those of the process.
                       .step = reader.first_step() ? reader.step() : std::nullopt,
                       .first_step = reader.first_step(),
                       .exit = segment.alive ? std::nullopt : segment.exit};
+  const nanoseconds longest = std::max(Now(CLOCK_MONOTONIC) - process.began, nanoseconds(0));  // whatever the clocks say
   for (const PhaseTime& time : reader.clocks().Times()) {
-    if (process.phases.size() < kMaxTimedPhases) {
-      process.phases.emplace_back(time.phase.substr(0, kMaxTimedPhaseBytes), nanoseconds(time.ns));
-    } else {
-      process.phases.back().second += nanoseconds(time.ns);
-    }
+    if (process.phases.size() < kMaxTimedPhases) process.phases.emplace_back(time.phase.substr(0, kMaxTimedPhaseBytes), 0);
+    nanoseconds& in_phase = process.phases.back().second;
+    in_phase = std::min(in_phase + std::min(nanoseconds(time.ns), longest), longest);
   }
   if (const auto phase = reader.clocks().Present()) process.phase = phase->name.substr(0, kMaxTimedPhaseBytes);
   if (const auto until = reader.clocks().Until()) process.clocks_until = nanoseconds(*until);
+  process.last_entry = nanoseconds(reader.clocks().LastStart());
   return process;
 }
 

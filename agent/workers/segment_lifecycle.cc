@@ -1,6 +1,8 @@
 #include "workers/segment_lifecycle.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 #include <utility>
 
 namespace persia::agent {
@@ -92,12 +94,12 @@ void SegmentLifecycle::List() {
 
 // The kernel drops the lock of a writer with its memory map. A reader of /proc/PID/smaps_rollup keeps the map for a moment
 // after the process was reaped, the longer the larger the process is.
-bool SegmentLifecycle::Lives(const SegmentReader& reader) const { return reader.WriterLives() && !exits_.IsReaped(reader); }
+bool SegmentLifecycle::HoldsLock(const SegmentReader& reader) const { return reader.WriterLives() && !exits_.IsReaped(reader); }
 
 void SegmentLifecycle::TryOpen(const SegmentDirectory::File& file) {
   SegmentProblem problem;
   auto reader = directory_.Open(file.name, options_.access, problem);
-  const bool alive = reader != nullptr && Lives(*reader);
+  const bool alive = reader != nullptr && HoldsLock(*reader);
   const bool was_alive = alive || (reader != nullptr && ledger_.SavedOrdinal(reader->id()));
   if (reader == nullptr || !reader->Read(now_.tick, now_.wall, problem, was_alive ? clocks_until_ : 0)) {
     if (reader != nullptr) problem.segment_id = reader->id();
@@ -164,15 +166,47 @@ void SegmentLifecycle::Refuse(const SegmentDirectory::File& file, SegmentProblem
   refused.retry = now_.steady + refused.backoff.Next();
 }
 
-void SegmentLifecycle::ReadAll() {
+// Of a process without the lock: either it has ended, or it has replaced its program by exec. Then the segment of the new
+// program, which may come later, is the last one of this process.
+void SegmentLifecycle::FindLiving() {
+  bool all_hold_lock = true;
   for (Segment& segment : segments_) {
     if (segment.reader->released()) continue;
-    // Before the read, so that the values include all counts of the writer up to its end.
-    segment.alive = Lives(*segment.reader);
+    segment.alive = HoldsLock(*segment.reader);
     segment.was_alive |= segment.alive;
+    all_hold_lock = all_hold_lock && segment.alive;
+    const bool held_lock = std::exchange(segment.holds_lock, segment.alive);
+    if (held_lock) segment.clocks_until = segment.was_alive ? clocks_until_ : 0;
+  }
+  if (all_hold_lock) return;
+  const auto process = [](const Segment& segment) {
+    const auto& header = segment.reader->header();
+    return std::tuple(header.pid_namespace, header.pid, header.start_ticks);
+  };
+  const auto birth = [](const Segment& segment) {
+    return std::pair(segment.reader->header().birth_unix_ns, segment.reader->id());
+  };
+  std::map<std::tuple<uint64_t, uint32_t, uint64_t>, const Segment*> last;
+  for (const Segment& segment : segments_) {
+    const Segment*& known = last[process(segment)];
+    if (known == nullptr || birth(*known) < birth(segment)) known = &segment;
+  }
+  for (Segment& segment : segments_) {
+    if (segment.reader->released() || segment.alive) continue;
+    segment.is_replaced = segment.reader->header().start_ticks != 0 && last.at(process(segment)) != &segment;
+    segment.alive = !segment.is_replaced && exits_.Lives(*segment.reader);
+    segment.runs_other = segment.runs_other || segment.alive;
+  }
+}
+
+void SegmentLifecycle::ReadAll() {
+  // Before the read, so that the values include all counts of the writer up to its end.
+  FindLiving();
+  for (Segment& segment : segments_) {
+    if (segment.reader->released()) continue;
     if (segment.alive) exits_.Watch(*segment.reader);
     SegmentProblem problem;
-    if (segment.reader->Read(now_.tick, now_.wall, problem, segment.was_alive ? clocks_until_ : 0)) {
+    if (segment.reader->Read(now_.tick, now_.wall, problem, segment.clocks_until)) {
       segment.problem.reset();
     } else {
       diagnostics_.Report("segment", "the segment " + directory_.path() + "/" + segment.name +

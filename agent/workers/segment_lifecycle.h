@@ -13,7 +13,9 @@
 //   unseen    -> refused    its file cannot be opened or read. It is tried again with backoff for as long as it exists, and
 //                           immediately if the file or a limit changes
 //   refused   -> readable   it was opened and read
-//   readable  -> ended      its writer no longer holds the lock. A read after that returns its last values
+//   readable  -> ended      its writer no longer holds the lock, and has ended or has a later segment. A read after that
+//   returns
+//                           its last values
 //   ended     -> folded     the ledger has added its values to the sums
 //   folded    -> removed    the fold is on disk, and the file is removed
 //   orphaned  -> readable   the ledger has values of it from a former agent, and its file is read: the file counts
@@ -68,6 +70,9 @@ class SegmentLifecycle {
     FileId file;
     bool is_in_directory = true;          // as of the last listing
     bool alive = true;                    // the writer, as of the last read
+    bool holds_lock = true;               // as of the last read
+    bool is_replaced = false;             // its process has replaced its program by exec, and has a later segment
+    bool runs_other = false;              // the same, without a later segment when it was last alive
     bool was_alive = false;               // at a read, of this agent or of the one before
     std::optional<InstanceKey> instance;  // in which it has the ordinal; none: it has no ordinal yet
     uint32_t ordinal = 0;
@@ -76,6 +81,8 @@ class SegmentLifecycle {
     std::optional<std::string> exit = {};    // how the writer ended (model/exit_reason.h)
     bool end_is_told = false;                // by TakeEnds
     std::vector<JobEvent> last_events = {};  // set by the reader of events (workers/last_events.h)
+
+    uint64_t clocks_until = 0;  // stands since it was found without the lock
 
     // The values that were passed to the ledger.
     uint64_t noted_change = 0;  // its tick
@@ -143,10 +150,11 @@ class SegmentLifecycle {
   // segment_lifecycle.cc: from unseen to ended.
   void DropFolded();
   void List();
-  [[nodiscard]] bool Lives(const SegmentReader& reader) const;
+  [[nodiscard]] bool HoldsLock(const SegmentReader& reader) const;
   void TryOpen(const SegmentDirectory::File& file);
   void Refuse(const SegmentDirectory::File& file, SegmentProblem problem);
   static bool Replaces(const Segment& newer, const Segment& older);
+  void FindLiving();
   void ReadAll();
   // segment_retirement.cc: from ended to removed.
   void LearnExits();

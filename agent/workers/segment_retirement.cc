@@ -40,7 +40,9 @@ void SegmentLifecycle::Retire() {
   for (const LastProcess& process : std::exchange(learned_, {})) exits_.Forget(process);
   std::erase_if(segments_, [&](Segment& segment) {
     if (segment.alive) return false;
-    if (!segment.exit) segment.exit = exits_.ReasonOf(*segment.reader);
+    if (!segment.exit) {
+      segment.exit = segment.is_replaced ? std::string(kReplacedProgram) : exits_.ReasonOf(*segment.reader);
+    }
     segment.reader->Release();  // unmaps and closes it
     if (IsOfThisRun(*segment.reader)) return false;
     if (segment.is_in_directory) {
@@ -69,7 +71,7 @@ void SegmentLifecycle::Save() {
 }
 
 void SegmentLifecycle::TellEnd(Segment& segment) {
-  if (std::exchange(segment.end_is_told, true)) return;
+  if (std::exchange(segment.end_is_told, true) || segment.is_replaced) return;
   const SegmentReader& reader = *segment.reader;
   const auto& header = reader.header();
   const std::optional<PresentPhase> phase = reader.clocks().Present();
@@ -260,7 +262,7 @@ void SegmentLifecycle::FoldEnded(const Chosen& chosen) {
     ledger_.Fold(segment.Values(), process, now_,
                  told ? std::optional(segment.exit ? *segment.exit : kUnknownEnd) : std::nullopt);
     if (told) {
-      exits_.Forget(process);
+      if (!segment.is_replaced) exits_.Forget(process);
     } else {
       untold_.push_back({id, *segment.instance, segment.ordinal, process});
     }

@@ -203,6 +203,7 @@ void SegmentSource::ListProcesses(std::span<const Ledger::Orphan> orphans) {
          .ordinal = segment.ordinal,
          .predecessors = retired.EndedCount(*segment.instance, segment.ordinal) + (segment.alive ? 0 : 1),
          .alive = segment.alive,
+         .runs_other = segment.runs_other,
          .pid = header.pid,
          .pid_namespace = header.pid_namespace,
          .start_ticks = header.start_ticks,

@@ -1,11 +1,19 @@
 // Each end of a process is told once, by whichever agent finds it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
+#include <cstdint>
+#include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "files/proc_reader.h"
 #include "ledger/retired_test.h"
 #include "workers/last_events.h"
 
@@ -71,6 +79,89 @@ TEST_F(EndsTest, AnEndThatIsNotSavedIsToldByTheNextAgent) {
   StartAgent();
   Collect();
   EXPECT_THAT(Ends(), ElementsAre("rep_0 0 unknown"));
+}
+
+// A process that replaces its program by exec: the lock of its segment is free, and the process lives.
+class ReplacedProgramTest : public EndsTest {
+ protected:
+  ReplacedProgramTest() : pid_(fork()) {
+    while (pid_ == 0) pause();
+    started_ = ProcReader().Stat(std::to_string(pid_)).value().start_ticks;
+  }
+  ~ReplacedProgramTest() override {
+    Kill();
+    waitpid(pid_, nullptr, 0);
+  }
+  std::unique_ptr<Process> StartProgram() {
+    auto program = Start({.role = "worker"});
+    program->segment.header().pid_namespace = ProcReader().PidNamespace("self").value();
+    program->segment.header().pid = static_cast<uint32_t>(pid_);
+    program->segment.header().start_ticks = started_;
+    program->Put();
+    return program;
+  }
+  // Its parent does not reap it.
+  void Kill() const {
+    kill(pid_, SIGKILL);
+    siginfo_t ended{};
+    waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOWAIT);
+  }
+
+ private:
+  const pid_t pid_;
+  uint64_t started_ = 0;
+};
+
+TEST_F(ReplacedProgramTest, TheEndOfTheProcessIsToldOnce) {
+  const auto old = StartProgram();
+  Collect();
+  old->Die();
+  Collect();
+  EXPECT_EQ(source().stats().live, 1U) << "until the new program records";
+  EXPECT_THAT(Ends(), IsEmpty());
+  const auto next = StartProgram();
+  Collect();
+  EXPECT_EQ(source().stats().live, 1U);
+  ASSERT_EQ(source().ended().size(), 1U);
+  EXPECT_THAT(source().ended()[0].exits, ElementsAre(::testing::Pair("exec", 1U)));
+  EXPECT_THAT(Ends(), IsEmpty());
+  Kill();
+  next->Die();
+  Collect();
+  EXPECT_THAT(Ends(), SizeIs(1));
+  Collect();
+  EXPECT_THAT(Ends(), IsEmpty());
+}
+
+TEST_F(ReplacedProgramTest, AllMayHappenBetweenTwoCollections) {
+  StartProgram()->Die();
+  StartProgram()->Die();
+  const auto last = StartProgram();
+  Kill();
+  last->Die();
+  Collect();
+  EXPECT_THAT(Ends(), SizeIs(1));
+}
+
+TEST_F(ReplacedProgramTest, TheNextAgentTellsNoEndEither) {
+  const auto old = StartProgram();
+  Collect();
+  old->Die();
+  const auto next = StartProgram();
+  StartAgent();
+  Collect();
+  EXPECT_THAT(Ends(), IsEmpty());
+}
+
+TEST_F(ReplacedProgramTest, TheEndOfANewProgramThatRecordsNothingIsTold) {
+  const auto old = StartProgram();
+  Collect();
+  old->Die();
+  Collect();
+  EXPECT_THAT(Ends(), IsEmpty());
+  Kill();
+  Collect();
+  EXPECT_THAT(Ends(), SizeIs(1));
 }
 
 TEST_F(EndsTest, SeveralEndsOfARankBetweenTwoCollectionsAreTold) {

@@ -83,7 +83,7 @@ void Judgement::CountTime() {
   // In whole seconds: an adjustment of the clock alone is not saved.
   const auto zero = std::chrono::round<std::chrono::seconds>(nanoseconds(std::chrono::system_clock::now()) -
                                                              nanoseconds(std::chrono::steady_clock::now()));
-  const MachineClocks clocks{boot_id_, zero};
+  const MachineClocks clocks{boot_id_, zero, nanoseconds(segments_.read_at())};
   if (!std::exchange(goodput_is_restored_, true)) {
     if (auto accounts = DecodeGoodput(segments_.goodput(), clocks)) goodput_.Restore(*std::move(accounts));
   }

@@ -1,6 +1,7 @@
 #include "health/goodput.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 namespace persia::agent {
@@ -18,12 +19,20 @@ bool Marks(const RankProcess& process) {
 
 bool Marks(const RankAccount::Life& life) { return life.marks || life.highest_step; }
 
-bool TakesOver(const RankProcess& process, const RankAccount& account, bool is_listed) {
+bool TakesOver(const RankProcess& process, const RankAccount& account, bool life_is_there, bool was_other_rank) {
+  if (account.life.id.empty()) return process.alive || process.began + kStartPrecision >= account.until;
+  const bool has_ended = !account.Runs() || !life_is_there;
+  if (was_other_rank) return has_ended;
   if (!account.IsAfterLife(process)) return false;
   if (Marks(process) && !Marks(account.life)) return true;
-  const bool has_ended = !account.Runs() || !is_listed;
-  return has_ended && process.began + kStartPrecision >= account.life.ended;
+  return has_ended && (account.IsOfLife(process) || process.began + kStartPrecision >= account.life.ended);
 }
+
+// A restart of a role by its launcher.
+struct Round {
+  uint32_t restart_count = 0;
+  Nanoseconds began = Nanoseconds::max();  // its first process
+};
 
 GoodputReport::Rank ReportOf(const RankKey& key, const RankAccount& account) {
   GoodputReport::Rank rank{.rank = key,
@@ -32,52 +41,98 @@ GoodputReport::Rank ReportOf(const RankKey& key, const RankAccount& account) {
                            .restarts = account.restarts,
                            .repair = account.repair,
                            .marks = account.marks,
-                           .step = account.reached};
-  if (account.life.highest_step) rank.step = std::max(rank.step.value_or(0), *account.life.highest_step);
+                           .step = account.highest};
+  for (const auto& step : {account.reached, account.life.highest_step}) {
+    if (step) rank.step = std::max(rank.step.value_or(0), *step);
+  }
   return rank;
 }
 
 }  // namespace
 
 void Goodput::Look(std::span<const RankProcess> processes, std::span<const LateExit> exits, const Moment& moment) {
-  std::map<RankKey, std::vector<const RankProcess*>> by_rank;
-  std::map<std::string, uint32_t> restart_counts;  // the highest one of the running processes, by role
+  ByRank by_rank;
+  std::map<std::string, Round> rounds;  // the last one with running processes, by role
   for (const RankProcess& process : processes) {
     if (process.forked && !process.step) continue;
     by_rank[process.rank].push_back(&process);
     if (!process.alive) continue;
-    uint32_t& highest = restart_counts[process.rank.first];
-    highest = std::max(highest, process.restart_count);
+    Round& round = rounds[process.rank.first];
+    if (process.restart_count > round.restart_count) round = {.restart_count = process.restart_count};
+    if (process.restart_count == round.restart_count) round.began = std::min(round.began, process.began);
   }
+  const std::set<std::string> moved = ReleaseMoved(by_rank);
   for (auto& [rank, candidates] : by_rank) {
     auto known = accounts_.find(rank);
     if (known == accounts_.end()) {
       if (accounts_.size() >= kMaxRanks) continue;
       known = accounts_.emplace(rank, RankAccount()).first;
     }
-    RankAccount& account = known->second;
-    std::ranges::sort(candidates, {}, [](const RankProcess* process) { return RankAccount::Order(*process); });
-    const auto is_life = [&](const RankProcess* process) { return process->id == account.life.id; };
-    bool is_listed = std::ranges::any_of(candidates, is_life);
-    for (const RankProcess* process : candidates) {
-      if (process->id == account.life.id) {
-        if (account.Runs()) account.Continue(*process, moment.now, moment.step);
-      } else if (account.life.id.empty() || TakesOver(*process, account, is_listed)) {
-        if (!is_listed && account.Runs()) account.Lose();
-        account.Begin(*process, moment.now);
-        account.Continue(*process, moment.now, moment.step);
-        is_listed = true;
-      }
-    }
+    CountRank(known->second, candidates, moved, moment);
   }
   for (auto& [rank, account] : accounts_) {
     const auto told = std::ranges::find(exits, account.life.id, &LateExit::id);
     if (told != exits.end()) account.SetExit(told->exit);
-    const auto highest = restart_counts.find(rank.first);
-    // The launcher has restarted the others without it: it is not missed, unless it comes later.
-    const bool is_left_out = highest != restart_counts.end() && highest->second > account.life.restart_count;
-    if (account.life.ending != RankAccount::Ending::kFailed || is_left_out) continue;
-    account.Miss(std::min(moment.now, moment.over_at.value_or(moment.now)));
+    if (account.life.ending != RankAccount::Ending::kFailed) continue;
+    const Nanoseconds until = std::min(moment.now, moment.over_at.value_or(moment.now));
+    const auto round = rounds.find(rank.first);
+    if (round != rounds.end() && round->second.restart_count > account.life.restart_count) {
+      account.LeaveOut(std::min(until, round->second.began));
+    } else {
+      account.Miss(until);
+    }
+  }
+}
+
+std::set<std::string> Goodput::ReleaseMoved(const ByRank& processes) {
+  using Process = std::pair<uint32_t, uint64_t>;  // pid and start
+  std::map<std::string, const RankProcess*> by_id;
+  std::map<Process, const RankProcess*> last;  // program of each running process
+  for (const auto& [rank, candidates] : processes) {
+    for (const RankProcess* process : candidates) {
+      by_id.emplace(process->id, process);
+      if (!process->alive || process->pid == 0 || process->start_ticks == 0) continue;
+      const RankProcess*& known = last[{process->pid, process->start_ticks}];
+      if (known == nullptr || RankAccount::Order(*known) < RankAccount::Order(*process)) known = process;
+    }
+  }
+  std::set<std::string> moved;
+  for (auto& [rank, account] : accounts_) {
+    if (account.life.id.empty()) continue;
+    const auto same = by_id.find(account.life.id);
+    const RankProcess* now = same == by_id.end() ? nullptr : same->second;
+    if (now == nullptr || (now->rank == rank && !now->alive)) {
+      const auto later = last.find({account.life.pid, account.life.start_ticks});
+      if (later != last.end()) now = later->second;
+    }
+    if (now == nullptr || now->rank == rank) continue;
+    account.Release();
+    moved.insert(now->id);
+  }
+  return moved;
+}
+
+void Goodput::CountRank(RankAccount& account, std::vector<const RankProcess*>& candidates, const std::set<std::string>& moved,
+                        const Moment& moment) {
+  std::ranges::sort(candidates, {}, [](const RankProcess* process) { return RankAccount::Order(*process); });
+  const auto life = std::ranges::find(candidates, account.life.id, &RankProcess::id);
+  bool is_listed = life != candidates.end();
+  bool is_there = is_listed && !((*life)->alive && (*life)->runs_other);
+  for (const RankProcess* process : candidates) {
+    const bool was_other_rank = moved.contains(process->id);
+    if (process->id == account.life.id) {
+      if (account.Runs()) account.Continue(*process, moment.now, moment.step);
+    } else if (TakesOver(*process, account, is_there, was_other_rank)) {
+      if (!is_listed && account.Runs()) account.Lose();
+      account.Begin(*process, moment.now);
+      // It has trained its steps up to now as another rank.
+      if (was_other_rank && process->step) {
+        account.life.first_step = *process->step + 1;
+        account.life.highest_step = process->step;
+      }
+      account.Continue(*process, moment.now, moment.step);
+      is_listed = is_there = true;
+    }
   }
 }
 

@@ -12,8 +12,9 @@
 //
 // Of the processes of a rank (role, replica), one is the rank: the first one, then the first one that starts after it has
 // ended. Others run beside it, such as data loaders. One that marks phases or steps takes the place of one that does not, such
-// as a launcher. A process that was forked by one of its rank is the rank only if it numbers steps. Thread safety: none; used
-// by the collector thread alone. A report does not change.
+// as a launcher. A process that was forked by one of its rank is the rank only if it numbers steps. One that was another rank
+// until now is the rank if that has no running process. Thread safety: none; used by the collector thread alone. A report does
+// not change.
 #pragma once
 
 #include <chrono>
@@ -21,6 +22,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -38,6 +40,7 @@ using RankAccounts = std::map<RankKey, RankAccount>;
 struct MachineClocks {
   std::string boot_id = {};
   std::chrono::nanoseconds zero{0};
+  std::chrono::nanoseconds now = std::chrono::nanoseconds::max();  // of CLOCK_MONOTONIC: no saved moment is later
 };
 
 class Goodput {
@@ -65,6 +68,13 @@ class Goodput {
   [[nodiscard]] std::shared_ptr<const GoodputReport> report() const { return report_; }
 
  private:
+  using ByRank = std::map<RankKey, std::vector<const RankProcess*>>;
+
+  // Releases the accounts whose process is another rank now. Returns the ids of these processes.
+  std::set<std::string> ReleaseMoved(const ByRank& processes);
+  void CountRank(RankAccount& account, std::vector<const RankProcess*>& candidates, const std::set<std::string>& moved,
+                 const Moment& moment);
+
   RankAccounts accounts_;
   std::shared_ptr<const GoodputReport> report_ = std::make_shared<GoodputReport>();
 };

@@ -2,9 +2,11 @@
 // (String), replica (U32), until (I64), a list of times by bucket (I64 each), redone steps, restarts (U64 each), repair, open
 // down (I64 each), whether it marks phases (U8), the step that it had reached (Step); of its last process: id (String), start
 // ticks, birth (U64 each), restart count (U32), ending (U8), ended (I64), whether it marks phases, has changed, and repairs (U8
-// each), first and highest step (Step), redone steps (U64), a list of phases: name (String), time (I64). An I64 is a U64 in
-// two's complement, and a Step an F64 that is -1 for none. Durations and moments are in nanoseconds, the latter of
+// each), first and highest step (Step), redone steps (U64), a list of phases: name (String), time (I64). Then, which a former
+// state lacks, of each rank: the pid of its last process (U32), the highest step of all its programs (Step). An I64 is a U64
+// in two's complement, and a Step an F64 that is -1 for none. Durations and moments are in nanoseconds, the latter of
 // CLOCK_MONOTONIC.
+#include <algorithm>
 #include <utility>
 
 #include "files/bytes.h"
@@ -49,7 +51,7 @@ bool ReadLife(ByteReader& reader, RankAccount::Life& life) {
   life.birth_unix_ns = reader.U64();
   life.restart_count = reader.U32();
   const uint8_t ending = reader.U8();
-  if (ending > static_cast<uint8_t>(RankAccount::Ending::kFailed)) return false;
+  if (ending > static_cast<uint8_t>(RankAccount::Ending::kLeftOut)) return false;
   life.ending = static_cast<RankAccount::Ending>(ending);
   life.ended = ReadTime(reader);
   for (bool* flag : {&life.marks, &life.changes, &life.repairs}) *flag = reader.U8() != 0;
@@ -98,6 +100,10 @@ std::string EncodeGoodput(const RankAccounts& accounts, const MachineClocks& clo
     WriteStep(account.reached, writer);
     WriteLife(account.life, writer);
   }
+  for (const auto& [rank, account] : accounts) {
+    writer.U32(account.life.pid);
+    WriteStep(account.highest, writer);
+  }
   return std::move(writer).Take();
 }
 
@@ -113,10 +119,18 @@ std::optional<RankAccounts> DecodeGoodput(std::string_view bytes, const MachineC
     const auto replica = static_cast<int32_t>(reader.U32());
     RankAccount account;
     if (!ReadAccount(reader, account)) return std::nullopt;
-    account.until += shift;
+    // Before this boot, whatever the wall clock says.
+    const Nanoseconds last = is_same_boot ? clocks.now : Nanoseconds(0);
+    account.until = std::min(account.until + shift, last);
+    account.life.ended = std::min(account.life.ended + shift, last);
     if (!is_same_boot) account.life.start_ticks = 0;  // those of this boot start later
-    account.life.ended += shift;
     accounts.emplace(RankKey(role, replica), std::move(account));
+  }
+  const bool is_of_former_agent = reader.done();
+  for (auto& [rank, account] : accounts) {
+    if (is_of_former_agent) break;
+    account.life.pid = reader.U32();
+    account.highest = ReadStep(reader);
   }
   return reader.done() ? std::optional(std::move(accounts)) : std::nullopt;
 }

@@ -36,25 +36,31 @@ Bucket BucketOfPhase(std::string_view phase) {
 }
 
 void RankAccount::Begin(const RankProcess& process, Nanoseconds now) {
-  const bool follows = !life.id.empty();
-  const bool failed = follows && (life.ending == Ending::kFailed || life.ending == Ending::kUntold);
+  const bool goes_on = Runs() || IsOfLife(process);
+  const bool finished = !goes_on && life.ending == Ending::kFinished;
+  const bool failed = !goes_on && !finished;
   const Nanoseconds began = std::min(process.began, now);
-  if (!follows) {
-    until = began;
+  if (finished || (failed && life.ending == Ending::kLeftOut)) {
+    until = std::max(until, began);
   } else if (failed) {
     Add(Bucket::kDown, std::max(began - until, Nanoseconds(0)));
-    repair += std::exchange(open_down, Nanoseconds(0));
+  }
+  const Nanoseconds was_down = std::exchange(open_down, Nanoseconds(0));
+  if (failed) {
+    repair += was_down;
     ++restarts;
-  } else if (!Runs()) {
-    until = std::max(until, began);
   }
   if (life.highest_step) reached = std::max(reached.value_or(0), *life.highest_step);
+  if (reached) highest = std::max(highest.value_or(0), *reached);
+  if (finished) reached.reset();
   seen_alive_ = Nanoseconds(0);
-  const bool repairs = failed || (Runs() && life.repairs);
+  const bool repairs = failed || (goes_on && life.repairs);
   life = {.id = process.id,
+          .pid = process.pid,
           .start_ticks = process.start_ticks,
           .birth_unix_ns = process.birth_unix_ns,
           .restart_count = process.restart_count,
+          .ending = Ending::kRuns,
           .ended = until,
           .repairs = repairs};
 }
@@ -69,14 +75,16 @@ void RankAccount::Continue(const RankProcess& process, Nanoseconds now, Nanoseco
   if (process.clocks_until) {
     to = *process.clocks_until;
   } else if (marked) {
-    // Between two phases no clock runs, for a moment: the next collection sees the time. The end stops them all.
-    to = process.alive ? until : until + passed;
+    // Between two phases no clock runs, for a moment: the next collection sees the time. The end stops them all. The time
+    // before the first phase may be known only by the last one.
+    to = process.alive ? until : std::max(until + passed, process.last_entry);
   } else if (process.alive) {
     const bool turns = process.hangs || process.has_changed != life.changes;
     if (turns || now - until >= step) to = now;
   } else {
     to = seen_alive_;
   }
+  to = std::min(to, now);  // whatever the clocks say
   if (process.alive) seen_alive_ = now;
   if (to > until) {
     Divide(process, to - until);
@@ -84,7 +92,12 @@ void RankAccount::Continue(const RankProcess& process, Nanoseconds now, Nanoseco
   }
   life.marks = marked;
   life.changes = life.changes || process.has_changed;
-  life.ended = until;
+  if (!process.runs_other) {
+    life.ended = until;
+  } else {  // its clocks stand: the new program, or a process that it has started, is starting
+    to = process.alive ? now : seen_alive_;
+    if (to > until && (!process.alive || to - until >= step)) Add(Bucket::kStarting, to - until);
+  }
   marks = marks || marked;
   CountSteps(process);
   if (!process.alive) {
@@ -94,6 +107,16 @@ void RankAccount::Continue(const RankProcess& process, Nanoseconds now, Nanoseco
 }
 
 void RankAccount::Miss(Nanoseconds then) { Add(Bucket::kDown, std::max(then - until, Nanoseconds(0))); }
+
+void RankAccount::LeaveOut(Nanoseconds then) {
+  Miss(then);
+  life.ending = Ending::kLeftOut;
+}
+
+void RankAccount::Release() {
+  if (life.highest_step) highest = std::max(highest.value_or(0), *life.highest_step);
+  life = {.ending = Ending::kFinished};
+}
 
 void RankAccount::SetExit(std::string_view exit) {
   if (life.ending == Ending::kUntold) life.ending = IsCleanExit(exit) ? Ending::kFinished : Ending::kFailed;

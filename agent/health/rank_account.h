@@ -4,10 +4,15 @@
 //   account.Begin(process, now);             // the first process of the rank, or a successor
 //   account.Continue(process, now);          // in each collection until the process has ended
 //   account.Miss(now);                       // while it has ended by a failure, and no successor has begun
+//   account.LeaveOut(then);                  // the launcher has restarted the others without it: it stands still
+//   account.Release();                       // its process is another rank now: it stands still
 //
 // The clocks of a process (persia/metrics/phase.h) measure its phases, also while no agent reads them. So the buckets are exact
 // whenever collections are made: `time` is always that from the begin of the first process up to `until`, without the times
-// between the end of a process that finished and the begin of the next.
+// between the end of a process that finished and the begin of the next, and those in which it stands still.
+//
+// A process that replaces its program by exec goes on as the rank. After one that finished, the next is a new program: it
+// redoes nothing.
 //
 //   starting     from the process's start until its first phase, and in the phase init. Of a process that replaces another one:
 //                until its first step, except in rendezvous and checkpoint
@@ -57,10 +62,11 @@ using BucketTimes = std::array<std::chrono::nanoseconds, kBuckets>;
 struct RankAccount {
   using Nanoseconds = std::chrono::nanoseconds;
 
-  enum class Ending : uint8_t { kRuns, kUntold, kFinished, kFailed };
-  // The process that is the rank now, or was it last.
+  enum class Ending : uint8_t { kRuns, kUntold, kFinished, kFailed, kLeftOut };
+  // The process that is the rank now, or was it last; without an id: none has been it, or that one is another rank now.
   struct Life {
-    std::string id;
+    std::string id = {};
+    uint32_t pid = 0;  // 0: not known
     uint64_t start_ticks = 0;
     uint64_t birth_unix_ns = 0;
     uint32_t restart_count = 0;
@@ -75,15 +81,16 @@ struct RankAccount {
     std::vector<std::pair<std::string, Nanoseconds>> phases = {};  // the times that are in the buckets
   };
 
-  Nanoseconds until{0};
+  Nanoseconds until = Nanoseconds::min();
   BucketTimes time{};
   uint64_t redone_steps = 0;
   uint64_t restarts = 0;          // processes that replaced one that had failed
   Nanoseconds repair{0};          // time in down, starting and redone that belongs to these restarts
   Nanoseconds open_down{0};       // that in down since the last process failed
   bool marks = false;             // a process of the rank has marked a phase
-  std::optional<double> reached;  // the highest step before the last process
-  Life life;
+  std::optional<double> reached;  // the highest step before the last process, of its program
+  std::optional<double> highest;  // that of all programs
+  Life life{.ending = Ending::kFinished};
 
   // Orders the processes of a rank by their start.
   [[nodiscard]] static auto Order(const RankProcess& process) {
@@ -92,15 +99,24 @@ struct RankAccount {
   [[nodiscard]] bool IsAfterLife(const RankProcess& process) const {
     return Order(process) > std::tuple(life.start_ticks, life.birth_unix_ns, life.id);
   }
+  // Whether it is the process of the life, also with a later program.
+  [[nodiscard]] bool IsOfLife(const RankProcess& process) const {
+    const bool is_known = life.pid != 0 && life.start_ticks != 0;
+    return process.id == life.id || (is_known && process.pid == life.pid && process.start_ticks == life.start_ticks);
+  }
   [[nodiscard]] bool Runs() const { return life.ending == Ending::kRuns; }
 
-  // `process` is the rank from its start on. REQUIRES: IsAfterLife, or there was none.
+  // `process` is the rank from its start on, or from `until`, if that is later.
   void Begin(const RankProcess& process, Nanoseconds now);
   // The time of a process without clocks goes on in steps of `step` at least, so that a job that does nothing writes little.
   // REQUIRES: Begin was called with this process.
   void Continue(const RankProcess& process, Nanoseconds now, Nanoseconds step = Nanoseconds(0));
   // The last process has failed, and is missed until then.
   void Miss(Nanoseconds then);
+  // The last process has failed, and is missed until then: since then, the others run without it.
+  void LeaveOut(Nanoseconds then);
+  // The last process is another rank now. It has not failed.
+  void Release();
   // The process has gone without a trace: with the machine, for example.
   void Lose() { life.ending = Ending::kFailed; }
   // How the last process ended, if that was not known before.

@@ -1,16 +1,16 @@
 """Where the time of the ranks goes: a row of the board of elastic jobs."""
 
 from .grafana import chart, query, table
-from .promql import RANK, RANK_LEGEND, RATE, increase, over, select, total_rate
+from .promql import RANK, RANK_LEGEND, RATE, increase, over, rate, select, total_rate
 
 TIME = "persia_rank_seconds_total"
 
 
 def goodput(by):
-    """Without the time of ranks that mark no phases: it is not known what they do."""
-    compute = total_rate(by, TIME, 'bucket="compute"')
-    known = total_rate(by, TIME, 'bucket!="unmarked"')
-    return f"{compute} / {known}"
+    """Of ranks that mark phases, which alone have this bucket: it is not known what the others do."""
+    bucket = 'bucket="compute"'
+    known = over("sum", by, f"{rate(TIME)} and ignoring (bucket) {select(TIME, bucket)}")
+    return f"{total_rate(by, TIME, bucket)} / {known}"
 
 
 def panels():

@@ -33,13 +33,15 @@ class Ranks:
         least = most = 0
         reached_least = reached_most = -1
         for life in self._sorted(identity):
-            if life.before is None:
-                continue
-            most += max(0, min(life.before, reached_most) + 1 - life.first)
-            if life.seen and life.after is not None:
-                least += max(0, min(life.after, reached_least) + 1 - life.first)
-                reached_least = max(reached_least, life.after)
-            reached_most = max(reached_most, life.before)
+            if life.before is not None:
+                most += max(0, min(life.before, reached_most) + 1 - life.first)
+                if life.seen and life.after is not None:
+                    least += max(0, min(life.after, reached_least) + 1 - life.first)
+                    reached_least = max(reached_least, life.after)
+                reached_most = max(reached_most, life.before)
+            if life.ended:  # the next one is a new program, if the agent knows this one
+                reached_least = -1
+                reached_most = -1 if life.seen else reached_most
         return least, most
 
     def seconds(self, identity):

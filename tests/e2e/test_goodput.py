@@ -188,3 +188,47 @@ while True:
     wait_until(lambda: buckets(agent.metrics(), instance="rep_1")["hung"] > 1, "a second in hung")
     assert buckets(agent.metrics(), instance="rep_0")["hung"] == 0
     os.kill(ranks[1].pid, signal.SIGCONT)
+
+
+def test_a_process_that_replaces_its_program_goes_on_and_dies_once(job, tmp_path):
+    source = tmp_path / "replaces.py"
+    source.write_text("""
+import os, sys, time
+from persia_metrics import phase, set_step
+programs = int(sys.argv[1])
+set_step(10 - programs)
+with phase("forward"):
+    time.sleep(0.6)
+if programs > 0:
+    os.execv(sys.executable, [sys.executable, sys.argv[0], str(programs - 1)])
+os.kill(os.getpid(), 9)
+""")
+    env = {"PYTHONPATH": str(PYTHON_PACKAGE), "PERSIA_ROLE": "trainer"}
+    agent = job.exec(PYTHON, str(source), "2", flags=[f"--report={tmp_path}/run.json"], env=env)
+    assert agent.wait(60) == 128 + 9, agent.output()
+    summary = json.loads((tmp_path / "run.json").read_text())
+    assert (summary["restarts"], summary["redone_steps"]) == (0, 0)
+    [rank] = summary["ranks"]
+    times = rank["bucket_seconds"]
+    assert times["compute"] + times["starting"] + times["down"] == pytest.approx(summary["rank_seconds"])
+    assert times["compute"] + times["starting"] > 3 * 0.6 - 0.5 and times["down"] < 1, "only what follows the last collection"
+    assert summary["rank_seconds"] > summary["seconds"] - 1
+    assert [death["exit"] for death in summary["deaths"]] == ["SIGKILL"], agent.output()
+
+
+def test_a_program_after_one_that_exited_normally_redoes_nothing(job, tmp_path):
+    source = tmp_path / "train.py"
+    source.write_text("""
+import time
+from persia_metrics import phase, set_step
+for step in range(5):
+    set_step(step)
+    with phase("forward"):
+        time.sleep(0.05)
+""")
+    env = {"PYTHONPATH": str(PYTHON_PACKAGE), "PERSIA_ROLE": "trainer"}
+    agent = job.exec("sh", "-c", f"{PYTHON} {source}; {PYTHON} {source}", flags=[f"--report={tmp_path}/run.json"], env=env)
+    assert agent.wait(60) == 0, agent.output()
+    summary = json.loads((tmp_path / "run.json").read_text())
+    assert (summary["restarts"], summary["redone_steps"], summary["bucket_seconds"]["redone"]) == (0, 0, 0)
+    assert summary["bucket_seconds"]["compute"] >= 2 * 5 * 0.05 and summary["bucket_seconds"]["starting"] > 0

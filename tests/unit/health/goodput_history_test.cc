@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <random>
 #include <set>
@@ -11,6 +13,7 @@
 
 #include "health/goodput.h"
 #include "health/goodput_world.h"
+#include "model/exit_reason.h"
 
 namespace persia::agent {
 namespace {
@@ -42,13 +45,18 @@ class GoodputHistory {
 
   void MakeLives() {
     const std::vector<std::string> phases = {"data", "forward", "sync", "checkpoint", "other", "rendezvous"};
-    Nanoseconds at = milliseconds(Draw(0, 3000));
+    Nanoseconds at = milliseconds(Draw(10, 3000));  // a start of 0 is not known
     double checkpoint = 0;
-    for (int life = Draw(1, 6); life > 0; --life) {
-      KnownProcess& process = processes_.emplace_back();
-      process.id = "p" + std::to_string(life);
-      process.began = at;
+    const int lives = Draw(1, 6);
+    for (int life = lives; life > 0; --life) {
+      KnownProcess process{.id = "p" + std::to_string(processes_.size()), .pid = static_cast<uint32_t>(life), .began = at};
+      if (!processes_.empty() && processes_.back().replaced) {
+        process.pid = processes_.back().pid;
+        process.began = processes_.back().began;
+        process.recorded = at;
+      }
       at += milliseconds(Draw(0, 300));
+      if (life == lives && Draw(0, 3) == 0) process.renamed = at;
       double step = checkpoint;
       for (int stretch = Draw(0, 30); stretch > 0; --stretch) {
         process.stretches.push_back({phases[static_cast<size_t>(Draw(0, 5))], at});
@@ -59,10 +67,29 @@ class GoodputHistory {
         }
         at += milliseconds(Draw(1, 500));
       }
+      restart_counts_[process.id] = restart_count_;
       process.ended = at;
       process.exit = life == 1 || Draw(0, 2) == 0 ? "exit_0" : "SIGKILL";
       at += milliseconds(Draw(0, 3) == 0 ? 0 : Draw(30, 5000));
+      if (life > 1 && Draw(0, 3) == 0) {
+        process.exit = kReplacedProgram;
+        process.replaced = at;
+      } else if (process.exit == "SIGKILL" && Draw(0, 2) == 0) {
+        LeaveOut(process.ended + (at - process.ended) / 2);
+      }
+      if (process.IsClean()) checkpoint = Draw(0, 1) == 0 ? 0 : checkpoint;
+      processes_.push_back(process);
     }
+  }
+
+  // The launcher restarts the other rank of the role without this one, which comes back later.
+  void LeaveOut(Nanoseconds at) {
+    KnownProcess other{.rank = {"trainer", 1}, .id = "other" + std::to_string(others_.size()), .pid = 1000, .began = at};
+    if (!others_.empty()) others_.back().ended = at;
+    restart_counts_[other.id] = ++restart_count_;
+    others_.push_back(other);
+    left_out_.insert(processes_.size());
+    ++restart_count_;
   }
 
   void KillAgent() {
@@ -74,10 +101,13 @@ class GoodputHistory {
 
   void Look(Nanoseconds now, bool saves) {
     std::vector<RankProcess> read;
-    for (KnownProcess& process : processes_) {
-      if (process.began > now || folded_.contains(process.id)) continue;
-      read.push_back(process.Read(now, seen_));
-      if (!read.back().alive) folded_.insert(process.id);
+    for (std::vector<KnownProcess>* const of : {&processes_, &others_}) {
+      for (KnownProcess& process : *of) {
+        if (process.Recorded() > now || folded_.contains(process.id)) continue;
+        read.push_back(process.Read(now, seen_));
+        read.back().restart_count = restart_counts_[process.id];
+        if (!read.back().alive) folded_.insert(process.id);
+      }
     }
     goodput_.Look(read, {}, {.now = now});
     if (!saves) return;
@@ -100,33 +130,77 @@ class GoodputHistory {
   void Check() {
     Nanoseconds all{0};
     Nanoseconds unknown{0};
+    Nanoseconds entered{0};
     uint64_t redone = 0;
     uint64_t restarts = 0;
-    std::optional<double> reached;
+    std::optional<double> reached;  // by the processes of the same program
     const KnownProcess* before = nullptr;
-    for (const KnownProcess& process : processes_) {
-      all += process.ended - process.began;
-      if (before != nullptr && !before->IsClean()) {
+    for (size_t i = 0; i < processes_.size(); ++i) {
+      const KnownProcess& process = processes_[i];
+      const bool goes_on = before != nullptr && before->replaced;
+      const Nanoseconds began = goes_on ? before->ended : process.began;
+      all += process.ended - began;
+      if (before != nullptr && !goes_on && !before->IsClean()) {
         all += process.began - before->ended;
+        // It is down at most until the others are restarted, if that is seen before it returns.
+        if (left_out_.contains(i - 1)) unknown += (process.began - before->ended + Nanoseconds(1)) / 2;
         ++restarts;
       }
-      // Of one that has exited unseen it is not known when it entered its first phase, nor when it ended if it entered none.
-      if (process.IsClean()) {
-        unknown += process.stretches.empty() ? process.ended - process.began : process.stretches.front().from - process.began;
+      // The time as a former rank is that until the last look before.
+      if (process.renamed) {
+        all += *process.renamed - process.began;
+        unknown += *process.renamed - process.began;
       }
+      // Of one that has exited unseen, only the last entry into a phase is known, of any of its programs.
+      if (!goes_on) entered = process.began;
+      if (!process.stretches.empty()) entered = process.stretches.back().from;
+      if (process.IsClean()) unknown += process.ended - entered;
+      if (before != nullptr && before->IsClean()) reached.reset();
       for (const auto& [at, step] : process.steps) redone += reached && step <= *reached ? 1 : 0;
       if (!process.steps.empty()) reached = std::max(reached.value_or(0), process.steps.back().second);
       before = &process;
     }
-    const GoodputReport::Rank total = goodput_.report()->Total();
-    EXPECT_LE(Sum(total.time), all);
-    EXPECT_GE(Sum(total.time), all - unknown);
+    GoodputReport::Rank total = goodput_.report()->Total();
+    for (const GoodputReport::Rank& rank : goodput_.report()->ranks) {
+      if (rank.rank.second != 1) continue;
+      for (size_t bucket = 0; bucket < kBuckets; ++bucket) total.time[bucket] -= rank.time[bucket];
+      total.restarts -= rank.restarts;
+    }
+    EXPECT_LE(Sum(total.time), all) << Lives();
+    EXPECT_GE(Sum(total.time), all - unknown) << Lives();
     EXPECT_EQ(total.redone_steps, redone);
     EXPECT_EQ(total.restarts, restarts);
   }
 
+  [[nodiscard]] std::string Lives() const {
+    std::string lives;
+    const auto add = [&](const char* name, Nanoseconds at) {
+      lives += name + std::to_string(std::chrono::duration_cast<milliseconds>(at).count());
+    };
+    for (const KnownProcess& process : processes_) {
+      lives += process.id + " " + process.exit;
+      add(" began ", process.began);
+      add(" ended ", process.ended);
+      if (process.recorded) add(" recorded ", *process.recorded);
+      if (process.replaced) add(" replaced ", *process.replaced);
+      if (process.renamed) add(" renamed ", *process.renamed);
+      if (!process.stretches.empty()) add(" last phase ", process.stretches.back().from);
+      lives += "\n";
+    }
+    for (const KnownProcess& other : others_) add("the others restarted at ", other.began);
+    for (const GoodputReport::Rank& rank : goodput_.report()->ranks) {
+      add("\nrank has ", rank.AllTime());
+      for (size_t i = 0; i < kBuckets; ++i) add(" ", rank.time[i]);
+    }
+    return lives;
+  }
+
   std::mt19937 random_;
   std::vector<KnownProcess> processes_;
+  std::vector<KnownProcess> others_;  // of the other rank
+  std::map<std::string, uint32_t> restart_counts_;
+  uint32_t restart_count_ = 0;
+  std::set<size_t> left_out_;  // after the process with this index
   Goodput goodput_;
   std::set<std::string> folded_;
   std::string disk_;

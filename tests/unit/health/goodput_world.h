@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "health/goodput.h"
+#include "model/exit_reason.h"
 #include "model/rank_process.h"
 
 namespace persia::agent {
@@ -32,22 +33,41 @@ struct KnownProcess {
 
   RankKey rank{"trainer", 0};
   std::string id;
+  uint32_t pid = 0;
   Nanoseconds began{0};
   std::vector<Stretch> stretches = {};  // one follows the other, until the end
   std::vector<std::pair<Nanoseconds, double>> steps = {};
   Nanoseconds ended = kNever;
   std::string exit = "SIGKILL";
-  bool was_alive = false;  // at a look
+  // Of a program that exec started: when it began to record.
+  std::optional<Nanoseconds> recorded = {};
+  // Of a program that ended by exec: when the next one began to record.
+  std::optional<Nanoseconds> replaced = {};
+  // Before that, it was another rank.
+  std::optional<Nanoseconds> renamed = {};
+  RankKey first_rank{"trainer", 9};
+  bool was_alive = false;                 // at a look
+  std::optional<Nanoseconds> stood = {};  // its clocks, since it was found without its program
 
-  [[nodiscard]] bool AliveAt(Nanoseconds now) const { return now < ended; }
+  [[nodiscard]] Nanoseconds Recorded() const { return recorded.value_or(began); }
+  [[nodiscard]] bool AliveAt(Nanoseconds now) const { return now < replaced.value_or(ended); }
   [[nodiscard]] bool IsClean() const { return exit == "exit_0"; }
 
   // As a look at `now` finds it, whose clocks run until `seen`.
   RankProcess Read(Nanoseconds now, Nanoseconds seen) {
     constexpr uint64_t kTickNs = 10'000'000;
     const uint64_t ticks = static_cast<uint64_t>(began.count()) / kTickNs;
-    RankProcess read{.rank = rank, .id = id, .start_ticks = ticks, .alive = AliveAt(now), .began = began};
-    read.birth_unix_ns = static_cast<uint64_t>(began.count());
+    RankProcess read{.rank = renamed && now < *renamed ? first_rank : rank,
+                     .id = id,
+                     .pid = pid,
+                     .start_ticks = ticks,
+                     .alive = AliveAt(now),
+                     .began = began};
+    read.birth_unix_ns = static_cast<uint64_t>(Recorded().count());
+    if (replaced && now >= ended) {
+      read.runs_other = read.alive || stood;
+      seen = *(stood = stood.value_or(seen));
+    }
     was_alive = was_alive || read.alive;
     const bool exited = !read.alive && IsClean();  // its clocks were stopped
     std::map<std::string, Nanoseconds> phases;
@@ -60,6 +80,7 @@ struct KnownProcess {
         read.phase = stretches[i].phase;
       }
       phases[stretches[i].phase] += until - stretches[i].from;
+      read.last_entry = stretches[i].from;
     }
     read.phases.assign(phases.begin(), phases.end());
     for (const auto& [at, step] : steps) {
@@ -67,7 +88,7 @@ struct KnownProcess {
       if (!read.first_step) read.first_step = step;
       read.step = step;
     }
-    if (!read.alive) read.exit = exit;
+    if (!read.alive) read.exit = replaced ? std::string(kReplacedProgram) : exit;
     return read;
   }
 };

@@ -158,7 +158,14 @@ std::string StackFiles::Read(uint32_t pid, uint64_t start_ticks) {
   return Shorten(lines);
 }
 
-void StackFiles::Remove(uint32_t pid, uint64_t start_ticks) { unlink(NameOf(pid, start_ticks).c_str()); }
+bool StackFiles::Lives(uint32_t pid, uint64_t start_ticks) {
+  const auto stat = proc_.Stat(std::to_string(pid));
+  return stat && stat->start_ticks == start_ticks && stat->state != 'Z' && stat->state != 'X';
+}
+
+void StackFiles::Remove(uint32_t pid, uint64_t start_ticks) {
+  if (!Lives(pid, start_ticks)) unlink(NameOf(pid, start_ticks).c_str());
+}
 
 void StackFiles::RemoveOrphans() {
   std::set<uint32_t> with_segment;
@@ -179,9 +186,7 @@ void StackFiles::RemoveOrphans() {
     }
   }
   for (const auto& [pid, start_ticks] : found) {
-    if (with_segment.contains(pid)) continue;
-    const auto stat = proc_.Stat(std::to_string(pid));
-    if (!stat || stat->start_ticks != start_ticks) Remove(pid, start_ticks);
+    if (!with_segment.contains(pid)) Remove(pid, start_ticks);
   }
 }
 

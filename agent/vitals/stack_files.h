@@ -34,12 +34,14 @@ class StackFiles {
   // line "..." stands for what is left out. The thread that was current (of a crash: that crashed) and the main thread, which
   // Python writes last, are kept first.
   [[nodiscard]] std::string Read(uint32_t pid, uint64_t start_ticks);
+  // Not if the process lives: then it has executed another program, which has a file of this name.
   void Remove(uint32_t pid, uint64_t start_ticks);
   // Removes the files of processes that have ended and have no segment, such as children of `multiprocessing` without metrics:
   // nothing else tells of their end. REQUIRES: the pids are of the agent's own namespace.
   void RemoveOrphans();
 
  private:
+  [[nodiscard]] bool Lives(uint32_t pid, uint64_t start_ticks);
   [[nodiscard]] std::string NameOf(uint32_t pid, uint64_t start_ticks) const;
   // The file, open; not valid: there is none that may be used.
   [[nodiscard]] OwnedFd Open(uint32_t pid, uint64_t start_ticks, int flags) const;

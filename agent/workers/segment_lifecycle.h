@@ -14,8 +14,7 @@
 //                           immediately if the file or a limit changes
 //   refused   -> readable   it was opened and read
 //   readable  -> ended      its writer no longer holds the lock, and has ended or has a later segment. A read after that
-//   returns
-//                           its last values
+//                           returns its last values
 //   ended     -> folded     the ledger has added its values to the sums
 //   folded    -> removed    the fold is on disk, and the file is removed
 //   orphaned  -> readable   the ledger has values of it from a former agent, and its file is read: the file counts

@@ -9,7 +9,7 @@ TIME = "persia_rank_seconds_total"
 def goodput(by):
     """Of ranks that mark phases, which alone have this bucket: it is not known what the others do."""
     bucket = 'bucket="compute"'
-    known = over("sum", by, f"{rate(TIME)} and ignoring (bucket) {select(TIME, bucket)}")
+    known = over("sum", by, f"{rate(TIME)} and ignoring (bucket) {rate(TIME, bucket)}")
     return f"{total_rate(by, TIME, bucket)} / {known}"
 
 

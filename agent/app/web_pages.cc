@@ -9,6 +9,7 @@
 #include "net/gzip.h"
 #include "web/assets.h"
 #include "web/events_api.h"
+#include "web/machine_json.h"
 #include "web/range_api.h"
 #include "web/report.h"
 #include "web/series_api.h"
@@ -130,6 +131,7 @@ AgentStatus WebPages::Status() const {
   status.ranks = std::move(collected.ranks);
   status.throughput = ThroughputOf(history);
   status.progress = ProgressOf(history);
+  status.recent = RecentEntries(history);
   return status;
 }
 

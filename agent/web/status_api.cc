@@ -7,6 +7,8 @@
 #include <tuple>
 
 #include "web/deaths_json.h"
+#include "web/goodput_json.h"
+#include "web/machine_json.h"
 #include "web/verdicts_json.h"
 
 namespace persia::agent {
@@ -219,6 +221,8 @@ JsonAnswer AnswerStatus(const AgentStatus& status, const Snapshot* newest, syste
        {"verdicts", VerdictsJson(*status.ranks)},
        {"throughput", ThroughputJson(status.throughput)},
        {"progress", ProgressJson(status.progress)},
+       {"goodput", newest == nullptr ? Json() : GoodputJson(*newest)},
+       {"machine", newest == nullptr ? Json() : MachineJson(*newest, status.recent)},
        {"series", status.series},
        {"segments", {{"live", status.workers}, {"ended", status.workers_ended}, {"refused", status.segments_refused}}},
        {"history",

@@ -52,10 +52,11 @@ struct AgentStatus {
   std::shared_ptr<const RankReport> ranks = std::make_shared<RankReport>();       // never null
   std::optional<Throughput> throughput{};
   std::optional<Progress> progress{};
+  std::vector<History::Entry> recent{};  // RecentEntries, for rates of the machine
   History::Stats history;
 };
 
-// The workers are those of the persia_process_* series in `newest`, which may be null.
+// Workers, machine and goodput are those of the series in `newest`, which may be null.
 JsonAnswer AnswerStatus(const AgentStatus& status, const Snapshot* newest, std::chrono::system_clock::time_point now);
 
 }  // namespace persia::agent

@@ -12,6 +12,8 @@ namespace {
 
 constexpr std::string_view kWords[] = {"steps", "batches", "iterations", "samples", "examples", "tokens"};
 constexpr std::string_view kTotal = "_total";
+// Steps that are trained again are no progress.
+constexpr std::string_view kRedoneSteps = "persia_rank_redone_steps_total";
 
 using Rank = std::pair<std::string, std::string>;  // role and instance
 
@@ -41,7 +43,7 @@ std::map<Rank, double> CountsOf(const Snapshot& snapshot, const FamilyLayout& fa
 const FamilyLayout* ProgressIn(const Snapshot& newest) {
   for (const std::string_view word : kWords) {
     for (const FamilyLayout& family : newest.layout->families) {
-      const bool fits = family.type == MetricType::kCounter && LastWord(family.name) == word;
+      const bool fits = family.type == MetricType::kCounter && LastWord(family.name) == word && family.name != kRedoneSteps;
       if (fits && !CountsOf(newest, family).empty()) return &family;
     }
   }

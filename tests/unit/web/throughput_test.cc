@@ -49,6 +49,13 @@ class ThroughputTest : public ::testing::Test {
   std::vector<History::Entry> history_;
 };
 
+TEST_F(ThroughputTest, StepsThatAreTrainedAgainAreNoProgress) {
+  name_ = "persia_rank_redone_steps_total";
+  Add(0, {0, 0});
+  Add(30, {100, 0});
+  EXPECT_FALSE(Found());
+}
+
 TEST_F(ThroughputTest, IsTheRateNowAndInTheLastTenMinutes) {
   double steps = 0;
   for (int64_t at = 0; at <= 1000; at += 10) {

@@ -365,7 +365,7 @@ def browser_of_module(tmp_path_factory):
 def browse(browser_of_module):
     """Opens an agent's page in a new tab, without data of earlier tests."""
 
-    def start(agent_url, width=1400, height=1200, scheme="light"):
+    def start(agent_url, width=1400, height=2000, scheme="light"):
         browser_of_module.new_tab(width, height, scheme)
         browser_of_module.open(agent_url)
         browser_of_module.wait_for("return document.querySelectorAll('.card').length > 0", "the first chart")

@@ -5,7 +5,9 @@ import { showDeaths } from './deaths.js';
 import { byId, make, setChildren, setText } from './dom.js';
 import { clock, duration, number } from './format.js';
 import { setFocus } from './focus.js';
+import { showGoodput } from './goodput.js';
 import { showAgentGone, showHealth } from './health.js';
+import { showMachine } from './machine.js';
 import { InfoCard } from './metric_card.js';
 import { pinned } from './pins.js';
 import { report } from './report.js';
@@ -241,6 +243,8 @@ async function poll() {
   showTiles(status);
   showWaits(status);
   showWorkers(status);
+  showMachine(status);
+  showGoodput(status);
   const { history } = status;
   setText(
     byId('about'),
@@ -376,7 +380,7 @@ function restore() {
 restore();
 document.body.classList.toggle('report', report !== null);
 // A phone shows the problems first, and folds the rest.
-if (narrow.matches) for (const id of ['waits', 'workers', 'deaths']) byId(id).open = false;
+if (narrow.matches) for (const id of ['waits', 'workers', 'deaths', 'machine', 'goodput']) byId(id).open = false;
 placeAgentTiles();
 narrow.addEventListener('change', placeAgentTiles);
 for (const [name, seconds, spoken] of RANGES) {

@@ -4,8 +4,8 @@ import { ago, duration, number } from './format.js';
 import { slowestTile, throughputTile } from './health.js';
 import { progressTile } from './progress.js';
 
-// Existing elements are updated in place: a reader's selection stays.
-function tile(id, name, value, detail, state, group = 'job') {
+// Existing elements are updated in place: a reader's selection stays. Returns the tile.
+export function tile(id, name, value, detail, state, group = 'job') {
   let element = byId(`tile-${id}`);
   if (!element) {
     element = make('div', { id: `tile-${id}` }, make('dt', {}, name), make('dd.value'), make('dd.detail'));
@@ -15,6 +15,7 @@ function tile(id, name, value, detail, state, group = 'job') {
   setText(element.children[1], value);
   setText(element.children[2], detail);
   element.children[2].title = detail;
+  return element;
 }
 
 function describeGateways(gateway, gateways) {

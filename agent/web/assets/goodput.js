@@ -1,0 +1,46 @@
+// Where the time of the ranks went: the share that computed steps which are kept, and the seconds by bucket.
+import { byId, make, setChildren, setText } from './dom.js';
+import { number } from './format.js';
+
+// In the order of the bar, each with the color of a part.
+const BUCKETS = [
+  ['compute', 'phase-1'],
+  ['data', 'phase-0'],
+  ['sync', 'sync'],
+  ['checkpoint', 'phase-5'],
+  ['starting', 'phase-2'],
+  ['rendezvous', 'phase-3'],
+  ['redone', 'phase-4'],
+  ['hung', 'hung'],
+  ['down', 'lost'],
+  ['unmarked', 'other'],
+];
+
+const percent = (ratio) => `${(100 * ratio).toFixed(1)} %`;
+const counted = (n, one, many) => (n === 0 ? `no ${many}` : n === 1 ? `1 ${one}` : `${n.toLocaleString('en')} ${many}`);
+
+let shown = '';
+
+export function showGoodput({ goodput }) {
+  byId('goodput').hidden = goodput === null;
+  if (goodput === null) return;
+  const { ratio, bucket_seconds: seconds, restarts, redone_steps: redone, mean_time_to_repair_seconds: repair } = goodput;
+  const key = JSON.stringify(goodput);
+  if (key === shown) return;
+  shown = key;
+  const all = Object.values(seconds).reduce((sum, each) => sum + each, 0);
+  const used = BUCKETS.filter(([bucket]) => seconds[bucket] > 0);
+  const describe = (bucket) => `${bucket} ${number(seconds[bucket], 'seconds')} (${percent(seconds[bucket] / all)})`;
+  const bar = used.map(([bucket, color]) => {
+    const part = make(`span.part.${color}`, { title: describe(bucket) });
+    part.style.flexGrow = (100 * seconds[bucket]) / all;
+    return part;
+  });
+  setChildren(byId('goodput-bar'), bar);
+  byId('goodput-bar').setAttribute('aria-label', used.map(([bucket]) => describe(bucket)).join(', '));
+  setChildren(byId('goodput-legend'), used.map(([bucket, color]) => make(`li.${color}`, {}, describe(bucket))));
+  const mttr = repair === null ? '' : `, mean time to repair ${number(repair, 'seconds')}`;
+  const lost = `${counted(restarts, 'restart', 'restarts')}, ${counted(redone, 'step redone', 'steps redone')}${mttr}`;
+  setText(byId('goodput-count'), `${percent(ratio)}, ${counted(restarts, 'restart', 'restarts')}`);
+  setText(byId('goodput-text'), `The ranks computed steps that are kept in ${percent(ratio)} of their time: ${lost}.`);
+}

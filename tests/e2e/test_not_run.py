@@ -84,7 +84,7 @@ def test_where_every_need_is_to_be_met_an_unmet_one_is_a_failure(tmp_path):
     assert sums(tmp_path / "session.xml") == "1 5 0\n"
 
 
-@pytest.mark.parametrize("mark, said", [('needs("mon")', "needs mon: known needs are cgroups, fuse, "), ("needs()", "needs nothing: ")])
+@pytest.mark.parametrize("mark, said", [('needs("mon")', "needs mon: known needs are fuse, memory-cgroup, "), ("needs()", "needs nothing: ")])
 def test_a_need_that_is_not_known_ends_the_run(tmp_path, mark, said):
     code, output = session(tmp_path, f"import pytest\n\n@pytest.mark.{mark}\ndef test_one():\n    pass\n")
     assert code == pytest.ExitCode.USAGE_ERROR

@@ -22,7 +22,7 @@ def main():
     with tempfile.TemporaryDirectory() as directory, demo_job(Path(directory)) as address:
         browser = Browser(Path(directory) / "browser.log")
         try:
-            browser.new_tab(1400, 1250)
+            browser.new_tab(1400, 1650)
             browser.open(f"http://{address}/")
             wait_for_points(browser, "batch_unique_indices_rate")
             time.sleep(SECONDS)

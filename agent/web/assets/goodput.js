@@ -13,8 +13,8 @@ const BUCKETS = [
   ['redone', 'phase-4'],
   ['hung', 'hung'],
   ['down', 'lost'],
-  ['unmarked', 'other'],
 ];
+const UNMARKED = 'unmarked'; // the time of ranks that mark no phases: the ratio leaves it out, and so does the bar
 
 const percent = (ratio) => `${(100 * ratio).toFixed(1)} %`;
 const counted = (n, one, many) => (n === 0 ? `no ${many}` : n === 1 ? `1 ${one}` : `${n.toLocaleString('en')} ${many}`);
@@ -28,8 +28,8 @@ export function showGoodput({ goodput }) {
   const key = JSON.stringify(goodput);
   if (key === shown) return;
   shown = key;
-  const all = Object.values(seconds).reduce((sum, each) => sum + each, 0);
   const used = BUCKETS.filter(([bucket]) => seconds[bucket] > 0);
+  const all = used.reduce((sum, [bucket]) => sum + seconds[bucket], 0);
   const describe = (bucket) => `${bucket} ${number(seconds[bucket], 'seconds')} (${percent(seconds[bucket] / all)})`;
   const bar = used.map(([bucket, color]) => {
     const part = make(`span.part.${color}`, { title: describe(bucket) });
@@ -42,5 +42,6 @@ export function showGoodput({ goodput }) {
   const mttr = repair === null ? '' : `, mean time to repair ${number(repair, 'seconds')}`;
   const lost = `${counted(restarts, 'restart', 'restarts')}, ${counted(redone, 'step redone', 'steps redone')}${mttr}`;
   setText(byId('goodput-count'), `${percent(ratio)}, ${counted(restarts, 'restart', 'restarts')}`);
-  setText(byId('goodput-text'), `The ranks computed steps that are kept in ${percent(ratio)} of their time: ${lost}.`);
+  const unmarked = seconds[UNMARKED] > 0 ? ` Without ${number(seconds[UNMARKED], 'seconds')} of ranks that mark no phases.` : '';
+  setText(byId('goodput-text'), `The ranks computed steps that are kept in ${percent(ratio)} of their time: ${lost}.${unmarked}`);
 }

@@ -296,11 +296,7 @@ void Supervisor::Reap() {
     const uint64_t start_ticks = StartTicks(pid);
     int status = 0;
     if (waitpid(pid, &status, 0) != pid) return;
-    if (pid == agent_) {
-      AgentEnded(status);
-    } else {
-      AddToRecord(pid, start_ticks, status);
-    }
+    pid == agent_ ? AgentEnded(status) : AddToRecord(pid, start_ticks, status);
     if (pid == command_) CommandEnded(status);
     info.si_pid = 0;
   }

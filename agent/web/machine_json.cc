@@ -135,17 +135,17 @@ Json FilesystemsJson(const Reading& reading) {
 // Of all interfaces together.
 Json NetworkJson(const Reading& reading) {
   if (!HasFamilies(*reading.newest().layout, "persia_network_")) return {};
-  const auto both = [&](const std::string& what) {
-    const auto received = reading.Rate("persia_network_receive_" + what);
-    const auto sent = reading.Rate("persia_network_transmit_" + what);
+  const auto both = [&](std::string_view received_family, std::string_view sent_family) {
+    const auto received = reading.Rate(received_family);
+    const auto sent = reading.Rate(sent_family);
     return received && sent ? Json(*received + *sent) : Json();
   };
   const auto sent = reading.Rate("persia_network_tcp_transmit_segments_total");
   const auto again = reading.Rate("persia_network_tcp_retransmit_segments_total");
   return {{"receive_bytes_per_second", NumberOrNull(reading.Rate("persia_network_receive_bytes_total"))},
           {"transmit_bytes_per_second", NumberOrNull(reading.Rate("persia_network_transmit_bytes_total"))},
-          {"errors_per_second", both("errs_total")},
-          {"drops_per_second", both("drop_total")},
+          {"errors_per_second", both("persia_network_receive_errs_total", "persia_network_transmit_errs_total")},
+          {"drops_per_second", both("persia_network_receive_drop_total", "persia_network_transmit_drop_total")},
           {"tcp_retransmit_ratio", NumberOrNull(PartOf(again, sent && again ? MaybeNumber(*sent + *again) : std::nullopt))}};
 }
 

@@ -5,7 +5,7 @@ import re
 
 import pytest
 from gpu_host import host  # noqa: F401
-from machine import cgroup
+from memory_cgroup import memory_cgroup
 from servers import fetch, wait_until
 
 pytestmark = pytest.mark.long
@@ -64,12 +64,12 @@ def status(agent):
     return json.loads(fetch(agent.url + "/api/v1/status")[1])
 
 
-@pytest.mark.needs("cgroups")
+@pytest.mark.needs("memory-cgroup")
 def test_memory_near_its_limit_is_marked(job, browse):
     agent = job.agent()
     worker = job.python(HOLDS_MEMORY)
     worker.wait_for("joins")
-    with cgroup(64 << 20) as group:
+    with memory_cgroup(64 << 20) as group:
         group.add(worker.pid)
         browser = browse(agent.url)
         shows(browser, "#tile-memory", r"[\d.]+( KiB| B)? of 64 MiB\n.*no OOM kills")

@@ -229,7 +229,7 @@ def test_a_picture_has_something_in_each_panel(run, uid):
     drawn = re.findall(r'class="panel"><h3>(.*?)</h3>(?:<svg[^>]*>(.*?)</svg>)?</div>', page)
     assert [title for title, _ in drawn] == [panel["title"] for panel in BOARDS[uid]["panels"] if panel["type"] != "row"]
     for panel, (title, inside) in zip([panel for panel in BOARDS[uid]["panels"] if panel["type"] != "row"], drawn):
-        drawable = panel["type"] in picture.KINDS and any(there_is(run, target["expr"]) for target in panel.get("targets", []))
+        drawable = panel["type"] in picture.KINDS and any(there_is(run, fill_in(target["expr"], uid, "all")) for target in panel.get("targets", []))
         assert drawable == ("<polyline" in inside or "<rect" in inside), title
 
 

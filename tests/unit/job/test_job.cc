@@ -25,8 +25,8 @@ bool IsLocked(const std::filesystem::path& segment) {
   return is_locked;
 }
 
-// The kernel drops the lock of a segment with the map of the process, which it keeps, also after waitpid, as long as a reader of
-// the process's /proc/PID/smaps_rollup is in the middle of it. The agent has such a reader.
+// The kernel drops the lock of a segment with the map of the process, which it keeps, also after waitpid, as long as a reader
+// of the process's /proc/PID/smaps_rollup is in the middle of it. The agent has such a reader.
 void AwaitUnlocked(const std::filesystem::path& directory, pid_t pid) {
   const std::string prefix = std::to_string(pid) + "-";
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);

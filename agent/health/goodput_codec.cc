@@ -119,7 +119,7 @@ std::optional<RankAccounts> DecodeGoodput(std::string_view bytes, const MachineC
     const auto replica = static_cast<int32_t>(reader.U32());
     RankAccount account;
     if (!ReadAccount(reader, account)) return std::nullopt;
-    // Before this boot, whatever the wall clock says.
+    // The wall clock may be wrong: a moment of a former boot lies before this one.
     const Nanoseconds last = is_same_boot ? clocks.now : Nanoseconds(0);
     account.until = std::min(account.until + shift, last);
     account.life.ended = std::min(account.life.ended + shift, last);

@@ -84,7 +84,7 @@ void RankAccount::Continue(const RankProcess& process, Nanoseconds now, Nanoseco
   } else {
     to = seen_alive_;
   }
-  to = std::min(to, now);  // whatever the clocks say
+  to = std::min(to, now);  // also if the segment is corrupt
   if (process.alive) seen_alive_ = now;
   if (to > until) {
     Divide(process, to - until);

@@ -50,7 +50,7 @@ RankProcess RankProcessOf(const SegmentLifecycle::Segment& segment) {
                       .step = reader.first_step() ? reader.step() : std::nullopt,
                       .first_step = reader.first_step(),
                       .exit = segment.alive ? std::nullopt : segment.exit};
-  const nanoseconds longest = std::max(Now(CLOCK_MONOTONIC) - process.began, nanoseconds(0));  // whatever the clocks say
+  const nanoseconds longest = std::max(Now(CLOCK_MONOTONIC) - process.began, nanoseconds(0));  // also if the segment is corrupt
   for (const PhaseTime& time : reader.clocks().Times()) {
     if (process.phases.size() < kMaxTimedPhases) process.phases.emplace_back(time.phase.substr(0, kMaxTimedPhaseBytes), 0);
     nanoseconds& in_phase = process.phases.back().second;

@@ -48,6 +48,13 @@ class ExitsTest : public RetiredTest {
     process->Put();
     return process;
   }
+  // Pid 4711 of the agent's own namespace.
+  void SetProcess(Process& process, uint64_t start_ticks) const {
+    process.segment.header().pid_namespace = own_namespace_;
+    process.segment.header().pid = 4711;
+    process.segment.header().start_ticks = start_ticks;
+    process.Put();
+  }
 };
 
 TEST_F(ExitsTest, EachEndIsCountedByItsReason) {
@@ -223,10 +230,7 @@ TEST_F(ExitsTest, AnEndWithoutAMarkWaitsForTheNextCollectionIfSomebodyMayTell) {
   reaped_ = &reaped;
   StartAgent();
   auto rank = StartRank(0);
-  rank->segment.header().pid_namespace = own_namespace_;
-  rank->segment.header().pid = 4711;
-  rank->segment.header().start_ticks = 9;
-  rank->Put();
+  SetProcess(*rank, 9);
   const auto other = StartRank(1);
   Collect();
   rank->Die();
@@ -234,10 +238,7 @@ TEST_F(ExitsTest, AnEndWithoutAMarkWaitsForTheNextCollectionIfSomebodyMayTell) {
   EXPECT_THAT(source().ended(), ::testing::IsEmpty()) << "a count that is told later does not move";
   EXPECT_THAT(Exits(), ElementsAre(Pair("unknown", 1))) << "but no longer";
   auto second = StartRank(0);
-  second->segment.header().pid_namespace = own_namespace_;
-  second->segment.header().pid = 4711;
-  second->segment.header().start_ticks = 10;
-  second->Put();
+  SetProcess(*second, 10);
   Collect();
   second->Die();
   Collect();
@@ -253,10 +254,7 @@ TEST_F(ExitsTest, AReapedProcessHasEndedAlsoWhileItsSegmentIsLocked) {
   reaped_ = &reaped;
   StartAgent();
   auto rank = StartRank(0);
-  rank->segment.header().pid_namespace = own_namespace_;
-  rank->segment.header().pid = 4711;
-  rank->segment.header().start_ticks = 9;
-  rank->Put();
+  SetProcess(*rank, 9);
   EXPECT_THAT(Listed(), ElementsAre("rep_0 worker 0 up "));
   reaped.Add(4711, 9, SIGKILL);
   EXPECT_THAT(Listed(), ElementsAre("rep_0 worker 0 down SIGKILL died"));

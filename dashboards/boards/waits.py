@@ -31,7 +31,7 @@ def panels():
     present = {"since": _in_phase("persia_rank_in_phase_seconds")}
     return [
         chart("Straggler", lost, "s", _by_rule_and_agent("rank:straggler:seconds_per_step", "persia_straggler"), (12, 7)),
-        chart("Hang: who is awaited", awaited, "s", _by_rule_and_agent("rank:hang:seconds", "persia_hang"), (12, 7)),
+        chart("Hang: the rank that others wait for", awaited, "s", _by_rule_and_agent("rank:hang:seconds", "persia_hang"), (12, 7)),
         chart("Wait in each step", least, "s", [query(waits, RANK_LEGEND)], (12, 8)),
         chart("Time of a step by phase", "Mean of the ranks.", "s", [query(parts, "{{job}} {{phase}}")], (12, 8)),
         table("Ranks now", "What each rank does, and for how long.", "s", present, size=(24, 7)),

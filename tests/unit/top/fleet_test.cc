@@ -8,6 +8,7 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "net/http_server.h"
 
@@ -72,6 +73,8 @@ TEST(Fleet, ASlowAgentDelaysNoOtherAndNoView) {
       return std::vector<Target>{TargetOf(*slow), TargetOf(*good)};
     });
     polled_thrice.get_future().wait();
+    // An agent can answer before the fleet lists it.
+    while (fleet.Views().size() < 2) std::this_thread::yield();
     const auto views = fleet.Views();
     EXPECT_FALSE(views[0].answered);
     EXPECT_NE(views[1].status, nullptr);

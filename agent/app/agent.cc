@@ -7,13 +7,6 @@
 #include "web/deaths_json.h"
 
 namespace persia::agent {
-namespace {
-
-// How long the end waits for the state to be on disk.
-constexpr std::chrono::seconds kStatePatience(2);
-
-}  // namespace
-
 Agent::Agent(AgentSetup setup, Clock& clock, PushRoutes routes)
     : setup_(std::move(setup)),
       clock_(clock),
@@ -30,7 +23,7 @@ Agent::Agent(AgentSetup setup, Clock& clock, PushRoutes routes)
       collecting_with_(options_.Get()),
       collector_({.interval = setup_.options.push_interval,
                   .clock = &clock_,
-                  .collect = [this] { return Collect(); },
+                  .collect = [this](bool is_last) { return Collect(is_last); },
                   .on_tick = [this](const std::shared_ptr<const Snapshot>& snapshot) { OnTick(snapshot); },
                   .on_skipped =
                       [this](uint64_t ticks) {
@@ -99,7 +92,7 @@ Status Agent::Finish(RemoteWrite::Ending series) {
   const std::shared_ptr<const Snapshot> newest = collector_.Stop();
   history_.Add(newest, clock_.Now(), /*is_last=*/true);
   const std::shared_ptr<const Snapshot> last = escaper_.Escape(newest);
-  collection_.FlushState(kStatePatience);
+  collection_.End();
   const PushLanes::Pace pace = PaceOf(*options_.Get());
   TaskThreads targets("remote finish");
   targets.Run([&] { remote_.Finish(last, pace.limit, pace.limit_if_away, series); });
@@ -152,7 +145,7 @@ void Agent::TakeOver(const AgentOptions& fresh) {
   collector_.SetInterval(fresh.push_interval);
 }
 
-std::shared_ptr<const Snapshot> Agent::Collect() {
+std::shared_ptr<const Snapshot> Agent::Collect(bool is_last) {
   const auto began = std::chrono::steady_clock::now();
   if (auto options = options_.Get(); options != collecting_with_) {
     collection_.Use(*options);
@@ -171,7 +164,7 @@ std::shared_ptr<const Snapshot> Agent::Collect() {
   }
   const std::string agent_label = routes_.agent_label ? routes_.agent_label() : "";
   own_.SetIdentityConflict(!agent_label.empty());
-  std::shared_ptr<const Snapshot> all = collection_.Collect(agent_label);
+  std::shared_ptr<const Snapshot> all = collection_.Collect(agent_label, is_last);
   const auto took = std::chrono::steady_clock::now() - began;
   own_.CollectDone(Seconds(took));
   if (took < collecting_with_->push_interval) {

@@ -75,7 +75,7 @@ class Agent {
   void NoteReload(bool good, size_t errors) { own_.ConfigReloaded(good, errors); }
 
  private:
-  std::shared_ptr<const Snapshot> Collect();
+  std::shared_ptr<const Snapshot> Collect(bool is_last);
   void OnTick(const std::shared_ptr<const Snapshot>& snapshot);
   void ReportRemoteWrite();
   std::optional<ServerResponse> Guard(const ServerRequest& request);

@@ -15,6 +15,9 @@
 namespace persia::agent {
 namespace {
 
+// How long the end waits for the state to be on disk.
+constexpr std::chrono::milliseconds kStatePatience(2000);
+
 SeriesLimits LimitsOf(const AgentOptions& options) {
   return {.series = options.max_series,
           .series_of_instance = options.max_series_per_instance,
@@ -139,13 +142,14 @@ void Collection::UseMachine(const AgentOptions& options) {
   machine_.Use(options.machine_metrics && !setup_.view, options.push_interval);
 }
 
-std::shared_ptr<const Snapshot> Collection::Collect(const std::string& agent_id) {
+std::shared_ptr<const Snapshot> Collection::Collect(const std::string& agent_id, bool is_last) {
   KeepDirectory();
   ReadCommand();
   segments_.SetIdentityLabels(labels_, agent_id);
   segments_.Read();
   TakeEvents();
   segments_.Retire([this] { judgement_.Judge(); });
+  if (is_last) state_is_on_disk_ = segments_.FlushState(kStatePatience);
   judgement_.Show();
   own_.SetEventsLost(segments_.stats().events_lost);
   throughput_ = ThroughputOf(history_.Entries());
@@ -187,18 +191,18 @@ void Collection::ReadCommand() {
   segments_.SetCommand(setup_.exec->began_ticks(), BootTime(), setup_.exec->CommandExitCode().has_value());
 }
 
-void Collection::FlushState(std::chrono::milliseconds patience) {
-  if (event_positions_) event_positions_->Flush(patience);
-  gpus_.Flush(patience);
-  const bool is_flushed = segments_.FlushState(patience);
+void Collection::End() {
+  if (event_positions_) event_positions_->Flush(kStatePatience);
+  gpus_.Flush(kStatePatience);
   judgement_.End();  // before the summary of the run
   {
     const MutexLock lock(mutex_);
     summary_.goodput = judgement_.goodput();
   }
-  if (is_flushed) return;
-  LogWarning("segments.state", "the counts of ended processes are not all on disk after " + std::to_string(patience.count()) +
-                                   " ms: if the segments in " + setup_.directory + " are lost, so are these counts");
+  if (state_is_on_disk_) return;
+  LogWarning("segments.state", "the counts of ended processes are not all on disk after " +
+                                   std::to_string(kStatePatience.count()) + " ms: if the segments in " + setup_.directory +
+                                   " are lost, so are these counts");
 }
 
 OwnSnapshots Collection::CollectOwn() {

@@ -54,11 +54,12 @@ class Collection {
 
   // Limits, labels and naming, from the next Collect on.
   void Use(const AgentOptions& options);
-  // `agent_id`: the value of the label `agent`; empty: none.
-  std::shared_ptr<const Snapshot> Collect(const std::string& agent_id);
+  // `agent_id`: the value of the label `agent`; empty: none. The last one waits longer for the disk, because deaths and goodput
+  // are shown only once they are on disk.
+  std::shared_ptr<const Snapshot> Collect(const std::string& agent_id, bool is_last = false);
 
-  // Waits for the state to be on disk. The summary then has all that was counted. REQUIRES: the last Collect has returned.
-  void FlushState(std::chrono::milliseconds patience);
+  // The summary then has all that was counted. REQUIRES: the last Collect has returned.
+  void End();
 
   [[nodiscard]] Summary summary() const;
 
@@ -83,6 +84,7 @@ class Collection {
   uint64_t max_series_;
   std::optional<EventPositionFile> event_positions_;  // none without a state
   SegmentSource segments_;
+  bool state_is_on_disk_ = false;  // after the last collection
   Judgement judgement_;
   std::optional<Throughput> throughput_;  // up to the collection before
   GpuWatch gpus_;

@@ -88,7 +88,7 @@ void Collector::Loop() {
   for (;;) {
     const Task task = AwaitTask(next_tick);
     if (task.skipped_ticks > 0) options_.on_skipped(task.skipped_ticks);
-    std::shared_ptr<const Snapshot> collection = options_.collect();
+    std::shared_ptr<const Snapshot> collection = options_.collect(task.is_last);
     if (task.is_tick) options_.on_tick(collection);
     const MutexLock lock(mutex_);
     newest_ = std::move(collection);

@@ -29,7 +29,7 @@ class Collector {
   struct Options {
     std::chrono::milliseconds interval{10'000};
     Clock* clock = nullptr;
-    std::function<std::shared_ptr<const Snapshot>()> collect;
+    std::function<std::shared_ptr<const Snapshot>(bool is_last)> collect;
     // Called after the collection of a tick, not of a scrape.
     std::function<void(std::shared_ptr<const Snapshot>)> on_tick;
     // Called when ticks were skipped.

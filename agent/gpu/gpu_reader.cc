@@ -24,8 +24,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// How long Stop and a restart wait for a killed process.
-constexpr milliseconds kEndPatience(200);
 constexpr milliseconds kEndPoll(5);
 constexpr milliseconds kReadPause(2);
 
@@ -97,7 +95,7 @@ void GpuReader::Run() {
 void GpuReader::Supervise() {
   for (;;) {
     auto [kind, problem] = RunProcess();
-    const std::string ended = End(kEndPatience);
+    const std::string ended = End(options_.end_patience);
     {
       const MutexLock lock(mutex_);
       news_.runs = false;

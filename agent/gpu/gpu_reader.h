@@ -52,6 +52,8 @@ class GpuReader {
     std::chrono::milliseconds patience{10'000};
     std::chrono::milliseconds min_backoff{5'000};
     std::chrono::milliseconds max_backoff{300'000};
+    // How long Stop, and the next start, wait for the end of a killed process; a call that hangs in the kernel delays it.
+    std::chrono::milliseconds end_patience{200};
     // As waitpid(2) with WNOHANG; for tests.
     std::function<pid_t(pid_t process, int* status)> reap = {};
   };

@@ -66,8 +66,8 @@ class HttpServer {
     std::string listen_address = "127.0.0.1:0";
     // If another process uses the port, take a free one of the same address. See port().
     bool fall_back_to_free_port = false;
-    // Worker threads. An idle one costs 17 KiB of memory, a busy one also a buffer of `max_header_bytes`.
-    int threads = 64;
+    // Worker threads. An idle one costs 24 KiB of memory, a busy one also a buffer of `max_header_bytes`.
+    int threads = 40;
     // For the header, for the body (408), and for the response, which may take a second more per MiB. A client that stops
     // sending is noticed within twice this time.
     std::chrono::milliseconds request_timeout{5000};

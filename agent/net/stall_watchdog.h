@@ -1,6 +1,6 @@
 // Disconnects stalled clients of the HTTP server when it has no free worker for others.
 //
-//   StallWatchdog watchdog({.workers = 64});
+//   StallWatchdog watchdog({.workers = 40});
 //   watchdog.Start(port);                       // once the server listens
 //   watchdog.WorkerBusy();                      // from the server, when a worker gets and ends a connection
 //   watchdog.SetStage(peer, Stage::kWorking);   // and as a connection proceeds

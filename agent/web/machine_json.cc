@@ -149,6 +149,32 @@ Json NetworkJson(const Reading& reading) {
           {"tcp_retransmit_ratio", NumberOrNull(PartOf(again, sent && again ? MaybeNumber(*sent + *again) : std::nullopt))}};
 }
 
+// Of all ports together.
+Json InfinibandJson(const Reading& reading) {
+  constexpr double kActive = 4;
+  int64_t ports = 0;
+  int64_t active = 0;
+  for (const FamilyLayout& states : FamiliesNamed(*reading.newest().layout, "persia_infiniband_state_id")) {
+    for (const SeriesLayout& series : states.series) {
+      const double state = reading.newest().values[series.first_value];
+      if (IsAbsent(state)) continue;
+      ++ports;
+      active += state >= kActive ? 1 : 0;
+    }
+  }
+  if (ports == 0) return {};
+  MaybeNumber errors;
+  for (const char* const family : {"persia_infiniband_link_downed_total", "persia_infiniband_link_error_recovery_total",
+                                   "persia_infiniband_port_receive_errors_total", "persia_infiniband_symbol_error_total"}) {
+    if (const auto rate = reading.Rate(family)) errors = errors.value_or(0) + *rate;
+  }
+  return {{"ports", ports},
+          {"active_ports", active},
+          {"receive_bytes_per_second", NumberOrNull(reading.Rate("persia_infiniband_port_data_received_bytes_total"))},
+          {"transmit_bytes_per_second", NumberOrNull(reading.Rate("persia_infiniband_port_data_transmitted_bytes_total"))},
+          {"errors_per_second", NumberOrNull(errors)}};
+}
+
 // Of the processes of a rank: the sums, and of open files those of the process that is nearest to its limit.
 struct RankUse {
   MaybeNumber proportional;
@@ -273,6 +299,7 @@ Json MachineJson(const Snapshot& newest, std::span<const History::Entry> recent)
           {"pressure", {{"cgroup", PressureOf(reading, "cgroup")}, {"host", PressureOf(reading, "host")}}},
           {"filesystems", FilesystemsJson(reading)},
           {"network", NetworkJson(reading)},
+          {"infiniband", InfinibandJson(reading)},
           {"ranks", RanksJson(reading)},
           {"gpus", GpusJson(newest)}};
 }

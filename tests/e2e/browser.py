@@ -63,6 +63,7 @@ class Browser:
         self.prefer(scheme)
 
     def _start(self):
+        self.stop()  # one that did not answer in time
         # The browser is started here: the driver would connect to the name localhost, which a system without /etc/hosts cannot resolve.
         address, driver_port = f"127.0.0.1:{free_port()}", free_port()
         self._files = tempfile.TemporaryDirectory(prefix="persia-e2e-browser-", ignore_cleanup_errors=True)
@@ -70,8 +71,8 @@ class Browser:
         command += [f"--remote-debugging-port={address.split(':')[1]}", f"--user-data-dir={self._files.name}/profile"]
         self._process = Process(command, self._log, env={**os.environ, "TMPDIR": self._files.name}, stdin=subprocess.PIPE)
         url = f"http://127.0.0.1:{driver_port}"
-        wait_until(lambda: fetch(f"{url}/status")[0] == 200, "the browser's driver")
-        wait_until(lambda: fetch(f"http://{address}/json/version")[0] == 200, "the browser")
+        wait_until(lambda: fetch(f"{url}/status")[0] == 200, "the browser's driver", 90)
+        wait_until(lambda: fetch(f"http://{address}/json/version")[0] == 200, "the browser", 90)
         options = webdriver.ChromeOptions()
         options.debugger_address = address
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})

@@ -66,6 +66,23 @@ class Samples(dict):
         return found[0] if found else None
 
 
+def agent_with_mount(directory, mount):
+    """A program that is the agent in a mount namespace of its own, in which the command has mounted something. Needs "mounts"."""
+    wrapper = directory / "agent.sh"
+    wrapper.write_text(f"""#!/bin/sh\nexec unshare --mount sh -c '{mount} && exec "$@"' sh {AGENT} "$@"\n""")
+    wrapper.chmod(0o755)
+    return wrapper
+
+
+def threads_of_process(pid):
+    """The names of its threads."""
+    names = set()
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(OSError):  # the thread has ended
+            names.add((task / "comm").read_text().strip())
+    return names
+
+
 class Agent(Process):
     """persia-metrics-agent, serving on `address`."""
 
@@ -78,6 +95,15 @@ class Agent(Process):
         if not self.running():
             raise RuntimeError(f"the agent ended with {self.popen.returncode}:\n{self.output()[-4000:]}")
         return Samples(fetch(self.url + "/metrics")[1])
+
+    def await_collections(self, count):
+        """Waits for this many further collections."""
+
+        def made():
+            return self.metrics().one("persia_agent_collect_duration_seconds_count") or 0
+
+        enough = made() + count
+        wait_until(lambda: made() >= enough, f"{count} further collections")
 
 
 class Worker(Process):
@@ -145,7 +171,7 @@ def run_python(tmp_path):
             stderr=subprocess.STDOUT,
             text=True,
             errors="surrogateescape",  # paths may be any bytes
-            timeout=60,
+            timeout=180,
         )
         assert result.returncode == code, result.stdout
         return result.stdout
@@ -261,10 +287,10 @@ class Job:
         told = {flag.split("=")[0] for flag in more}
         return [f"{flag}={value}" for flag, value in usual.items() if flag not in told] + list(more)
 
-    def agent(self, *flags):
+    def agent(self, *flags, program=AGENT):
         """An agent beside the job."""
         address = f"127.0.0.1:{free_port()}"
-        agent = Agent(["run", *self.flags(address, flags)], self._log("agent"), environment(), address)
+        agent = Agent(["run", *self.flags(address, flags)], self._log("agent"), environment(), address, program)
         self._started(agent)
         return agent
 

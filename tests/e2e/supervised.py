@@ -64,9 +64,9 @@ def state(pid):
 SLOW_CALLS = BUILD / "tests/e2e/worker/libe2e_slow_calls.so"
 
 
-def slow(call):
+def slow(call, seconds=60):
     """The agent's program then hangs in this system call."""
-    return {"LD_PRELOAD": str(SLOW_CALLS), "SLOW_CALLS": call}
+    return {"LD_PRELOAD": str(SLOW_CALLS), "SLOW_CALLS": call, "SLOW_SECONDS": str(seconds)}
 
 
 class Terminal:

@@ -6,9 +6,10 @@ import signal
 import time
 
 import pytest
-from conftest import AGENT, PYTHON, PYTHON_PACKAGE, Agent, environment
+from conftest import AGENT, PYTHON, PYTHON_PACKAGE, Agent, agent_with_mount, environment
 from memory_cgroup import memory_cgroup
 from servers import fetch, free_port, wait_until
+from supervised import slow
 
 # The program counts until the test sees it, is in its phase and step, and then dies as `{act}` says.
 PROGRAM = """
@@ -114,7 +115,7 @@ def test_sigterm_of_the_supervisor_is_the_launchers(job, gateway, tmp_path):
 
 
 def test_a_hang_that_the_launcher_ends_is_the_cause(job, gateway, tmp_path):
-    act = "for _ in range(20):\n    steps.inc()\n    time.sleep(0.1)\ntime.sleep(60)"
+    act = "for _ in range(50):\n    steps.inc()\n    time.sleep(0.1)\ntime.sleep(60)"
     rank = Dying(job, tmp_path, act, flags=["--hang-after=1"])
     rank.die()
     wait_until(lambda: rank.agent.metrics().one("persia_job_hung") == 1, "the hang")
@@ -162,18 +163,22 @@ def test_sigkill_by_hand_in_a_cgroup_is_not_taken_for_lack_of_memory(job, gatewa
 def test_sigbus_of_a_full_filesystem_in_memory_is_a_full_disk(job, gateway, tmp_path):
     small = tmp_path / "small"
     small.mkdir()
-    wrapper = tmp_path / "agent.sh"
-    mount = f"mount -t tmpfs -o size=1m tmpfs {small}"
-    wrapper.write_text(f"""#!/bin/sh\nexec unshare --mount sh -c '{mount} && exec "$@"' sh {AGENT} "$@"\n""")
-    wrapper.chmod(0o755)
+    program = agent_with_mount(tmp_path, f"mount -t tmpfs -o size=1m tmpfs {small}")
     act = (
         f"file = open({str(small / 'data')!r}, 'wb+')\nfile.truncate(8 << 20)\npages = mmap.mmap(file.fileno(), 8 << 20)\n"
         "for page in range(2048):\n    pages[page * 4096] = 1"
     )
-    rank = Dying(job, tmp_path, act, program=wrapper)
+    rank = Dying(job, tmp_path, act, program=program)
     rank.end()
     assert rank.death().startswith(f"SIGBUS, while {small} was full; in data, step 812")
     assert causes(gateway) == {"disk_full": 1}
+
+
+# The agent shows a death once it is on disk.
+def test_a_death_is_in_the_last_push_of_an_agent_with_a_slow_disk(job, gateway, tmp_path):
+    rank = Dying(job, tmp_path, SIGNAL.format("SIGKILL"), flags=[f"--state-dir={tmp_path}/state"], env=slow("fdatasync", seconds=0.6))
+    rank.end()
+    assert causes(gateway) == {"killed": 1}
 
 
 # A launcher reaps its ranks: the agent's supervisor does not learn how they ended.

@@ -121,8 +121,8 @@ def test_scrapes_go_on_while_fifty_clients_stall(agent, gateway, stall):
 
 @pytest.mark.parametrize("stall", STALLS)
 def test_more_stalled_clients_than_workers_are_cut_off_for_a_scrape(agent, stall):
-    """The agent has 64 workers; if only its timeouts ended connections, 400 such clients would hold them for half a minute."""
-    stalled = [connect(agent) for _ in range(400)]
+    """The agent has 40 workers; if only its timeouts ended connections, 250 such clients would hold them for half a minute."""
+    stalled = [connect(agent) for _ in range(250)]
     try:
         for connection in stalled:
             try:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import needs
 import pytest
-from conftest import WORKER, Worker, environment
+from conftest import WORKER, Worker, environment, threads_of_process
 from machine import HangingFilesystem
 from memory_cgroup import memory_cgroup
 from servers import fetch, find_program, wait_until
@@ -96,8 +96,7 @@ def test_a_filesystem_that_hangs_is_a_value_and_delays_nothing(job, data):
         shown = agent.metrics()
         assert shown.one("persia_filesystem_size_bytes", use="working_directory") is None
         assert shown.one("persia_filesystem_device_error", use="shm") == 0
-        collections = shown.one("persia_agent_collect_duration_seconds_count")
-        wait_until(lambda: agent.metrics().one("persia_agent_collect_duration_seconds_count") > collections + 3, "further collections")
+        agent.await_collections(4)
         # It ends at once, too, and while it hangs.
         began = time.monotonic()
         agent.signal(signal.SIGTERM)
@@ -174,5 +173,5 @@ def threads_of(agent):
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # it has ended
             if agent.address in (process / "cmdline").read_text():
-                found |= {(task / "comm").read_text().strip() for task in (process / "task").iterdir()}
+                found |= threads_of_process(process.name)
     return found

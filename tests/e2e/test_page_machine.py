@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+from conftest import agent_with_mount
 from gpu_host import host  # noqa: F401
 from memory_cgroup import memory_cgroup
 from servers import fetch, wait_until
@@ -99,6 +100,28 @@ def test_disks_network_and_files_of_a_running_job_are_shown(job, browse):
     assert browser.text("#focus-name") == "trainer rep_0"
     assert browser.complaints() == []
     worker.succeed()
+
+
+# Files of the kernel's form take the place of an adapter.
+@pytest.mark.needs("mounts")
+def test_infiniband_without_an_active_port_is_marked(job, browse, tmp_path):
+    port = tmp_path / "class/infiniband/mlx5_0/ports/1"
+    (port / "counters").mkdir(parents=True)
+    (port / "state").write_text("4: ACTIVE\n")
+    words = port / "counters/port_rcv_data"
+    words.write_text("0\n")
+    (port / "counters/port_xmit_data").write_text("0\n")
+    agent = job.agent(program=agent_with_mount(tmp_path, f"mount --bind {tmp_path}/class /sys/class"))
+    job.worker().tell("count my_app steps 1")
+    browser = browse(agent.url)
+    shows(browser, "#tile-infiniband", r"^InfiniBand\n0 B/s in, 0 B/s out\n1 of 1 port active")
+    assert "InfiniBand" not in browser.text("#machine-count")
+    words.write_text(f"{1 << 30}\n")
+    shows(browser, "#tile-infiniband", r"[\d.]+ [MG]iB/s in, 0 B/s out")
+    (port / "state").write_text("1: DOWN\n")
+    shows(browser, "#tile-infiniband", "0 of 1 port active")
+    shows(browser, "#machine-count", "look at InfiniBand")
+    assert browser.run("return document.querySelector('#tile-infiniband').className") == "tile near"
 
 
 def test_each_rank_has_its_gpu_and_what_is_wrong_with_it(host, browse, monkeypatch):  # noqa: F811

@@ -20,15 +20,15 @@ def train(rank, barrier, slow):
         step += 1
         set_step(step)
         with phase("data"):
-            time.sleep(0.01 + (slow.value if rank == 1 else 0))
+            time.sleep(0.04 + (slow.value if rank == 1 else 0))
         with phase("forward"):
-            time.sleep(0.01)
+            time.sleep(0.04)
         with phase("sync"):
             barrier.wait()
 
 if __name__ == "__main__":
     context = multiprocessing.get_context("spawn")
-    barrier, slow = context.Barrier(3), context.Value("d", 0.02)
+    barrier, slow = context.Barrier(3), context.Value("d", 0.08)
     ranks = [context.Process(target=train, args=(rank, barrier, slow), daemon=True) for rank in range(3)]
     for rank in ranks:
         rank.start()
@@ -52,7 +52,7 @@ def test_the_page_says_who_waits_for_whom(job, browse):
     def says(pattern):
         return any(re.fullmatch(pattern, text) for text in browser.run(VERDICTS))
 
-    straggler = r"trainer rep_1: 0\.0\d+ s longer in data than the others in each step of 0\.0\d+ s; 2 others wait for it in sync"
+    straggler = r"trainer rep_1: 0\.\d+ s longer in data than the others in each step of 0\.\d+ s; 2 others wait for it in sync"
     wait_until(lambda: says(straggler), "the straggler")
     bars = wait_until(lambda: (bars := browser.run(BARS)) and len(bars) == 3 and bars, "a bar for each rank")
     assert bars[0][0] == "rep_1", "it waits least"

@@ -147,10 +147,10 @@ def stalls_in_header(secured):
 
 @pytest.mark.parametrize("stall", [Secured.connect, stalls_in_handshake, stalls_in_header])
 def test_more_stalled_clients_than_workers_are_cut_off_for_a_scrape(job, authority, stall):
-    """The agent has 64 workers; if only its timeouts ended connections, 200 such clients would hold them for 15 s."""
+    """The agent has 40 workers; if only its timeouts ended connections, 125 such clients would hold them for 15 s."""
     secured = Secured(job, authority)
     with contextlib.ExitStack() as stalled:
-        for _ in range(200):
+        for _ in range(125):
             with contextlib.suppress(OSError):
                 stalled.enter_context(stall(secured))
         wait_until(lambda: secured.get("/metrics")[0] == 200, "a scrape", 20)

@@ -321,8 +321,7 @@ def test_idle_job_writes_no_state(job, gateway, tmp_path):
 
     def written_in_five_collections():
         seen = agent.metrics()
-        enough = seen.one("persia_agent_collect_duration_seconds_count") + 5
-        wait_until(lambda: agent.metrics().one("persia_agent_collect_duration_seconds_count") > enough, "five collections")
+        agent.await_collections(6)
         return agent.metrics().one("persia_agent_state_written_bytes_total") - seen.one("persia_agent_state_written_bytes_total")
 
     assert agent.metrics().one("persia_agent_state_written_bytes_total") > 0

@@ -234,7 +234,7 @@ persia_metrics.torchelastic.events.record(events.Event("of.torchs.class", events
 input()
 """
     )
-    gateway.wait_for("persia_events_total", 2, event="worker.started", type="torchelastic.worker")
+    gateway.wait_for("persia_events_total", 2, seconds=120, event="worker.started", type="torchelastic.worker")
     gateway.wait_for("persia_events_total", 1, event="of.torchs.class", type="torchelastic.agent")
     gateway.wait_for("torchelastic_of_torch", 7)
     gateway.wait_for("torchelastic_worker_group_runs_total", 1, role="trainer")
@@ -282,6 +282,6 @@ metrics.put_metric("n", 2, "other")
 """
     )
     agent = job.exec(python, script)
-    assert agent.wait() == 0 and "][mine]: n=1" in agent.output()
+    assert agent.wait(120) == 0 and "][mine]: n=1" in agent.output()
     shown = gateway.metrics()
     assert shown.one("other_n", role="worker") == 2 and shown.one("mine_n") is None

@@ -41,7 +41,7 @@ def run(tmp_path, code, *arguments, torch="1", stderr=""):
     script = tmp_path / "train.py"
     script.write_text(code)
     env = environment(PYTHONPATH=installed(tmp_path), PERSIA_METRICS_TORCH=torch)
-    done = subprocess.run([PYTHON, script, *map(str, arguments)], capture_output=True, text=True, timeout=60, env=env, cwd=tmp_path)
+    done = subprocess.run([PYTHON, script, *map(str, arguments)], capture_output=True, text=True, timeout=180, env=env, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stderr == stderr
     return done.stdout

@@ -13,7 +13,7 @@ sys.path.insert(0, str(ROOT / "examples/demo"))
 
 import hosts  # noqa: E402
 import proofs  # noqa: E402
-from slow_job import INTERVAL, STEP_SECONDS, OneAgent, Ranks, settle  # noqa: E402
+from slow_job import ALONE, BESIDE_OTHERS, INTERVAL, STEP_SECONDS, OneAgent, Ranks, settle  # noqa: E402
 
 RANKS = 4
 # Of all cases, the least that must be named, and with their phase.
@@ -46,9 +46,9 @@ def prove(plan, source, directory):
         show(f"{RANKS} ranks, steps of {STEP_SECONDS * 1000:.0f} ms, collections every {INTERVAL * 1000:.0f} ms; {noise(ranks)}")
         settle(verdicts)
         return judge(
-            proofs.delays(ranks, verdicts, source, plan.delays, show),
+            proofs.delays(ranks, verdicts, source, plan.delays, plan.pace, show),
             proofs.clean(ranks, verdicts, plan.clean, CLEAN_SECONDS, show),
-            proofs.hangs(ranks, verdicts, source, plan.hangs, show),
+            proofs.hangs(ranks, verdicts, source, plan.hangs, plan.pace, show),
         )
 
 
@@ -70,6 +70,14 @@ def main():
     parser.add_argument("--hangs", type=int, default=50, metavar="N", help="hangs with one agent (default 50)")
     parser.add_argument("--host-delays", type=int, default=12, metavar="N", help="delays with an agent for each rank (default 12)")
     parser.add_argument("--host-hangs", type=int, default=6, metavar="N", help="hangs with an agent for each rank (default 6)")
+    parser.add_argument(
+        "--beside-others",
+        dest="pace",
+        action="store_const",
+        const=BESIDE_OTHERS,
+        default=ALONE,
+        help="on a machine that has other work: delays of a step and more, in five times the time",
+    )
     plan = parser.parse_args()
     if min(plan.delays, plan.clean, plan.hangs, plan.host_delays, plan.host_hangs) < 0:
         parser.error("numbers of cases must not be negative")

@@ -6,6 +6,7 @@
 """
 
 import functools
+import json
 import os
 import random
 import subprocess
@@ -19,7 +20,7 @@ for folder in (ROOT / "examples/demo", ROOT / "tests/e2e"):
     sys.path.insert(0, str(folder))
 
 import proofs  # noqa: E402
-from slow_job import HANG_AFTER, INTERVAL, JOB, PYTHON, Ranks, environment, settle  # noqa: E402
+from slow_job import HANG_AFTER, INTERVAL, JOB, PYTHON, Pace, Ranks, environment, settle  # noqa: E402
 from servers import Process, Prometheus, fetch, find_built, wait_until  # noqa: E402
 
 HOSTS = 4
@@ -89,7 +90,7 @@ class ByPrometheus:
         return self._reports
 
 
-def run(seed, delays, hangs):
+def run(seed, delays, hangs, *pace):
     make_hosts()
     source = random.Random(seed)
     with tempfile.TemporaryDirectory(prefix="persia-hosts-", dir="/dev/shm") as name:
@@ -121,8 +122,8 @@ def run(seed, delays, hangs):
                     wait_until(lambda: len(prometheus.query("rank:sync:seconds_per_step")) == HOSTS, "the rules", 60)
                     settle(verdicts)
                     show = lambda text: print(text, flush=True)  # noqa: E731
-                    named = proofs.delays(ranks, verdicts, source, delays, show)
-                    hung = proofs.hangs(ranks, verdicts, source, hangs, show)
+                    named = proofs.delays(ranks, verdicts, source, delays, Pace(*pace), show)
+                    hung = proofs.hangs(ranks, verdicts, source, hangs, Pace(*pace), show)
         finally:
             for agent in agents:
                 agent.stop()
@@ -135,10 +136,10 @@ def run(seed, delays, hangs):
 def prove(plan, source, _directory):
     import needs
 
-    command = needs.in_namespaces(PYTHON, __file__, source.randrange(2**32), plan.host_delays, plan.host_hangs)
+    command = needs.in_namespaces(PYTHON, __file__, source.randrange(2**32), plan.host_delays, plan.host_hangs, *plan.pace)
     path = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
     return subprocess.run([str(word) for word in command], env={**os.environ, "PATH": path}, check=False).returncode == 0
 
 
 if __name__ == "__main__":
-    sys.exit(0 if run(*map(int, sys.argv[1:])) else 1)
+    sys.exit(0 if run(*map(json.loads, sys.argv[1:])) else 1)

@@ -35,12 +35,12 @@ class Tally:
         return f"{self.name}: {self.cases} cases, the rank named in {self.named()}, with its phase in {self.with_phase()}; after {median:.1f} s (median), {most:.1f} s (most)"
 
 
-def delays(ranks, verdicts, random, count, show):
+def delays(ranks, verdicts, random, count, pace, show):
     tally = Tally(f"delays, {verdicts.name}", show)
     for _ in range(count):
         rank, phase = random.randrange(len(ranks.controls)), random.choice(PHASES)
-        part = math.exp(random.uniform(math.log(0.1), math.log(3)))
-        found, took = delay(ranks, verdicts, rank, phase, part)
+        part = math.exp(random.uniform(math.log(pace.least_delay), math.log(3)))
+        found, took = delay(ranks, verdicts, rank, phase, part, pace.times)
         case = f"rank {rank} by {part:.0%} of a step in {phase}: found {found}"
         tally.add(case, found is not None and found[0] == rank, found == (rank, phase), took)
         settle(verdicts)
@@ -61,7 +61,7 @@ def clean(ranks, verdicts, count, seconds, show):
     return tally
 
 
-def hangs(ranks, verdicts, random, count, show):
+def hangs(ranks, verdicts, random, count, pace, show):
     """Named within two intervals of the time after which it is a hang, once, and taken back."""
     tally = Tally(f"hangs, {verdicts.name}", show)
     for number in range(count):
@@ -69,7 +69,7 @@ def hangs(ranks, verdicts, random, count, show):
         time.sleep(random.uniform(0, 2 * ranks.step_seconds))
         before = verdicts.reports_of_hangs()
         # The others have to come to `sync`, and the interval of the collection may have begun.
-        in_time = HANG_AFTER + 2 * verdicts.interval + 4 * ranks.step_seconds
+        in_time = pace.times * (HANG_AFTER + 2 * verdicts.interval + 4 * ranks.step_seconds)
         named, took = hang(ranks, verdicts, rank, kind, in_time + 5)
         settle(verdicts)
         reports = verdicts.reports_of_hangs() - before

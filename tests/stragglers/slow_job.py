@@ -5,6 +5,7 @@ import os
 import random
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 from controls import Controls, Hang
 from servers import BUILD, Process, fetch, find_built, free_port, wait_until
@@ -115,10 +116,21 @@ def settle(verdicts, seconds=30.0):
     wait_until(is_quiet, "the verdicts to be taken back", seconds)
 
 
-def delay(ranks, verdicts, rank, phase, part):
+class Pace(NamedTuple):
+    """What a proof asks for: the least delay, as a part of a step, and how many times the usual time a verdict may take."""
+
+    least_delay: float
+    times: float
+
+
+ALONE = Pace(0.1, 1)
+BESIDE_OTHERS = Pace(1, 5)  # on a machine that has other work
+
+
+def delay(ranks, verdicts, rank, phase, part, times):
     """Delays a rank in a phase by a part of a step. Returns the first verdict, or None, and after how many seconds it came."""
     step = ranks.step_seconds * (1 + part) + 0.005
-    patience = PATIENCE_CHUNKS * max(verdicts.interval, 4 * step)
+    patience = times * PATIENCE_CHUNKS * max(verdicts.interval, 4 * step)
     ranks.controls[rank].set_delay(phase, part * ranks.step_seconds)
     began = time.monotonic()
     try:

@@ -89,12 +89,21 @@ function networkFact({ network }) {
   return [received === null ? '–' : `${bytes(received)}/s in, ${bytes(sent)}/s out`, detail, errors > 0];
 }
 
+// Of all ports of the host.
+function infinibandFact({ infiniband }) {
+  if (infiniband === null) return null;
+  const { ports, active_ports: active, receive_bytes_per_second: received, transmit_bytes_per_second: sent, errors_per_second: errors } = infiniband;
+  const detail = listed([`${active} of ${ports} ${ports === 1 ? 'port' : 'ports'} active`, errors !== null && (errors === 0 ? 'no errors' : `${number(errors)} errors/s`)]);
+  return [received === null || sent === null ? '–' : `${bytes(received)}/s in, ${bytes(sent)}/s out`, detail, active === 0 || errors > 0];
+}
+
 const FACTS = [
   ['memory', 'Memory of the job', memoryFact],
   ['cpu', 'Processors', cpuFact],
   ['pressure', 'Pressure', pressureFact],
   ['disks', 'Disks', diskFact],
   ['network', 'Network', networkFact],
+  ['infiniband', 'InfiniBand', infinibandFact],
 ];
 
 // Returns the names of those that need a look.
@@ -104,7 +113,7 @@ function showFacts(machine) {
     const element = tile(id, name, fact?.[0] ?? '', fact?.[1] ?? '', fact?.[2] ? 'near' : '', 'machine');
     element.hidden = fact === null;
     return fact?.[2];
-  }).map(([, name]) => name.toLowerCase());
+  }).map(([, name]) => (/^[A-Z][a-z ]+$/.test(name) ? name.toLowerCase() : name));
 }
 
 // ---- the ranks: a row for each, and for each further GPU of it ----

@@ -1,4 +1,4 @@
-/* Preloaded into the agent's program: makes calls as slow as on a dying disk, 60 s each. SLOW_CALLS is fdatasync (but of a
+/* Preloaded into the agent's program: makes calls as slow as on a dying disk, SLOW_SECONDS (60) each. SLOW_CALLS is fdatasync (but of a
  * tmpfs, where nothing waits for a disk), mkdirat, or "stat of groups": the calls that look for the file of the pushed groups.
  * The programs that the agent's parent starts inherit the variable, and are not slowed down. */
 #define _GNU_SOURCE
@@ -9,13 +9,18 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 static void slow_down(const char* call) {
   const char* const slow = getenv("SLOW_CALLS");
   if (slow == NULL || strcmp(slow, call) != 0) return;
   if (strcmp(program_invocation_short_name, "persia-metrics-agent") != 0) return;
-  for (unsigned left = 60; left > 0;) left = sleep(left);
+  const char* const seconds = getenv("SLOW_SECONDS");
+  const double wanted = seconds == NULL ? 60 : atof(seconds);
+  struct timespec left = {.tv_sec = (time_t)wanted, .tv_nsec = (long)((wanted - (double)(time_t)wanted) * 1e9)};
+  while (nanosleep(&left, &left) != 0) {
+  }
 }
 
 int fdatasync(int fd) {

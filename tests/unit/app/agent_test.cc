@@ -78,6 +78,7 @@ class AgentTest : public ::testing::Test {
   AgentTest() {
     setup_.options.job_name = "a job";
     setup_.options.listen_address = "127.0.0.1:0";
+    setup_.options.gpu = GpuMode::kOff;  // a reader would be this program
     setup_.version = "1.2.3";
     setup_.directory = job_.directory();
     setup_.run_id = "run";

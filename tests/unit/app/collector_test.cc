@@ -21,7 +21,7 @@ class CollectorTest : public ::testing::Test {
     return {.interval = 10s,
             .clock = &clock_,
             .collect =
-                [this] {
+                [this](bool) {
                   ++collections_;
                   if (held_) {
                     began_.release();

@@ -44,7 +44,8 @@ class GpuReaderTest : public ::testing::Test {
                            .first_patience = patience,
                            .patience = patience,
                            .min_backoff = milliseconds(1),
-                           .max_backoff = max_backoff});
+                           .max_backoff = max_backoff,
+                           .end_patience = std::chrono::minutes(1)});
     reader_->Start();
   }
 

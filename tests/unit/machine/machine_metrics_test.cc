@@ -88,6 +88,7 @@ TEST_F(MachineMetricsTest, DisabledItShowsAndReadsNothing) {
 TEST_F(MachineMetricsTest, TheMachineIsTheAgentsAndAWorkersValuesAreItsOwn) {
   processes_ = {Self(0), Self(1)};
   metrics_.Use(true, seconds(10));
+  AwaitSeries("persia_filesystem_size_bytes{agent,use=state}");
   const auto shown = AwaitSeries("persia_process_max_fds{trainer,process=1}");
   EXPECT_EQ(shown.at("persia_filesystem_device_error{agent,use=state}"), 0);
   EXPECT_GT(shown.at("persia_filesystem_size_bytes{agent,use=state}"), 0);

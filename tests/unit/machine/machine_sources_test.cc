@@ -9,6 +9,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/mutex.h"
@@ -214,8 +215,11 @@ TEST_F(MachineSourcesTest, OfAWorkerInOtherNamespacesItsOwnAreRead) {
 }
 
 TEST_F(MachineSourcesTest, AnotherProcessWithThePidOfAnEndedWorkerIsNotRead) {
+  const long holders = asked_.use_count();
   const WatchedProcess worker = Add(8, "a", /*namespaces=*/true);
   for (const char* path : {"/proc/8/root/dev/shm", "/proc/8/cwd"}) AwaitAsked({worker}, path);
+  // Each call that is under way holds it.
+  while (asked_.use_count() > holders) std::this_thread::yield();
   machine_.Remove("/proc/8");
   Add(8, "b", /*namespaces=*/true);
   machine_.Write("/proc/8/stat", "1 (p) S 1 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 777 0 0 0\n");
@@ -255,7 +259,7 @@ TEST_F(MachineSourcesTest, AProcessOfAnotherNamespaceIsNotFollowed) {
 }
 
 TEST_F(MachineSourcesTest, WhatTheMachineDoesNotHaveIsNamed) {
-  Read({});
+  while (!Read({}).contains("persia_filesystem_device_error{use=state}")) std::this_thread::yield();
   EXPECT_THAT(result_.absent, ElementsAre("the kernel has no pressure stall information (/proc/pressure)",
                                           "there is no InfiniBand adapter (/sys/class/infiniband)"));
 }

@@ -76,7 +76,7 @@ class FakeProcessesTest : public ::testing::Test {
   FakeMachine machine_;
   KernelFiles files_{machine_.root()};
   ProcReader proc_{machine_.root() + "/proc"};
-  WorkerDetails details_{files_, proc_};
+  WorkerDetails details_{files_, proc_, [] { return kFirst; }};  // a reading takes no time
 };
 
 TEST_F(FakeProcessesTest, TextIsParsed) {

@@ -33,7 +33,7 @@ TEST(Fleet, ShowsAgentsBesideDeadOnesAndLiars) {
   const auto liar = Serve([] { return ServerResponse{.body = "<html>"}; });
   const auto refuses = Serve([] { return ServerResponse{.status = 401}; });
   const auto large = Serve([] { return ServerResponse{.body = std::string(100'000, ' ')}; });
-  Fleet fleet({.max_body_bytes = 50'000}, [&] {
+  Fleet fleet({.timeout = seconds(60), .max_body_bytes = 50'000}, [&] {
     return std::vector<Target>{TargetOf(*good),
                                TargetOf(*liar),
                                TargetOf(*refuses),
@@ -85,7 +85,7 @@ TEST(Fleet, ASlowAgentDelaysNoOtherAndNoView) {
 TEST(Fleet, KeepsTheLastAnswerOfAnAgentThatDied) {
   auto server = Serve([] { return ServerResponse{.body = kStatus}; });
   const Target target = TargetOf(*server);
-  Fleet fleet({.interval = std::chrono::milliseconds(1)}, [&] { return std::vector<Target>{target}; });
+  Fleet fleet({.interval = std::chrono::milliseconds(1), .timeout = seconds(60)}, [&] { return std::vector<Target>{target}; });
   fleet.AwaitAnswers(seconds(20));
   server.reset();
   while (fleet.Views()[0].problem.empty()) std::this_thread::yield();

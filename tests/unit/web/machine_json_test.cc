@@ -50,7 +50,7 @@ TEST(MachineJson, WhatTheKernelLacksIsNull) {
   EXPECT_EQ(machine.dump(),
             R"({"memory":null,"cpu":null,"pressure":{"cgroup":null,"host":null},)"
             R"("filesystems":[{"use":"shm","size_bytes":null,"avail_bytes":null,"files":null,"files_free":null,)"
-            R"("error":true}],"network":null,"ranks":[],"gpus":[]})");
+            R"("error":true}],"network":null,"infiniband":null,"ranks":[],"gpus":[]})");
 }
 
 TEST(MachineJson, HasMemoryAndOomKillsOfTheJob) {
@@ -84,6 +84,24 @@ TEST(MachineJson, RatesAreThoseOfTheRecentCollections) {
   const Json first = Machine(at(125, 1100, 35, 9, 9000, 200));
   EXPECT_EQ(first["cpu"].dump(), R"({"used_cores":null,"limit_cores":null,"throttled_ratio":null})");
   EXPECT_TRUE(first["pressure"]["host"].is_null());
+}
+
+TEST(MachineJson, InfinibandHasTheSumsOfItsPorts) {
+  const auto ports = [](std::string name, double first, double second) {
+    TestFamily family{.name = std::move(name), .type = kCounter};
+    family.series = {{{{"device", "mlx5_0"}, {"port", "1"}}, {first}}, {{{"device", "mlx5_0"}, {"port", "2"}}, {second}}};
+    return family;
+  };
+  const auto at = [&](double received, double symbol_errors) {
+    return std::vector<TestFamily>{ports("persia_infiniband_link_downed_total", 1, 2),
+                                   ports("persia_infiniband_port_data_received_bytes_total", received, received),
+                                   ports("persia_infiniband_port_data_transmitted_bytes_total", 0, 0),
+                                   ports("persia_infiniband_state_id", 4, 1),
+                                   ports("persia_infiniband_symbol_error_total", symbol_errors, 0)};
+  };
+  EXPECT_EQ(MachineAfter(at(1000, 10), at(6000, 15))["infiniband"].dump(),
+            R"({"ports":2,"active_ports":1,"receive_bytes_per_second":1000.0,"transmit_bytes_per_second":0.0,)"
+            R"("errors_per_second":0.5})");
 }
 
 TEST(MachineJson, ARankHasTheSumsOfItsProcessesAndTheFilesOfTheOneNearestToItsLimit) {

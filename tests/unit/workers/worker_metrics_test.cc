@@ -17,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "workers/exit_reasons.h"
@@ -62,6 +63,7 @@ class Child {
     }
     char byte = 0;
     EXPECT_EQ(read(ready[0], &byte, 1), 1);
+    while (ProcReader().Stat(std::to_string(pid_)).value().state != 'S') std::this_thread::yield();
     close(ready[0]);
     close(ready[1]);
   }

@@ -129,6 +129,7 @@ AgentStatus WebPages::Status() const {
   status.health = std::move(collected.health);
   const auto history = parts_.history.Entries();
   status.ranks = std::move(collected.ranks);
+  status.goodput = std::move(collected.goodput);
   status.throughput = ThroughputOf(history);
   status.progress = ProgressOf(history);
   status.recent = RecentEntries(history);

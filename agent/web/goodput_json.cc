@@ -1,28 +1,32 @@
 #include "web/goodput_json.h"
 
-#include <cstdint>
-#include <string_view>
-#include <utility>
-
-#include "web/series_values.h"
+#include <chrono>
+#include <string>
 
 namespace persia::agent {
+namespace {
 
-Json GoodputJson(const Snapshot& newest) {
-  const auto total = [&newest](std::string_view family) { return TotalOf(SeriesValuesOf(newest, family)); };
-  const auto count = [&total](std::string_view family) { return static_cast<int64_t>(total(family).value_or(0)); };
-  const auto ratio = total("persia_goodput_ratio");
+double AsSeconds(std::chrono::duration<double> duration) { return duration.count(); }
+
+}  // namespace
+
+Json GoodputJson(const GoodputReport& report) {
+  const auto ratio = report.Ratio();
   if (!ratio) return {};
+  GoodputReport marking;
+  GoodputReport others;
+  for (const GoodputReport::Rank& rank : report.ranks) (rank.marks ? marking : others).ranks.push_back(rank);
+  const GoodputReport::Rank counted = marking.Total();
   Json buckets = Json::object();
-  for (const auto& [key, seconds] : SeriesValuesOf(newest, "persia_goodput_seconds_total", "bucket")) {
-    buckets[key.label] = seconds;
-  }
-  const auto repair = total("persia_job_mean_time_to_repair_seconds");
+  for (size_t i = 0; i < kBuckets; ++i) buckets[std::string(Name(static_cast<Bucket>(i)))] = AsSeconds(counted.time[i]);
+  const GoodputReport::Rank all = report.Total();
+  const auto repair = report.MeanRepair();
   return {{"ratio", *ratio},
           {"bucket_seconds", std::move(buckets)},
-          {"restarts", count("persia_rank_restarts_total")},
-          {"redone_steps", count("persia_rank_redone_steps_total")},
-          {"mean_time_to_repair_seconds", repair ? Json(*repair) : Json()}};
+          {"seconds_without_phases", AsSeconds(others.Total().AllTime())},
+          {"restarts", all.restarts},
+          {"redone_steps", all.redone_steps},
+          {"mean_time_to_repair_seconds", repair ? Json(repair->count()) : Json()}};
 }
 
 }  // namespace persia::agent

@@ -5,11 +5,11 @@
 #pragma once
 
 #include "base/json.h"
-#include "model/snapshot.h"
+#include "health/goodput_report.h"
 
 namespace persia::agent {
 
 // Null: no rank marks phases.
-[[nodiscard]] Json GoodputJson(const Snapshot& newest);
+[[nodiscard]] Json GoodputJson(const GoodputReport& report);
 
 }  // namespace persia::agent

@@ -221,7 +221,7 @@ JsonAnswer AnswerStatus(const AgentStatus& status, const Snapshot* newest, syste
        {"verdicts", VerdictsJson(*status.ranks)},
        {"throughput", ThroughputJson(status.throughput)},
        {"progress", ProgressJson(status.progress)},
-       {"goodput", newest == nullptr ? Json() : GoodputJson(*newest)},
+       {"goodput", GoodputJson(*status.goodput)},
        {"machine", newest == nullptr ? Json() : MachineJson(*newest, status.recent)},
        {"series", status.series},
        {"segments", {{"live", status.workers}, {"ended", status.workers_ended}, {"refused", status.segments_refused}}},

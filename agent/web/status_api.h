@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "health/goodput_report.h"
 #include "health/job_health.h"
 #include "health/rank_verdicts.h"
 #include "model/snapshot.h"
@@ -47,16 +48,17 @@ struct AgentStatus {
   size_t workers_ended = 0;
   size_t segments_refused = 0;
   size_t series = 0;
-  std::map<WorkerKey, uint32_t> pids;                                             // of running workers
-  std::shared_ptr<const HealthReport> health = std::make_shared<HealthReport>();  // never null
-  std::shared_ptr<const RankReport> ranks = std::make_shared<RankReport>();       // never null
+  std::map<WorkerKey, uint32_t> pids;                                                // of running workers
+  std::shared_ptr<const HealthReport> health = std::make_shared<HealthReport>();     // never null
+  std::shared_ptr<const RankReport> ranks = std::make_shared<RankReport>();          // never null
+  std::shared_ptr<const GoodputReport> goodput = std::make_shared<GoodputReport>();  // never null
   std::optional<Throughput> throughput{};
   std::optional<Progress> progress{};
   std::vector<History::Entry> recent{};  // RecentEntries, for rates of the machine
   History::Stats history;
 };
 
-// Workers, machine and goodput are those of the series in `newest`, which may be null.
+// Workers and machine are those of the series in `newest`, which may be null.
 JsonAnswer AnswerStatus(const AgentStatus& status, const Snapshot* newest, std::chrono::system_clock::time_point now);
 
 }  // namespace persia::agent

@@ -154,6 +154,7 @@ def agent_rows():
     per_worker = "a worker's values from the kernel in a collection; peer: its files are read and not parsed"
     yield Row(per_worker, "values/worker", "us", [at_most(50), share_of("values/reads", 2)], judged_by=least)
     yield Row("one reading of the machine: cgroup, pressure, network, filesystems", "values/machine", "us", [at_most(3000)], judged_by=least)
+    yield Row("8 GPUs of 8 of 64 workers, in a collection", "values/gpus", "us", [at_most(1000)], judged_by=least)
     yield Row("start of a worker: `Init` and 100 instruments", "start/ours", "ms", [at_most(2)])
     yield Row("10,000 gauges with functions: the job's processor time, of one processor", "callbacks/ours", "%", [at_most(0.1)])
 

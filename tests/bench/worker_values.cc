@@ -1,9 +1,10 @@
-// What the kernel's values of a worker cost in a collection, and those of the machine in its thread.
+// What the kernel's values of a worker and the GPUs cost in a collection, and those of the machine in its thread.
 //
 //   bench_worker_values        prints the microseconds of each round, as JSON
 //
 // `worker`: persia_process_* of one of 64 living processes. `reads`: opening and reading the same files of /proc, without
-// parsing: the floor. `machine`: one reading of all sources of agent/machine, without workers.
+// parsing: the floor. `machine`: one reading of all sources of agent/machine, without workers. `gpus`: the collector's part for
+// 8 GPUs of 8 of these processes; the driver is called by another process.
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -13,11 +14,14 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "files/proc_reader.h"
+#include "gpu/gpu_watch.h"
 #include "machine/machine_sources.h"
 #include "workers/worker_metrics.h"
 
@@ -28,6 +32,7 @@ constexpr int kProcesses = 64;
 constexpr int kRounds = 41;
 constexpr int kCollectsPerRound = 5;
 constexpr size_t kMemory = 8 << 20;
+constexpr size_t kGpus = 8;
 
 // Waits to be killed.
 pid_t StartProcess() {
@@ -76,6 +81,42 @@ void Print(const char* name, const std::vector<double>& values, const char* end)
   std::printf("]%s", end);
 }
 
+// Each device has all values and one process.
+GpuSample SampleOf(const std::vector<pid_t>& pids) {
+  GpuSample sample{.boot_ns = UINT64_MAX / 2, .driver = "550.54"};
+  for (size_t i = 0; i < kGpus; ++i) {
+    GpuDevice device{.gpu = std::to_string(i), .uuid = "GPU-" + std::to_string(i), .model = "NVIDIA H100 80GB HBM3"};
+    device.pids = {static_cast<uint32_t>(pids[i])};
+    device.values.fill(0.25);
+    sample.devices.push_back(std::move(device));
+  }
+  return sample;
+}
+
+std::vector<double> MeasureGpus(ProcReader& proc, const std::vector<pid_t>& pids, const std::vector<WorkerProcess>& processes) {
+  char path[] = "/tmp/persia-bench-XXXXXX";
+  close(mkstemp(path));
+  std::ofstream(path, std::ios::binary) << EncodeGpuMessage(SampleOf(pids));
+  const std::vector<std::string> reader = {"/bin/sh", "-c", std::string("cat ") + path + " >&3; exec sleep 3600"};
+  GpuWatch gpus({.agent = {"bench", {{"instance", "rep_0"}, {"role", "agent"}}},
+                 .initial_pid_namespace = proc.PidNamespace("self").value_or(0),
+                 .find_library = [] { return "the driver's"; },
+                 .reader = [&](const std::string&,
+                               auto interval) { return GpuReader::Options{.command = reader, .interval = interval}; }});
+  gpus.Use(true, std::chrono::hours(1));
+  const auto is_sampled = [&] { return gpus.snapshot() != nullptr && gpus.snapshot()->values.size() > kGpus * kGpuFields / 2; };
+  while (!is_sampled()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    gpus.Look(processes);
+  }
+  unlink(path);
+  std::vector<double> found;
+  for (int round = 0; round < kRounds; ++round) {
+    found.push_back(MicrosecondsOf(kCollectsPerRound, [&] { gpus.Look(processes); }));
+  }
+  return found;
+}
+
 int Measure() {
   ProcReader proc;
   std::vector<pid_t> pids;
@@ -103,6 +144,7 @@ int Measure() {
                     kProcesses);
     all.push_back(MicrosecondsOf(1, [&] { machine.Read({}, time += std::chrono::seconds(1)); }));
   }
+  const std::vector<double> gpus = MeasureGpus(proc, pids, processes);
   for (const pid_t pid : pids) {
     kill(pid, SIGKILL);
     waitpid(pid, nullptr, 0);
@@ -110,7 +152,8 @@ int Measure() {
   std::printf("{");
   Print("worker", worker, ", ");
   Print("reads", reads, ", ");
-  Print("machine", all, "}\n");
+  Print("machine", all, ", ");
+  Print("gpus", gpus, "}\n");
   return 0;
 }
 

@@ -13,8 +13,8 @@ const BUCKETS = [
   ['redone', 'phase-4'],
   ['hung', 'hung'],
   ['down', 'lost'],
+  ['unmarked', 'other'],
 ];
-const UNMARKED = 'unmarked'; // the time of ranks that mark no phases: the ratio leaves it out, and so does the bar
 
 const percent = (ratio) => `${(100 * ratio).toFixed(1)} %`;
 const counted = (n, one, many) => (n === 0 ? `no ${many}` : n === 1 ? `1 ${one}` : `${n.toLocaleString('en')} ${many}`);
@@ -24,7 +24,7 @@ let shown = '';
 export function showGoodput({ goodput }) {
   byId('goodput').hidden = goodput === null;
   if (goodput === null) return;
-  const { ratio, bucket_seconds: seconds, restarts, redone_steps: redone, mean_time_to_repair_seconds: repair } = goodput;
+  const { ratio, bucket_seconds: seconds, seconds_without_phases: others, restarts, redone_steps: redone, mean_time_to_repair_seconds: repair } = goodput;
   const key = JSON.stringify(goodput);
   if (key === shown) return;
   shown = key;
@@ -42,6 +42,6 @@ export function showGoodput({ goodput }) {
   const mttr = repair === null ? '' : `, mean time to repair ${number(repair, 'seconds')}`;
   const lost = `${counted(restarts, 'restart', 'restarts')}, ${counted(redone, 'step redone', 'steps redone')}${mttr}`;
   setText(byId('goodput-count'), `${percent(ratio)}, ${counted(restarts, 'restart', 'restarts')}`);
-  const unmarked = seconds[UNMARKED] > 0 ? ` Without ${number(seconds[UNMARKED], 'seconds')} of ranks that mark no phases.` : '';
-  setText(byId('goodput-text'), `The ranks computed steps that are kept in ${percent(ratio)} of their time: ${lost}.${unmarked}`);
+  const without = others > 0 ? ` Without ${number(others, 'seconds')} of ranks that mark no phases.` : '';
+  setText(byId('goodput-text'), `The ranks computed steps that are kept in ${percent(ratio)} of their time: ${lost}.${without}`);
 }

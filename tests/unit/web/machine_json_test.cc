@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -152,17 +153,25 @@ TEST(RecentEntries, AreThoseOfTheLast30SecondsOrWhatThereIs) {
 }
 
 TEST(GoodputJson, HasTheNamesOfTheSummaryOfARun) {
-  const std::vector<TestFamily> families = {
-      OfJob("persia_goodput_ratio", 0.75),
-      By("persia_goodput_seconds_total", "bucket", {{"compute", 30}, {"down", 10}}),
-      OfJob("persia_job_mean_time_to_repair_seconds", kAbsentValue),
-      OfJob("persia_rank_redone_steps_total", 7),
-      OfJob("persia_rank_restarts_total", 1),
-  };
-  EXPECT_EQ(GoodputJson(*MakeSnapshot(families)).dump(),
-            R"({"ratio":0.75,"bucket_seconds":{"compute":30.0,"down":10.0},"restarts":1,"redone_steps":7,)"
-            R"("mean_time_to_repair_seconds":null})");
-  EXPECT_TRUE(GoodputJson(*MakeSnapshot({families.begin() + 1, families.end()})).is_null()) << "no rank marks phases";
+  using std::chrono::seconds;
+  const auto bucket = [](GoodputReport::Rank & rank, Bucket of) -> auto& { return rank.time[static_cast<size_t>(of)]; };
+  GoodputReport::Rank trainer{.redone_steps = 7, .marks = true};
+  bucket(trainer, Bucket::kCompute) = seconds(30);
+  bucket(trainer, Bucket::kUnmarked) = seconds(10);
+  GoodputReport::Rank loader{.restarts = 2, .repair = seconds(6)};
+  bucket(loader, Bucket::kStarting) = seconds(4);
+  bucket(loader, Bucket::kUnmarked) = seconds(8);
+  const Json goodput = GoodputJson({.ranks = {trainer, loader}});
+  EXPECT_EQ(goodput["ratio"], 0.75);
+  EXPECT_EQ(goodput["bucket_seconds"]["compute"], 30);
+  EXPECT_EQ(goodput["bucket_seconds"]["unmarked"], 10);
+  EXPECT_EQ(goodput["bucket_seconds"]["starting"], 0) << "only of ranks that mark phases, as the ratio";
+  EXPECT_EQ(goodput["seconds_without_phases"], 12);
+  EXPECT_EQ(goodput["restarts"], 2);
+  EXPECT_EQ(goodput["redone_steps"], 7);
+  EXPECT_EQ(goodput["mean_time_to_repair_seconds"], 3);
+  EXPECT_TRUE(GoodputJson({.ranks = {loader}}).is_null()) << "no rank marks phases";
+  EXPECT_TRUE(GoodputJson({.ranks = {trainer}})["mean_time_to_repair_seconds"].is_null());
 }
 
 }  // namespace

@@ -26,13 +26,25 @@ uint64_t SinceBoot(uint64_t ticks) {
   return ticks * (1'000'000'000 / per_second);
 }
 
+std::optional<uint64_t> MountNamespace(const std::filesystem::path& process) {
+  struct stat info {};
+  return stat((process / "ns/mnt").c_str(), &info) == 0 ? std::optional<uint64_t>(info.st_ino) : std::nullopt;
+}
+
+bool SeesSameDevices(const std::filesystem::path& proc, ProcReader& reader, const std::string& pid) {
+  const std::string own_group(reader.Read("self", "/cgroup"));
+  const auto mounts = MountNamespace(proc / pid);
+  return mounts && mounts == MountNamespace(proc / "self") && reader.Read(pid, "/cgroup") == own_group;
+}
+
 }  // namespace
 
-GpuRanks::GpuRanks(std::filesystem::path proc, uint64_t initial)
+GpuRanks::GpuRanks(std::filesystem::path proc, uint64_t initial, std::chrono::milliseconds patience)
     : proc_path_(std::move(proc)),
       proc_(proc_path_),
       own_namespace_(proc_.PidNamespace("self")),
-      knows_pids_(own_namespace_ == initial) {}
+      knows_pids_(own_namespace_ == initial),
+      patience_(patience) {}
 
 std::vector<std::optional<size_t>> GpuRanks::Assign(const GpuSample& sample, std::span<const WorkerProcess> processes) {
   bool all = true;
@@ -69,6 +81,7 @@ std::vector<GpuRanks::Worker> GpuRanks::FindWorkers(const GpuSample& sample, std
                                                     bool& all) {
   std::vector<Worker> workers;
   std::set<ProcessKey> living;
+  std::vector<ProcessKey> unseen;
   for (size_t i = 0; i < processes.size(); ++i) {
     const WorkerProcess& process = processes[i];
     if (!process.alive) continue;
@@ -77,29 +90,38 @@ std::vector<GpuRanks::Worker> GpuRanks::FindWorkers(const GpuSample& sample, std
       continue;
     }
     const ProcessKey key(process.pid, process.start_ticks);
-    const auto [seen, is_new] = seen_.try_emplace(key);
-    if (is_new) LookAt(seen->second, std::to_string(process.pid));
+    if (!seen_.contains(key)) unseen.push_back(key);
     living.insert(key);
-    workers.push_back({.index = i,
-                       .started_before = SinceBoot(process.start_ticks) <= sample.boot_ns,
-                       .same_devices = seen->second.same_devices,
-                       .environment = seen->second.environment ? &*seen->second.environment : nullptr});
+    workers.push_back({.index = i, .started_before = SinceBoot(process.start_ticks) <= sample.boot_ns});
   }
+  if (!unseen.empty()) LookAt(std::move(unseen));
   std::erase_if(seen_, [&](const auto& seen) { return !living.contains(seen.first); });
+  for (Worker& worker : workers) {
+    const auto seen = seen_.find({processes[worker.index].pid, processes[worker.index].start_ticks});
+    if (seen == seen_.end()) continue;
+    worker.same_devices = seen->second.same_devices;
+    if (seen->second.environment) worker.environment = &*seen->second.environment;
+  }
   return workers;
 }
 
-void GpuRanks::LookAt(Seen& seen, const std::string& pid) {
-  std::string environment(proc_.Read(pid, "/environ"));
-  if (!environment.empty()) seen.environment = std::move(environment);
-  const std::string own_group(proc_.Read("self", "/cgroup"));
-  const auto mounts = MountNamespace(pid);
-  seen.same_devices = mounts && mounts == MountNamespace("self") && proc_.Read(pid, "/cgroup") == own_group;
-}
-
-std::optional<uint64_t> GpuRanks::MountNamespace(const std::string& who) const {
-  struct stat info {};
-  return stat((proc_path_ / who / "ns/mnt").c_str(), &info) == 0 ? std::optional<uint64_t>(info.st_ino) : std::nullopt;
+void GpuRanks::LookAt(std::vector<ProcessKey> processes) {
+  look_.Start([proc = proc_path_, processes = std::move(processes), news = news_] {
+    ProcReader reader(proc);
+    for (const ProcessKey& key : processes) {
+      const std::string pid = std::to_string(key.first);
+      Seen seen;
+      seen.same_devices = SeesSameDevices(proc, reader, pid);
+      std::string environment(reader.Read(pid, "/environ"));
+      if (!environment.empty()) seen.environment = std::move(environment);
+      const MutexLock lock(news->mutex);
+      news->seen.emplace(key, std::move(seen));
+    }
+  });
+  look_.Await(patience_);
+  const MutexLock lock(news_->mutex);
+  seen_.merge(news_->seen);
+  news_->seen.clear();
 }
 
 GpuRanks::Users GpuRanks::ByPids(const GpuSample& sample, std::span<const WorkerProcess> processes,

@@ -11,7 +11,9 @@
 //   2. otherwise, the masks of the workers (gpu_mask.h) allow the device to one rank alone. If the mask of any living worker is
 //      not certain, or contradicts the driver's list, no mask counts.
 //
-// The environment of a worker is read once, in Assign. The kernel takes the lock of the worker's memory map for that.
+// The environment of a worker is read once, in a thread of its own: the kernel takes the lock of the worker's memory map for
+// that, and a process that hangs in the kernel may hold it. Assign waits for that thread for `patience`. Until it has read all
+// environments, no mask counts.
 //
 // A GPU that is divided into MIG devices has no rank; its MIG devices have. A lost device keeps its rank while the process
 // lives.
@@ -19,16 +21,20 @@
 // Thread safety: the collector thread alone.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/background_call.h"
+#include "base/mutex.h"
 #include "files/proc_reader.h"
 #include "gpu/gpu_sample.h"
 #include "model/worker_process.h"
@@ -40,8 +46,9 @@ class GpuRanks {
   // The inode of the initial pid namespace, PROC_PID_INIT_INO of the kernel.
   static constexpr uint64_t kInitialPidNamespace = 0xEFFF'FFFC;
 
-  // `initial`: the number of the initial pid namespace; for tests, as is `proc`.
-  explicit GpuRanks(std::filesystem::path proc = "/proc", uint64_t initial = kInitialPidNamespace);
+  // `initial`: the number of the initial pid namespace; for tests, as are the others.
+  explicit GpuRanks(std::filesystem::path proc = "/proc", uint64_t initial = kInitialPidNamespace,
+                    std::chrono::milliseconds patience = std::chrono::milliseconds(100));
 
   std::vector<std::optional<size_t>> Assign(const GpuSample& sample, std::span<const WorkerProcess> processes);
 
@@ -52,11 +59,16 @@ class GpuRanks {
     size_t index;
     bool started_before = false;  // the sample
     bool same_devices = false;
-    const std::string* environment = nullptr;  // null: not readable
+    const std::string* environment = nullptr;  // null: not readable, or not read yet
   };
   struct Seen {
     std::optional<std::string> environment;
     bool same_devices = false;
+  };
+  using SeenProcesses = std::map<ProcessKey, Seen>;
+  struct News {
+    Mutex mutex;
+    SeenProcesses seen PERSIA_GUARDED_BY(mutex);
   };
   using Users = std::vector<std::vector<size_t>>;  // by device: indexes into the processes, one a rank
 
@@ -65,14 +77,16 @@ class GpuRanks {
   // Nothing: the masks are not certain.
   std::optional<Users> ByMasks(const GpuSample& sample, std::span<const WorkerProcess> processes,
                                std::span<const Worker> workers, const Users& by_pids) const;
-  void LookAt(Seen& seen, const std::string& pid);
-  [[nodiscard]] std::optional<uint64_t> MountNamespace(const std::string& who) const;
+  void LookAt(std::vector<ProcessKey> processes);
 
   const std::filesystem::path proc_path_;
   ProcReader proc_;
   const std::optional<uint64_t> own_namespace_;
   const bool knows_pids_;  // the driver's pids are those of the agent's namespace
-  std::map<ProcessKey, Seen> seen_;
+  const std::chrono::milliseconds patience_;
+  BackgroundCall look_{"gpu ranks"};
+  const std::shared_ptr<News> news_ = std::make_shared<News>();  // of that thread
+  SeenProcesses seen_;
   std::map<std::string, ProcessKey> last_;  // by device, of the last Assign
 };
 

@@ -6,8 +6,8 @@
 //   if (auto snapshot = gpus.snapshot()) ...         // null: the host has no GPU and had none
 //   std::vector<JobEvent> events = gpus.TakeEvents();
 //
-// Without the driver's library there is no thread, no process and no metric. Use and Look wait for no process; Look
-// reads the environment of each new worker once (gpu_ranks.h). Thread safety: the collector thread alone.
+// Without the driver's library there is no thread, no process and no metric. Use and Look wait for no process
+// (gpu_ranks.h). Thread safety: the collector thread alone.
 #pragma once
 
 #include <chrono>

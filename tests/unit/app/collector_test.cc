@@ -21,8 +21,9 @@ class CollectorTest : public ::testing::Test {
     return {.interval = 10s,
             .clock = &clock_,
             .collect =
-                [this](bool) {
+                [this](bool is_last) {
                   ++collections_;
+                  if (is_last) ++last_collections_;
                   if (held_) {
                     began_.release();
                     go_on_.acquire();
@@ -39,6 +40,7 @@ class CollectorTest : public ::testing::Test {
 
   ManualClock clock_;
   std::atomic<int> collections_ = 0;
+  std::atomic<int> last_collections_ = 0;
   std::atomic<int> ticks_ = 0;
   std::atomic<uint64_t> skipped_ = 0;
   std::atomic<bool> held_ = false;
@@ -170,8 +172,10 @@ TEST_F(CollectorTest, StopCollectsOnceMore) {
   collector_.Start();
   ticked_.acquire();
   const auto before = collector_.Newest();
+  EXPECT_EQ(last_collections_, 0);
   const auto last = collector_.Stop();
   EXPECT_EQ(collections_, 2);
+  EXPECT_EQ(last_collections_, 1);
   EXPECT_EQ(ticks_, 1);
   EXPECT_NE(last, before);
   EXPECT_EQ(collector_.NoOlderThan(0s), last);

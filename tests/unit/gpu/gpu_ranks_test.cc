@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "temporary_directory.h"
@@ -61,7 +63,8 @@ class GpuRanksTest : public ::testing::Test {
   }
 
   [[nodiscard]] std::vector<std::optional<size_t>> Assign(const std::vector<WorkerProcess>& processes) {
-    return GpuRanks(std::filesystem::path(proc_.path()), initial_ ? InodeOf("pid", "own") : GpuRanks::kInitialPidNamespace)
+    return GpuRanks(std::filesystem::path(proc_.path()), initial_ ? InodeOf("pid", "own") : GpuRanks::kInitialPidNamespace,
+                    std::chrono::minutes(1))
         .Assign(sample_, processes);
   }
 
@@ -183,7 +186,7 @@ TEST_F(GpuRanksTest, ADividedDeviceBelongsToNobody) {
 
 TEST_F(GpuRanksTest, ALostDeviceKeepsItsRankWhileTheProcessLives) {
   std::vector<WorkerProcess> processes = {AddWorker(100, 0)};
-  GpuRanks ranks(std::filesystem::path(proc_.path()), InodeOf("pid", "own"));
+  GpuRanks ranks(std::filesystem::path(proc_.path()), InodeOf("pid", "own"), std::chrono::minutes(1));
   sample_.devices[0].pids = {100};
   EXPECT_THAT(ranks.Assign(sample_, processes), ElementsAre(0, kNone));
   sample_.devices[0].pids = {};
@@ -194,6 +197,20 @@ TEST_F(GpuRanksTest, ALostDeviceKeepsItsRankWhileTheProcessLives) {
   EXPECT_THAT(ranks.Assign(sample_, processes), ElementsAre(kNone, kNone));
   processes[0].alive = true;
   EXPECT_THAT(ranks.Assign(sample_, processes), ElementsAre(kNone, kNone)) << "it was nobody's in between";
+}
+
+// A pipe takes the place of a file of the kernel that does not answer.
+TEST_F(GpuRanksTest, AnEnvironmentThatCannotBeReadDelaysNothing) {
+  const std::vector<WorkerProcess> processes = {AddWorker(100, 0, "CUDA_VISIBLE_DEVICES=GPU-a"), AddWorker(101, 1)};
+  const std::string environment = proc_ / "101/environ";
+  std::filesystem::remove(environment);
+  ASSERT_EQ(mkfifo(environment.c_str(), 0600), 0);
+  sample_.devices[0].pids = {100};
+  GpuRanks ranks(std::filesystem::path(proc_.path()), InodeOf("pid", "own"), std::chrono::milliseconds(20));
+  EXPECT_THAT(ranks.Assign(sample_, processes), ElementsAre(0, kNone));
+  EXPECT_THAT(ranks.Assign(sample_, processes), ElementsAre(0, kNone));
+  std::ofstream(environment) << "CUDA_VISIBLE_DEVICES=GPU-b" << '\0';
+  while (ranks.Assign(sample_, processes)[1] != 1) std::this_thread::yield();
 }
 
 }  // namespace

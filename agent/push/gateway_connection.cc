@@ -10,7 +10,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kStatusLimit = std::chrono::seconds(1);
 constexpr std::string_view kStatusPath = "/api/v1/status";
 // Of a refusal's body in an error.
 constexpr size_t kMostQuotedBytes = 500;
@@ -60,7 +59,7 @@ Attempt GatewayConnection::Send(std::string_view method, const std::string& path
 // PushGateway 1.5.1 answers {"status":"success","data":{"build_information":{"branch":...,"version":"1.5.1"}},"flags":...}}, as
 // all do since 1.0. Within a JSON string the quotes would be escaped.
 bool GatewayConnection::IsPushGateway() {
-  const milliseconds limit = std::min(kStatusLimit, TimeLeft() / 2);
+  const milliseconds limit = std::min(options_.status_limit, TimeLeft() / 2);
   if (limit.count() <= 0) return false;
   const Result<HttpResponse> answer = client_.Send({.method = "GET", .url = url_ + std::string(kStatusPath), .timeout = limit});
   // An answer over a new connection may be another server's.

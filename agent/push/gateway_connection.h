@@ -60,6 +60,8 @@ class GatewayConnection {
     GatewayAddress address;
     HttpClient::Options http{};
     Gzip gzip = Gzip::kAuto;
+    // Of IsPushGateway.
+    std::chrono::milliseconds status_limit{1000};
     std::function<TimePoint()> now = std::chrono::steady_clock::now;
     // For tests. False: the pause was interrupted.
     std::function<bool(std::chrono::milliseconds)> sleep{};

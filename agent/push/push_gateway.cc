@@ -53,6 +53,7 @@ PushGateway::PushGateway(Options options)
       connection_({.address = options_.address,
                    .http = options_.http,
                    .gzip = options_.gzip,
+                   .status_limit = options_.status_limit,
                    .now = options_.now,
                    .sleep = options_.sleep}),
       sender_(connection_, {.format = options_.format,

@@ -68,6 +68,7 @@ class PushGateway : public PushSink {
     // Whether the group of an identity that left the snapshot is deleted.
     bool delete_absent_groups = true;
     // For tests, as GatewayConnection's.
+    std::chrono::milliseconds status_limit{1000};
     std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
     std::function<bool(std::chrono::milliseconds)> sleep{};
   };

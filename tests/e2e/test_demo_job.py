@@ -57,7 +57,7 @@ def demo(tmp_path_factory):
             command += [f"--listen={address}", "--push-interval=0.5", "--", EMBEDDING_JOB]
             # NaNs and evictions, so that counters that stay 0 in a healthy job also count.
             # Little text, so that epochs end, and checkpoints are written, on a slow machine too.
-            command += ["--duration=15", "--corpus=/usr/share/common-licenses", "--inject-nan=0.01", "--server-capacity=2000"]
+            command += ["--duration=30", "--corpus=/usr/share/common-licenses", "--inject-nan=0.01", "--server-capacity=2000"]
             command += [f"--report={report_file}"]
             with Process(command, directory / "job.log", env=environment()) as job:
 

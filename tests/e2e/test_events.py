@@ -77,10 +77,10 @@ def test_the_agent_reports_what_happens_to_workers(job, tmp_path):
     wait_until(lambda: [each["state"] for each in status()["workers"]] == ["running", "running"], "both to be judged")
     assert health()["state"] == "running" and seen() == ["worker_started"]
     worker.signal(signal.SIGSTOP)
-    wait_until(lambda: seen() == ["worker_started", "worker_hung"], "the hang")
+    wait_until(lambda: seen() == ["worker_started", "worker_hung"] and health()["state"] == "degraded", "the hang")
     (reason,) = health()["reasons"]
     assert (reason["kind"], reason["instance"], reason["text"]) == ("hung", "rep_0", "trainer rep_0 hangs")
-    assert agent.metrics().one("persia_process_hung", instance="rep_0", process="0") == 1
+    wait_until(lambda: agent.metrics().one("persia_process_hung", instance="rep_0", process="0") == 1, "the metric")
     worker.signal(signal.SIGCONT)
     wait_until(lambda: seen()[-1] == "worker_recovered" and health()["state"] == "running", "the recovery")
     other.signal(signal.SIGSTOP)
@@ -120,6 +120,7 @@ def test_a_restarted_agent_keeps_a_hang_a_death_and_their_times(job, tmp_path):
     wait_until(lambda: states() == ["hung", "died", "running"], "the hang and the death")
     before = health()["reasons"]
     wait_until(lambda: agent.metrics().one("persia_process_hung", instance="rep_0") == 1, "the metric")
+    agent.await_collections(2)  # the state is on disk
     agent.kill()
     agent = job.agent(f"--events-file={file}", "--hang-after=1")
     wait_until(lambda: states()[:2] == ["hung", "died"], "the next agent's view")

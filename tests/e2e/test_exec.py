@@ -227,7 +227,7 @@ exit 1
 def test_a_failed_command_names_the_first_death_and_nothing_of_it_expires(job, tmp_path):
     go = tmp_path / "go"
     report = tmp_path / "report.html"
-    flags = ["--linger=8", "--gauge-ttl=4", f"--report={report}"]
+    flags = ["--linger=60", "--gauge-ttl=4", f"--report={report}"]
     agent = job.exec("sh", "-c", FAILING.replace("-e go", f"-e {go}"), str(WORKER), flags=flags)
 
     def status():
@@ -248,5 +248,6 @@ def test_a_failed_command_names_the_first_death_and_nothing_of_it_expires(job, t
     assert [worker["state"] for worker in last["workers"]] == 3 * ["died"]
     assert agent.metrics().one("my_app_loss", instance="rep_0") == 0.5
     assert agent.metrics().one("persia_process_died", instance="rep_2") == 0, "nothing is missed any more"
+    agent.signal(signal.SIGTERM)
     assert agent.wait() == 1
     assert "my_app_loss" in report.read_text() and "rep_2 died: " in report.read_text()

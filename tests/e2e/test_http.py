@@ -43,6 +43,7 @@ def scrape(agent, **headers):
 @pytest.mark.parametrize("accept", ["text/plain", "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"])
 def test_a_scrape_is_compressed_for_a_client_that_asks(agent, accept):
     names = b"persia_agent_build_info", b"persia_agent_collections_total"
+    wait_until(lambda: agent.metrics().one("persia_filesystem_size_bytes", use="shm"), "the machine's metrics, which come later")
     plain, body = scrape(agent, Accept=accept)
     assert plain["Content-Encoding"] is None and plain["Vary"] == "Accept, Accept-Encoding"
     for _ in range(3):

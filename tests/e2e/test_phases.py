@@ -48,8 +48,8 @@ assert load(0.05) == 0.05 and asyncio.run(gather(0.05)) == 0.05
 data = phase("data").value()
 assert 0.05 <= data < 5 and 0.05 <= phase("sync").value() < 5
 for number in batches(3):
-    time.sleep(0.1)  # outside of the generator
-assert data + 0.06 <= phase("data").value() < data + 0.25, phase("data").value() - data
+    time.sleep(1)  # outside of the generator
+assert data + 0.06 <= phase("data").value() < data + 2.9, phase("data").value() - data
 assert read_value("persia_phase", "duration_seconds", {"phase": "sync"}) == 1
 try:
     with Phase("eval"):
@@ -99,7 +99,7 @@ def test_the_time_of_a_stopped_process_counts(job, gateway):
     assert {phase: seconds(shown, phase) for phase in ("forward", "sync", "other")} == before
     assert before["sync"] >= 0.06 > before["forward"]
     shown = json.loads(fetch(f"{agent.url}/api/v1/status")[1])["workers"][0]
-    assert (shown["phase"], shown["step"]) == ("data", 2) and shown["phase_since_ms"] < 1000 * (time.time() - 3)
+    assert (shown["phase"], shown["step"]) == ("data", 2) and shown["phase_since_ms"] < 1000 * (time.time() - 2)
     wait_until(lambda: seconds(gateway.metrics(), "data") > 3, "three seconds in data on the gateway")
 
     os.kill(worker.pid, signal.SIGCONT)
@@ -172,7 +172,7 @@ def test_of_a_job_that_hangs_the_rank_is_named_that_others_wait_for(job, tmp_pat
         return json.loads(fetch(agent.url + "/api/v1/status")[1])["health"]
 
     verdict = r"trainer rep_1 has been in data for \d+ s, in step 300; 2 wait in sync"
-    wait_until(lambda: any(re.fullmatch(verdict, reason["text"]) for reason in health()["reasons"]), "the verdict")
+    wait_until(lambda: any(re.fullmatch(verdict, reason["text"]) for reason in health()["reasons"]), "the verdict", 120)
     assert health()["state"] == "hung"
     assert re.search(verdict, agent.output())
     os.kill(pid, signal.SIGCONT)

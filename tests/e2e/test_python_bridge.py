@@ -44,6 +44,8 @@ input()
     worker.wait_for("counted")
     gateway.wait_for("requests_total", 20_005, code="200")
     gateway.wait_for("level", 8, a="gone")
+    gateway.wait_for("latency_sum", 10_000)
+    gateway.wait_for("state", 1, state="on")
     shown = gateway.metrics()
     assert [shown.one("seconds_bucket", le=le) for le in ("1", "2", "+Inf")] == [0, 20_000, 20_000]
     assert (shown.one("seconds_sum"), shown.one("latency_count"), shown.one("latency_sum")) == (30_000, 20_000, 10_000)

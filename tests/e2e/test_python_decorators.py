@@ -14,7 +14,7 @@ def spend(seconds):
 async def aspend(seconds):
     await asyncio.sleep(seconds)
 
-seconds = Histogram("g", "seconds", bounds=(0.02, 0.1))
+seconds = Histogram("g", "seconds", bounds=(0.02, 0.55))
 calls = Gauge("g", "calls")
 errors = Counter("g", "errors")
 
@@ -256,7 +256,7 @@ for kind in (function, coroutine, generator, async_generator):
     consume(made)
     (success, one), (duration, ms) = Kept.values
     assert (success, one, duration) == (f"{kind.__name__}.success", 1, f"{kind.__name__}.duration.ms"), Kept.values
-    assert 20 <= ms < 200, ms
+    assert 20 <= ms < 550, ms
     Kept.values.clear()
     try:
         consume(profiled(fail=True))

@@ -35,7 +35,13 @@ def agent(job):
     for line in ("count my_app batches 7", "count my_app reads_total 3", "set my_app loss 0.25", "observe my_app latency 0.3"):
         worker.tell(line)
     worker.tell('count_feat my_app misses a"b\\c 2')
-    wait_until(lambda: agent.metrics().one("my_app_latency_count") == 1, "the worker's metrics")
+
+
+    def has_all():
+        shown = agent.metrics()
+        return shown.one("my_app_latency_count") == 1 and shown.one("my_app_misses") == 2
+
+    wait_until(has_all, "the worker's metrics")
     return agent
 
 
@@ -62,13 +68,19 @@ def samples(families, moving=("persia_agent_", "process_", "persia_process_")):
 
 
 def test_a_strict_parser_finds_the_series_of_the_text_in_openmetrics(agent):
-    text = scrape(agent)[1].decode()
-    open_metrics = scrape(agent, OPEN_METRICS)[1].decode()
+    def same():
+        """Values of the machine change if there is a collection between the scrapes."""
+        text, open_metrics = scrape(agent)[1].decode(), scrape(agent, OPEN_METRICS)[1].decode()
+        families = list(parse_open_metrics(open_metrics))
+        # Without types: by them, prometheus_client renames counters without `_total`.
+        untyped = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("# TYPE"))
+        ours, theirs = samples(families), samples(parse_text(untyped))
+        if ours != theirs:
+            raise ValueError(f"they differ: {sorted(ours.items() ^ theirs.items())}")
+        return ours and (open_metrics, families)
+
+    open_metrics, families = wait_until(same, "the same samples")
     assert open_metrics.endswith("\n# EOF\n")
-    families = list(parse_open_metrics(open_metrics))
-    # Without types: by them, prometheus_client renames counters without `_total`.
-    untyped = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("# TYPE"))
-    assert samples(families) == samples(parse_text(untyped)) != {}
     types = {family.name: family.type for family in families}
     assert types["my_app_batches"] == "unknown" and types["my_app_reads"] == "counter" and types["my_app_latency"] == "histogram"
     assert types["persia_agent_scrapes"] == "counter" and "_created" not in open_metrics

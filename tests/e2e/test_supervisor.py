@@ -90,14 +90,13 @@ def test_agent_that_is_killed_all_the_time_costs_nothing(job, gateway):
     total = 0
     end = time.monotonic() + 6
     killed = set()
-    while time.monotonic() < end:
+    while time.monotonic() < end or len(killed) <= 3:
         exec_.tell("count my_app batches 1")
         total += 1
         if (pid := agent_of(exec_)) is not None:
             os.kill(pid, signal.SIGKILL)
             killed.add(pid)
         time.sleep(0.05)
-    assert len(killed) > 3
     assert exec_.leave() == 0
     assert gateway.metrics().one("my_app_batches") == total
 
@@ -122,7 +121,7 @@ def test_hung_agent_does_not_hold_the_exit_code_back(job):
     os.kill(next(pid for pid in children(exec_.pid) if pid != agent), signal.SIGTERM)
     assert exec_.wait(15) == 128 + signal.SIGTERM
     assert "did not finish in 2000 ms" in exec_.output()
-    assert not Path(f"/proc/{agent}").exists() or " Z " in Path(f"/proc/{agent}/stat").read_text()
+    wait_until(lambda: state(agent) == "Z", "the kernel to end the agent")
 
 
 def test_second_signal_interrupts_the_last_push(job):

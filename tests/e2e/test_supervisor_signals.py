@@ -171,7 +171,7 @@ def test_second_signal_ends_the_wait_for_an_agent_that_cannot_start(public_folde
 
 def test_interrupt_of_the_group_is_not_a_second_one_if_the_command_ends_first(job):
     """The supervisor sees the command's end before its own SIGINT: it is stopped meanwhile."""
-    exec_ = job.exec("sh", "-c", SLEEP, flags=["--push-timeout=2"])
+    exec_ = job.exec("sh", "-c", SLEEP, flags=["--push-timeout=20"])
     command, agent = command_of(exec_), wait_for_agent(exec_)
     wait_until(lambda: "job " in exec_.output(), "the agent's first line")
     os.kill(agent, signal.SIGSTOP)  # it cannot finish before the supervisor's signal

@@ -172,7 +172,7 @@ def _stacks(group):
 
 def _wait(condition):
     """Waits for a condition, but not for ever."""
-    end = time.monotonic() + SECONDS / 3
+    end = time.monotonic() + SECONDS
     while time.monotonic() < end and not condition():
         time.sleep(0.02)
 

@@ -104,7 +104,7 @@ TEST_F(RegistryCopyLifeTest, RegistriesThatBlockHoldUpAnExitForTwoSecondsTogethe
   const auto begin = std::chrono::steady_clock::now();
   const auto outcome = RunWorker([] {
     const auto said = std::make_shared<Said>();
-    for (int i = 0; i < 3; ++i) {
+    for (int i = 0; i < 24; ++i) {
       MakeForEver(std::make_shared<Stuck>());
     }
     MakeForEver(said);
@@ -115,7 +115,7 @@ TEST_F(RegistryCopyLifeTest, RegistriesThatBlockHoldUpAnExitForTwoSecondsTogethe
     said->Say({CounterFamily("c", 5)});
     std::exit(0);
   });
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(7)) << "one after another they take eight";
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(40)) << "one after another they take fifty";
   EXPECT_EQ(outcome.wait_status, 0) << outcome.error_output;
   EXPECT_EQ(OnlySegment().series.at("/c").whole, 5U);
 }

@@ -211,8 +211,8 @@ TEST_F(HttpServerTest, RequestsAreAnsweredSideBySide) {
                      }});
   Serve({.threads = 2});
   std::string other;
-  std::thread thread([&] { other = Get("/meet"); });
-  EXPECT_THAT(Get("/meet"), EndsWith("met"));
+  std::thread thread([&] { other = GetInTheEnd("/meet"); });
+  EXPECT_THAT(GetInTheEnd("/meet"), EndsWith("met"));
   thread.join();
   EXPECT_THAT(other, EndsWith("met"));
 }
@@ -260,11 +260,16 @@ TEST_F(HttpServerTest, AClientThatReceivesSlowlyIsDisconnectedForOthers) {
     char buffer[4096];
     while (!stop.stop_requested() && recv(fd, buffer, sizeof buffer, 0) > 0) std::this_thread::sleep_for(20ms);
   });
-  const Socket other = Socket::Connect(server_->port());
   const timeval patience{.tv_sec = 20, .tv_usec = 0};
-  ASSERT_EQ(setsockopt(other.fd(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience), 0);
-  other.Send("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n");
-  EXPECT_THAT(other.ReadToEnd(), StartsWith("HTTP/1.1 200 "));
+  std::string answer;
+  // On a busy machine, one that is slow to send its request is disconnected itself.
+  for (int i = 0; i < 10 && answer.empty(); ++i) {
+    const Socket other = Socket::Connect(server_->port());
+    ASSERT_EQ(setsockopt(other.fd(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience), 0);
+    other.Send("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n");
+    answer = other.ReadToEnd();
+  }
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 "));
 }
 
 TEST_F(HttpServerTest, ARequestThatIsBeingHandledIsNotDisconnected) {

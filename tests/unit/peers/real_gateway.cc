@@ -17,7 +17,7 @@
 
 namespace persia::agent {
 
-RealGateway::RealGateway(std::vector<std::string> flags) : flags_(std::move(flags)), port_(FreePort()) { Start(); }
+RealGateway::RealGateway(std::vector<std::string> flags) : flags_(std::move(flags)) { Start(); }
 
 RealGateway::~RealGateway() { Kill(); }
 

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "peers/socket.h"
+
 namespace persia::agent {
 
 class RealGateway {
@@ -36,7 +38,8 @@ class RealGateway {
 
  private:
   const std::vector<std::string> flags_;
-  const uint16_t port_;
+  const Socket reserved_ = Socket::Reserve();  // while it is killed, nobody else gets the port
+  const uint16_t port_ = reserved_.port();
   pid_t pid_ = -1;
 };
 

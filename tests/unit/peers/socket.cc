@@ -38,6 +38,15 @@ Socket Socket::Listen() {
   return socket;
 }
 
+Socket Socket::Reserve() {
+  Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int on = 1;
+  if (setsockopt(socket.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0) Fail("setsockopt");
+  const sockaddr_in address = Loopback(0);
+  if (bind(socket.fd(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) Fail("bind");
+  return socket;
+}
+
 Socket::~Socket() {
   if (fd_ >= 0) close(fd_);
 }

@@ -15,6 +15,8 @@ class Socket {
   static Socket Connect(uint16_t port);
   // Listens on a free loopback port.
   static Socket Listen();
+  // Keeps a free loopback port for a program that listens on it with SO_REUSEADDR, as Go's do.
+  static Socket Reserve();
 
   Socket() = default;
   explicit Socket(int fd) : fd_(fd) {}

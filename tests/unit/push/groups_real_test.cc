@@ -40,7 +40,7 @@ struct TestAgent {
     ledger = std::make_unique<GroupLedger>(directory.Options());
     sink = std::make_unique<PushGateway>(
         PushGateway::Options{.address = GatewayAddress::Parse(gateway_).value(),
-                             .http = {.total_timeout = 2s},
+                             .http = {.total_timeout = 30s},
                              .format = PushFormat::Choice::kAuto,
                              .ledger = ledger.get(),
                              .delete_absent_groups = delete_absent_,
@@ -235,7 +235,7 @@ TEST_F(RealGroupsTest, TheJobsEndReportsGroupsThatAreLeft) {
   gateway_.Kill();
   EXPECT_THAT(agent.sink->DeleteGroups("job", 1s).error(), HasSubstr("2 groups of the job are still on the gateway"));
   gateway_.Start();
-  EXPECT_TRUE(agent.sink->DeleteGroups("job", 1s).ok());
+  EXPECT_TRUE(agent.sink->DeleteGroups("job", 30s).ok());
 }
 
 TEST_F(RealGroupsTest, TheGatewaysPageIsNeverRead) {

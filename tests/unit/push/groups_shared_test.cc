@@ -29,7 +29,7 @@ class SharedGroupsTest : public RealGroupsTest {
 
   std::unique_ptr<PushGateway> Make(const RealGateway& gateway) {
     return std::make_unique<PushGateway>(PushGateway::Options{
-        .address = GatewayAddress::Parse(gateway.address()).value(), .http = {.total_timeout = 2s}, .ledger = &ledger_});
+        .address = GatewayAddress::Parse(gateway.address()).value(), .http = {.total_timeout = 30s}, .ledger = &ledger_});
   }
   static void Push(PushGateway& sink, const Snapshot& snapshot) {
     const Status status = sink.Push(snapshot);
@@ -95,10 +95,10 @@ TEST_F(SharedGroupsTest, AtTheJobsEndEachDeletesItsOwn) {
   second_->SetPins(pins_);
   Push(*first_, Ten());
   Push(*second_, Ten());
-  EXPECT_TRUE(first_->DeleteGroups("job", 2s).ok());
+  EXPECT_TRUE(first_->DeleteGroups("job", 30s).ok());
   EXPECT_THAT(Lines(gateway_, 0), IsEmpty());
   EXPECT_THAT(Lines(other_, Of(*second_).size()), SizeIs(Of(*second_).size()));
-  EXPECT_TRUE(second_->DeleteGroups("job", 2s).ok());
+  EXPECT_TRUE(second_->DeleteGroups("job", 30s).ok());
   EXPECT_THAT(Lines(other_, 0), IsEmpty());
   EXPECT_THAT(ledger_.groups(), IsEmpty());
 }

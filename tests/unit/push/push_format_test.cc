@@ -24,13 +24,14 @@ constexpr char kStatus[] = R"({"status":"success","data":{"build_information":{"
 
 class PushFormatTest : public ::testing::Test {
  protected:
-  std::unique_ptr<PushGateway> Sink(const std::string& address) {
+  std::unique_ptr<PushGateway> Sink(const std::string& address, std::chrono::milliseconds status_limit = 30s) {
     return std::make_unique<PushGateway>(
         PushGateway::Options{.address = GatewayAddress::Parse(address).value(),
                              .format = PushFormat::Choice::kAuto,
                              .time_budget = 60s,
                              .first_pause = 1ms,
                              .longest_pause = 2ms,
+                             .status_limit = status_limit,
                              .now = [this] { return std::chrono::steady_clock::now() + passed_; }});
   }
   static Snapshot OneGroup() { return Snap({{"a", {}}}, {{"x", MetricType::kGauge, 1}}); }
@@ -70,7 +71,7 @@ TEST_F(PushFormatTest, AnotherServerGetsTextAndIsAskedOnceAnHour) {
   for (const Reply& answer : {Reply::Status(200, "{\"status\":\"success\",\"data\":{}}"), Reply::Status(404, kStatus),
                               Reply::Status(401), Reply::Status(500), Reply::Raw("nonsense"), Reply::Silence()}) {
     ScriptedPeer peer({Reply::Status(200), answer, Reply::Status(200)});
-    const auto sink = Sink(peer.address());
+    const auto sink = Sink(peer.address(), 1s);
     for (int i = 0; i < 3; ++i) Push(*sink);
     EXPECT_THAT(Requests(peer), ElementsAre("PUT text", "GET /api/v1/status", "PUT text", "PUT text"));
     EXPECT_EQ(sink->last_report().format, ExpositionFormat::kText);

@@ -34,11 +34,12 @@ std::shared_ptr<const Layout> Families(const std::vector<std::pair<std::string, 
 
 class MetadataSenderTest : public ::testing::Test {
  protected:
-  void Start(const std::string& url, milliseconds interval = seconds(3600)) {
-    sender_ = std::make_unique<MetadataSender>(MetadataSender::Options{
-        .endpoint = {.name = "db", .url = url}, .interval = interval, .max_families = 3, .accepts_samples = [this] {
-          return accepts_.load();
-        }});
+  void Start(const std::string& url, milliseconds interval = seconds(3600), milliseconds timeout = seconds(10)) {
+    sender_ = std::make_unique<MetadataSender>(
+        MetadataSender::Options{.endpoint = {.name = "db", .url = url, .http = {.total_timeout = timeout}},
+                                .interval = interval,
+                                .max_families = 3,
+                                .accepts_samples = [this] { return accepts_.load(); }});
     sender_->Start();
   }
   void Finish(bool sends_last = true) { sender_->Finish(sends_last, steady_clock::now() + seconds(30)); }
@@ -127,12 +128,12 @@ TEST_F(MetadataSenderTest, ARefusalIsLoggedOnceAndCounted) {
 
 TEST_F(MetadataSenderTest, ASilentTargetHoldsTheEndNoLongerThanTheDeadline) {
   ScriptedPeer silent({Reply::Silence()});
-  Start("http://" + silent.address() + "/write");
+  Start("http://" + silent.address() + "/write", seconds(3600), seconds(600));
   sender_->Offer(Families({{"a", MetricType::kCounter}}));
   silent.WaitForRequests(1);
   const auto begin = steady_clock::now();
   sender_->Finish(true, begin + milliseconds(100));
-  EXPECT_LT(steady_clock::now() - begin, seconds(5));
+  EXPECT_LT(steady_clock::now() - begin, seconds(45));
   EXPECT_THAT(log_.Messages(), IsEmpty());
 }
 

@@ -177,7 +177,7 @@ TEST_F(RemoteWriteTest, KillsLoseNothingThatWasQueued) {
   }
   EXPECT_THAT(queued, SizeIs(kRounds * kTicks));
   StartAgent(receiver.url());
-  const Status all = target_->Finish(Next(40), seconds(30), kGoesOn);
+  const Status all = target_->Finish(Next(40), std::chrono::minutes(10), kGoesOn);
   ASSERT_TRUE(all.ok()) << all.error();
   EXPECT_THAT(target_->stats().sending.samples_refused, IsEmpty()) << "out of order";
   for (int i = 100; i < 140; ++i) {

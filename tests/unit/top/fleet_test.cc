@@ -85,7 +85,7 @@ TEST(Fleet, ASlowAgentDelaysNoOtherAndNoView) {
 TEST(Fleet, KeepsTheLastAnswerOfAnAgentThatDied) {
   auto server = Serve([] { return ServerResponse{.body = kStatus}; });
   const Target target = TargetOf(*server);
-  Fleet fleet({.interval = std::chrono::milliseconds(1), .timeout = seconds(60)}, [&] { return std::vector<Target>{target}; });
+  Fleet fleet({.interval = std::chrono::milliseconds(1), .timeout = seconds(10)}, [&] { return std::vector<Target>{target}; });
   fleet.AwaitAnswers(seconds(20));
   server.reset();
   while (fleet.Views()[0].problem.empty()) std::this_thread::yield();

@@ -8,7 +8,7 @@ import pytest
 from conftest import PYTHON, PYTHON_PACKAGE, environment
 from servers import ROOT
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]  # mypy reads all of torch
 
 EVERY_PART = """
 import persia_metrics
@@ -122,7 +122,7 @@ def mypy(directory, *arguments):
     """Exit code and output. The cache is in the test's folder."""
     command = [PYTHON, "-m", "mypy", "--strict", "--no-error-summary", "--cache-dir", directory / "cache", *arguments]
     env = environment(MYPYPATH=str(PYTHON_PACKAGE))
-    done = subprocess.run(command, env=env, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
+    done = subprocess.run(command, env=env, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=800)
     return done.returncode, done.stdout
 
 

@@ -53,8 +53,8 @@ class StragglerTest : public ::testing::Test {
     for (size_t rank = 0; rank < processes_.size(); ++rank) {
       double sum = 0;
       for (const auto& [phase, usual] : usual_) {
-        std::normal_distribution<double> noise(0, noise_ * usual);
-        const double spent = std::max(0.0, usual + noise(random_)) + delays_[static_cast<uint32_t>(rank)][phase];
+        std::normal_distribution<double> noise;
+        const double spent = std::max(0.0, usual * (1 + noise_ * noise(random_))) + delays_[static_cast<uint32_t>(rank)][phase];
         processes_[rank].phase_seconds[phase] += spent;
         sum += spent;
       }

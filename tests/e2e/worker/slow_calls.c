@@ -1,6 +1,6 @@
-/* Preloaded into the agent's program: makes calls as slow as on a dying disk, SLOW_SECONDS (60) each. SLOW_CALLS is fdatasync (but of a
- * tmpfs, where nothing waits for a disk), mkdirat, or "stat of groups": the calls that look for the file of the pushed groups.
- * The programs that the agent's parent starts inherit the variable, and are not slowed down. */
+/* Preloaded into the agent's program: makes calls as slow as on a dying disk, SLOW_SECONDS (60) each. SLOW_CALLS is fdatasync
+ * (but of a tmpfs, where nothing waits for a disk), mkdirat, or "stat of groups": the calls that look for the file of the
+ * pushed groups. The programs that the agent's parent starts inherit the variable, and are not slowed down. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

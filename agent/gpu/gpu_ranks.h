@@ -11,9 +11,9 @@
 //   2. otherwise, the masks of the workers (gpu_mask.h) allow the device to one rank alone. If the mask of any living worker is
 //      not certain, or contradicts the driver's list, no mask counts.
 //
-// The environment of a worker is read once, in a thread of its own: the kernel takes the lock of the worker's memory map for
-// that, and a process that hangs in the kernel may hold it. Assign waits for that thread for `patience`. Until it has read all
-// environments, no mask counts.
+// A background thread reads the environment of each worker once. To read it, the kernel takes the lock of the worker's memory
+// map, which a process that hangs in the kernel may hold. Assign waits for the thread for at most `patience`. No mask counts
+// until all environments are read.
 //
 // A GPU that is divided into MIG devices has no rank; its MIG devices have. A lost device keeps its rank while the process
 // lives.

@@ -40,26 +40,17 @@ struct BasicGoodputReport {
   std::vector<Rank> ranks = {};  // in the order of their keys
 
   [[nodiscard]] Rank Total() const {
-    Rank total;
-    for (const Rank& rank : ranks) {
-      for (size_t i = 0; i < kBuckets; ++i) total.time[i] += rank.time[i];
-      total.redone_steps += rank.redone_steps;
-      total.restarts += rank.restarts;
-      total.repair += rank.repair;
-      total.marks = total.marks || rank.marks;
-      if (rank.step) total.step = std::max(total.step.value_or(0), *rank.step);
-    }
-    return total;
+    return TotalOf([](const Rank&) { return true; });
+  }
+  // Of the ranks that mark phases, or of the others.
+  [[nodiscard]] Rank TotalOfMarking(bool marks) const {
+    return TotalOf([marks](const Rank& rank) { return rank.marks == marks; });
   }
   // The share of their time that the ranks which mark phases spend in compute, and do not repeat. None: no rank marks phases.
   [[nodiscard]] std::optional<double> Ratio() const {
-    double compute = 0;
-    double all = 0;
-    for (const Rank& rank : ranks) {
-      if (!rank.marks) continue;
-      compute += static_cast<double>(rank.time[static_cast<size_t>(Bucket::kCompute)].count());
-      all += static_cast<double>(rank.AllTime().count());
-    }
+    const Rank total = TotalOfMarking(true);
+    const auto all = static_cast<double>(total.AllTime().count());
+    const auto compute = static_cast<double>(total.time[static_cast<size_t>(Bucket::kCompute)].count());
     return all > 0 ? std::optional(compute / all) : std::nullopt;
   }
   // The mean time from the failure of a process until its successor has reached the step at which it failed. None: no restart.
@@ -70,6 +61,22 @@ struct BasicGoodputReport {
   }
 
   friend bool operator==(const BasicGoodputReport&, const BasicGoodputReport&) = default;
+
+ private:
+  template <class Wanted>
+  [[nodiscard]] Rank TotalOf(Wanted wanted) const {
+    Rank total;
+    for (const Rank& rank : ranks) {
+      if (!wanted(rank)) continue;
+      for (size_t i = 0; i < kBuckets; ++i) total.time[i] += rank.time[i];
+      total.redone_steps += rank.redone_steps;
+      total.restarts += rank.restarts;
+      total.repair += rank.repair;
+      total.marks = total.marks || rank.marks;
+      if (rank.step) total.step = std::max(total.step.value_or(0), *rank.step);
+    }
+    return total;
+  }
 };
 
 using GoodputReport = BasicGoodputReport<std::chrono::nanoseconds>;

@@ -13,17 +13,14 @@ double AsSeconds(std::chrono::duration<double> duration) { return duration.count
 Json GoodputJson(const GoodputReport& report) {
   const auto ratio = report.Ratio();
   if (!ratio) return {};
-  GoodputReport marking;
-  GoodputReport others;
-  for (const GoodputReport::Rank& rank : report.ranks) (rank.marks ? marking : others).ranks.push_back(rank);
-  const GoodputReport::Rank counted = marking.Total();
+  const GoodputReport::Rank counted = report.TotalOfMarking(true);
   Json buckets = Json::object();
   for (size_t i = 0; i < kBuckets; ++i) buckets[std::string(Name(static_cast<Bucket>(i)))] = AsSeconds(counted.time[i]);
   const GoodputReport::Rank all = report.Total();
   const auto repair = report.MeanRepair();
   return {{"ratio", *ratio},
           {"bucket_seconds", std::move(buckets)},
-          {"seconds_without_phases", AsSeconds(others.Total().AllTime())},
+          {"seconds_without_phases", AsSeconds(report.TotalOfMarking(false).AllTime())},
           {"restarts", all.restarts},
           {"redone_steps", all.redone_steps},
           {"mean_time_to_repair_seconds", repair ? Json(repair->count()) : Json()}};

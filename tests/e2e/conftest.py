@@ -67,20 +67,11 @@ class Samples(dict):
 
 
 def agent_with_mount(directory, mount):
-    """A program that is the agent in a mount namespace of its own, in which the command has mounted something. Needs "mounts"."""
+    """A program: the agent in its own mount namespace, after the shell command `mount`. A test that uses it needs "mounts"."""
     wrapper = directory / "agent.sh"
     wrapper.write_text(f"""#!/bin/sh\nexec unshare --mount sh -c '{mount} && exec "$@"' sh {AGENT} "$@"\n""")
     wrapper.chmod(0o755)
     return wrapper
-
-
-def threads_of_process(pid):
-    """The names of its threads."""
-    names = set()
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        with contextlib.suppress(OSError):  # the thread has ended
-            names.add((task / "comm").read_text().strip())
-    return names
 
 
 class Agent(Process):

@@ -1,5 +1,6 @@
 """The processes under a supervisor of `exec`, and terminals to start one from."""
 
+import contextlib
 import os
 import pty
 import re
@@ -59,6 +60,15 @@ def state(pid):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
         return "Z"
+
+
+def threads_of_process(pid):
+    """The names of its threads."""
+    names = set()
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(OSError):  # the thread has ended
+            names.add((task / "comm").read_text().strip())
+    return names
 
 
 SLOW_CALLS = BUILD / "tests/e2e/worker/libe2e_slow_calls.so"

@@ -24,7 +24,7 @@ for step in range(start, 30):
     with phase("data"):
         time.sleep(0.01)
     with phase("forward"):
-        time.sleep(0.02)
+        time.sleep(0.05)
     if step == kill_at:
         os.kill(os.getpid(), 9)
     if step % 10 == 5:
@@ -73,7 +73,7 @@ def test_exec_tells_at_the_end_what_the_run_was_worth(job, gateway, tmp_path):
     assert (rank["role"], rank["replica"], rank["highest_step"]) == ("trainer", 0, 29)
     times = rank["bucket_seconds"]
     # All steps but those that were redone. The collection in which a process passes its former highest step is divided by steps.
-    assert times["compute"] + times["data"] >= 29 * 0.03 and min(times["compute"], times["data"]) > 0 and times["starting"] >= 2 * 0.2
+    assert times["compute"] + times["data"] >= 29 * 0.06 and times["compute"] > times["data"] > 0 and times["starting"] >= 2 * 0.2
     assert times["redone"] > 0 and times["hung"] == times["unmarked"] == 0
     assert sum(times.values()) == pytest.approx(summary["rank_seconds"]) and summary["rank_seconds"] <= summary["seconds"] + 0.02
     assert summary["rank_seconds"] > 0.5 * summary["seconds"], "without what the shell took"

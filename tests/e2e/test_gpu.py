@@ -6,9 +6,10 @@ import signal
 from pathlib import Path
 
 import pytest
-from conftest import fetch, threads_of_process
+from conftest import fetch
 from gpu_host import IN_INITIAL_NAMESPACE, host  # noqa: F401
 from servers import wait_until
+from supervised import threads_of_process
 
 READING = ["reading 1 GPU, driver 550.54.15"]
 DEVICE = {"0": ("no_rank", 1)}

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import needs
 import pytest
-from conftest import WORKER, Worker, environment, threads_of_process
+from conftest import WORKER, Worker, environment
 from machine import HangingFilesystem
 from memory_cgroup import memory_cgroup
 from servers import fetch, find_program, wait_until
+from supervised import threads_of_process
 
 TRAINER = {"role": "trainer", "instance": "rep_0"}
 OF_THE_MACHINE = re.compile("^persia_(cgroup|pressure|filesystem|network|infiniband)_")

@@ -106,7 +106,7 @@ const FACTS = [
   ['infiniband', 'InfiniBand', infinibandFact],
 ];
 
-// Returns the names of those that need a look.
+// Returns the names of those that need a look, as within a sentence: InfiniBand is a proper name.
 function showFacts(machine) {
   return FACTS.filter(([id, name, of]) => {
     const fact = of(machine);

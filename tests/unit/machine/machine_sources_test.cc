@@ -218,7 +218,7 @@ TEST_F(MachineSourcesTest, AnotherProcessWithThePidOfAnEndedWorkerIsNotRead) {
   const long holders = asked_.use_count();
   const WatchedProcess worker = Add(8, "a", /*namespaces=*/true);
   for (const char* path : {"/proc/8/root/dev/shm", "/proc/8/cwd"}) AwaitAsked({worker}, path);
-  // Each call that is under way holds it.
+  // A call that still runs holds a reference.
   while (asked_.use_count() > holders) std::this_thread::yield();
   machine_.Remove("/proc/8");
   Add(8, "b", /*namespaces=*/true);

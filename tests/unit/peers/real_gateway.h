@@ -38,7 +38,7 @@ class RealGateway {
 
  private:
   const std::vector<std::string> flags_;
-  const Socket reserved_ = Socket::Reserve();  // while it is killed, nobody else gets the port
+  const Socket reserved_ = Socket::Reserve();  // keeps the port while the gateway is down
   const uint16_t port_ = reserved_.port();
   pid_t pid_ = -1;
 };

@@ -91,7 +91,7 @@ class World:
     def reload(self):
         lookups = self.lookups("success") + self.lookups("failure")
         self.agent.signal(signal.SIGHUP)
-        wait_until(lambda: self.lookups("success") + self.lookups("failure") > lookups, "the name to be looked up again")
+        wait_until(lambda: self.lookups("success") + self.lookups("failure") > lookups, "the name to be looked up before its usual time", 10)
 
     def lookups(self, result):
         return self.agent.metrics().one("persia_agent_gateway_lookups_total", result=result)

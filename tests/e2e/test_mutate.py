@@ -166,6 +166,7 @@ bool ByOwnTest(int a, int b) { return a < b; }
 bool ByOtherTest(int a, int b) { return a < b; }
 bool ByModel(int a, int b) { return a < b; }
 bool ByContract(int a, int b) { return a < b; }
+bool ByCrash(int a, int b) { return a < b; }
 bool ByNothing(int a, int b) { return a < b; }
 int SameCode(int a) { return std::min(a, a); }
 static_assert(std::max(2, 3) == 3);
@@ -184,6 +185,7 @@ CASES = {
     "ByOtherTest": ("killed", "unit tests of other folders: Guarded.Other"),
     "ByModel": ("killed", "model: model, 5000 histories"),
     "ByContract": ("killed", "contract: tests/e2e/test_"),
+    "ByCrash": ("killed", "crash or fault tests: tests/crash/test_crash.py::test_crash"),
     "ByNothing": ("survived", ""),
     "SameCode": ("same code", ""),
     "constexpr": ("did not compile", ""),
@@ -191,13 +193,13 @@ CASES = {
 }
 UNIT = '#include <gtest/gtest.h>\n\n#include "guarded.h"\n\n'
 PROGRAM = '#include "guarded.h"\n\nint main() { return %s(1, 1) ? 1 : 0; }\n'
-CONTRACT = """\
+TEST_OF_PROGRAM = """\
 import os
 import subprocess
 
 
 def test_%s():
-    subprocess.run([os.environ["PERSIA_BUILD_DIR"] + "/agent/cli/persia-metrics-agent"], check=True)
+    subprocess.run([os.environ["PERSIA_BUILD_DIR"] + "/%s"], check=True)
 """
 FILES = {
     ".gitignore": "/build/\n",
@@ -210,7 +212,9 @@ FILES = {
     "tests/unit/net/net_test.cc": UNIT + "TEST(Guarded, Other) { EXPECT_FALSE(ByOtherTest(1, 1)); }\nTEST(Guarded, Broken) { FAIL(); }\n",
     "tests/model/main.cc": PROGRAM % "ByModel",
     "tests/e2e/worker/main.cc": PROGRAM % "ByContract",
-    **{f"tests/e2e/test_{name}.py": CONTRACT % name for name in ("log", "exec")},
+    **{f"tests/e2e/test_{name}.py": TEST_OF_PROGRAM % (name, "agent/cli/persia-metrics-agent") for name in ("log", "exec")},
+    "tests/crash/test_crash.py": TEST_OF_PROGRAM % ("crash", "tests/crash/crash_states"),
+    "tests/crash/main.cc": PROGRAM % "ByCrash",
     "tests/e2e/test_reload.py": "def test_reload():\n    assert False\n",
     "CMakePresets.json": json.dumps(
         {
@@ -240,9 +244,11 @@ endfunction()
 program(base_test tests/unit/base tests/unit/base/base_test.cc GTest::gtest_main)
 program(net_test tests/unit/net tests/unit/net/net_test.cc GTest::gtest_main)
 program(model tests/model tests/model/main.cc)
+program(crash_states tests/crash tests/crash/main.cc)
 program(persia-metrics-agent agent/cli tests/e2e/worker/main.cc)
 program(persia-metrics-agentd agent/cli tests/e2e/worker/main.cc)
 program(e2e_worker tests/e2e/worker tests/e2e/worker/main.cc)
+program(chaos_worker tests/chaos/worker tests/e2e/worker/main.cc)
 """,
 }
 # The command, with less patience for a mutant that hangs.

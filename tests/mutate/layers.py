@@ -34,13 +34,19 @@ CONTRACT = {
     "web": "test_http test_events test_web_hosts",
     "top": "test_top",
     "app": "test_groups test_reload test_survival test_run_mode",
-    "cli": "test_exec test_run_mode test_unnamed_jobs",
+    "cli": "test_exec test_run_mode test_unnamed_jobs test_top test_several_gateways",
 }
 FOLDERS = list(CONTRACT)
 
-PROGRAMS = ("agent/cli/persia-metrics-agent", "agent/cli/persia-metrics-agentd", "tests/e2e/worker/e2e_worker")
+PROGRAMS = (
+    "agent/cli/persia-metrics-agent",
+    "agent/cli/persia-metrics-agentd",
+    "tests/e2e/worker/e2e_worker",
+    "tests/chaos/worker/chaos_worker",
+)
 _PYTHON = ("persia_metrics_python", "persia_metrics_python_sources")
 _PYTHON_MODULE = "lib/python/persia_metrics/_native.*.so"
+_FAULT_PROGRAMS = "scenario forks emit copy plugin_host plugin_shared plugin_static inject refuse"
 _HISTORIES = 5000
 # A check may take this many seconds, and three times as long as without a mutation.
 PATIENCE = 30
@@ -134,11 +140,22 @@ def contract(tree, mutation):
     return [Modules(f"contract of {folder}", targets, programs, 900, tuple(f"tests/e2e/{name}.py" for name in CONTRACT[folder].split()))]
 
 
+def recovery(tree, mutation):
+    """Of the agent: power cuts; of the library: calls that fail."""
+    del tree
+    if folder_of(mutation.path) != "lib":
+        programs = (*PROGRAMS, "tests/crash/crash_states")
+        return [Modules("crash tests", ("crash_states", *PROGRAMS), programs, 600, ("tests/crash",))]
+    programs = tuple(f"fault_{name}" for name in _FAULT_PROGRAMS.split())
+    return [Modules("fault tests", (*programs, *PROGRAMS), ("tests/faults/*fault_*", "lib/*.so"), 600, ("tests/faults",))]
+
+
 LAYERS = (
     ("unit tests of the folder", own_unit_tests),
     ("unit tests of other folders", other_unit_tests),
     ("model", model),
     ("contract", contract),
+    ("crash or fault tests", recovery),
 )
 
 

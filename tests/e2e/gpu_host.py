@@ -6,11 +6,11 @@ import subprocess
 import time
 import types
 import uuid
-from pathlib import Path
 
 import pytest
 from conftest import BUILD, WORKER, Job, Worker, environment
 from servers import wait_until
+from supervised import state
 
 # The inode of the initial pid namespace, in which the driver counts processes (PROC_PID_INIT_INO).
 IN_INITIAL_NAMESPACE = os.stat("/proc/self/ns/pid").st_ino == 4026531836
@@ -114,7 +114,7 @@ class GpuHost:
         self.agent.stop()
         assert time.monotonic() - began < 20, "a call hangs for 30 s"
         if reader is not None:
-            wait_until(lambda: not Path(f"/proc/{reader}").exists(), "the end of the reader")
+            wait_until(lambda: state(reader) == "Z", "the end of the reader")
 
 
 @pytest.fixture

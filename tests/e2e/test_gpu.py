@@ -3,13 +3,12 @@
 import json
 import os
 import signal
-from pathlib import Path
 
 import pytest
 from conftest import fetch
 from gpu_host import IN_INITIAL_NAMESPACE, host  # noqa: F401
 from servers import wait_until
-from supervised import threads_of_process
+from supervised import state, threads_of_process
 
 READING = ["reading 1 GPU, driver 550.54.15"]
 DEVICE = {"0": ("no_rank", 1)}
@@ -333,7 +332,7 @@ def test_a_reload_switches_it_off_and_on(host, tmp_path):  # noqa: F811
     reader = host.reader()
     settings.write_text("PersiaMetricsConfig: {gpu: off, gpu_interval_seconds: 0.1}\n")
     agent.signal(signal.SIGHUP)
-    host.wait_for(lambda: not Path(f"/proc/{reader}").exists() and not family_names(host.metrics()), "the end of the reader")
+    host.wait_for(lambda: state(reader) == "Z" and not family_names(host.metrics()), "the end of the reader")
     settings.write_text("PersiaMetricsConfig: {gpu: auto, gpu_interval_seconds: 0.2}\n")
     agent.signal(signal.SIGHUP)
     host.wait_for_ranks(gpu_0="no_rank")
@@ -345,4 +344,4 @@ def test_a_killed_agent_leaves_no_reader(host):  # noqa: F811
     host.start("do nvmlDeviceGetPowerUsage hang 30")
     reader = wait_until(host.reader, "the reader")
     host.agent.kill()
-    wait_until(lambda: not Path(f"/proc/{reader}").exists(), "the end of the reader")
+    wait_until(lambda: state(reader) == "Z", "the end of the reader")

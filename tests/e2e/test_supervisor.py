@@ -108,7 +108,7 @@ def test_killed_supervisor_takes_the_agent_along_and_leaves_the_command(job):
     agent = wait_for_agent(exec_)
     exec_.signal(signal.SIGKILL)
     exec_.wait()
-    wait_until(lambda: not Path(f"/proc/{agent}").exists() or " Z " in Path(f"/proc/{agent}/stat").read_text(), "the agent to end")
+    wait_until(lambda: state(agent) == "Z", "the agent to end")
     os.kill(command, signal.SIGUSR1)
     wait_for_output(exec_, "alive")
 

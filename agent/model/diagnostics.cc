@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "utf8.h"
+
 namespace persia::agent {
 
 void Diagnostics::Report(const std::string& kind, std::string text) {
@@ -52,9 +54,7 @@ void Diagnostics::Forget(std::string text) {
 
 void Diagnostics::Cut(std::string& text) const {
   if (text.size() <= options_.text_bytes) return;
-  size_t end = options_.text_bytes;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  text.resize(end);
+  text.resize(metrics::FirstBytes(text, options_.text_bytes).size());
   text += "...";
 }
 

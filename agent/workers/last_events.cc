@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "base/text.h"
+#include "utf8.h"
 
 namespace persia::agent {
 namespace {
@@ -20,12 +21,8 @@ constexpr std::string_view kExceptionName = "uncaught_exception";
 
 bool IsException(const JobEvent& event) { return event.type == kExceptionType && event.name == kExceptionName; }
 
-// Cut at the start of a character.
 std::string Shortened(std::string_view text) {
-  if (text.size() <= kMostBytes) return OneLine(text);
-  size_t end = kMostBytes;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  return OneLine(text.substr(0, end)) + "...";
+  return OneLine(metrics::FirstBytes(text, kMostBytes)) + (text.size() > kMostBytes ? "..." : "");
 }
 
 std::string TextOf(const JobEvent::Value& value) {

@@ -1,4 +1,4 @@
-// Decodes UTF-8 that may not be valid, for the library and the agent.
+// Reads UTF-8 that may not be valid, for the library and the agent.
 #pragma once
 
 #include <cstddef>
@@ -46,6 +46,18 @@ inline Utf8Character FirstUtf8Character(std::string_view text) {
     most = 0xbf;
   }
   return {length, true};
+}
+
+// The start of `text` of at most `bytes` bytes, which does not end within a character.
+inline std::string_view FirstBytes(std::string_view text, size_t bytes) {
+  if (text.size() <= bytes) {
+    return text;
+  }
+  const auto continues = [&](size_t i) { return (static_cast<uint8_t>(text[i]) & 0xc0) == 0x80; };
+  while (bytes > 0 && continues(bytes)) {
+    --bytes;
+  }
+  return text.substr(0, bytes);
 }
 
 }  // namespace persia::metrics

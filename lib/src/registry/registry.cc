@@ -9,6 +9,7 @@
 #include "bucket_index.h"
 #include "log.h"
 #include "text_hash.h"
+#include "utf8.h"
 
 namespace persia::metrics {
 inline namespace abi_1 {
@@ -29,17 +30,6 @@ constexpr std::string_view kCountsNothing = "counts nothing: ";
 std::string Quoted(std::string_view text) {
   constexpr size_t kShown = 80;
   return "\"" + std::string(text.substr(0, kShown)) + (text.size() > kShown ? "...\"" : "\"");
-}
-
-// Does not cut within a UTF-8 sequence.
-std::string Shortened(std::string_view text, size_t bytes) {
-  if (text.size() > bytes) {
-    while (bytes > 0 && (static_cast<uint8_t>(text[bytes]) & 0xC0) == 0x80) {
-      --bytes;
-    }
-    text = text.substr(0, bytes);
-  }
-  return std::string(text);
 }
 
 // The error of the bounds; "" if there is none.
@@ -183,8 +173,8 @@ FamilyNode* Registry::AddFamily(const FamilyRequest& request, size_t hash) {
   node->hash = hash;
   node->group = request.group;
   node->name = request.name;
-  node->help = Shortened(request.help, kMaxHelpBytes);
-  node->unit = Shortened(request.unit, kMaxNameBytes);
+  node->help = FirstBytes(request.help, kMaxHelpBytes);
+  node->unit = FirstBytes(request.unit, kMaxNameBytes);
   node->kind = request.kind;
   node->gauge_policy = request.gauge_policy;
   node->max_buckets = request.max_buckets;

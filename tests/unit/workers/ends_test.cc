@@ -204,6 +204,22 @@ TEST(LastEventsTest, TheirTextsAreOnOneLine) {
   EXPECT_THAT(TextsOf(std::vector{large})[0], SizeIs(303));
 }
 
+std::string CutMessage(const std::string& message) {
+  JobEvent event;
+  event.type = "python";
+  event.name = "uncaught_exception";
+  event.metadata = {{"message", message}};
+  return ExceptionIn(std::vector{event})->message;
+}
+
+TEST(LastEventsTest, ATextIsCutBetweenTwoCharacters) {
+  std::string accents;
+  for (int i = 0; i < 200; ++i) accents += "\u00e9";
+  EXPECT_EQ(CutMessage(accents), accents.substr(0, 300) + "...");
+  EXPECT_EQ(CutMessage("x" + accents), "x" + accents.substr(0, 298) + "...");
+  EXPECT_EQ(CutMessage(std::string(400, '\x80')), "...");  // no character begins
+}
+
 TEST(LastEventsTest, AnExceptionIsFoundAndIsNoEventOfTheList) {
   JobEvent event;
   event.type = "python";

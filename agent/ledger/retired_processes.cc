@@ -205,7 +205,6 @@ bool RetiredProcesses::FoldSeries(RetiredGroup& group, uint32_t family, const Me
     ended.values->AppendTerms(from.real + which, terms_);
     if (terms_.empty()) continue;
     group.values().AppendTerms(group.series(to).real + which, terms_);
-    sum_.Clear();
     for (const double term : terms_) {
       sum_.Add(term);
     }

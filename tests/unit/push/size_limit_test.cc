@@ -42,6 +42,11 @@ TEST_F(SizeLimitTest, TheLargestFamiliesGoFirst) {
   EXPECT_THAT(Added(), ElementsAre("b", "c"));
 }
 
+TEST_F(SizeLimitTest, OfEqualOnesTheLastGoes) {
+  EXPECT_THAT(Choose({{"a", 300}, {"b", 300}, {"c", 300}}), ElementsAre("c"));
+  EXPECT_THAT(Added(), ElementsAre("c"));
+}
+
 TEST_F(SizeLimitTest, WhatFitsStays) {
   EXPECT_FALSE(limit_.Applies("/group", 800));
   EXPECT_TRUE(limit_.Applies("/group", 801));

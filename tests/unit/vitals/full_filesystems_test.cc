@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "temporary_directory.h"
-#include "vitals/file_tree.h"
+#include "file_tree.h"
 
 namespace persia::agent {
 namespace {

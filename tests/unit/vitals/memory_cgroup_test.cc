@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "vitals/file_tree.h"
+#include "file_tree.h"
 
 namespace persia::agent {
 namespace {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "files/proc_reader.h"
-#include "vitals/file_tree.h"
+#include "file_tree.h"
 
 namespace persia::agent {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "vitals/file_tree.h"
+#include "file_tree.h"
 
 namespace persia::agent {
 namespace {

@@ -16,10 +16,12 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "file_tree.h"
 #include "workers/exit_reasons.h"
 
 namespace persia::agent {
@@ -113,12 +115,24 @@ std::string ProcField(uint32_t pid, const std::string& file, const std::string& 
 
 bool CountsDiskWait() { return !ProcReader().Read("sys/kernel/task_delayacct").starts_with('0'); }
 
+// The process's line in /proc/<pid>/stat, as if it had waited for disks for so many clock ticks.
+std::string StatWithDiskWait(uint32_t pid, uint64_t ticks) {
+  constexpr int kDiskWait = 42;  // of man 5 proc; the first field after the command is 3
+  const std::string line(ProcReader().Read(std::to_string(pid), "/stat"));
+  const size_t command_end = line.rfind(')') + 1;
+  std::istringstream fields(line.substr(command_end));
+  std::string changed = line.substr(0, command_end);
+  std::string field;
+  for (int i = 3; fields >> field; ++i) changed += " " + (i == kDiskWait ? std::to_string(ticks) : field);
+  return changed + "\n";
+}
+
 class WorkerMetricsTest : public ::testing::Test {
  protected:
   // The exposed values, by `name{labels}` with the role first.
   std::map<std::string, double> Shown() {
     judge_.Look(processes_, std::chrono::steady_clock::time_point(), {});
-    snapshot_ = metrics_.Collect();
+    snapshot_ = metrics_->Collect();
     std::map<std::string, double> shown;
     for (const FamilyLayout& family : snapshot_->layout->families) {
       EXPECT_THAT(family.help, Not(IsEmpty())) << family.name;
@@ -145,11 +159,12 @@ class WorkerMetricsTest : public ::testing::Test {
   std::vector<EndedProcesses> ended_;
   HangJudge judge_;
   std::shared_ptr<const Snapshot> snapshot_;
-  WorkerMetrics metrics_{{.processes = [this] { return std::span<const WorkerProcess>(processes_); },
-                          .agent_version = "9.9",
-                          .run_id = "agents-run",
-                          .ended = [this] { return std::span<const EndedProcesses>(ended_); },
-                          .judge = &judge_}};
+  WorkerMetrics::Options options_{.processes = [this] { return std::span<const WorkerProcess>(processes_); },
+                                  .agent_version = "9.9",
+                                  .run_id = "agents-run",
+                                  .ended = [this] { return std::span<const EndedProcesses>(ended_); },
+                                  .judge = &judge_};
+  std::unique_ptr<WorkerMetrics> metrics_ = std::make_unique<WorkerMetrics>(options_);
 };
 
 TEST_F(WorkerMetricsTest, ShowsWhatTheKernelKnowsOfAProcess) {
@@ -178,6 +193,34 @@ TEST_F(WorkerMetricsTest, ShowsWhatTheKernelKnowsOfAProcess) {
   EXPECT_EQ(of("write_bytes_total"), std::stod(ProcField(processes_[0].pid, "io", "\nwrite_bytes: ")));
   EXPECT_EQ(shown.contains("persia_process_io_wait_seconds_total{trainer,process=3}"), CountsDiskWait());
   EXPECT_EQ(shown.size(), 17U + (CountsDiskWait() ? 1 : 0));
+}
+
+class DiskWaitTest : public WorkerMetricsTest {
+ protected:
+  // Of a process that has waited for 2.5 s, on a kernel with this setting.
+  std::map<std::string, double> ShownWith(const std::string& task_delayacct) {
+    const Child child;
+    processes_ = {child.Process()};
+    const std::string pid = std::to_string(processes_[0].pid);
+    proc_.Write("sys/kernel/task_delayacct", task_delayacct);
+    proc_.Write(pid + "/stat", StatWithDiskWait(processes_[0].pid, 5 * static_cast<uint64_t>(sysconf(_SC_CLK_TCK)) / 2));
+    std::filesystem::create_symlink("/proc/" + pid + "/ns", proc_.path() + "/" + pid + "/ns");
+    options_.proc = proc_.path();
+    metrics_ = std::make_unique<WorkerMetrics>(options_);
+    return Shown();
+  }
+
+  FileTree proc_;
+};
+
+TEST_F(DiskWaitTest, IsShownIfTheKernelCountsIt) {
+  EXPECT_THAT(ShownWith("1\n"), Contains(Pair("persia_process_io_wait_seconds_total{trainer,process=0}", 2.5)));
+}
+
+TEST_F(DiskWaitTest, IsAbsentIfTheKernelDoesNotCountIt) {
+  const auto shown = ShownWith("0\n");
+  EXPECT_THAT(shown, Contains(Key("persia_process_cpu_seconds_total{trainer,process=0}")));
+  EXPECT_THAT(shown, Not(Contains(Key("persia_process_io_wait_seconds_total{trainer,process=0}"))));
 }
 
 TEST_F(WorkerMetricsTest, ProcessorTimeStandsStillWithTheProcess) {

@@ -252,6 +252,15 @@ TEST_F(WrittenRingTest, ARecordOverwrittenDuringTheReadIsLost) {
   EXPECT_EQ(ring_.lost(), 1U);
 }
 
+TEST_F(WrittenRingTest, ARecordWhoseEndIsCutOffIsReadOnceItIsThereAgain) {
+  Write(0, Whole(0), "first");
+  ASSERT_EQ(truncate(PathOf("a.seg").c_str(), kNextPage), 0);
+  EXPECT_THAT(Names(/*writer_lives=*/false), IsEmpty());
+  EXPECT_EQ(ring_.lost(), 0U);
+  Put("a.seg", segment_);
+  EXPECT_THAT(Names(/*writer_lives=*/false), ElementsAre("first"));
+}
+
 // A record with each of its words changed.
 TEST(ParseEvent, MalformedRecordsAreRefused) {
   uint64_t words[(metrics::segment::kEventSlotBytes - 8) / 8] = {};

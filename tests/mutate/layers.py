@@ -29,7 +29,7 @@ CONTRACT = {
     "push": "test_groups test_quarantine test_several_gateways",
     "gateways": "test_several_gateways test_groups test_shown_addresses",
     "remote": "test_remote_write test_remote_write_faults",
-    "config": "test_reload test_web_config test_remote_write",
+    "config": "test_reload test_web_config test_remote_write test_tls",
     "job": "test_events test_pipe test_run_mode test_unnamed_jobs",
     "web": "test_http test_events test_web_hosts",
     "top": "test_top",

@@ -4,8 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/config.h"
@@ -33,6 +35,22 @@ TEST(SettingsTable, TheSupervisorKeepsEverySecretFromTheCommand) {
     if (setting.secret && !setting.environment.empty()) secrets.emplace_back(setting.environment);
   }
   EXPECT_THAT(supervisor::kSecretVariables, ::testing::UnorderedElementsAreArray(secrets));
+}
+
+TEST(TakenEnvironment, HasTheSettingsVariablesAndLeavesNoSecretInTheProcess) {
+  ::setenv("PERSIA_METRICS_GATEWAY_ADDR", "gateway:9091", 1);
+  ::setenv("PERSIA_GLOBAL_CONFIG", "/job.yaml", 1);
+  ::setenv("PERSIA_METRICS_GATEWAY_PASSWORD", "hunter2", 1);
+  const std::string_view shown = std::getenv("PERSIA_METRICS_GATEWAY_PASSWORD");  // where `ps e` reads it
+  const Environment taken = TakeEnvironment();
+  EXPECT_EQ(shown, "xxxxxxx");
+  EXPECT_EQ(std::getenv("PERSIA_METRICS_GATEWAY_PASSWORD"), nullptr);
+  EXPECT_STREQ(std::getenv("PERSIA_METRICS_GATEWAY_ADDR"), "gateway:9091");
+  for (const char* name : {"PERSIA_METRICS_GATEWAY_ADDR", "PERSIA_GLOBAL_CONFIG"}) ::unsetenv(name);
+  EXPECT_EQ(taken("PERSIA_METRICS_GATEWAY_ADDR"), "gateway:9091");
+  EXPECT_EQ(taken("PERSIA_GLOBAL_CONFIG"), "/job.yaml");
+  EXPECT_EQ(taken("PERSIA_METRICS_GATEWAY_PASSWORD"), "hunter2");
+  EXPECT_EQ(taken("PERSIA_METRICS_GATEWAY_USERNAME"), std::nullopt);
 }
 
 TEST(GatewayAccessSettings, ContradictionsAreRefused) {

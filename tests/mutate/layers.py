@@ -134,10 +134,8 @@ def model(tree, mutation):
 def contract(tree, mutation):
     del tree
     folder = folder_of(mutation.path)
-    targets, programs = PROGRAMS, PROGRAMS
-    if folder == "lib":
-        targets, programs = (*targets, *_PYTHON), (*programs, _PYTHON_MODULE)
-    return [Modules(f"contract of {folder}", targets, programs, 900, tuple(f"tests/e2e/{name}.py" for name in CONTRACT[folder].split()))]
+    programs = (*PROGRAMS, _PYTHON_MODULE)
+    return [Modules(f"contract of {folder}", (*PROGRAMS, *_PYTHON), programs, 900, tuple(f"tests/e2e/{name}.py" for name in CONTRACT[folder].split()))]
 
 
 def recovery(tree, mutation):

@@ -109,8 +109,8 @@ TEST(MachineJson, ARankHasTheSumsOfItsProcessesAndTheFilesOfTheOneNearestToItsLi
   const auto at = [](double faults) {
     return std::vector<TestFamily>{By("persia_filesystem_device_error", "use", {{"shm", 0}}),
                                    By("persia_process_major_page_faults_total", "process", {{"0", faults}, {"2", 50}}),
-                                   By("persia_process_max_fds", "process", {{"0", 1000}, {"1", 100}}),
-                                   By("persia_process_open_fds", "process", {{"0", 200}, {"1", 90}, {"2", 999}}),
+                                   By("persia_process_max_fds", "process", {{"1", 1000}, {"2", 100}}),
+                                   By("persia_process_open_fds", "process", {{"0", 999}, {"1", 200}, {"2", 90}, {"3", 999}}),
                                    By("persia_process_proportional_memory_bytes", "process", {{"0", 4096}, {"1", 1024}}),
                                    By("persia_process_swapped_memory_bytes", "process", {{"0", 0}, {"1", 512}})};
   };

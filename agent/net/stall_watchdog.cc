@@ -84,6 +84,11 @@ StallWatchdog::Peer StallWatchdog::PeerOf(const std::string& ip, uint16_t port) 
   return peer;
 }
 
+double StallWatchdog::LeastReceived(std::chrono::duration<double> after) {
+  const std::chrono::duration<double> rated = after - kRatePatience;
+  return rated.count() * static_cast<double>(kMinReceiveRate);
+}
+
 void StallWatchdog::Start(uint16_t port) {
   port_ = port;
   thread_ = StartThread("web watchdog", [this] { Run(); });
@@ -194,10 +199,8 @@ bool StallWatchdog::IsStalled(int socket, Peer peer) {
       connection.received = info.tcpi_bytes_acked;
       connection.received_at = now;
     }
-    const std::chrono::duration<double> rated = now - connection.since - kRatePatience;
     return now - connection.received_at > kReceivePatience ||
-           (rated.count() > 0 &&
-            static_cast<double>(connection.received) < rated.count() * static_cast<double>(kMinReceiveRate));
+           static_cast<double>(connection.received) < LeastReceived(now - connection.since);
   }
   // Unread bytes wait for a worker. Before the server sends anything, tcpi_last_data_sent is the time since the connection was
   // made, including its time in the kernel's backlog.

@@ -29,7 +29,7 @@
 
 namespace persia::agent {
 
-// A client that receives less of a response than this many bytes per second counts as stalled.
+// What a client must receive of a response, in bytes per second.
 inline constexpr size_t kMinReceiveRate = 1 << 20;
 
 class StallWatchdog {
@@ -56,6 +56,10 @@ class StallWatchdog {
 
   // `ip`: an IPv4 or IPv6 address as text.
   static Peer PeerOf(const std::string& ip, uint16_t port);
+
+  // The bytes of a response that a client must have received this long after the response began. With fewer it counts as
+  // stalled.
+  static double LeastReceived(std::chrono::duration<double> after);
 
   explicit StallWatchdog(Options options) : options_(std::move(options)) {}
   ~StallWatchdog() { Stop(); }

@@ -21,7 +21,21 @@ TEST(ApplyKey, SelectsWithinTheRows) {
   EXPECT_EQ(view.selected, 3U);
   ApplyKey(view, Key::kPageDown, 0, kRows, 3);
   EXPECT_EQ(view.selected, 4U);
-  ApplyKey(view, Key::kDown, 0, {}, 3);
+  ApplyKey(view, Key::kDown, 0, kRows, 3);
+  EXPECT_EQ(view.selected, 4U);
+  ApplyKey(view, Key::kPageUp, 0, kRows, 3);
+  EXPECT_EQ(view.selected, 1U);
+  ApplyKey(view, Key::kPageUp, 0, kRows, 3);
+  EXPECT_EQ(view.selected, 0U);
+  ApplyKey(view, Key::kDown, 0, kRows, 3);
+  EXPECT_EQ(view.selected, 1U);
+  ApplyKey(view, Key::kEnd, 0, kRows, 3);
+  EXPECT_EQ(view.selected, 4U);
+  ApplyKey(view, Key::kUp, 0, kRows, 3);
+  EXPECT_EQ(view.selected, 3U);
+  ApplyKey(view, Key::kHome, 0, kRows, 3);
+  EXPECT_EQ(view.selected, 0U);
+  ApplyKey(view, Key::kEnd, 0, {}, 3);
   EXPECT_EQ(view.selected, 0U);
 }
 
@@ -29,7 +43,10 @@ TEST(ApplyKey, EnterShowsOneJobAndAllAgain) {
   TopView view{.selected = 3};
   ApplyKey(view, Key::kEnter, 0, kRows, 3);
   EXPECT_EQ(view.only, "dlrm");
+  EXPECT_EQ(view.selected, 0U);
   ApplyKey(view, Key::kEnter, 0, kRows, 3);
+  EXPECT_EQ(view.only, "");
+  ApplyKey(view, Key::kEnter, 0, {}, 3);
   EXPECT_EQ(view.only, "");
 }
 

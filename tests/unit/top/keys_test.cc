@@ -1,5 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "top/screen.h"
 
 namespace persia::agent {
@@ -15,28 +19,17 @@ bool Type(TopView& view, const std::string& text) {
 
 TEST(ApplyKey, SelectsWithinTheRows) {
   TopView view;
-  ApplyKey(view, Key::kUp, 0, kRows, 3);
-  EXPECT_EQ(view.selected, 0U);
-  ApplyKey(view, Key::kPageDown, 0, kRows, 3);
-  EXPECT_EQ(view.selected, 3U);
-  ApplyKey(view, Key::kPageDown, 0, kRows, 3);
-  EXPECT_EQ(view.selected, 4U);
-  ApplyKey(view, Key::kDown, 0, kRows, 3);
-  EXPECT_EQ(view.selected, 4U);
-  ApplyKey(view, Key::kPageUp, 0, kRows, 3);
-  EXPECT_EQ(view.selected, 1U);
-  ApplyKey(view, Key::kPageUp, 0, kRows, 3);
-  EXPECT_EQ(view.selected, 0U);
-  ApplyKey(view, Key::kDown, 0, kRows, 3);
-  EXPECT_EQ(view.selected, 1U);
-  ApplyKey(view, Key::kEnd, 0, kRows, 3);
-  EXPECT_EQ(view.selected, 4U);
-  ApplyKey(view, Key::kUp, 0, kRows, 3);
-  EXPECT_EQ(view.selected, 3U);
-  ApplyKey(view, Key::kHome, 0, kRows, 3);
-  EXPECT_EQ(view.selected, 0U);
-  ApplyKey(view, Key::kEnd, 0, {}, 3);
-  EXPECT_EQ(view.selected, 0U);
+  const std::pair<Key, size_t> presses[] = {{Key::kUp, 0},     {Key::kPageDown, 3}, {Key::kPageDown, 4}, {Key::kDown, 4},
+                                            {Key::kPageUp, 1}, {Key::kPageUp, 0},   {Key::kDown, 1},     {Key::kEnd, 4},
+                                            {Key::kUp, 3},     {Key::kHome, 0}};
+  for (const auto& [key, selected] : presses) {
+    ApplyKey(view, key, 0, kRows, 3);
+    EXPECT_EQ(view.selected, selected);
+  }
+  for (const Key key : {Key::kDown, Key::kEnd}) {
+    ApplyKey(view, key, 0, {}, 3);
+    EXPECT_EQ(view.selected, 0U);
+  }
 }
 
 TEST(ApplyKey, EnterShowsOneJobAndAllAgain) {

@@ -17,7 +17,6 @@ namespace {
 constexpr char kCheapKind[] = "$5$";
 constexpr unsigned long kCheapRounds = 1000;
 constexpr size_t kHashSize = 60;  // $2y$10$, 22 digits of salt, 31 of hash
-constexpr std::chrono::seconds kMaxWait{2};
 
 int CostOf(std::string_view hash) { return (hash[4] - '0') * 10 + (hash[5] - '0'); }
 
@@ -80,8 +79,9 @@ std::string PasswordCheck::WhyUnusable(std::string_view hash) {
   return "";
 }
 
-PasswordCheck::PasswordCheck(std::map<std::string, std::string> hashes)
+PasswordCheck::PasswordCheck(std::map<std::string, std::string> hashes, std::chrono::milliseconds max_wait)
     : hashes_(std::move(hashes)),
+      max_wait_(max_wait),
       unknown_user_hash_(Salt("$2y$", HighestCost(hashes_))),
       unknown_user_cached_hash_(Salt(kCheapKind, kCheapRounds)) {}
 
@@ -115,7 +115,7 @@ bool PasswordCheck::AcquirePermit() {
   if (computing_ >= kMaxComputing) {
     if (waiting_ >= kMaxWaiting) return false;
     ++waiting_;
-    const auto deadline = std::chrono::steady_clock::now() + kMaxWait;
+    const auto deadline = std::chrono::steady_clock::now() + max_wait_;
     while (computing_ >= kMaxComputing && std::chrono::steady_clock::now() < deadline) released_.WaitUntil(mutex_, deadline);
     --waiting_;
     if (computing_ >= kMaxComputing) return false;

@@ -9,6 +9,7 @@
 // computation is cleared. Thread safety: any method, from any thread.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <string>
 #include <string_view>
@@ -28,7 +29,10 @@ class PasswordCheck {
   // Why a hash cannot be used, without repeating it; empty if it can.
   static std::string WhyUnusable(std::string_view hash);
 
-  explicit PasswordCheck(std::map<std::string, std::string> hashes);
+  // A caller that has waited this long for its turn is turned away.
+  static constexpr std::chrono::milliseconds kMaxWait{2000};
+
+  explicit PasswordCheck(std::map<std::string, std::string> hashes, std::chrono::milliseconds max_wait = kMaxWait);
 
   Verdict Check(const std::string& user, std::string_view password);
 
@@ -42,7 +46,8 @@ class PasswordCheck {
   std::string CachedHash(const std::string& user);
 
   const std::map<std::string, std::string> hashes_;  // by user
-  const std::string unknown_user_hash_;              // of the highest cost in hashes_
+  const std::chrono::milliseconds max_wait_;
+  const std::string unknown_user_hash_;  // of the highest cost in hashes_
   const std::string unknown_user_cached_hash_;
   Mutex mutex_;
   CondVar released_;

@@ -15,6 +15,7 @@ namespace persia::agent {
 namespace {
 
 using ::testing::Contains;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::Pair;
@@ -131,7 +132,11 @@ TEST_F(AgentTest, LastPushHasTheLastValues) {
   gateway_->Await(1);
   worker.reset();  // ended between two ticks: its values stay
   EXPECT_TRUE(agent_->Finish().ok());
-  EXPECT_THAT(gateway_->Await(2), HasSubstr("role=\"trainer\"} 1\n"));
+  const std::string text = gateway_->Await(2);
+  EXPECT_THAT(text, HasSubstr("role=\"trainer\"} 1\n"));
+  for (const std::string state : {"live", "ended"}) {
+    EXPECT_THAT(text, ContainsRegex("\npersia_agent_segments\\{[^\n]*state=\"" + state + "\"\\} 1\n"));
+  }
 }
 
 TEST_F(AgentTest, ConfiguredLabelsStandOnEachSeries) {

@@ -10,6 +10,8 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <filesystem>
+#include <iterator>
 #include <mutex>
 #include <stdexcept>
 #include <thread>
@@ -182,12 +184,15 @@ TEST_F(CallbackTest, AFunctionThatHangsCostsNoOther) {
     }
     EXPECT_TRUE(Becomes([&] { return !hangs.Value().has_value() && others > 100; }));
     EXPECT_EQ(calls, 1);
+    const auto threads = [] { return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {}); };
+    const auto threads_in_hang = threads();
     {
       const std::lock_guard lock(mutex);
       go_on = true;
     }
     released.notify_all();
     EXPECT_TRUE(Becomes([&] { return hangs.Value() == 9 && calls > 1; }));
+    EXPECT_TRUE(Becomes([&] { return threads() < threads_in_hang; })) << "the thread that hung has to end";
     hangs.SetFunction({});
   });
   EXPECT_EQ(std::count(output_.begin(), output_.end(), '\n'), 1) << output_;

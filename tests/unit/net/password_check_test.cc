@@ -92,6 +92,22 @@ TEST(PasswordCheck, AFloodIsTurnedAwayAndHoldsUpNobodyWhoCameBefore) {
   EXPECT_GE(busy, 6);  // two at work, eight waiting, and some that come when one has left
 }
 
+TEST(PasswordCheck, WhoHasWaitedTooLongIsTurnedAway) {
+  PasswordCheck check({{"alice", kDear}}, std::chrono::milliseconds(1));
+  int busy = 0;
+  // On a busy machine, one may come when another has left.
+  for (int i = 0; i < 20 && busy < 8; ++i) {
+    std::atomic<int> turned_away = 0;
+    std::vector<std::jthread> callers;
+    for (int caller = 0; caller < 10; ++caller) {
+      callers.emplace_back([&] { turned_away += check.Check("carol", "wrong") == Verdict::kBusy ? 1 : 0; });
+    }
+    callers.clear();
+    busy = turned_away;
+  }
+  EXPECT_EQ(busy, 8) << "two compute";
+}
+
 TEST(PasswordCheck, HashesThatCannotBeUsedAreToldApartAndNotRepeated) {
   EXPECT_THAT(PasswordCheck::WhyUnusable(kCheap), IsEmpty());
   EXPECT_THAT(PasswordCheck::WhyUnusable(kDear), IsEmpty());

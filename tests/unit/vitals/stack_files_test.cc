@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "files/proc_reader.h"
 #include "file_tree.h"
+#include "files/proc_reader.h"
 
 namespace persia::agent {
 namespace {
@@ -149,6 +149,15 @@ TEST_F(StackFilesTest, OfLongStacksTheThreadThatCrashedAndTheMainThreadAreKept) 
     EXPECT_THAT(shown, HasSubstr("...\n")) << "says that something is left out";
     EXPECT_THAT(shown, SizeIs(Le(StackFiles::kMaxBytes + 100)));
   }
+}
+
+TEST_F(StackFilesTest, OfAFileThatGrowsWithoutEndTheLastMebibyteIsRead) {
+  const auto mebibyte = [](const std::string& begin) { return begin + std::string((1 << 20) - begin.size(), '\n'); };
+  const std::string crash = "Fatal Python error: early\n";
+  Write(Header() + mebibyte(crash));
+  EXPECT_THAT(files_.Read(pid_, start_), StartsWith(crash));
+  Write(Header() + crash + mebibyte("Current thread 0x2\n"));
+  EXPECT_THAT(files_.Read(pid_, start_), StartsWith("Current thread 0x2\n"));
 }
 
 TEST_F(StackFilesTest, FilesOfEndedProcessesWithoutASegmentAreRemoved) {

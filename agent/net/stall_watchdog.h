@@ -29,7 +29,7 @@
 
 namespace persia::agent {
 
-// What a client must receive of a response, in bytes per second.
+// A client must receive a response at this rate, in bytes per second.
 inline constexpr size_t kMinReceiveRate = 1 << 20;
 
 class StallWatchdog {
@@ -57,8 +57,8 @@ class StallWatchdog {
   // `ip`: an IPv4 or IPv6 address as text.
   static Peer PeerOf(const std::string& ip, uint16_t port);
 
-  // The bytes of a response that a client must have received this long after the response began. With fewer it counts as
-  // stalled.
+  // The bytes of a response that a client must have received this long after the response began; with fewer it counts as
+  // stalled. In the first second nothing is required: 0 or less.
   static double LeastReceived(std::chrono::duration<double> after);
 
   explicit StallWatchdog(Options options) : options_(std::move(options)) {}

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from pathlib import Path
 
 import pytest
 from conftest import fetch
@@ -332,7 +333,7 @@ def test_a_reload_switches_it_off_and_on(host, tmp_path):  # noqa: F811
     reader = host.reader()
     settings.write_text("PersiaMetricsConfig: {gpu: off, gpu_interval_seconds: 0.1}\n")
     agent.signal(signal.SIGHUP)
-    host.wait_for(lambda: state(reader) == "Z" and not family_names(host.metrics()), "the end of the reader")
+    host.wait_for(lambda: not Path(f"/proc/{reader}").exists() and not family_names(host.metrics()), "the end of the reader")
     settings.write_text("PersiaMetricsConfig: {gpu: auto, gpu_interval_seconds: 0.2}\n")
     agent.signal(signal.SIGHUP)
     host.wait_for_ranks(gpu_0="no_rank")

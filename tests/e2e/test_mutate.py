@@ -249,9 +249,11 @@ program(persia-metrics-agent agent/cli tests/e2e/worker/main.cc)
 program(persia-metrics-agentd agent/cli tests/e2e/worker/main.cc)
 program(e2e_worker tests/e2e/worker tests/e2e/worker/main.cc)
 program(chaos_worker tests/chaos/worker tests/e2e/worker/main.cc)
-add_custom_target(persia_metrics_python)
-add_custom_target(persia_metrics_python_sources)
-""",
+foreach(TARGET persia_metrics_python persia_metrics_python_sources %s)
+  add_custom_target(${TARGET})
+endforeach()
+"""
+    % " ".join(layers.FAULT_PROGRAMS),
 }
 # The command, with less patience for a mutant that hangs.
 COMMAND = """

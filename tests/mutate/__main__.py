@@ -46,13 +46,13 @@ class Session:
         self._tree = tree
         self._layers = layers.LAYERS[:kinds]
         self._left_out = set()  # cases that fail without a mutation
-        self._good = set()  # cases of checks without a baseline that passed without a mutation
+        self._good = set()  # cases, or checks of which no case is named, that passed without a mutation and have no baseline
         self._usual = {}  # by the check's name: seconds without a mutation
 
     def prepare(self, known):
-        """Builds, and runs all but the contract without a mutation, unless `known` has what an earlier run learnt. Returns that."""
+        """Builds, and runs all but the last two layers without a mutation, unless `known` has what an earlier run learnt. Returns that."""
         checks = layers.without_mutation(self._tree)
-        built = self._tree.build(sorted({target for check in checks for target in check.targets} | set(layers.PROGRAMS)))
+        built = self._tree.build(sorted({target for check in checks for target in check.targets} | set(layers.LAST_TARGETS)))
         if not built.ok:
             raise RuntimeError(f"the build fails without a mutation:\n{built.output[-4000:]}")
         self._tree.note_originals()
@@ -73,13 +73,17 @@ class Session:
         """(outcome, by what) of a mutant: "killed", "survived", "did not compile" or "same code"."""
         while True:
             outcome, by, check, cases = self._judge(mutation)
-            if check is None or check.name in self._usual or set(cases) <= self._good:
+            if check is None or check.name in self._usual or set(cases or [check.name]) <= self._good:
                 return outcome, by
-            # The check has no baseline: the cases must pass without the mutation.
-            if not self._tree.build(check.targets).ok or not self._run(check, check.seconds, only=cases).ok:
-                self._leave_out(cases)
+            # The check has no baseline: the cases must pass without the mutation, and if none is named, all of them.
+            built = self._tree.build(check.targets)
+            ended = self._run(check, check.seconds, only=cases) if built.ok else built
+            if ended.ok:
+                self._good.update(cases or [check.name])
+            elif cases or check.failed(ended.output):
+                self._leave_out(cases or check.failed(ended.output))
             else:
-                self._good.update(cases)
+                raise RuntimeError(f"{check.name} fails without a mutation:\n{ended.output[-4000:]}")
 
     def _judge(self, mutation):
         """The same, with the check and the cases that killed it."""

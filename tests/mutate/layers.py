@@ -46,7 +46,9 @@ PROGRAMS = (
 )
 _PYTHON = ("persia_metrics_python", "persia_metrics_python_sources")
 _PYTHON_MODULE = "lib/python/persia_metrics/_native.*.so"
-_FAULT_PROGRAMS = "scenario forks emit copy plugin_host plugin_shared plugin_static inject refuse"
+FAULT_PROGRAMS = tuple(f"fault_{name}" for name in "scenario forks emit copy plugin_host plugin_shared plugin_static inject refuse".split())
+# What the last two layers need beside the tests themselves.
+LAST_TARGETS = (*PROGRAMS, *_PYTHON, "crash_states", *FAULT_PROGRAMS)
 _HISTORIES = 5000
 # A check may take this many seconds, and three times as long as without a mutation.
 PATIENCE = 30
@@ -138,14 +140,13 @@ def contract(tree, mutation):
     return [Modules(f"contract of {folder}", (*PROGRAMS, *_PYTHON), programs, 900, tuple(f"tests/e2e/{name}.py" for name in CONTRACT[folder].split()))]
 
 
-def recovery(tree, mutation):
-    """Of the agent: power cuts; of the library: calls that fail."""
+def crash_or_fault_tests(tree, mutation):
+    """For the agent: the crash tests (power cuts). For the library: the fault tests (calls that fail)."""
     del tree
     if folder_of(mutation.path) != "lib":
         programs = (*PROGRAMS, "tests/crash/crash_states")
         return [Modules("crash tests", ("crash_states", *PROGRAMS), programs, 600, ("tests/crash",))]
-    programs = tuple(f"fault_{name}" for name in _FAULT_PROGRAMS.split())
-    return [Modules("fault tests", (*programs, *PROGRAMS), ("tests/faults/*fault_*", "lib/*.so"), 600, ("tests/faults",))]
+    return [Modules("fault tests", (*FAULT_PROGRAMS, *PROGRAMS), ("tests/faults/*fault_*", "lib/*.so"), 600, ("tests/faults",))]
 
 
 LAYERS = (
@@ -153,10 +154,10 @@ LAYERS = (
     ("unit tests of other folders", other_unit_tests),
     ("model", model),
     ("contract", contract),
-    ("crash or fault tests", recovery),
+    ("crash or fault tests", crash_or_fault_tests),
 )
 
 
 def without_mutation(tree):
-    """The checks that run first without a mutation. The contract takes too long for that: its cases run when they kill a mutant."""
+    """The checks that run first without a mutation. The last two layers take too long for that: their cases run when they kill a mutant."""
     return [*map(_unit_tests, tree.test_programs), *model(tree, None)]

@@ -41,7 +41,8 @@ TEST(TakenEnvironment, HasTheSettingsVariablesAndLeavesNoSecretInTheProcess) {
   ::setenv("PERSIA_METRICS_GATEWAY_ADDR", "gateway:9091", 1);
   ::setenv("PERSIA_GLOBAL_CONFIG", "/job.yaml", 1);
   ::setenv("PERSIA_METRICS_GATEWAY_PASSWORD", "hunter2", 1);
-  const std::string_view shown = std::getenv("PERSIA_METRICS_GATEWAY_PASSWORD");  // where `ps e` reads it
+  ::unsetenv("PERSIA_METRICS_GATEWAY_USERNAME");
+  const std::string_view shown = std::getenv("PERSIA_METRICS_GATEWAY_PASSWORD");  // the memory, which unsetenv leaves as it is
   const Environment taken = TakeEnvironment();
   EXPECT_EQ(shown, "xxxxxxx");
   EXPECT_EQ(std::getenv("PERSIA_METRICS_GATEWAY_PASSWORD"), nullptr);

@@ -183,6 +183,9 @@ TEST(LedgerTest, WhatWasSeenCountsWhenItIsOnDisk) {
   EXPECT_EQ(open("this boot")->Seen(), 50U) << "from a checkpoint";
   EXPECT_EQ(see(60), 60U);
   EXPECT_EQ(open("this boot")->Seen(), 60U) << "from a record of its own";
+  ledger->SetSeen(70);
+  EXPECT_TRUE(ledger->Flush(std::chrono::seconds(0)));
+  EXPECT_EQ(open("this boot")->Seen(), 70U) << "from a record that came after the last save";
   EXPECT_EQ(open("the next boot")->Seen(), 0U) << "the clock counts from another time";
 
   Ledger without_a_state({.threaded = false}, diagnostics);

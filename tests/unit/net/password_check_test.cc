@@ -95,7 +95,8 @@ TEST(PasswordCheck, AFloodIsTurnedAwayAndHoldsUpNobodyWhoCameBefore) {
 TEST(PasswordCheck, WhoHasWaitedTooLongIsTurnedAway) {
   PasswordCheck check({{"alice", kDear}}, std::chrono::milliseconds(1));
   int busy = 0;
-  // On a busy machine, one may come when another has left.
+  // Of ten callers two compute, and eight wait. On a busy machine a caller may start after another has finished: once more
+  // then.
   for (int i = 0; i < 20 && busy < 8; ++i) {
     std::atomic<int> turned_away = 0;
     std::vector<std::jthread> callers;
@@ -105,7 +106,7 @@ TEST(PasswordCheck, WhoHasWaitedTooLongIsTurnedAway) {
     callers.clear();
     busy = turned_away;
   }
-  EXPECT_EQ(busy, 8) << "two compute";
+  EXPECT_EQ(busy, 8) << "all but the two that compute";
 }
 
 TEST(PasswordCheck, HashesThatCannotBeUsedAreToldApartAndNotRepeated) {

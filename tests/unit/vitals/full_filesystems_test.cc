@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "temporary_directory.h"
 #include "file_tree.h"
+#include "temporary_directory.h"
 
 namespace persia::agent {
 namespace {

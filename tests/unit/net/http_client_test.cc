@@ -167,6 +167,17 @@ TEST_F(HttpClientTest, WhateverHasAStatusIsAnAnswer) {
             "status 302");
 }
 
+TEST_F(HttpClientTest, WhereARedirectLeadsIsToldUpToTheLengthOfAName) {
+  const auto leads = [](const std::string& origin) {
+    ScriptedPeer peer({Reply::Raw("HTTP/1.1 302 Found\r\nLocation: " + origin + "/path\r\nContent-Length: 0\r\n\r\n")});
+    HttpClient client({});
+    return Put(client, peer).value().redirects_to;
+  };
+  const std::string longest = "https://" + std::string(255, 'h') + ":65535";
+  EXPECT_EQ(leads(longest), longest);
+  EXPECT_THAT(leads("https://" + std::string(1000, 'h')), SizeIs(longest.size()));
+}
+
 TEST_F(HttpClientTest, ErrorsSayWhatHappened) {
   EXPECT_THAT(ErrorFrom(Reply::Silence(), {.total_timeout = 2s}), EndsWith("no whole answer within 2 s"));
   EXPECT_THAT(ErrorFrom(Reply::Raw("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf")), EndsWith("the answer was cut off"));

@@ -1,5 +1,6 @@
 // The process: it loads the driver's library, reads all devices once an interval, and waits for their errors in between.
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -39,6 +40,13 @@ void LimitItself() {
   setpriority(PRIO_PROCESS, 0, kNice);
 }
 
+bool NothingReads(int pipe) {
+  struct pollfd end {
+    .fd = pipe, .events = 0, .revents = 0
+  };
+  return poll(&end, 1, 0) > 0 && (end.revents & POLLERR) != 0;
+}
+
 // The pipe holds less than a message; a write waits until the agent reads. False: nothing reads any more.
 bool Send(int pipe, const GpuMessage& message) {
   const std::string bytes = EncodeGpuMessage(message);
@@ -61,6 +69,7 @@ int ReadGpus(const std::vector<std::string>& arguments) {
     return 2;  // called by hand
   }
   LimitItself();
+  if (NothingReads(pipe)) return 0;  // the agent ended before the kernel knew that this process ends with it
   NvmlLibrary library;
   Status loaded = library.Load(arguments[3]);
   GpuLook look(library.call());

@@ -1,8 +1,10 @@
 #include "gpu/gpu_reader.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <fstream>
@@ -193,6 +195,17 @@ TEST_F(GpuReaderTest, TheProcessHasNoOtherDescriptors) {
     if (fd < 10) descriptors.push_back(fd);  // a shell keeps some above
   }
   EXPECT_THAT(descriptors, ElementsAre(0, 1, 2, GpuReader::kPipe));
+}
+
+// The agent may be killed before the process asks the kernel to end with it.
+TEST(GpuReaderProcess, WithoutAnAgentItEndsBeforeItCallsTheDriver) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  const auto run = [&] { _exit(ReadGpus({kGpuReaderVerb, std::to_string(ends[1]), "100", "/nowhere/libnvidia-ml.so.1"})); };
+  EXPECT_EXIT(run(), ::testing::ExitedWithCode(1), "") << "there is no such library";
+  close(ends[0]);
+  EXPECT_EXIT(run(), ::testing::ExitedWithCode(0), "");
+  close(ends[1]);
 }
 
 }  // namespace

@@ -142,9 +142,15 @@ class Receiver:
         return self._with({})
 
     def catch_up(self):
-        """Waits until it has a sample of now: a busy machine may leave a backlog, which the agent does not send at its end."""
+        """Waits until it has a sample of now: a busy machine may leave a backlog, which the agent does not send at its end. How long it is
+        says nothing of the agent, so only a standstill is a failure."""
         now = time.time() * 1000
-        wait_until(lambda: any(samples[-1][0] >= now for samples in self.all().values()), "the newest samples", 120)
+        while (newest := self._newest()) < now:
+            wait_until(lambda newest=newest: self._newest() > newest, "newer samples", 60)
+
+    def _newest(self):
+        with self._lock:
+            return max((samples[-1][0] for samples in self.samples.values() if samples), default=0)
 
     def series(self, name, **labels):
         """The samples of the only series with this name and labels, in the form of `all`."""

@@ -80,6 +80,8 @@ def worker_in(job, directory):
 @contextlib.contextmanager
 def hanging(agent, directory):
     """The agent knows that the filesystem of the worker's directory hangs."""
+    # A worker that has not entered the directory yet would hang in that, and the agent would show its own directory for ever.
+    wait_until(lambda: pid_of_worker(agent), "the worker")
     await_value(agent, "persia_filesystem_device_error", 0, use="working_directory")
     filesystem = HangingFilesystem(directory)
     try:

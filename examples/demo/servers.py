@@ -77,7 +77,7 @@ def find_built(name):
     return found[0]
 
 
-def wait_until(condition, what, seconds=30.0, interval=0.05):
+def wait_until(condition, what, seconds=60.0, interval=0.05):
     """Calls `condition` until its result is true, and returns the result.
 
     OSError, HTTPException and ValueError, from a server that is not ready, continue the wait; any other exception ends it. After

@@ -1,7 +1,8 @@
 """The order of tests: random, to show a test that depends on another. PERSIA_TEST_ORDER=SEED repeats the order of an earlier run.
 
-The tests of a module stay together. Modules marked `long` start first, so that the end of a run does not wait for one of them.
-A run of the whole suite prints at its end which modules should have the mark and which should not.
+The tests of a module stay together. Modules marked `long` start first, so that the end of a run does not wait for one of them. They are run
+by `./run test --all`, and take two thirds of the time of all modules. Such a run prints at its end which modules should have the mark and
+which should not.
 """
 
 import collections
@@ -10,11 +11,11 @@ import random
 
 _MARK_FROM = 0.03  # of the time of all tests
 _NO_MARK_BELOW = 0.01
-_WHOLE_SUITE = 40  # modules
+_WHOLE_SUITE = 90  # modules
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "long: of a module that starts before the others (order.py)")
+    config.addinivalue_line("markers", "long: of a module that only `./run test --all` runs, before the others (order.py)")
     # xdist's workers inherit the environment: all have the same order.
     os.environ.setdefault("PERSIA_TEST_ORDER", str(random.randrange(1_000_000)))
 

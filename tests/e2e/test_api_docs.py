@@ -7,8 +7,6 @@ import pytest
 from conftest import BUILD, PYTHON, PYTHON_PACKAGE, environment
 from servers import ROOT, fetch, wait_until
 
-pytestmark = pytest.mark.long
-
 TEXT = (ROOT / "docs/api.md").read_text()
 LANGUAGES = ["cpp", "c", "python"]
 COMPILERS = {"cpp": ["c++", "-std=c++17"], "c": ["cc", "-std=c99"]}

@@ -21,6 +21,8 @@ import layers  # noqa: E402
 import operators  # noqa: E402
 import tree as trees  # noqa: E402
 
+pytestmark = pytest.mark.long
+
 FUNCTION = """\
 void Give(int a, int b) {
 %s

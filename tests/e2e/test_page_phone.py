@@ -7,8 +7,6 @@ import pytest
 from page import CARD, start_ranks, wait_for_points
 from servers import wait_until
 
-pytestmark = pytest.mark.long
-
 SIZE = (390, 844)
 TOPS = """
 return arguments[0].map((selector) => document.querySelector(selector).getBoundingClientRect().top + scrollY)"""

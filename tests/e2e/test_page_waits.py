@@ -4,10 +4,7 @@ import os
 import re
 import signal
 
-import pytest
 from servers import wait_until
-
-pytestmark = pytest.mark.long
 
 RANKS = """
 import multiprocessing, os, time

@@ -65,7 +65,6 @@ assert value("steps_total") == 4
     )
 
 
-@pytest.mark.long
 def test_the_job_ends_with_its_slower_rank(job, browse):
     agent = job.agent()
     ranks = job.python(RANKS)

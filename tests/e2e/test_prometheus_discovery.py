@@ -12,8 +12,6 @@ from needs import in_namespaces
 from servers import wait_until
 from shipped_prometheus import ShippedPrometheus
 
-pytestmark = pytest.mark.long
-
 FAST = {"interval: 10s": "interval: 1s"}
 
 

@@ -68,7 +68,7 @@ def test_an_earlier_hook_is_called(job):
         ("ValueError('\\ud800 \\0')", "died: ValueError: "),
         ("json.JSONDecodeError('no', '{', 0)", "died: JSONDecodeError: no: line 1 column 1 (char 0) (worker_1.py:5 in <module>)"),
     ],
-    ids=["no-str", "lines", "long", "surrogate", "of-python"],
+    ids=["no-str", "lines", "huge", "surrogate", "of-python"],
 )
 def test_any_exception_is_told(job, error, words):
     found, output = death(job, f"import json; raise {error}\n")

@@ -146,7 +146,7 @@ class Process:
         if self.running():
             self.popen.send_signal(number)
 
-    def wait(self, seconds=30.0):
+    def wait(self, seconds=60.0):
         """Waits for its exit code, negative for a signal as in subprocess."""
         try:
             return self.popen.wait(seconds)

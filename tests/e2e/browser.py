@@ -139,7 +139,7 @@ class Browser:
         """The visible text of an element; None if there is no such element."""
         return self.run("return document.querySelector(arguments[0])?.innerText ?? null", selector)
 
-    def wait_for(self, script, what, *arguments, seconds=30):
+    def wait_for(self, script, what, *arguments, seconds=60):
         return wait_until(lambda: self.run(script, *arguments), what, seconds)
 
     def press(self, *keys):

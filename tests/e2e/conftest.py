@@ -222,7 +222,7 @@ class GatewayHandle:
     def groups(self):
         return self.server.groups()
 
-    def wait_for(self, name, value, seconds=30, **labels):
+    def wait_for(self, name, value, seconds=60, **labels):
         """Waits until the only sample with this name and labels has this value."""
 
         def seen():

@@ -73,7 +73,7 @@ def test_a_gateway_that_is_stopped_and_started_has_its_values(stack):
     gateway.stop()
     assert gateway.exit_code() == 0
     gateway.start()
-    wait_until(lambda: groups(stack) == before, "the values of before on the gateway", 30)
+    wait_until(lambda: groups(stack) == before, "the values of before on the gateway")
     docker("unpause", agent.id)
 
 
@@ -82,7 +82,7 @@ def test_a_killed_gateway_is_up_to_date_after_the_next_push(stack, job):
     before = job.batches(stack)
     gateway.kill()
     gateway.start()
-    wait_until(lambda: job.batches(stack) > before, "the next push", 30)
+    wait_until(lambda: job.batches(stack) > before, "the next push")
 
 
 def test_a_killed_agent_continues(stack, job):
@@ -120,13 +120,11 @@ def test_a_killed_role_after_a_restart(stack, job, service):
 def test_down_ends_all_in_order_and_up_continues(stack, job):
     began = time.time()
     stack.down()
-    took = time.time() - began
     words = ["docker", "events", f"--since={began:.3f}", f"--until={time.time():.3f}", "--filter=event=die", "--format={{json .Actor.Attributes}}"]
     ended = [json.loads(line) for line in run([*words, f"--filter=label=com.docker.compose.project={stack.name}"])[1].splitlines()]
     codes = {each["com.docker.compose.service"]: int(each["exitCode"]) for each in ended}
     assert set(codes) == {*stack.services()}
-    assert set(codes.values()) == {0}, codes
-    assert took < 10
+    assert set(codes.values()) == {0}, codes  # each ended before the engine would have killed it
     order = [each["com.docker.compose.service"] for each in ended]
     assert max(order.index(name) for name in ROLES) < order.index("agent") < order.index("metrics_gateway"), order
     stack.up()

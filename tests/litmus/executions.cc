@@ -52,6 +52,7 @@ Shown ShownBy(const SegmentReader& reader) {
     agent::VisitLabels(reader.records(), series.record,
                        [&](std::string_view /*of*/, std::string_view value) { name += "{" + std::string(value) + "}"; });
     shown.series.insert(name);
+    shown.values[name + " removed"] = series.record.removed ? 1 : 0;
     const auto bounds = static_cast<uint32_t>(family.bounds.size());
     switch (family.kind) {
       case Kind::kCounter:
@@ -199,17 +200,17 @@ class Reader {
     const auto found = shown.values.find(name);
     if (found == shown.values.end()) return;
     const bool is_there = !noted.made || MustShow(*noted.made);
-    size_t& first = values_[name];  // 0: none; else 1 + the index of the value shown before
-    size_t i = noted.sets.size();
-    for (; i > 0; --i) {
-      if (MayShow(noted.sets[i - 1]) && found->second == noted.sets[i - 1].amount) break;
-    }
-    const bool is_late = is_there && i < noted.sets.size() && MustShow(noted.sets[i]);
-    if ((i == 0 && found->second) || is_late || i < first) {
-      Claim(name + " is " + (found->second ? std::to_string(*found->second) : "unset") +
-            ", which it is not any more or never was");
-    }
-    first = i;
+    const auto& sets = noted.sets;
+    // 0: unset; else 1 + the index of the oldest set that may be meant, as several may set the same value.
+    const auto may_be = [&](size_t i) {
+      const bool is_late = is_there && i < sets.size() && MustShow(sets[i]);
+      return !is_late && (i == 0 ? !found->second : MayShow(sets[i - 1]) && found->second == sets[i - 1].amount);
+    };
+    size_t& i = values_[name];
+    while (i <= sets.size() && !may_be(i)) ++i;
+    if (i <= sets.size()) return;
+    Claim(name + " is " + (found->second ? std::to_string(*found->second) : "unset") +
+          ", which it is not any more or never was");
   }
 
   void CheckIdentity() {

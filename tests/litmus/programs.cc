@@ -8,6 +8,7 @@
 #include "persia/metrics/events.h"
 #include "persia/metrics/init.h"
 #include "persia/metrics/internal/exit.h"
+#include "persia/metrics/remove.h"
 #include "threads.h"
 
 namespace persia::litmus {
@@ -107,6 +108,18 @@ void Growth(const Workload& job) {
       job.Add(job.NewStream("latency" + number, of), 1);
     }
   }
+  job.Exit();
+}
+
+void Removals(const Workload& job) {
+  job.Init();
+  for (int i = 0; i < 3; ++i) {
+    for (const std::string of : {"a", "b"}) {
+      job.Export("lag", of);
+      job.Remove("lag", of);
+    }
+  }
+  job.Export("lag", "b");
   job.Exit();
 }
 
@@ -250,6 +263,7 @@ constexpr Program kPrograms[] = {
     {"lanes", &Lanes},
     {"same-names", &SameNames},
     {"growth", &Growth},
+    {"removals", &Removals},
     {"phases", &Phases},
     {"events", &Events},
     {"events-of-several", &EventsOfSeveral},
@@ -306,6 +320,18 @@ Workload::Stream Workload::NewStream(const std::string& name, const std::string&
   Stream stream{SeriesOf(name, of), {"my_app", name, About(of, 0)}};
   notes_.Made(stream.series, begin);
   return stream;
+}
+
+void Workload::Export(const std::string& name, const std::string& of) const {
+  const uint32_t begin = Notes::Begin();
+  const Counter counter = NewCounter(name, of);
+  notes_.Set(counter.series + " removed", 0, begin);
+}
+
+void Workload::Remove(const std::string& name, const std::string& of) const {
+  const uint32_t begin = Notes::Begin();
+  metrics::RemoveSeries("my_app", name, {{"of", of}});
+  notes_.Set(SeriesOf(name, of) + " removed", 1, begin);
 }
 
 void Workload::Increment(Counter of, double by) const {

@@ -49,6 +49,9 @@ class Workload {
   [[nodiscard]] Gauge NewGauge(const std::string& name, const std::string& of = {}) const;
   [[nodiscard]] Histogram NewHistogram(const std::string& name, const std::string& of = {}) const;
   [[nodiscard]] Stream NewStream(const std::string& name, const std::string& of = {}) const;
+  // Counter `name`, which counts nothing here, is exported: as a new series, or again after Remove.
+  void Export(const std::string& name, const std::string& of) const;
+  void Remove(const std::string& name, const std::string& of) const;
   // Not `const` in meaning: they count.
   void Increment(Counter of, double by) const;
   void Set(Gauge of, double value) const;

@@ -81,6 +81,14 @@ uint64_t Recorder::Load(const volatile void* address, size_t bytes, uint64_t act
 
 void Recorder::Store(const volatile void* address, size_t bytes, uint64_t actual, uint64_t value, int order) {
   races_.Access(CurrentThread(), address, bytes, /*write=*/true, /*atomic=*/true);
+  if (memory_.InSegment(address) && bytes < sizeof(uint64_t)) {  // of a word, which a reader loads whole
+    const auto at = reinterpret_cast<uintptr_t>(address);
+    const size_t shift = at % sizeof(uint64_t) * 8;
+    const uint64_t part = ((uint64_t{1} << bytes * 8) - 1) << shift;
+    address = reinterpret_cast<const volatile void*>(at - at % sizeof(uint64_t));
+    actual = *static_cast<const volatile uint64_t*>(address);
+    value = (actual & ~part) | (value << shift & part);
+  }
   memory_.StoreTo(CurrentThread(), memory_.WordOf(address, actual), actual, value, Releases(order));
   if (memory_.InSegment(address)) copy_[(reinterpret_cast<const volatile std::byte*>(address) - memory_.base()) / 8] = value;
 }

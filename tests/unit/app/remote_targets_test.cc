@@ -19,6 +19,7 @@
 namespace persia::agent {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -155,6 +156,17 @@ TEST_F(RemoteTargetsTest, OneThatIsOffMayBeInterruptedAndFinished) {
   targets_->Interrupt();
   targets_->Finish(nullptr, std::chrono::milliseconds(0), std::chrono::milliseconds(0), RemoteWrite::Ending::kEnds);
   EXPECT_EQ(targets_->stats()[0].stats.dropped_samples.at("not_open"), 1U);
+}
+
+// The higher limit would hold up the end of the job for an hour.
+TEST_F(RemoteTargetsTest, OneThatIsAwayHasTheLowerLimitAtTheEnd) {
+  Receiver well;
+  Apply({{"away", "http://127.0.0.1:1/api/v1/write"}, {"well", well.url()}});
+  Offer();
+  while (targets_->stats()[0].stats.sending.last_error.empty()) usleep(1000);
+  targets_->Finish(nullptr, std::chrono::hours(1), std::chrono::milliseconds(1), RemoteWrite::Ending::kGoesOn);
+  EXPECT_EQ(Sent("well"), 1U);
+  EXPECT_THAT(log_.Messages(), Contains(ContainsRegex("away: 1 samples wait in .* for the next agent")));
 }
 
 // The kernel accepts no further connection while two wait.

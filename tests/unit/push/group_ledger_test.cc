@@ -43,6 +43,8 @@ TEST_F(GroupLedgerTest, GroupsAreThereForTheNextAgent) {
   EXPECT_EQ(next.agent_id(), id);
   next.Remove({kA});
   EXPECT_THAT(GroupLedger(directory_.Options()).groups(), ElementsAre(kB));
+  next.Remove({kB});
+  EXPECT_THAT(GroupLedger(directory_.Options()).groups(), IsEmpty());
   EXPECT_THAT(log_.Warnings(), IsEmpty());
 }
 

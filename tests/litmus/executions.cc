@@ -206,9 +206,9 @@ class Reader {
       const bool is_late = is_there && i < sets.size() && MustShow(sets[i]);
       return !is_late && (i == 0 ? !found->second : MayShow(sets[i - 1]) && found->second == sets[i - 1].amount);
     };
-    size_t& i = values_[name];
-    while (i <= sets.size() && !may_be(i)) ++i;
-    if (i <= sets.size()) return;
+    size_t& shown_set = values_[name];
+    while (shown_set <= sets.size() && !may_be(shown_set)) ++shown_set;
+    if (shown_set <= sets.size()) return;
     Claim(name + " is " + (found->second ? std::to_string(*found->second) : "unset") +
           ", which it is not any more or never was");
   }

@@ -76,12 +76,13 @@ void Recorder::Before() {
 
 uint64_t Recorder::Load(const volatile void* address, size_t bytes, uint64_t actual, int order) {
   races_.Access(CurrentThread(), address, bytes, /*write=*/false, /*atomic=*/true);
+  if (IsPart(address, bytes)) Claim("an atomic load of a part of a word of the segment is not recorded rightly");
   return memory_.Load(CurrentThread(), memory_.WordOf(address, actual), actual, Acquires(order), &PickForProgram);
 }
 
 void Recorder::Store(const volatile void* address, size_t bytes, uint64_t actual, uint64_t value, int order) {
   races_.Access(CurrentThread(), address, bytes, /*write=*/true, /*atomic=*/true);
-  if (memory_.InSegment(address) && bytes < sizeof(uint64_t)) {  // of a word, which a reader loads whole
+  if (IsPart(address, bytes)) {
     const auto at = reinterpret_cast<uintptr_t>(address);
     const size_t shift = at % sizeof(uint64_t) * 8;
     const uint64_t part = ((uint64_t{1} << bytes * 8) - 1) << shift;
@@ -95,6 +96,7 @@ void Recorder::Store(const volatile void* address, size_t bytes, uint64_t actual
 
 void Recorder::Update(const volatile void* address, size_t bytes, uint64_t actual, uint64_t value, int order) {
   races_.Access(CurrentThread(), address, bytes, /*write=*/true, /*atomic=*/true);
+  if (IsPart(address, bytes)) Claim("an atomic update of a part of a word of the segment is not recorded rightly");
   memory_.Update(CurrentThread(), memory_.WordOf(address, actual), actual, value, Acquires(order), Releases(order));
   if (memory_.InSegment(address)) copy_[(reinterpret_cast<const volatile std::byte*>(address) - memory_.base()) / 8] = value;
 }

@@ -75,6 +75,10 @@ class Recorder {
 
  private:
   void FindPlainWrites(ThreadId by);
+  // A reader loads whole words of the segment. Of parts, only stores are recorded as those of their word.
+  [[nodiscard]] bool IsPart(const volatile void* address, size_t bytes) const {
+    return bytes < sizeof(uint64_t) && memory_.InSegment(address);
+  }
 
   Random random_{0};
   Memory memory_;

@@ -205,7 +205,9 @@ def test_a_host_without_dns_and_default_route_has_the_address_of_its_interface(s
     address = f"127.0.0.1:{free_port()}"
     command = [AGENT, "exec", "--job=apart", "--gateway=metrics_gateway:9091", f"--metrics-dir={segments}", f"--listen={address}", "--"]
     command += ["curl", "--silent", "--retry", "20", "--retry-delay", "1", "--retry-connrefused", f"http://{address}/metrics"]
-    network = "ip link set lo up && ip link add eth0 type veth peer name other && ip address add 10.89.8.5/24 dev eth0 && ip link set eth0 up"
+    # The interfaces before it, loopback and one that is down, have addresses too.
+    network = "ip link set lo up && ip link add eth0 type veth peer name down && ip address add 10.89.7.5/24 dev down"
+    network += " && ip address add 10.89.8.5/24 dev eth0 && ip link set eth0 up"
     script = f"{network} && mount --bind /dev/null \"$(realpath /etc/resolv.conf)\" && {shlex.join(map(str, command))}"
     done = subprocess.run(in_namespaces("sh", "-c", script), env=environment(), capture_output=True, text=True, timeout=60)
     assert 'persia_agent_build_info{job="apart",instance="rep_0",ip_addr="10.89.8.5",' in done.stdout, done.stderr

@@ -25,7 +25,7 @@ CONTRACT = {
     "machine": "test_machine test_metrics_table",
     "own": "test_metrics_table test_worker_metrics",
     "format": "test_scrape_formats test_native_histograms test_created_timestamps",
-    "net": "test_http test_tls test_web_config test_web_hosts",
+    "net": "test_http test_tls test_web_config test_web_hosts test_worker_metrics",
     "push": "test_groups test_quarantine test_several_gateways",
     "gateways": "test_several_gateways test_groups test_shown_addresses",
     "remote": "test_remote_write test_remote_write_faults",

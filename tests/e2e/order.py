@@ -11,7 +11,7 @@ import random
 
 _MARK_FROM = 0.03  # of the time of all tests
 _NO_MARK_BELOW = 0.01
-_WHOLE_SUITE = 90  # modules
+_WHOLE_SUITE = 90  # modules; `./run test` has some 75
 
 
 def pytest_configure(config):

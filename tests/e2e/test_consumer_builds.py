@@ -22,8 +22,6 @@ STRICT = (
     "-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wold-style-cast -Wnon-virtual-dtor -Wcast-align -Werror"
     " -fno-exceptions -fno-rtti"
 ).split()
-# The library in the shortest time.
-UNITY = "-DPERSIA_METRICS_UNITY=ON"
 # Each template and inline function of the headers, in C++17.
 PROGRAM = (ROOT / "tests/e2e/consumer/all_headers.cc").read_text()
 PROGRAM_IN_C = """
@@ -109,7 +107,7 @@ def test_a_program_of_cxx17_builds_by_each_way_of_cmake(way, prefix, tmp_path):
     (tmp_path / "main.cc").write_text(PROGRAM)
     (tmp_path / "CMakeLists.txt").write_text(LISTS.format(way=WAYS[way], flags=" ".join(STRICT)))
     build = tmp_path / "build"
-    options = ["-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Debug", UNITY]
+    options = ["-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Debug"]
     run("cmake", "-S", tmp_path, "-B", build, *options)
     run("cmake", "--build", build, "--target", "consumer")
     run(build / "consumer")
@@ -167,7 +165,7 @@ def test_a_program_does_not_link_with_another_layout(prefix, tmp_path):
 
 def test_the_library_alone_needs_nothing_to_build(tmp_path):
     options = ["-G", "Ninja", "-DPERSIA_METRICS_BUILD_AGENT=OFF", "-DPERSIA_METRICS_BUILD_EXAMPLES=OFF", "-DPERSIA_METRICS_BUILD_TESTS=OFF"]
-    options += ["-DCMAKE_DISABLE_FIND_PACKAGE_prometheus-cpp=ON", "-DCMAKE_BUILD_TYPE=Release", UNITY]
+    options += ["-DCMAKE_DISABLE_FIND_PACKAGE_prometheus-cpp=ON", "-DCMAKE_BUILD_TYPE=Release"]
     run("cmake", "-S", ROOT, "-B", tmp_path, *options, CCACHE_DISABLE="1", PATH=os.environ["PATH"])
     run("cmake", "--build", tmp_path, CCACHE_DISABLE="1", PATH=os.environ["PATH"])
     (library,) = [path for path in tmp_path.rglob("libpersia_metrics.so.*") if not path.is_symlink()]

@@ -27,7 +27,7 @@ extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr double kSeconds = 300;
 #else
-constexpr double kSeconds = 60;
+constexpr double kSeconds = 180;
 #endif
 
 namespace {

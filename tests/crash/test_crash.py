@@ -12,7 +12,7 @@ pytestmark = pytest.mark.needs("ptrace")
 
 ALL = os.environ.get("PERSIA_TEST_CRASH") == "all"
 # At most so many states at each operation.
-STATES = 60 if ALL else 8
+STATES = 25 if ALL else 8
 
 JOBS = {
     # The metrics directory is on a disk, with the state in it.

@@ -120,7 +120,7 @@ def demo_job(directory):
         with Gateway(directory) as gateway, contextlib.ExitStack() as running:
             command = [AGENT, "exec", "--job=embedding_demo", f"--gateway={gateway.address}", f"--metrics-dir={segments}"]
             command += [f"--listen={address}", "--push-interval=0.5", "--"]
-            command += ["nice", "-n19", EMBEDDING_JOB, "--duration=600"]
+            command += [EMBEDDING_JOB, "--duration=600"]
             command += ["--corpus=/usr/share/common-licenses", "--inject-nan=0.01", "--server-capacity=2000"]
             job = running.enter_context(Process(command, directory / "job.log", env=environment()))
             wait_until(lambda: fetch(f"http://{address}/-/ready")[0] == 200, "the agent")

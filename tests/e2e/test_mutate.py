@@ -21,7 +21,7 @@ import layers  # noqa: E402
 import operators  # noqa: E402
 import tree as trees  # noqa: E402
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
 
 FUNCTION = """\
 void Give(int a, int b) {
@@ -317,7 +317,7 @@ def left_of(project):
 def test_every_mutant_meets_its_layer_and_an_interrupted_run_goes_on(project):
     (project / "build").mkdir()
     process = start(project, "--count", "100")
-    wait_until(lambda: process.poll() is not None or len(results_of(project)) >= 3, "the first mutants", 180)
+    wait_until(lambda: process.poll() is not None or len(results_of(project)) >= 3, "the first mutants", 400)
     process.send_signal(signal.SIGINT)
     assert process.wait(60) == 130, (project / "build/output").read_text()
     assert left_of(project) == []
@@ -328,7 +328,7 @@ def test_every_mutant_meets_its_layer_and_an_interrupted_run_goes_on(project):
     before = (project / "build/mutate/results.jsonl").read_text()
 
     process = start(project, "--count", "100")
-    assert process.wait(180) == 1, (project / "build/output").read_text()
+    assert process.wait(400) == 1, (project / "build/output").read_text()
     output = (project / "build/output").read_text()
     assert (project / "build/mutate/results.jsonl").read_text().startswith(before)
     results = results_of(project)
@@ -344,7 +344,7 @@ def test_every_mutant_meets_its_layer_and_an_interrupted_run_goes_on(project):
     with (project / "tests/unit/net/net_test.cc").open("a") as file:
         file.write("TEST(Guarded, Now) { EXPECT_FALSE(ByNothing(1, 1)); }\n")
     process = start(project, "--count", "100", "--again")
-    assert process.wait(180) == 0, (project / "build/output").read_text()
+    assert process.wait(400) == 0, (project / "build/output").read_text()
     assert results_of(project)["ByNothing"] == ("killed", "unit tests of other folders: Guarded.Now")
 
 

@@ -125,6 +125,14 @@ std::map<std::string, uint64_t> Ledger::Exits(const InstanceKey& instance) const
   return exits;
 }
 
+std::map<std::pair<InstanceKey, uint32_t>, uint64_t> Ledger::UnsavedEnds() const {
+  std::map<std::pair<InstanceKey, uint32_t>, uint64_t> unsaved;
+  for (const NewEnd& end : new_ends_) {
+    if (!end.is_saved && !IsWritten(end.write)) ++unsaved[{end.instance, end.ordinal}];
+  }
+  return unsaved;
+}
+
 void Ledger::SetHealth(std::string_view health) {
   if (!Retires() || health == health_) return;
   health_ = health;
@@ -230,6 +238,9 @@ void Ledger::Save(const CollectTime& now) {
 }
 
 void Ledger::ForgetWritten() {
+  for (NewEnd& end : new_ends_) {
+    end.is_saved = end.is_saved || IsWritten(end.write);
+  }
   std::erase_if(new_ends_, [this](const NewEnd& end) { return end.told && IsWritten(end.write); });
   static_cast<void>(Seen());
 }

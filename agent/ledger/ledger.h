@@ -97,6 +97,8 @@ class Ledger {
   // How many processes of an instance ended, by how: those of which that is told and on disk. So an agent that is killed was
   // never ahead of the next one, and no count falls.
   [[nodiscard]] std::map<std::string, uint64_t> Exits(const InstanceKey& instance) const;
+  // The ends that are not on disk yet, by instance and ordinal: the next agent may give those processes other ordinals.
+  [[nodiscard]] std::map<std::pair<InstanceKey, uint32_t>, uint64_t> UnsavedEnds() const;
   // All processes that are read were alive or known to have ended at this time, in nanoseconds of CLOCK_MONOTONIC.
   void SetSeen(uint64_t ns);
   // The last such time that is on disk, so that the next agent knows it, too; without a state, the last one. 0: none.
@@ -150,7 +152,8 @@ class Ledger {
     LastProcess process = {};
     std::string exit = {};
     bool told = false;
-    uint64_t write = 0;  // the write with it
+    uint64_t write = 0;     // the write with it
+    bool is_saved = false;  // the fold, even if the exit that was told later is not
   };
 
   void Change(StateRecord record, std::string_view payload);

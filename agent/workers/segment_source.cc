@@ -88,7 +88,13 @@ void SegmentSource::Retire(const std::function<void()>& before_save) {
   ListRankProcesses();
   if (before_save) before_save();
   lifecycle_.Save();
-  ListEnded();
+  ShowSaved();
+}
+
+bool SegmentSource::FlushState(std::chrono::milliseconds patience) {
+  const bool is_on_disk = ledger_.Flush(patience);
+  ShowSaved();
+  return is_on_disk;
 }
 
 std::vector<ProcessEnd> SegmentSource::TakeEnds() {
@@ -273,6 +279,23 @@ void SegmentSource::ListRankProcesses() {
 
 Identity SegmentSource::IdentityOf(const RankKey& rank) const {
   return ProcessIdentity(rank.first, rank.second, merger_->rules());
+}
+
+// What is shown of ends once they are on disk.
+void SegmentSource::ShowSaved() {
+  ListEnded();
+  std::map<std::pair<Identity, uint32_t>, uint64_t> unsaved;
+  for (const auto& [place, ends] : ledger_.UnsavedEnds()) {
+    unsaved[{ProcessIdentity(place.first.first, place.first.second, merger_->rules()), place.second}] += ends;
+  }
+  for (WorkerProcess& process : processes_) {
+    uint64_t no_restarts = process.alive ? 0 : 1;  // the last one has no successor
+    if (!unsaved.empty()) {
+      const auto found = unsaved.find({process.identity, process.ordinal});
+      if (found != unsaved.end()) no_restarts = std::max(no_restarts, found->second);
+    }
+    process.restarts = process.predecessors - std::min(process.predecessors, no_restarts);
+  }
 }
 
 // If none are folded, with those whose end is known.

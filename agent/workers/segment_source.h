@@ -151,7 +151,7 @@ class SegmentSource {
   // Whether the last Retire has put it on disk.
   [[nodiscard]] bool HealthIsDurable() const { return ledger_.HealthIsDurable(); }
   // Waits for the state to be on disk. False: it is not.
-  bool FlushState(std::chrono::milliseconds patience) { return ledger_.Flush(patience); }
+  bool FlushState(std::chrono::milliseconds patience);
   // None if no state is written.
   [[nodiscard]] std::optional<JournalWriter::Stats> state_stats() const { return ledger_.journal_stats(); }
   // The events that were read since the last call; those of one process are in order.
@@ -169,6 +169,7 @@ class SegmentSource {
   void CountSegments();
   void ListProcesses(std::span<const Ledger::Orphan> orphans);
   void ListRankProcesses();
+  void ShowSaved();
   void ListEnded();
   [[nodiscard]] LivingJob FindLiving() const;
   [[nodiscard]] bool IsOwn(const SegmentLifecycle::Segment& segment) const;

@@ -104,7 +104,7 @@ bool WorkerMetrics::UpdateEntries(std::span<const WorkerProcess> processes) {
       entry = &entries_[{process.identity, process.ordinal}];
       SetProcess(*entry, process);
     } else {
-      entry->process.predecessors = process.predecessors;
+      entry->process.restarts = process.restarts;
       entry->process.last_change = process.last_change;
       entry->process.segment_used_ratio = process.segment_used_ratio;
       entry->process.died = process.died;
@@ -240,9 +240,7 @@ void WorkerMetrics::FillValues(size_t index, double* values, size_t stride) {
   } else {
     set(kDied, process.died ? 1 : 0);
   }
-  // An ended process without a successor is counted in `predecessors`, but is no restart.
-  const uint64_t unfollowed = process.alive ? 0 : std::min<uint64_t>(process.predecessors, 1);
-  set(kRestarts, static_cast<double>(process.predecessors - unfollowed));
+  set(kRestarts, static_cast<double>(process.restarts));
   if (process.last_change.time_since_epoch().count() != 0) {
     // Whole milliseconds, so that the printed number is short.
     const auto at = std::chrono::floor<std::chrono::milliseconds>(process.last_change.time_since_epoch());

@@ -147,8 +147,10 @@ TEST(LedgerTest, WhatWasShownStaysWhenTheStateMoves) {
   ASSERT_TRUE(ledger.Flush(std::chrono::seconds(50)));
   const auto exits = [&] { return ledger.Exits(ledger.processes().instances().begin()->first); };
   EXPECT_EQ(exits(), (std::map<std::string, uint64_t>{{"unknown", 1}}));
+  EXPECT_TRUE(ledger.UnsavedEnds().empty());
   ledger.MoveTo(std::make_shared<MemoryJournalFile>(other));
   EXPECT_EQ(exits(), (std::map<std::string, uint64_t>{{"unknown", 1}}));
+  EXPECT_TRUE(ledger.UnsavedEnds().empty());
   EXPECT_EQ(ledger.Seen(), 12U);
 }
 

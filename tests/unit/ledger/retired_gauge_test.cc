@@ -1,4 +1,8 @@
 // Gauges of ended processes, ordinals, and ended instances.
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -168,6 +172,48 @@ TEST_F(RetiredTest, ANewProcessGetsTheOrdinalOfAnEndedOne) {
                        std::to_string(process.predecessors));
   }
   EXPECT_THAT(ordinals, UnorderedElementsAre("0 alive after 1", "1 empty after 1"));
+}
+
+TEST_F(RetiredTest, ARestartIsAProcessThatCameAfterAnother) {
+  const auto restarts = [this] {
+    Collect();
+    return source().processes()[0].restarts;
+  };
+  auto process = StartWithGauge(1);
+  EXPECT_EQ(restarts(), 0U);
+  for (const uint64_t before : {0U, 1U, 2U}) {
+    process->End();
+    EXPECT_EQ(restarts(), before) << "no process came";
+    EXPECT_EQ(restarts(), before) << "the end is in the state";
+    process = StartWithGauge(1);
+    EXPECT_EQ(restarts(), before + 1);
+  }
+  StartAgent();
+  EXPECT_EQ(restarts(), 3U);
+}
+
+// The state cannot be written, the agent is killed, and the next one finds at once what this one found one after another: it
+// gives those processes other ordinals.
+TEST_F(RetiredTest, RestartsDoNotFallWithAnAgentWhoseDiskIsFull) {
+  const auto restarts = [this] {
+    Collect();
+    for (const WorkerProcess& process : source().processes()) {
+      if (process.ordinal == 0) return process.restarts;
+    }
+    return uint64_t{0};
+  };
+  std::filesystem::create_directories(PathOf("agent.state.draft/in/the/way"));
+  uint64_t shown = 0;
+  for (const int ended : {1, 2}) {
+    auto process = StartWithGauge(ended);
+    shown = std::max(shown, restarts());
+    process->End();
+    shown = std::max(shown, restarts());
+  }
+  const auto last = StartWithGauge(3);
+  shown = std::max(shown, restarts());
+  StartAgent();
+  EXPECT_GE(restarts(), shown);
 }
 
 TEST_F(RetiredTest, ASuccessorStartedBeforeTheNextCollectGetsTheOrdinal) {

@@ -198,22 +198,6 @@ TEST_F(WorkerMetricsTest, UpIsZeroAfterTheLastProcessEnded) {
   EXPECT_EQ(snapshot_->layout, layout);
 }
 
-TEST_F(WorkerMetricsTest, ARestartIsAProcessThatCameAfterAnother) {
-  const Child child;
-  struct Case {
-    bool alive;
-    uint64_t predecessors;
-    double restarts;
-  };
-  for (const auto& [alive, predecessors, restarts] :
-       {Case{true, 0, 0}, Case{false, 0, 0}, Case{false, 1, 0}, Case{true, 1, 1}, Case{false, 2, 1}, Case{true, 2, 2}}) {
-    processes_ = {child.Process()};
-    processes_[0].alive = alive;
-    processes_[0].predecessors = predecessors;
-    EXPECT_EQ(Of("persia_process_restarts_total{trainer,process=0}"), restarts) << alive << predecessors;
-  }
-}
-
 TEST_F(WorkerMetricsTest, TheLayoutIsKeptWhileTheSameProcessesAreThere) {
   const Child one;
   const Child other;
@@ -221,7 +205,7 @@ TEST_F(WorkerMetricsTest, TheLayoutIsKeptWhileTheSameProcessesAreThere) {
   Shown();
   const auto layout = snapshot_->layout;
   processes_[0].last_change += std::chrono::seconds(5);
-  processes_[1].predecessors = 4;
+  processes_[1].restarts = 4;
   EXPECT_EQ(Of("persia_process_last_change_timestamp_seconds{trainer,process=0}"), 1700000005.25);
   EXPECT_EQ(Of("persia_process_restarts_total{trainer,process=1}"), 4);
   EXPECT_EQ(snapshot_->layout, layout);

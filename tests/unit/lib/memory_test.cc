@@ -169,33 +169,52 @@ TEST_F(MemoryTest, OfEventHandlers) {
       std::string(kName) + "/" + kName);
 }
 
-TEST_F(MemoryTest, OfTheCApi) {
+constexpr persia_metrics_pair_t kLabelsInC[] = {{"a label with a long name", "a value that is long"}};
+constexpr persia_metrics_description_t kAboutInC = {kName, kName, kLabelsInC, 1};
+const std::string kNameAndLabels = std::string(kName) + R"({a label with a long name="a value that is long"})";
+
+TEST_F(MemoryTest, OfInitCountersAndGaugesInC) {
   FailEachAllocation(
       [](const auto& arm) {
-        const persia_metrics_pair_t labels[] = {{"a label with a long name", "a value that is long"}};
         arm();
         persia_metrics_init("a job with a name that is long", kName, -1);
-        const persia_metrics_description_t about = {kName, kName, labels, 1};
-        persia_metrics_counter_t* counter = persia_metrics_counter(kName, kName, &about);
+        persia_metrics_counter_t* counter = persia_metrics_counter(kName, kName, &kAboutInC);
         persia_metrics_counter_add(counter, 1);
         persia_metrics_counter_value(counter);
-        persia_metrics_gauge_set(persia_metrics_gauge(kName, "gauge", PERSIA_METRICS_GAUGE_SUM, &about), 1);
-        persia_metrics_histogram_t* histogram = persia_metrics_histogram(kName, "histogram", nullptr, 0, &about);
+        persia_metrics_gauge_set(persia_metrics_gauge(kName, "gauge", PERSIA_METRICS_GAUGE_SUM, &kAboutInC), 1);
+      },
+      std::string(kName) + "/" + kNameAndLabels);
+}
+
+TEST_F(MemoryTest, OfDistributionsInC) {
+  FailEachAllocation(
+      [](const auto& arm) {
+        arm();
+        persia_metrics_histogram_t* histogram = persia_metrics_histogram(kName, kName, nullptr, 0, &kAboutInC);
         persia_metrics_histogram_observe_many(histogram, 1, 2);
         persia_metrics_histogram_value(histogram, nullptr, nullptr, 0);
-        persia_metrics_time_cost_observe(persia_metrics_time_cost(kName, "time cost", nullptr, 0, &about), 1);
-        persia_metrics_stream_add(persia_metrics_stream(kName, "stream", &about), 1);
+        persia_metrics_time_cost_observe(persia_metrics_time_cost(kName, "time cost", nullptr, 0, &kAboutInC), 1);
+        persia_metrics_stream_add(persia_metrics_stream(kName, "stream", &kAboutInC), 1);
+      },
+      std::string(kName) + "/" + kNameAndLabels);
+}
+
+TEST_F(MemoryTest, OfReadsEventsAndEmitInC) {
+  FailEachAllocation(
+      [](const auto& arm) {
+        persia_metrics_counter_add(persia_metrics_counter(kName, kName, &kAboutInC), 1);
+        arm();
         persia_metrics_read([](const persia_metrics_series_t*, void*) {}, nullptr);
         double value = 0;
-        persia_metrics_read_value(kName, kName, labels, 1, &value);
+        persia_metrics_read_value(kName, kName, kLabelsInC, 1, &value);
         persia_metrics_set_log_handler([](const char*, void*) {}, nullptr);
         persia_metrics_set_log_handler(nullptr, nullptr);
-        persia_metrics_event(kName, kName, labels, 1);
+        persia_metrics_event(kName, kName, kLabelsInC, 1);
         const persia_metrics_number_t number = {kName, 1};
         char error[8];
         persia_metrics_emit(&number, 1, error, sizeof error);
       },
-      std::string(kName) + "/" + kName + R"({a label with a long name="a value that is long"})");
+      std::string(kName) + "/" + kNameAndLabels);
 }
 
 }  // namespace

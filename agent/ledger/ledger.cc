@@ -14,6 +14,10 @@ namespace {
 // The change was not passed to the journal yet.
 constexpr uint64_t kNotPassed = UINT64_MAX;
 
+Ledger::Place PlaceOf(const Measurements& process) {
+  return {InstanceKey(process.identity->role, process.identity->replica), process.ordinal};
+}
+
 }  // namespace
 
 Ledger::Ledger(Options options, Diagnostics& diagnostics)
@@ -36,12 +40,11 @@ void Ledger::Note(const Measurements& living, const LastProcess& process) {
   const std::string id(living.id);
   Process& noted = living_[id];
   noted.orphan = false;
-  if (noted.ordinal != living.ordinal) {
-    noted.ordinal = living.ordinal;
-    ByteWriter record;
-    record.String(id);
-    record.U32(living.ordinal);
-    Change(StateRecord::kOrdinal, std::move(record).Take());
+  const Place place = PlaceOf(living);
+  if (NotePlace(id, noted, place) || !noted.instance) {
+    noted.instance = place.first;
+    noted.ordinal = place.second;
+    WritePlace(id, noted, [this](StateRecord record, const std::string& payload) { Change(record, payload); });
   }
   if (!options_.saves_living) return;
   noted.has_values = true;
@@ -53,9 +56,14 @@ void Ledger::RecordValues(SavedProcess& values, const Measurements& now, const L
   if (const std::string removed = values.UpdateRemoved(now); !removed.empty()) Change(StateRecord::kRemoved, removed);
 }
 
-std::optional<uint32_t> Ledger::SavedOrdinal(const std::string& id) const {
+bool Ledger::HasOrdinal(const std::string& id) const {
   const auto found = living_.find(id);
-  return found == living_.end() ? std::nullopt : found->second.ordinal;
+  return found != living_.end() && found->second.ordinal;
+}
+
+std::optional<uint32_t> Ledger::SavedOrdinal(const std::string& id, const InstanceKey& instance) const {
+  const auto found = living_.find(id);
+  return found == living_.end() ? std::nullopt : found->second.OrdinalIn(instance);
 }
 
 std::vector<std::string> Ledger::Orphans() const {
@@ -91,6 +99,7 @@ void Ledger::Fold(const Measurements& ended, const LastProcess& process, const C
     Change(StateRecord::kExit, std::move(record).Take());
   }
   RecordValues(last.values, ended, process);
+  NotePlace(id, last, PlaceOf(ended));
   FoldOrphan(id, now);
   new_ends_.back().told = exit.has_value();
 }
@@ -125,12 +134,18 @@ std::map<std::string, uint64_t> Ledger::Exits(const InstanceKey& instance) const
   return exits;
 }
 
-std::map<std::pair<InstanceKey, uint32_t>, uint64_t> Ledger::UnsavedEnds() const {
-  std::map<std::pair<InstanceKey, uint32_t>, uint64_t> unsaved;
-  for (const NewEnd& end : new_ends_) {
-    if (!end.is_saved && !IsWritten(end.write)) ++unsaved[{end.instance, end.ordinal}];
+std::map<Ledger::Place, uint64_t> Ledger::UnsavedPlaces() const {
+  std::map<Place, uint64_t> unsaved;
+  for (const auto& [id, unsaved_place] : new_places_) {
+    if (!IsWritten(unsaved_place.write)) ++unsaved[unsaved_place.place];
   }
   return unsaved;
+}
+
+bool Ledger::NotePlace(const std::string& id, const Process& process, const Place& place) {
+  if (process.OrdinalIn(place.first) == place.second) return false;
+  if (Retires()) new_places_.insert_or_assign(id, NewPlace{place, kNotPassed});
+  return true;
 }
 
 void Ledger::SetHealth(std::string_view health) {
@@ -238,9 +253,7 @@ void Ledger::Save(const CollectTime& now) {
 }
 
 void Ledger::ForgetWritten() {
-  for (NewEnd& end : new_ends_) {
-    end.is_saved = end.is_saved || IsWritten(end.write);
-  }
+  std::erase_if(new_places_, [this](const auto& place) { return IsWritten(place.second.write); });
   std::erase_if(new_ends_, [this](const NewEnd& end) { return end.told && IsWritten(end.write); });
   static_cast<void>(Seen());
 }
@@ -251,6 +264,9 @@ void Ledger::Pass(uint64_t write) {
   }
   for (NewEnd& end : new_ends_) {
     end.write = std::min(end.write, write);
+  }
+  for (auto& [id, place] : new_places_) {
+    place.write = std::min(place.write, write);
   }
   new_seen_write_ = std::min(new_seen_write_, write);
   goodput_write_ = std::min(goodput_write_, write);
@@ -288,6 +304,9 @@ void Ledger::MarkUnsaved() {
   }
   for (NewEnd& end : new_ends_) {
     end.write = kNotPassed;
+  }
+  for (auto& [id, place] : new_places_) {
+    place.write = kNotPassed;
   }
   new_seen_write_ = kNotPassed;
   goodput_write_ = kNotPassed;

@@ -77,8 +77,10 @@ class Ledger {
 
   // A living process: its ordinal and, with SavesLiving, its values.
   void Note(const Measurements& living, const LastProcess& process);
-  // The ordinal of a process in the state, by segment id.
-  [[nodiscard]] std::optional<uint32_t> SavedOrdinal(const std::string& id) const;
+  // Whether the state has an ordinal of a process, by segment id.
+  [[nodiscard]] bool HasOrdinal(const std::string& id) const;
+  // The ordinal of a process in the state, if it has it in this instance: another role or replica has other ordinals.
+  [[nodiscard]] std::optional<uint32_t> SavedOrdinal(const std::string& id, const InstanceKey& instance) const;
   // The segments of a former agent's processes that were not noted since: they are lost, or cannot be read yet.
   [[nodiscard]] std::vector<std::string> Orphans() const;
   // An orphan when the state was written; none if it had only an ordinal. Valid until the ledger changes.
@@ -97,8 +99,9 @@ class Ledger {
   // How many processes of an instance ended, by how: those of which that is told and on disk. So an agent that is killed was
   // never ahead of the next one, and no count falls.
   [[nodiscard]] std::map<std::string, uint64_t> Exits(const InstanceKey& instance) const;
-  // The ends that are not on disk yet, by instance and ordinal: the next agent may give those processes other ordinals.
-  [[nodiscard]] std::map<std::pair<InstanceKey, uint32_t>, uint64_t> UnsavedEnds() const;
+  using Place = std::pair<InstanceKey, uint32_t>;  // an instance and an ordinal in it
+  // By place: processes, living or ended, whose place is not on disk. The next agent may give them others.
+  [[nodiscard]] std::map<Place, uint64_t> UnsavedPlaces() const;
   // All processes that are read were alive or known to have ended at this time, in nanoseconds of CLOCK_MONOTONIC.
   void SetSeen(uint64_t ns);
   // The last such time that is on disk, so that the next agent knows it, too; without a state, the last one. 0: none.
@@ -138,7 +141,13 @@ class Ledger {
  private:
   // A process that is not folded.
   struct Process {
+    // Its ordinal in the state, if it has it in this instance. A former state does not say in which.
+    [[nodiscard]] std::optional<uint32_t> OrdinalIn(const InstanceKey& of) const {
+      return !instance || *instance == of ? ordinal : std::nullopt;
+    }
+
     std::optional<uint32_t> ordinal = {};
+    std::optional<InstanceKey> instance = {};  // in which it has the ordinal
     SavedProcess values = {};
     bool has_values = false;
     bool orphan = false;  // of a former agent, and not noted since
@@ -152,12 +161,22 @@ class Ledger {
     LastProcess process = {};
     std::string exit = {};
     bool told = false;
-    uint64_t write = 0;     // the write with it
-    bool is_saved = false;  // the fold, even if the exit that was told later is not
+    uint64_t write = 0;  // the write with it
+  };
+
+  // A process's place, which was not on disk at the last Save.
+  struct NewPlace {
+    Place place;
+    uint64_t write = 0;  // the write with it
   };
 
   void Change(StateRecord record, std::string_view payload);
   void WriteSeen(ByteWriter& record) const;
+  // Whether this place of the process is not in the state yet. Then it is unsaved until it is on disk.
+  bool NotePlace(const std::string& id, const Process& process, const Place& place);
+  // The records of its ordinal, if it has one.
+  static void WritePlace(const std::string& id, const Process& process,
+                         const std::function<void(StateRecord record, const std::string& payload)>& add);
   void RecordValues(SavedProcess& values, const Measurements& now, const LastProcess& process);
   void Pass(uint64_t write);
   [[nodiscard]] bool IsWritten(uint64_t write) const { return writer_ != nullptr && write <= writer_->written(); }
@@ -178,10 +197,11 @@ class Ledger {
   std::map<std::string, Process> living_;   // by segment id
   std::map<std::string, uint64_t> folded_;  // by segment id: the write with the fold
   std::vector<NewEnd> new_ends_;
-  uint64_t seen_ = 0;                                      // on disk
-  uint64_t new_seen_ = 0;                                  // as set last
-  uint64_t new_seen_write_ = 0;                            // the write with it
-  std::vector<std::pair<uint16_t, std::string>> unknown_;  // records of newer agents, kept
+  std::map<std::string, NewPlace, std::less<>> new_places_;  // by segment id
+  uint64_t seen_ = 0;                                        // on disk
+  uint64_t new_seen_ = 0;                                    // as set last
+  uint64_t new_seen_write_ = 0;                              // the write with it
+  std::vector<std::pair<uint16_t, std::string>> unknown_;    // records of newer agents, kept
   std::string health_;
   std::string goodput_;
   uint64_t goodput_write_ = 0;  // the write with it

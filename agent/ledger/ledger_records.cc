@@ -104,8 +104,16 @@ bool Ledger::ReadRecord(const JournalRecord& record, const CollectTime& now) {
       folded_.emplace(reader.String(), 0);
       return reader.done();
     case StateRecord::kOrdinal: {
-      const std::string id(reader.String());
-      living_[id].ordinal = reader.U32();
+      Process& process = living_[std::string(reader.String())];
+      process.ordinal = reader.U32();
+      process.instance.reset();
+      return reader.done();
+    }
+    case StateRecord::kOrdinalOf: {
+      const auto process = living_.find(std::string(reader.String()));
+      const std::string role(reader.String());
+      const auto replica = static_cast<int32_t>(reader.U32());
+      if (process != living_.end()) process->second.instance.emplace(role, replica);
       return reader.done();
     }
     case StateRecord::kValues: {
@@ -164,6 +172,21 @@ bool Ledger::ReadRecord(const JournalRecord& record, const CollectTime& now) {
       unknown_.emplace_back(record.tag, record.payload);
   }
   return true;
+}
+
+void Ledger::WritePlace(const std::string& id, const Process& process,
+                        const std::function<void(StateRecord record, const std::string& payload)>& add) {
+  if (!process.ordinal) return;
+  ByteWriter ordinal;
+  ordinal.String(id);
+  ordinal.U32(*process.ordinal);
+  add(StateRecord::kOrdinal, std::move(ordinal).Take());
+  if (!process.instance) return;
+  ByteWriter of;
+  of.String(id);
+  of.String(process.instance->first);
+  of.U32(static_cast<uint32_t>(process.instance->second));
+  add(StateRecord::kOrdinalOf, std::move(of).Take());
 }
 
 void Ledger::WriteSeen(ByteWriter& record) const {
@@ -236,12 +259,7 @@ std::string Ledger::Checkpoint(const CollectTime& now) const {
     if (const std::string removed = RemovedOf(group, now); !removed.empty()) add(StateRecord::kGroupRemoved, removed);
   }
   for (const auto& [id, process] : living_) {
-    if (process.ordinal) {
-      ByteWriter writer;
-      writer.String(id);
-      writer.U32(*process.ordinal);
-      add(StateRecord::kOrdinal, std::move(writer).Take());
-    }
+    WritePlace(id, process, add);
     if (process.has_values) add(StateRecord::kValues, process.values.Whole());
     if (const std::string removed = process.values.Removed(); !removed.empty()) add(StateRecord::kRemoved, removed);
   }

@@ -26,6 +26,7 @@ enum class StateRecord : uint16_t {
   kGroupRemoved = 16,    // the series of a group that were removed
   kSeen = 17,            // until when the clocks that run have been counted
   kGoodput = 20,         // the accounts of the ranks' time, replaced whole
+  kOrdinalOf = 21,       // the instance in which a process that is not folded has its ordinal
 };
 
 }  // namespace persia::agent

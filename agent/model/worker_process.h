@@ -17,7 +17,8 @@ struct WorkerProcess {
   Identity identity;          // as on its series, without the labels of the settings
   uint32_t ordinal = 0;       // its number among the processes of its identity; a successor gets the same number
   uint64_t predecessors = 0;  // processes of this run that ended with this identity and ordinal; includes an ended one itself
-  // Of these, those whose end is on disk and that had a successor: it does not fall if agent and processes are killed together.
+  // Processes that took this ordinal after another process, and whose ordinals are on disk: the next agent counts no fewer, if
+  // it can read their segments.
   uint64_t restarts = 0;
   bool alive = false;       // false: no process has this ordinal now; the fields describe the last one that ended
   bool runs_other = false;  // it is alive, but replaced its program by exec, and the new one has recorded nothing yet

@@ -100,7 +100,7 @@ void SegmentLifecycle::TryOpen(const SegmentDirectory::File& file) {
   SegmentProblem problem;
   auto reader = directory_.Open(file.name, options_.access, problem);
   const bool alive = reader != nullptr && HoldsLock(*reader);
-  const bool was_alive = alive || (reader != nullptr && ledger_.SavedOrdinal(reader->id()));
+  const bool was_alive = alive || (reader != nullptr && ledger_.HasOrdinal(reader->id()));
   if (reader == nullptr || !reader->Read(now_.tick, now_.wall, problem, was_alive ? clocks_until_ : 0)) {
     if (reader != nullptr) problem.segment_id = reader->id();
     Refuse(file, std::move(problem));

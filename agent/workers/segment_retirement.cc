@@ -121,7 +121,7 @@ void SegmentLifecycle::AssignOrdinals(Which which) {
   std::sort(without.begin(), without.end(), [&](const Segment* a, const Segment* b) { return order(a) < order(b); });
   std::erase_if(without, [&](Segment* segment) {
     segment->instance = InstanceOf(segment->reader->identity());
-    const std::optional<uint32_t> saved = ledger_.SavedOrdinal(segment->reader->id());
+    const std::optional<uint32_t> saved = ledger_.SavedOrdinal(segment->reader->id(), *segment->instance);
     if (!saved || !ordinals_.TryReserve(*segment->instance, *saved)) return false;
     segment->ordinal = *saved;
     return true;
@@ -223,7 +223,7 @@ void SegmentLifecycle::NoteLiving() {
     if (!segment.alive || !segment.instance) continue;
     ledger_.processes().MarkSeen(*segment.instance, now_);
     const bool noted = segment.noted_clocks == segment.reader->clocks().changes() &&
-                       ledger_.SavedOrdinal(segment.reader->id()) == segment.ordinal &&
+                       ledger_.SavedOrdinal(segment.reader->id(), *segment.instance) == segment.ordinal &&
                        segment.noted_change == segment.reader->last_change_tick() &&
                        segment.noted_generation == segment.reader->generation();
     if (noted) continue;

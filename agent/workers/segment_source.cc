@@ -281,20 +281,21 @@ Identity SegmentSource::IdentityOf(const RankKey& rank) const {
   return ProcessIdentity(rank.first, rank.second, merger_->rules());
 }
 
-// What is shown of ends once they are on disk.
+// Lists the ends and the restarts that are on disk.
 void SegmentSource::ShowSaved() {
   ListEnded();
   std::map<std::pair<Identity, uint32_t>, uint64_t> unsaved;
-  for (const auto& [place, ends] : ledger_.UnsavedEnds()) {
-    unsaved[{ProcessIdentity(place.first.first, place.first.second, merger_->rules()), place.second}] += ends;
+  for (const auto& [place, processes] : ledger_.UnsavedPlaces()) {
+    unsaved[{ProcessIdentity(place.first.first, place.first.second, merger_->rules()), place.second}] += processes;
   }
   for (WorkerProcess& process : processes_) {
-    uint64_t no_restarts = process.alive ? 0 : 1;  // the last one has no successor
+    const uint64_t processes = process.predecessors + (process.alive ? 1 : 0);
+    uint64_t no_restarts = 1;  // the first one
     if (!unsaved.empty()) {
-      const auto found = unsaved.find({process.identity, process.ordinal});
-      if (found != unsaved.end()) no_restarts = std::max(no_restarts, found->second);
+      if (const auto found = unsaved.find({process.identity, process.ordinal}); found != unsaved.end())
+        no_restarts += found->second;
     }
-    process.restarts = process.predecessors - std::min(process.predecessors, no_restarts);
+    process.restarts = processes - std::min(processes, no_restarts);
   }
 }
 

@@ -39,8 +39,8 @@ def run(job, kills, seed, can_fill):
     """The problems found: lists of lines, by name."""
     started = time.monotonic()
     watchers = [
-        exposition.Watcher("agent", job.agent_address, job.full_lately),
-        exposition.Watcher("gateway", job.gateway_address, job.full_lately),
+        exposition.Watcher("agent", job.agent_address),
+        exposition.Watcher("gateway", job.gateway_address),
     ]
     job.start()
     for watcher in watchers:

@@ -11,8 +11,6 @@ _WORKERS = ("chaos_", "persia_events_total", "persia_event_interval_seconds")
 # Counts of a program itself begin at zero when it starts: those of the agent and the gateway, and what the kernel counts of a worker.
 _OF_THE_KERNEL = ("cpu_seconds", "minor_page_faults", "major_page_faults", "io_wait_seconds", "run_queue_wait_seconds", "read_bytes", "write_bytes", "context_switches")
 _THEIR_OWN = ("persia_agent_", "process_", "go_", "pushgateway_", "promhttp_", "prometheus_", *(f"persia_process_{name}_total" for name in _OF_THE_KERNEL))
-# Counted by the process's number. If the state could not be written, a restarted agent does not know these numbers.
-_BY_PLACE = "persia_process_restarts_total"
 _SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 # Labels that the agent and the gateway add; the ledgers do not have them.
@@ -39,10 +37,8 @@ class Watcher(threading.Thread):
     A series that is absent did not fall: the gateway keeps nothing on disk. When it returns, it must not be below its former value.
     """
 
-    def __init__(self, name, address, places_may_move, interval=0.1):
-        """`places_may_move`: whether the directory is full, or just was."""
+    def __init__(self, name, address, interval=0.1):
         super().__init__(name=name, daemon=True)
-        self._places_may_move = places_may_move
         self._address, self._interval = address, interval
         self._highest = {}
         self._end = threading.Event()
@@ -75,7 +71,7 @@ class Watcher(threading.Thread):
             series, _, text = line.rpartition(" ")
             value = float(text)
             before = highest.get(series)
-            if before is not None and value < before and not (series.startswith(_BY_PLACE) and self._places_may_move()):
+            if before is not None and value < before:
                 self.falls.append(f"{time.strftime('%H:%M:%S')} {self.name}: {series} fell from {before!r} to {value!r}")
             highest[series] = value
 

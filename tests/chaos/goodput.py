@@ -1,5 +1,6 @@
 """The ranks' time and steps, by the workers' own ledgers, and what the exposition says of them."""
 
+import itertools
 import re
 from collections import defaultdict, namedtuple
 
@@ -10,6 +11,8 @@ _SERIES = re.compile(r"^(persia_rank_seconds_total|persia_rank_redone_steps_tota
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
 # Of the time of a rank. And the starts of processes are known to a hundredth of a second, to the agent and to the ledgers.
 _TOLERANCE = 0.001
+# Of the time of a rank: how much may be of lives and ends that the agent may not know.
+_MOST_UNKNOWN = 0.05
 
 
 class Ranks:
@@ -46,20 +49,23 @@ class Ranks:
 
     def seconds(self, identity):
         """The time from the first start to the last end, without that between the end of a process that ended in order and the next
-        one; and how far the agent's may differ, since it does not know of some ends."""
+        one; and how far the agent's may differ, since it does not know of some ends and lives."""
         lives = self._sorted(identity)
         total, unknown = lives[-1].ended - lives[0].started, 0.02
-        if not lives[0].seen:
-            unknown += lives[1].started - lives[0].started if len(lives) > 1 else total
         if not lives[-1].seen:
             unknown += 5  # it is down until the agent ends
-        for life, following in zip(lives, lives[1:]):
-            if life.ended:
+        is_awaited = False  # since a process that the agent knows has failed, all time counts
+        for life, following in itertools.zip_longest(lives, lives[1:]):
+            lived = (life.ended or following.started) - life.started
+            if not life.seen:
+                unknown += 0.02 if is_awaited else lived
+            if life.ended and life.first is None and (life.seen or is_awaited):
+                unknown += lived  # without phases it has the time until the agent saw it last
+            is_awaited = not life.ended and (is_awaited or life.seen)
+            if life.ended and following:
                 gap = following.started - life.ended
                 total -= gap
                 unknown += 0.01 if life.seen else abs(gap)
-            if not life.seen:
-                unknown += 0.02
         return total, unknown
 
 
@@ -85,10 +91,12 @@ def compare(body, ranks, identities):
         rank, name = found[identity], f"{identity[0]} rep_{identity[1]}"
         shown = sum(rank["buckets"].values())
         expected, unknown = ranks.seconds(identity)
+        if unknown > _MOST_UNKNOWN * expected + 10:
+            wrong.append(f"{name}: {unknown:.3f} s of its {expected:.3f} s are of lives and ends that the agent may not know: too many for a check")
         if abs(shown - expected) > _TOLERANCE * expected + unknown:
             wrong.append(f"{name}: its buckets are {shown:.3f} s, not {expected:.3f} s: {rank['buckets']}")
         redone, (least, most) = rank.get("persia_rank_redone_steps_total"), ranks.redone(identity)
         if redone is None or not least <= redone <= most:
             wrong.append(f"{name}: {redone} redone steps, not {least} to {most}")
-        said.append(f"{name} {shown:.2f} s of {expected:.2f} s, {redone:.0f} redone steps of {least} to {most}" if redone is not None else name)
+        said.append(f"{name} {shown:.2f} s of {expected:.2f} s ({unknown:.2f} s unknown), {redone:.0f} redone steps of {least} to {most}" if redone is not None else name)
     return wrong, "; ".join(said)

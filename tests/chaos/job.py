@@ -58,7 +58,6 @@ class Job:
         self._seeds = random.Random(seed)  # the workers' own
         self._clean = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
         self._full = 0
-        self._full_until = 0.0
         self.agent = self.gateway = None
         self.launched = False  # whether the agent runs in exec mode
         self.workers = []
@@ -262,7 +261,6 @@ class Job:
     def full_directory(self, leave):
         """Fills all but `leave` bytes of the directory's filesystem for the duration of the block."""
         self.set_full(True)
-        self._full_until = float("inf")
         filler = self.segments / "filler"
         with open(filler, "wb") as file:
             self._take_all(file, leave)
@@ -271,10 +269,6 @@ class Job:
         finally:
             filler.unlink()
             self.set_full(False)
-            self._full_until = time.monotonic() + 3  # the last values have been pushed by then
-
-    def full_lately(self):
-        return time.monotonic() < self._full_until
 
     def _take_all(self, file, leave):
         while True:

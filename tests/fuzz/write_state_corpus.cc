@@ -25,6 +25,6 @@ int main(int argc, char** argv) {
   for (const auto& [tag, payload] : persia::agent::testing::SampleRecords()) {
     add(tag, payload);
   }
-  std::ofstream(std::string(argv[1]) + "/records", std::ios::binary) << input;
+  std::ofstream(std::string(argv[1]) + "/kinds", std::ios::binary) << input;
   return 0;
 }

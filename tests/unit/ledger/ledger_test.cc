@@ -25,13 +25,6 @@ std::string ReadAll(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-std::unique_ptr<Ledger> Loaded(MemoryDisk& disk, Diagnostics& diagnostics) {
-  auto ledger = std::make_unique<Ledger>(
-      Ledger::Options{.file = std::make_shared<MemoryJournalFile>(disk), .run_id = "r", .threaded = false}, diagnostics);
-  ledger->Load(SampleTime());
-  return ledger;
-}
-
 // The state after a load and a save of a fresh agent; empty: it was refused.
 std::string Again(const std::string& state) {
   MemoryDisk disk{.bytes = state};
@@ -147,10 +140,10 @@ TEST(LedgerTest, WhatWasShownStaysWhenTheStateMoves) {
   ASSERT_TRUE(ledger.Flush(std::chrono::seconds(50)));
   const auto exits = [&] { return ledger.Exits(ledger.processes().instances().begin()->first); };
   EXPECT_EQ(exits(), (std::map<std::string, uint64_t>{{"unknown", 1}}));
-  EXPECT_TRUE(ledger.UnsavedEnds().empty());
+  EXPECT_TRUE(ledger.UnsavedPlaces().empty());
   ledger.MoveTo(std::make_shared<MemoryJournalFile>(other));
   EXPECT_EQ(exits(), (std::map<std::string, uint64_t>{{"unknown", 1}}));
-  EXPECT_TRUE(ledger.UnsavedEnds().empty());
+  EXPECT_TRUE(ledger.UnsavedPlaces().empty());
   EXPECT_EQ(ledger.Seen(), 12U);
 }
 

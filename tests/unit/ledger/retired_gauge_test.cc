@@ -1,5 +1,5 @@
 // Gauges of ended processes, ordinals, and ended instances.
-#include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -192,28 +192,61 @@ TEST_F(RetiredTest, ARestartIsAProcessThatCameAfterAnother) {
   EXPECT_EQ(restarts(), 3U);
 }
 
-// The state cannot be written, the agent is killed, and the next one finds at once what this one found one after another: it
-// gives those processes other ordinals.
-TEST_F(RetiredTest, RestartsDoNotFallWithAnAgentWhoseDiskIsFull) {
-  const auto restarts = [this] {
-    Collect();
-    for (const WorkerProcess& process : source().processes()) {
-      if (process.ordinal == 0) return process.restarts;
-    }
-    return uint64_t{0};
-  };
+// Of each process that is listed, by ordinal.
+std::map<uint32_t, uint64_t> RestartsOf(const SegmentSource& source) {
+  std::map<uint32_t, uint64_t> restarts;
+  for (const WorkerProcess& process : source.processes()) restarts[process.ordinal] = process.restarts;
+  return restarts;
+}
+
+// The next agent finds at once the ends that this one found one after another, and gives those processes other ordinals.
+TEST_F(RetiredTest, RestartsThatCannotBeWrittenAreNotCounted) {
   std::filesystem::create_directories(PathOf("agent.state.draft/in/the/way"));
-  uint64_t shown = 0;
   for (const int ended : {1, 2}) {
     auto process = StartWithGauge(ended);
-    shown = std::max(shown, restarts());
+    Collect();
+    EXPECT_THAT(RestartsOf(source()), ElementsAre(Pair(0U, 0U)));
     process->End();
-    shown = std::max(shown, restarts());
+    Collect();
+    EXPECT_THAT(RestartsOf(source()), ElementsAre(Pair(0U, 0U)));
   }
   const auto last = StartWithGauge(3);
-  shown = std::max(shown, restarts());
+  Collect();
+  EXPECT_THAT(RestartsOf(source()), ElementsAre(Pair(0U, 0U)));
+  std::filesystem::remove_all(PathOf("agent.state.draft"));
+  passed_ += seconds(60);
+  Collect();  // tries again
+  Collect();
+  EXPECT_THAT(RestartsOf(source()), ElementsAre(Pair(0U, 2U)));
+}
+
+// No agent sees that the one ends and the other takes its role: as if it could not write it before it was killed.
+TEST_F(RetiredTest, AnEndedProcessKeepsItsOrdinalFromAnOlderOneThatTakesItsRole) {
+  auto older = Start({.role = "reader"});
+  older->segment.header().birth_unix_ns = 1;
+  older->Put();
+  const auto ended = StartWithGauge(1);
+  Collect();
+  ended->End();
+  older->segment.Identity({.role = "worker"});
+  older->Put();
   StartAgent();
-  EXPECT_GE(restarts(), shown);
+  Collect();
+  Collect();
+  EXPECT_THAT(RestartsOf(source()), ElementsAre(Pair(0U, 1U)));
+}
+
+TEST_F(RetiredTest, AProcessThatCameFromAnotherRoleTakesNoOrdinalFromALivingOne) {
+  const auto lives = StartWithGauge(1);
+  auto moves = Start({.role = "reader"});
+  moves->Put();
+  Collect();
+  moves->segment.Identity({.role = "worker"});
+  moves->End();
+  StartAgent();
+  Collect();
+  Collect();
+  EXPECT_THAT(RestartsOf(source()), ElementsAre(Pair(0U, 0U), Pair(1U, 0U)));
 }
 
 TEST_F(RetiredTest, ASuccessorStartedBeforeTheNextCollectGetsTheOrdinal) {

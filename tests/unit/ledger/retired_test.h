@@ -81,7 +81,7 @@ class RetiredTest : public JobDirectoryTest {
     if (after_step) {
       options.files = std::make_unique<SteppingDirectory>(directory(), after_step);
     }
-    options.steady = [this] { return std::chrono::steady_clock::time_point(std::chrono::seconds(1000) + passed_); };
+    options.steady = [this] { return Steady(); };
     options.wall = [this] {
       return std::chrono::system_clock::time_point(std::chrono::seconds(1'800'000'000) + passed_ + wall_set_);
     };
@@ -93,7 +93,8 @@ class RetiredTest : public JobDirectoryTest {
             .run_id = run_id_,
             .new_run = new_run_,
             .processes = {.gauge_ttl = std::chrono::seconds(300), .hide_ended = hide_ended_, .limits = limits_},
-            .patience = std::chrono::seconds(20)};
+            .patience = std::chrono::seconds(20),
+            .now = [this] { return Steady(); }};
   }
   std::shared_ptr<JournalFile> StateFile(std::function<void(std::string_view)> after_step = {}) {
     return std::make_shared<DiskJournalFile>(DiskJournalFile::Options{
@@ -154,6 +155,10 @@ class RetiredTest : public JobDirectoryTest {
       }
     }
     return names;
+  }
+
+  [[nodiscard]] std::chrono::steady_clock::time_point Steady() const {
+    return std::chrono::steady_clock::time_point(std::chrono::seconds(1000) + passed_);
   }
 
   std::string run_id_ = "run-1";

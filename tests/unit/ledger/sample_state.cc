@@ -6,8 +6,6 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "ledger/ledger.h"
-#include "ledger/memory_journal_file.h"
 #include "segment/segment_builder.h"
 
 namespace persia::agent::testing {
@@ -98,14 +96,24 @@ std::vector<std::pair<uint16_t, std::string>> SampleRecords() {
   return records;
 }
 
+std::unique_ptr<Ledger> Loaded(MemoryDisk& disk, Diagnostics& diagnostics) {
+  auto ledger = std::make_unique<Ledger>(
+      Ledger::Options{.file = std::make_shared<MemoryJournalFile>(disk), .run_id = "r", .threaded = false}, diagnostics);
+  ledger->Load(SampleTime());
+  return ledger;
+}
+
 std::string StateWith(uint16_t tag, const std::string& payload) {
   std::string records;
   AddRecord(records, static_cast<uint16_t>(StateRecord::kRun), std::string("\1\0\0\0r", 5));
-  if (tag == static_cast<uint16_t>(StateRecord::kFold)) {
-    for (const auto& [before, values] : SampleRecords()) {
-      if (before == static_cast<uint16_t>(StateRecord::kValues)) AddRecord(records, before, values);
+  const auto add_before = [&](StateRecord its, StateRecord needs) {
+    if (tag != static_cast<uint16_t>(its)) return;
+    for (const auto& [before, sample] : SampleRecords()) {
+      if (before == static_cast<uint16_t>(needs)) AddRecord(records, before, sample);
     }
-  }
+  };
+  add_before(StateRecord::kFold, StateRecord::kValues);
+  add_before(StateRecord::kOrdinalOf, StateRecord::kOrdinal);
   AddRecord(records, tag, payload);
   return JournalCheckpoint(kStateFormat, records);
 }

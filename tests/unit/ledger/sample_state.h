@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "ledger/ledger.h"
+#include "ledger/memory_journal_file.h"
 #include "ledger/retired_processes.h"
 #include "segment/segment_reader.h"
 
@@ -24,6 +26,8 @@ class SampleProcess {
   std::unique_ptr<SegmentReader> reader_;
 };
 
+// A ledger of run "r" that has read this disk.
+std::unique_ptr<Ledger> Loaded(MemoryDisk& disk, Diagnostics& diagnostics);
 // A state of run "r" with two ended processes and two that were alive.
 std::string SampleState();
 // Its records except the first, with a fold.

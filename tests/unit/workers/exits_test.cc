@@ -193,14 +193,6 @@ TEST_F(ExitsTest, TheTimeOfADeathIsKept) {
   EXPECT_EQ(ended_at(), seconds(1'800'000'000)) << "from a checkpoint";
 }
 
-TEST_F(ExitsTest, ARankThatLeftIsHiddenAsBefore) {
-  const auto other = StartRank(1);
-  StartRank(0)->End();
-  EXPECT_THAT(Listed(), ElementsAre("rep_1 worker 0 up ", "rep_0 worker 0 down exit_0"));
-  passed_ += seconds(301);
-  EXPECT_THAT(Listed(), ElementsAre("rep_1 worker 0 up "));
-}
-
 // An elastic job that goes on with fewer workers.
 TEST_F(ExitsTest, ARankThatItsLauncherGaveUpIsNotMissed) {
   auto other = StartRank(0);

@@ -67,13 +67,6 @@ TEST_F(SegmentSourceTest, OnlySegFilesAreLookedAt) {
   EXPECT_THAT(Refused(), IsEmpty());
 }
 
-TEST_F(SegmentSourceTest, SegmentsThatComeLaterCount) {
-  Put("a.seg", Counting(1));
-  EXPECT_EQ(Counted(), "1");
-  Put("b.seg", Counting(2));
-  EXPECT_EQ(Counted(), "3");
-}
-
 TEST_F(SegmentSourceTest, AnEndedProcessStillCounts) {
   SegmentBuilder segment = Counting(1);
   Put("a.seg", segment);

@@ -154,13 +154,6 @@ TEST_F(DiskWaitTest, IsAbsentIfTheKernelDoesNotCountIt) {
   EXPECT_THAT(shown, Not(Contains(Key("persia_process_io_wait_seconds_total{trainer,process=0}"))));
 }
 
-TEST_F(WorkerMetricsTest, ProcessorTimeStandsStillWithTheProcess) {
-  const Child child;
-  processes_ = {child.Process()};
-  const double before = Of("persia_process_cpu_seconds_total{trainer,process=0}");
-  EXPECT_EQ(Of("persia_process_cpu_seconds_total{trainer,process=0}"), before);
-}
-
 TEST_F(WorkerMetricsTest, ProcIsReadOnlyOfTheSameProcess) {
   const Child child;
   WorkerProcess elsewhere = child.Process(0);

@@ -1,0 +1,146 @@
+// The places of processes: an ordinal in an instance, and whether the next agent will know it.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "files/bytes.h"
+#include "ledger/ledger.h"
+#include "ledger/ledger_records.h"
+#include "ledger/memory_journal_file.h"
+#include "ledger/sample_state.h"
+
+namespace persia::agent::testing {
+namespace {
+
+// The next agent knows a process's place by its ordinal, or by its values after its end.
+TEST(PlacesTest, APlaceIsSavedWithTheOrdinalOrWithTheEnd) {
+  MemoryDisk disk, other;
+  bool full = false;
+  Diagnostics diagnostics;
+  const auto allow = [&](MemoryJournalFile::Operation /*operation*/, size_t bytes) { return full ? 0 : bytes; };
+  Ledger::Options options{.file = std::make_shared<MemoryJournalFile>(disk, allow), .run_id = "r"};
+  options.threaded = false;
+  options.now = [at = std::chrono::steady_clock::time_point()]() mutable { return at += std::chrono::hours(1); };
+  Ledger ledger(std::move(options), diagnostics);
+  ledger.Load(SampleTime());
+  const SampleProcess known(3, 0, 0), late(3, 0, 1), brief(3, 0, 2);
+  const auto unsaved = [&] {
+    ledger.Save(SampleTime());
+    uint64_t places = 0;
+    for (const auto& [place, processes] : ledger.UnsavedPlaces()) places += processes;
+    return places;
+  };
+  ledger.Note(known.values(), {.pid = 1, .start_ticks = 9});
+  EXPECT_EQ(unsaved(), 0U);
+  full = true;
+  ledger.Note(late.values(), {.pid = 2, .start_ticks = 9});
+  EXPECT_EQ(unsaved(), 1U);
+  ledger.Fold(known.values(), {.pid = 1, .start_ticks = 9}, SampleTime(), std::nullopt);
+  EXPECT_EQ(unsaved(), 1U) << "its ordinal is on disk";
+  ledger.Fold(brief.values(), {.pid = 3, .start_ticks = 9}, SampleTime());
+  EXPECT_EQ(unsaved(), 2U);
+  ledger.Fold(late.values(), {.pid = 2, .start_ticks = 9}, SampleTime());
+  EXPECT_EQ(unsaved(), 2U) << "once";
+  full = false;
+  EXPECT_EQ(unsaved(), 0U);
+  full = true;
+  const SampleProcess another(3, 0, 3);
+  ledger.Note(another.values(), {.pid = 4, .start_ticks = 9});
+  EXPECT_EQ(unsaved(), 1U);
+  ledger.MoveTo(std::make_shared<MemoryJournalFile>(other));
+  EXPECT_EQ(unsaved(), 0U) << "with the first write of the other file";
+  ledger.SetExit(InstanceKey("worker", 0), 0, {.pid = 1, .start_ticks = 9}, "SIGKILL");
+  EXPECT_TRUE(ledger.UnsavedPlaces().empty()) << "how it ended is told later";
+}
+
+TEST(PlacesTest, AnUnsavedPlaceFollowsItsProcess) {
+  MemoryDisk disk, other;
+  Diagnostics diagnostics;
+  const auto refuse = [](MemoryJournalFile::Operation operation, size_t bytes) {
+    return operation == MemoryJournalFile::Operation::kRead ? bytes : 0;
+  };
+  Ledger ledger({.file = std::make_shared<MemoryJournalFile>(disk, refuse), .run_id = "r", .threaded = false}, diagnostics);
+  ledger.Load(SampleTime());
+  const auto places = [&] {
+    ledger.Save(SampleTime());
+    return ledger.UnsavedPlaces();
+  };
+  const auto place = [](int32_t replica, uint32_t ordinal) {
+    return std::map<Ledger::Place, uint64_t>{{{InstanceKey("worker", replica), ordinal}, 1}};
+  };
+  const LastProcess process{.pid = 2, .start_ticks = 9};
+  const SampleProcess first(3, 0, 1), second(3, 0, 4), last(3, 0, 6);
+  Measurements values = first.values();
+  ledger.Note(values, process);
+  EXPECT_EQ(places(), place(1, values.ordinal));
+  values.ordinal = 5;
+  ledger.Note(values, process);
+  EXPECT_EQ(places(), place(1, 5));
+  values.identity = second.values().identity;
+  ledger.Note(values, process);
+  EXPECT_EQ(places(), place(4, 5)) << "it has another replica index now";
+  values.identity = last.values().identity;
+  ledger.Fold(values, process, SampleTime());
+  EXPECT_EQ(places(), place(6, 5)) << "it has another one, and ended at once";
+  ledger.MoveTo(std::make_shared<MemoryJournalFile>(other));
+  EXPECT_EQ(ledger.UnsavedPlaces(), place(6, 5));
+  EXPECT_TRUE(places().empty());
+}
+
+TEST(PlacesTest, AnOrdinalIsOfOneInstance) {
+  MemoryDisk disk;
+  bool full = false;
+  Diagnostics diagnostics;
+  const auto allow = [&](MemoryJournalFile::Operation /*operation*/, size_t bytes) { return full ? 0 : bytes; };
+  const InstanceKey reader("worker", 1), writer("worker", 4);
+  const SampleProcess first(3, 0, 1), second(3, 0, 4);
+  Measurements values = first.values();
+  const std::string id(values.id);
+  {
+    Ledger ledger({.file = std::make_shared<MemoryJournalFile>(disk, allow), .run_id = "r", .threaded = false}, diagnostics);
+    ledger.Load(SampleTime());
+    ledger.Note(values, {.pid = 2, .start_ticks = 9});
+    ledger.Save(SampleTime());
+    EXPECT_TRUE(ledger.UnsavedPlaces().empty());
+    full = true;
+    values.identity = second.values().identity;
+    ledger.Note(values, {.pid = 2, .start_ticks = 9});
+    ledger.Save(SampleTime());
+    EXPECT_EQ(ledger.UnsavedPlaces(), (std::map<Ledger::Place, uint64_t>{{{writer, values.ordinal}, 1}}));
+    EXPECT_EQ(ledger.SavedOrdinal(id, writer), values.ordinal);
+  }
+  const auto next = Loaded(disk, diagnostics);
+  EXPECT_EQ(next->SavedOrdinal(id, reader), values.ordinal);
+  EXPECT_EQ(next->SavedOrdinal(id, writer), std::nullopt);
+  EXPECT_TRUE(next->HasOrdinal(id));
+  EXPECT_FALSE(next->HasOrdinal("another"));
+}
+
+// Its agent did not write the instance. Nothing that it counted may fall.
+TEST(PlacesTest, AnOrdinalOfAFormerStateIsOfAnyInstance) {
+  const SampleProcess process(3, 0, 1);
+  ByteWriter ordinal;
+  ordinal.String(process.values().id);
+  ordinal.U32(process.values().ordinal);
+  std::string records;
+  AddRecord(records, static_cast<uint16_t>(StateRecord::kRun), std::string("\1\0\0\0r", 5));
+  std::string ordinal_record;
+  AddRecord(ordinal_record, static_cast<uint16_t>(StateRecord::kOrdinal), std::move(ordinal).Take());
+  MemoryDisk disk{.bytes = JournalCheckpoint(kStateFormat, records + ordinal_record)};
+  Diagnostics diagnostics;
+  const std::string id(process.values().id);
+  const auto once = Loaded(disk, diagnostics);
+  EXPECT_EQ(once->SavedOrdinal(id, InstanceKey("other", 7)), process.values().ordinal);
+  once->Note(process.values(), {.pid = 2, .start_ticks = 9});
+  EXPECT_TRUE(once->UnsavedPlaces().empty());
+  once->Save(SampleTime());
+  EXPECT_EQ(Loaded(disk, diagnostics)->SavedOrdinal(id, InstanceKey("other", 7)), std::nullopt);
+  *disk.bytes += JournalBatch(disk.bytes->size(), ordinal_record);
+  EXPECT_EQ(Loaded(disk, diagnostics)->SavedOrdinal(id, InstanceKey("other", 7)), process.values().ordinal) << "it wrote again";
+}
+
+}  // namespace
+}  // namespace persia::agent::testing

@@ -69,7 +69,7 @@ bool GpuReader::HasEnded() {
     if (thread_.joinable() && !is_over_) return false;
   }
   Stop();
-  return pid_ <= 0 || !End(milliseconds(0)).empty();
+  return pid_ <= 0 || !End().empty();
 }
 
 GpuReader::News GpuReader::Take() {
@@ -95,18 +95,18 @@ void GpuReader::Run() {
 void GpuReader::Supervise() {
   for (;;) {
     auto [kind, problem] = RunProcess();
-    const std::string ended = End(options_.end_patience);
     {
       const MutexLock lock(mutex_);
       news_.runs = false;
     }
-    if (kind.empty()) return;  // it was asked to stop
+    const std::string ended = WaitForEnd(problem.empty() ? options_.patience : options_.stop_patience);
+    if (kind.empty() || !Sleep(milliseconds(0))) return;  // it was asked to stop
     if (problem.empty()) problem = "the driver's library " + (ended.empty() ? "hangs in the kernel" : ended);
     fails_ = true;
     log_.Bad(kind, "GPUs are not read: " + OneLine(problem) + "; the other metrics go on, and the agent tries again later");
     bool goes_on = Sleep(backoff_.Next());
     // If a call of the driver hangs in the kernel, only the kernel can end the process.
-    while (goes_on && pid_ > 0 && End(kEndPoll).empty()) goes_on = Sleep(options_.min_backoff);
+    while (goes_on && pid_ > 0 && End().empty()) goes_on = Sleep(options_.min_backoff);
     if (!goes_on) return;
     const MutexLock lock(mutex_);
     ++news_.restarts;
@@ -217,23 +217,33 @@ void GpuReader::Note(GpuMessage message) {
   news_.runs = true;
 }
 
-std::string GpuReader::End(milliseconds patience) {
-  if (pid_ <= 0) return "did not start";
-  const TimePoint deadline = std::chrono::steady_clock::now() + patience;
-  for (;;) {
-    int status = 0;
-    // Before the kill, so that a process which ended by itself keeps its status. Without a child, the agent was started with
-    // SIGCHLD ignored, and the kernel has reaped it.
-    const pid_t ended = options_.reap ? options_.reap(pid_, &status) : waitpid(pid_, &status, WNOHANG);
-    if (ended == pid_ || (ended < 0 && errno == ECHILD)) {
-      pid_ = -1;
-      return ended < 0 ? "ended" : EndText(status);
-    }
-    if (!is_killed_) kill(pid_, SIGKILL);
-    is_killed_ = true;
+std::string GpuReader::WaitForEnd(milliseconds patience) {
+  TimePoint deadline = std::chrono::steady_clock::now() + patience;
+  for (bool is_asked = false;;) {
+    if (std::string ended = End(); !ended.empty()) return ended;
     if (std::chrono::steady_clock::now() >= deadline) return "";
-    std::this_thread::sleep_for(kEndPoll);
+    if (is_asked) {
+      std::this_thread::sleep_for(kEndPoll);
+    } else if (!Sleep(kEndPoll)) {
+      is_asked = true;
+      deadline = std::min(deadline, std::chrono::steady_clock::now() + options_.stop_patience);
+    }
   }
+}
+
+std::string GpuReader::End() {
+  if (pid_ <= 0) return "did not start";
+  int status = 0;
+  // Asked before the kill, so that a process which ends by itself is told by its own status. ECHILD: the agent was started
+  // with SIGCHLD ignored, so the kernel has reaped the process.
+  const pid_t ended = options_.reap ? options_.reap(pid_, &status) : waitpid(pid_, &status, WNOHANG);
+  if (ended == pid_ || (ended < 0 && errno == ECHILD)) {
+    pid_ = -1;
+    return ended < 0 ? "ended" : EndText(status);
+  }
+  if (!is_killed_) kill(pid_, SIGKILL);
+  is_killed_ = true;
+  return "";
 }
 
 }  // namespace persia::agent

@@ -47,13 +47,13 @@ class GpuReader {
     std::vector<std::string> command;  // the program, then its arguments; the pipe is descriptor kPipe
     std::chrono::milliseconds interval{5'000};
     // How long the process may be silent: before its first message, for which the driver may have to wake up all devices, and
-    // beyond the interval.
+    // beyond the interval. `patience` is also how long the process may take to end; after that it is said to hang.
     std::chrono::milliseconds first_patience{60'000};
     std::chrono::milliseconds patience{10'000};
     std::chrono::milliseconds min_backoff{5'000};
     std::chrono::milliseconds max_backoff{300'000};
-    // How long Stop, and the next start, wait for the end of a killed process; a call that hangs in the kernel delays it.
-    std::chrono::milliseconds end_patience{200};
+    // How long Stop waits for the end of the process; a call that hangs in the kernel delays it.
+    std::chrono::milliseconds stop_patience{200};
     // As waitpid(2) with WNOHANG; for tests.
     std::function<pid_t(pid_t process, int* status)> reap = {};
   };
@@ -96,8 +96,10 @@ class GpuReader {
   std::string Spawn(OwnedFd& pipe);
   Ending ReadPipe(int pipe);
   void Note(GpuMessage message);
-  // Ends the process and reaps it. How it ended; empty: it has not ended within `patience`.
-  std::string End(std::chrono::milliseconds patience);
+  // Kills the process, and reaps it if it has ended. How it ended; empty: it has not.
+  std::string End();
+  // The same, and waits for its end, for at most `patience`; after AskToStop, for at most stop_patience.
+  std::string WaitForEnd(std::chrono::milliseconds patience);
   // False: the reader is to stop.
   bool Sleep(std::chrono::milliseconds time);
 

@@ -69,7 +69,7 @@ int ReadGpus(const std::vector<std::string>& arguments) {
     return 2;  // called by hand
   }
   LimitItself();
-  if (NothingReads(pipe)) return 0;  // the agent ended before the kernel knew that this process ends with it
+  if (NothingReads(pipe)) return 0;  // the agent may have ended before PR_SET_PDEATHSIG was set
   NvmlLibrary library;
   Status loaded = library.Load(arguments[3]);
   GpuLook look(library.call());

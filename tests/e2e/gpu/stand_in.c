@@ -1,7 +1,7 @@
 // A stand-in for NVIDIA's libnvidia-ml.so.1. It reads what it is to do at each call from the file that NVML_STAND_IN names:
 //
 //   devices 2                     how many there are
-//   do FUNCTION hang 30           also: crash, abort, exit 7, error 9, leak, garbage, print
+//   do FUNCTION hang 30           also: crash, exit 7, error 9, leak, garbage, print
 //   pids 0 4711 4712              processes on device 0; device 0:1 is a MIG device
 //   set power 0 250000            a value of device 0, in NVML's unit; * is every device
 //   text uuid 0 GPU-...           a text of a device
@@ -59,7 +59,6 @@ static const char* line(int n, const char* format, ...) {
 static int act(const char* what) {
   if (strncmp(what, "hang", 4) == 0) sleep((unsigned)atoi(what + 4));
   if (strncmp(what, "crash", 5) == 0) raise(SIGSEGV);
-  if (strncmp(what, "abort", 5) == 0) abort();
   if (strncmp(what, "exit", 4) == 0) _exit(atoi(what + 4));
   if (strncmp(what, "error", 5) == 0) return atoi(what + 5);
   if (strncmp(what, "slow", 4) == 0) usleep((unsigned)atoi(what + 4) * 1000);

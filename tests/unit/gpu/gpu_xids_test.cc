@@ -62,12 +62,6 @@ TEST_F(GpuXidsTest, ANewRunStartsAtZero) {
   EXPECT_THAT(GpuXidCounts(Options("run_2")).Shown(), ElementsAre(Pair(kMemory, 1)));
 }
 
-TEST_F(GpuXidsTest, WithoutAFileTheCountsAreInMemory) {
-  GpuXidCounts counts({});
-  counts.Add(kLost);
-  EXPECT_THAT(counts.Shown(), ElementsAre(Pair(kLost, 1)));
-}
-
 // A file whose reads and writes a test lets pass.
 class Gate : public JournalFile {
  public:

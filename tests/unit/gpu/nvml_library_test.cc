@@ -65,5 +65,16 @@ TEST_F(FindNvmlTest, ALibraryOfAnotherKindIsAnError) {
   EXPECT_THAT(loaded.error(), HasSubstr("lacks nvmlInit"));
 }
 
+// The numbers of NVIDIA's nvml.h.
+TEST(NvmlErrorTextTest, SaysWhatTheDriverLacks) {
+  EXPECT_THAT(NvmlErrorText(4), HasSubstr("no permission to use the driver"));
+  EXPECT_THAT(NvmlErrorText(9), HasSubstr("is not loaded"));
+  EXPECT_THAT(NvmlErrorText(15), HasSubstr("fallen off the bus"));
+  EXPECT_THAT(NvmlErrorText(16), HasSubstr("must be reset"));
+  EXPECT_THAT(NvmlErrorText(17), HasSubstr("the operating system blocks the driver's devices"));
+  EXPECT_THAT(NvmlErrorText(18), HasSubstr("version is not that of the loaded driver"));
+  EXPECT_EQ(NvmlErrorText(4711), "NVML error 4711");
+}
+
 }  // namespace
 }  // namespace persia::agent

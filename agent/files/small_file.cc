@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <string>
 
@@ -18,12 +19,13 @@ Result<SmallFile> ReadSmallFile(const std::string& path, std::string_view expect
   if (!S_ISREG(file.info.st_mode)) return unexpected(S_ISDIR(file.info.st_mode) ? "is a directory" : "is not a regular file");
   char buffer[16384];
   for (;;) {
+    if (std::max(file.content.size(), static_cast<size_t>(file.info.st_size)) > max_mib << 20)
+      return unexpected("is larger than " + std::to_string(max_mib) + " MiB");
     const ssize_t size = read(fd.get(), buffer, sizeof buffer);
     if (size < 0 && errno == EINTR) continue;
     if (size < 0) return SystemError("cannot be read");
     if (size == 0) return file;
     file.content.append(buffer, static_cast<size_t>(size));
-    if (file.content.size() > max_mib << 20) return unexpected("is larger than " + std::to_string(max_mib) + " MiB");
   }
 }
 

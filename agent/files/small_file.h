@@ -18,7 +18,8 @@ struct SmallFile {
   struct stat info;  // read before the content
 };
 
-// Reads a regular file of at most `max_mib` MiB. A pipe or a device is refused unread, so that it cannot block the agent.
+// Reads a regular file of at most `max_mib` MiB. A pipe, a device or a larger file is refused unread, so that it cannot
+// hold up the agent.
 // The error is meant to follow the file's name: "cannot be read: Permission denied", "is a directory", "is larger than 1 MiB".
 // `expected` is appended if the file has the wrong type or size: "; expected a YAML file".
 Result<SmallFile> ReadSmallFile(const std::string& path, std::string_view expected = "", size_t max_mib = 1);

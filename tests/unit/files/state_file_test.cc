@@ -112,23 +112,6 @@ TEST_F(StateFileTest, AnUnreadableFileIsSetAside) {
   }
 }
 
-TEST_F(StateFileTest, WhatIsNoFileIsSetAside) {
-  fs::create_symlink("/etc/passwd", directory_ / "agent.state");
-  EXPECT_EQ(Read(), "(none)");
-  EXPECT_THAT(set_aside_, HasSubstr("symbolic link"));
-  fs::create_directory(directory_ / "agent.state");
-  EXPECT_EQ(Read(), "(none)");
-  EXPECT_THAT(set_aside_, HasSubstr("not a regular file"));
-}
-
-// Reading it would take a GiB of memory, and longer than a tick.
-TEST_F(StateFileTest, AFileAboveAGibibyteIsSetAsideUnread) {
-  Put("");
-  fs::resize_file(directory_ / "agent.state", kMaxStateBytes + 1);  // no block of it is on disk
-  EXPECT_EQ(Read(), "(none)");
-  EXPECT_THAT(set_aside_, HasSubstr("larger than any state of an agent"));
-}
-
 TEST_F(StateFileTest, AStateAboveAGibibyteIsNotWritten) {
   ASSERT_TRUE(File().Write("former").ok());
   const std::string s(kMaxStateBytes / 16, 'x');

@@ -17,7 +17,7 @@ using segment::Kind;
 namespace {
 
 // If memory runs out, `*node` becomes null: without its constant labels the family must not make series.
-std::shared_ptr<const LabelSet> Copy(const LabelSet& labels, internal::FamilyNode** node) noexcept try {
+std::shared_ptr<const LabelSet> CopyLabels(const LabelSet& labels, internal::FamilyNode** node) noexcept try {
   return labels.empty() ? nullptr : std::make_shared<const LabelSet>(labels);
 } catch (const std::bad_alloc&) {
   *node = nullptr;
@@ -66,7 +66,7 @@ FamilyBase::FamilyBase(Type type, std::string_view group, std::string_view name,
       registry.CountDropped(segment::Drop::kOutOfMemory);
     }
   }
-  const_labels_ = Copy(about.labels, &node_);
+  const_labels_ = CopyLabels(about.labels, &node_);
 }
 
 FamilyBase::FamilyBase(std::string_view group, std::string_view name, const NativeBuckets& buckets,
@@ -78,7 +78,7 @@ FamilyBase::FamilyBase(std::string_view group, std::string_view name, const Nati
   } catch (const std::bad_alloc&) {
     Registry::Get().CountDropped(segment::Drop::kOutOfMemory);
   }
-  const_labels_ = Copy(about.labels, &node_);
+  const_labels_ = CopyLabels(about.labels, &node_);
 }
 
 uint32_t FamilyBase::SlotOf(FamilyNode* node, LabelView labels) const noexcept try {

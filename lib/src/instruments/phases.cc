@@ -25,7 +25,7 @@ namespace {
 
 using segment::Kind;
 
-constexpr std::string_view kGroup = "persia_phase";
+constexpr std::string_view kPhaseGroup = "persia_phase";
 
 // From 100 microseconds to half an hour, since a checkpoint may take as long.
 constexpr std::array<double, 20> kBounds = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
@@ -47,7 +47,7 @@ uint32_t NewClock(std::string_view phase) noexcept {
   Registry& registry = Registry::Get();
   try {
     internal::FamilyNode* family = registry.FindOrAddFamily({.kind = Kind::kClock,
-                                                             .group = kGroup,
+                                                             .group = kPhaseGroup,
                                                              .name = "seconds_total",
                                                              .help = "Time that the process spent in the phase.",
                                                              .unit = "seconds"});
@@ -60,7 +60,7 @@ uint32_t NewClock(std::string_view phase) noexcept {
 
 Histogram NewDurations(std::string_view phase) noexcept {
   try {
-    return {kGroup,
+    return {kPhaseGroup,
             "duration_seconds",
             kBounds,
             {.help = "Time from the entry of a phase to its end, without the phases inside it.",
@@ -234,7 +234,7 @@ void ForgetStep() noexcept {
 void StoreStep(uint64_t step) noexcept {
   if (auto gauge = step_gauge.Get([] {
         pthread_atfork(nullptr, nullptr, &ForgetStep);
-        return Gauge(kGroup, "step", {.help = "The step that the process trains now."});
+        return Gauge(kPhaseGroup, "step", {.help = "The step that the process trains now."});
       })) {
     gauge->Set(static_cast<double>(step));
   }

@@ -11,14 +11,14 @@ namespace persia::metrics {
 inline namespace abi_1 {
 namespace {
 
-constexpr std::string_view kGroup = "persia_progress";
+constexpr std::string_view kProgressGroup = "persia_progress";
 
 constinit MadeOnce<Counter> steps_counter;
 constinit MadeOnce<Counter> samples_counter;
 constinit MadeOnce<Counter> tokens_counter;
 constinit MadeOnce<Gauge> planned_gauge;
 
-Counter NewCounter(std::string_view name, const char* help) { return {kGroup, name, {.help = help}}; }
+Counter NewCounter(std::string_view name, const char* help) { return {kProgressGroup, name, {.help = help}}; }
 
 }  // namespace
 
@@ -45,7 +45,7 @@ void CountTokens(uint64_t count) noexcept {
 
 void SetTotalSteps(uint64_t steps) noexcept {
   if (auto planned = planned_gauge.Get(
-          [] { return Gauge(kGroup, "planned_steps", {.help = "The step with which the training ends."}); })) {
+          [] { return Gauge(kProgressGroup, "planned_steps", {.help = "The step with which the training ends."}); })) {
     planned->Set(static_cast<double>(steps));
   }
 }

@@ -4,7 +4,6 @@
 #include <array>
 #include <chrono>
 #include <csignal>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -20,15 +19,7 @@
 namespace persia::agent::model {
 namespace {
 
-constexpr const char* kNames[] = {"kStart",    "kCount", "kSet",  "kRemove", "kPhase",  "kDie",   "kAgent", "kCollect",
-                                  "kSoon",     "kStop",  "kKill", "kWait",   "kDisk",   "kState", "kOpen",  "kList",
-                                  "kReadOnly", "kBreak", "kLose", "kReturn", "kDamage", "kClock", "kLimit", "kNewRun"};
-static_assert(std::size(kNames) == static_cast<size_t>(Do::kLast) + 1);
-
-// Of a collection's `b`: those from the first one on are of loads.
-constexpr uint32_t kFirstAtLoad = 9;
-constexpr uint32_t kRemovesAtLoad = 12;
-constexpr uint32_t kCollections = 13;
+constexpr uint32_t kRemovesAtLoad = 12;  // of a collection's `b`
 
 class Job {
  public:
@@ -45,10 +36,12 @@ class Job {
   void Collect(const Step& step, bool soon = false);
   void ForgetShown() {
     exits_.clear();
+    restarts_.clear();
     in_phase_ = {};
   }
   void JudgeExits();
   void JudgeDeaths();
+  void JudgeRestarts();
   [[nodiscard]] bool AllCanBeRead() const;
   void JudgePhases(const AllShown& shown);
   [[nodiscard]] std::string RunId() const { return "run-" + std::to_string(run_); }
@@ -64,6 +57,7 @@ class Job {
   World world_;
   ExitReasons reaped_;                             // tells of each end after the collection that saw it
   std::map<std::string, uint64_t> exits_;          // shown in this run
+  std::map<std::string, uint64_t> restarts_;       // shown in this run
   std::array<double, kIdentities> in_phase_ = {};  // shown in this run
   std::map<std::string, uint64_t> died_;           // ranks that it missed in its last collection, and which process of them
   Oracle oracle_;
@@ -151,6 +145,7 @@ void Job::Collect(const Step& step, bool soon) {
   world_.before_operation = [](uint32_t) {};
   if (shown) JudgeExits();
   if (shown) JudgeDeaths();
+  if (shown) JudgeRestarts();
   if (shown) JudgePhases(*shown);
   for (uint32_t pid = 1; pid <= world_.processes.size(); ++pid) {
     const Process& process = world_.processes[pid - 1];
@@ -206,6 +201,21 @@ bool Job::AllCanBeRead() const {
          std::ranges::none_of(world_.processes, [&](const Process& process) {
            return process.broken || !(process.in_directory || process.removed || has_saved);
          });
+}
+
+// The number of processes that took an ordinal after another process does not fall, if all processes can be read. Beyond the
+// limits an instance may be forgotten.
+void Job::JudgeRestarts() {
+  if (!AllCanBeRead() || oracle_.damaged() || config_.max_series < Config().max_series) restarts_.clear();
+  for (const WorkerProcess& process : agent_->processes()) {
+    std::string place;
+    for (const auto& [name, value] : process.identity.labels) place += value + " ";
+    uint64_t& before = restarts_[place + std::to_string(process.ordinal)];
+    if (process.restarts < before) {
+      wrong_ = "the restarts of " + place + std::to_string(process.ordinal) + " fell to " + std::to_string(process.restarts);
+    }
+    before = process.restarts;
+  }
 }
 
 // The time in phases does not fall, and none is shown that has not passed.
@@ -350,64 +360,27 @@ void Job::Heal() {
     }
   }
   Collect({});
+  uint64_t ended = 0;
+  for (const WorkerProcess& process : agent_->processes()) {
+    ended += process.predecessors;
+    if (process.restarts + 1 != process.predecessors && wrong_.empty()) {
+      wrong_ = "of " + std::to_string(process.predecessors) + " ended processes " + std::to_string(process.restarts) +
+               " are restarts";
+    }
+  }
+  uint64_t least = 0;  // an agent removes a file once it has counted the process
+  for (size_t i = first_; i < world_.processes.size(); ++i) least += world_.processes[i].removed ? 1 : 0;
+  const bool all_are_shown = !config_.hides_ended && config_.max_series == Config().max_series && !state_had_trouble_;
+  if ((ended > world_.processes.size() - first_ || (ended < least && all_are_shown)) && wrong_.empty()) {
+    wrong_ = std::to_string(ended) + " processes are counted as ended, of " + std::to_string(world_.processes.size() - first_) +
+             "; agents have removed the files of " + std::to_string(least);
+  }
   for (size_t i = first_; i < world_.processes.size(); ++i) {
     if (world_.processes[i].in_directory && wrong_.empty()) wrong_ = "the file " + world_.processes[i].name + " is left";
   }
 }
 
-// xorshift64*.
-class Random {
- public:
-  explicit Random(uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15 + 1) {}
-  uint32_t Below(uint32_t limit) {
-    state_ ^= state_ >> 12;
-    state_ ^= state_ << 25;
-    state_ ^= state_ >> 27;
-    return static_cast<uint32_t>((state_ * 0x2545F4914F6CDD1D) >> 33) % limit;
-  }
-
- private:
-  uint64_t state_;
-};
-
 }  // namespace
-
-Config ConfigOf(uint64_t seed) {
-  return {.state_elsewhere = seed % 4 != 0,
-          .small_checkpoints = seed / 4 % 2 != 0,
-          .hides_ended = seed / 8 % 2 != 0,
-          .max_series = seed / 16 % 4 == 0 ? size_t{14} : Config{}.max_series,
-          .supervised = seed / 64 % 2 != 0};
-}
-
-std::vector<Step> RandomHistory(uint64_t seed) {
-  Random random(seed);
-  std::vector<Step> steps = {{Do::kAgent, random.Below(2)}, {Do::kStart, random.Below(2)}};
-  const uint32_t length = 4 + random.Below(16);
-  // Common steps are more frequent.
-  constexpr Do kUsual[] = {Do::kWait,  Do::kCollect, Do::kCollect, Do::kCollect, Do::kCollect, Do::kCount,
-                           Do::kCount, Do::kSet,     Do::kStart,   Do::kAgent,   Do::kDie};
-  // Swarm testing: a history has a few kinds of the other steps, each more often. Half of the histories have one identity.
-  std::vector<Do> others = {Do::kSet};
-  for (uint32_t what = 0; what <= static_cast<uint32_t>(Do::kLast); ++what) {
-    if (random.Below(4) == 0) others.push_back(static_cast<Do>(what));
-  }
-  const bool one_identity = random.Below(2) == 0;
-  for (uint32_t i = 0; i < length; ++i) {
-    Step step;
-    step.what = random.Below(2) == 0 ? kUsual[random.Below(std::size(kUsual))]
-                                     : others[random.Below(static_cast<uint32_t>(others.size()))];
-    const bool collects = step.what == Do::kCollect || step.what == Do::kSoon;
-    step.b = collects ? random.Below(kCollections) : 1 + random.Below(9);
-    constexpr uint32_t kLoads = 40;  // of two or three segments
-    step.a = random.Below(collects && step.b >= kFirstAtLoad        ? kLoads
-                          : step.what == Do::kCollect               ? 12
-                          : step.what == Do::kStart && one_identity ? 2
-                                                                    : 6);
-    steps.push_back(step);
-  }
-  return steps;
-}
 
 std::string Check(const std::vector<Step>& steps, const Config& config) {
   Job job(config);
@@ -417,59 +390,6 @@ std::string Check(const std::vector<Step>& steps, const Config& config) {
   }
   job.Heal();
   return job.wrong();
-}
-
-namespace {
-
-// Removes a step, or two together: some undo each other.
-bool Shorten(std::vector<Step>& steps, const Config& config) {
-  for (size_t i = 0; i < steps.size(); ++i) {
-    for (size_t j = i; j < steps.size(); ++j) {
-      std::vector<Step> without = steps;
-      without.erase(without.begin() + static_cast<ptrdiff_t>(j));
-      if (j != i) without.erase(without.begin() + static_cast<ptrdiff_t>(i));
-      if (Check(without, config).empty()) continue;
-      steps = std::move(without);
-      return true;
-    }
-  }
-  return false;
-}
-
-bool Lower(std::vector<Step>& steps, const Config& config) {
-  bool lowered = false;
-  for (size_t i = 0; i < steps.size(); ++i) {
-    for (uint32_t Step::*number : {&Step::a, &Step::b}) {
-      for (uint32_t lower = 0; lower < steps[i].*number; ++lower) {
-        std::vector<Step> lowest = steps;
-        lowest[i].*number = lower;
-        if (Check(lowest, config).empty()) continue;
-        steps = std::move(lowest);
-        lowered = true;
-      }
-    }
-  }
-  return lowered;
-}
-
-}  // namespace
-
-void Shrink(std::vector<Step>& steps, const Config& config) {
-  while (Shorten(steps, config) || Lower(steps, config)) {
-  }
-}
-
-std::string Print(const std::vector<Step>& steps, const Config& config) {
-  std::string text = "  EXPECT_EQ(Check({";
-  for (const Step& step : steps) {
-    text += "{Do::" + std::string(kNames[static_cast<size_t>(step.what)]) + ", " + std::to_string(step.a) + ", " +
-            std::to_string(step.b) + "}, ";
-  }
-  return text + "}, {.state_elsewhere = " + (config.state_elsewhere ? "true" : "false") +
-         ", .small_checkpoints = " + (config.small_checkpoints ? "true" : "false") +
-         ", .hides_ended = " + (config.hides_ended ? "true" : "false") +
-         ", .max_series = " + std::to_string(config.max_series) + ", .supervised = " + (config.supervised ? "true" : "false") +
-         "}), \"\");\n";
 }
 
 }  // namespace persia::agent::model

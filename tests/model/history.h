@@ -46,6 +46,10 @@ enum class Do : uint8_t {
   kLast = kNewRun,
 };
 
+// Of a collection's `b`: there are so many, and those from the first one on are of loads.
+constexpr uint32_t kFirstAtLoad = 9;
+constexpr uint32_t kCollections = 13;
+
 struct Step {
   Do what = Do::kStart;
   uint32_t a = 0;

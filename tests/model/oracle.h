@@ -49,6 +49,7 @@ class Oracle {
     damaged_ = true;
     damage_was_met_ = false;
   }
+  [[nodiscard]] bool damaged() const { return damaged_; }
   [[nodiscard]] const std::string& wrong() const { return wrong_; }
 
  private:

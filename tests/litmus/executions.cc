@@ -167,6 +167,9 @@ class Reader {
       if (noted == notes_.series().end() || !noted->second.made || !MayShow(*noted->second.made)) {
         Claim("series " + name + " is shown, which does not exist");
       }
+      const std::string removed = name + " removed";
+      if (!notes_.series().contains(removed) && shown.values.at(removed) != 0)
+        Claim("series " + name + " is shown as removed, but nothing removed it");
     }
     for (const auto& [name, noted] : notes_.series()) {
       if (noted.made && MustShow(*noted.made) && !shown.series.contains(name)) Claim("series " + name + " is missing");

@@ -54,7 +54,7 @@ T Update(volatile T* at, int order, const Change& change) {
   return before;
 }
 
-// Of the failed exchange, the newest value is the only one that is tried: its loop tries again anyway.
+// A failed exchange loads the newest value. Older ones are not tried.
 template <class T>
 bool Exchange(volatile T* at, T* expected, T value, int order, int order_of_failure) {
   const bool is_recorded = IsRecorded();
@@ -66,9 +66,7 @@ bool Exchange(volatile T* at, T* expected, T value, int order, int order_of_fail
   if (done) {
     recorder().Update(at, sizeof(T), before, value, order);
   } else {
-    recorder().memory().Load(CurrentThread(), recorder().memory().WordOf(at, *expected), *expected,
-                             order_of_failure == __ATOMIC_ACQUIRE || order_of_failure == __ATOMIC_SEQ_CST,
-                             [](uint32_t count) { return count - 1; });
+    recorder().LoadNewest(at, sizeof(T), *expected, order_of_failure);
   }
   return done;
 }

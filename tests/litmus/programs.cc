@@ -104,6 +104,8 @@ void Growth(const Workload& job) {
 
 void Removals(const Workload& job) {
   job.Init();
+  static_cast<void>(job.NewCounter("kept"));
+  static_cast<void>(job.NewCounter("kept", "a"));
   for (int i = 0; i < 3; ++i) {
     for (const std::string of : {"a", "b"}) {
       job.Export("lag", of);

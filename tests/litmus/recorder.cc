@@ -75,9 +75,19 @@ void Recorder::Before() {
 }
 
 uint64_t Recorder::Load(const volatile void* address, size_t bytes, uint64_t actual, int order) {
-  races_.Access(CurrentThread(), address, bytes, /*write=*/false, /*atomic=*/true);
-  if (IsPart(address, bytes)) Claim("an atomic load of a part of a word of the segment is not recorded rightly");
+  NoteLoad(address, bytes);
   return memory_.Load(CurrentThread(), memory_.WordOf(address, actual), actual, Acquires(order), &PickForProgram);
+}
+
+void Recorder::LoadNewest(const volatile void* address, size_t bytes, uint64_t actual, int order) {
+  NoteLoad(address, bytes);
+  memory_.Load(CurrentThread(), memory_.WordOf(address, actual), actual, Acquires(order),
+               [](uint32_t count) { return count - 1; });
+}
+
+void Recorder::NoteLoad(const volatile void* address, size_t bytes) {
+  races_.Access(CurrentThread(), address, bytes, /*write=*/false, /*atomic=*/true);
+  if (IsPart(address, bytes)) Claim("an atomic load of a part of a word of the segment is not modelled");
 }
 
 void Recorder::Store(const volatile void* address, size_t bytes, uint64_t actual, uint64_t value, int order) {
@@ -96,7 +106,7 @@ void Recorder::Store(const volatile void* address, size_t bytes, uint64_t actual
 
 void Recorder::Update(const volatile void* address, size_t bytes, uint64_t actual, uint64_t value, int order) {
   races_.Access(CurrentThread(), address, bytes, /*write=*/true, /*atomic=*/true);
-  if (IsPart(address, bytes)) Claim("an atomic update of a part of a word of the segment is not recorded rightly");
+  if (IsPart(address, bytes)) Claim("an atomic update of a part of a word of the segment is not modelled");
   memory_.Update(CurrentThread(), memory_.WordOf(address, actual), actual, value, Acquires(order), Releases(order));
   if (memory_.InSegment(address)) copy_[(reinterpret_cast<const volatile std::byte*>(address) - memory_.base()) / 8] = value;
 }

@@ -47,6 +47,7 @@ class Recorder {
   // Atomic operations of the calling thread, which the caller performs on memory: `actual` is its content before. `order` is
   // that of the __atomic built-ins. Load returns what the program gets.
   uint64_t Load(const volatile void* address, size_t bytes, uint64_t actual, int order);
+  void LoadNewest(const volatile void* address, size_t bytes, uint64_t actual, int order);
   void Store(const volatile void* address, size_t bytes, uint64_t actual, uint64_t value, int order);
   void Update(const volatile void* address, size_t bytes, uint64_t actual, uint64_t value, int order);
   // Before an operation: another thread may run. Finds plain writes to the segment.
@@ -75,6 +76,7 @@ class Recorder {
 
  private:
   void FindPlainWrites(ThreadId by);
+  void NoteLoad(const volatile void* address, size_t bytes);
   // A reader loads whole words of the segment. Of parts, only stores are recorded as those of their word.
   [[nodiscard]] bool IsPart(const volatile void* address, size_t bytes) const {
     return bytes < sizeof(uint64_t) && memory_.InSegment(address);

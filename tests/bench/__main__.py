@@ -83,7 +83,13 @@ def measure(wanted):
     results = collections.defaultdict(list)
     for step in dict.fromkeys(MEASURES[prefix] for prefix in needed):
         print(f"measuring: {(step.__module__ + ' ' + step.__name__).replace(' measure', '')}", file=sys.stderr, flush=True)
-        for name, values in step(BUILD).items():
+        try:
+            measured = step(BUILD)
+        except FileNotFoundError as error:
+            if not Path(error.filename or "").is_relative_to(BUILD):
+                raise
+            sys.exit(f"bench: {error.filename} is missing; PERSIA_BUILD_DIR must name a build with PERSIA_METRICS_BUILD_BENCHMARKS=ON")
+        for name, values in measured.items():
             results[name].extend(values)
     return results
 

@@ -117,10 +117,13 @@ class AgentTest : public ::testing::Test {
 
 TEST_F(AgentTest, PushesTheWorkersAndItselfAtOnce) {
   const TestJob::Worker worker(job_, 7, "run");
+  setup_.options.labels = {{"team", "ads"}};
   Make().Start();
   const std::string text = gateway_->Await(1);
-  EXPECT_THAT(text, HasSubstr("\nmy_app_batches{job=\"a job\",instance=\"rep_1\",ip_addr=\"10.0.0.7\",role=\"trainer\"} 7\n"));
-  EXPECT_THAT(text, HasSubstr("job=\"a job\",instance=\"rep_0\",ip_addr=\"10.0.0.7\",role=\"agent\""));
+  EXPECT_THAT(
+      text,
+      HasSubstr("\nmy_app_batches{job=\"a job\",instance=\"rep_1\",ip_addr=\"10.0.0.7\",role=\"trainer\",team=\"ads\"} 7\n"));
+  EXPECT_THAT(text, HasSubstr("job=\"a job\",instance=\"rep_0\",ip_addr=\"10.0.0.7\",role=\"agent\",team=\"ads\""));
   EXPECT_THAT(text, Not(HasSubstr("\nprocess_")));  // those are the gateway's own names
   EXPECT_TRUE(agent_->Finish().ok());
 }
@@ -137,16 +140,6 @@ TEST_F(AgentTest, LastPushHasTheLastValues) {
   for (const std::string state : {"live", "ended"}) {
     EXPECT_THAT(text, ContainsRegex("\npersia_agent_segments\\{[^\n]*state=\"" + state + "\"\\} 1\n"));
   }
-}
-
-TEST_F(AgentTest, ConfiguredLabelsStandOnEachSeries) {
-  const TestJob::Worker worker(job_, 7, "run");
-  setup_.options.labels = {{"team", "ads"}};
-  Make().Start();
-  const std::string text = gateway_->Await(1);
-  EXPECT_THAT(text, HasSubstr("role=\"trainer\",team=\"ads\"} 7\n"));
-  EXPECT_THAT(text, HasSubstr("role=\"agent\",team=\"ads\""));
-  EXPECT_TRUE(agent_->Finish().ok());
 }
 
 TEST_F(AgentTest, PagesAreReadyAfterTheFirstCollection) {

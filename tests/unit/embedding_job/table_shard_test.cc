@@ -13,28 +13,6 @@ namespace {
 
 constexpr uint32_t kRowFloats = 4;
 
-TEST(TableShard, FindsWhatWasInsertedAndNothingElse) {
-  TableShard shard(kRowFloats, 100);
-  EXPECT_EQ(shard.Find(7), TableShard::kNoSlot);
-  const uint32_t slot = shard.Insert(7);
-  EXPECT_EQ(shard.Find(7), slot);
-  EXPECT_EQ(shard.id(slot), 7U);
-  EXPECT_EQ(shard.Find(8), TableShard::kNoSlot);
-}
-
-TEST(TableShard, DropsTheLeastRecentlyUsed) {
-  TableShard shard(kRowFloats, 3);
-  for (const uint64_t id : {1U, 2U, 3U}) {
-    shard.Insert(id);
-  }
-  shard.Touch(shard.Find(1));
-  shard.Insert(4);
-  EXPECT_EQ(shard.Find(2), TableShard::kNoSlot);
-  EXPECT_NE(shard.Find(1), TableShard::kNoSlot);
-  EXPECT_EQ(shard.evictions(), 1U);
-  EXPECT_EQ(shard.size(), 3U);
-}
-
 TEST(TableShard, WorksWithOneRow) {
   TableShard shard(kRowFloats, 1);
   for (uint64_t id = 0; id < 10; ++id) {

@@ -70,11 +70,6 @@ TEST_F(OwnSourcesTest, FamiliesOfAllSourcesAreSortedByName) {
   EXPECT_THAT(Diagnosed(), IsEmpty());
 }
 
-TEST_F(OwnSourcesTest, WithoutProcessesThereAreOnlyOwnSources) {
-  EXPECT_THAT(Merged({}, {OwnSource().Family("a", MetricType::kGauge).Series(1).Series(2, {{"x", "y"}}).Done()}),
-              ElementsAre(Pair("a@rep_0/agent", "1"), Pair("a{x=\"y\"}@rep_0/agent", "2")));
-}
-
 TEST_F(OwnSourcesTest, AMetricWithTheNameOfAnOwnFamilyGetsALabelSource) {
   Process a(*this);
   a.segment.Counter("", "x_total", {}, 1);

@@ -18,16 +18,9 @@ std::string NumberText(double number) {
   return {text, PrintNumber(text, number)};
 }
 
-TEST(NumberTest, WholeNumbersArePrintedAsIntegers) {
-  EXPECT_EQ(NumberText(0), "0");
-  EXPECT_EQ(NumberText(1), "1");
-  EXPECT_EQ(NumberText(-42), "-42");
-  EXPECT_EQ(NumberText(1000000), "1000000");
+TEST(NumberTest, WholeNumbersOfAnySizeArePrintedAsIntegers) {
   EXPECT_EQ(NumberText(0x1p53), "9007199254740992");
   EXPECT_EQ(NumberText(-0x1p53), "-9007199254740992");
-}
-
-TEST(NumberTest, WholeNumbersOfAnySizeArePrintedAsIntegers) {
   std::mt19937_64 random(20261122);
   for (int i = 0; i < 200000; ++i) {
     const auto number = static_cast<int64_t>(static_cast<uint64_t>(random()) >> (11 + i % 53)) * (i % 3 == 0 ? -1 : 1);
@@ -47,8 +40,6 @@ TEST(NumberTest, FractionsArePrintedInTheirShortestForm) {
   EXPECT_EQ(NumberText(1.0 / 3), "0.3333333333333333");
   EXPECT_EQ(NumberText(1e-9), "1e-09");
 }
-
-TEST(NumberTest, ZeroKeepsItsSign) { EXPECT_EQ(NumberText(-0.0), "-0"); }
 
 TEST(NumberTest, WhatIsNotANumberHasPrometheusNames) {
   EXPECT_EQ(NumberText(std::numeric_limits<double>::quiet_NaN()), "NaN");

@@ -115,18 +115,6 @@ TEST_F(AwaitedTest, ARankOutsideOfItsPhasesAndOneThatDoesNotNumberItsSteps) {
   EXPECT_THAT(Look(), ElementsAre("trainer rep_1: in none of its phases, 101 s; 1 other waits in sync"));
 }
 
-TEST_F(AwaitedTest, ARankThatGoesFromPhaseToPhaseIsNamedWhenItStandsStill) {
-  Set(0, "sync", seconds(70));
-  Set(1, "eval", seconds(3));
-  EXPECT_THAT(Look(), IsEmpty());
-  Set(0, "sync", seconds(80));
-  Set(1, "data", seconds(1));
-  EXPECT_THAT(Look(), IsEmpty());
-  Set(0, "sync", seconds(109));
-  Set(1, "data", seconds(30));
-  EXPECT_THAT(Look(), ElementsAre("trainer rep_1: in data since step 812, 30 s; 1 other waits in sync"));
-}
-
 TEST_F(AwaitedTest, OfRanksThatAllWaitTheStoppedOneIsNamed) {
   for (const uint32_t rank : {0, 1, 2}) Set(rank, "sync", seconds(70));
   EXPECT_THAT(Look(), IsEmpty());

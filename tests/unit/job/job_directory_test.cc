@@ -122,17 +122,12 @@ TEST_F(JobDirectoryTest, PrivateParentOfAnotherUserIsRefused) {
 }
 
 TEST_F(JobDirectoryTest, IsSharedWithAGroup) {
-  const auto directory = Open(Path("job"), std::to_string(getegid()));
+  auto directory = Open(Path("job"), std::to_string(getegid()));
   ASSERT_TRUE(directory.ok());
   EXPECT_EQ(ModeOf(Path("job")), 02770u);
   EXPECT_EQ(directory.value().group(), getegid());
   // Found again without being told.
   EXPECT_EQ(Open(Path("job")).value().group(), getegid());
-}
-
-TEST_F(JobDirectoryTest, FilesOfASharedOneAreTheGroups) {
-  auto directory = Open(Path("job"), std::to_string(getegid()));
-  ASSERT_TRUE(directory.ok());
   ASSERT_TRUE(directory.value().WriteConf({}).ok());
   ASSERT_TRUE(directory.value().Lock().ok());
   EXPECT_EQ(ModeOf(Path("job/agent.conf")), 0660u);
@@ -167,13 +162,8 @@ TEST_F(JobDirectoryTest, ConfIsReadAsItWasWritten) {
   EXPECT_TRUE(conf.ended);
   ASSERT_TRUE(directory.value().WriteConf({}).ok());
   EXPECT_FALSE(directory.value().ReadConf().ended);
-}
-
-TEST_F(JobDirectoryTest, NothingIsLeftBesideTheConf) {
-  auto directory = Open(Path("job"));
-  ASSERT_TRUE(directory.value().WriteConf({}).ok());
   const auto entries = std::filesystem::directory_iterator(Path("job"));
-  EXPECT_EQ(std::distance(begin(entries), end(entries)), 1);
+  EXPECT_EQ(std::distance(begin(entries), end(entries)), 1) << "nothing is left beside it";
 }
 
 TEST_F(JobDirectoryTest, ConfThatIsALinkIsNotRead) {

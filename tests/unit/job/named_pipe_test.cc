@@ -76,13 +76,6 @@ TEST_F(NamedPipeTest, ATooLongLineIsSkipped) {
   EXPECT_THAT(lines_, ElementsAre("(skipped)", "fine", "(skipped)", std::string(100, 'z')));
 }
 
-TEST_F(NamedPipeTest, DrainPassesALastLineWithoutNewline) {
-  Open();
-  Write("one\nlast");
-  pipe_->Drain(keep_);
-  EXPECT_THAT(lines_, ElementsAre("one", "last"));
-}
-
 TEST_F(NamedPipeTest, APipeThatWasCreatedHereIsRemoved) {
   Open();
   struct stat info {};

@@ -1,6 +1,5 @@
 // Directories in which no segment can be.
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -53,13 +52,6 @@ INSTANTIATE_TEST_SUITE_P(
                                      return scratch + "/file";
                                    },
                                    "cannot open the directory"},
-                      BadDirectory{"WritableByOthers",
-                                   [](const std::string& scratch) {
-                                     std::filesystem::create_directory(scratch + "/open");
-                                     chmod((scratch + "/open").c_str(), 0777);
-                                     return scratch + "/open";
-                                   },
-                                   "mode 0777"},
                       BadDirectory{"MissingParents", [](const std::string& scratch) { return scratch + "/a/b/c"; },
                                    "cannot make the directory"},
                       BadDirectory{"WithoutTmpfile", [](const std::string&) { return std::string("/proc"); },

@@ -4,8 +4,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdlib>
-
 #include "persia/metrics/internal/language.h"
 #include "persia/metrics/metrics.h"
 #include "worker.h"
@@ -39,15 +37,6 @@ TEST_F(BindingTest, NobodyIsExportedWithoutHavingAsked) {
     ASSERT_TRUE(Exporting());
   });
   EXPECT_EQ(outcome.wait_status, 0) << outcome.error_output;
-}
-
-TEST_F(BindingTest, NobodyIsExportedWhereMetricsAreDisabled) {
-  const auto outcome = RunWorker([] {
-    setenv("PERSIA_METRICS_ENABLED", "0", 1);
-    ASSERT_FALSE(Exporting());
-  });
-  EXPECT_EQ(outcome.wait_status, 0) << outcome.error_output;
-  EXPECT_EQ(outcome.error_output, "");
 }
 
 TEST_F(BindingTest, AForkedChildIsExportedLikeItsParent) {

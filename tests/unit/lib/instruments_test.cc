@@ -78,7 +78,7 @@ TEST_F(InstrumentsTest, GaugeIsUnsetUntilItIsSet) {
   EXPECT_EQ(segment.series.at("g/infinite").value, kInf);
 }
 
-TEST_F(InstrumentsTest, HistogramBoundsAreInclusive) {
+TEST_F(InstrumentsTest, HistogramBoundsAreInclusiveAndInfinitiesAreTaken) {
   const auto segment = SegmentOf([] {
     const double bounds[] = {1, 2, 4};
     Histogram histogram("g", "h", bounds);
@@ -86,19 +86,14 @@ TEST_F(InstrumentsTest, HistogramBoundsAreInclusive) {
       histogram.Observe(value);
     }
     histogram.Observe(kNan);
+    Histogram infinite("g", "infinite", LinearBounds(0, 1, 2));
+    infinite.Observe(kInf);
+    infinite.Observe(-kInf);
   });
+  EXPECT_EQ(segment.series.at("g/infinite").buckets, (std::vector<uint64_t>{1, 0, 1}));
   EXPECT_EQ(segment.series.at("g/h").buckets, (std::vector<uint64_t>{3, 2, 1, 1}));
   EXPECT_EQ(segment.series.at("g/h").fraction, 12.5);
   EXPECT_EQ(segment.DroppedFor(Drop::kBadValue), 1U);
-}
-
-TEST_F(InstrumentsTest, HistogramTakesInfinities) {
-  const auto segment = SegmentOf([] {
-    Histogram histogram("g", "h", LinearBounds(0, 1, 2));
-    histogram.Observe(kInf);
-    histogram.Observe(-kInf);
-  });
-  EXPECT_EQ(segment.series.at("g/h").buckets, (std::vector<uint64_t>{1, 0, 1}));
 }
 
 // As training code is often compiled, with comparisons that take no NaN into account.
@@ -274,23 +269,6 @@ TEST_F(InstrumentsTest, NamesLabelsAndBoundsUpToTheLimitsAreTaken) {
   EXPECT_EQ(segment.series.at("g/wide").buckets.back(), 1U);
   EXPECT_EQ(segment.series.at("g/help").help.size(), 4096U);
   EXPECT_EQ(segment.series.at("g/help").unit.size(), 256U);
-}
-
-TEST_F(InstrumentsTest, DefaultMadeHandlesCountNothing) {
-  const auto outcome = RunWorker([] {
-    Counter counter;
-    counter.Increment();
-    counter.Increment(0.5);
-    Gauge gauge;
-    gauge.Set(1);
-    gauge.Add(1);
-    Histogram histogram;
-    histogram.Observe(1);
-    TimeCost cost;
-    cost.Observe(1);
-  });
-  EXPECT_EQ(outcome.wait_status, 0);
-  EXPECT_TRUE(SegmentsIn(directory()).empty());
 }
 
 TEST_F(InstrumentsTest, CatalogMakesItsFifteenMetrics) {

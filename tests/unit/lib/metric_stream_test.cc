@@ -20,7 +20,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::MatchesRegex;
 
 // Keeps the values that it gets.
 class MetricKeeper : public MetricHandler {
@@ -91,18 +90,6 @@ TEST_F(MetricStreamTest, AStreamKeepsTheHandlerOfWhenItWasAskedFor) {
   EXPECT_EQ(outcome.wait_status, 0);
 }
 
-TEST_F(MetricStreamTest, TheConsoleHasALineForEachValue) {
-  const auto outcome = RunBareWorker([] {
-    dup2(STDERR_FILENO, STDOUT_FILENO);
-    Configure(std::make_shared<ConsoleMetricHandler>(), "my_app");
-    GetStream("my_app").AddValue("my_metric", 42);
-    ConsoleMetricsHandler().Emit({1574213883.4182858, "my_app", "my_metric", 0.5});
-  });
-  EXPECT_EQ(outcome.wait_status, 0);
-  EXPECT_THAT(outcome.error_output, MatchesRegex("\\[[0-9]+\\.[0-9]+\\]\\[my_app\\]: my_metric=42\n"
-                                                 "\\[1574213883\\.4182858\\]\\[my_app\\]: my_metric=0\\.5\n"));
-}
-
 TEST_F(MetricStreamTest, AHandlerThatThrowsHarmsItsCallersValueOnly) {
   const auto outcome = RunBareWorker([] {
     Configure(std::make_shared<MetricThrower>(), "bad");
@@ -117,16 +104,6 @@ TEST_F(MetricStreamTest, AHandlerThatThrowsHarmsItsCallersValueOnly) {
   EXPECT_EQ(outcome.wait_status, 0);
   EXPECT_EQ(outcome.LinesOfErrorOutput(), 1);
   EXPECT_THAT(outcome.error_output, HasSubstr("a metric handler threw"));
-}
-
-TEST_F(MetricStreamTest, NothingIsKeptWhereMetricsAreDisabled) {
-  const auto outcome = RunBareWorker([] {
-    setenv("PERSIA_METRICS_ENABLED", "0", 1);
-    GetStream("my_app").AddValue("a", 1);
-    PutMetric("b", 2);
-  });
-  EXPECT_EQ(outcome.wait_status, 0);
-  EXPECT_EQ(outcome.error_output, "");
 }
 
 // Another thread configures without a pause while this one forks: no child may find a lock held.

@@ -194,14 +194,6 @@ TEST_F(RecoveryTest, AFirstExportAboveTheLimitOnFileSizes) {
   ExpectOneLine(outcome, "ulimit -f");
 }
 
-TEST_F(RecoveryTest, AFirstExportToADirectoryThatIsNotOurs) {
-  const auto outcome = RunWorker([&] {
-    chmod(directory().c_str(), 0777);
-    ExpectAFirstExportLater(directory(), [&] { chmod(directory().c_str(), 0700); });
-  });
-  ExpectOneLine(outcome, "mode 0777");
-}
-
 // A file without a name gets one by /proc, or by a capability.
 TEST_F(RecoveryTest, AFirstExportWithoutProc) {
   const auto outcome = RunWorker([&] {

@@ -52,12 +52,6 @@ TEST_F(SegmentTest, NoFileAppearsWithoutOptingIn) {
   EXPECT_EQ(outcome.error_output, "");
 }
 
-TEST_F(SegmentTest, DirectoryInTheEnvironmentOptsIn) {
-  const auto segment = SegmentOf([] { Counter("g", "c").Increment(); });
-  EXPECT_EQ(segment.series.at("g/c").whole, 1U);
-  EXPECT_EQ(segment.role, "worker");
-}
-
 TEST_F(SegmentTest, SaysWhichLibraryWritesIt) {
   const auto segment = SegmentOf([] { Counter("g", "c").Increment(); });
   EXPECT_EQ(segment.language, "c++");
@@ -271,10 +265,16 @@ TEST_F(SegmentTest, DisabledByTheEnvironmentNoFileAppearsAndHandlesWork) {
       histogram.Observe(i);
     }
     events::Record("e");
+    GetStream("my_app").AddValue("a", 1);
+    PutMetric("b", 2);
     const InitResult result = Init({.role = "r"});
     ASSERT_FALSE(result.exporting);
     ASSERT_NE(result.detail.find("PERSIA_METRICS_ENABLED"), std::string::npos);
+    ASSERT_FALSE(Exporting());
     counter.Increment();
+    EXPECT_EQ(counter.Value(), 0);
+    EXPECT_TRUE(ReadSnapshot().metrics.empty());
+    EXPECT_EQ(ReadValue("g", "c"), std::nullopt);
   });
   EXPECT_EQ(outcome.wait_status, 0) << outcome.error_output;
   EXPECT_EQ(outcome.error_output, "");

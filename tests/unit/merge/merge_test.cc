@@ -24,14 +24,6 @@ TEST_F(MergeTest, NoProcessesMakeAnEmptySnapshot) {
   EXPECT_TRUE(snapshot->layout->families.empty());
 }
 
-TEST_F(MergeTest, CountersOfOneIdentityAdd) {
-  Process a(*this);
-  Process b(*this);
-  a.segment.Counter("my_app", "batches", {}, 3, 0.25);
-  b.segment.Counter("my_app", "batches", {}, 4, 0.5);
-  EXPECT_THAT(Merged({&a, &b}), ElementsAre(Pair("my_app_batches", "7.75")));
-}
-
 TEST_F(MergeTest, CountersOfDifferentIdentitiesStaySeparate) {
   Process a(*this, {.role = "trainer"});
   Process b(*this, {.role = "trainer", .replica = 1});

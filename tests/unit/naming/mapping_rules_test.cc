@@ -55,12 +55,6 @@ TEST(MappingRules, AnyNameOfARuleStaysAndPartsOfTheProgramBecomePlain) {
               ElementsAre(Pair("exported_job", "x"), Pair("my.label", "\xe8\x8a\xb1"), Pair("role", "server")));
 }
 
-TEST(MappingRules, TheMostSpecificGlobCountsWhereOrderIsOff) {
-  const auto rules = Compiled({Glob("a.*", "wild"), Glob("a.b", "exact")}, {.most_specific = true});
-  EXPECT_EQ(NameOf(*rules, "", "a.b"), "exact");
-  EXPECT_EQ(NameOf(*rules, "", "a.c"), "wild");
-}
-
 TEST(MappingRules, AGroupNarrowsARule) {
   MappingRule exact = Glob("m", "exact");
   exact.group = "my_app";
@@ -75,18 +69,6 @@ TEST(MappingRules, AGroupNarrowsARule) {
   EXPECT_EQ(NameOf(*rules, "bench.alexnet", "m"), "part");
   EXPECT_EQ(NameOf(*rules, "bench", "m"), "bench_m");
   EXPECT_EQ(NameOf(*rules, "", "m"), "m");
-}
-
-TEST(MappingRules, ATypeNarrowsARule) {
-  MappingRule counters = Glob("m", "counted");
-  counters.types = {MetricType::kCounter};
-  MappingRule observed = Glob("m", "observed");
-  observed.types = {MetricType::kHistogram, MetricType::kUntyped};
-  const auto rules = Compiled({counters, observed});
-  EXPECT_EQ(NameOf(*rules, "", "m", MetricType::kCounter), "counted");
-  EXPECT_EQ(NameOf(*rules, "", "m", MetricType::kHistogram), "observed");
-  EXPECT_EQ(NameOf(*rules, "", "m"), "observed");
-  EXPECT_EQ(NameOf(*rules, "", "m", MetricType::kGauge), "m");
 }
 
 TEST(MappingRules, CapturesGoIntoNamesAndLabels) {

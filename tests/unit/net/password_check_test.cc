@@ -36,7 +36,7 @@ std::chrono::duration<double> TimeOf(PasswordCheck& check, const std::string& us
   return Spent() - begin;
 }
 
-TEST(PasswordCheck, LetsInWhoHasThePassword) {
+TEST(PasswordCheck, LetsInACallerWithThePassword) {
   for (const char* kind : {"$2y", "$2a", "$2b"}) {
     PasswordCheck check({{"alice", std::string(kind) + kSalted}, {"bob", kCheap}});
     for (int again = 0; again < 3; ++again) {
@@ -92,7 +92,7 @@ TEST(PasswordCheck, AFloodIsTurnedAwayAndHoldsUpNobodyWhoCameBefore) {
   EXPECT_GE(busy, 6);  // two at work, eight waiting, and some that come when one has left
 }
 
-TEST(PasswordCheck, WhoHasWaitedTooLongIsTurnedAway) {
+TEST(PasswordCheck, ACallerThatWaitsTooLongIsTurnedAway) {
   PasswordCheck check({{"alice", kDear}}, std::chrono::milliseconds(1));
   int busy = 0;
   // Of ten callers two compute, and eight wait. On a busy machine a caller may start after another has finished: once more

@@ -36,10 +36,9 @@ TEST(UrlTest, MayBeShort) {
   EXPECT_FALSE(url.value().has_user() || url.value().has_query() || url.value().has_fragment());
 }
 
+// gateway_address_test.cc has bad hosts, ports and paths, with the reasons.
 TEST(UrlTest, RefusesTheRest) {
-  for (const std::string text : {"", "host", "http:host", "http:/host", "http://", "http:///host", "http://?x", "ftp://host",
-                                 "x://host", "http://host:", "http://host:0", "http://host:70000", "http://[::1", "http://::1",
-                                 "http://a b", "http://host/a b", "http://host/\n", "//host"}) {
+  for (const std::string text : {"", "host", "http:host", "http:/host", "//host", "http://?x", "x://host"}) {
     const auto url = Url::Parse(text);
     EXPECT_FALSE(url.ok()) << text;
   }

@@ -36,7 +36,6 @@ class SeriesPlanTest : public ::testing::Test {
   std::vector<std::string> Sent(const RelabelRules& rules = {}) {
     const SeriesPlan plan(layout_, rules);
     conflicting_ = plan.conflicting();
-    example_ = plan.example();
     std::vector<uint64_t> bits;
     plan.Values(values_, bits);
     std::vector<std::string> lines;
@@ -52,7 +51,6 @@ class SeriesPlanTest : public ::testing::Test {
   Layout layout_;
   std::vector<double> values_;
   size_t conflicting_ = 0;
-  std::string example_;
 };
 
 RelabelRules Rules(RelabelConfig config) {
@@ -103,15 +101,6 @@ TEST_F(SeriesPlanTest, LinesOfAHistogramAreRelabelledOneByOne) {
               ElementsAre("seconds_bucket{job=dlrm,le=+Inf} 8 @1", "seconds_sum{job=dlrm} 12.5 @1",
                           "seconds_count{job=dlrm} 8 @1", "total{job=dlrm} 6 @1"));
   EXPECT_EQ(conflicting_, 0U);
-}
-
-// A request with one series twice would be refused.
-TEST_F(SeriesPlanTest, SeriesThatRelabellingMakesEqualAreSentOnce) {
-  Family("loss", MetricType::kGauge, {}, {1}, {{"feat", "a"}}, 1);
-  Family("loss", MetricType::kGauge, {}, {2}, {{"feat", "b"}}, 1);
-  EXPECT_THAT(Sent(Rules({.action = RelabelAction::kLabelDrop, .regex = "feat"})), ElementsAre("loss{job=dlrm} 1 @1"));
-  EXPECT_EQ(conflicting_, 1U);
-  EXPECT_EQ(example_, "__name__=\"loss\", job=\"dlrm\"");
 }
 
 TEST_F(SeriesPlanTest, ASeriesWithoutANameIsNotSent) {

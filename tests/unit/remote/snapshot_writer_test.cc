@@ -14,6 +14,7 @@
 namespace persia::agent {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -216,6 +217,7 @@ TEST_F(SnapshotWriterTest, ARefusedStaleMarkerIsWrittenLater) {
   EXPECT_THAT(Lines(), ElementsAre("b{job=dlrm} 2 @3000", "a{job=dlrm} stale @3000"));
 }
 
+// A request with one series twice would be refused.
 TEST_F(SnapshotWriterTest, SeriesThatRelabellingMakesEqualAreCountedAndLoggedOnce) {
   options_.rules.push_back(RelabelRule::Make({.action = RelabelAction::kLabelDrop, .regex = "feat"}).value());
   StartAgent();
@@ -223,7 +225,8 @@ TEST_F(SnapshotWriterTest, SeriesThatRelabellingMakesEqualAreCountedAndLoggedOnc
     Write({{"a", kGauge, 1, 0, {{"feat", "x"}}}, {"a", kGauge, 2, 0, {{"feat", "y"}}}}, at);
   }
   EXPECT_EQ(writer_->duplicates(), 2U);
-  EXPECT_THAT(log_.Warnings(), ElementsAre(HasSubstr("1 series are not sent")));
+  EXPECT_THAT(log_.Warnings(),
+              ElementsAre(AllOf(HasSubstr("1 series are not sent"), HasSubstr(": __name__=\"a\", job=\"dlrm\""))));
   EXPECT_THAT(Lines(), ElementsAre("a{job=dlrm} 1 @1000", "a{job=dlrm} 1 @2000"));
 }
 

@@ -1,6 +1,5 @@
 #include "remote/write_request.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -13,24 +12,10 @@
 namespace persia::agent {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
-
 std::string Encoded(const Labels& labels) {
   std::string encoded;
   for (const auto& [name, value] : labels) AppendLabel(encoded, name, value);
   return encoded;
-}
-
-TEST(WriteRequestTest, ProtobufReadsWhatWasWritten) {
-  WriteRequest request;
-  request.Add(Encoded({{"__name__", "up"}, {"job", "dlrm"}}), std::bit_cast<uint64_t>(1.5), 1'700'000'000'123);
-  request.Add(Encoded({{"__name__", "down"}}), std::bit_cast<uint64_t>(0.0), 1'700'000'000'124);
-  EXPECT_EQ(request.samples(), 2U);
-  EXPECT_THAT(Lines(request.bytes()), ElementsAre("up{job=dlrm} 1.5 @1700000000123", "down{} 0 @1700000000124"));
-  request.Clear();
-  EXPECT_EQ(request.samples(), 0U);
-  EXPECT_THAT(Lines(request.bytes()), IsEmpty());
 }
 
 // Lengths from 128 on take two bytes.

@@ -273,19 +273,6 @@ TEST_F(SegmentReaderTest, ALaterMinorVersionWithALongerHeaderIsRead) {
   EXPECT_EQ(Whole(0), 3U);
 }
 
-TEST_F(SegmentReaderTest, KeepsTheMapOfAFileThatIsUnlinked) {
-  SegmentBuilder segment;
-  const uint32_t slot = segment.Counter("a", "c", {}, 3);
-  Put("a.seg", segment);
-  std::filesystem::create_hard_link(PathOf("a.seg"), PathOf("still_written"));
-  ASSERT_NE(Open(), nullptr);
-  Remove("a.seg");
-  segment.Set(slot, 4);
-  Put("still_written", segment);
-  ASSERT_TRUE(Read());
-  EXPECT_EQ(Whole(0), 4U);
-}
-
 TEST_F(SegmentReaderTest, AWriterLivesAsLongAsItsLock) {
   SegmentBuilder segment;
   ASSERT_NE(Open(segment), nullptr);

@@ -83,25 +83,6 @@ TEST_F(MemoryCgroupsTest, TheTopOfAContainerIsItsCgroupWithItsLimit) {
   EXPECT_EQ(limit->cgroup, "");
 }
 
-TEST_F(MemoryCgroupsTest, InAContainerOfVersion1APathBelowItsOwnIsVisible) {
-  tree_.Write("proc/self/mountinfo", "35 31 0:32 /docker/ab /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n");
-  LegacyGroup("sys/fs/cgroup/memory", "4096");
-  LegacyGroup("sys/fs/cgroup/memory/job");
-  tree_.Write("proc/7/cgroup", "4:memory:/docker/ab/job\n");
-  EXPECT_THAT(cgroups_.Of("7"), ElementsAre("/sys/fs/cgroup/memory/job", "/sys/fs/cgroup/memory"));
-  EXPECT_EQ(cgroups_.LimitOf(cgroups_.Of("7"))->cgroup, "");
-}
-
-// The agent of a sidecar, and a cgroup that was removed.
-TEST_F(MemoryCgroupsTest, OfAnInvisibleCgroupNothingOfAnotherIsTaken) {
-  tree_.Write("proc/self/mountinfo", "35 31 0:32 /docker/ab /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n");
-  LegacyGroup("sys/fs/cgroup/memory");
-  for (const char* path : {"/docker/cd", "/docker/ab/gone", "/docker/abc"}) {
-    tree_.Write("proc/7/cgroup", "4:memory:" + std::string(path) + "\n");
-    EXPECT_THAT(cgroups_.Of("7"), IsEmpty()) << path;
-  }
-}
-
 TEST_F(MemoryCgroupsTest, WhatCannotBeReadIsNotKnown) {
   EXPECT_THAT(cgroups_.Of("7"), IsEmpty());
   tree_.Write("proc/7/cgroup", "0::/../outside\n");

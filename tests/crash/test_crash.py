@@ -85,7 +85,7 @@ def test_real_agents_start_on_what_cuts_leave(recorded, tmp_path):
         root = tmp_path / "kept" / number
         address = f"127.0.0.1:{free_port()}"
         # The recording may be older than the time for which instances without a process are shown.
-        shown_longer = "--gauge-ttl=1d"
+        shown_longer = "--gauge-ttl=24h"
         command = [AGENT, "run", *flags(root, False), shown_longer, f"--listen={address}", "--gateway=127.0.0.1:9"]
         agent = Process(command, tmp_path / f"agent-{number}.log", env=environment())
         expected = {sum(4**n for n in range(int(segments)))} | ({0} if run_may_be_over == "1" else set())

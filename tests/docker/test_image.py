@@ -1,5 +1,6 @@
 """The image persia-metrics, run by `docker run`."""
 
+import compileall
 import ssl
 import urllib.request
 
@@ -36,6 +37,22 @@ def output(image, *command, options=()):
 
 def test_the_agents_image_adds_less_than_40_megabytes_to_its_base(agent_image):
     assert images_of_tests.size(agent_image) - images_of_tests.size(BASE) < 40 * MEGABYTE
+
+
+def test_a_build_sees_only_what_git_tracks(tmp_path):
+    """Anything else, such as Python's caches, would make the layers of each clone anew."""
+    compileall.compile_dir(ROOT / "lib/python", maxlevels=0, quiet=1)
+    (tmp_path / "Dockerfile").write_text('FROM scratch\nCOPY . /context\nCMD ["none"]\n')
+    image = docker("build", "--quiet", "--file", tmp_path / "Dockerfile", ROOT).splitlines()[0]
+    identity = docker("create", image)
+    try:
+        docker("cp", f"{identity}:/context", tmp_path)
+    finally:
+        docker("rm", identity)
+        docker("image", "rm", image)
+    seen = {str(path.relative_to(tmp_path / "context")) for path in (tmp_path / "context").rglob("*") if path.is_file()}
+    assert "agent/CMakeLists.txt" in seen
+    assert seen - set(run(["git", "-C", ROOT, "ls-files"])[1].splitlines()) == set()
 
 
 def test_image_says_what_it_is(agent_image):

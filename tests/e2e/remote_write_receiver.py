@@ -142,8 +142,8 @@ class Receiver:
         return self._with({})
 
     def catch_up(self):
-        """Waits until it has a sample of now: a busy machine may leave a backlog, which the agent does not send at its end. How long it is
-        says nothing of the agent, so only a standstill is a failure."""
+        """Waits until it has a sample of now: a busy machine may leave a backlog, which the agent does not send at its end. The test
+        fails only if the backlog does not shrink."""
         now = time.time() * 1000
         while (newest := self._newest()) < now:
             wait_until(lambda newest=newest: self._newest() > newest, "newer samples", 60)

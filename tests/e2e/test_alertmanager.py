@@ -1,4 +1,4 @@
-"""The example for Alertmanager: accepted by amtool, its routes, and what a real Alertmanager sends of alerts that follow from each other."""
+"""The example for Alertmanager: its routes, by amtool, and what a real Alertmanager sends of alerts that follow from each other."""
 
 import datetime
 import json
@@ -32,11 +32,6 @@ def messages():
     server = Messages()
     yield server
     server.stop()
-
-
-def test_amtool_accepts_it():
-    result = amtool("check-config", str(CONFIG))
-    assert result.returncode == 0, result.stdout + result.stderr
 
 
 @pytest.mark.parametrize("alert, severity", ALERTS.items())

@@ -1,7 +1,5 @@
 """A metric that contradicts another is dropped; all others are exported."""
 
-from servers import wait_until
-
 
 def test_two_workers_that_give_one_name_two_types(job, gateway):
     agent = job.agent()
@@ -23,16 +21,3 @@ def test_two_workers_that_give_one_name_two_types(job, gateway):
     older.tell("count my_app batches 10")
     gateway.wait_for("my_app_batches", 11, instance="rep_0")
     assert gateway.metrics().one("my_app_size") == 0.5, "the newest definition stays the newest when its process ends"
-
-
-def test_names_that_meet_once_they_fit_prometheus(job, gateway):
-    agent = job.agent()
-    worker = job.worker()
-    worker.tell("count my.app batches 1")
-    worker.tell("count my-app batches 2")
-    worker.tell("count good batches 4")
-    gateway.wait_for("good_batches", 4)
-    wait_until(lambda: "my.app/batches" in gateway.metrics().text, "the series with the label source")
-    seen = sorted(value for (name, _), value in gateway.metrics().items() if name == "my_app_batches")
-    assert seen == [1, 2], gateway.metrics().text
-    assert sum("gets a label source" in line for line in agent.output().splitlines()) == 1

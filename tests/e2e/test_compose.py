@@ -52,15 +52,7 @@ def test_file_is_valid(name, profiles):
     assert (result.returncode, result.stdout, compose_file.unexpected_warnings(name, result.stderr)) == (0, "", "")
 
 
-@pytest.mark.parametrize(
-    ("wrong", "right"),
-    [
-        ("docker-compose.swarm.yml", "docker-compose.yml"),
-        ("`version` is obsolete", "`versions` is obsolete"),
-        ("level=warning", "level=error"),
-        ("\n", "\nanother warning\n"),
-    ],
-)
+@pytest.mark.parametrize(("wrong", "right"), [("`version` is obsolete", "`versions` is obsolete"), ("\n", "\nanother warning\n")])
 def test_one_warning_is_expected_and_no_other(wrong, right):
     obsolete = "the attribute `version` is obsolete, it will be ignored, please remove it to avoid potential confusion"
     warning = f'time="2024-01-01T00:00:00Z" level=warning msg="{ROOT}/docker-compose.swarm.yml: {obsolete}"\n'
@@ -155,24 +147,17 @@ def test_services_may_do_no_more_than_they_must(any_file, swarm):
         assert service["read_only"] is True, name
         assert int(service["user"].partition(":")[0]) > 0, name
         assert "privileged" not in service and "network_mode" not in service and "cap_add" not in service, name
+        for port in service.get("ports", []):
+            assert port["host_ip"] == "127.0.0.1", f"{name}: {port}"
     # Swarm has no such setting.
     if any_file != swarm:
         assert all(service["security_opt"] == ["no-new-privileges:true"] for service in any_file["services"].values())
 
 
-def test_ports_are_open_on_loopback_only(any_file):
-    for name, service in any_file["services"].items():
-        for port in service.get("ports", []):
-            assert port["host_ip"] == "127.0.0.1", f"{name}: {port}"
-
-
-def test_images_are_pinned(any_file):
+def test_images_are_pinned_and_those_of_the_job_have_the_projects_version(any_file):
     for name, service in any_file["services"].items():
         tag = service["image"].rpartition(":")[2]
         assert re.fullmatch(r"v?\d+\.\d+\.\d+(-\w+)?", tag), f"{name}: {service['image']}"
-
-
-def test_images_of_the_job_have_the_projects_version(any_file):
     version = re.search(r"VERSION (\d+\.\d+\.\d+)", (ROOT / "CMakeLists.txt").read_text())[1]
     for name in JOB_SERVICES:
         assert any_file["services"][name]["image"].endswith(f"persia-metrics-demo:{version}")

@@ -84,23 +84,15 @@ def start(job, started, program):
     return worker
 
 
-@pytest.mark.parametrize("target", ["persia::metrics", "persia::metrics_shared"])
-def test_worker_first_then_agent(quickstart, job, gateway, started, target):
+@pytest.mark.parametrize(("target", "first"), [("persia::metrics", "worker"), ("persia::metrics_shared", "agent")])
+def test_worker_and_agent_start_in_either_order(quickstart, job, gateway, started, target, first):
     job.name = "quickstart"
+    if first == "agent":
+        wait_until(job.agent().metrics, "the agent to answer")
     worker = start(job, started, quickstart[target])
-    wait_until(lambda: list(job.segments.glob("*.seg")), "the worker's segment")
-    job.agent()
-    assert worker.wait(90) == 0
-    gateway.wait_for("my_app_batches_total", BATCHES, job="quickstart", role="trainer")
-    gateway.wait_for("my_app_step_time_cost_count", BATCHES)
-
-
-@pytest.mark.parametrize("target", ["persia::metrics", "persia::metrics_shared"])
-def test_agent_first_then_worker(quickstart, job, gateway, started, target):
-    job.name = "quickstart"
-    agent = job.agent()
-    wait_until(lambda: agent.metrics(), "the agent to answer")
-    worker = start(job, started, quickstart[target])
+    if first == "worker":
+        wait_until(lambda: list(job.segments.glob("*.seg")), "the worker's segment")
+        job.agent()
     assert worker.wait(90) == 0
     gateway.wait_for("my_app_batches_total", BATCHES, job="quickstart", role="trainer")
     gateway.wait_for("my_app_step_time_cost_count", BATCHES)
@@ -119,22 +111,6 @@ def test_worker_and_agent_find_each_other_by_the_jobs_name(quickstart, gateway, 
         gateway.wait_for("my_app_batches_total", BATCHES, job=job_name, role="trainer")
     finally:
         shutil.rmtree(Path(f"/dev/shm/persia-metrics-{os.getuid()}") / job_name, ignore_errors=True)
-
-
-def test_program_builds_with_pkg_config_wherever_the_tree_is(prefix, job, gateway, started, tmp_path):
-    moved = tmp_path / "moved"
-    shutil.copytree(prefix, moved, symlinks=True)
-    (file,) = moved.rglob("persia_metrics.pc")
-    env = environment(PKG_CONFIG_PATH=str(file.parent))
-    command = ["pkg-config", "--cflags", "--libs", "persia_metrics"]
-    flags = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=True).stdout.split()
-    program = tmp_path / "quickstart"
-    run("c++", "-std=c++20", QUICKSTART / "main.cc", "-o", program, *flags, f"-Wl,-rpath,{file.parent.parent}")
-    job.name = "quickstart"
-    job.agent()
-    worker = start(job, started, program)
-    assert worker.wait(90) == 0
-    gateway.wait_for("my_app_batches_total", BATCHES, job="quickstart", role="trainer")
 
 
 def test_shared_program_uses_the_shared_library(quickstart):

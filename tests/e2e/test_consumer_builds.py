@@ -22,6 +22,7 @@ STRICT = (
     "-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wold-style-cast -Wnon-virtual-dtor -Wcast-align -Werror"
     " -fno-exceptions -fno-rtti"
 ).split()
+STRICT_IN_C = "-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wstrict-prototypes -Werror".split()
 # Each template and inline function of the headers, in C++17.
 PROGRAM = (ROOT / "tests/e2e/consumer/all_headers.cc").read_text()
 PROGRAM_IN_C = """
@@ -52,7 +53,7 @@ WAYS = {
 
 
 def attempt(*command, **env):
-    return subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=300, env=environment(**env) if env else None)
+    return subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=500, env=environment(**env) if env else None)
 
 
 def run(*command, **env):
@@ -85,7 +86,6 @@ def test_each_header_compiles_by_itself(header, tmp_path):
     ("statement", "error"),
     [
         ('Family<int>("g", "n");', "a Family has Counters"),
-        ('Family<ScopedTimer<Counter>>("g", "n");', "a Family has Counters"),
         ('Family<Counter>("g", "n", {0.5, 1});', "no matching function"),
         ('Family<Stream>("g", "n", GaugeMerge::kSum);', "no matching function"),
         ('Counter("g", "n").Increment("1");', "no matching function|cannot convert"),
@@ -118,22 +118,18 @@ def test_a_program_of_cxx17_builds_by_each_way_of_cmake(way, prefix, tmp_path):
     assert own.count("-Wall") == 1
 
 
-def test_a_program_in_c_builds_with_pkg_config(prefix, tmp_path):
-    (tmp_path / "main.c").write_text(PROGRAM_IN_C)
-    (file,) = prefix.rglob("persia_metrics.pc")
+@pytest.mark.parametrize(
+    ("compiler", "source", "text"),
+    [(["cc", "-std=c99", *STRICT_IN_C], "main.c", PROGRAM_IN_C), (["c++", "-std=c++17", *STRICT], "main.cc", PROGRAM)],
+    ids=["c99", "c++17"],
+)
+def test_a_program_builds_with_pkg_config_wherever_the_tree_is(prefix, tmp_path, compiler, source, text):
+    (tmp_path / source).write_text(text)
+    moved = shutil.copytree(prefix, tmp_path / "moved", symlinks=True)
+    (file,) = moved.rglob("persia_metrics.pc")
     flags = run("pkg-config", "--cflags", "--libs", "persia_metrics", PKG_CONFIG_PATH=str(file.parent)).split()
-    strict = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Wstrict-prototypes", "-Werror"]
-    run("cc", "-std=c99", *strict, tmp_path / "main.c", "-o", tmp_path / "main", *flags, f"-Wl,-rpath,{file.parent.parent}")
+    run(*compiler, tmp_path / source, "-o", tmp_path / "main", *flags, f"-Wl,-rpath,{file.parent.parent}")
     run(tmp_path / "main")
-
-
-def test_a_program_of_cxx17_builds_with_pkg_config(prefix, tmp_path):
-    (tmp_path / "main.cc").write_text(PROGRAM)
-    (file,) = prefix.rglob("persia_metrics.pc")
-    flags = run("pkg-config", "--cflags", "--libs", "persia_metrics", PKG_CONFIG_PATH=str(file.parent)).split()
-    program = tmp_path / "main"
-    run("c++", "-std=c++17", *STRICT, tmp_path / "main.cc", "-o", program, *flags, f"-Wl,-rpath,{file.parent.parent}")
-    run(program)
 
 
 def test_a_program_does_not_start_with_a_library_of_another_version(prefix, tmp_path):

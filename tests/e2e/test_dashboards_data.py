@@ -248,17 +248,6 @@ def test_what_warns_has_nothing_of_a_job_that_has_ended(run, uid, expression):
     assert not jobs & {TRAINING_JOB, elastic.JOB}
 
 
-# The queries of PersiaML's own first dashboard, one per panel.
-TIME_COSTS = ["lookup_mixed_batch", "lookup_create_requests", "lookup_rpc", "update_gradient", "summation", "lookup_batched"]
-PERSIAML = ["staleness{}", "num_pending_batches{}", "batch_unique_indices_rate{}", "index_miss_ratio{}"]
-PERSIAML += ["rate(index_miss_count[1m])", "rate(gradient_id_miss_count[1m])", *(f"{name}_time_cost_sec{{}}" for name in TIME_COSTS)]
-
-
-@pytest.mark.parametrize("expression", PERSIAML)
-def test_the_panels_of_persiamls_own_board_find_data(run, expression):
-    assert len(PERSIAML) == 12 and ask(run, expression)
-
-
 def test_what_happened_shows(run):
     """The values are correct too: the kill, the failures of the tool, the values that it emitted."""
 

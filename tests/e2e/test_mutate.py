@@ -21,7 +21,7 @@ import layers  # noqa: E402
 import operators  # noqa: E402
 import tree as trees  # noqa: E402
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1500)]
 
 FUNCTION = """\
 void Give(int a, int b) {
@@ -50,6 +50,12 @@ def news(operator, code):
         ("boundary", "return a < b;", ["return a <= b;"]),
         ("boundary", "return a >= b && b > 1;", ["return a >= b && b >= 1;", "return a > b && b > 1;"]),
         ("boundary", "std::vector<int> c(a << b);", []),
+        ("boundary", "return 1'000 < a && b < 2'000;", ["return 1'000 <= a && b < 2'000;", "return 1'000 < a && b <= 2'000;"]),
+        ("boundary", "Give(c < d);  // a < b", ["Give(c <= d);  // a < b"]),
+        ("boundary", "Give(/* a < b */, c < d);", ["Give(/* a < b */, c <= d);"]),
+        ("boundary", 'Give("a < b", c < d);', ['Give("a < b", c <= d);']),
+        ("boundary", 'Give(R"(a < b)", c < d);', ['Give(R"(a < b)", c <= d);']),
+        ("boundary", "Give('<', c < d);", ["Give('<', c <= d);"]),
         ("equality", "return a == b;", ["return a != b;"]),
         ("condition", "if (a && Ask(b)) return;", ["if (!(a && Ask(b))) return;"]),
         ("condition", "} else if (a > b) {", ["} else if (!(a > b)) {"]),
@@ -104,20 +110,9 @@ def test_every_operator_is_tested():
     assert {case[0] for case in table.args[1] if case[2]} == set(operators.OPERATORS)
 
 
-@pytest.mark.parametrize("hidden", ["// a < b", "/* a < b */", '"a < b"', 'R"(a < b)"', "'<'"])
-def test_comments_and_literals_are_no_code(hidden):
-    assert news("boundary", f"Give({hidden}, c < d);" if "//" not in hidden else f"Give(c < d);  {hidden}") == [
-        f"Give({hidden}, c <= d);" if "//" not in hidden else f"Give(c <= d);  {hidden}"
-    ]
-
-
 def test_preprocessor_lines_are_no_code():
     text = "#if A < \\\n  B < C\n#endif\nbool Less() { return a < b; }\n"
     assert [mutation.line for mutation in operators.mutations("x.cc", text) if mutation.operator == "boundary"] == [4]
-
-
-def test_a_digit_separator_begins_no_literal():
-    assert news("boundary", "return 1'000 < a && b < 2'000;") == ["return 1'000 <= a && b < 2'000;", "return 1'000 < a && b <= 2'000;"]
 
 
 @pytest.fixture(scope="module")

@@ -146,23 +146,15 @@ def test_the_classic_form_is_beside_it_where_asked(job, started, tmp_path, rules
     assert value(server, 'my_app_both_bucket{le="1"}') == sum(number <= 1 for number in values)
 
 
-def test_a_target_that_is_not_told_gets_the_classic_form(job, started, tmp_path, rules):
+def test_a_target_that_is_not_told_and_a_reader_of_text_get_the_classic_form(job, started, tmp_path, rules):
     server = PrometheusReceiver(tmp_path, started)
-    job.agent("--gateway=off", rules, target(tmp_path, server.url))
+    agent = job.agent("--gateway=off", rules, target(tmp_path, server.url))
     worker = job.worker()
     for number in (0.25, 0.5, 8):
         worker.tell(f"stream my_app latency {number}")
     wait_until(lambda: list(server.query("my_app_latency_count").values()) == [3], "the count")
     buckets = {dict(labels)["le"]: found for labels, found in server.query("my_app_latency_bucket").items()}
     assert buckets == {"0.25": 1, "1": 2, "4": 2, "+Inf": 3}
-
-
-def test_text_has_the_classic_form(job, rules):
-    agent = job.agent("--gateway=off", rules)
-    worker = job.worker()
-    for number in (0.25, 0.5, 8):
-        worker.tell(f"stream my_app latency {number}")
-    wait_until(lambda: agent.metrics().one("my_app_latency_count") == 3 or None, "the count")
     text = fetch(agent.url + "/metrics")[1]
     assert re.findall(r'my_app_latency_bucket\{.*le="(.*)"\} (\d)', text) == [("0.25", "1"), ("1", "2"), ("4", "2"), ("+Inf", "3")]
 

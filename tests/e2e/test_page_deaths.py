@@ -1,9 +1,5 @@
 """The page's list of processes that died."""
 
-import json
-
-from servers import fetch, wait_until
-
 SOURCE = """
 import sys
 from persia_metrics import Counter, events
@@ -15,9 +11,10 @@ raise ValueError("<i>bad</i> row")
 
 def test_a_death_is_shown_with_its_words_and_what_it_left(job, browse):
     agent = job.agent()
-    job.python(SOURCE).wait()
-    wait_until(lambda: json.loads(fetch(agent.url + "/api/v1/status")[1])["deaths"], "the death")
     browser = browse(agent.url)
+    browser.wait_for("return document.querySelector('#job').innerText !== ''", "the status")
+    assert browser.run("return document.querySelector('#deaths').hidden"), "without a death"
+    job.python(SOURCE).wait()
     browser.wait_for("return document.querySelectorAll('#deaths-list > li').length === 1", "the death")
     text = browser.run("return document.querySelector('#deaths-list').innerText")
     assert "trainer rep_0 died: ValueError: <i>bad</i> row (worker_1.py:6 in <module>)" in text
@@ -25,12 +22,3 @@ def test_a_death_is_shown_with_its_words_and_what_it_left(job, browse):
     left = browser.run("const left = document.querySelector('#deaths-list details'); left.open = true; return left.innerText")
     assert "my_app checkpoint: path=<b>7</b>" in left
     assert browser.complaints() == []
-
-
-def test_without_a_death_the_list_is_hidden(job, browse):
-    agent = job.agent()
-    worker = job.worker()
-    worker.tell("count my_app batches 1")
-    browser = browse(agent.url)
-    browser.wait_for("return document.querySelector('#job').innerText !== ''", "the status")
-    assert browser.run("return document.querySelector('#deaths').hidden")

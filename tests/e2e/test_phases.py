@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import signal
 import time
 
@@ -125,56 +124,3 @@ def test_no_time_is_lost_or_made_up_when_both_are_killed(job):
     agent = job.agent()
     wait_until(lambda: seconds(agent.metrics(), "data") > 0, "the time of the process that was killed")
     assert shown <= seconds(agent.metrics(), "data") < lived
-
-
-RANKS = """
-import multiprocessing, os, signal, sys, time
-
-def train(rank, barrier, over):
-    os.environ["REPLICA_INDEX"] = str(rank)
-    from persia_metrics import phase, set_step
-    step = 0
-    while not over.is_set():
-        step += 1
-        set_step(step)
-        with phase("data"):
-            time.sleep(0.01)
-            if rank == 1 and step == 300:
-                os.kill(os.getpid(), signal.SIGSTOP)
-        with phase("forward"):
-            time.sleep(0.01)
-        with phase("sync"):
-            barrier.wait()
-
-if __name__ == "__main__":
-    context = multiprocessing.get_context("spawn")
-    barrier, over = context.Barrier(3), context.Event()
-    ranks = [context.Process(target=train, args=(rank, barrier, over)) for rank in range(3)]
-    for rank in ranks:
-        rank.start()
-    print("pid", ranks[1].pid)
-    input()
-    over.set()
-    time.sleep(1)
-    barrier.abort()
-    for rank in ranks:
-        rank.join()
-"""
-
-
-def test_of_a_job_that_hangs_the_rank_is_named_that_others_wait_for(job, tmp_path):
-    agent = job.agent("--hang-after=1")
-    launcher = job.python(RANKS)
-    launcher.wait_for("pid")
-    pid = int(re.search(r"pid (\d+)", launcher.output())[1])
-
-    def health():
-        return json.loads(fetch(agent.url + "/api/v1/status")[1])["health"]
-
-    verdict = r"trainer rep_1 has been in data for \d+ s, in step 300; 2 wait in sync"
-    wait_until(lambda: any(re.fullmatch(verdict, reason["text"]) for reason in health()["reasons"]), "the verdict", 120)
-    assert health()["state"] == "hung"
-    assert re.search(verdict, agent.output())
-    os.kill(pid, signal.SIGCONT)
-    wait_until(lambda: health()["state"] == "running", "the job to go on")
-    launcher.go()

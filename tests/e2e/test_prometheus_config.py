@@ -29,7 +29,7 @@ def promtool(*arguments):
     # Each case has a database: in memory that is much faster.
     with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
         env = {**os.environ, "TMPDIR": directory}
-        return subprocess.run([find_program("promtool"), *arguments], capture_output=True, text=True, timeout=300, env=env)
+        return subprocess.run([find_program("promtool"), *arguments], capture_output=True, text=True, timeout=500, env=env)
 
 
 def scrapes(file):
@@ -80,16 +80,11 @@ def test_labels_are_the_jobs_and_a_job_comes_by_one_path(file):
             assert jobs[name]["metric_relabel_configs"] == [{**path, "action": action}]
 
 
-@pytest.mark.parametrize("file", sorted(RULES))
-def test_rules_are_accepted_and_named_as_is_usual(file):
-    result = promtool("check", "rules", str(CONFIG / "rules" / file))
-    assert result.returncode == 0, result.stderr
-    for group in RULES[file]["groups"]:
-        for rule in group["rules"]:
-            if "record" in rule:
-                assert re.fullmatch(r"[a-z_]+:[a-z_]+:[a-z0-9_]+", rule["record"]), rule["record"]
-            else:
-                assert re.fullmatch(r"Persia([A-Z][a-z]+)+", rule["alert"]), rule["alert"]
+def test_rules_are_named_as_is_usual():
+    for name in RECORDED:
+        assert re.fullmatch(r"[a-z_]+:[a-z_]+:[a-z0-9_]+", name), name
+    for alert in ALERTS:
+        assert re.fullmatch(r"Persia([A-Z][a-z]+)+", alert["alert"]), alert["alert"]
 
 
 def test_every_recorded_series_is_used():

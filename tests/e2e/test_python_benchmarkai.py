@@ -80,16 +80,9 @@ def fifo(tmp_path):
     fifo.leave()
 
 
-@pytest.mark.parametrize("env", [{}, {"BENCHMARK_AI": "stdout"}, {"BENCHMARK_AI": "STDOUT"}])
+@pytest.mark.parametrize("env", [{}, {"BENCHMARK_AI": "STDOUT"}])
 def test_document_stdout(run_python, env):
     assert re.fullmatch(r'{"alexnet.batchsize16.latency": [\d.e-]+}\n', run_python(DOCUMENT, **env))
-
-
-def test_document_fifo(run_python, fifo):
-    fifo.serve()
-    assert run_python(DOCUMENT, **fifo.env) == ""  # nothing on stdout
-    wait_until(fifo.lines, "the line")
-    assert re.fullmatch(r'{"alexnet.batchsize16.latency": [\d.e-]+}\n', fifo.text)
 
 
 def test_lines_are_pythons_json(run_python, fifo):

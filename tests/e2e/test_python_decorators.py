@@ -62,9 +62,6 @@ def consume(made):
     if inspect.iscoroutine(made):
         return asyncio.run(made)
     if inspect.isgenerator(made):
-        def walk():
-            result = yield from made
-            return result
         values = []
         for value in made:
             values.append(value)
@@ -251,6 +248,7 @@ metrics.configure(Kept())
 for kind in (function, coroutine, generator, async_generator):
     Kept.values.clear()
     profiled = metrics.prof(kind)
+    assert (profiled.__name__, profiled.__doc__) == (kind.__name__, "Doc.")
     made = profiled()
     assert made == 7 or not Kept.values
     consume(made)

@@ -192,12 +192,10 @@ import os
 from persia_metrics.benchmarkai import emit
 emit({"alexnet.batchsize16.latency": 12.5, "nan": float("nan"), "inf": float("inf")})
 emit({"alexnet.batchsize16.latency": 11.5})
-for wrong, error in (([1, 2], TypeError), ("string", TypeError), (None, TypeError), ({"set"}, TypeError), ({}, ValueError)):
-    try:
-        emit(wrong)
-    except error:
-        continue
-    raise SystemExit(f"{wrong} was taken")
+try:
+    emit({"good": 1, "bad": None, "worse": object(), "good.too": 2})  # a bad value costs itself only
+except TypeError as error:
+    print(error)
 if os.fork() == 0:
     emit({"of_child": 3})
     os._exit(0)
@@ -213,24 +211,7 @@ input()
     assert shown.one("benchmarkai_alexnet_batchsize16_latency", role="trainer") == 11.5
     assert shown.one("benchmarkai_inf") == float("inf")
     assert str(shown.one("benchmarkai_nan")) == "nan"
-    worker.succeed()
-
-
-def test_a_bad_value_costs_itself_only(job, gateway):
-    job.agent()
-    worker = job.python(
-        """
-from persia_metrics.benchmarkai import emit
-try:
-    emit({"good": 1, "bad": None, "worse": object(), "good.too": 2})
-except TypeError as error:
-    print(error)
-input()
-""",
-        BENCHMARK_AI="segment",
-    )
-    gateway.wait_for("benchmarkai_good_too", 2)
-    assert gateway.metrics().one("benchmarkai_good") == 1
+    assert (shown.one("benchmarkai_good"), shown.one("benchmarkai_good_too")) == (1, 2)
     assert "not NoneType" in worker.succeed()
 
 

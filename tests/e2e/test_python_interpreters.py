@@ -70,12 +70,12 @@ class Hides(importlib.abc.MetaPathFinder):
         if name == "persia_metrics._native":
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Hides())
-sysconfig.get_config_vars()["Py_GIL_DISABLED"] = FREE
+sysconfig.get_config_vars()["Py_GIL_DISABLED"] = 1
 try:
     import persia_metrics
 except ImportError as error:
     print(error)
-""".replace("FREE", "1")
+"""
     )
     assert told == "persia_metrics does not support Python without the global lock; use the ordinary build of this version\n"
     setup = "import sys, sysconfig\nsysconfig.get_config_vars()['Py_GIL_DISABLED'] = 1\n"

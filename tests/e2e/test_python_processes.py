@@ -5,7 +5,6 @@ import struct
 from collections import Counter
 
 import pytest
-from conftest import PYTHON, PYTHON_PACKAGE
 from servers import wait_until
 
 KILLED = """
@@ -171,14 +170,6 @@ next(suspended)
     )
     worker.succeed()
     gateway.wait_for("my_app_steps", 1111)
-
-
-def test_under_exec_nothing_needs_to_be_set_up(job, gateway, tmp_path):
-    script = tmp_path / "train.py"
-    script.write_text("from persia_metrics import Counter\nCounter('my_app', 'steps').inc(7)\n")
-    agent = job.exec(PYTHON, script, env={"PYTHONPATH": str(PYTHON_PACKAGE), "RANK": "2"})
-    assert agent.wait() == 0
-    gateway.wait_for("my_app_steps", 7, instance="rep_2")
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])

@@ -32,26 +32,6 @@ assert family.labels(a="y\\ud800", b="x").value() == 1 and family.labels("y", "x
     )
 
 
-def test_counts_of_all_threads_are_read(run_python):
-    run_python(
-        EVERY_TYPE
-        + """
-import threading
-counter, histogram = Counter("g", "c"), Histogram("g", "h", bounds=(1,))
-def work():
-    for _ in range(10_000):
-        counter.inc()
-        histogram.observe(1)
-threads = [threading.Thread(target=work) for _ in range(4)]
-for thread in threads: thread.start()
-while any(thread.is_alive() for thread in threads):
-    assert counter.value() <= 40_000
-for thread in threads: thread.join()
-assert counter.value() == 40_000 and histogram.value() == (40_000, 40_000, (1,), (40_000, 0))
-"""
-    )
-
-
 def test_a_snapshot_has_every_series(run_python):
     run_python(
         EVERY_TYPE
@@ -132,19 +112,6 @@ assert failed.value("g", "c", {"a": "x"}) == 1 and gauge.value() == 7
     )
 
 
-def test_nothing_is_read_where_metrics_are_disabled(run_python):
-    run_python(
-        EVERY_TYPE
-        + """
-counter, gauge, histogram, stream = Counter("g", "c"), Gauge("g", "g"), Histogram("g", "h"), Stream("g", "s")
-counter.inc(); gauge.set(1); histogram.observe(1); stream.add(1)
-assert (counter.value(), gauge.value(), histogram.value(), stream.value()) == (0, None, (0, 0, (), ()), (0, 0, None))
-assert len(snapshot()) == 0
-""",
-        PERSIA_METRICS_ENABLED="0",
-    )
-
-
 def test_a_forked_child_reads_its_own_counts(run_python):
     run_python(
         EVERY_TYPE
@@ -160,27 +127,3 @@ if child == 0:
 assert os.waitpid(child, 0)[1] == 0 and counter.value() == 5
 """
     )
-
-
-def test_an_unset_gauge_leaves_the_gateway(job, gateway):
-    job.agent()
-    worker = job.python(
-        """
-from persia_metrics import Counter, Gauge
-gauge, other = Gauge("my_app", "level"), Counter("my_app", "steps")
-gauge.set(5)
-input()
-gauge.unset()
-other.inc()
-input()
-gauge.set(6)
-input()
-"""
-    )
-    gateway.wait_for("my_app_level", 5)
-    worker.go()
-    gateway.wait_for("my_app_steps", 1)
-    gateway.wait_for("my_app_level", None)
-    worker.go()
-    gateway.wait_for("my_app_level", 6)
-    worker.succeed()

@@ -33,20 +33,6 @@ def test_offenders_are_held_back_and_all_else_arrives(job, gateway):
         assert len([line for line in lines_with(agent, "the gateway refuses ") if f'"{name}"' in line]) == 1
 
 
-def test_offenders_are_found_again_after_a_restart_of_the_agent(job, gateway):
-    put(gateway, "job/another", "# TYPE my_app_batches gauge\nmy_app_batches 1\n")
-    agent = job.agent()
-    worker = job.worker()
-    worker.tell("count my_app batches 11")
-    worker.tell("count my_app good 1")
-    gateway.wait_for("my_app_good", 1, job=job.name)
-    agent.kill()
-    worker.tell("count my_app good 1")
-    again = job.agent()
-    gateway.wait_for("my_app_good", 2, job=job.name)
-    wait_until(lambda: again.metrics().one("persia_agent_quarantined_series", reason="gateway") == 1, "the quarantine")
-
-
 def test_a_label_for_each_step_costs_its_family_and_not_the_group(job, gateway):
     agent = job.agent("--max-push-bytes=65536")
     worker = job.worker()

@@ -150,15 +150,12 @@ def test_a_file_with_an_error_at_the_start_is_corrected_by_a_reload(bare_job, se
     wait_until(lambda: reloads(agent, "success") == 1 and agent.metrics().one("persia_agent_config_errors") == 1, "the flag's error alone")
 
 
-@pytest.mark.parametrize("how", ["run", "run, by SIGHUP", "exec"])
-def test_a_pipe_changes_no_setting_that_a_reload_compares(job, tmp_path, how):
+@pytest.mark.parametrize("mode", ["run", "exec"])
+def test_a_pipe_changes_no_setting_that_a_reload_compares(job, tmp_path, mode):
     flags = [f"--fifo={tmp_path / 'fifo'}", "--web.enable-lifecycle"]
-    agent = job.exec("sleep", "600", flags=flags) if how == "exec" else job.agent(*flags)
+    agent = job.exec("sleep", "600", flags=flags) if mode == "exec" else job.agent(*flags)
     wait_until(agent.metrics, "the agent's pages")
-    if "SIGHUP" in how:
-        agent.signal(signal.SIGHUP)
-    else:
-        assert fetch(agent.url + "/-/reload", method="POST") == (200, "Reloaded.\n")
+    assert fetch(agent.url + "/-/reload", method="POST") == (200, "Reloaded.\n")
     wait_until(lambda: reloads(agent, "success") == 1, "a scrape that shows the reload")
     assert "read at the start only" not in agent.output()
 
@@ -174,16 +171,6 @@ def test_what_cannot_change_is_named_once_and_stays(bare_job, settings, gateway)
     worker = bare_job.worker()
     worker.tell("count my_app batches 3")
     gateway.wait_for("my_app_batches", 3, job=bare_job.name)
-
-
-def test_flags_and_environment_of_the_start_still_win(other_gateway, bare_job, settings, gateway):
-    agent = start(bare_job, settings, "--push-interval=0.2", job_name=bare_job.name, gateway_address=gateway.address)
-    settings.write(job_name=bare_job.name, gateway_address=other_gateway.address, push_interval_seconds=3600)
-    agent.signal(signal.SIGHUP)
-    wait_until(lambda: reloads(agent, "success") == 1, "the reload")
-    worker = bare_job.worker()
-    worker.tell("count my_app batches 3")
-    other_gateway.wait_for("my_app_batches", 3)
 
 
 def test_post_without_enable_lifecycle_is_forbidden(job, gateway):

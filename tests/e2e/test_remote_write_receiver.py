@@ -59,16 +59,11 @@ def test_a_good_request_is_taken(receiver, name):
 BAD = {
     "a metric's name with a dash": (series(label("__name__", "my-app")), "not a metric's name"),
     "a metric's name that begins with a digit": (series(label("__name__", "9up")), "not a metric's name"),
-    "a metric's name beyond ASCII": (series(label("__name__", "üp")), "not a metric's name"),
     "a metric's name with a line end": (series(label("__name__", "up\n")), "not a metric's name"),
     "a label's name with a colon": (series(NAME + label("a:b", "c")), "not a label's name"),
-    "a label's name with a dash": (series(NAME + label("a-b", "c")), "not a label's name"),
     "a label's name that begins with a digit": (series(label("9a", "c") + NAME), "not a label's name"),
-    "a label without a name": (series(label("", "c") + NAME), "not a label's name"),
     "a label without a value": (series(NAME + label("a", "")), "an empty value"),
     "no name": (series(label("job", "a")), "no name"),
-    "an empty name": (series(label("__name__", "")), "an empty value"),
-    "no labels": (series(b""), "no name"),
     "labels that are not sorted": (series(label("job", "a") + NAME), "not sorted"),
     "a label twice": (series(NAME + label("a", "b") + label("a", "c")), "is twice"),
     "bytes that are no text": (series(NAME + field(1, field(1, b"a") + field(2, b"\xff"))), "not a request"),
@@ -78,8 +73,6 @@ BAD = {
     "samples out of order": (series(samples=sample(at=20) + sample(at=10)), "out of order"),
     "two values at a time": (series(samples=sample(1) + sample(2)), "out of order"),
     "an unknown field of the request": (GOOD + UNKNOWN, "fields that the protocol does not have"),
-    "an unknown field of a series": (series(more=UNKNOWN), "fields that the protocol does not have"),
-    "an unknown field of a label": (series(NAME + label("a", "b", UNKNOWN)), "fields that the protocol does not have"),
     "an unknown field of a sample": (series(samples=sample(more=UNKNOWN)), "fields that the protocol does not have"),
     "half a message": (GOOD[:-1], "not a request"),
 }
@@ -98,7 +91,7 @@ def test_a_bad_message_is_refused(receiver, message, why):
     refused(receiver, why, message)
 
 
-@pytest.mark.parametrize("path", ["/", "/api/v1/write/", "/api/v1/push", "/api/v1/write?a=b"])
+@pytest.mark.parametrize("path", ["/api/v1/write/", "/api/v1/write?a=b"])
 def test_another_path_is_refused(receiver, path):
     refused(receiver, f"path {path}", path=path)
 
@@ -106,11 +99,6 @@ def test_another_path_is_refused(receiver, path):
 @pytest.mark.parametrize("header", AGENT)
 def test_a_wrong_header_is_refused(receiver, header):
     refused(receiver, f"header {header}: 'other'", headers={**AGENT, header: "other"})
-
-
-@pytest.mark.parametrize("header", HEADERS)
-def test_a_missing_header_is_refused(receiver, header):
-    refused(receiver, f"header {header}: None", headers={name: value for name, value in AGENT.items() if name != header})
 
 
 def test_what_is_not_compressed_is_refused(receiver):

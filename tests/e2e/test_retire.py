@@ -20,17 +20,24 @@ def wait_for_log(agent, text):
     wait_until(lambda: text in agent.output(), f"{text!r} in the agent's log")
 
 
-def test_file_of_an_ended_worker_goes_and_its_counts_stay(job, gateway, segments):
+def test_last_values_of_a_killed_worker_outlive_its_file_and_its_successor_adds_to_them(job, gateway, segments):
     agent = job.agent()
     worker = job.worker()
     worker.tell("count my_app batches 41")
     gateway.wait_for("my_app_batches", 41)
     worker.tell("count my_app batches 1.5")
+    worker.tell("set my_app loss 0.25")
+    worker.tell("observe persia lookup_rpc_time_cost 0.5")
     worker.kill()
-    gateway.wait_for("my_app_batches", 42.5)
+    gateway.wait_for("my_app_batches", 42.5, role="trainer", instance="rep_0")
+    gateway.wait_for("my_app_loss", 0.25)
+    gateway.wait_for("lookup_rpc_time_cost_count", 1)
+    gateway.wait_for("lookup_rpc_time_cost_sec", 0.5)
     wait_until(lambda: segment_files(segments) == [], "the file of the killed worker to go")
     gateway.wait_for("persia_agent_retired_processes_total", 1)
     assert agent.metrics().one("my_app_batches") == 42.5
+    job.worker().tell("count my_app batches 5")
+    gateway.wait_for("my_app_batches", 47.5)
 
 
 def test_agent_that_is_killed_and_started_again_goes_on(job, gateway, segments):

@@ -16,18 +16,11 @@ def call(*arguments, **env):
     return subprocess.run([AGENT, *arguments], env=environment(**env), capture_output=True, text=True, timeout=30)
 
 
-def test_agent_that_comes_after_its_worker(job, gateway):
-    worker = job.worker()
-    worker.tell("count my_app batches 11")
+def test_workers_that_came_before_the_agent_and_after_it(job, gateway):
+    job.worker().tell("count my_app batches 11")
     job.agent()
     gateway.wait_for("my_app_batches", 11, job=job.name, role="trainer", instance="rep_0")
-
-
-def test_agent_that_comes_before_its_worker(job, gateway):
-    agent = job.agent()
-    wait_until(lambda: agent.metrics(), "the agent's own metrics")
-    worker = job.worker("embedding_server", replica=2)
-    worker.tell("count_feat persia nan_count user_id 11")
+    job.worker("embedding_server", replica=2).tell("count_feat persia nan_count user_id 11")
     gateway.wait_for("nan_count", 11, role="embedding_server", instance="rep_2", feat="user_id")
 
 
@@ -55,8 +48,12 @@ def test_exit_when_idle_ends_after_the_last_worker(job, gateway):
     assert [pushed.one("my_app_batches", instance=f"rep_{replica}") for replica in (0, 1)] == [4, 4]
 
 
-def test_a_wrong_setting_does_not_end_the_agent(job, gateway):
-    agent = job.agent("--push-timeout=soon", "--lable=team=ads", "--exit-when-idle=later")
+def test_a_wrong_setting_ends_the_agent_only_with_strict(job, gateway):
+    wrong = ("--push-timeout=soon", "--lable=team=ads")
+    strict = job.agent(*wrong, "--strict")
+    assert strict.wait() == 2
+    assert "(and 1 more: check-config lists them); the agent ends (--strict)" in strict.output()
+    agent = job.agent(*wrong, "--exit-when-idle=later")
     worker = job.worker()
     worker.tell("count my_app batches 2")
     gateway.wait_for("my_app_batches", 2)
@@ -96,20 +93,6 @@ def test_the_agent_raises_its_limit_of_descriptors_and_not_the_commands(job):
     assert resource.prlimit(agent.pid, resource.RLIMIT_NOFILE) == (hard, hard)
     assert command.wait() == 0
     assert f"200\n{hard}\n" in command.output()
-
-
-def test_strict_refuses_wrong_settings(job):
-    agent = job.agent("--push-timeout=soon", "--lable=team=ads", "--strict")
-    assert agent.wait() == 2
-    assert "(and 1 more: check-config lists them); the agent ends (--strict)" in agent.output()
-
-
-def test_once_prints_what_a_scrape_would_show(job):
-    worker = job.worker()
-    worker.tell("count my_app batches 12")
-    result = call("once", f"--job={job.name}", f"--metrics-dir={job.segments}")
-    assert result.returncode == 0, result.stderr
-    assert Samples(result.stdout).one("my_app_batches", job=job.name, role="trainer") == 12
 
 
 # The families of /metrics that `once` does not show, and why.
@@ -185,6 +168,7 @@ def test_once_shows_what_metrics_shows(job, gateway, tmp_path):
     shown, shown_once = agent.metrics(), Samples(once(job, "--push-interval=0.2", *flags))
     for family in ("persia_agent_max_series", "persia_agent_push_interval_seconds", "persia_agent_remote_write_queue_max_bytes"):
         assert shown_once.one(family) == shown.one(family)
+    assert shown_once.one("my_app_batches", instance="rep_1") == 12
     # The agent has some families of its own more.
     assert shown_once.one("persia_agent_series") > len(series_once)
 
@@ -209,13 +193,6 @@ def test_once_writes_nothing(job):
     before = files()
     assert Samples(once(job)).one("my_app_batches") == 12
     assert files() == before
-
-
-def test_check_config_accepts_a_good_file(tmp_path):
-    config = tmp_path / "global_config.yaml"
-    config.write_text("PersiaMetricsConfig:\n  enable_metrics: true\n  job_name: dlrm\n  push_interval_seconds: 5\n")
-    result = call("check-config", f"--config={config}")
-    assert result.returncode == 0, result.stderr
 
 
 def test_check_config_names_the_place_and_the_nearest_key(tmp_path):

@@ -13,6 +13,8 @@ from servers import ROOT, Process, fetch, wait_until
 
 import catalog
 
+pytestmark = pytest.mark.long
+
 RUN = ROOT / "run"
 
 
@@ -101,18 +103,13 @@ def test_demo_compares_every_metric_and_leaves_nothing(demo):
     assert process.directories() == []
 
 
-def test_demo_says_where_to_look(demo):
+def test_demo_says_where_to_look_and_ctrl_c_ends_it_in_order(demo):
     process = demo(60)
     process.wait_for_training()
     addresses = [word for word in process.output().split() if word.startswith("http://")]
     assert len(addresses) == 4
     for address in addresses:
         assert fetch(address)[0] == 200, address
-
-
-def test_ctrl_c_ends_the_demo_in_order(demo):
-    process = demo(60)
-    process.wait_for_training()
     os.killpg(process.pid, signal.SIGINT)
     assert process.wait(120) == 0, process.output()
     assert "to the last one" in process.output()

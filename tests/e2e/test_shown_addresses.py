@@ -11,20 +11,12 @@ from conftest import AGENT, environment
 from servers import fetch, free_port, wait_until
 
 USER, PASSWORD, TOKEN = "SECRETUSER", "SECRETWORD", "SECRETTOKEN"
+# tests/unit/net/gateway_address_test.cc and url_test.cc have more forms.
 GATEWAYS = [
     f"http://{USER}:{PASSWORD}@127.0.0.1:1/path?token={TOKEN}",
-    f"http://{USER}:{PASSWORD}@127.0.0.1:1/path",
-    f"{USER}:{PASSWORD}@127.0.0.1:1",
     f"127.0.0.1:1/path?token={TOKEN}",
-    f"127.0.0.1:0/path?token={TOKEN}",
-    f"http://127.0.0.1:1/path?mail=a@{TOKEN}",
-    f"http://{USER}:{PASSWORD[:6]}?{PASSWORD}@127.0.0.1:1",
-    f"http://{USER}:{PASSWORD[:6]}/{PASSWORD}@127.0.0.1:1",
-    f"ftp://127.0.0.1#{TOKEN}",
-    f"http://[::1/path?token={TOKEN}",
     f"dns+http://{USER}:{PASSWORD}@gateway.invalid:1/path?token={TOKEN}",
     f"good:9091,http://{USER}:{PASSWORD}@127.0.0.1:1/path?token={TOKEN},other:9091",
-    f"good:9091,http://127.0.0.1:1/?token={TOKEN}",
 ]
 
 
@@ -79,13 +71,7 @@ def test_a_query_of_a_remote_write_url_is_sent_but_not_shown(job):
     assert status == 0 and "127.0.0.1:1/write" in text and "SECRET" not in text
 
 
-@pytest.mark.parametrize("url", GATEWAYS[:2])
-def test_a_url_of_remote_write_that_is_refused(url):
-    status, text = call("check-config", f"--remote-write={url}", "--log-level=debug")
-    assert status == 2 and "SECRET" not in text
-
-
-@pytest.mark.parametrize("end", ["\n", "\r", "\x1b", "\u0085", "x" * 5000], ids=["line end", "carriage return", "escape", "C1 control", "too long"])
+@pytest.mark.parametrize("end", ["\n", "\u0085", "x" * 5000], ids=["line end", "C1 control", "too long"])
 def test_a_url_in_the_environment_with_more_than_it_should_have(end):
     """A secret of Kubernetes often ends with a line end."""
     for url in (f"http://{USER}:{PASSWORD}@127.0.0.1:1/write{end}", f"http://127.0.0.1:1/write?token={TOKEN}{end}"):
@@ -94,21 +80,19 @@ def test_a_url_in_the_environment_with_more_than_it_should_have(end):
         assert status == 2 and "PERSIA_METRICS_REMOTE_WRITE_URL" in text or end == "\u0085"
 
 
-@pytest.mark.parametrize("flag", [f"--listen=http://{USER}:{PASSWORD}@h:1", f"--web-external-host=http://{USER}:{PASSWORD}@h"])
+@pytest.mark.parametrize("flag", ["--remote-write", "--listen", "--web-external-host"])
 def test_another_address_that_is_refused(flag):
-    status, text = call("check-config", flag)
+    status, text = call("check-config", f"{flag}=http://{USER}:{PASSWORD}@h:1", "--log-level=debug")
     assert status == 2 and "SECRET" not in text
 
 
 class Echo(http.server.BaseHTTPRequestHandler):
-    """Answers with the whole head of the request, as some error pages do."""
-
-    code = 404
+    """Answers with the whole head of the request, as the error pages of some proxies do."""
 
     def do_POST(self):
         self.rfile.read(int(self.headers["Content-Length"]))
         body = f"refused: {self.requestline} {dict(self.headers)}".encode()
-        self.send_response(self.code)
+        self.send_response(407)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -117,16 +101,13 @@ class Echo(http.server.BaseHTTPRequestHandler):
         pass
 
 
-@pytest.fixture(params=["a database", "a proxy"])
-def echo(request):
-    """The keys of a target that reaches the server, by itself or through a proxy."""
-    handler = type("Handler", (Echo,), {"code": 404 if request.param == "a database" else 407})
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+@pytest.fixture
+def echo():
+    """The keys of a target whose proxy is the server."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Echo)
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     address = f"127.0.0.1:{server.server_address[1]}"
-    target = f"http://{address}/write?token={TOKEN}"
-    proxied = {"url": f"http://127.0.0.2:1/write?token={TOKEN}", "proxy_url": f"http://{USER}:{PASSWORD}@{address}"}
-    yield {"url": target} if request.param == "a database" else proxied
+    yield {"url": f"http://127.0.0.2:1/write?token={TOKEN}", "proxy_url": f"http://{USER}:{PASSWORD}@{address}"}
     server.shutdown()
     server.server_close()
 
@@ -136,7 +117,7 @@ def test_an_answer_that_repeats_the_request_shows_no_secret(job, tmp_path, echo)
     target = {"name": "db", "headers": {"X-Api-Key": "SECRETHEADER"}, "metadata_config": {"send": False}, **echo}
     config.write_text(json.dumps({"PersiaMetricsConfig": {"remote_write": [target]}}))
     agent = job.agent(f"--config={config}", "--gateway=off", "--log-level=debug")
-    wait_until(lambda: "cannot send to db: status 40" in agent.output(), "the answer in the log")
+    wait_until(lambda: "cannot send to db: status 407" in agent.output(), "the answer in the log")
     line = next(line for line in agent.output().splitlines() if "cannot send to db" in line)
     assert "refused: POST" in line and "X-Api-Key" in line and "***" in line
     pair = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()

@@ -201,7 +201,15 @@ def test_orphan_of_the_command_is_its_child(job):
     command_of(exec_)
     wait_for_output(exec_, "orphan ")
     orphan = int(exec_.output().partition("orphan ")[2].partition(".")[0])
-    wait_until(lambda: int(Path(f"/proc/{orphan}/stat").read_text().rpartition(")")[2].split()[1]) == exec_.pid, "its new parent")
+
+    def has_new_parent():
+        parent = int(Path(f"/proc/{orphan}/stat").read_text().rpartition(")")[2].split()[1])
+        if parent == exec_.pid:
+            return True
+        name = Path(f"/proc/{parent}/cmdline").read_bytes().replace(bytes(1), b" ")
+        raise ValueError(f"{orphan} has the parent {parent}, {name}, not {exec_.pid}, which {'runs' if exec_.running() else 'has ended'}")
+
+    wait_until(has_new_parent, "its new parent")
     os.kill(orphan, signal.SIGTERM)
     exec_.signal(signal.SIGTERM)
     assert exec_.wait() == 128 + signal.SIGTERM

@@ -112,9 +112,4 @@ def test_a_kind_of_memory_error_is_lack_of_memory(job):
 
 
 def test_an_interruption_is_no_exception(job):
-    agent = job.agent()
-    worker = job.python(START + "raise KeyboardInterrupt\n")
-    worker.wait()
-    wait_until(lambda: json.loads(fetch(agent.url + "/api/v1/status")[1])["deaths"], "the death")
-    (found,) = json.loads(fetch(agent.url + "/api/v1/status")[1])["deaths"]
-    assert found["cause"] != "exception"
+    assert death(job, "raise KeyboardInterrupt\n", -signal.SIGINT)[0]["cause"] != "exception"

@@ -50,29 +50,29 @@ OWN_HOSTS = ["127.0.0.1:19091", "10.1.2.3", "[::1]:19091", "[fd00::1]", "localho
 OWN_HOSTS += ["agent:19091", "metrics_agent", "Node-1.", "node-1.local:19091", "agent.persia.svc.cluster.local:19091", "node.internal"]
 
 
-@pytest.mark.parametrize("host", [*OWN_HOSTS, socket.gethostname(), socket.getfqdn() + ":19091"])
-def test_a_browser_may_use_the_machines_own_and_private_names(agent, host):
-    for path in [*SCRAPED, "/", "/api/v1/status"]:
-        assert send(agent, path, [host], CHROME)[0] == 200
-    assert send(agent, "/-/reload", [host], CHROME, "POST")[0] == 200
+def test_a_browser_may_use_the_machines_own_and_private_names(agent):
+    for host in [*OWN_HOSTS, socket.gethostname(), socket.getfqdn() + ":19091"]:
+        for path in [*SCRAPED, "/", "/api/v1/status"]:
+            assert send(agent, path, [host], CHROME)[0] == 200, host
+        assert send(agent, "/-/reload", [host], CHROME, "POST")[0] == 200, host
 
 
 FOREIGN_HOSTS = ["evil.example:19091", "EVIL.example", "evil.example.", "127.0.0.1.evil.example", "localhost.evil.example", "xn--nxasmq6b.com"]
 
 
 @pytest.mark.parametrize("host", FOREIGN_HOSTS)
-@pytest.mark.parametrize("headers", [CHROME, DISGUISED, RANGED], ids=["chrome", "disguised", "ranged"])
-def test_a_browser_that_was_rebound_to_the_agent_reads_nothing(agent, host, headers):
-    for path in [*SCRAPED, *PAGES]:
-        status, body = send(agent, path, [host], headers)
-        assert status == 421 and f'"{host}"' in body and "web_external_host" in body
-    assert send(agent, "/-/reload", [host], headers, "POST")[0] == 421
+def test_a_browser_that_was_rebound_to_the_agent_reads_nothing(agent, host):
+    for headers in (CHROME, DISGUISED, RANGED):
+        for path in [*SCRAPED, *PAGES]:
+            status, body = send(agent, path, [host], headers)
+            assert status == 421 and f'"{host}"' in body and "web_external_host" in body
+        assert send(agent, "/-/reload", [host], headers, "POST")[0] == 421
     assert "Reloaded" not in agent.output() and agent.metrics().one("persia_agent_config_reloads_total", result="success") == 0
     wait_until(lambda: f'host "{host}"' in agent.output(), "the log to name the host")
 
 
-@pytest.mark.parametrize("host", FOREIGN_HOSTS)
-def test_scrapers_and_health_checks_use_any_name(agent, host):
+def test_scrapers_and_health_checks_use_any_name(agent):
+    host = FOREIGN_HOSTS[0]
     for headers in (PROMETHEUS, {**PROMETHEUS, "Accept-Encoding": "identity"}, {}, {"User-Agent": "curl/8.0"}):
         for path in SCRAPED:
             assert send(agent, path, [host], headers)[0] == 200
@@ -86,13 +86,10 @@ def test_a_refused_host_is_logged_at_most_a_few_times(agent):
     assert agent.output().count("evil") < 10
 
 
-@pytest.mark.parametrize("host", ["a b", "a/b", "[::1", "[zz]", "::1", "a:b", "a:1:2", "user@a", "a:99999", "a:", "evil.example:19091, a"])
-def test_a_malformed_host_is_a_bad_request(agent, host):
-    for headers in (CHROME, PROMETHEUS):
-        assert send(agent, "/metrics", [host], headers)[0] == 400
-
-
-def test_two_hosts_are_a_bad_request(agent):
+def test_a_malformed_host_and_two_hosts_are_a_bad_request(agent):
+    for host in ("a b", "a/b", "[::1", "[zz]", "::1", "a:b", "a:1:2", "user@a", "a:99999", "a:", "evil.example:19091, a"):
+        for headers in (CHROME, PROMETHEUS):
+            assert send(agent, "/metrics", [host], headers)[0] == 400, host
     for hosts in (["localhost", "evil.example"], ["localhost", "localhost"]):
         assert send(agent, "/metrics", hosts, PROMETHEUS)[0] == 400
 
@@ -117,33 +114,29 @@ def test_behind_a_password_any_host_is_answered_but_no_other_site(job, tmp_path)
         assert send(agent, "/-/reload", [host], {**allowed, "Origin": f"https://{host}"}, "POST")[0] == 200
 
 
-def test_names_that_are_set_are_answered(job):
+def test_names_that_are_set_are_answered_also_for_a_proxy(job):
     agent = start(job, "--web.external-host=metrics.example.org,.gpu.example.org")
     for host in ("metrics.example.org", "METRICS.example.org.:443", "a.gpu.example.org:19091", "a.b.gpu.example.org"):
         assert send(agent, "/", [host], CHROME)[0] == 200
     for host in ("example.org", "gpu.example.org", "evilgpu.example.org", "metrics.example.org.evil.example"):
         assert send(agent, "/", [host], CHROME)[0] == 421
+    assert send(agent, "/-/reload", ["agent:19091"], {"Origin": "http://metrics.example.org"}, "POST")[0] == 200
+    assert send(agent, "/-/reload", ["agent:19091"], {"Origin": "http://evil.example"}, "POST")[0] == 403
 
 
-REFUSED_ORIGINS = {
-    "another site": {"Origin": "http://evil.example"},
-    "another port": {"Origin": "http://127.0.0.1:3000"},
-    "an opaque origin": {"Origin": "null"},
-    "no URL": {"Origin": "127.0.0.1"},
-    "an empty origin": {"Origin": ""},
-    "cross-site, by the browser": {"Sec-Fetch-Site": "cross-site"},
-    "same-site, by the browser": {"Sec-Fetch-Site": "same-site"},
-    "cross-site, by a page whose origin is null": {"Sec-Fetch-Site": "cross-site", "Origin": "null"},
-}
+# Of another site, another port, none, no URL, an empty one.
+REFUSED_ORIGINS = [{"Origin": origin} for origin in ("http://evil.example", "http://127.0.0.1:3000", "null", "127.0.0.1", "")]
+REFUSED_ORIGINS += [{"Sec-Fetch-Site": site} for site in ("cross-site", "same-site")]
+REFUSED_ORIGINS += [{"Sec-Fetch-Site": "cross-site", "Origin": "null"}]
 
 
-@pytest.mark.parametrize("headers", REFUSED_ORIGINS.values(), ids=REFUSED_ORIGINS)
-def test_a_post_from_another_site_changes_nothing(agent, headers):
-    status, body = send(agent, "/-/reload", [agent.address], {**CHROME, **headers}, "POST")
-    assert status == 403 and "another site" in body
+def test_a_post_from_another_site_changes_nothing(agent):
+    for headers in REFUSED_ORIGINS:
+        status, body = send(agent, "/-/reload", [agent.address], {**CHROME, **headers}, "POST")
+        assert status == 403 and "another site" in body, headers
+        # A link to the page from another site works.
+        assert send(agent, "/", [agent.address], {**CHROME, **headers})[0] == 200, headers
     assert agent.metrics().one("persia_agent_config_reloads_total", result="success") == 0
-    # A link to the page from another site works.
-    assert send(agent, "/", [agent.address], {**CHROME, **headers})[0] == 200
 
 
 def test_a_post_of_the_page_or_of_a_program_is_answered(agent):
@@ -153,9 +146,3 @@ def test_a_post_of_the_page_or_of_a_program_is_answered(agent):
     # A proxy that gives the agent another Host than the browser's.
     behind = {"Sec-Fetch-Site": "same-origin", "Origin": "https://metrics.example.org"}
     assert send(agent, "/-/reload", ["agent:19091"], behind, "POST")[0] == 200
-
-
-def test_a_post_through_a_proxy_for_a_name_that_is_set_is_answered(job):
-    agent = start(job, "--web.external-host=metrics.example.org")
-    assert send(agent, "/-/reload", ["agent:19091"], {"Origin": "http://metrics.example.org"}, "POST")[0] == 200
-    assert send(agent, "/-/reload", ["agent:19091"], {"Origin": "http://evil.example"}, "POST")[0] == 403

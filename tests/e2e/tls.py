@@ -41,10 +41,10 @@ class Authority:
 class Proxy:
     """Forwards each request to `gateway`, a real one on loopback, unless `refuse` returns a body for a 401.
 
-    `authorizations` and `server_names` record the requests; with `client_ca` a client certificate is required.
+    `authorizations` and `server_names` record the requests.
     """
 
-    def __init__(self, gateway_port, certificate=None, client_ca=None):
+    def __init__(self, gateway_port, certificate=None):
         self.authorizations = []
         self.server_names = []
         self.refuse = lambda headers: None
@@ -94,9 +94,6 @@ class Proxy:
             self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             self._context.load_cert_chain(*certificate)
             self._context.sni_callback = lambda _, name, __: self.server_names.append(name)
-            if client_ca is not None:
-                self._context.verify_mode = ssl.CERT_REQUIRED
-                self._context.load_verify_locations(client_ca)
         self._server = Server(("127.0.0.1", 0), Handler)
         self.port = self._server.server_address[1]
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})

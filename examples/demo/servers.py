@@ -106,6 +106,17 @@ def fetch(url, method="GET", timeout=10):
         return error.code, error.read().decode()
 
 
+def processes():
+    """Of each process of the machine: its pid, and its state, parent and process group."""
+    # An exact name below the pattern, such as `stat`, would be looked up by glob, and fail for a process that has just ended.
+    for directory in Path("/proc").glob("[0-9]*"):
+        try:
+            state, parent, group = (directory / "stat").read_text().rpartition(")")[2].split()[:3]
+        except OSError:
+            continue  # it has ended
+        yield int(directory.name), (state, int(parent), int(group))
+
+
 def _end_with_parent():
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
@@ -160,15 +171,7 @@ class Process:
 
     def group_members(self):
         """The live pids of its process group, without zombies."""
-        members = []
-        for stat in Path("/proc").glob("[0-9]*/stat"):
-            try:
-                fields = stat.read_text().rpartition(")")[2].split()
-            except OSError:
-                continue  # the process has ended
-            if int(fields[2]) == self.pid and fields[0] not in "ZX":
-                members.append(int(stat.parent.name))
-        return members
+        return [pid for pid, (state, _, group) in processes() if group == self.pid and state not in "ZX"]
 
     def stop(self, seconds=10.0):
         """Sends SIGTERM, then SIGKILL to the rest of the group. Returns the exit code."""

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples/demo"))
 
 import goodput  # noqa: E402
 import ledger as ledgers  # noqa: E402
-from servers import ROOT, Gateway, Process, free_port, wait_until  # noqa: E402
+from servers import ROOT, Gateway, Process, free_port, processes, wait_until  # noqa: E402
 
 BUILD = Path(os.environ.get("PERSIA_BUILD_DIR", ROOT / "build/release"))
 AGENT = BUILD / "agent/cli/persia-metrics-agent"
@@ -219,11 +219,10 @@ class Job:
 
     def kill_supervised_agent(self):
         """In exec mode: kills the agent, which its supervisor starts again. False: there is none at the moment."""
-        for stat in Path("/proc").glob("[0-9]*/stat"):
+        for pid, (_, parent, _) in processes():
             with contextlib.suppress(OSError):
-                of_supervisor = int(stat.read_text().rpartition(")")[2].split()[1]) == self.agent.pid
-                if of_supervisor and b"exec-collect" in stat.with_name("cmdline").read_bytes():
-                    os.kill(int(stat.parent.name), signal.SIGKILL)
+                if parent == self.agent.pid and b"exec-collect" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    os.kill(pid, signal.SIGKILL)
                     self.kills["supervised agent"] += 1
                     return True
         return False

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from conftest import BUILD, environment
-from servers import wait_until
+from servers import processes, wait_until
 
 
 SLEEP = "echo pid $$.; exec sleep 600"
@@ -17,15 +17,7 @@ SLEEP = "echo pid $$.; exec sleep 600"
 
 def children(pid):
     """Pid and state of each child."""
-    found = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            state, parent = stat.read_text().rpartition(")")[2].split()[:2]
-        except OSError:  # it has just ended
-            continue
-        if int(parent) == pid:
-            found[int(stat.parent.name)] = state
-    return found
+    return {child: state for child, (state, parent, _) in processes() if parent == pid}
 
 
 def agent_of(supervisor):

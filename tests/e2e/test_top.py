@@ -134,12 +134,11 @@ def test_top_shows_a_killed_rank_a_dead_address_and_a_liar(job, top, liar):
     seen = top(agent.address, dead, liar, TERM="linux")  # whose codes pyte knows
     seen.shows("trainer rep_1 ", "trainer rep_10 ", "cannot connect", "larger than 4 MiB")
     os.kill(workers[1].pid, signal.SIGKILL)
-    seen.wait_for(lambda lines: any("rep_2 " in line and "died" in line for line in lines))
 
     def names():
         return [line.split()[1] for line in seen.screen.display if line.startswith("  trainer rep_")]
 
-    assert names() == ["rep_2", "rep_1", "rep_10"], "the worst first, then in natural order"
+    seen.wait_for(lambda lines: names() == ["rep_2", "rep_1", "rep_10"] and "died" in next(line for line in lines if "  trainer rep_2" in line))
     seen.press("s")
     seen.wait_for(lambda _: names() == ["rep_1", "rep_2", "rep_10"])
     seen.press("r")

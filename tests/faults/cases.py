@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from segment import DROPS, read_all
+from servers import processes
 
 ROOT = Path(__file__).parents[2]
 BUILD = Path(os.environ.get("PERSIA_BUILD_DIR", ROOT / "build/release"))
@@ -146,12 +147,7 @@ def problems(outcome):
 
 
 def _group_members(group):
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            if int(stat.read_text().rsplit(")", 1)[1].split()[2]) == group:
-                yield int(stat.parent.name)
-        except (OSError, IndexError):
-            continue
+    return [pid for pid, (_, _, its_group) in processes() if its_group == group]
 
 
 def _stacks(group):

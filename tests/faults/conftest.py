@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "e2e")]
+_ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(_ROOT / folder) for folder in ("tests/faults", "tests/e2e", "examples/demo")]
 
 import needs  # noqa: E402
 from cases import INJECT, bare, run, run_all, scenario  # noqa: E402

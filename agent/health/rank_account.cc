@@ -75,9 +75,9 @@ void RankAccount::Continue(const RankProcess& process, Nanoseconds now, Nanoseco
   if (process.clocks_until) {
     to = *process.clocks_until;
   } else if (marked) {
-    // Between two phases no clock runs, for a moment: the next collection sees the time. The end stops them all. The time
-    // before the first phase may be known only by the last one.
-    to = process.alive ? until : std::max(until + passed, process.last_entry);
+    // Between two phases no clock runs, for a moment: the next collection sees the time. The exit stops them all, and tells
+    // when that was: no clock has the time before the first phase.
+    to = process.alive ? until : std::max(until + passed, process.last_mark);
   } else if (process.alive) {
     const bool turns = process.hangs || process.has_changed != life.changes;
     if (turns || now - until >= step) to = now;

@@ -34,7 +34,7 @@ struct RankProcess {
   std::vector<std::pair<std::string, Nanoseconds>> phases = {};
   std::string phase = {};
   std::optional<Nanoseconds> clocks_until = {};
-  Nanoseconds last_entry{0};  // into a phase; 0: it has entered none
+  Nanoseconds last_mark{0};  // when it last entered a phase, or exited; 0: it has entered none
   std::optional<double> step = {};
   std::optional<double> first_step = {};
   // How an ended process ended (exit_reason.h); none: that may become known in the next collection.

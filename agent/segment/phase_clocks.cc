@@ -73,7 +73,7 @@ std::vector<PhaseTime> PhaseClocks::TimesAt(uint64_t now_ns) const {
   return times;
 }
 
-uint64_t PhaseClocks::LastStart() const {
+uint64_t PhaseClocks::LastMark() const {
   uint64_t last = 0;
   for (const Clock& clock : clocks_) last = std::max(last, clock.started_ns);
   return last;

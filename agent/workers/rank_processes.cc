@@ -58,7 +58,7 @@ RankProcess RankProcessOf(const SegmentLifecycle::Segment& segment) {
   }
   if (const auto phase = reader.clocks().Present()) process.phase = phase->name.substr(0, kMaxTimedPhaseBytes);
   if (const auto until = reader.clocks().Until()) process.clocks_until = nanoseconds(*until);
-  process.last_entry = nanoseconds(reader.clocks().LastStart());
+  process.last_mark = nanoseconds(reader.clocks().LastMark());
   return process;
 }
 

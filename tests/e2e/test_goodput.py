@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -135,6 +136,30 @@ def test_no_time_is_lost_while_no_agent_runs(job):
     assert 0.9 < buckets(shown)["down"] < 30
     assert sum(buckets(shown).values()) > 2
     second.succeed()
+
+
+def test_all_the_time_of_a_process_that_no_agent_saw_alive_counts(job):
+    source = """
+import time
+from persia_metrics import phase
+began = time.monotonic()
+time.sleep(0.5)
+with phase("forward"):
+    time.sleep(0.2)
+time.sleep(0.8)
+print(f"lived {time.monotonic() - began}.")
+"""
+    begun = time.monotonic()
+    worker = job.python(source)
+    worker.succeed()
+    most = time.monotonic() - begun
+    least = float(re.search(r"lived ([\d.]+)\.", worker.output())[1])
+    agent = job.agent()
+    wait_until(lambda: buckets(agent.metrics()), "the rank")
+    times = buckets(agent.metrics())
+    # The kernel tells the start to a hundredth of a second.
+    assert least < sum(times.values()) < most + 0.02, times
+    assert 0.5 < times["starting"] and 0.2 + 0.8 < times["compute"] < most - 0.5
 
 
 def test_a_rank_that_finished_is_not_down_although_its_child_goes_on(job, tmp_path):

@@ -80,7 +80,7 @@ struct KnownProcess {
         read.phase = stretches[i].phase;
       }
       phases[stretches[i].phase] += until - stretches[i].from;
-      read.last_entry = stretches[i].from;
+      read.last_mark = is_last && exited ? ended : stretches[i].from;
     }
     read.phases.assign(phases.begin(), phases.end());
     for (const auto& [at, step] : steps) {

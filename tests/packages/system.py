@@ -19,7 +19,7 @@ class System:
         self._root = directory / "root"
         self._boot = Process([*_UNSHARE, sys.executable, _BOOT, self._root, release, packages], directory / "boot.log")
         try:
-            wait_until(self._is_running, "the system to boot", 600, interval=0.5)
+            wait_until(self._is_running, "the system to boot", 1500, interval=0.5)
         except TimeoutError as error:
             self.stop()
             raise RuntimeError(f"{error}\n{self._boot.output()[-4000:]}") from None
@@ -39,7 +39,7 @@ class System:
         enter = ["nsenter", f"--target={self._init}", "--all"]
         return [*enter, "env", "-i", _PATH, "LC_ALL=C.UTF-8", *env, *become, *command]
 
-    def run(self, *command, user=None, code=0, seconds=600):
+    def run(self, *command, user=None, code=0, seconds=1500):
         """Runs a command in it. Any exit code is right if `code` is None."""
         words = self.words(*command, user=user)
         output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}

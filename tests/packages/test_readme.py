@@ -67,7 +67,7 @@ def watch_the_page(system, lines, log, started):
         return "my_app_batches_total" in fetch(page + "metrics")[1] and fetch(page)[0] == 200
 
     wait_until(served, "the agent's page")
-    assert job.wait(60) == 0, job.output()
+    assert job.wait(300) == 0, job.output()
 
 
 def on_the_gateway(name):
@@ -119,7 +119,7 @@ def test_agent_and_program_are_started_separately(newcomer, started, tmp_path):
     lines = block(FIVE_MINUTES, "", "persia-metrics-agent run") + "wait\n"
     job = Process(newcomer.words("bash", "-ec", f"cd {HOME}/quickstart\n{lines}", user="newcomer"), tmp_path / "separately.log")
     started(job)
-    assert job.wait(60) == 0, job.output()
+    assert job.wait(300) == 0, job.output()
     assert on_the_gateway("my_app_batches_total") == [2000]
 
 

@@ -18,6 +18,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "temporary_directory.h"
@@ -80,10 +81,12 @@ class Job {
     if (source_->stats().retired != static_cast<uint64_t>(processes)) {
       Fail("retired " + std::to_string(source_->stats().retired) + " processes of " + std::to_string(processes));
     }
-    for (const auto& entry : fs::directory_iterator(directory_.path())) {
-      if (entry.path().extension() == ".seg") {
-        Fail(entry.path().string() + " is left");
-      }
+    // The state of the last ones may be written after their collection; the next one removes their files.
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    for (std::string left = Left(); !left.empty(); left = Left()) {
+      if (std::chrono::steady_clock::now() > end) Fail(left + " is left");
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      Collect();
     }
   }
   void Collect() {
@@ -101,6 +104,14 @@ class Job {
   [[nodiscard]] size_t series() const { return series_; }
 
  private:
+  // A segment that is left in the directory; empty: there is none.
+  [[nodiscard]] std::string Left() const {
+    for (const auto& entry : fs::directory_iterator(directory_.path())) {
+      if (entry.path().extension() == ".seg") return entry.path().string();
+    }
+    return "";
+  }
+
   const TemporaryDirectory directory_{"/dev/shm"};
   std::string worker_;
   const int descriptor_;

@@ -32,7 +32,6 @@ std::string MakeAgentId() {
 // A journal of checkpoints alone: one record with all groups.
 constexpr JournalFormat kFormat{.magic = {'P', 'R', 'S', 'M', 'G', 'R', 'P', '\n'}, .version = 2};
 constexpr uint16_t kGroupsTag = 1;
-constexpr std::chrono::milliseconds kPatience(250);
 
 }  // namespace
 
@@ -131,10 +130,10 @@ void GroupLedger::Save() {
   }
   std::string record;
   AddRecord(record, kGroupsTag, std::move(writer).Take());
-  unsaved_ = !writer_->AwaitWritten(writer_->Replace(std::move(record)), kPatience);
+  unsaved_ = !writer_->AwaitWritten(writer_->Replace(std::move(record)), options_.patience);
   if (unsaved_ && !save_failure_logged_) {
     LogWarning("groups.ledger", writer_->stats().error.value_or(file_->path() + " is not on disk after " +
-                                                                std::to_string(kPatience.count()) + " ms") +
+                                                                std::to_string(options_.patience.count()) + " ms") +
                                     "; an agent that starts here later will not delete the groups of this one");
   }
   save_failure_logged_ = unsaved_;

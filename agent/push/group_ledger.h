@@ -8,6 +8,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <compare>
 #include <cstddef>
 #include <memory>
@@ -38,6 +39,7 @@ class GroupLedger {
     std::string name = "agent.groups";
     mode_t mode = 0600;
     std::string run_id;
+    std::chrono::milliseconds patience{250};  // how long a change waits for the disk
   };
 
   // Reads the file. A broken one is renamed and logged, and the ledger is empty.

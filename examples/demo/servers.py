@@ -181,7 +181,8 @@ class Process:
         except subprocess.TimeoutExpired:
             pass
         if self.group_members():
-            os.killpg(self.pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # the last one has just ended
+                os.killpg(self.pid, signal.SIGKILL)
             wait_until(lambda: not self.group_members(), f"the end of process group {self.pid}", 10)
         if self.popen.stdin:
             with contextlib.suppress(BrokenPipeError):

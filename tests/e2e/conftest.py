@@ -370,7 +370,7 @@ def receiver(receivers):
 
 @pytest.fixture(scope="module")
 def browser_of_module(tmp_path_factory):
-    """A browser that starts when the module's first test opens a page."""
+    """A browser that starts with the module's first tab."""
     from browser import Browser  # imports selenium, which few modules need
 
     browser = Browser(tmp_path_factory.mktemp("browser") / "driver.log")
@@ -381,6 +381,7 @@ def browser_of_module(tmp_path_factory):
 @pytest.fixture
 def browse(browser_of_module):
     """Opens an agent's page in a new tab, without data of earlier tests."""
+    browser_of_module.new_tab()  # the browser starts before the test does
 
     def start(agent_url, width=1400, height=2000, scheme="light"):
         browser_of_module.new_tab(width, height, scheme)

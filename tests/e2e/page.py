@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import tempfile
@@ -66,7 +67,7 @@ for rank, pause in enumerate(json.loads(os.environ["PAUSES"])):
         os._exit(0)
 for _ in pids:
     os.read(ready, 1)
-print("pids", json.dumps(pids), flush=True)
+print(f"pids {json.dumps(pids)} counted", flush=True)
 sys.stdin.readline()
 """
 
@@ -74,8 +75,8 @@ sys.stdin.readline()
 def start_ranks(job, pauses):
     """Starts ranks that count a step and pause, each by its number of seconds. Returns their pids once all have counted."""
     launcher = job.python(RANKS, PAUSES=json.dumps(pauses))
-    launcher.wait_for("pids")
-    return json.loads(launcher.output().split("pids ")[1].splitlines()[0])
+    launcher.wait_for("counted")
+    return json.loads(re.search(r"pids (.*) counted", launcher.output())[1])
 
 
 def families(address):

@@ -17,9 +17,9 @@ import faulthandler, mmap, os, resource, signal, sys, time
 from pathlib import Path
 import persia_metrics
 steps = persia_metrics.Counter("my_app", "steps")
-steps.inc()
 persia_metrics.set_step(812)
 with persia_metrics.phase("data"):
+    steps.inc()
     while not Path({go!r}).exists():
         time.sleep(0.01)
     dying = Path({dying!r})
@@ -173,7 +173,7 @@ def test_sigbus_of_a_full_filesystem_in_memory_is_a_full_disk(job, gateway, tmp_
 
 # The agent shows a death once it is on disk.
 def test_a_death_is_in_the_last_push_of_an_agent_with_a_slow_disk(job, gateway, tmp_path):
-    rank = Dying(job, tmp_path, SIGNAL.format("SIGKILL"), flags=[f"--state-dir={tmp_path}/state"], env=slow("fdatasync", seconds=0.6))
+    rank = Dying(job, tmp_path, SIGNAL.format("SIGKILL"), flags=[f"--state-dir={tmp_path}/state"], env=slow("fdatasync", seconds=0.35))
     rank.end()
     assert causes(gateway) == {"killed": 1}
 

@@ -150,7 +150,8 @@ for rank in 0 1 2; do
 done
 set -- $pids
 until [ -e go ]; do sleep 0.1; done
-kill -KILL "$3"; sleep 1
+kill -KILL "$3"
+until [ -e seen ]; do sleep 0.1; done
 kill -TERM "$1" "$2"; sleep 1
 pkill -TERM -P $$ sleep
 exit 1
@@ -158,16 +159,18 @@ exit 1
 
 
 def test_a_failed_command_names_the_first_death_and_nothing_of_it_expires(job, tmp_path):
-    go = tmp_path / "go"
+    go, seen = tmp_path / "go", tmp_path / "seen"
     report = tmp_path / "report.html"
     flags = ["--linger=60", "--gauge-ttl=4", f"--report={report}"]
-    agent = job.exec("sh", "-c", FAILING.replace("-e go", f"-e {go}"), str(WORKER), flags=flags)
+    agent = job.exec("sh", "-c", FAILING.replace("-e go", f"-e {go}").replace("-e seen", f"-e {seen}"), str(WORKER), flags=flags)
 
     def status():
         return json.loads(fetch(agent.url + "/api/v1/status")[1])
 
     wait_until(lambda: [worker["up"] for worker in status()["workers"]] == 3 * [True], "the ranks")
     go.touch()
+    wait_until(lambda: [worker["up"] for worker in status()["workers"]].count(False) == 1, "the first death")
+    seen.touch()
     wait_until(lambda: status()["health"]["state"] == "failed", "the end")
     ended = time.monotonic()
     wait_until(lambda: time.monotonic() > ended + 5, "longer than --gauge-ttl", 10)

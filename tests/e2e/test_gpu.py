@@ -74,7 +74,7 @@ def test_values_that_nothing_renews_are_not_shown(host):  # noqa: F811
 
 def test_every_value_in_base_units(host):  # noqa: F811
     host.start("pids 0 1", "set field_143 0 2", "set throttle 0 68", "set field_145 0 1")
-    metrics = host.wait_for(lambda: host.metrics().one("persia_gpu_tensor_active_ratio") is not None and host.metrics(), "values of GPM, from the second sample on")
+    metrics = host.wait_for(lambda: (page := host.metrics()).one("persia_gpu_tensor_active_ratio") is not None and page, "values of GPM, from the second sample on")
     assert {name: metrics.one(name) for name in family_names(metrics) if metrics.one(name, kind="", cause="", reason="") is None and name not in LABELLED} == {
         "persia_gpu_clock_max_sm_hertz": 1.98e9,
         "persia_gpu_clock_memory_hertz": 2.619e9,

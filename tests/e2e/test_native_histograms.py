@@ -53,7 +53,7 @@ def observe(worker, verb, name, seed=7, count=200):
 
 
 def value(server, expression):
-    (found,) = server.query(expression)
+    (found,) = wait_until(lambda: server.query(expression), expression)  # none after a scrape that came too late
     return float(found["value"][1])
 
 

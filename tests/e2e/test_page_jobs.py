@@ -90,7 +90,7 @@ def test_workers_fold_and_stay_folded(job, browse):
     agent = job.agent()
     job.worker(replica=1)
     browser = browse(agent.url)
-    wait_until(lambda: browser.text("#workers-body [data-label=CPU]") == "0 %", "the share of a worker that waits", seconds=10)
+    wait_until(lambda: browser.text("#workers-body [data-label=CPU]") == "0 %", "the share of a worker that waits")
     browser.find("#workers summary").click()
     visible = "return document.querySelector('#workers-body').checkVisibility()"
     assert not browser.run(visible)

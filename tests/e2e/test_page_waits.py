@@ -29,7 +29,7 @@ if __name__ == "__main__":
     ranks = [context.Process(target=train, args=(rank, barrier, slow), daemon=True) for rank in range(3)]
     for rank in ranks:
         rank.start()
-    print("pid", ranks[2].pid)
+    print(f"pid {ranks[2].pid}")
     input()
     slow.value = 0
     input()

@@ -14,7 +14,7 @@ def spend(seconds):
 async def aspend(seconds):
     await asyncio.sleep(seconds)
 
-seconds = Histogram("g", "seconds", bounds=(0.02, 0.55))
+seconds = Histogram("g", "seconds", bounds=(0.02, 1.9))
 calls = Gauge("g", "calls")
 errors = Counter("g", "errors")
 
@@ -58,21 +58,21 @@ class Callable:
         return await coroutine(fail)
 
 def consume(made):
-    "Does the work of what a call returned; the consumer takes 0.2 s between two values, which is not the callee's."
+    "Does the work of what a call returned; the consumer takes 0.7 s between two values, which is not the callee's."
     if inspect.iscoroutine(made):
         return asyncio.run(made)
     if inspect.isgenerator(made):
         values = []
         for value in made:
             values.append(value)
-            spend(0.2)
+            time.sleep(0.7)
         return values
     if inspect.isasyncgen(made):
         async def walk():
             values = []
             async for value in made:
                 values.append(value)
-                await aspend(0.2)
+                await aspend(0.7)
             return values
         return asyncio.run(walk())
     return made
@@ -99,7 +99,7 @@ inspecting = True
 assert consume(made) in (7, [0, 1, 2])
 inspecting = False
 value = seconds.value()
-assert value.buckets[0] == 0 and value.buckets[1] == 1, value  # more than 20 ms, and without the consumer's 600 ms
+assert value.buckets[0] == 0 and value.buckets[1] == 1, value  # more than 20 ms, and without the consumer's 2.1 s
 assert calls.value() in (0, None) and errors.value() == 0
 
 try:
@@ -254,7 +254,7 @@ for kind in (function, coroutine, generator, async_generator):
     consume(made)
     (success, one), (duration, ms) = Kept.values
     assert (success, one, duration) == (f"{kind.__name__}.success", 1, f"{kind.__name__}.duration.ms"), Kept.values
-    assert 20 <= ms < 550, ms
+    assert 20 <= ms < 1900, ms
     Kept.values.clear()
     try:
         consume(profiled(fail=True))

@@ -187,7 +187,7 @@ def work(end):
 
 if __name__ == "__main__":
     context = multiprocessing.get_context(METHOD)
-    ends = ["pass", "raise ValueError", "sys.exit(3)", "sys.exit()", "sys.exit('text')", "os._exit(0)", "os.kill(os.getpid(), 9)"]
+    ends = ["pass", "raise ValueError", "sys.exit(3)", "sys.exit()", "sys.exit('text')", "os._exit(7)", "os.kill(os.getpid(), 9)"]
     children = [context.Process(target=work, args=(end,)) for end in ends]
     for child in children:
         child.start()
@@ -202,8 +202,9 @@ if __name__ == "__main__":
         ends = Counter()
         for (name, labels), value in agent.metrics().items():
             if name == "persia_process_exits_total":
-                # A child that its parent has not reaped yet tells the signal.
-                ends[dict(labels)["reason"].replace("SIGKILL", "unknown")] += value
+                # Of a child that the agent has seen alive, or that its parent has not reaped yet, the kernel tells how it ended.
+                reason = dict(labels)["reason"]
+                ends["unknown" if reason in ("SIGKILL", "exit_7") else reason] += value
         return ends
 
     wait_until(lambda: sum(reasons().values()) == 7, "the ends of the children")

@@ -1,5 +1,6 @@
 """The supervisor of `exec`: even if the agent fails, the command starts, receives its signals, and returns its exit code."""
 
+import contextlib
 import os
 import re
 import shutil
@@ -94,7 +95,8 @@ def test_agent_that_is_killed_all_the_time_costs_nothing(job, gateway):
         exec_.tell("count my_app batches 1")
         total += 1
         if (pid := agent_of(exec_)) is not None:
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # the one that was killed before has ended now
+                os.kill(pid, signal.SIGKILL)
             killed.add(pid)
         time.sleep(0.05)
     assert exec_.leave() == 0
@@ -207,8 +209,7 @@ time.sleep(600)
 def test_a_thousand_orphans_are_reaped(job):
     exec_ = job.exec("/usr/bin/python3", "-c", SPAWN_ORPHANS)
     wait_for_output(exec_, "spawned", 120)
-    wait_until(lambda: "Z" not in children(exec_.pid).values(), "the orphans to be reaped")
-    assert len(children(exec_.pid)) <= 2
+    wait_until(lambda: len(children(exec_.pid)) <= 2, "the orphans to be reaped")
     assert int(re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{exec_.pid}/status").read_text())[1]) < 300
 
 

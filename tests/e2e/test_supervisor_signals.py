@@ -26,7 +26,7 @@ def test_hang_up_of_its_own_terminal_reaches_the_command(segments, tmp_path):
     """The kernel sends the signal only to the leader of the session."""
     pid, terminal = pty.fork()
     if pid == 0:
-        script = f"trap 'echo caught >{tmp_path}/caught; exit 3' HUP; echo ready; while :; do sleep 0.02; done"
+        script = f"trap 'trap : TERM; echo caught >{tmp_path}/caught; exit 3' HUP; echo ready; while :; do sleep 0.02; done"
         os.execve(AGENT, [AGENT, "exec", *QUIET.split(), f"--metrics-dir={segments}/job", "--", "sh", "-c", script], environment())
     seen = b""
     while b"ready" not in seen:

@@ -50,9 +50,10 @@ bool Becomes(const Condition& condition) {
   return true;
 }
 
+// A function may be called until the process ends, so that what it uses is static.
 TEST_F(CallbackTest, AGaugeFollowsItsFunction) {
   Check([] {
-    std::atomic<double> value = 3;
+    static std::atomic<double> value = 3;
     Gauge gauge("g", "gauge");
     gauge.SetFunction([&] { return value.load(); });
     EXPECT_TRUE(Becomes([&] { return gauge.Value() == 3; }));
@@ -63,8 +64,8 @@ TEST_F(CallbackTest, AGaugeFollowsItsFunction) {
 
 TEST_F(CallbackTest, ACounterTakesTheIncreaseOfItsFunction) {
   Check([] {
-    std::atomic<double> total = 3;
-    std::atomic<int> calls = 0;
+    static std::atomic<double> total = 3;
+    static std::atomic<int> calls = 0;
     Counter counter("g", "counter");
     counter.Increment(100);
     counter.SetFunction([&] {
@@ -85,13 +86,13 @@ TEST_F(CallbackTest, ACounterTakesTheIncreaseOfItsFunction) {
 TEST_F(CallbackTest, AGaugeHasNoValueOnceItsFunctionIsGone) {
   Check([] {
     Gauge gauge("g", "gauge");
-    std::atomic<int> calls = 0;
+    static std::atomic<int> calls = 0;
     gauge.SetFunction([&] { return ++calls; });
     EXPECT_TRUE(Becomes([&] { return gauge.Value().has_value(); }));
     gauge.SetFunction({});
     EXPECT_EQ(gauge.Value(), std::nullopt);
     const int last = calls;
-    std::atomic<int> others = 0;
+    static std::atomic<int> others = 0;
     Gauge("g", "other").SetFunction([&] { return ++others; });
     EXPECT_TRUE(Becomes([&] { return others > 3; }));
     EXPECT_EQ(calls, last);
@@ -101,7 +102,7 @@ TEST_F(CallbackTest, AGaugeHasNoValueOnceItsFunctionIsGone) {
 TEST_F(CallbackTest, RemovalWaitsForARunningCall) {
   Check([] {
     Gauge gauge("g", "gauge");
-    std::atomic<bool> runs = false;
+    static std::atomic<bool> runs = false;
     gauge.SetFunction([&] {
       runs = true;
       std::this_thread::sleep_for(milliseconds(200));
@@ -123,7 +124,7 @@ TEST_F(CallbackTest, AFunctionMayRemoveItself) {
       gauge.SetFunction({});
       return 1;
     });
-    std::atomic<int> others = 0;
+    static std::atomic<int> others = 0;
     Gauge("g", "other").SetFunction([&] { return ++others; });
     EXPECT_TRUE(Becomes([&] { return others > 3; }));
     EXPECT_EQ(calls, 1);
@@ -132,7 +133,7 @@ TEST_F(CallbackTest, AFunctionMayRemoveItself) {
 
 TEST_F(CallbackTest, AFunctionThatThrowsHasNoValueAndCostsNoOther) {
   Check([] {
-    std::atomic<bool> throws = true;
+    static std::atomic<bool> throws = true;
     Gauge bad("g", "bad");
     Gauge good("g", "good");
     bad.Set(7);
@@ -152,13 +153,13 @@ TEST_F(CallbackTest, AFunctionThatThrowsHasNoValueAndCostsNoOther) {
 // As Python ends a thread that comes back after the interpreter's end.
 TEST_F(CallbackTest, AFunctionMayEndItsThread) {
   Check([] {
-    std::atomic<bool> ends = false;
+    static std::atomic<bool> ends = false;
     Gauge("g", "gauge").SetFunction([&]() -> double {
       ends = true;
       pthread_exit(nullptr);
     });
     EXPECT_TRUE(Becomes([&] { return ends.load(); }));
-    std::atomic<int> others = 0;
+    static std::atomic<int> others = 0;
     Gauge("g", "other").SetFunction([&] { return ++others; });
     EXPECT_TRUE(Becomes([&] { return others > 3; }));
   });
@@ -166,19 +167,19 @@ TEST_F(CallbackTest, AFunctionMayEndItsThread) {
 
 TEST_F(CallbackTest, AFunctionThatHangsCostsNoOther) {
   Check([] {
-    std::mutex mutex;
-    std::condition_variable released;
-    bool go_on = false;
+    static std::mutex mutex;
+    static std::condition_variable released;
+    static bool go_on = false;
     Gauge hangs("g", "hangs");
     hangs.Set(7);
-    std::atomic<int> calls = 0;
+    static std::atomic<int> calls = 0;
     hangs.SetFunction([&] {
       ++calls;
       std::unique_lock lock(mutex);
       released.wait(lock, [&] { return go_on; });
       return 9;
     });
-    std::atomic<int> others = 0;
+    static std::atomic<int> others = 0;
     for (int i = 0; i < 20; ++i) {
       Gauge("g", std::to_string(i)).SetFunction([&] { return ++others; });
     }
@@ -200,7 +201,7 @@ TEST_F(CallbackTest, AFunctionThatHangsCostsNoOther) {
 
 TEST_F(CallbackTest, AForkedChildHasNoFunctionsButMaySetSome) {
   Check([] {
-    std::atomic<int> calls = 0;
+    static std::atomic<int> calls = 0;
     Gauge gauge("g", "gauge");
     gauge.SetFunction([&] { return ++calls; });
     EXPECT_TRUE(Becomes([&] { return calls > 2; }));
@@ -219,7 +220,7 @@ TEST_F(CallbackTest, AForkedChildHasNoFunctionsButMaySetSome) {
 
 TEST_F(CallbackTest, ThousandsOfFunctionsAreSetAndRemovedWhileTheyRun) {
   Check([] {
-    std::atomic<int> calls = 0;
+    static std::atomic<int> calls = 0;
     std::vector<Gauge> gauges;
     for (int i = 0; i < 2000; ++i) {
       gauges.emplace_back("g", std::to_string(i));

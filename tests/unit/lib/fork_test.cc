@@ -48,7 +48,7 @@ TEST_F(ForkTest, NeverDeadlocksWhicheverPartIsUsedFirst) {
   for (const auto& [first_name, first] : kUses) {
     for (const auto& [second_name, second] : kUses) {
       const auto outcome = RunWorker([first = first, second = second] {
-        alarm(60);  // a deadlock ends the process
+        alarm(120);  // a deadlock ends the process
         setenv("BENCHMARK_AI", "segment", 1);
         std::atomic<bool> stop = false;
         std::thread user([&] {
@@ -60,7 +60,7 @@ TEST_F(ForkTest, NeverDeadlocksWhicheverPartIsUsedFirst) {
         for (int i = 0; i < 20; ++i) {
           const pid_t child = fork();
           if (child == 0) {
-            alarm(10);
+            alarm(60);
             first(1001);
             second(1001);
             _exit(0);
@@ -118,7 +118,7 @@ class ConfiguresAtItsEnd : public MetricHandler {
 
 TEST_F(ForkTest, AReplacedHandlerMayUseTheLibraryAtItsEnd) {
   const auto outcome = RunWorker([] {
-    alarm(10);
+    alarm(60);
     Configure(std::make_shared<ConfiguresAtItsEnd>(), "g");
     Configure(nullptr, "g");
     Configure(std::make_shared<ConfiguresAtItsEnd>());

@@ -130,7 +130,7 @@ TEST_F(RemoveTest, AFunctionEndsWithItsSeries) {
     EXPECT_TRUE(RemoveSeries("g", "g"));
     const int then = calls;
     // Another function is called in the meantime.
-    std::atomic<int> others = 0;
+    static std::atomic<int> others = 0;  // the function is called until the process ends
     Gauge("g", "other").SetFunction([&] { return ++others; });
     while (others < 3) std::this_thread::yield();
     EXPECT_EQ(calls, then);

@@ -218,7 +218,8 @@ TEST_F(HttpClientTest, InterruptEndsTheRequestUnderWayAndHoldsUntilRearm) {
 }
 
 TEST_F(HttpClientTest, TheEnvironmentsProxyIsNotUsed) {
-  const std::string nobody = "http://127.0.0.1:" + std::to_string(FreePort());
+  const Socket away = Socket::Reserve();
+  const std::string nobody = "http://127.0.0.1:" + std::to_string(away.port());
   setenv("http_proxy", nobody.c_str(), 1);
   setenv("all_proxy", nobody.c_str(), 1);
   ScriptedPeer peer({Reply::Status(200)});
@@ -231,7 +232,8 @@ TEST_F(HttpClientTest, TheEnvironmentsProxyIsNotUsed) {
 
 TEST_F(HttpClientTest, SomeHostsAreReachedWithoutTheProxy) {
   ScriptedPeer peer({Reply::Status(200)});
-  HttpClient client({.proxy = "http://127.0.0.1:" + std::to_string(FreePort()), .no_proxy = "example.com,127.0.0.0/8"});
+  const Socket away = Socket::Reserve();
+  HttpClient client({.proxy = "http://127.0.0.1:" + std::to_string(away.port()), .no_proxy = "example.com,127.0.0.0/8"});
   EXPECT_TRUE(Put(client, peer).ok());
 }
 
@@ -252,11 +254,12 @@ TEST_F(HttpClientTest, WhatAProxySendsBackIsFreeOfItsPassword) {
 }
 
 TEST_F(HttpClientTest, ADeadProxyIsNamed) {
-  const std::string proxy = "127.0.0.1:" + std::to_string(FreePort());
+  const Socket away = Socket::Reserve();
+  const std::string proxy = "127.0.0.1:" + std::to_string(away.port());
   HttpClient client({.proxy = "http://user:hunter2@" + proxy});
   EXPECT_EQ(client.Send({.method = "GET", .url = "http://metrics_gateway:9091/x"}).error(),
             "metrics_gateway:9091: cannot connect to the proxy " + proxy + ": Connection refused");
-  HttpClient unknown({.proxy = "http://user:hunter2@nowhere.invalid:1"});
+  HttpClient unknown({.connect_timeout = 60s, .total_timeout = 60s, .proxy = "http://user:hunter2@nowhere.invalid:1"});
   EXPECT_THAT(unknown.Send({.method = "GET", .url = "http://metrics_gateway:9091/x"}).error(),
               StartsWith("metrics_gateway:9091: the name of the proxy nowhere.invalid:1 cannot be resolved"));
 }
@@ -266,8 +269,9 @@ TEST_F(HttpClientTest, ACauseIsNotThatOfAnEarlierError) {
   std::string headers;
   for (int i = 0; i < 400; ++i) headers += "X: " + std::string(1000, 'x') + "\r\n";
   ScriptedPeer peer({Reply::Raw("HTTP/1.1 400 Bad Request\r\n" + headers + "\r\n")});
+  const Socket away = Socket::Reserve();
   HttpClient client({});
-  ASSERT_THAT(client.Send({.method = "GET", .url = "http://127.0.0.1:" + std::to_string(FreePort()) + "/"}).error(),
+  ASSERT_THAT(client.Send({.method = "GET", .url = "http://127.0.0.1:" + std::to_string(away.port()) + "/"}).error(),
               HasSubstr("Connection refused"));
   EXPECT_THAT(Put(client, peer).error(), AllOf(Not(HasSubstr("refused")), HasSubstr("Too large response headers")));
 }

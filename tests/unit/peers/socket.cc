@@ -81,6 +81,4 @@ std::string Socket::ReadToEnd() const {
   }
 }
 
-uint16_t FreePort() { return Socket::Listen().port(); }
-
 }  // namespace persia::agent

@@ -15,7 +15,7 @@ class Socket {
   static Socket Connect(uint16_t port);
   // Listens on a free loopback port.
   static Socket Listen();
-  // Keeps a free loopback port for a program that listens on it with SO_REUSEADDR, as Go's do.
+  // Keeps a free loopback port, which refuses connections, or for a program that listens on it with SO_REUSEADDR, as Go's do.
   static Socket Reserve();
 
   Socket() = default;
@@ -34,8 +34,5 @@ class Socket {
  private:
   int fd_ = -1;
 };
-
-// A loopback port on which no process listens.
-uint16_t FreePort();
 
 }  // namespace persia::agent

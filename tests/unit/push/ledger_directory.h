@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -24,7 +25,7 @@ class LedgerDirectory {
   LedgerDirectory& operator=(const LedgerDirectory&) = delete;
 
   GroupLedger::Options Options(std::string run_id = "run") {
-    return {.directory_fd = fd_, .directory = path_, .run_id = std::move(run_id)};
+    return {.directory_fd = fd_, .directory = path_, .run_id = std::move(run_id), .patience = std::chrono::seconds(20)};
   }
   void WriteRaw(const std::string& name, const std::string& bytes) const { std::ofstream(path_ + '/' + name) << bytes; }
   [[nodiscard]] std::string ReadRaw(const std::string& name) const {

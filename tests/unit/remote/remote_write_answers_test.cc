@@ -139,7 +139,7 @@ TEST_F(RemoteWriteAnswers, OfAHalvedRequestOnlyTheRestIsDropped) {
   options_.max_shards = 1;
   // The samples are minutes old.
   options_.queue_max_age =
-      std::chrono::duration_cast<milliseconds>(std::chrono::system_clock::now() - (begin_ + seconds(1))) + seconds(5);
+      std::chrono::duration_cast<milliseconds>(std::chrono::system_clock::now() - (begin_ + seconds(1))) + seconds(12);
   StartAgent(receiver.url());
   target_->Offer(Next(6));
   EXPECT_TRUE(receiver.WaitFor([&] { return receiver.bodies().size() > 2; }));

@@ -75,8 +75,8 @@ void RankAccount::Continue(const RankProcess& process, Nanoseconds now, Nanoseco
   if (process.clocks_until) {
     to = *process.clocks_until;
   } else if (marked) {
-    // Between two phases no clock runs, for a moment: the next collection sees the time. The exit stops them all, and tells
-    // when that was: no clock has the time before the first phase.
+    // Between two phases no clock runs, for a moment: the next collection sees the time. The exit stops all
+    // clocks and stores its time, which is needed: no clock counts the time before the first phase.
     to = process.alive ? until : std::max(until + passed, process.last_mark);
   } else if (process.alive) {
     const bool turns = process.hangs || process.has_changed != life.changes;

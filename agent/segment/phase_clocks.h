@@ -52,7 +52,7 @@ class PhaseClocks {
   [[nodiscard]] std::vector<PhaseTime> TimesAt(uint64_t now_ns) const;
   // Until when Times counts, in nanoseconds of CLOCK_MONOTONIC. None: no clock runs.
   [[nodiscard]] std::optional<uint64_t> Until() const;
-  // When a clock started last, or the last one was stopped as the writer exited, as it says; 0: none has started.
+  // The latest start of a clock, or the writer's exit if that stopped the last one. 0: none has started.
   [[nodiscard]] uint64_t LastMark() const;
   // Whether values change without the writer.
   [[nodiscard]] bool AnyRuns() const { return any_runs_; }

@@ -125,7 +125,7 @@ def test_a_gateway_that_is_killed_keeps_the_groups_of_an_ended_job(training):
 
     def saved():
         _, changed, _ = killed.container.exec("stat", "-c", "%Y", "/pushgateway/metrics")
-        # The file's time is in whole seconds. Of a save before the push, the next one comes within 15 seconds.
+        # The file's time is in whole seconds. If that save preceded the push, another follows within 15 seconds.
         return int(changed) > pushed or (int(changed) == int(pushed) and time.time() > pushed + 30)
 
     wait_until(saved, "the gateway's file with the last push", 60, interval=0.5)

@@ -198,7 +198,7 @@ def test_no_more_than_the_most_train_and_a_spare_takes_the_place_of_the_dead(ela
 @pytest.mark.parametrize("when", ["from the start", "under way"])
 def test_a_dead_etcd_is_a_clear_error(elastic_job, etcd, when):
     job = elastic_job(1, 2, 100000, 0.02)
-    # One worker: the launcher ends others, which may print that in the middle of their exit.
+    # One worker: a second one, which the launcher would terminate in the middle of its exit, may print a traceback.
     job._url += "&timeout=2"
     if when == "from the start":
         etcd.stop()

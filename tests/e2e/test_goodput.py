@@ -140,14 +140,14 @@ def test_no_time_is_lost_while_no_agent_runs(job):
 
 def test_all_the_time_of_a_process_that_no_agent_saw_alive_counts(job):
     source = """
-import time
+import os, time
 from persia_metrics import phase
-began = time.monotonic()
+began = int(open("/proc/self/stat").read().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
 time.sleep(0.5)
 with phase("forward"):
     time.sleep(0.2)
 time.sleep(0.8)
-print(f"lived {time.monotonic() - began}.")
+print(f"lived {time.clock_gettime(time.CLOCK_BOOTTIME) - began}.")
 """
     begun = time.monotonic()
     worker = job.python(source)
@@ -158,7 +158,7 @@ print(f"lived {time.monotonic() - began}.")
     wait_until(lambda: buckets(agent.metrics()), "the rank")
     times = buckets(agent.metrics())
     # The kernel tells the start to a hundredth of a second.
-    assert least < sum(times.values()) < most + 0.02, times
+    assert least - 0.02 < sum(times.values()) < most + 0.02, times
     assert 0.5 < times["starting"] and 0.2 + 0.8 < times["compute"] < most - 0.5
 
 

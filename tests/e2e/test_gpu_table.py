@@ -34,9 +34,13 @@ def test_the_table_has_each_family_with_its_type_and_labels_and_promtool_accepts
     host.start("devices 2", "mig 1 1")
     host.wait_for(lambda: host.metrics().one("persia_gpu_tensor_active_ratio", gpu="0") is not None, "values of GPM")
     host.add("xid 0 79")
-    wanted = {name: [kind, labels] for name, (kind, labels, _) in ROWS.items()}
-    # Values are left out once they are old.
-    metrics = host.wait_for(lambda: shown(page := host.metrics()) == wanted and page, "all families")
+
+    def page_with_both():
+        page = host.metrics()
+        return page if page.one("persia_gpu_xid_errors_total") == 1 and page.one("persia_gpu_tensor_active_ratio", gpu="0") is not None else None
+
+    metrics = host.wait_for(page_with_both, "an error, and values that are not old")
+    assert shown(metrics) == {name: [kind, labels] for name, (kind, labels, _) in ROWS.items()}
     text = "".join(line + "\n" for line in metrics.text.splitlines() if re.match(r"(# \w+ )?persia_gpu_", line))
     done = subprocess.run([find_program("promtool"), "check", "metrics"], input=text, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout + done.stderr) == (0, "")

@@ -310,7 +310,7 @@ def test_volume_that_hangs_delays_nothing_but_the_state(job, gateway, tmp_path):
     for counted in range(4, 9):
         agent.tell("count my_app batches 1")
         gateway.wait_for("my_app_batches", counted, seconds=10)
-    # Others live for a moment: they look at the machine.
+    # Threads that probe the machine live for a moment.
     wait_until(lambda: threads() <= before, "one thread that waits for the disk, not one for each push", 10)
 
 

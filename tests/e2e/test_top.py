@@ -138,6 +138,7 @@ def test_top_shows_a_killed_rank_a_dead_address_and_a_liar(job, top, liar):
     def names():
         return [line.split()[1] for line in seen.screen.display if line.startswith("  trainer rep_")]
 
+    # The worst first, then in natural order.
     seen.wait_for(lambda lines: names() == ["rep_2", "rep_1", "rep_10"] and "died" in next(line for line in lines if "  trainer rep_2" in line))
     seen.press("s")
     seen.wait_for(lambda _: names() == ["rep_1", "rep_2", "rep_10"])

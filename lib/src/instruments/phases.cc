@@ -31,11 +31,11 @@ constexpr std::string_view kPhaseGroup = "persia_phase";
 constexpr std::array<double, 20> kBounds = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
                                             0.25,   0.5,     1,      2.5,   5,      10,    30,   60,    300,  1800};
 
-// Release: a reader that finds the same word before and after the start has both of one moment.
 void StoreStart(uint32_t slot, uint64_t now) noexcept {
   CommonCell(slot)[segment::kClockStart].store(now, std::memory_order_release);
 }
 
+// Release, in this order: a reader that finds the same word before and after the start has both of one moment.
 void StartClock(uint32_t slot, uint64_t now) noexcept {
   StoreStart(slot, now);
   const CommonCell cell(slot);
@@ -144,8 +144,9 @@ class Track {
     owner_.compare_exchange_strong(owner, &internal::tls_lane, std::memory_order_acquire);
     if ((owner == nullptr || owner == &internal::tls_lane) && runs_) {
       const uint64_t now = MonotonicNs();
+      // In this order, so that a reader that finds the new time finds the clock stopped.
       Stop(now);
-      StoreStart(Current(), now);  // no start, but it tells when the process exited
+      StoreStart(Current(), now);
       runs_ = false;
     }
   }

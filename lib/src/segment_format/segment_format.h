@@ -139,8 +139,8 @@ enum class Kind : uint8_t {
   kNativeHistogram = 6,  // as a histogram. The bounds are those of consecutive buckets of one schema of Prometheus' native
                          // histograms; the first one is the zero threshold. Since 1.3
   kClock = 7,  // common: the clock's word (below), an unused cell that is 0, and when it last started, in nanoseconds of
-               // CLOCK_MONOTONIC (uint64); of the one that ran when the process exited, when that was. The time is exposed as a
-               // counter of seconds. Since 1.6
+               // CLOCK_MONOTONIC (uint64); if the process exited and so stopped it, it may be the time of that. The time is
+               // exposed as a counter of seconds. Since 1.6
   kEvent = 5,  // common: the last timestamp in Unix milliseconds (uint64, 0 until the first); lane: the count (uint64), the sum
                // of the intervals in seconds (double), then bounds + 1 buckets of the intervals (uint64)
 };

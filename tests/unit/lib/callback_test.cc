@@ -50,7 +50,7 @@ bool Becomes(const Condition& condition) {
   return true;
 }
 
-// A function may be called until the process ends, so that what it uses is static.
+// A function may be called until the process ends, so its variables are static.
 TEST_F(CallbackTest, AGaugeFollowsItsFunction) {
   Check([] {
     static std::atomic<double> value = 3;

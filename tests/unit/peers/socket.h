@@ -15,7 +15,7 @@ class Socket {
   static Socket Connect(uint16_t port);
   // Listens on a free loopback port.
   static Socket Listen();
-  // Keeps a free loopback port, which refuses connections, or for a program that listens on it with SO_REUSEADDR, as Go's do.
+  // Keeps a free loopback port. It refuses connections until a program listens on it with SO_REUSEADDR, as Go's do.
   static Socket Reserve();
 
   Socket() = default;

@@ -81,6 +81,7 @@ TEST_F(SegmentReaderTest, AClockCountsWhileItRuns) {
   EXPECT_EQ(reader_->clocks().Present()->name, "data");
   EXPECT_EQ(reader_->clocks().Present()->since_ns, 10 * kSecond);
   EXPECT_EQ(reader_->clocks().Until(), 10 * kSecond);
+  EXPECT_EQ(reader_->clocks().LastMark(), 10 * kSecond);
 
   ASSERT_TRUE(Read(9 * kSecond));
   EXPECT_THAT(Terms(0), ElementsAre(3.0));
@@ -95,12 +96,14 @@ TEST_F(SegmentReaderTest, AClockCountsWhileItRuns) {
   EXPECT_THAT(reader_->clocks().TimesAt(9 * kSecond)[0], (PhaseTime{"data", 3 * kSecond})) << "it started later";
 
   segment.Set(data, 2 * 6 * kSecond);
+  segment.Set(data + segment::kClockStart, 13 * kSecond);  // by the exit
   Put("a.seg", segment);
   ASSERT_TRUE(Read(20 * kSecond));
   EXPECT_THAT(Terms(0), ElementsAre(6.0));
   EXPECT_FALSE(reader_->clocks().AnyRuns());
   EXPECT_FALSE(reader_->clocks().Present());
   EXPECT_EQ(reader_->clocks().Until(), std::nullopt);
+  EXPECT_EQ(reader_->clocks().LastMark(), 13 * kSecond);
   EXPECT_EQ(reader_->changes(), 1U);
   ASSERT_TRUE(Read(30 * kSecond));
   EXPECT_EQ(reader_->changes(), 1U);

@@ -37,7 +37,8 @@ def test_the_table_has_each_family_with_its_type_and_labels_and_promtool_accepts
 
     def page_with_both():
         page = host.metrics()
-        return page if page.one("persia_gpu_xid_errors_total") == 1 and page.one("persia_gpu_tensor_active_ratio", gpu="0") is not None else None
+        has_both = page.one("persia_gpu_xid_errors_total") == 1 and page.one("persia_gpu_tensor_active_ratio", gpu="0") is not None
+        return has_both and page
 
     metrics = host.wait_for(page_with_both, "an error, and values that are not old")
     assert shown(metrics) == {name: [kind, labels] for name, (kind, labels, _) in ROWS.items()}

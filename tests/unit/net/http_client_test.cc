@@ -218,10 +218,10 @@ TEST_F(HttpClientTest, InterruptEndsTheRequestUnderWayAndHoldsUntilRearm) {
 }
 
 TEST_F(HttpClientTest, TheEnvironmentsProxyIsNotUsed) {
-  const Socket away = Socket::Reserve();
-  const std::string nobody = "http://127.0.0.1:" + std::to_string(away.port());
-  setenv("http_proxy", nobody.c_str(), 1);
-  setenv("all_proxy", nobody.c_str(), 1);
+  const Socket unreachable = Socket::Reserve();
+  const std::string proxy = "http://127.0.0.1:" + std::to_string(unreachable.port());
+  setenv("http_proxy", proxy.c_str(), 1);
+  setenv("all_proxy", proxy.c_str(), 1);
   ScriptedPeer peer({Reply::Status(200)});
   HttpClient client({});
   const Result<HttpResponse> response = Put(client, peer);
@@ -232,8 +232,8 @@ TEST_F(HttpClientTest, TheEnvironmentsProxyIsNotUsed) {
 
 TEST_F(HttpClientTest, SomeHostsAreReachedWithoutTheProxy) {
   ScriptedPeer peer({Reply::Status(200)});
-  const Socket away = Socket::Reserve();
-  HttpClient client({.proxy = "http://127.0.0.1:" + std::to_string(away.port()), .no_proxy = "example.com,127.0.0.0/8"});
+  const Socket unreachable = Socket::Reserve();
+  HttpClient client({.proxy = "http://127.0.0.1:" + std::to_string(unreachable.port()), .no_proxy = "example.com,127.0.0.0/8"});
   EXPECT_TRUE(Put(client, peer).ok());
 }
 
@@ -254,8 +254,8 @@ TEST_F(HttpClientTest, WhatAProxySendsBackIsFreeOfItsPassword) {
 }
 
 TEST_F(HttpClientTest, ADeadProxyIsNamed) {
-  const Socket away = Socket::Reserve();
-  const std::string proxy = "127.0.0.1:" + std::to_string(away.port());
+  const Socket unreachable = Socket::Reserve();
+  const std::string proxy = "127.0.0.1:" + std::to_string(unreachable.port());
   HttpClient client({.proxy = "http://user:hunter2@" + proxy});
   EXPECT_EQ(client.Send({.method = "GET", .url = "http://metrics_gateway:9091/x"}).error(),
             "metrics_gateway:9091: cannot connect to the proxy " + proxy + ": Connection refused");
@@ -269,9 +269,9 @@ TEST_F(HttpClientTest, ACauseIsNotThatOfAnEarlierError) {
   std::string headers;
   for (int i = 0; i < 400; ++i) headers += "X: " + std::string(1000, 'x') + "\r\n";
   ScriptedPeer peer({Reply::Raw("HTTP/1.1 400 Bad Request\r\n" + headers + "\r\n")});
-  const Socket away = Socket::Reserve();
+  const Socket unreachable = Socket::Reserve();
   HttpClient client({});
-  ASSERT_THAT(client.Send({.method = "GET", .url = "http://127.0.0.1:" + std::to_string(away.port()) + "/"}).error(),
+  ASSERT_THAT(client.Send({.method = "GET", .url = "http://127.0.0.1:" + std::to_string(unreachable.port()) + "/"}).error(),
               HasSubstr("Connection refused"));
   EXPECT_THAT(Put(client, peer).error(), AllOf(Not(HasSubstr("refused")), HasSubstr("Too large response headers")));
 }

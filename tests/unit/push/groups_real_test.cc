@@ -166,8 +166,8 @@ TEST_F(RealGroupsTest, AFormerAddressOfTheSameGatewayCostsNothingThatIsPushed) {
 }
 
 TEST_F(RealGroupsTest, AFormerGatewayThatIsAwayIsAskedAgainAfterGrowingPausesAndFailsNothing) {
-  const Socket away = Socket::Reserve();
-  const std::string address = "127.0.0.1:" + std::to_string(away.port());
+  const Socket unreachable = Socket::Reserve();
+  const std::string address = "127.0.0.1:" + std::to_string(unreachable.port());
   TestAgent agent(gateway_.address());
   agent.ledger->Add({{"http://" + address, Rank(0)}});
   for (int i = 0; i < 20; ++i) {

@@ -4,8 +4,9 @@ import itertools
 import re
 from collections import defaultdict, namedtuple
 
+# `born`: when it made its ledger, which gives the lives of a rank their order: two may have started in the same hundredth of a second.
 # `seen`: whether the agent certainly has all of it. Of a process that started while the directory was full it may have nothing.
-Life = namedtuple("Life", "started ended first before after seen")
+Life = namedtuple("Life", "born started ended first before after seen")
 
 _SERIES = re.compile(r"^(persia_rank_seconds_total|persia_rank_redone_steps_total|persia_rank_restarts_total)\{(.*)\} (\S+)$")
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
@@ -29,7 +30,7 @@ class Ranks:
             self._lives[identity].append(life)
 
     def _sorted(self, identity):
-        return sorted(self._lives[identity], key=lambda life: life.started)
+        return sorted(self._lives[identity], key=lambda life: life.born)
 
     def redone(self, identity):
         """The least and the most steps that were trained again."""

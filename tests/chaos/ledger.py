@@ -14,7 +14,7 @@ _HEADER = struct.Struct("<8sIIIi32sIIIII")
 _HEADER_BYTES = 4096
 _STATE_AT, _FULL_SEEN_AT, _LOSSY_AT, _STOP_AT = (_HEADER.size - 4 * back for back in (4, 3, 2, 1))
 
-_RANK = struct.Struct("<QQQQQ")  # of a worker that numbers its steps
+_RANK = struct.Struct("<QQQQQQ")  # of a worker that numbers its steps
 _RANK_AT = 80
 
 # A cell of the ledgers. `part`: "value", "sum" or "bucket <bound>".
@@ -69,9 +69,10 @@ class Ledger:
         return self.exporting == _EXPORTING and not self.lossy
 
     def rank(self):
-        """Of a rank: when it started and ended, in seconds, and its first and last step, before and after the call; 0 or None: none."""
-        started, ended, first, before, after = _RANK.unpack_from(self._map, _RANK_AT)
-        return started / 1e9, ended / 1e9, *(step - 1 if step else None for step in (first, before, after))
+        """Of a rank: when it made its ledger, started and ended, in seconds, and its first and last step, before and after the call;
+        0 or None: none."""
+        *times, first, before, after = _RANK.unpack_from(self._map, _RANK_AT)
+        return *(time / 1e9 for time in times), *(step - 1 if step else None for step in (first, before, after))
 
     def ask_to_end(self):
         struct.pack_into("<I", self._map, _STOP_AT, 1)

@@ -74,7 +74,10 @@ class Life {
     // Handles without space count nothing, also in a child.
     ledger_.header().lossy = lossy || full % 2 != 0 ? 1 : 0;
     ledger_.header().full_seen = full;
-    if (self_.steps) ledger_.header().started_ns = StartedNs();
+    if (self_.steps) {
+      ledger_.header().born_ns = NowNs();
+      ledger_.header().started_ns = StartedNs();
+    }
   }
 
   // `until`: the time at which it ends without a signal.

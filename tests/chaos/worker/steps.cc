@@ -43,7 +43,7 @@ Steps::Steps(const Ledger& ledger, const std::string& directory)
       checkpoint_(Map(directory + "/" + header_.role + "-" + std::to_string(header_.replica) + ".checkpoint")),
       next_(checkpoint_->load()) {}
 
-Steps::~Steps() { header_.ended_ns = Ns(CLOCK_MONOTONIC); }
+Steps::~Steps() { header_.ended_ns = NowNs(); }
 
 void Steps::Tell() {
   const uint64_t step = next_++;
@@ -59,6 +59,8 @@ void Steps::Tell() {
   header_.step_after = step + 1;
 }
 
+uint64_t NowNs() { return Ns(CLOCK_MONOTONIC); }
+
 uint64_t StartedNs() {
   std::ifstream file("/proc/self/stat");
   std::string stat((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
@@ -67,7 +69,7 @@ uint64_t StartedNs() {
   for (int number = 3; number <= 22; ++number) fields >> field;
   const uint64_t ticks = std::strtoull(field.c_str(), nullptr, 10);
   const uint64_t since_boot = ticks * (1'000'000'000 / static_cast<uint64_t>(sysconf(_SC_CLK_TCK)));
-  return since_boot - (Ns(CLOCK_BOOTTIME) - Ns(CLOCK_MONOTONIC));
+  return since_boot - (Ns(CLOCK_BOOTTIME) - NowNs());
 }
 
 }  // namespace chaos

@@ -41,7 +41,8 @@ class Steps {
   const persia::metrics::Phase saves_{"checkpoint"};
 };
 
-// When this process started, in nanoseconds of CLOCK_MONOTONIC, to a hundredth of a second.
+// In nanoseconds of CLOCK_MONOTONIC: the time, and when this process started, to a hundredth of a second.
+uint64_t NowNs();
 uint64_t StartedNs();
 
 }  // namespace chaos

@@ -155,24 +155,23 @@ TEST_F(DiskQueueDamageTest, SamplesInAFileWithADamagedHeaderAreCounted) {
               ElementsAre(HasSubstr("does not begin as a disk queue of this version does; 11 samples in it are lost")));
 }
 
-// Allows the descriptors that are open and `spare` more (negative: fewer).
+void AllowDescriptorsBelow(rlim_t number) {
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  limit.rlim_cur = std::min(limit.rlim_max, number);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+// Allows the descriptors that are open and `spare` more.
 void AllowNoMoreFiles(int spare = 0) {
   LogInfo("test.files", "no more files");  // UBSan opens a file when it sees the logger's types for the first time
   const int next = open("/dev/null", O_RDONLY | O_CLOEXEC);
   ASSERT_GE(next, 0);
   close(next);
-  rlimit limit{};
-  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
-  limit.rlim_cur = static_cast<rlim_t>(next + spare);
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  AllowDescriptorsBelow(static_cast<rlim_t>(next + spare));
 }
 
-void AllowMoreFiles() {
-  rlimit limit{};
-  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
-  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, 1024);
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
-}
+void AllowMoreFiles() { AllowDescriptorsBelow(1024); }
 
 // Replaces the descriptor of an open file by one with other flags.
 void Reopen(const fs::path& path, int flags) {
@@ -238,7 +237,7 @@ class DiskQueueUnreadTest : public DiskQueueFixture {
     queue_.reset();
     DiskQueue::Options options = options_;
     options.now_ms = [this, started = std::make_shared<bool>(false)] {
-      if (!std::exchange(*started, true)) AllowNoMoreFiles(-1);  // the first is open, for a while
+      if (!std::exchange(*started, true)) AllowDescriptorsBelow(0);  // the first is open, for a while
       return now_ms_;
     };
     auto queue = DiskQueue::Open(options);

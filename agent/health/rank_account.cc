@@ -61,7 +61,7 @@ void RankAccount::Begin(const RankProcess& process, Nanoseconds now) {
           .birth_unix_ns = process.birth_unix_ns,
           .restart_count = process.restart_count,
           .ending = Ending::kRuns,
-          .ended = until,
+          .ended = IsOfLife(process) ? std::max(life.ended, began) : began,
           .repairs = repairs};
 }
 
@@ -71,13 +71,13 @@ void RankAccount::Continue(const RankProcess& process, Nanoseconds now, Nanoseco
   for (const auto& [phase, time_in_it] : process.phases) passed += time_in_it;
   for (const auto& [phase, time_in_it] : life.phases) passed -= time_in_it;
   const bool marked = life.marks || process.clocks_until || passed > Nanoseconds(0);
-  Nanoseconds to = until;
+  Nanoseconds to = life.ended;  // not `until`: the rank was down for longer if the process could not be read at first
   if (process.clocks_until) {
     to = *process.clocks_until;
   } else if (marked) {
     // Between two phases no clock runs, for a moment: the next collection sees the time. The exit stops all
     // clocks and stores its time, which is needed: no clock counts the time before the first phase.
-    to = process.alive ? until : std::max(until + passed, process.last_mark);
+    if (!process.alive) to = std::max(life.ended + passed, process.last_mark);
   } else if (process.alive) {
     const bool turns = process.hangs || process.has_changed != life.changes;
     if (turns || now - until >= step) to = now;
@@ -86,14 +86,12 @@ void RankAccount::Continue(const RankProcess& process, Nanoseconds now, Nanoseco
   }
   to = std::min(to, now);  // also if the segment is corrupt
   if (process.alive) seen_alive_ = now;
-  if (to > until) {
-    Divide(process, to - until);
-    if (marked) life.phases = process.phases;
-  }
+  if (to > until) Divide(process, to - until);
+  if (marked && to > life.ended) life.phases = process.phases;
   life.marks = marked;
   life.changes = life.changes || process.has_changed;
   if (!process.runs_other) {
-    life.ended = until;
+    life.ended = std::max(life.ended, to);
   } else {  // its clocks stand: the new program, or a process that it has started, is starting
     to = process.alive ? now : seen_alive_;
     if (to > until && (!process.alive || to - until >= step)) Add(Bucket::kStarting, to - until);

@@ -236,6 +236,29 @@ TEST_F(GoodputTest, SuccessorsThatLivedBetweenTwoLooksAreAllCounted) {
   EXPECT_EQ(Sum(Rank().time), seconds(40));
 }
 
+// Their segments were refused, for want of descriptors for example, while the agent counted the rank as down.
+TEST_F(GoodputTest, SuccessorsThatCouldNotBeReadForAWhileAreAllCounted) {
+  KnownProcess& a = Start("a", seconds(0));
+  a.stretches = {{"forward", seconds(0)}};
+  a.steps = {{seconds(1), 5}, {seconds(8), 14}};
+  a.ended = seconds(10);
+  Look(seconds(9));
+  Look(seconds(10));
+  goodput_.Look({}, {}, {.now = seconds(20)});
+  KnownProcess& b = Start("b", seconds(11));
+  b.stretches = {{"forward", seconds(11)}};
+  b.steps = {{seconds(11), 10}, {seconds(12), 12}};
+  b.ended = seconds(13);
+  KnownProcess& c = Start("c", seconds(14));
+  c.stretches = {{"forward", seconds(14)}};
+  c.steps = {{seconds(14), 10}, {seconds(18), 15}};
+  Look(seconds(21));
+  EXPECT_EQ(Rank().redone_steps, 3U + 5U);
+  EXPECT_EQ(Rank().restarts, 2U);
+  Look(seconds(30));
+  EXPECT_EQ(Sum(Rank().time), seconds(21));
+}
+
 TEST_F(GoodputTest, AfterARebootTheTimeInBetweenIsDown) {
   Start("a", seconds(1000)).stretches = {{"forward", seconds(1000)}};
   Look(seconds(1010));

@@ -20,6 +20,8 @@ import termios
 import time
 from pathlib import Path
 
+import pyte
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -40,27 +42,29 @@ def status(agent, died):
 
 
 class Terminal:
-    """A pty of 80x24. `shows` waits for a text that was written since the last `clear`."""
+    """A terminal of 80x24."""
 
     def __init__(self):
         self._own, self.theirs = pty.openpty()
         fcntl.ioctl(self._own, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-        self._seen = b""
+        self._screen = pyte.Screen(80, 24)
+        self._stream = pyte.ByteStream(self._screen)
         self._changed = asyncio.Event()
         asyncio.get_running_loop().add_reader(self._own, self._read)
 
     def _read(self):
-        self._seen += os.read(self._own, 65536)
+        self._stream.feed(os.read(self._own, 65536))
         self._changed.set()
 
-    def clear(self):
-        self._seen = b""
-
-    async def shows(self, text):
-        async with asyncio.timeout(30):
-            while text.encode() not in self._seen:
-                self._changed.clear()
-                await self._changed.wait()
+    async def shows(self, text, is_there=True):
+        """Waits until the text is on the screen, or is no more."""
+        deadline = time.monotonic() + 120
+        while any(text in line for line in self._screen.display) != is_there:
+            self._changed.clear()
+            try:
+                await asyncio.wait_for(self._changed.wait(), deadline - time.monotonic())
+            except TimeoutError:
+                raise TimeoutError(f"'{text}' {'never came' if is_there else 'stayed'}:\n" + "\n".join(self._screen.display)) from None
 
     def press(self, keys):
         os.write(self._own, keys)
@@ -96,13 +100,13 @@ async def costs(program, agents=100, changes=10):
         shown = time.monotonic() - begin
         delays = []
         for change in range(changes):
-            terminal.clear()
             died[change * 7 % agents] = change + 10
             changed = time.monotonic()
             await terminal.shows(f"exit_{change + 10}")
             delays.append(time.monotonic() - changed)
             del died[change * 7 % agents]
-            await asyncio.sleep(1.3)  # is shown as running again; the terminal gets only the cells that differ
+            await terminal.shows(f"exit_{change + 10}", is_there=False)
+            await asyncio.sleep(0.3)  # not right after a poll
         peak = next(line.split()[1] for line in Path(f"/proc/{top.pid}/status").read_text().splitlines() if line.startswith("VmHWM"))
         stat = Path(f"/proc/{top.pid}/stat").read_text().rsplit(")", 1)[1].split()
         used = (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")

@@ -61,7 +61,7 @@ void RankAccount::Begin(const RankProcess& process, Nanoseconds now) {
           .birth_unix_ns = process.birth_unix_ns,
           .restart_count = process.restart_count,
           .ending = Ending::kRuns,
-          .ended = IsOfLife(process) ? std::max(life.ended, began) : began,
+          .ended = goes_on ? life.ended : began,  // not `until`: if it could not be read at first, the rank was down for longer
           .repairs = repairs};
 }
 
@@ -71,7 +71,7 @@ void RankAccount::Continue(const RankProcess& process, Nanoseconds now, Nanoseco
   for (const auto& [phase, time_in_it] : process.phases) passed += time_in_it;
   for (const auto& [phase, time_in_it] : life.phases) passed -= time_in_it;
   const bool marked = life.marks || process.clocks_until || passed > Nanoseconds(0);
-  Nanoseconds to = life.ended;  // not `until`: the rank was down for longer if the process could not be read at first
+  Nanoseconds to = life.ended;
   if (process.clocks_until) {
     to = *process.clocks_until;
   } else if (marked) {
@@ -80,7 +80,7 @@ void RankAccount::Continue(const RankProcess& process, Nanoseconds now, Nanoseco
     if (!process.alive) to = std::max(life.ended + passed, process.last_mark);
   } else if (process.alive) {
     const bool turns = process.hangs || process.has_changed != life.changes;
-    if (turns || now - until >= step) to = now;
+    to = turns || now - until >= step ? now : until;
   } else {
     to = seen_alive_;
   }

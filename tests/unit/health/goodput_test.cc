@@ -236,6 +236,40 @@ TEST_F(GoodputTest, SuccessorsThatLivedBetweenTwoLooksAreAllCounted) {
   EXPECT_EQ(Sum(Rank().time), seconds(40));
 }
 
+TEST_F(GoodputTest, AHelperDoesNotFollowARankThatTookThePlaceOfALauncherAndDied) {
+  Start("launcher", seconds(0));
+  KnownProcess& a = Start("a", seconds(5));
+  a.steps = {{seconds(51), 0}};  // but no phases
+  a.ended = seconds(54);
+  Start("helper", seconds(10));
+  for (int i = 1; i <= 11; ++i) Look(seconds(5 * i));
+  EXPECT_EQ(Rank().restarts, 0U);
+  Start("b", seconds(57));
+  Look(seconds(60));
+  EXPECT_EQ(Rank().restarts, 1U);
+  EXPECT_EQ(Buckets(), (Seconds{{"starting", 55 + 3}, {"down", 2}}));
+}
+
+TEST_F(GoodputTest, AHelperDoesNotFollowASuccessorThatWasReadLate) {
+  step_ = seconds(60);
+  KnownProcess& a = Start("a", seconds(0));
+  a.stretches = {{"forward", seconds(0)}};
+  a.ended = seconds(10);
+  Look(seconds(10));
+  goodput_.Look({}, {}, {.now = seconds(20)});
+  KnownProcess& b = Start("b", seconds(14));
+  b.ended = seconds(22);
+  Start("helper", seconds(15));
+  Look(seconds(21));
+  auto accounts = DecodeGoodput(EncodeGoodput(goodput_.accounts(), kClocks), {.boot_id = kClocks.boot_id, .now = seconds(21)});
+  ASSERT_TRUE(accounts);
+  goodput_ = Goodput();  // another agent, which has not seen b alive
+  goodput_.Restore(*std::move(accounts));
+  Look(seconds(25));
+  EXPECT_EQ(Rank().restarts, 1U);
+  EXPECT_EQ(Rank().life.id, "b");
+}
+
 // Their segments were refused, for want of descriptors for example, while the agent counted the rank as down.
 TEST_F(GoodputTest, SuccessorsThatCouldNotBeReadForAWhileAreAllCounted) {
   KnownProcess& a = Start("a", seconds(0));

@@ -203,8 +203,8 @@ class Job:
         """Sends SIGKILL to a process that is not a child; counts if it was alive."""
         try:
             descriptor = os.pidfd_open(ledger.pid)
-        except ProcessLookupError:
-            return
+        except OSError:
+            return  # it has ended, and the number may be that of a thread now
         try:
             poll = select.poll()
             poll.register(descriptor, select.POLLIN)

@@ -31,7 +31,8 @@ Ledger::Ledger(const std::string& directory, const std::string& role, int replic
   const std::string path = directory + "/" + std::to_string(getpid()) + ".ledger";
   const std::string draft = path + ".draft";
   const size_t bytes = kHeaderBytes + size_t{kSlots} * 2 * cells * sizeof(Slot::Cell);
-  const int fd = open(draft.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  // There may be one of a process with the same pid that was killed while it made it.
+  const int fd = open(draft.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (fd >= 0 && posix_fallocate(fd, 0, static_cast<off_t>(bytes)) != 0) {
     std::fprintf(stderr, "chaos worker: no space for %s\n", draft.c_str());
     std::_Exit(70);

@@ -46,7 +46,7 @@ struct LedgerHeader {
   std::atomic<uint32_t> lossy;      // 1: started while the directory was full, so the library may drop counts
   std::atomic<uint32_t> stop;       // set by the orchestrator: end now
   // Of a worker that numbers its steps. In nanoseconds of CLOCK_MONOTONIC: when it made this ledger, which is exact, so that
-  // the processes of a rank have an order; when it started, to a hundredth of a second; and when it was about to end; 0: not
+  // the processes of a rank have an order; when it started, to a hundredth of a second; and when it exited; 0: not
   // yet. The first step, and the last one before and after the call that told it, each plus 1; 0: none.
   uint64_t born_ns;
   uint64_t started_ns;

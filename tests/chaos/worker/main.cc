@@ -82,6 +82,7 @@ class Life {
 
   // `until`: the time at which it ends without a signal.
   void Run(Clock::time_point until, bool may_fork) {
+    if (self_.steps) RecordExit(ledger_);
     Export();
     ledger_.Enter(State::kGrowing);
     std::jthread steady([this, seed = static_cast<uint32_t>(random_())](const std::stop_token& stop) { Steady(stop, seed); });
@@ -107,7 +108,6 @@ class Life {
     Bury(0);
     steady.request_stop();
     steady.join();
-    steps.reset();
     ledger_.Enter(State::kEnded);
   }
 

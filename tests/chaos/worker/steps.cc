@@ -22,6 +22,8 @@ uint64_t Ns(clockid_t clock) {
   return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
 }
 
+LedgerHeader* exiting = nullptr;
+
 // A shared mapping, so that a kill cannot lose it.
 std::atomic<uint64_t>* Map(const std::string& path) {
   const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -43,8 +45,6 @@ Steps::Steps(const Ledger& ledger, const std::string& directory)
       checkpoint_(Map(directory + "/" + header_.role + "-" + std::to_string(header_.replica) + ".checkpoint")),
       next_(checkpoint_->load()) {}
 
-Steps::~Steps() { header_.ended_ns = NowNs(); }
-
 void Steps::Tell() {
   const uint64_t step = next_++;
   if (step % kStepsPerCheckpoint == 0) {
@@ -57,6 +57,11 @@ void Steps::Tell() {
   persia::metrics::SetStep(step);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   header_.step_after = step + 1;
+}
+
+void RecordExit(const Ledger& ledger) {
+  exiting = &ledger.header();
+  std::atexit([] { exiting->ended_ns = NowNs(); });
 }
 
 uint64_t NowNs() { return Ns(CLOCK_MONOTONIC); }

@@ -16,7 +16,6 @@ class Steps {
   Steps(const Ledger& ledger, const std::string& directory);
   Steps(const Steps&) = delete;
   Steps& operator=(const Steps&) = delete;
-  ~Steps();
 
   // One more step, which `trains`, and then `waits` for others.
   template <class Train, class Wait>
@@ -40,6 +39,10 @@ class Steps {
   const persia::metrics::Phase sync_{"sync"};
   const persia::metrics::Phase saves_{"checkpoint"};
 };
+
+// Writes the end of this process to the ledger, which must outlive it: after what the library does at the exit, if called
+// before its first use for a phase.
+void RecordExit(const Ledger& ledger);
 
 // In nanoseconds of CLOCK_MONOTONIC: the time, and when this process started, to a hundredth of a second.
 uint64_t NowNs();

@@ -40,6 +40,15 @@ class GoodputTest : public ::testing::Test {
     processes_.push_back({.id = id, .pid = static_cast<uint32_t>(processes_.size() + 1), .began = at});
     return processes_.back();
   }
+  // A process that reaches step 14, and fails at 10 s.
+  void FailAfterStep14() {
+    KnownProcess& process = Start("a", seconds(0));
+    process.stretches = {{"forward", seconds(0)}};
+    process.steps = {{seconds(1), 5}, {seconds(8), 14}};
+    process.ended = seconds(10);
+    Look(seconds(9));
+    Look(seconds(10));
+  }
   // All that is there by then; its clocks run until the look before.
   void Look(seconds now, std::optional<Nanoseconds> over_at = {}, std::vector<LateExit> exits = {}) {
     std::vector<RankProcess> read;

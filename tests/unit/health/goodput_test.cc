@@ -134,12 +134,7 @@ TEST_F(GoodputTest, AHangHasItsOwnBucket) {
 }
 
 TEST_F(GoodputTest, StepsUpToTheHighestOneBeforeAreRedone) {
-  KnownProcess& a = Start("a", seconds(0));
-  a.stretches = {{"forward", seconds(0)}};
-  a.steps = {{seconds(1), 5}, {seconds(8), 14}};
-  a.ended = seconds(10);
-  Look(seconds(9));
-  Look(seconds(10));
+  FailAfterStep14();
   KnownProcess& b = Start("b", seconds(10));
   b.stretches = {{"other", seconds(12)}, {"forward", seconds(20)}};
   b.steps = {{seconds(20), 10}, {seconds(25), 11}, {seconds(40), 14}, {seconds(45), 15}, {seconds(55), 16}};
@@ -272,12 +267,7 @@ TEST_F(GoodputTest, AHelperDoesNotFollowASuccessorThatWasReadLate) {
 
 // Their segments were refused, for want of descriptors for example, while the agent counted the rank as down.
 TEST_F(GoodputTest, SuccessorsThatCouldNotBeReadForAWhileAreAllCounted) {
-  KnownProcess& a = Start("a", seconds(0));
-  a.stretches = {{"forward", seconds(0)}};
-  a.steps = {{seconds(1), 5}, {seconds(8), 14}};
-  a.ended = seconds(10);
-  Look(seconds(9));
-  Look(seconds(10));
+  FailAfterStep14();
   goodput_.Look({}, {}, {.now = seconds(20)});
   KnownProcess& b = Start("b", seconds(11));
   b.stretches = {{"forward", seconds(11)}};

@@ -234,8 +234,8 @@ std::string GpuReader::WaitForEnd(milliseconds patience) {
 std::string GpuReader::End() {
   if (pid_ <= 0) return "did not start";
   int status = 0;
-  // waitpid comes before the kill: a process that has ended by itself keeps its own status. ECHILD: the kernel has reaped the
-  // process, because the agent was started with SIGCHLD ignored.
+  // waitpid is called before the kill, so that a process which has already ended reports its own status.
+  // ECHILD means that the kernel has reaped it, because the agent was started with SIGCHLD ignored.
   const pid_t ended = options_.reap ? options_.reap(pid_, &status) : waitpid(pid_, &status, WNOHANG);
   if (ended == pid_ || (ended < 0 && errno == ECHILD)) {
     pid_ = -1;

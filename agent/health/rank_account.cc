@@ -61,7 +61,7 @@ void RankAccount::Begin(const RankProcess& process, Nanoseconds now) {
           .birth_unix_ns = process.birth_unix_ns,
           .restart_count = process.restart_count,
           .ending = Ending::kRuns,
-          .ended = goes_on ? life.ended : began,  // not `until`: if it could not be read at first, the rank was down for longer
+          .ended = goes_on ? life.ended : began,  // `until` is later if the process could not be read until then
           .repairs = repairs};
 }
 

@@ -57,7 +57,7 @@ class Terminal:
         self._changed.set()
 
     async def shows(self, text, is_there=True):
-        """Waits until the text is on the screen, or is no more."""
+        """Waits until the text is on the screen, or no longer there."""
         deadline = time.monotonic() + 120
         while any(text in line for line in self._screen.display) != is_there:
             self._changed.clear()

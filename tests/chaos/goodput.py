@@ -61,7 +61,7 @@ class Ranks:
             if not life.seen:
                 unknown += 0.02 if is_awaited else lived
             if life.ended and (life.first is None or not life.seen) and (life.seen or is_awaited):
-                unknown += lived  # without phases, as far as the agent knows, it has the time until the agent saw it last
+                unknown += lived  # an agent that knows no phases of it counts it until it saw it last
             is_awaited = not life.ended and (is_awaited or life.seen)
             if life.ended and following:
                 gap = following.started - life.ended

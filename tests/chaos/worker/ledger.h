@@ -45,12 +45,11 @@ struct LedgerHeader {
   std::atomic<uint32_t> full_seen;  // the last Control::full that the main thread has seen
   std::atomic<uint32_t> lossy;      // 1: started while the directory was full, so the library may drop counts
   std::atomic<uint32_t> stop;       // set by the orchestrator: end now
-  // Of a worker that numbers its steps. In nanoseconds of CLOCK_MONOTONIC: when it made this ledger, which is exact, so that
-  // the processes of a rank have an order; when it started, to a hundredth of a second; and when it exited; 0: not
-  // yet. The first step, and the last one before and after the call that told it, each plus 1; 0: none.
-  uint64_t born_ns;
-  uint64_t started_ns;
-  std::atomic<uint64_t> ended_ns;
+  // Of a worker that numbers its steps. Times are in nanoseconds of CLOCK_MONOTONIC.
+  uint64_t born_ns;                // when it made this ledger: exact, and so the order of the processes of a rank
+  uint64_t started_ns;             // to a hundredth of a second
+  std::atomic<uint64_t> ended_ns;  // when it exited; 0: not yet
+  // The first step, and the last one before and after the call that told it, each plus 1; 0: none.
   std::atomic<uint64_t> first_step;
   std::atomic<uint64_t> step_before;
   std::atomic<uint64_t> step_after;

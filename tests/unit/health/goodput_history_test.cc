@@ -160,7 +160,7 @@ class GoodputHistory {
       if (!process.stretches.empty()) entered = process.stretches.back().from;
       if (process.IsClean()) {
         unknown += process.ended - entered;
-        // An agent that cannot read it takes it for down, if the one before it was.
+        // While no agent can read it, a rank that had failed before stays down, also after the end of this process.
         const Nanoseconds next = i + 1 < processes_.size() ? processes_[i + 1].began : Nanoseconds::max();
         unread += std::max(std::min(read_nothing_at_, next) - process.ended, Nanoseconds(0));
       }

@@ -245,6 +245,22 @@ TEST_F(GoodputTest, AHelperDoesNotFollowARankThatTookThePlaceOfALauncherAndDied)
   EXPECT_EQ(Buckets(), (Seconds{{"starting", 55 + 3}, {"down", 2}}));
 }
 
+TEST_F(GoodputTest, ASlowExitAfterThePlaceOfALauncherCountsPhasesOnce) {
+  step_ = seconds(60);
+  Start("launcher", seconds(0));
+  Look(seconds(5));
+  KnownProcess& a = Start("a", seconds(12));
+  a.ended = seconds(18);
+  a.exit = "exit_0";
+  change_ = [](RankProcess& read) {  // its exit has stopped the clocks at 15 s
+    if (read.id == "a") read.phases = {{"forward", seconds(3)}};
+    if (read.id == "a") read.last_mark = seconds(15);
+  };
+  Look(seconds(16));
+  Look(seconds(19));
+  EXPECT_EQ(Buckets(), (Seconds{{"starting", 12}, {"compute", 3}}));
+}
+
 TEST_F(GoodputTest, AHelperDoesNotFollowASuccessorThatWasReadLate) {
   step_ = seconds(60);
   KnownProcess& a = Start("a", seconds(0));

@@ -1,5 +1,7 @@
 #include "app/agent.h"
 
+#include <chrono>
+#include <cstdint>
 #include <set>
 #include <utility>
 

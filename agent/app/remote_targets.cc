@@ -6,6 +6,7 @@
 #include <sys/vfs.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <string_view>
 

@@ -1,8 +1,13 @@
 #include "app/web_pages.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cstddef>
 #include <iterator>
+#include <memory>
 #include <mutex>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "format/scrape_format.h"

@@ -1,6 +1,7 @@
 // The pages that the agent serves: /metrics, its health, the page and the page's API.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "app/agent_setup.h"

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <string_view>
 #include <utility>
 
 #include "app/gateway_setup.h"

@@ -1,3 +1,7 @@
+#include <csignal>
+#include <memory>
+#include <utility>
+
 #include "base/log.h"
 #include "cli/commands.h"
 #include "cli/job_agent.h"

@@ -1,4 +1,5 @@
 #include <string>
+#include <string_view>
 
 #include "base/log.h"
 #include "cli/commands.h"

@@ -1,9 +1,11 @@
 // The command `top`. It reads no settings: the agents that it asks may be those of other jobs and hosts.
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/log.h"

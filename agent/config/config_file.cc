@@ -2,6 +2,7 @@
 
 #include <map>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/spelling.h"

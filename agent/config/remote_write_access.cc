@@ -6,7 +6,9 @@
 #include <array>
 #include <cctype>
 #include <iterator>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/text.h"

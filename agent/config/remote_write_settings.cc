@@ -1,6 +1,7 @@
 #include "config/remote_write_settings.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <span>

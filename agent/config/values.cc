@@ -6,6 +6,7 @@
 #include <cctype>
 #include <charconv>
 #include <iterator>
+#include <utility>
 
 #include "base/duration.h"
 #include "base/size.h"

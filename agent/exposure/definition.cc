@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <functional>
+#include <memory>
 #include <utility>
 
 #include "model/stream_bounds.h"

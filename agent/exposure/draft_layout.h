@@ -5,7 +5,9 @@
 // with it. Not thread-safe.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>

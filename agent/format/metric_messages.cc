@@ -20,6 +20,7 @@
 
 #include <cstring>
 #include <limits>
+#include <string_view>
 
 namespace persia::agent {
 namespace {

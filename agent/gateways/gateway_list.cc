@@ -1,9 +1,11 @@
 #include "gateways/gateway_list.h"
 
 #include <arpa/inet.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 namespace persia::agent {
 namespace {

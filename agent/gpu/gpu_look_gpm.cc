@@ -1,4 +1,5 @@
 // GPM, the performance monitoring of Hopper and later: the library computes values of the time between two samples.
+#include <cstddef>
 #include <iterator>
 #include <utility>
 

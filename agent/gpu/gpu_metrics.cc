@@ -3,6 +3,7 @@
 #include "gpu/gpu_metrics.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "model/layout_builder.h"
 

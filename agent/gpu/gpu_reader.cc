@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <iterator>
 #include <utility>
+#include <variant>
 
 #include "base/result.h"
 #include "base/text.h"

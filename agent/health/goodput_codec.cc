@@ -7,6 +7,12 @@
 // in two's complement, and a Step an F64 that is -1 for none. Durations and moments are in nanoseconds, the latter of
 // CLOCK_MONOTONIC.
 #include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "files/bytes.h"

@@ -1,6 +1,7 @@
 #include "health/hang_judge.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 namespace persia::agent {

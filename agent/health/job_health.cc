@@ -1,6 +1,7 @@
 #include "health/job_health.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "health/phrases.h"

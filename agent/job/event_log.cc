@@ -11,6 +11,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <variant>
 #include <vector>
 
 #include "base/json.h"

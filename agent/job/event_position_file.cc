@@ -1,6 +1,8 @@
 // The record: number of entries (U32), then of each the segment's id (String) and the position (U64).
 #include "job/event_position_file.h"
 
+#include <utility>
+
 #include "base/log.h"
 #include "files/bytes.h"
 

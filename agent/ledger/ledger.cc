@@ -1,6 +1,7 @@
 #include "ledger/ledger.h"
 
 #include <algorithm>
+#include <chrono>
 #include <iterator>
 
 #include "files/bytes.h"

@@ -12,6 +12,7 @@
 // the records. state_format.md has the grammar. Thread safety: none; used by the collector thread alone.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>

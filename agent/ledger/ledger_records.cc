@@ -1,7 +1,11 @@
 // The part of Ledger that reads the state, and writes the whole state.
 #include "ledger/ledger_records.h"
 
+#include <functional>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "files/bytes.h"
 #include "ledger/ledger.h"

@@ -2,8 +2,13 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
+#include <cstdint>
+#include <map>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 

@@ -1,6 +1,7 @@
 #include "ledger/segment_codec.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 namespace persia::agent {

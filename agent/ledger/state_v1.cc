@@ -6,6 +6,7 @@
 //           processes folded in all (U64), list of instances, list of groups
 #include "ledger/state_v1.h"
 
+#include <cstdint>
 #include <utility>
 
 #include "files/bytes.h"

@@ -3,6 +3,7 @@
 // bytes.
 #include "machine/infiniband_metrics.h"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>

@@ -1,6 +1,7 @@
 #include "naming/glob_tree.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/text.h"
 

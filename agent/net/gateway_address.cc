@@ -1,6 +1,7 @@
 #include "net/gateway_address.h"
 
 #include <arpa/inet.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <utility>

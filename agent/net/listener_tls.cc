@@ -7,6 +7,7 @@
 #include <openssl/x509.h>
 
 #include <memory>
+#include <utility>
 
 namespace persia::agent {
 namespace {

@@ -11,6 +11,7 @@
 #include <climits>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "base/owned_fd.h"
 

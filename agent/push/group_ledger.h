@@ -7,6 +7,8 @@
 // Thread safety: any method, from any thread. The threads that push to the agent's gateways share it.
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <chrono>
 #include <compare>

@@ -2,6 +2,7 @@
 // in write_request.cc, after kNativeMark if the series is of native histograms.
 #include "remote/active_series.h"
 
+#include <cstdint>
 #include <utility>
 
 #include "base/log.h"

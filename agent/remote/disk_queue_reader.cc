@@ -1,5 +1,11 @@
 // Takes requests from the queue: a cursor moves over its files, and a window holds the headers of the next pending requests.
 #include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 

@@ -7,6 +7,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 

@@ -4,6 +4,7 @@
 // As in protobuf 3, a field that is 0 or empty is left out.
 #include "remote/metadata_request.h"
 
+#include <cstdint>
 #include <string_view>
 
 #include "format/protobuf_wire.h"

@@ -11,6 +11,8 @@
 //   target.value()->Finish(last, 10s, RemoteWrite::Ending::kGoesOn);
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <cstdint>
 #include <deque>

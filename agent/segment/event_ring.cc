@@ -5,7 +5,10 @@
 #include <array>
 #include <cstddef>
 #include <cstring>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <variant>
 
 #include "files/bytes.h"
 #include "segment_format.h"

@@ -15,6 +15,7 @@
 // pipe, and waits for nothing but signals.
 #pragma once
 
+#include <signal.h>
 #include <stdint.h>
 #include <sys/types.h>
 

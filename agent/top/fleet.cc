@@ -1,6 +1,7 @@
 #include "top/fleet.h"
 
 #include <algorithm>
+#include <string_view>
 #include <system_error>
 #include <utility>
 

@@ -17,6 +17,7 @@
 #include <exception>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 // As in term.h, whose macros have names such as `lines` and `columns`.
 extern "C" int setupterm(const char* terminal, int descriptor, int* error);

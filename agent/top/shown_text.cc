@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cwchar>
+#include <utility>
 #include <vector>
 
 #include "base/text.h"

@@ -9,6 +9,7 @@
 #include <charconv>
 #include <csignal>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <system_error>

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <set>
+#include <string_view>
 
 #include "base/mutex.h"
 #include "base/text.h"

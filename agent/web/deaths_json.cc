@@ -1,6 +1,7 @@
 #include "web/deaths_json.h"
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 

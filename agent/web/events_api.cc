@@ -1,5 +1,8 @@
 #include "web/events_api.h"
 
+#include <cstddef>
+#include <string>
+
 #include "base/text.h"
 #include "web/query_string.h"
 

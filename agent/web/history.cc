@@ -1,5 +1,6 @@
 #include "web/history.h"
 
+#include <string>
 #include <utility>
 
 namespace persia::agent {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "base/log.h"

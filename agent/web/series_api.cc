@@ -1,6 +1,7 @@
 #include "web/series_api.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
 #include <set>
 #include <span>

@@ -5,6 +5,7 @@
 #include <limits>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "web/deaths_json.h"
 #include "web/goodput_json.h"

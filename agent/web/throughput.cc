@@ -1,6 +1,7 @@
 #include "web/throughput.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string_view>

@@ -4,6 +4,7 @@
 // samples, examples, tokens. Thread safety: pure functions.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>

@@ -1,5 +1,6 @@
 #include "workers/exit_lookup.h"
 
+#include <cstdint>
 #include <utility>
 
 #include "model/exit_reason.h"

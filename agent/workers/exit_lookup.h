@@ -4,6 +4,7 @@
 // Thread safety: the collector thread alone.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <charconv>
+#include <cstdint>
 #include <ctime>
 #include <string_view>
 #include <variant>

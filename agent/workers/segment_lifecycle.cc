@@ -1,5 +1,7 @@
 #include "workers/segment_lifecycle.h"
 
+#include <sys/types.h>
+
 #include <algorithm>
 #include <map>
 #include <tuple>

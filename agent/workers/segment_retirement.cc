@@ -1,10 +1,13 @@
 // The part of SegmentLifecycle for segments that ended, or whose files are gone.
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "model/exit_reason.h"
 #include "workers/last_events.h"

@@ -1,5 +1,7 @@
 #include "workers/stopped_processes.h"
 
+#include <optional>
+
 namespace persia::agent {
 
 StoppedProcesses::StoppedProcesses(const std::filesystem::path& proc) : proc_(proc) {}

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <set>
+#include <string_view>
 #include <tuple>
 
 #include "naming/naming.h"

@@ -5,6 +5,7 @@
 // paired with random words, `negatives` times as many as neighbours. Thread safety: one thread at a time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>

@@ -1,5 +1,6 @@
 #include "checkpoint_folder.h"
 
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <system_error>

@@ -4,7 +4,9 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <system_error>
 #include <unordered_set>
+#include <utility>
 
 #include "hashing.h"
 #include "job_error.h"

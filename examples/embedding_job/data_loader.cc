@@ -1,6 +1,7 @@
 // The role that reads the text and makes batches.
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>

@@ -1,6 +1,8 @@
 // The role that holds the embeddings: a share of all ids, which the embedding worker looks up and updates.
+#include <cstdint>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "checkpoint_folder.h"
 #include "embedding_table.h"

@@ -1,9 +1,14 @@
 // The role in the middle: takes batches of ids from the data loader, sends batches of embeddings to the trainer, and returns
 // the gradients to the servers.
 #include <array>
+#include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "channel.h"
 #include "hyperloglog.h"

@@ -1,6 +1,7 @@
 // Exceptions that end a role: an error, or an early request to stop.
 #pragma once
 
+#include <exception>
 #include <stdexcept>
 
 namespace embedding_job {

@@ -1,5 +1,6 @@
 // embedding_job: see README.md.
 #include <charconv>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>

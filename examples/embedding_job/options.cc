@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cmath>
 #include <functional>
+#include <type_traits>
+#include <utility>
 
 #include "job_error.h"
 

@@ -1,5 +1,6 @@
 #include "trainer_link.h"
 
+#include <cstdint>
 #include <utility>
 
 namespace embedding_job {

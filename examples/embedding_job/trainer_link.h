@@ -6,6 +6,7 @@
 // gradients. Thread safety: one thread calls the public methods.
 #pragma once
 
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <mutex>

@@ -7,9 +7,11 @@
 // native_histograms.py), its bytes, of remote write before compression, its `compressed` bytes and its `samples`.
 #include <benchmark/benchmark.h>
 
+#include <cstdint>
 #include <memory>
 #include <random>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 

@@ -12,7 +12,10 @@
 #include <fstream>
 #include <iterator>
 #include <optional>
+#include <string_view>
+#include <system_error>
 #include <thread>
+#include <utility>
 
 #include "base/log.h"
 #include "format/grouping_key.h"

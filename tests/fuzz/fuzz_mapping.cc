@@ -1,12 +1,15 @@
 // Any bytes as a file of rules, and behind a NUL as a metric: an error in one line that names the file, or rules whose outcome
 // is valid for Prometheus.
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "model/plain_name.h"
 #include "model/scale.h"

@@ -3,6 +3,7 @@
 //
 // The first byte of the input is a version. 1: then the payload of a file of version 1. Others: then records, each as a tag (2
 // bytes), a size (2 bytes) and a payload. The files' own checksums would keep a fuzzer from them.
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -10,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "files/bytes.h"

@@ -2,6 +2,7 @@
 // format allows, so that little of a fuzzer's work goes into padding. Writes large ones that must stay cheap into another.
 //
 //   write_segment_corpus tests/fuzz/corpus/fuzz_segment tests/fuzz/hostile/fuzz_segment
+#include <cstdint>
 #include <cstdio>
 #include <fstream>
 #include <string>

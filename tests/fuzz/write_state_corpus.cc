@@ -1,6 +1,7 @@
 // Writes an input of fuzz_state into a directory: a state with ended and living processes of each kind.
 //
 //   write_state_corpus tests/fuzz/corpus/fuzz_state
+#include <cstdint>
 #include <cstdio>
 #include <fstream>
 #include <string>

@@ -1,11 +1,14 @@
 #include "executions.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <map>
 #include <optional>
 #include <set>
+#include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 

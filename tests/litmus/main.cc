@@ -10,11 +10,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
+#include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
+#include <system_error>
 #include <thread>
 
 #include "executions.h"

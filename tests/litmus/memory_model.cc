@@ -1,6 +1,7 @@
 #include "memory_model.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace persia::litmus {
 

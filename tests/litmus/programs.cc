@@ -1,5 +1,6 @@
 #include "programs.h"
 
+#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -1,5 +1,7 @@
 #include "reader_memory.h"
 
+#include <vector>
+
 namespace persia::litmus {
 
 ReaderMemory* ReaderMemory::active = nullptr;

@@ -5,6 +5,7 @@
 // published. Thread safety: none.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 

@@ -3,6 +3,7 @@
 #include <semaphore.h>
 
 #include <array>
+#include <cstdint>
 #include <cstdlib>
 
 #include "recorder.h"

@@ -1,6 +1,7 @@
 #include "workload.h"
 
 #include <array>
+#include <string_view>
 #include <utility>
 
 #include "persia/metrics/events.h"

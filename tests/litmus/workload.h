@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "notes.h"
 #include "persia/metrics/instruments.h"

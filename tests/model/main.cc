@@ -1,8 +1,10 @@
 // Checks random histories, and prints the first wrong one in its shortest form, as a test case.
 //
 //   model [--histories N] [--seed S]
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

@@ -1,7 +1,9 @@
 // The module's functions, and the conversion of Python's values to the library's.
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>

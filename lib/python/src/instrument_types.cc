@@ -5,6 +5,7 @@
 // persia_metrics/prometheus_client has classes with other methods of the same names: they take prometheus_client's arguments,
 // and pass a call that the handle cannot serve to a method in Python.
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -1,6 +1,7 @@
 // The module's type Phase, and the function set_step.
 
 #include <algorithm>
+#include <cstddef>
 #include <string_view>
 
 #include "instrument.h"

@@ -1,6 +1,8 @@
 // Reads the process's metrics, and the tables of the library: the catalog and the default bounds.
 
+#include <cstddef>
 #include <cstdint>
+#include <new>
 #include <optional>
 #include <span>
 #include <string_view>

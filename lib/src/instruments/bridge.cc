@@ -1,6 +1,11 @@
 #include "persia/metrics/internal/bridge.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
 
 #include "cells.h"
 #include "log.h"

@@ -1,6 +1,7 @@
 // Adds to a series' cells: in the calling thread's lane if it has one, else in the common lane.
 #pragma once
 
+#include <atomic>
 #include <bit>
 #include <cstdint>
 

@@ -1,7 +1,9 @@
 #include "persia/metrics/family.h"
 
+#include <cstdint>
 #include <memory>
 #include <new>
+#include <string_view>
 #include <vector>
 
 #include "last_duration.h"

@@ -1,7 +1,12 @@
 #include "persia/metrics/info.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <memory>
 #include <new>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include "fork_locks.h"
 #include "registry.h"

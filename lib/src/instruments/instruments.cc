@@ -1,9 +1,14 @@
 #include "persia/metrics/instruments.h"
 
 #include <array>
+#include <atomic>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <new>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cells.h"

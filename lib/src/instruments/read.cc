@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <new>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "persia/metrics/internal/bridge.h"

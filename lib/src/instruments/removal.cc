@@ -1,5 +1,7 @@
 #include "removal.h"
 
+#include <string_view>
+
 #include "callbacks.h"
 #include "persia/metrics/remove.h"
 #include "registry.h"

@@ -1,6 +1,9 @@
 #include "persia/metrics/stream.h"
 
+#include <atomic>
 #include <cmath>
+#include <cstdint>
+#include <string_view>
 
 #include "cells.h"
 #include "registry.h"

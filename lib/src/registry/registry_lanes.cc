@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
+#include <atomic>
+#include <cstdint>
 #include <new>
 
 #include "registry.h"

@@ -1,6 +1,12 @@
 // Makes and exports a process's segment: after Init or by the environment, unless `agent.conf` disables it, and again in a
 // forked child.
 
+#include <atomic>
+#include <exception>
+#include <new>
+#include <string>
+#include <utility>
+
 #include "descriptor.h"
 #include "log.h"
 #include "registry.h"

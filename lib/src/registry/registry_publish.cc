@@ -4,7 +4,11 @@
 #include <time.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
+#include <cstdint>
+#include <iterator>
+#include <vector>
 
 #include "lane_cells.h"
 #include "registry.h"

@@ -5,7 +5,10 @@
 // again. No cell of a lane is written, since each has one writer: this process subtracts a base from them. The agent does not,
 // since what it exposes must not fall (lib/segment_format.md).
 #include <algorithm>
+#include <atomic>
 #include <bit>
+#include <cstddef>
+#include <cstdint>
 #include <new>
 
 #include "lane_cells.h"

@@ -1,6 +1,9 @@
 // Reads the values of the process's own metrics, as segment_format.md describes.
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 #include "clock.h"

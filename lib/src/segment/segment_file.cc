@@ -8,8 +8,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "descriptor.h"
 #include "signal_consumed.h"

@@ -9,8 +9,10 @@
 #include <atomic>
 #include <charconv>
 #include <chrono>
+#include <cstddef>
 #include <cstring>
 #include <new>
+#include <string_view>
 #include <type_traits>
 
 #include "descriptor.h"

@@ -1,8 +1,15 @@
 // Counts each event, and passes it to the handler of its type.
 #include <atomic>
+#include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include "event_record.h"
 #include "handler_table.h"

@@ -1,5 +1,9 @@
 // Writes an event as JSON: {"name": ..., "type": ..., "metadata": {...}, "timestamp": ...}.
 
+#include <cstdint>
+#include <string>
+#include <variant>
+
 #include "json.h"
 #include "persia/metrics/events.h"
 

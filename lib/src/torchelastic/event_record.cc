@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <chrono>
 #include <cstring>
 #include <string_view>
 #include <type_traits>
+#include <variant>
 
 #include "cells.h"
 #include "registry.h"

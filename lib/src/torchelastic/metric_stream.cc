@@ -6,7 +6,10 @@
 #include <chrono>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <new>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "handler_table.h"

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <numeric>
 #include <span>
+#include <vector>
 
 namespace chaos {
 namespace {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <persia/metrics/phase.h>
+#include <atomic>
 #include <cstdint>
 #include <string>
 

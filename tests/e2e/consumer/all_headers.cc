@@ -6,6 +6,9 @@
 #include <persia/metrics/metrics.h>
 
 #include <array>
+#include <chrono>
+#include <cstdint>
+#include <memory>
 #include <vector>
 
 // A use of each template and inline function.

@@ -7,6 +7,7 @@
 //   busy GROUP NAME           counts without end, in a separate thread
 //
 // So a test knows the job's counts without waiting for time to pass. The worker ends with code 0 at the end of stdin.
+#include <cstdint>
 #include <cstdlib>
 #include <iostream>
 #include <sstream>

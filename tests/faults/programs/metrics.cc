@@ -1,6 +1,8 @@
 #include "metrics.h"
 
 #include <chrono>
+#include <cstdint>
+#include <string_view>
 #include <thread>
 
 #include "scope.h"

@@ -4,8 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <condition_variable>
+#include <cstddef>
+#include <filesystem>
+#include <memory>
 #include <mutex>
+#include <string>
+#include <vector>
 
 #include "base/manual_clock.h"
 #include "job/test_job.h"

@@ -7,9 +7,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "captured_log.h"
 #include "push/snapshots.h"

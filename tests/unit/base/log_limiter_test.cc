@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <vector>
+
 namespace persia::agent {
 namespace {
 

@@ -1,6 +1,7 @@
 // A clock that only the test advances.
 #pragma once
 
+#include <chrono>
 #include <vector>
 
 #include "base/clock.h"

@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
 namespace persia::agent {
 namespace {
 

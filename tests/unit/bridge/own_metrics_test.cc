@@ -5,7 +5,10 @@
 #include <prometheus/text_serializer.h>
 #include <unistd.h>
 
+#include <cstdint>
+#include <functional>
 #include <limits>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>

@@ -6,6 +6,7 @@
 #include <prometheus/registry.h>
 #include <prometheus/summary.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <limits>
 #include <memory>

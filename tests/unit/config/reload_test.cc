@@ -5,7 +5,9 @@
 
 #include <chrono>
 #include <fstream>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "temporary_directory.h"

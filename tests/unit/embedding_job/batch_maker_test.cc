@@ -2,7 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <map>
+#include <optional>
+#include <utility>
+#include <vector>
 
 namespace embedding_job {
 namespace {

@@ -2,9 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <map>
 #include <set>
+#include <vector>
 
 #include "random.h"
 

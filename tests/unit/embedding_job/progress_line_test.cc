@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
 #include "loss_record.h"
 
 namespace embedding_job {

@@ -3,7 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
 
 #include "batch_maker.h"
 #include "embedding_table.h"

@@ -6,7 +6,10 @@
 #include <unistd.h>
 
 #include <functional>
+#include <optional>
+#include <string>
 #include <thread>
+#include <vector>
 
 namespace embedding_job {
 namespace {

@@ -10,7 +10,11 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include "files/durable_file.h"
 #include "temporary_directory.h"

@@ -4,8 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
+#include <mutex>
 #include <semaphore>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 namespace persia::agent {

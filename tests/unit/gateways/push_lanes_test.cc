@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "format/scrape_renderer.h"
 #include "model/numbered_snapshot.h"

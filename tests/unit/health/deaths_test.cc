@@ -5,7 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <chrono>
+#include <cstdint>
 #include <string>
+#include <utility>
 
 #include "model/exit_reason.h"
 

@@ -3,6 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
 #include "health/job_world.h"
 
 namespace persia::agent {

@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstdint>
+
 #include "health/job_health_fixture.h"
 
 namespace persia::agent {

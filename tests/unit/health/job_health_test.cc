@@ -2,6 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
 #include "health/job_health_fixture.h"
 
 namespace persia::agent {

@@ -8,6 +8,11 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "temporary_directory.h"
 

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <system_error>
 #include <thread>
 
 #include "persia/metrics/metrics.h"

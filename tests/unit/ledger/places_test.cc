@@ -1,10 +1,13 @@
 // The places of processes: an ordinal in an instance, and whether the next agent will know it.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "files/bytes.h"
 #include "ledger/ledger.h"

@@ -1,8 +1,15 @@
 // Misleading files: other names of a segment, other contents under its id, and a state that is damaged.
+#include <algorithm>
 #include <bit>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
+#include <string>
+#include <utility>
 
 #include "ledger/retired_test.h"
 

@@ -1,5 +1,9 @@
 // A job that creates ever more series, names and processes.
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <string>
 
 #include "ledger/retired_test.h"
 

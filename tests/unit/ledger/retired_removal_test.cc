@@ -1,4 +1,7 @@
 // What the end of a process that has removed a series leaves of it.
+#include <cstdint>
+#include <memory>
+
 #include "ledger/retired_test.h"
 
 namespace persia::agent::testing {

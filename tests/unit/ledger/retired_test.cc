@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdint>
 #include <fstream>
 #include <iterator>
+#include <utility>
 
 namespace persia::agent::testing {
 namespace {

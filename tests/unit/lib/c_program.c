@@ -1,6 +1,7 @@
 /* All of c.h, by a program in C. */
 #include "c_program.h"
 
+#include <stdint.h>
 #include <string.h>
 #include <time.h>
 

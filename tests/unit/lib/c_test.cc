@@ -1,7 +1,9 @@
 // The library as a program in C sees it.
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <cstdlib>
+#include <vector>
 
 #include "c_program.h"
 #include "persia/metrics/instruments.h"

@@ -6,8 +6,10 @@
 
 #include <cstdio>
 #include <ctime>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "persia/metrics/metrics.h"
 #include "worker.h"

@@ -6,8 +6,10 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <string>
 #include <thread>
+#include <variant>
 #include <vector>
 
 #include "segment_format.h"

@@ -1,6 +1,7 @@
 // The hot calls as a user's code makes them. check_hot_path.py and callgrind read the machine code.
 //
 //   hot_path CALL TIMES    makes the call that many times
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

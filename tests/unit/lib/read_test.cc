@@ -5,6 +5,9 @@
 
 #include <atomic>
 #include <cmath>
+#include <cstdint>
+#include <functional>
+#include <optional>
 #include <thread>
 #include <vector>
 

@@ -7,6 +7,10 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 

@@ -10,12 +10,17 @@
 #include <algorithm>
 #include <atomic>
 #include <barrier>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <optional>
 #include <stdexcept>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "job_directory.h"
 #include "persia/metrics/metrics.h"

@@ -11,6 +11,7 @@
 #include <iterator>
 #include <numeric>
 #include <stdexcept>
+#include <utility>
 
 #include "segment_format.h"
 

@@ -9,7 +9,9 @@
 #include <future>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "fake_machine.h"
 

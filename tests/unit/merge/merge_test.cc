@@ -4,8 +4,10 @@
 
 #include <bit>
 #include <cmath>
+#include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <memory>
 
 #include "merge/merge_test.h"
 

@@ -3,8 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <fstream>
+#include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "temporary_directory.h"
 

@@ -6,6 +6,7 @@
 
 #include <fstream>
 #include <string>
+#include <utility>
 
 #include "net/http_client.h"
 #include "peers/scripted_peer.h"

@@ -9,6 +9,7 @@
 #include <prometheus/summary.h>
 
 #include <cmath>
+#include <cstddef>
 #include <memory>
 #include <stdexcept>
 #include <string>

@@ -1,6 +1,7 @@
 // Small snapshots for the tests of sinks.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>

@@ -2,8 +2,12 @@
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <csignal>
+#include <cstdint>
+#include <functional>
+#include <string>
 
 #include "remote/disk_queue.h"
 #include "remote/disk_queue_fixture.h"

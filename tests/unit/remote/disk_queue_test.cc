@@ -3,10 +3,20 @@
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <future>
+#include <mutex>
+#include <ostream>
+#include <string>
+#include <string_view>
 #include <thread>
+#include <vector>
 
 #include "remote/disk_queue_fixture.h"
 

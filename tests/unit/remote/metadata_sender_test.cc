@@ -5,7 +5,12 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "captured_log.h"
 #include "peers/scripted_peer.h"

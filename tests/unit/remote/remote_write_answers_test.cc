@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstddef>
 #include <iterator>
 #include <mutex>
 #include <numeric>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "remote/receiver.h"
 #include "remote/remote_write_fixture.h"

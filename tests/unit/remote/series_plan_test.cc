@@ -5,7 +5,12 @@
 
 #include <bit>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <limits>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "remote/decoded.h"
 #include "remote/write_request.h"

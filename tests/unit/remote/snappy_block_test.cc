@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <string>
+
 namespace persia::agent {
 namespace {
 

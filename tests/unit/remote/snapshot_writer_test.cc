@@ -5,9 +5,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "remote/snapshot_writer_fixture.h"
 

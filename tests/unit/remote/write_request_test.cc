@@ -3,8 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
 #include <limits>
 #include <random>
+#include <string>
 
 #include "model/snapshot.h"
 #include "remote/decoded.h"

@@ -7,7 +7,9 @@
 
 #include <array>
 #include <csignal>
+#include <cstdint>
 #include <cstring>
+#include <span>
 #include <thread>
 #include <vector>
 

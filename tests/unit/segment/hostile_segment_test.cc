@@ -2,11 +2,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <functional>
 #include <limits>
+#include <string>
+#include <vector>
 
 #include "segment/segment_reader_test.h"
 

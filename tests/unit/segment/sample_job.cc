@@ -1,6 +1,7 @@
 #include "segment/sample_job.h"
 
 #include <cmath>
+#include <cstdint>
 #include <thread>
 
 #include "persia/metrics/metrics.h"

@@ -1,5 +1,6 @@
 #include "segment/segment_builder.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <fstream>

@@ -6,7 +6,9 @@
 
 #include <bit>
 #include <cmath>
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string_view>
 #include <utility>
 

@@ -3,8 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/types.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <future>
 #include <optional>
 #include <string>

@@ -1,9 +1,16 @@
 // How processes end: what a new agent knows of it, and which deaths stay visible.
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "files/proc_reader.h"
 #include "ledger/retired_test.h"

@@ -1,6 +1,8 @@
 // Histories in which counts were once lost or counted twice, as tests/model printed them.
 #include <gtest/gtest.h>
 
+#include <cstdint>
+
 #include "history.h"
 
 namespace persia::agent::model {

@@ -6,10 +6,12 @@
 #include <array>
 #include <bit>
 #include <charconv>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
+#include <utility>
 
 namespace persia::agent::testing {
 namespace {

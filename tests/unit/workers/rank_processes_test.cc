@@ -1,7 +1,9 @@
 // What is told of the processes of ranks, and when: of one that has ended until its end is in the state.
 #include "workers/rank_processes.h"
 
+#include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>

@@ -19,6 +19,7 @@
 // not read the clock, except that a thread's first use of a metric may claim memory. Not for use inside signal handlers.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>

@@ -8,6 +8,7 @@
 // sums, and exponential buckets from 2^-20 to 2^20, four per octave.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string_view>
 

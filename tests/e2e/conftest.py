@@ -14,6 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import levels
 import needs
 import order
 import pytest
@@ -35,6 +36,8 @@ EMBEDDING_JOB = BUILD / "examples/embedding_job/embedding_job"
 # trap that.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+pytest_addoption = levels.add_option
 
 # Variables of the tests' own environment that could influence the programs under test.
 _FOREIGN = ("PERSIA_", "TORCHELASTIC_", "REPLICA_INDEX", "RANK", "BENCHMARK_AI", "PYTHON")
@@ -395,6 +398,7 @@ def browse(browser_of_module):
 
 def pytest_configure(config):
     config.option.strict_markers = True
-    config.addinivalue_line("markers", "current: needs the releases that ./run peers builds")
-    for plugin in (needs, order):
+    import gpu_host  # which imports this module
+
+    for plugin in (gpu_host, levels, needs, order):
         config.pluginmanager.register(plugin)

@@ -1,7 +1,6 @@
 """Memory cgroups that a test makes below that of its own process, of either version of cgroups. They need root."""
 
 import contextlib
-import os
 import re
 import subprocess
 import sys

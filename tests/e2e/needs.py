@@ -1,7 +1,7 @@
 """Requirements of tests on the machine: `@pytest.mark.needs("namespaces")`.
 
 A test whose machine lacks a need is skipped before its fixtures are made. Its message begins with `needs `, by which
-`tests/sum_junit.py` counts it as not run; any other skip counts as failed. Each probe runs once a process and gives the reason
+`tests/gate` counts it as not run; any other skip counts as failed. Each probe runs once a process and gives the reason
 why the need is not met, or "" if it is met; a probe that takes too long is an error. With PERSIA_TEST_EVERY_NEED in the environment, as in
 CI, a need that is not met is a failure.
 """

@@ -8,8 +8,6 @@ import yaml
 from shipped_prometheus import CONFIG
 from test_prometheus_config import promtool
 
-pytestmark = pytest.mark.long
-
 STEP, SAMPLES = 30, 361  # three hours
 HOUR = 3600
 RULES = [CONFIG / "rules" / name for name in ("recording.yml", "alerts_job.yml", "alerts_agent.yml", "alerts_machine.yml", "alerts_gpu.yml")]

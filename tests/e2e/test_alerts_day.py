@@ -9,7 +9,7 @@ from conftest import Job
 from servers import wait_until
 from shipped_prometheus import SHORT, ShippedPrometheus
 
-pytestmark = [pytest.mark.long, pytest.mark.needs("namespaces")]
+pytestmark = pytest.mark.needs("namespaces")
 
 # In the order of the day.
 PAGES = [

@@ -9,6 +9,8 @@ import pytest
 import yaml
 from servers import ROOT
 
+pytestmark = pytest.mark.static
+
 FILES = ["docker-compose.yml", "docker-compose.swarm.yml", "docker-compose.victoria.yml"]
 JOB_SERVICES = ["data_compose", "trainer", "middleware", "server", "server_1"]
 

@@ -10,8 +10,6 @@ import pytest
 from conftest import AGENT, BUILD, environment
 from servers import ROOT, Process, wait_until
 
-pytestmark = pytest.mark.long
-
 QUICKSTART = ROOT / "examples/quickstart"
 BATCHES = 2000  # as main.cc has it
 

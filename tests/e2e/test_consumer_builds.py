@@ -10,8 +10,6 @@ import pytest
 from conftest import BUILD, environment
 from servers import ROOT
 
-pytestmark = pytest.mark.long
-
 # Those of Debian 12 and 13 that are installed; c++ always is.
 COMPILERS = [
     name

@@ -16,6 +16,8 @@ sys.path.insert(0, str(ROOT / "dashboards"))
 import generate  # noqa: E402
 from boards.promql import unless_ended  # noqa: E402
 
+pytestmark = pytest.mark.static
+
 FOLDER = ROOT / "dashboards"
 BOARDS = {path.stem: json.loads(path.read_text()) for path in sorted(FOLDER.glob("*.json"))}
 ENTRIES = catalog.entries()

@@ -22,8 +22,6 @@ from servers import ROOT, Etcd, Gateway, Process, Prometheus, fetch, free_port, 
 sys.path.insert(0, str(ROOT / "dashboards"))
 import picture  # noqa: E402
 
-pytestmark = pytest.mark.long
-
 BOARDS = {path.stem: json.loads(path.read_text()) for path in sorted((ROOT / "dashboards").glob("*.json"))}
 TRAINING_JOB = "embedding_demo"
 JOBS = {"persia-elastic": elastic.JOB}  # other dashboards: TRAINING_JOB

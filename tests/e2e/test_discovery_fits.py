@@ -10,6 +10,8 @@ from docker_api import DockerApi, stack
 from servers import ROOT, wait_until
 from shipped_prometheus import CONFIG, ShippedPrometheus
 
+pytestmark = pytest.mark.static
+
 KUBERNETES = ROOT / "config/kubernetes"
 KINDS = {"persia_gateways": "gateway", "persia_agents": "agent"}
 

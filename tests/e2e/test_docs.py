@@ -15,8 +15,6 @@ from wheel import build_environment
 
 import catalog
 
-pytestmark = pytest.mark.long
-
 README = (ROOT / "README.md").read_text()
 
 
@@ -36,6 +34,7 @@ def project_files(pattern):
     return found
 
 
+@pytest.mark.static
 def test_quick_start_is_what_the_tests_build():
     main = (ROOT / "examples/quickstart/main.cc").read_text()
     assert block("cpp", "#include <persia/metrics/metrics.h>") == main
@@ -71,6 +70,7 @@ def test_torchrun_lines_run_as_they_are_written(gateway, tmp_path, built_wheel):
         shutil.rmtree(env["PERSIA_METRICS_DIR"], ignore_errors=True)
 
 
+@pytest.mark.static
 def test_table_of_metrics_is_the_catalog():
     rows = re.findall(r"^\| `(\w+)` \| (counter|gauge|time cost) \| (?:`(\w+)`)? ?\| (.*) \|$", README, re.M)
     assert rows == [(entry.name, entry.type.replace("_", " "), entry.label, entry.help) for entry in catalog.entries()]
@@ -104,6 +104,7 @@ def test_scrape_config_of_the_readme_is_accepted_by_prometheus(tmp_path):
     assert "honor_labels: true" in config.read_text()
 
 
+@pytest.mark.static
 def test_readme_names_the_releases_that_are_built():
     built = dict(re.findall(r"^(\S+) +(\S+) +\S+@v", (ROOT / "tests/peers/build").read_text(), re.M))
     table = dict(re.findall(r"^ *\| (\w+) \| [\d.]+ \| ([\d.]+) \|$", (ROOT / "README.md").read_text(), re.M))
@@ -111,6 +112,7 @@ def test_readme_names_the_releases_that_are_built():
     assert built["promtool"] == built["prometheus"]
 
 
+@pytest.mark.static
 @pytest.mark.parametrize("document", project_files("*.md"), ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_lead_somewhere(document):
     for target in re.findall(r"\]\(([^)#]+)\)", document.read_text()):
@@ -118,6 +120,7 @@ def test_links_lead_somewhere(document):
             assert (document.parent / target).exists(), f"{document.name} links to {target}"
 
 
+@pytest.mark.static
 def test_every_folder_of_the_project_says_what_it_is():
     folders = {path.parent for path in project_files("*") if path.is_file() and path.suffix in {".cc", ".h", ".py", ".yaml", ".json"}}
     # lib/README.md describes the public headers, whose folders are their include path, and the sources; config/grafana/README.md

@@ -16,9 +16,6 @@ from conftest import BUILD, Agent, Samples, environment
 from elastic import JOB, ElasticJob, on_gateway
 from servers import ROOT, Etcd, Gateway, Process, fetch, free_port, wait_until
 
-pytestmark = pytest.mark.long
-
-
 STEPS = 500
 
 

@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 from conftest import fetch
-from gpu_host import IN_INITIAL_NAMESPACE, host  # noqa: F401
+from gpu_host import IN_INITIAL_NAMESPACE
 from servers import wait_until
 from supervised import state, threads_of_process
-
-pytestmark = pytest.mark.long
 
 READING = ["reading 1 GPU, driver 550.54.15"]
 
@@ -33,7 +31,7 @@ SILENT = {
 
 
 @pytest.mark.parametrize("lines, said", SILENT.values(), ids=SILENT)
-def test_a_library_that_does_not_work(host, lines, said):  # noqa: F811
+def test_a_library_that_does_not_work(host, lines, said):
     host.start(*lines)
     host.wait_for(lambda: (host.metrics().one("persia_agent_gpu_reader_restarts_total") or 0) >= 2, "two more tries")
     assert host.metrics().one("persia_agent_gpu_reader_up") == 0
@@ -41,14 +39,14 @@ def test_a_library_that_does_not_work(host, lines, said):  # noqa: F811
     host.check([f"GPUs are not read: {said}" if "garbage" not in said and "bytes" not in said else said])
 
 
-def test_a_file_that_is_no_library(host):  # noqa: F811
+def test_a_file_that_is_no_library(host):
     host.start(library="hello, world")
     host.wait_for(lambda: (host.metrics().one("persia_agent_gpu_reader_restarts_total") or 0) >= 1, "another try")
     host.check(["cannot load"])
 
 
 @pytest.mark.parametrize("function", ["nvmlInit", "nvmlDeviceGetPowerUsage"])
-def test_a_call_that_takes_30_seconds_delays_nothing(host, function):  # noqa: F811
+def test_a_call_that_takes_30_seconds_delays_nothing(host, function):
     host.start(f"do {function} hang 30")
     worker = host.rank(0)
     wait_until(host.reader, "the reader")
@@ -60,7 +58,7 @@ def test_a_call_that_takes_30_seconds_delays_nothing(host, function):  # noqa: F
     host.ends()
 
 
-def test_values_that_nothing_renews_are_not_shown(host):  # noqa: F811
+def test_values_that_nothing_renews_are_not_shown(host):
     host.start("devices 2")
     host.wait_for_ranks(gpu_0="no_rank", gpu_1="no_rank")
     host.add("do nvmlDeviceGetPowerUsage hang 30")
@@ -72,7 +70,7 @@ def test_values_that_nothing_renews_are_not_shown(host):  # noqa: F811
 # --- with values
 
 
-def test_every_value_in_base_units(host):  # noqa: F811
+def test_every_value_in_base_units(host):
     host.start("pids 0 1", "set field_143 0 2", "set throttle 0 68", "set field_145 0 1")
     metrics = host.wait_for(lambda: (page := host.metrics()).one("persia_gpu_tensor_active_ratio") is not None and page, "values of GPM, from the second sample on")
     assert {name: metrics.one(name) for name in family_names(metrics) if metrics.one(name, kind="", cause="", reason="") is None and name not in LABELLED} == {
@@ -177,13 +175,13 @@ STRANGE = {
 
 
 @pytest.mark.parametrize("lines, library, is_so, said", STRANGE.values(), ids=STRANGE)
-def test_a_library_that_is_strange(host, lines, library, is_so, said):  # noqa: F811
+def test_a_library_that_is_strange(host, lines, library, is_so, said):
     host.start(*lines, library=library)
     host.wait_for(lambda: host.metrics().one("persia_agent_gpu_reader_up") == 1 and is_so(host.metrics()), "its values")
     host.check([said])
 
 
-def test_a_library_that_fails_for_a_while(host):  # noqa: F811
+def test_a_library_that_fails_for_a_while(host):
     host.start()
     host.wait_for_ranks(gpu_0="no_rank")
     host.describe("do nvmlDeviceGetPowerUsage crash")
@@ -204,7 +202,7 @@ def rank_of(number):
     return f"rep_{number}" if IN_INITIAL_NAMESPACE else "no_rank"
 
 
-def test_eight_gpus_of_eight_ranks(host):  # noqa: F811
+def test_eight_gpus_of_eight_ranks(host):
     ranks = [host.rank(number) for number in range(8)]
     host.start("devices 8", *(f"pids {7 - number} {rank.popen.pid} 1" for number, rank in enumerate(ranks)))
     host.wait_for_ranks(**{f"gpu_{7 - number}": rank_of(number) for number in range(8)})
@@ -215,7 +213,7 @@ def test_eight_gpus_of_eight_ranks(host):  # noqa: F811
     host.check(["reading 8 GPUs"])
 
 
-def test_devices_of_strangers_and_of_several_ranks_have_none(host):  # noqa: F811
+def test_devices_of_strangers_and_of_several_ranks_have_none(host):
     ranks = [host.rank(number) for number in range(2)]
     both = " ".join(str(rank.popen.pid) for rank in ranks)
     many = " ".join(str(pid) for pid in range(900000, 900200))
@@ -236,7 +234,7 @@ MASKS = {
 
 
 @pytest.mark.parametrize("environments, expected", MASKS.values(), ids=MASKS)
-def test_masks(host, monkeypatch, environments, expected):  # noqa: F811
+def test_masks(host, monkeypatch, environments, expected):
     for name in ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"):
         monkeypatch.delenv(name, raising=False)
     host.start("devices 2", "do nvmlDeviceGetComputeRunningProcesses error 3")
@@ -247,7 +245,7 @@ def test_masks(host, monkeypatch, environments, expected):  # noqa: F811
     host.check(["reading 2 GPUs"])
 
 
-def test_mig_devices(host):  # noqa: F811
+def test_mig_devices(host):
     ranks = [host.rank(number) for number in range(2)]
     host.start("devices 2", "mig 0 2", f"pids 0 {ranks[0].popen.pid} {ranks[1].popen.pid}", f"pids 0:0 {ranks[0].popen.pid}", f"pids 0:1 {ranks[1].popen.pid}")
     host.wait_for_ranks(gpu_0="no_rank", gpu_0_0=rank_of(0), gpu_0_1=rank_of(1), gpu_1="no_rank")
@@ -262,7 +260,7 @@ def test_mig_devices(host):  # noqa: F811
 
 
 @pytest.mark.parametrize("how", ["lost 1", "gone 1"])
-def test_a_lost_gpu(host, how):  # noqa: F811
+def test_a_lost_gpu(host, how):
     rank = host.rank(0)
     host.start("devices 2", f"pids 1 {rank.popen.pid}")
     host.wait_for_ranks(gpu_0="no_rank", gpu_1=rank_of(0))
@@ -272,7 +270,7 @@ def test_a_lost_gpu(host, how):  # noqa: F811
     host.check(["reading 2 GPUs", "GPU 1 (GPU-00000001"])
 
 
-def test_errors_are_counts_events_and_lines_and_outlive_rank_and_agent(host, tmp_path):  # noqa: F811
+def test_errors_are_counts_events_and_lines_and_outlive_rank_and_agent(host, tmp_path):
     rank = host.rank(0)
     events = tmp_path / "events.json"
     flags = [f"--events-file={events}", "--run-id=run_1", f"--state-dir={tmp_path}"]
@@ -307,7 +305,7 @@ def test_errors_are_counts_events_and_lines_and_outlive_rank_and_agent(host, tmp
 # --- on and off
 
 
-def test_without_a_library_there_is_no_process_no_thread_and_no_metric(host):  # noqa: F811
+def test_without_a_library_there_is_no_process_no_thread_and_no_metric(host):
     host.start(library=None)
     host.wait_for(lambda: host.metrics().one("persia_agent_collect_duration_seconds_count") > 2, "three collections")
     assert host.reader() is None and "gpu reader" not in threads_of_process(host.agent.popen.pid)
@@ -315,7 +313,7 @@ def test_without_a_library_there_is_no_process_no_thread_and_no_metric(host):  #
     host.check([])
 
 
-def test_a_reload_switches_it_off_and_on(host, tmp_path):  # noqa: F811
+def test_a_reload_switches_it_off_and_on(host, tmp_path):
     settings = tmp_path / "settings.yaml"
     settings.write_text("PersiaMetricsConfig: {gpu: auto, gpu_interval_seconds: 0.1}\n")
     host.describe()
@@ -332,7 +330,7 @@ def test_a_reload_switches_it_off_and_on(host, tmp_path):  # noqa: F811
     host.ends()
 
 
-def test_a_killed_agent_leaves_no_reader(host):  # noqa: F811
+def test_a_killed_agent_leaves_no_reader(host):
     host.start("do nvmlDeviceGetPowerUsage hang 30")
     reader = wait_until(host.reader, "the reader")
     host.agent.kill()

@@ -3,7 +3,6 @@
 import re
 import subprocess
 
-from gpu_host import host  # noqa: F401
 from servers import ROOT, find_program
 
 DOCUMENT = (ROOT / "docs/gpu.md").read_text()
@@ -30,7 +29,7 @@ def shown(samples):
     return families
 
 
-def test_the_table_has_each_family_with_its_type_and_labels_and_promtool_accepts_them(host):  # noqa: F811
+def test_the_table_has_each_family_with_its_type_and_labels_and_promtool_accepts_them(host):
     host.start("devices 2", "mig 1 1")
     host.wait_for(lambda: host.metrics().one("persia_gpu_tensor_active_ratio", gpu="0") is not None, "values of GPM")
     host.add("xid 0 79")

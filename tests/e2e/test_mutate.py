@@ -21,7 +21,7 @@ import layers  # noqa: E402
 import operators  # noqa: E402
 import tree as trees  # noqa: E402
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(1500)]
+pytestmark = pytest.mark.timeout(1500)
 
 FUNCTION = """\
 void Give(int a, int b) {

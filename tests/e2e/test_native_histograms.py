@@ -10,8 +10,6 @@ import pytest
 from remote_write_databases import PrometheusReceiver
 from servers import fetch, find_program, wait_until
 
-pytestmark = pytest.mark.long
-
 FEATURES = ("native-histograms",)
 RULES = """
 mappings:

@@ -9,8 +9,6 @@ from servers import wait_until
 
 import catalog
 
-pytestmark = pytest.mark.long
-
 ENTRIES = catalog.entries()
 
 

@@ -5,6 +5,8 @@ import re
 import pytest
 from servers import ROOT
 
+pytestmark = pytest.mark.static
+
 ASSETS = ROOT / "agent/web/assets"
 THEMES = ("light", "dark")
 

@@ -4,12 +4,8 @@ import os
 import re
 import signal
 
-import pytest
 from page import CARD, newest, start_ranks, wait_for_points
 from servers import wait_until
-
-pytestmark = pytest.mark.long
-
 
 ROWS = "return [...document.querySelectorAll('#workers-body tr')].map((row) => row.className)"
 

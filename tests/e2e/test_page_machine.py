@@ -5,11 +5,8 @@ import re
 
 import pytest
 from conftest import agent_with_mount
-from gpu_host import host  # noqa: F401
 from memory_cgroup import memory_cgroup
 from servers import fetch, wait_until
-
-pytestmark = pytest.mark.long
 
 TEXT = "return document.querySelector(arguments[0])?.innerText ?? ''"
 # The cells of each row by the title of their column, without those that are hidden.
@@ -124,7 +121,7 @@ def test_infiniband_without_an_active_port_is_marked(job, browse, tmp_path):
     assert browser.run("return document.querySelector('#tile-infiniband').className") == "tile near"
 
 
-def test_each_rank_has_its_gpu_and_what_is_wrong_with_it(host, browse, monkeypatch):  # noqa: F811
+def test_each_rank_has_its_gpu_and_what_is_wrong_with_it(host, browse, monkeypatch):
     for name in ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"):
         monkeypatch.delenv(name, raising=False)
     # Device 2 is of no rank. 64 is `hw_thermal`, 4 the limit of power, which a busy device may reach.

@@ -6,8 +6,6 @@ import pytest
 from page import CARD, wait_for_points
 from servers import fetch, wait_until
 
-pytestmark = pytest.mark.long
-
 EVIL = "<script>window.pwned=1</script><img src=x onerror=window.pwned=2>"
 LONG = "a_name_that_goes_on_and_on_" * 6
 

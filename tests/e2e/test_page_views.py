@@ -9,8 +9,6 @@ from conftest import PYTHON, PYTHON_PACKAGE
 from page import CARD, newest, wait_for_points
 from servers import fetch, wait_until
 
-pytestmark = pytest.mark.long
-
 SHOWN = "return [...document.querySelectorAll('.card')].filter((card) => !card.hidden).map((card) => card.dataset.name)"
 GROUPS = "return [...document.querySelectorAll('#sections > details')].map((each) => each.dataset.group)"
 SEARCH = "const field = document.querySelector('#search'); field.value = arguments[0]; field.dispatchEvent(new Event('input'))"

@@ -13,8 +13,6 @@ from shipped_prometheus import CONFIG
 
 import catalog
 
-pytestmark = pytest.mark.long
-
 FILES = sorted(path.name for path in CONFIG.glob("*.yml") if path.name != "alertmanager.yml")
 RULES = {path.name: yaml.safe_load(path.read_text()) for path in (CONFIG / "rules").glob("*.yml")}
 ALERTS = [rule for name in ("alerts_job.yml", "alerts_agent.yml", "alerts_machine.yml", "alerts_gpu.yml") for group in RULES[name]["groups"] for rule in group["rules"]]

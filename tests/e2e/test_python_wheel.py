@@ -13,9 +13,6 @@ from conftest import PYTHON, environment
 from servers import ROOT, Process
 from wheel import OFFLINE, build_environment, build_lock, run
 
-pytestmark = pytest.mark.long
-
-
 @pytest.fixture
 def wheel(built_wheel):
     return built_wheel.file

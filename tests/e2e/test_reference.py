@@ -9,8 +9,6 @@ import pytest
 from conftest import PYTHON_PACKAGE, environment
 from servers import ROOT
 
-pytestmark = pytest.mark.long
-
 HEADERS = "lib/include/persia/metrics"
 PACKAGE = "package/persia_metrics"
 

@@ -10,9 +10,6 @@ from remote_write_receiver import RESET, SILENCE, status
 from servers import wait_until
 from test_metrics_table import shown, table
 
-pytestmark = pytest.mark.long
-
-
 def settings(tmp_path, *targets, **others):
     """A file with these targets, each a map. Unless they say so, they get no metadata, so that a test counts requests with samples; and
     an agent that ends has a minute for what a busy machine has left unsent."""

@@ -13,8 +13,6 @@ from test_remote_write import end, sent, settings, timestamps
 
 import catalog
 
-pytestmark = pytest.mark.long
-
 # The number of collections for which the databases are down, before and after the agent is killed; each takes 0.4 seconds.
 AWAY = int(os.environ.get("PERSIA_TEST_COLLECTIONS_AWAY", "8"))
 OF_THE_JOB = '{job="job_under_test"}'

@@ -11,8 +11,6 @@ from remote_write_receiver import CUT_ANSWER, CUT_STATUS, HALF_CLOSE, IDLE_HALF_
 from servers import wait_until
 from test_remote_write import end, sent, settings, wait_for
 
-pytestmark = pytest.mark.long
-
 TROUBLE_COLLECTIONS = int(os.environ.get("PERSIA_TEST_TROUBLE_COLLECTIONS", "8"))  # of 0.3 s each
 FAULTS = [status(500), HALF_CLOSE, CUT_STATUS, CUT_ANSWER, RESET, SILENCE]
 
@@ -101,7 +99,7 @@ def test_a_target_that_asks_to_be_left_alone_is(receiver, job, tmp_path, code, f
 
 @pytest.mark.timeout(600 + 3 * TROUBLE_COLLECTIONS)
 def test_a_target_in_each_kind_of_trouble_by_turns_gets_every_sample_in_order(receivers, job, tmp_path):
-    """Each for some seconds and some collections, as when operators look for the cause. `./run test --all` does it for a minute each."""
+    """Each for some seconds and some collections, as when operators look for the cause. `./run night outages` does it for a minute each."""
     well, receiver = receivers().start(), receivers().start()
     elsewhere = receivers().start()
     redirect = status(307, location=elsewhere.url.replace("127.0.0.1", "localhost"))

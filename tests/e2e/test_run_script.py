@@ -13,8 +13,6 @@ from servers import ROOT, Process, fetch, wait_until
 
 import catalog
 
-pytestmark = pytest.mark.long
-
 RUN = ROOT / "run"
 
 

@@ -112,7 +112,7 @@ def renamed(job, tmp_path):
             worker.tell(line)
         # All of them: a scrape may read a later instrument before an earlier one is set.
         names = ("my_app_batches_total", "my_app_latency_count", "my_app_loss", "U__my__app_2f_loss")
-        wait_until(lambda: all((metrics := agent.metrics()).one(name) for name in names), "the worker's metrics")
+        wait_until(lambda: all(map(agent.metrics().one, names)), "the worker's metrics")
         return agent
 
     return start

@@ -4,11 +4,7 @@ import json
 import subprocess
 import sys
 
-import pytest
 from conftest import BUILD, ROOT, environment
-
-pytestmark = pytest.mark.long
-
 
 def measure(program, *sizes):
     command = [sys.executable, ROOT / "tests/bench" / program, *map(str, sizes)]

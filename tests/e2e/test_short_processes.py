@@ -4,11 +4,8 @@ import os
 import signal
 from fractions import Fraction
 
-import pytest
 from conftest import BUILD, environment
 from servers import wait_until
-
-pytestmark = pytest.mark.long
 
 SHORT_WORKER = BUILD / "tests/chaos/worker/chaos_worker"
 COUNT = 2000

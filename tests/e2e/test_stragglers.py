@@ -8,7 +8,7 @@ import pytest
 from conftest import BUILD, PYTHON
 from servers import ROOT
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 
 def stragglers(*flags):

@@ -3,8 +3,6 @@
 import pytest
 from torch_program import MODEL, run, visits_of
 
-pytestmark = pytest.mark.long
-
 TRAIN = """
 optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
 schedule = torch.optim.lr_scheduler.StepLR(optimizer, 5)

@@ -2,11 +2,7 @@
 
 import json
 
-import pytest
 from torch_program import MODEL, SHOW, run, visits_of
-
-pytestmark = pytest.mark.long
-
 
 def test_a_class_of_optimizers_that_cannot_be_marked_works(tmp_path):
     told = "steps of Fixed are not marked: TypeError: nobody sets step\n"

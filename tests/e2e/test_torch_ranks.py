@@ -2,12 +2,9 @@
 
 import subprocess
 
-import pytest
 from conftest import PYTHON
 from torch_environment import torch_environment
 from torch_program import MODEL, installed
-
-pytestmark = pytest.mark.long
 
 DDP = (
     MODEL

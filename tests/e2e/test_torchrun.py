@@ -9,8 +9,6 @@ from conftest import PYTHON, PYTHON_PACKAGE
 from torch_environment import torch_environment
 from wheel import run
 
-pytestmark = pytest.mark.long
-
 TRAIN = """
 import os, signal, sys
 import torch

@@ -191,7 +191,7 @@ def _night_tools(session):
 def _night_bare(session):
     for release in (12, 13):
         for command in ("demo", "test"):
-            session.stage(f"./run {command} on a bare Debian {release}", 45, stages.command, _words("tests/bare", release, command), quiet=False)
+            session.stage(f"./run {command} on a bare Debian {release}", 45, stages.command, _words("tests/bare", f"--release={release}", command), quiet=False)
 
 
 def _night_mutate(session):

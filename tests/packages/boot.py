@@ -4,11 +4,10 @@
 """
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
-from debian import bootstrap, mount, run_in
+from debian import bootstrap, enter, mount, mount_kernel, run_in
 
 _INSTALL_SYSTEMD = "apt-get -q update && DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends install systemd"
 
@@ -18,21 +17,12 @@ def main():
     mount("--make-rprivate", "/")
     bootstrap(root, release)
     run_in(root, _INSTALL_SYSTEMD)
-    mount("--bind", root, root)
-    mount("-t", "proc", "proc", root / "proc")
-    mount("-t", "sysfs", "-o", "ro", "sysfs", root / "sys")
+    mount_kernel(root)
     mount("-t", "cgroup2", "cgroup2", root / "sys/fs/cgroup")
-    mount("--rbind", "/dev", root / "dev")
-    mount("-t", "tmpfs", "-o", "mode=1777", "tmpfs", root / "dev/shm")
     mount("-t", "tmpfs", "-o", "mode=0755", "tmpfs", root / "run")
     (root / "packages").mkdir()
     mount("--bind", packages, root / "packages")
-    (root / "old").mkdir()
-    os.chdir(root)
-    subprocess.run(["pivot_root", ".", "old"], check=True)
-    os.chdir("/")
-    subprocess.run(["umount", "--lazy", "/old"], check=True)
-    Path("/old").rmdir()
+    enter(root)
     environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "container": "persia"}
     os.execve("/lib/systemd/systemd", ["systemd", "--system", "--unit=basic.target", "--show-status=no"], environment)
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 SUITES = {"12": "bookworm", "13": "trixie"}
+_CACHE = Path(__file__).resolve().parents[2] / "build/debian"
 
 
 def _mirror(suite):
@@ -17,9 +18,20 @@ def _mirror(suite):
 
 
 def bootstrap(path: Path, release: str):
-    """Makes Debian `release` ("12" or "13") in `path`, with the updates and the settings of the network of this machine."""
+    """Makes Debian `release` ("12" or "13") in `path`, with the updates and the settings of the network of this machine.
+
+    The minimal system is kept in build/debian, as debootstrap made it.
+    """
     suite = SUITES[release]
-    _run(["debootstrap", "--variant=minbase", suite, path, _mirror(suite)])
+    kept, new = _CACHE / f"{suite}.tar", _CACHE / f"{suite}.tar.{os.getpid()}"
+    if kept.exists():
+        path.mkdir(parents=True)
+        _run(["tar", "-x", "--numeric-owner", "--xattrs", "-C", path, "-f", kept])
+    else:
+        _run(["debootstrap", "--variant=minbase", suite, path, _mirror(suite)])
+        _CACHE.mkdir(parents=True, exist_ok=True)
+        _run(["tar", "-c", "--numeric-owner", "--xattrs", "-C", path, "-f", new, "."])
+        new.rename(kept)
     sources = [f"deb {_mirror(part)} {part} main\n" for part in (suite, f"{suite}-updates", f"{suite}-security")]
     (path / "etc/apt/sources.list").write_text("".join(sources))
     settings = subprocess.run(["apt-config", "dump"], capture_output=True, text=True, check=True).stdout
@@ -35,6 +47,25 @@ def run_in(path: Path, script: str):
 
 def mount(*words):
     subprocess.run(["mount", *words], check=True)
+
+
+def mount_kernel(path: Path):
+    """Mounts what a running system has from the kernel. `path` becomes a mount point."""
+    mount("--bind", path, path)
+    mount("-t", "proc", "proc", path / "proc")
+    mount("-t", "sysfs", "-o", "ro", "sysfs", path / "sys")
+    mount("--rbind", "/dev", path / "dev")
+    mount("-t", "tmpfs", "-o", "mode=1777", "tmpfs", path / "dev/shm")
+
+
+def enter(path: Path):
+    """Makes the mount point `path` the root of this mount namespace. Unlike in a chroot, programs can make namespaces there."""
+    (path / "old").mkdir()
+    os.chdir(path)
+    subprocess.run(["pivot_root", ".", "old"], check=True)
+    os.chdir("/")
+    subprocess.run(["umount", "--lazy", "/old"], check=True)
+    Path("/old").rmdir()
 
 
 def _run(words, **environment):

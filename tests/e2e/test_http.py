@@ -13,15 +13,19 @@ from servers import fetch, wait_until
 
 def connect(agent):
     host, port = agent.address.split(":")
-    return socket.create_connection((host, int(port)), timeout=10)
+    return socket.create_connection((host, int(port)), timeout=60)
 
 
-def ask(agent, request):
-    """All bytes until the agent closes the connection."""
+def ask(agent, request, sent=None):
+    """All bytes until the agent closes the connection. Appends the time when all of the request was sent to `sent`."""
     with connect(agent) as connection:
-        connection.sendall(request)
         answer = b""
         try:
+            try:
+                connection.sendall(request)
+            finally:
+                if sent is not None:
+                    sent.append(time.monotonic())
             while part := connection.recv(65536):
                 answer += part
         except ConnectionError:
@@ -112,21 +116,24 @@ def stalled(agent, count):
         yield
 
 
-# On a busy machine a scrape may look stalled and be cut off, so the tests ask again.
-_SCRAPE = "a scrape that is not cut off"
+def scrape_at_once(agent):
+    """The answer to a client that sends its request as soon as it is connected.
+
+    If the machine delayed the client, the agent may take it for a stalled one and disconnect it: such a client does not count, and the next
+    one asks.
+    """
+    while True:
+        begin = time.monotonic()
+        answer = ask(agent, b"GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", sent := [])
+        if answer or sent[0] - begin <= 0.05:
+            return answer
 
 
 def test_scrapes_go_on_while_fifty_clients_stall(agent, gateway):
-    def scraped():
-        begin = time.monotonic()
-        try:
-            return fetch(agent.url + "/metrics", timeout=10)[0] == 200
-        finally:
-            assert time.monotonic() - begin < 4, "the agent's time-out is five seconds"
-
     with stalled(agent, 50):
         for _ in range(3):
-            wait_until(scraped, _SCRAPE, 4)
+            assert scrape_at_once(agent).startswith(b"HTTP/1.1 200 ")
+        wait_until(lambda: "stalled clients: " in agent.output(), "the log to say that not their time-out ended them")
         pushed = agent.metrics().one("persia_agent_pushes_total", result="success")
         wait_until(lambda: agent.metrics().one("persia_agent_pushes_total", result="success") > pushed, "another push")
 
@@ -135,7 +142,7 @@ def test_more_stalled_clients_than_workers_are_cut_off_for_a_scrape(agent):
     """The agent has 40 workers; if only its timeouts ended connections, 250 such clients would hold them for half a minute."""
     with stalled(agent, 250):
         for _ in range(3):
-            wait_until(lambda: fetch(agent.url + "/metrics", timeout=10)[0] == 200, _SCRAPE, 20)
+            assert scrape_at_once(agent).startswith(b"HTTP/1.1 200 ")
         wait_until(lambda: "stalled clients: " in agent.output(), "the log to say so")
 
 
@@ -162,11 +169,10 @@ REQUESTS = {
 }
 
 
-def test_odd_requests_are_answered_or_refused_at_once(agent):
+def test_odd_requests_are_answered_or_refused(agent):
+    """None by the timeout, which gives 408; tests/unit/net/http_server_test.cc has those without an answer with a longer one."""
     for name, (request, status) in REQUESTS.items():
-        begin = time.monotonic()
         answer = ask(agent, request)
-        assert time.monotonic() - begin < 4, name
         assert answer[:13].decode() == ("" if status is None else f"HTTP/1.1 {status} "), (name, answer[:300])
         assert fetch(agent.url + "/-/ready") == (200, "Ready.\n"), name
 

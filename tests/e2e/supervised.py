@@ -36,7 +36,7 @@ def wait_for_agent(supervisor, other_than=None):
     return wait_until(lambda: (pid := agent_of(supervisor)) != other_than and pid, "an agent")
 
 
-def wait_for_output(process, text, seconds=30):
+def wait_for_output(process, text, seconds=60):
     wait_until(lambda: text in process.output(), f"{text!r} in {process.output()!r}", seconds)
 
 

@@ -46,13 +46,13 @@ def test_a_file_that_is_no_library(host):
 
 
 @pytest.mark.parametrize("function", ["nvmlInit", "nvmlDeviceGetPowerUsage"])
-def test_a_call_that_takes_30_seconds_delays_nothing(host, function):
-    host.start(f"do {function} hang 30")
+def test_a_call_that_hangs_delays_nothing(host, function):
+    host.start(f"do {function} hang 300")
     worker = host.rank(0)
     wait_until(host.reader, "the reader")
     for steps in (2, 3, 4):
         worker.tell("count my_app steps 1")
-        host.wait_for(lambda steps=steps: host.metrics().one("my_app_steps", instance="rep_0") == steps, "a value in time", 8)
+        host.wait_for(lambda steps=steps: host.metrics().one("my_app_steps", instance="rep_0") == steps, "a value beside the call")
     assert family_names(host.metrics()) == set()
     host.check([])
     host.ends()
@@ -61,7 +61,7 @@ def test_a_call_that_takes_30_seconds_delays_nothing(host, function):
 def test_values_that_nothing_renews_are_not_shown(host):
     host.start("devices 2")
     host.wait_for_ranks(gpu_0="no_rank", gpu_1="no_rank")
-    host.add("do nvmlDeviceGetPowerUsage hang 30")
+    host.add("do nvmlDeviceGetPowerUsage hang 300")
     host.wait_for(lambda: family_names(host.metrics()) == {"persia_gpu_info"}, "no old value")
     host.check(["reading 2 GPUs"])
     host.ends()
@@ -331,7 +331,7 @@ def test_a_reload_switches_it_off_and_on(host, tmp_path):
 
 
 def test_a_killed_agent_leaves_no_reader(host):
-    host.start("do nvmlDeviceGetPowerUsage hang 30")
+    host.start("do nvmlDeviceGetPowerUsage hang 300")
     reader = wait_until(host.reader, "the reader")
     host.agent.kill()
     wait_until(lambda: state(reader) == "Z", "the end of the reader")

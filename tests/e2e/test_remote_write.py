@@ -22,7 +22,7 @@ def settings(tmp_path, *targets, **others):
     return f"--config={path}"
 
 
-def wait_for(receiver, name, value, seconds=30, **labels):
+def wait_for(receiver, name, value, seconds=60, **labels):
     wait_until(lambda: receiver.last(name, **labels) == value or None, f"{name} {value} at the receiver", seconds)
 
 

@@ -177,7 +177,7 @@ def test_a_full_entry_sends_to_a_prometheus_with_tls_and_a_password(folder, job,
     (folder / "agent.yaml").write_text(indented(FULL.format(port=db.port)))
     agent = job.agent(f"--config={folder / 'agent.yaml'}")
     job.worker(replica=3).tell("count my_app batches 5")
-    (series,) = wait_until(lambda: db.series("my_app_batches"), "the series", 30)
+    (series,) = wait_until(lambda: db.series("my_app_batches"), "the series")
     assert (series["replica"], "ip_addr" in series, series["shard"] in "0123") == ("no-3", False, True)
     assert db.series("persia_process_up") == []
     wait_until(lambda: sent(agent, "metadata_total", target="db") > 20, "the metadata")
@@ -202,7 +202,7 @@ def test_verification_may_be_skipped(folder, job, tmp_path, started):
     agent = job.agent(f"--config={config}")
     wait_until(lambda: "certificate is refused" in agent.output(), "the refusal")
     reload(agent, config, stanza + "  tls_config: {insecure_skip_verify: true}\n")
-    wait_until(lambda: db.series("persia_agent_series"), "the series", 30)
+    wait_until(lambda: db.series("persia_agent_series"), "the series")
 
 
 def test_the_version_of_tls_and_certificates_in_the_file_are_used(folder, job, tmp_path, started):
@@ -218,7 +218,7 @@ def test_the_version_of_tls_and_certificates_in_the_file_are_used(folder, job, t
     agent = job.agent(f"--config={config}")
     wait_until(lambda: "no TLS connection" in agent.output(), "the refusal")
     reload(agent, config, stanza + "    min_version: TLS13\n")
-    wait_until(lambda: db.series("persia_agent_series"), "the series", 30)
+    wait_until(lambda: db.series("persia_agent_series"), "the series")
     assert "PRIVATE" not in agent.output()
 
 
@@ -283,7 +283,7 @@ def test_rules_change_series_as_a_real_prometheus_does(receiver, job, tmp_path, 
             raise ValueError(f"only ours: {sorted(map(sorted, ours - theirs))}, only theirs: {sorted(map(sorted, theirs - ours))}")
         return ours
 
-    series = wait_until(same, "the same series", 30)
+    series = wait_until(same, "the same series")
     names = {dict(labels)["__name__"] for labels in series}
     assert {"renamed_loss", "renamed_batches", "my_app_latency_bucket", "my_app_misses"} <= names
     labels = {name for labels in series for name, _ in labels}

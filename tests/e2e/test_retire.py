@@ -296,11 +296,11 @@ def test_segments_that_were_refused_for_want_of_descriptors_are_read_later(job, 
 
 def test_volume_that_hangs_delays_nothing_but_the_state(job, gateway, tmp_path):
     (tmp_path / "state").mkdir(mode=0o700)
-    agent = job.exec_worker(f"--state-dir={tmp_path}/state", env=slow("fdatasync"))
+    agent = job.exec_worker(f"--state-dir={tmp_path}/state", env=slow("fdatasync", seconds=600))
     for counted in range(1, 4):
         agent.tell("count my_app batches 1")
-        gateway.wait_for("my_app_batches", counted, seconds=10)
-        wait_until(lambda: agent.metrics().one("my_app_batches") == counted, "the count on the agent", 10)
+        gateway.wait_for("my_app_batches", counted)
+        wait_until(lambda: agent.metrics().one("my_app_batches") == counted, "the count on the agent")
     wait_until(lambda: agent.metrics().one("persia_agent_state_unsaved_seconds") > 1, "the age of unsaved changes")
 
     def threads():
@@ -309,17 +309,17 @@ def test_volume_that_hangs_delays_nothing_but_the_state(job, gateway, tmp_path):
     before = threads()
     for counted in range(4, 9):
         agent.tell("count my_app batches 1")
-        gateway.wait_for("my_app_batches", counted, seconds=10)
+        gateway.wait_for("my_app_batches", counted)
     # Threads that probe the machine live for a moment.
-    wait_until(lambda: threads() <= before, "one thread that waits for the disk, not one for each push", 10)
+    wait_until(lambda: threads() <= before, "one thread that waits for the disk, not one for each push")
 
 
 def test_volume_that_hangs_when_it_is_looked_at_delays_no_push(job, gateway, tmp_path):
     (tmp_path / "state").mkdir(mode=0o700)
-    agent = job.exec_worker(f"--state-dir={tmp_path}/state", env=slow("stat of groups"))
+    agent = job.exec_worker(f"--state-dir={tmp_path}/state", env=slow("stat of groups", seconds=600))
     for counted in range(1, 6):
         agent.tell("count my_app batches 1")
-        gateway.wait_for("my_app_batches", counted, seconds=10)
+        gateway.wait_for("my_app_batches", counted)
 
 
 def test_idle_job_writes_no_state(job, gateway, tmp_path):

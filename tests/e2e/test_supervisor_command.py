@@ -108,7 +108,7 @@ def test_command_that_is_to_be_killed_with_its_starter_is(segments, tmp_path):
     starter.kill()
     starter.wait()
     try:
-        wait_until(lambda: state(command) == "Z", "the command to be killed", 10)
+        wait_until(lambda: state(command) == "Z", "the command to be killed")
     finally:
         if state(command) != "Z":
             os.kill(command, signal.SIGKILL)

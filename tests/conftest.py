@@ -1,15 +1,18 @@
-"""Of all tests in Python: with PERSIA_TEST_CASES=FILE in the environment, a session appends its results to that file."""
+"""Of all tests in Python: they can import test_seed, and with PERSIA_TEST_CASES=FILE in the environment, a session appends its results to that file."""
 
 import os
 import sys
 from pathlib import Path
+
+TESTS = Path(__file__).parent
+sys.path.append(str(TESTS))
 
 
 def pytest_configure(config):
     file = os.environ.get("PERSIA_TEST_CASES")
     # Of a session of xdist, only the first process knows all results.
     if file and not hasattr(config, "workerinput"):
-        sys.path.insert(0, str(Path(__file__).parent / "gate"))
+        sys.path.insert(0, str(TESTS / "gate"))
         from cases import Recorder
 
         config.pluginmanager.register(Recorder(file))

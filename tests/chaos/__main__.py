@@ -10,10 +10,13 @@ import tempfile
 import time
 from pathlib import Path
 
-import exposition
-import goodput
-from acts import Acts
-from job import AGENT, RANKS, WORKER, Broken, Job
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+import exposition  # noqa: E402
+import goodput  # noqa: E402
+from acts import Acts  # noqa: E402
+from job import AGENT, RANKS, WORKER, Broken, Job  # noqa: E402
+from test_seed import seed as seed_of_tests  # noqa: E402
 
 # Size of the directory's own filesystem, which an act fills.
 _FILESYSTEM_BYTES = 128 * 1024 * 1024
@@ -84,11 +87,11 @@ def keep(directory, segments):
 def main():
     parser = argparse.ArgumentParser(prog="./run chaos", description=__doc__)
     parser.add_argument("--kills", type=int, default=500, metavar="N", help="how many processes to kill (default: 500)")
-    parser.add_argument("--seed", type=int, default=None, metavar="S", help="draws the acts of an earlier run again")
+    parser.add_argument("--seed", type=int, default=seed_of_tests(), metavar="S", help="draws the acts (default: PERSIA_TEST_SEED, else 1)")
     parser.add_argument("--state-elsewhere", action="store_true", help="the state is not beside the segments; agents with other limits take turns")
     parser.add_argument("--other-agent", type=Path, metavar="FILE", help="the agent of another release, which takes turns with this one")
     arguments = parser.parse_args()
-    seed = random.SystemRandom().randrange(10**6) if arguments.seed is None else arguments.seed
+    seed = arguments.seed
     for program in filter(None, (AGENT, WORKER, arguments.other_agent)):
         if not program.exists():
             sys.exit(f"chaos: no {program}: ./run build")

@@ -6,6 +6,7 @@ import subprocess
 import pytest
 from jobs import AGENT, BUILD, Job, damaged_state, environment, flags, several_agents
 from servers import Process, fetch, free_port, wait_until
+from test_seed import seed
 from weakened import WEAKENED
 
 pytestmark = pytest.mark.needs("ptrace")
@@ -38,7 +39,7 @@ class Recorded:
 
     def check(self, *more, recording=None):
         """Runs crash_states; returns its exit status and its output."""
-        command = [BUILD / "tests/crash/crash_states", recording or self.path, *self.options, *more]
+        command = [BUILD / "tests/crash/crash_states", recording or self.path, "--seed", str(seed()), *self.options, *more]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=900, check=False)
         return done.returncode, f"{' '.join(map(str, command))}\n{done.stdout}"
 

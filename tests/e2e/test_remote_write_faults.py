@@ -10,6 +10,7 @@ import pytest
 from remote_write_receiver import CUT_ANSWER, CUT_STATUS, HALF_CLOSE, IDLE_HALF_CLOSE, RESET, SILENCE, SlowAnswer, SlowRead, status
 from servers import wait_until
 from test_remote_write import end, sent, settings, wait_for
+from test_seed import seed
 
 TROUBLE_COLLECTIONS = int(os.environ.get("PERSIA_TEST_TROUBLE_COLLECTIONS", "8"))  # of 0.3 s each
 FAULTS = [status(500), HALF_CLOSE, CUT_STATUS, CUT_ANSWER, RESET, SILENCE]
@@ -146,12 +147,13 @@ def test_each_change_of_a_targets_answer_is_a_line(receiver, job, tmp_path):
 SERIES = 10_000
 WIDE = f"""
 import base64
-import os
+import random
 import sys
 from persia_metrics import Gauge
 wide = Gauge("wide", "rows", "Wide ones.", ["key"])
+source = random.Random({seed()})
 for i in range({SERIES}):
-    wide.labels(base64.b64encode(os.urandom(360)).decode()).set(i)
+    wide.labels(base64.b64encode(source.randbytes(360)).decode()).set(i)
 print("ready", flush=True)
 sys.stdin.readline()
 """

@@ -1,9 +1,9 @@
 // Records programs of the library, lets the agent's reader read them in many ways, and prints the first wrong one.
 //
-//   litmus [--seconds N] [--program NAME] [--seed S] [--executions N]
+//   litmus [--recordings N] [--program NAME] [--seed S] [--executions N]
 //
 // A program is recorded once for each seed, in a child process; the seed decides how its threads interleave. Then the reader
-// reads it. `--seed` gives only that seed.
+// reads it. The seeds are S (by default 0) and the N - 1 after it.
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -49,8 +49,9 @@ struct Result {
 constexpr uint64_t kMostExhaustive = 20'000;
 
 Result Fail(const Program& program, uint64_t seed, uint64_t execution, const std::string& wrong) {
-  std::printf("%s, seed %llu, execution %llu: %s\n", program.name, static_cast<unsigned long long>(seed),
-              static_cast<unsigned long long>(execution), wrong.c_str());
+  const auto number = static_cast<unsigned long long>(seed);
+  std::printf("%s, seed %llu, execution %llu: %s\nagain: litmus --program %s --seed %llu --recordings 1\n", program.name,
+              number, static_cast<unsigned long long>(execution), wrong.c_str(), program.name, number);
   std::fflush(stdout);
   return {.executions = execution, .failed = true};
 }

@@ -1,6 +1,8 @@
 // Checks random histories, and prints the first wrong one in its shortest form, as a test case.
 //
 //   model [--histories N] [--seed S]
+//
+// The seed of a history is its number: S (by default 0) is the first one.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -26,8 +28,9 @@ void CheckUntil(uint64_t end) {
     std::vector<Step> steps = RandomHistory(seed);
     if (Check(steps, config).empty() || failed.exchange(true)) continue;
     Shrink(steps, config);
-    std::printf("history %llu: %s\n%s", static_cast<unsigned long long>(seed), Check(steps, config).c_str(),
-                Print(steps, config).c_str());
+    const auto number = static_cast<unsigned long long>(seed);
+    std::printf("history %llu: %s\n%sagain: model --seed %llu --histories 1\n", number, Check(steps, config).c_str(),
+                Print(steps, config).c_str(), number);
   }
 }
 

@@ -2,7 +2,7 @@
 
 Makes one-line faults in the product's sources and runs the tests on each: a mutant that no test kills shows what the tests do not guard.
 PATH: a folder or a file of agent/, lib/src or lib/include (default: all). --layers: runs the first N kinds of tests only (layers.py).
---allow: exits with 1 if more than N mutants survive (default 0). --again: runs only the mutants that survived before, and keeps earlier
+--seed: draws the mutants (default: PERSIA_TEST_SEED, else 1). --allow: exits with 1 if more than N mutants survive (default 0). --again: runs only the mutants that survived before, and keeps earlier
 kills though tests have changed. --list prints what is drawn, and runs nothing.
 """
 
@@ -13,12 +13,15 @@ import sys
 import time
 from pathlib import Path
 
-import layers
-import processes
-import tree as trees
-from drawing import all_mutations, draw
-
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tests"))
+
+import layers  # noqa: E402
+import processes  # noqa: E402
+import tree as trees  # noqa: E402
+from drawing import all_mutations, draw  # noqa: E402
+from test_seed import seed  # noqa: E402
+
 _REDRAWN = ("did not compile", "same code")
 
 
@@ -26,7 +29,7 @@ def arguments():
     parser = argparse.ArgumentParser(prog="./run mutate", usage=__doc__.split("\n")[0].removeprefix("usage: "), add_help=False)
     parser.add_argument("path", nargs="?", default="")
     parser.add_argument("--count", type=int, default=20)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=seed())
     parser.add_argument("--layers", type=int, default=len(layers.LAYERS))
     parser.add_argument("--allow", type=int, default=0)
     parser.add_argument("--again", action="store_true")

@@ -30,11 +30,12 @@ def say(text):
 
 
 def environment():
-    """Clones in other folders share ccache's cache."""
+    """Clones in other folders share ccache's cache, also for what includes precompiled headers."""
     if shutil.which("ccache") is None:
         return {**os.environ}
     launchers = {f"CMAKE_{language}_COMPILER_LAUNCHER": "ccache" for language in ("C", "CXX")}
-    return {**os.environ, **launchers, "CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1"}
+    settings = {"CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1", "CCACHE_SLOPPINESS": "pch_defines,time_macros"}
+    return {**os.environ, **launchers, **settings}
 
 
 def options(preset, tests):

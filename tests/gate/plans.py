@@ -82,7 +82,7 @@ def gate(session):
     _end_to_end(session, "gate", 30, 2)
     _pytest(session, "fault tests", 10, ["tests/faults"])
     _pytest(session, "crash tests", 10, ["tests/crash"], options=("--deselect=tests/crash/test_crash.py::test_a_missing_flush_is_found",))
-    _build(session, "sanitize")
+    _build(session, "sanitize", "unit_tests", "fuzzers")
     session.stage("unit tests, ASan and UBSan", 20, stages.unit, "sanitize", seed=session.seed)
     session.stage("corpus of the fuzzers", 5, stages.command, _words("tests/fuzz", "--seconds=0"), seeded=True)
     _build(session, "tsan", "tsan_tests")
@@ -141,7 +141,7 @@ def _night_stragglers(session):
 
 
 def _night_fuzz(session):
-    _build(session, "sanitize")
+    _build(session, "sanitize", "fuzzers")
     session.stage("fuzzing, a minute a target", 30, stages.command, _words("tests/fuzz", "--seconds=60", f"--seed={session.seed}"), quiet=False)
 
 

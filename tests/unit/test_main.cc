@@ -20,12 +20,14 @@
 #include <string>
 #include <string_view>
 
-#if defined(__SANITIZE_THREAD__)
+#include "sanitizers.h"
+
+#if PERSIA_TEST_TSAN
 // A child that is forked from several threads may start threads of its own, as the library's callbacks do.
 extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
 #endif
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if PERSIA_TEST_ASAN || PERSIA_TEST_TSAN
 constexpr double kSeconds = 300;
 #else
 constexpr double kSeconds = 180;

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "captured_log.h"
+#include "sanitizers.h"
 #include "temporary_directory.h"
 
 namespace persia::agent {
@@ -235,7 +236,7 @@ TEST_F(GpuReaderTest, TheProcessHasNoOtherDescriptors) {
 }
 
 // ThreadSanitizer needs more memory than the process allows itself.
-#ifndef __SANITIZE_THREAD__
+#if !PERSIA_TEST_TSAN
 // The agent may be killed before the process asks the kernel to end with it.
 TEST(GpuReaderProcess, WithoutAnAgentItEndsBeforeItCallsTheDriver) {
   int ends[2];

@@ -14,6 +14,7 @@
 
 #include "persia/metrics/c.h"
 #include "persia/metrics/metrics.h"
+#include "sanitizers.h"
 #include "worker.h"
 
 namespace persia::metrics::tests {
@@ -44,7 +45,7 @@ constexpr Use kUses[] = {
     {"C", &MakeInC}, {"C++", &MakeInCpp}, {"streams", &UseAStream}, {"events", &RecordAnEvent}, {"emit", &Emit}};
 
 // AddressSanitizer's allocator leaves its own mutex locked in a child that is forked while another thread allocates.
-#ifndef __SANITIZE_ADDRESS__
+#if !PERSIA_TEST_ASAN
 TEST_F(ForkTest, NeverDeadlocksWhicheverPartIsUsedFirst) {
   for (const auto& [first_name, first] : kUses) {
     for (const auto& [second_name, second] : kUses) {

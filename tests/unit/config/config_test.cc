@@ -5,12 +5,10 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <optional>
-#include <sstream>
 #include <string>
 
 #include "config/settings.h"
@@ -41,18 +39,6 @@ TEST(ConfigFile, TakesPersiaMlsLaterNesting) {
   EXPECT_EQ(config.options.push_interval, 5s);
 }
 
-TEST(ConfigFile, TakesTextsUpToTheirLimits) {
-  std::string value;
-  for (const auto& [parse, most] : {std::pair(&ParseRunId, 256), std::pair(&ParseServerName, 253),
-                                    std::pair(&ParseJobName, 255), std::pair(&ParseSecret, 16384)}) {
-    const std::string longest(most, 'a');
-    EXPECT_TRUE(parse(longest, value).ok()) << most;
-    EXPECT_EQ(value, longest);
-    EXPECT_FALSE(parse(longest + 'a', value).ok()) << most;
-    EXPECT_EQ(value, longest) << "an error changes nothing";
-  }
-}
-
 TEST(ConfigFile, LeavesOtherSectionsAlone) {
   const Config config = Parse(
       "common_config: {checkpointing_config: {num_workers: 8}}\n"
@@ -60,50 +46,6 @@ TEST(ConfigFile, LeavesOtherSectionsAlone) {
       "embedding_parameter_server_config:\n  - *x\n  - job_nam\n");
   EXPECT_THAT(config.ErrorTexts(), IsEmpty());
   EXPECT_EQ(config.options.job_name, "default");
-}
-
-TEST(ConfigFile, TakesEverySetting) {
-  const Config config = Parse(Section(R"(
-  enable_metrics: false
-  job_name: "a job, with spaces"
-  push_interval_seconds: 2.5
-  gateway_address: https://gateway.example:443/push
-  connect_timeout_seconds: 1
-  push_timeout_seconds: 20
-  metrics_dir: /tmp/metrics
-  metrics_dir_group: staff
-  max_segment_bytes: 1048576
-  state_dir: /var/lib/persia
-  listen_address: 0.0.0.0:9000
-  labels: {team: ads, region: "eu-1"}
-  on_job_end: delete
-  on_instance_end: keep
-  run_id: run-7
-  ip_addr: 10.0.0.7
-  log_level: debug
-  log_format: json
-)"));
-  EXPECT_THAT(config.ErrorTexts(), IsEmpty());
-  const AgentOptions& options = config.options;
-  EXPECT_FALSE(options.enable_metrics);
-  EXPECT_EQ(options.job_name, "a job, with spaces");
-  EXPECT_EQ(options.push_interval, 2500ms);
-  EXPECT_EQ(options.gateway_address, "https://gateway.example:443/push");
-  EXPECT_EQ(options.connect_timeout, 1s);
-  EXPECT_EQ(options.push_timeout, 20s);
-  EXPECT_EQ(options.metrics_dir, "/tmp/metrics");
-  EXPECT_EQ(options.metrics_dir_group, "staff");
-  EXPECT_EQ(options.max_segment_bytes, 1048576u);
-  EXPECT_EQ(options.state_dir, "/var/lib/persia");
-  EXPECT_EQ(options.listen_address, "0.0.0.0:9000");
-  EXPECT_FALSE(options.listen_address_is_default);
-  EXPECT_THAT(options.labels, ElementsAre(Pair("region", "eu-1"), Pair("team", "ads")));
-  EXPECT_EQ(options.on_job_end, OnJobEnd::kDelete);
-  EXPECT_EQ(options.on_instance_end, OnInstanceEnd::kKeep);
-  EXPECT_EQ(options.run_id, "run-7");
-  EXPECT_EQ(options.ip_addr, "10.0.0.7");
-  EXPECT_EQ(options.log_level, LogLevel::kDebug);
-  EXPECT_EQ(options.log_format, LogFormat::kJson);
 }
 
 TEST(ConfigFile, TakesDurationsSizesAndSwitchesAsPeopleWriteThem) {
@@ -322,42 +264,9 @@ class ConfigOrder : public ::testing::Test {
   std::map<std::string, std::string> environment_;
 };
 
-TEST_F(ConfigOrder, FlagBeforeEnvironmentBeforeFileBeforeDefault) {
-  EXPECT_EQ(Load().options.job_name, "default");
-  sources_.file = File(Section("  job_name: from_file\n"));
-  EXPECT_EQ(Load().options.job_name, "from_file");
-  environment_["PERSIA_JOB_NAME"] = "from_environment";
-  EXPECT_EQ(Load().options.job_name, "from_environment");
-  sources_.flags = {{"--job", "from_flag"}};
-  EXPECT_EQ(Load().options.job_name, "from_flag");
-}
-
-TEST_F(ConfigOrder, SecondVariableCountsWithoutTheFirst) {
-  environment_ = {{"RANK", "3"}, {"TORCHELASTIC_RUN_ID", "torch"}};
-  EXPECT_EQ(Load().options.replica, 3);
-  EXPECT_EQ(Load().options.run_id, "torch");
-  environment_["REPLICA_INDEX"] = "4";
-  environment_["PERSIA_RUN_ID"] = "persia";
-  EXPECT_EQ(Load().options.replica, 4);
-  EXPECT_EQ(Load().options.run_id, "persia");
-}
-
 TEST_F(ConfigOrder, TorchrunsNoneIsNoRunId) {
   environment_ = {{"TORCHELASTIC_RUN_ID", "none"}};
   EXPECT_EQ(Load().options.run_id, "");
-}
-
-TEST_F(ConfigOrder, BadVariableIsQuotedWithItsName) {
-  environment_ = {{"REPLICA_INDEX", "two"}, {"PERSIA_METRICS_ENABLED", "maybe"}};
-  EXPECT_THAT(Load().ErrorTexts(),
-              ElementsAre("PERSIA_METRICS_ENABLED: \"maybe\" is not one of: true, false, 1, 0, yes, no, on, off",
-                          "REPLICA_INDEX: \"two\" is not a number from 0 to 2147483647"));
-}
-
-TEST_F(ConfigOrder, BadFlagIsQuotedWithItsName) {
-  sources_.flags = {{"--push-interval", "soon"}};
-  EXPECT_THAT(Load().ErrorTexts(),
-              ElementsAre("--push-interval: \"soon\" is not a duration (10s, 1m30s, or seconds: 0.1 to 86400)"));
 }
 
 TEST_F(ConfigOrder, PasswordInAnAddressIsNotQuoted) {

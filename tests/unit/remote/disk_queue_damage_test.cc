@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "remote/disk_queue.h"
 #include "remote/disk_queue_fixture.h"
+#include "waiting_call.h"
 
 namespace persia::agent {
 namespace {
@@ -212,8 +213,8 @@ TEST_F(DiskQueueDamageTest, NextWaitsForAnUnreadableFile) {
   ASSERT_TRUE(Append("a").ok());
   Reopen(Files().front(), O_WRONLY);
   EXPECT_EQ(queue_->stats().pending_records, 1U);
-  auto waiting = std::async(std::launch::async, [this] { return Take(); });
-  EXPECT_EQ(waiting.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  WaitingCall waiting([this] { return Take(); });
+  EXPECT_TRUE(waiting.Waits());
   Reopen(Files().front(), O_RDWR);
   EXPECT_EQ(waiting.get().body, "a");
   EXPECT_THAT(log_.Warnings(), ElementsAre(HasSubstr("000000000001.queue: Bad file descriptor")));
@@ -224,7 +225,7 @@ TEST_F(DiskQueueDamageTest, AnUnreadableBodyIsReadLater) {
   ASSERT_TRUE(Append("a").ok());
   EXPECT_TRUE(queue_->stats().oldest_pending_ms);  // its header is read
   Reopen(Files().front(), O_WRONLY);
-  auto waiting = std::async(std::launch::async, [this] { return Take(); });
+  WaitingCall waiting([this] { return Take(); });
   while (log_.Warnings().empty()) std::this_thread::yield();  // the first attempt failed; the next is in a second
   Reopen(Files().front(), O_RDWR);
   EXPECT_EQ(waiting.get().body, "a");

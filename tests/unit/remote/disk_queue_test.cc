@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "remote/disk_queue_fixture.h"
+#include "waiting_call.h"
 
 namespace persia::agent {
 namespace {
@@ -56,8 +57,8 @@ TEST_F(DiskQueueTest, OneRequestOfAShardIsInFlight) {
   const auto b0 = Take();
   EXPECT_EQ(a0.body, "a0");
   EXPECT_EQ(b0.body, "b0") << "another shard does not wait";
-  auto waiting = std::async(std::launch::async, [this] { return Take(); });
-  EXPECT_EQ(waiting.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout) << "both shards are busy";
+  WaitingCall waiting([this] { return Take(); });
+  EXPECT_TRUE(waiting.Waits()) << "both shards are busy";
   Finish(b0);
   EXPECT_EQ(waiting.get().body, "b1");
   Finish(a0);
@@ -74,8 +75,8 @@ TEST_F(DiskQueueTest, AGenerationWaitsForTheOneBefore) {
   const auto old0 = Take();
   const auto old1 = Take();
   Finish(old0);
-  auto waiting = std::async(std::launch::async, [this] { return Take(); });
-  EXPECT_EQ(waiting.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  WaitingCall waiting([this] { return Take(); });
+  EXPECT_TRUE(waiting.Waits());
   Finish(old1);
   EXPECT_EQ(waiting.get().body, "new2");
 }
@@ -186,9 +187,8 @@ TEST_F(DiskQueueTest, WaitEmptyReturnsWhenAllIsDropped) {
   ASSERT_TRUE(Append("old").ok());
   StartAgent();
   ASSERT_TRUE(queue_->Append({.shard = 0, .samples = 0, .timestamp_ms = now_ms_}, "").ok());  // a newer file, nothing to send
-  auto empty = std::async(std::launch::async,
-                          [this] { return queue_->WaitEmpty(std::chrono::steady_clock::now() + std::chrono::hours(1)); });
-  EXPECT_EQ(empty.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  WaitingCall empty([this] { return queue_->WaitEmpty(std::chrono::steady_clock::now() + std::chrono::hours(1)); });
+  EXPECT_TRUE(empty.Waits());
   now_ms_ += 11 * 60'000;
   EXPECT_FALSE(queue_->StillWanted({}));
   EXPECT_TRUE(empty.get());

@@ -45,7 +45,7 @@ TEST_P(RemoteWriteStatusTest, DecidesWhetherARequestIsSentAgain) {
   StartAgent(receiver.url());
   target_->Offer(Next());
   EXPECT_TRUE(receiver.WaitFor([&] { return receiver.bodies().size() == (GetParam().again ? 2U : 1U); }));
-  ASSERT_TRUE(target_->Finish(Next(), seconds(10), kAgentGoesOn).ok());
+  ASSERT_TRUE(target_->Finish(Next(), std::chrono::minutes(10), kAgentGoesOn).ok());
   const auto stats = target_->stats();
   const std::string answer = "status " + std::to_string(GetParam().status) + ": why not more";
   if (GetParam().again) {
@@ -86,7 +86,7 @@ TEST_F(RemoteWriteAnswers, ARequestThatIsQuotedIsLoggedWithoutItsSecrets) {
     StartAgent(receiver.url() + "?token=SECRET%20QUERY&db=ads");
     target_->Offer(Next());
     EXPECT_TRUE(receiver.WaitFor([&] { return !receiver.bodies().empty(); }));
-    ASSERT_TRUE(target_->Finish(Next(), seconds(10), kAgentGoesOn).ok());
+    ASSERT_TRUE(target_->Finish(Next(), std::chrono::minutes(10), kAgentGoesOn).ok());
     EXPECT_THAT(log_.Text(), HasSubstr("POST /api/v1/write?***, token ***, X-Api-Key: ***"));
     EXPECT_THAT(log_.Text(), Not(HasSubstr("SECRET")));
   }
@@ -100,7 +100,7 @@ TEST_F(RemoteWriteAnswers, ARepeatedRefusalIsLoggedOnce) {
     target_->Offer(Next());
     EXPECT_TRUE(receiver.WaitFor([&] { return receiver.bodies().size() == static_cast<size_t>(i) + 1; }));
   }
-  EXPECT_TRUE(target_->Finish(nullptr, seconds(10), kAgentGoesOn).ok());
+  EXPECT_TRUE(target_->Finish(nullptr, std::chrono::minutes(10), kAgentGoesOn).ok());
   EXPECT_THAT(log_.Messages(), SizeIs(1));
   EXPECT_THAT(target_->stats().sending.requests, ElementsAre(Pair(400, 5U)));
 }
@@ -115,7 +115,7 @@ TEST_F(RemoteWriteAnswers, EachChangeOfTheAnswerIsLogged) {
     target_->Offer(Next());
     EXPECT_TRUE(receiver.WaitFor([&] { return receiver.bodies().size() >= std::array{3U, 7U, 8U, 9U}[i - 1]; }));
   }
-  ASSERT_TRUE(target_->Finish(nullptr, seconds(10), kAgentGoesOn).ok());
+  ASSERT_TRUE(target_->Finish(nullptr, std::chrono::minutes(10), kAgentGoesOn).ok());
   EXPECT_THAT(receiver.Of(kWrittenSeries), ElementsAre(At(1), At(2), At(4)));
   EXPECT_THAT(log_.Messages(), ElementsAre(HasSubstr("status 401"), HasSubstr("accepts samples again"), HasSubstr("status 404"),
                                            HasSubstr("status 403"), HasSubstr("accepts samples again"), HasSubstr("status 400"),
@@ -128,7 +128,7 @@ TEST_F(RemoteWriteAnswers, ARequestThatIsTooLargeIsHalved) {
   options_.max_shards = 1;
   StartAgent(receiver.url());
   target_->Offer(Next(20));
-  ASSERT_TRUE(target_->Finish(Next(20), seconds(10), kAgentGoesOn).ok());
+  ASSERT_TRUE(target_->Finish(Next(20), std::chrono::minutes(10), kAgentGoesOn).ok());
   for (int series = 100; series < 120; ++series) {
     EXPECT_THAT(receiver.Of("m" + std::to_string(series) + "{job=dlrm}"), ElementsAre(At(1), At(2)));
   }
@@ -159,7 +159,7 @@ TEST_F(RemoteWriteAnswers, ASeriesThatIsTooLargeByItselfIsDropped) {
   Receiver receiver;
   receiver.SetMaxSeries(0);
   StartAgent(receiver.url());
-  ASSERT_TRUE(target_->Finish(Next(5), seconds(10), kAgentGoesOn).ok());
+  ASSERT_TRUE(target_->Finish(Next(5), std::chrono::minutes(10), kAgentGoesOn).ok());
   EXPECT_THAT(target_->stats().sending.samples_refused, ElementsAre(Pair(413, 5U)));
   EXPECT_THAT(log_.Messages(), ElementsAre(HasSubstr("sent in halves"),
                                            HasSubstr("refuses 1 samples, which are dropped: status 413: too large")));
@@ -183,7 +183,7 @@ TEST_F(RemoteWriteAnswers, RedirectsAreFollowedOnTheSameHostOnly) {
     const std::lock_guard lock(mutex);
     location = receiver.url();  // 127.0.0.1, another port
   }
-  ASSERT_TRUE(target_->Finish(Next(), seconds(10), kAgentGoesOn).ok());
+  ASSERT_TRUE(target_->Finish(Next(), std::chrono::minutes(10), kAgentGoesOn).ok());
   EXPECT_THAT(receiver.Of(kWrittenSeries), ElementsAre(At(1), At(2)));
   EXPECT_EQ(receiver.last_headers().at("Content-Encoding"), "snappy");
   const std::string origin = elsewhere.substr(0, elsewhere.find("/api"));
@@ -198,7 +198,7 @@ TEST_F(RemoteWriteAnswers, ARedirectToNowhereIsNamed) {
       return number == 0 ? ServerResponse{.status = 307, .headers = {{"Location", location}}} : ServerResponse{.status = 0};
     });
     StartAgent(receiver.url());
-    ASSERT_TRUE(target_->Finish(Next(), seconds(10), kAgentGoesOn).ok()) << location;
+    ASSERT_TRUE(target_->Finish(Next(), std::chrono::minutes(10), kAgentGoesOn).ok()) << location;
     ASSERT_THAT(log_.Messages(), SizeIs(lines + 2)) << location;
     EXPECT_THAT(log_.Messages()[lines], HasSubstr("status 307: it redirects, but its Location is missing or not a URL; set the "
                                                   "url to where it accepts samples"))
@@ -253,7 +253,7 @@ TEST_P(RemoteWriteNativeTest, QueuedHistogramsAreDroppedOnlyIfTheTargetRefusesTh
     EXPECT_TRUE(away.WaitFor([&] { return !away.bodies().empty(); }));
     options_.sends_native = sends_native;
     StartAgent(receiver.url());
-    ASSERT_TRUE(target_->Finish(nullptr, seconds(10), kAgentGoesOn).ok());
+    ASSERT_TRUE(target_->Finish(nullptr, std::chrono::minutes(10), kAgentGoesOn).ok());
     const bool is_final = status == 400;
     const bool is_lost = is_final && sends_native;
     ASSERT_THAT(receiver.bodies(), SizeIs(is_lost ? 1 : 2));
@@ -286,7 +286,7 @@ TEST_F(RemoteWriteAnswers, ASampleThatIsTooLargeAloneIsFollowedByABackoff) {
   target_->Offer(Next(4));
   // The end would shorten a backoff that runs.
   ASSERT_TRUE(receiver.WaitFor([&] { return receiver.bodies().size() == 7; }));
-  ASSERT_TRUE(target_->Finish(nullptr, seconds(30), kAgentGoesOn).ok());
+  ASSERT_TRUE(target_->Finish(nullptr, std::chrono::minutes(10), kAgentGoesOn).ok());
   ASSERT_EQ(times.size(), 7U) << "4, 2, 1, 1, 2, 1, 1";
   for (const size_t next : {3U, 4U, 6U}) EXPECT_GE(times[next] - times[next - 1], milliseconds(50)) << next;
   EXPECT_EQ(target_->stats().sending.samples_refused[413], 4U);
@@ -320,7 +320,7 @@ TEST_F(RemoteWriteAnswers, TheBackoffGoesOnAfterADroppedRequest) {
   target_->Offer(Next());
   target_->Offer(Next());
   ASSERT_TRUE(receiver.WaitFor([&] { return receiver.bodies().size() >= 7; }));
-  ASSERT_TRUE(target_->Finish(nullptr, seconds(30), kAgentGoesOn).ok());
+  ASSERT_TRUE(target_->Finish(nullptr, std::chrono::minutes(10), kAgentGoesOn).ok());
   ASSERT_GE(times.size(), 7U);
   EXPECT_GE(times[6] - times[5], milliseconds(160)) << "half of the fifth delay, 320 ms";
 }

@@ -72,7 +72,7 @@ TEST_F(RemoteWriteStartTest, OneSenderIsEnough) {
   for (int i = 0; i < 20; ++i) samples.push_back({"m" + std::to_string(100 + i), MetricType::kGauge, 1});
   auto snapshot = std::make_shared<Snapshot>(Snap({{"dlrm", {}}}, samples));
   snapshot->collected_at = std::chrono::system_clock::now();
-  ASSERT_TRUE(opened.value()->Finish(snapshot, seconds(20), RemoteWrite::Ending::kGoesOn).ok());
+  ASSERT_TRUE(opened.value()->Finish(snapshot, std::chrono::minutes(10), RemoteWrite::Ending::kGoesOn).ok());
   EXPECT_EQ(receiver.samples(), 20U) << "of all shards";
   EXPECT_EQ(opened.value()->stats().shards, 1U) << "those that a sender works on";
 }

@@ -37,7 +37,7 @@ TEST_F(RemoteWriteTest, SnapshotsArriveWithTheHeadersOfTheProtocol) {
   StartAgent(receiver.url());
   target_->Offer(Next());
   EXPECT_TRUE(receiver.WaitFor([&] { return receiver.samples() == 1; }));
-  ASSERT_TRUE(target_->Finish(Next(), seconds(10), kGoesOn).ok());
+  ASSERT_TRUE(target_->Finish(Next(), std::chrono::minutes(10), kGoesOn).ok());
   EXPECT_THAT(receiver.Of(kWrittenSeries), ElementsAre(At(1), At(2)));
   const auto headers = receiver.last_headers();
   EXPECT_EQ(headers.at("Content-Type"), "application/x-protobuf");
@@ -77,7 +77,7 @@ TEST_F(RemoteWriteTest, TransportErrorsAreRetried) {
   StartAgent("http://" + peer.address() + "/write");
   target_->Offer(Next());
   peer.WaitForRequests(6);
-  ASSERT_TRUE(target_->Finish(nullptr, seconds(10), kGoesOn).ok());
+  ASSERT_TRUE(target_->Finish(nullptr, std::chrono::minutes(10), kGoesOn).ok());
   const auto requests = peer.requests();
   ASSERT_THAT(requests, SizeIs(::testing::Ge(6U)));  // the last one twice, if its answer takes too long
   for (const std::string& request : requests) {
@@ -99,7 +99,7 @@ TEST_F(RemoteWriteTest, SamplesNotSentInTimeWaitForTheNextAgent) {
   Receiver receiver;
   StartAgent(receiver.url());
   EXPECT_EQ(target_->stats().pending_samples, 2U);
-  ASSERT_TRUE(target_->Finish(Next(), seconds(10), kGoesOn).ok());
+  ASSERT_TRUE(target_->Finish(Next(), std::chrono::minutes(10), kGoesOn).ok());
   EXPECT_THAT(receiver.Of(kWrittenSeries), ElementsAre(At(1), At(2), At(3)));
 }
 
@@ -118,7 +118,7 @@ TEST_F(RemoteWriteTest, InterruptEndsFinish) {
 TEST_F(RemoteWriteTest, StaleMarkersAreSentAtTheEndOfTheJob) {
   Receiver receiver;
   StartAgent(receiver.url());
-  ASSERT_TRUE(target_->Finish(Next(), seconds(10), RemoteWrite::Ending::kEnds).ok());
+  ASSERT_TRUE(target_->Finish(Next(), std::chrono::minutes(10), RemoteWrite::Ending::kEnds).ok());
   EXPECT_THAT(receiver.Of(kWrittenSeries), ElementsAre(At(1), HasSubstr("stale")));
 }
 
@@ -132,7 +132,7 @@ TEST_F(RemoteWriteTest, TheSendIntervalSkipsSnapshots) {
       EXPECT_TRUE(receiver.WaitFor([&] { return receiver.samples() == static_cast<size_t>(i / 3 + 1); })) << i;
     }
   }
-  EXPECT_TRUE(target_->Finish(nullptr, seconds(10), kGoesOn).ok());
+  EXPECT_TRUE(target_->Finish(nullptr, std::chrono::minutes(10), kGoesOn).ok());
   EXPECT_THAT(receiver.Of(kWrittenSeries), ElementsAre(At(1), At(4), At(7)));
 }
 

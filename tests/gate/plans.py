@@ -48,9 +48,10 @@ def _build(session, preset, *targets, minutes=30):
 
 
 def _model(session, histories, recordings):
-    model, litmus = "build/test/tests/model/model", "build/test/tests/litmus/litmus"
-    session.stage("model", 15, stages.command, (model, "--histories", histories, "--seed", session.seed), seeded=True, quiet=False)
-    session.stage("litmus", 10, stages.command, (litmus, "--recordings", recordings, "--seed", session.seed), seeded=True, quiet=False)
+    """The histories and recordings of another seed are others."""
+    for name, option, number in (("model", "--histories", histories), ("litmus", "--recordings", recordings)):
+        words = (f"build/test/tests/{name}/{name}", option, number, "--seed", (session.seed - 1) * number)
+        session.stage(name, 15, stages.command, words, seeded=True, quiet=False)
 
 
 def _pytest(session, name, minutes, paths, **more):

@@ -1,7 +1,8 @@
 // The main function of the unit tests. It ends a test that exceeds its time limit, and prints its threads by name, with the
 // stacks of those that do not block signals.
 //
-// PERSIA_TEST_SECONDS replaces the limit. addr2line -Cfe PROGRAM ADDRESS gives a frame's line.
+// PERSIA_TEST_SECONDS replaces the limit. addr2line -Cfe PROGRAM ADDRESS gives a frame's line. PERSIA_TEST_SEED is the seed of
+// random tests (test_seed.h), and of the tests' order under --gtest_shuffle.
 #include <execinfo.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,6 +22,7 @@
 #include <string_view>
 
 #include "sanitizers.h"
+#include "test_seed.h"
 
 #if PERSIA_TEST_TSAN
 // A child that is forked from several threads may start threads of its own, as the library's callbacks do.
@@ -107,10 +109,38 @@ class TimeLimit : public testing::EmptyTestEventListener {
   timer_t timer_{};
 };
 
+// Prints how to repeat a failure that a seed may have drawn.
+class Seeds : public testing::EmptyTestEventListener {
+ public:
+  explicit Seeds(const char* program) : program_(program) {}
+
+  void OnTestStart(const testing::TestInfo& /*test*/) override { persia::test_is_random = false; }
+  void OnTestEnd(const testing::TestInfo& test) override {
+    if (!test.result()->Failed() || !persia::test_is_random) return;
+    printf("again: PERSIA_TEST_SEED=%llu %s --gtest_filter=%s.%s\n", Seed(), program_, test.test_suite_name(), test.name());
+  }
+  void OnTestProgramEnd(const testing::UnitTest& tests) override {
+    if (tests.Failed() && GTEST_FLAG_GET(shuffle)) {
+      printf("the same order again: PERSIA_TEST_SEED=%llu %s --gtest_shuffle\n", Seed(), program_);
+    }
+  }
+
+ private:
+  static unsigned long long Seed() { return persia::TestSeedOfTheEnvironment(); }
+
+  const char* const program_;
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  const char* const program = argv[0];
   testing::InitGoogleMock(&argc, argv);
+  constexpr int kOrders = 99'999;  // GoogleTest's seeds are 1 to this
+  if (GTEST_FLAG_GET(random_seed) == 0) {
+    GTEST_FLAG_SET(random_seed, static_cast<int>((persia::TestSeedOfTheEnvironment() + kOrders - 1) % kOrders) + 1);
+  }
+  testing::UnitTest::GetInstance()->listeners().Append(new Seeds(program));
   const char* given = std::getenv("PERSIA_TEST_SECONDS");
   testing::UnitTest::GetInstance()->listeners().Append(new TimeLimit(given != nullptr ? std::atof(given) : kSeconds));
   return RUN_ALL_TESTS();

@@ -19,6 +19,7 @@
 
 #include "faulty_journal_file.h"
 #include "no_threads.h"
+#include "test_seed.h"
 
 namespace persia::agent {
 namespace {
@@ -302,7 +303,7 @@ TEST_F(JournalWriterTest, ManyThreadsMayWrite) {
 // After any history of changes, failures and kills, the file has the first changes, without a gap, and all that was reported as
 // written.
 TEST_F(JournalWriterTest, WhatIsReadIsAlwaysABeginningOfWhatHappened) {
-  std::mt19937 random(7);
+  std::mt19937_64 random(TestSeed());
   const auto one_in = [&random](unsigned n) { return random() % n == 0; };
   for (int history = 0; history < 1000; ++history) {
     file_ = std::make_shared<FaultyJournalFile>();

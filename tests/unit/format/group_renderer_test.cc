@@ -20,6 +20,7 @@
 
 #include "format/number.h"
 #include "metric_family.pb.h"
+#include "test_seed.h"
 
 namespace persia::agent {
 namespace {
@@ -103,7 +104,7 @@ std::string AsText(const std::vector<persia_test::MetricFamily>& families) {
 // A layout of families of any type, labels and sizes, and values for it.
 class RandomSnapshot {
  public:
-  explicit RandomSnapshot(uint32_t seed) : random_(seed) {
+  explicit RandomSnapshot(uint64_t seed) : random_(seed) {
     auto layout = std::make_shared<Layout>();
     for (int i = 0; i < 3; ++i) layout->identities.push_back({"job", {{"instance", "rep_" + std::to_string(i)}}});
     const size_t families = Below(12);
@@ -158,13 +159,14 @@ class RandomSnapshot {
     return std::normal_distribution<double>(0, 1e6)(random_);
   }
 
-  std::mt19937 random_;
+  std::mt19937_64 random_;
   Snapshot snapshot_;
 };
 
 TEST(GroupRendererTest, ProtobufSaysWhatTheTextSays) {
   size_t shown = 0;
-  for (uint32_t seed = 0; seed < 300; ++seed) {
+  const uint64_t first = TestSeed() * 300;
+  for (uint64_t seed = first; seed < first + 300; ++seed) {
     const RandomSnapshot snapshot(seed);
     GroupRenderer as_text(ExpositionFormat::kText);
     GroupRenderer as_protobuf(ExpositionFormat::kProtobuf);

@@ -20,6 +20,7 @@
 #include "format/group_renderer.h"
 #include "format/scrape_renderer.h"
 #include "metric_family.pb.h"
+#include "test_seed.h"
 
 namespace persia::agent {
 namespace {
@@ -161,7 +162,7 @@ TEST(NativeMessageTest, BeyondTheLimitPairsOfBucketsAreMerged) {
 
 // Against a computation of each bucket's bounds.
 TEST(NativeMessageTest, RandomCountsAreKeptAtEachSchema) {
-  std::mt19937_64 random(7);
+  std::mt19937_64 random(TestSeed());
   for (int round = 0; round < 300; ++round) {
     NativeBuckets native{.schema = static_cast<int>(random() % 13) - 4,
                          .first = static_cast<int>(random() % 400) - 200,
@@ -204,7 +205,7 @@ TEST(NativeMessageTest, ThereIsRoomForTheLongestNumbers) {
 }
 
 TEST(NativeMessageTest, TheSchemaOnlyFallsWhileCountsGrow) {
-  std::mt19937_64 random(8);
+  std::mt19937_64 random(TestSeed());
   std::vector<double> counts(163);
   int schema = 2;
   for (int i = 0; i < 2000; ++i) {

@@ -10,6 +10,8 @@
 #include <random>
 #include <string>
 
+#include "test_seed.h"
+
 namespace persia::agent {
 namespace {
 
@@ -21,7 +23,7 @@ std::string NumberText(double number) {
 TEST(NumberTest, WholeNumbersOfAnySizeArePrintedAsIntegers) {
   EXPECT_EQ(NumberText(0x1p53), "9007199254740992");
   EXPECT_EQ(NumberText(-0x1p53), "-9007199254740992");
-  std::mt19937_64 random(20261122);
+  std::mt19937_64 random(TestSeed());
   for (int i = 0; i < 200000; ++i) {
     const auto number = static_cast<int64_t>(static_cast<uint64_t>(random()) >> (11 + i % 53)) * (i % 3 == 0 ? -1 : 1);
     ASSERT_EQ(NumberText(static_cast<double>(number)), std::to_string(number));
@@ -54,7 +56,7 @@ TEST(NumberTest, TheLongestNumberFits) {
 }
 
 TEST(NumberTest, EveryNumberReadsBackAsItself) {
-  std::mt19937_64 random(20240607);
+  std::mt19937_64 random(TestSeed());
   for (int i = 0; i < 200000; ++i) {
     const auto number = std::bit_cast<double>(static_cast<uint64_t>(random()));
     if (!std::isfinite(number)) continue;

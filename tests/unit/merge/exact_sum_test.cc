@@ -10,6 +10,8 @@
 #include <random>
 #include <vector>
 
+#include "test_seed.h"
+
 namespace persia::agent {
 namespace {
 
@@ -115,7 +117,7 @@ TEST(ExactSumTest, TermsCanBeAddedAfterRounding) {
 // Compares with 128-bit sums of multiples of 2^-60 below 2^66, which the compiler rounds to double once, to nearest even.
 TEST(ExactSumTest, EqualsLongArithmeticInAnyOrder) {
   __extension__ using Wide = __int128;
-  std::mt19937_64 random(20240607);
+  std::mt19937_64 random(TestSeed());
   for (int round = 0; round < 20000; ++round) {
     std::vector<double> terms;
     Wide exact = 0;
@@ -138,7 +140,7 @@ TEST(ExactSumTest, EqualsLongArithmeticInAnyOrder) {
 }
 
 TEST(ExactSumTest, OrderDoesNotMatterOverAllExponents) {
-  std::mt19937_64 random(7);
+  std::mt19937_64 random(TestSeed());
   for (int round = 0; round < 3000; ++round) {
     std::vector<double> terms;
     for (int i = 0; i < 40; ++i) {

@@ -6,6 +6,8 @@
 #include <random>
 #include <set>
 
+#include "test_seed.h"
+
 namespace persia::agent {
 namespace {
 
@@ -24,7 +26,7 @@ TEST(OrdinalsTest, TheLowestFreeNumberComesFirst) {
 }
 
 TEST(OrdinalsTest, AgreesWithASetOfNumbers) {
-  std::mt19937 random(1);
+  std::mt19937_64 random(TestSeed());
   Ordinals ordinals;
   std::set<uint32_t> reserved;
   for (int i = 0; i < 20'000; ++i) {

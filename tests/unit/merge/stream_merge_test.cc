@@ -20,6 +20,7 @@
 #include "merge/stream_totals.h"
 #include "model/stream_bounds.h"
 #include "persia/metrics/internal/stream_buckets.h"
+#include "test_seed.h"
 
 namespace persia::agent::testing {
 namespace {
@@ -344,7 +345,7 @@ TEST_F(StreamMergeTest, TheTimeToLiveOfASeriesThatReturnsBeginsAnew) {
 }
 
 TEST(StreamQuantile, IsWithinItsBucketOfTheTrueOne) {
-  std::mt19937_64 random(7);
+  std::mt19937_64 random(TestSeed());
   std::lognormal_distribution<double> distribution(0, 2);
   std::vector<double> values;
   StreamTotals totals;

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "test_seed.h"
+
 namespace persia::agent {
 namespace {
 
@@ -101,7 +103,7 @@ TEST(GlobTree, WhatIsNoGlobIsSaid) {
 
 // Against the plain way: try one after another.
 TEST(GlobTree, FindsWhatTryingAllWouldFind) {
-  std::mt19937 random(1);
+  std::mt19937_64 random(TestSeed());
   const auto pick = [&](const char* from) { return std::string(1, from[random() % 3]); };
   const auto path = [&](const char* from) {
     std::string out = pick(from);

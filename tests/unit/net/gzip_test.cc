@@ -10,6 +10,7 @@
 #include <string>
 
 #include "temporary_directory.h"
+#include "test_seed.h"
 
 namespace persia::agent {
 namespace {
@@ -52,7 +53,7 @@ TEST_F(GzipTest, EachTextIsPackedAlone) {
 }
 
 TEST_F(GzipTest, WhatCannotBePackedFitsToo) {
-  std::mt19937 random(7);
+  std::mt19937_64 random(TestSeed());
   std::string noise(100000, '\0');
   for (char& c : noise) c = static_cast<char>(random());
   EXPECT_EQ(Unpacked(Packed(noise)), noise);

@@ -24,6 +24,7 @@
 
 #include "persia/metrics/metrics.h"
 #include "segment/sample_job.h"
+#include "test_seed.h"
 #include "worker.h"
 #include "workers/job_directory_test.h"
 
@@ -175,10 +176,7 @@ INSTANTIATE_TEST_SUITE_P(OfVersion, GoldenSegmentsTest,
 // Damages a real segment in every way that chance finds: bits, words, whole ranges, its length; and once more under the reader.
 TEST_F(RealSegmentsTest, TenThousandDamagedCopiesAreReadOrRefused) {
   const std::string whole = Bytes(PERSIA_TESTDATA "/segment-1.2.seg");
-  const char* given = std::getenv("PERSIA_TEST_SEED");
-  const uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-  std::printf("PERSIA_TEST_SEED=%llu\n", static_cast<unsigned long long>(seed));
-  std::mt19937_64 random(seed);
+  std::mt19937_64 random(TestSeed());
   const auto& header = *reinterpret_cast<const segment::Header*>(whole.data());
   // Where a change can matter: the parts that are in use.
   const std::pair<uint64_t, uint64_t> parts[] = {

@@ -48,6 +48,9 @@ struct Result {
 
 constexpr uint64_t kMostExhaustive = 20'000;
 
+// All executions of a small program are tried for this seed.
+uint64_t first_seed = 0;
+
 Result Fail(const Program& program, uint64_t seed, uint64_t execution, const std::string& wrong) {
   const auto number = static_cast<unsigned long long>(seed);
   std::printf("%s, seed %llu, execution %llu: %s\nagain: litmus --program %s --seed %llu --recordings 1\n", program.name,
@@ -74,7 +77,7 @@ Result RecordAndRead(const Program& program, uint64_t seed, const std::string& d
     if (execution.loads == 0) return Fail(program, seed, result.executions, "the reader's loads are not answered").failed;
     return !execution.wrong.empty() && Fail(program, seed, result.executions, execution.wrong).failed;
   };
-  if (program.is_small && seed == 0) {
+  if (program.is_small && seed == first_seed) {
     Exhaustive choices;
     do {
       if (execute(choices)) result.failed = true;
@@ -145,6 +148,7 @@ int main(int argc, char** argv) {
     if (name == "--program") options.program = argv[i + 1];
     if (name == "--executions") options.executions = number();
   }
+  first_seed = options.seed;
   setenv("PERSIA_METRICS_SEGMENT_BYTES", "262144", 1);
   for (const char* variable : {"PERSIA_METRICS_DIR", "PERSIA_JOB_NAME", "PERSIA_METRICS_ENABLED"}) unsetenv(variable);
   const persia::TemporaryDirectory parent("/dev/shm");
@@ -162,7 +166,7 @@ int main(int argc, char** argv) {
     all.executions += result.executions;
     all.loads += result.loads;
     all.failed = all.failed || result.failed;
-    if (child.program->is_small && child.seed == 0) are_complete[child.program->name] = result.complete;
+    if (child.program->is_small && child.seed == first_seed) are_complete[child.program->name] = result.complete;
   };
   for (uint64_t seed = options.seed; seed < options.seed + options.recordings && !all.failed; ++seed) {
     // The files of the seed before the last one: their processes have ended.

@@ -129,7 +129,7 @@ def main():
     parser.add_argument("preset")
     parser.add_argument("targets", nargs="*", help="what is built (default: all)")
     parser.add_argument("--no-tests", action="store_true", help="configure without the tests")
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     LOGS.mkdir(parents=True, exist_ok=True)
     preset, began = arguments.preset, time.monotonic()
     say(f"building {preset} (log: build/logs/build-{preset}.log)")

@@ -35,6 +35,7 @@ def _static(session):
         "scripts": ("sh", "-c", r"git grep -lIE '^#!(/usr)?/bin/(env )?(ba)?sh' | xargs -d '\n' shellcheck"),
         "Python": ("sh", "-c", f"{files} pyflakes3", "sh", "tests/*.py", "packaging/*.py", "examples/*.py", ".ci/*.py"),
         "includes": _words("tests/static/check_includes.py"),
+        "the check of includes": _words("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/static"),
     }
     good = session.stage("static checks", 5, stages.each, rows)
     good &= session.stage("documents, boards and manifests", 5, stages.pytest, ["tests/e2e"], options=("--level=static",))

@@ -56,6 +56,11 @@ def try_commit(directory, release, words):
     return status
 
 
+def end(*_):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # timeout sends it twice
+    sys.exit(128 + signal.SIGTERM)
+
+
 def main():
     parser = argparse.ArgumentParser(prog="tests/bare", description=__doc__.split("\n\n")[0])
     parser.add_argument("--release", choices=SUITES, default="13", help="of Debian; default: 13")
@@ -65,7 +70,7 @@ def main():
         return try_commit(Path(inside), options.release, options.command or ["demo"])
     directory = ROOT / f"build/bare/{os.getpid()}"
     directory.mkdir(parents=True)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    signal.signal(signal.SIGTERM, end)
     words = [*_UNSHARE, sys.executable, *sys.argv]
     namespaces = subprocess.Popen(words, env={**os.environ, _IN_NAMESPACES: str(directory)}, start_new_session=True)
     try:

@@ -64,7 +64,7 @@ class Progress:
         if not (step := _STEP.match(line)):
             return
         self.ended, self.all = int(step[1]), int(step[2])
-        if self._running.pop(step[3], None) is None:
+        if self._running.pop(step[3], None) is None and step[3].startswith(("Building ", "Linking ")):
             self._running[step[3]] = time.monotonic()
 
     def text(self, seconds):

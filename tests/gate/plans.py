@@ -90,6 +90,8 @@ def gate(session):
     _build(session, "tsan", "tsan_tests")
     session.stage("unit tests, TSan", 20, stages.unit, "tsan", seed=session.seed)
     for part in changes.night_parts(touched):
+        for need in _NEEDS.get(part, ()):
+            session.stage(f"packages of {part}: {need}", 15, stages.command, ("packaging/setup/install", need))
         NIGHT[part](session)
     return changes.folders(touched)
 
@@ -229,6 +231,10 @@ NIGHT = {
     "mutate": _night_mutate,
     "bench": _night_bench,
 }
+
+
+# What the gate's own packages lack for a part of the night.
+_NEEDS = {"docker": ("docker",), "packages": ("docker", "package")}
 
 
 def night(session, suites):

@@ -13,6 +13,6 @@ def pytest_configure(config):
     # Of a session of xdist, only the first process knows all results.
     if file and not hasattr(config, "workerinput"):
         sys.path.insert(0, str(TESTS / "gate"))
-        from cases import Recorder
+        from results import Recorder
 
         config.pluginmanager.register(Recorder(file))

@@ -11,7 +11,7 @@ import subprocess
 import time
 
 import commands
-from cases import Case
+from results import Case
 
 _ENDED = re.compile(r"^\[ +(OK|FAILED|SKIPPED) +\] (\S+?)(?:, where .*)? \((\d+) ms\)$")
 _BEGAN = re.compile(r"^\[ RUN +\] (\S+)$")

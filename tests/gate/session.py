@@ -11,7 +11,7 @@ import sys
 import time
 
 import commands
-from cases import Case
+from results import Case
 
 _MOST_UNSTABLE = 3
 _SECONDS_OF_A_CASE = 600

@@ -5,10 +5,10 @@ import re
 import subprocess
 import time
 
-import cases
 import commands
 import programs
-from cases import Case
+import results
+from results import Case
 
 _PYTEST = (commands.PYTHON, "-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider")
 
@@ -51,7 +51,7 @@ def pytest(suite, paths, *, deadline, width=1, options=(), config=None, prefix=(
             (*prefix, *_PYTEST, *settings, *workers, *options, *paths), log, deadline, commands.environment(PERSIA_TEST_CASES=file, **env)
         )
     finally:
-        rows = cases.read(file)
+        rows = results.read(file)
         for row in rows:
             again = (*prefix, "env", *(f"{key}={value}" for key, value in env.items()), *_PYTEST, *settings, row["id"])
             never = "it is a function of its seed" if seeded else ""

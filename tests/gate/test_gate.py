@@ -14,7 +14,7 @@ import changes  # noqa: E402
 import commands  # noqa: E402
 import programs  # noqa: E402
 import stages  # noqa: E402
-from cases import Case  # noqa: E402
+from results import Case  # noqa: E402
 from session import Session, Stop  # noqa: E402
 
 SESSION = """
@@ -59,7 +59,7 @@ CONFTEST = """
 import sys
 sys.path[:0] = [{e2e!r}, {gate!r}]
 import needs
-from cases import Recorder
+from results import Recorder
 
 def pytest_configure(config):
     config.pluginmanager.register(needs)

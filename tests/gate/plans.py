@@ -8,7 +8,6 @@ import commands
 import stages
 from session import Stop
 
-_GTEST_LONG = ("memory_test",)  # fails each allocation in turn
 _RESTRICTED = ("sh", "-c", 'trap "" INT HUP; exec "$@" <&-', "sh")
 
 sys.path.insert(0, str(commands.ROOT / "tests/mutate"))
@@ -67,7 +66,7 @@ def _end_to_end(session, level, minutes, width):
 def test(session):
     """`./run test`: what a developer runs before a commit."""
     _build(session, "test", "quick_tests")
-    session.stage("unit tests", 10, stages.unit, "test", seed=session.seed, without=_GTEST_LONG)
+    session.stage("unit tests", 10, stages.unit, "test", seed=session.seed, with_long=False)
     _model(session, 100_000, 40)
     _end_to_end(session, "quick", 15, 2)
 

@@ -9,6 +9,7 @@ import platform
 import re
 import subprocess
 import time
+from pathlib import Path
 
 import commands
 from results import Case
@@ -27,11 +28,11 @@ def shuffle_seed(seed):
     return seed % 99999 + 1
 
 
-def found(preset, without=()):
-    """The programs of a preset's unit tests."""
-    folder = commands.ROOT / "build" / preset / "tests/unit"
-    programs = (path for path in folder.rglob("*_test") if path.is_file() and os.access(path, os.X_OK))
-    return sorted(path for path in programs if path.name not in without)
+def found(preset, with_long=True):
+    """The programs of a preset's unit tests that are built, as tests/unit/CMakeLists.txt lists them."""
+    listed = commands.ROOT / "build" / preset / "tests/unit/programs"
+    rows = [line.split(maxsplit=1) for line in listed.read_text().splitlines()] if listed.exists() else []
+    return [Path(path) for label, path in rows if os.access(path, os.X_OK) and (with_long or label != "long")]
 
 
 def cases_of(program):
@@ -96,11 +97,11 @@ def _personality(preset):
     return []
 
 
-def run(suite, preset, deadline, seed, without=(), width=commands.PROCESSORS, prefix=()):
+def run(suite, preset, deadline, seed, with_long=True, width=commands.PROCESSORS, prefix=()):
     """Runs all programs of a preset, each by the words of `prefix`. Yields the cases, and prints the end of a failure's output."""
     prefix = [*prefix, *_personality(preset)]
     pieces = []
-    for program in found(preset, without):
+    for program in found(preset, with_long):
         cases = cases_of(program)
         shards = max(1, cases // _CASES_OF_A_SHARD)
         pieces += [(cases / shards, Run(suite, program, preset, shard, shards, shuffle_seed(seed), prefix)) for shard in range(shards)]

@@ -32,7 +32,7 @@ def base():
 
 
 def files():
-    """The names of the files that the change touches."""
+    """The names of the files that the change touches: all, if the repository begins with it, as a shallow clone may."""
     begin = base()
     return _git("diff", "--name-only", begin, "HEAD").splitlines() if begin else _git("ls-files").splitlines()
 
@@ -54,4 +54,7 @@ def _folders(name):
 
 
 def night_parts(names):
+    """Of a change whose begin is not known, none: the night runs them."""
+    if not base():
+        return []
     return [part for part, begins in NIGHT_PARTS.items() if any(name.startswith(begins) for name in names)]

@@ -51,7 +51,7 @@ def fuzz(target, seconds, seed):
         output = libfuzzer(target, f"-max_total_time={seconds}", f"-seed={seed}", "-rss_limit_mb=512", "-malloc_limit_mb=128", *folders)
     except subprocess.CalledProcessError as error:
         return f"{target}: FAILED, exit status {error.returncode}, seed {seed}; its output: build/logs/{target}.log", False
-    runs = int(re.search(r"^Done (\d+) runs", output, re.MULTILINE)[1])
+    runs = int(re.findall(r"^Done (\d+) runs", output, re.MULTILINE)[-1])
     enough = runs >= _LEAST_A_MINUTE * seconds / 60
     return f"{target}: {runs} inputs{'' if enough else f', fewer than {_LEAST_A_MINUTE} a minute'}", enough
 
@@ -60,7 +60,7 @@ def main():
     parser = argparse.ArgumentParser(prog="./run fuzz", usage=__doc__.split("\n", maxsplit=1)[0].removeprefix("usage: "))
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"of {', '.join(TARGETS)} (default: all)")
     parser.add_argument("--seconds", type=int, default=600, metavar="N")
-    parser.add_argument("--seed", type=int, default=int(os.environ.get("PERSIA_TEST_SEED", "1")), metavar="S")
+    parser.add_argument("--seed", type=int, default=int(os.environ.get("PERSIA_TEST_SEED") or "1"), metavar="S")
     arguments = parser.parse_args()
     if unknown := sorted(set(arguments.targets) - set(TARGETS)):
         parser.error(f"unknown target {unknown[0]!r} ({', '.join(TARGETS)})")

@@ -6,6 +6,7 @@ for the night.
 
 import argparse
 import os
+import signal
 import sys
 
 import plans
@@ -19,7 +20,7 @@ def main():
     parser.add_argument("kind", choices=_MINUTES)
     parser.add_argument("suites", nargs="*", metavar="SUITE", help=f"of the night: {', '.join(plans.NIGHT)} (default: all)")
     parser.add_argument("--seed", type=int, metavar="S")
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     kind = arguments.kind
     if unknown := [suite for suite in arguments.suites if kind != "night" or suite not in plans.NIGHT]:
         parser.error(f"unknown suite {unknown[0]!r} ({', '.join(plans.NIGHT)})")
@@ -29,6 +30,8 @@ def main():
     if seed is None:
         seed = int(os.environ.get("PERSIA_TEST_SEED") or (plans.seed_of_the_day() if kind == "night" else 1))
     os.environ["PERSIA_TEST_SEED"] = str(seed)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit(143))  # so that what runs is ended, too
     session = Session(kind, seed, _MINUTES[kind] * 60)
     touched = frozenset()
     try:

@@ -12,7 +12,7 @@ LOGS = ROOT / "build/logs"
 TOOLS = ROOT / "build/tools/usr/bin"
 PYTHON = "/usr/bin/python3"
 PROCESSORS = len(os.sched_getaffinity(0))
-_SECONDS_TO_END = 20
+_SECONDS_TO_END = 70  # the Docker engine takes up to 60
 
 
 class TimeOver(Exception):
@@ -44,7 +44,7 @@ def run(words, log, deadline, env=None, append=False, cwd=ROOT):
 def end_group(process):
     """Asks the processes of a group to end, then kills them."""
     for number, seconds in ((signal.SIGTERM, _SECONDS_TO_END), (signal.SIGKILL, _SECONDS_TO_END)):
-        with contextlib.suppress(ProcessLookupError):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, number)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(seconds)

@@ -157,7 +157,7 @@ def _night_outages(session):
 
 
 def _night_docker(session):
-    session.stage("images and compose files", 70, stages.pytest, ["tests/docker"], config="tests/docker/pytest.ini", prefix=(".ci/docker_engine",))
+    session.stage("images and compose files", 70, stages.pytest, ["tests/docker"], config="tests/docker/pytest.ini", prefix=(*stages.as_root(), ".ci/docker_engine"))
 
 
 def _night_packages(session):
@@ -183,7 +183,7 @@ def _night_manifests(session):
 
 def _night_rules(session):
     _build(session, "test", "quick_tests")
-    _pytest(session, "rules and alerts by promtool", 20, ["tests/e2e/test_prometheus_config.py"], width=commands.PROCESSORS, options=("--dist=load",))
+    _pytest(session, "rules and alerts by promtool", 20, ["tests/e2e/test_prometheus_config.py"], width=max(2, commands.PROCESSORS), options=("--dist=load",))
 
 
 def _night_tools(session):
@@ -194,7 +194,7 @@ def _night_tools(session):
 def _night_bare(session):
     for release in (12, 13):
         for command in ("demo", "test"):
-            session.stage(f"./run {command} on a bare Debian {release}", 45, stages.command, _words("tests/bare", f"--release={release}", command), quiet=False)
+            session.stage(f"./run {command} on a bare Debian {release}", 45, stages.command, (*stages.as_root(), *_words("tests/bare", f"--release={release}", command)), quiet=False)
 
 
 def _night_mutate(session):

@@ -14,10 +14,12 @@ from pathlib import Path
 import commands
 from results import Case
 
-_ENDED = re.compile(r"^\[ +(OK|FAILED|SKIPPED) +\] (\S+?)(?:, where .*)? \((\d+) ms\)$")
+# After what a case has printed without an end of line. What a value parameter prints may take several lines.
+_ENDED = re.compile(r"\[ +(OK|FAILED|SKIPPED) +\] ([^\s,]+)(?:, where .*| \((\d+) ms\)$)")
 _BEGAN = re.compile(r"^\[ RUN +\] (\S+)$")
 _REPORT = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error: |SUMMARY: \w+Sanitizer")
 _HUNG = "has not ended after"
+_RAN = "Global test environment tear-down"  # printed at the end of each run
 _CASES_OF_A_SHARD = 30
 _SECONDS_OF_A_PROGRAM = 1200
 _PERSONALITY = ["setarch", platform.machine(), "-R"]  # ThreadSanitizer of GCC 12 does not work with address space randomization
@@ -35,8 +37,8 @@ def found(preset, with_long=True):
     return [Path(path) for label, path in rows if os.access(path, os.X_OK) and (with_long or label != "long")]
 
 
-def cases_of(program):
-    words = [str(program), "--gtest_list_tests"]
+def cases_of(program, prefix):
+    words = [*prefix, str(program), "--gtest_list_tests"]
     text = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60, env=commands.environment()).stdout
     return sum(line.startswith("  ") for line in text.splitlines())
 
@@ -74,14 +76,15 @@ class Run:
         for line in text.splitlines():
             if began := _BEGAN.match(line):
                 running = began[1]
-            elif running and (ended := _ENDED.match(line)) and ended[2] == running:
+            elif running and (ended := _ENDED.search(line)) and ended[2] == running:
                 outcome = "passed" if ended[1] == "OK" else "failed"
                 failed = failed or outcome == "failed"
-                yield self._case(running, outcome, int(ended[3]) / 1000, report if outcome == "failed" else "")
+                never = "a skip" if ended[1] == "SKIPPED" else report if outcome == "failed" else ""
+                yield self._case(running, outcome, int(ended[3] or 0) / 1000, never)
                 running = None
         if running:
             yield self._case(running, "failed", 0, reason or ("a hang" if _HUNG in text else report or "a crash"))
-        elif status != 0 and not failed:
+        elif status not in (0, 1) or status == 1 and not failed or _RAN not in text:
             yield self._case("*", "failed", 0, reason or report or "a crash")
 
     def _case(self, name, outcome, seconds, never_forgiven):
@@ -102,7 +105,7 @@ def run(suite, preset, deadline, seed, with_long=True, width=commands.PROCESSORS
     prefix = [*prefix, *_personality(preset)]
     pieces = []
     for program in found(preset, with_long):
-        cases = cases_of(program)
+        cases = cases_of(program, prefix)
         shards = max(1, cases // _CASES_OF_A_SHARD)
         pieces += [(cases / shards, Run(suite, program, preset, shard, shards, shuffle_seed(seed), prefix)) for shard in range(shards)]
     with concurrent.futures.ThreadPoolExecutor(width) as pool:

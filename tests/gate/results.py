@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import shlex
 
 
 @dataclasses.dataclass(frozen=True)
@@ -14,11 +13,6 @@ class Case:
     command: tuple = ()  # what runs this case alone
     never_forgiven: str = ""  # why a case that failed must not pass by running it again, for example "a crash"
     folders: tuple = ()  # what the case guards: a change of them is not forgiven either
-
-    @property
-    def words(self):
-        """The command as a shell takes it."""
-        return shlex.join(self.command)
 
 
 def read(file):
@@ -38,21 +32,30 @@ class Recorder:
         self._parts = {}
 
     def pytest_runtest_logreport(self, report):
-        """Setup, call and teardown are reported one after another; a test has failed if one of them has."""
-        outcomes, seconds, message = self._parts.setdefault(report.nodeid, (set(), [], []))
+        """Setup, call and teardown are reported one after another; a test has failed if one of them has. xdist reports a test that ended its process."""
+        outcomes, seconds, message, never = self._parts.setdefault(report.nodeid, (set(), [], [], set()))
         outcomes.add(report.outcome)
-        seconds.append(report.duration)
+        seconds.append(getattr(report, "duration", 0))
         if report.outcome == "skipped":
             message.append(skip_message(report))
-        if report.when == "teardown":
+            never |= {"a skip that names no need"} if not message[-1].startswith("needs ") else set()
+        if report.outcome == "failed" and "Timeout >" in report.longreprtext:
+            never.add("a hang")
+        if report.when == "???":
+            never.add("a crash")
+        if report.when in ("teardown", "???"):
             del self._parts[report.nodeid]
-            row = {"id": report.nodeid, "outcome": outcome(outcomes, message), "seconds": round(sum(seconds), 3)}
+            row = {"id": report.nodeid, "outcome": outcome(outcomes, message), "seconds": round(sum(seconds), 3), "never": ", ".join(never)}
             self._file.write(json.dumps(row) + "\n")
+
+    def pytest_sessionfinish(self):
+        """The last line, so that a session whose process ended before does not look like one that has run all."""
+        self._file.write(json.dumps({"id": None}) + "\n")
 
     def pytest_collectreport(self, report):
         """A module that cannot be imported has failed."""
         if report.failed:
-            self._file.write(json.dumps({"id": report.nodeid or "collection", "outcome": "failed", "seconds": 0}) + "\n")
+            self._file.write(json.dumps({"id": report.nodeid or "collection", "outcome": "failed", "seconds": 0, "never": ""}) + "\n")
 
 
 def outcome(outcomes, message):

@@ -7,14 +7,16 @@ more than `_MOST_UNSTABLE` cases have failed. Nothing else is run again anywhere
 
 import dataclasses
 import json
+import shlex
 import sys
 import time
+import traceback
 
 import commands
 from results import Case
 
 _MOST_UNSTABLE = 3
-_SECONDS_OF_A_CASE = 600
+_SECONDS_OF_A_CASE = 1800
 
 
 def say(text):
@@ -57,6 +59,11 @@ class Session:
         except commands.TimeOver as error:
             stage.cut = True
             stage.cases.append(Case(name, f"ended at its time limit: {error}", "failed", never_forgiven="a hang"))
+        except Exception as error:  # the report must come, whatever the gate meets
+            traceback.print_exc(file=sys.stdout)
+            stage.cases.append(Case(name, f"the gate itself: {error!r}", "failed", never_forgiven="the gate itself"))
+        if not stage.cases:
+            stage.cases.append(Case(name, "no case", "failed", never_forgiven="nothing ran"))
         stage.seconds = time.monotonic() - began
         failed = stage.count("failed")
         print(f"    {name}: {f'{failed} FAILED' if failed else 'passed'}, {len(stage.cases)} cases in {stage.seconds:.0f} s", flush=True)
@@ -106,9 +113,9 @@ class Session:
             words = [f"{stage.count(outcome)} {outcome}" for outcome in ("passed", "failed", "not run") if stage.count(outcome)]
             print(f"    {stage.seconds:6.0f} s  {stage.name}: {', '.join(words) or 'nothing'}{', ended at its time limit' if stage.cut else ''}")
         for case, reason in counting:
-            print(f"FAILED {case.name}{f' ({reason})' if reason else ''}, seed {self.seed}: {case.words}")
+            print(f"FAILED {case.name}{f' ({reason})' if reason else ''}, seed {self.seed}: {self._again(case)}")
         for case in unstable:
-            print(f"UNSTABLE {case.name}, seed {self.seed}: {case.words}")
+            print(f"UNSTABLE {case.name}, seed {self.seed}: {self._again(case)}")
         passed, not_run = (sum(stage.count(outcome) for stage in self.stages) for outcome in ("passed", "not run"))
         more = "".join(f", {number} {word}" for number, word in ((len(unstable), "unstable"), (not_run, "not run")) if number)
         say(f"total time: {time.monotonic() - self._began:.0f} s")
@@ -116,9 +123,13 @@ class Session:
         self._write(counting, unstable)
         return 1 if counting else 0
 
+    def _again(self, case):
+        """The command as a shell takes it."""
+        return f"PERSIA_TEST_SEED={self.seed} {shlex.join(case.command)}" if case.command else "no command repeats it"
+
     def _write(self, counting, unstable):
         def rows(cases):
-            return [{"suite": case.suite, "name": case.name, "seed": self.seed, "command": case.words} for case in cases]
+            return [{"suite": case.suite, "name": case.name, "seed": self.seed, "command": self._again(case)} for case in cases]
 
         stages = [
             {

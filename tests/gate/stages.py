@@ -46,20 +46,25 @@ def pytest(suite, paths, *, deadline, width=1, options=(), config=None, prefix=(
     workers = ("-n", str(width), "--dist", "loadfile") if width > 1 else ("-p", "no:xdist")
     settings = ("-c", config or "tests/pytest.ini", "--rootdir=.", "--confcutdir=tests")
     log = file.with_suffix(".log")
+    # Behind sudo, which clears the environment.
+    inherited = {name: value for name, value in os.environ.items() if name in ("PERSIA_TEST_SEED", "PERSIA_TEST_EVERY_NEED")}
+    words = [f"{key}={value}" for key, value in (inherited | env).items()]
     try:
         status = commands.run(
-            (*prefix, *_PYTEST, *settings, *workers, *options, *paths), log, deadline, commands.environment(PERSIA_TEST_CASES=file, **env)
+            (*prefix, "env", f"PERSIA_TEST_CASES={file}", *words, *_PYTEST, *settings, *workers, *options, *paths), log, deadline
         )
     finally:
         rows = results.read(file)
+        ended = bool(rows) and rows[-1]["id"] is None
+        rows = [row for row in rows if row["id"]]
         for row in rows:
-            again = (*prefix, "env", *(f"{key}={value}" for key, value in env.items()), *_PYTEST, *settings, row["id"])
-            never = "it is a function of its seed" if seeded else ""
+            again = (*prefix, "env", *words, *_PYTEST, *settings, row["id"])
+            never = row["never"] or ("it is a function of its seed" if seeded else "")
             yield Case(suite, row["id"], row["outcome"], row["seconds"], again, never, tuple(folders_of(row["id"])))
     failed = any(row["outcome"] == "failed" for row in rows)
     if failed or status not in (0, 5):
         print(commands.tail(log, 80), flush=True)
-    if status not in (0, 1) and not failed or not rows:
+    if not ended or status not in (0, 1) or status == 1 and not failed or not rows:
         yield Case(suite, f"{suite}: pytest ended with status {status}, after {len(rows)} tests", "failed", 0, (), "no case to run again")
 
 
@@ -69,9 +74,8 @@ def unit(suite, preset, *, deadline, seed, with_long=True, prefix=()):
 
 def growth(suite, *, deadline):
     """Counts the instructions of collections: each number is a function of the commit."""
-    for dimension in subprocess.run(
-        [commands.ROOT / "build/test/tests/bench/bench_growth"], check=True, capture_output=True, text=True
-    ).stdout.splitlines():
+    program = commands.ROOT / "build/test/tests/bench/bench_growth"
+    for dimension in subprocess.run([program], check=True, capture_output=True, text=True, timeout=60).stdout.splitlines():
         name = dimension.split()[0]
         words = (commands.PYTHON, "tests/bench/check_growth.py", "build/test/tests/bench/bench_growth", name)
         yield from command(suite, words, deadline=deadline, name=f"growth by {name}", seeded=True)

@@ -103,15 +103,22 @@ def test_where_every_need_is_to_be_met_an_unmet_one_is_a_failure(python_tests):
     assert "not run" not in outcomes.values()
 
 
-def test_what_ran_before_a_session_died_is_counted_and_its_death_is_a_failure(python_tests):
-    assert python_tests("import os\ndef test_a(): pass\ndef test_b(): os._exit(3)\n") == {
-        "test_a": "passed",
-        "tests: pytest ended with status 3, after 1 tests": "failed",
-    }
+@pytest.mark.parametrize("status", [1, 3])
+@pytest.mark.parametrize("first", ["pass", "assert False"])
+def test_what_ran_before_a_session_died_is_counted_and_its_death_is_a_failure(python_tests, status, first):
+    text = f"import os\ndef test_a(): {first}\ndef test_b(): os._exit({status})\n"
+    outcomes = python_tests(text)
+    assert outcomes.pop("test_a") == ("passed" if first == "pass" else "failed")
+    assert outcomes == {f"tests: pytest ended with status {status}, after 1 tests": "failed"}
+
+
+def test_a_test_that_ends_its_worker_has_failed(python_tests):
+    outcomes = python_tests("import os\ndef test_a(): pass\ndef test_b(): os._exit(1)\n", width=2)
+    assert outcomes["test_b"] == "failed"
 
 
 def test_a_module_that_cannot_be_imported_has_failed(python_tests):
-    assert list(python_tests("import nothing_of_this_name\n").values()) == ["failed"]
+    assert set(python_tests("import nothing_of_this_name\n").values()) == {"failed"}
 
 
 def cases_of(program, *filters, **environment):
@@ -180,7 +187,7 @@ def test_a_case_that_passes_twice_alone_is_unstable_and_named_with_its_seed_and_
     status, lines = end(session, capsys)
     assert status == 0
     assert lines[-1] == "1 passed, 0 failed, 1 unstable"
-    assert next(line for line in lines if line.startswith("UNSTABLE a, seed 7: sh -c "))
+    assert next(line for line in lines if line.startswith("UNSTABLE a, seed 7: PERSIA_TEST_SEED=7 sh -c "))
     assert counted.runs() == 2
 
 
@@ -190,7 +197,7 @@ def test_a_case_that_fails_once_more_fails_the_gate(session, tmp_path, capsys, f
     play(session, failed(command=counted.command))
     status, lines = end(session, capsys)
     assert (status, lines[-1], counted.runs()) == (1, "0 passed, 1 failed", runs)
-    assert any(line.startswith("FAILED a (again when run alone), seed 7: sh -c ") for line in lines)
+    assert any(line.startswith("FAILED a (again when run alone), seed 7: PERSIA_TEST_SEED=7 sh -c ") for line in lines)
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,6 @@ def _static(session):
         "scripts": ("sh", "-c", r"git grep -lIE '^#!(/usr)?/bin/(env )?(ba)?sh' | xargs -d '\n' shellcheck"),
         "Python": ("sh", "-c", f"{files} pyflakes3", "sh", "tests/*.py", "packaging/*.py", "examples/*.py", ".ci/*.py"),
         "includes": _words("tests/static/check_includes.py"),
-        "the check of includes": _words("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/static"),
     }
     good = session.stage("static checks", 5, stages.each, rows)
     good &= session.stage("documents, boards and manifests", 5, stages.pytest, ["tests/e2e"], options=("--level=static",))
@@ -150,8 +149,8 @@ def _night_fuzz(session):
 
 def _night_outages(session):
     _build(session, "test")
-    outage = ["tests/e2e/test_remote_write_databases.py::test_an_outage_of_databases"]
-    trouble = ["tests/e2e/test_remote_write_faults.py::test_a_target_in_each_kind_of_trouble"]
+    outage = ["tests/e2e/test_remote_write_databases.py::test_an_outage_of_databases_and_kills_of_all_lose_nothing"]
+    trouble = ["tests/e2e/test_remote_write_faults.py::test_a_target_in_each_kind_of_trouble_by_turns_gets_every_sample_in_order"]
     _pytest(session, "databases away for three minutes", 20, outage, PERSIA_TEST_COLLECTIONS_AWAY=450)
     _pytest(session, "each kind of trouble for a minute", 20, trouble, PERSIA_TEST_TROUBLE_COLLECTIONS=200)
 
@@ -188,7 +187,7 @@ def _night_rules(session):
 
 def _night_tools(session):
     _build(session, "test")
-    _pytest(session, "the gate's own tests", 10, ["tests/gate"])
+    _pytest(session, "tests of the gate and of the static checks", 10, ["tests/gate", "tests/static"])
 
 
 def _night_bare(session):

@@ -75,13 +75,13 @@ def python_tests(tmp_path, monkeypatch):
     monkeypatch.delenv("PERSIA_TEST_EVERY_NEED", raising=False)
     folders = {"e2e": str(HERE.parent / "e2e"), "gate": str(HERE)}
 
-    def run(text, **more):
+    def run(text, want=lambda case: case.outcome, **more):
         (tmp_path / "conftest.py").write_text(CONFTEST.format(**folders))
         (tmp_path / "test_one.py").write_text(text.format(**folders))
         (tmp_path / "pytest.ini").write_text("[pytest]\n")
         path = tmp_path / "test_one.py"
         found = stages.pytest("tests", [path], deadline=time.monotonic() + 60, config=tmp_path / "pytest.ini", options=(f"--confcutdir={tmp_path}",), **more)
-        return {case.name.rpartition("::")[2]: case.outcome for case in found}
+        return {case.name.rpartition("::")[2]: want(case) for case in found}
 
     return run
 
@@ -112,9 +112,22 @@ def test_what_ran_before_a_session_died_is_counted_and_its_death_is_a_failure(py
     assert outcomes == {f"tests: pytest ended with status {status}, after 1 tests": "failed"}
 
 
-def test_a_test_that_ends_its_worker_has_failed(python_tests):
-    outcomes = python_tests("import os\ndef test_a(): pass\ndef test_b(): os._exit(1)\n", width=2)
-    assert outcomes["test_b"] == "failed"
+def never_forgiven(case):
+    return case.outcome, case.never_forgiven
+
+
+def test_a_test_that_ends_its_worker_is_a_crash(python_tests):
+    outcomes = python_tests("import os\ndef test_a(): pass\ndef test_b(): os._exit(1)\n", never_forgiven, width=2)
+    assert outcomes["test_b"] == ("failed", "a crash")
+
+
+def test_a_test_that_does_not_end_is_a_hang(python_tests):
+    text = "import time\nimport pytest\n@pytest.mark.timeout(0.2)\ndef test_a(): time.sleep(60)\n"
+    assert python_tests(text, never_forgiven)["test_a"] == ("failed", "a hang")
+
+
+def test_a_skip_that_names_no_need_is_never_forgiven(python_tests):
+    assert python_tests(SESSION, never_forgiven)["test_is_skipped"] == ("failed", "a skip that names no need")
 
 
 def test_a_module_that_cannot_be_imported_has_failed(python_tests):
@@ -146,6 +159,30 @@ def test_a_case_that_does_not_end_is_a_hang_and_not_forgiven():
 def test_a_program_that_ends_without_a_case_has_failed():
     (case,) = cases_of("agent_base_test", "--gtest_output=nonsense:", "--gtest_filter=Nothing", LD_PRELOAD="/nonexistent.so", GTEST_TOTAL_SHARDS="0")
     assert (case.outcome, case.never_forgiven) == ("failed", "a crash")
+
+
+ENDED = "[----------] Global test environment tear-down\n"
+
+
+@pytest.mark.parametrize(
+    "text, status, expected",
+    [
+        ("[ RUN      ] A.a\n[       OK ] A.a (1 ms)\n" + ENDED, 0, [("A.a", "passed", "")]),
+        ("[ RUN      ] A.a\nprinted[       OK ] A.a (1 ms)\n" + ENDED, 0, [("A.a", "passed", "")]),
+        ("[ RUN      ] A.a\nprinted[  FAILED  ] A.a (1 ms)\n" + ENDED, 1, [("A.a", "failed", "")]),
+        ('[ RUN      ] A.a/0\n[  FAILED  ] A.a/0, where GetParam() = "\n", 2 (1 ms)\n' + ENDED, 1, [("A.a/0", "failed", "")]),
+        ("[ RUN      ] A.a\n[  SKIPPED ] A.a (1 ms)\n" + ENDED, 0, [("A.a", "failed", "a skip")]),
+        ("[ RUN      ] A.a\n[  FAILED  ] A.a (1 ms)\n" + ENDED, -11, [("A.a", "failed", ""), ("*", "failed", "a crash")]),
+        ("[ RUN      ] A.a\n[       OK ] A.a (1 ms)\n", 0, [("A.a", "passed", ""), ("*", "failed", "a crash")]),
+        ("[ RUN      ] A.a\n==1==ERROR: AddressSanitizer: x\n", 1, [("A.a", "failed", "a sanitizer's report")]),
+    ],
+    ids=["passed", "after text", "failed after text", "parameter of two lines", "skipped", "crash at the end", "exit before the end", "report"],
+)
+def test_what_a_program_printed_is_read(text, status, expected):
+    run = programs.Run("unit", programs.found("test")[0], "test", 0, 1, 1, [])
+    cases = list(run._cases(text, status, ""))
+    names = [case.command[-1].removeprefix("--gtest_filter=") for case in cases]
+    assert [(name, case.outcome, case.never_forgiven) for name, case in zip(names, cases)] == expected
 
 
 class Counted:
@@ -231,6 +268,18 @@ def test_a_stage_at_its_limit_is_counted_as_far_as_it_came(session, tmp_path, ca
     status, lines = end(session, capsys)
     assert (status, lines[-1]) == (1, "1 passed, 1 failed")
     assert any("slow: 1 passed, 1 failed, ended at its time limit" in line for line in lines)
+
+
+@pytest.mark.parametrize("error", [None, OSError("no disk")])
+def test_a_stage_without_a_case_and_an_error_of_the_gate_are_reported_as_failures(session, capsys, error):
+    def action(name, deadline):
+        yield from ()
+        if error:
+            raise error
+
+    assert not session.stage("stage", 1, action)
+    status, lines = end(session, capsys)
+    assert (status, lines[-1]) == (1, "0 passed, 1 failed")
 
 
 def test_a_command_at_its_deadline_takes_its_children_with_it(tmp_path):

@@ -77,7 +77,7 @@ def gate(session):
     _build(session, "test")
     session.stage("names in unity builds", 5, stages.command, _words("tests/check_unity_names.py", "build/test"))
     session.stage("unit tests", 15, stages.unit, "test", seed=session.seed)
-    _model(session, 500_000, 200)
+    _model(session, 300_000, 100)
     session.stage("growth", 10, stages.growth)
     _end_to_end(session, "gate", 30, 2)
     _pytest(session, "fault tests", 10, ["tests/faults"])

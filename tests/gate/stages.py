@@ -1,5 +1,6 @@
 """What the stages of the gate and of the night run. Each function yields cases."""
 
+import concurrent.futures
 import os
 import re
 import subprocess
@@ -73,12 +74,17 @@ def unit(suite, preset, *, deadline, seed, with_long=True, prefix=()):
 
 
 def growth(suite, *, deadline):
-    """Counts the instructions of collections: each number is a function of the commit."""
+    """Counts the instructions of collections: each number is a function of the commit, so several are counted at a time."""
     program = commands.ROOT / "build/test/tests/bench/bench_growth"
-    for dimension in subprocess.run([program], check=True, capture_output=True, text=True, timeout=60).stdout.splitlines():
-        name = dimension.split()[0]
+    names = [line.split()[0] for line in subprocess.run([program], check=True, capture_output=True, text=True, timeout=60).stdout.splitlines()]
+
+    def counted(name):
         words = (commands.PYTHON, "tests/bench/check_growth.py", "build/test/tests/bench/bench_growth", name)
-        yield from command(suite, words, deadline=deadline, name=f"growth by {name}", seeded=True)
+        return list(command(suite, words, deadline=deadline, name=f"growth by {name}", seeded=True))
+
+    with concurrent.futures.ThreadPoolExecutor(commands.PROCESSORS) as pool:
+        for cases in pool.map(counted, names):
+            yield from cases
 
 
 def built(preset):

@@ -6,13 +6,13 @@ from pathlib import Path
 
 TESTS = Path(__file__).parent
 sys.path.append(str(TESTS))
+sys.path.append(str(TESTS / "gate"))
+import results  # noqa: E402
 
 
 def pytest_configure(config):
+    results.end_fixtures_on_sigterm()
     file = os.environ.get("PERSIA_TEST_CASES")
     # Of a session of xdist, only the first process knows all results.
     if file and not hasattr(config, "workerinput"):
-        sys.path.insert(0, str(TESTS / "gate"))
-        from results import Recorder
-
-        config.pluginmanager.register(Recorder(file))
+        config.pluginmanager.register(results.Recorder(file))

@@ -6,9 +6,9 @@ for the night.
 
 import argparse
 import os
-import signal
 import sys
 
+import commands
 import plans
 from session import Session, Stop
 
@@ -30,8 +30,7 @@ def main():
     if seed is None:
         seed = int(os.environ.get("PERSIA_TEST_SEED") or (plans.seed_of_the_day() if kind == "night" else 1))
     os.environ["PERSIA_TEST_SEED"] = str(seed)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: sys.exit(143))  # so that what runs is ended, too
+    commands.end_on_signals()
     session = Session(kind, seed, _MINUTES[kind] * 60)
     touched = frozenset()
     try:

@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -15,6 +16,11 @@ PROCESSORS = len(os.sched_getaffinity(0))
 _SECONDS_TO_END = 70  # the Docker engine takes up to 60
 
 
+# The commands that run now: in threads, several at a time.
+_running = set()
+_ending = False
+
+
 class TimeOver(Exception):
     """A command has not ended before its deadline, and was killed."""
 
@@ -24,21 +30,38 @@ def environment(**more):
     return {**os.environ, "PATH": f"{path}:{TOOLS}", **{name: str(value) for name, value in more.items()}}
 
 
-def run(words, log, deadline, env=None, append=False, cwd=ROOT):
+def run(words, log, deadline, env=None, append=False):
     """Runs a command without stdin, its output into the file `log`. Returns its exit status; at the deadline, it raises TimeOver."""
     log.parent.mkdir(parents=True, exist_ok=True)
     with open(log, "ab" if append else "wb") as output:
         words = [str(word) for word in words]
         process = subprocess.Popen(
-            words, cwd=cwd, env=env or environment(), stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+            words, cwd=ROOT, env=env or environment(), stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
         )
+        _running.add(process)
         try:
-            return process.wait(max(deadline - time.monotonic(), 0.001))
+            return process.wait(0 if _ending else max(deadline - time.monotonic(), 0.001))
         except BaseException as error:
             end_group(process)
             if isinstance(error, subprocess.TimeoutExpired):
                 raise TimeOver(f"{' '.join(words)}: not ended in its time") from None
             raise
+        finally:
+            _running.discard(process)
+
+
+def end_on_signals():
+    """A signal to this process ends the commands of all its threads, and then itself."""
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, _end)
+
+
+def _end(number, _):
+    global _ending
+    _ending = True
+    for process in list(_running):
+        end_group(process)
+    sys.exit(128 + number)
 
 
 def end_group(process):

@@ -55,8 +55,9 @@ class Run:
 
     def __init__(self, suite, program, preset, shard, shards, seed, prefix):
         self._suite, self._program, self._prefix = suite, program, prefix
-        self._words = [*self._prefix, program, "--gtest_shuffle", f"--gtest_random_seed={seed}"]
-        self._env = commands.environment(GTEST_TOTAL_SHARDS=shards, GTEST_SHARD_INDEX=shard)
+        self._options = ["--gtest_shuffle", f"--gtest_random_seed={seed}"]
+        self._shard = {"GTEST_TOTAL_SHARDS": shards, "GTEST_SHARD_INDEX": shard}
+        self._env = commands.environment(**self._shard)
         self.log = commands.LOGS / f"unit-{preset}" / f"{program.name}.{shard}.log"
 
     def __call__(self, deadline):
@@ -65,7 +66,7 @@ class Run:
             return []
         status, reason = None, ""
         try:
-            status = commands.run(self._words, self.log, min(deadline, time.monotonic() + _SECONDS_OF_A_PROGRAM), self._env)
+            status = commands.run([*self._prefix, self._program, *self._options], self.log, min(deadline, time.monotonic() + _SECONDS_OF_A_PROGRAM), self._env)
         except commands.TimeOver:
             reason = "a hang"
         return list(self._cases(self.log.read_text(errors="replace"), status, reason))
@@ -88,9 +89,11 @@ class Run:
             yield self._case("*", "failed", 0, reason or report or "a crash")
 
     def _case(self, name, outcome, seconds, never_forgiven):
-        command = (*(str(word) for word in (*self._prefix, os.path.relpath(self._program, commands.ROOT))), f"--gtest_filter={name}")
+        program = os.path.relpath(self._program, commands.ROOT)
+        command = (*self._prefix, program, f"--gtest_filter={name}")
+        in_order = ("env", *(f"{key}={value}" for key, value in self._shard.items()), *self._prefix, program, *self._options)
         title = f"{self._program.name} {name}" if name != "*" else self._program.name
-        return Case(self._suite, title, outcome, seconds, command, never_forgiven, folders_of(self._program))
+        return Case(self._suite, title, outcome, seconds, command, in_order, never_forgiven, folders_of(self._program))
 
 
 def _personality(preset):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import signal
 
 
 @dataclasses.dataclass(frozen=True)
@@ -11,6 +12,7 @@ class Case:
     outcome: str  # "passed", "failed" or "not run": the machine lacks a need of the test (tests/e2e/needs.py)
     seconds: float = 0
     command: tuple = ()  # what runs this case alone
+    in_order: tuple = ()  # what runs it after the same others as before
     never_forgiven: str = ""  # why a case that failed must not pass by running it again, for example "a crash"
     folders: tuple = ()  # what the case guards: a change of them is not forgiven either
 
@@ -22,6 +24,11 @@ def read(file):
     except FileNotFoundError:
         return []
     return [json.loads(line) for line in lines[:-1]]
+
+
+def end_fixtures_on_sigterm():
+    """In a process of pytest: a session that is told to end ends what its fixtures have started."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 class Recorder:

@@ -1,7 +1,7 @@
 """One run of the gate, of `./run test` or of the night: stages one after another, each with a time limit, then the report.
 
-A stage yields cases. What has failed is run again alone at the end, twice: a case that passes both times is unstable, and does not fail the
-gate, unless it ended by a crash, a hang or a sanitizer's report, is a seeded one, guards a folder that the change touches, or
+A stage yields cases. What has failed is run again at the end, alone, twice, and once in its order: a case that passes each time is unstable, and
+does not fail the gate, unless it ended by a crash, a hang or a sanitizer's report, is a seeded one, guards a folder that the change touches, or
 more than `_MOST_UNSTABLE` cases have failed. Nothing else is run again anywhere.
 """
 
@@ -84,26 +84,26 @@ class Session:
                 counting.append((case, case.never_forgiven))
             elif folders:
                 counting.append((case, f"the change touches {', '.join(folders)}"))
-            elif not self._passes_twice(case):
+            elif not (self._passes(case.name, case.command, "alone, 1 of 2") and self._passes(case.name, case.command, "alone, 2 of 2")):
                 counting.append((case, "again when run alone"))
+            elif case.in_order and not self._passes(case.name, case.in_order, "in its order"):
+                counting.append((dataclasses.replace(case, command=case.in_order), "again in its order, though not alone"))
             else:
                 unstable.append(case)
         return counting, unstable
 
-    def _passes_twice(self, case):
-        for turn in (1, 2):
-            say(f"alone, {turn} of 2: {case.name}")
-            log = commands.LOGS / f"alone-{turn}.log"
-            deadline = min(time.monotonic() + _SECONDS_OF_A_CASE, self._end)
-            try:
-                status = commands.run(case.command, log, deadline, commands.environment(PERSIA_TEST_SEED=self.seed))
-            except commands.TimeOver as error:
-                print(f"    {error}")
-                return False
-            if status != 0:
-                print(commands.tail(log))
-                return False
-        return True
+    def _passes(self, name, command, how):
+        say(f"{how}: {name}")
+        log = commands.LOGS / "again.log"
+        deadline = min(time.monotonic() + _SECONDS_OF_A_CASE, self._end)
+        try:
+            status = commands.run(command, log, deadline, commands.environment(PERSIA_TEST_SEED=self.seed))
+        except commands.TimeOver as error:
+            print(f"    {error}")
+            return False
+        if status != 0:
+            print(commands.tail(log))
+        return status == 0
 
     def report(self, touched=frozenset()):
         """Prints the stages, then each case that failed or is unstable with its seed and command, then the totals. Returns the exit status."""

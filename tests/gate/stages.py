@@ -25,7 +25,7 @@ def command(suite, words, *, deadline, name=None, seeded=False, quiet=True, fold
     again = (*(f"{key}={value}" for key, value in env.items()), *words)
     again = ("env", *again) if env else again
     never = "it is a function of its seed" if seeded else ""
-    yield Case(suite, name or suite, "failed" if status else "passed", time.monotonic() - began, again, never, folders)
+    yield Case(suite, name or suite, "failed" if status else "passed", time.monotonic() - began, again, (), never, folders)
 
 
 def each(suite, rows, *, deadline):
@@ -60,13 +60,14 @@ def pytest(suite, paths, *, deadline, width=1, options=(), config=None, prefix=(
         rows = [row for row in rows if row["id"]]
         for row in rows:
             again = (*prefix, "env", *words, *_PYTEST, *settings, row["id"])
+            in_order = (*prefix, "env", *words, *_PYTEST, *settings, *options, row["id"].split("::")[0])
             never = row["never"] or ("it is a function of its seed" if seeded else "")
-            yield Case(suite, row["id"], row["outcome"], row["seconds"], again, never, tuple(folders_of(row["id"])))
+            yield Case(suite, row["id"], row["outcome"], row["seconds"], again, in_order, never, tuple(folders_of(row["id"])))
     failed = any(row["outcome"] == "failed" for row in rows)
     if failed or status not in (0, 5):
         print(commands.tail(log, 80), flush=True)
     if not ended or status not in (0, 1) or status == 1 and not failed or not rows:
-        yield Case(suite, f"{suite}: pytest ended with status {status}, after {len(rows)} tests", "failed", 0, (), "no case to run again")
+        yield Case(suite, f"{suite}: pytest ended with status {status}, after {len(rows)} tests", "failed", never_forgiven="no case to run again")
 
 
 def unit(suite, preset, *, deadline, seed, with_long=True, prefix=()):

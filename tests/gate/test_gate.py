@@ -1,5 +1,6 @@
 """What the gate counts, forgives and repeats: with real sessions of pytest and real programs of GoogleTest."""
 
+import signal
 import subprocess
 import sys
 import time
@@ -59,9 +60,10 @@ CONFTEST = """
 import sys
 sys.path[:0] = [{e2e!r}, {gate!r}]
 import needs
-from results import Recorder
+from results import Recorder, end_fixtures_on_sigterm
 
 def pytest_configure(config):
+    end_fixtures_on_sigterm()
     config.pluginmanager.register(needs)
     import os
     config.pluginmanager.register(Recorder(os.environ["PERSIA_TEST_CASES"]))
@@ -72,15 +74,17 @@ def pytest_configure(config):
 def python_tests(tmp_path, monkeypatch):
     """Runs this text as a module of tests. Returns outcome by name."""
     monkeypatch.setattr(commands, "LOGS", tmp_path)
+    monkeypatch.setattr(commands, "ROOT", tmp_path)
     monkeypatch.delenv("PERSIA_TEST_EVERY_NEED", raising=False)
     folders = {"e2e": str(HERE.parent / "e2e"), "gate": str(HERE)}
+    tests = tmp_path / "tests"
+    tests.mkdir()
+    (tests / "conftest.py").write_text(CONFTEST.format(**folders))
+    (tests / "pytest.ini").write_text("[pytest]\n")
 
-    def run(text, want=lambda case: case.outcome, **more):
-        (tmp_path / "conftest.py").write_text(CONFTEST.format(**folders))
-        (tmp_path / "test_one.py").write_text(text.format(**folders))
-        (tmp_path / "pytest.ini").write_text("[pytest]\n")
-        path = tmp_path / "test_one.py"
-        found = stages.pytest("tests", [path], deadline=time.monotonic() + 60, config=tmp_path / "pytest.ini", options=(f"--confcutdir={tmp_path}",), **more)
+    def run(text, want=lambda case: case.outcome, seconds=60, **more):
+        (tests / "test_one.py").write_text(text.format(**folders))
+        found = stages.pytest("tests", ["tests"], deadline=time.monotonic() + seconds, **more)
         return {case.name.rpartition("::")[2]: want(case) for case in found}
 
     return run
@@ -138,7 +142,7 @@ def cases_of(program, *filters, **environment):
     """Runs a program of the build by its name."""
     path = next(path for path in programs.found("test") if path.name == program)
     run = programs.Run("unit", path, "test", 0, 1, 1, [])
-    run._words += filters
+    run._options += filters
     run._env |= environment
     return run(time.monotonic() + 60)
 
@@ -237,6 +241,34 @@ def test_a_case_that_fails_once_more_fails_the_gate(session, tmp_path, capsys, f
     assert any(line.startswith("FAILED a (again when run alone), seed 7: PERSIA_TEST_SEED=7 sh -c ") for line in lines)
 
 
+def test_a_case_that_fails_only_after_others_fails_the_gate(session, tmp_path, capsys):
+    counted = Counted(tmp_path, 9)
+    play(session, failed(command=("true",), in_order=counted.command))
+    status, lines = end(session, capsys)
+    assert (status, counted.runs()) == (1, 1)
+    assert any(line.startswith("FAILED a (again in its order, though not alone), seed 7: PERSIA_TEST_SEED=7 sh -c ") for line in lines)
+
+
+ORDERED = """
+seen = []
+def test_a(): seen.append(1)
+def test_b(): assert not seen
+"""
+
+
+def test_a_test_of_pytest_is_run_again_after_the_same_others(python_tests, tmp_path):
+    commands_of = python_tests(ORDERED, lambda case: (case.command, case.in_order))
+    environment = commands.environment(PERSIA_TEST_CASES=tmp_path / "again")
+    alone, in_order = (subprocess.run(words, env=environment, cwd=tmp_path, check=False, capture_output=True).returncode for words in commands_of["test_b"])
+    assert (alone, in_order) == (0, 1)
+
+
+def test_a_case_of_a_program_is_run_again_after_the_same_others():
+    first = cases_of("agent_base_test", "--gtest_filter=*Log*")
+    done = subprocess.run(first[0].in_order, cwd=commands.ROOT, check=True, capture_output=True, text=True)
+    assert [line.split()[-1] for line in done.stdout.splitlines() if line.startswith("[ RUN")] == [case.name.split()[1] for case in first]
+
+
 @pytest.mark.parametrize(
     "case, touched, reason",
     [
@@ -288,6 +320,52 @@ def test_a_command_at_its_deadline_takes_its_children_with_it(tmp_path):
     child = int((tmp_path / "pid").read_text())
     state = Path(f"/proc/{child}/stat")
     assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+@pytest.mark.parametrize("width", [1, 2])
+def test_a_session_at_its_limit_ends_what_its_fixtures_have_started(python_tests, tmp_path, width):
+    text = f"""
+import time
+import pytest
+@pytest.fixture
+def server():
+    yield
+    open({str(tmp_path / "ended")!r}, "w")
+def test_a(server):
+    open({str(tmp_path / "began")!r}, "w")
+    time.sleep(60)
+"""
+    with pytest.raises(commands.TimeOver):
+        python_tests(text, width=width, seconds=5)
+    assert (tmp_path / "began").exists() and (tmp_path / "ended").exists()
+
+
+SIGNALLED = """
+import sys, threading, time
+sys.path.insert(0, {gate!r})
+import commands
+from pathlib import Path
+commands.end_on_signals()
+def run():
+    try:
+        commands.run(["sh", "-c", "echo $$ > {directory}/pid.new; mv {directory}/pid.new {directory}/pid; sleep 61"], Path("{directory}/log"), time.monotonic() + 60)
+    except commands.TimeOver:
+        pass
+thread = threading.Thread(target=run)
+thread.start()
+thread.join()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_ends_the_commands_of_all_threads(tmp_path, number):
+    text = SIGNALLED.format(gate=str(HERE), directory=tmp_path)
+    with subprocess.Popen([sys.executable, "-c", text]) as gate:
+        while not (tmp_path / "pid").exists():
+            time.sleep(0.01)
+        gate.send_signal(number)
+        assert gate.wait(30) == 128 + number
+    assert not Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}").exists()
 
 
 def test_parts_of_the_night_run_for_what_they_guard():

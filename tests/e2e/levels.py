@@ -15,9 +15,9 @@ QUICK = """
 # Of the night, and why.
 NIGHT = {
     "real torch": "test_docs test_origins test_stragglers test_torch test_torch_hooks test_torch_ranks test_torchrun",
-    "long forms in a browser": "test_page test_page_jobs test_page_machine test_page_names test_page_views test_page_waits",
+    "long forms in a browser": "test_page test_page_jobs test_page_machine test_page_names test_page_phone test_page_views test_page_waits",
     "databases and days in real time": "test_alerts_day test_dashboards_data test_elastic_job test_remote_write_databases test_remote_write_faults",
-    "promtool's hours, of the gate if config/prometheus changes": "test_prometheus_config",
+    "promtool's hours, of the gate if config/prometheus changes": "test_alert_matrix test_prometheus_config",
     "builds of other programs": "test_consumer test_consumer_builds test_python_wheel test_reference",
     "tools": "test_bench test_mutate test_remote_write_receiver test_run_script test_screens_costs test_simulate",
 }

@@ -1,13 +1,7 @@
-"""The order of tests, from the seed, to show a test that depends on another. The tests of a module stay together.
-
-Modules that take longest start first, so that the end of a run does not wait for one of them.
-"""
+"""The order of tests, from the seed, to show a test that depends on another. The tests of a module stay together."""
 
 import os
 import random
-
-_SLOW = 20  # seconds of a module that should start early
-_FIRST = ()
 
 
 def pytest_report_header():
@@ -22,4 +16,4 @@ def pytest_collection_modifyitems(items):
     shuffled = random.Random(_seed())
     places = {module: shuffled.random() for module in dict.fromkeys(item.path for item in items)}
     shuffled.shuffle(items)
-    items.sort(key=lambda item: (item.path.stem not in _FIRST, places[item.path]))
+    items.sort(key=lambda item: places[item.path])

@@ -13,7 +13,7 @@ _HOURS = 4
 NIGHT_PARTS = {
     "boards": ("dashboards/", ".ci/dashboards/"),
     "manifests": ("config/kubernetes/", ".ci/kubernetes/"),
-    "rules": ("config/prometheus/", "tests/e2e/test_prometheus_config.py"),
+    "rules": ("config/prometheus/", "tests/e2e/test_prometheus_config.py", "tests/e2e/test_alert_matrix.py"),
     "docker": ("agent/Dockerfile", "docker-compose", "tests/docker/"),
     "packages": ("packaging/debian/", "packaging/build", "tests/packages/"),
 }

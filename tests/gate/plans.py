@@ -67,7 +67,7 @@ def test(session):
     _build(session, "test", "quick_tests")
     session.stage("unit tests", 10, stages.unit, "test", seed=session.seed, with_long=False)
     _model(session, 100_000, 40)
-    _end_to_end(session, "quick", 15, 2)
+    _end_to_end(session, "quick", 15, 3)
 
 
 def gate(session):
@@ -77,9 +77,9 @@ def gate(session):
     _build(session, "test")
     session.stage("names in unity builds", 5, stages.command, _words("tests/check_unity_names.py", "build/test"))
     session.stage("unit tests", 15, stages.unit, "test", seed=session.seed)
-    _model(session, 300_000, 100)
+    _model(session, 200_000, 100)
     session.stage("growth", 10, stages.growth)
-    _end_to_end(session, "gate", 30, 2)
+    _end_to_end(session, "gate", 30, 3)
     _pytest(session, "fault tests", 10, ["tests/faults"])
     _pytest(session, "crash tests", 10, ["tests/crash"], options=("--deselect=tests/crash/test_crash.py::test_a_missing_step_is_found",))
     _build(session, "sanitize", "unit_tests", "fuzzers")
@@ -111,12 +111,12 @@ def _night_model(session):
 
 def _night_end_to_end(session):
     _build(session, "test")
-    _end_to_end(session, "night", 60, 2)
+    _end_to_end(session, "night", 60, 3)
 
 
 def _night_end_to_end_otherwise(session):
     _build(session, "test")
-    _end_to_end(session, "gate", 60, 3)
+    _end_to_end(session, "gate", 60, 4)
 
 
 def _night_faults(session):
@@ -182,7 +182,7 @@ def _night_manifests(session):
 
 def _night_rules(session):
     _build(session, "test", "quick_tests")
-    _pytest(session, "rules and alerts by promtool", 20, ["tests/e2e/test_prometheus_config.py"], width=max(2, commands.PROCESSORS), options=("--dist=load",))
+    _pytest(session, "rules and alerts by promtool", 20, ["tests/e2e/test_alert_matrix.py", "tests/e2e/test_prometheus_config.py"], width=max(2, commands.PROCESSORS), options=("--dist=load",))
 
 
 def _night_tools(session):

@@ -167,9 +167,11 @@ std::vector<Route> WebPages::Routes() {
   };
   const auto reload = [this](const ServerRequest&) { return Reload(); };
   const auto report = [this](const ServerRequest& request) {
-    ServerResponse response = ForBrowsers(request, 200, "text/html; charset=utf-8", Report());
-    response.headers.emplace_back("Content-Disposition", "attachment; filename=\"report.html\"");
-    return response;
+    return big_answers_.Answer([&] {
+      ServerResponse response = ForBrowsers(request, 200, "text/html; charset=utf-8", Report());
+      response.headers.emplace_back("Content-Disposition", "attachment; filename=\"report.html\"");
+      return response;
+    });
   };
   std::vector<Route> routes = {{"POST", "/-/reload", reload},
                                {"GET", "/metrics", metrics},
@@ -191,23 +193,26 @@ std::vector<Route> WebPages::ApiRoutes() {
   const auto answer = [](const ServerRequest& request, JsonAnswer json) {
     return ForBrowsers(request, json.status, "application/json", std::move(json.body));
   };
+  const auto big = [this, answer](const ServerRequest& request, const auto& make) {
+    return big_answers_.Answer([&] { return answer(request, make()); });
+  };
   const auto events = [this, answer](const ServerRequest& request) {
     return answer(request, AnswerEvents(request.query, parts_.event_log));
   };
   const auto status = [this, answer](const ServerRequest& request) {
     return answer(request, AnswerStatus(Status(), parts_.collector.Newest().get(), std::chrono::system_clock::now()));
   };
-  const auto metadata = [this, answer](const ServerRequest& request) {
-    return answer(request, AnswerMetadata(parts_.collector.Newest().get()));
+  const auto metadata = [this, big](const ServerRequest& request) {
+    return big(request, [&] { return AnswerMetadata(parts_.collector.Newest().get()); });
   };
-  const auto series = [this, answer](const ServerRequest& request) {
-    return answer(request, AnswerSeries(request.query, parts_.collector.Newest().get()));
+  const auto series = [this, big](const ServerRequest& request) {
+    return big(request, [&] { return AnswerSeries(request.query, parts_.collector.Newest().get()); });
   };
-  const auto search = [this, answer](const ServerRequest& request) {
-    return answer(request, AnswerSearch(request.query, parts_.collector.Newest().get()));
+  const auto search = [this, big](const ServerRequest& request) {
+    return big(request, [&] { return AnswerSearch(request.query, parts_.collector.Newest().get()); });
   };
-  const auto range = [this, answer](const ServerRequest& request) {
-    return answer(request, AnswerRange(request.query, parts_.history.Entries(), parts_.collector.Newest().get()));
+  const auto range = [this, big](const ServerRequest& request) {
+    return big(request, [&] { return AnswerRange(request.query, parts_.history.Entries(), parts_.collector.Newest().get()); });
   };
   return {{"GET", "/api/v1/events", events}, {"GET", "/api/v1/status", status}, {"GET", "/api/v1/metadata", metadata},
           {"GET", "/api/v1/series", series}, {"GET", "/api/v1/search", search}, {"GET", "/api/v1/query_range", range}};

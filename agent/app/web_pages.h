@@ -13,6 +13,7 @@
 #include "job/event_log.h"
 #include "net/http_server.h"
 #include "own/own_metrics.h"
+#include "web/big_answers.h"
 #include "web/history.h"
 #include "web/status_api.h"
 
@@ -47,6 +48,7 @@ class WebPages {
 
   const Parts parts_;
   ScrapePage scrape_page_;
+  BigAnswers big_answers_;
 };
 
 }  // namespace persia::agent

@@ -1,0 +1,45 @@
+#include "web/big_answers.h"
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "base/heap.h"
+
+namespace persia::agent {
+namespace {
+
+constexpr std::chrono::seconds kPatience(10);
+
+}  // namespace
+
+ServerResponse BigAnswers::Answer(const std::function<ServerResponse()>& make) {
+  const bool may_wait = ++waiting_ <= kMostWaiting;
+  const bool taken = may_wait ? free_.try_acquire_for(kPatience) : free_.try_acquire();
+  --waiting_;
+  if (!taken) {
+    return {.status = 503,
+            .body = "Too many large answers are asked for at once; ask again later.\n",
+            .headers = {{"Retry-After", "1"}}};
+  }
+  ++held_;
+  std::shared_ptr<BigAnswers> place(this, [](BigAnswers* all) { all->Return(); });
+  ServerResponse response = make();
+  auto body = std::make_shared<const std::string>(std::move(response.body));
+  // The place is free once the server has sent the body.
+  const std::string* const text = body.get();
+  response.shared_body =
+      std::shared_ptr<const std::string>(text, [place = std::move(place), body = std::move(body)](const std::string*) mutable {
+        body.reset();
+        place.reset();
+      });
+  return response;
+}
+
+void BigAnswers::Return() {
+  if (--held_ == 0) ReturnFreeMemory();
+  free_.release();
+}
+
+}  // namespace persia::agent

@@ -65,6 +65,7 @@ void EventRing::Read(const SegmentFile& file, bool writer_lives, std::vector<Job
   const Header& header = *file.header();
   uint64_t recorded = 0;
   if (header.ring_slots == 0 || !file.LoadAcquire(offsetof(Header, events_recorded), recorded) || recorded <= next_) return;
+  if (!file.HoldsPages(header.ring_slots * segment::kEventSlotBytes)) return;
   if (recorded - next_ > header.ring_slots) {
     lost_ += recorded - next_ - header.ring_slots;
     next_ = recorded - header.ring_slots;

@@ -1,8 +1,10 @@
 #include "segment/segment_file.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -139,6 +141,9 @@ std::unique_ptr<SegmentFile> SegmentFile::FromDescriptor(int fd, const SegmentAc
     return refuse(*std::move(found));
   }
   std::unique_ptr<SegmentFile> file(new SegmentFile(fd, header));
+  if (info.st_uid != access.owner) file->foreign_owner_ = info.st_uid;
+  struct statfs filesystem {};
+  file->in_memory_ = fstatfs(fd, &filesystem) == 0 && filesystem.f_type == TMPFS_MAGIC;
   if (!file->Map()) {
     problem = {"access", SystemError("cannot map it").message, header.Id()};
     return nullptr;
@@ -149,6 +154,8 @@ std::unique_ptr<SegmentFile> SegmentFile::FromDescriptor(int fd, const SegmentAc
 std::string HeaderCopy::Id() const {
   return HexEncode({reinterpret_cast<const char*>((*this)->segment_id), sizeof(*this)->segment_id});
 }
+
+void HeaderCopy::ForgetProcess() { reinterpret_cast<Header*>(bytes_.data())->pid_namespace = 0; }
 
 std::unique_ptr<SegmentFile> SegmentFile::FromMemory(std::shared_ptr<const std::string> bytes,
                                                      std::function<bool()> writer_lives, const SegmentAccess& access,
@@ -202,6 +209,12 @@ bool SegmentFile::Copy(uint64_t offset, std::span<uint64_t> to) const {
 
 bool SegmentFile::CopyInOrder(uint64_t offset, std::span<uint64_t> to) const {
   return Within(offset, to.size(), sizeof(uint64_t), mapped_bytes_) && GuardedCopyInOrder(base_ + offset, to);
+}
+
+bool SegmentFile::HoldsPages(uint64_t bytes) const {
+  constexpr uint64_t kStatBlock = 512;
+  struct stat info {};
+  return !in_memory_ || (fstat(fd_, &info) == 0 && static_cast<uint64_t>(info.st_blocks) * kStatBlock >= bytes);
 }
 
 bool SegmentFile::HeaderUnchanged() const {

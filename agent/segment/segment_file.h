@@ -45,6 +45,8 @@ class HeaderCopy {
   [[nodiscard]] std::span<std::byte> bytes() { return bytes_; }
   // The segment's random id, as 32 hexadecimal digits.
   [[nodiscard]] std::string Id() const;
+  // The process that it names is then in no pid namespace: nothing is read of it.
+  void ForgetProcess();
 
  private:
   alignas(persia::metrics::segment::Header) std::array<std::byte, sizeof(persia::metrics::segment::Header)> bytes_{};
@@ -67,6 +69,9 @@ class SegmentFile {
   // The header as it was when the file was opened. Its offsets and capacities are within max_bytes and do not overlap.
   [[nodiscard]] const HeaderCopy& header() const { return header_; }
 
+  // The owner, if the file was accepted for its group.
+  [[nodiscard]] std::optional<uid_t> foreign_owner() const { return foreign_owner_; }
+
   // Whether the writing process is alive. True if this cannot be determined.
   [[nodiscard]] bool WriterLives() const;
 
@@ -76,6 +81,9 @@ class SegmentFile {
   // As Copy, by acquire loads in order: for the header's published part, and the ring.
   [[nodiscard]] bool CopyInOrder(uint64_t offset, std::span<uint64_t> to) const;
   [[nodiscard]] bool LoadAcquire(uint64_t offset, uint64_t& to) const { return CopyInOrder(offset, std::span(&to, 1)); }
+  // Whether the file takes at least so much space, if it is in memory: there, a read of a hole would take space for it. On
+  // other filesystems always true.
+  [[nodiscard]] bool HoldsPages(uint64_t bytes) const;
   // False: the fixed part of the header changed, or the file was truncated.
   [[nodiscard]] bool HeaderUnchanged() const;
 
@@ -87,6 +95,8 @@ class SegmentFile {
   std::shared_ptr<const std::string> memory_;
   std::function<bool()> writer_lives_;
   const HeaderCopy header_;
+  std::optional<uid_t> foreign_owner_;
+  bool in_memory_ = false;  // on a tmpfs
   const std::byte* base_ = nullptr;
   uint64_t mapped_bytes_ = 0;
 };

@@ -1,11 +1,15 @@
 #include "segment/segment_reader.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <iterator>
 #include <string_view>
 #include <utility>
+
+#include "files/proc_reader.h"
 
 namespace persia::agent {
 namespace {
@@ -20,6 +24,19 @@ constexpr std::string_view kPhaseGroup = "persia_phase";
 
 SegmentProblem Truncated(const char* missing) {
   return {"corrupt", std::string("the file was truncated and no longer holds ") + missing};
+}
+
+// A file's word on who writes it opens that process's status and standard error to all who read the page. It counts if the file
+// is of the agent's own user, or of the user whose process that is.
+HeaderCopy Believed(const SegmentFile& file) {
+  HeaderCopy header = file.header();
+  ProcReader proc;
+  if (!file.foreign_owner() || header->pid_namespace != proc.PidNamespace("self")) return header;
+  struct stat process {};
+  const bool is_theirs =
+      stat(("/proc/" + std::to_string(header->pid)).c_str(), &process) == 0 && process.st_uid == *file.foreign_owner();
+  if (!is_theirs || !proc.StatOf(*header)) header.ForgetProcess();
+  return header;
 }
 
 std::string PhaseOf(const SegmentSeriesRecord& clock, std::span<const std::byte> records) {
@@ -46,7 +63,7 @@ std::unique_ptr<SegmentReader> SegmentReader::FromFile(std::unique_ptr<SegmentFi
 }
 
 SegmentReader::SegmentReader(std::unique_ptr<SegmentFile> file)
-    : header_(file->header()), id_(header_.Id()), file_(std::move(file)) {}
+    : header_(Believed(*file)), id_(header_.Id()), file_(std::move(file)) {}
 
 bool SegmentReader::Read(uint64_t tick, std::chrono::system_clock::time_point now, SegmentProblem& problem,
                          uint64_t clocks_until) {
@@ -147,9 +164,15 @@ bool SegmentReader::ReadDescriptors(uint64_t used, RecordBatch& batch, SegmentPr
     return false;
   }
   if (used == before) return true;
-  // In steps, so that a header that counts far more than the file holds costs no more memory than the file's size.
+  if (!file_->HoldsPages(segment::kPageBytes + used)) {
+    problem = {"corrupt",
+               "its header counts " + std::to_string(used) + " bytes of descriptors, which take more space than the file does"};
+    return false;
+  }
+  // In steps, each parsed before the next one is read: what a header counts beyond good records costs nothing.
   constexpr size_t kStepWords = 1 << 13;
-  while (records_.size() * sizeof(uint64_t) < used) {
+  std::string error;
+  for (size_t parsed = before; records_.size() * sizeof(uint64_t) < used;) {
     const size_t at = records_.size();
     const size_t words = std::min(kStepWords, static_cast<size_t>(used / sizeof(uint64_t)) - at);
     records_.resize(at + words);
@@ -157,11 +180,10 @@ bool SegmentReader::ReadDescriptors(uint64_t used, RecordBatch& batch, SegmentPr
       problem = Truncated("its descriptors");
       return false;
     }
-  }
-  std::string error;
-  if (!ParseRecords(records(), before, families_, batch, error)) {
-    problem = {"corrupt", std::move(error)};
-    return false;
+    if (!ParseRecords(records(), parsed, used, families_, batch, error)) {
+      problem = {"corrupt", std::move(error)};
+      return false;
+    }
   }
   return true;
 }
@@ -173,6 +195,10 @@ bool SegmentReader::ReadDirectory(uint64_t used, SegmentProblem& problem) {
     problem = {"corrupt", "its header counts " + std::to_string(used) + " chunks; " + std::to_string(before) +
                               " were read before, the capacity is " +
                               std::to_string(std::min(fit, header_->directory_capacity))};
+    return false;
+  }
+  if (used != before && !file_->HoldsPages(segment::kPageBytes + used * segment::kChunkBytes)) {
+    problem = {"corrupt", "its header counts " + std::to_string(used) + " chunks, which take more space than the file does"};
     return false;
   }
   for (uint64_t i = before; i < used; ++i) {

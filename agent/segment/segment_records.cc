@@ -282,17 +282,19 @@ std::string_view CheckedString(std::span<const std::byte> all, size_t& at) {
   return text;
 }
 
-bool ParseRecords(std::span<const std::byte> all, size_t begin, std::span<const SegmentFamily> families, RecordBatch& batch,
-                  std::string& error) {
-  size_t at = begin;
+bool ParseRecords(std::span<const std::byte> all, size_t& at, size_t end, std::span<const SegmentFamily> families,
+                  RecordBatch& batch, std::string& error) {
   while (at < all.size()) {
     segment::RecordHeader record{};
     const char* why = nullptr;
     if (all.size() - at >= sizeof record) {
       std::memcpy(&record, all.data() + at, sizeof record);
     }
-    if (record.bytes < sizeof record || record.bytes % 8 != 0 || record.bytes > all.size() - at) {
+    if (record.bytes < sizeof record || record.bytes % 8 != 0 || record.bytes > segment::kMaxRecordBytes ||
+        record.bytes > end - at) {
       why = "a record has an invalid length";
+    } else if (record.bytes > all.size() - at) {
+      return true;
     } else {
       Cursor in(all, at + sizeof record, at + record.bytes);
       switch (static_cast<RecordType>(record.type)) {

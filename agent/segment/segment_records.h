@@ -88,10 +88,11 @@ struct RecordBatch {
   std::vector<std::string> over_limit = {};  // sentences on the first records that exceed a limit
 };
 
-// Parses the records in `all` from `begin` on. `families` are those of earlier records. On an error it returns false, sets
+// Parses the records in `all` from `at` on, and moves `at` to the first one that `all` does not hold whole. The segment's
+// records end at `end`, which may lie beyond `all`. `families` are those of earlier records. On an error it returns false, sets
 // `error`, and leaves `batch` in any state.
-bool ParseRecords(std::span<const std::byte> all, size_t begin, std::span<const SegmentFamily> families, RecordBatch& batch,
-                  std::string& error);
+bool ParseRecords(std::span<const std::byte> all, size_t& at, size_t end, std::span<const SegmentFamily> families,
+                  RecordBatch& batch, std::string& error);
 
 // Calls `visit(name, value)` for each label of a series that was parsed from `all`.
 template <class Visit>

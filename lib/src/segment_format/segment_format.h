@@ -148,6 +148,7 @@ inline constexpr uint32_t kMaxBounds = 500;
 
 // Limits of records, in bytes and in number. A reader leaves out a record that exceeds one. The library keeps the limits of
 // families and series; it writes the labels and the role of a process as the program gives them.
+inline constexpr uint32_t kMaxRecordBytes = 1 << 20;      // with its header; a segment with a longer one is refused
 inline constexpr uint32_t kMaxNameBytes = 256;            // a family's group, name and unit, a label's name, a role
 inline constexpr uint32_t kMaxHelpBytes = 4096;           // a family's help
 inline constexpr uint32_t kMaxLabelValueBytes = 4096;     // a label's value, a job's name, a run's id

@@ -79,6 +79,26 @@ TEST_F(GuardedCopyTest, ThreadsFaultIndependently) {
   EXPECT_EQ(failures, (std::array<int, 4>{200, 200, 200, 200}));
 }
 
+TEST_F(GuardedCopyTest, FailsAlsoInAThreadThatInheritedTheSignalAsBlocked) {
+  Resize(1);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, nullptr);
+    bool copied = true;
+    std::thread([&] {
+      uint64_t word = 0;
+      copied = GuardedCopy(base_ + kPage, std::span(&word, 1));
+    }).join();
+    _exit(copied ? 1 : 0);
+  }
+  int status = 0;
+  waitpid(pid, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
 // Whether a child process that makes a guarded copy and then runs `body` exits normally.
 bool Survives(void (*body)(std::byte*), std::byte* memory) {
   const pid_t pid = fork();

@@ -1,4 +1,5 @@
 // Malformed segments, one field at a time, and files that are not segments: the reported problem.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -12,7 +13,10 @@
 #include <string>
 #include <vector>
 
+#include "base/owned_fd.h"
+#include "files/proc_reader.h"
 #include "segment/segment_reader_test.h"
+#include "temporary_directory.h"
 
 namespace persia::agent::testing {
 namespace {
@@ -262,6 +266,86 @@ TEST_F(HostileSegmentTest, OtherFilesAreRefused) {
   EXPECT_EQ(reason("real.seg"), "owner");
   access_.group = getegid();
   EXPECT_NE(Open("real.seg"), nullptr) << problem_.text;
+}
+
+// In memory, where a read of a hole would take space for it.
+TEST_F(HostileSegmentTest, WhatIsNotThereCostsNothing) {
+  const TemporaryDirectory in_memory("/dev/shm");
+  static constexpr uint64_t kDescriptors = 1 << 26;
+  static constexpr SegmentPlaces kPlaces{.max_bytes = kDescriptors * 4,
+                                         .descriptors_capacity = kDescriptors,
+                                         .directory_offset = 4096 + kDescriptors,
+                                         .directory_capacity = 1000,
+                                         .chunks_offset = 4096 + kDescriptors + 8192};
+  const auto taken_by = [&](const std::function<void(SegmentBuilder&)>& claim) {
+    SegmentBuilder segment(kPlaces);
+    segment.Counter("my_app", "batches", {}, 7);
+    claim(segment);
+    const std::string path = in_memory / "a.seg";
+    segment.WriteTo(path);
+    const OwnedFd file(open(path.c_str(), O_RDWR | O_CLOEXEC));
+    EXPECT_EQ(ftruncate(file.get(), kPlaces.max_bytes), 0);
+    EXPECT_EQ(fallocate(file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 8192, kDescriptors - 8192), 0);
+    const auto blocks = [&] {
+      struct stat info {};
+      EXPECT_EQ(fstat(file.get(), &info), 0);
+      return info.st_blocks;
+    };
+    const auto before = blocks();
+    auto reader = SegmentReader::FromDescriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC), access_, problem_);
+    std::vector<JobEvent> events;
+    if (reader != nullptr && reader->Read(1, {}, problem_)) reader->ReadEvents(false, events);
+    EXPECT_LT(reader == nullptr ? 0 : reader->records().size(), 1U << 18);
+    return blocks() - before;
+  };
+  EXPECT_EQ(taken_by([](SegmentBuilder&) {}), 0);
+  EXPECT_EQ(taken_by([](SegmentBuilder& s) { s.header().descriptors_used = kDescriptors; }), 0);
+  EXPECT_EQ(taken_by([](SegmentBuilder& s) {
+              constexpr uint32_t kChunks = 900;
+              for (uint32_t lane = 0; lane < kChunks; ++lane) {
+                const segment::ChunkEntry entry{lane, 1};
+                std::memcpy(s.image().data() + kPlaces.directory_offset + lane * sizeof entry, &entry, sizeof entry);
+              }
+              s.header().chunks_used = kChunks;
+            }),
+            0);
+  EXPECT_EQ(taken_by([](SegmentBuilder& s) {
+              s.header().descriptors_capacity = kDescriptors / 2;
+              s.header().ring_offset = 4096 + kDescriptors / 2;
+              s.header().ring_slots = 1000;
+              s.header().events_recorded = 1000;
+            }),
+            0);
+}
+
+// A file of the group that names another user's process would show that process's standard error to all.
+TEST_F(HostileSegmentTest, OfAGroupsFileTheProcessIsBelievedOnlyIfItIsItsOwners) {
+  SegmentBuilder segment;
+  ProcReader proc;
+  const auto name = [&](const std::string& pid) {
+    segment.header().pid = static_cast<uint32_t>(std::stoul(pid));
+    segment.header().pid_namespace = proc.PidNamespace("self").value();
+    segment.header().start_ticks = proc.Stat(pid)->start_ticks;
+    Put("a.seg", segment);
+  };
+  const auto believed = [&] { return Open()->header().pid_namespace != 0; };
+  name(std::to_string(getpid()));
+  EXPECT_TRUE(believed());
+  access_ = {geteuid() + 1, getegid(), 1 << 30};  // the agent of another user, who shares the directory
+  EXPECT_TRUE(believed());
+  segment.header().start_ticks += 1;
+  Put("a.seg", segment);
+  EXPECT_FALSE(believed()) << "a process that has ended";
+  if (geteuid() != 0) {
+    name("1");
+    EXPECT_FALSE(believed());
+    return;
+  }
+  name(std::to_string(getpid()));
+  ASSERT_EQ(chown(PathOf("a.seg").c_str(), 4711, getegid()), 0);
+  EXPECT_FALSE(believed());
+  access_.owner = 4711;
+  EXPECT_TRUE(believed()) << "a user's agent believes its own files";
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ int RunCommand(const CommandLine& line, const Config& config, const ConfigSource
 void TellCommand(const CommandLine& line, int memory);
 // Prepares the start of the job's command: reads the settings, opens the job's directory and the named pipe, and writes the
 // result into `memory`, the descriptor of a supervisor::Preparation.
-int PrepareExec(const CommandLine& line, const Config& config, int memory);
+int PrepareExec(const CommandLine& line, const Config& config, const ConfigSources& sources, int memory);
 // Makes the supervisor end with `exit_code` instead.
 int RefuseExec(int exit_code, int memory);
 // Collects and pushes while the command runs. `memory`: descriptor of the supervisor::Record.

@@ -1,6 +1,8 @@
 #include <sys/mman.h>
 
+#include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -11,6 +13,40 @@
 #include "supervisor/shared_memory.h"
 
 namespace persia::agent {
+namespace {
+
+// How often an agent that waits looks whether the other one has ended.
+constexpr std::chrono::milliseconds kTurnInterval(200);
+
+// Waits until no other agent of the run collects. False: the command has ended, and the other agent will collect once more.
+bool AwaitTurn(const JobSession& session, const ExecRecord& record, SignalReader& signals) {
+  for (;;) {
+    const bool command_has_ended = record.CommandExitCode().has_value();  // before the other's state is read
+    const auto other = session.Holder();
+    if (!other) return true;
+    if (command_has_ended && !other->is_ending) return false;
+    const auto signal = signals.Next(std::chrono::steady_clock::now() + kTurnInterval);
+    if (command_has_ended && signal && signal->IsEnd()) return false;
+  }
+}
+
+// The session of the agent that collects: this one, at the latest once the others of its run have ended. Null: there is nothing
+// to do.
+std::optional<Result<JobSession>> BeginInTurn(const CommandLine& line, const Config& config, const ExecRecord& record,
+                                              SignalReader& signals) {
+  Result<JobSession> session = JobSession::Begin(config.options, kLockPatience, StarterOf(line));
+  bool waits = false;
+  while (session.ok() && session.value().other_agent() && !session.value().other_run() && session.value().other_job().empty()) {
+    if (!std::exchange(waits, true)) {
+      LogInfo("agent.waits", OtherAgentMessage(session.value()) + ": it goes on when that one ends");
+    }
+    if (!AwaitTurn(session.value(), record, signals)) return std::nullopt;
+    session = JobSession::Begin(config.options, {}, StarterOf(line));
+  }
+  return session;
+}
+
+}  // namespace
 
 int CollectForExec(const CommandLine& line, const Config& config, const ConfigSources& sources, int memory) {
   void* const mapped = mmap(nullptr, sizeof(supervisor::Record), PROT_READ, MAP_SHARED, memory, 0);
@@ -29,7 +65,9 @@ int CollectForExec(const CommandLine& line, const Config& config, const ConfigSo
   }
   ExecRecord record(shared);
   SignalReader signals;
-  auto session = JobSession::Begin(config.options, kLockPatience, StarterOf(line));
+  auto begun = BeginInTurn(line, config, record, signals);
+  if (!begun) return kExitDone;
+  Result<JobSession>& session = *begun;
   if (!session.ok()) {
     LogError("directory.refused", session.error());
     return kExitFailed;
@@ -65,8 +103,9 @@ int CollectForExec(const CommandLine& line, const Config& config, const ConfigSo
   if (config.options.linger.count() > 0 && !IsInterruption(*exit_code)) {
     agent.Linger(signals, record.ended_at() + config.options.linger);
   }
-  agent.Finish(signals, config.options.on_job_end == OnJobEnd::kDelete);
-  if (exit_code == 0) {
+  session.value().NoteEnding();
+  agent.Finish(signals, config.options.on_job_end == OnJobEnd::kDelete && !session.value().HasOthers(shared.began_ns));
+  if (exit_code == 0 && !session.value().HasOthers(shared.began_ns)) {
     agent.EndRun();
   }
   agent.WriteReport();  // last: a disk that hangs delays nothing else

@@ -5,8 +5,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -21,15 +25,42 @@ namespace {
 
 using supervisor::Preparation;
 
+// The directory that `exec` gave its command: an `exec` in it knows by this that PERSIA_METRICS_DIR is not the user's choice.
+constexpr char kDirectoryOfExec[] = "PERSIA_METRICS_EXEC_DIR";
+
 struct ExecPlan {
   std::vector<std::pair<std::string, std::string>> environment{{"PERSIA_METRICS_ENABLED", "0"}};
   bool collects = false;
   std::unique_ptr<NamedPipe> pipe;  // null: none is configured, it cannot be used, or another agent reads it
+  std::string others;               // the path of the file of all supervisors; empty: it could not be made
   bool refused = false;             // the command does not run
 };
 
 // As many unnamed jobs of one user run at once.
 constexpr int kMostUnnamedJobs = 100;
+
+// If this `exec` runs inside of another one, for a job with another name: the settings without what that one put into the
+// environment for its own job.
+std::optional<Config> SettingsInside(const ConfigSources& sources) {
+  const auto outer = ProcessEnvironment()(kDirectoryOfExec);
+  if (!outer || sources.environment("PERSIA_METRICS_DIR") != outer) return std::nullopt;
+  const auto directory = JobDirectory::OpenExisting(*outer);
+  if (!directory.ok()) return std::nullopt;
+  const AgentConf conf = directory.value().ReadConf();
+  const std::map<std::string, std::optional<std::string>, std::less<>> put = {{"PERSIA_METRICS_DIR", outer},
+                                                                              {"PERSIA_METRICS_DIR_GROUP", std::nullopt},
+                                                                              {"PERSIA_JOB_NAME", conf.job},
+                                                                              {"PERSIA_RUN_ID", conf.run_id}};
+  ConfigSources own = sources;
+  own.environment = [&](const char* name) {
+    const auto value = sources.environment(name);
+    const auto found = put.find(std::string_view(name));
+    const bool is_put = found != put.end() && (!found->second || found->second == value);
+    return is_put ? std::nullopt : value;
+  };
+  Config config = LoadConfig(own);
+  return config.options.has_job_name && config.options.job_name != conf.job ? std::optional(std::move(config)) : std::nullopt;
+}
 
 // A job without a name takes the first free one of `default`, `default-2`, `default-3` and so on.
 Result<JobSession> BeginExec(AgentOptions& options, const JobStarter& starter) {
@@ -71,9 +102,16 @@ ExecPlan MakePlan(const CommandLine& line, const Config& config) {
     if (plan.refused) return plan;
   }
   plan.environment = session.value().WorkerEnvironment();
+  plan.environment.emplace_back(kDirectoryOfExec, session.value().directory().path());
   if (!config.options.enable_metrics) {
     LogInfo("metrics.disabled", "metrics are disabled (enable_metrics: false); the command runs, nothing is collected");
     return plan;
+  }
+  const auto others = session.value().FileOfOthers();
+  if (others.ok()) {
+    plan.others = others.value();
+  } else {
+    LogWarning("agent.others", others.error() + "; another exec of this job may end the run while this one goes on");
   }
   plan.collects = true;
   // The start-up hook of the Python package. The environment's own value stays.
@@ -122,13 +160,15 @@ int RefuseExec(int exit_code, int memory) {
   return kExitDone;
 }
 
-int PrepareExec(const CommandLine& line, const Config& config, int memory) {
+int PrepareExec(const CommandLine& line, const Config& given, const ConfigSources& sources, int memory) {
   if (line.command.empty()) {
     std::fputs("persia-metrics-agent exec: the command is missing: persia-metrics-agent exec [OPTIONS] -- COMMAND\n", stderr);
     return RefuseExec(kExitUsage, memory);
   }
   Preparation* const preparation = MapPreparation(memory);
   if (preparation == nullptr) return kExitFailed;
+  const std::optional<Config> inside = SettingsInside(sources);
+  const Config& config = inside ? *inside : given;
   const ExecPlan plan = MakePlan(line, config);
   if (plan.refused) return RefuseExec(kExitRefused, memory);
   std::string text;
@@ -138,6 +178,10 @@ int PrepareExec(const CommandLine& line, const Config& config, int memory) {
   if (plan.pipe != nullptr) {
     preparation->pipe = static_cast<uint32_t>(text.size());
     text += config.options.fifo + '\0';
+  }
+  if (!plan.others.empty()) {
+    preparation->others = static_cast<uint32_t>(text.size());
+    text += plan.others + '\0';
   }
   if (text.size() > sizeof preparation->text) {
     LogError("exec.prepare", "the variables for the command have " + std::to_string(text.size()) + " bytes, more than " +

@@ -226,6 +226,7 @@ std::string OtherAgentMessage(const JobSession& session) {
            "; this job is not collected: give it a job_name, or another metrics_dir";
   }
   std::string message = "the agent with pid " + *session.other_agent() + " collects in " + session.directory().path();
+  if (const std::string& page = session.page(); !page.empty()) message += ", with its page on " + page + "/,";
   if (session.other_run()) {
     return message + " for another run; run " + session.run_id() + " is not collected: give it another job name or metrics_dir";
   }

@@ -97,7 +97,7 @@ int Main(std::vector<std::string> arguments) {
   // A reload reads the same file, even if it was found in the working directory.
   if (!config.file.empty()) sources.file = config.file;
   SetUpLog(config.options.log_level, config.options.log_format);
-  if (call.prepares) return PrepareExec(line, config, call.memory);
+  if (call.prepares) return PrepareExec(line, config, sources, call.memory);
   if (call.collects) return CollectForExec(line, config, sources, call.memory);
   if (line.verb == Verb::kRun) return RunCommand(line, config, sources);
   for (const std::string& error : config.ErrorTexts()) {

@@ -64,6 +64,10 @@ Snapshot OfTheJob(const Snapshot& all) {
 
 int OnceCommand(const Config& config) {
   const AgentSetup setup = SetupOf(config.options);
+  if (!setup.view->refusal.empty()) {
+    LogError("directory.refused", setup.view->refusal);
+    return kExitFailed;
+  }
   SystemClock clock;
   OwnMetrics own({.identity = AgentIdentity(setup), .version = setup.version});
   EventLog event_log({});

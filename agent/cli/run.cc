@@ -65,8 +65,9 @@ int RunCommand(const CommandLine& line, const Config& config, const ConfigSource
   }
   agent.Start();
   const bool idle = WaitUntilIdle(signals, &agent.reloader());
-  agent.Finish(signals, idle && config.options.on_job_end == OnJobEnd::kDelete);
-  if (idle) {
+  session.value().NoteEnding();
+  agent.Finish(signals, idle && config.options.on_job_end == OnJobEnd::kDelete && !session.value().HasOthers());
+  if (idle && !session.value().HasOthers()) {
     agent.EndRun();
   }
   agent.WriteReport();

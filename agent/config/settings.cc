@@ -138,7 +138,7 @@ constexpr Setting kSettings[] = {
       .key = "metrics_dir", .flag = "--metrics-dir", .environment = "PERSIA_METRICS_DIR", .placeholder = "DIR",
       .help = "Directory of the workers' segments", .default_text = "/dev/shm/persia-metrics-<uid>/<job>", .group = "Directory"}),
     Bind<ParseText, &AgentOptions::metrics_dir_group>({
-      .key = "metrics_dir_group", .flag = "--metrics-dir-group", .placeholder = "GROUP",
+      .key = "metrics_dir_group", .flag = "--metrics-dir-group", .environment = "PERSIA_METRICS_DIR_GROUP", .placeholder = "GROUP",
       .help = "Group that shares the directory, by name or number", .default_text = "none", .group = "Directory"}),
     Bind<Bytes{65536, 1ULL << 40}, &AgentOptions::max_segment_bytes>({
       .key = "max_segment_bytes", .flag = "--max-segment-bytes", .placeholder = "SIZE",

@@ -119,7 +119,9 @@ persia::metrics::Stream& EmitReceiver::StreamOf(const std::string& name, const E
 
 Result<std::unique_ptr<NamedPipe>> OpenEmitPipe(const AgentOptions& options, bool remove) {
   if (options.fifo.empty()) return std::unique_ptr<NamedPipe>();
-  return NamedPipe::Open({.path = options.fifo, .padding = EmitLineParser::kPadding, .remove = remove});
+  const auto group = FindGroup(options.metrics_dir_group);
+  if (!group.ok()) return Error{group.error()};
+  return NamedPipe::Open({.path = options.fifo, .padding = EmitLineParser::kPadding, .remove = remove, .group = group.value()});
 }
 
 Result<std::unique_ptr<EmitReceiver>> StartEmitReceiver(const AgentOptions& options, const JobSession& session,

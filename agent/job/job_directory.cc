@@ -19,23 +19,30 @@
 
 #include "base/text.h"
 #include "files/durable_file.h"
+#include "lib/src/directory/trusted_directory.h"
 #include "lib/src/segment_format/job_directory.h"
 
 namespace persia::agent {
 namespace {
 
 constexpr size_t kMaxConfBytes = 65536;
+constexpr char kLockName[] = "agent.lock";
+constexpr char kOthersName[] = "agent.execs";
+constexpr char kEnding[] = " ending";  // in the lock, after the pid
 
-Result<gid_t> FindGroup(const std::string& group) {
-  gid_t gid = 0;
-  if (ParseNumber(group, gid)) return gid;
-  std::vector<char> buffer(1 << 16);
-  struct group entry {};
-  struct group* found = nullptr;
-  if (getgrnam_r(group.c_str(), &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr) {
-    return Error{"metrics_dir_group: there is no group " + Quoted(group) + " on this host"};
-  }
-  return found->gr_gid;
+struct flock Whole(short type) {
+  struct flock lock {};
+  lock.l_type = type;
+  lock.l_whence = SEEK_SET;
+  return lock;
+}
+
+// Whether another open file of it has a lock in these bytes; a length of 0: up to the end.
+bool IsLocked(const OwnedFd& fd, off_t begin = 0, off_t length = 0) {
+  struct flock lock = Whole(F_WRLCK);
+  lock.l_start = begin;
+  lock.l_len = length;
+  return fd.valid() && fcntl(fd.get(), F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
 // The digits at the start of the file.
@@ -47,100 +54,16 @@ std::string ReadPid(int fd) {
   return pid;
 }
 
-std::vector<std::string> Components(const std::string& path) {
-  std::vector<std::string> components;
-  for (size_t begin = 0; begin < path.size();) {
-    const size_t end = std::min(path.find('/', begin), path.size());
-    if (end > begin) {
-      components.push_back(path.substr(begin, end - begin));
-    }
-    begin = end + 1;
-  }
-  return components;
-}
-
-// Opens the directory `name` in `parent`; `path` is for errors. A link is followed only if root or this user owns it: any user
-// can create one in /tmp or /dev/shm.
-Result<OwnedFd> OpenComponent(int parent, const std::string& name, const std::string& path) {
-  OwnedFd next(openat(parent, name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+// Opens or creates a file of the directory, for its owner or for the group, regardless of the umask. A file that has another
+// name, too, may be one that a member of the group has linked here.
+Result<OwnedFd> OpenFile(int directory, const std::string& name, const std::string& path, bool shared) {
+  OwnedFd fd(openat(directory, name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, shared ? 0660 : 0600));
   struct stat info {};
-  if (!next.valid() || fstat(next.get(), &info) != 0) return SystemError("cannot open " + path);
-  if (S_ISLNK(info.st_mode)) {
-    if (info.st_uid != 0 && info.st_uid != geteuid()) {
-      return Error{path + " is a symbolic link of another user (" + std::to_string(info.st_uid) + "); it is not followed"};
-    }
-    next = OwnedFd(openat(parent, name.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (!next.valid()) return SystemError("cannot open " + path);
-    return next;
+  if (!fd.valid() || fstat(fd.get(), &info) != 0) return SystemError("cannot open " + path);
+  if (!S_ISREG(info.st_mode) || info.st_nlink > 1) {
+    return Error{path + " is not a file with this one name (" + std::to_string(info.st_nlink) + " names); remove it"};
   }
-  if (!S_ISDIR(info.st_mode)) {
-    return Error{path + " is not a directory"};
-  }
-  return next;
-}
-
-// The directory's name is on disk when it returns: without it, a power cut would lose all that is in the directory.
-Status CreateDirectory(int parent, const std::string& name, const std::string& path) {
-  if (mkdirat(parent, name.c_str(), 0700) == 0) {
-    const OwnedFd readable(openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (readable.valid()) fsync(readable.get());  // some filesystems do not support it
-    return Done{};
-  }
-  if (errno == EEXIST) {
-    return Done{};
-  }
-  const Error error = SystemError("cannot create the directory " + path);
-  // On a read-only filesystem, mkdirat fails with EROFS even if the directory exists.
-  const bool exists = faccessat(parent, name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-  return exists ? Status(Done{}) : Status(error);
-}
-
-std::string OctalMode(const struct stat& info) {
-  char text[8];
-  std::snprintf(text, sizeof text, "%04o", info.st_mode & 07777U);
-  return text;
-}
-
-// Opens the directory, and creates it and its parent if the options request it. No other directory is created: a typing error
-// should not make a tree.
-Result<OwnedFd> OpenPath(const JobDirectory::Options& options) {
-  const std::vector<std::string> components = Components(options.path);
-  if (components.empty()) {
-    return Error{"metrics_dir: " + Quoted(options.path) + " cannot be a job's directory"};
-  }
-  OwnedFd parent(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
-  std::string path;
-  for (size_t left = components.size();; --left) {
-    const std::string& name = components[components.size() - left];
-    path += "/" + name;
-    if (options.create && left <= 2) {
-      if (Status created = CreateDirectory(parent.get(), name, path); !created.ok()) {
-        return Error{created.error()};
-      }
-    }
-    if (left == 1) {
-      OwnedFd directory(openat(parent.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-      if (!directory.valid()) return SystemError("cannot open the directory " + options.path);
-      return directory;
-    }
-    auto next = OpenComponent(parent.get(), name, path);
-    if (!next.ok()) return next;
-    parent = std::move(next).value();
-    struct stat info {};
-    if (options.private_parent && left == 2 &&
-        (fstat(parent.get(), &info) != 0 || info.st_uid != geteuid() || (info.st_mode & 0022) != 0)) {
-      return Error{"the directory " + path + " belongs to another user (" + std::to_string(info.st_uid) + ", mode " +
-                   OctalMode(info) + "); set metrics_dir to a directory of your own"};
-    }
-  }
-}
-
-// Opens or creates a file of the directory, for its owner or for the group, regardless of the umask.
-OwnedFd OpenFile(int directory, const char* name, int flags, bool shared) {
-  OwnedFd fd(openat(directory, name, flags | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, shared ? 0660 : 0600));
-  if (fd.valid() && shared) {
-    fchmod(fd.get(), 0660);  // fails for another user's file, which has its mode already
-  }
+  if (shared) fchmod(fd.get(), 0660);  // fails for another user's file, which has its mode already
   return fd;
 }
 
@@ -154,62 +77,82 @@ Status ShareWithGroup(int fd, gid_t group, const std::string& path) {
 
 }  // namespace
 
+Result<std::optional<gid_t>> FindGroup(const std::string& group) {
+  if (group.empty()) return std::optional<gid_t>();
+  gid_t gid = 0;
+  if (ParseNumber(group, gid)) return std::optional(gid);
+  std::vector<char> buffer(1 << 16);
+  struct group entry {};
+  struct group* found = nullptr;
+  if (getgrnam_r(group.c_str(), &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr) {
+    return Error{"metrics_dir_group: there is no group " + Quoted(group) + " on this host"};
+  }
+  return std::optional(found->gr_gid);
+}
+
 Result<JobDirectory> JobDirectory::Open(const Options& options) {
   JobDirectory directory;
   directory.options_ = options;
   directory.path_ = options.path;
-  if (!options.group.empty()) {
-    const auto group = FindGroup(options.group);
-    if (!group.ok()) {
-      return Error{group.error()};
-    }
-    directory.group_ = group.value();
-  }
-  auto opened = OpenPath(options);
-  if (!opened.ok()) {
-    return Error{opened.error()};
-  }
-  directory.directory_ = std::move(opened).value();
+  const auto group = FindGroup(options.group);
+  if (!group.ok()) return Error{group.error()};
+  directory.group_ = group.value();
+  const metrics::TrustedDirectory wanted{.path = options.path, .group = directory.group_, .create = options.create};
+  std::string error;
+  directory.directory_ = OwnedFd(metrics::OpenDirectoryPath(wanted, error));
+  if (!directory.directory_.valid()) return Error{error};
   struct stat info {};
   if (fstat(directory.fd(), &info) != 0) return SystemError("cannot stat the directory " + options.path);
-  if (directory.group_ && info.st_uid == geteuid() && (info.st_gid != *directory.group_ || (info.st_mode & 02770) != 02770)) {
+  if (options.create && directory.group_ && info.st_uid == geteuid() &&
+      (info.st_gid != *directory.group_ || (info.st_mode & 02770) != 02770)) {
     if (Status shared = ShareWithGroup(directory.fd(), *directory.group_, options.path); !shared.ok()) {
       return Error{shared.error()};
     }
     if (fstat(directory.fd(), &info) != 0) return SystemError("cannot stat the directory " + options.path);
   }
-  const bool shared = (info.st_mode & 02770) == 02770 && (info.st_mode & 0002) == 0;
-  const bool ours = info.st_uid == geteuid() && (info.st_mode & 0022) == 0;
-  if ((!ours && !shared) || (directory.group_ && info.st_gid != *directory.group_)) {
-    return Error{"the directory " + options.path + " (owner " + std::to_string(info.st_uid) + ", group " +
-                 std::to_string(info.st_gid) + ", mode " + OctalMode(info) + ") is neither this user's alone (owner " +
-                 std::to_string(geteuid()) +
-                 ", 0700) nor shared with a group (2770, metrics_dir_group); change that, or set metrics_dir to another"};
-  }
-  if (shared) {
-    directory.group_ = info.st_gid;
-  }
+  if (std::string distrust = metrics::DistrustOf(info, wanted); !distrust.empty()) return Error{std::move(distrust)};
+  if (metrics::IsShared(info.st_mode)) directory.group_ = info.st_gid;
   return directory;
 }
 
-Result<JobDirectory> JobDirectory::OpenExisting(const std::string& path) { return Open({.path = path, .create = false}); }
+Result<JobDirectory> JobDirectory::OpenExisting(const std::string& path, const std::string& group) {
+  return Open({.path = path, .group = group, .create = false});
+}
 
-std::optional<uint32_t> JobDirectory::LockHolder(const std::string& name) const {
-  const OwnedFd fd(openat(directory_.get(), name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  struct flock lock {};
-  lock.l_type = F_WRLCK;
-  lock.l_whence = SEEK_SET;
-  uint32_t pid = 0;
-  if (!fd.valid() || fcntl(fd.get(), F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return std::nullopt;
-  return ParseNumber(std::string_view(ReadPid(fd.get())), pid) ? std::optional(pid) : std::nullopt;
+std::optional<LockHolder> JobDirectory::Holder() const {
+  const OwnedFd fd(openat(directory_.get(), kLockName, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  LockHolder holder;
+  if (!IsLocked(fd)) return std::nullopt;
+  char text[64];
+  const ssize_t size = pread(fd.get(), text, sizeof text, 0);
+  const std::string_view words(text, size > 0 ? static_cast<size_t>(size) : 0);
+  if (!ParseNumber(words.substr(0, words.find_first_of(" \n")), holder.pid)) return std::nullopt;
+  holder.is_ending = words.find(kEnding) != std::string_view::npos;
+  return holder;
+}
+
+Result<std::string> JobDirectory::FileOfOthers() {
+  const std::string path = path_ + "/" + kOthersName;
+  const auto opened = OpenFile(directory_.get(), kOthersName, path, group_.has_value());
+  return opened.ok() ? Result<std::string>(path) : Error{opened.error()};
+}
+
+bool JobDirectory::HasOthers(uint64_t own_place) const {
+  const OwnedFd fd(openat(directory_.get(), kOthersName, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  const auto place = static_cast<off_t>(own_place);
+  return (place > 0 && IsLocked(fd, 0, place)) || IsLocked(fd, place + 1, 0);
+}
+
+void JobDirectory::NoteEnding() {
+  const std::string text = std::to_string(getpid()) + kEnding + "\n";
+  static_cast<void>(pwrite(lock_.get(), text.data(), text.size(), 0));  // without it, who waits ends sooner
 }
 
 Result<std::optional<std::string>> JobDirectory::Lock(const std::string& name) {
-  OwnedFd fd = OpenFile(directory_.get(), name.c_str(), O_RDWR, group_.has_value());
-  if (!fd.valid()) return SystemError("cannot open " + path_ + "/" + name);
-  struct flock lock {};
-  lock.l_type = F_WRLCK;
-  lock.l_whence = SEEK_SET;
+  auto opened = OpenFile(directory_.get(), name, path_ + "/" + name, group_.has_value());
+  if (!opened.ok()) return Error{opened.error()};
+  OwnedFd fd = std::move(opened).value();
+  struct flock lock = Whole(F_WRLCK);
   if (fcntl(fd.get(), F_OFD_SETLK, &lock) != 0) {
     if (errno != EAGAIN && errno != EACCES) return SystemError("cannot lock " + path_ + "/" + name);
     const std::string pid = ReadPid(fd.get());

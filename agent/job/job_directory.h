@@ -34,29 +34,42 @@ struct AgentConf {
   friend bool operator==(const AgentConf&, const AgentConf&) = default;
 };
 
+struct LockHolder {
+  uint32_t pid = 0;
+  bool is_ending = false;
+};
+
+// The number of a group that is given by name or number; null if the text is empty.
+Result<std::optional<gid_t>> FindGroup(const std::string& group);
+
 class JobDirectory {
  public:
   struct Options {
     std::string path;  // absolute
     // Its members share the directory (mode 2770); empty: only this user has access (0700).
     std::string group = {};
-    // The parent must be writable by this user alone, too.
-    bool private_parent = false;
     bool create = true;
   };
 
-  // Creates the directory and its parent if they are missing. A symbolic link in the path is followed only if root or this user
-  // owns it. A directory that others can write to is an error.
+  // Creates the directory and its parent if they are missing. The library's trusted_directory.h says which ones are refused.
   static Result<JobDirectory> Open(const Options& options);
 
   // The same, but creates nothing.
-  static Result<JobDirectory> OpenExisting(const std::string& path);
+  static Result<JobDirectory> OpenExisting(const std::string& path, const std::string& group = {});
 
   // Locks the directory for the life of this object. If another agent holds the lock, returns its pid as that agent wrote it.
   Result<std::optional<std::string>> Lock(const std::string& name = "agent.lock");
 
-  // The pid of the agent that holds the lock, as it wrote it; null if none does.
-  [[nodiscard]] std::optional<uint32_t> LockHolder(const std::string& name = "agent.lock") const;
+  // The agent that holds the lock, as it wrote it; null if none does.
+  [[nodiscard]] std::optional<LockHolder> Holder() const;
+
+  // Several `exec` of one run: one agent collects, the others wait until it has ended, to go on where it was. The supervisor of
+  // each locks a byte of a file, at its Record::began_ns, as long as it lives. Creates the file, and returns its path.
+  Result<std::string> FileOfOthers();
+  // Whether there is another supervisor than the one with this place; 0: any.
+  [[nodiscard]] bool HasOthers(uint64_t own_place) const;
+  // Tells those who wait that what happens from now on may be in no collection of this agent. REQUIRES: locked.
+  void NoteEnding();
 
   // Whether the directory was removed, or another one is at its path.
   [[nodiscard]] bool WasRemoved() const;

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <climits>
 #include <cstdint>
 #include <cstdio>
@@ -103,15 +104,18 @@ std::shared_ptr<JournalFile> StateFileOf(const StateLocation& location) {
 
 JobView ViewJob(const AgentOptions& options) {
   JobView view{.directory = MetricsDirOf(options), .run_id = options.run_id};
-  auto directory = JobDirectory::OpenExisting(view.directory);
+  auto directory = JobDirectory::OpenExisting(view.directory, options.metrics_dir_group);
   if (directory.ok()) {
     view.group = directory.value().group();
-    view.agent_pid = directory.value().LockHolder().value_or(0);
+    view.agent_pid = directory.value().Holder().value_or(LockHolder{}).pid;
     if (view.run_id.empty()) {
       view.run_id = directory.value().ReadConf().run_id;
     }
+  } else if (access(view.directory.c_str(), F_OK) == 0 || errno != ENOENT) {
+    view.refusal = directory.error();
   }
-  auto state = options.state_dir.empty() ? std::move(directory) : JobDirectory::OpenExisting(options.state_dir);
+  auto state = options.state_dir.empty() ? std::move(directory)
+                                         : JobDirectory::OpenExisting(options.state_dir, options.metrics_dir_group);
   if (state.ok()) {
     view.state =
         StateFileOf({.directory_fd = state.value().fd(), .directory = state.value().path(), .prefix = StatePrefix(options)});
@@ -125,9 +129,7 @@ JobView ViewJob(const AgentOptions& options) {
 
 Result<JobSession> JobSession::Begin(const AgentOptions& options, std::chrono::milliseconds patience,
                                      const JobStarter& starter) {
-  auto directory = JobDirectory::Open({.path = MetricsDirOf(options),
-                                       .group = options.metrics_dir_group,
-                                       .private_parent = options.metrics_dir.empty() && options.metrics_dir_group.empty()});
+  auto directory = JobDirectory::Open({.path = MetricsDirOf(options), .group = options.metrics_dir_group});
   if (!directory.ok()) {
     return Error{directory.error()};
   }
@@ -145,6 +147,7 @@ Result<JobSession> JobSession::Begin(const AgentOptions& options, std::chrono::m
   }
   session.other_agent_ = other.value();
   const AgentConf written = session.directory_.ReadConf();
+  session.web_ = written.web;  // until this agent listens
   AgentConf former = written;
   if (!IsSameJob(options, starter, written)) {
     session.other_job_ = session.UserOfDirectory(written, starter);
@@ -175,7 +178,6 @@ Result<JobSession> JobSession::Begin(const AgentOptions& options, std::chrono::m
   session.other_run_ = session.other_agent_ && unfinished && !session.continued_;
   if (!session.other_agent_) {
     session.starter_ = starter;
-    session.web_ = written.web;  // until the agent listens
     const AgentConf wanted = session.Conf();
     // An unchanged file is not written, so that a restarted agent works in a full directory.
     // Nor does it need who started the job: workers read only the rest.
@@ -249,10 +251,12 @@ StateLocation JobSession::state_location() const {
 }
 
 std::vector<std::pair<std::string, std::string>> JobSession::WorkerEnvironment() const {
-  return {{"PERSIA_METRICS_DIR", directory_.path()},
-          {"PERSIA_JOB_NAME", job_},
-          {"PERSIA_RUN_ID", run_id_},
-          {"PERSIA_METRICS_ENABLED", enabled_ ? "1" : "0"}};
+  std::vector<std::pair<std::string, std::string>> environment = {{"PERSIA_METRICS_DIR", directory_.path()},
+                                                                  {"PERSIA_JOB_NAME", job_},
+                                                                  {"PERSIA_RUN_ID", run_id_},
+                                                                  {"PERSIA_METRICS_ENABLED", enabled_ ? "1" : "0"}};
+  if (directory_.group()) environment.emplace_back("PERSIA_METRICS_DIR_GROUP", std::to_string(*directory_.group()));
+  return environment;
 }
 
 Status JobSession::PublishPage(const std::string& url) {

@@ -91,11 +91,19 @@ class JobSession {
   [[nodiscard]] bool StateDirectoryWasRemoved() const {
     return (state_directory_ ? *state_directory_ : directory_).WasRemoved();
   }
+  // The URL of the page of the agent that collects; empty: there is none.
+  [[nodiscard]] const std::string& page() const { return web_; }
   // Writes the URL of the agent's page into agent.conf, for `top`; empty: there is no page. REQUIRES: no other agent; not
   // during RecreateDirectory.
   Status PublishPage(const std::string& url);
   // Creates it again, with agent.conf but without the state files. Any thread, one at a time.
   Status RecreateDirectory();
+
+  // As of JobDirectory.
+  Result<std::string> FileOfOthers() { return directory_.FileOfOthers(); }
+  [[nodiscard]] bool HasOthers(uint64_t own_place = 0) const { return directory_.HasOthers(own_place); }
+  [[nodiscard]] std::optional<LockHolder> Holder() const { return directory_.Holder(); }
+  void NoteEnding() { directory_.NoteEnding(); }
 
   // Ends the run: the next one starts at zero. Removes its state, and its segments whose writers have ended. Returns the number
   // of removed segments. REQUIRES: no other agent.
@@ -134,6 +142,7 @@ struct JobView {
   std::optional<gid_t> group = {};          // of a shared directory
   std::shared_ptr<JournalFile> state = {};  // null: its directory does not exist
   uint32_t agent_pid = 0;                   // of the agent that collects; 0: none
+  std::string refusal = {};                 // why a directory that exists is not read
 };
 JobView ViewJob(const AgentOptions& options);
 

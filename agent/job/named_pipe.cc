@@ -31,22 +31,30 @@ Result<std::unique_ptr<NamedPipe>> NamedPipe::Open(Options options) {
       chmod(kClientDirectory, 01777);
     }
   }
-  const bool created = mkfifo(path.c_str(), 0622) == 0;
+  const bool created = mkfifo(path.c_str(), 0600) == 0;
   if (!created && errno != EEXIST) return SystemError(name + "cannot be created");
-  if (created) {
-    chmod(path.c_str(), 0622);  // regardless of the umask
-  }
+  if (created) chmod(path.c_str(), 0600);  // regardless of the umask
   // For writing as well: without a writer, poll() would report a hang-up of a pipe that is only read again and again.
-  const int fd = open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
-  if (fd < 0) return SystemError(name + "cannot be opened");
+  OwnedFd fd(open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd.valid()) return SystemError(name + "cannot be opened");
   struct stat info {};
-  if (fstat(fd, &info) != 0 || !S_ISFIFO(info.st_mode)) {
-    close(fd);
+  if (fstat(fd.get(), &info) != 0 || !S_ISFIFO(info.st_mode)) {
     return Error{name + "exists and is not a named pipe; remove it, or configure another path"};
   }
-  static_cast<void>(fcntl(fd, F_SETPIPE_SZ, kPipeBytes));
+  // Its owner could read lines of this job.
+  if (info.st_uid != geteuid() && info.st_uid != 0 && options.group != info.st_gid) {
+    return Error{name + "was made by another user (" + std::to_string(info.st_uid) + ", group " + std::to_string(info.st_gid) +
+                 "); remove it, configure another path, or share it with a group (metrics_dir_group)"};
+  }
+  if (created && options.group &&
+      (fchown(fd.get(), static_cast<uid_t>(-1), *options.group) != 0 || fchmod(fd.get(), 0620) != 0)) {
+    const Error error = SystemError(name + "cannot be given to group " + std::to_string(*options.group));
+    unlink(path.c_str());
+    return error;
+  }
+  static_cast<void>(fcntl(fd.get(), F_SETPIPE_SZ, kPipeBytes));
   const bool removes = created || options.remove;
-  return std::unique_ptr<NamedPipe>(new NamedPipe(std::move(options), fd, removes));
+  return std::unique_ptr<NamedPipe>(new NamedPipe(std::move(options), std::move(fd), removes));
 }
 
 bool NamedPipe::HasReader(const std::string& path) {
@@ -55,18 +63,16 @@ bool NamedPipe::HasReader(const std::string& path) {
   return fd.get() >= 0 && fstat(fd.get(), &info) == 0 && S_ISFIFO(info.st_mode);
 }
 
-NamedPipe::NamedPipe(Options options, int fd, bool removes) : options_(std::move(options)), fd_(fd), removes_(removes) {}
+NamedPipe::NamedPipe(Options options, OwnedFd fd, bool removes)
+    : options_(std::move(options)), fd_(std::move(fd)), removes_(removes) {}
 
 NamedPipe::~NamedPipe() {
-  if (removes_) {
-    struct stat ours {};
-    struct stat there {};
-    if (fstat(fd_, &ours) == 0 && lstat(options_.path.c_str(), &there) == 0 && ours.st_dev == there.st_dev &&
-        ours.st_ino == there.st_ino) {
-      unlink(options_.path.c_str());
-    }
+  struct stat ours {};
+  struct stat there {};
+  if (removes_ && fstat(fd(), &ours) == 0 && lstat(options_.path.c_str(), &there) == 0 && ours.st_dev == there.st_dev &&
+      ours.st_ino == there.st_ino) {
+    unlink(options_.path.c_str());
   }
-  close(fd_);
 }
 
 bool NamedPipe::Read(const OnLine& on_line) {
@@ -75,7 +81,7 @@ bool NamedPipe::Read(const OnLine& on_line) {
   }
   ssize_t got = 0;
   do {
-    got = read(fd_, buffer_.data() + used_, kReadBytes);
+    got = read(fd(), buffer_.data() + used_, kReadBytes);
   } while (got < 0 && errno == EINTR);
   if (got <= 0) return false;
   const char* begin = buffer_.data();

@@ -4,14 +4,18 @@
 // limit is skipped up to its newline. Thread safety: Read and Drain: one thread; the rest: any.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/owned_fd.h"
 #include "base/result.h"
 
 namespace persia::agent {
@@ -29,13 +33,15 @@ class NamedPipe {
     size_t max_line_bytes = 1 << 20;
     // Removes the pipe at the end also if it was not created here.
     bool remove = false;
+    // Whose members may write to a new pipe, and may have made one that exists.
+    std::optional<gid_t> group = std::nullopt;
   };
   // Called with each line, without its newline; with a null `data()` for one that is skipped.
   using OnLine = std::function<void(std::string_view line)>;
 
-  // Creates the pipe, or opens an existing one. A new pipe is readable by this user alone, and writable by every user with
-  // access to its directory. Any other file, or a pipe that this user may not read, is an error. If the directory is missing,
-  // only kClientDirectory is created.
+  // Creates the pipe, or opens an existing one. A new pipe is for this user alone, and writable by the group if there is one;
+  // who wants it otherwise makes it before. Any other file, another user's pipe, or one that this user may not read, is an
+  // error. If the directory is missing, only kClientDirectory is created.
   static Result<std::unique_ptr<NamedPipe>> Open(Options options);
   // Whether a process has the pipe open for reading.
   static bool HasReader(const std::string& path);
@@ -44,7 +50,7 @@ class NamedPipe {
   NamedPipe(const NamedPipe&) = delete;
   NamedPipe& operator=(const NamedPipe&) = delete;
 
-  [[nodiscard]] int fd() const { return fd_; }
+  [[nodiscard]] int fd() const { return fd_.get(); }
   // The pipe stays when this object ends. Returns whether it would have been removed.
   bool Keep() { return std::exchange(removes_, false); }
   // Reads at most 64 KiB from the pipe. False: the pipe was empty.
@@ -53,10 +59,10 @@ class NamedPipe {
   void Drain(const OnLine& on_line);
 
  private:
-  NamedPipe(Options options, int fd, bool removes);
+  NamedPipe(Options options, OwnedFd fd, bool removes);
 
   const Options options_;
-  const int fd_;
+  const OwnedFd fd_;
   bool removes_;
   std::vector<char> buffer_;
   size_t used_ = 0;        // bytes of a line without its newline yet

@@ -27,8 +27,9 @@ struct Preparation {
   uint32_t logs_json;
   uint32_t pipe;          // where in `text` the path of the named pipe begins; 0: there is none
   uint32_t created_pipe;  // whether exec-prepare created that pipe
+  uint32_t others;        // where in `text` the path of the file of all supervisors of the run begins; 0: there is none
   uint32_t variables;     // how many of the strings in `text`, each NAME=VALUE, are for the command's environment
-  char text[65536 - 40];  // strings, each with its NUL: the variables, then the path of the pipe
+  char text[65536 - 44];  // strings, each with its NUL: the variables, then the paths
 };
 static_assert(sizeof(Preparation) == 65536);
 

@@ -71,11 +71,9 @@ uint64_t StartTicks(pid_t pid) {
   char path[40];
   snprintf(path, sizeof path, "/proc/%d/stat", static_cast<int>(pid));
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
-  char text[1024];
-  const ssize_t size = read(fd, text, sizeof text - 1);
+  char text[1024] = "";
+  if (read(fd, text, sizeof text - 1) < 0) text[0] = '\0';
   close(fd);
-  text[size > 0 ? size : 0] = '\0';
   const char* field = strrchr(text, ')');  // field 2 is the name, which may contain anything
   for (int number = 2; field != nullptr && number < 22; ++number) field = strchr(field + 1, ' ');
   return field == nullptr ? 0 : strtoull(field + 1, nullptr, 10);
@@ -160,9 +158,10 @@ void Supervisor::TakePreparation() {
   wants_agent_ = preparation_->has_agent != 0;
   record_->format = kFormat;
   record_->pipe = preparation_->pipe == 0 ? kNoPipe : preparation_->created_pipe == 0 ? kFoundPipe : kCreatedPipe;
-  if (wants_agent_ && preparation_->pipe != 0) {
-    pipe_ = open(preparation_->text + preparation_->pipe, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
-  }
+  if (!wants_agent_) return;
+  const char* const text = preparation_->text;
+  if (preparation_->pipe != 0) pipe_ = open(text + preparation_->pipe, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+  if (preparation_->others != 0) others_ = open(text + preparation_->others, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 }
 
 // If the agent's program did not find it, the command begins after `--`, else at the first word that is neither a flag nor
@@ -221,6 +220,9 @@ int Supervisor::StartCommand() {
   prctl(PR_GET_PDEATHSIG, &death_signal);
   if (record_ != nullptr) {
     record_->began_ns = NowNs();
+    // As long as this process lives, a byte is locked. So another agent of the run knows that it is not the last.
+    struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = off_t(record_->began_ns), .l_len = 1, .l_pid = 0};
+    if (others_ >= 0) fcntl(others_, F_OFD_SETLK, &lock);
     record_->suspended_ms = static_cast<uint32_t>((NowNs(CLOCK_BOOTTIME) - record_->began_ns) / 1000000);
   }
   command_ = fork();
@@ -248,10 +250,10 @@ int Supervisor::StartCommand() {
 void Supervisor::CloseInherited(int null) {
   dup2(null, STDIN_FILENO);
   dup2(null, STDOUT_FILENO);
-  // The numbers of `null`, the preparation, the record and the pipe ascend.
+  // The numbers of `null`, the preparation, the record, the pipe and the file of all supervisors ascend.
   int kept = STDERR_FILENO + 1;
-  if (wants_agent_) record_memory_ = dup3(record_memory_, kept++, O_CLOEXEC);
-  if (pipe_ >= 0) pipe_ = dup3(pipe_, kept++, O_CLOEXEC);
+  int* const of_agent[] = {&record_memory_, &pipe_, &others_};
+  for (int* const fd : of_agent) *fd = wants_agent_ && *fd >= 0 ? dup3(*fd, kept++, O_CLOEXEC) : -1;
   syscall(SYS_close_range, kept, ~0U, 0);
 }
 
@@ -337,6 +339,7 @@ void Supervisor::AgentEnded(int wait_status) {
   agent_down_since_ = Now();
   if (wait_status == 0) {
     wants_agent_ = false;  // it has finished, or another agent collects
+    if (others_ >= 0) close(others_);
     return;
   }
   RetryAgentLater();
@@ -360,10 +363,9 @@ void Supervisor::Handle(int signal, const siginfo_t& info) {
     if (signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU) stop_signal_ = signal;
   } else if (signal == expected_signal_) {
     expected_signal_ = 0;
-  } else if (is_end && agent_ > 0) {
-    kill(agent_, SIGTERM);  // the second signal: the agent ends its last push
   } else if (is_end) {
-    wants_agent_ = false;
+    if (agent_ > 0) kill(agent_, SIGTERM);  // the second signal: the agent ends its last push
+    wants_agent_ = wants_agent_ && agent_ > 0;
   }
 }
 
@@ -371,8 +373,7 @@ void Supervisor::Handle(int signal, const siginfo_t& info) {
 void Supervisor::DrainPipe() {
   char lines[4096];
   // Bounded, since a writer may never stop.
-  for (int left = 16; left > 0 && read(pipe_, lines, sizeof lines) > 0; --left) {
-  }
+  for (int left = 16; left > 0 && read(pipe_, lines, sizeof lines) > 0;) --left;
 }
 
 int64_t Supervisor::MillisecondsToWait() const {

@@ -80,7 +80,8 @@ class Supervisor {
   int64_t start_agent_at_ = 0;
   int64_t backoff_ = 0;
   int64_t finish_deadline_ = 0;
-  int pipe_ = -1;  // keeps the named pipe open while no agent does
+  int pipe_ = -1;    // keeps the named pipe open while no agent does
+  int others_ = -1;  // the file of all supervisors of the run
 };
 
 }  // namespace persia::supervisor

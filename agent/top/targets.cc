@@ -109,7 +109,7 @@ void TargetFinder::AddLocalJobs() {
     if (!directory.ok()) continue;
     const AgentConf conf = directory.value().ReadConf();
     if (conf.run_id.empty()) continue;
-    const bool has_agent = directory.value().LockHolder().has_value();
+    const bool has_agent = directory.value().Holder().has_value();
     Target target{.name = entry->path().filename()};
     if (!has_agent && conf.ended) {
       const auto is_known = [&target](const Target& other) { return other.name == target.name; };

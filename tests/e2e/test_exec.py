@@ -3,12 +3,13 @@
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import time
 
 import pytest
-from conftest import WORKER, Agent, environment
+from conftest import AGENT, WORKER, Agent, environment
 from servers import fetch, free_port, wait_until
 
 
@@ -64,6 +65,28 @@ def test_second_agent_of_a_job_steps_aside_and_runs_its_command(job, gateway):
     gateway.wait_for("my_app_batches", 2, instance="rep_1")
     assert first.leave() == 0
     assert gateway.metrics().one("my_app_batches", instance="rep_0") == 1
+
+
+@pytest.mark.parametrize("named_by", ["a flag", "a variable", "a file", "nothing"])
+def test_a_job_inside_of_another_has_its_own_name_and_directory(job, gateway, tmp_path, named_by):
+    name = f"inner-{os.getpid()}-{'-'.join(named_by.split())}"
+    (tmp_path / "inner.yaml").write_text(f"PersiaMetricsConfig:\n  job_name: {name}\n")
+    variable, flag = {
+        "a flag": ("", f"--job={name}"),
+        "a variable": (f"PERSIA_JOB_NAME={name} ", ""),
+        "a file": ("", f"--config={tmp_path}/inner.yaml"),
+        "nothing": ("", ""),
+    }[named_by]
+    flags = f"{flag} --gateway={gateway.address} --listen=off --push-interval=0.2"
+    inside = f"echo count my_app batches 5 | {variable}{AGENT} exec {flags} -- {WORKER}"
+    try:
+        outer = job.exec("sh", "-c", f"{inside}; echo count my_app batches 3 | {WORKER}", env={"PERSIA_ROLE": "trainer"})
+        assert outer.wait() == 0
+    finally:
+        shutil.rmtree(f"/dev/shm/persia-metrics-{os.geteuid()}/{name}", ignore_errors=True)
+    of_inner = gateway.metrics().one("my_app_batches", job=name)
+    of_outer = gateway.metrics().one("my_app_batches", job=job.name)
+    assert (of_outer, of_inner) == ((8, None) if named_by == "nothing" else (3, 5)), outer.output()
 
 
 BROKEN = "PersiaMetricsConfig:\n  job_nam: dlrm\n"

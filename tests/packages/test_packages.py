@@ -170,7 +170,8 @@ def test_processes_of_another_user_share_a_directory_with_the_agent(system, gate
     system.run("systemctl", "daemon-reload")
     system.run("systemctl", "start", "persia-metrics-agent@shared")
     wait_until(lambda: system.path("/dev/shm/shared").is_dir(), "the directory of the agent")
-    env = ("PERSIA_METRICS_DIR=/dev/shm/shared", "PERSIA_ROLE=shared")
+    group = system.out("getent", "group", "sharers").split(":")[2]
+    env = ("PERSIA_METRICS_DIR=/dev/shm/shared", f"PERSIA_METRICS_DIR_GROUP={group}", "PERSIA_ROLE=shared")
     worker = Worker(system, tmp_path / "shared.log", "/srv/job", user="other", env=env)
     started(worker)
     wait_until(lambda: gateway.metrics().one("packages_steps_total", role="shared"), "the counts of the other user")

@@ -10,6 +10,7 @@
 #include "descriptor.h"
 #include "log.h"
 #include "registry.h"
+#include "trusted_directory.h"
 
 namespace persia::metrics {
 inline namespace abi_1 {
@@ -137,7 +138,11 @@ bool Registry::Export() noexcept {
 }
 
 bool Registry::TryExport(std::string* error) {
-  const Descriptor directory(OpenJobDirectory(identity_.metrics_dir, error));
+  const Descriptor directory(OpenTrustedDirectory({.path = identity_.metrics_dir,
+                                                   .group = identity_.metrics_dir_group,
+                                                   .setting = "PERSIA_METRICS_DIR",
+                                                   .group_setting = "PERSIA_METRICS_DIR_GROUP"},
+                                                  *error));
   if (!directory.valid()) return false;
   const AgentConf conf = ReadAgentConf(directory.get());
   if (!conf.enabled) {

@@ -90,6 +90,7 @@ Identity ResolveIdentity(const Options& options) {
   identity.job = FirstGiven(job, options.job_name, kDefaultJobName);
   identity.role = FirstGiven(Env("PERSIA_ROLE"), options.role, RoleOfTorchrun());
   identity.metrics_dir = FirstGiven(dir, options.metrics_dir, DefaultMetricsDir(geteuid(), identity.job));
+  identity.metrics_dir_group = EnvNumber<uint32_t>("PERSIA_METRICS_DIR_GROUP", 0);
   identity.opted_in = dir.has_value() || job.has_value();
   identity.labels = options.labels;
   identity.enabled = options.enabled && EnabledByEnv();

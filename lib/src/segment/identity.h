@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "persia/metrics/init.h"
@@ -30,7 +31,8 @@ struct Identity {
   bool forked = false;  // by a process that exports with the same role and replica
 
   std::string metrics_dir;
-  uint64_t segment_bytes = 0;  // 0: the default
+  std::optional<uint32_t> metrics_dir_group;  // the number of the group that shares it
+  uint64_t segment_bytes = 0;                 // 0: the default
   bool enabled = true;
   bool opted_in = false;  // by PERSIA_METRICS_DIR or PERSIA_JOB_NAME
 

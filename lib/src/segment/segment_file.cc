@@ -15,6 +15,7 @@
 
 #include "descriptor.h"
 #include "signal_consumed.h"
+#include "trusted_directory.h"
 
 namespace persia::metrics {
 inline namespace abi_1 {
@@ -45,55 +46,15 @@ int Allocate(int fd, uint64_t offset, uint64_t bytes) {
 
 }  // namespace
 
-// No descriptor is open while an error is put together, for which memory may run out.
-int OpenJobDirectory(const std::string& path, std::string* error) {
-  const auto open_it = [&] { return open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC); };
-  int fd = open_it();
-  if (fd < 0 && errno == ENOENT) {
-    // Makes one parent at most, that of the default directory: a typing error must not create a whole tree.
-    const size_t slash = path.find_last_of('/');
-    if (slash != std::string::npos && slash > 0) {
-      mkdir(path.substr(0, slash).c_str(), 0700);
-    }
-    if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
-      *error =
-          ErrorText("cannot make the directory " + path, errno) + "; create it, or set PERSIA_METRICS_DIR to another directory";
-      return -1;
-    }
-    fd = open_it();
-  }
-  struct stat info {};
-  if (fd < 0 || fstat(fd, &info) != 0) {
-    const int why = errno;
-    if (fd >= 0) {
-      close(fd);
-    }
-    *error = OpenError("cannot open the directory " + path, why);
-    return -1;
-  }
-  const bool shared_by_group = (info.st_mode & 02770) == 02770 && (info.st_mode & 0002) == 0;
-  const bool ours = info.st_uid == geteuid() && (info.st_mode & 0022) == 0;
-  if (!ours && !shared_by_group) {
-    close(fd);
-    char mode[8];
-    snprintf(mode, sizeof mode, "%04o", info.st_mode & 07777U);
-    *error = "the directory " + path + " (owner " + std::to_string(info.st_uid) + ", mode " + mode +
-             ") is neither ours alone (owner " + std::to_string(geteuid()) +
-             ", 0700) nor shared with a group (2770); change its mode, or set PERSIA_METRICS_DIR to another directory";
-    return -1;
-  }
-  return fd;
-}
-
 bool SegmentFile::Create(int directory_fd, const std::string& path, uint64_t max_bytes, std::string* error) {
   struct stat directory {};
   if (fstat(directory_fd, &directory) != 0) {
     *error = ErrorText("cannot read the attributes of the directory " + path, errno);
     return false;
   }
-  const bool group = (directory.st_mode & 02070) == 02070;
+  const bool group = IsShared(directory.st_mode);
   directory_ = path;
-  unnamed_fd_ = openat(directory_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, group ? 0660 : 0600);
+  unnamed_fd_ = openat(directory_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, group ? 0640 : 0600);
   if (unnamed_fd_ < 0) {
     *error = errno == EOPNOTSUPP || errno == EISDIR
                  ? "the filesystem of " + path +
@@ -108,7 +69,7 @@ bool SegmentFile::Create(int directory_fd, const std::string& path, uint64_t max
   };
   struct stat file {};
   struct statvfs filesystem {};
-  if (fstat(unnamed_fd_, &file) != 0 || fstatvfs(unnamed_fd_, &filesystem) != 0 || (group && fchmod(unnamed_fd_, 0660) != 0)) {
+  if (fstat(unnamed_fd_, &file) != 0 || fstatvfs(unnamed_fd_, &filesystem) != 0 || (group && fchmod(unnamed_fd_, 0640) != 0)) {
     return fail("cannot set up a file");
   }
   // Not a process-owned record lock: closing any descriptor of the file would release it, and the process would look dead.

@@ -63,10 +63,5 @@ class SegmentFile {
   uint64_t reserve_ = 0;  // left to the job
 };
 
-// Opens the job's directory. If it is missing, makes it and its parent, with mode 0700. Refuses a symbolic link, and a
-// directory that another user can write to, except one that is shared with a group (2770). On failure returns -1 and sets
-// `*error`.
-int OpenJobDirectory(const std::string& path, std::string* error);
-
 }  // namespace abi_1
 }  // namespace persia::metrics

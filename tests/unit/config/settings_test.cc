@@ -197,7 +197,7 @@ const std::vector<Row>& Rows() {
     {.key = "metrics_dir", .flag = "--metrics-dir", .environment = "PERSIA_METRICS_DIR", .default_text = "/dev/shm/persia-metrics-<uid>/<job>",
      .documented = "An absolute path", .good = {{"/m", "/m"}, {"/", "/"}}, .bad = {{"here"}, {"./m"}}, .allowed = "is not an absolute path",
      .read = PERSIA_READ(metrics_dir)},
-    {.key = "metrics_dir_group", .flag = "--metrics-dir-group", .default_text = "none", .good = {{"staff", "staff"}, {"50", "50"}},
+    {.key = "metrics_dir_group", .flag = "--metrics-dir-group", .environment = "PERSIA_METRICS_DIR_GROUP", .default_text = "none", .good = {{"staff", "staff"}, {"50", "50"}},
      .bad = {kControl}, .allowed = kHasControl, .read = PERSIA_READ(metrics_dir_group)},
     {.key = "max_segment_bytes", .flag = "--max-segment-bytes", .default_text = "1073741824", .default_value = "1073741824",
      .documented = "65536 to 2^40 bytes", .good = {{"65536", "65536"}, {"1099511627776", "1099511627776"}, {"64MiB", "67108864"}},

@@ -116,12 +116,19 @@ TEST_F(JobDirectoryTest, LinkOfAnotherUserOnTheWayIsNotFollowed) {
   EXPECT_THAT(Refusal(Path("link/job")), HasSubstr("is a symbolic link of another user (4711); it is not followed"));
 }
 
-TEST_F(JobDirectoryTest, PrivateParentOfAnotherUserIsRefused) {
-  mkdir(Path("parent").c_str(), 0700);
-  chmod(Path("parent").c_str(), 0777);
-  const auto directory = JobDirectory::Open({.path = Path("parent/job"), .private_parent = true});
-  ASSERT_FALSE(directory.ok());
-  EXPECT_THAT(directory.error(), HasSubstr("set metrics_dir to a directory of your own"));
+// A member of a shared directory's group could give a private file this name, and the agent would empty it.
+TEST_F(JobDirectoryTest, ALockThatIsAnotherFileIsRefusedAndStaysAsItIs) {
+  auto directory = Open(Path("job"), std::to_string(getegid()));
+  std::ofstream(Path("private")) << "secret";
+  chmod(Path("private").c_str(), 0600);
+  for (const auto make : {link, symlink}) {
+    ASSERT_EQ(make(Path("private").c_str(), Path("job/agent.lock").c_str()), 0);
+    EXPECT_FALSE(directory.value().Lock().ok());
+    EXPECT_EQ(std::filesystem::file_size(Path("private")), 6U);
+    EXPECT_EQ(ModeOf(Path("private")), 0600U);
+    std::filesystem::remove(Path("job/agent.lock"));
+  }
+  EXPECT_TRUE(directory.value().Lock().ok());
 }
 
 TEST_F(JobDirectoryTest, IsSharedWithAGroup) {

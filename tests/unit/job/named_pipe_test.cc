@@ -86,9 +86,29 @@ TEST_F(NamedPipeTest, APipeThatWasCreatedHereIsRemoved) {
   struct stat info {};
   ASSERT_EQ(stat(path_.c_str(), &info), 0);
   EXPECT_TRUE(S_ISFIFO(info.st_mode));
-  EXPECT_EQ(info.st_mode & 0777U, 0622U);
+  EXPECT_EQ(info.st_mode & 0777U, 0600U);
   pipe_.reset();
   EXPECT_NE(stat(path_.c_str(), &info), 0);
+}
+
+TEST_F(NamedPipeTest, AGroupThatIsNamedMayWrite) {
+  const auto pipe = NamedPipe::Open({.path = path_, .group = getegid()});
+  ASSERT_TRUE(pipe.ok()) << pipe.error();
+  struct stat info {};
+  ASSERT_EQ(stat(path_.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777U, 0620U);
+  EXPECT_EQ(info.st_gid, getegid());
+}
+
+TEST_F(NamedPipeTest, OfAnotherUserIsRefusedUnlessItsGroupIsNamed) {
+  ASSERT_EQ(mkfifo(path_.c_str(), 0666), 0);
+  if (chown(path_.c_str(), 4711, 4712) != 0) {
+    ASSERT_NE(geteuid(), 0U);  // only root can give it away
+    return;
+  }
+  EXPECT_THAT(Refusal(), HasSubstr("was made by another user (4711, group 4712)"));
+  EXPECT_FALSE(NamedPipe::Open({.path = path_, .group = 4713}).ok());
+  EXPECT_TRUE(NamedPipe::Open({.path = path_, .group = 4712}).ok());
 }
 
 TEST_F(NamedPipeTest, APipeThatIsKeptStaysAndTheNextMayRemoveIt) {

@@ -53,9 +53,9 @@ INSTANTIATE_TEST_SUITE_P(
                                    },
                                    "cannot open the directory"},
                       BadDirectory{"MissingParents", [](const std::string& scratch) { return scratch + "/a/b/c"; },
-                                   "cannot make the directory"},
+                                   "cannot open "},
                       BadDirectory{"WithoutTmpfile", [](const std::string&) { return std::string("/proc"); },
-                                   geteuid() == 0 ? "O_TMPFILE" : "neither ours alone"}),
+                                   geteuid() == 0 ? "O_TMPFILE" : "neither this user's alone"}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -1,0 +1,91 @@
+"""Several `exec` of one job on one host, as srun starts them: one agent collects, the others wait for their turn, and no count is lost or counts twice."""
+
+import contextlib
+import os
+import re
+import signal
+
+import pytest
+from servers import wait_until
+from supervised import agent_of, wait_for_agent
+
+
+def ranks(job, number):
+    """Workers under agents, each of which has counted 1; the first agent collects."""
+    workers = []
+    for rank in range(number):
+        worker = job.exec_worker("--push-timeout=1", env={"REPLICA_INDEX": str(rank)})
+        worker.tell("count my_app batches 1")
+        if rank == 0:
+            wait_until(worker.metrics, "the agent's pages")
+        else:
+            wait_until(lambda: "goes on when that one ends" in worker.output(), "the agent to wait")
+        workers.append(worker)
+    return workers
+
+
+def wait_for_all(gateway, counts):
+    for rank, count in counts.items():
+        gateway.wait_for("my_app_batches", count, instance=f"rep_{rank}")
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0), (0, 2, 1)], ids=str)
+def test_whoever_waits_goes_on_where_another_ended(job, gateway, order):
+    workers = ranks(job, 3)
+    counts = dict.fromkeys(range(3), 1)
+    wait_for_all(gateway, counts)
+    left = list(order)
+    while left:
+        for rank in left:
+            workers[rank].tell("count my_app batches 10")
+            counts[rank] += 10
+        assert workers[left.pop(0)].leave() == 0
+        wait_for_all(gateway, counts)
+    assert "no count" not in "".join(worker.output() for worker in workers)
+
+
+def test_the_last_one_ends_the_run(job, gateway):
+    first, second = ranks(job, 2)
+    assert first.leave() == 0
+    second.tell("count my_app batches 1")
+    assert second.leave() == 0
+    assert "segments removed" not in first.output()
+    assert "segments removed" in second.output()
+    again = job.exec_worker()
+    run = re.compile("run ([0-9a-f]{16})")
+    wait_until(lambda: run.search(again.output()), "its run")
+    assert run.search(first.output())[1] == run.search(second.output())[1] != run.search(again.output())[1]
+
+
+@pytest.mark.parametrize("killed", [0, 1, 2])
+def test_a_killed_agent_is_replaced_by_one_that_waits(job, gateway, killed):
+    workers = ranks(job, 3)
+    counts = dict.fromkeys(range(3), 1)
+    for _ in range(3):
+        before = agent_of(workers[killed])
+        os.kill(before, signal.SIGKILL)
+        wait_for_agent(workers[killed], before)
+        for rank, worker in enumerate(workers):
+            worker.tell("count my_app batches 1")
+            counts[rank] += 1
+        wait_for_all(gateway, counts)
+    for worker in workers:
+        assert worker.leave() == 0
+    wait_for_all(gateway, counts)
+
+
+def test_what_is_counted_while_the_other_ends_arrives(job, gateway):
+    """The first agent is stopped in its last push, so that its last collection misses what comes then."""
+    first, second = ranks(job, 2)
+    agent = wait_for_agent(first)
+    gateway.server.signal(signal.SIGSTOP)
+    first.popen.stdin.close()
+    wait_until(lambda: b"ending" in (job.segments / "agent.lock").read_bytes(), "the end of the first agent")
+    os.kill(agent, signal.SIGSTOP)
+    second.tell("count my_app batches 5")
+    second.popen.stdin.close()
+    gateway.server.signal(signal.SIGCONT)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(agent, signal.SIGCONT)
+    assert (first.wait(), second.wait()) == (0, 0)
+    wait_for_all(gateway, {0: 1, 1: 6})

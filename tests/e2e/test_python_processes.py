@@ -172,6 +172,93 @@ next(suspended)
     gateway.wait_for("my_app_steps", 1111)
 
 
+# The interpreter ends while threads are below a native function. Each of them then ends where it waits for Python's global lock.
+# What `sys` has goes after Python has begun to end.
+ENDS_BELOW = """
+import os, sys, threading, time
+import persia_metrics
+from persia_metrics import Counter, Gauge, Histogram, Phase, _native, events
+begun = threading.Event()
+read, write = os.pipe()
+def wait():
+    begun.set()
+    os.read(read, 1)
+    return "1"
+class Waits:
+    __str__ = lambda self: wait()
+    __float__ = lambda self: float(wait())
+    __index__ = lambda self: int(wait())
+    __bool__ = lambda self: bool(wait())
+    __call__ = lambda self: wait()
+    __fspath__ = lambda self: wait()
+    __iter__ = lambda self: iter(wait())
+class WaitsAsText(str):
+    __str__ = Waits.__str__
+class WaitsAtLast(str):
+    def __del__(self):
+        wait()
+class EndsLate:
+    def __str__(self):
+        return WaitsAtLast("text")
+class Refuses(Exception):
+    def __setattr__(self, name, value):
+        wait()
+counter, gauge = Counter("g", "counter"), Gauge("g", "gauge")
+family = Gauge("g", "family", "", ["label"])
+def work():
+    STATEMENT
+threads = [threading.Thread(target=work, daemon=True) for _ in range(THREADS)]
+for thread in threads:
+    thread.start()
+assert begun.wait(30)
+class Last:
+    def __del__(self, ids=[str(thread.native_id) for thread in threads], listdir=os.listdir, write=os.write, pipe=write, sleep=time.sleep):
+        write(pipe, b"x")
+        while set(ids) & set(listdir("/proc/self/task")):
+            sleep(0.001)
+sys.last_of_all = Last()
+"""
+
+# What calls Python.
+WAITS = {
+    "inc": "counter.inc(Waits())",
+    "set by keyword": "gauge.set(value=Waits())",
+    "a native histogram's bounds": "_native.Histogram('g', 'h', '', '', (), (Waits(),))",
+    "the period": "_native.set_callback_period(Waits())",
+    "an event's type": "events.record(Waits(), 'checkpoint')",
+    "an event's metadata": "_native.keep_event('checkpoint', 'my_app', {'of': Waits()}, 0)",
+    "the end of an event's text": "_native.keep_event('checkpoint', 'my_app', {'of': EndsLate()}, 0)",
+    "a label's value": "_native.remove_series('g', 'family', (('label', WaitsAsText('x')),))",
+    "labels": "_native.read_value('g', 'family', Waits())",
+    "a replica": "_native.init(None, None, Waits(), (), None, False)",
+    "a directory": "_native.init(None, None, None, (), Waits(), False)",
+    "a flag": "_native.init(None, None, None, (), None, Waits())",
+    "an exception that leaves a phase": "Phase('data').__exit__(Refuses, Refuses(), None)",
+}
+
+
+@pytest.mark.parametrize("what", WAITS)
+def test_the_interpreter_ends_while_a_native_function_calls_python(run_python, what):
+    run_python(ENDS_BELOW.replace("STATEMENT", WAITS[what]).replace("THREADS", "1"))
+
+
+# What gives the lock up by itself.
+GIVES_UP = {
+    "clear": "family.labels('a').set(1); family.clear()",
+    "remove": "_native.remove_series('g', 'counter', ())",
+    "init": "_native.init(None, None, None, (), None, False)",
+    "a gauge's function": "gauge.set_function(float)",
+    "a counter's function": "counter.set_function(None)",
+    "snapshot": "_native.read_values('no', 'such')",
+    "the end of functions": "_native.end_functions()",
+}
+
+
+@pytest.mark.parametrize("what", GIVES_UP)
+def test_the_interpreter_ends_while_native_functions_give_up_the_lock(run_python, what):
+    run_python(ENDS_BELOW.replace("STATEMENT", f"begun.set()\n    while True: {GIVES_UP[what]}").replace("THREADS", "8"))
+
+
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 @pytest.mark.parametrize("importer", ["parent", "child"])
 def test_each_end_of_a_child_has_its_reason(job, method, importer):

@@ -4,7 +4,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <variant>
 #include <vector>
 
@@ -46,30 +45,26 @@ bool TextOf(PyObject* object, const char* argument, std::string_view* text) {
 
 namespace {
 
-// The text of an object, with a reference to the object that owns it.
-struct OwnedText {
-  PyObject* object = nullptr;
-  std::string_view text;
+// The objects that own the texts of a call, to be released.
+using Owners = std::vector<PyObject*>;
 
-  OwnedText() = default;
-  OwnedText(const OwnedText&) = delete;
-  OwnedText(OwnedText&& other) noexcept : object(std::exchange(other.object, nullptr)), text(other.text) {}
-  ~OwnedText() { Py_XDECREF(object); }
+void Release(const Owners& owners) {
+  for (PyObject* owner : owners) Py_DECREF(owner);
+}
 
-  // Takes str() of the object. A lone surrogate is escaped. False: an exception is set.
-  bool Assign(PyObject* from) {
-    object = PyObject_Str(from);
-    if (object == nullptr) return false;
-    if (TextOf(object, "str()", &text)) return true;
-    PyErr_Clear();
-    PyObject* bytes = PyUnicode_AsEncodedString(object, "utf-8", "backslashreplace");
-    if (bytes == nullptr) return false;
-    Py_DECREF(object);
-    object = bytes;
-    text = {PyBytes_AsString(bytes), static_cast<size_t>(PyBytes_Size(bytes))};
-    return true;
-  }
-};
+// Takes str() of the object, and adds its owner. A lone surrogate is escaped. False: an exception is set.
+bool TakeText(PyObject* from, Owners* owners, std::string_view* text) {
+  PyObject* owner = PyObject_Str(from);
+  if (owner == nullptr) return false;
+  owners->push_back(owner);
+  if (TextOf(owner, "str()", text)) return true;
+  PyErr_Clear();
+  PyObject* bytes = PyUnicode_AsEncodedString(owner, "utf-8", "backslashreplace");
+  if (bytes == nullptr) return false;
+  owners->push_back(bytes);
+  *text = {PyBytes_AsString(bytes), static_cast<size_t>(PyBytes_Size(bytes))};
+  return true;
+}
 
 bool LabelOf(PyObject* pair, LabelSet* labels) {
   if (!PyTuple_Check(pair) || PyTuple_Size(pair) != 2) {
@@ -78,7 +73,7 @@ bool LabelOf(PyObject* pair, LabelSet* labels) {
   }
   PyObject* value = PyTuple_GetItem(pair, 1);
   std::string_view name;
-  OwnedText text;
+  std::string_view text;
   if (!TextOf(PyTuple_GetItem(pair, 0), "a label's name", &name)) return false;
   if (!PyUnicode_Check(value)) {
     if (PyObject* type = TypeNameOf(value)) {
@@ -87,9 +82,11 @@ bool LabelOf(PyObject* pair, LabelSet* labels) {
     }
     return false;
   }
-  if (!text.Assign(value)) return false;
-  labels->emplace_back(name, text.text);
-  return true;
+  Owners owners;
+  const bool good = TakeText(value, &owners, &text);
+  if (good) labels->emplace_back(name, text);
+  Release(owners);
+  return good;
 }
 
 }  // namespace
@@ -119,22 +116,24 @@ namespace {
 // More entries than a record of the ring can hold. The rest is only counted.
 constexpr size_t kMaxEntries = 256;
 
-bool ValueOf(PyObject* object, OwnedText* text, events::MetadataValue* value) {
+// False: an exception is set.
+bool ValueOf(PyObject* object, Owners* owners, events::MetadataValue* value) {
   if (object == Py_None) {
     *value = std::monostate();
   } else if (PyBool_Check(object)) {
     *value = object == Py_True;
   } else if (PyFloat_Check(object)) {
     *value = PyFloat_AsDouble(object);
-  } else if (int overflow = 0; PyLong_Check(object)) {
-    const int64_t number = PyLong_AsLongLongAndOverflow(object, &overflow);
+  } else {
+    int overflow = 1;
+    const int64_t number = PyLong_Check(object) ? PyLong_AsLongLongAndOverflow(object, &overflow) : 0;
     if (overflow == 0) {
       *value = number;
       return true;
     }
-    return text->Assign(object) && (*value = text->text, true);
-  } else {
-    return text->Assign(object) && (*value = text->text, true);
+    std::string_view text;
+    if (!TakeText(object, owners, &text)) return false;
+    *value = text;
   }
   return true;
 }
@@ -151,38 +150,31 @@ uint64_t TimeOf(PyObject* timestamp) {
 
 PyObject* CountEvent(PyObject*, PyObject* args) {
   PyObject *name_object, *type_object, *timestamp;
-  OwnedText name;
-  OwnedText type;
-  if (!PyArg_ParseTuple(args, "OOO:count_event", &name_object, &type_object, &timestamp) || !name.Assign(name_object) ||
-      !type.Assign(type_object)) {
-    return nullptr;
-  }
-  return PyBool_FromLong(events::CountEvent(name.text, type.text, TimeOf(timestamp)) ? 1 : 0);
+  std::string_view name, type;
+  Owners owners;
+  const bool good = PyArg_ParseTuple(args, "OOO:count_event", &name_object, &type_object, &timestamp) &&
+                    TakeText(name_object, &owners, &name) && TakeText(type_object, &owners, &type);
+  PyObject* result = good ? PyBool_FromLong(events::CountEvent(name, type, TimeOf(timestamp)) ? 1 : 0) : nullptr;
+  Release(owners);
+  return result;
 }
 
-// The metadata of an event, with the owners of its texts.
 struct Metadata {
-  std::vector<OwnedText> texts;
   std::vector<events::MetadataEntry> entries;
   size_t more = 0;  // entries beyond kMaxEntries
 };
 
-bool ReadMetadata(PyObject* dict, Metadata* metadata) {
+bool ReadMetadata(PyObject* dict, Owners* owners, Metadata* metadata) {
   // A copy, since str() of a value may run code that changes the dict.
   PyObject* items = PyDict_Items(dict);
   if (items == nullptr) return false;
   bool good = true;
   for (Py_ssize_t i = 0; good && i < PyList_Size(items) && metadata->entries.size() < kMaxEntries; ++i) {
     PyObject* pair = PyList_GetItem(items, i);
-    OwnedText key;
-    OwnedText text;
+    std::string_view key;
     events::MetadataValue value;
-    good = key.Assign(PyTuple_GetItem(pair, 0)) && ValueOf(PyTuple_GetItem(pair, 1), &text, &value);
-    if (good) {
-      metadata->entries.emplace_back(key.text, value);
-      metadata->texts.push_back(std::move(key));
-      metadata->texts.push_back(std::move(text));
-    }
+    good = TakeText(PyTuple_GetItem(pair, 0), owners, &key) && ValueOf(PyTuple_GetItem(pair, 1), owners, &value);
+    if (good) metadata->entries.emplace_back(key, value);
   }
   metadata->more = static_cast<size_t>(PyList_Size(items)) - metadata->entries.size();
   Py_DECREF(items);
@@ -191,18 +183,19 @@ bool ReadMetadata(PyObject* dict, Metadata* metadata) {
 
 PyObject* KeepEvent(PyObject*, PyObject* args) {
   PyObject *name_object, *type_object, *dict, *timestamp;
-  OwnedText name;
-  OwnedText type;
+  std::string_view name, type;
+  Owners owners;
   Metadata metadata;
-  if (!PyArg_ParseTuple(args, "OOO!O:keep_event", &name_object, &type_object, &PyDict_Type, &dict, &timestamp) ||
-      !name.Assign(name_object) || !type.Assign(type_object) || !ReadMetadata(dict, &metadata)) {
-    return nullptr;
-  }
+  const bool good = PyArg_ParseTuple(args, "OOO!O:keep_event", &name_object, &type_object, &PyDict_Type, &dict, &timestamp) &&
+                    TakeText(name_object, &owners, &name) && TakeText(type_object, &owners, &type) &&
+                    ReadMetadata(dict, &owners, &metadata);
   // CountEvent refuses longer names, and an event that is not counted gets no record.
   constexpr size_t kMaxNameBytes = 256;
-  if (name.text.size() <= kMaxNameBytes && type.text.size() <= kMaxNameBytes) {
-    events::AppendToRing(name.text, type.text, metadata.entries, TimeOf(timestamp), metadata.more);
+  if (good && name.size() <= kMaxNameBytes && type.size() <= kMaxNameBytes) {
+    events::AppendToRing(name, type, metadata.entries, TimeOf(timestamp), metadata.more);
   }
+  Release(owners);
+  if (!good) return nullptr;
   Py_RETURN_NONE;
 }
 

@@ -4,6 +4,11 @@
 // a tuple or a frame (METH_FASTCALL). Calls of the library are noexcept; exceptions are raised for arguments of a wrong type or
 // value only.
 // The sources use the stable ABI of Python 3.10, so that one module serves all later Pythons.
+//
+// Any call of Python may give the GIL up. If the interpreter ends meanwhile, Python up to 3.13 ends the thread where it waits
+// for the GIL, by pthread_exit, which unwinds the stack. So no function that calls Python is noexcept, and no destructor calls
+// Python: references are released by statements.
+//
 // Thread safety: the caller holds the GIL, but a handle may be used from any thread without it.
 #pragma once
 
@@ -27,9 +32,9 @@ PyCFunction AsCFunction(Method* method) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(method));
 }
 
-// Keeps C++ exceptions out of the interpreter.
+// Keeps C++ exceptions out of the interpreter. Not noexcept: see above.
 template <auto kFunction, class... Arguments>
-PyObject* Guarded(Arguments... arguments) noexcept {
+PyObject* Guarded(Arguments... arguments) {
   try {
     return kFunction(arguments...);
   } catch (const std::bad_alloc&) {

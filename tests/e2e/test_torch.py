@@ -1,5 +1,7 @@
 """A PyTorch program's phases, samples and steps, without a line of ours in it: Debian's torch."""
 
+import ast
+
 import pytest
 from torch_program import MODEL, run, visits_of
 
@@ -155,7 +157,7 @@ model(batch).sum().backward()
     assert progress == {}
 
 
-def test_a_closure_is_in_its_own_phases_and_steps_of_one_optimizer_count(tmp_path):
+def test_a_closure_is_in_its_own_phases_and_two_optimizers_count_each_step_once(tmp_path):
     visits, progress = visits_of(
         tmp_path,
         """
@@ -175,6 +177,35 @@ second.step()
     )
     assert visits["optimizer"] == 7 and visits["forward"] == visits["backward"] >= 3
     assert progress == {"steps_total": 4, "step": 4}
+
+
+# Optimizers by letters, in the order of their steps, and the training steps that these are.
+STEPS_OF_SEVERAL = {
+    "a" + 99 * "b": 100,  # fine-tuning after a freeze
+    20 * "a" + 20 * "b" + 20 * "c": 60,  # folds
+    10 * "a" + 10 * "b" + 10 * "a" + 10 * "b": 40,
+    50 * "ab": 50,
+    20 * "abc": 20,
+    30 * "a" + 30 * "ab": 60,
+    30 * "ab" + 30 * "b": 60,
+    10 * "aaaaab": 50,  # a critic and a generator
+}
+
+
+def test_optimizers_that_alternate_count_once_and_one_that_goes_on_alone_counts_each_step(tmp_path):
+    code = """
+import persia_metrics
+counts = {}
+for sequence in STEPS:
+    optimizers = {name: torch.optim.SGD(model.parameters(), lr=0.01) for name in sequence}
+    before = persia_metrics.read_value("persia_progress", "steps_total") or 0
+    for name in sequence:
+        optimizers[name].step()
+    counts[sequence] = persia_metrics.read_value("persia_progress", "steps_total") - before
+print(counts)
+"""
+    told = run(tmp_path, MODEL + code.replace("STEPS", repr([*STEPS_OF_SEVERAL])))
+    assert ast.literal_eval(told) == STEPS_OF_SEVERAL
 
 
 def test_threads_do_not_disturb_the_marks_of_the_training(tmp_path):

@@ -12,7 +12,7 @@ import sys
 import threading
 import weakref
 from types import ModuleType
-from typing import Any, Callable
+from typing import Any, Callable, List
 
 from .. import _native
 from . import marks
@@ -210,18 +210,24 @@ def mark_collectives(c10d: Any) -> None:
 
 
 class _Steps:
-    """Counts the steps of one optimizer, the first that is still there: those of others belong to the same training steps."""
+    """Counts training steps: a step of an optimizer that has stepped in the present one begins the next.
 
-    counted: Callable[[], Any] = staticmethod(lambda: None)
+    So several that alternate count once. If one goes on alone, each of its steps counts, also the first: that seemed to belong to the last
+    step of the others.
+    """
+
+    present: List[weakref.ref[Any]] = []  # the optimizers that have stepped in it
+    former: List[weakref.ref[Any]] = []
 
     @classmethod
     def count(cls, optimizer: Any) -> None:
-        counted = cls.counted()
-        if counted is None:
-            counted = optimizer
-            cls.counted = weakref.ref(optimizer)
-        if counted is optimizer:
-            _native.count_steps()
+        this = weakref.ref(optimizer)
+        if this not in cls.present and any(other() is not None for other in cls.present):
+            cls.present.append(this)
+            return
+        goes_on_alone = this in cls.present[1:] and this not in cls.former
+        _native.count_steps(2 if goes_on_alone else 1)
+        cls.former, cls.present = cls.present, [this]
 
 
 def mark_optimizers(module: Any) -> None:

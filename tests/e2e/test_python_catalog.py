@@ -31,6 +31,29 @@ print(json.dumps([[list(entry) for entry in catalog.ENTRIES.values()], functions
     assert {name: " ".join(text.split()) for name, text in functions.items()} == by_label
 
 
+def test_the_packages_modules_need_no_import_of_their_own(run_python):
+    run_python(
+        """
+import sys
+import persia_metrics
+assert not [name for name in sys.modules if name.startswith(("persia_metrics.catalog", "persia_metrics.events", "persia_metrics.prometheus_client"))]
+persia_metrics.catalog.nan_count().labels("user_id").inc()
+persia_metrics.events.record("my_app", "checkpoint", {"bytes": 1024})
+assert persia_metrics.events.count("my_app", "checkpoint") == 1
+with persia_metrics.testing.Scope() as scope:
+    persia_metrics.torchelastic.metrics.put_metric("loss", 0.25, "my_app")
+for name in ("benchmarkai", "bridge", "prometheus_client", "torch"):
+    assert getattr(persia_metrics, name) is sys.modules["persia_metrics." + name]
+try:
+    persia_metrics.catalogue
+except AttributeError as error:
+    assert "catalogue" in str(error)
+else:
+    raise SystemExit("no error")
+"""
+    )
+
+
 def test_each_metric_arrives(job, gateway):
     job.agent()
     worker = job.python(EVERY_METRIC)

@@ -24,9 +24,10 @@ Thread safety: any function and any method, from any thread; not inside signal h
 from __future__ import annotations
 
 import atexit
+import importlib
 import os
 import sys
-from typing import Callable, List, Mapping, NamedTuple, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, List, Mapping, NamedTuple, Optional, Sequence, Union
 
 try:
     from . import _native
@@ -43,6 +44,21 @@ from .phases import Phase, phase, set_step
 from .progress import count_samples, count_steps, count_tokens, set_total_steps
 from . import uncaught
 from .reading import HistogramValue, Series, Snapshot, StreamValue, TimeCostValue, read_value, snapshot
+
+# Loaded at their first use.
+_MODULES = ("benchmarkai", "bridge", "catalog", "events", "prometheus_client", "testing", "torch", "torchelastic")
+if TYPE_CHECKING:
+    from . import benchmarkai as benchmarkai, bridge as bridge, catalog as catalog, events as events
+    from . import prometheus_client as prometheus_client, testing as testing, torch as torch, torchelastic as torchelastic
+
+    _modules = (benchmarkai, bridge, catalog, events, prometheus_client, testing, torch, torchelastic)
+else:
+
+    def __getattr__(name: str) -> Any:
+        if name in _MODULES:
+            return importlib.import_module(f"{__name__}.{name}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __version__ = _native.__version__
 __all__ = [

@@ -113,6 +113,15 @@ def test_every_method_arrives_on_the_gateway(job, gateway):
     worker.succeed()
 
 
+def test_characters_that_prometheus_does_not_allow_are_replaced(job, gateway):
+    job.agent()
+    names = {"top-1 accuracy": 1, "loss (train)": 2, "F1 of class a": 3, "Learning rate": 4, "GPU memory used": 5, "a.b/c d": 6}
+    worker = job.python(f"from persia_metrics import Gauge\nfor name, value in {names}.items():\n    Gauge('val', name).set(value)\ninput()\n")
+    for name, value in names.items():
+        gateway.wait_for("val_" + re.sub("[^a-zA-Z0-9]", "_", name), value)
+    worker.succeed()
+
+
 # Each call with its error, or only the error's type.
 REFUSED = {
     "Counter('', 'c').inc('x')": "TypeError",
@@ -129,6 +138,8 @@ REFUSED = {
     "Counter('', 'c', label_names=[1])": "TypeError: label_names must be str, not int",
     "Counter('', 'c', label_names=['\\ud800'])": "UnicodeEncodeError",
     "Counter('batches', 'Batches trained.')": "ValueError: 'Batches trained.' is a text, not a name: the arguments are (group, name, help, label_names)",
+    "Counter('batches', 'Batches trained')": "ValueError",
+    "Gauge('queue_length', 'Length of the queue')": "ValueError",
     "Counter('', 'c', 'doc', ['feat', 'feat'])": "ValueError",
     "Counter('', 'c', 'doc', ['feat']).inc()": "ValueError",
     "Gauge('', 'g', 'doc', ['feat']).set(1)": "ValueError",

@@ -147,11 +147,20 @@ def _unpickle(kind: Any, arguments: Tuple[Any, ...], values: Optional[Tuple[str,
     return _series(kind, arguments, values)
 
 
+def _is_help(group: str, text: str) -> bool:
+    """Whether it is the help text of a metric `group`, as prometheus_client's second argument is: it reads as a sentence."""
+    words = text.split()
+    if len(words) < 2:
+        return False
+    begins = words[0].isalpha() and words[0].istitle() and words[1][0].islower()
+    return text.endswith(".") or begins and (len(words) > 2 or words[0].lower() in group.lower().split("_"))
+
+
 def _names(group: str, name: str, help_text: str, label_names: Iterable[str], unit: str) -> Tuple[str, str, str, str, Tuple[str, ...]]:
     for argument, text in (("group", group), ("name", name), ("help", help_text), ("unit", unit)):
         if not isinstance(text, str):
             raise TypeError(f"{argument} must be str, not {type(text).__name__}")
-    if not help_text and " " in name:
+    if not help_text and _is_help(group, name):
         raise ValueError(f"{name!r} is a text, not a name: the arguments are (group, name, help, label_names)")
     if isinstance(label_names, str):
         raise TypeError(f"label_names must be an iterable of names, not the string {label_names!r}")

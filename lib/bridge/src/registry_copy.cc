@@ -39,8 +39,11 @@ constexpr milliseconds kExitTimeout(2000);
 
 class RegistryCopy::Copier {
  public:
-  Copier(std::shared_ptr<prometheus::Collectable> registry, milliseconds interval)
-      : registry_(std::move(registry)), interval_(std::clamp(interval, kMinInterval, kMaxInterval)), pid_(getpid()) {}
+  Copier(std::shared_ptr<prometheus::Collectable> registry, CountedBy counted_by, milliseconds interval)
+      : registry_(std::move(registry)),
+        interval_(std::clamp(interval, kMinInterval, kMaxInterval)),
+        pid_(getpid()),
+        copier_(counted_by) {}
 
   // A forked child has no copying thread, and the locks may be held forever.
   [[nodiscard]] bool of_this_process() const { return getpid() == pid_; }
@@ -204,7 +207,11 @@ class LiveCopies {
 
 }  // namespace
 
-RegistryCopy::RegistryCopy(std::shared_ptr<prometheus::Collectable> registry, milliseconds interval) noexcept {
+RegistryCopy::RegistryCopy(std::shared_ptr<prometheus::Collectable> registry, milliseconds interval) noexcept
+    : RegistryCopy(std::move(registry), CountedBy::kThisProcess, interval) {}
+
+RegistryCopy::RegistryCopy(std::shared_ptr<prometheus::Collectable> registry, CountedBy counted_by,
+                           milliseconds interval) noexcept {
   static std::atomic<bool> logged = false;
   if (registry == nullptr || registry == AsCollectable()) {
     // AsCollectable() would add the process's own metrics to themselves at each copy.
@@ -213,7 +220,7 @@ RegistryCopy::RegistryCopy(std::shared_ptr<prometheus::Collectable> registry, mi
     return;
   }
   try {
-    copier_ = std::make_shared<Copier>(std::move(registry), interval);
+    copier_ = std::make_shared<Copier>(std::move(registry), counted_by, interval);
     LiveCopies::Get().Add(copier_);
     copier_->Start();
   } catch (const std::exception&) {

@@ -76,7 +76,16 @@ double Increase(double last, double now) { return std::isfinite(last) && !std::i
 bool IsInfo(MetricType type) { return static_cast<int>(type) > static_cast<int>(MetricType::Histogram); }
 
 double GaugeValue(MetricType type, const ClientMetric& metric) {
-  return type == MetricType::Gauge ? metric.gauge.value : type == MetricType::Untyped ? metric.untyped.value : 1;
+  switch (type) {
+    case MetricType::Counter:
+      return metric.counter.value;
+    case MetricType::Gauge:
+      return metric.gauge.value;
+    case MetricType::Untyped:
+      return metric.untyped.value;
+    default:
+      return 1;
+  }
 }
 
 }  // namespace
@@ -139,6 +148,11 @@ void SeriesCopier::Copy(const std::vector<MetricFamily>& families) {
 }
 
 void SeriesCopier::CopySeries(const MetricFamily& family, const ClientMetric& metric, Labels labels) {
+  if (shows_totals_ && (family.type == MetricType::Histogram || family.type == MetricType::Summary)) {
+    return internal::LogOnce(left_out_logged_, "\"" + family.name +
+                                                   "\" of a prometheus-cpp registry is left out: histograms and summaries are "
+                                                   "not copied if others count them");
+  }
   std::map<Labels, Series>& known = families_[{family.name, family.type}];
   auto found = known.find(labels);
   if (found == known.end()) {
@@ -152,10 +166,11 @@ void SeriesCopier::CopySeries(const MetricFamily& family, const ClientMetric& me
   Update(family, metric, &series);
 }
 
-SeriesCopier::Series SeriesCopier::MakeSeries(const MetricFamily& family, const ClientMetric& metric) {
+SeriesCopier::Series SeriesCopier::MakeSeries(const MetricFamily& family, const ClientMetric& metric) const {
   const Description about = About(family, metric);
   switch (family.type) {
     case MetricType::Counter:
+      if (shows_totals_) return {GaugeCopy{Gauge("", family.name, GaugeMerge::kMax, about)}};
       return {CounterCopy{Counter("", family.name, about)}};
     case MetricType::Histogram: {
       std::vector<double> bounds = BoundsOf(metric.histogram);

@@ -15,12 +15,15 @@
 
 #include "persia/metrics/instruments.h"
 #include "persia/metrics/internal/bridge.h"
+#include "persia/metrics/prometheus_cpp.h"
 
 namespace persia::metrics {
 inline namespace abi_1 {
 
 class SeriesCopier {
  public:
+  explicit SeriesCopier(CountedBy counted_by) : shows_totals_(counted_by == CountedBy::kOthers) {}
+
   // Copies `families`. If a series occurs twice, the first one is copied.
   void Copy(const std::vector<prometheus::MetricFamily>& families);
 
@@ -60,15 +63,17 @@ class SeriesCopier {
   };
 
   void CopySeries(const prometheus::MetricFamily& family, const prometheus::ClientMetric& metric, Labels labels);
-  static Series MakeSeries(const prometheus::MetricFamily& family, const prometheus::ClientMetric& metric);
+  [[nodiscard]] Series MakeSeries(const prometheus::MetricFamily& family, const prometheus::ClientMetric& metric) const;
   void Update(const prometheus::MetricFamily& family, const prometheus::ClientMetric& metric, Series* series);
   static void UpdateSummary(const prometheus::MetricFamily& family, const prometheus::ClientMetric& metric,
                             SummaryCopy* summary);
 
+  const bool shows_totals_;
   // The type is part of the key: a family whose type changes becomes a second one, which the registry refuses for its name.
   std::map<std::pair<std::string, prometheus::MetricType>, std::map<Labels, Series>> families_;
   uint64_t round_ = 0;
   std::atomic<bool> bounds_logged_ = false;
+  std::atomic<bool> left_out_logged_ = false;
 };
 
 }  // namespace abi_1

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "persia/metrics/instruments.h"
 #include "persia/metrics/prometheus_cpp.h"
 #include "said.h"
 #include "worker.h"
@@ -52,6 +53,30 @@ class RegistryCopyTest : public WorkerTest {
     });
   }
 };
+
+// Four processes, one of them after a restart, each of which reads the bytes of a card.
+TEST_F(RegistryCopyTest, TotalsThatOthersCountAreCopiedAsTheyAre) {
+  for (const double bytes : {600.0, 700.0, 806.0, 5.0}) {
+    const auto outcome = RunWorker([bytes] {
+      const auto card = std::make_shared<Said>();
+      RegistryCopy copy(card, CountedBy::kOthers, kNever);
+      prometheus::MetricFamily sizes = HistogramFamily({1, 2}, 2);
+      for (const double now : {bytes - 5, bytes}) {
+        card->Say({CounterFamily("bytes_total", now), sizes});
+        copy.CopyNow();
+      }
+    });
+    EXPECT_EQ(
+        outcome.error_output,
+        "persia-metrics: \"h\" of a prometheus-cpp registry is left out: histograms and summaries are not copied if others "
+        "count them\n");
+    const auto segment = OnlySegment();
+    EXPECT_EQ(segment.series.size(), 1U);
+    EXPECT_EQ(segment.series.at("/bytes_total").gauge_policy, static_cast<int>(GaugeMerge::kMax));
+    EXPECT_EQ(segment.series.at("/bytes_total").value, bytes);
+    std::filesystem::remove(SegmentsIn(directory()).at(0));
+  }
+}
 
 TEST_F(RegistryCopyTest, EveryKindArrivesWithLabelsAndHelp) {
   const auto segment = SegmentOf([] {

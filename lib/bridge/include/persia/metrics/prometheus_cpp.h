@@ -35,6 +35,16 @@ inline namespace abi_1 {
 // Returns the same object at each call. The object lives as long as the process, since an Exposer or a Gateway does not own it.
 PERSIA_METRICS_API std::shared_ptr<prometheus::Collectable> AsCollectable() noexcept;
 
+// Where the counters of a registry are counted.
+enum class CountedBy {
+  // In this process: the counters of a prometheus::Registry. The agent adds up those of all processes, also of ended ones.
+  kThisProcess,
+  // Elsewhere, for example by a network card, whose bytes each process reads. The total is exported as it is, once: a counter
+  // is copied as a gauge, and the agent exports the highest value of the living processes. Histograms and summaries are left
+  // out, which is logged.
+  kOthers,
+};
+
 // Copies a prometheus-cpp registry, or any other Collectable, to this process's segment: immediately, then every `interval`,
 // and a last time when this object is destroyed or the program exits. The agent exports the copied metrics like the process's
 // own.
@@ -50,6 +60,8 @@ PERSIA_METRICS_API std::shared_ptr<prometheus::Collectable> AsCollectable() noex
 //               `quantile` is reserved, so without a rule the agent exports it as `exported_quantile`. A counter cannot fall:
 //               with negative observations, `<name>_sum` stays at the highest value of the sum, and never falls below 0.
 //
+// All this is for counters of this process. Those of a Collectable of your own may be totals that others count: CountedBy.
+//
 // Make one object for each registry, and keep it as long as the process records: a second one would add all values again. A
 // forked child copies nothing; it needs its own registry and RegistryCopy. A registry that throws or blocks affects only its
 // own copy, except that the destructor waits for a copy in progress. At exit, all last copies together get two seconds. If no
@@ -59,6 +71,9 @@ class PERSIA_METRICS_API RegistryCopy {
   // `interval` is clamped to 10 ms and a day.
   explicit RegistryCopy(std::shared_ptr<prometheus::Collectable> registry,
                         std::chrono::milliseconds interval = std::chrono::seconds(1)) noexcept;
+  // The same for counters that others count.
+  RegistryCopy(std::shared_ptr<prometheus::Collectable> registry, CountedBy counted_by,
+               std::chrono::milliseconds interval = std::chrono::seconds(1)) noexcept;
   // Copies the registry a last time. Waits for a copy in progress.
   ~RegistryCopy();
   RegistryCopy(const RegistryCopy&) = delete;

@@ -95,8 +95,15 @@ void Judgement::CountTime() {
   }
   Goodput::Moment moment{.now = nanoseconds(segments_.read_at()), .step = kUnmarkedStep};
   if (setup_.exec != nullptr && setup_.exec->CommandExitCode()) moment.over_at = nanoseconds(setup_.exec->ended_at());
+  for (const SharedRanks::Pair& pair : shared_ranks_.Look(processes)) ReportShared(pair);
   goodput_.Look(processes, segments_.late_exits(), moment);
   if (!goodput_.accounts().empty()) segments_.SetGoodput(EncodeGoodput(goodput_.accounts(), clocks));
+}
+
+void Judgement::ReportShared(const SharedRanks::Pair& pair) {
+  JobEvent event = LoggedAgentEvent(LogLevel::kWarning, "rank_shared", SentenceOf(pair), std::chrono::system_clock::now());
+  event.identity = segments_.IdentityOf(pair.rank);
+  event_log_.Add({&event, 1});
 }
 
 void Judgement::JudgeHealth() {

@@ -24,6 +24,7 @@
 #include "health/goodput.h"
 #include "health/job_health.h"
 #include "health/rank_verdicts.h"
+#include "health/shared_ranks.h"
 #include "job/event_log.h"
 #include "own/death_metrics.h"
 #include "own/goodput_metrics.h"
@@ -60,6 +61,7 @@ class Judgement {
 
  private:
   void CountTime();
+  void ReportShared(const SharedRanks::Pair& pair);
   void JudgeHealth();
   void LookForStacks();
   void JudgeRanks();
@@ -78,6 +80,7 @@ class Judgement {
   std::optional<std::chrono::steady_clock::time_point> orphans_removed_;
   Goodput goodput_;
   bool goodput_is_restored_ = false;
+  SharedRanks shared_ranks_;
   std::map<RankKey, Identity> shown_ranks_;       // those with exposed processes
   std::set<std::pair<uint32_t, uint64_t>> hung_;  // pid and start
   StoppedProcesses stopped_;

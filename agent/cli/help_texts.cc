@@ -1,5 +1,7 @@
 #include "cli/help_texts.h"
 
+#include <string_view>
+
 namespace persia::agent {
 namespace {
 
@@ -82,9 +84,7 @@ std::string DescriptionOf(const Setting& setting) {
   std::string text = std::string(setting.help) + " [" + std::string(setting.default_text) + "]";
   if (!setting.environment.empty()) {
     text += "\n$" + std::string(setting.environment);
-    if (!setting.second_environment.empty()) {
-      text += ", $" + std::string(setting.second_environment);
-    }
+    for (const std::string_view name : setting.other_environment) text += ", $" + std::string(name);
   }
   return text;
 }

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string_view>
+#include <vector>
 
 #include "config/config_draft.h"
 #include "config/config_file.h"
@@ -52,10 +53,18 @@ void ClearList(const Setting& setting, AgentOptions& options) {
   }
 }
 
+// In the order in which they count.
+std::vector<std::string_view> VariablesOf(const Setting& setting) {
+  std::vector<std::string_view> names;
+  if (!setting.environment.empty()) names.push_back(setting.environment);
+  names.insert(names.end(), setting.other_environment.begin(), setting.other_environment.end());
+  return names;
+}
+
 void ReadEnvironment(const ConfigSources& sources, ConfigDraft& draft) {
   for (const Setting& setting : Settings()) {
-    for (const std::string_view name : {setting.environment, setting.second_environment}) {
-      const auto value = name.empty() ? std::nullopt : sources.environment(std::string(name).c_str());
+    for (const std::string_view name : VariablesOf(setting)) {
+      const auto value = sources.environment(std::string(name).c_str());
       if (!value) continue;
       ClearList(setting, draft.options);
       draft.Set(setting, *value, std::string(name) + ": ", /*lasting=*/true);
@@ -94,13 +103,12 @@ Environment ProcessEnvironment() {
 Environment TakeEnvironment() {
   const auto taken = std::make_shared<std::map<std::string, std::string>>();
   const auto take = [&taken](std::string_view name) {
-    const auto value = name.empty() ? std::nullopt : ProcessEnvironment()(std::string(name).c_str());
+    const auto value = ProcessEnvironment()(std::string(name).c_str());
     if (value) taken->emplace(name, *value);
   };
   take(kFileVariable);
   for (const Setting& setting : Settings()) {
-    take(setting.environment);
-    take(setting.second_environment);
+    for (const std::string_view name : VariablesOf(setting)) take(name);
     const std::string name(setting.environment);
     char* const value = setting.secret && !name.empty() ? std::getenv(name.c_str()) : nullptr;
     if (value != nullptr) {

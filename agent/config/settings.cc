@@ -8,6 +8,7 @@
 
 #include "config/remote_write_settings.h"
 #include "config/values.h"
+#include "rank_variables.h"
 
 namespace persia::agent {
 namespace {
@@ -56,6 +57,8 @@ void CopyMapping(const AgentOptions& from, AgentOptions& to) {
   to.mapping_text = from.mapping_text;
   to.mapping = from.mapping;
 }
+
+constexpr std::string_view kTorchRunId[] = {"TORCHELASTIC_RUN_ID"};
 
 // A table.
 // clang-format off
@@ -222,10 +225,10 @@ constexpr Setting kSettings[] = {
       .key = "on_instance_end", .flag = "--on-instance-end", .placeholder = "delete|keep",
       .help = "Whether a group stays on the gateway after its processes have ended", .default_text = "delete", .group = "Gateway"}),
     Bind<ParseRunId, &AgentOptions::run_id>({
-      .key = "run_id", .flag = "--run-id", .environment = "PERSIA_RUN_ID", .second_environment = "TORCHELASTIC_RUN_ID", .placeholder = "ID",
+      .key = "run_id", .flag = "--run-id", .environment = "PERSIA_RUN_ID", .other_environment = kTorchRunId, .placeholder = "ID",
       .help = "The run to start or to continue", .default_text = "the unfinished run, else generated", .group = "Job"}),
     Bind<Count{0, INT_MAX}, &AgentOptions::replica>({
-      .flag = "--replica", .environment = "REPLICA_INDEX", .second_environment = "RANK", .placeholder = "N",
+      .flag = "--replica", .environment = metrics::kReplicaVariable, .other_environment = metrics::kRankVariables, .placeholder = "N",
       .help = "The agent's own number: instance=\"rep_N\"", .default_text = "0", .group = "Labels"}),
     Bind<ParseText, &AgentOptions::ip_addr>({
       .key = "ip_addr", .flag = "--ip-addr", .environment = "PERSIA_IP_ADDR", .placeholder = "ADDRESS", .help = "The label ip_addr",

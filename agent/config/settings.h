@@ -22,8 +22,8 @@ struct Setting {
   std::string_view alias = {};  // a second key
   std::string_view flag = {};
   std::string_view environment = {};
-  std::string_view second_environment = {};  // read if the first is not set
-  std::string_view placeholder = {};         // of the value, in --help
+  std::span<const std::string_view> other_environment = {};  // the first one that is set is read, if `environment` is not
+  std::string_view placeholder = {};                         // of the value, in --help
   std::string_view help = {};
   std::string_view default_text = {};  // as documented
   std::string_view group = {};         // in --help

@@ -37,6 +37,7 @@ struct RankProcess {
   Nanoseconds last_mark{0};  // when it last entered a phase, or exited; 0: it has entered none
   std::optional<double> step = {};
   std::optional<double> first_step = {};
+  double counted_steps = 0;  // of a program that has not numbered them
   // How an ended process ended (exit_reason.h); none: that may become known in the next collection.
   std::optional<std::string> exit = {};
 };

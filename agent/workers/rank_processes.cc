@@ -50,6 +50,7 @@ RankProcess RankProcessOf(const SegmentLifecycle::Segment& segment) {
                       // Of a program that numbers them: others only count those of the process.
                       .step = reader.first_step() ? reader.step() : std::nullopt,
                       .first_step = reader.first_step(),
+                      .counted_steps = reader.first_step() ? 0 : reader.step().value_or(0),
                       .exit = segment.alive ? std::nullopt : segment.exit};
   const nanoseconds longest = std::max(Now(CLOCK_MONOTONIC) - process.began, nanoseconds(0));  // also if the segment is corrupt
   for (const PhaseTime& time : reader.clocks().Times()) {

@@ -9,17 +9,17 @@ import sys
 
 MYPY = False
 if MYPY:  # for mypy only: this import takes longer than the rest of the start-up
-    from typing import Any, Dict, Tuple
+    from typing import Any, Dict, List, Tuple
 
 # The modules and functions of ours that are called after the import of each of torch's modules.
 _ELASTIC = "persia_metrics.torchelastic.install"
-_ELASTIC_CALLS = {
+ELASTIC = {
     "torch.distributed.elastic.metrics": (_ELASTIC, "export_metrics"),
     "torch.distributed.elastic.events.handlers": (_ELASTIC, "export_events"),
     "torch.distributed.launcher.api": (_ELASTIC, "name_launcher"),
 }
 _PATCHES = "persia_metrics.torch.patches"
-_TORCH_CALLS = {
+TORCH = {
     "torch.autograd": (_PATCHES, "mark_backward"),
     "torch.serialization": (_PATCHES, "mark_saving"),
     "torch.utils.data.dataloader": (_PATCHES, "mark_loading"),
@@ -29,13 +29,15 @@ _TORCH_CALLS = {
     "torch.nn.parallel.distributed": (_PATCHES, "mark_reduction"),
     "torch": (_PATCHES, "mark_modules"),
 }
+# Of each program that imports the package.
+RANK = {"torch.distributed.distributed_c10d": ("persia_metrics.torch.ranks", "take_rank")}
 
 
 class _Finder:
     """Finds torch's modules as Python does, and calls us after their first import."""
 
     def __init__(self) -> None:
-        self.calls = {}  # type: Dict[str, Tuple[str, str]]
+        self.calls = {}  # type: Dict[str, List[Tuple[str, str]]]
 
     def find_spec(self, name: str, path: "Any" = None, target: "Any" = None) -> "Any":
         if name not in self.calls:
@@ -48,7 +50,8 @@ class _Finder:
 
             def exec_module(module: "Any") -> None:
                 execute(module)
-                _call(name, module, *self.calls[name])
+                for call in self.calls[name]:
+                    _call(name, module, *call)
 
             spec.loader.exec_module = exec_module  # type: ignore
         return spec
@@ -62,16 +65,17 @@ def start() -> None:
     torch = os.environ.get("PERSIA_METRICS_TORCH", "")
     if torch not in ("", "0", "1"):
         print(f'persia_metrics: PERSIA_METRICS_TORCH="{torch}": expected 0 or 1; torch is not instrumented', file=sys.stderr)
-    register(elastic=os.environ.get("PERSIA_METRICS_TORCHELASTIC") == "1", torch=torch == "1")
+    if os.environ.get("PERSIA_METRICS_TORCHELASTIC") == "1":
+        register(ELASTIC)
+    if torch == "1":
+        register(TORCH)
 
 
-def register(elastic: bool = True, torch: bool = False) -> None:
+def register(calls: "Dict[str, Tuple[str, str]]") -> None:
     """Instruments the modules that are imported, and the others after their import."""
-    calls = {**(_ELASTIC_CALLS if elastic else {}), **(_TORCH_CALLS if torch else {})}
-    added = [name for name in calls if name not in _finder.calls]
-    if not added:
-        return
-    _finder.calls.update(calls)
+    added = [name for name in calls if calls[name] not in _finder.calls.get(name, [])]
+    for name in added:
+        _finder.calls.setdefault(name, []).append(calls[name])
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
     for name in added:

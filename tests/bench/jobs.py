@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples/demo"))
 
 from servers import Process, fetch, free_port, wait_until  # noqa: E402
 
-_FOREIGN = ("PERSIA_", "TORCHELASTIC_", "REPLICA_INDEX", "RANK", "BENCHMARK_AI")
+_FOREIGN = ("PERSIA_", "TORCHELASTIC_", "REPLICA_INDEX", "RANK", "LOCAL_", "OMPI_", "PMI", "MV2_", "SLURM_", "BENCHMARK_AI")
 
 
 def clean_environment(**more):

@@ -30,7 +30,7 @@ PUSH_INTERVAL = 0.25
 # Files that an agent leaves in the directory when it ends.
 _AGENTS_FILES = {"agent.conf", "agent.lock", "agent.state", "agent.groups", "agent.events"}
 _PR_SET_CHILD_SUBREAPER = 36
-_FOREIGN = ("PERSIA_", "TORCHELASTIC_", "REPLICA_INDEX", "RANK")
+_FOREIGN = ("PERSIA_", "TORCHELASTIC_", "REPLICA_INDEX", "RANK", "LOCAL_", "OMPI_", "PMI", "MV2_", "SLURM_")
 
 
 class Broken(Exception):

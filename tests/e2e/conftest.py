@@ -40,7 +40,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 pytest_addoption = levels.add_option
 
 # Variables of the tests' own environment that could influence the programs under test.
-_FOREIGN = ("PERSIA_", "TORCHELASTIC_", "REPLICA_INDEX", "RANK", "BENCHMARK_AI", "PYTHON")
+_FOREIGN = ("PERSIA_", "TORCHELASTIC_", "REPLICA_INDEX", "RANK", "LOCAL_", "OMPI_", "PMI", "MV2_", "SLURM_", "BENCHMARK_AI", "PYTHON")
 
 
 def environment(**extra):

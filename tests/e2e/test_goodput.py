@@ -216,6 +216,23 @@ while True:
     os.kill(ranks[1].pid, signal.SIGCONT)
 
 
+def test_two_processes_of_one_identity_that_train_at_once_are_named_once(job):
+    agent = job.agent()
+    source = """
+import time
+from persia_metrics import count_steps
+while True:
+    count_steps()
+    time.sleep(0.01)
+"""
+    ranks = [job.python(source) for _ in range(3)]
+    wait_until(lambda: "rep_0: the processes" in agent.output(), "the line")
+    agent.await_collections(3)
+    [line] = [line for line in agent.output().splitlines() if "train at once" in line]
+    pids = {int(pid) for pid in re.findall(r"the processes (\d+) and (\d+) train at once", line)[0]}
+    assert "trainer rep_0" in line and "docs/ranks.md" in line and pids < {rank.pid for rank in ranks}
+
+
 def test_a_process_that_replaces_its_program_goes_on_and_dies_once(job, tmp_path):
     source = tmp_path / "replaces.py"
     source.write_text("""

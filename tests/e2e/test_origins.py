@@ -191,9 +191,9 @@ def test_keys_of_persias_settings(settings):
 
 
 @holds(PERSIA, "`REPLICA_INDEX`, default `0`", 'same: the label `instance="rep_0"`')
-@holds(PERSIA, "`RANK`, which overrides `REPLICA_INDEX`", "used if `REPLICA_INDEX` is not set")
+@holds(PERSIA, "`RANK`, which overrides `REPLICA_INDEX`", "used if `REPLICA_INDEX` is not set, or [several ranks](ranks.md) share it")
 @pytest.mark.parametrize(
-    "env, replica", [({}, 0), ({"REPLICA_INDEX": "3"}, 3), ({"RANK": "2"}, 2), ({"REPLICA_INDEX": "3", "RANK": "2"}, 3)]
+    "env, replica", [({}, 0), ({"REPLICA_INDEX": "3"}, 3), ({"RANK": "2"}, 2), ({"REPLICA_INDEX": "3", "RANK": "2"}, 3), ({"OMPI_COMM_WORLD_RANK": "5"}, 5)]
 )
 def test_the_number_of_a_process_is_its_instance(settings, exposed, env, replica):
     seen = exposed("from persia_metrics import Counter\nCounter('', 'n', 'N.').inc()\n", **env)

@@ -2,7 +2,8 @@
 
 import subprocess
 
-from conftest import PYTHON
+import pytest
+from conftest import PYTHON, PYTHON_PACKAGE
 from torch_environment import torch_environment
 from torch_program import MODEL, installed
 
@@ -63,6 +64,47 @@ def test_exec_instruments_the_ranks_of_torchrun(job, gateway, tmp_path):
     compare = "import torch; a, b = torch.load('model0'), torch.load('model1'); print(sum(a[n].numpy().tobytes() == b[n].numpy().tobytes() for n in a), len(a))"
     same = subprocess.run([PYTHON, "-c", compare], capture_output=True, text=True, cwd=tmp_path, timeout=60)
     assert same.stdout == "9 9\n", same.stderr
+
+
+# torch's tutorial of DistributedDataParallel: a rank's number is an argument. The metric is made when each rank imports the program.
+SPAWNED = """
+import os, sys
+IMPORTS
+loss = persia_metrics.Gauge("my_app", "loss", "Loss.")
+
+def train(rank, store):
+    if "RANK" in sys.argv:
+        os.environ["RANK"] = str(rank)
+    init_process_group("gloo", init_method="file://" + store, rank=rank, world_size=3)
+    for _ in range(20):
+        persia_metrics.count_steps()
+        dist.barrier()
+    loss.set(rank)
+    dist.barrier()
+
+if __name__ == "__main__":
+    mp.spawn(train, args=(sys.argv[1],), nprocs=3)
+"""
+
+
+OURS, TORCHS = "import persia_metrics\n", """import torch.distributed as dist
+import torch.multiprocessing as mp
+from torch.distributed import init_process_group
+"""
+
+
+@pytest.mark.parametrize("imports", [OURS + TORCHS, TORCHS + OURS], ids=["before_torch", "after_torch"])
+@pytest.mark.parametrize("more", [(), ("RANK",)], ids=["argument", "environment"])
+def test_the_process_group_gives_spawned_ranks_their_numbers(job, gateway, tmp_path, imports, more):
+    (tmp_path / "train.py").write_text(SPAWNED.replace("IMPORTS", imports))
+    env = {"PYTHONPATH": str(PYTHON_PACKAGE), "SLURM_PROCID": "7"}  # of the step in which the launcher runs
+    agent = job.exec(PYTHON, tmp_path / "train.py", tmp_path / "store", *more, env=env)
+    assert agent.wait(120) == 0, agent.output()
+    shown = gateway.metrics()
+    for rank in range(3):
+        assert shown.one("my_app_loss", instance=f"rep_{rank}") == rank
+        assert shown.one("persia_progress_steps_total", instance=f"rep_{rank}") == 20
+    assert "train at once" not in agent.output()
 
 
 def test_exec_quotes_a_library_that_it_does_not_know(job):

@@ -260,7 +260,7 @@ def test_a_broken_installation_does_not_break_torch(job, tmp_path):
     (tmp_path / "persia_metrics/__init__.py").write_text("from . import _native\n")
     script = """
 import persia_metrics_startup
-persia_metrics_startup.register()
+persia_metrics_startup.register(persia_metrics_startup.ELASTIC)
 from torch.distributed.elastic.metrics import put_metric
 put_metric("n", 1)
 print("went on")

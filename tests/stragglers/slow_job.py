@@ -21,7 +21,7 @@ PATIENCE_CHUNKS = 30
 
 
 def environment(segments):
-    foreign = ("PERSIA_", "TORCHELASTIC_", "REPLICA_INDEX", "RANK")
+    foreign = ("PERSIA_", "TORCHELASTIC_", "REPLICA_INDEX", "RANK", "LOCAL_", "OMPI_", "PMI", "MV2_", "SLURM_")
     clean = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     own = {"PERSIA_METRICS_DIR": str(segments), "PERSIA_JOB_NAME": JOB, "PERSIA_ROLE": "trainer", "OMP_NUM_THREADS": "1"}
     return {**clean, **own, "PYTHONPATH": f"{BUILD / 'lib/python'}:{HERE}", "PYTHONUNBUFFERED": "1"}

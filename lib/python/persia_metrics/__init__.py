@@ -29,6 +29,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, Callable, List, Mapping, NamedTuple, Optional, Sequence, Union
 
+import persia_metrics_startup
+
 try:
     from . import _native
 except ImportError:
@@ -114,10 +116,10 @@ def init(
     """Makes this process's metrics visible to the job's agent, which may start before or after.
 
     The environment overrides the arguments (PERSIA_JOB_NAME, PERSIA_ROLE, REPLICA_INDEX, else RANK, PERSIA_METRICS_DIR,
-    PERSIA_METRICS_ENABLED), so that the deployment decides. Earlier measurements are exported too. An exception is a torchelastic
-    stream that exists already: call init() before `getStream`. If it fails, one line on stderr says so, and the metrics count
-    privately. A second call changes only role, replica and labels. TypeError or ValueError: an argument has a wrong type, or `replica`
-    is negative.
+    PERSIA_METRICS_ENABLED), so that the deployment decides. docs/ranks.md lists all sources of the replica. Earlier measurements are
+    exported too. An exception is a torchelastic stream that exists already: call init() before `getStream`. If it fails, one line on
+    stderr says so, and the metrics count privately. A second call changes only role, replica and labels. TypeError or ValueError: an
+    argument has a wrong type, or `replica` is negative.
     """
     result = InitResult(*_native.init(job_name, role, replica, tuple((labels or {}).items()), metrics_dir, enabled))
     _write_stacks(result)
@@ -140,6 +142,9 @@ def _write_stacks(result: InitResult) -> None:
 
 if os.environ.get("PERSIA_METRICS_STACKS") == "1" and _native.exporting():
     _write_stacks(InitResult(*_native.init(None, None, None, (), None, True)))
+
+# In a program whose ranks torch starts, only torch may know which one this process is.
+persia_metrics_startup.register(persia_metrics_startup.RANK)
 
 # The thread that calls functions of gauges must not wait for the lock of an interpreter that ends.
 atexit.register(_native.end_functions)

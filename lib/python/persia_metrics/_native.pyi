@@ -117,6 +117,9 @@ def exporting() -> bool: ...
 def mark_exit(code: int, /) -> None:
     """Marks this process as left by a normal exit: for one that ends by os._exit on purpose."""
 
+def set_process_group_rank(rank: int, /) -> None:
+    """The rank of this process in its group of several processes."""
+
 def remove_series(group: str, name: str, labels: Sequence[Tuple[str, str]], /) -> bool:
     """Removes a series until it is made again. False: there is none."""
 

@@ -12,6 +12,7 @@
 #include "persia/metrics/events.h"
 #include "persia/metrics/init.h"
 #include "persia/metrics/internal/exit.h"
+#include "persia/metrics/internal/process_group.h"
 #include "persia/metrics/remove.h"
 
 namespace persia::metrics::python {
@@ -269,6 +270,15 @@ PyObject* CallMarkExit(PyObject*, PyObject* code) {
   Py_RETURN_NONE;
 }
 
+PyObject* CallSetProcessGroupRank(PyObject*, PyObject* rank) {
+  int number = 0;
+  if (!OptionalReplica(rank, &number)) return nullptr;
+  Py_BEGIN_ALLOW_THREADS;
+  internal::SetProcessGroupRank(number);
+  Py_END_ALLOW_THREADS;
+  Py_RETURN_NONE;
+}
+
 // The fast path of labels(): looks up a series by its label values. Only values that are str: an object that equals a str may
 // have another str().
 PyObject* FindSeries(PyObject*, PyObject* const* args, Py_ssize_t count) {
@@ -319,6 +329,8 @@ PyMethodDef functions[] = {
      "exporting()\n--\n\nWhether this process's metrics are visible to an agent, if one runs."},
     {"mark_exit", &CallMarkExit, METH_O,
      "mark_exit(code, /)\n--\n\nMarks this process as left by a normal exit: for one that ends by os._exit on purpose."},
+    {"set_process_group_rank", &CallSetProcessGroupRank, METH_O,
+     "set_process_group_rank(rank, /)\n--\n\nThe rank of this process in its group of several processes."},
     {"remove_series", &Guarded<&CallRemoveSeries>, METH_VARARGS,
      "remove_series(group, name, labels, /)\n--\n\nRemoves a series. Returns whether there was one."},
     {"find_series", AsCFunction(&FindSeries), METH_FASTCALL,

@@ -1,5 +1,8 @@
 #include "persia/metrics/init.h"
 
+#include <cstdint>
+
+#include "persia/metrics/internal/process_group.h"
 #include "registry.h"
 
 namespace persia::metrics {
@@ -8,6 +11,8 @@ inline namespace abi_1 {
 InitResult Init(const Options& options) noexcept { return Registry::Get().Init(options); }
 
 bool Exporting() noexcept { return Registry::Get().Exporting(); }
+
+void internal::SetProcessGroupRank(int32_t rank) noexcept { Registry::Get().SetProcessGroupRank(rank); }
 
 }  // namespace abi_1
 }  // namespace persia::metrics

@@ -42,6 +42,7 @@
 #include "persia/metrics/labels.h"
 #include "persia/metrics/values.h"
 #include "private_memory.h"
+#include "rank_variables.h"
 #include "segment_format.h"
 #include "segment_writer.h"
 #include "series_index.h"
@@ -141,6 +142,7 @@ class Registry {
   bool Remove(uint32_t slot) noexcept PERSIA_EXCLUDES(mutex_);
 
   InitResult Init(const Options& options) noexcept PERSIA_EXCLUDES(mutex_);
+  void SetProcessGroupRank(int32_t rank) noexcept PERSIA_EXCLUDES(mutex_);
   // Whether Init or the environment requested an export, and metrics are not disabled. Opens the segment if necessary.
   bool Exporting() noexcept PERSIA_EXCLUDES(mutex_);
 
@@ -239,6 +241,8 @@ class Registry {
   bool Export() noexcept PERSIA_REQUIRES(mutex_);
   bool TryExport(std::string* error) PERSIA_REQUIRES(mutex_);
   void TakeIdentity(Identity wanted) PERSIA_REQUIRES(mutex_);
+  // If the segment has another identity, it waits to be written.
+  void Renew(Identity renewed) PERSIA_REQUIRES(mutex_);
   // If PERSIA_RUN_ID gave no run id, sets the agent's, else torchrun's.
   void AdoptRunId(Identity* identity) const PERSIA_REQUIRES(mutex_);
 
@@ -319,6 +323,7 @@ class Registry {
   Mutex& waiting_mutex_;  // see above
   State state_ PERSIA_GUARDED_BY(mutex_) = State::kUnopened;
   Identity identity_ PERSIA_GUARDED_BY(mutex_);
+  OwnRanks own_ranks_ PERSIA_GUARDED_BY(mutex_);
   bool identity_known_ PERSIA_GUARDED_BY(mutex_) = false;
   bool initialized_ PERSIA_GUARDED_BY(mutex_) = false;  // by Init
   std::string agent_run_id_ PERSIA_GUARDED_BY(mutex_);

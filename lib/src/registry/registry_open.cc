@@ -2,6 +2,7 @@
 // forked child.
 
 #include <atomic>
+#include <cstdint>
 #include <exception>
 #include <new>
 #include <string>
@@ -16,8 +17,9 @@ namespace persia::metrics {
 inline namespace abi_1 {
 
 InitResult Registry::Init(const Options& options) noexcept try {
-  Identity wanted = ResolveIdentity(options);
   MutexLock lock(mutex_);
+  if (options.replica) own_ranks_.program = options.replica;
+  Identity wanted = ResolveIdentity(options, own_ranks_);
   if (!initialized_ && !wanted.enabled) {
     disabled_.store(true, std::memory_order_relaxed);
   }
@@ -70,10 +72,28 @@ void Registry::TakeIdentity(Identity wanted) {
       renewed.labels = std::move(wanted.labels);
     }
   }
-  renewed.forked = identity_.forked && renewed.role == identity_.role && renewed.replica == identity_.replica;
-  identity_waits_ = identity_waits_ || (exporting && renewed != identity_);
-  identity_ = std::move(renewed);
+  Renew(std::move(renewed));
   identity_known_ = initialized_ = true;
+}
+
+void Registry::Renew(Identity renewed) {
+  renewed.forked = identity_.forked && renewed.role == identity_.role && renewed.replica == identity_.replica;
+  identity_waits_ = identity_waits_ || (state_ == State::kExporting && renewed != identity_);
+  identity_ = std::move(renewed);
+}
+
+void Registry::SetProcessGroupRank(int32_t rank) noexcept try {
+  MutexLock lock(mutex_);
+  own_ranks_.process_group = rank;
+  if (!identity_known_) return;
+  Identity renewed = identity_;
+  renewed.replica = ResolveIdentity({}, own_ranks_).replica;
+  Renew(std::move(renewed));
+  if (identity_waits_) {
+    Recover();
+  }
+} catch (const std::bad_alloc&) {
+  CountDropped(segment::Drop::kOutOfMemory);
 }
 
 bool Registry::Exporting() noexcept {
@@ -92,7 +112,7 @@ bool Registry::Open() {
   if (disabled_.load(std::memory_order_relaxed)) return false;
   if (state_ != State::kUnopened) return true;
   if (!identity_known_) {
-    identity_ = ResolveIdentity({});
+    identity_ = ResolveIdentity({}, own_ranks_);
     identity_known_ = true;
   }
   if (!identity_.enabled) {

@@ -10,6 +10,7 @@
 
 #include "job_directory.h"
 #include "log.h"
+#include "rank_variables.h"
 
 namespace persia::metrics {
 inline namespace abi_1 {
@@ -83,7 +84,7 @@ AgentConf ReadAgentConf(int directory_fd) {
   return conf;
 }
 
-Identity ResolveIdentity(const Options& options) {
+Identity ResolveIdentity(const Options& options, const OwnRanks& ranks) {
   Identity identity;
   const auto dir = Env("PERSIA_METRICS_DIR");
   const auto job = Env("PERSIA_JOB_NAME");
@@ -95,15 +96,13 @@ Identity ResolveIdentity(const Options& options) {
   identity.labels = options.labels;
   identity.enabled = options.enabled && EnabledByEnv();
 
-  auto replica = EnvNumber<int32_t>("REPLICA_INDEX", 0);
-  if (!replica) {
-    replica = EnvNumber<int32_t>("RANK", 0);
-  }
-  identity.replica = replica.value_or(options.replica.value_or(0));
+  const auto number = [](std::string_view variable) { return EnvNumber<int32_t>(variable.data(), 0); };
+  const std::optional<int32_t> replica = RankOf(number, ranks);
+  identity.replica = replica.value_or(0);
   identity.gives = {.job = job.has_value() || !options.job_name.empty(),
                     .metrics_dir = dir.has_value() || !options.metrics_dir.empty(),
                     .role = Env("PERSIA_ROLE").has_value() || !options.role.empty(),
-                    .replica = replica.has_value() || options.replica.has_value()};
+                    .replica = replica.has_value()};
   identity.restart_count = EnvNumber<uint32_t>("TORCHELASTIC_RESTART_COUNT", 0).value_or(0);
   identity.segment_bytes = EnvNumber<uint64_t>("PERSIA_METRICS_SEGMENT_BYTES", 1).value_or(0);
 

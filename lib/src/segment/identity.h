@@ -6,6 +6,7 @@
 #include <string>
 
 #include "persia/metrics/init.h"
+#include "rank_variables.h"
 
 namespace persia::metrics {
 inline namespace abi_1 {
@@ -50,8 +51,9 @@ struct Identity {
   friend bool operator==(const Identity&, const Identity&) = default;
 };
 
-// The environment overrides `options`. A bad value in the environment is logged in one line and ignored.
-Identity ResolveIdentity(const Options& options);
+// The environment overrides `options`. `ranks`: of which `options` gives none. A bad value in the environment is logged in one
+// line and ignored.
+Identity ResolveIdentity(const Options& options, const OwnRanks& ranks);
 
 }  // namespace abi_1
 }  // namespace persia::metrics

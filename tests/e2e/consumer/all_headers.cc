@@ -3,6 +3,7 @@
 #include <persia/metrics/internal/exit.h>
 #include <persia/metrics/internal/language.h>
 #include <persia/metrics/internal/out_of_memory.h>
+#include <persia/metrics/internal/process_group.h>
 #include <persia/metrics/metrics.h>
 
 #include <array>

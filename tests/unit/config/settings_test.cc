@@ -7,9 +7,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <sstream>
@@ -72,8 +74,8 @@ struct Row {
   std::string alias{};
   std::string flag{};
   std::string environment{};
-  std::string second_environment{};
-  std::string default_text{};  // as documented
+  std::vector<std::string> other_environment{};  // the strongest first
+  std::string default_text{};                    // as documented
   std::string default_value{};
   std::string documented{};  // of its allowed values, in config/README.md
   // At least two, so that one can override the other. Of a number, both bounds.
@@ -266,11 +268,13 @@ const std::vector<Row>& Rows() {
     {.key = "on_instance_end", .flag = "--on-instance-end", .default_text = "delete", .default_value = Shown(OnInstanceEnd::kDelete),
      .documented = "`keep`: it stays", .good = {{"keep", Shown(OnInstanceEnd::kKeep)}, {"delete", Shown(OnInstanceEnd::kDelete)}},
      .bad = {{"drop"}, {"DELETE"}}, .allowed = kWords + "delete, keep", .read = PERSIA_READ(on_instance_end)},
-    {.key = "run_id", .flag = "--run-id", .environment = "PERSIA_RUN_ID", .second_environment = "TORCHELASTIC_RUN_ID",
+    {.key = "run_id", .flag = "--run-id", .environment = "PERSIA_RUN_ID", .other_environment = {"TORCHELASTIC_RUN_ID"},
      .default_text = "the unfinished run, else generated", .documented = "torchrun's `none` counts as not set",
      .good = {{"run-7", "run-7"}, {std::string(256, 'r'), std::string(256, 'r')}, {"none", ""}}, .bad = {{std::string(257, 'r')}},
      .allowed = "is too long for a run id (at most 256 bytes)", .read = PERSIA_READ(run_id)},
-    {.flag = "--replica", .environment = "REPLICA_INDEX", .second_environment = "RANK", .default_text = "0", .default_value = "0",
+    {.flag = "--replica", .environment = "REPLICA_INDEX",
+     .other_environment = {"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID"},
+     .default_text = "0", .default_value = "0",
      .good = {{"2147483647", "2147483647"}, {"0", "0"}}, .bad = {{"-1"}, {"2147483648"}, {"two"}}, .allowed = "is not a number from 0 to 2147483647",
      .read = PERSIA_READ(replica)},
     {.key = "ip_addr", .flag = "--ip-addr", .environment = "PERSIA_IP_ADDR", .default_text = "the address towards the gateway",
@@ -297,16 +301,19 @@ std::map<std::string, std::string> AllValues(const AgentOptions& options) {
 
 // Where a setting can be given, the weakest first.
 struct Source {
-  enum Kind { kFile, kSecondVariable, kVariable, kFlag } kind;
+  enum Kind { kFile, kVariable, kFlag } kind;
   std::string name;
 };
 
 std::vector<Source> SourcesOf(const Row& row) {
-  std::vector<Source> sources;
-  for (const Source& source : {Source{Source::kFile, row.key}, Source{Source::kSecondVariable, row.second_environment},
-                               Source{Source::kVariable, row.environment}, Source{Source::kFlag, row.flag}}) {
-    if (!source.name.empty()) sources.push_back(source);
-  }
+  std::vector<Source> sources{{Source::kFile, row.key}};
+  std::transform(row.other_environment.rbegin(), row.other_environment.rend(), std::back_inserter(sources),
+                 [](const std::string& name) {
+                   return Source{Source::kVariable, name};
+                 });
+  sources.push_back({Source::kVariable, row.environment});
+  sources.push_back({Source::kFlag, row.flag});
+  std::erase_if(sources, [](const Source& source) { return source.name.empty(); });
   return sources;
 }
 
@@ -326,7 +333,7 @@ class EverySetting : public ::testing::Test {
     for (const auto& [source, text, yaml] : values) {
       if (source.kind == Source::kFile) section += "  " + source.name + ": " + (yaml.empty() ? text : yaml) + "\n";
       if (source.kind == Source::kFlag) sources.flags.emplace_back(source.name, text);
-      if (source.kind == Source::kVariable || source.kind == Source::kSecondVariable) variables[source.name] = text;
+      if (source.kind == Source::kVariable) variables[source.name] = text;
     }
     std::ofstream(file_) << "PersiaMetricsConfig:\n" << section;
     sources.environment = [variables](const char* name) -> std::optional<std::string> {
@@ -374,7 +381,8 @@ TEST_F(EverySetting, HasItsNamesAndItsDefault) {
     EXPECT_EQ(setting->alias, row.alias);
     EXPECT_EQ(setting->flag, row.flag);
     EXPECT_EQ(setting->environment, row.environment);
-    EXPECT_EQ(setting->second_environment, row.second_environment);
+    const auto& others = setting->other_environment;
+    EXPECT_EQ(std::vector<std::string>(others.begin(), others.end()), row.other_environment);
     EXPECT_EQ(setting->default_text, row.default_text);
     AgentOptions options;
     const std::string before = setting->get(options);
@@ -397,7 +405,9 @@ TEST_F(EverySetting, IsDocumented) {
       continue;
     }
     const std::string line = readme.substr(at + 1, readme.find('\n', at + 1) - at - 1);
-    for (const std::string& name : {row.key, row.alias, row.flag, row.environment, row.second_environment}) {
+    std::vector<std::string> names = row.other_environment;
+    names.insert(names.end(), {row.key, row.alias, row.flag, row.environment});
+    for (const std::string& name : names) {
       EXPECT_THAT(line, HasSubstr(name.empty() ? "" : "`" + name + "`"));
     }
     EXPECT_THAT(line, HasSubstr(row.default_text));

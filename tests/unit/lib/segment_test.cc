@@ -19,10 +19,12 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "job_directory.h"
+#include "persia/metrics/internal/process_group.h"
 #include "persia/metrics/metrics.h"
 #include "persia/metrics/version.h"
 #include "segment_format.h"
@@ -313,6 +315,47 @@ TEST_F(SegmentTest, TheEnvironmentWinsOverTheProgram) {
   EXPECT_EQ(segment.run_id, "env run");
   EXPECT_EQ(segment.restart_count, 2U);
   EXPECT_EQ(segment.labels.at("zone"), "a");
+}
+
+TEST_F(SegmentTest, TheRankIsThatOfTheFirstSourceThatGivesOne) {
+  struct Case {
+    std::vector<const char*> variables = {};  // each has the length of its name
+    std::optional<int> program = {};
+    std::optional<int> process_group = {};
+    size_t rank = 0;
+  };
+  const std::vector<Case> cases = {
+      {.rank = 0},
+      {.variables = {"SLURM_PROCID"}, .rank = 12},
+      {.variables = {"SLURM_PROCID", "MV2_COMM_WORLD_RANK"}, .rank = 19},
+      {.variables = {"SLURM_PROCID", "PMI_RANK"}, .rank = 8},
+      {.variables = {"PMI_RANK", "PMIX_RANK"}, .rank = 9},
+      {.variables = {"PMIX_RANK", "OMPI_COMM_WORLD_RANK"}, .rank = 20},
+      {.variables = {"OMPI_COMM_WORLD_RANK"}, .program = 3, .rank = 3},
+      {.variables = {"OMPI_COMM_WORLD_RANK", "RANK"}, .program = 3, .rank = 4},
+      {.variables = {"OMPI_COMM_WORLD_RANK", "RANK"}, .process_group = 2, .rank = 2},
+      {.program = 3, .process_group = 2, .rank = 3},
+      {.variables = {"RANK"}, .program = 3, .process_group = 2, .rank = 4},
+      {.variables = {"REPLICA_INDEX", "RANK"}, .program = 3, .process_group = 2, .rank = 13},
+      {.variables = {"REPLICA_INDEX", "LOCAL_WORLD_SIZE"}, .rank = 13},
+      {.variables = {"REPLICA_INDEX", "LOCAL_WORLD_SIZE", "RANK"}, .rank = 4},
+  };
+  for (const Case& given : cases) {
+    for (const bool is_made_before : {true, false}) {
+      const auto segment = SegmentOf([&] {
+        const auto record = [] { Counter("g", "c").Increment(); };
+        if (is_made_before) record();  // at module level: before the program or a launcher's child knows its rank
+        for (const char* name : given.variables) setenv(name, std::to_string(std::string_view(name).size()).c_str(), 1);
+        if (given.program || is_made_before) Init({.replica = given.program});
+        if (given.process_group) internal::SetProcessGroupRank(*given.process_group);
+        if (!is_made_before) record();
+      });
+      EXPECT_EQ(static_cast<size_t>(segment.replica), given.rank)
+          << ::testing::PrintToString(given.variables) << (is_made_before ? " before" : "");
+      EXPECT_EQ(segment.series.at("g/c").whole, 1U);
+      std::filesystem::remove(SegmentsIn(directory()).at(0));
+    }
+  }
 }
 
 TEST_F(SegmentTest, TheRunIsTheAgentsBeforeTorchruns) {

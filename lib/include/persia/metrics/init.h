@@ -11,15 +11,15 @@ namespace persia::metrics {
 inline namespace abi_1 {
 
 // The program's own values of these settings. The environment overrides them, so that a deployment can change them:
-// PERSIA_METRICS_ENABLED, PERSIA_METRICS_DIR, PERSIA_JOB_NAME, PERSIA_ROLE, REPLICA_INDEX (else RANK), PERSIA_RUN_ID (else
-// TORCHELASTIC_RUN_ID), TORCHELASTIC_RESTART_COUNT, PERSIA_METRICS_SEGMENT_BYTES. A rank of torchrun that has no other role
-// gets that of `torchrun --role`, from ROLE_NAME.
+// PERSIA_METRICS_ENABLED, PERSIA_METRICS_DIR, PERSIA_JOB_NAME, PERSIA_ROLE, REPLICA_INDEX (else RANK; docs/ranks.md lists all
+// sources of the replica), PERSIA_RUN_ID (else TORCHELASTIC_RUN_ID), TORCHELASTIC_RESTART_COUNT, PERSIA_METRICS_SEGMENT_BYTES.
+// A rank of torchrun that has no other role gets that of `torchrun --role`, from ROLE_NAME.
 struct Options {
   // The name of the training job: "dlrm_v1.0". Default: "default".
   std::string job_name = {};
   // What this process does in the job: "trainer", "embedding_server". Default: "worker".
   std::string role = {};
-  // The number of this process among those of its role, from 0. Default: 0.
+  // The number of this process among those of its role, from 0. Default: that of a launcher, else 0.
   std::optional<int> replica = {};
   // Labels that every series of this process gets. The agent reads at most 32, of 2,048 bytes in all.
   LabelSet labels = {};

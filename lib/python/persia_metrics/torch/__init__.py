@@ -14,4 +14,4 @@ def install() -> None:
     """
     import persia_metrics_startup
 
-    persia_metrics_startup.register(elastic=False, torch=True)
+    persia_metrics_startup.register(persia_metrics_startup.TORCH)

@@ -1,0 +1,100 @@
+#include "health/shared_ranks.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/rank_process.h"
+
+namespace persia::agent {
+namespace {
+
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+class SharedRanksTest : public ::testing::Test {
+ protected:
+  RankProcess& Start(uint32_t pid, int32_t replica = 0) {
+    return processes_.emplace_back(
+        RankProcess{.rank = {"worker", replica}, .id = std::to_string(pid), .pid = pid, .start_ticks = pid, .alive = true});
+  }
+  std::vector<SharedRanks::Pair> Look() { return shared_.Look(processes_); }
+  // Each trains one step, with a look after each.
+  std::vector<SharedRanks::Pair> Train(std::vector<size_t> order) {
+    std::vector<SharedRanks::Pair> all;
+    for (const size_t i : order) {
+      ++processes_[i].counted_steps;
+      for (const auto& pair : Look()) all.push_back(pair);
+    }
+    return all;
+  }
+
+  std::vector<RankProcess> processes_;
+  SharedRanks shared_;
+};
+
+TEST_F(SharedRanksTest, TwoThatTrainInTurnsAreFoundOnce) {
+  Start(7);
+  Start(5);
+  EXPECT_THAT(Look(), IsEmpty());
+  const auto found = Train({0, 1, 0, 1, 0, 1});
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_EQ(SentenceOf(found[0]),
+            "worker rep_0: the processes 5 and 7 train at once under this name; their gauges replace each other, and goodput "
+            "follows one of them. Give each rank its own REPLICA_INDEX or RANK (docs/ranks.md)");
+}
+
+TEST_F(SharedRanksTest, TwoThatTrainBetweenTwoLooksAreFound) {
+  Start(1);
+  Start(2);
+  EXPECT_THAT(Look(), IsEmpty());
+  for (const size_t found : {0, 1, 0}) {
+    for (RankProcess& process : processes_) ++process.counted_steps;
+    EXPECT_THAT(Look(), SizeIs(found));
+  }
+}
+
+TEST_F(SharedRanksTest, ThatOfTheirOwnNumbersCountsToo) {
+  Start(1).step = 100;
+  Start(2).step = 200;
+  EXPECT_THAT(Look(), IsEmpty());
+  for (const size_t i : {0, 1, 0}) {
+    EXPECT_THAT(shared_.Look(processes_), IsEmpty());
+    *processes_[i].step += 1;
+  }
+  EXPECT_THAT(Look(), SizeIs(1));
+}
+
+TEST_F(SharedRanksTest, OthersAreNotFound) {
+  Start(1, 0);
+  Start(2, 1);  // another rank
+  Look();
+  EXPECT_THAT(Train({0, 1, 0, 1}), IsEmpty());
+
+  processes_.clear();
+  Start(3);
+  Start(4);
+  Look();
+  EXPECT_THAT(Train({0, 0, 0, 1, 1, 1}), IsEmpty()) << "one follows the other";
+
+  processes_.clear();
+  Start(5);
+  Start(6);
+  Look();
+  EXPECT_THAT(Train({0, 0}), IsEmpty());
+  processes_[0].alive = false;
+  EXPECT_THAT(Train({1, 1}), IsEmpty()) << "a successor";
+
+  processes_.clear();
+  Start(8);
+  Start(9).start_ticks = 8;
+  processes_[1].pid = 8;
+  Look();
+  EXPECT_THAT(Train({0, 1, 0, 1}), IsEmpty()) << "two segments of one process";
+}
+
+}  // namespace
+}  // namespace persia::agent

@@ -14,10 +14,10 @@ constexpr std::chrono::milliseconds kStartPrecision(20);
 
 bool Marks(const RankProcess& process) {
   const auto is_there = [](const auto& phase) { return phase.second > Nanoseconds(0); };
-  return process.step || process.clocks_until || std::ranges::any_of(process.phases, is_there);
+  return process.step || process.counted_steps > 0 || process.clocks_until || std::ranges::any_of(process.phases, is_there);
 }
 
-bool Marks(const RankAccount::Life& life) { return life.marks || life.highest_step; }
+bool Marks(const RankAccount::Life& life) { return life.marks || life.highest_step || life.counted > 0; }
 
 bool TakesOver(const RankProcess& process, const RankAccount& account, bool life_is_there, bool was_other_rank) {
   if (account.life.id.empty()) return process.alive || process.began + kStartPrecision >= account.until;
@@ -37,7 +37,7 @@ struct Round {
 GoodputReport::Rank ReportOf(const RankKey& key, const RankAccount& account) {
   GoodputReport::Rank rank{.rank = key,
                            .time = account.time,
-                           .redone_steps = account.redone_steps,
+                           .redone_steps = account.RedoneSteps(),
                            .restarts = account.restarts,
                            .repair = account.repair,
                            .marks = account.marks,

@@ -3,9 +3,11 @@
 // down (I64 each), whether it marks phases (U8), the step that it had reached (Step); of its last process: id (String), start
 // ticks, birth (U64 each), restart count (U32), ending (U8), ended (I64), whether it marks phases, has changed, and repairs (U8
 // each), first and highest step (Step), redone steps (U64), a list of phases: name (String), time (I64). Then, which a former
-// state lacks, of each rank: the pid of its last process (U32), the highest step of all its programs (Step). An I64 is a U64
-// in two's complement, and a Step an F64 that is -1 for none. Durations and moments are in nanoseconds, the latter of
-// CLOCK_MONOTONIC.
+// state lacks, of each rank: the pid of its last process (U32), the highest step of all its programs (Step). Then, which the
+// next state lacked, of each rank: the highest step by counts (Step), the steps redone by counts (U64), whether a process that
+// failed gave neither counts nor numbers, and whether the redone steps are unknown (U8 each), the steps that its last process
+// has counted (F64). An I64 is a U64 in two's complement, and a Step an F64 that is -1 for none. Durations and moments are in
+// nanoseconds, the latter of CLOCK_MONOTONIC.
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -110,6 +112,12 @@ std::string EncodeGoodput(const RankAccounts& accounts, const MachineClocks& clo
     writer.U32(account.life.pid);
     WriteStep(account.highest, writer);
   }
+  for (const auto& [rank, account] : accounts) {
+    WriteStep(account.counted, writer);
+    writer.U64(account.counted_redone);
+    for (const bool flag : {account.uncounted, account.is_unknown}) writer.U8(flag ? 1 : 0);
+    writer.F64(account.life.counted);
+  }
   return std::move(writer).Take();
 }
 
@@ -137,6 +145,14 @@ std::optional<RankAccounts> DecodeGoodput(std::string_view bytes, const MachineC
     if (is_of_former_agent) break;
     account.life.pid = reader.U32();
     account.highest = ReadStep(reader);
+  }
+  const bool lacks_counts = reader.done();
+  for (auto& [rank, account] : accounts) {
+    if (lacks_counts) break;
+    account.counted = ReadStep(reader);
+    account.counted_redone = reader.U64();
+    for (bool* flag : {&account.uncounted, &account.is_unknown}) *flag = reader.U8() != 0;
+    account.life.counted = std::max(0.0, reader.F64());
   }
   return reader.done() ? std::optional(std::move(accounts)) : std::nullopt;
 }

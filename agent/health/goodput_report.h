@@ -23,8 +23,8 @@ template <class Duration>
 struct BasicGoodputReport {
   struct Rank {
     RankKey rank = {};
-    std::array<Duration, kBuckets> time{};  // by Bucket
-    uint64_t redone_steps = 0;
+    std::array<Duration, kBuckets> time{};     // by Bucket
+    std::optional<uint64_t> redone_steps = 0;  // none: unknown
     uint64_t restarts = 0;
     Duration repair{0};
     bool marks = false;
@@ -69,7 +69,8 @@ struct BasicGoodputReport {
     for (const Rank& rank : ranks) {
       if (!wanted(rank)) continue;
       for (size_t i = 0; i < kBuckets; ++i) total.time[i] += rank.time[i];
-      total.redone_steps += rank.redone_steps;
+      total.redone_steps =
+          total.redone_steps && rank.redone_steps ? std::optional(*total.redone_steps + *rank.redone_steps) : std::nullopt;
       total.restarts += rank.restarts;
       total.repair += rank.repair;
       total.marks = total.marks || rank.marks;

@@ -22,6 +22,13 @@ bool IsOfSteps(Bucket bucket) {
   return bucket == Bucket::kData || bucket == Bucket::kCompute || bucket == Bucket::kSync || bucket == Bucket::kCheckpoint;
 }
 
+// Whether it has trained, in marked phases.
+bool Trains(const RankAccount::Life& life) {
+  return std::ranges::any_of(life.phases, [](const auto& phase) {
+    return phase.first != "other" && IsOfSteps(BucketOfPhase(phase.first)) && phase.second > Nanoseconds(0);
+  });
+}
+
 }  // namespace
 
 std::string_view Name(Bucket bucket) { return kNames[static_cast<size_t>(bucket)]; }
@@ -50,9 +57,16 @@ void RankAccount::Begin(const RankProcess& process, Nanoseconds now) {
     repair += was_down;
     ++restarts;
   }
-  if (life.highest_step) reached = std::max(reached.value_or(0), *life.highest_step);
-  if (reached) highest = std::max(highest.value_or(0), *reached);
-  if (finished) reached.reset();
+  const bool was_unknown = !RedoneSteps();
+  KeepSteps();
+  uncounted = uncounted || (failed && !reached && !counted && Trains(life));
+  if (finished) {
+    is_unknown = was_unknown;
+    reached.reset();
+    counted.reset();
+    counted_redone = 0;
+    uncounted = false;
+  }
   seen_alive_ = Nanoseconds(0);
   const bool repairs = failed || (goes_on && life.repairs);
   life = {.id = process.id,
@@ -67,6 +81,7 @@ void RankAccount::Begin(const RankProcess& process, Nanoseconds now) {
 
 void RankAccount::Continue(const RankProcess& process, Nanoseconds now, Nanoseconds step) {
   life.restart_count = process.restart_count;
+  TakeNumbers(process);
   Nanoseconds passed{0};  // in phases, since the last call
   for (const auto& [phase, time_in_it] : process.phases) passed += time_in_it;
   for (const auto& [phase, time_in_it] : life.phases) passed -= time_in_it;
@@ -164,7 +179,7 @@ void RankAccount::Divide(const RankProcess& process, Nanoseconds by) {
 Bucket RankAccount::BucketOf(const RankProcess& process, std::string_view phase) const {
   if (process.hangs) return Bucket::kHung;
   const Bucket bucket = BucketOfPhase(phase);
-  const bool prepares = reached && !process.step;
+  const bool prepares = (reached || counted) && !process.step && life.counted == 0;
   return prepares && bucket != Bucket::kRendezvous && bucket != Bucket::kCheckpoint ? Bucket::kStarting : bucket;
 }
 
@@ -174,6 +189,37 @@ double RankAccount::RedonePart(const RankProcess& process) const {
   const double to = std::max(from, *process.step);
   if (from > *reached) return 0;
   return to <= *reached ? 1 : (*reached + 1 - from) / (to - from + 1);
+}
+
+// With the first number, the counts of earlier processes are numbers.
+void RankAccount::TakeNumbers(const RankProcess& process) {
+  if (!process.step) {
+    life.counted = std::max(life.counted, process.counted_steps);
+    return;
+  }
+  life.counted = 0;
+  if (counted) reached = std::max(reached.value_or(0), *std::exchange(counted, std::nullopt));
+  redone_steps += std::exchange(counted_redone, 0);
+}
+
+// Those of the process that has ended.
+void RankAccount::KeepSteps() {
+  if (life.highest_step) reached = std::max(reached.value_or(0), *life.highest_step);
+  if (reached) highest = std::max(highest.value_or(0), *reached);
+  if (life.counted == 0) return;
+  const double last = life.counted - 1;  // counted when it was done; the first one has the number 0
+  if (reached || counted) {
+    counted_redone += static_cast<uint64_t>(std::min(last, std::max(reached.value_or(0), counted.value_or(0))) + 1);
+  }
+  counted = std::max(counted.value_or(0), last);
+}
+
+std::optional<uint64_t> RankAccount::RedoneSteps() const {
+  // Of a process that goes on from some step, after one that trained unknown ones.
+  const bool follows_uncounted = uncounted && (life.first_step ? *life.first_step > 0 : life.counted == 0 && Trains(life));
+  const bool counts_again = life.counted > 0 && (reached || counted);
+  if (is_unknown || follows_uncounted || counts_again || counted_redone > 0) return std::nullopt;
+  return redone_steps;
 }
 
 void RankAccount::CountSteps(const RankProcess& process) {

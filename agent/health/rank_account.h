@@ -6,6 +6,7 @@
 //   account.Miss(now);                       // while it has ended by a failure, and no successor has begun
 //   account.LeaveOut(then);                  // the launcher has restarted the others without it: it stands still
 //   account.Release();                       // its process is another rank now: it stands still
+//   account.RedoneSteps();                   // none: unknown
 //
 // The clocks of a process (persia/metrics/phase.h) measure its phases, also while no agent reads them. So the buckets are exact
 // whenever collections are made: `time` is always that from the begin of the first process up to `until`, without the times
@@ -13,6 +14,10 @@
 //
 // A process that replaces its program by exec goes on as the rank. After one that finished, the next is a new program: it
 // redoes nothing.
+//
+// A program may number its steps in some processes only, such as those that continue from a checkpoint, and count them in the
+// others. The counts are numbers from 0 on if a process of the program gives a number later. Until then, nobody knows which
+// steps a process trains again: its time is not `redone`, and the number of redone steps is unknown.
 //
 //   starting     from the process's start until its first phase, and in the phase init. Of a process that replaces another one:
 //                until its first step, except in rendezvous and checkpoint
@@ -75,6 +80,7 @@ struct RankAccount {
     bool marks = false;    // it has marked a phase
     bool changes = false;  // its metrics have changed
     bool repairs = false;  // it has replaced one that had failed
+    double counted = 0;    // steps, while it has numbered none
     std::optional<double> first_step = {};
     std::optional<double> highest_step = {};
     uint64_t redone_steps = 0;
@@ -83,13 +89,17 @@ struct RankAccount {
 
   Nanoseconds until = Nanoseconds::min();
   BucketTimes time{};
-  uint64_t redone_steps = 0;
+  uint64_t redone_steps = 0;      // by numbers
   uint64_t restarts = 0;          // processes that replaced one that had failed
   Nanoseconds repair{0};          // time in down, starting and redone that belongs to these restarts
   Nanoseconds open_down{0};       // that in down since the last process failed
   bool marks = false;             // a process of the rank has marked a phase
   std::optional<double> reached;  // the highest step before the last process, of its program
   std::optional<double> highest;  // that of all programs
+  std::optional<double> counted;  // as `reached`, by the counts of processes that gave no numbers
+  uint64_t counted_redone = 0;    // by these counts
+  bool uncounted = false;         // a process failed that had trained, before the program gave either
+  bool is_unknown = false;        // the redone steps of an earlier program
   Life life{.ending = Ending::kFinished};
 
   // Orders the processes of a rank by their start.
@@ -105,6 +115,8 @@ struct RankAccount {
     return process.id == life.id || (is_known && process.pid == life.pid && process.start_ticks == life.start_ticks);
   }
   [[nodiscard]] bool Runs() const { return life.ending == Ending::kRuns; }
+  // The steps that were trained again. None: unknown.
+  [[nodiscard]] std::optional<uint64_t> RedoneSteps() const;
 
   // `process` is the rank from its start on, or from `until`, if that is later.
   void Begin(const RankProcess& process, Nanoseconds now);
@@ -128,7 +140,9 @@ struct RankAccount {
   [[nodiscard]] Bucket BucketOf(const RankProcess& process, std::string_view phase) const;
   // Of the steps since the last call, the part that was trained before.
   [[nodiscard]] double RedonePart(const RankProcess& process) const;
+  void TakeNumbers(const RankProcess& process);
   void CountSteps(const RankProcess& process);
+  void KeepSteps();
 
   Nanoseconds seen_alive_{0};  // by this agent
 };

@@ -34,7 +34,8 @@ constexpr LayoutBuilder::Family kAbout[kFamilies] = {
      "Mean time from the failure of a rank's process until its successor trains new steps (MTTR). Absent until a rank has "
      "restarted."},
     {"persia_rank_redone_steps_total", MetricType::kCounter,
-     "Steps that the rank trained again: of a process, those up to the highest step that the rank had reached before it."},
+     "Steps that the rank trained again: of a process, those up to the highest step that the rank had reached before it. "
+     "Absent while that is unknown."},
     {"persia_rank_repair_seconds_total", MetricType::kCounter,
      "Time of the rank in down, starting and redone that belongs to its restarts."},
     {"persia_rank_restarts_total", MetricType::kCounter, "Processes that replaced one of the rank that had failed."},
@@ -73,7 +74,9 @@ std::shared_ptr<const Snapshot> GoodputMetrics::Collect(
     add_buckets(report.Total());
     values.push_back(repair ? repair->count() : kAbsentValue);
   }
-  for (const auto* rank : ranks) values.push_back(static_cast<double>(rank->redone_steps));
+  for (const auto* rank : ranks) {
+    values.push_back(rank->redone_steps ? static_cast<double>(*rank->redone_steps) : kAbsentValue);
+  }
   for (const auto* rank : ranks) values.push_back(AsSeconds(rank->repair));
   for (const auto* rank : ranks) values.push_back(static_cast<double>(rank->restarts));
   for (const auto* rank : ranks) add_buckets(*rank);

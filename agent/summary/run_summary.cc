@@ -19,7 +19,10 @@ Json BucketsJson(const Rank& rank) {
   return buckets;
 }
 
-Json OrNull(const std::optional<double>& number) { return number ? Json(*number) : Json(nullptr); }
+template <class Number>
+Json OrNull(const std::optional<Number>& number) {
+  return number ? Json(*number) : Json(nullptr);
+}
 
 // The members of one object; the first one of a wrong type is noted.
 class Members {
@@ -66,7 +69,11 @@ Result<Rank> ParseRank(const Json& json, const std::string& where) {
   Members members(json, where + ".");
   Rank rank{.rank = {members.Text("role"), static_cast<int32_t>(members.Count("replica"))}};
   rank.restarts = members.Count("restarts");
-  rank.redone_steps = members.Count("redone_steps");
+  if (members.MaybeNumber("redone_steps")) {
+    rank.redone_steps = members.Count("redone_steps");
+  } else {
+    rank.redone_steps.reset();
+  }
   rank.repair = Seconds(members.Number("repair_seconds"));
   rank.step = members.MaybeNumber("highest_step");
   rank.marks = members.Truth("marks_phases");
@@ -111,7 +118,7 @@ Json SummaryJson(const RunSummary& summary) {
             {"rank_seconds", total.AllTime().count()},
             {"bucket_seconds", BucketsJson(total)},
             {"restarts", total.restarts},
-            {"redone_steps", total.redone_steps},
+            {"redone_steps", OrNull(total.redone_steps)},
             {"mean_time_to_repair_seconds", repair ? Json(repair->count()) : Json(nullptr)}};
   Json ranks = Json::array();
   for (const Rank& rank : summary.goodput.ranks) {
@@ -120,7 +127,7 @@ Json SummaryJson(const RunSummary& summary) {
                      {"seconds", rank.AllTime().count()},
                      {"bucket_seconds", BucketsJson(rank)},
                      {"restarts", rank.restarts},
-                     {"redone_steps", rank.redone_steps},
+                     {"redone_steps", OrNull(rank.redone_steps)},
                      {"repair_seconds", rank.repair.count()},
                      {"highest_step", OrNull(rank.step)},
                      {"marks_phases", rank.marks}});

@@ -63,6 +63,10 @@ std::string SignedDuration(double seconds) { return (seconds < 0 ? "-" : "+") + 
 std::string SignedCount(uint64_t from, uint64_t to) {
   return to >= from ? "+" + std::to_string(to - from) : "-" + std::to_string(from - to);
 }
+std::string RedoneText(const std::optional<uint64_t>& steps) { return steps ? std::to_string(*steps) : "unknown"; }
+std::string RedoneDifference(const std::optional<uint64_t>& from, const std::optional<uint64_t>& to) {
+  return from && to ? SignedCount(*from, *to) : "";
+}
 std::string ExitText(const RunSummary& summary) { return summary.exit_code ? std::to_string(*summary.exit_code) : "-"; }
 std::string RatioText(const std::optional<double>& ratio) { return ratio ? PercentText(*ratio) : "-"; }
 std::string RatioDifference(const std::optional<double>& from, const std::optional<double>& to) {
@@ -112,8 +116,8 @@ std::vector<Row> RowsOf(const std::vector<std::pair<std::string, const RunSummar
       "deaths", [](const RunSummary& run) { return std::to_string(run.deaths.size()); },
       SignedCount(a.deaths.size(), b.deaths.size()));
   add(
-      "redone steps", [](const RunSummary& run) { return std::to_string(run.goodput.Total().redone_steps); },
-      SignedCount(total_a.redone_steps, total_b.redone_steps));
+      "redone steps", [](const RunSummary& run) { return RedoneText(run.goodput.Total().redone_steps); },
+      RedoneDifference(total_a.redone_steps, total_b.redone_steps));
   add(
       "mean time to repair", [](const RunSummary& run) { return RepairText(run.goodput.MeanRepair()); },
       RepairDifference(a.goodput.MeanRepair(), b.goodput.MeanRepair()));
@@ -146,7 +150,7 @@ std::string RankTable(const RunSummary& summary) {
     Row& row = rows.emplace_back(Row{OneLine(rank.rank.first) + " rep_" + std::to_string(rank.rank.second), DurationText(all)});
     for (const size_t i : shown) row.push_back(PercentText(all > 0 ? rank.time[i].count() / all : 0));
     row.push_back(std::to_string(rank.restarts));
-    row.push_back(std::to_string(rank.redone_steps));
+    row.push_back(RedoneText(rank.redone_steps));
   }
   return Aligned(rows);
 }
@@ -190,9 +194,10 @@ std::vector<std::string> SummaryLines(const RunSummary& summary) {
   const auto ratio = summary.goodput.Ratio();
   if (!ratio) return {};
   const Rank total = summary.goodput.Total();
-  std::string first = "goodput " + PercentText(*ratio) + ", " + CountText(summary.goodput.ranks.size(), "rank", "ranks") +
-                      ", " + CountText(total.restarts, "restart", "restarts") + ", " +
-                      CountText(total.redone_steps, "step", "steps") + " redone";
+  std::string first =
+      "goodput " + PercentText(*ratio) + ", " + CountText(summary.goodput.ranks.size(), "rank", "ranks") + ", " +
+      CountText(total.restarts, "restart", "restarts") + ", " +
+      (total.redone_steps ? CountText(*total.redone_steps, "step", "steps") + " redone" : "redone steps unknown");
   if (const auto repair = summary.goodput.MeanRepair()) first += ", mean time to repair " + DurationText(repair->count());
   std::string second = "time of all ranks " + DurationText(total.AllTime().count());
   std::vector<size_t> buckets;

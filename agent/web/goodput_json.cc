@@ -23,7 +23,7 @@ Json GoodputJson(const GoodputReport& report) {
           {"bucket_seconds", std::move(buckets)},
           {"seconds_without_phases", AsSeconds(report.TotalOfMarking(false).AllTime())},
           {"restarts", all.restarts},
-          {"redone_steps", all.redone_steps},
+          {"redone_steps", all.redone_steps ? Json(*all.redone_steps) : Json()},
           {"mean_time_to_repair_seconds", repair ? Json(repair->count()) : Json()}};
 }
 

@@ -102,6 +102,42 @@ def test_exec_tells_at_the_end_what_the_run_was_worth(job, gateway, tmp_path):
     assert code == 0 and lines["restarts"][1:] == ["1", "0", "-1"] and lines["redone steps"][2:] == ["7", "0", "-7"]
 
 
+# Numbers its steps only when it goes on from a checkpoint, if `numbers`, and else counts them.
+COUNTS = """
+import os, sys, time
+from persia_metrics import count_steps, phase, set_step
+
+checkpoint, numbers = sys.argv[1], sys.argv[2] == "numbers"
+resumes = os.path.exists(checkpoint)
+if resumes and numbers:
+    set_step(20)
+for step in range(20 if resumes else 0, 50):
+    with phase("forward"):
+        time.sleep(0.02)
+    count_steps()
+    if step == 20:
+        open(checkpoint, "w").close()
+    if step == 40 and not resumes:
+        os._exit(1)
+"""
+
+
+@pytest.mark.parametrize(("numbers", "redone"), [("numbers", 21), ("none", None)])
+def test_steps_that_are_counted_are_redone_if_the_next_process_gives_a_number(job, gateway, tmp_path, numbers, redone):
+    (tmp_path / "train.py").write_text(COUNTS)
+    train = f"{PYTHON} {tmp_path}/train.py {tmp_path}/checkpoint {numbers}"
+    agent = job.exec("sh", "-c", f"{train} || {train}", flags=[f"--report={tmp_path}/a.json"], env={"PYTHONPATH": str(PYTHON_PACKAGE)})
+    assert agent.wait(60) == 0, agent.output()
+    summary = json.loads((tmp_path / "a.json").read_text())
+    assert (summary["restarts"], summary["redone_steps"]) == (1, redone)
+    shown = gateway.metrics()
+    assert shown.one("persia_rank_redone_steps_total") == redone
+    told = "redone steps unknown" if redone is None else f"{redone} steps redone"
+    assert f"1 rank, 1 restart, {told}, mean time" in agent.output()
+    redone_seconds = summary["bucket_seconds"]["redone"]
+    assert (redone_seconds == 0) if redone is None else (redone_seconds > 15 * 0.02)
+
+
 def test_bad_files_are_named_with_the_reason(tmp_path):
     (tmp_path / "page.html").write_text("<html>")
     with open(tmp_path / "huge.json", "wb") as file:

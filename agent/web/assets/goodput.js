@@ -40,7 +40,8 @@ export function showGoodput({ goodput }) {
   byId('goodput-bar').setAttribute('aria-label', used.map(([bucket]) => describe(bucket)).join(', '));
   setChildren(byId('goodput-legend'), used.map(([bucket, color]) => make(`li.${color}`, {}, describe(bucket))));
   const mttr = repair === null ? '' : `, mean time to repair ${number(repair, 'seconds')}`;
-  const lost = `${counted(restarts, 'restart', 'restarts')}, ${counted(redone, 'step redone', 'steps redone')}${mttr}`;
+  const again = redone === null ? 'redone steps unknown' : counted(redone, 'step redone', 'steps redone');
+  const lost = `${counted(restarts, 'restart', 'restarts')}, ${again}${mttr}`;
   setText(byId('goodput-count'), `${percent(ratio)}, ${counted(restarts, 'restart', 'restarts')}`);
   const without = others > 0 ? ` Without ${number(others, 'seconds')} of ranks that mark no phases.` : '';
   setText(byId('goodput-text'), `The ranks computed steps that are kept in ${percent(ratio)} of their time: ${lost}.${without}`);

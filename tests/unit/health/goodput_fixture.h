@@ -62,6 +62,12 @@ class GoodputTest : public ::testing::Test {
     goodput_.Saved();
     seen_ = now;
   }
+  // The next one goes on from what is on the disk.
+  void KillAgent() {
+    const std::string disk = EncodeGoodput(goodput_.accounts(), kClocks);
+    goodput_ = Goodput();
+    goodput_.Restore(*DecodeGoodput(disk, kClocks));
+  }
   [[nodiscard]] Seconds Buckets(int32_t replica = 0) const {
     return NotEmpty(goodput_.accounts().at({"trainer", replica}).time);
   }

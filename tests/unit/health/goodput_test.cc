@@ -156,6 +156,117 @@ TEST_F(GoodputTest, StepsUpToTheHighestOneBeforeAreRedone) {
   EXPECT_EQ(goodput_.report()->MeanRepair()->count(), 26);
 }
 
+TEST_F(GoodputTest, CountsAreNumbersOnceASuccessorGivesOne) {
+  KnownProcess& a = Start("a", seconds(0));
+  a.stretches = {{"forward", seconds(0)}};
+  a.steps = {{seconds(1), 5}, {seconds(8), 15}};  // from 0 to 14
+  a.numbers = false;
+  a.ended = seconds(10);
+  Look(seconds(9));
+  Look(seconds(10));
+  EXPECT_EQ(Rank().RedoneSteps(), 0U);
+  KnownProcess& b = Start("b", seconds(10));
+  b.stretches = {{"other", seconds(12)}, {"forward", seconds(20)}};
+  b.steps = {{seconds(20), 10}, {seconds(25), 11}, {seconds(40), 14}, {seconds(45), 15}, {seconds(55), 16}};
+  Look(seconds(15));
+  EXPECT_EQ(Rank().RedoneSteps(), 0U) << "it prepares";
+  KillAgent();
+  for (int i = 2; i <= 6; ++i) Look(seconds(10 * i));
+  EXPECT_EQ(Rank().RedoneSteps(), 5U);
+  EXPECT_EQ(Buckets(), (Seconds{{"compute", 24}, {"down", 1}, {"starting", 2}, {"redone", 23}})) << "as if it had numbers";
+}
+
+TEST_F(GoodputTest, WithoutANumberTheRedoneStepsAreUnknownUntilAProcessGivesOne) {
+  const auto start = [&](const std::string& id, int at, double counted) -> KnownProcess& {
+    KnownProcess& process = Start(id, seconds(at));
+    process.stretches = {{"forward", seconds(at)}};
+    process.steps = {{seconds(at + 4), 1}, {seconds(at + 5), counted}};
+    process.numbers = false;
+    process.ended = seconds(at + 10);
+    return process;
+  };
+  start("a", 0, 40);
+  start("b", 10, 30);
+  for (int at : {1, 6, 10}) Look(seconds(at));
+  EXPECT_EQ(Rank().RedoneSteps(), 0U);
+  Look(seconds(11));
+  EXPECT_EQ(Rank().RedoneSteps(), 0U) << "it prepares";
+  Look(seconds(16));
+  EXPECT_EQ(Rank().RedoneSteps(), std::nullopt);
+  EXPECT_EQ(goodput_.report()->Total().redone_steps, std::nullopt);
+  Look(seconds(20));
+  KillAgent();
+  KnownProcess& c = start("c", 20, 25);
+  c.numbers = true;
+  c.steps = {{seconds(21), 20}, {seconds(29), 25}};
+  Look(seconds(20));
+  EXPECT_EQ(Rank().RedoneSteps(), std::nullopt);
+  Look(seconds(29));
+  EXPECT_EQ(Rank().RedoneSteps(), 30U + 6) << "b began at 0";
+}
+
+TEST_F(GoodputTest, TheRedoneStepsOfAProgramThatFinishedWithoutANumberStayUnknown) {
+  for (const int at : {0, 10, 20}) {
+    KnownProcess& process = Start("p" + std::to_string(at), seconds(at));
+    process.stretches = {{"forward", seconds(at)}};
+    process.steps = {{seconds(at + 5), 7}};
+    process.numbers = at == 20;
+    process.ended = seconds(at + 9);
+    if (at == 10) process.exit = "exit_0";
+  }
+  for (int at = 4; at <= 32; at += 4) Look(seconds(at));
+  EXPECT_EQ(Rank().RedoneSteps(), std::nullopt);
+  EXPECT_EQ(Rank().redone_steps, 0U);
+}
+
+TEST_F(GoodputTest, ProgramsThatCountAndFinishRedoNothing) {
+  for (const int at : {0, 10}) {
+    KnownProcess& process = Start("p" + std::to_string(at), seconds(at));
+    process.stretches = {{"forward", seconds(at)}};
+    process.steps = {{seconds(at + 5), 7}};
+    process.numbers = false;
+    process.ended = seconds(at + 9);
+    process.exit = "exit_0";
+  }
+  for (int at = 4; at <= 24; at += 4) Look(seconds(at));
+  EXPECT_EQ(Rank().RedoneSteps(), 0U);
+}
+
+TEST_F(GoodputTest, ARestartOfARankWithoutStepsMayRedoSome) {
+  const auto start = [&](int at) {
+    KnownProcess& process = Start("p" + std::to_string(at), seconds(at));
+    process.stretches = {{"init", seconds(at)}, {"other", seconds(at + 1)}, {"forward", seconds(at + 3)}};
+    process.ended = seconds(at + 9);
+    return &process;
+  };
+  start(0);
+  Look(seconds(8));
+  EXPECT_EQ(Rank().RedoneSteps(), 0U);
+  start(10);
+  Look(seconds(12));
+  EXPECT_EQ(Rank().RedoneSteps(), 0U);
+  Look(seconds(16));
+  Look(seconds(18));
+  EXPECT_EQ(Rank().RedoneSteps(), std::nullopt);
+  KillAgent();
+  KnownProcess* counts = start(20);
+  counts->steps = {{seconds(25), 1}};
+  counts->numbers = false;
+  Look(seconds(26));
+  EXPECT_EQ(Rank().RedoneSteps(), 0U) << "the program counts: those before had done none";
+}
+
+TEST_F(GoodputTest, AProcessThatGoesOnFromAStepMayRedoThoseThatAnotherDidNotCount) {
+  KnownProcess& a = Start("a", seconds(0));
+  a.stretches = {{"forward", seconds(0)}};
+  a.ended = seconds(9);
+  KnownProcess& b = Start("b", seconds(10));
+  b.stretches = {{"forward", seconds(10)}};
+  b.steps = {{seconds(11), 20}};
+  for (const int at : {4, 8, 12, 16}) Look(seconds(at));
+  EXPECT_EQ(Rank().RedoneSteps(), std::nullopt);
+}
+
 TEST_F(GoodputTest, UntilTheFirstStepASuccessorIsStarting) {
   KnownProcess& a = Start("a", seconds(0));
   a.stretches = {{"forward", seconds(0)}};
@@ -331,10 +442,11 @@ TEST_F(GoodputTest, TheStateKeepsAllOfIt) {
   const auto read = DecodeGoodput(saved, kClocks);
   ASSERT_TRUE(read);
   EXPECT_EQ(EncodeGoodput(*read, kClocks), saved);
-  const size_t of_former_agent = saved.size() - sizeof(uint32_t) - sizeof(double);
+  const size_t without_counts = saved.size() - sizeof(double) - sizeof(uint64_t) - 2 - sizeof(double);
+  const size_t of_former_agent = without_counts - sizeof(uint32_t) - sizeof(double);
   for (size_t size = 0; size < saved.size(); ++size) {
     const auto part = DecodeGoodput(std::string_view(saved).substr(0, size), kClocks);
-    EXPECT_EQ(part.has_value(), size == of_former_agent) << size;
+    EXPECT_EQ(part.has_value(), size == of_former_agent || size == without_counts) << size;
     EXPECT_TRUE(!part || part->begin()->second.time == Rank().time);
   }
   EXPECT_EQ(DecodeGoodput(saved + "x", kClocks), std::nullopt);

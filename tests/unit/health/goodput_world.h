@@ -37,6 +37,7 @@ struct KnownProcess {
   Nanoseconds began{0};
   std::vector<Stretch> stretches = {};  // one follows the other, until the end
   std::vector<std::pair<Nanoseconds, double>> steps = {};
+  bool numbers = true;  // false: it only counts them
   Nanoseconds ended = kNever;
   std::string exit = "SIGKILL";
   // Of a program that exec started: when it began to record.
@@ -87,6 +88,11 @@ struct KnownProcess {
       if (at > std::min(now, ended)) break;
       if (!read.first_step) read.first_step = step;
       read.step = step;
+    }
+    if (!numbers) {
+      read.counted_steps = read.step.value_or(0);
+      read.step.reset();
+      read.first_step.reset();
     }
     if (!read.alive) read.exit = replaced ? std::string(kReplacedProgram) : exit;
     return read;

@@ -120,6 +120,16 @@ TEST(SummaryTextTest, TheLogHasTwoLines) {
                   "00 s (8.3 %)"));
 }
 
+TEST(SummaryTextTest, UnknownRedoneStepsAreNoNumber) {
+  RunSummary summary = Sample();
+  summary.goodput.ranks[0].redone_steps.reset();
+  EXPECT_THAT(SummaryLines(summary)[0], HasSubstr("2 restarts, redone steps unknown, mean time"));
+  EXPECT_THAT(SummaryTable("a.json", summary), ::testing::ContainsRegex("redone steps +unknown\n"));
+  EXPECT_THAT(CompareTable("a.json", summary, "b.json", Sample()), ::testing::ContainsRegex("redone steps +unknown +12\n"));
+  EXPECT_TRUE(SummaryJson(summary)["redone_steps"].is_null());
+  EXPECT_EQ(ParseSummary(WriteJson(SummaryJson(summary))).value(), summary);
+}
+
 TEST(SummaryTextTest, TheTableHasARowForEachRank) {
   EXPECT_EQ(SummaryTable("a.json", Sample()),
             "                                  a.json\n"

@@ -170,6 +170,8 @@ TEST(GoodputJson, HasTheNamesOfTheSummaryOfARun) {
   EXPECT_EQ(goodput["restarts"], 2);
   EXPECT_EQ(goodput["redone_steps"], 7);
   EXPECT_EQ(goodput["mean_time_to_repair_seconds"], 3);
+  loader.redone_steps.reset();
+  EXPECT_TRUE(GoodputJson({.ranks = {trainer, loader}})["redone_steps"].is_null()) << "unknown of one";
   EXPECT_TRUE(GoodputJson({.ranks = {loader}}).is_null()) << "no rank marks phases";
   EXPECT_TRUE(GoodputJson({.ranks = {trainer}})["mean_time_to_repair_seconds"].is_null());
 }

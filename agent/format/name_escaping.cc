@@ -90,8 +90,8 @@ Labels EscapeLabels(const List& labels, const LabelNames& names, NameEscaping es
       // As for any label that the identity has, too.
       while (names.fresh.contains(fresh) || (fresh != name && is_taken(fresh))) fresh.insert(0, "exported_");
     } else {
-      if (is_taken(fresh)) fresh = Escape(name, NameEscaping::kValues, Kind::kLabel);
-      while (is_taken(fresh)) fresh += '_';
+      if (is_taken(fresh) || fresh.starts_with("__")) fresh = Escape(name, NameEscaping::kValues, Kind::kLabel);
+      while ((fresh != name || names.fresh.contains(fresh)) && is_taken(fresh)) fresh += '_';
     }
     taken.insert(fresh);
     escaped.emplace_back(std::move(fresh), value);

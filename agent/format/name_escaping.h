@@ -30,9 +30,10 @@ enum class NameEscaping : uint8_t {
 // Whether all names are plain: then only kDots changes any.
 [[nodiscard]] bool HasPlainNames(const Layout& layout);
 
-// The layout with escaped names; the same object if none changes. If two names would become one, the one that changes is
-// escaped by kValues instead, and followed by `_` while that is a name, too. A series' label that has the name of an escaped
-// label of its identity is renamed to `exported_<name>`. The values of a snapshot stay where they are.
+// The layout with escaped names; the same object if none changes. If two names would become one, or a label's name would begin
+// with `__`, which is reserved, the one that changes is escaped by kValues instead, and followed by `_` while that is a name,
+// too. A series' label that has the name of an escaped label of its identity is renamed to `exported_<name>`. The values of a
+// snapshot stay where they are.
 [[nodiscard]] std::shared_ptr<const Layout> WithEscapedNames(std::shared_ptr<const Layout> layout, NameEscaping escaping);
 
 // Snapshots for destinations that take plain names alone.

@@ -52,6 +52,15 @@ std::string_view TypeWord(MetricType type) {
   return type == MetricType::Counter ? "counter" : type == MetricType::Histogram ? "histogram" : "gauge";
 }
 
+// `{a="x",b="y"}`
+std::string LabelsText(const LabelSet& labels) {
+  std::string out = "{";
+  for (const auto& [name, value] : labels) {
+    out += (out.size() > 1 ? "," : "") + name + "=\"" + value + "\"";
+  }
+  return out + "}";
+}
+
 bool HasValue(const FamilyValues& family, const SeriesValues& series) {
   return series.set || (family.kind != ValueKind::kGauge && family.kind != ValueKind::kStream);
 }
@@ -155,12 +164,21 @@ class OwnMetrics : public prometheus::Collectable {
       if (source.kind == ValueKind::kEvent) {
         own.insert(own.end(), {{"event", std::string(source.name)}, {"type", std::string(source.group)}});
       }
-      ExposedLabelSet labels = ExposedLabels(own);
-      if (!seen->insert(labels).second) {
-        own.emplace_back(kSourceLabel, std::string(source.group) + "/" + std::string(source.name));
-        labels = ExposedLabels(own);
-        if (!seen->insert(labels).second) {
-          continue;  // two series of one family whose labels differ only in characters that Prometheus does not allow
+      ExposedLabelSet labels;
+      const auto is_new = [&](const LabelSet& of) {
+        labels = ExposedLabels(of);
+        return seen->insert(labels).second;
+      };
+      const auto with_source = [&](const std::string& text) {
+        LabelSet of = own;
+        of.emplace_back(kSourceLabel, text);
+        return of;
+      };
+      if (!is_new(own)) {
+        const std::string name = std::string(source.group) + "/" + std::string(source.name);
+        // The labels of two series of one family may differ only in characters that Prometheus does not allow.
+        if (!is_new(with_source(name)) && !is_new(with_source(name + LabelsText(own)))) {
+          continue;  // they differ in bytes that are not UTF-8
         }
       }
       ClientMetric metric;

@@ -90,7 +90,7 @@ ExposedLabelSet ExposedLabels(const ExposedLabelSet& labels) {
       continue;
     }
     for (;; ++number) {
-      std::string name = out[first].first + "_" + std::to_string(number);
+      std::string name = SanitizeLabelName(out[first].first + "_" + std::to_string(number));  // of "_": "_2"
       if (taken.insert(name).second) {
         out[i].first = std::move(name);
         break;

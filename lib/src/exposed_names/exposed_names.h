@@ -28,7 +28,8 @@ std::string SanitizeText(std::string_view text);
 using ExposedLabelSet = std::vector<std::pair<std::string, std::string>>;
 
 // The labels as exposed: sanitised and sorted. Labels with an empty value are left out, since for Prometheus they are absent.
-// If two names become the same one, a number is appended (`a_b`, `a_b_2`), in the order of the original names.
+// If two names become the same one, a number is appended (`a_b`, `a_b_2`), in the order of the original names. The result is a
+// label's name as above, too: two names of one Chinese character become `_` and `_2`.
 ExposedLabelSet ExposedLabels(const ExposedLabelSet& labels);
 
 }  // namespace persia::metrics

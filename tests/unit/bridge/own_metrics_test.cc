@@ -129,6 +129,8 @@ TEST_F(OwnMetricsTest, WhatMeetsInOneNameIsToldApart) {
     Gauge("", "a b c").Set(3);
     Histogram("", "h", std::vector<double>{}).Observe(1);
     Counter("", "h_count").Increment(5);
+    double value = 6;
+    for (const char* label : {"地", "区", "类"}) Counter("", "n", {.labels = {{label, "x"}}}).Increment(value++);
     EXPECT_EQ(Exposed(),
               "# TYPE a_b_c counter\n"
               "a_b_c 1\n"
@@ -138,7 +140,11 @@ TEST_F(OwnMetricsTest, WhatMeetsInOneNameIsToldApart) {
               "h_sum 1\n"
               "h_bucket{le=\"+Inf\"} 1\n"
               "# TYPE h_count_counter counter\n"
-              "h_count_counter 5\n");
+              "h_count_counter 5\n"
+              "# TYPE n counter\n"
+              "n{_=\"x\"} 6\n"
+              "n{_=\"x\",source=\"/n\"} 7\n"
+              "n{_=\"x\",source=\"/n{类=\\\"x\\\"}\"} 8\n");
     Exposed();
   });
   EXPECT_EQ(error_output_,

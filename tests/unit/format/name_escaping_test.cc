@@ -113,6 +113,20 @@ TEST(WithEscapedNamesTest, LabelsAreOnesThatAllReadersTake) {
   EXPECT_EQ(WithEscapedNames(layout, NameEscaping::kUnderscores)->identities[0].labels, (Labels{{"k8s_app", "1"}}));
 }
 
+TEST(WithEscapedNamesTest, NoLabelGetsAReservedName) {
+  EXPECT_EQ(LabelsAfter({{"地区", "1"}, {"类型", "2"}}, NameEscaping::kUnderscores),
+            (Labels{{"U___5730__533a_", "1"}, {"U___7c7b__578b_", "2"}}));
+  for (const char* name : {"地区", "地", "_地", "..", "._x", "_", "_x", "1_"}) {
+    for (const NameEscaping escaping : {NameEscaping::kUnderscores, NameEscaping::kDots, NameEscaping::kValues}) {
+      const std::string escaped = LabelsAfter({{name, "1"}}, escaping)[0].first;
+      EXPECT_TRUE(IsPlainLabelName(escaped) && !escaped.starts_with("__")) << name << " becomes " << escaped;
+    }
+  }
+  auto layout = std::make_shared<Layout>();
+  layout->identities.push_back({"job", {{"地区", "east"}}});
+  EXPECT_EQ(WithEscapedNames(layout, NameEscaping::kUnderscores)->identities[0].labels, (Labels{{"U___5730__533a_", "east"}}));
+}
+
 TEST(WithEscapedNamesTest, PlainNamesKeepTheLayout) {
   auto layout = std::make_shared<Layout>();
   layout->identities.push_back({"job", {{"ip_addr", "10.0.0.1"}}});

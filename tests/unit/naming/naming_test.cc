@@ -98,5 +98,23 @@ TEST(NamingTest, LabelsThatMeetInOneNameAreNumbered) {
             (Labels{{"a_b", "1"}, {"a_b_2", "3"}, {"a_b_3", "2"}}));
 }
 
+// As a gateway and Prometheus want them.
+TEST(NamingTest, AnyTwoLabelNamesStayTwoNamesThatAllReadersTake) {
+  const char* const names[] = {"",     "_",         "__",       "_2",   "_2_2", "__2",  "2",  "9",   ".",   "..",
+                               "-2",   "a",         "a.b",      "a-b",  "a_b",  "a_b_", "le", "l e", "job", "exported_job",
+                               "role", "\xff",      "\xff\xff", "地区", "类型", "地",   "类", "地2", "_地", "地_2",
+                               "é",    "\U0001f631"};
+  for (const std::string first : names) {
+    for (const std::string second : names) {
+      if (first >= second) continue;
+      const Labels exposed = ExposedLabels({{first, "1"}, {second, "2"}});
+      ASSERT_EQ(exposed.size(), 2U) << first << ", " << second;
+      EXPECT_NE(exposed[0].first, exposed[1].first) << first << ", " << second;
+      for (const auto& [name, value] : exposed) EXPECT_EQ(SanitizeLabelName(name), name) << first << ", " << second;
+    }
+  }
+  EXPECT_EQ(ExposedLabels({{"地区", "1"}, {"类型", "2"}}), (Labels{{"_", "1"}, {"_2", "2"}}));
+}
+
 }  // namespace
 }  // namespace persia::agent

@@ -40,6 +40,7 @@ std::string RuleLine(const MappingRules* rules, const MappingRule* rule) {
   if (rule->group != "*") {
     out += rule->group.empty() ? " in the empty group" : " in group " + rule->group;
   }
+  if (rule->left_out) out += ", which is not applied because of an error in the file: the bundled rules apply";
   return out;
 }
 

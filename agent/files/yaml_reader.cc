@@ -1,6 +1,7 @@
 #include "files/yaml_reader.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "base/spelling.h"
 #include "base/text.h"
@@ -68,7 +69,15 @@ std::optional<std::string> YamlReader::Text(const Fields& fields, std::string_vi
 
 bool YamlReader::Boolean(const Fields& fields, std::string_view key) {
   static constexpr Choice<bool> kBooleans[] = {{"false", false}, {"true", true}};
-  return Choose(fields, key, kBooleans).value_or(false);
+  static constexpr Choice<bool> kAll[] = {{"false", false}, {"true", true}, {"no", false},
+                                          {"yes", true},    {"off", false}, {"on", true}};
+  const auto parse = [](std::string_view text) {
+    std::string lower(text);
+    std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    const auto any = ParseChoice(lower, kAll);
+    return any.ok() ? any : ParseChoice(text, kBooleans);
+  };
+  return Parse(fields, key, parse).value_or(false);
 }
 
 }  // namespace persia::agent

@@ -56,7 +56,8 @@ class YamlReader {
   // The value of `key`; null if there is none.
   static const YamlNode* Find(const Fields& fields, std::string_view key);
   std::optional<std::string> Text(const Fields& fields, std::string_view key);
-  bool Boolean(const Fields& fields, std::string_view key);  // false without the key
+  // true, yes and on, false, no and off, in any case, as in YAML 1.1; false without the key.
+  bool Boolean(const Fields& fields, std::string_view key);
   template <class T, size_t N>
   std::optional<T> Choose(const Fields& fields, std::string_view key, const Choice<T> (&choices)[N]) {
     return Parse(fields, key, [&](std::string_view text) { return ParseChoice(text, choices); });

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -22,34 +23,21 @@ namespace {
 
 constexpr char kBundledName[] = "bundled mapping.yaml";
 constexpr std::string_view kSections[] = {"defaults", "mappings"};
-constexpr std::string_view kRuleKeys[] = {"match",
-                                          "match_type",
-                                          "match_metric_type",
-                                          "group",
-                                          "name",
-                                          "labels",
-                                          "help",
-                                          "type",
-                                          "observer_type",
-                                          "scale",
-                                          "ttl",
-                                          "buckets",
-                                          "native",
-                                          "classic",
-                                          "quantiles",
-                                          "histogram_options",
-                                          "summary_options",
-                                          "action",
-                                          "honor_labels"};
+constexpr std::string_view kRuleKeys[] = {
+    "match",   "match_type",    "match_metric_type", "group",           "name",   "labels",      "help",
+    "type",    "observer_type", "timer_type",        "scale",           "ttl",    "buckets",     "native",
+    "classic", "quantiles",     "histogram_options", "summary_options", "action", "honor_labels"};
 // Keys that have an effect in a rule that drops; keys that have one for streams only; keys that have one for streams and for
 // native histograms of programs.
 constexpr std::string_view kDropKeys[] = {"match", "match_type", "match_metric_type", "group", "action"};
-constexpr std::string_view kStreamKeys[] = {"type", "observer_type", "ttl", "native", "quantiles", "summary_options"};
+constexpr std::string_view kStreamKeys[] = {"type",   "observer_type", "timer_type",     "ttl",
+                                            "native", "quantiles",     "summary_options"};
 constexpr std::string_view kBucketKeys[] = {"buckets", "classic", "histogram_options"};
 constexpr std::string_view kDefaultKeys[] = {"match_type",
                                              "group",
                                              "type",
                                              "observer_type",
+                                             "timer_type",
                                              "ttl",
                                              "buckets",
                                              "native",
@@ -58,6 +46,8 @@ constexpr std::string_view kDefaultKeys[] = {"match_type",
                                              "histogram_options",
                                              "summary_options",
                                              "glob_disable_ordering"};
+// Of a rule without a match. Rules that match everything match it.
+constexpr char kUnknownMatch[] = "x";
 constexpr std::string_view kNativeFactor = "native_histogram_bucket_factor";
 constexpr std::string_view kNativeMaxBuckets = "native_histogram_max_buckets";
 constexpr std::string_view kHistogramKeys[] = {"buckets", kNativeFactor, kNativeMaxBuckets};
@@ -65,13 +55,28 @@ constexpr std::string_view kSummaryKeys[] = {"quantiles", "max_age", "age_bucket
 
 bool Contains(YamlReader::Keys keys, std::string_view key) { return std::find(keys.begin(), keys.end(), key) != keys.end(); }
 
+// Without the keys that have no value, which is as if they were missing, as in statsd_exporter. But a rule needs its match, and
+// may need its name.
+YamlNode Present(const YamlNode& map, YamlReader::Keys keys) {
+  YamlNode present = map;
+  std::erase_if(present.entries, [keys](const YamlNode::Entry& entry) {
+    const std::string& key = entry.key->text;
+    return entry.value->kind == YamlNode::Kind::kNull && key != "match" && key != "name" && Contains(keys, key);
+  });
+  return present;
+}
+
+bool IsEmptyList(const YamlNode& node) { return node.kind == YamlNode::Kind::kSequence && node.items.empty(); }
+
 class MappingReader {
  public:
-  MappingReader(const std::string& name, MappingFile& file) : reader_(name, file.errors), file_(file) {}
+  // `fallback`: of the metrics of rules with errors.
+  MappingReader(const std::string& name, MappingFile& file, std::shared_ptr<const Naming> fallback)
+      : reader_(name, file.errors), file_(file), fallback_(std::move(fallback)) {}
 
   void Read(const YamlNode& root) {
     if (!reader_.Expect(root, YamlNode::Kind::kMap, "expected rules (mappings: ...)")) return;
-    const Fields sections = reader_.ReadMap(root, kSections);
+    const Fields sections = reader_.ReadMap(Present(root, kSections), kSections);
     if (const YamlNode* defaults = YamlReader::Find(sections, "defaults")) {
       ReadDefaults(*defaults);
     }
@@ -82,11 +87,23 @@ class MappingReader {
         ReadRule(*item);
       }
     }
+    std::set<size_t> wrong;
+    for (size_t i = 0; i < rules_.size(); ++i) {
+      if (rules_[i].left_out || rules_[i].unknown_match) wrong.insert(i);
+    }
     std::vector<RuleProblem> problems;
-    file_.rules = MappingRules::Compile(std::move(rules_), {most_specific_, std::move(defaults_.shape)}, problems);
+    file_.rules = MappingRules::Compile(std::move(rules_), {most_specific_, std::move(defaults_.shape), fallback_}, problems);
     for (const RuleProblem& problem : problems) {
       const auto at = values_[problem.rule].find(problem.key);
       reader_.Fail(at == values_[problem.rule].end() ? root : *at->second, problem.key + ": " + problem.what);
+      wrong.insert(problem.rule);
+    }
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      if (file_.rules->rules()[i].left_out && !wrong.contains(i)) {
+        Note(*nodes_[i],
+             "this rule is not applied: because of an error it is not known what another rule matches, and this one may take "
+             "its metrics");
+      }
     }
   }
 
@@ -97,22 +114,30 @@ class MappingReader {
   // The keys that rules and defaults share. `rule` has the defaults already.
   void ReadCommon(const Fields& fields, MappingRule& rule) {
     static constexpr Choice<bool> kMatchTypes[] = {{"glob", false}, {"regex", true}};
-    if (const auto regex = reader_.Choose(fields, "match_type", kMatchTypes)) rule.regex = *regex;
+    if (fields.contains("match_type")) {
+      const auto regex = reader_.Choose(fields, "match_type", kMatchTypes);
+      rule.regex = regex.value_or(false);
+      rule.unknown_match = !regex;
+    }
     if (const auto group = reader_.Text(fields, "group")) rule.group = *group;
     const YamlNode* buckets = FindOption(fields, "buckets", "histogram_options", kHistogramKeys, rule);
     const YamlNode* quantiles = FindOption(fields, "quantiles", "summary_options", kSummaryKeys, rule);
     if (fields.contains("native")) rule.shape.native = reader_.Boolean(fields, "native");
     if (fields.contains("classic")) rule.shape.classic = reader_.Boolean(fields, "classic");
-    if (buckets != nullptr) rule.shape.bounds = ReadBuckets(*buckets, reader_);
-    if (quantiles != nullptr) rule.shape.quantiles = ReadQuantiles(*quantiles, reader_);
+    // An empty list stands for the defaults.
+    if (buckets != nullptr && !IsEmptyList(*buckets)) rule.shape.bounds = ReadBuckets(*buckets, reader_);
+    if (quantiles != nullptr && !IsEmptyList(*quantiles)) rule.shape.quantiles = ReadQuantiles(*quantiles, reader_);
     if (const auto ttl = reader_.Parse(fields, "ttl", ParseDuration)) rule.shape.ttl = *ttl;
   }
 
   void ReadType(const Fields& fields, MappingRule& rule) {
     const auto type = reader_.Parse(fields, "type", ParseStreamType);
-    const auto observer = reader_.Parse(fields, "observer_type", ParseStreamType);
+    auto observer = reader_.Parse(fields, "observer_type", ParseStreamType);
+    const auto timer = reader_.Parse(fields, "timer_type", ParseStreamType);  // the former name; the new one is preferred
+    if (!fields.contains("observer_type")) observer = timer;
     if (type && observer && *type != *observer) {
-      reader_.Fail(*YamlReader::Find(fields, "observer_type"), "observer_type: differs from type; leave one out");
+      const char* const key = fields.contains("observer_type") ? "observer_type" : "timer_type";
+      reader_.Fail(*YamlReader::Find(fields, key), std::string(key) + ": differs from type; leave one out");
     }
     if (type || observer) rule.shape.type = type ? type : observer;
   }
@@ -127,7 +152,7 @@ class MappingReader {
       return direct;
     }
     const YamlNode* nested = nullptr;
-    for (const auto& [name, field] : reader_.ReadMap(*options, keys, section + ": ")) {
+    for (const auto& [name, field] : reader_.ReadMap(Present(*options, keys), keys, section + ": ")) {
       if (name == key) {
         nested = field.value;
       } else if (name == kNativeFactor) {
@@ -147,7 +172,7 @@ class MappingReader {
 
   void ReadDefaults(const YamlNode& node) {
     if (!reader_.Expect(node, YamlNode::Kind::kMap, "defaults: expected keys (match_type: ...)")) return;
-    const Fields fields = reader_.ReadMap(node, kDefaultKeys, "defaults: ");
+    const Fields fields = reader_.ReadMap(Present(node, kDefaultKeys), kDefaultKeys, "defaults: ");
     ReadCommon(fields, defaults_);
     ReadType(fields, defaults_);
     if (const Status group = CheckGroup(defaults_.group); !group.ok()) {
@@ -159,16 +184,24 @@ class MappingReader {
 
   void ReadRule(const YamlNode& node) {
     const size_t errors_before = file_.errors.size();
-    if (!reader_.Expect(node, YamlNode::Kind::kMap, "expected a rule (match: ...)")) return;
-    const Fields fields = reader_.ReadMap(node, kRuleKeys);
     MappingRule rule = defaults_;
     rule.place = reader_.name() + ":" + std::to_string(node.line);
-    const auto is_match = [](const YamlNode::Entry& entry) { return entry.key->text == "match"; };
-    if (std::none_of(node.entries.begin(), node.entries.end(), is_match)) {
-      reader_.Fail(node, "a rule without match");
+    nodes_.push_back(&node);
+    Values& values = values_.emplace_back();
+    rule.match = kUnknownMatch;
+    if (!reader_.Expect(node, YamlNode::Kind::kMap, "expected a rule (match: ...)")) {
+      rule.unknown_match = true;
+      rules_.push_back(std::move(rule));
+      return;
     }
-    rule.match = reader_.Text(fields, "match").value_or("x");  // without one, an error has been added
+    const Fields fields = reader_.ReadMap(Present(node, kRuleKeys), kRuleKeys);
+    const auto is_match = [](const YamlNode::Entry& entry) { return entry.key->text == "match"; };
+    const auto matches = std::count_if(node.entries.begin(), node.entries.end(), is_match);
+    if (matches == 0) reader_.Fail(node, "a rule without match");
+    const auto match = reader_.Text(fields, "match");
+    if (match) rule.match = *match;
     ReadCommon(fields, rule);
+    rule.unknown_match |= !match || matches > 1;
     ReadRuleType(fields, rule);
     if (const auto types = reader_.Parse(fields, "match_metric_type", ParseMatchedTypes)) rule.types = *types;
     if (const YamlNode* scale = YamlReader::Find(fields, "scale")) rule.scale = ReadScale(*scale, reader_);
@@ -182,7 +215,6 @@ class MappingReader {
         reader_.Fail(*YamlReader::Find(fields, "name"), "name: " + status.error());
       }
     }
-    Values& values = values_.emplace_back();
     for (const auto& [key, field] : fields) values[key] = field.value;
     if (const YamlNode* labels = YamlReader::Find(fields, "labels")) ReadLabels(*labels, rule, values);
     NoteKeysWithoutEffect(node, fields, rule);
@@ -195,19 +227,26 @@ class MappingReader {
     const bool native = fields.contains("native") && rule.shape.native;
     const bool buckets = native || fields.contains("buckets") || fields.contains("histogram_options");
     const bool quantiles = fields.contains("quantiles") || fields.contains("summary_options");
-    const bool has_type = fields.contains("type") || fields.contains("observer_type");
-    if (buckets != quantiles && !has_type) {
-      rule.shape.type = buckets ? MetricType::kHistogram : MetricType::kSummary;
+    const bool has_type = fields.contains("type") || fields.contains("observer_type") || fields.contains("timer_type");
+    if (!has_type && (buckets != quantiles || (buckets && !rule.shape.type))) {
+      rule.shape.type = quantiles ? MetricType::kSummary : MetricType::kHistogram;
     }
     ReadType(fields, rule);
     if (buckets && rule.shape.type != MetricType::kHistogram) {
       const char* const key = native ? "native" : fields.contains("buckets") ? "buckets" : "histogram_options";
-      reader_.Fail(*YamlReader::Find(fields, key), native ? "native needs type: histogram" : "buckets need type: histogram");
+      RefuseForType(fields, key, native ? "native needs type: histogram" : "buckets need type: histogram");
     }
     if (quantiles && rule.shape.type != MetricType::kSummary) {
       const char* const key = fields.contains("quantiles") ? "quantiles" : "summary_options";
-      reader_.Fail(*YamlReader::Find(fields, key), "quantiles need type: summary");
+      RefuseForType(fields, key, "quantiles need type: summary");
     }
+  }
+
+  // As in statsd_exporter, the former keys `buckets` and `quantiles` have no effect beside another `observer_type`.
+  void RefuseForType(const Fields& fields, const std::string& key, const std::string& why) {
+    const bool is_former = (key == "buckets" || key == "quantiles") && !fields.contains("type");
+    const YamlReader::Field& field = fields.find(key)->second;
+    is_former ? Note(*field.key, key + " has no effect: " + why) : reader_.Fail(*field.value, why);
   }
 
   void ReadLabels(const YamlNode& labels, MappingRule& rule, Values& values) {
@@ -260,6 +299,7 @@ class MappingReader {
           node, fields, "the rule matches no streams, and counters, gauges and histograms keep their type",
           [&](const std::string& key) { return Contains(kStreamKeys, key) || (!histograms && Contains(kBucketKeys, key)); });
     }
+    if (rule.unknown_match) return;
     // Only identical matches: whether one regular expression covers another cannot be decided here.
     const auto [first, is_new] = seen_.try_emplace(std::tuple(rule.regex, rule.match, rule.group, rule.types), node.line);
     if (!is_new) {
@@ -286,16 +326,16 @@ class MappingReader {
 
   YamlReader reader_;
   MappingFile& file_;
+  const std::shared_ptr<const Naming> fallback_;
   MappingRule defaults_;
   bool most_specific_ = false;
   std::vector<MappingRule> rules_;
-  std::vector<Values> values_;  // by rule
+  std::vector<const YamlNode*> nodes_;  // by rule
+  std::vector<Values> values_;          // by rule
   std::map<std::tuple<bool, std::string, std::string, std::vector<MetricType>>, int> seen_;
 };
 
-}  // namespace
-
-MappingFile ParseMapping(const std::string& name, const std::string& text) {
+MappingFile Parse(const std::string& name, const std::string& text, std::shared_ptr<const Naming> fallback) {
   MappingFile file;
   file.text = text;
   const auto document = ParseYaml(name, text);
@@ -303,8 +343,15 @@ MappingFile ParseMapping(const std::string& name, const std::string& text) {
     file.errors.push_back(document.error());
     return file;
   }
-  MappingReader(name, file).Read(*document.value());
+  MappingReader(name, file, std::move(fallback)).Read(*document.value());
   return file;
+}
+
+}  // namespace
+
+MappingFile ParseMapping(const std::string& name, const std::string& text) {
+  static const std::shared_ptr<const Naming> bundled = Parse(kBundledName, kBundledMapping, nullptr).rules;
+  return Parse(name, text, bundled);
 }
 
 MappingFile ReadMapping(const std::string& setting) {

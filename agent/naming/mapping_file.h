@@ -1,4 +1,5 @@
-// Reads mapping rules from YAML. config/README.md describes the language. A rule with an error is left out; the others apply.
+// Reads mapping rules from YAML. config/README.md describes the language. A rule with an error is not applied: the metrics that
+// it matches are exposed by the bundled rules.
 //
 //   mappings:
 //     - match: workers.*.flakiness
@@ -17,7 +18,7 @@
 namespace persia::agent {
 
 struct MappingFile {
-  // Without those that have errors. Null if the file has no rules to read, and for the setting "none".
+  // Null if the file has no rules to read, and for the setting "none".
   std::shared_ptr<const MappingRules> rules;
   std::string text;
   // One line each, "name:line:column: what".

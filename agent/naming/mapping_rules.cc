@@ -29,14 +29,17 @@ std::string CacheKey(const SourceMetric& metric) {
   return key;
 }
 
-bool GroupMatches(const std::string& glob, std::string_view group) {
-  if (glob == "*" || glob == group) return true;
-  if (GlobTree::Wildcards(glob) == 0) return false;
+bool GlobMatches(const std::string& glob, std::string_view text) {
   GlobTree tree;
   tree.Add(glob, 0);
   std::vector<std::string_view> captures;
   return tree.FindFirst(
-             group, [](size_t) { return true; }, captures) == 0;
+             text, [](size_t) { return true; }, captures) == 0;
+}
+
+bool GroupMatches(const std::string& glob, std::string_view group) {
+  if (glob == "*" || glob == group) return true;
+  return GlobTree::Wildcards(glob) > 0 && GlobMatches(glob, group);
 }
 
 void SetShape(const StreamShape& shape, const Scale& scale, Exposed& exposed) {
@@ -85,46 +88,82 @@ std::shared_ptr<const MappingRules> MappingRules::Compile(std::vector<MappingRul
                                                           std::vector<RuleProblem>& problems) {
   std::shared_ptr<MappingRules> out(new MappingRules);
   out->options_ = std::move(options);
-  for (size_t i = 0; i < rules.size(); ++i) {
-    out->AddRule(std::move(rules[i]), i, problems);
+  for (MappingRule& rule : rules) out->AddRule(std::move(rule), problems);
+  for (size_t i = 0; i < out->rules_.size(); ++i) {
+    if (out->rules_[i].unknown_match) out->LeaveOutAfter(out->rules_[i], i);
   }
   return out;
 }
 
-void MappingRules::AddRule(MappingRule rule, size_t index, std::vector<RuleProblem>& problems) {
+void MappingRules::AddRule(MappingRule rule, std::vector<RuleProblem>& problems) {
   const size_t before = problems.size();
-  const auto fail = [&](std::string key, std::string what) { problems.push_back({index, std::move(key), std::move(what)}); };
+  const auto fail = [&](std::string key, std::string what) {
+    problems.push_back({rules_.size(), std::move(key), std::move(what)});
+  };
   if (const Status group = CheckGroup(rule.group); !group.ok()) {
     fail("group", group.error());
+    rule.group = "*";
   }
   Compiled compiled;
   int captures = 0;
-  if (rule.regex) {
-    Result<Pattern> pattern = Pattern::Compile(rule.match);
-    if (!pattern.ok()) return fail("match", Quoted(rule.match) + " is not a regular expression: " + pattern.error());
-    captures = pattern.value().groups();
-    compiled.pattern = std::move(pattern).value();
-  } else {
-    if (const Status glob = GlobTree::Check(rule.match); !glob.ok()) return fail("match", glob.error());
-    captures = GlobTree::Wildcards(rule.match);
-  }
-  if (auto name = NameTemplate::Parse(rule.name, captures); name.ok()) {
-    compiled.name = std::move(name).value();
-    compiled.plain_name = IsPlainTemplate(rule.name);
-  } else {
-    fail("name", Quoted(rule.name) + ": " + name.error());
-  }
-  for (const auto& [name, value] : rule.labels) {
-    if (auto parsed = NameTemplate::Parse(value, captures); parsed.ok()) {
-      compiled.labels.emplace_back(name, std::move(parsed).value());
+  if (!rule.unknown_match) AddMatch(rule, compiled, captures, problems);
+  if (!rule.unknown_match) {
+    if (auto name = NameTemplate::Parse(rule.name, captures); name.ok()) {
+      compiled.name = std::move(name).value();
+      compiled.plain_name = IsPlainTemplate(rule.name);
     } else {
-      fail("labels." + name, Quoted(value) + ": " + parsed.error());
+      fail("name", Quoted(rule.name) + ": " + name.error());
+    }
+    for (const auto& [name, value] : rule.labels) {
+      if (auto parsed = NameTemplate::Parse(value, captures); parsed.ok()) {
+        compiled.labels.emplace_back(name, std::move(parsed).value());
+      } else {
+        fail("labels." + name, Quoted(value) + ": " + parsed.error());
+      }
     }
   }
-  if (rule.left_out || problems.size() > before) return;
-  rule.regex ? regexes_.push_back(rules_.size()) : globs_.Add(rule.match, rules_.size());
+  rule.left_out |= rule.unknown_match || problems.size() > before;
+  // In a glob they have no meaning: match_type may be missing, or be the error.
+  const bool may_be_regex = !rule.regex && rule.match.find_first_of("\\^$()[]{}|+?") != std::string::npos;
+  rule.unknown_match |= rule.left_out && may_be_regex;
   rules_.push_back(std::move(rule));
   compiled_.push_back(std::move(compiled));
+}
+
+void MappingRules::AddMatch(MappingRule& rule, Compiled& compiled, int& captures, std::vector<RuleProblem>& problems) {
+  std::string problem;
+  if (rule.regex) {
+    Result<Pattern> pattern = Pattern::Compile(rule.match);
+    if (pattern.ok()) {
+      captures = pattern.value().groups();
+      compiled.pattern = std::move(pattern).value();
+      return regexes_.push_back(rules_.size());
+    }
+    problem = Quoted(rule.match) + " is not a regular expression: " + pattern.error();
+  } else {
+    const Status glob = GlobTree::Check(rule.match);
+    if (glob.ok()) {
+      captures = GlobTree::Wildcards(rule.match);
+      return globs_.Add(rule.match, rules_.size());
+    }
+    problem = glob.error();
+  }
+  problems.push_back({rules_.size(), "match", std::move(problem)});
+  rule.unknown_match = true;
+}
+
+void MappingRules::LeaveOutAfter(const MappingRule& unknown, size_t index) {
+  const auto is_later = [&](size_t i) {
+    if (rules_[i].regex != unknown.regex) return rules_[i].regex;
+    return i > index || (options_.most_specific && !unknown.regex);
+  };
+  std::vector<std::string_view> captures;
+  for (size_t i = 0; i < rules_.size(); ++i) {
+    MappingRule& rule = rules_[i];
+    if (rule.left_out || !is_later(i)) continue;
+    const std::optional<Pattern>& pattern = compiled_[i].pattern;
+    rule.left_out = rule.drop || (pattern ? pattern->Match(unknown.match, captures) : GlobMatches(rule.match, unknown.match));
+  }
 }
 
 bool MappingRules::Accepts(size_t rule, const SourceMetric& metric) const {
@@ -171,6 +210,7 @@ Exposed MappingRules::Make(const SourceMetric& metric) const {
     return exposed;
   }
   const MappingRule& rule = rules_[match.rule];
+  if (rule.left_out) return *(options_.fallback == nullptr ? PlainNaming().Expose(metric) : options_.fallback->Expose(metric));
   const Compiled& compiled = compiled_[match.rule];
   exposed.name = NameOf(compiled, metric, match);
   Labels labels;

@@ -2,8 +2,12 @@
 // regular expressions.
 //
 //   std::vector<RuleProblem> problems;
-//   auto rules = MappingRules::Compile(std::move(list), {}, problems);   // without the rules that have problems
+//   auto rules = MappingRules::Compile(std::move(list), {}, problems);
 //   rules->Expose({"torchelastic", "workers.trainer.flakiness"})->name
+//
+// A rule with a problem keeps its place but is not applied: the metrics that it matches are exposed by Options::fallback, not
+// by a later rule, which may drop all that is left. If its match is the problem, no later rule that drops, or that matches the
+// text of its match, is applied either.
 //
 // The outcome for a metric is cached.
 // Thread safety: any method, from any thread.
@@ -54,7 +58,8 @@ struct MappingRule {
   StreamShape shape = {};
   double scale = 1;
   bool drop = false;
-  bool left_out = false;  // an error was found in it: it is compiled for further errors, and never applies
+  bool left_out = false;       // an error was found in it: the metrics that it matches are exposed by Options::fallback
+  bool unknown_match = false;  // and it is not known which those are
 };
 
 struct RuleProblem {
@@ -73,15 +78,18 @@ class MappingRules : public Naming {
     bool most_specific = false;
     // For streams that no rule matches.
     StreamShape unmatched = {};
+    // Of the metrics of rules that are left out; null: PlainNaming.
+    std::shared_ptr<const Naming> fallback = {};
   };
 
-  // Never null. A rule with a problem is left out.
+  // Never null.
   static std::shared_ptr<const MappingRules> Compile(std::vector<MappingRule> rules, Options options,
                                                      std::vector<RuleProblem>& problems);
 
   [[nodiscard]] std::shared_ptr<const Exposed> Expose(const SourceMetric& metric) const override;
-  // The rule that applies to the metric; null if none matches.
+  // The first rule that matches the metric, also one that is left out; null if none matches.
   [[nodiscard]] const MappingRule* RuleFor(const SourceMetric& metric) const;
+  // All that were compiled, in that order.
   [[nodiscard]] std::span<const MappingRule> rules() const { return rules_; }
 
  private:
@@ -99,8 +107,11 @@ class MappingRules : public Naming {
   static std::string NameOf(const Compiled& compiled, const SourceMetric& metric, const Match& match);
 
   MappingRules() = default;
-  // Adds the rule; not if it has a problem.
-  void AddRule(MappingRule rule, size_t index, std::vector<RuleProblem>& problems);
+  void AddRule(MappingRule rule, std::vector<RuleProblem>& problems);
+  // Adds what the rule matches.
+  void AddMatch(MappingRule& rule, Compiled& compiled, int& captures, std::vector<RuleProblem>& problems);
+  // Leaves out the rules that may take the metrics of a rule with an unknown match.
+  void LeaveOutAfter(const MappingRule& unknown, size_t index);
   [[nodiscard]] bool Accepts(size_t rule, const SourceMetric& metric) const;
   [[nodiscard]] Match Find(const SourceMetric& metric) const;
   [[nodiscard]] Exposed Make(const SourceMetric& metric) const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "base/text.h"
@@ -16,6 +17,11 @@ constexpr size_t kMaxQuantiles = 100;
 bool ReadNumber(const YamlNode& node, double& number) {
   return node.kind == YamlNode::Kind::kScalar && !node.quoted && ParseNumber(std::string_view(node.text), number) &&
          std::isfinite(number);
+}
+
+bool IsInfinity(const YamlNode& node) {
+  static constexpr std::string_view kForms[] = {".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"};
+  return !node.quoted && std::find(std::begin(kForms), std::end(kForms), node.text) != std::end(kForms);
 }
 
 std::string Found(const YamlNode& node) {
@@ -61,6 +67,7 @@ Result<std::vector<MetricType>> ParseMatchedTypes(std::string_view text) {
       {"histogram", {MetricType::kHistogram}},
       {"stream", {MetricType::kUntyped}},
       {"observer", {MetricType::kHistogram, MetricType::kUntyped}},
+      {"timer", {MetricType::kHistogram, MetricType::kUntyped}},  // its former name
   };
   return ParseChoice(text, kTypes);
 }
@@ -77,12 +84,13 @@ double ReadScale(const YamlNode& value, YamlReader& reader) {
 
 std::vector<double> ReadBuckets(const YamlNode& list, YamlReader& reader) {
   std::vector<double> buckets;
-  if (list.kind != YamlNode::Kind::kSequence || list.items.empty() || list.items.size() > kMaxBuckets) {
-    reader.Fail(list, "buckets: expected a list of 1 to 500 upper bounds ([0.01, 0.1, 1]), found " + Found(list));
+  if (list.kind != YamlNode::Kind::kSequence || list.items.size() > kMaxBuckets) {
+    reader.Fail(list, "buckets: expected a list of at most 500 upper bounds ([0.01, 0.1, 1]), found " + Found(list));
     return {};
   }
   for (const auto& item : list.items) {
     double bound = 0;
+    if (item == list.items.back() && IsInfinity(*item)) break;
     if (!ReadNumber(*item, bound)) {
       reader.Fail(*item, "buckets: " + Found(*item) + " is not a number (the bucket up to +Inf is added automatically)");
     } else if (!buckets.empty() && bound <= buckets.back()) {
@@ -113,8 +121,8 @@ uint32_t ReadMaxBuckets(const YamlNode& value, YamlReader& reader) {
 
 std::vector<double> ReadQuantiles(const YamlNode& list, YamlReader& reader) {
   std::vector<double> quantiles;
-  if (list.kind != YamlNode::Kind::kSequence || list.items.empty() || list.items.size() > kMaxQuantiles) {
-    reader.Fail(list, "quantiles: expected a list of 1 to 100 ([0.5, 0.9, 0.99]), found " + Found(list));
+  if (list.kind != YamlNode::Kind::kSequence || list.items.size() > kMaxQuantiles) {
+    reader.Fail(list, "quantiles: expected a list of at most 100 ([0.5, 0.9, 0.99]), found " + Found(list));
     return {};
   }
   for (const auto& item : list.items) {

@@ -18,7 +18,7 @@ Result<MetricType> ParseStreamType(std::string_view text);
 Result<std::vector<MetricType>> ParseMatchedTypes(std::string_view text);
 
 double ReadScale(const YamlNode& value, YamlReader& reader);
-// Ascending upper bounds.
+// Ascending upper bounds; +Inf may be the last, and is left out.
 std::vector<double> ReadBuckets(const YamlNode& list, YamlReader& reader);
 // The options of native histograms, as client_golang has them: a factor, of which 0 and 1 mean none, and a limit.
 double ReadNativeFactor(const YamlNode& value, YamlReader& reader);

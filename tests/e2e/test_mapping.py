@@ -101,13 +101,18 @@ def test_rules_hold_for_once_and_for_exec(job, rules, tmp_path):
 
 @pytest.mark.parametrize("mode", ["exec", "run"])
 def test_a_wrong_rule_costs_that_rule(job, gateway, rules, mode):
-    rules("mappings:\n- {match: steps.*, name: $3}\n- {match: steps.*, name: second_total}\n")
+    drop = "{match: ., match_type: regex, action: drop}"
+    rules(f"mappings:\n- {{match: steps.*, name: $3}}\n- {{match: other.*, name: other_total}}\n- {drop}\n")
     flag = f"--mapping-file={rules.path}"
     agent = job.exec_worker(flag) if mode == "exec" else job.agent(flag)
     worker = agent if mode == "exec" else job.worker()
     worker.tell("count my_app steps.train 3")
-    gateway.wait_for("second_total", 3)
-    wait_until(lambda: agent.metrics().one("second_total") == 3, "the same on the agent's page")
+    worker.tell("count my_app other.train 2")
+    worker.tell("count my_app left 1")
+    gateway.wait_for("my_app_steps_train", 3)
+    gateway.wait_for("other_total", 2)
+    wait_until(lambda: agent.metrics().one("my_app_steps_train") == 3, "the same on the agent's page")
+    assert gateway.metrics().one("my_app_left") is None
     assert agent.metrics().one("persia_agent_config_errors") == 1
     assert f'{rules.path}:2:26: name: "$3": $3 refers to nothing' in agent.output()
 

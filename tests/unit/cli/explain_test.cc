@@ -107,6 +107,9 @@ mappings:
             "  type      gauge: the last value\n"
             "  help      the program's own\n");
   EXPECT_THAT(Explain(file.rules.get(), {"", "e", MetricType::kUntyped}), HasSubstr("m.yaml:7: e in the empty group\n"));
+  const MappingFile wrong = ParseMapping("m.yaml", "mappings: [{match: a, name: b, scale: x}]");
+  EXPECT_THAT(Explain(wrong.rules.get(), {"g", "a", MetricType::kUntyped}),
+              HasSubstr("m.yaml:1: a, which is not applied because of an error in the file: the bundled rules apply\n"));
   EXPECT_THAT(Explain(nullptr, {"g", "x", MetricType::kUntyped}), HasSubstr("none: there are no rules"));
 }
 

@@ -187,7 +187,7 @@ TEST_F(Fallback, AWrongRuleCostsTheRule) {
   ASSERT_THAT(config.errors, SizeIs(1));
   EXPECT_THAT(config.errors[0].Line(), HasSubstr(mapping + ":2:22: name: \"a_$3\""));
   EXPECT_THAT(config.errors[0].Line(), HasSubstr("the rest of the file applies"));
-  EXPECT_EQ(config.options.mapping->rules().size(), 1U);
+  EXPECT_EQ(config.options.mapping->Expose({"", "b"})->name, "good");
   std::ofstream(mapping, std::ios::trunc).flush();
   const Config empty = Load("  mapping_file: " + mapping + "\n");
   ASSERT_THAT(empty.errors, SizeIs(1));

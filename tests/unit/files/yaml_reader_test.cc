@@ -69,6 +69,13 @@ TEST_F(YamlReaderTest, RefusesValuesOfAnotherKind) {
                                    R"(f.yaml:3:5: on: "1" is not one of: false, true)"));
 }
 
+TEST_F(YamlReaderTest, TakesTheBooleansOfYaml) {
+  for (const char* text : {"true", "True", "YES", "on"}) EXPECT_TRUE(reader_.Boolean(Read("on: " + std::string(text)), "on"));
+  for (const char* text : {"false", "FALSE", "No", "off"})
+    EXPECT_FALSE(reader_.Boolean(Read("on: " + std::string(text)), "on"));
+  EXPECT_THAT(errors_, ElementsAre());
+}
+
 // "key=value ..." of the last map of a list.
 std::string Merged(const std::string& text) {
   const auto root = ParseYaml("f", text);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <memory>
@@ -146,8 +147,8 @@ TEST(MappingFile, WhatIsWrongHasItsPlace) {
       {"mappings:\n- match: a\n  match: b", "m.yaml:3:3: \"match\" is given twice: first in line 2"},
       {"mappings:\n- match: a\n  type: gague",
        "m.yaml:3:9: type: \"gague\" is not one of: gauge, counter, histogram, summary; did you mean \"gauge\"?"},
-      {"mappings:\n- match: a\n  match_metric_type: timer",
-       "m.yaml:3:22: match_metric_type: \"timer\" is not one of: counter, gauge, histogram, stream, observer"},
+      {"mappings:\n- match: a\n  match_metric_type: timr",
+       "m.yaml:3:22: match_metric_type: \"timr\" is not one of: counter, gauge, histogram, stream, observer, timer"},
       {"mappings:\n- match: [a]", "m.yaml:2:10: match: expected a text, found a list"},
       {"mappings:\n- match: a*",
        "m.yaml:2:10: match: \"a*\" has a * that is not a whole component between dots; use match_type: regex for that"},
@@ -165,10 +166,10 @@ TEST(MappingFile, WhatIsWrongHasItsPlace) {
        "m.yaml:3:10: scale: \"0\" is not a number to multiply by (0.001: milliseconds to seconds)"},
       {"mappings:\n- match: a\n  scale: ms", "m.yaml:3:10: scale: \"ms\" is not a number to multiply by"},
       {"mappings:\n- match: a\n  ttl: soon", "m.yaml:3:8: ttl: \"soon\" is not a duration (10, 30s, 5m, 1m20s)"},
-      {"mappings:\n- match: a\n  buckets: []", "m.yaml:3:12: buckets: expected a list of 1 to 500 upper bounds"},
+      {"mappings:\n- match: a\n  buckets: {}", "m.yaml:3:12: buckets: expected a list of at most 500 upper bounds"},
       {"mappings:\n- match: a\n  buckets: [1, x]", "m.yaml:3:16: buckets: \"x\" is not a number"},
-      {"mappings:\n- match: a\n  buckets: [1, .inf]",
-       "m.yaml:3:16: buckets: \".inf\" is not a number (the bucket up to +Inf is added automatically)"},
+      {"mappings:\n- match: a\n  buckets: [.inf, 1]",
+       "m.yaml:3:13: buckets: \".inf\" is not a number (the bucket up to +Inf is added automatically)"},
       {"mappings:\n- match: a\n  buckets: [2, 1]", "m.yaml:3:16: buckets: \"1\" is not larger than the bound before it"},
       {"mappings:\n- match: a\n  type: gauge\n  buckets: [1]", "m.yaml:4:12: buckets need type: histogram"},
       {"mappings:\n- match: a\n  quantiles: [99]", "m.yaml:3:15: quantiles: \"99\" is not a number between 0 and 1"},
@@ -186,7 +187,7 @@ TEST(MappingFile, WhatIsWrongHasItsPlace) {
   for (const auto& one : cases) {
     const MappingFile file = ParseRules(one.text);
     EXPECT_THAT(file.errors, Contains(HasSubstr(one.error))) << one.text;
-    EXPECT_TRUE(file.rules == nullptr || file.rules->rules().empty()) << one.text;
+    EXPECT_TRUE(file.rules == nullptr || std::ranges::all_of(file.rules->rules(), &MappingRule::left_out)) << one.text;
   }
 }
 
@@ -194,21 +195,90 @@ TEST(MappingFile, AnErrorCostsItsRuleAlone) {
   constexpr char kRules[] = R"(
 defaults: {tttl: 5m, ttl: 10m}
 mappings:
-- {match: a.*, name: x_$3}
 - {match: a.*, name: good, type: gague}
-- {match: a.*, name: kept_$1}
-- just a text
-- {match: b, nmae: c}
-- {match: b, name: last}
+- {match: b.*, name: x_$3}
+- {match: c, nmae: c}
+- {match: "*.*", name: kept_$1}
+- {match: "*", name: last}
 )";
   const MappingFile file = ParseRules(kRules);
   EXPECT_THAT(file.errors,
-              ElementsAre(HasSubstr("m.yaml:2:12: "), HasSubstr("m.yaml:4:22: name: \"x_$3\": $3 refers to nothing"),
-                          HasSubstr("m.yaml:5:"), HasSubstr("m.yaml:7:3: "), HasSubstr("m.yaml:8:14: ")));
+              ElementsAre(HasSubstr("m.yaml:2:12: "), HasSubstr("m.yaml:4:"),
+                          HasSubstr("m.yaml:5:22: name: \"x_$3\": $3 refers to nothing"), HasSubstr("m.yaml:6:14: ")));
+  EXPECT_THAT(file.notes, IsEmpty());
   ASSERT_NE(file.rules, nullptr);
-  EXPECT_EQ(file.rules->Expose({"g", "a.b"})->name, "kept_b");
-  EXPECT_EQ(file.rules->Expose({"g", "a.b"})->ttl, std::chrono::minutes(10));
-  EXPECT_EQ(file.rules->Expose({"g", "b"})->name, "last");
+  EXPECT_EQ(file.rules->Expose({"g", "a.b"})->name, "g_a_b") << "not that of a later rule";
+  EXPECT_EQ(file.rules->Expose({"g", "b.x"})->name, "g_b_x");
+  EXPECT_EQ(file.rules->Expose({"g", "c"})->name, "g_c");
+  EXPECT_EQ(file.rules->Expose({"g", "d.x"})->name, "kept_d");
+  EXPECT_EQ(file.rules->Expose({"g", "d.x"})->ttl, std::chrono::minutes(10));
+  EXPECT_EQ(file.rules->Expose({"g", "d"})->name, "last");
+}
+
+TEST(MappingFile, TheMetricsOfARuleWithAnErrorAreThoseOfTheBundledRules) {
+  const MappingFile file = ParseRules(R"(
+mappings:
+- {match: workers.*.flakiness, name: mine, scale: zero}
+- {match: f.duration.ms, type: gague}
+)");
+  const auto flakiness = file.rules->Expose({"torchelastic", "workers.a.flakiness"});
+  EXPECT_EQ(flakiness->name, "torchelastic_worker_group_flakiness_ratio");
+  EXPECT_EQ(flakiness->scale, 0.01);
+  EXPECT_EQ(file.rules->Expose({"g", "f.duration.ms"})->type, MetricType::kHistogram);
+}
+
+// Files for statsd_exporter usually end with a rule that drops what is left.
+TEST(MappingFile, NoRuleTakesTheMetricsOfARuleWithAnError) {
+  const char* const ends[] = {"{match: ., match_type: regex, action: drop, name: dropped}", "{match: '*.*', action: drop}",
+                              "{match: ^loss, match_type: regex, action: drop}",
+                              "{match: (.+), match_type: regex, name: other}"};
+  const char* const wrong[] = {
+      "{match: loss.*, name: loss, scale: x}",
+      "{match: loss.*, name: loss, nmae: x}",
+      "{match: loss.*, name: loss, group: a*}",
+      "{match: loss.*, name: loss, match_metric_type: timr}",
+      "{match: loss.*, action: drp}",
+      "{match: loss.*, labels: {__x: $1}}",
+      "{match: loss.*, buckets: [2, 1]}",
+      "{match: loss.*, match_type: blob}",
+      "{match: loss.*, match: b}",
+      "{mtach: loss.*}",
+      "{match: [loss]}",
+      "{match: loss*}",
+      "{match: .loss.*}",
+      "{match: '^loss\\.(train', match_type: regex}",
+      "{match: '^loss\\.(train|val)$', name: loss_$1}",     // without its match_type
+      "{match: '^loss\\.(train|val)$', matchtype: regex}",  //
+      "loss.train",
+  };
+  for (const char* end : ends) {
+    for (const char* rule : wrong) {
+      const bool is_regex = std::string_view(rule).find("match_type: regex") != std::string_view::npos;
+      if (is_regex && std::string_view(end).find("regex") == std::string_view::npos) continue;  // globs come first
+      const MappingFile file = ParseRules("mappings: [" + std::string(rule) + ", " + end + "]");
+      EXPECT_FALSE(file.errors.empty()) << rule;
+      const auto exposed = file.rules->Expose({"g", "loss.train", MetricType::kUntyped});
+      EXPECT_FALSE(exposed->drop) << rule << ", " << end;
+      EXPECT_EQ(exposed->name, "g_loss_train") << rule << ", " << end;
+    }
+  }
+  const MappingFile defaults =
+      ParseRules("{defaults: {match_type: regexp}, mappings: [{match: ^loss}, {match: ., match_type: regex, action: drop}]}");
+  EXPECT_FALSE(defaults.rules->Expose({"g", "loss.train"})->drop);
+}
+
+TEST(MappingFile, ARuleThatDropsWaitsUntilAllMatchesAreKnown) {
+  const MappingFile file = ParseRules(R"(
+mappings:
+- {match: first, action: drop}
+- {match: a*, name: x}
+- {match: second, action: drop}
+- {match: third, name: third}
+)");
+  EXPECT_TRUE(file.rules->Expose({"g", "first"})->drop) << "it comes first";
+  EXPECT_FALSE(file.rules->Expose({"g", "second"})->drop);
+  EXPECT_EQ(file.rules->Expose({"g", "third"})->name, "third");
+  EXPECT_THAT(file.notes, ElementsAre(HasSubstr("m.yaml:5:3: this rule is not applied")));
 }
 
 TEST(MappingFile, WithoutRulesToReadThereAreNone) {
@@ -217,6 +287,14 @@ TEST(MappingFile, WithoutRulesToReadThereAreNone) {
     EXPECT_EQ(file.rules, nullptr) << text;
     EXPECT_EQ(file.errors.size(), 1U) << text;
   }
+}
+
+TEST(MappingFile, AKeyWithoutAValueIsMissing) {
+  const std::string text =
+      "defaults:\nmappings:\n- match: a\n  name: b\n  labels:\n  help:\n  type:\n  buckets:\n  histogram_options:\n  action:\n";
+  EXPECT_EQ(ExposedBy(text, "a")->name, "b");
+  EXPECT_EQ(ExposedBy(text, "a")->type, std::nullopt);
+  EXPECT_EQ(ExposedBy("mappings:\n", "a")->name, "g_a");
 }
 
 TEST(MappingFile, EachErrorIsSaid) {

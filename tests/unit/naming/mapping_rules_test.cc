@@ -130,7 +130,7 @@ TEST(MappingRules, WhatIsWrongIsSaidWithItsPart) {
   bad_group.group = "a*";
   std::vector<RuleProblem> problems;
   const auto rules =
-      MappingRules::Compile({Regex("(", "x"), Glob("a..b", "x"), bad_name, Glob("a.*", "good"), bad_group}, {}, problems);
+      MappingRules::Compile({Regex("(", "x"), Glob("a..b", "x"), bad_name, Glob("b.*", "good"), bad_group}, {}, problems);
   std::vector<std::string> texts;
   for (const RuleProblem& problem : problems) {
     texts.push_back(std::to_string(problem.rule) + " " + problem.key + ": " + problem.what);
@@ -141,8 +141,9 @@ TEST(MappingRules, WhatIsWrongIsSaidWithItsPart) {
                          "2 name: \"$2\": $2 refers to nothing: the match captures $1",
                          "2 labels.x: \"$3\": $3 refers to nothing: the match captures $1",
                          "4 group: \"a*\" has a * that is not a whole component between dots; use match_type: regex for that"));
-  EXPECT_EQ(rules->rules().size(), 1U);
-  EXPECT_EQ(NameOf(*rules, "", "a.b"), "good") << "a rule with a problem does not apply, and the others do";
+  EXPECT_EQ(NameOf(*rules, "", "b.b"), "good") << "a rule with a problem does not apply, and the others do";
+  EXPECT_EQ(NameOf(*rules, "", "a.b"), "a_b");
+  EXPECT_EQ(NameOf(*rules, "g", "a"), "g_a");
 }
 
 TEST(MappingRules, AMetricCostsOneLookUpOnce) {

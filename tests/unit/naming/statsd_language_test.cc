@@ -7,12 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "model/stream_bounds.h"
 #include "naming/mapping_file.h"
 
 namespace persia::agent {
 namespace {
 
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -184,6 +186,53 @@ mappings:
   EXPECT_EQ(Shown(*file.rules, "test.foo.x", MetricType::kGauge), "test_foo_x{}");
   EXPECT_EQ(Shown(*file.rules, "test.foo.x", MetricType::kHistogram), "test_foo_observed{}");
   EXPECT_EQ(Shown(*file.rules, "test.foo.x", MetricType::kUntyped), "test_foo_observed{}");
+}
+
+// The names of its releases up to 0.30, which most posted files have.
+TEST(StatsdLanguage, FormerNamesAreTaken) {
+  const MappingFile file = ParseMapping("statsd.yaml", R"(
+defaults: {timer_type: summary, quantiles: [{quantile: 0.9, error: 0.1}], buckets: [1, 4]}
+mappings:
+- {match: a.*, name: a, match_metric_type: timer, timer_type: histogram, buckets: [0.25, 1, .inf], labels: {provider: $1}}
+- {match: b.*, name: b, timer_type: histogram}
+- {match: c.*, name: c, timer_type: summary, buckets: [1], quantiles: [{quantile: 0.5, error: 0.05}]}
+- {match: d.*, name: d, timer_type: histogram, observer_type: summary}
+- {match: e.*, name: e}
+- {match: ., match_type: regex, action: drop, name: dropped}
+)");
+  EXPECT_THAT(file.errors, IsEmpty());
+  EXPECT_THAT(file.notes, ElementsAre(HasSubstr("buckets has no effect"), HasSubstr("name has no effect")));
+  EXPECT_EQ(Shown(*file.rules, "a.x"), "a{provider=x} histogram");
+  EXPECT_EQ(Shown(*file.rules, "a.x", MetricType::kHistogram), "a{provider=x} histogram");
+  EXPECT_EQ(Shown(*file.rules, "a.x", MetricType::kCounter), "dropped");
+  EXPECT_THAT(file.rules->Expose({"", "a.x"})->bounds, ElementsAre(0.25, 1));
+  EXPECT_THAT(file.rules->Expose({"", "b.x"})->bounds, ElementsAre(1, 4));
+  EXPECT_EQ(Shown(*file.rules, "c.x"), "c{} summary");
+  EXPECT_THAT(file.rules->Expose({"", "c.x"})->quantiles, ElementsAre(0.5));
+  EXPECT_EQ(Shown(*file.rules, "d.x"), "d{} summary");
+  EXPECT_THAT(file.rules->Expose({"", "e.x"})->quantiles, ElementsAre(0.9));
+}
+
+TEST(StatsdLanguage, AnEmptyListStandsForTheDefaults) {
+  const std::string defaults = "defaults: {buckets: [1, 4], quantiles: [0.5]}\n";
+  for (const char* buckets : {"buckets: []", "histogram_options: {buckets: []}", "histogram_options: {}"}) {
+    const std::string rule = "mappings: [{match: a, observer_type: histogram, " + std::string(buckets) + "}]";
+    const MappingFile plain = ParseMapping("s.yaml", rule);
+    EXPECT_THAT(plain.errors, IsEmpty()) << buckets;
+    EXPECT_EQ(plain.rules->Expose({"", "a"})->bounds, DefaultStreamBounds()) << buckets;
+    EXPECT_THAT(ParseMapping("s.yaml", defaults + rule).rules->Expose({"", "a"})->bounds, ElementsAre(1, 4)) << buckets;
+  }
+  for (const char* quantiles : {"quantiles: []", "summary_options: {quantiles: []}", "summary_options: {}"}) {
+    const std::string rule = "mappings: [{match: a, observer_type: summary, " + std::string(quantiles) + "}]";
+    const MappingFile plain = ParseMapping("s.yaml", rule);
+    EXPECT_THAT(plain.errors, IsEmpty()) << quantiles;
+    EXPECT_THAT(plain.rules->Expose({"", "a"})->quantiles, ElementsAre(0.5, 0.9, 0.99)) << quantiles;
+    EXPECT_THAT(ParseMapping("s.yaml", defaults + rule).rules->Expose({"", "a"})->quantiles, ElementsAre(0.5)) << quantiles;
+  }
+  const MappingFile file =
+      ParseMapping("s.yaml", "{defaults: {buckets: [], quantiles: []}, mappings: [{match: a, buckets: []}]}");
+  EXPECT_THAT(file.errors, IsEmpty());
+  EXPECT_EQ(Shown(*file.rules, "a"), "a{} histogram");
 }
 
 TEST(StatsdLanguage, WhatIsRefusedThereIsRefusedHere) {

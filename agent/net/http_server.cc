@@ -195,7 +195,13 @@ class HttpServer::Civetweb {
     const bool is_head = request.method == "HEAD";
     const auto set_stage = [this, peer = *PeerOf(connection)](Stage stage) { watchdog_.SetStage(peer, stage); };
     set_stage(Stage::kWorking);
-    std::optional<ServerResponse> refused = options_.guard ? options_.guard(request) : std::nullopt;
+    std::optional<ServerResponse> refused;
+    if (info->num_headers >= MG_MAX_HEADERS) {
+      // civetweb drops those that follow, so that the guard would decide without them.
+      refused = ServerResponse{.status = 431, .body = "The request has more than 63 headers.\n"};
+    } else if (options_.guard) {
+      refused = options_.guard(request);
+    }
     if (!refused) {
       set_stage(Stage::kReading);
       refused = ReadBody(connection, info->content_length, request);

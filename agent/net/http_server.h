@@ -71,7 +71,7 @@ class HttpServer {
     // For the header, for the body (408), and for the response, which may take a second more per MiB. A client that stops
     // sending is noticed within twice this time.
     std::chrono::milliseconds request_timeout{5000};
-    // Request line and headers; larger ones give 400.
+    // Request line and headers; larger ones give 400. More than 63 headers give 431.
     size_t max_header_bytes = 16 * 1024;
     // A larger body gives 413, one without Content-Length 411.
     size_t max_body_bytes = 64 * 1024;

@@ -57,6 +57,14 @@ def test_a_browser_may_use_the_machines_own_and_private_names(agent):
         assert send(agent, "/-/reload", [host], CHROME, "POST")[0] == 200, host
 
 
+def test_a_request_with_more_headers_than_are_read_is_refused(agent):
+    """A page can send many of its own, before those that show it to be a page."""
+    many = {f"X-{i}": "1" for i in range(150)}
+    for path in [*SCRAPED, "/"]:
+        status, body = send(agent, path, ["evil.example"], {**many, **CHROME, "Origin": "http://evil.example"})
+        assert status == 431 and "more than 63 headers" in body
+
+
 FOREIGN_HOSTS = ["evil.example:19091", "EVIL.example", "evil.example.", "127.0.0.1.evil.example", "localhost.evil.example", "xn--nxasmq6b.com"]
 
 

@@ -195,6 +195,24 @@ TEST_F(HttpServerTest, HeadersAreReadUpToTheLimit) {
   EXPECT_THAT(Get("/metrics"), StartsWith("HTTP/1.1 200 "));
 }
 
+// civetweb drops headers beyond its 64th.
+TEST_F(HttpServerTest, TheGuardSeesAllHeadersOrTheRequestIsRefused) {
+  Serve({.guard = [](const ServerRequest& request) -> std::optional<ServerResponse> {
+    if (request.Header("Origin").empty()) return std::nullopt;
+    return ServerResponse{.status = 403};
+  }});
+  const auto ask = [&](int headers, const std::string& request = "GET /metrics") {
+    std::string text = request + " HTTP/1.1\r\nHost: a\r\n";
+    for (int i = 2; i < headers; ++i) text += "X-" + std::to_string(i) + ": 1\r\n";
+    return Ask(text + "Origin: http://evil.example\r\n\r\n");
+  };
+  EXPECT_THAT(ask(63), StartsWith("HTTP/1.1 403 "));
+  for (const int headers : {64, 65, 66, 150, 1000}) EXPECT_THAT(ask(headers), StartsWith("HTTP/1.1 431 ")) << headers;
+  EXPECT_THAT(ask(150, "POST /echo"), StartsWith("HTTP/1.1 431 "));
+  EXPECT_THAT(ask(150, "GET /nothing"), StartsWith("HTTP/1.1 431 "));
+  EXPECT_THAT(Get("/metrics"), StartsWith("HTTP/1.1 200 "));
+}
+
 TEST_F(HttpServerTest, GarbageIsABadRequest) {
   Serve();
   EXPECT_THAT(Ask("\x16\x03\x01 hello\r\n\r\n"), AllOf(StartsWith("HTTP/1.1 400 "), HasSubstr("\r\nContent-Type: text/plain")));

@@ -40,6 +40,12 @@ std::string OnSameHost(const std::string& from, const std::string& to) {
   return after.value().scheme() == before.value().scheme() || after.value().scheme() == "https" ? to : "";
 }
 
+bool IsSamePort(const std::string& a, const std::string& b) {
+  const auto first = Url::Parse(a);
+  const auto second = Url::Parse(b);
+  return first.ok() && second.ok() && first.value().PortOrDefault() == second.value().PortOrDefault();
+}
+
 constexpr size_t kMaxOriginBytes = 8 + 255 + 6;  // of a longer one the host is no name
 
 // Scheme, host and port, without the rest, which may hold secrets.
@@ -74,8 +80,10 @@ class HttpClient::Transfer {
   Transfer& operator=(const Transfer&) = delete;
 
   Result<HttpResponse> Send(HttpRequest request) {
+    bool without_secrets = false;
     for (int followed = 0;; ++followed) {
       Result<HttpResponse> response = SendOnce(request);
+      if (response.ok()) response.value().without_secrets = without_secrets;
       if (!response.ok() || !IsRedirect(response.value().status)) return response;
       const char* redirect = nullptr;
       curl_easy_getinfo(easy_, CURLINFO_REDIRECT_URL, &redirect);
@@ -88,6 +96,10 @@ class HttpClient::Transfer {
         access_.Redact(origin);
         if (followed == kMaxRedirects) origin += " again";
         return response;
+      }
+      if (!IsSamePort(request.url, next)) {
+        RemoveSecrets(request);
+        without_secrets = true;
       }
       request.url = std::move(next);
     }
@@ -103,6 +115,14 @@ class HttpClient::Transfer {
   void Redact(std::string& text) const { access_.Redact(text); }
 
  private:
+  // Another port may be another server's.
+  void RemoveSecrets(HttpRequest& request) const {
+    request.anonymous = true;
+    std::erase_if(request.headers, [this](const auto& header) {
+      return std::find(options_.secrets.begin(), options_.secrets.end(), header.second) != options_.secrets.end();
+    });
+  }
+
   Result<HttpResponse> SendOnce(const HttpRequest& request) {
     closed_without_answer_ = false;
     if (multi_ == nullptr || easy_ == nullptr) return Error{"libcurl cannot start: no memory"};

@@ -31,8 +31,9 @@ struct HttpRequest {
   std::chrono::milliseconds timeout{0};
   // Sends no password, token or client certificate: for another peer than the one of Options::access.
   bool anonymous = false;
-  // Sends the request again, with method and body, where a 301, 302, 307 or 308 says, up to five times: on the same host, at
-  // any port, and never from https to http.
+  // Sends the request again, with method and body, where a 301, 302, 307 or 308 says, up to five times: on the same host, and
+  // never from https to http. Another port gets no secrets: neither what `anonymous` leaves out nor headers of
+  // Options::secrets.
   bool follow_redirects = false;
   // Receives the response body in pieces, for one that may be too large to keep. Returning false ends the transfer; that is not
   // an error.
@@ -46,6 +47,8 @@ struct HttpResponse {
   std::optional<std::chrono::seconds> retry_after{};
   // Where a redirect leads that was not followed: scheme, host and port. Empty: nowhere.
   std::string redirects_to{};
+  // Whether it comes from another port, to which a redirect led, and which got no secrets.
+  bool without_secrets = false;
   // Whether a new connection was opened.
   bool new_connection = false;
 };

@@ -38,6 +38,10 @@ std::string RefusalOf(const Result<HttpResponse>& response) {
   if (!answer.redirects_to.empty())
     return status + "it redirects to " + answer.redirects_to + ", which is not followed" + kSetUrl;
   const std::string body = BodyExcerpt(answer.body, kMaxQuotedBytes);
+  if ((answer.status == 401 || answer.status == 403) && answer.without_secrets) {
+    return status + body + (body.empty() ? "" : "; ") + "it redirects to another port, which gets no credentials and headers" +
+           kSetUrl;
+  }
   if (!IsRedirect(answer.status)) return status + body;
   return status + body + (body.empty() ? "" : "; ") + "it redirects, but its Location is missing or not a URL" + kSetUrl;
 }

@@ -178,6 +178,29 @@ TEST_F(HttpClientTest, WhereARedirectLeadsIsToldUpToTheLengthOfAName) {
   EXPECT_THAT(leads("https://" + std::string(1000, 'h')), SizeIs(longest.size()));
 }
 
+TEST_F(HttpClientTest, AnotherPortGetsNoSecrets) {
+  ScriptedPeer other({Reply::Status(401)});
+  const auto redirect = [](const std::string& location) {
+    return Reply{"HTTP/1.1 307 Moved\r\nLocation: " + location + "\r\nContent-Length: 0\r\n\r\n", false};
+  };
+  ScriptedPeer peer({redirect("/here"), redirect("http://" + other.address() + "/there"), Reply::Status(200)});
+  HttpClient client({.access = {.bearer_token = "hunter2"}, .secrets = {"hunter3"}});
+  const Result<HttpResponse> response = client.Send({.method = "POST",
+                                                     .url = "http://" + peer.address() + "/first",
+                                                     .headers = {{"X-Key", "hunter3"}, {"Content-Type", "text/plain"}},
+                                                     .body = "x 1\n",
+                                                     .follow_redirects = true});
+  ASSERT_TRUE(response.ok()) << response.error();
+  EXPECT_EQ(response.value().status, 401);
+  EXPECT_TRUE(response.value().without_secrets);
+  ASSERT_THAT(peer.requests(), SizeIs(2));
+  EXPECT_THAT(peer.requests(), Each(AllOf(HasSubstr("Authorization: Bearer hunter2\r\n"), HasSubstr("X-Key: hunter3\r\n"))));
+  EXPECT_THAT(peer.requests().at(1), StartsWith("POST /here "));
+  ASSERT_THAT(other.requests(), SizeIs(1));
+  EXPECT_THAT(other.requests().at(0), AllOf(StartsWith("POST /there "), HasSubstr("Content-Type: text/plain\r\n"),
+                                            Not(HasSubstr("hunter")), Not(HasSubstr("Authorization")), EndsWith("x 1\n")));
+}
+
 TEST_F(HttpClientTest, ErrorsSayWhatHappened) {
   EXPECT_THAT(ErrorFrom(Reply::Silence(), {.total_timeout = 2s}), EndsWith("no whole answer within 2 s"));
   EXPECT_THAT(ErrorFrom(Reply::Raw("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf")), EndsWith("the answer was cut off"));

@@ -175,9 +175,11 @@ TEST_F(RemoteWriteAnswers, RedirectsAreFollowedOnTheSameHostOnly) {
     const std::lock_guard lock(mutex);
     return ServerResponse{.status = 307, .headers = {{"Location", location}}};
   });
+  options_.endpoint.headers = {{"X-Scope-OrgID", "team"}};
   StartAgent(moved.url());
   target_->Offer(Next());
   EXPECT_TRUE(moved.WaitFor([&] { return moved.bodies().size() >= 2; }));
+  EXPECT_EQ(moved.last_headers().at("X-Scope-OrgID"), "team");
   EXPECT_EQ(receiver.samples(), 0U);
   {
     const std::lock_guard lock(mutex);
@@ -186,6 +188,7 @@ TEST_F(RemoteWriteAnswers, RedirectsAreFollowedOnTheSameHostOnly) {
   ASSERT_TRUE(target_->Finish(Next(), std::chrono::minutes(10), kAgentGoesOn).ok());
   EXPECT_THAT(receiver.Of(kWrittenSeries), ElementsAre(At(1), At(2)));
   EXPECT_EQ(receiver.last_headers().at("Content-Encoding"), "snappy");
+  EXPECT_EQ(receiver.last_headers().count("X-Scope-OrgID"), 0U);
   const std::string origin = elsewhere.substr(0, elsewhere.find("/api"));
   EXPECT_THAT(log_.Messages(), ElementsAre(HasSubstr("status 307: it redirects to " + origin + ", which is not followed"),
                                            HasSubstr("accepts samples again")));

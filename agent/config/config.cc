@@ -17,6 +17,7 @@
 #include "config/web_config.h"
 #include "files/small_file.h"
 #include "naming/mapping_file.h"
+#include "supervisor/secret_variables.h"
 
 namespace persia::agent {
 namespace {
@@ -110,8 +111,8 @@ Environment TakeEnvironment() {
   for (const Setting& setting : Settings()) {
     for (const std::string_view name : VariablesOf(setting)) take(name);
     const std::string name(setting.environment);
-    char* const value = setting.secret && !name.empty() ? std::getenv(name.c_str()) : nullptr;
-    if (value != nullptr) {
+    char* const value = name.empty() ? nullptr : std::getenv(name.c_str());
+    if (value != nullptr && supervisor::HoldsSecret((name + '=' + value).c_str())) {
       std::memset(value, 'x', std::strlen(value));  // `ps e` shows this memory
       unsetenv(name.c_str());                       // the job's command must not inherit it
     }

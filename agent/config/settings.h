@@ -29,7 +29,8 @@ struct Setting {
   std::string_view group = {};         // in --help
   // Whether a reload applies it.
   bool reloadable = false;
-  // No error quotes it, `get` does not return it, and it is removed from the environment.
+  // No error quotes it, and `get` does not return it. Its variable's name ends with _PASSWORD or _TOKEN, so that it is removed
+  // from the environment (supervisor/secret_variables.h).
   bool secret = false;
   // The output that is off if the setting has an error.
   Output decides = Output::kNone;

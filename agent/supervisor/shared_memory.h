@@ -11,9 +11,6 @@ namespace persia::supervisor {
 
 constexpr uint32_t kFormat = 1;
 
-// Variables that only the agent gets: neither the command nor the supervisor's own environment has them.
-constexpr const char* kSecretVariables[] = {"PERSIA_METRICS_GATEWAY_PASSWORD", "PERSIA_METRICS_GATEWAY_BEARER_TOKEN"};
-
 enum LogLevel : uint32_t { kDebug, kInfo, kWarning, kError, kOff };
 
 // Written by `persia-metrics-agentd exec-prepare`, read by the supervisor once that process has ended with 0.

@@ -15,6 +15,7 @@
 
 #include "supervisor/log.h"
 #include "supervisor/program.h"
+#include "supervisor/secret_variables.h"
 
 namespace persia::supervisor {
 namespace {
@@ -56,14 +57,6 @@ size_t Count(char** strings) {
 bool SameVariable(const char* a, const char* b) {
   while (*a == *b && *a != '=' && *a != '\0') ++a, ++b;
   return *a == '=' && *b == '=';
-}
-
-bool IsSecret(const char* variable) {
-  for (const char* name : kSecretVariables) {
-    const size_t size = strlen(name);
-    if (strncmp(variable, name, size) == 0 && variable[size] == '=') return true;
-  }
-  return false;
 }
 
 // Field 22 of /proc/PID/stat; 0 if it cannot be read.
@@ -182,15 +175,18 @@ void Supervisor::SplitEnvironment(char** space) {
   agent_environment_ = space;
   for (char** entry = inherited_environment_; *entry != nullptr; ++entry) {
     const size_t size = strlen(*entry) + 1;
-    if (!IsSecret(*entry) || size > static_cast<size_t>(secrets_ + sizeof secrets_ - copy)) continue;
+    if (!HoldsSecret(*entry) || size > static_cast<size_t>(secrets_ + sizeof secrets_ - copy)) continue;
     *space++ = static_cast<char*>(memcpy(copy, *entry, size));
     copy += size;
-    char* const value = strchr(*entry, '=') + 1;
-    memset(value, 'x', strlen(value));
   }
   environment_ = space;
   for (char** entry = inherited_environment_; *entry != nullptr; ++entry) {
-    if (!IsSecret(*entry)) *space++ = *entry;
+    if (!HoldsSecret(*entry)) {
+      *space++ = *entry;
+      continue;
+    }
+    char* const value = strchr(*entry, '=') + 1;
+    memset(value, 'x', strlen(value));
   }
 }
 

@@ -156,18 +156,20 @@ def test_pipe_without_an_agent_is_emptied(public_folder, segments, started, tmp_
     assert exec_.wait() == 4
 
 
-SECRET = {"PERSIA_METRICS_GATEWAY_BEARER_TOKEN": "hunter3"}
-
-
 def test_secrets_are_for_the_agent_alone(job):
-    with socket.create_server(("127.0.0.1", 0)) as gateway:
-        exec_ = job.exec("sh", "-c", f"env; {SLEEP}", flags=[f"--gateway=127.0.0.1:{gateway.getsockname()[1]}"], env=SECRET)
+    with socket.create_server(("127.0.0.1", 0)) as gateway, socket.create_server(("127.0.0.1", 0)) as database:
+        secrets = {
+            "PERSIA_METRICS_GATEWAY_BEARER_TOKEN": "hunter3",
+            "PERSIA_METRICS_REMOTE_WRITE_URL": f"http://127.0.0.1:{database.getsockname()[1]}/write?token=hunter4",
+        }
+        exec_ = job.exec("sh", "-c", f"env; {SLEEP}", flags=[f"--gateway=127.0.0.1:{gateway.getsockname()[1]}"], env=secrets)
         command = command_of(exec_)
-        gateway.settimeout(30)
-        with gateway.accept()[0] as push:
-            push.settimeout(30)
-            assert b"Authorization: Bearer hunter3" in push.recv(4096)
-    assert not any(name in exec_.output() for name in SECRET)
+        for server, sent in ((gateway, b"Authorization: Bearer hunter3"), (database, b"POST /write?token=hunter4 HTTP/1.1")):
+            server.settimeout(30)
+            with server.accept()[0] as request:
+                request.settimeout(30)
+                assert sent in request.recv(4096)
+    assert not any(name in exec_.output() for name in secrets)
     for pid in (exec_.pid, command):
         assert b"hunter" not in Path(f"/proc/{pid}/environ").read_bytes()
 

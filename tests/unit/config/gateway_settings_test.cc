@@ -13,7 +13,7 @@
 
 #include "config/config.h"
 #include "config/settings.h"
-#include "supervisor/shared_memory.h"
+#include "supervisor/secret_variables.h"
 #include "temporary_directory.h"
 
 namespace persia::agent {
@@ -31,22 +31,39 @@ std::vector<std::string> ErrorsOf(const std::string& settings) {
 }
 
 TEST(SettingsTable, TheSupervisorKeepsEverySecretFromTheCommand) {
-  std::vector<std::string> secrets;
   for (const Setting& setting : Settings()) {
-    if (setting.secret && !setting.environment.empty()) secrets.emplace_back(setting.environment);
+    const std::string name(setting.environment);
+    if (name.empty()) continue;
+    EXPECT_EQ(supervisor::HoldsSecret((name + "=x").c_str()), setting.secret) << name;
+    if (setting.kind != ValueKind::kTargets && !name.ends_with("_ADDR") && !name.ends_with("_URL")) continue;
+    for (const char* value :
+         {"http://h:1/w?token=hunter2", "http://user:hunter2@h:1", "user:hunter2@h:1", "http://h/w#hunter2"}) {
+      EXPECT_TRUE(supervisor::HoldsSecret((name + "=" + value).c_str())) << name << " " << value;
+    }
+    EXPECT_FALSE(supervisor::HoldsSecret((name + "=http://h:1/w").c_str())) << name;
   }
-  EXPECT_THAT(supervisor::kSecretVariables, ::testing::UnorderedElementsAreArray(secrets));
+}
+
+TEST(SettingsTable, WhatIsNoSecretStaysInTheCommandsEnvironment) {
+  for (const char* variable :
+       {"PERSIA_JOB_NAME=a@b?", "PERSIA_METRICS_DIR=/dev/shm/a@b", "HTTP_PROXY=http://user:word@proxy:1", "MY_TOKEN=x",
+        "PERSIA_METRICS_GATEWAY_ADDR=h:1,i:1", "PERSIA_METRICS_GATEWAY_PASSWORD_FILE=/f", "PERSIA_"}) {
+    EXPECT_FALSE(supervisor::HoldsSecret(variable)) << variable;
+  }
 }
 
 TEST(TakenEnvironment, HasTheSettingsVariablesAndLeavesNoSecretInTheProcess) {
   ::setenv("PERSIA_METRICS_GATEWAY_ADDR", "gateway:9091", 1);
   ::setenv("PERSIA_GLOBAL_CONFIG", "/job.yaml", 1);
   ::setenv("PERSIA_METRICS_GATEWAY_PASSWORD", "hunter2", 1);
+  ::setenv("PERSIA_METRICS_REMOTE_WRITE_URL", "http://h/w?k=hunter3", 1);
   ::unsetenv("PERSIA_METRICS_GATEWAY_USERNAME");
   const std::string_view shown = std::getenv("PERSIA_METRICS_GATEWAY_PASSWORD");  // the memory, which unsetenv leaves as it is
   const Environment taken = TakeEnvironment();
   EXPECT_EQ(shown, "xxxxxxx");
   EXPECT_EQ(std::getenv("PERSIA_METRICS_GATEWAY_PASSWORD"), nullptr);
+  EXPECT_EQ(std::getenv("PERSIA_METRICS_REMOTE_WRITE_URL"), nullptr);
+  EXPECT_EQ(taken("PERSIA_METRICS_REMOTE_WRITE_URL"), "http://h/w?k=hunter3");
   EXPECT_STREQ(std::getenv("PERSIA_METRICS_GATEWAY_ADDR"), "gateway:9091");
   for (const char* name : {"PERSIA_METRICS_GATEWAY_ADDR", "PERSIA_GLOBAL_CONFIG"}) ::unsetenv(name);
   EXPECT_EQ(taken("PERSIA_METRICS_GATEWAY_ADDR"), "gateway:9091");

@@ -103,19 +103,29 @@ Status EventLog::OpenFile() {
   struct stat info {};
   if (fd_ < 0 || fstat(fd_, &info) != 0) return SystemError("cannot open the events file " + options_.file);
   is_regular_file_ = S_ISREG(info.st_mode);
-  file_bytes_ = static_cast<uint64_t>(info.st_size);
-  if (is_regular_file_) is_within_line_ = file_bytes_ > 0 && !EndsWithNewline(options_.file, info.st_size);
+  if (is_regular_file_) is_within_line_ = info.st_size > 0 && !EndsWithNewline(options_.file, info.st_size);
+  return Done{};
+}
+
+Status EventLog::LeaveOldFile(size_t next_bytes) {
+  if (fd_ < 0 || fd_ == STDOUT_FILENO) return Done{};
+  struct stat ours {};
+  struct stat named {};
+  const bool is_in_place = fstat(fd_, &ours) == 0 && stat(options_.file.c_str(), &named) == 0 && ours.st_dev == named.st_dev &&
+                           ours.st_ino == named.st_ino;
+  const bool is_full =
+      is_in_place && is_regular_file_ && static_cast<uint64_t>(ours.st_size) + next_bytes > options_.max_file_bytes;
+  if (is_in_place && !is_full) return Done{};
+  close(fd_);
+  fd_ = -1;
+  if (is_full && std::rename(options_.file.c_str(), (options_.file + ".1").c_str()) != 0 && errno != ENOENT) {
+    return SystemError("cannot rotate the full events file " + options_.file);
+  }
   return Done{};
 }
 
 Status EventLog::Write(const std::string& line) {
-  if (fd_ >= 0 && is_regular_file_ && fd_ != STDOUT_FILENO && file_bytes_ + line.size() > options_.max_file_bytes) {
-    close(fd_);
-    fd_ = -1;
-    if (std::rename(options_.file.c_str(), (options_.file + ".1").c_str()) != 0 && errno != ENOENT) {
-      return SystemError("cannot rotate the full events file " + options_.file);
-    }
-  }
+  if (Status left = LeaveOldFile(line.size()); !left.ok()) return left;
   if (fd_ < 0) {
     if (Status opened = OpenFile(); !opened.ok()) return opened;
   }
@@ -134,7 +144,6 @@ Status EventLog::Write(const std::string& line) {
     at += size > 0 ? static_cast<size_t>(size) : 0;
   }
   is_within_line_ = false;
-  file_bytes_ += text.size();
   return Done{};
 }
 

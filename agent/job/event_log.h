@@ -1,9 +1,10 @@
 // The job's event records: the newest are kept in memory, and all are appended to a file if one is configured.
 //
 // The file has one JSON object per line. Before it would exceed its limit it is renamed to `<file>.1`, which replaces the
-// previous one. A line is written whole. If writing fails, the log warns once and tries again with the next event. A line that
-// a full disk or a power cut has left incomplete is ended, so that it damages no other line. A power cut may lose the last
-// lines. Thread safety: any method, any thread.
+// previous one. If the file has been renamed, deleted or replaced, as logrotate does, the next event goes to the file of that
+// name, a new one if there is none. A line is written whole. If writing fails, the log warns once and tries again with the next
+// event. A line that a full disk or a power cut has left incomplete is ended, so that it damages no other line. A power cut may
+// lose the last lines. Thread safety: any method, any thread.
 #pragma once
 
 #include <cstdint>
@@ -53,13 +54,14 @@ class EventLog {
  private:
   Status Write(const std::string& line) PERSIA_REQUIRES(mutex_);
   Status OpenFile() PERSIA_REQUIRES(mutex_);
+  // Closes the file if its name stands for another one now, and renames it if `next_bytes` do not fit.
+  Status LeaveOldFile(size_t next_bytes) PERSIA_REQUIRES(mutex_);
 
   const Options options_;
   mutable Mutex mutex_;
   std::deque<JobEvent> newest_ PERSIA_GUARDED_BY(mutex_);
   int fd_ PERSIA_GUARDED_BY(mutex_) = -1;
   bool is_regular_file_ PERSIA_GUARDED_BY(mutex_) = false;
-  uint64_t file_bytes_ PERSIA_GUARDED_BY(mutex_) = 0;
   bool is_within_line_ PERSIA_GUARDED_BY(mutex_) = false;  // the file ends with a part of a line
   bool write_failed_ PERSIA_GUARDED_BY(mutex_) = false;
 };

@@ -3,6 +3,7 @@
 import json
 import signal
 
+import pytest
 from servers import fetch, wait_until
 
 
@@ -35,6 +36,25 @@ def test_events_are_written_once_over_restarts_of_the_agent(job, gateway, tmp_pa
     assert (event["type"], event["role"], event["instance"], event["pid"]) == ("my_app", "trainer", "rep_2", worker.pid)
     assert event["metadata"] == {"told": True}
     gateway.wait_for("persia_events_total", 1, type="my_app", event="ending")
+
+
+@pytest.mark.parametrize("mode", ["exec", "run"])
+def test_a_rotated_file_is_left(job, tmp_path, mode):
+    file, aside = tmp_path / "events.jsonl", tmp_path / "events.1"
+    flag = f"--events-file={file}"
+    agent = job.exec_worker(flag) if mode == "exec" else job.agent(flag)
+    worker = agent if mode == "exec" else job.worker()
+    worker.tell("event my_app started")
+    wait_until(lambda: names(file) == ["started"], "the first event")
+    file.rename(aside)
+    if mode == "run":
+        agent.signal(signal.SIGHUP)  # as logrotate does; it is not needed
+    worker.tell("event my_app saved")
+    wait_until(lambda: names(file) == ["saved"], "the event in a new file")
+    assert names(aside) == ["started"]
+    file.unlink()
+    worker.tell("event my_app ending")
+    wait_until(lambda: names(file) == ["ending"], "the event in a new file after a deletion")
 
 
 def test_the_newest_events_are_to_be_had(job):

@@ -71,6 +71,50 @@ TEST_F(EventLogTest, AFullFileIsRotatedWithoutLoss) {
   EXPECT_THAT(Lines(file_), ElementsAre(EventJson(SavedEvent(5))));
 }
 
+TEST_F(EventLogTest, TheNextEventGoesToTheFileOfThatName) {
+  const std::string aside = directory_ / "aside.jsonl";
+  Open({.file = file_}).Add(std::vector{SavedEvent(1)});
+  std::filesystem::rename(file_, aside);
+  log_->Add(std::vector{SavedEvent(2), SavedEvent(3)});
+  EXPECT_THAT(Lines(aside), ElementsAre(EventJson(SavedEvent(1))));
+  EXPECT_THAT(Lines(file_), ElementsAre(EventJson(SavedEvent(2)), EventJson(SavedEvent(3))));
+  std::filesystem::remove(file_);
+  log_->Add(std::vector{SavedEvent(4)});
+  EXPECT_THAT(Lines(file_), ElementsAre(EventJson(SavedEvent(4))));
+  std::filesystem::rename(aside, file_);  // replaced
+  log_->Add(std::vector{SavedEvent(5)});
+  EXPECT_THAT(Lines(file_), ElementsAre(EventJson(SavedEvent(1)), EventJson(SavedEvent(5))));
+  std::filesystem::rename(file_, aside);
+  std::filesystem::create_symlink(aside, file_);  // the same file
+  log_->Add(std::vector{SavedEvent(6)});
+  EXPECT_THAT(Lines(aside), ElementsAre(EventJson(SavedEvent(1)), EventJson(SavedEvent(5)), EventJson(SavedEvent(6))));
+  EXPECT_THAT(warnings_, ElementsAre());
+}
+
+TEST_F(EventLogTest, ATruncatedFileIsNotFull) {
+  const size_t bytes = EventJson(SavedEvent(1)).size() + 1;
+  Open({.file = file_, .max_file_bytes = 2 * bytes}).Add(std::vector{SavedEvent(1), SavedEvent(2)});
+  std::filesystem::resize_file(file_, 0);
+  log_->Add(std::vector{SavedEvent(3)});
+  EXPECT_THAT(Lines(file_), ElementsAre(EventJson(SavedEvent(3))));
+  EXPECT_FALSE(std::filesystem::exists(file_ + ".1"));
+}
+
+TEST_F(EventLogTest, AnotherPipeOfThatNameIsOpened) {
+  ASSERT_EQ(mkfifo(file_.c_str(), 0600), 0);
+  const int gone = open(file_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  Open({.file = file_}).Add(std::vector{SavedEvent(1)});
+  close(gone);
+  std::filesystem::remove(file_);
+  ASSERT_EQ(mkfifo(file_.c_str(), 0600), 0);
+  const int reader = open(file_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  log_->Add(std::vector{SavedEvent(2)});
+  std::string text(1 << 16, '\0');
+  text.resize(static_cast<size_t>(std::max<ssize_t>(read(reader, text.data(), text.size()), 0)));
+  EXPECT_EQ(text, EventJson(SavedEvent(2)) + "\n");
+  close(reader);
+}
+
 // As a full disk or a power cut leaves it.
 TEST_F(EventLogTest, AnIncompleteLineDamagesNoOther) {
   std::ofstream(file_) << EventJson(SavedEvent(1)) << "\n" << EventJson(SavedEvent(2)).substr(0, 20) << std::string(3, '\0');

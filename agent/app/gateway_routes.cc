@@ -12,8 +12,8 @@ namespace {
 
 // Whether pushes are made in the same way with both; the addresses are not compared.
 bool SamePushOptions(const AgentOptions& a, const AgentOptions& b) {
-  return a.gateway_access == b.gateway_access && a.connect_timeout == b.connect_timeout && a.push_timeout == b.push_timeout &&
-         a.push_format == b.push_format && a.max_push_bytes == b.max_push_bytes;
+  return a.gateway_access == b.gateway_access && a.gateway_proxy == b.gateway_proxy && a.connect_timeout == b.connect_timeout &&
+         a.push_timeout == b.push_timeout && a.push_format == b.push_format && a.max_push_bytes == b.max_push_bytes;
 }
 
 std::vector<GatewayEntry> EntriesOf(const AgentOptions& options) {

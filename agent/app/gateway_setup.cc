@@ -6,8 +6,10 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "base/version.h"
+#include "config/config.h"
 #include "gateways/gateway_list.h"
 #include "net/name_lookup.h"
+#include "net/proxy_environment.h"
 
 namespace persia::agent {
 
@@ -22,6 +24,9 @@ std::shared_ptr<PushGateway> MakeGateway(const AgentOptions& options, const Gate
   if (place.address.scheme() == "https" && push.http.access.server_name.empty()) {
     push.http.access.server_name = place.host;  // certificates have the name, seldom its addresses
   }
+  const Proxy proxy = ProxyFor(options.gateway_proxy, place.address.scheme() == "https", ProcessEnvironment());
+  push.http.proxy = proxy.url;
+  push.http.no_proxy = proxy.no_proxy;
   push.http.user_agent = std::string("persia-metrics-agent/") + kVersion;
   push.time_budget = options.push_timeout;
   push.format = options.push_format;
@@ -51,6 +56,11 @@ std::string OwnAddress(const AgentOptions& options) {
   // Without a gateway: the default route, by an address that is reserved for documentation.
   const auto gateways = ParseGateways(options.Pushes() ? options.gateway_address : "192.0.2.1:9091");
   const GatewayAddress& first = gateways.value().front().address;
+  // A gateway behind a proxy may have no address here.
+  const Proxy proxy = ProxyFor(options.gateway_proxy, first.scheme() == "https", ProcessEnvironment());
+  if (const auto url = ParseProxyUrl(proxy.url); options.Pushes() && url.ok()) {
+    return AddressTowards(url.value().host(), url.value().PortOrDefault());
+  }
   return AddressTowards(first.host(), first.port());
 }
 

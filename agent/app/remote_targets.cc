@@ -103,13 +103,9 @@ std::shared_ptr<RemoteWrite> RemoteTargets::Open(const Target& target, bool log_
   http.total_timeout = settings.timeout;
   http.user_agent = user_agent_;
   http.access = settings.access;
-  http.proxy = ProxyForCurl(settings.proxy_url);
-  http.no_proxy = settings.no_proxy;
-  if (settings.proxy_from_environment) {
-    const ProxyOfEnvironment proxy = FindProxy(settings.url.starts_with("https:"), ProcessEnvironment());
-    http.proxy = proxy.url;
-    http.no_proxy = proxy.no_proxy;
-  }
+  const Proxy proxy = ProxyFor(settings.proxy, settings.url.starts_with("https:"), ProcessEnvironment());
+  http.proxy = proxy.url;
+  http.no_proxy = proxy.no_proxy;
   options.relabel = settings.relabel;
   options.min_shards = settings.min_shards;
   options.max_shards = settings.max_shards;

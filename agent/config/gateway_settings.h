@@ -1,4 +1,4 @@
-// Contradictions between the settings of the gateway's credentials and TLS. No error quotes a secret.
+// Contradictions between the settings of the gateway's credentials, TLS and proxy. No error quotes a secret.
 #pragma once
 
 #include <string>

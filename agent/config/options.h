@@ -13,6 +13,7 @@
 #include "model/snapshot.h"
 #include "naming/mapping_rules.h"
 #include "net/gateway_access.h"
+#include "net/proxy_environment.h"
 #include "push/push_format.h"
 #include "remote/relabel.h"
 
@@ -34,9 +35,7 @@ struct RemoteWriteTarget {
   std::string name;
   std::vector<std::pair<std::string, std::string>> headers{};
   GatewayAccessOptions access{};
-  std::string proxy_url{};  // empty: none, unless the environment names one and `proxy_from_environment`
-  std::string no_proxy{};   // hosts that are reached without it
-  bool proxy_from_environment = false;
+  ProxySettings proxy{};
   bool follow_redirects = true;
   std::chrono::milliseconds timeout{30'000};
   // Shortest time between two collections that are sent; 0: each is sent.
@@ -80,6 +79,7 @@ struct AgentOptions {
   std::string gateway_address = "metrics_gateway:9091";
   [[nodiscard]] bool Pushes() const { return gateway_address != "off"; }
   GatewayAccessOptions gateway_access;
+  ProxySettings gateway_proxy;
   std::chrono::milliseconds push_interval{10'000};  // of collections, and of pushes
   std::chrono::milliseconds connect_timeout{3'000};
   std::chrono::milliseconds push_timeout{10'000};           // also limits the last push

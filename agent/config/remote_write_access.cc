@@ -52,15 +52,6 @@ Status ParsePem(std::string_view text, std::string& value) {
   return Done{};
 }
 
-// Not quoted: a proxy's URL may have a password.
-Status SetProxyUrl(std::string_view text, std::string& value) {
-  const auto url = text.empty() ? Result<Url>(Url()) : ParseProxyUrl(text);
-  if (!url.ok()) return Error{url.error() + "; expected http://host:port, https://host:port or socks5://host:port"};
-  if (url.value().has_query() || url.value().has_fragment()) return Error{"a proxy's URL has no query and no fragment"};
-  value = text;
-  return Done{};
-}
-
 // Not quoted: it may be "Bearer TOKEN".
 Status ParseScheme(std::string_view text, std::string& value) {
   if (text.size() == 5 && strncasecmp(text.data(), "basic", 5) == 0) {
@@ -79,9 +70,9 @@ constexpr TargetKey kAccessKeys[] = {
     {"bearer_token", Set<ParseSecret, &Target::access, &Access::bearer_token>},
     {"bearer_token_file", Set<ParseFileName, &Target::access, &Access::bearer_token_file>},
     {"tls_config"},
-    {"proxy_url", Set<SetProxyUrl, &Target::proxy_url>},
-    {"no_proxy", Set<ParseText, &Target::no_proxy>},
-    {"proxy_from_environment", Set<ParseBoolean, &Target::proxy_from_environment>},
+    {"proxy_url", Set<ParseProxy, &Target::proxy, &ProxySettings::url>},
+    {"no_proxy", Set<ParseText, &Target::proxy, &ProxySettings::no_proxy>},
+    {"proxy_from_environment", Set<ParseBoolean, &Target::proxy, &ProxySettings::from_environment>},
     {"follow_redirects", Set<ParseBoolean, &Target::follow_redirects>},
 };
 constexpr TargetKey kBasicAuthKeys[] = {
@@ -220,7 +211,7 @@ void ReadTls(const YamlReader::Fields& fields, TargetReaders& readers, Target& t
 }
 
 void CheckProxy(const YamlReader::Fields& fields, TargetReaders& readers, const Target& target) {
-  if (target.proxy_from_environment) {
+  if (target.proxy.from_environment) {
     RefuseBoth(fields, "", "proxy_url", "proxy_from_environment", readers);
     RefuseBoth(fields, "", "no_proxy", "proxy_from_environment", readers);
   } else if (fields.contains("no_proxy") && !fields.contains("proxy_url")) {

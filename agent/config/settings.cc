@@ -8,6 +8,7 @@
 
 #include "config/remote_write_settings.h"
 #include "config/values.h"
+#include "net/url.h"
 #include "rank_variables.h"
 
 namespace persia::agent {
@@ -47,6 +48,14 @@ constexpr Setting SetBy(Status (*set)(std::string_view text, AgentOptions& optio
   setting.set = set;
   return setting;
 }
+
+// With another text, for one that may have a password.
+constexpr Setting ShownBy(std::string (*get)(const AgentOptions& options), Setting setting) {
+  setting.get = get;
+  return setting;
+}
+
+std::string ProxyText(const AgentOptions& options) { return ShownAddress(options.gateway_proxy.url); }
 
 std::string ListenAddressText(const AgentOptions& options) {
   return options.listen_address.empty() ? "off" : options.listen_address;
@@ -132,6 +141,19 @@ constexpr Setting kSettings[] = {
     Bind<ParseFileName, &AgentOptions::gateway_access, &GatewayAccessOptions::bearer_token_file>({
       .key = "gateway_bearer_token_file", .flag = "--gateway-bearer-token-file", .environment = "PERSIA_METRICS_GATEWAY_BEARER_TOKEN_FILE",
       .placeholder = "FILE", .help = "File with the bearer token; read again when it changes", .default_text = "none", .group = "Gateway",
+      .reloadable = true, .decides = Output::kGateway}),
+    ShownBy(ProxyText, Bind<ParseProxy, &AgentOptions::gateway_proxy, &ProxySettings::url>({
+      .key = "gateway_proxy_url", .flag = "--gateway-proxy-url", .environment = "PERSIA_METRICS_GATEWAY_PROXY_URL", .placeholder = "URL",
+      .help = "Proxy through which the gateway is reached: http, https or socks5", .default_text = "none", .group = "Gateway",
+      .reloadable = true, .decides = Output::kGateway})),
+    Bind<ParseText, &AgentOptions::gateway_proxy, &ProxySettings::no_proxy>({
+      .key = "gateway_no_proxy", .flag = "--gateway-no-proxy", .environment = "PERSIA_METRICS_GATEWAY_NO_PROXY", .placeholder = "HOSTS",
+      .help = "Hosts, domains and networks that are reached without it, separated by commas", .default_text = "none", .group = "Gateway",
+      .reloadable = true, .decides = Output::kGateway}),
+    Bind<ParseBoolean, &AgentOptions::gateway_proxy, &ProxySettings::from_environment>({
+      .key = "gateway_proxy_from_environment", .flag = "--gateway-proxy-from-environment",
+      .environment = "PERSIA_METRICS_GATEWAY_PROXY_FROM_ENVIRONMENT", .placeholder = "BOOL",
+      .help = "Whether the proxy is that of HTTP_PROXY, HTTPS_PROXY and NO_PROXY", .default_text = "false", .group = "Gateway",
       .reloadable = true, .decides = Output::kGateway}),
     Bind<AddRemoteWrite, &AgentOptions::remote_write>({
       .key = "remote_write", .flag = "--remote-write", .environment = "PERSIA_METRICS_REMOTE_WRITE_URL", .placeholder = "URL",

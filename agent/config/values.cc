@@ -14,6 +14,7 @@
 #include "lib/src/segment_format/job_directory.h"
 #include "naming/mapping_values.h"
 #include "net/http_server.h"
+#include "net/proxy_environment.h"
 #include "net/url.h"
 
 namespace persia::agent {
@@ -152,6 +153,14 @@ Status ParseUserName(std::string_view text, std::string& value) {
     return Error{"has a colon, which a user's name cannot have; give the password in password_file"};
   }
   return ParseChecked(text, "a user's name", value);
+}
+
+Status ParseProxy(std::string_view text, std::string& value) {
+  const auto url = text.empty() ? Result<Url>(Url()) : ParseProxyUrl(text);
+  if (!url.ok()) return Error{url.error() + "; expected http://host:port, https://host:port or socks5://host:port"};
+  if (url.value().has_query() || url.value().has_fragment()) return Error{"a proxy's URL has no query and no fragment"};
+  value = text;
+  return Done{};
 }
 
 Status ParseSecret(std::string_view text, std::string& value) {

@@ -116,6 +116,8 @@ Status ParseRunId(std::string_view text, std::string& value);
 Status ParseServerName(std::string_view text, std::string& value);
 Status ParseUserName(std::string_view text, std::string& value);
 Status ParseSecret(std::string_view text, std::string& value);
+// A proxy's URL, or an empty text for none. The error does not quote it, since it may have a password.
+Status ParseProxy(std::string_view text, std::string& value);
 
 Status ParseListenAddress(std::string_view text, AgentOptions& options);
 // Separated by commas; in lower case afterwards.

@@ -2,12 +2,17 @@
 
 namespace persia::agent {
 
-ProxyOfEnvironment FindProxy(bool for_https, const std::function<std::optional<std::string>(const char* name)>& variable) {
+Proxy ProxyFor(const ProxySettings& settings, bool for_https, const ProxyVariable& variable) {
+  if (settings.from_environment) return FindProxy(for_https, variable);
+  return {.url = ProxyForCurl(settings.url), .no_proxy = settings.no_proxy};
+}
+
+Proxy FindProxy(bool for_https, const ProxyVariable& variable) {
   const auto first = [&](const char* upper, const char* lower) {
     auto value = variable(upper);
     return value && !value->empty() ? *value : variable(lower).value_or("");
   };
-  ProxyOfEnvironment proxy;
+  Proxy proxy;
   proxy.url = for_https ? first("HTTPS_PROXY", "https_proxy") : first("HTTP_PROXY", "http_proxy");
   if (proxy.url.empty()) return proxy;
   proxy.url = ProxyForCurl(proxy.url);

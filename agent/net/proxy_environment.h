@@ -1,5 +1,6 @@
-// The proxy that the environment names for HTTP requests, as Go's programs find it: HTTPS_PROXY or HTTP_PROXY, and NO_PROXY, in
-// upper or lower case. Loopback is reached without a proxy.
+// The proxy for HTTP requests to a server: that of the settings, or the one that the environment names.
+//
+// Thread safety: pure functions.
 #pragma once
 
 #include <functional>
@@ -12,13 +13,28 @@
 
 namespace persia::agent {
 
-struct ProxyOfEnvironment {
-  std::string url{};       // empty: none
-  std::string no_proxy{};  // as HttpClient::Options has it
+// As HttpClient::Options has it.
+struct Proxy {
+  std::string url{};  // empty: none
+  std::string no_proxy{};
+};
+
+struct ProxySettings {
+  std::string url{};              // ParseProxyUrl; empty: none, unless the environment names one and `from_environment`
+  std::string no_proxy{};         // hosts that are reached without it
+  bool from_environment = false;  // FindProxy
+
+  bool operator==(const ProxySettings&) const = default;
 };
 
 // `variable` returns the value of an environment variable.
-ProxyOfEnvironment FindProxy(bool for_https, const std::function<std::optional<std::string>(const char* name)>& variable);
+using ProxyVariable = std::function<std::optional<std::string>(const char* name)>;
+
+Proxy ProxyFor(const ProxySettings& settings, bool for_https, const ProxyVariable& variable);
+
+// The proxy of the environment, as Go's programs find it: HTTPS_PROXY or HTTP_PROXY, and NO_PROXY, in upper or lower case.
+// Loopback is reached without a proxy.
+Proxy FindProxy(bool for_https, const ProxyVariable& variable);
 
 // A proxy's URL: http, https, socks5 or socks5h; without a scheme http, as in libcurl and Go. The path has no meaning.
 Result<Url> ParseProxyUrl(std::string_view text);

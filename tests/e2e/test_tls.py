@@ -146,6 +146,18 @@ def test_token_file_that_changes_under_way(job, proxy, tmp_path):
     assert "-token" not in agent.output().replace(str(token), "")
 
 
+@pytest.mark.parametrize("by", ["setting", "environment"])
+def test_pushes_go_through_the_proxy(job, gateway, monkeypatch, by):
+    """A PushGateway also answers requests for other hosts, as a proxy gets them. Only the proxy looks the name up."""
+    proxy = f"http://{gateway.address}"
+    if by == "environment":
+        monkeypatch.setenv("HTTP_PROXY", proxy)
+    flag = f"--gateway-proxy-url={proxy}" if by == "setting" else "--gateway-proxy-from-environment=true"
+    job.agent("--gateway=http://metrics-gateway.example:9091", flag)
+    job.worker().tell("count my_app steps 3")
+    gateway.wait_for("my_app_steps", 3)
+
+
 WAYS = {
     "password in the environment": ({"PERSIA_METRICS_GATEWAY_USERNAME": "trainer", "PERSIA_METRICS_GATEWAY_PASSWORD": SECRET}, ""),
     "token in YAML": ({}, f"  gateway_bearer_token: {SECRET}\n"),

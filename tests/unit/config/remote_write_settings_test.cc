@@ -96,8 +96,8 @@ TEST(RemoteWriteSettings, AnEntryOfPrometheusIsTaken) {
   full.access.server_name = "db.example.com";
   full.access.min_version = TlsVersion::k12;
   full.access.max_version = TlsVersion::k13;
-  full.proxy_url = "http://proxy.example:3128";
-  full.no_proxy = "10.0.0.0/8,.example.com";
+  full.proxy.url = "http://proxy.example:3128";
+  full.proxy.no_proxy = "10.0.0.0/8,.example.com";
   full.follow_redirects = false;
   full.min_shards = 2;
   full.max_shards = 64;
@@ -149,8 +149,8 @@ TEST(RemoteWriteSettings, EachFormOfAccessIsTaken) {
   const GatewayAccessOptions inlined =
       One("tls_config: {ca: '-----BEGIN X', cert: '-----BEGIN Y', key: '-----BEGIN Z'}").access;
   EXPECT_EQ(inlined.ca + inlined.cert + inlined.key, "-----BEGIN X-----BEGIN Y-----BEGIN Z");
-  EXPECT_TRUE(One("proxy_from_environment: true").proxy_from_environment);
-  EXPECT_EQ(One("proxy_url: 'socks5://u:p@[::1]:1080/'").proxy_url, "socks5://u:p@[::1]:1080/");
+  EXPECT_TRUE(One("proxy_from_environment: true").proxy.from_environment);
+  EXPECT_EQ(One("proxy_url: 'socks5://u:p@[::1]:1080/'").proxy.url, "socks5://u:p@[::1]:1080/");
   EXPECT_EQ(One("queue_config: {sample_age_limit: 0s}").sample_age_limit.count(), 0);
   EXPECT_EQ(One("queue_config: {min_shards: 9}").max_shards, 9U);
   EXPECT_FALSE(One("metadata_config: {send: false}").sends_metadata);
@@ -172,13 +172,13 @@ TEST(RemoteWriteSettings, TargetsOnOneHostHaveDifferentNames) {
 }
 
 TEST(RemoteWriteSettings, WhatPrometheusReadsIsRead) {
-  EXPECT_TRUE(One("proxy_from_environment: True").proxy_from_environment);
-  EXPECT_TRUE(One("proxy_from_environment: ON").proxy_from_environment);
+  EXPECT_TRUE(One("proxy_from_environment: True").proxy.from_environment);
+  EXPECT_TRUE(One("proxy_from_environment: ON").proxy.from_environment);
   EXPECT_FALSE(One("follow_redirects: No").follow_redirects);
-  EXPECT_EQ(One("proxy_url: 'proxy:3128'").proxy_url, "proxy:3128");
-  EXPECT_EQ(One("proxy_url: 'http://u:p@proxy:3128/path'").proxy_url, "http://u:p@proxy:3128/path");
-  EXPECT_EQ(One("proxy_url: 'socks5h://proxy'").proxy_url, "socks5h://proxy");
-  EXPECT_EQ(One("proxy_url: ''").proxy_url, "");
+  EXPECT_EQ(One("proxy_url: 'proxy:3128'").proxy.url, "proxy:3128");
+  EXPECT_EQ(One("proxy_url: 'http://u:p@proxy:3128/path'").proxy.url, "http://u:p@proxy:3128/path");
+  EXPECT_EQ(One("proxy_url: 'socks5h://proxy'").proxy.url, "socks5h://proxy");
+  EXPECT_EQ(One("proxy_url: ''").proxy.url, "");
   EXPECT_EQ(One("remote_timeout: 2d").timeout, std::chrono::hours(48));
   const RemoteWriteTarget slow = One("queue_config: {min_backoff: 30s}");
   EXPECT_EQ(slow.min_backoff, std::chrono::seconds(30));

@@ -313,7 +313,7 @@ TEST_F(HttpClientTest, AnAnswerWithoutEndIsEnded) {
 
 TEST(ProxyEnvironment, IsFoundAsInGo) {
   const auto find = [](bool for_https, std::map<std::string, std::string> variables) {
-    const ProxyOfEnvironment proxy = FindProxy(for_https, [&](const char* name) -> std::optional<std::string> {
+    const Proxy proxy = FindProxy(for_https, [&](const char* name) -> std::optional<std::string> {
       const auto found = variables.find(name);
       return found == variables.end() ? std::nullopt : std::optional(found->second);
     });

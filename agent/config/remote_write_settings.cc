@@ -90,8 +90,8 @@ Status ParseTargetName(std::string_view text, std::string& value) {
 
 Status ParseProtocol(std::string_view text, RemoteWriteTarget& /*target*/) {
   if (text == kProtocol) return Done{};
-  return Bad(text, "is another version of the protocol; leave protobuf_message out: receivers of 2.0 accept " +
-                       std::string(kProtocol) + " of 1.0, too");
+  return Bad(text, "is another version of the protocol; leave protobuf_message out if the receiver accepts " +
+                       std::string(kProtocol) + " of 1.0, too, as Prometheus does and OpenTelemetry Collector's does not");
 }
 
 // A pasted limit of hundreds is one for memory.

@@ -158,7 +158,7 @@ class SegmentLifecycle {
   // segment_retirement.cc: from ended to removed.
   void LearnExits();
   void TellEnd(Segment& segment);
-  enum class Which { kEnded, kAll };
+  enum class Which { kEarlier, kAll };
   void AssignOrdinals(Which which);
   void ReleaseOrdinal(Segment& segment);
   void SettleOrphans();

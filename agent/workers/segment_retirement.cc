@@ -55,11 +55,13 @@ void SegmentLifecycle::Retire() {
   });
   if (ledger_.Retires()) {
     LearnExits();
-    AssignOrdinals(Which::kEnded);
+    AssignOrdinals(Which::kEarlier);
     FoldEnded();
   }
   AssignOrdinals(Which::kAll);
-  if (!ledger_.Retires()) {  // no state, or one that cannot be read yet: later, the fold does not report the end again
+  if (ledger_.Retires()) {
+    FoldEnded();
+  } else {  // no state, or one that cannot be read yet: later, the fold does not report the end again
     for (Segment& segment : segments_) {
       if (!segment.alive && segment.was_alive && segment.instance) TellEnd(segment);
     }
@@ -108,8 +110,10 @@ void SegmentLifecycle::LearnExits() {
 }
 
 // Gives each process of this run an ordinal in its instance. A process that has one in the state keeps it, so that counts by
-// ordinal continue; the others get the lowest free ones, the oldest process first. This is called for ended processes before
-// it is called for all, so that the successor of a process that ended since the last Read gets its ordinal.
+// ordinal continue; the others get the lowest free ones, the oldest process first. Of an instance's new processes, the oldest
+// one that lives and was not forked may be the successor of one that has ended: kEarlier leaves out that one and all that are
+// younger, so that it gets the ordinal of its predecessor, and the helpers that it has started get others, even if they have
+// ended. A forked process is no successor: it ran beside its parent.
 void SegmentLifecycle::AssignOrdinals(Which which) {
   std::vector<Segment*> without;
   for (Segment& segment : segments_) {
@@ -118,23 +122,33 @@ void SegmentLifecycle::AssignOrdinals(Which which) {
     ReleaseOrdinal(segment);
     without.push_back(&segment);
   }
+  // A program may begin to record after its helpers. The start is in ticks of 10 ms.
   const auto order = [](const Segment* segment) {
-    return std::tuple(segment->reader->header().birth_unix_ns, segment->reader->id());
+    const auto& header = segment->reader->header();
+    return std::tuple(header.start_ticks, header.birth_unix_ns, segment->reader->id());
   };
   std::sort(without.begin(), without.end(), [&](const Segment* a, const Segment* b) { return order(a) < order(b); });
   std::erase_if(without, [&](Segment* segment) {
-    segment->instance = InstanceOf(segment->reader->identity());
-    const std::optional<uint32_t> saved = ledger_.SavedOrdinal(segment->reader->id(), *segment->instance);
-    if (!saved || !ordinals_.TryReserve(*segment->instance, *saved)) return false;
+    const InstanceKey instance = InstanceOf(segment->reader->identity());
+    const std::optional<uint32_t> saved = ledger_.SavedOrdinal(segment->reader->id(), instance);
+    if (!saved || !ordinals_.TryReserve(instance, *saved)) return false;
+    segment->instance = instance;
     segment->ordinal = *saved;
     return true;
   });
+  std::set<InstanceKey> ended_firsts;  // instances whose process with ordinal 0 has ended
+  for (const Segment& segment : segments_) {
+    if (!segment.alive && segment.instance && segment.ordinal == 0) ended_firsts.insert(*segment.instance);
+  }
+  std::set<InstanceKey> begun;  // instances with a process that may be a successor
   for (Segment* segment : without) {
-    if (segment->alive && which == Which::kEnded) {
-      segment->instance.reset();
-    } else {
-      segment->ordinal = ordinals_.ReserveLowest(*segment->instance);
-    }
+    const InstanceKey instance = InstanceOf(segment->reader->identity());
+    if (segment->alive && !segment->reader->forked()) begun.insert(instance);
+    const bool is_earlier = !begun.contains(instance) && (!segment->alive || ended_firsts.contains(instance));
+    if (which == Which::kEarlier && !is_earlier) continue;
+    segment->instance = instance;
+    segment->ordinal = ordinals_.ReserveLowest(instance);
+    if (!segment->alive && segment->ordinal == 0) ended_firsts.insert(instance);
   }
 }
 

@@ -108,6 +108,34 @@ counter.inc()
     gateway.wait_for("my_app_of_child", 40)
 
 
+@pytest.mark.parametrize("end", ["os._exit(0)", "os._exit(1)", "sys.exit()", "os.kill(os.getpid(), 9)"])
+def test_a_child_that_has_ended_before_the_first_collection_is_no_predecessor(job, end):
+    worker = job.python(
+        f"""
+import os, sys
+from persia_metrics import Counter
+counter = Counter("my_app", "steps")
+counter.inc()
+child = os.fork()
+if child == 0:
+    counter.inc()
+    {end}
+os.waitpid(child, 0)
+print("forked")
+input()
+"""
+    )
+    worker.wait_for("forked")
+    agent = job.agent()
+    wait_until(lambda: agent.metrics().one("my_app_steps") == 2, "both counts")
+    shown = agent.metrics()
+    assert (shown.one("persia_process_up", process="0"), shown.one("persia_process_up", process="1")) == (1, 0)
+    assert shown.one("persia_process_restarts_total", process="0") == 0
+    worker.succeed()
+    agent.await_collections(2)
+    assert " died" not in agent.output() and "started again" not in agent.output()
+
+
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_multiprocessing(job, gateway, method):
     job.agent()

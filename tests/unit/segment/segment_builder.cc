@@ -48,9 +48,9 @@ void SegmentBuilder::Record(uint16_t type, const std::string& body) {
   header().descriptors_used = used + record.size();
 }
 
-void SegmentBuilder::Identity(const SegmentIdentity& identity) {
-  std::string body =
-      Plain(segment::IdentityFixed{identity.replica, identity.restart_count, static_cast<uint32_t>(identity.labels.size()), 0});
+void SegmentBuilder::Identity(const SegmentIdentity& identity, bool forked) {
+  std::string body = Plain(segment::IdentityFixed{
+      identity.replica, identity.restart_count, static_cast<uint32_t>(identity.labels.size()), forked ? segment::kForked : 0});
   body += String(identity.job) + String(identity.run_id) + String(identity.role);
   for (const auto& [name, value] : identity.labels) {
     body += String(name) + String(value);

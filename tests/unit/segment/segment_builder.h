@@ -44,7 +44,8 @@ class SegmentBuilder {
   // A segment without records. Each has a unique id, and was born one second after the one before.
   explicit SegmentBuilder(const SegmentPlaces& places = {});
 
-  void Identity(const SegmentIdentity& identity);
+  // `forked`: by a process of the same identity.
+  void Identity(const SegmentIdentity& identity, bool forked = false);
   void Writer(const SegmentWriterInfo& writer);
   // Returns the family's index.
   uint32_t Family(segment::Kind kind, std::string_view group, std::string_view name, std::span<const double> bounds = {},

@@ -180,6 +180,84 @@ TEST_F(EndsTest, TheSuccessorOfAProcessHasItsNumber) {
   EXPECT_THAT(Ends(), ElementsAre("rep_0 0 unknown"));
 }
 
+// Those of an identity that are found in one collection.
+class NewProcessesTest : public EndsTest {
+ protected:
+  // Number, state and restarts of the processes after a collection.
+  std::vector<std::string> Listed() {
+    Collect();
+    std::vector<std::string> listed;
+    for (const WorkerProcess& process : source().processes()) {
+      listed.push_back(std::to_string(process.ordinal) + (process.alive ? " up " : " down ") +
+                       std::to_string(process.restarts));
+    }
+    return listed;
+  }
+  std::unique_ptr<Process> Fork(uint64_t start_ticks = 0) {
+    auto process = Start({.role = "worker"});
+    process->segment.Identity({.role = "worker"}, /*forked=*/true);
+    process->segment.header().start_ticks = start_ticks;
+    process->Put();
+    return process;
+  }
+};
+
+TEST_F(NewProcessesTest, AHelperThatHasEndedIsNotTheFirstOne) {
+  const auto program = StartRank(0);
+  for (const uint64_t mark : {segment::kExitCode + 0, segment::kExitCode + 3, uint64_t{segment::kNoExit}}) {
+    Fork()->EndWith(mark);
+  }
+  StartRank(0)->Die();  // a helper that was not forked, but started
+  const std::vector<std::string> listed{"0 up 0", "1 down 0", "2 down 0", "3 down 0", "4 down 0"};
+  EXPECT_EQ(Listed(), listed);
+  EXPECT_THAT(Ends(), ElementsAre("rep_0 1 exit_0", "rep_0 2 exit_3", "rep_0 3 unknown", "rep_0 4 unknown"));
+  StartAgent();
+  EXPECT_EQ(Listed(), listed) << "also by the next agent";
+}
+
+TEST_F(NewProcessesTest, AProgramMayRecordAfterItsHelper) {
+  const auto helper = StartRank(0);
+  helper->segment.header().start_ticks = 200;
+  helper->Put().Die();
+  const auto program = StartRank(0);
+  program->segment.header().start_ticks = 100;
+  program->Put();
+  EXPECT_THAT(Listed(), ElementsAre("0 up 0", "1 down 0"));
+}
+
+TEST_F(NewProcessesTest, ASuccessorHasHelpersToo) {
+  StartRank(0)->Die();
+  const auto successor = StartRank(0);
+  Fork()->Die();
+  const auto helper = Fork();
+  EXPECT_THAT(Listed(), ElementsAre("0 up 1", "2 up 0", "1 down 0"));
+  EXPECT_THAT(Ends(), ElementsAre("rep_0 0 unknown", "rep_0 1 unknown"));
+}
+
+// A data loader, for example, which notices the death of the rank a moment later.
+TEST_F(NewProcessesTest, AHelperThatOutlivesItsProgramDoesNotReplaceIt) {
+  const auto program = StartRank(0);
+  Collect();
+  auto helper = Fork();
+  program->Die();
+  EXPECT_THAT(Listed(), ElementsAre("1 up 0", "0 down 0"));
+  helper->Die();
+  Collect();
+  EXPECT_THAT(Ends(), ElementsAre("rep_0 0 unknown", "rep_0 1 unknown"));
+  StartRank(0)->Die();
+  helper = Fork();
+  EXPECT_THAT(Listed(), ElementsAre("1 up 1", "0 down 1"));
+}
+
+TEST_F(NewProcessesTest, AHelperHasTheNumberOfAnEarlierOne) {
+  const auto program = StartRank(0);
+  auto helper = Fork();
+  Collect();
+  helper->End();
+  helper = Fork();
+  EXPECT_THAT(Listed(), ElementsAre("0 up 0", "1 up 1"));
+}
+
 JobEvent Event(const std::string& name) {
   JobEvent event;
   event.unix_ms = 1'000;

@@ -13,6 +13,9 @@ void HangJudge::Look(std::span<const WorkerProcess> processes, TimePoint now, co
   }
   last_look_ = now;
   ++looks_;
+  if (std::exchange(setting_, settings.hang_after) != settings.hang_after && looks_ > 1) {
+    for (auto& [key, track] : tracks_) track.hangs = false;
+  }
   if (seen_ - window_began_ >= kRhythmWindow) {
     longest_before_ = std::exchange(longest_, Milliseconds(0));
     window_began_ = seen_;
@@ -20,7 +23,7 @@ void HangJudge::Look(std::span<const WorkerProcess> processes, TimePoint now, co
   verdicts_.assign(processes.size(), Verdict::kEnded);
   unchanged_.assign(processes.size(), Milliseconds(0));
   changes_.assign(processes.size(), 0);
-  std::vector<const Track*> tracks(processes.size());
+  std::vector<Track*> tracks(processes.size());
   for (size_t i = 0; i < processes.size(); ++i) {
     const WorkerProcess& process = processes[i];
     if (!process.alive || process.runs_other) continue;
@@ -51,9 +54,11 @@ void HangJudge::Look(std::span<const WorkerProcess> processes, TimePoint now, co
   const Milliseconds newest = job_unchanged_.value_or(Milliseconds::max());  // change of any process
   job_hangs_ = judges && any_is_judged && newest >= hang_after_;
   // Processes that wait for each other do not stop in the same collection: the first of them is not singled out, either.
-  if (newest >= hang_after_ / 2) return;
+  const bool job_goes_on = newest < hang_after_ / 2;
   for (size_t i = 0; i < processes.size(); ++i) {
-    if (verdicts_[i] == Verdict::kRuns && unchanged_[i] >= hang_after_) verdicts_[i] = Verdict::kHung;
+    if (verdicts_[i] != Verdict::kRuns) continue;
+    tracks[i]->hangs = tracks[i]->hangs || (job_goes_on && unchanged_[i] >= hang_after_);
+    if (tracks[i]->hangs) verdicts_[i] = Verdict::kHung;
   }
 }
 
@@ -70,6 +75,7 @@ void HangJudge::UpdateTrack(const WorkerProcess& process, Track& track) {
   if (track.changes == 0) track.startup = seen_ - track.began_at;
   track.changes = changes;
   track.changed_at = seen_;
+  track.hangs = false;
 }
 
 void HangJudge::Restore(const HealthMemory& memory, HealthMemory::TimePoint now) {
@@ -79,7 +85,8 @@ void HangJudge::Restore(const HealthMemory& memory, HealthMemory::TimePoint now)
     tracks_[{process.pid_namespace, process.pid, process.start_ticks, process.ordinal}] = {
         .before = process.changes,
         .changes = process.changes,
-        .changed_at = seen_ - std::max(std::chrono::duration_cast<Milliseconds>(unchanged), Milliseconds(0))};
+        .changed_at = seen_ - std::max(std::chrono::duration_cast<Milliseconds>(unchanged), Milliseconds(0)),
+        .hangs = process.hung_since.has_value()};
   }
 }
 

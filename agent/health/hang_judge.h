@@ -6,8 +6,8 @@
 //
 // A process is judged once its metrics have changed in kChangesToJudge collections: in many jobs only rank 0 records values
 // after the start. It hangs if nothing changed for hang_after() although another process of the job has changed since, in half
-// that time. If nothing changes in the whole job, the job hangs, and no process of it is singled out: ranks that wait for each
-// other stop together.
+// that time. It hangs until it changes itself, or the setting does, whatever the others do meanwhile. If nothing changes in the
+// whole job, the job hangs, and no further process of it is singled out: ranks that wait for each other stop together.
 //
 // job_unchanged() tells of a job that stops before any process is judged, in its first step, for example. The agent alone does
 // not take that for a hang: maybe the ranks that record values run elsewhere. The alerts compare all agents of the job.
@@ -80,7 +80,8 @@ class HangJudge {
     Milliseconds changed_at{0};  // by seen_
     Milliseconds began_at{0};    // by seen_
     Milliseconds startup{0};     // from then until the first change
-    uint64_t look = 0;           // the last one with this process; 0: it is restored, or new
+    bool hangs = false;
+    uint64_t look = 0;  // the last one with this process; 0: it is restored, or new
   };
 
   void UpdateTrack(const WorkerProcess& process, Track& track);
@@ -94,7 +95,8 @@ class HangJudge {
   std::vector<Milliseconds> unchanged_;
   std::vector<uint64_t> changes_;
   std::optional<TimePoint> last_look_;
-  Milliseconds seen_{0};  // the time in which collections were made
+  std::optional<Milliseconds> setting_;  // of the last Look
+  Milliseconds seen_{0};                 // the time in which collections were made
   uint64_t looks_ = 0;
   // The longest pause between two changes, in this window and in the one before it.
   Milliseconds longest_{0};

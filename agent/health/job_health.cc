@@ -100,7 +100,7 @@ void JobHealth::LookAt(const WorkerProcess& process, size_t index, const Moment&
            "unchanged for " + SecondsText(judge_.Unchanged(index)));
   } else if (process.alive && state != WorkerState::kHung && known.shown.state == WorkerState::kHung && !is_other) {
     Report(LogLevel::kInfo, process, "worker_recovered",
-           who + (judge_.job_hangs() ? " hangs together with its job" : " goes on"));
+           who + (judge_.Unchanged(index).count() > 0 ? " does not count as hung any more" : " goes on"));
   }
   if (state != known.shown.state && !is_other) known.shown.since = now_;
   known.shown.phase = process.phase;

@@ -15,8 +15,10 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using Ranks = std::vector<uint32_t>;
 
 class HangJudgeTest : public ::testing::Test, protected JobWorld {
@@ -56,6 +58,27 @@ TEST_F(HangJudgeTest, ARankThatStandsStillWhileOthersGoOnHangs) {
   EXPECT_EQ(judge_.Unchanged(1), seconds(60));
   Run(seconds(10), {0, 1, 2});
   EXPECT_THAT(Hung(), IsEmpty());
+}
+
+// The pauses of the others are shorter than the threshold, and longer than half of it.
+TEST_F(HangJudgeTest, OnlyItsOwnChangeEndsTheHangOfAProcess) {
+  Run(seconds(100), {0, 1, 2});
+  Run(seconds(60), {0, 2});
+  for (int i = 0; i < 5; ++i) {
+    Run(seconds(10), {0});
+    EXPECT_THAT(Hung(), ElementsAre(1));
+    Run(seconds(40), {});
+    EXPECT_THAT(Hung(), ElementsAre(1)) << "and rank 2 is not singled out while no other goes on";
+    Run(seconds(10), {2});
+    EXPECT_THAT(Hung(), ElementsAre(1));
+  }
+  Run(seconds(300), {});
+  EXPECT_TRUE(judge_.job_hangs());
+  EXPECT_THAT(Hung(), ElementsAre(1)) << "also while the job hangs";
+  Run(seconds(10), {0});
+  Run(seconds(10), {1});
+  EXPECT_FALSE(judge_.job_hangs());
+  EXPECT_THAT(Hung(), Not(Contains(1U)));
 }
 
 // The usual pattern.
@@ -160,6 +183,11 @@ TEST_F(HangJudgeTest, TheSettingDecides) {
   EXPECT_THAT(Hung(), IsEmpty());
   Run(seconds(10), {0});
   EXPECT_THAT(Hung(), ElementsAre(1, 2));
+  settings_.hang_after = seconds(300);
+  Run(seconds(10), {0});
+  EXPECT_THAT(Hung(), IsEmpty()) << "a longer one is for those that hang, too";
+  Run(seconds(90), {0});
+  EXPECT_THAT(Hung(), ElementsAre(1, 2));
   settings_.hang_after = seconds(0);
   Run(seconds(1000), {});
   EXPECT_THAT(Hung(), IsEmpty());
@@ -208,6 +236,27 @@ TEST_F(HangJudgeTest, ANewAgentGoesOnWithTheRhythmOfTheFormerOne) {
   for (WorkerProcess& process : processes) process.changes = 0;
   fresh.Look(processes, now, settings_);
   EXPECT_EQ(fresh.hang_after(), seconds(600));
+}
+
+TEST_F(HangJudgeTest, ANewAgentGoesOnWithTheHangOfAProcess) {
+  HangJudge fresh;
+  HealthMemory memory;
+  for (WorkerProcess& process : processes) {
+    memory.processes.push_back({.pid_namespace = process.pid_namespace,
+                                .pid = process.pid,
+                                .start_ticks = process.start_ticks,
+                                .ordinal = process.ordinal,
+                                .changes = 9});
+    process.changes = 0;
+  }
+  memory.processes[1].unchanged_since = memory.processes[1].hung_since = HealthMemory::TimePoint(seconds(4900));
+  fresh.Restore(memory, HealthMemory::TimePoint(seconds(5000)));
+  for (int i = 0; i < 4; ++i, now += seconds(10)) fresh.Look(processes, now, settings_);
+  EXPECT_EQ(fresh.Of(1), HangJudge::Verdict::kHung) << "before another one has changed";
+  EXPECT_EQ(fresh.Of(0), HangJudge::Verdict::kRuns);
+  ++processes[1].changes;
+  fresh.Look(processes, now, settings_);
+  EXPECT_EQ(fresh.Of(1), HangJudge::Verdict::kRuns);
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ struct DeathMemory {
   static constexpr size_t kMaxDeaths = 100;
   static constexpr size_t kMaxUntold = 4096;
 
-  std::vector<Death> deaths = {};               // in the order in which they were reported; at most kMaxDeaths
+  std::vector<Death> deaths = {};               // by their times, those of one collection and the next; at most kMaxDeaths
   std::vector<ProcessEnd> untold = {};          // ends whose reason is not known yet
   std::array<uint64_t, kDeathCauses> totals{};  // all deaths of the run, by cause
   std::map<std::string, uint64_t> kills = {};   // the kernel's counts of kills for lack of memory, as far as reported

@@ -11,11 +11,7 @@ std::vector<DeathRecorder::Told> DeathRecorder::Look(std::span<const ProcessEnd>
   if (!ends.empty() || !memory_.untold.empty()) ++changes_;
   const auto tell = [&](ProcessEnd end) {
     std::optional<Death> death;
-    if (IsDeath(end.exit, end.ordinal, end.about.killed_for_memory)) {
-      death = DeathOf(end);
-      ++memory_.totals[static_cast<size_t>(death->cause)];
-      Keep(*death);
-    }
+    if (IsDeath(end.exit, end.ordinal, end.about.killed_for_memory)) death = DeathOf(end);
     told.push_back({std::move(end), std::move(death)});
   };
   for (ProcessEnd& end : std::exchange(memory_.untold, {})) {
@@ -33,7 +29,25 @@ std::vector<DeathRecorder::Told> DeathRecorder::Look(std::span<const ProcessEnd>
     if (known.exit.empty()) known.exit = kUnknownEnd;
     tell(std::move(known));
   }
+  std::ranges::stable_sort(told, {}, [](const Told& one) {
+    return std::pair(one.death ? one.death->ended_at : one.end.ended_at, Precedence(one.end.exit));
+  });
+  KeepDeaths(told);
   return told;
+}
+
+// Those of the last Look may have ended later than some of these, whose reasons were not known then.
+void DeathRecorder::KeepDeaths(std::span<const Told> told) {
+  size_t deaths = 0;
+  for (const auto& [end, death] : told) {
+    if (!death) continue;
+    ++memory_.totals[static_cast<size_t>(death->cause)];
+    ++deaths;
+    Keep(*death);
+  }
+  const size_t recent = std::min(std::exchange(told_before_, deaths) + deaths, memory_.deaths.size());
+  std::ranges::stable_sort(std::span(memory_.deaths).last(recent), {},
+                           [](const Death& death) { return std::pair(death.ended_at, Precedence(death.exit)); });
 }
 
 // If there are too many, drops first those of processes that their launcher ended, since another death is their cause, and then

@@ -9,6 +9,7 @@
 // the memory, so that an agent that is killed loses no death. Thread safety: none; used by the collector thread alone.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -37,6 +38,7 @@ class DeathRecorder {
     std::optional<Death> death;  // none: the process left without an error
   };
 
+  // Those that ended first come first.
   [[nodiscard]] std::vector<Told> Look(std::span<const ProcessEnd> ends, const Moment& moment);
 
   [[nodiscard]] const DeathMemory& memory() const { return memory_; }
@@ -48,10 +50,12 @@ class DeathRecorder {
   void Restore(const DeathMemory& former);
 
  private:
+  void KeepDeaths(std::span<const Told> told);
   void Keep(Death death);
 
   DeathMemory memory_;
   uint64_t changes_ = 0;
+  size_t told_before_ = 0;  // deaths that the last Look has told
 };
 
 }  // namespace persia::agent

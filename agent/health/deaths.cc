@@ -215,6 +215,11 @@ std::string_view Name(DeathCause cause) {
   return "";
 }
 
+int Precedence(std::string_view exit) {
+  if (exit == "SIGTERM" || exit == "SIGINT" || exit == "exit_143" || exit == "exit_130") return 2;
+  return exit == kUnknownEnd ? 1 : 0;
+}
+
 bool IsDeath(std::string_view exit, uint32_t ordinal, bool killed_for_memory) {
   return !exit.empty() && !IsCleanExit(exit) && (ordinal == 0 || killed_for_memory || exit != kUnknownEnd);
 }
@@ -237,6 +242,9 @@ Death DeathOf(const ProcessEnd& end) {
               .last_events = end.last_events,
               .stacks = end.about.stacks,
               .about = end.about};
+  // One that another process may have ended lived on after its last sign, as long as it waited for the others.
+  const bool ended_itself = death.cause != DeathCause::kLauncher && death.cause != DeathCause::kUnknown;
+  if (end.last_sign && ended_itself) death.ended_at = *end.last_sign;
   // An exception leaves all phases on its way out.
   if (end.exception && !end.exception->was_caught && !end.exception->phase.empty()) death.phase = end.exception->phase;
   death.about.stacks.clear();

@@ -52,7 +52,7 @@ struct Death {
   std::string phase = {};    // empty: it marked none
   std::optional<double> step = {};
   TimePoint began = {};
-  TimePoint ended_at = {};
+  TimePoint ended_at = {};  // the last sign of its life or, without one, when it was found to have ended
   std::vector<std::string> last_events = {};
   std::string stacks = {};
   Circumstances about = {};  // without the stacks
@@ -67,6 +67,9 @@ struct Death {
 [[nodiscard]] std::string PlaceOf(const Death& death);
 // "killed by the kernel ...; in data, step 812", to follow "trainer rep_3 died: ".
 [[nodiscard]] std::string SentenceOf(const Death& death);
+
+// Of deaths at one time, those of a lower precedence come first: a launcher ends the other ranks once one has died.
+[[nodiscard]] int Precedence(std::string_view exit);
 
 // Whether an end is a death. Further processes of a rank, such as data loaders, may end by _exit as they should, unless the
 // kernel killed them.

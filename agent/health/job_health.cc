@@ -19,13 +19,6 @@ constexpr std::chrono::minutes kRestartWindow(15);
 
 bool HasDied(const WorkerProcess& process) { return IsDeath(process.last_exit, process.ordinal); }
 
-// Of processes that ended in the same collection, those that ended by themselves come before those that were ended: their
-// launcher ends the others by SIGTERM.
-int CauseRank(const std::string& exit) {
-  if (exit == "SIGTERM" || exit == "SIGINT" || exit == "exit_143" || exit == "exit_130") return 2;
-  return exit == kUnknownEnd ? 1 : 0;
-}
-
 std::optional<HealthReport::TimePoint> HungSince(const HealthMemory& memory, const WorkerProcess& process) {
   for (const HealthMemory::Process& known : memory.processes) {
     const bool is_it = known.pid_namespace == process.pid_namespace && known.pid == process.pid &&
@@ -93,6 +86,8 @@ void JobHealth::LookAt(const WorkerProcess& process, size_t index, const Moment&
   if (!process.alive && !known.ended_at) {
     known.ended_at = process.ended_at == TimePoint() ? now_ : process.ended_at;
   }
+  const Death* const death = state == WorkerState::kDied ? KnownDeathOf(process) : nullptr;
+  if (death != nullptr && death->ended_at != TimePoint()) known.ended_at = death->ended_at;
   if (state == WorkerState::kHung && known.shown.state != WorkerState::kHung) {
     Report(LogLevel::kWarning, process, "worker_hung",
            who + " hangs: none of its metrics has changed for " + SecondsText(judge_.Unchanged(index)) +
@@ -149,14 +144,19 @@ std::optional<seconds> JobHealth::HungFor(const ProcessEnd& end) const {
   return std::chrono::duration_cast<seconds>(now_ - since + judge_.hang_after());
 }
 
-// With what is known of its death, if it died.
-std::string JobHealth::EndTextOf(const WorkerProcess& process) const {
+const Death* JobHealth::KnownDeathOf(const WorkerProcess& process) const {
   const WorkerKey key = WorkerKeyOf(process);
   const auto found = std::ranges::find_if(*deaths_, [&](const Death& death) {
     return death.pid == process.pid && death.start_ticks == process.start_ticks &&
            WorkerKey(death.role, death.instance, death.process) == key;
   });
-  return found == deaths_->end() ? ExitText(process.last_exit) : SentenceOf(*found);
+  return found == deaths_->end() ? nullptr : &*found;
+}
+
+// With what is known of its death, if it died.
+std::string JobHealth::EndTextOf(const WorkerProcess& process) const {
+  const Death* const death = KnownDeathOf(process);
+  return death == nullptr ? ExitText(process.last_exit) : SentenceOf(*death);
 }
 
 template <class Process>
@@ -263,7 +263,7 @@ std::vector<HealthReport::Reason> JobHealth::LastDeaths(std::span<const WorkerPr
     const HealthReport::Worker& worker = report.workers.at(key);
     const bool is_of_last = process.restart_count == restart_counts[std::get<0>(key)];
     if (process.ordinal != 0 || worker.state != WorkerState::kDied || !is_of_last) continue;
-    deaths.emplace_back(CauseRank(process.last_exit),
+    deaths.emplace_back(Precedence(process.last_exit),
                         HealthReport::Reason{"died", ProcessName(key) + " died: " + EndTextOf(process), key, worker.since});
   }
   std::ranges::stable_sort(deaths, {}, [](const auto& death) { return std::pair(death.second.since, death.first); });

@@ -86,6 +86,8 @@ class JobHealth {
   void ReportEnds(const Moment& moment);
   void ReportEnd(const DeathRecorder::Told& told);
   [[nodiscard]] std::optional<std::chrono::seconds> HungFor(const ProcessEnd& end) const;
+  // Null: it is not known.
+  [[nodiscard]] const Death* KnownDeathOf(const WorkerProcess& process) const;
   [[nodiscard]] std::string EndTextOf(const WorkerProcess& process) const;
   // `process`: a WorkerProcess or a ProcessEnd.
   template <class Process>

@@ -72,8 +72,10 @@ struct ProcessEnd {
   std::string exit = {};   // model/exit_reason.h; empty: not known yet
   std::string phase = {};  // in which it ended; empty: it marked none
   std::optional<double> step = {};
-  TimePoint birth = {};                               // when it began to record
-  TimePoint ended_at = {};                            // when the collector found it ended
+  TimePoint birth = {};     // when it began to record
+  TimePoint ended_at = {};  // when the collector found it ended
+  // Its last event, or the last start or stop of its clocks, if that was after the collection before. It is not saved.
+  std::optional<TimePoint> last_sign = {};
   std::optional<std::chrono::seconds> hung_for = {};  // it, or its job, hung until then; none: it did not
   std::optional<UncaughtException> exception = {};
   std::vector<std::string> last_events = {};  // "checkpoint.saved {...}", the oldest first

@@ -24,7 +24,7 @@ SegmentLifecycle::SegmentLifecycle(Options options, SegmentDirectory& directory,
       exits_(options_.reaped) {}
 
 void SegmentLifecycle::Read(const CollectTime& now) {
-  now_ = now;
+  read_before_ = std::exchange(now_, now).wall;
   clocks_until_ = ledger_.Seen();
   DropFolded();
   List();

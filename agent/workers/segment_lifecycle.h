@@ -158,6 +158,7 @@ class SegmentLifecycle {
   // segment_retirement.cc: from ended to removed.
   void LearnExits();
   void TellEnd(Segment& segment);
+  [[nodiscard]] std::optional<ProcessEnd::TimePoint> LastSignOf(const Segment& segment) const;
   enum class Which { kEarlier, kAll };
   void AssignOrdinals(Which which);
   void ReleaseOrdinal(Segment& segment);
@@ -176,6 +177,7 @@ class SegmentLifecycle {
   Ledger& ledger_;
   Diagnostics& diagnostics_;
   CollectTime now_;
+  ProcessEnd::TimePoint read_before_{};  // of the Read before the last one
   std::vector<Segment> segments_;
   std::unordered_map<std::string, size_t> numbers_;                  // their indexes by id; valid in List
   std::map<std::string, File> files_;                                // by name

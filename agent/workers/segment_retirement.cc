@@ -94,8 +94,26 @@ void SegmentLifecycle::TellEnd(Segment& segment) {
                                                    .step = reader.step(),
                                                    .birth = ProcessEnd::TimePoint(birth),
                                                    .ended_at = now_.wall,
+                                                   .last_sign = LastSignOf(segment),
                                                    .exception = ExceptionIn(segment.last_events),
                                                    .last_events = TextsOf(segment.last_events)});
+}
+
+std::optional<ProcessEnd::TimePoint> SegmentLifecycle::LastSignOf(const Segment& segment) const {
+  using std::chrono::duration_cast;
+  using std::chrono::milliseconds;
+  using std::chrono::nanoseconds;
+  // A segment may have any times.
+  const auto now_ms = static_cast<uint64_t>(duration_cast<milliseconds>(now_.wall.time_since_epoch()).count());
+  const auto now_ns = static_cast<uint64_t>(duration_cast<nanoseconds>(now_.steady.time_since_epoch()).count());
+  nanoseconds ago = nanoseconds::max();
+  for (const JobEvent& event : segment.last_events) {
+    if (event.unix_ms <= now_ms) ago = std::min<nanoseconds>(ago, milliseconds(now_ms - event.unix_ms));
+  }
+  const uint64_t mark = segment.reader->clocks().LastMark();
+  if (mark != 0 && mark <= now_ns) ago = std::min(ago, nanoseconds(now_ns - mark));
+  if (ago >= now_.wall - read_before_) return std::nullopt;
+  return now_.wall - duration_cast<ProcessEnd::TimePoint::duration>(ago);
 }
 
 // How the processes ended that were folded by the last Retire.

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import time
 
 import pytest
 from servers import fetch, wait_until
@@ -27,6 +28,20 @@ def test_the_traceback_is_printed_once_as_without_us(job):
     found, output = death(job, "def load():\n    raise ValueError('bad row')\nload()\n")
     assert "died: ValueError: bad row (worker_1.py:6 in load)" in found["text"]
     assert output.count("Traceback (most recent call last):") == 1 and output.endswith("ValueError: bad row\n")
+
+
+def test_deaths_that_are_found_at_once_are_in_the_order_of_their_exceptions(job):
+    last = job.python(START + "input()\nraise ConnectionError('peer closed')\n", REPLICA_INDEX="0")
+    first = job.python(START + "raise ValueError('bad row')\n", REPLICA_INDEX="1")
+    assert first.wait() == 1
+    between = int(time.time() * 1000)
+    last.go()
+    assert last.wait() == 1
+    agent = job.agent()
+    wait_until(lambda: json.loads(fetch(agent.url + "/api/v1/status")[1])["deaths"], "the deaths")
+    deaths = json.loads(fetch(agent.url + "/api/v1/status")[1])["deaths"]
+    assert [death["instance"] for death in deaths] == ["rep_1", "rep_0"]
+    assert deaths[0]["ended_ms"] <= between <= deaths[1]["ended_ms"]
 
 
 def test_the_first_phase_that_it_left_is_told(job):

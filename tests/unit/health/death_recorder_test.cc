@@ -16,6 +16,7 @@ using std::chrono::seconds;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
 using TimePoint = Death::TimePoint;
 
 ProcessEnd EndOf(const std::string& exit, uint32_t pid = 1, TimePoint at = TimePoint(seconds(1000))) {
@@ -75,7 +76,37 @@ TEST_F(DeathRecorderTest, TheLastCollectionDoesNotWait) {
 // The wall clock may have stepped back since the command began.
 TEST_F(DeathRecorderTest, AnEndIsToldWhateverItsTimes) {
   EXPECT_THAT(Look({EndOf("SIGSEGV", 1, TimePoint(seconds(1000))), EndOf("exit_3", 2, TimePoint(seconds(900)))}),
-              ElementsAre("SIGSEGV died", "exit_3 died"));
+              UnorderedElementsAre("SIGSEGV died", "exit_3 died"));
+}
+
+ProcessEnd EndWithSign(const std::string& exit, uint32_t pid, seconds sign) {
+  ProcessEnd end = EndOf(exit, pid);
+  end.last_sign = TimePoint(sign);
+  return end;
+}
+
+TEST_F(DeathRecorderTest, DeathsOfOneCollectionAreInTheOrderOfTheirTimes) {
+  EXPECT_THAT(Look({EndOf("SIGTERM", 1), EndOf("unknown", 2), EndOf("exit_9", 3), EndWithSign("exit_1", 4, seconds(998)),
+                    EndWithSign("SIGSEGV", 5, seconds(997)), EndWithSign("SIGTERM", 6, seconds(996)),
+                    EndWithSign("unknown", 7, seconds(996)), EndOf("exit_0", 8)}),
+              ElementsAre("SIGSEGV died", "exit_1 died", "exit_9 died", "exit_0", "unknown died", "unknown died",
+                          "SIGTERM died", "SIGTERM died"));
+  const std::vector<Death>& deaths = recorder_.memory().deaths;
+  ASSERT_THAT(deaths, SizeIs(7));
+  EXPECT_EQ(deaths[0].ended_at, TimePoint(seconds(997)));
+  EXPECT_EQ(deaths[1].ended_at, TimePoint(seconds(998)));
+  EXPECT_EQ(deaths[2].ended_at, TimePoint(seconds(1000))) << "it left no sign";
+  EXPECT_EQ(deaths[6].ended_at, TimePoint(seconds(1000))) << "its launcher ended it, after its last sign";
+}
+
+TEST_F(DeathRecorderTest, ADeathWhoseReasonIsToldLaterHasItsPlace) {
+  Look({EndOf("SIGSEGV", 1, TimePoint(seconds(990)))});
+  Look({EndWithSign("exit_1", 2, seconds(998)), EndWithSign("", 3, seconds(997))});
+  told_later_ = "SIGKILL";
+  Look({EndWithSign("exit_2", 4, seconds(1007))});
+  std::vector<std::string> exits;
+  for (const Death& death : recorder_.memory().deaths) exits.push_back(death.exit);
+  EXPECT_THAT(exits, ElementsAre("SIGSEGV", "SIGKILL", "exit_1", "exit_2"));
 }
 
 TEST_F(DeathRecorderTest, ADataLoaderThatTheKernelKilledIsADeath) {

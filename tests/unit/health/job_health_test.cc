@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "health/job_health_fixture.h"
 
@@ -190,6 +191,26 @@ TEST_F(JobHealthTest, OfRanksThatEndedInOneCollectionTheOneThatWasNotToldToIsThe
   Run(seconds(10));
   EXPECT_THAT(Reasons(), ElementsAre("failed: the command ended with exit code 1", "died: trainer rep_2 died: exit code 1",
                                      "died: and 2 more ended within the same collection or after it"));
+}
+
+TEST_F(JobHealthTest, OfRanksThatEndedInOneCollectionTheOneWithTheEarliestLastSignIsTheFirst) {
+  StartJob();
+  for (const uint32_t rank : {0, 1}) {
+    End(rank, "exit_1", false);
+    ends.back().last_sign = Wall() + seconds(rank == 0 ? 8 : 6);
+  }
+  End(2, "", true);
+  ends.back().last_sign = Wall() + seconds(7);
+  Run(seconds(10));
+  told_later_ = processes[2].last_exit = "SIGSEGV";
+  exit_code_ = 1;
+  Run(seconds(10));
+  EXPECT_THAT(Reasons(), ElementsAre("failed: the command ended with exit code 1", "died: trainer rep_1 died: exit code 1",
+                                     "died: and 2 more ended after it"));
+  std::vector<std::string> instances;
+  for (const Death& death : *health_.report()->deaths) instances.push_back(death.instance);
+  EXPECT_THAT(instances, ElementsAre("rep_1", "rep_2", "rep_0"));
+  EXPECT_EQ(health_.report()->workers.at({"trainer", "rep_2", "0"}).since, Wall() - seconds(13));
 }
 
 // Those of a former attempt did not end the job, nor did data loaders.

@@ -157,7 +157,7 @@ Verdict BySignal(const ProcessEnd& end) {
 // An exception that is not the reason, or perhaps not.
 std::string AfterException(const ProcessEnd& end) {
   if (!end.exception) return "";
-  return std::string(end.exception->was_caught ? "; its last exception, which it caught and gave to sys.excepthook, was "
+  return std::string(end.exception->was_caught ? "; its last exception, which did not end it, was "
                                                : "; before, it had left with ") +
          ExceptionText(*end.exception);
 }

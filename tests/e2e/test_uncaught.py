@@ -79,11 +79,14 @@ def test_an_earlier_hook_is_called(job):
     [
         ("type('Odd', (Exception,), {'__str__': lambda self: 1 / 0})()", "died: Odd (worker_1.py:5 in <module>)"),
         ("ValueError('first\\nsecond')", "died: ValueError: first (worker_1.py:5 in <module>)"),
+        ("RuntimeError('\\n' + '=' * 60 + '\\n  \\nexpected Half')", "died: RuntimeError: expected Half (worker_1.py:5 in <module>)"),
+        ("RuntimeError('\\n\\n-- 7 --\\n8')", "died: RuntimeError: -- 7 -- (worker_1.py:5 in <module>)"),
+        ("RuntimeError('\\u5931\\u8d25')", "died: RuntimeError: \u5931\u8d25 (worker_1.py:5 in <module>)"),
         ("ValueError('x' * 100000)", "xxx (worker_1.py:5 in <module>)"),
         ("ValueError('\\ud800 \\0')", "died: ValueError: "),
         ("json.JSONDecodeError('no', '{', 0)", "died: JSONDecodeError: no: line 1 column 1 (char 0) (worker_1.py:5 in <module>)"),
     ],
-    ids=["no-str", "lines", "huge", "surrogate", "of-python"],
+    ids=["no-str", "lines", "rule", "no-letter", "not-latin", "huge", "surrogate", "of-python"],
 )
 def test_any_exception_is_told(job, error, words):
     found, output = death(job, f"import json; raise {error}\n")
@@ -118,8 +121,27 @@ except ConnectionError as error:
 def test_an_exception_that_the_program_only_prints_is_not_the_reason(job, call):
     found, output = death(job, CAUGHT + call + "sys.exit(3)\n", 3)
     assert found["cause"] == "exit_code"
-    assert "died: exit code 3; its last exception, which it caught and gave to sys.excepthook, was ConnectionError: no wandb" in found["text"]
+    assert "died: exit code 3; its last exception, which did not end it, was ConnectionError: no wandb" in found["text"]
     assert "ConnectionError: no wandb" in output
+
+
+@pytest.mark.parametrize("at_prompt", [True, False], ids=["at-the-prompt", "before-it"])
+def test_an_exception_after_which_the_prompt_goes_on_is_not_the_reason(job, tmp_path, at_prompt):
+    agent = job.agent()
+    source = START + "print('runs', flush=True)\n" + ("" if at_prompt else "raise ValueError('bad row')\n")
+    (tmp_path / "train.py").write_text(source)
+    worker = job.python(f"import os, sys\nos.execv(sys.executable, [sys.executable, '-i', {str(tmp_path / 'train.py')!r}])\n")
+    worker.wait_for("runs")
+    lines = ["raise ValueError('bad row')"] if at_prompt else []
+    for line in [*lines, "persia_metrics.Counter('my_app', 'later').inc()", "print('went', 'on')"]:
+        worker.popen.stdin.write(line + "\n")
+    worker.popen.stdin.flush()
+    worker.wait_for("went on")
+    worker.kill()
+    wait_until(lambda: json.loads(fetch(agent.url + "/api/v1/status")[1])["deaths"], "the death")
+    (found,) = json.loads(fetch(agent.url + "/api/v1/status")[1])["deaths"]
+    assert found["cause"] != "exception"
+    assert "its last exception, which did not end it, was ValueError: bad row" in found["text"]
 
 
 def test_a_kind_of_memory_error_is_lack_of_memory(job):

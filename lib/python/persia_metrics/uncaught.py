@@ -1,8 +1,9 @@
 """Records the exception that ends the process, for the agent, which reports why it died.
 
 The record is an event of the segment's ring: type "python", name "uncaught_exception". It has the exception's type and message, the
-innermost line of the program itself, and the first phase that the exception left. `caught` tells that the program itself called the hook,
-to print an exception from which it may go on. The traceback is printed as before: the hook calls the one that was there.
+innermost line of the program itself, and the first phase that the exception left. `caught` tells that the process goes on: the program
+itself called the hook, to print an exception, or the interpreter's prompt did. The traceback is printed as before: the hook calls the one
+that was there.
 
 Thread safety: `install` at the import; the hook in the thread whose exception ends the process.
 """
@@ -19,6 +20,7 @@ from typing import Any, Dict, Optional, Type
 from . import _native
 
 _MAX_MESSAGE = 300
+_MAX_SEARCHED = 10_000
 _installed = False
 
 
@@ -50,7 +52,7 @@ def _describe(error: Exception, traceback: Optional[TracebackType]) -> Dict[str,
         message = ""
     about: Dict[str, Any] = {
         "type": type(error).__qualname__,
-        "message": message.partition("\n")[0][:_MAX_MESSAGE],
+        "message": _first_words(message)[:_MAX_MESSAGE],
         "where": _where(traceback),
     }
     number = getattr(error, "errno", None)
@@ -66,14 +68,30 @@ def _describe(error: Exception, traceback: Optional[TracebackType]) -> Dict[str,
     return about
 
 
+def _first_words(message: str) -> str:
+    """Its first line with a letter, since some begin with an empty line and a rule; without one, its first line with anything."""
+    lines = [line.strip() for line in message[:_MAX_SEARCHED].splitlines()]
+    for has_words in (lambda line: any(map(str.isalpha, line)), bool):
+        for line in filter(has_words, lines):
+            return line
+    return ""
+
+
 def _is_caught(error: Exception) -> bool:
-    """Whether the program runs: the interpreter calls the hook once it has left all frames of the program."""
-    if sys.exc_info()[1] is error:
+    """Whether the program goes on: the interpreter calls the hook once it has left all frames of the program."""
+    if sys.exc_info()[1] is error or _prompt_follows():
         return True
     frame = sys._getframe()
     while frame.f_back is not None:
         frame = frame.f_back
     return frame.f_code.co_name in ("<module>", "_run_module_as_main", "_bootstrap")
+
+
+def _prompt_follows() -> bool:
+    """Whether the interpreter is at its prompt, or goes there after the program (`python -i`, PYTHONINSPECT)."""
+    if hasattr(sys, "ps1") or sys.flags.interactive:
+        return True
+    return bool(sys.flags.inspect or os.environ.get("PYTHONINSPECT")) and os.isatty(0)
 
 
 def _where(traceback: Optional[TracebackType]) -> str:

@@ -118,7 +118,7 @@ TEST(DeathsTest, AnExceptionThatTheProgramCaughtIsToldButNotTakenForTheReason) {
   end.phase = "compute";
   EXPECT_EQ(CauseOf(end), "exit_code");
   EXPECT_EQ(SentenceOf(DeathOf(end)),
-            "exit code 3; its last exception, which it caught and gave to sys.excepthook, was ConnectionError: no wandb "
+            "exit code 3; its last exception, which did not end it, was ConnectionError: no wandb "
             "(a.py:1 in f); in compute");
   end.exit = "SIGKILL";
   end.hung_for = seconds(94);

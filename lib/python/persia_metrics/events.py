@@ -38,7 +38,8 @@ __all__ = [
 
 
 def record(type: str, name: str, metadata: Optional[Mapping[str, Any]] = None) -> None:
-    """Records that `name` happened now. The type is an event's group; a record has space for about 900 bytes of metadata.
+    """Records that `name` happened now. The type is an event's group; a record has space for about 900 bytes of metadata, and the longest
+    texts of more are shortened.
 
     Values are numbers, str, bool or None; others are recorded as their str(). Raises what the type's handler raises.
     """

@@ -32,7 +32,7 @@ enum class Drop : uint32_t {
   kSegmentFull = 4,        // the segment's size limit is reached
   kFilesystemFull = 5,     // the filesystem is full, except for the reserve that is left to the job, or a quota is reached
   kEventOverrun = 6,       // an event record whose slot another writer held
-  kEventTruncated = 7,     // an event record that lost metadata entries
+  kEventTruncated = 7,     // an event record that lost metadata entries, or a part of one
   kOutOfMemory = 8,        // the process has no memory or address space left
   kFileSizeLimit = 9,      // RLIMIT_FSIZE
   kDescriptorLimit = 10,   // RLIMIT_NOFILE, or the system's limit on open files

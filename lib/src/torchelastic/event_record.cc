@@ -12,6 +12,7 @@
 
 #include "cells.h"
 #include "registry.h"
+#include "utf8.h"
 
 namespace persia::metrics {
 inline namespace abi_1 {
@@ -36,13 +37,30 @@ class RecordBuffer {
     const auto size = static_cast<uint32_t>(text.size());
     return text.size() <= sizeof(bytes_) && AppendBytes({{&size, sizeof size}, {text.data(), text.size()}});
   }
-  bool AppendEntry(const MetadataEntry& entry) {
+  // Appends a text of more than `longest` bytes as that many, with kCut at their end.
+  bool AppendEntry(const MetadataEntry& entry, size_t longest) {
     const size_t before = at_;
-    if (AppendString(entry.first) && std::visit([this](const auto& value) { return AppendValue(value); }, entry.second)) {
-      return true;
-    }
+    const auto append = [&](const auto& value) { return AppendValue(value, longest); };
+    if (AppendString(entry.first) && std::visit(append, entry.second)) return true;
     at_ = before;
     return false;
+  }
+  // The most bytes of each text with which all entries fit; kLeastText, if they do not even then.
+  [[nodiscard]] size_t LongestText(std::span<const MetadataEntry> metadata) const {
+    const size_t space = sizeof(bytes_) - at_;
+    const auto fit = [&](size_t longest) {
+      size_t wanted = 0;
+      for (const MetadataEntry& entry : metadata) {
+        if (SizeOf(entry, kLeastText) <= space) wanted += SizeOf(entry, longest);
+      }
+      return wanted <= space;
+    };
+    if (fit(space)) return space;
+    size_t least = kLeastText;
+    for (size_t more = std::bit_floor(space); more > 0; more /= 2) {
+      if (fit(least + more)) least += more;
+    }
+    return least;
   }
 
   void Store(EventFixed fixed, EventSlot* slot) {
@@ -63,6 +81,16 @@ class RecordBuffer {
     size_t size;
   };
 
+  static constexpr size_t kLeastText = 64;
+  static constexpr std::string_view kCut = "...";
+
+  static size_t SizeOf(const MetadataEntry& entry, size_t longest) {
+    const auto* const text = std::get_if<std::string_view>(&entry.second);
+    const size_t plain = entry.second.index() < 2 ? entry.second.index() : sizeof(uint64_t);  // null has none, a boolean one
+    const size_t value = text == nullptr ? plain : sizeof(uint32_t) + std::min(text->size(), longest);
+    return sizeof(uint32_t) + entry.first.size() + sizeof(MetadataType) + value;
+  }
+
   bool AppendBytes(std::initializer_list<Part> parts) {
     size_t wanted = 0;
     for (const Part& part : parts) {
@@ -79,18 +107,24 @@ class RecordBuffer {
   }
 
   template <class T>
-  bool AppendValue(const T& value) {
+  bool AppendValue(const T& value, size_t longest) {
     if constexpr (std::is_same_v<T, std::monostate>) {
       return AppendType(MetadataType::kNull);
     } else if constexpr (std::is_same_v<T, bool>) {
       const uint8_t byte = value ? 1 : 0;
       return AppendType(MetadataType::kBool) && AppendBytes({{&byte, 1}});
     } else if constexpr (std::is_same_v<T, std::string_view>) {
-      return AppendType(MetadataType::kString) && AppendString(value);
+      return AppendType(MetadataType::kString) && AppendText(value, longest);
     } else {
       return AppendType(std::is_same_v<T, double> ? MetadataType::kDouble : MetadataType::kInt) &&
              AppendBytes({{&value, sizeof value}});
     }
+  }
+  bool AppendText(std::string_view text, size_t longest) {
+    if (text.size() <= longest) return AppendString(text);
+    const std::string_view kept = FirstBytes(text, longest - kCut.size());
+    const auto size = static_cast<uint32_t>(kept.size() + kCut.size());
+    return AppendBytes({{&size, sizeof size}, {kept.data(), kept.size()}, {kCut.data(), kCut.size()}});
   }
   bool AppendType(MetadataType type) { return AppendBytes({{&type, sizeof type}}); }
 
@@ -153,15 +187,19 @@ void AppendToRing(std::string_view name, std::string_view type, std::span<const 
   // These fit: CountEvent refuses a name or a type of more than 256 bytes.
   record.AppendString(type);
   record.AppendString(name);
+  const size_t longest = record.LongestText(metadata);
+  bool shortened = false;
   for (const MetadataEntry& entry : metadata) {
-    if (record.AppendEntry(entry)) {
+    if (record.AppendEntry(entry, longest)) {
+      const auto* const text = std::get_if<std::string_view>(&entry.second);
+      shortened = shortened || (text != nullptr && text->size() > longest);
       ++fixed.entries;
     } else {
       ++more;
     }
   }
   fixed.left_out = static_cast<uint16_t>(std::min<size_t>(more, UINT16_MAX));
-  if (fixed.left_out > 0) {
+  if (fixed.left_out > 0 || shortened) {
     registry.CountDropped(segment::Drop::kEventTruncated);
   }
   WriteSlot(registry, record, fixed);

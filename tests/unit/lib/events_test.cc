@@ -60,9 +60,33 @@ TEST_F(EventsTest, CountsAndIntervalsOutliveTheRing) {
   EXPECT_EQ(segment.events.back().metadata, "i=999;");
 }
 
+TEST_F(EventsTest, TextsThatDoNotFitAreShortened) {
+  std::string accents;
+  for (int i = 0; i < 1000; ++i) accents += "\u00e9";
+  const auto segment = SegmentOf([&] {
+    events::Record("t", "e", {{"a", "1"}, {"large", std::string(5000, 'x')}, {"b", int64_t{2}}, {"c", std::string(200, 'y')}});
+    events::Record("t", "e", {{"one", accents}, {"two", accents}});
+    events::Record("t", "e", {{"text", std::string(900, 'z')}, {"yes", true}, {"nothing", std::monostate()}});
+  });
+  ASSERT_EQ(segment.events.size(), 3U);
+  const std::string& first = segment.events[0].metadata;
+  EXPECT_EQ(first.substr(0, 20), "a='1';large='xxxxxxx");
+  EXPECT_EQ(first.substr(first.find('.')), "...';b=2;c='" + std::string(200, 'y') + "';");
+  EXPECT_GT(first.size(), 900U) << "what the others leave";
+  const std::string& second = segment.events[1].metadata;
+  const std::string half = second.substr(5, second.find('.') - 5);
+  EXPECT_EQ(second, "one='" + half + "...';two='" + half + "...';");
+  EXPECT_EQ(half, accents.substr(0, half.size())) << "between two characters";
+  EXPECT_EQ(half.size() % 2, 0U);
+  EXPECT_GT(half.size(), 440U);
+  EXPECT_EQ(segment.events[2].metadata, "text='" + std::string(900, 'z') + "';yes=true;nothing=null;");
+  for (const EventView& event : segment.events) EXPECT_EQ(event.left_out, 0U);
+  EXPECT_EQ(segment.dropped.at(static_cast<size_t>(segment::Drop::kEventTruncated)), 2U);
+}
+
 TEST_F(EventsTest, MetadataThatDoesNotFitIsLeftOutEntryByEntry) {
   const auto segment = SegmentOf([] {
-    events::Record("t", "e", {{"a", "1"}, {"large", std::string(2000, 'x')}, {"b", "2"}});
+    events::Record("t", "e", {{"a", "1"}, {std::string(2000, 'x'), "large"}, {"b", "2"}});
     events::Record("t", std::string(257, 'n'));
   });
   ASSERT_EQ(segment.events.size(), 1U);

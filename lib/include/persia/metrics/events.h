@@ -37,8 +37,9 @@ using MetadataEntry = std::pair<std::string_view, MetadataValue>;
 inline constexpr std::string_view kDefaultType = "torchelastic";
 
 // Records that `name` happened now. The type is what the group is for a metric. A ring record has space for about 900 bytes of
-// metadata. Entries that do not fit are left out, and the record counts them. Takes a lock for the first event of a (type,
-// name), and for every event once a handler is configured; otherwise none.
+// metadata. If more are given, the longest texts are shortened, and end with "..."; entries that do not fit even then are left
+// out, and the record counts them. Takes a lock for the first event of a (type, name), and for every event once a handler is
+// configured; otherwise none.
 PERSIA_METRICS_API void Record(std::string_view type, std::string_view name, Span<const MetadataEntry> metadata) noexcept;
 
 // The same, for metadata in braces: `Record("my_app", "checkpoint", {{"bytes", int64_t{1024}}})`.
@@ -103,7 +104,7 @@ class PERSIA_METRICS_API ConsoleEventHandler : public EventHandler {
 // Writes events into the ring from which the agent reads. The default handler of all types.
 class PERSIA_METRICS_API ExportEventHandler : public EventHandler {
  public:
-  // Writes the event. Metadata that has no space in a record is left out, and counted.
+  // Writes the event. Metadata that has no space in a record is shortened or left out, and counted.
   void Record(const Event& event) override;
 };
 

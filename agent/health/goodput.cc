@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "model/exit_reason.h"
+
 namespace persia::agent {
 namespace {
 
@@ -73,11 +75,14 @@ void Goodput::Look(std::span<const RankProcess> processes, std::span<const LateE
   for (auto& [rank, account] : accounts_) {
     const auto told = std::ranges::find(exits, account.life.id, &LateExit::id);
     if (told != exits.end()) account.SetExit(told->exit);
+    if (moment.over_at) account.SetExit(kUnknownEnd);  // nothing is missed any more
     if (account.life.ending != RankAccount::Ending::kFailed) continue;
     const Nanoseconds until = std::min(moment.now, moment.over_at.value_or(moment.now));
     const auto round = rounds.find(rank.first);
     if (round != rounds.end() && round->second.restart_count > account.life.restart_count) {
       account.LeaveOut(std::min(until, round->second.began));
+    } else if (moment.over_at) {
+      account.LeaveOut(until);
     } else {
       account.Miss(until);
     }

@@ -4,7 +4,8 @@
 //   account.Begin(process, now);             // the first process of the rank, or a successor
 //   account.Continue(process, now);          // in each collection until the process has ended
 //   account.Miss(now);                       // while it has ended by a failure, and no successor has begun
-//   account.LeaveOut(then);                  // the launcher has restarted the others without it: it stands still
+//   account.LeaveOut(then);                  // the launcher has restarted the others without it, or the command has ended:
+//                                            // it stands still
 //   account.Release();                       // its process is another rank now: it stands still
 //   account.RedoneSteps();                   // none: unknown
 //
@@ -125,7 +126,7 @@ struct RankAccount {
   void Continue(const RankProcess& process, Nanoseconds now, Nanoseconds step = Nanoseconds(0));
   // The last process has failed, and is missed until then.
   void Miss(Nanoseconds then);
-  // The last process has failed, and is missed until then: since then, the others run without it.
+  // The last process has failed, and is missed until then: since then, the others run without it, or the command has ended.
   void LeaveOut(Nanoseconds then);
   // The last process is another rank now. It has not failed.
   void Release();

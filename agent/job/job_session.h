@@ -10,7 +10,7 @@
 // new run removes the segments of previous runs from the directory.
 //
 // Agents in one directory have the same job if they have the same job_name. A job without a name is the same only if its run
-// id is, or the supervisor that started it; a run of such a job is continued only by the same command.
+// id is, or the supervisor that started it. What continues a run: config/README.md.
 // Thread safety: none.
 #pragma once
 

@@ -127,6 +127,31 @@ TEST_F(GoodputTest, TheEndOfTheCommandEndsTheTimeOfDeadRanks) {
   EXPECT_EQ(Buckets(), (Seconds{{"down", 8}}));
 }
 
+TEST_F(GoodputTest, BetweenTwoCommandsOfARunNoRankIsDown) {
+  FailAfterStep14();
+  Look(seconds(20), seconds(12));
+  goodput_.Restore(goodput_.accounts());  // the agent of the next command
+  KnownProcess& b = Start("b", seconds(100));
+  b.stretches = {{"other", seconds(102)}, {"forward", seconds(103)}};
+  b.steps = {{seconds(103), 10}};
+  Look(seconds(100));
+  Look(seconds(110));
+  EXPECT_EQ(Buckets().at("down"), 3) << "from 9 to 12";
+  EXPECT_EQ(Rank().restarts, 1U);
+  EXPECT_EQ(Rank().redone_steps, 1U);
+}
+
+TEST_F(GoodputTest, ARankWhoseExitIsNotKnownWhenTheCommandHasEndedIsNotDownAfterIt) {
+  change_ = [](RankProcess& process) { process.exit.reset(); };
+  Start("a", seconds(0)).ended = seconds(5);
+  Look(seconds(10), seconds(8));
+  goodput_.Restore(goodput_.accounts());
+  Look(seconds(20));
+  Start("b", seconds(100));
+  Look(seconds(100));
+  EXPECT_EQ(Buckets(), (Seconds{{"down", 8}}));
+}
+
 TEST_F(GoodputTest, AHangHasItsOwnBucket) {
   Start("a", seconds(0)).stretches = {{"sync", seconds(0)}};
   Look(seconds(10));

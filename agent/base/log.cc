@@ -1,9 +1,15 @@
 #include "base/log.h"
 
+#include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <time.h>
 
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <memory>
 #include <vector>
 
 #include "base/json.h"
@@ -33,14 +39,28 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
   return spdlog::level::info;
 }
 
+// spdlog's own time is a count of nanoseconds, which ends in 2262, and has a wrong millisecond before 1970.
+class TimeFlag : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& /*message*/, const std::tm& /*time*/, spdlog::memory_buf_t& out) override {
+    struct timespec now {};
+    clock_gettime(CLOCK_REALTIME, &now);
+    const std::string text = LogTime(now);
+    out.append(text.data(), text.data() + text.size());
+  }
+  [[nodiscard]] std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<TimeFlag>(); }
+};
+
 std::shared_ptr<const Output> MakeOutput(LogLevel level, LogFormat format) {
   auto output = std::make_shared<Output>();
   output->format = format;
   output->logger = std::make_shared<spdlog::logger>("persia-metrics-agent", std::make_shared<spdlog::sinks::stderr_sink_mt>());
   output->logger->set_level(ToSpdlog(level));
   output->logger->set_error_handler([](const std::string&) {});  // a write error on stderr is not reported on stderr
-  output->logger->set_pattern(format == LogFormat::kJson ? R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l",%v)"
-                                                         : "%Y-%m-%dT%H:%M:%S.%e%z %n %l: %v");
+  auto formatter = std::make_unique<spdlog::pattern_formatter>();
+  formatter->add_flag<TimeFlag>('*').set_pattern(format == LogFormat::kJson ? R"({"time":"%*","level":"%l",%v)"
+                                                                            : "%* %n %l: %v");
+  output->logger->set_formatter(std::move(formatter));
   return output;
 }
 
@@ -111,6 +131,17 @@ std::string WholeSeconds(std::chrono::steady_clock::duration duration) {
 }
 
 }  // namespace
+
+std::string LogTime(const struct timespec& time) {
+  std::tm local{};
+  if (localtime_r(&time.tv_sec, &local) == nullptr) return std::to_string(time.tv_sec);  // a year beyond 2^31
+  char text[64];
+  const size_t size = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &local);
+  const long minutes = std::labs(local.tm_gmtoff) / 60;
+  std::snprintf(text + size, sizeof text - size, ".%03ld%c%02ld:%02ld", time.tv_nsec / 1'000'000,
+                local.tm_gmtoff < 0 ? '-' : '+', minutes / 60, minutes % 60);
+  return text;
+}
 
 void SetUpLog(LogLevel level, LogFormat format) { Log().set_output(MakeOutput(level, format)); }
 

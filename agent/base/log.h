@@ -10,6 +10,8 @@
 // Thread safety: any function, from any thread.
 #pragma once
 
+#include <time.h>
+
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -35,6 +37,9 @@ void SetLogLimiter(std::shared_ptr<LogLimiter> limiter);
 // Writes a summary line for each flood that has ended (every other log line does so too), or for all of them.
 void SummarizeEndedFloods();
 void SummarizeAllFloods();
+
+// The time of a line, such as 2026-11-22T19:00:00.000+01:00, in the time zone of the process.
+[[nodiscard]] std::string LogTime(const struct timespec& time);
 
 void LogDebug(std::string_view event, std::string_view message);
 void LogInfo(std::string_view event, std::string_view message);

@@ -2,8 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <time.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <memory>
 #include <string>
 
@@ -34,6 +36,26 @@ TEST_F(LogTest, TextLineHasTimeLevelAndMessage) {
   LogWarning("some.event", "100 % {} of it\nsecond line");
   EXPECT_THAT(Lines(),
               MatchesRegex("....-..-..T..:..:......[+-]..:.. persia-metrics-agent warning: 100 % \\{\\} of it second line\n"));
+}
+
+TEST_F(LogTest, ALineHasItsTimeInAnyYear) {
+  const std::string zone = getenv("TZ") == nullptr ? "" : getenv("TZ");
+  const auto in_zone = [](const char* name, time_t seconds, long nanoseconds) {
+    setenv("TZ", name, 1);
+    tzset();
+    return LogTime({.tv_sec = seconds, .tv_nsec = nanoseconds});
+  };
+  EXPECT_EQ(in_zone("UTC0", 1'795'000'000, 123'999'999), "2026-11-18T11:06:40.123+00:00");
+  EXPECT_EQ(in_zone("UTC0", -1, 500'000'000), "1969-12-31T23:59:59.500+00:00");
+  EXPECT_EQ(in_zone("UTC0", 10'413'792'000, 0), "2300-01-01T00:00:00.000+00:00");
+  EXPECT_EQ(in_zone("ABC-5:30", 0, 0), "1970-01-01T05:30:00.000+05:30");
+  EXPECT_EQ(in_zone("ABC+3:30", 0, 7'000'000), "1969-12-31T20:30:00.007-03:30");
+  if (zone.empty()) {
+    unsetenv("TZ");
+  } else {
+    setenv("TZ", zone.c_str(), 1);
+  }
+  tzset();
 }
 
 TEST_F(LogTest, JsonLineIsJsonWhateverItSays) {

@@ -3,16 +3,19 @@
 namespace persia::agent {
 namespace {
 
-// After this many collections without a worker, the log names the directory in which workers are expected.
+// After this many collections, and at least this time, without a worker, the log names the directory in which workers are
+// expected. A program imports for seconds before it records a metric.
 constexpr uint64_t kTicksUntilHint = 3;
+constexpr std::chrono::seconds kTimeUntilHint(20);
 
 }  // namespace
 
 void WorkerWatch::Look(const SegmentSourceStats& stats, Clock::TimePoint now) {
+  began_ = began_.value_or(now);
   if (stats.live + stats.dead + stats.retired > 0) {
     workers_seen_ = true;
     log_.Recovered("the first worker has started");
-  } else if (options_.expects_workers && ++ticks_without_workers_ == kTicksUntilHint) {
+  } else if (options_.expects_workers && ++ticks_without_workers_ >= kTicksUntilHint && now - *began_ >= kTimeUntilHint) {
     log_.Bad("none", "no worker's metrics are in " + options_.directory +
                          " yet; a worker that is not started by exec needs the same job name (PERSIA_JOB_NAME), or "
                          "PERSIA_METRICS_DIR=" +

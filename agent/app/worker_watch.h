@@ -23,8 +23,8 @@ class WorkerWatch {
     // Whether a job without workers is expected to have some soon. One that writes to the pipe for `emit` needs none.
     bool expects_workers = true;
     // `on_idle` is called once, when no worker has been alive for this long; only after there was a worker. None: never.
-    std::optional<std::chrono::milliseconds> idle_limit;
-    std::function<void()> on_idle;
+    std::optional<std::chrono::milliseconds> idle_limit = {};
+    std::function<void()> on_idle = {};
   };
 
   explicit WorkerWatch(Options options) : options_(std::move(options)) {}
@@ -34,6 +34,7 @@ class WorkerWatch {
 
  private:
   const Options options_;
+  std::optional<Clock::TimePoint> began_;
   uint64_t ticks_without_workers_ = 0;
   bool workers_seen_ = false;
   std::optional<Clock::TimePoint> idle_since_;

@@ -121,20 +121,6 @@ def test_an_agent_with_a_pipe_is_idle_when_its_workers_are(job, fifo):
     assert agent.wait() == 0
 
 
-def test_where_workers_are_looked_for_is_not_said_to_a_job_with_a_pipe(job, fifo):
-    hint = "no worker's metrics are in"
-    without = job.agent()
-    wait_until(lambda: hint in without.output(), "the hint")
-    without.signal(signal.SIGTERM)
-    without.wait()
-    agent = job.agent(f"--fifo={fifo}")
-    wait_for_pipe(agent, fifo)
-    wait_until(lambda: agent.metrics().one("persia_agent_collect_duration_seconds_count") > 5, "six collections")
-    emit(fifo, {"a": 1})
-    wait_until(lambda: agent.metrics().one("benchmarkai_a") == 1, "the value")
-    assert hint not in agent.output()
-
-
 def test_zero_bytes_in_names_and_labels_make_no_two_streams_one(job, fifo):
     agent = job.agent(f"--fifo={fifo}")
     wait_for_pipe(agent, fifo)

@@ -33,7 +33,7 @@ std::optional<HealthReport::TimePoint> HungSince(const HealthMemory& memory, con
 void JobHealth::Look(std::span<const WorkerProcess> processes, const Moment& moment) {
   ++looks_;
   now_ = moment.wall;
-  ReportEnds(moment);
+  ReportEnds(processes, moment);
   judge_.Look(processes, moment.steady, moment.settings);
   auto report = std::make_shared<HealthReport>();
   report->hang_after = judge_.hang_after();
@@ -49,29 +49,40 @@ void JobHealth::Look(std::span<const WorkerProcess> processes, const Moment& mom
   report_ = std::move(report);
 }
 
+// Reports the start of a process that was not known.
+JobHealth::Known& JobHealth::Meet(const WorkerProcess& process, const Moment& moment) {
+  const WorkerKey key = WorkerKeyOf(process);
+  const std::string who = ProcessName(key);
+  Known& known = known_[key];
+  if (known.look != 0 && known.pid == process.pid && known.start_ticks == process.start_ticks) return known;
+  const uint64_t restart = process.predecessors - std::min<uint64_t>(process.predecessors, process.alive ? 0 : 1);
+  const bool is_restart = restart > 0;
+  if (is_restart && looks_ > 1) {
+    known.restarts.push_back(moment.steady);
+    if (known.restarts.size() > kManyRestarts) known.restarts.erase(known.restarts.begin());
+  }
+  known = {.pid = process.pid,
+           .start_ticks = process.start_ticks,
+           .shown = {.since = now_},
+           .restarts = std::move(known.restarts),
+           .first_look = looks_,
+           .look = looks_};
+  if (looks_ == 1) {
+    if (const auto since = HungSince(memory_, process)) known.shown = {.state = WorkerState::kHung, .since = *since};
+  } else if (is_restart) {
+    Report(LogLevel::kInfo, process, "worker_restarted",
+           who + " started again, pid " + std::to_string(process.pid) + ", restart " + std::to_string(restart));
+  } else {
+    Report(LogLevel::kInfo, process, "worker_started", who + " started, pid " + std::to_string(process.pid));
+  }
+  return known;
+}
+
 void JobHealth::LookAt(const WorkerProcess& process, size_t index, const Moment& moment, HealthReport& report) {
   const WorkerKey key = WorkerKeyOf(process);
   const std::string who = ProcessName(key);
-  const auto [found, is_new] = known_.try_emplace(key);
-  Known& known = found->second;
-  const bool is_other = is_new || known.pid != process.pid || known.start_ticks != process.start_ticks;
-  if (is_other) {
-    const bool is_restart = process.alive ? process.predecessors > 0 : process.predecessors > 1;
-    if (is_restart && looks_ > 1) {
-      known.restarts.push_back(moment.steady);
-      if (known.restarts.size() > kManyRestarts) known.restarts.erase(known.restarts.begin());
-    }
-    known = {.pid = process.pid, .start_ticks = process.start_ticks, .restarts = std::move(known.restarts)};
-    known.shown.since = now_;
-    if (looks_ == 1) {
-      if (const auto since = HungSince(memory_, process)) known.shown = {.state = WorkerState::kHung, .since = *since};
-    } else if (is_restart) {
-      Report(LogLevel::kInfo, process, "worker_restarted",
-             who + " started again, pid " + std::to_string(process.pid) + ", restart " + std::to_string(process.predecessors));
-    } else {
-      Report(LogLevel::kInfo, process, "worker_started", who + " started, pid " + std::to_string(process.pid));
-    }
-  }
+  Known& known = Meet(process, moment);
+  const bool is_other = known.first_look == looks_;
   known.look = looks_;
   known.alive = process.alive;
   WorkerState state = WorkerState::kExited;
@@ -106,12 +117,20 @@ void JobHealth::LookAt(const WorkerProcess& process, size_t index, const Moment&
   report.workers[key] = known.shown;
 }
 
-// Before the judgement of this Look: whether a process hung until it ended was found in the last one.
-void JobHealth::ReportEnds(const Moment& moment) {
+// Before the judgement of this Look: whether a process hung until it ended was found in the last one. The start of a process
+// that ended before it was known is reported first.
+void JobHealth::ReportEnds(std::span<const WorkerProcess> processes, const Moment& moment) {
   std::vector<ProcessEnd> ends(moment.ends.begin(), moment.ends.end());
   for (ProcessEnd& end : ends) end.hung_for = HungFor(end);
   const DeathRecorder::Moment now{.exit_of = moment.exit_of, .is_last = moment.exit_code.has_value()};
-  for (const DeathRecorder::Told& told : recorder_.Look(ends, now)) ReportEnd(told);
+  for (const DeathRecorder::Told& told : recorder_.Look(ends, now)) {
+    const auto listed = std::ranges::find_if(processes, [&](const WorkerProcess& process) {
+      return process.pid == told.end.pid && process.start_ticks == told.end.start_ticks && !process.alive &&
+             WorkerKeyOf(process) == WorkerKeyOf(told.end);
+    });
+    if (listed != processes.end()) Meet(*listed, moment);
+    ReportEnd(told);
+  }
   if (std::exchange(shown_changes_, recorder_.changes()) != recorder_.changes()) {
     memory_.deaths = recorder_.memory();
     deaths_ = std::make_shared<const std::vector<Death>>(recorder_.memory().deaths);

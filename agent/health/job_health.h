@@ -79,11 +79,13 @@ class JobHealth {
     std::optional<TimePoint> ended_at = {};
     HealthReport::Worker shown = {};
     std::vector<HangJudge::TimePoint> restarts = {};  // the last ones
-    uint64_t look = 0;
+    uint64_t first_look = 0;
+    uint64_t look = 0;  // the last one with this process; 0: none
   };
 
+  Known& Meet(const WorkerProcess& process, const Moment& moment);
   void LookAt(const WorkerProcess& process, size_t index, const Moment& moment, HealthReport& report);
-  void ReportEnds(const Moment& moment);
+  void ReportEnds(std::span<const WorkerProcess> processes, const Moment& moment);
   void ReportEnd(const DeathRecorder::Told& told);
   [[nodiscard]] std::optional<std::chrono::seconds> HungFor(const ProcessEnd& end) const;
   // Null: it is not known.

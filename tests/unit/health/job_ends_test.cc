@@ -11,6 +11,7 @@ namespace persia::agent {
 namespace {
 
 using std::chrono::seconds;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -67,6 +68,20 @@ TEST_F(JobHealthTest, EachOfTwoEndsBetweenTwoCollectionsIsReported) {
   Run(seconds(10), {0, 2});
   EXPECT_THAT(Events(), ElementsAre("worker_died", "worker_died", "worker_restarted"));
   EXPECT_EQ(State(), "running");
+}
+
+TEST_F(JobHealthTest, TheStartOfAProcessThatEndedBeforeItWasSeenIsReportedBeforeItsEnd) {
+  StartJob();
+  Start(3);
+  End(3, "exit_0", false);
+  Run(seconds(10), {0, 1, 2});
+  EXPECT_THAT(Events(), ElementsAre("worker_started", "worker_exited"));
+  Replace(1, "SIGSEGV");
+  End(1, "exit_3", true);
+  Run(seconds(10), {0, 2});
+  EXPECT_THAT(Events(), ElementsAre("worker_died", "worker_restarted", "worker_died"));
+  EXPECT_THAT(log_->Messages(), Contains("trainer rep_1 started again, pid 105, restart 1"));
+  EXPECT_EQ(StateOf(1), "died");
 }
 
 // No agent ran then.

@@ -1,6 +1,7 @@
 """By default the values of torchelastic's and Benchmark AI's calls go to the gateway, if metrics are enabled."""
 
 import json
+import re
 
 import pytest
 from conftest import PYTHON, PYTHON_PACKAGE
@@ -129,10 +130,17 @@ def test_what_is_left_out_of_a_record_is_all_counted(job, tmp_path):
 from persia_metrics.torchelastic.events import record
 for count in (5, 1000, 100_000):
     record(str(count), metadata={str(i): "x" * 50 for i in range(count)})
+record("torch's", metadata={"raw_error": "e" * 5000, "rank": 3})
+record("names", metadata={1: "a", "1": "b", True: "c", "True": "d"})
 input()
 """
     )
-    few, many, most = wait_until(lambda: (of_workers := records_in(file)) and len(of_workers) == 3 and of_workers, "three records")
+    records = wait_until(lambda: (of_workers := records_in(file)) and len(of_workers) == 5 and of_workers, "five records")
+    few, many, most, of_torch, named = records
+    assert of_torch["metadata"]["rank"] == 3 and re.fullmatch("e{800,}[.]{3}", of_torch["metadata"]["raw_error"])
+    assert named["metadata"] == {"1": "b", "True": "d"} and named["metadata_left_out"] == 1
+    (line,) = [line for line in file.read_text().splitlines() if '"names"' in line]
+    assert line.count('"1":') == 1
     assert len(few["metadata"]) == 5 and "metadata_left_out" not in few
     assert len(many["metadata"]) + many["metadata_left_out"] == 1000
     assert most["metadata_left_out"] == 65535  # as far as it counts

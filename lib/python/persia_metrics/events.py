@@ -41,7 +41,8 @@ def record(type: str, name: str, metadata: Optional[Mapping[str, Any]] = None) -
     """Records that `name` happened now. The type is an event's group; a record has space for about 900 bytes of metadata, and the longest
     texts of more are shortened.
 
-    Values are numbers, str, bool or None; others are recorded as their str(). Raises what the type's handler raises.
+    Values are numbers, str, bool or None; others are recorded as their str(), as are names: of two with one str(), the later is kept.
+    Raises what the type's handler raises.
     """
     record_event(Event(name, type, dict(metadata or {}), int(time.time() * 1000)))
 

@@ -189,8 +189,11 @@ void AppendToRing(std::string_view name, std::string_view type, std::span<const 
   record.AppendString(name);
   const size_t longest = record.LongestText(metadata);
   bool shortened = false;
-  for (const MetadataEntry& entry : metadata) {
-    if (record.AppendEntry(entry, longest)) {
+  for (size_t i = 0; i < metadata.size(); ++i) {
+    const MetadataEntry& entry = metadata[i];
+    const auto later = metadata.subspan(i + 1);
+    const bool is_replaced = std::ranges::find(later, entry.first, &MetadataEntry::first) != later.end();
+    if (!is_replaced && record.AppendEntry(entry, longest)) {
       const auto* const text = std::get_if<std::string_view>(&entry.second);
       shortened = shortened || (text != nullptr && text->size() > longest);
       ++fixed.entries;

@@ -16,8 +16,8 @@ namespace events {
 
 // Counts the event. False: its series was refused, or metrics are disabled; then it gets no record either.
 bool CountEvent(std::string_view name, std::string_view type, uint64_t unix_ms) noexcept;
-// Writes the event's record to the ring. The record has the number of metadata entries that did not fit, plus `more` entries
-// that the caller left out. REQUIRES: CountEvent returned true.
+// Writes the event's record to the ring. Of entries with one name, it has the last one. The record has the number of metadata
+// entries that did not fit, plus `more` entries that the caller left out. REQUIRES: CountEvent returned true.
 void AppendToRing(std::string_view name, std::string_view type, std::span<const MetadataEntry> metadata, uint64_t unix_ms,
                   size_t more = 0) noexcept;
 

@@ -84,6 +84,13 @@ TEST_F(EventsTest, TextsThatDoNotFitAreShortened) {
   EXPECT_EQ(segment.dropped.at(static_cast<size_t>(segment::Drop::kEventTruncated)), 2U);
 }
 
+TEST_F(EventsTest, OfEntriesWithOneNameTheLastOneIsKept) {
+  const auto segment = SegmentOf([] { events::Record("t", "e", {{"a", "1"}, {"b", "2"}, {"a", int64_t{3}}, {"", true}}); });
+  ASSERT_EQ(segment.events.size(), 1U);
+  EXPECT_EQ(segment.events[0].metadata, "b='2';a=3;=true;");
+  EXPECT_EQ(segment.events[0].left_out, 1U);
+}
+
 TEST_F(EventsTest, MetadataThatDoesNotFitIsLeftOutEntryByEntry) {
   const auto segment = SegmentOf([] {
     events::Record("t", "e", {{"a", "1"}, {std::string(2000, 'x'), "large"}, {"b", "2"}});

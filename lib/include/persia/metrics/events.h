@@ -38,8 +38,8 @@ inline constexpr std::string_view kDefaultType = "torchelastic";
 
 // Records that `name` happened now. The type is what the group is for a metric. A ring record has space for about 900 bytes of
 // metadata. If more are given, the longest texts are shortened, and end with "..."; entries that do not fit even then are left
-// out, and the record counts them. Takes a lock for the first event of a (type, name), and for every event once a handler is
-// configured; otherwise none.
+// out, and the record counts them. Of entries with one name, it has the last one. Takes a lock for the first event of a (type,
+// name), and for every event once a handler is configured; otherwise none.
 PERSIA_METRICS_API void Record(std::string_view type, std::string_view name, Span<const MetadataEntry> metadata) noexcept;
 
 // The same, for metadata in braces: `Record("my_app", "checkpoint", {{"bytes", int64_t{1024}}})`.

@@ -15,6 +15,7 @@
 #include <optional>
 #include <stop_token>
 #include <thread>
+#include <utility>
 
 #include "base/mutex.h"
 #include "base/thread.h"
@@ -139,12 +140,14 @@ class HttpServer::Civetweb {
     };
     callbacks.init_connection = [](const mg_connection* connection, void** data) {
       *data = Self(connection);  // connection_close is also called for connections that were never initialized
+      is_answered = false;
       Self(connection)->watchdog_.WorkerBusy();
       return 0;
     };
     // civetweb closes a socket only between these two callbacks.
     callbacks.connection_close = [](const mg_connection* connection) {
       StallWatchdog& watchdog = Self(connection)->watchdog_;
+      AnswerForeign(connection);
       if (mg_get_user_connection_data(connection) != nullptr) watchdog.WorkerFree();
       if (const auto peer = PeerOf(connection)) watchdog.SetStage(*peer, Stage::kClosing);
     };
@@ -156,6 +159,15 @@ class HttpServer::Civetweb {
       return 1;
     };
     return callbacks;
+  }
+
+  // civetweb has no callback for a request whose target is `*` or the URI of another server, and closes the connection.
+  static void AnswerForeign(const mg_connection* connection) {
+    const mg_request_info* info = mg_get_request_info(connection);
+    const bool is_foreign = info != nullptr && info->request_uri != nullptr && info->local_uri == nullptr;
+    if (!is_foreign || std::exchange(is_answered, true) || mg_get_user_connection_data(connection) == nullptr) return;
+    const ServerResponse response{.status = 400, .body = "The target is no path of this server.\n"};
+    Self(connection)->Write(const_cast<mg_connection*>(connection), response, true);
   }
 
   static Civetweb* Self(const mg_connection* connection) {
@@ -257,6 +269,7 @@ class HttpServer::Civetweb {
   }
 
   void Write(mg_connection* connection, const ServerResponse& response, bool with_body) const {
+    is_answered = true;
     const std::string& body = response.shared_body != nullptr ? *response.shared_body : response.body;
     std::string head = "HTTP/1.1 " + std::to_string(response.status) + ' ' +
                        mg_get_response_code_text(connection, response.status) + "\r\nContent-Type: " + response.content_type +
@@ -288,6 +301,9 @@ class HttpServer::Civetweb {
                   std::to_string(options_.threads) + ")");
   }
 
+  // Whether the connection that this worker serves has an answer.
+  static thread_local bool is_answered;
+
   const Options options_;
   const std::vector<Route> routes_;
   mg_context* context_ = nullptr;
@@ -298,6 +314,8 @@ class HttpServer::Civetweb {
   mutable Mutex mutex_;
   mutable std::string last_message_ PERSIA_GUARDED_BY(mutex_);
 };
+
+thread_local bool HttpServer::Civetweb::is_answered = false;
 
 std::string HttpServer::WhyNoTls() {
   // Only the first call of mg_init_library in a process reports whether it loaded the TLS library. Before 1.16 civetweb knows

@@ -148,10 +148,14 @@ TEST_F(HttpServerTest, ABodyWithoutItsLengthIsRefusedUnread) {
               StartsWith("HTTP/1.1 411 "));
 }
 
-TEST_F(HttpServerTest, ATargetThatIsNoPathOfOursIsClosedUnanswered) {
+TEST_F(HttpServerTest, ATargetThatIsNoPathOfOursIsABadRequest) {
   Serve({.request_timeout = 600s});
-  EXPECT_EQ(Ask("GET http://a:1/metrics HTTP/1.1\r\nHost: a\r\n\r\n"), "");
-  EXPECT_EQ(Ask("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n"), "");
+  for (const char* target : {"GET http://a:1/metrics", "OPTIONS *", "GET *", "OPTIONS http://a:1/"}) {
+    const std::string answer = Ask(std::string(target) + " HTTP/1.1\r\nHost: a\r\n\r\n");
+    EXPECT_THAT(answer,
+                AllOf(StartsWith("HTTP/1.1 400 Bad Request\r\n"), EndsWith("\r\n\r\nThe target is no path of this server.\n")));
+    EXPECT_EQ(answer.find("HTTP/1.1", 1), std::string::npos) << "one answer";
+  }
 }
 
 TEST_F(HttpServerTest, ABodyThatTricklesIsGivenUp) {

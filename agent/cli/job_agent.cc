@@ -65,6 +65,8 @@ JobAgent::JobAgent(Setup setup)
           config_.options, *names_,
           [this](const AgentOptions& now, const GatewayPlace& place) { return MakeGateway(now, place, *ledger_); })),
       receiver_(std::move(setup.receiver)),
+      continues_run_(session_.continued() &&
+                     (setup.exec == nullptr || setup.exec->state().agent_restarts > 0 || session_.HasState())),
       start_errors_((!config_.options.fifo.empty() && receiver_ == nullptr ? 1 : 0) +
                     (session_.state_error().empty() ? 0 : 1)) {
   PushRoutes routes = gateways_->Routes();
@@ -151,10 +153,9 @@ void JobAgent::LogStart() const {
     LogWarning("report", SystemError("report_file: " + Quoted(report) + " cannot be written at the end").message);
   }
   const std::string pages = PageUrl();
-  LogInfo("agent.started", "job " + Quoted(config_.options.job_name) +
-                               (session_.continued() ? " continues run " : " starts run ") + session_.run_id() +
-                               ", workers in " + session_.directory().path() + ", gateway " + config_.options.gateway_address +
-                               (pages.empty() ? "" : ", pages on " + pages + "/") +
+  LogInfo("agent.started", "job " + Quoted(config_.options.job_name) + (continues_run_ ? " continues run " : " starts run ") +
+                               session_.run_id() + ", workers in " + session_.directory().path() + ", gateway " +
+                               config_.options.gateway_address + (pages.empty() ? "" : ", pages on " + pages + "/") +
                                (config_.file.empty() ? "" : ", settings from " + config_.file));
 }
 

@@ -72,6 +72,7 @@ class JobAgent {
   std::unique_ptr<GatewayNames> names_;
   std::unique_ptr<GatewayRoutes> gateways_;
   std::unique_ptr<EmitReceiver> receiver_;
+  const bool continues_run_;            // as the log says it
   const size_t start_errors_;           // settings that could not be applied at the start: the pipe, state_dir
   std::unique_ptr<Reloader> reloader_;  // before the agent, whose pages call it
   std::unique_ptr<Agent> agent_;

@@ -250,6 +250,11 @@ StateLocation JobSession::state_location() const {
           .mode = static_cast<mode_t>(directory.group() ? 0660 : 0600)};
 }
 
+bool JobSession::HasState() const {
+  const auto run = RunOfState(*StateFileOf(state_location()));
+  return run.ok() && run.value() == run_id_;
+}
+
 std::vector<std::pair<std::string, std::string>> JobSession::WorkerEnvironment() const {
   std::vector<std::pair<std::string, std::string>> environment = {{"PERSIA_METRICS_DIR", directory_.path()},
                                                                   {"PERSIA_JOB_NAME", job_},

@@ -73,6 +73,8 @@ class JobSession {
   [[nodiscard]] const std::string& run_id() const { return run_id_; }
   // Whether an unfinished run is continued.
   [[nodiscard]] bool continued() const { return continued_; }
+  // Whether an agent has saved a state of the run: one that `exec` has just begun has none, although its agent continues it.
+  [[nodiscard]] bool HasState() const;
   // Why state_dir cannot be opened, so that the state is beside the segments; empty: it is open, or not set.
   [[nodiscard]] const std::string& state_error() const { return state_error_; }
   // Whether the other agent collects another run.

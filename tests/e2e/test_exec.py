@@ -9,7 +9,7 @@ import socket
 import time
 
 import pytest
-from conftest import AGENT, WORKER, Agent, environment
+from conftest import AGENT, PYTHON, PYTHON_PACKAGE, WORKER, Agent, environment
 from servers import fetch, free_port, wait_until
 
 
@@ -157,6 +157,18 @@ def test_settings_that_may_lead_to_the_wrong_gateway_stop_pushes_alone(job, gate
     assert output.count("nothing is pushed to a gateway") == 2 and "hunter2" not in output
     assert f"{config}:3:26: push_interval_seconds:" in output
     assert "cannot push" not in output and "gateway off" in output
+
+
+def test_the_log_tells_a_new_run_from_one_that_goes_on(job):
+    source = "import persia_metrics; persia_metrics.Counter('my_app', 'steps').inc(); raise SystemExit(3)"
+    logs = []
+    for _ in range(2):
+        agent = job.exec(PYTHON, "-c", source, env={"PYTHONPATH": str(PYTHON_PACKAGE)})
+        assert agent.wait() == 3
+        logs.append(agent.output())
+    run = re.search(r" starts run (\S+),", logs[0])
+    assert run and "continues run" not in logs[0]
+    assert f" continues run {run[1]}," in logs[1]
 
 
 def test_unreachable_gateway_does_not_change_the_exit_code(job, gateway):

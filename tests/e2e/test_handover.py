@@ -89,3 +89,21 @@ def test_what_is_counted_while_the_other_ends_arrives(job, gateway):
         os.kill(agent, signal.SIGCONT)
     assert (first.wait(), second.wait()) == (0, 0)
     wait_for_all(gateway, {0: 1, 1: 6})
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL], ids=["ends", "is killed"])
+def test_an_exec_goes_on_where_a_run_ended(job, gateway, end):
+    agent = job.agent()
+    wait_until(agent.metrics, "the agent's pages")
+    first = job.worker()
+    second = job.exec_worker("--push-timeout=1", env={"REPLICA_INDEX": "1"})
+    wait_until(lambda: "goes on when that one ends" in second.output(), "the agent to wait")
+    first.tell("count my_app batches 2")
+    second.tell("count my_app batches 3")
+    wait_for_all(gateway, {0: 2, 1: 3})
+    agent.signal(end)
+    agent.wait()
+    first.tell("count my_app batches 20")
+    second.tell("count my_app batches 30")
+    wait_for_all(gateway, {0: 22, 1: 33})
+    assert second.leave() == 0

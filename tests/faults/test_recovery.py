@@ -13,7 +13,7 @@ from segment import read_all
 
 # The library tries again once a second, so these cases mostly wait.
 _AT_A_TIME = 32
-_ONCE = {"open": "EMFILE", "openat": "EMFILE", "mkdir": "EACCES", "fstat": "EIO", "fstatvfs": "EIO", "fcntl": "ENOLCK", "posix_fallocate": "ENOSPC", "linkat": "ENOSPC"}
+_ONCE = {"open": "EMFILE", "openat": "EMFILE", "mkdirat": "EACCES", "fstat": "EIO", "fstatvfs": "EIO", "fcntl": "ENOLCK", "posix_fallocate": "ENOSPC", "linkat": "ENOSPC"}
 
 
 def _keys(result):

@@ -70,11 +70,9 @@ def _describe(error: Exception, traceback: Optional[TracebackType]) -> Dict[str,
 
 def _first_words(message: str) -> str:
     """Its first line with a letter, since some begin with an empty line and a rule; without one, its first line with anything."""
-    lines = [line.strip() for line in message[:_MAX_SEARCHED].splitlines()]
-    for has_words in (lambda line: any(map(str.isalpha, line)), bool):
-        for line in filter(has_words, lines):
-            return line
-    return ""
+    lines = [line.strip() for line in message[:_MAX_SEARCHED].splitlines() if line.strip()]
+    with_letters = [line for line in lines if any(map(str.isalpha, line))]
+    return next(iter(with_letters or lines), "")
 
 
 def _is_caught(error: Exception) -> bool:

@@ -88,6 +88,7 @@ int OpenDirectoryPath(const TrustedDirectory& wanted, std::string& error) {
   }
   const std::string default_parent = DefaultMetricsDir(geteuid(), "");
   std::string path = wanted.path.starts_with('/') ? "/" : "";
+  path.reserve(wanted.path.size() + 2);  // so that nothing is allocated while no Descriptor owns the parent
   int parent = open(path.empty() ? "." : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
   for (size_t i = 0; parent >= 0; ++i) {
     const Descriptor owner(parent);

@@ -31,7 +31,7 @@
 /* One entry a function, in the order of the report. */
 /* clang-format off */
 #define FUNCTIONS(X) \
-  X(malloc) X(open) X(openat) X(fopen) X(fopen64) X(mkdir) X(fstat) X(stat) X(fstatvfs) X(fchmod) X(fcntl) \
+  X(malloc) X(open) X(openat) X(fopen) X(fopen64) X(mkdirat) X(faccessat) X(fsync) X(fstat) X(stat) X(fstatvfs) X(fchmod) X(fcntl) \
   X(ftruncate) X(posix_fallocate) X(fallocate) X(read) X(pread) X(write) X(writev) X(pwrite) X(mmap) X(munmap) \
   X(madvise) X(linkat) X(rename) X(unlink) X(unlinkat) X(renameat) X(dup) X(getrandom) X(pthread_key_create) \
   X(pthread_setspecific) X(pthread_create) X(memfd_create) X(readlink) X(close) X(on_exit)
@@ -145,7 +145,9 @@ static void find_next(const char* name, void* next) {
 
 FAULTY(FILE*, NULL, fopen, (const char* path, const char* mode), (path, mode))
 FAULTY(FILE*, NULL, fopen64, (const char* path, const char* mode), (path, mode))
-FAULTY(int, -1, mkdir, (const char* path, mode_t mode), (path, mode))
+FAULTY(int, -1, mkdirat, (int directory, const char* path, mode_t mode), (directory, path, mode))
+FAULTY(int, -1, faccessat, (int directory, const char* path, int mode, int flags), (directory, path, mode, flags))
+FAULTY(int, -1, fsync, (int fd), (fd))
 FAULTY(int, -1, fstat, (int fd, struct stat* info), (fd, info))
 FAULTY(int, -1, stat, (const char* path, struct stat* info), (path, info))
 FAULTY(int, -1, fstatvfs, (int fd, struct statvfs* info), (fd, info))

@@ -35,7 +35,7 @@ std::vector<std::string> CheckAccess(const GatewayAccessOptions& access) {
   return errors;
 }
 
-void CheckProxy(const ProxySettings& proxy, std::vector<std::string>& errors) {
+void CheckGatewayProxy(const ProxySettings& proxy, std::vector<std::string>& errors) {
   if (proxy.from_environment && !(proxy.url.empty() && proxy.no_proxy.empty())) {
     errors.emplace_back(
         "gateway_proxy_from_environment is set, and so is gateway_proxy_url or gateway_no_proxy; leave one out");
@@ -49,7 +49,7 @@ void CheckProxy(const ProxySettings& proxy, std::vector<std::string>& errors) {
 std::vector<std::string> CheckGatewayAccess(const AgentOptions& options) {
   const auto gateways = ParseGateways(options.gateway_address);
   std::vector<std::string> errors = CheckAccess(options.gateway_access);
-  CheckProxy(options.gateway_proxy, errors);
+  CheckGatewayProxy(options.gateway_proxy, errors);
   if (!gateways.ok() || !HasTlsSettings(options.gateway_access)) return errors;
   for (const auto& [gateway, by_name] : gateways.value()) {
     if (gateway.scheme() != "https") {

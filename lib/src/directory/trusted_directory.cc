@@ -20,7 +20,7 @@ namespace {
 bool OwnedByRootOrUs(const struct stat& info) { return info.st_uid == 0 || info.st_uid == geteuid(); }
 
 // No descriptor is lost if memory runs out: each has an owner.
-std::string ErrorText(const char* what, const std::string& path, int error, const char* setting) {
+std::string OpenErrorText(const char* what, const std::string& path, int error, const char* setting) {
   const bool limit = error == EMFILE || error == ENFILE;
   return std::string("cannot ") + what + ' ' + path + ": " + std::strerror(error) +
          (limit ? "; raise the limit on open files"
@@ -62,7 +62,7 @@ int OpenOnTheWay(int parent, const std::string& name, const std::string& path, c
   const Descriptor link(fd);
   struct stat info {};
   if (fd < 0 || fstat(fd, &info) != 0) {
-    error = ErrorText("open", path, errno, setting);
+    error = OpenErrorText("open", path, errno, setting);
     return -1;
   }
   if (S_ISLNK(info.st_mode) && !OwnedByRootOrUs(info)) {
@@ -71,7 +71,7 @@ int OpenOnTheWay(int parent, const std::string& name, const std::string& path, c
   }
   fd = S_ISLNK(info.st_mode) ? openat(parent, name.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)
                              : openat(link.get(), ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) error = errno == ENOTDIR ? path + " is not a directory" : ErrorText("open", path, errno, setting);
+  if (fd < 0) error = errno == ENOTDIR ? path + " is not a directory" : OpenErrorText("open", path, errno, setting);
   return fd;
 }
 
@@ -96,12 +96,12 @@ int OpenDirectoryPath(const TrustedDirectory& wanted, std::string& error) {
     const size_t left = components.size() - i;
     path += name;
     if (const int failed = wanted.create && left <= 2 ? Create(parent, name.c_str()) : 0; failed != 0) {
-      error = ErrorText("create the directory", path, failed, wanted.setting);
+      error = OpenErrorText("create the directory", path, failed, wanted.setting);
       return -1;
     }
     if (left == 1) {
       const int fd = openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-      if (fd < 0) error = ErrorText("open the directory", wanted.path, errno, wanted.setting);
+      if (fd < 0) error = OpenErrorText("open the directory", wanted.path, errno, wanted.setting);
       return fd;
     }
     parent = OpenOnTheWay(parent, name, path, wanted.setting, error);
@@ -116,7 +116,7 @@ int OpenDirectoryPath(const TrustedDirectory& wanted, std::string& error) {
     }
   }
   error = "the directory " + wanted.path +
-          " cannot be used: " + (error.empty() ? ErrorText("open", path, errno, wanted.setting) : error);
+          " cannot be used: " + (error.empty() ? OpenErrorText("open", path, errno, wanted.setting) : error);
   return -1;
 }
 
@@ -139,7 +139,8 @@ int OpenTrustedDirectory(const TrustedDirectory& wanted, std::string& error) {
   Descriptor directory(OpenDirectoryPath(wanted, error));
   if (!directory.valid()) return -1;
   struct stat info {};
-  error = fstat(directory.get(), &info) == 0 ? DistrustOf(info, wanted) : ErrorText("read", wanted.path, errno, wanted.setting);
+  error =
+      fstat(directory.get(), &info) == 0 ? DistrustOf(info, wanted) : OpenErrorText("read", wanted.path, errno, wanted.setting);
   return error.empty() ? directory.Release() : -1;
 }
 

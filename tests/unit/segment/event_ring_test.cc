@@ -119,7 +119,7 @@ TEST_F(EventRingTest, ANewAgentContinuesWhereTheLastOneStopped) {
 TEST_F(EventRingTest, MetadataThatDidNotFitIsCounted) {
   Live worker(*this, [] {
     const std::string large(2000, 'x');
-    events::Record("my_app", "big", {{"large", std::string_view(large)}, {"small", int64_t{1}}});
+    events::Record("my_app", "big", {{large, int64_t{1}}, {"small", int64_t{1}}});
   });
   const std::vector<JobEvent> read = Read();
   ASSERT_EQ(read.size(), 1U);

@@ -16,9 +16,9 @@
 // A process that replaces its program by exec goes on as the rank. After one that finished, the next is a new program: it
 // redoes nothing.
 //
-// A program may number its steps in some processes only, such as those that continue from a checkpoint, and count them in the
-// others. The counts are numbers from 0 on if a process of the program gives a number later. Until then, nobody knows which
-// steps a process trains again: its time is not `redone`, and the number of redone steps is unknown.
+// A program may number its steps only in processes that continue from a checkpoint, and count them in the others. Once a
+// process of the program has given a number, the counts of those before it are taken as numbers from 0 on. Before that it is
+// not known which steps a process trains again: no time is `redone`, and the number of redone steps is unknown.
 //
 //   starting     from the process's start until its first phase, and in the phase init. Of a process that replaces another one:
 //                until its first step, except in rendezvous and checkpoint

@@ -126,7 +126,7 @@ std::optional<LockHolder> JobDirectory::Holder() const {
   char text[64];
   const ssize_t size = pread(fd.get(), text, sizeof text, 0);
   const std::string_view words(text, size > 0 ? static_cast<size_t>(size) : 0);
-  if (!ParseNumber(words.substr(0, words.find_first_of(" \n")), holder.pid)) return std::nullopt;
+  static_cast<void>(ParseNumber(words.substr(0, words.find_first_of(" \n")), holder.pid));
   holder.is_ending = words.find(kEnding) != std::string_view::npos;
   return holder;
 }

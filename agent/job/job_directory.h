@@ -35,7 +35,7 @@ struct AgentConf {
 };
 
 struct LockHolder {
-  uint32_t pid = 0;
+  uint32_t pid = 0;  // 0: it has not written it yet
   bool is_ending = false;
 };
 

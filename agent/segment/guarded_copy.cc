@@ -50,8 +50,8 @@ void InstallHandler() {
   sigaction(SIGBUS, &action, &previous_action);
 }
 
-// The kernel ends a process whose fault raises a blocked signal, whatever its handler, and a thread inherits what its creator
-// blocks. So each thread unblocks it before its first copy.
+// If SIGBUS is blocked, the kernel ends the process at a fault, and calls no handler. A thread begins with the signals blocked
+// that its creator blocks. So each thread unblocks SIGBUS before its first copy.
 bool PrepareThread() {
   static std::once_flag once;
   std::call_once(once, InstallHandler);

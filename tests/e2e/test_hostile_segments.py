@@ -1,6 +1,7 @@
 """Segments that lie, are cut, or shrink while they are read: named, left out, and nothing else is lost, in each mode of the agent."""
 
 import os
+import random
 import signal
 import struct
 import subprocess
@@ -32,7 +33,7 @@ HOSTILE = {
     "ends before its directory": lambda data: (put(data, _CHUNKS_USED, 1000)[: offsets(data)[2]], 0),
     "ends before its chunks": lambda data: (put(data, _CHUNKS_USED, 2)[: offsets(data)[6]], 0),
     "descriptors are a hole": lambda data: (put(data, _DESCRIPTORS_USED, offsets(data)[1])[: offsets(data)[0]], 16 << 20),
-    "random": lambda data: (os.urandom(1 << 16), 0),
+    "random": lambda data: (random.Random(1).randbytes(1 << 16), 0),
     "empty": lambda data: (b"", 0),
     "zeros": lambda data: (b"", 1 << 20),
 }

@@ -1,4 +1,4 @@
-"""What another user of the machine can do to a job: nothing that nobody has allowed him."""
+"""What another user of the machine cannot do to a job unless its user has named a group."""
 
 import contextlib
 import os

@@ -270,7 +270,7 @@ def test_the_interpreter_ends_while_a_native_function_calls_python(run_python, w
     run_python(ENDS_BELOW.replace("STATEMENT", WAITS[what]).replace("THREADS", "1"))
 
 
-# What gives the lock up by itself.
+# Native functions that release the interpreter's lock while they run.
 GIVES_UP = {
     "clear": "family.labels('a').set(1); family.clear()",
     "remove": "_native.remove_series('g', 'counter', ())",

@@ -1,14 +1,11 @@
 """Clients that stall or send malformed requests do not affect the agent's other clients."""
 
-import concurrent.futures
 import contextlib
 import gzip
 import itertools
-import re
 import socket
 import time
 import urllib.request
-from pathlib import Path
 
 import pytest
 from servers import fetch, wait_until
@@ -196,27 +193,3 @@ def test_a_header_that_trickles_is_given_up(agent):
         except ConnectionError:
             closed = True
     trickler.close()
-
-
-def test_many_large_answers_at_once_take_the_memory_of_a_few(job, agent):
-    worker = job.worker()
-    for number in range(500):
-        worker.popen.stdin.write(f"count_feat my_app misses feat{number} 1\n")
-    worker.popen.stdin.flush()
-    wait_until(lambda: agent.metrics().text.count("\nmy_app_misses{") == 500, "the series")
-    agent.await_collections(2)
-    end = int(time.time() * 1000)
-    url = f"{agent.url}/api/v1/query_range?name=my_app_misses&limit=500&start={end - 78_000}&end={end}&step=0.1"
-
-    def peak():
-        return int(re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{agent.pid}/status").read_text())[1]) / 1024
-
-    def status(_):
-        return fetch(url, timeout=60)[0]
-
-    assert status(0) == 200
-    of_one = peak()
-    with concurrent.futures.ThreadPoolExecutor(40) as clients:
-        statuses = list(clients.map(status, range(120)))
-    assert {200} <= set(statuses) <= {200, 503}
-    assert peak() < of_one + 60, f"{of_one:.0f} MiB after one answer"

@@ -43,7 +43,7 @@ def options(preset, tests):
     """CMake's options that depend on the machine and on what is to be built."""
     # Sanitized modules cannot be imported: the interpreter would have to be started with the sanitizer's runtime.
     installed = ["dpkg-query", "-W", "-f=${db:Status-Status}", "python3-dev"]
-    python = preset not in ("sanitize", "tsan") and subprocess.run(installed, capture_output=True, check=False).stdout == b"installed"
+    python = preset not in ("sanitize", "fuzz", "tsan") and subprocess.run(installed, capture_output=True, check=False).stdout == b"installed"
     # The clang build uses Debian's own civetweb, as a plain CMake build does.
     web_server = "" if preset == "clang" else ROOT / "build/civetweb"
     return [

@@ -8,7 +8,7 @@ import pytest
 # Of `./run test` and of the gate: the promises that a change breaks first.
 QUICK = """
     test_bad_metrics test_deaths test_events test_exec test_groups test_http test_log test_mapping test_mixed_job test_pipe
-    test_progress test_python_instruments test_quarantine test_reload test_retire test_run_mode test_scrape_formats test_supervisor
+    test_progress test_quarantine test_reload test_retire test_run_mode test_scrape_formats test_supervisor
     test_supervisor_command test_supervisor_signals test_survival test_worker_metrics
 """.split()
 

@@ -14,7 +14,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "tests/fuzz"
-PROGRAMS = ROOT / "build/sanitize/tests/fuzz"
 LOGS = ROOT / "build/logs"
 TARGETS = sorted(path.stem for path in FOLDER.glob("fuzz_*.cc"))
 _LEAST_A_MINUTE = 10_000
@@ -22,9 +21,9 @@ _LEAST_A_MINUTE = 10_000
 _ENVIRONMENT = {**os.environ, "ASAN_OPTIONS": "quarantine_size_mb=16"}
 
 
-def libfuzzer(target, *options):
-    """Runs a target. Returns its output; a failure raises CalledProcessError."""
-    words = [PROGRAMS / target, "-timeout=5", f"-artifact_prefix={LOGS}/{target}-", *options]
+def libfuzzer(preset, target, *options):
+    """Runs a target that this preset built. Returns its output; a failure raises CalledProcessError."""
+    words = [ROOT / "build" / preset / "tests/fuzz" / target, "-timeout=5", f"-artifact_prefix={LOGS}/{target}-", *options]
     log = LOGS / f"{target}.log"
     with open(log, "a") as output:
         subprocess.run([str(word) for word in words], stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=_ENVIRONMENT, check=True)
@@ -39,16 +38,17 @@ def inputs(kind, target):
 def fuzz(target, seconds, seed):
     """Runs one target. Returns one line, and whether it went well."""
     (LOGS / f"{target}.log").unlink(missing_ok=True)
+    preset = "fuzz" if seconds else "sanitize"
     try:
         if hostile := inputs("hostile", target):
-            libfuzzer(target, "-rss_limit_mb=128", *hostile)
-        libfuzzer(target, "-rss_limit_mb=512", "-malloc_limit_mb=128", *(inputs("corpus", target) or ["-runs=1"]))
+            libfuzzer(preset, target, "-rss_limit_mb=128", *hostile)
+        libfuzzer(preset, target, "-rss_limit_mb=512", "-malloc_limit_mb=128", *(inputs("corpus", target) or [FOLDER / "README.md"]))
         if not seconds:
             return f"{target}: its hostile inputs and its corpus", True
-        found = ROOT / "build/fuzz" / target
+        found = ROOT / "build/fuzz/found" / target
         found.mkdir(parents=True, exist_ok=True)
         folders = [found, *([FOLDER / "corpus" / target] if inputs("corpus", target) else [])]
-        output = libfuzzer(target, f"-max_total_time={seconds}", f"-seed={seed}", "-rss_limit_mb=512", "-malloc_limit_mb=128", *folders)
+        output = libfuzzer(preset, target, f"-max_total_time={seconds}", f"-seed={seed}", "-rss_limit_mb=512", "-malloc_limit_mb=128", *folders)
     except subprocess.CalledProcessError as error:
         return f"{target}: FAILED, exit status {error.returncode}, seed {seed}; its output: build/logs/{target}.log", False
     runs = int(re.findall(r"^Done (\d+) runs", output, re.MULTILINE)[-1])

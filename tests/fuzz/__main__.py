@@ -39,10 +39,11 @@ def fuzz(target, seconds, seed):
     """Runs one target. Returns one line, and whether it went well."""
     (LOGS / f"{target}.log").unlink(missing_ok=True)
     preset = "fuzz" if seconds else "sanitize"
+    corpus = inputs("corpus", target) or [FOLDER / "README.md"]  # some file, for a target without a corpus
     try:
         if hostile := inputs("hostile", target):
             libfuzzer(preset, target, "-rss_limit_mb=128", *hostile)
-        libfuzzer(preset, target, "-rss_limit_mb=512", "-malloc_limit_mb=128", *(inputs("corpus", target) or [FOLDER / "README.md"]))
+        libfuzzer(preset, target, "-rss_limit_mb=512", "-malloc_limit_mb=128", *corpus)
         if not seconds:
             return f"{target}: its hostile inputs and its corpus", True
         found = ROOT / "build/fuzz/found" / target

@@ -46,18 +46,11 @@ def _build(session, preset, *targets, minutes=30):
         raise Stop
 
 
-def _histories(session, name, option, number):
-    """Those of another seed are others."""
+def _draws(session, name, number):
+    """So many histories of the model, or recordings of litmus. Those of another seed are others."""
+    option = {"model": "--histories", "litmus": "--recordings"}[name]
     words = (f"build/test/tests/{name}/{name}", option, number, "--seed", (session.seed - 1) * number)
     session.stage(name, 15, stages.command, words, seeded=True, quiet=False)
-
-
-def _model(session, histories):
-    _histories(session, "model", "--histories", histories)
-
-
-def _litmus(session, recordings):
-    _histories(session, "litmus", "--recordings", recordings)
 
 
 def _pytest(session, name, minutes, paths, **more):
@@ -73,7 +66,7 @@ def test(session):
     """`./run test`: what a developer runs before a commit."""
     _build(session, "test", "quick_tests")
     session.stage("unit tests", 10, stages.unit, "test", seed=session.seed, only_quick=True)
-    _model(session, 50_000)
+    _draws(session, "model", 50_000)
     _end_to_end(session, "quick", 15, 3)
 
 
@@ -84,12 +77,13 @@ def gate(session):
     _build(session, "test")
     session.stage("names in unity builds", 5, stages.command, _words("tests/check_unity_names.py", "build/test"))
     session.stage("unit tests", 15, stages.unit, "test", seed=session.seed)
-    _model(session, 200_000)
-    _litmus(session, 100)
+    _draws(session, "model", 200_000)
+    _draws(session, "litmus", 100)
     session.stage("growth", 10, stages.growth)
     _end_to_end(session, "gate", 30, 3)
     _pytest(session, "fault tests", 10, ["tests/faults"])
-    _pytest(session, "crash tests", 10, ["tests/crash"], width=commands.PROCESSORS, options=("--dist=load", "--deselect=tests/crash/test_crash.py::test_a_missing_step_is_found"))
+    one_by_one = ("--dist=load", "--deselect=tests/crash/test_crash.py::test_a_missing_step_is_found")
+    _pytest(session, "crash tests", 10, ["tests/crash"], width=commands.PROCESSORS, options=one_by_one)
     _build(session, "sanitize", "unit_tests", "fuzzers")
     session.stage("unit tests, ASan and UBSan", 20, stages.unit, "sanitize", seed=session.seed)
     session.stage("corpus of the fuzzers", 5, stages.command, _words("tests/fuzz", "--seconds=0"), seeded=True)
@@ -114,8 +108,8 @@ def _night_clang(session):
 
 def _night_model(session):
     _build(session, "test")
-    _model(session, 2_000_000)
-    _litmus(session, 400)
+    _draws(session, "model", 2_000_000)
+    _draws(session, "litmus", 400)
 
 
 def _night_end_to_end(session):

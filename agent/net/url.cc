@@ -68,7 +68,10 @@ Result<Url> Url::Parse(std::string_view text, std::span<const std::string_view> 
   const auto why = [schemes](CURLUcode code) { return Error{Why(code, schemes)}; };
   const CurlUrl curl(curl_url());
   if (curl == nullptr) return Error{"no memory to parse it"};
-  if (text.find('\0') != std::string_view::npos) return why(CURLUE_MALFORMED_INPUT);
+  // libcurl's releases refuse them for different reasons.
+  if (std::ranges::any_of(text, [](unsigned char c) { return c <= ' ' || c == 0x7f; })) {
+    return Error{"it has a space or a control character; leave it out, or percent-encode it in the path"};
+  }
   // libcurl would take "http:///path" for the host "path", and the empty port of "http://host:" for none.
   const size_t slashes = text.find("//");
   if (slashes == std::string_view::npos) return why(CURLUE_BAD_SCHEME);

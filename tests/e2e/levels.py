@@ -51,7 +51,9 @@ def _levels(item):
     peers = {"peers"} if module in PEERS else set()
     if module in _OF_THE_NIGHT or item.get_closest_marker("night"):
         return {"night"} | peers
-    return {"gate"} | peers | ({"quick"} if module in QUICK else set())
+    # A machine that runs only ./run test has no browser.
+    quick = {"quick"} if module in QUICK and "browse" not in item.fixturenames else set()
+    return {"gate"} | peers | quick
 
 
 def pytest_collection_modifyitems(config, items):

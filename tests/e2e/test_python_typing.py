@@ -128,8 +128,8 @@ def mypy(directory, *arguments):
 def checked(tmp_path_factory):
     """A folder with mypy's cache of the package, which has no errors of its own."""
     folder = tmp_path_factory.mktemp("mypy")
-    # Reading all of torch takes minutes, and its types are not ours.
-    (folder / "mypy.ini").write_text("[mypy]\n[mypy-torch.*]\nfollow_imports = skip\n")
+    # Reading all of torch takes minutes, and its types are not ours. Without torch the result is the same.
+    (folder / "mypy.ini").write_text("[mypy]\n[mypy-torch.*]\nfollow_imports = skip\nignore_missing_imports = true\n")
     assert mypy(folder, "-p", "persia_metrics") == (0, "")
     return folder
 

@@ -51,7 +51,9 @@ constexpr char kUnknownMatch[] = "x";
 constexpr std::string_view kNativeFactor = "native_histogram_bucket_factor";
 constexpr std::string_view kNativeMaxBuckets = "native_histogram_max_buckets";
 constexpr std::string_view kHistogramKeys[] = {"buckets", kNativeFactor, kNativeMaxBuckets};
-constexpr std::string_view kSummaryKeys[] = {"quantiles", "max_age", "age_buckets", "buf_cap"};
+constexpr std::string_view kSummaryKeys[] = {"quantiles",         "max_age",         "age_buckets",
+                                             "buf_cap",           "max_summary_age", "summary_age_buckets",
+                                             "stream_buffer_size"};  // the last three as in its former documents
 
 bool Contains(YamlReader::Keys keys, std::string_view key) { return std::find(keys.begin(), keys.end(), key) != keys.end(); }
 

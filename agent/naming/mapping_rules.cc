@@ -108,14 +108,16 @@ void MappingRules::AddRule(MappingRule rule, std::vector<RuleProblem>& problems)
   int captures = 0;
   if (!rule.unknown_match) AddMatch(rule, compiled, captures, problems);
   if (!rule.unknown_match) {
-    if (auto name = NameTemplate::Parse(rule.name, captures); name.ok()) {
+    NameTemplate::Names names;
+    if (compiled.pattern) names.insert(compiled.pattern->names().begin(), compiled.pattern->names().end());
+    if (auto name = NameTemplate::Parse(rule.name, captures, names); name.ok()) {
       compiled.name = std::move(name).value();
       compiled.plain_name = IsPlainTemplate(rule.name);
     } else {
       fail("name", Quoted(rule.name) + ": " + name.error());
     }
     for (const auto& [name, value] : rule.labels) {
-      if (auto parsed = NameTemplate::Parse(value, captures); parsed.ok()) {
+      if (auto parsed = NameTemplate::Parse(value, captures, names); parsed.ok()) {
         compiled.labels.emplace_back(name, std::move(parsed).value());
       } else {
         fail("labels." + name, Quoted(value) + ": " + parsed.error());

@@ -137,7 +137,7 @@ std::vector<double> ReadQuantiles(const YamlNode& list, YamlReader& reader) {
       }
     }
     double quantile = 0;
-    if (!ReadNumber(*value, quantile) || !(quantile > 0 && quantile < 1)) {
+    if (!ReadNumber(*value, quantile) || !(quantile >= 0 && quantile <= 1)) {
       reader.Fail(*item, "quantiles: " + Found(*value) + " is not a number between 0 and 1");
     } else {
       quantiles.push_back(quantile);

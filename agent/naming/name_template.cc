@@ -8,7 +8,7 @@
 
 namespace persia::agent {
 
-Result<NameTemplate> NameTemplate::Parse(std::string_view text, int captures) {
+Result<NameTemplate> NameTemplate::Parse(std::string_view text, int captures, const Names& names) {
   NameTemplate out;
   std::string plain;
   while (!text.empty()) {
@@ -28,8 +28,14 @@ Result<NameTemplate> NameTemplate::Parse(std::string_view text, int captures) {
       reference = text.substr(1, end == std::string_view::npos ? 0 : end - 1);
       text.remove_prefix(end == std::string_view::npos ? 0 : end + 1);
     } else {
-      reference = text.substr(0, std::find_if_not(text.begin(), text.end(), IsDigit) - text.begin());
+      const bool is_number = !text.empty() && IsDigit(text.front());
+      const auto belongs = [&](char c) { return IsDigit(c) || (!is_number && IsLetter(c)); };
+      reference = text.substr(0, std::find_if_not(text.begin(), text.end(), belongs) - text.begin());
       text.remove_prefix(reference.size());
+    }
+    if (const auto named = names.find(reference); named != names.end()) {
+      out.parts_.push_back({std::exchange(plain, {}), named->second});
+      continue;
     }
     if (reference == "group") {
       out.parts_.push_back({std::exchange(plain, {}), kGroup});

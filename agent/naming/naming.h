@@ -48,7 +48,7 @@ struct Exposed {
   bool native = false;
   bool classic = false;
   uint32_t max_buckets = 0;
-  std::vector<double> quantiles = {};  // of a stream's summary, in (0, 1), ascending
+  std::vector<double> quantiles = {};  // of a stream's summary, in [0, 1], ascending
   double scale = 1;                    // factor for values; positive, finite
   // Streams only: a series expires when no value has come for this long. None or 0: never.
   std::optional<std::chrono::milliseconds> ttl = {};

@@ -20,6 +20,28 @@ re2::RE2::Options Options() {
   return options;
 }
 
+// Go accepts (?<name>...) as well as (?P<name>...); RE2 does so only in newer versions.
+std::string WithNamedGroups(std::string_view regex) {
+  std::string text;
+  bool in_class = false;
+  for (size_t i = 0; i < regex.size(); ++i) {
+    const std::string_view rest = regex.substr(i);
+    if (rest.front() == '\\' && rest.size() > 1) {
+      text += rest.substr(0, 2);
+      ++i;
+      continue;
+    }
+    if (!in_class && rest.starts_with("(?<")) {
+      text += "(?P<";
+      i += 2;
+      continue;
+    }
+    in_class = in_class ? rest.front() != ']' : rest.front() == '[';
+    text += rest.front();
+  }
+  return text;
+}
+
 }  // namespace
 
 struct Pattern::Compiled {
@@ -33,7 +55,7 @@ Pattern& Pattern::operator=(Pattern&&) noexcept = default;
 Pattern::~Pattern() = default;
 
 Result<Pattern> Pattern::Compile(const std::string& expression) {
-  auto compiled = std::make_unique<Compiled>(expression);
+  auto compiled = std::make_unique<Compiled>(WithNamedGroups(expression));
   if (!compiled->regex.ok()) {
     return Error{compiled->regex.error()};
   }
@@ -42,13 +64,14 @@ Result<Pattern> Pattern::Compile(const std::string& expression) {
 
 int Pattern::groups() const { return compiled_->regex.NumberOfCapturingGroups(); }
 
+const std::map<std::string, int>& Pattern::names() const { return compiled_->regex.NamedCapturingGroups(); }
+
 std::optional<size_t> Pattern::GroupOf(std::string_view name) const {
   size_t number = 0;
   const bool is_number = ParseNumber(name, number) && (name.size() == 1 || name.front() != '0');
   if (is_number) return number <= static_cast<size_t>(groups()) ? std::optional(number) : std::nullopt;
-  const auto& names = compiled_->regex.NamedCapturingGroups();
-  const auto found = names.find(std::string(name));
-  return found == names.end() ? std::nullopt : std::optional(static_cast<size_t>(found->second));
+  const auto found = names().find(std::string(name));
+  return found == names().end() ? std::nullopt : std::optional(static_cast<size_t>(found->second));
 }
 
 bool Pattern::Match(std::string_view text, std::vector<std::string_view>& captures) const {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,6 +27,8 @@ class Pattern {
 
   // The number of groups in parentheses.
   [[nodiscard]] int groups() const;
+  // The numbers of those that have names.
+  [[nodiscard]] const std::map<std::string, int>& names() const;
   // The number of a group that a text refers to by number or by name, as in Go: no number begins with a 0. None: no such group.
   [[nodiscard]] std::optional<size_t> GroupOf(std::string_view name) const;
   // Whether the expression matches anywhere in `text`. Then `captures` has the whole match, then each group, empty if unused.

@@ -43,33 +43,10 @@ void SetLabel(Labels& labels, const std::string& name, std::string value) {
 
 bool IsOneOf(A action, std::initializer_list<A> actions) { return std::ranges::find(actions, action) != actions.end(); }
 
-// Go accepts (?<name>...) as well as (?P<name>...); RE2 does so only in newer versions.
-std::string WithNamedGroups(std::string_view regex) {
-  std::string text;
-  bool in_class = false;
-  for (size_t i = 0; i < regex.size(); ++i) {
-    const std::string_view rest = regex.substr(i);
-    if (rest.front() == '\\' && rest.size() > 1) {
-      text += rest.substr(0, 2);
-      ++i;
-      continue;
-    }
-    if (!in_class && rest.starts_with("(?<")) {
-      text += "(?P<";
-      i += 2;
-      continue;
-    }
-    in_class = in_class ? rest.front() != ']' : rest.front() == '[';
-    text += rest.front();
-  }
-  return text;
-}
-
 Result<Pattern> CompileAnchored(const std::string& regex) {
-  const std::string text = WithNamedGroups(regex);
   // First without the group: an unmatched parenthesis must not close it.
-  auto pattern = Pattern::Compile(text);
-  if (pattern.ok()) pattern = Pattern::Compile("^(?s:" + text + ")$");
+  auto pattern = Pattern::Compile(regex);
+  if (pattern.ok()) pattern = Pattern::Compile("^(?s:" + regex + ")$");
   return pattern;
 }
 

@@ -46,6 +46,19 @@ TEST(NameTemplate, AnEmptyGroupTakesTheUnderscoreBehindItAway) {
   EXPECT_EQ(filled("${group}"), "");
 }
 
+TEST(NameTemplate, GroupsWithNamesAreReferences) {
+  const NameTemplate::Names names = {{"dag", 2}, {"group", 1}};
+  const auto filled = [&](std::string_view text) {
+    const auto parsed = NameTemplate::Parse(text, 2, names);
+    return parsed.ok() ? parsed.value().Fill("g", std::vector<std::string_view>{"whole", "one", "two"}) : "error";
+  };
+  EXPECT_EQ(filled("${dag}s"), "twos");
+  EXPECT_EQ(filled("$dag-$1"), "two-one");
+  EXPECT_EQ(filled("$dag.x"), "two.x");
+  EXPECT_EQ(filled("${group}"), "one");  // the expression's own comes before the metric's
+  for (const char* text : {"$dags", "${dags}", "$da", "${dag", "$"}) EXPECT_EQ(filled(text), "error") << text;
+}
+
 TEST(NameTemplate, ReferenceToNothingIsRefused) {
   for (const char* text : {"$", "a$", "$x", "${", "${}", "${x}", "${1", "$-1"}) {
     EXPECT_EQ(Filled(text), "error: a $ must be followed by a reference ($1, ${1}, ${group}); $$ is a dollar") << text;

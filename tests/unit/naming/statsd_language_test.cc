@@ -96,6 +96,18 @@ mappings:
     {"regular expressions come after all globs",
      "mappings: [{match: a.+, match_type: regex, name: regex}, {match: a.b, name: glob}]",
      {{"a.b", "glob{}"}, {"a.c", "regex{}"}}},
+    {"groups with names",
+     R"(
+mappings:
+- match: '^af\.dag\.(?P<dag>.+)\.(?<task>[^.]+)\.duration$'
+  match_type: regex
+  name: dag_duration
+  labels: {dag: "${dag}", task: $task, both: "$dag-$task of ${1}"}
+- match: '^x\.(?P<group>\w+)$'
+  match_type: regex
+  name: x_${group}
+)",
+     {{"af.dag.d.1.t.duration", "dag_duration{both=d.1-t of d.1,dag=d.1,task=t}"}, {"x.y", "x_y{}"}}},
     {"the whole match is $0",
      "mappings: [{match: .+, match_type: regex, name: $0, labels: {statsd_metric_name: $0}}]",
      {{"my.statsd_counter", "my_statsd_counter{statsd_metric_name=my.statsd_counter}"}}},
@@ -198,10 +210,20 @@ mappings:
 - {match: c.*, name: c, timer_type: summary, buckets: [1], quantiles: [{quantile: 0.5, error: 0.05}]}
 - {match: d.*, name: d, timer_type: histogram, observer_type: summary}
 - {match: e.*, name: e}
+- match: f.*
+  name: f
+  timer_type: summary
+  summary_options:
+    quantiles: [{quantile: 0, error: 0}, {quantile: 0.5, error: 0.005}, {quantile: 1, error: 0}]
+    max_summary_age: 30s
+    summary_age_buckets: 3
+    stream_buffer_size: 1000
 - {match: ., match_type: regex, action: drop, name: dropped}
 )");
   EXPECT_THAT(file.errors, IsEmpty());
-  EXPECT_THAT(file.notes, ElementsAre(HasSubstr("buckets has no effect"), HasSubstr("name has no effect")));
+  EXPECT_THAT(file.notes, ElementsAre(HasSubstr("buckets has no effect"), HasSubstr("max_summary_age has no effect"),
+                                      HasSubstr("stream_buffer_size has no effect"),
+                                      HasSubstr("summary_age_buckets has no effect"), HasSubstr("name has no effect")));
   EXPECT_EQ(Shown(*file.rules, "a.x"), "a{provider=x} histogram");
   EXPECT_EQ(Shown(*file.rules, "a.x", MetricType::kHistogram), "a{provider=x} histogram");
   EXPECT_EQ(Shown(*file.rules, "a.x", MetricType::kCounter), "dropped");
@@ -211,6 +233,7 @@ mappings:
   EXPECT_THAT(file.rules->Expose({"", "c.x"})->quantiles, ElementsAre(0.5));
   EXPECT_EQ(Shown(*file.rules, "d.x"), "d{} summary");
   EXPECT_THAT(file.rules->Expose({"", "e.x"})->quantiles, ElementsAre(0.9));
+  EXPECT_THAT(file.rules->Expose({"", "f.x"})->quantiles, ElementsAre(0, 0.5, 1));
 }
 
 TEST(StatsdLanguage, AnEmptyListStandsForTheDefaults) {

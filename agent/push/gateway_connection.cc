@@ -1,6 +1,8 @@
 #include "push/gateway_connection.h"
 
 #include <algorithm>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "net/response_errors.h"
@@ -13,6 +15,22 @@ using std::chrono::milliseconds;
 constexpr std::string_view kStatusPath = "/api/v1/status";
 // Of a refusal's body in an error.
 constexpr size_t kMostQuotedBytes = 500;
+
+// What to do about a status that the address or the settings cause.
+std::string_view RemedyFor(int status) {
+  if (status == 404 || status == 405) return "; gateway_address must be the address of a PushGateway, without /metrics";
+  if (status == 413) return "; set max_push_bytes below the limit of that server, or raise the limit";
+  return "";
+}
+
+std::string ErrorOf(const HttpResponse& response) {
+  const std::string status = "status " + std::to_string(response.status) + ": ";
+  if (!response.redirects_to.empty()) {
+    return status + "it redirects to " + response.redirects_to +
+           ", which is not followed; set gateway_address to where it accepts pushes";
+  }
+  return status + BodyExcerpt(response.body, kMostQuotedBytes) + std::string(RemedyFor(response.status));
+}
 
 }  // namespace
 
@@ -86,7 +104,7 @@ Attempt GatewayConnection::Request(const HttpRequest& request) {
   if (status == 200 || status == 202) return attempt;
   attempt.may_pass_later = IsRetryable(status);
   attempt.result = attempt.may_pass_later ? PushResult::kServerError : PushResult::kRejected;
-  attempt.error = "status " + std::to_string(status) + ": " + BodyExcerpt(response.value().body, kMostQuotedBytes);
+  attempt.error = ErrorOf(response.value());
   if (status == 429 || status == 503) attempt.retry_after = response.value().retry_after;
   return attempt;
 }

@@ -180,15 +180,35 @@ TEST_F(PushGatewayTest, TheTimeBudgetEndsThePush) {
 }
 
 TEST_F(PushGatewayTest, ARefusalIsFinalAndQuoted) {
-  for (int refusal : {403, 404, 413}) {
+  const std::pair<int, std::string> refusals[] = {
+      {403, ""},
+      {404, "; gateway_address must be the address of a PushGateway, without /metrics"},
+      {405, "; gateway_address must be the address of a PushGateway, without /metrics"},
+      {413, "; set max_push_bytes below the limit of that server, or raise the limit"}};
+  for (const auto& [refusal, remedy] : refusals) {
     ScriptedPeer peer({Reply::Status(refusal, "line one\nline two\n")});
     PushGateway sink(Options(peer.address()));
     const Status status = sink.Push(OneGroup());
     ASSERT_FALSE(status.ok());
-    EXPECT_THAT(status.error(), EndsWith("status " + std::to_string(refusal) + ": line one line two"));
+    EXPECT_THAT(status.error(), EndsWith("status " + std::to_string(refusal) + ": line one line two" + remedy));
     EXPECT_THAT(peer.requests(), SizeIs(1));
     EXPECT_EQ(sink.last_report().result, PushResult::kRejected);
     EXPECT_EQ(sink.last_report().http_status, refusal);
+  }
+}
+
+TEST_F(PushGatewayTest, ARedirectIsNamed) {
+  for (int status : {301, 302, 307, 308}) {
+    const std::string line = "HTTP/1.1 " + std::to_string(status) + " Moved\r\nContent-Length: 5\r\nConnection: close\r\n";
+    ScriptedPeer peer({Reply::Raw(line + "Location: https://gateway.example/metrics/job/a?secret\r\n\r\n<html")});
+    PushGateway sink(Options(peer.address()));
+    const Status pushed = sink.Push(OneGroup());
+    ASSERT_FALSE(pushed.ok());
+    EXPECT_THAT(pushed.error(), EndsWith("status " + std::to_string(status) +
+                                         ": it redirects to https://gateway.example:443, which is not followed; set "
+                                         "gateway_address to where it accepts pushes"));
+    EXPECT_THAT(peer.requests(), SizeIs(1));
+    EXPECT_EQ(sink.last_report().result, PushResult::kRejected);
   }
 }
 
@@ -257,7 +277,7 @@ TEST_F(PushGatewayTest, RetryAfterMayBeADate) {
 TEST_F(PushGatewayTest, ALongRefusalIsShortenedBetweenCharacters) {
   std::string body = "x";
   for (int i = 0; i < 1000; ++i) body += "ü";
-  ScriptedPeer peer({Reply::Status(404, body)});
+  ScriptedPeer peer({Reply::Status(403, body)});
   PushGateway sink(Options(peer.address()));
   const Status status = sink.Push(OneGroup());
   ASSERT_FALSE(status.ok());

@@ -96,8 +96,10 @@ void ReadFlags(const ConfigSources& sources, ConfigDraft& draft) {
 
 Environment ProcessEnvironment() {
   return [](const char* name) -> std::optional<std::string> {
-    const char* value = std::getenv(name);
-    return value == nullptr || *value == '\0' ? std::nullopt : std::optional<std::string>(value);
+    const char* const set = std::getenv(name);
+    std::string_view value(set == nullptr ? "" : set);
+    while (value.ends_with('\n') || value.ends_with('\r')) value.remove_suffix(1);
+    return value.empty() ? std::nullopt : std::optional<std::string>(value);
   };
 }
 

@@ -17,7 +17,8 @@
 
 namespace persia::agent {
 
-// The value of an environment variable; nullopt if it is not set or empty, as compose files and shells may leave it.
+// The value of an environment variable; nullopt if it is not set or empty, as compose files and shells may leave it. Line ends
+// after the value are left out: a Kubernetes Secret that was made of a file has one.
 using Environment = std::function<std::optional<std::string>(const char* name)>;
 Environment ProcessEnvironment();
 // The settings' variables as they are now. Secrets are moved out of the process's environment, where `ps e` and the job's

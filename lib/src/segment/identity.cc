@@ -16,11 +16,13 @@ namespace persia::metrics {
 inline namespace abi_1 {
 namespace {
 
-// An empty variable counts as unset: compose files and shells leave a variable out by setting it to nothing.
+// An empty variable counts as unset: compose files and shells leave a variable out by setting it to nothing. Line ends after
+// the value are left out, as in the agent: a Kubernetes Secret that was made of a file has one.
 std::optional<std::string_view> Env(const char* name) {
-  const char* value = std::getenv(name);
-  if (value == nullptr || *value == '\0') return std::nullopt;
-  return value;
+  const char* const set = std::getenv(name);
+  std::string_view value(set == nullptr ? "" : set);
+  while (value.ends_with('\n') || value.ends_with('\r')) value.remove_suffix(1);
+  return value.empty() ? std::nullopt : std::optional(value);
 }
 
 template <class T>

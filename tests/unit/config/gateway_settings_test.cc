@@ -72,6 +72,20 @@ TEST(TakenEnvironment, HasTheSettingsVariablesAndLeavesNoSecretInTheProcess) {
   EXPECT_EQ(taken("PERSIA_METRICS_GATEWAY_USERNAME"), std::nullopt);
 }
 
+// Files become variables with their line end, for example in a Kubernetes Secret.
+TEST(TakenEnvironment, ALineEndBelongsToNoValue) {
+  ::setenv("PERSIA_METRICS_GATEWAY_ADDR", "gateway:9091\n", 1);
+  ::setenv("PERSIA_METRICS_GATEWAY_PASSWORD", " hunter2 \r\n", 1);
+  ::setenv("PERSIA_JOB_NAME", "one\ntwo\n\n", 1);
+  ::setenv("PERSIA_RUN_ID", "\n", 1);
+  const Environment taken = TakeEnvironment();
+  for (const char* name : {"PERSIA_METRICS_GATEWAY_ADDR", "PERSIA_JOB_NAME", "PERSIA_RUN_ID"}) ::unsetenv(name);
+  EXPECT_EQ(taken("PERSIA_METRICS_GATEWAY_ADDR"), "gateway:9091");
+  EXPECT_EQ(taken("PERSIA_METRICS_GATEWAY_PASSWORD"), " hunter2 ");
+  EXPECT_EQ(taken("PERSIA_JOB_NAME"), "one\ntwo");
+  EXPECT_EQ(taken("PERSIA_RUN_ID"), std::nullopt);
+}
+
 TEST(GatewayAccessSettings, ContradictionsAreRefused) {
   struct {
     const char* settings;

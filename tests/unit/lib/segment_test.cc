@@ -317,6 +317,21 @@ TEST_F(SegmentTest, TheEnvironmentWinsOverTheProgram) {
   EXPECT_EQ(segment.labels.at("zone"), "a");
 }
 
+TEST_F(SegmentTest, ALineEndBelongsToNoVariable) {
+  const auto segment = SegmentOf([] {
+    setenv("PERSIA_JOB_NAME", "env job\n", 1);
+    setenv("PERSIA_ROLE", "env role\r\n", 1);
+    setenv("REPLICA_INDEX", "5\n", 1);
+    setenv("PERSIA_RUN_ID", "\n", 1);
+    setenv("TORCHELASTIC_RUN_ID", "torch\n", 1);
+    Init();
+  });
+  EXPECT_EQ(segment.job, "env job");
+  EXPECT_EQ(segment.role, "env role");
+  EXPECT_EQ(segment.replica, 5);
+  EXPECT_EQ(segment.run_id, "torch");
+}
+
 TEST_F(SegmentTest, TheRankIsThatOfTheFirstSourceThatGivesOne) {
   struct Case {
     std::vector<const char*> variables = {};  // each has the length of its name

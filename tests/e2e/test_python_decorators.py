@@ -235,6 +235,36 @@ assert cost.value().buckets == (0, 1) and stream.value().last >= 0.02 and last.v
     )
 
 
+def test_a_block_that_raises_before_its_labels_are_chosen_raises_its_own_error(run_python):
+    told = run_python(
+        """
+from persia_metrics import Gauge, Histogram, Stream, TimeCost, prometheus_client
+
+def tell(metric, fails):
+    try:
+        with metric.time() as timer:
+            if fails:
+                raise KeyError("of the block")
+            timer.labels("ok")
+    except Exception as error:
+        print(type(error).__name__, error)
+
+for kind in (Gauge, Histogram, Stream, TimeCost):
+    metric = kind("g", kind.__name__, "", ["status"])
+    for fails in (True, False):
+        tell(metric, fails)
+    assert metric.labels("ok").value()
+tell(prometheus_client.Summary("s", "h", ["status"]), True)
+try:
+    with metric.time():
+        pass
+except ValueError as error:
+    print(error)
+"""
+    ).splitlines()
+    assert told == [*5 * ["KeyError 'of the block'"], "<TimeCost g TimeCost> has label names: call labels() to get a series of it"]
+
+
 def test_prof_times_the_work(run_python):
     run_python(
         KINDS

@@ -148,6 +148,8 @@ REFUSED = {
     "Stream('', 's', '', ['feat']).add(1)": "ValueError",
     "Counter('', 'c', '', ['feat']).value()": "ValueError",
     "Gauge('', 'g', '', ['feat']).unset()": "ValueError",
+    "Counter('', 'c', '', ['feat']).count_exceptions()": "ValueError",
+    "Gauge('', 'g', '', ['feat']).track_inprogress()": "ValueError",
     "Counter('', 'c', 'doc', ['feat']).labels()": "ValueError",
     "Counter('', 'c', 'doc', ['feat']).labels('a', 'b')": "ValueError",
     "Counter('', 'c', 'doc', ['feat']).labels(taef='a')": "ValueError",

@@ -200,7 +200,11 @@ class Counter(_Labelled, _native.Counter):
         self._set_function(function)
 
     def count_exceptions(self, exception: ExceptionTypes = Exception) -> ExceptionCounter:
-        """Counts exceptions of these types that leave a `with` block or, as a decorator, a call of a function of any kind."""
+        """Counts exceptions of these types that leave a `with` block or, as a decorator, a call of a function of any kind.
+
+        ValueError: the metric has label names.
+        """
+        self._series_only()
         return ExceptionCounter(self, exception)
 
 
@@ -250,7 +254,8 @@ class Gauge(_Labelled, _native.Gauge):
         self.set(time.time())
 
     def track_inprogress(self) -> InprogressTracker:
-        """Counts the `with` blocks or, as a decorator, the calls in progress."""
+        """Counts the `with` blocks or, as a decorator, the calls in progress. ValueError: the metric has label names."""
+        self._series_only()
         return InprogressTracker(self)
 
     def time(self) -> Timer:

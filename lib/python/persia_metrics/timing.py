@@ -132,8 +132,9 @@ def _running(generator: Generator[Any, Any, Any], call: Any) -> Generator[Any, A
 class Timer(ContextDecorator):
     """Calls a metric's method with the duration of a block or a call, in seconds of the monotonic clock.
 
-    A block that an exception leaves is measured, too. The duration of a coroutine includes what it awaits; that of a generator excludes the time in
-    which its caller uses the values. In `with`, each thread needs its own object. A decorated function may be called by any thread.
+    A block that an exception leaves is measured, too, unless its labels are not chosen yet. The duration of a coroutine includes what it awaits;
+    that of a generator excludes the time in which its caller uses the values. In `with`, each thread needs its own object. A decorated function may
+    be called by any thread.
     """
 
     def __init__(self, metric: Any, method: str) -> None:
@@ -155,7 +156,11 @@ class Timer(ContextDecorator):
     def __exit__(
         self, kind: Optional[Type[BaseException]], error: Optional[BaseException], traceback: Optional[TracebackType]
     ) -> None:
-        getattr(self._metric, self._method)(time.perf_counter() - self._start)
+        try:
+            getattr(self._metric, self._method)(time.perf_counter() - self._start)
+        except ValueError:  # the labels are not chosen
+            if error is None:
+                raise
 
     def _pause(self) -> None:
         self._paused = time.perf_counter()

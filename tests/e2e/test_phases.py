@@ -89,6 +89,25 @@ def test_python_marks_phases(run_python):
     run_python(DECORATED)
 
 
+def test_a_phase_is_copied_and_pickled_with_the_object_that_has_it(run_python):
+    run_python(
+        """
+import copy, pickle
+from persia_metrics import phase
+class Trainer:
+    def __init__(self):
+        self.data = phase("data" * 20)  # longer than the name that an exception gets
+trainer = Trainer()
+for made in (copy.copy(trainer.data), copy.deepcopy(trainer).data, *(pickle.loads(pickle.dumps(trainer, n)).data for n in range(6))):
+    before = trainer.data.value()
+    with made:
+        pass
+    assert trainer.data.value() == made.value() > before
+""",
+        PERSIA_METRICS_ENABLED="1",
+    )
+
+
 def test_the_time_of_a_stopped_process_counts(job, gateway):
     agent = job.agent()
     worker = job.python(TRAINS)

@@ -9,7 +9,7 @@ import sys
 
 MYPY = False
 if MYPY:  # for mypy only: this import takes longer than the rest of the start-up
-    from typing import Any, Dict, List, Tuple
+    from typing import Any, Dict, List, Set, Tuple
 
 # The modules and functions of ours that are called after the import of each of torch's modules.
 _ELASTIC = "persia_metrics.torchelastic.install"
@@ -38,14 +38,15 @@ class _Finder:
 
     def __init__(self) -> None:
         self.calls = {}  # type: Dict[str, List[Tuple[str, str]]]
+        self.searched = set()  # type: Set[str]
 
     def find_spec(self, name: str, path: "Any" = None, target: "Any" = None) -> "Any":
         if name not in self.calls:
             return None
         from importlib.machinery import PathFinder  # only here, to keep the start-up short
 
-        spec = PathFinder.find_spec(name, path, target)
-        if spec is not None and spec.loader is not None:
+        spec = PathFinder.find_spec(name, path, target) or self._found_by_others(name, path, target)
+        if spec is not None and spec.loader is not None and not isinstance(spec.loader, type):
             execute = spec.loader.exec_module
 
             def exec_module(module: "Any") -> None:
@@ -55,6 +56,18 @@ class _Finder:
 
             spec.loader.exec_module = exec_module  # type: ignore
         return spec
+
+    def _found_by_others(self, name: str, path: "Any", target: "Any") -> "Any":
+        """An editable installation and a frozen program have finders of their own."""
+        if name in self.searched:  # by another finder that asks us, too
+            return None
+        self.searched.add(name)
+        try:
+            others = (finder for finder in sys.meta_path if finder is not self)
+            found = (finder.find_spec(name, path, target) for finder in others if hasattr(finder, "find_spec"))
+            return next((spec for spec in found if spec is not None), None)
+        finally:
+            self.searched.discard(name)
 
 
 _finder = _Finder()

@@ -69,6 +69,134 @@ for batch, samples in [
     )
 
 
+def test_a_batch_of_many_python_objects_is_not_looked_through(run_python):
+    run_python(
+        """
+from persia_metrics.torch.batches import samples_of
+
+class Part:
+    looks = 0
+    @property
+    def shape(self):
+        Part.looks += 1
+        raise AttributeError("shape")
+
+class Rows:
+    shape = (6, 2)
+
+tokens = [[Part()] * 512 for _ in range(256)]
+deep = Part()
+for _ in range(7):
+    deep = (deep,) * 20
+for batch, samples in [
+    (tokens, 0),
+    ({"ids": tokens}, 0),
+    (deep, 0),
+    (tuple(Part() for _ in range(1000)), 0),
+    ({"names": ["a"] * 256, "ids": tokens, "rows": Rows()}, 6),
+    ((*(Part() for _ in range(20)), Rows()), 6),
+    ([*(Part() for _ in range(5)), Rows()], 6),
+]:
+    Part.looks = 0
+    assert samples_of(batch) == samples, batch
+    assert Part.looks <= 100, Part.looks
+"""
+    )
+
+
+def test_optimizers_may_be_many_and_compare_as_they_like(run_python):
+    """torch's tutorial on steps in the backward pass has one for each parameter; a dataclass compares its tensors."""
+    run_python(
+        """
+import persia_metrics
+from persia_metrics.torch.patches import _Steps
+
+class Optimizer:
+    compared = 0
+    def __eq__(self, other):
+        Optimizer.compared += 1
+        raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+    __hash__ = None
+
+optimizers = [Optimizer() for _ in range(1000)]
+for step in range(1, 4):
+    for optimizer in optimizers:
+        _Steps.count(optimizer)
+    assert persia_metrics.read_value("persia_progress", "steps_total") == step
+assert Optimizer.compared == 0
+del optimizer, optimizers  # the next ones may have their ids
+optimizers = [Optimizer() for _ in range(1000)]
+for optimizer in 2 * optimizers:
+    _Steps.count(optimizer)
+assert persia_metrics.read_value("persia_progress", "steps_total") == 5
+""",
+        PERSIA_METRICS_ENABLED="1",
+    )
+
+
+def test_the_compiler_does_not_compile_the_frames_of_the_hooks(run_python):
+    """A stand-in for the compiler of later releases: it keeps few compiled forms of one function, so that those of torch that call modules are skipped."""
+    run_python(
+        """
+import sys, types
+skipped = []
+eval_frame = types.SimpleNamespace(skip_code=skipped.append)
+sys.modules["torch._C"] = types.SimpleNamespace(_dynamo=types.SimpleNamespace(eval_frame=eval_frame))
+from persia_metrics.torch import patches
+
+class Module:
+    def __call__(self):
+        return "called"
+
+nn = types.SimpleNamespace(Module=Module)
+torch = types.SimpleNamespace(nn=nn, is_grad_enabled=lambda: True, compiler=types.SimpleNamespace(is_compiling=lambda: False))
+patches.mark_modules(torch)
+patches.mark_saving(types.SimpleNamespace(__name__="torch.serialization", save=len))
+assert Module()() == "called"
+assert Module.__call__.__code__ in skipped
+assert [code.co_name for code in skipped] == ["outermost", "module_call", "call"], skipped
+"""
+    )
+
+
+def test_torch_that_another_finder_finds_is_instrumented(run_python, tmp_path):
+    """As in an editable installation, and in a frozen program."""
+    package = tmp_path / "elsewhere" / "torch"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("class nn:\n    class Module:\n        def __call__(self): pass\nis_grad_enabled = bool\n")
+    (package / "serialization.py").write_text("def save(): pass\n")
+    run_python(
+        f"""
+import importlib.machinery, importlib.util, sys
+
+class Editable:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name == "torch":
+            return importlib.machinery.PathFinder.find_spec(name, [{str(package.parent)!r}])
+
+class AsksAll:
+    # as hooks of other tools do
+    def find_spec(self, name, path=None, target=None):
+        sys.meta_path.remove(self)
+        try:
+            return importlib.util.find_spec(name)
+        finally:
+            sys.meta_path.append(self)
+
+sys.meta_path += [AsksAll(), Editable]
+import persia_metrics.torch
+persia_metrics.torch.install()
+import torch, torch.serialization
+assert torch.nn.Module.__call__._persia_metrics_marked and torch.serialization.save._persia_metrics_marked
+try:
+    import torch.no_such
+except ModuleNotFoundError as error:
+    assert error.name == "torch.no_such"
+"""
+    )
+
+
 def test_a_release_without_a_function_loses_that_hook_alone(run_python):
     told = run_python(
         """

@@ -12,7 +12,7 @@ import sys
 import threading
 import weakref
 from types import ModuleType
-from typing import Any, Callable, List
+from typing import Any, Callable, Dict
 
 from .. import _native
 from . import marks
@@ -47,6 +47,7 @@ def _replace(owner: Any, name: str, wrap: Callable[[Any], Any], reexported_by: s
     else:
         replacement.__module__, replacement.__qualname__ = owner.__name__, name
     _let_script(function, replacement)
+    _hide_from_compiler(replacement)
     setattr(owner, name, replacement)
     package = sys.modules.get(reexported_by)
     if package is not None and getattr(package, name, None) is function:
@@ -63,6 +64,16 @@ def _let_script(function: Any, replacement: Any) -> None:
         known.append((replacement, operator))
         if table is not None:  # it is made from the list, at the first use
             table[id(replacement)] = operator
+
+
+def _hide_from_compiler(function: Any) -> None:
+    """torch.compile compiles what the function calls, as it does for those of torch, and not the function's own frame.
+
+    Otherwise all modules would share the few compiled forms that it keeps of one function. It still inlines the function.
+    """
+    compiler: Any = getattr(getattr(sys.modules.get("torch._C"), "_dynamo", None), "eval_frame", None)
+    if hasattr(compiler, "skip_code"):  # torch 1.13 has no compiler
+        compiler.skip_code(function.__code__)
 
 
 def _mark(owner: Any, name: str, mark: _native.Mark, **how: Any) -> None:
@@ -84,6 +95,8 @@ def mark_modules(torch: Any) -> None:
             return call(*args, **kwargs)
         finally:
             mark.leave()
+
+    _hide_from_compiler(outermost)
 
     # Each is called for every module of a model, so that a test of `is_compiling` in one wrapper for both would cost time.
     def wrap_compiled(call: Callable[..., Any]) -> Callable[..., Any]:
@@ -216,18 +229,27 @@ class _Steps:
     step of the others.
     """
 
-    present: List[weakref.ref[Any]] = []  # the optimizers that have stepped in it
-    former: List[weakref.ref[Any]] = []
+    # The optimizers that have stepped in it, by their ids, in the order of their steps. A program may have one for each parameter, of a class
+    # that compares tensors.
+    present: Dict[int, weakref.ref[Any]] = {}
+    former: Dict[int, weakref.ref[Any]] = {}
 
     @classmethod
     def count(cls, optimizer: Any) -> None:
-        this = weakref.ref(optimizer)
-        if this not in cls.present and any(other() is not None for other in cls.present):
-            cls.present.append(this)
+        number = id(optimizer)
+        has_stepped = cls._has(cls.present, optimizer)
+        if not has_stepped and any(other() is not None for other in cls.present.values()):
+            cls.present.pop(number, None)  # of one that is gone
+            cls.present[number] = weakref.ref(optimizer)
             return
-        goes_on_alone = this in cls.present[1:] and this not in cls.former
+        goes_on_alone = has_stepped and number != next(iter(cls.present)) and not cls._has(cls.former, optimizer)
         _native.count_steps(2 if goes_on_alone else 1)
-        cls.former, cls.present = cls.present, [this]
+        cls.former, cls.present = cls.present, {number: weakref.ref(optimizer)}
+
+    @staticmethod
+    def _has(step: Dict[int, weakref.ref[Any]], optimizer: Any) -> bool:
+        reference = step.get(id(optimizer))
+        return reference is not None and reference() is optimizer
 
 
 def mark_optimizers(module: Any) -> None:

@@ -83,6 +83,46 @@ struct Entered {
   uint64_t ran_ns;  // until it last stopped
 };
 
+// How often each phase was entered beyond those that a track has. Coroutines take turns, so that one of them may leave while
+// one of the track's stays.
+class LeftOut {
+ public:
+  void Enter(uint32_t clock) noexcept {
+    ++all_;
+    const auto at = std::ranges::find_if(phases_, [&](const Entry& phase) { return phase.count == 0 || phase.clock == clock; });
+    if (at == phases_.end()) {
+      ++further_;
+    } else {
+      *at = {clock, at->count + 1};
+    }
+  }
+  // False: the phase was not entered.
+  bool Leave(uint32_t clock) noexcept {
+    if (all_ == 0) return false;
+    const auto at = std::ranges::find_if(phases_, [&](const Entry& phase) { return phase.count > 0 && phase.clock == clock; });
+    if (at == phases_.end()) return false;
+    --at->count;
+    --all_;
+    return true;
+  }
+  // Of a phase that neither this nor the track knows.
+  void LeaveFurther() noexcept {
+    if (further_ == 0) return;
+    --further_;
+    --all_;
+  }
+  [[nodiscard]] uint32_t all() const noexcept { return all_; }
+
+ private:
+  struct Entry {
+    uint32_t clock;
+    uint32_t count;
+  };
+  std::array<Entry, 16> phases_ = {};
+  uint32_t further_ = 0;  // of phases without an entry
+  uint32_t all_ = 0;
+};
+
 // The phases that the process is in. Constant-initialised, and never destroyed.
 class Track {
  public:
@@ -90,10 +130,7 @@ class Track {
 
   void Enter(uint32_t clock) noexcept {
     if (!Own()) return;
-    if (depth_ == entered_.size()) {
-      ++left_out_;
-      return;
-    }
+    if (depth_ == entered_.size()) return left_out_.Enter(clock);
     const uint64_t now = MonotonicNs();
     Stop(now);
     entered_[depth_++] = {clock, 0};
@@ -104,21 +141,8 @@ class Track {
   static constexpr uint64_t kNotEntered = UINT64_MAX;
   uint64_t Leave(uint32_t clock) noexcept {
     if (owner_.load(std::memory_order_relaxed) != &internal::tls_lane) return kNotEntered;
-    if (left_out_ > 0) {
-      --left_out_;
-      return kNotEntered;
-    }
-    // The last one, unless coroutines take turns.
-    uint32_t at = depth_;
-    while (at > 0 && entered_[at - 1].clock != clock) --at;
-    if (at == 0) return kNotEntered;
-    const uint64_t now = MonotonicNs();
-    Stop(now);
-    const uint64_t ran = entered_[at - 1].ran_ns;
-    std::move(entered_.begin() + at, entered_.begin() + depth_, entered_.begin() + at - 1);
-    --depth_;
-    Start(now);
-    if (depth_ == 0) {
+    const uint64_t ran = left_out_.Leave(clock) ? kNotEntered : LeaveEntered(clock);
+    if (Depth() == 0) {
       owner_.store(nullptr, std::memory_order_release);
     }
     return ran;
@@ -129,14 +153,15 @@ class Track {
     if (owner_.load(std::memory_order_relaxed) != &internal::tls_lane) return;
     const uint64_t now = MonotonicNs();
     Stop(now);
-    depth_ = left_out_ = 0;
+    depth_ = 0;
+    left_out_ = {};
     Start(now);
     owner_.store(nullptr, std::memory_order_release);
   }
 
   // Of the calling thread.
   [[nodiscard]] uint32_t Depth() const noexcept {
-    return owner_.load(std::memory_order_relaxed) == &internal::tls_lane ? depth_ + left_out_ : 0;
+    return owner_.load(std::memory_order_relaxed) == &internal::tls_lane ? depth_ + left_out_.all() : 0;
   }
 
   // The process exits. If another thread is in a phase, its clock runs until the process has ended.
@@ -155,7 +180,8 @@ class Track {
   // In a forked child, whose clocks have not run.
   void Forget() noexcept {
     owner_.store(nullptr, std::memory_order_relaxed);
-    depth_ = left_out_ = 0;
+    depth_ = 0;
+    left_out_ = {};
     runs_ = false;
   }
 
@@ -187,6 +213,23 @@ class Track {
     return false;
   }
 
+  uint64_t LeaveEntered(uint32_t clock) noexcept {
+    // The last one, unless coroutines take turns.
+    uint32_t at = depth_;
+    while (at > 0 && entered_[at - 1].clock != clock) --at;
+    if (at == 0) {
+      left_out_.LeaveFurther();
+      return kNotEntered;
+    }
+    const uint64_t now = MonotonicNs();
+    Stop(now);
+    const uint64_t ran = entered_[at - 1].ran_ns;
+    std::move(entered_.begin() + at, entered_.begin() + depth_, entered_.begin() + at - 1);
+    --depth_;
+    Start(now);
+    return ran;
+  }
+
   [[nodiscard]] uint32_t Current() const noexcept {
     return depth_ > 0 ? entered_[depth_ - 1].clock : other_.load(std::memory_order_relaxed);
   }
@@ -212,8 +255,8 @@ class Track {
   std::atomic<const void*> owner_ = nullptr;  // the thread that is in a phase; it alone uses what follows
   std::array<Entered, 64> entered_ = {};
   uint32_t depth_ = 0;
-  uint32_t left_out_ = 0;  // entered beyond these
-  uint64_t started_ = 0;   // the clock that runs
+  LeftOut left_out_;      // entered beyond these
+  uint64_t started_ = 0;  // the clock that runs
   bool runs_ = false;
 };
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "persia/metrics/read.h"
 #include "persia/metrics/testing.h"
@@ -172,6 +173,36 @@ TEST_F(PhaseTest, SixtyFourPhasesMayBeEnteredInEachOther) {
     std::this_thread::sleep_for(kPause);
     EXPECT_EQ(outer.Value(), spent);
   });
+}
+
+// Coroutines that take turns, more than have space, leave in another order than they entered.
+TEST_F(PhaseTest, ManyCoroutinesLeaveNoPhaseBehind) {
+  Check([] {
+    for (const size_t kinds : {2, 30}) {
+      std::vector<Phase> phases;
+      for (size_t i = 0; i < kinds; ++i) phases.emplace_back("phase " + std::to_string(i));
+      const auto spent = [&] {
+        double sum = 0;
+        for (const Phase& phase : phases) sum += phase.Value();
+        return sum;
+      };
+      for (int i = 0; i < 100; ++i) {
+        for (const Phase& phase : phases) phase.Enter();
+      }
+      for (const Phase& phase : phases) {
+        for (int i = 0; i < 100; ++i) phase.Leave();
+      }
+      const double before = spent();
+      std::this_thread::sleep_for(kPause);
+      EXPECT_EQ(spent(), before) << kinds;
+      std::thread([&] {
+        const InPhase in(phases[0]);
+        std::this_thread::sleep_for(kPause);
+      }).join();
+      EXPECT_GE(spent(), before + 0.02) << kinds << ": another thread may have the phases";
+    }
+  });
+  EXPECT_EQ(output_, "");
 }
 
 TEST_F(PhaseTest, AForkedChildIsInNoPhase) {

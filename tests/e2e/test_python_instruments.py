@@ -1,5 +1,6 @@
 """persia_metrics.Counter, Gauge, Histogram, TimeCost and Stream, exported by the agent."""
 
+import ast
 import os
 import re
 import shutil
@@ -212,6 +213,60 @@ for number in (True, 7, 2**70, 0.5, float("nan"), float("inf"), Tensor(), Index(
     Histogram("", "h").observe(number)
 """
     )
+
+
+def test_whole_numbers_may_be_those_of_another_library(run_python):
+    told = run_python(
+        """
+import persia_metrics
+class Index:
+    def __index__(self):
+        return 3
+calls = [getattr(persia_metrics, name) for name in ("set_step", "count_steps", "count_samples", "count_tokens", "set_total_steps")]
+for call in calls:
+    call(Index())
+    for wrong in (3.0, "3", None, -1):
+        try:
+            call(wrong)
+            print(call, wrong)
+        except (TypeError, OverflowError):
+            pass
+print({series.name: series.value for series in persia_metrics.snapshot()})
+""",
+        PERSIA_METRICS_ENABLED="1",
+    )
+    progress = {"steps_total": 3, "samples_total": 3, "tokens_total": 3, "planned_steps": 3}
+    assert ast.literal_eval(told) == {"step": 6, "first_step": 3, **progress}
+
+
+def test_label_values_without_end_take_no_memory_without_end(run_python, segments):
+    told = run_python(
+        """
+from persia_metrics import Counter, Enum, Info, TimeCost
+from persia_metrics.instruments import _KEPT_UNASKED
+
+families = [Counter("", "c", "", ["user"]), TimeCost("", "t", "", ["user"], bounds=[1])]
+for family in families:
+    for i in range(3 * _KEPT_UNASKED):
+        family.labels(str(i))
+kept = [len(family._children) for family in families]
+print(kept)
+assert families[0].labels("0") is families[0].labels("0"), "kept"
+families[0].labels("0").inc()
+assert families[0].labels("0").value() == 1
+families[0].clear()
+assert families[0]._children == {}
+for i in range(2 * _KEPT_UNASKED):
+    families[0].labels(str(i)).inc(2)
+counted = [families[0].labels(str(i)).value() for i in range(2 * _KEPT_UNASKED)]
+assert set(counted) == {0, 2} and len(families[0]._children) >= counted.count(2)
+""",
+        PERSIA_METRICS_DIR=str(segments),
+        PERSIA_METRICS_SEGMENT_BYTES=str(3 << 20),
+    )
+    lines = told.splitlines()
+    assert lines[0].startswith("persia-metrics: metric"), told
+    assert all(10_000 <= int(count) < 25_000 for count in lines[1].strip("[]").split(",")), told
 
 
 def test_a_class_made_of_ours_may_replace_a_method(run_python):

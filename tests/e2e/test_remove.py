@@ -82,3 +82,38 @@ def test_a_removed_series_vanishes_and_goes_on_when_it_is_made_again(job, gatewa
     wait_for("a", names[2:])
     wait_for("b", ())
     other.succeed()
+
+
+def test_infos_and_enums_are_removed_too(run_python):
+    run_python(
+        """
+from persia_metrics import Enum, Info, snapshot
+build = Info("my_app", "build", "", ["part"])
+state = Enum("my_app", "state", "", ["part"], states=["a", "b"])
+
+def parts(name):
+    return [(series.labels["part"], series.value) for series in snapshot() if series.name == name and series.value is not None]
+
+for part in ("one", "two", "three"):
+    build.labels(part).info({"version": "1"})
+    state.labels(part).state("b")
+for metric in (build, state):
+    metric.remove("one")
+    for wrong in ("one", "none"):
+        try:
+            metric.remove(wrong)
+            raise SystemExit("no KeyError")
+        except KeyError:
+            pass
+assert parts("build_info") == [("two", 1), ("three", 1)] and parts("state") == [("two", 0), ("two", 1), ("three", 0), ("three", 1)]
+build.labels("one").info({"version": "1"})
+assert state.labels("one").value() == "a", "as a new one"
+build.remove_by_labels({"part": "two"})
+state.remove_by_labels({"part": "two"})
+assert sorted(parts("build_info")) == [("one", 1), ("three", 1)] and sorted(parts("state")) == [("one", 0), ("one", 1), ("three", 0), ("three", 1)]
+build.clear()
+state.clear()
+assert parts("build_info") == parts("state") == []
+""",
+        PERSIA_METRICS_ENABLED="1",
+    )

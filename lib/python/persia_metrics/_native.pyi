@@ -75,6 +75,7 @@ class Info:
     def __new__(cls, group: str, name: str, help: str, unit: str, labels: _Labels) -> Info: ...
     def _set(self, texts: Sequence[Tuple[str, str]], /) -> None:
         """Replaces the texts."""
+    def _remove(self) -> bool: ...
     def unset(self) -> None:
         """Takes the texts away."""
 
@@ -82,6 +83,7 @@ class Enum:
     def __new__(cls, group: str, name: str, help: str, unit: str, labels: _Labels, states: Tuple[str, ...]) -> Enum: ...
     def _set(self, state: str, /) -> None:
         """Changes the state. An unknown one is ignored and counted as dropped."""
+    def _remove(self) -> bool: ...
     def unset(self) -> None:
         """Takes the state away."""
     def _read(self) -> Optional[str]: ...
@@ -123,6 +125,9 @@ def set_process_group_rank(rank: int, /) -> None:
 def remove_series(group: str, name: str, labels: Sequence[Tuple[str, str]], /) -> bool:
     """Removes a series until it is made again. False: there is none."""
 
+def has_series(group: str, name: str, labels: Sequence[Tuple[str, str]], /) -> bool:
+    """Whether there is a series. False: it was never made, was refused or removed, or metrics are disabled."""
+
 def find_series(series: Dict[Tuple[object, ...], Any], label_values: Tuple[object, ...], /) -> Any:
     """The dict's value for these label values. None if there is none, or if a label value is not a str."""
 
@@ -141,19 +146,19 @@ def set_callback_period(seconds: float, /) -> None: ...
 def end_functions() -> None:
     """In the main interpreter, ends all functions for ever. Waits for a running one, at most a second."""
 
-def set_step(step: int, /) -> None:
+def set_step(step: SupportsIndex, /) -> None:
     """The step that the process trains now, as the program numbers it."""
 
-def count_steps(count: int = 1, /) -> None:
+def count_steps(count: SupportsIndex = 1, /) -> None:
     """The process has done this many more steps of training."""
 
-def count_samples(count: int, /) -> None:
+def count_samples(count: SupportsIndex, /) -> None:
     """The process has trained on this many more samples."""
 
-def count_tokens(count: int, /) -> None:
+def count_tokens(count: SupportsIndex, /) -> None:
     """The process has trained on this many more tokens."""
 
-def set_total_steps(steps: int, /) -> None:
+def set_total_steps(steps: SupportsIndex, /) -> None:
     """The training ends with this step, as the program numbers steps."""
 
 def leave_out_marks(thread_alone: bool, /) -> None:

@@ -26,6 +26,9 @@ gauge_policies: Dict[Tuple[str, str], int] = {}
 
 _DEFAULT_BOUNDS: Sequence[float] = _native.DEFAULT_BOUNDS
 
+# A family that has more series asks whether a new one counts before it keeps it: with label values without end, the segment is full at some time.
+_KEPT_UNASKED = 10_000
+
 
 class _Labelled:
     """A metric with label names is a family; `labels()` returns its series."""
@@ -63,8 +66,14 @@ class _Labelled:
         # Two threads may both create one; their handles are of the same series.
         child: Optional[_Self] = children.get(texts)
         if child is None:
-            child = children.setdefault(texts, _series(type(self), self._arguments, texts))
+            made = _series(type(self), self._arguments, texts)
+            child = children.setdefault(texts, made) if len(children) < _KEPT_UNASKED or self._counts(texts) else made
         return child
+
+    def _counts(self, texts: Tuple[str, ...]) -> bool:
+        """Whether the library has accepted a series that was made."""
+        group, name = self._arguments[:2]
+        return _native.has_series(group, name, tuple(zip(self._label_names, texts)))
 
     def remove(self, *label_values: object) -> None:
         """Removes the series with these label values, in the order of the names: it is not exported until it is created again.
@@ -75,8 +84,8 @@ class _Labelled:
         such series. ValueError: the label values are not those of the metric.
         """
         texts = self._texts(label_values, {})
-        known = self._family_children().pop(texts, None) is not None
-        if not self._remove_series(texts) and not known:
+        child = self._family_children().pop(texts, None)
+        if not self._remove_series(texts, child) and child is None:
             raise KeyError(label_values)
 
     def remove_by_labels(self, labels: Mapping[str, object]) -> None:
@@ -87,14 +96,15 @@ class _Labelled:
             raise ValueError(f"unknown label names: {unknown}")
         wanted = {self._label_names.index(name): str(value) for name, value in labels.items()}
         for texts in list(children):
-            if all(texts[at] == value for at, value in wanted.items()) and children.pop(texts, None) is not None:
-                self._remove_series(texts)
+            child = children.pop(texts, None) if all(texts[at] == value for at, value in wanted.items()) else None
+            if child is not None:
+                self._remove_series(texts, child)
 
     def clear(self) -> None:
         """Removes all series, as `remove`. ValueError: the metric has no label names."""
         self.remove_by_labels({})
 
-    def _remove_series(self, texts: Tuple[object, ...]) -> bool:
+    def _remove_series(self, texts: Tuple[object, ...], child: Any) -> bool:
         group, name = self._arguments[:2]
         labels = tuple(zip(self._label_names, map(str, texts)))
         return any([_native.remove_series(group, name + suffix, labels) for suffix in self._suffixes])
@@ -372,7 +382,19 @@ class Stream(_Labelled, _native.Stream):
         return Timer(self, "add")
 
 
-class Info(_Labelled, _native.Info):
+class _LabelledTexts(_Labelled):
+    """The series of an Info or an Enum has further labels, which only its handle knows."""
+
+    __slots__ = ()
+
+    def _counts(self, texts: Tuple[str, ...]) -> bool:
+        return True
+
+    def _remove_series(self, texts: Tuple[object, ...], child: Any) -> bool:
+        return child is not None and bool(child._remove())
+
+
+class Info(_LabelledTexts, _native.Info):
     """Texts about the process, for example its versions. As in prometheus_client.
 
     Exported as the gauge `<group>_<name>_info` of value 1, with the texts as labels. `_info` is added to the name unless it ends so.
@@ -400,7 +422,7 @@ class Info(_Labelled, _native.Info):
         super().unset()
 
 
-class Enum(_Labelled, _native.Enum):
+class Enum(_LabelledTexts, _native.Enum):
     """A state out of a few. As in prometheus_client.
 
     Exported as a gauge for each state, 1 for the current one and 0 for the others, with a label that has the metric's exported name:

@@ -14,6 +14,7 @@
 #include "persia/metrics/internal/exit.h"
 #include "persia/metrics/internal/process_group.h"
 #include "persia/metrics/remove.h"
+#include "series.h"
 
 namespace persia::metrics::python {
 
@@ -299,24 +300,31 @@ PyObject* FindSeries(PyObject*, PyObject* const* args, Py_ssize_t count) {
   return found;
 }
 
+// The group, name and labels of a series. False: an exception is set.
+bool SeriesOf(PyObject* args, const char* format, std::string_view* group, std::string_view* name, LabelSet* labels) {
+  PyObject *group_object, *name_object, *pairs;
+  return PyArg_ParseTuple(args, format, &group_object, &name_object, &pairs) && TextOf(group_object, "group", group) &&
+         TextOf(name_object, "name", name) && LabelsOf(pairs, labels);
+}
+
 // Waits for a function of the series that another thread runs, which may need the GIL.
 PyObject* CallRemoveSeries(PyObject*, PyObject* args) {
-  PyObject *group_object, *name_object, *pairs;
   std::string_view group, name;
   LabelSet labels;
-  if (!PyArg_ParseTuple(args, "OOO:remove_series", &group_object, &name_object, &pairs) ||
-      !TextOf(group_object, "group", &group) || !TextOf(name_object, "name", &name) || !LabelsOf(pairs, &labels)) {
-    return nullptr;
-  }
-  std::vector<Label> views;
-  for (const auto& [label, value] : labels) {
-    views.push_back({label, value});
-  }
+  if (!SeriesOf(args, "OOO:remove_series", &group, &name, &labels)) return nullptr;
+  const std::vector<Label> views = ViewOf(labels);
   bool removed = false;
   Py_BEGIN_ALLOW_THREADS;
   removed = RemoveSeries(group, name, views);
   Py_END_ALLOW_THREADS;
   return PyBool_FromLong(removed ? 1 : 0);
+}
+
+PyObject* CallHasSeries(PyObject*, PyObject* args) {
+  std::string_view group, name;
+  LabelSet labels;
+  if (!SeriesOf(args, "OOO:has_series", &group, &name, &labels)) return nullptr;
+  return PyBool_FromLong(HasSeries(group, name, ViewOf(labels)) ? 1 : 0);
 }
 
 PyObject* CallExporting(PyObject*, PyObject*) { return PyBool_FromLong(Exporting() ? 1 : 0); }
@@ -333,6 +341,8 @@ PyMethodDef functions[] = {
      "set_process_group_rank(rank, /)\n--\n\nThe rank of this process in its group of several processes."},
     {"remove_series", &Guarded<&CallRemoveSeries>, METH_VARARGS,
      "remove_series(group, name, labels, /)\n--\n\nRemoves a series. Returns whether there was one."},
+    {"has_series", &Guarded<&CallHasSeries>, METH_VARARGS,
+     "has_series(group, name, labels, /)\n--\n\nWhether there is a series."},
     {"find_series", AsCFunction(&FindSeries), METH_FASTCALL,
      "find_series(series, label_values, /)\n--\n\nThe dict's value for these label values. None if there is none, or if a "
      "label "

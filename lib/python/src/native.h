@@ -96,4 +96,14 @@ inline bool NumberOf(PyObject* object, double* number) {
   return *number != -1.0 || PyErr_Occurred() == nullptr;
 }
 
+// The whole number of an int, or of an object with __index__ (of NumPy, or a tensor of one element). False: an exception is
+// set.
+inline bool CountOf(PyObject* object, unsigned long long* count) {
+  PyObject* index = PyNumber_Index(object);
+  if (index == nullptr) return false;
+  *count = PyLong_AsUnsignedLongLong(index);
+  Py_DECREF(index);
+  return PyErr_Occurred() == nullptr;
+}
+
 }  // namespace persia::metrics::python

@@ -59,8 +59,8 @@ PyObject* LeavePhase(PyObject* self, PyObject* const* error, Py_ssize_t count) {
 PyObject* ReadPhase(PyObject* self, PyObject*) { return ValueFrom(HandleOf<NamedPhase>(self)->phase.Value()); }
 
 PyObject* SetStepTo(PyObject*, PyObject* step) {
-  const unsigned long long number = PyLong_AsUnsignedLongLong(step);
-  if (PyErr_Occurred() != nullptr) return nullptr;
+  unsigned long long number = 0;
+  if (!CountOf(step, &number)) return nullptr;
   SetStep(number);
   Py_RETURN_NONE;
 }

@@ -6,12 +6,6 @@
 namespace persia::metrics::python {
 namespace {
 
-// False: an exception is set.
-bool CountOf(PyObject* object, unsigned long long* count) {
-  *count = PyLong_AsUnsignedLongLong(object);
-  return PyErr_Occurred() == nullptr;
-}
-
 PyObject* CountStepsBy(PyObject*, PyObject* const* args, Py_ssize_t size) {
   unsigned long long count = 1;
   if (size > 1) {

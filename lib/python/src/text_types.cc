@@ -36,6 +36,17 @@ PyObject* UnsetInfo(PyObject* self, PyObject*) {
   Py_RETURN_NONE;
 }
 
+template <class Handle>
+PyObject* Remove(PyObject* self, PyObject*) {
+  Handle* handle = HandleOf<Handle>(self);
+  if (handle == nullptr) return nullptr;
+  bool removed = false;
+  Py_BEGIN_ALLOW_THREADS;
+  removed = handle->Remove();
+  Py_END_ALLOW_THREADS;
+  return PyBool_FromLong(removed ? 1 : 0);
+}
+
 PyObject* NewEnum(PyTypeObject* type, PyObject* args, PyObject*) {
   PyObject *group, *name, *help, *unit, *labels, *items;
   Naming naming;
@@ -82,6 +93,7 @@ PyMethodDef info_methods[] = {
     {"_set", &Guarded<&SetInfo>, METH_O, "_set($self, texts, /)\n--\n\nReplaces the texts, pairs of a name and a value."},
     {"unset", &UnsetInfo, METH_NOARGS,
      "unset($self, /)\n--\n\nTakes the texts away: it is not exported until it is set again."},
+    {"_remove", &Remove<Info>, METH_NOARGS, "_remove($self, /)\n--\n\nRemoves the series. Returns whether there was one."},
     {nullptr, nullptr, 0, nullptr}};
 
 PyMethodDef enum_methods[] = {
@@ -89,6 +101,7 @@ PyMethodDef enum_methods[] = {
      "_set($self, state, /)\n--\n\nChanges the state. An unknown one is ignored and counted as dropped."},
     {"unset", &UnsetEnum, METH_NOARGS,
      "unset($self, /)\n--\n\nTakes the state away: it is not exported until it is set again."},
+    {"_remove", &Remove<Enum>, METH_NOARGS, "_remove($self, /)\n--\n\nRemoves the series. Returns whether there was one."},
     {"_read", &Guarded<&ReadEnum>, METH_NOARGS, "_read($self, /)\n--\n\nThe state, or None."},
     {nullptr, nullptr, 0, nullptr}};
 

@@ -5,6 +5,7 @@
 #include "callbacks.h"
 #include "persia/metrics/remove.h"
 #include "registry.h"
+#include "series.h"
 
 namespace persia::metrics {
 inline namespace abi_1 {
@@ -22,6 +23,11 @@ void ClearFamily(const internal::FamilyNode* family) noexcept {
        slot = registry.NextSlotOf(family, slot)) {
     RemoveSlot(slot);
   }
+}
+
+bool HasSeries(std::string_view group, std::string_view name, LabelView labels) noexcept {
+  const Registry& registry = Registry::Get();
+  return registry.FindSlot(registry.FindMetric(group, name), labels) != internal::kScratchSlot;
 }
 
 bool RemoveSeries(std::string_view group, std::string_view name, LabelView labels) noexcept {

@@ -12,10 +12,10 @@ namespace persia::metrics {
 
 // The project's own variable, by which a deployment overrides all other sources.
 inline constexpr std::string_view kReplicaVariable = "REPLICA_INDEX";
-// Those of launchers: torchrun and others, Open MPI, PMIx, MPICH and Intel MPI, MVAPICH, Slurm. The first one also overrides
-// the program.
-inline constexpr std::string_view kRankVariables[] = {"RANK",     "OMPI_COMM_WORLD_RANK", "PMIX_RANK",
-                                                      "PMI_RANK", "MV2_COMM_WORLD_RANK",  "SLURM_PROCID"};
+// Those of launchers: torchrun and others, Horovod, Open MPI, PMIx, MPICH and Intel MPI, MVAPICH, Slurm. The first one also
+// overrides the program.
+inline constexpr std::string_view kRankVariables[] = {"RANK",     "HOROVOD_RANK",        "OMPI_COMM_WORLD_RANK", "PMIX_RANK",
+                                                      "PMI_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID"};
 
 // The ranks that the process itself has given.
 struct OwnRanks {

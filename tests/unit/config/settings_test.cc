@@ -283,7 +283,7 @@ const std::vector<Row>& Rows() {
      .good = {{"run-7", "run-7"}, {std::string(256, 'r'), std::string(256, 'r')}, {"none", ""}}, .bad = {{std::string(257, 'r')}},
      .allowed = "is too long for a run id (at most 256 bytes)", .read = PERSIA_READ(run_id)},
     {.flag = "--replica", .environment = "REPLICA_INDEX",
-     .other_environment = {"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID"},
+     .other_environment = {"RANK", "HOROVOD_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID"},
      .default_text = "0", .default_value = "0",
      .good = {{"2147483647", "2147483647"}, {"0", "0"}}, .bad = {{"-1"}, {"2147483648"}, {"two"}}, .allowed = "is not a number from 0 to 2147483647",
      .read = PERSIA_READ(replica)},

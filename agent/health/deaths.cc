@@ -221,7 +221,7 @@ int Precedence(std::string_view exit) {
 }
 
 bool IsDeath(std::string_view exit, uint32_t ordinal, bool killed_for_memory) {
-  return !exit.empty() && !IsCleanExit(exit) && (ordinal == 0 || killed_for_memory || exit != kUnknownEnd);
+  return !exit.empty() && !IsCleanExit(exit) && (ordinal == 0 || killed_for_memory || Precedence(exit) == 0);
 }
 
 Death DeathOf(const ProcessEnd& end) {

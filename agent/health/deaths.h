@@ -72,7 +72,7 @@ struct Death {
 [[nodiscard]] int Precedence(std::string_view exit);
 
 // Whether an end is a death. Further processes of a rank, such as data loaders, may end by _exit as they should, unless the
-// kernel killed them.
+// kernel killed them, or by the SIGTERM with which the rank ends those of a pool.
 [[nodiscard]] bool IsDeath(std::string_view exit, uint32_t ordinal, bool killed_for_memory = false);
 
 }  // namespace persia::agent

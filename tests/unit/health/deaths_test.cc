@@ -189,7 +189,10 @@ TEST(DeathsTest, CleanExitsAndDataLoadersAreNoDeaths) {
   EXPECT_FALSE(IsDeath("", 0));
   EXPECT_TRUE(IsDeath(kUnknownEnd, 0));
   EXPECT_FALSE(IsDeath(kUnknownEnd, 1)) << "a data loader ends by _exit";
+  EXPECT_FALSE(IsDeath("SIGTERM", 1)) << "a pool of multiprocessing ends its processes so";
+  EXPECT_TRUE(IsDeath("SIGTERM", 0));
   EXPECT_TRUE(IsDeath("SIGKILL", 1));
+  EXPECT_TRUE(IsDeath("SIGSEGV", 1));
   EXPECT_TRUE(IsDeath(kUnknownEnd, 1, true)) << "the kernel killed it";
 }
 

@@ -16,7 +16,7 @@ Enum("state", "S.", states=["off", "on"]).state("on")
 
 
 def test_every_type_arrives_exactly(job, gateway):
-    job.agent()
+    agent = job.agent()
     worker = job.python(
         EVERY_TYPE
         + """
@@ -58,6 +58,7 @@ input()
     gateway.wait_for("level", None, a="gone")
     gateway.wait_for("seconds_count", 20_001)
     assert gateway.metrics().one("latency_sum") == 10_000
+    assert "process_cpu_seconds" not in agent.output(), "the agent's own metric has this name"
     worker.succeed()
 
 

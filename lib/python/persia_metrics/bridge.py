@@ -10,7 +10,8 @@ Values from before the first copy are included. New series are copied too.
 - Counters, histograms, and the `_count` and `_sum` of summaries: the increase since the last copy is added. One that fell was reset, and
   its whole value is added.
 - Gauges, unknown metrics, infos, states, and the quantiles of summaries: the value is copied. One that disappears is no longer exported.
-- All series of a histogram must have the same bounds, at most 500. `_created` samples, exemplars and timestamps are not copied.
+- All series of a histogram must have the same bounds, at most 500. `_created` samples, exemplars and timestamps are not copied, nor are the
+  `process_*` metrics of prometheus_client's own collector: the agent has `persia_process_*`.
 
 A fork waits for a copy in progress, at most a second. A forked child exports only what it counts itself: a new thread first reads all
 values, which are the parent's, and then copies what is added to them. If the first reading takes longer than a second, for example because

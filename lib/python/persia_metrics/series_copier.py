@@ -13,6 +13,12 @@ from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
 from . import _native
 
 _log = logging.getLogger("persia_metrics")
+
+# Of the process collector that prometheus_client's default registry has. The agent has persia_process_*, and its own metrics by these names.
+_PROCESS = {
+    *("process_virtual_memory_bytes", "process_resident_memory_bytes", "process_start_time_seconds", "process_cpu_seconds"),
+    *("process_open_fds", "process_max_fds"),
+}
 _Labels = Tuple[Tuple[str, str], ...]
 
 
@@ -86,7 +92,7 @@ class SeriesCopier:
         self._seen: Set[Tuple[str, str, _Labels]] = set()
 
     def copy(self, families: Iterable[Any], add: bool = True) -> None:
-        """Copies all families. If a series occurs twice, the first one is copied. A gauge that is missing is unset.
+        """Copies all families but those of the process. If a series occurs twice, the first one is copied. A gauge that is missing is unset.
 
         Without `add`, only remembers the values: a forked child has inherited them, and its parent counts them.
         """
@@ -111,7 +117,7 @@ class SeriesCopier:
             _log.warning("metric %r of another library is not exported: %s", name, why)
 
     def _copy_family(self, family: Any, add: bool) -> None:
-        if family.name in self._unknown:
+        if family.name in self._unknown or family.name in _PROCESS:
             return
         about = (family.documentation or "", family.unit or "")
         if family.type == "histogram":

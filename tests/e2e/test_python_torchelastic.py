@@ -110,6 +110,8 @@ event = Event("n", "t", {"a": [1, None]}, 5)
 assert Event.deserialize(event.serialize()) == event == Event.deserialize(event)
 event.event_type = "u"
 print(event, event.type)
+assert Event("n", metadata={1: "a", (2, 3): "b", "1": "c"}).serialize().count('"1"') == 1
+assert Event.deserialize(Event("n", metadata={1: "a", (2, 3): "b", "1": "c"}).serialize()).metadata == {"1": "c", "(2, 3)": "b"}
 """
     )
     assert told == '{"name": "n", "type": "u", "metadata": {"a": [1, null]}, "timestamp": 5} u\n'

@@ -99,10 +99,11 @@ class Event:
     def serialize(self) -> str:
         """A JSON object with the keys name, type (or source, if it has one), metadata and timestamp.
 
-        Values that JSON does not have are written as their str().
+        Names are written as their str(): of two with one str(), the later. So are values that JSON does not have.
         """
         kind = {"type": self.type} if self.source is None else {"source": self.source}
-        return json.dumps({"name": self.name, **kind, "metadata": self.metadata, "timestamp": self.timestamp}, default=str)
+        metadata = {str(name): value for name, value in self.metadata.items()}
+        return json.dumps({"name": self.name, **kind, "metadata": metadata, "timestamp": self.timestamp}, default=str)
 
     @staticmethod
     def deserialize(data: Union[str, Event]) -> Event:

@@ -13,8 +13,9 @@
  *
  * The arguments are in one order: group, name, what the kind of metric needs, and the description, which may be NULL.
  *
- * Thread safety: any function, from any thread, but not inside a signal handler. Adding, setting and observing take no lock,
- * make no system call and allocate nothing. Requesting a handle does all three: request it once and keep it.
+ * Thread safety: any function, from any thread, but not inside a signal handler or a replaced malloc. Adding, setting and
+ * observing take no lock, make no system call and allocate nothing. Requesting a handle does all three: request it once and
+ * keep it.
  */
 #ifndef PERSIA_METRICS_C_H_
 #define PERSIA_METRICS_C_H_

@@ -16,7 +16,8 @@
 // stop the threads: it includes what was recorded before the call, and may include what is recorded during it.
 //
 // Thread safety: any method, from any thread. Methods that record take no lock, make no system call, allocate nothing and do
-// not read the clock, except that a thread's first use of a metric may claim memory. Not for use inside signal handlers.
+// not read the clock, except that a thread's first use of a metric may claim memory. Not for use inside signal handlers, nor in
+// a replaced operator new or malloc: a request for a metric allocates while it holds a mutex.
 #pragma once
 
 #include <atomic>

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <cstdint>
+#include <map>
 #include <set>
 #include <string_view>
 #include <tuple>
@@ -116,6 +118,7 @@ bool WorkerMetrics::UpdateEntries(std::span<const WorkerProcess> processes) {
   }
   order_ = std::move(order);
   if (changed) {
+    FindFirsts();
     const std::set<const Entry*> there(order_.begin(), order_.end());
     std::erase_if(entries_, [&](const auto& entry) { return !there.contains(&entry.second); });
   }
@@ -133,6 +136,18 @@ void WorkerMetrics::SetProcess(Entry& entry, const WorkerProcess& process) {
   if (other || !process.library_version.empty()) {
     entry.library_version = process.library_version;
   }
+}
+
+void WorkerMetrics::FindFirsts() {
+  std::map<std::tuple<uint64_t, uint32_t, uint64_t>, Entry*> firsts;
+  for (Entry* entry : order_) {
+    const WorkerProcess& process = entry->process;
+    if (!process.alive) continue;
+    Entry*& first = firsts.try_emplace({process.pid_namespace, process.pid, process.start_ticks}, entry).first->second;
+    if (process.ordinal < first->process.ordinal) first = entry;
+    entry->is_first = false;
+  }
+  for (const auto& [process, first] : firsts) first->is_first = true;
 }
 
 WorkerMetrics::EndReasons WorkerMetrics::FindEndReasons() const {
@@ -248,7 +263,7 @@ void WorkerMetrics::FillValues(size_t index, double* values, size_t stride) {
     const auto at = std::chrono::floor<std::chrono::milliseconds>(process.last_change.time_since_epoch());
     set(kLastChange, static_cast<double>(at.count()) / 1000);
   }
-  const auto stat = entry.readable ? proc_.Stat(entry.pid) : std::nullopt;
+  const auto stat = entry.readable && entry.is_first ? proc_.Stat(entry.pid) : std::nullopt;
   if (!stat || stat->start_ticks != process.start_ticks) return;
   set(kCpu, stat->cpu_seconds);
   set(kThreads, static_cast<double>(stat->threads));

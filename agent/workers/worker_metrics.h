@@ -84,6 +84,7 @@ class WorkerMetrics {
     WorkerProcess process;
     std::string pid;        // as a directory name in /proc
     bool readable = false;  // /proc/<pid> is in the same pid namespace
+    bool is_first = true;   // of the entries of the process
     std::optional<double> start_time;
     std::string library_version;  // kept when the process has ended
   };
@@ -101,6 +102,8 @@ class WorkerMetrics {
 
   bool UpdateEntries(std::span<const WorkerProcess> processes);
   void SetProcess(Entry& entry, const WorkerProcess& process);
+  // Several copies of the library in one process have a segment each: one of them has what the kernel knows of the process.
+  void FindFirsts();
   [[nodiscard]] EndReasons FindEndReasons() const;
   void RebuildLayout();
   // Of the process with this index in the last list.

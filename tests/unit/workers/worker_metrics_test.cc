@@ -102,6 +102,21 @@ class WorkerMetricsTest : public ::testing::Test {
   std::unique_ptr<WorkerMetrics> metrics_ = std::make_unique<WorkerMetrics>(options_);
 };
 
+// Two copies of the library in one process, such as the Python module and a C++ library, have two segments.
+TEST_F(WorkerMetricsTest, CountsAProcessWithSeveralSegmentsOnce) {
+  const Child child;
+  processes_ = {child.Process(1), child.Process(0), child.Process(2)};
+  const auto shown = Shown();
+  for (const std::string name : {"cpu_seconds_total", "resident_memory_bytes", "open_fds", "threads"}) {
+    EXPECT_TRUE(shown.contains("persia_process_" + name + "{trainer,process=0}")) << name;
+    EXPECT_FALSE(shown.contains("persia_process_" + name + "{trainer,process=1}")) << name;
+    EXPECT_FALSE(shown.contains("persia_process_" + name + "{trainer,process=2}")) << name;
+  }
+  EXPECT_EQ(shown.at("persia_process_up{trainer,process=1}"), 1);
+  processes_[1].alive = false;  // of the program that it was before an exec
+  EXPECT_TRUE(Shown().contains("persia_process_threads{trainer,process=1}"));
+}
+
 TEST_F(WorkerMetricsTest, ShowsWhatTheKernelKnowsOfAProcess) {
   const Child child;
   processes_ = {child.Process(3)};

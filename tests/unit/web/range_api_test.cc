@@ -102,8 +102,9 @@ TEST_F(RangeApiTest, RefusesInvalidParametersAndQuotesThem) {
 }
 
 TEST(ParseParameters, DecodesPercentEncoding) {
-  EXPECT_THAT(ParseParameters("a=b%2Fc+d&&e&=f&g=%zz%4"),
-              ElementsAre(Pair("a", "b/c d"), Pair("e", ""), Pair("", "f"), Pair("g", "%zz%4")));
+  EXPECT_THAT(
+      ParseParameters("a=b%2Fc+d&&e&=f&g=%zz%4&h=%2F&%41=%41"),
+      ElementsAre(Pair("a", "b/c d"), Pair("e", ""), Pair("", "f"), Pair("g", "%zz%4"), Pair("h", "/"), Pair("A", "A")));
   EXPECT_THAT(ParseParameters(""), IsEmpty());
 }
 

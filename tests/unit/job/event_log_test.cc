@@ -14,6 +14,7 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -151,6 +152,20 @@ TEST_F(EventLogTest, APipeThatNobodyReadsDoesNotBlock) {
   close(reader);
   log_->Add(std::vector{SavedEvent(3)});  // SIGPIPE would end the test, unless it is ignored
   EXPECT_THAT(warnings_, ElementsAre(HasSubstr("its reader"), HasSubstr("its reader")));
+}
+
+// The collector adds them, and the threads of the pages read them.
+TEST_F(EventLogTest, EventsAreReadWhileOthersAreAdded) {
+  constexpr uint64_t kLast = 2000;
+  Open({.max_kept = 10});
+  std::jthread adder([this] {
+    for (uint64_t i = 1; i <= kLast; ++i) log_->Add(std::vector{SavedEvent(i)});
+  });
+  for (uint64_t newest = 0; newest < kLast;) {
+    const std::vector<JobEvent> events = log_->Newest({});
+    ASSERT_TRUE(std::ranges::is_sorted(events, {}, &JobEvent::unix_ms));
+    if (!events.empty()) newest = events.back().unix_ms;
+  }
 }
 
 }  // namespace

@@ -3,10 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "web/history_fixture.h"
@@ -136,6 +138,20 @@ TEST(History, WithoutASpanNothingIsKept) {
   history.Add(Any(), TimePoint{seconds(20)});
   EXPECT_THAT(history.Entries(), IsEmpty());
   EXPECT_EQ(history.stats().bytes, 0U);
+}
+
+// The collector adds them, and the threads of the pages read them.
+TEST(History, IsReadWhileOthersAreAdded) {
+  constexpr int64_t kLast = 2000;
+  History history({.span = seconds(72)});
+  std::jthread adder([&history] {
+    for (int64_t i = 1; i <= kLast; ++i) history.Add(Any(i), TimePoint{seconds(1000)} + milliseconds(100 * i));
+  });
+  for (int64_t newest = 0; newest < kLast;) {
+    const std::vector<int64_t> times = Times(history);
+    ASSERT_TRUE(std::ranges::is_sorted(times));
+    if (!times.empty()) newest = times.back();
+  }
 }
 
 }  // namespace

@@ -213,6 +213,7 @@ TEST_F(WorkerMetricsTest, UpIsZeroAfterTheLastProcessEnded) {
 TEST_F(WorkerMetricsTest, TheLayoutIsKeptWhileTheSameProcessesAreThere) {
   const Child one;
   const Child other;
+  const Child third;
   processes_ = {one.Process(0), one.Process(1)};
   Shown();
   const auto layout = snapshot_->layout;
@@ -225,7 +226,7 @@ TEST_F(WorkerMetricsTest, TheLayoutIsKeptWhileTheSameProcessesAreThere) {
   processes_[1] = other.Process(1);
   EXPECT_GT(Of("persia_process_threads{trainer,process=1}"), 0);
   EXPECT_EQ(snapshot_->layout, layout);
-  processes_.push_back(other.Process(2));
+  processes_.push_back(third.Process(2));
   EXPECT_GT(Of("persia_process_threads{trainer,process=2}"), 0);
   EXPECT_NE(snapshot_->layout, layout);
   processes_ = {other.Process(1)};

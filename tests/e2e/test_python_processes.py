@@ -288,6 +288,34 @@ def test_the_interpreter_ends_while_native_functions_give_up_the_lock(run_python
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_the_processes_of_a_rank_have_its_number(job, method):
+    """With a stand-in for torch.distributed: its process group gives the rank, as after torch.multiprocessing.spawn."""
+    agent = job.agent()
+    job.python(
+        f"""
+import multiprocessing, types
+from persia_metrics import Counter
+from persia_metrics.torch import ranks
+
+def load():
+    Counter("my_app", "loads").inc()
+
+if __name__ == "__main__":
+    c10d = types.SimpleNamespace(is_initialized=lambda: True, get_world_size=lambda: 8, get_rank=lambda: 5, init_process_group=print)
+    ranks.take_rank(c10d)
+    load()
+    loader = multiprocessing.get_context({method!r}).Process(target=load)
+    loader.start()
+    loader.join()
+    print("loaded")
+    input()
+"""
+    ).wait_for("loaded")
+    wait_until(lambda: agent.metrics().one("my_app_loads", instance="rep_5") == 2, "both counts of rank 5")
+    assert agent.metrics().one("my_app_loads", instance="rep_0") is None
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 @pytest.mark.parametrize("importer", ["parent", "child"])
 def test_each_end_of_a_child_has_its_reason(job, method, importer):
     agent = job.agent()

@@ -12,6 +12,8 @@ namespace persia::metrics {
 
 // The project's own variable, by which a deployment overrides all other sources.
 inline constexpr std::string_view kReplicaVariable = "REPLICA_INDEX";
+// By which a process whose process group gives its rank passes that on to those that it starts, such as spawned data loaders.
+inline constexpr std::string_view kParentsRankVariable = "PERSIA_METRICS_RANK_OF_PARENT";
 // Those of launchers: torchrun and others, Horovod, Open MPI, PMIx, MPICH and Intel MPI, MVAPICH, Slurm. The first one also
 // overrides the program.
 inline constexpr std::string_view kRankVariables[] = {"RANK",     "HOROVOD_RANK",        "OMPI_COMM_WORLD_RANK", "PMIX_RANK",
@@ -32,6 +34,7 @@ std::optional<int32_t> RankOf(const Number& number, const OwnRanks& own) {
   if (own.process_group && !own.program) return own.process_group;
   if (const std::optional<int32_t> rank = number(kRankVariables[0])) return rank;
   if (own.program) return own.program;
+  if (const std::optional<int32_t> rank = number(kParentsRankVariable)) return rank;
   for (const std::string_view variable : std::span(kRankVariables).subspan(1)) {
     if (const std::optional<int32_t> rank = number(variable)) return rank;
   }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import os
 import sys
 from typing import Any
 
@@ -37,6 +38,9 @@ def _take(c10d: Any) -> None:
     try:
         # A group of one does not distinguish the process from others of the job.
         if c10d.is_initialized() and c10d.get_world_size() > 1:
-            _native.set_process_group_rank(c10d.get_rank())
+            rank = c10d.get_rank()
+            _native.set_process_group_rank(rank)
+            # For what this process starts, such as spawned data loaders. Forked ones have it already.
+            os.environ["PERSIA_METRICS_RANK_OF_PARENT"] = str(rank)
     except Exception as error:
         _log.warning("the rank in torch.distributed is not known: %s: %s", type(error).__name__, error)

@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "trusted_file.h"
+
 namespace persia::agent {
 namespace {
 
@@ -34,17 +36,16 @@ bool ReadAll(int fd, std::string& bytes) {
 
 Result<std::optional<std::string>> ReadDurable(const DurableFile& file, std::string& broken) {
   broken.clear();
-  const OwnedFd fd(openat(file.directory_fd, file.name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (!fd.valid() && errno == ENOENT) return std::optional<std::string>();
-  if (!fd.valid() && errno == ELOOP) {
-    broken = "it is a symbolic link, which is not followed";
-    return std::optional<std::string>();
-  }
+  std::string distrust;
+  const metrics::FileTrust trust = metrics::TrustIn(file.directory_fd);
+  const OwnedFd fd(metrics::OpenTrustedFile(file.directory_fd, file.name, O_RDONLY, trust, distrust));
   struct stat info {};
+  if (!distrust.empty()) broken = "it " + distrust;
+  if (!broken.empty() || (!fd.valid() && errno == ENOENT)) return std::optional<std::string>();
   if (!fd.valid() || fstat(fd.get(), &info) != 0) return SystemError("cannot read " + file.path());
   const auto size = static_cast<uint64_t>(info.st_size);
-  if (!S_ISREG(info.st_mode) || size > kMaxStateBytes) {
-    broken = S_ISREG(info.st_mode) ? "it is larger than any state of an agent" : "it is not a regular file";
+  if (size > kMaxStateBytes) {
+    broken = "it is larger than any state of an agent";
     return std::optional<std::string>();
   }
   std::string bytes(size, '\0');

@@ -29,8 +29,8 @@ struct DurableFile {
   [[nodiscard]] std::string path() const { return directory + "/" + name; }
 };
 
-// The whole file. Null if there is no file, or no regular file of at most kMaxStateBytes; then `broken` says why. An error if
-// it cannot be read: it may be intact.
+// The whole file. Null if there is no file, or none of at most kMaxStateBytes that is trusted (trusted_file.h); then `broken`
+// says why. An error if it cannot be read: it may be intact.
 Result<std::optional<std::string>> ReadDurable(const DurableFile& file, std::string& broken);
 
 // Makes `parts`, one after the other, the whole content, on disk when it returns; returns the file, open for writing at its

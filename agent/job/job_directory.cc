@@ -21,6 +21,7 @@
 #include "files/durable_file.h"
 #include "lib/src/directory/trusted_directory.h"
 #include "lib/src/segment_format/job_directory.h"
+#include "trusted_file.h"
 
 namespace persia::agent {
 namespace {
@@ -54,16 +55,20 @@ std::string ReadPid(int fd) {
   return pid;
 }
 
-// Opens or creates a file of the directory, for its owner or for the group, regardless of the umask. A file that has another
-// name, too, may be one that a member of the group has linked here.
+// Not valid: it is not there, or not trusted.
+OwnedFd OpenForReading(int directory, const std::string& name) {
+  std::string distrust;
+  return OwnedFd(metrics::OpenTrustedFile(directory, name, O_RDONLY, metrics::TrustIn(directory), distrust));
+}
+
+// Opens or creates a file of the directory, for its owner or for the group, regardless of the umask.
 Result<OwnedFd> OpenFile(int directory, const std::string& name, const std::string& path, bool shared) {
-  OwnedFd fd(openat(directory, name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, shared ? 0660 : 0600));
-  struct stat info {};
-  if (!fd.valid() || fstat(fd.get(), &info) != 0) return SystemError("cannot open " + path);
-  if (!S_ISREG(info.st_mode) || info.st_nlink > 1) {
-    return Error{path + " is not a file with this one name (" + std::to_string(info.st_nlink) + " names); remove it"};
-  }
-  if (shared) fchmod(fd.get(), 0660);  // fails for another user's file, which has its mode already
+  std::string distrust;
+  const mode_t mode = shared ? 0660 : 0600;
+  OwnedFd fd(metrics::OpenTrustedFile(directory, name, O_RDWR | O_CREAT, metrics::TrustIn(directory), distrust, mode));
+  if (!distrust.empty()) return Error{path + " " + distrust + "; remove it"};
+  if (!fd.valid()) return SystemError("cannot open " + path);
+  fchmod(fd.get(), mode);  // fails for another user's file, which has its mode already
   return fd;
 }
 
@@ -120,7 +125,7 @@ Result<JobDirectory> JobDirectory::OpenExisting(const std::string& path, const s
 }
 
 std::optional<LockHolder> JobDirectory::Holder() const {
-  const OwnedFd fd(openat(directory_.get(), kLockName, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  const OwnedFd fd = OpenForReading(directory_.get(), kLockName);
   LockHolder holder;
   if (!IsLocked(fd)) return std::nullopt;
   char text[64];
@@ -138,7 +143,7 @@ Result<std::string> JobDirectory::FileOfOthers() {
 }
 
 bool JobDirectory::HasOthers(uint64_t own_place) const {
-  const OwnedFd fd(openat(directory_.get(), kOthersName, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  const OwnedFd fd = OpenForReading(directory_.get(), kOthersName);
   const auto place = static_cast<off_t>(own_place);
   return (place > 0 && IsLocked(fd, 0, place)) || IsLocked(fd, place + 1, 0);
 }
@@ -195,7 +200,7 @@ Status JobDirectory::Recreate() {
 
 AgentConf JobDirectory::ReadConf() const {
   AgentConf conf;
-  const OwnedFd fd(openat(directory_.get(), metrics::kAgentConfName, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  const OwnedFd fd = OpenForReading(directory_.get(), metrics::kAgentConfName);
   if (!fd.valid()) return conf;
   std::string text(kMaxConfBytes, '\0');
   const ssize_t size = read(fd.get(), text.data(), text.size());

@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "files/checksum.h"
+#include "trusted_file.h"
 
 namespace persia::agent {
 namespace {
@@ -69,17 +70,18 @@ Result<std::shared_ptr<QueueFile>> QueueFile::Create(const Place& place, mode_t 
 }
 
 Result<std::shared_ptr<QueueFile>> QueueFile::Open(const Place& place, Found& found) {
-  OwnedFd fd(openat(place.directory_fd, place.name.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  std::string distrust;
+  const metrics::FileTrust trust = metrics::TrustIn(place.directory_fd);
+  OwnedFd fd(metrics::OpenTrustedFile(place.directory_fd, place.name, O_RDWR, trust, distrust));
   struct stat info {};
-  if (fd.get() < 0 || fstat(fd.get(), &info) != 0) {
-    // Gone; or a link, a directory, a socket.
-    const bool no_file = errno == ENOENT || errno == ELOOP || errno == EISDIR || errno == ENXIO;
+  found = Found::kNo;
+  if (!distrust.empty()) return Error{place.path() + " " + distrust};
+  if (!fd.valid() || fstat(fd.get(), &info) != 0) {
+    const bool no_file = errno == ENOENT || errno == EISDIR || errno == ENXIO;  // gone; or a directory, a socket
     found = no_file ? Found::kNo : Found::kTryLater;
     return SystemError("cannot read " + place.path());
   }
   const auto size = static_cast<uint64_t>(info.st_size);
-  found = Found::kNo;
-  if (!S_ISREG(info.st_mode)) return Error{place.path() + " is not a regular file"};
   if (size > kMaxFileBytes) return Error{place.path() + " has " + std::to_string(size) + " bytes, more than a queue writes"};
   char header[kFileHeaderBytes] = {};
   const auto have = ReadAt(fd.get(), 0, header, sizeof header);

@@ -154,7 +154,7 @@ void Supervisor::TakePreparation() {
   if (!wants_agent_) return;
   const char* const text = preparation_->text;
   if (preparation_->pipe != 0) pipe_ = open(text + preparation_->pipe, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
-  if (preparation_->others != 0) others_ = open(text + preparation_->others, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (preparation_->others != 0) others_ = open(text + preparation_->others, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
 }
 
 // If the agent's program did not find it, the command begins after `--`, else at the first word that is neither a flag nor

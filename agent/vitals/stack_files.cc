@@ -18,6 +18,7 @@
 
 #include "base/owned_fd.h"
 #include "base/text.h"
+#include "trusted_file.h"
 
 namespace persia::agent {
 namespace {
@@ -118,11 +119,8 @@ std::string StackFiles::NameOf(uint32_t pid, uint64_t start_ticks) const {
 }
 
 OwnedFd StackFiles::Open(uint32_t pid, uint64_t start_ticks, int flags) const {
-  OwnedFd fd(open(NameOf(pid, start_ticks).c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
-  struct stat info {};
-  const bool is_good = fd.valid() && fstat(fd.get(), &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == geteuid();
-  if (!is_good) fd.Reset();
-  return fd;
+  std::string distrust;
+  return OwnedFd(metrics::OpenTrustedFile(AT_FDCWD, NameOf(pid, start_ticks), flags, {}, distrust));
 }
 
 bool StackFiles::Ask(uint32_t pid, uint64_t start_ticks) {

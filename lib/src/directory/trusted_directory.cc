@@ -77,8 +77,6 @@ int OpenOnTheWay(int parent, const std::string& name, const std::string& path, c
 
 }  // namespace
 
-bool IsShared(mode_t mode) { return (mode & 02770) == 02770 && (mode & 0002) == 0; }
-
 int OpenDirectoryPath(const TrustedDirectory& wanted, std::string& error) {
   error.clear();
   const std::vector<std::string> components = Components(wanted.path);

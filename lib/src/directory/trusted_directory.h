@@ -13,6 +13,8 @@
 #include <optional>
 #include <string>
 
+#include "trusted_file.h"  // IsShared
+
 namespace persia::metrics {
 inline namespace abi_1 {
 
@@ -36,9 +38,6 @@ std::string DistrustOf(const struct stat& info, const TrustedDirectory& wanted);
 
 // Both in a row.
 int OpenTrustedDirectory(const TrustedDirectory& wanted, std::string& error);
-
-// Whether the mode is that of a directory that its group shares.
-bool IsShared(mode_t mode);
 
 }  // namespace abi_1
 }  // namespace persia::metrics

@@ -8,9 +8,11 @@
 #include <optional>
 #include <string_view>
 
+#include "descriptor.h"
 #include "job_directory.h"
 #include "log.h"
 #include "rank_variables.h"
+#include "trusted_file.h"
 
 namespace persia::metrics {
 inline namespace abi_1 {
@@ -62,11 +64,11 @@ std::string RoleOfTorchrun() {
 
 AgentConf ReadAgentConf(int directory_fd) {
   AgentConf conf;
-  const int fd = openat(directory_fd, kAgentConfName, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return conf;
+  std::string distrust;
+  const Descriptor fd(OpenTrustedFile(directory_fd, kAgentConfName, O_RDONLY, TrustIn(directory_fd), distrust));
+  if (!fd.valid()) return conf;
   char buffer[4096];
-  const ssize_t size = read(fd, buffer, sizeof buffer);
-  close(fd);
+  const ssize_t size = read(fd.get(), buffer, sizeof buffer);
   std::string_view rest(buffer, size > 0 ? static_cast<size_t>(size) : 0);
   bool ended = false;
   while (!rest.empty()) {

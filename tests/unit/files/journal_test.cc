@@ -248,6 +248,7 @@ TEST_F(JournalTest, WhatIsNoJournalIsSetAside) {
   const std::pair<std::function<void()>, const char*> cases[] = {
       {[&] { Put(with_version(3)); }, "it has version 3, this agent reads versions 1 to 2"},
       {[&] { Put(with_version(0)); }, "it has version 0"},
+      {[&] { Put(std::string(5000, '\0')); }, "it does not begin as an agent's state does"},
       {[&] { fs::create_symlink("/etc/passwd", path_); }, "it is a symbolic link"},
       {[&] { fs::create_directory(path_); }, "it is not a regular file"},
       {[&] { Put(bytes_), fs::resize_file(path_, (1ULL << 30) + 1); }, "it is larger than any state of an agent"},

@@ -131,6 +131,17 @@ TEST_F(JobDirectoryTest, ALockThatIsAnotherFileIsRefusedAndStaysAsItIs) {
   EXPECT_TRUE(directory.value().Lock().ok());
 }
 
+// A member of the group could put a pipe there, whose reader would wait for a writer.
+TEST_F(JobDirectoryTest, APipeInPlaceOfALockHasNoHolder) {
+  const auto directory = Open(Path("job"));
+  for (const char* name : {"job/agent.lock", "job/agent.execs", "job/agent.conf"}) {
+    ASSERT_EQ(mkfifo(Path(name).c_str(), 0600), 0);
+  }
+  EXPECT_EQ(directory.value().Holder().has_value(), false);
+  EXPECT_FALSE(directory.value().HasOthers(0));
+  EXPECT_EQ(directory.value().ReadConf(), AgentConf());
+}
+
 TEST_F(JobDirectoryTest, IsSharedWithAGroup) {
   auto directory = Open(Path("job"), std::to_string(getegid()));
   ASSERT_TRUE(directory.ok());

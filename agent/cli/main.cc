@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -37,6 +38,14 @@ using Verb = CommandLine::Verb;
   } catch (...) {
   }
   _exit(kExitFailed);
+}
+
+// A closed standard descriptor would become the number of a file of the agent, into which log lines were then written. As to
+// one that is closed, nothing can be written to these.
+void OccupyStandardDescriptors() {
+  int null = open("/dev/null", O_RDONLY);
+  while (null >= 0 && null <= STDERR_FILENO) null = open("/dev/null", O_RDONLY);
+  close(null);
 }
 
 // Each living segment takes a descriptor, and a usual soft limit is 1,024. It exists for programs that use select(), as this
@@ -123,6 +132,8 @@ int Main(std::vector<std::string> arguments) {
 
 int main(int argc, char** argv) {
   std::set_terminate(persia::agent::EndByLogLine);
+  persia::agent::OccupyStandardDescriptors();
+  signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit on file sizes fails
   persia::agent::SetUpHeap();
   persia::agent::RaiseDescriptorLimit();
   return persia::agent::Main({argv + 1, argv + argc});

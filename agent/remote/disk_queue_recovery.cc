@@ -52,7 +52,9 @@ Result<std::unique_ptr<DiskQueue>> DiskQueue::Open(Options options) {
 Status DiskQueue::OpenDirectory() {
   // A user who may write the files may also create some.
   const mode_t mode = options_.mode | (options_.mode >> 2 & 0111);
-  if (mkdirat(options_.directory_fd, options_.name.c_str(), mode) != 0 && errno != EEXIST) {
+  if (mkdirat(options_.directory_fd, options_.name.c_str(), mode) == 0) {
+    fchmodat(options_.directory_fd, options_.name.c_str(), mode, 0);  // regardless of the umask
+  } else if (errno != EEXIST) {
     return SystemError("cannot create " + path());
   }
   OwnedFd fd(openat(options_.directory_fd, options_.name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));

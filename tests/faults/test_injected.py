@@ -23,7 +23,7 @@ _REASONS = {
     ("posix_fallocate", "ENOSPC"): "filesystem full",
 }
 _FUNCTIONS = sorted(
-    "open openat fopen fopen64 mkdirat faccessat fsync fstat stat fstatvfs fchmod fcntl ftruncate posix_fallocate fallocate read pread write writev "
+    "open openat fopen fopen64 mkdirat faccessat fsync fstat stat fstatvfs fchmod fchmodat fcntl ftruncate posix_fallocate fallocate read pread write writev "
     "pwrite mmap munmap madvise linkat rename unlink unlinkat renameat dup getrandom pthread_key_create pthread_setspecific "
     "pthread_create memfd_create readlink close on_exit".split()
 )

@@ -79,6 +79,7 @@ def _open() -> Tuple[str, int]:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
     file = os.open(path, flags, 0o600)
     try:
+        os.fchmod(file, 0o600)  # regardless of the umask
         os.write(file, f"persia-metrics stacks 1 signal {int(_SIGNAL)}\n".encode())
     except Exception:
         os.close(file)

@@ -47,6 +47,7 @@ std::vector<std::string> Components(const std::string& path) {
 // Returns an error number.
 int Create(int parent, const char* name) {
   if (mkdirat(parent, name, 0700) == 0) {
+    fchmodat(parent, name, 0700, 0);  // regardless of the umask
     const Descriptor readable(openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (readable.valid()) fsync(readable.get());  // some filesystems do not support it
     return 0;

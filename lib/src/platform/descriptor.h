@@ -1,6 +1,7 @@
 // Owns a file descriptor.
 #pragma once
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <utility>
@@ -24,6 +25,29 @@ class Descriptor {
 
  private:
   int fd_;
+};
+
+// While it lives, closed standard descriptors are in use, but not for writing. So a file that is opened meanwhile does not get
+// the number of one: what the program prints there would go into the file.
+class StandardDescriptorsTaken {
+ public:
+  StandardDescriptorsTaken() {
+    for (int& fd : taken_) {
+      fd = open("/", O_PATH | O_CLOEXEC);
+      if (fd > STDERR_FILENO) close(std::exchange(fd, -1));
+      if (fd < 0) break;
+    }
+  }
+  ~StandardDescriptorsTaken() {
+    for (const int fd : taken_) {
+      if (fd >= 0) close(fd);
+    }
+  }
+  StandardDescriptorsTaken(const StandardDescriptorsTaken&) = delete;
+  StandardDescriptorsTaken& operator=(const StandardDescriptorsTaken&) = delete;
+
+ private:
+  int taken_[3] = {-1, -1, -1};
 };
 
 }  // namespace persia::metrics

@@ -53,8 +53,12 @@ bool SegmentFile::Create(int directory_fd, const std::string& path, uint64_t max
     return false;
   }
   const bool group = IsShared(directory.st_mode);
+  const mode_t mode = group ? 0640 : 0600;
   directory_ = path;
-  unnamed_fd_ = openat(directory_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, group ? 0640 : 0600);
+  {
+    const StandardDescriptorsTaken taken;
+    unnamed_fd_ = openat(directory_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
+  }
   if (unnamed_fd_ < 0) {
     *error = errno == EOPNOTSUPP || errno == EISDIR
                  ? "the filesystem of " + path +
@@ -69,7 +73,9 @@ bool SegmentFile::Create(int directory_fd, const std::string& path, uint64_t max
   };
   struct stat file {};
   struct statvfs filesystem {};
-  if (fstat(unnamed_fd_, &file) != 0 || fstatvfs(unnamed_fd_, &filesystem) != 0 || (group && fchmod(unnamed_fd_, 0640) != 0)) {
+  // Regardless of the umask.
+  const bool has_mode = fchmod(unnamed_fd_, mode) == 0 || !group;
+  if (!has_mode || fstat(unnamed_fd_, &file) != 0 || fstatvfs(unnamed_fd_, &filesystem) != 0) {
     return fail("cannot set up a file");
   }
   // Not a process-owned record lock: closing any descriptor of the file would release it, and the process would look dead.
@@ -111,6 +117,7 @@ bool SegmentFile::Link(const std::string& file_name, std::string* error) {
 }
 
 int SegmentFile::Reopen() const {
+  const StandardDescriptorsTaken taken;
   const int fd = open(path_.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
   struct stat file {};
   if (fd >= 0 && (fstat(fd, &file) != 0 || file.st_dev != device_ || file.st_ino != inode_)) {

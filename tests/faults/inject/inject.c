@@ -31,8 +31,8 @@
 /* One entry a function, in the order of the report. */
 /* clang-format off */
 #define FUNCTIONS(X) \
-  X(malloc) X(open) X(openat) X(fopen) X(fopen64) X(mkdirat) X(faccessat) X(fsync) X(fstat) X(stat) X(fstatvfs) X(fchmod) X(fcntl) \
-  X(ftruncate) X(posix_fallocate) X(fallocate) X(read) X(pread) X(write) X(writev) X(pwrite) X(mmap) X(munmap) \
+  X(malloc) X(open) X(openat) X(fopen) X(fopen64) X(mkdirat) X(faccessat) X(fsync) X(fstat) X(stat) X(fstatvfs) X(fchmod) \
+  X(fchmodat) X(fcntl) X(ftruncate) X(posix_fallocate) X(fallocate) X(read) X(pread) X(write) X(writev) X(pwrite) X(mmap) X(munmap) \
   X(madvise) X(linkat) X(rename) X(unlink) X(unlinkat) X(renameat) X(dup) X(getrandom) X(pthread_key_create) \
   X(pthread_setspecific) X(pthread_create) X(memfd_create) X(readlink) X(close) X(on_exit)
 /* clang-format on */
@@ -152,6 +152,7 @@ FAULTY(int, -1, fstat, (int fd, struct stat* info), (fd, info))
 FAULTY(int, -1, stat, (const char* path, struct stat* info), (path, info))
 FAULTY(int, -1, fstatvfs, (int fd, struct statvfs* info), (fd, info))
 FAULTY(int, -1, fchmod, (int fd, mode_t mode), (fd, mode))
+FAULTY(int, -1, fchmodat, (int directory, const char* path, mode_t mode, int flags), (directory, path, mode, flags))
 FAULTY(int, -1, ftruncate, (int fd, off_t size), (fd, size))
 FAULTY(int, error_number, posix_fallocate, (int fd, off_t offset, off_t bytes), (fd, offset, bytes))
 FAULTY(int, -1, fallocate, (int fd, int mode, off_t offset, off_t bytes), (fd, mode, offset, bytes))

@@ -207,6 +207,25 @@ TEST_F(SegmentTest, GrowsWithItsSeries) {
   }
 }
 
+TEST_F(SegmentTest, WhatIsPrintedToClosedDescriptorsDoesNotGoIntoIt) {
+  constexpr int kSeries = 5000;
+  const auto segment = SegmentOf([] {
+    for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) close(standard);
+    std::atomic<bool> done = false;
+    std::thread printing([&] {
+      while (!done) {
+        for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+          [[maybe_unused]] const ssize_t written = write(standard, "printed", 7);
+        }
+      }
+    });
+    for (int i = 0; i < kSeries; ++i) Counter("g", "c" + std::to_string(i)).Increment();
+    done = true;
+    printing.join();
+  });
+  EXPECT_EQ(segment.series.size(), size_t{kSeries});
+}
+
 TEST_F(SegmentTest, AFullSegmentDropsNewSeriesAndKeepsTheOldOnes) {
   const auto outcome = RunWorker([] {
     setenv("PERSIA_METRICS_SEGMENT_BYTES", "262144", 1);

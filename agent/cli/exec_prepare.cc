@@ -121,7 +121,7 @@ ExecPlan MakePlan(const CommandLine& line, const Config& config) {
   if (line.instruments_torch) plan.environment.emplace_back("PERSIA_METRICS_TORCH", "1");
   bool pipe_is_read = false;
   if (session.value().other_agent()) {
-    pipe_is_read = NamedPipe::HasReader(config.options.fifo);
+    pipe_is_read = EmitPipeHasReader(config.options);
   } else {
     auto pipe = OpenEmitPipe(config.options);
     if (!pipe.ok()) LogError("fifo", pipe.error() + "; the command runs without it");

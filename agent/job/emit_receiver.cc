@@ -124,6 +124,11 @@ Result<std::unique_ptr<NamedPipe>> OpenEmitPipe(const AgentOptions& options, boo
   return NamedPipe::Open({.path = options.fifo, .padding = EmitLineParser::kPadding, .remove = remove, .group = group.value()});
 }
 
+bool EmitPipeHasReader(const AgentOptions& options) {
+  const auto group = FindGroup(options.metrics_dir_group);
+  return group.ok() && NamedPipe::HasReader(options.fifo, group.value());
+}
+
 Result<std::unique_ptr<EmitReceiver>> StartEmitReceiver(const AgentOptions& options, const JobSession& session,
                                                         std::unique_ptr<NamedPipe> pipe) {
   if (pipe == nullptr) return std::unique_ptr<EmitReceiver>();

@@ -85,6 +85,9 @@ class EmitReceiver {
 // process created it.
 Result<std::unique_ptr<NamedPipe>> OpenEmitPipe(const AgentOptions& options, bool remove = false);
 
+// Whether another agent reads the configured pipe, and OpenEmitPipe would not refuse it.
+bool EmitPipeHasReader(const AgentOptions& options);
+
 // Starts the receiver of the pipe, and the library in this process for it; null if `pipe` is null.
 // REQUIRES: called once, while no other thread reads the environment.
 Result<std::unique_ptr<EmitReceiver>> StartEmitReceiver(const AgentOptions& options, const JobSession& session,

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/owned_fd.h"
+#include "trusted_file.h"
 
 namespace persia::agent {
 namespace {
@@ -19,6 +20,11 @@ constexpr size_t kReadBytes = 1 << 16;
 constexpr int kPipeBytes = 1 << 20;
 // Many times the capacity of a pipe.
 constexpr size_t kMaxDrainedBytes = 64 << 20;
+
+// The owner of a pipe could read lines of this job.
+int OpenPipe(const std::string& path, int flags, std::optional<gid_t> group, std::string& distrust) {
+  return metrics::OpenTrustedFile(AT_FDCWD, path, flags, {.type = S_IFIFO, .group = group}, distrust);
+}
 
 }  // namespace
 
@@ -35,17 +41,13 @@ Result<std::unique_ptr<NamedPipe>> NamedPipe::Open(Options options) {
   if (!created && errno != EEXIST) return SystemError(name + "cannot be created");
   if (created) chmod(path.c_str(), 0600);  // regardless of the umask
   // For writing as well: without a writer, poll() would report a hang-up of a pipe that is only read again and again.
-  OwnedFd fd(open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
+  std::string distrust;
+  OwnedFd fd(OpenPipe(path, O_RDWR, options.group, distrust));
+  if (!distrust.empty()) {
+    return Error{name + distrust +
+                 "; remove it, configure another path or, to trust a pipe's group, set metrics_dir_group to it"};
+  }
   if (!fd.valid()) return SystemError(name + "cannot be opened");
-  struct stat info {};
-  if (fstat(fd.get(), &info) != 0 || !S_ISFIFO(info.st_mode)) {
-    return Error{name + "exists and is not a named pipe; remove it, or configure another path"};
-  }
-  // Its owner could read lines of this job.
-  if (info.st_uid != geteuid() && info.st_uid != 0 && options.group != info.st_gid) {
-    return Error{name + "was made by another user (" + std::to_string(info.st_uid) + ", group " + std::to_string(info.st_gid) +
-                 "); remove it, configure another path, or share it with a group (metrics_dir_group)"};
-  }
   if (created && options.group &&
       (fchown(fd.get(), static_cast<uid_t>(-1), *options.group) != 0 || fchmod(fd.get(), 0620) != 0)) {
     const Error error = SystemError(name + "cannot be given to group " + std::to_string(*options.group));
@@ -57,10 +59,9 @@ Result<std::unique_ptr<NamedPipe>> NamedPipe::Open(Options options) {
   return std::unique_ptr<NamedPipe>(new NamedPipe(std::move(options), std::move(fd), removes));
 }
 
-bool NamedPipe::HasReader(const std::string& path) {
-  struct stat info {};
-  const OwnedFd fd(open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
-  return fd.get() >= 0 && fstat(fd.get(), &info) == 0 && S_ISFIFO(info.st_mode);
+bool NamedPipe::HasReader(const std::string& path, std::optional<gid_t> group) {
+  std::string distrust;
+  return OwnedFd(OpenPipe(path, O_WRONLY, group, distrust)).valid();
 }
 
 NamedPipe::NamedPipe(Options options, OwnedFd fd, bool removes)

@@ -43,8 +43,8 @@ class NamedPipe {
   // who wants it otherwise makes it before. Any other file, another user's pipe, or one that this user may not read, is an
   // error. If the directory is missing, only kClientDirectory is created.
   static Result<std::unique_ptr<NamedPipe>> Open(Options options);
-  // Whether a process has the pipe open for reading.
-  static bool HasReader(const std::string& path);
+  // Whether a process has the pipe open for reading, and Open would not refuse it.
+  static bool HasReader(const std::string& path, std::optional<gid_t> group = std::nullopt);
   // Removes the pipe if it was created here, unless Keep was called.
   ~NamedPipe();
   NamedPipe(const NamedPipe&) = delete;

@@ -137,7 +137,7 @@ SHOW = 'echo "mode=$BENCHMARK_AI path=$BENCHMARK_AI_FIFO_FILEPATH"'
 
 def test_what_is_no_pipe_stays_and_costs_the_pipe_alone(job, fifo):
     fifo.write_text("precious")
-    said = f'named pipe "{fifo}": exists and is not a named pipe'
+    said = f'named pipe "{fifo}": is not a named pipe'
     strict = job.agent(f"--fifo={fifo}", "--strict")
     assert strict.wait() == 1
     agent = job.agent(f"--fifo={fifo}")

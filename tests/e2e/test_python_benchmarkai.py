@@ -310,10 +310,22 @@ print(os.read(reader, 1000).decode(), len(os.listdir("/proc/self/fd")) - before)
     assert told == '{"nested": 1}\n{"first": 1}\n 2\n'
 
 
+@pytest.mark.needs("other-users")
+def test_another_users_pipe_is_refused_unless_its_group_is_named(run_python, fifo):
+    fifo.serve()
+    os.chown(fifo.path, 47111, 47112)
+    program = "from persia_metrics.benchmarkai import emit\nemit({'a': 1})\n"
+    told = run_python(program, 1, **fifo.env)
+    assert "PermissionError: [Errno 1] belongs to another user (47111, group 47112); set BENCHMARK_AI_FIFO_FILEPATH" in told
+    assert fifo.text == ""
+    run_python(program, PERSIA_METRICS_DIR_GROUP="47112", **fifo.env)
+    wait_until(lambda: fifo.lines() == ['{"a": 1}'], "the line")
+
+
 def test_what_is_no_pipe_is_refused_and_left_alone(run_python, fifo):
     fifo.path.write_text("precious")
     told = run_python("from persia_metrics.benchmarkai import emit\nemit({'a': 1})\n", 1, **fifo.env)
-    assert "not a named pipe; BENCHMARK_AI_FIFO_FILEPATH must name one" in told and str(fifo.path) in told
+    assert "is not a named pipe; set BENCHMARK_AI_FIFO_FILEPATH to a pipe of this user" in told and str(fifo.path) in told
     assert fifo.path.read_text() == "precious"
 
 

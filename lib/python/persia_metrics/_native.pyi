@@ -128,6 +128,9 @@ def remove_series(group: str, name: str, labels: Sequence[Tuple[str, str]], /) -
 def has_series(group: str, name: str, labels: Sequence[Tuple[str, str]], /) -> bool:
     """Whether there is a series. False: it was never made, was refused or removed, or metrics are disabled."""
 
+def open_emit_pipe(path: str, /) -> int:
+    """Opens a named pipe that has a reader, for writing. Raises OSError, also if it is another user's."""
+
 def find_series(series: Dict[Tuple[object, ...], Any], label_values: Tuple[object, ...], /) -> Any:
     """The dict's value for these label values. None if there is none, or if a label value is not a str."""
 

@@ -5,6 +5,7 @@ The environment variable BENCHMARK_AI selects the mode when this module is impor
 - `stdout` (the default): prints each map as a line of JSON.
 - `fifo`: writes it into the named pipe BENCHMARK_AI_FIFO_FILEPATH (/tmp/benchmark-ai/fifo, or /tmp/benchmark-ai-fifo, the default before
   September 2019, if only that one is there and has a reader). A daemon, for example persia-metrics-agent, creates and reads the pipe.
+  Another user's pipe is refused, unless its group is PERSIA_METRICS_DIR_GROUP.
   The first call waits for it at most BENCHMARK_AI_FIFO_MAX_WAIT_TIME seconds (10), and checks every BENCHMARK_AI_FIFO_WAIT_TIME_STEP
   seconds (0.5). Each call waits while the pipe is full.
 - `segment`: puts the values into streams of the group `benchmarkai`, in memory that persia-metrics-agent reads. It is the fastest
@@ -23,7 +24,6 @@ import json
 import math
 import os
 import select
-import stat
 import time
 from collections.abc import Mapping as _Mapping
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
@@ -142,7 +142,7 @@ class _Fifo:
         told: Optional[OSError] = None
         for path in self._paths:
             try:
-                return self._open(path), path
+                return _native.open_emit_pipe(path), path
             except OSError as error:
                 # The first path's error is raised, unless the pipe is at the other one.
                 if told is None or (told.errno == errno.ENOENT and error.errno == errno.ENXIO):
@@ -154,7 +154,7 @@ class _Fifo:
 
     def _reopen(self, broken: int, path: str) -> None:
         try:
-            fresh = self._open(path)
+            fresh = _native.open_emit_pipe(path)
         except OSError as error:
             if error.errno in (errno.ENOENT, errno.ENXIO):
                 raise BrokenPipeError(errno.EPIPE, "the named pipe has no reader any more", path) from None
@@ -162,16 +162,6 @@ class _Fifo:
         # The same number, because another thread may be about to write to it.
         os.dup2(fresh, broken, inheritable=False)
         os.close(fresh)
-
-    @staticmethod
-    def _open(path: str) -> int:
-        # Without O_NONBLOCK, opening a pipe without a reader blocks; with it, it fails with ENXIO.
-        descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        if not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
-            os.close(descriptor)
-            raise OSError(errno.EINVAL, "not a named pipe; BENCHMARK_AI_FIFO_FILEPATH must name one", path)
-        os.set_blocking(descriptor, True)
-        return descriptor
 
 
 class _Streams:

@@ -1,12 +1,14 @@
 // The module's functions, and the conversion of Python's values to the library's.
 
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
+#include "emit_pipe.h"
 #include "event_record.h"
 #include "native.h"
 #include "persia/metrics/events.h"
@@ -327,6 +329,23 @@ PyObject* CallHasSeries(PyObject*, PyObject* args) {
   return PyBool_FromLong(HasSeries(group, name, ViewOf(labels)) ? 1 : 0);
 }
 
+PyObject* CallOpenEmitPipe(PyObject*, PyObject* path) {
+  PyObject* bytes = nullptr;
+  if (PyUnicode_FSConverter(path, &bytes) == 0) return nullptr;
+  const std::string name = PyBytes_AsString(bytes);
+  Py_DECREF(bytes);
+  int error = 0;
+  std::string why;
+  const int fd = benchmarkai::OpenPipe(name, error, why);
+  if (fd >= 0) return PyLong_FromLong(fd);
+  // OSError makes the subclass of the error number.
+  if (PyObject* arguments = Py_BuildValue("isO", error, why.empty() ? std::strerror(error) : why.c_str(), path)) {
+    PyErr_SetObject(PyExc_OSError, arguments);
+    Py_DECREF(arguments);
+  }
+  return nullptr;
+}
+
 PyObject* CallExporting(PyObject*, PyObject*) { return PyBool_FromLong(Exporting() ? 1 : 0); }
 
 PyMethodDef functions[] = {
@@ -343,6 +362,9 @@ PyMethodDef functions[] = {
      "remove_series(group, name, labels, /)\n--\n\nRemoves a series. Returns whether there was one."},
     {"has_series", &Guarded<&CallHasSeries>, METH_VARARGS,
      "has_series(group, name, labels, /)\n--\n\nWhether there is a series."},
+    {"open_emit_pipe", &Guarded<&CallOpenEmitPipe>, METH_O,
+     "open_emit_pipe(path, /)\n--\n\nOpens a named pipe that has a reader, for writing. Raises OSError, also if it is another "
+     "user's."},
     {"find_series", AsCFunction(&FindSeries), METH_FASTCALL,
      "find_series(series, label_values, /)\n--\n\nThe dict's value for these label values. None if there is none, or if a "
      "label "

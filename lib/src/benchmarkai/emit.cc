@@ -1,8 +1,5 @@
 #include "persia/metrics/emit.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -23,6 +20,7 @@
 
 #include "descriptor.h"
 #include "emit_lines.h"
+#include "emit_pipe.h"
 #include "fork_locks.h"
 #include "persia/metrics/internal/out_of_memory.h"
 #include "persia/metrics/stream.h"
@@ -59,18 +57,12 @@ struct Pipe {
   Descriptor end;
 };
 
-// Opens a pipe for writing, without blocking, since a blocking open of a pipe without a reader waits forever. Returns 0, or the
-// error; EINVAL: it is not a named pipe.
-int OpenPipe(const std::string& path, std::shared_ptr<const Pipe>& pipe) {
-  std::unique_ptr<const Pipe> fresh(new Pipe{path, Descriptor(open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC))});
-  const int error = errno;
-  const int fd = fresh->end.get();
-  if (fd < 0) return error;
-  struct stat info {};
-  if (fstat(fd, &info) != 0 || !S_ISFIFO(info.st_mode)) return EINVAL;
-  fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
-  pipe = std::move(fresh);
-  return 0;
+// Returns 0, or the error as OpenPipe.
+int TryPath(const std::string& path, std::shared_ptr<const Pipe>& pipe, std::string& why) {
+  int error = 0;
+  std::unique_ptr<const Pipe> fresh(new Pipe{path, Descriptor(OpenPipe(path, error, why))});
+  if (fresh->end.valid()) pipe = std::move(fresh);
+  return error;
 }
 
 std::vector<std::string> PipePaths() {
@@ -167,8 +159,9 @@ class Emitter {
     for (;;) {
       const std::string* path = nullptr;
       int error = ENOENT;
+      std::string why;
       for (const std::string& candidate : paths_) {
-        const int failed = OpenPipe(candidate, pipe);
+        const int failed = TryPath(candidate, pipe, why);
         if (failed == 0) return {};
         // The first path's error is reported, unless the pipe is at the other one.
         if (path == nullptr || (error == ENOENT && failed == ENXIO)) {
@@ -177,10 +170,7 @@ class Emitter {
         }
         if (error != ENOENT && error != ENXIO) break;
       }
-      if (error == EINVAL) {
-        return {EmitStatus::kFifoCannotBeWritten,
-                "\"" + *path + "\" is not a named pipe; set BENCHMARK_AI_FIFO_FILEPATH to one"};
-      }
+      if (error == EINVAL || error == EPERM) return {EmitStatus::kFifoCannotBeWritten, "\"" + *path + "\" " + why};
       if (error != ENOENT && error != ENXIO) {
         return {EmitStatus::kFifoCannotBeWritten,
                 "the named pipe \"" + *path + "\" cannot be opened for writing: " + std::strerror(error)};

@@ -106,7 +106,10 @@ TEST_F(NamedPipeTest, OfAnotherUserIsRefusedUnlessItsGroupIsNamed) {
     ASSERT_NE(geteuid(), 0U);  // only root can give it away
     return;
   }
-  EXPECT_THAT(Refusal(), HasSubstr("was made by another user (4711, group 4712)"));
+  const OwnedFd reader(open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  EXPECT_THAT(Refusal(), HasSubstr("belongs to another user (4711, group 4712)"));
+  EXPECT_FALSE(NamedPipe::HasReader(path_));
+  EXPECT_TRUE(NamedPipe::HasReader(path_, 4712));
   EXPECT_FALSE(NamedPipe::Open({.path = path_, .group = 4713}).ok());
   EXPECT_TRUE(NamedPipe::Open({.path = path_, .group = 4712}).ok());
 }
@@ -159,13 +162,13 @@ TEST_F(NamedPipeTest, AnExistingPipeIsUsedAndStays) {
 
 TEST_F(NamedPipeTest, AnythingElseIsRefusedAndStays) {
   std::ofstream(path_) << "precious";
-  EXPECT_THAT(Refusal(), HasSubstr("exists and is not a named pipe"));
+  EXPECT_THAT(Refusal(), HasSubstr("is not a named pipe; remove it"));
   std::string content;
   std::getline(std::ifstream(path_), content);
   EXPECT_EQ(content, "precious");
   unlink(path_.c_str());
   ASSERT_EQ(symlink("/dev/null", path_.c_str()), 0);
-  EXPECT_THAT(Refusal(), HasSubstr("cannot be opened"));
+  EXPECT_THAT(Refusal(), HasSubstr("is a symbolic link, which is not followed"));
   const auto nowhere = NamedPipe::Open({.path = temporary_ / "no/such/place"});
   EXPECT_THAT(nowhere.error(), HasSubstr("cannot be created: No such file or directory"));
 }

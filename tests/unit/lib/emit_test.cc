@@ -88,6 +88,22 @@ TEST_F(EmitTest, WritesIntoAPipeAndNotToStdout) {
   EXPECT_EQ(output_, "");
 }
 
+TEST_F(EmitTest, WhatIsPrintedToClosedDescriptorsDoesNotGoIntoThePipe) {
+  MakeFifo();
+  const int reader = OpenReader();
+  InMode("fifo", [] {
+    for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) close(standard);
+    const bool emitted = Emit({{"a", 1}}).ok();
+    for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+      if (write(standard, "printed", 7) >= 0) _exit(2);
+    }
+    if (!emitted) _exit(3);
+  });
+  char text[100];
+  EXPECT_EQ(read(reader, text, sizeof text), 11);
+  close(reader);
+}
+
 TEST_F(EmitTest, WaitsForThePipeToAppear) {
   InMode("fifo", [this] {
     setenv("BENCHMARK_AI_FIFO_MAX_WAIT_TIME", "30", 1);
@@ -112,6 +128,32 @@ TEST_F(EmitTest, GivesUpWhereNoPipeComesOrNobodyReadsIt) {
     MakeFifo();
     EXPECT_EQ(Emit({{"a", 1}}).status, EmitStatus::kFifoNotReadInTime);
   });
+}
+
+// Its owner could read what is emitted.
+TEST_F(EmitTest, AnotherUsersPipeIsRefusedUnlessItsGroupIsNamed) {
+  MakeFifo();
+  const int reader = OpenReader();
+  if (chown(fifo_.c_str(), 4711, 4712) != 0) {
+    ASSERT_NE(geteuid(), 0U);  // only root can give it away
+    close(reader);
+    return;
+  }
+  InMode("fifo", [this] {
+    const EmitResult refused = Emit({{"a", 1}});
+    EXPECT_EQ(refused.status, EmitStatus::kFifoCannotBeWritten);
+    EXPECT_THAT(refused.error, HasSubstr("\"" + fifo_ + "\" belongs to another user (4711, group 4712); set"));
+    for (const char* group : {"", "4713", "4712x", "-1"}) {
+      setenv("PERSIA_METRICS_DIR_GROUP", group, 1);
+      EXPECT_FALSE(Emit({{"a", 1}}).ok()) << group;
+    }
+    setenv("PERSIA_METRICS_DIR_GROUP", "4712", 1);
+    EXPECT_TRUE(Emit({{"b", 2}}).ok());
+  });
+  char text[100];
+  const ssize_t size = read(reader, text, sizeof text);
+  close(reader);
+  EXPECT_EQ(std::string(text, static_cast<size_t>(std::max<ssize_t>(size, 0))), "{\"b\": 2.0}\n");
 }
 
 TEST_F(EmitTest, WhatIsNoPipeIsRefused) {

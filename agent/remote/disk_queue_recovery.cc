@@ -126,14 +126,17 @@ Found DiskQueue::Scan(uint64_t number, File& file, std::string& why) {
     SetAside(number, place.path() + " does not begin as a disk queue of this version does", scanned.pending.samples);
     return Found::kNo;
   }
-  if (at < content.size()) {
-    if (content.HasDamagedHeaderAt(at)) CountDamage(place.path() + ": its last record is damaged");
-    content.CutAt(at);
-  }
+  const bool is_damaged = content.HasDamagedHeaderAt(at);
   if (at == QueueFile::kFileHeaderBytes) {
-    unlinkat(directory_.get(), place.name.c_str(), 0);
+    if (is_damaged || (content.begins_with_zeros() && at < content.size())) {
+      SetAside(number, place.path() + " has no whole record", 0);
+    } else {
+      unlinkat(directory_.get(), place.name.c_str(), 0);
+    }
     return Found::kNo;
   }
+  if (is_damaged) CountDamage(place.path() + ": its last record is damaged");
+  if (at < content.size()) content.CutAt(at);
   scanned.bytes = content.size();
   file = std::move(scanned);
   return Found::kYes;

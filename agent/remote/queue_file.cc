@@ -66,7 +66,7 @@ Result<std::shared_ptr<QueueFile>> QueueFile::Create(const Place& place, mode_t 
     unlinkat(place.directory_fd, place.name.c_str(), 0);
     return error;
   }
-  return std::shared_ptr<QueueFile>(new QueueFile(std::move(fd), place.path(), true, kFileHeaderBytes));
+  return std::shared_ptr<QueueFile>(new QueueFile(std::move(fd), place.path(), true, false, kFileHeaderBytes));
 }
 
 Result<std::shared_ptr<QueueFile>> QueueFile::Open(const Place& place, Found& found) {
@@ -88,8 +88,10 @@ Result<std::shared_ptr<QueueFile>> QueueFile::Open(const Place& place, Found& fo
   found = have ? Found::kYes : Found::kTryLater;
   if (!have) return SystemError("cannot read " + place.path());
   const std::string_view begin(header, *have);
-  const bool has_header = begin == kFileHeader.substr(0, *have) || begin.find_first_not_of('\0') == std::string_view::npos;
-  return std::shared_ptr<QueueFile>(new QueueFile(std::move(fd), place.path(), has_header, std::max(size, kFileHeaderBytes)));
+  const bool is_zero = *have > 0 && begin.find_first_not_of('\0') == std::string_view::npos;
+  const bool has_header = is_zero || begin == kFileHeader.substr(0, *have);
+  return std::shared_ptr<QueueFile>(
+      new QueueFile(std::move(fd), place.path(), has_header, is_zero, std::max(size, kFileHeaderBytes)));
 }
 
 Status QueueFile::Append(QueueRecord& record, std::string_view body) {

@@ -72,6 +72,7 @@ class QueueFile {
   // Whether the file begins as files of this version do, or does not tell: it is too short, since the writer was killed, or it
   // begins with zeros, since a power cut has lost its first page. Its other pages may be on disk.
   [[nodiscard]] bool has_header() const { return has_header_; }
+  [[nodiscard]] bool begins_with_zeros() const { return begins_with_zeros_; }
   // The offset of the next record.
   [[nodiscard]] uint64_t size() const { return size_; }
 
@@ -91,13 +92,18 @@ class QueueFile {
   void CutAt(uint64_t end);
 
  private:
-  QueueFile(OwnedFd fd, std::string path, bool has_header, uint64_t size)
-      : fd_(std::move(fd)), path_(std::move(path)), has_header_(has_header), size_(size) {}
+  QueueFile(OwnedFd fd, std::string path, bool has_header, bool begins_with_zeros, uint64_t size)
+      : fd_(std::move(fd)),
+        path_(std::move(path)),
+        has_header_(has_header),
+        begins_with_zeros_(begins_with_zeros),
+        size_(size) {}
   [[nodiscard]] Found ReadHeader(uint64_t at, uint64_t end, QueueRecord& record) const;
 
   const OwnedFd fd_;
   const std::string path_;
   const bool has_header_;
+  const bool begins_with_zeros_;
   uint64_t size_;
 };
 

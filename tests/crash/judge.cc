@@ -319,7 +319,9 @@ std::string Judge::Recover(const Image& image, const Told& told, const Disk& dis
     if (std::string wrong = WrongEvents(root, image, told); !wrong.empty()) return wrong;
   }
   for (const std::string& name : BrokenIn(root)) {
-    if (!broken_before.contains(name) && !told.damaged) return "a cut has damaged a file: " + name;
+    // A queue's file whose requests the cut has lost is kept. WrongRequests has found that no whole one was in it.
+    const bool is_lost = name.ends_with(".queue.broken");
+    if (!broken_before.contains(name) && !told.damaged && !is_lost) return "a cut has damaged a file: " + name;
   }
   if (told.damaged && !HasFileWith(root, *told.damaged)) return "the damaged state is overwritten";
   Recovery next(options_, root);

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -107,6 +108,50 @@ TEST_F(DiskQueueDamageTest, AFileWithAnotherHeaderIsSetAside) {
   StartAgent();
   EXPECT_THAT(log_.Warnings(), ElementsAre(HasSubstr("000000000002.queue does not begin as a disk queue")));
   EXPECT_TRUE(fs::exists(temporary_ / "queue/000000000002.queue.broken"));
+  EXPECT_THAT(SendAll(), ElementsAre("a"));
+}
+
+// As a power cut leaves it, if no page was on disk.
+TEST_F(DiskQueueDamageTest, AFileOfZerosIsNamedAndSetAside) {
+  const fs::path file = temporary_ / "queue/000000000002.queue";
+  const std::string aside = file.string() + ".broken";
+  for (const size_t size : {17, 40, 64, 100'000}) {
+    StartAgent();
+    ASSERT_TRUE(Append("a").ok());
+    queue_.reset();
+    Write(file, std::string(size, '\0'));
+    const size_t told = log_.Warnings().size();
+    StartAgent();
+    ASSERT_THAT(log_.Warnings(), SizeIs(told + 1)) << size;
+    EXPECT_THAT(log_.Warnings().back(), HasSubstr("000000000002.queue has no whole record; it is renamed to")) << size;
+    EXPECT_EQ(Read(aside), std::string(size, '\0'));
+    EXPECT_EQ(queue_->stats().corrupt_places, 1U);
+    EXPECT_THAT(SendAll(), ElementsAre("a"));
+    queue_.reset();
+    fs::remove_all(temporary_ / "queue");
+  }
+  for (const size_t size : {0, 1, 16}) {  // no request was in it
+    StartAgent();
+    queue_.reset();
+    Write(file, std::string(size, '\0'));
+    const size_t told = log_.Warnings().size();
+    StartAgent();
+    EXPECT_THAT(log_.Warnings(), SizeIs(told)) << size;
+    EXPECT_FALSE(fs::exists(file));
+  }
+}
+
+// A queue writes into its files: it would damage a file that a member of the group has linked there.
+TEST_F(DiskQueueDamageTest, ALinkedFileInASharedQueueIsSetAside) {
+  StartAgent();
+  ASSERT_TRUE(Append("a").ok());
+  queue_.reset();
+  ASSERT_EQ(chmod((temporary_ / "queue").c_str(), 02770), 0);
+  Write(temporary_ / "private", std::string(100, '\0'));
+  fs::create_hard_link(temporary_ / "private", temporary_ / "queue/000000000002.queue");
+  StartAgent();
+  EXPECT_THAT(log_.Warnings(), ElementsAre(HasSubstr("000000000002.queue has 2 names; it is renamed to")));
+  EXPECT_EQ(Read(temporary_ / "private"), std::string(100, '\0'));
   EXPECT_THAT(SendAll(), ElementsAre("a"));
 }
 

@@ -14,6 +14,7 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "app/agent_setup.h"
@@ -58,6 +59,8 @@ class Agent {
   [[nodiscard]] std::string Report() const { return pages_.Report(); }
   // Of the run. REQUIRES: Finish is over.
   [[nodiscard]] RunSummary Summary() const;
+  // The segments, by the names of their files, that the last collection had. REQUIRES: Finish is over.
+  [[nodiscard]] std::set<std::string> CountedFiles() const { return collection_.CountedFiles(); }
   // Ends the job's groups on the gateway. REQUIRES: Finish is over.
   Status EndGroups() { return lanes_.DeleteGroups(setup_.options.job_name); }
   // Ends every wait for a gateway or a database.

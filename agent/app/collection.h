@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -62,6 +63,8 @@ class Collection {
   void End();
 
   [[nodiscard]] Summary summary() const;
+  // As SegmentSource. REQUIRES: the last Collect has returned.
+  [[nodiscard]] std::set<std::string> CountedFiles() const { return segments_.CountedFiles(); }
 
  private:
   SegmentSourceOptions SourceOptions();

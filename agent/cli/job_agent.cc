@@ -213,12 +213,17 @@ void JobAgent::WriteReport() {
 }
 
 void JobAgent::EndRun() {
-  const auto removed = session_.EndRun();
-  if (!removed.ok()) {
-    LogWarning("run.end", removed.error());
+  const auto ended = session_.EndRun(agent_->CountedFiles());
+  if (!ended.ok()) {
+    LogWarning("run.end", ended.error());
     return;
   }
-  LogInfo("run.ended", "run " + session_.run_id() + " has ended; " + std::to_string(removed.value()) + " segments removed");
+  const auto [removed, kept] = ended.value();
+  LogInfo("run.ended", "run " + session_.run_id() + " has ended; " + std::to_string(removed) + " segments removed");
+  if (kept > 0) {
+    LogWarning("run.end", std::to_string(kept) + " segments of processes that ended are not in the totals, and are kept in " +
+                              session_.directory().path());
+  }
 }
 
 std::string OtherAgentMessage(const JobSession& session) {

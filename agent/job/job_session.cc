@@ -283,7 +283,7 @@ Status JobSession::RecreateDirectory() {
   return directory_.WriteConf(Conf());
 }
 
-Result<size_t> JobSession::EndRun() {
+Result<JobSession::Removal> JobSession::EndRun(const std::set<std::string>& counted) {
   AgentConf conf = Conf();
   conf.ended = true;
   const Status written = directory_.WriteConf(conf);
@@ -296,17 +296,24 @@ Result<size_t> JobSession::EndRun() {
   for (const char* kind : {"events", "gpu"}) {
     unlinkat(state_location().directory_fd, state_location().FileName(kind).c_str(), 0);  // may not exist
   }
-  return RemoveSegments([this](const std::string& run_id) { return run_id.empty() || run_id == run_id_; });
+  return RemoveSegments([this](const std::string& run_id) { return run_id.empty() || run_id == run_id_; }, &counted);
 }
 
-// Removes the segments of the runs that `of_run` accepts whose writers have ended, and this process's own.
-Result<size_t> JobSession::RemoveSegments(const std::function<bool(const std::string& run_id)>& of_run) const {
-  size_t removed = 0;
+// Removes the segments of the runs that `of_run` accepts whose writers have ended, and this process's own. `counted`: null:
+// all.
+Result<JobSession::Removal> JobSession::RemoveSegments(const std::function<bool(const std::string& run_id)>& of_run,
+                                                       const std::set<std::string>* counted) const {
+  Removal removal;
   const bool listed = ForEachSegment(directory_, [&](const char* name, const SegmentUse& use) {
-    if (!use.is_in_use && of_run(use.run_id) && unlinkat(directory_.fd(), name, 0) == 0) ++removed;
+    if (use.is_in_use || !of_run(use.run_id)) return;
+    if (counted != nullptr && !counted->contains(name)) {
+      ++removal.kept;
+    } else if (unlinkat(directory_.fd(), name, 0) == 0) {
+      ++removal.removed;
+    }
   });
   if (!listed) return Error{"cannot list " + directory_.path()};
-  return removed;
+  return removal;
 }
 
 }  // namespace persia::agent

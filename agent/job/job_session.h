@@ -22,6 +22,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -107,9 +108,14 @@ class JobSession {
   [[nodiscard]] std::optional<LockHolder> Holder() const { return directory_.Holder(); }
   void NoteEnding() { directory_.NoteEnding(); }
 
-  // Ends the run: the next one starts at zero. Removes its state, and its segments whose writers have ended. Returns the number
-  // of removed segments. REQUIRES: no other agent.
-  Result<size_t> EndRun();
+  // Segments whose writers have ended.
+  struct Removal {
+    size_t removed = 0;
+    size_t kept = 0;  // their values are not counted
+  };
+  // Ends the run: the next one starts at zero. Removes its state, and its segments whose writers have ended, of those in
+  // `counted`, names of files. REQUIRES: no other agent.
+  Result<Removal> EndRun(const std::set<std::string>& counted);
 
  private:
   explicit JobSession(JobDirectory directory) : directory_(std::move(directory)) {}
@@ -117,7 +123,8 @@ class JobSession {
   [[nodiscard]] std::string UserOfDirectory(const AgentConf& conf, const JobStarter& starter) const;
   [[nodiscard]] AgentConf Conf() const;
   Status OpenStateDirectory(const AgentOptions& options);
-  Result<size_t> RemoveSegments(const std::function<bool(const std::string& run_id)>& of_run) const;
+  Result<Removal> RemoveSegments(const std::function<bool(const std::string& run_id)>& of_run,
+                                 const std::set<std::string>* counted = nullptr) const;
 
   JobDirectory directory_;
   std::optional<JobDirectory> state_directory_;  // unless it is the metrics directory

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -15,8 +16,10 @@
 #include <vector>
 
 #include "base/encoding.h"
+#include "base/owned_fd.h"
 #include "base/text.h"
 #include "segment/guarded_copy.h"
+#include "trusted_file.h"
 
 namespace persia::agent {
 namespace {
@@ -27,6 +30,14 @@ using segment::Header;
 // The part that is written once, before the file has a name.
 constexpr size_t kFixedBytes = offsetof(Header, descriptors_used);
 static_assert(kFixedBytes % sizeof(uint64_t) == 0);
+
+// As of errno.
+SegmentProblem AccessProblem(const char* what) {
+  const bool lacks_descriptors = errno == EMFILE || errno == ENFILE;
+  const bool is_shortage = lacks_descriptors || errno == ENOMEM;
+  std::string text = SystemError(what).message + (lacks_descriptors ? "; raise the limit on open files" : "");
+  return {.reason = "access", .text = std::move(text), .is_shortage = is_shortage};
+}
 
 // A region of the file. Regions must lie within the limit and must not overlap.
 struct Region {
@@ -98,15 +109,20 @@ std::optional<SegmentProblem> CheckHeader(const Header& header, uint64_t file_by
 
 }  // namespace
 
+bool LeavesDescriptors(int fd) {
+  constexpr rlim_t kOwn = 64;
+  struct rlimit limit {};
+  return getrlimit(RLIMIT_NOFILE, &limit) != 0 || static_cast<rlim_t>(fd) < limit.rlim_cur - std::min(kOwn, limit.rlim_cur / 4);
+}
+
 std::unique_ptr<SegmentFile> SegmentFile::Open(int directory_fd, const char* name, const SegmentAccess& access,
                                                SegmentProblem& problem) {
-  const int fd = openat(directory_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (fd < 0) {
-    problem = errno == ELOOP ? SegmentProblem{"type", "it is a symbolic link, which is not followed"}
-                             : SegmentProblem{"access", SystemError("cannot open it").message};
-    return nullptr;
-  }
-  return FromDescriptor(fd, access, problem);
+  OwnedFd fd(openat(directory_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (fd.valid() && LeavesDescriptors(fd.get())) return FromDescriptor(fd.Release(), access, problem);
+  if (fd.valid()) errno = EMFILE;
+  problem =
+      errno == ELOOP ? SegmentProblem{"type", "it is a symbolic link, which is not followed"} : AccessProblem("cannot open it");
+  return nullptr;
 }
 
 std::unique_ptr<SegmentFile> SegmentFile::FromDescriptor(int fd, const SegmentAccess& access, SegmentProblem& problem) {
@@ -117,21 +133,19 @@ std::unique_ptr<SegmentFile> SegmentFile::FromDescriptor(int fd, const SegmentAc
   };
   struct stat info {};
   if (fstat(fd, &info) != 0) {
-    return refuse({"access", SystemError("cannot stat it").message});
+    return refuse(AccessProblem("cannot stat it"));
   }
-  if (!S_ISREG(info.st_mode)) {
-    return refuse({"type", "it is not a regular file"});
-  }
-  const bool of_group = access.group.has_value() && info.st_gid == *access.group;
-  if (info.st_uid != access.owner && !of_group) {
-    return refuse({"owner", "it belongs to user " + std::to_string(info.st_uid) + " and group " + std::to_string(info.st_gid) +
-                                ", this agent runs as user " + std::to_string(access.owner) +
+  const std::string distrust =
+      metrics::DistrustOf(info, {.owner = access.owner, .group = access.group, .may_have_names = true});
+  if (!distrust.empty() && !S_ISREG(info.st_mode)) return refuse({"type", "it " + distrust});
+  if (!distrust.empty()) {
+    return refuse({"owner", "it " + distrust + ", this agent runs as user " + std::to_string(access.owner) +
                                 "; run both as one user, or share the directory by a group (metrics_dir_group)"});
   }
   HeaderCopy header;
   const ssize_t got = pread(fd, header.bytes().data(), sizeof(Header), 0);
   if (got < 0) {
-    return refuse({"access", SystemError("cannot read it").message});
+    return refuse(AccessProblem("cannot read it"));
   }
   if (static_cast<size_t>(got) < sizeof(Header)) {
     return refuse({"corrupt", "it ends after " + std::to_string(got) + " bytes, within its header"});
@@ -145,7 +159,8 @@ std::unique_ptr<SegmentFile> SegmentFile::FromDescriptor(int fd, const SegmentAc
   struct statfs filesystem {};
   file->in_memory_ = fstatfs(fd, &filesystem) == 0 && filesystem.f_type == TMPFS_MAGIC;
   if (!file->Map()) {
-    problem = {"access", SystemError("cannot map it").message, header.Id()};
+    problem = AccessProblem("cannot map it");
+    problem.segment_id = header.Id();
     return nullptr;
   }
   return file;

@@ -26,7 +26,12 @@ struct SegmentProblem {
   std::string reason;
   std::string text;
   std::string segment_id = {};  // as SegmentReader::id(); empty if the header cannot be read
+  bool is_shortage = false;     // of descriptors or memory: the next attempt may succeed
 };
+
+// Each living process takes a descriptor or two. Whether this one leaves enough to the state, to connections and to pages: a
+// quarter of the limit on open files, at most 64.
+bool LeavesDescriptors(int fd);
 
 // Which files are accepted.
 struct SegmentAccess {

@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "segment/segment_file.h"
 #include "workers/exit_reasons.h"
 
 namespace persia::agent {
@@ -35,7 +36,7 @@ void PidfdExits::Watch(uint32_t pid, uint64_t start_ticks) {
   const std::pair key(pid, start_ticks);
   if (is_known_to_fail_ || watched_.size() >= kMaxWatched || watched_.contains(key)) return;
   OwnedFd fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  if (!fd.valid()) return;
+  if (!fd.valid() || !LeavesDescriptors(fd.get())) return;
   PidfdInfo info;
   if (!GetInfo(fd.get(), info)) {
     // Of this process, which lives, it fails only if the kernel does not know it.

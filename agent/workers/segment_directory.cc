@@ -56,7 +56,9 @@ std::unique_ptr<SegmentReader> DiskSegmentDirectory::Open(const std::string& nam
                                                           SegmentProblem& problem) {
   const OwnedFd fd = OpenDirectory();
   if (!fd.valid()) {
-    problem = {"access", SystemError("cannot open the directory " + path_).message};
+    problem = {.reason = "access",
+               .text = SystemError("cannot open the directory " + path_).message,
+               .is_shortage = errno == EMFILE || errno == ENFILE};
     return nullptr;
   }
   return SegmentReader::Open(fd.get(), name.c_str(), access, problem);

@@ -32,6 +32,21 @@ void SegmentLifecycle::Read(const CollectTime& now) {
   ReadAll();
 }
 
+bool SegmentLifecycle::OpenMore() {
+  for (Segment& segment : segments_) {
+    if (!segment.alive) segment.reader->Release();  // unmaps and closes it
+  }
+  std::vector<SegmentDirectory::File> waiting;
+  for (const auto& [name, file] : files_) {
+    if (file.state == File::State::kRefused && file.problem.is_shortage) waiting.push_back({name, file.id});
+  }
+  const size_t before = segments_.size();
+  for (const SegmentDirectory::File& file : waiting) TryOpen(file);
+  if (segments_.size() == before) return false;
+  ReadAll();
+  return true;
+}
+
 // Segments that were read before the state may be folded in it: List finds their files again.
 void SegmentLifecycle::DropFolded() {
   if (!ledger_.Loaded() || std::exchange(state_was_read_, true)) return;
@@ -164,8 +179,8 @@ void SegmentLifecycle::Refuse(const SegmentDirectory::File& file, SegmentProblem
   if (refused.state != File::State::kRefused || !refused.id.Same(file.id)) refused = {};
   refused.id = file.id;
   refused.segment_id = problem.segment_id;
+  refused.retry = now_.steady + (problem.is_shortage ? std::chrono::seconds(0) : refused.backoff.Next());
   refused.problem = std::move(problem);
-  refused.retry = now_.steady + refused.backoff.Next();
 }
 
 // Of a process without the lock: either it has ended, or it has replaced its program by exec. Then the segment of the new
@@ -229,6 +244,17 @@ std::map<std::string, SegmentProblem> SegmentLifecycle::Refused() const {
     if (file.state == File::State::kRefused) refused.emplace(name, file.problem);
   }
   return refused;
+}
+
+std::set<std::string> SegmentLifecycle::CountedFiles() const {
+  std::set<std::string> counted;
+  for (const Segment& segment : segments_) {
+    if (IsOfThisRun(*segment.reader)) counted.insert(segment.name);
+  }
+  for (const auto& [name, file] : files_) {
+    if (file.state == File::State::kFolded || file.problem.reason == "duplicate") counted.insert(name);
+  }
+  return counted;
 }
 
 size_t SegmentLifecycle::other_runs() const {

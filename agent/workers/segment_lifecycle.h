@@ -2,7 +2,9 @@
 //
 //   SegmentLifecycle lifecycle(options, directory, ledger, diagnostics);
 //   lifecycle.Read(now);
-//   for (SegmentLifecycle::Segment& segment : lifecycle.segments()) ... read its events
+//   do {
+//     for (SegmentLifecycle::Segment& segment : lifecycle.segments()) ... read its events
+//   } while (lifecycle.OpenMore());
 //   lifecycle.Retire();
 //   lifecycle.Save();
 //   for (const SegmentLifecycle::Segment& segment : lifecycle.segments()) ... merge segment.Values()
@@ -11,7 +13,7 @@
 //
 //   unseen    -> readable   its file was opened and read
 //   unseen    -> refused    its file cannot be opened or read. It is tried again with backoff for as long as it exists, and
-//                           immediately if the file or a limit changes
+//                           immediately if the file or a limit changes, or if descriptors or memory were lacking
 //   refused   -> readable   it was opened and read
 //   readable  -> ended      its writer no longer holds the lock, and has ended or has a later segment. A read after that
 //                           returns its last values
@@ -104,6 +106,9 @@ class SegmentLifecycle {
 
   // Lists the directory and reads all segments.
   void Read(const CollectTime& now);
+  // Closes the files of those that ended, and reads segments for which descriptors or memory were lacking. False: no more were
+  // read.
+  bool OpenMore();
   // Folds those that ended. To be called after each Read.
   void Retire();
   // Saves the ledger, and removes the files of those whose fold is on disk. To be called after each Retire, when the ledger has
@@ -127,6 +132,8 @@ class SegmentLifecycle {
   [[nodiscard]] std::span<const Untold> untold() const { return untold_; }
   // Files that are refused, by name.
   [[nodiscard]] std::map<std::string, SegmentProblem> Refused() const;
+  // Files, by name, whose values are in the totals.
+  [[nodiscard]] std::set<std::string> CountedFiles() const;
   // Files of other runs whose writers have ended.
   [[nodiscard]] size_t other_runs() const;
   [[nodiscard]] bool IsOfThisRun(const SegmentReader& reader) const;

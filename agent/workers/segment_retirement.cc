@@ -46,7 +46,6 @@ void SegmentLifecycle::Retire() {
     if (!segment.exit) {
       segment.exit = segment.is_replaced ? std::string(kReplacedProgram) : exits_.ReasonOf(*segment.reader);
     }
-    segment.reader->Release();  // unmaps and closes it
     if (IsOfThisRun(*segment.reader)) return false;
     if (segment.is_in_directory) {
       files_[segment.name] = {.state = File::State::kOtherRun, .id = segment.file, .segment_id = segment.reader->id()};

@@ -64,9 +64,9 @@ void SegmentSource::Read() {
   now_ = {now_.tick + 1, options_.steady(), options_.wall()};
   if (!ledger_.Loaded()) ledger_.Load(now_);
   lifecycle_.Read(now_);
-  for (SegmentLifecycle::Segment& segment : lifecycle_.segments()) {
-    ReadEvents(segment);
-  }
+  do {
+    for (SegmentLifecycle::Segment& segment : lifecycle_.segments()) ReadEvents(segment);
+  } while (lifecycle_.OpenMore());
 }
 
 void SegmentSource::Retire(const std::function<void()>& before_save) {

@@ -18,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -118,6 +119,8 @@ class SegmentSource {
 
   // As of the last Read, except left_out, which is of the last Plan.
   [[nodiscard]] const SegmentSourceStats& stats() const { return stats_; }
+  // The segments, by the names of their files, whose values are in the totals.
+  [[nodiscard]] std::set<std::string> CountedFiles() const { return lifecycle_.CountedFiles(); }
   // Of the exposed instances: the living processes, and of each ordinal without one the process that ended last.
   [[nodiscard]] std::span<const WorkerProcess> processes() const { return processes_; }
   // Of each exposed instance that had a process which ended.

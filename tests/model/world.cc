@@ -185,7 +185,7 @@ std::unique_ptr<SegmentReader> ModelDirectory::Open(const std::string& name, con
   world_.Operation();
   const Process* process = world_.Find(name);
   if (process == nullptr || process->broken || world_.no_descriptors_in_open) {
-    problem = {"access", "it cannot be opened"};
+    problem = {.reason = "access", .text = "it cannot be opened", .is_shortage = world_.no_descriptors_in_open};
     return nullptr;
   }
   const auto writer_lives = [&world = world_, alive = process->alive] {

@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <string>
 
 #include "job/test_job.h"
@@ -29,6 +30,12 @@ class JobSessionTest : public ::testing::Test {
     return options_;
   }
   Result<JobSession> Begin(const std::string& run_id = {}) { return JobSession::Begin(Options(run_id)); }
+  // By an agent that has counted all segments.
+  Result<JobSession::Removal> EndRun(JobSession& session) const {
+    std::set<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(job_.directory())) names.insert(entry.path().filename());
+    return session.EndRun(names);
+  }
 
   TestJob job_;
   AgentOptions options_;
@@ -86,7 +93,7 @@ TEST_F(JobSessionTest, BeginsAnotherRunAfterOneThatEnded) {
   {
     auto session = Begin();
     run = session.value().run_id();
-    ASSERT_TRUE(session.value().EndRun().ok());
+    ASSERT_TRUE(EndRun(session.value()).ok());
   }
   const auto next = Begin();
   EXPECT_NE(next.value().run_id(), run);
@@ -142,7 +149,10 @@ TEST_F(JobSessionTest, EndOfARunRemovesTheSegmentsOfEndedProcesses) {
   dead.End();
   other.End();
   ASSERT_EQ(job_.Segments(), 3);
-  EXPECT_EQ(session.value().EndRun().value(), 1u);
+  const auto uncounted = session.value().EndRun({}).value();
+  EXPECT_EQ(uncounted.removed, 0U) << "its values would be lost";
+  EXPECT_EQ(uncounted.kept, 1U);
+  EXPECT_EQ(EndRun(session.value()).value().removed, 1U);
   EXPECT_EQ(job_.Segments(), 2);
 }
 
@@ -155,13 +165,13 @@ TEST_F(JobSessionTest, AnEndThatFailsLosesNoStateOfARunThatMayGoOn) {
   std::ofstream(state) << "counts";
   const std::string in_the_way = job_.directory() + "/agent.conf.draft";
   std::filesystem::create_directories(in_the_way + "/not empty");
-  EXPECT_FALSE(session.value().EndRun().ok());
+  EXPECT_FALSE(EndRun(session.value()).ok());
   EXPECT_FALSE(says_ended());
   EXPECT_TRUE(std::filesystem::exists(state));
   std::filesystem::remove_all(in_the_way);
   std::filesystem::remove(state);
   std::filesystem::create_directories(state + "/not empty");
-  EXPECT_FALSE(session.value().EndRun().ok());
+  EXPECT_FALSE(EndRun(session.value()).ok());
   EXPECT_TRUE(says_ended());
 }
 

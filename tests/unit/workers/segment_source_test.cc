@@ -1,9 +1,12 @@
 // Which files of a job's directory count, and for how long.
 #include "workers/segment_source.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -178,6 +181,56 @@ TEST_F(SegmentSourceTest, ACorruptFileCostsItselfAndIsReportedOnce) {
   Remove("text.seg");
   EXPECT_EQ(Counted(), "1");
   EXPECT_THAT(Refused(), ElementsAre("future.seg version", "link.seg type"));
+}
+
+// While it lives, there are descriptors for so many segments more than this process has open.
+class DescriptorsFor {
+ public:
+  explicit DescriptorsFor(rlim_t segments) {
+    EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
+    const int next = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    close(next);
+    const rlim_t share = static_cast<rlim_t>(next) + 1 + segments;  // the directory is open meanwhile
+    rlimit limit = before_;
+    for (limit.rlim_cur = share; limit.rlim_cur - limit.rlim_cur / 4 < share;)
+      ++limit.rlim_cur;  // a quarter is the agent's own
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  }
+  ~DescriptorsFor() { setrlimit(RLIMIT_NOFILE, &before_); }
+  DescriptorsFor(const DescriptorsFor&) = delete;
+  DescriptorsFor& operator=(const DescriptorsFor&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+// So all segments of a job whose processes have ended are read, however few descriptors there are.
+TEST_F(SegmentSourceTest, ProcessesThatEndedLeaveTheirDescriptorsToOthers) {
+  std::string names;
+  for (const char name : std::string("abcdefg")) Put(names.assign(1, name) + ".seg", Counting(1));
+  source();
+  const DescriptorsFor few(2);
+  EXPECT_EQ(Counted(), "7");
+  EXPECT_THAT(Refused(), IsEmpty());
+  EXPECT_EQ(source().CountedFiles().size(), 7U);
+}
+
+TEST_F(SegmentSourceTest, ASegmentWithoutADescriptorIsReadAsSoonAsThereIsOne) {
+  for (const char* name : {"a.seg", "b.seg", "c.seg"}) Put(name, Counting(1));
+  const WriterLock locks[] = {WriterLock(PathOf("a.seg")), WriterLock(PathOf("b.seg")), WriterLock(PathOf("c.seg"))};
+  source();
+  {
+    const DescriptorsFor few(2);
+    EXPECT_EQ(Counted(), "2");
+    EXPECT_THAT(Refused(), ElementsAre("c.seg access"));
+    EXPECT_THAT(Diagnosed(), ElementsAre(HasSubstr("c.seg is not read: cannot open it: Too many open files; raise the limit")));
+    EXPECT_THAT(source().CountedFiles(), ElementsAre("a.seg", "b.seg"));
+    EXPECT_EQ(Counted(), "2");
+    Remove("a.seg");
+    EXPECT_EQ(Counted(), "2") << "its process lives";
+  }
+  EXPECT_EQ(Counted(), "3") << "at the next collection";
+  EXPECT_THAT(Refused(), IsEmpty());
 }
 
 TEST_F(SegmentSourceTest, ARefusedFileThatIsReplacedIsReadAgain) {

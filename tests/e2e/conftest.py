@@ -258,10 +258,14 @@ def prometheus(tmp_path, started):
 
 
 class Job:
-    """One training job: starts its agents and workers with the same name, directory and gateway."""
+    """One training job: starts its agents and workers with the same name, directory and gateway.
+
+    Without a gateway, its agents push nothing. Without a directory, it uses the default one.
+    """
 
     def __init__(self, tmp_path, segments, gateway, started):
         self.name = "job_under_test"
+        self.agent_program, self.worker_program = AGENT, WORKER
         self.directory, self.segments, self._gateway, self._started = tmp_path, segments, gateway, started
         self._count = 0
 
@@ -273,25 +277,27 @@ class Job:
         """The flags of each agent of the job; `more` overrides them."""
         usual = {
             "--job": self.name,
-            "--gateway": self._gateway.address,
+            "--gateway": self._gateway.address if self._gateway else "off",
             "--metrics-dir": self.segments,
             "--listen": address,
             "--push-interval": "0.2",
         }
         told = {flag.split("=")[0] for flag in more}
-        return [f"{flag}={value}" for flag, value in usual.items() if flag not in told] + list(more)
+        return [f"{flag}={value}" for flag, value in usual.items() if flag not in told and value is not None] + list(more)
 
-    def agent(self, *flags, program=AGENT):
+    def agent(self, *flags, program=None):
         """An agent beside the job."""
         address = f"127.0.0.1:{free_port()}"
-        agent = Agent(["run", *self.flags(address, flags)], self._log("agent"), environment(), address, program)
+        agent = Agent(["run", *self.flags(address, flags)], self._log("agent"), environment(), address, program or self.agent_program)
         self._started(agent)
         return agent
 
-    def worker(self, role="trainer", replica=0):
+    def worker(self, role="trainer", replica=0, program=None, env=None):
         """A worker that an agent did not start."""
-        env = environment(PERSIA_METRICS_DIR=str(self.segments), PERSIA_JOB_NAME=self.name, PERSIA_ROLE=role, REPLICA_INDEX=str(replica))
-        worker = Worker([WORKER], self._log("worker"), env=env, stdin=subprocess.PIPE)
+        who = {"PERSIA_JOB_NAME": self.name, "PERSIA_ROLE": role, "REPLICA_INDEX": str(replica)}
+        where = {"PERSIA_METRICS_DIR": str(self.segments)} if self.segments else {}
+        env = environment(**who, **where, **(env or {}))
+        worker = Worker([program or self.worker_program], self._log("worker"), env=env, stdin=subprocess.PIPE)
         self._started(worker)
         return worker
 
@@ -313,15 +319,15 @@ class Job:
         self._started(agent)
         return agent
 
-    def exec_worker(self, *flags, env=None, program=AGENT):
+    def exec_worker(self, *flags, env=None, program=None, worker=None):
         """A worker under an agent in exec mode."""
         address = f"127.0.0.1:{free_port()}"
         agent = WorkerUnderAgent(
-            ["exec", *self.flags(address, flags), "--", WORKER],
+            ["exec", *self.flags(address, flags), "--", worker or self.worker_program],
             self._log("exec"),
             environment(PERSIA_ROLE="trainer", **(env or {})),
             address,
-            program,
+            program or self.agent_program,
             stdin=subprocess.PIPE,
         )
         self._started(agent)
@@ -331,6 +337,12 @@ class Job:
 @pytest.fixture
 def job(tmp_path, segments, gateway, started):
     return Job(tmp_path, segments, gateway, started)
+
+
+@pytest.fixture
+def lone_job(tmp_path, segments, started):
+    """A job without a gateway."""
+    return Job(tmp_path, segments, None, started)
 
 
 @pytest.fixture

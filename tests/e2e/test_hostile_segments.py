@@ -4,11 +4,9 @@ import os
 import random
 import signal
 import struct
-import subprocess
 
 import pytest
-from conftest import AGENT, PYTHON, Samples, environment
-from servers import wait_until
+from modes import BLOCKED, MODES, PLAIN, READERS
 
 _PAGE = 4096
 _ID = slice(0x10, 0x20)
@@ -40,43 +38,11 @@ HOSTILE = {
 
 
 @pytest.fixture
-def real_segment(job):
-    """The bytes of a living worker's segment, and the worker, which has counted 7."""
-    worker = job.worker()
-    worker.tell("count my_app batches 7")
-    (path,) = job.segments.glob("*.seg")
-    return bytearray(path.read_bytes()), worker
-
-
-def deafened(directory):
-    """A program: the agent as a parent starts it that blocks all signals."""
-    wrapper = directory / "agent.py"
-    words = f"import os, signal, sys\nsignal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())\nos.execv({str(AGENT)!r}, sys.argv)\n"
-    wrapper.write_text(f"#!{PYTHON}\n{words}")
-    wrapper.chmod(0o755)
-    return wrapper
-
-
-def once(job, program=AGENT):
-    words = [program, "once", f"--job={job.name}", f"--metrics-dir={job.segments}"]
-    done = subprocess.run(words, env=environment(), capture_output=True, text=True, timeout=60, check=True)
-    return Samples(done.stdout), done.stderr
-
-
-def collecting(agent):
-    wait_until(agent.metrics, "the agent's pages")
-    agent.await_collections(3)
-    return agent.metrics(), agent.output()
-
-
-# Each starts an agent on the job's directory, and returns a function that reads again: samples and log.
-MODES = {
-    "run": lambda job: (lambda agent: lambda: collecting(agent))(job.agent()),
-    "run, signals blocked": lambda job: (lambda agent: lambda: collecting(agent))(job.agent(program=deafened(job.directory))),
-    "exec": lambda job: (lambda agent: lambda: collecting(agent))(job.exec("sleep", "600")),
-    "once": lambda job: lambda: once(job),
-    "once, signals blocked": lambda job: lambda: once(job, deafened(job.directory)),
-}
+def real_segment(lone_job):
+    """The bytes of a living worker's segment, which has counted 7."""
+    lone_job.worker().tell("count my_app batches 7")
+    (path,) = lone_job.segments.glob("*.seg")
+    return bytearray(path.read_bytes())
 
 
 def check(samples, log):
@@ -85,20 +51,21 @@ def check(samples, log):
     assert not samples.one("persia_agent_restarts_total")
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_files_that_are_no_good_segments_are_named_and_left_out(job, real_segment, mode):
-    data, _ = real_segment
+pytestmark = [pytest.mark.parametrize("mode", READERS), pytest.mark.parametrize("parent", [PLAIN, BLOCKED], ids=["plain", "signals blocked"])]
+
+
+def test_files_that_are_no_good_segments_are_named_and_left_out(lone_job, real_segment, mode, parent):
     names = {}
     for number, (what, make) in enumerate(HOSTILE.items()):
-        content, size = make(bytearray(data))
+        content, size = make(bytearray(real_segment))
         if len(content) >= 0x20:
             content = bytearray(content)
             content[_ID] = bytes([number + 1] * 16)
         names[what] = _NAME.format(f"{number + 1:02x}" * 8)
-        with open(job.segments / names[what], "wb") as file:
+        with open(lone_job.segments / names[what], "wb") as file:
             file.write(content)
             file.truncate(max(size, len(content)))
-    samples, log = MODES[mode](job)()
+    samples, log = MODES[mode](lone_job, parent).read()
     check(samples, log)
     refused = sum(value for (family, _), value in samples.items() if family == "persia_agent_segments_refused")
     assert refused == len(HOSTILE), log
@@ -106,13 +73,12 @@ def test_files_that_are_no_good_segments_are_named_and_left_out(job, real_segmen
 
 
 @pytest.mark.parametrize("size", [0, _PAGE, 3 * _PAGE])
-@pytest.mark.parametrize("mode", MODES)
-def test_a_living_segment_that_is_cut_costs_itself_alone(job, real_segment, mode, size):
-    before = set(job.segments.glob("*.seg"))
-    other = job.worker(replica=1)
+def test_a_living_segment_that_is_cut_costs_itself_alone(lone_job, real_segment, mode, parent, size):
+    before = set(lone_job.segments.glob("*.seg"))
+    other = lone_job.worker(replica=1)
     other.tell("count my_app rows 3")
-    (path,) = set(job.segments.glob("*.seg")) - before
-    read = MODES[mode](job)
+    (path,) = set(lone_job.segments.glob("*.seg")) - before
+    read = MODES[mode](lone_job, parent).read
     read()
     other.signal(signal.SIGSTOP)  # it would end by SIGBUS at its next count
     os.truncate(path, size)

@@ -7,8 +7,8 @@ import re
 # The folders of the agent, from the lowest to the highest, and the modules of tests/e2e that are the contract of each: those that show
 # its behaviour to a user. Quick ones first.
 CONTRACT = {
-    "lib": "test_short_processes test_events test_python_instruments test_origins test_python_processes",
-    "supervisor": "test_supervisor_command test_supervisor_signals test_supervisor test_exec",
+    "lib": "test_short_processes test_events test_python_instruments test_odd_values test_origins test_python_processes",
+    "supervisor": "test_supervisor_command test_supervisor_signals test_supervisor test_limits test_exec",
     "base": "test_log test_exec test_reload",
     "files": "test_survival test_retire test_reload",
     "model": "test_scrape_formats test_worker_metrics",
@@ -21,7 +21,7 @@ CONTRACT = {
     "health": "test_worker_metrics test_goodput test_run_mode test_each_death test_page_waits test_stragglers",
     "summary": "test_goodput",
     "gpu": "test_gpu",
-    "workers": "test_short_processes test_worker_metrics test_retire",
+    "workers": "test_short_processes test_worker_metrics test_limits test_retire",
     "machine": "test_machine test_metrics_table",
     "own": "test_metrics_table test_worker_metrics",
     "format": "test_scrape_formats test_native_histograms test_created_timestamps",

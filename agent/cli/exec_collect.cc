@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <sys/mman.h>
 
 #include <chrono>
@@ -9,6 +10,7 @@
 #include "base/log.h"
 #include "cli/commands.h"
 #include "cli/job_agent.h"
+#include "job/turns.h"
 #include "model/exit_reason.h"
 #include "supervisor/shared_memory.h"
 
@@ -18,32 +20,22 @@ namespace {
 // How often an agent that waits looks whether the other one has ended.
 constexpr std::chrono::milliseconds kTurnInterval(200);
 
-// Waits until no other agent of the run collects. False: the command has ended, and the other agent will collect once more.
-bool AwaitTurn(const JobSession& session, const ExecRecord& record, SignalReader& signals) {
-  for (;;) {
-    const bool command_has_ended = record.CommandExitCode().has_value();  // before the other's state is read
-    const auto other = session.Holder();
-    if (!other) return true;
-    if (command_has_ended && !other->is_ending) return false;
-    const auto signal = signals.Next(std::chrono::steady_clock::now() + kTurnInterval);
-    if (command_has_ended && signal && signal->IsEnd()) return false;
-  }
-}
-
-// The session of the agent that collects: this one, at the latest once the others of its run have ended. Null: there is nothing
-// to do.
-std::optional<Result<JobSession>> BeginInTurn(const CommandLine& line, const Config& config, const ExecRecord& record,
-                                              SignalReader& signals) {
-  Result<JobSession> session = JobSession::Begin(config.options, kLockPatience, StarterOf(line));
-  bool waits = false;
-  while (session.ok() && session.value().other_agent() && !session.value().other_run() && session.value().other_job().empty()) {
-    if (!std::exchange(waits, true)) {
-      LogInfo("agent.waits", OtherAgentMessage(session.value()) + ": it goes on when that one ends");
-    }
-    if (!AwaitTurn(session.value(), record, signals)) return std::nullopt;
-    session = JobSession::Begin(config.options, {}, StarterOf(line));
-  }
-  return session;
+// The session of the agent that collects. Null: there is nothing to do.
+std::optional<Result<JobSession>> AwaitSession(const CommandLine& line, const Config& config, const ExecRecord& record,
+                                               const Place& place, SignalReader& signals) {
+  return BeginInTurn(config.options, kLockPatience, StarterOf(line),
+                     {.place = place,
+                      .is_restarted = record.state().agent_restarts > 0,
+                      .command_has_ended = [&] { return record.CommandExitCode().has_value(); },
+                      .pause =
+                          [&] {
+                            const auto signal = signals.Next(std::chrono::steady_clock::now() + kTurnInterval);
+                            return signal && signal->IsEnd();
+                          },
+                      .on_wait =
+                          [](const JobSession& session) {
+                            LogInfo("agent.waits", OtherAgentMessage(session) + ": it goes on when that one ends");
+                          }});
 }
 
 }  // namespace
@@ -65,12 +57,18 @@ int CollectForExec(const CommandLine& line, const Config& config, const ConfigSo
   }
   ExecRecord record(shared);
   SignalReader signals;
-  auto begun = BeginInTurn(line, config, record, signals);
+  const Place place{.fd = shared.others, .number = shared.began_ns};
+  if (place.fd >= 0) fcntl(place.fd, F_SETFD, FD_CLOEXEC);
+  auto begun = AwaitSession(line, config, record, place, signals);
   if (!begun) return kExitDone;
   Result<JobSession>& session = *begun;
   if (!session.ok()) {
     LogError("directory.refused", session.error());
     return kExitFailed;
+  }
+  if (session.value().run_is_over()) {
+    LogInfo("agent.aside", "run " + session.value().run_id() + " is over");
+    return kExitDone;
   }
   if (session.value().other_agent() || !session.value().other_job().empty()) {
     LogWarning("agent.aside", OtherAgentMessage(session.value()));
@@ -103,11 +101,10 @@ int CollectForExec(const CommandLine& line, const Config& config, const ConfigSo
   if (config.options.linger.count() > 0 && !IsInterruption(*exit_code)) {
     agent.Linger(signals, record.ended_at() + config.options.linger);
   }
-  session.value().NoteEnding();
-  agent.Finish(signals, config.options.on_job_end == OnJobEnd::kDelete && !session.value().HasOthers(shared.began_ns));
-  if (exit_code == 0 && !session.value().HasOthers(shared.began_ns)) {
-    agent.EndRun();
-  }
+  EndTurn(
+      session.value(),
+      {.place = place, .is_complete = exit_code == 0, .deletes_groups = config.options.on_job_end == OnJobEnd::kDelete},
+      [&](bool deletes_groups) { agent.Finish(signals, deletes_groups); }, [&] { agent.EndRun(); });
   agent.WriteReport();  // last: a disk that hangs delays nothing else
   return kExitDone;
 }

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "cli/commands.h"
 #include "cli/job_agent.h"
+#include "job/turns.h"
 
 namespace persia::agent {
 namespace {
@@ -65,11 +66,9 @@ int RunCommand(const CommandLine& line, const Config& config, const ConfigSource
   }
   agent.Start();
   const bool idle = WaitUntilIdle(signals, &agent.reloader());
-  session.value().NoteEnding();
-  agent.Finish(signals, idle && config.options.on_job_end == OnJobEnd::kDelete && !session.value().HasOthers());
-  if (idle && !session.value().HasOthers()) {
-    agent.EndRun();
-  }
+  EndTurn(
+      session.value(), {.is_complete = idle, .deletes_groups = idle && config.options.on_job_end == OnJobEnd::kDelete},
+      [&](bool deletes_groups) { agent.Finish(signals, deletes_groups); }, [&] { agent.EndRun(); });
   agent.WriteReport();
   return kExitDone;
 }

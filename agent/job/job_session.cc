@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstdint>
@@ -23,6 +24,7 @@ namespace persia::agent {
 namespace {
 
 constexpr std::chrono::milliseconds kLockInterval(20);
+constexpr std::chrono::milliseconds kRunPatience(1000);
 
 // What is known of a segment before its values are read.
 struct SegmentUse {
@@ -136,9 +138,13 @@ Result<JobSession> JobSession::Begin(const AgentOptions& options, std::chrono::m
   JobSession session(std::move(directory).value());
   session.job_ = options.job_name;
   session.enabled_ = options.enable_metrics;
-  const auto deadline = std::chrono::steady_clock::now() + patience;
+  const auto has_run = [&] {
+    const AgentConf conf = session.directory_.ReadConf();
+    return !options.run_id.empty() || (!conf.run_id.empty() && !conf.ended);
+  };
   auto other = session.directory_.Lock();
-  while (other.ok() && other.value() && std::chrono::steady_clock::now() < deadline) {
+  for (std::chrono::milliseconds waited(0); other.ok() && other.value(); waited += kLockInterval) {
+    if (waited >= (has_run() ? patience : std::max(patience, kRunPatience))) break;
     std::this_thread::sleep_for(kLockInterval);
     other = session.directory_.Lock();
   }
@@ -160,6 +166,13 @@ Result<JobSession> JobSession::Begin(const AgentOptions& options, std::chrono::m
     if (Status opened = session.OpenStateDirectory(options); !opened.ok()) {
       return Error{opened.error()};
     }
+  }
+  if (starter.may_be_over && !session.other_agent_ && !written.run_id.empty() &&
+      (written.ended || written.run_id != options.run_id)) {
+    session.run_id_ = options.run_id;
+    session.run_is_over_ = true;
+    if (written.run_id == options.run_id) static_cast<void>(session.RemoveRun(nullptr));
+    return session;
   }
   if (former.run_id.empty()) {
     const auto run = RunOfState(*StateFileOf(session.state_location()));
@@ -290,13 +303,18 @@ Result<JobSession::Removal> JobSession::EndRun(const std::set<std::string>& coun
   if (!written.ok()) {
     return Error{written.error()};
   }
+  return RemoveRun(&counted);
+}
+
+// `counted`: as RemoveSegments.
+Result<JobSession::Removal> JobSession::RemoveRun(const std::set<std::string>* counted) const {
   if (Status removed = StateFileOf(state_location())->Remove(); !removed.ok()) {
     return Error{removed.error()};
   }
   for (const char* kind : {"events", "gpu"}) {
     unlinkat(state_location().directory_fd, state_location().FileName(kind).c_str(), 0);  // may not exist
   }
-  return RemoveSegments([this](const std::string& run_id) { return run_id.empty() || run_id == run_id_; }, &counted);
+  return RemoveSegments([this](const std::string& run_id) { return run_id.empty() || run_id == run_id_; }, counted);
 }
 
 // Removes the segments of the runs that `of_run` accepts whose writers have ended, and this process's own. `counted`: null:

@@ -49,6 +49,9 @@ struct StateLocation {
 struct JobStarter {
   std::string process;  // of ProcessText
   std::string command;
+  // The run of the settings may be over, and all of the command's counts pushed: by an agent of this `exec` that was killed
+  // after the command's end, or by another one's.
+  bool may_be_over = false;
 };
 // A process, so that another one with its pid is told from it; empty if /proc cannot be read.
 std::string ProcessText(pid_t pid);
@@ -61,7 +64,8 @@ std::shared_ptr<JournalFile> StateFileOf(const StateLocation& location);
 class JobSession {
  public:
   // Creates and locks the directory and writes agent.conf, even if metrics are disabled. If another agent holds the lock for
-  // all of `patience`, Begin writes nothing. (A killed agent holds the lock for a moment longer.)
+  // all of `patience`, Begin writes nothing. (A killed agent holds the lock for a moment longer.) While that agent begins or
+  // ends a run, there is none to continue, and Begin waits for up to a second.
   static Result<JobSession> Begin(const AgentOptions& options, std::chrono::milliseconds patience = {},
                                   const JobStarter& starter = {});
 
@@ -80,6 +84,8 @@ class JobSession {
   [[nodiscard]] const std::string& state_error() const { return state_error_; }
   // Whether the other agent collects another run.
   [[nodiscard]] bool other_run() const { return other_run_; }
+  // Whether JobStarter::may_be_over is so. Begin then changes nothing, but removes what is left of a run that has ended.
+  [[nodiscard]] bool run_is_over() const { return run_is_over_; }
   [[nodiscard]] const JobDirectory& directory() const { return directory_; }
 
   // The environment variables for a worker of this job.
@@ -123,6 +129,7 @@ class JobSession {
   [[nodiscard]] std::string UserOfDirectory(const AgentConf& conf, const JobStarter& starter) const;
   [[nodiscard]] AgentConf Conf() const;
   Status OpenStateDirectory(const AgentOptions& options);
+  Result<Removal> RemoveRun(const std::set<std::string>* counted) const;
   Result<Removal> RemoveSegments(const std::function<bool(const std::string& run_id)>& of_run,
                                  const std::set<std::string>* counted = nullptr) const;
 
@@ -137,6 +144,7 @@ class JobSession {
   bool enabled_ = true;
   bool continued_ = false;
   bool other_run_ = false;
+  bool run_is_over_ = false;
   std::optional<std::string> other_agent_;
   std::string other_job_;
 };

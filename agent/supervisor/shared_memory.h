@@ -9,7 +9,7 @@
 
 namespace persia::supervisor {
 
-constexpr uint32_t kFormat = 1;
+constexpr uint32_t kFormat = 2;
 
 enum LogLevel : uint32_t { kDebug, kInfo, kWarning, kError, kOff };
 
@@ -49,6 +49,8 @@ struct Record {
   uint32_t pipe;          // a PipeState
   uint64_t began_ns;      // before the command's start
   uint64_t agent_starts;  // how often an agent was started
+  int32_t others;         // the agent's descriptor of the file of all supervisors, shared with this one; -1: none
+  uint32_t unused;        // 0
   int32_t exit_code;      // the command's, 128 + n if signal n ended it; valid once ended_ns is set
   uint32_t suspended_ms;  // for how long the machine was suspended before began_ns, which CLOCK_MONOTONIC does not count
   uint64_t ended_ns;      // 0: it is running. Stored with release, after exit_code.
@@ -57,6 +59,6 @@ struct Record {
   uint64_t child_count;  // stored with release, after the child
   EndedChild children[kMaxChildren];
 };
-static_assert(sizeof(Record) == 48 + Record::kMaxChildren * 16);
+static_assert(sizeof(Record) == 56 + Record::kMaxChildren * 16);
 
 }  // namespace persia::supervisor

@@ -251,6 +251,7 @@ void Supervisor::CloseInherited(int null) {
   int* const of_agent[] = {&record_memory_, &pipe_, &others_};
   for (int* const fd : of_agent) *fd = wants_agent_ && *fd >= 0 ? dup3(*fd, kept++, O_CLOEXEC) : -1;
   syscall(SYS_close_range, kept, ~0U, 0);
+  if (record_ != nullptr) record_->others = others_;
 }
 
 pid_t Supervisor::ForkAgentProgram(const char* verb, int memory) {
@@ -261,6 +262,7 @@ pid_t Supervisor::ForkAgentProgram(const char* verb, int memory) {
   snprintf(descriptor, sizeof descriptor, "%d", memory);
   for (int standard = STDIN_FILENO; standard <= STDERR_FILENO; ++standard) fcntl(standard, F_SETFD, 0);
   fcntl(memory, F_SETFD, 0);
+  if (others_ >= 0) fcntl(others_, F_SETFD, 0);  // the agent unlocks this supervisor's byte when it has finished
   agent_argv_[1] = const_cast<char*>(verb);
   agent_argv_[2] = descriptor;
   // All signals stay blocked, so that one that comes early is not lost. The terminal's signals are for the command alone.

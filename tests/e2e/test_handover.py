@@ -57,6 +57,19 @@ def test_the_last_one_ends_the_run(job, gateway):
     assert run.search(first.output())[1] == run.search(second.output())[1] != run.search(again.output())[1]
 
 
+def test_those_that_start_and_end_at_once_are_of_one_run(job, gateway):
+    workers = [job.exec_worker("--push-timeout=2", env={"REPLICA_INDEX": str(rank)}) for rank in range(6)]
+    for worker in workers:
+        worker.tell("count my_app batches 3")
+    for worker in workers:
+        worker.popen.stdin.close()
+    assert [worker.wait() for worker in workers] == [0] * 6
+    wait_for_all(gateway, dict.fromkeys(range(6), 3))
+    log = "".join(worker.output() for worker in workers)
+    assert len(set(re.findall("run ([0-9a-f]{16})", log))) == 1, log
+    assert log.count("segments removed") == 1, log
+
+
 @pytest.mark.parametrize("killed", [0, 1, 2])
 def test_a_killed_agent_is_replaced_by_one_that_waits(job, gateway, killed):
     workers = ranks(job, 3)

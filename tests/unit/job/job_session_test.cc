@@ -175,6 +175,24 @@ TEST_F(JobSessionTest, AnEndThatFailsLosesNoStateOfARunThatMayGoOn) {
   EXPECT_TRUE(says_ended());
 }
 
+// The agent was killed while it ended the run, or another run has begun since.
+TEST_F(JobSessionTest, AnAgentWhoseRunIsOverBeginsNone) {
+  const std::string state = job_.directory() + "/agent.state";
+  const auto conf = [this] { return JobDirectory::OpenExisting(job_.directory()).value().ReadConf(); };
+  const JobStarter killed{.process = "1:1:1", .command = "1", .may_be_over = true};
+  EXPECT_FALSE(JobSession::Begin(Options("r"), {}, killed).value().run_is_over());
+  ASSERT_TRUE(Begin("r").value().EndRun({}).ok());
+  std::ofstream(state) << "counts";
+  EXPECT_TRUE(JobSession::Begin(Options("r"), {}, killed).value().run_is_over());
+  EXPECT_TRUE(conf().ended);
+  EXPECT_FALSE(std::filesystem::exists(state));
+  ASSERT_TRUE(Begin("next").ok());
+  std::ofstream(state) << "counts";
+  EXPECT_TRUE(JobSession::Begin(Options("r"), {}, killed).value().run_is_over());
+  EXPECT_EQ(conf().run_id, "next");
+  EXPECT_TRUE(std::filesystem::exists(state));
+}
+
 TEST_F(JobSessionTest, DefaultDirectoryIsTheUsersAndTheJobs) {
   AgentOptions options;
   options.job_name = "a/b";

@@ -1,4 +1,5 @@
-// Checks random histories, and prints the first wrong one in its shortest form, as a test case.
+// Checks random histories, and prints the first wrong one in its shortest form, as a test case. Of the handovers of several
+// agents, which take longer, there are fewer.
 //
 //   model [--histories N] [--seed S]
 //
@@ -13,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "handover.h"
 #include "history.h"
 
 namespace {
@@ -22,15 +24,31 @@ using namespace persia::agent::model;
 std::atomic<uint64_t> next = 0;
 std::atomic<bool> failed = false;
 
+constexpr uint64_t kHistoriesPerHandover = 8;
+
+void CheckHistory(uint64_t seed) {
+  const Config config = ConfigOf(seed);
+  std::vector<Step> steps = RandomHistory(seed);
+  if (Check(steps, config).empty() || failed.exchange(true)) return;
+  Shrink(steps, config);
+  const auto number = static_cast<unsigned long long>(seed);
+  std::printf("history %llu: %s\n%sagain: model --seed %llu --histories 1\n", number, Check(steps, config).c_str(),
+              Print(steps, config).c_str(), number);
+}
+
+void CheckHandovers(uint64_t seed) {
+  std::vector<Handover> steps = RandomHandovers(seed / kHistoriesPerHandover);
+  if (Check(steps).empty() || failed.exchange(true)) return;
+  Shrink(steps);
+  const auto number = static_cast<unsigned long long>(seed);
+  std::printf("handovers of history %llu: %s\n%sagain: model --seed %llu --histories 1\n", number, Check(steps).c_str(),
+              Print(steps).c_str(), number);
+}
+
 void CheckUntil(uint64_t end) {
   for (uint64_t seed = next++; seed < end && !failed; seed = next++) {
-    const Config config = ConfigOf(seed);
-    std::vector<Step> steps = RandomHistory(seed);
-    if (Check(steps, config).empty() || failed.exchange(true)) continue;
-    Shrink(steps, config);
-    const auto number = static_cast<unsigned long long>(seed);
-    std::printf("history %llu: %s\n%sagain: model --seed %llu --histories 1\n", number, Check(steps, config).c_str(),
-                Print(steps, config).c_str(), number);
+    CheckHistory(seed);
+    if (seed % kHistoriesPerHandover == 0) CheckHandovers(seed);
   }
 }
 

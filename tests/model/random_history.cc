@@ -1,12 +1,12 @@
 // Histories at random, and the shortest form of one that fails.
-#include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "history.h"
+#include "random.h"
+#include "shrink.h"
 
 namespace persia::agent::model {
 namespace {
@@ -15,21 +15,6 @@ constexpr const char* kNames[] = {"kStart",    "kCount", "kSet",  "kRemove", "kP
                                   "kSoon",     "kStop",  "kKill", "kWait",   "kDisk",   "kState", "kOpen",  "kList",
                                   "kReadOnly", "kBreak", "kLose", "kReturn", "kDamage", "kClock", "kLimit", "kNewRun"};
 static_assert(std::size(kNames) == static_cast<size_t>(Do::kLast) + 1);
-
-// xorshift64*.
-class Random {
- public:
-  explicit Random(uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15 + 1) {}
-  uint32_t Below(uint32_t limit) {
-    state_ ^= state_ >> 12;
-    state_ ^= state_ << 25;
-    state_ ^= state_ >> 27;
-    return static_cast<uint32_t>((state_ * 0x2545F4914F6CDD1D) >> 33) % limit;
-  }
-
- private:
-  uint64_t state_;
-};
 
 }  // namespace
 
@@ -70,44 +55,8 @@ std::vector<Step> RandomHistory(uint64_t seed) {
   return steps;
 }
 
-namespace {
-
-// Removes a step, or two together: some undo each other.
-bool Shorten(std::vector<Step>& steps, const Config& config) {
-  for (size_t i = 0; i < steps.size(); ++i) {
-    for (size_t j = i; j < steps.size(); ++j) {
-      std::vector<Step> without = steps;
-      without.erase(without.begin() + static_cast<ptrdiff_t>(j));
-      if (j != i) without.erase(without.begin() + static_cast<ptrdiff_t>(i));
-      if (Check(without, config).empty()) continue;
-      steps = std::move(without);
-      return true;
-    }
-  }
-  return false;
-}
-
-bool Lower(std::vector<Step>& steps, const Config& config) {
-  bool lowered = false;
-  for (size_t i = 0; i < steps.size(); ++i) {
-    for (uint32_t Step::*number : {&Step::a, &Step::b}) {
-      for (uint32_t lower = 0; lower < steps[i].*number; ++lower) {
-        std::vector<Step> lowest = steps;
-        lowest[i].*number = lower;
-        if (Check(lowest, config).empty()) continue;
-        steps = std::move(lowest);
-        lowered = true;
-      }
-    }
-  }
-  return lowered;
-}
-
-}  // namespace
-
 void Shrink(std::vector<Step>& steps, const Config& config) {
-  while (Shorten(steps, config) || Lower(steps, config)) {
-  }
+  Shrink(steps, [&](const std::vector<Step>& shorter) { return !Check(shorter, config).empty(); });
 }
 
 std::string Print(const std::vector<Step>& steps, const Config& config) {

@@ -1,5 +1,8 @@
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <memory>
@@ -41,6 +44,9 @@ std::optional<Result<JobSession>> AwaitSession(const CommandLine& line, const Co
 }  // namespace
 
 int CollectForExec(const CommandLine& line, const Config& config, const ConfigSources& sources, int memory) {
+  // As the supervisor asked, too. The kernel forgets that if the program's file gives it capabilities (setcap) or another
+  // group.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
   void* const mapped = mmap(nullptr, sizeof(supervisor::Record), PROT_READ, MAP_SHARED, memory, 0);
   if (mapped == MAP_FAILED) {
     LogError("exec.record", SystemError("cannot map the supervisor's memory").message);
@@ -56,7 +62,8 @@ int CollectForExec(const CommandLine& line, const Config& config, const ConfigSo
     return kExitFailed;
   }
   ExecRecord record(shared);
-  SignalReader signals;
+  // systemd and Slurm send SIGTERM to all processes of a service or step: the supervisor says which one ends the last push.
+  SignalReader signals(getppid());
   const Place place{.fd = shared.others, .number = shared.began_ns};
   if (place.fd >= 0) fcntl(place.fd, F_SETFD, FD_CLOEXEC);
   auto begun = AwaitSession(line, config, record, place, signals);

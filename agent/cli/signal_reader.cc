@@ -17,7 +17,7 @@ constexpr int kSignals[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 
 }  // namespace
 
-SignalReader::SignalReader() {
+SignalReader::SignalReader(pid_t ender) : ender_(ender) {
   sigset_t wanted;
   sigemptyset(&wanted);
   for (const int signal : kSignals) {
@@ -39,7 +39,9 @@ std::optional<ReceivedSignal> SignalReader::Next(std::optional<TimePoint> until)
   for (;;) {
     signalfd_siginfo info;
     if (read(signal_fd_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
-      return ReceivedSignal{static_cast<int>(info.ssi_signo), info.ssi_code == SI_KERNEL};
+      return ReceivedSignal{.number = static_cast<int>(info.ssi_signo),
+                            .from_terminal = info.ssi_code == SI_KERNEL,
+                            .may_end = ender_ == 0 || info.ssi_pid == static_cast<uint32_t>(ender_)};
     }
     uint64_t count = 0;
     if (read(wake_fd_, &count, sizeof count) == static_cast<ssize_t>(sizeof count)) return std::nullopt;

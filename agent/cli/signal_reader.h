@@ -6,6 +6,7 @@
 #pragma once
 
 #include <signal.h>
+#include <sys/types.h>
 
 #include <chrono>
 #include <optional>
@@ -16,14 +17,17 @@ struct ReceivedSignal {
   int number = 0;
   // Sent by the kernel for the terminal (Ctrl-C, hang-up), to all processes of the foreground group.
   bool from_terminal = false;
+  // Whether it may ask this process to end, by its sender.
+  bool may_end = true;
 
   // Whether it asks the process to end.
-  [[nodiscard]] bool IsEnd() const { return number == SIGTERM || number == SIGINT || number == SIGQUIT; }
+  [[nodiscard]] bool IsEnd() const { return may_end && (number == SIGTERM || number == SIGINT || number == SIGQUIT); }
 };
 
 class SignalReader {
  public:
-  SignalReader();
+  // `ender`: the process whose signals alone ask this one to end; 0: any.
+  explicit SignalReader(pid_t ender = 0);
   ~SignalReader();
   SignalReader(const SignalReader&) = delete;
   SignalReader& operator=(const SignalReader&) = delete;
@@ -38,6 +42,7 @@ class SignalReader {
   [[nodiscard]] static bool InheritedAsIgnored(int signal);
 
  private:
+  const pid_t ender_;
   int signal_fd_ = -1;
   int wake_fd_ = -1;
 };

@@ -54,6 +54,12 @@ def state(pid):
         return "Z"
 
 
+def pending(pid, number):
+    """Whether the process has not yet taken this signal."""
+    lines = dict(line.split(":\t") for line in open(f"/proc/{pid}/status") if line.startswith(("SigPnd", "ShdPnd")))
+    return any(int(mask, 16) >> number - 1 & 1 for mask in lines.values())
+
+
 def threads_of_process(pid):
     """The names of its threads."""
     names = set()
@@ -69,6 +75,24 @@ SLOW_CALLS = BUILD / "tests/e2e/worker/libe2e_slow_calls.so"
 def slow(call, seconds=60):
     """The agent's program then hangs in this system call."""
     return {"LD_PRELOAD": str(SLOW_CALLS), "SLOW_CALLS": call, "SLOW_SECONDS": str(seconds)}
+
+
+# Executes its arguments after the first under a filter in which the system call with that number fails with EPERM.
+REFUSE = """
+import ctypes, os, struct, sys
+load_number, is_this, fail, allow = (0x20, 0, 0, 0), (0x15, 0, 1, int(sys.argv[1])), (6, 0, 0, 0x50001), (6, 0, 0, 0x7FFF0000)
+code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in (load_number, is_this, fail, allow)))
+program = ctypes.create_string_buffer(struct.pack("@HP", 4, ctypes.addressof(code)))
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program) == 0, os.strerror(ctypes.get_errno())
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+CLOSE_RANGE = 436
+
+
+def refusing(number):
+    """The words in front of a command that make this system call fail, as a container's filter of system calls may."""
+    return ["/usr/bin/python3", "-c", REFUSE, str(number)]
 
 
 class Terminal:

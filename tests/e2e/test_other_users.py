@@ -4,12 +4,15 @@ import contextlib
 import os
 import select
 import shutil
+import signal
+import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import Job
+from conftest import AGENT, Job, environment
 from modes import MODES
 from servers import wait_until
+from supervised import children, state, threads_of_process, wait_for_agent
 
 # The default directory is a user's: another run of these tests on the machine has another one.
 USER = 20_000 + 3 * (os.getpid() % 10_000)
@@ -52,6 +55,26 @@ def refused(job, mode, why, directory):
     seen.worker.tell("count my_app batches 7")
     seen.end()
     assert not list(directory.iterdir())
+
+
+def test_an_agent_with_another_group_ends_with_its_supervisor(default, public_folder):
+    """The kernel forgets that the supervisor asked for it, as for a file with capabilities (setcap)."""
+    program = public_folder / "persia-metrics-agentd"
+    os.chown(program, 0, GROUP)
+    program.chmod(0o2755)
+    words = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", public_folder / AGENT.name, "exec", "--gateway=off", "--listen=off"]
+    exec_ = subprocess.Popen([*words, "--", "sleep", "600"], env=environment())
+    try:
+        agent = wait_for_agent(exec_)
+        wait_until(lambda: len(threads_of_process(agent)) > 1, "its threads")
+        command = next(pid for pid in children(exec_.pid) if pid != agent)
+        exec_.kill()
+        exec_.wait()
+        wait_until(lambda: state(agent) == "Z", "its end")
+    finally:
+        exec_.kill()
+        exec_.wait()
+        os.kill(command, signal.SIGKILL)
 
 
 @each_mode

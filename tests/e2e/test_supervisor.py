@@ -14,7 +14,7 @@ import needs
 import pytest
 from conftest import AGENT, ROOT, environment
 from servers import wait_until
-from supervised import Terminal, agent_of, children, slow, state, wait_for_agent, wait_for_output
+from supervised import Terminal, agent_of, children, pending, slow, state, wait_for_agent, wait_for_output
 
 # Prints each signal that it gets, and ends with 3 at a SIGRTMAX.
 PRINT_SIGNALS = """
@@ -137,6 +137,23 @@ def test_second_signal_interrupts_the_last_push(job):
         exec_.signal(signal.SIGTERM)
         assert exec_.wait() == 128 + signal.SIGTERM
     assert "the push was interrupted" in exec_.output()
+
+
+def test_signal_to_all_processes_does_not_interrupt_the_last_push(job, gateway):
+    """systemd and Slurm send SIGTERM to the supervisor, the command and the agent, in any order."""
+    exec_ = job.exec("sh", "-c", "echo ready; exec sleep 600", flags=["--push-timeout=50"])
+    wait_for_output(exec_, "ready")
+    gateway.wait_for("persia_exec_running", 1)
+    agent = wait_for_agent(exec_)
+    os.kill(gateway.server.pid, signal.SIGSTOP)
+    exec_.signal(signal.SIGTERM)
+    wait_until(lambda: children(exec_.pid).keys() == {agent}, "the command to end")
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
+        os.kill(agent, number)
+        wait_until(lambda number=number: not pending(agent, number), "the agent to take it")
+    os.kill(gateway.server.pid, signal.SIGCONT)
+    assert exec_.wait() == 128 + signal.SIGTERM
+    assert gateway.metrics().one("persia_exec_exit_code") == 128 + signal.SIGTERM, exec_.output()
 
 
 def test_preparation_that_hangs_costs_the_metrics_alone(job):

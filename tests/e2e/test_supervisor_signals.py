@@ -9,7 +9,7 @@ import subprocess
 import pytest
 from conftest import AGENT, environment
 from servers import Process, wait_until
-from supervised import SLEEP, Terminal, children, command_of, slow, state, wait_for_agent, wait_for_output
+from supervised import SLEEP, Terminal, children, command_of, pending, slow, state, wait_for_agent, wait_for_output
 
 # An agent without a gateway and without pages.
 QUIET = "--gateway=127.0.0.1:9 --listen=off --push-timeout=0.5 --log-level=error"
@@ -183,8 +183,3 @@ def test_interrupt_of_the_group_is_not_a_second_one_if_the_command_ends_first(jo
     wait_until(lambda: pending(agent, signal.SIGTERM), "a second one to reach the agent")
     os.kill(agent, signal.SIGCONT)
     assert exec_.wait() == 128 + signal.SIGINT
-
-
-def pending(pid, number):
-    lines = dict(line.split(":\t") for line in open(f"/proc/{pid}/status") if line.startswith(("SigPnd", "ShdPnd")))
-    return any(int(mask, 16) >> number - 1 & 1 for mask in lines.values())

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "supervisor/library_path.h"
+
 namespace persia::agent {
 namespace {
 
@@ -55,7 +57,7 @@ void Find(void* library, Function& function, std::initializer_list<const char*> 
 }  // namespace
 
 std::string FindNvml(const std::filesystem::path& root, const std::function<const char*(const char* name)>& variable) {
-  const char* const search_path = variable ? variable("LD_LIBRARY_PATH") : std::getenv("LD_LIBRARY_PATH");
+  const char* const search_path = variable ? variable(supervisor::kLibraryPath) : std::getenv(supervisor::kLibraryPath);
   std::string_view rest = search_path == nullptr ? "" : search_path;
   while (!rest.empty()) {
     const std::string_view folder = rest.substr(0, rest.find_first_of(":;"));

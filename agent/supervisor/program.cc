@@ -7,6 +7,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include "supervisor/library_path.h"
 #include "supervisor/log.h"
 
 namespace persia::supervisor {
@@ -58,6 +59,7 @@ int ExecuteAgent(char** argv, char** environment) {
   if (realpath("/proc/self/exe", path) == nullptr && realpath(executed, path) == nullptr) path[0] = '\0';
   char* const slash = strrchr(path, '/');
   strcpy(slash == nullptr ? path : slash + 1, kAgent);
+  HideLibraryPath(environment);
   execve(path, argv, environment);
   const int error = errno;
   Log(kError, "program", "cannot run %s, which must be in the directory of persia-metrics-agent: %s", path, strerror(error));

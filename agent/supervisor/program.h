@@ -7,8 +7,8 @@ namespace persia::supervisor {
 // Async-signal-safe.
 void Execute(char** argv, char** environment);
 
-// Executes the agent's program, persia-metrics-agentd, in the directory of this program. Returns only on failure, after a log
-// line: the exit code.
+// Executes the agent's program, persia-metrics-agentd, in the directory of this program, and changes the environment for it
+// (library_path.h). Returns only on failure, after a log line: the exit code.
 int ExecuteAgent(char** argv, char** environment);
 
 // For a program that was looked up but not executed: 127 if there is none, else 126.

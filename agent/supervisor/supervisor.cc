@@ -250,8 +250,10 @@ void Supervisor::CloseInherited(int null) {
   int kept = STDERR_FILENO + 1;
   int* const of_agent[] = {&record_memory_, &pipe_, &others_};
   for (int* const fd : of_agent) *fd = wants_agent_ && *fd >= 0 ? dup3(*fd, kept++, O_CLOEXEC) : -1;
-  syscall(SYS_close_range, kept, ~0U, 0);
   if (record_ != nullptr) record_->others = others_;
+  if (syscall(SYS_close_range, kept, ~0U, 0) == 0) return;
+  // Kernels before 5.9, and filters of system calls that do not know it, as those of Docker 20.10. Inherited numbers are low.
+  while (kept < 1 << 16) close(kept++);
 }
 
 pid_t Supervisor::ForkAgentProgram(const char* verb, int memory) {

@@ -9,16 +9,21 @@ from pathlib import Path
 import pytest
 from conftest import AGENT, Agent, environment
 from servers import Process, free_port, wait_until
-from supervised import SLEEP, agent_of, command_of, slow, state, wait_for_agent, wait_for_output
+from supervised import CLOSE_RANGE, SLEEP, agent_of, command_of, refusing, slow, state, wait_for_agent, wait_for_output
 
 
-def test_descriptor_that_the_command_closes_is_closed(job, segments):
+@pytest.mark.parametrize("starter", [[], refusing(CLOSE_RANGE)], ids=["", "without-close_range"])
+def test_descriptor_that_the_command_closes_is_closed(job, segments, starter):
     """Its other end sees the end of file while the job runs: neither the supervisor nor the agent has a copy."""
     ready, notify = os.pipe()
     flags = job.flags("off", ["--push-timeout=0.5"])
     script = f"exec {notify}>&- >&-; exec sleep 600"
     exec_ = subprocess.Popen(
-        [AGENT, "exec", *flags, "--", "bash", "-c", script], env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=[notify]
+        [*starter, AGENT, "exec", *flags, "--", "bash", "-c", script],
+        env=environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        pass_fds=[notify],
     )
     os.close(notify)
     try:
@@ -154,6 +159,18 @@ def test_pipe_without_an_agent_is_emptied(public_folder, segments, started, tmp_
     wait_for_output(exec_, "exit code 127")
     (tmp_path / "go").touch()
     assert exec_.wait() == 4
+
+
+def test_libraries_of_the_jobs_environment_are_not_the_agents(job, gateway, tmp_path):
+    """As after `conda activate`, with an older libstdc++ than the system's."""
+    (tmp_path / "libstdc++.so.6").write_text("of another system")
+    env = {"LD_LIBRARY_PATH": str(tmp_path)}
+    exec_ = job.exec("sh", "-c", "echo path $LD_LIBRARY_PATH.", env=env)
+    assert exec_.wait() == 0
+    assert f"path {tmp_path}." in exec_.output()
+    assert gateway.metrics().one("persia_exec_exit_code") == 0, exec_.output()
+    checked = subprocess.run([AGENT, "check-config"], env=environment(**env), capture_output=True, text=True, cwd=tmp_path)
+    assert checked.returncode == 0 and checked.stderr == ""
 
 
 def test_secrets_are_for_the_agent_alone(job):

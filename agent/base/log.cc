@@ -1,15 +1,21 @@
 #include "base/log.h"
 
+#include <limits.h>
+#include <poll.h>
 #include <spdlog/pattern_formatter.h>
-#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
 #include <time.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "base/json.h"
@@ -51,10 +57,38 @@ class TimeFlag : public spdlog::custom_flag_formatter {
   [[nodiscard]] std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<TimeFlag>(); }
 };
 
+// A reader of stderr that hangs, such as a pager or a container's runtime, must not stop the agent. It is waited for once: the
+// lines that it does not take until it reads again are lost.
+constexpr int kPatienceMilliseconds = 200;
+std::atomic<bool> reader_hangs = false;
+std::atomic<uint64_t> lines_lost = 0;
+
+class StderrSink : public spdlog::sinks::base_sink<std::mutex> {
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    for (size_t at = 0; at < line.size();) {
+      pollfd out{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+      if (poll(&out, 1, reader_hangs ? 0 : kPatienceMilliseconds) == 0) {
+        reader_hangs = true;
+        ++lines_lost;
+        return;
+      }
+      reader_hangs = false;
+      // Not more than a pipe that can be written to takes at once.
+      const ssize_t size = write(STDERR_FILENO, line.data() + at, std::min<size_t>(line.size() - at, PIPE_BUF));
+      if (size < 0 && errno != EINTR) return;
+      at += size > 0 ? static_cast<size_t>(size) : 0;
+    }
+  }
+  void flush_() override {}
+};
+
 std::shared_ptr<const Output> MakeOutput(LogLevel level, LogFormat format) {
   auto output = std::make_shared<Output>();
   output->format = format;
-  output->logger = std::make_shared<spdlog::logger>("persia-metrics-agent", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  output->logger = std::make_shared<spdlog::logger>("persia-metrics-agent", std::make_shared<StderrSink>());
   output->logger->set_level(ToSpdlog(level));
   output->logger->set_error_handler([](const std::string&) {});  // a write error on stderr is not reported on stderr
   auto formatter = std::make_unique<spdlog::pattern_formatter>();
@@ -106,6 +140,13 @@ void WriteLine(const Output& output, spdlog::level::level_enum level, std::strin
   lines_written[level].fetch_add(1, std::memory_order_relaxed);
 }
 
+// After a line, since only that tells whether stderr is read again.
+void WriteLost(const Output& output) {
+  if (reader_hangs || lines_lost == 0) return;
+  WriteLine(output, spdlog::level::warn, "log.lost",
+            std::to_string(lines_lost.exchange(0)) + " log lines were lost, because nothing read stderr");
+}
+
 void WriteFloods(const Output& output, const std::vector<LogLimiter::Flood>& floods) {
   for (const LogLimiter::Flood& flood : floods) {
     WriteLine(output, static_cast<spdlog::level::level_enum>(flood.severity), flood.event,
@@ -124,6 +165,7 @@ void Write(spdlog::level::level_enum level, std::string_view event, std::string_
     if (limit == Limit::kPerEvent && !limiter->Admit(event, level, message)) return;
   }
   WriteLine(*output, level, event, message);
+  WriteLost(*output);
 }
 
 std::string WholeSeconds(std::chrono::steady_clock::duration duration) {

@@ -7,6 +7,8 @@
 //
 // A JSON line is valid for any message: {"time": ..., "level": ..., "event": ..., "message": ...}
 //
+// If the reader of stderr hangs, the agent goes on, and lines are lost. The first line after that says how many.
+//
 // Thread safety: any function, from any thread.
 #pragma once
 

@@ -1,9 +1,13 @@
 """The agent's log during many failures."""
 
+import os
 import re
 import signal
+import subprocess
 
-from servers import wait_until
+import pytest
+from conftest import AGENT, environment
+from servers import free_port, wait_until
 
 
 def test_a_flood_is_cut_and_counted(job, segments, gateway):
@@ -21,3 +25,30 @@ def test_a_flood_is_cut_and_counted(job, segments, gateway):
     assert agent.wait() == 0
     told = re.search(r"(\d+) more lines of segments.refused were left out in \d+ s; the last said: ", agent.output())
     assert int(told[1]) == 100 - lines
+
+
+@pytest.mark.parametrize("verb", ["run", "exec"])
+def test_a_reader_of_stderr_that_hangs_stops_nothing(job, gateway, verb):
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with pytest.raises(BlockingIOError):
+        while True:
+            os.write(writer, b"x" * 4096)
+    os.set_blocking(writer, True)
+    command = ["--", "sh", "-c", "read word; exit 3"] if verb == "exec" else []
+    arguments = [AGENT, verb, *job.flags(f"127.0.0.1:{free_port()}", []), *command]
+    agent = subprocess.Popen(arguments, env=environment(), stdin=subprocess.PIPE, stderr=writer)
+    os.close(writer)
+    try:
+        worker = job.worker()
+        worker.tell("count my_app batches 4")
+        gateway.wait_for("my_app_batches", 4)
+        worker.tell("count my_app batches 5")
+        worker.leave()
+        agent.stdin.close() if verb == "exec" else agent.terminate()
+        assert agent.wait(30) == (3 if verb == "exec" else 0)
+        assert gateway.metrics().one("my_app_batches") == 9
+    finally:
+        agent.kill()
+        agent.wait()
+        os.close(reader)

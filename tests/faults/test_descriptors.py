@@ -32,3 +32,26 @@ def test_a_line_that_cannot_be_logged(way, stderr):
     wrapper = ["bash", "-c", f'exec {stderr}; {wait}exec "$@"', "bash"]
     stdout = run(bare(wrapper)).stdout
     run_all([scenario(stderr, way, wrapper, env=_REFUSED, stdout=stdout, expected={})])
+
+
+# Standard error is a pipe that is full, and whose reader only keeps it open.
+_FULL = """
+import os, sys
+reader, writer = os.pipe()
+os.set_inheritable(reader, True)
+os.set_blocking(writer, False)
+try:
+    while True:
+        os.write(writer, b"x" * 4096)
+except BlockingIOError:
+    os.set_blocking(writer, True)
+os.dup2(writer, 2)
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+
+
+def test_a_line_that_nothing_reads(way):
+    """The run ends: a reader that hangs does not hang the program."""
+    wrapper = ["python3", "-c", _FULL]
+    stdout = run(bare(wrapper)).stdout
+    run_all([scenario("2>full pipe", way, wrapper, env=_REFUSED, stdout=stdout, expected={})])

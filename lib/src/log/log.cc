@@ -1,5 +1,6 @@
 #include "log.h"
 
+#include <poll.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -17,6 +18,8 @@
 namespace persia::metrics {
 inline namespace abi_1 {
 namespace {
+
+constexpr int kPatienceMilliseconds = 100;
 
 // Never destroyed: lines are logged after main. The handler is guarded by the lock, the flag saves taking it.
 std::atomic<bool> has_handler = false;
@@ -57,6 +60,9 @@ void WriteToStderr(std::initializer_list<std::string_view> parts) {
     add(part);
   }
   add("\n");
+  // A reader that hangs must not hang the program: the line is lost then.
+  pollfd out{STDERR_FILENO, POLLOUT, 0};
+  if (poll(&out, 1, kPatienceMilliseconds) == 0) return;
   // Of a stderr that is a pipe without a reader, or a file at its size limit.
   const SignalConsumed no_sigpipe(SIGPIPE);
   const SignalConsumed no_sigxfsz(SIGXFSZ);

@@ -1,8 +1,10 @@
 #include "base/log.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -14,6 +16,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
+using ::testing::Not;
 
 class LogTest : public ::testing::Test {
  protected:
@@ -36,6 +39,53 @@ TEST_F(LogTest, TextLineHasTimeLevelAndMessage) {
   LogWarning("some.event", "100 % {} of it\nsecond line");
   EXPECT_THAT(Lines(),
               MatchesRegex("....-..-..T..:..:......[+-]..:.. persia-metrics-agent warning: 100 % \\{\\} of it second line\n"));
+}
+
+// Standard error is a pipe that nothing reads. At the end it is as before.
+class UnreadStderr {
+ public:
+  UnreadStderr() {
+    if (pipe(ends_) != 0) abort();
+    fcntl(ends_[1], F_SETFL, O_NONBLOCK);
+    const std::string block(4096, 'x');
+    while (write(ends_[1], block.data(), block.size()) > 0) {
+    }
+    fcntl(ends_[1], F_SETFL, 0);
+    dup2(ends_[1], STDERR_FILENO);
+  }
+  ~UnreadStderr() {
+    dup2(saved_, STDERR_FILENO);
+    for (const int fd : {ends_[0], ends_[1], saved_}) close(fd);
+  }
+  UnreadStderr(const UnreadStderr&) = delete;
+  UnreadStderr& operator=(const UnreadStderr&) = delete;
+
+  std::string Read() {
+    fcntl(ends_[0], F_SETFL, O_NONBLOCK);
+    std::string all;
+    char text[4096];
+    for (ssize_t size = 0; (size = read(ends_[0], text, sizeof text)) > 0;) all.append(text, static_cast<size_t>(size));
+    return all;
+  }
+
+ private:
+  const int saved_ = dup(STDERR_FILENO);
+  int ends_[2] = {-1, -1};
+};
+
+TEST_F(LogTest, AReaderThatHangsCostsLinesAndStopsNothing) {
+  SetUpLog(LogLevel::kInfo, LogFormat::kText);
+  UnreadStderr unread;
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < 100; ++i) LogWarning("some.event", "lost");
+  LogWarning("some.event", std::string(100'000, 'y'));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5)) << "it is waited for once";
+  EXPECT_THAT(unread.Read(), Not(HasSubstr("lost")));
+  LogWarning("some.event", "read again");
+  LogWarning("some.event", "and again");
+  EXPECT_THAT(unread.Read(),
+              MatchesRegex(".*warning: read again\n.*warning: 101 log lines were lost, because nothing read stderr\n"
+                           ".*warning: and again\n"));
 }
 
 TEST_F(LogTest, ALineHasItsTimeInAnyYear) {

@@ -242,7 +242,8 @@ void Collection::LookAtGpus() {
   event_log_.Add(gpus_.TakeEvents());
 }
 
-// A directory that was removed is made again, with the state in it, so that workers that start later find it.
+// A directory that was removed, or whose files were, is made again, with the state in it, so that workers that start later find
+// it.
 void Collection::KeepDirectory() {
   if (setup_.session == nullptr) return;
   // The state's directory is checked only if it cannot be written: a disk that hangs would block this thread.
@@ -252,8 +253,9 @@ void Collection::KeepDirectory() {
   const bool state_gone = state_fails || setup_.state.directory == setup_.directory;
   const Status renewed = setup_.session->RecreateDirectory();
   if (!renewed.ok()) {
-    directory_log_.Bad("gone", "the directory " + setup_.directory + " was removed or replaced, and cannot be created again: " +
-                                   renewed.error() + "; running workers are still collected");
+    directory_log_.Bad("gone", "the directory " + setup_.directory +
+                                   " or files in it were removed or replaced, and cannot be created again: " + renewed.error() +
+                                   "; running workers are still collected");
     return;
   }
   if (state_gone && setup_.state.directory_fd >= 0) {
@@ -264,8 +266,8 @@ void Collection::KeepDirectory() {
     LogWarning(
         "directory.gone",
         "the directory " + setup_.directory +
-            " was removed or replaced, and is created again. Running workers are still collected, but cannot register further "
-            "metrics; do not remove the directory while the job runs");
+            " or files in it were removed or replaced, and are created again. Running workers are still collected, but cannot "
+            "register further metrics if their files are gone; do not remove files of a directory whose job runs");
   }
 }
 

@@ -46,6 +46,14 @@ bool IsLocked(const OwnedFd& fd, off_t begin = 0, off_t length = 0) {
   return fd.valid() && fcntl(fd.get(), F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
+// Whether the name in the directory leads to the open file.
+bool HasName(int fd, int directory, const std::string& name) {
+  struct stat ours {};
+  struct stat there {};
+  return fstat(fd, &ours) == 0 && fstatat(directory, name.c_str(), &there, 0) == 0 && there.st_dev == ours.st_dev &&
+         there.st_ino == ours.st_ino;
+}
+
 // The digits at the start of the file.
 std::string ReadPid(int fd) {
   char text[32];
@@ -173,10 +181,7 @@ Result<std::optional<std::string>> JobDirectory::Lock(const std::string& name) {
 }
 
 bool JobDirectory::WasRemoved() const {
-  struct stat ours {};
-  struct stat there {};
-  return stat(path_.c_str(), &there) != 0 || fstat(fd(), &ours) != 0 || there.st_dev != ours.st_dev ||
-         there.st_ino != ours.st_ino;
+  return !HasName(fd(), AT_FDCWD, path_) || (lock_.valid() && !HasName(lock_.get(), fd(), lock_name_));
 }
 
 Status JobDirectory::Recreate() {

@@ -71,7 +71,8 @@ class JobDirectory {
   // Tells those who wait that what happens from now on may be in no collection of this agent. REQUIRES: locked.
   void NoteEnding();
 
-  // Whether the directory was removed, or another one is at its path.
+  // Whether the directory was removed, or another one is at its path; or whether the locked file was: a second agent would find
+  // no lock. Cleaners of old files remove it, since its content does not change.
   [[nodiscard]] bool WasRemoved() const;
   // Opens or creates the directory at the path again, and locks it. fd() keeps its number, so that its users need no update.
   // REQUIRES: locked before. Any thread, one at a time.

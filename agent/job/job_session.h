@@ -94,7 +94,7 @@ class JobSession {
   // Valid as long as the session lives.
   [[nodiscard]] StateLocation state_location() const;
 
-  // Whether the metrics directory was removed or replaced.
+  // Whether the metrics directory, or the agent's lock in it, was removed or replaced.
   [[nodiscard]] bool DirectoryWasRemoved() const { return directory_.WasRemoved(); }
   // The same of the directory of the state. It may be on a disk that hangs.
   [[nodiscard]] bool StateDirectoryWasRemoved() const {

@@ -243,7 +243,7 @@ def test_directory_that_is_removed_under_way_is_made_again(job, gateway, segment
     old.tell("count my_app batches 10")
     gateway.wait_for("my_app_batches", 10)
     shutil.rmtree(segments)
-    wait_for_log(agent, "is created again")
+    wait_for_log(agent, "are created again")
     assert stat.S_IMODE(segments.stat().st_mode) == 0o700
 
     old.tell("count my_app batches 1")
@@ -258,6 +258,32 @@ def test_directory_that_is_removed_under_way_is_made_again(job, gateway, segment
     worker = job.worker()
     worker.tell("count my_app batches 1000")
     gateway.wait_for("my_app_batches", 1111)
+
+
+def test_files_that_are_removed_under_way_are_made_again(job, gateway, segments):
+    """All, as logind does when its user logs out. A second agent still finds that the first one collects."""
+    agent = job.agent()
+    old = job.worker()
+    old.tell("count my_app batches 10")
+    gateway.wait_for("my_app_batches", 10)
+    for file in segments.iterdir():
+        file.unlink()
+    wait_for_log(agent, "are created again")
+    second = job.agent()
+    assert second.wait() == 1
+    assert "already; this agent does not collect" in second.output()
+
+    new = job.worker()
+    new.tell("count my_app batches 100")
+    gateway.wait_for("my_app_batches", 110)
+    old.kill()
+    new.kill()
+    wait_until(lambda: segment_files(segments) == [] and (segments / "agent.state").exists(), "the state in the directory")
+    agent.kill()
+    job.agent()
+    worker = job.worker()
+    worker.tell("count my_app batches 1000")
+    gateway.wait_for("my_app_batches", 1110)
 
 
 def test_segment_that_another_agent_refuses_counts_from_the_state_and_once(job, gateway, tmp_path):

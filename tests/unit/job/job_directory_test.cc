@@ -173,6 +173,24 @@ TEST_F(JobDirectoryTest, HasOneAgentAtATime) {
   EXPECT_EQ(third.value().Lock().value(), std::nullopt);
 }
 
+TEST_F(JobDirectoryTest, ALockThatWasRemovedIsTakenAgain) {
+  JobDirectory directory = Open(Path("job")).value();
+  EXPECT_FALSE(directory.WasRemoved()) << "without a lock";
+  ASSERT_TRUE(directory.Lock().ok());
+  EXPECT_FALSE(directory.WasRemoved());
+  std::filesystem::remove(Path("job/agent.lock"));
+  EXPECT_TRUE(directory.WasRemoved());
+  ASSERT_TRUE(directory.Recreate().ok());
+  EXPECT_FALSE(directory.WasRemoved());
+  JobDirectory second = Open(Path("job")).value();
+  EXPECT_EQ(second.Lock().value(), std::to_string(getpid()));
+
+  std::filesystem::remove(Path("job/agent.lock"));
+  ASSERT_EQ(second.Lock().value(), std::nullopt);
+  EXPECT_TRUE(directory.WasRemoved()) << "another file has its name";
+  EXPECT_THAT(directory.Recreate().error(), HasSubstr("the agent with pid " + std::to_string(getpid()) + " holds the lock"));
+}
+
 TEST_F(JobDirectoryTest, ConfIsReadAsItWasWritten) {
   auto directory = Open(Path("job"));
   ASSERT_TRUE(directory.value().WriteConf({.enabled = false, .run_id = "run 7", .job = "a=b", .ended = true}).ok());

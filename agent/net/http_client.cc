@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <cstring>
 #include <mutex>
 #include <system_error>
@@ -255,7 +256,8 @@ class HttpClient::Transfer {
     Set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
     Set(CURLOPT_PATH_AS_IS, 1L);
     Set(CURLOPT_PROXY, options_.proxy.c_str());  // empty: libcurl ignores the environment
-    Set(CURLOPT_NOPROXY, options_.no_proxy.c_str());
+    const auto url = Url::Parse(request.url);
+    Set(CURLOPT_NOPROXY, NoProxyForCurl(options_.no_proxy, url.ok() ? url.value().PortOrDefault() : uint16_t{0}).c_str());
     Set(CURLOPT_CONNECTTIMEOUT_MS, Milliseconds(std::min(options_.connect_timeout, timeout_)));
     Set(CURLOPT_TIMEOUT_MS, Milliseconds(timeout_));
     Set(CURLOPT_TCP_KEEPALIVE, 1L);

@@ -3,6 +3,7 @@
 // Thread safety: pure functions.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -41,5 +42,10 @@ Result<Url> ParseProxyUrl(std::string_view text);
 
 // The URL of a proxy as libcurl wants it: with SOCKS 5 the proxy looks names up, as in Go.
 std::string ProxyForCurl(const std::string& url);
+
+// A list of hosts without a proxy as libcurl wants it, for a request to this port. As in Go, an entry may have a port, begin
+// with
+// `*.` or be `*`, and an IPv6 address may have brackets.
+std::string NoProxyForCurl(std::string_view list, uint16_t port);
 
 }  // namespace persia::agent

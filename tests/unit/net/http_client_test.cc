@@ -258,8 +258,18 @@ TEST_F(HttpClientTest, TheEnvironmentsProxyIsNotUsed) {
 TEST_F(HttpClientTest, SomeHostsAreReachedWithoutTheProxy) {
   ScriptedPeer peer({Reply::Status(200)});
   const Socket unreachable = Socket::Reserve();
-  HttpClient client({.proxy = "http://127.0.0.1:" + std::to_string(unreachable.port()), .no_proxy = "example.com,127.0.0.0/8"});
-  EXPECT_TRUE(Put(client, peer).ok());
+  const std::string port = std::to_string(peer.port());
+  const auto is_reached = [&](const std::string& no_proxy) {
+    HttpClient client({.proxy = "http://127.0.0.1:" + std::to_string(unreachable.port()), .no_proxy = no_proxy});
+    return Put(client, peer).ok();
+  };
+  for (const std::string& direct :
+       {std::string("example.com,127.0.0.0/8"), "example.com, 127.0.0.1:" + port, std::string("a,*")}) {
+    EXPECT_TRUE(is_reached(direct)) << direct;
+  }
+  for (const std::string& other : {std::string("example.com"), std::string("127.0.0.1:1"), "127.0.0.2:" + port}) {
+    EXPECT_FALSE(is_reached(other)) << other;
+  }
 }
 
 TEST_F(HttpClientTest, AProxysPasswordIsNotInErrors) {
@@ -324,6 +334,16 @@ TEST(ProxyEnvironment, IsFoundAsInGo) {
   EXPECT_EQ(find(true, {{"https_proxy", "http://p"}, {"NO_PROXY", "a"}}), "http://p localhost,127.0.0.0/8,::1,a");
   EXPECT_EQ(find(false, {{"HTTP_PROXY", "socks5://p"}, {"http_proxy", "q"}}), "socks5h://p localhost,127.0.0.0/8,::1");
   EXPECT_EQ(find(false, {{"http_proxy", "q"}, {"no_proxy", "*"}}), "q *");
+}
+
+TEST(NoProxy, HasTheFormsOfGo) {
+  const auto of_port_80 = [](const char* list) { return NoProxyForCurl(list, 80); };
+  EXPECT_EQ(of_port_80(""), "");
+  EXPECT_EQ(of_port_80("a, .b ,,10.0.0.0/8"), "a,.b,10.0.0.0/8");
+  EXPECT_EQ(of_port_80("a:80,b:8080,c:80"), "a,c");
+  EXPECT_EQ(of_port_80("a,*,b"), "*");
+  EXPECT_EQ(of_port_80("*.a,*.b:80"), ".a,.b");
+  EXPECT_EQ(of_port_80("::1,fe80::/10,[::2],[::3]:80,[::4]:81"), "::1,fe80::/10,::2,::3");
 }
 
 TEST_F(HttpClientTest, OtherProtocolsAreRefused) {

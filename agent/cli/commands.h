@@ -19,6 +19,9 @@ inline constexpr std::chrono::milliseconds kLockPatience(1000);
 // Of `exec --strict`. Otherwise exec returns the exit code of its command.
 inline constexpr int kExitRefused = 125;
 
+// The settings of `exec`, whose agent has no stdout.
+Config LoadConfigOfExec(const ConfigSources& sources);
+
 // Logs each error of the settings with its consequence; if `strict`, logs one line that ends with `refusal`.
 // Returns whether the errors refuse the command.
 bool RefusedBySettings(const Config& config, bool strict, std::string_view refusal);

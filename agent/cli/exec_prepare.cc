@@ -58,7 +58,7 @@ std::optional<Config> SettingsInside(const ConfigSources& sources) {
     const bool is_put = found != put.end() && (!found->second || found->second == value);
     return is_put ? std::nullopt : value;
   };
-  Config config = LoadConfig(own);
+  Config config = LoadConfigOfExec(own);
   return config.options.has_job_name && config.options.job_name != conf.job ? std::optional(std::move(config)) : std::nullopt;
 }
 

@@ -102,7 +102,7 @@ int Main(std::vector<std::string> arguments) {
                         .file = line.config_file,
                         .errors = line.errors,
                         .checks_pages = line.verb != Verb::kOnce && line.verb != Verb::kExplain};
-  const Config config = LoadConfig(sources);
+  const Config config = line.verb == Verb::kExec ? LoadConfigOfExec(sources) : LoadConfig(sources);
   // A reload reads the same file, even if it was found in the working directory.
   if (!config.file.empty()) sources.file = config.file;
   SetUpLog(config.options.log_level, config.options.log_format);

@@ -6,6 +6,16 @@
 
 namespace persia::agent {
 
+Config LoadConfigOfExec(const ConfigSources& sources) {
+  Config config = LoadConfig(sources);
+  if (config.options.events_file == "-") {
+    config.options.events_file.clear();
+    config.errors.push_back({.text = "events_file: \"-\" is stdout, which the command of exec has to itself; name a file",
+                             .consequence = "events are not written"});
+  }
+  return config;
+}
+
 bool RefusedBySettings(const Config& config, bool strict, std::string_view refusal) {
   if (config.errors.empty()) return false;
   if (strict) {

@@ -57,6 +57,22 @@ def test_a_rotated_file_is_left(job, tmp_path, mode):
     wait_until(lambda: names(file) == ["ending"], "the event in a new file after a deletion")
 
 
+def test_stdout_takes_events_of_run_and_is_the_commands_under_exec(job):
+    agent = job.agent("--events-file=-")
+    worker = job.worker()
+    worker.tell("count my_app batches 1")
+    worker.leave()
+    wait_until(lambda: '"name": "worker_exited"' in agent.output(), "the event")
+    agent.signal(signal.SIGTERM)
+    assert agent.wait() == 0
+
+    exec_ = job.exec("echo", "hello", flags=["--events-file=-"])
+    assert exec_.wait() == 0
+    refused = 'events_file: "-" is stdout, which the command of exec has to itself; name a file; events are not written'
+    assert refused in exec_.output() and "hello" in exec_.output()
+    assert job.exec("echo", "hello", flags=["--events-file=-", "--strict"]).wait() == 125
+
+
 def test_the_newest_events_are_to_be_had(job):
     agent = job.agent()
     worker = job.worker()

@@ -13,11 +13,13 @@ constexpr char kLinkersLibraryPath[] = "LD_LIBRARY_PATH";
 // Its name in the agent's environment: its end, so that renaming needs no memory.
 constexpr const char* kLibraryPath = kLinkersLibraryPath + 2;
 
-inline void HideLibraryPath(char** environment) {
+// Returns the environment, changed.
+inline char** HideLibraryPath(char** environment) {
   constexpr size_t kNameBytes = sizeof kLinkersLibraryPath - 1;
   for (char** entry = environment; *entry != nullptr; ++entry) {
     if (strncmp(*entry, kLinkersLibraryPath, kNameBytes) == 0 && (*entry)[kNameBytes] == '=') *entry += 2;
   }
+  return environment;
 }
 
 }  // namespace persia::supervisor

@@ -51,8 +51,7 @@ void Log(LogLevel level, const char* event, const char* format, ...) {
              : snprintf(line, sizeof line, "%s persia-metrics-agent %s: %s\n", time, kNames[level], message);
   // A reader of stderr that hangs must not hang the supervisor. One write, so that lines of several processes do not mix.
   pollfd out{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
-  const bool has_room = poll(&out, 1, 0) == 1 && (out.revents & POLLOUT) != 0;
-  if (has_room && write(STDERR_FILENO, line, static_cast<size_t>(length)) < 0) return;
+  if (poll(&out, 1, 0) != 1 || out.revents != POLLOUT || write(STDERR_FILENO, line, static_cast<size_t>(length)) < 0) return;
 }
 
 }  // namespace persia::supervisor

@@ -59,8 +59,7 @@ int ExecuteAgent(char** argv, char** environment) {
   if (realpath("/proc/self/exe", path) == nullptr && realpath(executed, path) == nullptr) path[0] = '\0';
   char* const slash = strrchr(path, '/');
   strcpy(slash == nullptr ? path : slash + 1, kAgent);
-  HideLibraryPath(environment);
-  execve(path, argv, environment);
+  execve(path, argv, HideLibraryPath(environment));
   const int error = errno;
   Log(kError, "program", "cannot run %s, which must be in the directory of persia-metrics-agent: %s", path, strerror(error));
   return ExitCodeOf(error);

@@ -47,7 +47,7 @@ bool IsLocked(const OwnedFd& fd, off_t begin = 0, off_t length = 0) {
 }
 
 // Whether the name in the directory leads to the open file.
-bool HasName(int fd, int directory, const std::string& name) {
+bool IsAtName(int fd, int directory, const std::string& name) {
   struct stat ours {};
   struct stat there {};
   return fstat(fd, &ours) == 0 && fstatat(directory, name.c_str(), &there, 0) == 0 && there.st_dev == ours.st_dev &&
@@ -181,7 +181,7 @@ Result<std::optional<std::string>> JobDirectory::Lock(const std::string& name) {
 }
 
 bool JobDirectory::WasRemoved() const {
-  return !HasName(fd(), AT_FDCWD, path_) || (lock_.valid() && !HasName(lock_.get(), fd(), lock_name_));
+  return !IsAtName(fd(), AT_FDCWD, path_) || (lock_.valid() && !IsAtName(lock_.get(), fd(), lock_name_));
 }
 
 Status JobDirectory::Recreate() {

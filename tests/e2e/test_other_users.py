@@ -64,17 +64,20 @@ def test_an_agent_with_another_group_ends_with_its_supervisor(default, public_fo
     program.chmod(0o2755)
     words = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", public_folder / AGENT.name, "exec", "--gateway=off", "--listen=off"]
     exec_ = subprocess.Popen([*words, "--", "sleep", "600"], env=environment())
+    started = {}
     try:
         agent = wait_for_agent(exec_)
         wait_until(lambda: len(threads_of_process(agent)) > 1, "its threads")
-        command = next(pid for pid in children(exec_.pid) if pid != agent)
+        started = children(exec_.pid)
         exec_.kill()
         exec_.wait()
         wait_until(lambda: state(agent) == "Z", "its end")
     finally:
         exec_.kill()
+        for pid in started:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         exec_.wait()
-        os.kill(command, signal.SIGKILL)
 
 
 @each_mode

@@ -44,8 +44,7 @@ Result<Url> ParseProxyUrl(std::string_view text);
 std::string ProxyForCurl(const std::string& url);
 
 // A list of hosts without a proxy as libcurl wants it, for a request to this port. As in Go, an entry may have a port, begin
-// with
-// `*.` or be `*`, and an IPv6 address may have brackets.
+// with `*.` or be `*`, and an IPv6 address may have brackets.
 std::string NoProxyForCurl(std::string_view list, uint16_t port);
 
 }  // namespace persia::agent

@@ -35,6 +35,7 @@ int RunCommand(const CommandLine& line, const Config& config, const ConfigSource
     LogError("directory.refused", session.ok() ? OtherAgentMessage(session.value()) : session.error());
     return kExitFailed;
   }
+  session.value().NoteCollecting(true);
   if (!session.value().state_error().empty()) {
     LogError("directory.refused", session.value().state_error());
     if (line.strict) return kExitFailed;

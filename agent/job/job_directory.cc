@@ -29,20 +29,20 @@ namespace {
 constexpr size_t kMaxConfBytes = 65536;
 constexpr char kLockName[] = "agent.lock";
 constexpr char kOthersName[] = "agent.execs";
-constexpr char kEnding[] = " ending";  // in the lock, after the pid
 
-struct flock Whole(short type) {
+// A length of 0: up to the end.
+struct flock LockOf(short type, off_t begin = 0, off_t length = 0) {
   struct flock lock {};
   lock.l_type = type;
   lock.l_whence = SEEK_SET;
+  lock.l_start = begin;
+  lock.l_len = length;
   return lock;
 }
 
-// Whether another open file of it has a lock in these bytes; a length of 0: up to the end.
-bool IsLocked(const OwnedFd& fd, off_t begin = 0, off_t length = 0) {
-  struct flock lock = Whole(F_WRLCK);
-  lock.l_start = begin;
-  lock.l_len = length;
+// Whether another open file of it has a lock in these bytes.
+bool IsLocked(const OwnedFd& fd, off_t begin, off_t length) {
+  struct flock lock = LockOf(F_WRLCK, begin, length);
   return fd.valid() && fcntl(fd.get(), F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
@@ -135,12 +135,13 @@ Result<JobDirectory> JobDirectory::OpenExisting(const std::string& path, const s
 std::optional<LockHolder> JobDirectory::Holder() const {
   const OwnedFd fd = OpenForReading(directory_.get(), kLockName);
   LockHolder holder;
-  if (!IsLocked(fd)) return std::nullopt;
+  struct flock lock = LockOf(F_WRLCK, 0, 1);
+  if (!fd.valid() || fcntl(fd.get(), F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return std::nullopt;
+  holder.collects = lock.l_type == F_RDLCK;
   char text[64];
   const ssize_t size = pread(fd.get(), text, sizeof text, 0);
   const std::string_view words(text, size > 0 ? static_cast<size_t>(size) : 0);
-  static_cast<void>(ParseNumber(words.substr(0, words.find_first_of(" \n")), holder.pid));
-  holder.is_ending = words.find(kEnding) != std::string_view::npos;
+  static_cast<void>(ParseNumber(words.substr(0, words.find('\n')), holder.pid));
   return holder;
 }
 
@@ -156,16 +157,17 @@ bool JobDirectory::HasOthers(uint64_t own_place) const {
   return (place > 0 && IsLocked(fd, 0, place)) || IsLocked(fd, place + 1, 0);
 }
 
-void JobDirectory::NoteEnding() {
-  const std::string text = std::to_string(getpid()) + kEnding + "\n";
-  static_cast<void>(pwrite(lock_.get(), text.data(), text.size(), 0));  // without it, who waits ends sooner
+void JobDirectory::NoteCollecting(bool collects) {
+  collects_ = collects;
+  struct flock lock = LockOf(collects ? F_RDLCK : F_WRLCK, 0, 1);
+  static_cast<void>(fcntl(lock_.get(), F_OFD_SETLK, &lock));  // no other one can have locked the byte
 }
 
 Result<std::optional<std::string>> JobDirectory::Lock(const std::string& name) {
   auto opened = OpenFile(directory_.get(), name, path_ + "/" + name, group_.has_value());
   if (!opened.ok()) return Error{opened.error()};
   OwnedFd fd = std::move(opened).value();
-  struct flock lock = Whole(F_WRLCK);
+  struct flock lock = LockOf(F_WRLCK);
   if (fcntl(fd.get(), F_OFD_SETLK, &lock) != 0) {
     if (errno != EAGAIN && errno != EACCES) return SystemError("cannot lock " + path_ + "/" + name);
     const std::string pid = ReadPid(fd.get());
@@ -199,6 +201,7 @@ Status JobDirectory::Recreate() {
   }
   if (dup3(recreated.fd(), fd(), O_CLOEXEC) < 0) return SystemError("cannot replace the descriptor of the directory " + path_);
   lock_ = std::move(recreated.lock_);
+  if (collects_) NoteCollecting(true);
   group_ = recreated.group_;
   return Done{};
 }

@@ -35,8 +35,8 @@ struct AgentConf {
 };
 
 struct LockHolder {
-  uint32_t pid = 0;  // 0: it has not written it yet
-  bool is_ending = false;
+  uint32_t pid = 0;       // 0: it has not written it yet
+  bool collects = false;  // and will do so once more: it neither prepares a job nor is ending
 };
 
 // The number of a group that is given by name or number; null if the text is empty.
@@ -68,8 +68,9 @@ class JobDirectory {
   Result<std::string> FileOfOthers();
   // Whether there is another supervisor than the one with this place; 0: any.
   [[nodiscard]] bool HasOthers(uint64_t own_place) const;
-  // Tells those who wait that what happens from now on may be in no collection of this agent. REQUIRES: locked.
-  void NoteEnding();
+  // Tells those who wait that this agent collects, by a read lock instead of a write lock on the first byte; `false`: that what
+  // happens from now on may be in none of its collections. REQUIRES: locked.
+  void NoteCollecting(bool collects);
 
   // Whether the directory was removed, or another one is at its path; or whether the locked file was: a second agent would find
   // no lock. Cleaners of old files remove it, since its content does not change.
@@ -98,6 +99,7 @@ class JobDirectory {
   OwnedFd directory_;
   OwnedFd lock_;
   std::string lock_name_;
+  bool collects_ = false;
   std::optional<gid_t> group_;
 };
 

@@ -112,7 +112,7 @@ class JobSession {
   Result<std::string> FileOfOthers() { return directory_.FileOfOthers(); }
   [[nodiscard]] bool HasOthers(uint64_t own_place = 0) const { return directory_.HasOthers(own_place); }
   [[nodiscard]] std::optional<LockHolder> Holder() const { return directory_.Holder(); }
-  void NoteEnding() { directory_.NoteEnding(); }
+  void NoteCollecting(bool collects) { directory_.NoteCollecting(collects); }
 
   // Segments whose writers have ended.
   struct Removal {

@@ -28,11 +28,11 @@ bool AwaitTurn(const JobSession& session, const TurnWait& wait, bool& is_collect
     const bool command_has_ended = wait.command_has_ended();  // before the other's state is read
     auto other = session.Holder();
     if (!other) return true;
-    if (command_has_ended && !other->is_ending) {
+    if (command_has_ended && other->collects) {
       is_collected = true;
       Leave(wait.place);
       other = session.Holder();
-      if (other && !other->is_ending) return false;
+      if (other && other->collects) return false;
       Take(wait.place);  // the other one may have left the end of the run to this one
       continue;
     }
@@ -61,12 +61,14 @@ std::optional<Result<JobSession>> BeginInTurn(const AgentOptions& options, std::
     if (!AwaitTurn(session.value(), wait, is_collected)) return std::nullopt;
     session = begin({});
   }
+  const bool collects = session.ok() && !session.value().other_agent() && session.value().other_job().empty();
+  if (collects && !session.value().run_is_over()) session.value().NoteCollecting(true);
   return session;
 }
 
 void EndTurn(JobSession& session, const TurnEnd& end, const std::function<void(bool deletes_groups)>& finish,
              const std::function<void()>& end_run) {
-  session.NoteEnding();
+  session.NoteCollecting(false);
   finish(end.deletes_groups && !session.HasOthers(end.place.number));
   if (end.is_complete && !session.HasOthers(end.place.number)) end_run();
   Leave(end.place);

@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 import signal
+from pathlib import Path
 
 import pytest
 from servers import wait_until
@@ -93,7 +94,9 @@ def test_what_is_counted_while_the_other_ends_arrives(job, gateway):
     agent = wait_for_agent(first)
     gateway.server.signal(signal.SIGSTOP)
     first.popen.stdin.close()
-    wait_until(lambda: b"ending" in (job.segments / "agent.lock").read_bytes(), "the end of the first agent")
+    # While an agent collects, it has a read lock on the first byte.
+    collects = re.compile(rf"READ +\S+ \S+:{(job.segments / 'agent.lock').stat().st_ino} 0 0$", re.MULTILINE)
+    wait_until(lambda: not collects.search(Path("/proc/locks").read_text()), "the end of the first agent")
     os.kill(agent, signal.SIGSTOP)
     second.tell("count my_app batches 5")
     second.popen.stdin.close()

@@ -84,6 +84,7 @@ void SharedJob::AgentOfRun(Participant& run) {
   auto session = JobSession::Begin(Options(""));
   if (!session.ok()) return Claim(run.name + ": " + session.error());
   if (session.value().other_agent()) return;
+  session.value().NoteCollecting(true);
   run.run = session.value().run_id();
   Collect(run, session.value());
 }
@@ -93,7 +94,6 @@ void SharedJob::Collect(Participant& participant, JobSession& session) {
     Claim(participant.name + " collects while " + other->name + " does");
   }
   participant.collects = true;
-  succeeded_last_ = false;
   SegmentSource source(SourceOptions(session));
   if (!session.PublishPage(PageOf(participant)).ok()) Claim(participant.name + " cannot publish its page");
   participant.has_page = true;
@@ -105,7 +105,7 @@ void SharedJob::Collect(Participant& participant, JobSession& session) {
       session, {.place = PlaceOf(participant), .is_complete = *participant.succeeded},
       [&](bool) { CollectLast(participant, source); }, [&] { EndRun(participant, session, source.CountedFiles()); });
   Moment();
-  succeeded_last_ = *participant.succeeded;
+  left_run_ = *participant.succeeded ? participant.run : "";
 }
 
 void SharedJob::CollectAndPush(Participant& participant, SegmentSource& source) {

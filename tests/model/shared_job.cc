@@ -181,11 +181,16 @@ void SharedJob::Leave(Participant& participant, bool succeeds) {
 
 // The agent of a participant has ended.
 void SharedJob::JudgeEnd(const Participant& participant) {
-  const bool is_last = std::ranges::none_of(participants_, [&](const auto& other) {
+  const auto goes_on = [&](const auto& other) {
     return other != nullptr && other->is != Is::kOver && !other->agent_is_done && other->run == participant.run;
-  });
-  if (is_last && succeeded_last_ && !oracle_.HasEnded(participant.run) && !one_was_killed_) {
+  };
+  if (std::ranges::any_of(participants_, goes_on) || one_was_killed_) return;
+  if (participant.run == left_run_ && !oracle_.HasEnded(participant.run)) {
     Claim(participant.name + " is the last one of a run that has not ended");
+  }
+  for (const size_t number : participant.workers) {
+    const HandoverOracle::Worker& worker = oracle_.worker(number);
+    if (!worker.alive && worker.pushed != worker.count) Claim(participant.name + " has ended before its counts were pushed");
   }
 }
 

@@ -113,7 +113,7 @@ class SharedJob {
   std::array<std::optional<FileWorker>, kPlaces> orphans_;  // the last ones of agents that are gone
   Participant* now_ = nullptr;                              // whose preparation or agent goes on
   const Participant* ending_ = nullptr;                     // it looks for others
-  bool succeeded_last_ = false;                             // the last one that has collected
+  std::string left_run_;                                    // of the last one that has collected, if it succeeded
   bool one_was_killed_ = false;                             // with its supervisor: it may have been the last one
   bool conf_is_new_ = false;                                // it has replaced agent.conf
   uint32_t calls_left_ = 0;

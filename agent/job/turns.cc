@@ -61,8 +61,13 @@ std::optional<Result<JobSession>> BeginInTurn(const AgentOptions& options, std::
     if (!AwaitTurn(session.value(), wait, is_collected)) return std::nullopt;
     session = begin({});
   }
-  const bool collects = session.ok() && !session.value().other_agent() && session.value().other_job().empty();
-  if (collects && !session.value().run_is_over()) session.value().NoteCollecting(true);
+  const bool collects =
+      session.ok() && !session.value().other_agent() && session.value().other_job().empty() && !session.value().run_is_over();
+  if (collects) {
+    session.value().NoteCollecting(true);
+  } else {
+    Leave(wait.place);
+  }
   return session;
 }
 

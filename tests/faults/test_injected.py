@@ -25,7 +25,7 @@ _REASONS = {
 _FUNCTIONS = sorted(
     "open openat fopen fopen64 mkdirat faccessat fsync fstat stat fstatvfs fchmod fchmodat fcntl ftruncate posix_fallocate fallocate read pread write writev "
     "pwrite mmap munmap madvise linkat rename unlink unlinkat renameat dup getrandom pthread_key_create pthread_setspecific "
-    "pthread_create memfd_create readlink close on_exit".split()
+    "pthread_create memfd_create readlink close on_exit poll".split()
 )
 
 

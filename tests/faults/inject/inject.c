@@ -34,7 +34,7 @@
   X(malloc) X(open) X(openat) X(fopen) X(fopen64) X(mkdirat) X(faccessat) X(fsync) X(fstat) X(stat) X(fstatvfs) X(fchmod) \
   X(fchmodat) X(fcntl) X(ftruncate) X(posix_fallocate) X(fallocate) X(read) X(pread) X(write) X(writev) X(pwrite) X(mmap) X(munmap) \
   X(madvise) X(linkat) X(rename) X(unlink) X(unlinkat) X(renameat) X(dup) X(getrandom) X(pthread_key_create) \
-  X(pthread_setspecific) X(pthread_create) X(memfd_create) X(readlink) X(close) X(on_exit)
+  X(pthread_setspecific) X(pthread_create) X(memfd_create) X(readlink) X(close) X(on_exit) X(poll)
 /* clang-format on */
 
 #define ENUMERATED(name) k_##name,
@@ -171,6 +171,7 @@ FAULTY(int, -1, renameat, (int from_fd, const char* from, int to_fd, const char*
 FAULTY(int, -1, unlink, (const char* path), (path))
 FAULTY(int, -1, unlinkat, (int fd, const char* path, int flags), (fd, path, flags))
 FAULTY(int, -1, dup, (int fd), (fd))
+FAULTY(int, -1, poll, (struct pollfd * fds, nfds_t count, int milliseconds), (fds, count, milliseconds))
 FAULTY(ssize_t, -1, getrandom, (void* buffer, size_t bytes, unsigned flags), (buffer, bytes, flags))
 FAULTY(int, error_number, pthread_key_create, (pthread_key_t * key, void (*end)(void*)), (key, end))
 FAULTY(int, error_number, pthread_setspecific, (pthread_key_t key, const void* value), (key, value))

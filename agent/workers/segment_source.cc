@@ -54,8 +54,10 @@ SegmentSource::SegmentSource(SegmentSourceOptions options, std::shared_ptr<const
 SegmentSource::~SegmentSource() = default;
 
 std::shared_ptr<const Snapshot> SegmentSource::Collect() {
-  Read();
-  Retire();
+  do {
+    Read();
+    Retire();
+  } while (has_more());
   Plan({});
   return Expose({});
 }

@@ -8,7 +8,6 @@
 #include <span>
 #include <utility>
 
-#include "base/foreign_memory.h"
 #include "base/heap.h"
 #include "files/proc_reader.h"
 #include "own/self_process.h"
@@ -18,8 +17,6 @@ namespace {
 
 // How long the end waits for the state to be on disk.
 constexpr std::chrono::milliseconds kStatePatience(2000);
-// Of a collection over segments that ended: new ones may come without end.
-constexpr int kMaxPasses = 100;
 
 SeriesLimits LimitsOf(const AgentOptions& options) {
   return {.series = options.max_series,
@@ -33,8 +30,7 @@ GpuXidCounts::Options XidOptionsOf(const AgentSetup& setup) {
   return {.file = std::make_shared<DiskJournalFile>(DiskJournalFile::Options{.directory_fd = setup.state.directory_fd,
                                                                              .directory = setup.state.directory,
                                                                              .name = setup.state.FileName("gpu"),
-                                                                             .mode = setup.state.mode,
-                                                                             .max_bytes = kMaxListBytes}),
+                                                                             .mode = setup.state.mode}),
           .run_id = setup.run_id};
 }
 
@@ -130,7 +126,6 @@ SegmentSourceOptions Collection::SourceOptions() {
 }
 
 void Collection::Use(const AgentOptions& options) {
-  ForeignShare::SetLimit(options.max_foreign_bytes);
   labels_ = options.labels;
   max_series_ = options.max_series;
   judgement_.Use(options);
@@ -151,11 +146,9 @@ std::shared_ptr<const Snapshot> Collection::Collect(const std::string& agent_id,
   KeepDirectory();
   ReadCommand();
   segments_.SetIdentityLabels(labels_, agent_id);
-  for (int pass = 0; pass == 0 || (segments_.has_more() && pass < kMaxPasses); ++pass) {
-    segments_.Read();
-    TakeEvents();
-    segments_.Retire([this] { judgement_.Judge(); });
-  }
+  segments_.Read();
+  TakeEvents();
+  segments_.Retire([this] { judgement_.Judge(); });
   if (is_last) state_is_on_disk_ = segments_.FlushState(kStatePatience);
   judgement_.Show();
   own_.SetEventsLost(segments_.stats().events_lost);

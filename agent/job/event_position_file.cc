@@ -19,8 +19,7 @@ EventPositionFile::EventPositionFile(const StateLocation& location)
     : file_(std::make_shared<DiskJournalFile>(DiskJournalFile::Options{.directory_fd = location.directory_fd,
                                                                        .directory = location.directory,
                                                                        .name = location.FileName("events"),
-                                                                       .mode = location.mode,
-                                                                       .max_bytes = kMaxListBytes})),
+                                                                       .mode = location.mode})),
       writer_({.file = file_, .format = kFormat}) {
   writer_.Start();
 }

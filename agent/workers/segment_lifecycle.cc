@@ -26,8 +26,6 @@ SegmentLifecycle::SegmentLifecycle(Options options, SegmentDirectory& directory,
 void SegmentLifecycle::Read(const CollectTime& now) {
   read_before_ = std::exchange(now_, now).wall;
   clocks_until_ = ledger_.Seen();
-  just_folded_.clear();
-  has_more_ = false;
   DropFolded();
   List();
   SettleOrphans();
@@ -108,7 +106,7 @@ void SegmentLifecycle::List() {
         (known->second.state == File::State::kFolded ? known->second.id.SameInode(file->id) : known->second.id.Same(file->id));
     if (!same || (known->second.state == File::State::kRefused && now_.steady >= known->second.retry)) TryOpen(*file);
   }
-  if (listed_all_) ForgetRemoved();
+  if (listing.complete) ForgetRemoved();
 }
 
 // The kernel drops the lock of a writer with its memory map. A reader of /proc/PID/smaps_rollup keeps the map for a moment
@@ -122,13 +120,7 @@ void SegmentLifecycle::TryOpen(const SegmentDirectory::File& file) {
   const bool was_alive = alive || (reader != nullptr && ledger_.HasOrdinal(reader->id()));
   if (reader == nullptr || !reader->Read(now_.tick, now_.wall, problem, was_alive ? clocks_until_ : 0)) {
     if (reader != nullptr) problem.segment_id = reader->id();
-    const auto leaves = [this](const Segment& segment) { return !segment.alive && ledger_.Retires(); };
-    if (problem.reason == "memory" && std::ranges::any_of(segments_, leaves)) {
-      has_more_ = true;  // the next Read finds it again
-      listed_all_ = false;
-    } else {
-      Refuse(file, std::move(problem));
-    }
+    Refuse(file, std::move(problem));
     return;
   }
   const std::string id = reader->id();

@@ -111,8 +111,6 @@ class SegmentLifecycle {
   bool OpenMore();
   // Folds those that ended. To be called after each Read.
   void Retire();
-  // Whether segments that ended wait for the memory of those that the last Retire has folded.
-  [[nodiscard]] bool has_more() const { return has_more_; }
   // Saves the ledger, and removes the files of those whose fold is on disk. To be called after each Retire, when the ledger has
   // what was reported of the ends, too: both are one write, so that the end of each folded process has been reported.
   void Save();
@@ -124,7 +122,7 @@ class SegmentLifecycle {
 
   [[nodiscard]] std::span<const Segment> segments() const { return segments_; }
   [[nodiscard]] std::span<Segment> segments() { return segments_; }
-  // Those that the last Retire has folded. Until the next Read.
+  // Those that the last Retire has folded.
   [[nodiscard]] std::span<const Segment> just_folded() const { return just_folded_; }
   // How processes ended that were folded by the Retire before.
   [[nodiscard]] std::span<const LateExit> late_exits() const { return late_exits_; }
@@ -194,7 +192,6 @@ class SegmentLifecycle {
   std::set<std::string> removed_;  // ids whose file this agent has removed; another name of it may exist
   bool state_was_read_ = false;
   bool listed_all_ = false;  // by the last listing
-  bool has_more_ = false;
   Ordinals ordinals_;
   ExitLookup exits_;
   std::vector<Untold> untold_;

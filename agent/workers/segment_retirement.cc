@@ -38,7 +38,7 @@ InstanceKey InstanceOf(const SegmentIdentity& identity) { return {identity.role,
 }  // namespace
 
 void SegmentLifecycle::Retire() {
-  const size_t before = segments_.size();
+  just_folded_.clear();
   late_exits_.clear();
   for (const LastProcess& process : std::exchange(learned_, {})) exits_.Forget(process);
   std::erase_if(segments_, [&](Segment& segment) {
@@ -67,7 +67,6 @@ void SegmentLifecycle::Retire() {
   }
   NoteLiving();
   NoteSeen();
-  has_more_ = has_more_ && segments_.size() < before;
 }
 
 void SegmentLifecycle::Save() {

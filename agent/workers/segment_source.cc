@@ -54,10 +54,8 @@ SegmentSource::SegmentSource(SegmentSourceOptions options, std::shared_ptr<const
 SegmentSource::~SegmentSource() = default;
 
 std::shared_ptr<const Snapshot> SegmentSource::Collect() {
-  do {
-    Read();
-    Retire();
-  } while (has_more());
+  Read();
+  Retire();
   Plan({});
   return Expose({});
 }

@@ -108,8 +108,6 @@ class SegmentSource {
   // written: those of a folded process are never read again. `before_save` is called when all is listed; what it sets is saved
   // in one write with the folds.
   void Retire(const std::function<void()>& before_save = {});
-  // Whether Read and Retire are to be called again: segments wait for the memory of those that were folded.
-  [[nodiscard]] bool has_more() const { return lifecycle_.has_more(); }
   // The processes that were found to have ended since the last call, each once.
   [[nodiscard]] std::vector<ProcessEnd> TakeEnds();
   // How a process ended whose reason was not known; empty: it still is not.

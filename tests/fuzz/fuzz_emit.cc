@@ -28,7 +28,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string text(reinterpret_cast<const char*>(data), size);
   text.resize(size + EmitLineParser::kPadding, '}');
   const EmitProblem* problem = parser.Parse(std::string_view(text).substr(0, size), line);
-  Require(problem != nullptr || !line.values.empty());
+  Require(problem != nullptr || line.count > 0);
+  Require(line.count <= line.values.size());
   if (problem != nullptr) {
     Require(!problem->reason.empty() && !problem->text.empty());
   }

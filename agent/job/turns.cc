@@ -18,7 +18,7 @@ void SetLock(const Place& place, short type) {
 
 void Take(const Place& place) { SetLock(place, F_RDLCK); }
 
-// The supervisor holds the lock no longer, either. So nobody waits for what this agent will not do.
+// For the supervisor, too, which shares the open file: other agents do not count on this `exec` any more.
 void Leave(const Place& place) { SetLock(place, F_UNLCK); }
 
 // Waits until no other agent of the run collects. False: the command has ended, and the other agent will collect once more.

@@ -13,7 +13,7 @@ SIGNALS = "HUP INT QUIT USR1 USR2 PIPE ALRM TERM CHLD TSTP TTIN TTOU XCPU XFSZ"
 LIMITS = {
     "few descriptors": ('ulimit -n 64; exec "$@"', {}),
     "little address space": ('ulimit -v 1500000; exec "$@"', {}),
-    # The log has a file of its own, which is at the limit.
+    # The log goes to a separate file that has reached the limit.
     "small files": ('head -c 65536 /dev/zero >"$0.log"; ulimit -f 64; exec "$@" 2>>"$0.log"', {"exec": "hidden", "library": "hidden"}),
     "no stdin and stderr": ('exec 8<&0 9>&1 <&- 2>&-; exec "$@"', {}),
     "no standard descriptors": ('exec 8<&0 9>&1 <&- >&- 2>&-; exec "$@"', {"once": "hidden"}),

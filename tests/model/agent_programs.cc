@@ -121,8 +121,8 @@ void SharedJob::CollectAndPush(Participant& participant, SegmentSource& source) 
   Moment();
 }
 
-// A preparation takes less time than the last push: none is under way when the agent looks for others, and none begins before
-// the agent has ended.
+// Leaves out the case that docs/guarantees.md excepts: no preparation is in progress when the agent looks for others, and none
+// begins before the agent has ended.
 void SharedJob::CollectLast(Participant& participant, SegmentSource& source) {
   CollectAndPush(participant, source);
   const auto is_prepared = [](const auto& other) {

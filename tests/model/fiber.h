@@ -1,4 +1,4 @@
-// A function with a stack of its own: the caller lets it go on, until it yields or ends.
+// A function with a separate stack. Resume() runs it until it yields or ends.
 //
 //   Fiber fiber([&] { ... Fiber::Yield(); ... });
 //   while (!fiber.has_ended()) fiber.Resume();

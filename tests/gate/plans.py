@@ -65,7 +65,7 @@ def _end_to_end(session, level, minutes, width):
 def test(session):
     """`./run test`: what a developer runs before a commit."""
     _build(session, "test", "quick_tests")
-    session.stage("unit tests", 10, stages.unit, "test", seed=session.seed, only_quick=True)
+    session.stage("unit tests", 10, stages.unit, "test", seed=session.seed, without=("gate",))
     _draws(session, "model", 50_000)
     _end_to_end(session, "quick", 15, 3)
 
@@ -76,7 +76,8 @@ def gate(session):
     _static(session)
     _build(session, "test")
     session.stage("names in unity builds", 5, stages.command, _words("tests/check_unity_names.py", "build/test"))
-    session.stage("unit tests", 15, stages.unit, "test", seed=session.seed)
+    # Each case in two builds: with ASan, and here or with TSan.
+    session.stage("unit tests", 15, stages.unit, "test", seed=session.seed, without=("threaded",))
     _draws(session, "model", 200_000)
     _draws(session, "litmus", 100)
     session.stage("growth", 10, stages.growth)
@@ -97,7 +98,7 @@ def gate(session):
 
 
 def _night_unit(session):
-    _build(session, "test")
+    _build(session, "test", "unit_tests")
     session.stage("unit tests in another order", 20, stages.unit, "test", seed=session.seed)
 
 

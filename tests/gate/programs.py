@@ -30,11 +30,11 @@ def shuffle_seed(seed):
     return seed % 99999 + 1
 
 
-def found(preset, only_quick=False):
-    """The programs of a preset's unit tests that are built, as tests/unit/CMakeLists.txt lists them."""
+def found(preset, without=()):
+    """The programs of a preset's unit tests that are built, as tests/unit/CMakeLists.txt lists them, without those with one of the labels."""
     listed = commands.ROOT / "build" / preset / "tests/unit/programs"
-    rows = [line.split(maxsplit=1) for line in listed.read_text().splitlines()] if listed.exists() else []
-    return [Path(path) for label, path in rows if os.access(path, os.X_OK) and (label == "quick" or not only_quick)]
+    rows = [line.split(maxsplit=2) for line in listed.read_text().splitlines()] if listed.exists() else []
+    return [Path(path) for *labels, path in rows if os.access(path, os.X_OK) and not {*labels} & {*without}]
 
 
 def cases_of(program, prefix):
@@ -103,14 +103,14 @@ def _personality(preset):
     return []
 
 
-def run(suite, preset, deadline, seed, only_quick=False, prefix=()):
+def run(suite, preset, deadline, seed, without=(), prefix=()):
     """Runs all programs of a preset, each by the words of `prefix`. Yields the cases, and prints the end of a failure's output.
 
     One more at a time than there are processors, because some cases wait.
     """
     prefix = [*prefix, *_personality(preset)]
     pieces = []
-    for program in found(preset, only_quick):
+    for program in found(preset, without):
         cases = cases_of(program, prefix)
         shards = max(1, cases // _CASES_OF_A_SHARD)
         pieces += [(cases / shards, Run(suite, program, preset, shard, shards, shuffle_seed(seed), prefix)) for shard in range(shards)]

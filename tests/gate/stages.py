@@ -70,8 +70,8 @@ def pytest(suite, paths, *, deadline, width=1, options=(), config=None, prefix=(
         yield Case(suite, f"{suite}: pytest ended with status {status}, after {len(rows)} tests", "failed", never_forgiven="no case to run again")
 
 
-def unit(suite, preset, *, deadline, seed, only_quick=False, prefix=()):
-    yield from programs.run(suite, preset, deadline, seed, only_quick, prefix)
+def unit(suite, preset, *, deadline, seed, without=(), prefix=()):
+    yield from programs.run(suite, preset, deadline, seed, without, prefix)
 
 
 def growth(suite, *, deadline):

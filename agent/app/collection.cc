@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "base/foreign_memory.h"
 #include "base/heap.h"
 #include "files/proc_reader.h"
 #include "own/self_process.h"
@@ -30,7 +31,8 @@ GpuXidCounts::Options XidOptionsOf(const AgentSetup& setup) {
   return {.file = std::make_shared<DiskJournalFile>(DiskJournalFile::Options{.directory_fd = setup.state.directory_fd,
                                                                              .directory = setup.state.directory,
                                                                              .name = setup.state.FileName("gpu"),
-                                                                             .mode = setup.state.mode}),
+                                                                             .mode = setup.state.mode,
+                                                                             .max_bytes = kMaxListBytes}),
           .run_id = setup.run_id};
 }
 
@@ -126,6 +128,7 @@ SegmentSourceOptions Collection::SourceOptions() {
 }
 
 void Collection::Use(const AgentOptions& options) {
+  ForeignShare::SetLimit(options.max_foreign_bytes);
   labels_ = options.labels;
   max_series_ = options.max_series;
   judgement_.Use(options);
@@ -148,7 +151,10 @@ std::shared_ptr<const Snapshot> Collection::Collect(const std::string& agent_id,
   segments_.SetIdentityLabels(labels_, agent_id);
   segments_.Read();
   TakeEvents();
-  segments_.Retire([this] { judgement_.Judge(); });
+  segments_.Retire([this] {
+    TakeEvents();  // of segments that were read when others were folded
+    judgement_.Judge();
+  });
   if (is_last) state_is_on_disk_ = segments_.FlushState(kStatePatience);
   judgement_.Show();
   own_.SetEventsLost(segments_.stats().events_lost);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/foreign_memory.h"
 
 namespace persia::agent {
 namespace {
@@ -67,6 +68,7 @@ ScrapePage::Body ScrapePage::BodyIn(const ScrapeFormat& format, bool gzip) {
   const MutexLock lock(mutex_);
   const auto body = [&](auto& rendered) PERSIA_REQUIRES(mutex_) {
     std::shared_ptr<const std::string> plain = BodyOf(collected, format.escaping, rendered);
+    if (plain == nullptr) return Body{};
     std::shared_ptr<const std::string> gzipped = gzip ? Gzipped(rendered) : nullptr;
     return gzipped != nullptr ? Body{.text = std::move(gzipped), .is_gzip = true} : Body{.text = std::move(plain)};
   };
@@ -86,6 +88,7 @@ std::shared_ptr<const std::string> ScrapePage::Gzipped(Rendered<Renderer>& rende
     const std::shared_ptr<std::string> gzipped = rendered.gzip_buffers.Take();
     if (!compressor_) compressor_.emplace();
     if (compressor_->Compress(*rendered.body, *gzipped).ok()) rendered.gzipped = gzipped;
+    made_.push_back(gzipped);
   }
   return rendered.gzipped;
 }
@@ -99,6 +102,7 @@ std::shared_ptr<const std::string> ScrapePage::BodyOf(const std::shared_ptr<cons
   rendered.collected = nullptr;
   rendered.body = nullptr;  // its memory is reused unless a scrape is still being sent from it
   rendered.gzipped = nullptr;
+  if (TooManyAreSent()) return nullptr;
   const std::shared_ptr<std::string> body = rendered.buffers.Take();
   // Otherwise clients with different escapings would have the bytes planned anew at each scrape.
   const bool is_escaped = !plain_names_ || escaping == NameEscaping::kDots;
@@ -107,7 +111,22 @@ std::shared_ptr<const std::string> ScrapePage::BodyOf(const std::shared_ptr<cons
   rendered.collected = collected;
   rendered.escaping = escaping;
   rendered.body = body;
+  made_.push_back(body);
   return body;
+}
+
+// Each collection has a body of its own, and a client may take a second for a MiB. A few of them are what scrapes need.
+bool ScrapePage::TooManyAreSent() {
+  constexpr size_t kUsual = 4;
+  size_t bytes = 0;
+  size_t largest = 0;
+  std::erase_if(made_, [&](const std::weak_ptr<const std::string>& made) {
+    const auto body = made.lock();
+    bytes += body == nullptr ? 0 : body->capacity();
+    largest = std::max(largest, body == nullptr ? 0 : body->capacity());
+    return body == nullptr;
+  });
+  return bytes > std::max(kUsual * largest, ForeignShare::Limit() / 4);
 }
 
 }  // namespace persia::agent

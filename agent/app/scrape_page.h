@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "app/collector.h"
 #include "base/mutex.h"
@@ -26,7 +27,8 @@ class ScrapePage {
   ScrapePage(Collector& collector, OwnMetrics& own, Identity self);
 
   struct Body {
-    std::shared_ptr<const std::string> text;  // null if the collector has stopped before its first collection
+    // Null if the collector has stopped before its first collection, or if slow clients still receive too many former bodies.
+    std::shared_ptr<const std::string> text;
     bool is_gzip = false;
   };
   // `gzip`: compressed, unless there is no memory for it.
@@ -50,6 +52,7 @@ class ScrapePage {
                                             Rendered<Renderer>& rendered) PERSIA_REQUIRES(mutex_);
   template <class Renderer>
   std::shared_ptr<const std::string> Gzipped(Rendered<Renderer>& rendered) PERSIA_REQUIRES(mutex_);
+  bool TooManyAreSent() PERSIA_REQUIRES(mutex_);
   std::shared_ptr<const Snapshot> WithSelf(const Snapshot& collected) PERSIA_REQUIRES(mutex_);
 
   Collector& collector_;
@@ -61,7 +64,8 @@ class ScrapePage {
   Rendered<TextRenderer> text_ PERSIA_GUARDED_BY(mutex_);
   Rendered<OpenMetricsRenderer> open_metrics_ PERSIA_GUARDED_BY(mutex_);
   Rendered<ProtobufRenderer> protobuf_ PERSIA_GUARDED_BY(mutex_);
-  std::optional<GzipCompressor> compressor_ PERSIA_GUARDED_BY(mutex_);  // from the first request for gzip on
+  std::vector<std::weak_ptr<const std::string>> made_ PERSIA_GUARDED_BY(mutex_);  // some are still being sent
+  std::optional<GzipCompressor> compressor_ PERSIA_GUARDED_BY(mutex_);            // from the first request for gzip on
   std::shared_ptr<const Layout> collected_layout_ PERSIA_GUARDED_BY(mutex_);
   std::shared_ptr<const Layout> layout_ PERSIA_GUARDED_BY(mutex_);  // of collected_layout_ with the process's families
   bool plain_names_ PERSIA_GUARDED_BY(mutex_) = true;               // of layout_

@@ -146,7 +146,7 @@ std::vector<Route> WebPages::Routes() {
     const ScrapeFormat format = AcceptedFormat(request.HeaderList("Accept"));
     ScrapePage::Body body = scrape_page_.BodyIn(format, TakesGzip(request));
     if (body.text == nullptr) {
-      return ServerResponse{.status = 503, .body = "Ending.\n"};
+      return ServerResponse{.status = 503, .body = "The agent ends, or slow clients still receive many former answers.\n"};
     }
     parts_.own.ScrapeDone();
     ServerResponse response{.content_type = ContentType(format),

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/foreign_memory.h"
 #include "base/heap.h"
 #include "base/log.h"
 #include "cli/command_line.h"
@@ -106,6 +107,7 @@ int Main(std::vector<std::string> arguments) {
   // A reload reads the same file, even if it was found in the working directory.
   if (!config.file.empty()) sources.file = config.file;
   SetUpLog(config.options.log_level, config.options.log_format);
+  ForeignShare::SetLimit(config.options.max_foreign_bytes);
   if (call.prepares) return PrepareExec(line, config, sources, call.memory);
   if (call.collects) return CollectForExec(line, config, sources, call.memory);
   if (line.verb == Verb::kRun) return RunCommand(line, config, sources);

@@ -110,6 +110,7 @@ struct AgentOptions {
   uint64_t max_series = 200'000;
   uint64_t max_series_per_instance = 50'000;
   uint64_t max_label_value_bytes = 1024;
+  uint64_t max_foreign_bytes = 256 << 20;  // of memory, for what others have written
 
   // Pages.
   std::string listen_address = "127.0.0.1:19091";  // ParseListenAddress; empty: none

@@ -192,6 +192,10 @@ constexpr Setting kSettings[] = {
     Bind<Bytes{16, 65536}, &AgentOptions::max_label_value_bytes>({
       .key = "max_label_value_bytes", .flag = "--max-label-value-bytes", .placeholder = "SIZE",
       .help = "A series with a longer label value is left out", .default_text = "1024", .group = "Limits", .reloadable = true}),
+    Bind<Bytes{32 << 20, 1ULL << 40}, &AgentOptions::max_foreign_bytes>({
+      .key = "max_foreign_bytes", .flag = "--max-foreign-bytes", .placeholder = "SIZE",
+      .help = "Memory for files of state, and for segments of ended processes and of other users", .default_text = "268435456",
+      .group = "Limits", .reloadable = true}),
     {.key = "listen_address", .flag = "--listen", .environment = "PERSIA_METRICS_LISTEN_ADDR", .placeholder = "ADDRESS",
      .help = "Where /metrics is served: address:port, or off", .default_text = "127.0.0.1:19091", .group = "Pages", .set = ParseListenAddress,
      .get = ListenAddressText},

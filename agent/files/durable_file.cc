@@ -44,7 +44,7 @@ Result<std::optional<std::string>> ReadDurable(const DurableFile& file, std::str
   if (!broken.empty() || (!fd.valid() && errno == ENOENT)) return std::optional<std::string>();
   if (!fd.valid() || fstat(fd.get(), &info) != 0) return SystemError("cannot read " + file.path());
   const auto size = static_cast<uint64_t>(info.st_size);
-  if (size > kMaxStateBytes) {
+  if (size > file.max_bytes) {
     broken = "it is larger than any state of an agent";
     return std::optional<std::string>();
   }

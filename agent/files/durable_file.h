@@ -20,16 +20,19 @@ namespace persia::agent {
 
 // A larger file is not an agent's state and would exhaust its memory.
 inline constexpr size_t kMaxStateBytes = 1ULL << 30;
+// Of a file that has a short text for each process, group or kind of error.
+inline constexpr size_t kMaxListBytes = 8ULL << 20;
 
 struct DurableFile {
   int directory_fd = -1;
   std::string directory;  // for messages
   std::string name;
+  size_t max_bytes = kMaxStateBytes;  // that ReadDurable reads
 
   [[nodiscard]] std::string path() const { return directory + "/" + name; }
 };
 
-// The whole file. Null if there is no file, or none of at most kMaxStateBytes that is trusted (trusted_file.h); then `broken`
+// The whole file. Null if there is no file, or none of at most max_bytes that is trusted (trusted_file.h); then `broken`
 // says why. An error if it cannot be read: it may be intact.
 Result<std::optional<std::string>> ReadDurable(const DurableFile& file, std::string& broken);
 

@@ -14,7 +14,7 @@ DiskJournalFile::DiskJournalFile(Options options)
       after_step_(std::move(options.after_step)),
       directory_(fcntl(options.directory_fd, F_DUPFD_CLOEXEC, 0)),
       directory_error_(directory_.valid() ? 0 : errno),
-      file_{directory_.get(), std::move(options.directory), std::move(options.name)} {}
+      file_{directory_.get(), std::move(options.directory), std::move(options.name), options.max_bytes} {}
 
 Error DiskJournalFile::NoDirectory() const { return SystemError("cannot use " + path(), directory_error_); }
 

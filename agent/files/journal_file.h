@@ -20,8 +20,8 @@ class JournalFile {
  public:
   virtual ~JournalFile() = default;
 
-  // The whole file; null if there is none, or none of at most 1 GiB that is trusted: then `broken` says why. An error: it
-  // exists, and may be intact.
+  // The whole file; null if there is none, or none of a size that is read and that is trusted: then `broken` says why. An
+  // error: it exists, and may be intact.
   virtual Result<std::optional<std::string>> Read(std::string& broken) = 0;
   // Makes `bytes` the whole content, on disk when it returns. Whenever the process or the machine is killed, the file has the
   // old or the new content; after an error it has the old one.
@@ -50,6 +50,7 @@ class DiskJournalFile : public JournalFile {
     // For tests, which kill the process after a step: "draft made", "draft written", "draft on disk", "renamed" of Replace;
     // "appended", "append on disk" of Append.
     std::function<void(std::string_view step)> after_step = {};
+    size_t max_bytes = kMaxStateBytes;  // that Read reads
   };
 
   explicit DiskJournalFile(Options options);

@@ -126,19 +126,10 @@ bool ToNumber(const dom::element& element, double& value) {
   return number != nullptr;
 }
 
-void Append(EmitLine& line, std::string_view name, double value) {
-  if (line.count == line.values.size()) {
-    line.values.emplace_back();
-  }
-  line.values[line.count].first.assign(name);
-  line.values[line.count].second = value;
-  ++line.count;
-}
-
 bool ParseValue(std::string_view name, const dom::element& element, EmitLine& line) {
   double value = 0;
   if (ToNumber(element, value)) {
-    Append(line, name, value);
+    line.values.emplace_back(name, value);
     return true;
   }
   dom::array list;
@@ -146,7 +137,7 @@ bool ParseValue(std::string_view name, const dom::element& element, EmitLine& li
   bool good = true;
   for (const dom::element& entry : list) {
     if (ToNumber(entry, value)) {
-      Append(line, name, value);
+      line.values.emplace_back(name, value);
     } else {
       good = false;
     }
@@ -188,7 +179,7 @@ EmitLineParser::EmitLineParser() : json_(std::make_unique<Json>()) {}
 EmitLineParser::~EmitLineParser() = default;
 
 const EmitProblem* EmitLineParser::Parse(std::string_view text, EmitLine& line) {
-  line.count = 0;
+  line.values.clear();
   line.labels.clear();
   dom::object object;
   // Some releases of simdjson accept a lone surrogate, as bytes that are not UTF-8.
@@ -212,7 +203,7 @@ const EmitProblem* EmitLineParser::Parse(std::string_view text, EmitLine& line) 
       problem = &kBadValue;
     }
   }
-  return problem == nullptr && line.count == 0 ? &kEmpty : problem;
+  return problem == nullptr && line.values.empty() ? &kEmpty : problem;
 }
 
 }  // namespace persia::agent

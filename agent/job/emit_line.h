@@ -19,8 +19,8 @@
 namespace persia::agent {
 
 struct EmitLine {
-  std::vector<std::pair<std::string, double>> values;  // in the order of the line; its strings are reused
-  size_t count = 0;                                    // how many of `values` this line has
+  // In the order of the line. The names are valid until the next Parse: a line may have a long one, and many values of it.
+  std::vector<std::pair<std::string_view, double>> values;
   std::vector<std::pair<std::string, std::string>> labels;
 };
 

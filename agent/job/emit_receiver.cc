@@ -21,8 +21,9 @@ constexpr char kRole[] = "benchmarkai";
 constexpr char kModeVariable[] = "BENCHMARK_AI";
 constexpr char kPipeMode[] = "fifo";
 constexpr char kPathVariable[] = "BENCHMARK_AI_FIFO_FILEPATH";
-// Limit of kept handles. If a job uses more names, handles are looked up again.
+// Limits of kept handles, and of their names and labels. If a job uses more, handles are looked up again.
 constexpr size_t kMaxHandles = 100'000;
+constexpr size_t kMaxKeyBytes = 8 << 20;
 
 }  // namespace
 
@@ -82,8 +83,8 @@ void EmitReceiver::Record(std::string_view line) {
     return;
   }
   const EmitProblem* problem = parser_.Parse(line, line_);
-  for (size_t i = 0; i < line_.count; ++i) {
-    StreamOf(line_.values[i].first, line_).Add(line_.values[i].second);
+  for (const auto& [name, value] : line_.values) {
+    StreamOf(name, line_).Add(value);
   }
   if (problem == nullptr) {
     good_.fetch_add(1, std::memory_order_relaxed);
@@ -101,9 +102,9 @@ void EmitReceiver::CountBad(std::string_view reason, std::string_view text, std:
   }
 }
 
-persia::metrics::Stream& EmitReceiver::StreamOf(const std::string& name, const EmitLine& line) {
+persia::metrics::Stream& EmitReceiver::StreamOf(std::string_view name, const EmitLine& line) {
   key_.clear();
-  const auto add = [this](const std::string& text) { key_.append(std::to_string(text.size())).append(1, ':').append(text); };
+  const auto add = [this](std::string_view text) { key_.append(std::to_string(text.size())).append(1, ':').append(text); };
   add(name);
   for (const auto& [label, value] : line.labels) {
     add(label);
@@ -111,8 +112,10 @@ persia::metrics::Stream& EmitReceiver::StreamOf(const std::string& name, const E
   }
   const auto found = streams_.find(key_);
   if (found != streams_.end()) return found->second;
-  if (streams_.size() >= kMaxHandles) {
+  key_bytes_ += key_.size();
+  if (streams_.size() >= kMaxHandles || key_bytes_ > kMaxKeyBytes) {
     streams_.clear();
+    key_bytes_ = key_.size();
   }
   return streams_.emplace(key_, persia::metrics::Stream(kGroup, name, {.labels = line.labels})).first->second;
 }

@@ -63,7 +63,7 @@ class EmitReceiver {
   void Run();
   void Record(std::string_view line);
   void CountBad(std::string_view reason, std::string_view text, std::string_view line);
-  persia::metrics::Stream& StreamOf(const std::string& name, const EmitLine& line);
+  persia::metrics::Stream& StreamOf(std::string_view name, const EmitLine& line);
 
   const Options options_;
   std::atomic<uint64_t> good_ = 0;
@@ -75,6 +75,7 @@ class EmitReceiver {
   EmitLine line_;
   std::unordered_map<std::string, persia::metrics::Stream> streams_;  // by name and labels
   std::string key_;
+  size_t key_bytes_ = 0;  // of streams_
   std::set<std::string, std::less<>> logged_reasons_;
 
   int stop_fd_ = -1;

@@ -19,7 +19,8 @@ EventPositionFile::EventPositionFile(const StateLocation& location)
     : file_(std::make_shared<DiskJournalFile>(DiskJournalFile::Options{.directory_fd = location.directory_fd,
                                                                        .directory = location.directory,
                                                                        .name = location.FileName("events"),
-                                                                       .mode = location.mode})),
+                                                                       .mode = location.mode,
+                                                                       .max_bytes = kMaxListBytes})),
       writer_({.file = file_, .format = kFormat}) {
   writer_.Start();
 }

@@ -24,6 +24,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/foreign_memory.h"
+#include "base/result.h"
 #include "files/bytes.h"
 #include "files/journal.h"
 #include "files/journal_writer.h"
@@ -186,6 +188,8 @@ class Ledger {
   void RecordForgotten();
   void StartWriter();
   [[nodiscard]] std::string Checkpoint(const CollectTime& now) const;
+  Status Read(const CollectTime& now, std::string& problem);
+  void Discard();
   bool ReadRecords(const JournalContent& content, const CollectTime& now);
   bool ReadRecord(const JournalRecord& record, const CollectTime& now);
   bool ReadFold(ByteReader& reader, const CollectTime& now);
@@ -212,6 +216,9 @@ class Ledger {
   bool unsaved_ = false;                // batch_ lacks changes: the whole state must be written
   std::optional<std::string> failure_;  // reported
   bool loaded_ = false;
+  ForeignShare memory_;  // of what was read from the state
+  // A state that was too large is not read again before.
+  std::chrono::steady_clock::time_point load_after_ = std::chrono::steady_clock::time_point::min();
   // Of the folds that are read again: those of one collection have one time.
   CollectTime replayed_;
 };

@@ -1,6 +1,7 @@
 // The part of Ledger that reads the state, and writes the whole state.
 #include "ledger/ledger_records.h"
 
+#include <chrono>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -16,6 +17,7 @@
 namespace persia::agent {
 namespace {
 
+constexpr std::chrono::seconds kLargeRetry(60);
 constexpr char kMissing[] = "; the counts of processes that ended before now are missing";
 
 std::string RunOf(const JournalContent& content) {
@@ -32,22 +34,40 @@ std::string WithText(const std::string& text) {
 }  // namespace
 
 Result<std::string> RunOfState(JournalFile& file) {
-  std::string problem;
-  const auto content = ReadJournal(file, kStateFormat, /*look=*/true, problem);
-  if (!content.ok()) return Error{content.error()};
-  return RunOf(content.value());
+  return ForeignShare().Charge(file.path(), [&]() -> Result<std::string> {
+    std::string problem;
+    const auto content = ReadJournal(file, kStateFormat, /*look=*/true, problem);
+    if (!content.ok()) return Error{content.error()};
+    return RunOf(content.value());
+  });
 }
 
 void Ledger::Load(const CollectTime& now) {
+  if (now.steady < load_after_) return;
   loaded_ = true;
   if (options_.file == nullptr) return;
   std::string problem;
-  const auto content = ReadJournal(*options_.file, kStateFormat, /*look=*/options_.read_only, problem);
-  if (!content.ok()) {
-    diagnostics_.Report("state", content.error() + kMissing + " until it can be read");
-    loaded_ = false;
-    return;
+  bool fits = false;
+  const auto load = [&] {
+    const Status loaded = Read(now, problem);
+    fits = true;
+    return loaded;
+  };
+  if (const Status read = memory_.Charge(options_.file->path(), load); !read.ok()) {
+    Discard();
+    // Of another run it is removed in any case.
+    loaded_ = !fits && options_.new_run && !options_.read_only && options_.file->Remove().ok();
+    if (!loaded_) diagnostics_.Report("state", read.error() + kMissing + " until it can be read");
+    if (!fits) load_after_ = now.steady + kLargeRetry;  // it takes a second
   }
+  if (!Retires()) return;
+  StartWriter();
+  if (!problem.empty()) MarkUnsaved();  // no other file has the records read from a damaged one
+}
+
+Status Ledger::Read(const CollectTime& now, std::string& problem) {
+  const auto content = ReadJournal(*options_.file, kStateFormat, /*look=*/options_.read_only, problem);
+  if (!content.ok()) return Error{content.error()};
   if (!problem.empty()) diagnostics_.Report("state", problem + kMissing);
   const bool exists = !content.value().records.empty();
   const bool of_run = exists && !options_.new_run && RunOf(content.value()) == options_.run_id;
@@ -59,27 +79,27 @@ void Ledger::Load(const CollectTime& now) {
     if (options_.read_only) {
       message = options_.file->path() + " cannot be used: a record is malformed";
     } else if (!options_.file->SetAside("a record is malformed", message)) {
-      diagnostics_.Report("state", message + kMissing + " until it can be read");
-      loaded_ = false;
-      return;
+      return Error{message};
     }
     diagnostics_.Report("state", message + kMissing);
   }
-  if (!Retires()) return;
-  StartWriter();
-  if (!problem.empty()) MarkUnsaved();  // no other file has the records read from a damaged one
+  return Done{};
+}
+
+// A damaged record may have been applied in part.
+void Ledger::Discard() {
+  processes_ = RetiredProcesses(processes_.options());
+  living_.clear();
+  folded_.clear();
+  unknown_.clear();
+  health_.clear();
+  goodput_.clear();
 }
 
 bool Ledger::ReadRecords(const JournalContent& content, const CollectTime& now) {
   for (const JournalRecord& record : content.records) {
     if (!ReadRecord(record, now)) {
-      // A damaged record may have been applied in part: discard all.
-      processes_ = RetiredProcesses(processes_.options());
-      living_.clear();
-      folded_.clear();
-      unknown_.clear();
-      health_.clear();
-      goodput_.clear();
+      Discard();
       return false;
     }
   }

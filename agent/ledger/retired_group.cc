@@ -67,6 +67,15 @@ std::string SeriesKey(uint32_t family, uint32_t ordinal, std::string_view labels
 RetiredGroup::RetiredGroup(SegmentIdentity identity, size_t number)
     : identity_(std::move(identity)), id_("retired " + std::to_string(number)) {}
 
+// The copies are measured: of labels, six remain after a scrape.
+uint64_t RetiredGroup::bytes() const {
+  constexpr uint64_t kTextCopies = 6;
+  constexpr uint64_t kCellCopies = 3;
+  uint64_t texts = sizeof *this + family_bytes_ + own_.labels.size();
+  for (const auto& [name, value] : identity_.labels) texts += name.size() + value.size();
+  return kTextCopies * texts + kCellCopies * sizeof(uint64_t) * own_.values.wholes.size();
+}
+
 Measurements RetiredGroup::Input() const {
   Measurements input = own_.View();
   input.id = id_;
@@ -92,11 +101,13 @@ uint32_t RetiredGroup::FindOrAddFamily(const SegmentFamily& family, FamilyAge ag
   const auto [found, added] = family_numbers_.try_emplace(FamilyKey(family), static_cast<uint32_t>(own_.families.size()));
   if (added) {
     own_.families.push_back(family);
+    family_bytes_ += found->first.size() + family.help.size() + family.unit.size();
     ages_.push_back(std::move(age));
     ++generation_;
   } else if (ages_[found->second] < age) {
     SegmentFamily& known = own_.families[found->second];
     if (known.help != family.help || known.unit != family.unit || known.max_buckets != family.max_buckets) {
+      family_bytes_ += family.help.size() + family.unit.size();
       known = family;
     }
     // Even if the definition is equal: one of another group may have been the newest until now.
@@ -194,6 +205,7 @@ void RetiredGroup::DropUnsetGauges() {
   const std::vector<GaugeAge> gauge_ages = std::exchange(gauge_ages_, {});
   series_numbers_.clear();
   family_numbers_.clear();
+  family_bytes_ = 0;
   std::copy(std::begin(all.values.dropped), std::end(all.values.dropped), std::begin(own_.values.dropped));
   std::vector<double> terms;
   for (size_t i = 0; i < all.series.size(); ++i) {

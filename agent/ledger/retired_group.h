@@ -39,6 +39,9 @@ class RetiredGroup {
   [[nodiscard]] Measurements Input() const;
   [[nodiscard]] const SegmentIdentity& identity() const { return identity_; }
   [[nodiscard]] size_t series_count() const { return own_.series.size(); }
+  // About the memory of what processes have chosen: texts, bounds and cells, with their copies in the state, the layout and the
+  // pages.
+  [[nodiscard]] uint64_t bytes() const;
   // Of a gauge, and of a stream's last value.
   [[nodiscard]] std::span<const EndedValue> ValuesOf(size_t series) const { return ended_values_[own_.series[series].common]; }
 
@@ -80,6 +83,7 @@ class RetiredGroup {
   uint64_t birth_unix_ns_ = 0;
   uint64_t generation_ = 1;
   OwnedSeries own_;
+  uint64_t family_bytes_ = 0;
   std::vector<FamilyAge> ages_;
   std::unordered_map<std::string, uint32_t> family_numbers_;
   std::vector<uint32_t> ordinals_;

@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "base/foreign_memory.h"
 #include "files/bytes.h"
 
 namespace persia::agent {
@@ -66,14 +67,17 @@ std::map<std::string, std::list<RetiredGroup>::iterator>::iterator RetiredProces
 }
 
 bool RetiredProcesses::MayAdd(const InstanceKey& instance) {
-  return series_of_[instance] < options_.limits.series_of_instance && series_ < options_.limits.series;
+  return series_of_[instance] < options_.limits.series_of_instance && series_ < options_.limits.series &&
+         bytes_ < ForeignShare::Limit() / 2;
 }
 
 void RetiredProcesses::CountSeries(const CollectTime& now) {
   counted_at_ = now.steady;
   series_of_.clear();
   series_ = 0;
+  bytes_ = 0;
   for (const RetiredGroup& group : groups_) {
+    bytes_ += group.bytes();
     const InstanceKey instance = InstanceOf(group.identity());
     series_of_[instance] += group.series_count();
     series_ += IsShown(instance, now) ? group.series_count() : 0;
@@ -182,11 +186,13 @@ bool RetiredProcesses::FoldSeries(RetiredGroup& group, uint32_t family, const Me
   const bool each = kind == Kind::kGauge && group.family(family).policy == GaugePolicy::kEach;
   const bool has_no_value = kind == Kind::kGauge && from.record.removed;
   const size_t before = group.series_count();
+  const uint64_t bytes_before = group.bytes();
   const size_t to = group.FindOrAddSeries(family, each ? ended.OrdinalOf(number) : 0, LabelBytes(ended.records, from.record),
                                           from.record.labels, ended.BirthOf(number), may_add && !has_no_value);
   if (to == SIZE_MAX) return has_no_value;
   group.SetRemoved(to, from.record.removed);
   series_ += group.series_count() - before;
+  bytes_ += group.bytes() - bytes_before;
   series_of_[InstanceOf(*ended.identity)] += group.series_count() - before;
   if (HasGauge(kind) && !from.record.removed) {
     FoldGauge(group, to, ended, number, now);
@@ -367,11 +373,13 @@ void RetiredProcesses::ForgetEndedInstances(const CollectTime& now) {
     ended.emplace_back(state.last_seen, instance);
     hidden += IsShown(instance, now) ? 0 : series_of_[instance];
   }
-  if (hidden <= options_.limits.series && instances_.size() <= kMaxInstances) return;
+  // Below the limit of MayAdd, so that hidden instances make room before a series is refused for it.
+  const auto too_many_hidden = [&] { return hidden > options_.limits.series || bytes_ > ForeignShare::Limit() / 8 * 3; };
+  if (!too_many_hidden() && instances_.size() <= kMaxInstances) return;
   std::sort(ended.begin(), ended.end());
   for (const auto& [last_seen, instance] : ended) {
     const bool shown = IsShown(instance, now);
-    if ((shown || hidden <= options_.limits.series) && instances_.size() <= kMaxInstances) break;
+    if ((shown || !too_many_hidden()) && instances_.size() <= kMaxInstances) break;
     (shown ? series_ : hidden) -= series_of_[instance];
     series_refused_ += series_of_[instance];
     ForgetInstance(instance);
@@ -382,6 +390,7 @@ void RetiredProcesses::ForgetEndedInstances(const CollectTime& now) {
 void RetiredProcesses::ForgetInstance(const InstanceKey& instance) {
   series_of_.erase(instance);
   for (auto group = AnyGroup(instance); group != by_key_.end(); group = AnyGroup(instance)) {
+    bytes_ -= group->second->bytes();
     groups_.erase(group->second);
     by_key_.erase(group);
   }

@@ -209,7 +209,8 @@ class RetiredProcesses {
   std::map<InstanceKey, RetiredInstance> instances_;
   uint64_t processes_ = 0;
   std::map<InstanceKey, size_t> series_of_;
-  size_t series_ = 0;  // of the exposed instances: hidden ones do not count against the limit
+  size_t series_ = 0;   // of the exposed instances: hidden ones do not count against the limit
+  uint64_t bytes_ = 0;  // of all groups
   std::optional<std::chrono::steady_clock::time_point> counted_at_;  // when series_ and series_of_ were counted
   uint64_t series_refused_ = 0;
   std::vector<InstanceKey> forgotten_;

@@ -57,6 +57,8 @@ std::string OriginOf(const std::string& text) {
 
 constexpr int kMaxRedirects = 5;
 constexpr size_t kMaxDiscarded = 1 << 20;
+// libcurl keeps all headers, and limits neither trailers nor how many interim responses there are.
+constexpr size_t kMaxHeaderBytes = 1 << 20;
 
 }  // namespace
 
@@ -131,6 +133,7 @@ class HttpClient::Transfer {
     receive_ = &request.receive;
     enough_ = false;
     discarded_ = 0;
+    header_bytes_ = 0;
     error_[0] = '\0';
     timeout_ = options_.total_timeout;
     if (request.timeout.count() > 0) timeout_ = std::min(timeout_, request.timeout);
@@ -266,6 +269,8 @@ class HttpClient::Transfer {
     Set(CURLOPT_NOSIGNAL, 1L);
     Set(CURLOPT_QUICK_EXIT, 1L);  // a hanging name lookup must not outlast the timeout
     Set(CURLOPT_SOCKOPTFUNCTION, &CloseOnExec);
+    Set(CURLOPT_HEADERFUNCTION, &CountHeader);
+    Set(CURLOPT_HEADERDATA, this);
     Set(CURLOPT_WRITEFUNCTION, &KeepBody);
     Set(CURLOPT_WRITEDATA, this);
     Set(CURLOPT_ERRORBUFFER, static_cast<char*>(error_));
@@ -300,6 +305,7 @@ class HttpClient::Transfer {
 
   std::string Cause(CURLcode code) {
     curl_off_t connected = 0;
+    if (header_bytes_ > kMaxHeaderBytes) return "the answer has more than 1 MiB of headers";
     switch (code) {
       case CURLE_COULDNT_RESOLVE_HOST:
         return "the name cannot be resolved; check the address and the name service";
@@ -366,6 +372,12 @@ class HttpClient::Transfer {
 
   std::string Message(CURLcode code) { return error_[0] != '\0' ? error_ : curl_easy_strerror(code); }
 
+  static size_t CountHeader(char* /*data*/, size_t /*always 1*/, size_t size, void* self) {
+    auto* transfer = static_cast<Transfer*>(self);
+    transfer->header_bytes_ += size;
+    return transfer->header_bytes_ > kMaxHeaderBytes ? 0 : size;  // another count than `size` ends the transfer
+  }
+
   static size_t KeepBody(char* data, size_t /*always 1*/, size_t size, void* self) {
     auto* transfer = static_cast<Transfer*>(self);
     std::string& body = transfer->response_.body;
@@ -401,6 +413,7 @@ class HttpClient::Transfer {
   const std::function<bool(int, std::string_view)>* receive_ = nullptr;  // of the current request
   bool enough_ = false;                                                  // the rest of the answer is not needed
   size_t discarded_ = 0;                                                 // bytes of the body
+  size_t header_bytes_ = 0;                                              // with trailers
   std::string proxy_address_;                                            // host and port; empty: no proxy
   char error_[CURL_ERROR_SIZE] = {};
 };

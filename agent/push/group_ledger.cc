@@ -109,8 +109,11 @@ void GroupLedger::Flush() {
 }
 
 void GroupLedger::OpenFile() {
-  file_ = std::make_shared<DiskJournalFile>(DiskJournalFile::Options{
-      .directory_fd = options_.directory_fd, .directory = options_.directory, .name = options_.name, .mode = options_.mode});
+  file_ = std::make_shared<DiskJournalFile>(DiskJournalFile::Options{.directory_fd = options_.directory_fd,
+                                                                     .directory = options_.directory,
+                                                                     .name = options_.name,
+                                                                     .mode = options_.mode,
+                                                                     .max_bytes = kMaxListBytes});
   writer_ = std::make_unique<JournalWriter>(JournalWriter::Options{.file = file_, .format = kFormat});
   writer_->Start();
 }

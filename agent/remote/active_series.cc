@@ -25,17 +25,21 @@ StateFile::Options WithFormat(StateFile::Options options) {
 ActiveSeries::ActiveSeries(StateFile::Options file) : file_(WithFormat(std::move(file))) {}
 
 SeriesTable ActiveSeries::Load() {
+  auto series = memory_.Charge(file_.path(), [this] { return Read(); });
+  loaded_ = series.ok();
+  if (loaded_) return std::move(series).value();
+  if (!std::exchange(is_load_reported_, true)) {
+    LogWarning("remote.series",
+               series.error() + "; the agent tries again at each collection, and does not replace the file until then");
+  }
+  return {};
+}
+
+Result<SeriesTable> ActiveSeries::Read() {
   SeriesTable series;
   std::string broken;
   const auto payload = file_.Read(broken);
-  if (!payload.ok()) {
-    if (!std::exchange(is_load_reported_, true)) {
-      LogWarning("remote.series",
-                 payload.error() + "; the agent tries again at each collection, and does not replace the file until then");
-    }
-    return series;
-  }
-  loaded_ = true;
+  if (!payload.ok()) return Error{payload.error()};
   if (payload.value()) {
     const auto bytes = SnappyUncompress(*payload.value(), kMaxBytes);
     ByteReader reader(bytes ? std::string_view(*bytes) : std::string_view());

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/foreign_memory.h"
+#include "base/result.h"
 #include "files/state_file.h"
 #include "remote/series_table.h"
 
@@ -30,7 +32,10 @@ class ActiveSeries {
   [[nodiscard]] bool unsaved() const { return unsaved_; }
 
  private:
+  Result<SeriesTable> Read();
+
   StateFile file_;
+  ForeignShare memory_;  // of what was read from the file
   bool loaded_ = false;
   bool unsaved_ = false;
   bool is_load_reported_ = false;

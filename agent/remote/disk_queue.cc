@@ -43,7 +43,7 @@ Status DiskQueue::Append(QueueRecord record, std::string_view body) {
       body.size() + kHeadersBytes > limit) {
     return Refuse("queue_bytes", record,
                   "a request of " + std::to_string(body.size()) + " bytes is larger than the limit of " +
-                      std::to_string(limit) + " bytes (queue_max_bytes, and 64 MiB)");
+                      std::to_string(limit) + " bytes (queue_max_bytes, and 24 MiB)");
   }
   const uint64_t need = QueueRecord::kHeaderBytes + body.size();
   const bool is_short_of_space = FreeBytes() < need;

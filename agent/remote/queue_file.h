@@ -48,7 +48,8 @@ static_assert(offsetof(QueueRecord, body_size) == 8 && offsetof(QueueRecord, tim
 class QueueFile {
  public:
   static constexpr uint64_t kFileHeaderBytes = 16;
-  static constexpr uint64_t kMaxBodyBytes = 64 << 20;
+  // The writer's requests have at most a few MiB.
+  static constexpr uint64_t kMaxBodyBytes = 24 << 20;
   // The queue begins another file at this size, or below.
   static constexpr uint64_t kRotateBytes = 16 << 20;
   static constexpr uint64_t kMaxFileBytes = kRotateBytes + kMaxBodyBytes;

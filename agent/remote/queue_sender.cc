@@ -18,8 +18,8 @@ using std::chrono::steady_clock;
 constexpr std::chrono::seconds kMaxRetryAfter = std::chrono::hours(1);
 constexpr size_t kComparedBytes = 120;
 constexpr int kTooLarge = 413;
-// Uncompressed. The writer's requests have at most a few MiB.
-constexpr size_t kMaxBodyBytes = 256 << 20;
+// Uncompressed. The writer's requests have at most a few MiB; each sender may have another file's.
+constexpr size_t kMaxBodyBytes = 8 << 20;
 
 // Times and counts differ from one answer to the next.
 std::string WithoutNumbers(std::string text) {

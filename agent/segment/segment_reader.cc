@@ -21,6 +21,8 @@ using segment::Kind;
 
 constexpr uint32_t kCommonLane = 0;
 constexpr std::string_view kPhaseGroup = "persia_phase";
+// The series of a segment are in the sums of the ended processes, in the state, in the layout and in what is pushed, too.
+constexpr int64_t kCopies = 8;
 
 SegmentProblem Truncated(const char* missing) {
   return {"corrupt", std::string("the file was truncated and no longer holds ") + missing};
@@ -63,10 +65,23 @@ std::unique_ptr<SegmentReader> SegmentReader::FromFile(std::unique_ptr<SegmentFi
 }
 
 SegmentReader::SegmentReader(std::unique_ptr<SegmentFile> file)
-    : header_(Believed(*file)), id_(header_.Id()), file_(std::move(file)) {}
+    : header_(Believed(*file)),
+      id_(header_.Id()),
+      is_foreign_(file->foreign_owner() || !file->WriterLives()),
+      file_(std::move(file)),
+      memory_(kCopies) {}
 
 bool SegmentReader::Read(uint64_t tick, std::chrono::system_clock::time_point now, SegmentProblem& problem,
                          uint64_t clocks_until) {
+  const auto read = [&]() -> Result<bool> { return ReadFile(tick, now, problem, clocks_until); };
+  const Result<bool> good = is_foreign_ ? memory_.Charge("it", read) : read();
+  if (good.ok()) return good.value();
+  permanent_problem_ = problem = {"memory", good.error()};
+  return false;
+}
+
+bool SegmentReader::ReadFile(uint64_t tick, std::chrono::system_clock::time_point now, SegmentProblem& problem,
+                             uint64_t clocks_until) {
   if (file_ == nullptr) return true;
   if (permanent_problem_) {
     problem = *permanent_problem_;
@@ -85,6 +100,9 @@ bool SegmentReader::Read(uint64_t tick, std::chrono::system_clock::time_point no
     problem = Truncated("its header");
     return false;
   }
+  // From here on nothing fails, or the values would not be those of the series.
+  changed_at_.reserve(common_count_);
+  later_series_.reserve(later_series_.size() + 1);
   std::swap(values_, next_);
   RecordChanges(tick, now);
   clocks_.Read(*file_, clocks_until, values_);  // after RecordChanges: that time passes is no change
@@ -307,7 +325,11 @@ double SegmentReader::UsedRatio() const {
 
 void SegmentReader::ReadEvents(bool writer_lives, std::vector<JobEvent>& out) {
   const size_t before = out.size();
-  events_.Read(*file_, writer_lives, out);
+  const auto read = [&]() -> Status {
+    events_.Read(*file_, writer_lives, out);
+    return Done{};
+  };
+  if (const Status good = is_foreign_ ? memory_.Charge("", read) : read(); !good.ok()) out.resize(before);
   for (size_t i = before; i < out.size(); ++i) {
     out[i].pid = header_->pid;
   }

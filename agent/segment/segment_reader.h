@@ -21,6 +21,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "base/foreign_memory.h"
 #include "model/job_event.h"
 #include "segment/event_ring.h"
 #include "segment/phase_clocks.h"
@@ -48,6 +49,8 @@ class SegmentReader {
 
   // Reads new families and series, and all values. `tick` is the caller's number of this read, from 1 on, and `now` its time.
   // A clock that runs is counted until `clocks_until`, as by PhaseClocks::Read. REQUIRES: the writer was alive then.
+  // The segment of another user, or of a process that had ended when it was opened, is refused with the reason "memory" if
+  // there is none for it (base/foreign_memory.h).
   bool Read(uint64_t tick, std::chrono::system_clock::time_point now, SegmentProblem& problem, uint64_t clocks_until = 0);
 
   // Whether the writing process is alive. False after Release.
@@ -123,6 +126,7 @@ class SegmentReader {
 
   explicit SegmentReader(std::unique_ptr<SegmentFile> file);
 
+  bool ReadFile(uint64_t tick, std::chrono::system_clock::time_point now, SegmentProblem& problem, uint64_t clocks_until);
   bool ReadStructure(SegmentProblem& problem);
   bool ReadRemovals(uint64_t removals, SegmentProblem& problem);
   bool ReadDescriptors(uint64_t used, RecordBatch& batch, SegmentProblem& problem);
@@ -136,7 +140,9 @@ class SegmentReader {
 
   const HeaderCopy header_;
   const std::string id_;
+  const bool is_foreign_;  // not of a process of this user that was alive when it was opened
   std::unique_ptr<SegmentFile> file_;
+  ForeignShare memory_;
 
   // The structure parsed so far; the part parsed after the last successful Read is not visible to the caller. An error in it is
   // permanent, since the writer never rewrites it.

@@ -33,15 +33,22 @@ void SegmentLifecycle::Read(const CollectTime& now) {
 }
 
 bool SegmentLifecycle::OpenMore() {
+  just_folded_.clear();
   for (Segment& segment : segments_) {
     if (!segment.alive) segment.reader->Release();  // unmaps and closes it
   }
   std::vector<SegmentDirectory::File> waiting;
   for (const auto& [name, file] : files_) {
-    if (file.state == File::State::kRefused && file.problem.is_shortage) waiting.push_back({name, file.id});
+    if (file.Waits()) waiting.push_back({name, file.id});
   }
+  if (waiting.empty()) return false;
+  NumberSegments();
   const size_t before = segments_.size();
-  for (const SegmentDirectory::File& file : waiting) TryOpen(file);
+  for (const SegmentDirectory::File& file : waiting) {
+    TryOpen(file);
+    const auto known = files_.find(file.name);
+    if (known != files_.end() && known->second.Waits()) break;  // nor is there enough for the others
+  }
   if (segments_.size() == before) return false;
   ReadAll();
   return true;
@@ -94,10 +101,7 @@ void SegmentLifecycle::List() {
   if (listing.complete) {
     std::erase_if(files_, [&](const auto& named) { return !names.contains(named.first); });
   }
-  numbers_.clear();
-  for (size_t i = 0; i < segments_.size(); ++i) {
-    numbers_.emplace(segments_[i].reader->id(), i);
-  }
+  NumberSegments();
   for (const SegmentDirectory::File* file : unknown) {
     const auto known = files_.find(file->name);
     // The removal of a folded file may still change it.
@@ -107,6 +111,13 @@ void SegmentLifecycle::List() {
     if (!same || (known->second.state == File::State::kRefused && now_.steady >= known->second.retry)) TryOpen(*file);
   }
   if (listing.complete) ForgetRemoved();
+}
+
+void SegmentLifecycle::NumberSegments() {
+  numbers_.clear();
+  for (size_t i = 0; i < segments_.size(); ++i) {
+    numbers_.emplace(segments_[i].reader->id(), i);
+  }
 }
 
 // The kernel drops the lock of a writer with its memory map. A reader of /proc/PID/smaps_rollup keeps the map for a moment
@@ -120,6 +131,9 @@ void SegmentLifecycle::TryOpen(const SegmentDirectory::File& file) {
   const bool was_alive = alive || (reader != nullptr && ledger_.HasOrdinal(reader->id()));
   if (reader == nullptr || !reader->Read(now_.tick, now_.wall, problem, was_alive ? clocks_until_ : 0)) {
     if (reader != nullptr) problem.segment_id = reader->id();
+    // The fold of those that ended gives their memory back.
+    problem.is_shortage |= problem.reason == "memory" && ledger_.Retires() &&
+                           std::ranges::any_of(segments_, [](const Segment& segment) { return !segment.alive; });
     Refuse(file, std::move(problem));
     return;
   }
@@ -174,13 +188,17 @@ bool SegmentLifecycle::Replaces(const Segment& newer, const Segment& older) {
 }
 
 void SegmentLifecycle::Refuse(const SegmentDirectory::File& file, SegmentProblem problem) {
-  diagnostics_.Report("refused", "the segment " + directory_.path() + "/" + file.name + " is not read: " + problem.text);
+  if (!problem.is_shortage) ReportRefused(file.name, problem);
   File& refused = files_[file.name];
   if (refused.state != File::State::kRefused || !refused.id.Same(file.id)) refused = {};
   refused.id = file.id;
   refused.segment_id = problem.segment_id;
   refused.retry = now_.steady + (problem.is_shortage ? std::chrono::seconds(0) : refused.backoff.Next());
   refused.problem = std::move(problem);
+}
+
+void SegmentLifecycle::ReportRefused(const std::string& name, const SegmentProblem& problem) {
+  diagnostics_.Report("refused", "the segment " + directory_.path() + "/" + name + " is not read: " + problem.text);
 }
 
 // Of a process without the lock: either it has ended, or it has replaced its program by exec. Then the segment of the new

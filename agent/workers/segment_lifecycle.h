@@ -5,7 +5,8 @@
 //   do {
 //     for (SegmentLifecycle::Segment& segment : lifecycle.segments()) ... read its events
 //   } while (lifecycle.OpenMore());
-//   lifecycle.Retire();
+//   lifecycle.LearnExits();
+//   lifecycle.Retire();  // then OpenMore, events and Retire, until no more are read
 //   lifecycle.Save();
 //   for (const SegmentLifecycle::Segment& segment : lifecycle.segments()) ... merge segment.Values()
 //
@@ -106,10 +107,12 @@ class SegmentLifecycle {
 
   // Lists the directory and reads all segments.
   void Read(const CollectTime& now);
-  // Closes the files of those that ended, and reads segments for which descriptors or memory were lacking. False: no more were
-  // read.
+  // Closes the files of those that ended, forgets those that were just folded, and reads segments for which descriptors or
+  // memory were lacking. False: no more were read.
   bool OpenMore();
-  // Folds those that ended. To be called after each Read.
+  // How the processes ended that were folded before. To be called after each Read, before Retire.
+  void LearnExits();
+  // Folds those that ended. To be called after each Read, and if OpenMore has read more after that.
   void Retire();
   // Saves the ledger, and removes the files of those whose fold is on disk. To be called after each Retire, when the ledger has
   // what was reported of the ends, too: both are one write, so that the end of each folded process has been reported.
@@ -124,7 +127,7 @@ class SegmentLifecycle {
   [[nodiscard]] std::span<Segment> segments() { return segments_; }
   // Those that the last Retire has folded.
   [[nodiscard]] std::span<const Segment> just_folded() const { return just_folded_; }
-  // How processes ended that were folded by the Retire before.
+  // What LearnExits has learned.
   [[nodiscard]] std::span<const LateExit> late_exits() const { return late_exits_; }
   // Orphans that count: no readable segment has their id.
   [[nodiscard]] std::vector<Ledger::Orphan> Orphans() const;
@@ -151,19 +154,22 @@ class SegmentLifecycle {
     SegmentProblem problem = {};
     Backoff backoff{std::chrono::seconds(1), std::chrono::seconds(60)};
     std::chrono::steady_clock::time_point retry{};
+
+    [[nodiscard]] bool Waits() const { return state == State::kRefused && problem.is_shortage; }
   };
 
   // segment_lifecycle.cc: from unseen to ended.
   void DropFolded();
   void List();
+  void NumberSegments();
   [[nodiscard]] bool HoldsLock(const SegmentReader& reader) const;
   void TryOpen(const SegmentDirectory::File& file);
   void Refuse(const SegmentDirectory::File& file, SegmentProblem problem);
+  void ReportRefused(const std::string& name, const SegmentProblem& problem);
   static bool Replaces(const Segment& newer, const Segment& older);
   void FindLiving();
   void ReadAll();
   // segment_retirement.cc: from ended to removed.
-  void LearnExits();
   void TellEnd(Segment& segment);
   [[nodiscard]] std::optional<ProcessEnd::TimePoint> LastSignOf(const Segment& segment) const;
   enum class Which { kEarlier, kAll };
@@ -186,7 +192,7 @@ class SegmentLifecycle {
   CollectTime now_;
   ProcessEnd::TimePoint read_before_{};  // of the Read before the last one
   std::vector<Segment> segments_;
-  std::unordered_map<std::string, size_t> numbers_;                  // their indexes by id; valid in List
+  std::unordered_map<std::string, size_t> numbers_;                  // their indexes by id, for TryOpen
   std::map<std::string, File> files_;                                // by name
   std::map<std::string, std::pair<InstanceKey, uint32_t>> orphans_;  // their ordinals, by segment id
   std::set<std::string> removed_;  // ids whose file this agent has removed; another name of it may exist
@@ -197,7 +203,7 @@ class SegmentLifecycle {
   std::vector<Untold> untold_;
   std::vector<Segment> just_folded_;
   std::vector<LateExit> late_exits_;
-  std::vector<LastProcess> learned_;  // of the last Retire
+  std::vector<LastProcess> learned_;  // by the last LearnExits
   std::vector<std::pair<InstanceKey, ProcessEnd>> ends_;
   // A process that has ended since the collection before was alive then, and the next agent reads it until then, too.
   uint64_t clocks_until_ = 0;

@@ -39,8 +39,6 @@ InstanceKey InstanceOf(const SegmentIdentity& identity) { return {identity.role,
 
 void SegmentLifecycle::Retire() {
   just_folded_.clear();
-  late_exits_.clear();
-  for (const LastProcess& process : std::exchange(learned_, {})) exits_.Forget(process);
   std::erase_if(segments_, [&](Segment& segment) {
     if (segment.alive) return false;
     if (!segment.exit) {
@@ -53,7 +51,6 @@ void SegmentLifecycle::Retire() {
     return true;
   });
   if (ledger_.Retires()) {
-    LearnExits();
     AssignOrdinals(Which::kEarlier);
     FoldEnded();
   }
@@ -70,6 +67,9 @@ void SegmentLifecycle::Retire() {
 }
 
 void SegmentLifecycle::Save() {
+  for (const auto& [name, file] : files_) {
+    if (file.Waits()) ReportRefused(name, file.problem);
+  }
   ledger_.Save(now_);
   RemoveFolded();
 }
@@ -115,8 +115,10 @@ std::optional<ProcessEnd::TimePoint> SegmentLifecycle::LastSignOf(const Segment&
   return now_.wall - duration_cast<ProcessEnd::TimePoint::duration>(ago);
 }
 
-// How the processes ended that were folded by the last Retire.
 void SegmentLifecycle::LearnExits() {
+  late_exits_.clear();
+  for (const LastProcess& process : std::exchange(learned_, {})) exits_.Forget(process);
+  if (!ledger_.Retires()) return;
   for (const Untold& untold : std::exchange(untold_, {})) {
     const auto reason = exits_.ReasonOf(untold.process);
     const std::string exit = reason.value_or(std::string(kUnknownEnd));

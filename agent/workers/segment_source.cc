@@ -64,14 +64,26 @@ void SegmentSource::Read() {
   now_ = {now_.tick + 1, options_.steady(), options_.wall()};
   if (!ledger_.Loaded()) ledger_.Load(now_);
   lifecycle_.Read(now_);
-  do {
-    for (SegmentLifecycle::Segment& segment : lifecycle_.segments()) ReadEvents(segment);
-  } while (lifecycle_.OpenMore());
+  ReadAllEvents();
+  while (ReadMore()) {
+  }
+}
+
+// Descriptors that ended segments held, or their memory after their fold, are free for others.
+bool SegmentSource::ReadMore() {
+  const bool reads = lifecycle_.OpenMore();
+  if (reads) ReadAllEvents();
+  return reads;
 }
 
 void SegmentSource::Retire(const std::function<void()>& before_save) {
-  ledger_.processes().SetLiving(FindLiving(), now_);
-  lifecycle_.Retire();
+  rank_processes_.clear();
+  lifecycle_.LearnExits();
+  do {
+    ledger_.processes().SetLiving(FindLiving(), now_);
+    lifecycle_.Retire();
+    for (const SegmentLifecycle::Segment& segment : lifecycle_.just_folded()) rank_processes_.push_back(RankProcessOf(segment));
+  } while (ReadMore());
   // Ended processes first: if the series exceed a limit, those that are already exposed stay.
   inputs_ = ledger_.processes().Inputs(now_);
   const std::vector<Ledger::Orphan> orphans = lifecycle_.Orphans();
@@ -148,6 +160,10 @@ void SegmentSource::CountSegments() {
   stats_.events_lost = events_lost_;
   stats_.retired_series_refused = ledger_.processes().series_refused();
   stats_.left_out = merger_->left_out();
+}
+
+void SegmentSource::ReadAllEvents() {
+  for (SegmentLifecycle::Segment& segment : lifecycle_.segments()) ReadEvents(segment);
 }
 
 // The read that follows a process's end reads the last events that it recorded.
@@ -268,12 +284,8 @@ void SegmentSource::ListProcesses(std::span<const Ledger::Orphan> orphans) {
 }
 
 void SegmentSource::ListRankProcesses() {
-  rank_processes_.clear();
   for (const SegmentLifecycle::Segment& segment : lifecycle_.segments()) {
     if (segment.instance && !IsOwn(segment)) rank_processes_.push_back(RankProcessOf(segment));
-  }
-  for (const SegmentLifecycle::Segment& segment : lifecycle_.just_folded()) {
-    rank_processes_.push_back(RankProcessOf(segment));
   }
 }
 

@@ -105,8 +105,8 @@ class SegmentSource {
   // Scans the directory and reads all segments, with their events. An unreadable one is reported and left out.
   void Read();
   // Folds the processes that ended into the ledger, and removes their files. To be called after each Read, when the events are
-  // written: those of a folded process are never read again. `before_save` is called when all is listed; what it sets is saved
-  // in one write with the folds.
+  // written: those of a folded process are never read again. Segments for which there is room then are read and folded, too.
+  // `before_save` is called when all is listed; what it sets is saved in one write with the folds.
   void Retire(const std::function<void()>& before_save = {});
   // The processes that were found to have ended since the last call, each once.
   [[nodiscard]] std::vector<ProcessEnd> TakeEnds();
@@ -169,6 +169,8 @@ class SegmentSource {
   // Later than the ticks of all folds that are read from a state.
   static constexpr uint64_t kFirstTick = 1ULL << 32;
 
+  bool ReadMore();
+  void ReadAllEvents();
   void ReadEvents(SegmentLifecycle::Segment& segment);
   void CountSegments();
   void ListProcesses(std::span<const Ledger::Orphan> orphans);

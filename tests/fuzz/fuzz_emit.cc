@@ -28,8 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string text(reinterpret_cast<const char*>(data), size);
   text.resize(size + EmitLineParser::kPadding, '}');
   const EmitProblem* problem = parser.Parse(std::string_view(text).substr(0, size), line);
-  Require(problem != nullptr || line.count > 0);
-  Require(line.count <= line.values.size());
+  Require(problem != nullptr || !line.values.empty());
   if (problem != nullptr) {
     Require(!problem->reason.empty() && !problem->text.empty());
   }

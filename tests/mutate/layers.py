@@ -9,7 +9,7 @@ import re
 CONTRACT = {
     "lib": "test_short_processes test_events test_python_instruments test_odd_values test_origins test_python_processes",
     "supervisor": "test_supervisor_command test_supervisor_signals test_supervisor test_limits test_exec",
-    "base": "test_log test_exec test_reload",
+    "base": "test_log test_exec test_reload test_memory",
     "files": "test_survival test_retire test_reload",
     "model": "test_scrape_formats test_worker_metrics",
     "naming": "test_mapping test_bad_metrics",

@@ -83,6 +83,7 @@ class RetiredTest : public JobDirectoryTest {
     if (after_step) {
       options.files = std::make_unique<SteppingDirectory>(directory(), after_step);
     }
+    if (files_) options.files = files_();
     options.steady = [this] { return Steady(); };
     options.wall = [this] {
       return std::chrono::system_clock::time_point(std::chrono::seconds(1'800'000'000) + passed_ + wall_set_);
@@ -169,6 +170,7 @@ class RetiredTest : public JobDirectoryTest {
   bool saves_living_ = false;
   SeriesLimits limits_;
   const ExitReasons* reaped_ = nullptr;
+  std::function<std::unique_ptr<SegmentDirectory>()> files_;  // of the next agent; none: the directory's
   std::chrono::seconds passed_{0};
   std::chrono::seconds wall_set_{0};  // by how much the wall clock was set
   const int directory_fd_;

@@ -179,7 +179,7 @@ TEST_F(DiskQueueDamageTest, ATooLargeFileIsSetAside) {
   fs::resize_file(Files().front(), QueueFile::kMaxFileBytes + 1);  // a hole, not read
   StartAgent();
   EXPECT_THAT(log_.Warnings(),
-              ElementsAre(HasSubstr("000000000001.queue has 83886081 bytes, more than a queue writes; it is renamed")));
+              ElementsAre(HasSubstr("000000000001.queue has 41943041 bytes, more than a queue writes; it is renamed")));
 }
 
 TEST_F(DiskQueueDamageTest, ATooLargeBodyIsRefused) {

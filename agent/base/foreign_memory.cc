@@ -1,0 +1,41 @@
+#include "base/foreign_memory.h"
+
+#include <atomic>
+#include <string>
+
+namespace persia::agent {
+namespace {
+
+// Relaxed: a count, which orders nothing.
+std::atomic<int64_t> limit{ForeignShare::kDefaultLimit};
+std::atomic<int64_t> taken{0};  // by all shares
+
+constinit thread_local ForeignShare* counting = nullptr;
+
+}  // namespace
+
+ForeignShare::~ForeignShare() { taken.fetch_sub(bytes_, std::memory_order_relaxed); }
+
+void ForeignShare::SetLimit(uint64_t bytes) { limit.store(static_cast<int64_t>(bytes), std::memory_order_relaxed); }
+
+uint64_t ForeignShare::Limit() { return static_cast<uint64_t>(limit.load(std::memory_order_relaxed)); }
+
+bool ForeignShare::Count(int64_t bytes) noexcept {
+  if (counting == nullptr) return true;
+  bytes *= counting->weight_;
+  counting->bytes_ += bytes;
+  return taken.fetch_add(bytes, std::memory_order_relaxed) + bytes <= limit.load(std::memory_order_relaxed);
+}
+
+ForeignShare::Counting::Counting(ForeignShare* share) { counting = share; }
+ForeignShare::Counting::~Counting() { counting = nullptr; }
+
+Error ForeignShare::Refuse(std::string_view what, int64_t before) {
+  counting = nullptr;
+  taken.fetch_sub(bytes_ - before, std::memory_order_relaxed);
+  bytes_ = before;
+  return {std::string(what) + " does not fit into the memory for what others have written, " + std::to_string(Limit()) +
+          " bytes; remove it, or raise max_foreign_bytes"};
+}
+
+}  // namespace persia::agent

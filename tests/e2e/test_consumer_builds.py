@@ -88,11 +88,16 @@ def test_each_header_compiles_by_itself(header, tmp_path):
         ('Family<Stream>("g", "n", GaugeMerge::kSum);', "no matching function"),
         ('Counter("g", "n").Increment("1");', "no matching function|cannot convert"),
         ('Histogram("g", "n", {"a", "b", "c"});', "no matching function"),
+        ('InPhase{Phase("data")};', "nodiscard"),
+        ('ScopedTimer{TimeCost("g", "n")};', "nodiscard"),
+        ('Prof("key");', "nodiscard"),
+        ('Profiled("key", [] {});', "nodiscard"),
+        ("testing::Scope();", "nodiscard"),
     ],
 )
 def test_a_wrong_use_does_not_compile(statement, error, tmp_path):
-    frame = "#include <persia/metrics/metrics.h>\nusing namespace persia::metrics;\nint main() { %s }\n"
-    command = ("c++", "-std=c++17", "-fsyntax-only", f"-I{ROOT}/lib/include", tmp_path / "main.cc")
+    frame = "#include <persia/metrics/metrics.h>\n#include <persia/metrics/testing.h>\nusing namespace persia::metrics;\nint main() { %s }\n"
+    command = ("c++", "-std=c++17", "-Werror", "-fsyntax-only", f"-I{ROOT}/lib/include", tmp_path / "main.cc")
     (tmp_path / "main.cc").write_text(frame % 'Family<Gauge>("g", "n", GaugeMerge::kSum); Family<TimeCost>("g", "n", {0.5, 1});')
     run(*command)
     (tmp_path / "main.cc").write_text(frame % statement)

@@ -51,6 +51,17 @@ def test_each_header_has_a_page_with_its_comment(built):
             assert start.lower() in page.lower(), header
 
 
+def test_the_first_page_lists_each_header(built):
+    page = text_of(built / "cpp/html/index.html")
+    for header in (ROOT / HEADERS).glob("*.h"):
+        assert header.name in page or header.name == "export.h", header
+
+
+def test_the_search_finds_a_class(built):
+    words = "".join(path.read_text() for path in (built / "cpp/html/search").glob("classes_*.js"))
+    assert "'InPhase'" in words and "search/search.js" in (built / "cpp/html/index.html").read_text()
+
+
 def test_each_public_module_has_a_page(built):
     package = ROOT / "lib/python/persia_metrics"
     for source in package.rglob("*.py"):

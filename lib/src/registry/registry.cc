@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <new>
@@ -33,6 +34,11 @@ std::string Quoted(std::string_view text) {
   return "\"" + std::string(text.substr(0, kShown)) + (text.size() > kShown ? "...\"" : "\"");
 }
 
+std::string TextOf(double value) {
+  std::array<char, 32> text;
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
+}
+
 // The error of the bounds; "" if there is none.
 std::string BoundsError(Kind kind, std::span<const double> bounds) {
   if (kind == Kind::kNativeHistogram && bounds.empty()) {
@@ -43,11 +49,11 @@ std::string BoundsError(Kind kind, std::span<const double> bounds) {
   }
   for (size_t i = 0; i < bounds.size(); ++i) {
     if (!std::isfinite(bounds[i])) {
-      return "bound " + std::to_string(i) + " is not finite (the bucket up to +Inf is added automatically)";
+      return "bound[" + std::to_string(i) + "] is not finite (the bucket up to +Inf is added automatically)";
     }
     if (i > 0 && bounds[i] <= bounds[i - 1]) {
-      return "bound " + std::to_string(i) + " (" + std::to_string(bounds[i]) + ") is not above the previous one (" +
-             std::to_string(bounds[i - 1]) + ")";
+      return "bound[" + std::to_string(i) + "] is " + TextOf(bounds[i]) + ", not above the one before, " +
+             TextOf(bounds[i - 1]);
     }
   }
   return "";
@@ -70,6 +76,53 @@ std::string LabelsError(std::span<const Label> sorted) {
 bool SameDefinition(const FamilyNode& node, const FamilyRequest& request) {
   return node.kind == request.kind && node.gauge_policy == request.gauge_policy && node.max_buckets == request.max_buckets &&
          std::ranges::equal(node.real_bounds(), request.bounds);
+}
+
+std::string_view NameOf(Kind kind) {
+  switch (kind) {
+    case Kind::kCounter:
+      return "a counter";
+    case Kind::kGauge:
+      return "a gauge";
+    case Kind::kHistogram:
+      return "a histogram";
+    case Kind::kStream:
+      return "a stream";
+    case Kind::kNativeHistogram:
+      return "a native histogram";
+    case Kind::kClock:
+      return "a clock";
+    case Kind::kEvent:
+      return "an event";
+  }
+  return "a metric";
+}
+
+std::string TextOf(std::span<const double> bounds) {
+  constexpr size_t kShown = 10;
+  std::string text;
+  for (const double bound : bounds.first(std::min(bounds.size(), kShown))) {
+    text += (text.empty() ? "" : ", ") + TextOf(bound);
+  }
+  return text + (bounds.size() > kShown ? ", ... (" + std::to_string(bounds.size()) + ")" : "");
+}
+
+// How the request differs. REQUIRES: !SameDefinition(node, request).
+std::string Difference(const FamilyNode& node, const FamilyRequest& request) {
+  constexpr std::array<std::string_view, 6> kPolicies = {"last", "sum", "min", "max", "avg", "each"};
+  const auto policy = [&](uint8_t number) { return number < kPolicies.size() ? std::string(kPolicies[number]) : "unknown"; };
+  const auto differs = [](std::string_view what, std::string_view first, std::string_view second) {
+    return std::string(what).append(first).append(", and was requested again ").append(second);
+  };
+  if (node.kind != request.kind) return differs("is ", NameOf(node.kind), "as " + std::string(NameOf(request.kind)));
+  if (node.gauge_policy != request.gauge_policy) {
+    return differs("has the merge policy ", policy(node.gauge_policy), "with " + policy(request.gauge_policy));
+  }
+  if (node.max_buckets != request.max_buckets) {
+    return differs("has at most ", std::to_string(node.max_buckets) + " buckets",
+                   "with " + std::to_string(request.max_buckets));
+  }
+  return differs("has the bounds ", TextOf(node.real_bounds()), "with " + TextOf(request.bounds));
 }
 
 // Writes a line about a metric, if `logged` is not set, and sets it. Allocates nothing.
@@ -160,9 +213,11 @@ FamilyNode* Registry::FindOrAddFamily(const FamilyRequest& request) noexcept try
     if (node == nullptr) return AddFamily(request, hash);
   }
   if (SameDefinition(*node, request)) return node;
-  LogMetricOnce(node->conflict_logged, request.group, request.name,
-                "was requested again with another type, merge policy or bounds; that handle counts nothing");
   CountDropped(Drop::kTypeConflict);
+  if (!node->conflict_logged.load(std::memory_order_relaxed)) {  // a program may make it in every step
+    LogMetricOnce(node->conflict_logged, request.group, request.name, Difference(*node, request),
+                  "; that handle counts nothing");
+  }
   return nullptr;
 } catch (const std::bad_alloc&) {
   CountDropped(Drop::kOutOfMemory);

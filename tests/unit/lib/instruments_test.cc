@@ -213,15 +213,36 @@ TEST_F(InstrumentsTest, ConflictCountsNothingAndSaysSoOnce) {
   EXPECT_EQ(segment.series.at("g/h").Count(), 0U);
   EXPECT_EQ(segment.DroppedFor(Drop::kTypeConflict), 5U);
   EXPECT_EQ(outcome.LinesOfErrorOutput(), 2) << outcome.error_output;
-  EXPECT_NE(outcome.error_output.find("metric \"x\" of group \"g\" was requested again with another type"), std::string::npos);
+}
+
+TEST_F(InstrumentsTest, ARefusalNamesBothDefinitions) {
+  const auto outcome = RunWorker([] {
+    Counter("g", "type");
+    Histogram("g", "type");
+    Gauge("g", "policy", GaugeMerge::kSum);
+    Gauge("g", "policy", GaugeMerge::kEach);
+    Histogram("g", "bounds", {0.5, 1});
+    Histogram("g", "bounds", LinearBounds(1, 1, 12));
+    Histogram("g", "buckets", NativeBuckets{.max_buckets = 100});
+    Histogram("g", "buckets", NativeBuckets{.max_buckets = 200});
+  });
+  for (
+      const std::string text : {
+          R"(metric "type" of group "g" is a counter, and was requested again as a histogram; that handle counts nothing)",
+          R"(metric "policy" of group "g" has the merge policy sum, and was requested again with each; that handle)",
+          R"(metric "bounds" of group "g" has the bounds 0.5, 1, and was requested again with 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, ... (12); )",
+          R"(metric "buckets" of group "g" has at most 100 buckets, and was requested again with 200; )",
+      }) {
+    EXPECT_NE(outcome.error_output.find(text), std::string::npos) << text << "\n" << outcome.error_output;
+  }
 }
 
 TEST_F(InstrumentsTest, BadBoundsAreRefusedByName) {
   const std::vector<std::pair<std::vector<double>, std::string>> cases = {
-      {{2, 1}, "bound 1 (1.000000) is not above the previous one (2.000000)"},
-      {{1, 1}, "bound 1 (1.000000) is not above"},
-      {{1, kInf}, "bound 1 is not finite"},
-      {{kNan}, "bound 0 is not finite"},
+      {{2, 1}, "bound[1] is 1, not above the one before, 2"},
+      {{1, 1}, "bound[1] is 1, not above"},
+      {{1, kInf}, "bound[1] is not finite"},
+      {{kNan}, "bound[0] is not finite"},
       {LinearBounds(0, 1, 501), "501 bounds; at most 500"},
   };
   for (const auto& [bounds, message] : cases) {

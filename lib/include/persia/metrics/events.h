@@ -50,7 +50,7 @@ inline void Record(std::string_view type, std::string_view name, std::initialize
 inline void Record(std::string_view name) noexcept { Record(kDefaultType, name); }
 
 // How many events (`type`, `name`) this process has recorded.
-PERSIA_METRICS_API uint64_t Count(std::string_view type, std::string_view name) noexcept;
+[[nodiscard]] PERSIA_METRICS_API uint64_t Count(std::string_view type, std::string_view name) noexcept;
 
 // An event that owns its strings.
 struct PERSIA_METRICS_API Event {

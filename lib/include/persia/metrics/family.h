@@ -55,7 +55,7 @@ class PERSIA_METRICS_API FamilyBase {
 
 // The series of one (group, name). A series is made when its label set is first used:
 //
-//   Family<Counter> nans("persia", "nan_count", {.help = "..."});
+//   Family<Counter> nans("persia", "nan_count", {"Rows with NaN."});
 //   Counter user = nans.With({{"feat", "user_id"}});   // fastest: keep the handle
 //   nans.With({{"feat", "item_id"}}).Increment();      // or look the series up each time
 //

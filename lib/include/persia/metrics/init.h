@@ -52,7 +52,7 @@ PERSIA_METRICS_API InitResult Init(const Options& options = {}) noexcept;
 // Whether Init or the environment requested that an agent sees this process's metrics, and metrics are not disabled. True also
 // while an export that failed is tried again; Init returns whether it has succeeded.
 // Thread safety: any thread.
-PERSIA_METRICS_API bool Exporting() noexcept;
+[[nodiscard]] PERSIA_METRICS_API bool Exporting() noexcept;
 
 }  // namespace abi_1
 }  // namespace persia::metrics

@@ -167,12 +167,12 @@ class PERSIA_METRICS_API Gauge {
 };
 
 // `count` histogram bounds from `start`, `width` apart. None if memory runs out.
-PERSIA_METRICS_API std::vector<double> LinearBounds(double start, double width, int count) noexcept;
+[[nodiscard]] PERSIA_METRICS_API std::vector<double> LinearBounds(double start, double width, int count) noexcept;
 // `count` histogram bounds from `start`, each `factor` times the previous one. None if memory runs out.
-PERSIA_METRICS_API std::vector<double> ExponentialBounds(double start, double factor, int count) noexcept;
+[[nodiscard]] PERSIA_METRICS_API std::vector<double> ExponentialBounds(double start, double factor, int count) noexcept;
 // The bounds of a histogram or time cost that is given none, in C++, C and Python: 16 bounds in seconds, from 100 microseconds
 // to 10 seconds, for look-ups, RPCs and training steps. They include Prometheus's default bounds.
-PERSIA_METRICS_API Span<const double> DefaultSecondsBounds() noexcept;
+[[nodiscard]] PERSIA_METRICS_API Span<const double> DefaultSecondsBounds() noexcept;
 
 // The buckets of a native histogram, with client_golang's options and, since a segment has a fixed size, a range of values.
 //

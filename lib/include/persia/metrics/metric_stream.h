@@ -94,7 +94,7 @@ class PERSIA_METRICS_API MetricStream {
 };
 
 // The metric stream of `group`, with the handler that the group has now.
-PERSIA_METRICS_API MetricStream GetStream(std::string_view group) noexcept;
+[[nodiscard]] PERSIA_METRICS_API MetricStream GetStream(std::string_view group) noexcept;
 // The same, in torchelastic's spelling.
 inline MetricStream getStream(std::string_view group) noexcept { return GetStream(group); }
 

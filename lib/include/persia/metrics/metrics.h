@@ -1,7 +1,7 @@
 // Includes the whole C++ API.
 //
-//   persia::metrics::Init({.job_name = "dlrm", .role = "trainer"});
-//   persia::metrics::Counter batches("my_app", "batches", {.help = "Batches trained."});
+//   persia::metrics::Init({"dlrm", "trainer"});
+//   persia::metrics::Counter batches("my_app", "batches", {"Batches trained."});
 //   batches.Increment();
 #pragma once
 

@@ -63,7 +63,7 @@ class PERSIA_METRICS_API Phase {
 class InPhase {
  public:
   // Enters the phase.
-  explicit InPhase(Phase phase) noexcept : phase_(phase) { phase_.Enter(); }
+  [[nodiscard]] explicit InPhase(Phase phase) noexcept : phase_(phase) { phase_.Enter(); }
   InPhase(const InPhase&) = delete;
   InPhase& operator=(const InPhase&) = delete;
   // Leaves it.

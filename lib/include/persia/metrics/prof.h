@@ -25,7 +25,7 @@ inline namespace abi_1 {
 class PERSIA_METRICS_API Prof {
  public:
   // Starts to measure. If memory runs out, it measures nothing, which is counted as a dropped measurement.
-  explicit Prof(std::string_view key, std::string_view group = kTorchelasticGroup) noexcept;
+  [[nodiscard]] explicit Prof(std::string_view key, std::string_view group = kTorchelasticGroup) noexcept;
   // Adds the values. The scope has failed if an exception leaves it.
   ~Prof();
   Prof(const Prof&) = delete;
@@ -42,7 +42,7 @@ class PERSIA_METRICS_API Prof {
 // Wraps `call` so that each run is measured by a Prof. The result takes the arguments of `call`, returns what it returns, and
 // passes its exceptions on.
 template <class Call>
-auto Profiled(std::string key, Call call, std::string group = std::string(kTorchelasticGroup)) {
+[[nodiscard]] auto Profiled(std::string key, Call call, std::string group = std::string(kTorchelasticGroup)) {
   return
       [key = std::move(key), group = std::move(group), call = std::move(call)](auto&&... arguments) mutable -> decltype(auto) {
         const Prof prof(key, group);

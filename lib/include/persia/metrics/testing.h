@@ -32,7 +32,7 @@ namespace testing {
 // Enter.
 class PERSIA_METRICS_API Scope {
  public:
-  Scope() noexcept;
+  [[nodiscard]] Scope() noexcept;
   // REQUIRES: all other threads have left.
   ~Scope();
   Scope(const Scope&) = delete;

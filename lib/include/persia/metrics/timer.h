@@ -16,7 +16,7 @@ template <class Instrument>
 class ScopedTimer {
  public:
   // Reads the clock.
-  explicit ScopedTimer(Instrument instrument) noexcept : instrument_(instrument), start_(Clock::now()) {}
+  [[nodiscard]] explicit ScopedTimer(Instrument instrument) noexcept : instrument_(instrument), start_(Clock::now()) {}
   ScopedTimer(const ScopedTimer&) = delete;
   ScopedTimer& operator=(const ScopedTimer&) = delete;
   // Observes the time, unless it was cancelled.

@@ -23,9 +23,7 @@ std::vector<GatewayEntry> EntriesOf(const AgentOptions& options) {
 std::set<std::string> HostsOf(const AgentOptions& options) {
   std::set<std::string> hosts;
   for (const auto& [address, by_name] : EntriesOf(options)) {
-    if (by_name) {
-      hosts.insert(address.host());
-    }
+    if (by_name || !options.has_gateway_address) hosts.insert(address.host());
   }
   return hosts;
 }
@@ -35,17 +33,17 @@ std::set<std::string> HostsOf(const AgentOptions& options) {
 GatewayRoutes::GatewayRoutes(AgentOptions options, GatewayNames& names, Make make)
     : names_(names), make_(std::move(make)), options_(std::move(options)) {}
 
-// None while one of the names has no address: with only some of the gateways, groups would move and soon return.
+// None while one of the names has no address: with only some of the gateways, groups would move and soon return. The default is
+// no gateway as long as its name has none.
 std::vector<GatewayPlace> GatewayRoutes::PlacesOf(const AgentOptions& options) const {
   std::vector<GatewayPlace> places;
   for (const auto& [address, by_name] : EntriesOf(options)) {
+    const bool is_looked_up = by_name || !options.has_gateway_address;
+    const std::vector<std::string> ips = is_looked_up ? names_.Addresses(address.host()) : std::vector<std::string>();
+    if (is_looked_up && ips.empty()) return {};
     if (!by_name) {
       places.push_back({address, "", "", nullptr});
       continue;
-    }
-    const std::vector<std::string> ips = names_.Addresses(address.host());
-    if (ips.empty()) {
-      return {};
     }
     for (const std::string& ip : ips) {
       places.push_back({address.WithHost(ip), "", address.host(), nullptr});

@@ -36,10 +36,12 @@ std::shared_ptr<PushGateway> MakeGateway(const AgentOptions& options, const Gate
   return std::make_shared<PushGateway>(std::move(push));
 }
 
-GatewayNames::Options LookUpOptions(std::function<void(bool good)> note) {
+GatewayNames::Options LookUpOptions(std::function<void(bool good)> note, std::function<bool()> is_missing) {
   GatewayNames::Options options;
-  options.answered = [note = std::move(note), log = std::make_shared<std::map<std::string, StateLog>>()](
-                         const std::string& name, const std::string& error, bool known) {
+  options.answered = [note = std::move(note), is_missing = std::move(is_missing),
+                      log = std::make_shared<std::map<std::string, StateLog>>()](const std::string& name,
+                                                                                 const std::string& error, bool known) {
+    if (!error.empty() && !known && is_missing()) return;
     note(error.empty());
     StateLog& of_name = log->try_emplace(name, "gateway.name").first->second;
     if (error.empty()) {
@@ -54,11 +56,12 @@ GatewayNames::Options LookUpOptions(std::function<void(bool good)> note) {
 
 std::string OwnAddress(const AgentOptions& options) {
   // Without a gateway: the default route, by an address that is reserved for documentation.
-  const auto gateways = ParseGateways(options.Pushes() ? options.gateway_address : "192.0.2.1:9091");
+  const bool has_gateway = options.Pushes() && options.has_gateway_address;
+  const auto gateways = ParseGateways(has_gateway ? options.gateway_address : "192.0.2.1:9091");
   const GatewayAddress& first = gateways.value().front().address;
   // A gateway behind a proxy may have no address here.
   const Proxy proxy = ProxyFor(options.gateway_proxy, first.scheme() == "https", ProcessEnvironment());
-  if (const auto url = ParseProxyUrl(proxy.url); options.Pushes() && url.ok()) {
+  if (const auto url = ParseProxyUrl(proxy.url); has_gateway && url.ok()) {
     return AddressTowards(url.value().host(), url.value().PortOrDefault());
   }
   return AddressTowards(first.host(), first.port());

@@ -110,7 +110,6 @@ AgentStatus WebPages::Status() const {
   status.run_id = parts_.setup.run_id;
   status.directory = parts_.setup.directory;
   status.push_interval = options->push_interval;
-  status.pushes = options->Pushes();
   status.history = parts_.history.stats();
   const auto now = std::chrono::steady_clock::now();
   for (PushLanes::Lane& lane : parts_.lanes.lanes()) {
@@ -125,6 +124,7 @@ AgentStatus WebPages::Status() const {
          .last_took = std::chrono::duration_cast<std::chrono::microseconds>(lane.state.last_took),
          .last_error = std::move(lane.state.last_error)});
   }
+  status.pushes = options->Pushes() && (options->has_gateway_address || !status.gateways.empty());
   Collection::Summary collected = parts_.collection.summary();
   status.workers = collected.segments.live;
   status.workers_ended = collected.segments.dead;

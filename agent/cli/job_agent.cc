@@ -22,8 +22,9 @@
 namespace persia::agent {
 namespace {
 
-// How long the end waits for the first DNS answer of gateways that are given by name.
-constexpr std::chrono::seconds kFirstAnswerTimeout(3);
+// How long the end waits for the first DNS answer of gateways that are given by name, and of the default.
+constexpr std::chrono::milliseconds kFirstAnswerTimeout(3000);
+constexpr std::chrono::milliseconds kDefaultAnswerTimeout(100);
 // Everybody may read a report whose directory they can reach.
 constexpr mode_t kReportMode = 0644;
 // How long a killed agent may hold its identity.
@@ -59,8 +60,10 @@ Status ReplaceFile(const std::string& path, std::string_view content) {
 JobAgent::JobAgent(Setup setup)
     : config_(setup.config),
       session_(setup.session),
+      has_gateway_address_(config_.options.has_gateway_address),
       ledger_(OpenLedger(session_)),
-      names_(std::make_unique<GatewayNames>(LookUpOptions([this](bool good) { agent_->NoteLookup(good); }))),
+      names_(std::make_unique<GatewayNames>(
+          LookUpOptions([this](bool good) { agent_->NoteLookup(good); }, [this] { return MissesGateway(); }))),
       gateways_(std::make_unique<GatewayRoutes>(
           config_.options, *names_,
           [this](const AgentOptions& now, const GatewayPlace& place) { return MakeGateway(now, place, *ledger_); })),
@@ -76,6 +79,7 @@ JobAgent::JobAgent(Setup setup)
   ClaimIdentity(identity, config_.options, kClaimPatience);
   agent_ = std::make_unique<Agent>(std::move(agent_setup), clock_, std::move(routes));
   const auto apply = [this, identity](const AgentOptions& fresh) {
+    has_gateway_address_ = fresh.has_gateway_address;
     ClaimIdentity(identity, fresh, {});
     agent_->Reconfigure(fresh);
     names_->LookUpNow();
@@ -138,6 +142,15 @@ std::string JobAgent::PageUrl() const {
   return address.empty() ? "" : (agent_->listens_with_tls() ? "https://" : "http://") + address;
 }
 
+bool JobAgent::MissesGateway() {
+  if (has_gateway_address_) return false;
+  if (std::exchange(missing_is_told_, true)) return true;
+  const std::string page = PageUrl();
+  LogInfo("gateway.none", "no gateway: gateway_address is not set, and its default, " + AgentOptions().gateway_address +
+                              ", is unknown here" + (page.empty() ? "" : "; the values are at " + page + "/"));
+  return true;
+}
+
 void JobAgent::LogStart() const {
   for (const std::string& note : config_.notes) {
     LogWarning("config.note", note);
@@ -173,7 +186,8 @@ void JobAgent::Finish(SignalReader& signals, bool delete_groups) {
   std::atomic<bool> done = false;
   TaskThreads ending("finish");
   ending.Run([&] {
-    names_->AwaitFirst(kFirstAnswerTimeout);  // before it, a short job's values cannot be pushed
+    // Before it, a short job's values cannot be pushed.
+    names_->AwaitFirst(has_gateway_address_ ? kFirstAnswerTimeout : kDefaultAnswerTimeout);
     names_->Stop();
     if (receiver_ != nullptr) {
       receiver_->Stop();  // the last collection includes the lines that are left in the pipe

@@ -6,6 +6,7 @@
 // Thread safety: methods from one thread.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -61,6 +62,8 @@ class JobAgent {
   Agent::Setup AgentSetup(Setup& setup);
   void ClaimIdentity(const Identity& own, const AgentOptions& options, std::chrono::milliseconds patience);
   void LogStart() const;
+  // Whether no gateway is set: then tells, once, where the values are.
+  bool MissesGateway();
   // Of the pages; empty: they are not served.
   [[nodiscard]] std::string PageUrl() const;
 
@@ -68,6 +71,8 @@ class JobAgent {
   JobSession& session_;
   SystemClock clock_;
   IdentityClaim claim_;
+  std::atomic<bool> has_gateway_address_;
+  bool missing_is_told_ = false;  // used in the thread of the names
   std::unique_ptr<GroupLedger> ledger_;
   std::unique_ptr<GatewayNames> names_;
   std::unique_ptr<GatewayRoutes> gateways_;

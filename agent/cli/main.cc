@@ -102,6 +102,7 @@ int Main(std::vector<std::string> arguments) {
                         .environment = TakeEnvironment(),
                         .file = line.config_file,
                         .errors = line.errors,
+                        .variables = VariableNames(),
                         .checks_pages = line.verb != Verb::kOnce && line.verb != Verb::kExplain};
   const Config config = line.verb == Verb::kExec ? LoadConfigOfExec(sources) : LoadConfig(sources);
   // A reload reads the same file, even if it was found in the working directory.

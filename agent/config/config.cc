@@ -2,13 +2,17 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
+#include "base/spelling.h"
+#include "base/text.h"
 #include "config/config_draft.h"
 #include "config/config_file.h"
 #include "config/gateway_settings.h"
@@ -24,6 +28,17 @@ namespace {
 
 constexpr char kFileVariable[] = "PERSIA_GLOBAL_CONFIG";
 constexpr char kFileInWorkingDirectory[] = "global_config.yaml";
+constexpr std::string_view kPrefix = "PERSIA_";
+constexpr std::string_view kOwnPrefix = "PERSIA_METRICS_";
+// What the library, the Python package and the supervisor read, and no setting has.
+constexpr std::string_view kOtherVariables[] = {kFileVariable,
+                                                "PERSIA_ROLE",
+                                                "PERSIA_METRICS_EXEC_DIR",
+                                                "PERSIA_METRICS_RANK_OF_PARENT",
+                                                "PERSIA_METRICS_SEGMENT_BYTES",
+                                                "PERSIA_METRICS_STACKS",
+                                                "PERSIA_METRICS_TORCH",
+                                                "PERSIA_METRICS_TORCHELASTIC"};
 
 void ReadFile(const ConfigSources& sources, std::string& file, ConfigDraft& draft) {
   std::string from;
@@ -74,6 +89,27 @@ void ReadEnvironment(const ConfigSources& sources, ConfigDraft& draft) {
   }
 }
 
+// Variables without effect. Of those that do not begin as the product's own, only the ones that resemble one: PersiaML has
+// others.
+void TellUnknown(std::span<const std::string> variables, ConfigDraft& draft) {
+  std::vector<std::string_view> known(std::begin(kOtherVariables), std::end(kOtherVariables));
+  for (const Setting& setting : Settings()) {
+    const auto names = VariablesOf(setting);
+    known.insert(known.end(), names.begin(), names.end());
+  }
+  std::erase_if(known, [](std::string_view name) { return !name.starts_with(kPrefix); });
+  for (std::string_view& name : known) name.remove_prefix(kPrefix.size());
+  for (const std::string& variable : variables) {
+    const std::string_view name = std::string_view(variable).substr(kPrefix.size());
+    if (std::ranges::find(known, name) != known.end()) continue;
+    const std::string_view meant = ClosestMatch(name, known);
+    if (meant.empty() && !variable.starts_with(kOwnPrefix)) continue;
+    draft.notes.push_back("unknown variable " + Quoted(variable) +
+                          (meant.empty() ? "" : "; did you mean " + Quoted(std::string(kPrefix).append(meant)) + "?") +
+                          (meant.empty() ? "; it is ignored" : " It is ignored"));
+  }
+}
+
 void ReadFlags(const ConfigSources& sources, ConfigDraft& draft) {
   for (const Setting& setting : Settings()) {
     bool first = true;
@@ -93,6 +129,15 @@ void ReadFlags(const ConfigSources& sources, ConfigDraft& draft) {
 }
 
 }  // namespace
+
+std::vector<std::string> VariableNames() {
+  std::vector<std::string> names;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view name = std::string_view(*variable).substr(0, std::string_view(*variable).find('='));
+    if (name.starts_with(kPrefix)) names.emplace_back(name);
+  }
+  return names;
+}
 
 Environment ProcessEnvironment() {
   return [](const char* name) -> std::optional<std::string> {
@@ -138,6 +183,7 @@ Config LoadConfig(const ConfigSources& sources) {
   ReadFile(sources, config.file, draft);
   ReadEnvironment(sources, draft);
   ReadFlags(sources, draft);
+  TellUnknown(sources.variables, draft);
   for (std::string& error : CheckGatewayAccess(draft.options)) draft.Add({.text = std::move(error), .off = Output::kGateway});
   for (ConfigError& error : CheckRemoteWrite(draft.options.remote_write)) draft.Add(std::move(error));
   MappingFile mapping = ReadMapping(draft.options.mapping_file);

@@ -21,6 +21,8 @@ namespace persia::agent {
 // after the value are left out: a Kubernetes Secret that was made of a file has one.
 using Environment = std::function<std::optional<std::string>(const char* name)>;
 Environment ProcessEnvironment();
+// The names of the process's variables that begin as the product's do, with PERSIA_.
+std::vector<std::string> VariableNames();
 // The settings' variables as they are now. Secrets are moved out of the process's environment, where `ps e` and the job's
 // command could read them. REQUIRES: one thread.
 Environment TakeEnvironment();
@@ -33,6 +35,8 @@ struct ConfigSources {
   std::optional<std::string> file;
   // Errors of the command line as a whole, such as unknown flags.
   std::vector<ConfigError> errors{};
+  // Of VariableNames: a misspelt one is told.
+  std::vector<std::string> variables{};
   // Whether to read the file of users and TLS settings, to report its errors.
   bool checks_pages = true;
 };
@@ -43,7 +47,7 @@ struct Config {
   // The file that was read; empty if none.
   std::string file;
   std::vector<ConfigError> errors;
-  // Rules and keys without effect, one line each.
+  // Rules, keys and variables without effect, one line each.
   std::vector<std::string> notes{};
 
   [[nodiscard]] bool ok() const { return errors.empty(); }

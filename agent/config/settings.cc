@@ -43,6 +43,17 @@ Status SetJobName(std::string_view text, AgentOptions& options) {
   return status;
 }
 
+Status SetGatewayAddress(std::string_view text, AgentOptions& options) {
+  Status status = ParseGatewayAddress(text, options.gateway_address);
+  if (status.ok()) options.has_gateway_address = true;
+  return status;
+}
+
+void CopyGatewayAddress(const AgentOptions& from, AgentOptions& to) {
+  to.gateway_address = from.gateway_address;
+  to.has_gateway_address = from.has_gateway_address;
+}
+
 // With another way to set it.
 constexpr Setting SetBy(Status (*set)(std::string_view text, AgentOptions& options), Setting setting) {
   setting.set = set;
@@ -82,10 +93,10 @@ constexpr Setting kSettings[] = {
       .key = "push_interval_seconds", .alias = "push_interval_sec", .flag = "--push-interval",
       .environment = "PERSIA_METRICS_PUSH_INTERVAL", .placeholder = "DURATION", .help = "How often metrics are collected and pushed",
       .default_text = "10", .group = "Gateway", .reloadable = true}),
-    Bind<ParseGatewayAddress, &AgentOptions::gateway_address>({
+    SetBy(SetGatewayAddress, Bind<ParseGatewayAddress, &AgentOptions::gateway_address>({
       .key = "gateway_address", .flag = "--gateway", .environment = "PERSIA_METRICS_GATEWAY_ADDR", .placeholder = "ADDRESS",
       .help = "PushGateway: host:port, a URL, several separated by commas, dns+name:port, or off", .default_text = "metrics_gateway:9091",
-      .group = "Gateway", .reloadable = true, .decides = Output::kGateway, .kind = ValueKind::kTextList}),
+      .group = "Gateway", .reloadable = true, .decides = Output::kGateway, .kind = ValueKind::kTextList, .copy = CopyGatewayAddress})),
     Bind<Seconds{100, 300'000}, &AgentOptions::connect_timeout>({
       .key = "connect_timeout_seconds", .flag = "--connect-timeout", .placeholder = "DURATION",
       .help = "Timeout for a connection to the gateway", .default_text = "3", .group = "Gateway", .reloadable = true}),

@@ -158,26 +158,25 @@ Json ReasonJson(const HealthReport::Reason& reason) {
   return json;
 }
 
-// A job whose values reach nobody is not well either, although it may run.
-std::optional<HealthReport::Reason> OutputProblem(const AgentStatus& status) {
+// What is wrong with the job's metrics, and not with the job: they do not arrive. Null: nothing. `since_ms`: the last push that
+// arrived; null: none has.
+Json DeliveryJson(const AgentStatus& status) {
   for (const GatewayStatus& gateway : status.gateways) {
     if (gateway.last_error.empty() ||
         (gateway.last_success && gateway.since_success < kOutputPatience * status.push_interval)) {
       continue;
     }
-    return HealthReport::Reason{.kind = "output", .text = "pushes to " + gateway.address + " fail: " + gateway.last_error};
+    return {{"text", "pushes to " + gateway.address + " fail: " + gateway.last_error},
+            {"since_ms", gateway.last_success ? Json(UnixMs(*gateway.last_success)) : Json()}};
   }
-  return std::nullopt;
+  return {};
 }
 
 Json HealthJson(const AgentStatus& status) {
   const HealthReport& health = *status.health;
-  const auto output = OutputProblem(status);
   Json reasons = Json::array();
   for (const HealthReport::Reason& reason : health.reasons) reasons.push_back(ReasonJson(reason));
-  if (output) reasons.push_back(ReasonJson(*output));
-  const bool is_degraded = output && health.state == JobState::kRunning;
-  return {{"state", Name(is_degraded ? JobState::kDegraded : health.state)},
+  return {{"state", Name(health.state)},
           {"since_ms", health.since.time_since_epoch().count() > 0 ? Json(UnixMs(health.since)) : Json()},
           {"hang_after_seconds", health.hang_after.count() > 0 ? Json(Seconds(health.hang_after)) : Json()},
           {"exit_code", health.exit_code ? Json(*health.exit_code) : Json()},
@@ -218,6 +217,7 @@ JsonAnswer AnswerStatus(const AgentStatus& status, const Snapshot* newest, syste
        {"gateway", GatewayJson(Total(status))},
        {"gateways", std::move(gateways)},
        {"health", HealthJson(status)},
+       {"delivery", DeliveryJson(status)},
        {"deaths", DeathsJson(*status.health->deaths)},
        {"verdicts", VerdictsJson(*status.ranks)},
        {"throughput", ThroughputJson(status.throughput)},

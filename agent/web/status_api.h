@@ -42,7 +42,7 @@ struct AgentStatus {
   std::string run_id;
   std::string directory;
   std::chrono::milliseconds push_interval{0};
-  bool pushes = true;                   // false: the agent is only scraped
+  bool pushes = true;                   // false: there is no gateway
   std::vector<GatewayStatus> gateways;  // empty until their addresses are known
   size_t workers = 0;
   size_t workers_ended = 0;

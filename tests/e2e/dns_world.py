@@ -7,6 +7,7 @@ port 9091: unshare -mn /usr/bin/python3 tests/e2e/dns_world.py DIRECTORY FILE NA
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import urllib.request
@@ -33,6 +34,24 @@ def dnsmasq(directory, name):
     command = [find_program("dnsmasq"), "--no-daemon", "--conf-file=/dev/null", "--no-resolv", "--no-hosts"]
     command += ["--listen-address=127.0.0.53", "--bind-interfaces"]
     return Process(command + [f"--host-record={name},{address}" for address in GATEWAYS], directory / "dnsmasq.log")
+
+
+class Names:
+    """A dnsmasq whose answers for one name can be changed. At first it is unknown."""
+
+    def __init__(self, directory, name):
+        self._name, self._hosts = name, directory / "hosts"
+        self._hosts.write_text("")
+        command = [find_program("dnsmasq"), "--no-daemon", "--conf-file=/dev/null", "--no-resolv", "--no-hosts"]
+        command += ["--listen-address=127.0.0.53", "--bind-interfaces", f"--addn-hosts={self._hosts}", "--log-facility=-"]
+        self.process = Process(command, directory / "dnsmasq.log")
+        wait_until(lambda: f"read {self._hosts}" in self.process.output(), "dnsmasq to have begun")
+
+    def are(self, *addresses):
+        self._hosts.write_text("".join(f"{address.strip('[]')} {self._name}\n" for address in addresses))
+        before = self.process.output().count(f"read {self._hosts}")
+        self.process.signal(signal.SIGHUP)
+        wait_until(lambda: self.process.output().count(f"read {self._hosts}") > before, "dnsmasq to have read its names")
 
 
 def gateway(directory, address):

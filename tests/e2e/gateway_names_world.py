@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 from conftest import AGENT, WORKER, Agent, Samples, Worker, environment
-from dns_world import gateway, resolve_here
-from servers import Process, fetch, find_program, wait_until
+from dns_world import Names, gateway, resolve_here
+from servers import fetch, wait_until
 
 ADDRESSES = ("127.0.0.2", "127.0.0.3", "[::1]")
 RANKS = range(12)
@@ -22,28 +22,10 @@ def groups(server, job="named"):
     return sum(group["labels"]["job"] == job for group in json.loads(fetch(server.url + "/api/v1/metrics")[1])["data"])
 
 
-class Names:
-    """A dnsmasq whose answers for `gateways` can be changed."""
-
-    def __init__(self, directory):
-        self._hosts = directory / "hosts"
-        self._hosts.write_text("")
-        command = [find_program("dnsmasq"), "--no-daemon", "--conf-file=/dev/null", "--no-resolv", "--no-hosts"]
-        command += ["--listen-address=127.0.0.53", "--bind-interfaces", f"--addn-hosts={self._hosts}", "--log-facility=-"]
-        self.process = Process(command, directory / "dnsmasq.log")
-        wait_until(lambda: f"read {self._hosts}" in self.process.output(), "dnsmasq to have begun")
-
-    def are(self, *addresses):
-        self._hosts.write_text("".join(f"{address.strip('[]')} gateways\n" for address in addresses))
-        before = self.process.output().count(f"read {self._hosts}")
-        self.process.signal(signal.SIGHUP)
-        wait_until(lambda: self.process.output().count(f"read {self._hosts}") > before, "dnsmasq to have read its names")
-
-
 class World:
     def __init__(self, directory, running):
         self.directory, self.running = directory, running
-        self.names = Names(directory)
+        self.names = Names(directory, "gateways")
         running.enter_context(self.names.process)
         self.gateways = {address: running.enter_context(gateway(directory, address)) for address in ADDRESSES}
         self.segments = directory / "segments"

@@ -1,6 +1,7 @@
 """Several gateways: each group belongs to one of them, and a gateway that is down affects only its own groups."""
 
 import json
+import re
 import signal
 import subprocess
 import tempfile
@@ -177,3 +178,18 @@ def test_a_name_stands_for_all_of_its_addresses_and_follows_them():
     assert seen["of_a_short_job"] == 1, "the agent's own group, whichever gateway has it"
     assert seen["failures"] > 1
     assert 'cannot look up "gateways": ' in seen["log"] and "its last known addresses stay" in seen["log"]
+
+
+@pytest.mark.needs("namespaces")
+def test_without_a_setting_there_is_a_gateway_once_the_defaults_name_is_known():
+    script = Path(__file__).with_name("default_gateway_world.py")
+    with tempfile.TemporaryDirectory(prefix="persia-default-", dir="/dev/shm") as directory:
+        done = subprocess.run(in_namespaces(PYTHON, script, directory), capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr[-3000:]
+    seen = json.loads(done.stdout)
+    for log in (seen["short_job"], seen["log"]):
+        assert log.count("no gateway: gateway_address is not set") == 1, log
+        assert not re.search("warn|error", log, re.IGNORECASE), log
+    assert seen["status"] == {"state": "running", "delivery": None, "gateway": "off"}
+    assert "no gateway" not in seen["short_job_with_it"]
+    assert seen["jobs"] == ["long", "with"]

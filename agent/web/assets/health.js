@@ -84,6 +84,13 @@ function mark(title, bad) {
 
 let shown = '';
 
+// The metrics do not arrive: that is not how the job is.
+function showDelivery(delivery) {
+  byId('delivery').hidden = delivery === null;
+  const last = delivery?.since_ms ? `; the last one arrived at ${clock(delivery.since_ms)}` : '';
+  setText(byId('delivery'), delivery === null ? '' : `Delivery: ${delivery.text}${last}`);
+}
+
 export function showHealth(status) {
   const { health, now_ms: now, job } = status;
   const { state, since_ms: since } = health;
@@ -104,6 +111,7 @@ export function showHealth(status) {
     shown = key;
     setChildren(byId('health-reasons'), [...chosen.map(makeReason), ...(rest ? [makeRest(rest)] : [])]);
   }
+  showDelivery(status.delivery);
   mark(`${bad ? `! ${summary(status)} – ` : ''}${job} – Persia Metrics`, bad);
 }
 
@@ -111,6 +119,7 @@ export function showHealth(status) {
 export function showAgentGone(last, since) {
   mark(`! agent gone – ${last ? `${last.job} – ` : ''}Persia Metrics`, true);
   byId('health').hidden = false;
+  byId('delivery').hidden = true;
   byId('health').className = 'health bad';
   setText(byId('health-state'), 'Agent gone');
   setText(byId('health-since'), `since ${clock(since)}`);

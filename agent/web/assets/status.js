@@ -49,12 +49,12 @@ export function showTiles(status) {
   const age = gateway.last_success_age_seconds;
   const late = age === null ? gateway.pushes > 0 : age > 3 * status.push_interval_seconds + 5;
   const failing = gateway.last_error !== '';
-  const off = gateway.address === 'off'; // the agent is only scraped
+  const off = gateway.address === 'off';
   agentTile(
     'push',
     'Last push',
-    off ? 'off' : age === null ? (gateway.pushes > 0 ? 'never succeeded' : 'not yet') : ago(age),
-    off ? 'the agent is scraped' : describeGateways(gateway, gateways),
+    off ? 'none' : age === null ? (gateway.pushes > 0 ? 'never succeeded' : 'not yet') : ago(age),
+    off ? 'there is no gateway; /metrics has the values' : describeGateways(gateway, gateways),
     failing || late ? 'bad' : age === null ? '' : 'good',
   );
   const detail = `${gateway.failed > 0 ? gateway.failed : 'none'} failed, one every ${number(status.push_interval_seconds, 'seconds')}`;

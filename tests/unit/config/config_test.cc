@@ -31,6 +31,19 @@ Config Parse(const std::string& text) { return ParseConfig("f.yaml", text); }
 // Settings inside our section.
 std::string Section(const std::string& lines) { return "PersiaMetricsConfig:\n" + lines; }
 
+TEST(Variables, AMisspeltOneIsTold) {
+  ConfigSources sources{.environment = [](const char*) { return std::nullopt; }};
+  sources.variables = {"PERSIA_METRICS_GATEWAY",     "PERSIA_JOBNAME",  "PERSIA_METRICS_UNHEARD_OF_NAME",
+                       "PERSIA_RANKS_OF_A_CLUSTER",  "PERSIA_JOB_NAME", "PERSIA_ROLE",
+                       "PERSIA_METRICS_GATEWAY_ADDR"};
+  EXPECT_THAT(
+      LoadConfig(sources).notes,
+      ElementsAre(R"(unknown variable "PERSIA_METRICS_GATEWAY"; did you mean "PERSIA_METRICS_GATEWAY_ADDR"? It is ignored)",
+                  R"(unknown variable "PERSIA_JOBNAME"; did you mean "PERSIA_JOB_NAME"? It is ignored)",
+                  R"(unknown variable "PERSIA_METRICS_UNHEARD_OF_NAME"; it is ignored)"))
+      << "PersiaML's own are not ours to judge";
+}
+
 TEST(ConfigFile, TakesPersiaMlsLaterNesting) {
   const Config config =
       Parse("common_config:\n  intent: Train\n  metrics_config:\n    job_name: later\n    push_interval_sec: 5\n");

@@ -210,21 +210,22 @@ TEST(AnswerStatus, TheHealthOfTheJobHasItsReasons) {
                                     R"("instance":"rep_2","process":"0","since_ms":999906000}])");
 }
 
-TEST(AnswerStatus, AJobWhosePushesFailIsDegraded) {
+TEST(AnswerStatus, PushesThatFailAreNotTheHealthOfTheJob) {
   AgentStatus status = Running();
   HealthReport health;
   health.state = JobState::kRunning;
   status.health = std::make_shared<const HealthReport>(health);
   status.gateways = {{.address = "a:9091", .pushes = 9, .last_success = kNow, .since_success = seconds(1)}};
-  EXPECT_EQ(Json::parse(AnswerStatus(status, nullptr, kNow).body)["health"]["state"], "running");
+  const auto told = [&] { return Json::parse(AnswerStatus(status, nullptr, kNow).body); };
+  EXPECT_TRUE(told()["delivery"].is_null());
   status.gateways[0].last_error = "connection refused";
-  EXPECT_EQ(Json::parse(AnswerStatus(status, nullptr, kNow).body)["health"]["state"], "running") << "once";
+  EXPECT_TRUE(told()["delivery"].is_null()) << "once";
   status.gateways[0].since_success = 3 * status.push_interval;
-  const Json told = Json::parse(AnswerStatus(status, nullptr, kNow).body)["health"];
-  EXPECT_EQ(told["state"], "degraded");
-  EXPECT_EQ(told["reasons"][0]["kind"], "output");
-  EXPECT_EQ(told["reasons"][0]["text"], "pushes to a:9091 fail: connection refused");
-  EXPECT_TRUE(told["reasons"][0]["role"].is_null());
+  EXPECT_EQ(told()["delivery"].dump(), R"({"text":"pushes to a:9091 fail: connection refused","since_ms":1000000000})");
+  EXPECT_EQ(told()["health"]["state"], "running");
+  EXPECT_EQ(told()["health"]["reasons"].size(), 0U);
+  status.gateways[0].last_success.reset();
+  EXPECT_TRUE(told()["delivery"]["since_ms"].is_null()) << "no push has arrived yet";
 }
 
 }  // namespace

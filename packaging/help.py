@@ -77,7 +77,7 @@ def program_help(program):
     """The help of the program, and that of each command by name."""
 
     def ask(*words):
-        return parse(subprocess.run([program, *words, "--help"], capture_output=True, text=True, check=True, timeout=60).stdout)
+        return parse(subprocess.run([program, *words, "--help-all"], capture_output=True, text=True, check=True, timeout=60).stdout)
 
     whole = ask()
     return whole, {entry.words: ask(entry.words) for entry in whole.sections["Commands"]}

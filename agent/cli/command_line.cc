@@ -32,6 +32,8 @@ constexpr char kStrictFlag[] = "--strict";
 constexpr char kIdleFlag[] = "--exit-when-idle";
 constexpr char kInstrumentFlag[] = "--instrument";
 constexpr char kTorch[] = "torch";
+constexpr char kHelpAllFlag[] = "--help-all";
+constexpr char kUsualGroup[] = "Options";  // CLI11's own
 
 constexpr std::chrono::hours kMaxIdle(24);
 // Of `top`.
@@ -116,14 +118,18 @@ CLI::Option* AddWords(CLI::App& verb, const char* name, const char* description,
       ->take_all();
 }
 
-void AddSettings(CLI::App& verb, Flags& flags) {
-  flags.config_file = AddOption(verb, kConfigFlag, "File of settings\n$PERSIA_GLOBAL_CONFIG", "FILE", "Job");
+void AddSettings(Verb verb, HelpLevel level, CLI::App& app, Flags& flags) {
+  const bool all = level == HelpLevel::kAll;
+  flags.config_file = AddOption(app, kConfigFlag, all ? "File of settings\n$PERSIA_GLOBAL_CONFIG" : "File of settings", "FILE",
+                                all ? "Job" : kUsualGroup);
   for (const Setting& setting : Settings()) {
     CLI::Option*& option = flags.settings.emplace_back();
     if (setting.flag.empty()) continue;
+    const std::string_view group = all ? setting.group : IsUsual(verb, setting) ? kUsualGroup : "";  // "": not shown
+    const std::string text = DescriptionOf(setting, level);
     option = setting.kind == ValueKind::kBoolean
-                 ? AddSwitch(verb, setting.flag, DescriptionOf(setting) + "\nAlone: true; else =true or =false", setting.group)
-                 : AddOption(verb, setting.flag, DescriptionOf(setting), setting.placeholder, setting.group);
+                 ? AddSwitch(app, setting.flag, text + "\nAlone: true; else =true or =false", group)
+                 : AddOption(app, setting.flag, text, setting.placeholder, group);
   }
 }
 
@@ -144,12 +150,13 @@ TopFlags AddTopFlags(CLI::App& app) {
 }
 
 // Adds the flags of the verb to its parser.
-Flags AddFlags(Verb verb, CLI::App& app) {
+Flags AddFlags(Verb verb, HelpLevel level, CLI::App& app) {
   Flags flags;
   app.allow_extras();
   app.set_help_flag("-h,--help", "Print this help");
+  app.set_help_all_flag(kHelpAllFlag, "Print all flags, with their variables");
   app.formatter(std::make_shared<Help>());
-  app.footer(FooterOf(verb));
+  app.footer(FooterOf(verb, level));
   if (verb == Verb::kTop) {
     flags.settings.resize(Settings().size());
     flags.top = AddTopFlags(app);
@@ -161,24 +168,25 @@ Flags AddFlags(Verb verb, CLI::App& app) {
     flags.compares = AddSwitch(app, "--compare", "Print two runs, and the differences from the first to the second", "Runs");
     return flags;
   }
-  AddSettings(app, flags);
+  const char* const group = level == HelpLevel::kAll ? "Job" : kUsualGroup;
   if (verb == Verb::kRun) {
     flags.idle = AddOption(app, kIdleFlag, "End, and end the run, when no worker has been alive for this long: 30s, 5m [never]",
-                           "DURATION", "Job");
-    flags.strict = AddSwitch(app, kStrictFlag, "End with exit code 2 after an error in the settings", "Job");
+                           "DURATION", group);
+    flags.strict = AddSwitch(app, kStrictFlag, "End with exit code 2 after an error in the settings", group);
   } else if (verb == Verb::kExec) {
     app.prefix_command();
     flags.instrument =
         AddOption(app, kInstrumentFlag,
                   "Instrument the command's Python processes, if the Python package is installed. torch: phases, "
                   "steps and samples of PyTorch [none]",
-                  "LIBRARY", "Job");
-    flags.strict = AddSwitch(app, kStrictFlag, "Do not start the command if its metrics cannot be collected", "Job");
+                  "LIBRARY", group);
+    flags.strict = AddSwitch(app, kStrictFlag, "Do not start the command if its metrics cannot be collected", group);
   } else if (verb == Verb::kExplain) {
-    flags.metrics = AddWords(app, "metrics", "Metrics as the program names them", "GROUP/NAME", "Labels");
+    flags.metrics = AddWords(app, "metrics", "Metrics as the program names them", "GROUP/NAME", kUsualGroup);
     flags.metric_type =
-        AddOption(app, "--type", "Type of the metrics: stream, counter, gauge or histogram [stream]", "TYPE", "Labels");
+        AddOption(app, "--type", "Type of the metrics: stream, counter, gauge or histogram [stream]", "TYPE", kUsualGroup);
   }
+  AddSettings(verb, level, app, flags);
   return flags;
 }
 
@@ -210,7 +218,7 @@ std::optional<Verb> VerbOf(std::string_view word) {
 
 // The error of the first argument; empty if it is a verb, or asks for help or version.
 std::string CheckFirst(const std::vector<std::string>& arguments) {
-  constexpr std::string_view kPrinting[] = {"-h", "--help", "--version"};
+  constexpr std::string_view kPrinting[] = {"-h", "--help", kHelpAllFlag, "--version"};
   const std::string list = std::string(" (") + kVerbList + ")";
   if (arguments.empty()) return "a command is missing" + list + "; see --help";
   const std::string& first = arguments[0];
@@ -309,14 +317,20 @@ void ParseVerb(const std::vector<std::string>& arguments, CommandLine& line) {
   std::vector<Word> words = WordsOf(arguments, line.verb);
   for (;;) {
     CLI::App app(DescriptionOf(line.verb), arguments[0]);
-    const Flags flags = AddFlags(line.verb, app);
+    const Flags flags = AddFlags(line.verb, HelpLevel::kUsual, app);
     std::vector<std::string> reversed;  // CLI11 parses from the back
     for (auto word = words.rbegin(); word != words.rend(); ++word) reversed.push_back(word->text);
     try {
       app.parse(reversed);
     } catch (const CLI::CallForHelp&) {
-      line.verb = Verb::kPrint;
       line.text = HelpText(app, kProgram);
+      line.verb = Verb::kPrint;
+      return;
+    } catch (const CLI::CallForAllHelp&) {
+      CLI::App all(DescriptionOf(line.verb), arguments[0]);
+      AddFlags(line.verb, HelpLevel::kAll, all);
+      line.text = HelpText(all, kProgram);
+      line.verb = Verb::kPrint;
       return;
     } catch (const CLI::ParseError& error) {
       line.errors.push_back({.text = error.what(), .consequence = "it is ignored", .lasting = true});
@@ -364,10 +378,11 @@ CommandLine ParseCommandLine(std::vector<std::string> arguments) {
     return line;
   }
   CLI::App app("Collects the metrics of a training job's processes and pushes them to a Prometheus PushGateway.", kProgram);
-  app.set_help_flag("-h,--help", "Print this help; `COMMAND --help` lists the settings");
+  app.set_help_flag("-h,--help", "Print this help");
+  app.set_help_all_flag(kHelpAllFlag, "Print more examples, and what concerns all commands");
   app.set_version_flag("--version", kVersion, "Print the version");
   app.formatter(std::make_shared<Help>());
-  app.footer(ProgramFooter());
+  app.footer(ProgramFooter(arguments[0] == kHelpAllFlag ? HelpLevel::kAll : HelpLevel::kUsual));
   for (const Choice<Verb>& verb : kVerbs)
     app.add_subcommand(std::string(verb.word), DescriptionOf(verb.value))->group("Commands");
   line.text = HelpText(app, "");

@@ -1,5 +1,7 @@
 #include "cli/help_texts.h"
 
+#include <algorithm>
+#include <span>
 #include <string_view>
 
 namespace persia::agent {
@@ -7,6 +9,12 @@ namespace {
 
 using Verb = CommandLine::Verb;
 
+constexpr char kUsualExamples[] = R"(
+Examples:
+  persia-metrics-agent exec --job dlrm --instrument torch -- torchrun train.py
+  persia-metrics-agent top
+
+`persia-metrics-agent COMMAND --help` has the usual flags of a command, `--help-all` all of them.)";
 constexpr char kExamples[] = R"(
 Examples:
   # Run a training job and push its metrics to a gateway:
@@ -49,6 +57,26 @@ that output is off. With --strict, the agent ends with exit code 2.)";
 constexpr char kTopFooter[] = R"(
 Keys: q end, arrows and PageUp/PageDown select, Enter shows only this job, s sort, r reverse, / filter, p pause, ? help.)";
 
+// By the usual help. Flags of the job's agent, and of `once` and `explain`.
+constexpr std::string_view kUsualOfAgent[] = {
+    "job_name", "gateway_address", "push_interval_seconds", "listen_address", "report_file", "labels", "log_level"};
+constexpr std::string_view kUsualOfOnce[] = {"job_name", "metrics_dir"};
+constexpr std::string_view kUsualOfExplain[] = {"mapping_file"};
+
+std::span<const std::string_view> UsualOf(Verb verb) {
+  switch (verb) {
+    case Verb::kRun:
+    case Verb::kExec:
+      return kUsualOfAgent;
+    case Verb::kOnce:
+      return kUsualOfOnce;
+    case Verb::kExplain:
+      return kUsualOfExplain;
+    default:
+      return {};
+  }
+}
+
 std::string SettingsWithoutFlag() {
   std::string text = "\nSecrets have no flag, because other users can see a program's flags:";
   for (const Setting& setting : Settings()) {
@@ -80,8 +108,13 @@ const char* DescriptionOf(CommandLine::Verb verb) {
   }
 }
 
-std::string DescriptionOf(const Setting& setting) {
+bool IsUsual(CommandLine::Verb verb, const Setting& setting) {
+  return !setting.key.empty() && std::ranges::count(UsualOf(verb), setting.key) > 0;
+}
+
+std::string DescriptionOf(const Setting& setting, HelpLevel level) {
   std::string text = std::string(setting.help) + " [" + std::string(setting.default_text) + "]";
+  if (level == HelpLevel::kUsual) return text;
   if (!setting.environment.empty()) {
     text += "\n$" + std::string(setting.environment);
     for (const std::string_view name : setting.other_environment) text += ", $" + std::string(name);
@@ -89,12 +122,10 @@ std::string DescriptionOf(const Setting& setting) {
   return text;
 }
 
-std::string FooterOf(CommandLine::Verb verb) {
+std::string FooterOf(CommandLine::Verb verb, HelpLevel level) {
+  if (verb == Verb::kTop) return kTopFooter;
+  if (verb == Verb::kReport || level == HelpLevel::kUsual) return "";
   switch (verb) {
-    case Verb::kTop:
-      return kTopFooter;
-    case Verb::kReport:
-      return "";
     case Verb::kRun:
       return SettingsWithoutFlag() + "\n" + kRunFooter;
     case Verb::kExec:
@@ -104,6 +135,6 @@ std::string FooterOf(CommandLine::Verb verb) {
   }
 }
 
-const char* ProgramFooter() { return kExamples; }
+std::string ProgramFooter(HelpLevel level) { return level == HelpLevel::kUsual ? kUsualExamples : kExamples; }
 
 }  // namespace persia::agent

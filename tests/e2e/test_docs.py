@@ -80,7 +80,7 @@ def test_table_of_settings_has_the_agents_flags_and_variables():
     rows = re.findall(r"^\| (?:`[^|]*`|) ?\| (?:`(--[\w.-]+)` )?\| ([^|]*?) ?\| .* \|$", (ROOT / "config/README.md").read_text(), re.M)
     documented = {flag for flag, _ in rows} - {""}  # secrets have none
     help_text = "".join(
-        subprocess.run([AGENT, command, "--help"], capture_output=True, text=True, timeout=60, check=True).stdout
+        subprocess.run([AGENT, command, "--help-all"], capture_output=True, text=True, timeout=60, check=True).stdout
         for command in ("run", "exec")
     )
     offered = set(re.findall(r"^ +(--[a-z][\w.-]+) ", help_text, re.M))

@@ -116,7 +116,7 @@ def test_the_agent_understands_what_it_is_told(container):
     assert result.returncode == 0, result.stderr
     for value in told.values():
         assert value in result.stdout
-    help_text = subprocess.run([AGENT, mode, "--help"], capture_output=True, text=True, timeout=10).stdout
+    help_text = subprocess.run([AGENT, mode, "--help-all"], capture_output=True, text=True, timeout=10).stdout
     assert all("$" + name in help_text for name in told), "a variable that nobody reads"
 
 

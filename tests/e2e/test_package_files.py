@@ -42,7 +42,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
 
 
 def help_of(*words):
-    return subprocess.run([AGENT, *words, "--help"], capture_output=True, text=True, timeout=60, check=True).stdout
+    return subprocess.run([AGENT, *words, "--help-all"], capture_output=True, text=True, timeout=60, check=True).stdout
 
 
 @pytest.mark.parametrize("words", [(), *((command,) for command in COMMANDS)])
@@ -68,7 +68,7 @@ def test_pages_name_each_other(generated):
 
 
 def test_commands_complete(complete):
-    assert complete("") == {*COMMANDS, "-h", "--help", "--version"}
+    assert complete("") == {*COMMANDS, "-h", "--help", "--help-all", "--version"}
     assert complete("ex") == {"exec", "explain"}
 
 

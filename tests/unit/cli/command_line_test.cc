@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <optional>
@@ -18,6 +19,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::Pair;
 using namespace std::chrono_literals;
 using Verb = CommandLine::Verb;
@@ -199,9 +201,22 @@ TEST(CommandLineTest, VersionIsPrinted) {
   EXPECT_THAT(line.text, ::testing::MatchesRegex("persia-metrics-agent [0-9.]+\n"));
 }
 
-TEST(CommandLineTest, HelpOfACommandKnowsEverySetting) {
+TEST(CommandLineTest, TheUsualHelpIsShort) {
+  const auto lines = [](const std::string& text) { return std::count(text.begin(), text.end(), '\n'); };
+  EXPECT_LE(lines(ParseCommandLine({"--help"}).text), 22);
+  for (const char* verb : {"run", "exec", "once", "check-config", "explain", "report", "top"}) {
+    const std::string text = ParseCommandLine({verb, "--help"}).text;
+    EXPECT_LE(lines(text), 20) << text;
+    EXPECT_THAT(text, HasSubstr("--help"));
+  }
+  const std::string exec = ParseCommandLine({"exec", "--help"}).text;
+  for (const char* flag : {"--instrument", "--job", "--gateway", "--listen", "--help-all"}) EXPECT_THAT(exec, HasSubstr(flag));
+  EXPECT_THAT(ParseCommandLine({"explain", "--help"}).text, Not(HasSubstr("--gateway")));
+}
+
+TEST(CommandLineTest, AllOfTheHelpKnowsEverySetting) {
   for (const char* verb : {"run", "exec", "once", "check-config"}) {
-    const CommandLine line = ParseCommandLine({verb, "--help"});
+    const CommandLine line = ParseCommandLine({verb, "--help-all"});
     EXPECT_EQ(line.verb, Verb::kPrint);
     for (const Setting& setting : Settings()) {
       EXPECT_THAT(line.text, HasSubstr(std::string(setting.environment)));

@@ -9,6 +9,13 @@
 #include "web/deaths_json.h"
 
 namespace persia::agent {
+namespace {
+
+// Between two collections for the page, the verdicts and the history.
+constexpr std::chrono::seconds kLookInterval(1);
+
+}  // namespace
+
 Agent::Agent(AgentSetup setup, Clock& clock, PushRoutes routes)
     : setup_(std::move(setup)),
       clock_(clock),
@@ -24,9 +31,11 @@ Agent::Agent(AgentSetup setup, Clock& clock, PushRoutes routes)
       collection_(setup_, clock_, own_, event_log_, history_),
       collecting_with_(options_.Get()),
       collector_({.interval = setup_.options.push_interval,
+                  .look_interval = kLookInterval,
                   .clock = &clock_,
                   .collect = [this](bool is_last) { return Collect(is_last); },
                   .on_tick = [this](const std::shared_ptr<const Snapshot>& snapshot) { OnTick(snapshot); },
+                  .on_look = [this](const std::shared_ptr<const Snapshot>& snapshot) { history_.Add(snapshot, clock_.Now()); },
                   .on_skipped =
                       [this](uint64_t ticks) {
                         own_.TickSkipped(ticks);

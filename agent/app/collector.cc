@@ -1,5 +1,6 @@
 #include "app/collector.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/thread.h"
@@ -62,20 +63,22 @@ std::shared_ptr<const Snapshot> Collector::Stop() {
   return Newest();
 }
 
-Collector::Task Collector::AwaitTask(Clock::TimePoint& next_tick) {
+Collector::Task Collector::AwaitTask(Due& due) {
   const MutexLock lock(mutex_);
-  while (!stopping_ && !wanted_ && !interval_changed_ && options_.clock->Now() < next_tick) {
-    options_.clock->WaitUntil(mutex_, wake_, next_tick);
+  const Clock::TimePoint next = std::min(due.tick, due.look);
+  while (!stopping_ && !wanted_ && !interval_changed_ && options_.clock->Now() < next) {
+    options_.clock->WaitUntil(mutex_, wake_, next);
   }
   Task task{.began = options_.clock->Now(), .is_last = stopping_};
   if (interval_changed_) {
     interval_changed_ = false;
-    next_tick = task.began;
+    due.tick = task.began;
   }
-  task.is_tick = !task.is_last && task.began >= next_tick;
+  task.is_tick = !task.is_last && task.began >= due.tick;
+  task.is_look = !task.is_last && !task.is_tick && task.began >= due.look;
   if (task.is_tick) {
-    task.skipped_ticks = static_cast<uint64_t>((task.began - next_tick) / interval_);
-    next_tick += interval_ * (task.skipped_ticks + 1);
+    task.skipped_ticks = static_cast<uint64_t>((task.began - due.tick) / interval_);
+    due.tick += interval_ * (task.skipped_ticks + 1);
   }
   wanted_ = false;
   current_began_ = task.began;
@@ -83,13 +86,24 @@ Collector::Task Collector::AwaitTask(Clock::TimePoint& next_tick) {
   return task;
 }
 
+// None that the next tick would follow at once.
+Clock::TimePoint Collector::NextLook(Clock::TimePoint began, Clock::TimePoint next_tick) const {
+  constexpr int kPerCollection = 100;
+  if (options_.look_interval.count() == 0) return next_tick;
+  const auto pause =
+      std::max<Clock::TimePoint::duration>(options_.look_interval, kPerCollection * (options_.clock->Now() - began));
+  return began + pause + pause / 2 >= next_tick ? next_tick : began + pause;
+}
+
 void Collector::Loop() {
-  Clock::TimePoint next_tick = options_.clock->Now();
+  Due due{.tick = options_.clock->Now(), .look = options_.clock->Now()};
   for (;;) {
-    const Task task = AwaitTask(next_tick);
+    const Task task = AwaitTask(due);
     if (task.skipped_ticks > 0) options_.on_skipped(task.skipped_ticks);
     std::shared_ptr<const Snapshot> collection = options_.collect(task.is_last);
+    if (task.is_tick || task.is_look) due.look = NextLook(task.began, due.tick);
     if (task.is_tick) options_.on_tick(collection);
+    if (task.is_look) options_.on_look(collection);
     const MutexLock lock(mutex_);
     newest_ = std::move(collection);
     newest_began_ = task.began;

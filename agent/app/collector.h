@@ -1,9 +1,10 @@
-// The collector thread: reads all sources at each tick, and when a scrape needs newer values.
+// The collector thread: reads all sources at each tick, in looks between two ticks, and when a scrape needs newer values.
 //
 // Ticks are at start + n * interval, so that they do not drift. A tick that is due before the last one has finished is skipped.
-// Concurrent scrapes share one collection.
+// Looks are as far apart as the last one took, times a hundred, and at least `look_interval`: they take a hundredth of a
+// processor at most. Concurrent scrapes share one collection.
 //
-//   Collector collector({.interval = 10s, .clock = &clock, .collect = ..., .on_tick = ...});
+//   Collector collector({.interval = 10s, .look_interval = 1s, .clock = &clock, .collect = ..., .on_tick = ..., ...});
 //   collector.Start();
 //   collector.NoOlderThan(1s);        // any thread
 //   auto last = collector.Stop();     // with one last collection
@@ -28,10 +29,12 @@ class Collector {
  public:
   struct Options {
     std::chrono::milliseconds interval{10'000};
+    std::chrono::milliseconds look_interval{0};  // 0: no looks
     Clock* clock = nullptr;
     std::function<std::shared_ptr<const Snapshot>(bool is_last)> collect;
-    // Called after the collection of a tick, not of a scrape.
+    // Called after the collection of a tick or a look, not of a scrape.
     std::function<void(std::shared_ptr<const Snapshot>)> on_tick;
+    std::function<void(std::shared_ptr<const Snapshot>)> on_look = [](auto&&) {};
     // Called when ticks were skipped.
     std::function<void(uint64_t ticks)> on_skipped;
   };
@@ -58,12 +61,20 @@ class Collector {
     Clock::TimePoint began;
     uint64_t skipped_ticks = 0;
     bool is_tick = false;
+    bool is_look = false;
     bool is_last = false;
+  };
+  // When the next tick, and the next look, are due.
+  struct Due {
+    Clock::TimePoint tick;
+    Clock::TimePoint look;
   };
 
   void Loop();
-  // Waits for the next tick, scrape or stop.
-  Task AwaitTask(Clock::TimePoint& next_tick);
+  // Waits for the next tick, look, scrape or stop.
+  Task AwaitTask(Due& due);
+  // After the collection of a tick or a look.
+  [[nodiscard]] Clock::TimePoint NextLook(Clock::TimePoint began, Clock::TimePoint next_tick) const;
 
   const Options options_;
   Mutex mutex_;

@@ -91,7 +91,7 @@ constexpr Setting kSettings[] = {
       .help = "Name of the training job: the label job", .default_text = "default", .group = "Job"})),
     Bind<Seconds{100, 86'400'000}, &AgentOptions::push_interval>({
       .key = "push_interval_seconds", .alias = "push_interval_sec", .flag = "--push-interval",
-      .environment = "PERSIA_METRICS_PUSH_INTERVAL", .placeholder = "DURATION", .help = "How often metrics are collected and pushed",
+      .environment = "PERSIA_METRICS_PUSH_INTERVAL", .placeholder = "DURATION", .help = "How often metrics are pushed",
       .default_text = "10", .group = "Gateway", .reloadable = true}),
     SetBy(SetGatewayAddress, Bind<ParseGatewayAddress, &AgentOptions::gateway_address>({
       .key = "gateway_address", .flag = "--gateway", .environment = "PERSIA_METRICS_GATEWAY_ADDR", .placeholder = "ADDRESS",

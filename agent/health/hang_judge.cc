@@ -28,7 +28,7 @@ void HangJudge::Look(std::span<const WorkerProcess> processes, TimePoint now, co
     const WorkerProcess& process = processes[i];
     if (!process.alive || process.runs_other) continue;
     Track& track = tracks_[{process.pid_namespace, process.pid, process.start_ticks, process.ordinal}];
-    UpdateTrack(process, track);
+    UpdateTrack(process, settings.interval, track);
     tracks[i] = &track;
     unchanged_[i] = seen_ - track.changed_at;
     changes_[i] = track.changes;
@@ -62,18 +62,21 @@ void HangJudge::Look(std::span<const WorkerProcess> processes, TimePoint now, co
   }
 }
 
-void HangJudge::UpdateTrack(const WorkerProcess& process, Track& track) {
+void HangJudge::UpdateTrack(const WorkerProcess& process, Milliseconds interval, Track& track) {
   const bool is_new = std::exchange(track.look, looks_) == 0;
   if (is_new && track.changes == 0) {
-    track.changes = process.changes;
-    track.changed_at = track.began_at = seen_;
+    track.read = track.changes = process.changes;
+    track.changed_at = track.counted_at = track.began_at = seen_;
     return;
   }
-  const uint64_t changes = track.before + process.changes;
-  if (changes == track.changes) return;
+  if (std::exchange(track.read, process.changes) == process.changes) return;
   if (track.changes > 0) longest_ = std::max(longest_, seen_ - track.changed_at);
   if (track.changes == 0) track.startup = seen_ - track.began_at;
-  track.changes = changes;
+  // What a process records while it starts is one change, however many collections see a part of it.
+  if (track.changes == 0 || seen_ - track.counted_at >= interval) {
+    ++track.changes;
+    track.counted_at = seen_;
+  }
   track.changed_at = seen_;
   track.hangs = false;
 }
@@ -83,7 +86,6 @@ void HangJudge::Restore(const HealthMemory& memory, HealthMemory::TimePoint now)
   for (const HealthMemory::Process& process : memory.processes) {
     const auto unchanged = process.unchanged_since ? now - *process.unchanged_since : HealthMemory::TimePoint::duration(0);
     tracks_[{process.pid_namespace, process.pid, process.start_ticks, process.ordinal}] = {
-        .before = process.changes,
         .changes = process.changes,
         .changed_at = seen_ - std::max(std::chrono::duration_cast<Milliseconds>(unchanged), Milliseconds(0)),
         .hangs = process.hung_since.has_value()};

@@ -4,10 +4,10 @@
 //   judge.Look(processes, steady_now, {.interval = 10s});     // after each collection
 //   if (judge.Of(2) == HangJudge::Verdict::kHung) ...          // of the third process of the last Look
 //
-// A process is judged once its metrics have changed in kChangesToJudge collections: in many jobs only rank 0 records values
-// after the start. It hangs if nothing changed for hang_after() although another process of the job has changed since, in half
-// that time. The hang ends when the process's own metrics change, or the setting does. If nothing changes in the whole job, the
-// job hangs, and no further process of it is singled out: ranks that wait for each other stop together.
+// A process is judged once its metrics have changed kChangesToJudge times, an interval apart: in many jobs only rank 0 records
+// values after the start. It hangs if nothing changed for hang_after() although another process of the job has changed since,
+// in half that time. The hang ends when the process's own metrics change, or the setting does. If nothing changes in the whole
+// job, the job hangs, and no further process of it is singled out: ranks that wait for each other stop together.
 //
 // job_unchanged() tells of a job that stops before any process is judged, in its first step, for example. The agent alone does
 // not take that for a hang: maybe the ranks that record values run elsewhere. The alerts compare all agents of the job.
@@ -42,7 +42,7 @@ class HangJudge {
   using TimePoint = std::chrono::steady_clock::time_point;
 
   struct Settings {
-    Milliseconds interval{10'000};                // of collections
+    Milliseconds interval{10'000};                // the longest time between two collections
     std::optional<Milliseconds> hang_after = {};  // none: by the job's rhythm. 0: nothing hangs
   };
   enum class Verdict { kEnded, kNotJudged, kRuns, kHung };
@@ -65,7 +65,7 @@ class HangJudge {
   [[nodiscard]] std::optional<Milliseconds> job_unchanged() const { return job_unchanged_; }
   // For how long the metrics of a process of the last Look have not changed.
   [[nodiscard]] Milliseconds Unchanged(size_t index) const { return unchanged_[index]; }
-  // In how many collections its metrics have changed, as former agents have seen it, too.
+  // How often its metrics have changed, an interval apart, as former agents have seen it, too.
   [[nodiscard]] uint64_t Changes(size_t index) const { return changes_[index]; }
   [[nodiscard]] Milliseconds longest_pause() const { return std::max(longest_, longest_before_); }
   // What a former agent of the run knew. REQUIRES: before the first Look.
@@ -75,8 +75,9 @@ class HangJudge {
   // A process: its pid namespace, pid, start and number.
   using Key = std::tuple<uint64_t, uint32_t, uint64_t, uint32_t>;
   struct Track {
-    uint64_t before = 0;         // changes that a former agent has seen
-    uint64_t changes = 0;        // with those
+    uint64_t read = 0;           // the process's count of changes, at the last look
+    uint64_t changes = 0;        // an interval apart, with those that a former agent has seen
+    Milliseconds counted_at{0};  // the last one of them, by seen_
     Milliseconds changed_at{0};  // by seen_
     Milliseconds began_at{0};    // by seen_
     Milliseconds startup{0};     // from then until the first change
@@ -84,7 +85,7 @@ class HangJudge {
     uint64_t look = 0;  // the last one with this process; 0: it is restored, or new
   };
 
-  void UpdateTrack(const WorkerProcess& process, Track& track);
+  void UpdateTrack(const WorkerProcess& process, Milliseconds interval, Track& track);
   // `startup`: the longest time that a process took until its first change, if none is judged yet, else 0.
   void SetHangAfter(const Settings& settings, Milliseconds startup);
 

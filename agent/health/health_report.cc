@@ -4,6 +4,8 @@ namespace persia::agent {
 
 std::string_view Name(WorkerState state) {
   switch (state) {
+    case WorkerState::kStarting:
+      return "starting";
     case WorkerState::kRunning:
       return "running";
     case WorkerState::kIdle:

@@ -26,7 +26,8 @@ template <class Process>
   return {LabelValueOf(process.identity, "role"), LabelValueOf(process.identity, "instance"), std::to_string(process.ordinal)};
 }
 
-enum class WorkerState { kRunning, kIdle, kHung, kExited, kDied };
+// kStarting: its metrics have not changed again yet, since a minute at most; kIdle: for longer.
+enum class WorkerState { kStarting, kRunning, kIdle, kHung, kExited, kDied };
 enum class JobState { kWaiting, kRunning, kDegraded, kHung, kFailed, kFinished };
 // "running", "idle", ...
 std::string_view Name(WorkerState state);

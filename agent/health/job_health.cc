@@ -17,6 +17,15 @@ using std::chrono::seconds;
 constexpr size_t kManyRestarts = 3;
 constexpr std::chrono::minutes kRestartWindow(15);
 
+// Of a process that lives.
+WorkerState StateOf(HangJudge::Verdict verdict, const WorkerProcess& process, std::chrono::milliseconds unchanged) {
+  constexpr uint64_t kAgain = 2;
+  if (verdict == HangJudge::Verdict::kHung) return WorkerState::kHung;
+  if (verdict != HangJudge::Verdict::kNotJudged) return WorkerState::kRunning;
+  if (unchanged >= HangJudge::kLeast) return WorkerState::kIdle;
+  return process.changes >= kAgain ? WorkerState::kRunning : WorkerState::kStarting;
+}
+
 bool HasDied(const WorkerProcess& process) { return IsDeath(process.last_exit, process.ordinal); }
 
 std::optional<HealthReport::TimePoint> HungSince(const HealthMemory& memory, const WorkerProcess& process) {
@@ -87,10 +96,7 @@ void JobHealth::LookAt(const WorkerProcess& process, size_t index, const Moment&
   known.alive = process.alive;
   WorkerState state = WorkerState::kExited;
   if (process.alive) {
-    const HangJudge::Verdict verdict = judge_.Of(index);
-    state = verdict == HangJudge::Verdict::kHung        ? WorkerState::kHung
-            : verdict == HangJudge::Verdict::kNotJudged ? WorkerState::kIdle
-                                                        : WorkerState::kRunning;
+    state = StateOf(judge_.Of(index), process, judge_.Unchanged(index));
   } else if (HasDied(process)) {
     state = WorkerState::kDied;
   }

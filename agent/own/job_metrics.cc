@@ -14,7 +14,7 @@ constexpr const char* kThroughput = "persia_job_throughput";
 constexpr const char* kJobFamilies[][2] = {
     {"persia_agent_metrics_dir_free_bytes", "Free space of the filesystem with the workers' segments."},
     {"persia_agent_metrics_dir_size_bytes", "Size of the filesystem with the workers' segments."},
-    {"persia_agent_push_interval_seconds", "Time between two collections, and between two pushes."},
+    {"persia_agent_push_interval_seconds", "Time between two pushes."},
     {"persia_job_hang_after_seconds",
      "A process hangs if its metrics have not changed for this time, while others of its job did. Absent if nothing is "
      "judged."},

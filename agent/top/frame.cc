@@ -236,7 +236,7 @@ std::string SummaryOf(const std::vector<AgentView>& agents, const TopView& view,
     if (agent.status == nullptr || agent.ended) continue;
     ranks += agent.status->ranks.size();
     for (const Rank& rank : agent.status->ranks) {
-      up += rank.state == RankState::kRunning || rank.state == RankState::kIdle || rank.state == RankState::kHung ? 1 : 0;
+      up += IsUp(rank.state) ? 1 : 0;
     }
   }
   std::string text = "top" + (clock.empty() ? "" : ' ' + clock) + "  " + std::to_string(agents.size()) +

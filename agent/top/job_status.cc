@@ -36,7 +36,7 @@ bool IsTrue(const dom::object& object, const char* key) {
 RankState StateOf(const dom::object& worker, const std::string& last_exit) {
   const std::string state = TextOf(worker, "state");
   for (const RankState known :
-       {RankState::kDied, RankState::kHung, RankState::kRunning, RankState::kIdle, RankState::kExited}) {
+       {RankState::kDied, RankState::kHung, RankState::kRunning, RankState::kStarting, RankState::kIdle, RankState::kExited}) {
     if (state == ToString(known)) return known;
   }
   if (IsTrue(worker, "up")) return IsTrue(worker, "hung") ? RankState::kHung : RankState::kRunning;
@@ -61,7 +61,7 @@ ShownJobState DerivedState(const JobStatus& status) {
   const auto has = [&status](RankState state) {
     return std::any_of(status.ranks.begin(), status.ranks.end(), [state](const Rank& rank) { return rank.state == state; });
   };
-  const bool lives = has(RankState::kRunning) || has(RankState::kIdle);
+  const bool lives = has(RankState::kRunning) || has(RankState::kStarting) || has(RankState::kIdle);
   if (!lives && has(RankState::kHung)) return ShownJobState::kHung;
   if (!lives) return has(RankState::kDied) ? ShownJobState::kFailed : ShownJobState::kFinished;
   return has(RankState::kDied) || has(RankState::kHung) ? ShownJobState::kDegraded : ShownJobState::kRunning;
@@ -139,6 +139,8 @@ const char* ToString(RankState state) {
       return "died";
     case RankState::kHung:
       return "hung";
+    case RankState::kStarting:
+      return "starting";
     case RankState::kIdle:
       return "idle";
     case RankState::kExited:

@@ -18,7 +18,9 @@
 namespace persia::agent {
 
 // The worst first.
-enum class RankState : uint8_t { kDied, kHung, kRunning, kIdle, kExited };
+enum class RankState : uint8_t { kDied, kHung, kRunning, kStarting, kIdle, kExited };
+// Whether the process lives.
+[[nodiscard]] constexpr bool IsUp(RankState state) { return state != RankState::kDied && state != RankState::kExited; }
 enum class ShownJobState : uint8_t { kFailed, kHung, kDegraded, kRunning, kWaiting, kFinished };
 
 // A rank: one process of one worker.

@@ -1,5 +1,6 @@
 #include "web/history.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -22,6 +23,9 @@ size_t BytesOf(const Layout& layout) {
   return bytes;
 }
 
+// Without its layout.
+size_t BytesOf(const Snapshot& snapshot) { return sizeof(Snapshot) + snapshot.values.capacity() * sizeof(double); }
+
 }  // namespace
 
 void History::Add(std::shared_ptr<const Snapshot> snapshot, std::chrono::steady_clock::time_point now, bool is_last) {
@@ -43,12 +47,23 @@ void History::Add(std::shared_ptr<const Snapshot> snapshot, std::chrono::steady_
   while (kept_.size() > 1 && (now - kept_.front().at > options_.span || Bytes() > options_.max_bytes)) kept_.pop_front();
 }
 
+// As many entries as there is room for beside their layout, or as half of the memory has, if layouts change.
+milliseconds History::Step() const {
+  int64_t entries = kMaxEntries;
+  if (!kept_.empty()) {
+    const size_t room =
+        std::max(options_.max_bytes / 2, options_.max_bytes - std::min(options_.max_bytes, kept_.back().layout_bytes));
+    entries = std::clamp(static_cast<int64_t>(room / BytesOf(*kept_.back().entry.snapshot)), int64_t{1}, kMaxEntries);
+  }
+  return options_.span / entries;
+}
+
 size_t History::Bytes() const {
   size_t bytes = 0;
   const Layout* previous = nullptr;
   for (const Kept& kept : kept_) {
     const Snapshot& snapshot = *kept.entry.snapshot;
-    bytes += sizeof(Snapshot) + snapshot.values.capacity() * sizeof(double);
+    bytes += BytesOf(snapshot);
     if (snapshot.layout.get() != previous) bytes += kept.layout_bytes;
     previous = snapshot.layout.get();
   }

@@ -1,10 +1,11 @@
 // The collections of the last half hour, in memory, for the charts of the agent's page.
 //
 //   History history({.span = 30min, .max_bytes = 64 << 20});
-//   history.Add(snapshot, steady_now);   // at each tick; skips a snapshot less than a step after the last one
+//   history.Add(snapshot, steady_now);   // of each second; skips a snapshot less than a step after the last one
 //   std::vector<History::Entry> entries = history.Entries();
 //
-// A collection takes 8 bytes a number: snapshots share their layout until a series is added or removed.
+// A collection takes 8 bytes a number: snapshots share their layout until a series is added or removed. The step is such that
+// the half hour fits into the memory.
 //
 // Times are wall-clock time at the first Add, and steady time from there: a change of the system's clock does not disorder a
 // chart. Thread safety: any method, from any thread.
@@ -61,7 +62,7 @@ class History {
     size_t layout_bytes = 0;
   };
 
-  [[nodiscard]] std::chrono::milliseconds Step() const PERSIA_REQUIRES(mutex_) { return options_.span / kMaxEntries; }
+  [[nodiscard]] std::chrono::milliseconds Step() const PERSIA_REQUIRES(mutex_);
   // A layout counts once for adjacent entries that share it.
   [[nodiscard]] size_t Bytes() const PERSIA_REQUIRES(mutex_);
 

@@ -33,8 +33,9 @@ function describe({ health: { state }, workers }) {
   if (state === 'waiting') return 'no worker has started yet';
   if (state !== 'running') return '';
   const idle = inState(workers, 'idle');
-  if (idle === 0) return 'all workers are well';
-  return `none died or hangs; ${idle} of ${workers.length} idle: their metrics have hardly changed since they started`;
+  const starting = inState(workers, 'starting');
+  if (idle > 0) return `none died or hangs; ${idle} of ${workers.length} idle: their metrics have not changed for a minute or longer`;
+  return starting > 0 ? `${starting} of ${workers.length} starting` : 'all workers are well';
 }
 
 // The first of each kind are shown before the second ones, so that many deaths do not hide a hang.

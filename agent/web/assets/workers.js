@@ -6,7 +6,7 @@ import { view } from './view.js';
 
 const MAX_ROWS = 100;
 const BAD = ['died', 'hung'];
-const STATES = ['died', 'hung', 'idle', 'running', 'exited']; // the worst first
+const STATES = ['died', 'hung', 'idle', 'starting', 'running', 'exited']; // the worst first
 const samples = new Map(); // by worker: processor time at a moment
 
 // The share of a processor since the sample before; null: not known yet. `patience`: milliseconds in which an agent has collected again.

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <semaphore>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -82,6 +83,48 @@ TEST_F(CollectorTest, FirstTickIsAtOnceAndTheNextAfterAnInterval) {
   clock_.Advance(1ms);
   ticked_.acquire();
   EXPECT_EQ(ticks_, 2);
+}
+
+class LooksTest : public ::testing::Test {
+ protected:
+  // The seconds of ticks, one every 10 s, and in parentheses of looks, each second. Each collection takes so long.
+  std::string Timeline(std::chrono::milliseconds took, int seconds) {
+    ManualClock clock;
+    const auto began = clock.Now();
+    std::string seen;
+    const auto note = [&](const char* before, const char* after) {
+      const auto at = std::chrono::duration_cast<std::chrono::seconds>(clock.Now() - began).count();
+      seen += (seen.empty() ? "" : " ") + std::string(before) + std::to_string(at) + after;
+    };
+    Collector collector({.interval = 10s,
+                         .look_interval = 1s,
+                         .clock = &clock,
+                         .collect =
+                             [&](bool is_last) {
+                               if (!is_last) clock.Advance(took);
+                               return std::make_shared<const Snapshot>();
+                             },
+                         .on_tick = [&](const auto&) { note("", ""); },
+                         .on_look = [&](const auto&) { note("(", ")"); },
+                         .on_skipped = [](uint64_t) {}});
+    collector.Start();
+    for (int step = 1; step <= seconds; ++step) {
+      clock.AwaitWaits(step);
+      clock.Advance(1s - std::chrono::duration_cast<std::chrono::milliseconds>(clock.Now() - began) % 1s);
+    }
+    clock.AwaitWaits(seconds + 1);
+    collector.Stop();
+    return seen;
+  }
+};
+
+TEST_F(LooksTest, AreEachSecondBetweenTwoTicks) {
+  EXPECT_EQ(Timeline(1ms, 12), "0 (1) (2) (3) (4) (5) (6) (7) (8) (9) 10 (11) (12)");
+}
+
+TEST_F(LooksTest, AreRareWhereACollectionIsDear) {
+  EXPECT_EQ(Timeline(40ms, 21), "0 (4) 10 (14) 20") << "4 s apart, and none just before a tick";
+  EXPECT_EQ(Timeline(200ms, 11), "0 10");
 }
 
 TEST_F(CollectorTest, TicksDoNotDriftByWhatTheWorkTakes) {

@@ -221,6 +221,18 @@ TEST_F(HangJudgeTest, ASuccessorIsJudgedByItself) {
   EXPECT_EQ(judge_.hang_after(), seconds(60)) << "the time without a process is no pause";
 }
 
+// In many jobs only rank 0 records values after the start.
+TEST_F(HangJudgeTest, WhatARankRecordsWhileItStartsIsOneChange) {
+  for (int second = 0; second < 9; ++second) {
+    now += seconds(1);
+    Change({0, 1});
+    Look();
+  }
+  Run(seconds(200), {0});
+  EXPECT_THAT(Hung(), IsEmpty());
+  EXPECT_EQ(judge_.Changes(1), 1U);
+}
+
 // A restarted agent finds processes that do nothing at first.
 TEST_F(HangJudgeTest, ANewAgentJudgesOnlyWhatItHasSeen) {
   HangJudge fresh;

@@ -25,7 +25,7 @@ TEST_F(JobHealthTest, AJobWaitsForItsFirstWorkerAndRuns) {
   Start(0);
   Run(seconds(10));
   EXPECT_EQ(State(), "running");
-  EXPECT_EQ(StateOf(0), "idle");
+  EXPECT_EQ(StateOf(0), "starting");
   const auto since = health_.report()->since;
   Run(seconds(30), {0});
   EXPECT_EQ(StateOf(0), "running");
@@ -33,6 +33,21 @@ TEST_F(JobHealthTest, AJobWaitsForItsFirstWorkerAndRuns) {
   EXPECT_THAT(Reasons(), IsEmpty());
   EXPECT_THAT(Events(), ElementsAre("worker_started"));
   EXPECT_THAT(log_->Messages(), ElementsAre("trainer rep_0 started, pid 101"));
+}
+
+TEST_F(JobHealthTest, AWorkerStartsUntilItsMetricsChangeAgainAndIsIdleAfterAMinuteWithout) {
+  Look();
+  Start(0);
+  Start(1);
+  Run(seconds(10), {0, 1});
+  Run(seconds(10), {0});
+  EXPECT_EQ(StateOf(0), "running") << "before it is judged";
+  EXPECT_EQ(StateOf(1), "starting");
+  Run(seconds(60), {0});
+  EXPECT_EQ(StateOf(0), "running");
+  EXPECT_EQ(StateOf(1), "idle");
+  Run(seconds(10), {0, 1});
+  EXPECT_EQ(StateOf(1), "running");
 }
 
 TEST_F(JobHealthTest, AHangAndItsEndAreReported) {

@@ -76,7 +76,7 @@ TEST(History, StaysWithinItsMemory) {
   const auto layout = MakeSnapshot({{"size", MetricType::kGauge, {}, series}})->layout;
   History history({.span = seconds(720), .max_bytes = 4'000'000});
   const TimePoint begin{seconds(1000)};
-  for (int i = 0; i < 100; ++i) {
+  for (int i = 0; i < 2000; ++i) {
     auto snapshot = std::make_shared<Snapshot>();
     snapshot->layout = layout;
     snapshot->values = many;
@@ -84,9 +84,8 @@ TEST(History, StaysWithinItsMemory) {
   }
   const History::Stats stats = history.stats();
   EXPECT_LE(stats.bytes, 4'000'000U);
-  EXPECT_GE(stats.entries, 30U) << "80 kB each, and a layout that all share";
-  EXPECT_LE(stats.entries, 50U);
-  EXPECT_EQ(Times(history).back(), Times(history).front() + static_cast<int64_t>(stats.entries - 1) * 1000);
+  EXPECT_GE(stats.entries, 20U) << "80 kB each, and a layout that all share";
+  EXPECT_GE(Times(history).back() - Times(history).front(), 680'000) << "of 720 s, with fewer entries";
 }
 
 TEST(History, CountsALayoutWhileASnapshotUsesIt) {

@@ -88,6 +88,12 @@ void ReadHealth(const dom::object& root, JobStatus& status) {
   }
 }
 
+// What is wrong with the job's metrics is told after what is wrong with the job.
+void ReadDelivery(const dom::object& root, JobStatus& status) {
+  dom::object delivery;
+  if (root["delivery"].get_object().get(delivery) == simdjson::SUCCESS) status.reasons.push_back(TextOf(delivery, "text"));
+}
+
 }  // namespace
 
 std::string Rank::Name() const {
@@ -116,6 +122,7 @@ Result<JobStatus> ParseJobStatus(std::string_view body) {
     status.ranks.push_back(RankOf(worker));
   }
   ReadHealth(root, status);
+  ReadDelivery(root, status);
   dom::object throughput;
   if (root["throughput"].get_object().get(throughput) == simdjson::SUCCESS) {
     status.throughput_name = TextOf(throughput, "name");

@@ -14,6 +14,7 @@ std::string Answer(const std::string& more) { return R"({"job": "dlrm", "now_ms"
 TEST(ParseJobStatus, ReadsAnAgentsAnswer) {
   const auto status = ParseJobStatus(Answer(
       R"("health": {"state": "degraded", "since_ms": 2000, "exit_code": null, "reasons": [{"kind": "died", "text": "rep_2 died"}]},
+         "delivery": {"text": "pushes to gw:9091 fail: refused", "since_ms": null},
          "throughput": {"name": "samples", "now": 12.5, "last_10m": 13, "slowest": {"role": "trainer", "instance": "rep_1", "process": "0"}},
          "progress": {"steps_per_second": 1.5, "step": 812, "planned_steps": 10000, "remaining_seconds": null},
          "workers": [{"role": "trainer", "instance": "rep_2", "process": "1", "up": false, "state": "died", "state_since_ms": 1000,
@@ -21,7 +22,7 @@ TEST(ParseJobStatus, ReadsAnAgentsAnswer) {
   ASSERT_TRUE(status.ok()) << status.error();
   EXPECT_EQ(status.value().state, ShownJobState::kDegraded);
   EXPECT_EQ(status.value().since_ms, 2000);
-  EXPECT_EQ(status.value().reasons, std::vector<std::string>{"rep_2 died"});
+  EXPECT_EQ(status.value().reasons, (std::vector<std::string>{"rep_2 died", "pushes to gw:9091 fail: refused"}));
   EXPECT_EQ(status.value().throughput, 12.5);
   EXPECT_EQ(status.value().slowest, "trainer rep_1");
   EXPECT_EQ(status.value().step, 812);

@@ -129,6 +129,11 @@ RunSummary Agent::Summary() const {
   return summary;
 }
 
+bool Agent::HadWorkers() const {
+  const SegmentSourceStats segments = collection_.summary().segments;
+  return segments.live + segments.dead + segments.retired > 0;
+}
+
 void Agent::Reconfigure(const AgentOptions& fresh) {
   const MutexLock lock(reconfiguring_);
   TakeOver(fresh);

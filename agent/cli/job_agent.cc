@@ -17,6 +17,7 @@
 #include "config/values.h"
 #include "exposure/identities.h"
 #include "files/durable_file.h"
+#include "summary/kept_reports.h"
 #include "summary/summary_text.h"
 
 namespace persia::agent {
@@ -27,6 +28,7 @@ constexpr std::chrono::milliseconds kFirstAnswerTimeout(3000);
 constexpr std::chrono::milliseconds kDefaultAnswerTimeout(100);
 // Everybody may read a report whose directory they can reach.
 constexpr mode_t kReportMode = 0644;
+constexpr std::string_view kNoReport = "off";  // the value of report_file
 // How long a killed agent may hold its identity.
 constexpr std::chrono::milliseconds kClaimPatience(250);
 
@@ -162,7 +164,7 @@ void JobAgent::LogStart() const {
                    "in /dev/shm");
   }
   if (const std::string& report = config_.options.report_file;
-      !report.empty() && access(DirectoryOf(report).c_str(), W_OK) != 0) {
+      !report.empty() && report != kNoReport && access(DirectoryOf(report).c_str(), W_OK) != 0) {
     LogWarning("report", SystemError("report_file: " + Quoted(report) + " cannot be written at the end").message);
   }
   const std::string pages = PageUrl();
@@ -211,10 +213,25 @@ void JobAgent::Finish(SignalReader& signals, bool delete_groups) {
   ending.Join();
 }
 
+// A run without a worker leaves none.
+std::string JobAgent::ReportPath() const {
+  if (config_.options.report_file == kNoReport) return "";
+  if (!config_.options.report_file.empty()) return config_.options.report_file;
+  const Environment environment = ProcessEnvironment();
+  const std::string directory =
+      KeptReportsDirectory(environment("HOME").value_or(""), environment("XDG_STATE_HOME").value_or(""));
+  if (directory.empty() || !agent_->HadWorkers()) return "";
+  if (const Status made = MakeKeptReportsDirectory(directory); !made.ok()) {
+    LogInfo("report", "no report is kept: " + made.error() + "; set report_file");
+    return "";
+  }
+  return directory + "/" + KeptReportName(config_.options.job_name, std::chrono::system_clock::now());
+}
+
 void JobAgent::WriteReport() {
   const RunSummary summary = agent_->Summary();
   for (const std::string& line : SummaryLines(summary)) LogInfo("run.summary", line);
-  const std::string& path = config_.options.report_file;
+  const std::string path = ReportPath();
   if (path.empty()) return;
   const bool is_summary = path.ends_with(".json");
   const std::string content =
@@ -222,6 +239,7 @@ void JobAgent::WriteReport() {
   if (const Status written = ReplaceFile(path, content); !written.ok()) {
     LogError("report", "the report is not written: " + written.error());
   } else {
+    if (config_.options.report_file.empty()) RemoveOldReports(DirectoryOf(path));
     LogInfo("report", (is_summary ? "the summary is in " : "the page is in ") + path);
   }
 }

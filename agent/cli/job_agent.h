@@ -55,7 +55,8 @@ class JobAgent {
   void Finish(SignalReader& signals, bool delete_groups);
   // Ends the run and removes its segments.
   void EndRun();
-  // Logs the summary of the run, and writes the summary or the page to report_file, if that is set. REQUIRES: Finish is over.
+  // Logs the summary of the run, and writes the summary or the page to report_file, or the page to the reports that are kept.
+  // REQUIRES: Finish is over.
   void WriteReport();
 
  private:
@@ -64,6 +65,8 @@ class JobAgent {
   void LogStart() const;
   // Whether no gateway is set: then tells, once, where the values are.
   bool MissesGateway();
+  // The file of the report; empty: there is none.
+  [[nodiscard]] std::string ReportPath() const;
   // Of the pages; empty: they are not served.
   [[nodiscard]] std::string PageUrl() const;
 

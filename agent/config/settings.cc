@@ -223,7 +223,8 @@ constexpr Setting kSettings[] = {
       .reloadable = true}),
     Bind<ParseFileName, &AgentOptions::report_file>({
       .key = "report_file", .flag = "--report", .environment = "PERSIA_METRICS_REPORT", .placeholder = "FILE",
-      .help = "Where the agent writes its page at the end, as one HTML file; if the name ends in .json, the summary of the run", .default_text = "none", .group = "Pages"}),
+      .help = "Where the agent writes its page at the end, as one HTML file; if the name ends in .json, the summary of the run; off: nowhere",
+      .default_text = "a file in ~/.local/state/persia-metrics", .group = "Pages"}),
     Bind<ParseFileName, &AgentOptions::web_config_file>({
       .key = "web_config_file", .flag = "--web.config.file", .environment = "PERSIA_METRICS_WEB_CONFIG_FILE", .placeholder = "FILE",
       .help = "File with users and TLS settings of the pages, as for Prometheus's exporters", .default_text = "none", .group = "Pages",

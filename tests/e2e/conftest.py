@@ -46,7 +46,7 @@ _FOREIGN = ("PERSIA_", "TORCHELASTIC_", "REPLICA_INDEX", "RANK", "LOCAL_", "OMPI
 def environment(**extra):
     """The environment without variables that the library or the agent reads, and with `extra`."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
-    return {**clean, **extra}
+    return {**clean, "PERSIA_METRICS_REPORT": "off", **extra}
 
 
 class Samples(dict):

@@ -249,7 +249,11 @@ const std::vector<Row>& Rows() {
     {.key = "history_max_bytes", .flag = "--history-max-bytes", .default_text = "67108864", .default_value = "67108864",
      .documented = "2^20 to 2^36 bytes", .good = {{"1048576", "1048576"}, {"68719476736", "68719476736"}, {"2000k", "2000000"}},
      .bad = {{"1048575"}, {"68719476737"}}, .allowed = "1048576 to 68719476736)", .read = PERSIA_READ(history_max_bytes)},
-    OfFile({.key = "report_file", .flag = "--report", .environment = "PERSIA_METRICS_REPORT", .read = PERSIA_READ(report_file)}),
+    [] {
+      Row row = OfFile({.key = "report_file", .flag = "--report", .environment = "PERSIA_METRICS_REPORT", .read = PERSIA_READ(report_file)});
+      row.default_text = "a file in ~/.local/state/persia-metrics";
+      return row;
+    }(),
     OfFile({.key = "web_config_file", .flag = "--web.config.file", .environment = "PERSIA_METRICS_WEB_CONFIG_FILE",
      .switches_off = "listen_address", .read = PERSIA_READ(web_config_file)}),
     {.key = "web_external_host", .flag = "--web.external-host", .environment = "PERSIA_METRICS_WEB_EXTERNAL_HOST", .default_text = "none",

@@ -148,7 +148,8 @@ def main():
     board = json.loads((Path(__file__).parent / f"{arguments.board}.json").read_text())
     window = time.time() - 60 * arguments.minutes, time.time()
     times = {"__rate_interval": 4 * arguments.interval, "__range": 60 * arguments.minutes, "__interval": arguments.interval}
-    values = {**{name: f"{seconds:g}s" for name, seconds in times.items()}, "metric": "benchmarkai_.+"}
+    values = {name: f"{seconds:g}s" for name, seconds in times.items()}
+    values |= {"__interval_ms": f"{1000 * arguments.interval:g}", "metric": "benchmarkai_.+"}
 
     def ask(expression):
         return query_range(arguments.prometheus, fill_in(expression, values), *window)

@@ -97,8 +97,8 @@ def gpus():
 
 
 def gpu_hours():
-    """In the board's time range, from the number of devices in each minute."""
-    return f"sum_over_time(({gpus()})[$__range:1m]) / 60"
+    """In the board's time range, from the number of devices at each point."""
+    return f"sum_over_time(({gpus()})[$__range:$__interval]) * $__interval_ms / 3600000"
 
 
 def gpu_use():

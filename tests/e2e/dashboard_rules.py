@@ -20,7 +20,7 @@ UNLESS_ENDED = re.compile(r"\(.*\) unless on \(job\) \(max by \(job\) \(persia_e
 STATE = re.compile(r"\(.*\) unless on \(job\) \(max by \(job\) \(persia_exec_running\{.* or 0 \+ 0 \* \(max by \(job\) \(persia_exec_exit_code\{")
 UNITS = {"none", "short", "percentunit", "s", "bytes", "Bps", "cps", "ops", "reqps", "celsius", "hertz"}  # the units of the linter's list that the boards use
 VARIABLES = {"job": "Job", "instance": "Instance"}
-GRAFANAS_OWN = {"__rate_interval", "__range", "__interval", "__url_time_range", "__data"}
+GRAFANAS_OWN = {"__rate_interval", "__range", "__interval", "__interval_ms", "__url_time_range", "__data"}
 # Their rows compare jobs; each row of the others is of one job.
 OF_ALL_JOBS = {"persia-fleet", "persia-benchmark", "persia-exporter"}
 # Labels of which a job has one value for each rank, host or device, and the choice of a few of them.
@@ -61,7 +61,7 @@ def selectors(expression):
 
 def bare_names(expression):
     """Metrics without matchers."""
-    words = WORD.findall(SELECTOR.sub(" 0 ", expression))
+    words = WORD.findall(re.sub(r"\$\w+", " 0 ", SELECTOR.sub(" 0 ", expression)))
     inside_clause = False
     for at, word in enumerate(words):
         following = words[at + 1] if at + 1 < len(words) else ""

@@ -252,7 +252,7 @@ def test_each_metric_of_a_board_is_described():
 
 def filled(expression, **values):
     # The test of promtool allows a query 10,000 samples.
-    times = {"__rate_interval": "1m", "__interval": "1m", "__range": "1m"}
+    times = {"__rate_interval": "1m", "__interval": "1m", "__interval_ms": "60000", "__range": "1m"}
     return picture.fill_in(expression, {**times, **values})
 
 

@@ -18,6 +18,7 @@ import catalog
 sys.path.insert(0, str(ROOT / "dashboards"))
 import generate  # noqa: E402
 import picture  # noqa: E402
+from boards import jobs  # noqa: E402
 from boards.promql import unless_ended  # noqa: E402
 
 pytestmark = pytest.mark.static
@@ -298,6 +299,61 @@ def test_a_board_shows_a_job_of_256_ranks_in_few_lines(uid, tmp_path):
     (tmp_path / "case.yml").write_text(json.dumps(case))
     result = promtool("test", "rules", str(tmp_path / "case.yml"))
     assert result.returncode == 0, (result.stdout + result.stderr)[:4000]
+
+
+# What makes each state: series of a job with the values that they have at the end.
+RUNS = {"persia_exec_running": 1, 'persia_agent_segments{state="live"}': 4}
+OVER = {"persia_exec_running": 0, 'persia_agent_segments{state="live"}': 0, "persia_process_died": 1}
+CASES_OF_STATES = {
+    "running": [RUNS, {'persia_agent_segments{state="live"}': 1}, {**RUNS, 'persia_agent_segments{state="live"}': 0}],
+    "straggler": [{**RUNS, 'persia_straggler{phase="data"}': 0.03}, {**RUNS, 'rank:straggler:seconds_per_step{phase="data"}': 0.03}],
+    "ranks dead or hung": [
+        {**RUNS, "persia_process_died": 1, 'persia_straggler{phase="data"}': 0.03},
+        {**RUNS, "persia_process_hung": 1, "persia_job_hung": 0},
+    ],
+    "hangs": [{**RUNS, "persia_job_hung": 1, "persia_process_died": 1}],
+    "failed": [{**OVER, "persia_exec_exit_code": 137}],
+    "finished": [{**OVER, "persia_exec_exit_code": 0, 'persia_straggler{phase="data"}': 0.03, "persia_job_hung": 1}],
+    "ended": [{'persia_agent_segments{state="live"}': 0, "persia_job_info": 1}],
+    "no news": [{**RUNS, "agent:vanished:seconds": 300, "agent:job_running:bool": 1, "agent:silent:seconds": 300}],
+}
+
+
+def one_series(name, value):
+    labels = 'job="j", instance="rep_0", ip_addr="h", role="trainer"'
+    return {"series": f"{name[:-1]}, {labels}}}" if name.endswith("}") else f"{name}{{{labels}}}", "values": f"{value}x10"}
+
+
+def test_the_state_of_a_job_is_the_worst_that_is_true(tmp_path):
+    codes = {text: code for code, (text, _) in jobs.STATES.items()}
+    assert set(codes) == set(CASES_OF_STATES)
+    tests = []
+    for text, cases in CASES_OF_STATES.items():
+        for case in cases:
+            check = {"expr": filled(jobs.state()), "eval_time": "5m", "exp_samples": [{"labels": '{job="j"}', "value": codes[text]}]}
+            tests.append({"interval": "1m", "input_series": [one_series(*one) for one in case.items()], "promql_expr_test": [check]})
+    (tmp_path / "case.yml").write_text(json.dumps({"tests": tests}))
+    result = promtool("test", "rules", str(tmp_path / "case.yml"))
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_gpus_count_once_and_while_the_job_runs(tmp_path):
+    """Two devices of ranks, one of which two agents see, a MIG device, and a device of no rank. After half an hour the job ends."""
+    devices = ['gpu="0", instance="rep_0"', 'gpu="1", instance="rep_1"', 'gpu="1", instance="rep_1", role="agent"']
+    devices += ['gpu="1:0", instance="rep_1"', 'gpu="2", instance="no_rank"']
+    series = [{"series": f'persia_gpu_up{{job="j", ip_addr="h", {labels}}}', "values": "1x60"} for labels in devices]
+    series.append({"series": 'persia_exec_running{job="j", instance="rep_0"}', "values": "1x30 0x30"})
+    series.append({"series": 'persia_gpu_up{job="unknown", ip_addr="h", gpu="0", instance="no_rank"}', "values": "1x60"})
+    hours = picture.fill_in(f"round({jobs.gpu_hours()}, 0.1)", {"__interval": "1m", "__interval_ms": "60000", "__range": "1h"})
+    both = [{"labels": f'{{job="{name}"}}', "value": value} for name, value in (("j", 2), ("unknown", 1))]
+    checks = [
+        {"expr": filled(jobs.gpus()), "eval_time": "10m", "exp_samples": both},
+        {"expr": filled(jobs.gpus()), "eval_time": "60m", "exp_samples": both[1:]},
+        {"expr": hours, "eval_time": "60m", "exp_samples": [{"labels": '{job="j"}', "value": 1}, {"labels": '{job="unknown"}', "value": 1}]},
+    ]
+    (tmp_path / "case.yml").write_text(json.dumps({"tests": [{"interval": "1m", "input_series": series, "promql_expr_test": checks}]}))
+    result = promtool("test", "rules", str(tmp_path / "case.yml"))
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 # --- the tables are charted as the catalog says

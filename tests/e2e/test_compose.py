@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+from pathlib import Path
 
 import compose_file
 import pytest
@@ -210,6 +211,8 @@ def test_grafana_finds_prometheus_and_its_boards(compose):
             folder = where[provider["options"]["path"]]
             boards = sorted((ROOT / folder).glob("*.json"))
             assert boards and all(json.loads(board.read_text())["uid"] for board in boards)
+            home = Path(compose["services"]["grafana"]["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"])
+            assert str(home.parent) == provider["options"]["path"] and ROOT / folder / home.name in boards
     for file in (provisioning / "datasources").glob("*.yaml"):
         for source in yaml.safe_load(file.read_text())["datasources"]:
             host, port = re.fullmatch(r"http://(\w+):(\d+)", source["url"]).groups()

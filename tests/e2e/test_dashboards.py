@@ -409,6 +409,26 @@ def test_each_metric_of_the_agent_is_on_a_board():
     assert len(families) > 40 and missing == []
 
 
+def alerts():
+    files = sorted((ROOT / "config/prometheus/rules").rglob("*.yml"))
+    groups = [group for file in files for group in yaml.safe_load(file.read_text())["groups"]]
+    return [rule for group in groups for rule in group["rules"] if "alert" in rule]
+
+
+def test_each_alert_links_to_a_board_that_shows_its_metric():
+    of_boards = {uid: dashboard_rules.metrics({uid: board}) for uid, board in BOARDS.items()}
+    # They say of each alert's metric whether it still counts.
+    everywhere = {"persia_exec_running", "push_time_seconds", "agent:vanished:seconds", "agent:silent:seconds", "agent:job_running:bool"}
+    shown = set.union(*of_boards.values()) - everywhere
+    checked = 0
+    for alert in alerts():
+        board = re.search(r"d/(persia-\w+)\?", alert["annotations"]["dashboard_url"])[1]
+        asked = {re.sub("_(sum|count|bucket)$", "", name) if name not in shown else name for name in re.findall(r"[a-z_:][\w:]*", alert["expr"])} & shown
+        assert not asked or asked & of_boards[board], f"{alert['alert']}: {board} shows none of {sorted(asked)}"
+        checked += bool(asked)
+    assert checked >= 15
+
+
 # --- provisioning
 
 

@@ -232,6 +232,7 @@ func TestMissingAndUnknownValuesAreFound(t *testing.T) {
 		{"@table.fieldConfig.overrides[0].properties[0].value", []any{map[string]any{"title": "a", "url": 7}}, "cannot unmarshal number"},
 		{"@table.fieldConfig.overrides[0].properties[0].value", []any{map[string]any{"href": "/d/a"}}, "unknown field"},
 		{"@table.fieldConfig.overrides[1].properties[0].value", "green", "cannot unmarshal string"},
+		{"@table.fieldConfig.overrides[0].matcher.options", 7, "cannot unmarshal number"},
 		{"@table.options.sortBy[0].descending", true, "Grafana has no such field"},
 		{"@timeseries.links[0].href", "/d/a", "Grafana has no such field"},
 		{"@row.repeats", "job", "Grafana has no such field"},

@@ -71,6 +71,8 @@ func (c *typeChecker) checkOpen(path string) {
 			return
 		}
 		c.checkShape(path, allowed)
+	case "panels[].fieldConfig.overrides[].matcher.options":
+		c.checkField(path, "") // of byName, the only matcher that the boards use
 	case "panels[].fieldConfig.overrides[].properties[].value":
 		id, _ := lookUp(c.document, parent(path)+".id")
 		example, known := properties[fmt.Sprint(id)]

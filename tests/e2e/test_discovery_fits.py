@@ -75,7 +75,7 @@ def test_prometheus_of_the_stack_reads_a_shipped_file_and_all_rules():
             mounted |= {each["target"]: each["source"] for each in prometheus.get("configs", [])}
         # `docker stack deploy` reads relative paths from the folder of the first file.
         read = {target: ((ROOT / files[0]).parent / configs[source]["file"]).resolve() for target, source in mounted.items()}
-        rules = {f"/etc/prometheus/rules/{path.name}": path for path in (CONFIG / "rules").iterdir()}
+        rules = {f"/etc/prometheus/rules/{path.name}": path for path in (CONFIG / "rules").glob("*.yml")}
         assert read == {"/etc/prometheus/prometheus.yml": CONFIG / discovery, **rules}
 
 

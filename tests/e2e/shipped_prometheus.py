@@ -19,7 +19,7 @@ SHORT = {
     "max by (job) (persia_agent_push_interval_seconds), 60)": "max by (job) (persia_agent_push_interval_seconds), 4)",
     "(last_over_time(persia_agent_push_interval_seconds[1h])), 60)": "(last_over_time(persia_agent_push_interval_seconds[1h])), 4)",
     "[1h:30s]": "[1h:1s]",
-    "expr: vector(840)": "expr: vector(1)",
+    "expr: vector(840)": "expr: vector(3)",
     "for: 1m": "for: 1s",
     "for: 2m": "for: 2s",
     "for: 5m": "for: 3s",

@@ -5,10 +5,10 @@
 #include <thread>
 
 int main(int argc, char** argv) {
-  persia::metrics::Init({.job_name = "quickstart", .role = "trainer"});
-  persia::metrics::Counter batches("my_app", "batches_total", {.help = "Batches trained."});
-  persia::metrics::Gauge loss("my_app", "loss", {.help = "Training loss."});
-  persia::metrics::TimeCost step_time("my_app", "step_time_cost", {.help = "Time of a training step.", .unit = "seconds"});
+  persia::metrics::Init({"quickstart", "trainer"});  // job and role
+  persia::metrics::Counter batches("my_app", "batches_total", {"Batches trained."});
+  persia::metrics::Gauge loss("my_app", "loss", {"Training loss."});
+  persia::metrics::TimeCost step_time("my_app", "step_time_cost", {"Time of a training step.", "seconds"});
   const int steps = argc > 1 ? std::atoi(argv[1]) : 1200;
   persia::metrics::SetTotalSteps(steps);
   for (int step = 0; step < steps; ++step) {

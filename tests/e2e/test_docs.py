@@ -57,8 +57,8 @@ def test_torchrun_lines_run_as_they_are_written(gateway, tmp_path, built_wheel):
     (bin_ / "persia-metrics-agent").symlink_to(AGENT)
     paths = {"PATH": f"{bin_}:{os.environ['PATH']}", "PERSIA_METRICS_DIR": f"/dev/shm/persia-docs-{os.getpid()}"}
     env = build_environment(**paths, **torch_environment(tmp_path))
-    assert lines.count("--gateway=off") == 1 and len(lines.splitlines()) == 2
-    script = "set -e\n" + lines.replace("--gateway=off", f"--gateway={gateway.address}")
+    assert lines.count("--instrument=torch --") == 1 and len(lines.splitlines()) == 2
+    script = "set -e\n" + lines.replace("--instrument=torch --", f"--instrument=torch --gateway={gateway.address} --")
     try:
         done = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=600)
         assert done.returncode == 0, done.stdout + done.stderr

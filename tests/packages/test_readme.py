@@ -107,7 +107,6 @@ def test_packages_are_installed(newcomer):
 def test_the_program_in_python(newcomer, started, tmp_path):
     write(newcomer, "train.py", block(section("Python"), "python"))
     lines = block(section("Python"), "")
-    assert "--gateway=off" in lines
     watch_the_page(newcomer, lines, tmp_path / "python.log", started)
 
 

@@ -85,7 +85,7 @@ def examples():
 def test_examples_need_no_more_than_cxx17(place, program, tmp_path):
     assert "int main" in program, place
     (tmp_path / "main.cc").write_text(program)
-    run("c++", "-std=c++17", *STRICT, "-fsyntax-only", f"-I{ROOT}/lib/include", tmp_path / "main.cc")
+    run("c++", "-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only", f"-I{ROOT}/lib/include", tmp_path / "main.cc")
 
 
 @pytest.mark.parametrize("header", sorted((ROOT / "lib/include/persia/metrics").rglob("*.h")), ids=lambda path: path.name)

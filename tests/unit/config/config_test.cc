@@ -32,7 +32,8 @@ Config Parse(const std::string& text) { return ParseConfig("f.yaml", text); }
 std::string Section(const std::string& lines) { return "PersiaMetricsConfig:\n" + lines; }
 
 TEST(Variables, AMisspeltOneIsTold) {
-  ConfigSources sources{.environment = [](const char*) { return std::nullopt; }};
+  ConfigSources sources;
+  sources.environment = [](const char*) { return std::nullopt; };
   sources.variables = {"PERSIA_METRICS_GATEWAY",     "PERSIA_JOBNAME",  "PERSIA_METRICS_UNHEARD_OF_NAME",
                        "PERSIA_RANKS_OF_A_CLUSTER",  "PERSIA_JOB_NAME", "PERSIA_ROLE",
                        "PERSIA_METRICS_GATEWAY_ADDR"};

@@ -133,7 +133,8 @@ void AddSettings(Verb verb, HelpLevel level, CLI::App& app, Flags& flags) {
   }
 }
 
-TopFlags AddTopFlags(CLI::App& app) {
+TopFlags AddTopFlags(HelpLevel level, CLI::App& app) {
+  const char* const access = level == HelpLevel::kAll ? "Access" : "";
   TopFlags top;
   top.addresses = AddWords(app, "addresses",
                            "Agents: HOST:PORT, a URL, or dns+NAME:PORT for all addresses of a name [the jobs of this user on "
@@ -141,11 +142,11 @@ TopFlags AddTopFlags(CLI::App& app) {
                            "ADDR", "Jobs");
   top.once = AddSwitch(app, "--once", "Print one frame as text; the default if stdout is no terminal", "Jobs");
   top.interval = AddOption(app, "--interval", "Time between two polls of an agent: 500ms, 2s [1s]", "DURATION", "Jobs");
-  top.username = AddOption(app, "--username", "User of the agents' pages", "NAME", "Access");
-  top.password_file = AddOption(app, "--password-file", "File with the password of that user", "FILE", "Access");
-  top.ca_file = AddOption(app, "--ca-file", "CA certificates for https, as PEM [the system's]", "FILE", "Access");
-  top.server_name = AddOption(app, "--server-name", "Name in the agents' certificates [the host]", "NAME", "Access");
-  top.insecure = AddSwitch(app, "--insecure-skip-verify", "Accept any certificate", "Access");
+  top.username = AddOption(app, "--username", "User of the agents' pages", "NAME", access);
+  top.password_file = AddOption(app, "--password-file", "File with the password of that user", "FILE", access);
+  top.ca_file = AddOption(app, "--ca-file", "CA certificates for https, as PEM [the system's]", "FILE", access);
+  top.server_name = AddOption(app, "--server-name", "Name in the agents' certificates [the host]", "NAME", access);
+  top.insecure = AddSwitch(app, "--insecure-skip-verify", "Accept any certificate", access);
   return top;
 }
 
@@ -159,7 +160,7 @@ Flags AddFlags(Verb verb, HelpLevel level, CLI::App& app) {
   app.footer(FooterOf(verb, level));
   if (verb == Verb::kTop) {
     flags.settings.resize(Settings().size());
-    flags.top = AddTopFlags(app);
+    flags.top = AddTopFlags(level, app);
     return flags;
   }
   if (verb == Verb::kReport) {

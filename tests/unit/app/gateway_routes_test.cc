@@ -24,6 +24,7 @@ class GatewayRoutesTest : public ::testing::Test {
   static AgentOptions At(const std::string& address) {
     AgentOptions options;
     options.gateway_address = address;
+    options.has_gateway_address = true;
     return options;
   }
   std::shared_ptr<PushGateway> Make(const GatewayPlace& place) {
@@ -109,6 +110,17 @@ TEST_F(GatewayRoutesTest, ANameStandsForAllOfItsAddressesOnceTheyAreKnown) {
   for (const auto& sink : routes_.take(by_name)) names.push_back(sink->name());
   EXPECT_THAT(names, ElementsAre("127.0.0.1:" + port, "127.0.0.2:" + port, second_.address()));
   EXPECT_FALSE(routes_.changes(by_name));
+  names_.Stop();
+}
+
+TEST_F(GatewayRoutesTest, TheDefaultIsAGatewayOnceItsNameIsKnown) {
+  EXPECT_THAT(routes_.take(AgentOptions()), SizeIs(0));
+  names_.Start([] {});
+  names_.AwaitFirst(std::chrono::hours(1));
+  EXPECT_TRUE(routes_.changes(AgentOptions()));
+  const auto sinks = routes_.take(AgentOptions());
+  ASSERT_THAT(sinks, SizeIs(1));
+  EXPECT_EQ(sinks[0]->name(), "metrics_gateway:9091") << "by its name, as it is set";
   names_.Stop();
 }
 

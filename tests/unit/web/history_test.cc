@@ -85,7 +85,7 @@ TEST(History, StaysWithinItsMemory) {
   const History::Stats stats = history.stats();
   EXPECT_LE(stats.bytes, 4'000'000U);
   EXPECT_GE(stats.entries, 20U) << "80 kB each, and a layout that all share";
-  EXPECT_GE(Times(history).back() - Times(history).front(), 680'000) << "of 720 s, with fewer entries";
+  EXPECT_GE(Times(history).back() - Times(history).front(), 600'000) << "most of 720 s, with fewer entries";
 }
 
 TEST(History, CountsALayoutWhileASnapshotUsesIt) {

@@ -79,11 +79,12 @@ bool SegmentSource::ReadMore() {
 void SegmentSource::Retire(const std::function<void()>& before_save) {
   rank_processes_.clear();
   lifecycle_.LearnExits();
-  do {
-    ledger_.processes().SetLiving(FindLiving(), now_);
-    lifecycle_.Retire();
-    for (const SegmentLifecycle::Segment& segment : lifecycle_.just_folded()) rank_processes_.push_back(RankProcessOf(segment));
-  } while (ReadMore());
+  Fold();
+  while (ReadMore()) {
+    // Their memory was lacking, and the records of many folds take as much.
+    lifecycle_.Save();
+    Fold();
+  }
   // Ended processes first: if the series exceed a limit, those that are already exposed stay.
   inputs_ = ledger_.processes().Inputs(now_);
   const std::vector<Ledger::Orphan> orphans = lifecycle_.Orphans();
@@ -101,6 +102,12 @@ void SegmentSource::Retire(const std::function<void()>& before_save) {
   if (before_save) before_save();
   lifecycle_.Save();
   ShowSaved();
+}
+
+void SegmentSource::Fold() {
+  ledger_.processes().SetLiving(FindLiving(), now_);
+  lifecycle_.Retire();
+  for (const SegmentLifecycle::Segment& segment : lifecycle_.just_folded()) rank_processes_.push_back(RankProcessOf(segment));
 }
 
 bool SegmentSource::FlushState(std::chrono::milliseconds patience) {

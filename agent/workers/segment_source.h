@@ -170,6 +170,7 @@ class SegmentSource {
   static constexpr uint64_t kFirstTick = 1ULL << 32;
 
   bool ReadMore();
+  void Fold();
   void ReadAllEvents();
   void ReadEvents(SegmentLifecycle::Segment& segment);
   void CountSegments();

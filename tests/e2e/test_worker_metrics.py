@@ -173,7 +173,7 @@ def test_the_age_of_the_last_push_is_not_the_clocks(job, gateway, tmp_path):
     shift = tmp_path / "shift"
     shift.write_text("0")
     agent = job.exec_worker("--push-timeout=0.5", env={"LD_PRELOAD": str(WALL_CLOCK), "WALL_CLOCK_SHIFT": str(shift)})
-    gateway.wait_for("persia_exec_running", 1)
+    wait_until(lambda: json.loads(fetch(agent.url + "/api/v1/status")[1])["gateway"]["last_success_ms"], "a push that arrived")
     gateway.kill()
     wait_until(lambda: "did not arrive" in agent.output(), "the agent's line on the lost gateway")
     for seconds in (-3600, 3600):

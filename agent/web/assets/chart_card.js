@@ -1,9 +1,11 @@
 // The card of a family with its live chart. It requests data only while it is on the screen and the view's window has moved.
 import { get } from './api.js';
+import { bandOf, outliersOf } from './bands.js';
 import { make, setText, svg } from './dom.js';
-import { focusKey, focusParameters } from './focus.js';
+import { focusKey, focusParameters, setFocus } from './focus.js';
 import { clock, number, ticks, unitOf } from './format.js';
-import { nameSets } from './labels.js';
+import { HeatMap } from './heat_map.js';
+import { naturally, nameSets, sortKey } from './labels.js';
 import { MetricCard } from './metric_card.js';
 import { view } from './view.js';
 
@@ -14,7 +16,11 @@ const COLORS = {
 };
 const DASHES = [null, [6, 3], [2, 2]];
 const MAX_LINES = 12;
-const MAX_LABEL_SETS = 50;
+const MAX_LABEL_SETS = 50; // as lines
+const MAX_IN_BAND = 1000;
+const BAND_EVERY_MS = 5000; // its answers are large
+const ODD_VALUES = { NaN, '+Inf': Infinity, '-Inf': -Infinity };
+const ODD_COLOR = { light: '#b84a00', dark: '#ff8a3d' };
 const EVENT_COLOR = { light: '#b3568a', dark: '#cc79a7' };
 
 // The other plugins, legend and labels, write markup with inline styles, which the page's policy forbids.
@@ -27,7 +33,7 @@ function drawnRows(rows, { from, to }) {
 }
 
 function valueRange(rows, fromZero, isTime) {
-  const values = rows.flatMap(([, ...each]) => each.filter((value) => value !== null));
+  const values = rows.flatMap(([, ...each]) => each.filter(Number.isFinite));
   if (values.length === 0) return [0, 1];
   const low = values.reduce((a, b) => Math.min(a, b));
   const high = values.reduce((a, b) => Math.max(a, b));
@@ -37,17 +43,64 @@ function valueRange(rows, fromZero, isTime) {
   return [low - margin, high + margin];
 }
 
+// The values of a series; those that JSON cannot have are listed beside them.
+function withOdd({ values, not_finite: odd = [] }) {
+  if (odd.length === 0) return values;
+  const all = [...values];
+  for (const [i, text] of odd) all[i] = ODD_VALUES[text];
+  return all;
+}
+
+// The times at which lines have a value that is no number: [{set, value, from, to, goesOn}], the newest first. `goesOn`: at the end.
+function oddOf(lines, times) {
+  const found = [];
+  for (const { set, values } of lines) {
+    let span = null;
+    values.forEach((value, i) => {
+      const isOdd = value !== null && value !== undefined && !Number.isFinite(value);
+      if (isOdd && span?.value === String(value)) {
+        span.to = times[i];
+      } else {
+        span = isOdd ? { set, value: String(value), from: times[i], to: times[i] } : null;
+        if (span) found.push(span);
+      }
+    });
+  }
+  const last = times.at(-1) - 3 * ((times[1] ?? times[0]) - times[0]); // the newest points may have no value yet
+  for (const span of found) span.goesOn = span.to >= last;
+  return found.sort((a, b) => b.to - a.to);
+}
+
+// [first, end) of the rows that have a band.
+function partsOf(rows) {
+  const parts = [];
+  rows.forEach(([, low], i) => {
+    if (low === null) return;
+    if (parts.at(-1)?.[1] === i) parts.at(-1)[1] = i + 1;
+    else parts.push([i, i + 1]);
+  });
+  return parts;
+}
+
 export class ChartCard extends MetricCard {
   constructor(family, last) {
     super(family, last);
     this.loaded = ''; // the window of the data
     this.unit = unitOf(family.name, family.unit);
     this.rate = family.type === 'counter';
+    // Seconds in a second are a share of the time.
+    this.isShare = this.rate && this.unit === 'seconds';
+    if (this.isShare) this.unit = 'ratio';
     this.quantiles = family.type === 'histogram' || family.type === 'summary';
-    this.limit = this.quantiles ? Math.floor(MAX_LINES / 3) : MAX_LINES;
+    this.leastLimit = this.quantiles ? Math.floor(MAX_LINES / 3) : MAX_LINES;
+    this.limit = this.leastLimit;
     this.colors = new Map();
+    this.asLines = false; // as the reader has chosen
+    this.isBand = false;
+    this.sets = [];
     this.lines = [];
     this.rows = [];
+    this.odd = []; // values that are no numbers: [{set, value, from, to}], the newest first
     this.firstDrawn = 0; // index in `rows` of the graph's first row
     this.yRange = null;
     this.graph = null;
@@ -64,7 +117,9 @@ export class ChartCard extends MetricCard {
     const plot = make('div.plot', {}, this.surface, this.cursor, this.none, this.tip);
     // On the plot: without data there is no graph.
     plot.addEventListener('dblclick', () => this.unzoom());
-    this.element.append(plot, this.legend, this.more);
+    this.heatMap = new HeatMap({ onPick: (i) => this.pick(i), onPoint: (...place) => this.point(...place) });
+    this.odds = make('p.odd', { hidden: '' });
+    this.element.append(plot, this.heatMap.element, this.odds, this.legend, this.more);
     this.element.addEventListener('keydown', (event) => this.onKey(event));
     this.pointer = null; // x of the mouse, which may be between two points
     this.surface.addEventListener('mousemove', (event) => {
@@ -87,28 +142,46 @@ export class ChartCard extends MetricCard {
     this.graph = null;
   }
 
+  // More series than lines can be told apart.
+  isMany() {
+    return !this.asLines && view.focus === null && this.family.series > this.limit;
+  }
+
+  // Whether the band in view is so new that its large answer is not worth asking for again.
+  isNewEnough({ start, end, step }) {
+    const { loadedWindow: at } = this;
+    return this.isBand && this.isMany() && at?.step === step && end - at.end < BAND_EVERY_MS && Math.abs(start - at.start) < BAND_EVERY_MS;
+  }
+
   async refresh() {
     const { window } = view;
     if (!window || this.loading || view.noData !== '') return;
-    const key = `${window.start} ${window.end} ${window.step} ${this.limit} ${focusKey()}`;
-    if (key === this.loaded) return;
+    const many = this.isMany();
+    const key = `${window.start} ${window.end} ${window.step} ${this.limit} ${many} ${focusKey()}`;
+    if (key === this.loaded || (this.loaded !== '' && this.isNewEnough(window))) return;
     this.loading = true;
     try {
-      const span = { start: window.start, end: window.end, step: window.step / 1000, limit: this.limit, ...focusParameters() };
+      const span = { start: window.start, end: window.end, step: ((many ? 2 : 1) * window.step) / 1000, ...focusParameters() };
+      const limit = many ? MAX_IN_BAND : this.limit;
+      const q = many && this.family.type === 'histogram' ? { q: 0.5 } : {};
       const options = { wanted: () => view.cards.has(this) };
       const [main, last] = await Promise.all([
-        get('query_range', { name: this.family.name, ...span }, options),
-        this.last && get('query_range', { name: this.last.name, ...span }, options),
+        get('query_range', { name: this.family.name, ...span, limit, ...q }, options),
+        this.last && !many && get('query_range', { name: this.last.name, ...span, limit }, options),
       ]);
       if (main === null || (this.last && last === null)) return;
       this.loaded = key;
-      this.setData(main, last);
+      this.loadedWindow = window;
+      this.setData(main, last || null, many);
     } catch (error) {
       // Without status, the agent did not answer: the banner says so, and the last data stays.
       if (error.status === undefined) return;
       this.loaded = key; // the family has disappeared
       this.rows = [];
       this.lines = [];
+      this.sets = [];
+      this.odd = [];
+      this.isBand = false;
     } finally {
       this.loading = false;
     }
@@ -116,15 +189,14 @@ export class ChartCard extends MetricCard {
   }
 
   // Makes lines and rows of the agent's answers.
-  setData(main, last) {
+  setData(main, last, many) {
     const variants = this.quantiles ? [...new Set(main.series.map((each) => each.q))].sort((a, b) => a - b) : [undefined];
     const sets = new Map();
     const lines = [];
     const add = (series, variant, name) => {
       const id = JSON.stringify(Object.entries(series.labels).sort());
-      if (!sets.has(id)) sets.set(id, { id, labels: series.labels, lines: [] });
-      if (!this.colors.has(id)) this.colors.set(id, this.colors.size);
-      const line = { set: sets.get(id), variant, name, values: series.values };
+      if (!sets.has(id)) sets.set(id, { id, labels: series.labels, lines: [], place: sortKey(series.labels) });
+      const line = { set: sets.get(id), variant, name, values: withOdd(series) };
       line.set.lines.push(line);
       lines.push(line);
     };
@@ -132,21 +204,42 @@ export class ChartCard extends MetricCard {
       add(series, variants.indexOf(series.q), series.q === undefined ? '' : `p${Number((series.q * 100).toFixed(3))}`);
     }
     for (const series of last?.series ?? []) add(series, -1, 'last');
+    this.sets = [...sets.values()].sort((a, b) => naturally(a.place, b.place));
+    for (const { id } of this.sets) if (!this.colors.has(id)) this.colors.set(id, this.colors.size);
+    this.leftOut = Math.max(main.left_out, last?.left_out ?? 0);
 
     // One time axis, even if a collection came between the two answers.
     const points = Math.max(main.points, last?.points ?? 0);
     const shift = last ? Math.round((last.start_ms - main.start_ms) / main.step_ms) : 0;
-    this.rows = Array.from({ length: points }, (_, i) => [
-      main.start_ms + i * main.step_ms,
-      ...lines.map((line) => line.values[line.variant < 0 ? i - shift : i] ?? null),
-    ]);
-    this.lines = lines;
-    this.sets = [...sets.values()];
-    this.leftOut = Math.max(main.left_out, last?.left_out ?? 0);
+    const times = Array.from({ length: points }, (_, i) => main.start_ms + i * main.step_ms);
+    this.odd = oddOf(lines, times);
+    this.isBand = many && this.sets.length > this.limit;
+    if (this.isBand) {
+      this.setBand(times, variants);
+      return;
+    }
+    this.lines = this.sets.flatMap((set) => set.lines);
+    this.rows = times.map((time, i) => [time, ...this.lines.map((line) => line.values[line.variant < 0 ? i - shift : i] ?? null)]);
+  }
+
+  // Lines of the lowest, the middle and the highest value, and of the series that lie apart. Of quantiles, the middle one.
+  setBand(times, variants) {
+    const nearest = [...variants.keys()].sort((a, b) => Math.abs(variants[a] - 0.5) - Math.abs(variants[b] - 0.5))[0];
+    const of = this.sets.map((set) => set.lines.find(({ variant }) => variant === nearest) ?? set.lines[0]);
+    const series = of.map(({ values }) => values);
+    const band = bandOf(series, times.length);
+    this.bandName = of[0].name;
+    this.heat = { series, times };
+    const edges = ['min', 'median', 'max'].map((name, i) => ({ set: null, band: i, variant: 0, name }));
+    const outliers = outliersOf(series, times.length).map((i) => of[i]);
+    this.lines = [...edges, ...outliers];
+    this.rows = times.map((time, i) => [time, ...band[i], ...outliers.map(({ values }) => values[i] ?? null)]);
   }
 
   style(line) {
     const palette = COLORS[view.theme];
+    if (line.set === null) return { color: palette[0], dash: null, width: line.band === 1 ? 1.8 : 0.8 };
+    if (this.isBand) return { color: palette[1 + (this.outlierColor(line.set.id) % (palette.length - 1))], dash: null, width: 1.6 };
     const index = this.colors.get(line.set.id);
     if (line.variant < 0) {
       return { color: this.sets.length === 1 ? palette.at(-1) : palette[index % palette.length], dash: [1, 3], width: 1.2 };
@@ -154,6 +247,13 @@ export class ChartCard extends MetricCard {
     if (this.quantiles && this.sets.length === 1) return { color: palette[line.variant % palette.length], dash: null, width: 1.6 };
     const turn = this.quantiles ? line.variant : Math.floor(index / palette.length);
     return { color: palette[index % palette.length], dash: DASHES[turn % DASHES.length], width: 1.6 };
+  }
+
+  // The same as long as the page is open.
+  outlierColor(id) {
+    this.outliers ??= new Map();
+    if (!this.outliers.has(id)) this.outliers.set(id, this.outliers.size);
+    return this.outliers.get(id);
   }
 
   draw() {
@@ -164,8 +264,10 @@ export class ChartCard extends MetricCard {
     const whose = view.focus === null ? '' : ` of ${view.focus.instance}`;
     if (empty) setText(this.none, view.noData || (this.loaded === '' ? 'loading' : `no data${whose} in this time range`));
     this.drawLegend();
+    this.drawOddText();
     if (this.lines.length === 0) {
       this.destroyGraph();
+      this.heatMap.hide();
       return;
     }
     const [first, end] = drawnRows(this.rows, view.window);
@@ -173,7 +275,7 @@ export class ChartCard extends MetricCard {
     this.firstDrawn = first;
     const styles = this.lines.map((line) => this.style(line));
     const options = {
-      file: drawn.map(([time, ...values]) => [new Date(time), ...values]),
+      file: drawn.map(([time, ...values]) => [new Date(time), ...values.map((value) => (Number.isFinite(value) ? value : null))]),
       labels: ['time', ...this.lines.map((_, i) => `l${i}`)],
       colors: styles.map((style) => style.color),
       series: Object.fromEntries(styles.map((style, i) => [`l${i}`, { strokePattern: style.dash, strokeWidth: style.width }])),
@@ -186,7 +288,51 @@ export class ChartCard extends MetricCard {
     } else {
       this.createGraph(options);
     }
+    this.drawHeatMap();
     this.showCursor();
+  }
+
+  drawHeatMap() {
+    if (!this.isBand) {
+      this.heatMap.hide();
+      return;
+    }
+    const { from, to } = view.window;
+    this.heatMap.draw({ ...this.heat, from, to, area: this.graph.getArea() });
+  }
+
+  // A click on a row of the heat map shows the charts of its rank.
+  pick(row) {
+    const { role, instance } = this.sets[row]?.labels ?? {};
+    if (instance) setFocus({ role, instance });
+  }
+
+  // The pointer is on the heat map.
+  point(row, at) {
+    view.moveCursor(row === undefined ? null : this.heat.times[at], this);
+    if (row === undefined) return;
+    const { each } = nameSets(this.sets.map(({ labels }) => labels));
+    this.tip.hidden = false;
+    this.tip.replaceChildren(make('b', {}, each[row]), ` ${this.text(this.heat.series[row][at] ?? null)} at ${clock(this.heat.times[at])}`);
+  }
+
+  text(value) {
+    const [, high] = this.graph?.yAxisRange() ?? [0, 0];
+    return number(value, this.unit, this.rate && !this.isShare, high);
+  }
+
+  // "NaN since 12:00:05: rep_3"
+  drawOddText() {
+    const [newest] = this.odd;
+    this.odds.hidden = newest === undefined;
+    this.element.classList.toggle('has-odd', newest !== undefined);
+    if (newest === undefined) return;
+    const alike = this.odd.filter(({ value, to }) => value === newest.value && to === newest.to);
+    const named = nameSets(this.sets.map(({ labels }) => labels)).each;
+    const names = this.sets.length < 2 ? [] : alike.map(({ set }) => named[this.sets.indexOf(set)]);
+    const of = names.length === 0 ? '' : `: ${names.slice(0, 3).join(', ')}${names.length > 3 ? ` and ${names.length - 3} more` : ''}`;
+    const until = newest.goesOn ? `since ${clock(Math.min(...alike.map(({ from }) => from)))}` : `until ${clock(newest.to)}`;
+    setText(this.odds, `${newest.value} ${until}${of}`);
   }
 
   createGraph({ file, ...options }) {
@@ -198,7 +344,11 @@ export class ChartCard extends MetricCard {
       zoomCallback: (low, high, [range]) => this.zoomed(low, high, range),
       highlightCallback: (_, ms) => view.moveCursor(ms, this),
       unhighlightCallback: () => view.moveCursor(null),
-      underlayCallback: (context, area, graph) => this.drawEvents(context, area, graph),
+      underlayCallback: (context, area, graph) => {
+        this.drawBand(context, area, graph);
+        this.drawOdd(context, area, graph);
+        this.drawEvents(context, area, graph);
+      },
       fillAlpha: 0.12,
       pointSize: 2,
       highlightCircleSize: 3,
@@ -212,7 +362,7 @@ export class ChartCard extends MetricCard {
         x: { drawGrid: false, pixelsPerLabel: 62, axisLabelWidth: 56 },
         y: {
           axisLabelWidth: 62,
-          ticker: (low, high, pixels) => ticks(low, high, pixels / 34, this.unit, this.rate),
+          ticker: (low, high, pixels) => ticks(low, high, pixels / 34, this.unit, this.rate && !this.isShare),
         },
       },
     });
@@ -232,6 +382,45 @@ export class ChartCard extends MetricCard {
     this.yRange = null;
     view.zoomTo();
     this.draw();
+  }
+
+  // Between the lowest and the highest values.
+  drawBand(context, area, graph) {
+    if (!this.isBand) return;
+    context.save();
+    context.beginPath();
+    context.rect(area.x, area.y, area.w, area.h);
+    context.clip();
+    const { color } = this.style(this.lines[0]);
+    context.fillStyle = color;
+    context.globalAlpha = 0.18;
+    for (const [first, end] of partsOf(this.rows)) {
+      const part = this.rows.slice(first, end);
+      const place = (time, value) => [graph.toDomXCoord(time), graph.toDomYCoord(value)];
+      context.beginPath();
+      for (const [time, low] of part) context.lineTo(...place(time, low));
+      for (const [time, , , high] of part.reverse()) context.lineTo(...place(time, high));
+      context.fill();
+    }
+    context.restore();
+  }
+
+  // The times at which a value was no number.
+  drawOdd(context, area, graph) {
+    context.save();
+    context.fillStyle = ODD_COLOR[view.theme];
+    context.globalAlpha = 0.22;
+    const [first, second] = this.rows;
+    const half = second ? (second[0] - first[0]) / 2 : 0;
+    const drawn = new Set();
+    for (const { from, to } of this.odd) {
+      if (drawn.has(`${from} ${to}`)) continue;
+      drawn.add(`${from} ${to}`);
+      const left = Math.max(graph.toDomXCoord(from - half), area.x);
+      const right = Math.min(graph.toDomXCoord(to + half), area.x + area.w);
+      if (right > left) context.fillRect(left, area.y, Math.max(right - left, 2), area.h);
+    }
+    context.restore();
   }
 
   drawEvents(context, area, graph) {
@@ -261,51 +450,60 @@ export class ChartCard extends MetricCard {
     context.restore(); // the lines are drawn with the same context
   }
 
-  // A row for each label set, with the name and the value of each of its lines.
+  // A row for each label set, with the name and the value of each of its lines; of a band, a row for its edges.
   drawLegend() {
     const sets = this.lines.length > 0 ? this.sets : [];
     const names = nameSets(sets.map((set) => set.labels));
-    const kind = [this.rate && 'per second', names.common, names.by && `by ${names.by}`];
-    setText(this.kind, kind.filter(Boolean).join(' · '));
+    const share = this.isShare ? 'share of the time' : this.rate && 'per second';
+    const band = this.isBand && [this.bandName, `${sets.length} series`].filter(Boolean).join(' of ');
+    setText(this.kind, [share, band, names.common, names.by && `by ${names.by}`].filter(Boolean).join(' · '));
     this.kind.title = this.kind.textContent;
     const many = sets.length > 1;
-    const key = JSON.stringify([view.theme, names.each, this.lines.map((line) => line.name)]);
+    const named = new Map(sets.map((set, i) => [set.id, names.each[i]]));
+    const rows = this.isBand ? [this.lines.slice(0, 3), ...this.lines.slice(3).map((line) => [line])] : sets.map(({ lines }) => lines);
+    const key = JSON.stringify([view.theme, this.isBand, this.lines.map((line) => [line.name, line.set && named.get(line.set.id)])]);
     if (key !== this.legendKey) {
       this.legendKey = key;
-      const rows = sets.map((set, i) => {
+      const elements = rows.map((lines) => {
         const row = make('li', {});
-        if (many && this.quantiles) row.append(make('span.set', {}, names.each[i]));
-        for (const line of set.lines) {
-          const { color, dash, width } = this.style(line);
-          const swatch = svg('svg', { viewBox: '0 0 18 4', class: 'swatch', 'aria-hidden': 'true' });
-          swatch.append(svg('path', { d: 'M0 2h18', stroke: color, 'stroke-width': width + 0.6, 'stroke-dasharray': dash?.join(' ') ?? 'none' }));
-          line.output = make('b');
-          const name = line.name || (many ? names.each[i] : '');
-          row.append(make('span.line', {}, swatch, ...(name ? [make('span', {}, name)] : []), line.output));
-        }
+        const name = many && lines[0].set ? named.get(lines[0].set.id) : '';
+        if (name && lines.length > 1) row.append(make('span.set', {}, name));
+        row.append(...lines.map((line) => this.makeEntry(line, lines.length > 1 ? line.name : this.isBand ? name : line.name || name)));
         return row;
       });
       this.outputs = this.lines.map((line) => line.output);
-      this.legend.classList.toggle('columns', this.quantiles);
-      this.legend.replaceChildren(...rows);
+      this.legend.replaceChildren(...elements);
     }
     this.drawMore(sets.length);
   }
 
-  // How many label sets are left out, and the button for more of them.
+  makeEntry(line, name) {
+    const { color, dash, width } = this.style(line);
+    const swatch = svg('svg', { viewBox: '0 0 18 4', class: 'swatch', 'aria-hidden': 'true' });
+    swatch.append(svg('path', { d: 'M0 2h18', stroke: color, 'stroke-width': width + 0.6, 'stroke-dasharray': dash?.join(' ') ?? 'none' }));
+    line.output = make('b');
+    return make('span.line', {}, swatch, ...(name ? [make('span', {}, name)] : []), line.output);
+  }
+
+  // How many label sets are left out, and the button for more of them, or for lines in place of the band.
   drawMore(shown) {
     const all = shown + (this.leftOut ?? 0);
-    this.more.hidden = shown === 0 || all === shown;
-    const text = `${shown} of ${all} shown`;
-    if (this.more.hidden || this.more.firstChild?.textContent === text) return;
-    this.more.replaceChildren(make('span', {}, text));
-    if (this.limit >= MAX_LABEL_SETS) return;
-    const button = make('button', { type: 'button' }, all <= MAX_LABEL_SETS ? 'Show all' : `Show ${MAX_LABEL_SETS}`);
+    const text = all === shown ? '' : `${shown.toLocaleString('en')} of ${all.toLocaleString('en')} shown`;
+    const next = this.isBand ? `Show ${Math.min(all, MAX_LABEL_SETS)} lines` : this.asLines ? 'Show the band' : '';
+    this.more.hidden = shown === 0 || (text === '' && next === '');
+    const key = `${text} ${next}`;
+    if (this.more.hidden || this.moreKey === key) return;
+    this.moreKey = key;
+    this.more.replaceChildren(...(text === '' ? [] : [make('span', {}, text), ' ']));
+    if (next === '') return;
+    const button = make('button', { type: 'button' }, next);
     button.addEventListener('click', () => {
-      this.limit = MAX_LABEL_SETS;
+      this.asLines = !this.asLines;
+      this.limit = this.asLines ? MAX_LABEL_SETS : this.leastLimit;
+      this.loaded = '';
       this.refresh();
     });
-    this.more.append(' ', button);
+    this.more.append(button);
   }
 
   // Shows the values at the cursor, or the newest.
@@ -322,7 +520,8 @@ export class ChartCard extends MetricCard {
     if (!this.cursor.hidden) this.cursor.style.transform = `translateX(${this.graph.toDomXCoord(this.rows[row][0])}px)`;
     this.outputs?.forEach((output, i) => {
       const values = known ? [this.rows[row][i + 1]] : this.rows.slice(-4).map((each) => each[i + 1]);
-      setText(output, number(values.findLast((value) => value !== null) ?? null, this.unit, this.rate));
+      setText(output, this.text(values.findLast((value) => value !== null) ?? null));
+      output.classList.toggle('odd', !Number.isFinite(values.findLast((value) => value !== null) ?? 0));
     });
     this.tip.hidden = this.cursor.hidden || view.cursorCard !== this;
     if (!this.tip.hidden) this.fillTip(this.rows[row][0]);

@@ -1,6 +1,6 @@
 // Where the time of the ranks went: the share that computed steps which are kept, and the seconds by bucket.
 import { byId, make, setChildren, setText } from './dom.js';
-import { number } from './format.js';
+import { number, percent } from './format.js';
 
 // In the order of the bar, each with the color of a part.
 const BUCKETS = [
@@ -16,8 +16,14 @@ const BUCKETS = [
   ['unmarked', 'other'],
 ];
 
-const percent = (ratio) => `${(100 * ratio).toFixed(1)} %`;
+// Of another version of the agent there may be more.
+const bucketsOf = (seconds) => {
+  const known = BUCKETS.map(([bucket]) => bucket);
+  return [...BUCKETS, ...Object.keys(seconds).filter((bucket) => !known.includes(bucket)).map((bucket) => [bucket, 'other'])];
+};
 const counted = (n, one, many) => (n === 0 ? `no ${many}` : n === 1 ? `1 ${one}` : `${n.toLocaleString('en')} ${many}`);
+
+const MAX_NAMED = 3;
 
 let shown = '';
 
@@ -28,7 +34,7 @@ export function showGoodput({ goodput }) {
   const key = JSON.stringify(goodput);
   if (key === shown) return;
   shown = key;
-  const used = BUCKETS.filter(([bucket]) => seconds[bucket] > 0);
+  const used = bucketsOf(seconds).filter(([bucket]) => seconds[bucket] > 0);
   const all = used.reduce((sum, [bucket]) => sum + seconds[bucket], 0);
   const describe = (bucket) => `${bucket} ${number(seconds[bucket], 'seconds')} (${percent(seconds[bucket] / all)})`;
   const bar = used.map(([bucket, color]) => {
@@ -45,4 +51,15 @@ export function showGoodput({ goodput }) {
   setText(byId('goodput-count'), `${percent(ratio)}, ${counted(restarts, 'restart', 'restarts')}`);
   const without = others > 0 ? ` Without ${number(others, 'seconds')} of ranks that mark no phases.` : '';
   setText(byId('goodput-text'), `The ranks computed steps that are kept in ${percent(ratio)} of their time: ${lost}.${without}`);
+}
+
+// Value, detail and state of the tile: what took most of the time that did not train.
+export function goodputTile({ goodput }) {
+  if (goodput === null) return ['–', 'no rank marks phases', ''];
+  const { ratio, bucket_seconds: seconds } = goodput;
+  const all = Object.values(seconds).reduce((sum, each) => sum + each, 0);
+  const lost = Object.entries(seconds).filter(([bucket, of]) => bucket !== 'compute' && all > 0 && of / all >= 0.001);
+  lost.sort(([, a], [, b]) => b - a);
+  const named = lost.slice(0, MAX_NAMED).map(([bucket, of]) => `${bucket} ${percent(of / all)}`);
+  return [percent(ratio), named.join(', ') || 'no time lost', ''];
 }

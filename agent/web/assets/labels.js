@@ -4,6 +4,15 @@ const LABEL_ORDER = ['role', 'instance', 'process'];
 const SHOWN_WITHOUT_NAME = ['role', 'instance', 'feat', 'event', 'type', 'reason'];
 export const rank = (label) => (LABEL_ORDER.indexOf(label) + LABEL_ORDER.length + 1) % (LABEL_ORDER.length + 1);
 
+// rep_2 before rep_10.
+export const naturally = new Intl.Collator('en', { numeric: true }).compare;
+
+// Compared by `naturally`, it puts label sets into the order of their ranks.
+export function sortKey(labels) {
+  const names = Object.keys(labels).sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1));
+  return names.filter((name) => name !== 'ip_addr').map((name) => labels[name]).join('\n');
+}
+
 function describe(labels, names) {
   return names.map((name) => (SHOWN_WITHOUT_NAME.includes(name) ? labels[name] ?? '–' : `${name}=${labels[name] ?? ''}`)).join(' ');
 }

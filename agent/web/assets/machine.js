@@ -2,6 +2,7 @@
 import { byId, make, setText } from './dom.js';
 import { setFocus } from './focus.js';
 import { number } from './format.js';
+import { naturally } from './labels.js';
 import { tile } from './status.js';
 
 const NEAR = 0.9; // of a limit
@@ -118,7 +119,6 @@ function showFacts(machine) {
 
 // ---- the ranks: a row for each, and for each further GPU of it ----
 
-const naturally = new Intl.Collator('en', { numeric: true }).compare; // of few: it is slow
 const inOrder = (a, b) => (a === b ? 0 : a < b ? -1 : 1);
 const byName = (a, b) => inOrder(a.role, b.role) || a.instance.length - b.instance.length || inOrder(a.instance, b.instance); // rep_2, rep_10
 const isSlowed = (reason) => reason.startsWith('hw_') || reason === 'sw_thermal'; // as the alert PersiaGpuThrottled

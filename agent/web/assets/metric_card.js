@@ -1,6 +1,7 @@
 // The card of a family, with its name and help text; and the card of an `_info` metric, which has labels instead of a chart.
 import { get } from './api.js';
 import { make, setText, svg } from './dom.js';
+import { titled } from './format.js';
 import { rank } from './labels.js';
 import { pinned, togglePin } from './pins.js';
 import { view } from './view.js';
@@ -17,14 +18,16 @@ export class MetricCard {
     this.element = make('article.card', { 'data-name': family.name });
     this.element.card = this;
     this.kind = make('span.kind');
-    // A long name wraps after its underscores.
-    const title = make('h3', { title: family.name }, ...family.name.split(/(?<=_)/).flatMap((word) => [word, make('wbr')]));
+    // The help text is the title, the name is small. A long name wraps after its underscores.
+    const name = make('code.name', { title: family.name }, ...family.name.split(/(?<=_)/).flatMap((word) => [word, make('wbr')]));
+    const [sentence] = family.help.split(/\.\s/);
+    const title = make('h3', { title: family.help || family.name }, sentence ? titled(sentence) : family.name);
     const star = svg('svg', { viewBox: '0 0 16 16', 'aria-hidden': 'true' });
     star.append(svg('path', { d: 'M8 1.6l2 4.1 4.5.6-3.3 3.2.8 4.5L8 11.9 4 14l.8-4.5L1.5 6.3l4.5-.6z' }));
     this.pin = make('button.pin', { type: 'button', 'aria-label': `Pin ${family.name}`, title: 'Pinned charts stand first' }, star);
     this.pin.addEventListener('click', () => togglePin(family.name));
     this.showPin();
-    this.element.append(make('header', {}, this.pin, title, this.kind), make('p.help', { title: family.help }, family.help));
+    this.element.append(make('header', {}, this.pin, title, make('p.about', {}, ...(sentence ? [name, ' '] : []), this.kind)));
   }
 
   showPin() {

@@ -1,12 +1,12 @@
 // The page: polls the agent, updates the sections of cards, and handles keys and buttons.
-import { get } from './api.js';
+import { get, getEnd } from './api.js';
 import { ChartCard } from './chart_card.js';
 import { showDeaths } from './deaths.js';
 import { byId, make, setChildren, setText } from './dom.js';
-import { clock, duration, number } from './format.js';
+import { clock, duration, number, titled } from './format.js';
 import { setFocus } from './focus.js';
 import { showGoodput } from './goodput.js';
-import { showAgentGone, showHealth } from './health.js';
+import { isOver, showAgentGone, showHealth, showKept } from './health.js';
 import { showMachine } from './machine.js';
 import { InfoCard } from './metric_card.js';
 import { pinned } from './pins.js';
@@ -96,7 +96,20 @@ const screenObserver = new IntersectionObserver(
   { rootMargin: '150px 0px' },
 );
 
-function makeSection({ id, title, prefix, folded }) {
+// Links to what stands below the charts.
+const foldedLinks = [...byId('folded').children].map((details) => {
+  const link = make('a.below', { href: `#${details.id}` }, titled(details.id));
+  link.addEventListener('click', () => {
+    details.open = true;
+  });
+  return link;
+});
+
+function showFoldedLinks() {
+  for (const link of foldedLinks) link.hidden = byId(link.hash.slice(1)).hidden;
+}
+
+function makeSection({ id, title, prefix, isOwn }) {
   const grid = make('div.grid');
   const count = make('span.count');
   const anchor = `group-${id.replace(/[^a-zA-Z0-9_]+/g, '-')}`;
@@ -104,12 +117,14 @@ function makeSection({ id, title, prefix, folded }) {
   if (prefix) heading.append(title ? ' ' : '', make('code', {}, prefix));
   heading.append(' ', count);
   const element = make('details.section', { id: anchor, 'data-group': prefix || title.toLowerCase() }, make('summary', {}, heading), grid);
-  element.open = !folded && (!narrow.matches || id === PINNED);
+  // A phone shows the pinned charts, or the first group.
+  const isFirst = !sections.some((section) => section.element.open && !section.isOwn);
+  element.open = !isOwn && (!narrow.matches || id === PINNED || isFirst);
   const link = make('a', { href: `#${anchor}` }, title || prefix);
   link.addEventListener('click', () => {
     element.open = true;
   });
-  return { id, element, grid, count, link, cards: [] };
+  return { id, element, grid, count, link, isOwn, cards: [] };
 }
 
 function makeCard(family, last) {
@@ -122,10 +137,12 @@ function showFamilies() {
   const before = new Map(sections.flatMap(({ cards }) => cards.map((card) => [card.family.name, card])));
   sections = groupFamilies(families, pinned()).map((group) => {
     const section = sections.find(({ id }) => id === group.id) ?? makeSection(group);
+    if (!sections.includes(section)) sections.push(section);
     section.cards = group.entries.map(({ family, last }) => {
       const card = before.get(family.name);
       if (!card?.isFor(family, last)) return makeCard(family, last);
       before.delete(family.name);
+      card.family = family; // with another number of series
       return card;
     });
     return section;
@@ -135,8 +152,10 @@ function showFamilies() {
     card.setShown(false);
   }
   for (const { grid, cards } of sections) setChildren(grid, cards.map(({ element }) => element));
-  setChildren(byId('sections'), sections.map(({ element }) => element));
-  setChildren(byId('jump'), sections.map(({ link }) => link));
+  const elements = (own) => sections.filter(({ isOwn }) => isOwn === own).map(({ element }) => element);
+  setChildren(byId('sections'), elements(false));
+  setChildren(byId('agent-sections'), elements(true));
+  setChildren(byId('jump'), [...sections.filter(({ isOwn }) => !isOwn).map(({ link }) => link), ...foldedLinks]);
   search();
 }
 
@@ -225,26 +244,30 @@ function agentAnswered() {
   for (const card of view.cards) card.loaded = '';
 }
 
+// `status` is that of the end if the agent ended with the job.
 function agentDown() {
   if (downSince !== null) return;
   downSince = Date.now();
+  if (status !== null && isOver(status)) {
+    showKept(status);
+    return;
+  }
   setText(byId('banner'), `The agent has not answered since ${clock(downSince)}. The page keeps trying.`);
   byId('banner').hidden = false;
   document.body.classList.add('down');
   showAgentGone(status, downSince);
 }
 
-async function poll() {
-  status = await get('status', {}, { urgent: true });
-  agentAnswered();
+function showStatus() {
   setText(byId('job'), status.job);
   showHealth(status);
   showDeaths(status);
   showTiles(status);
-  showWaits(status);
+  showWaits(status, narrow.matches);
   showWorkers(status);
   showMachine(status);
   showGoodput(status);
+  showFoldedLinks();
   const { history } = status;
   setText(
     byId('about'),
@@ -254,6 +277,14 @@ async function poll() {
       `History: at most ${duration(history.seconds)}, a collection every ${number(history.step_seconds, 'seconds')}, ` +
       `${number(history.bytes, 'bytes')} of ${number(history.max_bytes, 'bytes')}.`,
   );
+}
+
+async function poll() {
+  const answer = await get('status', {}, { urgent: true });
+  if (answer.run_id === status?.run_id && answer.now_ms < status.now_ms) return; // overtaken by that of the end
+  status = answer;
+  agentAnswered();
+  showStatus();
   // A new series may belong to a new family.
   if (Date.now() - metadataAt > METADATA_EVERY_MS || status.series !== series) {
     const answer = await get('metadata', {}, { urgent: true });
@@ -274,6 +305,20 @@ async function poll() {
   for (const card of view.cards) card.refresh();
 }
 
+// The agent holds this request until it ends, and answers it with its last status: of a hidden page, too. A job whose agent ends
+// otherwise, such as by a kill, has none.
+async function awaitEnd() {
+  for (;;) {
+    const last = await getEnd();
+    if (last === undefined) return; // an agent of another version
+    if (last === null) continue;
+    status = last;
+    showStatus();
+    updateWindow();
+    agentDown();
+  }
+}
+
 let timer = null;
 
 async function run() {
@@ -285,9 +330,9 @@ async function run() {
     else console.warn(error.message);
   }
   if (report !== null) return;
-  const wait = Math.min(Math.max(status?.history.step_seconds ?? 1, 1), 10) * 1000;
+  const wait = Math.min(Math.max(status?.history.step_seconds ?? 1, 1), 5) * 1000;
   // A hidden page polls less.
-  timer = setTimeout(run, downSince === null ? (document.hidden ? 10000 : wait) : 1000);
+  timer = setTimeout(run, downSince === null ? (document.hidden ? 10000 : wait) : status !== null && isOver(status) ? 5000 : 1000);
 }
 
 document.addEventListener('visibilitychange', () => {
@@ -359,12 +404,6 @@ document.addEventListener('keydown', (event) => {
 });
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', showTheme);
 
-// On a phone, the tiles about the agent stand below the workers.
-function placeAgentTiles() {
-  if (narrow.matches) byId('events').after(byId('tiles-agent'));
-  else byId('tiles-job').after(byId('tiles-agent'));
-}
-
 // As the URL has it.
 function restore() {
   range = RANGES.find(([name]) => name === fromUrl('range'))?.[1] ?? range;
@@ -379,10 +418,7 @@ function restore() {
 
 restore();
 document.body.classList.toggle('report', report !== null);
-// A phone shows the problems first, and folds the rest.
-if (narrow.matches) for (const id of ['waits', 'workers', 'deaths', 'machine', 'goodput']) byId(id).open = false;
-placeAgentTiles();
-narrow.addEventListener('change', placeAgentTiles);
+if (narrow.matches) byId('deaths').open = false;
 for (const [name, seconds, spoken] of RANGES) {
   const button = make('button', { type: 'button', 'aria-pressed': String(seconds === range), 'aria-label': spoken }, name);
   button.addEventListener('click', () => {
@@ -395,3 +431,4 @@ for (const [name, seconds, spoken] of RANGES) {
 }
 showTheme();
 run();
+if (report === null) awaitEnd();

@@ -1,15 +1,65 @@
-// How far the training is, from what its processes count.
+// How far the training is, and how fast, from what its processes count.
 import { duration, number } from './format.js';
 
-const whole = (value) => Math.floor(value).toLocaleString('en');
+const MIN_COMPARED_MS = 120000;
+const SLOWER = 0.8; // than in the last ten minutes, or than the median of the ranks
+const GOES_ON = ['running', 'degraded', 'hung'];
 
-// Value, detail and state of the tile.
-export function progressTile({ step, planned_steps: planned, remaining_seconds: remaining, ...rates }) {
-  const share = planned > 0 ? ` (${Math.min(100, Math.floor((100 * step) / planned))} %)` : '';
-  const value = step === null ? '–' : planned === null ? `step ${whole(step)}` : `${whole(step)} of ${whole(planned)}${share}`;
-  const speeds = ['steps', 'samples', 'tokens']
-    .filter((what) => rates[`${what}_per_second`] !== null)
-    .map((what) => `${number(rates[`${what}_per_second`])} ${what}/s`);
-  const end = remaining === null ? [] : [remaining > 0 ? `${duration(remaining)} left` : 'the last step is done'];
-  return [value, [...end, ...speeds].join(', '), ''];
+const whole = (value) => Math.floor(value).toLocaleString('en');
+const per = (value, what) => `${number(value)} ${what}/s`;
+
+// Value, detail, state and the share that is done, for the bar; null: it is not known.
+export function progressTile({ progress }) {
+  if (!progress || progress.step === null) return ['–', 'no rank numbers its steps', '', null];
+  const { step, planned_steps: planned, remaining_seconds: remaining } = progress;
+  if (planned === null || !(planned > 0)) return [`step ${whole(step)}`, 'of an unknown number', '', null];
+  const share = Math.min(1, step / planned);
+  const end = remaining === null ? '' : remaining > 0 ? `, ${duration(remaining)} left` : ', the last step is done';
+  return [`${whole(step)} of ${whole(planned)}`, `${Math.floor(100 * share)} %${end}`, '', share];
+}
+
+// What the ranks that run are like beside each other; '' if there is nothing to say: one rank, or one that died or hangs.
+function describeRanks({ throughput, verdicts, workers }) {
+  const ranks = workers.filter(({ process, up }) => process === '0' && up);
+  if (ranks.length < 2 || workers.some(({ state }) => state === 'died' || state === 'hung')) return '';
+  const [straggler] = verdicts.stragglers;
+  if (straggler) {
+    const part = Math.round((100 * straggler.seconds_per_step) / straggler.step_seconds);
+    return `${straggler.instance} is slower in ${straggler.phase}, by ${part} % of a step`;
+  }
+  const slowest = throughput?.slowest;
+  if (slowest) return `${slowest.instance} is slower: ${number(slowest.now, '', true)}, the median is ${number(slowest.median, '', true)}`;
+  // Ranks that meet at each step are judged by what their steps consist of.
+  const judged = (verdicts.judged ?? []).filter(({ ranks: n }) => n > 1);
+  const measuring = judged.find(({ measured, needed }) => measured < needed);
+  if (measuring) return `measuring the ranks, ${measuring.measured} of ${measuring.needed}`;
+  if (judged.some(({ undecided }) => undecided)) return 'one of the ranks may be slower';
+  return judged.reduce((sum, { ranks: n }) => sum + n, 0) === ranks.length ? 'all ranks are equally fast' : '';
+}
+
+// What counts most: samples, tokens, steps, or the counter that stands for them.
+function speedsOf({ progress, throughput }) {
+  const known = ['samples', 'tokens', 'steps'].filter((what) => progress && progress[`${what}_per_second`] !== null);
+  if (known.length > 0) return known.map((what) => per(progress[`${what}_per_second`], what));
+  return throughput ? [number(throughput.now, '', true)] : [];
+}
+
+// Value, detail in lines, and state.
+export function speedTile(status) {
+  const { throughput, health, history, now_ms: at } = status;
+  const goesOn = GOES_ON.includes(health.state);
+  if (!goesOn) {
+    if (!throughput) return ['–', health.state === 'waiting' ? 'no rank runs' : 'the job is over', ''];
+    return [number(throughput.last_10m, '', true), `${throughput.name}: mean of the last 10 minutes`, ''];
+  }
+  const [first, ...others] = speedsOf(status);
+  if (first === undefined) return ['–', 'no counter of steps, batches, samples or tokens', ''];
+  // While ranks start, the first seconds say little.
+  const compares = throughput?.last_10m > 0 && at - history.oldest_ms >= MIN_COMPARED_MS;
+  const part = compares ? throughput.now / throughput.last_10m : 1;
+  const compared = compares ? `${Math.round(part * 100)} % of the last 10 minutes` : '';
+  const counter = others.length > 0 || status.progress?.steps_per_second !== undefined ? '' : throughput?.name ?? '';
+  const ranks = describeRanks(status);
+  const isSlow = part < SLOWER || status.verdicts.stragglers.length > 0 || throughput?.slowest;
+  return [first, [[...others, counter, compared].filter(Boolean).join(', '), ranks].filter(Boolean).join('\n'), isSlow ? 'bad' : ''];
 }

@@ -1,8 +1,8 @@
-// The tiles: first those about the job, then those about the agent.
-import { byId, make, setText } from './dom.js';
+// The four tiles about the job, and the line about the agent: its pushes, series and history.
+import { byId, make, setChildren, setText } from './dom.js';
 import { ago, duration, number } from './format.js';
-import { slowestTile, throughputTile } from './health.js';
-import { progressTile } from './progress.js';
+import { goodputTile } from './goodput.js';
+import { progressTile, speedTile } from './progress.js';
 
 // Existing elements are updated in place: a reader's selection stays. Returns the tile.
 export function tile(id, name, value, detail, state, group = 'job') {
@@ -11,56 +11,74 @@ export function tile(id, name, value, detail, state, group = 'job') {
     element = make('div', { id: `tile-${id}` }, make('dt', {}, name), make('dd.value'), make('dd.detail'));
     byId(`tiles-${group}`).append(element);
   }
-  element.className = `tile ${state}`;
+  element.className = `tile ${state}`.trim();
   setText(element.children[1], value);
   setText(element.children[2], detail);
   element.children[2].title = detail;
   return element;
 }
 
-function describeGateways(gateway, gateways) {
-  if (gateways.length < 2) return gateway.last_error !== '' ? gateway.last_error : `to ${gateway.address}`;
-  const failing = gateways.filter((one) => one.last_error !== '');
-  return failing.length > 0 ? `${failing.length} of ${gateways.length} gateways: ${failing[0].last_error}` : `to ${gateways.length} gateways: ${gateway.address}`;
+// The bar of a tile: how much is done, from 0 to 1; null: none.
+function showBar(element, share) {
+  let bar = element.querySelector('progress');
+  if (!bar) {
+    bar = make('progress', { max: '1', 'aria-label': 'Steps done' });
+    element.append(bar);
+  }
+  bar.hidden = share === null;
+  if (share !== null && bar.value !== share) bar.value = share;
 }
 
-function showWorkersTile(workers) {
+// Ranks and their helper processes.
+function workersTile({ workers }) {
   const count = (of) => workers.filter(of).length;
+  if (workers.length === 0) return ['–', 'none has started', ''];
   const up = count((worker) => worker.up);
-  const bad = ['died', 'hung'].map((state) => [count((worker) => worker.state === state), state]).filter(([n]) => n > 0);
+  const of = (states) => states.map((state) => [count((worker) => worker.state === state), state]).filter(([n]) => n > 0);
+  const bad = of(['died', 'hung']);
+  const parts = [...bad, ...of(['idle', 'starting'])].map(([n, state]) => `${n} ${state}`);
   const restarts = workers.reduce((sum, worker) => sum + (worker.restarts ?? 0), 0);
-  const detail = bad.length > 0 ? bad.map(([n, state]) => `${n} ${state}`).join(', ') : 'none died or hung';
-  tile(
-    'workers',
-    'Workers',
-    `${up} of ${workers.length} up`,
-    `${detail}; ${restarts === 0 ? 'no restarts' : restarts === 1 ? '1 restart' : `${restarts} restarts`}`,
-    bad.length > 0 ? 'bad' : workers.length > 0 ? 'good' : '',
-  );
+  const again = restarts === 0 ? 'no restarts' : restarts === 1 ? '1 restart' : `${restarts} restarts`;
+  return [`${up} of ${workers.length} up`, [...(parts.length > 0 ? parts : ['none died or hung']), again].join(', '), bad.length > 0 ? 'bad' : ''];
+}
+
+// ---- the line about the agent ----
+
+function describePushes({ gateway, gateways, push_interval_seconds: interval }) {
+  if (gateway.address === 'off') return 'no gateway: /metrics has the values';
+  const to = gateways.length > 1 ? `to ${gateways.length} gateways, ${gateway.address}` : `to ${gateway.address}`;
+  const age = gateway.last_success_age_seconds;
+  const last = age !== null ? `the last one ${ago(age)}` : gateway.pushes > 0 ? 'none has arrived' : 'none yet';
+  const failed = gateway.failed > 0 ? `, ${gateway.failed} failed` : '';
+  return `${gateway.pushes.toLocaleString('en')} pushes ${to}${failed}, ${last}, one every ${number(interval, 'seconds')}`;
+}
+
+function describeSeries({ series, segments: { live, ended, refused } }) {
+  return `${series.toLocaleString('en')} series in ${live} live segments${ended > 0 ? `, ${ended} ended` : ''}${refused > 0 ? `, ${refused} refused` : ''}`;
+}
+
+function describeHistory({ history, now_ms: now }) {
+  if (history.oldest_ms === null) return 'no history';
+  return `history of ${duration((now - history.oldest_ms) / 1000)}, ${number(history.bytes, 'bytes')} in memory`;
+}
+
+function showAgentLine(status) {
+  const parts = [
+    ['pushes', describePushes(status)],
+    ['series', describeSeries(status)],
+    ['history', describeHistory(status)],
+  ];
+  setChildren(byId('plumbing'), parts.map(([id]) => byId(`plumbing-${id}`) ?? make('span', { id: `plumbing-${id}` })));
+  for (const [id, text] of parts) setText(byId(`plumbing-${id}`), text);
+  byId('plumbing-pushes').classList.toggle('bad', status.gateway.last_error !== '');
+  byId('plumbing-series').classList.toggle('bad', status.segments.refused > 0);
 }
 
 export function showTiles(status) {
-  const { gateway, gateways, workers, segments, history } = status;
-  const agentTile = (...what) => tile(...what, 'agent');
-  tile('throughput', 'Throughput', ...throughputTile(status));
-  if (status.progress) tile('progress', 'Progress', ...progressTile(status.progress));
-  showWorkersTile(workers);
-  tile('slowest', 'Slowest rank', ...slowestTile(status));
-  const age = gateway.last_success_age_seconds;
-  const late = age === null ? gateway.pushes > 0 : age > 3 * status.push_interval_seconds + 5;
-  const failing = gateway.last_error !== '';
-  const off = gateway.address === 'off';
-  agentTile(
-    'push',
-    'Last push',
-    off ? 'none' : age === null ? (gateway.pushes > 0 ? 'never succeeded' : 'not yet') : ago(age),
-    off ? 'there is no gateway; /metrics has the values' : describeGateways(gateway, gateways),
-    failing || late ? 'bad' : age === null ? '' : 'good',
-  );
-  const detail = `${gateway.failed > 0 ? gateway.failed : 'none'} failed, one every ${number(status.push_interval_seconds, 'seconds')}`;
-  agentTile('pushes', 'Pushes', gateway.pushes.toLocaleString('en'), failing ? `${detail}, to ${gateway.address}` : detail, failing ? 'bad' : '');
-  const refused = segments.refused > 0 ? `, ${segments.refused} refused` : '';
-  agentTile('series', 'Series', status.series.toLocaleString('en'), `${segments.live} segments live, ${segments.ended} ended${refused}`, refused ? 'bad' : '');
-  const kept = history.oldest_ms === null ? null : (status.now_ms - history.oldest_ms) / 1000;
-  agentTile('history', 'History', kept === null ? 'none' : duration(kept), `${number(history.bytes, 'bytes')} in memory`, '');
+  const [value, detail, state, share] = progressTile(status);
+  showBar(tile('progress', 'Progress', value, detail, state), share);
+  tile('speed', 'Speed', ...speedTile(status));
+  tile('goodput', 'Goodput', ...goodputTile(status));
+  tile('workers', 'Workers', ...workersTile(status));
+  showAgentLine(status);
 }

@@ -1,7 +1,6 @@
-// Who waits for whom: the ranks that the others wait for, at each step or in a hang, and what the steps of the ranks consist of.
+// Who waits for whom: what the steps of the ranks consist of. With a verdict it stands before the charts, without one below them.
 import { byId, make, setChildren, setText } from './dom.js';
-import { setFocus } from './focus.js';
-import { clock, number } from './format.js';
+import { number } from './format.js';
 
 const SYNC = 'sync'; // the phase in which a rank waits for others
 const OTHER = 'other';
@@ -27,12 +26,6 @@ function placeOf(phase) {
 
 const inOrder = (a, b) => placeOf(a) - placeOf(b) || (a < b ? -1 : 1);
 
-function makeVerdict(verdict) {
-  const button = make('button.reason', { type: 'button', title: 'Show the charts of this rank alone' }, verdict.text);
-  button.addEventListener('click', () => setFocus({ role: verdict.role, instance: verdict.instance }));
-  return make('li', {}, button, ` since ${clock(verdict.since_ms)}`);
-}
-
 function makeRow(rank, longest, roles, slow) {
   const name = roles > 1 ? `${rank.role} ${rank.instance}` : rank.instance;
   const phases = Object.keys(rank.seconds_per_step)
@@ -54,25 +47,27 @@ function makeRow(rank, longest, roles, slow) {
   return make('tr', {}, make(slow ? 'th.slow' : 'th', { scope: 'row' }, name), make('td', {}, bar), make('td.waited', {}, `waits ${waits}`));
 }
 
-let shownVerdicts = '';
 let shownRanks = '';
+let isVerdict = null;
 
-export function showWaits({ verdicts }) {
+// Opened or closed when a verdict begins or ends; in between, the reader decides.
+function place(verdict, narrow) {
+  if (verdict === isVerdict) return;
+  isVerdict = verdict;
+  byId(verdict ? 'first' : 'folded').prepend(byId('waits'));
+  byId('waits').open = verdict && !narrow;
+}
+
+// The ranks that the others wait for are in the headline. `narrow`: on a phone the bars stay folded.
+export function showWaits({ verdicts }, narrow) {
   const { stragglers, hangs, ranks } = verdicts;
   const found = [...hangs, ...stragglers];
-  byId('waits').hidden = found.length === 0 && ranks.length < 2;
-  setText(byId('waits-count'), found.length === 0 ? 'no rank holds the others up' : '');
-  // Buttons are made anew only for other verdicts: a reader may be about to click.
-  const verdictKey = JSON.stringify(found.map(({ role, instance, since_ms: since }) => [role, instance, since]));
-  if (verdictKey !== shownVerdicts) {
-    shownVerdicts = verdictKey;
-    setChildren(byId('waits-verdicts'), found.map(makeVerdict));
-  }
-  found.forEach(({ text }, i) => setText(byId('waits-verdicts').children[i].firstChild, text));
-  const ranksKey = JSON.stringify([ranks, verdictKey]);
+  place(found.length > 0, narrow);
+  byId('waits').hidden = ranks.length < 2;
+  setText(byId('waits-count'), found.length === 0 ? 'what a step of each rank consists of' : `${found.map(({ instance }) => instance).join(', ')} ${found.length === 1 ? 'holds' : 'hold'} the others up`);
+  const ranksKey = JSON.stringify([ranks, found.map(({ role, instance }) => [role, instance])]);
   if (ranksKey === shownRanks) return;
   shownRanks = ranksKey;
-  byId('waits-steps').hidden = ranks.length < 2;
   const sum = ({ seconds_per_step: phases }) => Object.values(phases).reduce((total, seconds) => total + seconds, 0);
   const longest = Math.max(0, ...ranks.map(sum));
   const roles = new Set(ranks.map(({ role }) => role)).size;

@@ -1,10 +1,11 @@
-// The table of workers: sorted by any column, filtered, folded. A click on a worker filters all charts to it.
+// The table of workers: the worst first, sorted by any column, filtered. A click on a worker filters all charts to it.
 import { byId, make, setText } from './dom.js';
 import { focusKey, setFocus } from './focus.js';
 import { ago, clock, duration, number } from './format.js';
+import { naturally } from './labels.js';
 import { view } from './view.js';
 
-const MAX_ROWS = 100;
+const MAX_ROWS = 8;
 const BAD = ['died', 'hung'];
 const STATES = ['died', 'hung', 'idle', 'starting', 'running', 'exited']; // the worst first
 const samples = new Map(); // by worker: processor time at a moment
@@ -41,12 +42,11 @@ const keyOf = (worker) => `${worker.role}\n${worker.instance}\n${worker.process}
 const nameOf = (worker) => (worker.process === '0' ? worker.instance : `${worker.instance} process ${worker.process}`);
 // Short phases change faster than one can read.
 const phaseOf = ({ phase, inPhase }) => (inPhase < 2 ? phase : `${phase} ${duration(inPhase)}`);
-const naturally = new Intl.Collator('en', { numeric: true }).compare;
 const byName = (a, b) => a.place - b.place;
 const byNumber = (of) => (a, b) => (of(a) ?? -Infinity) - (of(b) ?? -Infinity);
 // As long as the reader has not chosen a column: those that need a look, then all others by name.
-const badFirst = (a, b) => rankOf(a) - rankOf(b);
-const rankOf = ({ state }) => (BAD.includes(state) ? BAD.indexOf(state) : BAD.length);
+const worstFirst = (a, b) => badness(a) - badness(b);
+const badness = ({ state, isSlow }) => (BAD.includes(state) ? BAD.indexOf(state) : BAD.length + (isSlow ? 0 : 1));
 
 // [title, text of a cell, order]
 const COLUMNS = [
@@ -116,8 +116,8 @@ function fillRow(row) {
     row.children[1].append(make('span.badge'), ' ', make('span.phase'));
   }
   row.setAttribute('aria-selected', String(focusKey() === row.dataset.worker));
-  row.className = BAD.includes(worker.state) ? `bad ${worker.state}` : worker.up ? `up ${worker.state}` : 'ended';
-  setText(row.children[1].firstChild, worker.state);
+  row.className = BAD.includes(worker.state) ? `bad ${worker.state}` : worker.up ? `up ${worker.state}${worker.isSlow ? ' slow' : ''}` : 'ended';
+  setText(row.children[1].firstChild, worker.isSlow ? 'slow' : worker.state);
   setText(row.children[1].lastChild, worker.phase && worker.phase !== 'other' ? phaseOf(worker) : '');
   COLUMNS.forEach(([, text], column) => {
     if (text) setText(row.children[column], String(text(worker)));
@@ -145,12 +145,14 @@ function matches(worker) {
 // The status with what the table adds to each worker.
 export function showWorkers(status) {
   last = status;
-  const { workers, now_ms: now } = status;
+  const { workers, now_ms: now, verdicts, throughput } = status;
+  const slow = [...verdicts.stragglers, throughput?.slowest].filter(Boolean).map(({ role, instance }) => `${role}\n${instance}\n0`);
   if (byId('workers-head').children.length === 0) makeHead();
   byId('workers').hidden = workers.length === 0;
   const patience = 2000 * Math.max(status.push_interval_seconds, 1);
   place(workers);
   for (const worker of workers) {
+    worker.isSlow = worker.up && slow.includes(worker.key);
     worker.share = cpuShare(worker, now, patience);
     worker.inPhase = worker.phase_since_ms === null ? null : (now - worker.phase_since_ms) / 1000;
     worker.upFor = worker.up && worker.start_time_ms !== null ? (now - worker.start_time_ms) / 1000 : null;
@@ -158,7 +160,7 @@ export function showWorkers(status) {
   [...byId('workers-head').children].forEach((head, column) => {
     head.setAttribute('aria-sort', column !== order.column ? 'none' : order.down ? 'descending' : 'ascending');
   });
-  const compare = order.column === null ? badFirst : COLUMNS[order.column][2];
+  const compare = order.column === null ? worstFirst : COLUMNS[order.column][2];
   const sorted = workers.filter(matches).sort((a, b) => (order.down ? -1 : 1) * compare(a, b) || byName(a, b));
   const rows = all ? sorted : sorted.slice(0, MAX_ROWS);
   const body = byId('workers-body');
@@ -181,5 +183,7 @@ export function showWorkers(status) {
   setText(byId('workers-all'), `Show all ${sorted.length}`);
   const count = (state) => workers.filter((worker) => worker.state === state).length;
   const bad = BAD.filter((state) => count(state) > 0).map((state) => `${count(state)} ${state}`);
+  const slower = workers.filter(({ isSlow, state }) => isSlow && !BAD.includes(state)).length;
+  if (slower > 0) bad.push(`${slower} slow`);
   setText(byId('workers-count'), [words.length > 0 ? `${sorted.length} of ${workers.length}` : workers.length, ...bad].join(', '));
 }

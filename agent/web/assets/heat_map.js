@@ -1,0 +1,90 @@
+// Many series as a heat map: a row for each, in natural order, and time from left to right. A color says how far a value is above or
+// below the middle of all series at that time, so that a rank that differs is a stripe.
+import { median } from './bands.js';
+import { make } from './dom.js';
+
+const LEAST_PX = 48;
+const MOST_PX = 120;
+const ABOVE = [213, 94, 0];
+const BELOW = [0, 114, 178];
+const ODD = [180, 0, 120]; // NaN and infinite values
+const LEAST_SCALE = 0.1; // of the middle: noise stays pale
+
+export class HeatMap {
+  // `onPick`: called with a row's index. `onPoint`: with a row's and a point's index, or nothing when the pointer leaves.
+  constructor({ onPick, onPoint }) {
+    this.element = make('canvas.heat', { hidden: '', role: 'img', 'aria-label': 'Heat map of the series over time' });
+    this.rows = 0;
+    this.element.addEventListener('click', (event) => onPick(this.placeOf(event)[0]));
+    this.element.addEventListener('mousemove', (event) => onPoint(...this.placeOf(event)));
+    this.element.addEventListener('mouseleave', () => onPoint());
+  }
+
+  placeOf({ offsetX, offsetY }) {
+    const part = (at, size, n) => Math.min(Math.max(Math.floor((at / size) * n), 0), n - 1);
+    const { from, to, times } = this;
+    const time = from + ((to - from) * offsetX) / this.element.clientWidth;
+    const point = times.findLastIndex((each) => each <= time);
+    return [part(offsetY, this.element.clientHeight, this.rows), Math.max(point, 0)];
+  }
+
+  // `series`: arrays of values; `times`: of their points; `from`, `to`: the time that the chart above shows within its `area`.
+  draw({ series, times, from, to, area }) {
+    Object.assign(this, { times, from, to, rows: series.length });
+    const { element } = this;
+    element.hidden = false;
+    const height = Math.min(Math.max(series.length, LEAST_PX), MOST_PX);
+    const width = Math.max(Math.floor(area.w), 1);
+    Object.assign(element, { width, height });
+    element.style.marginLeft = `${area.x}px`;
+    element.style.height = `${height}px`;
+    element.style.width = `${width}px`;
+    const context = element.getContext('2d');
+    const distances = this.distancesOf(series, times.length);
+    const xOf = (time) => ((time - from) / (to - from)) * width;
+    const step = times.length > 1 ? times[1] - times[0] : to - from;
+    for (let i = 0; i < times.length; i++) {
+      const left = Math.floor(xOf(times[i] - step / 2));
+      const right = Math.ceil(xOf(times[i] + step / 2));
+      if (right < 0 || left > width) continue;
+      this.drawColumn(context, left, right - left, height, distances.map((of) => of[i]));
+    }
+  }
+
+  // From -1 to 1 of the usual distance from the middle; null: no value, NaN: no number.
+  distancesOf(series, points) {
+    const middles = Array.from({ length: points }, (_, i) => median(series.map((values) => values[i]).filter(Number.isFinite)));
+    const all = [];
+    const distances = series.map((values) =>
+      Array.from({ length: points }, (_, i) => {
+        const value = values[i] ?? null;
+        if (value === null || !Number.isFinite(value)) return value === null ? null : NaN;
+        all.push(Math.abs(value - middles[i]));
+        return value - middles[i];
+      }),
+    );
+    all.sort((a, b) => a - b);
+    const middle = median(middles.filter(Number.isFinite)) ?? 0;
+    const scale = Math.max(all[Math.floor(all.length * 0.99)] ?? 0, LEAST_SCALE * Math.abs(middle)) || 1;
+    return distances.map((of) => of.map((value) => (value === null ? null : Math.max(-1, Math.min(1, value / scale)))));
+  }
+
+  // With more series than pixels, the one that differs most is seen.
+  drawColumn(context, x, width, height, distances) {
+    const rows = Math.min(distances.length, height);
+    for (let row = 0; row < rows; row++) {
+      const of = distances.slice(Math.floor((row * distances.length) / rows), Math.floor(((row + 1) * distances.length) / rows));
+      const isOdd = of.some(Number.isNaN);
+      const value = of.reduce((most, each) => (Math.abs(each ?? 0) > Math.abs(most) ? each : most), 0);
+      if (!isOdd && of.every((each) => each === null)) continue;
+      const alpha = isOdd ? 1 : 0.06 + 0.94 * Math.abs(value);
+      context.fillStyle = `rgb(${(isOdd ? ODD : value < 0 ? BELOW : ABOVE).join(' ')} / ${alpha.toFixed(2)})`;
+      const top = Math.floor((row * height) / rows);
+      context.fillRect(x, top, width, Math.floor(((row + 1) * height) / rows) - top);
+    }
+  }
+
+  hide() {
+    this.element.hidden = true;
+  }
+}

@@ -9,12 +9,6 @@
 #include "web/deaths_json.h"
 
 namespace persia::agent {
-namespace {
-
-// Between two collections for the page, the verdicts and the history.
-constexpr std::chrono::seconds kLookInterval(1);
-
-}  // namespace
 
 Agent::Agent(AgentSetup setup, Clock& clock, PushRoutes routes)
     : setup_(std::move(setup)),
@@ -55,6 +49,7 @@ Agent::Agent(AgentSetup setup, Clock& clock, PushRoutes routes)
 }
 
 Agent::~Agent() {
+  pages_.End();  // the server's threads do not wait any more
   SummarizeAllFloods();
   SetLogLimiter(nullptr);
 }
@@ -104,6 +99,7 @@ Status Agent::Finish(RemoteWrite::Ending series) {
   history_.Add(newest, clock_.Now(), /*is_last=*/true);
   const std::shared_ptr<const Snapshot> last = escaper_.Escape(newest);
   collection_.End();
+  pages_.End();
   const PushLanes::Pace pace = PaceOf(*options_.Get());
   TaskThreads targets("remote finish");
   targets.Run([&] { remote_.Finish(last, pace.limit, pace.limit_if_away, series); });

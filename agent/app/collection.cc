@@ -170,6 +170,7 @@ std::shared_ptr<const Snapshot> Collection::Collect(const std::string& agent_id,
   }
   segments_.Plan(own);
   std::shared_ptr<const Snapshot> all = segments_.Expose(own);
+  LookAtValues(*all);
   const size_t series = CountSeries(*all->layout);
   own_.SetSeries(series, max_series_);
   if (all->layout != layout_) {
@@ -185,7 +186,8 @@ std::shared_ptr<const Snapshot> Collection::Collect(const std::string& agent_id,
                   .pids = PidsOf(segments_.processes()),
                   .health = judgement_.health(),
                   .goodput = judgement_.goodput(),
-                  .ranks = judgement_.ranks()};
+                  .ranks = judgement_.ranks(),
+                  .not_finite = not_finite_.report()};
   const MutexLock lock(mutex_);
   summary_ = std::move(summary);
   return all;
@@ -246,6 +248,12 @@ void Collection::LookAtGpus() {
   }
   gpus_.Look(segments_.processes());
   event_log_.Add(gpus_.TakeEvents());
+}
+
+void Collection::LookAtValues(const Snapshot& all) {
+  if (setup_.view) return;  // the agent of the job reports them
+  not_finite_.Look(all, segments_.processes(), std::chrono::system_clock::now());
+  event_log_.Add(not_finite_.TakeEvents());
 }
 
 // A directory that was removed, or whose files were, is made again, with the state in it, so that workers that start later find

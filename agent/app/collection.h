@@ -24,6 +24,7 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "gpu/gpu_watch.h"
+#include "health/not_finite.h"
 #include "job/event_log.h"
 #include "job/event_position_file.h"
 #include "machine/machine_metrics.h"
@@ -48,6 +49,7 @@ class Collection {
     std::shared_ptr<const HealthReport> health = std::make_shared<HealthReport>();
     std::shared_ptr<const GoodputReport> goodput = std::make_shared<GoodputReport>();
     std::shared_ptr<const RankReport> ranks = std::make_shared<RankReport>();
+    std::shared_ptr<const NotFiniteReport> not_finite = std::make_shared<NotFiniteReport>();
   };
 
   // All five outlive it. `history`: of the former collections, for the throughput; used only in Collect.
@@ -73,6 +75,7 @@ class Collection {
   void ReadCommand();
   void TakeEvents();
   void LookAtGpus();
+  void LookAtValues(const Snapshot& all);
   void ReportSegments();
   void ReportLeftOut();
   OwnSnapshots CollectOwn();
@@ -89,6 +92,7 @@ class Collection {
   SegmentSource segments_;
   bool state_is_on_disk_ = false;  // after the last collection
   Judgement judgement_;
+  NotFiniteJudge not_finite_;
   std::optional<Throughput> throughput_;  // up to the collection before
   GpuWatch gpus_;
   bool gpus_are_used_ = false;  // since the first collection: they need a thread

@@ -25,6 +25,9 @@
 
 namespace persia::agent {
 
+// The agent's: between two collections for the page, the verdicts and the history.
+inline constexpr std::chrono::seconds kLookInterval(1);
+
 class Collector {
  public:
   struct Options {

@@ -110,6 +110,7 @@ AgentStatus WebPages::Status() const {
   status.run_id = parts_.setup.run_id;
   status.directory = parts_.setup.directory;
   status.push_interval = options->push_interval;
+  status.look_interval = std::min<std::chrono::milliseconds>(options->push_interval, kLookInterval);
   status.history = parts_.history.stats();
   const auto now = std::chrono::steady_clock::now();
   for (PushLanes::Lane& lane : parts_.lanes.lanes()) {
@@ -135,6 +136,7 @@ AgentStatus WebPages::Status() const {
   const auto history = parts_.history.Entries();
   status.ranks = std::move(collected.ranks);
   status.goodput = std::move(collected.goodput);
+  status.not_finite = std::move(collected.not_finite);
   status.throughput = ThroughputOf(history);
   status.progress = ProgressOf(history);
   status.recent = RecentEntries(history);
@@ -202,6 +204,7 @@ std::vector<Route> WebPages::ApiRoutes() {
   const auto status = [this, answer](const ServerRequest& request) {
     return answer(request, AnswerStatus(Status(), parts_.collector.Newest().get(), std::chrono::system_clock::now()));
   };
+  const auto end = [this](const ServerRequest& request) { return AwaitEnd(request); };
   const auto metadata = [this, big](const ServerRequest& request) {
     return big(request, [&] { return AnswerMetadata(parts_.collector.Newest().get()); });
   };
@@ -214,8 +217,30 @@ std::vector<Route> WebPages::ApiRoutes() {
   const auto range = [this, big](const ServerRequest& request) {
     return big(request, [&] { return AnswerRange(request.query, parts_.history.Entries(), parts_.collector.Newest().get()); });
   };
-  return {{"GET", "/api/v1/events", events}, {"GET", "/api/v1/status", status}, {"GET", "/api/v1/metadata", metadata},
-          {"GET", "/api/v1/series", series}, {"GET", "/api/v1/search", search}, {"GET", "/api/v1/query_range", range}};
+  return {{"GET", "/api/v1/events", events},
+          {"GET", "/api/v1/status", status},
+          {"GET", "/api/v1/end", end},
+          {"GET", "/api/v1/metadata", metadata},
+          {"GET", "/api/v1/series", series},
+          {"GET", "/api/v1/search", search},
+          {"GET", "/api/v1/query_range", range}};
+}
+
+ServerResponse WebPages::AwaitEnd(const ServerRequest& request) {
+  switch (end_.Await()) {
+    case EndNotice::Outcome::kNotYet:
+      return ForBrowsers(204, "application/json");
+    case EndNotice::Outcome::kTooMany: {
+      ServerResponse refusal = ForBrowsers(503, "text/plain; charset=utf-8");
+      refusal.body = "Too many requests wait for the end; ask for the status.\n";
+      refusal.headers.emplace_back("Retry-After", "25");
+      return refusal;
+    }
+    case EndNotice::Outcome::kEnded:
+      break;
+  }
+  JsonAnswer last = AnswerStatus(Status(), parts_.collector.Newest().get(), std::chrono::system_clock::now());
+  return ForBrowsers(request, last.status, "application/json", std::move(last.body));
 }
 
 ServerResponse WebPages::Reload() const {

@@ -14,6 +14,7 @@
 #include "net/http_server.h"
 #include "own/own_metrics.h"
 #include "web/big_answers.h"
+#include "web/end_notice.h"
 #include "web/history.h"
 #include "web/status_api.h"
 
@@ -38,17 +39,21 @@ class WebPages {
 
   // They use this object.
   std::vector<Route> Routes();
+  // The last collection is over: open pages are told how the job ended, before the server stops.
+  void End() { end_.End(); }
   // The page with all that it would show now, as one HTML file.
   [[nodiscard]] std::string Report() const;
 
  private:
   AgentStatus Status() const;
+  ServerResponse AwaitEnd(const ServerRequest& request);
   std::vector<Route> ApiRoutes();
   ServerResponse Reload() const;
 
   const Parts parts_;
   ScrapePage scrape_page_;
   BigAnswers big_answers_;
+  EndNotice end_;
 };
 
 }  // namespace persia::agent

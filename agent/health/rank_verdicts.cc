@@ -33,6 +33,7 @@ void RankVerdicts::Look(std::span<const WorkerProcess> processes, const Moment& 
   awaited_.Look(processes, moment.steady, {.hang_after = moment.hang_after, .is_stopped = moment.is_stopped});
   auto report = std::make_shared<RankReport>();
   report->ranks = stragglers_.ranks();
+  report->judged = stragglers_.judged();
   for (const WorkerProcess& process : processes) {
     if (!IsRank(process) || process.phase.empty()) continue;
     // An agent that has no other ranks does not judge a rank that waits too long; the rules do.

@@ -45,6 +45,7 @@ struct RankReport {
   };
 
   std::vector<StragglerJudge::Rank> ranks = {};
+  std::vector<StragglerJudge::Judged> judged = {};
   std::vector<Present> present = {};
   std::vector<Straggler> stragglers = {};
   std::vector<Awaited> awaited = {};

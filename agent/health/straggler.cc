@@ -120,6 +120,17 @@ void StragglerJudge::Look(std::span<const WorkerProcess> processes, TimePoint no
   for (const auto& [name, members] : roles) Show(roles_[name], members);
 }
 
+std::vector<StragglerJudge::Judged> StragglerJudge::judged() const {
+  std::vector<Judged> all;
+  for (const auto& [name, role] : roles_) {
+    all.push_back({.role = name,
+                   .ranks = role.members.size(),
+                   .measured = std::min(role.chunks.size(), kNeeded),
+                   .is_undecided = role.candidate.has_value() && !role.is_judged_slow});
+  }
+  return all;
+}
+
 std::optional<StragglerJudge::Evidence> StragglerJudge::EvidenceOf(const std::string& role) const {
   const auto found = roles_.find(role);
   return found == roles_.end() ? std::nullopt : found->second.evidence;

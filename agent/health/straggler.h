@@ -53,6 +53,9 @@ class StragglerJudge {
   static constexpr size_t kExceptions = 1;
   static constexpr int kLooksToBegin = 3;
   static constexpr int kLooksToEnd = 2;
+  // Chunks after which a straggler from the first step on has a verdict.
+  static constexpr size_t kNeeded = kLeastChunks + static_cast<size_t>(kLooksToBegin) - 1;
+  static_assert(kNeeded <= kChunks);
 
   // What a step of a rank consists of, as of the last chunks.
   struct Rank {
@@ -70,6 +73,13 @@ class StragglerJudge {
 
     friend bool operator==(const Verdict&, const Verdict&) = default;
   };
+  // How far the judgement of a role is: "equally fast" is known once `measured` has reached `needed` and nothing is undecided.
+  struct Judged {
+    std::string role;
+    size_t ranks = 0;
+    size_t measured = 0;        // chunks
+    bool is_undecided = false;  // a rank leads, but not for long enough
+  };
   // How the last chunks of a role compare: of the rank that waits least. For tests and for what the proofs print.
   struct Evidence {
     double lead = 0;    // share of the time by which it waits less than the median of the others
@@ -82,6 +92,8 @@ class StragglerJudge {
   [[nodiscard]] const std::vector<Rank>& ranks() const { return ranks_; }
   // At most one of each role.
   [[nodiscard]] const std::vector<Verdict>& verdicts() const { return verdicts_; }
+  // Of each role.
+  [[nodiscard]] std::vector<Judged> judged() const;
   // By role; none: there are too few chunks.
   [[nodiscard]] std::optional<Evidence> EvidenceOf(const std::string& role) const;
 

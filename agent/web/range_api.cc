@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "base/text.h"
+#include "health/not_finite.h"
 #include "web/query_string.h"
 #include "web/range_query.h"
 
@@ -17,7 +18,7 @@ namespace {
 
 using As = RangeQuery::As;
 
-constexpr size_t kMaxLabelSets = 500;
+constexpr size_t kMaxLabelSets = 1000;
 constexpr size_t kMaxQuantiles = 8;
 constexpr int64_t kMaxTimeMs = 32'503'680'000'000;  // the year 3000, so that no difference overflows
 constexpr std::string_view kMatch = "match.";
@@ -90,6 +91,7 @@ JsonAnswer AnswerRange(std::string_view text, const std::vector<History::Entry>&
     Json one = {{"labels", Json::object_t(line.labels.begin(), line.labels.end())}};
     if (line.quantile) one["q"] = *line.quantile;
     one["values"] = line.values;
+    for (const auto& [at, value] : line.not_finite) one["not_finite"].push_back({at, NotFiniteText(value)});
     series.push_back(std::move(one));
   }
   return AnswerWith({{"name", query.family},

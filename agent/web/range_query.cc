@@ -192,6 +192,7 @@ class Evaluation {
     for (size_t index = 0; index < series_.labels().size(); ++index) {
       if (result_.as == As::kValue) {
         AddLine(index, {}, [&](size_t, size_t to) { return ValueAt(index, to, 0); });
+        AddNotFinite(index, result_.series.back());
       } else if (of_summary) {
         for (size_t i = 0; i < family_.bounds.size(); ++i) {
           AddLine(index, family_.bounds[i], [&](size_t, size_t to) { return ValueAt(index, to, 2 + i); });
@@ -237,9 +238,19 @@ class Evaluation {
     }
   }
 
+  // No value at all is NaN in a line, too.
+  void AddNotFinite(size_t index, RangeSeries& line) const {
+    for (size_t i = 0; i < windows_.size(); ++i) {
+      const size_t to = windows_[i].second;
+      if (std::isfinite(line.values[i]) || to == kNone) continue;
+      const double* values = series_.ValuesOf(index, *entries_[to].snapshot);
+      if (values != nullptr) line.not_finite.emplace_back(i, values[0]);
+    }
+  }
+
   template <class Point>
   void AddLine(size_t index, std::optional<double> quantile, const Point& point) {
-    RangeSeries& series = result_.series.emplace_back(RangeSeries{series_.labels()[index], quantile, {}});
+    RangeSeries& series = result_.series.emplace_back(RangeSeries{series_.labels()[index], quantile, {}, {}});
     series.values.reserve(windows_.size());
     for (const auto& [from, to] : windows_) {
       series.values.push_back(to == kNone ? kNoValue : point(from, to));

@@ -37,7 +37,8 @@ struct RangeQuery {
 struct RangeSeries {
   Labels labels;  // with the identity's, without the job
   std::optional<double> quantile;
-  std::vector<double> values;  // NaN: there is none
+  std::vector<double> values;  // NaN: there is none, or it is NaN itself
+  std::vector<std::pair<size_t, double>> not_finite = {};  // values that are NaN or infinite, by their place; with as=value alone
 };
 
 struct RangeResult {

@@ -172,6 +172,23 @@ Json DeliveryJson(const AgentStatus& status) {
   return {};
 }
 
+// `labels`: without those of the identity.
+Json NotFiniteJson(const NotFiniteReport& report) {
+  Json values = Json::array();
+  for (const NotFiniteValue& value : report.values) {
+    Json labels = Json::object();
+    for (const auto& [name, of] : value.labels) labels[name] = of;
+    values.push_back({{"name", value.family},
+                      {"value", value.value},
+                      {"role", LabelValueOf(value.identity, "role")},
+                      {"instance", LabelValueOf(value.identity, "instance")},
+                      {"labels", std::move(labels)},
+                      {"step", value.step ? Json(*value.step) : Json()},
+                      {"since_ms", UnixMs(value.since)}});
+  }
+  return values;
+}
+
 Json HealthJson(const AgentStatus& status) {
   const HealthReport& health = *status.health;
   Json reasons = Json::array();
@@ -220,6 +237,7 @@ JsonAnswer AnswerStatus(const AgentStatus& status, const Snapshot* newest, syste
        {"delivery", DeliveryJson(status)},
        {"deaths", DeathsJson(*status.health->deaths)},
        {"verdicts", VerdictsJson(*status.ranks)},
+       {"not_finite", NotFiniteJson(*status.not_finite)},
        {"throughput", ThroughputJson(status.throughput)},
        {"progress", ProgressJson(status.progress)},
        {"goodput", GoodputJson(*status.goodput)},
@@ -228,7 +246,7 @@ JsonAnswer AnswerStatus(const AgentStatus& status, const Snapshot* newest, syste
        {"segments", {{"live", status.workers}, {"ended", status.workers_ended}, {"refused", status.segments_refused}}},
        {"history",
         {{"seconds", Seconds(history.options.span)},
-         {"step_seconds", Seconds(std::max(history.step, status.push_interval))},
+         {"step_seconds", Seconds(std::max(history.step, status.look_interval))},
          {"bytes", history.bytes},
          {"max_bytes", history.options.max_bytes},
          {"collections", history.entries},

@@ -13,6 +13,7 @@
 
 #include "health/goodput_report.h"
 #include "health/job_health.h"
+#include "health/not_finite.h"
 #include "health/rank_verdicts.h"
 #include "model/snapshot.h"
 #include "web/history.h"
@@ -42,6 +43,7 @@ struct AgentStatus {
   std::string run_id;
   std::string directory;
   std::chrono::milliseconds push_interval{0};
+  std::chrono::milliseconds look_interval{0};  // of collections for the page
   bool pushes = true;                   // false: there is no gateway
   std::vector<GatewayStatus> gateways;  // empty until their addresses are known
   size_t workers = 0;
@@ -52,6 +54,7 @@ struct AgentStatus {
   std::shared_ptr<const HealthReport> health = std::make_shared<HealthReport>();     // never null
   std::shared_ptr<const RankReport> ranks = std::make_shared<RankReport>();          // never null
   std::shared_ptr<const GoodputReport> goodput = std::make_shared<GoodputReport>();  // never null
+  std::shared_ptr<const NotFiniteReport> not_finite = std::make_shared<NotFiniteReport>();  // never null
   std::optional<Throughput> throughput{};
   std::optional<Progress> progress{};
   std::vector<History::Entry> recent{};  // RecentEntries, for rates of the machine

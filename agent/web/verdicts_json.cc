@@ -58,7 +58,15 @@ Json VerdictsJson(const RankReport& report) {
       ranks.push_back(std::move(json));
     }
   }
-  return {{"stragglers", std::move(stragglers)}, {"hangs", std::move(hangs)}, {"ranks", std::move(ranks)}};
+  Json judged = Json::array();
+  for (const StragglerJudge::Judged& role : report.judged) {
+    judged.push_back({{"role", role.role},
+                      {"ranks", role.ranks},
+                      {"measured", role.measured},
+                      {"needed", StragglerJudge::kNeeded},
+                      {"undecided", role.is_undecided}});
+  }
+  return {{"stragglers", std::move(stragglers)}, {"hangs", std::move(hangs)}, {"ranks", std::move(ranks)}, {"judged", std::move(judged)}};
 }
 
 }  // namespace persia::agent

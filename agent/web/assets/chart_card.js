@@ -1,12 +1,15 @@
 // The card of a family with its live chart. It requests data only while it is on the screen and the view's window has moved.
 import { get } from './api.js';
 import { bandOf, outliersOf } from './bands.js';
-import { make, setText, svg } from './dom.js';
+import { drawnRows, oddOf, valueRange, withOdd } from './chart_data.js';
+import { make, setText } from './dom.js';
 import { focusKey, focusParameters, setFocus } from './focus.js';
 import { clock, number, ticks, unitOf } from './format.js';
 import { HeatMap } from './heat_map.js';
 import { naturally, nameSets, sortKey } from './labels.js';
+import { showLegend } from './legend.js';
 import { MetricCard } from './metric_card.js';
+import { drawBand, drawEvents, drawOdd } from './underlay.js';
 import { view } from './view.js';
 
 // Okabe and Ito's colour-blind safe palette, in the light theme darker, so that each line has a contrast of 3:1 to its background.
@@ -19,68 +22,9 @@ const MAX_LINES = 12;
 const MAX_LABEL_SETS = 50; // as lines
 const MAX_IN_BAND = 1000;
 const BAND_EVERY_MS = 5000; // its answers are large
-const ODD_VALUES = { NaN, '+Inf': Infinity, '-Inf': -Infinity };
-const ODD_COLOR = { light: '#b84a00', dark: '#ff8a3d' };
-const EVENT_COLOR = { light: '#b3568a', dark: '#cc79a7' };
 
 // The other plugins, legend and labels, write markup with inline styles, which the page's policy forbids.
 Dygraph.PLUGINS = [Dygraph.Plugins.Axes, Dygraph.Plugins.Grid];
-
-// The part of `rows` to draw, for slice(): the window, and a row on either side to which the lines lead.
-function drawnRows(rows, { from, to }) {
-  const inside = rows.findIndex(([time]) => time >= from);
-  return [Math.max((inside < 0 ? rows.length : inside) - 1, 0), rows.findLastIndex(([time]) => time <= to) + 2];
-}
-
-function valueRange(rows, fromZero, isTime) {
-  const values = rows.flatMap(([, ...each]) => each.filter(Number.isFinite));
-  if (values.length === 0) return [0, 1];
-  const low = values.reduce((a, b) => Math.min(a, b));
-  const high = values.reduce((a, b) => Math.max(a, b));
-  if (isTime) return [low - 10, high + 10];
-  if (low >= 0 && (fromZero || low < high / 2 || low === high)) return [0, high === 0 ? 1 : high * 1.12];
-  const margin = (high - low || Math.abs(high)) * 0.12;
-  return [low - margin, high + margin];
-}
-
-// The values of a series; those that JSON cannot have are listed beside them.
-function withOdd({ values, not_finite: odd = [] }) {
-  if (odd.length === 0) return values;
-  const all = [...values];
-  for (const [i, text] of odd) all[i] = ODD_VALUES[text];
-  return all;
-}
-
-// The times at which lines have a value that is no number: [{set, value, from, to, goesOn}], the newest first. `goesOn`: at the end.
-function oddOf(lines, times) {
-  const found = [];
-  for (const { set, values } of lines) {
-    let span = null;
-    values.forEach((value, i) => {
-      const isOdd = value !== null && value !== undefined && !Number.isFinite(value);
-      if (isOdd && span?.value === String(value)) {
-        span.to = times[i];
-      } else {
-        span = isOdd ? { set, value: String(value), from: times[i], to: times[i] } : null;
-        if (span) found.push(span);
-      }
-    });
-  }
-  const last = times.at(-1) - 3 * ((times[1] ?? times[0]) - times[0]); // the newest points may have no value yet
-  for (const span of found) span.goesOn = span.to >= last;
-  return found.sort((a, b) => b.to - a.to);
-}
-
-// [first, end) of the rows that have a band.
-function partsOf(rows) {
-  const parts = [];
-  rows.forEach(([, low], i) => {
-    if (low === null) return;
-    if (parts.at(-1)?.[1] === i) parts.at(-1)[1] = i + 1;
-    else parts.push([i, i + 1]);
-  });
-  return parts;
-}
 
 export class ChartCard extends MetricCard {
   constructor(family, last) {
@@ -345,9 +289,9 @@ export class ChartCard extends MetricCard {
       highlightCallback: (_, ms) => view.moveCursor(ms, this),
       unhighlightCallback: () => view.moveCursor(null),
       underlayCallback: (context, area, graph) => {
-        this.drawBand(context, area, graph);
-        this.drawOdd(context, area, graph);
-        this.drawEvents(context, area, graph);
+        if (this.isBand) drawBand({ rows: this.rows, color: this.style(this.lines[0]).color }, context, area, graph);
+        drawOdd(this, context, area, graph);
+        drawEvents(context, area, graph);
       },
       fillAlpha: 0.12,
       pointSize: 2,
@@ -384,105 +328,9 @@ export class ChartCard extends MetricCard {
     this.draw();
   }
 
-  // Between the lowest and the highest values.
-  drawBand(context, area, graph) {
-    if (!this.isBand) return;
-    context.save();
-    context.beginPath();
-    context.rect(area.x, area.y, area.w, area.h);
-    context.clip();
-    const { color } = this.style(this.lines[0]);
-    context.fillStyle = color;
-    context.globalAlpha = 0.18;
-    for (const [first, end] of partsOf(this.rows)) {
-      const part = this.rows.slice(first, end);
-      const place = (time, value) => [graph.toDomXCoord(time), graph.toDomYCoord(value)];
-      context.beginPath();
-      for (const [time, low] of part) context.lineTo(...place(time, low));
-      for (const [time, , , high] of part.reverse()) context.lineTo(...place(time, high));
-      context.fill();
-    }
-    context.restore();
-  }
-
-  // The times at which a value was no number.
-  drawOdd(context, area, graph) {
-    context.save();
-    context.fillStyle = ODD_COLOR[view.theme];
-    context.globalAlpha = 0.22;
-    const [first, second] = this.rows;
-    const half = second ? (second[0] - first[0]) / 2 : 0;
-    const drawn = new Set();
-    for (const { from, to } of this.odd) {
-      if (drawn.has(`${from} ${to}`)) continue;
-      drawn.add(`${from} ${to}`);
-      const left = Math.max(graph.toDomXCoord(from - half), area.x);
-      const right = Math.min(graph.toDomXCoord(to + half), area.x + area.w);
-      if (right > left) context.fillRect(left, area.y, Math.max(right - left, 2), area.h);
-    }
-    context.restore();
-  }
-
-  drawEvents(context, area, graph) {
-    context.save();
-    context.strokeStyle = context.fillStyle = EVENT_COLOR[view.theme];
-    context.lineWidth = 1;
-    context.setLineDash([2, 2]);
-    const { from, to } = view.window;
-    const dense = view.events.filter(({ timestamp }) => timestamp >= from && timestamp <= to).length > 20;
-    let before = -1;
-    for (const event of view.events) {
-      const x = Math.round(graph.toDomXCoord(event.timestamp)) + 0.5;
-      if (x === before || x < area.x || x > area.x + area.w) continue; // marks on one pixel would add up to a solid line
-      before = x;
-      context.globalAlpha = dense ? 0.22 : 0.45;
-      context.beginPath();
-      context.moveTo(x, area.y);
-      context.lineTo(x, area.y + area.h);
-      context.stroke();
-      context.globalAlpha = 0.9;
-      context.beginPath();
-      context.moveTo(x - 4, area.y);
-      context.lineTo(x + 4, area.y);
-      context.lineTo(x, area.y + 6);
-      context.fill();
-    }
-    context.restore(); // the lines are drawn with the same context
-  }
-
-  // A row for each label set, with the name and the value of each of its lines; of a band, a row for its edges.
   drawLegend() {
-    const sets = this.lines.length > 0 ? this.sets : [];
-    const names = nameSets(sets.map((set) => set.labels));
-    const share = this.isShare ? 'share of the time' : this.rate && 'per second';
-    const band = this.isBand && [this.bandName, `${sets.length} series`].filter(Boolean).join(' of ');
-    setText(this.kind, [share, band, names.common, names.by && `by ${names.by}`].filter(Boolean).join(' · '));
-    this.kind.title = this.kind.textContent;
-    const many = sets.length > 1;
-    const named = new Map(sets.map((set, i) => [set.id, names.each[i]]));
-    const rows = this.isBand ? [this.lines.slice(0, 3), ...this.lines.slice(3).map((line) => [line])] : sets.map(({ lines }) => lines);
-    const key = JSON.stringify([view.theme, this.isBand, this.lines.map((line) => [line.name, line.set && named.get(line.set.id)])]);
-    if (key !== this.legendKey) {
-      this.legendKey = key;
-      const elements = rows.map((lines) => {
-        const row = make('li', {});
-        const name = many && lines[0].set ? named.get(lines[0].set.id) : '';
-        if (name && lines.length > 1) row.append(make('span.set', {}, name));
-        row.append(...lines.map((line) => this.makeEntry(line, lines.length > 1 ? line.name : this.isBand ? name : line.name || name)));
-        return row;
-      });
-      this.outputs = this.lines.map((line) => line.output);
-      this.legend.replaceChildren(...elements);
-    }
-    this.drawMore(sets.length);
-  }
-
-  makeEntry(line, name) {
-    const { color, dash, width } = this.style(line);
-    const swatch = svg('svg', { viewBox: '0 0 18 4', class: 'swatch', 'aria-hidden': 'true' });
-    swatch.append(svg('path', { d: 'M0 2h18', stroke: color, 'stroke-width': width + 0.6, 'stroke-dasharray': dash?.join(' ') ?? 'none' }));
-    line.output = make('b');
-    return make('span.line', {}, swatch, ...(name ? [make('span', {}, name)] : []), line.output);
+    this.outputs = showLegend(this);
+    this.drawMore(this.lines.length > 0 ? this.sets.length : 0);
   }
 
   // How many label sets are left out, and the button for more of them, or for lines in place of the band.

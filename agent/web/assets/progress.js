@@ -44,20 +44,23 @@ function speedsOf({ progress, throughput }) {
   return throughput ? [number(throughput.now, '', true)] : [];
 }
 
+// The mean is of ten minutes, or of the history if that is shorter.
+const lastMinutes = ({ history, now_ms: now }) => duration(Math.min(600, (now - (history.oldest_ms ?? now)) / 1000));
+
 // Value, detail in lines, and state.
 export function speedTile(status) {
   const { throughput, health, history, now_ms: at } = status;
   const goesOn = GOES_ON.includes(health.state);
   if (!goesOn) {
     if (!throughput) return ['–', health.state === 'waiting' ? 'no rank runs' : 'the job is over', ''];
-    return [number(throughput.last_10m, '', true), `${throughput.name}: mean of the last 10 minutes`, ''];
+    return [number(throughput.last_10m, '', true), `${throughput.name} of all ranks, in the last ${lastMinutes(status)}`, ''];
   }
   const [first, ...others] = speedsOf(status);
   if (first === undefined) return ['–', 'no counter of steps, batches, samples or tokens', ''];
   // While ranks start, the first seconds say little.
   const compares = throughput?.last_10m > 0 && at - history.oldest_ms >= MIN_COMPARED_MS;
   const part = compares ? throughput.now / throughput.last_10m : 1;
-  const compared = compares ? `${Math.round(part * 100)} % of the last 10 minutes` : '';
+  const compared = compares ? `${Math.round(part * 100)} % of the last ${lastMinutes(status)}` : '';
   const counter = others.length > 0 || status.progress?.steps_per_second !== undefined ? '' : throughput?.name ?? '';
   const ranks = describeRanks(status);
   const isSlow = part < SLOWER || status.verdicts.stragglers.length > 0 || throughput?.slowest;

@@ -101,6 +101,31 @@ TEST_F(StragglerTest, TheRankThatTheOthersWaitForIsNamedWithItsPhaseAndTheLoss) 
   EXPECT_EQ(verdict.waiting, 3U);
 }
 
+TEST_F(StragglerTest, WhetherRanksAreEquallyFastIsKnownAfterAsManyChunksAsAVerdictNeeds) {
+  AddRanks(4);
+  Look();
+  Train(4);
+  ASSERT_THAT(judge_.judged(), SizeIs(1));
+  EXPECT_EQ(judge_.judged()[0].role, "trainer");
+  EXPECT_EQ(judge_.judged()[0].ranks, 4U);
+  EXPECT_EQ(judge_.judged()[0].measured, 4U);
+  Train(20);
+  EXPECT_EQ(judge_.judged()[0].measured, StragglerJudge::kNeeded);
+  EXPECT_FALSE(judge_.judged()[0].is_undecided);
+}
+
+TEST_F(StragglerTest, AStragglerFromTheFirstStepOnHasAVerdictOnceAllIsMeasured) {
+  AddRanks(4);
+  Slow(2, "data", 0.05);
+  Look();
+  Train(static_cast<int>(StragglerJudge::kNeeded) - 1);
+  EXPECT_THAT(judge_.verdicts(), IsEmpty());
+  EXPECT_TRUE(judge_.judged()[0].is_undecided);
+  Train(1);
+  EXPECT_THAT(judge_.verdicts(), SizeIs(1));
+  EXPECT_FALSE(judge_.judged()[0].is_undecided) << "decided";
+}
+
 TEST_F(StragglerTest, EachPhaseIsFoundAtATenthOfAStep) {
   for (const char* phase : {"data", "forward", "backward"}) {
     SCOPED_TRACE(phase);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 #include <string>
 #include <vector>
@@ -50,6 +51,19 @@ TEST_F(RangeApiTest, InvalidUtf8IsReplacedAndInfinityIsNull) {
   EXPECT_EQ(size["series"][0]["values"].dump(), "[7.0,null]");
 }
 
+TEST_F(RangeApiTest, ValuesThatAreNoNumbersAreListedBesideTheOthers) {
+  EXPECT_EQ(Read("name=%3Cb%3Esize&step=1")["series"][0]["not_finite"].dump(), R"([[1,"+Inf"]])");
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const auto with = [](double value) {
+    return MakeSnapshot({{"loss", MetricType::kGauge, {}, {{{}, {value}}, {{{"part", "b"}}, {1}}}}});
+  };
+  entries_ = {{1000, with(2)}, {2000, with(nan)}, {3000, with(kAbsentValue)}, {4000, with(-HUGE_VAL)}};
+  const Json series = Read("name=loss&step=1")["series"];
+  EXPECT_EQ(series[0]["values"].dump(), "[2.0,null,null,null]");
+  EXPECT_EQ(series[0]["not_finite"].dump(), R"([[1,"NaN"],[3,"-Inf"]])") << "a gauge that is not set has no value at all";
+  EXPECT_FALSE(series[1].contains("not_finite"));
+}
+
 TEST_F(RangeApiTest, AFamilyTooYoungForTheHistoryHasNoSeriesYet) {
   const auto newest = MakeSnapshot({{"young", MetricType::kHistogram, {1}, {{{}, {1, 0, 1}}}}});
   for (const auto& entries : {entries_, {}}) {
@@ -90,7 +104,7 @@ TEST_F(RangeApiTest, RefusesInvalidParametersAndQuotesThem) {
       {"name=latency&end=99999999999999999", 400, "end: "},
       {"name=latency&step=0", 400, R"(step: \"0\" is not a number of seconds from 0.1 to 86400)"},
       {"name=latency&step=inf", 400, "step: "},
-      {"name=latency&limit=501", 400, R"(limit: \"501\" is not a number from 1 to 500)"},
+      {"name=latency&limit=1001", 400, R"(limit: \"1001\" is not a number from 1 to 1000)"},
       {"name=latency&colour=red", 400, R"(unknown parameter \"colour\")"},
   };
   for (const auto& [query, status, why] : cases) {

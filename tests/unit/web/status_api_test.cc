@@ -106,7 +106,7 @@ TEST(AnswerStatus, WithoutGatewaysTheAddressSaysWhy) {
 TEST(AnswerStatus, HasWhoWaitsForWhom) {
   AgentStatus status = Running();
   EXPECT_EQ(Json::parse(AnswerStatus(status, nullptr, kNow).body)["verdicts"].dump(),
-            R"({"stragglers":[],"hangs":[],"ranks":[]})");
+            R"({"stragglers":[],"hangs":[],"ranks":[],"judged":[]})");
   RankReport report;
   const auto rank = [](int number) {
     return Identity{"dlrm", {{"instance", "rep_" + std::to_string(number)}, {"role", "trainer"}}};
@@ -126,6 +126,7 @@ TEST(AnswerStatus, HasWhoWaitsForWhom) {
   for (int number = 0; number < 20; ++number) {
     report.ranks.push_back({.identity = rank(number), .seconds_per_step = {{"data", 0.25}, {"sync", 20.0 - number}}});
   }
+  report.judged = {{.role = "trainer", .ranks = 4, .measured = 3, .is_undecided = true}};
   status.ranks = std::make_shared<const RankReport>(report);
   const Json verdicts = Json::parse(AnswerStatus(status, nullptr, kNow).body)["verdicts"];
   EXPECT_EQ(
@@ -137,9 +138,36 @@ TEST(AnswerStatus, HasWhoWaitsForWhom) {
       verdicts["hangs"][0].dump(),
       R"({"role":"trainer","instance":"rep_3","text":"trainer rep_3: in data since step 812, 94 s; 3 others wait in sync",)"
       R"("phase":"data","step":812.0,"waited_seconds":93.0,"waiting":3,"since_ms":999000000})");
+  EXPECT_EQ(verdicts["judged"].dump(), R"([{"role":"trainer","ranks":4,"measured":3,"needed":12,"undecided":true}])");
   ASSERT_EQ(verdicts["ranks"].size(), kRanksCompared) << "those that wait least";
   EXPECT_EQ(verdicts["ranks"][0].dump(),
             R"({"role":"trainer","instance":"rep_19","seconds_per_step":{"data":0.25,"sync":1.0}})");
+}
+
+TEST(AnswerStatus, HasTheValuesThatAreNoNumbers) {
+  AgentStatus status = Running();
+  EXPECT_EQ(Json::parse(AnswerStatus(status, nullptr, kNow).body)["not_finite"].dump(), "[]");
+  NotFiniteReport report;
+  report.values.push_back({.family = "my_app_loss",
+                           .identity = {"dlrm", {{"instance", "rep_3"}, {"role", "trainer"}}},
+                           .labels = {{"part", "attention"}},
+                           .value = "NaN",
+                           .since = kNow - seconds(5),
+                           .step = 301});
+  status.not_finite = std::make_shared<const NotFiniteReport>(report);
+  EXPECT_EQ(Json::parse(AnswerStatus(status, nullptr, kNow).body)["not_finite"].dump(),
+            R"([{"name":"my_app_loss","value":"NaN","role":"trainer","instance":"rep_3","labels":{"part":"attention"},)"
+            R"("step":301.0,"since_ms":999995000}])");
+}
+
+TEST(AnswerStatus, TheHistoryIsAsFineAsTheCollectionsForThePage) {
+  AgentStatus status = Running();
+  status.push_interval = seconds(10);
+  status.look_interval = seconds(1);
+  const auto step = [&] { return Json::parse(AnswerStatus(status, nullptr, kNow).body)["history"]["step_seconds"]; };
+  EXPECT_EQ(step(), 1) << "not as coarse as the pushes";
+  status.history.step = milliseconds(2500);
+  EXPECT_EQ(step(), 2.5);
 }
 
 TEST(AnswerStatus, HasTheStateOfEachWorker) {

@@ -1,0 +1,45 @@
+// The legend of a chart: the lines by name, each with its value.
+import { make, setText, svg } from './dom.js';
+import { nameSets } from './labels.js';
+import { view } from './view.js';
+
+function makeEntry(card, line, name) {
+  const { color, dash, width } = card.style(line);
+  const swatch = svg('svg', { viewBox: '0 0 18 4', class: 'swatch', 'aria-hidden': 'true' });
+  swatch.append(svg('path', { d: 'M0 2h18', stroke: color, 'stroke-width': width + 0.6, 'stroke-dasharray': dash?.join(' ') ?? 'none' }));
+  line.output = make('b');
+  return make('span.line', {}, swatch, ...(name ? [make('span', {}, name)] : []), line.output);
+}
+
+// A row for each label set, with the name and the value of each of its lines; of a band, a row for its edges. Returns the elements of
+// the values, in the order of the lines.
+export function showLegend(card) {
+  const { lines, isBand, legend, kind } = card;
+  const sets = lines.length > 0 ? card.sets : [];
+  const names = nameSets(sets.map((set) => set.labels));
+  const share = card.isShare ? 'share of the time' : card.rate && 'per second';
+  const band = isBand && [card.bandName, `${sets.length} series`].filter(Boolean).join(' of ');
+  setText(kind, [share, band, names.common, names.by && `by ${names.by}`].filter(Boolean).join(' · '));
+  kind.title = kind.textContent;
+  const named = new Map(sets.map((set, i) => [set.id, sets.length > 1 ? names.each[i] : '']));
+  const key = JSON.stringify([view.theme, isBand, lines.map((line) => [line.name, line.set && named.get(line.set.id)])]);
+  if (key === card.legendKey) {
+    // Of the same lines in newer answers.
+    lines.forEach((line, i) => {
+      line.output = card.outputs[i];
+    });
+    return card.outputs;
+  }
+  card.legendKey = key;
+  const rows = isBand ? [lines.slice(0, 3), ...lines.slice(3).map((line) => [line])] : sets.map((set) => set.lines);
+  const elements = rows.map((of) => {
+    const row = make('li', {});
+    const name = of[0].set ? named.get(of[0].set.id) : '';
+    const isAlone = of.length === 1;
+    if (name && !isAlone) row.append(make('span.set', {}, name));
+    row.append(...of.map((line) => makeEntry(card, line, isAlone ? (isBand ? name : line.name || name) : line.name)));
+    return row;
+  });
+  legend.replaceChildren(...elements);
+  return lines.map((line) => line.output);
+}

@@ -1,0 +1,40 @@
+// Holds requests until the agent ends, so that an open page learns how the job ended: the last poll may be a second before the
+// end, and that of a hidden page ten.
+//
+//   EndNotice notice;
+//   notice.Await();      // in a request: until End, for kPatience at most
+//   notice.End();        // once the last collection is over, before the server stops
+//
+// Thread safety: any method, from any thread. Outlives the server.
+#pragma once
+
+#include <chrono>
+
+#include "base/mutex.h"
+
+namespace persia::agent {
+
+class EndNotice {
+ public:
+  enum class Outcome { kEnded, kNotYet, kTooMany };
+
+  // A browser opens six connections to a server, and the server has forty workers: most of them stay free.
+  static constexpr int kMostWaiting = 4;
+  // Proxies end a request that has no answer after a minute.
+  static constexpr std::chrono::seconds kPatience{25};
+
+  explicit EndNotice(std::chrono::milliseconds patience = kPatience) : patience_(patience) {}
+
+  Outcome Await();
+  // Answers all requests that wait, and all later ones at once.
+  void End();
+
+ private:
+  const std::chrono::milliseconds patience_;
+  Mutex mutex_;
+  CondVar ended_;
+  bool is_over_ PERSIA_GUARDED_BY(mutex_) = false;
+  int waiting_ PERSIA_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace persia::agent

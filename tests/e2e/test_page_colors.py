@@ -37,9 +37,10 @@ def test_each_line_of_a_chart_can_be_seen(theme):
     assert len(colors) == 7
     for color in colors:
         assert contrast(color, variables(theme)["card"]) >= 3, color
-    events = re.search(r"EVENT_COLOR = (.*);", script)[1]
-    (event,) = re.findall(rf"{theme}: '(#\w+)'", events)
-    assert contrast(event, variables(theme)["card"]) >= 3
+    underlay = (ASSETS / "underlay.js").read_text()
+    for name in ("EVENT_COLOR", "ODD_COLOR"):
+        (color,) = re.findall(rf"{theme}: '(#\w+)'", re.search(rf"{name} = (.*);", underlay)[1])
+        assert contrast(color, variables(theme)["card"]) >= 3, name
 
 
 def rules():

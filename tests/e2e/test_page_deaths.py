@@ -16,6 +16,7 @@ def test_a_death_is_shown_with_its_words_and_what_it_left(job, browse):
     assert browser.run("return document.querySelector('#deaths').hidden"), "without a death"
     job.python(SOURCE).wait()
     browser.wait_for("return document.querySelectorAll('#deaths-list > li').length === 1", "the death")
+    assert browser.run("return document.querySelector('#deaths').open"), "below the charts, and open"
     text = browser.run("return document.querySelector('#deaths-list').innerText")
     assert "trainer rep_0 died: ValueError: <i>bad</i> row (worker_1.py:6 in <module>)" in text
     assert "Look at: the traceback in the log of the process." in text

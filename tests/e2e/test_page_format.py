@@ -2,14 +2,18 @@
 
 TEXTS = {
     "number(0)": "0",
-    "number(0.00012)": "1.2e-4",
+    "number(0.00012)": "0.00012",
     "number(0.25)": "0.25",
     "number(9.876)": "9.88",
     "number(12.345)": "12.3",
     "number(-999)": "-999",
-    "number(1500)": "1.5 k",
+    "number(0.00059)": "0.00059",
+    "number(3e-7)": "3.0e-7",
+    "number(1500)": "1,500",
+    "number(9999)": "9,999",
+    "number(15300)": "15.3 k",
     "number(2e6)": "2 M",
-    "number(NaN)": "–",
+    "number(NaN)": "NaN",
     "number(null)": "–",
     "number(Infinity)": "∞",
     "number(-Infinity)": "-∞",
@@ -20,14 +24,20 @@ TEXTS = {
     "number(150, 'seconds')": "2.5 min",
     "number(7200, 'seconds')": "2 h",
     "number(172800, 'seconds')": "2 d",
-    "number(1023, 'bytes')": "1023 B",
+    "number(1023, 'bytes')": "1,023 B",
     "number(2048, 'bytes')": "2 KiB",
     "number(3 * 1024 ** 3, 'bytes')": "3 GiB",
     "number(0.5, 'ratio')": "50 %",
     "number(5, '', true)": "5 /s",
-    "number(1500, '', true)": "1.5 k/s",
+    "number(1500, '', true)": "1,500 /s",
+    "number(15300, '', true)": "15.3 k/s",
+    "number(0.02, 'seconds', false, 0.3)": "20 ms",
+    "number(0.4, 'seconds', false, 3)": "0.4 s",
+    "number(0.4, 'seconds', false, 30)": "400 ms",
+    "percent(0.9149)": "91.5 %",
+    "titled('steps trained.')": "Steps trained",
     "number(2048, 'bytes', true)": "2 KiB/s",
-    "duration(0.9)": "0 s",
+    "duration(0.9)": "< 1 s",
     "duration(119)": "119 s",
     "duration(120)": "2 min",
     "duration(7199)": "119 min",
@@ -48,7 +58,9 @@ TEXTS = {
     "number(1.5, 'time')": "00:00:01",
     "ticks(0, 10, 5, '').map(({ v, label }) => `${v}:${label}`).join()": "0:0,2:2,4:4,6:6,8:8,10:10",
     "ticks(0, 0.3, 3, 'seconds').map(({ label }) => label).join()": "0,100 ms,200 ms,300 ms",
-    "ticks(-3000, 3000, 3, '', true).map(({ label }) => label).join()": "-2 k/s,0,2 k/s",
+    "ticks(-3000, 3000, 3, '', true).map(({ label }) => label).join()": "-2,000,0,2,000",
+    "ticks(0, 30000, 3, '', true).map(({ label }) => label).join()": "0,10 k/s,20 k/s,30 k/s",
+    "ticks(0, 0.0006, 3, '').map(({ label }) => label).join()": "0,0.0002,0.0004,0.0006",
     "ticks(5, 5, 4, '').length": 0,
 }
 
@@ -57,6 +69,6 @@ def test_each_number_and_time_has_its_text(job, browse):
     browser = browse(job.agent().url)
     browser.tell("Emulation.setTimezoneOverride", timezoneId="UTC")
     shown = browser.run(
-        f"return import('/assets/format.js').then(({{ number, duration, ago, unitOf, ticks }}) => [{', '.join(TEXTS)}])"
+        f"return import('/assets/format.js').then(({{ number, percent, titled, duration, ago, unitOf, ticks }}) => [{', '.join(TEXTS)}])"
     )
     assert dict(zip(TEXTS, shown)) == TEXTS

@@ -1,12 +1,45 @@
 """The page of jobs that hang, end, restart or have many series, in a real browser."""
 
+import json
 import os
 import re
 import signal
 
 from page import CARD, newest, start_ranks, wait_for_points
-from servers import wait_until
+from servers import fetch, wait_until
 
+MANY_RANKS = """
+import os, sys
+from persia_metrics import Gauge
+pids = []
+ready, counted = os.pipe()
+go, stop = os.pipe()
+for rank in range(16):
+    pids.append(os.fork())
+    if pids[-1] == 0:
+        os.environ["REPLICA_INDEX"] = str(rank)
+        Gauge("my_app", "loss", "Training loss.").set(9 if rank == 15 else 1)
+        os.write(counted, b".")
+        os.close(stop)
+        os.read(go, 1)
+        os._exit(0)
+for _ in pids:
+    os.read(ready, 1)
+print("counted", flush=True)
+sys.stdin.readline()
+os.close(stop)
+"""
+BECOMES_NAN = """
+from persia_metrics import Gauge, set_step
+loss = Gauge("my_app", "loss", "Training loss.")
+set_step(300)
+loss.set(0.5)
+print("number", flush=True)
+input()
+set_step(301)
+loss.set(float("nan"))
+input()
+"""
 ROWS = "return [...document.querySelectorAll('#workers-body tr')].map((row) => row.className)"
 
 
@@ -16,6 +49,7 @@ def test_the_page_says_at_once_who_hangs_and_who_died(job, browse):
     for worker in (stopped, other):
         worker.tell("busy my_app steps_total")
     browser = browse(agent.url)
+    browser.run("document.querySelector('#workers').open = true")
     wait_until(lambda: browser.run(ROWS) == ["up running", "up running"], "both")
     assert browser.text("#workers-body tr:first-child .instance") == "rep_2", "2 is before 10"
     assert browser.text("#health-state") == "Running" and not browser.run("return document.title").startswith("!")
@@ -25,7 +59,7 @@ def test_the_page_says_at_once_who_hangs_and_who_died(job, browse):
     assert browser.text("#workers-body tr:first-child .badge") == "hung"
     assert browser.text("#tile-workers .detail").startswith("1 hung")
     browser.wait_for("return document.querySelector('#health-state').textContent === 'Degraded'", "the banner")
-    assert browser.text("#health-reasons .reason") == "trainer rep_2 hangs"
+    assert browser.text("#health-worst .reason") == "trainer rep_2 hangs"
     assert browser.run("return document.title").startswith("! 1 hung – ")
     icon = browser.run("return document.querySelector('link[rel=icon]').href")
 
@@ -33,8 +67,9 @@ def test_the_page_says_at_once_who_hangs_and_who_died(job, browse):
     wait_until(lambda: browser.run(ROWS) == ["up running", "up running"], "the mark to go")
     other.kill()
     wait_until(lambda: browser.run(ROWS) == ["bad died", "up running"], "the end of the other, which comes first now")
-    assert browser.text("#health-reasons .reason").startswith("trainer rep_10 died")
-    assert re.search(r" at \d\d:\d\d:\d\d$", browser.text("#health-reasons li"))
+    assert browser.text("#health-worst .reason") == "trainer rep_10 died: SIGKILL", "without its circumstances"
+    assert re.search(r" at \d\d:\d\d:\d\d$", browser.text("#health-worst"))
+    assert browser.text("#health-more").startswith("Trainer rep_10 died: SIGKILL (")
     assert browser.run("return document.title").startswith("! 1 died – ")
     stopped.kill()
     job.worker(replica=2).tell("busy my_app steps_total")
@@ -69,6 +104,7 @@ def test_workers_are_sorted_and_filtered(job, browse):
     for replica in (1, 2, 10):
         job.worker(replica=replica).tell("count my_app batches 1")
     browser = browse(agent.url)
+    browser.run("document.querySelector('#workers').open = true")
     names = "return [...document.querySelectorAll('#workers-body .instance')].map((each) => each.textContent)"
     wait_until(lambda: browser.run(names) == ["rep_1", "rep_2", "rep_10"], "the workers in natural order")
     sort = "const head = document.querySelectorAll('#workers-head th')[arguments[0]]; head.firstChild.click(); return head.ariaSort"
@@ -86,6 +122,8 @@ def test_workers_fold_and_stay_folded(job, browse):
     agent = job.agent()
     job.worker(replica=1)
     browser = browse(agent.url)
+    browser.wait_for("return document.querySelector('#workers').checkVisibility()", "the table")
+    browser.find("#workers summary").click()
     wait_until(lambda: browser.text("#workers-body [data-label=CPU]") == "0 %", "the share of a worker that waits")
     browser.find("#workers summary").click()
     visible = "return document.querySelector('#workers-body').checkVisibility()"
@@ -107,6 +145,7 @@ def test_many_deaths_hide_neither_their_number_nor_a_hang(job, browse):
     os.kill(pids[27], signal.SIGSTOP)
     browser.wait_for("return document.title.startsWith('! 24 died, 1 hung – ')", "the numbers in the title")
     reasons = browser.run("return [...document.querySelectorAll('#health-reasons li')].map((each) => each.innerText)")
+    reasons.insert(0, browser.text("#health-worst"))
     assert len(reasons) == 6 and all(re.match(r"trainer rep_\d+ (died|hangs)", reason) for reason in reasons[:5])
     shown = sum("hangs" in reason for reason in reasons)
     assert reasons[5] == ("and 20 more died" if shown else "and 19 more died, 1 more hung")
@@ -114,9 +153,12 @@ def test_many_deaths_hide_neither_their_number_nor_a_hang(job, browse):
     browser.run("document.querySelector('#health-reasons li:last-child button').click()")
     in_view = "const { top } = document.querySelector('#workers').getBoundingClientRect(); return top >= 0 && top < innerHeight / 3"
     browser.wait_for(in_view, "the table of workers")
+    wait_until(lambda: browser.run(ROWS) == ["bad died"] * 8, "the worst eight")
+    browser.find("#workers-all").click()
+    wait_until(lambda: len(browser.run(ROWS)) == 30, "all of them")
     # A click on a reason shows the charts of its worker.
     browser.resize(1400, 700)
-    reason = browser.run("const button = document.querySelector('#health-reasons button'); button.click(); return button.textContent")
+    reason = browser.run("const button = document.querySelector('#health-worst button'); button.click(); return button.textContent")
     in_view = f"const {{ top }} = {CARD}.getBoundingClientRect(); return top >= 0 && top < innerHeight / 2"
     browser.wait_for(in_view, "the first chart in view", "my_app_steps_total")
     assert browser.run("return document.querySelector('#focus').getBoundingClientRect().top >= document.querySelector('.bar').offsetHeight")
@@ -127,11 +169,15 @@ def test_the_slowest_rank_is_named(job, browse):
     start_ranks(job, [0.05, 0.05, 0.5, 0.05])
     agent = job.agent()  # whose first collection has all of them
     browser = browse(agent.url)
-    browser.wait_for("return document.querySelector('#tile-slowest .value')?.textContent === 'rep_2'", "the slowest")
-    assert re.fullmatch(r"trainer: [\d.]+ /s, the median is [\d.]+ /s", browser.text("#tile-slowest .detail"))
-    assert "bad" in browser.run("return document.querySelector('#tile-slowest').className")
+    browser.wait_for("return document.querySelector('#tile-speed .detail')?.textContent.includes('rep_2')", "the slowest")
+    lines = browser.text("#tile-speed .detail").split("\n")
+    assert re.fullmatch(r"rep_2 is slower: [\d.]+ /s, the median is [\d.]+ /s", lines[-1]), lines
+    assert "bad" in browser.run("return document.querySelector('#tile-speed').className")
+    browser.run("document.querySelector('#workers').open = true")
     rate = "return Number.parseFloat([...document.querySelectorAll('#workers-body tr')][arguments[0]].querySelector('[data-label=Rate]').textContent)"
-    wait_until(lambda: 0 < browser.run(rate, 2) < 0.5 * browser.run(rate, 1), "the ranks' rates in the table")
+    wait_until(lambda: 0 < browser.run(rate, 0) < 0.5 * browser.run(rate, 1), "the ranks' rates in the table, the slow one first")
+    assert browser.text("#workers-body tr:first-child .instance") == "rep_2"
+    assert browser.text("#workers-body tr:first-child .badge") == "slow"
 
 
 def test_the_page_goes_on_after_a_restart_of_the_agent(job, browse):
@@ -145,6 +191,7 @@ def test_the_page_goes_on_after_a_restart_of_the_agent(job, browse):
     assert re.match(r"The agent has not answered since \d\d:\d\d:\d\d", browser.text("#banner"))
     assert browser.run("return document.title").startswith("! agent gone – ")
     assert browser.text("#health-state") == "Agent gone" and "The job was running at" in browser.text("#health-text")
+    assert not browser.find("#health-kept").is_displayed()
     assert browser.run("return document.querySelector('#health').className") == "health bad"
     trouble = browser.run("return document.querySelector('link[rel=icon]').href")
     assert "my_app_steps_total" in browser.text("#sections"), "the old content stays"
@@ -156,17 +203,59 @@ def test_the_page_goes_on_after_a_restart_of_the_agent(job, browse):
     wait_for_points(browser, "my_app_steps_total", after=seen)
 
 
-def test_lines_that_are_left_out_are_counted_and_can_be_shown(job, browse):
+def test_many_series_are_a_band_with_outliers_by_name_and_a_heat_map(job, browse):
     agent = job.agent()
-    worker = job.worker()
-    for feat in range(15):
-        worker.tell(f"count_feat my_app ids_total feature_{feat} 1")
+    ranks = job.python(MANY_RANKS)
+    ranks.wait_for("counted")
     browser = browse(agent.url)
-    wait_for_points(browser, "my_app_ids_total")
-    more = f"return {CARD}.querySelector('.more').innerText"
-    browser.wait_for(f"{more}.startsWith('12 of 15 shown')", "twelve of them", "my_app_ids_total")
-    lines = f"return {CARD}.querySelectorAll('.line').length"
-    assert browser.run(lines, "my_app_ids_total") == 12
-    browser.find('[data-name="my_app_ids_total"] .more button').click()
-    wait_until(lambda: browser.run(lines, "my_app_ids_total") == 15, "all of them")
-    assert not browser.find('[data-name="my_app_ids_total"] .more').is_displayed()
+    name = "my_app_loss"
+    wait_for_points(browser, name)
+    lines = f"return [...{CARD}.querySelectorAll('.line')].map((line) => line.innerText.split(/\\s+/).slice(0, -1).join(' '))"
+    wait_until(lambda: browser.run(lines, name) == ["min", "median", "max", "rep_15"], "a band, and the rank that lies apart")
+    values = f"return {CARD}.card.rows.at(-1).slice(1)"
+    wait_until(lambda: browser.run(values, name) == [1, 1, 9, 9], "the edges and the rank's values")
+    assert "16 series" in browser.run(f"return {CARD}.querySelector('.kind').textContent", name)
+    # A dark stripe in the last of sixteen rows, and in no other.
+    stripe = f"""
+    const canvas = {CARD}.querySelector('canvas.heat');
+    // From a copy: the browser warns of repeated reads of a canvas that the GPU draws.
+    const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext('2d', {{ willReadFrequently: true }});
+    copy.drawImage(canvas, 0, 0);
+    const {{ data }} = copy.getImageData(Math.floor(0.8 * canvas.width), 0, 1, canvas.height);
+    return Array.from({{ length: 16 }}, (_, row) => data[4 * Math.floor(((row + 0.5) * canvas.height) / 16) + 3] > 128);"""
+    wait_until(lambda: browser.run(stripe, name) == [False] * 15 + [True], "the stripe of rep_15: rows in natural order")
+    browser.run(f"{CARD}.querySelector('.more button').click()", name)
+    in_order = [f"rep_{rank}" for rank in range(16)]
+    wait_until(lambda: browser.run(lines, name) == in_order, "a line for each, in natural order")
+    assert not browser.run(f"return {CARD}.querySelector('canvas.heat').checkVisibility()", name)
+    # A click on a row of the heat map shows its rank alone.
+    browser.run(f"{CARD}.querySelector('.more button').click()", name)
+    browser.wait_for(f"return {CARD}.querySelector('canvas.heat').checkVisibility()", "the heat map again", name)
+    browser.run(f"{CARD}.card.pick(2)", name)
+    assert browser.text("#focus-name") == "trainer rep_2"
+    assert browser.complaints() == []
+    ranks.succeed()
+
+
+def test_a_value_that_becomes_nan_is_the_headline(job, browse):
+    agent = job.agent()
+    worker = job.python(BECOMES_NAN)
+    worker.wait_for("number")
+    browser = browse(agent.url)
+    wait_for_points(browser, "my_app_loss")
+    assert browser.run("return document.querySelector('#health').className") == "health good"
+    worker.go()
+    browser.wait_for("return document.querySelector('#health-worst').textContent.startsWith('my_app_loss is NaN')", "the headline")
+    assert re.fullmatch(r"my_app_loss is NaN on trainer rep_0 since step 301, \d\d:\d\d:\d\d", browser.text("#health-worst"))
+    assert browser.run("return document.querySelector('#health').className") == "health bad"
+    assert browser.run("return document.title").startswith("! 1 NaN – ")
+    told = f"return {CARD}.querySelector('p.odd').innerText"
+    browser.wait_for(f"{told}.startsWith('NaN since ')", "the chart", "my_app_loss")
+    browser.wait_for(f"return {CARD}.querySelector('.line b').innerText === 'NaN'", "the newest value", "my_app_loss")
+    wait_until(lambda: any(event["name"] == "value_not_finite" and event["metadata"]["step"] == 301 for event in events(agent)), "the event")
+    assert "my_app_loss is NaN on trainer rep_0, since step 301" in agent.output()
+    worker.succeed()
+
+
+def events(agent):
+    return json.loads(fetch(f"{agent.url}/api/v1/events")[1])["events"]

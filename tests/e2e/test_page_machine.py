@@ -46,6 +46,12 @@ with phase("forward"):
 """
 
 
+def unfolded(browser):
+    """The sections are folded at first."""
+    browser.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+    return browser
+
+
 def shows(browser, selector, pattern):
     """Waits until the text of an element has the pattern."""
 
@@ -69,7 +75,7 @@ def test_memory_near_its_limit_is_marked(job, browse):
     worker.wait_for("joins")
     with memory_cgroup(64 << 20) as group:
         group.add(worker.pid)
-        browser = browse(agent.url)
+        browser = unfolded(browse(agent.url))
         shows(browser, "#tile-memory", r"[\d.]+( KiB| B)? of 64 MiB\n.*no OOM kills")
         assert "memory" not in browser.text("#machine-count")
         worker.go()
@@ -83,7 +89,7 @@ def test_memory_near_its_limit_is_marked(job, browse):
 def test_disks_network_and_files_of_a_running_job_are_shown(job, browse):
     agent = job.agent()
     worker = job.python(OPENS_FILES)
-    browser = browse(agent.url)
+    browser = unfolded(browse(agent.url))
     shows(browser, "#tile-disks", rf"(?m)^/dev/shm(, [\w ]+)*: {SIZE} free of {SIZE}$")
     shows(browser, "#tile-disks", rf"(?m)working directory: {SIZE} free of {SIZE}$")
     # The page's own requests are the traffic.
@@ -110,7 +116,7 @@ def test_infiniband_without_an_active_port_is_marked(job, browse, tmp_path):
     (port / "counters/port_xmit_data").write_text("0\n")
     agent = job.agent(program=agent_with_mount(tmp_path, f"mount --bind {tmp_path}/class /sys/class"))
     job.worker().tell("count my_app steps 1")
-    browser = browse(agent.url)
+    browser = unfolded(browse(agent.url))
     shows(browser, "#tile-infiniband", r"^InfiniBand\n0 B/s in, 0 B/s out\n1 of 1 port active")
     assert "InfiniBand" not in browser.text("#machine-count")
     words.write_text(f"{1 << 30}\n")
@@ -130,7 +136,7 @@ def test_each_rank_has_its_gpu_and_what_is_wrong_with_it(host, browse, monkeypat
     for number in (0, 1):
         host.rank(number, CUDA_VISIBLE_DEVICES=f"GPU-0000000{number}-0000-0000-0000-000000000000")
     host.wait_for_ranks(gpu_0="rep_0", gpu_1="rep_1", gpu_2="no_rank")
-    browser = browse(agent.url)
+    browser = unfolded(browse(agent.url))
     rows = wait_until(lambda: len(rows := browser.run(ROWS)) == 3 and rows, "a row for each")
     assert [(row["Rank"].strip(), row["GPU"]) for row in rows] == [("trainer rep_0", "0"), ("trainer rep_1", "1"), ("no rank", "2")]
     first = {name: rows[0][name] for name in ("Busy", "GPU memory", "Heat", "Power", "Throttled by", "Errors")}
@@ -160,7 +166,7 @@ def test_goodput_says_where_the_time_of_the_ranks_went(job, browse):
     wait_until(lambda: status(agent)["deaths"], "the end of the rank")
     second = job.python(TRAINS.format(first=4, last=12))
     second.wait_for("trains")
-    browser = browse(agent.url)
+    browser = unfolded(browse(agent.url))
     told = r"^The ranks computed steps that are kept in [\d.]+ % of their time: 1 restart, 6 steps redone, mean time to repair [\d.]+ m?s\.$"
     shows(browser, "#goodput-text", told)
     parts = browser.run(PARTS)
@@ -174,6 +180,8 @@ def test_goodput_says_where_the_time_of_the_ranks_went(job, browse):
         "the same share in the bar and in words",
     )
     shows(browser, "#goodput-count", r"^[\d.]+ %, 1 restart$")
+    shows(browser, "#tile-goodput .detail", r"^(down|unmarked|starting) [\d.]+ %")
+    wait_until(lambda: browser.text("#tile-goodput .value") == browser.text("#goodput-count").split(",")[0], "one percentage for one thing")
     assert browser.complaints() == []
     second.succeed()
 
@@ -181,7 +189,9 @@ def test_goodput_says_where_the_time_of_the_ranks_went(job, browse):
 def test_without_machine_gpu_and_phases_nothing_is_shown(job, browse):
     agent = job.agent("--machine-metrics=false", "--gpu=off")
     job.worker().tell("count my_app steps 1")
-    browser = browse(agent.url)
+    browser = unfolded(browse(agent.url))
     shows(browser, "#workers-body", "rep_0")
+    browser.wait_for("return document.querySelector('#workers').checkVisibility()", "the table of workers")
+    assert browser.text("#tile-goodput .value") == "–" and browser.text("#tile-goodput .detail") == "no rank marks phases"
     assert not browser.find("#machine").is_displayed() and not browser.find("#goodput").is_displayed()
     assert (status(agent)["machine"], status(agent)["goodput"]) == (None, None)

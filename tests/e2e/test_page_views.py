@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 
 import pytest
@@ -137,8 +138,7 @@ def test_a_report_opens_without_a_server(start, browse, tmp_path):
     assert agent.wait() == 3
     assert f"the page is in {os.path.relpath(report)}" in agent.output()
     browser = browse(report.as_uri(), height=3000)
-    browser.wait_for("return document.querySelector('#health-state').textContent === 'Failed'", "the state of the job")
-    assert "3" in browser.text("#health-reasons")
+    browser.wait_for("return document.querySelector('#health-state').textContent === 'Failed, exit 3'", "the state of the job")
     assert browser.run("return document.body.classList.contains('report')")
     wait_for_points(browser, "my_app_steps_total")
     assert newest(browser, "my_app_loss") > 0
@@ -183,13 +183,40 @@ def test_a_finished_job_is_not_shown_in_red(start, browse):
     wait_until(lambda: health(agent) == "finished", "the command's end")
     wait_until(lambda: agent.metrics().one("persia_exec_exit_code") == 0, "a scrape that sees how the command ended")
     browser = browse(agent.url)
-    browser.wait_for("return document.querySelector('#health-state').textContent === 'Finished'", "the banner")
-    tiles = "return [...document.querySelectorAll('#tile-throughput, #tile-slowest')].map((tile) => tile.className.trim())"
-    assert browser.run(tiles) == ["tile", "tile"]
-    assert browser.text("#tile-throughput .detail") == "my_app_steps_total: in the last 10 minutes"
+    browser.wait_for("return document.querySelector('#health-state').textContent === 'Finished, exit 0'", "the banner")
+    assert re.fullmatch(r"at \d\d:\d\d:\d\d", browser.text("#health-since"))
+    assert browser.run("return document.querySelector('#tile-speed').className") == "tile"
+    assert browser.text("#tile-speed .detail").startswith("my_app_steps_total of all ranks, in the last ")
     assert browser.run("return document.querySelectorAll('.bad').length") == 0
     assert not browser.run("return document.title").startswith("!")
     agent.signal(signal.SIGTERM)
+    assert agent.wait() == 0
+
+
+@pytest.mark.parametrize(("exit_code", "state"), [(0, "Finished, exit 0"), (3, "Failed, exit 3")])
+def test_an_open_page_is_told_how_the_job_ended_and_keeps_the_last_values(start, browse, exit_code, state):
+    agent = start(seconds=15, exit_code=exit_code)
+    wait_until(lambda: health(agent) == "running", "the job")
+    browser = browse(agent.url)
+    wait_for_points(browser, "my_app_steps_total")
+    assert agent.wait() == exit_code
+    browser.wait_for("return document.querySelector('#health-state').textContent === arguments[0]", "the end", state)
+    browser.wait_for("return document.querySelector('#health-kept').checkVisibility()", "what the page shows")
+    kept = r"The agent has ended with the job\. This page shows the last values, of \d\d:\d\d:\d\d\."
+    assert re.fullmatch(kept, browser.text("#health-kept"))
+    assert not browser.find("#banner").is_displayed() and not browser.run("return document.body.classList.contains('down')")
+    assert browser.run("return document.title").startswith("!") == (exit_code != 0)
+    assert newest(browser, "my_app_steps_total") > 0
+    browser.run("window.dispatchEvent(new Event('visibilitychange'))")  # a poll that fails changes nothing
+    assert browser.text("#health-state") == state
+
+
+def test_a_request_for_the_end_is_answered_when_the_agent_ends(start):
+    agent = start(seconds=4, exit_code=0)
+    wait_until(lambda: health(agent) == "running", "the job")
+    status, body = fetch(f"{agent.url}/api/v1/end")
+    last = json.loads(body)
+    assert (status, last["health"]["state"], last["health"]["exit_code"]) == (200, "finished", 0)
     assert agent.wait() == 0
 
 

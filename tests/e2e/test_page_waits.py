@@ -34,7 +34,8 @@ if __name__ == "__main__":
     slow.value = 0
     input()
 """
-VERDICTS = "return [...document.querySelectorAll('#waits-verdicts .reason')].map((button) => button.innerText)"
+VERDICTS = "return [...document.querySelectorAll('#health .reason')].map((button) => button.innerText)"
+TOPS = "return ['#health', '#waits', '#tiles-job', '#sections'].map((selector) => document.querySelector(selector).getBoundingClientRect().top)"
 BARS = """return [...document.querySelectorAll('#waits-ranks tr')].map((row) => [
   row.querySelector('th').innerText, row.querySelector('.sync').getBoundingClientRect().width / row.querySelector('.step').getBoundingClientRect().width])"""
 
@@ -45,6 +46,8 @@ def test_the_page_says_who_waits_for_whom(job, browse):
     launcher.wait_for("pid")
     pid = int(re.search(r"pid (\d+)", launcher.output())[1])
     browser = browse(agent.url)
+    browser.wait_for("return document.querySelector('#tile-speed .detail')?.textContent.includes('measuring the ranks, ')", "no verdict yet")
+    assert browser.run("return document.querySelector('#health-text').textContent") == "all workers are well"
 
     def says(pattern):
         return any(re.fullmatch(pattern, text) for text in browser.run(VERDICTS))
@@ -58,13 +61,18 @@ def test_the_page_says_who_waits_for_whom(job, browse):
 
     wait_until(waits_least, "a bar for each rank, by how much of a step it waits")
     assert "data" in browser.text("#waits-legend")
-    assert browser.text("#tile-slowest .value") == "rep_1"
-    assert re.fullmatch(r"trainer: longer in data, by \d+ % of a step", browser.text("#tile-slowest .detail"))
-    browser.run("document.querySelector('#waits-verdicts .reason').click()")
+    assert browser.text("#health-state") == "Running" and browser.run("return document.querySelector('#health').className") == "health bad"
+    assert browser.run("return document.title").startswith("! 1 slow – ")
+    assert "all workers are well" not in browser.text("#health")
+    assert browser.text("#waits-count") == "rep_1 holds the others up"
+    assert browser.run(TOPS) == sorted(browser.run(TOPS)), "the verdict is followed by the bars, the tiles and the charts"
+    assert re.search(r"^rep_1 is slower in data, by \d+ % of a step$", browser.text("#tile-speed .detail"), re.M)
+    browser.run("document.querySelector('#health .reason').click()")
     assert browser.text("#focus-name") == "trainer rep_1"
     launcher.go()
     wait_until(lambda: browser.run(VERDICTS) == [], "the verdict to be taken back")
-    assert browser.text("#waits-count") == "no rank holds the others up"
+    browser.wait_for("return document.querySelector('#folded #waits') !== null", "the bars below the charts again")
+    assert not browser.run("return document.querySelector('#waits').open")
 
     os.kill(pid, signal.SIGSTOP)
     hang = r"trainer rep_2: (in data|in forward|in none of its phases|stopped by a signal in sync) since step \d+, \d+ s; 2 others wait in sync"

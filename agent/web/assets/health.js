@@ -21,8 +21,8 @@ export const isOver = ({ health }) => OVER.includes(health.state);
 
 const ofValue = ({ name, value, labels, role, instance, step, since_ms: since }) => {
   const of = Object.entries(labels ?? {}).map(([label, text]) => `${label}=${text}`);
-  const at = step === null || step === undefined ? '' : `, since step ${Math.floor(step).toLocaleString('en')}`;
-  return { kind: 'not_finite', role, instance, since_ms: since, text: `${[name, ...of].join(' ')} is ${value} on ${role} ${instance}${at}` };
+  const at = step === null ? '' : ` since step ${Math.floor(step).toLocaleString('en')}`;
+  return { kind: 'not_finite', step, role, instance, since_ms: since, text: `${[name, ...of].join(' ')} is ${value} on ${role} ${instance}${at}` };
 };
 
 export function troublesOf(status) {
@@ -96,8 +96,9 @@ function headlineOf({ kind, text }) {
   return clause.length > MAX_HEADLINE ? `${clause.slice(0, MAX_HEADLINE - 1)}…` : clause;
 }
 
-function sinceOf({ kind, since_ms: since }) {
+function sinceOf({ kind, step, since_ms: since }) {
   if (since === null || since === undefined) return '';
+  if (kind === 'not_finite' && step !== null) return `, ${clock(since)}`;
   return ` ${kind === 'died' ? 'at' : 'since'} ${clock(since)}`;
 }
 

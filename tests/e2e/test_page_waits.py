@@ -46,8 +46,6 @@ def test_the_page_says_who_waits_for_whom(job, browse):
     launcher.wait_for("pid")
     pid = int(re.search(r"pid (\d+)", launcher.output())[1])
     browser = browse(agent.url)
-    browser.wait_for("return document.querySelector('#tile-speed .detail')?.textContent.includes('measuring the ranks, ')", "no verdict yet")
-    assert browser.run("return document.querySelector('#health-text').textContent") == "all workers are well"
 
     def says(pattern):
         return any(re.fullmatch(pattern, text) for text in browser.run(VERDICTS))

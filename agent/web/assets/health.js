@@ -1,6 +1,6 @@
 // What the page says first: how the job is, and the worst that is wrong with it; then whether its metrics arrive.
 import { byId, make, setChildren, setText } from './dom.js';
-import { clock, duration, titled } from './format.js';
+import { clock, duration, number, titled } from './format.js';
 import { setFocus } from './focus.js';
 
 const WORDS = { waiting: 'Waiting', running: 'Running', degraded: 'Degraded', hung: 'Hung', failed: 'Failed', finished: 'Finished' };
@@ -25,8 +25,16 @@ const ofValue = ({ name, value, labels, role, instance, step, since_ms: since })
   return { kind: 'not_finite', step, role, instance, since_ms: since, text: `${[name, ...of].join(' ')} is ${value} on ${role} ${instance}${at}` };
 };
 
+// By the phases; without them, by the counter of progress.
+function slowOnes({ verdicts, throughput }) {
+  if (verdicts.stragglers.length > 0 || !throughput?.slowest) return verdicts.stragglers.map((straggler) => ({ ...straggler, kind: 'slow' }));
+  const { role, instance, now, median } = throughput.slowest;
+  const text = `${role} ${instance} is slower than the others: ${number(now, '', true)}, the median is ${number(median, '', true)}`;
+  return [{ kind: 'slow', role, instance, since_ms: null, text }];
+}
+
 export function troublesOf(status) {
-  const { health, verdicts, not_finite: values = [] } = status;
+  const { health, verdicts, not_finite: values } = status;
   const { exit_code: code, reasons } = health;
   // The headline has the exit code itself.
   const told = ({ kind, instance, text }) => kind === 'failed' && instance === null && code !== null && text.endsWith(` exit code ${code}`);
@@ -38,7 +46,7 @@ export function troublesOf(status) {
   const others = known.filter(({ kind, ...reason }) => !hangs.some((hang) => (kind === 'hung' ? isSame(hang, reason) : kind === 'job_hung')));
   const place = ['job_hung', 'died', 'hung', 'restarting'];
   const judged = [...others, ...hangs].sort((a, b) => place.indexOf(a.kind) - place.indexOf(b.kind));
-  return [...judged, ...values.map(ofValue), ...verdicts.stragglers.map((straggler) => ({ ...straggler, kind: 'slow' }))];
+  return [...judged, ...values.map(ofValue), ...slowOnes(status)];
 }
 
 // "1 died, 2 hung": in short, for the title of the tab. The workers are counted, since the reasons have a limit.
@@ -57,7 +65,7 @@ function summary({ health: { state, reasons }, workers }, troubles) {
 }
 
 // What a job without troubles is like.
-function describe({ health: { state }, workers }) {
+export function describe({ health: { state }, workers }) {
   if (state === 'waiting') return 'no worker has started yet';
   if (state !== 'running') return '';
   const idle = inState(workers, 'idle');
@@ -91,7 +99,7 @@ function describeRest({ health: { state }, workers }, troubles, chosen) {
 }
 
 // The first clause: the circumstances of a death follow it, in parentheses or after a semicolon.
-function headlineOf({ kind, text }) {
+export function headlineOf({ kind, text }) {
   const clause = kind === 'died' ? text.split(/; | \(/)[0] : text;
   return clause.length > MAX_HEADLINE ? `${clause.slice(0, MAX_HEADLINE - 1)}…` : clause;
 }
@@ -131,7 +139,7 @@ function showDelivery(delivery) {
   setText(byId('delivery'), delivery ? `Delivery: ${delivery.text}${last}` : '');
 }
 
-const stateText = ({ state, exit_code: code }) => (OVER.includes(state) && code !== null ? `${WORDS[state]}, exit ${code}` : WORDS[state]);
+export const stateText = ({ state, exit_code: code }) => (OVER.includes(state) && code !== null ? `${WORDS[state]}, exit ${code}` : WORDS[state]);
 
 function timeText({ health: { state, since_ms: since }, now_ms: now }) {
   if (since === null) return '';
@@ -146,12 +154,14 @@ function showTroubles(status, troubles) {
   const rest = describeRest(status, troubles, chosen);
   // The text of these two changes with each step.
   const isCounted = ({ kind }) => kind === 'slow' || kind === 'hung';
-  const key = JSON.stringify([chosen.map((trouble) => [trouble.kind, trouble.role, trouble.instance, isCounted(trouble) || trouble.text, trouble.since_ms]), rest]);
+  const keyOf = (trouble) => [trouble.kind, trouble.role, trouble.instance, isCounted(trouble) || trouble.text, trouble.since_ms];
+  const key = JSON.stringify([chosen.map(keyOf), rest]);
   const [worst, ...others] = chosen;
   if (key !== shown) {
     shown = key;
     byId('health-worst').replaceChildren(...(worst ? [makeTrouble(worst, headlineOf(worst)), sinceOf(worst)] : []));
-    setChildren(byId('health-reasons'), [...others.map((trouble) => make('li', {}, makeTrouble(trouble), sinceOf(trouble))), ...(rest ? [makeRest(rest)] : [])]);
+    const items = others.map((trouble) => make('li', {}, makeTrouble(trouble), sinceOf(trouble)));
+    setChildren(byId('health-reasons'), [...items, ...(rest ? [makeRest(rest)] : [])]);
   }
   if (worst) setText(byId('health-worst').firstChild, headlineOf(worst));
   others.forEach(({ text }, i) => setText(byId('health-reasons').children[i].firstChild, text));

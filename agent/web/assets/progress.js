@@ -30,7 +30,7 @@ function describeRanks({ throughput, verdicts, workers }) {
   const slowest = throughput?.slowest;
   if (slowest) return `${slowest.instance} is slower: ${number(slowest.now, '', true)}, the median is ${number(slowest.median, '', true)}`;
   // Ranks that meet at each step are judged by what their steps consist of.
-  const judged = (verdicts.judged ?? []).filter(({ ranks: n }) => n > 1);
+  const judged = verdicts.judged.filter(({ ranks: n }) => n > 1);
   const measuring = judged.find(({ measured, needed }) => measured < needed);
   if (measuring) return `measuring the ranks, ${measuring.measured} of ${measuring.needed}`;
   if (judged.some(({ undecided }) => undecided)) return 'one of the ranks may be slower';
@@ -56,13 +56,16 @@ export function speedTile(status) {
     return [number(throughput.last_10m, '', true), `${throughput.name} of all ranks, in the last ${lastMinutes(status)}`, ''];
   }
   const [first, ...others] = speedsOf(status);
-  if (first === undefined) return ['–', 'no counter of steps, batches, samples or tokens', ''];
+  const ranks = describeRanks(status);
+  const isHeldUp = status.verdicts.stragglers.length > 0 || throughput?.slowest;
+  if (first === undefined) {
+    return ['–', ['no counter of steps, batches, samples or tokens', ranks].filter(Boolean).join('\n'), isHeldUp ? 'bad' : ''];
+  }
   // While ranks start, the first seconds say little.
   const compares = throughput?.last_10m > 0 && at - history.oldest_ms >= MIN_COMPARED_MS;
   const part = compares ? throughput.now / throughput.last_10m : 1;
   const compared = compares ? `${Math.round(part * 100)} % of the last ${lastMinutes(status)}` : '';
   const counter = others.length > 0 || status.progress?.steps_per_second !== undefined ? '' : throughput?.name ?? '';
-  const ranks = describeRanks(status);
-  const isSlow = part < SLOWER || status.verdicts.stragglers.length > 0 || throughput?.slowest;
-  return [first, [[...others, counter, compared].filter(Boolean).join(', '), ranks].filter(Boolean).join('\n'), isSlow ? 'bad' : ''];
+  const speeds = [...others, counter, compared].filter(Boolean).join(', ');
+  return [first, [speeds, ranks].filter(Boolean).join('\n'), part < SLOWER || isHeldUp ? 'bad' : ''];
 }

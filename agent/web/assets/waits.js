@@ -64,7 +64,9 @@ export function showWaits({ verdicts }, narrow) {
   const found = [...hangs, ...stragglers];
   place(found.length > 0, narrow);
   byId('waits').hidden = ranks.length < 2;
-  setText(byId('waits-count'), found.length === 0 ? 'what a step of each rank consists of' : `${found.map(({ instance }) => instance).join(', ')} ${found.length === 1 ? 'holds' : 'hold'} the others up`);
+  const names = found.map(({ instance }) => instance).join(', ');
+  const held = `${names} ${found.length === 1 ? 'holds' : 'hold'} the others up`;
+  setText(byId('waits-count'), found.length === 0 ? 'what a step of each rank consists of' : held);
   const ranksKey = JSON.stringify([ranks, found.map(({ role, instance }) => [role, instance])]);
   if (ranksKey === shownRanks) return;
   shownRanks = ranksKey;

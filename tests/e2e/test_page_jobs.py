@@ -246,7 +246,7 @@ def test_a_value_that_becomes_nan_is_the_headline(job, browse):
     assert browser.run("return document.querySelector('#health').className") == "health good"
     worker.go()
     browser.wait_for("return document.querySelector('#health-worst').textContent.startsWith('my_app_loss is NaN')", "the headline")
-    assert re.fullmatch(r"my_app_loss is NaN on trainer rep_0 since step 301, \d\d:\d\d:\d\d", browser.text("#health-worst"))
+    assert re.fullmatch(r"my_app_loss is NaN on trainer rep_0 since step 301 at \d\d:\d\d:\d\d", browser.text("#health-worst"))
     assert browser.run("return document.querySelector('#health').className") == "health bad"
     assert browser.run("return document.title").startswith("! 1 NaN – ")
     told = f"return {CARD}.querySelector('p.odd').innerText"

@@ -63,6 +63,8 @@ export class ChartCard extends MetricCard {
     plot.addEventListener('dblclick', () => this.unzoom());
     this.heatMap = new HeatMap({ onPick: (i) => this.pick(i), onPoint: (...place) => this.point(...place) });
     this.odds = make('p.odd', { hidden: '' });
+    // The cards of a row are of one height: the plot of one without a heat map is higher.
+    new ResizeObserver(() => this.graph?.resize()).observe(plot);
     this.element.append(plot, this.heatMap.element, this.odds, this.legend, this.more);
     this.element.addEventListener('keydown', (event) => this.onKey(event));
     this.pointer = null; // x of the mouse, which may be between two points
@@ -107,7 +109,7 @@ export class ChartCard extends MetricCard {
     try {
       const span = { start: window.start, end: window.end, step: ((many ? 2 : 1) * window.step) / 1000, ...focusParameters() };
       const limit = many ? MAX_IN_BAND : this.limit;
-      const q = many && this.family.type === 'histogram' ? { q: 0.5 } : {};
+      const q = many && this.family.type === 'histogram' ? { q: '0.5,0.99' } : {};
       const options = { wanted: () => view.cards.has(this) };
       const [main, last] = await Promise.all([
         get('query_range', { name: this.family.name, ...span, limit, ...q }, options),
@@ -175,14 +177,20 @@ export class ChartCard extends MetricCard {
     this.bandName = of[0].name;
     this.heat = { series, times };
     const edges = ['min', 'median', 'max'].map((name, i) => ({ set: null, band: i, variant: 0, name }));
+    // Of the highest quantile, the middle of all series alone.
+    const highest = variants.length - 1;
+    const isApart = highest > nearest;
+    const tails = isApart ? this.sets.map((set) => set.lines.find(({ variant }) => variant === highest)).filter(Boolean) : [];
+    const tail = isApart ? bandOf(tails.map(({ values }) => values), times.length).map(([, middle]) => middle) : null;
+    if (isApart) edges.push({ set: null, band: 3, variant: 0, name: tails[0]?.name ?? '' });
     const outliers = outliersOf(series, times.length).map((i) => of[i]);
     this.lines = [...edges, ...outliers];
-    this.rows = times.map((time, i) => [time, ...band[i], ...outliers.map(({ values }) => values[i] ?? null)]);
+    this.rows = times.map((time, i) => [time, ...band[i], ...(tail ? [tail[i]] : []), ...outliers.map(({ values }) => values[i] ?? null)]);
   }
 
   style(line) {
     const palette = COLORS[view.theme];
-    if (line.set === null) return { color: palette[0], dash: null, width: line.band === 1 ? 1.8 : 0.8 };
+    if (line.set === null) return { color: palette[0], dash: line.band === 3 ? [6, 3] : null, width: line.band === 1 ? 1.8 : 0.8 };
     if (this.isBand) return { color: palette[1 + (this.outlierColor(line.set.id) % (palette.length - 1))], dash: null, width: 1.6 };
     const index = this.colors.get(line.set.id);
     if (line.variant < 0) {

@@ -106,8 +106,8 @@ export function headlineOf({ kind, text }) {
 
 function sinceOf({ kind, step, since_ms: since }) {
   if (since === null || since === undefined) return '';
-  if (kind === 'not_finite' && step !== null) return `, ${clock(since)}`;
-  return ` ${kind === 'died' ? 'at' : 'since'} ${clock(since)}`;
+  const isMoment = kind === 'died' || (kind === 'not_finite' && step !== null);
+  return ` ${isMoment ? 'at' : 'since'} ${clock(since)}`;
 }
 
 function makeTrouble(trouble, text = trouble.text) {
@@ -141,9 +141,11 @@ function showDelivery(delivery) {
 
 export const stateText = ({ state, exit_code: code }) => (OVER.includes(state) && code !== null ? `${WORDS[state]}, exit ${code}` : WORDS[state]);
 
-function timeText({ health: { state, since_ms: since }, now_ms: now }) {
+// Beside a trouble, which has a time of its own, it names the state.
+function timeText({ health: { state, since_ms: since }, now_ms: now }, hasTroubles) {
   if (since === null) return '';
-  return OVER.includes(state) ? `at ${clock(since)}` : `for ${duration((now - since) / 1000)}, since ${clock(since)}`;
+  if (OVER.includes(state)) return `${hasTroubles ? `${state} ` : ''}at ${clock(since)}`;
+  return `${hasTroubles ? `${state} ` : ''}for ${duration((now - since) / 1000)}${hasTroubles ? '' : `, since ${clock(since)}`}`;
 }
 
 let shown = '';
@@ -159,7 +161,7 @@ function showTroubles(status, troubles) {
   const [worst, ...others] = chosen;
   if (key !== shown) {
     shown = key;
-    byId('health-worst').replaceChildren(...(worst ? [makeTrouble(worst, headlineOf(worst)), sinceOf(worst)] : []));
+    byId('health-worst').replaceChildren(...(worst ? [makeTrouble(worst, headlineOf(worst)), make('small', {}, sinceOf(worst))] : []));
     const items = others.map((trouble) => make('li', {}, makeTrouble(trouble), sinceOf(trouble)));
     setChildren(byId('health-reasons'), [...items, ...(rest ? [makeRest(rest)] : [])]);
   }
@@ -181,7 +183,7 @@ export function showHealth(status) {
   element.hidden = false;
   element.className = `health ${bad ? 'bad' : state === 'waiting' ? '' : 'good'}`;
   setText(byId('health-state'), stateText(health));
-  setText(byId('health-since'), timeText(status));
+  setText(byId('health-since'), timeText(status, troubles.length > 0));
   const text = troubles.length > 0 ? '' : describe(status);
   setText(byId('health-text'), text);
   byId('health-text').hidden = text === '';

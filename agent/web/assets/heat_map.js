@@ -3,12 +3,13 @@
 import { median } from './bands.js';
 import { make } from './dom.js';
 
+const ROW_PX = 2;
 const LEAST_PX = 48;
 const MOST_PX = 120;
 const ABOVE = [213, 94, 0];
 const BELOW = [0, 114, 178];
 const ODD = [180, 0, 120]; // NaN and infinite values
-const LEAST_SCALE = 0.1; // of the middle: noise stays pale
+const LEAST_SCALE = 0.1; // of the middle
 
 export class HeatMap {
   // `onPick`: called with a row's index. `onPoint`: with a row's and a point's index, or nothing when the pointer leaves.
@@ -33,7 +34,7 @@ export class HeatMap {
     Object.assign(this, { times, from, to, rows: series.length });
     const { element } = this;
     element.hidden = false;
-    const height = Math.min(Math.max(series.length, LEAST_PX), MOST_PX);
+    const height = Math.min(Math.max(ROW_PX * series.length, LEAST_PX), MOST_PX);
     const width = Math.max(Math.floor(area.w), 1);
     Object.assign(element, { width, height });
     element.style.marginLeft = `${area.x}px`;
@@ -65,7 +66,10 @@ export class HeatMap {
     );
     all.sort((a, b) => a - b);
     const middle = median(middles.filter(Number.isFinite)) ?? 0;
-    const scale = Math.max(all[Math.floor(all.length * 0.99)] ?? 0, LEAST_SCALE * Math.abs(middle)) || 1;
+    // A rank that is apart all the time sets the scale, even if it is one of a thousand.
+    const usual = distances.map((of) => median(of.filter(Number.isFinite).map(Math.abs)) ?? 0);
+    const most = usual.reduce((a, b) => Math.max(a, b), 0);
+    const scale = Math.max(all[Math.floor(all.length * 0.99)] ?? 0, most, LEAST_SCALE * Math.abs(middle)) || 1;
     return distances.map((of) => of.map((value) => (value === null ? null : Math.max(-1, Math.min(1, value / scale)))));
   }
 
@@ -77,7 +81,7 @@ export class HeatMap {
       const isOdd = of.some(Number.isNaN);
       const value = of.reduce((most, each) => (Math.abs(each ?? 0) > Math.abs(most) ? each : most), 0);
       if (!isOdd && of.every((each) => each === null)) continue;
-      const alpha = isOdd ? 1 : 0.06 + 0.94 * Math.abs(value);
+      const alpha = isOdd ? 1 : 0.06 + 0.94 * value ** 2; // noise stays pale
       context.fillStyle = `rgb(${(isOdd ? ODD : value < 0 ? BELOW : ABOVE).join(' ')} / ${alpha.toFixed(2)})`;
       const top = Math.floor((row * height) / rows);
       context.fillRect(x, top, width, Math.floor(((row + 1) * height) / rows) - top);

@@ -31,7 +31,8 @@ export function showLegend(card) {
     return card.outputs;
   }
   card.legendKey = key;
-  const rows = isBand ? [lines.slice(0, 3), ...lines.slice(3).map((line) => [line])] : sets.map((set) => set.lines);
+  const edges = lines.filter(({ set }) => set === null);
+  const rows = isBand ? [edges, ...lines.slice(edges.length).map((line) => [line])] : sets.map((set) => set.lines);
   const elements = rows.map((of) => {
     const row = make('li', {});
     const name = of[0].set ? named.get(of[0].set.id) : '';

@@ -18,10 +18,11 @@ export class MetricCard {
     this.element = make('article.card', { 'data-name': family.name });
     this.element.card = this;
     this.kind = make('span.kind');
-    // The help text is the title, the name is small. A long name wraps after its underscores.
-    const name = make('code.name', { title: family.name }, ...family.name.split(/(?<=_)/).flatMap((word) => [word, make('wbr')]));
+    // The help text is the title, the name is small. A name as the title wraps after its underscores.
+    const name = make('code.name', { title: family.name }, family.name);
     const [sentence] = family.help.split(/\.\s/);
-    const title = make('h3', { title: family.help || family.name }, sentence ? titled(sentence) : family.name);
+    const words = sentence ? [titled(sentence)] : family.name.split(/(?<=_)/).flatMap((word) => [word, make('wbr')]);
+    const title = make('h3', { title: family.help || family.name }, ...words);
     const star = svg('svg', { viewBox: '0 0 16 16', 'aria-hidden': 'true' });
     star.append(svg('path', { d: 'M8 1.6l2 4.1 4.5.6-3.3 3.2.8 4.5L8 11.9 4 14l.8-4.5L1.5 6.3l4.5-.6z' }));
     this.pin = make('button.pin', { type: 'button', 'aria-label': `Pin ${family.name}`, title: 'Pinned charts stand first' }, star);

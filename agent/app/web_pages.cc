@@ -217,12 +217,8 @@ std::vector<Route> WebPages::ApiRoutes() {
   const auto range = [this, big](const ServerRequest& request) {
     return big(request, [&] { return AnswerRange(request.query, parts_.history.Entries(), parts_.collector.Newest().get()); });
   };
-  return {{"GET", "/api/v1/events", events},
-          {"GET", "/api/v1/status", status},
-          {"GET", "/api/v1/end", end},
-          {"GET", "/api/v1/metadata", metadata},
-          {"GET", "/api/v1/series", series},
-          {"GET", "/api/v1/search", search},
+  return {{"GET", "/api/v1/events", events},     {"GET", "/api/v1/status", status}, {"GET", "/api/v1/end", end},
+          {"GET", "/api/v1/metadata", metadata}, {"GET", "/api/v1/series", series}, {"GET", "/api/v1/search", search},
           {"GET", "/api/v1/query_range", range}};
 }
 

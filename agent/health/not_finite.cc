@@ -84,8 +84,8 @@ void NotFiniteJudge::ReportNew(const Known& found) {
   for (const auto& [key, value] : found) {
     if (!told.insert(key.family).second) continue;
     const auto of_family = std::ranges::count_if(found, [&](const auto& one) { return one.first.family == key.family; });
-    JobEvent& event = events_.emplace_back(LoggedAgentEvent(LogLevel::kWarning, "value_not_finite",
-                                                            SentenceOf(value, static_cast<size_t>(of_family) - 1), value.since));
+    JobEvent& event = events_.emplace_back(LoggedAgentEvent(
+        LogLevel::kWarning, "value_not_finite", SentenceOf(value, static_cast<size_t>(of_family) - 1), value.since));
     event.identity = value.identity;
     event.metadata.emplace_back("metric", value.family);
     event.metadata.emplace_back("value", value.value);

@@ -6,9 +6,9 @@
 //   std::vector<JobEvent> events = judge.TakeEvents();
 //
 // Only families that a program declared are judged. For each family that begins to have such a value there is one event of type
-// "persia.agent" and one line in the log, however many ranks it has (value_not_finite), and one when its ranks have numbers again
-// (value_finite). A series that disappears is no number again: its rank ended. Thread safety: none; used by the collector thread
-// alone. A report does not change.
+// "persia.agent" and one line in the log, however many ranks it has (value_not_finite), and one when its ranks have numbers
+// again (value_finite). A series that disappears is no number again: its rank ended. Thread safety: none; used by the collector
+// thread alone. A report does not change.
 #pragma once
 
 #include <chrono>

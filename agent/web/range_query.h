@@ -38,7 +38,8 @@ struct RangeSeries {
   Labels labels;  // with the identity's, without the job
   std::optional<double> quantile;
   std::vector<double> values;  // NaN: there is none, or it is NaN itself
-  std::vector<std::pair<size_t, double>> not_finite = {};  // values that are NaN or infinite, by their place; with as=value alone
+  // Values that are NaN or infinite, by their place; with as=value alone.
+  std::vector<std::pair<size_t, double>> not_finite = {};
 };
 
 struct RangeResult {

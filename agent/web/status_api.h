@@ -44,16 +44,16 @@ struct AgentStatus {
   std::string directory;
   std::chrono::milliseconds push_interval{0};
   std::chrono::milliseconds look_interval{0};  // of collections for the page
-  bool pushes = true;                   // false: there is no gateway
-  std::vector<GatewayStatus> gateways;  // empty until their addresses are known
+  bool pushes = true;                          // false: there is no gateway
+  std::vector<GatewayStatus> gateways;         // empty until their addresses are known
   size_t workers = 0;
   size_t workers_ended = 0;
   size_t segments_refused = 0;
   size_t series = 0;
-  std::map<WorkerKey, uint32_t> pids;                                                // of running workers
-  std::shared_ptr<const HealthReport> health = std::make_shared<HealthReport>();     // never null
-  std::shared_ptr<const RankReport> ranks = std::make_shared<RankReport>();          // never null
-  std::shared_ptr<const GoodputReport> goodput = std::make_shared<GoodputReport>();  // never null
+  std::map<WorkerKey, uint32_t> pids;                                                       // of running workers
+  std::shared_ptr<const HealthReport> health = std::make_shared<HealthReport>();            // never null
+  std::shared_ptr<const RankReport> ranks = std::make_shared<RankReport>();                 // never null
+  std::shared_ptr<const GoodputReport> goodput = std::make_shared<GoodputReport>();         // never null
   std::shared_ptr<const NotFiniteReport> not_finite = std::make_shared<NotFiniteReport>();  // never null
   std::optional<Throughput> throughput{};
   std::optional<Progress> progress{};

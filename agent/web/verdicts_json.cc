@@ -66,7 +66,10 @@ Json VerdictsJson(const RankReport& report) {
                       {"needed", StragglerJudge::kNeeded},
                       {"undecided", role.is_undecided}});
   }
-  return {{"stragglers", std::move(stragglers)}, {"hangs", std::move(hangs)}, {"ranks", std::move(ranks)}, {"judged", std::move(judged)}};
+  return {{"stragglers", std::move(stragglers)},
+          {"hangs", std::move(hangs)},
+          {"ranks", std::move(ranks)},
+          {"judged", std::move(judged)}};
 }
 
 }  // namespace persia::agent

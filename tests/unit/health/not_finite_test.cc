@@ -41,7 +41,7 @@ class NotFiniteTest : public ::testing::Test {
     Snapshot snapshot;
     for (size_t rank = 0; rank < values.size(); ++rank) {
       layout->identities.push_back(IdentityOf(rank));
-      family.series.push_back({.identity = static_cast<uint32_t>(rank), .first_value = rank});
+      family.series.push_back({.identity = static_cast<uint32_t>(rank), .first_value = rank, .labels = {}});
       snapshot.values.push_back(values[rank]);
     }
     snapshot.layout = std::move(layout);

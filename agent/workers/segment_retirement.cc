@@ -66,10 +66,13 @@ void SegmentLifecycle::Retire() {
   NoteSeen();
 }
 
-void SegmentLifecycle::Save() {
+void SegmentLifecycle::ReportWaiting() {
   for (const auto& [name, file] : files_) {
     if (file.Waits()) ReportRefused(name, file.problem);
   }
+}
+
+void SegmentLifecycle::Save() {
   ledger_.Save(now_);
   RemoveFolded();
 }

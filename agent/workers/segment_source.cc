@@ -85,6 +85,7 @@ void SegmentSource::Retire(const std::function<void()>& before_save) {
     lifecycle_.Save();
     Fold();
   }
+  lifecycle_.ReportWaiting();
   // Ended processes first: if the series exceed a limit, those that are already exposed stay.
   inputs_ = ledger_.processes().Inputs(now_);
   const std::vector<Ledger::Orphan> orphans = lifecycle_.Orphans();

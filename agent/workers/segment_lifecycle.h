@@ -114,6 +114,8 @@ class SegmentLifecycle {
   void LearnExits();
   // Folds those that ended. To be called after each Read, and if OpenMore has read more after that.
   void Retire();
+  // Whether segments wait for the memory of those that ended.
+  [[nodiscard]] bool LacksMemory() const;
   // Reports segments for which descriptors or memory are lacking, after all others were read.
   void ReportWaiting();
   // Saves the ledger, and removes the files of those whose fold is on disk. To be called after each Retire, when the ledger has

@@ -66,6 +66,11 @@ void SegmentLifecycle::Retire() {
   NoteSeen();
 }
 
+bool SegmentLifecycle::LacksMemory() const {
+  return std::ranges::any_of(files_,
+                             [](const auto& named) { return named.second.Waits() && named.second.problem.reason == "memory"; });
+}
+
 void SegmentLifecycle::ReportWaiting() {
   for (const auto& [name, file] : files_) {
     if (file.Waits()) ReportRefused(name, file.problem);

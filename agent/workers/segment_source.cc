@@ -79,12 +79,10 @@ bool SegmentSource::ReadMore() {
 void SegmentSource::Retire(const std::function<void()>& before_save) {
   rank_processes_.clear();
   lifecycle_.LearnExits();
-  Fold();
-  while (ReadMore()) {
-    // Their memory was lacking, and the records of many folds take as much.
-    lifecycle_.Save();
+  do {
     Fold();
-  }
+    if (lifecycle_.LacksMemory()) lifecycle_.Save();  // the records of many folds take as much
+  } while (ReadMore());
   lifecycle_.ReportWaiting();
   // Ended processes first: if the series exceed a limit, those that are already exposed stay.
   inputs_ = ledger_.processes().Inputs(now_);

@@ -33,7 +33,7 @@ TEXTS = {
     "number(15300, '', true)": "15.3 k/s",
     "number(0.02, 'seconds', false, 0.3)": "20 ms",
     "number(0.4, 'seconds', false, 3)": "0.4 s",
-    "number(0.4, 'seconds', false, 30)": "400 ms",
+    "number(0.4, 'seconds', false, 30)": "0.4 s",
     "percent(0.9149)": "91.5 %",
     "titled('steps trained.')": "Steps trained",
     "number(2048, 'bytes', true)": "2 KiB/s",

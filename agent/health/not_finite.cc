@@ -83,7 +83,8 @@ void NotFiniteJudge::ReportNew(const Known& found) {
   for (const auto& [key, value] : known_) told.insert(key.family);
   for (const auto& [key, value] : found) {
     if (!told.insert(key.family).second) continue;
-    const auto of_family = std::ranges::count_if(found, [&](const auto& one) { return one.first.family == key.family; });
+    const auto of_family =
+        std::ranges::count_if(found, [&family = key.family](const auto& one) { return one.first.family == family; });
     JobEvent& event = events_.emplace_back(LoggedAgentEvent(
         LogLevel::kWarning, "value_not_finite", SentenceOf(value, static_cast<size_t>(of_family) - 1), value.since));
     event.identity = value.identity;
@@ -99,9 +100,9 @@ void NotFiniteJudge::ReportGone(const Known& found, const Snapshot& snapshot, Ti
   for (const auto& [key, value] : known_) {
     if (!told.insert(key.family).second) continue;
     const auto families = FamiliesNamed(*snapshot.layout, key.family);
-    const bool is_exposed = std::ranges::any_of(families, [&](const FamilyLayout& family) {
-      return std::ranges::any_of(family.series, [&](const SeriesLayout& series) {
-        return snapshot.layout->identities[series.identity] == key.identity && series.labels.ToList() == key.labels &&
+    const bool is_exposed = std::ranges::any_of(families, [&snapshot, &of = key](const FamilyLayout& family) {
+      return std::ranges::any_of(family.series, [&snapshot, &of](const SeriesLayout& series) {
+        return snapshot.layout->identities[series.identity] == of.identity && series.labels.ToList() == of.labels &&
                !IsAbsent(snapshot.values[series.first_value]);
       });
     });

@@ -31,7 +31,7 @@ def _static(session):
     files = 'git ls-files -z "$@" | xargs -0 --no-run-if-empty'
     rows = {
         "format": ("sh", "-c", f"{files} clang-format --dry-run --Werror", "sh", "*.h", "*.cc", "*.c"),
-        "scripts": ("sh", "-c", r"git grep -lIE '^#!(/usr)?/bin/(env )?(ba)?sh' | xargs -d '\n' shellcheck"),
+        "scripts": ("sh", "-c", r"git grep -lIE '^#!(/usr)?/bin/(env )?(ba)?sh' -- ':!*.md' | xargs -d '\n' shellcheck"),
         "Python": ("sh", "-c", f"{files} pyflakes3", "sh", "tests/*.py", "packaging/*.py", "examples/*.py", ".ci/*.py"),
         "includes": _words("tests/static/check_includes.py"),
     }

@@ -34,7 +34,7 @@ std::string Quoted(std::string_view text) {
   return "\"" + std::string(text.substr(0, kShown)) + (text.size() > kShown ? "...\"" : "\"");
 }
 
-std::string TextOf(double value) {
+std::string NumberText(double value) {
   std::array<char, 32> text;
   return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
 }
@@ -52,8 +52,8 @@ std::string BoundsError(Kind kind, std::span<const double> bounds) {
       return "bound[" + std::to_string(i) + "] is not finite (the bucket up to +Inf is added automatically)";
     }
     if (i > 0 && bounds[i] <= bounds[i - 1]) {
-      return "bound[" + std::to_string(i) + "] is " + TextOf(bounds[i]) + ", not above the one before, " +
-             TextOf(bounds[i - 1]);
+      return "bound[" + std::to_string(i) + "] is " + NumberText(bounds[i]) + ", not above the one before, " +
+             NumberText(bounds[i - 1]);
     }
   }
   return "";
@@ -98,11 +98,11 @@ std::string_view NameOf(Kind kind) {
   return "a metric";
 }
 
-std::string TextOf(std::span<const double> bounds) {
+std::string BoundsText(std::span<const double> bounds) {
   constexpr size_t kShown = 10;
   std::string text;
   for (const double bound : bounds.first(std::min(bounds.size(), kShown))) {
-    text += (text.empty() ? "" : ", ") + TextOf(bound);
+    text += (text.empty() ? "" : ", ") + NumberText(bound);
   }
   return text + (bounds.size() > kShown ? ", ... (" + std::to_string(bounds.size()) + ")" : "");
 }
@@ -122,7 +122,7 @@ std::string Difference(const FamilyNode& node, const FamilyRequest& request) {
     return differs("has at most ", std::to_string(node.max_buckets) + " buckets",
                    "with " + std::to_string(request.max_buckets));
   }
-  return differs("has the bounds ", TextOf(node.real_bounds()), "with " + TextOf(request.bounds));
+  return differs("has the bounds ", BoundsText(node.real_bounds()), "with " + BoundsText(request.bounds));
 }
 
 // Writes a line about a metric, if `logged` is not set, and sets it. Allocates nothing.

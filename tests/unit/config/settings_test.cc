@@ -439,7 +439,8 @@ TEST_F(EverySetting, TakesGoodValuesFromEachSourceAndSetsNothingElse) {
     if (!row.alias.empty()) sources.push_back({Source::kFile, row.alias});
     std::map<std::string, std::string> expected = AllValues(Load(row, {}).options);
     // Without its value, what it needs may be an error that switches the gateway off.
-    expected["gateway_address"] = row.also.find("https://gw") != std::string::npos ? "https://gw" : "metrics_gateway:9091 (not set)";
+    expected["gateway_address"] =
+        row.also.find("https://gw") != std::string::npos ? "https://gw" : "metrics_gateway:9091 (not set)";
     for (const auto& [text, shown, yaml] : row.good) {
       expected[row.name()] = shown;
       for (const Source& source : sources) {

@@ -81,8 +81,7 @@ void SegmentSource::Retire(const std::function<void()>& before_save) {
   lifecycle_.LearnExits();
   do {
     Fold();
-    if (lifecycle_.LacksMemory()) lifecycle_.Save();  // the records of many folds take as much
-  } while (ReadMore());
+  } while (HasRoom() && ReadMore());
   lifecycle_.ReportWaiting();
   // Ended processes first: if the series exceed a limit, those that are already exposed stay.
   inputs_ = ledger_.processes().Inputs(now_);
@@ -101,6 +100,14 @@ void SegmentSource::Retire(const std::function<void()>& before_save) {
   if (before_save) before_save();
   lifecycle_.Save();
   ShowSaved();
+}
+
+// The records of folds take as much memory as their segments, until they are written.
+bool SegmentSource::HasRoom() {
+  constexpr std::chrono::seconds kPatience(2);
+  if (!lifecycle_.LacksMemory()) return true;
+  lifecycle_.Save();
+  return ledger_.Flush(kPatience);
 }
 
 void SegmentSource::Fold() {

@@ -171,6 +171,7 @@ class SegmentSource {
 
   bool ReadMore();
   void Fold();
+  bool HasRoom();
   void ReadAllEvents();
   void ReadEvents(SegmentLifecycle::Segment& segment);
   void CountSegments();

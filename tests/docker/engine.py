@@ -110,8 +110,7 @@ class Project:
         self.name = name
         self._environment = environment
         self._ports = {}
-        # Compose reads relative paths from the folder of the first file, as without the option.
-        project = [*compose_command(), "--project-name", name, "--project-directory", (ROOT / files[0]).parent]
+        project = [*compose_command(), "--project-name", name, "--project-directory", ROOT]
         self._words = [*project, *(f"--file={ROOT / file}" for file in files)]
         resolved = yaml.safe_load(self.compose("config"))
         for service, description in resolved["services"].items():

@@ -13,14 +13,15 @@ pytestmark = pytest.mark.needs("namespaces")
 
 # In the order of the day.
 PAGES = [
+    ("PersiaJobFailed", "failing"),
+    ("PersiaJobDied", "aborted"),
     ("PersiaRankHung", "hanging"),
     ("PersiaRankDead", "dying"),
     ("PersiaJobVanished", "vanishing"),
+    ("PersiaJobFailed", "written"),
     ("PersiaJobVanished", "written_too"),
     ("PersiaGatewayDown", "persia_gateways"),
 ]
-# To the team of the job, since its program has failed.
-FAILED = [("PersiaJobFailed", "failing"), ("PersiaJobFailed", "aborted"), ("PersiaJobFailed", "written")]
 
 
 class Day:
@@ -53,11 +54,8 @@ class Day:
         """Waits until Prometheus has a result."""
         return wait_until(lambda: self.prometheus.query(expression), expression, 60)
 
-    def paged(self, alert, job, status="firing", receiver="pager"):
-        wait_until(lambda: (alert, job) in self.messages.sent(receiver, status), f"{alert} {job} {status}: {self.messages.sent(receiver, status)}", 60)
-
-    def told(self, alert, job):
-        self.paged(alert, job, receiver="vision_chat")
+    def paged(self, alert, job, status="firing"):
+        wait_until(lambda: (alert, job) in self.messages.sent("pager", status), f"{alert} {job} {status}: {self.messages.sent('pager', status)}", 60)
 
 
 @pytest.fixture
@@ -99,21 +97,21 @@ def test_the_pages_of_a_day_are_those_that_are_wanted(tmp_path, segments, gatewa
     day.shown('agent:replaced:bool{job="moving", ip_addr="10.0.0.1"}')
 
     # Fails.
-    failing = day.job("failing").exec_worker("--label=team=vision")
+    failing = day.job("failing").exec_worker()
     failing.tell("busy my_app steps")
     failing.popen.stdin.write("exit 3\n")
     failing.popen.stdin.flush()
     assert failing.wait() == 3
-    day.told("PersiaJobFailed", "failing")
+    day.paged("PersiaJobFailed", "failing")
 
     # All of its ranks fail, without exec.
     aborted = day.job("aborted")
-    aborted.agent("--label=team=vision")
+    aborted.agent()
     (rank,) = day.ranks(aborted, 1)
     rank.popen.stdin.write("exit 4\n")
     rank.popen.stdin.flush()
     assert rank.wait() == 4
-    day.told("PersiaJobFailed", "aborted")
+    day.paged("PersiaJobDied", "aborted")
 
     # A rank hangs, and goes on.
     hanging = day.job("hanging")
@@ -149,13 +147,13 @@ def test_the_pages_of_a_day_are_those_that_are_wanted(tmp_path, segments, gatewa
     well.tell("busy my_app steps")
     day.shown('persia_exec_running{job="written_well"} == 1')
     assert well.leave() == 0
-    written = day.job("written").exec_worker("--label=team=vision", *write)
+    written = day.job("written").exec_worker(*write)
     written.tell("busy my_app steps")
     day.shown('persia_exec_running{job="written"} == 1')
     written.popen.stdin.write("exit 3\n")
     written.popen.stdin.flush()
     assert written.wait() == 3
-    day.told("PersiaJobFailed", "written")
+    day.paged("PersiaJobFailed", "written")
     too = day.job("written_too")
     agent = too.agent(*write)
     day.ranks(too, 1)
@@ -169,4 +167,3 @@ def test_the_pages_of_a_day_are_those_that_are_wanted(tmp_path, segments, gatewa
     day.paged("PersiaGatewayDown", "persia_gateways", "resolved")
 
     assert messages.sent("pager") == PAGES
-    assert [sent for sent in messages.sent("vision_chat") if sent[0] == "PersiaJobFailed"] == FAILED

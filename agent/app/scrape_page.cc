@@ -115,7 +115,7 @@ std::shared_ptr<const std::string> ScrapePage::BodyOf(const std::shared_ptr<cons
   return body;
 }
 
-// Each collection has a body of its own, and a client may take a second for a MiB. A few of them are what scrapes need.
+// A slow client may receive a body for a minute, while each collection makes another one. Usual scrapes need a few.
 bool ScrapePage::TooManyAreSent() {
   constexpr size_t kUsual = 4;
   size_t bytes = 0;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <climits>
 #include <string_view>
 #include <utility>
 
@@ -225,7 +226,9 @@ std::string JobAgent::ReportPath() const {
     LogInfo("report", "no report is kept: " + made.error() + "; set report_file");
     return "";
   }
-  return directory + "/" + KeptReportName(config_.options.job_name, std::chrono::system_clock::now());
+  char host[HOST_NAME_MAX + 1]{};
+  gethostname(host, sizeof host - 1);  // it has a name, or an empty one
+  return directory + "/" + KeptReportName(config_.options.job_name, host, std::chrono::system_clock::now());
 }
 
 void JobAgent::WriteReport() {

@@ -19,6 +19,19 @@ namespace {
 constexpr std::string_view kEnd = ".html";
 constexpr mode_t kMode = 0700;
 
+std::string PartOfName(std::string_view text) {
+  constexpr size_t kMost = 100;
+  std::string part(text.substr(0, kMost));
+  std::ranges::replace_if(
+      part,
+      [](char c) {
+        const bool is_word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        return !is_word && c != '.' && c != '-' && c != '_';
+      },
+      '_');
+  return part;
+}
+
 }  // namespace
 
 std::string KeptReportsDirectory(std::string_view home, std::string_view state_home) {
@@ -26,22 +39,13 @@ std::string KeptReportsDirectory(std::string_view home, std::string_view state_h
   return home.starts_with('/') ? std::string(home) + "/.local/state/persia-metrics" : "";
 }
 
-std::string KeptReportName(std::string_view job, std::chrono::system_clock::time_point now) {
-  constexpr size_t kMost = 100;
-  std::string name(job.substr(0, kMost));
-  std::ranges::replace_if(
-      name,
-      [](char c) {
-        const bool is_word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-        return !is_word && c != '.' && c != '-' && c != '_';
-      },
-      '_');
+std::string KeptReportName(std::string_view job, std::string_view host, std::chrono::system_clock::time_point now) {
   const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
   std::tm utc{};
   gmtime_r(&seconds, &utc);
   char time[32];
-  std::strftime(time, sizeof time, "-%Y%m%d-%H%M%S", &utc);
-  return name + time + std::string(kEnd);
+  std::strftime(time, sizeof time, "-%Y%m%d-%H%M%S-", &utc);
+  return PartOfName(job) + time + PartOfName(host) + std::string(kEnd);
 }
 
 Status MakeKeptReportsDirectory(const std::string& directory) {

@@ -336,7 +336,7 @@ MARKS = {
     "segments: a living one of the group": pytest.mark.needs("other-users"),
     # On a busy machine the state's writer is late, and its records and the scrapes come close to the limit.
     "segments: many that ended": pytest.mark.night,
-    # What a limit of its own bounds, which other tests have.
+    # They have limits that other tests guard.
     "queries: all at once": pytest.mark.night,
     **{f"answers: {what}": pytest.mark.night for what in ANSWERS if what != "trailers without end"},
 }

@@ -160,13 +160,18 @@ def test_the_jobs_end_reaches_all_that_the_variable_names(gateways, job):
     assert "the job has ended; its groups" in agent.output()
 
 
-@pytest.mark.needs("namespaces")
-def test_a_name_stands_for_all_of_its_addresses_and_follows_them():
-    script = Path(__file__).with_name("gateway_names_world.py")
+def seen_in(world):
+    """What a script saw in namespaces of its own."""
+    script = Path(__file__).with_name(world)
     with tempfile.TemporaryDirectory(prefix="persia-names-", dir="/dev/shm") as directory:
         done = subprocess.run(in_namespaces(PYTHON, script, directory), capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stderr[-3000:]
-    seen = json.loads(done.stdout)
+    return json.loads(done.stdout)
+
+
+@pytest.mark.needs("namespaces")
+def test_a_name_stands_for_all_of_its_addresses_and_follows_them():
+    seen = seen_in("gateway_names_world.py")
     first, second, third = "127.0.0.2", "127.0.0.3", "[::1]"
     assert seen["without_a_name"] == 0
     assert seen["two"][third] == 0 and seen["two"][first] > 0 and seen["two"][second] > 0
@@ -182,11 +187,7 @@ def test_a_name_stands_for_all_of_its_addresses_and_follows_them():
 
 @pytest.mark.needs("namespaces")
 def test_without_a_setting_there_is_a_gateway_once_the_defaults_name_is_known():
-    script = Path(__file__).with_name("default_gateway_world.py")
-    with tempfile.TemporaryDirectory(prefix="persia-default-", dir="/dev/shm") as directory:
-        done = subprocess.run(in_namespaces(PYTHON, script, directory), capture_output=True, text=True, timeout=120)
-        assert done.returncode == 0, done.stderr[-3000:]
-    seen = json.loads(done.stdout)
+    seen = seen_in("default_gateway_world.py")
     for log in (seen["short_job"], seen["log"]):
         assert log.count("no gateway: gateway_address is not set") == 1, log
         assert not re.search("warn|error", log, re.IGNORECASE), log

@@ -141,7 +141,7 @@ function showDelivery(delivery) {
 
 export const stateText = ({ state, exit_code: code }) => (OVER.includes(state) && code !== null ? `${WORDS[state]}, exit ${code}` : WORDS[state]);
 
-// Beside a trouble, which has a time of its own, it names the state.
+// With a trouble, whose time stands beside it, the state is named, too.
 function timeText({ health: { state, since_ms: since }, now_ms: now }, hasTroubles) {
   if (since === null) return '';
   if (OVER.includes(state)) return `${hasTroubles ? `${state} ` : ''}at ${clock(since)}`;

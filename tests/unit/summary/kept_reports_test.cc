@@ -22,10 +22,11 @@ TEST(KeptReports, AreInTheUsersStateDirectory) {
   EXPECT_EQ(KeptReportsDirectory("", ""), "");
 }
 
-TEST(KeptReports, HaveTheJobAndTheTimeAsName) {
+TEST(KeptReports, HaveTheJobTheTimeAndTheHostAsName) {
   const std::chrono::system_clock::time_point now(std::chrono::seconds(1'800'000'000));
-  EXPECT_EQ(KeptReportName("dlrm v1/ä", now), "dlrm_v1___-20270115-080000.html");
-  EXPECT_EQ(KeptReportName(std::string(255, 'j'), now).size(), 100 + std::string("-20270115-080000.html").size());
+  EXPECT_EQ(KeptReportName("dlrm v1/ä", "node-7.example", now), "dlrm_v1___-20270115-080000-node-7.example.html");
+  EXPECT_EQ(KeptReportName(std::string(255, 'j'), "n", now).size(), 100 + std::string("-20270115-080000-n.html").size());
+  EXPECT_NE(KeptReportName("dlrm", "a", now), KeptReportName("dlrm", "b", now)) << "of one job that ends on two hosts";
 }
 
 TEST(KeptReports, OnlyTheNewestStay) {

@@ -109,9 +109,9 @@ def test_the_agent_reports_what_happens_to_workers(job, tmp_path):
         return status()["health"]
 
     wait_until(lambda: [each["state"] for each in status()["workers"]] == ["running", "running"], "both to be judged")
-    assert health()["state"] == "running" and seen() == ["worker_started"]
+    assert seen()[0] == "worker_started"
     worker.signal(signal.SIGSTOP)
-    wait_until(lambda: seen() == ["worker_started", "worker_hung"] and health()["state"] == "degraded", "the hang")
+    wait_until(lambda: seen()[-1] == "worker_hung" and health()["state"] == "degraded", "the hang")
     (reason,) = health()["reasons"]
     assert (reason["kind"], reason["instance"], reason["text"]) == ("hung", "rep_0", "trainer rep_0 hangs")
     wait_until(lambda: agent.metrics().one("persia_process_hung", instance="rep_0", process="0") == 1, "the metric")

@@ -32,6 +32,11 @@ def query_range(prometheus, expression, start, end):
     return [(labels, points) for labels, points in series if points]
 
 
+def fill_in(expression, values):
+    """The expression with the values of Grafana's variables; those that are not among them match everything."""
+    return re.sub(r"\$\{?([a-z_]\w*)\}?", lambda found: values.get(found[1], ".+"), expression)
+
+
 def shown(value, unit):
     """A value as Grafana writes it."""
     if unit == "percentunit":
@@ -142,11 +147,12 @@ def main():
     arguments = parser.parse_args()
     board = json.loads((Path(__file__).parent / f"{arguments.board}.json").read_text())
     window = time.time() - 60 * arguments.minutes, time.time()
-    values = {"__rate_interval": f"{4 * arguments.interval:g}s", "__range": f"{60 * arguments.minutes:g}s", "metric": "benchmarkai_.+"}
+    times = {"__rate_interval": 4 * arguments.interval, "__range": 60 * arguments.minutes, "__interval": arguments.interval}
+    values = {name: f"{seconds:g}s" for name, seconds in times.items()}
+    values |= {"__interval_ms": f"{1000 * arguments.interval:g}", "metric": "benchmarkai_.+"}
 
     def ask(expression):
-        filled = re.sub(r"\$(\w+)", lambda found: values.get(found[1], ".+"), expression)
-        return query_range(arguments.prometheus, filled, *window)
+        return query_range(arguments.prometheus, fill_in(expression, values), *window)
 
     print(draw(board, ask, window), end="")
 

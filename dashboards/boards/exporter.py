@@ -2,53 +2,57 @@
 
 import re
 
-from .grafana import chart, query, stat, table
+from .grafana import query, stat, table
+from .jobs import LISTED
+from .panels import worst_chart, worst_times_chart
 from .promql import age, mean, native_mean, native_quantile, or_zero, over, quantile, select, total_rate, unless_ended
 
 UID = "persia-exporter"
 TITLE = "Exporter health"
 DESCRIPTION = (
     "Whether metrics arrive, and their cost: pushes, series, segments, quarantined and lost data. "
-    "Source: persia_agent_* and persia_process_* of persia-metrics-agent, and push_time_seconds of the PushGateway."
+    "Source: persia_agent_* of persia-metrics-agent, and push_time_seconds of the PushGateway."
 )
-ABOUT = """The metrics of `persia-metrics-agent` about itself (`persia_agent_*`, role `agent`) and about the workers (`persia_process_*`), and those of the \
-PushGateway about each group (`push_time_seconds`, `push_failure_time_seconds`). The agent's `METRICS.md` describes them. A gateway keeps the last values of a group: \
-if an agent is gone, its push age grows, and no data is missing. If Prometheus scrapes the agent directly, the gateway's panels are empty."""
-LISTED_BY = '{__name__=~"persia_agent_build_info|persia_process_up"}'
+ABOUT = """The metrics of `persia-metrics-agent` about itself (`persia_agent_*`, role `agent`), and those of the PushGateway about each group \
+(`push_time_seconds`, `push_failure_time_seconds`). The agent's `METRICS.md` describes them. A gateway keeps the last values of a group: if an agent is \
+gone, its push age grows, and no data is missing. If Prometheus scrapes the agent directly, the gateway's panels are empty. The list of jobs has those with \
+a process that records metrics; *All* has every agent. Of many agents, a chart shows those that are worst. The job itself: {job}."""
+LINKS = {"job": "persia-job"}
 VARIABLES = []
 
 AGENT, AGENT_LEGEND = "job, instance", "{{job}} {{instance}}"
 GATEWAY, GATEWAY_LEGEND = "job, instance, gateway", "{{job}} {{instance}} {{gateway}}"
-GROUP_LEGEND = "{{job}} {{instance}} {{role}}"
+GROUP, GROUP_LEGEND = "job, instance, role", "{{job}} {{instance}} {{role}}"
 OLD = [(None, "green"), (30, "yellow"), (120, "red")]
 RED_FROM_1 = [(None, "green"), (1, "red")]
-PERCENTILES = ((0.5, "p50"), (0.95, "p95"), (0.99, "p99"))
 LINES = {word: ("persia_agent_fifo_lines_total", f'result="{word}"') for word in ("good", "bad")}
 LAST_PUSH = "persia_agent_last_push_success_timestamp_seconds"
 
 
-def now(title, what, metric, legend=AGENT_LEGEND, by=AGENT, unit="short", thresholds=None, size=(8, 8)):
-    """A gauge."""
+def _worst(title, what, unit, expressions, legend=AGENT_LEGEND, size=(8, 8), thresholds=None, **options):
+    """Of all agents of all jobs that are chosen. `expressions`: one, or several by the words that follow the legend."""
     more = {"thresholds": thresholds} if thresholds else {}
-    return chart(title, what, unit, [query(over("sum", by, select(metric)), legend)], size, **more)
+    return worst_chart(title, what, unit, expressions, legend, by="", size=size, **more, **options)
+
+
+def now(title, what, metric, legend=AGENT_LEGEND, by=AGENT, unit="short", thresholds=None, size=(8, 8), **options):
+    """A gauge."""
+    return _worst(title, what, unit, over("sum", by, select(metric)), legend, size, thresholds, **options)
 
 
 def per_second(title, what, metrics, unit="cps", size=(8, 8)):
     """Counters. `metrics`: the words or labels, such as {{result}}, that follow the agent in the legend, by metric."""
-    queries = []
+    rates = {}
     for name, words in metrics.items():
-        by = ", ".join([AGENT, *re.findall(r"{{(\w+)}}", words)])
-        queries.append(query(total_rate(by, name), f"{AGENT_LEGEND} {words}".strip()))
-    return chart(title, what, unit, queries, size)
+        rates[words] = total_rate(", ".join([AGENT, *re.findall(r"{{(\w+)}}", words)]), name)
+    return _worst(title, what, unit, rates, size=size, summary="avg")
 
 
 def times(title, what, histogram, by=AGENT, legend=AGENT_LEGEND):
-    queries = [query(mean(histogram, by), legend + " mean")]
-    queries += [query(quantile(q, histogram, by), f"{legend} {text}") for q, text in PERCENTILES]
-    return chart(title, what, "s", queries)
+    return worst_times_chart(title, what, histogram, by, legend, group="")
 
 
-def stats():
+def overview():
 
     def now_of(operator, expression):
         return query(unless_ended(over(operator, "job", expression)), "{{job}}")
@@ -70,8 +74,8 @@ def stats():
 
 
 def pushes():
-    interval = over("max", AGENT, select("persia_agent_push_interval_seconds"))
-    ages = [query(over("max", GATEWAY, age(LAST_PUSH)), GATEWAY_LEGEND), query(interval, AGENT_LEGEND + " interval")]
+    interval = query(f"max({select('persia_agent_push_interval_seconds')})", "longest interval")
+    ages = over("max", GATEWAY, age(LAST_PUSH))
     failed = f"{select('push_failure_time_seconds')} > bool {select('push_time_seconds')}"
     bytes_sent = {"persia_agent_push_bytes_total": "{{gateway}}"}
     duration = ("persia_agent_push_duration_seconds", GATEWAY, GATEWAY_LEGEND)
@@ -79,13 +83,23 @@ def pushes():
     results = {"persia_agent_pushes_total": "{{gateway}} {{result}}"}
     names = "DNS lookups of dns+name, by result. After a failure the last known addresses stay in use."
     return [
-        chart("Push age", "Time since all groups were last pushed successfully, and the interval of pushes.", "s", ages, thresholds=OLD),
+        _worst(
+            "Push age of agents",
+            "Time since all groups were last pushed successfully, and the interval of pushes.",
+            "s",
+            ages,
+            GATEWAY_LEGEND,
+            thresholds=OLD,
+            more=[interval],
+        ),
         per_second("Pushes by result", "One push sends all groups.", results),
-        now("Failures in a row", "0 if the last push succeeded.", "persia_agent_push_consecutive_failures", GATEWAY_LEGEND, GATEWAY, thresholds=RED_FROM_1),
+        now(
+            "Failed pushes in a row", "0 if the last push succeeded.", "persia_agent_push_consecutive_failures", GATEWAY_LEGEND, GATEWAY, thresholds=RED_FROM_1
+        ),
         times("Push duration", "From the first request to the last response, with retries and waits.", *duration),
         per_second("Bytes pushed", "Request bodies, after compression.", bytes_sent, "Bps"),
-        chart("Age of groups on the gateway", rows, "s", [query(age("push_time_seconds"), GROUP_LEGEND)]),
-        chart("Groups whose last push was refused", "1 if the gateway refused it.", "short", [query(failed, GROUP_LEGEND)], thresholds=RED_FROM_1),
+        _worst("Age of groups on the gateway", rows, "s", over("max", GROUP, age("push_time_seconds")), GROUP_LEGEND),
+        _worst("Groups whose last push was refused", "1 if the gateway refused it.", "short", over("max", GROUP, failed), GROUP_LEGEND, thresholds=RED_FROM_1),
         now("Groups", "Groups that the agent may have created and has not deleted.", "persia_agent_groups"),
         per_second("Groups ended", "Groups that the agent deleted because nothing pushes them any more.", {"persia_agent_groups_deleted_total": ""}),
         per_second("Look-ups of gateways' names", names, {"persia_agent_gateway_lookups_total": "{{result}}"}, size=(24, 6)),
@@ -96,9 +110,8 @@ def remote_write():
     by, legend = AGENT + ", target", AGENT_LEGEND + " {{target}}"
 
     def panel(title, what, unit, expressions, size=(8, 8), thresholds=None):
-        queries = [query(or_zero(expression, AGENT, "persia_agent_series", "target"), f"{legend} {word}".strip()) for word, expression in expressions.items()]
-        more = {"thresholds": thresholds} if thresholds else {}
-        return chart(title, what + " 0 without remote write.", unit, queries, size, **more)
+        expressions = {word: or_zero(expression, AGENT, "persia_agent_series", "target") for word, expression in expressions.items()}
+        return _worst(title, what + " 0 without remote write.", unit, expressions, legend, size, thresholds)
 
     def total(name):
         return total_rate(by, f"persia_agent_remote_write_{name}_total")
@@ -127,7 +140,7 @@ def remote_write():
         panel("Samples that wait", "In the disk queue, without those of the newest collection.", "short", {"": gauge("pending_samples")}),
         panel("Queue on disk", "Requests that are not sent yet, all files of the queue, and their limit.", "bytes", queue),
         panel("Bytes written remotely", "Request bodies, after compression.", "Bps", {"": total("bytes")}),
-        chart("Requests by status", of_all, "reqps", [query(or_zero(requests, AGENT, "persia_agent_series", "status"), AGENT_LEGEND + " {{status}}")], (12, 6)),
+        _worst("Requests by status", of_all, "reqps", or_zero(requests, AGENT, "persia_agent_series", "status"), AGENT_LEGEND + " {{status}}", (12, 6)),
         panel("Request duration", "Time of one request, with its response.", "s", durations, (12, 6)),
         panel("Requests sent again", "Requests that the target had not accepted.", "reqps", {"": total("retries")}, (12, 6)),
         panel("Shards", "Upper bound of concurrent requests.", "short", {"": gauge("shards")}, (12, 6)),
@@ -139,10 +152,9 @@ def series():
     lost = {"persia_metrics_dropped_total": "{{reason}}"}
     retired = {"persia_agent_retired_processes_total": "processes", "persia_agent_retired_series_dropped_total": "series dropped"}
     by_reason = (AGENT_LEGEND + " {{reason}}", AGENT + ", reason")
-    series_and_limit = [query(over("sum", AGENT, select("persia_agent_series")), AGENT_LEGEND),
-                        query(over("max", AGENT, select("persia_agent_max_series")), AGENT_LEGEND + " limit")]
+    limit = query(f"min({select('persia_agent_max_series')})", "lowest limit")
     return [
-        chart("Series", "Series of the last collection, and their limit.", "short", series_and_limit),
+        now("Series of agents", "Series of the last collection, and their limit.", "persia_agent_series", more=[limit]),
         now("Dropped series", "Not exposed now, by the limit that they exceed.", "persia_agent_dropped_series", *by_reason),
         now("Quarantined series", "Not pushed now, by reason; tried again hourly.", "persia_agent_quarantined_series", *by_reason),
         per_second("Measurements lost in workers", "Measurements that a library could not record, by reason.", lost),
@@ -153,9 +165,9 @@ def series():
 
 def segments():
     unknown = {"persia_agent_segment_records_skipped_total": "records", "persia_agent_event_records_lost_total": "events"}
-    lines = [query(or_zero(total_rate(AGENT, *which), AGENT, "persia_agent_series"), f"{AGENT_LEGEND} {word}") for word, which in LINES.items()]
-    used = over("max", "job, instance, role", select("persia_process_segment_used_ratio"))
-    space = [query(over("min", AGENT, select(f"persia_agent_metrics_dir_{what}_bytes")), f"{AGENT_LEGEND} {what}") for what in ("free", "size")]
+    lines = {word: or_zero(total_rate(AGENT, *which), AGENT, "persia_agent_series") for word, which in LINES.items()}
+    used = over("max", GROUP, select("persia_process_segment_used_ratio"))
+    free, size = (over("min", AGENT, select(f"persia_agent_metrics_dir_{what}_bytes")) for what in ("free", "size"))
     refused = ("persia_agent_segments_refused", AGENT_LEGEND + " {{reason}}", AGENT + ", reason")
     state = ("persia_agent_segments", AGENT_LEGEND + " {{state}}", AGENT + ", state")
     return [
@@ -165,18 +177,24 @@ def segments():
         now("State not on disk", "How long the oldest change of the state has been waiting.", "persia_agent_state_unsaved_seconds", unit="s"),
         per_second("State writes", "Bytes written to the state file.", {"persia_agent_state_written_bytes_total": ""}, unit="Bps"),
         now("State file", "Its size.", "persia_agent_state_bytes", unit="bytes"),
-        per_second("Records not read", "Records of kinds that the agent does not know, and event records overwritten before they were read.", unknown, size=(12, 8)),
-        chart("Lines of emit", "Lines read from the named pipe, by result.", "cps", lines, (12, 8)),
-        chart("Use of segments", "How full the fullest segment of each worker is.", "percentunit", [query(used, GROUP_LEGEND)], (12, 8), max=1),
-        chart("Space for segments", "Free and total bytes of the filesystem with the segments.", "bytes", space, (12, 8)),
+        per_second(
+            "Records not read", "Records of kinds that the agent does not know, and event records overwritten before they were read.", unknown, size=(12, 8)
+        ),
+        _worst("Lines of emit", "Lines read from the named pipe, by result.", "cps", lines, size=(12, 8)),
+        _worst("Use of segments", "How full the fullest segment of each worker is.", "percentunit", used, GROUP_LEGEND, (12, 8), max=1),
+        _worst("Space for segments", "Free share of the filesystem with the segments.", "percentunit", f"{free} / {size}", size=(12, 8), lowest=True, max=1),
     ]
 
 
 def work():
     parts = {"collect": "persia_agent_collect_duration_seconds", "render": "persia_agent_render_duration_seconds", "push": "persia_agent_push_duration_seconds"}
-    busy = [query(total_rate(AGENT, name + "_sum"), f"{AGENT_LEGEND} {word}") for word, name in parts.items()]
-    oddities = {"persia_agent_ticks_skipped_total": "ticks skipped", "persia_agent_log_lines_suppressed_total": "log lines left out",
-                "persia_agent_restarts_total": "restarts of the agent", "persia_agent_state_errors_total": "failed writes of the state"}
+    busy = {word: total_rate(AGENT, name + "_sum") for word, name in parts.items()}
+    oddities = {
+        "persia_agent_ticks_skipped_total": "ticks skipped",
+        "persia_agent_log_lines_suppressed_total": "log lines left out",
+        "persia_agent_restarts_total": "restarts of the agent",
+        "persia_agent_state_errors_total": "failed writes of the state",
+    }
     reload = over("min", AGENT, select("persia_agent_config_last_reload_successful"))
     errors = over("max", AGENT, select("persia_agent_config_errors"))
     since = over("min", AGENT, age("persia_agent_config_last_reload_success_timestamp_seconds"))
@@ -184,48 +202,53 @@ def work():
     cpu = total_rate(AGENT, "persia_agent_cpu_seconds_total")
     return [
         times("Collect duration", "Time to read and merge all sources.", "persia_agent_collect_duration_seconds"),
-        chart("Time at work", "Share of time in which the agent collects, renders for scrapes, and pushes.", "percentunit", busy),
-        per_second("Scrapes", "Requests for /metrics that were answered; 0 if Prometheus scrapes only the gateway.", {"persia_agent_scrapes_total": ""}, "reqps"),
-        per_second("Left out", "Push intervals skipped because a collection took longer, log lines suppressed by the limit, and restarts of the agent under exec.", oddities, size=(6, 8)),
+        _worst("Time at work", "Share of time in which the agent collects, renders for scrapes, and pushes.", "percentunit", busy, summary="avg"),
+        per_second(
+            "Scrapes", "Requests for /metrics that were answered; 0 if Prometheus scrapes only the gateway.", {"persia_agent_scrapes_total": ""}, "reqps"
+        ),
+        per_second(
+            "Left out",
+            "Push intervals skipped because a collection took longer, log lines suppressed by the limit, and restarts of the agent under exec.",
+            oddities,
+            size=(6, 8),
+        ),
         per_second("Reloads of the settings", "By result.", {"persia_agent_config_reloads_total": "{{result}}"}, size=(6, 8)),
-        chart("Settings good", "1 if the last reload of the settings succeeded; errors in the settings in use.", "short",
-              [query(reload, AGENT_LEGEND), query(errors, AGENT_LEGEND + " errors")], (6, 8), bad),
-        chart("Age of the settings", "Time since the settings in use were read.", "s", [query(since, AGENT_LEGEND)], (6, 8)),
-        chart("Processor time of the agent", "Cores in use.", "short", [query(cpu, AGENT_LEGEND)]),
+        _worst("Settings good", "1 if the last reload of the settings succeeded.", "short", reload, size=(6, 8), thresholds=bad, lowest=True, max=1),
+        _worst("Errors in the settings", "In the settings in use.", "short", errors, size=(6, 8), thresholds=RED_FROM_1),
+        _worst("Age of the settings", "Time since the settings in use were read.", "s", since, size=(12, 6)),
+        _worst("Processor time of the agent", "Cores in use.", "short", cpu, summary="avg"),
         now("Memory of the agent", "Resident memory.", "persia_agent_resident_memory_bytes", unit="bytes"),
         per_second("Log lines", "Lines that the agent wrote to its log, by level.", {"persia_agent_log_lines_total": "{{level}}"}),
-        now("Reader of GPUs", "1 if the process that reads the GPUs works, where the driver's library is installed.", "persia_agent_gpu_reader_up", thresholds=bad, size=(12, 8)),
+        now(
+            "Reader of GPUs",
+            "1 if the process that reads the GPUs works, where the driver's library is installed.",
+            "persia_agent_gpu_reader_up",
+            thresholds=bad,
+            size=(12, 8),
+            lowest=True,
+        ),
         per_second("Restarts of the reader of GPUs", "It ended, hung, or could not read them.", {"persia_agent_gpu_reader_restarts_total": ""}, size=(12, 8)),
     ]
 
 
-def jobs():
-    group = "job, instance, role"
-    cpu = total_rate(group, "persia_process_cpu_seconds_total")
-    memory = [query(over("sum", group, select(f"persia_process_{kind}_memory_bytes")), f"{GROUP_LEGEND} {kind}") for kind in ("resident", "virtual")]
-    between = quantile(0.5, "persia_event_interval_seconds", "job, event")
-    commands = {"running": "persia_exec_running", "seconds": "persia_exec_run_time_seconds", "exit code": "persia_exec_exit_code"}
-    commands = {column: over("max", AGENT, select(name)) for column, name in commands.items()}
+def versions():
+    commands = [("running", "persia_exec_running"), ("seconds", "persia_exec_run_time_seconds"), ("exit code", "persia_exec_exit_code")]
+    commands = [(column, over("max", AGENT, select(name))) for column, name in commands]
     hidden = {label: None for label in ("__name__", "ip_addr")}
     return [
-        chart("Processor time of workers", "Cores in use.", "short", [query(cpu, GROUP_LEGEND)]),
-        chart("Memory of workers", "Resident and virtual.", "bytes", memory),
-        now("Threads of workers", "From /proc.", "persia_process_threads", GROUP_LEGEND, group),
-        now("Open files of workers", "Open file descriptors, from /proc.", "persia_process_open_fds", GROUP_LEGEND, group),
-        chart("Time between events, median", "Median time between two events of a process.", "s", [query(between, "{{job}} {{event}}")], (16, 8)),
-        table("Commands", "Commands of exec: 1 while running, run time, exit code.", "none", commands, size=(12, 7)),
-        table("Agents", "Version, compiler and segment format.", "none", {"up": select("persia_agent_build_info")}, hidden, (12, 7)),
-        table("Runs", "Run, versions and restarts of each identity's newest process.", "none", {"up": select("persia_job_info")}, hidden, (12, 7)),
+        table("Commands", "Commands of exec: 1 while running, run time, exit code.", "none", commands, size=(8, 8)),
+        table("Agents", "Version, compiler and segment format.", "none", [("up", select("persia_agent_build_info"))], hidden, (8, 8)),
+        table("Runs", "Run, versions and restarts of each identity's newest process.", "none", [("up", select(LISTED))], hidden, (8, 8)),
     ]
 
 
 def rows():
     return {
-        "Overview": stats(),
+        "Overview": overview(),
         "Pushes and the gateway": pushes(),
         "Remote write": remote_write(),
         "Series": series(),
         "Segments, events and pipe": segments(),
         "Work of the agent": work(),
-        "Jobs": jobs(),
+        "Commands and versions": versions(),
     }

@@ -1,125 +1,134 @@
-"""The row of the machine under the ranks, on several boards: memory, processor, disk and network of the job."""
+"""The board of the machines under the ranks of a job: memory, processor, disk and network. Of many hosts, those that lack the most."""
 
-from .grafana import chart, query
-from .promql import RANK, RANK_LEGEND, over, rate, select, total_rate
+from .grafana import chart, query, stat
+from .panels import band_chart, most, worst_chart
+from .promql import over, rate, select, total_rate, unless_ended
 
-HOST, HOST_LEGEND = "job, ip_addr", "{{job}} {{ip_addr}}"
+UID = "persia-machine"
+TITLE = "Machine"
+DESCRIPTION = (
+    "Memory, processor, disk and network of a job's hosts, and which of them the job lacks. "
+    "Source: persia_cgroup_*, persia_pressure_*, persia_filesystem_*, persia_network_* and persia_infiniband_* of persia-metrics-agent."
+)
+ABOUT = """What `persia-metrics-agent` reads from the kernel, once for each host: of the job's cgroup, its network namespace and its filesystems; pressure \
+also of the whole host. Values that the host does not have are absent: a limit, an InfiniBand adapter, delay accounting. The processes of one rank: {rank}. \
+Devices: {gpu}."""
+LINKS = {"rank": "persia-rank", "gpu": "persia-gpu"}
+VARIABLES = []
+
+HOST, LEGEND = "job, ip_addr", "{{ip_addr}}"
 FULL = [(None, "green"), (0.85, "yellow"), (0.95, "red")]
 WAITS = [(None, "green"), (0.1, "yellow"), (0.5, "red")]
+ANY = [(None, "green"), (0.001, "yellow"), (0.01, "red")]
+ADAPTER = " No data: the host has no adapter."
 
 
 def _of_host(name, *matchers):
-    return over("max", HOST, select(name, *matchers))
+    return most(HOST, select(name, *matchers))
 
 
 def _share(counter, of):
     return f"{total_rate(HOST, counter)} / {total_rate(HOST, of)}"
 
 
-def memory():
-    resident, proportional, swapped = (over("sum", RANK, select(f"persia_process_{kind}_memory_bytes")) for kind in ("resident", "proportional", "swapped"))
-    parts = {"in use": "working_set", "with cache": "usage", "peak": "max_usage", "in swap": "swap", "limit": "limit"}
-    of_job = [query(_of_host(f"persia_cgroup_memory_{kind}_bytes"), f"{HOST_LEGEND} {words}") for words, kind in parts.items()]
-    faults = [query(total_rate(RANK, f"persia_process_{kind}_page_faults_total"), f"{RANK_LEGEND} {kind}") for kind in ("major", "minor")]
-    of_rank = [query(proportional, RANK_LEGEND), query(resident, RANK_LEGEND + " resident"), query(swapped, RANK_LEGEND + " in swap")]
-    killed = over("sum", HOST + ", event", rate("persia_cgroup_memory_events_total"))
+def _of_use(name):
+    return most(HOST + ", use", select("persia_filesystem_" + name))
+
+
+def _memory(kind):
+    return _of_host(f"persia_cgroup_memory_{kind}_bytes")
+
+
+FILLED = f"{_memory('working_set')} / {_memory('limit')}"
+THROTTLED = _share("persia_cgroup_cpu_cfs_throttled_periods_total", "persia_cgroup_cpu_cfs_periods_total")
+DISK = f"1 - {_of_use('avail_bytes')} / {_of_use('size_bytes')}"
+AGAIN = _share("persia_network_tcp_retransmit_segments_total", "persia_network_tcp_transmit_segments_total")
+
+
+def overview():
+    def highest(title, about, expr, thresholds):
+        return stat(title, about, "percentunit", query(unless_ended(over("max", "job", expr)), "highest"), thresholds)
+
+    hosts = unless_ended(over("count", "job", _of_host("persia_filesystem_size_bytes")))
+    down = over("count", "job", f"{most(HOST + ', device, port', select('persia_infiniband_state_id'))} < 4")
     return [
-        chart("Memory of the job", "Memory of the job's cgroup, and its limit if there is one. At the limit the kernel kills a process.", "bytes", of_job),
-        chart(
-            "Memory by rank",
-            "Memory of each rank with its share of what it shares (PSS), all that it has mapped, and what is in swap space.",
-            "bytes", of_rank,
+        stat("Hosts", "Hosts of the job with an agent.", "short", query(hosts, "hosts")),
+        highest("Fullest memory", "Share of the memory limit that is in use, without page cache.", FILLED, FULL),
+        highest("Most throttled", "Share of the periods of the processor limit in which the job was stopped.", THROTTLED, WAITS),
+        highest("Fullest disk", "Of /dev/shm, the working directory and the agent's state.", DISK, FULL),
+        highest("Most sent again", "Share of TCP's segments that were sent again.", AGAIN, ANY),
+        stat("InfiniBand ports down", "Ports that are not active." + ADAPTER, "short", query(unless_ended(down), "ports"), [(None, "green"), (1, "red")]),
+    ]
+
+
+def memory():
+    kinds = {"with cache": "usage", "peak": "max_usage", "in swap": "swap", "limit": "limit"}
+    parts = [query(over("max", "job", _memory(kind)), words) for words, kind in kinds.items()]
+    events = rate("persia_cgroup_memory_events_total")
+    return [
+        worst_chart(
+            "Memory in use", "Of the job's cgroup, without page cache. At its limit the kernel kills a process.", "bytes", _memory("working_set"), LEGEND
         ),
-        chart(
+        worst_chart("Memory against its limit", "Share of the limit that is in use, without page cache.", "percentunit", FILLED, LEGEND, thresholds=FULL),
+        chart("Memory of the fullest host", "The job's cgroup with page cache, its peak, swap and limit: of each the highest host.", "bytes", parts),
+        worst_chart(
             "Memory events",
-            "Events of the cgroup's memory per second: max at the limit, oom_kill if the kernel killed a process.",
-            "cps", [query(killed, HOST_LEGEND + " {{event}}")], (4, 8),
+            "Per second: max at the limit, oom_kill if the kernel killed a process.",
+            "cps",
+            over("sum", HOST + ", event", events),
+            LEGEND + " {{event}}",
+            size=(24, 6),
         ),
-        chart("Page faults by rank", "Per second. A major one reads from a disk or from swap space: the rank waits.", "cps", faults, (4, 8)),
     ]
 
 
 def processor():
-    waits = total_rate(RANK, "persia_process_run_queue_wait_seconds_total")
-    switches = total_rate(RANK + ", ctxswitchtype", "persia_process_context_switches_total")
-    used, cores = total_rate(HOST, "persia_cgroup_cpu_usage_seconds_total"), _of_host("persia_cgroup_cpu_limit_cores")
-    stopped = total_rate(HOST, "persia_cgroup_cpu_cfs_throttled_seconds_total")
-    cores_of_job = [query(used, HOST_LEGEND), query(cores, HOST_LEGEND + " limit"), query(stopped, HOST_LEGEND + " stopped")]
-    throttled = _share("persia_cgroup_cpu_cfs_throttled_periods_total", "persia_cgroup_cpu_cfs_periods_total")
+    used, stopped = total_rate(HOST, "persia_cgroup_cpu_usage_seconds_total"), total_rate(HOST, "persia_cgroup_cpu_cfs_throttled_seconds_total")
+    limit = [query(over("max", "job", _of_host("persia_cgroup_cpu_limit_cores")), "limit")]
     return [
-        chart(
-            "Waits for a processor by rank",
-            "Share of time in which the rank's main thread could run and had no processor.",
-            "percentunit", [query(waits, RANK_LEGEND)], (6, 8), WAITS,
+        band_chart("Processors", "Cores that the job's cgroup uses on a host, and its limit.", "short", used, limit, (12, 8)),
+        worst_chart(
+            "Throttled by the limit",
+            "Share of the periods in which the processor limit stopped the job.",
+            "percentunit",
+            THROTTLED,
+            LEGEND,
+            thresholds=WAITS,
+            size=(6, 8),
         ),
-        chart(
-            "Context switches by rank",
-            "Of the main thread, per second: voluntary if it waited, nonvoluntary if others wanted its processor.",
-            "cps", [query(switches, RANK_LEGEND + " {{ctxswitchtype}}")], (6, 8),
-        ),
-        chart(
-            "Processors of the job",
-            "Cores that the job's cgroup uses, its limit if there is one, and cores that the limit stopped.",
-            "short", cores_of_job, (6, 8),
-        ),
-        chart(
-            "Throttled",
-            "Share of the periods of the processor limit in which the job's cgroup was stopped.",
-            "percentunit", [query(throttled, HOST_LEGEND)], (6, 8), WAITS,
-        ),
+        worst_chart("Cores stopped by the limit", "Cores that the limit did not let run.", "short", stopped, LEGEND, size=(6, 8)),
+    ]
+
+
+def pressure():
+    def of(kind):
+        return {what: over("max", HOST + ", scope", rate(f"persia_pressure_{what}_{kind}_seconds_total")) for what in ("cpu", "io", "memory")}
+
+    named = LEGEND + " {{scope}}"
+    waiting = "Share of time in which a process waited for processors, disks or memory, of the host and of the job's cgroup."
+    stalled = "Share of time in which no process could run, because all waited for it."
+    return [
+        *(worst_chart(f"Pressure: {what}", waiting, "percentunit", expr, named, thresholds=WAITS) for what, expr in of("waiting").items()),
+        *(worst_chart(f"All stalled: {what}", stalled, "percentunit", expr, named, thresholds=WAITS) for what, expr in of("stalled").items()),
     ]
 
 
 def disks():
-    def pressure(kind):
-        rates = {of: over("max", HOST + ", scope", rate(f"persia_pressure_{of}_{kind}_seconds_total")) for of in ("cpu", "io", "memory")}
-        return [query(expression, f"{HOST_LEGEND} {{{{scope}}}} {of}") for of, expression in rates.items()]
-
-    def of_use(name):
-        return over("max", HOST + ", use", select("persia_filesystem_" + name))
-
     def io(kind):
         return total_rate(HOST, f"persia_cgroup_io_{kind}_total")
 
-    waits = [query(total_rate(RANK, "persia_process_io_wait_seconds_total"), RANK_LEGEND)]
-    traffic = [query(io(f"{kind}_bytes"), f"{HOST_LEGEND} {kind}") for kind in ("read", "written")]
-    calls = [query(io(kind), f"{HOST_LEGEND} {kind}") for kind in ("reads", "writes")]
-    full = f"1 - {of_use('avail_bytes')} / {of_use('size_bytes')}"
-    files = f"1 - {of_use('files_free')} / {of_use('files')}"
-    hangs = of_use("device_error")
-    bytes_of = [query(total_rate(RANK, f"persia_process_{kind}_bytes_total"), f"{RANK_LEGEND} {kind}") for kind in ("read", "write")]
-    descriptors = over("max", RANK, f"{select('persia_process_open_fds')} / {select('persia_process_max_fds')}")
+    files = f"1 - {_of_use('files_free')} / {_of_use('files')}"
+    named = LEGEND + " {{use}}"
+    full = "How full the filesystems of /dev/shm, the working directory and the agent's state are."
+    hangs = "1: the filesystem answers with an error, or not at all."
+    traffic = {"read": io("read_bytes"), "written": io("written_bytes")}
+    calls = {"reads": io("reads"), "writes": io("writes")}
     return [
-        chart(
-            "Pressure",
-            "Share of time in which a process waited for processors, disks or memory, of the host and of the job's cgroup.",
-            "percentunit", pressure("waiting"), (6, 8), WAITS,
-        ),
-        chart(
-            "Pressure, all stalled",
-            "Share of time in which no process could run, because all waited for processors, disks or memory.",
-            "percentunit", pressure("stalled"), (6, 8), WAITS,
-        ),
-        chart(
-            "Waits for a disk by rank",
-            "Share of time in which the rank's main thread waited for a disk. No data: the kernel's delay accounting is off.",
-            "percentunit", waits, (6, 8), WAITS,
-        ),
-        chart(
-            "Disks",
-            "How full the filesystems of /dev/shm, the working directory and the agent's state are.",
-            "percentunit", [query(full, HOST_LEGEND + " {{use}}")], (6, 8), FULL,
-        ),
-        chart(
-            "Files of the disks",
-            "Share of the filesystems' files (inodes) that are in use.",
-            "percentunit", [query(files, HOST_LEGEND + " {{use}}")], (4, 8), FULL,
-        ),
-        chart("Filesystem errors", "1: the filesystem answers with an error, or not at all.", "short", [query(hangs, HOST_LEGEND + " {{use}}")], (4, 8), max=1),
-        chart("Disk traffic by rank", "Bytes per second from and to disks; the page cache does not count.", "Bps", bytes_of, (4, 8)),
-        chart("Disk traffic of the job", "Bytes per second of the job's cgroup from and to disks.", "Bps", traffic, (4, 8)),
-        chart("Disk accesses of the job", "Reads and writes of disks per second of the job's cgroup.", "cps", calls, (4, 8)),
-        chart("Descriptors by rank", "Open file descriptors as a share of the limit.", "percentunit", [query(descriptors, RANK_LEGEND)], (4, 8), FULL),
+        worst_chart("Disks", full, "percentunit", DISK, named, thresholds=FULL),
+        worst_chart("Files of the disks", "Share of the filesystems' files (inodes) in use.", "percentunit", files, named, thresholds=FULL),
+        worst_chart("Filesystem errors", hangs, "short", _of_use("device_error"), named, max=1),
+        worst_chart("Disk traffic of the job", "Bytes per second of the job's cgroup from and to disks.", "Bps", traffic, LEGEND, summary="avg", size=(12, 8)),
+        worst_chart("Disk accesses of the job", "Reads and writes of disks per second of the job's cgroup.", "cps", calls, LEGEND, summary="avg", size=(12, 8)),
     ]
 
 
@@ -128,45 +137,47 @@ def network():
         return total_rate(HOST + ", device", name)
 
     kinds = {"received": "receive", "sent": "transmit"}
-    traffic = [query(by_device(f"persia_network_{kind}_bytes_total"), f"{HOST_LEGEND} {{{{device}}}} {word}") for word, kind in kinds.items()]
-    counts = [(word, kind, what) for word, kind in kinds.items() for what in ("errs", "drop")]
-    wrong = [query(by_device(f"persia_network_{kind}_{what}_total"), f"{HOST_LEGEND} {{{{device}}}} {word} {what}") for word, kind, what in counts]
-    again = _share("persia_network_tcp_retransmit_segments_total", "persia_network_tcp_transmit_segments_total")
+    traffic = {word: by_device(f"persia_network_{kind}_bytes_total") for word, kind in kinds.items()}
+    wrong = {f"{word} {what}": by_device(f"persia_network_{kind}_{what}_total") for word, kind in kinds.items() for what in ("errs", "drop")}
+    named = LEGEND + " {{device}}"
     return [
-        chart("Network", "Bytes per second of the interfaces of the job's network namespace.", "Bps", traffic, (8, 8)),
-        chart("Network errors", "Packets with errors, and packets that were dropped, per second.", "cps", wrong, (8, 8)),
-        chart("TCP retransmissions", "Share of TCP's segments that were sent again.", "percentunit", [query(again, HOST_LEGEND)], (8, 8)),
+        worst_chart("Network", "Bytes per second of the interfaces of the job's network namespace.", "Bps", traffic, named, summary="avg"),
+        worst_chart("Network errors", "Packets with errors, and packets that were dropped, per second.", "cps", wrong, named),
+        worst_chart("TCP retransmissions", "Share of TCP's segments that were sent again.", "percentunit", AGAIN, LEGEND),
     ]
 
 
 def infiniband():
-    """Empty on hosts without an adapter."""
-
     def by_port(name):
         return total_rate(HOST + ", device, port", "persia_infiniband_" + name)
 
-    port = HOST_LEGEND + " {{device}} {{port}}"
-    traffic = [query(by_port(f"port_data_{kind}_bytes_total"), f"{port} {kind}") for kind in ("received", "transmitted")]
+    named = LEGEND + " {{device}} {{port}}"
+    traffic = {kind: by_port(f"port_data_{kind}_bytes_total") for kind in ("received", "transmitted")}
     counts = ("symbol_error", "port_receive_errors", "port_discards_transmitted", "link_error_recovery", "link_downed")
-    wrong = [query(by_port(f"{what}_total"), f"{port} {what.replace('_', ' ')}") for what in counts]
-    state, speed = (over("max", HOST + ", device, port", select("persia_infiniband_" + name)) for name in ("state_id", "rate_bytes_per_second"))
+    wrong = {what.replace("_", " "): by_port(f"{what}_total") for what in counts}
+    state, speed = (most(HOST + ", device, port", select("persia_infiniband_" + name)) for name in ("state_id", "rate_bytes_per_second"))
     return [
-        chart(
-            "InfiniBand",
-            "Bytes per second of the host's ports, and the speed of their links. No data: the host has no adapter.",
-            "Bps", [*traffic, query(speed, port + " speed")], (8, 8),
+        worst_chart("InfiniBand", "Bytes per second of the ports." + ADAPTER, "Bps", traffic, named, summary="avg"),
+        worst_chart("InfiniBand errors", "Errors of the link per second, and how often it recovered or went down." + ADAPTER, "cps", wrong, named),
+        worst_chart("InfiniBand state", "4: the port is active; 1: it is down." + ADAPTER, "short", state, named, lowest=True),
+        worst_chart(
+            "InfiniBand speed",
+            "Of the ports' links: one that is slower than the others slows all ranks." + ADAPTER,
+            "Bps",
+            speed,
+            named,
+            lowest=True,
+            size=(24, 6),
         ),
-        chart(
-            "InfiniBand errors",
-            "Errors of the link per second, and how often it recovered or went down. No data: the host has no adapter.",
-            "cps", wrong, (8, 8),
-        ),
-        chart("InfiniBand state", "4: the port is active; 1: it is down. No data: the host has no adapter.", "short", [query(state, port)], (8, 8)),
     ]
 
 
 def rows():
     return {
-        "Machine: memory and processor": memory() + processor(),
-        "Machine: disk and network": disks() + network() + infiniband(),
+        "Overview": overview(),
+        "Memory": memory(),
+        "Processor": processor(),
+        "Pressure": pressure(),
+        "Disk": disks(),
+        "Network": network() + infiniband(),
     }

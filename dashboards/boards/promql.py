@@ -1,8 +1,9 @@
 """Building blocks of the boards' expressions. Every selector has the board's job and instance."""
 
 RATE = "$__rate_interval"
-# The labels of a rank, and the legend of its line in a chart.
-RANK, RANK_LEGEND = "job, instance, role", "{{job}} {{instance}} {{role}}"
+# The labels of a rank, and the legend of its line in a chart of one job.
+RANK, RANK_LEGEND = "job, instance, role", "{{role}} {{instance}}"
+WORST = 8  # lines of a chart that has one for each of many ranks, hosts or devices
 
 
 def select(name, *matchers):
@@ -47,6 +48,21 @@ def native_quantile(q, histogram, by):
     return f"histogram_quantile({q}, {total_rate(by, histogram)})"
 
 
+def worst(expression, by="job", lines=WORST, lowest=False, summary=None):
+    """Of each job, the series that were highest, or lowest, in the board's time range: the same lines at each point, and few of them.
+
+    `summary`: what of a series is compared, max or avg; by default its extreme.
+    """
+    summary = summary or ("min" if lowest else "max")
+    pick = "bottomk" if lowest else "topk"
+    return f"({expression}) and {pick} by ({by}) ({lines}, {summary}_over_time(({expression})[$__range:$__interval] @ end()))"
+
+
+def band(expression, by="job"):
+    """The lowest, the middle and the highest of many series, by their legend."""
+    return {"max": over("max", by, expression), "median": f"quantile by ({by}) (0.5, {expression})", "min": over("min", by, expression)}
+
+
 def or_zero(expression, by="job", where="persia_process_up", label=None):
     """The expression, and 0 for each job or instance that has `where` and no series in it: a counter has none before its first event.
 
@@ -69,11 +85,13 @@ def age(timestamp, *matchers):
     return f"time() - {select(timestamp, *matchers)}"
 
 
+COMMANDS = over("max", "job", select("persia_exec_running"))
+WORKERS = over("sum", "job", select("persia_agent_segments", 'state="live"'))
+
+
 def unless_ended(expression):
     """The expression without jobs that have ended: a gateway keeps their last values, which would warn, and grow old, for ever."""
-    commands = over("max", "job", select("persia_exec_running"))
-    workers = over("sum", "job", select("persia_agent_segments", 'state="live"'))
-    return f"({expression}) unless on (job) ({commands} == 0 or ({workers} == 0 unless on (job) {commands} == 1))"
+    return f"({expression}) unless on (job) ({COMMANDS} == 0 or ({WORKERS} == 0 unless on (job) {COMMANDS} == 1))"
 
 
 def since_change():

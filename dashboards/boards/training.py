@@ -1,10 +1,9 @@
 """The board of the Persia tables. Each metric's entry in the catalog decides its panels."""
 
 import catalog
-from . import gpu, machine
-from .grafana import chart, heatmap, link_in_text, query, stat
-from .progress import progress
-from .promql import increase, mean, or_zero, over, quantile, rate, select, since_change, total_rate, unless_ended
+from .grafana import heatmap, query, stat
+from .panels import times_chart, worst_chart
+from .promql import RANK, RANK_LEGEND, increase, mean, or_zero, over, quantile, select, total_rate, unless_ended
 
 UID = "persia-training"
 TITLE = "Persia training"
@@ -15,11 +14,9 @@ DESCRIPTION = (
 ABOUT = """The metrics of group `persia`, as named and described by the catalog of the Persia metrics library (`catalog.h`). The workers count, \
 `persia-metrics-agent` pushes to the PushGateway, and Prometheus scrapes the gateway, or the agent itself, with `honor_labels: true`.
 
-An unmodified PersiaML node that pushes to the same gateway is shown, too, without `role`. Its percentiles need histograms, \
-which PersiaML had until November 2021. Processor time, time since the last change, and restarts of the ranks: {elastic}. Pushes that fail: {exporter}.""".format(
-    elastic=link_in_text("persia-elastic", "Elastic job"), exporter=link_in_text("persia-exporter", "Exporter health")
-)
-LISTED_BY = '{__name__=~"staleness|index_miss_count"}'
+An unmodified PersiaML node that pushes to the same gateway under the name of such a job is shown, too, without `role`. Its percentiles need histograms, \
+which PersiaML had until November 2021. Progress and goodput of the same job: {job}. Processes of one replica: {rank}. Pushes that fail: {exporter}."""
+LINKS = {"job": "persia-job", "rank": "persia-rank", "exporter": "persia-exporter"}
 VARIABLES = []
 
 # The bound of staleness is a setting of the job: adapt these thresholds to it.
@@ -40,7 +37,6 @@ HOW_TO_READ = {
     "lookup_rpc_time_cost": "Compare with the servers' lookup_mixed_batch_time_cost: the difference is the network.",
     "lookup_batched_time_cost": "The sum of making requests, waiting for servers, and summation.",
 }
-PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 
 def title(entry):
@@ -54,21 +50,21 @@ def description(entry, what):
 
 def by_replica(entry):
     """The labels that distinguish an entry's series, and the legend for them."""
-    labels = ["job", "instance", "role"] + ([entry.label] if entry.label else [])
-    return ", ".join(labels), " ".join("{{%s}}" % label for label in labels if label != "role")
+    return (f"{RANK}, {entry.label}", f"{RANK_LEGEND} {{{{{entry.label}}}}}") if entry.label else (RANK, RANK_LEGEND)
 
 
 def counter(entry):
     by, legend = by_replica(entry)
     how = description(entry, "Per second, by replica" + (f" and {entry.label}." if entry.label else "."))
-    return chart(title(entry), how, "cps", [query(total_rate(by, entry.name), legend)], (6, 8), **thresholds(entry))
+    return worst_chart(title(entry), how, "cps", total_rate(by, entry.name), legend, size=(6, 8), **thresholds(entry))
 
 
 def gauge(entry, size=(6, 8)):
     by, legend = by_replica(entry)
-    queries = [query(over("max", by, select(entry.name)), legend)]
     unit = "percentunit" if entry.unit == "ratio" else "short"
-    return chart(title(entry), description(entry, ""), unit, queries, size, **thresholds(entry))
+    value = over("max", by, select(entry.name))
+    lowest = THRESHOLDS.get(entry.name, [(None, "green")])[0][1] != "green"
+    return worst_chart(title(entry), description(entry, ""), unit, value, legend, lowest=lowest, size=size, **thresholds(entry))
 
 
 def thresholds(entry):
@@ -76,17 +72,14 @@ def thresholds(entry):
 
 
 def time_cost(entry, size):
-    queries = [query(mean(entry.name, "job"), "{{job}} mean")]
-    queries += [query(quantile(q, entry.name, "job"), "{{job}} " + name) for name, q in PERCENTILES.items()]
-    what = "Mean and percentiles over all selected replicas."
-    return chart(title(entry) + " time", description(entry, what), "s", queries, size)
+    return times_chart(title(entry) + " time", description(entry, "Mean and percentiles over all selected replicas."), entry.name, size=size)
 
 
 def time_cost_by_replica(entry):
-    by, legend = "job, instance, role", "{{job}} {{instance}} {{role}}"
-    last = over("max", by, select(entry.name + "_sec"))
-    queries = [query(mean(entry.name, by), legend + " mean"), query(last, legend + " last batch")]
-    return chart(title(entry) + " time by replica", description(entry, "The mean, and the value of the last batch."), "s", queries)
+    last = over("max", RANK, select(entry.name + "_sec"))
+    durations = {"mean": mean(entry.name, RANK), "last batch": last}
+    what = description(entry, "The mean, and the value of the last batch.")
+    return worst_chart(title(entry) + " time by replica", what, "s", durations, RANK_LEGEND, summary="avg")
 
 
 def spread(entry):
@@ -96,31 +89,20 @@ def spread(entry):
 
 def overview():
     staleness, pending = THRESHOLDS["staleness"], THRESHOLDS["num_pending_batches"]
-    lookups = query(total_rate("job", "lookup_batched_time_cost_count"), "{{job}}")
-    slow = query(quantile(0.95, "lookup_batched_time_cost", "job"), "{{job}}")
-    misses = query(over("avg", "job", select("index_miss_ratio")), "{{job}}")
-    oldest = query(unless_ended(over("max", "job", select("staleness"))), "{{job}}")
-    waiting = query(unless_ended(over("sum", "job", select("num_pending_batches"))), "{{job}}")
-    skipped = query(or_zero(over("sum", "job", increase("nan_grad_skipped"))), "{{job}}")
+    lookups = query(total_rate("job", "lookup_batched_time_cost_count"), "per second")
+    slow = query(quantile(0.95, "lookup_batched_time_cost", "job"), "p95")
+    misses = query(over("avg", "job", select("index_miss_ratio")), "mean")
+    oldest = query(unless_ended(over("max", "job", select("staleness"))), "highest")
+    waiting = query(unless_ended(over("sum", "job", select("num_pending_batches"))), "batches")
+    skipped = query(or_zero(over("sum", "job", increase("nan_grad_skipped"))), "skipped")
     any_red = [(None, "green"), (0.5, "red")]  # increase() extrapolates, so a count is a fraction
     return [
         stat("Look-ups", "Batches looked up per second: how fast the job trains.", "ops", lookups),
         stat("Look-up time, p95", "19 of 20 batches are looked up within this time.", "s", slow),
         stat("Index misses", "Share of ids that the servers did not have, mean of the last look-ups.", "percentunit", misses),
-        stat("Staleness", "Batches in flight at the worker with the most.", "short", oldest, staleness),
+        stat("Highest staleness", "Batches in flight at the worker with the most.", "short", oldest, staleness),
         stat("Pending batches", "Batches that wait for a trainer. 0: the data loader is the bottleneck.", "short", waiting, pending),
         stat("Gradients skipped", "Gradients skipped because of a NaN or infinity, in the time range.", "short", skipped, any_red, decimals=0),
-    ]
-
-
-def processes():
-    labels = "{{job}} {{instance}} {{role}} {{process}}"
-    patience = over("max", "job", select("persia_job_hang_after_seconds"))
-    what = "Seconds since a metric of the process last changed. It grows if the process hangs or waits."
-    events = [query(over("sum", "job, type, event", rate("persia_events_total")), "{{job}} {{event}}")]
-    return [
-        chart("Time since last change", what, "s", [query(since_change(), labels), query(patience, "{{job}} hangs after")], (12, 8)),
-        chart("Events", "Events that the job recorded, per second; the marks on the charts are the same events.", "cps", events, (12, 8)),
     ]
 
 
@@ -136,9 +118,5 @@ def rows():
         "Overview": overview(),
         "Accuracy related": accuracy,
         "Efficiency related": wide + narrow,
-        "Progress": progress(with_tokens=True),
-        "GPUs": gpu.panels(),
         "Replicas side by side": [time_cost_by_replica(entry) for entry in costs],
-        "Processes and events": processes(),
-        **machine.rows(),
     }

@@ -6,7 +6,7 @@ import os
 import signal
 import time
 
-from job import RULES, agent_command, print_pages, printed_alerts, say, wait_for
+from job import agent_command, print_pages, printed_alerts, rules_of_a_short_job, say, wait_for
 from servers import BUILD, ROOT, Etcd, Gateway, Process, Prometheus, fetch, wait_until
 
 JOB = "elastic_demo"
@@ -121,7 +121,7 @@ def harm(job, launchers, workers, page):
     return [
         f"{killed_at}: {death!r} among the events of the agent's page, and a restart of that worker in its table",
         f"{stopped_at}: a few seconds later, Degraded and the reason {hung.split(',')[0]!r} at the top of the agent's page, and in the tab's title",
-        "the alert PersiaRankHung, pending: it fires only if a rank hangs for minutes",
+        "the alert PersiaRankHung, pending: it fires only if a rank hangs for a minute more",
     ]
 
 
@@ -148,7 +148,8 @@ def await_straggler(slow, page):
 
 def run(workers, steps, kill, slow, directory, segments):
     """`slow`: the rank and the phase that are slow, or None."""
-    with Etcd(directory) as etcd, Gateway(directory) as gateway, Prometheus(directory, gateway.address, rules=RULES) as prometheus:
+    rules = rules_of_a_short_job(directory)
+    with Etcd(directory) as etcd, Gateway(directory) as gateway, Prometheus(directory, gateway.address, rules=rules) as prometheus:
         command, page = agent_command("run", JOB, gateway, segments, f"--hang-after={HANG_SECONDS}")
         print_pages(prometheus, "sum by (instance) (rate(torchelastic_train_step_duration_seconds_count[15s]))", gateway, page)
         # A straggler is judged as long as the ranks stay the same: all of them meet at the start.

@@ -110,7 +110,8 @@ class Project:
         self.name = name
         self._environment = environment
         self._ports = {}
-        project = [*compose_command(), "--project-name", name, "--project-directory", ROOT]
+        # Compose reads relative paths from the folder of the first file, as without the option.
+        project = [*compose_command(), "--project-name", name, "--project-directory", (ROOT / files[0]).parent]
         self._words = [*project, *(f"--file={ROOT / file}" for file in files)]
         resolved = yaml.safe_load(self.compose("config"))
         for service, description in resolved["services"].items():

@@ -22,7 +22,7 @@ from servers import ROOT, find_program  # noqa: E402
 
 LABEL = "persia-metrics.made-for-tests"
 DOCKERFILE = ROOT / "agent/Dockerfile"
-COMPOSE_FILES = sorted(ROOT.glob("docker-compose*.yml"))
+COMPOSE_FILES = [ROOT / "docker-compose.yml", *sorted((ROOT / "config/compose").glob("*.yml"))]
 
 _SUITES = {"13": "trixie"}
 _MIRROR = "http://deb.debian.org"

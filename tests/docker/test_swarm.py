@@ -1,4 +1,4 @@
-"""docker-compose.swarm.yml on a real swarm: Prometheus finds all agents and the gateway, counts survive the end of a task, and metrics
+"""config/compose/swarm.yml on a real swarm: Prometheus finds all agents and the gateway, counts survive the end of a task, and metrics
 never end the training."""
 
 import os
@@ -14,8 +14,8 @@ from engine import docker, run
 from prometheus_client.parser import text_string_to_metric_families
 from servers import ROOT, wait_until
 
-FILE = "docker-compose.swarm.yml"
-SOCKET_FILE = "docker-compose.swarm-socket.yml"
+FILE = "config/compose/swarm.yml"
+SOCKET_FILE = "config/compose/swarm-socket.yml"
 JOB = ["data_compose", "trainer", "middleware", "server", "server_1"]
 SECONDS = 10
 PORTS = {"metrics_gateway": ("persia_gateways", 9091), **dict.fromkeys(JOB, ("persia_agents", 19091))}

@@ -1,4 +1,4 @@
-"""docker-compose.victoria.yml. One project serves all tests, in their order."""
+"""config/compose/victoria.yml. One project serves all tests, in their order."""
 
 import json
 import time
@@ -39,7 +39,7 @@ def job(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def stack(project, job):
-    stack = project("docker-compose.victoria.yml", job.file())
+    stack = project("config/compose/victoria.yml", job.file())
     stack.up()
     return stack
 

@@ -18,9 +18,9 @@ _UNITS = {"": 1, "b": 1, "k": 2**10, "m": 2**20, "g": 2**30}
 
 
 def unexpected_warnings(name, stderr):
-    """docker-compose's stderr, without the one warning that docker-compose.swarm.yml must cause, since it is for `docker stack deploy`:
+    """docker-compose's stderr, without the one warning that config/compose/swarm.yml must cause, since it is for `docker stack deploy`:
     Compose 2 calls its `version` obsolete, and Compose 1 ignores its configs."""
-    if name != "docker-compose.swarm.yml":
+    if name != "config/compose/swarm.yml":
         return stderr
     obsolete = (
         r'time="[^"]*" level=warning msg="' + re.escape(str(ROOT / name)) + r": the attribute `version` is obsolete, it will be ignored, "

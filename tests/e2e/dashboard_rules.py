@@ -16,9 +16,17 @@ COUNTERS = re.compile("_total$|^(?!torchelastic_).*_(bucket|sum|count)$|^nan_gra
 RATES = ("rate", "irate", "increase")
 # The whole expression is within the parentheses: `or` binds less than `unless`.
 UNLESS_ENDED = re.compile(r"\(.*\) unless on \(job\) \(max by \(job\) \(persia_exec_running\{")
+# A job's state leaves its parts out of ended jobs, whose exit code counts instead.
+STATE = re.compile(r"\(.*\) unless on \(job\) \(max by \(job\) \(persia_exec_running\{.* or 0 \+ 0 \* \(max by \(job\) \(persia_exec_exit_code\{")
 UNITS = {"none", "short", "percentunit", "s", "bytes", "Bps", "cps", "ops", "reqps", "celsius", "hertz"}  # the units of the linter's list that the boards use
 VARIABLES = {"job": "Job", "instance": "Instance"}
-GRAFANAS_OWN = {"__rate_interval", "__range", "__interval", "__url_time_range"}
+GRAFANAS_OWN = {"__rate_interval", "__range", "__interval", "__interval_ms", "__url_time_range", "__data"}
+# Their rows compare jobs; each row of the others is of one job.
+OF_ALL_JOBS = {"persia-fleet", "persia-benchmark", "persia-exporter"}
+# Labels of which a job has one value for each rank, host or device, and the choice of a few of them.
+MEMBERS = {"instance", "ip_addr", "gpu", "process"}
+FEW = re.compile(r"\) and (topk|bottomk) by \((job)?\) \(\d, (min|max|avg)_over_time\(")
+KEPT = "?${job:queryparam}&${instance:queryparam}&${__url_time_range}"
 
 RULES = []
 
@@ -53,7 +61,7 @@ def selectors(expression):
 
 def bare_names(expression):
     """Metrics without matchers."""
-    words = WORD.findall(SELECTOR.sub(" 0 ", expression))
+    words = WORD.findall(re.sub(r"\$\w+", " 0 ", SELECTOR.sub(" 0 ", expression)))
     inside_clause = False
     for at, word in enumerate(words):
         following = words[at + 1] if at + 1 < len(words) else ""
@@ -63,6 +71,25 @@ def bare_names(expression):
             inside_clause = False
         elif re.match("[A-Za-z_]", word) and word not in OPERATORS and following not in CLAUSES | {"("} and not inside_clause:
             yield word
+
+
+def rows(board):
+    """Each row with its panels."""
+    found = []
+    for panel in board["panels"]:
+        if panel["type"] == "row":
+            found.append((panel, []))
+        else:
+            found[-1][1].append(panel)
+    return found
+
+
+def grouping(expression):
+    """The labels by which the series of an expression differ, or None if it does not group them."""
+    if re.match(r"\(*(sum|count|min|max|avg|quantile) ?\((?!.*\) by)", expression):
+        return set()
+    found = re.search(r"\bby \(([^)]*)\)", expression)
+    return {label.strip() for label in found[1].split(",")} - {"le", ""} if found else None
 
 
 def variables(board, kind="query"):
@@ -84,8 +111,9 @@ def has_variables_for_job_and_instance(board):
     found = variables(board)
     for name, label in VARIABLES.items():
         one = found.get(name, {})
-        # One job by default: with All, Grafana begins with all jobs of years.
-        if (one.get("label"), one.get("multi"), one.get("includeAll"), one.get("allValue")) != (label, True, name != "job", ".+"):
+        # Boards of a job begin with one job, that of a rank with one rank: with All, Grafana begins with all of them.
+        with_all = board["uid"] in OF_ALL_JOBS if name == "job" else board["uid"] != "persia-rank"
+        if (one.get("label"), one.get("multi"), one.get("includeAll"), one.get("allValue")) != (label, True, with_all, ".+"):
             yield f"variable {name}: {one}"
 
 
@@ -98,10 +126,17 @@ def reloads_variables_when_the_time_changes(board):
 def asks_for_variables_by_label_values(board):
     for name, one in variables(board).items():
         found = re.fullmatch(r"label_values\((.+), (\w+)\)", one["query"]["query"])
-        if not found or found[2] != {"metric": "__name__"}.get(name, name):
+        if not found or found[2] != {"metric": "__name__", "own_metric": "__name__"}.get(name, name):
             yield f"variable {name} asks {one['query']['query']!r}"
         elif name != "job" and ["job" in matchers for _, matchers, _, _ in selectors(found[1])] != [True]:
             yield f"variable {name} does not depend on the jobs that are chosen"
+
+
+@rule
+def lists_jobs_and_ranks_by_one_metric(board):
+    asked = {name: one["query"]["query"] for name, one in variables(board).items() if name in VARIABLES}
+    if asked != {"job": "label_values(persia_job_info, job)", "instance": 'label_values(persia_job_info{job=~"$job"}, instance)'}:
+        yield f"it lists {asked}"
 
 
 @rule
@@ -147,7 +182,9 @@ def _filters_by(board, label):
     for name, expression in expressions(board):
         yield from (f"{name}: {bare} has no matchers" for bare in bare_names(expression))
         for metric, matchers, _, _ in selectors(expression):
-            if matchers.get(label) != ("=~", f"${label}"):
+            # An alert about a whole job has no instance.
+            about_alerts = label == "instance" and metric in ("ALERTS", "ALERTS_FOR_STATE")
+            if matchers.get(label) != ("=~", f"${label}") and not about_alerts:
                 yield f"{name}: {metric} is not filtered by ${label}"
 
 
@@ -198,7 +235,7 @@ def can_be_provisioned(board):
 @rule
 def goes_from_general_to_special(board):
     titles = [panel["title"] for panel in board["panels"] if panel["type"] == "row"]
-    if titles[0] != "Overview" or titles[-1] != "About this board" or board["panels"][0]["type"] != "row":
+    if not titles[0].startswith("Overview") or titles[-1] != "About this board" or board["panels"][0]["type"] != "row":
         yield f"rows {titles}"
     second_row = [panel["type"] for panel in board["panels"]].index("row", 1)
     if {panel["type"] for panel in board["panels"][1:second_row]} != {"stat"}:
@@ -227,7 +264,8 @@ def warns_of_no_job_that_has_ended(board):
     for panel, target in targets(board):
         warns = any(step["color"] not in ("green", "text") for step in panel["fieldConfig"]["defaults"]["thresholds"]["steps"])
         age = "push" in target["expr"] and "time() -" in target["expr"]
-        if panel["type"] == "stat" and (warns or age) and "increase(" not in target["expr"] and not UNLESS_ENDED.match(target["expr"]):
+        careful = UNLESS_ENDED.match(target["expr"]) or STATE.search(target["expr"])
+        if panel["type"] == "stat" and (warns or age) and "increase(" not in target["expr"].partition(" unless on (job) ")[0] and not careful:
             yield f"{panel['title']} shows jobs that have ended"
 
 
@@ -258,19 +296,49 @@ def fits_phones_and_walls(board):
 
 
 @rule
-def tells_jobs_apart(board):
-    """Each legend has the job and the labels by which its query groups."""
+def repeats_rows_by_job(board):
+    """Unless the board compares jobs, so that the row has the job's name. The last row is about the board."""
+    repeats = {head.get("repeat") for head, _ in rows(board)[:-1]}
+    named = all(("$job" in head["title"]) == ("repeat" in head) for head, _ in rows(board))
+    if repeats != ({None} if board["uid"] in OF_ALL_JOBS else {"job"}) or not named:
+        yield f"rows {[(head['title'], head.get('repeat')) for head, _ in rows(board)]}"
+
+
+@rule
+def names_lines_by_what_tells_them_apart(board):
+    """Each legend has the labels by which its query groups, and not the job where the row has its name."""
+    for head, of_row in rows(board):
+        of_one_job = head.get("repeat") == "job"
+        for panel in of_row:
+            for target in panel.get("targets", []):
+                legend, shown = target["legendFormat"], set(re.findall(r"{{(\w+)}}", target["legendFormat"]))
+                if panel["type"] in ("table", "heatmap") or legend == "__auto":
+                    continue
+                if not legend or (of_one_job and "job" in shown):
+                    yield f"{panel['title']} {target['refId']}: legend {legend!r} in a row of {'one job' if of_one_job else 'several jobs'}"
+                by = grouping(target["expr"])
+                if by is None:
+                    by = shown | ({"job"} - shown if not of_one_job else set())
+                missing = by - shown - ({"job"} if of_one_job else set()) - {"type"}
+                if not shown <= by or missing:
+                    yield f"{panel['title']} {target['refId']}: legend {legend!r} of series by {sorted(by)}"
+
+
+@rule
+def has_few_lines(board):
+    """Of hundreds of ranks, hosts or devices, a chart shows a band or those that are worst. The board of a rank, and that of what benchmarks send,
+    show those that are chosen."""
     for panel, target in targets(board):
-        legend, shown = target["legendFormat"], set(re.findall(r"{{(\w+)}}", target["legendFormat"]))
-        if panel["type"] in ("table", "heatmap") or legend == "__auto":
-            continue
-        if "job" not in shown:
-            yield f"{panel['title']} {target['refId']}: legend {legend!r} has no job"
-        grouped = re.match(r"(?:\w+ by|histogram_quantile\([\d.]+, sum by) \(([^)]*)\)", target["expr"])
-        if grouped:
-            by = {label.strip() for label in grouped[1].split(",")} - {"le"}
-            if not shown <= by or by - shown - {"role", "type"}:
-                yield f"{panel['title']} {target['refId']}: legend {legend!r} of series by {sorted(by)}"
+        by = grouping(target["expr"])
+        several = (by is None or by & MEMBERS) and target["legendFormat"] != "__auto"
+        if board["uid"] != "persia-rank" and panel["type"] not in ("table", "heatmap") and several and not FEW.search(target["expr"]):
+            yield f"{panel['title']} {target['refId']}: a line for each of {sorted(by) if by else 'all series'}"
+
+
+@rule
+def has_few_panels(board):
+    if board["uid"] == "persia-job" and len([panel for panel in board["panels"] if panel["type"] != "row"]) > 20:
+        yield "more than 20 panels"
 
 
 @rule
@@ -296,7 +364,7 @@ def gives_panels_and_targets_ids_of_their_own(board):
 def uses_variables_that_exist(board):
     known = {one["name"] for one in board["templating"]["list"]} | GRAFANAS_OWN
     for panel in board["panels"]:
-        for used in re.findall(r"\$\{?(\w+)", str({key: value for key, value in panel.items() if key != "datasource"})):
+        for used in re.findall(r"\$\{?([a-z_]\w*)", str({key: value for key, value in panel.items() if key != "datasource"})):
             if used not in known:
                 yield f"{panel['title']}: no variable {used}"
         if panel.get("repeat", "job") not in known:
@@ -310,17 +378,47 @@ def marks_events(board):
         yield f"annotations of events: {marks}"
 
 
+def links_in(panel):
+    """The addresses of a panel's own links, those of its text, and those of the cells of a table."""
+    own = [one["url"] for one in panel.get("links", [])]
+    if panel["type"] == "text":
+        own += re.findall(r"\]\(([^)]*)\)", panel["options"]["content"])
+    overrides = panel.get("fieldConfig", {}).get("overrides", [])
+    cells = [one["url"] for way in overrides for given in way["properties"] if given["id"] == "links" for one in given["value"]]
+    return own, cells
+
+
 def broken_links(boards):
-    """Broken links between boards, also in texts, and boards without a link from another board."""
+    """Broken links between boards, also of panels, texts and cells, and boards without a link from another board."""
     for uid, board in boards.items():
         urls = [one["url"] for one in board["links"]]
-        in_texts = [url for panel in board["panels"] if panel["type"] == "text" for url in re.findall(r"\]\(([^)]*)\)", panel["options"]["content"])]
-        for url in urls + in_texts:
+        found = [links_in(panel) for panel in board["panels"]]
+        of_panels, of_cells = ([url for pair in found for url in pair[kind]] for kind in (0, 1))
+        for url in urls + of_panels + of_cells:
             if url.removeprefix("/d/").partition("?")[0] not in boards:
                 yield f"{uid}: {url} leads nowhere"
-        kept = "?${job:queryparam}&${instance:queryparam}&${__url_time_range}"
-        yield from (f"{uid}: {url} loses what is chosen" for url in in_texts if not url.endswith(kept))
+        yield from (f"{uid}: {url} loses what is chosen" for url in of_panels if not url.endswith(KEPT))
+        yield from (f"{uid}: {url} loses job or time" for url in of_cells if "job" not in url or not url.endswith("&${__url_time_range}"))
         missing = set(boards) - {uid} - {url.removeprefix("/d/") for url in urls}
         if missing:
             yield f"{uid}: no link to {sorted(missing)}"
         yield from (f"{uid}: {one['title']} loses what is chosen" for one in board["links"] if not (one["keepTime"] and one["includeVars"]))
+
+
+def shown_twice(boards):
+    """Panels of the same title, and expressions that panels of the same kind draw, on the same or on two boards."""
+    seen = {}
+    for uid, board in boards.items():
+        for panel in panels(board):
+            named = [(panel["type"], target["expr"]) for target in panel.get("targets", [])]
+            for what in [panel["title"], *named]:
+                if what in seen:
+                    yield f"{uid}: {panel['title']} is on {seen[what]}, too"
+                seen[what] = f"{uid}: {panel['title']}"
+
+
+def metrics(boards):
+    """The names of all metrics that the boards ask for."""
+    asked = [expression for board in boards.values() for _, expression in expressions(board)]
+    asked += [one["query"]["query"] for board in boards.values() for one in variables(board).values()]
+    return {name for expression in asked for name, _, _, _ in selectors(expression) if name}

@@ -10,7 +10,8 @@ from test_prometheus_config import promtool
 
 STEP, SAMPLES = 30, 361  # three hours
 HOUR = 3600
-RULES = [CONFIG / "rules" / name for name in ("recording.yml", "alerts_job.yml", "alerts_agent.yml", "alerts_machine.yml", "alerts_gpu.yml")]
+RULES = [CONFIG / "rules" / name for name in ("thresholds.yml", "recording.yml", "alerts_job.yml", "alerts_agent.yml", "alerts_gpu.yml")]
+RULES += [CONFIG / "rules/optional" / name for name in ("embeddings.yml", "machine.yml", "exporter.yml")]
 
 # Values of a job without problems.
 OF_AGENT = {
@@ -69,6 +70,7 @@ OF_RANK = {
     'persia_process_up{process="0"}': 1,
     'persia_process_died{process="0"}': 0,
     'persia_process_hung{process="0"}': 0,
+    'persia_process_last_change_timestamp_seconds{process="0"}': lambda at: at,
     'persia_process_restarts_total{process="0"}': 0,
     'persia_process_segment_used_ratio{process="0"}': 0.1,
     'persia_metrics_dropped_total{reason="bad_value"}': 0,
@@ -89,11 +91,15 @@ OF_RANK = {
     "staleness": 1,
     "num_pending_batches": 1,
     'persia_gpu_up{gpu="0"}': 1,
+    'persia_gpu_utilization_ratio{gpu="0"}': lambda at: 0.9 if at % 600 else 0,
     'persia_gpu_throttled{gpu="0", reason="sw_power_cap"}': 1,
     'persia_gpu_ecc_errors_total{gpu="0", kind="uncorrected"}': 0,
     'persia_gpu_row_remap_failed{gpu="0"}': 0,
     'persia_gpu_xid_errors_total{gpu="0", xid="79", class="fatal"}': 0,
     "index_miss_ratio": 0.1,
+    "my_app_loss": lambda at: 1 / (1 + at),
+    'persia_rank_seconds_total{bucket="compute"}': lambda at: 0.8 * at,
+    'persia_rank_seconds_total{bucket="sync"}': lambda at: 0.2 * at,
 }
 SERVERS = {
     'up{job="persia_gateways", instance="g:9091"}': 1,
@@ -122,7 +128,7 @@ class Matrix:
             samples.append("_" if last is None or not (alive(at) or keeps) else "_" if value_at(last, at) is None else f"{last:g}" if last < 1e5 else str(last))
         self.series.append({"series": f"{base}{{{own}}}", "values": " ".join(samples)})
 
-    def agent(self, job, path, host=0, address=None, alive=lambda at: True, agent=(), rank=()):
+    def agent(self, job, path, host=0, address=None, alive=lambda at: True, agent=(), rank=(), has_gpus=True):
         """An agent with one rank, and what differs from OF_AGENT and OF_RANK."""
         labels = {"job": f"{job}_{path}", "instance": f"rep_{host}", "ip_addr": address or f"10.0.0.{host}"}
         if path == "scrape":
@@ -130,6 +136,8 @@ class Matrix:
         keeps = path == "gateway"
         for role, usual, more in (("agent", OF_AGENT, agent), ("trainer", OF_RANK, rank)):
             values = {**usual, **dict(more)}
+            if not has_gpus:
+                values = {name: value for name, value in values.items() if not name.startswith("persia_gpu_")}
             if path == "gateway":
                 values["push_time_seconds"] = lambda at: at
             else:
@@ -157,30 +165,33 @@ def build(path):
     matrix.agent("restarted", path, alive=lambda at: not HOUR <= at < HOUR + 60, agent=back, rank=died)
     matrix.agent("restarted", path, host=1)
 
-    # Ten minutes in each hour; from the first one, the agents learn. Rank 0 evaluates alone, and the other host waits for it.
-    def paused(at):
-        return at % HOUR if at >= HOUR and at % HOUR < 600 else 0
+    # Ten minutes in each hour, with GPUs two and a half; from the first one, the agents learn. Rank 0 evaluates alone, and the other host waits for it.
+    for name, length, has_gpus in (("evaluating", 600, False), ("evaluating_on_gpus", 150, True)):
 
-    def steps(at):
-        return 2 * (at - max(0, at // HOUR - 1) * 600 - (min(at % HOUR, 600) if at >= HOUR else 0))
+        def paused(at, length=length):
+            return at % HOUR if at >= HOUR and at % HOUR < length else 0
 
-    for host in range(2):
-        waits = {
-            "persia_job_hung": lambda at: 1 if 60 <= paused(at) and at < 2 * HOUR else 0,
-            "persia_job_hang_after_seconds": lambda at: 60 if at < HOUR + 600 else 1800,
-            "persia_job_unchanged_seconds": paused,
-            'persia_job_throughput{counter="my_app_steps_total"}': lambda at: 0 if paused(at) else 2,
-        }
-        stands = {"torchelastic_train_step_duration_seconds_count": steps, "lookup_batched_time_cost_count": steps}
-        matrix.agent("evaluating", path, host, agent=waits, rank=stands)
-        alone = {} if host == 0 else waits
-        hung = {
-            'persia_process_hung{process="0"}': lambda at: 1 if 60 <= paused(at) and at < 2 * HOUR else 0,
-            'persia_rank_in_phase_seconds{phase="forward"}': lambda at: None if paused(at) else 0.2,
-            'persia_rank_in_phase_seconds{phase="sync"}': lambda at: paused(at) or None,
-        }
-        hung = {} if host == 0 else hung
-        matrix.agent("evaluating_alone", path, host, agent=alone, rank=hung)
+        def steps(at, length=length):
+            return 2 * (at - max(0, at // HOUR - 1) * length - (min(at % HOUR, length) if at >= HOUR else 0))
+
+        for host in range(2):
+            waits = {
+                "persia_job_hung": lambda at, paused=paused: 1 if 60 <= paused(at) and at < 2 * HOUR else 0,
+                "persia_job_hang_after_seconds": lambda at, length=length: 60 if at < HOUR + length else 3 * length,
+                "persia_job_unchanged_seconds": paused,
+                'persia_job_throughput{counter="my_app_steps_total"}': lambda at, paused=paused: 0 if paused(at) else 2,
+            }
+            stands = {"torchelastic_train_step_duration_seconds_count": steps, "lookup_batched_time_cost_count": steps}
+            matrix.agent(name, path, host, agent=waits, rank=stands, has_gpus=has_gpus)
+            alone = {} if host == 0 else waits
+            hung = {
+                'persia_process_hung{process="0"}': lambda at, paused=paused: 1 if 60 <= paused(at) and at < 2 * HOUR else 0,
+                'persia_process_last_change_timestamp_seconds{process="0"}': lambda at, paused=paused: at - paused(at),
+                'persia_rank_in_phase_seconds{phase="forward"}': lambda at, paused=paused: None if paused(at) else 0.2,
+                'persia_rank_in_phase_seconds{phase="sync"}': lambda at, paused=paused: paused(at) or None,
+            }
+            hung = {} if host == 0 else hung
+            matrix.agent(f"{name}_alone", path, host, agent=alone, rank=hung, has_gpus=has_gpus)
     # The rank of the second host has changed once, at its start.
     matrix.agent("logging", path)
     matrix.agent("logging", path, host=1, agent={"persia_job_unchanged_seconds": lambda at: at})
@@ -222,7 +233,7 @@ def test_no_alert_fires(path, tmp_path):
     content = {
         "rule_files": [str(file) for file in RULES],
         "evaluation_interval": "30s",
-        "group_eval_order": ["persia_recording", "persia_job_alerts", "persia_agent_alerts", "persia_machine_alerts", "persia_gpu_alerts"],
+        "group_eval_order": [group["name"] for file in RULES for group in yaml.safe_load(file.read_text())["groups"]],
         "tests": [case],
     }
     (tmp_path / "matrix.yml").write_text(yaml.safe_dump(content, width=1000000))

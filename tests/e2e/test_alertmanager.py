@@ -12,10 +12,11 @@ from servers import ROOT, find_program, wait_until
 
 RULES = ROOT / "config/prometheus/rules"
 ALERTS = {
-    rule["alert"]: rule["labels"]["severity"]
-    for path in RULES.glob("alerts_*.yml")
+    rule["alert"]: rule["labels"]
+    for path in RULES.rglob("*.yml")
     for group in yaml.safe_load(path.read_text())["groups"]
     for rule in group["rules"]
+    if "alert" in rule
 }
 RECEIVERS = {"critical": "pager", "warning": "chat", "info": "nobody"}
 # Those with the label `path` of the rules.
@@ -34,20 +35,35 @@ def messages():
     server.stop()
 
 
-@pytest.mark.parametrize("alert, severity", ALERTS.items())
-def test_each_alert_goes_where_its_severity_says(alert, severity):
-    result = amtool("config", "routes", "test", f"--config.file={CONFIG}", f"alertname={alert}", f"severity={severity}", "job=dlrm")
-    assert result.stdout.split() == [RECEIVERS[severity]]
+def receivers(**labels):
+    result = amtool("config", "routes", "test", f"--config.file={CONFIG}", *(f"{name}={value}" for name, value in labels.items()))
+    return result.stdout.split()
+
+
+@pytest.mark.parametrize("alert", ALERTS)
+def test_each_alert_goes_where_its_severity_and_its_team_say(alert):
+    labels = ALERTS[alert]
+    receiver = RECEIVERS[labels["severity"]]
+    assert receivers(job="dlrm", alertname=alert, **labels) == [receiver]
+    mine = receivers(job="dlrm", alertname=alert, **{"team": "vision", **labels})
+    assert mine == [receiver if receiver == "nobody" or "team" in labels else f"vision_{receiver}"]
+    assert receivers(job="dlrm", alertname=alert, **{"team": "has_no_route", **labels}) == [receiver]
+
+
+def test_an_exit_code_of_a_users_program_is_no_page():
+    assert receivers(alertname="PersiaJobFailed", team="vision", **ALERTS["PersiaJobFailed"]) == ["vision_chat"]
 
 
 def test_other_alerts_of_the_site_are_not_lost():
-    result = amtool("config", "routes", "test", f"--config.file={CONFIG}", "alertname=DiskFull", "severity=critical")
-    assert result.stdout.split() == ["chat"]
+    assert receivers(alertname="DiskFull", severity="critical", team="vision") == ["chat"]
 
 
 def test_inhibition_names_only_alerts_that_there_are():
     for rule in yaml.safe_load(CONFIG.read_text())["inhibit_rules"]:
-        for matcher in rule["source_matchers"] + rule["target_matchers"]:
+        matchers = rule["source_matchers"] + rule["target_matchers"]
+        reasons = [matcher for matcher in matchers if matcher.startswith("reason=")]
+        assert reasons in ([], ['reason="behind"'])
+        for matcher in set(matchers) - set(reasons):
             names = matcher.partition("=")[2].lstrip("~").strip('"')
             words = names.replace("(", " ").replace(")", " ").replace("|", " ").replace("Persia", " ").split()
             assert words and all(any(word.replace(".+", "") in alert for alert in ALERTS) for word in words), words
@@ -84,14 +100,34 @@ def test_inhibition_names_only_alerts_that_there_are():
             id="a dead rank",
         ),
         pytest.param(
-            [("PersiaJobHung", "dlrm"), ("PersiaRankHung", "dlrm"), ("PersiaSegmentNearlyFull", "dlrm")],
-            [("PersiaJobHung", "dlrm"), ("PersiaSegmentNearlyFull", "dlrm")],
+            [("PersiaJobHung", "dlrm"), ("PersiaRankHung", "dlrm"), ("PersiaGpuIdle", "dlrm"), ("PersiaMetricsLost", "dlrm"), ("PersiaRankHung", "wide")],
+            [("PersiaJobHung", "dlrm"), ("PersiaMetricsLost", "dlrm"), ("PersiaRankHung", "wide")],
             id="a hung job",
         ),
         pytest.param(
-            [("PersiaHostHung", "dlrm"), ("PersiaRankHung", "dlrm"), ("PersiaThroughputDropped", "dlrm"), ("PersiaRankHung", "wide")],
-            [("PersiaHostHung", "dlrm"), ("PersiaRankHung", "wide")],
-            id="a hung host",
+            [("PersiaRankAwaited", "dlrm"), ("PersiaGoodputLow", "dlrm"), ("PersiaGpuIdle", "dlrm"), ("PersiaGpuIdle", "wide")],
+            [("PersiaRankAwaited", "dlrm"), ("PersiaGpuIdle", "wide")],
+            id="a rank that the others wait for",
+        ),
+        pytest.param(
+            [("PersiaStraggler", "dlrm"), ("PersiaGoodputLow", "dlrm"), ("PersiaGaugeNan", "dlrm"), ("PersiaGoodputLow", "wide")],
+            [("PersiaStraggler", "dlrm"), ("PersiaGaugeNan", "dlrm"), ("PersiaGoodputLow", "wide")],
+            id="a slow rank",
+        ),
+        pytest.param(
+            [("PersiaJobFailed", "dlrm"), ("PersiaRemoteWriteFailing", "dlrm", "behind"), ("PersiaRemoteWriteFailing", "wide", "behind")],
+            [("PersiaJobFailed", "dlrm"), ("PersiaRemoteWriteFailing", "wide")],
+            id="the last samples of a failed job",
+        ),
+        pytest.param(
+            [("PersiaJobFailed", "dlrm"), ("PersiaRemoteWriteFailing", "dlrm", "samples_lost")],
+            [("PersiaJobFailed", "dlrm"), ("PersiaRemoteWriteFailing", "dlrm")],
+            id="samples of a failed job that are lost",
+        ),
+        pytest.param(
+            [("PersiaGpuXidFatal", "dlrm"), ("PersiaGpuEccErrors", "dlrm"), ("PersiaGpuThrottled", "dlrm"), ("PersiaGpuThrottled", "wide")],
+            [("PersiaGpuXidFatal", "dlrm"), ("PersiaGpuThrottled", "wide")],
+            id="a device that has failed",
         ),
     ],
 )
@@ -100,20 +136,21 @@ def test_what_follows_from_another_alert_is_not_sent(fire, wanted, messages, tmp
     started(server)
     now = datetime.datetime.now(datetime.timezone.utc).isoformat()
     # The last one is sent by no inhibition: when it has arrived, all others have been decided, too.
-    def labels(name, job):
+    def labels(name, job, reason=None):
         path = {"path": "gateway"} if name in BY_GATEWAY and job != "written" else {}
-        return {"alertname": name, "severity": ALERTS[name], **path, "job": job}
+        reasons = {"reason": reason} if reason else {}
+        return {"alertname": name, **ALERTS[name], **path, **reasons, "job": job}
 
-    alerts = [{"labels": labels(name, job), "startsAt": now} for name, job in fire]
+    alerts = [{"labels": labels(*each), "startsAt": now} for each in fire]
     last = {"alertname": "PersiaConfigReloadFailed", "severity": "warning"}
-    alerts += [{"labels": {**last, "job": job}, "startsAt": now} for job in {job for _, job in fire}]
+    alerts += [{"labels": {**last, "job": job}, "startsAt": now} for job in {each[1] for each in fire}]
     body = json.dumps(alerts).encode()
     request = urllib.request.Request(f"{server.url}/api/v2/alerts", body, {"Content-Type": "application/json"})
     assert urllib.request.urlopen(request, timeout=10).status == 200
 
     def arrived():
         sent = messages.sent("pager") + messages.sent("chat")
-        return set(wanted) | {("PersiaConfigReloadFailed", job) for _, job in fire} <= set(sent) and sent
+        return set(wanted) | {("PersiaConfigReloadFailed", each[1]) for each in fire} <= set(sent) and sent
 
     sent = wait_until(arrived, "the messages")
     assert sorted(alert for alert in sent if alert[0] != "PersiaConfigReloadFailed") == sorted(wanted)

@@ -13,15 +13,14 @@ pytestmark = pytest.mark.needs("namespaces")
 
 # In the order of the day.
 PAGES = [
-    ("PersiaJobFailed", "failing"),
-    ("PersiaJobDied", "aborted"),
     ("PersiaRankHung", "hanging"),
     ("PersiaRankDead", "dying"),
     ("PersiaJobVanished", "vanishing"),
-    ("PersiaJobFailed", "written"),
     ("PersiaJobVanished", "written_too"),
     ("PersiaGatewayDown", "persia_gateways"),
 ]
+# To the team of the job, since its program has failed.
+FAILED = [("PersiaJobFailed", "failing"), ("PersiaJobFailed", "aborted"), ("PersiaJobFailed", "written")]
 
 
 class Day:
@@ -54,8 +53,11 @@ class Day:
         """Waits until Prometheus has a result."""
         return wait_until(lambda: self.prometheus.query(expression), expression, 60)
 
-    def paged(self, alert, job, status="firing"):
-        wait_until(lambda: (alert, job) in self.messages.sent("pager", status), f"{alert} {job} {status}: {self.messages.sent('pager', status)}", 60)
+    def paged(self, alert, job, status="firing", receiver="pager"):
+        wait_until(lambda: (alert, job) in self.messages.sent(receiver, status), f"{alert} {job} {status}: {self.messages.sent(receiver, status)}", 60)
+
+    def told(self, alert, job):
+        self.paged(alert, job, receiver="vision_chat")
 
 
 @pytest.fixture
@@ -97,21 +99,21 @@ def test_the_pages_of_a_day_are_those_that_are_wanted(tmp_path, segments, gatewa
     day.shown('agent:replaced:bool{job="moving", ip_addr="10.0.0.1"}')
 
     # Fails.
-    failing = day.job("failing").exec_worker()
+    failing = day.job("failing").exec_worker("--label=team=vision")
     failing.tell("busy my_app steps")
     failing.popen.stdin.write("exit 3\n")
     failing.popen.stdin.flush()
     assert failing.wait() == 3
-    day.paged("PersiaJobFailed", "failing")
+    day.told("PersiaJobFailed", "failing")
 
     # All of its ranks fail, without exec.
     aborted = day.job("aborted")
-    aborted.agent()
+    aborted.agent("--label=team=vision")
     (rank,) = day.ranks(aborted, 1)
     rank.popen.stdin.write("exit 4\n")
     rank.popen.stdin.flush()
     assert rank.wait() == 4
-    day.paged("PersiaJobDied", "aborted")
+    day.told("PersiaJobFailed", "aborted")
 
     # A rank hangs, and goes on.
     hanging = day.job("hanging")
@@ -147,13 +149,13 @@ def test_the_pages_of_a_day_are_those_that_are_wanted(tmp_path, segments, gatewa
     well.tell("busy my_app steps")
     day.shown('persia_exec_running{job="written_well"} == 1')
     assert well.leave() == 0
-    written = day.job("written").exec_worker(*write)
+    written = day.job("written").exec_worker("--label=team=vision", *write)
     written.tell("busy my_app steps")
     day.shown('persia_exec_running{job="written"} == 1')
     written.popen.stdin.write("exit 3\n")
     written.popen.stdin.flush()
     assert written.wait() == 3
-    day.paged("PersiaJobFailed", "written")
+    day.told("PersiaJobFailed", "written")
     too = day.job("written_too")
     agent = too.agent(*write)
     day.ranks(too, 1)
@@ -167,3 +169,4 @@ def test_the_pages_of_a_day_are_those_that_are_wanted(tmp_path, segments, gatewa
     day.paged("PersiaGatewayDown", "persia_gateways", "resolved")
 
     assert messages.sent("pager") == PAGES
+    assert [sent for sent in messages.sent("vision_chat") if sent[0] == "PersiaJobFailed"] == FAILED

@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+from pathlib import Path
 
 import compose_file
 import pytest
@@ -11,7 +12,7 @@ from servers import ROOT
 
 pytestmark = pytest.mark.static
 
-FILES = ["docker-compose.yml", "docker-compose.swarm.yml", "docker-compose.victoria.yml"]
+FILES = ["docker-compose.yml", "config/compose/swarm.yml", "config/compose/victoria.yml"]
 JOB_SERVICES = ["data_compose", "trainer", "middleware", "server", "server_1"]
 
 
@@ -27,12 +28,12 @@ def compose():
 
 @pytest.fixture(scope="module")
 def swarm():
-    return compose_file.load("docker-compose.swarm.yml")
+    return compose_file.load("config/compose/swarm.yml")
 
 
 @pytest.fixture(scope="module")
 def victoria():
-    return compose_file.load("docker-compose.victoria.yml")
+    return compose_file.load("config/compose/victoria.yml")
 
 
 def mounts(service):
@@ -57,11 +58,11 @@ def test_file_is_valid(name, profiles):
 @pytest.mark.parametrize(("wrong", "right"), [("`version` is obsolete", "`versions` is obsolete"), ("\n", "\nanother warning\n")])
 def test_one_warning_is_expected_and_no_other(wrong, right):
     obsolete = "the attribute `version` is obsolete, it will be ignored, please remove it to avoid potential confusion"
-    warning = f'time="2024-01-01T00:00:00Z" level=warning msg="{ROOT}/docker-compose.swarm.yml: {obsolete}"\n'
-    assert compose_file.unexpected_warnings("docker-compose.swarm.yml", warning) == ""
+    warning = f'time="2024-01-01T00:00:00Z" level=warning msg="{ROOT}/config/compose/swarm.yml: {obsolete}"\n'
+    assert compose_file.unexpected_warnings("config/compose/swarm.yml", warning) == ""
     assert compose_file.unexpected_warnings("docker-compose.yml", warning) == warning
     other = warning.replace(wrong, right)
-    assert compose_file.unexpected_warnings("docker-compose.swarm.yml", other) == other
+    assert compose_file.unexpected_warnings("config/compose/swarm.yml", other) == other
 
 
 SHORT = {
@@ -140,7 +141,7 @@ def test_identities_are_distinct(any_file):
 
 def test_docker_stack_deploy_is_told_the_version():
     """Without a version, Docker Engine 20.10 takes the file for version 1, which it refuses."""
-    assert yaml.safe_load((ROOT / "docker-compose.swarm.yml").read_text())["version"] == "3.8"
+    assert yaml.safe_load((ROOT / "config/compose/swarm.yml").read_text())["version"] == "3.8"
 
 
 def test_services_may_do_no_more_than_they_must(any_file, swarm):
@@ -210,6 +211,8 @@ def test_grafana_finds_prometheus_and_its_boards(compose):
             folder = where[provider["options"]["path"]]
             boards = sorted((ROOT / folder).glob("*.json"))
             assert boards and all(json.loads(board.read_text())["uid"] for board in boards)
+            home = Path(compose["services"]["grafana"]["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"])
+            assert str(home.parent) == provider["options"]["path"] and ROOT / folder / home.name in boards
     for file in (provisioning / "datasources").glob("*.yaml"):
         for source in yaml.safe_load(file.read_text())["datasources"]:
             host, port = re.fullmatch(r"http://(\w+):(\d+)", source["url"]).groups()

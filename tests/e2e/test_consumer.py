@@ -11,7 +11,7 @@ from conftest import AGENT, BUILD, environment
 from servers import ROOT, Process, wait_until
 
 QUICKSTART = ROOT / "examples/quickstart"
-BATCHES = 2000  # as main.cc has it
+BATCHES = 100  # two minutes without an argument are too long for a test
 
 
 def run(*command):
@@ -76,8 +76,8 @@ target_link_libraries(legacy PRIVATE {target})
 """
 
 
-def start(job, started, program):
-    worker = Process([program], job.directory / "quickstart.log", env=environment(PERSIA_METRICS_DIR=str(job.segments)))
+def start(job, started, program, *arguments):
+    worker = Process([program, *arguments], job.directory / "quickstart.log", env=environment(PERSIA_METRICS_DIR=str(job.segments)))
     started(worker)
     return worker
 
@@ -87,23 +87,25 @@ def test_worker_and_agent_start_in_either_order(quickstart, job, gateway, starte
     job.name = "quickstart"
     if first == "agent":
         wait_until(job.agent().metrics, "the agent to answer")
-    worker = start(job, started, quickstart[target])
+    worker = start(job, started, quickstart[target], str(BATCHES))
     if first == "worker":
         wait_until(lambda: list(job.segments.glob("*.seg")), "the worker's segment")
         job.agent()
     assert worker.wait(90) == 0
     gateway.wait_for("my_app_batches_total", BATCHES, job="quickstart", role="trainer")
     gateway.wait_for("my_app_step_time_cost_count", BATCHES)
+    gateway.wait_for("my_app_loss", 2 / (1 + (BATCHES - 1) / 100))
+    gateway.wait_for("persia_progress_steps_total", BATCHES)
 
 
 def test_worker_and_agent_find_each_other_by_the_jobs_name(quickstart, gateway, started, tmp_path):
-    """As in the README: no directory is given, and the job's name decides the directory of both."""
+    """As in docs/own-metrics.md: no directory is given, and the job's name decides the directory of both."""
     job_name = f"quickstart-{uuid.uuid4().hex}"
     env = environment(PERSIA_JOB_NAME=job_name, PERSIA_METRICS_GATEWAY_ADDR=gateway.address, PERSIA_METRICS_PUSH_INTERVAL="0.2")
     try:
         agent = Process([AGENT, "run", "--listen=off"], tmp_path / "agent.log", env=env)
         started(agent)
-        worker = Process([quickstart["persia::metrics"]], tmp_path / "quickstart.log", env=env)
+        worker = Process([quickstart["persia::metrics"], str(BATCHES)], tmp_path / "quickstart.log", env=env)
         started(worker)
         assert worker.wait(90) == 0
         gateway.wait_for("my_app_batches_total", BATCHES, job=job_name, role="trainer")

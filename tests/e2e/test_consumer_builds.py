@@ -74,6 +74,20 @@ def test_headers_compile_without_a_warning(compiler, standard, tmp_path):
     run(compiler, f"-std={standard}", *STRICT, "-fsyntax-only", f"-I{ROOT}/lib/include", tmp_path / "main.cc")
 
 
+def examples():
+    """The programs that newcomers copy, by place."""
+    yield "examples/quickstart", (ROOT / "examples/quickstart/main.cc").read_text()
+    first_page = (ROOT / "docs/reference/main.md").read_text()
+    yield "docs/reference", "".join(f"{line[4:]}\n" for line in first_page.splitlines() if line.startswith("    "))
+
+
+@pytest.mark.parametrize(("place", "program"), examples(), ids=[place for place, _ in examples()])
+def test_examples_need_no_more_than_cxx17(place, program, tmp_path):
+    assert "int main" in program, place
+    (tmp_path / "main.cc").write_text(program)
+    run("c++", "-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only", f"-I{ROOT}/lib/include", tmp_path / "main.cc")
+
+
 @pytest.mark.parametrize("header", sorted((ROOT / "lib/include/persia/metrics").rglob("*.h")), ids=lambda path: path.name)
 def test_each_header_compiles_by_itself(header, tmp_path):
     (tmp_path / "main.cc").write_text(f"#include <{header.relative_to(ROOT / 'lib/include')}>\n")

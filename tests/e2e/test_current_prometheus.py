@@ -87,6 +87,6 @@ def test_shipped_file_passes_all_checks(file):
     promtool("check", "config", "--lint=all", "--lint-fatal", file)
 
 
-@pytest.mark.parametrize("file", sorted(CONFIG.glob("rules/*.yml")), ids=lambda path: path.name)
+@pytest.mark.parametrize("file", sorted(CONFIG.glob("rules/**/*.yml")), ids=lambda path: path.name)
 def test_rules_pass_all_checks(file):
     promtool("check", "rules", "--lint=all", "--lint-fatal", file)

@@ -49,8 +49,8 @@ def services_named(compose, name):
     ("file", "compose_name", "job"),
     [
         ("prometheus.yml", "docker-compose.yml", "persia_gateways"),
-        ("dns_sd.yml", "docker-compose.swarm.yml", "persia_gateways"),
-        ("dns_sd.yml", "docker-compose.swarm.yml", "persia_agents"),
+        ("dns_sd.yml", "config/compose/swarm.yml", "persia_gateways"),
+        ("dns_sd.yml", "config/compose/swarm.yml", "persia_agents"),
     ],
 )
 def test_names_in_dns_are_those_of_the_services(file, compose_name, job):
@@ -64,8 +64,8 @@ def test_names_in_dns_are_those_of_the_services(file, compose_name, job):
 
 def test_prometheus_of_the_stack_reads_a_shipped_file_and_all_rules():
     for files, discovery in (
-        (["docker-compose.swarm.yml"], "dns_sd.yml"),
-        (["docker-compose.swarm.yml", "docker-compose.swarm-socket.yml"], "dockerswarm_sd.yml"),
+        (["config/compose/swarm.yml"], "dns_sd.yml"),
+        (["config/compose/swarm.yml", "config/compose/swarm-socket.yml"], "dockerswarm_sd.yml"),
     ):
         configs, mounted = {}, {}
         for name in files:
@@ -73,14 +73,15 @@ def test_prometheus_of_the_stack_reads_a_shipped_file_and_all_rules():
             configs |= content["configs"]
             prometheus = content["services"]["prometheus"]
             mounted |= {each["target"]: each["source"] for each in prometheus.get("configs", [])}
-        read = {target: (ROOT / configs[source]["file"]).resolve() for target, source in mounted.items()}
-        rules = {f"/etc/prometheus/rules/{path.name}": path for path in (CONFIG / "rules").iterdir()}
+        # `docker stack deploy` reads relative paths from the folder of the first file.
+        read = {target: ((ROOT / files[0]).parent / configs[source]["file"]).resolve() for target, source in mounted.items()}
+        rules = {f"/etc/prometheus/rules/{path.name}": path for path in (CONFIG / "rules").glob("*.yml")}
         assert read == {"/etc/prometheus/prometheus.yml": CONFIG / discovery, **rules}
 
 
 def test_tasks_of_the_stack_are_found_by_the_labels_of_their_services(tmp_path, started):
     """A real Prometheus and the answers that a manager gives for the stack."""
-    compose = compose_file.load("docker-compose.swarm.yml")
+    compose = compose_file.load("config/compose/swarm.yml")
     services, tasks, networks = stack(compose, "training")
     with DockerApi(services, tasks, networks) as docker:
         prometheus = ShippedPrometheus(tmp_path, "dockerswarm_sd.yml", {"unix:///var/run/docker.sock": docker.url})

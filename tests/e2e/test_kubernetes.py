@@ -229,9 +229,20 @@ def test_pod_monitors_scrape_as_the_file_for_prometheus_does():
 
 
 def test_the_rules_for_the_operator_are_those_of_prometheus():
-    printed = yaml.safe_load(subprocess.run([FOLDER / "prometheus-rule.sh"], capture_output=True, text=True, timeout=10, check=True).stdout)
-    rules = [yaml.safe_load(path.read_text()) for path in sorted((ROOT / "config/prometheus/rules").glob("*.yml"))]
-    assert printed["spec"] == {"groups": [group for each in rules for group in each["groups"]]}
+    folder = ROOT / "config/prometheus/rules"
+
+    def printed(*optional):
+        return subprocess.run([FOLDER / "prometheus-rule.sh", *optional], capture_output=True, text=True, timeout=10)
+
+    def groups(paths):
+        return [group for path in paths for group in yaml.safe_load(path.read_text())["groups"]]
+
+    main = groups(sorted(folder.glob("*.yml")))
+    assert yaml.safe_load(printed().stdout)["spec"] == {"groups": main}
+    names = sorted(path.stem for path in folder.glob("optional/*.yml"))
+    assert yaml.safe_load(printed(*names).stdout)["spec"] == {"groups": main + groups(sorted(folder.glob("optional/*.yml")))}
+    refused = printed("machines")
+    assert (refused.returncode, refused.stdout) == (2, "") and refused.stderr.endswith(f"\"machines\" ({', '.join(names)})\n")
 
 
 def test_readme_names_every_file_and_the_packages_of_the_image():

@@ -19,7 +19,8 @@ def test_a_rank_that_hangs_gradients_that_are_nan_and_an_agent_that_is_gone(job,
     ranks = [job.worker(replica=replica) for replica in (0, 1)]
     for rank in ranks:
         rank.tell("busy my_app steps")
-    prometheus = ShippedPrometheus(tmp_path, "static.yml", {**SHORT, "metrics_gateway:9091": gateway.address, '["node_1:19091"]': "[]"})
+    replace = {**SHORT, "metrics_gateway:9091": gateway.address, '["node_1:19091"]': "[]", "# - rules/optional/embeddings": "- rules/optional/embeddings"}
+    prometheus = ShippedPrometheus(tmp_path, "static.yml", replace)
     started(prometheus)
 
     def wait_for(name, there=True):

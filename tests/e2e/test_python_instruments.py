@@ -410,13 +410,40 @@ assert len(persia_metrics.snapshot()) == 0
     assert not list(segments.iterdir())
 
 
-@pytest.mark.parametrize("document", ["README.md", "lib/python/README.md"])
-def test_samples_of_the_documents_run(job, gateway, tmp_path, document):
+def sample_of(document):
     (sample,) = re.findall(r"```python\n(.*?)```", (ROOT / document).read_text(), re.S)
+    return sample
+
+
+def run_sample(job, tmp_path, sample, *arguments):
     script = tmp_path / "sample.py"
     script.write_text(sample)
-    agent = job.exec(PYTHON, script, env={"PYTHONPATH": str(PYTHON_PACKAGE)})
+    agent = job.exec(PYTHON, script, *arguments, env={"PYTHONPATH": str(PYTHON_PACKAGE)})
     assert agent.wait(90) == 0, agent.output()
+
+
+def test_sample_of_the_package_runs(job, gateway, tmp_path):
+    sample = sample_of("lib/python/README.md")
+    run_sample(job, tmp_path, sample)
     (steps,) = re.findall(r"range\((\d+)\)", sample)
-    name = "my_app_batches_total" if document == "README.md" else "my_app_batches"
-    gateway.wait_for(name, int(steps))
+    gateway.wait_for("my_app_batches", int(steps))
+
+
+def test_sample_of_the_readme_has_a_loss_that_falls(job, gateway, tmp_path):
+    losses = []
+    for steps in (1, 40):
+        run_sample(job, tmp_path, sample_of("README.md"), str(steps))
+        for name in ("my_app_batches_total", "my_app_step_time_cost_count", "persia_progress_steps_total"):
+            gateway.wait_for(name, steps)
+        losses.append(gateway.metrics().one("my_app_loss"))
+    assert losses[0] > losses[1] > 0
+
+
+@pytest.mark.static
+@pytest.mark.parametrize(("language", "sleep"), [("python", r"sleep\((\d\.\d+)\)"), ("cpp", r"milliseconds\((\d+)\)")])
+def test_samples_of_the_readme_live_two_minutes(language, sleep):
+    """By default: long enough to see their charts."""
+    (sample,) = re.findall(rf"```{language}\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    (steps,) = re.findall(r"argv.* (?:else|:) (\d+)", sample)
+    (pause,) = re.findall(sleep, sample)
+    assert int(steps) * float(pause) / (1000 if language == "cpp" else 1) == pytest.approx(120)

@@ -14,7 +14,7 @@ NIGHT_PARTS = {
     "boards": ("dashboards/", ".ci/dashboards/"),
     "manifests": ("config/kubernetes/", ".ci/kubernetes/"),
     "rules": ("config/prometheus/", "tests/e2e/test_prometheus_config.py", "tests/e2e/test_alert_matrix.py"),
-    "docker": ("agent/Dockerfile", "agent/healthcheck.sh", ".dockerignore", "docker-compose", "tests/docker/", ".ci/docker_engine"),
+    "docker": ("agent/Dockerfile", "agent/healthcheck.sh", ".dockerignore", "docker-compose.yml", "config/compose/", "tests/docker/", ".ci/docker_engine"),
     "packages": ("packaging/debian/", "packaging/build", "tests/packages/"),
 }
 

@@ -371,6 +371,8 @@ def test_a_signal_ends_the_commands_of_all_threads(tmp_path, number):
 def test_parts_of_the_night_run_for_what_they_guard():
     assert changes.night_parts(["lib/src/a.cc", "README.md"]) == []
     assert changes.night_parts(["agent/Dockerfile", "dashboards/a.json"]) == ["boards", "docker"]
+    for name in ("docker-compose.yml", "config/compose/swarm.yml"):
+        assert changes.night_parts([name]) == ["docker"] and (commands.ROOT / name).exists()
 
 
 def test_a_failed_build_ends_the_run():

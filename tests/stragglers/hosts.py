@@ -26,6 +26,7 @@ from servers import Process, Prometheus, fetch, find_built, wait_until  # noqa: 
 HOSTS = 4
 SCRAPE = 0.5  # seconds
 RULES = ROOT / "config/prometheus/rules/recording.yml"
+THRESHOLDS = ROOT / "config/prometheus/rules/thresholds.yml"
 # The agents collect in a 60th of their usual interval: so the rules look back as much less.
 SHORT = {"offset 30s": "offset 1s", "offset 1m": "offset 2s"}
 
@@ -117,7 +118,7 @@ def run(seed, delays, hangs, *pace):
                 rules = directory / "rules.yml"
                 rules.write_text(functools.reduce(lambda text, words: text.replace(*words), SHORT.items(), RULES.read_text()))
                 targets = "', '".join(f"{address(host)}:19091" for host in range(HOSTS))
-                with Prometheus(directory, targets, interval=f"{int(SCRAPE * 1000)}ms", rules=[rules]) as prometheus:
+                with Prometheus(directory, targets, interval=f"{int(SCRAPE * 1000)}ms", rules=[THRESHOLDS, rules]) as prometheus:
                     verdicts = ByPrometheus(prometheus)
                     wait_until(lambda: len(prometheus.query("rank:sync:seconds_per_step")) == HOSTS, "the rules", 60)
                     settle(verdicts)

@@ -1,0 +1,109 @@
+"""The board of all jobs: a line for each."""
+
+from . import jobs
+from .grafana import links_of_cells, override, query, stat, table, texts_of_values
+from .panels import worst_chart
+from .promql import over, select
+
+UID = "persia-fleet"
+TITLE = "Jobs"
+DESCRIPTION = (
+    "All training jobs, a line for each: state, owner, step, speed, goodput, GPUs and the last alert. "
+    "Source: persia_job_info and the other metrics of persia-metrics-agent, through a PushGateway, by scraping or by remote write."
+)
+ABOUT = """Each job with a process that records metrics is listed, by `persia_job_info` of `persia-metrics-agent`. The owner is the label `owner` or `team` \
+of the agent's setting `labels`, for example `--label=team=vision`. States *no news* and *straggler* over several hosts need the recording rules, and the \
+last alert needs the alerts, of `config/prometheus`. A click on a job leads to its board, at the same time. Agents and gateways: {exporter}."""
+LINKS = {"exporter": "persia-exporter"}
+VARIABLES = []
+
+
+def _alerts():
+    """When the alert of each job that was the last to begin, and has fired in the time range, began."""
+    # Alerts of a whole job have no instance: this board's variable does not choose among them.
+    about = 'alertname=~"Persia.+", job=~"$job"'
+    began = f"max by (job, alertname) (last_over_time(ALERTS_FOR_STATE{{{about}}}[$__range]))"
+    fired = f'last_over_time(ALERTS{{alertstate="firing", {about}}}[$__range])'
+    return f"time() - topk by (job) (1, {began} and on (job, alertname) {fired})"
+
+
+def overview():
+    state = jobs.state()
+    red = [(None, "green"), (1, "red")]
+    firing = 'count(sum by (job, alertname) (ALERTS{alertname=~"Persia.+", alertstate="firing", job=~"$job"})) or vector(0)'
+    return [
+        stat("Jobs that run", "With a straggler or a dead rank, too.", "short", query(f"count(({state}) > 0 < 5) or vector(0)", "jobs")),
+        stat(
+            "Jobs with a problem",
+            "They hang, have a dead or hung rank, or are not seen any more.",
+            "short",
+            query(f"count(({state}) > 2 != 5) or vector(0)", "jobs"),
+            red,
+        ),
+        stat("GPUs in use", "Whole devices of all jobs that run.", "short", query(f"sum({jobs.gpus()}) or vector(0)", "GPUs")),
+        stat("GPU hours of all jobs", "In the time range.", "short", query(f"sum({jobs.gpu_hours()}) or vector(0)", "hours"), decimals=1),
+        stat(
+            "Goodput of the median job",
+            "In the time range, of jobs that mark phases.",
+            "percentunit",
+            query(f"quantile(0.5, {jobs.goodput('job', '$__range')})", "median"),
+        ),
+        stat("Alerts that fire", "Of this project's alerts, by job and name.", "short", query(firing, "alerts"), [(None, "text")]),
+    ]
+
+
+def table_of_jobs():
+    owner = f'max by (job, owner) (label_replace({select(jobs.LISTED)}, "owner", "$1", "team", "(.+)"))'
+    repair = over("max", "job", select("persia_job_mean_time_to_repair_seconds"))
+    queries = [
+        ("state", jobs.state()),
+        (None, owner),
+        ("step", jobs.step()),
+        ("of", jobs.planned_steps()),
+        ("time left", jobs.time_left()),
+        ("speed", jobs.speed()),
+        ("goodput", jobs.goodput("job", "$__range")),
+        ("repair", repair),
+        ("ranks", jobs.ranks()),
+        ("GPUs", jobs.gpus()),
+        ("GPU hours", jobs.gpu_hours()),
+        ("alert began", _alerts()),
+    ]
+    overrides = [
+        override("job", links=links_of_cells("persia-job", "The job", job="job")),
+        override("state", mappings=texts_of_values(jobs.STATES), custom__cellOptions={"type": "color-text"}),
+        override("time left", unit="s"),
+        override("speed", unit="ops"),
+        override("goodput", unit="percentunit"),
+        override("repair", unit="s"),
+        override("GPU hours", decimals=1),
+        override("alert began", unit="s"),
+    ]
+    about = (
+        "The worst state first. " + jobs.STATES_ABOUT + " speed: steps per second of the median rank; of a job that counts no steps, its own counter. "
+        "repair: mean time from a failure until new steps. alert began: seconds ago."
+    )
+    order = ["job", "state", "owner", "step", "of", "time left", "speed", "goodput", "repair", "ranks", "GPUs", "GPU hours", "last alert", "alert began"]
+    return table("All jobs", about, "short", queries, {"alertname": "last alert"}, (24, 14), order, "state", overrides)
+
+
+def charts():
+    return [
+        worst_chart(
+            "Jobs with the lowest goodput",
+            "Share of the ranks' time in steps that were kept.",
+            "percentunit",
+            jobs.goodput("job"),
+            "{{job}}",
+            by="",
+            lowest=True,
+            summary="avg",
+            size=(12, 8),
+            max=1,
+        ),
+        worst_chart("Jobs with the most GPUs", "Whole devices.", "short", jobs.gpus(), "{{job}}", by="", size=(12, 8)),
+    ]
+
+
+def rows():
+    return {"Overview": overview(), "Jobs": [table_of_jobs()], "Over time": charts()}

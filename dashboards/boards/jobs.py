@@ -1,0 +1,105 @@
+"""What is known of a whole job: expressions of the boards of all jobs and of one job. And the list of jobs of all boards."""
+
+from .promql import COMMANDS, RANK, RATE, WORKERS, increase, over, rate, select, total_rate, unless_ended
+
+# One series for each process of a job that records metrics, with its run and versions: all lists of jobs and of their ranks are made of it.
+LISTED = "persia_job_info"
+
+STATES = {
+    6: ("no news", "orange"),
+    5: ("failed", "red"),
+    4: ("hangs", "red"),
+    3: ("ranks dead or hung", "red"),
+    2: ("straggler", "yellow"),
+    1: ("running", "green"),
+    0: ("finished", "blue"),
+    -1: ("ended", "text"),
+}
+STATES_ABOUT = (
+    "no news: no agent of the job is seen any more. failed, finished: the exit code of the command under exec. hangs: no metric of the job changes. "
+    "ended: no process is left, and no exit code is known."
+)
+
+TIME = "persia_rank_seconds_total"
+
+
+def _as(code, condition):
+    """The code for each job for which there is the condition."""
+    return f"{code} + 0 * ({condition})"
+
+
+def state():
+    """The code of each job's state, as in STATES: the worst that is true."""
+    seen = f"{select('agent:job_running:bool')} == 1 unless {select('agent:silent:seconds')}"
+    lost = f"{over('max', 'job', select('agent:vanished:seconds'))} unless on (job) ({seen})"
+    bad = " or ".join(over("sum", "job", select(name)) + " > 0" for name in ("persia_process_died", "persia_process_hung"))
+    waited_for = " or ".join(over("max", "job", select(name)) for name in ("rank:straggler:seconds_per_step", "persia_straggler"))
+    running = [
+        _as(4, over("min", "job", select("persia_job_hung")) + " == 1"),
+        _as(3, bad),
+        _as(2, waited_for),
+        _as(1, f"{COMMANDS} == 1 or {WORKERS} > 0"),
+    ]
+    code = over("max", "job", select("persia_exec_exit_code"))
+    ended = [_as(5, f"{code} > 0"), _as(0, f"{code} == 0"), _as(-1, over("max", "job", select(LISTED)))]
+    return " or ".join([_as(6, lost), unless_ended(" or ".join(running)), *ended])
+
+
+def ranks():
+    """Processes that run."""
+    return unless_ended(over("sum", "job", select("persia_process_up")))
+
+
+def step():
+    return over("max", "job", select("persia_phase_step"))
+
+
+def planned_steps():
+    return over("max", "job", select("persia_progress_planned_steps"))
+
+
+def time_left():
+    """Until the last step of the rank that ends last, at its present rate."""
+    to_go = f"clamp_min({over('max', RANK, select('persia_progress_planned_steps'))} - {over('max', RANK, select('persia_phase_step'))}, 0)"
+    return unless_ended(over("max", "job", f"{to_go} / ({steps_of_ranks()} > 0)"))
+
+
+def steps_of_ranks():
+    return total_rate(RANK, "persia_progress_steps_total")
+
+
+def speed():
+    """Steps per second of the median rank; of a job that counts none, its own counter over all ranks."""
+    return f"quantile by (job) (0.5, {steps_of_ranks()}) or {over('sum', 'job', select('persia_job_throughput'))}"
+
+
+def goodput(by, range=RATE):
+    """Of ranks that mark phases, which alone have this bucket: it is not known what the others do."""
+    grown = rate if range == RATE else increase
+    bucket = 'bucket="compute"'
+    known = over("sum", by, f"{grown(TIME)} and ignoring (bucket) {grown(TIME, bucket)}")
+    return f"{over('sum', by, grown(TIME, bucket))} / {known}"
+
+
+def goodput_so_far():
+    """Of all agents of the job, over the run."""
+    return over("avg", "job", select("persia_goodput_ratio"))
+
+
+def gpus():
+    """Whole devices that the job holds: those of its ranks; if no rank of a device is known, those of its hosts."""
+
+    def devices(*matchers):
+        held = select("persia_gpu_up", 'gpu!~".+:.+"', *matchers)
+        return over("count", "job", over("max", "job, ip_addr, gpu", f"{held} == 1"))
+
+    return unless_ended(devices('instance!~"no_rank.*"') + " or " + devices())
+
+
+def gpu_hours():
+    """In the board's time range, from the number of devices at each point."""
+    return f"sum_over_time(({gpus()})[$__range:$__interval]) * $__interval_ms / 3600000"
+
+
+def gpu_use():
+    return over("max", "job, ip_addr, gpu", select("persia_gpu_utilization_ratio"))

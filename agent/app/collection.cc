@@ -82,6 +82,7 @@ Collection::Collection(const AgentSetup& setup, Clock& clock, OwnMetrics& own, E
       worker_metrics_({.processes = [this] { return segments_.processes(); },
                        .agent_version = setup.version,
                        .run_id = setup.run_id,
+                       .agent = AgentIdentity(setup),
                        .ended = [this] { return segments_.ended(); },
                        .judge = setup.view ? nullptr : &judgement_.hangs()}),
       job_metrics_(AgentIdentity(setup), setup.directory),
@@ -222,7 +223,7 @@ OwnSnapshots Collection::CollectOwn() {
   if (throughput_) job.throughput.emplace(throughput_->name, throughput_->now);
   OwnSnapshots own{own_.Collect(), worker_metrics_.Collect(), reserved_, job_metrics_.Collect(job),
                    machine_.Collect(segments_.processes())};
-  judgement_.AddTo(own);
+  judgement_.AddTo(own, not_finite_.nan_counts());
   if (exec_ != nullptr) own.push_back(exec_->Collect());
   if (auto gpus = gpus_.snapshot()) own.push_back(std::move(gpus));
   return own;

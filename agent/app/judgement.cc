@@ -65,9 +65,9 @@ void Judgement::End() {
   if (vitals_) stack_files_.RemoveOrphans();
 }
 
-void Judgement::AddTo(OwnSnapshots& own) {
+void Judgement::AddTo(OwnSnapshots& own, const NanCounts& nan_counts) {
   if (death_metrics_.shows()) own.push_back(death_metrics_.Collect());
-  own.push_back(rank_metrics_.Collect(*rank_verdicts_.report()));
+  own.push_back(rank_metrics_.Collect(*rank_verdicts_.report(), nan_counts));
   own.push_back(goodput_metrics_.Collect(*goodput_.report(), [this](const RankKey& rank) {
     const auto shown = shown_ranks_.find(rank);
     return shown == shown_ranks_.end() ? std::nullopt : std::optional(shown->second);

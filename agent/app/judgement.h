@@ -4,7 +4,7 @@
 //   Judgement judgement(setup, clock, event_log, segments);
 //   segments.Retire([&] { judgement.Judge(); });   // the folds and their reports are one write
 //   judgement.Show();
-//   judgement.AddTo(own);
+//   judgement.AddTo(own, values.nan_counts());
 //
 // What must survive the agent is in the state of the segments. A view (`once`, `explain`) reports no ends and counts no time.
 // Thread safety: none; the collector thread alone.
@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "health/goodput.h"
 #include "health/job_health.h"
+#include "health/not_finite.h"
 #include "health/rank_verdicts.h"
 #include "health/shared_ranks.h"
 #include "job/event_log.h"
@@ -50,7 +51,7 @@ class Judgement {
   // The state was flushed, and nothing follows: all that was counted is shown, and no file of an ended process stays.
   void End();
 
-  void AddTo(OwnSnapshots& own);
+  void AddTo(OwnSnapshots& own, const NanCounts& nan_counts);
 
   // All are of the last Judge.
   [[nodiscard]] const HangJudge& hangs() const { return health_.judge(); }

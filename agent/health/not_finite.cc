@@ -21,12 +21,14 @@ std::optional<double> StepOf(const Identity& identity, std::span<const WorkerPro
   return found == processes.end() ? std::nullopt : found->step;
 }
 
+constexpr const char* kNanText = "NaN";
+
 bool IsJudged(const FamilyLayout& family) { return family.type == MetricType::kGauge && !family.group.empty(); }
 
 }  // namespace
 
 std::string NotFiniteText(double value) {
-  if (std::isnan(value)) return "NaN";
+  if (std::isnan(value)) return kNanText;
   if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
   return "";
 }
@@ -68,7 +70,11 @@ void NotFiniteJudge::Look(const Snapshot& snapshot, std::span<const WorkerProces
   ReportGone(found, snapshot, now);
   known_ = std::move(found);
   auto report = std::make_shared<NotFiniteReport>();
-  for (const auto& [key, value] : known_) report->values.push_back(value);
+  nan_counts_.clear();
+  for (const auto& [key, value] : known_) {
+    report->values.push_back(value);
+    if (value.value == kNanText) ++nan_counts_[{key.identity, key.family}];
+  }
   std::ranges::stable_sort(report->values, {}, &NotFiniteValue::since);
   if (report->values.size() > NotFiniteReport::kMost) {
     report->left_out = report->values.size() - NotFiniteReport::kMost;

@@ -4,6 +4,7 @@
 //   judge.Look(snapshot, processes, wall_now);      // after each collection
 //   std::shared_ptr<const NotFiniteReport> report = judge.report();
 //   std::vector<JobEvent> events = judge.TakeEvents();
+//   judge.nan_counts();
 //
 // Only families that a program declared are judged. For each family that begins to have such a value there is one event of type
 // "persia.agent" and one line in the log, however many ranks it has (value_not_finite), and one when its ranks have numbers
@@ -45,6 +46,9 @@ struct NotFiniteReport {
 
 // "NaN", "+Inf", "-Inf"; "" of a number.
 [[nodiscard]] std::string NotFiniteText(double value);
+// Of each identity and gauge: how many of its series are NaN.
+using NanCounts = std::map<std::pair<Identity, std::string>, size_t>;
+
 // "my_app_loss is NaN on trainer rep_3 and 2 others, since step 301". `others`: further series of the family.
 [[nodiscard]] std::string SentenceOf(const NotFiniteValue& value, size_t others = 0);
 
@@ -56,6 +60,8 @@ class NotFiniteJudge {
 
   // Of the last Look. Never null.
   [[nodiscard]] std::shared_ptr<const NotFiniteReport> report() const { return report_; }
+  // Of the last Look. Infinities do not count: a best loss may begin as one.
+  [[nodiscard]] const NanCounts& nan_counts() const { return nan_counts_; }
   // Those since the last call.
   [[nodiscard]] std::vector<JobEvent> TakeEvents() { return std::exchange(events_, {}); }
 
@@ -73,6 +79,7 @@ class NotFiniteJudge {
 
   Known known_;
   std::shared_ptr<const NotFiniteReport> report_ = std::make_shared<NotFiniteReport>();
+  NanCounts nan_counts_;
   std::vector<JobEvent> events_;
 };
 

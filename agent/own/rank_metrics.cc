@@ -10,6 +10,7 @@ namespace persia::agent {
 namespace {
 
 constexpr LayoutBuilder::Family kRankFamilies[] = {
+    {"persia_gauge_nan_series", MetricType::kGauge, "Series of the rank's gauge that are NaN. Absent if none is."},
     {"persia_hang", MetricType::kGauge,
      "For how long the other ranks of this agent have waited for the rank in the phase sync. Absent if they do not."},
     {"persia_rank_in_phase_seconds", MetricType::kGauge, "For how long the rank has been in the phase in which it is."},
@@ -22,10 +23,11 @@ constexpr LayoutBuilder::Family kRankFamilies[] = {
 
 }  // namespace
 
-std::shared_ptr<const Snapshot> RankMetrics::Collect(const RankReport& report) {
+std::shared_ptr<const Snapshot> RankMetrics::Collect(const RankReport& report, const NanCounts& nan_counts) {
   const auto seconds = [](std::chrono::duration<double> duration) { return duration.count(); };
   std::array<Values, kFamilyCount> values;  // in the order of kRankFamilies
-  auto& [hang, in_phase, of_step, straggler] = values;
+  auto& [nan, hang, in_phase, of_step, straggler] = values;
+  for (const auto& [series, count] : nan_counts) nan[series] = static_cast<double>(count);
   for (const RankReport::Awaited& one : report.awaited) {
     hang[{one.verdict.identity, one.verdict.phase}] = seconds(one.verdict.waited);
   }
@@ -65,7 +67,8 @@ std::shared_ptr<const Snapshot> RankMetrics::Collect(const RankReport& report) {
 void RankMetrics::MakeLayout() {
   LayoutBuilder builder;
   for (size_t number = 0; number < kFamilyCount; ++number) {
-    for (const auto& [identity, phase] : shown_[number]) builder.Add(identity, kRankFamilies[number], {{"phase", phase}});
+    const char* const label = number == 0 ? "gauge" : "phase";
+    for (const auto& [identity, of] : shown_[number]) builder.Add(identity, kRankFamilies[number], {{label, of}});
   }
   layout_ = std::move(builder).Build();
 }

@@ -1,8 +1,8 @@
-// What the ranks do, and the verdicts on them, as metrics on the identity of each rank: persia_rank_*, persia_straggler and
-// persia_hang.
+// What the ranks do, and the verdicts on them, as metrics on the identity of each rank: persia_rank_*, persia_straggler,
+// persia_hang and persia_gauge_nan_series.
 //
 //   RankMetrics metrics;
-//   metrics.Collect(*verdicts.report());
+//   metrics.Collect(*verdicts.report(), values.nan_counts());
 //
 // persia_rank_* are all that the recording rules need to name a straggler or a hang across the agents of a job.
 // Thread safety: the collector thread alone.
@@ -15,6 +15,7 @@
 #include <string>
 #include <utility>
 
+#include "health/not_finite.h"
 #include "health/rank_verdicts.h"
 #include "model/snapshot.h"
 
@@ -22,14 +23,14 @@ namespace persia::agent {
 
 class RankMetrics {
  public:
-  // Snapshots have the same layout object as long as there is no new rank, phase or verdict.
-  std::shared_ptr<const Snapshot> Collect(const RankReport& report);
+  // Snapshots have the same layout object as long as there is no new rank, phase, verdict or NaN.
+  std::shared_ptr<const Snapshot> Collect(const RankReport& report, const NanCounts& nan_counts = {});
 
  private:
-  // The identity of a rank and a phase.
+  // The identity of a rank, and a phase or the name of a gauge.
   using Series = std::pair<Identity, std::string>;
   using Values = std::map<Series, double>;  // of a family
-  static constexpr size_t kFamilyCount = 4;
+  static constexpr size_t kFamilyCount = 5;
 
   void MakeLayout();
 

@@ -177,6 +177,9 @@ void WorkerMetrics::RebuildLayout() {
                              {"restart_count", std::to_string(entry->process.restart_count)},
                              {"run_id", Text(entry->process.run_id.empty() ? options_.run_id : entry->process.run_id)}};
   }
+  if (newest.empty() && options_.agent) {
+    shape.infos[*options_.agent] = {{"agent_version", options_.agent_version}, {"run_id", Text(options_.run_id)}};
+  }
   shape.ends = FindEndReasons();
   if (layout_ != nullptr && shape == shape_) return;
   shape_ = std::move(shape);
@@ -203,7 +206,9 @@ void WorkerMetrics::RebuildLayout() {
   }
   FamilyLayout job_info{.name = "persia_job_info",
                         .type = MetricType::kGauge,
-                        .help = "1. The labels are the run and the versions of the identity's newest process.",
+                        .help =
+                            "1. The labels are the run and the versions of the identity's newest process. Of the agent while "
+                            "there is no process.",
                         .unit = "",
                         .bounds = {},
                         .series = {}};

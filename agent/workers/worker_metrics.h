@@ -1,5 +1,5 @@
-// `persia_process_*` of each worker process and `persia_job_info` of each identity, from the collector's list of processes and
-// from /proc.
+// `persia_process_*` of each worker process and `persia_job_info` of each identity, or of the agent if there is none, from the
+// collector's list of processes and from /proc.
 //
 //   WorkerMetrics metrics({.processes = [&] { return segments.processes(); }, .agent_version = "0.1.0"});
 //   segments.Collect();
@@ -36,7 +36,8 @@ class WorkerMetrics {
     // The current processes, each identity and ordinal once. Called by Collect.
     std::function<std::span<const WorkerProcess>()> processes;
     std::string agent_version;
-    std::string run_id = {};  // of the agent; that of a process without one, too
+    std::string run_id = {};             // of the agent; that of a process without one, too
+    std::optional<Identity> agent = {};  // stands for a job without a worker process; none: nothing does
     std::filesystem::path proc = "/proc";
     // The instances with ended processes. Called by Collect; may be null.
     std::function<std::span<const EndedProcesses>()> ended = {};

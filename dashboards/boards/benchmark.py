@@ -11,8 +11,7 @@ DESCRIPTION = (
 )
 ABOUT = """Metrics that a benchmark sends with `emit({{"alexnet.batchsize16.latency": 12.5}})`: through the named pipe that `persia-metrics-agent --fifo` \
 reads, or without a pipe, with `BENCHMARK_AI=segment`. Each name is a gauge `benchmarkai_<name>` with the last value; characters that Prometheus does not \
-allow are replaced by `_`, and units are the benchmark's own. A rule in `mapping_file` may change this. The list of jobs has those with a process that \
-records metrics itself; *All* has every benchmark. The job itself: {job}."""
+allow are replaced by `_`, and units are the benchmark's own. A rule in `mapping_file` may change this. The job itself: {job}."""
 LINKS = {"job": "persia-job"}
 METRICS = '{__name__=~"benchmarkai_.+", job=~"$job", instance=~"$instance"}'
 VARIABLES = [variable("metric", "Metric", "__name__", METRICS, "benchmarkai_.+")]

@@ -15,8 +15,8 @@ DESCRIPTION = (
 )
 ABOUT = """The metrics of `persia-metrics-agent` about itself (`persia_agent_*`, role `agent`), and those of the PushGateway about each group \
 (`push_time_seconds`, `push_failure_time_seconds`). The agent's `METRICS.md` describes them. A gateway keeps the last values of a group: if an agent is \
-gone, its push age grows, and no data is missing. If Prometheus scrapes the agent directly, the gateway's panels are empty. The list of jobs has those with \
-a process that records metrics; *All* has every agent. Of many agents, a chart shows those that are worst. The job itself: {job}."""
+gone, its push age grows, and no data is missing. If Prometheus scrapes the agent directly, the gateway's panels are empty. Of many agents, \
+a chart shows those that are worst. The job itself: {job}."""
 LINKS = {"job": "persia-job"}
 VARIABLES = []
 

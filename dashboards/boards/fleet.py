@@ -11,7 +11,7 @@ DESCRIPTION = (
     "All training jobs, a line for each: state, owner, step, speed, goodput, GPUs and the last alert. "
     "Source: persia_job_info and the other metrics of persia-metrics-agent, through a PushGateway, by scraping or by remote write."
 )
-ABOUT = """Each job with a process that records metrics is listed, by `persia_job_info` of `persia-metrics-agent`. The owner is the label `owner` or `team` \
+ABOUT = """Each job with an agent is listed, by `persia_job_info` of `persia-metrics-agent`. The owner is the label `owner` or `team` \
 of the agent's setting `labels`, for example `--label=team=vision`. States *no news* and *straggler* over several hosts need the recording rules, and the \
 last alert needs the alerts, of `config/prometheus`. A click on a job leads to its board, at the same time. Agents and gateways: {exporter}."""
 LINKS = {"exporter": "persia-exporter"}

@@ -2,7 +2,7 @@
 
 from .promql import COMMANDS, RANK, RATE, WORKERS, increase, over, rate, select, total_rate, unless_ended
 
-# One series for each process of a job that records metrics, with its run and versions: all lists of jobs and of their ranks are made of it.
+# One series for each process of a job that records metrics, with its run and versions, or for the agent alone: all lists of jobs and of their ranks are made of it.
 LISTED = "persia_job_info"
 
 STATES = {
@@ -13,11 +13,11 @@ STATES = {
     2: ("straggler", "yellow"),
     1: ("running", "green"),
     0: ("finished", "blue"),
-    -1: ("ended", "text"),
+    -1: ("no process", "text"),
 }
 STATES_ABOUT = (
     "no news: no agent of the job is seen any more. failed, finished: the exit code of the command under exec. hangs: no metric of the job changes. "
-    "ended: no process is left, and no exit code is known."
+    "no process: none runs, and no exit code is known."
 )
 
 TIME = "persia_rank_seconds_total"

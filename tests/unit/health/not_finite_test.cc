@@ -21,6 +21,7 @@ using std::chrono::seconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Pair;
 using ::testing::SizeIs;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -77,6 +78,13 @@ TEST_F(NotFiniteTest, AValueThatBecomesNanIsToldOnceWithItsRankAndStep) {
   EXPECT_EQ(Values()[0].step, 20);
   EXPECT_THAT(events_, ElementsAre("value_not_finite"));
   EXPECT_THAT(log_.Warnings(), ElementsAre(HasSubstr("my_app_loss is NaN on trainer rep_1, since step 20")));
+}
+
+TEST_F(NotFiniteTest, SeriesThatAreNanAreCountedByRankAndGauge) {
+  Look({0.5, kNan, kInfinity});
+  EXPECT_THAT(judge_.nan_counts(), ElementsAre(Pair(Pair(IdentityOf(1), "my_app_loss"), 1)));
+  Look({0.5, 0.5, kInfinity});
+  EXPECT_THAT(judge_.nan_counts(), IsEmpty());
 }
 
 TEST_F(NotFiniteTest, OfManyRanksThereIsOneEvent) {

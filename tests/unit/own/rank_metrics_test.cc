@@ -52,6 +52,13 @@ TEST(RankMetrics, WhatARankDoesAndTheVerdictsOnIt) {
                   Pair("persia_rank_phase_seconds_per_step rep_0 sync", 0.5), Pair("persia_straggler rep_1 data", 0.125)));
 }
 
+TEST(RankMetrics, AGaugeThatIsNan) {
+  RankMetrics metrics;
+  EXPECT_THAT(Shown(*metrics.Collect({}, {{{Rank(1), "my_app_loss"}, 2}})),
+              ElementsAre(Pair("persia_gauge_nan_series rep_1 my_app_loss", 2)));
+  EXPECT_THAT(metrics.Collect({})->layout->families, IsEmpty()) << "a rank that is gone leaves no group on a gateway";
+}
+
 TEST(RankMetrics, TheLayoutStaysUnlessThereIsSomethingNew) {
   RankMetrics metrics;
   RankReport report;

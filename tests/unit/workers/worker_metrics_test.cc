@@ -238,6 +238,15 @@ TEST_F(WorkerMetricsTest, NoProcessNoFamily) {
   EXPECT_THAT(snapshot_->layout->families, IsEmpty());
 }
 
+TEST_F(WorkerMetricsTest, TheAgentStandsForAJobWithoutWorkers) {
+  options_.agent = Identity{"dlrm", {{"instance", "rep_0"}, {"role", "agent"}}};
+  metrics_ = std::make_unique<WorkerMetrics>(options_);
+  EXPECT_THAT(Shown(), ElementsAre(Pair("persia_job_info{agent,agent_version=9.9,run_id=agents-run}", 1)));
+  const Child child;
+  processes_ = {child.Process()};
+  EXPECT_EQ(Shown().count("persia_job_info{agent,agent_version=9.9,run_id=agents-run}"), 0U);
+}
+
 TEST_F(WorkerMetricsTest, InfoIsOfTheNewestProcessOfEachIdentity) {
   const Child child;
   processes_ = {child.Process(0), child.Process(1), child.Process(2), child.Process(0)};

@@ -254,6 +254,7 @@ def test_a_value_that_becomes_nan_is_the_headline(job, browse):
     browser.wait_for(f"return {CARD}.querySelector('.line b').innerText === 'NaN'", "the newest value", "my_app_loss")
     wait_until(lambda: any(event["name"] == "value_not_finite" and event["metadata"]["step"] == 301 for event in events(agent)), "the event")
     assert "my_app_loss is NaN on trainer rep_0, since step 301" in agent.output()
+    wait_until(lambda: agent.metrics().one("persia_gauge_nan_series", instance="rep_0", gauge="my_app_loss") == 1, "the metric")
     worker.succeed()
 
 

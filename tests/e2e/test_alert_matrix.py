@@ -98,6 +98,7 @@ OF_RANK = {
     'persia_gpu_xid_errors_total{gpu="0", xid="79", class="fatal"}': 0,
     "index_miss_ratio": 0.1,
     "my_app_loss": lambda at: 1 / (1 + at),
+    'persia_gauge_nan_series{gauge="my_app_loss"}': lambda at: 1 if at % 600 == 300 else None,  # of one step
     'persia_rank_seconds_total{bucket="compute"}': lambda at: 0.8 * at,
     'persia_rank_seconds_total{bucket="sync"}': lambda at: 0.2 * at,
 }
@@ -125,7 +126,10 @@ class Matrix:
         for at in range(0, SAMPLES * STEP, STEP):
             if alive(at):
                 last = value_at(value, at)
-            samples.append("_" if last is None or not (alive(at) or keeps) else "_" if value_at(last, at) is None else f"{last:g}" if last < 1e5 else str(last))
+            if last is not None and (alive(at) or keeps):
+                samples.append(f"{last:g}" if last < 1e5 else str(last))
+            else:  # a series that the agent does not export any more is stale; one whose agent is away just has no samples
+                samples.append("stale" if alive(at) and samples and samples[-1] != "_" else "_")
         self.series.append({"series": f"{base}{{{own}}}", "values": " ".join(samples)})
 
     def agent(self, job, path, host=0, address=None, alive=lambda at: True, agent=(), rank=(), has_gpus=True):

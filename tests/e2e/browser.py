@@ -20,6 +20,7 @@ from servers import Process, fetch, find_program, free_port, wait_until
 
 _FLAGS = (
     "--headless=new",
+    "--force-prefers-reduced-motion",  # a smooth scroll ends at a moment that no test knows
     "--no-sandbox",  # root cannot use the sandbox; the only pages are our own
     "--disable-background-networking",
     "--disable-component-update",

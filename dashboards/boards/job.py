@@ -92,6 +92,7 @@ def own_metrics():
     loss = select("", '__name__=~"(?i).*loss.*"', '__name__!~"persia_.+|.+_(bucket|sum|count|total)|.+:.+"')
     by_name = {"highest": "max by (job, __name__)", "median": "quantile by (job, __name__)", "lowest": "min by (job, __name__)"}
     losses = [query(f"{how} ({'0.5, ' * ('quantile' in how)}{loss})", "{{__name__}} " + words) for words, how in by_name.items()]
+    losses.append(query(over("count", "job, gauge", select("persia_gauge_nan_series")), "ranks on which {{gauge}} is NaN"))
     grows = '__name__=~".+_(total|sum|count)"'
     value = select("", OWN, '__name__!~".+_(total|sum|count)"')
     per_second = query(over("sum", "job", rate("", OWN, grows)), "per second, of all ranks")
@@ -99,7 +100,7 @@ def own_metrics():
     more = [per_second, query(" / ".join(mean), "mean of the histogram")]
     about = "A gauge; or a counter's rate; or a histogram's mean."
     return [
-        chart("Loss", "Gauges with loss in their name: highest, median and lowest of the ranks.", "short", losses, (12, 8), signed=True),
+        chart("Loss", "Gauges with loss in their name: highest, median and lowest of the ranks. And on how many ranks a gauge is NaN, whatever its name.", "short", losses, (12, 8), signed=True),
         repeated(band_chart("$own_metric", about, "short", value, more, (12, 8), signed=True), "own_metric", 2),
     ]
 

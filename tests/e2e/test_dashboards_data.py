@@ -70,6 +70,18 @@ while True:
     time.sleep(0.2)
 """
 
+# A process that dies and has no replacement, with a gauge that is NaN.
+LOST = """
+import os
+import signal
+import time
+from persia_metrics import Gauge
+
+Gauge("lost", "ratio", "A ratio.").set(float("nan"))
+time.sleep(2)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
 
 class Driver:
     """A stand-in for NVIDIA's driver, with two GPUs, for one job. Of its processes, those with `gpu` may use the first one."""
@@ -125,11 +137,13 @@ def run(tmp_path_factory):
                     beside |= {"BENCHMARK_AI": "fifo", "BENCHMARK_AI_FIFO_FILEPATH": str(fifo), **drivers[elastic.JOB].gpu}
                     (directory / "tool.py").write_text(TOOL)
                     (directory / "with_gpu.py").write_text(WITH_GPU)
+                    (directory / "lost.py").write_text(LOST)
                     of_job = {"PERSIA_METRICS_DIR": str(segments[TRAINING_JOB]), "PERSIA_JOB_NAME": TRAINING_JOB}
                     with_gpu = {**beside, **of_job, **drivers[TRAINING_JOB].gpu}
+                    lost = {**beside, **of_job, "PERSIA_ROLE": "lost"}
                     with Process([PYTHON, directory / "tool.py"], directory / "tool.log", env=beside) as tool, Process(
                         [PYTHON, directory / "with_gpu.py"], directory / "with_gpu.log", env=with_gpu
-                    ):
+                    ), Process([PYTHON, directory / "lost.py"], directory / "lost.log", env=lost):
                         while training.running():
                             for driver in drivers.values():
                                 driver.fail()

@@ -108,7 +108,10 @@ def test_the_agent_reports_what_happens_to_workers(job, tmp_path):
     def health():
         return status()["health"]
 
-    wait_until(lambda: [each["state"] for each in status()["workers"]] == ["running", "running"], "both to be judged")
+    def is_judged(one):  # from the third change on, which is at least a push interval after the second one, when it is called running
+        return one["state"] == "running" and one["last_change_ms"] - one["state_since_ms"] > 500
+
+    wait_until(lambda: [is_judged(each) for each in status()["workers"]] == [True, True], "both to be judged")
     assert seen()[0] == "worker_started"
     worker.signal(signal.SIGSTOP)
     wait_until(lambda: seen()[-1] == "worker_hung" and health()["state"] == "degraded", "the hang")

@@ -5,7 +5,7 @@ import re
 from conftest import ROOT
 from servers import wait_until
 
-NAME = r"persia_(?:(?:agent|cgroup|event|events|exec|filesystem|goodput|infiniband|job|metrics|network|pressure|process|rank|worker)_[a-z_]+|straggler|hang)"
+NAME = r"persia_(?:(?:agent|cgroup|event|events|exec|filesystem|gauge|goodput|infiniband|job|metrics|network|pressure|process|rank|worker)_[a-z_]+|straggler|hang)"
 ROW = re.compile(rf"^\| `({NAME})` \| (\w+) \| ((?:`\w+`(?:, )?)*) ?\| (.+) \|$", re.M)
 IDENTITY = {"job", "instance", "ip_addr", "role"}
 

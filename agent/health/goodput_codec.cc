@@ -76,8 +76,9 @@ bool ReadLife(ByteReader& reader, RankAccount::Life& life) {
 
 bool ReadAccount(ByteReader& reader, RankAccount& account) {
   account.until = ReadTime(reader);
-  if (reader.U32() != kBuckets) return false;
-  for (Nanoseconds& time : account.time) time = ReadTime(reader);
+  const uint32_t buckets = reader.U32();  // those of a former agent are the first ones of today
+  if (buckets > kBuckets) return false;
+  for (uint32_t i = 0; i < buckets; ++i) account.time[i] = ReadTime(reader);
   account.redone_steps = reader.U64();
   account.restarts = reader.U64();
   account.repair = ReadTime(reader);

@@ -10,8 +10,8 @@ namespace {
 
 using Nanoseconds = std::chrono::nanoseconds;
 
-constexpr std::string_view kNames[kBuckets] = {"starting",   "rendezvous", "data", "compute", "sync",
-                                               "checkpoint", "redone",     "hung", "down",    "unmarked"};
+constexpr std::string_view kNames[kBuckets] = {"starting", "rendezvous", "data", "compute",  "sync", "checkpoint",
+                                               "redone",   "hung",       "down", "unmarked", "other"};
 
 Nanoseconds Part(Nanoseconds of, double part) {
   return std::clamp(Nanoseconds(std::llround(static_cast<double>(of.count()) * part)), Nanoseconds(0), of);
@@ -19,13 +19,15 @@ Nanoseconds Part(Nanoseconds of, double part) {
 
 // Of training, in contrast to what comes before it.
 bool IsOfSteps(Bucket bucket) {
-  return bucket == Bucket::kData || bucket == Bucket::kCompute || bucket == Bucket::kSync || bucket == Bucket::kCheckpoint;
+  return bucket == Bucket::kData || bucket == Bucket::kCompute || bucket == Bucket::kOther || bucket == Bucket::kSync ||
+         bucket == Bucket::kCheckpoint;
 }
 
 // Whether it has trained, in marked phases.
 bool Trains(const RankAccount::Life& life) {
   return std::ranges::any_of(life.phases, [](const auto& phase) {
-    return phase.first != "other" && IsOfSteps(BucketOfPhase(phase.first)) && phase.second > Nanoseconds(0);
+    const Bucket bucket = BucketOfPhase(phase.first);
+    return bucket != Bucket::kOther && IsOfSteps(bucket) && phase.second > Nanoseconds(0);
   });
 }
 
@@ -39,6 +41,7 @@ Bucket BucketOfPhase(std::string_view phase) {
   if (phase == "data") return Bucket::kData;
   if (phase == "sync") return Bucket::kSync;
   if (phase == "checkpoint") return Bucket::kCheckpoint;
+  if (phase == "other") return Bucket::kOther;
   return Bucket::kCompute;
 }
 

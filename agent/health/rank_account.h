@@ -23,8 +23,9 @@
 //   starting     from the process's start until its first phase, and in the phase init. Of a process that replaces another one:
 //                until its first step, except in rendezvous and checkpoint
 //   rendezvous, data, sync, checkpoint    in the phase of this name
-//   compute      in any other phase, and outside of all phases
-//   redone       data, compute, sync and checkpoint of steps up to the highest one that the rank had reached before
+//   compute      in any other phase
+//   other        outside of all phases, after the first one
+//   redone       data, compute, other, sync and checkpoint of steps up to the highest one that the rank had reached before
 //   hung         while the process, or the job, is judged to hang (hang_judge.h)
 //   down         between the end of a process that failed and the start of its successor
 //   unmarked     of a process that changes its metrics, but marks no phases
@@ -58,8 +59,9 @@ enum class Bucket : uint8_t {
   kHung,
   kDown,
   kUnmarked,
+  kOther,
 };
-inline constexpr size_t kBuckets = 10;
+inline constexpr size_t kBuckets = 11;
 using BucketTimes = std::array<std::chrono::nanoseconds, kBuckets>;
 // "starting", ...
 [[nodiscard]] std::string_view Name(Bucket bucket);

@@ -12,8 +12,9 @@
 namespace persia::agent {
 namespace {
 
-constexpr Bucket kAllBuckets[] = {Bucket::kStarting,   Bucket::kRendezvous, Bucket::kData, Bucket::kCompute, Bucket::kSync,
-                                  Bucket::kCheckpoint, Bucket::kRedone,     Bucket::kHung, Bucket::kDown,    Bucket::kUnmarked};
+constexpr Bucket kAllBuckets[] = {Bucket::kStarting, Bucket::kRendezvous, Bucket::kData,       Bucket::kCompute,
+                                  Bucket::kOther,    Bucket::kSync,       Bucket::kCheckpoint, Bucket::kRedone,
+                                  Bucket::kHung,     Bucket::kDown,       Bucket::kUnmarked};
 constexpr Bucket kWithoutMarks[] = {Bucket::kStarting, Bucket::kHung, Bucket::kDown, Bucket::kUnmarked};
 
 std::span<const Bucket> BucketsOf(bool marks) {

@@ -174,6 +174,26 @@ def test_no_time_is_lost_while_no_agent_runs(job):
     second.succeed()
 
 
+def test_a_program_that_sleeps_outside_of_its_phases_has_no_goodput_for_it(job, browse, tmp_path):
+    source = """
+import time
+from persia_metrics import phase, set_step
+for step in range(12):
+    set_step(step)
+    with phase("forward"):
+        time.sleep(0.01)
+    time.sleep(0.1)
+"""
+    env = {"PYTHONPATH": str(PYTHON_PACKAGE), "PERSIA_ROLE": "trainer"}
+    agent = job.exec(PYTHON, "-c", source, flags=[f"--report={tmp_path}/run.json"], env=env)
+    assert agent.wait(60) == 0, agent.output()
+    summary = json.loads((tmp_path / "run.json").read_text())
+    times = summary["bucket_seconds"]
+    assert times["other"] > 12 * 0.1 > times["compute"] > 12 * 0.01
+    assert summary["goodput_ratio"] == pytest.approx(times["compute"] / summary["rank_seconds"]) and summary["goodput_ratio"] < 0.5
+    assert re.search(r"time of all ranks [\d.]+ s: other [\d.]+ s", agent.output()), agent.output()
+
+
 def test_all_the_time_of_a_process_that_no_agent_saw_alive_counts(job):
     source = """
 import os, time
@@ -195,7 +215,8 @@ print(f"lived {time.clock_gettime(time.CLOCK_BOOTTIME) - began}.")
     times = buckets(agent.metrics())
     # The kernel tells the start to a hundredth of a second.
     assert least - 0.02 < sum(times.values()) < most + 0.02, times
-    assert 0.5 < times["starting"] and 0.2 + 0.8 < times["compute"] < most - 0.5
+    assert times["starting"] > 0.5 and times["compute"] > 0.2 and times["other"] > 0.8
+    assert times["compute"] + times["other"] < most - 0.5
 
 
 def test_a_rank_that_finished_is_not_down_although_its_child_goes_on(job, tmp_path):
@@ -289,7 +310,7 @@ os.kill(os.getpid(), 9)
     assert (summary["restarts"], summary["redone_steps"]) == (0, 0)
     [rank] = summary["ranks"]
     times = rank["bucket_seconds"]
-    assert times["compute"] + times["starting"] + times["down"] == pytest.approx(summary["rank_seconds"])
+    assert times["compute"] + times["other"] + times["starting"] + times["down"] == pytest.approx(summary["rank_seconds"])
     assert times["compute"] + times["starting"] > 3 * 0.6 - 0.5 and times["down"] < 1, "only what follows the last collection"
     assert summary["rank_seconds"] > 0.5 * summary["seconds"]
     assert [death["exit"] for death in summary["deaths"]] == ["SIGKILL"], agent.output()

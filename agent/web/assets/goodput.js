@@ -13,7 +13,8 @@ const BUCKETS = [
   ['redone', 'phase-4'],
   ['hung', 'hung'],
   ['down', 'lost'],
-  ['unmarked', 'other'],
+  ['unmarked', 'unmarked'],
+  ['other', 'other'],
 ];
 
 // Of another version of the agent there may be more.
@@ -24,6 +25,7 @@ const bucketsOf = (seconds) => {
 const counted = (n, one, many) => (n === 0 ? `no ${many}` : n === 1 ? `1 ${one}` : `${n.toLocaleString('en')} ${many}`);
 
 const MAX_NAMED = 3;
+const MUCH = 0.1; // of the time
 
 let shown = '';
 
@@ -49,8 +51,9 @@ export function showGoodput({ goodput }) {
   const again = redone === null ? 'redone steps unknown' : counted(redone, 'step redone', 'steps redone');
   const lost = `${counted(restarts, 'restart', 'restarts')}, ${again}${mttr}`;
   setText(byId('goodput-count'), `${percent(ratio)}, ${counted(restarts, 'restart', 'restarts')}`);
+  const unmarked = seconds.other / all >= MUCH ? ` In ${percent(seconds.other / all)} of it they were in none of their phases (other).` : '';
   const without = others > 0 ? ` Without ${number(others, 'seconds')} of ranks that mark no phases.` : '';
-  setText(byId('goodput-text'), `The ranks computed steps that are kept in ${percent(ratio)} of their time: ${lost}.${without}`);
+  setText(byId('goodput-text'), `The ranks computed steps that are kept in ${percent(ratio)} of their time: ${lost}.${unmarked}${without}`);
 }
 
 // Value, detail and state of the tile: what took most of the time that did not train.

@@ -154,7 +154,7 @@ TEST_F(GoodputLivesTest, TheStartOfAProcessThatHasExitedUnseenCounts) {
   a.ended = seconds(6) + milliseconds(30);
   a.exit = "exit_0";
   Look(seconds(10));
-  EXPECT_EQ(Buckets(), (Seconds{{"starting", 4}, {"compute", 1.03}}));
+  EXPECT_EQ(Buckets(), (Seconds{{"starting", 4}, {"compute", 1}, {"other", 0.03}}));
 }
 
 TEST_F(GoodputLivesTest, AProgramAfterOneThatFinishedRedoesNothing) {

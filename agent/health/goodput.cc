@@ -56,7 +56,7 @@ void Goodput::Look(std::span<const RankProcess> processes, std::span<const LateE
   ByRank by_rank;
   std::map<std::string, Round> rounds;  // the last one with running processes, by role
   for (const RankProcess& process : processes) {
-    if (process.forked && !process.step) continue;
+    if (process.rank.first == kLauncherRole || (process.forked && !process.step)) continue;
     by_rank[process.rank].push_back(&process);
     if (!process.alive) continue;
     Round& round = rounds[process.rank.first];

@@ -13,8 +13,8 @@
 // Of the processes of a rank (role, replica), one is the rank: the first one, then the first one that starts after it has
 // ended. Others run beside it, such as data loaders. One that marks phases or steps takes the place of one that does not, such
 // as a launcher. A process that was forked by one of its rank is the rank only if it numbers steps. One that was another rank
-// until now is the rank if that has no running process. Thread safety: none; used by the collector thread alone. A report does
-// not change.
+// until now is the rank if that has no running process. Launchers (model/rank_process.h) are no ranks. Thread safety: none;
+// used by the collector thread alone. A report does not change.
 #pragma once
 
 #include <chrono>

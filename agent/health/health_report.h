@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "health/deaths.h"
+#include "model/rank_process.h"
 #include "model/snapshot.h"
 
 namespace persia::agent {
@@ -24,6 +25,11 @@ using WorkerKey = std::tuple<std::string, std::string, std::string>;
 template <class Process>
 [[nodiscard]] WorkerKey WorkerKeyOf(const Process& process) {
   return {LabelValueOf(process.identity, "role"), LabelValueOf(process.identity, "instance"), std::to_string(process.ordinal)};
+}
+
+// Whether the process of this place is a rank: the main one of its instance. Data loaders and launchers are none.
+[[nodiscard]] inline bool IsRankPlace(const WorkerKey& key) {
+  return std::get<2>(key) == "0" && std::get<0>(key) != kLauncherRole;
 }
 
 // kStarting: its metrics have not changed again yet, since a minute at most; kIdle: for longer.
@@ -44,7 +50,7 @@ struct HealthReport {
   };
   // Why the job is not well, or how it ended.
   struct Reason {
-    std::string kind;  // "died", "hung", "job_hung", "restarting", "failed"
+    std::string kind;  // "died", "hung", "job_hung", "restarting", "failed" (interrupted); further ones: web/sentences.h
     std::string text;
     std::optional<WorkerKey> worker = {};
     std::optional<TimePoint> since = {};

@@ -233,7 +233,6 @@ void JobHealth::SumUp(std::span<const WorkerProcess> processes, const Moment& mo
     }
   }
   std::ranges::stable_sort(died, {}, &HealthReport::Reason::since);
-  if (failed) report.reasons.push_back({"failed", "the command ended with exit code " + std::to_string(*moment.exit_code)});
   if (interrupted) report.reasons.push_back({"failed", "the command was interrupted"});
   if (moment.exit_code || (!any_alive && !moment.has_command && (!processes.empty() || moment.any_has_ended))) {
     End(processes, moment.exit_code ? std::optional(failed) : std::nullopt, report);

@@ -74,12 +74,18 @@ void NotFiniteJudge::Look(const Snapshot& snapshot, std::span<const WorkerProces
   for (const auto& [key, value] : known_) {
     report->values.push_back(value);
     if (value.value == kNanText) ++nan_counts_[{key.identity, key.family}];
+    auto& families = report->families;
+    if (families.empty() || families.back().first.family != value.family) {
+      families.push_back({value});
+    } else {
+      ++families.back().others;
+      if (value.since < families.back().first.since) families.back().first = value;
+    }
   }
   std::ranges::stable_sort(report->values, {}, &NotFiniteValue::since);
-  if (report->values.size() > NotFiniteReport::kMost) {
-    report->left_out = report->values.size() - NotFiniteReport::kMost;
-    report->values.resize(NotFiniteReport::kMost);
-  }
+  std::ranges::stable_sort(report->families, {}, [](const NotFiniteReport::Family& family) { return family.first.since; });
+  report->values.resize(std::min(report->values.size(), NotFiniteReport::kMost));
+  report->families.resize(std::min(report->families.size(), NotFiniteReport::kMostFamilies));
   report_ = std::move(report);
 }
 

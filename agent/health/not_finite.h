@@ -38,10 +38,16 @@ struct NotFiniteValue {
 };
 
 struct NotFiniteReport {
+  // A family with such values.
+  struct Family {
+    NotFiniteValue first;  // the longest one
+    size_t others = 0;     // further series
+  };
   std::vector<NotFiniteValue> values = {};  // the longest ones first; at most kMost
-  size_t left_out = 0;
+  std::vector<Family> families = {};        // the longest ones first; at most kMostFamilies
 
   static constexpr size_t kMost = 100;
+  static constexpr size_t kMostFamilies = 20;
 };
 
 // "NaN", "+Inf", "-Inf"; "" of a number.

@@ -1,6 +1,8 @@
 #include "health/phrases.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cstdint>
 #include <functional>
 #include <set>
@@ -31,6 +33,14 @@ std::string StepText(double step) { return std::to_string(static_cast<int64_t>(s
 
 std::string SecondsText(std::chrono::milliseconds duration) {
   return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(duration).count()) + " s";
+}
+
+std::string NumberText(double number) {
+  std::array<char, 32> text{};
+  const bool is_long = number >= 10 && number < 1e15;
+  const auto format = is_long ? std::chars_format::fixed : std::chars_format::general;
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), number, format, is_long ? 0 : 2).ptr;
+  return {text.data(), end};
 }
 
 std::string ExitText(std::string_view exit) {

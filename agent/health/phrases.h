@@ -26,6 +26,8 @@ namespace persia::agent {
 [[nodiscard]] std::string StepText(double step);
 // "94 s"
 [[nodiscard]] std::string SecondsText(std::chrono::milliseconds duration);
+// Two digits, or all before the point: "0.12", "118".
+[[nodiscard]] std::string NumberText(double number);
 // "exit code 3", "SIGKILL", "a normal exit". `exit`: as in model/exit_reason.h.
 [[nodiscard]] std::string ExitText(std::string_view exit);
 // "1 other waits", "3 others wait"

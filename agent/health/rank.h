@@ -1,4 +1,4 @@
-// A rank: the main process of an instance. Further processes of it, such as data loaders, are no ranks.
+// A rank: the main process of an instance, which marks phases. Further processes of it, such as data loaders, are no ranks.
 //
 // Thread safety: pure functions.
 #pragma once

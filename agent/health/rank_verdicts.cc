@@ -1,30 +1,16 @@
 #include "health/rank_verdicts.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 
 #include "health/phrases.h"
 #include "model/agent_event.h"
 
 namespace persia::agent {
-namespace {
-
-// Two digits, or all before the point.
-std::string ShortNumber(double number) {
-  std::array<char, 32> text{};
-  const bool is_long = number >= 10;
-  const auto format = is_long ? std::chars_format::fixed : std::chars_format::general;
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), number, format, is_long ? 0 : 2).ptr;
-  return {text.data(), end};
-}
-
-}  // namespace
 
 std::string SentenceOf(const StragglerJudge::Verdict& verdict) {
-  return RankName(verdict.identity) + ": " + ShortNumber(verdict.seconds_per_step) + " s longer in " +
-         PhaseName(verdict.phase) + " than the others in each step of " + ShortNumber(verdict.step_seconds) + " s; " +
-         OthersWait(verdict.waiting) + " for it in sync";
+  return RankName(verdict.identity) + ": " + NumberText(verdict.seconds_per_step) + " s longer in " + PhaseName(verdict.phase) +
+         " than the others in each step of " + NumberText(verdict.step_seconds) + " s; " + OthersWait(verdict.waiting) +
+         " for it in sync";
 }
 
 void RankVerdicts::Look(std::span<const WorkerProcess> processes, const Moment& moment) {

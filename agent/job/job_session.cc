@@ -75,6 +75,12 @@ bool IsSameJob(const AgentOptions& options, const JobStarter& starter, const Age
 
 }  // namespace
 
+bool HasProcesses(const JobDirectory& directory) {
+  bool found = false;
+  ForEachSegment(directory, [&](const char*, const SegmentUse& use) { found = found || use.is_in_use; });
+  return found;
+}
+
 std::string MetricsDirOf(const AgentOptions& options) {
   return options.metrics_dir.empty() ? metrics::DefaultMetricsDir(geteuid(), options.job_name) : options.metrics_dir;
 }

@@ -149,6 +149,9 @@ class JobSession {
   std::string other_job_;
 };
 
+// Whether a process records in the directory.
+bool HasProcesses(const JobDirectory& directory);
+
 // The directory of the segments.
 std::string MetricsDirOf(const AgentOptions& options);
 

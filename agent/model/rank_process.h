@@ -7,10 +7,14 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace persia::agent {
+
+// The role of a launcher, such as torchrun: it starts the ranks, and is none.
+inline constexpr std::string_view kLauncherRole = "launcher";
 
 // Role and replica.
 using RankKey = std::pair<std::string, int32_t>;

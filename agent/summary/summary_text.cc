@@ -59,6 +59,14 @@ std::string ShareText(const Rank& rank, size_t bucket) {
   return DurationText(seconds) + Format(" %5.1f %%", all > 0 ? 100 * seconds / all : 0);
 }
 
+// The ranks whose time the goodput is a share of, so that a bucket has one percentage: those that mark phases, or all if none
+// does.
+Rank CountedRanks(const GoodputInSeconds& goodput) { return goodput.Ratio() ? goodput.TotalOfMarking(true) : goodput.Total(); }
+// That of the other ranks.
+double TimeWithoutPhases(const GoodputInSeconds& goodput) {
+  return goodput.Ratio() ? goodput.TotalOfMarking(false).AllTime().count() : 0;
+}
+
 std::string SignedDuration(double seconds) { return (seconds < 0 ? "-" : "+") + DurationText(std::abs(seconds)); }
 std::string SignedCount(uint64_t from, uint64_t to) {
   return to >= from ? "+" + std::to_string(to - from) : "-" + std::to_string(from - to);
@@ -124,14 +132,22 @@ std::vector<Row> RowsOf(const std::vector<std::pair<std::string, const RunSummar
   add(
       "time of all ranks", [](const RunSummary& run) { return DurationText(run.goodput.Total().AllTime().count()); },
       SignedDuration(total_b.AllTime().count() - total_a.AllTime().count()));
+  const Rank counted_a = CountedRanks(a.goodput);
+  const Rank counted_b = CountedRanks(b.goodput);
   for (size_t i = 0; i < kBuckets; ++i) {
-    const double seconds_a = total_a.time[i].count();
-    const double seconds_b = total_b.time[i].count();
+    const double seconds_a = counted_a.time[i].count();
+    const double seconds_b = counted_b.time[i].count();
     if (seconds_a == 0 && seconds_b == 0) continue;
     add(
         "  " + std::string(Name(static_cast<Bucket>(i))),
-        [i](const RunSummary& run) { return ShareText(run.goodput.Total(), i); }, SignedDuration(seconds_b - seconds_a));
+        [i](const RunSummary& run) { return ShareText(CountedRanks(run.goodput), i); }, SignedDuration(seconds_b - seconds_a));
   }
+  const double without_a = TimeWithoutPhases(a.goodput);
+  const double without_b = TimeWithoutPhases(b.goodput);
+  if (without_a == 0 && without_b == 0) return rows;
+  add(
+      "  without phases", [](const RunSummary& run) { return DurationText(TimeWithoutPhases(run.goodput)); },
+      SignedDuration(without_b - without_a));
   return rows;
 }
 
@@ -199,18 +215,22 @@ std::vector<std::string> SummaryLines(const RunSummary& summary) {
       CountText(total.restarts, "restart", "restarts") + ", " +
       (total.redone_steps ? CountText(*total.redone_steps, "step", "steps") + " redone" : "redone steps unknown");
   if (const auto repair = summary.goodput.MeanRepair()) first += ", mean time to repair " + DurationText(repair->count());
-  std::string second = "time of all ranks " + DurationText(total.AllTime().count());
+  const Rank counted = CountedRanks(summary.goodput);
+  const double without = TimeWithoutPhases(summary.goodput);
+  std::string second = without > 0 ? "time of the ranks that mark phases " : "time of all ranks ";
+  second += DurationText(counted.AllTime().count());
   std::vector<size_t> buckets;
   for (size_t i = 0; i < kBuckets; ++i) {
-    if (total.time[i].count() > 0) buckets.push_back(i);
+    if (counted.time[i].count() > 0) buckets.push_back(i);
   }
-  std::ranges::stable_sort(buckets, [&](size_t a, size_t b) { return total.time[a] > total.time[b]; });
+  std::ranges::stable_sort(buckets, [&](size_t a, size_t b) { return counted.time[a] > counted.time[b]; });
   const char* separator = ": ";
   for (const size_t i : buckets) {
-    second += separator + std::string(Name(static_cast<Bucket>(i))) + " " + DurationText(total.time[i].count()) + " (" +
-              PercentText(total.time[i] / total.AllTime()) + ")";
+    second += separator + std::string(Name(static_cast<Bucket>(i))) + " " + DurationText(counted.time[i].count()) + " (" +
+              PercentText(counted.time[i] / counted.AllTime()) + ")";
     separator = ", ";
   }
+  if (without > 0) second += "; of the others " + DurationText(without);
   return {std::move(first), std::move(second)};
 }
 

@@ -32,7 +32,7 @@ struct AgentView {
   std::shared_ptr<const std::vector<std::optional<double>>> cpus{};
   // Why the last poll failed; empty: it did not.
   std::string problem{};
-  bool ended = false;     // the run is over
+  bool ended = false;     // as of Target
   bool answered = false;  // with a status or a problem
 };
 

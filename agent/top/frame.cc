@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstdint>
 #include <iterator>
 #include <numeric>
 #include <optional>
@@ -65,29 +66,33 @@ std::string Padded(std::string text, size_t width, bool right) {
   return right ? std::string(width - columns, ' ') + text : text + std::string(width - columns, ' ');
 }
 
-// The worst first.
-int OrderOf(const AgentView& agent) {
-  if (agent.ended) return 9;
-  if (!agent.problem.empty() || agent.status == nullptr) return 2;
+// The worst first, and those that ended last.
+enum class JobOrder : uint8_t { kFailed, kHung, kUnknown, kDegraded, kTroubled, kRunning, kWaiting, kFinished, kEnded };
+
+JobOrder OrderOf(const AgentView& agent) {
+  if (agent.ended) return JobOrder::kEnded;
+  if (!agent.problem.empty() || agent.status == nullptr) return JobOrder::kUnknown;
   switch (agent.status->state) {
     case ShownJobState::kFailed:
-      return 0;
+      return JobOrder::kFailed;
     case ShownJobState::kHung:
-      return 1;
+      return JobOrder::kHung;
     case ShownJobState::kDegraded:
-      return 3;
+      return JobOrder::kDegraded;
     case ShownJobState::kRunning:
-      return 4;
+      return agent.status->reasons.empty() ? JobOrder::kRunning : JobOrder::kTroubled;
     case ShownJobState::kWaiting:
-      return 5;
+      return JobOrder::kWaiting;
     default:
-      return 6;
+      return JobOrder::kFinished;
   }
 }
 
 LineStyle StyleOf(const AgentView& agent) {
-  const int order = OrderOf(agent);
-  return order < 3 ? LineStyle::kBad : order == 3 ? LineStyle::kWarning : order == 4 ? LineStyle::kGood : LineStyle::kDim;
+  const JobOrder order = OrderOf(agent);
+  if (order < JobOrder::kDegraded) return LineStyle::kBad;
+  if (order < JobOrder::kRunning) return LineStyle::kWarning;
+  return order == JobOrder::kRunning ? LineStyle::kGood : LineStyle::kDim;
 }
 
 LineStyle StyleOf(RankState state) {
@@ -120,19 +125,17 @@ std::string ProgressOf(const JobStatus& status) {
 
 // "dlrm (10.0.0.7:19091)  DEGRADED 3m12s  trainer rep_2 died: SIGKILL"
 std::string BannerOf(const AgentView& agent) {
-  std::string text = TitleOf(agent) + "  " + ShownStateOf(agent);
-  if (!agent.problem.empty()) return text + "  " + agent.problem;
-  if (agent.status == nullptr) return text;
-  const JobStatus& status = *agent.status;
-  if (status.since_ms) text += ' ' + ShownSpan(status.now_ms - *status.since_ms);
-  if (status.exit_code && status.state == ShownJobState::kFailed) text += "  exit code " + std::to_string(*status.exit_code);
-  for (size_t i = 0; i < status.reasons.size(); ++i) text += (i == 0 ? "  " : "; ") + status.reasons[i];
-  if (status.throughput) {
-    text += "  " + ShownNumber(*status.throughput) + ' ' + status.throughput_name + "/s";
-    if (!status.slowest.empty()) text += ", slowest " + status.slowest;
+  std::string text = TitleOf(agent) + "  ";
+  if (!agent.problem.empty() || agent.status == nullptr) {
+    return text + ShownStateOf(agent) + (agent.problem.empty() ? "" : "  " + agent.problem);
   }
-  const std::string progress = ProgressOf(status);
-  return progress.empty() ? text : text + "  " + progress;
+  const JobStatus& status = *agent.status;
+  text += status.title.empty() ? ShownStateOf(agent) : Upper(status.title);
+  if (status.since_ms) text += ' ' + ShownSpan(status.now_ms - *status.since_ms);
+  for (size_t i = 0; i < status.reasons.size(); ++i) text += (i == 0 ? "  " : "; ") + status.reasons[i];
+  if (status.throughput) text += "  " + ShownNumber(*status.throughput) + ' ' + status.throughput_name + "/s";
+  for (const std::string& more : {ProgressOf(status), status.text}) text += (more.empty() ? "" : "  ") + more;
+  return text;
 }
 
 std::optional<double> CpuOf(const AgentView& agent, size_t rank) {
@@ -220,12 +223,14 @@ class RankTable {
 };
 
 std::string SummaryOf(const std::vector<AgentView>& agents, const TopView& view, const std::string& clock) {
-  std::vector<std::pair<int, std::string>> states;
+  std::vector<std::pair<JobOrder, std::string>> states;
   std::vector<size_t> counts;
   size_t up = 0;
   size_t ranks = 0;
   for (const AgentView& agent : agents) {
-    const std::pair state(OrderOf(agent), Lower(ShownStateOf(agent)));
+    // Those of one state are counted together.
+    const JobOrder own = OrderOf(agent);
+    const std::pair state(own == JobOrder::kTroubled ? JobOrder::kRunning : own, Lower(ShownStateOf(agent)));
     const auto at = std::find(states.begin(), states.end(), state);
     if (at == states.end()) {
       states.push_back(state);
@@ -234,9 +239,9 @@ std::string SummaryOf(const std::vector<AgentView>& agents, const TopView& view,
       ++counts[static_cast<size_t>(at - states.begin())];
     }
     if (agent.status == nullptr || agent.ended) continue;
-    ranks += agent.status->ranks.size();
     for (const Rank& rank : agent.status->ranks) {
-      up += IsUp(rank.state) ? 1 : 0;
+      ranks += rank.is_rank ? 1 : 0;
+      up += rank.is_rank && IsUp(rank.state) ? 1 : 0;
     }
   }
   std::string text = "top" + (clock.empty() ? "" : ' ' + clock) + "  " + std::to_string(agents.size()) +

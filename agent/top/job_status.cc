@@ -53,6 +53,8 @@ Rank RankOf(const dom::object& worker) {
   rank.start_ms = WholeOf(worker, "start_time_ms");
   rank.resident_bytes = NumberOf(worker, "resident_bytes");
   rank.throughput = NumberOf(worker, "throughput");
+  bool is_rank = false;
+  rank.is_rank = worker["is_rank"].get_bool().get(is_rank) != simdjson::SUCCESS || is_rank;
   return rank;
 }
 
@@ -77,14 +79,16 @@ void ReadHealth(const dom::object& root, JobStatus& status) {
     if (state == ToString(known)) status.state = known;
   }
   status.since_ms = WholeOf(health, "since_ms");
-  if (const auto code = WholeOf(health, "exit_code")) status.exit_code = static_cast<int>(*code);
+  status.title = TextOf(health, "title");
+  status.text = TextOf(health, "text");
   dom::array reasons;
   if (health["reasons"].get_array().get(reasons) != simdjson::SUCCESS) return;
   for (const dom::element element : reasons) {
     constexpr size_t kMaxReasons = 20;
     dom::object reason;
     if (status.reasons.size() == kMaxReasons || element.get_object().get(reason) != simdjson::SUCCESS) break;
-    status.reasons.push_back(TextOf(reason, "text"));
+    const std::string headline = TextOf(reason, "headline");
+    status.reasons.push_back(headline.empty() ? TextOf(reason, "text") : headline);
   }
 }
 
@@ -127,9 +131,6 @@ Result<JobStatus> ParseJobStatus(std::string_view body) {
   if (root["throughput"].get_object().get(throughput) == simdjson::SUCCESS) {
     status.throughput_name = TextOf(throughput, "name");
     status.throughput = NumberOf(throughput, "now");
-    status.slowest = TextOf(throughput, "slowest");
-    dom::object slowest;
-    if (throughput["slowest"].get_object().get(slowest) == simdjson::SUCCESS) status.slowest = RankOf(slowest).Name();
   }
   dom::object progress;
   if (root["progress"].get_object().get(progress) == simdjson::SUCCESS) {

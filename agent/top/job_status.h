@@ -23,7 +23,7 @@ enum class RankState : uint8_t { kDied, kHung, kRunning, kStarting, kIdle, kExit
 [[nodiscard]] constexpr bool IsUp(RankState state) { return state != RankState::kDied && state != RankState::kExited; }
 enum class ShownJobState : uint8_t { kFailed, kHung, kDegraded, kRunning, kWaiting, kFinished };
 
-// A rank: one process of one worker.
+// A line: one process of one worker.
 struct Rank {
   std::string role{};
   std::string instance{};
@@ -36,6 +36,7 @@ struct Rank {
   std::optional<double> resident_bytes{};
   std::optional<double> throughput{};  // per second
   std::string last_exit{};
+  bool is_rank = true;  // no launcher, and no further process of a rank
 
   // "trainer rep_2", with the number of the process if that is not 0.
   [[nodiscard]] std::string Name() const;
@@ -47,12 +48,13 @@ struct JobStatus {
   double push_interval = 10;
   ShownJobState state = ShownJobState::kRunning;
   std::optional<int64_t> since_ms{};
-  std::optional<int> exit_code{};
+  // The agent's own words: "Failed, exit 3"; what is wrong, the worst first; what the job is like if nothing is.
+  std::string title{};
   std::vector<std::string> reasons{};
+  std::string text{};
   // Of the job; the name is empty if the agent knows none.
   std::string throughput_name{};
   std::optional<double> throughput{};
-  std::string slowest{};  // the slowest rank
   // How far the training is; empty: the agent does not know.
   std::optional<double> step{};
   std::optional<double> planned_steps{};

@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "job/job_directory.h"
+#include "job/job_session.h"
 #include "net/name_lookup.h"
 #include "net/url.h"
 
@@ -117,7 +118,8 @@ void TargetFinder::AddLocalJobs() {
       target.problem = "the run has ended";
       target.ended = true;
     } else if (!has_agent) {
-      target.problem = "no agent runs";
+      target.ended = !HasProcesses(directory.value());
+      target.problem = target.ended ? "no agent and no process of it runs" : "no agent runs";
     } else if (conf.web.empty()) {
       target.problem = "its agent serves no page, or is of an older version";
     } else {

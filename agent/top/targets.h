@@ -18,7 +18,7 @@ struct Target {
   std::string name;       // as shown; unique
   std::string url{};      // "http://127.0.0.1:19091"; empty: there is nothing to ask
   std::string problem{};  // why not
-  bool ended = false;     // the run is over
+  bool ended = false;     // the run is over, or nothing of it runs
 
   friend bool operator==(const Target&, const Target&) = default;
 };

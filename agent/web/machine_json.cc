@@ -215,6 +215,7 @@ Json RanksJson(const Reading& reading) {
   AddOpenFiles(reading, ranks);
   Json json = Json::array();
   for (const auto& [rank, use] : ranks) {
+    if (rank.first == kLauncherRole) continue;
     json.push_back({{"role", rank.first},
                     {"instance", rank.second},
                     {"proportional_bytes", WholeOrNull(use.proportional)},

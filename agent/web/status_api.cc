@@ -10,6 +10,7 @@
 #include "web/deaths_json.h"
 #include "web/goodput_json.h"
 #include "web/machine_json.h"
+#include "web/sentences.h"
 #include "web/verdicts_json.h"
 
 namespace persia::agent {
@@ -94,6 +95,7 @@ Json WorkersJson(const AgentStatus& status, const Snapshot& snapshot, system_clo
     out.push_back({{"role", role},
                    {"instance", instance},
                    {"process", process},
+                   {"is_rank", IsRankPlace(key)},
                    {"up", up},
                    {"pid", pid == status.pids.end() ? Json() : Json(pid->second)},
                    {"restarts", worker.Integer("restarts_total")},
@@ -152,7 +154,8 @@ Json GatewayJson(const GatewayStatus& gateway) {
 }
 
 Json ReasonJson(const HealthReport::Reason& reason) {
-  Json json = {{"kind", reason.kind}, {"text", reason.text}, {"role", Json()}, {"instance", Json()}, {"process", Json()}};
+  Json json = {{"kind", reason.kind}, {"text", reason.text}, {"headline", HeadlineOf(reason)}};
+  for (const char* member : {"role", "instance", "process"}) json[member] = Json();
   if (reason.worker) std::tie(json["role"], json["instance"], json["process"]) = *reason.worker;
   json["since_ms"] = reason.since ? Json(UnixMs(*reason.since)) : Json();
   return json;
@@ -192,8 +195,10 @@ Json NotFiniteJson(const NotFiniteReport& report) {
 Json HealthJson(const AgentStatus& status) {
   const HealthReport& health = *status.health;
   Json reasons = Json::array();
-  for (const HealthReport::Reason& reason : health.reasons) reasons.push_back(ReasonJson(reason));
+  for (const HealthReport::Reason& reason : ReasonsOf(status)) reasons.push_back(ReasonJson(reason));
   return {{"state", Name(health.state)},
+          {"title", TitleOf(health)},
+          {"text", SituationOf(status)},
           {"since_ms", health.since.time_since_epoch().count() > 0 ? Json(UnixMs(health.since)) : Json()},
           {"hang_after_seconds", health.hang_after.count() > 0 ? Json(Seconds(health.hang_after)) : Json()},
           {"exit_code", health.exit_code ? Json(*health.exit_code) : Json()},
@@ -224,6 +229,8 @@ JsonAnswer AnswerStatus(const AgentStatus& status, const Snapshot* newest, syste
   const History::Stats& history = status.history;
   Json gateways = Json::array();
   for (const GatewayStatus& gateway : status.gateways) gateways.push_back(GatewayJson(gateway));
+  Json verdicts = VerdictsJson(*status.ranks);
+  verdicts["text"] = ComparisonOf(status);
   return AnswerWith(
       {{"version", status.version},
        {"job", status.job},
@@ -236,7 +243,7 @@ JsonAnswer AnswerStatus(const AgentStatus& status, const Snapshot* newest, syste
        {"health", HealthJson(status)},
        {"delivery", DeliveryJson(status)},
        {"deaths", DeathsJson(*status.health->deaths)},
-       {"verdicts", VerdictsJson(*status.ranks)},
+       {"verdicts", std::move(verdicts)},
        {"not_finite", NotFiniteJson(*status.not_finite)},
        {"throughput", ThroughputJson(status.throughput)},
        {"progress", ProgressJson(status.progress)},

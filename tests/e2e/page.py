@@ -25,9 +25,10 @@ return card.rows.reduce((newest, [time, ...values]) => (values.some((value) => v
 """
 
 # Whether the canvas has a pixel in the colour of one of the lines.
-DRAWN = f"""
+DRAWN = f"""return (async () => {{
+const {{ lineStyle }} = await import('/assets/line_style.js');
 const card = {CARD}.card;
-const wanted = card.lines.map((line) => card.style(line).color.match(/\\w\\w/g).map((each) => parseInt(each, 16)));
+const wanted = card.lines.map((line) => lineStyle(card, line).color.match(/\\w\\w/g).map((each) => parseInt(each, 16)));
 return [...card.surface.querySelectorAll('canvas')].some((canvas) => {{
   // From a copy: the browser warns of repeated reads of a canvas that the GPU draws.
   const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext('2d', {{ willReadFrequently: true }});
@@ -38,6 +39,7 @@ return [...card.surface.querySelectorAll('canvas')].some((canvas) => {{
   }}
   return false;
 }});
+}})();
 """
 
 

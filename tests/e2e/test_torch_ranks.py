@@ -1,5 +1,6 @@
 """`exec --instrument=torch` and the ranks of Debian's torchrun."""
 
+import re
 import subprocess
 
 import pytest
@@ -59,7 +60,9 @@ def test_exec_instruments_the_ranks_of_torchrun(job, gateway, tmp_path):
         assert shown.one("persia_phase_duration_seconds_count", phase="checkpoint") == 1
         assert seconds(1, "data") > 4 * 3 * 0.2 > seconds(0, "data")
         assert seconds(0, "sync") > 0.8 * 4 * 3 * 0.2 > seconds(0, "backward")
-        assert not [labels for (_, labels) in shown if {("role", "launcher")} <= labels and "phase" in dict(labels)]
+        of_launcher = [(name, dict(labels)) for (name, labels) in shown if {("role", "launcher")} <= labels]
+        assert of_launcher and not [name for name, labels in of_launcher if "phase" in labels or name.startswith("persia_rank_")]
+        assert re.search(r"goodput [\d.]+ %, 2 ranks, ", agent.output()) and "time of all ranks" in agent.output(), "the launcher is none"
     assert not any(name.startswith("persia_ph") for name, _ in gateway.metrics())
     compare = "import torch; a, b = torch.load('model0'), torch.load('model1'); print(sum(a[n].numpy().tobytes() == b[n].numpy().tobytes() for n in a), len(a))"
     same = subprocess.run([PYTHON, "-c", compare], capture_output=True, text=True, cwd=tmp_path, timeout=60)

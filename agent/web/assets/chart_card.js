@@ -8,16 +8,11 @@ import { clock, number, ticks, unitOf } from './format.js';
 import { HeatMap } from './heat_map.js';
 import { naturally, nameSets, sortKey } from './labels.js';
 import { showLegend } from './legend.js';
+import { lineStyle } from './line_style.js';
 import { MetricCard } from './metric_card.js';
 import { drawBand, drawEvents, drawOdd } from './underlay.js';
 import { view } from './view.js';
 
-// Okabe and Ito's colour-blind safe palette, in the light theme darker, so that each line has a contrast of 3:1 to its background.
-const COLORS = {
-  light: ['#0072b2', '#c14a00', '#00805d', '#b3568a', '#8a6100', '#2b86bb', '#555555'],
-  dark: ['#56b4e9', '#e69f00', '#009e73', '#cc79a7', '#f0e442', '#d55e00', '#c8c8c8'],
-};
-const DASHES = [null, [6, 3], [2, 2]];
 const MAX_LINES = 12;
 const MAX_LABEL_SETS = 50; // as lines
 const MAX_IN_BAND = 1000;
@@ -188,26 +183,6 @@ export class ChartCard extends MetricCard {
     this.rows = times.map((time, i) => [time, ...band[i], ...(tail ? [tail[i]] : []), ...outliers.map(({ values }) => values[i] ?? null)]);
   }
 
-  style(line) {
-    const palette = COLORS[view.theme];
-    if (line.set === null) return { color: palette[0], dash: line.band === 3 ? [6, 3] : null, width: line.band === 1 ? 1.8 : 0.8 };
-    if (this.isBand) return { color: palette[1 + (this.outlierColor(line.set.id) % (palette.length - 1))], dash: null, width: 1.6 };
-    const index = this.colors.get(line.set.id);
-    if (line.variant < 0) {
-      return { color: this.sets.length === 1 ? palette.at(-1) : palette[index % palette.length], dash: [1, 3], width: 1.2 };
-    }
-    if (this.quantiles && this.sets.length === 1) return { color: palette[line.variant % palette.length], dash: null, width: 1.6 };
-    const turn = this.quantiles ? line.variant : Math.floor(index / palette.length);
-    return { color: palette[index % palette.length], dash: DASHES[turn % DASHES.length], width: 1.6 };
-  }
-
-  // The same as long as the page is open.
-  outlierColor(id) {
-    this.outliers ??= new Map();
-    if (!this.outliers.has(id)) this.outliers.set(id, this.outliers.size);
-    return this.outliers.get(id);
-  }
-
   draw() {
     if (!view.cards.has(this) || !view.window) return;
     const empty = this.rows.every(([, ...values]) => values.every((value) => value === null));
@@ -225,7 +200,7 @@ export class ChartCard extends MetricCard {
     const [first, end] = drawnRows(this.rows, view.window);
     const drawn = this.rows.slice(first, end);
     this.firstDrawn = first;
-    const styles = this.lines.map((line) => this.style(line));
+    const styles = this.lines.map((line) => lineStyle(this, line));
     const options = {
       file: drawn.map(([time, ...values]) => [new Date(time), ...values.map((value) => (Number.isFinite(value) ? value : null))]),
       labels: ['time', ...this.lines.map((_, i) => `l${i}`)],
@@ -297,7 +272,7 @@ export class ChartCard extends MetricCard {
       highlightCallback: (_, ms) => view.moveCursor(ms, this),
       unhighlightCallback: () => view.moveCursor(null),
       underlayCallback: (context, area, graph) => {
-        if (this.isBand) drawBand({ rows: this.rows, color: this.style(this.lines[0]).color }, context, area, graph);
+        if (this.isBand) drawBand({ rows: this.rows, color: lineStyle(this, this.lines[0]).color }, context, area, graph);
         drawOdd(this, context, area, graph);
         drawEvents(context, area, graph);
       },

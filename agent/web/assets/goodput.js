@@ -27,12 +27,24 @@ const counted = (n, one, many) => (n === 0 ? `no ${many}` : n === 1 ? `1 ${one}`
 const MAX_NAMED = 3;
 const MUCH = 0.1; // of the time
 
+// In words, with what the tile leaves out.
+export function describeGoodput(goodput) {
+  const { ratio, bucket_seconds: seconds, seconds_without_phases: others, restarts, redone_steps: redone, mean_time_to_repair_seconds: repair } = goodput;
+  const outside = (seconds.other ?? 0) / Object.values(seconds).reduce((sum, each) => sum + each, 0);
+  const mttr = repair === null ? '' : `, mean time to repair ${number(repair, 'seconds')}`;
+  const again = redone === null ? 'redone steps unknown' : counted(redone, 'step redone', 'steps redone');
+  const lost = `${counted(restarts, 'restart', 'restarts')}, ${again}${mttr}`;
+  const unmarked = outside >= MUCH ? ` In ${percent(outside)} of it they were in none of their phases (other).` : '';
+  const without = others > 0 ? ` Without ${number(others, 'seconds')} of ranks that mark no phases.` : '';
+  return `The ranks computed steps that are kept in ${percent(ratio)} of their time: ${lost}.${unmarked}${without}`;
+}
+
 let shown = '';
 
 export function showGoodput({ goodput }) {
   byId('goodput').hidden = goodput === null;
   if (goodput === null) return;
-  const { ratio, bucket_seconds: seconds, seconds_without_phases: others, restarts, redone_steps: redone, mean_time_to_repair_seconds: repair } = goodput;
+  const { ratio, bucket_seconds: seconds, restarts } = goodput;
   const key = JSON.stringify(goodput);
   if (key === shown) return;
   shown = key;
@@ -47,13 +59,8 @@ export function showGoodput({ goodput }) {
   setChildren(byId('goodput-bar'), bar);
   byId('goodput-bar').setAttribute('aria-label', used.map(([bucket]) => describe(bucket)).join(', '));
   setChildren(byId('goodput-legend'), used.map(([bucket, color]) => make(`li.${color}`, {}, describe(bucket))));
-  const mttr = repair === null ? '' : `, mean time to repair ${number(repair, 'seconds')}`;
-  const again = redone === null ? 'redone steps unknown' : counted(redone, 'step redone', 'steps redone');
-  const lost = `${counted(restarts, 'restart', 'restarts')}, ${again}${mttr}`;
   setText(byId('goodput-count'), `${percent(ratio)}, ${counted(restarts, 'restart', 'restarts')}`);
-  const unmarked = seconds.other / all >= MUCH ? ` In ${percent(seconds.other / all)} of it they were in none of their phases (other).` : '';
-  const without = others > 0 ? ` Without ${number(others, 'seconds')} of ranks that mark no phases.` : '';
-  setText(byId('goodput-text'), `The ranks computed steps that are kept in ${percent(ratio)} of their time: ${lost}.${unmarked}${without}`);
+  setText(byId('goodput-text'), describeGoodput(goodput));
 }
 
 // Value, detail and state of the tile: what took most of the time that did not train.

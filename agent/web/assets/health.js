@@ -1,9 +1,8 @@
 // What the page says first: how the job is, and the worst that is wrong with it; then whether its metrics arrive.
 import { byId, make, setChildren, setText } from './dom.js';
-import { clock, duration, number, titled } from './format.js';
+import { clock, duration, titled } from './format.js';
 import { setFocus } from './focus.js';
 
-const WORDS = { waiting: 'Waiting', running: 'Running', degraded: 'Degraded', hung: 'Hung', failed: 'Failed', finished: 'Finished' };
 const MAX_TROUBLES = 5;
 const MAX_HEADLINE = 110; // characters of a trouble in the headline
 const BAD = ['degraded', 'hung', 'failed'];
@@ -17,61 +16,19 @@ const MARK = 'M16 6v12M16 25v.1';
 const inState = (workers, state) => workers.filter((worker) => worker.state === state).length;
 export const isOver = ({ health }) => OVER.includes(health.state);
 
-// ---- what is wrong, the worst first: [{kind, text, role, instance, since_ms}] ----
-
-const ofValue = ({ name, value, labels, role, instance, step, since_ms: since }) => {
-  const of = Object.entries(labels ?? {}).map(([label, text]) => `${label}=${text}`);
-  const at = step === null ? '' : ` since step ${Math.floor(step).toLocaleString('en')}`;
-  return { kind: 'not_finite', step, role, instance, since_ms: since, text: `${[name, ...of].join(' ')} is ${value} on ${role} ${instance}${at}` };
-};
-
-// By the phases; without them, by the counter of progress.
-function slowOnes({ verdicts, throughput }) {
-  if (verdicts.stragglers.length > 0 || !throughput?.slowest) return verdicts.stragglers.map((straggler) => ({ ...straggler, kind: 'slow' }));
-  const { role, instance, now, median } = throughput.slowest;
-  const text = `${role} ${instance} is slower than the others: ${number(now, '', true)}, the median is ${number(median, '', true)}`;
-  return [{ kind: 'slow', role, instance, since_ms: null, text }];
-}
-
-export function troublesOf(status) {
-  const { health, verdicts, not_finite: values } = status;
-  const { exit_code: code, reasons } = health;
-  // The headline has the exit code itself.
-  const told = ({ kind, instance, text }) => kind === 'failed' && instance === null && code !== null && text.endsWith(` exit code ${code}`);
-  const known = reasons.filter((reason) => !told(reason));
-  if (isOver(status)) return [...known, ...values.map(ofValue)];
-  // The reason of a hang is the rank that the others wait for, whose verdict says more.
-  const hangs = verdicts.hangs.map((hang) => ({ ...hang, kind: 'hung' }));
-  const isSame = (one, other) => one.role === other.role && one.instance === other.instance;
-  const others = known.filter(({ kind, ...reason }) => !hangs.some((hang) => (kind === 'hung' ? isSame(hang, reason) : kind === 'job_hung')));
-  const place = ['job_hung', 'died', 'hung', 'restarting'];
-  const judged = [...others, ...hangs].sort((a, b) => place.indexOf(a.kind) - place.indexOf(b.kind));
-  return [...judged, ...values.map(ofValue), ...slowOnes(status)];
-}
-
 // "1 died, 2 hung": in short, for the title of the tab. The workers are counted, since the reasons have a limit.
-function summary({ health: { state, reasons }, workers }, troubles) {
-  const of = (kind) => troubles.filter((trouble) => trouble.kind === kind);
+export function summary({ health: { state, reasons }, workers }) {
+  const of = (wanted) => reasons.filter(({ kind }) => kind === wanted).length;
   const parts = [
     [inState(workers, 'died'), 'died'],
     [inState(workers, 'hung'), 'hung'],
-    [reasons.filter(({ kind }) => kind === 'restarting').length, 'restarting'],
-    [of('not_finite').length, 'NaN'],
-    [of('slow').length, 'slow'],
+    [of('restarting'), 'restarting'],
+    [of('not_finite'), 'NaN'],
+    [of('slow'), 'slow'],
   ]
     .filter(([n]) => n > 0)
     .map(([n, word]) => `${n} ${word}`);
-  return (state === 'failed' || parts.length === 0 ? [WORDS[state].toLowerCase(), ...parts] : parts).join(', ');
-}
-
-// What a job without troubles is like.
-export function describe({ health: { state }, workers }) {
-  if (state === 'waiting') return 'no worker has started yet';
-  if (state !== 'running') return '';
-  const idle = inState(workers, 'idle');
-  const starting = inState(workers, 'starting');
-  if (idle > 0) return `none died or hangs; ${idle} of ${workers.length} idle: their metrics have not changed for a minute or longer`;
-  return starting > 0 ? `${starting} of ${workers.length} starting` : 'all workers are well';
+  return (state === 'failed' || parts.length === 0 ? [state, ...parts] : parts).join(', ');
 }
 
 // ---- the banner ----
@@ -84,7 +41,7 @@ function choose(troubles) {
 }
 
 // "35 more died, 1 more hung": what the chosen ones leave out. Those of a failed job count by themselves.
-function describeRest({ health: { state }, workers }, troubles, chosen) {
+export function describeRest({ health: { state }, workers }, troubles, chosen) {
   const of = (list, kind) => list.filter((trouble) => trouble.kind === kind).length;
   // Deaths come first in the reasons; at their limit, a hang may be missing.
   const counted = state === 'degraded' ? ['hung', ...(of(troubles, 'died') > 0 ? ['died'] : [])] : [];
@@ -98,15 +55,11 @@ function describeRest({ health: { state }, workers }, troubles, chosen) {
     .join(', ');
 }
 
-// The first clause: the circumstances of a death follow it, in parentheses or after a semicolon.
-export function headlineOf({ kind, text }) {
-  const clause = kind === 'died' ? text.split(/; | \(/)[0] : text;
-  return clause.length > MAX_HEADLINE ? `${clause.slice(0, MAX_HEADLINE - 1)}…` : clause;
-}
+export const shortened = (text) => (text.length > MAX_HEADLINE ? `${text.slice(0, MAX_HEADLINE - 1)}…` : text);
 
-function sinceOf({ kind, step, since_ms: since }) {
-  if (since === null || since === undefined) return '';
-  const isMoment = kind === 'died' || (kind === 'not_finite' && step !== null);
+export function sinceOf({ kind, text, since_ms: since }) {
+  if (since === null) return '';
+  const isMoment = kind === 'died' || text.includes(', since step ');
   return ` ${isMoment ? 'at' : 'since'} ${clock(since)}`;
 }
 
@@ -139,10 +92,8 @@ function showDelivery(delivery) {
   setText(byId('delivery'), delivery ? `Delivery: ${delivery.text}${last}` : '');
 }
 
-export const stateText = ({ state, exit_code: code }) => (OVER.includes(state) && code !== null ? `${WORDS[state]}, exit ${code}` : WORDS[state]);
-
 // With a trouble, whose time stands beside it, the state is named, too.
-function timeText({ health: { state, since_ms: since }, now_ms: now }, hasTroubles) {
+export function timeText({ health: { state, since_ms: since }, now_ms: now }, hasTroubles) {
   if (since === null) return '';
   if (OVER.includes(state)) return `${hasTroubles ? `${state} ` : ''}at ${clock(since)}`;
   return `${hasTroubles ? `${state} ` : ''}for ${duration((now - since) / 1000)}${hasTroubles ? '' : `, since ${clock(since)}`}`;
@@ -161,14 +112,14 @@ function showTroubles(status, troubles) {
   const [worst, ...others] = chosen;
   if (key !== shown) {
     shown = key;
-    byId('health-worst').replaceChildren(...(worst ? [makeTrouble(worst, headlineOf(worst)), make('small', {}, sinceOf(worst))] : []));
+    byId('health-worst').replaceChildren(...(worst ? [makeTrouble(worst, shortened(worst.headline)), make('small', {}, sinceOf(worst))] : []));
     const items = others.map((trouble) => make('li', {}, makeTrouble(trouble), sinceOf(trouble)));
     setChildren(byId('health-reasons'), [...items, ...(rest ? [makeRest(rest)] : [])]);
   }
-  if (worst) setText(byId('health-worst').firstChild, headlineOf(worst));
+  if (worst) setText(byId('health-worst').firstChild, shortened(worst.headline));
   others.forEach(({ text }, i) => setText(byId('health-reasons').children[i].firstChild, text));
   byId('health-worst').hidden = !worst;
-  const more = worst && headlineOf(worst) !== worst.text ? titled(worst.text) : '';
+  const more = worst && shortened(worst.headline) !== worst.text ? titled(worst.text) : '';
   setText(byId('health-more'), more);
   byId('health-more').hidden = more === '';
 }
@@ -176,21 +127,20 @@ function showTroubles(status, troubles) {
 export function showHealth(status) {
   const { health, job } = status;
   const { state } = health;
-  const troubles = troublesOf(status);
+  const troubles = health.reasons;
   // An interrupted job has a reason, and is not in trouble.
   const bad = BAD.includes(state) || troubles.some(({ kind }) => kind !== 'failed');
   const element = byId('health');
   element.hidden = false;
   element.className = `health ${bad ? 'bad' : state === 'waiting' ? '' : 'good'}`;
-  setText(byId('health-state'), stateText(health));
+  setText(byId('health-state'), health.title);
   setText(byId('health-since'), timeText(status, troubles.length > 0));
-  const text = troubles.length > 0 ? '' : describe(status);
-  setText(byId('health-text'), text);
-  byId('health-text').hidden = text === '';
+  setText(byId('health-text'), health.text);
+  byId('health-text').hidden = health.text === '';
   byId('health-kept').hidden = true;
   showTroubles(status, troubles);
   showDelivery(status.delivery);
-  mark(`${bad ? `! ${summary(status, troubles)} – ` : ''}${job} – Persia Metrics`, bad);
+  mark(`${bad ? `! ${summary(status)} – ` : ''}${job} – Persia Metrics`, bad);
 }
 
 // The agent ended with its job: the page keeps its last status, which says how the job ended.
@@ -210,7 +160,7 @@ export function showAgentGone(last, since) {
   byId('health-reasons').replaceChildren();
   setText(byId('health-state'), 'Agent gone');
   setText(byId('health-since'), `since ${clock(since)}`);
-  const before = last ? ` The job was ${WORDS[last.health.state].toLowerCase()} at ${clock(last.now_ms)}, and this page shows that moment.` : '';
+  const before = last ? ` The job was ${last.health.state} at ${clock(last.now_ms)}, and this page shows that moment.` : '';
   setText(byId('health-text'), `It ended without telling how the job ended, or it cannot be reached.${before}`);
   byId('health-text').hidden = false;
 }

@@ -1,10 +1,11 @@
 // The legend of a chart: the lines by name, each with its value.
 import { make, setText, svg } from './dom.js';
 import { nameSets } from './labels.js';
+import { lineStyle } from './line_style.js';
 import { view } from './view.js';
 
 function makeEntry(card, line, name) {
-  const { color, dash, width } = card.style(line);
+  const { color, dash, width } = lineStyle(card, line);
   const swatch = svg('svg', { viewBox: '0 0 18 4', class: 'swatch', 'aria-hidden': 'true' });
   swatch.append(svg('path', { d: 'M0 2h18', stroke: color, 'stroke-width': width + 0.6, 'stroke-dasharray': dash?.join(' ') ?? 'none' }));
   line.output = make('b');

@@ -1,17 +1,15 @@
-// The page: polls the agent, updates the sections of cards, and handles keys and buttons.
+// The page: polls the agent, shows its answers, and handles keys and buttons.
 import { get, getEnd } from './api.js';
-import { ChartCard } from './chart_card.js';
+import { hasCards, search, setSearch, showFamilies, showFoldedLinks } from './cards.js';
 import { showDeaths } from './deaths.js';
-import { byId, make, setChildren, setText } from './dom.js';
-import { clock, duration, number, titled } from './format.js';
+import { byId, make, setText } from './dom.js';
+import { addEvents, MAX_EVENTS } from './events.js';
+import { clock, duration, number } from './format.js';
 import { setFocus } from './focus.js';
 import { showGoodput } from './goodput.js';
 import { isOver, showAgentGone, showHealth, showKept } from './health.js';
 import { showMachine } from './machine.js';
-import { InfoCard } from './metric_card.js';
-import { pinned } from './pins.js';
 import { report } from './report.js';
-import { groupFamilies, PINNED } from './sections.js';
 import { showTiles } from './status.js';
 import { fromUrl, keepInUrl } from './url.js';
 import { view } from './view.js';
@@ -27,21 +25,15 @@ const RANGES = [
 const POINTS = 240;
 const MIN_SPAN_MS = 60000;
 const METADATA_EVERY_MS = 10000;
-const MAX_EVENTS = 1000;
 const narrow = matchMedia('(max-width: 560px)');
-const MAX_EVENTS_LISTED = 100;
 
 let status = null;
 let range = report === null ? 300 : Infinity;
 let zoom = null;
 let paused = false;
-let searchWords = [];
-let foundByLabels = new Set(); // families whose labels' values have the words
-let families = [];
 let downSince = null;
 let metadataAt = 0;
 let series = -1;
-let sections = []; // {id, element, grid, count, link, cards}
 
 // ---- time range ----
 
@@ -86,152 +78,6 @@ view.zoomTo = (from, to) => {
   updateWindow();
   redraw();
 };
-
-// ---- cards ----
-
-const screenObserver = new IntersectionObserver(
-  (entries) => {
-    for (const entry of entries) entry.target.card.setShown(entry.isIntersecting);
-  },
-  { rootMargin: '150px 0px' },
-);
-
-// Links to what stands below the charts.
-const foldedLinks = [...byId('folded').children].map((details) => {
-  const link = make('a.below', { href: `#${details.id}` }, titled(details.id));
-  link.addEventListener('click', () => {
-    details.open = true;
-  });
-  return link;
-});
-
-function showFoldedLinks() {
-  for (const link of foldedLinks) link.hidden = byId(link.hash.slice(1)).hidden;
-}
-
-function makeSection({ id, title, prefix, isOwn }) {
-  const grid = make('div.grid');
-  const count = make('span.count');
-  const anchor = `group-${id.replace(/[^a-zA-Z0-9_]+/g, '-')}`;
-  const heading = make('h2', {}, title);
-  if (prefix) heading.append(title ? ' ' : '', make('code', {}, prefix));
-  heading.append(' ', count);
-  const element = make('details.section', { id: anchor, 'data-group': prefix || title.toLowerCase() }, make('summary', {}, heading), grid);
-  // A phone shows the pinned charts, or the first group.
-  const isFirst = !sections.some((section) => section.element.open && !section.isOwn);
-  element.open = !isOwn && (!narrow.matches || id === PINNED || isFirst);
-  const link = make('a', { href: `#${anchor}` }, title || prefix);
-  link.addEventListener('click', () => {
-    element.open = true;
-  });
-  return { id, element, grid, count, link, isOwn, cards: [] };
-}
-
-function makeCard(family, last) {
-  const card = family.name.endsWith('_info') && family.type === 'gauge' ? new InfoCard(family) : new ChartCard(family, last);
-  screenObserver.observe(card.element);
-  return card;
-}
-
-function showFamilies() {
-  const before = new Map(sections.flatMap(({ cards }) => cards.map((card) => [card.family.name, card])));
-  sections = groupFamilies(families, pinned()).map((group) => {
-    const section = sections.find(({ id }) => id === group.id) ?? makeSection(group);
-    if (!sections.includes(section)) sections.push(section);
-    section.cards = group.entries.map(({ family, last }) => {
-      const card = before.get(family.name);
-      if (!card?.isFor(family, last)) return makeCard(family, last);
-      before.delete(family.name);
-      card.family = family; // with another number of series
-      return card;
-    });
-    return section;
-  });
-  for (const card of before.values()) {
-    screenObserver.unobserve(card.element);
-    card.setShown(false);
-  }
-  for (const { grid, cards } of sections) setChildren(grid, cards.map(({ element }) => element));
-  const elements = (own) => sections.filter(({ isOwn }) => isOwn === own).map(({ element }) => element);
-  setChildren(byId('sections'), elements(false));
-  setChildren(byId('agent-sections'), elements(true));
-  setChildren(byId('jump'), [...sections.filter(({ isOwn }) => !isOwn).map(({ link }) => link), ...foldedLinks]);
-  search();
-}
-
-// By the names and help texts at once, by the values of labels when the agent has answered.
-async function search() {
-  const words = searchWords;
-  filter();
-  if (words.length === 0) return;
-  try {
-    const answer = await get('search', { q: words.join(' ') }, { urgent: true, wanted: () => words === searchWords });
-    if (answer === null || words !== searchWords) return;
-    foundByLabels = new Set(answer.families);
-    filter();
-  } catch {
-    // The banner says that the agent does not answer.
-  }
-}
-
-function setSearch(text) {
-  searchWords = text.toLowerCase().split(/\s+/).filter(Boolean);
-  foundByLabels = new Set();
-}
-
-function filter() {
-  let found = 0;
-  let all = 0;
-  for (const { element, count, link, cards } of sections) {
-    let here = 0;
-    for (const card of cards) {
-      card.element.hidden = !card.matches(searchWords) && !foundByLabels.has(card.family.name);
-      if (!card.element.hidden) here++;
-    }
-    element.hidden = link.hidden = here === 0;
-    // A search opens folded sections, and its end folds them again.
-    if (searchWords.length > 0 && here > 0 && !element.open) {
-      element.open = true;
-      element.dataset.unfolded = '';
-    } else if (searchWords.length === 0 && 'unfolded' in element.dataset) {
-      element.open = false;
-      delete element.dataset.unfolded;
-    }
-    setText(count, here === cards.length ? String(here) : `${here} of ${cards.length}`);
-    found += here;
-    all += cards.length;
-  }
-  byId('found').hidden = searchWords.length === 0 && all > 0;
-  setText(byId('found'), all === 0 ? 'No metrics yet: no worker has started.' : `${found} of ${all} charts match.`);
-}
-
-// ---- events ----
-
-function addEvents(events) {
-  if (events.length === 0) return;
-  const known = new Set(view.events.map((event) => event.id));
-  for (const event of events) {
-    const id = JSON.stringify(event);
-    if (known.has(id)) continue;
-    const { timestamp, name, type, metadata, pid, ...labels } = event;
-    const more = Object.entries(metadata ?? {}).map(([key, value]) => `${key}=${typeof value === 'object' ? JSON.stringify(value) : value}`);
-    const who = [type, labels.role, labels.instance, pid && `pid ${pid}`].filter(Boolean).join(' · ');
-    view.events.push({ id, timestamp, name, who, more: more.join(', ') });
-  }
-  view.events.sort((a, b) => a.timestamp - b.timestamp);
-  view.events.splice(0, view.events.length - MAX_EVENTS);
-  const newest = view.events.slice(-MAX_EVENTS_LISTED).reverse();
-  const items = newest.map((event) => {
-    const item = make('li', {}, make('time', {}, clock(event.timestamp)), make('b', {}, event.name), make('span', {}, event.who));
-    if (event.more) item.append(make('small', {}, event.more));
-    return item;
-  });
-  byId('events-list').replaceChildren(...items);
-  byId('events').hidden = false;
-  const count = view.events.length;
-  setText(byId('events-count'), count > MAX_EVENTS_LISTED ? `newest ${MAX_EVENTS_LISTED} of ${count}` : String(count));
-  for (const card of view.cards) card.draw();
-}
 
 // ---- polling ----
 
@@ -289,11 +135,10 @@ async function poll() {
   if (Date.now() - metadataAt > METADATA_EVERY_MS || status.series !== series) {
     const answer = await get('metadata', {}, { urgent: true });
     // An agent that has just restarted has no families yet; the page keeps its cards.
-    if (answer.families.length > 0 || sections.length === 0) {
+    if (answer.families.length > 0 || !hasCards()) {
       metadataAt = Date.now();
       series = status.series;
-      families = answer.families;
-      showFamilies();
+      showFamilies(answer.families);
     }
   }
   if (paused) return;
@@ -378,10 +223,6 @@ byId('search').addEventListener('input', () => {
   setSearch(byId('search').value);
   keepInUrl({ search: byId('search').value.trim() });
   search();
-});
-document.addEventListener('pins', () => {
-  for (const { cards } of sections) for (const card of cards) card.showPin();
-  showFamilies();
 });
 byId('unfocus').addEventListener('click', () => setFocus(null));
 

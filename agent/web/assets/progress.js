@@ -18,25 +18,6 @@ export function progressTile({ progress }) {
   return [`${whole(step)} of ${whole(planned)}`, `${Math.floor(100 * share)} %${end}`, '', share];
 }
 
-// What the ranks that run are like beside each other; '' if there is nothing to say: one rank, or one that died or hangs.
-function describeRanks({ throughput, verdicts, workers }) {
-  const ranks = workers.filter(({ process, up }) => process === '0' && up);
-  if (ranks.length < 2 || workers.some(({ state }) => state === 'died' || state === 'hung')) return '';
-  const [straggler] = verdicts.stragglers;
-  if (straggler) {
-    const part = Math.round((100 * straggler.seconds_per_step) / straggler.step_seconds);
-    return `${straggler.instance} is slower in ${straggler.phase}, by ${part} % of a step`;
-  }
-  const slowest = throughput?.slowest;
-  if (slowest) return `${slowest.instance} is slower: ${number(slowest.now, '', true)}, the median is ${number(slowest.median, '', true)}`;
-  // Ranks that meet at each step are judged by what their steps consist of.
-  const judged = verdicts.judged.filter(({ ranks: n }) => n > 1);
-  const measuring = judged.find(({ measured, needed }) => measured < needed);
-  if (measuring) return `measuring the ranks, ${measuring.measured} of ${measuring.needed}`;
-  if (judged.some(({ undecided }) => undecided)) return 'one of the ranks may be slower';
-  return judged.reduce((sum, { ranks: n }) => sum + n, 0) === ranks.length ? 'all ranks are equally fast' : '';
-}
-
 // What counts most: samples, tokens, steps, or the counter that stands for them.
 function speedsOf({ progress, throughput }) {
   const known = ['samples', 'tokens', 'steps'].filter((what) => progress && progress[`${what}_per_second`] !== null);
@@ -56,7 +37,7 @@ export function speedTile(status) {
     return [number(throughput.last_10m, '', true), `${throughput.name} of all ranks, in the last ${lastMinutes(status)}`, ''];
   }
   const [first, ...others] = speedsOf(status);
-  const ranks = describeRanks(status);
+  const ranks = status.verdicts.text;
   const isHeldUp = status.verdicts.stragglers.length > 0 || throughput?.slowest;
   if (first === undefined) {
     return ['–', ['no counter of steps, batches, samples or tokens', ranks].filter(Boolean).join('\n'), isHeldUp ? 'bad' : ''];

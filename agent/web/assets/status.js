@@ -29,17 +29,19 @@ function showBar(element, share) {
   if (share !== null && bar.value !== share) bar.value = share;
 }
 
-// Ranks and their helper processes.
-function workersTile({ workers }) {
+// A launcher, and further processes of a rank, count only if they died or hang.
+export function workersTile({ workers }) {
   const count = (of) => workers.filter(of).length;
   if (workers.length === 0) return ['–', 'none has started', ''];
-  const up = count((worker) => worker.up);
+  const ranks = count((worker) => worker.is_rank);
+  const up = count((worker) => worker.is_rank && worker.up);
   const of = (states) => states.map((state) => [count((worker) => worker.state === state), state]).filter(([n]) => n > 0);
   const bad = of(['died', 'hung']);
-  const parts = [...bad, ...of(['idle', 'starting'])].map(([n, state]) => `${n} ${state}`);
+  const ofRanks = (states) => states.map((state) => [count((worker) => worker.is_rank && worker.state === state), state]).filter(([n]) => n > 0);
+  const parts = [...bad, ...ofRanks(['idle', 'starting'])].map(([n, state]) => `${n} ${state}`);
   const restarts = workers.reduce((sum, worker) => sum + (worker.restarts ?? 0), 0);
   const again = restarts === 0 ? 'no restarts' : restarts === 1 ? '1 restart' : `${restarts} restarts`;
-  return [`${up} of ${workers.length} up`, [...(parts.length > 0 ? parts : ['none died or hung']), again].join(', '), bad.length > 0 ? 'bad' : ''];
+  return [`${up} of ${ranks} up`, [...(parts.length > 0 ? parts : ['none died or hung']), again].join(', '), bad.length > 0 ? 'bad' : ''];
 }
 
 // ---- the line about the agent ----

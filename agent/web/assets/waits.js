@@ -58,15 +58,18 @@ function place(verdict, narrow) {
   byId('waits').open = verdict && !narrow;
 }
 
+export function describeWaits({ stragglers, hangs }) {
+  const names = [...hangs, ...stragglers].map(({ instance }) => instance);
+  return names.length === 0 ? 'what a step of each rank consists of' : `${names.join(', ')} ${names.length === 1 ? 'holds' : 'hold'} the others up`;
+}
+
 // The ranks that the others wait for are in the headline. `narrow`: on a phone the bars stay folded.
 export function showWaits({ verdicts }, narrow) {
   const { stragglers, hangs, ranks } = verdicts;
   const found = [...hangs, ...stragglers];
   place(found.length > 0, narrow);
   byId('waits').hidden = ranks.length < 2;
-  const names = found.map(({ instance }) => instance).join(', ');
-  const held = `${names} ${found.length === 1 ? 'holds' : 'hold'} the others up`;
-  setText(byId('waits-count'), found.length === 0 ? 'what a step of each rank consists of' : held);
+  setText(byId('waits-count'), describeWaits(verdicts));
   const ranksKey = JSON.stringify([ranks, found.map(({ role, instance }) => [role, instance])]);
   if (ranksKey === shownRanks) return;
   shownRanks = ranksKey;

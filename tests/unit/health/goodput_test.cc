@@ -28,13 +28,9 @@ TEST_F(GoodputTest, EachPhaseHasItsBucketUntilTheLookBefore) {
   EXPECT_EQ(Buckets(), (Seconds{{"starting", 1}}));
   Look(seconds(40));
   Look(seconds(50));
-  EXPECT_EQ(Buckets(), (Seconds{{"starting", 3},
-                                {"rendezvous", 2},
-                                {"data", 3},
-                                {"compute", 4},
-                                {"sync", 5},
-                                {"checkpoint", 6},
-                                {"other", 7}}));
+  EXPECT_EQ(
+      Buckets(),
+      (Seconds{{"starting", 3}, {"rendezvous", 2}, {"data", 3}, {"compute", 4}, {"sync", 5}, {"checkpoint", 6}, {"other", 7}}));
   EXPECT_DOUBLE_EQ(*goodput_.report()->Ratio(), 4.0 / 30) << "the time outside of all phases may be anything";
 }
 
@@ -341,6 +337,15 @@ TEST_F(GoodputTest, ProcessesBesideTheRankDoNotCount) {
   change_ = [](RankProcess& process) { process.forked = process.id == "forked"; };
   for (int i = 1; i <= 5; ++i) Look(seconds(10 * i));
   EXPECT_EQ(Buckets(), (Seconds{{"compute", 15}}));
+}
+
+TEST_F(GoodputTest, ALauncherIsNoRank) {
+  Start("launcher", seconds(0)).rank = {std::string(kLauncherRole), 0};
+  Start("a", seconds(2)).stretches = {{"forward", seconds(4)}};
+  change_ = [](RankProcess& process) { process.has_changed = true; };
+  for (int i = 1; i <= 4; ++i) Look(seconds(10 * i));
+  ASSERT_EQ(goodput_.report()->ranks.size(), 1U);
+  EXPECT_EQ(goodput_.report()->ranks[0].rank, RankKey("trainer", 0));
 }
 
 TEST_F(GoodputTest, AProcessThatMarksPhasesTakesThePlaceOfALauncher) {

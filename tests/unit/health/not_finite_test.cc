@@ -121,7 +121,8 @@ TEST_F(NotFiniteTest, OnlyGaugesOfProgramsAreJudged) {
 TEST_F(NotFiniteTest, BeyondTheMostTheRestIsCounted) {
   Look(std::vector<double>(NotFiniteReport::kMost + 7, kNan));
   EXPECT_THAT(Values(), SizeIs(NotFiniteReport::kMost));
-  EXPECT_EQ(judge_.report()->left_out, 7U);
+  ASSERT_THAT(judge_.report()->families, SizeIs(1));
+  EXPECT_EQ(judge_.report()->families[0].others, NotFiniteReport::kMost + 6);
 }
 
 }  // namespace

@@ -116,8 +116,11 @@ TEST(SummaryTextTest, TheLogHasTwoLines) {
   EXPECT_THAT(
       SummaryLines(Sample()),
       ElementsAre("goodput 83.3 %, 2 ranks, 2 restarts, 12 steps redone, mean time to repair 6 min 40 s",
-                  "time of all ranks 2 h 00 min: unmarked 1 h 00 min (50.0 %), compute 50 min 00 s (41.6 %), down 10 min "
-                  "00 s (8.3 %)"));
+                  "time of the ranks that mark phases 1 h 00 min: compute 50 min 00 s (83.3 %), down 10 min 00 s (16.7 %); "
+                  "of the others 1 h 00 min"));
+  RunSummary all = Sample();
+  all.goodput.ranks.pop_back();
+  EXPECT_THAT(SummaryLines(all)[1], ::testing::StartsWith("time of all ranks 1 h 00 min: compute 50 min 00 s (83.3 %), "));
 }
 
 TEST(SummaryTextTest, UnknownRedoneStepsAreNoNumber) {
@@ -144,9 +147,9 @@ TEST(SummaryTextTest, TheTableHasARowForEachRank) {
             "redone steps                          12\n"
             "mean time to repair           6 min 40 s\n"
             "time of all ranks             2 h 00 min\n"
-            "  compute            50 min 00 s  41.6 %\n"
-            "  down               10 min 00 s   8.3 %\n"
-            "  unmarked            1 h 00 min  50.0 %\n"
+            "  compute            50 min 00 s  83.3 %\n"
+            "  down               10 min 00 s  16.7 %\n"
+            "  without phases              1 h 00 min\n"
             "\n"
             "rank                 time  compute    down  unmarked  restarts  redone steps\n"
             "trainer rep_0  1 h 00 min   83.3 %  16.7 %     0.0 %         2            12\n"
@@ -164,7 +167,7 @@ TEST(SummaryTextTest, AComparisonHasTheDifferences) {
   const std::string text = CompareTable("a.json", Sample(), "b.json", after);
   EXPECT_THAT(text, HasSubstr("\ngoodput                           83.3 %              100.0 %  +16.7 points\n"));
   EXPECT_THAT(text, HasSubstr("\nrestarts                               2                    0            -2\n"));
-  EXPECT_THAT(text, HasSubstr("\n  down               10 min 00 s   8.3 %          0 s   0.0 %  -10 min 00 s\n"));
+  EXPECT_THAT(text, HasSubstr("\n  down               10 min 00 s  16.7 %          0 s   0.0 %  -10 min 00 s\n"));
   EXPECT_THAT(text, HasSubstr("\nmean time to repair           6 min 40 s                    -\n"));
 }
 

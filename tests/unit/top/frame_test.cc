@@ -60,6 +60,60 @@ bert  RUNNING 3m12s
 )");
 }
 
+TEST(BuildFrame, JobsThatEndedAreLastAndTheWorstIsFirst) {
+  const auto in_state = [](ShownJobState state, const std::string& title, std::vector<std::string> reasons = {}) {
+    AgentView view = Running(title, {});
+    JobStatus status = *view.status;
+    status.state = state;
+    status.title = title;
+    status.reasons = std::move(reasons);
+    view.status = std::make_shared<JobStatus>(status);
+    return view;
+  };
+  AgentView ended = in_state(ShownJobState::kFailed, "Failed, exit 1");
+  ended.name = "a";
+  ended.ended = true;
+  ended.problem = "no agent and no process of it runs";
+  AgentView running = in_state(ShownJobState::kRunning, "Running");
+  JobStatus well = *running.status;
+  well.text = "all workers are well";
+  running.status = std::make_shared<JobStatus>(well);
+  const std::vector<AgentView> agents = {
+      ended,
+      in_state(ShownJobState::kFinished, "Finished, exit 0"),
+      in_state(ShownJobState::kWaiting, "Waiting"),
+      running,
+      in_state(ShownJobState::kRunning, "Running", {"loss is NaN on trainer rep_3, since step 301"}),
+      in_state(ShownJobState::kDegraded, "Degraded"),
+      {.name = "c:19091", .problem = "connection refused", .answered = true},
+      in_state(ShownJobState::kHung, "Hung"),
+      in_state(ShownJobState::kFailed, "Failed, exit 3", {"trainer rep_1 died: SIGSEGV"}),
+  };
+  EXPECT_EQ(TextOf(BuildFrame(agents, {}, {.width = 100, .height = 0})),
+            R"(top  9 jobs: 1 failed, 1 hung, 1 no answer, 1 degraded, 2 running, 1 waiting, 1 finished, 1 ended  0~
+RANK                                     STATE    SINCE   MEMORY    CPU RESTARTS LAST EXIT
+Failed, exit 3  FAILED, EXIT 3 3m12s  trainer rep_1 died: SIGSEGV
+Hung  HUNG 3m12s
+c:19091  NO ANSWER  connection refused
+Degraded  DEGRADED 3m12s
+Running  RUNNING 3m12s  loss is NaN on trainer rep_3, since step 301
+Running  RUNNING 3m12s  all workers are well
+Waiting  WAITING 3m12s
+Finished, exit 0  FINISHED, EXIT 0 3m12s
+Failed, exit 1 (a)  ENDED  no agent and no process of it runs
+)");
+}
+
+TEST(BuildFrame, ALauncherIsNoRank) {
+  AgentView view = Running("dlrm", {"rep_0", "rep_1"});
+  JobStatus status = *view.status;
+  status.ranks.push_back({.role = "launcher", .instance = "rep_0", .is_rank = false});
+  view.status = std::make_shared<JobStatus>(status);
+  const std::string text = TextOf(BuildFrame({view}, {}, {.height = 0}));
+  EXPECT_NE(text.find("2/2 ranks up"), std::string::npos) << text;
+  EXPECT_NE(text.find("launcher rep_0"), std::string::npos) << text;
+}
+
 TEST(BuildFrame, ShowsTheProgress) {
   const auto banner = [](std::optional<double> step, std::optional<double> planned, std::optional<double> remaining) {
     AgentView view = Running("dlrm", {"rep_0"});

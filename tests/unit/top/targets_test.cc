@@ -59,7 +59,8 @@ TEST(TargetFinder, FindsLocalJobs) {
   };
   EXPECT_EQ(finder.Find().size(), 2U);
   EXPECT_EQ(of("dlrm").url, "http://127.0.0.1:1234");
-  EXPECT_EQ(of("dead").problem, "no agent runs");
+  EXPECT_EQ(of("dead").problem, "no agent and no process of it runs");
+  EXPECT_TRUE(of("dead").ended);
   // Its run ends while top watches.
   ASSERT_TRUE(dead.value().WriteConf({.run_id = "1", .ended = true}).ok());
   EXPECT_TRUE(of("dead").ended);

@@ -106,7 +106,7 @@ TEST(AnswerStatus, WithoutGatewaysTheAddressSaysWhy) {
 TEST(AnswerStatus, HasWhoWaitsForWhom) {
   AgentStatus status = Running();
   EXPECT_EQ(Json::parse(AnswerStatus(status, nullptr, kNow).body)["verdicts"].dump(),
-            R"({"stragglers":[],"hangs":[],"ranks":[],"judged":[]})");
+            R"({"stragglers":[],"hangs":[],"ranks":[],"judged":[],"text":""})");
   RankReport report;
   const auto rank = [](int number) {
     return Identity{"dlrm", {{"instance", "rep_" + std::to_string(number)}, {"role", "trainer"}}};
@@ -234,8 +234,9 @@ TEST(AnswerStatus, TheHealthOfTheJobHasItsReasons) {
   EXPECT_EQ(told["since_ms"], 999'906'000);
   EXPECT_EQ(told["hang_after_seconds"], 60);
   EXPECT_TRUE(told["exit_code"].is_null());
-  EXPECT_EQ(told["reasons"].dump(), R"([{"kind":"died","text":"trainer rep_2 died: SIGKILL","role":"trainer",)"
-                                    R"("instance":"rep_2","process":"0","since_ms":999906000}])");
+  EXPECT_EQ(told["reasons"].dump(),
+            R"([{"kind":"died","text":"trainer rep_2 died: SIGKILL","headline":)"
+            R"("trainer rep_2 died: SIGKILL","role":"trainer","instance":"rep_2","process":"0","since_ms":999906000}])");
 }
 
 TEST(AnswerStatus, PushesThatFailAreNotTheHealthOfTheJob) {

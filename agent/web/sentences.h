@@ -1,0 +1,31 @@
+// What is said of the job as a whole: how it is, what is wrong, and how its ranks compare. /api/v1/status has these sentences;
+// the page and `top` show them as they are.
+//
+// Thread safety: pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "health/health_report.h"
+#include "web/status_api.h"
+
+namespace persia::agent {
+
+// "Running", "Failed, exit 3"
+[[nodiscard]] std::string TitleOf(const HealthReport& health);
+
+// What is wrong, the worst first: the reasons of the health; gauges that are no number ("not_finite"), one for each family; and
+// the ranks that make the others slow ("slow"). Of a job that is over, the ranks are not judged.
+[[nodiscard]] std::vector<HealthReport::Reason> ReasonsOf(const AgentStatus& status);
+
+// The first clause of a reason: the circumstances of a death follow it.
+[[nodiscard]] std::string HeadlineOf(const HealthReport::Reason& reason);
+
+// What a job is like for which there are no reasons; empty: the title says all.
+[[nodiscard]] std::string SituationOf(const AgentStatus& status);
+
+// How the ranks that run compare; empty: there is only one, one died or hangs, or it is not known.
+[[nodiscard]] std::string ComparisonOf(const AgentStatus& status);
+
+}  // namespace persia::agent

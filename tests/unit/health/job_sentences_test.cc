@@ -1,0 +1,191 @@
+// The lines of the log and the reasons of the job's health: each sentence, and what happens when it is said. deaths_test.cc has
+// the sentences of deaths; tests/unit/web/sentences_test.cc those of the page and `top`.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "health/awaited.h"
+#include "health/job_health_fixture.h"
+#include "health/not_finite.h"
+#include "health/rank_verdicts.h"
+#include "health/shared_ranks.h"
+
+namespace persia::agent {
+namespace {
+
+using std::chrono::seconds;
+using Texts = std::vector<std::string>;
+
+// A job of three ranks that has been running for 100 seconds.
+class RunningJob : public JobHealthTest {
+ public:
+  RunningJob() { StartJob(); }
+  void TestBody() override {}
+  void Phase(uint32_t rank, const std::string& phase, double step) {
+    processes[rank].phase = phase;
+    processes[rank].in_phase = seconds(94);
+    processes[rank].step = step;
+  }
+  void Ends(int exit_code) {
+    exit_code_ = exit_code;
+    Run(seconds(10));
+  }
+  void HasNoCommand() { has_command_ = false; }
+  [[nodiscard]] Texts Said() const { return log_->Messages(); }
+
+  using JobHealthTest::End;
+  using JobHealthTest::Reasons;
+  using JobHealthTest::Replace;
+  using JobHealthTest::Run;
+  using JobHealthTest::Start;
+};
+
+struct SentencesOfJob {
+  std::function<void(RunningJob&)> when;
+  Texts logged;
+  Texts reasons;
+};
+
+const std::vector<SentencesOfJob>& SentencesOfJobs() {
+  static const std::vector<SentencesOfJob> table = {
+      {[](RunningJob& job) {
+         job.Run(seconds(50), {0, 1});
+       },
+       {},
+       {}},
+      {[](RunningJob& job) {
+         job.Start(3);
+         job.Run(seconds(10), {0, 1, 2});
+       },
+       {"trainer rep_3 started, pid 104"},
+       {}},
+      {[](RunningJob& job) {
+         job.End(1, "exit_0", false);
+         job.Run(seconds(10), {0, 2});
+       },
+       {"trainer rep_1 has ended: exit code 0"},
+       {}},
+      {[](RunningJob& job) {
+         job.Replace(1, "exit_0");
+         job.Run(seconds(10), {0, 2});
+       },
+       {"trainer rep_1 has ended: exit code 0", "trainer rep_1 started again, pid 104, restart 1"},
+       {}},
+      {[](RunningJob& job) {
+         for (const uint32_t rank : {0, 2}) job.Phase(rank, "forward", 812);
+         job.Run(seconds(60), {0, 2});
+       },
+       {"trainer rep_1 hangs: none of its metrics has changed for 60 s, while others of its job go on"},
+       {"hung: trainer rep_1 hangs"}},
+      {[](RunningJob& job) {
+         job.Phase(1, "data", 812);
+         job.Run(seconds(60), {0, 2});
+         job.Run(seconds(10), {0, 1, 2});
+       },
+       {"trainer rep_1 hangs: none of its metrics has changed for 60 s, while others of its job go on; it has been in data for "
+        "94 s, in "
+        "step 812",
+        "trainer rep_1 goes on"},
+       {}},
+      {[](RunningJob& job) { job.Run(seconds(60)); },
+       {"the job hangs: no metric of any process has changed for 60 s"},
+       {"job_hung: no metric of any process has changed for 60 s"}},
+      {[](RunningJob& job) {
+         job.Run(seconds(60));
+         job.Run(seconds(10), {0, 1, 2});
+       },
+       {"the job hangs: no metric of any process has changed for 60 s", "the job goes on"},
+       {}},
+      {[](RunningJob& job) {
+         for (const uint32_t rank : {0, 2}) job.Phase(rank, "sync", 812);
+         job.Phase(1, "other", 812);
+         job.Run(seconds(60));
+       },
+       {"the job hangs: no metric of any process has changed for 60 s; trainer rep_1 has been in none of its phases for 94 s, "
+        "in step 812; "
+        "2 wait in sync"},
+       {"job_hung: trainer rep_1 has been in none of its phases for 94 s, in step 812; 2 wait in sync"}},
+      {[](RunningJob& job) {
+         for (int i = 0; i < 3; ++i) {
+           job.Replace(1, "exit_0");
+           job.Run(seconds(10), {0, 2});
+         }
+       },
+       {"trainer rep_1 has ended: exit code 0", "trainer rep_1 started again, pid 104, restart 1",
+        "trainer rep_1 has ended: exit code 0", "trainer rep_1 started again, pid 105, restart 1",
+        "trainer rep_1 has ended: exit code 0", "trainer rep_1 started again, pid 106, restart 1"},
+       {"restarting: trainer rep_1 restarts again and again"}},
+      {[](RunningJob& job) { job.Ends(0); }, {"the command has ended with exit code 0"}, {}},
+      {[](RunningJob& job) { job.Ends(3); }, {"the command has ended with exit code 3"}, {}},
+      {[](RunningJob& job) { job.Ends(130); },
+       {"the command has ended with exit code 130"},
+       {"failed: the command was interrupted"}},
+  };
+  return table;
+}
+
+TEST(JobSentences, AreSaidWhenTheyAreTrue) {
+  for (size_t i = 0; i < SentencesOfJobs().size(); ++i) {
+    const auto& [when, logged, reasons] = SentencesOfJobs()[i];
+    RunningJob job;
+    when(job);
+    EXPECT_EQ(job.Said(), logged) << "row " << i;
+    EXPECT_EQ(job.Reasons(), reasons) << "row " << i;
+  }
+}
+
+TEST(JobSentences, ADeathIsInTheLogWithWhereToLook) {
+  RunningJob job;
+  job.End(1, "SIGSEGV", true);
+  job.Run(seconds(10), {0, 2});
+  ASSERT_EQ(job.Said().size(), 1U);
+  EXPECT_THAT(job.Said()[0], ::testing::StartsWith("trainer rep_1 died: SIGSEGV. Look at: "));
+  EXPECT_EQ(job.Reasons(), (Texts{"died: trainer rep_1 died: SIGSEGV"}));
+}
+
+Identity TrainerThree() { return {"dlrm", {{"instance", "rep_3"}, {"role", "trainer"}}}; }
+
+TEST(JobSentences, OfVerdicts) {
+  StragglerJudge::Verdict slow{
+      .identity = TrainerThree(), .phase = "data", .seconds_per_step = 0.1234, .step_seconds = 12.3, .waiting = 3};
+  EXPECT_EQ(SentenceOf(slow),
+            "trainer rep_3: 0.12 s longer in data than the others in each step of 12 s; 3 others wait for it in sync");
+  slow.phase = "other";
+  slow.waiting = 1;
+  EXPECT_EQ(
+      SentenceOf(slow),
+      "trainer rep_3: 0.12 s longer in none of its phases than the others in each step of 12 s; 1 other waits for it in sync");
+  AwaitedJudge::Verdict awaited{};
+  awaited.identity = TrainerThree();
+  awaited.phase = "data";
+  awaited.in_phase = seconds(94);
+  awaited.waiting = 3;
+  EXPECT_EQ(SentenceOf(awaited), "trainer rep_3: in data, 94 s; 3 others wait in sync");
+  awaited.step = 812;
+  EXPECT_EQ(SentenceOf(awaited), "trainer rep_3: in data since step 812, 94 s; 3 others wait in sync");
+  awaited.phase = kStoppedPhase;
+  awaited.waiting = 1;
+  EXPECT_EQ(SentenceOf(awaited), "trainer rep_3: stopped by a signal in sync since step 812, 94 s; 1 other waits in sync");
+  awaited.phase = "sync";
+  awaited.steps = 813;
+  EXPECT_EQ(SentenceOf(awaited), "trainer rep_3: in sync since step 812, 94 s; 1 other waits in sync of step 813");
+}
+
+TEST(JobSentences, OfValuesAndSharedRanks) {
+  NotFiniteValue loss{.family = "my_app_loss", .identity = TrainerThree(), .labels = {{"part", "a"}}, .value = "NaN"};
+  EXPECT_EQ(SentenceOf(loss), "my_app_loss part=a is NaN on trainer rep_3");
+  loss.step = 1301;
+  EXPECT_EQ(SentenceOf(loss, 1), "my_app_loss part=a is NaN on trainer rep_3 and 1 other, since step 1301");
+  EXPECT_EQ(SentenceOf(loss, 63), "my_app_loss part=a is NaN on trainer rep_3 and 63 others, since step 1301");
+  EXPECT_EQ(
+      SentenceOf(SharedRanks::Pair{{"worker", 0}, 4711, 4712}),
+      "worker rep_0: the processes 4711 and 4712 train at once under this name; their gauges replace each other, and goodput "
+      "follows one of them. Give each rank its own REPLICA_INDEX or RANK (docs/ranks.md)");
+}
+
+}  // namespace
+}  // namespace persia::agent
